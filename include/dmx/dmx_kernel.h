@@ -1,0 +1,76 @@
+/* dmx_kernel.h - the kernel ABI: the only code-level contract between the
+ * compiler (which emits kernels) and the runtime (which calls them).
+ *
+ * A code entry of a bundle (code/cpu/<level>/kernels.so) is a freestanding ELF
+ * shared object: no undefined symbol, no constructor, no thread-local storage,
+ * relative relocations only. It exports one function, DMX_KERNEL_QUERY_SYMBOL,
+ * which returns a versioned table of kernels.
+ *
+ * Versioning: DMX_KERNEL_ABI_VERSION changes whenever a field's meaning or
+ * offset changes. The query function returns NULL for a version it was not
+ * built for, and the runtime then refuses the bundle by name and version.
+ *
+ * Plain C11, no includes beyond <stdint.h>: it is parsed by C consumers and
+ * mirrored, field by field, by the code generator.
+ */
+#ifndef DMX_DMX_KERNEL_H
+#define DMX_DMX_KERNEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DMX_KERNEL_ABI_VERSION 1u
+#define DMX_KERNEL_QUERY_SYMBOL "dmx_query_kernels"
+
+/* What a kernel returns. Anything but OK stops the run; the runtime adds the
+ * task's node name to the message. */
+enum {
+  DMX_KERNEL_OK = 0,
+  DMX_KERNEL_INDEX_OUT_OF_RANGE = 1, /* a gather/scatter index left its axis */
+  DMX_KERNEL_DIVISION_BY_ZERO = 2,   /* integer division by zero */
+  DMX_KERNEL_INVALID_ARGUMENT = 3    /* an operand's value breaks the op's rule */
+};
+
+/* Arguments of one kernel call. Thread-safe by construction: calls on disjoint
+ * [begin, end) ranges of one task may run at the same time; they write disjoint
+ * bytes and share only read-only inputs. */
+typedef struct dmx_kernel_args {
+  /* The task's buffers in graph.json's order: operands, then results. Each
+   * pointer is aligned to at least 64 bytes unless the buffer is bound by the
+   * caller (inputs/outputs), which are aligned to their element size. */
+  void *const *buffers;
+  /* Values of the task's "dims" expressions, in order; NULL when it has none. */
+  const int64_t *dims;
+  /* Half-open range of work items to compute, within [0, work). */
+  int64_t begin;
+  int64_t end;
+  /* This thread's scratch: the task's "scratch" bytes, 64-byte aligned,
+   * contents undefined on entry. NULL when the task asked for none. */
+  void *scratch;
+  /* Where a task with data-dependent result dims stores them; NULL otherwise. */
+  int64_t *results;
+} dmx_kernel_args;
+
+typedef int32_t (*dmx_kernel_fn)(const dmx_kernel_args *args);
+
+typedef struct dmx_kernel_entry {
+  const char *name; /* NUL-terminated, unique in the table */
+  dmx_kernel_fn fn;
+} dmx_kernel_entry;
+
+typedef struct dmx_kernel_table {
+  uint32_t abi_version; /* DMX_KERNEL_ABI_VERSION of the compiler */
+  uint32_t kernel_count;
+  const char *isa; /* "x86-64-v3", ...: the level this object was built for */
+  const dmx_kernel_entry *kernels;
+} dmx_kernel_table;
+
+typedef const dmx_kernel_table *(*dmx_query_kernels_fn)(uint32_t abi_version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* DMX_DMX_KERNEL_H */
