@@ -1,0 +1,25 @@
+# Build helpers every room uses: warnings, sanitizers, ccache, one library call.
+
+find_program(DMXC_CCACHE ccache)
+if(DMXC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${DMXC_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DMXC_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
+if(DMXC_SANITIZE)
+  add_compile_options(-fsanitize=${DMXC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DMXC_SANITIZE})
+endif()
+
+# dmxc_library(NAME SOURCES... [LIBS libs...])
+# A static library of one room. Public headers live in include/, which mirrors src/.
+function(dmxc_library name)
+  cmake_parse_arguments(ARG "" "" "LIBS;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+  target_link_libraries(${name} PUBLIC ${ARG_LIBS})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()

@@ -1,0 +1,33 @@
+# Finds LLVM/MLIR 22 and declares how a room that uses them is built.
+# Everything links the shared libMLIR/libLLVM; a shared precompiled header of
+# the MLIR core keeps a clean build short.
+
+find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+set(LLVM_LINK_LLVM_DYLIB ON)
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+add_library(dmxcMLIRDeps INTERFACE)
+target_include_directories(dmxcMLIRDeps SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_link_libraries(dmxcMLIRDeps INTERFACE MLIR LLVM)
+
+# A compiled-once header set; rooms reuse it through dmxc_mlir_library.
+file(WRITE ${CMAKE_BINARY_DIR}/pch_anchor.cpp "// Anchor of the shared precompiled header.\n")
+add_library(dmxcPCH OBJECT ${CMAKE_BINARY_DIR}/pch_anchor.cpp)
+target_link_libraries(dmxcPCH PUBLIC dmxcMLIRDeps)
+target_precompile_headers(dmxcPCH PRIVATE
+  <algorithm> <cstdint> <functional> <map> <memory> <optional> <string> <string_view> <vector>
+  <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/BuiltinAttributes.h>
+  <mlir/IR/Dialect.h> <mlir/IR/OpDefinition.h> <mlir/IR/OpImplementation.h> <mlir/IR/DialectResourceBlobManager.h>
+  <mlir/IR/Matchers.h> <mlir/IR/PatternMatch.h> <mlir/Interfaces/InferTypeOpInterface.h>
+  <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Pass/Pass.h>)
+
+# dmxc_mlir_library(NAME SOURCES... [LIBS ...] [DEPENDS ...]): a room that uses MLIR.
+function(dmxc_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "LIBS;DEPENDS" ${ARGN})
+  dmxc_library(${name} ${ARG_UNPARSED_ARGUMENTS} LIBS dmxcMLIRDeps ${ARG_LIBS} DEPENDS ${ARG_DEPENDS})
+  target_precompile_headers(${name} REUSE_FROM dmxcPCH)
+  target_compile_options(${name} PRIVATE -Wno-comment)
+endfunction()
