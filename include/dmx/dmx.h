@@ -1,0 +1,345 @@
+/* dmx.h - the public C API of libdmxrt, the runtime that opens and runs bundles.
+ *
+ * A bundle is what the compiler wrote: one file (or the same tree in a
+ * directory) with the task graph, the weights and the machine code. Typical use:
+ *
+ *   dmx_error error = DMX_ERROR_INIT;
+ *   dmx_bundle *bundle = NULL;
+ *   dmx_session *session = NULL;
+ *   if (dmx_bundle_open("m.bundle", &bundle, &error) ||
+ *       dmx_session_create(bundle, NULL, NULL, &session, &error))
+ *     die(error.message);
+ *   int64_t dims[] = {1, 3, 224, 224};
+ *   dmx_tensor_view x = {DMX_DTYPE_F32, 4, dims, pixels};
+ *   dmx_session_bind(session, DMX_INPUT, 0, &x, &error);
+ *   ... dmx_session_shape(session, DMX_OUTPUT, 0, ...), bind the output ...
+ *   dmx_session_run(session, &error);
+ *
+ * Conventions, for every function unless it says otherwise:
+ *  - A call that can fail returns a dmx_status and, when `error` is not NULL,
+ *    fills it with one sentence: what failed, on which tensor, task or entry,
+ *    what was expected, what came, what to do. `*error` is set on success too
+ *    (DMX_OK, empty message). Outputs are written on success only.
+ *  - Options and info structs start with `struct_size`, which the caller sets to
+ *    sizeof(the struct); the runtime reads and writes no further than that.
+ *  - Strings are UTF-8 and NUL-terminated. A `const char *` that is returned lives as
+ *    long as the object it was asked from (bundle or session).
+ *  - Sizes are bytes, times are nanoseconds of CLOCK_MONOTONIC.
+ *  - A dmx_bundle is immutable and may be used by any number of threads at once.
+ *    A dmx_session serves one caller at a time (a second one gets
+ *    DMX_STATUS_BUSY); sessions are independent of each other. There are no globals.
+ *  - No C++ exception leaves a function. No function prints or exits.
+ *  - Kernels are machine code: a bundle is as trustworthy as a program. Checksums
+ *    find damage, not malice.
+ */
+#ifndef DMX_DMX_H
+#define DMX_DMX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define DMX_API __attribute__((visibility("default")))
+#else
+#define DMX_API
+#endif
+
+/* ---- Version ------------------------------------------------------------ */
+
+#define DMX_VERSION_MAJOR 0
+#define DMX_VERSION_MINOR 1
+#define DMX_VERSION_PATCH 0
+
+/* Version of the library that is linked, as major * 1000000 + minor * 1000 +
+ * patch. Programs built against an older minor of the same major keep working. */
+DMX_API uint32_t dmx_version(void);
+
+/* The same as text, e.g. "0.1.0". Static storage. */
+DMX_API const char *dmx_version_string(void);
+
+/* ---- Status and errors -------------------------------------------------- */
+
+typedef int32_t dmx_status;
+enum {
+  DMX_OK = 0,
+  DMX_STATUS_INVALID_ARGUMENT = 1, /* the call is wrong: index, name, dtype, shape, alignment */
+  DMX_STATUS_IO = 2,               /* a file cannot be opened, read or mapped */
+  DMX_STATUS_INVALID_BUNDLE = 3,   /* damaged, truncated or inconsistent bundle */
+  DMX_STATUS_CHECKSUM = 4,         /* bytes differ from their recorded sha256 */
+  DMX_STATUS_UNSUPPORTED = 5,      /* newer format, unknown required feature, missing CPU feature or device */
+  DMX_STATUS_OUT_OF_MEMORY = 6,
+  DMX_STATUS_NOT_READY = 7, /* an input or output is not bound yet, or no run is in flight */
+  DMX_STATUS_BUSY = 8,      /* the session is in use by another thread or an async run */
+  DMX_STATUS_KERNEL = 9,    /* a task refused its data, e.g. a gather index out of range */
+  DMX_STATUS_INTERNAL = 10  /* a bug of the runtime */
+};
+
+/* Where a failed call explains itself; owned by the caller, may be reused. */
+typedef struct dmx_error {
+  size_t struct_size; /* sizeof(dmx_error) */
+  dmx_status status;
+  char message[512]; /* one sentence, truncated to fit, always NUL-terminated */
+} dmx_error;
+#define DMX_ERROR_INIT {sizeof(dmx_error), DMX_OK, {0}}
+
+/* Short name of a status, e.g. "invalid argument". Static storage; never NULL. */
+DMX_API const char *dmx_status_name(dmx_status status);
+
+/* ---- Tensors ------------------------------------------------------------ */
+
+typedef int32_t dmx_dtype;
+enum {
+  DMX_DTYPE_BOOL = 1, /* one byte, 0 or 1 */
+  DMX_DTYPE_I4 = 2,   /* 4-bit types: two to a byte, low nibble first */
+  DMX_DTYPE_I8 = 3,
+  DMX_DTYPE_I16 = 4,
+  DMX_DTYPE_I32 = 5,
+  DMX_DTYPE_I64 = 6,
+  DMX_DTYPE_U4 = 7,
+  DMX_DTYPE_U8 = 8,
+  DMX_DTYPE_U16 = 9,
+  DMX_DTYPE_U32 = 10,
+  DMX_DTYPE_U64 = 11,
+  DMX_DTYPE_F16 = 12,
+  DMX_DTYPE_BF16 = 13,
+  DMX_DTYPE_F32 = 14,
+  DMX_DTYPE_F64 = 15,
+  DMX_DTYPE_F8E4M3FN = 16,
+  DMX_DTYPE_F8E4M3FNUZ = 17,
+  DMX_DTYPE_F8E5M2 = 18,
+  DMX_DTYPE_F8E5M2FNUZ = 19,
+  DMX_DTYPE_F4E2M1 = 20
+};
+
+/* Highest rank a tensor of a bundle may have. */
+#define DMX_MAX_RANK 32
+
+/* Name as in the manifest ("f32"); NULL for an unknown value. Static storage. */
+DMX_API const char *dmx_dtype_name(dmx_dtype dtype);
+
+/* Bits of one element: 4, 8, 16, 32 or 64; 0 for an unknown value. */
+DMX_API uint32_t dmx_dtype_bits(dmx_dtype dtype);
+
+/* Bytes of a dense tensor (4-bit types rounded up to whole bytes), or -1 when a
+ * dim is negative, the dtype unknown or the product exceeds 63 bits. `dims` may be NULL for
+ * rank 0. */
+DMX_API int64_t dmx_tensor_bytes(dmx_dtype dtype, uint32_t rank, const int64_t *dims);
+
+/* A dense, row-major, little-endian tensor in the caller's memory. */
+typedef struct dmx_tensor_view {
+  dmx_dtype dtype;
+  uint32_t rank;
+  const int64_t *dims; /* `rank` non-negative extents; read during the call only */
+  void *data;          /* aligned to the element size; may be NULL when the tensor has no elements.
+                          Inputs are only read. */
+} dmx_tensor_view;
+
+typedef int32_t dmx_io;
+enum { DMX_INPUT = 0, DMX_OUTPUT = 1 };
+
+/* One extent of an input or output. */
+typedef struct dmx_dim {
+  const char *name; /* NULL when fixed; else the symbolic dim ("batch") or, for a computed one,
+                       its expression as text ("batch * 49") */
+  int64_t min;      /* inclusive bounds; min == max when fixed. For a computed dim they */
+  int64_t max;      /* follow from its operands' bounds; INT64_MAX where unbounded. */
+} dmx_dim;
+
+/* What an entry point says of one input or output. Pointers live as long as the bundle. */
+typedef struct dmx_tensor_info {
+  size_t struct_size;
+  const char *name;
+  dmx_dtype dtype;
+  uint32_t rank;
+  const dmx_dim *dims; /* `rank` of them */
+} dmx_tensor_info;
+
+/* ---- Bundle ------------------------------------------------------------- */
+
+typedef struct dmx_bundle dmx_bundle;
+
+/* Checks that `path` (a file or directory) is a bundle this runtime can read,
+ * from the archive's directory and its manifest alone: format version, minimum
+ * runtime, required features, the manifest's own checksum. Reads no other entry. */
+DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
+
+/* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
+ * of everything and the sha256 of manifest, graph and code; weights are checked by
+ * dmx_bundle_verify. The file must not be modified while the bundle is open.
+ * `*bundle` is to be closed with dmx_bundle_close. */
+DMX_API dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error);
+
+/* The same over bytes that the caller keeps alive and unchanged until the bundle
+ * and every session of it are gone. `data` must be 64-byte aligned. */
+DMX_API dmx_status dmx_bundle_open_memory(const void *data, size_t size, dmx_bundle **bundle, dmx_error *error);
+
+/* The same over `size` bytes at `offset` of an open regular file (size 0: up to its end).
+ * `offset` must be a multiple of 64. The descriptor stays the caller's and may be closed
+ * after the call. */
+DMX_API dmx_status dmx_bundle_open_fd(int fd, uint64_t offset, uint64_t size, dmx_bundle **bundle, dmx_error *error);
+
+/* Releases the caller's hold; sessions keep what they need. NULL is allowed. */
+DMX_API void dmx_bundle_close(dmx_bundle *bundle);
+
+/* The manifest as JSON text, checked against its sha256. */
+DMX_API const char *dmx_bundle_describe(const dmx_bundle *bundle);
+
+/* Checks every byte: sha256 of all entries including weights, and the archive's
+ * padding and CRCs. Reads the whole file; may be called from any thread. */
+DMX_API dmx_status dmx_bundle_verify(const dmx_bundle *bundle, dmx_error *error);
+
+/* Bytes of one entry by name ("tests/input_0.bin"), in place; unchecked for weights,
+ * debug and tests unless dmx_bundle_verify was called. Lives as long as the bundle. */
+DMX_API dmx_status dmx_bundle_entry(const dmx_bundle *bundle, const char *name, const void **data, size_t *size,
+                                    dmx_error *error);
+
+/* Entry points (functions of the model), at least one. `name` NULL means the first. */
+DMX_API uint32_t dmx_bundle_entry_point_count(const dmx_bundle *bundle);
+/* NULL when `index` is out of range. */
+DMX_API const char *dmx_bundle_entry_point_name(const dmx_bundle *bundle, uint32_t index);
+
+/* Inputs or outputs of an entry point. 0 for an unknown entry point. */
+DMX_API uint32_t dmx_bundle_tensor_count(const dmx_bundle *bundle, const char *entry_point, dmx_io io);
+/* By index; `info->struct_size` must be set. */
+DMX_API dmx_status dmx_bundle_tensor_info(const dmx_bundle *bundle, const char *entry_point, dmx_io io,
+                                          uint32_t index, dmx_tensor_info *info, dmx_error *error);
+/* Index of a name. */
+DMX_API dmx_status dmx_bundle_find_tensor(const dmx_bundle *bundle, const char *entry_point, dmx_io io,
+                                          const char *name, uint32_t *index, dmx_error *error);
+
+/* ---- Session ------------------------------------------------------------ */
+
+typedef struct dmx_session dmx_session;
+
+/* Source of the session's large memory: arenas, state and scratch. Both callbacks may be called
+ * from whichever thread creates, binds, runs or destroys the session, never during a kernel.
+ * `alignment` is a power of two of at least 64. Return NULL when out of memory. */
+typedef struct dmx_allocator {
+  void *user;
+  void *(*allocate)(void *user, size_t size, size_t alignment);
+  void (*release)(void *user, void *pointer, size_t size);
+} dmx_allocator;
+
+/* Somebody else's threads. `parallel` calls fn(arg, i) once for each i in [0, count), in any order
+ * and on any threads, and returns when all have returned. Calls do not wait for
+ * each other, so running them one after another is allowed. */
+typedef struct dmx_executor {
+  void *user;
+  void (*parallel)(void *user, uint32_t count, void (*fn)(void *arg, uint32_t index), void *arg);
+} dmx_executor;
+
+typedef struct dmx_session_options {
+  size_t struct_size;
+  uint32_t threads;              /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask
+                                    and the cgroup quota allow. At most 1024. */
+  const char *isa;               /* ISA level among the bundle's ("x86-64-v3"); NULL: the best this CPU has */
+  const dmx_allocator *allocator; /* NULL: aligned memory of the C library; copied */
+  const dmx_executor *executor;  /* NULL: the session's own threads, started at creation; copied */
+  const char *const *device_options; /* `device_option_count` texts "key=value"; an unknown key is refused.
+                                    cpu.spin_us=N  how long an idle thread spins before it sleeps (default 50)
+                                    cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0) */
+  uint32_t device_option_count;
+} dmx_session_options;
+#define DMX_SESSION_OPTIONS_INIT {sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0}
+
+/* Makes a session for one entry point (NULL: the first). `options` NULL: all defaults.
+ * Loads the code for this CPU, starts the threads and, where all shapes are fixed, allocates
+ * the arenas. The session holds the bundle alive. */
+DMX_API dmx_status dmx_session_create(const dmx_bundle *bundle, const char *entry_point,
+                                      const dmx_session_options *options, dmx_session **session, dmx_error *error);
+
+/* Waits for an async run in flight, then frees everything. NULL is allowed. */
+DMX_API void dmx_session_destroy(dmx_session *session);
+
+/* Binds the caller's memory to an input or output, without a copy; it stays bound until bound anew. The
+ * data must stay valid during runs; `view` itself and its dims are read now. dtype, rank, fixed dims,
+ * bounds of symbolic dims and alignment are checked here; agreement between
+ * tensors (one symbolic dim in several) and outputs overlapping other tensors at the run. */
+DMX_API dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
+                                    dmx_error *error);
+
+/* Shape of an input or output for the inputs bound now. Fixed shapes are known at any time;
+ * others need the inputs that define their dims (DMX_STATUS_NOT_READY names the missing one). Writes
+ * `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the rank. */
+DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims,
+                                     uint32_t capacity, uint32_t *rank, dmx_error *error);
+
+/* Runs the entry point and returns when the outputs are written. All inputs and outputs must be bound.
+ * Nothing is allocated and no lock is taken unless the shapes changed since the last run.
+ * After a failed run the outputs' contents are undefined and the session can be used on. */
+DMX_API dmx_status dmx_session_run(dmx_session *session, dmx_error *error);
+
+/* Starts a run on another thread and returns; the bound memory belongs to the run until dmx_session_wait.
+ * Errors found before the start are returned here, later ones by dmx_session_wait. */
+DMX_API dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error);
+/* Waits for the run in flight and returns its status. Every async run is waited for once. */
+DMX_API dmx_status dmx_session_wait(dmx_session *session, dmx_error *error);
+
+/* Sets all state buffers back to zero, as after creation. */
+DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *error);
+
+typedef struct dmx_session_info {
+  size_t struct_size;
+  uint32_t threads;        /* of a run */
+  uint32_t task_count;     /* indices of dmx_session_task_info and of profile events */
+  const char *target;      /* "cpu" */
+  const char *isa;         /* chosen level, "x86-64-v3" */
+  uint64_t arena_bytes;    /* allocated now, all arenas; 0 before the shapes are known */
+  uint64_t arena_lower_bound; /* the compiler's lower bound for the same (for the bound shapes) */
+  uint64_t scratch_bytes;  /* all threads together */
+  uint64_t state_bytes;
+  uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
+} dmx_session_info;
+
+/* Facts of the session as it is now. `info->struct_size` must be set. */
+DMX_API dmx_status dmx_session_get_info(dmx_session *session, dmx_session_info *info, dmx_error *error);
+
+/* ---- Profiling ---------------------------------------------------------- */
+
+typedef struct dmx_task_info {
+  size_t struct_size;
+  const char *name;
+  const char *kernel;       /* NULL for a copy */
+  const char *const *nodes; /* `node_count` names of the model's nodes it computes */
+  uint32_t node_count;
+  uint32_t slices;  /* threads it is split over for the bound shapes; 0 before they are known */
+  int64_t work;     /* work items; -1 before the shapes are known */
+  int64_t flops;    /* cost model's figures for the bound shapes; -1 when unknown */
+  int64_t bytes;
+  uint64_t calls;    /* runs seen while profiling was on */
+  uint64_t total_ns; /* their wall time, first slice's start to last slice's end */
+  uint64_t busy_ns;  /* their time summed over threads */
+} dmx_task_info;
+
+/* One task of the graph, in execution order. `info->struct_size` must be set. */
+DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info,
+                                         dmx_error *error);
+
+/* One slice of one task on one thread. */
+typedef struct dmx_profile_event {
+  uint32_t task;
+  uint32_t thread;  /* 0 is the thread that called run */
+  uint64_t run;     /* number of the run since profiling was enabled, from 0 */
+  uint64_t start_ns;
+  uint64_t end_ns;
+  const char *name; /* the task's name; lives as long as the session */
+} dmx_profile_event;
+
+/* Turns profiling on with room for `capacity` events in all (0: off, and all events and figures
+ * are forgotten). The room is allocated here; events that find none are counted as dropped. */
+DMX_API dmx_status dmx_session_profile(dmx_session *session, uint32_t capacity, dmx_error *error);
+
+/* Moves up to `capacity` recorded events to the caller, earliest start first. `*count` becomes the
+ * number written and `*dropped` (may be NULL) the number lost since the last call. Events that did not fit
+ * stay. With `events` NULL nothing is moved and `*count` becomes the number waiting. */
+DMX_API dmx_status dmx_session_take_events(dmx_session *session, dmx_profile_event *events, uint32_t capacity,
+                                           uint32_t *count, uint64_t *dropped, dmx_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* DMX_DMX_H */
