@@ -1,0 +1,57 @@
+//===- DMIR.h - the DMIR dialect --------------------------------*- C++ -*-===//
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace dmxc::dmir {
+/// See DMIRBase.td: the result element depends on the operands' elements at the same index.
+template <typename ConcreteType>
+class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+/// See DMIRBase.td: the op only moves elements.
+template <typename ConcreteType>
+class DataMovement : public mlir::OpTrait::TraitBase<ConcreteType, DataMovement> {};
+} // namespace dmxc::dmir
+
+#include "dmxc/Dialect/DMIR/DMIRDialect.h.inc"
+#include "dmxc/Dialect/DMIR/DMIREnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dmxc/Dialect/DMIR/DMIRAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DMIR/DMIROps.h.inc"
+
+namespace dmxc::dmir {
+
+/// Names of the attributes DMIR keeps on `builtin.module` and function arguments.
+/// Module: the model's name.
+inline constexpr llvm::StringLiteral kModelNameAttr = "dmir.model_name";
+/// Module: dictionary name -> [min, max] of the symbolic dims.
+inline constexpr llvm::StringLiteral kDimsAttr = "dmir.dims";
+/// Function argument / result: the tensor's name in the model file.
+inline constexpr llvm::StringLiteral kNameAttr = "dmir.name";
+/// Function argument / result: array of the symbolic dim names, "" where the dim is a number.
+inline constexpr llvm::StringLiteral kSymbolsAttr = "dmir.symbols";
+
+/// numpy broadcast of two shapes; nullopt where they do not broadcast. Dynamic
+/// dims broadcast with anything and give the static partner if there is one.
+std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
+
+/// Result extent of a window op (conv, pool) along one axis.
+int64_t windowExtent(int64_t in, int64_t window, int64_t stride, int64_t dilation, int64_t low, int64_t high);
+
+/// The type without its layout encoding.
+mlir::RankedTensorType logicalType(mlir::Type type);
+
+/// The name of the model node an op comes from (its location), or its mnemonic when it has none.
+std::string nodeName(mlir::Operation *op);
+/// The same for a location; "" when it names nothing.
+std::string nodeName(mlir::Location loc);
+
+} // namespace dmxc::dmir

@@ -1,0 +1,384 @@
+//===- DMIROps.td - the ops of DMIR -----------------------------*- tablegen -*-===//
+#ifndef DMXC_DIALECT_DMIR_OPS
+#define DMXC_DIALECT_DMIR_OPS
+
+include "dmxc/Dialect/DMIR/DMIRBase.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+
+//===--- Constants ------------------------------------------------------------===//
+
+def DMIR_ConstantOp : DMIR_BaseOp<"constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "a tensor known at compile time";
+  let description = [{
+    The value is `dense<...>` (small), `dense_resource<...>` (computed by the compiler) or
+    `#dmir.file<...>` (bytes that stay in the model's file). C1: the value's type is the result's type.
+  }];
+  let arguments = (ins TypedAttrInterface:$value);
+  let results = (outs DMIR_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+}
+
+def DMIR_IotaOp : DMIR_TypedOp<"iota"> {
+  let summary = "the index along one axis";
+  let description = "`result[i0, ..] = i_axis`, converted to the element type. C1: 0 <= axis < rank.";
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs DMIR_NumberTensor:$result);
+}
+
+//===--- Elementwise, one operand ---------------------------------------------===//
+
+def DMIR_NegOp   : DMIR_UnaryOp<"neg", DMIR_NumberTensor, "-x (integers wrap)">;
+def DMIR_AbsOp   : DMIR_UnaryOp<"abs", DMIR_NumberTensor, "|x| (the smallest integer wraps to itself)">;
+def DMIR_SignOp  : DMIR_UnaryOp<"sign", DMIR_NumberTensor, "sign(x): -1, 0 or 1; NaN stays NaN">;
+def DMIR_CeilOp  : DMIR_UnaryOp<"ceil", DMIR_FloatTensor, "ceil(x)">;
+def DMIR_FloorOp : DMIR_UnaryOp<"floor", DMIR_FloatTensor, "floor(x)">;
+def DMIR_RoundOp : DMIR_UnaryOp<"round", DMIR_FloatTensor, "x rounded to the nearest integer, ties to even">;
+def DMIR_SqrtOp  : DMIR_UnaryOp<"sqrt", DMIR_FloatTensor, "sqrt(x)">;
+def DMIR_ReciprocalOp : DMIR_UnaryOp<"reciprocal", DMIR_FloatTensor, "1/x">;
+def DMIR_ExpOp   : DMIR_UnaryOp<"exp", DMIR_FloatTensor, "exp(x)">;
+def DMIR_LogOp   : DMIR_UnaryOp<"log", DMIR_FloatTensor, "ln(x)">;
+def DMIR_Log1pOp : DMIR_UnaryOp<"log1p", DMIR_FloatTensor, "ln(1 + x), accurate near 0">;
+def DMIR_Expm1Op : DMIR_UnaryOp<"expm1", DMIR_FloatTensor, "exp(x) - 1, accurate near 0">;
+def DMIR_SinOp   : DMIR_UnaryOp<"sin", DMIR_FloatTensor, "sin(x)">;
+def DMIR_CosOp   : DMIR_UnaryOp<"cos", DMIR_FloatTensor, "cos(x)">;
+def DMIR_TanOp   : DMIR_UnaryOp<"tan", DMIR_FloatTensor, "tan(x)">;
+def DMIR_AsinOp  : DMIR_UnaryOp<"asin", DMIR_FloatTensor, "asin(x)">;
+def DMIR_AcosOp  : DMIR_UnaryOp<"acos", DMIR_FloatTensor, "acos(x)">;
+def DMIR_AtanOp  : DMIR_UnaryOp<"atan", DMIR_FloatTensor, "atan(x)">;
+def DMIR_SinhOp  : DMIR_UnaryOp<"sinh", DMIR_FloatTensor, "sinh(x)">;
+def DMIR_CoshOp  : DMIR_UnaryOp<"cosh", DMIR_FloatTensor, "cosh(x)">;
+def DMIR_TanhOp  : DMIR_UnaryOp<"tanh", DMIR_FloatTensor, "tanh(x)">;
+def DMIR_AsinhOp : DMIR_UnaryOp<"asinh", DMIR_FloatTensor, "asinh(x)">;
+def DMIR_AcoshOp : DMIR_UnaryOp<"acosh", DMIR_FloatTensor, "acosh(x)">;
+def DMIR_AtanhOp : DMIR_UnaryOp<"atanh", DMIR_FloatTensor, "atanh(x)">;
+def DMIR_ErfOp   : DMIR_UnaryOp<"erf", DMIR_FloatTensor, "erf(x)">;
+def DMIR_SigmoidOp : DMIR_UnaryOp<"sigmoid", DMIR_FloatTensor, "1 / (1 + exp(-x))">;
+def DMIR_ReluOp  : DMIR_UnaryOp<"relu", DMIR_NumberTensor, "max(x, 0); NaN stays NaN">;
+def DMIR_NotOp   : DMIR_UnaryOp<"not", DMIR_LogicTensor, "logical not of bools, bitwise not of integers">;
+
+class DMIR_TestOp<string mnemonic, string formula> : DMIR_Op<mnemonic, [DMIR_Elementwise]> {
+  let summary = formula;
+  let description = "Elementwise `" # formula # "`. C1: the result is i1 of the operand's shape.";
+  let arguments = (ins DMIR_FloatTensor:$input);
+  let results = (outs DMIR_BoolTensor:$result);
+}
+def DMIR_IsNaNOp : DMIR_TestOp<"is_nan", "x is NaN">;
+def DMIR_IsInfOp : DMIR_TestOp<"is_inf", "x is plus or minus infinity">;
+
+def DMIR_CastOp : DMIR_TypedOp<"cast", [DMIR_Elementwise]> {
+  let summary = "conversion to another element type";
+  let description = [{
+    float -> narrower float rounds to nearest even, once; float -> int truncates toward zero (out of range and NaN:
+    see bundle numerics; never undefined behaviour); int -> narrower int wraps; anything -> bool is `x != 0`. For
+    float -> f8/f4, `saturate` clamps out-of-range values to the largest finite one.
+    C1: equal shapes.
+  }];
+  let arguments = (ins DMIR_Tensor:$input, DefaultValuedAttr<BoolAttr, "true">:$saturate);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+}
+
+//===--- Elementwise, two and three operands ----------------------------------===//
+
+def DMIR_AddOp : DMIR_BinaryOp<"add", DMIR_NumberTensor, "a + b", "Integers wrap."> { let hasFolder = 1; }
+def DMIR_SubOp : DMIR_BinaryOp<"sub", DMIR_NumberTensor, "a - b", "Integers wrap."> { let hasFolder = 1; }
+def DMIR_MulOp : DMIR_BinaryOp<"mul", DMIR_NumberTensor, "a * b", "Integers wrap."> { let hasFolder = 1; }
+def DMIR_DivOp : DMIR_BinaryOp<"div", DMIR_NumberTensor, "a / b",
+    "Integers truncate toward zero; division by zero is a run-time error."> { let hasFolder = 1; }
+def DMIR_ModOp : DMIR_BinaryOp<"mod", DMIR_NumberTensor, "a - floor(a / b) * b",
+    "The result has the divisor's sign (Python's %).">;
+def DMIR_FmodOp : DMIR_BinaryOp<"fmod", DMIR_NumberTensor, "a - trunc(a / b) * b",
+    "The result has the dividend's sign (C's fmod and %); exact for floats.">;
+def DMIR_PowOp : DMIR_BinaryOp<"pow", DMIR_NumberTensor, "a ** b",
+    "Floats as C99 pow; integers by repeated multiplication, wrapping, a negative exponent gives 0 unless |a| is 1.">;
+def DMIR_MaxOp : DMIR_BinaryOp<"max", DMIR_NumberTensor, "max(a, b)", "NaN if either is NaN.">;
+def DMIR_MinOp : DMIR_BinaryOp<"min", DMIR_NumberTensor, "min(a, b)", "NaN if either is NaN.">;
+def DMIR_AndOp : DMIR_BinaryOp<"and", DMIR_LogicTensor, "a & b">;
+def DMIR_OrOp  : DMIR_BinaryOp<"or", DMIR_LogicTensor, "a | b">;
+def DMIR_XorOp : DMIR_BinaryOp<"xor", DMIR_LogicTensor, "a ^ b">;
+def DMIR_ShlOp : DMIR_BinaryOp<"shl", RankedTensorOf<[DMIR_Int]>, "a << b", "0 when b >= the width.">;
+def DMIR_ShrOp : DMIR_BinaryOp<"shr", RankedTensorOf<[DMIR_Int]>, "a >> b",
+    "Arithmetic for signed types, logical for unsigned ones; b >= the width shifts everything out.">;
+
+def DMIR_CompareOp : DMIR_Op<"compare", [DMIR_Elementwise]> {
+  let summary = "elementwise comparison";
+  let description = "IEEE ordered comparison (`ne` is true for NaN). C1: equal element types. C2: shapes broadcast.";
+  let arguments = (ins DMIR_CompareAttr:$kind, DMIR_Tensor:$lhs, DMIR_Tensor:$rhs);
+  let results = (outs DMIR_BoolTensor:$result);
+  let assemblyFormat = "$kind operands attr-dict `:` functional-type(operands, results)";
+}
+
+def DMIR_SelectOp : DMIR_Op<"select", [DMIR_Elementwise]> {
+  let summary = "condition ? a : b";
+  let description = "C1: equal element types of the two values. C2: the three shapes broadcast.";
+  let arguments = (ins DMIR_BoolTensor:$condition, DMIR_Tensor:$onTrue, DMIR_Tensor:$onFalse);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+//===--- Data movement --------------------------------------------------------===//
+
+def DMIR_ReshapeOp : DMIR_TypedOp<"reshape", [DMIR_DataMovement]> {
+  let summary = "the same elements in row-major order under another shape";
+  let description = "C1: equal element types. C2: equal element counts.";
+  let arguments = (ins DMIR_Tensor:$input);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def DMIR_BroadcastOp : DMIR_TypedOp<"broadcast", [DMIR_DataMovement]> {
+  let summary = "numpy broadcast to a larger shape";
+  let description = "C1: equal element types. C2: the operand's shape, aligned right, has the result's dim or 1 on each axis.";
+  let arguments = (ins DMIR_Tensor:$input);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def DMIR_TransposeOp : DMIR_Op<"transpose", [DMIR_DataMovement]> {
+  let summary = "permutation of axes";
+  let description = "`result.dim(i) = input.dim(permutation[i])`. C1: permutation is one of 0..rank-1.";
+  let arguments = (ins DMIR_Tensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def DMIR_SliceOp : DMIR_Op<"slice", [DMIR_DataMovement]> {
+  let summary = "regular sub-tensor";
+  let description = [{
+    `result[i] = input[starts + i * steps]` with `sizes` elements an axis. Steps may be negative, not zero.
+    C1: one start, size and step an axis. C2: every index read lies inside the operand.
+  }];
+  let arguments = (ins DMIR_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes,
+                       DenseI64ArrayAttr:$steps);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def DMIR_PadOp : DMIR_Op<"pad", [DMIR_DataMovement]> {
+  let summary = "padding around and between elements";
+  let description = [{
+    Adds `low[i]`/`high[i]` elements at the ends of axis i and `interior[i]` between neighbours (constant mode
+    only). Modes: constant (the scalar `value`), edge, reflect (without repeating the edge), wrap.
+    C1: one low, high, interior an axis, none negative. C2: the value is a rank-0 tensor of the operand's element type.
+    C3: reflect needs low, high < dim; edge and wrap need dim > 0 where they pad; interior is 0 unless constant.
+  }];
+  let arguments = (ins DMIR_Tensor:$input, DMIR_Tensor:$value, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DenseI64ArrayAttr:$interior, DefaultValuedAttr<DMIR_PadModeAttr, "PadMode::constant">:$mode);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+def DMIR_ConcatOp : DMIR_Op<"concat", [DMIR_DataMovement]> {
+  let summary = "tensors joined along an axis";
+  let description = "C1: at least one operand. C2: equal element types, ranks and dims but along `axis`. C3: 0 <= axis < rank.";
+  let arguments = (ins Variadic<DMIR_Tensor>:$inputs, I64Attr:$axis);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def DMIR_GatherOp : DMIR_Op<"gather", [DMIR_DataMovement]> {
+  let summary = "slices picked along an axis by index";
+  let description = [{
+    `result[p.., i.., q..] = data[p.., indices[i..], q..]`; negative indices count from the end; out of range is a
+    run-time error. C1: 0 <= axis < rank of data.
+  }];
+  let arguments = (ins DMIR_Tensor:$data, DMIR_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+def DMIR_GatherElementsOp : DMIR_Op<"gather_elements", [DMIR_DataMovement]> {
+  let summary = "elements picked along an axis, one index a result element";
+  let description = [{
+    `result[i..] = data[i.. with axis replaced by indices[i..]]`. Negative indices count from the end.
+    C1: equal ranks, 0 <= axis < rank. C2: dims of indices <= dims of data off the axis.
+  }];
+  let arguments = (ins DMIR_Tensor:$data, DMIR_IndexTensor:$indices, I64Attr:$axis);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+def DMIR_GatherNDOp : DMIR_Op<"gather_nd", [DMIR_DataMovement]> {
+  let summary = "slices picked by index tuples";
+  let description = [{
+    The last axis of indices holds tuples into data's axes after `batchDims` common leading axes (ONNX GatherND).
+    C1: batchDims < both ranks and the leading dims are equal. C2: the tuple length is static and <= rank of data - batchDims.
+  }];
+  let arguments = (ins DMIR_Tensor:$data, DMIR_IndexTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+def DMIR_ScatterElementsOp : DMIR_Op<"scatter_elements"> {
+  let summary = "a copy of data with elements replaced or combined along an axis";
+  let description = [{
+    For each i of updates, in row-major order: `result[i with axis = indices[i]] (mode)= updates[i]`.
+    C1: equal ranks, 0 <= axis < rank. C2: indices and updates have equal shapes. C3: equal element types of data and updates.
+  }];
+  let arguments = (ins DMIR_Tensor:$data, DMIR_IndexTensor:$indices, DMIR_Tensor:$updates, I64Attr:$axis,
+                       DefaultValuedAttr<DMIR_ScatterModeAttr, "ScatterMode::replace">:$mode);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+def DMIR_ScatterNDOp : DMIR_Op<"scatter_nd"> {
+  let summary = "a copy of data with slices replaced or combined at index tuples";
+  let description = [{
+    The last axis of indices holds tuples into data's leading axes; updates has shape
+    `indices.shape[:-1] + data.shape[tuple length:]`. Applied in row-major order.
+    C1: tuple length <= rank of data. C2: updates has that shape. C3: equal element types of data and updates.
+  }];
+  let arguments = (ins DMIR_Tensor:$data, DMIR_IndexTensor:$indices, DMIR_Tensor:$updates,
+                       DefaultValuedAttr<DMIR_ScatterModeAttr, "ScatterMode::replace">:$mode);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+//===--- Reductions and scans -------------------------------------------------===//
+
+def DMIR_ReduceOp : DMIR_Op<"reduce"> {
+  let summary = "reduction over axes";
+  let description = [{
+    f16 and bf16 accumulate in f32 and round once. max/min are NaN if any element is. An empty reduction
+    gives 0 (sum), 1 (prod), the lowest/highest value (max/min; -inf/+inf for floats), NaN (mean of floats), 0 (mean of integers).
+    Integer mean truncates toward zero. With `keepDims` reduced axes stay as 1.
+    C1: axes sorted, unique, in range.
+  }];
+  let arguments = (ins DMIR_ReductionAttr:$kind, DMIR_Tensor:$input, DenseI64ArrayAttr:$axes, DefaultValuedAttr<BoolAttr, "true">:$keepDims);
+  let results = (outs DMIR_Tensor:$result);
+  let assemblyFormat = "$kind operands attr-dict `:` functional-type(operands, results)";
+}
+
+def DMIR_ArgReduceOp : DMIR_Op<"arg_reduce"> {
+  let summary = "index of the largest or smallest element along an axis";
+  let description = [{
+    i64 result; of equal elements the first, or the last with `selectLast`. The axis stays as 1 with `keepDims`.
+    C1: 0 <= axis < rank. C2: the axis is not empty.
+  }];
+  let arguments = (ins DMIR_ExtremumAttr:$kind, DMIR_NumberTensor:$input, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$keepDims,
+                       DefaultValuedAttr<BoolAttr, "false">:$selectLast);
+  let results = (outs DMIR_Tensor:$result);
+  let assemblyFormat = "$kind operands attr-dict `:` functional-type(operands, results)";
+}
+
+def DMIR_CumSumOp : DMIR_Op<"cumsum"> {
+  let summary = "running sum along an axis";
+  let description = "`exclusive` leaves out the element itself, `reverse` runs from the end. C1: 0 <= axis < rank.";
+  let arguments = (ins DMIR_NumberTensor:$input, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs DMIR_NumberTensor:$result);
+}
+
+def DMIR_TopKOp : DMIR_Op<"top_k"> {
+  let summary = "the k largest or smallest elements along an axis, sorted, and their indices";
+  let description = "Of equal elements the lower index comes first. Results: values, i64 indices. C1: 0 <= axis < rank. C2: 0 <= k <= dim.";
+  let arguments = (ins DMIR_NumberTensor:$input, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
+  let results = (outs DMIR_NumberTensor:$values, DMIR_Tensor:$indices);
+}
+
+//===--- Linear algebra -------------------------------------------------------===//
+
+def DMIR_MatMulOp : DMIR_Op<"matmul"> {
+  let summary = "batched matrix product";
+  let description = [{
+    `result[b.., m, n] = sum_k lhs[b.., m, k] * rhs[b.., k, n]`; leading axes broadcast. f16/bf16 accumulate in f32 and
+    round once; integers wrap. C1: ranks >= 2. C2: equal element types. C3: the k dims agree. C4: leading axes broadcast.
+  }];
+  let arguments = (ins DMIR_NumberTensor:$lhs, DMIR_NumberTensor:$rhs);
+  let results = (outs DMIR_NumberTensor:$result);
+}
+
+def DMIR_ConvOp : DMIR_Op<"conv"> {
+  let summary = "convolution (cross-correlation)";
+  let description = [{
+    input `N x C x spatial..`, weights `O x C/groups x kernel..`, result `N x O x spatial..` with
+    `out = floor((in + low + high - dilation * (kernel - 1) - 1) / stride) + 1`. Padding reads as zero.
+    C1: equal ranks >= 3. C2: one stride, dilation, low and high pad a spatial axis; strides and dilations > 0. C3: C = groups * weights' C;
+    groups divides O. C4: equal element types.
+  }];
+  let arguments = (ins DMIR_NumberTensor:$input, DMIR_NumberTensor:$weights, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<I64Attr, "1">:$groups);
+  let results = (outs DMIR_NumberTensor:$result);
+}
+
+def DMIR_PoolOp : DMIR_Op<"pool"> {
+  let summary = "windowed reduction over spatial axes";
+  let description = [{
+    input `N x C x spatial..`; result dims as conv's. Padding is never a maximum and adds 0 to a sum. `average` divides by the
+    number of window elements inside the input, or with `countPadding` inside the padded input (whose extent is
+    dim + low + high; a window may reach past that when `high` was enlarged by a ceil mode: `ceilExtra` elements of high do not count).
+    C1: one window, stride, dilation, low, high, ceilExtra a spatial axis; rank >= 3. C2: window, strides, dilations > 0.
+  }];
+  let arguments = (ins DMIR_PoolingAttr:$kind, DMIR_NumberTensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DenseI64ArrayAttr:$ceilExtra, DefaultValuedAttr<BoolAttr, "false">:$countPadding);
+  let results = (outs DMIR_NumberTensor:$result);
+  let assemblyFormat = "$kind operands attr-dict `:` functional-type(operands, results)";
+}
+
+def DMIR_ArgMaxPoolOp : DMIR_Op<"arg_max_pool"> {
+  let summary = "where each maximum of a max pool lies";
+  let description = [{
+    i64 result: the row-major flat index into the whole input tensor of the first maximum of each window
+    (with `columnMajor`, spatial indices are flattened with the first spatial axis fastest). C1, C2 as pool.
+  }];
+  let arguments = (ins DMIR_NumberTensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<BoolAttr, "false">:$columnMajor);
+  let results = (outs DMIR_Tensor:$result);
+}
+
+//===--- Normalisations -------------------------------------------------------===//
+
+def DMIR_SoftmaxOp : DMIR_Op<"softmax"> {
+  let summary = "softmax or log-softmax along an axis";
+  let description = "`exp(x - max) / sum(exp(x - max))`, or its logarithm with `log`; computed in f32 for f16/bf16. C1: 0 <= axis < rank.";
+  let arguments = (ins DMIR_FloatTensor:$input, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$log);
+  let results = (outs DMIR_FloatTensor:$result);
+}
+
+def DMIR_NormalizeOp : DMIR_Op<"normalize"> {
+  let summary = "normalisation over axes, without scale and bias";
+  let description = [{
+    standard: `(x - mean) / sqrt(variance + epsilon)` with the population variance; rms: `x / sqrt(mean(x^2) + epsilon)`. Computed in f32 for
+    f16/bf16. Layer, instance, group and RMS normalisation are this op and elementwise ops. C1: axes sorted, unique, in range.
+  }];
+  let arguments = (ins DMIR_NormalizationAttr:$kind, DMIR_FloatTensor:$input, DenseI64ArrayAttr:$axes, F64Attr:$epsilon);
+  let results = (outs DMIR_FloatTensor:$result);
+  let assemblyFormat = "$kind operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===--- Layout and regions ---------------------------------------------------===//
+
+def DMIR_RelayoutOp : DMIR_TypedOp<"relayout", [DMIR_DataMovement]> {
+  let summary = "the same tensor in another physical layout";
+  let description = "C1: operand and result differ in their encoding alone.";
+  let arguments = (ins DMIR_Tensor:$input);
+  let results = (outs DMIR_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "a fused group of ops that one task of one device computes";
+  let description = [{
+    The body's arguments are the operands; `dmir.yield` ends it. `device` names the target. `strategy` records how the
+    target will compute it (algorithm, tiles, packed forms of constants, scratch bytes); it is chosen in the partition phase and obeyed
+    by all later ones. `placement` is filled by the memory phase: the buffer of each result.
+    C1: the body's argument types are the operands' types. C2: the yield's types are the result types. C3: the body holds DMIR ops only, no nested region.
+  }];
+  let arguments = (ins Variadic<DMIR_Tensor>:$inputs, StrAttr:$device, OptionalAttr<DictionaryAttr>:$strategy);
+  let results = (outs Variadic<DMIR_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBlock() { return &getBody().front(); }
+    ::mlir::Operation *getYield() { return getBlock()->getTerminator(); }
+  }];
+}
+
+def DMIR_YieldOp : DMIR_BaseOp<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["RegionOp"]>]> {
+  let summary = "the results of a region";
+  let arguments = (ins Variadic<DMIR_Tensor>:$operands);
+  let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";
+}
+
+#endif // DMXC_DIALECT_DMIR_OPS
