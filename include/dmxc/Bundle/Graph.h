@@ -1,0 +1,129 @@
+//===- Graph.h - the task graph of a bundle (graph.json) --------*- C++ -*-===//
+//
+// Plain structs, field for field those of schemas/FORMAT.md. Ids are positions
+// in the arrays. All sizes and offsets are in bytes.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Bundle/Expr.h"
+#include "dmxc/Support/DType.h"
+
+#include <vector>
+
+namespace dmxc::bundle {
+
+/// One row of the dim table. Rows are evaluated in order. Exactly one of
+/// {input and axis} and `expr` says where the value comes from.
+struct DimDesc {
+  std::string name;
+  /// Inclusive bounds of a dim read from an input; unused for a computed one.
+  int64_t min = 0;
+  int64_t max = INT64_MAX;
+  /// Input (its `index`) and axis that define the dim; -1 for a computed dim.
+  int64_t input = -1;
+  int64_t axis = -1;
+  /// Set for a computed dim; mentions earlier rows only.
+  std::optional<Expr> expr;
+};
+
+/// One block of session memory. `lower_bound` is the largest sum of live bytes
+/// at any time, for the report of how well the arena is packed.
+struct ArenaDesc {
+  Expr size;
+  Expr lowerBound;
+  int64_t align = 64;
+};
+
+enum class BufferKind { Input, Output, Const, Arena, Alias };
+
+struct BufferDesc {
+  BufferKind kind = BufferKind::Arena;
+  DType dtype = DType::F32;
+  std::vector<Expr> shape;
+  /// Input, Output: position in the entry point's list.
+  int64_t index = 0;
+  /// Const: the weights entry and the tensor's name in it. `offset` then counts
+  /// from the first byte of the entry (safetensors header included).
+  std::string entry, tensor;
+  /// Arena: which one.
+  int64_t arena = 0;
+  /// Alias: the non-alias buffer it is a byte range of.
+  int64_t of = 0;
+  /// Const, Arena, Alias.
+  Expr offset;
+  Expr size;
+};
+
+struct QueueDesc {
+  std::string name;
+  std::string target;
+};
+
+enum class TaskKind { Dispatch, Copy };
+
+struct TaskDesc {
+  TaskKind kind = TaskKind::Dispatch;
+  int64_t queue = 0;
+  /// For people: profiles and error messages.
+  std::string name;
+  /// Dispatch: the model's nodes computed here.
+  std::vector<std::string> nodes;
+  /// Positions of earlier tasks that must have ended.
+  std::vector<int64_t> deps;
+
+  /// Dispatch: the kernel, its buffers (operands, then results; the last
+  /// `outputs` are written), the values it gets as dims, its work items.
+  std::string kernel;
+  std::vector<int64_t> buffers;
+  int64_t outputs = 1;
+  std::vector<Expr> dims;
+  Expr work = 1;
+  /// Smallest number of work items worth giving to a thread.
+  Expr grain = 1;
+  /// Bytes of scratch per thread.
+  Expr scratch;
+  /// The cost model's figures, for reports: operations and bytes moved.
+  Expr flops, bytes;
+
+  /// Copy: `size` bytes from src+srcOffset to dst+dstOffset.
+  int64_t src = 0, dst = 0;
+  Expr srcOffset, dstOffset, size;
+};
+
+struct GraphDesc {
+  std::string name;
+  std::vector<DimDesc> dims;
+  std::vector<ArenaDesc> arenas;
+  std::vector<BufferDesc> buffers;
+  std::vector<QueueDesc> queues;
+  std::vector<TaskDesc> tasks;
+
+  /// Evaluates computed dims on top of the values given for the input dims.
+  Result<DimValues> evaluateDims(DimValues inputs) const;
+};
+
+/// The whole of graph.json.
+struct GraphFile {
+  std::vector<GraphDesc> graphs;
+  /// The graph of that name, or null.
+  const GraphDesc *find(std::string_view name) const;
+};
+
+/// Deterministic text: keys in FORMAT.md's order, one line a task and buffer,
+/// ends with a newline.
+std::string toJson(const GraphFile &file);
+
+/// Parses and checks types and the presence of fields; unknown fields are
+/// ignored (they are a newer minor's). The rules between fields are checked by
+/// `validate` (Validate.h). Errors are ErrorKind::Model and name the place, e.g.
+/// "graph.json: graphs[0].tasks[3].queue: expected an integer, got a string".
+Result<GraphFile> parseGraph(std::string_view json);
+
+std::string_view bufferKindName(BufferKind kind);
+std::string_view taskKindName(TaskKind kind);
+
+/// Bytes of a dense tensor of this type and shape, as an expression.
+Expr denseBytes(DType dtype, const std::vector<Expr> &shape);
+
+} // namespace dmxc::bundle

@@ -1,0 +1,301 @@
+//===- Graph.cpp - the task graph of a bundle (graph.json) ----------------===//
+#include "dmxc/Bundle/Graph.h"
+
+#include "Json.h"
+
+#include <algorithm>
+
+namespace dmxc::bundle {
+
+using json::Reader;
+using json::Value;
+
+std::string_view bufferKindName(BufferKind kind) {
+  switch (kind) {
+  case BufferKind::Input:
+    return "input";
+  case BufferKind::Output:
+    return "output";
+  case BufferKind::Const:
+    return "const";
+  case BufferKind::Arena:
+    return "arena";
+  case BufferKind::Alias:
+    return "alias";
+  }
+  return "";
+}
+
+std::string_view taskKindName(TaskKind kind) {
+  return kind == TaskKind::Dispatch ? "dispatch" : "copy";
+}
+
+Expr denseBytes(DType dtype, const std::vector<Expr> &shape) {
+  unsigned bits = dtypeBits(dtype);
+  // The integers are multiplied first, so that few operations remain.
+  Expr fixed = bits == 4 ? 1 : static_cast<int64_t>(bits / 8);
+  std::optional<Expr> symbolic;
+  for (const Expr &dim : shape) {
+    if (dim.isInt())
+      fixed = Expr::binary(Expr::Op::Mul, fixed, dim);
+    else
+      symbolic = symbolic ? Expr::binary(Expr::Op::Mul, *symbolic, dim) : dim;
+  }
+  Expr bytes = fixed;
+  if (symbolic)
+    bytes = fixed == Expr(1) ? *symbolic
+                             : Expr::binary(Expr::Op::Mul, *symbolic, fixed);
+  return bits == 4 ? Expr::binary(Expr::Op::CeilDiv, bytes, 2) : bytes;
+}
+
+const GraphDesc *GraphFile::find(std::string_view name) const {
+  for (const GraphDesc &graph : graphs)
+    if (graph.name == name)
+      return &graph;
+  return nullptr;
+}
+
+Result<DimValues> GraphDesc::evaluateDims(DimValues values) const {
+  for (const DimDesc &dim : dims) {
+    if (dim.expr) {
+      Result<int64_t> value = dim.expr->evaluate(values);
+      if (!value)
+        return modelError("graph '" + name + "', dim '" + dim.name +
+                          "': " + value.error().message);
+      values[dim.name] = *value;
+    } else if (!values.count(dim.name)) {
+      return modelError("graph '" + name + "': no value given for dim '" +
+                        dim.name + "'");
+    }
+  }
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+Value dimValue(const DimDesc &dim) {
+  Value v = {{"name", dim.name}};
+  if (dim.expr) {
+    v["expr"] = json::toValue(*dim.expr);
+    return v;
+  }
+  v["min"] = dim.min;
+  v["max"] = dim.max;
+  v["input"] = dim.input;
+  v["axis"] = dim.axis;
+  return v;
+}
+
+Value bufferValue(const BufferDesc &buffer) {
+  Value v = {{"kind", std::string(bufferKindName(buffer.kind))}};
+  switch (buffer.kind) {
+  case BufferKind::Input:
+  case BufferKind::Output:
+    v["index"] = buffer.index;
+    break;
+  case BufferKind::Const:
+    v["entry"] = buffer.entry;
+    v["tensor"] = buffer.tensor;
+    break;
+  case BufferKind::Arena:
+    v["arena"] = buffer.arena;
+    break;
+  case BufferKind::Alias:
+    v["of"] = buffer.of;
+    break;
+  }
+  if (buffer.kind >= BufferKind::Const) {
+    v["offset"] = json::toValue(buffer.offset);
+    v["size"] = json::toValue(buffer.size);
+  }
+  v["dtype"] = std::string(dtypeName(buffer.dtype));
+  v["shape"] = json::toValue(buffer.shape);
+  return v;
+}
+
+Value taskValue(const TaskDesc &task) {
+  Value v = {{"kind", std::string(taskKindName(task.kind))},
+             {"queue", task.queue}};
+  if (task.kind == TaskKind::Copy) {
+    v["name"] = task.name;
+    v["src"] = task.src;
+    v["dst"] = task.dst;
+    v["src_offset"] = json::toValue(task.srcOffset);
+    v["dst_offset"] = json::toValue(task.dstOffset);
+    v["size"] = json::toValue(task.size);
+  } else {
+    v["kernel"] = task.kernel;
+    v["name"] = task.name;
+    v["nodes"] = task.nodes;
+    v["buffers"] = task.buffers;
+    v["outputs"] = task.outputs;
+    v["dims"] = json::toValue(task.dims);
+    v["work"] = json::toValue(task.work);
+    v["grain"] = json::toValue(task.grain);
+    v["scratch"] = json::toValue(task.scratch);
+    v["flops"] = json::toValue(task.flops);
+    v["bytes"] = json::toValue(task.bytes);
+  }
+  v["deps"] = task.deps;
+  return v;
+}
+
+template <typename T, typename Fn>
+Value arrayOf(const std::vector<T> &items, Fn convert) {
+  Value array = Value::array();
+  for (const T &item : items)
+    array.push_back(convert(item));
+  return array;
+}
+
+Value graphValue(const GraphDesc &graph) {
+  Value v = {{"name", graph.name}};
+  v["dims"] = arrayOf(graph.dims, dimValue);
+  v["arenas"] = arrayOf(graph.arenas, [](const ArenaDesc &arena) {
+    return Value{{"size", json::toValue(arena.size)},
+                 {"lower_bound", json::toValue(arena.lowerBound)},
+                 {"align", arena.align}};
+  });
+  v["buffers"] = arrayOf(graph.buffers, bufferValue);
+  v["queues"] = arrayOf(graph.queues, [](const QueueDesc &queue) {
+    return Value{{"name", queue.name}, {"target", queue.target}};
+  });
+  v["tasks"] = arrayOf(graph.tasks, taskValue);
+  return v;
+}
+
+} // namespace
+
+std::string toJson(const GraphFile &file) {
+  Value root = Value::object();
+  root["graphs"] = arrayOf(file.graphs, graphValue);
+  // root, "graphs", a graph, its arrays: deeper containers keep to one line.
+  return json::dump(root, 4);
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+DimDesc readDim(const Reader &r) {
+  DimDesc dim;
+  dim.name = r.string("name");
+  if (r.has("expr")) {
+    dim.expr = r.expr("expr");
+    return dim;
+  }
+  if (!r.failed() && !r.has("input"))
+    r.fail("a dim needs 'input' and 'axis', or 'expr'");
+  dim.min = r.integer("min", 0);
+  dim.max = r.integer("max", INT64_MAX);
+  dim.input = r.integer("input");
+  dim.axis = r.integer("axis");
+  return dim;
+}
+
+BufferDesc readBuffer(const Reader &r) {
+  BufferDesc buffer;
+  std::string kind = r.string("kind");
+  if (kind == "input" || kind == "output") {
+    buffer.kind = kind == "input" ? BufferKind::Input : BufferKind::Output;
+    buffer.index = r.integer("index");
+  } else if (kind == "const") {
+    buffer.kind = BufferKind::Const;
+    buffer.entry = r.string("entry");
+    buffer.tensor = r.string("tensor");
+  } else if (kind == "arena") {
+    buffer.arena = r.integer("arena");
+  } else if (kind == "alias") {
+    buffer.kind = BufferKind::Alias;
+    buffer.of = r.integer("of");
+  } else {
+    r.fail("unknown kind of buffer '" + kind +
+           "'; known are input, output, const, arena, alias");
+  }
+  if (buffer.kind >= BufferKind::Const) {
+    buffer.offset = r.expr("offset");
+    buffer.size = r.expr("size");
+  }
+  std::string dtype = r.string("dtype");
+  if (std::optional<DType> type = dtypeFromName(dtype))
+    buffer.dtype = *type;
+  else
+    r.fail("unknown dtype '" + dtype + "'");
+  buffer.shape = r.exprs("shape", true);
+  return buffer;
+}
+
+TaskDesc readTask(const Reader &r) {
+  TaskDesc task;
+  std::string kind = r.string("kind");
+  task.queue = r.integer("queue", 0);
+  task.name = r.string("name", "");
+  task.deps = r.integers("deps", true);
+  if (kind == "copy") {
+    task.kind = TaskKind::Copy;
+    task.src = r.integer("src");
+    task.dst = r.integer("dst");
+    task.srcOffset = r.expr("src_offset", 0);
+    task.dstOffset = r.expr("dst_offset", 0);
+    task.size = r.expr("size");
+    return task;
+  }
+  if (kind != "dispatch")
+    r.fail("unknown kind of task '" + kind + "'; known are dispatch, copy");
+  task.kernel = r.string("kernel");
+  task.nodes = r.strings("nodes", false);
+  task.buffers = r.integers("buffers", true);
+  task.outputs = r.integer("outputs");
+  task.dims = r.exprs("dims", false);
+  task.work = r.expr("work");
+  task.grain = r.expr("grain", 1);
+  task.scratch = r.expr("scratch", 0);
+  task.flops = r.expr("flops", 0);
+  task.bytes = r.expr("bytes", 0);
+  return task;
+}
+
+GraphDesc readGraph(const Reader &r) {
+  GraphDesc graph;
+  graph.name = r.string("name");
+  r.forEach("dims", false,
+            [&](const Reader &d) { graph.dims.push_back(readDim(d)); });
+  r.forEach("arenas", false, [&](const Reader &a) {
+    ArenaDesc arena;
+    arena.size = a.expr("size");
+    arena.lowerBound = a.expr("lower_bound", 0);
+    arena.align = a.integer("align", 64);
+    graph.arenas.push_back(std::move(arena));
+  });
+  r.forEach("buffers", true,
+            [&](const Reader &b) { graph.buffers.push_back(readBuffer(b)); });
+  r.forEach("queues", true, [&](const Reader &q) {
+    graph.queues.push_back({q.string("name"), q.string("target")});
+  });
+  r.forEach("tasks", true,
+            [&](const Reader &t) { graph.tasks.push_back(readTask(t)); });
+  return graph;
+}
+
+} // namespace
+
+Result<GraphFile> parseGraph(std::string_view text) {
+  Reader::Sink sink;
+  Value root = json::parse(text, "graph.json", sink);
+  GraphFile file;
+  if (!sink.failed)
+    Reader(root, "graph.json", sink).forEach("graphs", true, [&](const Reader &g) {
+      file.graphs.push_back(readGraph(g));
+    });
+  if (sink.failed)
+    return modelError(sink.message);
+  return file;
+}
+
+} // namespace dmxc::bundle

@@ -1,0 +1,91 @@
+//===- Writer.cpp - what both shapes of a bundle share --------------------===//
+#include "dmxc/Bundle/Writer.h"
+
+#include "EntryName.h"
+#include "WriterImpl.h"
+
+#include <algorithm>
+#include <array>
+
+namespace dmxc::bundle {
+
+namespace {
+Error misuse(std::string message) {
+  return {ErrorKind::Internal, std::move(message)};
+}
+} // namespace
+
+Status ByteSink::writeZeros(uint64_t count) {
+  static constexpr std::array<std::byte, 4096> zeros{};
+  while (count) {
+    uint64_t step = std::min<uint64_t>(count, zeros.size());
+    if (Status done = write(std::span(zeros.data(), step)); !done)
+      return done;
+    count -= step;
+  }
+  return Status::ok();
+}
+
+Status HashingSink::write(std::span<const std::byte> bytes) {
+  if (bytes.size() > expected - count)
+    return misuse("bundle entry '" + entry + "': more than the announced " +
+                  std::to_string(expected) + " bytes were written");
+  count += bytes.size();
+  hash.update(bytes);
+  crc = updateCrc32(crc, bytes);
+  return file.write(bytes);
+}
+
+Status HashingSink::finish() {
+  if (count == expected)
+    return Status::ok();
+  return misuse("bundle entry '" + entry + "': " + std::to_string(count) +
+                " bytes were written, " + std::to_string(expected) +
+                " announced");
+}
+
+Result<std::unique_ptr<Writer>> Writer::create(const std::string &path,
+                                               BundleFormat format) {
+  if (path.empty())
+    return ioError("cannot write a bundle: the path is empty");
+  return format == BundleFormat::Zip ? createZipWriter(path)
+                                     : createDirectoryWriter(path);
+}
+
+Writer::~Writer() = default;
+
+Status Writer::addEntry(const std::string &name, std::string bytes) {
+  uint64_t size = bytes.size();
+  auto held = std::make_shared<std::string>(std::move(bytes));
+  return addStream(name, size,
+                   [held](ByteSink &sink) { return sink.write(*held); });
+}
+
+Status Writer::addStream(const std::string &name, uint64_t size,
+                         Producer produce) {
+  if (std::string problem = entryNameProblem(name); !problem.empty())
+    return misuse("bundle entry '" + name + "': " + problem);
+  for (const Item &item : items)
+    if (item.name == name)
+      return misuse("bundle entry '" + name + "' was added twice");
+  items.push_back({name, size, std::move(produce)});
+  return Status::ok();
+}
+
+Status Writer::finish() {
+  if (finished)
+    return misuse("this bundle was finished before");
+  finished = true;
+  std::sort(items.begin(), items.end(), [](const Item &a, const Item &b) {
+    return std::pair(entryGroup(a.name), std::string_view(a.name)) <
+           std::pair(entryGroup(b.name), std::string_view(b.name));
+  });
+  contents.entries.clear();
+  for (const Item &item : items)
+    contents.entries.push_back({item.name, item.size, std::string(64, '0')});
+  if (Status done = writeAll(items); !done)
+    return done;
+  return commit();
+}
+
+} // namespace dmxc::bundle
