@@ -2,7 +2,7 @@
 # Everything links the shared libMLIR/libLLVM; a shared precompiled header of
 # the MLIR core keeps a clean build short.
 
-find_package(MLIR 22 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 set(LLVM_LINK_LLVM_DYLIB ON)
 include(TableGen)

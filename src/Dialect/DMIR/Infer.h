@@ -1,0 +1,69 @@
+//===- Infer.h - helpers of the result type inference -----------*- C++ -*-===//
+//
+// Inference is the verifier: ODS calls it both to build and to check, and its
+// messages cite the op's constraints.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+namespace dmxc::dmir {
+
+using mlir::ArrayRef, mlir::failure, mlir::FailureOr, mlir::isa, mlir::cast, mlir::dyn_cast, mlir::Location, mlir::LogicalResult, mlir::MLIRContext,
+    mlir::RankedTensorType, mlir::ShapedType, mlir::SmallVector, mlir::SmallVectorImpl, mlir::success, mlir::Type,
+    mlir::TypeRange, mlir::Value;
+
+using OptLoc = std::optional<Location>;
+
+inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
+inline ArrayRef<int64_t> shapeOf(Value value) { return tensorType(value).getShape(); }
+inline int64_t rankOf(Value value) { return tensorType(value).getRank(); }
+
+inline bool dimsAgree(int64_t a, int64_t b) {
+  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
+}
+
+/// Equal up to encodings, with dynamic dims matching anything.
+inline bool compatible(TypeRange a, TypeRange b) {
+  if (a.size() != b.size())
+    return false;
+  for (auto [x, y] : llvm::zip(a, b)) {
+    auto s = dyn_cast<RankedTensorType>(x), t = dyn_cast<RankedTensorType>(y);
+    if (!s || !t || s.getElementType() != t.getElementType() || s.getRank() != t.getRank())
+      return false;
+    for (auto [p, q] : llvm::zip(s.getShape(), t.getShape()))
+      if (!dimsAgree(p, q))
+        return false;
+  }
+  return true;
+}
+
+/// C-rule "axes sorted, unique, in range".
+inline bool axesValid(ArrayRef<int64_t> axes, int64_t rank) {
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] < 0 || axes[i] >= rank || (i && axes[i] <= axes[i - 1]))
+      return false;
+  return true;
+}
+
+/// The layout encoding shared by all operands that have the result's shape; none when they differ.
+inline mlir::Attribute commonEncoding(mlir::ValueRange operands, ArrayRef<int64_t> shape) {
+  mlir::Attribute encoding;
+  for (Value operand : operands) {
+    auto type = tensorType(operand);
+    if (type.getEncoding() && type.getShape() == shape)
+      encoding = type.getEncoding();
+  }
+  return encoding;
+}
+
+} // namespace dmxc::dmir
+
+/// Defines isCompatibleReturnTypes of an op the common way.
+#define DMIR_COMPATIBLE(OP)                                                                                            \
+  bool OP::isCompatibleReturnTypes(TypeRange a, TypeRange b) { return compatible(a, b); }
+/// Opens the definition of an op's inference; `op` is the adaptor, `loc` where to report.
+#define DMIR_INFER(OP)                                                                                                 \
+  DMIR_COMPATIBLE(OP)                                                                                                  \
+  LogicalResult OP::inferReturnTypes(MLIRContext *context, OptLoc loc, OP::Adaptor op, SmallVectorImpl<Type> &results)

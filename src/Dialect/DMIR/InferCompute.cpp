@@ -1,0 +1,153 @@
+//===- InferCompute.cpp - result types of reductions, products, windows ---===//
+#include "Infer.h"
+
+using namespace dmxc::dmir;
+
+namespace {
+
+RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> axes, bool keepDims, Type element) {
+  SmallVector<int64_t> shape;
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    bool reduced = llvm::is_contained(axes, i);
+    if (!reduced || keepDims)
+      shape.push_back(reduced ? 1 : type.getDimSize(i));
+  }
+  return RankedTensorType::get(shape, element);
+}
+
+LogicalResult checkAxis(OptLoc loc, int64_t axis, int64_t rank) {
+  if (axis < 0 || axis >= rank)
+    return emitOptionalError(loc, "C1: axis ", axis, " is not in [0, ", rank, ")");
+  return success();
+}
+
+Type indexType(MLIRContext *context) { return mlir::IntegerType::get(context, 64); }
+
+} // namespace
+
+DMIR_INFER(ReduceOp) {
+  auto type = tensorType(op.getInput());
+  if (!axesValid(op.getAxes(), type.getRank()))
+    return emitOptionalError(loc, "C1: axes must be sorted, unique and in [0, ", type.getRank(), ")");
+  results.push_back(reducedType(type, op.getAxes(), op.getKeepDims(), type.getElementType()));
+  return success();
+}
+
+DMIR_INFER(ArgReduceOp) {
+  auto type = tensorType(op.getInput());
+  if (failed(checkAxis(loc, op.getAxis(), type.getRank())))
+    return failure();
+  if (type.getDimSize(op.getAxis()) == 0)
+    return emitOptionalError(loc, "C2: axis ", op.getAxis(), " of ", type, " is empty");
+  results.push_back(reducedType(type, {static_cast<int64_t>(op.getAxis())}, op.getKeepDims(), indexType(context)));
+  return success();
+}
+
+DMIR_INFER(CumSumOp) {
+  if (failed(checkAxis(loc, op.getAxis(), rankOf(op.getInput()))))
+    return failure();
+  results.push_back(logicalType(op.getInput().getType()));
+  return success();
+}
+
+DMIR_INFER(TopKOp) {
+  auto type = tensorType(op.getInput());
+  int64_t axis = op.getAxis(), k = op.getK();
+  if (failed(checkAxis(loc, axis, type.getRank())))
+    return failure();
+  if (k < 0 || (!type.isDynamicDim(axis) && k > type.getDimSize(axis)))
+    return emitOptionalError(loc, "C2: k = ", k, " is not in [0, ", type.getDimSize(axis), "]");
+  SmallVector<int64_t> shape(type.getShape());
+  shape[axis] = k;
+  results.push_back(RankedTensorType::get(shape, type.getElementType()));
+  results.push_back(RankedTensorType::get(shape, indexType(context)));
+  return success();
+}
+
+DMIR_INFER(MatMulOp) {
+  auto lhs = tensorType(op.getLhs()), rhs = tensorType(op.getRhs());
+  if (lhs.getRank() < 2 || rhs.getRank() < 2)
+    return emitOptionalError(loc, "C1: both operands need rank 2 or more, got ", lhs, " and ", rhs);
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOptionalError(loc, "C2: element types differ: ", lhs, " and ", rhs);
+  if (!dimsAgree(lhs.getShape().back(), rhs.getShape()[rhs.getRank() - 2]))
+    return emitOptionalError(loc, "C3: the inner dims differ: ", lhs, " and ", rhs);
+  auto batch = broadcastShapes(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2));
+  if (!batch)
+    return emitOptionalError(loc, "C4: the leading dims do not broadcast: ", lhs, " and ", rhs);
+  batch->push_back(lhs.getShape()[lhs.getRank() - 2]);
+  batch->push_back(rhs.getShape().back());
+  results.push_back(RankedTensorType::get(*batch, lhs.getElementType()));
+  return success();
+}
+
+namespace {
+bool allPositive(ArrayRef<int64_t> values) {
+  return llvm::all_of(values, [](int64_t v) { return v > 0 && v <= INT32_MAX; });
+}
+bool moderate(ArrayRef<int64_t> values) {
+  return llvm::all_of(values, [](int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; });
+}
+} // namespace
+
+DMIR_INFER(ConvOp) {
+  auto input = tensorType(op.getInput()), weights = tensorType(op.getWeights());
+  if (input.getRank() != weights.getRank() || input.getRank() < 3)
+    return emitOptionalError(loc, "C1: input and weights need equal ranks of 3 or more, got ", input, " and ", weights);
+  size_t spatial = input.getRank() - 2;
+  if (op.getStrides().size() != spatial || op.getDilations().size() != spatial || op.getLow().size() != spatial ||
+      op.getHigh().size() != spatial || !allPositive(op.getStrides()) || !allPositive(op.getDilations()) ||
+      !moderate(op.getLow()) || !moderate(op.getHigh()))
+    return emitOptionalError(loc, "C2: needs a positive stride and dilation and a low and high pad for each of the ", spatial, " spatial axes");
+  int64_t groups = op.getGroups(), channels = input.getDimSize(1), outputs = weights.getDimSize(0);
+  if (groups < 1 || (!ShapedType::isDynamic(channels) && channels != groups * weights.getDimSize(1)) || outputs % groups)
+    return emitOptionalError(loc, "C3: ", channels, " input channels and ", outputs, " output channels do not fit weights ", weights, " in ", groups, " groups");
+  if (input.getElementType() != weights.getElementType())
+    return emitOptionalError(loc, "C4: element types differ: ", input, " and ", weights);
+  SmallVector<int64_t> shape{input.getDimSize(0), outputs};
+  for (size_t i = 0; i < spatial; ++i)
+    shape.push_back(windowExtent(input.getDimSize(i + 2), weights.getDimSize(i + 2), op.getStrides()[i], op.getDilations()[i],
+                                 op.getLow()[i], op.getHigh()[i]));
+  results.push_back(RankedTensorType::get(shape, input.getElementType()));
+  return success();
+}
+
+namespace {
+template <typename Adaptor>
+LogicalResult inferPool(OptLoc loc, Adaptor op, RankedTensorType input, Type element, SmallVectorImpl<Type> &results) {
+  size_t spatial = input.getRank() < 3 ? 0 : input.getRank() - 2;
+  if (!spatial || op.getWindow().size() != spatial || op.getStrides().size() != spatial || op.getDilations().size() != spatial ||
+      op.getLow().size() != spatial || op.getHigh().size() != spatial || !moderate(op.getLow()) || !moderate(op.getHigh()))
+    return emitOptionalError(loc, "C1: needs rank 3 or more and a window, stride, dilation, low and high pad for each spatial axis of ", input);
+  if (!allPositive(op.getWindow()) || !allPositive(op.getStrides()) || !allPositive(op.getDilations()))
+    return emitOptionalError(loc, "C2: window, strides and dilations must be positive");
+  SmallVector<int64_t> shape(input.getShape().take_front(2));
+  for (size_t i = 0; i < spatial; ++i)
+    shape.push_back(windowExtent(input.getDimSize(i + 2), op.getWindow()[i], op.getStrides()[i], op.getDilations()[i], op.getLow()[i], op.getHigh()[i]));
+  results.push_back(RankedTensorType::get(shape, element));
+  return success();
+}
+} // namespace
+
+DMIR_INFER(PoolOp) {
+  auto input = tensorType(op.getInput());
+  if (op.getCeilExtra().size() != op.getWindow().size())
+    return emitOptionalError(loc, "C1: needs a ceilExtra for each spatial axis of ", input);
+  return inferPool(loc, op, input, input.getElementType(), results);
+}
+
+DMIR_INFER(ArgMaxPoolOp) { return inferPool(loc, op, tensorType(op.getInput()), indexType(context), results); }
+
+DMIR_INFER(SoftmaxOp) {
+  if (failed(checkAxis(loc, op.getAxis(), rankOf(op.getInput()))))
+    return failure();
+  results.push_back(logicalType(op.getInput().getType()));
+  return success();
+}
+
+DMIR_INFER(NormalizeOp) {
+  if (!axesValid(op.getAxes(), rankOf(op.getInput())))
+    return emitOptionalError(loc, "C1: axes must be sorted, unique and in [0, ", rankOf(op.getInput()), ")");
+  results.push_back(logicalType(op.getInput().getType()));
+  return success();
+}

@@ -1,0 +1,218 @@
+//===- InferMovement.cpp - result types of data movement ------------------===//
+#include "Infer.h"
+
+using namespace dmxc::dmir;
+
+LogicalResult IotaOp::verify() {
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= rankOf(getResult()))
+    return emitOpError("C1: axis ") << axis << " is not in [0, " << rankOf(getResult()) << ")";
+  return success();
+}
+
+LogicalResult ReshapeOp::verify() {
+  auto from = tensorType(getInput()), to = tensorType(getResult());
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("C1: element types differ: ") << from << " and " << to;
+  if (from.hasStaticShape() && to.hasStaticShape() && from.getNumElements() != to.getNumElements())
+    return emitOpError("C2: element counts differ: ") << from << " and " << to;
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  auto from = tensorType(getInput()), to = tensorType(getResult());
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("C1: element types differ: ") << from << " and " << to;
+  int64_t lead = to.getRank() - from.getRank();
+  bool fits = lead >= 0;
+  for (int64_t i = 0; fits && i < from.getRank(); ++i)
+    fits = from.getDimSize(i) == 1 || dimsAgree(from.getDimSize(i), to.getDimSize(lead + i));
+  if (!fits)
+    return emitOpError("C2: ") << from << " does not broadcast to " << to;
+  return success();
+}
+
+LogicalResult RelayoutOp::verify() {
+  if (logicalType(getInput().getType()) != logicalType(getType()))
+    return emitOpError("C1: operand and result differ in more than their layout: ") << getInput().getType() << " and " << getType();
+  return success();
+}
+
+DMIR_INFER(TransposeOp) {
+  auto type = tensorType(op.getInput());
+  ArrayRef<int64_t> permutation = op.getPermutation();
+  SmallVector<int64_t> sorted(permutation);
+  llvm::sort(sorted);
+  bool valid = static_cast<int64_t>(sorted.size()) == type.getRank();
+  for (int64_t i = 0; valid && i < type.getRank(); ++i)
+    valid = sorted[i] == i;
+  if (!valid)
+    return emitOptionalError(loc, "C1: permutation is not one of 0..", type.getRank() - 1);
+  SmallVector<int64_t> shape;
+  for (int64_t axis : permutation)
+    shape.push_back(type.getDimSize(axis));
+  results.push_back(RankedTensorType::get(shape, type.getElementType()));
+  return success();
+}
+
+DMIR_INFER(SliceOp) {
+  auto type = tensorType(op.getInput());
+  ArrayRef<int64_t> starts = op.getStarts(), sizes = op.getSizes(), steps = op.getSteps();
+  size_t rank = type.getRank();
+  if (starts.size() != rank || sizes.size() != rank || steps.size() != rank)
+    return emitOptionalError(loc, "C1: needs one start, size and step for each of the ", rank, " axes");
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t dim = type.getDimSize(i);
+    if (sizes[i] == 0 || ShapedType::isDynamic(dim))
+      continue;
+    // Division, so that hostile attributes cannot overflow.
+    int64_t first = starts[i], step = steps[i];
+    bool inside = sizes[i] > 0 && step != 0 && first >= 0 && first < dim;
+    if (inside && sizes[i] > 1)
+      inside = step > 0 ? (dim - 1 - first) / step >= sizes[i] - 1
+                        : step != INT64_MIN && first / -step >= sizes[i] - 1;
+    if (!inside)
+      return emitOptionalError(loc, "C2: axis ", i, " of ", type, " is read outside its range: start ", first, ", size ",
+                               sizes[i], ", step ", step);
+  }
+  results.push_back(RankedTensorType::get(sizes, type.getElementType()));
+  return success();
+}
+
+namespace {
+LogicalResult checkPadding(OptLoc loc, PadOp::Adaptor op, int64_t axis, int64_t dim) {
+  int64_t low = op.getLow()[axis], high = op.getHigh()[axis], interior = op.getInterior()[axis];
+  if (low < 0 || high < 0 || interior < 0)
+    return emitOptionalError(loc, "C1: negative padding on axis ", axis);
+  if (op.getMode() == PadMode::constant || ShapedType::isDynamic(dim))
+    return success();
+  int64_t most = std::max(low, high);
+  bool fits = interior == 0 && (op.getMode() == PadMode::reflect ? most < std::max<int64_t>(dim, 1) : dim > 0 || most == 0);
+  if (!fits)
+    return emitOptionalError(loc, "C3: axis ", axis, " of size ", dim, " cannot be padded by ", low, " and ", high, " in mode ",
+                             stringifyPadMode(op.getMode()));
+  return success();
+}
+} // namespace
+
+DMIR_INFER(PadOp) {
+  auto type = tensorType(op.getInput());
+  size_t rank = type.getRank();
+  if (op.getLow().size() != rank || op.getHigh().size() != rank || op.getInterior().size() != rank)
+    return emitOptionalError(loc, "C1: needs one low, high and interior padding for each of the ", rank, " axes");
+  if (tensorType(op.getValue()).getRank() != 0 || tensorType(op.getValue()).getElementType() != type.getElementType())
+    return emitOptionalError(loc, "C2: the value must be a rank-0 tensor of ", type.getElementType());
+  SmallVector<int64_t> shape;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t dim = type.getDimSize(i);
+    if (failed(checkPadding(loc, op, i, dim)))
+      return failure();
+    shape.push_back(ShapedType::isDynamic(dim) ? dim
+                                               : dim + op.getLow()[i] + op.getHigh()[i] + std::max<int64_t>(dim - 1, 0) * op.getInterior()[i]);
+  }
+  results.push_back(RankedTensorType::get(shape, type.getElementType()));
+  return success();
+}
+
+DMIR_INFER(ConcatOp) {
+  if (op.getInputs().empty())
+    return emitOptionalError(loc, "C1: needs at least one operand");
+  auto first = tensorType(op.getInputs()[0]);
+  int64_t axis = op.getAxis(), rank = first.getRank();
+  if (axis < 0 || axis >= rank)
+    return emitOptionalError(loc, "C3: axis ", axis, " is not in [0, ", rank, ")");
+  SmallVector<int64_t> shape(first.getShape());
+  shape[axis] = 0;
+  for (Value input : op.getInputs()) {
+    auto type = tensorType(input);
+    bool fits = type.getRank() == rank && type.getElementType() == first.getElementType();
+    for (int64_t i = 0; fits && i < rank; ++i)
+      fits = i == axis || dimsAgree(type.getDimSize(i), first.getDimSize(i));
+    if (!fits)
+      return emitOptionalError(loc, "C2: ", type, " cannot be joined to ", first, " along axis ", axis);
+    if (ShapedType::isDynamic(type.getDimSize(axis)) || ShapedType::isDynamic(shape[axis]))
+      shape[axis] = ShapedType::kDynamic;
+    else
+      shape[axis] += type.getDimSize(axis);
+  }
+  results.push_back(RankedTensorType::get(shape, first.getElementType(), commonEncoding(op.getInputs(), first.getShape())));
+  return success();
+}
+
+DMIR_INFER(GatherOp) {
+  auto data = tensorType(op.getData());
+  int64_t axis = op.getAxis();
+  if (axis < 0 || axis >= data.getRank())
+    return emitOptionalError(loc, "C1: axis ", axis, " is not in [0, ", data.getRank(), ")");
+  SmallVector<int64_t> shape(data.getShape().take_front(axis));
+  llvm::append_range(shape, shapeOf(op.getIndices()));
+  llvm::append_range(shape, data.getShape().drop_front(axis + 1));
+  results.push_back(RankedTensorType::get(shape, data.getElementType()));
+  return success();
+}
+
+namespace {
+LogicalResult checkElementIndices(OptLoc loc, Value data, Value indices, int64_t axis, bool boundOffAxis) {
+  int64_t rank = rankOf(data);
+  if (rankOf(indices) != rank || axis < 0 || axis >= rank)
+    return emitOptionalError(loc, "C1: data ", data.getType(), " and indices ", indices.getType(), " need equal ranks and an axis inside, got ", axis);
+  for (int64_t i = 0; boundOffAxis && i < rank; ++i) {
+    int64_t have = shapeOf(data)[i], want = shapeOf(indices)[i];
+    if (i != axis && !ShapedType::isDynamic(have) && !ShapedType::isDynamic(want) && want > have)
+      return emitOptionalError(loc, "C2: indices ", indices.getType(), " reach outside data ", data.getType(), " on axis ", i);
+  }
+  return success();
+}
+} // namespace
+
+DMIR_INFER(GatherElementsOp) {
+  if (failed(checkElementIndices(loc, op.getData(), op.getIndices(), op.getAxis(), /*boundOffAxis=*/true)))
+    return failure();
+  results.push_back(RankedTensorType::get(shapeOf(op.getIndices()), tensorType(op.getData()).getElementType()));
+  return success();
+}
+
+DMIR_INFER(GatherNDOp) {
+  auto data = tensorType(op.getData()), indices = tensorType(op.getIndices());
+  int64_t batch = op.getBatchDims();
+  bool valid = batch >= 0 && batch < std::min(data.getRank(), indices.getRank());
+  for (int64_t i = 0; valid && i < batch; ++i)
+    valid = dimsAgree(data.getDimSize(i), indices.getDimSize(i));
+  if (!valid)
+    return emitOptionalError(loc, "C1: batchDims ", batch, " does not fit ", data, " and ", indices);
+  int64_t tuple = indices.getShape().back();
+  if (ShapedType::isDynamic(tuple) || tuple > data.getRank() - batch)
+    return emitOptionalError(loc, "C2: index tuples of ", indices, " are longer than the rank of ", data);
+  SmallVector<int64_t> shape(indices.getShape().drop_back());
+  llvm::append_range(shape, data.getShape().drop_front(batch + tuple));
+  results.push_back(RankedTensorType::get(shape, data.getElementType()));
+  return success();
+}
+
+DMIR_INFER(ScatterElementsOp) {
+  if (failed(checkElementIndices(loc, op.getData(), op.getIndices(), op.getAxis(), /*boundOffAxis=*/false)))
+    return failure();
+  if (!compatible(TypeRange(RankedTensorType::get(shapeOf(op.getIndices()), tensorType(op.getUpdates()).getElementType())),
+                  op.getUpdates().getType()))
+    return emitOptionalError(loc, "C2: updates ", op.getUpdates().getType(), " and indices ", op.getIndices().getType(), " differ in shape");
+  if (tensorType(op.getUpdates()).getElementType() != tensorType(op.getData()).getElementType())
+    return emitOptionalError(loc, "C3: updates and data differ in element type");
+  results.push_back(logicalType(op.getData().getType()));
+  return success();
+}
+
+DMIR_INFER(ScatterNDOp) {
+  auto data = tensorType(op.getData()), indices = tensorType(op.getIndices());
+  int64_t tuple = indices.getRank() ? indices.getShape().back() : -1;
+  if (tuple < 0 || tuple > data.getRank())
+    return emitOptionalError(loc, "C1: index tuples of ", indices, " do not fit the rank of ", data);
+  SmallVector<int64_t> shape(indices.getShape().drop_back());
+  llvm::append_range(shape, data.getShape().drop_front(tuple));
+  auto expected = RankedTensorType::get(shape, tensorType(op.getUpdates()).getElementType());
+  if (!compatible(TypeRange(expected), op.getUpdates().getType()))
+    return emitOptionalError(loc, "C2: updates must have shape of ", expected, ", got ", op.getUpdates().getType());
+  if (tensorType(op.getUpdates()).getElementType() != data.getElementType())
+    return emitOptionalError(loc, "C3: updates and data differ in element type");
+  results.push_back(logicalType(data));
+  return success();
+}
