@@ -2,6 +2,7 @@
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <optional>
@@ -28,6 +29,8 @@ struct IsaLevel {
   static std::optional<IsaLevel> byName(llvm::StringRef name);
   /// Names byName knows, best first.
   static llvm::ArrayRef<llvm::StringRef> names();
+  /// Whether this machine has every required feature.
+  bool runsHere() const;
 };
 
 } // namespace dmxc::cpu

@@ -10,6 +10,7 @@
 
 #include "IsaLevel.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -47,6 +48,8 @@ public:
 
   // --- i64 index arithmetic, folded while it is built -------------------------
   Value idx(int64_t value);
+  /// The value of an integer constant, if it is one.
+  static std::optional<int64_t> constantOf(Value value);
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
@@ -78,7 +81,7 @@ public:
   Value splat(Value scalar, int64_t lanes);
   /// vector<lanes x T>, or T for lanes == 1.
   mlir::Type laneType(mlir::Type element, int64_t lanes);
-  /// Fused multiply-add a*b+c where the level has it, else a multiply and an add.
+  /// Fused multiply-add a*b+c of floats where the level has it, else a multiply and an add.
   Value fma(Value a, Value b, Value c);
 
   // --- memory: offsets count elements of the given storage type -----------------

@@ -1,0 +1,82 @@
+//===- IsaLevel.cpp - x86-64 levels the CPU target compiles for ---------------===//
+
+#include "IsaLevel.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace dmxc::cpu;
+
+namespace {
+
+// The psABI levels, as the feature names of LLVM and of /proc/cpuinfo-like checks.
+constexpr llvm::StringRef v2Features[] = {"cx16",   "popcnt", "sse3",
+                                          "sse4.1", "sse4.2", "ssse3"};
+constexpr llvm::StringRef v3Features[] = {"avx",  "avx2",  "bmi",   "bmi2",
+                                          "f16c", "fma",   "lzcnt", "movbe"};
+constexpr llvm::StringRef v4Features[] = {"avx512bw", "avx512cd", "avx512dq",
+                                          "avx512f", "avx512vl"};
+// What "host" may add on top of its level. A fixed list, so that the features
+// required of the machine that loads the bundle are exactly those the code may use.
+constexpr llvm::StringRef hostExtras[] = {"avx512bf16", "avx512vnni", "avxvnni"};
+
+void append(IsaLevel &isa, llvm::ArrayRef<llvm::StringRef> features) {
+  for (llvm::StringRef feature : features)
+    isa.required.push_back(feature.str());
+}
+
+IsaLevel makeLevel(int level) {
+  IsaLevel isa;
+  isa.name = isa.cpu = "x86-64-v" + std::to_string(level);
+  isa.vectorBytes = level == 4 ? 64 : level == 3 ? 32 : 16;
+  isa.vectorRegisters = level == 4 ? 32 : 16;
+  isa.hasFma = isa.hasF16C = level >= 3;
+  append(isa, v2Features);
+  if (level >= 3)
+    append(isa, v3Features);
+  if (level >= 4) {
+    append(isa, v4Features);
+    // The level's LLVM tuning prefers 256-bit vectors; our kernels are written for 512.
+    isa.features = "-prefer-256-bit";
+  }
+  return isa;
+}
+
+IsaLevel makeHost() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  auto hasAll = [&](llvm::ArrayRef<llvm::StringRef> names) {
+    return llvm::all_of(names, [&](llvm::StringRef n) { return features.lookup(n); });
+  };
+  bool v3 = hasAll(v3Features), v4 = v3 && hasAll(v4Features);
+  IsaLevel isa = makeLevel(v4 ? 4 : v3 ? 3 : 2);
+  isa.name = "host";
+  for (llvm::StringRef extra : hostExtras) {
+    bool wanted = extra.starts_with("avx512") ? v4 : v3;
+    if (!wanted || !features.lookup(extra))
+      continue;
+    isa.features += (isa.features.empty() ? "+" : ",+") + extra.str();
+    isa.required.push_back(extra.str());
+  }
+  return isa;
+}
+
+} // namespace
+
+std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
+  if (name == "host")
+    return makeHost();
+  for (int level : {2, 3, 4})
+    if (name == "x86-64-v" + std::to_string(level))
+      return makeLevel(level);
+  return std::nullopt;
+}
+
+llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {
+  static constexpr llvm::StringRef all[] = {"host", "x86-64-v4", "x86-64-v3", "x86-64-v2"};
+  return all;
+}
+
+bool IsaLevel::runsHere() const {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  return llvm::all_of(required, [&](const std::string &n) { return features.lookup(n); });
+}

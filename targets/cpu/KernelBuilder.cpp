@@ -1,0 +1,407 @@
+//===- KernelBuilder.cpp - emission of one CPU kernel -------------------------===//
+
+#include "KernelBuilder.h"
+
+#include "dmx/dmx_kernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <algorithm>
+#include <cstddef>
+
+using namespace dmxc::cpu;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// The wrapper and the body
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Position of the body's arguments after its buffers and dims.
+enum TailArg : unsigned { BeginArg, EndArg, ScratchArg, ResultsArg, TailArgs };
+
+Value loadField(ImplicitLocOpBuilder &b, Type type, Value base, int64_t byteOffset) {
+  Value ptr = LLVM::GEPOp::create(b, base.getType(), b.getI8Type(), base,
+                                  ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(byteOffset)});
+  return LLVM::LoadOp::create(b, type, ptr, /*alignment=*/8);
+}
+
+/// Emits `name(args)`: unpacks dmx_kernel_args and calls the body.
+void emitWrapper(ImplicitLocOpBuilder &b, func::FuncOp wrapper, func::FuncOp body,
+                 unsigned numBuffers, unsigned numDims) {
+  b.setInsertionPointToStart(wrapper.addEntryBlock());
+  Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  Value args = wrapper.getArgument(0);
+  SmallVector<Value> operands;
+  Value buffers = loadField(b, ptr, args, offsetof(dmx_kernel_args, buffers));
+  for (unsigned i = 0; i < numBuffers; ++i)
+    operands.push_back(loadField(b, ptr, buffers, 8 * i));
+  if (numDims) {
+    Value dims = loadField(b, ptr, args, offsetof(dmx_kernel_args, dims));
+    for (unsigned i = 0; i < numDims; ++i)
+      operands.push_back(loadField(b, i64, dims, 8 * i));
+  }
+  operands.push_back(loadField(b, i64, args, offsetof(dmx_kernel_args, begin)));
+  operands.push_back(loadField(b, i64, args, offsetof(dmx_kernel_args, end)));
+  operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, scratch)));
+  operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, results)));
+  auto call = func::CallOp::create(b, body, operands);
+  func::ReturnOp::create(b, call.getResults());
+}
+
+} // namespace
+
+KernelBuilder::KernelBuilder(ModuleOp module, Location loc, StringRef name, unsigned numBuffers,
+                             unsigned numDims, const IsaLevel &isa, ArrayRef<bool> noalias)
+    : ImplicitLocOpBuilder(loc, module.getContext()), level(isa), module(module),
+      numBuffers(numBuffers), numDims(numDims) {
+  Type ptr = LLVM::LLVMPointerType::get(getContext());
+  SmallVector<Type> types(numBuffers, ptr);
+  types.append(numDims, getI64Type());
+  types.append({getI64Type(), getI64Type(), ptr, ptr});
+
+  setInsertionPointToEnd(module.getBody());
+  auto wrapper =
+      func::FuncOp::create(*this, name, getFunctionType({ptr}, {getI32Type()}));
+  auto bodyFn = func::FuncOp::create(*this, (name + ".body").str(),
+                                     getFunctionType(types, {getI32Type()}));
+  // Private functions become internal; see Lowering.cpp, which also keeps the body out of line
+  // so that its noalias arguments survive as such.
+  bodyFn.setPrivate();
+  auto setNoalias = [&](unsigned arg) {
+    bodyFn.setArgAttr(arg, LLVM::LLVMDialect::getNoAliasAttrName(), getUnitAttr());
+  };
+  for (unsigned i = 0; i < numBuffers; ++i)
+    if (i >= noalias.size() || noalias[i])
+      setNoalias(i);
+  setNoalias(numBuffers + numDims + ScratchArg);
+  emitWrapper(*this, wrapper, bodyFn, numBuffers, numDims);
+  body = bodyFn;
+  setInsertionPointToStart(bodyFn.addEntryBlock());
+}
+
+static Value bodyArg(Operation *body, unsigned i) {
+  return cast<func::FuncOp>(body).getArgument(i);
+}
+Value KernelBuilder::buffer(unsigned i) const {
+  assert(i < numBuffers);
+  return bodyArg(body, i);
+}
+Value KernelBuilder::dim(unsigned i) const {
+  assert(i < numDims);
+  return bodyArg(body, numBuffers + i);
+}
+Value KernelBuilder::begin() const { return bodyArg(body, numBuffers + numDims + BeginArg); }
+Value KernelBuilder::end() const { return bodyArg(body, numBuffers + numDims + EndArg); }
+Value KernelBuilder::scratch() const { return bodyArg(body, numBuffers + numDims + ScratchArg); }
+Value KernelBuilder::results() const { return bodyArg(body, numBuffers + numDims + ResultsArg); }
+
+void KernelBuilder::finish() {
+  Value code = status ? LLVM::LoadOp::create(*this, getI32Type(), status).getResult()
+                      : constantInt(getI32Type(), DMX_KERNEL_OK);
+  func::ReturnOp::create(*this, code);
+}
+
+void KernelBuilder::failIf(Value condition, int32_t code) {
+  Type i32 = getI32Type();
+  if (!status) {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(&cast<func::FuncOp>(body).getBody().front());
+    Value one = constantInt(i32, 1);
+    status = LLVM::AllocaOp::create(*this, LLVM::LLVMPointerType::get(getContext()), i32, one);
+    LLVM::StoreOp::create(*this, constantInt(i32, DMX_KERNEL_OK), status);
+  }
+  Value current = LLVM::LoadOp::create(*this, i32, status);
+  Value first = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, current,
+                                      constantInt(i32, DMX_KERNEL_OK));
+  Value take = arith::AndIOp::create(*this, first, condition);
+  Value next = arith::SelectOp::create(*this, take, constantInt(i32, code), current);
+  LLVM::StoreOp::create(*this, next, status);
+}
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> KernelBuilder::constantOf(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.getSExtValue();
+  return std::nullopt;
+}
+
+Value KernelBuilder::idx(int64_t value) { return constantInt(getI64Type(), value); }
+Value KernelBuilder::add(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb)
+    return idx(*ca + *cb);
+  if (ca && *ca == 0)
+    return b;
+  if (cb && *cb == 0)
+    return a;
+  return arith::AddIOp::create(*this, a, b, arith::IntegerOverflowFlags::nsw);
+}
+Value KernelBuilder::sub(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb)
+    return idx(*ca - *cb);
+  if (cb && *cb == 0)
+    return a;
+  return arith::SubIOp::create(*this, a, b, arith::IntegerOverflowFlags::nsw);
+}
+Value KernelBuilder::mul(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb)
+    return idx(*ca * *cb);
+  if ((ca && *ca == 0) || (cb && *cb == 1))
+    return a;
+  if ((cb && *cb == 0) || (ca && *ca == 1))
+    return b;
+  return arith::MulIOp::create(*this, a, b, arith::IntegerOverflowFlags::nsw);
+}
+Value KernelBuilder::addC(Value a, int64_t b) { return b ? add(a, idx(b)) : a; }
+Value KernelBuilder::mulC(Value a, int64_t b) { return b == 1 ? a : mul(a, idx(b)); }
+Value KernelBuilder::floorDiv(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb && *cb)
+    return idx(*ca / *cb);
+  if (cb && *cb == 1)
+    return a;
+  return arith::DivUIOp::create(*this, a, b);
+}
+Value KernelBuilder::rem(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb && *cb)
+    return idx(*ca % *cb);
+  if (cb && *cb == 1)
+    return idx(0);
+  return arith::RemUIOp::create(*this, a, b);
+}
+Value KernelBuilder::ceilDiv(Value a, Value b) { return floorDiv(addC(add(a, b), -1), b); }
+Value KernelBuilder::minS(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb)
+    return idx(std::min(*ca, *cb));
+  return arith::MinSIOp::create(*this, a, b);
+}
+Value KernelBuilder::maxS(Value a, Value b) {
+  auto ca = constantOf(a), cb = constantOf(b);
+  if (ca && cb)
+    return idx(std::max(*ca, *cb));
+  return arith::MaxSIOp::create(*this, a, b);
+}
+Value KernelBuilder::cmp(arith::CmpIPredicate predicate, Value a, Value b) {
+  return createOrFold<arith::CmpIOp>(predicate, a, b);
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+void KernelBuilder::forLoop(Value lo, Value hi, Value step, LoopBody bodyFn) {
+  auto clo = constantOf(lo), chi = constantOf(hi), cstep = constantOf(step);
+  if (clo && chi && cstep && *clo >= *chi)
+    return;
+  if (clo && chi && cstep && *clo + *cstep >= *chi)
+    return bodyFn(lo); // one trip
+  auto loop = scf::ForOp::create(*this, lo, hi, step);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPoint(loop.getBody()->getTerminator());
+  bodyFn(loop.getInductionVar());
+}
+
+void KernelBuilder::forLoop(int64_t lo, int64_t hi, int64_t step, LoopBody bodyFn) {
+  if (lo < hi) // no constants for an empty loop
+    forLoop(idx(lo), idx(hi), idx(step), bodyFn);
+}
+
+SmallVector<Value>
+KernelBuilder::forLoop(Value lo, Value hi, Value step, ValueRange init,
+                       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> bodyFn) {
+  auto clo = constantOf(lo), chi = constantOf(hi), cstep = constantOf(step);
+  if (clo && chi && cstep && *clo >= *chi)
+    return llvm::to_vector(init);
+  if (clo && chi && cstep && *clo + *cstep >= *chi)
+    return bodyFn(lo, init); // one trip
+  auto loop = scf::ForOp::create(*this, lo, hi, step, init);
+  OpBuilder::InsertionGuard guard(*this);
+  // With loop-carried values the builder of scf.for adds no terminator.
+  if (init.empty()) {
+    setInsertionPoint(loop.getBody()->getTerminator());
+    bodyFn(loop.getInductionVar(), {});
+    return {};
+  }
+  setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = bodyFn(loop.getInductionVar(), loop.getRegionIterArgs());
+  scf::YieldOp::create(*this, next);
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+void KernelBuilder::ifThen(Value condition, llvm::function_ref<void()> then,
+                           llvm::function_ref<void()> otherwise) {
+  if (auto known = constantOf(condition)) {
+    if (*known)
+      then();
+    else if (otherwise)
+      otherwise();
+    return;
+  }
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/bool(otherwise));
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  then();
+  if (otherwise) {
+    setInsertionPointToStart(branch.elseBlock());
+    otherwise();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::constant(Type type, double value) {
+  Type element = getElementTypeOrSelf(type);
+  if (!isa_and_nonnull<FloatType>(element))
+    return constantInt(type, static_cast<int64_t>(value));
+  TypedAttr attr = FloatAttr::get(element, value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, ArrayRef<Attribute>(attr));
+  return arith::ConstantOp::create(*this, attr);
+}
+
+Value KernelBuilder::constantInt(Type type, int64_t value) {
+  Type element = getElementTypeOrSelf(type);
+  if (mlir::isa<FloatType>(element))
+    return constant(type, static_cast<double>(value));
+  unsigned bits = element.getIntOrFloatBitWidth();
+  TypedAttr attr = IntegerAttr::get(
+      element, APInt(bits, static_cast<uint64_t>(value), /*isSigned=*/true, /*implicitTrunc=*/true));
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, ArrayRef<Attribute>(attr));
+  return arith::ConstantOp::create(*this, attr);
+}
+
+Value KernelBuilder::splat(Value scalar, int64_t lanes) {
+  if (lanes == 1)
+    return scalar;
+  return vector::BroadcastOp::create(*this, laneType(scalar.getType(), lanes), scalar);
+}
+
+Type KernelBuilder::laneType(Type element, int64_t lanes) {
+  return lanes == 1 ? element : VectorType::get({lanes}, element);
+}
+
+Value KernelBuilder::fma(Value a, Value b, Value c) {
+  if (!level.hasFma) {
+    Value product = arith::MulFOp::create(*this, a, b);
+    return arith::AddFOp::create(*this, product, c);
+  }
+  // llvm.fma rather than vector.fma: the same for scalars and vectors.
+  return LLVM::FMAOp::create(*this, a, b, c);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+static unsigned storageBytes(Type storage) {
+  return (storage.getIntOrFloatBitWidth() + 7) / 8;
+}
+
+Type KernelBuilder::storageType(Type element) {
+  return element.isInteger(1) ? getI8Type() : element;
+}
+
+Value KernelBuilder::elementPtr(Type element, Value base, Value offset) {
+  auto constant = constantOf(offset);
+  if (constant && *constant == 0)
+    return base;
+  SmallVector<LLVM::GEPArg, 1> index{offset};
+  if (constant && *constant == static_cast<int32_t>(*constant))
+    index[0] = LLVM::GEPArg(static_cast<int32_t>(*constant));
+  return LLVM::GEPOp::create(*this, base.getType(), storageType(element), base, index,
+                             LLVM::GEPNoWrapFlags::inbounds);
+}
+
+/// i1 tensors live in bytes: back to i1 after a load, to i8 before a store.
+static Value fromStorage(KernelBuilder &b, Type element, Value stored) {
+  if (!element.isInteger(1))
+    return stored;
+  Value zero = b.constantInt(stored.getType(), 0);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, stored, zero);
+}
+static Value toStorage(KernelBuilder &b, Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (!element.isInteger(1))
+    return value;
+  Type wide = b.getI8Type();
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    wide = VectorType::get(vector.getShape(), wide);
+  return arith::ExtUIOp::create(b, wide, value);
+}
+
+Value KernelBuilder::load(Type element, Value base, Value offset, int64_t lanes) {
+  Type storage = storageType(element);
+  Value stored = LLVM::LoadOp::create(*this, laneType(storage, lanes),
+                                      elementPtr(element, base, offset), storageBytes(storage));
+  return fromStorage(*this, element, stored);
+}
+
+void KernelBuilder::store(Value value, Value base, Value offset) {
+  Value stored = toStorage(*this, value);
+  Type storage = getElementTypeOrSelf(stored.getType());
+  LLVM::StoreOp::create(*this, stored, elementPtr(storage, base, offset), storageBytes(storage));
+}
+
+Value KernelBuilder::maskedLoad(Type element, Value base, Value offset, Value mask,
+                                Value passThru) {
+  Type storage = storageType(element);
+  Type type = VectorType::get(cast<VectorType>(mask.getType()).getShape(), storage);
+  Value other = passThru ? toStorage(*this, passThru) : constantInt(type, 0);
+  Value stored = LLVM::MaskedLoadOp::create(*this, type, elementPtr(element, base, offset), mask,
+                                            other, storageBytes(storage));
+  return fromStorage(*this, element, stored);
+}
+
+void KernelBuilder::maskedStore(Value value, Value base, Value offset, Value mask) {
+  Value stored = toStorage(*this, value);
+  Type storage = getElementTypeOrSelf(stored.getType());
+  LLVM::MaskedStoreOp::create(*this, stored, elementPtr(storage, base, offset), mask,
+                              storageBytes(storage));
+}
+
+Value KernelBuilder::headMask(int64_t lanes, int64_t count) {
+  SmallVector<bool> on(lanes, false);
+  std::fill_n(on.begin(), std::clamp<int64_t>(count, 0, lanes), true);
+  auto type = VectorType::get({lanes}, getI1Type());
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef<bool>(on)));
+}
+
+Value KernelBuilder::headMask(int64_t lanes, Value count) {
+  if (auto known = constantOf(count))
+    return headMask(lanes, *known);
+  // Clamped first, so that the comparison fits in 32 bits (half the registers of i64).
+  Type i32 = getI32Type();
+  Value clamped = minS(maxS(count, idx(0)), idx(lanes));
+  Value narrow = arith::TruncIOp::create(*this, i32, clamped);
+  SmallVector<int32_t> steps;
+  for (int64_t i = 0; i < lanes; ++i)
+    steps.push_back(static_cast<int32_t>(i));
+  auto type = VectorType::get({lanes}, i32);
+  Value lane = arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef(steps)));
+  Value limit = vector::BroadcastOp::create(*this, type, narrow);
+  return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, lane, limit);
+}
+
+void KernelBuilder::prefetch(Type element, Value base, Value offset, int locality, bool write) {
+  LLVM::Prefetch::create(*this, elementPtr(element, base, offset), write ? 1 : 0, locality,
+                         /*cache=*/1);
+}

@@ -1,0 +1,105 @@
+//===- VectorMath.h - mathematical functions as vector IR -------*- C++ -*-===//
+//
+// Emits exp, tanh, erf, pow, ... as straight-line arith/math operations on scalars or vectors, so
+// that a kernel needs no library: every operation used here becomes inline instructions at
+// x86-64-v2, -v3 and -v4. All functions keep C99's special values (NaN, infinities, signed zeros,
+// subnormal inputs and results) and need no fast-math; the floating-point environment is assumed
+// to round to nearest with subnormals on.
+//
+// The accuracy of every function is in the table of VectorMathTable.cpp.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace dmxc::cpu {
+
+/// Emits at the builder's insertion point. Operands are floats or 1-D vectors of them, of any
+/// lane count; the result has the operand's type. f32 and f64 are native; f16 and bf16 are
+/// computed in f32 and rounded once. Two operands must have equal types.
+/// Not thread-safe (as the builder is not); cheap to make, so make one where it is needed.
+class VectorMath {
+public:
+  using Value = mlir::Value;
+
+  /// `hasFma`: the level has fused multiply-add (IsaLevel::hasFma). Results with and without may
+  /// differ in the last bits; both are inside the documented error.
+  VectorMath(mlir::ImplicitLocOpBuilder &builder, bool hasFma) : b(builder), hasFma(hasFma) {}
+
+  // --- exponentials --------------------------------------------------------------
+  Value exp(Value x);
+  Value exp2(Value x);
+  Value expm1(Value x);
+  Value sigmoid(Value x); ///< 1 / (1 + e^-x), no overflow, subnormal results kept
+  Value tanh(Value x);
+  Value sinh(Value x);
+  Value cosh(Value x);
+  // --- logarithms ------------------------------------------------------------------
+  Value log(Value x);
+  Value log2(Value x);
+  Value log1p(Value x);
+  Value asinh(Value x);
+  Value acosh(Value x);
+  Value atanh(Value x);
+  // --- trigonometry ------------------------------------------------------------------
+  Value sin(Value x);
+  Value cos(Value x);
+  Value tan(Value x);
+  Value asin(Value x);
+  Value acos(Value x);
+  Value atan(Value x);
+  Value atan2(Value y, Value x);
+  // --- others --------------------------------------------------------------------------
+  Value erf(Value x);
+  Value pow(Value x, Value y);
+  /// C's fmod: x - trunc(x/y)*y, exact, with the sign of x. Contains a loop.
+  Value fmod(Value x, Value y);
+  Value roundHalfEven(Value x);
+  Value roundHalfAway(Value x);
+
+  // --- conversions ---------------------------------------------------------------------
+  /// To a wider float element type. f8 operands may be of the f8 type or, as i8, be given to
+  /// decodeF8. f16 and bf16 become arith.extf, which FloatLowering makes free of library calls.
+  Value extendFloat(Value x, mlir::FloatType element);
+  /// To a narrower float element type: nearest even, rounded once from any source; NaN stays
+  /// NaN. `saturate` concerns f8 only: what is beyond the largest finite value, infinities
+  /// included, becomes it; otherwise it becomes infinity, or NaN in formats without infinity.
+  Value truncateFloat(Value x, mlir::FloatType element, bool saturate = true);
+  /// The same between i8 bit patterns and f32 or f64.
+  Value decodeF8(Value bits, mlir::FloatType format, mlir::FloatType element);
+  Value encodeF8(Value x, mlir::FloatType format, bool saturate);
+
+  /// Truncates towards zero. In range this is C's conversion; out of range it is defined here:
+  /// NaN gives 0; 32- and 64-bit signed results saturate; u64 saturates above and wraps below
+  /// zero (modulo 2^64); narrower types and u32 take the low bits of the saturated i32 (for u32:
+  /// i64) result, which is what numpy does on x86 (300.0 -> 44 as u8, -1.0 -> 255).
+  Value floatToInt(Value x, mlir::IntegerType element, bool isUnsigned);
+  /// Rounds once to nearest even, for any target (f16 and bf16 included).
+  Value intToFloat(Value x, mlir::FloatType element, bool isUnsigned);
+
+private:
+  mlir::ImplicitLocOpBuilder &b;
+  bool hasFma;
+};
+
+/// One row of the table of functions.
+struct VectorMathFunction {
+  llvm::StringRef name;
+  mlir::Value (VectorMath::*unary)(mlir::Value);
+  mlir::Value (VectorMath::*binary)(mlir::Value, mlir::Value); ///< null for unary functions
+  /// Largest error allowed, in units in the last place of the exact result; 0 is exact.
+  double maxUlpF32, maxUlpF64;
+  llvm::StringRef notes; ///< domain, and what was measured
+};
+
+/// All functions, sorted by name.
+llvm::ArrayRef<VectorMathFunction> vectorMathFunctions();
+/// Row of a name; null if there is none.
+const VectorMathFunction *findVectorMathFunction(llvm::StringRef name);
+
+} // namespace dmxc::cpu

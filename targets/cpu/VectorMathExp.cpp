@@ -1,0 +1,146 @@
+//===- VectorMathExp.cpp - exponentials and hyperbolic functions --------------===//
+//
+// e^x = 2^n e^r with n = round(x / ln2), |r| <= ln2/2 (Cody and Waite's two-part ln2: the high
+// part has so many trailing zeros that n * high is exact, with and without FMA). e^r - 1 is
+// r + r^2 q(r), q a minimax polynomial; everything else is built from e^r - 1, which keeps its
+// relative accuracy near zero.
+//
+//===----------------------------------------------------------------------===//
+
+#include "VectorMath.h"
+#include "VectorMathCoefficients.h"
+#include "VectorMathExpr.h"
+
+namespace dmxc::cpu::expr {
+
+namespace {
+
+/// The parameters of a binary format that the reductions need.
+struct Format {
+  int mantissaBits, bias;
+  double magic; ///< 1.5 * 2^mantissaBits: adding it leaves an integer in the low bits
+  double ln2High, ln2Low;
+  /// e^x is zero below `low` and infinite above `high`.
+  double low, high;
+  /// e^x - 1 is -1 below.
+  double minusOne;
+};
+
+constexpr Format f32Format = {23, 127, 0x1.8p23, 0x1.62e4p-1, 0x1.7f7d1cp-20, -104.0, 89.0, -18.0};
+constexpr Format f64Format = {52,     1023,   0x1.8p52, 0x1.62e42feep-1, 0x1.a39ef35793c76p-33,
+                              -746.0, 710.0, -40.0};
+
+const Format &formatOf(Expr x) { return x.isF32() ? f32Format : f64Format; }
+
+constexpr double log2e = 0x1.71547652b82fep+0;
+
+/// 2^n from the low bits of t = n + magic + bias.
+Expr powerOfTwo(Expr t) { return asFloat(bits(t) << formatOf(t).mantissaBits); }
+
+} // namespace
+
+Expr expm1Kernel(Expr r) {
+  Expr q = r.isF32() ? poly(r, coefficients::expF32) : poly(r, coefficients::expF64);
+  return fma(r * r, q, r);
+}
+
+ExpParts reduceExp(Expr x, double offset) {
+  const Format &f = formatOf(x);
+  double magic = f.magic + offset;
+  // Rounds to an integer in one operation; rounding once more without FMA moves n only when r
+  // is at the end of its interval anyway.
+  Expr t = fma(x, log2e, x.num(magic));
+  Expr n = t - magic;
+  Expr r = fma(n, -f.ln2High, x);
+  r = fma(n, -f.ln2Low, r);
+  return {expm1Kernel(r), n, t};
+}
+
+double twoStepOffset(Expr x) { return 2.0 * formatOf(x).bias; }
+
+Expr scaleTwoStep(Expr m, Expr t) {
+  // The low bits hold n + 2 bias. Halving gives the biased exponents of two factors whose
+  // product is 2^n; the first product is exact, the second rounds (subnormals) or overflows.
+  int shift = formatOf(t).mantissaBits;
+  Expr raw = bits(t);
+  Expr half = raw >> 1;
+  return m * asFloat(half << shift) * asFloat((raw - half) << shift);
+}
+
+Expr expAny(Expr x) {
+  const Format &f = formatOf(x);
+  ExpParts e = reduceExp(atMost(atLeast(x, f.low), f.high), twoStepOffset(x));
+  return scaleTwoStep(1.0 + e.em1, e.t);
+}
+
+/// 2^x: the reduction is exact, r ln2 rounds once.
+static Expr exp2Any(Expr x) {
+  const Format &f = formatOf(x);
+  Expr c = atMost(atLeast(x, 1.5 * f.low), 1.5 * f.high);
+  Expr t = c + (f.magic + twoStepOffset(x));
+  Expr r = (c - (t - (f.magic + twoStepOffset(x)))) * 0x1.62e42fefa39efp-1;
+  return scaleTwoStep(1.0 + expm1Kernel(r), t);
+}
+
+/// e^x - 1 = 2^n (em1 + (1 - 2^-n)).
+static Expr expm1From(ExpParts e) {
+  const Format &f = formatOf(e.n);
+  // Past 64 the term 2^-n is below the last place; the bound keeps its exponent in range.
+  Expr inverse = powerOfTwo((f.magic + f.bias) - atMost(e.n, 64.0));
+  return scaleTwoStep(e.em1 + (1.0 - inverse), e.t);
+}
+
+Expr expm1Any(Expr x) {
+  const Format &f = formatOf(x);
+  ExpParts e = reduceExp(atMost(atLeast(x, f.minusOne), f.high), twoStepOffset(x));
+  return copysign(expm1From(e), x); // the sign of x; restores -0
+}
+
+static Expr sigmoidAny(Expr x) {
+  // With e = e^-|x| <= 1: 1/(1+e) or, for negative x, e/(1+e).
+  ExpParts p = reduceExp(atLeast(-abs(x), formatOf(x).low), twoStepOffset(x));
+  Expr e = scaleTwoStep(1.0 + p.em1, p.t);
+  return select(x < 0.0, e, 1.0) / (1.0 + e);
+}
+
+static Expr tanhAny(Expr x) {
+  // With t = e^-2|x| - 1: tanh|x| = -t / (2 + t). Beyond the bound the result rounds to 1.
+  const Format &f = formatOf(x);
+  Expr a = atMost(abs(x), x.isF32() ? 10.0 : 22.0);
+  ExpParts e = reduceExp(-2.0 * a, f.bias);
+  Expr s = powerOfTwo(e.t);
+  Expr t = fma(s, e.em1, s - 1.0);
+  return copysign(t / (2.0 + t), x);
+}
+
+/// e^a / 2 for a >= 0, without overflow before the result does: one less in the exponent.
+static Expr halfExp(Expr em1, Expr t) { return scaleTwoStep(1.0 + em1, t - 1.0); }
+
+static Expr sinhAny(Expr x) {
+  Expr a = atMost(abs(x), formatOf(x).high + 2.0);
+  ExpParts e = reduceExp(a, twoStepOffset(x));
+  Expr t = expm1From(e);
+  Expr small = 0.5 * (t + t / (t + 1.0));
+  // Past 22 the term e^-a is below the last place.
+  return copysign(select(a < 22.0, small, halfExp(e.em1, e.t)), x);
+}
+
+static Expr coshAny(Expr x) {
+  Expr a = atMost(abs(x), formatOf(x).high + 2.0);
+  ExpParts e = reduceExp(a, twoStepOffset(x));
+  Expr h = halfExp(e.em1, e.t);
+  return h + 0.25 / h;
+}
+
+} // namespace dmxc::cpu::expr
+
+using namespace dmxc::cpu;
+using namespace dmxc::cpu::expr;
+
+mlir::Value VectorMath::exp(Value x) { return apply(x, expAny, expAny); }
+mlir::Value VectorMath::exp2(Value x) { return apply(x, exp2Any, exp2Any); }
+mlir::Value VectorMath::expm1(Value x) { return apply(x, expm1Any, expm1Any); }
+mlir::Value VectorMath::sigmoid(Value x) { return apply(x, sigmoidAny, sigmoidAny); }
+mlir::Value VectorMath::tanh(Value x) { return apply(x, tanhAny, tanhAny); }
+mlir::Value VectorMath::sinh(Value x) { return apply(x, nullptr, sinhAny); }
+mlir::Value VectorMath::cosh(Value x) { return apply(x, nullptr, coshAny); }
