@@ -375,7 +375,7 @@ def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, Recur
   }];
 }
 
-def DMIR_YieldOp : DMIR_BaseOp<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["RegionOp"]>]> {
+def DMIR_YieldOp : DMIR_BaseOp<"yield", [Pure, Terminator, ReturnLike]> {
   let summary = "the results of a region";
   let arguments = (ins Variadic<DMIR_Tensor>:$operands);
   let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";

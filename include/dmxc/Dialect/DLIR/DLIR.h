@@ -1,0 +1,29 @@
+//===- DLIR.h - the DLIR dialect --------------------------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/IR/SymbolTable.h"
+
+#include "dmxc/Dialect/DLIR/DLIRDialect.h.inc"
+#include "dmxc/Dialect/DLIR/DLIREnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/DLIR/DLIRTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DLIR/DLIROps.h.inc"
+
+namespace dmxc::dlir {
+
+/// The bytes of a program's buffers after aliases are resolved: two ranges conflict when their spaces are equal
+/// and they overlap.
+struct ByteRange {
+  BufferKind kind;
+  int64_t index; ///< input, output or arena number; for constants, the buffer op's position
+  int64_t begin, end;
+  bool overlaps(const ByteRange &other) const {
+    return kind == other.kind && index == other.index && begin < other.end && other.begin < end;
+  }
+};
+ByteRange byteRange(BufferOp buffer);
+
+} // namespace dmxc::dlir

@@ -1,0 +1,99 @@
+//===- DLIROps.td - schedule-level IR, common to all targets ----*- tablegen -*-===//
+#ifndef DMXC_DIALECT_DLIR_OPS
+#define DMXC_DIALECT_DLIR_OPS
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+
+def DLIR_Dialect : Dialect {
+  let name = "dlir";
+  let cppNamespace = "::dmxc::dlir";
+  let summary = "Schedule-level IR: buffers with places, queues, tasks ordered by tokens, kernels";
+  let description = [{
+    A module in DLIR holds one `dlir.program` an entry point and the `dlir.kernel`s they dispatch. graph.json
+    (schemas/FORMAT.md) is its serialisation, field by field. Two verifiers run on every program: no two live buffers overlap in an arena, and every pair
+    of conflicting accesses is ordered by tokens.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+class DLIR_Type<string name, string typeMnemonic, string text> : TypeDef<DLIR_Dialect, name> {
+  let mnemonic = typeMnemonic;
+  let summary = text;
+}
+def DLIR_BufferType : DLIR_Type<"Buffer", "buffer", "bytes with a place: an input, output, constant, arena range or alias">;
+def DLIR_TokenType : DLIR_Type<"Token", "token", "the completion of a task">;
+
+def DLIR_BufferKind : I32EnumAttr<"BufferKind", "where a buffer lives", [
+    I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"output", 1>, I32EnumAttrCase<"constant", 2>,
+    I32EnumAttrCase<"arena", 3>, I32EnumAttrCase<"alias", 4>]> {
+  let cppNamespace = "::dmxc::dlir";
+}
+
+class DLIR_Op<string mnemonic, list<Trait> traits = []> : Op<DLIR_Dialect, mnemonic, traits>;
+
+def DLIR_ProgramOp : DLIR_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "one entry point: its buffers, queues and tasks in issue order";
+  let description = [{
+    `inputs`/`outputs`: array of {name, type}; `arenas`: array of {size, lower_bound} in bytes.
+    C1: buffers come before tasks. C2: no two arena buffers that are live at the same time overlap. C3: every pair of
+    tasks that access overlapping bytes, one of them writing, is ordered by tokens.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$inputs, ArrayAttr:$outputs, ArrayAttr:$arenas);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def DLIR_BufferOp : DLIR_Op<"buffer", [HasParent<"ProgramOp">]> {
+  let summary = "a range of bytes and the tensor in it";
+  let description = [{
+    `index`: the number of the input, output or arena. `offset`, `size` in bytes (arena, alias). A constant has the `data` it
+    is made of (a DMIR constant value), and the packed `form` with its size when the kernel wants one. An alias names its `base`, never another alias.
+    C1: arena offsets are multiples of 64. C2: an alias lies inside its base.
+  }];
+  let arguments = (ins DLIR_BufferKind:$kind, TypeAttr:$tensor, DefaultValuedAttr<I64Attr, "0">:$index,
+                       DefaultValuedAttr<I64Attr, "0">:$offset, I64Attr:$size, OptionalAttr<TypedAttrInterface>:$data,
+                       OptionalAttr<DictionaryAttr>:$form, StrAttr:$name, Optional<DLIR_BufferType>:$base);
+  let results = (outs DLIR_BufferType:$result);
+  let assemblyFormat = "$kind $name (`of` $base^)? `:` $tensor attr-dict";
+  let hasVerifier = 1;
+}
+
+def DLIR_DispatchOp : DLIR_Op<"dispatch", [HasParent<"ProgramOp">, AttrSizedOperandSegments]> {
+  let summary = "a kernel call over a range of work items";
+  let description = [{
+    `operands` are read, `results` written; `after` are the tokens of the tasks it waits for. `nodes` are the
+    model nodes it computes. C1: the kernel exists and takes as many buffers. C2: a task waits only for earlier ones.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<DLIR_BufferType>:$inputs, Variadic<DLIR_BufferType>:$outputs,
+                       Variadic<DLIR_TokenType>:$after, StrAttr:$queue, StrArrayAttr:$nodes, I64Attr:$work,
+                       DefaultValuedAttr<I64Attr, "1">:$grain, DefaultValuedAttr<I64Attr, "0">:$scratch,
+                       DefaultValuedAttr<I64Attr, "0">:$flops, DefaultValuedAttr<I64Attr, "0">:$bytes);
+  let results = (outs DLIR_TokenType:$done);
+  let assemblyFormat = "$kernel `(` $inputs `)` `->` `(` $outputs `)` (`after` $after^)? attr-dict";
+}
+
+def DLIR_CopyOp : DLIR_Op<"copy", [HasParent<"ProgramOp">]> {
+  let summary = "a copy of bytes between buffers";
+  let arguments = (ins DLIR_BufferType:$source, DLIR_BufferType:$target, Variadic<DLIR_TokenType>:$after, StrAttr:$queue,
+                       StrArrayAttr:$nodes, I64Attr:$size);
+  let results = (outs DLIR_TokenType:$done);
+  let assemblyFormat = "$source `to` $target (`after` $after^)? attr-dict";
+}
+
+def DLIR_KernelOp : DLIR_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "the body of dispatches: a DMIR region outlined from the programs, shared by equal ones";
+  let description = "The block's arguments are the operands' tensors; `dmir.yield` gives the results. `strategy` as on dmir.region.";
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$device, DictionaryAttr:$strategy);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `on` $device attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBlock() { return &getBody().front(); }
+  }];
+}
+
+#endif // DMXC_DIALECT_DLIR_OPS

@@ -1,0 +1,41 @@
+//===- Phases.h - the five phases as pass pipelines -------------*- C++ -*-===//
+//
+// Each function appends one phase's passes. What a phase takes and gives is in architecture.md; each pass has its
+// own file in that phase's folder. Driver/Phases.cpp holds the one table of them.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Target/TargetBackend.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace dmxc {
+
+/// What passes of all phases may ask. Outlives the pass manager; read-only but for `report`.
+struct PhaseContext {
+  /// Targets of this compile; the first is the default.
+  std::vector<const TargetBackend *> targets;
+  int optLevel = 2;
+  unsigned jobs = 1;
+  const TargetBackend *target(llvm::StringRef name) const {
+    for (const TargetBackend *t : targets)
+      if (t->name() == name)
+        return t;
+    return nullptr;
+  }
+};
+
+/// frontend: folding and canonical form of an imported module.
+void buildFrontendPhase(mlir::OpPassManager &pm, const PhaseContext &context);
+/// partition: batch-norm folding, layouts, regions, strategies.
+void buildPartitionPhase(mlir::OpPassManager &pm, const PhaseContext &context);
+/// memory: arena offsets and lifetimes.
+void buildMemoryPhase(mlir::OpPassManager &pm, const PhaseContext &context);
+/// schedule: outlining to kernels, tasks, tokens, verification.
+void buildSchedulePhase(mlir::OpPassManager &pm, const PhaseContext &context);
+
+/// Registers every pass under its own name for dmx-opt; they see `context`'s targets.
+void registerAllPasses(const PhaseContext &context);
+
+} // namespace dmxc
