@@ -402,6 +402,8 @@ Value KernelBuilder::headMask(int64_t lanes, Value count) {
 }
 
 void KernelBuilder::prefetch(Type element, Value base, Value offset, int locality, bool write) {
-  LLVM::Prefetch::create(*this, elementPtr(element, base, offset), write ? 1 : 0, locality,
-                         /*cache=*/1);
+  // Without "inbounds": emitters prefetch what comes next, which may lie behind the buffer.
+  Value line = LLVM::GEPOp::create(*this, base.getType(), storageType(element), base,
+                                   ArrayRef<LLVM::GEPArg>{offset});
+  LLVM::Prefetch::create(*this, line, write ? 1 : 0, locality, /*cache=*/1);
 }

@@ -1,0 +1,48 @@
+//===- GemmPack.cpp - the panel16 form of a constant matrix -------------------===//
+
+#include "Gemm.h"
+
+#include <cassert>
+#include <cstring>
+
+using namespace dmxc::cpu;
+
+int64_t dmxc::cpu::panel16Bytes(int64_t k, int64_t n, int64_t elementBytes) {
+  return (n + 15) / 16 * 16 * k * elementBytes;
+}
+
+template <typename T>
+static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
+                       T *dst) {
+  // Blocks of 64 rows keep the lines of a transposed source in the cache while all sixteen
+  // columns read from them.
+  constexpr int64_t block = 64;
+  for (int64_t n0 = 0; n0 < n; n0 += 16, dst += 16 * k) {
+    int64_t width = std::min<int64_t>(16, n - n0);
+    if (width < 16)
+      std::memset(dst, 0, 16 * k * sizeof(T));
+    for (int64_t k0 = 0; k0 < k; k0 += block)
+      for (int64_t j = 0; j < width; ++j) {
+        const T *column = src + (n0 + j) * strideN;
+        for (int64_t i = k0; i < std::min(k, k0 + block); ++i)
+          dst[i * 16 + j] = column[i * strideK];
+      }
+  }
+}
+
+void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK,
+                            int64_t strideN, int64_t elementBytes, std::span<std::byte> dst) {
+  assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(k, n, elementBytes));
+  auto run = [&](auto tag) {
+    using T = decltype(tag);
+    packPanels(reinterpret_cast<const T *>(src), k, n, strideK, strideN,
+               reinterpret_cast<T *>(dst.data()));
+  };
+  switch (elementBytes) {
+  case 1: return run(uint8_t());
+  case 2: return run(uint16_t());
+  case 4: return run(uint32_t());
+  case 8: return run(uint64_t());
+  }
+  assert(false && "element size");
+}

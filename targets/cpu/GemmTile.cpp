@@ -1,0 +1,81 @@
+//===- GemmTile.cpp - register tiles of products ------------------------------===//
+
+#include "GemmTile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static bool isFloatType(Type type) { return mlir::isa<FloatType>(getElementTypeOrSelf(type)); }
+
+Value dmxc::cpu::convertElements(KernelBuilder &b, const ElementConversion &c, Value value) {
+  if (c.from == c.to)
+    return value;
+  Type type = c.to;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = VectorType::get(vector.getShape(), c.to);
+  if (isFloatType(c.to))
+    return arith::ExtFOp::create(b, type, value);
+  if (c.isUnsigned)
+    return arith::ExtUIOp::create(b, type, value);
+  return arith::ExtSIOp::create(b, type, value);
+}
+
+SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &tile) {
+  Value zero = b.constant(b.laneType(tile.acc, tile.lanes), 0);
+  return SmallVector<Value>(tile.size(), zero);
+}
+
+Value dmxc::cpu::multiplyAdd(KernelBuilder &b, Value x, Value y, Value sum) {
+  if (isFloatType(sum.getType()))
+    return b.fma(x, y, sum);
+  Value product = arith::MulIOp::create(b, x, y);
+  return arith::AddIOp::create(b, sum, product);
+}
+
+void dmxc::cpu::accumulateTile(KernelBuilder &b, const RegisterTile &tile,
+                               MutableArrayRef<Value> acc,
+                               llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right) {
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    Value x = b.splat(left(r), tile.lanes);
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      Value &sum = acc[r * tile.vectors + v];
+      sum = multiplyAdd(b, x, right[v], sum);
+    }
+  }
+}
+
+TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc) {
+  bool wide = isa.vectorRegisters >= 32;
+  if (acc.isInteger(64)) // without AVX512DQ a 64-bit product takes several temporaries
+    return wide ? TileShape{8, 2} : TileShape{3, 2};
+  if (mlir::isa<IntegerType>(acc) || !isa.hasFma) // a register for the product
+    return wide ? TileShape{13, 2} : TileShape{5, 2};
+  return wide ? TileShape{14, 2} : TileShape{6, 2};
+}
+
+SmallVector<Value> dmxc::cpu::transposeVectors(KernelBuilder &b, ArrayRef<Value> rows) {
+  // Stage by stage, exchange the off-diagonal blocks of size s: after the last one (s = 1)
+  // element (i, j) is at (j, i).
+  SmallVector<Value> v(rows);
+  int64_t n = rows.size();
+  for (int64_t s = n / 2; s >= 1; s /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t j = 0; j < n; ++j) {
+      bool upper = j & s;
+      low.push_back(upper ? n + j - s : j);
+      high.push_back(upper ? n + j : j + s);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (i & s)
+        continue;
+      Value x = v[i], y = v[i + s];
+      v[i] = vector::ShuffleOp::create(b, x, y, low);
+      v[i + s] = vector::ShuffleOp::create(b, x, y, high);
+    }
+  }
+  return v;
+}

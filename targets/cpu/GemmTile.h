@@ -1,0 +1,52 @@
+//===- GemmTile.h - register tiles of products ------------------*- C++ -*-===//
+//
+// The inner step that matrix multiplication and convolution share: a tile of
+// accumulators kept in vector registers as loop-carried values.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "KernelBuilder.h"
+
+namespace dmxc::cpu {
+
+/// rows x vectors accumulators of `lanes` elements, row-major in every list of values.
+struct RegisterTile {
+  int64_t rows, vectors, lanes;
+  mlir::Type acc;
+
+  int64_t size() const { return rows * vectors; }
+};
+
+/// How the elements of one operand become accumulator elements.
+struct ElementConversion {
+  mlir::Type from, to;
+  bool isUnsigned = false;
+};
+
+/// Converts a scalar or a vector; widening, or between equal types.
+mlir::Value convertElements(KernelBuilder &b, const ElementConversion &conversion,
+                            mlir::Value value);
+
+llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &tile);
+
+/// acc[r][v] += left(r) * right[v], where left gives a scalar of the accumulator type.
+void accumulateTile(KernelBuilder &b, const RegisterTile &tile,
+                    llvm::MutableArrayRef<mlir::Value> acc,
+                    llvm::function_ref<mlir::Value(int64_t row)> left,
+                    llvm::ArrayRef<mlir::Value> right);
+
+/// a*b+c for floats and integers.
+mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
+/// Most rows and vectors whose accumulators, operands and temporaries fit in the registers.
+struct TileShape {
+  int64_t rows, vectors;
+};
+TileShape largestTile(const IsaLevel &isa, mlir::Type acc);
+
+/// Transposes L vectors of L elements (L a power of two).
+llvm::SmallVector<mlir::Value> transposeVectors(KernelBuilder &b,
+                                                llvm::ArrayRef<mlir::Value> rows);
+
+} // namespace dmxc::cpu
