@@ -1,0 +1,200 @@
+//===- Interpreter.cpp - the table of ops and the walk over functions -----===//
+#include "dmxc/Reference/Interpreter.h"
+#include "Evaluator.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace dmxc::reference {
+
+namespace {
+
+const Table &table() {
+  static const Table ops = [] {
+    Table table;
+    addConstants(table);
+    addUnary(table);
+    addBinary(table);
+    addCast(table);
+    addMovement(table);
+    addGather(table);
+    addScatter(table);
+    addReduce(table);
+    addSelection(table);
+    addLinearAlgebra(table);
+    addWindow(table);
+    addNormalize(table);
+    return table;
+  }();
+  return ops;
+}
+
+Error nodeError(mlir::Operation *op, const std::string &reason) {
+  return modelError("node '" + dmir::nodeName(op) + "' (" + op->getName().getStringRef().str() + "): " + reason);
+}
+
+std::string describe(const Tensor &tensor) {
+  return shapeString(tensor.shape()) + " " + std::string(dtypeName(tensor.dtype()));
+}
+
+/// Checks that a type is one the interpreter has, and static.
+Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
+  auto ranked = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  if (!ranked || !dmir::dtypeOf(ranked.getElementType()))
+    return nodeError(op, "its " + what.str() + " is not a tensor of a DMIR element type");
+  if (!ranked.hasStaticShape())
+    return nodeError(op, "its " + what.str() + " has a shape that is not known; the interpreter needs static "
+                         "shapes, fix the dims with --dim or --shape");
+  return Status::ok();
+}
+
+/// Checks a host tensor against the type the IR gives it.
+Status checkTensor(mlir::Operation *op, mlir::Type type, const Tensor &tensor, const std::string &what) {
+  if (Status status = checkType(op, type, what); !status)
+    return status;
+  auto ranked = llvm::cast<mlir::RankedTensorType>(type);
+  Shape shape(ranked.getShape().begin(), ranked.getShape().end());
+  DType dtype = *dmir::dtypeOf(ranked.getElementType());
+  if (tensor.dtype() != dtype || tensor.shape() != shape)
+    return nodeError(op, "its " + what + " is " + shapeString(shape) + " " + std::string(dtypeName(dtype)) +
+                             " in the module but " + describe(tensor) + " was given");
+  if (tensor.empty())
+    return nodeError(op, "its " + what + " has no data");
+  return Status::ok();
+}
+
+/// The tensors alive while a block runs. A value is dropped after its last use, so memory stays bounded by what is
+/// alive, not by the size of the function.
+class Frame {
+public:
+  void define(mlir::Value value, Tensor tensor) {
+    unsigned uses = std::distance(value.use_begin(), value.use_end());
+    if (uses)
+      live[value] = {std::move(tensor), uses};
+  }
+  /// Reads one use of a value.
+  Tensor use(mlir::Value value) {
+    auto found = live.find(value);
+    Tensor tensor = found->second.first;
+    if (--found->second.second == 0)
+      live.erase(found);
+    return tensor;
+  }
+
+private:
+  llvm::DenseMap<mlir::Value, std::pair<Tensor, unsigned>> live;
+};
+
+class Runner {
+public:
+  explicit Runner(const OpObserver &observer) : observer(observer) {}
+
+  /// Runs a block whose operations use nothing from outside; the terminator's operands are the results. `inputs` is
+  /// taken over so that a block argument dies after its last use as any value does.
+  Outputs run(mlir::Block &block, std::vector<Tensor> inputs) {
+    Frame frame;
+    for (auto [argument, tensor] : llvm::zip_equal(block.getArguments(), inputs))
+      frame.define(argument, std::move(tensor));
+    inputs.clear();
+    for (mlir::Operation &op : block) {
+      std::vector<Tensor> operands;
+      for (mlir::Value operand : op.getOperands())
+        operands.push_back(frame.use(operand));
+      if (op.hasTrait<mlir::OpTrait::IsTerminator>())
+        return operands;
+      Outputs results = runOp(op, std::move(operands));
+      if (!results)
+        return results;
+      if (observer)
+        observer(&op, *results);
+      for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
+        frame.define(value, std::move(tensor));
+    }
+    return std::vector<Tensor>();
+  }
+
+private:
+  Outputs runOp(mlir::Operation &op, std::vector<Tensor> operands) {
+    if (auto region = llvm::dyn_cast<dmir::RegionOp>(op))
+      return run(*region.getBlock(), std::move(operands));
+    return evaluateOp(&op, operands);
+  }
+
+  const OpObserver &observer;
+};
+
+Outputs evaluateConstant(const Call &call) {
+  Result<Tensor> tensor = dmir::constantTensor(llvm::cast<dmir::ConstantOp>(call.op).getValue());
+  if (!tensor) {
+    Error error = call.error(tensor.error().message);
+    error.kind = tensor.error().kind;
+    return error;
+  }
+  return one(std::move(*tensor));
+}
+
+} // namespace
+
+void addConstants(Table &table) { table["dmir.constant"] = {evaluateConstant, Mode::Raw}; }
+
+Shape Call::shape(unsigned i) const {
+  llvm::ArrayRef<int64_t> dims = llvm::cast<mlir::RankedTensorType>(op->getResult(i).getType()).getShape();
+  return Shape(dims.begin(), dims.end());
+}
+
+DType Call::declaredType(unsigned i) const {
+  return *dmir::dtypeOf(llvm::cast<mlir::RankedTensorType>(op->getResult(i).getType()).getElementType());
+}
+
+Error Call::error(const std::string &reason) const { return nodeError(op, reason); }
+
+bool canEvaluate(mlir::OperationName name) {
+  llvm::StringRef text = name.getStringRef();
+  return text == dmir::RegionOp::getOperationName() || table().contains(text);
+}
+
+Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
+  bool isRegion = llvm::isa<dmir::RegionOp>(op);
+  auto found = table().find(op->getName().getStringRef());
+  if (!isRegion && found == table().end())
+    return nodeError(op, "the interpreter does not know this op; it runs DMIR ops only");
+  if (operands.size() != op->getNumOperands())
+    return nodeError(op, std::to_string(op->getNumOperands()) + " operands are needed but " +
+                             std::to_string(operands.size()) + " were given");
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (Status status = checkTensor(op, operand.getType(), operands[i], "operand " + std::to_string(i)); !status)
+      return status.takeError();
+  for (auto [i, result] : llvm::enumerate(op->getResults()))
+    if (Status status = checkType(op, result.getType(), "result " + std::to_string(i)); !status)
+      return status.takeError();
+  if (isRegion)
+    return Runner({}).run(*llvm::cast<dmir::RegionOp>(op).getBlock(), operands.vec());
+
+  const Entry &entry = found->second;
+  std::vector<Tensor> native;
+  for (const Tensor &operand : operands)
+    native.push_back(toNative(operand, entry.mode));
+  Call call{op, native, entry.mode};
+  Outputs results = entry.evaluate(call);
+  if (results)
+    for (auto [i, result] : llvm::enumerate(*results))
+      result = fromNative(result, call.declaredType(i), entry.mode);
+  return results;
+}
+
+Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const OpObserver &observer) {
+  std::string name = function.getName().str();
+  if (!function.getBody().hasOneBlock())
+    return modelError("function '" + name + "' must have a body of one block to be interpreted");
+  if (inputs.size() != function.getNumArguments())
+    return modelError("function '" + name + "' has " + std::to_string(function.getNumArguments()) +
+                      " inputs but " + std::to_string(inputs.size()) + " were given");
+  for (auto [i, argument] : llvm::enumerate(function.getArguments()))
+    if (Status status = checkTensor(function, argument.getType(), inputs[i], "input " + std::to_string(i)); !status)
+      return status.takeError();
+  return Runner(observer).run(function.getBody().front(), inputs.vec());
+}
+
+} // namespace dmxc::reference

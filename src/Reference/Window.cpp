@@ -1,0 +1,247 @@
+//===- Window.cpp - convolution and pooling -------------------------------===//
+//
+// A window op is a sum over taps (positions inside the window). For one tap, the outputs whose input element lies
+// inside the tensor form a box, so padding costs no test an element. Floats accumulate in f64 and round once; integers
+// wrap, and their averages truncate.
+//
+// A window that lies in the padding altogether has the maximum of an empty reduction, an average of NaN (0 for
+// integers), and -1 for its arg_max_pool index. Of NaNs the first is the maximum.
+//
+//===----------------------------------------------------------------------===//
+#include "Evaluator.h"
+#include "Limits.h"
+#include "Strided.h"
+#include "Types.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include <algorithm>
+
+namespace dmxc::reference {
+
+namespace {
+
+using Dims = llvm::ArrayRef<int64_t>;
+
+/// One position inside the window and the outputs that see an input element through it: `loop` walks them with the
+/// offsets of the output (operand 0) and of the input (operand 1) in one plane.
+struct Tap {
+  StridedLoop<2> loop;
+  int64_t outBase, inBase;
+};
+
+/// Spatial extents of a window op.
+struct Geometry {
+  Shape in, out;
+  Dims window, strides, dilations;
+  std::vector<int64_t> low;
+};
+
+int64_t floorDivide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+/// Outputs [first, last) along one axis whose input index through window position k is in [0, in).
+std::pair<int64_t, int64_t> validOutputs(const Geometry &g, size_t axis, int64_t k) {
+  int64_t shift = k * g.dilations[axis] - g.low[axis];
+  int64_t first = std::max<int64_t>(0, -floorDivide(shift, g.strides[axis]));
+  int64_t last = std::min(g.out[axis], floorDivide(g.in[axis] - 1 - shift, g.strides[axis]) + 1);
+  return {first, std::max(first, last)};
+}
+
+/// The taps in row-major order of the window.
+std::vector<Tap> makeTaps(const Geometry &g) {
+  size_t rank = g.in.size();
+  Strides outStrides = stridesOf(g.out), inStrides = stridesOf(g.in), inSteps = inStrides;
+  for (size_t axis = 0; axis < rank; ++axis)
+    inSteps[axis] *= g.strides[axis];
+  std::vector<Tap> taps;
+  std::vector<int64_t> position(rank, 0);
+  for (int64_t i = 0, count = elementCount(g.window); i < count; ++i) {
+    Shape box(rank);
+    int64_t outBase = 0, inBase = 0;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      auto [first, last] = validOutputs(g, axis, position[axis]);
+      box[axis] = last - first;
+      outBase += first * outStrides[axis];
+      inBase += (first * g.strides[axis] + position[axis] * g.dilations[axis] - g.low[axis]) * inStrides[axis];
+    }
+    taps.push_back({StridedLoop<2>(box, {outStrides, inSteps}), outBase, inBase});
+    for (size_t axis = rank; axis-- > 0;) {
+      if (++position[axis] < g.window[axis])
+        break;
+      position[axis] = 0;
+    }
+  }
+  return taps;
+}
+
+Shape spatial(const Shape &shape) { return Shape(shape.begin() + 2, shape.end()); }
+
+/// sums[o] += weight * in[i] over the box of a tap.
+template <typename T> void accumulateTap(std::vector<Accumulator<T>> &sums, const T *in, Accumulator<T> weight, const Tap &tap) {
+  using A = Accumulator<T>;
+  int64_t outStride = tap.loop.rowStride(0), inStride = tap.loop.rowStride(1), length = tap.loop.rowLength();
+  tap.loop.forEachRow([&](int64_t, const std::array<int64_t, 2> &at) {
+    A *__restrict to = sums.data() + tap.outBase + at[0];
+    const T *__restrict from = in + tap.inBase + at[1];
+    if (outStride == 1 && inStride == 1)
+      for (int64_t i = 0; i < length; ++i)
+        to[i] = wrapAdd(to[i], wrapMul(weight, static_cast<A>(from[i])));
+    else
+      for (int64_t i = 0; i < length; ++i)
+        to[i * outStride] = wrapAdd(to[i * outStride], wrapMul(weight, static_cast<A>(from[i * inStride])));
+  });
+}
+
+template <typename T>
+void convolve(const Call &call, Tensor &result, const std::vector<Tap> &taps, int64_t inPlane, int64_t outPlane,
+              int64_t groups) {
+  using A = Accumulator<T>;
+  int64_t channels = call.in[1].shape()[1], outputs = call.in[1].shape()[0];
+  std::vector<A> sums(outPlane);
+  T *out = result.as<T>();
+  for (int64_t n = 0; n < result.shape()[0]; ++n)
+    for (int64_t o = 0; o < outputs; ++o, out += outPlane) {
+      std::fill(sums.begin(), sums.end(), A{});
+      int64_t firstChannel = o / (outputs / groups) * channels;
+      const T *in = call.in[0].as<T>() + (n * channels * groups + firstChannel) * inPlane;
+      const T *weights = call.in[1].as<T>() + o * channels * taps.size();
+      for (int64_t c = 0; c < channels; ++c, in += inPlane)
+        for (const Tap &tap : taps)
+          accumulateTap<T>(sums, in, static_cast<A>(*weights++), tap);
+      for (int64_t i = 0; i < outPlane; ++i)
+        out[i] = static_cast<T>(sums[i]);
+    }
+}
+
+Outputs evaluateConv(const Call &call) {
+  auto op = llvm::cast<dmir::ConvOp>(call.op);
+  Tensor result = call.makeResult();
+  if (result.numElements() == 0)
+    return one(std::move(result));
+  Shape window = spatial(call.in[1].shape());
+  Geometry geometry{spatial(call.in[0].shape()), spatial(result.shape()), window, op.getStrides(), op.getDilations(),
+                    op.getLow().vec()};
+  std::vector<Tap> taps = makeTaps(geometry);
+  withNumber(result.dtype(), [&]<typename T>(T) {
+    convolve<T>(call, result, taps, elementCount(geometry.in), elementCount(geometry.out), op.getGroups());
+  });
+  return one(std::move(result));
+}
+
+//===--- Pooling ----------------------------------------------------------===//
+
+template <typename Op> Geometry poolGeometry(const Call &call, Op op) {
+  return {spatial(call.in[0].shape()), spatial(call.shape()), op.getWindow(), op.getStrides(), op.getDilations(),
+          op.getLow().vec()};
+}
+
+/// What each output of an average pool divides by.
+std::vector<int64_t> windowCounts(dmir::PoolOp op, Geometry geometry, const std::vector<Tap> &taps) {
+  std::vector<int64_t> counts(elementCount(geometry.out), 0);
+  auto count = [&](const std::vector<Tap> &taps) {
+    for (const Tap &tap : taps)
+      tap.loop.forEach([&](const std::array<int64_t, 2> &at) { ++counts[tap.outBase + at[0]]; });
+  };
+  if (!op.getCountPadding()) {
+    count(taps);
+    return counts;
+  }
+  for (size_t axis = 0; axis < geometry.in.size(); ++axis) {
+    geometry.in[axis] += op.getLow()[axis] + op.getHigh()[axis] - op.getCeilExtra()[axis];
+    geometry.low[axis] = 0;
+  }
+  count(makeTaps(geometry));
+  return counts;
+}
+
+template <typename T>
+void maxPlane(T *out, const T *in, const std::vector<Tap> &taps) {
+  for (const Tap &tap : taps)
+    tap.loop.forEach([&](const std::array<int64_t, 2> &at) {
+      T &best = out[tap.outBase + at[0]];
+      best = maximum(best, in[tap.inBase + at[1]]);
+    });
+}
+
+Outputs evaluatePool(const Call &call) {
+  auto op = llvm::cast<dmir::PoolOp>(call.op);
+  Tensor result = call.makeResult();
+  if (result.numElements() == 0)
+    return one(std::move(result));
+  Geometry geometry = poolGeometry(call, op);
+  std::vector<Tap> taps = makeTaps(geometry);
+  bool average = op.getKind() == dmir::Pooling::average;
+  std::vector<int64_t> counts;
+  if (average)
+    counts = windowCounts(op, geometry, taps);
+  int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out);
+  withNumber(result.dtype(), [&]<typename T>(T) {
+    using A = Accumulator<T>;
+    std::vector<A> sums(outPlane);
+    T lowest = static_cast<T>(lowestOf<A>(call.declaredType()));
+    for (int64_t plane = 0, planes = result.numElements() / outPlane; plane < planes; ++plane) {
+      const T *in = call.in[0].as<T>() + plane * inPlane;
+      T *out = result.as<T>() + plane * outPlane;
+      if (op.getKind() == dmir::Pooling::max) {
+        std::fill_n(out, outPlane, lowest);
+        maxPlane(out, in, taps);
+        continue;
+      }
+      std::fill(sums.begin(), sums.end(), A{});
+      for (const Tap &tap : taps)
+        accumulateTap<T>(sums, in, A{1}, tap);
+      for (int64_t i = 0; i < outPlane; ++i)
+        out[i] = static_cast<T>(average ? meanOf(sums[i], counts[i]) : sums[i]);
+    }
+  });
+  return one(std::move(result));
+}
+
+/// A row-major offset in a plane as one with the first axis fastest.
+int64_t columnMajorOffset(int64_t offset, const Shape &shape) {
+  int64_t result = 0;
+  int64_t stride = elementCount(shape);
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    stride /= shape[axis];
+    result += offset % shape[axis] * stride;
+    offset /= shape[axis];
+  }
+  return result;
+}
+
+Outputs evaluateArgMaxPool(const Call &call) {
+  auto op = llvm::cast<dmir::ArgMaxPoolOp>(call.op);
+  Tensor result = call.makeResult();
+  if (result.numElements() == 0)
+    return one(std::move(result));
+  Geometry geometry = poolGeometry(call, op);
+  std::vector<Tap> taps = makeTaps(geometry);
+  int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out);
+  std::fill_n(result.as<int64_t>(), result.numElements(), -1);
+  withNumber(call.in[0].dtype(), [&]<typename T>(T) {
+    for (int64_t plane = 0, planes = result.numElements() / outPlane; plane < planes; ++plane) {
+      const T *in = call.in[0].as<T>() + plane * inPlane;
+      int64_t *out = result.as<int64_t>() + plane * outPlane;
+      for (const Tap &tap : taps)
+        tap.loop.forEach([&](const std::array<int64_t, 2> &at) {
+          int64_t &best = out[tap.outBase + at[0]], from = tap.inBase + at[1];
+          if (best < 0 || in[from] > in[best] || (in[from] != in[from] && in[best] == in[best]))
+            best = from;
+        });
+      for (int64_t i = 0; i < outPlane; ++i)
+        if (out[i] >= 0)
+          out[i] = plane * inPlane + (op.getColumnMajor() ? columnMajorOffset(out[i], geometry.in) : out[i]);
+    }
+  });
+  return one(std::move(result));
+}
+
+} // namespace
+
+void addWindow(Table &table) {
+  table["dmir.conv"] = {evaluateConv};
+  table["dmir.pool"] = {evaluatePool};
+  table["dmir.arg_max_pool"] = {evaluateArgMaxPool};
+}
+
+} // namespace dmxc::reference
