@@ -125,7 +125,8 @@ Reader Reader::at(const char *key) const {
   const Value *field = find(key);
   if (!field)
     fail(std::string("field '") + key + "' is missing");
-  return Reader(field ? *field : nothing, place + "." + key, sink);
+  const char *separator = place.ends_with(".json") ? ": " : ".";
+  return Reader(field ? *field : nothing, place + separator + key, sink);
 }
 
 void Reader::forEach(const char *key, bool required,
