@@ -1,0 +1,134 @@
+//===- Archive.cpp - the entries of a bundle ------------------------------===//
+//
+// The directory form and what both forms share; Zip.cpp reads the file form.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Archive.h"
+#include "Zip.h"
+
+#include <algorithm>
+
+namespace dmxrt {
+namespace {
+
+constexpr std::string_view kCommentPrefix = "dmx-manifest-sha256:";
+
+bool isHexDigest(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string_view asText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
+} // namespace
+
+bool isEntryName(std::string_view name) {
+  if (name.empty() || name.size() > 4096)
+    return false;
+  for (char c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+          std::string_view("._+/-").find(c) != std::string_view::npos))
+      return false;
+  for (size_t begin = 0; begin <= name.size();) {
+    size_t end = std::min(name.find('/', begin), name.size());
+    std::string_view part = name.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..")
+      return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+Result<Archive> Archive::openPath(const std::string &path) {
+  Archive archive;
+  if (isDirectory(path)) {
+    if (Status status = archive.openDirectory(path); !status)
+      return status.takeError();
+    return archive;
+  }
+  auto mapping = Mapping::openFile(path);
+  if (!mapping)
+    return mapping.takeError();
+  return openMemory((*mapping)->bytes(), *mapping);
+}
+
+Result<Archive> Archive::openMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % 64)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle's memory starts at an address that is not 64-byte "
+                                             "aligned; copy it to aligned_alloc(64, size)");
+  Archive archive;
+  if (owner)
+    archive.owners.push_back(std::move(owner));
+  if (Status status = archive.readZip(bytes); !status)
+    return status.takeError();
+  return archive;
+}
+
+Status Archive::readZip(std::span<const std::byte> bytes) {
+  auto zip = readStoredZip(bytes);
+  if (!zip)
+    return zip.takeError();
+  std::string_view comment = zip->comment;
+  if (!comment.starts_with(kCommentPrefix) || !isHexDigest(comment.substr(kCommentPrefix.size())))
+    return badBundle("the archive's comment is not '", kCommentPrefix,
+                     "<64 hex digits>': this is not a bundle, or it was rewritten by an archive tool; "
+                     "compile the model again");
+  manifestHash = comment.substr(kCommentPrefix.size());
+  if (zip->entries.empty() || zip->entries.front().name != "manifest.json")
+    return badBundle("the archive's first entry is not 'manifest.json': this is not a bundle");
+  for (const ZipEntry &entry : zip->entries) {
+    std::string name(entry.name);
+    if (!isEntryName(name))
+      return badBundle("the archive has an entry with an unsafe name (only [A-Za-z0-9._+/-], relative, "
+                       "no '..')");
+    if (!table.emplace(std::move(name), Entry{entry.data, entry.crc}).second)
+      return badBundle("the archive has two entries named '", entry.name, "'");
+  }
+  return {};
+}
+
+Status Archive::openDirectory(const std::string &path) {
+  directory = path;
+  auto hash = Mapping::openFile(path + "/manifest.sha256");
+  if (!hash)
+    return within("directory bundle without its checksum", hash.takeError());
+  std::string_view text = asText((*hash)->bytes());
+  while (text.ends_with('\n'))
+    text.remove_suffix(1);
+  if (!isHexDigest(text))
+    return badBundle("'", path, "/manifest.sha256' does not hold 64 hex digits");
+  manifestHash = text;
+  auto manifest = Mapping::openFile(path + "/manifest.json");
+  if (!manifest)
+    return manifest.takeError();
+  table.emplace("manifest.json", Entry{(*manifest)->bytes(), 0});
+  owners.push_back(*manifest);
+  return {};
+}
+
+Status Archive::load(const std::string &name, uint64_t size) {
+  auto it = table.find(name);
+  if (it == table.end()) {
+    if (directory.empty())
+      return badBundle("the manifest lists entry '", name, "', but the archive has none of that name");
+    if (!isEntryName(name))
+      return badBundle("the manifest lists an entry with an unsafe name");
+    auto mapping = Mapping::openFile(directory + "/" + name);
+    if (!mapping)
+      return mapping.takeError();
+    it = table.emplace(name, Entry{(*mapping)->bytes(), 0}).first;
+    owners.push_back(*mapping);
+  }
+  if (it->second.data.size() != size)
+    return badBundle("entry '", name, "' has ", it->second.data.size(), " bytes, the manifest says ", size);
+  return {};
+}
+
+const Archive::Entry *Archive::find(std::string_view name) const {
+  auto it = table.find(name);
+  return it == table.end() ? nullptr : &it->second;
+}
+
+} // namespace dmxrt

@@ -1,0 +1,202 @@
+//===- Bundle.cpp - an open bundle ----------------------------------------===//
+
+#include "Bundle.h"
+#include "Layout.h"
+#include "Sha256.h"
+
+namespace dmxrt {
+namespace {
+
+/// Entries whose bytes decide what runs are checked at open; the large or
+/// optional rest on request.
+bool isCheckedAtOpen(std::string_view name) { return name == "graph.json" || name.starts_with("code/"); }
+
+Signature::Tensor describeTensor(const ManifestTensor &tensor, const Graph &graph, uint32_t buffer) {
+  Signature::Tensor out{tensor.name, tensor.dtype, {}, {}};
+  std::vector<ExprPool::Range> ranges;
+  for (const Dim &dim : graph.dims)
+    ranges.push_back(dim.input != kNone ? ExprPool::Range{dim.min, dim.max} : graph.exprs.range(dim.expr, ranges));
+  size_t rank = tensor.shape.size();
+  out.dimTexts.resize(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    dmx_dim dim{nullptr, 0, INT64_MAX};
+    if (tensor.shape[i]) {
+      dim.min = dim.max = *tensor.shape[i];
+    } else if (buffer != kNone) {
+      ExprId expr = graph.buffers[buffer].shape[i];
+      ExprPool::Range range = graph.exprs.range(expr, ranges);
+      int64_t value;
+      if (!graph.exprs.isConstant(expr, value))
+        out.dimTexts[i] = graph.exprs.text(expr, graph.dimNames);
+      dim.min = std::max<int64_t>(range.min, 0);
+      dim.max = range.max;
+    } else {
+      out.dimTexts[i] = "?"; // an input nothing reads
+    }
+    out.dims.push_back(dim);
+  }
+  for (size_t i = 0; i < rank; ++i)
+    if (!out.dimTexts[i].empty())
+      out.dims[i].name = out.dimTexts[i].c_str();
+  return out;
+}
+
+/// The manifest's and the graph's view of one tensor must agree.
+Status matchTensor(std::string_view what, const ManifestTensor &tensor, const Graph &graph, uint32_t buffer) {
+  if (buffer == kNone)
+    return {};
+  const Buffer &other = graph.buffers[buffer];
+  bool same = other.dtype == tensor.dtype && other.shape.size() == tensor.shape.size();
+  for (size_t i = 0; same && i < other.shape.size(); ++i) {
+    int64_t value;
+    if (tensor.shape[i] && graph.exprs.isConstant(other.shape[i], value))
+      same = value == *tensor.shape[i];
+  }
+  if (!same)
+    return badBundle(what, " '", tensor.name, "' of entry point '", graph.name,
+                     "' has another dtype or shape in graph.json (buffer ", buffer, ")");
+  return {};
+}
+
+} // namespace
+
+Result<Manifest> Bundle::checkHeader(const Archive &archive) {
+  const Archive::Entry *entry = archive.find("manifest.json");
+  if (!entry)
+    return badBundle("there is no manifest.json");
+  if (sha256Hex(entry->data) != archive.manifestSha256())
+    return fail(DMX_STATUS_CHECKSUM, "entry 'manifest.json' does not have its recorded sha256; the bundle is "
+                                     "damaged, copy or compile it again");
+  return parseManifest(entry->data);
+}
+
+Status Bundle::checkEntry(const ManifestEntry &entry) const {
+  const Archive::Entry *found = files.find(entry.name);
+  if (sha256Hex(found->data) != entry.sha256)
+    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name, "' does not have its recorded sha256; the bundle is "
+                                     "damaged, copy or compile it again");
+  if (files.isArchiveFile() && crc32(found->data) != found->crc)
+    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name, "' does not have its recorded CRC-32; the archive's "
+                                     "directory is damaged, copy or compile the bundle again");
+  return {};
+}
+
+Status Bundle::loadEntries() {
+  const Archive::Entry *manifestEntry = files.find("manifest.json");
+  text.assign(reinterpret_cast<const char *>(manifestEntry->data.data()), manifestEntry->data.size());
+  if (files.isArchiveFile() && crc32(manifestEntry->data) != manifestEntry->crc)
+    return fail(DMX_STATUS_CHECKSUM, "entry 'manifest.json' does not have its recorded CRC-32; the archive's "
+                                     "directory is damaged, copy or compile the bundle again");
+  for (const ManifestEntry &entry : parsed.entries) {
+    if (Status status = files.load(entry.name, entry.size); !status)
+      return status;
+    if (isCheckedAtOpen(entry.name))
+      if (Status status = checkEntry(entry); !status)
+        return status;
+  }
+  if (files.entries().size() != parsed.entries.size() + 1)
+    return badBundle("the archive has ", files.entries().size(), " entries, the manifest lists ",
+                     parsed.entries.size() + 1, " (itself included)");
+  return {};
+}
+
+Status Bundle::matchGraphs() {
+  for (const ManifestEntryPoint &entry : parsed.entryPoints) {
+    Signature signature;
+    signature.name = entry.name;
+    while (signature.graph < graphs.size() && graphs[signature.graph].name != entry.name)
+      ++signature.graph;
+    if (signature.graph == graphs.size())
+      return badBundle("graph.json has no graph for entry point '", entry.name, "'");
+    Graph &graph = graphs[signature.graph];
+    if (graph.inputBuffers.size() > entry.inputs.size() || graph.outputBuffers.size() != entry.outputs.size())
+      return badBundle("entry point '", entry.name, "' has ", entry.inputs.size(), " inputs and ",
+                       entry.outputs.size(), " outputs, its graph ", graph.inputBuffers.size(), " and ",
+                       graph.outputBuffers.size());
+    graph.inputBuffers.resize(entry.inputs.size(), kNone);
+    for (size_t i = 0; i < entry.inputs.size(); ++i) {
+      if (Status status = matchTensor("input", entry.inputs[i], graph, graph.inputBuffers[i]); !status)
+        return status;
+      signature.inputs.push_back(describeTensor(entry.inputs[i], graph, graph.inputBuffers[i]));
+    }
+    for (size_t i = 0; i < entry.outputs.size(); ++i) {
+      if (Status status = matchTensor("output", entry.outputs[i], graph, graph.outputBuffers[i]); !status)
+        return status;
+      signature.outputs.push_back(describeTensor(entry.outputs[i], graph, graph.outputBuffers[i]));
+    }
+    functions.push_back(std::move(signature));
+  }
+  return {};
+}
+
+/// Constants' entries exist, and where all shapes are fixed every range holds
+/// (else the session finds out for the shapes it gets).
+Status Bundle::checkLayouts() const {
+  for (const Graph &graph : graphs) {
+    for (size_t i = 0; i < graph.buffers.size(); ++i) {
+      const Buffer &buffer = graph.buffers[i];
+      if (buffer.kind == BufferKind::Const && !files.find(buffer.entry))
+        return badBundle("graph '", graph.name, "': buffer ", i, " lies in entry '", buffer.entry,
+                         "', which does not exist");
+    }
+    if (!isStatic(graph))
+      continue;
+    auto dims = evaluateDims(graph, [](const Dim &) { return Result<int64_t>(0); });
+    if (!dims)
+      return dims.takeError();
+    if (auto layout = layOut(graph, files, *dims); !layout)
+      return layout.takeError();
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive) {
+  auto manifest = checkHeader(archive);
+  if (!manifest)
+    return manifest.takeError();
+  std::shared_ptr<Bundle> bundle(new Bundle(std::move(archive)));
+  bundle->parsed = std::move(*manifest);
+  if (Status status = bundle->loadEntries(); !status)
+    return status.takeError();
+  auto graphs = parseGraphs(bundle->files.find("graph.json")->data);
+  if (!graphs)
+    return graphs.takeError();
+  bundle->graphs = std::move(*graphs);
+  if (Status status = bundle->matchGraphs(); !status)
+    return status.takeError();
+  if (Status status = bundle->checkLayouts(); !status)
+    return status.takeError();
+  return std::shared_ptr<const Bundle>(std::move(bundle));
+}
+
+Status Bundle::verify() const {
+  for (const ManifestEntry &entry : parsed.entries)
+    if (Status status = checkEntry(entry); !status)
+      return status;
+  for (const TargetCode &code : parsed.targets)
+    if (Status status = checkCode(code.target, files.find(code.entry)->data); !status)
+      return within(cat("entry '", code.entry, "'"), status.takeError());
+  return {};
+}
+
+const Signature *Bundle::findSignature(const char *name) const {
+  if (!name)
+    return &functions.front();
+  for (const Signature &signature : functions)
+    if (signature.name == name)
+      return &signature;
+  return nullptr;
+}
+
+Result<std::shared_ptr<const CodeImage>> Bundle::code(const TargetCode &target, Device &device) const {
+  std::lock_guard lock(codeMutex);
+  if (auto it = codeCache.find(target.entry); it != codeCache.end())
+    return it->second;
+  auto image = device.loadCode(files.find(target.entry)->data);
+  if (!image)
+    return within(cat("entry '", target.entry, "'"), image.takeError());
+  codeCache.emplace(target.entry, *image);
+  return *image;
+}
+
+} // namespace dmxrt

@@ -1,0 +1,71 @@
+//===- Bundle.h - an open bundle --------------------------------*- C++ -*-===//
+#pragma once
+
+#include "Archive.h"
+#include "Error.h"
+#include "Graph.h"
+#include "Manifest.h"
+#include "devices/Device.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dmxrt {
+
+/// Names, dtypes and bounds of one entry point's inputs and outputs, in the
+/// form the C API hands out.
+struct Signature {
+  struct Tensor {
+    std::string name;
+    dmx_dtype dtype = 0;
+    std::vector<std::string> dimTexts; // storage behind dims[].name
+    std::vector<dmx_dim> dims;
+  };
+  std::string name;
+  std::vector<Tensor> inputs, outputs;
+  uint32_t graph = 0; // index into Bundle::graphs
+};
+
+/// Immutable after open, apart from the cache of loaded code, which has its own
+/// lock. Thread-safe.
+class Bundle {
+public:
+  /// Opens and checks everything but the bytes of weights, debug and tests.
+  static Result<std::shared_ptr<const Bundle>> open(Archive archive);
+  /// The checks that need the manifest alone.
+  static Result<Manifest> checkHeader(const Archive &archive);
+
+  /// sha256 and CRC of every entry, and that all code objects can be loaded.
+  Status verify() const;
+
+  const Manifest &manifest() const { return parsed; }
+  const Archive &archive() const { return files; }
+  const char *manifestText() const { return text.c_str(); }
+  const std::vector<Signature> &signatures() const { return functions; }
+  const Graph &graph(uint32_t index) const { return graphs[index]; }
+  /// Null when there is no such entry point; NULL `name` is the first.
+  const Signature *findSignature(const char *name) const;
+
+  /// The loaded code of a target, shared by all sessions that use it.
+  Result<std::shared_ptr<const CodeImage>> code(const TargetCode &target, Device &device) const;
+
+private:
+  Bundle(Archive archive) : files(std::move(archive)) {}
+  Archive files;
+  Manifest parsed;
+  std::string text; // of the manifest, NUL-terminated
+  std::vector<Graph> graphs;
+  std::vector<Signature> functions;
+  mutable std::mutex codeMutex;
+  mutable std::map<std::string, std::shared_ptr<const CodeImage>> codeCache; // by entry name
+
+  Status checkEntry(const ManifestEntry &entry) const;
+  Status loadEntries();
+  Status matchGraphs();
+  Status checkLayouts() const;
+};
+
+} // namespace dmxrt

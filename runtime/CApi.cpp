@@ -1,0 +1,404 @@
+//===- CApi.cpp - the functions of dmx.h ----------------------------------===//
+//
+// Arguments are checked and exceptions stopped here; the work is in Bundle and
+// Session. dtype functions are in DType.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+#include "Session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+using namespace dmxrt;
+
+struct dmx_bundle {
+  std::shared_ptr<const Bundle> impl;
+};
+
+struct dmx_session {
+  std::unique_ptr<Session> impl;
+};
+
+namespace {
+
+constexpr size_t kMessageOffset = offsetof(dmx_error, message);
+
+/// Copies status and sentence into the caller's struct, as far as it reaches.
+dmx_status report(dmx_error *error, dmx_status status, std::string_view message) {
+  if (!error)
+    return status;
+  if (error->struct_size >= kMessageOffset)
+    error->status = status;
+  if (error->struct_size > kMessageOffset) {
+    size_t room = std::min(error->struct_size - kMessageOffset, sizeof error->message);
+    size_t length = std::min(message.size(), room - 1);
+    // A sentence cut in the middle of a UTF-8 character would not be text.
+    if (length < message.size())
+      while (length && (static_cast<unsigned char>(message[length]) & 0xC0) == 0x80)
+        --length;
+    std::memcpy(error->message, message.data(), length);
+    error->message[length] = '\0';
+  }
+  return status;
+}
+
+/// Runs `body`, which returns a Status, and stops what it throws.
+template <typename Body> dmx_status guarded(dmx_error *error, Body body) {
+  try {
+    Status status = body();
+    return report(error, status.error().status, status.error().message);
+  } catch (const std::bad_alloc &) {
+    return report(error, DMX_STATUS_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception &exception) {
+    return report(error, DMX_STATUS_INTERNAL, exception.what());
+  } catch (...) {
+    return report(error, DMX_STATUS_INTERNAL, "unknown failure inside the runtime");
+  }
+}
+
+Error isNull(std::string_view what) {
+  return fail(DMX_STATUS_INVALID_ARGUMENT, "argument ", what, " is NULL");
+}
+
+/// The same as `guarded` for calls on a session: only one at a time gets in.
+/// `after` is the state a successful call leaves behind.
+template <typename Body>
+dmx_status inSession(dmx_session *session, dmx_error *error, Body body, uint32_t after = Session::Idle) {
+  if (!session)
+    return report(error, DMX_STATUS_INVALID_ARGUMENT, "argument session is NULL");
+  uint32_t expected = Session::Idle;
+  if (!session->impl->state.compare_exchange_strong(expected, Session::InCall))
+    return report(error, DMX_STATUS_BUSY,
+                  expected == Session::InFlight
+                      ? "the session has an async run in flight; call dmx_session_wait first"
+                      : "the session is in use by another thread; make one session a thread");
+  dmx_status status = guarded(error, [&] { return body(*session->impl); });
+  session->impl->state.store(status == DMX_OK ? after : uint32_t(Session::Idle));
+  return status;
+}
+
+Status openArchive(Result<Archive> archive, dmx_bundle **bundle) {
+  if (!archive)
+    return archive.takeError();
+  auto opened = Bundle::open(std::move(*archive));
+  if (!opened)
+    return opened.takeError();
+  *bundle = new dmx_bundle{std::move(*opened)};
+  return {};
+}
+
+/// The common end of the open functions; `make` returns a Result<Archive>.
+template <typename Make> dmx_status openWith(std::string_view what, dmx_bundle **bundle, dmx_error *error, Make make) {
+  return guarded(error, [&]() -> Status {
+    if (!bundle)
+      return isNull("bundle");
+    if (Status status = openArchive(make(), bundle); !status)
+      return within(what, status.takeError());
+    return {};
+  });
+}
+
+Error noEntryPoint(const Bundle &bundle, const char *name) {
+  std::string names;
+  for (const Signature &signature : bundle.signatures())
+    names += cat(names.empty() ? "'" : ", '", signature.name, "'");
+  return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle has no entry point '", name, "'; it has ", names);
+}
+
+const std::vector<Signature::Tensor> *tensorsOf(const Signature &signature, dmx_io io) {
+  return io == DMX_INPUT ? &signature.inputs : io == DMX_OUTPUT ? &signature.outputs : nullptr;
+}
+
+std::string_view ioName(dmx_io io) { return io == DMX_INPUT ? "input" : "output"; }
+
+/// Entry point and list of an (entry point, io) pair.
+Status lookUp(const dmx_bundle *bundle, const char *entryPoint, dmx_io io, const std::vector<Signature::Tensor> *&list) {
+  if (!bundle)
+    return isNull("bundle");
+  const Signature *signature = bundle->impl->findSignature(entryPoint);
+  if (!signature)
+    return noEntryPoint(*bundle->impl, entryPoint);
+  list = tensorsOf(*signature, io);
+  if (!list)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "argument io is ", io, ", neither DMX_INPUT nor DMX_OUTPUT");
+  return {};
+}
+
+Status checkIndex(uint32_t index, size_t count, dmx_io io) {
+  if (index >= count)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, ioName(io), " ", index, " does not exist; the entry point has ", count);
+  return {};
+}
+
+/// Copies `info` to the caller up to the caller's struct_size, which is kept.
+template <typename Info> Status copyOut(Info info, Info *out) {
+  if (!out)
+    return isNull("info");
+  if (out->struct_size < sizeof(size_t))
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "info->struct_size is not set");
+  info.struct_size = out->struct_size;
+  std::memcpy(static_cast<void *>(out), &info, std::min(out->struct_size, sizeof info));
+  return {};
+}
+
+Status readOptions(const dmx_session_options *given, dmx_session_options &options, DeviceOptions &out) {
+  options = DMX_SESSION_OPTIONS_INIT;
+  if (given) {
+    if (given->struct_size < sizeof(size_t))
+      return fail(DMX_STATUS_INVALID_ARGUMENT, "options->struct_size is not set; use DMX_SESSION_OPTIONS_INIT");
+    std::memcpy(static_cast<void *>(&options), given, std::min(given->struct_size, sizeof options));
+  }
+  out.threads = options.threads;
+  out.isa = options.isa ? options.isa : "";
+  out.allocator = options.allocator;
+  out.executor = options.executor;
+  if (out.allocator && (!out.allocator->allocate || !out.allocator->release))
+    return isNull("allocator->allocate or allocator->release");
+  if (out.executor && !out.executor->parallel)
+    return isNull("executor->parallel");
+  for (uint32_t i = 0; i < options.device_option_count; ++i) {
+    if (!options.device_options || !options.device_options[i])
+      return isNull(cat("options->device_options[", i, "]"));
+    out.settings.push_back(options.device_options[i]);
+  }
+  return {};
+}
+
+} // namespace
+
+uint32_t dmx_version(void) { return DMX_VERSION_MAJOR * 1000000 + DMX_VERSION_MINOR * 1000 + DMX_VERSION_PATCH; }
+
+#define DMX_TEXT(x) #x
+#define DMX_VERSION_TEXT(a, b, c) DMX_TEXT(a) "." DMX_TEXT(b) "." DMX_TEXT(c)
+const char *dmx_version_string(void) {
+  return DMX_VERSION_TEXT(DMX_VERSION_MAJOR, DMX_VERSION_MINOR, DMX_VERSION_PATCH);
+}
+
+const char *dmx_status_name(dmx_status status) {
+  static constexpr const char *kNames[] = {"ok",          "invalid argument", "input/output error",
+                                           "invalid bundle", "checksum mismatch", "unsupported",
+                                           "out of memory", "not ready",       "busy",
+                                           "kernel error",  "internal error"};
+  return status >= 0 && static_cast<size_t>(status) < std::size(kNames) ? kNames[status] : "unknown status";
+}
+
+dmx_status dmx_bundle_check_header(const char *path, dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!path)
+      return isNull("path");
+    auto archive = Archive::openPath(path);
+    if (!archive)
+      return within(path, archive.takeError());
+    if (auto manifest = Bundle::checkHeader(*archive); !manifest)
+      return within(path, manifest.takeError());
+    return {};
+  });
+}
+
+dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error) {
+  return openWith(path ? path : "bundle", bundle, error, [&]() -> Result<Archive> {
+    if (!path)
+      return isNull("path");
+    return Archive::openPath(path);
+  });
+}
+
+dmx_status dmx_bundle_open_memory(const void *data, size_t size, dmx_bundle **bundle, dmx_error *error) {
+  return openWith("bundle in memory", bundle, error, [&]() -> Result<Archive> {
+    if (!data)
+      return isNull("data");
+    return Archive::openMemory({static_cast<const std::byte *>(data), size}, nullptr);
+  });
+}
+
+dmx_status dmx_bundle_open_fd(int fd, uint64_t offset, uint64_t size, dmx_bundle **bundle, dmx_error *error) {
+  return openWith("bundle in a file descriptor", bundle, error, [&]() -> Result<Archive> {
+    if (offset % 64)
+      return fail(DMX_STATUS_INVALID_ARGUMENT, "offset ", offset, " is not a multiple of 64");
+    auto mapping = Mapping::openDescriptor(fd, offset, size, cat("file descriptor ", fd));
+    if (!mapping)
+      return mapping.takeError();
+    return Archive::openMemory((*mapping)->bytes(), *mapping);
+  });
+}
+
+void dmx_bundle_close(dmx_bundle *bundle) { delete bundle; }
+
+const char *dmx_bundle_describe(const dmx_bundle *bundle) { return bundle ? bundle->impl->manifestText() : nullptr; }
+
+dmx_status dmx_bundle_verify(const dmx_bundle *bundle, dmx_error *error) {
+  return guarded(error, [&]() -> Status { return bundle ? bundle->impl->verify() : Status(isNull("bundle")); });
+}
+
+dmx_status dmx_bundle_entry(const dmx_bundle *bundle, const char *name, const void **data, size_t *size,
+                            dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!bundle || !name || !data || !size)
+      return isNull("bundle, name, data or size");
+    const Archive::Entry *entry = bundle->impl->archive().find(name);
+    if (!entry)
+      return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle has no entry '", name, "'");
+    *data = entry->data.data();
+    *size = entry->data.size();
+    return {};
+  });
+}
+
+uint32_t dmx_bundle_entry_point_count(const dmx_bundle *bundle) {
+  return bundle ? static_cast<uint32_t>(bundle->impl->signatures().size()) : 0;
+}
+
+const char *dmx_bundle_entry_point_name(const dmx_bundle *bundle, uint32_t index) {
+  return bundle && index < bundle->impl->signatures().size() ? bundle->impl->signatures()[index].name.c_str() : nullptr;
+}
+
+uint32_t dmx_bundle_tensor_count(const dmx_bundle *bundle, const char *entry_point, dmx_io io) {
+  const Signature *signature = bundle ? bundle->impl->findSignature(entry_point) : nullptr;
+  const auto *list = signature ? tensorsOf(*signature, io) : nullptr;
+  return list ? static_cast<uint32_t>(list->size()) : 0;
+}
+
+dmx_status dmx_bundle_tensor_info(const dmx_bundle *bundle, const char *entry_point, dmx_io io, uint32_t index,
+                                  dmx_tensor_info *info, dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    const std::vector<Signature::Tensor> *list = nullptr;
+    if (Status status = lookUp(bundle, entry_point, io, list); !status)
+      return status;
+    if (Status status = checkIndex(index, list->size(), io); !status)
+      return status;
+    const Signature::Tensor &tensor = (*list)[index];
+    return copyOut(dmx_tensor_info{0, tensor.name.c_str(), tensor.dtype, static_cast<uint32_t>(tensor.dims.size()),
+                                   tensor.dims.data()},
+                   info);
+  });
+}
+
+dmx_status dmx_bundle_find_tensor(const dmx_bundle *bundle, const char *entry_point, dmx_io io, const char *name,
+                                  uint32_t *index, dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    const std::vector<Signature::Tensor> *list = nullptr;
+    if (Status status = lookUp(bundle, entry_point, io, list); !status)
+      return status;
+    if (!name || !index)
+      return isNull("name or index");
+    std::string names;
+    for (size_t i = 0; i < list->size(); ++i) {
+      if ((*list)[i].name == name) {
+        *index = static_cast<uint32_t>(i);
+        return {};
+      }
+      names += cat(names.empty() ? "'" : ", '", (*list)[i].name, "'");
+    }
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "there is no ", ioName(io), " '", name, "'; there are ",
+                names.empty() ? "none" : names);
+  });
+}
+
+dmx_status dmx_session_create(const dmx_bundle *bundle, const char *entry_point, const dmx_session_options *options,
+                              dmx_session **session, dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!bundle || !session)
+      return isNull("bundle or session");
+    const Signature *signature = bundle->impl->findSignature(entry_point);
+    if (!signature)
+      return noEntryPoint(*bundle->impl, entry_point);
+    dmx_session_options copy;
+    DeviceOptions deviceOptions;
+    if (Status status = readOptions(options, copy, deviceOptions); !status)
+      return status;
+    auto made = Session::create(bundle->impl, *signature, deviceOptions);
+    if (!made)
+      return made.takeError();
+    *session = new dmx_session{std::move(*made)};
+    return {};
+  });
+}
+
+void dmx_session_destroy(dmx_session *session) { delete session; }
+
+dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
+                            dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!view)
+      return isNull("view");
+    if (Status status = impl.checkTensor(io, index); !status)
+      return status;
+    return impl.bind(io, index, *view);
+  });
+}
+
+dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity,
+                             uint32_t *rank, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!rank)
+      return isNull("rank");
+    if (Status status = impl.checkTensor(io, index); !status)
+      return status;
+    return impl.shape(io, index, dims, capacity, *rank);
+  });
+}
+
+dmx_status dmx_session_run(dmx_session *session, dmx_error *error) {
+  return inSession(session, error, [](Session &impl) { return impl.run(); });
+}
+
+dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error) {
+  return inSession(session, error, [](Session &impl) { return impl.startAsync(); }, Session::InFlight);
+}
+
+dmx_status dmx_session_wait(dmx_session *session, dmx_error *error) {
+  if (!session)
+    return report(error, DMX_STATUS_INVALID_ARGUMENT, "argument session is NULL");
+  uint32_t expected = Session::InFlight;
+  if (!session->impl->state.compare_exchange_strong(expected, Session::InCall))
+    return expected == Session::Idle
+               ? report(error, DMX_STATUS_NOT_READY, "no async run is in flight; call dmx_session_run_async first")
+               : report(error, DMX_STATUS_BUSY, "the session is in use by another thread");
+  dmx_status status = guarded(error, [&] { return session->impl->finishAsync(); });
+  session->impl->state.store(Session::Idle);
+  return status;
+}
+
+dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *error) {
+  return inSession(session, error, [](Session &impl) {
+    impl.resetState();
+    return Status();
+  });
+}
+
+dmx_status dmx_session_get_info(dmx_session *session, dmx_session_info *info, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) {
+    dmx_session_info full{};
+    impl.info(full);
+    return copyOut(full, info);
+  });
+}
+
+dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    dmx_task_info full{};
+    if (Status status = impl.taskInfo(task, full); !status)
+      return status;
+    return copyOut(full, info);
+  });
+}
+
+dmx_status dmx_session_profile(dmx_session *session, uint32_t capacity, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) { return impl.profile(capacity); });
+}
+
+dmx_status dmx_session_take_events(dmx_session *session, dmx_profile_event *events, uint32_t capacity, uint32_t *count,
+                                   uint64_t *dropped, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!count)
+      return isNull("count");
+    uint64_t lost = 0;
+    impl.takeEvents(events, capacity, *count, lost);
+    if (dropped)
+      *dropped = lost;
+    return {};
+  });
+}

@@ -1,0 +1,282 @@
+//===- Graph.cpp - graph.json as plain structs ----------------------------===//
+
+#include "Graph.h"
+#include "DType.h"
+#include "Json.h"
+
+#include <set>
+
+namespace dmxrt {
+namespace {
+
+/// Reads one element of "graphs". Failures go to the document.
+class GraphParser {
+public:
+  explicit GraphParser(JsonCursor cursor) : cursor(cursor) {}
+  Graph parse();
+
+private:
+  JsonCursor cursor;
+  Graph graph;
+  ExprPool::DimNames dimIds;
+
+  ExprId expr(JsonCursor at) { return graph.exprs.parse(at, dimIds); }
+  ExprId exprOr(JsonCursor at, int64_t fallback) {
+    return at.present() ? expr(at) : graph.exprs.constant(fallback);
+  }
+  uint32_t id(JsonCursor at, size_t limit, std::string_view what);
+
+  void parseDims(JsonCursor list);
+  void parseArenas(JsonCursor list);
+  Buffer parseBuffer(JsonCursor at);
+  void placeBuffer(JsonCursor at, const std::string &kind, Buffer &buffer);
+  void registerBound(JsonCursor at, const Buffer &buffer, uint32_t position);
+  void checkBuffers(JsonCursor list);
+  void parseQueues(JsonCursor list, size_t &count);
+  Task parseTask(JsonCursor at, size_t position, size_t queueCount);
+  void parseDispatch(JsonCursor at, Task &task);
+  void parseCopy(JsonCursor at, Task &task);
+  void checkWritable(JsonCursor at, uint32_t buffer);
+};
+
+uint32_t GraphParser::id(JsonCursor at, size_t limit, std::string_view what) {
+  int64_t value = at.integer(0, INT32_MAX);
+  if (at.present() && static_cast<size_t>(value) >= limit) {
+    at.fail(cat(what, " ", value, " does not exist; there are ", limit));
+    return 0;
+  }
+  return static_cast<uint32_t>(value);
+}
+
+void GraphParser::parseDims(JsonCursor list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    JsonCursor at = list.at(i);
+    Dim dim;
+    dim.name = at["name"].string();
+    if (at.optional("expr").present()) {
+      dim.expr = expr(at["expr"]);
+    } else if (at.optional("task").present()) {
+      at.fail("a dim that a task computes is not supported by this runtime; install a newer one");
+    } else {
+      dim.input = static_cast<uint32_t>(at["input"].integer(0, INT32_MAX));
+      dim.axis = static_cast<uint32_t>(at["axis"].integer(0, DMX_MAX_RANK - 1));
+      dim.min = at.optional("min").integer(0, INT64_MAX, 0);
+      dim.max = at.optional("max").integer(dim.min, INT64_MAX, INT64_MAX);
+    }
+    if (!dimIds.emplace(dim.name, static_cast<uint32_t>(i)).second)
+      at.fail(cat("two dims are named '", dim.name, "'"));
+    graph.dimNames.push_back(dim.name);
+    graph.dims.push_back(std::move(dim));
+  }
+}
+
+void GraphParser::parseArenas(JsonCursor list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    JsonCursor at = list.at(i);
+    int64_t align = at.optional("align").integer(1, 1 << 21, 64);
+    if (align & (align - 1))
+      at.fail(cat("align ", align, " is not a power of two"));
+    if (align > 64)
+      at.fail(cat("align ", align, " is above 64, the runtime's alignment of arenas"));
+    graph.arenas.push_back({expr(at["size"]), exprOr(at.optional("lower_bound"), 0)});
+  }
+}
+
+void GraphParser::placeBuffer(JsonCursor at, const std::string &kind, Buffer &buffer) {
+  buffer.offset = graph.exprs.constant(0);
+  buffer.size = graph.exprs.constant(0);
+  if (kind == "input" || kind == "output") {
+    buffer.kind = kind == "input" ? BufferKind::Input : BufferKind::Output;
+    buffer.index = static_cast<uint32_t>(at["index"].integer(0, 1 << 20));
+    return;
+  }
+  buffer.size = expr(at["size"]);
+  if (kind == "state") {
+    int64_t value;
+    buffer.kind = BufferKind::State;
+    if (!graph.exprs.isConstant(buffer.size, value))
+      at.fail("the size of a state buffer must be an integer");
+    return;
+  }
+  buffer.offset = expr(at["offset"]);
+  if (kind == "const") {
+    buffer.kind = BufferKind::Const;
+    buffer.entry = at["entry"].string();
+    int64_t value;
+    if (!graph.exprs.isConstant(buffer.offset, value) || !graph.exprs.isConstant(buffer.size, value))
+      at.fail("offset and size of a constant must be integers");
+  } else if (kind == "arena") {
+    buffer.kind = BufferKind::Arena;
+    buffer.parent = id(at["arena"], graph.arenas.size(), "arena");
+  } else if (kind == "alias") {
+    buffer.kind = BufferKind::Alias;
+    // The parent may come later in the list; checkBuffers looks at it.
+    buffer.parent = static_cast<uint32_t>(at["of"].integer(0, INT32_MAX));
+  } else {
+    at.fail(cat("unknown kind of buffer '", kind, "'"));
+  }
+}
+
+Buffer GraphParser::parseBuffer(JsonCursor at) {
+  Buffer buffer;
+  placeBuffer(at, at["kind"].string(), buffer);
+  std::string dtype = at["dtype"].string();
+  buffer.dtype = dtypeFromName(dtype);
+  if (!buffer.dtype)
+    at.fail(cat("unknown dtype '", dtype, "'"));
+  JsonCursor shape = at["shape"];
+  if (shape.size() > DMX_MAX_RANK)
+    shape.fail(cat("rank ", shape.size(), " is above the highest, ", DMX_MAX_RANK));
+  for (size_t i = 0; i < shape.size(); ++i)
+    buffer.shape.push_back(expr(shape.at(i)));
+  return buffer;
+}
+
+void GraphParser::registerBound(JsonCursor at, const Buffer &buffer, uint32_t position) {
+  if (buffer.kind != BufferKind::Input && buffer.kind != BufferKind::Output)
+    return;
+  auto &list = buffer.kind == BufferKind::Input ? graph.inputBuffers : graph.outputBuffers;
+  if (list.size() <= buffer.index)
+    list.resize(buffer.index + 1, kNone);
+  if (list[buffer.index] != kNone)
+    at.fail("another buffer has the same kind and index");
+  list[buffer.index] = position;
+}
+
+/// What needs the whole list: parents of aliases and sources of dims.
+void GraphParser::checkBuffers(JsonCursor list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Buffer &buffer = graph.buffers[i];
+    if (buffer.kind != BufferKind::Alias)
+      continue;
+    if (buffer.parent >= graph.buffers.size())
+      list.at(i).fail(cat("buffer ", buffer.parent, " does not exist; there are ", graph.buffers.size()));
+    else if (graph.buffers[buffer.parent].kind == BufferKind::Alias)
+      list.at(i).fail("an alias of an alias");
+  }
+  JsonCursor dims = cursor["dims"];
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Dim &dim = graph.dims[i];
+    if (dim.input == kNone)
+      continue;
+    if (dim.input >= graph.inputBuffers.size() || graph.inputBuffers[dim.input] == kNone)
+      dims.at(i).fail(cat("dim '", dim.name, "' is read from input ", dim.input, ", which no buffer stands for"));
+    else if (dim.axis >= graph.buffers[graph.inputBuffers[dim.input]].shape.size())
+      dims.at(i).fail(cat("dim '", dim.name, "' is read from axis ", dim.axis, ", which the input does not have"));
+  }
+}
+
+void GraphParser::parseQueues(JsonCursor list, size_t &count) {
+  count = list.size();
+  for (size_t i = 0; i < count; ++i) {
+    std::string target = list.at(i)["target"].string();
+    if (i && target != graph.target)
+      list.at(i).fail(cat("queues of targets '", graph.target, "' and '", target,
+                          "' in one graph are not supported by this runtime"));
+    graph.target = target;
+  }
+}
+
+void GraphParser::checkWritable(JsonCursor at, uint32_t index) {
+  if (index >= graph.buffers.size())
+    return; // already reported
+  const Buffer *buffer = &graph.buffers[index];
+  if (buffer->kind == BufferKind::Alias)
+    buffer = &graph.buffers[buffer->parent];
+  if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const)
+    at.fail(cat("the task writes buffer ", index, ", which lies in an input or a constant"));
+}
+
+void GraphParser::parseDispatch(JsonCursor at, Task &task) {
+  task.kernel = at["kernel"].string();
+  JsonCursor buffers = at["buffers"], dims = at.optional("dims");
+  for (size_t i = 0; i < buffers.size(); ++i)
+    task.buffers.push_back(id(buffers.at(i), graph.buffers.size(), "buffer"));
+  task.outputs = static_cast<uint32_t>(at["outputs"].integer(0, static_cast<int64_t>(task.buffers.size())));
+  for (size_t i = task.buffers.size() - task.outputs; i < task.buffers.size(); ++i)
+    checkWritable(buffers.at(i), task.buffers[i]);
+  for (size_t i = 0; i < dims.size(); ++i)
+    task.dims.push_back(expr(dims.at(i)));
+  task.work = expr(at["work"]);
+  task.grain = exprOr(at.optional("grain"), 1);
+  task.scratch = exprOr(at.optional("scratch"), 0);
+}
+
+void GraphParser::parseCopy(JsonCursor at, Task &task) {
+  task.isCopy = true;
+  task.buffers = {id(at["src"], graph.buffers.size(), "buffer"), id(at["dst"], graph.buffers.size(), "buffer")};
+  task.outputs = 1;
+  checkWritable(at["dst"], task.buffers[1]);
+  task.srcOffset = exprOr(at.optional("src_offset"), 0);
+  task.dstOffset = exprOr(at.optional("dst_offset"), 0);
+  task.size = expr(at["size"]);
+}
+
+Task GraphParser::parseTask(JsonCursor at, size_t position, size_t queueCount) {
+  Task task;
+  std::string kind = at["kind"].string();
+  id(at["queue"], queueCount, "queue");
+  task.name = at["name"].string();
+  JsonCursor nodes = at.optional("nodes"), deps = at["deps"];
+  for (size_t i = 0; i < nodes.size(); ++i)
+    task.nodes.push_back(nodes.at(i).string());
+  for (size_t i = 0; i < deps.size(); ++i)
+    task.deps.push_back(id(deps.at(i), position, "earlier task"));
+  if (kind == "dispatch")
+    parseDispatch(at, task);
+  else if (kind == "copy")
+    parseCopy(at, task);
+  else
+    at.fail(cat("unknown kind of task '", kind, "'"));
+  JsonCursor flops = at.optional("flops"), bytes = at.optional("bytes");
+  task.hasFlops = flops.present();
+  task.hasBytes = bytes.present();
+  task.flops = exprOr(flops, 0);
+  task.bytes = exprOr(bytes, 0);
+  return task;
+}
+
+Graph GraphParser::parse() {
+  graph.name = cursor["name"].string();
+  parseDims(cursor["dims"]);
+  parseArenas(cursor["arenas"]);
+  JsonCursor buffers = cursor["buffers"], tasks = cursor["tasks"];
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    graph.buffers.push_back(parseBuffer(buffers.at(i)));
+    registerBound(buffers.at(i), graph.buffers.back(), static_cast<uint32_t>(i));
+  }
+  checkBuffers(buffers);
+  for (uint32_t buffer : graph.outputBuffers)
+    if (buffer == kNone)
+      cursor.fail("an output index has no buffer");
+  size_t queueCount = 0;
+  parseQueues(cursor["queues"], queueCount);
+  graph.tasks.reserve(tasks.size());
+  for (size_t i = 0; i < tasks.size(); ++i)
+    graph.tasks.push_back(parseTask(tasks.at(i), i, queueCount));
+  return std::move(graph);
+}
+
+} // namespace
+
+Result<std::vector<Graph>> parseGraphs(std::span<const std::byte> text) {
+  JsonDocument document(text, "graph.json");
+  std::vector<Graph> graphs;
+  JsonCursor list = document.root()["graphs"];
+  std::set<std::string> names;
+  for (size_t i = 0; i < list.size(); ++i) {
+    graphs.push_back(GraphParser(list.at(i)).parse());
+    if (!names.insert(graphs.back().name).second)
+      list.at(i).fail(cat("two graphs are named '", graphs.back().name, "'"));
+  }
+  if (document.failed())
+    return document.takeError();
+  // Only now that the vectors stay where they are.
+  for (Graph &graph : graphs)
+    for (Task &task : graph.tasks)
+      for (const std::string &node : task.nodes)
+        task.nodeNames.push_back(node.c_str());
+  return graphs;
+}
+
+} // namespace dmxrt

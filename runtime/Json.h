@@ -1,0 +1,73 @@
+//===- Json.h - checked reading of JSON -------------------------*- C++ -*-===//
+//
+// A bundle's JSON is input like any other: every member is read through a
+// cursor that checks its type and range. The first failure is kept with the
+// path of the offending value; after it all reads return empty values, so
+// parsers need no check at every line.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dmxrt {
+
+class JsonCursor;
+
+/// Owns a parsed document and the first error found while reading it.
+class JsonDocument {
+public:
+  /// `name` is the entry's name, for errors.
+  JsonDocument(std::span<const std::byte> text, std::string name);
+
+  JsonCursor root();
+  bool failed() const { return bad; }
+  Error takeError() { return std::move(error); }
+  /// Records a failure at `value` unless there is one already.
+  void fail(const nlohmann::json *value, std::string_view sentence);
+
+private:
+  nlohmann::json tree;
+  std::string name;
+  bool bad = false;
+  Error error;
+};
+
+/// A value inside a document; cheap to copy.
+class JsonCursor {
+public:
+  JsonCursor(JsonDocument *document, const nlohmann::json *value) : document(document), value(value) {}
+
+  /// A member of an object; missing is an error.
+  JsonCursor operator[](const char *key) const;
+  /// A member that may be missing: then `present()` is false and all reads give defaults.
+  JsonCursor optional(const char *key) const;
+  bool present() const { return value != nullptr; }
+  bool isInteger() const { return value && value->is_number_integer(); }
+  bool isString() const { return value && value->is_string(); }
+
+  /// Elements of an array; 0 when it is not one (an error) or is absent.
+  size_t size() const;
+  JsonCursor at(size_t index) const;
+
+  int64_t integer(int64_t min, int64_t max, int64_t fallback = 0) const;
+  std::string string() const;
+
+  void fail(std::string_view sentence) const {
+    if (present())
+      document->fail(value, sentence);
+  }
+
+private:
+  JsonDocument *document;
+  const nlohmann::json *value; // null: absent
+};
+
+} // namespace dmxrt

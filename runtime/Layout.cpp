@@ -1,0 +1,194 @@
+//===- Layout.cpp - a graph's numbers for given shapes --------------------===//
+
+#include "Layout.h"
+#include "DType.h"
+
+namespace dmxrt {
+namespace {
+
+/// No machine has more memory; keeps sums of sizes far from overflow.
+constexpr int64_t kMaxBytes = int64_t(1) << 47;
+/// Copies are split into parts of at least this many bytes.
+constexpr int64_t kCopyGrain = 256 << 10;
+
+class LayoutBuilder {
+public:
+  LayoutBuilder(const Graph &graph, const Archive &archive, std::span<const int64_t> dims)
+      : graph(graph), archive(archive), dims(dims) {}
+  Result<Layout> run();
+
+private:
+  const Graph &graph;
+  const Archive &archive;
+  std::span<const int64_t> dims;
+  Layout layout;
+  Error error;
+  std::vector<int64_t> shape;
+
+  bool reject(Error because) {
+    error = std::move(because);
+    return false;
+  }
+  /// Evaluates into `value` and checks its range.
+  bool number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value);
+  bool bytes(ExprId id, std::string_view what, uint64_t &value);
+  bool addArena(size_t index);
+  bool addBuffer(size_t index);
+  bool checkRoom(size_t index, uint64_t room, std::string_view where, uint64_t alignment);
+  bool checkPlace(size_t index);
+  bool addTask(size_t index);
+  bool addCopy(const Task &task, Layout::TaskNumbers &numbers);
+};
+
+bool LayoutBuilder::number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value) {
+  auto result = graph.exprs.evaluate(id, dims);
+  if (!result)
+    return reject(within(what, result.takeError()));
+  value = *result;
+  if (value < min || value > max)
+    return reject(badBundle(what, " is ", value, ", not within ", min, "..", max));
+  return true;
+}
+
+bool LayoutBuilder::bytes(ExprId id, std::string_view what, uint64_t &value) {
+  int64_t number = 0;
+  if (!this->number(id, 0, kMaxBytes, what, number))
+    return false;
+  value = static_cast<uint64_t>(number);
+  return true;
+}
+
+bool LayoutBuilder::addArena(size_t index) {
+  uint64_t size = 0, bound = 0;
+  if (!bytes(graph.arenas[index].size, "size", size) || !bytes(graph.arenas[index].lowerBound, "lower_bound", bound))
+    return reject(within(cat("arena ", index), std::move(error)));
+  layout.arenaSizes.push_back(size);
+  layout.arenaLowerBound += bound;
+  return true;
+}
+
+bool LayoutBuilder::addBuffer(size_t index) {
+  const Buffer &buffer = graph.buffers[index];
+  Layout::Place place;
+  if (Status status = evaluateShape(graph, static_cast<uint32_t>(index), dims, shape); !status)
+    return reject(status.takeError());
+  int64_t needed = dmx_tensor_bytes(buffer.dtype, static_cast<uint32_t>(shape.size()), shape.data());
+  if (needed < 0 || needed > kMaxBytes)
+    return reject(badBundle("its shape has more elements than any memory"));
+  place.size = static_cast<uint64_t>(needed);
+  if (buffer.kind != BufferKind::Input && buffer.kind != BufferKind::Output) {
+    if (!bytes(buffer.offset, "offset", place.offset) || !bytes(buffer.size, "size", place.size))
+      return false;
+    if (place.size < static_cast<uint64_t>(needed))
+      return reject(badBundle("size ", place.size, " is less than its shape needs, ", needed));
+  }
+  layout.places.push_back(place);
+  return true;
+}
+
+bool LayoutBuilder::checkRoom(size_t index, uint64_t room, std::string_view where, uint64_t alignment) {
+  const Layout::Place &place = layout.places[index];
+  if (place.offset > room || place.size > room - place.offset)
+    return reject(badBundle("bytes ", place.offset, "..", place.offset + place.size, " leave ", where, " of ", room,
+                            " bytes"));
+  if (place.offset % alignment)
+    return reject(badBundle("offset ", place.offset, " is not a multiple of ", alignment));
+  return true;
+}
+
+bool LayoutBuilder::checkPlace(size_t index) {
+  const Buffer &buffer = graph.buffers[index];
+  switch (buffer.kind) {
+  case BufferKind::Const:
+    return checkRoom(index, archive.find(buffer.entry)->data.size(), "the entry", 64);
+  case BufferKind::Arena:
+    return checkRoom(index, layout.arenaSizes[buffer.parent], "the arena", 64);
+  case BufferKind::Alias:
+    return checkRoom(index, layout.places[buffer.parent].size, "the buffer it is an alias of",
+                     dtypeAlignment(buffer.dtype));
+  default:
+    return true;
+  }
+}
+
+bool LayoutBuilder::addCopy(const Task &task, Layout::TaskNumbers &numbers) {
+  uint64_t size = 0;
+  if (!bytes(task.srcOffset, "src_offset", numbers.srcOffset) ||
+      !bytes(task.dstOffset, "dst_offset", numbers.dstOffset) || !bytes(task.size, "size", size))
+    return false;
+  uint64_t source = layout.places[task.buffers[0]].size, destination = layout.places[task.buffers[1]].size;
+  if (numbers.srcOffset > source || size > source - numbers.srcOffset || numbers.dstOffset > destination ||
+      size > destination - numbers.dstOffset)
+    return reject(badBundle("a copy of ", size, " bytes from offset ", numbers.srcOffset, " of ", source,
+                            " to offset ", numbers.dstOffset, " of ", destination, " leaves its buffers"));
+  numbers.work = static_cast<int64_t>(size);
+  numbers.grain = kCopyGrain;
+  return true;
+}
+
+bool LayoutBuilder::addTask(size_t index) {
+  const Task &task = graph.tasks[index];
+  Layout::TaskNumbers numbers;
+  numbers.firstDim = static_cast<uint32_t>(layout.taskDims.size());
+  for (ExprId dim : task.dims) {
+    int64_t value = 0;
+    if (!number(dim, INT64_MIN, INT64_MAX, "dims", value))
+      return false;
+    layout.taskDims.push_back(value);
+  }
+  if (task.isCopy ? !addCopy(task, numbers)
+                  : !number(task.work, 0, INT64_MAX, "work", numbers.work) ||
+                        !number(task.grain, 1, INT64_MAX, "grain", numbers.grain) ||
+                        !bytes(task.scratch, "scratch", numbers.scratch))
+    return false;
+  if (task.hasFlops && !number(task.flops, 0, INT64_MAX, "flops", numbers.flops))
+    return false;
+  if (task.hasBytes && !number(task.bytes, 0, INT64_MAX, "bytes", numbers.bytes))
+    return false;
+  layout.tasks.push_back(numbers);
+  return true;
+}
+
+Result<Layout> LayoutBuilder::run() {
+  for (size_t i = 0; i < graph.arenas.size(); ++i)
+    if (!addArena(i))
+      return within(cat("graph '", graph.name, "'"), std::move(error));
+  for (size_t i = 0; i < graph.buffers.size(); ++i)
+    if (!addBuffer(i))
+      return within(cat("graph '", graph.name, "', buffer ", i), std::move(error));
+  for (size_t i = 0; i < graph.buffers.size(); ++i)
+    if (!checkPlace(i))
+      return within(cat("graph '", graph.name, "', buffer ", i), std::move(error));
+  for (size_t i = 0; i < graph.tasks.size(); ++i)
+    if (!addTask(i))
+      return within(cat("graph '", graph.name, "', task ", i, " '", graph.tasks[i].name, "'"), std::move(error));
+  return std::move(layout);
+}
+
+} // namespace
+
+bool isStatic(const Graph &graph) {
+  for (const Dim &dim : graph.dims)
+    if (dim.input != kNone)
+      return false;
+  return true;
+}
+
+Status evaluateShape(const Graph &graph, uint32_t buffer, std::span<const int64_t> dims, std::vector<int64_t> &shape) {
+  shape.clear();
+  for (ExprId extent : graph.buffers[buffer].shape) {
+    auto value = graph.exprs.evaluate(extent, dims);
+    if (!value)
+      return within("shape", value.takeError());
+    if (*value < 0)
+      return badBundle("shape: ", graph.exprs.text(extent, graph.dimNames), " is ", *value);
+    shape.push_back(*value);
+  }
+  return {};
+}
+
+Result<Layout> layOut(const Graph &graph, const Archive &archive, std::span<const int64_t> dims) {
+  return LayoutBuilder(graph, archive, dims).run();
+}
+
+} // namespace dmxrt

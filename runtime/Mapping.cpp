@@ -1,0 +1,70 @@
+//===- Mapping.cpp - read-only file mappings ------------------------------===//
+
+#include "Mapping.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dmxrt {
+namespace {
+
+/// Text of errno without the locale's static buffer of strerror.
+std::string errnoText(int code) {
+  char buffer[128];
+  return strerror_r(code, buffer, sizeof buffer); // GNU variant: returns the text
+}
+
+} // namespace
+
+Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t offset, uint64_t size,
+                                                               const std::string &what) {
+  struct stat info;
+  if (fstat(fd, &info) != 0)
+    return fail(DMX_STATUS_IO, "cannot read '", what, "': ", errnoText(errno));
+  if (!S_ISREG(info.st_mode))
+    return fail(DMX_STATUS_IO, "cannot map '", what, "': it is not a regular file");
+  uint64_t fileSize = static_cast<uint64_t>(info.st_size);
+  if (offset > fileSize || size > fileSize - offset)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "'", what, "' has ", fileSize, " bytes, but ", size,
+                " bytes at offset ", offset, " were asked for");
+  if (size == 0)
+    size = fileSize - offset;
+  std::shared_ptr<Mapping> mapping(new Mapping);
+  if (size == 0) // mmap refuses empty ranges
+    return std::shared_ptr<const Mapping>(std::move(mapping));
+  uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t start = offset / page * page;
+  size_t length = static_cast<size_t>(offset - start + size);
+  void *base = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(start));
+  if (base == MAP_FAILED)
+    return fail(DMX_STATUS_IO, "cannot map '", what, "': ", errnoText(errno));
+  mapping->base = base;
+  mapping->length = length;
+  mapping->view = {static_cast<const std::byte *>(base) + (offset - start), static_cast<size_t>(size)};
+  return std::shared_ptr<const Mapping>(std::move(mapping));
+}
+
+Result<std::shared_ptr<const Mapping>> Mapping::openFile(const std::string &path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return fail(DMX_STATUS_IO, "cannot open '", path, "': ", errnoText(errno));
+  auto mapping = openDescriptor(fd, 0, 0, path);
+  close(fd);
+  return mapping;
+}
+
+Mapping::~Mapping() {
+  if (base)
+    munmap(base, length);
+}
+
+bool isDirectory(const std::string &path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+} // namespace dmxrt

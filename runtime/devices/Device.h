@@ -1,0 +1,107 @@
+//===- Device.h - what the runtime needs from a device ----------*- C++ -*-===//
+//
+// One object of this interface serves one session: it owns the session's
+// threads or engines. A device under runtime/devices/<name>/ implements it;
+// the session knows no other way to load code, get memory or run tasks.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "../Error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dmxrt {
+
+struct TargetCode;
+
+/// A session's choices, in the form every device gets them.
+struct DeviceOptions {
+  uint32_t threads = 0; // 0: the device's default
+  std::string isa;      // empty: the best
+  const dmx_allocator *allocator = nullptr;
+  const dmx_executor *executor = nullptr;
+  std::vector<std::string> settings; // "key=value"
+};
+
+/// Loaded code; immutable, shared by sessions, freed with the last of them.
+class CodeImage {
+public:
+  virtual ~CodeImage() = default;
+  /// Handle of a kernel for DeviceTask::kernel, or null.
+  virtual const void *findKernel(std::string_view name) const = 0;
+};
+
+/// One task with every number known. All pointers stay valid and in place until
+/// the next `prepare`; the pointers *in* `buffers` may change between runs.
+struct DeviceTask {
+  const void *kernel = nullptr; // null: a copy from buffers[0] to buffers[1]
+  void *const *buffers = nullptr;
+  const int64_t *dims = nullptr;
+  int64_t work = 0; // items of a dispatch; bytes of a copy
+  int64_t grain = 1;
+  uint64_t scratch = 0;                  // bytes a thread
+  uint64_t srcOffset = 0, dstOffset = 0; // of a copy
+  std::span<const uint32_t> deps;        // earlier tasks this one waits for
+  double costNs = 0;                     // estimated single-thread time, for placing only
+};
+
+/// What one thread did for one task in the last run.
+struct TaskSlice {
+  uint32_t task = 0, thread = 0;
+  uint64_t startNs = 0, endNs = 0;
+};
+
+/// How a run ended.
+struct RunOutcome {
+  int32_t code = 0;  // 0, or what the kernel returned (dmx_kernel.h)
+  uint32_t task = 0; // the task that returned it
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// Which of a bundle's code objects this device runs best, given the options;
+  /// an error names what is missing and the remedy.
+  virtual Result<const TargetCode *> selectCode(std::span<const TargetCode> codes) const = 0;
+  virtual Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) = 0;
+
+  /// Memory for arenas and state, 64-byte aligned, contents undefined. `size` > 0.
+  virtual Result<void *> allocate(uint64_t size) = 0;
+  virtual void release(void *memory, uint64_t size) = 0;
+  /// Moves bytes between host and device memory (the same thing on a CPU).
+  virtual void copy(void *destination, const void *source, uint64_t size) = 0;
+
+  /// Plans a task list for all following runs; allocates what they need.
+  virtual Status prepare(std::span<const DeviceTask> tasks) = 0;
+  /// Starts the prepared list; no allocation, no lock.
+  virtual void enqueue() = 0;
+  /// Waits for it. A CPU does its share of the work in here.
+  virtual RunOutcome fence() = 0;
+
+  virtual uint32_t threads() const = 0;
+  virtual uint64_t scratchBytes() const = 0;
+  /// How many slices the plan gives a task.
+  virtual uint32_t sliceCount(uint32_t task) const = 0;
+  /// Whether runs record times.
+  virtual void setProfiling(bool on) = 0;
+  /// Appends the last run's slices to `out`, which has room (`prepare` and the
+  /// caller see to that: one slice a task and thread at most).
+  virtual void takeSlices(std::vector<TaskSlice> &out) const = 0;
+};
+
+/// The device of a target named in a graph's queues ("cpu").
+Result<std::unique_ptr<Device>> createDevice(std::string_view target, const DeviceOptions &options);
+
+/// Checks a code object's form without running any of it; targets this runtime
+/// has no device for are not looked at.
+Status checkCode(std::string_view target, std::span<const std::byte> bytes);
+
+} // namespace dmxrt

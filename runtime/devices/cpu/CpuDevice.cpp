@@ -1,0 +1,323 @@
+//===- CpuDevice.cpp - the host CPU as a device ---------------------------===//
+
+#include "CpuDevice.h"
+#include "CpuCount.h"
+#include "CpuFeatures.h"
+#include "ElfImage.h"
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <sched.h>
+#include <sys/mman.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace dmxrt {
+namespace {
+
+/// Pages that arenas of some size are put on.
+constexpr uint64_t kHugePage = uint64_t(2) << 20;
+
+uint64_t nowNs() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
+}
+
+/// Kernels are compiled for the default floating-point environment; a caller
+/// that flushes denormals or traps must not change results.
+class DefaultFloatEnvironment {
+public:
+#if defined(__x86_64__)
+  DefaultFloatEnvironment() : saved(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~DefaultFloatEnvironment() { _mm_setcsr(saved); }
+
+private:
+  unsigned saved;
+#endif
+};
+
+void *defaultAllocate(void *, size_t size, size_t alignment) {
+  // Large arenas on huge pages: fewer TLB misses in every kernel.
+  bool large = size >= 2 * kHugePage;
+  if (large)
+    alignment = std::max<size_t>(alignment, kHugePage);
+  size_t rounded = (size + alignment - 1) / alignment * alignment;
+  void *memory = rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
+  if (memory && large)
+    madvise(memory, rounded, MADV_HUGEPAGE);
+  return memory;
+}
+
+void defaultRelease(void *, void *memory, size_t) { std::free(memory); }
+
+/// How many `pause` instructions take `microseconds`.
+uint32_t spinCount(uint32_t microseconds) {
+  constexpr uint32_t kProbe = 2000;
+  uint64_t start = nowNs();
+  for (uint32_t i = 0; i < kProbe; ++i)
+    cpuRelax();
+  uint64_t taken = std::max<uint64_t>(nowNs() - start, kProbe);
+  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t(microseconds) * 1000 * kProbe / taken, 1u << 30));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Device>> CpuDevice::create(const DeviceOptions &options) {
+  std::unique_ptr<CpuDevice> device(new CpuDevice);
+  if (Status status = device->configure(options); !status)
+    return status.takeError();
+  if (Status status = device->startWorkers(); !status)
+    return status.takeError();
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+Status CpuDevice::configure(const DeviceOptions &options) {
+  isa = options.isa;
+  allocator = options.allocator ? *options.allocator : dmx_allocator{nullptr, defaultAllocate, defaultRelease};
+  if (options.executor)
+    executor = *options.executor;
+  uint32_t cpus = defaultThreadCount(), spinUs = 50;
+  threadCount = options.threads ? options.threads : cpus;
+  if (threadCount > 1024)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "option threads is ", threadCount, "; at most 1024 are allowed");
+  for (const std::string &setting : options.settings) {
+    size_t equals = setting.find('=');
+    std::string key = setting.substr(0, equals), text = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    uint32_t value = 0;
+    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+    bool number = failed == std::errc() && end == text.data() + text.size();
+    if (key == "cpu.spin_us" && number && value <= 1000000)
+      spinUs = value;
+    else if (key == "cpu.pin" && number && value <= 1)
+      pin = value == 1;
+    else
+      return fail(DMX_STATUS_INVALID_ARGUMENT, "device option '", setting,
+                  "' is not known; target cpu knows cpu.spin_us=0..1000000 and cpu.pin=0|1");
+  }
+  // Spinning with more threads than CPUs keeps the others from running.
+  if (threadCount > 1 && threadCount <= cpus)
+    spins = spinCount(spinUs);
+  return {};
+}
+
+Status CpuDevice::startWorkers() {
+  lanes = std::make_unique<Lane[]>(threadCount);
+  for (uint32_t i = 0; i < threadCount; ++i) {
+    lanes[i].index = i;
+    lanes[i].device = this;
+  }
+  if (executor.parallel)
+    return {};
+  std::vector<uint32_t> cpus = pin ? allowedCpus() : std::vector<uint32_t>();
+  // Signals stay with the program's own threads.
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  int code = 0;
+  uint32_t i = 1;
+  for (; i < threadCount && code == 0; ++i) {
+    code = pthread_create(&lanes[i].thread, nullptr, workerMain, &lanes[i]);
+    lanes[i].started = code == 0;
+    if (code != 0)
+      break;
+    pthread_setname_np(lanes[i].thread, cat("dmxrt-", i).c_str());
+    if (!cpus.empty()) {
+      cpu_set_t *set = CPU_ALLOC(1 << 20);
+      if (set) {
+        CPU_ZERO_S(CPU_ALLOC_SIZE(1 << 20), set);
+        CPU_SET_S(cpus[i % cpus.size()], CPU_ALLOC_SIZE(1 << 20), set);
+        code = pthread_setaffinity_np(lanes[i].thread, CPU_ALLOC_SIZE(1 << 20), set);
+        CPU_FREE(set);
+      }
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  if (code != 0)
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot start thread ", i, " of ", threadCount, ": ",
+                std::string_view(strerrorname_np(code) ? strerrorname_np(code) : "unknown error"),
+                "; ask for fewer threads");
+  return {};
+}
+
+CpuDevice::~CpuDevice() {
+  stopping.store(true);
+  for (uint32_t i = 1; lanes && i < threadCount; ++i)
+    if (lanes[i].started) {
+      lanes[i].go.raise();
+      pthread_join(lanes[i].thread, nullptr);
+    }
+  if (scratch)
+    release(scratch, scratchSize * threadCount);
+}
+
+Result<const TargetCode *> CpuDevice::selectCode(std::span<const TargetCode> codes) const {
+  return selectCpuCode(codes, isa);
+}
+
+Result<std::shared_ptr<const CodeImage>> CpuDevice::loadCode(std::span<const std::byte> bytes) {
+  return ElfImage::load(bytes);
+}
+
+Result<void *> CpuDevice::allocate(uint64_t size) {
+  void *memory = allocator.allocate(allocator.user, size, 64);
+  if (!memory)
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");
+  if (reinterpret_cast<uintptr_t>(memory) % 64) {
+    allocator.release(allocator.user, memory, size);
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "the caller's allocator returned memory that is not 64-byte aligned");
+  }
+  return memory;
+}
+
+void CpuDevice::release(void *memory, uint64_t size) { allocator.release(allocator.user, memory, size); }
+
+void CpuDevice::copy(void *destination, const void *source, uint64_t size) {
+  if (size)
+    std::memcpy(destination, source, size);
+}
+
+Status CpuDevice::prepare(std::span<const DeviceTask> list) {
+  tasks = list;
+  uint64_t needed = 0;
+  for (const DeviceTask &task : tasks)
+    needed = std::max(needed, (task.scratch + 63) / 64 * 64);
+  if (needed > scratchSize) {
+    if (scratch)
+      release(scratch, scratchSize * threadCount);
+    scratch = nullptr;
+    scratchSize = 0;
+    auto memory = allocate(needed * threadCount);
+    if (!memory)
+      return within("scratch of the threads", memory.takeError());
+    scratch = static_cast<std::byte *>(*memory);
+    scratchSize = needed;
+  }
+  CpuPlan plan = planTasks(tasks, threadCount, executor.parallel != nullptr);
+  slices = std::move(plan.slices);
+  stageCount = plan.stageCount;
+  activeWorkers = 0;
+  for (uint32_t i = 0; i < threadCount; ++i) {
+    lanes[i].plan = std::move(plan.lanes[i]);
+    lanes[i].scratch = scratch ? scratch + i * scratchSize : nullptr;
+    if (i && !lanes[i].plan.steps.empty())
+      ++activeWorkers;
+  }
+  gates = std::make_unique<TaskGate[]>(tasks.size());
+  runs = 0;
+  return {};
+}
+
+void CpuDevice::runStep(CpuStep &step, const Lane &lane) {
+  const DeviceTask &task = tasks[step.task];
+  if (step.begin == step.end || failure.load(std::memory_order_relaxed) != 0)
+    return;
+  if (profiling)
+    step.startNs = nowNs();
+  if (task.kernel) {
+    dmx_kernel_args args{task.buffers, task.dims, step.begin, step.end, task.scratch ? lane.scratch : nullptr, nullptr};
+    int32_t code = reinterpret_cast<dmx_kernel_fn>(const_cast<void *>(task.kernel))(&args);
+    if (code != DMX_KERNEL_OK) [[unlikely]] {
+      uint64_t none = 0, mine = (uint64_t(step.task) + 1) << 32 | static_cast<uint32_t>(code);
+      failure.compare_exchange_strong(none, mine);
+    }
+  } else {
+    std::memmove(static_cast<std::byte *>(task.buffers[1]) + task.dstOffset + step.begin,
+                 static_cast<const std::byte *>(task.buffers[0]) + task.srcOffset + step.begin,
+                 static_cast<size_t>(step.end - step.begin));
+  }
+  if (profiling)
+    step.endNs = nowNs();
+}
+
+void CpuDevice::runLane(Lane &lane) {
+  // With one thread nobody waits: a plain loop.
+  bool shared = activeWorkers != 0;
+  for (CpuStep &step : lane.plan.steps) {
+    for (uint32_t i = 0; i < step.waitCount; ++i) {
+      uint32_t dep = lane.plan.waits[step.firstWait + i];
+      gates[dep].gate.waitFor(runs * slices[dep], spins);
+    }
+    runStep(step, lane);
+    if (shared)
+      gates[step.task].gate.raise();
+  }
+}
+
+void *CpuDevice::workerMain(void *argument) {
+  Lane &lane = *static_cast<Lane *>(argument);
+  CpuDevice &device = *lane.device;
+  DefaultFloatEnvironment environment;
+  for (uint32_t run = 1;; ++run) {
+    lane.go.waitFor(run, device.spins);
+    if (device.stopping.load())
+      return nullptr;
+    device.runLane(lane);
+    device.finished.raise();
+  }
+}
+
+void CpuDevice::stageMain(void *argument, uint32_t index) {
+  CpuDevice &device = *static_cast<CpuDevice *>(argument);
+  DefaultFloatEnvironment environment;
+  Lane &lane = device.lanes[index];
+  uint32_t begin = device.stage ? lane.plan.stageEnds[device.stage - 1] : 0;
+  for (uint32_t i = begin; i < lane.plan.stageEnds[device.stage]; ++i)
+    device.runStep(lane.plan.steps[i], lane);
+}
+
+void CpuDevice::runStaged() {
+  for (stage = 0; stage < stageCount; ++stage) {
+    bool wide = false;
+    for (uint32_t i = 1; i < threadCount && !wide; ++i)
+      wide = lanes[i].plan.stageEnds[stage] != (stage ? lanes[i].plan.stageEnds[stage - 1] : 0);
+    if (wide)
+      executor.parallel(executor.user, threadCount, stageMain, this);
+    else
+      stageMain(this, 0);
+  }
+}
+
+void CpuDevice::enqueue() {
+  failure.store(0, std::memory_order_relaxed);
+  ++runs;
+  if (profiling)
+    for (uint32_t i = 0; i < threadCount; ++i)
+      for (CpuStep &step : lanes[i].plan.steps)
+        step.startNs = step.endNs = 0;
+  if (executor.parallel)
+    return;
+  finishedTarget += activeWorkers;
+  for (uint32_t i = 1; i < threadCount; ++i)
+    if (!lanes[i].plan.steps.empty())
+      lanes[i].go.raise();
+}
+
+RunOutcome CpuDevice::fence() {
+  if (executor.parallel) {
+    runStaged();
+  } else {
+    DefaultFloatEnvironment environment;
+    runLane(lanes[0]);
+    finished.waitFor(finishedTarget, spins);
+  }
+  uint64_t failed = failure.load(std::memory_order_relaxed);
+  if (failed == 0)
+    return {};
+  return {static_cast<int32_t>(static_cast<uint32_t>(failed)), static_cast<uint32_t>((failed >> 32) - 1)};
+}
+
+void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
+  for (uint32_t i = 0; i < threadCount; ++i)
+    for (const CpuStep &step : lanes[i].plan.steps)
+      if (step.endNs)
+        out.push_back({step.task, i, step.startNs, step.endNs});
+}
+
+} // namespace dmxrt

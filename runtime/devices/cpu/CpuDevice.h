@@ -1,0 +1,83 @@
+//===- CpuDevice.h - the host CPU as a device -------------------*- C++ -*-===//
+#pragma once
+
+#include "../Device.h"
+#include "CpuPlan.h"
+#include "../../Futex.h"
+
+#include <atomic>
+#include <pthread.h>
+
+namespace dmxrt {
+
+/// Runs kernels on the calling thread and, for more than one thread, on own
+/// workers that live as long as the device, or on the caller's executor.
+/// One session uses it at a time.
+class CpuDevice final : public Device {
+public:
+  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options);
+  ~CpuDevice() override;
+
+  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes) const override;
+  Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
+  Result<void *> allocate(uint64_t size) override;
+  void release(void *memory, uint64_t size) override;
+  void copy(void *destination, const void *source, uint64_t size) override;
+  Status prepare(std::span<const DeviceTask> tasks) override;
+  void enqueue() override;
+  RunOutcome fence() override;
+  uint32_t threads() const override { return threadCount; }
+  uint64_t scratchBytes() const override { return scratchSize * threadCount; }
+  uint32_t sliceCount(uint32_t task) const override { return slices[task]; }
+  void setProfiling(bool on) override { profiling = on; }
+  void takeSlices(std::vector<TaskSlice> &out) const override;
+
+private:
+  /// One thread's part; lane 0 is the thread that calls fence. Padded so that
+  /// lanes do not share cache lines.
+  struct alignas(64) Lane {
+    CpuLanePlan plan;
+    std::byte *scratch = nullptr;
+    CpuDevice *device = nullptr;
+    uint32_t index = 0;
+    pthread_t thread{};
+    bool started = false;
+    Gate go; // raised once for every run that has steps for this lane
+  };
+  struct alignas(64) TaskGate {
+    Gate gate; // raised by every slice that is done
+  };
+
+  CpuDevice() = default;
+  Status configure(const DeviceOptions &options);
+  Status startWorkers();
+  void runLane(Lane &lane);
+  void runStep(CpuStep &step, const Lane &lane);
+  void runStaged();
+  static void *workerMain(void *lane);
+  static void stageMain(void *device, uint32_t lane);
+
+  uint32_t threadCount = 1;
+  std::string isa;
+  dmx_allocator allocator{};
+  dmx_executor executor{};
+  uint32_t spins = 0;
+  bool pin = false, profiling = false;
+
+  std::unique_ptr<Lane[]> lanes;
+  std::span<const DeviceTask> tasks;
+  std::vector<uint32_t> slices; // per task
+  std::unique_ptr<TaskGate[]> gates;
+  uint32_t stageCount = 0, stage = 0;
+  uint32_t activeWorkers = 0;
+  uint64_t scratchSize = 0; // a lane
+  std::byte *scratch = nullptr;
+
+  uint32_t runs = 0; // since prepare, modulo 2^32
+  uint32_t finishedTarget = 0;
+  std::atomic<bool> stopping{false};
+  alignas(64) Gate finished; // raised by every worker at the end of its part
+  alignas(64) std::atomic<uint64_t> failure{0}; // (task + 1) << 32 | code of the first one
+};
+
+} // namespace dmxrt

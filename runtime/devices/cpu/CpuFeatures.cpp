@@ -1,0 +1,143 @@
+//===- CpuFeatures.cpp - instruction-set features of this CPU -------------===//
+
+#include "CpuFeatures.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace dmxrt {
+namespace {
+
+#if defined(__x86_64__)
+enum Register { EAX, EBX, ECX, EDX };
+
+/// State components of XCR0 the operating system must have enabled.
+constexpr uint64_t kNoState = 0, kAvxState = 0x6, kAvx512State = 0xE6, kTileState = 0x60000;
+
+struct FeatureRow {
+  std::string_view name;
+  uint32_t leaf, subleaf;
+  Register reg;
+  uint32_t bit;
+  uint64_t state;
+};
+
+/// LLVM's names; the bits are those of the Intel and AMD manuals.
+constexpr FeatureRow kFeatures[] = {
+    {"cmov", 1, 0, EDX, 15, kNoState},
+    {"cx8", 1, 0, EDX, 8, kNoState},
+    {"fxsr", 1, 0, EDX, 24, kNoState},
+    {"mmx", 1, 0, EDX, 23, kNoState},
+    {"x87", 1, 0, EDX, 0, kNoState},
+    {"sse", 1, 0, EDX, 25, kNoState},
+    {"sse2", 1, 0, EDX, 26, kNoState},
+    {"sse3", 1, 0, ECX, 0, kNoState},
+    {"pclmul", 1, 0, ECX, 1, kNoState},
+    {"ssse3", 1, 0, ECX, 9, kNoState},
+    {"fma", 1, 0, ECX, 12, kAvxState},
+    {"cx16", 1, 0, ECX, 13, kNoState},
+    {"sse4.1", 1, 0, ECX, 19, kNoState},
+    {"sse4.2", 1, 0, ECX, 20, kNoState},
+    {"crc32", 1, 0, ECX, 20, kNoState},
+    {"movbe", 1, 0, ECX, 22, kNoState},
+    {"popcnt", 1, 0, ECX, 23, kNoState},
+    {"aes", 1, 0, ECX, 25, kNoState},
+    {"xsave", 1, 0, ECX, 26, kNoState},
+    {"avx", 1, 0, ECX, 28, kAvxState},
+    {"f16c", 1, 0, ECX, 29, kAvxState},
+    {"rdrnd", 1, 0, ECX, 30, kNoState},
+    {"fsgsbase", 7, 0, EBX, 0, kNoState},
+    {"bmi", 7, 0, EBX, 3, kNoState},
+    {"avx2", 7, 0, EBX, 5, kAvxState},
+    {"bmi2", 7, 0, EBX, 8, kNoState},
+    {"avx512f", 7, 0, EBX, 16, kAvx512State},
+    {"avx512dq", 7, 0, EBX, 17, kAvx512State},
+    {"rdseed", 7, 0, EBX, 18, kNoState},
+    {"adx", 7, 0, EBX, 19, kNoState},
+    {"avx512ifma", 7, 0, EBX, 21, kAvx512State},
+    {"clflushopt", 7, 0, EBX, 23, kNoState},
+    {"clwb", 7, 0, EBX, 24, kNoState},
+    {"avx512cd", 7, 0, EBX, 28, kAvx512State},
+    {"sha", 7, 0, EBX, 29, kNoState},
+    {"avx512bw", 7, 0, EBX, 30, kAvx512State},
+    {"avx512vl", 7, 0, EBX, 31, kAvx512State},
+    {"avx512vbmi", 7, 0, ECX, 1, kAvx512State},
+    {"avx512vbmi2", 7, 0, ECX, 6, kAvx512State},
+    {"gfni", 7, 0, ECX, 8, kNoState},
+    {"vaes", 7, 0, ECX, 9, kAvxState},
+    {"vpclmulqdq", 7, 0, ECX, 10, kAvxState},
+    {"avx512vnni", 7, 0, ECX, 11, kAvx512State},
+    {"avx512bitalg", 7, 0, ECX, 12, kAvx512State},
+    {"avx512vpopcntdq", 7, 0, ECX, 14, kAvx512State},
+    {"avx512vp2intersect", 7, 0, EDX, 8, kAvx512State},
+    {"amx-bf16", 7, 0, EDX, 22, kTileState},
+    {"avx512fp16", 7, 0, EDX, 23, kAvx512State},
+    {"amx-tile", 7, 0, EDX, 24, kTileState},
+    {"amx-int8", 7, 0, EDX, 25, kTileState},
+    {"avxvnni", 7, 1, EAX, 4, kAvxState},
+    {"avx512bf16", 7, 1, EAX, 5, kAvx512State},
+    {"avxifma", 7, 1, EAX, 23, kAvxState},
+    {"sahf", 0x80000001, 0, ECX, 0, kNoState},
+    {"lzcnt", 0x80000001, 0, ECX, 5, kNoState},
+    {"sse4a", 0x80000001, 0, ECX, 6, kNoState},
+    {"prfchw", 0x80000001, 0, ECX, 8, kNoState},
+    {"64bit", 0x80000001, 0, EDX, 29, kNoState},
+};
+
+uint64_t enabledState() {
+  unsigned regs[4];
+  // OSXSAVE says that XGETBV may be used.
+  if (!__get_cpuid(1, &regs[EAX], &regs[EBX], &regs[ECX], &regs[EDX]) || !(regs[ECX] >> 27 & 1))
+    return 0;
+  uint32_t low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t(high) << 32 | low;
+}
+#endif
+
+} // namespace
+
+bool cpuHasFeature(std::string_view name) {
+#if defined(__x86_64__)
+  for (const FeatureRow &row : kFeatures) {
+    if (row.name != name)
+      continue;
+    unsigned regs[4];
+    return __get_cpuid_count(row.leaf, row.subleaf, &regs[EAX], &regs[EBX], &regs[ECX], &regs[EDX]) &&
+           (regs[row.reg] >> row.bit & 1) && (enabledState() & row.state) == row.state;
+  }
+#endif
+  return false;
+}
+
+Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std::string_view isa) {
+  const TargetCode *best = nullptr;
+  std::string levels, missing;
+  for (const TargetCode &code : codes) {
+    if (code.target != "cpu")
+      continue;
+    levels += cat(levels.empty() ? "" : ", ", code.arch);
+    if (!isa.empty() && code.arch != isa)
+      continue;
+    const std::string *lacking = nullptr;
+    for (const std::string &feature : code.features)
+      if (!lacking && !cpuHasFeature(feature))
+        lacking = &feature;
+    if (lacking)
+      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs CPU feature '", *lacking, "'");
+    else if (!best || code.features.size() > best->features.size())
+      best = &code;
+  }
+  if (best)
+    return best;
+  if (levels.empty())
+    return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no code for target 'cpu'; compile the model with -t cpu");
+  if (missing.empty())
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle has no code of ISA level '", isa, "'; it has ", levels);
+  return fail(DMX_STATUS_UNSUPPORTED, "this CPU cannot run the bundle: ", missing,
+              ", which this CPU or its operating system lacks; compile the model for a lower level, e.g. "
+              "-t cpu:x86-64-v2, or add it beside the others with +");
+}
+
+} // namespace dmxrt

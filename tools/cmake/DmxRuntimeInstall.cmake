@@ -1,0 +1,25 @@
+# Installs libdmxrt so that find_package(DmxRuntime) and pkg-config find it.
+
+include(CMakePackageConfigHelpers)
+set(DMXRT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/DmxRuntime)
+
+install(TARGETS dmxrt dmxrt_shared EXPORT DmxRuntimeTargets COMPONENT runtime
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/include/dmx/dmx.h ${CMAKE_SOURCE_DIR}/include/dmx/dmx_kernel.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dmx COMPONENT runtime)
+install(EXPORT DmxRuntimeTargets NAMESPACE DmxRuntime:: DESTINATION ${DMXRT_PACKAGE_DIR} COMPONENT runtime)
+
+configure_package_config_file(
+  ${CMAKE_SOURCE_DIR}/tools/cmake/DmxRuntimeConfig.cmake.in ${CMAKE_BINARY_DIR}/DmxRuntimeConfig.cmake
+  INSTALL_DESTINATION ${DMXRT_PACKAGE_DIR} PATH_VARS CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/DmxRuntimeConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/DmxRuntimeConfig.cmake ${CMAKE_BINARY_DIR}/DmxRuntimeConfigVersion.cmake
+  ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcAddBundle.cmake
+  DESTINATION ${DMXRT_PACKAGE_DIR} COMPONENT runtime)
+
+# The .pc file finds its prefix from its own place, so the tree can be moved.
+file(RELATIVE_PATH DMXRT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_SOURCE_DIR}/tools/cmake/dmxrt.pc.in ${CMAKE_BINARY_DIR}/dmxrt.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/dmxrt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
