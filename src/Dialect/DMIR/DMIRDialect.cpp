@@ -31,7 +31,7 @@ Operation *DMIRDialect::materializeConstant(OpBuilder &builder, Attribute value,
   auto typed = dyn_cast<TypedAttr>(value);
   if (!typed || typed.getType() != type)
     return nullptr;
-  return builder.create<ConstantOp>(loc, typed);
+  return ConstantOp::create(builder, loc, typed);
 }
 
 std::optional<SmallVector<int64_t>> broadcastShapes(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {

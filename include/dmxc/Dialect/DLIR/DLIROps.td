@@ -6,7 +6,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
-include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
 
 def DLIR_Dialect : Dialect {
   let name = "dlir";
@@ -18,6 +18,7 @@ def DLIR_Dialect : Dialect {
     of conflicting accesses is ordered by tokens.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+  let useDefaultTypePrinterParser = 1;
 }
 
 class DLIR_Type<string name, string typeMnemonic, string text> : TypeDef<DLIR_Dialect, name> {

@@ -361,10 +361,12 @@ def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, Recur
   let description = [{
     The body's arguments are the operands; `dmir.yield` ends it. `device` names the target. `strategy` records how the
     target will compute it (algorithm, tiles, packed forms of constants, scratch bytes); it is chosen in the partition phase and obeyed
-    by all later ones. `placement` is filled by the memory phase: the buffer of each result.
+    by all later ones. `placement` is filled by the memory phase: for each result
+    `{arena = n, offset = bytes, size = bytes}` or `{output = n, size = bytes}`.
     C1: the body's argument types are the operands' types. C2: the yield's types are the result types. C3: the body holds DMIR ops only, no nested region.
   }];
-  let arguments = (ins Variadic<DMIR_Tensor>:$inputs, StrAttr:$device, OptionalAttr<DictionaryAttr>:$strategy);
+  let arguments = (ins Variadic<DMIR_Tensor>:$inputs, StrAttr:$device, OptionalAttr<DictionaryAttr>:$strategy,
+                       OptionalAttr<ArrayAttr>:$placement);
   let results = (outs Variadic<DMIR_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -1,0 +1,15 @@
+//===- Passes.td - passes of the frontend phase -----------------*- tablegen -*-===//
+include "mlir/Pass/PassBase.td"
+
+def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createFoldConstantsPass(context)";
+  let summary = "Evaluate ops whose operands are all constant with the reference interpreter";
+  let description = "Results over 1 GiB stay ops. A run-time error (division by zero, bad index) is reported at the node.";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def Simplify : Pass<"dmir-simplify", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createSimplifyPass(context)";
+  let summary = "Canonical form: folders and patterns of DMIR, explicit broadcasts that consumers do themselves removed, equal ops merged";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}

@@ -1,0 +1,13 @@
+//===- Passes.h - passes of the Memory phase ---*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace dmxc {
+
+// See Passes.td for what each does. The context outlives the pass.
+std::unique_ptr<mlir::Pass> createPlaceBuffersPass(const PhaseContext &context);
+
+} // namespace dmxc

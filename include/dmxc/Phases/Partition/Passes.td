@@ -1,0 +1,30 @@
+//===- Passes.td - passes of the partition phase ----------------*- tablegen -*-===//
+include "mlir/Pass/PassBase.td"
+
+def CheckSupport : Pass<"dmir-check-support", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createCheckSupportPass(context)";
+  let summary = "Report every op that no target of this compile computes, with each target's reason";
+}
+
+def FoldScaling : Pass<"dmir-fold-scaling", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createFoldScalingPass(context)";
+  let summary = "Fold per-channel scaling after a convolution or matmul (batch norm) into its weights";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def AssignLayouts : Pass<"dmir-assign-layouts", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createAssignLayoutsPass(context)";
+  let summary = "Give values the layouts the target prefers and insert dmir.relayout where neighbours disagree";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def FormRegions : Pass<"dmir-form-regions", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createFormRegionsPass(context)";
+  let summary = "Group ops into dmir.region: a root, the producers it can pull in, the consumers it can write through";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def ChooseStrategies : Pass<"dmir-choose-strategies", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createChooseStrategiesPass(context)";
+  let summary = "Ask each region's target how it will be computed and record it as the region's strategy";
+}

@@ -1,0 +1,59 @@
+//===- DLIRDialect.cpp - registration of DLIR -----------------------------===//
+#include "dmxc/Dialect/DLIR/DLIR.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+#include "dmxc/Dialect/DLIR/DLIRDialect.cpp.inc"
+#include "dmxc/Dialect/DLIR/DLIREnums.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/DLIR/DLIRTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DLIR/DLIROps.cpp.inc"
+
+namespace dmxc::dlir {
+
+void DLIRDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dmxc/Dialect/DLIR/DLIRTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dmxc/Dialect/DLIR/DLIROps.cpp.inc"
+      >();
+}
+
+LogicalResult BufferOp::verify() {
+  if (static_cast<int64_t>(getSize()) < 0 || static_cast<int64_t>(getOffset()) < 0)
+    return emitOpError("has a negative size or offset");
+  if (getKind() == BufferKind::arena && getOffset() % 64)
+    return emitOpError("C1: arena offset ") << getOffset() << " is not a multiple of 64";
+  if ((getKind() == BufferKind::alias) != static_cast<bool>(getBase()))
+    return emitOpError("C2: an alias, and nothing else, names a base");
+  if (!getBase())
+    return success();
+  auto base = getBase().getDefiningOp<BufferOp>();
+  if (!base || base.getKind() == BufferKind::alias || getOffset() > base.getSize() || getSize() > base.getSize() - getOffset())
+    return emitOpError("C2: an alias must lie inside a buffer that is no alias itself");
+  return success();
+}
+
+ByteRange byteRange(BufferOp buffer) {
+  int64_t offset = 0;
+  int64_t size = buffer.getSize();
+  if (buffer.getKind() == BufferKind::alias) {
+    offset = buffer.getOffset();
+    buffer = buffer.getBase().getDefiningOp<BufferOp>();
+  }
+  if (buffer.getKind() == BufferKind::arena)
+    offset += buffer.getOffset();
+  int64_t index = buffer.getIndex();
+  if (buffer.getKind() == BufferKind::constant) // every constant is its own space
+    index = reinterpret_cast<intptr_t>(buffer.getOperation());
+  return {buffer.getKind(), index, offset, offset + size};
+}
+
+} // namespace dmxc::dlir

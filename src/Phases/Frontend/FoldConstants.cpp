@@ -1,0 +1,78 @@
+//===- FoldConstants.cpp - evaluate ops on constants ----------------------===//
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Reference/Interpreter.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_FOLDCONSTANTS
+#include "dmxc/Phases/Frontend/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+/// Constants above this size are left to run time rather than blow up the bundle.
+constexpr uint64_t maxResultBytes = uint64_t(1) << 30;
+
+struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
+  /// Folded values stay host tensors until somebody who is not folded uses them, so that the intermediate
+  /// results of long constant chains never become attributes (which live as long as the context).
+  void runOnOperation() override {
+    llvm::DenseMap<Value, Tensor> known;
+    SmallVector<Operation *> folded;
+    for (Operation &op : llvm::make_early_inc_range(getOperation().getOps())) {
+      if (!candidate(&op, known))
+        continue;
+      SmallVector<Tensor> operands;
+      for (Value operand : op.getOperands())
+        operands.push_back(known.contains(operand) ? known[operand] : *dmir::constantTensor(operand));
+      Result<std::vector<Tensor>> results = reference::evaluateOp(&op, operands);
+      if (!results) {
+        op.emitError() << results.error().message;
+        return signalPassFailure();
+      }
+      for (auto [value, tensor] : llvm::zip(op.getResults(), *results))
+        known[value] = tensor;
+      folded.push_back(&op);
+    }
+    for (Operation *op : llvm::reverse(folded))
+      materialize(op, known);
+  }
+
+  bool candidate(Operation *op, const llvm::DenseMap<Value, Tensor> &known) {
+    if (op->getNumOperands() == 0 && !isa<dmir::IotaOp>(op))
+      return false;
+    for (Value operand : op->getOperands())
+      if (!known.contains(operand) && !dmir::constantTensor(operand))
+        return false;
+    return resultsFoldable(op);
+  }
+
+  bool resultsFoldable(Operation *op) {
+    if (isa<dmir::ConstantOp, dmir::RegionOp>(op) || op->getNumResults() == 0 || !reference::canEvaluate(op->getName()))
+      return false;
+    return llvm::all_of(op->getResultTypes(), [](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding())
+        return false;
+      std::optional<DType> dtype = dmir::dtypeOf(tensor.getElementType());
+      return dtype && dtypeBytes(*dtype, tensor.getNumElements()) <= maxResultBytes;
+    });
+  }
+
+  /// Replaces a folded op by constants for the results that are still used (its folded users are gone by now).
+  void materialize(Operation *op, const llvm::DenseMap<Value, Tensor> &known) {
+    OpBuilder builder(op);
+    for (Value result : op->getResults())
+      if (!result.use_empty())
+        result.replaceAllUsesWith(dmir::ConstantOp::create(builder, 
+            op->getLoc(), dmir::constantAttr(known.at(result), cast<RankedTensorType>(result.getType()))));
+    op->erase();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> dmxc::createFoldConstantsPass(const PhaseContext &) { return std::make_unique<FoldConstants>(); }

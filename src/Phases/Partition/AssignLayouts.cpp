@@ -1,0 +1,83 @@
+//===- AssignLayouts.cpp - physical layouts of values ---------------------===//
+//
+// One forward walk. The target says in which layout an op should produce its result, seeing
+// the layouts its operands already have, and which layouts it can read; the pass puts a dmir.relayout where
+// a value arrives in a layout its user cannot read. Function arguments and results are row-major.
+//
+//===----------------------------------------------------------------------===//
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Phases/Partition/Passes.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_ASSIGNLAYOUTS
+#include "dmxc/Phases/Partition/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+RankedTensorType withLayout(Type type, Attribute layout) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), layout);
+}
+
+struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
+  explicit AssignLayouts(const PhaseContext &context) : context(context) {}
+
+  void runOnOperation() override {
+    // One relayout a value and layout; made where the value is first wanted so, usable by all later users.
+    llvm::DenseMap<std::pair<Value, Attribute>, Value> relayouts;
+    for (Operation &op : llvm::make_early_inc_range(getOperation().getOps())) {
+      if (isa<dmir::ConstantOp, dmir::RelayoutOp>(op))
+        continue;
+      const TargetBackend *target = responsible(&op);
+      if (target && op.getNumResults() == 1)
+        if (Attribute layout = target->preferredResultLayout(&op))
+          op.getResult(0).setType(withLayout(op.getResult(0).getType(), layout));
+      for (OpOperand &operand : op.getOpOperands()) {
+        Attribute wanted = wantedLayout(target, &op, operand);
+        Attribute have = cast<RankedTensorType>(operand.get().getType()).getEncoding();
+        if (wanted == have)
+          continue;
+        Value &changed = relayouts[{operand.get(), wanted}];
+        if (!changed) {
+          OpBuilder builder(&op);
+          changed = dmir::RelayoutOp::create(builder, operand.get().getLoc(), withLayout(operand.get().getType(), wanted), operand.get());
+        }
+        operand.set(changed);
+      }
+    }
+  }
+
+  /// The operand's own layout if the op can read it, else the result's, else row-major.
+  Attribute wantedLayout(const TargetBackend *target, Operation *op, OpOperand &operand) {
+    Attribute have = cast<RankedTensorType>(operand.get().getType()).getEncoding();
+    if (!target)
+      return {};
+    unsigned number = operand.getOperandNumber();
+    if (target->acceptsLayout(op, number, have))
+      return have;
+    if (op->getNumResults() == 1)
+      if (Attribute result = cast<RankedTensorType>(op->getResult(0).getType()).getEncoding(); result && target->acceptsLayout(op, number, result))
+        return result;
+    return {};
+  }
+
+  /// Who computes the op; null for views and the return, which are row-major.
+  const TargetBackend *responsible(Operation *op) {
+    if (isa<dmir::ReshapeOp, func::ReturnOp>(op))
+      return nullptr;
+    for (const TargetBackend *target : context.targets)
+      if (!target->refuses(op))
+        return target;
+    return nullptr;
+  }
+
+  const PhaseContext &context;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> dmxc::createAssignLayoutsPass(const PhaseContext &context) { return std::make_unique<AssignLayouts>(context); }

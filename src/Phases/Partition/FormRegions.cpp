@@ -1,0 +1,189 @@
+//===- FormRegions.cpp - group ops into regions ---------------------------===//
+//
+// A region has one root (an op with its own kernel), consumers through which the root's result is written, and
+// producers that are computed where they are read. What may be fused is the target's answer; this pass only keeps
+// the graph sound: whatever a region computes besides its result is used inside it alone.
+//
+//===----------------------------------------------------------------------===//
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Phases/Partition/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_FORMREGIONS
+#include "dmxc/Phases/Partition/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+bool isPull(Operation *op) { return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>(); }
+
+/// What stays outside of regions: constants are buffers, reshapes are views.
+bool staysOutside(Operation *op) { return isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::RegionOp, func::ReturnOp>(op); }
+
+/// A group of ops that becomes one region.
+struct Group {
+  const TargetBackend *target;
+  Operation *root;
+  llvm::SetVector<Operation *> ops;
+};
+
+class Grouping {
+public:
+  Grouping(const PhaseContext &context, func::FuncOp function) : context(context), function(function) {}
+
+  /// All groups, each with its ops; false after an error was reported.
+  bool run(std::vector<Group> &groups) {
+    SmallVector<Operation *> pulls;
+    for (Operation &op : function.getOps()) {
+      if (staysOutside(&op))
+        continue;
+      if (isPull(&op)) {
+        pulls.push_back(&op);
+      } else if (!startGroup(&op, groups, /*takesConsumers=*/true)) {
+        return false;
+      }
+    }
+    // From the end, so that a chain's last op is its root and pulls the others in.
+    for (Operation *op : llvm::reverse(pulls))
+      if (!grouped.contains(op) && !startGroup(op, groups, /*takesConsumers=*/false))
+        return false;
+    return true;
+  }
+
+private:
+  bool startGroup(Operation *root, std::vector<Group> &groups, bool takesConsumers) {
+    const TargetBackend *target = nullptr;
+    for (const TargetBackend *t : context.targets)
+      if (!target && !t->refuses(root))
+        target = t;
+    if (!target) {
+      root->emitError() << "no target computes '" << root->getName() << "' [op-unsupported]";
+      return false;
+    }
+    Group group{target, root, {}};
+    add(group, root);
+    if (context.optLevel > 0) {
+      if (takesConsumers && root->getNumResults() == 1)
+        absorbConsumers(group);
+      absorbProducers(group);
+    }
+    groups.push_back(std::move(group));
+    return true;
+  }
+
+  void add(Group &group, Operation *op) {
+    group.ops.insert(op);
+    grouped.insert(op);
+  }
+
+  void absorbConsumers(Group &group) {
+    Value result = group.root->getResult(0);
+    while (true) {
+      Operation *consumer = onlyUser(result);
+      if (!consumer || !isPull(consumer) || staysOutside(consumer) || grouped.contains(consumer) ||
+          group.target->refuses(consumer) || !group.target->fusesConsumer(group.root, result, consumer))
+        return;
+      add(group, consumer);
+      result = consumer->getResult(0);
+    }
+  }
+
+  static Operation *onlyUser(Value value) {
+    Operation *user = nullptr;
+    for (Operation *candidate : value.getUsers()) {
+      if (user && candidate != user)
+        return nullptr;
+      user = candidate;
+    }
+    return user;
+  }
+
+  void absorbProducers(Group &group) {
+    for (size_t i = 0; i < group.ops.size(); ++i) // grows while it runs
+      for (OpOperand &use : group.ops[i]->getOpOperands()) {
+        Operation *producer = use.get().getDefiningOp();
+        if (!producer || !isPull(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) || group.target->refuses(producer))
+          continue;
+        bool private_ = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
+        if (private_ && group.target->fusesProducer(group.root, use, producer))
+          add(group, producer);
+      }
+  }
+
+  const PhaseContext &context;
+  func::FuncOp function;
+  llvm::DenseSet<Operation *> grouped;
+};
+
+/// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are one.
+bool sinksIntoRegion(Value value) {
+  auto constant = value.getDefiningOp<dmir::ConstantOp>();
+  return constant && cast<RankedTensorType>(constant.getType()).getNumElements() == 1 && isa<DenseElementsAttr>(constant.getValue());
+}
+
+void outline(Group &group) {
+  SmallVector<Operation *> ops(group.ops.begin(), group.ops.end());
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::SetVector<Value> inputs;
+  SmallVector<Operation *> constants;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands()) {
+      if (group.ops.contains(operand.getDefiningOp()))
+        continue;
+      if (sinksIntoRegion(operand)) {
+        if (!llvm::is_contained(constants, operand.getDefiningOp()))
+          constants.push_back(operand.getDefiningOp());
+      } else {
+        inputs.insert(operand);
+      }
+    }
+  SmallVector<Location> locations;
+  for (Operation *op : ops)
+    locations.push_back(op->getLoc());
+  OpBuilder builder(ops.back());
+  Location loc = builder.getFusedLoc(locations);
+  auto region = dmir::RegionOp::create(builder, loc, ops.back()->getResultTypes(), inputs.getArrayRef(), builder.getStringAttr(group.target->name()),
+                                               DictionaryAttr(), ArrayAttr());
+  Block *block = builder.createBlock(&region.getBody());
+  IRMapping mapping;
+  for (Value input : inputs)
+    mapping.map(input, block->addArgument(input.getType(), input.getLoc()));
+  for (Operation *constant : constants)
+    builder.clone(*constant, mapping);
+  for (Operation *op : ops)
+    builder.clone(*op, mapping);
+  SmallVector<Value> results;
+  for (Value result : ops.back()->getResults())
+    results.push_back(mapping.lookup(result));
+  dmir::YieldOp::create(builder, loc, results);
+  ops.back()->replaceAllUsesWith(region.getResults());
+  for (Operation *op : llvm::reverse(ops))
+    op->erase();
+}
+
+struct FormRegions : dmxc::impl::FormRegionsBase<FormRegions> {
+  explicit FormRegions(const PhaseContext &context) : context(context) {}
+
+  void runOnOperation() override {
+    std::vector<Group> groups;
+    if (!Grouping(context, getOperation()).run(groups))
+      return signalPassFailure();
+    for (Group &group : groups)
+      outline(group);
+    // Constants that were sunk everywhere are left without users.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
+      if (isa<dmir::ConstantOp, dmir::ReshapeOp>(op) && op.use_empty())
+        op.erase();
+  }
+
+  const PhaseContext &context;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> dmxc::createFormRegionsPass(const PhaseContext &context) { return std::make_unique<FormRegions>(context); }

@@ -1,0 +1,55 @@
+//===- Pipelines.cpp - which passes make which phase ----------------------===//
+#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Memory/Passes.h"
+#include "dmxc/Phases/Partition/Passes.h"
+#include "dmxc/Phases/Schedule/Passes.h"
+
+using namespace mlir;
+
+namespace dmxc {
+
+void buildFrontendPhase(OpPassManager &pm, const PhaseContext &context) {
+  pm.addNestedPass<func::FuncOp>(createFoldConstantsPass(context));
+  pm.addNestedPass<func::FuncOp>(createSimplifyPass(context));
+}
+
+void buildPartitionPhase(OpPassManager &pm, const PhaseContext &context) {
+  pm.addNestedPass<func::FuncOp>(createCheckSupportPass(context));
+  if (context.optLevel > 0) {
+    pm.addNestedPass<func::FuncOp>(createFoldScalingPass(context));
+    pm.addNestedPass<func::FuncOp>(createFoldConstantsPass(context));
+    pm.addNestedPass<func::FuncOp>(createAssignLayoutsPass(context));
+    pm.addNestedPass<func::FuncOp>(createSimplifyPass(context));
+  }
+  pm.addNestedPass<func::FuncOp>(createFormRegionsPass(context));
+  pm.addNestedPass<func::FuncOp>(createChooseStrategiesPass(context));
+}
+
+void buildMemoryPhase(OpPassManager &pm, const PhaseContext &context) {
+  pm.addNestedPass<func::FuncOp>(createPlaceBuffersPass(context));
+}
+
+void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
+  pm.addPass(createBuildProgramPass(context));
+  pm.addNestedPass<dlir::ProgramOp>(createOrderTasksPass(context));
+}
+
+void registerAllPasses(const PhaseContext &context) {
+  using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
+  static constexpr Create passes[] = {
+      createFoldConstantsPass, createSimplifyPass,     createCheckSupportPass,     createFoldScalingPass,
+      createAssignLayoutsPass, createFormRegionsPass,  createChooseStrategiesPass, createPlaceBuffersPass,
+      createBuildProgramPass,  createOrderTasksPass};
+  for (Create create : passes)
+    registerPass([create, &context] { return create(context); });
+  using Build = void (*)(OpPassManager &, const PhaseContext &);
+  static constexpr std::tuple<const char *, const char *, Build> phases[] = {
+      {"dmxc-frontend", "the frontend phase", buildFrontendPhase},
+      {"dmxc-partition", "the partition phase", buildPartitionPhase},
+      {"dmxc-memory", "the memory phase", buildMemoryPhase},
+      {"dmxc-schedule", "the schedule phase", buildSchedulePhase}};
+  for (auto [name, summary, build] : phases)
+    PassPipelineRegistration<>(name, summary, [build = build, &context](OpPassManager &pm) { build(pm, context); });
+}
+
+} // namespace dmxc

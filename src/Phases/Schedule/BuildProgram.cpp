@@ -1,0 +1,226 @@
+//===- BuildProgram.cpp - from placed regions to DLIR ---------------------===//
+#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Phases/Memory/Layout.h"
+#include "dmxc/Phases/Schedule/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_BUILDPROGRAM
+#include "dmxc/Phases/Schedule/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+/// Strategy keys that describe the task, not the kernel: they stay out of the kernel's identity.
+constexpr llvm::StringLiteral taskKeys[] = {strategy::kFlops, strategy::kBytes, strategy::kInPlace};
+
+/// Outlines region bodies; regions with equal text (locations aside) share one kernel.
+class KernelTable {
+public:
+  explicit KernelTable(ModuleOp module) : module(module) {}
+
+  dlir::KernelOp lookup(dmir::RegionOp region) {
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    NamedAttrList kernelStrategy(region.getStrategyAttr());
+    for (StringRef key : taskKeys)
+      kernelStrategy.erase(key);
+    auto kernel = dlir::KernelOp::create(builder, region.getLoc(), "kernel", region.getDevice(), kernelStrategy.getDictionary(module.getContext()));
+    IRMapping mapping;
+    region.getBody().cloneInto(&kernel.getBody(), mapping);
+    std::string text;
+    llvm::raw_string_ostream(text) << *kernel.getOperation();
+    auto [entry, isNew] = kernels.try_emplace(text, kernel);
+    if (!isNew) {
+      kernel.erase();
+      return entry->second;
+    }
+    auto algorithm = region.getStrategyAttr().getAs<StringAttr>(strategy::kAlgorithm);
+    std::string name = "k" + std::to_string(kernels.size() - 1) + "_";
+    for (char c : algorithm ? algorithm.getValue() : StringRef("region"))
+      name += llvm::isAlnum(c) ? c : '_';
+    kernel.setSymName(name);
+    return kernel;
+  }
+
+private:
+  ModuleOp module;
+  llvm::StringMap<dlir::KernelOp> kernels;
+};
+
+/// The leaf names of a (fused) location, in order, each once.
+void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    nodes.insert(name.getName());
+  else if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      collectNodes(part, nodes);
+}
+
+class ProgramBuilder {
+public:
+  ProgramBuilder(func::FuncOp function, KernelTable &kernels)
+      : function(function), kernels(kernels), builder(function.getContext()) {}
+
+  void run() {
+    builder.setInsertionPoint(function);
+    auto arenas = function->getAttrOfType<ArrayAttr>("dmir.arenas");
+    program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true), signature(false),
+                                              arenas ? arenas : builder.getArrayAttr({}));
+    builder.createBlock(&program.getBody());
+    tasks = OpBuilder::atBlockEnd(&program.getBody().front());
+    for (BlockArgument argument : function.getArguments())
+      buffers[argument] = buffer(dlir::BufferKind::input, argument, argument.getArgNumber(), 0, storageBytes(argument.getType()),
+                                 portName(true, argument.getArgNumber()));
+    for (Operation &op : function.getOps()) {
+      if (auto constant = dyn_cast<dmir::ConstantOp>(op))
+        continue; // made where they are used: the form depends on the user
+      if (auto reshape = dyn_cast<dmir::ReshapeOp>(op))
+        addView(reshape);
+      else if (auto region = dyn_cast<dmir::RegionOp>(op))
+        addDispatch(region);
+    }
+    addCopies(cast<func::ReturnOp>(function.getBody().front().getTerminator()));
+  }
+
+private:
+  std::string portName(bool input, unsigned index) {
+    auto attr = input ? function.getArgAttrOfType<StringAttr>(index, dmir::kNameAttr) : function.getResultAttrOfType<StringAttr>(index, dmir::kNameAttr);
+    return attr ? attr.getValue().str() : (input ? "in" : "out") + std::to_string(index);
+  }
+
+  ArrayAttr signature(bool input) {
+    SmallVector<Attribute> entries;
+    TypeRange types = input ? TypeRange(function.getArgumentTypes()) : TypeRange(function.getResultTypes());
+    for (auto [i, type] : llvm::enumerate(types))
+      entries.push_back(builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(portName(input, i))),
+                                                   builder.getNamedAttr("type", TypeAttr::get(type))}));
+    return builder.getArrayAttr(entries);
+  }
+
+  /// Buffers are created before all tasks: at the front part of the block.
+  Value buffer(dlir::BufferKind kind, Value value, int64_t index, int64_t offset, int64_t size, const std::string &name,
+               TypedAttr data = {}, DictionaryAttr form = {}, Value base = {}) {
+    OpBuilder at(function.getContext());
+    Block *block = &program.getBody().front();
+    if (lastBuffer)
+      at.setInsertionPointAfter(lastBuffer);
+    else
+      at.setInsertionPointToStart(block);
+    auto op = dlir::BufferOp::create(at, value.getLoc(), dlir::BufferType::get(function.getContext()), kind, value.getType(), index, offset, size,
+                                        data, form, name, base);
+    lastBuffer = op;
+    return op;
+  }
+
+  /// A view is an alias of the bytes it looks at; a view of a constant is made by its user.
+  void addView(dmir::ReshapeOp reshape) {
+    Value base = reshape.getInput();
+    if (base.getDefiningOp<dmir::ConstantOp>())
+      base = constantBuffer(base, {});
+    else
+      base = buffers.at(base);
+    auto whole = base.getDefiningOp<dlir::BufferOp>();
+    int64_t offset = 0;
+    if (whole.getKind() == dlir::BufferKind::alias) {
+      offset = whole.getOffset();
+      base = whole.getBase();
+    }
+    buffers[reshape] = buffer(dlir::BufferKind::alias, reshape, 0, offset, storageBytes(reshape.getType()), dmir::nodeName(reshape), {}, {}, base);
+  }
+
+  Value constantBuffer(Value value, DictionaryAttr form) {
+    TypedAttr data = value.getDefiningOp<dmir::ConstantOp>().getValue();
+    Value &found = constants[{data, form}];
+    if (!found) {
+      int64_t size = form ? form.getAs<IntegerAttr>("size").getInt() : storageBytes(value.getType());
+      found = buffer(dlir::BufferKind::constant, value, 0, 0, size, "c" + std::to_string(constants.size() - 1), data, form);
+    }
+    return found;
+  }
+
+  Value operandBuffer(dmir::RegionOp region, unsigned index) {
+    Value value = region.getInputs()[index];
+    if (!value.getDefiningOp<dmir::ConstantOp>())
+      return buffers.at(value);
+    auto packed = region.getStrategyAttr().getAs<DictionaryAttr>(strategy::kPacked);
+    return constantBuffer(value, packed ? packed.getAs<DictionaryAttr>(std::to_string(index)) : DictionaryAttr());
+  }
+
+  void addDispatch(dmir::RegionOp region) {
+    SmallVector<Value> inputs, outputs;
+    for (unsigned i = 0; i < region.getInputs().size(); ++i)
+      inputs.push_back(operandBuffer(region, i));
+    for (auto [result, place] : llvm::zip(region.getResults(), region.getPlacementAttr())) {
+      auto slot = cast<DictionaryAttr>(place);
+      auto number = [&](StringRef key) { return slot.getAs<IntegerAttr>(key) ? slot.getAs<IntegerAttr>(key).getInt() : -1; };
+      bool isOutput = number("output") >= 0;
+      Value made = isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, number("size"), portName(false, number("output")))
+                            : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"), number("size"), dmir::nodeName(region));
+      if (isOutput)
+        written.insert(number("output"));
+      buffers[result] = made;
+      outputs.push_back(made);
+    }
+    llvm::SetVector<StringAttr> nodes;
+    collectNodes(region.getLoc(), nodes);
+    SmallVector<StringRef> names;
+    for (StringAttr node : nodes)
+      names.push_back(node.getValue());
+    auto number = [&](StringRef key, int64_t otherwise) {
+      auto attr = region.getStrategyAttr().getAs<IntegerAttr>(key);
+      return attr ? attr.getInt() : otherwise;
+    };
+    dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()), kernels.lookup(region).getSymName(), inputs, outputs,
+                                   ValueRange(), region.getDevice(), builder.getStrArrayAttr(names), number(strategy::kWork, 1),
+                                   number(strategy::kGrain, 1), number(strategy::kScratch, 0), number(strategy::kFlops, 0), number(strategy::kBytes, 0));
+  }
+
+  /// Outputs that no region writes: inputs, constants and bytes that another output has already.
+  void addCopies(func::ReturnOp ret) {
+    StringRef queue = "cpu";
+    for (auto dispatch : program.getBody().front().getOps<dlir::DispatchOp>()) {
+      queue = dispatch.getQueue();
+      break;
+    }
+    for (OpOperand &operand : ret->getOpOperands()) {
+      if (written.contains(operand.getOperandNumber()))
+        continue;
+      Value value = operand.get();
+      Value source = value.getDefiningOp<dmir::ConstantOp>() ? constantBuffer(value, {}) : buffers.at(value);
+      int64_t size = storageBytes(value.getType());
+      std::string name = portName(false, operand.getOperandNumber());
+      Value target = buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
+      dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target, ValueRange(), queue,
+                                 builder.getStrArrayAttr({name}), size);
+    }
+  }
+
+  func::FuncOp function;
+  KernelTable &kernels;
+  OpBuilder builder;
+  OpBuilder tasks{function.getContext()};
+  dlir::ProgramOp program;
+  Operation *lastBuffer = nullptr;
+  llvm::DenseMap<Value, Value> buffers; ///< DMIR value -> DLIR buffer
+  llvm::DenseMap<std::pair<Attribute, Attribute>, Value> constants;
+  llvm::DenseSet<int64_t> written;
+};
+
+struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
+  void runOnOperation() override {
+    KernelTable kernels(getOperation());
+    for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      ProgramBuilder(function, kernels).run();
+      function.erase();
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> dmxc::createBuildProgramPass(const PhaseContext &) { return std::make_unique<BuildProgram>(); }
