@@ -1,4 +1,5 @@
-//===- FloatLowering.cpp - conversions of narrow floats -----------------------===//
+//===- FloatLowering.cpp - conversions of narrow floats
+//-----------------------===//
 
 #include "FloatLowering.h"
 
@@ -22,17 +23,23 @@ public:
   }
   Type ints(unsigned bits) const { return type(b.getIntegerType(bits)); }
   Value constant(unsigned bits, uint64_t value) {
-    TypedAttr attr = IntegerAttr::get(b.getIntegerType(bits), APInt(bits, value));
+    TypedAttr attr =
+        IntegerAttr::get(b.getIntegerType(bits), APInt(bits, value));
     if (vector)
-      attr = DenseElementsAttr::get(cast<VectorType>(ints(bits)), ArrayRef<Attribute>(attr));
+      attr = DenseElementsAttr::get(cast<VectorType>(ints(bits)),
+                                    ArrayRef<Attribute>(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
   Value i32(uint32_t value) { return constant(32, value); }
-  template <typename Op> Value make(Value x, Value y) { return Op::create(b, loc, x, y); }
+  template <typename Op> Value make(Value x, Value y) {
+    return Op::create(b, loc, x, y);
+  }
   template <typename Op> Value cast_(Type element, Value x) {
     return Op::create(b, loc, type(element), x);
   }
-  Value bitcast(Type element, Value x) { return cast_<arith::BitcastOp>(element, x); }
+  Value bitcast(Type element, Value x) {
+    return cast_<arith::BitcastOp>(element, x);
+  }
   Value andI(Value x, uint32_t m) { return make<arith::AndIOp>(x, i32(m)); }
   Value orI(Value x, Value y) { return make<arith::OrIOp>(x, y); }
   Value addI(Value x, Value y) { return make<arith::AddIOp>(x, y); }
@@ -42,7 +49,9 @@ public:
   Value cmp(arith::CmpIPredicate p, Value x, uint32_t c) {
     return arith::CmpIOp::create(b, loc, p, x, i32(c));
   }
-  Value select(Value c, Value x, Value y) { return arith::SelectOp::create(b, loc, c, x, y); }
+  Value select(Value c, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, c, x, y);
+  }
 
   PatternRewriter &b;
   Location loc;
@@ -54,7 +63,8 @@ public:
 //===----------------------------------------------------------------------===//
 
 Value extendBf16(Bits &e, Value x) {
-  Value wide = e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
+  Value wide =
+      e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
   return e.bitcast(e.b.getF32Type(), e.shl(wide, 16));
 }
 
@@ -63,7 +73,8 @@ Value truncateToBf16(Bits &e, Value x) {
   Value odd = e.andI(e.shr(bits, 16), 1);
   Value rounded = e.shr(e.addI(bits, e.addI(odd, e.i32(0x7fff))), 16);
   // A NaN keeps its sign and top payload bits and becomes quiet.
-  Value isNan = e.cmp(arith::CmpIPredicate::ugt, e.andI(bits, 0x7fffffff), 0x7f800000);
+  Value isNan =
+      e.cmp(arith::CmpIPredicate::ugt, e.andI(bits, 0x7fffffff), 0x7f800000);
   Value nan = e.orI(e.shr(bits, 16), e.i32(0x40));
   Value result = e.select(isNan, nan, rounded);
   Value narrow = e.cast_<arith::TruncIOp>(e.b.getI16Type(), result);
@@ -71,7 +82,8 @@ Value truncateToBf16(Bits &e, Value x) {
 }
 
 Value extendF16(Bits &e, Value x) {
-  Value bits = e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
+  Value bits =
+      e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
   Value magnitude = e.shl(e.andI(bits, 0x7fff), 13);
   Value sign = e.shl(e.andI(bits, 0x8000), 16);
   // Normal numbers: rebias the exponent; inf and NaN: to the top exponent.
@@ -84,8 +96,10 @@ Value extendF16(Bits &e, Value x) {
   Value subnormal =
       e.bitcast(e.b.getI32Type(), e.make<arith::SubFOp>(floatBits, base));
   Value isSpecial = e.cmp(arith::CmpIPredicate::uge, magnitude, 0x7c00u << 13);
-  Value isSubnormal = e.cmp(arith::CmpIPredicate::ult, magnitude, 0x0400u << 13);
-  Value result = e.select(isSpecial, special, e.select(isSubnormal, subnormal, normal));
+  Value isSubnormal =
+      e.cmp(arith::CmpIPredicate::ult, magnitude, 0x0400u << 13);
+  Value result =
+      e.select(isSpecial, special, e.select(isSubnormal, subnormal, normal));
   return e.bitcast(e.b.getF32Type(), e.orI(result, sign));
 }
 
@@ -97,7 +111,8 @@ Value truncateToF16(Bits &e, Value x) {
   Value odd = e.andI(e.shr(magnitude, 13), 1);
   Value bias = e.i32(0u - ((127u - 15u) << 23) + 0xfff);
   Value normal = e.shr(e.addI(e.addI(magnitude, bias), odd), 13);
-  // Subnormal results: adding 0.5 aligns the significand at 2^-24 and rounds as it should.
+  // Subnormal results: adding 0.5 aligns the significand at 2^-24 and rounds as
+  // it should.
   Value half = e.i32(0x3f000000);
   Value aligned = e.make<arith::AddFOp>(e.bitcast(e.b.getF32Type(), magnitude),
                                         e.bitcast(e.b.getF32Type(), half));
@@ -109,10 +124,12 @@ Value truncateToF16(Bits &e, Value x) {
   Value special = e.select(isNan, nan, e.i32(0x7c00));
   Value finite = e.select(isSubnormal, subnormal, normal);
   Value result = e.orI(e.select(overflows, special, finite), sign);
-  return e.bitcast(e.b.getF16Type(), e.cast_<arith::TruncIOp>(e.b.getI16Type(), result));
+  return e.bitcast(e.b.getF16Type(),
+                   e.cast_<arith::TruncIOp>(e.b.getI16Type(), result));
 }
 
-/// f64 -> f32 rounding to odd, so that a second rounding to a narrower type is the only one.
+/// f64 -> f32 rounding to odd, so that a second rounding to a narrower type is
+/// the only one.
 Value truncateToOdd(Bits &e, Value x) {
   Value nearest = e.cast_<arith::TruncFOp>(e.b.getF32Type(), x);
   Value back = e.cast_<arith::ExtFOp>(e.b.getF64Type(), nearest);
@@ -122,10 +139,13 @@ Value truncateToOdd(Bits &e, Value x) {
     Value mask = e.constant(64, 0x7fffffffffffffffull);
     return e.make<arith::AndIOp>(raw, mask);
   };
-  // The magnitudes order like the floats; a NaN is quiet on both sides and left alone.
+  // The magnitudes order like the floats; a NaN is quiet on both sides and left
+  // alone.
   Value had = magnitude(x), got = magnitude(back);
-  Value tooBig = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ugt, got, had);
-  Value exact = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UEQ, x, back);
+  Value tooBig =
+      arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ugt, got, had);
+  Value exact =
+      arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UEQ, x, back);
   Value towardsZero = e.select(tooBig, e.subI(bits, e.i32(1)), bits);
   Value odd = e.orI(towardsZero, e.i32(1));
   return e.bitcast(e.b.getF32Type(), e.select(exact, bits, odd));
@@ -136,8 +156,10 @@ Value truncateToOdd(Bits &e, Value x) {
 //===----------------------------------------------------------------------===//
 
 struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
-  LowerExtF(MLIRContext *context, bool hasF16C) : OpRewritePattern(context), hasF16C(hasF16C) {}
-  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+  LowerExtF(MLIRContext *context, bool hasF16C)
+      : OpRewritePattern(context), hasF16C(hasF16C) {}
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
     bool viaFloat = to.isF64();
@@ -145,8 +167,9 @@ struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
       return failure();
     Bits e(rewriter, op.getLoc(), op.getType());
     Value wide = from.isBF16() ? extendBf16(e, op.getIn())
-                 : hasF16C     ? e.cast_<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
-                               : extendF16(e, op.getIn());
+                 : hasF16C
+                     ? e.cast_<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
+                     : extendF16(e, op.getIn());
     if (viaFloat)
       wide = e.cast_<arith::ExtFOp>(to, wide);
     rewriter.replaceOp(op, wide);
@@ -156,8 +179,10 @@ struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
 };
 
 struct LowerTruncF : OpRewritePattern<arith::TruncFOp> {
-  LowerTruncF(MLIRContext *context, bool hasF16C) : OpRewritePattern(context), hasF16C(hasF16C) {}
-  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+  LowerTruncF(MLIRContext *context, bool hasF16C)
+      : OpRewritePattern(context), hasF16C(hasF16C) {}
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
     if (!to.isBF16() && !(to.isF16() && (from.isF64() || !hasF16C)))
@@ -173,7 +198,8 @@ struct LowerTruncF : OpRewritePattern<arith::TruncFOp> {
   bool hasF16C;
 };
 
-struct FloatLoweringPass : PassWrapper<FloatLoweringPass, OperationPass<ModuleOp>> {
+struct FloatLoweringPass
+    : PassWrapper<FloatLoweringPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FloatLoweringPass)
   explicit FloatLoweringPass(bool hasF16C) : hasF16C(hasF16C) {}
   StringRef getArgument() const override { return "dmxc-cpu-float-lowering"; }

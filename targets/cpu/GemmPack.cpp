@@ -1,4 +1,5 @@
-//===- GemmPack.cpp - the panel16 form of a constant matrix -------------------===//
+//===- GemmPack.cpp - the panel16 form of a constant matrix
+//-------------------===//
 
 #include "Gemm.h"
 
@@ -12,10 +13,10 @@ int64_t dmxc::cpu::panel16Bytes(int64_t k, int64_t n, int64_t elementBytes) {
 }
 
 template <typename T>
-static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
-                       T *dst) {
-  // Blocks of 64 rows keep the lines of a transposed source in the cache while all sixteen
-  // columns read from them.
+static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK,
+                       int64_t strideN, T *dst) {
+  // Blocks of 64 rows keep the lines of a transposed source in the cache while
+  // all sixteen columns read from them.
   constexpr int64_t block = 64;
   for (int64_t n0 = 0; n0 < n; n0 += 16, dst += 16 * k) {
     int64_t width = std::min<int64_t>(16, n - n0);
@@ -30,8 +31,9 @@ static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int6
   }
 }
 
-void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK,
-                            int64_t strideN, int64_t elementBytes, std::span<std::byte> dst) {
+void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n,
+                            int64_t strideK, int64_t strideN,
+                            int64_t elementBytes, std::span<std::byte> dst) {
   assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(k, n, elementBytes));
   auto run = [&](auto tag) {
     using T = decltype(tag);
@@ -39,10 +41,14 @@ void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t 
                reinterpret_cast<T *>(dst.data()));
   };
   switch (elementBytes) {
-  case 1: return run(uint8_t());
-  case 2: return run(uint16_t());
-  case 4: return run(uint32_t());
-  case 8: return run(uint64_t());
+  case 1:
+    return run(uint8_t());
+  case 2:
+    return run(uint16_t());
+  case 4:
+    return run(uint32_t());
+  case 8:
+    return run(uint64_t());
   }
   assert(false && "element size");
 }

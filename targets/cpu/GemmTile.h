@@ -10,7 +10,11 @@
 
 namespace dmxc::cpu {
 
-/// rows x vectors accumulators of `lanes` elements, row-major in every list of values.
+/// Rounded-up quotient of compile-time sizes.
+inline int64_t ceilDivInt(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// rows x vectors accumulators of `lanes` elements, row-major in every list of
+/// values.
 struct RegisterTile {
   int64_t rows, vectors, lanes;
   mlir::Type acc;
@@ -25,28 +29,33 @@ struct ElementConversion {
 };
 
 /// Converts a scalar or a vector; widening, or between equal types.
-mlir::Value convertElements(KernelBuilder &b, const ElementConversion &conversion,
+mlir::Value convertElements(KernelBuilder &b,
+                            const ElementConversion &conversion,
                             mlir::Value value);
 
-llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &tile);
+llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b,
+                                        const RegisterTile &tile);
 
-/// acc[r][v] += left(r) * right[v], where left gives a scalar of the accumulator type.
+/// acc[r][v] += left(r) * right[v], where left gives a scalar of the
+/// accumulator type.
 void accumulateTile(KernelBuilder &b, const RegisterTile &tile,
                     llvm::MutableArrayRef<mlir::Value> acc,
                     llvm::function_ref<mlir::Value(int64_t row)> left,
                     llvm::ArrayRef<mlir::Value> right);
 
 /// a*b+c for floats and integers.
-mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y,
+                        mlir::Value sum);
 
-/// Most rows and vectors whose accumulators, operands and temporaries fit in the registers.
+/// Most rows and vectors whose accumulators, operands and temporaries fit in
+/// the registers.
 struct TileShape {
   int64_t rows, vectors;
 };
 TileShape largestTile(const IsaLevel &isa, mlir::Type acc);
 
 /// Transposes L vectors of L elements (L a power of two).
-llvm::SmallVector<mlir::Value> transposeVectors(KernelBuilder &b,
-                                                llvm::ArrayRef<mlir::Value> rows);
+llvm::SmallVector<mlir::Value>
+transposeVectors(KernelBuilder &b, llvm::ArrayRef<mlir::Value> rows);
 
 } // namespace dmxc::cpu

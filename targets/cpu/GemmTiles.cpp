@@ -1,4 +1,5 @@
-//===- GemmTiles.cpp - blocking of matrix multiplication ----------------------===//
+//===- GemmTiles.cpp - blocking of matrix multiplication
+//----------------------===//
 
 #include "Gemm.h"
 #include "GemmTile.h"
@@ -9,16 +10,18 @@ using namespace dmxc::cpu;
 
 namespace {
 
-// Figures of the caches that the blocking aims at; chosen for the smallest of today's x86 cores
-// (32 KiB L1, 512 KiB to 1 MiB L2), and only a matter of speed.
+// Figures of the caches that the blocking aims at; chosen for the smallest of
+// today's x86 cores (32 KiB L1, 512 KiB to 1 MiB L2), and only a matter of
+// speed.
 constexpr int64_t panelBytes = 64 << 10; ///< of B, read once a register tile
-constexpr int64_t blockBytes = 512 << 10; ///< of A, read once a group of columns
-constexpr int64_t minItems = 16;          ///< enough for a few threads to share
+constexpr int64_t blockBytes = 512
+                               << 10; ///< of A, read once a group of columns
+constexpr int64_t minItems = 16;      ///< enough for a few threads to share
 
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// Vectors of a GEMV-like tile: enough independent sums to hide the latency of an fma.
-int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lanes) {
+/// Vectors of a GEMV-like tile: enough independent sums to hide the latency of
+/// an fma.
+int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n,
+                      int64_t lanes) {
   int64_t budget = isa.vectorRegisters >= 32 ? 16 : 8;
   int64_t vectors = std::max<int64_t>(2, budget / (2 * rows));
   if (isa.vectorRegisters >= 32)
@@ -32,17 +35,21 @@ void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType);
   if (spec.m >= 0 && spec.m <= 4) {
     t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
-    t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
+    t.vectors =
+        skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
     return;
   }
-  t.rows = spec.m < 0 ? most.rows : ceilDiv(spec.m, ceilDiv(spec.m, most.rows));
+  t.rows = spec.m < 0 ? most.rows
+                      : ceilDivInt(spec.m, ceilDivInt(spec.m, most.rows));
   t.vectors = spec.n < 0 ? most.vectors
-                         : std::clamp<int64_t>(ceilDiv(spec.n, t.lanes), 1, most.vectors);
+                         : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1,
+                                               most.vectors);
 }
 
 } // namespace
 
-GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) {
+GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec,
+                                     const IsaLevel &isa) {
   GemmTiles t;
   int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
   t.lanes = isa.lanes(8 * bytes);
@@ -53,34 +60,60 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
     t.kBlock = depth; // B is read once: nothing to keep in a cache
   } else {
     int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
-    t.kBlock = ceilDiv(ceilDiv(depth, ceilDiv(depth, most)), t.unroll) * t.unroll;
+    t.kBlock =
+        ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), t.unroll) *
+        t.unroll;
   }
-  int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDiv(spec.m, t.rows));
+  int64_t tiles =
+      spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
   int64_t most = std::max<int64_t>(1, blockBytes / (depth * bytes * t.rows));
-  int64_t blocks = ceilDiv(tiles, most);
+  int64_t blocks = ceilDivInt(tiles, most);
   if (spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
-    int64_t others = std::max<int64_t>(1, spec.batch * ceilDiv(spec.n, t.columns()));
-    blocks = std::min(tiles, std::max(blocks, ceilDiv(minItems, others)));
+    int64_t others =
+        std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
+    blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
   }
-  t.tilesPerBlock = ceilDiv(tiles, blocks);
+  t.tilesPerBlock = ceilDivInt(tiles, blocks);
   t.prefetch = spec.packedB && !skinny;
+  // The copy pays when several groups of columns read it.
+  t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
   return t;
 }
 
 int64_t dmxc::cpu::gemmWorkItems(const GemmSpec &spec, const GemmTiles &t) {
   if (spec.batch == 0 || spec.m == 0 || spec.n == 0)
     return 0;
-  int64_t blocks = ceilDiv(ceilDiv(spec.m, t.rows), t.tilesPerBlock);
-  return spec.batch * blocks * ceilDiv(spec.n, t.columns());
+  int64_t blocks = ceilDivInt(ceilDivInt(spec.m, t.rows), t.tilesPerBlock);
+  return spec.batch * blocks * ceilDivInt(spec.n, t.columns());
+}
+
+int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
+  // About 20 us on a fast core, and enough groups to pay for a copy of A.
+  double flops =
+      2.0 * t.rowsPerBlock() * t.columns() * std::max<int64_t>(spec.k, 1);
+  int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(2e6 / flops));
+  int64_t groups =
+      spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
+  return t.packA ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
+}
+
+int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
+  if (!t.packA)
+    return 0;
+  // The last vector stored may overhang by a vector.
+  int64_t elements = t.rowsPerBlock() * spec.k + t.lanes;
+  return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) *
+         64;
 }
 
 int64_t dmxc::cpu::gemmScratchBytes(const GemmSpec &spec, const GemmTiles &t) {
   int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   bool onePass = spec.k >= 0 && spec.k <= t.kBlock;
-  int64_t bytes = spec.packedB ? 0 : t.kBlock * rowBytes;
+  int64_t bytes =
+      packedABytes(spec, t) + (spec.packedB ? 0 : t.kBlock * rowBytes);
   if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
   else if (spec.heavyEpilogue)
     bytes += t.rows * rowBytes;
-  return ceilDiv(bytes, 64) * 64;
+  return ceilDivInt(bytes, 64) * 64;
 }

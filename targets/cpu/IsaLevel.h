@@ -10,8 +10,9 @@
 
 namespace dmxc::cpu {
 
-/// What the emitters ask about an instruction-set level. The levels are those of the x86-64 psABI
-/// (v2: SSE4.2, v3: AVX2+FMA+F16C, v4: AVX-512 F/BW/CD/DQ/VL); "host" is this machine.
+/// What the emitters ask about an instruction-set level. The levels are those
+/// of the x86-64 psABI (v2: SSE4.2, v3: AVX2+FMA+F16C, v4: AVX-512
+/// F/BW/CD/DQ/VL); "host" is this machine.
 struct IsaLevel {
   std::string name;         ///< "x86-64-v3", as in the manifest
   std::string cpu;          ///< LLVM CPU name
@@ -25,7 +26,8 @@ struct IsaLevel {
   /// Lanes of a full register for an element of `bits` bits.
   int64_t lanes(unsigned bits) const { return vectorBytes * 8 / bits; }
 
-  /// Level by name ("x86-64-v2", "-v3", "-v4", "host"); nullopt for an unknown name.
+  /// Level by name ("x86-64-v2", "-v3", "-v4", "host"); nullopt for an unknown
+  /// name.
   static std::optional<IsaLevel> byName(llvm::StringRef name);
   /// Names byName knows, best first.
   static llvm::ArrayRef<llvm::StringRef> names();

@@ -2,8 +2,8 @@
 //
 // The vocabulary every CPU kernel emitter is written in. A kernel is a
 // `func.func` over `!llvm.ptr` buffers made of scf loops, arith/vector values
-// and llvm loads and stores; all index arithmetic is i64. There is no memref and
-// no linalg op, so nothing can silently fall back to scalar loops.
+// and llvm loads and stores; all index arithmetic is i64. There is no memref
+// and no linalg op, so nothing can silently fall back to scalar loops.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -25,9 +25,10 @@ public:
   using Value = mlir::Value;
   using LoopBody = llvm::function_ref<void(Value index)>;
 
-  /// Starts kernel `name` in `module`. `numBuffers` and `numDims` follow the task in
-  /// graph.json: operands, then results. A buffer listed twice is passed twice;
-  /// `noalias[i]` is false for buffers that share bytes with another one (in-place results).
+  /// Starts kernel `name` in `module`. `numBuffers` and `numDims` follow the
+  /// task in graph.json: operands, then results. A buffer listed twice is
+  /// passed twice; `noalias[i]` is false for buffers that share bytes with
+  /// another one (in-place results).
   KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name,
                 unsigned numBuffers, unsigned numDims, const IsaLevel &isa,
                 llvm::ArrayRef<bool> noalias = {});
@@ -42,11 +43,13 @@ public:
 
   /// Ends the kernel: returns DMX_KERNEL_OK at the current insertion point.
   void finish();
-  /// Makes the kernel return `code` at its end if `condition` (i1) is true. Sticky: the first
-  /// failure recorded is returned. The kernel goes on; emitters clamp the bad value themselves.
+  /// Makes the kernel return `code` at its end if `condition` (i1) is true.
+  /// Sticky: the first failure recorded is returned. The kernel goes on;
+  /// emitters clamp the bad value themselves.
   void failIf(Value condition, int32_t code);
 
-  // --- i64 index arithmetic, folded while it is built -------------------------
+  // --- i64 index arithmetic, folded while it is built
+  // -------------------------
   Value idx(int64_t value);
   /// The value of an integer constant, if it is one.
   static std::optional<int64_t> constantOf(Value value);
@@ -62,18 +65,21 @@ public:
   Value maxS(Value a, Value b);
   Value cmp(mlir::arith::CmpIPredicate predicate, Value a, Value b);
 
-  // --- control flow -----------------------------------------------------------
+  // --- control flow
+  // -----------------------------------------------------------
   /// for (i = lo; i < hi; i += step) body(i)
   void forLoop(Value lo, Value hi, Value step, LoopBody body);
   void forLoop(int64_t lo, int64_t hi, int64_t step, LoopBody body);
   /// The same with loop-carried values; the body returns the next ones.
   llvm::SmallVector<Value>
   forLoop(Value lo, Value hi, Value step, mlir::ValueRange init,
-          llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)> body);
+          llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)>
+              body);
   void ifThen(Value condition, llvm::function_ref<void()> then,
               llvm::function_ref<void()> otherwise = nullptr);
 
-  // --- values -----------------------------------------------------------------
+  // --- values
+  // -----------------------------------------------------------------
   /// Constant of a scalar or vector type, splatted.
   Value constant(mlir::Type type, double value);
   Value constantInt(mlir::Type type, int64_t value);
@@ -81,17 +87,23 @@ public:
   Value splat(Value scalar, int64_t lanes);
   /// vector<lanes x T>, or T for lanes == 1.
   mlir::Type laneType(mlir::Type element, int64_t lanes);
-  /// Fused multiply-add a*b+c of floats where the level has it, else a multiply and an add.
+  /// Fused multiply-add a*b+c of floats where the level has it, else a multiply
+  /// and an add.
   Value fma(Value a, Value b, Value c);
 
-  // --- memory: offsets count elements of the given storage type -----------------
-  /// Type a tensor element has in memory: i1 is kept in i8 (0/1), others as they are.
+  // --- memory: offsets count elements of the given storage type
+  // -----------------
+  /// Type a tensor element has in memory: i1 is kept in i8 (0/1), others as
+  /// they are.
   mlir::Type storageType(mlir::Type element);
-  /// Loads `lanes` consecutive elements (natural element alignment); i1 results come as i1.
+  /// Loads `lanes` consecutive elements (natural element alignment); i1 results
+  /// come as i1.
   Value load(mlir::Type element, Value base, Value offset, int64_t lanes = 1);
   void store(Value value, Value base, Value offset);
-  /// Masked forms; `mask` is vector<lanes x i1>; inactive lanes read as `passThru` (zero if null).
-  Value maskedLoad(mlir::Type element, Value base, Value offset, Value mask, Value passThru = {});
+  /// Masked forms; `mask` is vector<lanes x i1>; inactive lanes read as
+  /// `passThru` (zero if null).
+  Value maskedLoad(mlir::Type element, Value base, Value offset, Value mask,
+                   Value passThru = {});
   void maskedStore(Value value, Value base, Value offset, Value mask);
   /// Mask whose first `count` lanes are on: constant, or from an i64 value.
   Value headMask(int64_t lanes, int64_t count);
@@ -99,13 +111,14 @@ public:
   /// base + offset elements, as a pointer.
   Value elementPtr(mlir::Type element, Value base, Value offset);
   /// Prefetch of the line that holds the element; locality 3 = L1 .. 0 = none.
-  void prefetch(mlir::Type element, Value base, Value offset, int locality, bool write = false);
+  void prefetch(mlir::Type element, Value base, Value offset, int locality,
+                bool write = false);
 
 private:
   const IsaLevel &level;
   mlir::ModuleOp module;
   mlir::Operation *body = nullptr; ///< the private func.func
-  Value status;                    ///< stack slot of the sticky failure, made on demand
+  Value status; ///< stack slot of the sticky failure, made on demand
   unsigned numBuffers, numDims;
 };
 

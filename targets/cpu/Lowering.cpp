@@ -1,4 +1,5 @@
-//===- Lowering.cpp - a kernel module to an object file -----------------------===//
+//===- Lowering.cpp - a kernel module to an object file
+//-----------------------===//
 
 #include "Lowering.h"
 
@@ -46,10 +47,11 @@ void dmxc::cpu::loadKernelDialects(MLIRContext &context) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  // Everything a pass below might ask for, so that no thread loads a dialect later.
-  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
-                      LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect, ub::UBDialect,
-                      vector::VectorDialect>();
+  // Everything a pass below might ask for, so that no thread loads a dialect
+  // later.
+  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
+                      func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                      scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
   context.loadAllAvailableDialects();
 }
 
@@ -68,14 +70,17 @@ dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
   });
   llvm::Triple triple("x86_64-unknown-linux-gnu");
   std::string message;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, message);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target)
     return internalError("LLVM has no x86-64 back end: " + message);
   llvm::TargetOptions options;
   options.EmitAddrsig = false;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      optLevel == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive));
+      triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small,
+      optLevel == 0 ? llvm::CodeGenOptLevel::None
+                    : llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return internalError("LLVM made no target machine for " + isa.name);
   return machine;
@@ -83,16 +88,22 @@ dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
 
 static llvm::OptimizationLevel passLevel(unsigned optLevel) {
   switch (optLevel) {
-  case 0: return llvm::OptimizationLevel::O0;
-  case 1: return llvm::OptimizationLevel::O1;
-  case 2: return llvm::OptimizationLevel::O2;
-  default: return llvm::OptimizationLevel::O3;
+  case 0:
+    return llvm::OptimizationLevel::O0;
+  case 1:
+    return llvm::OptimizationLevel::O1;
+  case 2:
+    return llvm::OptimizationLevel::O2;
+  default:
+    return llvm::OptimizationLevel::O3;
   }
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     unsigned optLevel) {
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
+  tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization =
+      false;
   tuning.LoopUnrolling = false;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
@@ -105,24 +116,27 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::OptimizationLevel level = passLevel(optLevel);
-  llvm::ModulePassManager passes = optLevel == 0
-                                       ? builder.buildO0DefaultPipeline(level)
-                                       : builder.buildPerModuleDefaultPipeline(level);
+  llvm::ModulePassManager passes =
+      optLevel == 0 ? builder.buildO0DefaultPipeline(level)
+                    : builder.buildPerModuleDefaultPipeline(level);
   passes.run(module, modules);
 }
 
-static Result<std::vector<char>> generate(llvm::Module &module, llvm::TargetMachine &machine,
+static Result<std::vector<char>> generate(llvm::Module &module,
+                                          llvm::TargetMachine &machine,
                                           llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
-    return internalError("LLVM's x86-64 back end cannot emit this kind of file");
+    return internalError(
+        "LLVM's x86-64 back end cannot emit this kind of file");
   passes.run(module);
   return std::vector<char>(bytes.begin(), bytes.end());
 }
 
-Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module, llvm::TargetMachine &machine,
+Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module,
+                                                llvm::TargetMachine &machine,
                                                 unsigned optLevel) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
@@ -140,7 +154,8 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module, const IsaLevel &isa) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createLoopInvariantCodeMotionPass());
-  // No level has arithmetic on 16-bit floats (AVX512-FP16 is in none): compute in f32.
+  // No level has arithmetic on 16-bit floats (AVX512-FP16 is in none): compute
+  // in f32.
   arith::ArithEmulateUnsupportedFloatsOptions narrow;
   narrow.sourceTypeStrs = {"f16", "bf16"};
   narrow.targetTypeStr = "f32";
@@ -157,8 +172,9 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module, const IsaLevel &isa) {
   return passes.run(module);
 }
 
-/// Kernels are hidden, their bodies internal and out of line (so that LLVM keeps their noalias
-/// arguments); nothing may be turned into a call of a library function.
+/// Kernels are hidden, their bodies internal and out of line (so that LLVM
+/// keeps their noalias arguments); nothing may be turned into a call of a
+/// library function.
 static void setAttributes(llvm::Module &module, const IsaLevel &isa,
                           const llvm::StringSet<> &internal) {
   for (llvm::Function &fn : module) {
@@ -191,9 +207,11 @@ static Status writeText(const std::string &dir, const std::string &name,
   return Status::ok();
 }
 
-static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine, const std::string &dir,
-                       const std::string &name) {
-  if (Status s = writeText(dir, name + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
+static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine,
+                       const std::string &dir, const std::string &name) {
+  if (Status s = writeText(dir, name + ".ll",
+                           [&](auto &out) { module.print(out, nullptr); });
+      !s)
     return s;
   auto copy = llvm::CloneModule(module); // code generation changes the module
   auto text = generate(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
@@ -203,8 +221,8 @@ static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine, const
                    [&](auto &out) { out.write(text->data(), text->size()); });
 }
 
-Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<char> &elf,
-                                                             bool dynamic) {
+Result<std::vector<std::string>>
+dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
   llvm::MemoryBufferRef ref(llvm::StringRef(elf.data(), elf.size()), "kernels");
   auto file = llvm::object::ObjectFile::createELFObjectFile(ref);
   if (!file)
@@ -215,7 +233,8 @@ Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<c
     for (const llvm::object::SymbolRef &symbol : range) {
       auto flags = symbol.getFlags();
       auto name = symbol.getName();
-      bool undefined = flags && (*flags & llvm::object::SymbolRef::SF_Undefined);
+      bool undefined =
+          flags && (*flags & llvm::object::SymbolRef::SF_Undefined);
       if (!flags)
         llvm::consumeError(flags.takeError());
       if (!name)
@@ -232,7 +251,8 @@ Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<c
   return names;
 }
 
-Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &isa,
+Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module,
+                                              const IsaLevel &isa,
                                               const LoweringOptions &options) {
   KernelObject object;
   llvm::StringSet<> internal;
@@ -246,19 +266,22 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
     return internalError("a kernel module without kernels");
   object.name = object.kernels.front();
   if (failed(mlir::verify(module)))
-    return internalError("kernel '" + object.name + "': invalid IR was emitted");
+    return internalError("kernel '" + object.name +
+                         "': invalid IR was emitted");
   if (!options.saveTempsDir.empty())
     if (Status s = writeText(options.saveTempsDir, object.name + ".mlir",
                              [&](auto &out) { module.print(out); });
         !s)
       return s.takeError();
   if (failed(lowerToLLVMDialect(module, isa)))
-    return internalError("kernel '" + object.name + "': lowering to LLVM failed");
+    return internalError("kernel '" + object.name +
+                         "': lowering to LLVM failed");
 
   llvm::LLVMContext context;
   auto llvmModule = translateModuleToLLVMIR(module, context, object.name);
   if (!llvmModule)
-    return internalError("kernel '" + object.name + "': translation to LLVM IR failed");
+    return internalError("kernel '" + object.name +
+                         "': translation to LLVM IR failed");
   auto machine = makeTargetMachine(isa, options.optLevel);
   if (!machine)
     return machine.takeError();
@@ -267,9 +290,12 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
   setAttributes(*llvmModule, isa, internal);
   optimize(*llvmModule, **machine, options.optLevel);
   if (!options.saveTempsDir.empty())
-    if (Status s = saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name); !s)
+    if (Status s =
+            saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name);
+        !s)
       return s.takeError();
-  auto elf = generate(*llvmModule, **machine, llvm::CodeGenFileType::ObjectFile);
+  auto elf =
+      generate(*llvmModule, **machine, llvm::CodeGenFileType::ObjectFile);
   if (!elf)
     return elf.takeError();
   object.elf = std::move(*elf);
@@ -277,7 +303,8 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &i
   if (!missing)
     return missing.takeError();
   if (!missing->empty())
-    return internalError("kernel '" + object.name + "' for " + isa.name +
-                         " would call library functions: " + llvm::join(*missing, ", "));
+    return internalError(
+        "kernel '" + object.name + "' for " + isa.name +
+        " would call library functions: " + llvm::join(*missing, ", "));
   return object;
 }

@@ -18,43 +18,50 @@ class TargetMachine;
 
 namespace dmxc::cpu {
 
-/// A relocatable ELF object that defines kernels (hidden symbols) and needs nothing else.
+/// A relocatable ELF object that defines kernels (hidden symbols) and needs
+/// nothing else.
 struct KernelObject {
-  std::string name;              ///< the module's first kernel; names the temporaries
+  std::string name; ///< the module's first kernel; names the temporaries
   std::vector<std::string> kernels; ///< symbols of all kernels in it, in order
   std::vector<char> elf;
 };
 
 struct LoweringOptions {
-  /// 0..3. LLVM's loop unroller and vectorisers stay off at every level: the emitters have
-  /// already chosen what is unrolled, and a second opinion causes spills.
+  /// 0..3. LLVM's loop unroller and vectorisers stay off at every level: the
+  /// emitters have already chosen what is unrolled, and a second opinion causes
+  /// spills.
   unsigned optLevel = 2;
-  /// When not empty, `<kernel>.mlir`, `.ll` and `.s` are written into this existing folder.
+  /// When not empty, `<kernel>.mlir`, `.ll` and `.s` are written into this
+  /// existing folder.
   std::string saveTempsDir;
 };
 
-/// Loads the dialects that kernels are made of, and their translations to LLVM IR. Call once for
-/// a context, before kernels are built in it.
+/// Loads the dialects that kernels are made of, and their translations to LLVM
+/// IR. Call once for a context, before kernels are built in it.
 void loadKernelDialects(mlir::MLIRContext &context);
 
-/// Compiles a module written with KernelBuilder for one ISA level. Consumes the module's content
-/// (it is lowered in place). The same module, level and options give the same bytes.
+/// Compiles a module written with KernelBuilder for one ISA level. Consumes the
+/// module's content (it is lowered in place). The same module, level and
+/// options give the same bytes.
 ///
-/// Thread-safety: calls on different modules may run at the same time, in one MLIRContext shared
-/// by the threads (with its multithreading enabled, which is the default, and after
-/// loadKernelDialects) or in one a thread.
+/// Thread-safety: calls on different modules may run at the same time, in one
+/// MLIRContext shared by the threads (with its multithreading enabled, which is
+/// the default, and after loadKernelDialects) or in one a thread.
 ///
-/// Errors are internal: invalid IR, or code that would need a library function (named).
+/// Errors are internal: invalid IR, or code that would need a library function
+/// (named).
 Result<KernelObject> compileKernel(mlir::ModuleOp module, const IsaLevel &isa,
                                    const LoweringOptions &options = {});
 
 /// A target machine of the level: static relocation model PIC, no fast-math.
-Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const IsaLevel &isa,
-                                                               unsigned optLevel);
+Result<std::unique_ptr<llvm::TargetMachine>>
+makeTargetMachine(const IsaLevel &isa, unsigned optLevel);
 /// Runs LLVM's pipeline and code generation on `module`; the ELF object.
-Result<std::vector<char>> emitObject(llvm::Module &module, llvm::TargetMachine &machine,
+Result<std::vector<char>> emitObject(llvm::Module &module,
+                                     llvm::TargetMachine &machine,
                                      unsigned optLevel);
 /// Undefined symbols of an ELF object or shared object, sorted.
-Result<std::vector<std::string>> undefinedSymbols(const std::vector<char> &elf, bool dynamic);
+Result<std::vector<std::string>> undefinedSymbols(const std::vector<char> &elf,
+                                                  bool dynamic);
 
 } // namespace dmxc::cpu

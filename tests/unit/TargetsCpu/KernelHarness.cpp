@@ -1,4 +1,5 @@
-//===- KernelHarness.cpp - compile, link, load and call kernels ---------------===//
+//===- KernelHarness.cpp - compile, link, load and call kernels
+//---------------===//
 
 #include "KernelHarness.h"
 
@@ -15,7 +16,8 @@ using namespace dmxc::cpu::test;
 
 LoadedKernels::LoadedKernels(const std::vector<char> &so) {
   int fd = memfd_create("kernels", 0);
-  if (fd < 0 || write(fd, so.data(), so.size()) != static_cast<ssize_t>(so.size())) {
+  if (fd < 0 ||
+      write(fd, so.data(), so.size()) != static_cast<ssize_t>(so.size())) {
     message = "memfd: " + std::string(strerror(errno));
     return;
   }
@@ -24,9 +26,11 @@ LoadedKernels::LoadedKernels(const std::vector<char> &so) {
   if (!handle)
     message = dlerror();
   else
-    query = reinterpret_cast<dmx_query_kernels_fn>(dlsym(handle, DMX_KERNEL_QUERY_SYMBOL));
-  // The descriptor stays open: its number is the library's name to the loader, and a second
-  // library under the same number would be taken for the first one.
+    query = reinterpret_cast<dmx_query_kernels_fn>(
+        dlsym(handle, DMX_KERNEL_QUERY_SYMBOL));
+  // The descriptor stays open: its number is the library's name to the loader,
+  // and a second library under the same number would be taken for the first
+  // one.
   static_cast<void>(fd);
 }
 
@@ -34,7 +38,9 @@ LoadedKernels::~LoadedKernels() {
   if (handle)
     dlclose(handle);
 }
-LoadedKernels::LoadedKernels(LoadedKernels &&other) noexcept { *this = std::move(other); }
+LoadedKernels::LoadedKernels(LoadedKernels &&other) noexcept {
+  *this = std::move(other);
+}
 LoadedKernels &LoadedKernels::operator=(LoadedKernels &&other) noexcept {
   std::swap(handle, other.handle);
   std::swap(query, other.query);
@@ -54,19 +60,23 @@ dmx_kernel_fn LoadedKernels::find(const std::string &name) const {
   return nullptr;
 }
 
-int32_t TestKernel::operator()(std::vector<void *> buffers, int64_t begin, int64_t end,
-                               int64_t scratchBytes, std::vector<int64_t> dims) const {
-  void *scratch = scratchBytes ? aligned_alloc(64, (scratchBytes + 63) / 64 * 64) : nullptr;
+int32_t TestKernel::operator()(std::vector<void *> buffers, int64_t begin,
+                               int64_t end, int64_t scratchBytes,
+                               std::vector<int64_t> dims) const {
+  void *scratch =
+      scratchBytes ? aligned_alloc(64, (scratchBytes + 63) / 64 * 64) : nullptr;
   if (scratch) // what a kernel must not rely on
     memset(scratch, 0xff, scratchBytes);
-  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end, scratch, nullptr};
+  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end,
+                          scratch,        nullptr};
   int32_t code = fn(&args);
   free(scratch);
   return code;
 }
 
-TestKernel dmxc::cpu::test::makeKernel(const std::string &name, const IsaLevel &isa,
-                                       unsigned numBuffers, unsigned numDims, const Emit &emit,
+TestKernel dmxc::cpu::test::makeKernel(const std::string &name,
+                                       const IsaLevel &isa, unsigned numBuffers,
+                                       unsigned numDims, const Emit &emit,
                                        llvm::ArrayRef<bool> noalias) {
   mlir::MLIRContext context;
   loadKernelDialects(context);
