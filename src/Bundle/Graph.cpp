@@ -22,6 +22,8 @@ std::string_view bufferKindName(BufferKind kind) {
     return "arena";
   case BufferKind::Alias:
     return "alias";
+  case BufferKind::State:
+    return "state";
   }
   return "";
 }
@@ -107,11 +109,13 @@ Value bufferValue(const BufferDesc &buffer) {
   case BufferKind::Alias:
     v["of"] = buffer.of;
     break;
+  case BufferKind::State:
+    break;
   }
-  if (buffer.kind >= BufferKind::Const) {
+  if (buffer.kind >= BufferKind::Const && buffer.kind != BufferKind::State)
     v["offset"] = json::toValue(buffer.offset);
+  if (buffer.kind >= BufferKind::Const)
     v["size"] = json::toValue(buffer.size);
-  }
   v["dtype"] = std::string(dtypeName(buffer.dtype));
   v["shape"] = json::toValue(buffer.shape);
   return v;
@@ -214,14 +218,16 @@ BufferDesc readBuffer(const Reader &r) {
   } else if (kind == "alias") {
     buffer.kind = BufferKind::Alias;
     buffer.of = r.integer("of");
+  } else if (kind == "state") {
+    buffer.kind = BufferKind::State;
   } else {
     r.fail("unknown kind of buffer '" + kind +
-           "'; known are input, output, const, arena, alias");
+           "'; known are input, output, const, arena, alias, state");
   }
-  if (buffer.kind >= BufferKind::Const) {
+  if (buffer.kind >= BufferKind::Const && buffer.kind != BufferKind::State)
     buffer.offset = r.expr("offset");
+  if (buffer.kind >= BufferKind::Const)
     buffer.size = r.expr("size");
-  }
   std::string dtype = r.string("dtype");
   if (std::optional<DType> type = dtypeFromName(dtype))
     buffer.dtype = *type;

@@ -219,6 +219,8 @@ void GraphChecker::checkBuffer(size_t i) {
       break;
     }
   }
+  if (buffer.kind == BufferKind::State && !buffer.size.isInt())
+    report(where, "the size of a state buffer must be an integer");
   if (buffer.kind == BufferKind::Const)
     checkConst(buffer, where);
   if (buffer.kind == BufferKind::Alias)

@@ -35,7 +35,7 @@ struct ArenaDesc {
   int64_t align = 64;
 };
 
-enum class BufferKind { Input, Output, Const, Arena, Alias };
+enum class BufferKind { Input, Output, Const, Arena, Alias, State };
 
 struct BufferDesc {
   BufferKind kind = BufferKind::Arena;
@@ -52,6 +52,7 @@ struct BufferDesc {
   int64_t of = 0;
   /// Const, Arena, Alias.
   Expr offset;
+  /// All but Input and Output. An integer for Const and State.
   Expr size;
 };
 

@@ -46,6 +46,7 @@ const Rule rules[] = {
     {"ConstTensor", [](GraphDesc &g, Manifest &) { g.buffers[3].tensor = "v"; }, "has no tensor 'v'"},
     {"ConstOffset", [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 64; }, "tensor 'w' lies at 4096+60"},
     {"ConstEnd", [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 1 << 20; }, "leave entry"},
+    {"StateSize", [](GraphDesc &g, Manifest &) { g.buffers[4].kind = BufferKind::State; }, "must be an integer"},
     {"AliasOfAlias", [](GraphDesc &g, Manifest &) { g.buffers[5].of = 5; }, "not an alias"},
     {"AliasRange", [](GraphDesc &g, Manifest &) { g.buffers[5].offset = 4; }, "leave buffer 4"},
     {"OutputTwice", [](GraphDesc &g, Manifest &) { g.buffers[2].index = 0; }, "has 2 buffers"},
