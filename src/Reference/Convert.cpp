@@ -7,7 +7,7 @@
 #include "llvm/Support/ErrorHandling.h"
 
 #include <bit>
-#include <cstring>
+#include <cmath>
 #include <vector>
 
 namespace dmxc::reference {
@@ -120,8 +120,12 @@ void narrowFloats(const float *in, Tensor &out) {
     for (int64_t i = 0; i < count; ++i)
       bits[i] = floatToBfloat(in[i]);
   } else {
+    // Overflow saturates, as in a cast; but an infinity stays one where there is one, so that -x, |x| and max are right.
     for (int64_t i = 0; i < count; ++i)
-      out.setDouble(i, in[i]);
+      if (out.dtype() == DType::F8E5M2 && std::isinf(in[i]))
+        out.as<uint8_t>()[i] = doubleToNarrow(DType::F8E5M2, in[i], false);
+      else
+        out.setDouble(i, in[i]);
   }
 }
 
