@@ -1,0 +1,212 @@
+//===- Dims.cpp - shapes of the model's inputs ----------------------------===//
+#include "Dims.h"
+
+#include <algorithm>
+
+namespace dmxc::onnxfe {
+namespace {
+
+/// One dim of an input as the model declares it.
+struct Dim {
+  std::string symbol; ///< "" for a number
+  int64_t value = -1; ///< -1 while unknown
+};
+
+struct Input {
+  std::string name;
+  DType type;
+  bool ranked;
+  std::vector<Dim> dims;
+};
+
+class Resolver {
+public:
+  Resolver(const ImportOptions &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics) {}
+
+  void read(const onnx::ValueInfoProto &info);
+  void checkNames(const std::set<std::string> &constants);
+  void applyShapes();
+  void applyDims();
+  std::vector<GraphInput> finish();
+  bool failed = false;
+
+private:
+  Diagnostic &error(const std::string &id, const std::string &text, ErrorKind kind) {
+    failed = true;
+    pending.push_back({Severity::Error, id, options.path, "", text, kind, {}});
+    return pending.back();
+  }
+  void flush() {
+    for (Diagnostic &diagnostic : pending)
+      diagnostics.report(std::move(diagnostic));
+    pending.clear();
+  }
+  void fix(Dim &dim, int64_t value, const std::string &by);
+
+  const ImportOptions &options;
+  Diagnostics &diagnostics;
+  std::vector<Diagnostic> pending;
+  std::vector<Input> inputs;
+  std::map<std::string, int64_t> symbols; ///< sizes by --shape and --dim
+};
+
+std::string kindName(const onnx::TypeProto &type) {
+  switch (type.value_case()) {
+  case onnx::TypeProto::kSequenceType: return "a sequence";
+  case onnx::TypeProto::kMapType: return "a map";
+  case onnx::TypeProto::kOptionalType: return "an optional";
+  case onnx::TypeProto::kSparseTensorType: return "a sparse tensor";
+  case onnx::TypeProto::kTensorType: return "a tensor";
+  default: return "of no known type";
+  }
+}
+
+void Resolver::read(const onnx::ValueInfoProto &info) {
+  if (!info.type().has_tensor_type()) {
+    error("onnx-graph", "the input '" + info.name() + "' is " + kindName(info.type()) + "; only tensors can be inputs", ErrorKind::Model);
+    return flush();
+  }
+  const auto &tensor = info.type().tensor_type();
+  std::optional<DType> type = dtypeOfOnnx(tensor.elem_type());
+  if (!type) {
+    error("op-dtype", "the input '" + info.name() + "' has element type " + onnxTypeName(tensor.elem_type()) +
+                          ", which has no tensor meaning here", ErrorKind::Model);
+    return flush();
+  }
+  Input input{info.name(), *type, tensor.has_shape(), {}};
+  for (const auto &proto : tensor.shape().dim()) {
+    Dim dim;
+    if (proto.has_dim_value() && proto.dim_value() >= 0)
+      dim.value = proto.dim_value();
+    else if (proto.has_dim_param() && !proto.dim_param().empty())
+      dim.symbol = proto.dim_param();
+    else // older exporters write -1 for unknown
+      dim.symbol = info.name() + "_d" + std::to_string(input.dims.size());
+    input.dims.push_back(std::move(dim));
+  }
+  inputs.push_back(std::move(input));
+}
+
+void Resolver::checkNames(const std::set<std::string> &constants) {
+  std::vector<std::string> inputNames, dimNames;
+  for (const Input &input : inputs) {
+    inputNames.push_back(input.name);
+    for (const Dim &dim : input.dims)
+      if (!dim.symbol.empty())
+        dimNames.push_back(dim.symbol);
+  }
+  auto unknown = [&](const std::string &flag, const std::string &name, const std::string &what,
+                     const std::vector<std::string> &names) {
+    std::string text = flag + " " + name + ": the model has no " + what + " of this name";
+    if (names.empty())
+      text += " (it has none at all)";
+    Diagnostic &diagnostic = error("onnx-dim", text, ErrorKind::Usage);
+    if (std::string near = nearestName(name, names); !near.empty())
+      diagnostic.help("did you mean '" + near + "'?");
+  };
+  for (const auto &[name, bounds] : options.dims)
+    if (std::find(dimNames.begin(), dimNames.end(), name) == dimNames.end())
+      unknown("--dim", name, "symbolic dim", dimNames);
+  for (const auto &[name, shape] : options.shapes) {
+    if (constants.count(name))
+      error("onnx-dim", "--shape " + name + ": the input has a value in the file and is a constant", ErrorKind::Usage);
+    else if (std::find(inputNames.begin(), inputNames.end(), name) == inputNames.end())
+      unknown("--shape", name, "input", inputNames);
+  }
+  flush();
+}
+
+void Resolver::fix(Dim &dim, int64_t value, const std::string &by) {
+  if (value < 0) {
+    error("onnx-dim", by + ": a dim cannot be " + std::to_string(value), ErrorKind::Usage);
+    return;
+  }
+  if (dim.symbol.empty()) {
+    if (dim.value != value)
+      error("onnx-dim", by + ": the model fixes this dim to " + std::to_string(dim.value), ErrorKind::Usage);
+    return;
+  }
+  auto [place, isNew] = symbols.try_emplace(dim.symbol, value);
+  if (!isNew && place->second != value)
+    error("onnx-dim", by + ": the dim '" + dim.symbol + "' is given both as " + std::to_string(place->second) + " and as " +
+                          std::to_string(value), ErrorKind::Usage);
+}
+
+void Resolver::applyShapes() {
+  for (Input &input : inputs) {
+    auto given = options.shapes.find(input.name);
+    if (given == options.shapes.end())
+      continue;
+    std::string by = "--shape " + input.name + "=" + shapeString(given->second);
+    if (!input.ranked) {
+      input.ranked = true;
+      input.dims.resize(given->second.size());
+      for (size_t i = 0; i < input.dims.size(); ++i)
+        input.dims[i].symbol = input.name + "_d" + std::to_string(i);
+    }
+    if (input.dims.size() != given->second.size()) {
+      error("onnx-dim", by + ": the input has " + std::to_string(input.dims.size()) + " dims", ErrorKind::Usage);
+      continue;
+    }
+    for (size_t i = 0; i < input.dims.size(); ++i)
+      fix(input.dims[i], given->second[i], by);
+  }
+  flush();
+}
+
+void Resolver::applyDims() {
+  for (Input &input : inputs)
+    for (Dim &dim : input.dims) {
+      auto given = options.dims.find(dim.symbol);
+      if (!dim.symbol.empty() && given != options.dims.end() && given->second.min == given->second.max)
+        fix(dim, given->second.min, "--dim " + dim.symbol + "=" + std::to_string(given->second.min));
+    }
+  flush();
+}
+
+std::vector<GraphInput> Resolver::finish() {
+  std::vector<GraphInput> result;
+  std::set<std::string> reported;
+  for (Input &input : inputs) {
+    GraphInput out{input.name, input.type, {}};
+    if (!input.ranked)
+      error("onnx-dim", "the rank of input '" + input.name + "' is unknown", ErrorKind::Model)
+          .help("--shape " + input.name + "=1x3x224x224 (its dims) fixes it");
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      Dim &dim = input.dims[axis];
+      auto size = symbols.find(dim.symbol);
+      if (!dim.symbol.empty() && size != symbols.end())
+        dim.value = size->second;
+      if (dim.value < 0 && reported.insert(dim.symbol).second) {
+        Diagnostic &diagnostic = error("onnx-dim", "dim " + std::to_string(axis) + " of input '" + input.name + "' is unknown ('" +
+                                                       dim.symbol + "'); shapes must be fixed at compile time", ErrorKind::Model);
+        if (options.dims.count(dim.symbol))
+          diagnostic.note("a range of sizes is not supported yet; give one size");
+        diagnostic.help("--dim " + dim.symbol + "=1");
+      }
+      out.shape.push_back(dim.value);
+    }
+    result.push_back(std::move(out));
+  }
+  flush();
+  return result;
+}
+
+} // namespace
+
+std::optional<std::vector<GraphInput>> resolveInputs(const onnx::GraphProto &graph, const std::set<std::string> &constants,
+                                                     const ImportOptions &options, Diagnostics &diagnostics) {
+  Resolver resolver(options, diagnostics);
+  for (const auto &info : graph.input())
+    if (!constants.count(info.name()))
+      resolver.read(info);
+  resolver.checkNames(constants);
+  resolver.applyShapes();
+  resolver.applyDims();
+  std::vector<GraphInput> inputs = resolver.finish();
+  if (resolver.failed)
+    return std::nullopt;
+  return inputs;
+}
+
+} // namespace dmxc::onnxfe

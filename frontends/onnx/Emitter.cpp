@@ -1,0 +1,362 @@
+//===- Emitter.cpp - builds DMIR and folds it on the way ------------------===//
+#include "Emitter.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace dmxc::onnxfe {
+
+[[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps) {
+  throw NodeFailure{std::move(id), std::move(text), std::move(helps)};
+}
+
+namespace {
+constexpr uint64_t kMaxFoldBytes = uint64_t(1) << 30;
+/// No real tensor comes near; keeps all later size computations far from overflow.
+constexpr int64_t kMaxElements = int64_t(1) << 46;
+
+void checkSize(RankedTensorType type) {
+  int64_t count = 1;
+  for (int64_t dim : type.getShape()) {
+    if (dim < 0 || dim > kMaxElements || (dim && count > kMaxElements / dim))
+      fail("op-size", "a result would have the shape " + shapeString({type.getShape().data(), type.getShape().size()}) +
+                          ", more than 2^46 elements");
+    count *= std::max<int64_t>(dim, 1);
+  }
+}
+
+/// Collects what an inference function or a verifier says, so that it reaches the user as the failed clause.
+class Capture {
+public:
+  explicit Capture(MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
+          if (!text.empty())
+            text += "; ";
+          text += diagnostic.str();
+          return success();
+        }) {}
+  std::string text;
+
+private:
+  ScopedDiagnosticHandler handler;
+};
+} // namespace
+
+//===--- Val ------------------------------------------------------------------===//
+
+DType Val::dtype() const { return *dmir::dtypeOf(elementType()); }
+
+std::string Val::describe() const {
+  if (isPoison())
+    return "unknown";
+  if (isSequence())
+    return "sequence of " + std::to_string(items().size());
+  return std::string(dtypeName(dtype())) + "[" + (rank() ? shapeString({shape().data(), shape().size()}) : "") + "]";
+}
+
+Val Val::poison() {
+  Val value;
+  value.state = std::make_shared<State>();
+  value.state->poison = true;
+  return value;
+}
+
+Val Val::sequenceOf(std::vector<Val> items) {
+  Val value;
+  value.state = std::make_shared<State>();
+  value.state->sequence = true;
+  value.state->items = std::move(items);
+  return value;
+}
+
+//===--- Values ---------------------------------------------------------------===//
+
+Emitter::Emitter(Block *block, const FoldFunction &fold)
+    : block(block), builder(OpBuilder::atBlockEnd(block)), loc(builder.getUnknownLoc()), fold(fold) {}
+
+void Emitter::setNode(const std::string &name) {
+  loc = name.empty() ? Location(builder.getUnknownLoc()) : NameLoc::get(builder.getStringAttr(name));
+}
+
+Val Emitter::fromSSA(Value value) {
+  Val result;
+  result.state = std::make_shared<Val::State>();
+  result.state->type = cast_or_null<RankedTensorType>(value.getType());
+  result.state->ssa = value;
+  return result;
+}
+
+Val Emitter::constant(Tensor tensor) { return stored(std::move(tensor), "", 0, ""); }
+
+Val Emitter::stored(Tensor tensor, std::string path, uint64_t offset, std::string name) {
+  Val result;
+  result.state = std::make_shared<Val::State>();
+  result.state->type = dmir::typeOf(tensor, context());
+  result.state->isConstant = true;
+  result.state->tensor = std::move(tensor);
+  result.state->path = std::move(path);
+  result.state->offset = offset;
+  result.state->name = std::move(name);
+  return result;
+}
+
+Val Emitter::scalar(DType type, double value) {
+  Tensor tensor(type, {});
+  tensor.setDouble(0, value);
+  return constant(std::move(tensor));
+}
+
+Val Emitter::intScalar(DType type, int64_t value) {
+  Tensor tensor(type, {});
+  tensor.setInt(0, value);
+  return constant(std::move(tensor));
+}
+
+Val Emitter::ints(ArrayRef<int64_t> values) {
+  Tensor tensor(DType::I64, {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<int64_t>());
+  return constant(std::move(tensor));
+}
+
+Val Emitter::floats(DType type, Shape shape, ArrayRef<double> values) {
+  Tensor tensor(type, std::move(shape));
+  for (size_t i = 0; i < values.size(); ++i)
+    tensor.setDouble(i, values[i]);
+  return constant(std::move(tensor));
+}
+
+Val Emitter::splat(DType type, Shape shape, double value) { return broadcast(scalar(type, value), shape); }
+
+Value Emitter::ssa(const Val &value) {
+  if (value.isPoison() || value.isSequence())
+    fail("op-dtype", "a sequence stands where a tensor is needed");
+  Val::State &state = *value.state;
+  if (state.ssa)
+    return state.ssa;
+  TypedAttr attribute;
+  if (state.path.empty())
+    attribute = dmir::constantAttr(state.tensor, state.type);
+  else
+    attribute = dmir::FileDataAttr::get(context(), builder.getStringAttr(state.path).getValue(), state.offset,
+                                        state.tensor.byteSize(), state.type);
+  Location where = state.name.empty() ? loc : NameLoc::get(builder.getStringAttr(state.name));
+  state.ssa = dmir::ConstantOp::create(builder, where, state.type, attribute);
+  return state.ssa;
+}
+
+//===--- Ops --------------------------------------------------------------------===//
+
+NamedAttribute Emitter::attr(StringRef name, int64_t value) { return builder.getNamedAttr(name, builder.getI64IntegerAttr(value)); }
+NamedAttribute Emitter::attr(StringRef name, bool value) { return builder.getNamedAttr(name, builder.getBoolAttr(value)); }
+NamedAttribute Emitter::attr(StringRef name, double value) { return builder.getNamedAttr(name, builder.getF64FloatAttr(value)); }
+NamedAttribute Emitter::attr(StringRef name, ArrayRef<int64_t> value) {
+  return builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(value));
+}
+NamedAttribute Emitter::attr(StringRef name, Attribute value) { return builder.getNamedAttr(name, value); }
+
+Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attributes, RankedTensorType given) {
+  Capture capture(context());
+  SmallVector<Type> types;
+  if (given)
+    types.push_back(given);
+  else if (failed(kind.infer(context(), loc, operands, attributes, types)))
+    fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
+  for (Type type : types)
+    checkSize(mlir::cast<RankedTensorType>(type));
+  OperationState state(loc, kind.name);
+  state.addOperands(operands);
+  state.addTypes(types);
+  state.propertiesAttr = attributes;
+  Operation *op = Operation::create(state);
+  if (failed(verify(op))) {
+    op->destroy();
+    fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
+  }
+  return op;
+}
+
+std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::string &why) {
+  for (Type type : op->getResultTypes()) {
+    auto tensorType = mlir::cast<RankedTensorType>(type);
+    int64_t count = elementCount({tensorType.getShape().data(), tensorType.getShape().size()});
+    if (dtypeBytes(*dmir::dtypeOf(tensorType.getElementType()), count) > kMaxFoldBytes) {
+      why = "the constant would have more than 1 GiB";
+      return {};
+    }
+  }
+  std::vector<Tensor> tensors;
+  for (const Val &operand : operands) {
+    const Tensor &tensor = operand.constant();
+    uint64_t align = std::max<uint64_t>(dtypeBits(tensor.dtype()) / 8, 1);
+    if (reinterpret_cast<uintptr_t>(tensor.data()) % align == 0) {
+      tensors.push_back(tensor);
+      continue;
+    }
+    Tensor aligned(tensor.dtype(), tensor.shape()); // a view of the model file may start anywhere
+    std::memcpy(aligned.mutableData(), tensor.data(), tensor.byteSize());
+    tensors.push_back(std::move(aligned));
+  }
+  std::optional<std::vector<Tensor>> folded = fold(op, tensors, why);
+  if (!folded || folded->size() != op->getNumResults())
+    return {};
+  std::vector<Val> results;
+  for (Tensor &tensor : *folded)
+    results.push_back(constant(std::move(tensor)));
+  return results;
+}
+
+std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<NamedAttribute> attributes, RankedTensorType given) {
+  DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
+  bool constant = fold != nullptr;
+  for (const Val &operand : operands) {
+    if (operand.isSequence())
+      fail("op-dtype", "a sequence stands where a tensor is needed");
+    constant &= operand.isConstant();
+  }
+  std::string why;
+  if (constant) {
+    SmallVector<Value> placeholders;
+    for (const Val &operand : operands)
+      placeholders.push_back(scratch.addArgument(operand.type(), loc));
+    struct Cleanup {
+      Block &scratch;
+      Operation *op = nullptr;
+      ~Cleanup() {
+        if (op)
+          op->destroy();
+        scratch.eraseArguments(0, scratch.getNumArguments());
+      }
+    } cleanup{scratch};
+    cleanup.op = create(kind, placeholders, dictionary, given);
+    std::vector<Val> results = tryFold(cleanup.op, operands, why);
+    if (!results.empty())
+      return results;
+  }
+  SmallVector<Value> values;
+  for (const Val &operand : operands)
+    values.push_back(ssa(operand));
+  Operation *op = create(kind, values, dictionary, given);
+  builder.insert(op);
+  std::vector<Val> results;
+  for (Value result : op->getResults()) {
+    results.push_back(fromSSA(result));
+    results.back().state->foldNote = why;
+  }
+  return results;
+}
+
+//===--- Shorthands -------------------------------------------------------------===//
+
+RankedTensorType Emitter::typeOf(DType type, ArrayRef<int64_t> shape) const {
+  auto result = RankedTensorType::get(shape, dmir::elementTypeOf(type, context()));
+  checkSize(result);
+  return result;
+}
+
+Val Emitter::compare(dmir::Compare kind, const Val &a, const Val &b) {
+  return emit<dmir::CompareOp>({a, b}, {attr("kind", dmir::CompareAttr::get(context(), kind))});
+}
+
+Val Emitter::cast(const Val &value, DType type, bool saturate) {
+  if (value.dtype() == type)
+    return value;
+  return emitAs<dmir::CastOp>(typeOf(type, value.shape()), {value}, {attr("saturate", saturate)});
+}
+
+Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
+  if (value.shape() == shape)
+    return value;
+  RankedTensorType type = typeOf(value.dtype(), shape);
+  if (value.numElements() != elementCount({shape.data(), shape.size()}))
+    fail("op-shape", value.describe() + " cannot be reshaped to " + shapeString({shape.data(), shape.size()}));
+  if (value.isConstant()) { // the same bytes: they may stay in their file
+    Val::State &from = *value.state;
+    return stored(from.tensor.reshaped(Shape(shape.begin(), shape.end())), from.path, from.offset, from.name);
+  }
+  return emitAs<dmir::ReshapeOp>(type, {value});
+}
+
+Val Emitter::broadcast(const Val &value, ArrayRef<int64_t> shape) {
+  if (value.shape() == shape)
+    return value;
+  std::optional<SmallVector<int64_t>> joined = dmir::broadcastShapes(value.shape(), shape);
+  if (!joined || ArrayRef<int64_t>(*joined) != shape)
+    fail("op-shape", value.describe() + " cannot be broadcast to " + shapeString({shape.data(), shape.size()}));
+  return emitAs<dmir::BroadcastOp>(typeOf(value.dtype(), shape), {value});
+}
+
+Val Emitter::transpose(const Val &value, ArrayRef<int64_t> permutation) {
+  bool identity = true;
+  for (size_t i = 0; i < permutation.size(); ++i)
+    identity &= permutation[i] == static_cast<int64_t>(i);
+  if (identity && static_cast<int64_t>(permutation.size()) == value.rank())
+    return value;
+  return emit<dmir::TransposeOp>({value}, {attr("permutation", permutation)});
+}
+
+Val Emitter::transposeLast(const Val &value) {
+  std::vector<int64_t> permutation(value.rank());
+  for (size_t i = 0; i < permutation.size(); ++i)
+    permutation[i] = i;
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return transpose(value, permutation);
+}
+
+Val Emitter::slice(const Val &value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
+  bool whole = value.shape() == sizes;
+  for (size_t i = 0; i < steps.size(); ++i)
+    whole &= steps[i] == 1 || sizes[i] <= 1;
+  if (whole)
+    return value;
+  return emit<dmir::SliceOp>({value}, {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
+}
+
+Val Emitter::sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step) {
+  std::vector<int64_t> starts(value.rank(), 0), sizes(value.shape().begin(), value.shape().end()), steps(value.rank(), 1);
+  starts[axis] = start;
+  sizes[axis] = size;
+  steps[axis] = step;
+  return slice(value, starts, sizes, steps);
+}
+
+Val Emitter::concat(ArrayRef<Val> values, int64_t axis) {
+  if (values.size() == 1)
+    return values.front();
+  return emit<dmir::ConcatOp>(values, {attr("axis", axis)});
+}
+
+Val Emitter::gather(const Val &data, const Val &indices, int64_t axis) {
+  return emit<dmir::GatherOp>({data, indices}, {attr("axis", axis)});
+}
+
+Val Emitter::pad(const Val &value, const Val &fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior,
+                 dmir::PadMode mode) {
+  std::vector<int64_t> between(interior.begin(), interior.end());
+  between.resize(value.rank(), 0);
+  auto zero = [](int64_t x) { return x == 0; };
+  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) && llvm::all_of(between, zero))
+    return value;
+  return emit<dmir::PadOp>({value, fill}, {attr("low", low), attr("high", high), attr("interior", ArrayRef<int64_t>(between)),
+                                           attr("mode", dmir::PadModeAttr::get(context(), mode))});
+}
+
+Val Emitter::reduce(dmir::Reduction kind, const Val &value, ArrayRef<int64_t> axes, bool keepDims) {
+  if (axes.empty())
+    return value;
+  return emit<dmir::ReduceOp>({value}, {attr("kind", dmir::ReductionAttr::get(context(), kind)), attr("axes", axes),
+                                        attr("keepDims", keepDims)});
+}
+
+Val Emitter::softmax(const Val &value, int64_t axis, bool log) {
+  return emit<dmir::SoftmaxOp>({value}, {attr("axis", axis), attr("log", log)});
+}
+
+Val Emitter::iota(DType type, ArrayRef<int64_t> shape, int64_t axis) {
+  return emitAs<dmir::IotaOp>(typeOf(type, shape), {}, {attr("axis", axis)});
+}
+
+} // namespace dmxc::onnxfe

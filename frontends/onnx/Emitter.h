@@ -1,0 +1,182 @@
+//===- Emitter.h - builds DMIR and folds it on the way ----------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Import.h"
+#include "dmxc/Support/Tensor.h"
+
+#include "mlir/IR/Builders.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dmxc::onnxfe {
+
+/// Thrown by the import of one node and caught where nodes are walked. Exceptions stay inside this frontend: over a hundred
+/// import functions read as straight code. A failed one leaves dead ops behind in a module that is thrown away.
+struct NodeFailure {
+  std::string id;   ///< "op-dtype", ...
+  std::string text; ///< the clause that failed
+  std::vector<std::string> helps = {};
+};
+[[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps = {});
+
+/// A tensor during import: an SSA value, a host constant that becomes one only when an op that is not
+/// folded uses it, or both. Also a sequence of tensors whose length is known. Copies share the state.
+class Val {
+public:
+  Val() = default;
+  explicit operator bool() const { return state != nullptr; }
+
+  mlir::RankedTensorType type() const { return state->type; }
+  mlir::Type elementType() const { return type().getElementType(); }
+  DType dtype() const;
+  llvm::ArrayRef<int64_t> shape() const { return type().getShape(); }
+  int64_t rank() const { return type().getRank(); }
+  /// Dim of an axis; a negative axis counts from the end.
+  int64_t dim(int64_t axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  int64_t numElements() const { return elementCount({shape().data(), shape().size()}); }
+  /// "f32[2x3]".
+  std::string describe() const;
+
+  bool isConstant() const { return state->isConstant; }
+  const Tensor &constant() const { return state->tensor; }
+  /// Why constant folding stopped here; "" when nothing was tried.
+  const std::string &foldNote() const { return state->foldNote; }
+
+  /// The result of a node that failed; nothing that reads it is reported again.
+  bool isPoison() const { return state->poison; }
+  static Val poison();
+  bool isSequence() const { return state->sequence; }
+  const std::vector<Val> &items() const { return state->items; }
+  static Val sequenceOf(std::vector<Val> items);
+
+private:
+  friend class Emitter;
+  struct State {
+    mlir::RankedTensorType type;
+    mlir::Value ssa;
+    bool isConstant = false, poison = false, sequence = false;
+    Tensor tensor;
+    std::string path; ///< the file that holds the constant's bytes at `offset`
+    uint64_t offset = 0;
+    std::string name; ///< of a model tensor, for the constant's location
+    std::string foldNote;
+    std::vector<Val> items;
+  };
+  std::shared_ptr<State> state;
+};
+
+/// Appends DMIR ops to a block. An op whose operands are all constant is evaluated instead, when the caller of
+/// the frontend handed in a fold function and the result is at most 1 GiB.
+class Emitter {
+public:
+  Emitter(mlir::Block *block, const FoldFunction &fold);
+
+  mlir::MLIRContext *context() const { return builder.getContext(); }
+  /// Location of the ops from here on: the node's name.
+  void setNode(const std::string &name);
+
+  // --- Values ---------------------------------------------------------------
+  Val fromSSA(mlir::Value value);
+  Val constant(Tensor tensor);
+  /// A constant of the model file; with a path, its bytes stay there.
+  Val stored(Tensor tensor, std::string path, uint64_t offset, std::string name);
+  Val scalar(DType type, double value);
+  Val scalarLike(const Val &like, double value) { return scalar(like.dtype(), value); }
+  Val intScalar(DType type, int64_t value);
+  Val ints(llvm::ArrayRef<int64_t> values);
+  /// `values` as a constant of the element type; floats are rounded once.
+  Val floats(DType type, Shape shape, llvm::ArrayRef<double> values);
+  Val splat(DType type, Shape shape, double value);
+  /// The SSA value; materialises a constant at the end of the block.
+  mlir::Value ssa(const Val &value);
+
+  // --- Ops --------------------------------------------------------------------
+  mlir::NamedAttribute attr(llvm::StringRef name, int64_t value);
+  mlir::NamedAttribute attr(llvm::StringRef name, bool value);
+  mlir::NamedAttribute attr(llvm::StringRef name, double value);
+  mlir::NamedAttribute attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value);
+  mlir::NamedAttribute attr(llvm::StringRef name, mlir::Attribute value);
+
+  /// An op whose result types are inferred. Fails the node with the verifier's words when the op is not valid.
+  template <typename OpTy>
+  std::vector<Val> emitAll(llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    return build({OpTy::getOperationName(), &inferTypes<OpTy>}, operands, attributes, {});
+  }
+  template <typename OpTy> Val emit(llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    return emitAll<OpTy>(operands, attributes).front();
+  }
+  /// An op whose result type is given.
+  template <typename OpTy>
+  Val emitAs(mlir::RankedTensorType type, llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    return build({OpTy::getOperationName(), nullptr}, operands, attributes, type).front();
+  }
+
+  // --- Shorthands -------------------------------------------------------------
+  mlir::RankedTensorType typeOf(DType type, llvm::ArrayRef<int64_t> shape) const;
+
+  Val add(const Val &a, const Val &b) { return emit<dmir::AddOp>({a, b}); }
+  Val sub(const Val &a, const Val &b) { return emit<dmir::SubOp>({a, b}); }
+  Val mul(const Val &a, const Val &b) { return emit<dmir::MulOp>({a, b}); }
+  Val div(const Val &a, const Val &b) { return emit<dmir::DivOp>({a, b}); }
+  Val max(const Val &a, const Val &b) { return emit<dmir::MaxOp>({a, b}); }
+  Val min(const Val &a, const Val &b) { return emit<dmir::MinOp>({a, b}); }
+  /// The same with a number converted to a's type.
+  Val add(const Val &a, double b) { return add(a, scalarLike(a, b)); }
+  Val mul(const Val &a, double b) { return mul(a, scalarLike(a, b)); }
+  Val compare(dmir::Compare kind, const Val &a, const Val &b);
+  Val select(const Val &condition, const Val &onTrue, const Val &onFalse) {
+    return emit<dmir::SelectOp>({condition, onTrue, onFalse});
+  }
+  Val cast(const Val &value, DType type, bool saturate = true);
+  Val reshape(const Val &value, llvm::ArrayRef<int64_t> shape);
+  Val broadcast(const Val &value, llvm::ArrayRef<int64_t> shape);
+  Val transpose(const Val &value, llvm::ArrayRef<int64_t> permutation);
+  /// Swaps the last two axes.
+  Val transposeLast(const Val &value);
+  Val slice(const Val &value, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> steps);
+  /// [start, start + size) of one axis.
+  Val sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
+  Val concat(llvm::ArrayRef<Val> values, int64_t axis);
+  Val gather(const Val &data, const Val &indices, int64_t axis);
+  Val pad(const Val &value, const Val &fill, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
+          llvm::ArrayRef<int64_t> interior = {}, dmir::PadMode mode = dmir::PadMode::constant);
+  Val reduce(dmir::Reduction kind, const Val &value, llvm::ArrayRef<int64_t> axes, bool keepDims);
+  Val softmax(const Val &value, int64_t axis, bool log = false);
+  Val iota(DType type, llvm::ArrayRef<int64_t> shape, int64_t axis);
+  Val matmul(const Val &a, const Val &b) { return emit<dmir::MatMulOp>({a, b}); }
+
+private:
+  struct Kind {
+    llvm::StringRef name;
+    mlir::LogicalResult (*infer)(mlir::MLIRContext *, mlir::Location, mlir::ValueRange, mlir::DictionaryAttr,
+                                 llvm::SmallVectorImpl<mlir::Type> &);
+  };
+  template <typename OpTy>
+  static mlir::LogicalResult inferTypes(mlir::MLIRContext *context, mlir::Location loc, mlir::ValueRange operands,
+                                        mlir::DictionaryAttr attributes, llvm::SmallVectorImpl<mlir::Type> &types) {
+    if constexpr (OpTy::hasProperties()) {
+      typename OpTy::Properties properties;
+      if (mlir::failed(OpTy::setPropertiesFromAttr(properties, attributes, [&] { return mlir::emitError(loc); })))
+        return mlir::failure();
+      return OpTy::inferReturnTypes(context, loc, operands, attributes, mlir::OpaqueProperties(&properties), {}, types);
+    } else {
+      return OpTy::inferReturnTypes(context, loc, operands, attributes, mlir::OpaqueProperties(nullptr), {}, types);
+    }
+  }
+  std::vector<Val> build(Kind kind, llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
+                         mlir::RankedTensorType given);
+  mlir::Operation *create(Kind kind, mlir::ValueRange operands, mlir::DictionaryAttr attributes, mlir::RankedTensorType given);
+  std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands, std::string &why);
+
+  mlir::Block *block;
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+  const FoldFunction &fold;
+  mlir::Block scratch; ///< its arguments stand for constants while an op is built to be folded
+};
+
+} // namespace dmxc::onnxfe

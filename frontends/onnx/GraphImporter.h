@@ -1,0 +1,78 @@
+//===- GraphImporter.h - walks graphs and imports their nodes ---*- C++ -*-===//
+#pragma once
+
+#include "Emitter.h"
+#include "NodeContext.h"
+#include "OpTable.h"
+#include "TensorReader.h"
+
+#include "dmxc/Support/Diagnostic.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dmxc::onnxfe {
+
+using AttributeMap = std::map<std::string, const onnx::AttributeProto *>;
+using OpsetMap = std::map<std::string, int64_t>;
+
+/// Names visible to the nodes of one graph. Subgraphs see their parents; functions see nothing outside.
+struct Scope {
+  Scope *parent = nullptr;
+  const OpsetMap *opsets = nullptr;
+  const AttributeMap *functionAttributes = nullptr; ///< of the function call being inlined; null outside
+  std::string prefix;                               ///< of node names: "call/" inside functions and bodies
+  std::map<std::string, Val> values = {};
+
+  /// Null when the name is defined nowhere.
+  const Val *find(const std::string &name) const;
+  Val lookup(const std::string &name) const;
+};
+
+/// Imports the nodes of a model in order, reporting every failure and going on after it.
+class GraphImporter {
+public:
+  GraphImporter(const onnx::ModelProto &model, const std::string &path, TensorReader &tensors, Emitter &emitter,
+                Diagnostics &diagnostics);
+
+  /// Scope of the main graph, with its initializers.
+  Scope mainScope();
+  void bindInitializers(const onnx::GraphProto &graph, Scope &scope);
+  void importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                   const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> &outputs, Scope &scope);
+  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
+                               const std::string &prefix);
+
+private:
+  struct Function {
+    const onnx::FunctionProto *proto;
+    OpsetMap opsets;
+    std::vector<onnx::AttributeProto> defaults;
+  };
+  using NodeList = std::vector<const onnx::NodeProto *>;
+
+  void importNode(const onnx::NodeProto &node, int index, Scope &scope);
+  void importKnown(const onnx::NodeProto &node, const std::string &domain, const std::string &name, Scope &scope);
+  void importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name, AttributeMap attributes,
+                      std::vector<Val> operands, Scope &scope);
+  void inlineFunction(const Function &function, const onnx::NodeProto &node, const AttributeMap &attributes,
+                      const std::vector<Val> &operands, const std::string &name, Scope &scope);
+  const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain, Scope &scope) const;
+  const Function *findFunction(const onnx::NodeProto &node, const std::string &domain) const;
+  AttributeMap resolveAttributes(const onnx::NodeProto &node, const Scope &scope) const;
+  void bind(Scope &scope, const std::string &name, Val value);
+  void report(const onnx::NodeProto &node, const std::string &domain, const std::string &name, const Scope &scope,
+              const NodeFailure &failure, const std::vector<Val> &operands);
+
+  const std::string &path;
+  TensorReader &tensors;
+  Emitter &emitter;
+  Diagnostics &diagnostics;
+  OpsetMap opsets;
+  std::map<std::string, Function> functions; ///< by "domain:name:overload"
+  int depth = 0;
+  int64_t nodeCount = 0;
+};
+
+} // namespace dmxc::onnxfe

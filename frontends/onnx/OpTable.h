@@ -1,0 +1,104 @@
+//===- OpTable.h - one row per (op, since-version) --------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Support/DType.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dmxc::onnxfe {
+
+class NodeContext;
+using ImportFn = void (*)(NodeContext &);
+
+/// Sets of element types, as bits of 1 << DType.
+using TypeSet = uint32_t;
+constexpr TypeSet bitOf(DType type) { return TypeSet(1) << static_cast<unsigned>(type); }
+namespace types {
+inline constexpr TypeSet Bool = bitOf(DType::Bool);
+inline constexpr TypeSet Signed = bitOf(DType::I4) | bitOf(DType::I8) | bitOf(DType::I16) | bitOf(DType::I32) | bitOf(DType::I64);
+inline constexpr TypeSet Unsigned = bitOf(DType::U4) | bitOf(DType::U8) | bitOf(DType::U16) | bitOf(DType::U32) | bitOf(DType::U64);
+inline constexpr TypeSet Int = Signed | Unsigned;
+inline constexpr TypeSet Float = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32) | bitOf(DType::F64);
+inline constexpr TypeSet Narrow = bitOf(DType::F8E4M3FN) | bitOf(DType::F8E4M3FNUZ) | bitOf(DType::F8E5M2) |
+                                  bitOf(DType::F8E5M2FNUZ) | bitOf(DType::F4E2M1);
+inline constexpr TypeSet Number = Int | Float;
+inline constexpr TypeSet Index = bitOf(DType::I32) | bitOf(DType::I64);
+inline constexpr TypeSet Byte = bitOf(DType::U8) | bitOf(DType::I8);
+inline constexpr TypeSet Any = ~TypeSet(0);
+} // namespace types
+/// "f16 bf16 f32", or "any".
+std::string typeSetName(TypeSet set);
+
+/// How one operator is imported from a version on.
+struct OpRow {
+  const char *name;
+  int since;
+  ImportFn import;        ///< null: refused, `note` says why
+  const char *attributes; ///< the attributes it has, "axis,keepdims"
+  std::vector<TypeSet> operandTypes; ///< per operand; the last one counts for all that follow; empty = any
+  const char *note;       ///< a limit of the import, or the reason of the refusal
+  const char *domain = "";
+};
+
+/// A family of rows: the same import from several versions on.
+struct OpRows {
+  const char *name;
+  std::vector<int> since;
+  ImportFn import;
+  const char *attributes = "";
+  std::vector<TypeSet> operandTypes = {};
+  const char *note = "";
+  const char *domain = "";
+};
+
+/// All operators; built once, immutable.
+class OpTable {
+public:
+  static const OpTable &get();
+  /// The row with the highest since-version <= opset; null when there is none.
+  const OpRow *find(std::string_view domain, std::string_view name, int64_t opset) const;
+  /// True if some version of the operator is known.
+  bool knows(std::string_view domain, std::string_view name) const;
+  /// The first version of a known operator.
+  int firstVersion(std::string_view domain, std::string_view name) const;
+  /// Nearest known name, for "did you mean".
+  std::string nearest(const std::string &name) const;
+  const std::vector<OpRow> &rows() const { return all; }
+
+private:
+  OpTable();
+  void add(std::vector<OpRows> family);
+  std::vector<OpRow> all; ///< sorted by domain, name, since
+};
+
+bool rowHasAttribute(const OpRow &row, std::string_view name);
+
+// The families; each is defined in ops/<Family>.cpp.
+std::vector<OpRows> elementwiseOps();
+std::vector<OpRows> activationOps();
+std::vector<OpRows> logicOps();
+std::vector<OpRows> shapeOps();
+std::vector<OpRows> sliceOps();
+std::vector<OpRows> gatherOps();
+std::vector<OpRows> generatorOps();
+std::vector<OpRows> reduceOps();
+std::vector<OpRows> linearAlgebraOps();
+std::vector<OpRows> einsumOps();
+std::vector<OpRows> convolutionOps();
+std::vector<OpRows> poolOps();
+std::vector<OpRows> normOps();
+std::vector<OpRows> lossOps();
+std::vector<OpRows> quantOps();
+std::vector<OpRows> resizeOps();
+std::vector<OpRows> recurrentOps();
+std::vector<OpRows> signalOps();
+std::vector<OpRows> imageOps();
+std::vector<OpRows> attentionOps();
+std::vector<OpRows> sequenceOps();
+std::vector<OpRows> controlOps();
+std::vector<OpRows> refusedOps();
+
+} // namespace dmxc::onnxfe

@@ -1,0 +1,206 @@
+//===- Activation.cpp - activation functions ------------------------------===//
+#include "Elementwise.h"
+
+#include <cmath>
+
+using namespace dmxc::dmir;
+
+namespace dmxc::onnxfe {
+
+Val softplus(Emitter &e, const Val &x) {
+  Val negated = e.emit<NegOp>({e.emit<AbsOp>({x})});
+  return e.add(e.emit<ReluOp>({x}), e.emit<Log1pOp>({e.emit<ExpOp>({negated})}));
+}
+
+Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta) {
+  Val line = e.add(e.mul(x, alpha), beta);
+  return e.max(e.scalarLike(x, 0), e.min(e.scalarLike(x, 1), line));
+}
+
+Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
+  Val best = e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)), e.attr("axis", axis),
+                                       e.attr("keepDims", true), e.attr("selectLast", false)});
+  Shape line(x.rank(), 1);
+  line[axis] = x.dim(axis);
+  return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());
+}
+
+namespace {
+
+Val leakyRelu(Emitter &e, const Val &x, double alpha) {
+  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)), e.mul(x, alpha), x);
+}
+Val elu(Emitter &e, const Val &x, double alpha) {
+  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)), e.mul(e.emit<Expm1Op>({x}), alpha), x);
+}
+Val thresholdedRelu(Emitter &e, const Val &x, double alpha) {
+  return e.select(e.compare(Compare::gt, x, e.scalarLike(x, alpha)), x, e.scalarLike(x, 0));
+}
+Val softsign(Emitter &e, const Val &x) { return e.div(x, e.add(e.emit<AbsOp>({x}), 1.0)); }
+
+void importLeakyRelu(NodeContext &c) { c.result(leakyRelu(c.e, c.operand(0), c.attrFloat("alpha", 0.01))); }
+void importElu(NodeContext &c) { c.result(elu(c.e, c.operand(0), c.attrFloat("alpha", 1))); }
+void importThresholdedRelu(NodeContext &c) { c.result(thresholdedRelu(c.e, c.operand(0), c.attrFloat("alpha", 1))); }
+void importSoftplus(NodeContext &c) { c.result(softplus(c.e, c.operand(0))); }
+void importSoftsign(NodeContext &c) { c.result(softsign(c.e, c.operand(0))); }
+void importHardSigmoid(NodeContext &c) {
+  c.result(hardSigmoid(c.e, c.operand(0), c.attrFloat("alpha", 0.2), c.attrFloat("beta", 0.5)));
+}
+void importHardSwish(NodeContext &c) {
+  Val x = c.operand(0);
+  c.result(c.e.mul(x, hardSigmoid(c.e, x, 1.0 / 6, 0.5)));
+}
+void importMish(NodeContext &c) {
+  Val x = c.operand(0);
+  c.result(c.e.mul(x, c.e.emit<TanhOp>({softplus(c.e, x)})));
+}
+
+void importSelu(NodeContext &c) {
+  Val x = c.operand(0);
+  // The defaults of version 1 had fewer digits.
+  double alpha = c.attrFloat("alpha", c.since() == 1 ? 1.6732 : 1.67326319217681884765625);
+  double gamma = c.attrFloat("gamma", c.since() == 1 ? 1.0507 : 1.05070102214813232421875);
+  c.result(c.e.mul(elu(c.e, x, alpha), gamma));
+}
+
+void importCelu(NodeContext &c) {
+  Val x = c.operand(0);
+  double alpha = c.attrFloat("alpha", 1);
+  c.requireAttr(alpha != 0, "alpha must not be 0");
+  Val negative = c.e.mul(c.e.emit<Expm1Op>({c.e.div(x, c.e.scalarLike(x, alpha))}), alpha);
+  Val zero = c.e.scalarLike(x, 0);
+  c.result(c.e.add(c.e.max(zero, x), c.e.min(zero, negative)));
+}
+
+void importGelu(NodeContext &c) {
+  Val x = c.operand(0);
+  std::string mode = c.attrString("approximate", "none");
+  c.requireAttr(mode == "none" || mode == "tanh", "approximate must be 'none' or 'tanh', not '" + mode + "'");
+  Val inner;
+  if (mode == "none") {
+    inner = c.e.emit<ErfOp>({c.e.mul(x, std::sqrt(0.5))});
+  } else {
+    Val cube = c.e.mul(c.e.mul(x, x), x);
+    inner = c.e.emit<TanhOp>({c.e.mul(c.e.add(x, c.e.mul(cube, 0.044715)), std::sqrt(2 / M_PI))});
+  }
+  c.result(c.e.mul(c.e.mul(x, 0.5), c.e.add(inner, 1.0)));
+}
+
+void importSwish(NodeContext &c) {
+  Val x = c.operand(0);
+  double alpha = c.attrFloat("alpha", 1);
+  Val scaled = alpha == 1 ? x : c.e.mul(x, alpha);
+  c.result(c.e.mul(x, c.e.emit<SigmoidOp>({scaled})));
+}
+
+void importPRelu(NodeContext &c) {
+  Val x = c.operand(0), slope = c.operand(1);
+  // Before opset 7 the slope is one number or one a channel.
+  if (c.since() < 7 && slope.numElements() > 1 && x.rank() > 1) {
+    Shape shape(x.rank() - 1, 1);
+    shape[0] = slope.numElements();
+    slope = c.e.reshape(slope, shape);
+  } else if (c.since() < 7 && slope.numElements() == 1) {
+    slope = c.e.reshape(slope, {});
+  }
+  c.result(c.e.select(c.e.compare(Compare::lt, x, c.e.scalarLike(x, 0)), c.e.mul(x, slope), x));
+}
+
+void importShrink(NodeContext &c) {
+  Val x = c.operand(0);
+  double lambda = c.attrFloat("lambd", 0.5), bias = c.attrFloat("bias", 0);
+  // Integers are compared and shifted as numbers, not as integers: lambd is usually no whole number.
+  Val y = isFloat(x.dtype()) ? x : c.e.cast(x, DType::F64);
+  Val zero = c.e.scalarLike(y, 0);
+  Val above = c.e.select(c.e.compare(Compare::gt, y, c.e.scalarLike(y, lambda)), c.e.sub(y, c.e.scalarLike(y, bias)), zero);
+  Val below = c.e.compare(Compare::lt, y, c.e.scalarLike(y, -lambda));
+  c.result(c.e.cast(c.e.select(below, c.e.add(y, bias), above), x.dtype()));
+}
+
+/// Before opset 13 these flatten the operand to two dims at `axis`.
+Val flattened(NodeContext &c, int64_t &axis, Shape &original) {
+  Val x = c.operand(0);
+  original.assign(x.shape().begin(), x.shape().end());
+  if (c.since() >= 13) {
+    axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
+    return x;
+  }
+  axis = c.attrInt("axis", 1);
+  c.requireAttr(axis >= -x.rank() && axis <= x.rank(), "axis " + std::to_string(axis) + " is outside the rank " + std::to_string(x.rank()));
+  if (axis < 0)
+    axis += x.rank();
+  int64_t rows = 1;
+  for (int64_t i = 0; i < axis; ++i)
+    rows *= x.dim(i);
+  Shape flat{rows, rows ? x.numElements() / rows : 0};
+  axis = 1;
+  return c.e.reshape(x, flat);
+}
+
+void importSoftmaxLike(NodeContext &c, bool log) {
+  int64_t axis;
+  Shape original;
+  Val x = flattened(c, axis, original);
+  c.result(c.e.reshape(c.e.softmax(x, axis, log), original));
+}
+void importSoftmax(NodeContext &c) { importSoftmaxLike(c, false); }
+void importLogSoftmax(NodeContext &c) { importSoftmaxLike(c, true); }
+void importHardmax(NodeContext &c) {
+  int64_t axis;
+  Shape original;
+  Val x = flattened(c, axis, original);
+  c.result(c.e.reshape(oneHotOfMax(c.e, x, axis), original));
+}
+
+} // namespace
+
+Val activationByName(Emitter &e, const std::string &name, const Val &x, double alpha, double beta) {
+  if (name == "Relu")
+    return e.emit<ReluOp>({x});
+  if (name == "Tanh")
+    return e.emit<TanhOp>({x});
+  if (name == "Sigmoid")
+    return e.emit<SigmoidOp>({x});
+  if (name == "Affine")
+    return e.add(e.mul(x, alpha), beta);
+  if (name == "LeakyRelu")
+    return leakyRelu(e, x, alpha);
+  if (name == "ThresholdedRelu")
+    return thresholdedRelu(e, x, alpha);
+  if (name == "ScaledTanh")
+    return e.mul(e.emit<TanhOp>({e.mul(x, beta)}), alpha);
+  if (name == "HardSigmoid")
+    return hardSigmoid(e, x, alpha, beta);
+  if (name == "Elu")
+    return elu(e, x, alpha);
+  if (name == "Softsign")
+    return softsign(e, x);
+  if (name == "Softplus")
+    return softplus(e, x);
+  fail("op-attribute", "the activation '" + name + "' is unknown");
+}
+
+std::vector<OpRows> activationOps() {
+  using namespace types;
+  return {
+      {"LeakyRelu", {1, 6, 16}, importLeakyRelu, "alpha", {Float}},
+      {"Elu", {1, 6, 22}, importElu, "alpha", {Float}},
+      {"Selu", {1, 6, 22}, importSelu, "alpha,gamma", {Float}},
+      {"Celu", {12}, importCelu, "alpha", {Float}},
+      {"ThresholdedRelu", {10, 22}, importThresholdedRelu, "alpha", {Float}},
+      {"HardSigmoid", {1, 6, 22}, importHardSigmoid, "alpha,beta", {Float}},
+      {"HardSwish", {14, 22}, importHardSwish, "", {Float}},
+      {"Softplus", {1, 22}, importSoftplus, "", {Float}},
+      {"Softsign", {1, 22}, importSoftsign, "", {Float}},
+      {"Mish", {18, 22}, importMish, "", {Float}},
+      {"Gelu", {20}, importGelu, "approximate", {Float}},
+      {"Swish", {24}, importSwish, "alpha", {Float}},
+      {"PRelu", {1, 6, 7, 9, 16}, importPRelu, "", {Number}},
+      {"Shrink", {9}, importShrink, "bias,lambd", {Number}},
+      {"Softmax", {1, 11, 13}, importSoftmax, "axis", {Float}},
+      {"LogSoftmax", {1, 11, 13}, importLogSoftmax, "axis", {Float}},
+      {"Hardmax", {1, 11, 13}, importHardmax, "axis", {Float}},
+  };
+}
+
+} // namespace dmxc::onnxfe

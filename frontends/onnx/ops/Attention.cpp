@@ -1,0 +1,3 @@
+//===- Attention.cpp ===//
+#include "../NodeContext.h"
+namespace dmxc::onnxfe { std::vector<OpRows> attentionOps() { return {}; } }

@@ -1,0 +1,167 @@
+//===- Elementwise.cpp - arithmetic, one result element from one index ----===//
+#include "Elementwise.h"
+
+using namespace dmxc::dmir;
+
+namespace dmxc::onnxfe {
+
+std::pair<Val, Val> broadcastOperands(NodeContext &c) {
+  Val a = c.operand(0), b = c.operand(1);
+  if (c.since() >= 7)
+    return {a, b};
+  // Before opset 7 the second operand is broadcast only when asked, aligned at `axis`, or at the end without it.
+  if (!c.attrInt("broadcast", 0)) {
+    c.requireShape(a.shape() == b.shape(), "without 'broadcast' both operands must have one shape");
+    return {a, b};
+  }
+  if (c.hasAttr("axis")) {
+    int64_t axis = c.normalizeAxis(c.attrInt("axis"), a.rank());
+    c.requireShape(axis + b.rank() <= a.rank(), "operand 1 does not fit at axis " + std::to_string(axis) + " of operand 0");
+    Shape shape(b.shape().begin(), b.shape().end());
+    shape.resize(a.rank() - axis, 1);
+    b = c.e.reshape(b, shape);
+  }
+  return {a, b};
+}
+
+namespace {
+
+template <typename OpTy> void binary(NodeContext &c) {
+  auto [a, b] = broadcastOperands(c);
+  c.result(c.e.emit<OpTy>({a, b}));
+}
+
+template <typename OpTy> void unary(NodeContext &c) { c.result(c.e.emit<OpTy>({c.operand(0)})); }
+
+void importMod(NodeContext &c) {
+  auto a = c.operand(0), b = c.operand(1);
+  bool fmod = c.attrInt("fmod", 0) != 0;
+  if (!fmod && isFloat(a.dtype()))
+    fail("op-attribute", "floating-point operands need fmod=1");
+  c.result(fmod ? c.e.emit<FmodOp>({a, b}) : c.e.emit<ModOp>({a, b}));
+}
+
+void importPow(NodeContext &c) {
+  auto [base, exponent] = broadcastOperands(c);
+  if (base.dtype() == exponent.dtype())
+    return c.result(c.e.emit<PowOp>({base, exponent}));
+  if (isFloat(base.dtype()) || isInt(exponent.dtype()))
+    return c.result(c.e.emit<PowOp>({base, c.e.cast(exponent, base.dtype())}));
+  // An integer base with a float exponent: computed in double, then truncated to the base's type.
+  Val power = c.e.emit<PowOp>({c.e.cast(base, DType::F64), c.e.cast(exponent, DType::F64)});
+  c.result(c.e.cast(power, base.dtype()));
+}
+
+template <typename OpTy> Val foldOperands(NodeContext &c) {
+  Val result = c.operand(0);
+  for (int i = 1; i < c.numOperands(); ++i)
+    result = c.e.emit<OpTy>({result, c.operand(i)});
+  return result;
+}
+template <typename OpTy> void variadic(NodeContext &c) { c.result(foldOperands<OpTy>(c)); }
+
+void importMean(NodeContext &c) {
+  Val sum = foldOperands<AddOp>(c);
+  c.result(c.numOperands() == 1 ? sum : c.e.div(sum, c.e.scalarLike(sum, c.numOperands())));
+}
+
+void importClipAttributes(NodeContext &c) {
+  Val x = c.operand(0);
+  if (c.hasAttr("min"))
+    x = c.e.max(x, c.e.scalarLike(x, c.attrFloat("min", 0)));
+  if (c.hasAttr("max"))
+    x = c.e.min(x, c.e.scalarLike(x, c.attrFloat("max", 0)));
+  c.result(x);
+}
+
+void importClip(NodeContext &c) {
+  Val x = c.operand(0);
+  for (int i : {1, 2})
+    if (Val bound = c.optional(i)) {
+      c.requireShape(bound.numElements() == 1, "the bounds must be scalars");
+      bound = c.e.reshape(bound, {});
+      x = i == 1 ? c.e.max(x, bound) : c.e.min(x, bound);
+    }
+  c.result(x);
+}
+
+DType castTarget(NodeContext &c) {
+  if (c.since() > 1)
+    return c.attrType("to");
+  std::string name = c.attrString("to"); // version 1 spells the type
+  for (int32_t type = 1; type <= 23; ++type)
+    if (onnxTypeName(type) == name)
+      if (std::optional<DType> found = dtypeOfOnnx(type))
+        return *found;
+  fail("op-dtype", "the attribute 'to' asks for " + name + ", which has no tensor meaning here");
+}
+
+void importCast(NodeContext &c) {
+  c.requireAttr(c.attrString("round_mode", "up") == "up", "round_mode is defined for FLOAT8E8M0 only");
+  c.result(c.e.cast(c.operand(0), castTarget(c), c.attrInt("saturate", 1) != 0));
+}
+void importCastLike(NodeContext &c) {
+  c.result(c.e.cast(c.operand(0), c.operand(1).dtype(), c.attrInt("saturate", 1) != 0));
+}
+
+void importIdentity(NodeContext &c) { c.result(c.anyOperand(0)); }
+
+} // namespace
+
+std::vector<OpRows> elementwiseOps() {
+  using namespace types;
+  const char *legacy = "axis,broadcast";
+  return {
+      {"Add", {1, 6}, binary<AddOp>, legacy, {Number}},
+      {"Add", {7, 13, 14}, binary<AddOp>, "", {Number}},
+      {"Sub", {1, 6}, binary<SubOp>, legacy, {Number}},
+      {"Sub", {7, 13, 14}, binary<SubOp>, "", {Number}},
+      {"Mul", {1, 6}, binary<MulOp>, legacy, {Number}},
+      {"Mul", {7, 13, 14}, binary<MulOp>, "", {Number}},
+      {"Div", {1, 6}, binary<DivOp>, legacy, {Number}},
+      {"Div", {7, 13, 14}, binary<DivOp>, "", {Number}},
+      {"Pow", {1}, importPow, legacy, {Number}},
+      {"Pow", {7, 12, 13, 15}, importPow, "", {Number}},
+      {"Mod", {10, 13}, importMod, "fmod", {Number}},
+      {"Max", {1, 6, 8, 12, 13}, variadic<MaxOp>, "", {Number}},
+      {"Min", {1, 6, 8, 12, 13}, variadic<MinOp>, "", {Number}},
+      {"Sum", {1, 6, 8, 13}, variadic<AddOp>, "", {Float}},
+      {"Mean", {1, 6, 8, 13}, importMean, "", {Float}},
+      {"Abs", {1, 6, 13}, unary<AbsOp>, "", {Number}},
+      {"Neg", {1, 6, 13}, unary<NegOp>, "", {Number}},
+      {"Sign", {9, 13}, unary<SignOp>, "", {Number}},
+      {"Ceil", {1, 6, 13}, unary<CeilOp>, "", {Float}},
+      {"Floor", {1, 6, 13}, unary<FloorOp>, "", {Float}},
+      {"Round", {11, 22}, unary<RoundOp>, "", {Float}},
+      {"Sqrt", {1, 6, 13}, unary<SqrtOp>, "", {Float}},
+      {"Reciprocal", {1, 6, 13}, unary<ReciprocalOp>, "", {Float}},
+      {"Exp", {1, 6, 13}, unary<ExpOp>, "", {Float}},
+      {"Log", {1, 6, 13}, unary<LogOp>, "", {Float}},
+      {"Sin", {7, 22}, unary<SinOp>, "", {Float}},
+      {"Cos", {7, 22}, unary<CosOp>, "", {Float}},
+      {"Tan", {7, 22}, unary<TanOp>, "", {Float}},
+      {"Asin", {7, 22}, unary<AsinOp>, "", {Float}},
+      {"Acos", {7, 22}, unary<AcosOp>, "", {Float}},
+      {"Atan", {7, 22}, unary<AtanOp>, "", {Float}},
+      {"Sinh", {9, 22}, unary<SinhOp>, "", {Float}},
+      {"Cosh", {9, 22}, unary<CoshOp>, "", {Float}},
+      {"Tanh", {1, 6, 13}, unary<TanhOp>, "", {Float}},
+      {"Asinh", {9, 22}, unary<AsinhOp>, "", {Float}},
+      {"Acosh", {9, 22}, unary<AcoshOp>, "", {Float}},
+      {"Atanh", {9, 22}, unary<AtanhOp>, "", {Float}},
+      {"Erf", {9, 13}, unary<ErfOp>, "", {Float}, "integers are refused"},
+      {"Sigmoid", {1, 6, 13}, unary<SigmoidOp>, "", {Float}},
+      {"Relu", {1, 6, 13, 14}, unary<ReluOp>, "", {Number}},
+      {"Clip", {1, 6}, importClipAttributes, "max,min", {Float}},
+      {"Clip", {11, 12, 13}, importClip, "", {Number}},
+      {"Cast", {1, 6, 9, 13}, importCast, "to", {Any}},
+      {"Cast", {19, 21, 23}, importCast, "saturate,to", {Any}},
+      {"Cast", {24, 25}, importCast, "round_mode,saturate,to", {Any}},
+      {"CastLike", {15}, importCastLike, "", {Any}},
+      {"CastLike", {19, 21, 23}, importCastLike, "saturate", {Any}},
+      {"CastLike", {24, 25}, importCastLike, "round_mode,saturate", {Any}},
+      {"Identity", {1, 13, 14, 16, 19, 21, 23, 24, 25}, importIdentity},
+  };
+}
+
+} // namespace dmxc::onnxfe

@@ -1,0 +1,117 @@
+//===- LinearAlgebra.cpp - matrix products --------------------------------===//
+#include "LinearAlgebra.h"
+
+#include <cmath>
+
+using namespace dmxc::dmir;
+
+namespace dmxc::onnxfe {
+
+Val numpyMatMul(Emitter &e, Val a, Val b) {
+  bool row = a.rank() == 1, column = b.rank() == 1;
+  if (a.rank() == 0 || b.rank() == 0)
+    fail("op-rank", "a scalar is no matrix");
+  if (row)
+    a = e.reshape(a, {1, a.dim(0)});
+  if (column)
+    b = e.reshape(b, {b.dim(0), 1});
+  Val product = e.matmul(a, b);
+  if (!row && !column)
+    return product;
+  Shape shape(product.shape().begin(), product.shape().end());
+  if (column)
+    shape.pop_back();
+  if (row)
+    shape.erase(shape.end() - (column ? 1 : 2));
+  return e.reshape(product, shape);
+}
+
+namespace {
+
+void importMatMul(NodeContext &c) { c.result(numpyMatMul(c.e, c.operand(0), c.operand(1))); }
+
+void importGemm(NodeContext &c) {
+  Val a = c.operand(0), b = c.operand(1);
+  c.requireShape(a.rank() == 2 && b.rank() == 2, "expected matrices of rank 2");
+  double alpha = c.attrFloat("alpha", 1), beta = c.attrFloat("beta", 1);
+  if (!isFloat(a.dtype()))
+    c.requireAttr(alpha == std::round(alpha) && beta == std::round(beta), "alpha and beta must be whole numbers for integer operands");
+  if (c.attrInt("transA", 0))
+    a = c.e.transposeLast(a);
+  if (c.attrInt("transB", 0))
+    b = c.e.transposeLast(b);
+  Val product = c.e.matmul(a, b);
+  if (alpha != 1)
+    product = c.e.mul(product, alpha);
+  if (Val bias = c.optional(2); bias && beta != 0) {
+    if (beta != 1)
+      bias = c.e.mul(bias, beta);
+    Shape shape(product.shape().begin(), product.shape().end());
+    product = c.e.add(product, bias);
+    c.requireShape(product.shape() == llvm::ArrayRef<int64_t>(shape), "operand 2 does not broadcast to the product's shape");
+  }
+  c.result(product);
+}
+
+/// A zero point as i32: one number, or one a row (of the left operand) or a column (of the right one).
+Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
+  Val x = c.e.cast(c.operand(operand), DType::I32);
+  if (!c.has(zeroPoint))
+    return x;
+  Val zero = c.e.cast(c.operand(zeroPoint), DType::I32);
+  if (zero.rank() == 1 && zero.dim(0) == 1)
+    zero = c.e.reshape(zero, {});
+  else if (zero.rank() == 1 && rows)
+    zero = c.e.reshape(zero, {zero.dim(0), 1});
+  return c.e.sub(x, zero);
+}
+
+void importMatMulInteger(NodeContext &c) {
+  c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true), withoutZeroPoint(c, 1, 3, false)));
+}
+
+constexpr int64_t kMaxDeterminant = 4;
+
+/// Laplace expansion along the first row of matrices in the last two axes.
+Val determinant(Emitter &e, const Val &x) {
+  int64_t n = x.dim(-1), row = x.rank() - 2, column = x.rank() - 1;
+  if (n == 1)
+    return x;
+  Val sum;
+  for (int64_t k = 0; k < n; ++k) {
+    Val pivot = e.sliceAxis(e.sliceAxis(x, row, 0, 1), column, k, 1);
+    Val below = e.sliceAxis(x, row, 1, n - 1);
+    std::vector<Val> parts;
+    if (k > 0)
+      parts.push_back(e.sliceAxis(below, column, 0, k));
+    if (k + 1 < n)
+      parts.push_back(e.sliceAxis(below, column, k + 1, n - k - 1));
+    Val term = e.mul(pivot, determinant(e, e.concat(parts, column)));
+    sum = !sum ? term : k % 2 ? e.sub(sum, term) : e.add(sum, term);
+  }
+  return sum;
+}
+
+void importDet(NodeContext &c) {
+  Val x = c.operand(0);
+  c.requireShape(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && x.dim(-1) >= 1, "expected square matrices");
+  if (x.dim(-1) > kMaxDeterminant)
+    fail("op-unsupported", "determinants of more than " + std::to_string(kMaxDeterminant) + " rows are not supported");
+  Shape shape(x.shape().begin(), x.shape().end() - 2);
+  c.result(c.e.reshape(determinant(c.e, x), shape));
+}
+
+} // namespace
+
+std::vector<OpRows> linearAlgebraOps() {
+  using namespace types;
+  return {
+      {"MatMul", {1, 9, 13}, importMatMul, "", {Number}},
+      {"Gemm", {1, 6}, importGemm, "alpha,beta,broadcast,transA,transB", {Number}},
+      {"Gemm", {7, 9, 11, 13}, importGemm, "alpha,beta,transA,transB", {Number}},
+      {"MatMulInteger", {10}, importMatMulInteger, "", {Byte}},
+      {"Det", {11, 22}, importDet, "", {Float}, "up to 4 rows"},
+  };
+}
+
+} // namespace dmxc::onnxfe

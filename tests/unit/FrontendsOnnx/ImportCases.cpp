@@ -1,0 +1,184 @@
+//===- ImportCases.cpp - the official ONNX node cases through the importer ===//
+//
+// Imports each case, runs it with the reference interpreter and compares with the expected outputs. A case
+// ends as pass, refused (with an error that names the node), wrong or crash; each runs in a child process.
+//
+// DMXC_CASES_DIR      folder of cases (default: libonnx-testdata's)
+// DMXC_CASES_FILTER   only cases whose name contains this
+// DMXC_CASES_VERBOSE  1: a line for each case that does not pass
+//
+//===----------------------------------------------------------------------===//
+#include "onnx/OnnxFrontend.h"
+#include "onnx/TensorReader.h"
+
+#include "dmxc/Reference/Interpreter.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dmxc;
+namespace fs = std::filesystem;
+
+namespace {
+
+const char *kDebianCases = "/usr/include/onnx/backend/test/data/node";
+constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
+constexpr unsigned kSecondsACase = 60;
+
+struct Outcome {
+  char status; // p(ass), r(efused), w(rong), c(rash)
+  std::string text;
+};
+
+template <typename Proto> bool parseFile(const fs::path &path, Proto &proto) {
+  std::ifstream stream(path, std::ios::binary);
+  return stream && proto.ParseFromIstream(&stream);
+}
+
+std::optional<Tensor> readTensor(const fs::path &path) {
+  onnx::TensorProto proto;
+  if (!parseFile(path, proto))
+    return std::nullopt;
+  onnxfe::TensorReader reader(nullptr, path.string(), "");
+  Result<onnxfe::StoredTensor> stored = reader.read(proto);
+  if (!stored)
+    return std::nullopt;
+  return stored->tensor;
+}
+
+std::string compare(const Tensor &got, const Tensor &want) {
+  if (got.dtype() != want.dtype())
+    return "dtype " + std::string(dtypeName(got.dtype())) + ", expected " + std::string(dtypeName(want.dtype()));
+  if (got.shape() != want.shape())
+    return "shape " + shapeString(got.shape()) + ", expected " + shapeString(want.shape());
+  for (int64_t i = 0; i < got.numElements(); ++i) {
+    double a = got.asDouble(i), b = want.asDouble(i);
+    if (a == b || (std::isnan(a) && std::isnan(b)))
+      continue;
+    if (!(std::abs(a - b) <= kAbsolute + kRelative * std::abs(b)))
+      return "element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
+  }
+  return "";
+}
+
+FoldFunction foldWithReference() {
+  return [](mlir::Operation *op, llvm::ArrayRef<Tensor> operands, std::string &why) -> std::optional<std::vector<Tensor>> {
+    Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
+    if (results)
+      return std::move(*results);
+    why = results.error().message;
+    return std::nullopt;
+  };
+}
+
+/// Runs one data set of an imported model.
+Outcome runSet(mlir::func::FuncOp function, const std::vector<Tensor> &inputs, const fs::path &folder) {
+  Result<std::vector<Tensor>> results = reference::evaluateFunction(function, inputs);
+  if (!results)
+    return {'w', "interpreter: " + results.error().message};
+  for (size_t i = 0; i < results->size(); ++i) {
+    std::optional<Tensor> want = readTensor(folder / ("output_" + std::to_string(i) + ".pb"));
+    if (!want)
+      return {'w', "output " + std::to_string(i) + " has no readable expectation"};
+    if (std::string difference = compare((*results)[i], *want); !difference.empty())
+      return {'w', "output " + std::to_string(i) + ": " + difference};
+  }
+  return {'p', ""};
+}
+
+Outcome runCase(const fs::path &folder) {
+  onnx::ModelProto model;
+  parseFile(folder / "model.onnx", model);
+  ImportOptions options;
+  options.path = (folder / "model.onnx").string();
+  options.fold = foldWithReference();
+  fs::path set = folder / "test_data_set_0";
+  std::set<std::string> initializers;
+  for (const auto &tensor : model.graph().initializer())
+    initializers.insert(tensor.name());
+  std::vector<Tensor> inputs;
+  int file = 0;
+  for (const auto &input : model.graph().input()) {
+    if (initializers.count(input.name()))
+      continue;
+    std::optional<Tensor> tensor = readTensor(set / ("input_" + std::to_string(file++) + ".pb"));
+    if (!tensor)
+      continue; // strings and sequences: the importer refuses the input
+    options.shapes[input.name()] = tensor->shape();
+    inputs.push_back(*tensor);
+  }
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  Diagnostics diagnostics;
+  std::optional<ImportedModel> imported = onnxFrontend().import(context, options, diagnostics);
+  if (!imported) {
+    for (const Diagnostic &diagnostic : diagnostics.all())
+      if (diagnostic.severity == Severity::Error)
+        return {diagnostic.kind == ErrorKind::Internal ? 'w' : 'r', renderText(diagnostic, false)};
+    return {'w', "refused without an error"};
+  }
+  return runSet(*imported->module->getOps<mlir::func::FuncOp>().begin(), inputs, set);
+}
+
+/// runCase in a child process, so that a crash is an outcome.
+Outcome runIsolated(const fs::path &folder) {
+  int channel[2];
+  if (pipe(channel))
+    return {'c', "no pipe"};
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(kSecondsACase);
+    Outcome outcome = runCase(folder);
+    std::string line = outcome.status + outcome.text.substr(0, 4000);
+    [[maybe_unused]] ssize_t written = write(channel[1], line.data(), line.size());
+    _exit(0);
+  }
+  close(channel[1]);
+  std::string line;
+  char buffer[4096];
+  for (ssize_t n; (n = read(channel[0], buffer, sizeof(buffer))) > 0;)
+    line.append(buffer, n);
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (line.empty())
+    return {'c', WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "exit " + std::to_string(WEXITSTATUS(status))};
+  return {line[0], line.substr(1)};
+}
+
+TEST(ImportCases, NodeCases) {
+  const char *given = std::getenv("DMXC_CASES_DIR"), *filter = std::getenv("DMXC_CASES_FILTER");
+  bool verbose = std::getenv("DMXC_CASES_VERBOSE") != nullptr;
+  fs::path root = given ? given : kDebianCases;
+  if (!fs::is_directory(root))
+    GTEST_SKIP() << "no node cases at " << root << "; install the package libonnx-testdata";
+  std::vector<fs::path> cases;
+  for (const auto &entry : fs::directory_iterator(root))
+    if (fs::exists(entry.path() / "model.onnx") && (!filter || entry.path().filename().string().find(filter) != std::string::npos))
+      cases.push_back(entry.path());
+  std::sort(cases.begin(), cases.end());
+  std::map<char, int> count;
+  for (const fs::path &folder : cases) {
+    Outcome outcome = runIsolated(folder);
+    ++count[outcome.status];
+    bool bad = outcome.status == 'w' || outcome.status == 'c';
+    if (bad || (verbose && outcome.status == 'r'))
+      std::cout << outcome.status << " " << folder.filename().string() << ": " << outcome.text << "\n";
+  }
+  std::cout << "node cases: " << cases.size() << " in all, " << count['p'] << " pass, " << count['r'] << " refused, " << count['w']
+            << " wrong, " << count['c'] << " crash\n";
+  EXPECT_EQ(count['w'], 0);
+  EXPECT_EQ(count['c'], 0);
+  if (!filter)
+    EXPECT_GE(count['p'] * 100, static_cast<int>(cases.size()) * 75);
+}
+
+} // namespace
