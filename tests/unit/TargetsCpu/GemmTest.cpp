@@ -3,8 +3,7 @@
 
 #include "Gemm.h"
 #include "KernelHarness.h"
-
-#include "dmxc/Support/Tensor.h"
+#include "TestTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -30,34 +29,6 @@ struct Case {
       false; ///< m, n and k at run time (n and k only for a run-time B)
   int64_t padding = 0; ///< extra elements in a row of A
 };
-
-mlir::Type mlirType(mlir::Builder &b, DType type) {
-  switch (type) {
-  case DType::F16:
-    return b.getF16Type();
-  case DType::BF16:
-    return b.getBF16Type();
-  case DType::F32:
-    return b.getF32Type();
-  case DType::F64:
-    return b.getF64Type();
-  default:
-    return b.getIntegerType(dtypeBits(type));
-  }
-}
-
-Tensor randomTensor(DType type, Shape shape, uint64_t seed) {
-  Tensor tensor(type, std::move(shape));
-  std::mt19937_64 rng(seed);
-  for (int64_t i = 0; i < tensor.numElements(); ++i) {
-    if (isFloat(type))
-      tensor.setDouble(i, (static_cast<int64_t>(rng() % 257) - 128) / 64.0);
-    else
-      tensor.setInt(i, static_cast<int64_t>(rng() % 256) -
-                           (isUnsignedInt(type) ? 0 : 128));
-  }
-  return tensor;
-}
 
 struct Problem {
   Case c;

@@ -1,0 +1,39 @@
+//===- ConvPlan.h - static geometry of a convolution ------------*- C++ -*-===//
+//
+// Private to the Conv*.cpp files.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Conv.h"
+
+#include <vector>
+
+namespace dmxc::cpu {
+
+/// The same convolution with the fewest spatial dims: a pointwise one is a
+/// single row of all positions.
+ConvSpec normalized(const ConvSpec &spec);
+
+/// Lanes when output channels of a vector belong to different groups.
+ConvMode convMode(const ConvSpec &spec);
+
+/// Input channels that are adjacent in the packed weights.
+int64_t weightBlock(const ConvSpec &spec);
+
+/// Adjacent register tiles of a row that run the same code.
+struct TileRun {
+  int64_t firstTile, count;
+  int64_t firstPixel, pixels; ///< of the first tile; every tile has `pixels`
+  /// valid[kw]: the pixels of the tile whose tap kw lies inside the input.
+  std::vector<std::vector<int64_t>> valid;
+  /// Input column that addresses count from, for the first tile (never
+  /// negative), and the same relative to pixel 0, tap 0.
+  int64_t anchor, shift;
+};
+
+/// A row of the output cut in balanced tiles of at most `rows` pixels.
+std::vector<TileRun> planRow(const ConvSpec &spec, int64_t rows);
+int64_t tilesOfRow(const ConvSpec &spec, int64_t rows);
+
+} // namespace dmxc::cpu
