@@ -1,0 +1,119 @@
+//===- ExprTest.cpp - size expressions and JSON reading -------------------===//
+
+#include "Expr.h"
+#include "RuntimeTest.h"
+
+using namespace dmxrt;
+
+namespace {
+
+struct Parsed {
+  ExprPool pool;
+  ExprId id = 0;
+  std::string error;
+};
+
+Parsed parse(const std::string &text) {
+  Parsed out;
+  JsonDocument document({reinterpret_cast<const std::byte *>(text.data()), text.size()}, "test");
+  ExprPool::DimNames names{{"n", 0}, {"m", 1}};
+  out.id = out.pool.parse(document.root(), names);
+  if (document.failed())
+    out.error = document.takeError().message;
+  return out;
+}
+
+int64_t value(const std::string &text, std::vector<int64_t> dims = {7, -3}) {
+  Parsed parsed = parse(text);
+  EXPECT_EQ(parsed.error, "") << text;
+  auto result = parsed.pool.evaluate(parsed.id, dims);
+  EXPECT_TRUE(result) << text;
+  return result ? *result : INT64_MIN;
+}
+
+bool fails(const std::string &text, std::vector<int64_t> dims = {7, -3}) {
+  Parsed parsed = parse(text);
+  EXPECT_EQ(parsed.error, "") << text;
+  return !parsed.pool.evaluate(parsed.id, dims);
+}
+
+const std::string kNames[] = {"n", "m"};
+
+} // namespace
+
+TEST(Expr, Values) {
+  EXPECT_EQ(value("42"), 42);
+  EXPECT_EQ(value("\"n\""), 7);
+  EXPECT_EQ(value(R"(["add", "n", ["mul", 2, "m"]])"), 1);
+  EXPECT_EQ(value(R"(["sub", "n", "m"])"), 10);
+  EXPECT_EQ(value(R"(["floordiv", "n", 2])"), 3);
+  EXPECT_EQ(value(R"(["floordiv", -7, 2])"), -4);
+  EXPECT_EQ(value(R"(["floordiv", 7, -2])"), -4);
+  EXPECT_EQ(value(R"(["floordiv", -7, -2])"), 3);
+  EXPECT_EQ(value(R"(["floordiv", -8, 2])"), -4);
+  EXPECT_EQ(value(R"(["ceildiv", "n", 2])"), 4);
+  EXPECT_EQ(value(R"(["ceildiv", -7, 2])"), -3);
+  EXPECT_EQ(value(R"(["ceildiv", 8, 2])"), 4);
+  EXPECT_EQ(value(R"(["mod", 7, 3])"), 1);
+  EXPECT_EQ(value(R"(["mod", -7, 3])"), 2);
+  EXPECT_EQ(value(R"(["mod", 7, -3])"), -2);
+  EXPECT_EQ(value(R"(["min", "n", "m"])"), -3);
+  EXPECT_EQ(value(R"(["max", "n", "m"])"), 7);
+}
+
+TEST(Expr, OverflowAndZeroDivisors) {
+  std::string most = std::to_string(INT64_MAX), least = std::to_string(INT64_MIN);
+  EXPECT_TRUE(fails("[\"add\", " + most + ", 1]"));
+  EXPECT_TRUE(fails("[\"sub\", " + least + ", 1]"));
+  EXPECT_TRUE(fails("[\"mul\", " + most + ", \"n\"]"));
+  EXPECT_TRUE(fails("[\"floordiv\", " + least + ", -1]"));
+  EXPECT_TRUE(fails("[\"ceildiv\", " + least + ", -1]"));
+  EXPECT_EQ(value("[\"mod\", " + least + ", -1]"), 0);
+  for (const char *op : {"floordiv", "ceildiv", "mod"})
+    EXPECT_TRUE(fails(std::string("[\"") + op + "\", 1, [\"sub\", \"n\", 7]]"));
+}
+
+TEST(Expr, Refusals) {
+  EXPECT_NE(parse("\"other\"").error.find("dim 'other'"), std::string::npos);
+  EXPECT_NE(parse("[\"pow\", 1, 2]").error.find("'pow'"), std::string::npos);
+  EXPECT_NE(parse("[\"add\", 1]").error.find("[op, a, b]"), std::string::npos);
+  EXPECT_NE(parse("1.5").error, "");
+  EXPECT_NE(parse("null").error, "");
+  EXPECT_NE(parse("{}").error, "");
+  EXPECT_NE(parse("18446744073709551615").error.find("integer"), std::string::npos);
+  std::string deep = "1";
+  for (int i = 0; i < 55; ++i)
+    deep = "[\"add\", 1, " + deep + "]";
+  EXPECT_NE(parse(deep).error.find("nests"), std::string::npos);
+  for (int i = 0; i < 100000; ++i)
+    deep = "[" + deep;
+  EXPECT_NE(parse(deep).error.find("nests"), std::string::npos);
+  EXPECT_NE(parse("[1, 2").error.find("not valid JSON"), std::string::npos);
+}
+
+TEST(Expr, Text) {
+  Parsed parsed = parse(R"(["mul", ["add", "n", 1], ["max", "m", 2]])");
+  EXPECT_EQ(parsed.pool.text(parsed.id, kNames), "(n + 1) * max(m, 2)");
+}
+
+TEST(Expr, Ranges) {
+  ExprPool::Range ranges[] = {{1, 64}, {0, INT64_MAX}};
+  auto range = [&](const std::string &text) {
+    Parsed parsed = parse(text);
+    return parsed.pool.range(parsed.id, ranges);
+  };
+  auto expect = [&](const std::string &text, int64_t min, int64_t max) {
+    auto [low, high] = range(text);
+    EXPECT_EQ(low, min) << text;
+    EXPECT_EQ(high, max) << text;
+  };
+  expect(R"(["mul", "n", 49])", 49, 64 * 49);
+  expect(R"(["sub", 10, "n"])", -54, 9);
+  expect(R"(["mul", "n", -1])", -64, -1);
+  expect(R"(["floordiv", "n", 3])", 0, 21);
+  expect(R"(["ceildiv", "n", 3])", 1, 22);
+  expect(R"(["mod", "n", 8])", 0, 7);
+  expect(R"(["add", "m", 1])", 1, INT64_MAX);
+  expect(R"(["min", "n", "m"])", 0, 64);
+  expect(R"(["max", "n", 10])", 10, 64);
+}

@@ -1,0 +1,113 @@
+//===- UnitTest.cpp - versions, dtypes, CPU counts, mappings --------------===//
+
+#include "Futex.h"
+#include "RuntimeTest.h"
+#include "devices/cpu/CpuCount.h"
+#include "devices/cpu/CpuFeatures.h"
+
+#include <sched.h>
+#include <thread>
+
+using namespace dmxtest;
+
+TEST(Version, NumberAndTextAgree) {
+  EXPECT_EQ(dmx_version(), DMX_VERSION_MAJOR * 1000000u + DMX_VERSION_MINOR * 1000u + DMX_VERSION_PATCH);
+  EXPECT_STREQ(dmx_version_string(), "0.1.0");
+  EXPECT_STREQ(dmx_status_name(DMX_OK), "ok");
+  EXPECT_STREQ(dmx_status_name(DMX_STATUS_KERNEL), "kernel error");
+  EXPECT_STREQ(dmx_status_name(DMX_STATUS_INTERNAL), "internal error");
+  EXPECT_STREQ(dmx_status_name(11), "unknown status");
+  EXPECT_STREQ(dmx_status_name(-1), "unknown status");
+}
+
+TEST(DType, NamesAndBits) {
+  EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_BOOL), "bool");
+  EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_F8E5M2FNUZ), "f8e5m2fnuz");
+  EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_F4E2M1), "f4e2m1");
+  EXPECT_EQ(dmx_dtype_name(0), nullptr);
+  EXPECT_EQ(dmx_dtype_name(21), nullptr);
+  EXPECT_EQ(dmx_dtype_name(-1), nullptr);
+  EXPECT_EQ(dmx_dtype_bits(DMX_DTYPE_U4), 4u);
+  EXPECT_EQ(dmx_dtype_bits(DMX_DTYPE_BF16), 16u);
+  EXPECT_EQ(dmx_dtype_bits(99), 0u);
+}
+
+TEST(DType, TensorBytes) {
+  int64_t dims[] = {3, 5}, zero[] = {INT64_MAX, INT64_MAX, 0}, huge[] = {INT64_MAX, 2}, negative[] = {0, -1};
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F32, 2, dims), 60);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_I4, 2, dims), 8);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F64, 0, nullptr), 8);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F32, 3, zero), 0);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_I8, 2, huge), -1);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F32, 2, negative), -1);
+  EXPECT_EQ(dmx_tensor_bytes(0, 2, dims), -1);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F32, 1, nullptr), -1);
+}
+
+TEST(CpuCount, RespectsAffinity) {
+  std::vector<uint32_t> cpus = dmxrt::allowedCpus();
+  ASSERT_FALSE(cpus.empty());
+  EXPECT_GE(dmxrt::defaultThreadCount(), 1u);
+  EXPECT_LE(dmxrt::defaultThreadCount(), cpus.size());
+  // In a thread of its own: the mask dies with it.
+  std::thread([&] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpus.back(), &set);
+    ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+    EXPECT_EQ(dmxrt::allowedCpus(), std::vector<uint32_t>{cpus.back()});
+    EXPECT_EQ(dmxrt::defaultThreadCount(), 1u);
+  }).join();
+}
+
+TEST(CpuFeatures, AgreesWithTheCompilersBuiltin) {
+  EXPECT_TRUE(dmxrt::cpuHasFeature("sse2"));
+  EXPECT_TRUE(dmxrt::cpuHasFeature("64bit"));
+  EXPECT_FALSE(dmxrt::cpuHasFeature("no-such-feature"));
+  EXPECT_EQ(dmxrt::cpuHasFeature("sse4.2"), bool(__builtin_cpu_supports("sse4.2")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("avx"), bool(__builtin_cpu_supports("avx")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("avx2"), bool(__builtin_cpu_supports("avx2")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("fma"), bool(__builtin_cpu_supports("fma")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("bmi2"), bool(__builtin_cpu_supports("bmi2")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("avx512f"), bool(__builtin_cpu_supports("avx512f")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("avx512vnni"), bool(__builtin_cpu_supports("avx512vnni")));
+  EXPECT_EQ(dmxrt::cpuHasFeature("avx512bf16"), bool(__builtin_cpu_supports("avx512bf16")));
+}
+
+/// Two threads take turns over a pair of gates, with and without spinning.
+TEST(Gate, PingPong) {
+  for (uint32_t spins : {0u, 1000u}) {
+    dmxrt::Gate ping, pong;
+    constexpr uint32_t kTurns = 20000;
+    uint64_t shared = 0;
+    std::thread other([&] {
+      for (uint32_t i = 1; i <= kTurns; ++i) {
+        ping.waitFor(i, spins);
+        ++shared;
+        pong.raise();
+      }
+    });
+    for (uint32_t i = 1; i <= kTurns; ++i) {
+      ++shared;
+      ping.raise();
+      pong.waitFor(i, spins);
+    }
+    other.join();
+    EXPECT_EQ(shared, 2u * kTurns);
+  }
+}
+
+/// Many raisers, one waiter.
+TEST(Gate, CountsAllRaises) {
+  dmxrt::Gate gate;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i)
+        gate.raise();
+    });
+  gate.waitFor(4000, 10);
+  EXPECT_EQ(gate.value(), 4000u);
+  for (std::thread &thread : threads)
+    thread.join();
+}

@@ -1,0 +1,121 @@
+/* kernels.c - the kernel object of the runtime's tests, built like the
+ * compiler's: freestanding, one exported function, no undefined symbol. */
+#include "dmx/dmx_kernel.h"
+
+static int32_t fill(const dmx_kernel_args *a) { /* i32 out[i] = i */
+  int32_t *out = a->buffers[0];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = (int32_t)i;
+  return DMX_KERNEL_OK;
+}
+
+static int32_t add(const dmx_kernel_args *a) { /* f32 */
+  const float *x = a->buffers[0], *y = a->buffers[1];
+  float *out = a->buffers[2];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = x[i] + y[i];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t scale(const dmx_kernel_args *a) { /* f32, by dims[0] */
+  const float *x = a->buffers[0];
+  float *out = a->buffers[1];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = x[i] * (float)a->dims[0];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t gather(const dmx_kernel_args *a) { /* f32 data[dims[0]], i64 index */
+  const float *data = a->buffers[0];
+  const int64_t *index = a->buffers[1];
+  float *out = a->buffers[2];
+  for (int64_t i = a->begin; i < a->end; ++i) {
+    if (index[i] < 0 || index[i] >= a->dims[0])
+      return DMX_KERNEL_INDEX_OUT_OF_RANGE;
+    out[i] = data[index[i]];
+  }
+  return DMX_KERNEL_OK;
+}
+
+static int32_t accumulate(const dmx_kernel_args *a) { /* f32 state += x; out = state */
+  const float *x = a->buffers[0];
+  float *state = a->buffers[1], *out = a->buffers[2];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = state[i] += x[i];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t reverse_by_scratch(const dmx_kernel_args *a) { /* i32 blocks of dims[0], one an item */
+  const int32_t *x = a->buffers[0];
+  int32_t *out = a->buffers[1], *room = a->scratch;
+  int64_t n = a->dims[0];
+  if (!room || (uintptr_t)room % 64)
+    return DMX_KERNEL_INVALID_ARGUMENT;
+  for (int64_t block = a->begin; block < a->end; ++block) {
+    for (int64_t i = 0; i < n; ++i)
+      room[i] = x[block * n + i];
+    for (int64_t i = 0; i < n; ++i)
+      out[block * n + i] = room[n - 1 - i];
+  }
+  return DMX_KERNEL_OK;
+}
+
+/* Two tasks that each need the other to be running: i32 flags[2] in, own index
+ * in dims[0]. Gives up after a long while, so that a serial executor ends. */
+static int32_t rendezvous(const dmx_kernel_args *a) {
+  int32_t *flags = a->buffers[0], *met = a->buffers[1];
+  __atomic_store_n(&flags[a->dims[0]], 1, __ATOMIC_SEQ_CST);
+  *met = 0;
+  for (int64_t i = 0; i < 50000000; ++i) {
+    if (__atomic_load_n(&flags[1 - a->dims[0]], __ATOMIC_SEQ_CST)) {
+      *met = 1;
+      break;
+    }
+    __builtin_ia32_pause();
+  }
+  return DMX_KERNEL_OK;
+}
+
+static int32_t control_word(const dmx_kernel_args *a) { /* i32: MXCSR */
+  *(uint32_t *)a->buffers[0] = __builtin_ia32_stmxcsr();
+  return DMX_KERNEL_OK;
+}
+
+static int32_t range(const dmx_kernel_args *a) { /* i64 out[i] = begin of the slice that did i */
+  int64_t *out = a->buffers[0];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = a->begin;
+  return DMX_KERNEL_OK;
+}
+
+static int32_t spin(const dmx_kernel_args *a) { /* i32 out = in, after dims[0] rounds */
+  for (volatile int64_t i = 0; i < a->dims[0]; ++i)
+    ;
+  *(int32_t *)a->buffers[1] = *(const int32_t *)a->buffers[0];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t chain(const dmx_kernel_args *a) { /* i64 out[i] = 3 * in[(i + dims[0]) % dims[1]] + 1 */
+  const int64_t *x = a->buffers[0];
+  int64_t *out = a->buffers[1];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = 3 * x[(i + a->dims[0]) % a->dims[1]] + 1;
+  return DMX_KERNEL_OK;
+}
+
+static const dmx_kernel_entry kernels[] = {
+    {"fill", fill},     {"add", add},     {"scale", scale},
+    {"gather", gather}, {"accumulate", accumulate}, {"reverse_by_scratch", reverse_by_scratch},
+    {"rendezvous", rendezvous}, {"control_word", control_word}, {"range", range},
+    {"spin", spin}, {"chain", chain},
+};
+
+#ifndef DMX_TEST_ABI
+#define DMX_TEST_ABI DMX_KERNEL_ABI_VERSION
+#endif
+
+static const dmx_kernel_table table = {DMX_TEST_ABI, sizeof kernels / sizeof *kernels, "x86-64", kernels};
+
+__attribute__((visibility("default"))) const dmx_kernel_table *dmx_query_kernels(uint32_t abi) {
+  return abi == DMX_TEST_ABI ? &table : 0;
+}

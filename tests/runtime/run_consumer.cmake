@@ -1,0 +1,11 @@
+# Writes a bundle and runs the C program on it: cmake -DWRITER= -DCONSUMER= -DDIR= -P
+file(MAKE_DIRECTORY ${DIR})
+execute_process(COMMAND ${WRITER} ${DIR}/add.bundle COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CONSUMER} ${DIR}/add.bundle OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+if(NOT output STREQUAL "0.5 1.5 2.5 3.5 4.5 5.5 6.5 7.5\n")
+  message(FATAL_ERROR "wrong answer: ${output}")
+endif()
+execute_process(COMMAND ${CONSUMER} ${DIR}/none.bundle RESULT_VARIABLE result ERROR_VARIABLE message)
+if(NOT result EQUAL 1 OR NOT message MATCHES "none.bundle")
+  message(FATAL_ERROR "a missing bundle gave ${result}: ${message}")
+endif()
