@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <new>
+
 namespace dmxc::reference {
 
 namespace {
@@ -39,6 +41,21 @@ std::string describe(const Tensor &tensor) {
   return shapeString(tensor.shape()) + " " + std::string(dtypeName(tensor.dtype()));
 }
 
+/// Tensors past this size are refused: nothing the interpreter is for needs them, and a hostile shape would.
+constexpr int64_t maxElements = int64_t(1) << 36;
+
+bool tooLarge(llvm::ArrayRef<int64_t> shape) {
+  if (llvm::is_contained(shape, 0))
+    return false;
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    if (dim > maxElements / count)
+      return true;
+    count *= dim;
+  }
+  return false;
+}
+
 /// Checks that a type is one the interpreter has, and static.
 Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
   auto ranked = llvm::dyn_cast<mlir::RankedTensorType>(type);
@@ -47,6 +64,9 @@ Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
   if (!ranked.hasStaticShape())
     return nodeError(op, "its " + what.str() + " has a shape that is not known; the interpreter needs static "
                          "shapes, fix the dims with --dim or --shape");
+  if (tooLarge(ranked.getShape()))
+    return nodeError(op, "its " + what.str() + " of shape " + shapeString(ranked.getShape()) +
+                             " has more than 2^36 elements, too many for the interpreter");
   return Status::ok();
 }
 
@@ -135,6 +155,19 @@ Outputs evaluateConstant(const Call &call) {
   return one(std::move(*tensor));
 }
 
+/// Converts the operands to native types, evaluates, converts back.
+Outputs evaluateNative(mlir::Operation *op, llvm::ArrayRef<Tensor> operands, const Entry &entry) {
+  std::vector<Tensor> native;
+  for (const Tensor &operand : operands)
+    native.push_back(toNative(operand, entry.mode));
+  Call call{op, native, entry.mode};
+  Outputs results = entry.evaluate(call);
+  if (results)
+    for (auto [i, result] : llvm::enumerate(*results))
+      result = fromNative(result, call.declaredType(i), entry.mode);
+  return results;
+}
+
 } // namespace
 
 void addConstants(Table &table) { table["dmir.constant"] = {evaluateConstant, Mode::Raw}; }
@@ -172,16 +205,12 @@ Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
   if (isRegion)
     return Runner({}).run(*llvm::cast<dmir::RegionOp>(op).getBlock(), operands.vec());
 
-  const Entry &entry = found->second;
-  std::vector<Tensor> native;
-  for (const Tensor &operand : operands)
-    native.push_back(toNative(operand, entry.mode));
-  Call call{op, native, entry.mode};
-  Outputs results = entry.evaluate(call);
-  if (results)
-    for (auto [i, result] : llvm::enumerate(*results))
-      result = fromNative(result, call.declaredType(i), entry.mode);
-  return results;
+  // Tensor's only exception is that of an allocation that failed.
+  try {
+    return evaluateNative(op, operands, found->second);
+  } catch (const std::bad_alloc &) {
+    return nodeError(op, "there is not enough memory for its results");
+  }
 }
 
 Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs, const OpObserver &observer) {

@@ -28,6 +28,7 @@ using Dims = llvm::ArrayRef<int64_t>;
 struct Tap {
   StridedLoop<2> loop;
   int64_t outBase, inBase;
+  int64_t position; ///< row-major index inside the window
 };
 
 /// Spatial extents of a window op.
@@ -47,28 +48,46 @@ std::pair<int64_t, int64_t> validOutputs(const Geometry &g, size_t axis, int64_t
   return {first, std::max(first, last)};
 }
 
-/// The taps in row-major order of the window.
+/// For each axis, the window positions through which any output sees the input. A window may be far larger than what
+/// it can ever see, so the others are dropped before axes are combined.
+std::vector<std::vector<int64_t>> visiblePositions(const Geometry &g) {
+  std::vector<std::vector<int64_t>> positions(g.in.size());
+  for (size_t axis = 0; axis < g.in.size(); ++axis)
+    for (int64_t k = 0; k < g.window[axis]; ++k)
+      if (auto [first, last] = validOutputs(g, axis, k); first < last)
+        positions[axis].push_back(k);
+  return positions;
+}
+
+/// The taps in row-major order of the window; those that see nothing are left out.
 std::vector<Tap> makeTaps(const Geometry &g) {
   size_t rank = g.in.size();
-  Strides outStrides = stridesOf(g.out), inStrides = stridesOf(g.in), inSteps = inStrides;
+  Strides outStrides = stridesOf(g.out), inStrides = stridesOf(g.in), windowStrides = stridesOf(g.window), inSteps;
   for (size_t axis = 0; axis < rank; ++axis)
-    inSteps[axis] *= g.strides[axis];
+    inSteps.push_back(inStrides[axis] * g.strides[axis]);
+  std::vector<std::vector<int64_t>> visible = visiblePositions(g);
+  Shape counts;
+  for (const std::vector<int64_t> &positions : visible)
+    counts.push_back(static_cast<int64_t>(positions.size()));
+
   std::vector<Tap> taps;
-  std::vector<int64_t> position(rank, 0);
-  for (int64_t i = 0, count = elementCount(g.window); i < count; ++i) {
+  Strides index(rank, 0);
+  for (int64_t i = 0, count = elementCount(counts); i < count; ++i) {
     Shape box(rank);
-    int64_t outBase = 0, inBase = 0;
+    int64_t outBase = 0, inBase = 0, position = 0;
     for (size_t axis = 0; axis < rank; ++axis) {
-      auto [first, last] = validOutputs(g, axis, position[axis]);
+      int64_t k = visible[axis][index[axis]];
+      auto [first, last] = validOutputs(g, axis, k);
       box[axis] = last - first;
       outBase += first * outStrides[axis];
-      inBase += (first * g.strides[axis] + position[axis] * g.dilations[axis] - g.low[axis]) * inStrides[axis];
+      inBase += (first * g.strides[axis] + k * g.dilations[axis] - g.low[axis]) * inStrides[axis];
+      position += k * windowStrides[axis];
     }
-    taps.push_back({StridedLoop<2>(box, {outStrides, inSteps}), outBase, inBase});
+    taps.push_back({StridedLoop<2>(box, {outStrides, inSteps}), outBase, inBase, position});
     for (size_t axis = rank; axis-- > 0;) {
-      if (++position[axis] < g.window[axis])
+      if (++index[axis] < counts[axis])
         break;
-      position[axis] = 0;
+      index[axis] = 0;
     }
   }
   return taps;
@@ -93,10 +112,11 @@ template <typename T> void accumulateTap(std::vector<Accumulator<T>> &sums, cons
 }
 
 template <typename T>
-void convolve(const Call &call, Tensor &result, const std::vector<Tap> &taps, int64_t inPlane, int64_t outPlane,
-              int64_t groups) {
+void convolve(const Call &call, Tensor &result, const Geometry &geometry, int64_t groups) {
   using A = Accumulator<T>;
   int64_t channels = call.in[1].shape()[1], outputs = call.in[1].shape()[0];
+  int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out), window = elementCount(geometry.window);
+  std::vector<Tap> taps = makeTaps(geometry);
   std::vector<A> sums(outPlane);
   T *out = result.as<T>();
   for (int64_t n = 0; n < result.shape()[0]; ++n)
@@ -104,10 +124,10 @@ void convolve(const Call &call, Tensor &result, const std::vector<Tap> &taps, in
       std::fill(sums.begin(), sums.end(), A{});
       int64_t firstChannel = o / (outputs / groups) * channels;
       const T *in = call.in[0].as<T>() + (n * channels * groups + firstChannel) * inPlane;
-      const T *weights = call.in[1].as<T>() + o * channels * taps.size();
-      for (int64_t c = 0; c < channels; ++c, in += inPlane)
+      const T *weights = call.in[1].as<T>() + o * channels * window;
+      for (int64_t c = 0; c < channels; ++c, in += inPlane, weights += window)
         for (const Tap &tap : taps)
-          accumulateTap<T>(sums, in, static_cast<A>(*weights++), tap);
+          accumulateTap<T>(sums, in, static_cast<A>(weights[tap.position]), tap);
       for (int64_t i = 0; i < outPlane; ++i)
         out[i] = static_cast<T>(sums[i]);
     }
@@ -121,10 +141,7 @@ Outputs evaluateConv(const Call &call) {
   Shape window = spatial(call.in[1].shape());
   Geometry geometry{spatial(call.in[0].shape()), spatial(result.shape()), window, op.getStrides(), op.getDilations(),
                     op.getLow().vec()};
-  std::vector<Tap> taps = makeTaps(geometry);
-  withNumber(result.dtype(), [&]<typename T>(T) {
-    convolve<T>(call, result, taps, elementCount(geometry.in), elementCount(geometry.out), op.getGroups());
-  });
+  withNumber(result.dtype(), [&]<typename T>(T) { convolve<T>(call, result, geometry, op.getGroups()); });
   return one(std::move(result));
 }
 
@@ -135,27 +152,30 @@ template <typename Op> Geometry poolGeometry(const Call &call, Op op) {
           op.getLow().vec()};
 }
 
-/// What each output of an average pool divides by.
-std::vector<int64_t> windowCounts(dmir::PoolOp op, Geometry geometry, const std::vector<Tap> &taps) {
-  std::vector<int64_t> counts(elementCount(geometry.out), 0);
-  auto count = [&](const std::vector<Tap> &taps) {
-    for (const Tap &tap : taps)
-      tap.loop.forEach([&](const std::array<int64_t, 2> &at) { ++counts[tap.outBase + at[0]]; });
-  };
-  if (!op.getCountPadding()) {
-    count(taps);
-    return counts;
+/// How many of the window positions start, start + dilation, .. of one output lie in [begin, end) of an axis.
+int64_t positionsInside(int64_t start, int64_t dilation, int64_t window, int64_t begin, int64_t end) {
+  int64_t first = std::max<int64_t>(0, -floorDivide(start - begin, dilation));
+  int64_t last = std::min(window - 1, floorDivide(end - 1 - start, dilation));
+  return std::max<int64_t>(0, last - first + 1);
+}
+
+/// What each output of an average pool divides by: a product over the axes.
+std::vector<int64_t> windowCounts(dmir::PoolOp op, const Geometry &g) {
+  std::vector<int64_t> counts{1};
+  for (size_t axis = 0; axis < g.in.size(); ++axis) {
+    bool padded = op.getCountPadding();
+    int64_t begin = padded ? -g.low[axis] : 0;
+    int64_t end = g.in[axis] + (padded ? op.getHigh()[axis] - op.getCeilExtra()[axis] : 0);
+    std::vector<int64_t> products;
+    for (int64_t outer : counts)
+      for (int64_t x = 0; x < g.out[axis]; ++x)
+        products.push_back(outer * positionsInside(x * g.strides[axis] - g.low[axis], g.dilations[axis], g.window[axis], begin, end));
+    counts = std::move(products);
   }
-  for (size_t axis = 0; axis < geometry.in.size(); ++axis) {
-    geometry.in[axis] += op.getLow()[axis] + op.getHigh()[axis] - op.getCeilExtra()[axis];
-    geometry.low[axis] = 0;
-  }
-  count(makeTaps(geometry));
   return counts;
 }
 
-template <typename T>
-void maxPlane(T *out, const T *in, const std::vector<Tap> &taps) {
+template <typename T> void maxPlane(T *out, const T *in, const std::vector<Tap> &taps) {
   for (const Tap &tap : taps)
     tap.loop.forEach([&](const std::array<int64_t, 2> &at) {
       T &best = out[tap.outBase + at[0]];
@@ -173,7 +193,7 @@ Outputs evaluatePool(const Call &call) {
   bool average = op.getKind() == dmir::Pooling::average;
   std::vector<int64_t> counts;
   if (average)
-    counts = windowCounts(op, geometry, taps);
+    counts = windowCounts(op, geometry);
   int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out);
   withNumber(result.dtype(), [&]<typename T>(T) {
     using A = Accumulator<T>;

@@ -72,6 +72,11 @@ const Family pools("Pool", {
   {"pool average", two + plain, {"1x1x3xi32: -1 -2 -4"}, {"1x1x2xi32: -1 -3"}},
   {"pool average", "window = array<i64: 1>, ceilExtra = array<i64: 0>, " + window1("1", "1", "1", "0"), {"1x1x1xf32: 3"}, {"1x1x2xf32: nan 3"}},
   {"pool average", twoByTwo + stride2, {"1x1x2x2xf64: 1 2 3 5"}, {"1x1x1x1xf64: 2.75"}},
+  // A window far larger than the input sees each element once.
+  {"pool average", "window = array<i64: 100000, 100000>, ceilExtra = array<i64: 0, 0>, " +
+                       window1("1, 1", "1, 1", "99999, 50000", "0, 49998"), {"1x1x1x2xf32: 1 2"}, {"1x1x1x1xf32: 1.5"}},
+  {"pool sum", "window = array<i64: 100000, 100000>, ceilExtra = array<i64: 0, 0>, " +
+                   window1("1, 1", "1, 1", "99999, 50000", "0, 49998"), {"1x1x1x2xi8: 1 2"}, {"1x1x1x1xi8: 3"}},
   {"pool sum", two + window1("1", "1", "1", "0"), {"1x1x2xi8: 100 100"}, {"1x1x2xi8: 100 -56"}},
   {"arg_max_pool", "window = array<i64: 2>, " + plain, {"1x1x4x{T}: 1 3 3 2"}, {"1x1x3xi64: 1 1 2"}, kNumbers},
   {"arg_max_pool", "window = array<i64: 2, 2>, " + stride2, {"1x2x2x4xi32: 1 2 3 4 8 7 6 5 1 2 3 4 8 7 6 5"}, {"1x2x1x2xi64: 4 6 12 14"}},

@@ -141,6 +141,11 @@ TEST(ReferenceErrors, AreExplained) {
   EXPECT_NE(messageOf("func.func private @other(tensor<2xf32>) -> tensor<2xf32>\nfunc.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
                       "  %y = func.call @other(%x) : (tensor<2xf32>) -> tensor<2xf32> loc(\"the_call\")\n  return %y : tensor<2xf32>\n}",
                       {"2xf32: 1 2"}).find("node 'the_call' (func.call): the interpreter does not know this op"), std::string::npos);
+  for (const char *type : {"tensor<68719476737xi8>", "tensor<9223372036854775807x3xi8>"}) {
+    std::string iota = std::string("func.func @main() -> ") + type + " {\n  %c = dmir.iota {axis = 0} : () -> " + type +
+                       " loc(\"huge\")\n  return %c : " + type + "\n}";
+    EXPECT_NE(messageOf(iota, {}).find("node 'huge' (dmir.iota): its result 0 of shape"), std::string::npos) << type;
+  }
   EXPECT_NE(messageOf("func.func @main() -> tensor<2xf32> {\n  %c = dmir.constant #dmir.file<\"/nowhere/at/all\", 0, 8> : "
                       "tensor<2xf32> loc(\"w\")\n  return %c : tensor<2xf32>\n}", {}).find("node 'w' (dmir.constant): "), std::string::npos);
 }
