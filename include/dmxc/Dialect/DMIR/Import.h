@@ -53,6 +53,8 @@ struct Frontend {
   bool (*recognises)(const std::string &path, llvm::ArrayRef<char> head);
   /// Reads the file. nullopt after at least one error was reported to `diagnostics`; reports all errors it can find.
   std::optional<ImportedModel> (*import)(mlir::MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics);
+  /// Prints the format's own table of operators for --print-ops --input-format NAME; null = it has none.
+  void (*printOps)(llvm::raw_ostream &os, bool json) = nullptr;
 };
 
 } // namespace dmxc

@@ -1,0 +1,92 @@
+//===- Compilation.h - one model on its way to a bundle ---------*- C++ -*-===//
+//
+// The steps of a compile, one call each, so that dmxc, dmx-compare and the tests stop where they need to.
+//
+//   auto compilation = Compilation::create(options, diagnostics);
+//   if (!compilation || !compilation->import())
+//     return diagnostics.exitCode();
+//   for (const Phase &phase : phases()) ...
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Driver/Options.h"
+#include "dmxc/Driver/PhaseTable.h"
+#include "dmxc/Phases/Codegen.h"
+#include "dmxc/Support/Diagnostic.h"
+
+namespace llvm {
+class ThreadPoolInterface;
+}
+
+namespace dmxc::driver {
+
+class DiagnosticRouter;
+
+/// What took how long; rows in the order they were met, passes under their phase.
+struct TimeRow {
+  std::string phase; ///< a phase's name, "import" or "write"
+  std::string pass;  ///< "" for the whole phase
+  double seconds = 0;
+};
+
+/// One compile. Not thread-safe; several may live at once. Every function that can fail has reported why when it returns
+/// false, and the compilation is of no further use then.
+class Compilation {
+public:
+  /// Makes the targets. Null after an error was reported. `options` and `diagnostics` must outlive the result.
+  static std::unique_ptr<Compilation> create(const Options &options, Diagnostics &diagnostics);
+  ~Compilation();
+
+  /// Reads the model, or with --from the text of a phase.
+  bool import();
+  /// Runs one phase; not for codegen.
+  bool runPhase(const Phase &phase);
+  /// The codegen phase; `model()` holds its result afterwards.
+  bool runCodegen();
+  /// Applies the --schedule script to the module.
+  bool applySchedule();
+  /// Writes the bundle at options.output (`path` if given). Needs runCodegen.
+  bool writeBundle(const std::string &path);
+
+  mlir::ModuleOp module() { return *theModule; }
+  mlir::MLIRContext &context() { return *mlirContext; }
+  const PhaseContext &phaseContext() const { return phaseCtx; }
+  CompiledModel &model() { return *compiled; }
+  /// The model file and everything read besides it.
+  const std::vector<std::string> &files() const { return inputs; }
+  const std::vector<TimeRow> &times() const { return timeRows; }
+  /// After writeBundle.
+  uint64_t bundleBytes() const { return bytes; }
+  /// The module's text with locations, as --emit gives it.
+  std::string text();
+
+private:
+  Compilation(const Options &options, Diagnostics &diagnostics);
+  bool makeTargets();
+  bool importModel(const Frontend &frontend);
+  bool parsePhaseText();
+  const Frontend *chooseFrontend();
+  /// Runs `work` with MLIR's messages collected; they become errors of `kind`, or internal ones when the IR ends up invalid.
+  bool guarded(const char *step, ErrorKind kind, const std::function<bool()> &work);
+  bundle::Manifest manifest() const;
+
+  const Options &options;
+  Diagnostics &diagnostics;
+  std::vector<std::unique_ptr<TargetBackend>> targets;
+  PhaseContext phaseCtx;
+  std::unique_ptr<llvm::ThreadPoolInterface> threads;
+  std::unique_ptr<mlir::MLIRContext> mlirContext;
+  std::unique_ptr<DiagnosticRouter> router;
+  mlir::OwningOpRef<mlir::ModuleOp> theModule;
+  std::unique_ptr<CompiledModel> compiled;
+  std::vector<std::string> inputs;
+  std::vector<TimeRow> timeRows;
+  std::string sourceFormat;
+  uint64_t bytes = 0;
+};
+
+/// The dialects that modules of any phase may hold.
+void registerDialects(mlir::DialectRegistry &registry);
+
+} // namespace dmxc::driver

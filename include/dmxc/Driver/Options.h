@@ -1,0 +1,90 @@
+//===- Options.h - what a compile is asked to do ----------------*- C++ -*-===//
+//
+// The command line of dmxc as a plain struct, so that tests and tools can ask for a compile without one.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/Import.h"
+
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dmxc::driver {
+
+/// -t NAME[:LEVEL+LEVEL..]
+struct TargetChoice {
+  std::string name;
+  std::vector<std::string> levels; ///< empty = the target's default
+};
+
+/// --place 'GLOB=TARGET': nodes whose names match (fnmatch) must run there.
+struct PlaceRule {
+  std::string glob, target;
+};
+
+/// --require-target T[:PCT]: at least that share of the ops must run there.
+struct RequireTarget {
+  std::string target;
+  double percent = 100;
+};
+
+enum class ProgressMode { Auto, Plain, None };
+enum class ColorMode { Auto, Always, Never };
+enum class TimeReport { None, Text, Json };
+enum class Query { None, Version, Targets, TargetInfo, Ops, Phases };
+
+struct Options {
+  //--- common
+  std::string model;  ///< "-" is not accepted: constants are mapped from the file
+  std::string output; ///< "" = the model's stem + ".bundle"; "-" = stdout for the text of a phase
+  std::vector<TargetChoice> targets; ///< empty = all registered targets' first
+  int optLevel = 2;
+  unsigned jobs = 1;
+  bool bundleDirectory = false; ///< --bundle-format=dir
+
+  //--- input
+  std::string inputFormat = "auto";
+  std::map<std::string, DimBounds> dims;
+  std::map<std::string, std::vector<int64_t>> shapes;
+  std::string entry, externalDataDir;
+
+  //--- placement
+  std::vector<PlaceRule> place;
+  std::vector<RequireTarget> require;
+  std::string placementReport;
+
+  //--- pipeline
+  std::string emit = "bundle"; ///< a phase's name or "bundle"
+  std::string from;            ///< the phase whose text `model` is; "" = a model file
+  std::string dumpPhases, saveTemps, schedule;
+
+  //--- numbers
+  std::string numerics = "strict";
+
+  //--- diagnostics
+  bool quiet = false, verbose = false;
+  ColorMode color = ColorMode::Auto;
+  bool jsonDiagnostics = false, warningsAsErrors = false;
+  ProgressMode progress = ProgressMode::Auto;
+  TimeReport timeReport = TimeReport::None;
+  std::string reproducer;
+
+  //--- build systems
+  bool depfile = false;
+  std::string depfilePath, depfileTarget;
+
+  //--- query
+  Query query = Query::None;
+  std::string queryTarget;
+  bool opsAsJson = false;
+};
+
+/// Parses a command line (without the program's name). On success nothing is returned and `options` is filled. Otherwise the
+/// exit code: 0 after --help (text on `out`), 2 after a usage error and 3 for an unreadable response file (sentence on `err`).
+std::optional<int> parseOptions(std::vector<std::string> arguments, Options &options, std::ostream &out, std::ostream &err);
+
+} // namespace dmxc::driver

@@ -1,0 +1,117 @@
+//===- BundleOutput.cpp - the compiled model becomes a bundle -------------===//
+#include "PassTimes.h"
+#include "Placement.h"
+#include "Work.h"
+
+#include "dmxc/Bundle/Weights.h"
+#include "dmxc/Bundle/Writer.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Driver/Compilation.h"
+#include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/Sha256.h"
+
+#include "llvm/Support/Path.h"
+#include <nlohmann/json.hpp>
+
+namespace dmxc::driver {
+
+namespace {
+
+/// Constants are filled one at a time, so that memory use does not grow with the model.
+bundle::Producer producerOf(const ConstantPayload &constant) {
+  return [&constant](bundle::ByteSink &sink) -> Status {
+    Tensor bytes(DType::U8, {static_cast<int64_t>(constant.size)}); // 64-byte aligned, which packing may rely on
+    std::span<std::byte> out(bytes.mutableData(), constant.size);
+    if (Status filled = constant.fill(out); !filled)
+      return filled;
+    return sink.write(std::span<const std::byte>(out));
+  };
+}
+
+Status addConstants(const CompiledModel &model, bundle::WeightsWriter &weights) {
+  for (const ConstantPayload &constant : model.constants) {
+    bool plain = constant.form.empty() && constant.size == dtypeBytes(constant.dtype, elementCount(constant.shape));
+    Status added = plain ? weights.add(constant.name, constant.dtype, constant.shape, producerOf(constant))
+                         : weights.addBytes(constant.name, constant.size, producerOf(constant),
+                                            constant.form.empty() ? "padded" : constant.form);
+    if (!added)
+      return added;
+  }
+  return Status::ok();
+}
+
+/// debug/kernels.json: which model nodes each kernel computes.
+std::string kernelNodes(const bundle::GraphFile &file) {
+  nlohmann::json kernels = nlohmann::json::object(); // sorted by name
+  for (const bundle::GraphDesc &graph : file.graphs)
+    for (const bundle::TaskDesc &task : graph.tasks)
+      if (task.kind == bundle::TaskKind::Dispatch)
+        kernels[task.kernel].push_back({{"graph", graph.name}, {"task", task.name}, {"nodes", task.nodes}});
+  return nlohmann::json{{"kernels", kernels}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+constexpr const char *weightsEntry = "weights/model.safetensors";
+
+Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights, bundle::Manifest manifest) {
+  if (Status added = addConstants(model, weights); !added)
+    return added;
+  for (bundle::GraphDesc &graph : model.graph.graphs)
+    for (bundle::BufferDesc &buffer : graph.buffers)
+      if (buffer.kind == bundle::BufferKind::Const) {
+        buffer.entry = weightsEntry;
+        buffer.offset = static_cast<int64_t>(weights.offsetOf(buffer.tensor));
+      }
+  if (Status added = writer.addEntry("graph.json", bundle::toJson(model.graph)); !added)
+    return added;
+  if (!model.constants.empty())
+    if (Status added = writer.addStream(weightsEntry, weights.size(), weights.producer()); !added)
+      return added;
+  for (const CodeEntry &code : model.code)
+    if (Status added = writer.addEntry(code.entry, std::string(code.bytes.begin(), code.bytes.end())); !added)
+      return added;
+  if (Status added = writer.addEntry("debug/kernels.json", kernelNodes(model.graph)); !added)
+    return added;
+  writer.setManifest(std::move(manifest));
+  return writer.finish();
+}
+
+} // namespace
+
+bundle::Manifest Compilation::manifest() const {
+  bundle::Manifest manifest;
+  mlir::ModuleOp module = *theModule;
+  if (auto name = module->getAttrOfType<mlir::StringAttr>(dmir::kModelNameAttr))
+    manifest.modelName = name.getValue().str();
+  if (manifest.modelName.empty())
+    manifest.modelName = llvm::sys::path::stem(options.model).str();
+  if (auto file = MappedFile::open(options.model))
+    manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
+  manifest.modelSource = sourceFormat;
+  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)}, {"numerics", options.numerics}};
+  for (const bundle::TargetDesc &target : compiled->targets)
+    manifest.targets.push_back(target);
+  manifest.entryPoints = compiled->entryPoints;
+  for (const PlacedShare &share : placementOf(module).shares)
+    manifest.placement.push_back({share.target, share.ops, share.reason});
+  return manifest;
+}
+
+bool Compilation::writeBundle(const std::string &path) {
+  return guarded("write", ErrorKind::Internal, [&] {
+    auto format = options.bundleDirectory ? bundle::BundleFormat::Directory : bundle::BundleFormat::Zip;
+    Result<std::unique_ptr<bundle::Writer>> writer = bundle::Writer::create(path, format);
+    if (!writer) {
+      diagnostics.report(writer.error(), "io", path);
+      return false;
+    }
+    bundle::WeightsWriter weights;
+    if (Status written = fillWriter(**writer, *compiled, weights, manifest()); !written) {
+      diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);
+      return false;
+    }
+    bytes = (*writer)->bytesWritten();
+    return true;
+  });
+}
+
+} // namespace dmxc::driver

@@ -1,0 +1,226 @@
+//===- Compare.cpp - the reference interpreter against a bundle -----------===//
+#include "dmxc/Driver/Compare.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Driver/Compilation.h"
+#include "dmxc/Reference/Interpreter.h"
+#include "dmxc/Tools/Compare.h"
+#include "dmxc/Tools/Runtime.h"
+#include "dmxc/Tools/TensorDirectory.h"
+
+#include "llvm/Support/FileSystem.h"
+
+#include <ostream>
+
+using namespace mlir;
+
+namespace dmxc::driver {
+
+namespace {
+
+/// A file name that is free now and removed at the end.
+struct TemporaryBundle {
+  std::string path;
+  ~TemporaryBundle() {
+    if (!path.empty())
+      llvm::sys::fs::remove(path);
+  }
+  Status create() {
+    llvm::SmallString<128> name;
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("dmx-compare", "bundle", name))
+      return ioError("cannot make a temporary file: " + error.message());
+    path = name.str().str();
+    return Status::ok();
+  }
+};
+
+struct Run {
+  std::vector<std::string> names;
+  std::vector<Tensor> reference, actual;
+};
+
+class Comparer {
+public:
+  Comparer(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out)
+      : request(request), diagnostics(diagnostics), out(out) {}
+
+  int run() {
+    std::optional<Run> plain = runOnce(/*everyNode=*/false);
+    if (!plain)
+      return diagnostics.exitCode();
+    bool good = true;
+    for (size_t i = 0; i < plain->names.size(); ++i)
+      good &= report("output '" + plain->names[i] + "'", *plain, i, /*alsoGood=*/true);
+    if (!request.perNode)
+      return good ? 0 : exitCodeOf(ErrorKind::Mismatch);
+    return perNode(good);
+  }
+
+private:
+  int perNode(bool outputsGood) {
+    std::optional<Run> all = runOnce(/*everyNode=*/true);
+    if (!all)
+      return diagnostics.exitCode();
+    for (size_t i = 0; i < all->names.size(); ++i)
+      if (!report("first node that differs: '" + all->names[i] + "'", *all, i, /*alsoGood=*/false))
+        return exitCodeOf(ErrorKind::Mismatch);
+    out << "no node differs among " << all->names.size() << " values";
+    if (!outputsGood)
+      out << ", though the outputs do: the difference needs the fused kernels that the outputs of all nodes prevent";
+    out << "\n";
+    return outputsGood ? 0 : exitCodeOf(ErrorKind::Mismatch);
+  }
+
+  bool report(const std::string &what, const Run &run, size_t i, bool alsoGood) {
+    tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], {request.rtol, request.atol});
+    if (!result.pass || alsoGood)
+      out << (result.pass ? "PASS " : "FAIL ") << what << ": " << tools::describe(result, run.actual[i], run.reference[i]) << "\n";
+    return result.pass;
+  }
+
+  bool fail(const Error &error) {
+    diagnostics.report(error, "compare", request.options.model);
+    return false;
+  }
+
+  /// Imports, evaluates and runs; with `everyNode`, every value is an output.
+  std::optional<Run> runOnce(bool everyNode) {
+    std::unique_ptr<Compilation> compilation = Compilation::create(request.options, diagnostics);
+    if (!compilation || !compilation->import() || !compilation->runPhase(phases().front()))
+      return std::nullopt;
+    func::FuncOp function = entryOf(compilation->module());
+    if (!function)
+      return fail(modelError("the model has no entry point '" + request.options.entry + "'")), std::nullopt;
+    if (everyNode)
+      returnEverything(function);
+    Run run;
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      run.names.push_back(everyNode && i < nodes.size() ? nodes[i] : nameOf(function.getResultAttrs(i), "output", i));
+    std::optional<std::vector<Tensor>> inputs = readInputs(function);
+    if (!inputs)
+      return std::nullopt;
+    Result<std::vector<Tensor>> reference = reference::evaluateFunction(function, *inputs);
+    if (!reference)
+      return fail(reference.error()), std::nullopt;
+    run.reference = std::move(*reference);
+    std::string entry = function.getSymName().str();
+    if (!runBundle(*compilation, *inputs, entry, everyNode, run.actual))
+      return std::nullopt;
+    return run;
+  }
+
+  func::FuncOp entryOf(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (request.options.entry.empty() || function.getSymName() == request.options.entry)
+        return function;
+    // A model with one entry point may call it as it likes.
+    auto functions = module.getOps<func::FuncOp>();
+    return llvm::hasSingleElement(functions) ? *functions.begin() : func::FuncOp();
+  }
+
+  static std::string nameOf(ArrayRef<NamedAttribute> attributes, const char *prefix, unsigned i) {
+    for (NamedAttribute attribute : attributes)
+      if (attribute.getName() == dmir::kNameAttr)
+        return cast<StringAttr>(attribute.getValue()).getValue().str();
+    return prefix + std::to_string(i);
+  }
+
+  std::optional<std::vector<Tensor>> readInputs(func::FuncOp function) {
+    std::vector<tools::WantedTensor> wanted;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+      wanted.push_back({nameOf(function.getArgAttrs(i), "input", i), *dmir::dtypeOf(type.getElementType())});
+    }
+    if (wanted.empty())
+      return std::vector<Tensor>();
+    Result<std::vector<Tensor>> inputs = tools::readTensorDirectory(request.inputs, tools::TensorRole::Input, wanted);
+    if (!inputs)
+      return fail(inputs.error()), std::nullopt;
+    for (unsigned i = 0; i < wanted.size(); ++i) {
+      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+      const Tensor &tensor = (*inputs)[i];
+      if (tensor.empty())
+        return fail(ioError("'" + request.inputs + "' has no tensor for input '" + wanted[i].name + "'")), std::nullopt;
+      if (tensor.dtype() != wanted[i].dtype || ArrayRef<int64_t>(tensor.shape()) != type.getShape())
+        return fail(usageError("input '" + wanted[i].name + "': the file has " + std::string(dtypeName(tensor.dtype())) + " " +
+                               shapeString(tensor.shape()) + ", the model wants " + std::string(dtypeName(wanted[i].dtype)) + " " +
+                               shapeString(type.getShape()))),
+               std::nullopt;
+    }
+    return std::move(*inputs);
+  }
+
+  /// Makes every computed value an output, in order of computation; fills `nodes`.
+  void returnEverything(func::FuncOp function) {
+    nodes.clear();
+    Operation *ret = function.getBody().front().getTerminator();
+    SmallVector<Value> values;
+    for (Operation &op : function.getOps()) {
+      if (&op == ret || isa<dmir::ConstantOp>(op))
+        continue;
+      for (Value result : op.getResults()) {
+        values.push_back(result);
+        nodes.push_back(dmir::nodeName(&op) + "' (" + op.getName().getStringRef().str() + ") result '" +
+                        std::to_string(cast<OpResult>(result).getResultNumber()));
+      }
+    }
+    size_t before = function.getNumResults();
+    for (size_t i = 0; i < before; ++i)
+      function.removeResultAttr(i, StringAttr::get(function.getContext(), dmir::kNameAttr));
+    ret->setOperands(values);
+    SmallVector<Type> types(ValueRange(values).getTypes());
+    function.setFunctionType(FunctionType::get(function.getContext(), function.getArgumentTypes(), types));
+    function.setAllResultAttrs(SmallVector<DictionaryAttr>(values.size(), DictionaryAttr::get(function.getContext())));
+    for (size_t i = 0; i < values.size(); ++i)
+      function.setResultAttr(i, dmir::kNameAttr, StringAttr::get(function.getContext(), "value" + std::to_string(i)));
+  }
+
+  bool runBundle(Compilation &compilation, const std::vector<Tensor> &inputs, const std::string &entry, bool everyNode,
+                 std::vector<Tensor> &outputs) {
+    TemporaryBundle temporary;
+    std::string path = everyNode ? "" : request.bundle;
+    if (path.empty()) {
+      if (Status made = temporary.create(); !made)
+        return fail(made.error());
+      path = temporary.path;
+      for (const Phase &phase : phases().drop_front())
+        if (!(phase.build ? compilation.runPhase(phase) : compilation.runCodegen()))
+          return false;
+      if (!compilation.writeBundle(path))
+        return false;
+    }
+    tools::SessionSettings settings;
+    settings.entryPoint = entry;
+    settings.threads = request.threads;
+    Result<std::unique_ptr<tools::ModelSession>> session = tools::ModelSession::open(path, settings);
+    if (!session)
+      return fail(session.error());
+    if ((*session)->inputs().size() != inputs.size())
+      return fail(usageError("the bundle has " + std::to_string((*session)->inputs().size()) + " inputs, the model " +
+                             std::to_string(inputs.size()) + "; is '" + path + "' of this model?"));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (Status bound = (*session)->bindInput(i, inputs[i]); !bound)
+        return fail(bound.error());
+    if (Status allocated = (*session)->allocateOutputs(); !allocated)
+      return fail(allocated.error());
+    if (Status ran = (*session)->run(); !ran)
+      return fail(ran.error());
+    for (size_t i = 0; i < (*session)->outputs().size(); ++i)
+      outputs.push_back((*session)->output(i));
+    return true;
+  }
+
+  const CompareRequest &request;
+  Diagnostics &diagnostics;
+  std::ostream &out;
+  std::vector<std::string> nodes;
+};
+
+} // namespace
+
+int compareWithReference(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out) {
+  return Comparer(request, diagnostics, out).run();
+}
+
+} // namespace dmxc::driver

@@ -1,0 +1,225 @@
+//===- Compilation.cpp - one model on its way to a bundle -----------------===//
+#include "dmxc/Driver/Compilation.h"
+#include "DiagnosticRouter.h"
+#include "PassTimes.h"
+#include "Work.h"
+
+#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Driver/Registry.h"
+#include "dmxc/Reference/Interpreter.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/ThreadPool.h"
+
+#include <fstream>
+
+using namespace mlir;
+
+namespace dmxc::driver {
+
+void registerDialects(DialectRegistry &registry) { registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, func::FuncDialect>(); }
+
+Compilation::Compilation(const Options &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  mlirContext = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  mlirContext->loadAllAvailableDialects();
+  if (options.jobs > 1) {
+    threads = std::make_unique<llvm::DefaultThreadPool>(llvm::hardware_concurrency(options.jobs));
+    mlirContext->setThreadPool(*threads);
+  }
+  router = std::make_unique<DiagnosticRouter>(*mlirContext, diagnostics, options.model);
+}
+
+Compilation::~Compilation() = default;
+
+std::unique_ptr<Compilation> Compilation::create(const Options &options, Diagnostics &diagnostics) {
+  std::unique_ptr<Compilation> compilation(new Compilation(options, diagnostics));
+  return compilation->makeTargets() ? std::move(compilation) : nullptr;
+}
+
+bool Compilation::makeTargets() {
+  std::vector<TargetChoice> choices = options.targets;
+  if (choices.empty() && !registeredTargets().empty())
+    choices.push_back({registeredTargets().front().name, {}});
+  for (const TargetChoice &choice : choices) {
+    const TargetInfo *info = findTarget(choice.name);
+    if (!info) {
+      diagnostics.report(usageError("unknown target '" + choice.name + "'"), "usage");
+      return false;
+    }
+    if (phaseCtx.target(choice.name)) {
+      diagnostics.report(usageError("target '" + choice.name + "' is given twice; join the levels with '+', for example " + choice.name +
+                                    ":x86-64-v3+x86-64-v4"),
+                         "usage");
+      return false;
+    }
+    TargetOptions targetOptions;
+    targetOptions.levels = choice.levels;
+    targetOptions.optLevel = options.optLevel;
+    targetOptions.jobs = options.jobs;
+    targetOptions.numerics = options.numerics;
+    targetOptions.saveTempsDir = options.saveTemps;
+    Result<std::unique_ptr<TargetBackend>> target = info->create(targetOptions);
+    if (!target) {
+      diagnostics.report(target.error(), "target-option");
+      return false;
+    }
+    phaseCtx.targets.push_back(target->get());
+    targets.push_back(std::move(*target));
+  }
+  phaseCtx.optLevel = options.optLevel;
+  phaseCtx.jobs = options.jobs;
+  return true;
+}
+
+bool Compilation::guarded(const char *step, ErrorKind kind, const std::function<bool()> &work) {
+  setCurrentWork(step);
+  size_t before = diagnostics.errorCount();
+  auto start = Clock::now();
+  size_t row = timeRows.size();
+  timeRows.push_back({step, "", 0});
+  bool done = work();
+  timeRows[row].seconds = secondsSince(start);
+  if (done) {
+    // A step that succeeded may have warned; an error message beside success is a contradiction of ours.
+    return router->flush(ErrorKind::Internal, step) == 0;
+  }
+  if (diagnostics.errorCount() != before) { // said by the step itself; what MLIR said besides follows from it
+    router->drop();
+    return false;
+  }
+  ScopedDiagnosticHandler silence(mlirContext.get(), [](mlir::Diagnostic &) { return success(); });
+  bool broken = theModule && failed(verify(*theModule));
+  if (router->flush(broken ? ErrorKind::Internal : kind, broken ? "internal-verifier" : step) == 0)
+    diagnostics.report(Error{ErrorKind::Internal, std::string("step '") + step + "' failed without saying why"}, "internal", options.model);
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static Result<std::string> readHead(const std::string &path) {
+  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  auto bytes = (*file)->bytes().first(std::min<size_t>((*file)->bytes().size(), 4096));
+  return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+}
+
+const Frontend *Compilation::chooseFrontend() {
+  Result<std::string> head = readHead(options.model);
+  if (!head) {
+    diagnostics.report(head.error(), "io", options.model);
+    return nullptr;
+  }
+  if (options.inputFormat != "auto") {
+    if (const Frontend *frontend = findFrontend(options.inputFormat))
+      return frontend;
+    diagnostics.report(usageError("--input-format " + options.inputFormat + ": this build has no such frontend"), "usage");
+    return nullptr;
+  }
+  for (const Frontend *frontend : registeredFrontends())
+    if (frontend->recognises(options.model, llvm::ArrayRef<char>(head->data(), head->size())))
+      return frontend;
+  Diagnostic unknown;
+  unknown.id = "input-format";
+  unknown.file = options.model;
+  unknown.text = "no frontend recognises this file";
+  std::string names;
+  for (const std::string &name : frontendNames())
+    names += (names.empty() ? "" : ", ") + name;
+  unknown.help("name the format with --input-format; this build reads: " + names);
+  diagnostics.report(std::move(unknown));
+  return nullptr;
+}
+
+bool Compilation::importModel(const Frontend &frontend) {
+  ImportOptions request;
+  request.path = options.model;
+  request.dims = options.dims;
+  request.shapes = options.shapes;
+  request.entry = options.entry;
+  request.externalDataDir = options.externalDataDir;
+  request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands, std::string &why) -> std::optional<std::vector<Tensor>> {
+    if (!reference::canEvaluate(op->getName())) {
+      why = "'" + op->getName().getStringRef().str() + "' cannot be evaluated at compile time";
+      return std::nullopt;
+    }
+    Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
+    if (results)
+      return std::move(*results);
+    why = results.error().message;
+    return std::nullopt;
+  };
+  std::optional<ImportedModel> imported = frontend.import(*mlirContext, request, diagnostics);
+  if (!imported)
+    return false;
+  theModule = std::move(imported->module);
+  inputs = std::move(imported->files);
+  if (inputs.empty())
+    inputs.push_back(options.model);
+  sourceFormat = frontend.name;
+  return succeeded(verify(*theModule));
+}
+
+bool Compilation::parsePhaseText() {
+  inputs = {options.model};
+  sourceFormat = "mlir";
+  ParserConfig config(mlirContext.get());
+  theModule = parseSourceFile<ModuleOp>(options.model, config);
+  return static_cast<bool>(theModule);
+}
+
+bool Compilation::import() {
+  return guarded("import", ErrorKind::Model, [&] {
+    if (!options.from.empty()) {
+      Result<std::string> head = readHead(options.model);
+      if (!head)
+        diagnostics.report(head.error(), "io", options.model);
+      return head && parsePhaseText();
+    }
+    const Frontend *frontend = chooseFrontend();
+    return frontend && importModel(*frontend);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+bool Compilation::runPhase(const Phase &phase) {
+  return guarded(phase.name, ErrorKind::Model, [&] {
+    PassManager pm(mlirContext.get());
+    pm.addInstrumentation(std::make_unique<PassTimes>(phase.name, timeRows));
+    phase.build(pm, phaseCtx);
+    return succeeded(pm.run(*theModule));
+  });
+}
+
+bool Compilation::runCodegen() {
+  return guarded("codegen", ErrorKind::Internal, [&] {
+    Result<CompiledModel> result = dmxc::runCodegen(*theModule, phaseCtx);
+    if (!result) {
+      diagnostics.report(result.error(), "codegen", options.model);
+      return false;
+    }
+    compiled = std::make_unique<CompiledModel>(std::move(*result));
+    return true;
+  });
+}
+
+std::string Compilation::text() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  theModule->print(stream, flags);
+  stream << "\n";
+  return text;
+}
+
+} // namespace dmxc::driver

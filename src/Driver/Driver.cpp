@@ -1,0 +1,159 @@
+//===- Driver.cpp - a whole compile ---------------------------------------===//
+#include "dmxc/Driver/Driver.h"
+#include "Placement.h"
+#include "Reports.h"
+#include "TextOutput.h"
+
+#include "dmxc/Driver/Compilation.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include <spdlog/spdlog.h>
+
+namespace dmxc::driver {
+
+namespace {
+
+class Job {
+public:
+  Job(const Options &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics), progress(options, lastPhase() + 3) {}
+
+  int run() {
+    bool good = compileAll();
+    progress.clear();
+    if (compilation && options.timeReport != TimeReport::None)
+      std::fputs(timeReport(compilation->times(), options.timeReport == TimeReport::Json).c_str(), stderr);
+    int code = diagnostics.exitCode();
+    return good || code ? code : exitCodeOf(ErrorKind::Internal);
+  }
+
+private:
+  /// Position of the last phase to run.
+  size_t lastPhase() const { return options.emit == "bundle" ? phases().size() - 1 : phaseIndex(options.emit); }
+
+  bool fail(const Error &error, const std::string &file = "") {
+    diagnostics.report(error, error.kind == ErrorKind::IO ? "io" : "internal", file);
+    return false;
+  }
+
+  bool compileAll() {
+    if (!prepareFolders())
+      return false;
+    compilation = Compilation::create(options, diagnostics);
+    if (!compilation)
+      return false;
+    progress.step("import", options.model);
+    if (!compilation->import())
+      return false;
+    spdlog::info("{}: {} op(s) at import", options.model, countOps());
+    if (!runPhases())
+      return false;
+    // An error that was reported without stopping (-Werror) must not leave a bundle that looks good.
+    if (diagnostics.errorCount())
+      return false;
+    return options.emit == "bundle" ? finishBundle() : finishText();
+  }
+
+  bool prepareFolders() {
+    for (const std::string &folder : {options.dumpPhases, options.saveTemps})
+      if (!folder.empty())
+        if (Status made = makeFolder(folder); !made)
+          return fail(made.error());
+    return true;
+  }
+
+  size_t countOps() {
+    size_t count = 0;
+    compilation->module().walk([&](mlir::Operation *) { ++count; });
+    return count;
+  }
+
+  bool runPhases() {
+    size_t first = options.from.empty() ? 0 : phaseIndex(options.from) + 1;
+    for (size_t i = first; i <= lastPhase(); ++i) {
+      const Phase &phase = phases()[i];
+      progress.step(phase.name, phase.summary);
+      spdlog::info("phase {}: {}", phase.name, phase.summary);
+      if (!(phase.build ? compilation->runPhase(phase) : compilation->runCodegen()))
+        return false;
+      if (llvm::StringRef(phase.name) == "partition" && !afterPartition())
+        return false;
+      if (!options.dumpPhases.empty() && !dumpPhase(i))
+        return false;
+    }
+    return true;
+  }
+
+  bool afterPartition() {
+    if (!options.schedule.empty() && !compilation->applySchedule())
+      return false;
+    if (!options.placementReport.empty())
+      if (Status s = writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext())); !s)
+        return fail(s.error());
+    if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), diagnostics))
+      return false;
+    say("placement: " + placementOf(compilation->module()).summary());
+    return true;
+  }
+
+  std::string phaseText(const Phase &phase) {
+    return phase.build ? compilation->text() : bundle::toJson(compilation->model().graph);
+  }
+
+  bool dumpPhase(size_t index) {
+    const Phase &phase = phases()[index];
+    llvm::SmallString<128> path(options.dumpPhases);
+    llvm::sys::path::append(path, llvm::formatv("{0}-{1}{2}", index + 1, phase.name, phase.extension).str());
+    Status written = writeText(path.str().str(), phaseText(phase));
+    return written || fail(written.error());
+  }
+
+  bool finishText() {
+    Status written = writeText(options.output.empty() ? "-" : options.output, phaseText(phases()[lastPhase()]));
+    if (!written)
+      return fail(written.error());
+    return options.output.empty() || options.output == "-" || writeDepfile(options.output);
+  }
+
+  bool finishBundle() {
+    std::string path = options.output.empty() ? llvm::sys::path::stem(options.model).str() + ".bundle" : options.output;
+    progress.step("write", path);
+    if (!compilation->writeBundle(path) || !writeDepfile(path))
+      return false;
+    uint64_t codeBytes = 0;
+    for (const CodeEntry &code : compilation->model().code)
+      codeBytes += code.bytes.size();
+    spdlog::info("{} constant(s), {} of code", compilation->model().constants.size(), byteText(codeBytes));
+    say("wrote " + path + ": " + byteText(compilation->bundleBytes()));
+    return true;
+  }
+
+  bool writeDepfile(const std::string &output) {
+    if (!options.depfile)
+      return true;
+    std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
+    std::vector<std::string> files = compilation->files();
+    if (!options.schedule.empty())
+      files.push_back(options.schedule);
+    Status written = writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));
+    return written || fail(written.error());
+  }
+
+  void say(const std::string &text) {
+    if (options.quiet || options.jsonDiagnostics)
+      return;
+    progress.clear();
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+
+  const Options &options;
+  Diagnostics &diagnostics;
+  Progress progress;
+  std::unique_ptr<Compilation> compilation;
+};
+
+} // namespace
+
+int compile(const Options &options, Diagnostics &diagnostics) { return Job(options, diagnostics).run(); }
+
+} // namespace dmxc::driver

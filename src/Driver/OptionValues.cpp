@@ -1,0 +1,205 @@
+//===- OptionValues.cpp - the texts that options take ---------------------===//
+#include "OptionValues.h"
+
+#include "dmxc/Driver/Registry.h"
+
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+namespace dmxc::driver {
+
+std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string didYouMean(const std::string &text, const std::vector<std::string> &names) {
+  std::string near = nearestName(text, names);
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
+static std::optional<int64_t> parseInteger(std::string_view text) {
+  int64_t value;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+static std::vector<std::string> split(const std::string &text, char separator) {
+  std::vector<std::string> parts(1);
+  for (char c : text)
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+static Status checkTarget(const std::string &name) {
+  if (findTarget(name))
+    return Status::ok();
+  return usageError("unknown target '" + name + "'; this build has: " + joined(targetNames()) + didYouMean(name, targetNames()));
+}
+
+Result<TargetChoice> parseTarget(const std::string &text) {
+  size_t colon = text.find(':');
+  TargetChoice choice{text.substr(0, colon), {}};
+  if (Status known = checkTarget(choice.name); !known)
+    return known.takeError();
+  if (colon != std::string::npos)
+    for (std::string &level : split(text.substr(colon + 1), '+')) {
+      if (level.empty())
+        return usageError("--target " + text + ": a level is empty; expected for example cpu:x86-64-v3+x86-64-v4");
+      choice.levels.push_back(std::move(level));
+    }
+  return choice;
+}
+
+/// Splits at the last '=': names of tensors and nodes may hold one, values never do.
+static bool splitAssignment(const std::string &text, std::string &name, std::string &value) {
+  size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return false;
+  name = text.substr(0, equals);
+  value = text.substr(equals + 1);
+  return true;
+}
+
+Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::string &text) {
+  std::string name, value;
+  Error bad = usageError("--shape " + text + ": expected NAME=DIMxDIM.. with non-negative dims, for example x=1x3x224x224 (or x=scalar)");
+  if (!splitAssignment(text, name, value))
+    return bad;
+  std::vector<int64_t> dims;
+  if (value != "scalar")
+    for (const std::string &part : split(value, 'x')) {
+      std::optional<int64_t> dim = parseInteger(part);
+      if (!dim || *dim < 0)
+        return bad;
+      dims.push_back(*dim);
+    }
+  return std::pair(name, dims);
+}
+
+Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text) {
+  std::string name, value;
+  Error bad = usageError("--dim " + text + ": expected NAME=SIZE or NAME=MIN..MAX, for example batch=8 or seq=1..512");
+  if (!splitAssignment(text, name, value))
+    return bad;
+  size_t dots = value.find("..");
+  std::optional<int64_t> low = parseInteger(value.substr(0, dots));
+  std::optional<int64_t> high = dots == std::string::npos ? low : parseInteger(value.substr(dots + 2));
+  if (!low || !high || *low < 0)
+    return bad;
+  if (*high < *low)
+    return usageError("--dim " + text + ": the lower bound is above the upper one");
+  return std::pair(name, DimBounds{*low, *high});
+}
+
+Result<PlaceRule> parsePlace(const std::string &text) {
+  PlaceRule rule;
+  if (!splitAssignment(text, rule.glob, rule.target))
+    return usageError("--place " + text + ": expected GLOB=TARGET, for example 'encoder/*=cpu'");
+  if (Status known = checkTarget(rule.target); !known)
+    return known.takeError();
+  return rule;
+}
+
+Result<RequireTarget> parseRequire(const std::string &text) {
+  size_t colon = text.find(':');
+  RequireTarget require{text.substr(0, colon), 100};
+  if (Status known = checkTarget(require.target); !known)
+    return known.takeError();
+  if (colon != std::string::npos) {
+    std::string number = text.substr(colon + 1);
+    if (!number.empty() && number.back() == '%')
+      number.pop_back();
+    char *end = nullptr;
+    require.percent = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end || !(require.percent >= 0 && require.percent <= 100))
+      return usageError("--require-target " + text + ": expected TARGET[:PERCENT] with a percentage from 0 to 100, for example cpu:95");
+  }
+  return require;
+}
+
+//===----------------------------------------------------------------------===//
+// Response files
+//===----------------------------------------------------------------------===//
+
+static Status tokenize(const std::string &path, const std::string &text, std::vector<std::string> &tokens) {
+  std::string token;
+  bool inToken = false, lineStart = true;
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (!quote && lineStart && c == '#') {
+      while (i < text.size() && text[i] != '\n')
+        ++i;
+      continue;
+    }
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      token += text[++i];
+      inToken = true;
+    } else if (quote) {
+      if (c == quote)
+        quote = 0;
+      else
+        token += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      inToken = true;
+    } else if (std::isspace(static_cast<unsigned char>(c))) {
+      if (inToken)
+        tokens.push_back(std::move(token));
+      token.clear();
+      inToken = false;
+    } else {
+      token += c;
+      inToken = true;
+    }
+    lineStart = c == '\n' || (lineStart && std::isspace(static_cast<unsigned char>(c)));
+  }
+  if (quote)
+    return usageError("response file '" + path + "': a " + std::string(1, quote) + " quote is not closed");
+  if (inToken)
+    tokens.push_back(std::move(token));
+  return Status::ok();
+}
+
+static Status expandInto(const std::vector<std::string> &arguments, std::vector<std::string> &stack, std::vector<std::string> &out) {
+  for (const std::string &argument : arguments) {
+    if (argument.size() < 2 || argument[0] != '@') {
+      out.push_back(argument);
+      continue;
+    }
+    std::string path = argument.substr(1);
+    if (std::find(stack.begin(), stack.end(), path) != stack.end())
+      return usageError("response file '" + path + "' includes itself");
+    std::ifstream file(path, std::ios::binary);
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (!file)
+      return ioError("cannot read the response file '" + path + "'");
+    std::vector<std::string> tokens;
+    if (Status done = tokenize(path, text, tokens); !done)
+      return done;
+    stack.push_back(path);
+    if (Status done = expandInto(tokens, stack, out); !done)
+      return done;
+    stack.pop_back();
+  }
+  return Status::ok();
+}
+
+Result<std::vector<std::string>> expandResponseFiles(const std::vector<std::string> &arguments) {
+  std::vector<std::string> out, stack;
+  if (Status done = expandInto(arguments, stack, out); !done)
+    return done.takeError();
+  return out;
+}
+
+} // namespace dmxc::driver

@@ -1,0 +1,69 @@
+//===- Queries.cpp - --version and the --print-* options ------------------===//
+#include "OpTable.h"
+
+#include "dmxc/Bundle/Manifest.h"
+#include "dmxc/Driver/Driver.h"
+#include "dmxc/Driver/PhaseTable.h"
+#include "dmxc/Driver/Registry.h"
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace dmxc::driver {
+
+static int printTargets() {
+  for (const TargetInfo &target : registeredTargets())
+    llvm::outs() << target.name << "\t" << target.summary << "\n";
+  return 0;
+}
+
+static int printTargetInfo(const std::string &name) {
+  Result<std::unique_ptr<TargetBackend>> target = findTarget(name)->create(TargetOptions());
+  if (!target) {
+    llvm::errs() << "dmxc: error: " << target.error().message << "\n";
+    return exitCodeOf(target.error().kind);
+  }
+  std::string text = (*target)->describe();
+  llvm::outs() << text << (text.empty() || text.back() != '\n' ? "\n" : "");
+  return 0;
+}
+
+static int printPhases() {
+  for (const Phase &phase : phases())
+    llvm::outs() << llvm::formatv("{0,-10} {1} -> {2}: {3}\n", phase.name, phase.in, phase.out, phase.summary);
+  return 0;
+}
+
+static int printOps(const Options &options) {
+  if (options.inputFormat != "auto") {
+    const Frontend *frontend = findFrontend(options.inputFormat);
+    if (frontend && frontend->printOps) {
+      frontend->printOps(llvm::outs(), options.opsAsJson);
+      return 0;
+    }
+  }
+  Result<OpTable> table = makeOpTable(options);
+  if (!table) {
+    llvm::errs() << "dmxc: error: " << table.error().message << "\n";
+    return exitCodeOf(table.error().kind);
+  }
+  llvm::outs() << (options.opsAsJson ? toJson(*table) : toMarkdown(*table));
+  return 0;
+}
+
+int answerQuery(const Options &options) {
+  switch (options.query) {
+  case Query::Version:
+    llvm::outs() << "dmxc " DMXC_VERSION " (bundle format " << bundle::formatMajor << "." << bundle::formatMinor
+                 << ", MLIR " LLVM_VERSION_STRING ")\n";
+    return 0;
+  case Query::Targets: return printTargets();
+  case Query::TargetInfo: return printTargetInfo(options.queryTarget);
+  case Query::Ops: return printOps(options);
+  case Query::Phases: return printPhases();
+  case Query::None: break;
+  }
+  return exitCodeOf(ErrorKind::Internal);
+}
+
+} // namespace dmxc::driver

@@ -1,0 +1,261 @@
+//===- main.cpp - compiles, runs and compares ONNX test cases -------------===//
+//
+//   conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT] [--all-pass] [--perturb] [--rtol R --atol A]
+//               [--jobs N] [--timeout S] [--scratch DIR]
+//
+// Every case runs in a child process of its own: a crash or a hang is counted and named, and the others go on. Exit 0 when nothing is
+// wrong or crashed and at least PCT percent pass; 77 (skipped) when FOLDER does not exist; else 1. With --perturb the expectations
+// are changed and the test is that no case passes.
+//
+//===----------------------------------------------------------------------===//
+#include "Case.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <chrono>
+#include <filesystem>
+#include <fnmatch.h>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <signal.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dmxc::conformance;
+
+namespace {
+
+struct Settings {
+  std::string folder, csv, only;
+  double minPass = 0;
+  bool allPass = false;
+  unsigned jobs = 1, timeout = 120;
+  CheckOptions check;
+};
+
+struct Running {
+  size_t index;
+  int pipe;
+  std::chrono::steady_clock::time_point deadline;
+  std::string text;
+};
+
+/// "outcome\nnode\nreason" through a pipe.
+void writeVerdict(int fd, const Verdict &verdict) {
+  std::string reason = verdict.reason, node = verdict.node;
+  for (std::string *text : {&reason, &node})
+    for (char &c : *text)
+      if (c == '\n')
+        c = ' ';
+  std::string text = std::string(outcomeName(verdict.outcome)) + "\n" + node + "\n" + reason.substr(0, 2000) + "\n";
+  if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    _exit(3);
+}
+
+Verdict readVerdict(const std::string &text, int status) {
+  std::istringstream lines(text);
+  std::string outcome, node, reason;
+  std::getline(lines, outcome);
+  std::getline(lines, node);
+  std::getline(lines, reason);
+  if (WIFSIGNALED(status))
+    return {Outcome::Crash, "", std::string(WTERMSIG(status) == SIGKILL ? "timeout or killed" : strsignal(WTERMSIG(status)))};
+  for (Outcome known : {Outcome::Pass, Outcome::Refused, Outcome::Wrong, Outcome::Crash})
+    if (outcome == outcomeName(known))
+      return {known, node, reason};
+  return {Outcome::Crash, "", "the case ended without a verdict, exit code " + std::to_string(WEXITSTATUS(status))};
+}
+
+class Runner {
+public:
+  Runner(const Settings &settings, std::vector<Case> cases) : settings(settings), cases(std::move(cases)), verdicts(this->cases.size()) {}
+
+  void run() {
+    size_t next = 0;
+    while (next < cases.size() || !running.empty()) {
+      while (next < cases.size() && running.size() < settings.jobs)
+        start(next++);
+      collect();
+    }
+  }
+
+  const std::vector<Verdict> &results() const { return verdicts; }
+
+private:
+  void start(size_t index) {
+    int ends[2];
+    if (pipe(ends) != 0) {
+      std::perror("pipe");
+      std::exit(1);
+    }
+    std::fflush(nullptr);
+    pid_t child = fork();
+    if (child == 0) {
+      close(ends[0]);
+      writeVerdict(ends[1], checkCase(cases[index], settings.check));
+      _exit(0);
+    }
+    close(ends[1]);
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(settings.timeout);
+    running[child] = {index, ends[0], deadline, ""};
+  }
+
+  /// Waits for one child to end; verdicts are short enough for the pipe's buffer, so nobody blocks.
+  void collect() {
+    int status = 0;
+    pid_t child = waitpid(-1, &status, WNOHANG);
+    if (child <= 0) {
+      for (auto &[pid, state] : running)
+        if (std::chrono::steady_clock::now() > state.deadline)
+          kill(pid, SIGKILL);
+      usleep(2000);
+      return;
+    }
+    auto found = running.find(child);
+    if (found == running.end())
+      return;
+    char buffer[4096];
+    for (ssize_t size; (size = read(found->second.pipe, buffer, sizeof buffer)) > 0;)
+      found->second.text.append(buffer, size);
+    close(found->second.pipe);
+    size_t index = found->second.index;
+    verdicts[index] = readVerdict(found->second.text, status);
+    running.erase(found);
+    if (verdicts[index].outcome == Outcome::Wrong || verdicts[index].outcome == Outcome::Crash)
+      if (!settings.check.perturb)
+        std::cout << outcomeName(verdicts[index].outcome) << " " << cases[index].name << ": " << verdicts[index].reason << std::endl;
+    if (++done % 100 == 0)
+      std::cout << done << " of " << cases.size() << " cases" << std::endl;
+  }
+
+  const Settings &settings;
+  std::vector<Case> cases;
+  std::vector<Verdict> verdicts;
+  std::map<pid_t, Running> running;
+  size_t done = 0;
+};
+
+bool matchesOnly(const std::string &only, const std::string &name) {
+  if (only.empty())
+    return true;
+  std::istringstream globs(only);
+  for (std::string glob; std::getline(globs, glob, ',');)
+    if (fnmatch(glob.c_str(), name.c_str(), 0) == 0)
+      return true;
+  return false;
+}
+
+std::string quoted(const std::string &text) {
+  std::string out = "\"";
+  for (char c : text)
+    out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+void writeCsv(const std::string &path, const std::vector<Case> &cases, const std::vector<Verdict> &verdicts) {
+  std::ofstream csv(path);
+  csv << "case,op,result,node,reason\n";
+  for (size_t i = 0; i < cases.size(); ++i)
+    csv << cases[i].name << "," << opOf(cases[i]) << "," << outcomeName(verdicts[i].outcome) << "," << quoted(verdicts[i].node) << ","
+        << quoted(verdicts[i].reason) << "\n";
+  if (!csv.flush())
+    std::cerr << "cannot write " << path << "\n";
+}
+
+using Counts = std::map<Outcome, size_t>;
+
+void printRow(const std::string &name, Counts &counts) {
+  std::printf("%-28s %6zu %8zu %6zu %6zu\n", name.c_str(), counts[Outcome::Pass], counts[Outcome::Refused], counts[Outcome::Wrong],
+              counts[Outcome::Crash]);
+}
+
+Counts printTable(const std::vector<Case> &cases, const std::vector<Verdict> &verdicts) {
+  std::map<std::string, Counts> byOp;
+  Counts total;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    ++byOp[opOf(cases[i])][verdicts[i].outcome];
+    ++total[verdicts[i].outcome];
+  }
+  std::printf("%-28s %6s %8s %6s %6s\n", "op", "pass", "refused", "wrong", "crash");
+  for (auto &[op, counts] : byOp)
+    printRow(op, counts);
+  printRow("total", total);
+  return total;
+}
+
+int judge(const Settings &settings, Counts total, size_t count, const std::vector<Verdict> &verdicts) {
+  double percent = count ? 100.0 * total[Outcome::Pass] / count : 0;
+  std::printf("%zu of %zu cases pass (%.1f %%)\n", total[Outcome::Pass], count, percent);
+  if (settings.check.perturb) {
+    bool good = total[Outcome::Pass] == 0 && total[Outcome::Crash] == 0 && total[Outcome::Wrong] > 0;
+    std::printf("negative control: changed expectations were %s\n", good ? "all found" : "MISSED");
+    return good ? 0 : 1;
+  }
+  bool good = total[Outcome::Wrong] + total[Outcome::Crash] == 0 && percent >= settings.minPass && count > 0;
+  for (const Verdict &verdict : verdicts)
+    if (settings.allPass && verdict.outcome == Outcome::Refused) {
+      std::printf("refused: node '%s': %s\n", verdict.node.c_str(), verdict.reason.c_str());
+      good = false;
+    }
+  return good ? 0 : 1;
+}
+
+int usage() {
+  std::cerr << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT] [--all-pass] [--perturb] [--rtol R] [--atol A]\n"
+               "                   [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
+  return 2;
+}
+
+bool parse(int argc, char **argv, Settings &settings) {
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--perturb" || argument == "--all-pass") {
+      (argument == "--perturb" ? settings.check.perturb : settings.allPass) = true;
+      continue;
+    }
+    if (argument.rfind("--", 0) != 0) {
+      settings.folder = argument;
+      continue;
+    }
+    if (i + 1 == argc)
+      return false;
+    std::string value = argv[++i];
+    if (argument == "--only") settings.only = value;
+    else if (argument == "--csv") settings.csv = value;
+    else if (argument == "--scratch") settings.check.scratch = value;
+    else if (argument == "--min-pass") settings.minPass = std::stod(value);
+    else if (argument == "--rtol") settings.check.rtol = std::stod(value);
+    else if (argument == "--atol") settings.check.atol = std::stod(value);
+    else if (argument == "--jobs") settings.jobs = std::stoul(value);
+    else if (argument == "--timeout") settings.timeout = std::stoul(value);
+    else return false;
+  }
+  return !settings.folder.empty() && settings.jobs > 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Settings settings;
+  settings.check.scratch = std::filesystem::temp_directory_path();
+  if (!parse(argc, argv, settings))
+    return usage();
+  if (!std::filesystem::is_directory(settings.folder)) {
+    std::cout << "SKIPPED: " << settings.folder << " is not there\n";
+    return 77;
+  }
+  std::filesystem::create_directories(settings.check.scratch);
+  std::vector<Case> cases;
+  for (Case &found : findCases(settings.folder))
+    if (matchesOnly(settings.only, found.name))
+      cases.push_back(std::move(found));
+  Runner runner(settings, cases);
+  runner.run();
+  Counts total = printTable(cases, runner.results());
+  if (!settings.csv.empty())
+    writeCsv(settings.csv, cases, runner.results());
+  return judge(settings, total, cases.size(), runner.results());
+}

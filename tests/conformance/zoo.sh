@@ -1,0 +1,23 @@
+#!/bin/sh
+# Generates the zoo's models once (they are large) and runs the conformance test on them.
+# zoo.sh CONFORMANCE MAKE_ZOO.py FOLDER MODEL,MODEL.. SCRATCH
+set -eu
+runner=$1 script=$2 folder=$3 models=$4 scratch=$5
+if [ ! -f "$script" ]; then
+  echo "SKIPPED: $script is not there"
+  exit 77
+fi
+if ! /usr/bin/python3 -c "import torch, torchvision, onnx" 2>/dev/null; then
+  echo "SKIPPED: python3-torch, python3-torchvision and python3-onnx are not installed (tools/setup --bench)"
+  exit 77
+fi
+missing=""
+for model in $(echo "$models" | tr , ' '); do
+  [ -f "$folder/$model/meta.json" ] || missing="$missing,$model"
+done
+if [ -n "$missing" ]; then
+  /usr/bin/python3 "$script" --out "$folder" --only "${missing#,}"
+fi
+# The references are computed in float64; float32 sums of thousands of terms differ from them by more than their
+# relative tolerance where the result is near zero.
+exec "$runner" "$folder" --all-pass --only "$models" --rtol 1e-3 --atol 1e-4 --timeout 1200 --scratch "$scratch" --csv "$folder/results.csv"

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Checks "Who may include whom" of the architecture: check_includes.py ROOT [--self-test]
+
+Each room has the list of what its files may include; anything else of ours, or a library that the room must not know, is an
+error with file, line and rule. --self-test feeds it violations and expects each to be found.
+"""
+import os
+import pathlib
+import re
+import sys
+
+# Libraries by the first part of an include.
+LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf", "onnx": "onnx", "spdlog": "spdlog", "CLI": "CLI11",
+             "nlohmann": "json"}
+
+# room -> (folders that make it, rooms it may include, libraries it may use)
+ROOMS = {
+    "runtime": (["runtime", "include/dmx"], [], ["json"]),
+    "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
+    "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Support"], ["json"]),
+    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Support", "Bundle", "runtime"], ["json", "CLI11", "onnx"]),
+    "Dialect": (["src/Dialect", "include/dmxc/Dialect"], ["Support"], ["mlir", "llvm"]),
+    "Reference": (["src/Reference", "include/dmxc/Reference"], ["Dialect", "Support"], ["mlir", "llvm"]),
+    "Target": (["src/Target", "include/dmxc/Target"], ["Dialect", "Support"], ["mlir", "llvm"]),
+    "Phases": (["src/Phases", "include/dmxc/Phases"], ["Reference", "Dialect", "Target", "Bundle", "Support"], ["mlir", "llvm"]),
+    "Driver": (["src/Driver", "include/dmxc/Driver"],
+               ["Phases", "Reference", "Dialect", "Target", "Bundle", "Support", "Tools"],
+               ["mlir", "llvm", "spdlog", "CLI11", "json"]),
+}
+FRONTEND_MAY = (["Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
+TARGET_MAY = (["Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
+TOOL_MAX_LINES = 200
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+def rooms_of(root):
+    rooms = dict(ROOMS)
+    for kind, (may, libraries) in (("frontends", FRONTEND_MAY), ("targets", TARGET_MAY)):
+        for folder in sorted(path for path in (root / kind).glob("*") if path.is_dir()):
+            rooms[f"{kind}/{folder.name}"] = ([f"{kind}/{folder.name}"], may, libraries)
+    return rooms
+
+
+def room_of_include(name, includer, root):
+    """The room an include belongs to, "lib:<library>", or None for the standard library and the file's own folder."""
+    parts = name.split("/")
+    if parts[0] == "dmxc":
+        return parts[1]
+    if name == "dmx/dmx_kernel.h":
+        return None  # the one header that compiler and runtime share
+    if parts[0] == "dmx":
+        return "runtime"
+    if parts[0] in ("frontends", "targets"):
+        return "/".join(parts[:2])
+    if ".." in parts:
+        resolved = pathlib.Path(os.path.normpath(includer.parent / name))
+        for other, (folders, _, _) in rooms_of(root).items():
+            if any(resolved.is_relative_to(root / folder) for folder in folders):
+                return other
+        return "lib:a path out of every room"
+    for kind in ("frontends", "targets"):
+        if (root / kind / parts[0]).is_dir() and len(parts) > 1 and (root / kind / name).exists():
+            return f"{kind}/{parts[0]}"
+    if parts[0] in LIBRARIES and not (includer.parent / name).exists():
+        return "lib:" + LIBRARIES[parts[0]]
+    return None
+
+
+def check_text(room, may, libraries, path, text, root):
+    errors = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        target = room_of_include(match.group(1), path, root)
+        if target is None or target == room:
+            continue
+        if target.startswith("lib:"):
+            if target[4:] not in libraries:
+                errors.append(f"{path}:{number}: {room} may not use {target[4:]} ({match.group(1)})")
+        elif target not in may:
+            errors.append(f"{path}:{number}: {room} may not include {target} ({match.group(1)})")
+    return errors
+
+
+def names_targets(room, path, text, root):
+    """Core code names no target: a quoted target name in a core room."""
+    if room not in ("Phases", "Driver", "Reference", "Dialect"):
+        return []
+    names = [folder.name for folder in (root / "targets").glob("*") if folder.is_dir() and folder.name != "common"]
+    code = re.sub(r"//.*", "", text)
+    return [f"{path}: {room} names the target '{name}'" for name in names if f'"{name}"' in code]
+
+
+def check(root):
+    errors, files = [], 0
+    for room, (folders, may, libraries) in rooms_of(root).items():
+        for folder in folders:
+            for path in sorted((root / folder).rglob("*")):
+                if path.suffix not in (".h", ".cpp", ".c", ".td") or not path.is_file():
+                    continue
+                files += 1
+                text = path.read_text(errors="replace")
+                errors += check_text(room, may, libraries, path, text, root) + names_targets(room, path, text, root)
+    for main in sorted((root / "tools").glob("*/main.cpp")):
+        lines = len(main.read_text().splitlines())
+        if lines > TOOL_MAX_LINES:
+            errors.append(f"{main}: {lines} lines; a tool's main stays under {TOOL_MAX_LINES}: move logic into a library")
+    return errors, files
+
+
+def self_test(root):
+    here = root / "x.cpp"
+    bad = [("runtime", '#include "dmxc/Support/Result.h"'), ("runtime", "#include <llvm/ADT/StringRef.h>"),
+           ("runtime", "#include <spdlog/spdlog.h>"), ("Support", '#include "dmxc/Dialect/DMIR/DMIR.h"'),
+           ("Bundle", '#include "mlir/IR/Builders.h"'), ("Dialect", '#include "dmxc/Phases/Phases.h"'),
+           ("Phases", '#include "dmxc/Driver/Options.h"'), ("frontends/onnx", '#include "dmxc/Phases/Phases.h"'),
+           ("targets/cpu", '#include "dmxc/Phases/Codegen.h"'), ("Bundle", '#include "../Driver/Work.h"')]
+    inside = {"Bundle": root / "src" / "Bundle" / "x.cpp"}
+    good = [("runtime", '#include "dmx/dmx.h"'), ("targets/cpu", '#include "dmx/dmx_kernel.h"'), ("Phases", "#include <vector>")]
+    rooms, failures = rooms_of(root), 0
+    for expected, cases in ((1, bad), (0, good)):
+        for room, line in cases:
+            _, may, libraries = rooms[room]
+            if len(check_text(room, may, libraries, inside.get(room, here), line, root)) != expected:
+                print(f"self-test: {room}: {line}: expected {expected} errors")
+                failures += 1
+    if not names_targets("Phases", here, 'x = "cpu";', root):
+        print("self-test: a core room naming a target was not found")
+        failures += 1
+    return failures
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    if "--self-test" in sys.argv:
+        return 1 if self_test(root) else 0
+    errors, files = check(root)
+    for error in errors:
+        print(error)
+    print(f"{files} files, {len(errors)} violations")
+    return 1 if errors or files < 50 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+# The registries of targets and frontends, generated from DMXC_TARGETS and DMXC_FRONTENDS: core code names neither.
+#
+# A target folder T gives a library dmxcTarget<T> with
+#   Result<std::unique_ptr<TargetBackend>> create<T>Target(const TargetOptions &);
+# and a README.md whose first heading is the summary in --print-targets. A frontend folder F gives dmxcFrontend<F> with
+#   const Frontend &<f>Frontend();
+
+function(dmxc_capitalise text result)
+  string(SUBSTRING ${text} 0 1 first)
+  string(SUBSTRING ${text} 1 -1 rest)
+  string(TOUPPER ${first} first)
+  set(${result} ${first}${rest} PARENT_SCOPE)
+endfunction()
+
+# dmxc_write_registry(FILE): writes FILE and sets DMXC_REGISTRY_LIBS to the libraries it needs.
+function(dmxc_write_registry file)
+  set(declarations "")
+  set(targets "")
+  set(frontends "")
+  set(libraries "")
+  foreach(target IN LISTS DMXC_TARGETS)
+    dmxc_capitalise(${target} name)
+    set(summary "")
+    if(EXISTS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md)
+      file(STRINGS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md summary LIMIT_COUNT 1 REGEX "^# ")
+      string(REGEX REPLACE "^# +" "" summary "${summary}")
+      string(REPLACE "\"" "'" summary "${summary}")
+    endif()
+    string(APPEND declarations "Result<std::unique_ptr<TargetBackend>> create${name}Target(const TargetOptions &);\n")
+    string(APPEND targets "  {\"${target}\", \"${summary}\", create${name}Target},\n")
+    list(APPEND libraries dmxcTarget${name})
+  endforeach()
+  foreach(frontend IN LISTS DMXC_FRONTENDS)
+    dmxc_capitalise(${frontend} name)
+    string(APPEND declarations "const Frontend &${frontend}Frontend();\n")
+    string(APPEND frontends "&${frontend}Frontend(), ")
+    list(APPEND libraries dmxcFrontend${name})
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+// Generated from DMXC_TARGETS and DMXC_FRONTENDS by tools/cmake/DmxcRegistry.cmake.
+#include "dmxc/Driver/Registry.h"
+
+namespace dmxc {
+@declarations@
+llvm::ArrayRef<TargetInfo> registeredTargets() {
+  static const std::vector<TargetInfo> all = {
+@targets@  };
+  return all;
+}
+
+llvm::ArrayRef<const Frontend *> registeredFrontends() {
+  static const std::vector<const Frontend *> all = {@frontends@};
+  return all;
+}
+} // namespace dmxc
+]])
+  set(DMXC_REGISTRY_LIBS ${libraries} PARENT_SCOPE)
+endfunction()

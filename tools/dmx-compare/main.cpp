@@ -1,0 +1,45 @@
+//===- main.cpp - dmx-compare, the interpreter against a bundle -----------===//
+#include "dmxc/Driver/Compare.h"
+#include "dmxc/Tools/CommandLine.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <unistd.h>
+
+static const char *examples = R"(examples:
+  dmx-compare model.onnx --inputs test_data_set_0               compile, run and compare the outputs
+  dmx-compare model.onnx model.bundle --inputs test_data_set_0  compare a bundle that exists
+  dmx-compare model.onnx --inputs test_data_set_0 --per-node    name the first node that differs
+  dmx-compare model.onnx --inputs data -- --dim batch=8 -O0     options of dmxc after --
+)";
+
+int main(int argc, char **argv) {
+  // What stands after "--" is dmxc's.
+  std::vector<std::string> compilerArguments;
+  for (int i = 1; i < argc; ++i)
+    if (std::string(argv[i]) == "--") {
+      compilerArguments.assign(argv + i + 1, argv + argc);
+      argc = i;
+    }
+  dmxc::driver::CompareRequest request;
+  std::string model;
+  CLI::App app("Runs a model in the reference interpreter and as a bundle on the same inputs, and compares.");
+  dmxc::tools::prepareApp(app, "dmx-compare MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]", examples);
+  app.add_option("model", model, "The model file")->required();
+  app.add_option("bundle", request.bundle, "Its bundle; compiled when not given");
+  app.add_option("--inputs", request.inputs, "Folder with the inputs, as dmx-run takes it");
+  app.add_flag("--per-node", request.perNode, "Compare the value of every node and name the first that differs");
+  app.add_option("--rtol", request.rtol, "Relative tolerance; default 1e-3");
+  app.add_option("--atol", request.atol, "Absolute tolerance; default 1e-7");
+  app.add_option("--threads", request.threads, "Threads of the run; default all");
+  if (std::optional<int> code = dmxc::tools::parseCommandLine(app, argc, argv))
+    return *code;
+  compilerArguments.insert(compilerArguments.begin(), model);
+  if (std::optional<int> code = dmxc::driver::parseOptions(compilerArguments, request.options, std::cout, std::cerr))
+    return *code;
+  bool color = dmxc::tools::wantsColor(STDERR_FILENO);
+  dmxc::Diagnostics diagnostics(
+      [&](const dmxc::Diagnostic &diagnostic) { std::cerr << dmxc::renderText(diagnostic, color) << "\n"; });
+  return dmxc::driver::compareWithReference(request, diagnostics, std::cout);
+}
