@@ -90,6 +90,10 @@ void GraphParser::placeBuffer(JsonCursor at, const std::string &kind, Buffer &bu
     buffer.index = static_cast<uint32_t>(at["index"].integer(0, 1 << 20));
     return;
   }
+  if (kind != "state" && kind != "const" && kind != "arena" && kind != "alias") {
+    at.fail(cat("unknown kind of buffer '", kind, "'"));
+    return;
+  }
   buffer.size = expr(at["size"]);
   if (kind == "state") {
     int64_t value;
@@ -108,12 +112,10 @@ void GraphParser::placeBuffer(JsonCursor at, const std::string &kind, Buffer &bu
   } else if (kind == "arena") {
     buffer.kind = BufferKind::Arena;
     buffer.parent = id(at["arena"], graph.arenas.size(), "arena");
-  } else if (kind == "alias") {
+  } else {
     buffer.kind = BufferKind::Alias;
     // The parent may come later in the list; checkBuffers looks at it.
     buffer.parent = static_cast<uint32_t>(at["of"].integer(0, INT32_MAX));
-  } else {
-    at.fail(cat("unknown kind of buffer '", kind, "'"));
   }
 }
 

@@ -50,6 +50,7 @@ Status Session::load(const DeviceOptions &options) {
   figures.resize(graph.tasks.size());
   spans.resize(graph.tasks.size());
   ranges.reserve(signature.inputs.size() + signature.outputs.size());
+  shapeRoom.reserve(DMX_MAX_RANK);
   if (Status status = allocateState(); !status)
     return status;
   if (!isStatic(graph))

@@ -109,6 +109,7 @@ private:
   std::vector<Slot> boundSlots;
   std::vector<DeviceTask> tasks;
   std::vector<Range> ranges; // scratch of checkOverlaps
+  std::vector<int64_t> shapeRoom; // scratch of makeReady
 
   bool profiling = false;
   uint64_t profiledRuns = 0, droppedEvents = 0;

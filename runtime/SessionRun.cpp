@@ -80,7 +80,7 @@ Status Session::makeReady() {
   if (!prepared)
     if (Status status = prepare(); !status)
       return status;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> &shape = shapeRoom;
   for (uint32_t i = 0; i < signature.outputs.size(); ++i) {
     if (Status status = evaluateShape(graph, graph.outputBuffers[i], dims, shape); !status)
       return within(tensorName(DMX_OUTPUT, i), status.takeError());

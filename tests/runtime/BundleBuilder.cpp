@@ -113,7 +113,7 @@ std::string storedZip(const std::vector<std::pair<std::string, std::string>> &en
 }
 
 std::vector<std::pair<std::string, std::string>> TestBundle::finish() const {
-  std::vector<std::pair<std::string, std::string>> entries{{"manifest.json", ""}, {"graph.json", graph.dump()}};
+  std::vector<std::pair<std::string, std::string>> entries{{"manifest.json", ""}, {"graph.json", graphText.empty() ? graph.dump() : graphText}};
   for (std::string_view group : {"weights/", "code/", "debug/", "tests/"})
     for (const auto &[name, bytes] : files)
       if (name.starts_with(group))

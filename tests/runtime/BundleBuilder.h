@@ -48,7 +48,7 @@ private:
 struct TestBundle {
   Json manifest, graph;
   std::map<std::string, std::string> files; // all other entries
-  std::string manifestText;                 // when set, used instead of `manifest`
+  std::string manifestText, graphText;      // when set, used instead of the JSON above
 
   /// The archive's bytes, with sizes and checksums of the entries filled in.
   std::string zip() const;

@@ -65,7 +65,8 @@ TEST(Profile, EventsCoverAllSlices) {
   EXPECT_TRUE(f.take(100).empty()) << "taken once";
   EXPECT_EQ(f.task(0).calls, 2u);
   EXPECT_GT(f.task(0).total_ns, 0u);
-  EXPECT_GE(f.task(0).busy_ns, f.task(0).total_ns / 2);
+  EXPECT_GT(f.task(0).busy_ns, 0u);
+  EXPECT_LE(f.task(0).busy_ns, 2 * f.task(0).total_ns) << "two threads at most";
   EXPECT_EQ(f.task(0).flops, 10);
   ASSERT_EQ(dmx_session_profile(f.session.get(), 0, nullptr), DMX_OK);
   f.run();

@@ -14,7 +14,7 @@ extern int32_t somebody_elses(const dmx_kernel_args *a);
 #endif
 
 #ifdef DMX_TEST_CONSTRUCTOR
-__attribute__((constructor)) static void start(void) {}
+__attribute__((constructor)) static void start(void) { *(volatile int *)0 = 1; }
 #endif
 
 #ifdef DMX_TEST_TLS

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -166,6 +167,10 @@ Result<std::shared_ptr<const CodeImage>> CpuDevice::loadCode(std::span<const std
 }
 
 Result<void *> CpuDevice::allocate(uint64_t size) {
+  // Overcommitted memory would be granted here and end the process when it is touched.
+  uint64_t physical = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  if (allocator.allocate == defaultAllocate && size > physical)
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes, the machine has ", physical);
   void *memory = allocator.allocate(allocator.user, size, 64);
   if (!memory)
     return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");

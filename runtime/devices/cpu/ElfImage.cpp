@@ -278,9 +278,11 @@ Status ElfLoader::prepare() {
     return status;
   if (Status status = readDynamic(*dynamic); !status)
     return status;
-  if (Status status = relocate(); !status)
+  // Symbols before relocations: an undefined one is worth more than the type
+  // of the relocation that refers to it.
+  if (Status status = findQuery(); !status)
     return status;
-  return findQuery();
+  return relocate();
 }
 
 Status ElfLoader::activate() {

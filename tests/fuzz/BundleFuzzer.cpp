@@ -1,0 +1,247 @@
+//===- BundleFuzzer.cpp - hostile bundles ---------------------------------===//
+//
+// LLVMFuzzerTestOneInput for libFuzzer or AFL, and a main of its own that mutates
+// a small corpus for a fixed number of rounds, the same on every machine. The first
+// byte of an input says what the rest is: checksums are made right around JSON and code, or
+// else no mutation would get past them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BundleBuilder.h"
+#include "devices/cpu/ElfImage.h"
+#include "dmx/dmx.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <unistd.h>
+
+using namespace dmxtest;
+
+namespace {
+
+enum Kind : uint8_t { Archive, Graph, Manifest, Code, KindCount };
+
+/// Gives up early, so that hostile sizes do not fill the machine.
+void *smallAllocate(void *, size_t size, size_t alignment) {
+  void *memory = nullptr;
+  if (size > (32u << 20) || posix_memalign(&memory, alignment, size) != 0)
+    return nullptr;
+  return memory;
+}
+
+void smallRelease(void *, void *memory, size_t) { std::free(memory); }
+
+void check(bool condition, const char *what) {
+  if (condition)
+    return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+/// A refusal must come with a status of its own and a sentence.
+bool accepted(dmx_status status, const dmx_error &error) {
+  check(status == error.status, "the status is also in the error");
+  check(status != DMX_STATUS_INTERNAL, "no internal error");
+  check((status == DMX_OK) == (error.message[0] == 0), "a sentence comes with a failure and only then");
+  return status == DMX_OK;
+}
+
+/// Everything short of running kernels, which a hostile graph may lie to.
+void useSession(dmx_session *session, dmx_bundle *bundle) {
+  dmx_error error = DMX_ERROR_INIT;
+  alignas(64) static float data[4096];
+  for (dmx_io io : {DMX_INPUT, DMX_OUTPUT})
+    for (uint32_t i = 0; i < dmx_bundle_tensor_count(bundle, nullptr, io); ++i) {
+      dmx_tensor_info info{};
+      info.struct_size = sizeof info;
+      if (!accepted(dmx_bundle_tensor_info(bundle, nullptr, io, i, &info, &error), error))
+        continue;
+      int64_t dims[DMX_MAX_RANK];
+      uint32_t rank = 0;
+      for (uint32_t axis = 0; axis < info.rank; ++axis)
+        dims[axis] = std::min<int64_t>(info.dims[axis].min + 1, info.dims[axis].max);
+      int64_t bytes = dmx_tensor_bytes(info.dtype, info.rank, dims);
+      dmx_tensor_view view{info.dtype, info.rank, dims, data};
+      if (bytes >= 0 && bytes <= int64_t(sizeof data))
+        accepted(dmx_session_bind(session, io, i, &view, &error), error);
+      accepted(dmx_session_shape(session, io, i, dims, DMX_MAX_RANK, &rank, &error), error);
+    }
+  dmx_session_info info{};
+  info.struct_size = sizeof info;
+  accepted(dmx_session_get_info(session, &info, &error), error);
+}
+
+void useBundle(const std::string &text) {
+  AlignedBytes bytes(text);
+  dmx_error error = DMX_ERROR_INIT;
+  dmx_bundle *bundle = nullptr;
+  if (!accepted(dmx_bundle_open_memory(bytes.get(), bytes.size(), &bundle, &error), error))
+    return;
+  accepted(dmx_bundle_verify(bundle, &error), error);
+  dmx_allocator allocator{nullptr, smallAllocate, smallRelease};
+  dmx_session_options options = DMX_SESSION_OPTIONS_INIT;
+  options.threads = 1;
+  options.allocator = &allocator;
+  dmx_session *session = nullptr;
+  if (accepted(dmx_session_create(bundle, nullptr, &options, &session, &error), error))
+    useSession(session, bundle);
+  dmx_session_destroy(session);
+  dmx_bundle_close(bundle);
+}
+
+/// A model with every kind of buffer, task and dim.
+TestBundle seedModel() {
+  ModelBuilder builder;
+  builder.dim("n", 1, 64, 0, 0);
+  builder.computedDim("m", Json::array({"ceildiv", Json::array({"add", "n", 3}), 4}));
+  int x = builder.input("x", "f32", {"n", 4}), unused = builder.input("u", "i64", {"m"});
+  int c = builder.constant(std::string(1024, '\1'), "f32", {256});
+  int sum = builder.arena(1024, "f32", {Json::array({"mul", "n", 4})}), part = builder.alias(sum, 0, 16, "f32", {4});
+  int state = builder.state(64, "f32", {16});
+  int y = builder.output("y", "f32", {"n", 4}), z = builder.output("z", "f32", {4});
+  int add = builder.dispatch("add", {x, c, sum}, 1, Json::array({"mul", "n", 4}), {}, {{"scratch", Json::array({"mul", "m", 64})}});
+  int scale = builder.dispatch("scale", {sum, y}, 1, Json::array({"mul", "n", 4}), {add}, {{"dims", {"n", "m"}}, {"grain", 8}});
+  builder.copy(part, z, 16, {add});
+  builder.dispatch("accumulate", {part, state, sum}, 2, 4, {scale, 2});
+  (void)unused;
+  return builder.finish();
+}
+
+std::vector<std::string> seeds() {
+  TestBundle model = seedModel();
+  auto tagged = [](Kind kind, const std::string &text) { return std::string(1, static_cast<char>(kind)) + text; };
+  std::string manifest;
+  {
+    AlignedBytes bytes(model.zip());
+    dmx_bundle *bundle = nullptr;
+    check(dmx_bundle_open_memory(bytes.get(), bytes.size(), &bundle, nullptr) == DMX_OK, "the seed is valid");
+    manifest = dmx_bundle_describe(bundle);
+    dmx_bundle_close(bundle);
+  }
+  return {tagged(Archive, model.zip()), tagged(Graph, model.graph.dump()), tagged(Manifest, manifest),
+          tagged(Code, kernelObject()), tagged(Code, kernelObject("-sysv"))};
+}
+
+/// One to four changes of the kinds that break readers.
+std::string mutate(std::string text, std::mt19937_64 &random) {
+  static const std::string words[] = {"-1", "0", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "1e999",
+                                      "null", "[]", "{}", "\"n\"", "[\"floordiv\",1,0]", "[\"mul\",9223372036854775807,\"n\"]",
+                                      "\"\\u0000\"", "\xff", "4294967296", "true"};
+  for (uint64_t changes = 1 + random() % 4; changes && text.size() > 1; --changes) {
+    // Mostly near the ends, where headers are.
+    size_t size = text.size() - 1, at = random() % size;
+    if (random() % 2)
+      at = random() % 2 ? at % 600 % size : size - 1 - at % 900 % size;
+    ++at; // the kind stays
+    switch (random() % 7) {
+    case 0:
+      text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+      break;
+    case 1:
+      text[at] = static_cast<char>(random());
+      break;
+    case 2: { // a number in place
+      uint64_t number = uint64_t(0) - random() % 3;
+      number = random() % 2 ? number : uint64_t(1) << random() % 64;
+      size_t width = size_t(1) << random() % 4;
+      std::memcpy(text.data() + at, &number, std::min(width, text.size() - at));
+      break;
+    }
+    case 3:
+      text.erase(at, 1 + random() % 40);
+      break;
+    case 4:
+      text.insert(at, text.substr(1 + random() % size, random() % 40));
+      break;
+    case 5: { // a number in JSON
+      size_t digit = text.find_first_of("0123456789\"", at);
+      size_t end = digit == std::string::npos ? digit : text.find_first_of(",]}:", digit);
+      if (end != std::string::npos)
+        text.replace(digit, end - digit, words[random() % std::size(words)]);
+      break;
+    }
+    default:
+      text.resize(1 + random() % text.size());
+    }
+  }
+  return text;
+}
+
+unsigned long long currentRound = 0;
+
+void onCrash(int signal) {
+  char line[96];
+  int length = std::snprintf(line, sizeof line, "crash in round %llu; repeat it with --only %llu\n", currentRound, currentRound);
+  (void)!write(2, line, static_cast<size_t>(length));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0)
+    return 0;
+  std::string text(reinterpret_cast<const char *>(data) + 1, size - 1);
+  TestBundle model = seedModel();
+  switch (data[0] % KindCount) {
+  case Archive:
+    useBundle(text);
+    break;
+  case Graph:
+    model.graphText = text.empty() ? " " : text;
+    useBundle(model.zip());
+    break;
+  case Manifest:
+    model.manifestText = text.empty() ? " " : text;
+    useBundle(model.zip());
+    break;
+  default: // never run: a hostile object is hostile code
+    AlignedBytes bytes(text);
+    (void)dmxrt::ElfImage::check({bytes.get(), bytes.size()});
+  }
+  return 0;
+}
+
+#ifndef DMX_LIBFUZZER
+/// fuzz [--rounds N] [--only ROUND] [--write-corpus DIR] [FILE...]
+int main(int argc, char **argv) {
+  unsigned long long rounds = 2000, first = 0;
+  for (int i = 1; i < argc; ++i) {
+    std::string option = argv[i];
+    if (option == "--rounds" && i + 1 < argc) {
+      rounds = std::strtoull(argv[++i], nullptr, 10);
+    } else if (option == "--only" && i + 1 < argc) {
+      first = std::strtoull(argv[++i], nullptr, 10);
+      rounds = 1;
+    } else if (option == "--write-corpus" && i + 1 < argc) {
+      int number = 0;
+      for (const std::string &seed : seeds())
+        writeFile(std::string(argv[i + 1]) + "/seed" + std::to_string(number++), seed);
+      return 0;
+    } else { // an input that was found earlier
+      std::ifstream file(option, std::ios::binary);
+      std::string text{std::istreambuf_iterator<char>(file), {}};
+      LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(text.data()), text.size());
+      rounds = 0;
+    }
+  }
+  for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL})
+    std::signal(signal, onCrash);
+  std::vector<std::string> corpus = seeds();
+  for (const std::string &seed : corpus)
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(seed.data()), seed.size());
+  for (currentRound = first; currentRound < first + rounds; ++currentRound) {
+    std::mt19937_64 random(currentRound * 0x9E3779B97F4A7C15u + 1); // a round does not depend on those before
+    std::string text = mutate(corpus[currentRound % corpus.size()], random);
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(text.data()), text.size());
+  }
+  std::printf("%llu rounds\n", rounds);
+  return 0;
+}
+#endif
