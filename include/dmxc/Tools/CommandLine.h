@@ -1,0 +1,47 @@
+//===- CommandLine.h - what all command lines share -------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Support/Result.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace dmxc::tools {
+
+/// The closest of `known` by edit distance when it is close enough to be a
+/// slip of the fingers; empty otherwise.
+std::string closest(std::string_view name, const std::vector<std::string> &known);
+
+/// " (did you mean 'x'?)" or nothing.
+std::string didYouMean(std::string_view name, const std::vector<std::string> &known);
+
+/// "NAME=VALUE" in two, at the first '=' when `first`, else at the last.
+/// Nothing when there is no '=' or a side is empty.
+std::optional<std::pair<std::string, std::string>> splitPair(const std::string &text,
+                                                             bool first = true);
+
+/// Makes `--help` print the description, the usage, `examples`, then the flags
+/// group by group; adds `--version`.
+void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples);
+
+/// Parses the command line. Nothing when the tool goes on; else its exit code
+/// (0 after --help and --version, 2 after a message about a wrong flag with
+/// "did you mean").
+std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
+
+/// Prints "tool: error: message" on stderr, in colour where allowed, and
+/// returns the exit code.
+int reportError(std::string_view tool, const Error &error);
+
+/// Whether a stream (1 stdout, 2 stderr) is a terminal that wants colour:
+/// NO_COLOR and TERM=dumb are honoured.
+bool wantsColor(int fd);
+
+} // namespace dmxc::tools

@@ -1,0 +1,45 @@
+//===- Compare.h - numpy's assert_allclose ----------------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Support/Tensor.h"
+
+#include <string>
+
+namespace dmxc::tools {
+
+struct Tolerance {
+  double rtol = 1e-3;
+  double atol = 1e-7;
+};
+
+/// The result of a comparison. An element matches when both are NaN, both are
+/// the same infinity, or |actual - expected| <= atol + rtol * |expected|.
+struct Comparison {
+  bool pass = true;
+  /// Set when dtype or shape differ; elements were not compared then.
+  std::string structural;
+  int64_t count = 0;
+  int64_t mismatches = 0;
+  int64_t first = -1; ///< row-major position of the first mismatch
+  int64_t worst = -1; ///< of the one farthest beyond its tolerance
+  double maxAbsolute = 0; ///< largest |actual - expected| over finite pairs
+  double maxRelative = 0; ///< largest |actual - expected| / |expected|, expected != 0
+};
+
+Comparison compareTensors(const Tensor &actual, const Tensor &expected,
+                          Tolerance tolerance);
+
+/// One or more lines for people: "max abs 1.2e-07, max rel 3.4e-06", or what
+/// differs, with the first and the worst mismatch, indices and values.
+std::string describe(const Comparison &comparison, const Tensor &actual,
+                     const Tensor &expected);
+
+/// "[1, 0, 12]" for a row-major position; "[]" for a scalar.
+std::string indexString(const Shape &shape, int64_t position);
+
+/// Pseudo-random contents, the same on every machine for one seed: floats
+/// uniform in [-1, 1), integers and bools 0 or 1 (so that they are valid as
+/// masks and as indices into any table of two rows or more).
+Tensor randomTensor(DType type, const Shape &shape, uint64_t seed);
+
+} // namespace dmxc::tools

@@ -1,0 +1,90 @@
+//===- Runtime.h - the runtime's C API for tools ----------------*- C++ -*-===//
+#pragma once
+
+#include "dmx/dmx.h"
+#include "dmxc/Support/Result.h"
+#include "dmxc/Support/Tensor.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dmxc::tools {
+
+/// An extent of an input or output: fixed (empty name) or symbolic.
+struct IoDim {
+  std::string name;
+  int64_t min = 0;
+  int64_t max = 0;
+};
+
+struct IoTensor {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<IoDim> dims;
+  /// "f32 batchx3x224x224"
+  std::string str() const;
+};
+
+/// A task's figures, copied from dmx_task_info.
+struct TaskFigures {
+  std::string name, kernel;
+  std::vector<std::string> nodes;
+  int64_t work = -1, flops = -1, bytes = -1;
+  uint32_t slices = 0;
+  uint64_t calls = 0, totalNs = 0, busyNs = 0;
+};
+
+struct SessionSettings {
+  std::string entryPoint; ///< empty: the first
+  uint32_t threads = 0;   ///< 0: all the CPUs allowed
+  std::string isa;        ///< empty: the best
+  std::vector<std::string> deviceOptions; ///< "key=value"
+};
+
+/// An open bundle and one session over it. Tensors that are bound are kept
+/// alive. One caller at a time. Failures of the runtime keep its sentence; the
+/// kind follows its status (file: IO, bad bundle: Model, bad argument: Usage).
+class ModelSession {
+public:
+  static Result<std::unique_ptr<ModelSession>> open(const std::string &bundle,
+                                                    const SessionSettings &settings);
+  ~ModelSession();
+  ModelSession(const ModelSession &) = delete;
+  ModelSession &operator=(const ModelSession &) = delete;
+
+  const std::vector<IoTensor> &inputs() const { return inputList; }
+  const std::vector<IoTensor> &outputs() const { return outputList; }
+
+  Status bindInput(size_t index, const Tensor &tensor);
+  /// Allocates and binds every output for the inputs bound now.
+  Status allocateOutputs();
+  const Tensor &output(size_t index) const { return outputTensors[index]; }
+  Status run();
+
+  /// Room for `capacity` events; 0 turns profiling off.
+  Status profile(uint32_t capacity);
+  Result<std::vector<dmx_profile_event>> takeEvents(uint64_t &dropped);
+  Result<dmx_session_info> info();
+  Result<std::vector<TaskFigures>> tasks();
+
+  /// Milliseconds that opening the bundle and making the session took.
+  double loadMs() const { return loadTime; }
+  double sessionMs() const { return sessionTime; }
+
+private:
+  ModelSession() = default;
+  Status readSignature(dmx_io io, std::vector<IoTensor> &list);
+
+  dmx_bundle *bundle = nullptr;
+  dmx_session *session = nullptr;
+  std::string entryPoint;
+  std::vector<IoTensor> inputList, outputList;
+  std::vector<Tensor> inputTensors, outputTensors;
+  double loadTime = 0, sessionTime = 0;
+};
+
+/// Milliseconds of a monotonic clock.
+double nowMs();
+
+} // namespace dmxc::tools

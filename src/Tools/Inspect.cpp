@@ -1,0 +1,193 @@
+//===- Inspect.cpp - what dmx-inspect does --------------------------------===//
+#include "dmxc/Tools/Inspect.h"
+
+#include "InspectView.h"
+#include "Report.h"
+#include "dmx/dmx.h"
+#include "dmxc/Bundle/Diff.h"
+#include "dmxc/Bundle/Validate.h"
+
+#include <ostream>
+
+namespace dmxc::tools {
+
+using namespace bundle;
+
+const std::vector<std::string> &inspectViews() {
+  static const std::vector<std::string> views = {"summary", "tensors", "tasks",
+                                                 "memory",  "kernels", "sizes"};
+  return views;
+}
+
+namespace {
+
+std::string dumped(const Json &json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string cellText(const Json &cell) {
+  if (cell.is_string())
+    return cell.get<std::string>();
+  if (!cell.is_array())
+    return cell.dump();
+  std::string text;
+  for (const Json &item : cell)
+    text += (text.empty() ? "" : ", ") + cellText(item);
+  constexpr size_t most = 60;
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
+/// Columns as code points, so that names in UTF-8 line up.
+size_t width(const std::string &text) {
+  size_t count = 0;
+  for (char c : text)
+    count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+std::string padded(const std::string &text, size_t to, bool right) {
+  std::string space(to > width(text) ? to - width(text) : 0, ' ');
+  return right ? space + text : text + space;
+}
+
+std::string tableText(const Table &table) {
+  size_t columns = table.columns.size();
+  std::vector<size_t> widths(columns);
+  std::vector<bool> right(columns, true);
+  std::vector<std::vector<std::string>> cells{table.columns};
+  for (const std::vector<Json> &row : table.rows) {
+    cells.emplace_back();
+    for (size_t c = 0; c < columns; ++c) {
+      cells.back().push_back(cellText(row[c]));
+      right[c] = right[c] && row[c].is_number();
+    }
+  }
+  for (const auto &row : cells)
+    for (size_t c = 0; c < columns; ++c)
+      widths[c] = std::max(widths[c], width(row[c]));
+  std::string text = table.name + "\n";
+  for (const auto &row : cells) {
+    std::string line = "  ";
+    for (size_t c = 0; c < columns; ++c)
+      line += padded(row[c], widths[c], right[c] && !table.rows.empty()) + "  ";
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+/// Structure by our reader; with `everything` all checksums, and the runtime's
+/// own reader, which shares no code with ours.
+std::vector<Problem> examine(const Bundle &bundle, bool everything) {
+  std::vector<Problem> problems =
+      validate(bundle, everything ? CheckLevel::Everything : CheckLevel::Structure);
+  dmx_error error = DMX_ERROR_INIT;
+  dmx_bundle *opened = nullptr;
+  if (dmx_bundle_open(bundle.path().c_str(), &opened, &error) != DMX_OK ||
+      (everything && dmx_bundle_verify(opened, &error) != DMX_OK))
+    problems.push_back({"runtime", error.message});
+  dmx_bundle_close(opened);
+  return problems;
+}
+
+Status report(const std::string &path, const std::vector<Problem> &problems,
+              const InspectOptions &options, std::ostream &out) {
+  if (options.json) {
+    Json list = Json::array();
+    for (const Problem &problem : problems)
+      list.push_back({{"where", problem.where}, {"message", problem.message}});
+    out << dumped({{"ok", problems.empty()}, {"problems", std::move(list)}});
+  } else {
+    for (const Problem &problem : problems)
+      out << problem.where << ": " << problem.message << "\n";
+    if (problems.empty())
+      out << path << ": " << (options.verify ? "verified" : "checked") << ", no problems\n";
+  }
+  if (problems.empty())
+    return Status::ok();
+  return Error{ErrorKind::Mismatch, "'" + path + "' is not sound: " +
+                                        std::to_string(problems.size()) +
+                                        (problems.size() == 1 ? " problem" : " problems")};
+}
+
+Status printDiff(const Bundle &a, const InspectOptions &options, std::ostream &out) {
+  auto b = Bundle::open(options.diffWith);
+  if (!b)
+    return b.takeError();
+  std::vector<Difference> differences = diff(a, *b);
+  if (options.json) {
+    Json list = Json::array();
+    for (const Difference &d : differences)
+      list.push_back({{"what", d.what}, {"name", d.name}, {"a", d.a}, {"b", d.b}});
+    out << dumped({{"equal", differences.empty()}, {"differences", std::move(list)}});
+  } else {
+    for (const Difference &d : differences)
+      out << d.what << " " << d.name << "\n  - " << (d.a.empty() ? "(absent)" : d.a)
+          << "\n  + " << (d.b.empty() ? "(absent)" : d.b) << "\n";
+    if (differences.empty())
+      out << "no differences\n";
+  }
+  if (differences.empty())
+    return Status::ok();
+  return Error{ErrorKind::Mismatch, "'" + a.path() + "' and '" + options.diffWith +
+                                        "' differ in " +
+                                        std::to_string(differences.size()) + " places"};
+}
+
+} // namespace
+
+std::string viewText(const View &view) {
+  std::string text;
+  size_t widest = 0;
+  for (const auto &[name, value] : view.facts)
+    widest = std::max(widest, name.size());
+  for (const auto &[name, value] : view.facts)
+    text += padded(name, widest, false) + "  " + cellText(value) + "\n";
+  for (const Table &table : view.tables)
+    if (!table.rows.empty())
+      text += (text.empty() ? "" : "\n") + tableText(table);
+  return text;
+}
+
+Json viewJson(const View &view) {
+  Json root = Json::object();
+  for (const auto &[name, value] : view.facts)
+    root[name] = value;
+  for (const Table &table : view.tables) {
+    Json rows = Json::array();
+    for (const std::vector<Json> &row : table.rows) {
+      Json object = Json::object();
+      for (size_t c = 0; c < table.columns.size(); ++c)
+        object[table.columns[c]] = row[c];
+      rows.push_back(std::move(object));
+    }
+    root[table.name] = std::move(rows);
+  }
+  return root;
+}
+
+Status inspectBundle(const InspectOptions &options, std::ostream &out) {
+  bool examined = options.check || options.verify;
+  auto bundle = Bundle::open(options.bundle);
+  if (!bundle) {
+    // To --check, a file that is no bundle is one more finding.
+    Error error = bundle.takeError();
+    if (examined && error.kind == ErrorKind::Model)
+      return report(options.bundle, {{"bundle", error.message}}, options, out);
+    return error;
+  }
+  bool other = examined || !options.diffWith.empty() || !options.htmlFile.empty();
+  if (!options.what.empty() || !other) {
+    View view = makeView(*bundle, options.what.empty() ? "summary" : options.what);
+    out << (options.json ? dumped(viewJson(view)) : viewText(view));
+  }
+  if (!options.htmlFile.empty())
+    if (Status done = writeText(options.htmlFile, inspectHtml(*bundle)); !done)
+      return done;
+  if (examined)
+    if (Status done = report(options.bundle, examine(*bundle, options.verify), options, out);
+        !done)
+      return done;
+  return options.diffWith.empty() ? Status::ok() : printDiff(*bundle, options, out);
+}
+
+} // namespace dmxc::tools

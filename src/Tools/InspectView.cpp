@@ -1,0 +1,335 @@
+//===- InspectView.cpp - facts and tables of a bundle ---------------------===//
+#include "InspectView.h"
+
+#include "dmxc/Bundle/Validate.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace dmxc::tools {
+
+using namespace bundle;
+
+std::string humanBytes(double bytes) {
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  for (; bytes >= 1024 && unit < 4; ++unit)
+    bytes /= 1024;
+  char text[40];
+  std::snprintf(text, sizeof text, unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
+  return text;
+}
+
+Json exprJson(const Expr &expr) {
+  return expr.isInt() ? Json(expr.value()) : Json(expr.str());
+}
+
+std::vector<Lifetime> lifetimes(const GraphDesc &graph, const DimValues &dims) {
+  std::vector<Lifetime> lives(graph.buffers.size());
+  auto touch = [&](int64_t id, size_t task) {
+    if (id < 0 || static_cast<size_t>(id) >= graph.buffers.size())
+      return;
+    if (graph.buffers[id].kind == BufferKind::Alias)
+      id = graph.buffers[id].of;
+    if (id < 0 || static_cast<size_t>(id) >= graph.buffers.size())
+      return;
+    Lifetime &life = lives[id];
+    if (life.first < 0)
+      life.first = static_cast<int64_t>(task);
+    life.last = static_cast<int64_t>(task);
+  };
+  for (size_t i = 0; i < graph.tasks.size(); ++i) {
+    const TaskDesc &task = graph.tasks[i];
+    for (int64_t id : task.buffers)
+      touch(id, i);
+    if (task.kind == TaskKind::Copy) {
+      touch(task.src, i);
+      touch(task.dst, i);
+    }
+  }
+  std::vector<Lifetime> arenaLives;
+  for (size_t i = 0; i < graph.buffers.size(); ++i) {
+    const BufferDesc &buffer = graph.buffers[i];
+    auto offset = buffer.offset.evaluate(dims), size = buffer.size.evaluate(dims);
+    if (buffer.kind != BufferKind::Arena || !offset || !size)
+      continue;
+    lives[i].buffer = i;
+    lives[i].arena = buffer.arena;
+    lives[i].offset = *offset;
+    lives[i].size = *size;
+    arenaLives.push_back(lives[i]);
+  }
+  return arenaLives;
+}
+
+namespace {
+
+/// The largest dims, so that figures of a dynamic model are its upper bounds.
+DimValues upperDims(const GraphDesc &graph) {
+  auto dims = extremeDims(graph, true);
+  return dims ? *dims : DimValues();
+}
+
+int64_t valueOf(const Expr &expr, const DimValues &dims) {
+  auto value = expr.evaluate(dims);
+  return value ? *value : 0;
+}
+
+std::string joined(const std::vector<std::string> &items) {
+  std::string text;
+  for (const std::string &item : items)
+    text += (text.empty() ? "" : ", ") + item;
+  return text;
+}
+
+std::string tensorName(const Bundle &bundle, const GraphDesc &graph,
+                       const BufferDesc &buffer) {
+  if (buffer.kind == BufferKind::Const)
+    return buffer.tensor;
+  const EntryPoint *entry = bundle.manifest().findEntryPoint(graph.name);
+  if (!entry || buffer.kind > BufferKind::Output)
+    return "";
+  const auto &list = buffer.kind == BufferKind::Input ? entry->inputs : entry->outputs;
+  size_t index = static_cast<size_t>(buffer.index);
+  return index < list.size() ? list[index].name : "";
+}
+
+std::string placeOf(const BufferDesc &buffer) {
+  switch (buffer.kind) {
+  case BufferKind::Input:
+  case BufferKind::Output:
+    return std::string(bufferKindName(buffer.kind)) + " " + std::to_string(buffer.index);
+  case BufferKind::Const:
+    return buffer.entry + " @ " + buffer.offset.str();
+  case BufferKind::Arena:
+    return "arena " + std::to_string(buffer.arena) + " @ " + buffer.offset.str();
+  case BufferKind::Alias:
+    return "buffer " + std::to_string(buffer.of) + " @ " + buffer.offset.str();
+  case BufferKind::State:
+    return "session";
+  }
+  return "";
+}
+
+uint64_t entryBytes(const Bundle &bundle, std::string_view prefix) {
+  uint64_t sum = 0;
+  for (const BundleEntry &entry : bundle.entries())
+    if (entry.name.starts_with(prefix))
+      sum += entry.bytes.size();
+  return sum;
+}
+
+void addIo(Table &table, const char *role, const std::vector<TensorDesc> &tensors) {
+  for (const TensorDesc &tensor : tensors)
+    table.add({role, tensor.name, std::string(dtypeName(tensor.dtype)),
+               bundle::shapeString(tensor.shape)});
+}
+
+void addEntryPoints(const Manifest &m, View &view) {
+  Table io{"inputs and outputs", {"role", "name", "dtype", "shape"}, {}};
+  Table dims{"symbolic dims", {"name", "min", "max"}, {}};
+  for (const EntryPoint &entry : m.entryPoints) {
+    if (m.entryPoints.size() > 1)
+      io.add({"entry point", entry.name, "", ""});
+    addIo(io, "input", entry.inputs);
+    addIo(io, "output", entry.outputs);
+    for (const SymbolicDim &dim : entry.dims)
+      dims.add({dim.name, dim.min, dim.max == INT64_MAX ? Json("unbounded") : Json(dim.max)});
+  }
+  view.tables.push_back(std::move(io));
+  if (!dims.rows.empty())
+    view.tables.push_back(std::move(dims));
+}
+
+void addGraphTotals(const Bundle &bundle, View &view) {
+  Table table{"graphs", {"name", "tasks", "buffers", "arena", "lower bound", "GFLOP"}, {}};
+  for (const GraphDesc &graph : bundle.graphs().graphs) {
+    DimValues dims = upperDims(graph);
+    int64_t arena = 0, bound = 0;
+    double flops = 0;
+    for (const ArenaDesc &a : graph.arenas) {
+      arena += valueOf(a.size, dims);
+      bound += valueOf(a.lowerBound, dims);
+    }
+    for (const TaskDesc &task : graph.tasks)
+      flops += static_cast<double>(valueOf(task.flops, dims));
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", flops / 1e9);
+    table.add({graph.name, graph.tasks.size(), graph.buffers.size(),
+               humanBytes(static_cast<double>(arena)),
+               humanBytes(static_cast<double>(bound)), text});
+  }
+  view.tables.push_back(std::move(table));
+}
+
+View summary(const Bundle &bundle) {
+  const Manifest &m = bundle.manifest();
+  View view;
+  auto bytes = [](uint64_t count) { return humanBytes(static_cast<double>(count)); };
+  view.facts = {{"bundle", bundle.path()},
+                {"form", bundle.isDirectory() ? "directory" : "file"},
+                {"size", bytes(bundle.fileSize())},
+                {"format", std::to_string(m.major) + "." + std::to_string(m.minor)},
+                {"producer", m.producerName + " " + m.producerVersion},
+                {"min runtime", m.minRuntime},
+                {"model", m.modelName},
+                {"model source", m.modelSource},
+                {"model sha256", m.modelSha256},
+                {"weights", bytes(entryBytes(bundle, "weights/"))},
+                {"code", bytes(entryBytes(bundle, "code/"))}};
+  for (const auto &[name, value] : m.options)
+    std::visit([&, &key = name](const auto &v) { view.facts.emplace_back("option " + key, v); },
+               value);
+  if (!m.required.empty())
+    view.facts.emplace_back("requires", joined(m.required));
+  Table targets{"targets", {"target", "arch", "code", "features"}, {}};
+  for (const TargetDesc &target : m.targets)
+    targets.add({target.target, target.arch, target.entry, joined(target.features)});
+  view.tables.push_back(std::move(targets));
+  addEntryPoints(m, view);
+  Table placement{"placement", {"target", "ops", "reason"}, {}};
+  for (const PlacementDesc &place : m.placement)
+    placement.add({place.target, place.ops, place.reason});
+  view.tables.push_back(std::move(placement));
+  addGraphTotals(bundle, view);
+  return view;
+}
+
+View tensors(const Bundle &bundle) {
+  View view;
+  for (const GraphDesc &graph : bundle.graphs().graphs) {
+    Table table{"tensors of '" + graph.name + "'",
+                {"id", "kind", "dtype", "shape", "bytes", "place", "name"}, {}};
+    for (size_t i = 0; i < graph.buffers.size(); ++i) {
+      const BufferDesc &b = graph.buffers[i];
+      Expr size = b.kind >= BufferKind::Const ? b.size : denseBytes(b.dtype, b.shape);
+      table.add({i, std::string(bufferKindName(b.kind)), std::string(dtypeName(b.dtype)),
+                 bundle::shapeString(b.shape), exprJson(size), placeOf(b),
+                 tensorName(bundle, graph, b)});
+    }
+    view.tables.push_back(std::move(table));
+  }
+  return view;
+}
+
+View tasks(const Bundle &bundle) {
+  View view;
+  for (const GraphDesc &graph : bundle.graphs().graphs) {
+    Table table{"tasks of '" + graph.name + "'",
+                {"id", "kind", "queue", "name", "kernel", "work", "grain", "scratch",
+                 "flops", "bytes", "deps", "nodes"}, {}};
+    for (size_t i = 0; i < graph.tasks.size(); ++i) {
+      const TaskDesc &t = graph.tasks[i];
+      bool copy = t.kind == TaskKind::Copy;
+      table.add({i, std::string(taskKindName(t.kind)), t.queue, t.name, t.kernel,
+                 copy ? Json("") : exprJson(t.work), copy ? Json("") : exprJson(t.grain),
+                 exprJson(t.scratch), exprJson(t.flops),
+                 exprJson(copy ? t.size : t.bytes), t.deps, t.nodes});
+    }
+    view.tables.push_back(std::move(table));
+  }
+  return view;
+}
+
+View memory(const Bundle &bundle) {
+  View view;
+  for (const GraphDesc &graph : bundle.graphs().graphs) {
+    DimValues dims = upperDims(graph);
+    Table arenas{"arenas of '" + graph.name + "'",
+                 {"id", "size", "lower bound", "ratio", "align", "bytes"}, {}};
+    for (size_t i = 0; i < graph.arenas.size(); ++i) {
+      const ArenaDesc &a = graph.arenas[i];
+      int64_t size = valueOf(a.size, dims), bound = valueOf(a.lowerBound, dims);
+      char ratio[32];
+      std::snprintf(ratio, sizeof ratio, "%.3f",
+                    bound > 0 ? static_cast<double>(size) / static_cast<double>(bound) : 1.0);
+      arenas.add({i, humanBytes(static_cast<double>(size)),
+                  humanBytes(static_cast<double>(bound)), ratio, a.align, exprJson(a.size)});
+    }
+    view.tables.push_back(std::move(arenas));
+    Table table{"arena buffers of '" + graph.name + "'",
+                {"buffer", "arena", "offset", "bytes", "first task", "last task", "shape"}, {}};
+    for (const Lifetime &life : lifetimes(graph, dims))
+      table.add({life.buffer, life.arena, life.offset, life.size, life.first, life.last,
+                 bundle::shapeString(graph.buffers[life.buffer].shape)});
+    view.tables.push_back(std::move(table));
+  }
+  return view;
+}
+
+View kernels(const Bundle &bundle) {
+  struct Use {
+    int64_t tasks = 0;
+    double flops = 0;
+    std::vector<std::string> names;
+  };
+  View view;
+  Table code{"code", {"entry", "bytes"}, {}};
+  for (const BundleEntry &entry : bundle.entries())
+    if (entry.name.starts_with("code/"))
+      code.add({entry.name, entry.bytes.size()});
+  view.tables.push_back(std::move(code));
+  std::map<std::string, Use> uses;
+  for (const GraphDesc &graph : bundle.graphs().graphs) {
+    DimValues dims = upperDims(graph);
+    for (const TaskDesc &task : graph.tasks)
+      if (task.kind == TaskKind::Dispatch) {
+        Use &use = uses[task.kernel];
+        ++use.tasks;
+        use.flops += static_cast<double>(valueOf(task.flops, dims));
+        use.names.push_back(task.name);
+      }
+  }
+  Table table{"kernels", {"kernel", "tasks", "flops", "used by"}, {}};
+  for (const auto &[name, use] : uses)
+    table.add({name, use.tasks, use.flops, use.names});
+  view.tables.push_back(std::move(table));
+  return view;
+}
+
+View sizes(const Bundle &bundle) {
+  View view;
+  Table entries{"entries", {"entry", "bytes", "share"}, {}};
+  for (const BundleEntry &entry : bundle.entries()) {
+    char share[32];
+    std::snprintf(share, sizeof share, "%.2f %%",
+                  100.0 * static_cast<double>(entry.bytes.size()) /
+                      static_cast<double>(std::max<uint64_t>(bundle.fileSize(), 1)));
+    entries.add({entry.name, entry.bytes.size(), share});
+  }
+  view.tables.push_back(std::move(entries));
+  view.facts = {{"size", bundle.fileSize()}};
+  for (const BundleEntry &entry : bundle.entries()) {
+    if (!entry.name.ends_with(".safetensors"))
+      continue;
+    auto weights = readWeights(entry.bytes);
+    if (!weights)
+      continue; // --check says why
+    std::stable_sort(weights->begin(), weights->end(),
+                     [](auto &a, auto &b) { return a.size > b.size; });
+    Table table{"weights in " + entry.name, {"tensor", "bytes", "dtype", "shape", "packing"}, {}};
+    for (const WeightInfo &info : *weights)
+      table.add({info.name, info.size, info.dtype, dmxc::shapeString(info.shape), info.packing});
+    view.tables.push_back(std::move(table));
+  }
+  return view;
+}
+
+} // namespace
+
+View makeView(const Bundle &bundle, const std::string &what) {
+  if (what == "tensors")
+    return tensors(bundle);
+  if (what == "tasks")
+    return tasks(bundle);
+  if (what == "memory")
+    return memory(bundle);
+  if (what == "kernels")
+    return kernels(bundle);
+  if (what == "sizes")
+    return sizes(bundle);
+  return summary(bundle);
+}
+
+} // namespace dmxc::tools

@@ -1,0 +1,49 @@
+//===- InspectView.h - facts and tables of a bundle -------------*- C++ -*-===//
+//
+// Private to the Tools room. A view is built once and printed as text, JSON or
+// HTML.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Bundle/Reader.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dmxc::tools {
+
+using Json = nlohmann::ordered_json;
+
+struct Table {
+  std::string name; ///< key in JSON, heading in text
+  std::vector<std::string> columns;
+  std::vector<std::vector<Json>> rows; ///< strings, numbers or lists of strings
+  void add(std::vector<Json> row) { rows.push_back(std::move(row)); }
+};
+
+struct View {
+  std::vector<std::pair<std::string, Json>> facts;
+  std::vector<Table> tables;
+};
+
+/// `what` is one of inspectViews().
+View makeView(const bundle::Bundle &bundle, const std::string &what);
+std::string viewText(const View &view);
+Json viewJson(const View &view);
+
+/// The life of an arena buffer at given dims: tasks [first, last] that touch it
+/// (aliases included), and its bytes in the arena.
+struct Lifetime {
+  size_t buffer = 0;
+  int64_t arena = 0, offset = 0, size = 0;
+  int64_t first = -1, last = -1; ///< -1: never touched
+};
+std::vector<Lifetime> lifetimes(const bundle::GraphDesc &graph,
+                                const bundle::DimValues &dims);
+
+/// "1.50 MiB", "12 B".
+std::string humanBytes(double bytes);
+/// An integer when it is one, else the expression as text.
+Json exprJson(const bundle::Expr &expr);
+
+} // namespace dmxc::tools

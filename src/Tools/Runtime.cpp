@@ -1,0 +1,205 @@
+//===- Runtime.cpp - the runtime's C API for tools ------------------------===//
+#include "dmxc/Tools/Runtime.h"
+
+#include <chrono>
+
+namespace dmxc::tools {
+
+// The C API numbers the types from 1 in the order of DType.
+static_assert(static_cast<int>(DType::Bool) + 1 == DMX_DTYPE_BOOL &&
+              static_cast<int>(DType::F32) + 1 == DMX_DTYPE_F32 &&
+              static_cast<int>(DType::F4E2M1) + 1 == DMX_DTYPE_F4E2M1);
+
+double nowMs() {
+  using namespace std::chrono;
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+namespace {
+
+ErrorKind kindOf(dmx_status status) {
+  switch (status) {
+  case DMX_STATUS_INVALID_ARGUMENT:
+    return ErrorKind::Usage;
+  case DMX_STATUS_IO:
+    return ErrorKind::IO;
+  case DMX_STATUS_INVALID_BUNDLE:
+  case DMX_STATUS_CHECKSUM:
+  case DMX_STATUS_UNSUPPORTED:
+  case DMX_STATUS_KERNEL:
+    return ErrorKind::Model;
+  case DMX_STATUS_OUT_OF_MEMORY:
+    return ErrorKind::Constraint;
+  default:
+    return ErrorKind::Internal;
+  }
+}
+
+/// Calls a function of the C API whose last parameter is the error.
+template <typename Fn, typename... Args> Status call(Fn fn, Args... args) {
+  dmx_error error = DMX_ERROR_INIT;
+  if (dmx_status status = fn(args..., &error))
+    return Error{kindOf(status), error.message};
+  return Status::ok();
+}
+
+dmx_tensor_view viewOf(const Tensor &tensor) {
+  return {static_cast<dmx_dtype>(tensor.dtype()) + 1,
+          static_cast<uint32_t>(tensor.rank()), tensor.shape().data(),
+          const_cast<std::byte *>(tensor.data())};
+}
+
+} // namespace
+
+std::string IoTensor::str() const {
+  std::string text(dtypeName(dtype));
+  const char *separator = " ";
+  if (dims.empty())
+    return text + " scalar";
+  for (const IoDim &dim : dims) {
+    text += separator + (dim.name.empty() ? std::to_string(dim.min) : dim.name);
+    separator = "x";
+  }
+  return text;
+}
+
+Status ModelSession::readSignature(dmx_io io, std::vector<IoTensor> &list) {
+  const char *name = entryPoint.empty() ? nullptr : entryPoint.c_str();
+  uint32_t count = dmx_bundle_tensor_count(bundle, name, io);
+  for (uint32_t i = 0; i < count; ++i) {
+    dmx_tensor_info info = {};
+    info.struct_size = sizeof info;
+    if (Status done = call(dmx_bundle_tensor_info, bundle, name, io, i, &info); !done)
+      return done;
+    IoTensor tensor{info.name, static_cast<DType>(info.dtype - 1), {}};
+    for (uint32_t axis = 0; axis < info.rank; ++axis) {
+      const dmx_dim &dim = info.dims[axis];
+      tensor.dims.push_back({dim.name ? dim.name : "", dim.min, dim.max});
+    }
+    list.push_back(std::move(tensor));
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<ModelSession>>
+ModelSession::open(const std::string &path, const SessionSettings &settings) {
+  std::unique_ptr<ModelSession> self(new ModelSession);
+  self->entryPoint = settings.entryPoint;
+  double start = nowMs();
+  if (Status done = call(dmx_bundle_open, path.c_str(), &self->bundle); !done)
+    return done.takeError();
+  double opened = nowMs();
+  self->loadTime = opened - start;
+  std::vector<const char *> deviceOptions;
+  for (const std::string &option : settings.deviceOptions)
+    deviceOptions.push_back(option.c_str());
+  dmx_session_options options = DMX_SESSION_OPTIONS_INIT;
+  options.threads = settings.threads;
+  options.isa = settings.isa.empty() ? nullptr : settings.isa.c_str();
+  options.device_options = deviceOptions.data();
+  options.device_option_count = static_cast<uint32_t>(deviceOptions.size());
+  const char *entry = self->entryPoint.empty() ? nullptr : self->entryPoint.c_str();
+  if (Status done = call(dmx_session_create, self->bundle, entry, &options,
+                         &self->session);
+      !done)
+    return done.takeError();
+  self->sessionTime = nowMs() - opened;
+  for (dmx_io io : {DMX_INPUT, DMX_OUTPUT})
+    if (Status done = self->readSignature(io, io == DMX_INPUT ? self->inputList
+                                                             : self->outputList);
+        !done)
+      return done.takeError();
+  self->inputTensors.resize(self->inputList.size());
+  self->outputTensors.resize(self->outputList.size());
+  return self;
+}
+
+ModelSession::~ModelSession() {
+  dmx_session_destroy(session);
+  dmx_bundle_close(bundle);
+}
+
+Status ModelSession::bindInput(size_t index, const Tensor &tensor) {
+  dmx_tensor_view view = viewOf(tensor);
+  Status done = call(dmx_session_bind, session, DMX_INPUT,
+                     static_cast<uint32_t>(index), &view);
+  if (done)
+    inputTensors[index] = tensor;
+  return done;
+}
+
+Status ModelSession::allocateOutputs() {
+  for (size_t i = 0; i < outputList.size(); ++i) {
+    uint32_t index = static_cast<uint32_t>(i), rank = 0;
+    Shape shape(DMX_MAX_RANK);
+    if (Status done = call(dmx_session_shape, session, DMX_OUTPUT, index,
+                           shape.data(), DMX_MAX_RANK, &rank);
+        !done)
+      return done;
+    shape.resize(rank);
+    outputTensors[i] = Tensor(outputList[i].dtype, shape);
+    dmx_tensor_view view = viewOf(outputTensors[i]);
+    if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view); !done)
+      return done;
+  }
+  return Status::ok();
+}
+
+Status ModelSession::run() { return call(dmx_session_run, session); }
+
+Status ModelSession::profile(uint32_t capacity) {
+  return call(dmx_session_profile, session, capacity);
+}
+
+Result<std::vector<dmx_profile_event>> ModelSession::takeEvents(uint64_t &dropped) {
+  uint32_t count = 0;
+  dropped = 0;
+  dmx_profile_event *none = nullptr;
+  uint64_t *noCount = nullptr;
+  if (Status done = call(dmx_session_take_events, session, none, 0u, &count, noCount);
+      !done)
+    return done.takeError();
+  std::vector<dmx_profile_event> events(count);
+  if (Status done = call(dmx_session_take_events, session, events.data(), count,
+                         &count, &dropped);
+      !done)
+    return done.takeError();
+  events.resize(count);
+  return events;
+}
+
+Result<dmx_session_info> ModelSession::info() {
+  dmx_session_info info = {};
+  info.struct_size = sizeof info;
+  if (Status done = call(dmx_session_get_info, session, &info); !done)
+    return done.takeError();
+  return info;
+}
+
+Result<std::vector<TaskFigures>> ModelSession::tasks() {
+  auto facts = info();
+  if (!facts)
+    return facts.takeError();
+  std::vector<TaskFigures> all;
+  for (uint32_t i = 0; i < facts->task_count; ++i) {
+    dmx_task_info info = {};
+    info.struct_size = sizeof info;
+    if (Status done = call(dmx_session_task_info, session, i, &info); !done)
+      return done.takeError();
+    TaskFigures task;
+    task.name = info.name ? info.name : "";
+    task.kernel = info.kernel ? info.kernel : "";
+    task.nodes.assign(info.nodes, info.nodes + info.node_count);
+    task.work = info.work;
+    task.flops = info.flops;
+    task.bytes = info.bytes;
+    task.slices = info.slices;
+    task.calls = info.calls;
+    task.totalNs = info.total_ns;
+    task.busyNs = info.busy_ns;
+    all.push_back(std::move(task));
+  }
+  return all;
+}
+
+} // namespace dmxc::tools

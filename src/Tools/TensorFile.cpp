@@ -1,0 +1,139 @@
+//===- TensorFile.cpp - tensor files by ending, directories ---------------===//
+#include "dmxc/Tools/TensorFile.h"
+
+#include "dmxc/Tools/TensorDirectory.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace dmxc::tools {
+
+namespace fs = std::filesystem;
+
+namespace {
+Error unknownEnding(const std::string &path) {
+  return usageError("'" + path + "': a tensor file ends in .npy or .pb");
+}
+
+std::string mangled(std::string name) {
+  for (char &c : name)
+    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-')
+      c = '_';
+  return name;
+}
+
+/// The files that may hold a tensor by its name, best first.
+std::vector<std::string> namedCandidates(TensorRole role, const std::string &name) {
+  std::string prefix = role == TensorRole::Input ? "in_" : "out_";
+  std::vector<std::string> all;
+  for (const std::string &stem : {name, mangled(name)}) {
+    all.push_back(prefix + stem + ".npy");
+    all.push_back(stem + ".npy");
+    all.push_back(stem + ".pb");
+  }
+  return all;
+}
+
+std::string indexedStem(TensorRole role, size_t index) {
+  return (role == TensorRole::Input ? "input_" : "output_") + std::to_string(index);
+}
+
+std::optional<std::string> existing(const std::string &directory,
+                                    const std::string &name) {
+  std::error_code error;
+  std::string path = directory + "/" + name;
+  // A name with '/' must not leave the directory.
+  if (name.find("..") != std::string::npos || !fs::is_regular_file(path, error))
+    return std::nullopt;
+  return path;
+}
+
+/// Gives the ONNX files' tensors to the wanted ones: by the names in the files
+/// when all of them are names of wanted tensors, else by position.
+void assignIndexed(std::vector<NamedTensor> &files, const std::vector<size_t> &positions,
+                   const std::vector<WantedTensor> &wanted,
+                   std::vector<Tensor> &result) {
+  auto wantedNamed = [&](const std::string &name) {
+    return std::find_if(wanted.begin(), wanted.end(),
+                        [&](const WantedTensor &w) { return w.name == name; }) -
+           wanted.begin();
+  };
+  std::vector<size_t> targets;
+  for (const NamedTensor &file : files)
+    targets.push_back(static_cast<size_t>(wantedNamed(file.name)));
+  std::vector<size_t> sorted = targets;
+  std::sort(sorted.begin(), sorted.end());
+  bool named = (sorted.empty() || sorted.back() < wanted.size()) &&
+               std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  for (size_t i = 0; i < files.size(); ++i) {
+    size_t target = named ? targets[i] : positions[i];
+    if (target < result.size() && result[target].empty())
+      result[target] = files[i].tensor;
+  }
+}
+} // namespace
+
+Result<NamedTensor> readTensorFile(const std::string &path,
+                                   std::optional<DType> expected) {
+  if (path.ends_with(".pb"))
+    return readTensorProto(path);
+  if (!path.ends_with(".npy"))
+    return unknownEnding(path);
+  auto tensor = readNpy(path, expected);
+  if (!tensor)
+    return tensor.takeError();
+  return NamedTensor{"", *tensor};
+}
+
+Status writeTensorFile(const std::string &path, const NamedTensor &tensor) {
+  if (path.ends_with(".pb"))
+    return writeTensorProto(path, tensor);
+  if (!path.ends_with(".npy"))
+    return unknownEnding(path);
+  return writeNpy(path, tensor.tensor);
+}
+
+std::string tensorFileName(TensorRole role, const std::string &name) {
+  return (role == TensorRole::Input ? "in_" : "out_") + mangled(name) + ".npy";
+}
+
+Result<std::vector<Tensor>>
+readTensorDirectory(const std::string &directory, TensorRole role,
+                    const std::vector<WantedTensor> &wanted) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error))
+    return ioError("'" + directory + "' is not a directory");
+  std::vector<Tensor> result(wanted.size());
+  bool any = false;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    for (const std::string &name : namedCandidates(role, wanted[i].name))
+      if (auto path = existing(directory, name); path && result[i].empty()) {
+        auto read = readTensorFile(*path, wanted[i].dtype);
+        if (!read)
+          return read.takeError();
+        result[i] = read->tensor;
+        any = true;
+      }
+  std::vector<NamedTensor> files;
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    for (const char *ending : {".pb", ".npy"})
+      if (auto path = existing(directory, indexedStem(role, i) + ending)) {
+        auto read = readTensorFile(*path, wanted[i].dtype);
+        if (!read)
+          return read.takeError();
+        files.push_back(*read);
+        positions.push_back(i);
+        break;
+      }
+  assignIndexed(files, positions, wanted, result);
+  if (!any && files.empty() && !wanted.empty()) {
+    std::string stem = indexedStem(role, 0);
+    return ioError("'" + directory + "' has no file for '" + wanted[0].name +
+                   "': expected '" + tensorFileName(role, wanted[0].name) + "', '" +
+                   mangled(wanted[0].name) + ".npy' or '" + stem + ".pb'");
+  }
+  return result;
+}
+
+} // namespace dmxc::tools

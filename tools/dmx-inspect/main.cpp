@@ -1,0 +1,58 @@
+//===- main.cpp - dmx-inspect: shows, checks and compares bundles ---------===//
+#include "dmxc/Tools/CommandLine.h"
+#include "dmxc/Tools/Inspect.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+using namespace dmxc;
+using namespace dmxc::tools;
+
+namespace {
+
+constexpr const char *usage = "  dmx-inspect BUNDLE [flags]\n";
+constexpr const char *examples =
+    "  dmx-inspect m.bundle\n"
+    "  dmx-inspect m.bundle --what memory --json\n"
+    "  dmx-inspect m.bundle --verify\n"
+    "  dmx-inspect old.bundle --diff new.bundle\n"
+    "  dmx-inspect m.bundle --html m.html\n";
+
+void addFlags(CLI::App &app, InspectOptions &options) {
+  std::string views;
+  for (const std::string &view : inspectViews())
+    views += (views.empty() ? "" : "|") + view;
+  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
+  app.add_option("--what", options.what, "What to show; summary when nothing else is asked for")
+      ->group("Views")->type_name(views);
+  app.add_flag("--json", options.json, "Print JSON instead of text")->group("Views");
+  app.add_option("--html", options.htmlFile, "Write a page with memory map and tables")
+      ->group("Views")->type_name("OUT");
+  app.add_flag("--check", options.check, "Check structure and code; exit code 5 when something is wrong")
+      ->group("Checks");
+  app.add_flag("--verify", options.verify, "Check everything, weights and every checksum included")
+      ->group("Checks");
+  app.add_option("--diff", options.diffWith, "Compare with another bundle; exit code 5 when they differ")
+      ->group("Checks")->type_name("BUNDLE2");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Shows, checks and compares bundles.", "dmx-inspect");
+  InspectOptions options;
+  prepareApp(app, usage, examples);
+  addFlags(app, options);
+  if (std::optional<int> code = parseCommandLine(app, argc, argv))
+    return *code;
+  const std::vector<std::string> &views = inspectViews();
+  if (!options.what.empty() && std::find(views.begin(), views.end(), options.what) == views.end())
+    return reportError("dmx-inspect", usageError("--what " + options.what + ": unknown view" +
+                                                 didYouMean(options.what, views) +
+                                                 "; known are summary, tensors, tasks, memory, kernels, sizes"));
+  std::ios::sync_with_stdio(false);
+  Status done = inspectBundle(options, std::cout);
+  std::cout.flush();
+  return done ? 0 : reportError("dmx-inspect", done.error());
+}
