@@ -19,6 +19,10 @@
 
 namespace dmxc::cpu {
 
+namespace expr {
+class Expr;
+}
+
 /// Emits at the builder's insertion point. Operands are floats or 1-D vectors of them, of any
 /// lane count; the result has the operand's type. f32 and f64 are native; f16 and bf16 are
 /// computed in f32 and rounded once. Two operands must have equal types.
@@ -83,6 +87,11 @@ public:
   Value intToFloat(Value x, mlir::FloatType element, bool isUnsigned);
 
 private:
+  /// Calls the function of the operand's width; without an f32 one, computes in f64.
+  Value apply(Value x, expr::Expr (*f32)(expr::Expr), expr::Expr (*f64)(expr::Expr));
+  Value apply(Value x, Value y, expr::Expr (*f32)(expr::Expr, expr::Expr),
+              expr::Expr (*f64)(expr::Expr, expr::Expr));
+
   mlir::ImplicitLocOpBuilder &b;
   bool hasFma;
 };

@@ -127,9 +127,9 @@ static Expr log2F64(Expr x) {
 }
 
 static Expr asinhF64(Expr x) {
-  // a + sqrt(a^2+1) - 1 = a + a^2 / (1 + sqrt(a^2+1)); large: log(2a).
+  // a + sqrt(a^2+1) - 1 = a + a^2 / (1 + sqrt(a^2+1)); large: log(2a) = log1p(a-1) + ln2.
   Expr a = abs(x), big = a > 0x1p28, square = a * a;
-  Expr arg = select(big, a, a + square / (1.0 + sqrt(square + 1.0)));
+  Expr arg = select(big, a - 1.0, a + square / (1.0 + sqrt(square + 1.0)));
   Expr r = log1pAny(arg) + select(big, x.num(0x1.62e42fefa39efp-1), 0.0);
   return copysign(r, x);
 }
