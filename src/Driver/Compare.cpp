@@ -96,7 +96,7 @@ private:
       returnEverything(function);
     Run run;
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      run.names.push_back(everyNode && i < nodes.size() ? nodes[i] : nameOf(function.getResultAttrs(i), "output", i));
+      run.names.push_back(everyNode && i < nodes.size() ? nodes[i] : nameOf(function.getResultAttr(i, dmir::kNameAttr), "output", i));
     std::optional<std::vector<Tensor>> inputs = readInputs(function);
     if (!inputs)
       return std::nullopt;
@@ -119,18 +119,16 @@ private:
     return llvm::hasSingleElement(functions) ? *functions.begin() : func::FuncOp();
   }
 
-  static std::string nameOf(ArrayRef<NamedAttribute> attributes, const char *prefix, unsigned i) {
-    for (NamedAttribute attribute : attributes)
-      if (attribute.getName() == dmir::kNameAttr)
-        return cast<StringAttr>(attribute.getValue()).getValue().str();
-    return prefix + std::to_string(i);
+  static std::string nameOf(Attribute name, const char *prefix, unsigned i) {
+    auto text = dyn_cast_or_null<StringAttr>(name);
+    return text ? text.getValue().str() : prefix + std::to_string(i);
   }
 
   std::optional<std::vector<Tensor>> readInputs(func::FuncOp function) {
     std::vector<tools::WantedTensor> wanted;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-      wanted.push_back({nameOf(function.getArgAttrs(i), "input", i), *dmir::dtypeOf(type.getElementType())});
+      wanted.push_back({nameOf(function.getArgAttr(i, dmir::kNameAttr), "input", i), *dmir::dtypeOf(type.getElementType())});
     }
     if (wanted.empty())
       return std::vector<Tensor>();

@@ -7,13 +7,13 @@
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Reference/Interpreter.h"
+#include "dmxc/Support/MappedFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ThreadPool.h"
 
-#include <fstream>
 
 using namespace mlir;
 
@@ -169,9 +169,15 @@ bool Compilation::importModel(const Frontend &frontend) {
 bool Compilation::parsePhaseText() {
   inputs = {options.model};
   sourceFormat = "mlir";
-  ParserConfig config(mlirContext.get());
-  theModule = parseSourceFile<ModuleOp>(options.model, config);
-  return static_cast<bool>(theModule);
+  theModule = parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
+  if (!theModule)
+    return false;
+  bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
+  bool regions = theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool fits = options.from == "schedule" ? scheduled : !scheduled && (options.from != "frontend" || !regions);
+  if (!fits)
+    diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text", options.model);
+  return fits;
 }
 
 bool Compilation::import() {

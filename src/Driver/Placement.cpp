@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include <fnmatch.h>
 
 using namespace mlir;

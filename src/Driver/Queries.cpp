@@ -7,6 +7,7 @@
 #include "dmxc/Driver/Registry.h"
 
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace dmxc::driver {

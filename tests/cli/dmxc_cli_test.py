@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+"""The command line contract of dmxc: exit codes, messages, files. Usage: dmxc_cli_test.py BIN REPO [unittest arguments]"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+REPO = pathlib.Path(sys.argv[2]).resolve()
+DIGITS = REPO / "tools/digits/digits.onnx"
+DATA = pathlib.Path("/usr/share/libonnx-testdata/data/node")
+
+SMALL = """func.func @main(%x: tensor<4x8xf32> {dmir.name = "x"}) -> (tensor<4x8xf32> {dmir.name = "y"}) {
+  %0 = dmir.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("body/exp")
+  %1 = dmir.softmax %0 {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("body/softmax")
+  return %1 : tensor<4x8xf32>
+}
+"""
+
+
+def field(number, value):
+    """One protobuf field; ints as varints, everything else as bytes."""
+    def varint(n):
+        out = b""
+        while True:
+            out += bytes([n & 0x7F | (0x80 if n > 0x7F else 0)])
+            n >>= 7
+            if not n:
+                return out
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def onnx_with_external_weights():
+    """y = x + w, w (4 floats) in weights.bin."""
+    def tensor_info(name):
+        shape = field(1, field(1, 4))
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+    location = field(13, field(1, "location") + field(2, "weights.bin"))
+    weights = field(1, 4) + field(2, 1) + field(8, "w") + location + field(14, 1)
+    node = field(1, "x") + field(1, "w") + field(2, "y") + field(3, "sum") + field(4, "Add")
+    graph = field(1, node) + field(2, "g") + field(5, weights) + field(11, tensor_info("x")) + field(12, tensor_info("y"))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-cli-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.small = self.dir / "small.mlir"
+        self.small.write_text(SMALL)
+
+    def run_tool(self, *arguments, tool="dmxc", code=0, cwd=None, env=None):
+        result = subprocess.run([str(BIN / tool), *map(str, arguments)], cwd=cwd or self.dir, capture_output=True, text=True, timeout=300,
+                                env={**os.environ, "TMPDIR": str(self.dir), **(env or {})})
+        self.assertEqual(result.returncode, code, f"{tool} {arguments}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def entries(self, bundle):
+        with zipfile.ZipFile(bundle) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+
+class Messages(Base):
+    def test_help_has_examples_first_and_groups(self):
+        text = self.run_tool("--help").stdout
+        self.assertLess(text.index("examples:"), text.index("common"))
+        for word in ("input:", "placement:", "pipeline:", "diagnostics:", "build systems:", "query:", "-MD", "--emit"):
+            self.assertIn(word, text)
+
+    def test_every_flag_of_the_contract_is_in_the_help(self):
+        text = self.run_tool("--help").stdout
+        for flag in ("--output", "--target", "-O", "--jobs", "--input-format", "--shape", "--dim", "--entry", "--allow-external-data", "--place",
+                     "--require-target", "--placement-report", "--emit", "--from", "--dump-phases", "--save-temps", "--schedule",
+                     "--numerics", "--quiet", "--verbose", "--color", "--diagnostics", "-Werror", "--progress", "--time-report",
+                     "--reproducer", "-MD", "-MF", "-MT", "--version", "--print-targets", "--print-target-info", "--print-ops",
+                     "--print-phases", "--format", "--bundle-format"):
+            self.assertRegex(text, rf"(?<![\w-]){re.escape(flag)}\b")
+
+    def test_unknown_option_suggests(self):
+        err = self.run_tool("m.onnx", "--emitt", "frontend", code=2).stderr
+        self.assertIn("unknown option '--emitt'; did you mean '--emit'?", err)
+
+    def test_unknown_values_suggest(self):
+        self.assertIn("did you mean 'cpu'", self.run_tool("m.onnx", "-t", "cpo", code=2).stderr)
+        self.assertIn("did you mean 'memory'", self.run_tool("m.onnx", "--emit", "memori", code=2).stderr)
+        self.assertIn("x86-64-v3", self.run_tool(self.small, "-o", "o", "-t", "cpu:x86-64-v9", code=2).stderr)
+
+    def test_wrong_texts_are_usage_errors(self):
+        for arguments in (["--dim", "batch"], ["--dim", "n=5..2"], ["--dim", "n=x"], ["--shape", "x=1x-2"], ["-O9"], ["-j0"],
+                          ["--place", "x"], ["--require-target", "cpu:200"], ["-q", "-v"], ["-MF", "f"], ["second.onnx"],
+                          ["-o", "-"], ["--from", "memory", "--emit", "partition"]):
+            err = self.run_tool(self.small, *arguments, code=2).stderr
+            self.assertRegex(err, r"^dmxc: error: .+ \[usage\]")
+
+    def test_no_model(self):
+        self.assertIn("no model given", self.run_tool(code=2).stderr)
+
+    def test_missing_and_unreadable_files(self):
+        self.assertIn("absent.onnx", self.run_tool("absent.onnx", "-o", "o", code=3).stderr)
+        self.run_tool(self.dir, "-o", "o", code=3)
+        self.assertIn("[io]", self.run_tool(self.small, "-o", "no/such/folder/o.bundle", code=3).stderr)
+        self.assertIn("response file", self.run_tool("@absent", code=3).stderr)
+
+    def test_unrecognised_file(self):
+        (self.dir / "noise.bin").write_bytes(b"\xff\xfe garbage")
+        err = self.run_tool("noise.bin", "-o", "o", code=1).stderr
+        self.assertIn("[input-format]", err)
+        self.assertIn("help:", err)
+
+    def test_refusal_names_the_node(self):
+        model = DATA / "test_strnormalizer_export_monday_casesensintive_lower/model.onnx"
+        err = self.run_tool(model, "-o", "o", code=1).stderr
+        self.assertRegex(err, r"error: .*\[[a-z0-9-]+\]")
+        self.assertIn("StringNormalizer", err)
+        self.assertFalse((self.dir / "o").exists())
+
+    def test_text_errors_have_positions(self):
+        self.small.write_text(SMALL.replace("axis = 1", "axis = 7"))
+        err = self.run_tool(self.small, "-o", "o", code=1).stderr
+        self.assertRegex(err, r"small\.mlir:\d+:\d+: .*C1: axis 7")
+
+    def test_json_diagnostics(self):
+        self.small.write_text(SMALL.replace("axis = 1", "axis = 7"))
+        err = self.run_tool(self.small, "-o", "o", "--diagnostics", "json", code=1).stderr
+        for line in err.splitlines():
+            message = json.loads(line)
+            self.assertEqual(message["severity"], "error")
+            self.assertIn("C1", message["message"])
+
+    def test_colour(self):
+        self.assertIn("\x1b[", self.run_tool("absent.onnx", "--color", "always", code=3).stderr)
+        self.assertNotIn("\x1b[", self.run_tool("absent.onnx", "--color", "auto", code=3).stderr)
+
+    def test_warnings_become_errors(self):
+        arguments = [self.small, "-o", "o", "--place", "nothing/*=cpu"]
+        self.assertIn("warning: ", self.run_tool(*arguments).stderr)
+        (self.dir / "o").unlink()
+        self.assertIn("error: ", self.run_tool(*arguments, "-Werror", code=1).stderr)
+        self.assertFalse((self.dir / "o").exists())
+
+    def test_quiet_says_nothing(self):
+        result = self.run_tool(self.small, "-o", "o", "-q")
+        self.assertEqual(result.stdout + result.stderr, "")
+
+    def test_placement_summary_is_printed(self):
+        self.assertRegex(self.run_tool(self.small, "-o", "o").stderr, r"placement: cpu 2 of 2 nodes in \d+ tasks?")
+
+
+class Queries(Base):
+    def test_version(self):
+        self.assertRegex(self.run_tool("--version").stdout, r"^dmxc \d+\.\d+\.\d+ \(bundle format \d+\.\d+, MLIR 22")
+
+    def test_targets_and_phases(self):
+        self.assertRegex(self.run_tool("--print-targets").stdout, r"(?m)^cpu\b")
+        self.assertIn("x86-64-v3", self.run_tool("--print-target-info", "cpu").stdout)
+        self.assertIn("did you mean", self.run_tool("--print-target-info", "cpuu", code=2).stderr)
+        names = [line.split()[0] for line in self.run_tool("--print-phases").stdout.splitlines()]
+        self.assertEqual(names, ["frontend", "partition", "memory", "schedule", "codegen"])
+
+    def test_every_op_has_a_sample_and_a_row(self):
+        rows = json.loads(self.run_tool("--print-ops", "--format", "json").stdout)
+        self.assertGreater(len(rows), 60)
+        for row in rows:
+            self.assertTrue(row["verifier"], f"{row['op']}: no sample in OpSamples.mlir")
+            self.assertTrue(row["interpreter"], f"{row['op']}: unknown to the interpreter")
+
+    def test_onnx_table(self):
+        self.assertIn("Conv", self.run_tool("--print-ops", "--input-format", "onnx").stdout)
+
+    def test_readme_is_fresh(self):
+        result = subprocess.run([sys.executable, REPO / "tools/scripts/update_readme.py", "--check", BIN / "dmxc"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+class Pipeline(Base):
+    PHASES = ["frontend", "partition", "memory", "schedule"]
+
+    def test_emit_and_from_give_the_same_bundle(self):
+        self.run_tool(DIGITS, "-o", "direct.bundle", "--dim", "batch=2")
+        direct = self.entries(self.dir / "direct.bundle")
+        for phase in self.PHASES:
+            self.run_tool(DIGITS, "--emit", phase, "-o", f"{phase}.mlir", "--dim", "batch=2")
+            self.run_tool(f"{phase}.mlir", "--from", phase, "-o", f"{phase}.bundle")
+            resumed = self.entries(self.dir / f"{phase}.bundle")
+            self.assertEqual(direct.keys(), resumed.keys())
+            for name in direct:
+                if name != "manifest.json":
+                    self.assertEqual(direct[name], resumed[name], f"{phase}: {name}")
+
+    def test_emit_goes_to_stdout_without_o(self):
+        self.assertIn("dmir.region", self.run_tool(self.small, "--emit", "partition").stdout)
+        self.assertIn("dlir.program", self.run_tool(self.small, "--emit", "schedule", "-o", "-").stdout)
+        json.loads(self.run_tool(self.small, "--emit", "codegen").stdout)
+
+    def test_nodes_survive_to_the_task_graph(self):
+        graph = json.loads(self.run_tool(self.small, "--emit", "codegen").stdout)
+        nodes = [node for task in graph["graphs"][0]["tasks"] for node in task["nodes"]]
+        self.assertEqual(sorted(nodes), ["body/exp", "body/softmax"])
+
+    def test_dump_phases_parse_again(self):
+        self.run_tool(self.small, "-o", "o", "--dump-phases", "phases")
+        files = sorted(path.name for path in (self.dir / "phases").iterdir())
+        self.assertEqual(files, ["1-frontend.mlir", "2-partition.mlir", "3-memory.mlir", "4-schedule.mlir", "5-codegen.json"])
+        for name in files[:-1]:
+            self.run_tool(self.dir / "phases" / name, tool="dmx-opt")
+        json.loads((self.dir / "phases" / files[-1]).read_text())
+
+    def test_from_wants_that_phase(self):
+        err = self.run_tool(self.small, "--from", "schedule", "-o", "o", code=1).stderr
+        self.assertIn("[phase-text]", err)
+
+    def test_schedule_script_sets_a_strategy(self):
+        (self.dir / "script.mlir").write_text("""module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %regions = transform.collect_matching @region in %root : (!transform.any_op) -> !transform.any_op
+    transform.annotate %regions "chosen_by_script" : !transform.any_op
+    transform.yield
+  }
+  transform.named_sequence @region(%op: !transform.any_op {transform.readonly}) -> !transform.any_op {
+    transform.match.operation_name %op ["dmir.region"] : !transform.any_op
+    transform.yield %op : !transform.any_op
+  }
+}
+""")
+        text = self.run_tool(self.small, "--emit", "partition", "--schedule", "script.mlir").stdout
+        self.assertIn("chosen_by_script", text)
+        (self.dir / "empty.mlir").write_text("module {}\n")
+        self.assertIn("__transform_main", self.run_tool(self.small, "--schedule", "empty.mlir", "-o", "o", code=1).stderr)
+
+    def test_save_temps(self):
+        self.run_tool(self.small, "-o", "o", "--save-temps", "temps")
+        suffixes = {path.suffix for path in (self.dir / "temps").rglob("*") if path.is_file()}
+        self.assertLessEqual({".mlir", ".ll", ".s"}, suffixes)
+
+    def test_placement(self):
+        self.run_tool(self.small, "-o", "o", "--place", "body/*=cpu", "--require-target", "cpu:100", "--placement-report", "p.txt")
+        report = (self.dir / "p.txt").read_text()
+        self.assertRegex(report, r"(?m)^body/exp\tdmir.exp\tcpu\t")
+
+    def test_time_report(self):
+        report = self.run_tool(self.small, "-o", "o", "-q", "--time-report=json").stderr
+        phases = [row["phase"] for row in json.loads(report)["phases"]]
+        self.assertEqual(phases, ["import", "frontend", "partition", "memory", "schedule", "codegen", "write"])
+        self.assertIn("total", self.run_tool("--time-report", self.small, "-o", "o").stderr)
+
+    def test_progress(self):
+        lines = self.run_tool(self.small, "-o", "o", "--progress", "plain").stderr.splitlines()
+        self.assertEqual(sum(line.startswith("[") for line in lines), 7)
+
+    def test_response_file(self):
+        (self.dir / "args").write_text(f"# a comment\n'{self.small}' -o \"out file.bundle\"\n-q @more\n")
+        (self.dir / "more").write_text("-O1\n")
+        self.run_tool("@args")
+        self.assertTrue((self.dir / "out file.bundle").exists())
+        (self.dir / "more").write_text("@args")
+        self.assertIn("includes itself", self.run_tool("@args", code=2).stderr)
+
+    def test_directory_bundle(self):
+        self.run_tool(self.small, "-o", "tree", "--bundle-format", "dir")
+        self.assertTrue((self.dir / "tree/manifest.json").exists())
+
+    def test_two_levels_share_a_bundle(self):
+        self.run_tool(self.small, "-o", "o", "-t", "cpu:x86-64-v2+x86-64-v3")
+        names = self.entries(self.dir / "o")
+        self.assertIn("code/cpu/x86-64-v2/kernels.so", names)
+        self.assertIn("code/cpu/x86-64-v3/kernels.so", names)
+
+    def test_kernels_need_no_symbols(self):
+        self.run_tool(DIGITS, "-o", "o", "--dim", "batch=1")
+        for name, data in self.entries(self.dir / "o").items():
+            if name.startswith("code/"):
+                (self.dir / "k.so").write_bytes(data)
+                listing = subprocess.run(["nm", "-D", "--undefined-only", self.dir / "k.so"], capture_output=True, text=True, check=True)
+                self.assertEqual(listing.stdout, "")
+
+
+class Determinism(Base):
+    def test_same_bytes_from_other_folders_and_jobs(self):
+        (self.dir / "a").mkdir()
+        (self.dir / "b").mkdir()
+        shutil.copy(DIGITS, self.dir / "b/digits.onnx")
+        self.run_tool(DIGITS, "-o", "1.bundle", "-j1", "--dim", "batch=4", cwd=self.dir / "a")
+        self.run_tool("digits.onnx", "-o", "2.bundle", "-j2", "--dim", "batch=4", cwd=self.dir / "b")
+        self.assertEqual((self.dir / "a/1.bundle").read_bytes(), (self.dir / "b/2.bundle").read_bytes())
+
+    def test_options_do_change_the_bundle(self):
+        self.run_tool(DIGITS, "-o", "1.bundle", "--dim", "batch=4")
+        self.run_tool(DIGITS, "-o", "2.bundle", "--dim", "batch=4", "-O0")
+        self.assertNotEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
+
+
+class Ends(Base):
+    def start_compile(self, *arguments):
+        process = subprocess.Popen([str(BIN / "dmxc"), str(DIGITS), "-o", "o.bundle", "--dim", "batch=16", "--progress", "plain", *arguments], cwd=self.dir,
+                                   stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(self.dir)})
+        for line in process.stderr:
+            if "codegen" in line:
+                return process
+        self.fail("the compile ended before codegen")
+
+    def test_interrupt_leaves_nothing(self):
+        before = sorted(os.listdir(self.dir))
+        process = self.start_compile()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(sorted(os.listdir(self.dir)), before)
+
+    def test_crash_is_70_with_a_reproducer_that_works(self):
+        process = self.start_compile("--reproducer", "repro")
+        process.send_signal(signal.SIGSEGV)
+        _, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 70)
+        self.assertIn("internal error: segmentation fault in codegen", err)
+        self.assertIn("dmxc --from schedule", err)
+        self.assertIn("digits.onnx", (self.dir / "repro/command.txt").read_text())
+        self.run_tool("--from", "schedule", "repro/last-good.mlir", "-o", "again.bundle")
+        self.assertFalse((self.dir / "o.bundle").exists())
+
+    def test_old_output_survives_a_failed_compile(self):
+        out = self.dir / "o"
+        self.run_tool(self.small, "-o", out)
+        before = out.read_bytes()
+        self.small.write_text(SMALL.replace("axis = 1", "axis = 7"))
+        self.run_tool(self.small, "-o", out, code=1)
+        self.assertEqual(out.read_bytes(), before)
+
+
+class Make(Base):
+    def make(self):
+        result = subprocess.run(["make", "-s"], cwd=self.dir, capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout.count("compiling")
+
+    def test_rebuilds_when_and_only_when_an_input_changes(self):
+        (self.dir / "model.onnx").write_bytes(onnx_with_external_weights())
+        (self.dir / "weights.bin").write_bytes(struct.pack("<4f", 1, 2, 3, 4))
+        (self.dir / "Makefile").write_text(
+            f"m.bundle: model.onnx\n\t@echo compiling\n\t{BIN}/dmxc -q model.onnx -o m.bundle -MD -MF m.d\n-include m.d\n")
+        self.assertEqual(self.make(), 1)
+        self.assertEqual(self.make(), 0)
+        rule = (self.dir / "m.d").read_text()
+        self.assertTrue(rule.startswith("m.bundle:"))
+        self.assertIn("weights.bin", rule)
+        first = (self.dir / "m.bundle").read_bytes()
+        later = (self.dir / "m.bundle").stat().st_mtime + 5
+        (self.dir / "weights.bin").write_bytes(struct.pack("<4f", 5, 6, 7, 8))
+        os.utime(self.dir / "weights.bin", (later, later))
+        self.assertEqual(self.make(), 1)
+        self.assertNotEqual((self.dir / "m.bundle").read_bytes(), first)
+        for name in ("m.bundle", "model.onnx"):
+            later += 5
+            os.utime(self.dir / name, (later, later))
+        self.assertEqual(self.make(), 1)
+
+    def test_mt_names_the_target(self):
+        self.run_tool(self.small, "-o", "o", "-MD", "-MF", "d", "-MT", "some target")
+        self.assertTrue((self.dir / "d").read_text().startswith("some\\ target:"))
+
+
+class Compare(Base):
+    def write_input(self):
+        data = self.dir / "data"
+        data.mkdir()
+        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 8), }"
+        header += " " * (63 - (10 + len(header)) % 64) + "\n"
+        (data / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                                     struct.pack("<32f", *[i / 16 - 1 for i in range(32)]))
+        return data
+
+    def test_equal(self):
+        out = self.run_tool(self.small, "--inputs", self.write_input(), "--per-node", tool="dmx-compare").stdout
+        self.assertIn("PASS output 'y'", out)
+        self.assertIn("no node differs among 2 values", out)
+
+    def test_a_different_bundle_is_found(self):
+        self.run_tool(self.small, "-o", "good.bundle")
+        self.small.write_text(SMALL.replace("dmir.exp", "dmir.neg"))
+        out = self.run_tool(self.small, "good.bundle", "--inputs", self.write_input(), tool="dmx-compare", code=5).stdout
+        self.assertIn("FAIL output 'y'", out)
+
+    def test_missing_inputs(self):
+        self.run_tool(self.small, "--inputs", self.dir / "absent", tool="dmx-compare", code=3)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,939 @@
+// Each labelled constraint of each op (DMIROps.td), broken once.
+// RUN: dmx-opt %s -split-input-file -verify-diagnostics
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.neg %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.abs %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.sign %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.ceil %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.floor %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.round %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.sqrt %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.reciprocal %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.exp %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.log %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.log1p %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.expm1 %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.sin %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.cos %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.tan %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.asin %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.acos %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.atan %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.sinh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.cosh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.tanh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.asinh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.acosh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.atanh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.erf %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.sigmoid %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.relu %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi1>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.not %x : (tensor<4xi1>) -> tensor<5xi1>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.is_nan %x : (tensor<4x8xf32>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{are incompatible with return type}}
+  %0 = dmir.is_inf %x : (tensor<4x8xf32>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>) {
+  // expected-error @+1 {{operand #0 must be ranked tensor of}}
+  %0 = dmir.exp %x : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.add %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.add %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.sub %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.sub %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.mul %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.mul %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.div %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.div %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.mod %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.mod %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.fmod %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.fmod %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.pow %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.pow %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.max %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.max %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.min %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.min %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.and %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.and %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.or %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.or %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.xor %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.xor %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.shl %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.shl %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.shr %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.shr %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.compare lt %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.compare eq %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @f(%c: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.select %c, %x, %y : (tensor<4xi1>, tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%c: tensor<3xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{C2: shapes}}
+  %0 = dmir.select %c, %x, %y : (tensor<3xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C1: shapes differ}}
+  %0 = dmir.cast %x : (tensor<4xf32>) -> tensor<3xi32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{C1: axis 1 is not in}}
+  %0 = dmir.iota {axis = 1 : i64} : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.reshape %x : (tensor<4x8xf32>) -> tensor<32xf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C2: element counts differ}}
+  %0 = dmir.reshape %x : (tensor<4x8xf32>) -> tensor<31xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: element types differ}}
+  %0 = dmir.broadcast %x : (tensor<4x8xf32>) -> tensor<2x4x8xf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C2: }}
+  %0 = dmir.broadcast %x : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: permutation}}
+  %0 = dmir.transpose %x {permutation = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: needs one start}}
+  %0 = dmir.slice %x {starts = array<i64: 0>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C2: axis 1}}
+  %0 = dmir.slice %x {starts = array<i64: 0, 6>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 2>} : (tensor<4x8xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+1 {{C1: needs one low}}
+  %0 = dmir.pad %x, %s {low = array<i64: 1>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<5x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+1 {{C1: negative padding}}
+  %0 = dmir.pad %x, %s {low = array<i64: -1, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<3x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+1 {{C2: the value}}
+  %0 = dmir.pad %x, %v {low = array<i64: 1, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<1xf32>) -> tensor<5x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+1 {{C3: axis 0}}
+  %0 = dmir.pad %x, %s {low = array<i64: 4, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>, mode = #dmir.pad_mode<reflect>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{C1: needs at least one operand}}
+  %0 = dmir.concat {axis = 0 : i64} : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) {
+  // expected-error @+1 {{C2: }}
+  %0 = dmir.concat %x, %y {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4x7xf32>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C3: axis 2}}
+  %0 = dmir.concat %x {axis = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C1: axis 2}}
+  %0 = dmir.gather %x, %i {axis = 2 : i64} : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C1: data}}
+  %0 = dmir.gather_elements %x, %i {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C2: indices}}
+  %0 = dmir.gather_elements %x, %m {axis = 1 : i64} : (tensor<4x8xf32>, tensor<9x8xi64>) -> tensor<9x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C1: batchDims 2}}
+  %0 = dmir.gather_nd %x, %w {batchDims = 2 : i64} : (tensor<4x8xf32>, tensor<2x3xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C2: index tuples}}
+  %0 = dmir.gather_nd %x, %w : (tensor<4x8xf32>, tensor<2x3xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C1: data}}
+  %0 = dmir.scatter_elements %x, %i, %u {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4xi64>, tensor<9x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C2: updates}}
+  %0 = dmir.scatter_elements %x, %m, %x {axis = 0 : i64} : (tensor<4x8xf32>, tensor<9x8xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+1 {{C3: updates}}
+  %0 = dmir.scatter_elements %x, %m, %h {axis = 0 : i64} : (tensor<4x8xf32>, tensor<9x8xi64>, tensor<9x8xf16>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: tensor<2x8xf32>, %h: tensor<2x8xf16>, %v: tensor<3x8xf32>) {
+  // expected-error @+1 {{C1: index tuples}}
+  %0 = dmir.scatter_nd %x, %w, %u : (tensor<4x8xf32>, tensor<2x3xi64>, tensor<2x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: tensor<2x8xf32>, %h: tensor<2x8xf16>, %v: tensor<3x8xf32>) {
+  // expected-error @+1 {{C2: updates}}
+  %0 = dmir.scatter_nd %x, %i, %v : (tensor<4x8xf32>, tensor<2x1xi64>, tensor<3x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: tensor<2x8xf32>, %h: tensor<2x8xf16>, %v: tensor<3x8xf32>) {
+  // expected-error @+1 {{C3: updates}}
+  %0 = dmir.scatter_nd %x, %i, %h : (tensor<4x8xf32>, tensor<2x1xi64>, tensor<2x8xf16>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: axes}}
+  %0 = dmir.reduce sum %x {axes = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<1x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: axis 2}}
+  %0 = dmir.arg_reduce max %x {axis = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<0x8xf32>) {
+  // expected-error @+1 {{C2: axis 0}}
+  %0 = dmir.arg_reduce min %x {axis = 0 : i64} : (tensor<0x8xf32>) -> tensor<1x8xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: axis -1}}
+  %0 = dmir.cumsum %x {axis = -1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: axis 2}}
+  %0:2 = dmir.top_k %x {k = 1 : i64, axis = 2 : i64} : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xi64>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C2: k = 9}}
+  %0:2 = dmir.top_k %x {k = 9 : i64, axis = 1 : i64} : (tensor<4x8xf32>) -> (tensor<4x9xf32>, tensor<4x9xi64>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+1 {{C1: both operands}}
+  %0 = dmir.matmul %x, %v : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+1 {{C2: element types differ}}
+  %0 = dmir.matmul %x, %h : (tensor<4x8xf32>, tensor<8x2xf16>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+1 {{C3: the inner dims}}
+  %0 = dmir.matmul %x, %m : (tensor<4x8xf32>, tensor<7x2xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+1 {{C4: the leading dims}}
+  %0 = dmir.matmul %a, %b : (tensor<2x4x8xf32>, tensor<3x8x2xf32>) -> tensor<2x4x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+1 {{C1: input and weights}}
+  %0 = dmir.conv %x, %r {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x8x3xf32>) -> tensor<1x4x7x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+1 {{C2: needs a positive stride}}
+  %0 = dmir.conv %x, %w {strides = array<i64: 0, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x8x3x3xf32>) -> tensor<1x4x7x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+1 {{C3: 8 input channels}}
+  %0 = dmir.conv %x, %g {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x7x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+1 {{C4: element types differ}}
+  %0 = dmir.conv %x, %h {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x8x3x3xf16>) -> tensor<1x4x7x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+1 {{C1: needs rank 3}}
+  %0 = dmir.pool max %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+1 {{C1: needs a ceilExtra}}
+  %0 = dmir.pool max %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+1 {{C2: window}}
+  %0 = dmir.pool max %x {window = array<i64: 2, 2>, strides = array<i64: 0, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+1 {{C1: needs rank 3}}
+  %0 = dmir.arg_max_pool %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+1 {{C2: window}}
+  %0 = dmir.arg_max_pool %x {window = array<i64: 0, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xi64>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: axis 2}}
+  %0 = dmir.softmax %x {axis = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: axes}}
+  %0 = dmir.normalize standard %x {axes = array<i64: 0, 0>, epsilon = 1.0e-5 : f64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{C1: operand and result differ}}
+  %0 = dmir.relayout %x : (tensor<4x8xf32>) -> tensor<4x8xf16>
+  return
+}
+
+// -----
+
+func.func @region(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C2: the body must end in dmir.yield of the result types}}
+  %0 = dmir.region "cpu" (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+    %e = dmir.cast %a : (tensor<4xf32>) -> tensor<4xf16>
+    dmir.yield %e : tensor<4xf16>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @region(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C1: the body's argument types must be the operands' types}}
+  %0 = "dmir.region"(%x) <{device = "cpu"}> ({
+  ^bb0(%a: tensor<5xf32>):
+    dmir.yield %a : tensor<5xf32>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @region(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{C3: a region may not hold 'dmir.region'}}
+  %0 = dmir.region "cpu" (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+    %1 = dmir.region "cpu" (%b = %a : tensor<4xf32>) -> (tensor<4xf32>) {
+      dmir.yield %b : tensor<4xf32>
+    }
+    dmir.yield %1 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @constant() {
+  // expected-error @+1 {{failed to verify that all of {value, result} have same type}}
+  %0 = "dmir.constant"() <{value = dense<1.0> : tensor<2xf32>}> : () -> tensor<3xf32>
+  return
+}
