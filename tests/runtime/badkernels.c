@@ -14,7 +14,8 @@ extern int32_t somebody_elses(const dmx_kernel_args *a);
 #endif
 
 #ifdef DMX_TEST_CONSTRUCTOR
-__attribute__((constructor)) static void start(void) { *(volatile int *)0 = 1; }
+volatile int started;
+__attribute__((constructor)) static void start(void) { started = 1; }
 #endif
 
 #ifdef DMX_TEST_TLS
