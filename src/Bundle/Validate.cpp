@@ -75,7 +75,7 @@ void BundleChecker::checkManifest() {
   for (const EntryPoint &entry : m.entryPoints)
     checkEntryPoint(entry, names);
   for (const TargetDesc &target : m.targets)
-    if (!target.entry.empty() && !bundle.find(target.entry))
+    if (!bundle.find(target.entry))
       report("manifest.json, target '" + target.target + "'",
              "there is no entry '" + target.entry + "'");
   for (const std::string &feature : m.required)

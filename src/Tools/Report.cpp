@@ -1,21 +1,20 @@
 //===- Report.cpp - what dmx-run reports ----------------------------------===//
 #include "Report.h"
 
+#include "InspectView.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <ostream>
 #include <set>
 #include <sys/resource.h>
 
 namespace dmxc::tools {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -25,9 +24,7 @@ std::string text(const char *format, double value) {
   return buffer;
 }
 
-std::string mib(uint64_t bytes) {
-  return text("%.2f MiB", static_cast<double>(bytes) / (1 << 20));
-}
+std::string bytesText(uint64_t bytes) { return humanBytes(static_cast<double>(bytes)); }
 
 std::string dumped(const Json &json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -100,8 +97,8 @@ void printBenchmark(const RunReport &r, std::ostream &out) {
   out << "  load " << text("%.2f ms", r.loadMs) << ", session "
       << text("%.2f ms", r.sessionMs) << ", first run " << text("%.2f ms", r.runMs)
       << "\n";
-  out << "  arena " << mib(r.arenaBytes) << " (lower bound " << mib(r.arenaLowerBound)
-      << "), constants " << mib(r.constantBytes) << ", scratch " << mib(r.scratchBytes)
+  out << "  arena " << bytesText(r.arenaBytes) << " (lower bound " << bytesText(r.arenaLowerBound)
+      << "), constants " << bytesText(r.constantBytes) << ", scratch " << bytesText(r.scratchBytes)
       << ", peak RSS " << text("%.1f MiB", r.peakRssMb) << "\n";
 }
 

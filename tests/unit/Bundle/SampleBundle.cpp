@@ -70,7 +70,7 @@ Manifest sampleManifest() {
   m.modelSource = "onnx";
   m.modelMetadata = {{"producer", "a test"}};
   m.options = {{"opt", int64_t(2)}, {"numerics", std::string("strict")}, {"fast", false}};
-  m.targets.push_back({"cpu", "x86-64-v3", "", {"avx2", "fma"}});
+  m.targets.push_back({"cpu", "x86-64-v3", "code/cpu/x86-64-v3/kernels.bin", {"avx2", "fma"}});
   m.entryPoints.push_back({"main",
                            {{"x", DType::F32, {batch, 3}}},
                            {{"y", DType::F32, {batch, 3}}, {"w", DType::F32, {3, 5}}},
@@ -90,6 +90,7 @@ void writeSample(const std::string &path, BundleFormat format,
   change(graph, manifest);
   ASSERT_TRUE((*writer)->addStream("weights/model.safetensors", weights.size(), weights.producer()));
   ASSERT_TRUE((*writer)->addEntry("graph.json", toJson(graph)));
+  ASSERT_TRUE((*writer)->addEntry("code/cpu/x86-64-v3/kernels.bin", "no kernel is called"));
   ASSERT_TRUE((*writer)->addEntry("tests/note.txt", "hello"));
   (*writer)->setManifest(manifest);
   Status done = (*writer)->finish();

@@ -166,7 +166,7 @@ TEST(WriterBytes, EntriesAreAlignedAndOrdered) {
   ScratchDir scratch;
   auto writer = Writer::create(scratch.path("m"), BundleFormat::Zip);
   ASSERT_TRUE(writer);
-  for (const char *name : {"tests/t", "debug/z", "debug/a", "code/cpu/x/k.so", "graph.json"})
+  for (const char *name : {"tests/t", "debug/z", "debug/a", "code/cpu/x86-64-v3/kernels.bin", "graph.json"})
     ASSERT_TRUE((*writer)->addEntry(name, name == std::string("graph.json") ? "{\"graphs\":[]}" : "12345"));
   WeightsWriter weights;
   sampleWeights(weights);
@@ -181,7 +181,7 @@ TEST(WriterBytes, EntriesAreAlignedAndOrdered) {
     EXPECT_EQ(entry.offset % (entry.name.starts_with("weights/") ? 4096 : 64), 0u) << entry.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"manifest.json", "graph.json", "weights/b.safetensors",
-                                             "code/cpu/x/k.so", "debug/a", "debug/z", "tests/t"}));
+                                             "code/cpu/x86-64-v3/kernels.bin", "debug/a", "debug/z", "tests/t"}));
   EXPECT_EQ(bundle->fileSize(), (*writer)->bytesWritten());
 }
 
