@@ -170,7 +170,8 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
   OperationState state(loc, kind.name);
   state.addOperands(operands);
   state.addTypes(types);
-  state.propertiesAttr = attributes;
+  if (attributes && !attributes.empty()) // an op without properties accepts none, not even an empty set
+    state.propertiesAttr = attributes;
   Operation *op = Operation::create(state);
   if (failed(verify(op))) {
     op->destroy();
