@@ -76,9 +76,14 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     Values right;
     for (int64_t v = 0; v < item.vectors; ++v)
       right.push_back(weightVector(item, at, v));
+    // Pixels r and taps kw of equal sum read the same element. A pointer of its own
+    // for each tap keeps LLVM from holding those elements in registers.
+    int64_t first = columnOffset(tile, valid.front(), kw);
+    Value pixels = b.opaque(
+        b.elementPtr(spec.aType, item.input, b.addC(inChannel, first)));
     for (int64_t r : valid) {
-      Value raw = b.load(spec.aType, item.input,
-                         b.addC(inChannel, columnOffset(tile, r, kw)));
+      Value raw = b.load(spec.aType, pixels,
+                         b.idx(columnOffset(tile, r, kw) - first));
       Value x =
           convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
       Value left = b.splat(callbacks.mapA ? callbacks.mapA(x) : x, t.lanes);

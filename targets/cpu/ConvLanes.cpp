@@ -101,9 +101,11 @@ ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile,
         b.add(b.mulC(j, spec.taps()), b.mulC(tapRow, spec.kernel[2])), 16);
     for (int64_t kw = 0; kw < spec.kernel[2]; ++kw)
       for (int64_t v = 0; v < item.vectors; ++v) {
+        // As in tapStep: no sharing of loads between taps, see opaque.
+        Value base = b.opaque(item.input);
         Value w = weightVector(item, b.addC(at, kw * 16), v);
         for (int64_t r : tile.run->valid[kw]) {
-          Value x = loadLanes(inputs[v], item.input,
+          Value x = loadLanes(inputs[v], base,
                               b.addC(position, columnOffset(tile, r, kw)), j);
           Value &sum = sums[r * item.vectors + v];
           sum = multiplyAdd(b, x, w, sum);

@@ -259,6 +259,7 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item,
 void GemmEmitter::step(const Item &item, const RowTile &tile,
                        const RightSource &source, ArrayRef<Value> rowBase,
                        Value kk, MutableArrayRef<Value> acc) {
+  b.fence();
   SmallVector<Value> vectors;
   Value kOffset = b.mulC(kk, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {

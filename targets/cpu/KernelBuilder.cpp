@@ -106,10 +106,10 @@ Value KernelBuilder::dim(unsigned i) const {
   return bodyArg(body, numBuffers + i);
 }
 Value KernelBuilder::begin() const {
-  return bodyArg(body, numBuffers + numDims + BeginArg);
+  return range[0] ? range[0] : bodyArg(body, numBuffers + numDims + BeginArg);
 }
 Value KernelBuilder::end() const {
-  return bodyArg(body, numBuffers + numDims + EndArg);
+  return range[1] ? range[1] : bodyArg(body, numBuffers + numDims + EndArg);
 }
 Value KernelBuilder::scratch() const {
   return bodyArg(body, numBuffers + numDims + ScratchArg);
@@ -437,6 +437,23 @@ Value KernelBuilder::headMask(int64_t lanes, Value count) {
       *this, DenseElementsAttr::get(type, ArrayRef(steps)));
   Value limit = vector::BroadcastOp::create(*this, type, narrow);
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, lane, limit);
+}
+
+/// An empty instruction sequence that may touch memory, as far as LLVM knows.
+static LLVM::InlineAsmOp emptyAsm(KernelBuilder &b, TypeRange results,
+                                  ValueRange operands, StringRef constraints) {
+  auto dialect =
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT);
+  return LLVM::InlineAsmOp::create(
+      b, results, operands, /*asm_string=*/"", constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, dialect, /*operand_attrs=*/ArrayAttr());
+}
+
+void KernelBuilder::fence() { emptyAsm(*this, {}, {}, "~{memory}"); }
+
+Value KernelBuilder::opaque(Value pointer) {
+  return emptyAsm(*this, pointer.getType(), pointer, "=r,0,~{memory}").getRes();
 }
 
 void KernelBuilder::prefetch(Type element, Value base, Value offset,

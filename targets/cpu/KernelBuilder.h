@@ -37,6 +37,8 @@ public:
   Value dim(unsigned i) const;    ///< i64
   Value begin() const;            ///< i64: first work item of this call
   Value end() const;              ///< i64: one past the last work item
+  /// Makes begin() and end() give these values: a caller that cuts work differently maps its range first.
+  void setRange(Value first, Value last) { range[0] = first, range[1] = last; }
   Value scratch() const;          ///< !llvm.ptr: this thread's scratch
   Value results() const;          ///< !llvm.ptr to i64: data-dependent dims
   const IsaLevel &isa() const { return level; }
@@ -110,6 +112,14 @@ public:
   Value headMask(int64_t lanes, Value count);
   /// base + offset elements, as a pointer.
   Value elementPtr(mlir::Type element, Value base, Value offset);
+  /// Keeps loads that are emitted later from being scheduled before this point;
+  /// costs no instruction. Between the steps of an unrolled register tile it keeps
+  /// the registers of one step from adding to those of the next.
+  void fence();
+  /// A fence that also gives the pointer a value LLVM knows nothing about. Keeps it
+  /// from merging equal loads through different copies and spilling the values;
+  /// loading twice is cheaper.
+  Value opaque(Value pointer);
   /// Prefetch of the line that holds the element; locality 3 = L1 .. 0 = none.
   void prefetch(mlir::Type element, Value base, Value offset, int locality,
                 bool write = false);
@@ -118,6 +128,7 @@ private:
   const IsaLevel &level;
   mlir::ModuleOp module;
   mlir::Operation *body = nullptr; ///< the private func.func
+  Value range[2]; ///< of setRange; null: the call's own
   Value status; ///< stack slot of the sticky failure, made on demand
   unsigned numBuffers, numDims;
 };

@@ -23,6 +23,10 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -67,6 +71,7 @@ dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser(); // KernelBuilder::opaque is inline assembly
   });
   llvm::Triple triple("x86_64-unknown-linux-gnu");
   std::string message;
@@ -76,6 +81,7 @@ dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
     return internalError("LLVM has no x86-64 back end: " + message);
   llvm::TargetOptions options;
   options.EmitAddrsig = false;
+  options.MCOptions.AsmVerbose = true; // shows spills in saved assembly
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small,
@@ -122,13 +128,37 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
   passes.run(module, modules);
 }
 
+/// As addPassesToEmitFile, without the machine scheduler: the emitters have put the
+/// instructions of register tiles in an order that fits the registers, and its idea
+/// of hiding latencies (an out-of-order core's business) made them spill.
+static bool addCodeGenPasses(llvm::legacy::PassManager &passes,
+                             llvm::TargetMachine &machine,
+                             llvm::raw_pwrite_stream &out,
+                             llvm::CodeGenFileType type) {
+  auto &codegen = static_cast<llvm::CodeGenTargetMachineImpl &>(machine);
+  auto *info = new llvm::MachineModuleInfoWrapperPass(&codegen);
+  llvm::TargetPassConfig *config = codegen.createPassConfig(passes);
+  config->disablePass(&llvm::MachineSchedulerID);
+  passes.add(config);
+  passes.add(info);
+  if (config->addISelPasses())
+    return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (codegen.addAsmPrinter(passes, out, nullptr, type,
+                            info->getMMI().getContext()))
+    return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
 static Result<std::vector<char>> generate(llvm::Module &module,
                                           llvm::TargetMachine &machine,
                                           llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+  if (!addCodeGenPasses(passes, machine, stream, type))
     return internalError(
         "LLVM's x86-64 back end cannot emit this kind of file");
   passes.run(module);

@@ -25,6 +25,22 @@ BenchKernel peakKernel(const IsaLevel &isa);
 BenchKernel gemmKernel(const IsaLevel &isa, int64_t m, int64_t n, int64_t k,
                        const std::string &tuning);
 
+/// A square convolution over size x size pixels, padded by kernel / 2.
+struct ConvShape {
+  std::string name;
+  int64_t size, ic, oc, kernel, stride, groups = 1;
+};
+BenchKernel convKernel(const IsaLevel &isa, const ConvShape &shape,
+                       const std::string &tuning);
+
+/// Replaces `value` by the number behind "key=" in `tuning`, if it is there.
+template <typename T>
+void override(const std::string &tuning, const std::string &key, T &value) {
+  size_t at = tuning.find(key + "=");
+  if (at != std::string::npos)
+    value = static_cast<T>(std::stoll(tuning.substr(at + key.size() + 1)));
+}
+
 /// A dense f32 tensor of small values.
 Tensor randomF32(Shape shape, uint64_t seed);
 
