@@ -1,0 +1,10 @@
+# Command lines of dmx-run and dmx-inspect: exit codes, messages, files written.
+find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(NOT DMXC_SYSTEM_PYTHON)
+  message(STATUS "cli.tools tests are skipped: /usr/bin/python3 was not found")
+  return()
+endif()
+foreach(case help usage files run color benchmark inspect)
+  add_test(NAME cli.tools.${case} COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools_test.py
+    --bin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --golden ${CMAKE_SOURCE_DIR}/schemas/golden/format-1.0.bundle ${case})
+endforeach()

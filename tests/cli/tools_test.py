@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+"""Command lines of dmx-run and dmx-inspect: exit codes, messages, files. Standard library only.
+
+    tools_test.py --bin DIR --golden BUNDLE CASE
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import zipfile
+
+OPTIONS = None
+
+
+def run(tool, *arguments, code=0, out=(), err=(), env=None, cwd=None):
+    """Runs a tool; checks its exit code and the texts that must be on stdout and stderr."""
+    command = [os.path.join(OPTIONS.bin, tool), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, env={**os.environ, **(env or {})})
+    what = f"{' '.join(command)}\nexit {done.returncode}\n--- stdout\n{done.stdout}--- stderr\n{done.stderr}"
+    assert done.returncode == code, f"expected exit {code}:\n{what}"
+    for text in out:
+        assert text in done.stdout, f"stdout lacks {text!r}:\n{what}"
+    for text in err:
+        assert text in done.stderr, f"stderr lacks {text!r}:\n{what}"
+    if code == 0:
+        assert not done.stderr, f"stderr is not empty:\n{what}"
+    return done.stdout
+
+
+class Scratch(tempfile.TemporaryDirectory):
+    """A directory with the golden bundle's sample tensors in `set`."""
+
+    def __enter__(self):
+        path = super().__enter__()
+        with zipfile.ZipFile(OPTIONS.golden) as archive:
+            for name in archive.namelist():
+                if name.startswith("tests/"):
+                    os.makedirs(path + "/set", exist_ok=True)
+                    with open(path + "/set/" + name[6:], "wb") as file:
+                        file.write(archive.read(name))
+        return path
+
+
+def case_help():
+    for tool in ("dmx-run", "dmx-inspect"):
+        text = run(tool, "--help", out=["Usage:", "Examples:", "--json"])
+        assert text.index("Examples:") < text.index("--json"), "examples come first"
+        run(tool, "--version", out=[tool + " 0."])
+    run("dmx-run", "--help", out=["Inputs and outputs:", "Comparison:", "Execution:", "Measurement:"])
+    run("dmx-inspect", "--help", out=["Views:", "Checks:", "summary|tensors|tasks|memory|kernels|sizes"])
+
+
+def case_usage():
+    run("dmx-run", code=2, err=["bundle"])
+    run("dmx-run", OPTIONS.golden, "--benchmrk", code=2, err=["unknown flag '--benchmrk' (did you mean '--benchmark'?)"])
+    run("dmx-run", OPTIONS.golden, "--thread=2", code=2, err=["did you mean '--threads'?"])
+    run("dmx-run", OPTIONS.golden, "second", code=2, err=["unexpected argument 'second'"])
+    run("dmx-run", OPTIONS.golden, "--threads", "many", code=2, err=["--threads"])
+    run("dmx-run", OPTIONS.golden, "--rtol", "-1", code=2, err=["--rtol"])
+    run("dmx-run", OPTIONS.golden, "--iters", "3", "--min-time", "1", code=2, err=["--iters", "--min-time"])
+    run("dmx-run", OPTIONS.golden, "--input", "x", code=2, err=["--input x: expected NAME=FILE"])
+    run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--dim", "batch=-2", code=2, err=["--dim batch=-2"])
+    run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--dim", "btch=2", code=2, err=["did you mean 'batch'?"])
+    run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--isa", "x86-64-v9", code=2, err=["x86-64-v9", "x86-64-v2"])
+    run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--entry", "mian", code=2, err=["mian", "main"])
+    run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--device-opt", "cpu.spin=1", code=2, err=["cpu.spin"])
+    run("dmx-inspect", OPTIONS.golden, "--what", "sumary", code=2, err=["unknown view (did you mean 'summary'?)"])
+    run("dmx-inspect", OPTIONS.golden, "--wat", "tasks", code=2, err=["did you mean '--what'?"])
+
+
+def case_files():
+    for tool in ("dmx-run", "dmx-inspect"):
+        run(tool, "/nonexistent/m.bundle", code=3, err=["error: ", "/nonexistent/m.bundle", "No such file"])
+        run(tool, "/dev/null", code=3)
+    with Scratch() as path:
+        with open(path + "/text", "w") as file:
+            file.write("this is not a bundle\n" * 20)
+        run("dmx-run", path + "/text", code=1, err=["not a bundle"])
+        run("dmx-inspect", path + "/text", code=1, err=["not a bundle"])
+        run("dmx-run", path, code=3, err=["manifest.sha256"])
+        run("dmx-inspect", path, code=1, err=["has no manifest.json"])
+        run("dmx-run", OPTIONS.golden, "--input", f"x={path}/none.npy", code=3, err=["none.npy"])
+        run("dmx-run", OPTIONS.golden, "--input", f"x={path}/text", code=2, err=["ends in .npy or .pb"])
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/none", code=3, err=["is not a directory"])
+        run("dmx-run", OPTIONS.golden, "--inputs", path, code=3, err=["in_x.npy", "input_0.pb"])
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--output", f"y={path}/no/dir/y.npy", code=3, err=["No such file"])
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--json", path, code=3, err=["cannot write"])
+        run("dmx-inspect", OPTIONS.golden, "--html", path, code=3, err=["cannot write"])
+
+
+def case_run():
+    with Scratch() as path:
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/set", out=["y: ok", "z: ok", "PASS\n"])
+        quiet = run("dmx-run", OPTIONS.golden, "-q", "--inputs", path + "/set", "--expect", path + "/set")
+        assert quiet == "PASS\n", quiet
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", out=["y: f32 3x5, min -14, max 15"])
+        run("dmx-run", OPTIONS.golden, code=2, err=["no file was given for input 'x' (f32 batchx5)", "--random-inputs"])
+        run("dmx-run", OPTIONS.golden, "--input", f"x={path}/set/in_x.npy", "--output", f"y={path}/y.pb", "--output-dir", path + "/out")
+        # What was written serves as input again: y has x's shape.
+        run("dmx-run", OPTIONS.golden, "--input", f"x={path}/y.pb")
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/out", out=["PASS"])
+        shutil.copy(path + "/set/in_x.npy", path + "/out/out_y.npy")
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/out", code=5,
+            out=["first mismatch at [0, 0]: got -14, expected -7", "worst mismatch", "z: ok", "FAIL"], err=["output 'y' differs"])
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/out", "--atol", "100", out=["PASS"])
+        os.remove(path + "/out/out_z.npy")
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/out", code=3, err=["no expected tensor for output 'z'"])
+        shutil.copy(path + "/set/out_z.npy", path + "/set/in_x.npy")
+        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", code=2, err=["x"])
+
+
+def case_color():
+    with Scratch() as path:
+        text = run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/set")
+        assert "\033" not in text, "no colour into a pipe"
+        # On a terminal, unless NO_COLOR is set.
+        for extra, colored in (({}, True), ({"NO_COLOR": "1"}, False)):
+            main, worker = os.openpty()
+            env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | extra
+            subprocess.run([OPTIONS.bin + "/dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/set"],
+                           stdout=worker, check=True, env=env)
+            assert (b"\033[1;32mPASS" in os.read(main, 4096)) == colored
+            os.close(main)
+            os.close(worker)
+
+
+def case_benchmark():
+    with Scratch() as path:
+        run("dmx-run", OPTIONS.golden, "--benchmark", "--iters", "7", "--warmup", "1", "--threads", "1", "--per-task", "--json", path + "/b.json",
+            "--profile", path + "/t.json", out=["1 thread,", "7 runs", "median", "p99", "load", "session", "affine [k0_affine]"])
+        with open(path + "/b.json") as file:
+            report = json.load(file)
+        assert report["iters"] == 7 and report["threads"] == 1, report
+        assert report["latency"]["min"] <= report["latency"]["median"] <= report["latency"]["p90"] <= report["latency"]["p99"]
+        for key in ("model", "load_ms", "session_ms", "peak_rss_mb", "arena_bytes", "tasks"):
+            assert key in report, key
+        with open(path + "/t.json") as file:
+            events = json.load(file)["traceEvents"]
+        assert {"affine", "copy y", "copy z"} <= {event["name"] for event in events}
+        start = time.monotonic()
+        run("dmx-run", OPTIONS.golden, "--benchmark", "--min-time", "0.3", out=["2 threads," if os.cpu_count() == 2 else "thread"])
+        assert time.monotonic() - start >= 0.3
+
+
+def case_inspect():
+    for view in ("summary", "tensors", "tasks", "memory", "kernels", "sizes"):
+        assert run("dmx-inspect", OPTIONS.golden, "--what", view)
+        assert json.loads(run("dmx-inspect", OPTIONS.golden, "--what", view, "--json"))
+    run("dmx-inspect", OPTIONS.golden, "--check", out=["checked, no problems"])
+    run("dmx-inspect", OPTIONS.golden, "--verify", out=["verified, no problems"])
+    with Scratch() as path:
+        with open(OPTIONS.golden, "rb") as file:
+            data = bytearray(file.read())
+        with zipfile.ZipFile(OPTIONS.golden) as archive:
+            info = archive.getinfo("weights/model.safetensors")
+        at = info.header_offset
+        tensors = at + 30 + int.from_bytes(data[at + 26:at + 28], "little") + int.from_bytes(data[at + 28:at + 30], "little") + 4096
+        data[tensors + 3] ^= 1
+        with open(path + "/damaged", "wb") as file:
+            file.write(data)
+        run("dmx-inspect", path + "/damaged", "--verify", code=5, out=["sha256"], err=["is not sound"])
+        problems = json.loads(run("dmx-inspect", path + "/damaged", "--verify", "--json", code=5))
+        assert problems["ok"] is False and problems["problems"]
+        with open(path + "/cut", "wb") as file:
+            file.write(data[:3000])
+        run("dmx-inspect", path + "/cut", "--check", code=5, err=["is not sound"])
+        # A directory with the same tree is the same bundle.
+        with zipfile.ZipFile(OPTIONS.golden) as archive:
+            archive.extractall(path + "/tree")
+            with open(path + "/tree/manifest.sha256", "wb") as file:
+                file.write(archive.comment.split(b":")[1] + b"\n")
+        run("dmx-inspect", path + "/tree", "--verify", out=["no problems"])
+        run("dmx-inspect", OPTIONS.golden, "--diff", path + "/tree", out=["no differences"])
+        run("dmx-run", path + "/tree", "--inputs", path + "/set", "--expect", path + "/set", out=["PASS"])
+        run("dmx-inspect", OPTIONS.golden, "--html", path + "/m.html")
+        with open(path + "/m.html") as file:
+            assert "<svg" in file.read()
+
+
+def main():
+    global OPTIONS
+    cases = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--golden", required=True)
+    parser.add_argument("case", choices=cases)
+    OPTIONS = parser.parse_args()
+    cases[OPTIONS.case]()
+
+
+if __name__ == "__main__":
+    main()

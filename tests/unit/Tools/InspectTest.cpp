@@ -1,0 +1,102 @@
+//===- InspectTest.cpp - dmx-inspect on the golden bundle -----------------===//
+#include "dmxc/Tools/Inspect.h"
+#include "TestDir.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace dmxc::tools::test {
+namespace {
+
+std::string inspect(InspectOptions options, ErrorKind *kind = nullptr) {
+  std::ostringstream out;
+  Status done = inspectBundle(options, out);
+  EXPECT_EQ(static_cast<bool>(done), kind == nullptr) << (done ? "" : done.error().message);
+  if (!done && kind)
+    *kind = done.error().kind;
+  return out.str();
+}
+
+InspectOptions golden() {
+  InspectOptions options;
+  options.bundle = DMXC_GOLDEN_BUNDLE;
+  return options;
+}
+
+void expectParts(const std::string &text, std::initializer_list<const char *> parts) {
+  for (const char *part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+}
+
+TEST(Inspect, EveryViewAsText) {
+  InspectOptions options = golden();
+  expectParts(inspect(options), {"golden", "x86-64-v2", "batchx5", "sse4.2", "option numerics", "strict"});
+  options.what = "tensors";
+  expectParts(inspect(options), {"arena 0 @ 0", "buffer 2 @ 0", "weights/model.safetensors @ 4096", "batch*20"});
+  options.what = "tasks";
+  expectParts(inspect(options), {"k0_affine", "Mul_0, Add_1", "copy z"});
+  options.what = "memory";
+  expectParts(inspect(options), {"1.25 KiB", "1.000", "first task"});
+  options.what = "kernels";
+  expectParts(inspect(options), {"kernels.so", "k0_affine"});
+  options.what = "sizes";
+  expectParts(inspect(options), {"manifest.json", "tests/in_x.npy", "F32"});
+}
+
+TEST(Inspect, EveryViewAsJson) {
+  for (const std::string &view : inspectViews()) {
+    InspectOptions options = golden();
+    options.what = view;
+    options.json = true;
+    auto json = nlohmann::json::parse(inspect(options), nullptr, false);
+    EXPECT_TRUE(json.is_object() && !json.empty()) << view;
+  }
+}
+
+TEST(Inspect, CheckAndVerify) {
+  InspectOptions options = golden();
+  options.check = true;
+  expectParts(inspect(options), {"checked, no problems"});
+  options.verify = options.json = true;
+  EXPECT_EQ(nlohmann::json::parse(inspect(options))["ok"], true);
+}
+
+TEST(Inspect, DamageIsReported) {
+  TestDir dir;
+  std::string bytes = readFile(DMXC_GOLDEN_BUNDLE);
+  auto bundle = bundle::Bundle::open(DMXC_GOLDEN_BUNDLE);
+  ASSERT_TRUE(bundle);
+  bytes[bundle->find("weights/model.safetensors")->offset + 4097] ^= 4;
+  writeFile(dir.path("m"), bytes);
+  InspectOptions options;
+  options.bundle = dir.path("m");
+  options.check = true;
+  inspect(options); // structure is sound
+  options.verify = true;
+  ErrorKind kind = ErrorKind::Internal;
+  // Both readers notice.
+  expectParts(inspect(options, &kind), {"entry 'weights/model.safetensors': its sha256", "runtime: "});
+  EXPECT_EQ(kind, ErrorKind::Mismatch);
+  writeFile(dir.path("m"), bytes.substr(0, 1000));
+  expectParts(inspect(options, &kind), {"not a bundle or is damaged"});
+  EXPECT_EQ(kind, ErrorKind::Mismatch);
+}
+
+TEST(Inspect, DiffOfItselfIsEmpty) {
+  InspectOptions options = golden();
+  options.diffWith = DMXC_GOLDEN_BUNDLE;
+  EXPECT_EQ(inspect(options), "no differences\n");
+}
+
+TEST(Inspect, HtmlIsSelfContained) {
+  auto bundle = bundle::Bundle::open(DMXC_GOLDEN_BUNDLE);
+  ASSERT_TRUE(bundle);
+  std::string page = inspectHtml(*bundle);
+  expectParts(page, {"<!DOCTYPE html>", "<svg", "<rect", "k0_affine", "</html>"});
+  for (const char *outside : {"http://", "https://", "<script", "src="})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+}
+
+} // namespace
+} // namespace dmxc::tools::test

@@ -1,0 +1,153 @@
+//===- RunTest.cpp - dmx-run on the golden bundle -------------------------===//
+#include "dmxc/Tools/Run.h"
+#include "TestDir.h"
+#include "dmxc/Bundle/Reader.h"
+#include "dmxc/Tools/TensorFile.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace dmxc::tools::test {
+namespace {
+
+/// The golden bundle's sample tensors, unpacked.
+class Run : public testing::Test {
+protected:
+  void SetUp() override {
+    options.bundle = DMXC_GOLDEN_BUNDLE;
+    options.session.threads = 2;
+    auto bundle = bundle::Bundle::open(options.bundle);
+    ASSERT_TRUE(bundle) << bundle.error().message;
+    for (const bundle::BundleEntry &entry : bundle->entries())
+      if (entry.name.starts_with("tests/"))
+        writeFile(dir.path(entry.name.substr(6)), std::string(entry.text()));
+  }
+  Status run() { return runBundle(options, out); }
+
+  TestDir dir;
+  RunOptions options;
+  std::ostringstream out;
+};
+
+TEST_F(Run, ComparesWithExpected) {
+  options.inputsDir = options.expectDir = dir.path();
+  Status done = run();
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(out.str(), "y: ok, max abs 0, max rel 0\nz: ok, max abs 0, max rel 0\nPASS\n");
+}
+
+TEST_F(Run, AMismatchFails) {
+  Tensor y = readNpy(dir.path("out_y.npy"))->reshaped({3, 5});
+  Tensor changed(DType::F32, {3, 5});
+  std::copy_n(y.as<float>(), 15, changed.as<float>());
+  changed.as<float>()[7] += 1;
+  ASSERT_TRUE(writeNpy(dir.path("changed.npy"), changed));
+  std::filesystem::rename(dir.path("changed.npy"), dir.path("out_y.npy"));
+  options.inputsDir = options.expectDir = dir.path();
+  Status done = run();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, ErrorKind::Mismatch);
+  EXPECT_NE(out.str().find("first mismatch at [1, 2]"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("FAIL"), std::string::npos);
+}
+
+TEST_F(Run, WritesOutputs) {
+  options.inputs = {{"x", dir.path("in_x.npy")}};
+  options.outputs = {{"y", dir.path("y.pb")}};
+  options.outputDir = dir.path("made/here");
+  Status done = run();
+  ASSERT_TRUE(done) << done.error().message;
+  auto y = readTensorProto(dir.path("y.pb"));
+  ASSERT_TRUE(y) << y.error().message;
+  EXPECT_EQ(y->name, "y");
+  EXPECT_TRUE(compareTensors(y->tensor, *readNpy(dir.path("out_y.npy")), {0, 0}).pass);
+  EXPECT_TRUE(compareTensors(*readNpy(dir.path("made/here/out_z.npy")), *readNpy(dir.path("out_z.npy")), {0, 0}).pass);
+}
+
+TEST_F(Run, MissingAndUnknownTensorsAreNamed) {
+  Status done = run();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, ErrorKind::Usage);
+  EXPECT_NE(done.error().message.find("'x' (f32 batchx5)"), std::string::npos) << done.error().message;
+  options.inputs = {{"xx", dir.path("in_x.npy")}};
+  done = run();
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("did you mean 'x'"), std::string::npos) << done.error().message;
+  options.inputs = {{"x", dir.path("in_x.npy")}};
+  options.outputs = {{"q", "q.npy"}};
+  done = run();
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("no output 'q'"), std::string::npos) << done.error().message;
+}
+
+TEST_F(Run, WrongShapesAndTypesAreRefused) {
+  ASSERT_TRUE(writeNpy(dir.path("bad.npy"), Tensor(DType::F32, {3, 4})));
+  options.inputs = {{"x", dir.path("bad.npy")}};
+  EXPECT_FALSE(run());
+  ASSERT_TRUE(writeNpy(dir.path("type.npy"), Tensor(DType::F64, {3, 5})));
+  options.inputs = {{"x", dir.path("type.npy")}};
+  Status done = run();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().kind, ErrorKind::Usage);
+  ASSERT_TRUE(writeNpy(dir.path("large.npy"), Tensor(DType::F32, {65, 5})));
+  options.inputs = {{"x", dir.path("large.npy")}};
+  EXPECT_FALSE(run());
+}
+
+TEST_F(Run, RandomInputsTakeDims) {
+  options.randomSeed = 5;
+  options.dims = {{"batch", 4}};
+  options.outputDir = dir.path("out");
+  Status done = run();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(readNpy(dir.path("out/out_y.npy"))->shape(), (Shape{4, 5}));
+  options.dims = {{"bach", 4}};
+  done = run();
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("did you mean 'batch'"), std::string::npos);
+}
+
+TEST_F(Run, BenchmarkProfileAndJson) {
+  options.benchmark = options.perTask = true;
+  options.iters = 20;
+  options.jsonFile = dir.path("b.json");
+  options.profileFile = dir.path("t.json");
+  Status done = run();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_NE(out.str().find("20 runs"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("affine [k0_affine]"), std::string::npos);
+  auto report = nlohmann::json::parse(readFile(dir.path("b.json")));
+  EXPECT_EQ(report["iters"], 20);
+  EXPECT_EQ(report["threads"], 2);
+  for (const char *key : {"min", "median", "mean", "p90", "p99"})
+    EXPECT_GT(report["latency"][key].get<double>(), 0) << key;
+  for (const char *key : {"load_ms", "session_ms", "peak_rss_mb", "arena_bytes"})
+    EXPECT_GT(report[key].get<double>(), 0) << key;
+  ASSERT_EQ(report["tasks"].size(), 3u);
+  EXPECT_EQ(report["tasks"][0]["calls"], 10);
+  auto trace = nlohmann::json::parse(readFile(dir.path("t.json")));
+  size_t slices = 0;
+  for (auto &event : trace["traceEvents"])
+    if (event["ph"] == "X") {
+      ++slices;
+      EXPECT_GE(event["dur"].get<double>(), 0);
+      EXPECT_GE(event["ts"].get<double>(), 0);
+    }
+  EXPECT_GE(slices, 30u);
+}
+
+TEST_F(Run, BadBundlesHaveTheirExitCodes) {
+  options.bundle = dir.path("missing");
+  Status done = run();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(exitCodeOf(done.error().kind), 3);
+  writeFile(dir.path("text"), "this is no bundle");
+  options.bundle = dir.path("text");
+  done = run();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(exitCodeOf(done.error().kind), 1);
+}
+
+} // namespace
+} // namespace dmxc::tools::test

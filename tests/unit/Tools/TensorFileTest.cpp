@@ -1,0 +1,257 @@
+//===- TensorFileTest.cpp - .npy and .pb files ----------------------------===//
+#include "TestDir.h"
+#include "dmxc/Tools/Compare.h"
+#include "dmxc/Tools/TensorDirectory.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <sys/wait.h>
+
+namespace dmxc::tools::test {
+namespace {
+
+/// Runs tensor_files.py; its exit code.
+int script(const char *action, const TestDir &dir) {
+  std::string command = std::string(DMXC_PYTHON) + " " + DMXC_TENSOR_SCRIPT + " " + action + " " + dir.path();
+  int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define REQUIRE_NUMPY(code)                                                                                            \
+  if (*DMXC_PYTHON == 0 || (code) == 77)                                                                               \
+  GTEST_SKIP() << "python3-numpy is not installed: files of NumPy itself were not tried"
+
+struct Expected {
+  std::string file, dtype, shape;
+  std::vector<double> values;
+};
+
+std::vector<Expected> expectations(const TestDir &dir) {
+  std::vector<Expected> all;
+  std::ifstream list(dir.path("expect.txt"));
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream in(line);
+    Expected e;
+    in >> e.file >> e.dtype >> e.shape;
+    for (std::string value; in >> value;)
+      e.values.push_back(std::strtod(value.c_str(), nullptr));
+    all.push_back(e);
+  }
+  return all;
+}
+
+TEST(TensorFiles, ReadsWhatNumpyAndOnnxWrite) {
+  TestDir dir;
+  int code = script("write", dir);
+  REQUIRE_NUMPY(code);
+  ASSERT_EQ(code, 0);
+  std::vector<Expected> all = expectations(dir);
+  ASSERT_GT(all.size(), 200u);
+  for (const Expected &e : all) {
+    auto read = readTensorFile(dir.path(e.file));
+    ASSERT_TRUE(read) << read.error().message;
+    const Tensor &t = read->tensor;
+    EXPECT_EQ(dtypeName(t.dtype()), e.dtype) << e.file;
+    EXPECT_EQ(shapeString(t.shape()), e.shape) << e.file;
+    ASSERT_EQ(t.numElements(), static_cast<int64_t>(e.values.size())) << e.file;
+    for (size_t i = 0; i < e.values.size(); ++i)
+      ASSERT_EQ(t.asDouble(static_cast<int64_t>(i)), e.values[i]) << e.file << " element " << i;
+  }
+}
+
+TEST(TensorFiles, NumpyAndOnnxReadWhatIsWritten) {
+  TestDir dir;
+  int code = script("write", dir);
+  REQUIRE_NUMPY(code);
+  ASSERT_EQ(code, 0);
+  for (const Expected &e : expectations(dir)) {
+    auto read = readTensorFile(dir.path(e.file));
+    ASSERT_TRUE(read) << read.error().message;
+    std::filesystem::remove(dir.path(e.file)); // the mapping outlives the name
+    ASSERT_TRUE(writeTensorFile(dir.path(e.file), {"t", read->tensor}));
+  }
+  EXPECT_EQ(script("check", dir), 0);
+}
+
+class EveryType : public testing::TestWithParam<int> {
+protected:
+  DType type() const { return static_cast<DType>(GetParam()); }
+};
+
+TEST_P(EveryType, RoundTripsThroughNpyAndPb) {
+  TestDir dir;
+  for (const Shape &shape : {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{3, 1, 5}}) {
+    Tensor t = randomTensor(type(), shape, 7);
+    for (const char *name : {"t.npy", "t.pb"}) {
+      std::filesystem::remove(dir.path(name));
+      ASSERT_TRUE(writeTensorFile(dir.path(name), {"t", t}));
+      auto read = readTensorFile(dir.path(name), type());
+      ASSERT_TRUE(read) << read.error().message;
+      EXPECT_EQ(read->tensor.dtype(), type());
+      EXPECT_EQ(read->tensor.shape(), shape);
+      for (int64_t i = 0; i < t.numElements(); ++i)
+        ASSERT_EQ(read->tensor.asDouble(i), t.asDouble(i)) << name << " " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryType, testing::Range(0, 20), [](auto &info) {
+  return std::string(dtypeName(static_cast<DType>(info.param)));
+});
+
+TEST(OnnxCodes, AreTheStandards) {
+  EXPECT_EQ(onnxTypeCode(DType::F32), 1);
+  EXPECT_EQ(onnxTypeCode(DType::BF16), 16);
+  EXPECT_EQ(onnxTypeCode(DType::F8E5M2FNUZ), 20);
+  EXPECT_EQ(onnxTypeCode(DType::F4E2M1), 23);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(dtypeFromOnnxCode(onnxTypeCode(static_cast<DType>(i))), static_cast<DType>(i));
+  for (int code : {0, 8, 14, 15, 24, -1})
+    EXPECT_EQ(dtypeFromOnnxCode(code), std::nullopt);
+}
+
+/// A version 1 file with this header text and data.
+std::string npy(const std::string &dict, const std::string &data) {
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(dict.size());
+  text += static_cast<char>(dict.size() >> 8);
+  return text + dict + data;
+}
+
+TEST(Npy, BadFilesAreExplained) {
+  TestDir dir;
+  auto refusal = [&](const std::string &bytes) {
+    std::filesystem::remove(dir.path("a.npy"));
+    writeFile(dir.path("a.npy"), bytes);
+    auto read = readNpy(dir.path("a.npy"));
+    if (!read) {
+      EXPECT_EQ(read.error().kind, ErrorKind::IO);
+    }
+    return read ? std::string("accepted") : read.error().message;
+  };
+  auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+  EXPECT_EQ(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", std::string(8, 0))), "accepted");
+  EXPECT_TRUE(has(refusal(""), "not a NumPy file"));
+  EXPECT_TRUE(has(refusal("hello world"), "not a NumPy file"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "1234")), "truncated"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", std::string(16, 0))), "'<c8'"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<U4', 'fortran_order': False, 'shape': (1,), }", std::string(16, 0))), "'<U4'"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")), "header"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9999999999), }", "")), "truncated"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "")), "header"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False", "")), "header"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, }", "")), "header"));
+  EXPECT_TRUE(has(refusal(std::string("\x93NUMPY\x01\x00\xff\xff{", 11)), "header"));
+  EXPECT_TRUE(has(refusal(std::string("\x93NUMPY\x09\x00\xff\xff{}", 12)), "format 9"));
+  EXPECT_FALSE(readNpy(dir.path("missing.npy")));
+}
+
+TEST(Npy, PackedTypesAreRangeChecked) {
+  TestDir dir;
+  writeFile(dir.path("a.npy"), npy("{'descr': '|i1', 'fortran_order': False, 'shape': (3,), }", "\x07\xf8\x08"));
+  auto read = readNpy(dir.path("a.npy"), DType::I4);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("element 2 is 8, out of range for i4"), std::string::npos) << read.error().message;
+}
+
+TEST(Pb, BadFilesAreExplained) {
+  TestDir dir;
+  auto refusal = [&](const std::string &bytes) {
+    std::filesystem::remove(dir.path("a.pb"));
+    writeFile(dir.path("a.pb"), bytes);
+    auto read = readTensorProto(dir.path("a.pb"));
+    return read ? std::string("accepted") : read.error().message;
+  };
+  auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+  // dims = [1] (field 1), data_type (field 2), raw_data (field 9)
+  std::string tensor("\x08\x01\x10\x01\x4a\x04\x00\x00\x80\x3f", 10);
+  EXPECT_EQ(refusal(tensor), "accepted");
+  EXPECT_TRUE(has(refusal(""), "not an ONNX TensorProto"));
+  EXPECT_TRUE(has(refusal("\xff\xff\xff\xff"), "not an ONNX TensorProto"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x01\x10\x08", 4)), "strings"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x01\x10\x0e", 4)), "complex"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x01\x10\x63", 4)), "unknown code 99"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x02\x10\x01\x4a\x04\x00\x00\x80\x3f", 10)), "needs 8 bytes, raw_data has 4"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x05\x10\x01", 4)), "elements in its data field"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01", 11)), "impossible"));
+  // SequenceProto: elem_type TENSOR (field 2), one tensor (field 3)
+  EXPECT_TRUE(has(refusal(std::string("\x10\x01\x1a\x0a", 4) + tensor), "SequenceProto"));
+}
+
+TEST(TensorFiles, EndingsDecide) {
+  auto read = readTensorFile("x.txt");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind, ErrorKind::Usage);
+}
+
+//===----------------------------------------------------------------------===//
+// Directories
+//===----------------------------------------------------------------------===//
+
+Tensor scalar(float value) {
+  Tensor t(DType::F32, {});
+  t.as<float>()[0] = value;
+  return t;
+}
+
+float valueOf(const Tensor &t) { return t.empty() ? -1 : t.as<float>()[0]; }
+
+const std::vector<WantedTensor> two = {{"x:0", DType::F32}, {"y/b", DType::F32}};
+
+TEST(TensorDirectory, ZooLayoutWithMangledNames) {
+  TestDir dir;
+  ASSERT_TRUE(writeNpy(dir.path("in_x:0.npy"), scalar(1)));
+  ASSERT_TRUE(writeNpy(dir.path("in_y_b.npy"), scalar(2)));
+  auto read = readTensorDirectory(dir.path(), TensorRole::Input, two);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(valueOf((*read)[0]), 1);
+  EXPECT_EQ(valueOf((*read)[1]), 2);
+}
+
+TEST(TensorDirectory, OnnxLayoutByPositionAndByName) {
+  TestDir dir;
+  ASSERT_TRUE(writeTensorProto(dir.path("input_0.pb"), {"", scalar(1)}));
+  ASSERT_TRUE(writeTensorProto(dir.path("input_1.pb"), {"whatever", scalar(2)}));
+  auto read = readTensorDirectory(dir.path(), TensorRole::Input, two);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(valueOf((*read)[0]), 1);
+  EXPECT_EQ(valueOf((*read)[1]), 2);
+  std::filesystem::remove(dir.path("input_0.pb"));
+  std::filesystem::remove(dir.path("input_1.pb"));
+  ASSERT_TRUE(writeTensorProto(dir.path("input_0.pb"), {"y/b", scalar(3)}));
+  ASSERT_TRUE(writeTensorProto(dir.path("input_1.pb"), {"x:0", scalar(4)}));
+  read = readTensorDirectory(dir.path(), TensorRole::Input, two);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(valueOf((*read)[0]), 4);
+  EXPECT_EQ(valueOf((*read)[1]), 3);
+}
+
+TEST(TensorDirectory, PlainNamesAndAbsentOnes) {
+  TestDir dir;
+  ASSERT_TRUE(writeNpy(dir.path("y_b.npy"), scalar(2)));
+  auto read = readTensorDirectory(dir.path(), TensorRole::Output, two);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE((*read)[0].empty());
+  EXPECT_EQ(valueOf((*read)[1]), 2);
+}
+
+TEST(TensorDirectory, NothingFoundSaysWhatWasLookedFor) {
+  TestDir dir;
+  auto read = readTensorDirectory(dir.path(), TensorRole::Output, two);
+  ASSERT_FALSE(read);
+  for (const char *part : {"out_x_0.npy", "x_0.npy", "output_0.pb"})
+    EXPECT_NE(read.error().message.find(part), std::string::npos) << read.error().message;
+  EXPECT_FALSE(readTensorDirectory(dir.path("none"), TensorRole::Input, two));
+}
+
+TEST(TensorDirectory, NamesDoNotLeaveTheDirectory) {
+  TestDir dir;
+  std::filesystem::create_directory(dir.path("in"));
+  ASSERT_TRUE(writeNpy(dir.path("secret.npy"), scalar(9)));
+  std::vector<WantedTensor> wanted = {{"../secret", DType::F32}};
+  EXPECT_FALSE(readTensorDirectory(dir.path("in"), TensorRole::Input, wanted));
+}
+
+} // namespace
+} // namespace dmxc::tools::test
