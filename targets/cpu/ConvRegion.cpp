@@ -1,0 +1,196 @@
+//===- ConvRegion.cpp - regions around dmir.conv ------------------------------===//
+
+#include "ConvRegion.h"
+
+#include "Conv.h"
+#include "ConvPlan.h"
+#include "MatmulRegion.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
+
+namespace {
+
+/// Everything about a convolution that does not depend on the level.
+struct Convolution {
+  explicit Convolution(const RegionBody &body);
+
+  const RegionBody body;
+  mutable dmir::ConvOp op; ///< a handle; reading it changes nothing
+  ConvSpec spec;
+  Type element;
+  unsigned inputBuffer, weightsBuffer;
+  bool packed = false; ///< weights are packed at compile time
+};
+
+Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::ConvOp>(body.root)) {
+  element = getElementTypeOrSelf(op.getResult().getType());
+  inputBuffer = cast<BlockArgument>(op.getInput()).getArgNumber();
+  weightsBuffer = cast<BlockArgument>(op.getWeights()).getArgNumber();
+  ArrayRef<int64_t> in = shapeOf(op.getInput()), weights = shapeOf(op.getWeights()), out = shapeOf(op.getResult());
+  spec.n = in[0];
+  spec.ic = in[1];
+  spec.oc = weights[0];
+  spec.groups = op.getGroups();
+  size_t spatial = in.size() - 2, lead = 3 - spatial;
+  for (size_t i = 0; i < spatial; ++i) {
+    spec.in[lead + i] = in[i + 2];
+    spec.out[lead + i] = out[i + 2];
+    spec.kernel[lead + i] = weights[i + 2];
+    spec.stride[lead + i] = op.getStrides()[i];
+    spec.dilation[lead + i] = op.getDilations()[i];
+    spec.pad[lead + i] = op.getLow()[i];
+  }
+  MLIRContext *context = op.getContext();
+  if (auto integer = dyn_cast<IntegerType>(element)) {
+    spec.aType = spec.bType = IntegerType::get(context, integer.getWidth());
+    spec.aUnsigned = spec.bUnsigned = isUnsignedElement(element);
+    spec.accType = IntegerType::get(context, integer.getWidth() == 64 ? 64 : 32);
+  } else {
+    spec.aType = spec.bType = element;
+    spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
+  }
+  spec.input = typeOf(op.getInput()).getEncoding() ? ConvLayout::Blocked16 : ConvLayout::Plain;
+  spec.heavyEpilogue = heavyEpilogue(body);
+}
+
+class ConvEmitter {
+public:
+  ConvEmitter(KernelBuilder &b, const Convolution &conv)
+      : b(b), conv(conv), e(b, conv.body.block), writer(e, conv.body), rank(shapeOf(conv.op.getResult()).size()) {
+    // The position counts through all spatial axes: they are one axis for the epilogue if every access joins them.
+    joined = writer.acceptsJoined();
+    for (unsigned axis = 2; axis + 1 < rank; ++axis)
+      for (Value value : writer.values())
+        joined &= axesJoin(value, axis, conv.op.getResult());
+  }
+
+  void run(int64_t nominalItems, int64_t scratchOffset) {
+    ConvTiles tiles = chooseConvTiles(conv.spec, b.isa());
+    mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
+    Value weights = conv.packed ? b.buffer(conv.weightsBuffer) : packWeights();
+    ConvCallbacks callbacks;
+    callbacks.store = [&](Value n, Value oc, Value position, Value value, Value mask) {
+      auto vector = dyn_cast<VectorType>(value.getType());
+      int64_t lanes = vector ? vector.getNumElements() : 1;
+      ElementExpr::Lanes scope(e, lanes, mask);
+      write(n, e.at(oc, lanes, lanes > 1), position, value);
+    };
+    emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacks, {}, scratchOffset);
+  }
+
+private:
+  void write(Value n, Index oc, Value position, Value value) {
+    e.forget();
+    Value narrow = fromAccumulator(e, value, conv.element);
+    e.bind(conv.op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
+    Indices index(rank, e.at(0));
+    index[0] = e.at(n);
+    index[1] = oc;
+    Index rest = e.at(position);
+    for (size_t axis = rank - 1; axis > 2 && !joined; --axis)
+      std::tie(rest, index[axis]) = e.divRem(rest, std::max<int64_t>(shapeOf(conv.op.getResult())[axis], 1));
+    index[joined ? rank - 1 : 2] = rest;
+    writer.write(index);
+  }
+
+  /// Packs run-time weights into this thread's scratch, in the order of packConvWeights.
+  Value packWeights() {
+    const ConvSpec &s = conv.spec;
+    int64_t channels = s.groupIc(), taps = s.taps(), block = weightBlock(s);
+    Value source = b.buffer(conv.weightsBuffer), target = b.scratch();
+    b.forLoop(0, (s.oc + 15) / 16, 1, [&](Value panel) {
+      b.forLoop(0, channels, 1, [&](Value channel) {
+        b.forLoop(0, taps, 1, [&](Value tap) {
+          // Within a block of channels the taps come before the channels.
+          Value blockStart = b.mulC(b.floorDiv(channel, b.idx(block)), block);
+          Value width = b.minS(b.idx(block), b.sub(b.idx(channels), blockStart));
+          Value row = b.add(b.add(b.mulC(blockStart, taps), b.mul(tap, width)), b.sub(channel, blockStart));
+          Value to = b.mulC(b.add(b.mulC(panel, channels * taps), row), 16);
+          b.forLoop(0, 16, 1, [&](Value lane) {
+            Value oc = b.add(b.mulC(panel, 16), lane);
+            Value inside = b.minS(oc, b.idx(s.oc - 1)); // lanes beyond the last channel are never stored
+            Value from = b.add(b.mulC(b.add(b.mulC(inside, channels), channel), taps), tap);
+            b.store(b.load(s.bType, source, from), target, b.add(to, lane));
+          });
+        });
+      });
+    });
+    return target;
+  }
+
+  KernelBuilder &b;
+  const Convolution &conv;
+  ElementExpr e;
+  ResultWriter writer;
+  size_t rank;
+  bool joined = false;
+};
+
+DictionaryAttr packedForm(const Convolution &conv) {
+  Builder b(conv.op.getContext());
+  NamedAttrList form;
+  const ConvSpec &s = conv.spec;
+  form.set("form", b.getStringAttr("convpanel16"));
+  form.set("size", b.getI64IntegerAttr(packedConvWeightBytes(s)));
+  form.set("oc", b.getI64IntegerAttr(s.oc));
+  form.set("ic", b.getI64IntegerAttr(s.ic));
+  form.set("groups", b.getI64IntegerAttr(s.groups));
+  form.set("kernel", b.getDenseI64ArrayAttr(s.kernel));
+  form.set("blocked_input", b.getBoolAttr(s.input == ConvLayout::Blocked16));
+  form.set("element", TypeAttr::get(s.bType));
+  return form.getDictionary(conv.op.getContext());
+}
+
+} // namespace
+
+KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant) {
+  auto conv = std::make_shared<Convolution>(body);
+  std::string key = std::to_string(conv->weightsBuffer);
+  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  bool alone = body.block->getArgument(conv->weightsBuffer).hasOneUse();
+  bool filled = typeOf(conv->op.getWeights()).getNumElements() > 0;
+  conv->packed = strategy ? packed && packed.contains(key) : alone && filled && constant(conv->weightsBuffer);
+  KernelPlan plan;
+  if (conv->packed)
+    plan.packed.set(key, packedForm(*conv));
+  int64_t packBytes = conv->packed ? 0 : (packedConvWeightBytes(conv->spec) + 63) / 64 * 64;
+  ConvTiles nominal = chooseConvTiles(conv->spec, nominalIsa());
+  plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise" : conv->packed ? "conv-direct" : "conv-unpacked";
+  plan.work = std::max<int64_t>(1, convWorkItems(conv->spec, nominal));
+  plan.grain = conv->packed ? convGrain(conv->spec, nominal) : plan.work; // packing again in each thread does not pay
+  for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
+    plan.scratch = std::max(plan.scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, *IsaLevel::byName(level))));
+  plan.scratch += packBytes;
+  int64_t items = plan.work;
+  plan.emit = [conv, items, packBytes](KernelBuilder &b) { ConvEmitter(b, *conv).run(items, packBytes); };
+  return plan;
+}
+
+Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
+  ConvSpec spec;
+  spec.oc = number("oc");
+  spec.ic = number("ic");
+  spec.groups = number("groups");
+  llvm::copy(form.getAs<DenseI64ArrayAttr>("kernel").asArrayRef(), spec.kernel.begin());
+  spec.bType = form.getAs<TypeAttr>("element").getValue();
+  spec.input = form.getAs<BoolAttr>("blocked_input").getValue() ? ConvLayout::Blocked16 : ConvLayout::Plain;
+  std::array<int64_t, 5> strides;
+  strides[4] = 1;
+  strides[3] = spec.kernel[2];
+  strides[2] = strides[3] * spec.kernel[1];
+  strides[1] = strides[2] * spec.kernel[0];
+  strides[0] = strides[1] * spec.groupIc();
+  packConvWeights(spec, constant.data(), strides, out);
+  return Status::ok();
+}

@@ -1,0 +1,85 @@
+//===- Layouts.cpp - which layouts the CPU target wants -----------------------===//
+//
+// Convolutions of f32 with enough output channels write the blocked layout, in which their register tiles are whole
+// cache lines; pooling, elementwise ops and joins along whole blocks hand it on. Everything else is row-major.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fusion.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace dmxc;
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kBlock = 16;
+
+RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+Attribute layoutOf(Value v) { return typeOf(v).getEncoding(); }
+
+bool isBlockedChannels(Attribute layout) {
+  auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(layout);
+  return blocked && blocked.getAxis() == 1 && blocked.getBlock() == kBlock;
+}
+
+/// Blocks that are mostly padding cost more memory traffic than they save.
+bool worthBlocking(int64_t channels) { return channels >= 8; }
+
+/// The blocked layout of an operand with the result's shape, which an elementwise op takes over.
+Attribute operandLayout(Operation *op) {
+  auto result = typeOf(op->getResult(0));
+  for (Value operand : op->getOperands())
+    if (isBlockedChannels(layoutOf(operand)) && typeOf(operand).getShape() == result.getShape())
+      return layoutOf(operand);
+  return {};
+}
+
+} // namespace
+
+Attribute cpu::preferredResultLayout(Operation *op) {
+  auto blocked = dmir::BlockedAttr::get(op->getContext(), 1, kBlock);
+  return llvm::TypeSwitch<Operation *, Attribute>(op)
+      .Case([&](dmir::ConvOp conv) -> Attribute {
+        bool wide = typeOf(conv.getResult()).getElementType().isF32() && worthBlocking(typeOf(conv.getResult()).getDimSize(1));
+        return wide ? blocked : Attribute();
+      })
+      .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
+      .Case([&](dmir::ConcatOp concat) -> Attribute {
+        bool whole = concat.getAxis() == 1 && llvm::all_of(concat.getInputs(), [](Value v) {
+          return isBlockedChannels(layoutOf(v)) && typeOf(v).getDimSize(1) % kBlock == 0;
+        });
+        return whole ? blocked : Attribute();
+      })
+      .Default([&](Operation *other) { return other->hasTrait<dmir::Elementwise>() ? operandLayout(other) : Attribute(); });
+}
+
+bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
+  if (layout && !isBlockedChannels(layout))
+    return false;
+  Value value = op->getOperand(operand);
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](dmir::ConvOp conv) {
+        if (operand != 0)
+          return !layout;
+        // The first layer reads the model's input as it is; later ones want whole lines of channels.
+        return layout ? true : typeOf(value).getDimSize(1) < kBlock || !layoutOf(conv.getResult());
+      })
+      .Case<dmir::PoolOp, dmir::ConcatOp>([&](Operation *o) { return layout == layoutOf(o->getResult(0)); })
+      .Case([&](dmir::ReduceOp reduce) {
+        return !layout || (!reduce.getAxes().empty() && llvm::all_of(reduce.getAxes(), [](int64_t axis) { return axis >= 2; }));
+      })
+      .Case([](dmir::RelayoutOp) { return true; })
+      .Default([&](Operation *other) {
+        if (!other->hasTrait<dmir::Elementwise>())
+          return !layout;
+        auto result = typeOf(other->getResult(0));
+        // Operands that are broadcast are read as they are.
+        if (typeOf(value).getShape() != result.getShape())
+          return !layout;
+        return layout == result.getEncoding();
+      });
+}
