@@ -5,11 +5,16 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace dmxc {
 
 namespace {
 // FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes.
-constexpr uint32_t k[64] = {
+alignas(16) constexpr uint32_t k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -18,12 +23,50 @@ constexpr uint32_t k[64] = {
     0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+#if defined(__x86_64__)
+bool hasShaInstructions() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) &&
+         (c >> 19 & 1);
+}
+
+/// One block with the SHA extensions: models are gigabytes, and this is five
+/// times as fast. Four rounds a step, the message schedule in four registers.
+__attribute__((target("sha,sse4.1"))) void blockNative(uint32_t *state, const std::byte *data) {
+  auto load = [](const void *p) { return _mm_loadu_si128(static_cast<const __m128i *>(p)); };
+  const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+  // The instructions want the state as {A,B,E,F} and {C,D,G,H}.
+  __m128i low = _mm_shuffle_epi32(load(state), 0xB1), high = _mm_shuffle_epi32(load(state + 4), 0x1B);
+  const __m128i abefIn = _mm_alignr_epi8(low, high, 8), cdghIn = _mm_blend_epi16(high, low, 0xF0);
+  __m128i abef = abefIn, cdgh = cdghIn, w[4];
+  for (int i = 0; i < 4; ++i)
+    w[i] = _mm_shuffle_epi8(load(data + 16 * i), swap);
+  for (int i = 0; i < 16; ++i) {
+    __m128i sum = _mm_add_epi32(w[i & 3], load(k + 4 * i));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
+    __m128i next = _mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]);
+    next = _mm_add_epi32(next, _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4));
+    w[i & 3] = _mm_sha256msg2_epu32(next, w[(i + 3) & 3]);
+  }
+  __m128i feba = _mm_shuffle_epi32(_mm_add_epi32(abef, abefIn), 0x1B);
+  __m128i dchg = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdghIn), 0xB1);
+  _mm_storeu_si128(reinterpret_cast<__m128i *>(state), _mm_blend_epi16(feba, dchg, 0xF0));
+  _mm_storeu_si128(reinterpret_cast<__m128i *>(state + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+#endif
 } // namespace
 
 Sha256::Sha256()
     : state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
 
 void Sha256::block(const std::byte *data) {
+#if defined(__x86_64__)
+  static const bool native = hasShaInstructions();
+  if (native)
+    return blockNative(state.data(), data);
+#endif
   uint32_t w[64];
   for (int i = 0; i < 16; ++i) {
     uint32_t v;
