@@ -1,5 +1,4 @@
-//===- Conv.cpp - convolution kernels
-//-----------------------------------------===//
+//===- Conv.cpp - convolution kernels ------------------------------------===//
 
 #include "ConvEmitter.h"
 
@@ -26,7 +25,7 @@ ConvEmitter::ConvEmitter(KernelBuilder &b, const ConvSpec &original,
 
 void ConvEmitter::emit() {
   Value parts = b.idx(ceilDivInt(tiles, t.tilesPerItem));
-  Value rows = b.idx(spec.out[0] * spec.out[1]);
+  Value rows = b.idx(t.passes ? 1 : spec.out[0] * spec.out[1]);
   int64_t fullGroups = spec.oc / t.columns(), tail = spec.oc % t.columns();
   b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value index) {
     Item item;
@@ -64,14 +63,16 @@ void ConvEmitter::clip(int64_t dim, Value origin, Value &low, Value &high) {
   }
 }
 
-void ConvEmitter::locate(Item &item) {
+void ConvEmitter::locateRow(Item &item) {
   Value od = b.floorDiv(item.row, b.idx(spec.out[1]));
   Value oh = b.rem(item.row, b.idx(spec.out[1]));
   item.depth = b.addC(b.mulC(od, spec.stride[0]), -spec.pad[0]);
   item.height = b.addC(b.mulC(oh, spec.stride[1]), -spec.pad[1]);
   clip(0, item.depth, item.kdLow, item.kdHigh);
   clip(1, item.height, item.khLow, item.khHigh);
+}
 
+void ConvEmitter::locateChannels(Item &item) {
   int64_t imageChannels = blocked() ? ceilDivInt(spec.ic, 16) * 16 : spec.ic;
   Value offset = b.mulC(item.image, imageChannels * inPositions());
   if (t.mode == ConvMode::Broadcast && spec.groups > 1) {
@@ -88,7 +89,40 @@ void ConvEmitter::locate(Item &item) {
 void ConvEmitter::emitItem(int64_t vectors, int64_t tailChannels, Item item) {
   item.vectors = vectors;
   item.tailChannels = tailChannels;
-  locate(item);
+  locateChannels(item);
+  if (t.passes)
+    return emitPasses(item);
+  locateRow(item);
+  emitRow(item);
+}
+
+/// All rows of an image, 16 input channels at a time: their weights stay in L1.
+void ConvEmitter::emitPasses(Item &item) {
+  int64_t rows = spec.out[0] * spec.out[1], columns = t.columns();
+  Type vectorType = b.laneType(spec.accType, t.lanes);
+  b.forLoop(0, spec.outPositions() * columns / t.lanes, 1, [&](Value i) {
+    b.store(b.constant(vectorType, 0), scratch, b.mulC(i, t.lanes));
+  });
+  b.forLoop(0, spec.groupIc() / 16, 1, [&](Value block) {
+    item.passLow = block;
+    item.passHigh = b.addC(block, 1);
+    b.forLoop(0, rows, 1, [&](Value row) {
+      item.row = row;
+      locateRow(item);
+      emitRow(item);
+    });
+  });
+  b.forLoop(0, spec.outPositions(), 1, [&](Value position) {
+    for (int64_t v = 0; v < item.vectors; ++v) {
+      Value at = b.addC(b.mulC(position, columns), v * t.lanes);
+      callbacks.store(item.image, b.addC(item.oc, v * t.lanes), position,
+                      b.load(spec.accType, scratch, at, t.lanes),
+                      mask(item, v));
+    }
+  });
+}
+
+void ConvEmitter::emitRow(const Item &item) {
   Value low = b.mulC(item.part, t.tilesPerItem);
   Value high = b.minS(b.addC(low, t.tilesPerItem), b.idx(tiles));
   for (const TileRun &run : runs) {
@@ -104,11 +138,32 @@ void ConvEmitter::emitItem(int64_t vectors, int64_t tailChannels, Item item) {
 }
 
 void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
-  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType};
-  Values acc = zeroTile(b, regs);
-  acc = t.mode == ConvMode::Broadcast ? reduceBroadcast(item, tile, acc)
-                                      : reduceLanes(item, tile, acc);
-  storeTile(item, tile, acc);
+  int64_t most = 1; // vectors whose sums fit in the registers
+  while (2 * most * tile.run->pixels <= t.sums)
+    most *= 2;
+  for (int64_t v = 0; v < item.vectors; v += most) {
+    Item part = partOf(item, v, std::min(most, item.vectors - v));
+    RegisterTile regs{tile.run->pixels, part.vectors, t.lanes, spec.accType};
+    Values acc = t.passes ? loadPartials(part, tile) : zeroTile(b, regs);
+    acc = t.mode == ConvMode::Broadcast ? reduceBroadcast(part, tile, acc)
+                                        : reduceLanes(part, tile, acc);
+    storeTile(part, tile, acc);
+  }
+}
+
+/// Some of an item's vectors of channels, as an item of their own.
+ConvEmitter::Item ConvEmitter::partOf(const Item &item, int64_t firstVector,
+                                      int64_t vectors) {
+  Item part = item;
+  int64_t column = firstVector * t.lanes;
+  int64_t at = column / 16 * panelElements() + column % 16;
+  part.oc = b.addC(item.oc, column);
+  part.weights = b.elementPtr(spec.bType, item.weights, b.idx(at));
+  part.vectors = vectors;
+  part.firstVector = firstVector;
+  if (item.tailChannels)
+    part.tailChannels = item.tailChannels - column;
+  return part;
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,6 +178,13 @@ Value ConvEmitter::mask(const Item &item, int64_t v) {
 
 void ConvEmitter::storeTile(const Item &item, const Tile &tile,
                             const Values &acc) {
+  if (t.passes) {
+    for (int64_t r = 0; r < tile.run->pixels; ++r)
+      for (int64_t v = 0; v < item.vectors; ++v)
+        b.store(acc[r * item.vectors + v], scratch,
+                partialOffset(item, tile, r, v));
+    return;
+  }
   Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
   auto storePixel = [&](Value at, llvm::function_ref<Value(int64_t)> value) {
     for (int64_t v = 0; v < item.vectors; ++v)
@@ -143,6 +205,23 @@ void ConvEmitter::storeTile(const Item &item, const Tile &tile,
       return b.load(spec.accType, scratch, b.addC(row, v * t.lanes), t.lanes);
     });
   });
+}
+
+Value ConvEmitter::partialOffset(const Item &item, const Tile &tile, int64_t r,
+                                 int64_t v) {
+  Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
+  return b.addC(b.mulC(b.addC(position, r), t.columns()),
+                (item.firstVector + v) * t.lanes);
+}
+
+ConvEmitter::Values ConvEmitter::loadPartials(const Item &item,
+                                              const Tile &tile) {
+  Values acc;
+  for (int64_t r = 0; r < tile.run->pixels; ++r)
+    for (int64_t v = 0; v < item.vectors; ++v)
+      acc.push_back(b.load(spec.accType, scratch,
+                           partialOffset(item, tile, r, v), t.lanes));
+  return acc;
 }
 
 //===----------------------------------------------------------------------===//

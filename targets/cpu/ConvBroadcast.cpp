@@ -1,5 +1,4 @@
-//===- ConvBroadcast.cpp - one input element times many output channels
-//-------===//
+//===- ConvBroadcast.cpp - one input element times many output channels --===//
 //
 // Loops: block of input channels > tap rows inside the input > channels of the
 // block, with the taps along the row unrolled so that each touches exactly its
@@ -18,7 +17,9 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item,
   // size: take 16 at a time from a plain input as well.
   int64_t block = spec.taps() == 1 ? 16 : weightBlock(spec);
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
-  acc = b.forLoop(b.idx(0), b.idx(full), b.idx(1), acc,
+  Value low = item.passLow ? item.passLow : b.idx(0);
+  Value high = item.passHigh ? item.passHigh : b.idx(full);
+  acc = b.forLoop(low, high, b.idx(1), acc,
                   [&](Value index, ValueRange carried) {
                     return channelBlock(item, tile, b.mulC(index, block), block,
                                         llvm::to_vector_of<Value>(carried));
@@ -73,24 +74,40 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
       continue;
     Value at =
         b.add(row.weights, b.mulC(b.addC(channel, kw * blockChannels), 16));
-    Values right;
-    for (int64_t v = 0; v < item.vectors; ++v)
-      right.push_back(weightVector(item, at, v));
-    // Pixels r and taps kw of equal sum read the same element. A pointer of its own
-    // for each tap keeps LLVM from holding those elements in registers.
+    // Pixels r and taps kw of equal sum read the same element. A pointer of its
+    // own for each tap keeps LLVM from holding those elements in registers.
     int64_t first = columnOffset(tile, valid.front(), kw);
     Value pixels = b.opaque(
         b.elementPtr(spec.aType, item.input, b.addC(inChannel, first)));
-    for (int64_t r : valid) {
+    auto left = [&](int64_t r) {
       Value raw = b.load(spec.aType, pixels,
                          b.idx(columnOffset(tile, r, kw) - first));
       Value x =
           convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
-      Value left = b.splat(callbacks.mapA ? callbacks.mapA(x) : x, t.lanes);
-      for (int64_t v = 0; v < item.vectors; ++v) {
-        Value &sum = acc[r * item.vectors + v];
-        sum = multiplyAdd(b, left, right[v], sum);
+      return b.splat(callbacks.mapA ? callbacks.mapA(x) : x, t.lanes);
+    };
+    auto add = [&](int64_t r, int64_t v, Value x, Value w) {
+      Value &sum = acc[r * item.vectors + v];
+      sum = multiplyAdd(b, x, w, sum);
+    };
+    // The side with fewer vectors waits in registers for those of the other.
+    Values held;
+    if (item.vectors <= static_cast<int64_t>(valid.size())) {
+      for (int64_t v = 0; v < item.vectors; ++v)
+        held.push_back(weightVector(item, at, v));
+      for (int64_t r : valid) {
+        Value x = left(r);
+        for (int64_t v = 0; v < item.vectors; ++v)
+          add(r, v, x, held[v]);
       }
+      continue;
+    }
+    for (int64_t r : valid)
+      held.push_back(left(r));
+    for (int64_t v = 0; v < item.vectors; ++v) {
+      Value w = weightVector(item, at, v);
+      for (size_t i = 0; i < valid.size(); ++i)
+        add(valid[i], v, held[i], w);
     }
   }
 }
@@ -101,18 +118,21 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
 void ConvEmitter::prefetchWeights(const Item &item, const Tile &tile,
                                   Value progress, int64_t elements) {
   int64_t total = tiles * spec.out[0] * spec.out[1];
-  int64_t panels = t.columns() / 16;
+  int64_t panels = item.vectors * t.lanes / 16, group = t.columns() / 16;
   if (!panels || item.tailChannels || spec.oc <= t.columns())
     return;
-  Value done = b.add(b.mulC(item.row, tiles), tile.index);
-  Value offset =
-      b.floorDiv(b.add(b.mulC(done, panelElements()), progress), b.idx(total));
+  // What one sweep over the image's tiles goes through: all channels, or a pass's.
+  int64_t sweep = t.passes ? 16 * spec.taps() * 16 : panelElements();
+  Value start = t.passes ? b.mulC(item.passLow, sweep) : b.idx(0);
+  Value done = b.mulC(b.add(b.mulC(item.row, tiles), tile.index), sweep);
+  Value reached = b.add(done, b.sub(progress, start));
+  Value offset = b.add(start, b.floorDiv(reached, b.idx(total)));
   int64_t lineElements = 512 / spec.bType.getIntOrFloatBitWidth();
   int64_t lines = ceilDivInt(elements, total * lineElements);
   for (int64_t p = 0; p < panels; ++p)
     for (int64_t q = 0; q < lines; ++q)
       b.prefetch(
           spec.bType, item.weights,
-          b.addC(offset, (panels + p) * panelElements() + q * lineElements),
+          b.addC(offset, (group + p) * panelElements() + q * lineElements),
           /*locality=*/2);
 }

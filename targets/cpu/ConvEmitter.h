@@ -30,8 +30,11 @@ private:
     Value weights;       ///< pointer to the first channel's weights
     Value depth, height; ///< input position of tap 0 (may be negative)
     Value kdLow, kdHigh, khLow, khHigh; ///< taps inside the input
-    int64_t vectors;                    ///< of this group
+    int64_t vectors;                    ///< of this group, or part of one
     int64_t tailChannels; ///< existing channels when not full, else 0
+    /// Blocks of 16 input channels of a pass, null when there is only one pass.
+    Value passLow, passHigh;
+    int64_t firstVector = 0; ///< of the group, when this is a part
   };
   /// A register tile: `run` at tile number `tile` of the row.
   struct Tile {
@@ -48,9 +51,15 @@ private:
   using TapFn = llvm::function_ref<Values(Value kd, Value kh, Values acc)>;
 
   void emitItem(int64_t vectors, int64_t tailChannels, Item item);
-  void locate(Item &item);
+  void locateChannels(Item &item);
+  void locateRow(Item &item);
+  void emitRow(const Item &item);
+  void emitPasses(Item &item);
+  Values loadPartials(const Item &item, const Tile &tile);
+  Value partialOffset(const Item &item, const Tile &tile, int64_t r, int64_t v);
   void clip(int64_t dim, Value origin, Value &low, Value &high);
   void emitTile(const Item &item, const Tile &tile);
+  Item partOf(const Item &item, int64_t firstVector, int64_t vectors);
   void storeTile(const Item &item, const Tile &tile, const Values &acc);
   Value mask(const Item &item, int64_t v);
 

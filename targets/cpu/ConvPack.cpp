@@ -1,5 +1,4 @@
-//===- ConvPack.cpp - the packed form of convolution weights
-//------------------===//
+//===- ConvPack.cpp - the packed form of convolution weights -------------===//
 
 #include "ConvPlan.h"
 

@@ -97,9 +97,12 @@ private:
     index[0] = e.at(n);
     index[1] = oc;
     Index rest = e.at(position);
-    for (size_t axis = rank - 1; axis > 2 && !joined; --axis)
+    size_t axis = rank - 1;
+    for (; axis > 2 && !joined; --axis)
       std::tie(rest, index[axis]) = e.divRem(rest, std::max<int64_t>(shapeOf(conv.op.getResult())[axis], 1));
-    index[joined ? rank - 1 : 2] = rest;
+    while (axis > 2 && shapeOf(conv.op.getResult())[axis] == 1)
+      --axis; // indices of axes of size 1 count for nothing
+    index[axis] = rest;
     writer.write(index);
   }
 
@@ -152,6 +155,13 @@ DictionaryAttr packedForm(const Convolution &conv) {
 }
 
 } // namespace
+
+bool dmxc::cpu::isDirectConv(const RegionBody &body) {
+  auto op = cast<dmir::ConvOp>(body.root);
+  Type element = getElementTypeOrSelf(op.getResult().getType());
+  bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+  return !tiny && mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights());
+}
 
 KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant) {
   auto conv = std::make_shared<Convolution>(body);

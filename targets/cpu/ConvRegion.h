@@ -1,6 +1,6 @@
 //===- ConvRegion.h - regions around dmir.conv ------------------*- C++ -*-===//
 //
-// Written by the lead: glue between regions and the emitters of Conv.h.
+// Glue between regions and the emitters of Conv.h.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -13,6 +13,10 @@ namespace dmxc::cpu {
 /// Plans a convolution. `constant(i)`: operand i is a constant of the model, which may be packed; asked only when
 /// `strategy` is null. Weights that are no constant are packed by the kernel into scratch at the start of each call.
 KernelPlan planConv(const RegionBody &body, mlir::DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant);
+
+/// True when planConv's register tiles take the operands and their types; others go to planGenericConv.
+bool isDirectConv(const RegionBody &body);
+KernelPlan planGenericConv(const RegionBody &body);
 
 /// Writes packed weights ("convpanel16").
 Status packConvOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);

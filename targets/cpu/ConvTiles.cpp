@@ -1,5 +1,4 @@
-//===- ConvTiles.cpp - blocking and geometry of convolution
-//-------------------===//
+//===- ConvTiles.cpp - blocking and geometry of convolution --------------===//
 
 #include "ConvPlan.h"
 #include "GemmTile.h"
@@ -85,6 +84,11 @@ std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
 // Choice
 //===----------------------------------------------------------------------===//
 
+static bool canPass(const ConvSpec &spec, ConvMode mode) {
+  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 &&
+         spec.groupIc() % 16 == 0 && spec.taps() > 1;
+}
+
 ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
                                      const IsaLevel &isa) {
   ConvSpec spec = normalized(original);
@@ -95,12 +99,14 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
   int64_t width = std::max<int64_t>(1, spec.out[2]);
   t.rows = ceilDivInt(width, ceilDivInt(width, most.rows));
   t.vectors = most.vectors;
+  t.sums = most.rows * most.vectors;
   if (t.mode == ConvMode::Lanes) {
     t.vectors = std::max<int64_t>(1, std::min(t.vectors, 16 / t.lanes));
   } else {
-    // Few pixels: more channels, as far as registers and channels go.
-    if (isa.vectorRegisters >= 32 && t.rows * 4 <= most.rows * most.vectors &&
-        spec.groupOc() >= 4 * t.lanes)
+    // Few pixels: more channels, as far as registers and channels go. (4 pixels
+    // are one too many for 12 sums, but a row of 7 is 4 + 3.)
+    bool few = t.rows <= (isa.vectorRegisters >= 32 ? 7 : 4);
+    if (few && spec.groupOc() >= 4 * t.lanes)
       t.vectors = 4;
     while (t.vectors > 1 &&
            (spec.groups > 1 ? spec.groupOc() % t.columns() != 0
@@ -111,6 +117,15 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
   t.unroll = spec.kernel[2] == 1 ? 16 : 4;
   int64_t tiles = tilesOfRow(spec, t.rows);
   int64_t rowCount = spec.out[0] * spec.out[1];
+  // A weight is used once a register tile: with flat tiles that is more than L2
+  // delivers.
+  t.passes = canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 &&
+             spec.outPositions() <= 64 && spec.groupIc() >= 64;
+  if (t.passes) {
+    t.tilesPerItem = tiles;
+    t.prefetch = true;
+    return t;
+  }
   // Enough items for a few threads even when there is one long row.
   int64_t parts = rowCount >= 8 ? 1 : std::min(tiles, ceilDivInt(16, rowCount));
   t.tilesPerItem = ceilDivInt(tiles, parts);
@@ -123,20 +138,23 @@ int64_t dmxc::cpu::convWorkItems(const ConvSpec &original, const ConvTiles &t) {
   if (spec.n == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return 0;
   int64_t parts = ceilDivInt(tilesOfRow(spec, t.rows), t.tilesPerItem);
-  return ceilDivInt(spec.oc, t.columns()) * std::max<int64_t>(spec.n, 1) *
-         spec.out[0] * spec.out[1] * parts;
+  int64_t images =
+      ceilDivInt(spec.oc, t.columns()) * std::max<int64_t>(spec.n, 1);
+  return t.passes ? images : images * spec.out[0] * spec.out[1] * parts;
 }
 
 int64_t dmxc::cpu::convGrain(const ConvSpec &spec, const ConvTiles &t) {
-  double flops = 2.0 * t.rows * t.tilesPerItem * t.columns() *
+  double pixels = t.passes ? spec.outPositions() : t.rows * t.tilesPerItem;
+  double flops = 2.0 * pixels * t.columns() *
                  std::max<int64_t>(1, spec.groupIc() * spec.taps());
   return std::max<int64_t>(1, static_cast<int64_t>(1e6 / flops));
 }
 
 int64_t dmxc::cpu::convScratchBytes(const ConvSpec &spec, const ConvTiles &t) {
-  if (!spec.heavyEpilogue)
+  if (!spec.heavyEpilogue && !t.passes)
     return 0;
+  int64_t pixels = t.passes ? spec.outPositions() : t.rows;
   int64_t bytes =
-      t.rows * t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
+      pixels * t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   return ceilDivInt(bytes, 64) * 64;
 }

@@ -1,5 +1,4 @@
-//===- FloatLowering.cpp - conversions of narrow floats
-//-----------------------===//
+//===- FloatLowering.cpp - conversions of narrow floats ------------------===//
 
 #include "FloatLowering.h"
 

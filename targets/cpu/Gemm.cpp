@@ -1,5 +1,4 @@
-//===- Gemm.cpp - matrix multiplication kernels
-//-------------------------------===//
+//===- Gemm.cpp - matrix multiplication kernels --------------------------===//
 //
 // Loops: work item (batch, block of rows, group of columns) > pass over k >
 // register tile of rows > k. Sums stay in registers for a whole pass; with

@@ -1,5 +1,4 @@
-//===- GemmOperands.cpp - copies of a product's operands to scratch
-//-----------===//
+//===- GemmOperands.cpp - copies of a product's operands to scratch ------===//
 
 #include "GemmEmitter.h"
 

@@ -1,5 +1,4 @@
-//===- GemmPack.cpp - the panel16 form of a constant matrix
-//-------------------===//
+//===- GemmPack.cpp - the panel16 form of a constant matrix --------------===//
 
 #include "Gemm.h"
 

@@ -1,5 +1,4 @@
-//===- GemmTile.cpp - register tiles of products
-//------------------------------===//
+//===- GemmTile.cpp - register tiles of products -------------------------===//
 
 #include "GemmTile.h"
 

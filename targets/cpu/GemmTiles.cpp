@@ -1,5 +1,4 @@
-//===- GemmTiles.cpp - blocking of matrix multiplication
-//----------------------===//
+//===- GemmTiles.cpp - blocking of matrix multiplication -----------------===//
 
 #include "Gemm.h"
 #include "GemmTile.h"
@@ -13,10 +12,12 @@ namespace {
 // Figures of the caches that the blocking aims at; chosen for the smallest of
 // today's x86 cores (32 KiB L1, 512 KiB to 1 MiB L2), and only a matter of
 // speed.
-constexpr int64_t panelBytes = 64 << 10; ///< of B, read once a register tile
-constexpr int64_t blockBytes = 512
-                               << 10; ///< of A, read once a group of columns
-constexpr int64_t minItems = 16;      ///< enough for a few threads to share
+// Of a panel of B, read once a register tile: tall tiles read little of it and may
+// stream it from L2, flat ones want it in L1.
+constexpr int64_t tallPanelBytes = 128 << 10, flatPanelBytes = 24 << 10;
+// Of a block of A, read once a group of columns.
+constexpr int64_t blockBytes = 512 << 10;
+constexpr int64_t minItems = 16; ///< enough for a few threads to share
 
 /// Vectors of a GEMV-like tile: enough independent sums to hide the latency of
 /// an fma.
@@ -59,6 +60,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec,
   if (skinny && spec.packedB && spec.k >= 0) {
     t.kBlock = depth; // B is read once: nothing to keep in a cache
   } else {
+    int64_t panelBytes = t.rows >= 10 ? tallPanelBytes : flatPanelBytes;
     int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
     t.kBlock =
         ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), t.unroll) *

@@ -1,5 +1,4 @@
-//===- IsaLevel.cpp - x86-64 levels the CPU target compiles for
-//---------------===//
+//===- IsaLevel.cpp - x86-64 levels the CPU target compiles for ----------===//
 
 #include "IsaLevel.h"
 

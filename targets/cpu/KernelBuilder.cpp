@@ -1,5 +1,4 @@
-//===- KernelBuilder.cpp - emission of one CPU kernel
-//-------------------------===//
+//===- KernelBuilder.cpp - emission of one CPU kernel --------------------===//
 
 #include "KernelBuilder.h"
 

@@ -1,5 +1,4 @@
-//===- Link.cpp - kernel objects to kernels.so
-//--------------------------------===//
+//===- Link.cpp - kernel objects to kernels.so ---------------------------===//
 
 #include "Link.h"
 

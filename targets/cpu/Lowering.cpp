@@ -1,5 +1,4 @@
-//===- Lowering.cpp - a kernel module to an object file
-//-----------------------===//
+//===- Lowering.cpp - a kernel module to an object file ------------------===//
 
 #include "Lowering.h"
 

@@ -104,13 +104,14 @@ static Expr sigmoidAny(Expr x) {
 }
 
 static Expr tanhAny(Expr x) {
-  // With t = e^-2|x| - 1: tanh|x| = -t / (2 + t). Beyond the bound the result rounds to 1.
+  // With e = e^-2|x|: tanh|x| = (1 - e) / (1 + e) near zero and 1 - 2e / (1 + e) beyond 1/2, where
+  // the first would lose a bit by rounding 1 - e. Past the bound the result rounds to 1.
   const Format &f = formatOf(x);
   Expr a = atMost(abs(x), x.isF32() ? 10.0 : 22.0);
   ExpParts e = reduceExp(-2.0 * a, f.bias);
-  Expr s = powerOfTwo(e.t);
-  Expr t = fma(s, e.em1, s - 1.0);
-  return copysign(t / (2.0 + t), x);
+  Expr s = powerOfTwo(e.t), large = a > 0.55, s2 = s + s;
+  Expr q = select(large, fma(s2, e.em1, s2), fma(-s, e.em1, 1.0 - s)) / fma(s, e.em1, 1.0 + s);
+  return copysign(select(large, 1.0 - q, q), x);
 }
 
 /// e^a / 2 for a >= 0, without overflow before the result does: one less in the exponent.

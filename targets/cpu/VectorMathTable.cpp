@@ -34,7 +34,7 @@ llvm::ArrayRef<VectorMathFunction> vectorMathFunctions() {
       unary("atanh", &M::atanh, 1, 4, "NaN outside [-1, 1], infinite at its ends"),
       unary("cos", &M::cos, 1, 2, "all finite reals; NaN for infinities"),
       unary("cosh", &M::cosh, 1, 3, "all reals"),
-      unary("erf", &M::erf, 2, 3, "all reals"),
+      unary("erf", &M::erf, 3, 3, "all reals"),
       unary("exp", &M::exp, 2, 2, "all reals"),
       unary("exp2", &M::exp2, 2, 2, "all reals"),
       unary("expm1", &M::expm1, 2, 3, "all reals"),

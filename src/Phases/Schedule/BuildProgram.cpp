@@ -63,8 +63,8 @@ void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp function, KernelTable &kernels)
-      : function(function), kernels(kernels), builder(function.getContext()) {}
+  ProgramBuilder(func::FuncOp function, KernelTable &kernels, StringRef queue)
+      : function(function), kernels(kernels), builder(function.getContext()), defaultQueue(queue) {}
 
   void run() {
     builder.setInsertionPoint(function);
@@ -105,13 +105,15 @@ private:
   /// Buffers are created before all tasks: at the front part of the block.
   Value buffer(dlir::BufferKind kind, Value value, int64_t index, int64_t offset, int64_t size, const std::string &name,
                TypedAttr data = {}, DictionaryAttr form = {}, Value base = {}) {
+    // An output may be written through a view of it: what the caller binds has the function's type.
+    Type type = kind == dlir::BufferKind::output ? function.getResultTypes()[index] : value.getType();
     OpBuilder at(function.getContext());
     Block *block = &program.getBody().front();
     if (lastBuffer)
       at.setInsertionPointAfter(lastBuffer);
     else
       at.setInsertionPointToStart(block);
-    auto op = dlir::BufferOp::create(at, value.getLoc(), dlir::BufferType::get(function.getContext()), kind, value.getType(), index, offset, size,
+    auto op = dlir::BufferOp::create(at, value.getLoc(), dlir::BufferType::get(function.getContext()), kind, type, index, offset, size,
                                         data, form, name, base);
     lastBuffer = op;
     return op;
@@ -175,14 +177,14 @@ private:
       auto attr = region.getStrategyAttr().getAs<IntegerAttr>(key);
       return attr ? attr.getInt() : otherwise;
     };
-    dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()), kernels.lookup(region).getSymName(), inputs, outputs,
-                                   ValueRange(), region.getDevice(), builder.getStrArrayAttr(names), number(strategy::kWork, 1),
+    lastToken = dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()), kernels.lookup(region).getSymName(), inputs, outputs,
+                                   afterLast(), region.getDevice(), builder.getStrArrayAttr(names), number(strategy::kWork, 1),
                                    number(strategy::kGrain, 1), number(strategy::kScratch, 0), number(strategy::kFlops, 0), number(strategy::kBytes, 0));
   }
 
   /// Outputs that no region writes: inputs, constants and bytes that another output has already.
   void addCopies(func::ReturnOp ret) {
-    StringRef queue = "cpu";
+    StringRef queue = defaultQueue;
     for (auto dispatch : program.getBody().front().getOps<dlir::DispatchOp>()) {
       queue = dispatch.getQueue();
       break;
@@ -195,14 +197,19 @@ private:
       int64_t size = storageBytes(value.getType());
       std::string name = portName(false, operand.getOperandNumber());
       Value target = buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
-      dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target, ValueRange(), queue,
+      lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target, afterLast(), queue,
                                  builder.getStrArrayAttr({name}), size);
     }
   }
 
+  /// Tasks wait for the one before them until dlir-order-tasks finds out what they need: the program is valid in between.
+  SmallVector<Value> afterLast() { return lastToken ? SmallVector<Value>{lastToken} : SmallVector<Value>{}; }
+
   func::FuncOp function;
   KernelTable &kernels;
   OpBuilder builder;
+  StringRef defaultQueue;
+  Value lastToken;
   OpBuilder tasks{function.getContext()};
   dlir::ProgramOp program;
   Operation *lastBuffer = nullptr;
@@ -212,15 +219,20 @@ private:
 };
 
 struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
+  explicit BuildProgram(const PhaseContext &context) : context(context) {}
+
   void runOnOperation() override {
+    StringRef queue = context.targets.empty() ? "host" : context.targets.front()->name();
     KernelTable kernels(getOperation());
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      ProgramBuilder(function, kernels).run();
+      ProgramBuilder(function, kernels, queue).run();
       function.erase();
     }
   }
+
+  const PhaseContext &context;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createBuildProgramPass(const PhaseContext &) { return std::make_unique<BuildProgram>(); }
+std::unique_ptr<Pass> dmxc::createBuildProgramPass(const PhaseContext &context) { return std::make_unique<BuildProgram>(context); }

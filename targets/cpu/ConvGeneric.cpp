@@ -1,0 +1,113 @@
+//===- ConvGeneric.cpp - convolutions of unusual operands ---------------------===//
+//
+// Element by element, for what the register tiles of Conv.h do not take: weights that are a constant
+// inside the region, and 8-bit floats.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConvRegion.h"
+#include "MatmulRegion.h"
+#include "Pool.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
+
+namespace {
+
+class GenericConv {
+public:
+  GenericConv(KernelBuilder &b, const RegionBody &body)
+      : b(b), e(b, body.block), writer(e, body), op(cast<dmir::ConvOp>(body.root)),
+        element(getElementTypeOrSelf(op.getResult().getType())) {
+    for (size_t i = 0; i < op.getStrides().size(); ++i)
+      axes.push_back({shapeOf(op.getInput())[i + 2], shapeOf(op.getWeights())[i + 2], op.getStrides()[i],
+                      op.getDilations()[i], op.getLow()[i], op.getHigh()[i], 0});
+  }
+
+  /// One element of the result.
+  void run(ArrayRef<Value> at) {
+    e.forget();
+    int64_t groupIc = shapeOf(op.getWeights())[1], groupOc = shapeOf(op.getWeights())[0] / op.getGroups();
+    Value firstChannel = b.mulC(b.floorDiv(at[1], b.idx(std::max<int64_t>(groupOc, 1))), groupIc);
+    Value zero = b.constantInt(e.computed(element), 0);
+    SmallVector<Value> taps;
+    auto nest = [&](auto &&self, Value channel, ValueRange carried) -> SmallVector<Value> {
+      size_t axis = taps.size();
+      if (axis == axes.size())
+        return {term(at, b.add(firstChannel, channel), channel, taps, carried[0])};
+      auto [lo, hi] = validTaps(b, axes[axis], at[axis + 2], 0, axes[axis].in);
+      return b.forLoop(lo, hi, b.idx(1), carried, [&](Value tap, ValueRange c) {
+        taps.push_back(tap);
+        SmallVector<Value> next = self(self, channel, c);
+        taps.pop_back();
+        return next;
+      });
+    };
+    Value sum = b.forLoop(b.idx(0), b.idx(groupIc), b.idx(1), zero,
+                          [&](Value channel, ValueRange c) { return nest(nest, channel, c); })[0];
+    Value result = fromAccumulator(e, sum, element);
+    e.bind(op.getResult(), [result](ArrayRef<Index>) { return result; });
+    writer.write(positions(at));
+  }
+
+private:
+  Indices positions(ArrayRef<Value> values) {
+    Indices index;
+    for (Value value : values)
+      index.push_back(e.at(value));
+    return index;
+  }
+
+  Value term(ArrayRef<Value> at, Value channel, Value groupChannel, ArrayRef<Value> taps, Value sum) {
+    SmallVector<Value> from{at[0], channel}, weight{at[1], groupChannel};
+    for (auto [i, axis] : llvm::enumerate(axes)) {
+      Value origin = b.addC(b.mulC(at[i + 2], axis.stride), -axis.low);
+      from.push_back(b.add(origin, b.mulC(taps[i], axis.dilation)));
+      weight.push_back(taps[i]);
+    }
+    Value x = e.evaluateWide(op.getInput(), positions(from)), w = e.evaluateWide(op.getWeights(), positions(weight));
+    if (mlir::isa<FloatType>(element))
+      return b.fma(x, w, sum);
+    return arith::AddIOp::create(b, sum, arith::MulIOp::create(b, x, w));
+  }
+
+  KernelBuilder &b;
+  ElementExpr e;
+  ResultWriter writer;
+  dmir::ConvOp op;
+  Type element;
+  SmallVector<WindowAxis> axes;
+};
+
+} // namespace
+
+KernelPlan dmxc::cpu::planGenericConv(const RegionBody &body) {
+  auto op = cast<dmir::ConvOp>(body.root);
+  double taps = 1;
+  for (int64_t dim : shapeOf(op.getWeights()).drop_front())
+    taps *= dim;
+  WorkPlan work = planWork(shapeOf(op.getResult()), taps + 1);
+  KernelPlan plan;
+  plan.algorithm = "conv-generic";
+  plan.work = work.items;
+  plan.grain = work.grain;
+  plan.emit = [body, work](KernelBuilder &b) {
+    GenericConv conv(b, body);
+    emitItems(b, work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
+      SmallVector<Value> at(outer);
+      at.push_back({});
+      b.forLoop(lo, hi, b.idx(1), [&](Value i) {
+        at.back() = i;
+        conv.run(at);
+      });
+    });
+  };
+  return plan;
+}

@@ -1,0 +1,190 @@
+//===- CpuTarget.cpp - the x86-64 CPU target ----------------------------------===//
+
+#include "CpuTarget.h"
+
+#include "EmitKernel.h"
+#include "Fusion.h"
+#include "Link.h"
+#include "Lowering.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+namespace {
+
+std::string kernelText(dlir::KernelOp kernel) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  kernel->print(out, OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
+class CpuTarget final : public TargetBackend {
+public:
+  CpuTarget(TargetOptions options, std::vector<IsaLevel> levels)
+      : options(std::move(options)), levels(std::move(levels)) {}
+
+  StringRef name() const override { return "cpu"; }
+  std::optional<std::string> refuses(Operation *op) const override { return cpu::refuses(op); }
+  Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
+  bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
+    return cpu::acceptsLayout(op, operand, layout);
+  }
+  bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
+    return cpu::fusesProducer(root, use, producer);
+  }
+  bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
+    return cpu::fusesConsumer(root, result, consumer);
+  }
+  Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
+    return packConstant(form, constant, out);
+  }
+  Result<std::vector<CodeEntry>> emit(ArrayRef<dlir::KernelOp> kernels) const override;
+  std::string describe() const override;
+
+private:
+  Result<CodeEntry> emitLevel(ArrayRef<dlir::KernelOp> kernels, const IsaLevel &isa) const;
+  Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
+
+  TargetOptions options;
+  std::vector<IsaLevel> levels;
+};
+
+Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
+  loadKernelDialects(*region->getContext());
+  auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+  Result<KernelPlan> plan = planKernel(region.getBlock(), {}, constant);
+  if (!plan)
+    return plan.takeError();
+  Builder b(region.getContext());
+  NamedAttrList list;
+  list.set(strategy::kAlgorithm, b.getStringAttr(plan->algorithm));
+  list.set(strategy::kWork, b.getI64IntegerAttr(plan->work));
+  list.set(strategy::kGrain, b.getI64IntegerAttr(plan->grain));
+  list.set(strategy::kScratch, b.getI64IntegerAttr(plan->scratch));
+  list.set(strategy::kFlops, b.getI64IntegerAttr(regionFlops(region)));
+  list.set(strategy::kBytes, b.getI64IntegerAttr(regionBytes(region)));
+  if (!plan->packed.empty())
+    list.set(strategy::kPacked, plan->packed.getDictionary(region.getContext()));
+  if (!plan->inPlace.empty()) {
+    SmallVector<Attribute> operands;
+    for (int64_t operand : plan->inPlace)
+      operands.push_back(b.getI64IntegerAttr(operand));
+    list.set(strategy::kInPlace, b.getArrayAttr(operands));
+  }
+  return list.getDictionary(region.getContext());
+}
+
+Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const {
+  OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(text, &context);
+  if (!source)
+    return Error{ErrorKind::Internal, "a kernel's text does not parse again:\n" + text};
+  auto kernel = *source->getOps<dlir::KernelOp>().begin();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+  if (Status s = emitKernel(*module, kernel, isa); !s)
+    return s.takeError();
+  LoweringOptions lowering;
+  lowering.optLevel = options.optLevel;
+  if (!options.saveTempsDir.empty())
+    lowering.saveTempsDir = options.saveTempsDir + "/" + isa.name;
+  return compileKernel(*module, isa, lowering);
+}
+
+Result<CodeEntry> CpuTarget::emitLevel(ArrayRef<dlir::KernelOp> kernels, const IsaLevel &isa) const {
+  if (!options.saveTempsDir.empty())
+    if (std::error_code failed = llvm::sys::fs::create_directories(options.saveTempsDir + "/" + isa.name))
+      return ioError("cannot make the folder '" + options.saveTempsDir + "/" + isa.name + "': " + failed.message());
+  std::vector<KernelObject> objects(kernels.size());
+  std::vector<std::optional<Error>> errors(kernels.size());
+  std::atomic<size_t> next = 0;
+  // Building IR changes its context, so every worker has one of its own and takes kernels over as text.
+  std::vector<std::string> texts;
+  for (dlir::KernelOp kernel : kernels)
+    texts.push_back(kernelText(kernel));
+  auto work = [&] {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    context.loadDialect<dmir::DMIRDialect, dlir::DLIRDialect>();
+    loadKernelDialects(context);
+    for (size_t i = next++; i < kernels.size(); i = next++) {
+      Result<KernelObject> object = compile(texts[i], context, isa);
+      if (object)
+        objects[i] = std::move(*object);
+      else
+        errors[i] = object.takeError();
+    }
+  };
+  // The work is handed out by a counter, but results keep the kernels' order: the same bytes for any -j.
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < std::min<size_t>(options.jobs, kernels.size()); ++i)
+    helpers.emplace_back(work);
+  work();
+  for (std::thread &helper : helpers)
+    helper.join();
+  for (std::optional<Error> &error : errors)
+    if (error)
+      return std::move(*error);
+  Result<std::vector<char>> bytes = linkKernels(objects, isa);
+  if (!bytes)
+    return bytes.takeError();
+  CodeEntry entry{"code/cpu/" + isa.name + "/kernels.so", isa.name, {}, std::move(*bytes)};
+  entry.features.assign(isa.required.begin(), isa.required.end());
+  return entry;
+}
+
+Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<dlir::KernelOp> kernels) const {
+  std::vector<CodeEntry> entries;
+  if (kernels.empty())
+    return entries;
+  for (const IsaLevel &isa : levels) {
+    Result<CodeEntry> entry = emitLevel(kernels, isa);
+    if (!entry)
+      return entry.takeError();
+    entries.push_back(std::move(*entry));
+  }
+  return entries;
+}
+
+std::string CpuTarget::describe() const {
+  std::string text = "cpu: x86-64, kernels compiled ahead of time, one shared object a level\n";
+  for (const IsaLevel &isa : levels) {
+    text += "  " + isa.name + ": vectors of " + std::to_string(isa.vectorBytes) + " bytes, needs";
+    for (StringRef feature : isa.required)
+      text += " " + feature.str();
+    text += isa.runsHere() ? " (this machine has them)\n" : " (this machine lacks some)\n";
+  }
+  return text;
+}
+
+} // namespace
+
+Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
+  std::vector<std::string> names = options.levels;
+  if (names.empty())
+    names.push_back("x86-64-v3");
+  std::vector<IsaLevel> levels;
+  for (const std::string &name : names) {
+    std::optional<IsaLevel> isa = IsaLevel::byName(name);
+    if (!isa) {
+      std::string known;
+      for (StringRef other : IsaLevel::names())
+        known += (known.empty() ? "" : ", ") + other.str();
+      return usageError("the cpu target has no level '" + name + "'; it has " + known);
+    }
+    if (llvm::none_of(levels, [&](const IsaLevel &other) { return other.name == isa->name; }))
+      levels.push_back(std::move(*isa));
+  }
+  return std::unique_ptr<TargetBackend>(std::make_unique<CpuTarget>(options, std::move(levels)));
+}

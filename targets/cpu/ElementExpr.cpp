@@ -1,0 +1,443 @@
+//===- ElementExpr.cpp - values of tensors, element by element ----------------===//
+
+#include "ElementExpr.h"
+
+#include "VectorMath.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+ElementExpr::ElementExpr(KernelBuilder &builder, Block *block) : b(builder), block(block) {}
+
+void ElementExpr::bind(Value tensor, Source source) { bound[tensor] = std::move(source); }
+void ElementExpr::unbind(Value tensor) { bound.erase(tensor); }
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+bool dmxc::cpu::isUnsignedElement(Type element) { return element.isUnsignedInteger() || element.isInteger(1); }
+
+static bool isF8(Type element) { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
+
+Type ElementExpr::carried(Type element) const {
+  if (isF8(element))
+    return IntegerType::get(element.getContext(), 8);
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return IntegerType::get(element.getContext(), integer.getWidth());
+  return element;
+}
+
+Type ElementExpr::computed(Type element) const {
+  if (mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+    return Float32Type::get(element.getContext());
+  return carried(element);
+}
+
+Value ElementExpr::widen(Value value, Type element) {
+  auto f32 = b.getF32Type();
+  if (isF8(element))
+    return VectorMath(b, b.isa().hasFma).decodeF8(value, cast<FloatType>(element), f32);
+  if (element.isF16() || element.isBF16())
+    return VectorMath(b, b.isa().hasFma).extendFloat(value, f32);
+  return value;
+}
+
+Value ElementExpr::narrow(Value value, Type element, bool saturate) {
+  if (isF8(element))
+    return VectorMath(b, b.isa().hasFma).encodeF8(value, cast<FloatType>(element), saturate);
+  if ((element.isF16() || element.isBF16()) && getElementTypeOrSelf(value.getType()) != element)
+    return VectorMath(b, b.isa().hasFma).truncateFloat(value, cast<FloatType>(element));
+  return value;
+}
+
+Value ElementExpr::constant(Type element, double value) {
+  Type compute = b.laneType(computed(element), laneCount);
+  return narrow(b.constant(compute, value), element);
+}
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+bool ElementExpr::visible(Value value) const {
+  Block *home = value.getParentBlock();
+  for (Block *at = b.getInsertionBlock(); at; at = at->getParentOp() ? at->getParentOp()->getBlock() : nullptr)
+    if (at == home)
+      return true;
+  return false;
+}
+
+Block *ElementExpr::entryBlock() const {
+  Block *entry = b.getInsertionBlock();
+  while (!mlir::isa<func::FuncOp>(entry->getParentOp()))
+    entry = entry->getParentOp()->getBlock();
+  return entry;
+}
+
+Value ElementExpr::constantIndex(int64_t value) {
+  Value &known = indexConstants[value];
+  if (!known) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entryBlock());
+    known = b.idx(value);
+  }
+  return known;
+}
+
+namespace {
+enum IndexOp { AddOp, MulOp, DivOp, RemOp, MinOp, MaxOp, VectorOp };
+}
+
+Value ElementExpr::cached(int kind, Value x, Value y, llvm::function_ref<Value()> make) {
+  for (const CachedOp &op : llvm::reverse(indexOps))
+    if (op.kind == kind && op.a == x && op.b == y && visible(op.result))
+      return op.result;
+  Value result = make();
+  indexOps.push_back({kind, x, y, result});
+  return result;
+}
+
+Value ElementExpr::addV(Value x, Value y) {
+  auto cx = KernelBuilder::constantOf(x), cy = KernelBuilder::constantOf(y);
+  if (cx && cy)
+    return constantIndex(*cx + *cy);
+  if (cx && *cx == 0)
+    return y;
+  if (cy && *cy == 0)
+    return x;
+  return cached(AddOp, x, y, [&] { return b.add(x, y); });
+}
+
+Value ElementExpr::mulV(Value x, int64_t c) {
+  if (auto cx = KernelBuilder::constantOf(x))
+    return constantIndex(*cx * c);
+  if (c == 0)
+    return constantIndex(0);
+  if (c == 1)
+    return x;
+  Value factor = constantIndex(c);
+  return cached(MulOp, x, factor, [&] { return b.mul(x, factor); });
+}
+
+Index ElementExpr::at(int64_t value) {
+  // 0 is a multiple of everything; a large power of two stands for that.
+  return {constantIndex(value), 0, value ? std::abs(value) : int64_t(1) << 40, {}};
+}
+
+Value ElementExpr::vectorOf(Index a) {
+  if (a.vec)
+    return a.vec;
+  if (laneCount == 1)
+    return a.base;
+  auto type = VectorType::get({laneCount}, b.getI64Type());
+  return cached(VectorOp, a.base, constantIndex(a.stride), [&]() -> Value {
+    Value splat = b.splat(a.base, laneCount);
+    if (a.stride == 0)
+      return splat;
+    SmallVector<int64_t> steps;
+    for (int64_t l = 0; l < laneCount; ++l)
+      steps.push_back(l * a.stride);
+    Value ramp = arith::ConstantOp::create(b, DenseElementsAttr::get(type, ArrayRef(steps)));
+    return arith::AddIOp::create(b, splat, ramp);
+  });
+}
+
+Index ElementExpr::add(Index x, Index y) {
+  if (x.vec || y.vec) {
+    Value vx = vectorOf(x), vy = vectorOf(y);
+    return {{}, 0, 1, arith::AddIOp::create(b, vx, vy)};
+  }
+  return {addV(x.base, y.base), x.stride + y.stride, std::gcd(x.multiple, y.multiple), {}};
+}
+
+Index ElementExpr::addC(Index x, int64_t c) { return c ? add(x, at(c)) : x; }
+
+Index ElementExpr::mulC(Index x, int64_t c) {
+  if (c == 1)
+    return x;
+  if (x.vec)
+    return {{}, 0, 1, arith::MulIOp::create(b, x.vec, b.constantInt(x.vec.getType(), c))};
+  if (c == 0)
+    return at(0);
+  // Bounded, so that products of multiples cannot overflow.
+  int64_t multiple = x.multiple >= (int64_t(1) << 40) ? x.multiple : x.multiple * std::abs(c);
+  return {mulV(x.base, c), x.stride * c, std::min(multiple, int64_t(1) << 40), {}};
+}
+
+void ElementExpr::knowDivision(Value value, int64_t c, Value quotient, Value remainder) {
+  divisions.push_back({value, c, quotient, remainder});
+}
+
+std::pair<Index, Index> ElementExpr::divRem(Index x, int64_t c) {
+  if (c == 1)
+    return {x, at(0)};
+  if (x.vec) {
+    Value d = b.constantInt(x.vec.getType(), c);
+    return {{{}, 0, 1, arith::DivUIOp::create(b, x.vec, d)}, {{}, 0, 1, arith::RemUIOp::create(b, x.vec, d)}};
+  }
+  int64_t reach = std::abs(x.stride) * (laneCount - 1);
+  bool stays = x.stride >= 0 && reach < std::gcd(x.multiple, c);
+  bool steps = x.stride % c == 0;
+  if (!stays && !steps) {
+    Index vec{{}, 0, 1, vectorOf(x)};
+    return divRem(vec, c);
+  }
+  Value quotient, remainder;
+  for (const Known &known : divisions)
+    if (known.base == x.base && known.c == c && visible(known.base))
+      quotient = known.quotient, remainder = known.remainder;
+  if (auto constant = KernelBuilder::constantOf(x.base)) {
+    quotient = constantIndex(*constant / c);
+    remainder = constantIndex(*constant % c);
+  } else if (!quotient) {
+    Value d = constantIndex(c);
+    quotient = cached(DivOp, x.base, d, [&] { return b.floorDiv(x.base, d); });
+    remainder = cached(RemOp, x.base, d, [&] { return b.rem(x.base, d); });
+  }
+  int64_t below = x.multiple % c == 0 ? x.multiple / c : 1;
+  if (steps && x.stride != 0)
+    return {{quotient, x.stride / c, below, {}}, {remainder, 0, std::gcd(x.multiple, c), {}}};
+  return {{quotient, 0, below, {}}, {remainder, x.stride, std::gcd(x.multiple, c), {}}};
+}
+
+Index ElementExpr::clamp(Index x, int64_t low, int64_t high) {
+  if (x.uniform()) {
+    Value lo = constantIndex(low), hi = constantIndex(high);
+    Value upper = cached(MinOp, x.base, hi, [&] { return b.minS(x.base, hi); });
+    return at(cached(MaxOp, upper, lo, [&] { return b.maxS(upper, lo); }));
+  }
+  Value v = vectorOf(x);
+  Value upper = arith::MinSIOp::create(b, v, b.constantInt(v.getType(), high));
+  Value both = arith::MaxSIOp::create(b, upper, b.constantInt(v.getType(), low));
+  return {{}, 0, 1, both};
+}
+
+Value ElementExpr::inRange(Index x, int64_t low, int64_t high) {
+  // One unsigned comparison: x - low < high - low.
+  Index from = addC(x, -low);
+  if (from.uniform())
+    return b.cmp(arith::CmpIPredicate::ult, from.base, constantIndex(high - low));
+  Value v = vectorOf(from);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, v, b.constantInt(v.getType(), high - low));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Index ElementExpr::offsetOf(RankedTensorType type, ArrayRef<Index> index) {
+  auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding());
+  Index offset = at(0);
+  int64_t stride = 1;
+  if (blocked) {
+    auto [block, inner] = divRem(index[blocked.getAxis()], blocked.getBlock());
+    offset = inner;
+    stride = blocked.getBlock();
+    for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
+      bool cut = axis == blocked.getAxis();
+      offset = add(offset, mulC(cut ? block : index[axis], stride));
+      stride *= cut ? llvm::divideCeil(type.getDimSize(axis), blocked.getBlock()) : type.getDimSize(axis);
+    }
+    return offset;
+  }
+  for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
+    offset = add(offset, mulC(index[axis], stride));
+    stride *= type.getDimSize(axis);
+  }
+  return offset;
+}
+
+Value ElementExpr::gatherLanes(Type element, Value base, Index offset) {
+  ++counts.gathered;
+  if (laneMask && !offset.vec)
+    offset = {{}, 0, 1, vectorOf(offset)};
+  if (laneMask) // a lane that is off reads element 0, which exists
+    offset.vec = arith::SelectOp::create(b, laneMask, offset.vec, b.constantInt(offset.vec.getType(), 0));
+  SmallVector<Value> values;
+  for (int64_t l = 0; l < laneCount; ++l) {
+    Value at = offset.vec ? Value(vector::ExtractOp::create(b, offset.vec, l)) : addV(offset.base, constantIndex(l * offset.stride));
+    values.push_back(b.load(element, base, at));
+  }
+  return vector::FromElementsOp::create(b, VectorType::get({laneCount}, element), values);
+}
+
+Value ElementExpr::loadAt(Type element, Value base, Index offset) {
+  if (laneCount == 1)
+    return ++counts.contiguous, b.load(element, base, offset.vec ? offset.vec : offset.base);
+  if (offset.uniform())
+    return ++counts.uniform, b.splat(b.load(element, base, offset.base), laneCount);
+  if (offset.vec || offset.stride != 1)
+    return gatherLanes(element, base, offset);
+  ++counts.contiguous;
+  if (laneMask)
+    return b.maskedLoad(element, base, offset.base, laneMask);
+  return b.load(element, base, offset.base, laneCount);
+}
+
+void ElementExpr::storeAt(Value value, Value base, Index offset) {
+  if (laneCount == 1)
+    return b.store(value, base, offset.vec ? offset.vec : offset.base);
+  if (!offset.vec && offset.stride == 1) {
+    ++counts.contiguous;
+    if (laneMask)
+      return b.maskedStore(value, base, offset.base, laneMask);
+    return b.store(value, base, offset.base);
+  }
+  ++counts.gathered;
+  for (int64_t l = 0; l < laneCount; ++l) {
+    auto write = [&] {
+      Value lane = vector::ExtractOp::create(b, value, l);
+      Value at = offset.vec ? Value(vector::ExtractOp::create(b, offset.vec, l)) : b.addC(offset.base, l * offset.stride);
+      b.store(lane, base, at);
+    };
+    if (laneMask)
+      b.ifThen(vector::ExtractOp::create(b, laneMask, l), write);
+    else
+      write();
+  }
+}
+
+void ElementExpr::store(Value value, Value base, RankedTensorType type, ArrayRef<Index> index) {
+  storeAt(value, base, offsetOf(type, index));
+}
+
+void ElementExpr::failIf(Value condition, int32_t code) {
+  if (auto vector = dyn_cast<VectorType>(condition.getType())) {
+    if (laneMask)
+      condition = arith::AndIOp::create(b, condition, laneMask);
+    condition = vector::ReductionOp::create(b, vector::CombiningKind::OR, condition);
+  }
+  b.failIf(condition, code);
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+static bool sameIndex(const Index &x, const Index &y) {
+  return x.base == y.base && x.stride == y.stride && x.vec == y.vec;
+}
+
+Value *ElementExpr::findMemo(Value tensor, ArrayRef<Index> index) {
+  for (Memo &m : llvm::reverse(memo))
+    if (m.tensor == tensor && m.lanes == laneCount && m.mask == laneMask && m.index.size() == index.size() &&
+        std::equal(index.begin(), index.end(), m.index.begin(), sameIndex) && visible(m.value))
+      return &m.value;
+  return nullptr;
+}
+
+Value ElementExpr::evaluate(Value tensor, ArrayRef<Index> index) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Indices normal(index.begin(), index.end());
+  bool uniform = true;
+  for (auto [axis, i] : llvm::enumerate(normal)) {
+    if (type.getDimSize(axis) == 1)
+      i = at(0);
+    else if (auto constant = i.base ? KernelBuilder::constantOf(i.base) : std::nullopt; constant && !i.vec)
+      i.base = constantIndex(*constant);
+    uniform &= i.uniform();
+  }
+  if (uniform && laneCount > 1) {
+    int64_t wanted = laneCount;
+    Value scalar;
+    {
+      Lanes one(*this, 1);
+      scalar = evaluate(tensor, normal);
+      ++counts.uniform;
+    }
+    return b.splat(scalar, wanted);
+  }
+  if (Value *known = findMemo(tensor, normal))
+    return *known;
+  Value value = evaluateNew(tensor, normal);
+  memo.push_back({tensor, normal, laneCount, laneMask, value});
+  return value;
+}
+
+Value ElementExpr::evaluateWide(Value tensor, ArrayRef<Index> index) {
+  return widen(evaluate(tensor, index), cast<RankedTensorType>(tensor.getType()).getElementType());
+}
+
+Value ElementExpr::evaluateNew(Value tensor, ArrayRef<Index> index) {
+  if (auto source = bound.find(tensor); source != bound.end()) {
+    Source read = source->second; // the source may bind others
+    return read(index);
+  }
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (auto argument = dyn_cast<BlockArgument>(tensor))
+    return loadAt(carried(type.getElementType()), b.buffer(argument.getArgNumber()), offsetOf(type, index));
+  Operation *op = tensor.getDefiningOp();
+  if (mlir::isa<dmir::ConstantOp>(op))
+    return evaluateConstant(op, index);
+  if (op->hasTrait<dmir::Elementwise>())
+    return evaluateElementwise(op, index);
+  return evaluateMovement(op, index);
+}
+
+Value ElementExpr::evaluateElementwise(Operation *op, ArrayRef<Index> index) {
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    auto rank = cast<RankedTensorType>(operand.getType()).getRank();
+    operands.push_back(evaluate(operand, index.take_back(rank)));
+  }
+  return emitElementwise(*this, op, operands);
+}
+
+/// One element of a constant as an attribute of its carried type.
+static TypedAttr carriedAttr(const Tensor &tensor, int64_t i, Type carried) {
+  unsigned bits = carried.getIntOrFloatBitWidth();
+  uint64_t raw = 0;
+  unsigned bytes = (bits + 7) / 8;
+  std::memcpy(&raw, tensor.data() + i * bytes, bytes);
+  if (bits == 1)
+    raw = raw != 0;
+  APInt value(bits, raw);
+  if (auto floatType = dyn_cast<FloatType>(carried))
+    return FloatAttr::get(floatType, APFloat(floatType.getFloatSemantics(), value));
+  return IntegerAttr::get(carried, value);
+}
+
+/// A read-only global of the kernel's module; its address is taken where every block sees it.
+Value ElementExpr::makeTable(StringRef bytes, unsigned alignment) {
+  Block *entry = entryBlock();
+  auto module = entry->getParentOp()->getParentOfType<ModuleOp>();
+  std::string name = "table" + std::to_string(llvm::range_size(module.getOps<LLVM::GlobalOp>()));
+  auto array = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(module.getBody());
+  auto global = LLVM::GlobalOp::create(b, array, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                                       b.getStringAttr(bytes), alignment);
+  b.setInsertionPointToStart(entry);
+  return LLVM::AddressOfOp::create(b, global);
+}
+
+Value ElementExpr::evaluateConstant(Operation *op, ArrayRef<Index> index) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto logical = dmir::logicalType(type);
+  Type element = carried(type.getElementType());
+  auto tensor = dmir::constantTensor(op->getResult(0));
+  assert(tensor && "checked by CpuTarget::refuses");
+  unsigned bytes = dtypeBits(tensor->dtype()) / 8;
+  bool splat = true;
+  for (int64_t i = 1; i < tensor->numElements(); ++i)
+    splat &= !std::memcmp(tensor->data(), tensor->data() + i * bytes, bytes);
+  if (splat) {
+    Value scalar = arith::ConstantOp::create(b, carriedAttr(*tensor, 0, element));
+    return b.splat(scalar, laneCount);
+  }
+  Value &table = tables[op];
+  if (!table)
+    table = makeTable(StringRef(reinterpret_cast<const char *>(tensor->data()), tensor->byteSize()), bytes);
+  return loadAt(element, table, offsetOf(logical, index));
+}

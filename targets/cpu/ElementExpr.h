@@ -1,0 +1,178 @@
+//===- ElementExpr.h - values of tensors, element by element ----*- C++ -*-===//
+//
+// The pull model of fused kernels. An emitter asks for the value of any tensor of a region's body at
+// a multi-index; ElementExpr emits the loads and the arithmetic that give it, through every fused
+// elementwise and data-movement op, for one lane or for a vector of lanes.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "KernelBuilder.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <functional>
+
+namespace dmxc::cpu {
+
+/// The position on one axis: lane l of a vector is at `base + l * stride`, or at `vec[l]` when the
+/// positions have no stride (they come from an index tensor).
+struct Index {
+  mlir::Value base;
+  int64_t stride = 0;
+  int64_t multiple = 1; ///< `base` is known to be a multiple of this
+  mlir::Value vec;      ///< vector<lanes x i64>; then base and stride are not used
+
+  bool uniform() const { return stride == 0 && !vec; }
+};
+using Indices = llvm::SmallVector<Index, 6>;
+
+/// How a value came to be read; the cost of a choice of lanes is judged by it.
+struct AccessCounts {
+  int64_t contiguous = 0, uniform = 0, gathered = 0;
+};
+
+/// A tensor's elements have `carried` types in kernels: signless integers, the float type itself, i8
+/// for the 8-bit floats. Signedness is in the DMIR type. Every op computes as its definition says and
+/// rounds to its element type once, so fusion never changes a result.
+///
+/// Values are memoised: a tensor asked for twice at the same place is emitted once. An emitter that
+/// changes memory which was read must call `forget`.
+class ElementExpr {
+public:
+  using Value = mlir::Value;
+  /// Gives a bound tensor's value at an index: carried type, of `lanes()` lanes (a scalar for one).
+  using Source = std::function<Value(llvm::ArrayRef<Index>)>;
+
+  /// `block`'s arguments are the kernel's first buffers, in order.
+  ElementExpr(KernelBuilder &builder, mlir::Block *block);
+
+  /// Makes `tensor` come from `source` instead of its defining op.
+  void bind(Value tensor, Source source);
+  void unbind(Value tensor);
+
+  /// The value of `tensor` at `index`: of its carried type, `lanes()` lanes (a scalar for one).
+  Value evaluate(Value tensor, llvm::ArrayRef<Index> index);
+  /// The same as a float to compute with: f32 for the types narrower than it, else f64.
+  Value evaluateWide(Value tensor, llvm::ArrayRef<Index> index);
+  /// Writes a value of `type`'s carried element type into the tensor of that type at `base`.
+  void store(Value value, Value base, mlir::RankedTensorType type, llvm::ArrayRef<Index> index);
+
+  // --- lanes ------------------------------------------------------------------
+  int64_t lanes() const { return laneCount; }
+  Value mask() const { return laneMask; }
+  /// While it lives, values have `lanes` lanes of which those in `mask` (all if null) are computed;
+  /// the others are neither read nor written nor checked.
+  class Lanes {
+  public:
+    Lanes(ElementExpr &e, int64_t lanes, Value mask = {})
+        : e(e), lanes(e.laneCount), mask(e.laneMask) {
+      e.laneCount = lanes;
+      e.laneMask = mask;
+    }
+    ~Lanes() {
+      e.laneCount = lanes;
+      e.laneMask = mask;
+    }
+    Lanes(const Lanes &) = delete;
+
+  private:
+    ElementExpr &e;
+    int64_t lanes;
+    Value mask;
+  };
+
+  // --- types --------------------------------------------------------------------
+  mlir::Type carried(mlir::Type element) const;
+  /// f16, bf16 and the 8-bit floats are computed in f32; other types are carried as they are.
+  mlir::Type computed(mlir::Type element) const;
+  Value widen(Value carriedValue, mlir::Type element);
+  Value narrow(Value computedValue, mlir::Type element, bool saturate = true);
+  /// A constant of `type`'s carried form in the current lanes.
+  Value constant(mlir::Type element, double value);
+
+  // --- index arithmetic, each distinct value emitted once --------------------------
+  Index at(int64_t value);
+  Index at(Value value, int64_t multiple = 1, int64_t stride = 0) const { return {value, stride, multiple, {}}; }
+  Index add(Index a, Index b);
+  Index addC(Index a, int64_t c);
+  Index mulC(Index a, int64_t c);
+  /// Quotient and remainder by c > 0 of a non-negative index.
+  std::pair<Index, Index> divRem(Index a, int64_t c);
+  /// max(low, min(a, high))
+  Index clamp(Index a, int64_t low, int64_t high);
+  /// low <= a < high: an i1, per lane unless `a` is uniform.
+  Value inRange(Index a, int64_t low, int64_t high);
+  /// The positions as vector<lanes x i64>.
+  Value vectorOf(Index a);
+  /// Records quotient and remainder of `value` by `c` for divRem, where a loop nest knows them.
+  void knowDivision(Value value, int64_t c, Value quotient, Value remainder);
+
+  /// Element offset of `index` in memory, by the type's layout.
+  Index offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<Index> index);
+  Value loadAt(mlir::Type element, Value base, Index offset);
+  void storeAt(Value value, Value base, Index offset);
+
+  /// Fails the kernel if `condition` (scalar, or per lane) is true for a lane that is on.
+  void failIf(Value condition, int32_t code);
+  /// Forgets memoised values (memory has changed).
+  void forget() { memo.clear(); }
+
+  KernelBuilder &builder() { return b; }
+  AccessCounts counts;
+
+private:
+  struct Memo {
+    Value tensor;
+    Indices index;
+    int64_t lanes;
+    Value mask, value;
+  };
+  bool visible(Value value) const;
+  Value *findMemo(Value tensor, llvm::ArrayRef<Index> index);
+  Value evaluateNew(Value tensor, llvm::ArrayRef<Index> index);
+  Value evaluateConstant(mlir::Operation *op, llvm::ArrayRef<Index> index);
+  Value evaluateElementwise(mlir::Operation *op, llvm::ArrayRef<Index> index);
+  Value evaluateMovement(mlir::Operation *op, llvm::ArrayRef<Index> index);
+  Value gatherLanes(mlir::Type element, Value base, Index offset);
+  Value cached(int kind, Value a, Value b, llvm::function_ref<Value()> make);
+  Value addV(Value a, Value b);
+  Value mulV(Value a, int64_t c);
+  Value constantIndex(int64_t value);
+  Value makeTable(llvm::StringRef bytes, unsigned alignment);
+  mlir::Block *entryBlock() const;
+
+  KernelBuilder &b;
+  mlir::Block *block;
+  int64_t laneCount = 1;
+  Value laneMask;
+  llvm::DenseMap<Value, Source> bound;
+  std::vector<Memo> memo;
+  struct Known {
+    Value base;
+    int64_t c;
+    Value quotient, remainder;
+  };
+  std::vector<Known> divisions;
+  struct CachedOp {
+    int kind;
+    Value a, b, result;
+  };
+  std::vector<CachedOp> indexOps;
+  llvm::DenseMap<int64_t, Value> indexConstants;
+  llvm::DenseMap<mlir::Operation *, Value> tables; ///< addresses of constant tables
+};
+
+/// True for unsigned integers and bool.
+bool isUnsignedElement(mlir::Type element);
+/// The result of an elementwise op from its operands' carried values (ElementArith.cpp).
+mlir::Value emitElementwise(ElementExpr &e, mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands);
+/// The index of the element of a tensor of shape `from` that has `index` in the tensor of shape `to`
+/// with the same elements in row-major order.
+Indices reshapeIndex(ElementExpr &e, llvm::ArrayRef<int64_t> to, llvm::ArrayRef<int64_t> from,
+                     llvm::ArrayRef<Index> index);
+/// max and min of two computed values: NaN if either is, +0 above -0.
+mlir::Value emitMax(KernelBuilder &b, mlir::Value x, mlir::Value y, bool isUnsigned);
+mlir::Value emitMin(KernelBuilder &b, mlir::Value x, mlir::Value y, bool isUnsigned);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,299 @@
+//===- ElementMovement.cpp - fused data movement ------------------------------===//
+//
+// A data-movement op costs nothing but index arithmetic: the value of its result at an index is the
+// value of its operand at another one. Positions outside an operand (padding, other parts of a
+// concatenation) are not evaluated: whole-vector conditions branch, per-lane ones mask.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementExpr.h"
+#include "VectorMath.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmx/dmx_kernel.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+namespace {
+
+ArrayRef<int64_t> shapeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getShape(); }
+
+/// if (condition) then() else otherwise(), with a value.
+Value choose(KernelBuilder &b, Value condition, Type type, llvm::function_ref<Value()> then,
+             llvm::function_ref<Value()> otherwise) {
+  if (auto known = KernelBuilder::constantOf(condition))
+    return *known ? then() : otherwise();
+  auto branch = scf::IfOp::create(b, TypeRange(type), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, then());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise());
+  return branch.getResult(0);
+}
+
+class Movement {
+public:
+  Movement(ElementExpr &e, ArrayRef<Index> index) : e(e), b(e.builder()), index(index.begin(), index.end()) {}
+
+  Value evaluate(dmir::RelayoutOp op) { return e.evaluate(op.getInput(), index); }
+  Value evaluate(dmir::BroadcastOp op) {
+    return e.evaluate(op.getInput(), ArrayRef(index).take_back(shapeOf(op.getInput()).size()));
+  }
+  Value evaluate(dmir::TransposeOp op) {
+    Indices from(index.size());
+    for (auto [i, axis] : llvm::enumerate(op.getPermutation()))
+      from[axis] = index[i];
+    return e.evaluate(op.getInput(), from);
+  }
+  Value evaluate(dmir::SliceOp op) {
+    Indices from;
+    for (auto [i, start, step] : llvm::zip(index, op.getStarts(), op.getSteps()))
+      from.push_back(e.addC(e.mulC(i, step), start));
+    return e.evaluate(op.getInput(), from);
+  }
+  Value evaluate(dmir::ReshapeOp op);
+  Value evaluate(dmir::IotaOp op);
+  Value evaluate(dmir::PadOp op);
+  Value evaluate(dmir::ConcatOp op) { return concatFrom(op, 0, index[op.getAxis()]); }
+  Value evaluate(dmir::GatherOp op);
+  Value evaluate(dmir::GatherElementsOp op);
+  Value evaluate(dmir::GatherNDOp op);
+
+private:
+  Type valueType(Value tensor) {
+    return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes());
+  }
+  Value concatFrom(dmir::ConcatOp op, unsigned first, Index along);
+  Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
+  Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
+  Index readIndex(Value tensor, ArrayRef<Index> at, int64_t dim);
+
+  ElementExpr &e;
+  KernelBuilder &b;
+  Indices index;
+};
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+Value Movement::evaluate(dmir::ReshapeOp op) {
+  return e.evaluate(op.getInput(), reshapeIndex(e, shapeOf(op.getResult()), shapeOf(op.getInput()), index));
+}
+
+Value Movement::evaluate(dmir::IotaOp op) {
+  Type element = getElementTypeOrSelf(op.getType()), carried = e.carried(element);
+  Value position = e.vectorOf(index[op.getAxis()]);
+  if (auto floatType = dyn_cast<FloatType>(element)) {
+    bool tiny = floatType.getWidth() == 8;
+    auto wide = cast<FloatType>(tiny ? Type(b.getF32Type()) : element);
+    return e.narrow(VectorMath(b, b.isa().hasFma).intToFloat(position, wide, false), element);
+  }
+  if (carried.getIntOrFloatBitWidth() < 64)
+    position = arith::TruncIOp::create(b, b.laneType(carried, e.lanes()), position);
+  return position;
+}
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+static Value both(KernelBuilder &b, Value x, Value y) {
+  return x && y ? Value(b.createOrFold<arith::AndIOp>(x, y)) : x ? x : y;
+}
+
+/// input[from] where the conditions hold (null: always), else `fill` (a rank-0 tensor).
+Value Movement::guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside) {
+  auto readFill = [&] { return e.evaluate(fill, {}); };
+  auto read = [&]() -> Value {
+    if (!laneInside)
+      return e.evaluate(input, from);
+    Value outside = readFill(), value;
+    {
+      ElementExpr::Lanes masked(e, e.lanes(), both(b, e.mask(), laneInside));
+      value = e.evaluate(input, from);
+    }
+    return arith::SelectOp::create(b, laneInside, value, outside);
+  };
+  return scalarInside ? choose(b, scalarInside, valueType(input), read, readFill) : read();
+}
+
+/// The operand's position for a padded axis; `inside` is null where every position has one.
+Index Movement::padAxis(dmir::PadOp op, unsigned axis, Value &inside) {
+  int64_t low = op.getLow()[axis], high = op.getHigh()[axis], interior = op.getInterior()[axis];
+  int64_t dim = shapeOf(op.getInput())[axis];
+  Index at = e.addC(index[axis], -low);
+  if (!low && !high && !interior)
+    return index[axis];
+  at.multiple = 1; // lanes outside may be negative, of which divRem must not make use
+  switch (op.getMode()) {
+  case dmir::PadMode::constant: {
+    if (!interior) {
+      inside = e.inRange(at, 0, dim);
+      return at;
+    }
+    int64_t extent = dim ? (dim - 1) * (interior + 1) + 1 : 0;
+    inside = e.inRange(at, 0, extent);
+    auto [quotient, rest] = e.divRem(e.clamp(at, 0, std::max<int64_t>(extent - 1, 0)), interior + 1);
+    inside = both(b, inside, e.inRange(rest, 0, 1));
+    return quotient;
+  }
+  case dmir::PadMode::edge:
+    return e.clamp(at, 0, dim - 1);
+  case dmir::PadMode::reflect: {
+    // |at| below, 2 * (dim - 1) - at above: the largest of at and -at, then the smallest with the mirror.
+    Value v = at.uniform() ? at.base : e.vectorOf(at);
+    Value negated = arith::SubIOp::create(b, b.constantInt(v.getType(), 0), v);
+    Value folded = arith::MaxSIOp::create(b, v, negated);
+    Value mirror = arith::SubIOp::create(b, b.constantInt(v.getType(), 2 * (dim - 1)), folded);
+    Value result = arith::MinSIOp::create(b, folded, mirror);
+    return mlir::isa<VectorType>(v.getType()) ? Index{{}, 0, 1, result} : e.at(result);
+  }
+  case dmir::PadMode::wrap: {
+    // Shifted by a multiple of dim that makes it non-negative.
+    int64_t shift = llvm::alignTo(low, dim);
+    return e.divRem(e.addC(at, shift), dim).second;
+  }
+  }
+  llvm_unreachable("not a pad mode");
+}
+
+Value Movement::evaluate(dmir::PadOp op) {
+  Indices from;
+  Value scalarInside, laneInside;
+  for (unsigned axis = 0; axis < index.size(); ++axis) {
+    Value inside;
+    from.push_back(padAxis(op, axis, inside));
+    if (!inside)
+      continue;
+    Value &side = mlir::isa<VectorType>(inside.getType()) ? laneInside : scalarInside;
+    side = both(b, side, inside);
+  }
+  if (llvm::is_contained(shapeOf(op.getInput()), 0))
+    return e.evaluate(op.getValue(), {});
+  return guarded(op.getInput(), op.getValue(), from, scalarInside, laneInside);
+}
+
+Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
+  Value part = op.getInputs()[first];
+  int64_t axis = op.getAxis(), dim = shapeOf(part)[axis];
+  Indices from(index);
+  from[axis] = along;
+  bool last = first + 1 == op.getInputs().size();
+  if (last && (first == 0 || along.uniform()))
+    return e.evaluate(part, from);
+  Index beyond = last ? along : e.addC(along, -dim);
+  beyond.multiple = 1; // lanes that belong to an earlier part are negative
+  if (dim == 0)
+    return concatFrom(op, first + 1, beyond);
+  Value inside = e.inRange(along, 0, dim);
+  if (!mlir::isa<VectorType>(inside.getType()))
+    return choose(b, inside, valueType(part), [&] { return e.evaluate(part, from); },
+                  [&] { return concatFrom(op, first + 1, beyond); });
+  Value value;
+  {
+    ElementExpr::Lanes masked(e, e.lanes(), both(b, e.mask(), inside));
+    value = e.evaluate(part, from);
+  }
+  if (last)
+    return value;
+  return arith::SelectOp::create(b, inside, value, concatFrom(op, first + 1, beyond));
+}
+
+//===----------------------------------------------------------------------===//
+// Indices from tensors
+//===----------------------------------------------------------------------===//
+
+/// An element of an index tensor as a position on an axis of `dim`: negative ones count from the end,
+/// those out of range fail the kernel and read an element that exists.
+Index Movement::readIndex(Value tensor, ArrayRef<Index> at, int64_t dim) {
+  bool uniform = llvm::all_of(llvm::zip(at, shapeOf(tensor)),
+                              [](auto pair) { return std::get<0>(pair).uniform() || std::get<1>(pair) == 1; });
+  int64_t lanes = uniform ? 1 : e.lanes();
+  ElementExpr::Lanes scope(e, lanes, uniform ? Value() : e.mask());
+  Value raw = e.evaluate(tensor, at);
+  Type i64 = b.laneType(b.getI64Type(), lanes);
+  if (raw.getType() != i64)
+    raw = arith::ExtSIOp::create(b, i64, raw);
+  Value end = b.constantInt(i64, dim), zero = b.constantInt(i64, 0);
+  Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, raw, zero);
+  Value wrapped = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, raw, end), raw);
+  Value outside = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, wrapped, end);
+  e.failIf(outside, DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  Value safe = arith::SelectOp::create(b, outside, zero, wrapped);
+  return lanes == 1 ? e.at(safe) : Index{{}, 0, 1, safe};
+}
+
+Value Movement::evaluate(dmir::GatherOp op) {
+  int64_t axis = op.getAxis(), count = shapeOf(op.getIndices()).size();
+  Indices from(index.begin(), index.begin() + axis);
+  from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), shapeOf(op.getData())[axis]));
+  from.append(index.begin() + axis + count, index.end());
+  return e.evaluate(op.getData(), from);
+}
+
+Value Movement::evaluate(dmir::GatherElementsOp op) {
+  Indices from(index);
+  from[op.getAxis()] = readIndex(op.getIndices(), index, shapeOf(op.getData())[op.getAxis()]);
+  return e.evaluate(op.getData(), from);
+}
+
+Value Movement::evaluate(dmir::GatherNDOp op) {
+  ArrayRef<int64_t> tuples = shapeOf(op.getIndices()), data = shapeOf(op.getData());
+  int64_t batch = op.getBatchDims(), width = tuples.back(), lead = tuples.size() - 1;
+  Indices from(index.begin(), index.begin() + batch);
+  for (int64_t j = 0; j < width; ++j) {
+    Indices at(index.begin(), index.begin() + lead);
+    at.push_back(e.at(j));
+    from.push_back(readIndex(op.getIndices(), at, data[batch + j]));
+  }
+  from.append(index.begin() + lead, index.end());
+  return e.evaluate(op.getData(), from);
+}
+
+} // namespace
+
+Indices dmxc::cpu::reshapeIndex(ElementExpr &e, ArrayRef<int64_t> to, ArrayRef<int64_t> from, ArrayRef<Index> index) {
+  Indices source(from.size(), e.at(0));
+  // Shapes are cut into the smallest runs of axes with equal element counts; each run is
+  // linearised and delinearised on its own, so untouched axes keep their lanes.
+  size_t i = 0, j = 0;
+  while (i < to.size() && j < from.size()) {
+    size_t iEnd = i + 1, jEnd = j + 1;
+    int64_t left = to[i], right = from[j];
+    while (left != right && (iEnd < to.size() || jEnd < from.size())) {
+      if ((left < right && iEnd < to.size()) || jEnd == from.size())
+        left *= to[iEnd++];
+      else
+        right *= from[jEnd++];
+    }
+    Index linear = e.at(0);
+    for (size_t k = i; k < iEnd; ++k)
+      linear = e.add(e.mulC(linear, to[k]), to[k] == 1 ? e.at(0) : index[k]);
+    for (size_t k = jEnd; k-- > j + 1;)
+      std::tie(linear, source[k]) = e.divRem(linear, std::max<int64_t>(from[k], 1));
+    source[j] = linear;
+    i = iEnd, j = jEnd;
+  }
+  return source;
+}
+
+Value ElementExpr::evaluateMovement(Operation *op, ArrayRef<Index> index) {
+  Movement movement(*this, index);
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<dmir::RelayoutOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp, dmir::ReshapeOp, dmir::IotaOp,
+            dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(
+          [&](auto o) { return movement.evaluate(o); })
+      .Default([](Operation *) -> Value { llvm_unreachable("checked by CpuTarget::refuses"); });
+}

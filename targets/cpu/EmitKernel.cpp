@@ -1,0 +1,184 @@
+//===- EmitKernel.cpp - a region's plan and its kernel ------------------------===//
+
+#include "EmitKernel.h"
+
+#include "ConvRegion.h"
+#include "MatmulRegion.h"
+#include "Pointwise.h"
+#include "Pool.h"
+#include "Reduce.h"
+#include "RowKernels.h"
+#include "Select.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Sharing a buffer with an operand
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Finds operands that are read at an index only while the result's element of that index is computed.
+class InPlaceSearch {
+public:
+  explicit InPlaceSearch(const RegionBody &body) : body(body) {}
+
+  std::vector<int64_t> operands() {
+    std::vector<int64_t> found;
+    auto result = body.resultType();
+    for (BlockArgument argument : body.block->getArguments()) {
+      seen.clear();
+      bool alone = true;
+      for (Value value : body.results)
+        alone &= readsInPlace(value, /*sameIndex=*/true, argument);
+      if (argument.getType() == result && !argument.use_empty() && alone)
+        found.push_back(argument.getArgNumber());
+    }
+    return found;
+  }
+
+private:
+  bool readsInPlace(Value value, bool sameIndex, Value operand) {
+    if (value == operand)
+      return sameIndex;
+    if (!seen.insert({value, sameIndex}).second || !value.getDefiningOp())
+      return true;
+    Operation *op = value.getDefiningOp();
+    // Scatters copy their data before anything else.
+    if (mlir::isa<dmir::ScatterElementsOp, dmir::ScatterNDOp>(op))
+      return readsInPlace(op->getOperand(0), sameIndex, operand) && readsInPlace(op->getOperand(1), false, operand) &&
+             readsInPlace(op->getOperand(2), false, operand);
+    // A row is read whole before any of it is written, and written by the same thread.
+    bool keeps = op->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::SoftmaxOp, dmir::NormalizeOp>(op);
+    auto shape = cast<RankedTensorType>(value.getType()).getShape();
+    return llvm::all_of(op->getOperands(), [&](Value v) {
+      bool same = keeps && sameIndex && cast<RankedTensorType>(v.getType()).getShape() == shape;
+      return readsInPlace(v, same, operand);
+    });
+  }
+
+  const RegionBody &body;
+  llvm::DenseSet<std::pair<Value, unsigned>> seen;
+};
+
+Error unsupported(Operation *op) {
+  return {ErrorKind::Internal, "node '" + dmir::nodeName(op) + "': the CPU target has no kernel for " +
+                                   op->getName().getStringRef().str() + ", which refuses() should have said"};
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+static void takeWork(KernelPlan &plan, const WorkPlan &work) {
+  plan.work = work.items;
+  plan.grain = work.grain;
+}
+
+static KernelPlan pointwisePlan(const RegionBody &body) {
+  KernelPlan plan;
+  PointwisePlan details = planPointwise(body);
+  plan.algorithm = details.flat ? "elementwise" : "pointwise";
+  takeWork(plan, details.work);
+  plan.emit = [body, details](KernelBuilder &b) { emitPointwise(b, body, details); };
+  return plan;
+}
+
+static KernelPlan reducePlan(const RegionBody &body) {
+  KernelPlan plan;
+  RowPlan details = planReduce(body);
+  plan.algorithm = body.root->getName().stripDialect().str() + (details.lanesAcross() ? "-across" : "-along");
+  takeWork(plan, details.work);
+  plan.emit = [body, details](KernelBuilder &b) { emitReduce(b, body, details); };
+  return plan;
+}
+
+static KernelPlan rowPlan(const RegionBody &body) {
+  KernelPlan plan;
+  RowPlan details = planRowKernel(body);
+  plan.algorithm = body.root->getName().stripDialect().str() + (details.lanesAcross() ? "-across" : "-along");
+  takeWork(plan, details.work);
+  plan.scratch = rowKernelScratch(body, details);
+  plan.emit = [body, details](KernelBuilder &b) { emitRowKernel(b, body, details); };
+  return plan;
+}
+
+static KernelPlan poolPlan(const RegionBody &body) {
+  KernelPlan plan;
+  PoolPlan details = planPool(body);
+  plan.algorithm = details.block ? "pool-blocked" : "pool";
+  takeWork(plan, details.work);
+  plan.emit = [body, details](KernelBuilder &b) { emitPool(b, body, details); };
+  return plan;
+}
+
+static KernelPlan topKPlan(const RegionBody &body) {
+  KernelPlan plan;
+  TopKPlan details = planTopK(body);
+  plan.algorithm = "top-k";
+  takeWork(plan, details.work);
+  plan.scratch = details.scratch;
+  plan.emit = [body, details](KernelBuilder &b) { emitTopK(b, body, details); };
+  return plan;
+}
+
+static Result<KernelPlan> scatterPlan(const RegionBody &body) {
+  if (auto problem = scatterProblem(body.root))
+    return modelError("node '" + dmir::nodeName(body.root) + "': " + *problem);
+  KernelPlan plan;
+  plan.algorithm = "scatter";
+  plan.emit = [body](KernelBuilder &b) { emitScatter(b, body); };
+  return plan;
+}
+
+Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
+                                         llvm::function_ref<bool(unsigned)> constant) {
+  Result<RegionBody> found = RegionBody::of(block);
+  if (!found)
+    return found.takeError();
+  const RegionBody &body = *found;
+  if (!body.root) {
+    KernelPlan plan = pointwisePlan(body);
+    plan.inPlace = InPlaceSearch(body).operands();
+    return plan;
+  }
+  Result<KernelPlan> plan = llvm::TypeSwitch<Operation *, Result<KernelPlan>>(body.root)
+      .Case<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp>([&](auto) { return reducePlan(body); })
+      .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([&](auto) { return rowPlan(body); })
+      .Case<dmir::PoolOp, dmir::ArgMaxPoolOp>([&](auto) { return poolPlan(body); })
+      .Case<dmir::TopKOp>([&](auto) { return topKPlan(body); })
+      .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
+      .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
+      .Case<dmir::ConvOp>([&](auto) {
+        return isDirectConv(body) ? planConv(body, strategy, constant) : planGenericConv(body);
+      })
+      .Default([&](Operation *op) -> Result<KernelPlan> { return unsupported(op); });
+  if (plan)
+    plan->inPlace = InPlaceSearch(body).operands();
+  return plan;
+}
+
+Status dmxc::cpu::emitKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa) {
+  Block *block = kernel.getBlock();
+  Result<KernelPlan> plan = planKernel(block, kernel.getStrategy());
+  if (!plan)
+    return plan.takeError();
+  unsigned operands = block->getNumArguments(), results = block->getTerminator()->getNumOperands();
+  SmallVector<bool> noalias(operands + results, true);
+  for (int64_t operand : plan->inPlace)
+    noalias[operand] = noalias[operands] = false;
+  KernelBuilder b(module, kernel.getLoc(), kernel.getSymName(), operands + results, 0, isa, noalias);
+  plan->emit(b);
+  b.finish();
+  return Status::ok();
+}

@@ -1,0 +1,143 @@
+//===- Fusion.cpp - what the CPU target computes and fuses --------------------===//
+
+#include "Fusion.h"
+
+#include "ConvRegion.h"
+#include "MatmulRegion.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace dmxc;
+using namespace mlir;
+
+namespace {
+
+RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+int64_t elements(Value v) { return typeOf(v).getNumElements(); }
+
+std::string text(Type type) {
+  std::string s;
+  llvm::raw_string_ostream(s) << type;
+  return s;
+}
+
+/// Ops that read each element of operand 0 about once: fused producers are computed no more often.
+bool readsOnce(Operation *op) {
+  return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
+         mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp, dmir::SoftmaxOp, dmir::NormalizeOp>(op);
+}
+
+/// Ops with a kernel of their own that emit their result through the fused epilogue.
+bool hasEpilogue(Operation *op) {
+  return mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp, dmir::SoftmaxOp, dmir::NormalizeOp, dmir::PoolOp,
+                   dmir::ArgMaxPoolOp, dmir::MatMulOp, dmir::ConvOp>(op);
+}
+
+bool hasKernel(Operation *op) {
+  return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
+         mlir::isa<dmir::IotaOp, dmir::ConstantOp, dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp, dmir::SoftmaxOp,
+                   dmir::NormalizeOp, dmir::PoolOp, dmir::ArgMaxPoolOp, dmir::TopKOp, dmir::ScatterElementsOp,
+                   dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp>(op);
+}
+
+/// Values inside a matrix product are read many times: only what is a view of memory may be fused.
+bool isView(Operation *op) { return mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(op); }
+
+} // namespace
+
+std::optional<std::string> cpu::refuses(Operation *op) {
+  if (op->getName().getDialectNamespace() != "dmir")
+    return "the cpu target computes DMIR ops only, not '" + op->getName().getStringRef().str() + "'";
+  if (mlir::isa<dmir::YieldOp, dmir::RegionOp>(op))
+    return std::nullopt;
+  SmallVector<Type> types(op->getOperandTypes());
+  types.append(op->result_type_begin(), op->result_type_end());
+  for (Type type : types) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (tensor.getElementType().getIntOrFloatBitWidth() < 8 && !tensor.getElementType().isInteger(1))
+      return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
+             "; cast to a type of 8 bits or more";
+    if (!tensor.hasStaticShape())
+      return "the cpu target compiles static shapes only, and " + text(type) +
+             " has a dim that is not known; fix it with --dim or --shape";
+  }
+  if (!hasKernel(op))
+    return "the cpu target has no kernel for '" + op->getName().getStringRef().str() + "'";
+  return std::nullopt;
+}
+
+bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
+  Operation *owner = use.getOwner();
+  if (mlir::isa<dmir::ConcatOp>(producer)) {
+    // A part is chosen by a branch where lanes do not run along the axis, by masks where they do.
+    auto concat = cast<dmir::ConcatOp>(producer);
+    if (static_cast<int64_t>(concat.getAxis()) + 1 == typeOf(concat.getResult()).getRank())
+      return false;
+  }
+  if (mlir::isa<dmir::MatMulOp>(owner) || (mlir::isa<dmir::MatMulOp>(root) && isView(owner)))
+    return isView(producer);
+  if (!readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())
+    return false;
+  // Index tensors are read for every element of the slice they pick.
+  bool picks = mlir::isa<dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(owner);
+  if (picks && use.getOperandNumber() == 1)
+    return elements(producer->getResult(0)) * 2 >= elements(owner->getResult(0));
+  // An operand that is broadcast is computed again for each element it meets: views may, arithmetic may not.
+  bool grows = !mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp>(owner) &&
+               elements(owner->getResult(0)) > 2 * elements(producer->getResult(0));
+  bool view = mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::RelayoutOp>(producer);
+  return !grows || view;
+}
+
+bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
+  // A relayout only changes where the result is written.
+  bool follows = consumer->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::RelayoutOp>(consumer);
+  return hasEpilogue(root) && follows && consumer->getNumResults() == 1 &&
+         typeOf(consumer->getResult(0)).getShape() == typeOf(result).getShape();
+}
+
+Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  auto name = form.getAs<StringAttr>("form");
+  if (name && name.getValue() == "panel16")
+    return packMatmulOperand(form, constant, out);
+  if (name && name.getValue() == "convpanel16")
+    return packConvOperand(form, constant, out);
+  return Error{ErrorKind::Internal, "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};
+}
+
+int64_t cpu::regionFlops(dmir::RegionOp region) {
+  int64_t flops = 0;
+  for (Operation &op : *region.getBlock()) {
+    if (op.hasTrait<dmir::DataMovement>() || mlir::isa<dmir::ConstantOp, dmir::YieldOp, dmir::IotaOp>(op))
+      continue;
+    int64_t each = llvm::TypeSwitch<Operation *, int64_t>(&op)
+                       .Case([](dmir::MatMulOp o) { return 2 * typeOf(o.getLhs()).getShape().back(); })
+                       .Case([](dmir::ConvOp o) { return 2 * elements(o.getWeights()) / std::max<int64_t>(typeOf(o.getWeights()).getDimSize(0), 1); })
+                       .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([](auto) { return 4; })
+                       .Default([](Operation *) { return 1; });
+    int64_t count = elements(op.getResult(0));
+    if (!mlir::isa<dmir::MatMulOp, dmir::ConvOp>(op) && op.getNumOperands())
+      count = std::max(count, elements(op.getOperand(0)));
+    flops += each * count;
+  }
+  return flops;
+}
+
+int64_t cpu::regionBytes(dmir::RegionOp region) {
+  int64_t bytes = 0;
+  auto add = [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (auto dtype = dmir::dtypeOf(tensor.getElementType()))
+      bytes += dtypeBytes(*dtype, tensor.getNumElements());
+  };
+  for (Type type : region->getOperandTypes())
+    add(type);
+  for (Type type : region->getResultTypes())
+    add(type);
+  return bytes;
+}

@@ -1,0 +1,30 @@
+//===- Fusion.h - what the CPU target computes and fuses --------*- C++ -*-===//
+//
+// The answers of CpuTarget about ops and regions; see TargetBackend.h for the questions.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Support/Result.h"
+#include "dmxc/Support/Tensor.h"
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace dmxc::cpu {
+
+std::optional<std::string> refuses(mlir::Operation *op);
+mlir::Attribute preferredResultLayout(mlir::Operation *op);
+bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout);
+bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
+bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer);
+Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+
+/// Arithmetic operations of a region: products and sums count one each, other elements' functions one.
+int64_t regionFlops(dmir::RegionOp region);
+/// Bytes of the operands and results.
+int64_t regionBytes(dmir::RegionOp region);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,440 @@
+//===- MatmulRegion.cpp - regions around dmir.matmul --------------------------===//
+//
+// Operands are strided views of buffers (or a packed constant), so that transposes and slices cost
+// nothing; the epilogue is evaluated on vectors of the product while they are in registers. A product
+// whose operands are no views, or of a type without vector arithmetic, is computed element by element.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatmulRegion.h"
+
+#include "Gemm.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  StridedView result{view.buffer, view.offset, SmallVector<int64_t>(to.size(), 0)};
+  if (llvm::is_contained(from, 0))
+    return result;
+  size_t i = 0, j = 0;
+  while (i < from.size() && j < to.size()) {
+    size_t iEnd = i + 1, jEnd = j + 1;
+    int64_t left = from[i], right = to[j];
+    while (left != right)
+      if (left < right)
+        left *= from[iEnd++];
+      else
+        right *= to[jEnd++];
+    // The run must be contiguous in itself; axes of one element do not matter.
+    int64_t stride = 0, extent = 1;
+    for (size_t k = iEnd; k-- > i;) {
+      if (from[k] == 1)
+        continue;
+      if (extent == 1)
+        stride = view.strides[k];
+      else if (view.strides[k] != stride * extent)
+        return std::nullopt;
+      extent *= from[k];
+    }
+    for (size_t k = jEnd; k-- > j; stride *= to[k])
+      result.strides[k] = stride;
+    i = iEnd, j = jEnd;
+  }
+  return result;
+}
+
+std::optional<StridedView> dmxc::cpu::stridedView(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (typeOf(value).getEncoding())
+      return std::nullopt;
+    StridedView view{argument.getArgNumber(), 0, SmallVector<int64_t>(shapeOf(value).size())};
+    int64_t stride = 1;
+    for (size_t axis = view.strides.size(); axis-- > 0; stride *= shapeOf(value)[axis])
+      view.strides[axis] = stride;
+    return view;
+  }
+  Operation *op = value.getDefiningOp();
+  if (!mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp>(op))
+    return std::nullopt;
+  std::optional<StridedView> from = stridedView(op->getOperand(0));
+  if (!from)
+    return std::nullopt;
+  if (mlir::isa<dmir::ReshapeOp>(op))
+    return reshapedView(*from, shapeOf(op->getOperand(0)), shapeOf(value));
+  StridedView view{from->buffer, from->offset, {}};
+  if (auto transpose = dyn_cast<dmir::TransposeOp>(op)) {
+    for (int64_t axis : transpose.getPermutation())
+      view.strides.push_back(from->strides[axis]);
+  } else if (auto slice = dyn_cast<dmir::SliceOp>(op)) {
+    for (auto [stride, start, step] : llvm::zip(from->strides, slice.getStarts(), slice.getSteps())) {
+      view.offset += start * stride;
+      view.strides.push_back(stride * step);
+    }
+  } else {
+    ArrayRef<int64_t> own = shapeOf(op->getOperand(0)), wide = shapeOf(value);
+    view.strides.assign(wide.size(), 0);
+    size_t missing = wide.size() - own.size();
+    for (size_t axis = 0; axis < own.size(); ++axis)
+      if (own[axis] != 1 || wide[axis + missing] == 1)
+        view.strides[axis + missing] = from->strides[axis];
+  }
+  return view;
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+bool dmxc::cpu::heavyEpilogue(const RegionBody &body) {
+  int64_t weight = 0;
+  for (Operation &op : *body.block) {
+    if (&op == body.root || !op.hasTrait<dmir::Elementwise>())
+      continue;
+    bool cheap = mlir::isa<dmir::AddOp, dmir::SubOp, dmir::MulOp, dmir::ReluOp, dmir::MaxOp, dmir::MinOp, dmir::SelectOp,
+                           dmir::CompareOp, dmir::NegOp, dmir::AbsOp>(op);
+    Type element = getElementTypeOrSelf(op.getResult(0).getType());
+    weight += cheap && element.getIntOrFloatBitWidth() != 16 ? 1 : 8;
+  }
+  return weight > 4;
+}
+
+Value dmxc::cpu::fromAccumulator(ElementExpr &e, Value value, Type element) {
+  KernelBuilder &b = e.builder();
+  if (mlir::isa<FloatType>(element))
+    return e.narrow(value, element);
+  Type narrow = b.laneType(e.carried(element), e.lanes());
+  return narrow == value.getType() ? value : Value(arith::TruncIOp::create(b, narrow, value));
+}
+
+void dmxc::cpu::mapRange(KernelBuilder &b, int64_t nominal, int64_t own) {
+  if (nominal == own)
+    return;
+  auto map = [&](Value item) { return b.floorDiv(b.mulC(item, own), b.idx(nominal)); };
+  b.setRange(map(b.begin()), map(b.end()));
+}
+
+namespace {
+
+/// Everything about a product that does not depend on the level.
+struct Product {
+  RegionBody body;
+  mutable dmir::MatMulOp op; ///< a handle, whose accessors are not const
+  int64_t batch = 1, m, n, k;
+  SmallVector<int64_t> batchDims;
+  /// Batch dims are part of m: the right operand has none.
+  bool joined = false;
+  std::optional<StridedView> lhs, rhs;
+  SmallVector<int64_t> lhsBatch, rhsBatch; ///< strides of the batch axes, 0 where broadcast
+  int64_t lhsRow = 0;
+  bool packedRhs = false;
+  Type element;
+
+  explicit Product(const RegionBody &body);
+  bool direct() const { return lhs && rhs && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
+  bool isF8() const { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
+  GemmSpec spec(MLIRContext *context) const;
+
+private:
+  SmallVector<int64_t> batchStrides(const StridedView &view, Value operand) const;
+  bool joinsRows() const;
+};
+
+Product::Product(const RegionBody &body) : body(body), op(cast<dmir::MatMulOp>(body.root)) {
+  ArrayRef<int64_t> result = shapeOf(op.getResult());
+  element = getElementTypeOrSelf(op.getResult().getType());
+  size_t rank = result.size();
+  m = result[rank - 2];
+  n = result[rank - 1];
+  k = shapeOf(op.getLhs()).back();
+  batchDims.assign(result.begin(), result.end() - 2);
+  for (int64_t dim : batchDims)
+    batch *= dim;
+  lhs = stridedView(op.getLhs());
+  rhs = stridedView(op.getRhs());
+  if (!direct())
+    return;
+  lhsBatch = batchStrides(*lhs, op.getLhs());
+  rhsBatch = batchStrides(*rhs, op.getRhs());
+  lhsRow = lhs->strides[lhs->strides.size() - 2];
+  joined = joinsRows();
+  if (joined) {
+    // Rows of one element may have any stride.
+    if (m == 1)
+      for (size_t axis = batchDims.size(); axis-- > 0;)
+        if (batchDims[axis] != 1) {
+          lhsRow = lhsBatch[axis];
+          break;
+        }
+    m *= batch;
+    batch = 1;
+  }
+}
+
+SmallVector<int64_t> Product::batchStrides(const StridedView &view, Value operand) const {
+  SmallVector<int64_t> strides(batchDims.size(), 0);
+  ArrayRef<int64_t> shape = shapeOf(operand);
+  size_t missing = batchDims.size() + 2 - shape.size();
+  for (size_t axis = 0; axis + 2 < shape.size(); ++axis)
+    if (shape[axis] != 1)
+      strides[axis + missing] = view.strides[axis];
+  return strides;
+}
+
+/// One right operand for all batch items, and rows of the left one equally far apart through all of them.
+bool Product::joinsRows() const {
+  if (batch == 0 || m == 0 || llvm::any_of(rhsBatch, [](int64_t s) { return s != 0; }))
+    return false;
+  int64_t stride = lhsRow, extent = m;
+  for (size_t axis = batchDims.size(); axis-- > 0;) {
+    if (batchDims[axis] == 1)
+      continue;
+    if (extent == 1)
+      stride = lhsBatch[axis];
+    else if (lhsBatch[axis] != stride * extent)
+      return false;
+    extent *= batchDims[axis];
+  }
+  return true;
+}
+
+GemmSpec Product::spec(MLIRContext *context) const {
+  GemmSpec spec;
+  spec.batch = batch;
+  spec.m = m;
+  spec.n = n;
+  spec.k = k;
+  bool isInt = mlir::isa<IntegerType>(element);
+  Type memory = isInt ? Type(IntegerType::get(context, element.getIntOrFloatBitWidth())) : element;
+  spec.aType = spec.bType = memory;
+  spec.aUnsigned = spec.bUnsigned = isUnsignedElement(element);
+  if (isInt)
+    spec.accType = IntegerType::get(context, element.getIntOrFloatBitWidth() == 64 ? 64 : 32);
+  else
+    spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
+  spec.packedB = packedRhs;
+  spec.heavyEpilogue = heavyEpilogue(body);
+  return spec;
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+
+class MatmulEmitter {
+public:
+  MatmulEmitter(KernelBuilder &b, const Product &product)
+      : b(b), product(product), e(b, product.body.block), writer(e, product.body) {
+    rank = product.batchDims.size() + 2;
+    Value result = product.op.getResult();
+    joinsInEpilogue = writer.acceptsJoined();
+    for (unsigned axis = 0; axis + 2 < rank; ++axis)
+      for (Value value : writer.values())
+        joinsInEpilogue &= axesJoin(value, axis, result);
+    for (unsigned i = 0; i < product.body.results.size(); ++i)
+      joinsInEpilogue &= !product.body.resultType(i).getEncoding();
+  }
+
+  void direct(int64_t nominalItems);
+  void generic(const WorkPlan &work);
+
+private:
+  /// Index of the row: batch axes and m.
+  Indices rowIndex(Value batch, Value m);
+  void write(Value batch, Value m, Index n, Value value);
+  Value batchOffset(Value batch, ArrayRef<int64_t> strides, int64_t base);
+
+  KernelBuilder &b;
+  const Product &product;
+  ElementExpr e;
+  ResultWriter writer;
+  size_t rank;
+  bool joinsInEpilogue = false;
+};
+
+Indices MatmulEmitter::rowIndex(Value batch, Value m) {
+  Indices index(rank - 1, e.at(0));
+  if (product.joined && joinsInEpilogue) {
+    // On the last axis that has rows: indices of axes of size 1 count for nothing.
+    size_t axis = rank - 2;
+    while (axis > 0 && shapeOf(product.op.getResult())[axis] == 1)
+      --axis;
+    index[axis] = e.at(m);
+    return index;
+  }
+  Index rest = e.at(batch);
+  if (product.joined) {
+    int64_t rows = shapeOf(product.op.getResult())[rank - 2];
+    std::tie(rest, index.back()) = e.divRem(e.at(m), std::max<int64_t>(rows, 1));
+  } else {
+    index.back() = e.at(m);
+  }
+  for (size_t axis = product.batchDims.size(); axis-- > 0;) {
+    if (axis == 0)
+      index[axis] = rest;
+    else
+      std::tie(rest, index[axis]) = e.divRem(rest, std::max<int64_t>(product.batchDims[axis], 1));
+  }
+  return index;
+}
+
+void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
+  e.forget();
+  Value narrow = fromAccumulator(e, value, product.element);
+  e.bind(product.op.getResult(), [narrow, this](ArrayRef<Index>) -> Value {
+    if (e.lanes() == 1 && mlir::isa<VectorType>(narrow.getType()))
+      return vector::ExtractOp::create(b, narrow, 0);
+    return narrow;
+  });
+  Indices index = rowIndex(batch, m);
+  index.push_back(n);
+  writer.write(index);
+}
+
+Value MatmulEmitter::batchOffset(Value batch, ArrayRef<int64_t> strides, int64_t base) {
+  Value offset = b.idx(base), rest = batch;
+  for (size_t axis = product.batchDims.size(); axis-- > 0;) {
+    Value dim = b.idx(std::max<int64_t>(product.batchDims[axis], 1));
+    Value at = axis ? b.rem(rest, dim) : rest;
+    rest = axis ? b.floorDiv(rest, dim) : rest;
+    offset = b.add(offset, b.mulC(at, strides[axis]));
+  }
+  return offset;
+}
+
+void MatmulEmitter::direct(int64_t nominalItems) {
+  GemmSpec spec = product.spec(b.getContext());
+  GemmTiles tiles = chooseGemmTiles(spec, b.isa());
+  mapRange(b, nominalItems, gemmWorkItems(spec, tiles));
+  auto matrix = [&](const StridedView &view, ArrayRef<int64_t> batch, int64_t rowStride) {
+    GemmMatrix result;
+    result.base = b.buffer(view.buffer);
+    result.rowStride = b.idx(rowStride);
+    result.colStride = b.idx(view.strides.back());
+    result.offset = [this, batch, offset = view.offset](Value item) {
+      return product.joined ? b.idx(offset) : batchOffset(item, batch, offset);
+    };
+    return result;
+  };
+  GemmMatrix lhs = matrix(*product.lhs, product.lhsBatch, product.lhsRow);
+  GemmMatrix rhs = matrix(*product.rhs, product.rhsBatch, product.rhs->strides[product.rhs->strides.size() - 2]);
+  if (product.packedRhs)
+    rhs.offset = nullptr;
+  GemmCallbacks callbacks;
+  callbacks.store = [&](Value batch, Value m, Value n, Value value, Value mask) {
+    auto vector = dyn_cast<VectorType>(value.getType());
+    int64_t lanes = vector ? vector.getNumElements() : 1;
+    ElementExpr::Lanes scope(e, lanes, mask);
+    write(batch, m, e.at(n, lanes, lanes > 1), value);
+  };
+  emitGemm(b, spec, tiles, lhs, rhs, callbacks);
+}
+
+void MatmulEmitter::generic(const WorkPlan &work) {
+  Type element = product.element, compute = e.computed(element);
+  bool isFloat = mlir::isa<FloatType>(element);
+  emitItems(b, work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
+    ElementExpr::Lanes one(e, 1);
+    b.forLoop(lo, hi, b.idx(1), [&](Value n) {
+      auto operand = [&](Value tensor, Value row, Value column) {
+        Indices index;
+        for (Value i : outer.drop_back().take_back(shapeOf(tensor).size() - 2))
+          index.push_back(e.at(i));
+        index.push_back(e.at(row));
+        index.push_back(e.at(column));
+        return e.evaluateWide(tensor, index);
+      };
+      Value sum = b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
+        Value x = operand(product.op.getLhs(), outer.back(), k), y = operand(product.op.getRhs(), k, n);
+        Value next = isFloat ? b.fma(x, y, c[0]) : Value(arith::AddIOp::create(b, c[0], arith::MulIOp::create(b, x, y)));
+        return SmallVector<Value>{next};
+      })[0];
+      Value narrow = fromAccumulator(e, sum, element);
+      e.bind(product.op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
+      Indices index;
+      for (Value i : outer)
+        index.push_back(e.at(i));
+      index.push_back(e.at(n));
+      writer.write(index);
+    });
+  });
+}
+
+DictionaryAttr packedForm(const Product &product, MLIRContext *context) {
+  Builder b(context);
+  NamedAttrList form;
+  auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
+  form.set("form", b.getStringAttr("panel16"));
+  const StridedView &view = *product.rhs;
+  number("k", product.k);
+  number("n", product.n);
+  number("offset", view.offset);
+  number("stride_k", view.strides[view.strides.size() - 2]);
+  number("stride_n", view.strides.back());
+  number("size", panel16Bytes(product.k, product.n, product.element.getIntOrFloatBitWidth() / 8));
+  return form.getDictionary(context);
+}
+
+} // namespace
+
+KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy,
+                                 llvm::function_ref<bool(unsigned)> constant) {
+  auto product = std::make_shared<Product>(body);
+  KernelPlan plan;
+  MLIRContext *context = body.root->getContext();
+  if (!product->direct()) {
+    SmallVector<int64_t> dims(shapeOf(product->op.getResult()));
+    WorkPlan work = planWork(dims, static_cast<double>(product->k) + 1);
+    plan.algorithm = "matmul-generic";
+    plan.work = work.items;
+    plan.grain = work.grain;
+    plan.emit = [product, work](KernelBuilder &b) { MatmulEmitter(b, *product).generic(work); };
+    return plan;
+  }
+  // A constant right operand of one matrix is packed, if nothing else in the region reads it.
+  std::string key = std::to_string(product->rhs->buffer);
+  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  bool oneMatrix = llvm::all_of(product->rhsBatch, [](int64_t s) { return s == 0; });
+  bool alone = body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
+  product->packedRhs = strategy ? packed && packed.contains(key)
+                                : oneMatrix && alone && product->n > 0 && product->k > 0 && constant(product->rhs->buffer);
+  if (product->packedRhs)
+    plan.packed.set(key, packedForm(*product, context));
+  GemmSpec spec = product->spec(context);
+  GemmTiles nominal = chooseGemmTiles(spec, nominalIsa());
+  plan.algorithm = product->packedRhs ? "matmul-packed" : "matmul";
+  plan.work = std::max<int64_t>(1, gemmWorkItems(spec, nominal));
+  plan.grain = gemmGrain(spec, nominal);
+  for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
+    plan.scratch = std::max(plan.scratch, gemmScratchBytes(spec, chooseGemmTiles(spec, *IsaLevel::byName(level))));
+  int64_t items = plan.work;
+  plan.emit = [product, items](KernelBuilder &b) { MatmulEmitter(b, *product).direct(items); };
+  return plan;
+}
+
+Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
+  int64_t bytes = dtypeBits(constant.dtype()) / 8;
+  packPanel16(constant.data() + number("offset") * bytes, number("k"), number("n"), number("stride_k"), number("stride_n"),
+              bytes, out);
+  return Status::ok();
+}

@@ -1,0 +1,35 @@
+//===- MatmulRegion.h - regions around dmir.matmul --------------*- C++ -*-===//
+#pragma once
+
+#include "EmitKernel.h"
+#include "Loops.h"
+
+namespace dmxc::cpu {
+
+/// A tensor as a strided view of a kernel's buffer: element [i..] is at offset + sum of i * stride.
+struct StridedView {
+  unsigned buffer = 0;
+  int64_t offset = 0;
+  llvm::SmallVector<int64_t> strides; ///< one an axis
+};
+/// The view that `value` is of an operand through transposes, slices, broadcasts and reshapes; nullopt
+/// when it is not one.
+std::optional<StridedView> stridedView(mlir::Value value);
+
+/// Plans a product. `constant(i)`: operand i is a constant of the model, which may be packed; asked only
+/// when `strategy` is null.
+KernelPlan planMatmul(const RegionBody &body, mlir::DictionaryAttr strategy,
+                      llvm::function_ref<bool(unsigned)> constant);
+/// Writes a packed operand ("panel16").
+Status packMatmulOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+
+/// Maps this call's range of `nominal` work items to the builder's range of `own` ones.
+void mapRange(KernelBuilder &b, int64_t nominal, int64_t own);
+
+/// An accumulated value (f32, f64, i32, i64) as a tensor element is carried, rounded or wrapped once.
+mlir::Value fromAccumulator(ElementExpr &e, mlir::Value value, mlir::Type element);
+
+/// True when the epilogue has more than a few cheap ops a result element.
+bool heavyEpilogue(const RegionBody &body);
+
+} // namespace dmxc::cpu

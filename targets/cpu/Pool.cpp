@@ -1,0 +1,297 @@
+//===- Pool.cpp - pooling -----------------------------------------------------===//
+//
+// A window is a loop over the taps that lie inside the input, so padding costs no test an element.
+// Lanes along a spatial axis are used where every lane has all taps of that axis.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Pool.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <limits>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
+
+PoolPlan dmxc::cpu::planPool(const RegionBody &body) {
+  PoolPlan plan;
+  Value result = body.root->getResult(0);
+  auto type = body.resultType();
+  int64_t taps = 1;
+  for (int64_t w : body.root->getAttrOfType<DenseI64ArrayAttr>("window").asArrayRef())
+    taps *= w;
+  SmallVector<int64_t> dims(shapeOf(result));
+  if (auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding()); blocked && blocked.getAxis() == 1) {
+    plan.block = blocked.getBlock();
+    dims[1] = llvm::divideCeil(dims[1], plan.block);
+    dims.push_back(1);
+    plan.work = planWork(dims, 2.0 * taps + 2);
+    return plan;
+  }
+  plan.work = planWork(dims, 0.4 * taps + 0.5);
+  return plan;
+}
+
+std::pair<Value, Value> dmxc::cpu::validTaps(KernelBuilder &b, const WindowAxis &axis, Value out, int64_t from,
+                                             int64_t to) {
+  // from <= out * stride + tap * dilation - low < to
+  Value origin = b.addC(b.mulC(out, axis.stride), -axis.low);
+  auto taps = [&](int64_t limit) { // ceil((limit - origin) / dilation), clamped to the window
+    Value distance = b.maxS(b.sub(b.idx(limit), origin), b.idx(0));
+    return b.minS(b.ceilDiv(distance, b.idx(axis.dilation)), b.idx(axis.window));
+  };
+  return {taps(from), taps(to)};
+}
+
+namespace {
+
+class PoolEmitter {
+public:
+  using Carried = SmallVector<Value>;
+
+  PoolEmitter(KernelBuilder &b, const RegionBody &body, const PoolPlan &plan)
+      : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), root(body.root),
+        input(body.root->getOperand(0)), element(getElementTypeOrSelf(input.getType())) {
+    auto attr = [&](StringRef name) { return root->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef(); };
+    auto extra = root->getAttrOfType<DenseI64ArrayAttr>("ceilExtra");
+    for (size_t i = 0; i < attr("window").size(); ++i)
+      axes.push_back({shapeOf(input)[i + 2], attr("window")[i], attr("strides")[i], attr("dilations")[i], attr("low")[i],
+                      attr("high")[i], extra ? extra.asArrayRef()[i] : 0});
+    isFloat = mlir::isa<FloatType>(element);
+    isUnsigned = isUnsignedElement(element);
+  }
+
+  void emit();
+
+private:
+  /// Loops over the taps inside the input in row-major order.
+  Carried overTaps(ArrayRef<Value> at, ValueRange init, llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn);
+  Value readInput(ArrayRef<Value> at, ArrayRef<Value> taps);
+  Value accumulate(dmir::Pooling kind, ArrayRef<Value> at);
+  Value divided(Value sum, ArrayRef<Value> at);
+  Value argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at);
+  void window(ArrayRef<Value> at);
+  void emitBlocked();
+  void emitPlain();
+  std::pair<int64_t, int64_t> interior() const;
+
+  KernelBuilder &b;
+  const RegionBody &body;
+  const PoolPlan &plan;
+  ElementExpr e;
+  ResultWriter writer;
+  Operation *root;
+  Value input;
+  Type element;
+  SmallVector<WindowAxis> axes;
+  bool isFloat, isUnsigned;
+  Index batch, channel;     ///< of the current window
+  bool laneSpatial = false; ///< lanes run along the last spatial axis
+};
+
+PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
+                                           llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn) {
+  SmallVector<Value> taps;
+  auto nest = [&](auto &&self, ValueRange carried) -> Carried {
+    size_t axis = taps.size();
+    if (axis == axes.size())
+      return bodyFn(taps, carried);
+    bool whole = laneSpatial && axis + 1 == axes.size(); // interior lanes have every tap
+    auto [lo, hi] = whole ? std::pair(b.idx(0), b.idx(axes[axis].window)) : validTaps(b, axes[axis], at[axis], 0, axes[axis].in);
+    return b.forLoop(lo, hi, b.idx(1), carried, [&](Value tap, ValueRange c) {
+      taps.push_back(tap);
+      Carried next = self(self, c);
+      taps.pop_back();
+      return next;
+    });
+  };
+  return nest(nest, init);
+}
+
+Value PoolEmitter::readInput(ArrayRef<Value> at, ArrayRef<Value> taps) {
+  Indices index{batch, channel};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Value position = b.add(b.addC(b.mulC(at[i], axes[i].stride), -axes[i].low), b.mulC(taps[i], axes[i].dilation));
+    bool lanes = laneSpatial && i + 1 == axes.size();
+    index.push_back(e.at(position, 1, lanes ? axes[i].stride : 0));
+  }
+  return e.evaluateWide(input, index);
+}
+
+Value PoolEmitter::accumulate(dmir::Pooling kind, ArrayRef<Value> at) {
+  bool max = kind == dmir::Pooling::max;
+  // The average of integers divides the exact sum.
+  bool widens = kind == dmir::Pooling::average && !isFloat;
+  Type type = b.laneType(widens ? Type(b.getI64Type()) : e.computed(element), e.lanes());
+  unsigned bits = element.getIntOrFloatBitWidth();
+  Value start = !max      ? b.constantInt(type, 0)
+                : isFloat ? b.constant(type, -std::numeric_limits<double>::infinity())
+                          : b.constantInt(type, isUnsigned ? 0 : static_cast<int64_t>(uint64_t(1) << (bits - 1)));
+  Value sum = overTaps(at, start, [&](ArrayRef<Value> taps, ValueRange c) -> Carried {
+    Value value = readInput(at, taps);
+    if (max)
+      return {emitMax(b, c[0], value, isUnsigned)};
+    if (isFloat)
+      return {arith::AddFOp::create(b, c[0], value)};
+    if (value.getType() != type)
+      value = isUnsigned ? Value(arith::ExtUIOp::create(b, type, value)) : Value(arith::ExtSIOp::create(b, type, value));
+    return {arith::AddIOp::create(b, c[0], value)};
+  })[0];
+  if (kind == dmir::Pooling::average)
+    sum = divided(sum, at);
+  if (widens && getElementTypeOrSelf(type) != e.carried(element))
+    sum = arith::TruncIOp::create(b, b.laneType(e.carried(element), e.lanes()), sum);
+  return e.narrow(sum, element);
+}
+
+Value PoolEmitter::divided(Value sum, ArrayRef<Value> at) {
+  bool padded = cast<dmir::PoolOp>(root).getCountPadding();
+  Value count = b.idx(1);
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    if (laneSpatial && i + 1 == axes.size()) {
+      count = b.mulC(count, axis.window);
+      continue;
+    }
+    auto [lo, hi] = padded ? validTaps(b, axis, at[i], -axis.low, axis.in + axis.high - axis.extra)
+                           : validTaps(b, axis, at[i], 0, axis.in);
+    count = b.mul(count, b.sub(hi, lo));
+  }
+  if (isFloat) {
+    Value n = arith::SIToFPOp::create(b, getElementTypeOrSelf(sum.getType()), count);
+    return arith::DivFOp::create(b, sum, b.splat(n, e.lanes()));
+  }
+  Value n = b.splat(b.maxS(count, b.idx(1)), e.lanes());
+  return isUnsigned ? Value(arith::DivUIOp::create(b, sum, n)) : Value(arith::DivSIOp::create(b, sum, n));
+}
+
+Value PoolEmitter::argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at) {
+  Type type = e.computed(element);
+  return overTaps(at, {b.constantInt(type, 0), b.idx(-1)}, [&](ArrayRef<Value> taps, ValueRange c) -> Carried {
+    Value value = readInput(at, taps);
+    Value better = b.cmp(arith::CmpIPredicate::slt, c[1], b.idx(0));
+    if (isFloat) {
+      Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+      Value ordered = arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, c[0], c[0]);
+      Value greater = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, c[0]);
+      better = arith::OrIOp::create(b, better, arith::OrIOp::create(b, greater, arith::AndIOp::create(b, isNaN, ordered)));
+    } else {
+      auto p = isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
+      better = arith::OrIOp::create(b, better, arith::CmpIOp::create(b, p, value, c[0]));
+    }
+    // The plane's offset, then the position in it in the order asked for.
+    Value flat = b.add(b.mulC(batch.base, shapeOf(input)[1]), channel.base), inPlane = b.idx(0);
+    for (size_t n = 0; n < axes.size(); ++n) {
+      size_t i = op.getColumnMajor() ? axes.size() - 1 - n : n;
+      Value position = b.add(b.addC(b.mulC(at[i], axes[i].stride), -axes[i].low), b.mulC(taps[i], axes[i].dilation));
+      inPlane = b.add(b.mulC(inPlane, axes[i].in), position);
+      flat = b.mulC(flat, axes[n].in);
+    }
+    Value index = b.add(flat, inPlane);
+    return {arith::SelectOp::create(b, better, value, c[0]), arith::SelectOp::create(b, better, index, c[1])};
+  })[1];
+}
+
+void PoolEmitter::window(ArrayRef<Value> at) {
+  e.forget();
+  Value value = mlir::isa<dmir::PoolOp>(root) ? accumulate(cast<dmir::PoolOp>(root).getKind(), at)
+                                              : argMax(cast<dmir::ArgMaxPoolOp>(root), at);
+  e.bind(root->getResult(0), [value, this](ArrayRef<Index>) -> Value {
+    if (e.lanes() == 1 && mlir::isa<VectorType>(value.getType()))
+      return vector::ExtractOp::create(b, value, 0);
+    return value;
+  });
+  Indices index{batch, channel};
+  for (size_t i = 0; i < axes.size(); ++i)
+    index.push_back(e.at(at[i], 1, laneSpatial && i + 1 == axes.size() ? 1 : 0));
+  writer.write(index);
+}
+
+void PoolEmitter::emitBlocked() {
+  unsigned narrowest;
+  int64_t lanes = std::min(chooseLanes({input, writer.values()[0]}, b.isa(), &narrowest), plan.block);
+  if (!mlir::isa<dmir::PoolOp>(root))
+    lanes = 1;
+  int64_t channels = shapeOf(input)[1];
+  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value, Value) {
+    batch = e.at(outer[0]);
+    Value start = b.mulC(outer[1], plan.block);
+    for (int64_t lane = 0; lane < plan.block; lane += lanes) {
+      Value first = b.addC(start, lane);
+      e.knowDivision(first, plan.block, outer[1], b.idx(lane));
+      channel = e.at(first, lanes, lanes > 1);
+      Value inside = b.sub(b.idx(channels), first);
+      if (channels % plan.block == 0) {
+        ElementExpr::Lanes all(e, lanes);
+        window(outer.drop_front(2));
+      } else if (lanes == 1) {
+        b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), [&] { window(outer.drop_front(2)); });
+      } else {
+        ElementExpr::Lanes some(e, lanes, b.headMask(lanes, inside));
+        window(outer.drop_front(2));
+      }
+    }
+  });
+}
+
+/// Outputs of the last axis whose taps all lie inside the input.
+std::pair<int64_t, int64_t> PoolEmitter::interior() const {
+  const WindowAxis &axis = axes.back();
+  int64_t out = shapeOf(root->getResult(0)).back();
+  int64_t first = llvm::divideCeil(axis.low, axis.stride);
+  int64_t room = axis.in + axis.low - (axis.window - 1) * axis.dilation - 1;
+  int64_t last = room < 0 ? 0 : room / axis.stride + 1;
+  last = std::clamp<int64_t>(last, 0, out);
+  return {std::min(first, last), last};
+}
+
+void PoolEmitter::emitPlain() {
+  unsigned narrowest;
+  int64_t lanes = chooseLanes({input, writer.values()[0]}, b.isa(), &narrowest);
+  auto [first, last] = interior();
+  if (!mlir::isa<dmir::PoolOp>(root) || last - first < lanes)
+    lanes = 1;
+  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
+    batch = e.at(outer[0]);
+    channel = e.at(outer[1]);
+    SmallVector<Value> at(outer.drop_front(2));
+    at.push_back({});
+    auto one = [&](Value from, Value to) {
+      ElementExpr::Lanes scalar(e, 1);
+      b.forLoop(from, to, b.idx(1), [&](Value i) {
+        at.back() = i;
+        window(at);
+      });
+    };
+    if (lanes == 1)
+      return one(lo, hi);
+    Value start = b.minS(b.maxS(lo, b.idx(first)), hi), end = b.maxS(b.minS(hi, b.idx(last)), start);
+    one(lo, start);
+    laneSpatial = true; // with one lane, too: every tap is inside
+    laneLoop(e, start, end, lanes, narrowest, 1, [&](Index along) {
+      at.back() = along.base;
+      window(at);
+    });
+    laneSpatial = false;
+    one(end, hi);
+  });
+}
+
+void PoolEmitter::emit() {
+  if (plan.block)
+    emitBlocked();
+  else
+    emitPlain();
+}
+
+} // namespace
+
+void dmxc::cpu::emitPool(KernelBuilder &b, const RegionBody &body, const PoolPlan &plan) {
+  PoolEmitter(b, body, plan).emit();
+}

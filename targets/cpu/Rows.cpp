@@ -1,0 +1,272 @@
+//===- Rows.cpp - walking the rows that an op reduces -------------------------===//
+
+#include "Rows.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
+
+// A copy of a row is padded to the widest register, so that whole vectors can be read from it.
+static constexpr int64_t kSlotAlign = 16;
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+/// Axis of the result that shows the operand's kept axis.
+static unsigned resultAxis(unsigned axis, ArrayRef<int64_t> axes, bool dropsAxes) {
+  return dropsAxes ? axis - llvm::count_if(axes, [&](int64_t a) { return a < axis; }) : axis;
+}
+
+static double costAlong(const RegionBody &body, const RowPlan &plan, unsigned group, int64_t lanes, const IsaLevel &isa) {
+  return dryRunCost(body.block, isa, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
+    SmallVector<Index> at;
+    for (unsigned g = 0; g < plan.groups.size(); ++g)
+      at.push_back(g == group ? e.at(opaque(), lanes, lanes > 1) : e.at(opaque()));
+    e.evaluateWide(plan.input, spread(e, plan.groups, at, shapeOf(plan.input).size()));
+  });
+}
+
+RowPlan dmxc::cpu::planRows(const RegionBody &body, ArrayRef<int64_t> axes, bool dropsAxes, bool lanesMayReduce,
+                            double passes) {
+  RowPlan plan;
+  plan.input = body.root->getOperand(0);
+  const IsaLevel &isa = nominalIsa();
+  int64_t lanes = chooseLanes(plan.input, isa);
+  Value rootResult = body.root->getResult(0);
+  SmallVector<Value> leaves(body.root->getResults());
+  bool keepsAll = shapeOf(rootResult) == shapeOf(plan.input);
+  auto isReduced = [&](unsigned axis) { return llvm::is_contained(axes, axis); };
+  auto joinsInResults = [&](unsigned axis) {
+    unsigned at = resultAxis(axis, axes, dropsAxes);
+    for (Value result : body.results) {
+      // A moved result is stored by the index of each axis.
+      auto blocked = cast<RankedTensorType>(result.getType()).getEncoding();
+      if (blocked || shapeOf(result) != shapeOf(rootResult) || !axesJoin(result, at, leaves))
+        return false;
+    }
+    return true;
+  };
+  plan.groups = groupAxes(plan.input, {}, [&](unsigned axis) {
+    return isReduced(axis) == isReduced(axis + 1) && ((isReduced(axis) && !keepsAll) || joinsInResults(axis));
+  });
+  for (AxisGroup &group : plan.groups) {
+    plan.reduced.push_back(isReduced(group.first));
+    if (plan.reduced.back())
+      plan.count *= group.size;
+  }
+  // The group whose lanes make an element cheapest, counting lanes that stay empty.
+  double best = std::numeric_limits<double>::infinity();
+  for (unsigned g = plan.groups.size(); g-- > 0;) {
+    if (plan.reduced[g] && !lanesMayReduce)
+      continue;
+    double size = std::max<int64_t>(plan.groups[g].size, 1);
+    double cost = costAlong(body, plan, g, lanes, isa) * llvm::alignTo(size, lanes) / size;
+    // Combining the partial results of a row costs some elements' time.
+    if (plan.reduced[g])
+      cost += 10.0 / plan.count;
+    if (cost < 0.8 * best) {
+      best = cost;
+      plan.laneGroup = g;
+    }
+  }
+  for (unsigned g = 0; g < plan.groups.size(); ++g)
+    if (!plan.reduced[g] && g != plan.laneGroup)
+      plan.kept.push_back(g);
+  if (plan.lanesAcross())
+    plan.kept.push_back(plan.laneGroup);
+  SmallVector<int64_t> dims;
+  for (unsigned g : plan.kept)
+    dims.push_back(plan.groups[g].size);
+  if (!plan.lanesAcross())
+    dims.push_back(1);
+  plan.work = planWork(dims, passes * (std::isfinite(best) ? best : 1.0) * plan.count / 3 + 1);
+  return plan;
+}
+
+int64_t RowPlan::slots() const {
+  if (lanesAcross())
+    return count * kSlotAlign;
+  if (groups.empty())
+    return kSlotAlign;
+  int64_t size = std::max<int64_t>(groups[laneGroup].size, 1);
+  return count / size * llvm::alignTo(size, kSlotAlign);
+}
+
+//===----------------------------------------------------------------------===//
+// Walks
+//===----------------------------------------------------------------------===//
+
+RowWalker::RowWalker(KernelBuilder &b, const RegionBody &body, const RowPlan &plan)
+    : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), at(plan.groups.size()) {
+  lanes = chooseLanes(plan.input, b.isa(), &narrowest);
+  for (Value value : writer.values()) { // the epilogue's types count too
+    unsigned bits;
+    chooseLanes(value, b.isa(), &bits);
+    narrowest = std::min(narrowest, bits);
+  }
+  if (plan.groups.empty() ||
+      costAlong(body, plan, plan.laneGroup, lanes, b.isa()) >= costAlong(body, plan, plan.laneGroup, 1, b.isa()))
+    lanes = 1;
+  for (unsigned g = 0; g < plan.groups.size(); ++g)
+    if (plan.reduced[g] && (plan.lanesAcross() || g != plan.laneGroup))
+      outer.push_back(g);
+}
+
+Indices RowWalker::operandIndex() { return spread(e, plan.groups, at, shapeOf(plan.input).size()); }
+
+Indices RowWalker::resultIndex(bool whole) {
+  Indices index = operandIndex(), kept;
+  if (whole)
+    return index;
+  bool drops = shapeOf(body.root->getResult(0)).size() != index.size();
+  for (auto [g, group] : llvm::enumerate(plan.groups))
+    for (unsigned axis = group.first; axis <= group.last; ++axis) {
+      if (!plan.reduced[g])
+        kept.push_back(index[axis]);
+      else if (!drops)
+        kept.push_back(e.at(0));
+    }
+  return kept;
+}
+
+void RowWalker::write(Value value, bool whole) {
+  e.bind(body.root->getResult(0), [value, this](ArrayRef<Index>) -> Value {
+    // Asked for as a scalar where the lanes' axis has one element.
+    if (e.lanes() == 1 && mlir::isa<VectorType>(value.getType()))
+      return vector::ExtractOp::create(b, value, 0);
+    return value;
+  });
+  writer.write(resultIndex(whole));
+}
+
+void RowWalker::rows(llvm::function_ref<void()> bodyFn) {
+  emitItems(b, plan.work, [&](ArrayRef<Value> positions, Value lo, Value hi) {
+    for (auto [g, position] : llvm::zip(plan.kept, positions))
+      at[g] = e.at(position);
+    e.forget();
+    if (!plan.lanesAcross()) {
+      ElementExpr::Lanes one(e, 1);
+      return bodyFn();
+    }
+    laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index along) {
+      at[plan.laneGroup] = along;
+      e.forget();
+      bodyFn();
+    });
+  });
+}
+
+RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Carried(Value, ValueRange)> bodyFn) {
+  auto nest = [&](auto &&self, size_t depth, Value slot, ValueRange carried) -> Carried {
+    if (depth == outer.size())
+      return bodyFn(slot, carried);
+    int64_t size = plan.groups[outer[depth]].size;
+    return b.forLoop(b.idx(0), b.idx(size), b.idx(1), carried, [&](Value i, ValueRange c) {
+      at[outer[depth]] = e.at(i);
+      return self(self, depth + 1, b.add(b.mulC(slot, size), i), c);
+    });
+  };
+  return nest(nest, 0, b.idx(0), init);
+}
+
+/// The elements of one run along the lane group: `unroll` vectors with a carried value each, then single
+/// vectors with the first one, then the rest: masked into the second one, or one by one into the last.
+RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t unroll,
+                                    llvm::function_ref<Value(Value, Value)> step) {
+  int64_t size = plan.groups.empty() ? 1 : plan.groups[plan.laneGroup].size;
+  Value start = b.mulC(outerSlot, llvm::alignTo(size, kSlotAlign));
+  auto stepAt = [&](Value position, Value acc) {
+    if (!plan.groups.empty())
+      at[plan.laneGroup] = e.at(position, e.lanes(), e.lanes() > 1);
+    return step(b.add(start, position), acc);
+  };
+  bool carries = !carried.empty();
+  auto pick = [&](ValueRange values, size_t i) { return carries ? values[i] : Value(); };
+  auto collect = [&](Carried &to, size_t i, Value value) {
+    if (carries)
+      to[i] = value;
+  };
+  Carried acc(carried);
+  int64_t whole = size / (lanes * unroll) * lanes * unroll, vectors = size / lanes * lanes;
+  auto loop = [&](int64_t lo, int64_t hi, int64_t by, int64_t copies, size_t first) {
+    if (lo >= hi)
+      return;
+    acc = b.forLoop(b.idx(lo), b.idx(hi), b.idx(by), acc, [&](Value i, ValueRange c) {
+      Carried next(c);
+      for (int64_t u = 0; u < copies; ++u)
+        collect(next, first + u, stepAt(b.addC(i, u * lanes), pick(next, first + u)));
+      return next;
+    });
+  };
+  {
+    ElementExpr::Lanes all(e, lanes);
+    loop(0, whole, lanes * unroll, unroll, 0);
+    loop(whole, vectors, lanes, 1, 0);
+  }
+  if (vectors == size)
+    return acc;
+  if (lanes > 1 && hasMasks(b.isa(), narrowest)) {
+    ElementExpr::Lanes some(e, lanes, b.headMask(lanes, size - vectors));
+    collect(acc, 1, stepAt(b.idx(vectors), pick(acc, 1)));
+    return acc;
+  }
+  ElementExpr::Lanes one(e, 1);
+  loop(vectors, size, 1, 1, unroll);
+  return acc;
+}
+
+Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
+                      llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn) {
+  if (plan.lanesAcross()) {
+    Value init = start(b.laneType(scalar, e.lanes()));
+    return outerLoops(init, [&](Value slot, ValueRange c) {
+      return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))};
+    })[0];
+  }
+  constexpr int64_t unroll = 4; // independent chains hide the latency of the combination
+  Carried init(unroll, start(b.laneType(scalar, lanes)));
+  init.push_back(start(scalar));
+  Carried acc = outerLoops(init, [&](Value slot, ValueRange c) {
+    return along(slot, c, unroll, [&](Value at, Value acc) -> Value {
+      Value value = elementFn(at);
+      if (e.mask())
+        value = arith::SelectOp::create(b, e.mask(), value, start(value.getType()));
+      return combine(acc, value);
+    });
+  });
+  Value sum = combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
+  return combine(combineLanes(b, sum, combine), acc[unroll]);
+}
+
+void RowWalker::each(llvm::function_ref<void(Value)> bodyFn) {
+  outerLoops({}, [&](Value slot, ValueRange) {
+    if (plan.lanesAcross())
+      bodyFn(b.mulC(slot, e.lanes()));
+    else
+      along(slot, {}, 1, [&](Value at, Value) { return bodyFn(at), Value(); });
+    return Carried();
+  });
+}
+
+RowWalker::Carried RowWalker::inOrder(ValueRange init, llvm::function_ref<Carried(ValueRange)> bodyFn) {
+  return outerLoops(init, [&](Value, ValueRange c) {
+    if (plan.lanesAcross())
+      return bodyFn(c);
+    int64_t size = plan.groups.empty() ? 1 : plan.groups[plan.laneGroup].size;
+    return b.forLoop(b.idx(0), b.idx(size), b.idx(1), c, [&](Value i, ValueRange inner) {
+      if (!plan.groups.empty())
+        at[plan.laneGroup] = e.at(i);
+      return bodyFn(inner);
+    });
+  });
+}

@@ -1,0 +1,181 @@
+//===- Scatter.cpp - scatter_elements and scatter_nd --------------------------===//
+
+#include "Select.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmx/dmx_kernel.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
+
+std::optional<std::string> dmxc::cpu::scatterProblem(Operation *op) {
+  auto elements = dyn_cast<dmir::ScatterElementsOp>(op);
+  if (!elements || typeOf(elements.getIndices()).getNumElements() == 0)
+    return std::nullopt;
+  for (int64_t axis = 0; axis < typeOf(elements.getData()).getRank(); ++axis)
+    if (axis != static_cast<int64_t>(elements.getAxis()) && shapeOf(elements.getIndices())[axis] > shapeOf(elements.getData())[axis])
+      return "its indices reach past its data on axis " + std::to_string(axis) + ": their dim is " +
+             std::to_string(shapeOf(elements.getIndices())[axis]) + ", that of the data " +
+             std::to_string(shapeOf(elements.getData())[axis]);
+  return std::nullopt;
+}
+
+namespace {
+
+class ScatterEmitter {
+public:
+  ScatterEmitter(KernelBuilder &b, const RegionBody &body)
+      : b(b), body(body), e(b, body.block), root(body.root), data(root->getOperand(0)), indices(root->getOperand(1)),
+        updates(root->getOperand(2)), element(getElementTypeOrSelf(data.getType())),
+        target(b.buffer(body.block->getNumArguments())) {}
+
+  void copyData();
+  void apply();
+
+private:
+  /// Loops over a shape, in row-major order.
+  void overShape(ArrayRef<int64_t> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn);
+  Value position(ArrayRef<Index> at, int64_t dim);
+  Value combine(Value old, Value update);
+
+  KernelBuilder &b;
+  const RegionBody &body;
+  ElementExpr e;
+  Operation *root;
+  Value data, indices, updates;
+  Type element;
+  Value target;
+};
+
+void ScatterEmitter::overShape(ArrayRef<int64_t> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn) {
+  SmallVector<Value> at;
+  auto nest = [&](auto &&self) -> void {
+    if (at.size() == shape.size())
+      return bodyFn(at);
+    b.forLoop(0, shape[at.size()], 1, [&](Value i) {
+      at.push_back(i);
+      self(self);
+      at.pop_back();
+    });
+  };
+  nest(nest);
+}
+
+void ScatterEmitter::copyData() {
+  SmallVector<AxisGroup> groups = groupAxes(data);
+  SmallVector<int64_t> dims;
+  for (AxisGroup &group : groups)
+    dims.push_back(group.size);
+  unsigned narrowest;
+  int64_t lanes = chooseLanes(data, b.isa(), &narrowest);
+  auto copy = [&] {
+    if (dims.empty())
+      return e.storeAt(e.evaluate(data, {}), target, e.at(0));
+    overShape(ArrayRef(dims).drop_back(), [&](ArrayRef<Value> outer) {
+      laneLoop(e, b.idx(0), b.idx(dims.back()), lanes, narrowest, 64, [&](Index along) {
+        SmallVector<Index> at;
+        for (Value position : outer)
+          at.push_back(e.at(position));
+        at.push_back(along);
+        Indices index = spread(e, groups, at, typeOf(data).getRank());
+        e.store(e.evaluate(data, index), target, body.resultType(), index);
+        e.forget();
+      });
+    });
+  };
+  auto argument = dyn_cast<BlockArgument>(data);
+  if (!argument)
+    return copy();
+  // The memory phase may have given the result the data's buffer.
+  Type i64 = b.getI64Type();
+  Value from = LLVM::PtrToIntOp::create(b, i64, b.buffer(argument.getArgNumber()));
+  Value to = LLVM::PtrToIntOp::create(b, i64, target);
+  b.ifThen(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, from, to), copy);
+}
+
+/// One index, wrapped and checked; 0 where it is out of range and the kernel fails.
+Value ScatterEmitter::position(ArrayRef<Index> at, int64_t dim) {
+  Value raw = e.evaluate(indices, at);
+  if (raw.getType() != b.getI64Type())
+    raw = arith::ExtSIOp::create(b, b.getI64Type(), raw);
+  Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, raw, b.idx(0));
+  Value wrapped = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, raw, b.idx(dim)), raw);
+  Value outside = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, wrapped, b.idx(dim));
+  b.failIf(outside, DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  return arith::SelectOp::create(b, outside, b.idx(0), wrapped);
+}
+
+Value ScatterEmitter::combine(Value old, Value update) {
+  auto mode = static_cast<dmir::ScatterMode>(
+      mlir::isa<dmir::ScatterElementsOp>(root) ? cast<dmir::ScatterElementsOp>(root).getMode() : cast<dmir::ScatterNDOp>(root).getMode());
+  if (mode == dmir::ScatterMode::replace)
+    return update;
+  if (element.isInteger(1)) {
+    bool isOr = mode == dmir::ScatterMode::add || mode == dmir::ScatterMode::max;
+    return isOr ? Value(arith::OrIOp::create(b, old, update)) : Value(arith::AndIOp::create(b, old, update));
+  }
+  Value x = e.widen(old, element), y = e.widen(update, element), result;
+  bool isFloat = mlir::isa<FloatType>(element), isUnsigned = isUnsignedElement(element);
+  switch (mode) {
+  case dmir::ScatterMode::add:
+    result = isFloat ? Value(arith::AddFOp::create(b, x, y)) : Value(arith::AddIOp::create(b, x, y));
+    break;
+  case dmir::ScatterMode::mul:
+    result = isFloat ? Value(arith::MulFOp::create(b, x, y)) : Value(arith::MulIOp::create(b, x, y));
+    break;
+  case dmir::ScatterMode::max: result = emitMax(b, x, y, isUnsigned); break;
+  default: result = emitMin(b, x, y, isUnsigned); break;
+  }
+  return e.narrow(result, element);
+}
+
+void ScatterEmitter::apply() {
+  auto nd = dyn_cast<dmir::ScatterNDOp>(root);
+  int64_t rank = typeOf(data).getRank();
+  if (llvm::is_contained(shapeOf(data), 0))
+    return b.ifThen(b.constantInt(b.getI1Type(), typeOf(updates).getNumElements() != 0),
+                    [&] { b.failIf(b.constantInt(b.getI1Type(), 1), DMX_KERNEL_INDEX_OUT_OF_RANGE); });
+  overShape(shapeOf(updates), [&](ArrayRef<Value> at) {
+    e.forget();
+    Indices index;
+    for (Value i : at)
+      index.push_back(e.at(i));
+    Indices to(index);
+    if (nd) {
+      int64_t lead = typeOf(indices).getRank() - 1, width = shapeOf(indices).back();
+      Indices tuple(index.begin(), index.begin() + lead);
+      to.clear();
+      for (int64_t j = 0; j < width; ++j) {
+        tuple.push_back(e.at(j));
+        to.push_back(e.at(position(tuple, shapeOf(data)[j])));
+        tuple.pop_back();
+      }
+      to.append(index.begin() + lead, index.end());
+    } else {
+      int64_t axis = cast<dmir::ScatterElementsOp>(root).getAxis();
+      to[axis] = e.at(position(index, shapeOf(data)[axis]));
+    }
+    assert(static_cast<int64_t>(to.size()) == rank);
+    static_cast<void>(rank);
+    Index offset = e.offsetOf(body.resultType(), to);
+    Value old = b.load(e.carried(element), target, offset.base);
+    e.storeAt(combine(old, e.evaluate(updates, index)), target, offset);
+  });
+}
+
+} // namespace
+
+void dmxc::cpu::emitScatter(KernelBuilder &b, const RegionBody &body) {
+  b.ifThen(b.cmp(arith::CmpIPredicate::slt, b.begin(), b.end()), [&] {
+    ScatterEmitter emitter(b, body);
+    emitter.copyData();
+    emitter.apply();
+  });
+}
