@@ -45,7 +45,7 @@ private:
     progress.step("import", options.model);
     if (!compilation->import())
       return false;
-    spdlog::info("{}: {} op(s) at import", options.model, countOps());
+    log([&] { return options.model + ": " + std::to_string(countOps()) + " op(s) at import"; });
     if (!runPhases())
       return false;
     // An error that was reported without stopping (-Werror) must not leave a bundle that looks good.
@@ -73,7 +73,7 @@ private:
     for (size_t i = first; i <= lastPhase(); ++i) {
       const Phase &phase = phases()[i];
       progress.step(phase.name, phase.summary);
-      spdlog::info("phase {}: {}", phase.name, phase.summary);
+      log([&] { return std::string("phase ") + phase.name + ": " + phase.summary; });
       if (!(phase.build ? compilation->runPhase(phase) : compilation->runCodegen()))
         return false;
       if (llvm::StringRef(phase.name) == "partition" && !afterPartition())
@@ -123,7 +123,7 @@ private:
     uint64_t codeBytes = 0;
     for (const CodeEntry &code : compilation->model().code)
       codeBytes += code.bytes.size();
-    spdlog::info("{} constant(s), {} of code", compilation->model().constants.size(), byteText(codeBytes));
+    log([&] { return std::to_string(compilation->model().constants.size()) + " constant(s), " + byteText(codeBytes) + " of code"; });
     say("wrote " + path + ": " + byteText(compilation->bundleBytes()));
     return true;
   }
@@ -137,6 +137,14 @@ private:
       files.push_back(options.schedule);
     Status written = writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));
     return written || fail(written.error());
+  }
+
+  /// -v: what is being done. The text is made only when somebody reads it.
+  template <typename Text> void log(Text text) {
+    if (!options.verbose)
+      return;
+    progress.clear();
+    spdlog::info(text());
   }
 
   void say(const std::string &text) {

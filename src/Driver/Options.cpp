@@ -60,7 +60,7 @@ public:
   CommandLine(Options &options, RawOptions &raw) : options(options), raw(raw) {
     app.formatter(std::make_shared<HelpFormatter>());
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    app.set_help_flag("-h,--help", "Show this text")->group("query");
+    app.set_help_flag(""); // again at the end: groups are printed in the order of their first option
     app.add_option("model", options.model, "The model file (or, with --from, a phase's text)")->type_name("FILE")->group("");
     addCommon();
     addInput();
@@ -108,10 +108,10 @@ private:
          "common");
     list("-t,--target", raw.targets, "NAME[:LEVEL+..]", "Target, repeatable; default cpu. Levels of cpu: host, x86-64-v2, -v3 (default), -v4",
          "common");
-    app.add_option("-O", options.optLevel, "Optimisation, 0 to 3; default 2")->type_name("LEVEL")->check(CLI::Range(0, 3))->group("common");
+    app.add_option("-O", options.optLevel, "Optimisation, 0 to 3; default 2")->type_name("LEVEL")->check(CLI::Range(0, 3).description(""))->group("common");
     app.add_option("-j,--jobs", options.jobs, "Threads of the compiler; default: all processors. The bundle does not depend on it")
         ->type_name("N")
-        ->check(CLI::Range(1, 1024))
+        ->check(CLI::Range(1, 1024).description(""))
         ->group("common");
     choice("--bundle-format", raw.bundleFormat, {"zip", "dir"}, "One file, or a directory with the same tree", "common");
   }
@@ -163,6 +163,7 @@ private:
   }
 
   void addQuery() {
+    app.set_help_flag("-h,--help", "Show this text")->group("query");
     app.add_flag("--version", raw.version, "Versions of dmxc, the bundle format and MLIR")->group("query");
     app.add_flag("--print-targets", raw.printTargets, "Targets of this build")->group("query");
     text("--print-target-info", options.queryTarget, "T", "What is known of a target", "query");

@@ -57,7 +57,7 @@ std::string Placement::summary() const {
   std::string text;
   for (const PlacedShare &share : shares)
     text += (text.empty() ? "" : "; ") + share.target + " " + std::to_string(share.ops) + " of " + std::to_string(ops) + " nodes in " +
-            std::to_string(share.tasks) + " tasks";
+            std::to_string(share.tasks) + (share.tasks == 1 ? " task" : " tasks");
   return text;
 }
 

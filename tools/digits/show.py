@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Prints digits beside the classifier's answers: show.py IMAGES.npy LABELS.npy FOLDER-OR-FILE-OF-ANSWERS [--min-accuracy P]
 
 Exit 1 when the accuracy over all images is below P percent (default 97)."""

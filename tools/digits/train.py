@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Trains the digit classifier of tools/demo and writes it as ONNX with its test set.
 
     tools/setup --bench && tools/digits/train.py

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Writes the generated tables of README.md: update_readme.py [--check] DMXC
 
 --check changes nothing and fails when the README differs from what DMXC prints."""
