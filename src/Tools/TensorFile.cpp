@@ -22,14 +22,16 @@ std::string mangled(std::string name) {
   return name;
 }
 
-/// The files that may hold a tensor by its name, best first.
-std::vector<std::string> namedCandidates(TensorRole role, const std::string &name) {
+/// The files that may hold a tensor by its name, best first. In a folder of ONNX's layout (`indexed`) a .pb file is
+/// found by its number alone: a tensor may well be called output_1 and be the first.
+std::vector<std::string> namedCandidates(TensorRole role, const std::string &name, bool indexed) {
   std::string prefix = role == TensorRole::Input ? "in_" : "out_";
   std::vector<std::string> all;
   for (const std::string &stem : {name, mangled(name)}) {
     all.push_back(prefix + stem + ".npy");
     all.push_back(stem + ".npy");
-    all.push_back(stem + ".pb");
+    if (!indexed)
+      all.push_back(stem + ".pb");
   }
   return all;
 }
@@ -105,8 +107,9 @@ readTensorDirectory(const std::string &directory, TensorRole role,
     return ioError("'" + directory + "' is not a directory");
   std::vector<Tensor> result(wanted.size());
   bool any = false;
+  bool indexed = existing(directory, indexedStem(role, 0) + ".pb").has_value();
   for (size_t i = 0; i < wanted.size(); ++i)
-    for (const std::string &name : namedCandidates(role, wanted[i].name))
+    for (const std::string &name : namedCandidates(role, wanted[i].name, indexed))
       if (auto path = existing(directory, name); path && result[i].empty()) {
         auto read = readTensorFile(*path, wanted[i].dtype);
         if (!read)

@@ -9,6 +9,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace dmxc;
@@ -92,7 +93,12 @@ private:
   void write(Value n, Index oc, Value position, Value value) {
     e.forget();
     Value narrow = fromAccumulator(e, value, conv.element);
-    e.bind(conv.op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
+    e.bind(conv.op.getResult(), [narrow, this](ArrayRef<Index>) -> Value {
+      // Asked for as a scalar where there is one channel only.
+      if (e.lanes() == 1 && mlir::isa<VectorType>(narrow.getType()))
+        return vector::ExtractOp::create(b, narrow, 0);
+      return narrow;
+    });
     Indices index(rank, e.at(0));
     index[0] = e.at(n);
     index[1] = oc;

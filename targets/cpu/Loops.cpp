@@ -140,7 +140,10 @@ SmallVector<AxisGroup> dmxc::cpu::groupAxes(ArrayRef<Value> values, ArrayRef<Val
   ArrayRef<int64_t> shape = shapeOf(values.front());
   for (unsigned axis = 0; axis < shape.size(); ++axis) {
     auto joins = [&](Value value) { return axesJoin(value, axis - 1, leaves); };
-    if (axis && (!mayJoin || mayJoin(axis - 1)) && llvm::all_of(values, joins)) {
+    // Joining is decided for neighbours. Across an axis of size 1 it says nothing: an operand may have both neighbours
+    // of the axis joined to it and yet be broadcast along one of them.
+    bool adjacent = axis && (groups.back().size == 1 || shape[axis] == 1 || groups.back().at + 1 == axis);
+    if (adjacent && (!mayJoin || mayJoin(axis - 1)) && llvm::all_of(values, joins)) {
       groups.back().last = axis;
       groups.back().size *= shape[axis];
       // Indices of axes of size 1 count for nothing, so the position must not be put there.
@@ -156,7 +159,8 @@ SmallVector<AxisGroup> dmxc::cpu::groupAxes(ArrayRef<Value> values, ArrayRef<Val
 Indices dmxc::cpu::spread(ElementExpr &e, ArrayRef<AxisGroup> groups, ArrayRef<Index> positions, unsigned rank) {
   Indices index(rank, e.at(0));
   for (auto [group, position] : llvm::zip(groups, positions))
-    index[group.at] = position;
+    if (rank) // a scalar's only group has no axis
+      index[group.at] = position;
   return index;
 }
 
