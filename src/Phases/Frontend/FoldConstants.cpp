@@ -39,6 +39,9 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
     }
     for (Operation *op : llvm::reverse(folded))
       materialize(op, known);
+    for (auto constant : llvm::make_early_inc_range(getOperation().getOps<dmir::ConstantOp>()))
+      if (constant.use_empty())
+        constant.erase();
   }
 
   bool candidate(Operation *op, const llvm::DenseMap<Value, Tensor> &known) {

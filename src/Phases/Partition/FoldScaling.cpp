@@ -21,9 +21,17 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// A constant, or arithmetic on constants that this pass left for FoldConstants.
+bool isConstantExpression(Value value) {
+  if (dmir::isConstant(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && isa<dmir::MulOp, dmir::AddOp, dmir::ReshapeOp>(op) && llvm::all_of(op->getOperands(), isConstantExpression);
+}
+
 /// True for a constant that varies along `axis` of a tensor of `rank` axes at most.
 bool perChannelConstant(Value value, int64_t rank, int64_t axis, int64_t channels) {
-  if (!dmir::isConstant(value) || !isa<FloatType>(typeOf(value).getElementType()))
+  if (!isConstantExpression(value) || !isa<FloatType>(typeOf(value).getElementType()))
     return false;
   ArrayRef<int64_t> shape = typeOf(value).getShape();
   int64_t lead = rank - static_cast<int64_t>(shape.size());
@@ -41,7 +49,7 @@ template <typename OpTy> std::pair<Value, Value> splitConstant(OpTy op) {
   if (type.getRank() < 3)
     return {};
   for (auto [x, c] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()), std::pair<Value, Value>(op.getRhs(), op.getLhs())})
-    if (typeOf(x).getShape() == type.getShape() && !dmir::isConstant(x) && perChannelConstant(c, type.getRank(), 1, type.getDimSize(1)))
+    if (typeOf(x).getShape() == type.getShape() && !isConstantExpression(x) && perChannelConstant(c, type.getRank(), 1, type.getDimSize(1)))
       return {x, c};
   return {};
 }
@@ -52,7 +60,7 @@ struct ScaleIntoWeights : OpRewritePattern<dmir::MulOp> {
   LogicalResult matchAndRewrite(dmir::MulOp op, PatternRewriter &rewriter) const override {
     auto [x, scale] = splitConstant(op);
     auto conv = x ? x.getDefiningOp<dmir::ConvOp>() : dmir::ConvOp();
-    if (!conv || !conv->hasOneUse() || !dmir::isConstant(conv.getWeights()) || !isa<FloatType>(typeOf(x).getElementType()))
+    if (!conv || !conv->hasOneUse() || !isConstantExpression(conv.getWeights()) || !isa<FloatType>(typeOf(x).getElementType()))
       return failure();
     // The scale as a column over the weights' first axis.
     auto weights = typeOf(conv.getWeights());
@@ -80,7 +88,7 @@ struct DistributeScale : OpRewritePattern<dmir::MulOp> {
       return failure();
     auto [y, bias] = splitConstant(add);
     auto conv = y ? y.getDefiningOp<dmir::ConvOp>() : dmir::ConvOp();
-    if (!conv || !conv->hasOneUse() || !dmir::isConstant(conv.getWeights()))
+    if (!conv || !conv->hasOneUse() || !isConstantExpression(conv.getWeights()))
       return failure();
     Value scaled = dmir::MulOp::create(rewriter, op.getLoc(), y, scale);
     Value offset = dmir::MulOp::create(rewriter, op.getLoc(), bias, scale);
