@@ -79,10 +79,10 @@ func.func @layouts(%x: tensor<1x16x4x4xf32>) -> tensor<1x16x4x4xf32> {
 }
 
 // CHECK-LABEL: func @reshape_of_constant
-// CHECK-NEXT: dmir.constant #dmir.file<"w.bin", 0, 24> : tensor<6xf32>
+// CHECK-NEXT: dmir.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00, 5.000000e+00, 6.000000e+00]> : tensor<6xf32>
 // CHECK-NEXT: return
 func.func @reshape_of_constant() -> tensor<6xf32> {
-  %w = dmir.constant #dmir.file<"w.bin", 0, 24> : tensor<2x3xf32>
+  %w = dmir.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
   %0 = dmir.reshape %w : (tensor<2x3xf32>) -> tensor<6xf32>
   return %0 : tensor<6xf32>
 }

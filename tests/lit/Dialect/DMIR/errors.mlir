@@ -2,6 +2,7 @@
 // RUN: dmx-opt %s -split-input-file -verify-diagnostics
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.neg %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -10,6 +11,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.abs %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -18,6 +20,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.sign %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -26,6 +29,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.ceil %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -34,6 +38,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.floor %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -42,6 +47,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.round %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -50,6 +56,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.sqrt %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -58,6 +65,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.reciprocal %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -66,6 +74,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.exp %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -74,6 +83,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.log %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -82,6 +92,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.log1p %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -90,6 +101,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.expm1 %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -98,6 +110,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.sin %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -106,6 +119,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.cos %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -114,6 +128,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.tan %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -122,6 +137,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.asin %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -130,6 +146,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.acos %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -138,6 +155,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.atan %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -146,6 +164,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.sinh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -154,6 +173,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.cosh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -162,6 +182,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.tanh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -170,6 +191,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.asinh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -178,6 +200,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.acosh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -186,6 +209,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.atanh %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -194,6 +218,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.erf %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -202,6 +227,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.sigmoid %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -210,6 +236,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.relu %x : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -218,6 +245,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xi1>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.not %x : (tensor<4xi1>) -> tensor<5xi1>
   return
@@ -226,6 +254,7 @@ func.func @f(%x: tensor<4xi1>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.is_nan %x : (tensor<4x8xf32>) -> tensor<4xi1>
   return
@@ -234,6 +263,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{are incompatible with return type}}
   %0 = dmir.is_inf %x : (tensor<4x8xf32>) -> tensor<4xi1>
   return
@@ -250,6 +280,7 @@ func.func @f(%x: tensor<4xi32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.add %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -258,6 +289,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.add %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -266,6 +298,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.sub %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -274,6 +307,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.sub %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -282,6 +316,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.mul %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -290,6 +325,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.mul %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -298,6 +334,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.div %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -306,6 +343,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.div %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -314,6 +352,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.mod %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -322,6 +361,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.mod %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -330,6 +370,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.fmod %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -338,6 +379,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.fmod %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -346,6 +388,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.pow %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -354,6 +397,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.pow %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -362,6 +406,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.max %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -370,6 +415,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.max %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -378,6 +424,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.min %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -386,6 +433,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.min %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
   return
@@ -394,6 +442,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.and %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
   return
@@ -402,6 +451,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.and %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
   return
@@ -410,6 +460,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.or %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
   return
@@ -418,6 +469,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.or %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
   return
@@ -426,6 +478,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.xor %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
   return
@@ -434,6 +487,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.xor %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
   return
@@ -442,6 +496,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.shl %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
   return
@@ -450,6 +505,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.shl %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
   return
@@ -458,6 +514,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.shr %x, %y : (tensor<4xi32>, tensor<4xi8>) -> tensor<4xi32>
   return
@@ -466,6 +523,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<4xi8>) {
 // -----
 
 func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.shr %x, %y : (tensor<4xi32>, tensor<3xi32>) -> tensor<4xi32>
   return
@@ -474,6 +532,7 @@ func.func @f(%x: tensor<4xi32>, %y: tensor<3xi32>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.compare lt %x, %y : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xi1>
   return
@@ -482,6 +541,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.compare eq %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xi1>
   return
@@ -490,6 +550,7 @@ func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {
 // -----
 
 func.func @f(%c: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: element types differ}}
   %0 = dmir.select %c, %x, %y : (tensor<4xi1>, tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
@@ -498,6 +559,7 @@ func.func @f(%c: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf16>) {
 // -----
 
 func.func @f(%c: tensor<3xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: shapes}}
   %0 = dmir.select %c, %x, %y : (tensor<3xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return
@@ -554,6 +616,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: permutation}}
   %0 = dmir.transpose %x {permutation = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return
@@ -562,6 +625,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: needs one start}}
   %0 = dmir.slice %x {starts = array<i64: 0>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<2x2xf32>
   return
@@ -570,6 +634,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: axis 1}}
   %0 = dmir.slice %x {starts = array<i64: 0, 6>, sizes = array<i64: 2, 2>, steps = array<i64: 1, 2>} : (tensor<4x8xf32>) -> tensor<2x2xf32>
   return
@@ -578,6 +643,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: needs one low}}
   %0 = dmir.pad %x, %s {low = array<i64: 1>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<5x8xf32>
   return
@@ -586,6 +652,7 @@ func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: negative padding}}
   %0 = dmir.pad %x, %s {low = array<i64: -1, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<3x8xf32>
   return
@@ -594,6 +661,7 @@ func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: the value}}
   %0 = dmir.pad %x, %v {low = array<i64: 1, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>, tensor<1xf32>) -> tensor<5x8xf32>
   return
@@ -602,14 +670,16 @@ func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %s: tensor<f32>, %v: tensor<1xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C3: axis 0}}
-  %0 = dmir.pad %x, %s {low = array<i64: 4, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>, mode = #dmir.pad_mode<reflect>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %0 = dmir.pad %x, %s {low = array<i64: 4, 0>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>, mode = #dmir<pad_mode reflect>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<8x8xf32>
   return
 }
 
 // -----
 
 func.func @f() {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: needs at least one operand}}
   %0 = dmir.concat {axis = 0 : i64} : () -> tensor<4xf32>
   return
@@ -618,6 +688,7 @@ func.func @f() {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: }}
   %0 = dmir.concat %x, %y {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4x7xf32>) -> tensor<8x8xf32>
   return
@@ -626,6 +697,7 @@ func.func @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C3: axis 2}}
   %0 = dmir.concat %x {axis = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
@@ -634,6 +706,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axis 2}}
   %0 = dmir.gather %x, %i {axis = 2 : i64} : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4x8x4xf32>
   return
@@ -642,6 +715,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: data}}
   %0 = dmir.gather_elements %x, %i {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4xf32>
   return
@@ -650,6 +724,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: indices}}
   %0 = dmir.gather_elements %x, %m {axis = 1 : i64} : (tensor<4x8xf32>, tensor<9x8xi64>) -> tensor<9x8xf32>
   return
@@ -658,6 +733,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: batchDims 2}}
   %0 = dmir.gather_nd %x, %w {batchDims = 2 : i64} : (tensor<4x8xf32>, tensor<2x3xi64>) -> tensor<2xf32>
   return
@@ -666,6 +742,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: index tuples}}
   %0 = dmir.gather_nd %x, %w : (tensor<4x8xf32>, tensor<2x3xi64>) -> tensor<2xf32>
   return
@@ -674,6 +751,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: data}}
   %0 = dmir.scatter_elements %x, %i, %u {axis = 0 : i64} : (tensor<4x8xf32>, tensor<4xi64>, tensor<9x8xf32>) -> tensor<4x8xf32>
   return
@@ -682,6 +760,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: updates}}
   %0 = dmir.scatter_elements %x, %m, %x {axis = 0 : i64} : (tensor<4x8xf32>, tensor<9x8xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return
@@ -690,6 +769,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: tensor<9x8xf32>, %h: tensor<9x8xf16>, %w: tensor<2x3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C3: updates}}
   %0 = dmir.scatter_elements %x, %m, %h {axis = 0 : i64} : (tensor<4x8xf32>, tensor<9x8xi64>, tensor<9x8xf16>) -> tensor<4x8xf32>
   return
@@ -698,6 +778,7 @@ func.func @f(%x: tensor<4x8xf32>, %i: tensor<4xi64>, %m: tensor<9x8xi64>, %u: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: tensor<2x8xf32>, %h: tensor<2x8xf16>, %v: tensor<3x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: index tuples}}
   %0 = dmir.scatter_nd %x, %w, %u : (tensor<4x8xf32>, tensor<2x3xi64>, tensor<2x8xf32>) -> tensor<4x8xf32>
   return
@@ -706,6 +787,7 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: 
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: tensor<2x8xf32>, %h: tensor<2x8xf16>, %v: tensor<3x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: updates}}
   %0 = dmir.scatter_nd %x, %i, %v : (tensor<4x8xf32>, tensor<2x1xi64>, tensor<3x8xf32>) -> tensor<4x8xf32>
   return
@@ -714,6 +796,7 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: 
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: tensor<2x8xf32>, %h: tensor<2x8xf16>, %v: tensor<3x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C3: updates}}
   %0 = dmir.scatter_nd %x, %i, %h : (tensor<4x8xf32>, tensor<2x1xi64>, tensor<2x8xf16>) -> tensor<4x8xf32>
   return
@@ -722,6 +805,7 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x3xi64>, %i: tensor<2x1xi64>, %u: 
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axes}}
   %0 = dmir.reduce sum %x {axes = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<1x1xf32>
   return
@@ -730,6 +814,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axis 2}}
   %0 = dmir.arg_reduce max %x {axis = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xi64>
   return
@@ -738,6 +823,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<0x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: axis 0}}
   %0 = dmir.arg_reduce min %x {axis = 0 : i64} : (tensor<0x8xf32>) -> tensor<1x8xi64>
   return
@@ -746,6 +832,7 @@ func.func @f(%x: tensor<0x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axis -1}}
   %0 = dmir.cumsum %x {axis = -1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
@@ -754,6 +841,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axis 2}}
   %0:2 = dmir.top_k %x {k = 1 : i64, axis = 2 : i64} : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xi64>)
   return
@@ -762,6 +850,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: k = 9}}
   %0:2 = dmir.top_k %x {k = 9 : i64, axis = 1 : i64} : (tensor<4x8xf32>) -> (tensor<4x9xf32>, tensor<4x9xi64>)
   return
@@ -770,6 +859,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: both operands}}
   %0 = dmir.matmul %x, %v : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
   return
@@ -778,6 +868,7 @@ func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: element types differ}}
   %0 = dmir.matmul %x, %h : (tensor<4x8xf32>, tensor<8x2xf16>) -> tensor<4x2xf32>
   return
@@ -786,6 +877,7 @@ func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C3: the inner dims}}
   %0 = dmir.matmul %x, %m : (tensor<4x8xf32>, tensor<7x2xf32>) -> tensor<4x2xf32>
   return
@@ -794,6 +886,7 @@ func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: te
 // -----
 
 func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: tensor<7x2xf32>, %a: tensor<2x4x8xf32>, %b: tensor<3x8x2xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C4: the leading dims}}
   %0 = dmir.matmul %a, %b : (tensor<2x4x8xf32>, tensor<3x8x2xf32>) -> tensor<2x4x2xf32>
   return
@@ -802,6 +895,7 @@ func.func @f(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %h: tensor<8x2xf16>, %m: te
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: input and weights}}
   %0 = dmir.conv %x, %r {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x8x3xf32>) -> tensor<1x4x7x7xf32>
   return
@@ -810,6 +904,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3x
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: needs a positive stride}}
   %0 = dmir.conv %x, %w {strides = array<i64: 0, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x8x3x3xf32>) -> tensor<1x4x7x7xf32>
   return
@@ -818,6 +913,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3x
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C3: 8 input channels}}
   %0 = dmir.conv %x, %g {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x7x7xf32>
   return
@@ -826,6 +922,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3x
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3xf32>, %g: tensor<4x3x3x3xf32>, %h: tensor<4x8x3x3xf16>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C4: element types differ}}
   %0 = dmir.conv %x, %h {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>, tensor<4x8x3x3xf16>) -> tensor<1x4x7x7xf32>
   return
@@ -834,6 +931,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>, %w: tensor<4x8x3x3xf32>, %r: tensor<4x8x3x
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: needs rank 3}}
   %0 = dmir.pool max %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xf32>
   return
@@ -842,6 +940,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>) {
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: needs a ceilExtra}}
   %0 = dmir.pool max %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xf32>
   return
@@ -850,6 +949,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>) {
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: window}}
   %0 = dmir.pool max %x {window = array<i64: 2, 2>, strides = array<i64: 0, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xf32>
   return
@@ -858,6 +958,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>) {
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: needs rank 3}}
   %0 = dmir.arg_max_pool %x {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xi64>
   return
@@ -866,6 +967,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>) {
 // -----
 
 func.func @f(%x: tensor<1x8x9x9xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C2: window}}
   %0 = dmir.arg_max_pool %x {window = array<i64: 0, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x9x9xf32>) -> tensor<1x8x4x4xi64>
   return
@@ -874,6 +976,7 @@ func.func @f(%x: tensor<1x8x9x9xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axis 2}}
   %0 = dmir.softmax %x {axis = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
@@ -882,6 +985,7 @@ func.func @f(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @f(%x: tensor<4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C1: axes}}
   %0 = dmir.normalize standard %x {axes = array<i64: 0, 0>, epsilon = 1.0e-5 : f64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return

@@ -157,9 +157,9 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   // CHECK: dmir.cast {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf8E4M3FN>
   %c3 = dmir.cast %x {saturate = false} : (tensor<4x8xf32>) -> tensor<4x8xf8E4M3FN>
   // CHECK: dmir.pad {{.*}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<6x10xf32>
-  %c4 = dmir.pad %x, %scalar {low = array<i64: 1, 1>, high = array<i64: 1, 1>, interior = array<i64: 0, 0>, mode = #dmir.pad_mode<reflect>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<6x10xf32>
+  %c4 = dmir.pad %x, %scalar {low = array<i64: 1, 1>, high = array<i64: 1, 1>, interior = array<i64: 0, 0>, mode = #dmir<pad_mode reflect>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<6x10xf32>
   // CHECK: dmir.scatter_nd {{.*}} : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4xf32>) -> tensor<4x8xf32>
-  %c5 = dmir.scatter_nd %x, %pairs, %updates {mode = #dmir.scatter_mode<add>} : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4xf32>) -> tensor<4x8xf32>
+  %c5 = dmir.scatter_nd %x, %pairs, %updates {mode = #dmir<scatter_mode add>} : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.reduce mean {{.*}} : (tensor<4x8xf32>) -> tensor<f32>
   %c6 = dmir.reduce mean %x {axes = array<i64: 0, 1>, keepDims = false} : (tensor<4x8xf32>) -> tensor<f32>
   // CHECK: dmir.normalize rms {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
