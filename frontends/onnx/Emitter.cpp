@@ -171,6 +171,7 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
   state.addOperands(operands);
   state.addTypes(types);
   if (attributes && !attributes.empty()) // an op without properties accepts none, not even an empty set
+    if (!attributes.empty()) // an op without properties cannot take any
     state.propertiesAttr = attributes;
   Operation *op = Operation::create(state);
   if (failed(verify(op))) {

@@ -62,12 +62,30 @@ std::string functionKey(const std::string &domain, const std::string &name, cons
   return normalDomain(domain) + ":" + name + ":" + (overload.empty() ? "" : overload.back());
 }
 
+/// Constant nodes whose result a later Constant node defines again. Other runtimes let the last one win, and
+/// exported models exist that need it.
+std::set<int> overriddenConstants(const NodeField &nodes) {
+  std::map<std::string, int> last;
+  std::set<int> overridden;
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].op_type() != "Constant" || !normalDomain(nodes[i].domain()).empty() || nodes[i].output_size() != 1)
+      continue;
+    auto [place, isNew] = last.try_emplace(nodes[i].output(0), i);
+    if (!isNew) {
+      overridden.insert(place->second);
+      place->second = i;
+    }
+  }
+  return overridden;
+}
+
 /// The order to import nodes in: the file's, except where a node reads what a later one writes. Nodes in a cycle come last.
-std::vector<int> topologicalOrder(const NodeField &nodes, const std::vector<std::set<std::string>> &uses) {
+std::vector<int> topologicalOrder(const NodeField &nodes, const std::vector<std::set<std::string>> &uses,
+                                  const std::set<int> &leftOut) {
   std::map<std::string, int> producer;
   for (int i = 0; i < nodes.size(); ++i)
     for (const std::string &output : nodes[i].output())
-      if (!output.empty())
+      if (!output.empty() && !leftOut.count(i))
         producer.emplace(output, i);
   std::vector<int> waiting(nodes.size(), 0), order;
   std::vector<std::vector<int>> readers(nodes.size());
@@ -79,7 +97,7 @@ std::vector<int> topologicalOrder(const NodeField &nodes, const std::vector<std:
       }
   std::set<int> ready;
   for (int i = 0; i < nodes.size(); ++i)
-    if (!waiting[i])
+    if (!waiting[i] && !leftOut.count(i))
       ready.insert(i);
   while (!ready.empty()) {
     int next = *ready.begin();
@@ -159,7 +177,13 @@ void GraphImporter::importNodes(const NodeField &nodes, const RepeatedPtrField<o
   std::vector<std::set<std::string>> uses(nodes.size());
   for (int i = 0; i < nodes.size(); ++i)
     collectUses(nodes[i], uses[i]);
-  std::vector<int> order = topologicalOrder(nodes, uses);
+  std::set<int> overridden = overriddenConstants(nodes);
+  for (int i : overridden) {
+    Diagnostic diagnostic{Severity::Warning, "onnx-graph", path, scope.prefix + nodes[i].name(),
+                          "the constant '" + nodes[i].output(0) + "' is defined again later; the last definition is used", ErrorKind::Model, {}};
+    diagnostics.report(std::move(diagnostic));
+  }
+  std::vector<int> order = topologicalOrder(nodes, uses, overridden);
   std::map<std::string, size_t> lastUse;
   for (size_t k = 0; k < order.size(); ++k)
     for (const std::string &name : uses[order[k]])

@@ -155,7 +155,10 @@ void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<int64_t> spatial, cons
     int64_t target = wanted ? (*wanted)[i] : spatial[i] * w.strides[i];
     c.requireAttr(target >= 0 && target <= kMaxExtent, "'output_shape' has the entry " + std::to_string(target));
     int64_t total = w.strides[i] * (spatial[i] - 1) + extra[i] + w.dilations[i] * (w.kernel[i] - 1) + 1 - target;
-    w.low[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    if (total < 0) // the result is longer than the windows reach: zeros at the end
+      w.low[i] = 0;
+    else
+      w.low[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
     w.high[i] = total - w.low[i];
   }
 }

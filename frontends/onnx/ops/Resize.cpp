@@ -28,11 +28,12 @@ struct AxisPlan {
 
 /// Where result element i lies on the input axis.
 double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
-  double in = static_cast<double>(a.in), out = static_cast<double>(a.out), x = static_cast<double>(i);
+  // The result's length before it was rounded down: what the official cases were made with.
+  double in = static_cast<double>(a.in), out = a.scale * in, x = static_cast<double>(i);
   if (o.coordinates == "asymmetric")
     return x / a.scale;
   if (o.coordinates == "align_corners")
-    return a.out == 1 ? 0 : x * (in - 1) / (out - 1);
+    return out == 1 || a.out == 1 ? 0 : x * (in - 1) / (out - 1);
   if (o.coordinates == "pytorch_half_pixel")
     return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
   if (o.coordinates == "tf_half_pixel_for_nn")
@@ -41,7 +42,7 @@ double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
     return a.out > 1 ? a.roiStart * (in - 1) + x * (a.roiEnd - a.roiStart) * (in - 1) / (out - 1)
                      : 0.5 * (a.roiStart + a.roiEnd) * (in - 1);
   if (o.coordinates == "half_pixel_symmetric") { // the part of an element that a whole result size loses is split in two
-    double adjustment = out / (a.scale * in), offset = in / 2 * (1 - adjustment);
+    double adjustment = static_cast<double>(a.out) / out, offset = in / 2 * (1 - adjustment);
     return offset + (x + 0.5) / a.scale - 0.5;
   }
   return (x + 0.5) / a.scale - 0.5; // half_pixel

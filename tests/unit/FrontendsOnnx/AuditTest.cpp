@@ -101,7 +101,7 @@ TEST(Dims, AreFixedByNameOrShape) {
   options.shapes["x"] = {5, 7, 4};
   EXPECT_NE(ImportRun(options).text().find("the model fixes this dim to 3"), std::string::npos);
   options.shapes.erase("x");
-  options.dims["bathc"] = {1, 1};
+  options.dims["batcch"] = {1, 1};
   ImportRun typo(options);
   EXPECT_NE(typo.text().find("did you mean 'batch'?"), std::string::npos) << typo.text();
   EXPECT_EQ(typo.diagnostics.exitCode(), 2);
