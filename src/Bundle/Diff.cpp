@@ -60,8 +60,8 @@ std::string keyOf(const Value &element) {
   if (!element.is_object())
     return {};
   for (const char *key : {"name", "target"})
-    if (auto it = element.find(key);
-        it != element.end() && it->is_string() && !it->get<std::string>().empty())
+    if (auto it = element.find(key); it != element.end() && it->is_string() &&
+                                     !it->get<std::string>().empty())
       return it->get<std::string>();
   return {};
 }
@@ -125,7 +125,8 @@ void Differ::values(const char *what, const std::string &name, const Value *x,
 }
 
 void Differ::manifests() {
-  Value x = Value::parse(toJson(a.manifest())), y = Value::parse(toJson(b.manifest()));
+  Value x = Value::parse(toJson(a.manifest())),
+        y = Value::parse(toJson(b.manifest()));
   x.erase("entries");
   y.erase("entries");
   values("manifest", "", &x, &y, 6);
@@ -133,7 +134,8 @@ void Differ::manifests() {
 
 void Differ::entries() {
   auto describe = [](const EntryDesc *row) {
-    return row ? std::to_string(row->size) + " bytes, sha256 " + row->sha256 : "";
+    return row ? std::to_string(row->size) + " bytes, sha256 " + row->sha256
+               : "";
   };
   for (const EntryDesc &row : a.manifest().entries)
     add("entry", row.name, describe(&row),
@@ -144,8 +146,10 @@ void Differ::entries() {
 }
 
 void Differ::graphs() {
-  Value x = Value::parse(toJson(a.graphs())), y = Value::parse(toJson(b.graphs()));
-  auto graphOf = [](const Value &root, const std::string &name) -> const Value * {
+  Value x = Value::parse(toJson(a.graphs())),
+        y = Value::parse(toJson(b.graphs()));
+  auto graphOf = [](const Value &root,
+                    const std::string &name) -> const Value * {
     for (const Value &graph : root["graphs"])
       if (graph["name"] == name)
         return &graph;
@@ -175,7 +179,8 @@ void Differ::graphs() {
 void Differ::weights() {
   for (const EntryDesc &row : a.manifest().entries) {
     const EntryDesc *other = b.manifest().findEntry(row.name);
-    if (row.name.ends_with(".safetensors") && other && other->sha256 != row.sha256)
+    if (row.name.ends_with(".safetensors") && other &&
+        other->sha256 != row.sha256)
       weightsOf(row.name);
   }
 }

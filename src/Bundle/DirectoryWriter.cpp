@@ -88,7 +88,8 @@ Status DirectoryWriter::writeAll(const std::vector<Item> &items) {
   auto put = [](const std::string &bytes) {
     return [&bytes](ByteSink &sink) { return sink.write(bytes); };
   };
-  if (Status done = writeFile("manifest.json", text.size(), put(text), sha); !done)
+  if (Status done = writeFile("manifest.json", text.size(), put(text), sha);
+      !done)
     return done;
   sha += "\n";
   return writeFile("manifest.sha256", sha.size(), put(sha), ignored);
@@ -97,8 +98,8 @@ Status DirectoryWriter::writeAll(const std::vector<Item> &items) {
 Status DirectoryWriter::commit() {
   std::error_code ignored;
   // Exchanging the names keeps a complete bundle at `path` at every moment.
-  bool exchanged =
-      renameat2(AT_FDCWD, root.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
+  bool exchanged = renameat2(AT_FDCWD, root.c_str(), AT_FDCWD, path.c_str(),
+                             RENAME_EXCHANGE) == 0;
   if (!exchanged && errno != ENOENT)
     fs::remove_all(path, ignored); // a file system that cannot exchange
   if (!exchanged && std::rename(root.c_str(), path.c_str()) != 0)
@@ -116,7 +117,8 @@ Status DirectoryWriter::commit() {
 
 } // namespace
 
-Result<std::unique_ptr<Writer>> createDirectoryWriter(const std::string &given) {
+Result<std::unique_ptr<Writer>>
+createDirectoryWriter(const std::string &given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();

@@ -93,7 +93,8 @@ Result<int64_t> Expr::evaluate(const DimValues &dims) const {
     return *value;
   return modelError("'" + str() + "' overflows 64 bits or divides by zero (" +
                     std::string(exprOpName(operation)) + " of " +
-                    std::to_string(*lhs) + " and " + std::to_string(*rhs) + ")");
+                    std::to_string(*lhs) + " and " + std::to_string(*rhs) +
+                    ")");
 }
 
 std::optional<int64_t> Expr::constant() const {
@@ -118,7 +119,8 @@ std::string Expr::str() const {
     return infix ? "(" + expr.str() + ")" : expr.str();
   };
   if (operation <= Op::Mul)
-    return side(args[0]) + "+-*"[static_cast<size_t>(operation)] + side(args[1]);
+    return side(args[0]) + "+-*"[static_cast<size_t>(operation)] +
+           side(args[1]);
   return std::string(exprOpName(operation)) + "(" + args[0].str() + "," +
          args[1].str() + ")";
 }

@@ -296,9 +296,9 @@ Result<GraphFile> parseGraph(std::string_view text) {
   Value root = json::parse(text, "graph.json", sink);
   GraphFile file;
   if (!sink.failed)
-    Reader(root, "graph.json", sink).forEach("graphs", true, [&](const Reader &g) {
-      file.graphs.push_back(readGraph(g));
-    });
+    Reader(root, "graph.json", sink)
+        .forEach("graphs", true,
+                 [&](const Reader &g) { file.graphs.push_back(readGraph(g)); });
   if (sink.failed)
     return modelError(sink.message);
   return file;

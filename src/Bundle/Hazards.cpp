@@ -20,7 +20,8 @@ struct Access {
 class Order {
 public:
   explicit Order(const GraphDesc &graph)
-      : words((graph.tasks.size() + 63) / 64), bits(words * graph.tasks.size()) {
+      : words((graph.tasks.size() + 63) / 64),
+        bits(words * graph.tasks.size()) {
     for (size_t i = 0; i < graph.tasks.size(); ++i)
       for (int64_t dep : graph.tasks[i].deps) {
         for (size_t w = 0; w < words; ++w)

@@ -150,7 +150,8 @@ void Reader::forEach(const char *key, bool required,
 
 void Reader::forEachField(
     const char *key,
-    const std::function<void(const std::string &, const Reader &)> &each) const {
+    const std::function<void(const std::string &, const Reader &)> &each)
+    const {
   if (!has(key))
     return;
   Reader object = at(key);
@@ -158,7 +159,8 @@ void Reader::forEachField(
   if (failed())
     return;
   for (auto &item : object.value->items())
-    each(item.key(), Reader(item.value(), object.place + "." + item.key(), sink));
+    each(item.key(),
+         Reader(item.value(), object.place + "." + item.key(), sink));
 }
 
 int64_t Reader::asInteger() const {
@@ -243,7 +245,8 @@ std::vector<std::string> Reader::strings(const char *key, bool required) const {
 }
 std::vector<int64_t> Reader::integers(const char *key, bool required) const {
   std::vector<int64_t> all;
-  forEach(key, required, [&](const Reader &r) { all.push_back(r.asInteger()); });
+  forEach(key, required,
+          [&](const Reader &r) { all.push_back(r.asInteger()); });
   return all;
 }
 

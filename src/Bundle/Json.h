@@ -17,7 +17,8 @@ namespace dmxc::bundle::json {
 using Value = nlohmann::ordered_json;
 
 /// Text with two-space indentation; containers deeper than `breakDepth`, and
-/// those that fit into about 160 columns, stay on one line. Ends with a newline.
+/// those that fit into about 160 columns, stay on one line. Ends with a
+/// newline.
 std::string dump(const Value &value, unsigned breakDepth);
 
 Value toValue(const Expr &expr);
@@ -47,9 +48,9 @@ public:
   void forEach(const char *key, bool required,
                const std::function<void(const Reader &)> &each) const;
   /// Calls `each(name, value)` for every field of an object.
-  void forEachField(
-      const char *key,
-      const std::function<void(const std::string &, const Reader &)> &each) const;
+  void forEachField(const char *key,
+                    const std::function<void(const std::string &,
+                                             const Reader &)> &each) const;
 
   int64_t integer(const char *key) const;
   int64_t integer(const char *key, int64_t otherwise) const;
@@ -75,6 +76,7 @@ private:
 };
 
 /// Parses text; on failure returns a discarded value and fills `sink`.
-Value parse(std::string_view text, const std::string &document, Reader::Sink &sink);
+Value parse(std::string_view text, const std::string &document,
+            Reader::Sink &sink);
 
 } // namespace dmxc::bundle::json

@@ -88,9 +88,8 @@ Value placementValue(const Manifest &m) {
 Value entriesValue(const Manifest &m) {
   Value array = Value::array();
   for (const EntryDesc &entry : m.entries)
-    array.push_back({{"name", entry.name},
-                     {"size", entry.size},
-                     {"sha256", entry.sha256}});
+    array.push_back(
+        {{"name", entry.name}, {"size", entry.size}, {"sha256", entry.sha256}});
   return array;
 }
 
@@ -139,8 +138,8 @@ EntryPoint readEntryPoint(const Reader &r) {
   entry.inputs = readTensors(r, "inputs");
   entry.outputs = readTensors(r, "outputs");
   r.forEach("dims", false, [&](const Reader &d) {
-    entry.dims.push_back({d.string("name"), d.integer("min", 0),
-                          d.integer("max", INT64_MAX)});
+    entry.dims.push_back(
+        {d.string("name"), d.integer("min", 0), d.integer("max", INT64_MAX)});
   });
   return entry;
 }

@@ -81,7 +81,8 @@ Status Bundle::openDirectory() {
     return sha.takeError();
   std::string recorded(sha->text().substr(0, 64));
   if (!isSha256(recorded) || sha->text().substr(64) != "\n")
-    return modelError("manifest.sha256 does not hold 64 hex digits and a newline");
+    return modelError(
+        "manifest.sha256 does not hold 64 hex digits and a newline");
   auto manifest = map("manifest.json");
   if (!manifest)
     return manifest.takeError();
@@ -100,7 +101,8 @@ Status Bundle::openDirectory() {
   for (; !error && walk != end; walk.increment(error)) {
     std::string name = walk->path().lexically_relative(where).string();
     std::error_code ignored;
-    if (!walk->is_directory(ignored) && name != "manifest.sha256" && !find(name))
+    if (!walk->is_directory(ignored) && name != "manifest.sha256" &&
+        !find(name))
       strangers.push_back(name);
   }
   std::sort(strangers.begin(), strangers.end());

@@ -66,7 +66,8 @@ std::string temporaryPath(const std::string &path, unsigned attempt) {
 
 static constexpr size_t bufferSize = 1 << 20;
 
-Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string &path) {
+Result<std::unique_ptr<OutputFile>>
+OutputFile::create(const std::string &path) {
   std::unique_ptr<OutputFile> file(new OutputFile(path));
   file->fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file->fd < 0)

@@ -59,12 +59,14 @@ void BundleChecker::checkEntryPoint(const EntryPoint &entry,
     for (const TensorDesc &tensor : *tensors)
       if (!seen.insert(tensor.name).second)
         report(where, "two " +
-                          std::string(tensors == &entry.inputs ? "inputs" : "outputs") +
+                          std::string(tensors == &entry.inputs ? "inputs"
+                                                               : "outputs") +
                           " are named '" + tensor.name + "'");
   }
   for (const SymbolicDim &dim : entry.dims)
     if (dim.min < 0 || dim.max < dim.min)
-      report(where, "the bounds of dim '" + dim.name + "' are empty or negative");
+      report(where,
+             "the bounds of dim '" + dim.name + "' are empty or negative");
 }
 
 void BundleChecker::checkManifest() {
@@ -110,8 +112,9 @@ void BundleChecker::checkTable() {
 void BundleChecker::checkCode(const BundleEntry &entry) {
   std::string_view text = entry.text();
   // 64-bit little-endian ELF shared object; other targets have other forms.
-  bool elf = text.size() >= 64 && text.substr(0, 4) == "\x7f"
-                                                      "ELF" &&
+  bool elf = text.size() >= 64 &&
+             text.substr(0, 4) == "\x7f"
+                                  "ELF" &&
              text[4] == 2 && text[5] == 1 && text[16] == 3 && text[17] == 0;
   if (entry.name.ends_with(".so") && !elf)
     report("entry '" + entry.name + "'", "not a 64-bit ELF shared object");
@@ -124,12 +127,14 @@ void BundleChecker::checkEntry(const EntryDesc &row) {
     return report(where, "the manifest lists it, but it is missing");
   if (entry->bytes.size() != row.size)
     return report(where, "it has " + std::to_string(entry->bytes.size()) +
-                             " bytes, the manifest says " + std::to_string(row.size));
+                             " bytes, the manifest says " +
+                             std::to_string(row.size));
   bool isCode = row.name.starts_with("code/");
   if (level == CheckLevel::Everything || isCode) {
     std::string sha = Sha256::hexOf(entry->bytes);
     if (sha != row.sha256)
-      report(where, "its sha256 is " + sha + ", the manifest says " + row.sha256);
+      report(where,
+             "its sha256 is " + sha + ", the manifest says " + row.sha256);
     if (!bundle.isDirectory() && updateCrc32(0, entry->bytes) != entry->crc)
       report(where, "its CRC-32 differs from the archive's");
   }
@@ -149,7 +154,8 @@ bool inside(const BufferDesc &buffer, const WeightInfo &tensor) {
                          size = buffer.size.constant();
   if (!offset || !size || *offset < 0 || *size < 0)
     return false;
-  uint64_t begin = static_cast<uint64_t>(*offset), count = static_cast<uint64_t>(*size);
+  uint64_t begin = static_cast<uint64_t>(*offset),
+           count = static_cast<uint64_t>(*size);
   return begin >= tensor.offset && count <= tensor.size &&
          begin - tensor.offset <= tensor.size - count;
 }
@@ -163,7 +169,8 @@ void BundleChecker::checkConstants(const GraphDesc &graph) {
     auto tensor = std::find_if(
         file->second.begin(), file->second.end(),
         [&](const WeightInfo &info) { return info.name == buffer.tensor; });
-    std::string where = "graph '" + graph.name + "', buffer " + std::to_string(i);
+    std::string where =
+        "graph '" + graph.name + "', buffer " + std::to_string(i);
     if (tensor == file->second.end())
       report(where, "entry '" + buffer.entry + "' has no tensor '" +
                         buffer.tensor + "'");

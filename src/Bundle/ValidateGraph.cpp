@@ -35,9 +35,9 @@ public:
 private:
   void report(const std::string &where, const std::string &message) {
     if (problems.size() < limit)
-      problems.push_back({"graph '" + graph.name + "'" +
-                              (where.empty() ? "" : ", " + where),
-                          message});
+      problems.push_back(
+          {"graph '" + graph.name + "'" + (where.empty() ? "" : ", " + where),
+           message});
   }
 
   void checkDims();
@@ -120,8 +120,9 @@ void GraphChecker::checkInputDim(const DimDesc &dim, const std::string &where) {
     if (buffer.kind == BufferKind::Input && buffer.index == dim.input) {
       if (dim.axis < 0 || static_cast<size_t>(dim.axis) >= buffer.shape.size())
         report(where, "axis " + std::to_string(dim.axis) +
-                          " is out of range: input " + std::to_string(dim.input) +
-                          " has rank " + std::to_string(buffer.shape.size()));
+                          " is out of range: input " +
+                          std::to_string(dim.input) + " has rank " +
+                          std::to_string(buffer.shape.size()));
       else if (!(buffer.shape[dim.axis] == Expr::dim(dim.name)))
         report(where, "input " + std::to_string(dim.input) + " has '" +
                           buffer.shape[dim.axis].str() + "' at axis " +
@@ -172,15 +173,16 @@ void GraphChecker::checkRange(const Expr &offset, const Expr &size,
     if (!at || !count || !total)
       continue; // reported by known()
     if (*at < 0 || *count < 0 || *at > *total || *count > *total - *at) {
-      report(where, "bytes " + std::to_string(*at) + "+" + std::to_string(*count) +
-                        " leave " + inside + " of " + std::to_string(*total) +
-                        " bytes");
+      report(where, "bytes " + std::to_string(*at) + "+" +
+                        std::to_string(*count) + " leave " + inside + " of " +
+                        std::to_string(*total) + " bytes");
       return;
     }
   }
 }
 
-void GraphChecker::checkConst(const BufferDesc &buffer, const std::string &where) {
+void GraphChecker::checkConst(const BufferDesc &buffer,
+                              const std::string &where) {
   if (!buffer.offset.isInt() || !buffer.size.isInt())
     return report(where, "offset and size of a constant must be integers");
   std::optional<uint64_t> size = entrySize(buffer.entry);
@@ -192,11 +194,12 @@ void GraphChecker::checkConst(const BufferDesc &buffer, const std::string &where
 
 void GraphChecker::checkAlias(size_t i, const std::string &where) {
   const BufferDesc &buffer = graph.buffers[i];
-  if (!isBuffer(buffer.of) || graph.buffers[buffer.of].kind == BufferKind::Alias)
+  if (!isBuffer(buffer.of) ||
+      graph.buffers[buffer.of].kind == BufferKind::Alias)
     return report(where, "'of' is " + std::to_string(buffer.of) +
                              ", expected a buffer that is not an alias");
-  checkRange(buffer.offset, buffer.size, sizeOf(graph.buffers[buffer.of]), where,
-             "buffer " + std::to_string(buffer.of));
+  checkRange(buffer.offset, buffer.size, sizeOf(graph.buffers[buffer.of]),
+             where, "buffer " + std::to_string(buffer.of));
 }
 
 void GraphChecker::checkBuffer(size_t i) {
@@ -209,7 +212,8 @@ void GraphChecker::checkBuffer(size_t i) {
   Expr dense = denseBytes(buffer.dtype, buffer.shape);
   if (!known(dense, where, "shape") || buffer.kind < BufferKind::Const)
     return;
-  if (!known(buffer.offset, where, "offset") || !known(buffer.size, where, "size"))
+  if (!known(buffer.offset, where, "offset") ||
+      !known(buffer.size, where, "size"))
     return;
   for (const DimValues &dims : ends) {
     auto have = buffer.size.evaluate(dims), need = dense.evaluate(dims);
@@ -234,7 +238,8 @@ void GraphChecker::checkBuffer(size_t i) {
     }
   if (buffer.kind != BufferKind::Arena)
     return;
-  if (buffer.arena < 0 || static_cast<size_t>(buffer.arena) >= graph.arenas.size())
+  if (buffer.arena < 0 ||
+      static_cast<size_t>(buffer.arena) >= graph.arenas.size())
     return report(where, "there is no arena " + std::to_string(buffer.arena));
   checkRange(buffer.offset, buffer.size, graph.arenas[buffer.arena].size, where,
              "arena " + std::to_string(buffer.arena));
@@ -246,8 +251,9 @@ bool GraphChecker::sameShape(const std::vector<Expr> &a,
   if (a.size() != b.size())
     return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i] == b[i]) && (ends.empty() || values(a[i]).size() != ends.size() ||
-                            values(a[i]) != values(b[i])))
+    if (!(a[i] == b[i]) &&
+        (ends.empty() || values(a[i]).size() != ends.size() ||
+         values(a[i]) != values(b[i])))
       return false;
   return true;
 }
@@ -259,7 +265,8 @@ void GraphChecker::checkTensors(const std::vector<TensorDesc> &tensors,
   for (const BufferDesc &buffer : graph.buffers) {
     if (buffer.kind != kind)
       continue;
-    if (buffer.index < 0 || static_cast<size_t>(buffer.index) >= tensors.size()) {
+    if (buffer.index < 0 ||
+        static_cast<size_t>(buffer.index) >= tensors.size()) {
       report("", "a buffer is " + name + " " + std::to_string(buffer.index) +
                      ", the entry point has " + std::to_string(tensors.size()));
       continue;
@@ -296,14 +303,17 @@ void GraphChecker::checkWritten(int64_t id, const std::string &where) {
   }
   written.insert(id);
   if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const)
-    report(where, "writes buffer " + std::to_string(id) + ", which is " +
-                      (buffer->kind == BufferKind::Input ? "an input" : "a constant"));
+    report(where,
+           "writes buffer " + std::to_string(id) + ", which is " +
+               (buffer->kind == BufferKind::Input ? "an input" : "a constant"));
 }
 
-void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where) {
+void GraphChecker::checkDispatch(const TaskDesc &task,
+                                 const std::string &where) {
   if (task.kernel.empty())
     report(where, "the kernel's name is empty");
-  if (task.outputs < 0 || static_cast<size_t>(task.outputs) > task.buffers.size())
+  if (task.outputs < 0 ||
+      static_cast<size_t>(task.outputs) > task.buffers.size())
     return report(where, "'outputs' is " + std::to_string(task.outputs) +
                              ", there are " +
                              std::to_string(task.buffers.size()) + " buffers");
@@ -320,11 +330,14 @@ void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where)
     const char *name;
     const Expr &value;
     int64_t bound;
-  } fields[] = {{"work", task.work, 0},       {"grain", task.grain, 1},
-                {"scratch", task.scratch, 0}, {"flops", task.flops, 0},
+  } fields[] = {{"work", task.work, 0},
+                {"grain", task.grain, 1},
+                {"scratch", task.scratch, 0},
+                {"flops", task.flops, 0},
                 {"bytes", task.bytes, 0}};
   for (auto &field : fields)
-    if (known(field.value, where, field.name) && !atLeast(field.value, field.bound))
+    if (known(field.value, where, field.name) &&
+        !atLeast(field.value, field.bound))
       report(where, std::string("'") + field.name + "' is less than " +
                         std::to_string(field.bound));
 }
@@ -332,7 +345,8 @@ void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where)
 void GraphChecker::checkCopy(const TaskDesc &task, const std::string &where) {
   if (!isBuffer(task.src) || !isBuffer(task.dst))
     return report(where, "copies between buffers " + std::to_string(task.src) +
-                             " and " + std::to_string(task.dst) + "; there are " +
+                             " and " + std::to_string(task.dst) +
+                             "; there are " +
                              std::to_string(graph.buffers.size()));
   checkWritten(task.dst, where);
   if (!known(task.size, where, "size") ||
@@ -382,7 +396,7 @@ Result<DimValues> extremeDims(const GraphDesc &graph, bool upper) {
   DimValues inputs;
   for (const DimDesc &dim : graph.dims)
     if (!dim.expr)
-      inputs[dim.name] = !upper                  ? dim.min
+      inputs[dim.name] = !upper                ? dim.min
                          : dim.max < INT64_MAX ? dim.max
                                                : std::max<int64_t>(dim.min, 16);
   return graph.evaluateDims(std::move(inputs));

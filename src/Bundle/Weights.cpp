@@ -82,8 +82,13 @@ Status WeightsWriter::add(const std::string &name, DType dtype,
 
 Status WeightsWriter::addBytes(const std::string &name, uint64_t byteSize,
                                Producer produce, const std::string &packing) {
-  return insert({name, "U8", packing, {static_cast<int64_t>(byteSize)},
-                 byteSize, 0, std::move(produce)});
+  return insert({name,
+                 "U8",
+                 packing,
+                 {static_cast<int64_t>(byteSize)},
+                 byteSize,
+                 0,
+                 std::move(produce)});
 }
 
 Status WeightsWriter::add(const std::string &name, const Tensor &tensor,
@@ -120,7 +125,8 @@ void WeightsWriter::layout() {
   }
   dataSize = at;
   header = root.dump(-1, ' ', false, Value::error_handler_t::replace);
-  header.append(alignUp(header.size() + 8, dataAlignment) - 8 - header.size(), ' ');
+  header.append(alignUp(header.size() + 8, dataAlignment) - 8 - header.size(),
+                ' ');
 }
 
 uint64_t WeightsWriter::offsetOf(const std::string &name) {
@@ -189,7 +195,8 @@ namespace {
 std::optional<uint64_t> checkedBytes(unsigned bits, const Shape &shape) {
   uint64_t count = 1;
   for (int64_t dim : shape)
-    if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count))
+    if (dim < 0 ||
+        __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count))
       return std::nullopt;
   if (__builtin_mul_overflow(count, uint64_t(bits), &count))
     return std::nullopt;
@@ -227,7 +234,8 @@ WeightInfo readTensor(const std::string &name, const Reader &r,
 Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
   uint64_t length = 0;
   if (entry.size() < 8)
-    return modelError("safetensors: the entry is shorter than its length field");
+    return modelError(
+        "safetensors: the entry is shorter than its length field");
   std::memcpy(&length, entry.data(), 8);
   if (length > entry.size() - 8)
     return modelError("safetensors: the header of " + std::to_string(length) +
@@ -235,7 +243,8 @@ Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
                       std::to_string(entry.size()) + " bytes");
   uint64_t dataStart = 8 + length, dataSize = entry.size() - dataStart;
   Reader::Sink sink;
-  std::string_view text(reinterpret_cast<const char *>(entry.data()) + 8, length);
+  std::string_view text(reinterpret_cast<const char *>(entry.data()) + 8,
+                        length);
   Value root = json::parse(text, "safetensors header", sink);
   std::vector<WeightInfo> all;
   std::map<std::string, std::string> packings;
@@ -246,9 +255,10 @@ Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
       Reader r(item.value(), "tensor '" + item.key() + "'", sink);
       if (item.key() == "__metadata__")
         Reader(root, "safetensors", sink)
-            .forEachField("__metadata__", [&](const std::string &k, const Reader &v) {
-              packings[k] = v.asString();
-            });
+            .forEachField("__metadata__",
+                          [&](const std::string &k, const Reader &v) {
+                            packings[k] = v.asString();
+                          });
       else
         all.push_back(readTensor(item.key(), r, dataSize));
     }
@@ -261,8 +271,9 @@ Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
   for (WeightInfo &info : all) {
     if (info.offset != at)
       return modelError("tensor '" + info.name + "' begins at byte " +
-                        std::to_string(info.offset) + " of the data, expected " +
-                        std::to_string(at) + ": tensors overlap or leave a hole");
+                        std::to_string(info.offset) +
+                        " of the data, expected " + std::to_string(at) +
+                        ": tensors overlap or leave a hole");
     at += info.size;
     info.offset += dataStart;
     info.packing = packings[info.name];
@@ -270,7 +281,8 @@ Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
   if (at != dataSize)
     return modelError("safetensors: " + std::to_string(dataSize - at) +
                       " bytes after the last tensor");
-  std::erase_if(all, [](const WeightInfo &info) { return isFiller(info.name); });
+  std::erase_if(all,
+                [](const WeightInfo &info) { return isFiller(info.name); });
   return all;
 }
 

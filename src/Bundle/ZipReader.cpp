@@ -66,21 +66,23 @@ Result<Directory> findDirectory(const View &file, std::string &comment) {
   uint64_t limit = end, locator = end - zip::locator64Size;
   bool sentinels = dir.count == UINT16_MAX || dir.size == UINT32_MAX ||
                    dir.offset == UINT32_MAX;
-  if (end >= zip::locator64Size && file.u32(locator) == zip::locator64Signature) {
+  if (end >= zip::locator64Size &&
+      file.u32(locator) == zip::locator64Signature) {
     if (locator < zip::end64Size)
       return damaged("there is no room for the ZIP64 end record");
     limit = locator - zip::end64Size;
-    Directory wide{file.u64(limit + 48), file.u64(limit + 40), file.u64(limit + 32)};
-    bool exact = file.u32(locator + 4) == 0 && file.u64(locator + 8) == limit &&
-                 file.u32(locator + 16) == 1 &&
-                 file.u32(limit) == zip::end64Signature &&
-                 file.u64(limit + 4) == zip::end64Size - 12 &&
-                 file.u16(limit + 12) == (3 << 8 | zip::version45) &&
-                 file.u16(limit + 14) == zip::version45 &&
-                 file.u64(limit + 16) == 0 && file.u64(limit + 24) == wide.count &&
-                 (dir.count == UINT16_MAX || dir.count == wide.count) &&
-                 (dir.size == UINT32_MAX || dir.size == wide.size) &&
-                 (dir.offset == UINT32_MAX || dir.offset == wide.offset);
+    Directory wide{file.u64(limit + 48), file.u64(limit + 40),
+                   file.u64(limit + 32)};
+    bool exact =
+        file.u32(locator + 4) == 0 && file.u64(locator + 8) == limit &&
+        file.u32(locator + 16) == 1 && file.u32(limit) == zip::end64Signature &&
+        file.u64(limit + 4) == zip::end64Size - 12 &&
+        file.u16(limit + 12) == (3 << 8 | zip::version45) &&
+        file.u16(limit + 14) == zip::version45 && file.u64(limit + 16) == 0 &&
+        file.u64(limit + 24) == wide.count &&
+        (dir.count == UINT16_MAX || dir.count == wide.count) &&
+        (dir.size == UINT32_MAX || dir.size == wide.size) &&
+        (dir.offset == UINT32_MAX || dir.offset == wide.offset);
     if (!exact)
       return damaged("the ZIP64 end record is wrong");
     dir = wide;
@@ -185,8 +187,8 @@ Result<ZipContents> readZip(std::span<const std::byte> bytes) {
     uint64_t nameSize = file.u16(at + 28), extraSize = file.u16(at + 30);
     if (end - at - zip::centralSize < nameSize + extraSize)
       return damaged("a central record leaves the directory");
-    BundleEntry entry{file.text(at + zip::centralSize, nameSize), {}, 0,
-                      file.u32(at + 16)};
+    BundleEntry entry{
+        file.text(at + zip::centralSize, nameSize), {}, 0, file.u32(at + 16)};
     Numbers n{file.u32(at + 24), file.u32(at + 20), file.u32(at + 42)};
     if (entry.name != "manifest.json" && !entryNameProblem(entry.name).empty())
       return damaged("entry " + std::to_string(i) + ": " +
@@ -194,11 +196,13 @@ Result<ZipContents> readZip(std::span<const std::byte> bytes) {
     if (file.u16(at + 4) != (3 << 8 | zip::version45) ||
         !fixedFields(file, at + 6) || file.u32(at + 32) != 0 ||
         file.u16(at + 36) != 0 || file.u32(at + 38) != 0x81A40000u ||
-        !readExtra(file, at + zip::centralSize + nameSize, extraSize, false, n) ||
+        !readExtra(file, at + zip::centralSize + nameSize, extraSize, false,
+                   n) ||
         n.packed != n.size || n.offset != expected)
-      return damaged("the central record of entry '" + entry.name + "' is wrong");
-    auto data = readLocal(file, n.offset, dir->offset, entry, n.size,
-                          file.u16(at + 6));
+      return damaged("the central record of entry '" + entry.name +
+                     "' is wrong");
+    auto data =
+        readLocal(file, n.offset, dir->offset, entry, n.size, file.u16(at + 6));
     if (!data)
       return data.takeError();
     entry.offset = *data;

@@ -34,7 +34,8 @@ std::string localHeader(const ZipEntry &entry) {
   uint64_t alignment = entryAlignment(entry.name);
   uint64_t end = entry.offset + zip::localSize + entry.name.size() +
                  zip64Bytes + fieldHeader;
-  uint16_t padding = static_cast<uint16_t>((alignment - end % alignment) % alignment);
+  uint16_t padding =
+      static_cast<uint16_t>((alignment - end % alignment) % alignment);
   zip::Fields f;
   f.u32(zip::localSignature).u16(zip::version45).u16(0);
   f.u16(0).u16(0).u16(zip::dosEpoch).u32(entry.crc);
@@ -70,7 +71,10 @@ std::string endRecords(uint64_t count, uint64_t centralOffset,
   f.u32(zip::end64Signature).u64(zip::end64Size - 12);
   f.u16(3 << 8 | zip::version45).u16(zip::version45).u32(0).u32(0);
   f.u64(count).u64(count).u64(centralBytes).u64(centralOffset);
-  f.u32(zip::locator64Signature).u32(0).u64(centralOffset + centralBytes).u32(1);
+  f.u32(zip::locator64Signature)
+      .u32(0)
+      .u64(centralOffset + centralBytes)
+      .u32(1);
   f.u32(zip::endSignature).u16(0).u16(0).u16(UINT16_MAX).u16(UINT16_MAX);
   f.u32(UINT32_MAX).u32(UINT32_MAX);
   f.u16(static_cast<uint16_t>(comment.size())).text(comment);
@@ -124,7 +128,8 @@ Status ZipWriter::writeEntry(const Item &item, EntryDesc &row) {
   row.sha256 = sink.sha256();
   entry.crc = sink.crc32();
   // The header's length does not depend on the checksum.
-  if (Status done = file->writeAt(entry.offset, bytesOf(localHeader(entry))); !done)
+  if (Status done = file->writeAt(entry.offset, bytesOf(localHeader(entry)));
+      !done)
     return done;
   entries.push_back(std::move(entry));
   return Status::ok();
@@ -167,9 +172,10 @@ Result<std::unique_ptr<Writer>> createZipWriter(const std::string &path) {
   struct stat info;
   // Renaming over a device node or a directory would not do what was meant.
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return ioError("cannot write the bundle '" + path + "': it exists and is " +
-                   (S_ISDIR(info.st_mode) ? "a directory" : "not a regular file") +
-                   "; give the name of a file");
+    return ioError(
+        "cannot write the bundle '" + path + "': it exists and is " +
+        (S_ISDIR(info.st_mode) ? "a directory" : "not a regular file") +
+        "; give the name of a file");
   for (unsigned attempt = 0;; ++attempt) {
     std::string temporary = temporaryPath(path, attempt);
     auto file = OutputFile::create(temporary);

@@ -39,6 +39,17 @@ public:
   std::string make_usage(const CLI::App *, std::string) const override {
     return "Usage:\n" + usage + "\nExamples:\n" + examples;
   }
+  /// "R (default 0.001)" where CLI11 would print its validators' names.
+  std::string make_option_opts(const CLI::Option *option) const override {
+    std::string type = option->get_type_name();
+    std::string text = type.substr(0, type.find(':'));
+    if (option->get_expected_max() == 0 || option->get_type_size() == 0)
+      return "";
+    text.insert(0, " ");
+    if (!option->get_default_str().empty())
+      text += " (default " + option->get_default_str() + ")";
+    return text;
+  }
   // The usage line shows them; flags follow group by group.
   std::string make_positionals(const CLI::App *) const override { return ""; }
 
@@ -59,32 +70,36 @@ std::vector<std::string> flagNames(const CLI::App &app) {
 
 } // namespace
 
-std::string closest(std::string_view name, const std::vector<std::string> &known) {
+std::string closest(std::string_view name,
+                    const std::vector<std::string> &known) {
   std::string best;
   size_t least = name.size() / 3 + 1;
   for (const std::string &candidate : known) {
     size_t distance = editDistance(name, candidate);
-    if (distance <= least && distance < std::max(name.size(), candidate.size()) &&
+    if (distance <= least &&
+        distance < std::max(name.size(), candidate.size()) &&
         (best.empty() || distance < editDistance(name, best)))
       best = candidate;
   }
   return best;
 }
 
-std::string didYouMean(std::string_view name, const std::vector<std::string> &known) {
+std::string didYouMean(std::string_view name,
+                       const std::vector<std::string> &known) {
   std::string best = closest(name, known);
   return best.empty() ? "" : " (did you mean '" + best + "'?)";
 }
 
-std::optional<std::pair<std::string, std::string>> splitPair(const std::string &text,
-                                                             bool first) {
+std::optional<std::pair<std::string, std::string>>
+splitPair(const std::string &text, bool first) {
   size_t at = first ? text.find('=') : text.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
     return std::nullopt;
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
-void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples) {
+void prepareApp(CLI::App &app, const std::string &usage,
+                const std::string &examples) {
   app.formatter(std::make_shared<ExamplesFirst>(usage, examples));
   app.set_help_flag("-h,--help", "Print this help and exit")->group("General");
   app.set_version_flag("--version", app.get_name() + " " + dmx_version_string(),
@@ -95,8 +110,9 @@ void prepareApp(CLI::App &app, const std::string &usage, const std::string &exam
 
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
   auto usageFailure = [&](const std::string &message) {
-    reportError(app.get_name(), usageError(message + "\nRun '" + app.get_name() +
-                                           " --help' for the flags."));
+    reportError(app.get_name(),
+                usageError(message + "\nRun '" + app.get_name() +
+                           " --help' for the flags."));
     return exitCodeOf(ErrorKind::Usage);
   };
   try {
@@ -123,7 +139,8 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
 
 bool wantsColor(int fd) {
   const char *none = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
-  return !(none && *none) && !(term && std::string_view(term) == "dumb") && isatty(fd);
+  return !(none && *none) && !(term && std::string_view(term) == "dumb") &&
+         isatty(fd);
 }
 
 int reportError(std::string_view tool, const Error &error) {

@@ -16,7 +16,8 @@ struct Element {
 
 Element elementOf(const Tensor &tensor, int64_t i) {
   if (tensor.dtype() == DType::U64)
-    return {static_cast<double>(tensor.as<uint64_t>()[i]), tensor.as<uint64_t>()[i]};
+    return {static_cast<double>(tensor.as<uint64_t>()[i]),
+            tensor.as<uint64_t>()[i]};
   if (isFloat(tensor.dtype()))
     return {tensor.asDouble(i), 0};
   int64_t value = tensor.asInt(i);
@@ -26,7 +27,8 @@ Element elementOf(const Tensor &tensor, int64_t i) {
 double distance(const Element &a, const Element &b, bool isFloating) {
   if (isFloating)
     return std::fabs(a.value - b.value);
-  __int128 difference = a.whole > b.whole ? a.whole - b.whole : b.whole - a.whole;
+  __int128 difference =
+      a.whole > b.whole ? a.whole - b.whole : b.whole - a.whole;
   return static_cast<double>(difference);
 }
 
@@ -66,7 +68,8 @@ std::string indexString(const Shape &shape, int64_t position) {
 Comparison compareTensors(const Tensor &actual, const Tensor &expected,
                           Tolerance tolerance) {
   Comparison c;
-  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
+  if (actual.dtype() != expected.dtype() ||
+      actual.shape() != expected.shape()) {
     c.pass = false;
     c.structural = "is " + std::string(dtypeName(actual.dtype())) + " " +
                    shapeString(actual.shape()) + ", expected " +
@@ -113,8 +116,8 @@ std::string describe(const Comparison &c, const Tensor &actual,
                      const Tensor &expected) {
   if (!c.structural.empty())
     return c.structural;
-  std::string figures = "max abs " + number(c.maxAbsolute) + ", max rel " +
-                        number(c.maxRelative);
+  std::string figures =
+      "max abs " + number(c.maxAbsolute) + ", max rel " + number(c.maxRelative);
   if (c.pass)
     return figures;
   auto at = [&](const char *which, int64_t i) {
@@ -124,10 +127,11 @@ std::string describe(const Comparison &c, const Tensor &actual,
   };
   char share[32];
   std::snprintf(share, sizeof share, "%.3g",
-                100.0 * static_cast<double>(c.mismatches) / static_cast<double>(c.count));
+                100.0 * static_cast<double>(c.mismatches) /
+                    static_cast<double>(c.count));
   return std::to_string(c.mismatches) + " of " + std::to_string(c.count) +
-         " elements differ (" + share + " %); " + figures + at("first", c.first) +
-         at("worst", c.worst);
+         " elements differ (" + share + " %); " + figures +
+         at("first", c.first) + at("worst", c.worst);
 }
 
 Tensor randomTensor(DType type, const Shape &shape, uint64_t seed) {

@@ -78,8 +78,8 @@ std::string tableText(const Table &table) {
 /// Structure by our reader; with `everything` all checksums, and the runtime's
 /// own reader, which shares no code with ours.
 std::vector<Problem> examine(const Bundle &bundle, bool everything) {
-  std::vector<Problem> problems =
-      validate(bundle, everything ? CheckLevel::Everything : CheckLevel::Structure);
+  std::vector<Problem> problems = validate(
+      bundle, everything ? CheckLevel::Everything : CheckLevel::Structure);
   dmx_error error = DMX_ERROR_INIT;
   dmx_bundle *opened = nullptr;
   if (dmx_bundle_open(bundle.path().c_str(), &opened, &error) != DMX_OK ||
@@ -100,16 +100,19 @@ Status report(const std::string &path, const std::vector<Problem> &problems,
     for (const Problem &problem : problems)
       out << problem.where << ": " << problem.message << "\n";
     if (problems.empty())
-      out << path << ": " << (options.verify ? "verified" : "checked") << ", no problems\n";
+      out << path << ": " << (options.verify ? "verified" : "checked")
+          << ", no problems\n";
   }
   if (problems.empty())
     return Status::ok();
-  return Error{ErrorKind::Mismatch, "'" + path + "' is not sound: " +
-                                        std::to_string(problems.size()) +
-                                        (problems.size() == 1 ? " problem" : " problems")};
+  return Error{ErrorKind::Mismatch,
+               "'" + path +
+                   "' is not sound: " + std::to_string(problems.size()) +
+                   (problems.size() == 1 ? " problem" : " problems")};
 }
 
-Status printDiff(const Bundle &a, const InspectOptions &options, std::ostream &out) {
+Status printDiff(const Bundle &a, const InspectOptions &options,
+                 std::ostream &out) {
   auto b = Bundle::open(options.diffWith);
   if (!b)
     return b.takeError();
@@ -117,20 +120,23 @@ Status printDiff(const Bundle &a, const InspectOptions &options, std::ostream &o
   if (options.json) {
     Json list = Json::array();
     for (const Difference &d : differences)
-      list.push_back({{"what", d.what}, {"name", d.name}, {"a", d.a}, {"b", d.b}});
-    out << dumped({{"equal", differences.empty()}, {"differences", std::move(list)}});
+      list.push_back(
+          {{"what", d.what}, {"name", d.name}, {"a", d.a}, {"b", d.b}});
+    out << dumped(
+        {{"equal", differences.empty()}, {"differences", std::move(list)}});
   } else {
     for (const Difference &d : differences)
-      out << d.what << " " << d.name << "\n  - " << (d.a.empty() ? "(absent)" : d.a)
-          << "\n  + " << (d.b.empty() ? "(absent)" : d.b) << "\n";
+      out << d.what << " " << d.name << "\n  - "
+          << (d.a.empty() ? "(absent)" : d.a) << "\n  + "
+          << (d.b.empty() ? "(absent)" : d.b) << "\n";
     if (differences.empty())
       out << "no differences\n";
   }
   if (differences.empty())
     return Status::ok();
-  return Error{ErrorKind::Mismatch, "'" + a.path() + "' and '" + options.diffWith +
-                                        "' differ in " +
-                                        std::to_string(differences.size()) + " places"};
+  return Error{ErrorKind::Mismatch,
+               "'" + a.path() + "' and '" + options.diffWith + "' differ in " +
+                   std::to_string(differences.size()) + " places"};
 }
 
 } // namespace
@@ -175,19 +181,23 @@ Status inspectBundle(const InspectOptions &options, std::ostream &out) {
       return report(options.bundle, {{"bundle", error.message}}, options, out);
     return error;
   }
-  bool other = examined || !options.diffWith.empty() || !options.htmlFile.empty();
+  bool other =
+      examined || !options.diffWith.empty() || !options.htmlFile.empty();
   if (!options.what.empty() || !other) {
-    View view = makeView(*bundle, options.what.empty() ? "summary" : options.what);
+    View view =
+        makeView(*bundle, options.what.empty() ? "summary" : options.what);
     out << (options.json ? dumped(viewJson(view)) : viewText(view));
   }
   if (!options.htmlFile.empty())
     if (Status done = writeText(options.htmlFile, inspectHtml(*bundle)); !done)
       return done;
   if (examined)
-    if (Status done = report(options.bundle, examine(*bundle, options.verify), options, out);
+    if (Status done = report(options.bundle, examine(*bundle, options.verify),
+                             options, out);
         !done)
       return done;
-  return options.diffWith.empty() ? Status::ok() : printDiff(*bundle, options, out);
+  return options.diffWith.empty() ? Status::ok()
+                                  : printDiff(*bundle, options, out);
 }
 
 } // namespace dmxc::tools

@@ -93,12 +93,13 @@ std::string memoryMap(const GraphDesc &graph, size_t arena, int64_t arenaSize,
         std::string(dtypeName(graph.buffers[life.buffer].dtype)) + " " +
         bundle::shapeString(graph.buffers[life.buffer].shape) + ", " +
         humanBytes(static_cast<double>(life.size)) + " at " +
-        std::to_string(life.offset) + ", tasks " + std::to_string(life.first) + " (" +
-        graph.tasks[life.first].name + ") to " + std::to_string(life.last) + " (" +
-        graph.tasks[life.last].name + ")";
+        std::to_string(life.offset) + ", tasks " + std::to_string(life.first) +
+        " (" + graph.tasks[life.first].name + ") to " +
+        std::to_string(life.last) + " (" + graph.tasks[life.last].name + ")";
     // Neighbouring ids get hues far apart.
-    svg += "<rect class=\"b\" x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" +
-           number(w) + "\" height=\"" + number(std::max(h, 0.5)) + "\" fill=\"hsl(" +
+    svg += "<rect class=\"b\" x=\"" + number(x) + "\" y=\"" + number(y) +
+           "\" width=\"" + number(w) + "\" height=\"" +
+           number(std::max(h, 0.5)) + "\" fill=\"hsl(" +
            std::to_string(life.buffer * 137 % 360) + " 55% 60%)\"><title>" +
            escaped(title) + "</title></rect>\n";
   }
@@ -115,12 +116,14 @@ std::string memorySection(const GraphDesc &graph) {
     auto size = graph.arenas[i].size.evaluate(*dims);
     if (!size)
       continue;
-    html += "<h2>memory of '" + escaped(graph.name) + "', arena " + std::to_string(i) +
-            " (" + humanBytes(static_cast<double>(*size)) +
-            ")</h2>\n<p>Tasks from left to right, bytes upwards; a rectangle is a "
-            "buffer from its first to its last use. Symbolic dims are at their upper "
-            "bounds.</p>\n" +
-            memoryMap(graph, i, *size, lives);
+    html +=
+        "<h2>memory of '" + escaped(graph.name) + "', arena " +
+        std::to_string(i) + " (" + humanBytes(static_cast<double>(*size)) +
+        ")</h2>\n<p>Tasks from left to right, bytes upwards; a rectangle is a "
+        "buffer from its first to its last use. Symbolic dims are at their "
+        "upper "
+        "bounds.</p>\n" +
+        memoryMap(graph, i, *size, lives);
   }
   return html;
 }
@@ -129,9 +132,11 @@ std::string memorySection(const GraphDesc &graph) {
 
 std::string inspectHtml(const Bundle &bundle) {
   std::string title = escaped(bundle.manifest().modelName) + " - bundle";
-  std::string html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                     "<title>" + title + "</title><style>" + style +
-                     "</style></head><body>\n<h1>" + title + "</h1>\n<table>\n";
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<title>" +
+      title + "</title><style>" + style + "</style></head><body>\n<h1>" +
+      title + "</h1>\n<table>\n";
   View summary = makeView(bundle, "summary");
   for (const auto &[name, value] : summary.facts)
     html += "<tr><th>" + escaped(name) + "</th>" + cell(value) + "</tr>\n";

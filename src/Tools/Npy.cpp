@@ -26,7 +26,8 @@ struct Header {
   Shape shape;
 };
 
-/// Reads the dict literal {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+/// Reads the dict literal {'descr': '<f4', 'fortran_order': False, 'shape': (2,
+/// 3), }.
 class HeaderParser {
 public:
   explicit HeaderParser(std::string_view text) : rest(text) {}
@@ -121,18 +122,18 @@ private:
 std::optional<DType> plainType(char kind, int64_t width) {
   if (kind == 'b' && width == 1)
     return DType::Bool;
-  for (DType type : {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8,
-                     DType::U16, DType::U32, DType::U64, DType::F16, DType::F32,
-                     DType::F64})
-    if (kind == (isFloat(type) ? 'f' : isSignedInt(type) ? 'i' : 'u') &&
+  for (DType type :
+       {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16,
+        DType::U32, DType::U64, DType::F16, DType::F32, DType::F64})
+    if (kind == (isFloat(type)       ? 'f'
+                 : isSignedInt(type) ? 'i'
+                                     : 'u') &&
         width * 8 == dtypeBits(type))
       return type;
   return std::nullopt;
 }
 
-bool isNarrowFloat(DType type) {
-  return isFloat(type) && dtypeBits(type) == 8;
-}
+bool isNarrowFloat(DType type) { return isFloat(type) && dtypeBits(type) == 8; }
 
 /// The element type of the file; with `unpacked` set when a 4-bit type lies one
 /// element a byte.
@@ -198,7 +199,8 @@ Result<Tensor> packNibbles(const std::string &path, DType type,
       return bad(path, "element " + std::to_string(i) + " is " +
                            std::to_string(value) + ", out of range for " +
                            std::string(dtypeName(type)));
-    out[i / 2] = static_cast<uint8_t>(out[i / 2] | (value & 15) << (4 * (i % 2)));
+    out[i / 2] =
+        static_cast<uint8_t>(out[i / 2] | (value & 15) << (4 * (i % 2)));
   }
   return tensor;
 }
@@ -218,18 +220,19 @@ Result<Tensor> decode(const std::string &path, const Header &header,
                       std::shared_ptr<const void> owner) {
   bool unpacked = false;
   std::optional<DType> type = elementType(header, expected, unpacked);
-  std::string descr = std::string(1, header.order) + header.kind +
-                      std::to_string(header.width);
+  std::string descr =
+      std::string(1, header.order) + header.kind + std::to_string(header.width);
   if (!type)
-    return bad(path, "its element type '" + descr +
-                         "' is not one a tensor can have" +
-                         (expected ? " (expected " +
-                                         std::string(dtypeName(*expected)) + ")"
-                                   : ""));
+    return bad(
+        path,
+        "its element type '" + descr + "' is not one a tensor can have" +
+            (expected ? " (expected " + std::string(dtypeName(*expected)) + ")"
+                      : ""));
   std::optional<uint64_t> size = storedBytes(header);
   if (!size || *size > data.size())
     return bad(path, "shape " + shapeString(header.shape) + " of '" + descr +
-                         "' needs more than the " + std::to_string(data.size()) +
+                         "' needs more than the " +
+                         std::to_string(data.size()) +
                          " bytes after the header; the file is truncated");
   if (unpacked)
     return packNibbles(path, *type, header, data.data());
@@ -270,7 +273,9 @@ std::string descrOf(DType type) {
   }
   unsigned width = dtypeBits(type) / 8;
   return std::string(width == 1 ? "|" : "<") +
-         (isFloat(type) ? 'f' : isSignedInt(type) ? 'i' : 'u') +
+         (isFloat(type)       ? 'f'
+          : isSignedInt(type) ? 'i'
+                              : 'u') +
          std::to_string(width);
 }
 
@@ -297,7 +302,8 @@ Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected) {
   if (!file)
     return file.takeError();
   std::span<const std::byte> bytes = (*file)->bytes();
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
+                        bytes.size());
   if (!text.starts_with(magic) || text.size() < 10)
     return bad(path, "not a NumPy file (.npy)");
   unsigned major = static_cast<unsigned char>(text[6]);
@@ -311,8 +317,9 @@ Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected) {
   Header header;
   if (length > text.size() - start ||
       !HeaderParser(text.substr(start, length)).parse(header))
-    return bad(path, "its header is not one of a plain array (structured types, "
-                     "objects and strings are not tensors)");
+    return bad(path,
+               "its header is not one of a plain array (structured types, "
+               "objects and strings are not tensors)");
   return decode(path, header, expected, bytes.subspan(start + length), *file);
 }
 
@@ -325,7 +332,8 @@ Status writeNpy(const std::string &path, const Tensor &tensor) {
     const uint8_t *packed = reinterpret_cast<const uint8_t *>(tensor.data());
     for (int64_t i = 0; i < tensor.numElements(); ++i) {
       unsigned nibble = packed[i / 2] >> (4 * (i % 2)) & 15u;
-      file.put(static_cast<char>(isSigned && nibble > 7 ? nibble - 16 : nibble));
+      file.put(
+          static_cast<char>(isSigned && nibble > 7 ? nibble - 16 : nibble));
     }
   } else {
     file.write(reinterpret_cast<const char *>(tensor.data()),

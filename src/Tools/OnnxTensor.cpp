@@ -17,15 +17,16 @@ struct TypeCode {
   DType type;
   int code;
 };
-// onnx.proto, TensorProto.DataType; numbers because libonnx 1.12 lacks the newer names.
+// onnx.proto, TensorProto.DataType; numbers because libonnx 1.12 lacks the
+// newer names.
 constexpr TypeCode typeCodes[] = {
-    {DType::F32, 1},       {DType::U8, 2},          {DType::I8, 3},
-    {DType::U16, 4},       {DType::I16, 5},         {DType::I32, 6},
-    {DType::I64, 7},       {DType::Bool, 9},        {DType::F16, 10},
-    {DType::F64, 11},      {DType::U32, 12},        {DType::U64, 13},
-    {DType::BF16, 16},     {DType::F8E4M3FN, 17},   {DType::F8E4M3FNUZ, 18},
-    {DType::F8E5M2, 19},   {DType::F8E5M2FNUZ, 20}, {DType::U4, 21},
-    {DType::I4, 22},       {DType::F4E2M1, 23},
+    {DType::F32, 1},     {DType::U8, 2},          {DType::I8, 3},
+    {DType::U16, 4},     {DType::I16, 5},         {DType::I32, 6},
+    {DType::I64, 7},     {DType::Bool, 9},        {DType::F16, 10},
+    {DType::F64, 11},    {DType::U32, 12},        {DType::U64, 13},
+    {DType::BF16, 16},   {DType::F8E4M3FN, 17},   {DType::F8E4M3FNUZ, 18},
+    {DType::F8E5M2, 19}, {DType::F8E5M2FNUZ, 20}, {DType::U4, 21},
+    {DType::I4, 22},     {DType::F4E2M1, 23},
 };
 
 Error bad(const std::string &path, const std::string &what) {
@@ -104,13 +105,14 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
                            std::to_string(dtypeBytes(*type, count)) +
                            " bytes, raw_data has " +
                            std::to_string(proto.raw_data().size()));
-    auto held = std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
+    auto held =
+        std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
     // A short string may lie anywhere; elements must be aligned.
     if (reinterpret_cast<uintptr_t>(held->data()) % 8 == 0)
-      return NamedTensor{proto.name(),
-                         Tensor(*type, shape,
-                                reinterpret_cast<const std::byte *>(held->data()),
-                                held)};
+      return NamedTensor{
+          proto.name(),
+          Tensor(*type, shape,
+                 reinterpret_cast<const std::byte *>(held->data()), held)};
     Tensor copy(*type, shape);
     std::memcpy(copy.mutableData(), held->data(), held->size());
     return NamedTensor{proto.name(), copy};
@@ -120,7 +122,8 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
     return bad(path, where + " has fewer elements in its data field");
   Tensor tensor(*type, shape);
   if (!copyTypedField(proto, tensor))
-    return bad(path, where + " does not fit the number of elements in its data field");
+    return bad(
+        path, where + " does not fit the number of elements in its data field");
   return NamedTensor{proto.name(), tensor};
 }
 
@@ -148,9 +151,10 @@ Result<NamedTensor> readTensorProto(const std::string &path) {
   if (bytes.size() > INT32_MAX)
     return bad(path, "a protobuf file cannot exceed 2 GiB; use .npy");
   onnx::TensorProto proto;
-  bool parsed = proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  bool plausible = parsed && dtypeFromOnnxCode(proto.data_type()) &&
-                   !proto.has_segment();
+  bool parsed =
+      proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  bool plausible =
+      parsed && dtypeFromOnnxCode(proto.data_type()) && !proto.has_segment();
   if (!plausible && isContainer(**file))
     return bad(path, "it holds a SequenceProto or OptionalProto; bundles take "
                      "tensors only");

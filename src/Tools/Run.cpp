@@ -33,13 +33,13 @@ std::string listOf(const std::vector<IoTensor> &tensors) {
   return text.empty() ? "none" : text;
 }
 
-Result<size_t> indexOf(const std::vector<IoTensor> &tensors, const std::string &name,
-                       const char *what) {
+Result<size_t> indexOf(const std::vector<IoTensor> &tensors,
+                       const std::string &name, const char *what) {
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].name == name)
       return i;
-  return usageError(std::string("the bundle has no ") + what + " '" + name + "'" +
-                    didYouMean(name, namesOf(tensors)) + "; it has " +
+  return usageError(std::string("the bundle has no ") + what + " '" + name +
+                    "'" + didYouMean(name, namesOf(tensors)) + "; it has " +
                     listOf(tensors));
 }
 
@@ -53,7 +53,8 @@ std::vector<WantedTensor> wantedOf(const std::vector<IoTensor> &tensors) {
 /// One execution of the tool: the session and what was read for it.
 class Runner {
 public:
-  Runner(const RunOptions &options, std::ostream &out) : options(options), out(out) {}
+  Runner(const RunOptions &options, std::ostream &out)
+      : options(options), out(out) {}
   Status execute();
 
 private:
@@ -91,7 +92,8 @@ Status Runner::readInputs() {
   const std::vector<IoTensor> &wanted = session->inputs();
   inputs.assign(wanted.size(), Tensor());
   if (!options.inputsDir.empty()) {
-    auto found = readTensorDirectory(options.inputsDir, TensorRole::Input, wantedOf(wanted));
+    auto found = readTensorDirectory(options.inputsDir, TensorRole::Input,
+                                     wantedOf(wanted));
     // Single files may stand in for all of a directory's.
     if (!found && options.inputs.empty() && !options.randomSeed)
       return found.takeError();
@@ -116,8 +118,9 @@ Status Runner::readInputs() {
       missing += (missing.empty() ? "'" : ", '") + wanted[i].name + "' (" +
                  wanted[i].str() + ")";
   if (!missing.empty())
-    return usageError("no file was given for input " + missing +
-                      "; use --input NAME=FILE, --inputs DIR or --random-inputs SEED");
+    return usageError(
+        "no file was given for input " + missing +
+        "; use --input NAME=FILE, --inputs DIR or --random-inputs SEED");
   return Status::ok();
 }
 
@@ -141,7 +144,8 @@ Status Runner::fillRandomInputs() {
         known.push_back(dim.name);
   for (const auto &[name, value] : options.dims)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return usageError("--dim " + name + ": the inputs have no such symbolic dim" +
+      return usageError("--dim " + name +
+                        ": the inputs have no such symbolic dim" +
                         didYouMean(name, known));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].empty())
@@ -167,7 +171,8 @@ Status Runner::writeOutputs() {
     auto index = indexOf(session->outputs(), name, "output");
     if (!index)
       return index.takeError();
-    if (Status done = writeTensorFile(file, {name, session->output(*index)}); !done)
+    if (Status done = writeTensorFile(file, {name, session->output(*index)});
+        !done)
       return done;
   }
   if (options.outputDir.empty())
@@ -179,7 +184,8 @@ Status Runner::writeOutputs() {
                    "': " + error.message());
   for (size_t i = 0; i < session->outputs().size(); ++i) {
     const std::string &name = session->outputs()[i].name;
-    std::string file = options.outputDir + "/" + tensorFileName(TensorRole::Output, name);
+    std::string file =
+        options.outputDir + "/" + tensorFileName(TensorRole::Output, name);
     if (Status done = writeTensorFile(file, {name, session->output(i)}); !done)
       return done;
   }
@@ -188,15 +194,16 @@ Status Runner::writeOutputs() {
 
 Status Runner::compareOutputs(RunReport &report) {
   const std::vector<IoTensor> &outputs = session->outputs();
-  auto expected =
-      readTensorDirectory(options.expectDir, TensorRole::Output, wantedOf(outputs));
+  auto expected = readTensorDirectory(options.expectDir, TensorRole::Output,
+                                      wantedOf(outputs));
   if (!expected)
     return expected.takeError();
   bool pass = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if ((*expected)[i].empty())
-      return ioError("'" + options.expectDir + "' has no expected tensor for output '" +
-                     outputs[i].name + "'");
+      return ioError("'" + options.expectDir +
+                     "' has no expected tensor for output '" + outputs[i].name +
+                     "'");
     Comparison c =
         compareTensors(session->output(i), (*expected)[i], options.tolerance);
     pass &= c.pass;
@@ -213,8 +220,8 @@ Status Runner::compareOutputs(RunReport &report) {
 
 void Runner::printOutputs() {
   for (size_t i = 0; i < session->outputs().size(); ++i)
-    out << session->outputs()[i].name << ": " << tensorSummary(session->output(i))
-        << "\n";
+    out << session->outputs()[i].name << ": "
+        << tensorSummary(session->output(i)) << "\n";
 }
 
 Status Runner::profileRun(RunReport &report) {
@@ -241,7 +248,8 @@ Status Runner::profileRun(RunReport &report) {
   report.profiledRuns = runs;
   if (options.profileFile.empty())
     return Status::ok();
-  return writeChromeTrace(options.profileFile, report.model, *events, report.tasks);
+  return writeChromeTrace(options.profileFile, report.model, *events,
+                          report.tasks);
 }
 
 Status Runner::benchmark(RunReport &report) {
@@ -250,7 +258,8 @@ Status Runner::benchmark(RunReport &report) {
       return done;
   std::vector<double> times;
   double begin = nowMs();
-  // With a time to fill, at least five runs, so that percentiles mean something.
+  // With a time to fill, at least five runs, so that percentiles mean
+  // something.
   auto enough = [&] {
     return options.iters ? times.size() >= *options.iters
                          : times.size() >= 5 &&
@@ -275,8 +284,8 @@ Status Runner::runOnce(RunReport &report) {
     return done;
   if (!options.expectDir.empty())
     return compareOutputs(report);
-  bool silent = options.benchmark || options.quiet || !options.outputs.empty() ||
-                !options.outputDir.empty();
+  bool silent = options.benchmark || options.quiet ||
+                !options.outputs.empty() || !options.outputDir.empty();
   if (!silent)
     printOutputs();
   return Status::ok();
@@ -292,7 +301,8 @@ Status Runner::execute() {
   report.model = fs::path(options.bundle).filename().string();
   report.loadMs = session->loadMs();
   report.sessionMs = session->sessionMs();
-  for (auto step : {&Runner::checkOutputNames, &Runner::readInputs, &Runner::bindInputs})
+  for (auto step :
+       {&Runner::checkOutputNames, &Runner::readInputs, &Runner::bindInputs})
     if (Status done = (this->*step)(); !done)
       return done;
   if (Status done = runOnce(report); !done)
@@ -312,7 +322,9 @@ Status Runner::execute() {
   if (options.perTask)
     printTaskTable(report, out);
   if (!options.jsonFile.empty())
-    if (Status done = writeReportJson(options.jsonFile, report, options.perTask); !done)
+    if (Status done =
+            writeReportJson(options.jsonFile, report, options.perTask);
+        !done)
       return done;
   for (const auto &[name, comparison] : report.comparisons)
     if (!comparison.pass)

@@ -12,7 +12,8 @@ static_assert(static_cast<int>(DType::Bool) + 1 == DMX_DTYPE_BOOL &&
 
 double nowMs() {
   using namespace std::chrono;
-  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch())
+      .count();
 }
 
 namespace {
@@ -69,7 +70,8 @@ Status ModelSession::readSignature(dmx_io io, std::vector<IoTensor> &list) {
   for (uint32_t i = 0; i < count; ++i) {
     dmx_tensor_info info = {};
     info.struct_size = sizeof info;
-    if (Status done = call(dmx_bundle_tensor_info, bundle, name, io, i, &info); !done)
+    if (Status done = call(dmx_bundle_tensor_info, bundle, name, io, i, &info);
+        !done)
       return done;
     IoTensor tensor{info.name, static_cast<DType>(info.dtype - 1), {}};
     for (uint32_t axis = 0; axis < info.rank; ++axis) {
@@ -98,15 +100,16 @@ ModelSession::open(const std::string &path, const SessionSettings &settings) {
   options.isa = settings.isa.empty() ? nullptr : settings.isa.c_str();
   options.device_options = deviceOptions.data();
   options.device_option_count = static_cast<uint32_t>(deviceOptions.size());
-  const char *entry = self->entryPoint.empty() ? nullptr : self->entryPoint.c_str();
+  const char *entry =
+      self->entryPoint.empty() ? nullptr : self->entryPoint.c_str();
   if (Status done = call(dmx_session_create, self->bundle, entry, &options,
                          &self->session);
       !done)
     return done.takeError();
   self->sessionTime = nowMs() - opened;
   for (dmx_io io : {DMX_INPUT, DMX_OUTPUT})
-    if (Status done = self->readSignature(io, io == DMX_INPUT ? self->inputList
-                                                             : self->outputList);
+    if (Status done = self->readSignature(
+            io, io == DMX_INPUT ? self->inputList : self->outputList);
         !done)
       return done.takeError();
   self->inputTensors.resize(self->inputList.size());
@@ -139,7 +142,8 @@ Status ModelSession::allocateOutputs() {
     shape.resize(rank);
     outputTensors[i] = Tensor(outputList[i].dtype, shape);
     dmx_tensor_view view = viewOf(outputTensors[i]);
-    if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view); !done)
+    if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view);
+        !done)
       return done;
   }
   return Status::ok();
@@ -151,12 +155,14 @@ Status ModelSession::profile(uint32_t capacity) {
   return call(dmx_session_profile, session, capacity);
 }
 
-Result<std::vector<dmx_profile_event>> ModelSession::takeEvents(uint64_t &dropped) {
+Result<std::vector<dmx_profile_event>>
+ModelSession::takeEvents(uint64_t &dropped) {
   uint32_t count = 0;
   dropped = 0;
   dmx_profile_event *none = nullptr;
   uint64_t *noCount = nullptr;
-  if (Status done = call(dmx_session_take_events, session, none, 0u, &count, noCount);
+  if (Status done =
+          call(dmx_session_take_events, session, none, 0u, &count, noCount);
       !done)
     return done.takeError();
   std::vector<dmx_profile_event> events(count);

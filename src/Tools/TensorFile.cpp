@@ -17,14 +17,17 @@ Error unknownEnding(const std::string &path) {
 
 std::string mangled(std::string name) {
   for (char &c : name)
-    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-')
+    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' &&
+        c != '-')
       c = '_';
   return name;
 }
 
-/// The files that may hold a tensor by its name, best first. In a folder of ONNX's layout (`indexed`) a .pb file is
-/// found by its number alone: a tensor may well be called output_1 and be the first.
-std::vector<std::string> namedCandidates(TensorRole role, const std::string &name, bool indexed) {
+/// The files that may hold a tensor by its name, best first. In a folder of
+/// ONNX's layout (`indexed`) a .pb file is found by its number alone: a tensor
+/// may well be called output_1 and be the first.
+std::vector<std::string>
+namedCandidates(TensorRole role, const std::string &name, bool indexed) {
   std::string prefix = role == TensorRole::Input ? "in_" : "out_";
   std::vector<std::string> all;
   for (const std::string &stem : {name, mangled(name)}) {
@@ -37,7 +40,8 @@ std::vector<std::string> namedCandidates(TensorRole role, const std::string &nam
 }
 
 std::string indexedStem(TensorRole role, size_t index) {
-  return (role == TensorRole::Input ? "input_" : "output_") + std::to_string(index);
+  return (role == TensorRole::Input ? "input_" : "output_") +
+         std::to_string(index);
 }
 
 std::optional<std::string> existing(const std::string &directory,
@@ -52,7 +56,8 @@ std::optional<std::string> existing(const std::string &directory,
 
 /// Gives the ONNX files' tensors to the wanted ones: by the names in the files
 /// when all of them are names of wanted tensors, else by position.
-void assignIndexed(std::vector<NamedTensor> &files, const std::vector<size_t> &positions,
+void assignIndexed(std::vector<NamedTensor> &files,
+                   const std::vector<size_t> &positions,
                    const std::vector<WantedTensor> &wanted,
                    std::vector<Tensor> &result) {
   auto wantedNamed = [&](const std::string &name) {
@@ -109,7 +114,8 @@ readTensorDirectory(const std::string &directory, TensorRole role,
   bool any = false;
   bool indexed = existing(directory, indexedStem(role, 0) + ".pb").has_value();
   for (size_t i = 0; i < wanted.size(); ++i)
-    for (const std::string &name : namedCandidates(role, wanted[i].name, indexed))
+    for (const std::string &name :
+         namedCandidates(role, wanted[i].name, indexed))
       if (auto path = existing(directory, name); path && result[i].empty()) {
         auto read = readTensorFile(*path, wanted[i].dtype);
         if (!read)
@@ -133,8 +139,9 @@ readTensorDirectory(const std::string &directory, TensorRole role,
   if (!any && files.empty() && !wanted.empty()) {
     std::string stem = indexedStem(role, 0);
     return ioError("'" + directory + "' has no file for '" + wanted[0].name +
-                   "': expected '" + tensorFileName(role, wanted[0].name) + "', '" +
-                   mangled(wanted[0].name) + ".npy' or '" + stem + ".pb'");
+                   "': expected '" + tensorFileName(role, wanted[0].name) +
+                   "', '" + mangled(wanted[0].name) + ".npy' or '" + stem +
+                   ".pb'");
   }
   return result;
 }

@@ -7,8 +7,10 @@ namespace dmxc::bundle {
 
 /// One difference. An empty side means that the thing exists on the other only.
 struct Difference {
-  std::string what; ///< "entry", "manifest", "tensor", "graph", "buffer", "task", "weight"
-  std::string name; ///< which one: "code/cpu/x86-64-v3/kernels.so", "options.opt"
+  std::string what; ///< "entry", "manifest", "tensor", "graph", "buffer",
+                    ///< "task", "weight"
+  std::string
+      name; ///< which one: "code/cpu/x86-64-v3/kernels.so", "options.opt"
   std::string a, b; ///< the two values, shortened for people
 };
 

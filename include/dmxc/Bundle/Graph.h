@@ -117,8 +117,9 @@ std::string toJson(const GraphFile &file);
 
 /// Parses and checks types and the presence of fields; unknown fields are
 /// ignored (they are a newer minor's). The rules between fields are checked by
-/// `validate` (Validate.h). Errors are ErrorKind::Model and name the place, e.g.
-/// "graph.json: graphs[0].tasks[3].queue: expected an integer, got a string".
+/// `validate` (Validate.h). Errors are ErrorKind::Model and name the place,
+/// e.g. "graph.json: graphs[0].tasks[3].queue: expected an integer, got a
+/// string".
 Result<GraphFile> parseGraph(std::string_view json);
 
 std::string_view bufferKindName(BufferKind kind);

@@ -65,7 +65,7 @@ private:
 /// One tensor of a safetensors header.
 struct WeightInfo {
   std::string name;
-  std::string dtype;   ///< safetensors name: "F32", "U8", ...
+  std::string dtype; ///< safetensors name: "F32", "U8", ...
   Shape shape;
   uint64_t offset = 0; ///< from the first byte of the entry
   uint64_t size = 0;

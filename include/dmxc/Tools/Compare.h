@@ -20,10 +20,11 @@ struct Comparison {
   std::string structural;
   int64_t count = 0;
   int64_t mismatches = 0;
-  int64_t first = -1; ///< row-major position of the first mismatch
-  int64_t worst = -1; ///< of the one farthest beyond its tolerance
+  int64_t first = -1;     ///< row-major position of the first mismatch
+  int64_t worst = -1;     ///< of the one farthest beyond its tolerance
   double maxAbsolute = 0; ///< largest |actual - expected| over finite pairs
-  double maxRelative = 0; ///< largest |actual - expected| / |expected|, expected != 0
+  double maxRelative =
+      0; ///< largest |actual - expected| / |expected|, expected != 0
 };
 
 Comparison compareTensors(const Tensor &actual, const Tensor &expected,

@@ -28,7 +28,8 @@ const std::vector<std::string> &inspectViews();
 Status inspectBundle(const InspectOptions &options, std::ostream &out);
 
 /// One page without scripts or outside files: summary, memory map (time from
-/// left to right, arena offsets from bottom to top), tables of tasks and entries.
+/// left to right, arena offsets from bottom to top), tables of tasks and
+/// entries.
 std::string inspectHtml(const bundle::Bundle &bundle);
 
 } // namespace dmxc::tools

@@ -38,7 +38,8 @@ struct RunOptions {
 };
 
 /// Runs the bundle as asked; results go to `out`. The error says what to print
-/// on stderr and, by its kind, the exit code; ErrorKind::Mismatch when --expect failed.
+/// on stderr and, by its kind, the exit code; ErrorKind::Mismatch when --expect
+/// failed.
 Status runBundle(const RunOptions &options, std::ostream &out);
 
 /// Figures of repeated runs, milliseconds. Percentiles interpolate linearly

@@ -36,9 +36,9 @@ struct TaskFigures {
 };
 
 struct SessionSettings {
-  std::string entryPoint; ///< empty: the first
-  uint32_t threads = 0;   ///< 0: all the CPUs allowed
-  std::string isa;        ///< empty: the best
+  std::string entryPoint;                 ///< empty: the first
+  uint32_t threads = 0;                   ///< 0: all the CPUs allowed
+  std::string isa;                        ///< empty: the best
   std::vector<std::string> deviceOptions; ///< "key=value"
 };
 
@@ -47,8 +47,8 @@ struct SessionSettings {
 /// kind follows its status (file: IO, bad bundle: Model, bad argument: Usage).
 class ModelSession {
 public:
-  static Result<std::unique_ptr<ModelSession>> open(const std::string &bundle,
-                                                    const SessionSettings &settings);
+  static Result<std::unique_ptr<ModelSession>>
+  open(const std::string &bundle, const SessionSettings &settings);
   ~ModelSession();
   ModelSession(const ModelSession &) = delete;
   ModelSession &operator=(const ModelSession &) = delete;

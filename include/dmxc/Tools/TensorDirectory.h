@@ -20,10 +20,10 @@ struct WantedTensor {
 ///   in_<name>.npy / out_<name>.npy      the model zoo's
 ///   <name>.npy, <name>.pb
 ///   input_<i>.npy|pb / output_<i>.npy|pb ONNX's test layout, i = position
-/// In <name>, characters outside [A-Za-z0-9._-] may be replaced by '_'. When all
-/// ONNX files carry names of wanted tensors, the names count, not the positions.
-/// Errors: ErrorKind::IO for a missing directory or a bad file, and when no
-/// file at all fits (the message lists what was looked for).
+/// In <name>, characters outside [A-Za-z0-9._-] may be replaced by '_'. When
+/// all ONNX files carry names of wanted tensors, the names count, not the
+/// positions. Errors: ErrorKind::IO for a missing directory or a bad file, and
+/// when no file at all fits (the message lists what was looked for).
 Result<std::vector<Tensor>>
 readTensorDirectory(const std::string &directory, TensorRole role,
                     const std::vector<WantedTensor> &wanted);

@@ -18,10 +18,10 @@ struct NamedTensor {
 
 /// Reads a NumPy file of format 1 to 3: bool, i8..i64, u8..u64, f16..f64, any
 /// byte order, C or Fortran order. NumPy has no name for the other types, so
-/// `expected` decides how raw bytes are taken: void2 as bf16, void1 (or u8) as an
-/// f8 type, and i8/u8 as i4/u4, one element a byte, range-checked.
-/// A little-endian C-order file is mapped, not copied.
-/// Errors: ErrorKind::IO when the file cannot be read or is not such a file.
+/// `expected` decides how raw bytes are taken: void2 as bf16, void1 (or u8) as
+/// an f8 type, and i8/u8 as i4/u4, one element a byte, range-checked. A
+/// little-endian C-order file is mapped, not copied. Errors: ErrorKind::IO when
+/// the file cannot be read or is not such a file.
 Result<Tensor> readNpy(const std::string &path,
                        std::optional<DType> expected = std::nullopt);
 
@@ -31,15 +31,17 @@ Status writeNpy(const std::string &path, const Tensor &tensor);
 
 /// Reads an ONNX TensorProto with raw or typed data, element types by their
 /// numeric code (also those newer than the ONNX library). A SequenceProto or
-/// OptionalProto, strings, complex numbers and external data are refused by name.
+/// OptionalProto, strings, complex numbers and external data are refused by
+/// name.
 Result<NamedTensor> readTensorProto(const std::string &path);
 
 /// Writes a TensorProto with raw data.
 Status writeTensorProto(const std::string &path, const NamedTensor &tensor);
 
 /// By the file's ending: .npy or .pb; anything else is ErrorKind::Usage.
-Result<NamedTensor> readTensorFile(const std::string &path,
-                                   std::optional<DType> expected = std::nullopt);
+Result<NamedTensor>
+readTensorFile(const std::string &path,
+               std::optional<DType> expected = std::nullopt);
 Status writeTensorFile(const std::string &path, const NamedTensor &tensor);
 
 /// ONNX's numeric code of an element type and back (TensorProto.DataType).
