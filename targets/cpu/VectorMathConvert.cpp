@@ -233,5 +233,6 @@ Value VectorMath::intToFloat(Value x, FloatType element, bool isUnsigned) {
     Expr small = compareInt(arith::CmpIPredicate::ult, shifted, bound);
     e = select(small, e, (e & ~uint64_t(0x7ff)) | sticky);
   }
-  return truncateFloat(convert(e, b.getF64Type()).value, element);
+  // Not truncf of sitofp: MLIR folds the two, and the pair it is lowered to rounds twice.
+  return truncateFloat(truncateToOdd(convert(e, b.getF64Type())).value, element);
 }

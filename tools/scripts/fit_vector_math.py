@@ -154,11 +154,14 @@ def fit_trig():
 def fit_erf():
     small = lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1 if z > mpf(10) ** -30 else 2 / mp.sqrt(mp.pi) - 1
     rel = lambda z: 1 / (small(z) + 1)
-    emit("erfSmallF32", "erf(x) / x - 1 with z = x^2, error relative to erf(x) / x,", small, rel, 0, 1, 7, to_f32)
+    # Of the multiples of 1/1024 near 1 the one where the 8th root of erfc is closest to a float:
+    # there the polynomial starts almost without error, where erfc weighs most in erf.
+    split = mpf("1.08203125")
+    emit("erfSmallF32", "erf(x) / x - 1 with z = x^2, error relative to erf(x) / x,", small, rel, 0, split ** 2, 7, to_f32)
     emit("erfSmallF64", "erf(x) / x - 1 with z = x^2, error relative to erf(x) / x,", small, rel, 0, 1, 13, to_f64)
-    root = lambda u: mp.erfc(u + 2) ** (mpf(1) / 8)
-    emit("erfLargeF32", "erfc(u + 2)^(1/8), error that of its 8th power,", root,
-         lambda u: 8 * root(u) ** 7, -1, 2, 9, to_f32)
+    root = lambda u: mp.erfc(u + split) ** (mpf(1) / 8)
+    emit("erfLargeF32", "erfc(u + 1.08203125)^(1/8), error that of its 8th power,", root,
+         lambda u: 8 * root(u) ** 7, 0, 4 - split, 8, to_f32)
     at = lambda t: 3 * (1 + t) / (1 - t)
     emit("erfLargeF64", "erfc(a) e^(a^2) with t = (a - 3) / (a + 3), error that of erfc(a),",
          lambda t: mp.erfc(at(t)) * mp.exp(at(t) ** 2), lambda t: mp.exp(-at(t) ** 2),
