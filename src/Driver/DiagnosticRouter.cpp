@@ -61,6 +61,9 @@ void DiagnosticRouter::collect(mlir::Diagnostic &diagnostic) {
     if (std::string text = note.str(); !llvm::StringRef(text).starts_with("see current operation"))
       ours.note(std::move(text));
   std::lock_guard lock(mutex);
+  // ODS adds this to every message of an op's inference, which said what is wrong.
+  if (!pending.empty() && llvm::StringRef(ours.text).ends_with("failed to infer returned types"))
+    return;
   pending.push_back(std::move(ours));
 }
 

@@ -3,6 +3,7 @@
 #include "Placement.h"
 #include "Reports.h"
 #include "TextOutput.h"
+#include "Work.h"
 
 #include "dmxc/Driver/Compilation.h"
 
@@ -72,6 +73,7 @@ private:
     size_t first = options.from.empty() ? 0 : phaseIndex(options.from) + 1;
     for (size_t i = first; i <= lastPhase(); ++i) {
       const Phase &phase = phases()[i];
+      setCurrentWork(phase.name);
       progress.step(phase.name, phase.summary);
       log([&] { return std::string("phase ") + phase.name + ": " + phase.summary; });
       if (!(phase.build ? compilation->runPhase(phase) : compilation->runCodegen()))
