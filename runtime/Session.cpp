@@ -7,6 +7,7 @@
 #include "Session.h"
 #include "DType.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dmxrt {
@@ -23,11 +24,10 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Bundle> b
   return session;
 }
 
-Status Session::load(const DeviceOptions &options) {
-  auto made = createDevice(graph.target.empty() ? "cpu" : graph.target, options);
-  if (!made)
-    return made.takeError();
-  device = std::move(*made);
+/// A graph of copies alone, e.g. of an identity model, needs no code.
+Status Session::loadCode() {
+  if (std::all_of(graph.tasks.begin(), graph.tasks.end(), [](const Task &task) { return task.isCopy; }))
+    return {};
   auto selected = device->selectCode(bundle->manifest().targets);
   if (!selected)
     return selected.takeError();
@@ -36,6 +36,16 @@ Status Session::load(const DeviceOptions &options) {
   if (!image)
     return image.takeError();
   code = *image;
+  return {};
+}
+
+Status Session::load(const DeviceOptions &options) {
+  auto made = createDevice(graph.target.empty() ? "cpu" : graph.target, options);
+  if (!made)
+    return made.takeError();
+  device = std::move(*made);
+  if (Status status = loadCode(); !status)
+    return status;
   for (const Task &task : graph.tasks) {
     kernels.push_back(task.isCopy ? nullptr : code->findKernel(task.kernel));
     if (!task.isCopy && !kernels.back())

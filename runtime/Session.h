@@ -67,6 +67,7 @@ private:
   Session(std::shared_ptr<const Bundle> bundle, const Signature &signature)
       : bundle(std::move(bundle)), signature(signature), graph(this->bundle->graph(signature.graph)) {}
   Status load(const DeviceOptions &options);
+  Status loadCode();
   Status allocateState();
   Status evaluateInputs();
   Status prepare();
@@ -91,7 +92,7 @@ private:
   const Graph &graph;
   std::unique_ptr<Device> device;
   std::shared_ptr<const CodeImage> code;
-  const TargetCode *target = nullptr;
+  const TargetCode *target = nullptr; // null, like `code`, when all tasks are copies
   std::vector<const void *> kernels; // per task
 
   std::vector<Binding> bindings[2];   // by dmx_io

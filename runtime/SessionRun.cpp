@@ -218,8 +218,8 @@ void Session::takeEvents(dmx_profile_event *out, uint32_t capacity, uint32_t &co
 void Session::info(dmx_session_info &out) const {
   out.threads = device->threads();
   out.task_count = static_cast<uint32_t>(graph.tasks.size());
-  out.target = target->target.c_str();
-  out.isa = target->arch.c_str();
+  out.target = graph.target.empty() ? "cpu" : graph.target.c_str();
+  out.isa = target ? target->arch.c_str() : "";
   for (const Memory &memory : arenas)
     out.arena_bytes += memory.size;
   for (const Memory &memory : states)

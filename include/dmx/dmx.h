@@ -287,7 +287,7 @@ typedef struct dmx_session_info {
   uint32_t threads;        /* of a run */
   uint32_t task_count;     /* indices of dmx_session_task_info and of profile events */
   const char *target;      /* "cpu" */
-  const char *isa;         /* chosen level, "x86-64-v3" */
+  const char *isa;         /* chosen level, "x86-64-v3"; "" when all tasks are copies */
   uint64_t arena_bytes;    /* allocated now, all arenas; 0 before the shapes are known */
   uint64_t arena_lower_bound; /* the compiler's lower bound for the same (for the bound shapes) */
   uint64_t scratch_bytes;  /* all threads together */

@@ -8,6 +8,7 @@
 thread_local bool dmxtest::countAllocations = false;
 thread_local int dmxtest::allocations = 0;
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 using dmxtest::allocations;
 using dmxtest::countAllocations;
 
@@ -28,3 +29,4 @@ void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif

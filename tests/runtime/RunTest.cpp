@@ -151,6 +151,30 @@ TEST(Run, CopiesAndAliases) {
   EXPECT_EQ(out[12], 4) << "the old memory is left alone";
 }
 
+/// An identity model has no kernels, so its bundle may have no code.
+TEST(Run, CopiesNeedNoCode) {
+  ModelBuilder builder;
+  int x = builder.input("x", "i32", {4}), y = builder.output("y", "i32", {4});
+  builder.copy(x, y, 16);
+  TestBundle model = builder.finish();
+  model.manifest["targets"] = Json::array();
+  model.files.clear();
+  OpenBundle open(model);
+  ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+  SessionPtr session = makeSession(open.get());
+  auto in = iota<int32_t>(4);
+  std::vector<int32_t> out(4);
+  bindVector(session.get(), DMX_INPUT, 0, in, {4});
+  bindVector(session.get(), DMX_OUTPUT, 0, out, {4});
+  expectRuns(session.get());
+  EXPECT_EQ(in, out);
+  dmx_session_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(dmx_session_get_info(session.get(), &info, nullptr), DMX_OK);
+  EXPECT_STREQ(info.isa, "");
+  EXPECT_STREQ(info.target, "cpu");
+}
+
 TEST(Run, LargeCopyIsSplit) {
   constexpr int64_t kCount = 1 << 20;
   ModelBuilder builder;
