@@ -51,8 +51,8 @@ void addFlags(CLI::App &app, InspectOptions &options) {
 int main(int argc, char **argv) {
   CLI::App app("Shows, checks and compares bundles.", "dmx-inspect");
   InspectOptions options;
-  prepareApp(app, usage, examples);
   addFlags(app, options);
+  prepareApp(app, usage, examples); // last, so that its flags end the help
   if (std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   const std::vector<std::string> &views = inspectViews();

@@ -172,8 +172,8 @@ int main(int argc, char **argv) {
   CLI::App app("Runs a bundle, compares its outputs, measures it.", "dmx-run");
   RunOptions options;
   PairFlags pairs;
-  prepareApp(app, usage, examples);
   addFlags(app, options, pairs);
+  prepareApp(app, usage, examples); // last, so that its flags end the help
   if (std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   if (std::optional<Error> error = readPairs(pairs, options))
