@@ -43,6 +43,14 @@ void importMod(NodeContext &c) {
 
 void importPow(NodeContext &c) {
   auto [base, exponent] = broadcastOperands(c);
+  // The common exponents of exported models. Others, the square root too, differ from a product in infinities or signs.
+  if (exponent.isConstant() && exponent.numElements() == 1 && exponent.rank() <= base.rank() && isFloat(base.dtype())) {
+    double number = exponent.constant().asDouble(0);
+    if (number == 2)
+      return c.result(c.e.mul(base, base));
+    if (number == 3)
+      return c.result(c.e.mul(c.e.mul(base, base), base));
+  }
   if (base.dtype() == exponent.dtype())
     return c.result(c.e.emit<PowOp>({base, exponent}));
   if (isFloat(base.dtype()) || isInt(exponent.dtype()))

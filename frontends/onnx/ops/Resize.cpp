@@ -80,6 +80,8 @@ std::vector<double> tapWeights(const Options &o, double ratio, double scale, int
 }
 
 constexpr int64_t kMaxTaps = 1024;
+/// Elements of one resampled axis: its indices and weights are constants.
+constexpr int64_t kMaxExtent = int64_t(1) << 24;
 
 Val alongAxis(Emitter &e, int64_t rank, int64_t axis, const Val &vector) {
   Shape shape(rank, 1);
@@ -89,6 +91,7 @@ Val alongAxis(Emitter &e, int64_t rank, int64_t axis, const Val &vector) {
 
 Val interpolate(NodeContext &c, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
   Emitter &e = c.e;
+  c.requireShape(a.out <= kMaxExtent, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
   if (o.mode == "nearest") {
     std::vector<int64_t> index(a.out);
     for (int64_t i = 0; i < a.out; ++i)

@@ -169,7 +169,7 @@ std::vector<OpRows> signalOps() {
       {"HannWindow", {17}, importHann, "output_datatype,periodic", {Index}, constant},
       {"HammingWindow", {17}, importHamming, "output_datatype,periodic", {Index}, constant},
       {"BlackmanWindow", {17}, importBlackman, "output_datatype,periodic", {Index}, constant},
-      {"MelWeightMatrix", {17}, importMelWeights, "output_datatype", {Index}, "the operands must be known at compile time"},
+      {"MelWeightMatrix", {17}, importMelWeights, "output_datatype", {Index, Index, Index, Float}, "the operands must be known at compile time"},
   };
 }
 

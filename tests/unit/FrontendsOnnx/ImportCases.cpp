@@ -74,6 +74,9 @@ std::string compare(const Tensor &got, const Tensor &stored) {
     double a = got.asDouble(i), b = want.asDouble(i);
     if (a == b || (std::isnan(a) && std::isnan(b)))
       continue;
+    // Its bf16 was cut off, not rounded to nearest: the next pattern is right too.
+    if (stored.dtype() == DType::U16 && got.dtype() == DType::BF16 && got.as<uint16_t>()[i] == want.as<uint16_t>()[i] + 1)
+      continue;
     if (!(std::abs(a - b) <= kAbsolute + kRelative * std::abs(b)))
       return "element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
   }
@@ -119,7 +122,11 @@ Outcome runModel(const fs::path &file, const onnx::ModelProto &model, const fs::
     std::optional<Tensor> tensor = readTensor(set / ("input_" + std::to_string(index++) + ".pb"));
     if (!tensor || initializers.count(input.name()))
       continue; // strings and sequences: the importer refuses the input
-    options.shapes[input.name()] = tensor->shape();
+    bool fixed = true;
+    for (const auto &dim : input.type().tensor_type().shape().dim())
+      fixed &= dim.has_dim_value();
+    if (!fixed || !input.type().tensor_type().has_shape())
+      options.shapes[input.name()] = tensor->shape();
     std::optional<DType> declared = onnxfe::dtypeOfOnnx(input.type().tensor_type().elem_type());
     inputs.push_back(asDeclared(*tensor, declared.value_or(tensor->dtype())));
   }
