@@ -59,14 +59,15 @@ struct ConvTiles {
   int64_t rows = 1;    ///< most pixels of a register tile
   int64_t vectors = 1; ///< vectors of output channels of a register tile
   int64_t lanes = 1;
-  int64_t sums = 1;         ///< most accumulators; wider tiles are done in parts
-  int64_t unroll = 4;       ///< input channels in one iteration
+  int64_t sums = 1;   ///< most accumulators; wider tiles are done in parts
+  int64_t unroll = 4; ///< input channels in one iteration
   int64_t tilesPerItem = 1; ///< register tiles of a row in one work item
   /// Small images whose channels' weights do not fit in L1: an item is a whole
   /// image, and 16 input channels at a time go over all of its rows, the sums
-  /// waiting in scratch. Only for a blocked input, Broadcast, groupIc % 16 == 0.
+  /// waiting in scratch. Only for a blocked input, Broadcast, groupIc % 16 ==
+  /// 0.
   bool passes = false;
-  bool prefetch = false;    ///< prefetch the next channels' weights
+  bool prefetch = false; ///< prefetch the next channels' weights
 
   int64_t columns() const { return vectors * lanes; }
 };

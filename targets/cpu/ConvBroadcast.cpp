@@ -19,11 +19,11 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item,
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
-  acc = b.forLoop(low, high, b.idx(1), acc,
-                  [&](Value index, ValueRange carried) {
-                    return channelBlock(item, tile, b.mulC(index, block), block,
-                                        llvm::to_vector_of<Value>(carried));
-                  });
+  acc =
+      b.forLoop(low, high, b.idx(1), acc, [&](Value index, ValueRange carried) {
+        return channelBlock(item, tile, b.mulC(index, block), block,
+                            llvm::to_vector_of<Value>(carried));
+      });
   if (rest)
     acc = channelBlock(item, tile, b.idx(full * block), rest, acc);
   return acc;
@@ -80,8 +80,8 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     Value pixels = b.opaque(
         b.elementPtr(spec.aType, item.input, b.addC(inChannel, first)));
     auto left = [&](int64_t r) {
-      Value raw = b.load(spec.aType, pixels,
-                         b.idx(columnOffset(tile, r, kw) - first));
+      Value raw =
+          b.load(spec.aType, pixels, b.idx(columnOffset(tile, r, kw) - first));
       Value x =
           convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
       return b.splat(callbacks.mapA ? callbacks.mapA(x) : x, t.lanes);
@@ -121,7 +121,8 @@ void ConvEmitter::prefetchWeights(const Item &item, const Tile &tile,
   int64_t panels = item.vectors * t.lanes / 16, group = t.columns() / 16;
   if (!panels || item.tailChannels || spec.oc <= t.columns())
     return;
-  // What one sweep over the image's tiles goes through: all channels, or a pass's.
+  // What one sweep over the image's tiles goes through: all channels, or a
+  // pass's.
   int64_t sweep = t.passes ? 16 * spec.taps() * 16 : panelElements();
   Value start = t.passes ? b.mulC(item.passLow, sweep) : b.idx(0);
   Value done = b.mulC(b.add(b.mulC(item.row, tiles), tile.index), sweep);

@@ -1,4 +1,4 @@
-//===- ConvLanes.cpp - convolutions whose lanes have their own input channel ===//
+//===- ConvLanes.cpp - lanes with their own input channel ----------------===//
 //
 // Depthwise convolution, and groups that are not whole blocks of 16 channels.
 //

@@ -103,10 +103,8 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
   if (t.mode == ConvMode::Lanes) {
     t.vectors = std::max<int64_t>(1, std::min(t.vectors, 16 / t.lanes));
   } else {
-    // Few pixels: more channels, as far as registers and channels go. (4 pixels
-    // are one too many for 12 sums, but a row of 7 is 4 + 3.)
-    bool few = t.rows <= (isa.vectorRegisters >= 32 ? 7 : 4);
-    if (few && spec.groupOc() >= 4 * t.lanes)
+    // Few pixels: more channels, as far as registers and channels go.
+    if (4 * t.rows <= t.sums && spec.groupOc() >= 4 * t.lanes)
       t.vectors = 4;
     while (t.vectors > 1 &&
            (spec.groups > 1 ? spec.groupOc() % t.columns() != 0

@@ -1,4 +1,4 @@
-//===- ConvBench.cpp - convolutions to measure ---------------------------------===//
+//===- ConvBench.cpp - convolutions to measure ---------------------------===//
 
 #include "KernelBench.h"
 
@@ -19,7 +19,8 @@ static ConvSpec specFor(mlir::Builder &b, const ConvShape &shape) {
   s.kernel = {1, shape.kernel, shape.kernel};
   s.stride = {1, shape.stride, shape.stride};
   s.pad = {0, shape.kernel / 2, shape.kernel / 2};
-  int64_t out = (shape.size + 2 * (shape.kernel / 2) - shape.kernel) / shape.stride + 1;
+  int64_t out =
+      (shape.size + 2 * (shape.kernel / 2) - shape.kernel) / shape.stride + 1;
   s.out = {1, out, out};
   s.aType = s.bType = s.accType = b.getF32Type();
   s.input = shape.ic < 16 ? ConvLayout::Plain : ConvLayout::Blocked16;
@@ -40,7 +41,8 @@ static double realFlops(const ConvSpec &s) {
   return 2.0 * s.groupIc() * s.oc * inside(1) * inside(2);
 }
 
-BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa, const ConvShape &shape,
+BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa,
+                                         const ConvShape &shape,
                                          const std::string &tuning) {
   BenchKernel bench;
   mlir::MLIRContext context;
@@ -51,13 +53,16 @@ BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa, const ConvShape &s
   override(tuning, "vectors", tiles.vectors);
   override(tuning, "unroll", tiles.unroll);
   override(tuning, "tilesPerItem", tiles.tilesPerItem);
+  override(tuning, "passes", tiles.passes);
+  override(tuning, "sums", tiles.sums);
   override(tuning, "prefetch", tiles.prefetch);
   int64_t positions = spec.outPositions(), blocks = (spec.oc + 15) / 16;
   bench.kernel = test::makeKernel("conv", isa, 3, 0, [&](KernelBuilder &b) {
     ConvCallbacks callbacks;
     callbacks.store = [&](Value, Value oc, Value position, Value value, Value) {
       Value block = b.mulC(b.floorDiv(oc, b.idx(16)), positions);
-      Value at = b.add(b.mulC(b.add(block, position), 16), b.rem(oc, b.idx(16)));
+      Value at =
+          b.add(b.mulC(b.add(block, position), 16), b.rem(oc, b.idx(16)));
       b.store(value, b.buffer(2), at);
     };
     emitConv(b, specFor(b, shape), tiles, b.buffer(0), b.buffer(1), callbacks);
@@ -70,8 +75,9 @@ BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa, const ConvShape &s
   bench.scratchBytes = convScratchBytes(spec, tiles);
   bench.flops = realFlops(spec);
   char text[128];
-  snprintf(text, sizeof text, "%s [%ldx%ld un %ld tpi %ld]", shape.name.c_str(), (long)tiles.rows,
-           (long)tiles.columns(), (long)tiles.unroll, (long)tiles.tilesPerItem);
+  snprintf(text, sizeof text, "%s [%ldx%ld un %ld tpi %ld]", shape.name.c_str(),
+           (long)tiles.rows, (long)tiles.columns(), (long)tiles.unroll,
+           (long)tiles.tilesPerItem);
   bench.name = text;
   return bench;
 }

@@ -1,5 +1,4 @@
-//===- KernelBench.cpp - percent of the multiply-add peak of each kernel
-//-------===//
+//===- KernelBench.cpp - percent of the multiply-add peak of each kernel -===//
 //
 // kernel_bench [LEVEL] [FILTER] [SECONDS] [TUNING]: for every kernel whose name
 // contains FILTER, GFLOP/s and percent of the peak measured in the same

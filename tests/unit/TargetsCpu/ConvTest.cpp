@@ -1,5 +1,4 @@
-//===- ConvTest.cpp - convolution against a naive reference
-//--------------------===//
+//===- ConvTest.cpp - convolution against a naive reference --------------===//
 
 #include "Conv.h"
 #include "KernelHarness.h"
@@ -299,6 +298,26 @@ TEST_P(ConvLevels, PaddingLargerThanInput) {
   Case c = makeCase(1, 16, 16, {1, 2, 3}, {1, 3, 3});
   c.spec.pad = {0, 4, 5}, c.padEnd = {0, 4, 5};
   check(c);
+}
+
+TEST_P(ConvLevels, SmallImagesInPasses) {
+  Case c = makeCase(2, 64, 72, {1, 7, 7}, {1, 3, 3});
+  c.spec.pad = {0, 1, 1}, c.padEnd = {0, 1, 1};
+  check(c, 3);
+  auto passes = [](ConvTiles &t) { EXPECT_TRUE(t.passes); };
+  std::string error;
+  EXPECT_EQ(wrongElements(c, GetParam(), error, 1, false, passes), 0) << error;
+  c.spec.groups = 2, c.spec.oc = 64, c.spec.ic = 128,
+  c.spec.heavyEpilogue = true;
+  check(c);
+}
+
+TEST_P(ConvLevels, TilesDoneInParts) {
+  // 5 pixels times 4 vectors do not fit in 7 sums: one vector at a time.
+  Case c = makeCase(1, 20, 60, {1, 3, 5}, {1, 3, 3});
+  c.spec.pad = {0, 1, 1}, c.padEnd = {0, 1, 1};
+  check(c, 1, [](ConvTiles &t) { t.vectors = 4, t.sums = 7, t.rows = 5; });
+  check(c, 1, [](ConvTiles &t) { t.vectors = 4, t.rows = 2; });
 }
 
 TEST_P(ConvLevels, HeavyEpilogueAndDynamicBatch) {

@@ -1,5 +1,4 @@
-//===- GemmTest.cpp - matrix multiplication against a naive reference
-//----------===//
+//===- GemmTest.cpp - matrix multiplication against a naive reference ----===//
 
 #include "Gemm.h"
 #include "KernelHarness.h"

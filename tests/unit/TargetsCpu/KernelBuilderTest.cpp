@@ -1,5 +1,4 @@
-//===- KernelBuilderTest.cpp - the vocabulary, lowering and link
-//---------------===//
+//===- KernelBuilderTest.cpp - the vocabulary, lowering and link ---------===//
 
 #include "KernelHarness.h"
 

@@ -1,5 +1,4 @@
-//===- KernelHarness.cpp - compile, link, load and call kernels
-//---------------===//
+//===- KernelHarness.cpp - compile, link, load and call kernels ----------===//
 
 #include "KernelHarness.h"
 
