@@ -69,10 +69,8 @@ public:
   ConvEmitter(KernelBuilder &b, const Convolution &conv)
       : b(b), conv(conv), e(b, conv.body.block), writer(e, conv.body), rank(shapeOf(conv.op.getResult()).size()) {
     // The position counts through all spatial axes: they are one axis for the epilogue if every access joins them.
-    joined = writer.acceptsJoined();
-    for (unsigned axis = 2; axis + 1 < rank; ++axis)
-      for (Value value : writer.values())
-        joined &= axesJoin(value, axis, conv.op.getResult());
+    if (writer.acceptsJoined())
+      positionAxis = joinedAxis(writer.values(), conv.op->getResult(0), 2, rank - 1);
   }
 
   void run(int64_t nominalItems, int64_t scratchOffset) {
@@ -103,12 +101,9 @@ private:
     index[0] = e.at(n);
     index[1] = oc;
     Index rest = e.at(position);
-    size_t axis = rank - 1;
-    for (; axis > 2 && !joined; --axis)
+    for (size_t axis = rank - 1; axis > 2 && !positionAxis; --axis)
       std::tie(rest, index[axis]) = e.divRem(rest, std::max<int64_t>(shapeOf(conv.op.getResult())[axis], 1));
-    while (axis > 2 && shapeOf(conv.op.getResult())[axis] == 1)
-      --axis; // indices of axes of size 1 count for nothing
-    index[axis] = rest;
+    index[positionAxis.value_or(2)] = rest;
     writer.write(index);
   }
 
@@ -142,7 +137,7 @@ private:
   ElementExpr e;
   ResultWriter writer;
   size_t rank;
-  bool joined = false;
+  std::optional<unsigned> positionAxis; ///< carries the position through all spatial axes, where the epilogue allows that
 };
 
 DictionaryAttr packedForm(const Convolution &conv) {

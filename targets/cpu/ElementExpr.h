@@ -87,7 +87,8 @@ public:
   /// f16, bf16 and the 8-bit floats are computed in f32; other types are carried as they are.
   mlir::Type computed(mlir::Type element) const;
   Value widen(Value carriedValue, mlir::Type element);
-  Value narrow(Value computedValue, mlir::Type element, bool saturate = true);
+  /// `saturate` is for 8-bit floats, as in VectorMath::truncateFloat.
+  Value narrow(Value computedValue, mlir::Type element, bool saturate = false);
   /// A constant of `type`'s carried form in the current lanes.
   Value constant(mlir::Type element, double value);
 

@@ -345,6 +345,8 @@ static unsigned storageBytes(Type storage) {
 }
 
 Type KernelBuilder::storageType(Type element) {
+  if (element.isBF16())
+    return getIntegerType(16);
   return element.isInteger(1) ? getI8Type() : element;
 }
 
@@ -359,8 +361,15 @@ Value KernelBuilder::elementPtr(Type element, Value base, Value offset) {
                              index, LLVM::GEPNoWrapFlags::inbounds);
 }
 
-/// i1 tensors live in bytes: back to i1 after a load, to i8 before a store.
+/// i1 tensors live in bytes: back to i1 after a load, to i8 before a store. bf16 moves as i16: LLVM's
+/// code generation splits masked stores of bf16 through f32 and a library function.
 static Value fromStorage(KernelBuilder &b, Type element, Value stored) {
+  if (element.isBF16()) {
+    Type type = element;
+    if (auto vector = dyn_cast<VectorType>(stored.getType()))
+      type = VectorType::get(vector.getShape(), element);
+    return arith::BitcastOp::create(b, type, stored);
+  }
   if (!element.isInteger(1))
     return stored;
   Value zero = b.constantInt(stored.getType(), 0);
@@ -368,11 +377,13 @@ static Value fromStorage(KernelBuilder &b, Type element, Value stored) {
 }
 static Value toStorage(KernelBuilder &b, Value value) {
   Type element = getElementTypeOrSelf(value.getType());
-  if (!element.isInteger(1))
+  if (!element.isInteger(1) && !element.isBF16())
     return value;
-  Type wide = b.getI8Type();
+  Type wide = element.isBF16() ? b.getIntegerType(16) : b.getI8Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     wide = VectorType::get(vector.getShape(), wide);
+  if (element.isBF16())
+    return arith::BitcastOp::create(b, wide, value);
   return arith::ExtUIOp::create(b, wide, value);
 }
 

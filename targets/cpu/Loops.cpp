@@ -156,6 +156,15 @@ SmallVector<AxisGroup> dmxc::cpu::groupAxes(ArrayRef<Value> values, ArrayRef<Val
   return groups;
 }
 
+std::optional<unsigned> dmxc::cpu::joinedAxis(ArrayRef<Value> values, ArrayRef<Value> leaves, unsigned first,
+                                              unsigned last) {
+  auto inside = [&](unsigned axis) { return axis >= first && axis < last; };
+  for (AxisGroup &group : groupAxes(values, leaves, inside))
+    if (group.first == first && group.last == last)
+      return group.at;
+  return std::nullopt;
+}
+
 Indices dmxc::cpu::spread(ElementExpr &e, ArrayRef<AxisGroup> groups, ArrayRef<Index> positions, unsigned rank) {
   Indices index(rank, e.at(0));
   for (auto [group, position] : llvm::zip(groups, positions))

@@ -246,12 +246,11 @@ public:
       : b(b), product(product), e(b, product.body.block), writer(e, product.body) {
     rank = product.batchDims.size() + 2;
     Value result = product.op.getResult();
-    joinsInEpilogue = writer.acceptsJoined();
-    for (unsigned axis = 0; axis + 2 < rank; ++axis)
-      for (Value value : writer.values())
-        joinsInEpilogue &= axesJoin(value, axis, result);
+    bool plain = writer.acceptsJoined();
     for (unsigned i = 0; i < product.body.results.size(); ++i)
-      joinsInEpilogue &= !product.body.resultType(i).getEncoding();
+      plain &= !product.body.resultType(i).getEncoding();
+    if (plain)
+      rowAxis = joinedAxis(writer.values(), result, 0, rank - 2);
   }
 
   void direct(int64_t nominalItems);
@@ -268,17 +267,13 @@ private:
   ElementExpr e;
   ResultWriter writer;
   size_t rank;
-  bool joinsInEpilogue = false;
+  std::optional<unsigned> rowAxis; ///< carries the row through all batch items, where the epilogue allows that
 };
 
 Indices MatmulEmitter::rowIndex(Value batch, Value m) {
   Indices index(rank - 1, e.at(0));
-  if (product.joined && joinsInEpilogue) {
-    // On the last axis that has rows: indices of axes of size 1 count for nothing.
-    size_t axis = rank - 2;
-    while (axis > 0 && shapeOf(product.op.getResult())[axis] == 1)
-      --axis;
-    index[axis] = e.at(m);
+  if (product.joined && rowAxis) {
+    index[*rowAxis] = e.at(m);
     return index;
   }
   Index rest = e.at(batch);

@@ -11,6 +11,8 @@
 #include "VectorMathCoefficients.h"
 #include "VectorMathExpr.h"
 
+#include <cmath>
+
 namespace dmxc::cpu::expr {
 
 namespace {
@@ -98,8 +100,11 @@ Expr expm1Any(Expr x) {
 
 static Expr sigmoidAny(Expr x) {
   // With e = e^-|x| <= 1: 1/(1+e) or, for negative x, e/(1+e).
-  ExpParts p = reduceExp(atLeast(-abs(x), formatOf(x).low), twoStepOffset(x));
-  Expr e = scaleTwoStep(1.0 + p.em1, p.t);
+  // e is scaled in two steps for the subnormal ones; as n <= 0, the second can be a constant.
+  const Format &f = formatOf(x);
+  int shift = x.isF32() ? 64 : 512;
+  ExpParts p = reduceExp(atLeast(-abs(x), f.low), f.bias + shift);
+  Expr e = (1.0 + p.em1) * powerOfTwo(p.t) * std::ldexp(1.0, -shift);
   return select(x < 0.0, e, 1.0) / (1.0 + e);
 }
 
@@ -109,9 +114,10 @@ static Expr tanhAny(Expr x) {
   const Format &f = formatOf(x);
   Expr a = atMost(abs(x), x.isF32() ? 10.0 : 22.0);
   ExpParts e = reduceExp(-2.0 * a, f.bias);
-  Expr s = powerOfTwo(e.t), large = a > 0.55, s2 = s + s;
-  Expr q = select(large, fma(s2, e.em1, s2), fma(-s, e.em1, 1.0 - s)) / fma(s, e.em1, 1.0 + s);
-  return copysign(select(large, 1.0 - q, q), x);
+  Expr s = powerOfTwo(e.t), large = a > 0.55;
+  Expr power = fma(s, e.em1, s), difference = fma(s, e.em1, s - 1.0);
+  Expr q = select(large, power, difference) / (1.0 + power);
+  return copysign(select(large, fma(q, -2.0, q.num(1.0)), q), x);
 }
 
 /// e^a / 2 for a >= 0, without overflow before the result does: one less in the exponent.
