@@ -75,8 +75,10 @@ func::FuncOp ModelImport::createFunction(OpBuilder &builder, const std::vector<G
   std::string name = options.entry.empty() ? "main" : options.entry;
   auto function = func::FuncOp::create(builder, builder.getUnknownLoc(), name, builder.getFunctionType(types, {}));
   function.addEntryBlock();
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i) {
     function.setArgAttr(i, dmir::kNameAttr, builder.getStringAttr(inputs[i].name));
+    function.getArgument(i).setLoc(NameLoc::get(builder.getStringAttr(inputs[i].name)));
+  }
   return function;
 }
 
