@@ -10,26 +10,31 @@ using namespace mlir;
 
 namespace dmxc::onnxfe {
 
-[[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps) {
+[[noreturn]] void fail(std::string id, std::string text,
+                       std::vector<std::string> helps) {
   throw NodeFailure{std::move(id), std::move(text), std::move(helps)};
 }
 
 namespace {
 constexpr uint64_t kMaxFoldBytes = uint64_t(1) << 30;
-/// No real tensor comes near; keeps all later size computations far from overflow.
+/// No real tensor comes near; keeps all later size computations far from
+/// overflow.
 constexpr int64_t kMaxElements = int64_t(1) << 46;
 
 void checkSize(RankedTensorType type) {
   int64_t count = 1;
   for (int64_t dim : type.getShape()) {
     if (dim < 0 || dim > kMaxElements || (dim && count > kMaxElements / dim))
-      fail("op-size", "a result would have the shape " + shapeString({type.getShape().data(), type.getShape().size()}) +
-                          ", more than 2^46 elements");
+      fail("op-size",
+           "a result would have the shape " +
+               shapeString({type.getShape().data(), type.getShape().size()}) +
+               ", more than 2^46 elements");
     count *= std::max<int64_t>(dim, 1);
   }
 }
 
-/// Collects what an inference function or a verifier says, so that it reaches the user as the failed clause.
+/// Collects what an inference function or a verifier says, so that it reaches
+/// the user as the failed clause.
 class Capture {
 public:
   explicit Capture(MLIRContext *context)
@@ -46,7 +51,8 @@ private:
 };
 } // namespace
 
-//===--- Val ------------------------------------------------------------------===//
+//===--- Val
+//------------------------------------------------------------------===//
 
 DType Val::dtype() const { return *dmir::dtypeOf(elementType()); }
 
@@ -55,7 +61,8 @@ std::string Val::describe() const {
     return "unknown";
   if (isSequence())
     return "sequence of " + std::to_string(items().size());
-  return std::string(dtypeName(dtype())) + "[" + (rank() ? shapeString({shape().data(), shape().size()}) : "") + "]";
+  return std::string(dtypeName(dtype())) + "[" +
+         (rank() ? shapeString({shape().data(), shape().size()}) : "") + "]";
 }
 
 Val Val::poison() {
@@ -73,13 +80,16 @@ Val Val::sequenceOf(std::vector<Val> items) {
   return value;
 }
 
-//===--- Values ---------------------------------------------------------------===//
+//===--- Values
+//---------------------------------------------------------------===//
 
 Emitter::Emitter(Block *block, const FoldFunction &fold)
-    : block(block), builder(OpBuilder::atBlockEnd(block)), loc(builder.getUnknownLoc()), fold(fold) {}
+    : block(block), builder(OpBuilder::atBlockEnd(block)),
+      loc(builder.getUnknownLoc()), fold(fold) {}
 
 void Emitter::setNode(const std::string &name) {
-  loc = name.empty() ? Location(builder.getUnknownLoc()) : NameLoc::get(builder.getStringAttr(name));
+  loc = name.empty() ? Location(builder.getUnknownLoc())
+                     : NameLoc::get(builder.getStringAttr(name));
 }
 
 Val Emitter::fromSSA(Value value) {
@@ -90,9 +100,12 @@ Val Emitter::fromSSA(Value value) {
   return result;
 }
 
-Val Emitter::constant(Tensor tensor) { return stored(std::move(tensor), "", 0, ""); }
+Val Emitter::constant(Tensor tensor) {
+  return stored(std::move(tensor), "", 0, "");
+}
 
-Val Emitter::stored(Tensor tensor, std::string path, uint64_t offset, std::string name) {
+Val Emitter::stored(Tensor tensor, std::string path, uint64_t offset,
+                    std::string name) {
   Val result;
   result.state = std::make_shared<Val::State>();
   result.state->type = dmir::typeOf(tensor, context());
@@ -129,7 +142,9 @@ Val Emitter::floats(DType type, Shape shape, ArrayRef<double> values) {
   return constant(std::move(tensor));
 }
 
-Val Emitter::splat(DType type, Shape shape, double value) { return broadcast(scalar(type, value), shape); }
+Val Emitter::splat(DType type, Shape shape, double value) {
+  return broadcast(scalar(type, value), shape);
+}
 
 Value Emitter::ssa(const Val &value) {
   if (value.isPoison() || value.isSequence())
@@ -141,51 +156,72 @@ Value Emitter::ssa(const Val &value) {
   if (state.path.empty())
     attribute = dmir::constantAttr(state.tensor, state.type);
   else
-    attribute = dmir::FileDataAttr::get(context(), builder.getStringAttr(state.path).getValue(), state.offset,
-                                        state.tensor.byteSize(), state.type);
-  Location where = state.name.empty() ? loc : NameLoc::get(builder.getStringAttr(state.name));
+    attribute = dmir::FileDataAttr::get(
+        context(), builder.getStringAttr(state.path).getValue(), state.offset,
+        state.tensor.byteSize(), state.type);
+  Location where = state.name.empty()
+                       ? loc
+                       : NameLoc::get(builder.getStringAttr(state.name));
   state.ssa = dmir::ConstantOp::create(builder, where, state.type, attribute);
   return state.ssa;
 }
 
-//===--- Ops --------------------------------------------------------------------===//
+//===--- Ops
+//--------------------------------------------------------------------===//
 
-NamedAttribute Emitter::attr(StringRef name, int64_t value) { return builder.getNamedAttr(name, builder.getI64IntegerAttr(value)); }
-NamedAttribute Emitter::attr(StringRef name, bool value) { return builder.getNamedAttr(name, builder.getBoolAttr(value)); }
-NamedAttribute Emitter::attr(StringRef name, double value) { return builder.getNamedAttr(name, builder.getF64FloatAttr(value)); }
+NamedAttribute Emitter::attr(StringRef name, int64_t value) {
+  return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+}
+NamedAttribute Emitter::attr(StringRef name, bool value) {
+  return builder.getNamedAttr(name, builder.getBoolAttr(value));
+}
+NamedAttribute Emitter::attr(StringRef name, double value) {
+  return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
+}
 NamedAttribute Emitter::attr(StringRef name, ArrayRef<int64_t> value) {
   return builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(value));
 }
-NamedAttribute Emitter::attr(StringRef name, Attribute value) { return builder.getNamedAttr(name, value); }
+NamedAttribute Emitter::attr(StringRef name, Attribute value) {
+  return builder.getNamedAttr(name, value);
+}
 
-Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attributes, RankedTensorType given) {
+Operation *Emitter::create(Kind kind, ValueRange operands,
+                           DictionaryAttr attributes, RankedTensorType given) {
   Capture capture(context());
   SmallVector<Type> types;
   if (given)
     types.push_back(given);
   else if (failed(kind.infer(context(), loc, operands, attributes, types)))
-    fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
+    fail("op-shape", capture.text.empty()
+                         ? "the operands do not fit " + kind.name.str()
+                         : capture.text);
   for (Type type : types)
     checkSize(mlir::cast<RankedTensorType>(type));
   OperationState state(loc, kind.name);
   state.addOperands(operands);
   state.addTypes(types);
-  if (attributes && !attributes.empty()) // an op without properties accepts none, not even an empty set
+  if (attributes && !attributes.empty()) // an op without properties accepts
+                                         // none, not even an empty set
     if (!attributes.empty()) // an op without properties cannot take any
-    state.propertiesAttr = attributes;
+      state.propertiesAttr = attributes;
   Operation *op = Operation::create(state);
   if (failed(verify(op))) {
     op->destroy();
-    fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
+    fail("op-shape", capture.text.empty()
+                         ? "the operands do not fit " + kind.name.str()
+                         : capture.text);
   }
   return op;
 }
 
-std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::string &why) {
+std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands,
+                                  std::string &why) {
   for (Type type : op->getResultTypes()) {
     auto tensorType = mlir::cast<RankedTensorType>(type);
-    int64_t count = elementCount({tensorType.getShape().data(), tensorType.getShape().size()});
-    if (dtypeBytes(*dmir::dtypeOf(tensorType.getElementType()), count) > kMaxFoldBytes) {
+    int64_t count = elementCount(
+        {tensorType.getShape().data(), tensorType.getShape().size()});
+    if (dtypeBytes(*dmir::dtypeOf(tensorType.getElementType()), count) >
+        kMaxFoldBytes) {
       why = "the constant would have more than 1 GiB";
       return {};
     }
@@ -198,7 +234,9 @@ std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::st
       tensors.push_back(tensor);
       continue;
     }
-    Tensor aligned(tensor.dtype(), tensor.shape()); // a view of the model file may start anywhere
+    Tensor aligned(
+        tensor.dtype(),
+        tensor.shape()); // a view of the model file may start anywhere
     std::memcpy(aligned.mutableData(), tensor.data(), tensor.byteSize());
     tensors.push_back(std::move(aligned));
   }
@@ -211,7 +249,9 @@ std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::st
   return results;
 }
 
-std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<NamedAttribute> attributes, RankedTensorType given) {
+std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands,
+                                ArrayRef<NamedAttribute> attributes,
+                                RankedTensorType given) {
   DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
   bool constant = fold != nullptr;
   for (const Val &operand : operands) {
@@ -251,22 +291,26 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<Name
   return results;
 }
 
-//===--- Shorthands -------------------------------------------------------------===//
+//===--- Shorthands
+//-------------------------------------------------------------===//
 
 RankedTensorType Emitter::typeOf(DType type, ArrayRef<int64_t> shape) const {
-  auto result = RankedTensorType::get(shape, dmir::elementTypeOf(type, context()));
+  auto result =
+      RankedTensorType::get(shape, dmir::elementTypeOf(type, context()));
   checkSize(result);
   return result;
 }
 
 Val Emitter::compare(dmir::Compare kind, const Val &a, const Val &b) {
-  return emit<dmir::CompareOp>({a, b}, {attr("kind", dmir::CompareAttr::get(context(), kind))});
+  return emit<dmir::CompareOp>(
+      {a, b}, {attr("kind", dmir::CompareAttr::get(context(), kind))});
 }
 
 Val Emitter::cast(const Val &value, DType type, bool saturate) {
   if (value.dtype() == type)
     return value;
-  return emitAs<dmir::CastOp>(typeOf(type, value.shape()), {value}, {attr("saturate", saturate)});
+  return emitAs<dmir::CastOp>(typeOf(type, value.shape()), {value},
+                              {attr("saturate", saturate)});
 }
 
 Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
@@ -274,10 +318,12 @@ Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
     return value;
   RankedTensorType type = typeOf(value.dtype(), shape);
   if (value.numElements() != elementCount({shape.data(), shape.size()}))
-    fail("op-shape", value.describe() + " cannot be reshaped to " + shapeString({shape.data(), shape.size()}));
+    fail("op-shape", value.describe() + " cannot be reshaped to " +
+                         shapeString({shape.data(), shape.size()}));
   if (value.isConstant()) { // the same bytes: they may stay in their file
     Val::State &from = *value.state;
-    return stored(from.tensor.reshaped(Shape(shape.begin(), shape.end())), from.path, from.offset, from.name);
+    return stored(from.tensor.reshaped(Shape(shape.begin(), shape.end())),
+                  from.path, from.offset, from.name);
   }
   return emitAs<dmir::ReshapeOp>(type, {value});
 }
@@ -285,9 +331,11 @@ Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
 Val Emitter::broadcast(const Val &value, ArrayRef<int64_t> shape) {
   if (value.shape() == shape)
     return value;
-  std::optional<SmallVector<int64_t>> joined = dmir::broadcastShapes(value.shape(), shape);
+  std::optional<SmallVector<int64_t>> joined =
+      dmir::broadcastShapes(value.shape(), shape);
   if (!joined || ArrayRef<int64_t>(*joined) != shape)
-    fail("op-shape", value.describe() + " cannot be broadcast to " + shapeString({shape.data(), shape.size()}));
+    fail("op-shape", value.describe() + " cannot be broadcast to " +
+                         shapeString({shape.data(), shape.size()}));
   return emitAs<dmir::BroadcastOp>(typeOf(value.dtype(), shape), {value});
 }
 
@@ -304,21 +352,27 @@ Val Emitter::transposeLast(const Val &value) {
   std::vector<int64_t> permutation(value.rank());
   for (size_t i = 0; i < permutation.size(); ++i)
     permutation[i] = i;
-  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  std::swap(permutation[permutation.size() - 1],
+            permutation[permutation.size() - 2]);
   return transpose(value, permutation);
 }
 
-Val Emitter::slice(const Val &value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
+Val Emitter::slice(const Val &value, ArrayRef<int64_t> starts,
+                   ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
   bool whole = value.shape() == sizes;
   for (size_t i = 0; i < steps.size(); ++i)
     whole &= steps[i] == 1 || sizes[i] <= 1;
   if (whole)
     return value;
-  return emit<dmir::SliceOp>({value}, {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
+  return emit<dmir::SliceOp>(
+      {value},
+      {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
 }
 
-Val Emitter::sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step) {
-  std::vector<int64_t> starts(value.rank(), 0), sizes(value.shape().begin(), value.shape().end()), steps(value.rank(), 1);
+Val Emitter::sliceAxis(const Val &value, int64_t axis, int64_t start,
+                       int64_t size, int64_t step) {
+  std::vector<int64_t> starts(value.rank(), 0),
+      sizes(value.shape().begin(), value.shape().end()), steps(value.rank(), 1);
   starts[axis] = start;
   sizes[axis] = size;
   steps[axis] = step;
@@ -335,22 +389,28 @@ Val Emitter::gather(const Val &data, const Val &indices, int64_t axis) {
   return emit<dmir::GatherOp>({data, indices}, {attr("axis", axis)});
 }
 
-Val Emitter::pad(const Val &value, const Val &fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high, ArrayRef<int64_t> interior,
+Val Emitter::pad(const Val &value, const Val &fill, ArrayRef<int64_t> low,
+                 ArrayRef<int64_t> high, ArrayRef<int64_t> interior,
                  dmir::PadMode mode) {
   std::vector<int64_t> between(interior.begin(), interior.end());
   between.resize(value.rank(), 0);
   auto zero = [](int64_t x) { return x == 0; };
-  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) && llvm::all_of(between, zero))
+  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) &&
+      llvm::all_of(between, zero))
     return value;
-  return emit<dmir::PadOp>({value, fill}, {attr("low", low), attr("high", high), attr("interior", ArrayRef<int64_t>(between)),
-                                           attr("mode", dmir::PadModeAttr::get(context(), mode))});
+  return emit<dmir::PadOp>(
+      {value, fill}, {attr("low", low), attr("high", high),
+                      attr("interior", ArrayRef<int64_t>(between)),
+                      attr("mode", dmir::PadModeAttr::get(context(), mode))});
 }
 
-Val Emitter::reduce(dmir::Reduction kind, const Val &value, ArrayRef<int64_t> axes, bool keepDims) {
+Val Emitter::reduce(dmir::Reduction kind, const Val &value,
+                    ArrayRef<int64_t> axes, bool keepDims) {
   if (axes.empty())
     return value;
-  return emit<dmir::ReduceOp>({value}, {attr("kind", dmir::ReductionAttr::get(context(), kind)), attr("axes", axes),
-                                        attr("keepDims", keepDims)});
+  return emit<dmir::ReduceOp>(
+      {value}, {attr("kind", dmir::ReductionAttr::get(context(), kind)),
+                attr("axes", axes), attr("keepDims", keepDims)});
 }
 
 Val Emitter::softmax(const Val &value, int64_t axis, bool log) {

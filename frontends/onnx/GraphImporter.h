@@ -17,12 +17,14 @@ namespace dmxc::onnxfe {
 using AttributeMap = std::map<std::string, const onnx::AttributeProto *>;
 using OpsetMap = std::map<std::string, int64_t>;
 
-/// Names visible to the nodes of one graph. Subgraphs see their parents; functions see nothing outside.
+/// Names visible to the nodes of one graph. Subgraphs see their parents;
+/// functions see nothing outside.
 struct Scope {
   Scope *parent = nullptr;
   const OpsetMap *opsets = nullptr;
-  const AttributeMap *functionAttributes = nullptr; ///< of the function call being inlined; null outside
-  std::string prefix;                               ///< of node names: "call/" inside functions and bodies
+  const AttributeMap *functionAttributes =
+      nullptr;        ///< of the function call being inlined; null outside
+  std::string prefix; ///< of node names: "call/" inside functions and bodies
   std::map<std::string, Val> values = {};
 
   /// Null when the name is defined nowhere.
@@ -30,18 +32,23 @@ struct Scope {
   Val lookup(const std::string &name) const;
 };
 
-/// Imports the nodes of a model in order, reporting every failure and going on after it.
+/// Imports the nodes of a model in order, reporting every failure and going on
+/// after it.
 class GraphImporter {
 public:
-  GraphImporter(const onnx::ModelProto &model, const std::string &path, TensorReader &tensors, Emitter &emitter,
+  GraphImporter(const onnx::ModelProto &model, const std::string &path,
+                TensorReader &tensors, Emitter &emitter,
                 Diagnostics &diagnostics);
 
   /// Scope of the main graph, with its initializers.
   Scope mainScope();
   void bindInitializers(const onnx::GraphProto &graph, Scope &scope);
-  void importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-                   const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> &outputs, Scope &scope);
-  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
+  void importNodes(
+      const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+      const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> &outputs,
+      Scope &scope);
+  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer,
+                               const std::vector<Val> &inputs,
                                const std::string &prefix);
 
 private:
@@ -53,16 +60,24 @@ private:
   using NodeList = std::vector<const onnx::NodeProto *>;
 
   void importNode(const onnx::NodeProto &node, int index, Scope &scope);
-  void importKnown(const onnx::NodeProto &node, const std::string &domain, const std::string &name, Scope &scope);
-  void importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name, AttributeMap attributes,
+  void importKnown(const onnx::NodeProto &node, const std::string &domain,
+                   const std::string &name, Scope &scope);
+  void importOperator(const onnx::NodeProto &node, const std::string &domain,
+                      const std::string &name, AttributeMap attributes,
                       std::vector<Val> operands, Scope &scope);
-  void inlineFunction(const Function &function, const onnx::NodeProto &node, const AttributeMap &attributes,
-                      const std::vector<Val> &operands, const std::string &name, Scope &scope);
-  const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain, Scope &scope) const;
-  const Function *findFunction(const onnx::NodeProto &node, const std::string &domain) const;
-  AttributeMap resolveAttributes(const onnx::NodeProto &node, const Scope &scope) const;
+  void inlineFunction(const Function &function, const onnx::NodeProto &node,
+                      const AttributeMap &attributes,
+                      const std::vector<Val> &operands, const std::string &name,
+                      Scope &scope);
+  const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain,
+                       Scope &scope) const;
+  const Function *findFunction(const onnx::NodeProto &node,
+                               const std::string &domain) const;
+  AttributeMap resolveAttributes(const onnx::NodeProto &node,
+                                 const Scope &scope) const;
   void bind(Scope &scope, const std::string &name, Val value);
-  void report(const onnx::NodeProto &node, const std::string &domain, const std::string &name, const Scope &scope,
+  void report(const onnx::NodeProto &node, const std::string &domain,
+              const std::string &name, const Scope &scope,
               const NodeFailure &failure, const std::vector<Val> &operands);
 
   const std::string &path;

@@ -16,13 +16,17 @@ namespace dmxc::onnxfe {
 class GraphImporter;
 struct Scope;
 
-/// What an import function sees: operands, attributes, the emitter, results to set. Every accessor fails the node with a clear
-/// clause when the model does not have what is asked for; import functions need no checks of their own for that.
+/// What an import function sees: operands, attributes, the emitter, results to
+/// set. Every accessor fails the node with a clear clause when the model does
+/// not have what is asked for; import functions need no checks of their own for
+/// that.
 class NodeContext {
 public:
-  NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset, std::string name, std::vector<Val> operands,
-              std::map<std::string, const onnx::AttributeProto *> attributes, Emitter &e, TensorReader &tensors,
-              GraphImporter &importer, Scope &scope);
+  NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset,
+              std::string name, std::vector<Val> operands,
+              std::map<std::string, const onnx::AttributeProto *> attributes,
+              Emitter &e, TensorReader &tensors, GraphImporter &importer,
+              Scope &scope);
 
   Emitter &e;
   const std::string name; ///< of the node
@@ -30,7 +34,8 @@ public:
   /// Version of the operator: the row's since.
   int since() const { return row.since; }
 
-  // --- Operands ---------------------------------------------------------------
+  // --- Operands
+  // ---------------------------------------------------------------
   int numOperands() const { return static_cast<int>(operands.size()); }
   bool has(int i) const { return i < numOperands() && operands[i]; }
   /// A tensor operand that must be there.
@@ -42,13 +47,15 @@ public:
   /// A sequence or a tensor.
   Val anyOperand(int i) const;
   const std::vector<Val> &allOperands() const { return operands; }
-  /// Operand i as a host tensor; fails unless it is known at compile time. `what` names it in the message.
+  /// Operand i as a host tensor; fails unless it is known at compile time.
+  /// `what` names it in the message.
   Tensor constantOperand(int i, const char *what) const;
   std::vector<int64_t> constantInts(int i, const char *what) const;
   int64_t constantInt(int i, const char *what) const;
   double constantDouble(int i, const char *what) const;
 
-  // --- Attributes ---------------------------------------------------------------
+  // --- Attributes
+  // ---------------------------------------------------------------
   bool hasAttr(const char *name) const { return attributes.count(name) != 0; }
   int64_t attrInt(const char *name, int64_t otherwise) const;
   int64_t attrInt(const char *name) const; ///< required
@@ -56,7 +63,8 @@ public:
   std::string attrString(const char *name, const std::string &otherwise) const;
   std::string attrString(const char *name) const;
   std::optional<std::vector<int64_t>> attrInts(const char *name) const;
-  std::vector<int64_t> attrInts(const char *name, std::vector<int64_t> otherwise) const;
+  std::vector<int64_t> attrInts(const char *name,
+                                std::vector<int64_t> otherwise) const;
   std::optional<std::vector<double>> attrFloats(const char *name) const;
   std::optional<std::vector<std::string>> attrStrings(const char *name) const;
   Val attrTensor(const char *name) const; ///< required
@@ -67,29 +75,40 @@ public:
   DType attrType(const char *name, DType otherwise) const;
   DType attrType(const char *name) const;
 
-  // --- Checks -------------------------------------------------------------------
+  // --- Checks
+  // -------------------------------------------------------------------
   /// Fails as op-attribute unless the condition holds.
   void requireAttr(bool condition, const std::string &clause) const;
   /// Fails as op-shape unless the condition holds.
   void requireShape(bool condition, const std::string &clause) const;
-  /// `axis` with negative values counted from the end; fails when outside [-rank, rank).
+  /// `axis` with negative values counted from the end; fails when outside
+  /// [-rank, rank).
   int64_t normalizeAxis(int64_t axis, int64_t rank) const;
   /// Sorted and unique.
-  std::vector<int64_t> normalizeAxes(std::vector<int64_t> axes, int64_t rank) const;
+  std::vector<int64_t> normalizeAxes(std::vector<int64_t> axes,
+                                     int64_t rank) const;
 
-  // --- Results ------------------------------------------------------------------
+  // --- Results
+  // ------------------------------------------------------------------
   int numResults() const { return node.output_size(); }
-  bool wants(int i) const { return i < numResults() && !node.output(i).empty(); }
+  bool wants(int i) const {
+    return i < numResults() && !node.output(i).empty();
+  }
   void result(int i, Val value);
   void result(Val value) { result(0, std::move(value)); }
   const std::map<int, Val> &results() const { return produced; }
 
-  // --- Subgraphs ----------------------------------------------------------------
+  // --- Subgraphs
+  // ----------------------------------------------------------------
   /// Imports a graph in place with its inputs bound to `inputs`; its outputs.
-  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, const std::vector<Val> &inputs, const std::string &suffix) const;
+  std::vector<Val> inlineGraph(const onnx::GraphProto &graph,
+                               const std::vector<Val> &inputs,
+                               const std::string &suffix) const;
 
 private:
-  const onnx::AttributeProto &typed(const char *name, onnx::AttributeProto::AttributeType type, const char *what) const;
+  const onnx::AttributeProto &typed(const char *name,
+                                    onnx::AttributeProto::AttributeType type,
+                                    const char *what) const;
 
   const onnx::NodeProto &node;
   const OpRow &row;

@@ -20,15 +20,17 @@
 
 namespace dmxc::onnxfe {
 
-/// TensorProto.DataType as a DType; nullopt for string, complex and unknown types.
+/// TensorProto.DataType as a DType; nullopt for string, complex and unknown
+/// types.
 std::optional<DType> dtypeOfOnnx(int32_t type);
 /// "FLOAT", "STRING", "type 99": how messages name a TensorProto.DataType.
 std::string onnxTypeName(int32_t type);
 /// The TensorProto.DataType of a DType.
 int32_t onnxTypeOf(DType type);
 
-/// A tensor of the model file. When `path` is set, its bytes are exactly those at [offset, offset + byteSize) of that file and
-/// `tensor` is a view of the mapping (possibly at an odd address).
+/// A tensor of the model file. When `path` is set, its bytes are exactly those
+/// at [offset, offset + byteSize) of that file and `tensor` is a view of the
+/// mapping (possibly at an odd address).
 struct StoredTensor {
   Tensor tensor;
   std::string path;
@@ -38,10 +40,13 @@ struct StoredTensor {
 /// Decodes the tensors of one model. Not thread-safe.
 class TensorReader {
 public:
-  /// `externalDir`: where external data is looked up; "" = the model's own folder.
-  TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath, std::string externalDir);
+  /// `externalDir`: where external data is looked up; "" = the model's own
+  /// folder.
+  TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath,
+               std::string externalDir);
 
-  /// Fails on strings, wrong sizes, and external data that is missing, too short or outside its folder.
+  /// Fails on strings, wrong sizes, and external data that is missing, too
+  /// short or outside its folder.
   Result<StoredTensor> read(const onnx::TensorProto &proto);
   Result<StoredTensor> read(const onnx::SparseTensorProto &proto);
 
@@ -49,10 +54,13 @@ public:
   std::vector<std::string> files() const;
 
 private:
-  Result<StoredTensor> readExternal(const onnx::TensorProto &proto, DType type, Shape shape);
+  Result<StoredTensor> readExternal(const onnx::TensorProto &proto, DType type,
+                                    Shape shape);
   Result<std::string> externalPath(const std::string &location) const;
-  Result<StoredTensor> fromRaw(DType type, Shape shape, std::shared_ptr<const MappedFile> file, const std::string &path,
-                               uint64_t offset, uint64_t size);
+  Result<StoredTensor> fromRaw(DType type, Shape shape,
+                               std::shared_ptr<const MappedFile> file,
+                               const std::string &path, uint64_t offset,
+                               uint64_t size);
 
   std::shared_ptr<const MappedFile> model;
   std::string modelPath, externalDir;

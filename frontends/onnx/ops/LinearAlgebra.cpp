@@ -28,14 +28,17 @@ Val numpyMatMul(Emitter &e, Val a, Val b) {
 
 namespace {
 
-void importMatMul(NodeContext &c) { c.result(numpyMatMul(c.e, c.operand(0), c.operand(1))); }
+void importMatMul(NodeContext &c) {
+  c.result(numpyMatMul(c.e, c.operand(0), c.operand(1)));
+}
 
 void importGemm(NodeContext &c) {
   Val a = c.operand(0), b = c.operand(1);
   c.requireShape(a.rank() == 2 && b.rank() == 2, "expected matrices of rank 2");
   double alpha = c.attrFloat("alpha", 1), beta = c.attrFloat("beta", 1);
   if (!isFloat(a.dtype()))
-    c.requireAttr(alpha == std::round(alpha) && beta == std::round(beta), "alpha and beta must be whole numbers for integer operands");
+    c.requireAttr(alpha == std::round(alpha) && beta == std::round(beta),
+                  "alpha and beta must be whole numbers for integer operands");
   if (c.attrInt("transA", 0))
     a = c.e.transposeLast(a);
   if (c.attrInt("transB", 0))
@@ -48,12 +51,14 @@ void importGemm(NodeContext &c) {
       bias = c.e.mul(bias, beta);
     Shape shape(product.shape().begin(), product.shape().end());
     product = c.e.add(product, bias);
-    c.requireShape(product.shape() == llvm::ArrayRef<int64_t>(shape), "operand 2 does not broadcast to the product's shape");
+    c.requireShape(product.shape() == llvm::ArrayRef<int64_t>(shape),
+                   "operand 2 does not broadcast to the product's shape");
   }
   c.result(product);
 }
 
-/// A zero point as i32: one number, or one a row (of the left operand) or a column (of the right one).
+/// A zero point as i32: one number, or one a row (of the left operand) or a
+/// column (of the right one).
 Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
   Val x = c.e.cast(c.operand(operand), DType::I32);
   if (!c.has(zeroPoint))
@@ -67,7 +72,8 @@ Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
 }
 
 void importMatMulInteger(NodeContext &c) {
-  c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true), withoutZeroPoint(c, 1, 3, false)));
+  c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true),
+                       withoutZeroPoint(c, 1, 3, false)));
 }
 
 constexpr int64_t kMaxDeterminant = 4;
@@ -94,9 +100,12 @@ Val determinant(Emitter &e, const Val &x) {
 
 void importDet(NodeContext &c) {
   Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && x.dim(-1) >= 1, "expected square matrices");
+  c.requireShape(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && x.dim(-1) >= 1,
+                 "expected square matrices");
   if (x.dim(-1) > kMaxDeterminant)
-    fail("op-unsupported", "determinants of more than " + std::to_string(kMaxDeterminant) + " rows are not supported");
+    fail("op-unsupported", "determinants of more than " +
+                               std::to_string(kMaxDeterminant) +
+                               " rows are not supported");
   Shape shape(x.shape().begin(), x.shape().end() - 2);
   c.result(c.e.reshape(determinant(c.e, x), shape));
 }
@@ -107,8 +116,16 @@ std::vector<OpRows> linearAlgebraOps() {
   using namespace types;
   return {
       {"MatMul", {1, 9, 13}, importMatMul, "", {Number}},
-      {"Gemm", {1, 6}, importGemm, "alpha,beta,broadcast,transA,transB", {Number}},
-      {"Gemm", {7, 9, 11, 13}, importGemm, "alpha,beta,transA,transB", {Number}},
+      {"Gemm",
+       {1, 6},
+       importGemm,
+       "alpha,beta,broadcast,transA,transB",
+       {Number}},
+      {"Gemm",
+       {7, 9, 11, 13},
+       importGemm,
+       "alpha,beta,transA,transB",
+       {Number}},
       {"MatMulInteger", {10}, importMatMulInteger, "", {Byte}},
       {"Det", {11, 22}, importDet, "", {Float}, "up to 4 rows"},
   };

@@ -5,17 +5,22 @@
 
 namespace dmxc::onnxfe {
 
-/// One entry a spatial axis. All from the attributes, checked; `pads` and `auto_pad` are resolved to low and high.
+/// One entry a spatial axis. All from the attributes, checked; `pads` and
+/// `auto_pad` are resolved to low and high.
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, low, high;
   std::vector<int64_t> ceilExtra; ///< the part of `high` that ceil_mode added
 };
 
-/// For an input of `shape` (N x C x spatial). `kernel` empty: the attribute kernel_shape.
-Window windowOf(NodeContext &c, llvm::ArrayRef<int64_t> shape, std::vector<int64_t> kernel = {});
+/// For an input of `shape` (N x C x spatial). `kernel` empty: the attribute
+/// kernel_shape.
+Window windowOf(NodeContext &c, llvm::ArrayRef<int64_t> shape,
+                std::vector<int64_t> kernel = {});
 
-/// conv with the window; negative pads crop. Adds `bias` (one number a channel) if it is there.
-Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias, const Window &window, int64_t groups);
+/// conv with the window; negative pads crop. Adds `bias` (one number a channel)
+/// if it is there.
+Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias,
+             const Window &window, int64_t groups);
 
 /// [c] as [c, 1, 1, ...] that broadcasts along axis 1 of a tensor of `rank`.
 Val perChannel(Emitter &e, const Val &value, int64_t rank);
