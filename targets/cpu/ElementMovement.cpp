@@ -190,12 +190,12 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
   int64_t axis = op.getAxis(), dim = shapeOf(part)[axis];
   Indices from(index);
   from[axis] = along;
-  bool last = first + 1 == op.getInputs().size();
+  bool last = llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
   if (last && (first == 0 || along.uniform()))
     return e.evaluate(part, from);
   Index beyond = last ? along : e.addC(along, -dim);
   beyond.multiple = 1; // lanes that belong to an earlier part are negative
-  if (dim == 0)
+  if (dim == 0 && !last)
     return concatFrom(op, first + 1, beyond);
   Value inside = e.inRange(along, 0, dim);
   if (!mlir::isa<VectorType>(inside.getType()))

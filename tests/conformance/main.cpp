@@ -1,6 +1,6 @@
 //===- main.cpp - compiles, runs and compares ONNX test cases -------------===//
 //
-//   conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT] [--all-pass] [--perturb] [--rtol R --atol A]
+//   conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT] [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R --atol A]
 //               [--jobs N] [--timeout S] [--scratch DIR]
 //
 // Every case runs in a child process of its own: a crash or a hang is counted and named, and the others go on. Exit 0 when nothing is
@@ -28,7 +28,18 @@ using namespace dmxc::conformance;
 
 namespace {
 
+/// Cases of the ONNX 1.12 package whose own data is wrong; later releases of ONNX have repaired them. Left out by
+/// --without-1.12-defects, and said so.
+constexpr std::pair<const char *, const char *> defects112[] = {
+    {"test_cast_FLOAT_to_BFLOAT16", "the expected values are truncated to bf16; Cast rounds to nearest even"},
+    {"test_castlike_BFLOAT16_to_FLOAT", "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_castlike_BFLOAT16_to_FLOAT_expanded", "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_castlike_FLOAT_to_BFLOAT16", "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_castlike_FLOAT_to_BFLOAT16_expanded", "'like' has rank 1 in the data and rank 2 in the model"},
+};
+
 struct Settings {
+  bool withoutDefects = false;
   std::string folder, csv, only;
   double minPass = 0;
   bool allPass = false;
@@ -204,7 +215,7 @@ int judge(const Settings &settings, Counts total, size_t count, const std::vecto
 }
 
 int usage() {
-  std::cerr << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT] [--all-pass] [--perturb] [--rtol R] [--atol A]\n"
+  std::cerr << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT] [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R] [--atol A]\n"
                "                   [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
   return 2;
 }
@@ -212,6 +223,10 @@ int usage() {
 bool parse(int argc, char **argv, Settings &settings) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
+    if (argument == "--without-1.12-defects") {
+      settings.withoutDefects = true;
+      continue;
+    }
     if (argument == "--perturb" || argument == "--all-pass") {
       (argument == "--perturb" ? settings.check.perturb : settings.allPass) = true;
       continue;
@@ -252,6 +267,10 @@ int main(int argc, char **argv) {
   for (Case &found : findCases(settings.folder))
     if (matchesOnly(settings.only, found.name))
       cases.push_back(std::move(found));
+  if (settings.withoutDefects)
+    for (auto [name, reason] : defects112)
+      if (std::erase_if(cases, [name = name](const Case &c) { return c.name == name; }))
+        std::cout << "left out: " << name << ": " << reason << "\n";
   Runner runner(settings, cases);
   runner.run();
   Counts total = printTable(cases, runner.results());
