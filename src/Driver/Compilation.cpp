@@ -14,29 +14,36 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/ThreadPool.h"
 
-
 using namespace mlir;
 
 namespace dmxc::driver {
 
-void registerDialects(DialectRegistry &registry) { registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, func::FuncDialect>(); }
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, func::FuncDialect>();
+}
 
-Compilation::Compilation(const Options &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics) {
+Compilation::Compilation(const Options &options, Diagnostics &diagnostics)
+    : options(options), diagnostics(diagnostics) {
   DialectRegistry registry;
   registerDialects(registry);
-  mlirContext = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  mlirContext =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   mlirContext->loadAllAvailableDialects();
   if (options.jobs > 1) {
-    threads = std::make_unique<llvm::DefaultThreadPool>(llvm::hardware_concurrency(options.jobs));
+    threads = std::make_unique<llvm::DefaultThreadPool>(
+        llvm::hardware_concurrency(options.jobs));
     mlirContext->setThreadPool(*threads);
   }
-  router = std::make_unique<DiagnosticRouter>(*mlirContext, diagnostics, options.model);
+  router = std::make_unique<DiagnosticRouter>(*mlirContext, diagnostics,
+                                              options.model);
 }
 
 Compilation::~Compilation() = default;
 
-std::unique_ptr<Compilation> Compilation::create(const Options &options, Diagnostics &diagnostics) {
-  std::unique_ptr<Compilation> compilation(new Compilation(options, diagnostics));
+std::unique_ptr<Compilation> Compilation::create(const Options &options,
+                                                 Diagnostics &diagnostics) {
+  std::unique_ptr<Compilation> compilation(
+      new Compilation(options, diagnostics));
   return compilation->makeTargets() ? std::move(compilation) : nullptr;
 }
 
@@ -47,13 +54,17 @@ bool Compilation::makeTargets() {
   for (const TargetChoice &choice : choices) {
     const TargetInfo *info = findTarget(choice.name);
     if (!info) {
-      diagnostics.report(usageError("unknown target '" + choice.name + "'"), "usage");
+      diagnostics.report(usageError("unknown target '" + choice.name + "'"),
+                         "usage");
       return false;
     }
     if (phaseCtx.target(choice.name)) {
-      diagnostics.report(usageError("target '" + choice.name + "' is given twice; join the levels with '+', for example " + choice.name +
-                                    ":x86-64-v3+x86-64-v4"),
-                         "usage");
+      diagnostics.report(
+          usageError(
+              "target '" + choice.name +
+              "' is given twice; join the levels with '+', for example " +
+              choice.name + ":x86-64-v3+x86-64-v4"),
+          "usage");
       return false;
     }
     TargetOptions targetOptions;
@@ -75,7 +86,8 @@ bool Compilation::makeTargets() {
   return true;
 }
 
-bool Compilation::guarded(const char *step, ErrorKind kind, const std::function<bool()> &work) {
+bool Compilation::guarded(const char *step, ErrorKind kind,
+                          const std::function<bool()> &work) {
   setCurrentWork(step);
   size_t before = diagnostics.errorCount();
   auto start = Clock::now();
@@ -84,17 +96,24 @@ bool Compilation::guarded(const char *step, ErrorKind kind, const std::function<
   bool done = work();
   timeRows[row].seconds = secondsSince(start);
   if (done) {
-    // A step that succeeded may have warned; an error message beside success is a contradiction of ours.
+    // A step that succeeded may have warned; an error message beside success is
+    // a contradiction of ours.
     return router->flush(ErrorKind::Internal, step) == 0;
   }
-  if (diagnostics.errorCount() != before) { // said by the step itself; what MLIR said besides follows from it
+  if (diagnostics.errorCount() != before) { // said by the step itself; what
+                                            // MLIR said besides follows from it
     router->drop();
     return false;
   }
-  ScopedDiagnosticHandler silence(mlirContext.get(), [](mlir::Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler silence(mlirContext.get(),
+                                  [](mlir::Diagnostic &) { return success(); });
   bool broken = theModule && failed(verify(*theModule));
-  if (router->flush(broken ? ErrorKind::Internal : kind, broken ? "internal-verifier" : step) == 0)
-    diagnostics.report(Error{ErrorKind::Internal, std::string("step '") + step + "' failed without saying why"}, "internal", options.model);
+  if (router->flush(broken ? ErrorKind::Internal : kind,
+                    broken ? "internal-verifier" : step) == 0)
+    diagnostics.report(
+        Error{ErrorKind::Internal,
+              std::string("step '") + step + "' failed without saying why"},
+        "internal", options.model);
   return false;
 }
 
@@ -106,8 +125,10 @@ static Result<std::string> readHead(const std::string &path) {
   Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  auto bytes = (*file)->bytes().first(std::min<size_t>((*file)->bytes().size(), 4096));
-  return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  auto bytes =
+      (*file)->bytes().first(std::min<size_t>((*file)->bytes().size(), 4096));
+  return std::string(reinterpret_cast<const char *>(bytes.data()),
+                     bytes.size());
 }
 
 const Frontend *Compilation::chooseFrontend() {
@@ -119,11 +140,14 @@ const Frontend *Compilation::chooseFrontend() {
   if (options.inputFormat != "auto") {
     if (const Frontend *frontend = findFrontend(options.inputFormat))
       return frontend;
-    diagnostics.report(usageError("--input-format " + options.inputFormat + ": this build has no such frontend"), "usage");
+    diagnostics.report(usageError("--input-format " + options.inputFormat +
+                                  ": this build has no such frontend"),
+                       "usage");
     return nullptr;
   }
   for (const Frontend *frontend : registeredFrontends())
-    if (frontend->recognises(options.model, llvm::ArrayRef<char>(head->data(), head->size())))
+    if (frontend->recognises(options.model,
+                             llvm::ArrayRef<char>(head->data(), head->size())))
       return frontend;
   Diagnostic unknown;
   unknown.id = "input-format";
@@ -132,7 +156,8 @@ const Frontend *Compilation::chooseFrontend() {
   std::string names;
   for (const std::string &name : frontendNames())
     names += (names.empty() ? "" : ", ") + name;
-  unknown.help("name the format with --input-format; this build reads: " + names);
+  unknown.help("name the format with --input-format; this build reads: " +
+               names);
   diagnostics.report(std::move(unknown));
   return nullptr;
 }
@@ -144,9 +169,11 @@ bool Compilation::importModel(const Frontend &frontend) {
   request.shapes = options.shapes;
   request.entry = options.entry;
   request.externalDataDir = options.externalDataDir;
-  request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands, std::string &why) -> std::optional<std::vector<Tensor>> {
+  request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands,
+                    std::string &why) -> std::optional<std::vector<Tensor>> {
     if (!reference::canEvaluate(op->getName())) {
-      why = "'" + op->getName().getStringRef().str() + "' cannot be evaluated at compile time";
+      why = "'" + op->getName().getStringRef().str() +
+            "' cannot be evaluated at compile time";
       return std::nullopt;
     }
     Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
@@ -155,7 +182,8 @@ bool Compilation::importModel(const Frontend &frontend) {
     why = results.error().message;
     return std::nullopt;
   };
-  std::optional<ImportedModel> imported = frontend.import(*mlirContext, request, diagnostics);
+  std::optional<ImportedModel> imported =
+      frontend.import(*mlirContext, request, diagnostics);
   if (!imported)
     return false;
   theModule = std::move(imported->module);
@@ -169,14 +197,21 @@ bool Compilation::importModel(const Frontend &frontend) {
 bool Compilation::parsePhaseText() {
   inputs = {options.model};
   sourceFormat = "mlir";
-  theModule = parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
+  theModule =
+      parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
   if (!theModule)
     return false;
   bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
-  bool regions = theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  bool fits = options.from == "schedule" ? scheduled : !scheduled && (options.from != "frontend" || !regions);
+  bool regions =
+      theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  bool fits = options.from == "schedule"
+                  ? scheduled
+                  : !scheduled && (options.from != "frontend" || !regions);
   if (!fits)
-    diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text", options.model);
+    diagnostics.report(
+        modelError("this is not what the phase '" + options.from + "' gives"),
+        "phase-text", options.model);
   return fits;
 }
 

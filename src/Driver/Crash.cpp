@@ -1,7 +1,9 @@
 //===- Crash.cpp - signals, crashes and reproducers -----------------------===//
 //
-// Everything that runs in a handler uses static memory and async-signal-safe calls alone. The last good phase's text is not
-// kept during a compile (it may be large): a second run of this program, up to that phase, makes it when it is needed.
+// Everything that runs in a handler uses static memory and async-signal-safe
+// calls alone. The last good phase's text is not kept during a compile (it may
+// be large): a second run of this program, up to that phase, makes it when it
+// is needed.
 //
 //===----------------------------------------------------------------------===//
 #include "Crash.h"
@@ -71,7 +73,8 @@ void prepareReproducer(const Options &options) {
   std::string folder = options.reproducer;
   if (folder.empty()) {
     const char *tmp = std::getenv("TMPDIR");
-    folder = std::string(tmp && *tmp ? tmp : "/tmp") + "/dmxc-reproducer-" + std::to_string(getpid());
+    folder = std::string(tmp && *tmp ? tmp : "/tmp") + "/dmxc-reproducer-" +
+             std::to_string(getpid());
   }
   if (folder.size() >= sizeof state.folder)
     return;
@@ -81,15 +84,18 @@ void prepareReproducer(const Options &options) {
   state.from = options.from.empty() ? -1 : phaseIndex(options.from);
 }
 
-/// The phase before the one that failed, when there is one whose text can be made; codegen's input is schedule's text.
+/// The phase before the one that failed, when there is one whose text can be
+/// made; codegen's input is schedule's text.
 static const char *lastGoodPhase() {
   int failed = phaseIndex(stepText);
   if (std::strcmp(stepText, "write") == 0)
     failed = static_cast<int>(phases().size()) - 1;
-  return failed - 1 > state.from && failed > 0 ? phases()[failed - 1].name : nullptr;
+  return failed - 1 > state.from && failed > 0 ? phases()[failed - 1].name
+                                               : nullptr;
 }
 
-/// Runs this program again with the same arguments, up to `phase`. Later options win over earlier ones in our parser.
+/// Runs this program again with the same arguments, up to `phase`. Later
+/// options win over earlier ones in our parser.
 static bool runUpTo(const char *phase) {
   static char emit[80] = "--emit=";
   static char output[] = "-o";
@@ -117,7 +123,8 @@ static bool runUpTo(const char *phase) {
     _exit(127);
   }
   int status = 1;
-  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return child > 0 && waitpid(child, &status, 0) == child &&
+         WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static void writeCommand() {
@@ -174,11 +181,16 @@ static void onInterrupt(int signal) {
 
 static const char *crashName(int signal) {
   switch (signal) {
-  case SIGSEGV: return "segmentation fault";
-  case SIGBUS: return "bus error (was an input file truncated while it was read?)";
-  case SIGFPE: return "arithmetic fault";
-  case SIGILL: return "illegal instruction";
-  default: return "abort";
+  case SIGSEGV:
+    return "segmentation fault";
+  case SIGBUS:
+    return "bus error (was an input file truncated while it was read?)";
+  case SIGFPE:
+    return "arithmetic fault";
+  case SIGILL:
+    return "illegal instruction";
+  default:
+    return "abort";
   }
 }
 
@@ -200,17 +212,21 @@ static const char *crashName(int signal) {
 
 static void onCrash(int signal) {
   static std::atomic_flag once = ATOMIC_FLAG_INIT;
-  if (once.test_and_set()) // another thread crashed first, or the handler itself did
+  if (once.test_and_set()) // another thread crashed first, or the handler
+                           // itself did
     _exit(70);
   endCrashed(crashName(signal));
 }
 
-static void onFatalError(void *, const char *reason, bool) { endCrashed(reason); }
+static void onFatalError(void *, const char *reason, bool) {
+  endCrashed(reason);
+}
 
 void installSignalHandlers(int argc, char **argv) {
   state.argc = argc;
   state.argv = argv;
-  static std::array<char, 1 << 16> alternate; // a stack overflow leaves no room on the normal one
+  static std::array<char, 1 << 16>
+      alternate; // a stack overflow leaves no room on the normal one
   stack_t stack{};
   stack.ss_sp = alternate.data();
   stack.ss_size = alternate.size();

@@ -5,15 +5,19 @@
 
 namespace dmxc::driver {
 
-/// SIGINT, SIGTERM and SIGHUP end the process with 128 + the signal's number and remove what is half written; crashes (SIGSEGV,
-/// SIGABRT, ...) and fatal errors of LLVM end it with 70 after a reproducer was written. `argv` must stay alive.
+/// SIGINT, SIGTERM and SIGHUP end the process with 128 + the signal's number
+/// and remove what is half written; crashes (SIGSEGV, SIGABRT, ...) and fatal
+/// errors of LLVM end it with 70 after a reproducer was written. `argv` must
+/// stay alive.
 void installSignalHandlers(int argc, char **argv);
 
-/// Tells the crash handler where the reproducer goes and which compile it is for.
+/// Tells the crash handler where the reproducer goes and which compile it is
+/// for.
 void prepareReproducer(const Options &options);
 
-/// Writes the reproducer: the command line, the version, and the text of the last good phase, made by running this program again
-/// up to there. Async-signal-safe. Says on stderr where it is.
+/// Writes the reproducer: the command line, the version, and the text of the
+/// last good phase, made by running this program again up to there.
+/// Async-signal-safe. Says on stderr where it is.
 void writeReproducer();
 
 } // namespace dmxc::driver

@@ -17,23 +17,32 @@ namespace {
 
 class Job {
 public:
-  Job(const Options &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics), progress(options, lastPhase() + 3) {}
+  Job(const Options &options, Diagnostics &diagnostics)
+      : options(options), diagnostics(diagnostics),
+        progress(options, lastPhase() + 3) {}
 
   int run() {
     bool good = compileAll();
     progress.clear();
     if (compilation && options.timeReport != TimeReport::None)
-      std::fputs(timeReport(compilation->times(), options.timeReport == TimeReport::Json).c_str(), stderr);
+      std::fputs(timeReport(compilation->times(),
+                            options.timeReport == TimeReport::Json)
+                     .c_str(),
+                 stderr);
     int code = diagnostics.exitCode();
     return good || code ? code : exitCodeOf(ErrorKind::Internal);
   }
 
 private:
   /// Position of the last phase to run.
-  size_t lastPhase() const { return options.emit == "bundle" ? phases().size() - 1 : phaseIndex(options.emit); }
+  size_t lastPhase() const {
+    return options.emit == "bundle" ? phases().size() - 1
+                                    : phaseIndex(options.emit);
+  }
 
   bool fail(const Error &error, const std::string &file = "") {
-    diagnostics.report(error, error.kind == ErrorKind::IO ? "io" : "internal", file);
+    diagnostics.report(error, error.kind == ErrorKind::IO ? "io" : "internal",
+                       file);
     return false;
   }
 
@@ -46,10 +55,14 @@ private:
     progress.step("import", options.model);
     if (!compilation->import())
       return false;
-    log([&] { return options.model + ": " + std::to_string(countOps()) + " op(s) at import"; });
+    log([&] {
+      return options.model + ": " + std::to_string(countOps()) +
+             " op(s) at import";
+    });
     if (!runPhases())
       return false;
-    // An error that was reported without stopping (-Werror) must not leave a bundle that looks good.
+    // An error that was reported without stopping (-Werror) must not leave a
+    // bundle that looks good.
     if (diagnostics.errorCount())
       return false;
     return options.emit == "bundle" ? finishBundle() : finishText();
@@ -75,8 +88,11 @@ private:
       const Phase &phase = phases()[i];
       setCurrentWork(phase.name);
       progress.step(phase.name, phase.summary);
-      log([&] { return std::string("phase ") + phase.name + ": " + phase.summary; });
-      if (!(phase.build ? compilation->runPhase(phase) : compilation->runCodegen()))
+      log([&] {
+        return std::string("phase ") + phase.name + ": " + phase.summary;
+      });
+      if (!(phase.build ? compilation->runPhase(phase)
+                        : compilation->runCodegen()))
         return false;
       if (llvm::StringRef(phase.name) == "partition" && !afterPartition())
         return false;
@@ -90,42 +106,57 @@ private:
     if (!options.schedule.empty() && !compilation->applySchedule())
       return false;
     if (!options.placementReport.empty())
-      if (Status s = writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext())); !s)
+      if (Status s = writeText(options.placementReport,
+                               placementReport(compilation->module(),
+                                               compilation->phaseContext()));
+          !s)
         return fail(s.error());
-    if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), diagnostics))
+    if (!checkPlacement(compilation->module(), options,
+                        compilation->phaseContext(), diagnostics))
       return false;
     say("placement: " + placementOf(compilation->module()).summary());
     return true;
   }
 
   std::string phaseText(const Phase &phase) {
-    return phase.build ? compilation->text() : bundle::toJson(compilation->model().graph);
+    return phase.build ? compilation->text()
+                       : bundle::toJson(compilation->model().graph);
   }
 
   bool dumpPhase(size_t index) {
     const Phase &phase = phases()[index];
     llvm::SmallString<128> path(options.dumpPhases);
-    llvm::sys::path::append(path, llvm::formatv("{0}-{1}{2}", index + 1, phase.name, phase.extension).str());
+    llvm::sys::path::append(path, llvm::formatv("{0}-{1}{2}", index + 1,
+                                                phase.name, phase.extension)
+                                      .str());
     Status written = writeText(path.str().str(), phaseText(phase));
     return written || fail(written.error());
   }
 
   bool finishText() {
-    Status written = writeText(options.output.empty() ? "-" : options.output, phaseText(phases()[lastPhase()]));
+    Status written = writeText(options.output.empty() ? "-" : options.output,
+                               phaseText(phases()[lastPhase()]));
     if (!written)
       return fail(written.error());
-    return options.output.empty() || options.output == "-" || writeDepfile(options.output);
+    return options.output.empty() || options.output == "-" ||
+           writeDepfile(options.output);
   }
 
   bool finishBundle() {
-    std::string path = options.output.empty() ? llvm::sys::path::stem(options.model).str() + ".bundle" : options.output;
+    std::string path =
+        options.output.empty()
+            ? llvm::sys::path::stem(options.model).str() + ".bundle"
+            : options.output;
     progress.step("write", path);
     if (!compilation->writeBundle(path) || !writeDepfile(path))
       return false;
     uint64_t codeBytes = 0;
     for (const CodeEntry &code : compilation->model().code)
       codeBytes += code.bytes.size();
-    log([&] { return std::to_string(compilation->model().constants.size()) + " constant(s), " + byteText(codeBytes) + " of code"; });
+    log([&] {
+      return std::to_string(compilation->model().constants.size()) +
+             " constant(s), " + byteText(codeBytes) + " of code";
+    });
     say("wrote " + path + ": " + byteText(compilation->bundleBytes()));
     return true;
   }
@@ -133,11 +164,16 @@ private:
   bool writeDepfile(const std::string &output) {
     if (!options.depfile)
       return true;
-    std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
+    std::string path =
+        options.depfilePath.empty() ? output + ".d" : options.depfilePath;
     std::vector<std::string> files = compilation->files();
     if (!options.schedule.empty())
       files.push_back(options.schedule);
-    Status written = writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));
+    Status written =
+        writeText(path, dependencyRule(options.depfileTarget.empty()
+                                           ? output
+                                           : options.depfileTarget,
+                                       files));
     return written || fail(written.error());
   }
 
@@ -164,6 +200,8 @@ private:
 
 } // namespace
 
-int compile(const Options &options, Diagnostics &diagnostics) { return Job(options, diagnostics).run(); }
+int compile(const Options &options, Diagnostics &diagnostics) {
+  return Job(options, diagnostics).run();
+}
 
 } // namespace dmxc::driver

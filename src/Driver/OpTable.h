@@ -6,12 +6,14 @@
 
 namespace dmxc::driver {
 
-/// What is known of one op. The columns are asked of the code, with a sample of the op (OpSamples.mlir): the verifier must accept the
-/// sample, the interpreter must know the op, and each target must not refuse the sample.
+/// What is known of one op. The columns are asked of the code, with a sample of
+/// the op (OpSamples.mlir): the verifier must accept the sample, the
+/// interpreter must know the op, and each target must not refuse the sample.
 struct OpRow {
   std::string name;
   bool verifier = false, interpreter = false;
-  std::vector<std::optional<std::string>> refusals; ///< a target each; nullopt = computed
+  std::vector<std::optional<std::string>>
+      refusals; ///< a target each; nullopt = computed
 };
 
 struct OpTable {

@@ -17,14 +17,16 @@ std::string joined(const std::vector<std::string> &names) {
   return text;
 }
 
-std::string didYouMean(const std::string &text, const std::vector<std::string> &names) {
+std::string didYouMean(const std::string &text,
+                       const std::vector<std::string> &names) {
   std::string near = nearestName(text, names);
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
 static std::optional<int64_t> parseInteger(std::string_view text) {
   int64_t value;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
     return std::nullopt;
   return value;
@@ -43,7 +45,8 @@ static std::vector<std::string> split(const std::string &text, char separator) {
 static Status checkTarget(const std::string &name) {
   if (findTarget(name))
     return Status::ok();
-  return usageError("unknown target '" + name + "'; this build has: " + joined(targetNames()) + didYouMean(name, targetNames()));
+  return usageError("unknown target '" + name + "'; this build has: " +
+                    joined(targetNames()) + didYouMean(name, targetNames()));
 }
 
 Result<TargetChoice> parseTarget(const std::string &text) {
@@ -54,14 +57,18 @@ Result<TargetChoice> parseTarget(const std::string &text) {
   if (colon != std::string::npos)
     for (std::string &level : split(text.substr(colon + 1), '+')) {
       if (level.empty())
-        return usageError("--target " + text + ": a level is empty; expected for example cpu:x86-64-v3+x86-64-v4");
+        return usageError(
+            "--target " + text +
+            ": a level is empty; expected for example cpu:x86-64-v3+x86-64-v4");
       choice.levels.push_back(std::move(level));
     }
   return choice;
 }
 
-/// Splits at the last '=': names of tensors and nodes may hold one, values never do.
-static bool splitAssignment(const std::string &text, std::string &name, std::string &value) {
+/// Splits at the last '=': names of tensors and nodes may hold one, values
+/// never do.
+static bool splitAssignment(const std::string &text, std::string &name,
+                            std::string &value) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return false;
@@ -70,9 +77,12 @@ static bool splitAssignment(const std::string &text, std::string &name, std::str
   return true;
 }
 
-Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::string &text) {
+Result<std::pair<std::string, std::vector<int64_t>>>
+parseShape(const std::string &text) {
   std::string name, value;
-  Error bad = usageError("--shape " + text + ": expected NAME=DIMxDIM.. with non-negative dims, for example x=1x3x224x224 (or x=scalar)");
+  Error bad = usageError("--shape " + text +
+                         ": expected NAME=DIMxDIM.. with non-negative dims, "
+                         "for example x=1x3x224x224 (or x=scalar)");
   if (!splitAssignment(text, name, value))
     return bad;
   std::vector<int64_t> dims;
@@ -88,23 +98,28 @@ Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::strin
 
 Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text) {
   std::string name, value;
-  Error bad = usageError("--dim " + text + ": expected NAME=SIZE or NAME=MIN..MAX, for example batch=8 or seq=1..512");
+  Error bad = usageError("--dim " + text +
+                         ": expected NAME=SIZE or NAME=MIN..MAX, for example "
+                         "batch=8 or seq=1..512");
   if (!splitAssignment(text, name, value))
     return bad;
   size_t dots = value.find("..");
   std::optional<int64_t> low = parseInteger(value.substr(0, dots));
-  std::optional<int64_t> high = dots == std::string::npos ? low : parseInteger(value.substr(dots + 2));
+  std::optional<int64_t> high =
+      dots == std::string::npos ? low : parseInteger(value.substr(dots + 2));
   if (!low || !high || *low < 0)
     return bad;
   if (*high < *low)
-    return usageError("--dim " + text + ": the lower bound is above the upper one");
+    return usageError("--dim " + text +
+                      ": the lower bound is above the upper one");
   return std::pair(name, DimBounds{*low, *high});
 }
 
 Result<PlaceRule> parsePlace(const std::string &text) {
   PlaceRule rule;
   if (!splitAssignment(text, rule.glob, rule.target))
-    return usageError("--place " + text + ": expected GLOB=TARGET, for example 'encoder/*=cpu'");
+    return usageError("--place " + text +
+                      ": expected GLOB=TARGET, for example 'encoder/*=cpu'");
   if (Status known = checkTarget(rule.target); !known)
     return known.takeError();
   return rule;
@@ -121,8 +136,11 @@ Result<RequireTarget> parseRequire(const std::string &text) {
       number.pop_back();
     char *end = nullptr;
     require.percent = std::strtod(number.c_str(), &end);
-    if (number.empty() || *end || !(require.percent >= 0 && require.percent <= 100))
-      return usageError("--require-target " + text + ": expected TARGET[:PERCENT] with a percentage from 0 to 100, for example cpu:95");
+    if (number.empty() || *end ||
+        !(require.percent >= 0 && require.percent <= 100))
+      return usageError("--require-target " + text +
+                        ": expected TARGET[:PERCENT] with a percentage from 0 "
+                        "to 100, for example cpu:95");
   }
   return require;
 }
@@ -131,7 +149,8 @@ Result<RequireTarget> parseRequire(const std::string &text) {
 // Response files
 //===----------------------------------------------------------------------===//
 
-static Status tokenize(const std::string &path, const std::string &text, std::vector<std::string> &tokens) {
+static Status tokenize(const std::string &path, const std::string &text,
+                       std::vector<std::string> &tokens) {
   std::string token;
   bool inToken = false, lineStart = true;
   char quote = 0;
@@ -162,16 +181,20 @@ static Status tokenize(const std::string &path, const std::string &text, std::ve
       token += c;
       inToken = true;
     }
-    lineStart = c == '\n' || (lineStart && std::isspace(static_cast<unsigned char>(c)));
+    lineStart =
+        c == '\n' || (lineStart && std::isspace(static_cast<unsigned char>(c)));
   }
   if (quote)
-    return usageError("response file '" + path + "': a " + std::string(1, quote) + " quote is not closed");
+    return usageError("response file '" + path + "': a " +
+                      std::string(1, quote) + " quote is not closed");
   if (inToken)
     tokens.push_back(std::move(token));
   return Status::ok();
 }
 
-static Status expandInto(const std::vector<std::string> &arguments, std::vector<std::string> &stack, std::vector<std::string> &out) {
+static Status expandInto(const std::vector<std::string> &arguments,
+                         std::vector<std::string> &stack,
+                         std::vector<std::string> &out) {
   for (const std::string &argument : arguments) {
     if (argument.size() < 2 || argument[0] != '@') {
       out.push_back(argument);
@@ -195,7 +218,8 @@ static Status expandInto(const std::vector<std::string> &arguments, std::vector<
   return Status::ok();
 }
 
-Result<std::vector<std::string>> expandResponseFiles(const std::vector<std::string> &arguments) {
+Result<std::vector<std::string>>
+expandResponseFiles(const std::vector<std::string> &arguments) {
   std::vector<std::string> out, stack;
   if (Status done = expandInto(arguments, stack, out); !done)
     return done.takeError();

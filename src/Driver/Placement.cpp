@@ -19,10 +19,14 @@ static PlacedShare &shareOf(Placement &placement, StringRef target) {
 }
 
 /// Ops that cost something: no constants, no terminators.
-static bool isComputed(Operation &op) { return isa<dmir::DMIRDialect>(op.getDialect()) && !isa<dmir::ConstantOp, dmir::YieldOp>(op); }
+static bool isComputed(Operation &op) {
+  return isa<dmir::DMIRDialect>(op.getDialect()) &&
+         !isa<dmir::ConstantOp, dmir::YieldOp>(op);
+}
 
 static StringRef strategyName(DictionaryAttr strategy) {
-  auto name = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
+  auto name = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm)
+                       : StringAttr();
   return name ? name.getValue() : "";
 }
 
@@ -56,44 +60,54 @@ std::string Placement::summary() const {
     return "nothing to compute";
   std::string text;
   for (const PlacedShare &share : shares)
-    text += (text.empty() ? "" : "; ") + share.target + " " + std::to_string(share.ops) + " of " + std::to_string(ops) + " nodes in " +
-            std::to_string(share.tasks) + (share.tasks == 1 ? " task" : " tasks");
+    text += (text.empty() ? "" : "; ") + share.target + " " +
+            std::to_string(share.ops) + " of " + std::to_string(ops) +
+            " nodes in " + std::to_string(share.tasks) +
+            (share.tasks == 1 ? " task" : " tasks");
   return text;
 }
 
-/// Why an op is where it is: the targets asked before its own and their refusals.
-static std::string reasonOf(Operation &op, StringRef device, const PhaseContext &context) {
+/// Why an op is where it is: the targets asked before its own and their
+/// refusals.
+static std::string reasonOf(Operation &op, StringRef device,
+                            const PhaseContext &context) {
   std::string text;
   for (const TargetBackend *target : context.targets) {
     if (target->name() == device)
       return text + (text.empty() ? "the first target that computes it" : "");
     std::optional<std::string> refusal = target->refuses(&op);
-    text += (text.empty() ? "" : "; ") + target->name().str() + ": " + refusal.value_or("computes it, but another was chosen");
+    text += (text.empty() ? "" : "; ") + target->name().str() + ": " +
+            refusal.value_or("computes it, but another was chosen");
   }
   return text;
 }
 
 std::string placementReport(ModuleOp module, const PhaseContext &context) {
-  std::string text = "# " + placementOf(module).summary() + "\n# node\top\ttarget\ttask\talgorithm\treason\n";
+  std::string text = "# " + placementOf(module).summary() +
+                     "\n# node\top\ttarget\ttask\talgorithm\treason\n";
   int64_t task = 0;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto region = dyn_cast<dmir::RegionOp>(op)) {
       for (Operation &inner : *region.getBlock())
         if (isComputed(inner))
-          text += dmir::nodeName(&inner) + "\t" + inner.getName().getStringRef().str() + "\t" + region.getDevice().str() + "\t" +
-                  std::to_string(task) + "\t" + strategyName(region.getStrategyAttr()).str() + "\t" +
+          text += dmir::nodeName(&inner) + "\t" +
+                  inner.getName().getStringRef().str() + "\t" +
+                  region.getDevice().str() + "\t" + std::to_string(task) +
+                  "\t" + strategyName(region.getStrategyAttr()).str() + "\t" +
                   reasonOf(inner, region.getDevice(), context) + "\n";
       ++task;
       return WalkResult::skip();
     }
     if (op->getDialect() && isComputed(*op))
-      text += dmir::nodeName(op) + "\t" + op->getName().getStringRef().str() + "\t-\t-\tview\tno bytes move: another view of its operand\n";
+      text += dmir::nodeName(op) + "\t" + op->getName().getStringRef().str() +
+              "\t-\t-\tview\tno bytes move: another view of its operand\n";
     return WalkResult::advance();
   });
   return text;
 }
 
-static bool checkRules(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
+static bool checkRules(ModuleOp module, const Options &options,
+                       const PhaseContext &context, Diagnostics &diagnostics) {
   bool good = true;
   std::vector<bool> matched(options.place.size());
   module.walk([&](dmir::RegionOp region) {
@@ -113,9 +127,14 @@ static bool checkRules(ModuleOp module, const Options &options, const PhaseConte
       wrong.file = options.model;
       wrong.node = node;
       const TargetBackend *target = context.target(rule->target);
-      std::optional<std::string> refusal = target ? target->refuses(&op) : std::optional<std::string>("it is not among the -t targets");
-      wrong.text = "--place " + rule->glob + "=" + rule->target + " cannot be met: " + rule->target + " " +
-                   (refusal ? "refuses: " + *refusal : "was not chosen; the node runs on " + region.getDevice().str());
+      std::optional<std::string> refusal =
+          target ? target->refuses(&op)
+                 : std::optional<std::string>("it is not among the -t targets");
+      wrong.text = "--place " + rule->glob + "=" + rule->target +
+                   " cannot be met: " + rule->target + " " +
+                   (refusal ? "refuses: " + *refusal
+                            : "was not chosen; the node runs on " +
+                                  region.getDevice().str());
       diagnostics.report(std::move(wrong));
       good = false;
     }
@@ -126,14 +145,17 @@ static bool checkRules(ModuleOp module, const Options &options, const PhaseConte
       unused.severity = Severity::Warning;
       unused.id = "place-unused";
       unused.file = options.model;
-      unused.text = "--place " + options.place[i].glob + "=" + options.place[i].target + " matches no node";
+      unused.text = "--place " + options.place[i].glob + "=" +
+                    options.place[i].target + " matches no node";
       diagnostics.report(std::move(unused));
     }
   return good;
 }
 
-bool checkPlacement(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
-  bool good = options.place.empty() || checkRules(module, options, context, diagnostics);
+bool checkPlacement(ModuleOp module, const Options &options,
+                    const PhaseContext &context, Diagnostics &diagnostics) {
+  bool good = options.place.empty() ||
+              checkRules(module, options, context, diagnostics);
   Placement placement = placementOf(module);
   for (const RequireTarget &require : options.require) {
     int64_t ops = 0;
@@ -143,11 +165,15 @@ bool checkPlacement(ModuleOp module, const Options &options, const PhaseContext 
     double percent = placement.ops ? 100.0 * ops / placement.ops : 100.0;
     if (percent >= require.percent)
       continue;
-    diagnostics.report(Error{ErrorKind::Constraint, llvm::formatv("--require-target {0}:{1} cannot be met: {2} of {3} ops run there; "
-                                                                  "--placement-report FILE says why the others do not",
-                                                                  require.target, require.percent, ops, placement.ops)
-                                                        .str()},
-                       "placement", options.model);
+    diagnostics.report(
+        Error{
+            ErrorKind::Constraint,
+            llvm::formatv("--require-target {0}:{1} cannot be met: {2} of {3} "
+                          "ops run there; "
+                          "--placement-report FILE says why the others do not",
+                          require.target, require.percent, ops, placement.ops)
+                .str()},
+        "placement", options.model);
     good = false;
   }
   return good;

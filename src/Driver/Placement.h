@@ -22,13 +22,17 @@ struct Placement {
   std::string summary() const;
 };
 
-/// Counts the tasks of a module after partition, memory (regions and their ops) or schedule (dispatches and their model nodes).
+/// Counts the tasks of a module after partition, memory (regions and their ops)
+/// or schedule (dispatches and their model nodes).
 Placement placementOf(mlir::ModuleOp module);
 
-/// --placement-report: a line an op with its node, its target and why, for a module after partition.
+/// --placement-report: a line an op with its node, its target and why, for a
+/// module after partition.
 std::string placementReport(mlir::ModuleOp module, const PhaseContext &context);
 
-/// --place and --require-target against a module after partition. Reports each violation (exit code 4).
-bool checkPlacement(mlir::ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics);
+/// --place and --require-target against a module after partition. Reports each
+/// violation (exit code 4).
+bool checkPlacement(mlir::ModuleOp module, const Options &options,
+                    const PhaseContext &context, Diagnostics &diagnostics);
 
 } // namespace dmxc::driver

@@ -19,7 +19,8 @@ static int printTargets() {
 }
 
 static int printTargetInfo(const std::string &name) {
-  Result<std::unique_ptr<TargetBackend>> target = findTarget(name)->create(TargetOptions());
+  Result<std::unique_ptr<TargetBackend>> target =
+      findTarget(name)->create(TargetOptions());
   if (!target) {
     llvm::errs() << "dmxc: error: " << target.error().message << "\n";
     return exitCodeOf(target.error().kind);
@@ -31,7 +32,8 @@ static int printTargetInfo(const std::string &name) {
 
 static int printPhases() {
   for (const Phase &phase : phases())
-    llvm::outs() << llvm::formatv("{0,-10} {1} -> {2}: {3}\n", phase.name, phase.in, phase.out, phase.summary);
+    llvm::outs() << llvm::formatv("{0,-10} {1} -> {2}: {3}\n", phase.name,
+                                  phase.in, phase.out, phase.summary);
   return 0;
 }
 
@@ -55,14 +57,20 @@ static int printOps(const Options &options) {
 int answerQuery(const Options &options) {
   switch (options.query) {
   case Query::Version:
-    llvm::outs() << "dmxc " DMXC_VERSION " (bundle format " << bundle::formatMajor << "." << bundle::formatMinor
+    llvm::outs() << "dmxc " DMXC_VERSION " (bundle format "
+                 << bundle::formatMajor << "." << bundle::formatMinor
                  << ", MLIR " LLVM_VERSION_STRING ")\n";
     return 0;
-  case Query::Targets: return printTargets();
-  case Query::TargetInfo: return printTargetInfo(options.queryTarget);
-  case Query::Ops: return printOps(options);
-  case Query::Phases: return printPhases();
-  case Query::None: break;
+  case Query::Targets:
+    return printTargets();
+  case Query::TargetInfo:
+    return printTargetInfo(options.queryTarget);
+  case Query::Ops:
+    return printOps(options);
+  case Query::Phases:
+    return printPhases();
+  case Query::None:
+    break;
   }
   return exitCodeOf(ErrorKind::Internal);
 }

@@ -5,7 +5,8 @@
 
 namespace dmxc::driver {
 
-/// One line on stderr that says which step runs: rewritten in place on a terminal, one line a step otherwise.
+/// One line on stderr that says which step runs: rewritten in place on a
+/// terminal, one line a step otherwise.
 class Progress {
 public:
   Progress(const Options &options, size_t steps);

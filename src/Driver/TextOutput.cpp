@@ -11,7 +11,8 @@
 
 namespace dmxc::driver {
 
-/// The temporary of the text being written. One at a time is enough: texts are written by the driver's thread alone.
+/// The temporary of the text being written. One at a time is enough: texts are
+/// written by the driver's thread alone.
 static std::atomic<const char *> temporaryName{nullptr};
 
 void removeTextTemporaryFromSignal() {
@@ -19,7 +20,9 @@ void removeTextTemporaryFromSignal() {
     unlink(name);
 }
 
-static Status failure(const std::string &path) { return ioError("cannot write '" + path + "': " + std::strerror(errno)); }
+static Status failure(const std::string &path) {
+  return ioError("cannot write '" + path + "': " + std::strerror(errno));
+}
 
 static bool writeAll(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -41,10 +44,13 @@ static bool isSpecial(const std::string &path) {
 
 Status writeText(const std::string &path, std::string_view text) {
   if (path == "-")
-    return writeAll(STDOUT_FILENO, text) ? Status::ok() : failure("standard output");
+    return writeAll(STDOUT_FILENO, text) ? Status::ok()
+                                         : failure("standard output");
   bool direct = isSpecial(path);
   std::string name = direct ? path : path + ".tmp-" + std::to_string(getpid());
-  int fd = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_TRUNC), 0644);
+  int fd =
+      ::open(name.c_str(),
+             O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_TRUNC), 0644);
   if (fd < 0)
     return failure(path);
   if (!direct)
@@ -64,7 +70,8 @@ Status makeFolder(const std::string &path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path))
-    return ioError("cannot make the folder '" + path + "': " + (error ? error.message() : "something else is there"));
+    return ioError("cannot make the folder '" + path + "': " +
+                   (error ? error.message() : "something else is there"));
   return Status::ok();
 }
 
@@ -80,7 +87,8 @@ static std::string makeQuoted(const std::string &path) {
   return text;
 }
 
-std::string dependencyRule(const std::string &target, const std::vector<std::string> &inputs) {
+std::string dependencyRule(const std::string &target,
+                           const std::vector<std::string> &inputs) {
   std::string text = makeQuoted(target) + ":";
   for (const std::string &input : inputs)
     text += " \\\n  " + makeQuoted(input);

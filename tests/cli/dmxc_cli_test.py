@@ -95,6 +95,7 @@ class Messages(Base):
         self.assertIn("did you mean 'cpu'", self.run_tool("m.onnx", "-t", "cpo", code=2).stderr)
         self.assertIn("did you mean 'memory'", self.run_tool("m.onnx", "--emit", "memori", code=2).stderr)
         self.assertIn("x86-64-v3", self.run_tool(self.small, "-o", "o", "-t", "cpu:x86-64-v9", code=2).stderr)
+        self.assertIn("strict", self.run_tool(self.small, "-o", "o", "--numerics", "sloppy", code=2).stderr)
 
     def test_wrong_texts_are_usage_errors(self):
         for arguments in (["--dim", "batch"], ["--dim", "n=5..2"], ["--dim", "n=x"], ["--shape", "x=1x-2"], ["-O9"], ["-j0"],
@@ -337,6 +338,18 @@ class Ends(Base):
         self.small.write_text(SMALL.replace("axis = 1", "axis = 7"))
         self.run_tool(self.small, "-o", out, code=1)
         self.assertEqual(out.read_bytes(), before)
+
+
+class Digits(Base):
+    """What tools/demo shows, with its accuracy checked."""
+
+    def test_accuracy(self):
+        digits = REPO / "tools/digits"
+        self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
+        self.run_tool("d.bundle", "--input", f"image={digits}/images.npy", "--output-dir", "answers", tool="dmx-run")
+        shown = subprocess.run([sys.executable, digits / "show.py", digits / "images.npy", digits / "labels.npy", self.dir / "answers"], capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
+        self.assertIn("353 of 360 test images right: 98.06 %", shown.stdout)
 
 
 class Make(Base):

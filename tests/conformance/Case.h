@@ -1,4 +1,5 @@
-//===- Case.h - one ONNX test case --------------------------------*- C++ -*-===//
+//===- Case.h - one ONNX test case --------------------------------*- C++
+//-*-===//
 #pragma once
 
 #include <string>
@@ -6,9 +7,10 @@
 
 namespace dmxc::conformance {
 
-/// A folder with model.onnx and its data sets (test_data_set_*, or the zoo's set*).
+/// A folder with model.onnx and its data sets (test_data_set_*, or the zoo's
+/// set*).
 struct Case {
-  std::string name;   ///< the folder's name
+  std::string name; ///< the folder's name
   std::string folder;
   std::vector<std::string> sets;
 };
@@ -24,8 +26,9 @@ struct Verdict {
 
 struct CheckOptions {
   double rtol = 1e-3, atol = 1e-7;
-  bool perturb = false;  ///< negative control: one element of each expected output is changed before the comparison
-  std::string scratch;   ///< folder for bundles
+  bool perturb = false; ///< negative control: one element of each expected
+                        ///< output is changed before the comparison
+  std::string scratch;  ///< folder for bundles
 };
 
 /// All cases below `folder`, sorted by name.
@@ -34,7 +37,8 @@ std::vector<Case> findCases(const std::string &folder);
 /// Compiles, runs and compares one case in this process. Never throws.
 Verdict checkCase(const Case &testCase, const CheckOptions &options);
 
-/// The op the case is about: the op type of a model with one node (constants aside), else "(several ops)".
+/// The op the case is about: the op type of a model with one node (constants
+/// aside), else "(several ops)".
 std::string opOf(const Case &testCase);
 
 } // namespace dmxc::conformance

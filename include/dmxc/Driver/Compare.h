@@ -9,18 +9,21 @@
 namespace dmxc::driver {
 
 struct CompareRequest {
-  Options options;     ///< the model and how to compile it; `output` is not used
-  std::string bundle;  ///< "" = the model is compiled to a temporary bundle
-  std::string inputs;  ///< folder, in any layout dmx-run takes
+  Options options;    ///< the model and how to compile it; `output` is not used
+  std::string bundle; ///< "" = the model is compiled to a temporary bundle
+  std::string inputs; ///< folder, in any layout dmx-run takes
   bool perNode = false;
   double rtol = 1e-3, atol = 1e-7;
   unsigned threads = 0; ///< of the runtime; 0 = all
 };
 
-/// Runs the interpreter and the bundle on the same inputs and prints a line an output to `out`. With `perNode` the model is compiled again
-/// with the value of every node as an output, and the first node that differs is named; more outputs mean less fusion, so a
-/// difference that only fused code shows is reported as such. Returns the exit code: 0 equal, 5 different, others after an error
-/// that was reported to `diagnostics`.
-int compareWithReference(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out);
+/// Runs the interpreter and the bundle on the same inputs and prints a line an
+/// output to `out`. With `perNode` the model is compiled again with the value
+/// of every node as an output, and the first node that differs is named; more
+/// outputs mean less fusion, so a difference that only fused code shows is
+/// reported as such. Returns the exit code: 0 equal, 5 different, others after
+/// an error that was reported to `diagnostics`.
+int compareWithReference(const CompareRequest &request,
+                         Diagnostics &diagnostics, std::ostream &out);
 
 } // namespace dmxc::driver

@@ -1,6 +1,7 @@
 //===- Compilation.h - one model on its way to a bundle ---------*- C++ -*-===//
 //
-// The steps of a compile, one call each, so that dmxc, dmx-compare and the tests stop where they need to.
+// The steps of a compile, one call each, so that dmxc, dmx-compare and the
+// tests stop where they need to.
 //
 //   auto compilation = Compilation::create(options, diagnostics);
 //   if (!compilation || !compilation->import())
@@ -23,19 +24,23 @@ namespace dmxc::driver {
 
 class DiagnosticRouter;
 
-/// What took how long; rows in the order they were met, passes under their phase.
+/// What took how long; rows in the order they were met, passes under their
+/// phase.
 struct TimeRow {
   std::string phase; ///< a phase's name, "import" or "write"
   std::string pass;  ///< "" for the whole phase
   double seconds = 0;
 };
 
-/// One compile. Not thread-safe; several may live at once. Every function that can fail has reported why when it returns
-/// false, and the compilation is of no further use then.
+/// One compile. Not thread-safe; several may live at once. Every function that
+/// can fail has reported why when it returns false, and the compilation is of
+/// no further use then.
 class Compilation {
 public:
-  /// Makes the targets. Null after an error was reported. `options` and `diagnostics` must outlive the result.
-  static std::unique_ptr<Compilation> create(const Options &options, Diagnostics &diagnostics);
+  /// Makes the targets. Null after an error was reported. `options` and
+  /// `diagnostics` must outlive the result.
+  static std::unique_ptr<Compilation> create(const Options &options,
+                                             Diagnostics &diagnostics);
   ~Compilation();
 
   /// Reads the model, or with --from the text of a phase.
@@ -67,8 +72,10 @@ private:
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();
   const Frontend *chooseFrontend();
-  /// Runs `work` with MLIR's messages collected; they become errors of `kind`, or internal ones when the IR ends up invalid.
-  bool guarded(const char *step, ErrorKind kind, const std::function<bool()> &work);
+  /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
+  /// or internal ones when the IR ends up invalid.
+  bool guarded(const char *step, ErrorKind kind,
+               const std::function<bool()> &work);
   bundle::Manifest manifest() const;
 
   const Options &options;

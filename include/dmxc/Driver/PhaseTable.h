@@ -7,12 +7,14 @@
 
 namespace dmxc::driver {
 
-/// One phase. --emit, --from, --dump-phases, --print-phases, progress, time report and README come from these rows.
+/// One phase. --emit, --from, --dump-phases, --print-phases, progress, time
+/// report and README come from these rows.
 struct Phase {
   const char *name;
   const char *summary; ///< one line: what is decided here
   const char *in, *out;
-  /// Appends the phase's passes. Null for codegen, which makes bytes (runCodegen) instead of IR.
+  /// Appends the phase's passes. Null for codegen, which makes bytes
+  /// (runCodegen) instead of IR.
   void (*build)(mlir::OpPassManager &, const PhaseContext &);
   const char *extension; ///< of its text: ".mlir", ".json"
 };
