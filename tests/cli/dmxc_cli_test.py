@@ -113,6 +113,12 @@ class Messages(Base):
         self.assertIn("[io]", self.run_tool(self.small, "-o", "no/such/folder/o.bundle", code=3).stderr)
         self.assertIn("response file", self.run_tool("@absent", code=3).stderr)
 
+    def test_the_model_is_never_overwritten(self):
+        (self.dir / "link").symlink_to(self.small)
+        for output in (self.small, "link"):
+            self.assertIn("is the model itself", self.run_tool(self.small, "-o", output, code=2).stderr)
+        self.assertEqual(self.small.read_text(), SMALL)
+
     def test_unrecognised_file(self):
         (self.dir / "noise.bin").write_bytes(b"\xff\xfe garbage")
         err = self.run_tool("noise.bin", "-o", "o", code=1).stderr
@@ -347,7 +353,7 @@ class Digits(Base):
         digits = REPO / "tools/digits"
         self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
         self.run_tool("d.bundle", "--input", f"image={digits}/images.npy", "--output-dir", "answers", tool="dmx-run")
-        shown = subprocess.run([sys.executable, digits / "show.py", digits / "images.npy", digits / "labels.npy", self.dir / "answers"], capture_output=True, text=True)
+        shown = subprocess.run([digits / "show.py", digits / "images.npy", digits / "labels.npy", self.dir / "answers"], capture_output=True, text=True)
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
         self.assertIn("353 of 360 test images right: 98.06 %", shown.stdout)
 

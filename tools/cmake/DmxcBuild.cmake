@@ -3,7 +3,9 @@
 find_program(DMXC_CCACHE ccache)
 if(DMXC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${DMXC_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DMXC_CCACHE})
+  # What ccache's manual asks for where precompiled headers are used.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${DMXC_CCACHE})
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)

@@ -24,6 +24,17 @@ target_precompile_headers(dmxcPCH PRIVATE
   <mlir/IR/Matchers.h> <mlir/IR/PatternMatch.h> <mlir/Interfaces/InferTypeOpInterface.h>
   <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Pass/Pass.h>)
 
+# dmxc_mlir_executable(NAME SOURCES... [LIBS ...]): a program that uses MLIR. It is compiled as position-independent code
+# like the libraries, for gcc takes a precompiled header only with the same setting (-fPIC against -fPIE).
+function(dmxc_mlir_executable name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM dmxcPCH)
+endfunction()
+
 # dmxc_mlir_library(NAME SOURCES... [LIBS ...] [DEPENDS ...]): a room that uses MLIR.
 function(dmxc_mlir_library name)
   cmake_parse_arguments(ARG "" "" "LIBS;DEPENDS" ${ARGN})
