@@ -36,6 +36,7 @@ private:
   bool finishFunction(func::FuncOp function, Emitter &emitter,
                       const Scope &scope);
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
+  void noteConstantInputs(const std::set<std::string> &constants);
   std::string modelName() const;
 
   MLIRContext &context;
@@ -128,6 +129,24 @@ void ModelImport::checkDeclared(const onnx::ValueInfoProto &output,
                         {}});
 }
 
+/// Files of IR version 3 list their weights as inputs too; those stay
+/// constants.
+void ModelImport::noteConstantInputs(const std::set<std::string> &constants) {
+  std::string names;
+  for (const auto &input : model.graph().input())
+    if (constants.count(input.name()))
+      names += (names.empty() ? "'" : ", '") + input.name() + "'";
+  if (!names.empty())
+    diagnostics.report(
+        {Severity::Note,
+         "onnx-graph",
+         options.path,
+         "",
+         "inputs with a value in the file are constants: " + names,
+         ErrorKind::Model,
+         {}});
+}
+
 bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter,
                                  const Scope &scope) {
   SmallVector<Value> results;
@@ -176,6 +195,8 @@ std::optional<ImportedModel> ModelImport::run() {
       resolveInputs(model.graph(), constants, options, diagnostics);
   if (!inputs)
     return std::nullopt;
+
+  noteConstantInputs(constants);
 
   OpBuilder builder(&context);
   ImportedModel imported;

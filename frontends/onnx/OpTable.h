@@ -106,6 +106,7 @@ std::vector<OpRows> resizeOps();
 std::vector<OpRows> recurrentOps();
 std::vector<OpRows> signalOps();
 std::vector<OpRows> imageOps();
+std::vector<OpRows> roiOps();
 std::vector<OpRows> attentionOps();
 std::vector<OpRows> sequenceOps();
 std::vector<OpRows> controlOps();

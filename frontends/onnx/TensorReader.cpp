@@ -195,7 +195,8 @@ Result<StoredTensor> TensorReader::read(const onnx::TensorProto &proto) {
   if (proto.has_data_location() &&
       proto.data_location() == onnx::TensorProto::EXTERNAL)
     return readExternal(proto, *type, std::move(*shape));
-  if (proto.has_segment()) { // set by slimModel only: always inside the file
+  if (proto.has_segment() &&
+      model) { // set by slimModel only: always inside the file
     uint64_t begin = proto.segment().begin(), end = proto.segment().end();
     return fromRaw(*type, std::move(*shape), model, modelPath, begin,
                    end - begin);

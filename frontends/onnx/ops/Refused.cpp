@@ -24,7 +24,7 @@ std::vector<OpRows> refusedOps() {
          "only, which is not supported yet");
   refuse({"Optional", "OptionalGetElement", "OptionalHasElement"},
          "optional values have no tensor meaning here");
-  refuse({"RoiAlign", "MaxRoiPool", "DeformConv"}, "it is not supported yet");
+  refuse({"MaxRoiPool", "DeformConv"}, "it is not supported yet");
   refuse({"BitCast"}, "a reinterpretation of bits is not supported yet");
   refuse({"Gradient", "Adagrad", "Adam", "Momentum"},
          "training is not supported", "ai.onnx.preview.training");
