@@ -49,7 +49,8 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
 }
 
 Result<std::shared_ptr<const Mapping>> Mapping::openFile(const std::string &path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe of that name must be refused below, not waited for.
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return fail(DMX_STATUS_IO, "cannot open '", path, "': ", errnoText(errno));
   auto mapping = openDescriptor(fd, 0, 0, path);

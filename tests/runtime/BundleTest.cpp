@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace dmxtest;
@@ -98,6 +99,9 @@ TEST(Bundle, PathErrors) {
   EXPECT_EQ(dmx_bundle_open_fd(-1, 0, 0, &bundle, &error), DMX_STATUS_IO);
   EXPECT_EQ(dmx_bundle_verify(nullptr, &error), DMX_STATUS_INVALID_ARGUMENT);
   TemporaryDirectory directory;
+  ASSERT_EQ(mkfifo((directory / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(dmx_bundle_open((directory / "pipe").c_str(), &bundle, &error), DMX_STATUS_IO) << "and does not wait";
+  EXPECT_NE(std::string(error.message).find("not a regular file"), std::string::npos);
   writeFile(directory / "empty", "");
   EXPECT_EQ(dmx_bundle_open((directory / "empty").c_str(), &bundle, &error), DMX_STATUS_INVALID_BUNDLE);
   EXPECT_EQ(bundle, nullptr);

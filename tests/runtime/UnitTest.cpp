@@ -5,6 +5,7 @@
 #include "devices/cpu/CpuCount.h"
 #include "devices/cpu/CpuFeatures.h"
 
+#include <filesystem>
 #include <sched.h>
 #include <thread>
 
@@ -58,6 +59,36 @@ TEST(CpuCount, RespectsAffinity) {
     EXPECT_EQ(dmxrt::allowedCpus(), std::vector<uint32_t>{cpus.back()});
     EXPECT_EQ(dmxrt::defaultThreadCount(), 1u);
   }).join();
+}
+
+TEST(CpuCount, ReadsCgroupQuotas) {
+  namespace fs = std::filesystem;
+  std::string name = fs::temp_directory_path() / "dmxrt-cgroup-XXXXXX";
+  ASSERT_TRUE(mkdtemp(name.data()));
+  auto write = [&](const std::string &file, const std::string &text) {
+    fs::create_directories(fs::path(name + file).parent_path());
+    writeFile(name + file, text);
+  };
+  using dmxrt::cgroupCpus;
+  EXPECT_EQ(cgroupCpus("", name), 0);
+  EXPECT_EQ(cgroupCpus("0::/a/b\n", name), 0);
+  write("/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroupCpus("0::/a/b\n", name), 0);
+  write("/a/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cgroupCpus("0::/a/b\n", name), 2.5) << "the parent's counts too";
+  write("/a/b/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cgroupCpus("1:name=systemd:/x\n0::/a/b\n", name), 0.5);
+  EXPECT_EQ(cgroupCpus("0::/\n", name), 0);
+  write("/cpu.max", "300000 100000\n");
+  EXPECT_EQ(cgroupCpus("0::/\n", name), 3) << "as seen inside a container";
+  // Version 1.
+  write("/cpu/docker/7/cpu.cfs_quota_us", "150000\n");
+  write("/cpu/docker/7/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroupCpus("4:cpu,cpuacct:/docker/7\n2:memory:/docker/7\n", name), 1.5);
+  write("/cpu/docker/7/cpu.cfs_quota_us", "-1\n");
+  fs::remove(name + "/cpu.max");
+  EXPECT_EQ(cgroupCpus("4:cpu,cpuacct:/docker/7\n", name), 0);
+  fs::remove_all(name);
 }
 
 TEST(CpuFeatures, AgreesWithTheCompilersBuiltin) {

@@ -42,8 +42,7 @@ std::string cgroupPath(const std::string &text, const std::string &controllers) 
   return "/";
 }
 
-/// CPUs a quota pays for; 0 when there is none. A quota above a whole number
-/// is rounded down, for a thread that gets half a CPU delays all others.
+/// CPUs a quota pays for; 0 when there is none.
 double quotaOf(double quota, double period) { return quota > 0 && period > 0 ? quota / period : 0; }
 
 /// The smallest quota of a directory and its parents.
@@ -60,21 +59,20 @@ template <typename Reader> double tightestQuota(const std::string &root, std::st
   }
 }
 
-double cgroupQuota() {
-  std::string text = readSmallFile("/proc/self/cgroup");
-  double v2 = tightestQuota("/sys/fs/cgroup", cgroupPath(text, ""), [](const std::string &directory) {
+} // namespace
+
+double cgroupCpus(const std::string &text, const std::string &mount) {
+  double v2 = tightestQuota(mount, cgroupPath(text, ""), [](const std::string &directory) {
     double quota, period;
     std::string line = readSmallFile(directory + "/cpu.max");
     return std::sscanf(line.c_str(), "%lf %lf", &quota, &period) == 2 ? quotaOf(quota, period) : 0;
   });
-  double v1 = tightestQuota("/sys/fs/cgroup/cpu", cgroupPath(text, "cpu"), [](const std::string &directory) {
+  double v1 = tightestQuota(mount + "/cpu", cgroupPath(text, "cpu"), [](const std::string &directory) {
     return quotaOf(std::atof(readSmallFile(directory + "/cpu.cfs_quota_us").c_str()),
                    std::atof(readSmallFile(directory + "/cpu.cfs_period_us").c_str()));
   });
   return v2 > 0 && v1 > 0 ? std::min(v1, v2) : std::max(v1, v2);
 }
-
-} // namespace
 
 std::vector<uint32_t> allowedCpus() {
   std::vector<uint32_t> cpus;
@@ -101,7 +99,7 @@ std::vector<uint32_t> allowedCpus() {
 
 uint32_t defaultThreadCount() {
   uint32_t count = static_cast<uint32_t>(allowedCpus().size());
-  double quota = cgroupQuota();
+  double quota = cgroupCpus(readSmallFile("/proc/self/cgroup"), "/sys/fs/cgroup");
   if (quota > 0)
     count = std::min(count, std::max(1u, static_cast<uint32_t>(std::min(quota, 1024.0))));
   return std::clamp(count, 1u, 1024u);

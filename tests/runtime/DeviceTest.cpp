@@ -1,0 +1,193 @@
+//===- DeviceTest.cpp - what every device must do -------------------------===//
+//
+// One suite for all devices this runtime has; a new one is added to the list at
+// the end together with code that has the kernels of kernels.c.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RuntimeTest.h"
+#include "Manifest.h"
+#include "devices/Device.h"
+#include "dmx/dmx_kernel.h"
+
+using namespace dmxtest;
+using namespace dmxrt;
+
+namespace {
+
+struct DeviceParam {
+  const char *target;
+  uint32_t threads;
+};
+
+class DeviceTest : public testing::TestWithParam<DeviceParam> {
+protected:
+  void SetUp() override {
+    DeviceOptions options;
+    options.threads = GetParam().threads;
+    auto made = createDevice(GetParam().target, options);
+    ASSERT_TRUE(made) << made.error().message;
+    device = std::move(*made);
+    const std::string &object = kernelObject();
+    auto image = device->loadCode({reinterpret_cast<const std::byte *>(object.data()), object.size()});
+    ASSERT_TRUE(image) << image.error().message;
+    code = *image;
+  }
+
+  /// Device memory with these values, freed by the fixture.
+  template <typename T> void *upload(const std::vector<T> &values) {
+    auto memory = device->allocate(values.size() * sizeof(T));
+    EXPECT_TRUE(memory);
+    blocks.emplace_back(*memory, values.size() * sizeof(T));
+    device->copy(*memory, values.data(), values.size() * sizeof(T));
+    return *memory;
+  }
+  template <typename T> std::vector<T> download(const void *memory, size_t count) {
+    std::vector<T> values(count);
+    device->copy(values.data(), memory, count * sizeof(T));
+    return values;
+  }
+  DeviceTask task(const char *kernel, void *const *buffers, int64_t work, std::span<const uint32_t> deps = {},
+                  const int64_t *dims = nullptr) {
+    DeviceTask out;
+    out.kernel = code->findKernel(kernel);
+    EXPECT_TRUE(out.kernel) << kernel;
+    out.buffers = buffers;
+    out.dims = dims;
+    out.work = work;
+    out.deps = deps;
+    return out;
+  }
+  void TearDown() override {
+    for (auto [memory, size] : blocks)
+      device->release(memory, size);
+  }
+
+  std::unique_ptr<Device> device;
+  std::shared_ptr<const CodeImage> code;
+  std::vector<std::pair<void *, uint64_t>> blocks;
+};
+
+} // namespace
+
+TEST_P(DeviceTest, MemoryIsAlignedAndCopies) {
+  for (size_t count : {1, 7, 100000}) {
+    auto values = iota<float>(count);
+    void *memory = upload(values);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    EXPECT_EQ(download<float>(memory, count), values);
+  }
+  EXPECT_FALSE(device->allocate(uint64_t(1) << 60)) << "more than any machine has";
+}
+
+TEST_P(DeviceTest, RunsDispatchesAndCopiesInOrder) {
+  constexpr int64_t kCount = 1000;
+  auto one = std::vector<float>(kCount, 1.0f);
+  void *a = upload(iota<float>(kCount)), *b = upload(one), *c = upload(one), *d = upload(one);
+  void *const add[] = {a, b, c}, *const scale[] = {c, c}, *const copy[] = {c, d};
+  const uint32_t after0[] = {0}, after1[] = {1};
+  const int64_t three[] = {3};
+  std::vector<DeviceTask> tasks{task("add", add, kCount), task("scale", scale, kCount, after0, three), {}};
+  tasks[2].buffers = copy;
+  tasks[2].work = 400; // bytes
+  tasks[2].srcOffset = 4;
+  tasks[2].dstOffset = 8;
+  tasks[2].deps = after1;
+  Status prepared = device->prepare(tasks);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  for (int run = 0; run < 10; ++run) {
+    device->enqueue();
+    RunOutcome outcome = device->fence();
+    ASSERT_EQ(outcome.code, DMX_KERNEL_OK);
+    auto result = download<float>(d, kCount);
+    EXPECT_EQ(result[1], 1.0f);
+    EXPECT_EQ(result[2], 6.0f); // (1 + 1) * 3
+    EXPECT_EQ(result[101], 303.0f);
+    EXPECT_EQ(result[102], 1.0f);
+  }
+}
+
+TEST_P(DeviceTest, PointersMayChangeBetweenRuns) {
+  void *first = upload(std::vector<int32_t>(64)), *second = upload(std::vector<int32_t>(64));
+  void *buffers[] = {first};
+  std::vector<DeviceTask> tasks{task("fill", buffers, 64)};
+  ASSERT_TRUE(device->prepare(tasks));
+  for (void *target : {first, second}) {
+    buffers[0] = target;
+    device->enqueue();
+    ASSERT_EQ(device->fence().code, DMX_KERNEL_OK);
+    EXPECT_EQ(download<int32_t>(target, 64), iota<int32_t>(64));
+  }
+}
+
+TEST_P(DeviceTest, ReportsTheTaskThatFailed) {
+  void *data = upload(iota<float>(10)), *out = upload(std::vector<float>(4));
+  void *bad = upload(std::vector<int64_t>{1, 2, 30, 4}), *good = upload(std::vector<int64_t>{1, 2, 3, 4});
+  void *filled = upload(std::vector<int32_t>(4));
+  void *gather[] = {data, bad, out}, *const fill[] = {filled};
+  const int64_t ten[] = {10};
+  const uint32_t after0[] = {0}, after1[] = {1};
+  std::vector<DeviceTask> tasks{task("fill", fill, 4), task("gather", gather, 4, after0, ten), task("fill", fill, 4, after1)};
+  ASSERT_TRUE(device->prepare(tasks));
+  device->enqueue();
+  RunOutcome outcome = device->fence();
+  EXPECT_EQ(outcome.code, DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  EXPECT_EQ(outcome.task, 1u);
+  gather[1] = good;
+  device->enqueue();
+  EXPECT_EQ(device->fence().code, DMX_KERNEL_OK) << "the next run starts afresh";
+  EXPECT_EQ(download<float>(out, 4)[3], 4.0f);
+}
+
+TEST_P(DeviceTest, ProfilesEverySlice) {
+  void *out = upload(std::vector<int32_t>(1024));
+  void *const fill[] = {out};
+  std::vector<DeviceTask> tasks{task("fill", fill, 1024), task("fill", fill, 0)};
+  ASSERT_TRUE(device->prepare(tasks));
+  EXPECT_EQ(device->sliceCount(0), device->threads());
+  device->setProfiling(true);
+  std::vector<TaskSlice> slices;
+  for (int run = 0; run < 2; ++run) {
+    device->enqueue();
+    ASSERT_EQ(device->fence().code, DMX_KERNEL_OK);
+    slices.clear();
+    device->takeSlices(slices);
+    ASSERT_EQ(slices.size(), device->threads()) << "an empty task takes no time";
+    for (const TaskSlice &slice : slices) {
+      EXPECT_EQ(slice.task, 0u);
+      EXPECT_LT(slice.thread, device->threads());
+      EXPECT_LE(slice.startNs, slice.endNs);
+    }
+  }
+}
+
+TEST_P(DeviceTest, CanBePreparedAgain) {
+  void *out = upload(std::vector<int64_t>(100, -1));
+  void *const range[] = {out};
+  for (int64_t work : {100, 1, 50, 0, 100}) {
+    std::vector<DeviceTask> tasks;
+    for (int i = 0; i < 3; ++i)
+      tasks.push_back(task("range", range, work));
+    const uint32_t deps[] = {0, 1};
+    tasks[1].deps = std::span(deps, 1);
+    tasks[2].deps = deps;
+    ASSERT_TRUE(device->prepare(tasks));
+    for (int run = 0; run < 3; ++run) {
+      device->enqueue();
+      ASSERT_EQ(device->fence().code, DMX_KERNEL_OK);
+    }
+  }
+  EXPECT_EQ(download<int64_t>(out, 1)[0], 0);
+}
+
+TEST(Devices, UnknownTargetsAreNamed) {
+  auto made = createDevice("abacus", {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().status, DMX_STATUS_UNSUPPORTED);
+  EXPECT_NE(made.error().message.find("'abacus'"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::Values(DeviceParam{"cpu", 1}, DeviceParam{"cpu", 2}, DeviceParam{"cpu", 5}),
+                         [](const auto &info) {
+                           return std::string(info.param.target) + std::to_string(info.param.threads) + "threads";
+                         });
