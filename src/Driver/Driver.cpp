@@ -7,9 +7,14 @@
 
 #include "dmxc/Driver/Compilation.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <cstring>
+#include <unistd.h>
 
 namespace dmxc::driver {
 
@@ -41,13 +46,15 @@ private:
   }
 
   bool fail(const Error &error, const std::string &file = "") {
-    diagnostics.report(error, error.kind == ErrorKind::IO ? "io" : "internal",
-                       file);
+    const char *id = error.kind == ErrorKind::IO      ? "io"
+                     : error.kind == ErrorKind::Usage ? "usage"
+                                                      : "internal";
+    diagnostics.report(error, id, file);
     return false;
   }
 
   bool compileAll() {
-    if (!prepareFolders())
+    if (!prepareFolders() || !checkOutput())
       return false;
     compilation = Compilation::create(options, diagnostics);
     if (!compilation)
@@ -74,6 +81,33 @@ private:
         if (Status made = makeFolder(folder); !made)
           return fail(made.error());
     return true;
+  }
+
+  /// What would only show after the work is done: a folder that cannot be
+  /// written, a model that its own output would replace.
+  bool checkOutput() {
+    std::string path = outputPath();
+    if (path == "-")
+      return true;
+    llvm::StringRef folder = llvm::sys::path::parent_path(path);
+    std::string where = folder.empty() ? "." : folder.str();
+    if (access(where.c_str(), W_OK) != 0)
+      return fail(ioError("cannot write '" + path + "': folder '" + where +
+                          "': " + std::strerror(errno)));
+    bool same = false;
+    if (!llvm::sys::fs::equivalent(path, options.model, same) && same)
+      return fail(usageError("the output '" + path +
+                             "' is the model itself; give another -o"));
+    return true;
+  }
+
+  /// Where the result goes; "-" is stdout.
+  std::string outputPath() const {
+    if (!options.output.empty())
+      return options.output;
+    return options.emit == "bundle"
+               ? llvm::sys::path::stem(options.model).str() + ".bundle"
+               : "-";
   }
 
   size_t countOps() {
@@ -134,19 +168,15 @@ private:
   }
 
   bool finishText() {
-    Status written = writeText(options.output.empty() ? "-" : options.output,
-                               phaseText(phases()[lastPhase()]));
+    std::string path = outputPath();
+    Status written = writeText(path, phaseText(phases()[lastPhase()]));
     if (!written)
       return fail(written.error());
-    return options.output.empty() || options.output == "-" ||
-           writeDepfile(options.output);
+    return path == "-" || writeDepfile(path);
   }
 
   bool finishBundle() {
-    std::string path =
-        options.output.empty()
-            ? llvm::sys::path::stem(options.model).str() + ".bundle"
-            : options.output;
+    std::string path = outputPath();
     progress.step("write", path);
     if (!compilation->writeBundle(path) || !writeDepfile(path))
       return false;
