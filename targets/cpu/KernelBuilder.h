@@ -95,8 +95,8 @@ public:
 
   // --- memory: offsets count elements of the given storage type
   // -----------------
-  /// Type a tensor element has in memory: i1 is kept in i8 (0/1), others as
-  /// they are.
+  /// Type a tensor element has in memory: i1 is kept in i8 (0/1), bf16 moves as
+  /// i16, others as they are.
   mlir::Type storageType(mlir::Type element);
   /// Loads `lanes` consecutive elements (natural element alignment); i1 results
   /// come as i1.

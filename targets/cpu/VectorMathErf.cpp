@@ -22,7 +22,7 @@ static Expr erfF32(Expr x) {
   Expr root = poly(atMost(a, 4.0) - split, coefficients::erfLargeF32);
   Expr root2 = root * root, root4 = root2 * root2;
   Expr large = fma(-root4, root4, 1.0);
-  return select(a < split, small, copysign(large, x));
+  return select(a < split, small, giveSign(large, x));
 }
 
 static Expr erfF64(Expr x) {
@@ -32,7 +32,7 @@ static Expr erfF64(Expr x) {
   Expr c = atMost(a, 6.0);
   Expr t = (c - 3.0) / (c + 3.0);
   Expr large = 1.0 - expAny(-c * c) * poly(t, coefficients::erfLargeF64);
-  return select(a < 1.0, small, copysign(large, x));
+  return select(a < 1.0, small, giveSign(large, x));
 }
 
 } // namespace dmxc::cpu::expr

@@ -115,9 +115,9 @@ static Expr tanhAny(Expr x) {
   Expr a = atMost(abs(x), x.isF32() ? 10.0 : 22.0);
   ExpParts e = reduceExp(-2.0 * a, f.bias);
   Expr s = powerOfTwo(e.t), large = a > 0.55;
-  Expr power = fma(s, e.em1, s), difference = fma(s, e.em1, s - 1.0);
-  Expr q = select(large, power, difference) / (1.0 + power);
-  return copysign(select(large, fma(q, -2.0, q.num(1.0)), q), x);
+  Expr power = fma(s, e.em1, s), difference = fma(-s, e.em1, 1.0 - s);
+  Expr q = select(large, power, difference) / fma(s, e.em1, 1.0 + s);
+  return giveSign(select(large, fma(q, -2.0, q.num(1.0)), q), x);
 }
 
 /// e^a / 2 for a >= 0, without overflow before the result does: one less in the exponent.

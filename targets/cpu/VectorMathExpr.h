@@ -100,15 +100,15 @@ inline Expr floor(Expr x) { return x.make<mlir::math::FloorOp>(); }
 inline Expr trunc(Expr x) { return x.make<mlir::math::TruncOp>(); }
 inline Expr copysign(Expr magnitude, Expr sign) { return magnitude.make<mlir::math::CopySignOp>(sign); }
 
-/// c0 + c1 x + c2 x^2 + ...: neighbours are joined with x, then (for long ones) pairs with x^2,
-/// the rest by Horner's rule. One or two operations more than plain Horner, but a much shorter
-/// chain: kernels were bound by its latency, as schedulers hold only a few vectors' operations.
+/// c0 + c1 x + c2 x^2 + ...: neighbours are joined with x, then (in f64, for long ones) pairs with
+/// x^2, the rest by Horner's rule. One or two operations more than plain Horner, but a chain less
+/// than half as long. A further level in f32 was no faster and cost erf half an ulp.
 inline Expr poly(Expr x, llvm::ArrayRef<double> c) {
   llvm::SmallVector<Expr> terms;
   for (size_t i = 0; i < c.size(); i += 2)
     terms.push_back(i + 1 < c.size() ? fma(x, x.num(c[i + 1]), x.num(c[i])) : x.num(c[i]));
   Expr power = x * x;
-  if (c.size() >= 8) {
+  if (!x.isF32() && c.size() >= 8) {
     llvm::SmallVector<Expr> wider;
     for (size_t i = 0; i < terms.size(); i += 2)
       wider.push_back(i + 1 < terms.size() ? fma(power, terms[i + 1], terms[i]) : terms[i]);
@@ -166,6 +166,12 @@ inline Expr operator<<(Expr x, unsigned n) { return x.make<mlir::arith::ShLIOp>(
 /// Logical shift.
 inline Expr operator>>(Expr x, unsigned n) { return x.make<mlir::arith::ShRUIOp>(x.integer(n)); }
 inline Expr logicalNot(Expr x) { return x ^ x.integer(1); }
+
+/// copysign of a magnitude that is known to have no sign bit: one instruction less.
+inline Expr giveSign(Expr magnitude, Expr sign) {
+  uint64_t mask = uint64_t(1) << (sign.width() - 1);
+  return asFloat(bits(magnitude) | (bits(sign) & mask));
+}
 
 // --- float widths ----------------------------------------------------------------------------
 inline Expr toF64(Expr x) { return x.convert<mlir::arith::ExtFOp>(x.b().getF64Type()); }

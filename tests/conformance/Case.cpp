@@ -111,6 +111,9 @@ Verdict refusalOf(int code, const Diagnostics &diagnostics) {
   if (code != 1 || text.empty())
     return verdict(Outcome::Crash, "exit code " + std::to_string(code) + ": " +
                                        (text.empty() ? "no message" : text));
+  // A refusal that names neither a node nor a tensor tells the user nothing.
+  if (node.empty() && text.find('\'') == std::string::npos)
+    return verdict(Outcome::Crash, "the refusal names nothing: " + text);
   return verdict(Outcome::Refused, text, node);
 }
 

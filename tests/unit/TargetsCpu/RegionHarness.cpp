@@ -368,7 +368,8 @@ void dmxc::cpu::test::expectAgree(const std::string &text, unsigned seeds) {
 }
 
 std::string dmxc::cpu::test::substitute(std::string text, const std::map<std::string, std::string> &values) {
-  for (auto &[name, value] : values)
+  // Backwards, so that a name comes before those it starts with.
+  for (auto &[name, value] : llvm::reverse(values))
     for (size_t at = text.find("$" + name); at != std::string::npos; at = text.find("$" + name, at + value.size()))
       text.replace(at, name.size() + 1, value);
   return text;
