@@ -26,6 +26,9 @@
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -104,6 +107,31 @@ static llvm::OptimizationLevel passLevel(unsigned optLevel) {
   }
 }
 
+/// LLVM 22's x86 back end joins a truncation with a masked store, and a store with one lane on then
+/// writes the whole wide element: memory beyond it is overwritten. Such stores become scalar here.
+static void scalarizeSingleLaneStores(llvm::Module &module) {
+  llvm::SmallVector<llvm::IntrinsicInst *> stores;
+  for (llvm::Function &fn : module)
+    for (llvm::Instruction &inst : llvm::instructions(fn))
+      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
+          call && call->getIntrinsicID() == llvm::Intrinsic::masked_store)
+        stores.push_back(call);
+  for (llvm::IntrinsicInst *store : stores) {
+    auto *mask = llvm::dyn_cast<llvm::Constant>(store->getArgOperand(2));
+    auto *type = llvm::cast<llvm::FixedVectorType>(store->getArgOperand(0)->getType());
+    llvm::SmallVector<unsigned> on;
+    for (unsigned lane = 0; mask && lane < type->getNumElements(); ++lane)
+      if (llvm::Constant *bit = mask->getAggregateElement(lane); !bit || !bit->isNullValue())
+        on.push_back(lane);
+    if (on.size() != 1)
+      continue;
+    llvm::IRBuilder<> b(store);
+    llvm::Value *pointer = b.CreateConstGEP1_64(type->getElementType(), store->getArgOperand(1), on[0]);
+    b.CreateAlignedStore(b.CreateExtractElement(store->getArgOperand(0), on[0]), pointer, llvm::Align(1));
+    store->eraseFromParent();
+  }
+}
+
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned optLevel) {
   llvm::PipelineTuningOptions tuning;
@@ -125,6 +153,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
       optLevel == 0 ? builder.buildO0DefaultPipeline(level)
                     : builder.buildPerModuleDefaultPipeline(level);
   passes.run(module, modules);
+  scalarizeSingleLaneStores(module);
 }
 
 /// As addPassesToEmitFile, without the machine scheduler: the emitters have put the
