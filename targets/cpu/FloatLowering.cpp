@@ -197,6 +197,48 @@ struct LowerTruncF : OpRewritePattern<arith::TruncFOp> {
   bool hasF16C;
 };
 
+//===----------------------------------------------------------------------===//
+// bf16 as i16
+//===----------------------------------------------------------------------===//
+
+Type withoutBf16(Type type) {
+  if (!getElementTypeOrSelf(type).isBF16())
+    return type;
+  Type i16 = IntegerType::get(type.getContext(), 16);
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(vector.clone(i16)) : i16;
+}
+
+TypedAttr withoutBf16(TypedAttr value) {
+  if (auto scalar = dyn_cast<FloatAttr>(value))
+    return IntegerAttr::get(withoutBf16(scalar.getType()), scalar.getValue().bitcastToAPInt());
+  Type i16 = IntegerType::get(value.getContext(), 16);
+  return cast<DenseElementsAttr>(value).bitcast(i16);
+}
+
+/// After the patterns bf16 values are only moved. LLVM makes scalars of that type f32 on the way,
+/// and calls a library function to get back; as integers they stay what they are.
+void moveAsIntegers(Operation *root) {
+  SmallVector<arith::BitcastOp> casts;
+  root->walk([&](Operation *op) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && withoutBf16(constant.getType()) != constant.getType())
+      constant.setValueAttr(withoutBf16(constant.getValue()));
+    for (Value result : op->getResults())
+      result.setType(withoutBf16(result.getType()));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          argument.setType(withoutBf16(argument.getType()));
+    if (auto bitcast = dyn_cast<arith::BitcastOp>(op))
+      casts.push_back(bitcast);
+  });
+  for (arith::BitcastOp op : casts)
+    if (op.getIn().getType() == op.getType()) {
+      op.replaceAllUsesWith(op.getIn());
+      op.erase();
+    }
+}
+
 struct FloatLoweringPass
     : PassWrapper<FloatLoweringPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FloatLoweringPass)
@@ -206,7 +248,8 @@ struct FloatLoweringPass
     RewritePatternSet patterns(&getContext());
     patterns.add<LowerExtF, LowerTruncF>(&getContext(), hasF16C);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    moveAsIntegers(getOperation());
   }
   bool hasF16C;
 };
