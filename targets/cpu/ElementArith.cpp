@@ -199,8 +199,9 @@ struct Emitter {
   }
 
   Value cast_(bool saturate) {
+    Overflow overflow = saturate ? Overflow::Saturate : Overflow::Infinity;
     if (in == out)
-      return e.narrow(x[0], out, saturate);
+      return e.narrow(x[0], out, overflow);
     if (out.isInteger(1))
       return isFloat ? cmp(CmpFPredicate::UNE, x[0], num(0)) : cmp(CmpIPredicate::ne, x[0], integer(0));
     if (auto to = dyn_cast<IntegerType>(out))
@@ -217,7 +218,7 @@ struct Emitter {
       value = math().extendFloat(x[0], to);
     else if (to.getWidth() == 32 && width() == 64)
       value = math().truncateFloat(x[0], to);
-    return e.narrow(value, out, saturate);
+    return e.narrow(value, out, overflow);
   }
 
   Value finish(Value value) { return e.narrow(value, out); }

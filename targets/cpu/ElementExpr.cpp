@@ -53,9 +53,9 @@ Value ElementExpr::widen(Value value, Type element) {
   return value;
 }
 
-Value ElementExpr::narrow(Value value, Type element, bool saturate) {
+Value ElementExpr::narrow(Value value, Type element, Overflow overflow) {
   if (isF8(element))
-    return VectorMath(b, b.isa().hasFma).encodeF8(value, cast<FloatType>(element), saturate);
+    return VectorMath(b, b.isa().hasFma).encodeF8(value, cast<FloatType>(element), overflow);
   if ((element.isF16() || element.isBF16()) && getElementTypeOrSelf(value.getType()) != element)
     return VectorMath(b, b.isa().hasFma).truncateFloat(value, cast<FloatType>(element));
   return value;

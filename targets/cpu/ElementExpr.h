@@ -8,6 +8,7 @@
 #pragma once
 
 #include "KernelBuilder.h"
+#include "VectorMath.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -87,8 +88,8 @@ public:
   /// f16, bf16 and the 8-bit floats are computed in f32; other types are carried as they are.
   mlir::Type computed(mlir::Type element) const;
   Value widen(Value carriedValue, mlir::Type element);
-  /// `saturate` is for 8-bit floats, as in VectorMath::truncateFloat.
-  Value narrow(Value computedValue, mlir::Type element, bool saturate = false);
+  /// `overflow` is for 8-bit floats.
+  Value narrow(Value computedValue, mlir::Type element, Overflow overflow = Overflow::SaturateFinite);
   /// A constant of `type`'s carried form in the current lanes.
   Value constant(mlir::Type element, double value);
 

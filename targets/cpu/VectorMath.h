@@ -23,6 +23,14 @@ namespace expr {
 class Expr;
 }
 
+/// What becomes of values beyond the largest finite one of an f8 format. A format without infinity has
+/// NaN in its place.
+enum class Overflow : uint8_t {
+  Saturate,       ///< the largest finite value, also for infinities: ONNX Cast with saturate = 1
+  SaturateFinite, ///< the same, but an infinity stays one in formats that have it: arithmetic
+  Infinity,       ///< infinity: ONNX Cast with saturate = 0
+};
+
 /// Emits at the builder's insertion point. Operands are floats or 1-D vectors of them, of any
 /// lane count; the result has the operand's type. f32 and f64 are native; f16 and bf16 are
 /// computed in f32 and rounded once. Two operands must have equal types.
@@ -71,12 +79,11 @@ public:
   /// decodeF8. f16 and bf16 become arith.extf, which FloatLowering makes free of library calls.
   Value extendFloat(Value x, mlir::FloatType element);
   /// To a narrower float element type: nearest even, rounded once from any source; NaN stays
-  /// NaN. `saturate` concerns f8 only: what is beyond the largest finite value, infinities
-  /// included, becomes it; otherwise it becomes infinity, or NaN in formats without infinity.
-  Value truncateFloat(Value x, mlir::FloatType element, bool saturate = true);
+  /// NaN. `overflow` concerns f8 only.
+  Value truncateFloat(Value x, mlir::FloatType element, Overflow overflow = Overflow::Saturate);
   /// The same between i8 bit patterns and f32 or f64.
   Value decodeF8(Value bits, mlir::FloatType format, mlir::FloatType element);
-  Value encodeF8(Value x, mlir::FloatType format, bool saturate);
+  Value encodeF8(Value x, mlir::FloatType format, Overflow overflow);
 
   /// Truncates towards zero. In range this is C's conversion; out of range it is defined here:
   /// NaN gives 0; 32- and 64-bit signed results saturate; u64 saturates above and wraps below

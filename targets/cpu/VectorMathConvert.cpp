@@ -50,7 +50,7 @@ Format8 formatOf(FloatType type) {
 bool isFloat8(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8; }
 
 /// The patterns, one i32 a lane, of f32 values.
-Expr encode(Expr x, const Format8 &f, bool saturate) {
+Expr encode(Expr x, const Format8 &f, Overflow overflow) {
   int drop = 23 - f.mantissaBits;
   Expr raw = bits(x);
   Expr magnitude = raw & 0x7fffffff, sign = (raw >> 24) & 0x80;
@@ -65,7 +65,10 @@ Expr encode(Expr x, const Format8 &f, bool saturate) {
   Expr bound = raw.integer(f.maxFinite);
   Expr tooBig = (asFloat(magnitude) >= 0x1p17) |
                 compareInt(arith::CmpIPredicate::ugt, r, bound);
-  Expr over = saturate ? bound : raw.integer(f.hasInfinity ? f.maxFinite + 1 : f.nan);
+  Expr infinity = raw.integer(f.hasInfinity ? f.maxFinite + 1 : f.nan);
+  Expr over = overflow == Overflow::Infinity ? infinity : bound;
+  if (overflow == Overflow::SaturateFinite && f.hasInfinity)
+    over = select(compareInt(arith::CmpIPredicate::eq, magnitude, magnitude.integer(0x7f800000)), infinity, bound);
   r = select(tooBig, over, r);
   r = select(isNaN(x), raw.integer(f.nan), r);
   if (!f.fnuz)
@@ -162,14 +165,14 @@ Value VectorMath::decodeF8(Value pattern, FloatType format, FloatType element) {
   return extendFloat(f32, element);
 }
 
-Value VectorMath::encodeF8(Value x, FloatType format, bool saturate) {
+Value VectorMath::encodeF8(Value x, FloatType format, Overflow overflow) {
   Context context{b, hasFma};
   Expr e(context, x);
   if (e.width() < 32)
     e = e.convert<arith::ExtFOp>(b.getF32Type());
   if (!e.isF32())
     e = truncateToOdd(e);
-  return encode(e, formatOf(format), saturate).convert<arith::TruncIOp>(b.getI8Type()).value;
+  return encode(e, formatOf(format), overflow).convert<arith::TruncIOp>(b.getI8Type()).value;
 }
 
 Value VectorMath::extendFloat(Value x, FloatType element) {
@@ -186,13 +189,13 @@ Value VectorMath::extendFloat(Value x, FloatType element) {
   return e.convert<arith::ExtFOp>(element).value;
 }
 
-Value VectorMath::truncateFloat(Value x, FloatType element, bool saturate) {
+Value VectorMath::truncateFloat(Value x, FloatType element, Overflow overflow) {
   Context context{b, hasFma};
   Expr e(context, x);
   if (e.element() == element)
     return x;
   if (isFloat8(element)) {
-    Expr pattern(context, encodeF8(x, element, saturate));
+    Expr pattern(context, encodeF8(x, element, overflow));
     return pattern.convert<arith::BitcastOp>(element).value;
   }
   return e.convert<arith::TruncFOp>(element).value;

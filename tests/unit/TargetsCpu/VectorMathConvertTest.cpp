@@ -135,7 +135,7 @@ TEST_P(VectorMathConversions, DecodeFloat8) {
 template <typename T> void checkEncode(const IsaLevel &isa, const Narrow &format, bool saturate) {
   auto inputs = roundingInputs<T>(valuesOf(format.dtype, false));
   auto got = run<uint8_t>(isa, inputs, sizeof(T) == 4 ? f32 : f64, [&](KernelBuilder &b, VectorMath &m, Value x) -> Value {
-    Value narrow = m.truncateFloat(x, mlirType(b, format.dtype), saturate);
+    Value narrow = m.truncateFloat(x, mlirType(b, format.dtype), saturate ? Overflow::Saturate : Overflow::Infinity);
     return mlir::arith::BitcastOp::create(b, b.laneType(b.getI8Type(), lanes), narrow);
   });
   for (size_t i = 0; i < inputs.size(); ++i) {
