@@ -141,22 +141,25 @@ func.func @cumsum_line_$E_$R_$T(%a: tensor<19x$T>) -> tensor<19x$T> attributes {
 }
 
 TEST(RowRegion, SoftmaxAndNormalize) {
+  // The kernel rounds d = x - max to the type before exp, the interpreter does not: that alone is a relative error of up to
+  // d / 2 units of e^d, and d reaches 16 here. Log-softmax subtracts again, and close to 0 the result's units are
+  // smaller than d's.
   std::string text;
   for (const char *type : {"f32", "f64", "f16", "bf16"}) {
     text += substitute(R"(
-func.func @softmax_$T(%a: tensor<5x77x$T>) -> tensor<5x77x$T> attributes {ulp = 8.0} {
+func.func @softmax_$T(%a: tensor<5x77x$T>) -> tensor<5x77x$T> attributes {ulp = 12.0} {
   %r = dmir.softmax %a {axis = 1 : i64} : (tensor<5x77x$T>) -> tensor<5x77x$T>
   return %r : tensor<5x77x$T>
 }
-func.func @softmax_special_$T(%a: tensor<50x3x$T>) -> tensor<50x3x$T> attributes {specials, ulp = 8.0} {
+func.func @softmax_special_$T(%a: tensor<50x3x$T>) -> tensor<50x3x$T> attributes {specials, ulp = 12.0} {
   %r = dmir.softmax %a {axis = 1 : i64} : (tensor<50x3x$T>) -> tensor<50x3x$T>
   return %r : tensor<50x3x$T>
 }
-func.func @softmax_across_$T(%a: tensor<3x10x37x$T>) -> tensor<3x10x37x$T> attributes {ulp = 8.0} {
+func.func @softmax_across_$T(%a: tensor<3x10x37x$T>) -> tensor<3x10x37x$T> attributes {ulp = 12.0} {
   %r = dmir.softmax %a {axis = 1 : i64} : (tensor<3x10x37x$T>) -> tensor<3x10x37x$T>
   return %r : tensor<3x10x37x$T>
 }
-func.func @log_softmax_$T(%a: tensor<5x77x$T>) -> tensor<5x77x$T> attributes {ulp = 8.0} {
+func.func @log_softmax_$T(%a: tensor<5x77x$T>) -> tensor<5x77x$T> attributes {ulp = 40.0} {
   %r = dmir.softmax %a {axis = 1 : i64, log = true} : (tensor<5x77x$T>) -> tensor<5x77x$T>
   return %r : tensor<5x77x$T>
 }
@@ -179,7 +182,7 @@ func.func @channel_norm_$T(%a: tensor<2x6x5x7x$T>) -> tensor<2x6x5x7x$T> attribu
 )", {{"T", type}});
   }
   text += R"(
-func.func @masked_softmax(%a: tensor<2x4x33x33xf32>, %m: tensor<33x33xf32>) -> tensor<2x4x33x33xf32> attributes {ulp = 8.0} {
+func.func @masked_softmax(%a: tensor<2x4x33x33xf32>, %m: tensor<33x33xf32>) -> tensor<2x4x33x33xf32> attributes {ulp = 12.0} {
   %k = dmir.constant dense<0.125> : tensor<f32>
   %s = dmir.mul %a, %k : (tensor<2x4x33x33xf32>, tensor<f32>) -> tensor<2x4x33x33xf32>
   %p = dmir.add %s, %m : (tensor<2x4x33x33xf32>, tensor<33x33xf32>) -> tensor<2x4x33x33xf32>
