@@ -358,6 +358,50 @@ class Digits(Base):
         self.assertIn("353 of 360 test images right: 98.06 %", shown.stdout)
 
 
+class Consumers(Base):
+    """Programs outside the project, against an installed tree."""
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.dir / "prefix"
+        self.command("cmake", "--install", BIN.parent, "--prefix", self.prefix)
+        self.program = REPO / "tools/digits/answer.c"
+        self.images = REPO / "tools/digits/images.npy"
+        self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
+        self.run_tool("d.bundle", "--input", f"image={self.images}", "--output-dir", "answers", tool="dmx-run")
+        raw = next((self.dir / "answers").glob("*.npy")).read_bytes()
+        raw = raw[10 + int.from_bytes(raw[8:10], "little"):]
+        rows = [struct.unpack_from("<10f", raw, 40 * i) for i in range(360)]
+        self.expected = [row.index(max(row)) for row in rows]
+
+    def command(self, *arguments):
+        pc = next(self.prefix.rglob("dmxrt.pc"), None)
+        env = {**os.environ, **({"PKG_CONFIG_PATH": str(pc.parent), "LD_LIBRARY_PATH": str(pc.parent.parent)} if pc else {})}
+        result = subprocess.run([*map(str, arguments)], cwd=self.dir, capture_output=True, text=True, timeout=300, env=env)
+        self.assertEqual(result.returncode, 0, f"{arguments}\n{result.stdout}\n{result.stderr}")
+        return result.stdout
+
+    def expect_answers(self, program, bundle):
+        self.assertEqual([int(line) for line in self.command(program, bundle, self.images).split()], self.expected)
+
+    def test_c11_with_pkg_config(self):
+        self.command("sh", "-c", f"gcc -std=c11 -Wall -Wextra -Werror {self.program} -o answer $(pkg-config --cflags --libs dmxrt)")
+        self.expect_answers("./answer", "d.bundle")
+
+    def test_cmake(self):
+        (self.dir / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(DmxRuntime 0.1 REQUIRED)
+dmxc_add_bundle(digits MODEL {DIGITS} TARGETS cpu:x86-64-v3 OPTIONS --dim batch=360 -q)
+add_executable(answer {self.program})
+target_link_libraries(answer PRIVATE DmxRuntime::dmxrt)
+""")
+        self.command("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.command("cmake", "--build", "b")
+        self.expect_answers("b/answer", "b/digits.bundle")
+        self.assertIn("no work to do", self.command("cmake", "--build", "b"))
+
+
 class Make(Base):
     def make(self):
         result = subprocess.run(["make", "-s"], cwd=self.dir, capture_output=True, text=True, timeout=300)
