@@ -48,6 +48,7 @@ public:
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return cpu::fusesConsumer(root, result, consumer);
   }
+  void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packConstant(form, constant, out);
@@ -64,7 +65,6 @@ private:
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
-  loadKernelDialects(*region->getContext());
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   Result<KernelPlan> plan = planKernel(region.getBlock(), {}, constant);
   if (!plan)

@@ -48,16 +48,20 @@ static Error internalError(const llvm::Twine &message) {
   return {ErrorKind::Internal, message.str()};
 }
 
+void dmxc::cpu::registerKernelDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
+}
+
 void dmxc::cpu::loadKernelDialects(MLIRContext &context) {
   DialectRegistry registry;
+  registerKernelDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
   // Everything a pass below might ask for, so that no thread loads a dialect
   // later.
-  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
-                      func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                      scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
   context.loadAllAvailableDialects();
 }
 

@@ -36,6 +36,9 @@ struct LoweringOptions {
   std::string saveTempsDir;
 };
 
+/// Adds the dialects that kernels are made of.
+void registerKernelDialects(mlir::DialectRegistry &registry);
+
 /// Loads the dialects that kernels are made of, and their translations to LLVM
 /// IR. Call once for a context, before kernels are built in it.
 void loadKernelDialects(mlir::MLIRContext &context);

@@ -55,6 +55,8 @@ class TargetBackend {
 public:
   virtual ~TargetBackend() = default;
   virtual llvm::StringRef name() const = 0;
+  /// Dialects that chooseStrategy makes ops of; passes run on several threads, where none may be loaded.
+  virtual void registerDialects(mlir::DialectRegistry &registry) const {}
 
   //--- partition -----------------------------------------------------------------
   /// nullopt if the target computes the op (with its types and shapes), else the reason why not: a full clause.

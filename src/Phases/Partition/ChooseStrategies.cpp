@@ -14,6 +14,11 @@ namespace {
 struct ChooseStrategies : dmxc::impl::ChooseStrategiesBase<ChooseStrategies> {
   explicit ChooseStrategies(const PhaseContext &context) : context(context) {}
 
+  void getDependentDialects(DialectRegistry &registry) const override {
+    for (const TargetBackend *target : context.targets)
+      target->registerDialects(registry);
+  }
+
   void runOnOperation() override {
     for (auto region : getOperation().getOps<dmir::RegionOp>()) {
       if (region.getStrategy()) // a schedule script or an earlier run decided

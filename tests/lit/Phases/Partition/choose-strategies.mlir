@@ -1,0 +1,30 @@
+// RUN: dmx-opt %s -pass-pipeline='builtin.module(func.func(dmir-form-regions,dmir-choose-strategies))' | FileCheck %s
+
+// The constant operand of a matmul is packed; one that comes at run time is not.
+// CHECK-LABEL: func @matmul
+// CHECK: dmir.region "cpu"
+// CHECK-SAME: algorithm = "matmul-packed"
+// CHECK-SAME: packed = {"1" = {form = "panel16"
+// CHECK-LABEL: func @dynamic
+// CHECK: algorithm = "matmul",
+// CHECK-NOT: packed
+func.func @matmul(%x: tensor<8x16xf32>) -> tensor<8x32xf32> {
+  %w = dmir.constant dense<1.0> : tensor<16x32xf32>
+  %0 = dmir.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}
+func.func @dynamic(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> tensor<8x32xf32> {
+  %0 = dmir.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  return %0 : tensor<8x32xf32>
+}
+
+// What somebody else chose stays.
+// CHECK-LABEL: func @chosen
+// CHECK: strategy = {algorithm = "mine", work = 3 : i64}
+func.func @chosen(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = dmir.region "cpu" (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) attributes {strategy = {algorithm = "mine", work = 3 : i64}} {
+    %r = dmir.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+    dmir.yield %r : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
