@@ -23,6 +23,8 @@ namespace dmx::corsair {
 constexpr uint16_t kImageMajor = 1, kImageMinor = 0;
 /// `Launch::streams` of a queue that does nothing.
 constexpr uint32_t kNoStream = ~0u;
+/// Entry of `Kernel::dimRegisters` for a dim that no register gets.
+constexpr uint32_t kNoRegister = ~0u;
 
 /// Code of one queue, or of a CPU function. Streams end with HALT, functions
 /// with CPU_RET.
@@ -34,6 +36,7 @@ struct Code {
 
 /// Element types on the host; the names are those of the bundle's dtypes.
 enum class HostType : uint8_t { Bool, I8, U8, I16, I32, I64, F16, BF16, F32, F64 };
+constexpr int kHostTypes = 10;
 std::string_view nameOf(HostType type);
 std::optional<HostType> hostTypeFromName(std::string_view name);
 int bytesOf(HostType type);
@@ -45,7 +48,9 @@ enum class Role : uint8_t {
   Const,  ///< host -> pieces once a session, as bytes: the host's buffer is packed already
   Scalar, ///< one integer of the host -> register `reg` of every launched quad, at every dispatch
 };
+constexpr int kRoles = 5;
 std::string_view nameOf(Role role);
+std::optional<Role> roleFromName(std::string_view name);
 
 /// A box of a tensor and where it lies on the device.
 struct Piece {
@@ -72,7 +77,7 @@ struct Argument {
   std::vector<Piece> pieces;
   uint32_t reg = 0; ///< Scalar
   bool operator==(const Argument &) const = default;
-  /// Bytes of the host's buffer.
+  /// Bytes of the host's buffer; -1 when they do not fit 63 bits.
   int64_t hostBytes() const;
 };
 
@@ -99,7 +104,7 @@ struct Footprint {
 struct Kernel {
   std::string name;
   std::vector<Argument> arguments;
-  /// Register that gets the value of the task's dims[i], ~0 for none.
+  /// Register that gets the value of the task's dims[i].
   std::vector<uint32_t> dimRegisters;
   Program init; ///< once a session, before the first `main`
   Program main; ///< every dispatch
@@ -120,13 +125,15 @@ struct Image {
 };
 
 /// Everything that can be known before a run: fields and keys in range, legal
-/// moves, nested loops, known slots, symbols, pieces within memories. The
+/// moves, nested loops, symbols, pieces within memories. The
 /// message names stream, instruction and rule.
 MaybeError verify(const Image &image);
 
 /// The container's bytes: deterministic.
 std::vector<uint8_t> write(const Image &image);
+/// Whether `read` compares checksums; fuzzers look behind them.
+enum class Checksums : uint8_t { Check, Ignore };
 /// Checks magic, version, bounds and CRCs, decodes and verifies.
-std::optional<Image> read(std::span<const uint8_t> bytes, std::string &error);
+std::optional<Image> read(std::span<const uint8_t> bytes, std::string &error, Checksums checksums = Checksums::Check);
 
 } // namespace dmx::corsair

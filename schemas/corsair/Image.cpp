@@ -1,0 +1,72 @@
+//===- Image.cpp - building of images -------------------------------------===//
+
+#include "Image.h"
+
+namespace dmx::corsair {
+namespace {
+
+struct HostTypeInfo {
+  std::string_view name;
+  int bytes;
+};
+constexpr HostTypeInfo kHostTypeInfos[] = {{"bool", 1}, {"i8", 1},  {"u8", 1},   {"i16", 2}, {"i32", 4},
+                                           {"i64", 8},  {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+static_assert(std::size(kHostTypeInfos) == kHostTypes);
+constexpr std::string_view kRoleNames[] = {"input", "output", "state", "const", "scalar"};
+static_assert(std::size(kRoleNames) == kRoles);
+
+} // namespace
+
+std::string_view nameOf(HostType type) { return kHostTypeInfos[static_cast<int>(type)].name; }
+int bytesOf(HostType type) { return kHostTypeInfos[static_cast<int>(type)].bytes; }
+
+std::optional<HostType> hostTypeFromName(std::string_view name) {
+  for (int i = 0; i < kHostTypes; ++i)
+    if (kHostTypeInfos[i].name == name)
+      return static_cast<HostType>(i);
+  return std::nullopt;
+}
+
+std::string_view nameOf(Role role) { return kRoleNames[static_cast<int>(role)]; }
+
+std::optional<Role> roleFromName(std::string_view name) {
+  for (int i = 0; i < kRoles; ++i)
+    if (kRoleNames[i] == name)
+      return static_cast<Role>(i);
+  return std::nullopt;
+}
+
+int64_t Argument::hostBytes() const {
+  int64_t bytes = bytesOf(type);
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
+      return -1;
+  return bytes;
+}
+
+uint32_t Image::addStream(Code code) {
+  streams.push_back(std::move(code));
+  return static_cast<uint32_t>(streams.size() - 1);
+}
+
+uint32_t Image::addFunction(Code code) {
+  functions.push_back(std::move(code));
+  return static_cast<uint32_t>(functions.size() - 1);
+}
+
+uint32_t Image::addMark(std::string text) {
+  for (size_t i = 0; i < marks.size(); ++i)
+    if (marks[i] == text)
+      return static_cast<uint32_t>(i);
+  marks.push_back(std::move(text));
+  return static_cast<uint32_t>(marks.size() - 1);
+}
+
+const Kernel *Image::findKernel(std::string_view name) const {
+  for (const Kernel &kernel : kernels)
+    if (kernel.name == name)
+      return &kernel;
+  return nullptr;
+}
+
+} // namespace dmx::corsair

@@ -1,0 +1,295 @@
+//===- Machine.cpp - reads and checks machine descriptions ----------------===//
+
+#include "Machine.h"
+#include "Crc32.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace dmx::corsair {
+namespace {
+
+using Json = nlohmann::json;
+
+/// What the numbers of one card must come to; part of the description.
+struct Totals {
+  double int8 = 0, int4 = 0, int16 = 0, stRead = 0, ddr = 0, sram = 0, quads = 0;
+};
+
+/// Links whose figures are in physical units in the JSON text.
+struct LinkUnits {
+  double gigabytes = 0, nanoseconds = 0;
+};
+
+std::string text(double value) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.6g", value);
+  return buffer;
+}
+
+/// Reads one description. The first failure is kept; later reads do nothing.
+class Reader {
+public:
+  Reader(const Json &root, std::string &error) : root(root), error(error) {}
+  bool run(Machine &out);
+
+private:
+  const Json &root;
+  std::string &error;
+  size_t leaves = 0; ///< marked numbers read
+  Totals totals;
+
+  bool fail(std::string message) {
+    if (error.empty())
+      error = "machine description: " + std::move(message);
+    return false;
+  }
+  const Json *find(const std::string &path) const;
+  double number(const std::string &path, double min, double max);
+  int integer(const std::string &path, int min, int max);
+  void memory(Memory which, MemoryInfo::Scope scope, Machine &out);
+  LinkInfo link(const char *name, double clockHz);
+  void readCompute(Machine &out);
+  void readRest(Machine &out);
+  size_t countLeaves(const Json &value) const;
+  void check(const char *total, double got, double wanted, const char *knobs);
+  void checkTotals(const Machine &out);
+};
+
+const Json *Reader::find(const std::string &path) const {
+  const Json *at = &root;
+  for (size_t begin = 0; begin <= path.size();) {
+    size_t end = std::min(path.find('.', begin), path.size());
+    auto it = at->is_object() ? at->find(path.substr(begin, end - begin)) : at->end();
+    if (!at->is_object() || it == at->end())
+      return nullptr;
+    at = &*it;
+    begin = end + 1;
+  }
+  return at;
+}
+
+double Reader::number(const std::string &path, double min, double max) {
+  const Json *leaf = find(path);
+  if (!leaf)
+    return fail("'" + path + "' is missing"), min;
+  if (!leaf->is_object() || !leaf->contains("value") || !(*leaf)["value"].is_number())
+    return fail("'" + path + "' is not {\"value\": number, \"mark\": ...}"), min;
+  const Json &mark = leaf->contains("mark") ? (*leaf)["mark"] : Json();
+  if (mark != "fact" && mark != "derived" && mark != "assumption")
+    return fail("'" + path + "' has no mark fact, derived or assumption"), min;
+  double value = (*leaf)["value"].get<double>();
+  if (!(value >= min && value <= max))
+    return fail("'" + path + "' is " + text(value) + ", allowed are " + text(min) + " to " + text(max)), min;
+  ++leaves;
+  return value;
+}
+
+int Reader::integer(const std::string &path, int min, int max) {
+  double value = number(path, min, max);
+  if (value != std::floor(value))
+    fail("'" + path + "' is " + text(value) + ", not an integer");
+  return static_cast<int>(value);
+}
+
+void Reader::memory(Memory which, MemoryInfo::Scope scope, Machine &out) {
+  std::string path = "memories." + std::string(nameOf(which)) + ".";
+  MemoryInfo &info = out.memories[static_cast<int>(which)];
+  info.scope = scope;
+  info.size = static_cast<uint64_t>(number(path + "size", 64, 0x1p40));
+  if (info.size % 64)
+    fail("'" + path + "size' is not a multiple of 64");
+  info.read = number(path + "read", 0.001, 1e9);
+  info.write = number(path + "write", 0.001, 1e9);
+  info.latency = number(path + "latency", 0, 1e9);
+  info.picojoules = number(path + "picojoules", 0, 1e9);
+}
+
+LinkInfo Reader::link(const char *name, double clockHz) {
+  std::string path = std::string("links.") + name + ".";
+  LinkInfo info;
+  info.bytesPerClock = number(path + "gigabytes_per_second", 0.001, 1e9) * 1e9 / clockHz;
+  info.latency = number(path + "latency_ns", 0, 1e9) * clockHz / 1e9;
+  info.picojoules = number(path + "picojoules", 0, 1e9);
+  return info;
+}
+
+void Reader::readCompute(Machine &out) {
+  out.clockHz = number("clock_hz", 1e6, 1e11);
+  out.cards = integer("topology.cards", 1, 1);
+  out.packages = integer("topology.packages", 1, 32);
+  out.chiplets = integer("topology.chiplets", 1, 32);
+  out.quads = integer("topology.quads", 1, 32);
+  out.slices = integer("topology.slices", 1, 8);
+  out.cores = integer("topology.cores", 1, 16);
+  if (out.packages * out.chiplets * out.quads > 32)
+    fail("topology.packages * topology.chiplets * topology.quads is above 32, the width of quad masks");
+  out.rowClocks16 = number("dimc.row_clocks_int16", 0.1, 1e6);
+  out.rowClocks8 = number("dimc.row_clocks_int8", 0.1, 1e6);
+  out.rowClocks4 = number("dimc.row_clocks_int4", 0.1, 1e6);
+  out.fillLatency = number("dimc.fill_latency", 0, 1e6);
+  out.maxPprMode = integer("dimc.max_ppr_mode", 0, 6);
+  out.pprLevelLatency = number("dimc.ppr_level_latency", 0, 1e6);
+  using S = MemoryInfo::Scope;
+  memory(Memory::DDR, S::Chiplet, out);
+  memory(Memory::GM, S::Quad, out);
+  for (Memory which : {Memory::ST, Memory::OB, Memory::IB, Memory::DRE, Memory::SIMD})
+    memory(which, S::Slice, out);
+  memory(Memory::WB, S::Core, out);
+  out.lanes = integer("simd.lanes", 1, 4096);
+  out.opsPerClock = number("simd.ops_per_clock", 0.001, 1e6);
+  out.simdOverhead = number("simd.overhead", 0, 1e6);
+  out.expClocks = number("simd.exp_clocks", 0.001, 1e6);
+  out.recipClocks = number("simd.recip_clocks", 0.001, 1e6);
+  out.rsqrtClocks = number("simd.rsqrt_clocks", 0.001, 1e6);
+  out.simdPicojoules = number("simd.picojoules", 0, 1e9);
+}
+
+void Reader::readRest(Machine &out) {
+  out.noc.bytesPerClock = number("links.noc.bytes_per_clock", 0.001, 1e9);
+  out.noc.latency = number("links.noc.latency", 0, 1e9);
+  out.noc.picojoules = number("links.noc.picojoules", 0, 1e9);
+  out.d2d = link("d2d", out.clockHz);
+  out.bridge = link("bridge", out.clockHz);
+  out.pcie = link("pcie", out.clockHz);
+  out.jetstream = link("jetstream", out.clockHz);
+  out.macInt8Fj = number("energy.mac_int8_fj", 0, 1e9);
+  out.macInt4Fj = number("energy.mac_int4_fj", 0, 1e9);
+  out.macInt16Fj = number("energy.mac_int16_fj", 0, 1e9);
+  out.staticWattsPerChiplet = number("energy.static_watts_per_chiplet", 0, 1e6);
+  out.queuesPerQuad = integer("dispatch.queues_per_quad", 1, 4);
+  out.issueClocks = number("dispatch.issue_clocks", 0, 1e6);
+  out.barrierClocks = number("dispatch.barrier_clocks", 0, 1e6);
+  out.loopClocks = number("dispatch.loop_clocks", 0, 1e6);
+  out.mailboxClocks = number("dispatch.mailbox_clocks", 0, 1e6);
+  out.cpuCallClocks = number("dispatch.cpu_call_clocks", 0, 1e6);
+  out.dmaSetup = number("dma.setup_clocks", 0, 1e6);
+  out.ddrToGm = integer("dma.ddr_to_gm", 1, 64);
+  out.ddrToSt = integer("dma.ddr_to_st", 1, 64);
+  out.gmToIb = integer("dma.gm_to_ib", 1, 64);
+  out.stToWb = integer("dma.st_to_wb", 1, 64);
+  out.obToGm = integer("dma.ob_to_gm", 1, 64);
+  out.gmToDdr = integer("dma.gm_to_ddr", 1, 64);
+  totals.int8 = number("totals.int8_ops_per_second", 1, 1e20);
+  totals.int4 = number("totals.int4_ops_per_second", 1, 1e20);
+  totals.int16 = number("totals.int16_ops_per_second", 1, 1e20);
+  totals.stRead = number("totals.st_read_bytes_per_second", 1, 1e20);
+  totals.ddr = number("totals.ddr_bytes_per_second", 1, 1e20);
+  totals.sram = number("totals.sram_bytes", 1, 1e20);
+  totals.quads = number("totals.quads", 1, 32);
+}
+
+size_t Reader::countLeaves(const Json &value) const {
+  if (!value.is_object())
+    return 0;
+  if (value.contains("value"))
+    return 1;
+  size_t count = 0;
+  for (const Json &member : value)
+    count += countLeaves(member);
+  return count;
+}
+
+void Reader::check(const char *total, double got, double wanted, const char *knobs) {
+  if (std::abs(got - wanted) > 1e-3 * wanted)
+    fail(std::string("'totals.") + total + "' is " + text(wanted) + ", but the numbers come to " + text(got) +
+         "; it is made of " + knobs);
+}
+
+void Reader::checkTotals(const Machine &out) {
+  double cores = double(out.quadCount()) * out.slices * out.cores;
+  auto ops = [&](double macs, double clocks) { return 2 * cores * macs / clocks * out.clockHz; };
+  check("quads", out.quadCount(), totals.quads, "topology.packages, topology.chiplets and topology.quads");
+  check("int8_ops_per_second", ops(64 * 64, out.rowClocks8), totals.int8,
+        "clock_hz, topology.slices, topology.cores and dimc.row_clocks_int8");
+  check("int4_ops_per_second", ops(128 * 64, out.rowClocks4), totals.int4,
+        "clock_hz, topology and dimc.row_clocks_int4");
+  check("int16_ops_per_second", ops(64 * 64, out.rowClocks16), totals.int16,
+        "clock_hz, topology and dimc.row_clocks_int16");
+  check("st_read_bytes_per_second", out.stReadBandwidth(), totals.stRead, "clock_hz, topology and memories.ST.read");
+  check("ddr_bytes_per_second", out.ddrBandwidth(), totals.ddr, "clock_hz, topology and memories.DDR.read");
+  check("sram_bytes", static_cast<double>(out.sramBytes()), totals.sram,
+        "topology, memories.GM.size and memories.ST.size");
+}
+
+bool Reader::run(Machine &out) {
+  if (!root.is_object())
+    return fail("not a JSON object");
+  auto name = root.find("name");
+  if (name == root.end() || !name->is_string() || name->get_ref<const std::string &>().empty())
+    return fail("'name' is missing");
+  out.name = name->get<std::string>();
+  readCompute(out);
+  readRest(out);
+  // A misspelt knob would silently leave the right one at its value.
+  if (error.empty() && countLeaves(root) != leaves)
+    fail("it has " + std::to_string(countLeaves(root)) + " numbers, but only " + std::to_string(leaves) + " are known");
+  if (error.empty())
+    checkTotals(out);
+  return error.empty();
+}
+
+} // namespace
+
+int Machine::unitCount(Memory which) const {
+  switch (memory(which).scope) {
+  case MemoryInfo::Scope::Chiplet:
+    return chipletCount();
+  case MemoryInfo::Scope::Quad:
+    return quadCount();
+  case MemoryInfo::Scope::Slice:
+    return quadCount() * slices;
+  case MemoryInfo::Scope::Core:
+    return quadCount() * slices * cores;
+  }
+  return 0;
+}
+
+double Machine::peakInt8() const { return 2.0 * unitCount(Memory::WB) * 64 * 64 / rowClocks8 * clockHz; }
+double Machine::stReadBandwidth() const { return unitCount(Memory::ST) * memory(Memory::ST).read * clockHz; }
+double Machine::ddrBandwidth() const { return unitCount(Memory::DDR) * memory(Memory::DDR).read * clockHz; }
+uint64_t Machine::sramBytes() const {
+  return uint64_t(unitCount(Memory::GM)) * memory(Memory::GM).size +
+         uint64_t(unitCount(Memory::ST)) * memory(Memory::ST).size;
+}
+
+uint32_t Machine::fingerprint() const {
+  std::string canonical = Json::parse(source, nullptr, false).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return crc32({reinterpret_cast<const uint8_t *>(canonical.data()), canonical.size()});
+}
+
+namespace {
+/// Nesting beyond any description's would only exhaust the stack.
+bool isDeep(std::string_view json) {
+  int depth = 0;
+  for (char c : json) {
+    depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    if (depth > 32)
+      return true;
+  }
+  return false;
+}
+} // namespace
+
+std::optional<Machine> parseMachine(std::string_view json, std::string &error) {
+  error.clear();
+  if (isDeep(json)) {
+    error = "machine description: nested too deeply";
+    return std::nullopt;
+  }
+  Json root = Json::parse(json, nullptr, false);
+  if (root.is_discarded()) {
+    error = "machine description: not valid JSON";
+    return std::nullopt;
+  }
+  Machine out;
+  if (!Reader(root, error).run(out))
+    return std::nullopt;
+  out.source = json;
+  return out;
+}
+
+} // namespace dmx::corsair

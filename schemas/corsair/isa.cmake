@@ -1,0 +1,34 @@
+# Machine description, instruction set, images and assembler: dmxCorsairIsa. The built-in machine is a
+# library of its own, so that the runtime, whose images carry theirs, does not hold a copy.
+
+add_library(dmxCorsairIsa STATIC
+  Assembler.cpp
+  Codec.cpp
+  ConfigTable.cpp
+  DocTables.cpp
+  Image.cpp
+  ImageFile.cpp
+  InstructionParser.cpp
+  InstructionTable.cpp
+  Isa.cpp
+  Machine.cpp
+  Printer.cpp
+  VerifyCode.cpp
+  VerifyKernel.cpp)
+target_link_libraries(dmxCorsairIsa PUBLIC dmxCorsairNumerics PRIVATE nlohmann_json::nlohmann_json)
+
+file(READ ${CMAKE_CURRENT_SOURCE_DIR}/corsair-like.json DMX_MACHINE_JSON)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/corsair-like.json)
+configure_file(BuiltinMachine.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/BuiltinMachine.cpp @ONLY)
+add_library(dmxCorsairMachine STATIC ${CMAKE_CURRENT_BINARY_DIR}/BuiltinMachine.cpp)
+target_link_libraries(dmxCorsairMachine PUBLIC dmxCorsairIsa)
+
+foreach(library dmxCorsairIsa dmxCorsairMachine)
+  set_target_properties(${library} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${library} PRIVATE -ffunction-sections -fdata-sections)
+endforeach()
+
+# Writes ISA-tables.md: dmx-isa-tables > schemas/corsair/ISA-tables.md
+add_executable(dmx-isa-tables WriteTables.cpp)
+target_link_libraries(dmx-isa-tables PRIVATE dmxCorsairIsa)
