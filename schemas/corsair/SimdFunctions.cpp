@@ -85,8 +85,8 @@ float f32Function(Function function, float x) { return f32Round(evaluate(functio
 ExpParts approxExp(uint16_t x, ExpShape shape) {
   uint16_t scaled = f16Mul(x, f16Constant(1.4426950408889634));
   double value = f16Read(scaled);
-  if (std::isnan(value) || std::isinf(value))
-    return {0, value == -std::numeric_limits<double>::infinity() ? uint16_t(0) : scaled};
+  if (std::isnan(value))
+    return {0, kF16NaN};
   if (shape == ExpShape::Linear) {
     double k = std::floor(value);
     uint16_t v = f16Sub(scaled, f16Round(k));
