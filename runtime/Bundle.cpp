@@ -73,11 +73,13 @@ Result<Manifest> Bundle::checkHeader(const Archive &archive) {
 Status Bundle::checkEntry(const ManifestEntry &entry) const {
   const Archive::Entry *found = files.find(entry.name);
   if (sha256Hex(found->data) != entry.sha256)
-    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name, "' does not have its recorded sha256; the bundle is "
-                                     "damaged, copy or compile it again");
+    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name,
+                "' does not have its recorded sha256; the bundle is "
+                "damaged, copy or compile it again");
   if (files.isArchiveFile() && crc32(found->data) != found->crc)
-    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name, "' does not have its recorded CRC-32; the archive's "
-                                     "directory is damaged, copy or compile the bundle again");
+    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name,
+                "' does not have its recorded CRC-32; the archive's "
+                "directory is damaged, copy or compile the bundle again");
   return {};
 }
 
@@ -110,9 +112,8 @@ Status Bundle::matchGraphs() {
       return badBundle("graph.json has no graph for entry point '", entry.name, "'");
     Graph &graph = graphs[signature.graph];
     if (graph.inputBuffers.size() > entry.inputs.size() || graph.outputBuffers.size() != entry.outputs.size())
-      return badBundle("entry point '", entry.name, "' has ", entry.inputs.size(), " inputs and ",
-                       entry.outputs.size(), " outputs, its graph ", graph.inputBuffers.size(), " and ",
-                       graph.outputBuffers.size());
+      return badBundle("entry point '", entry.name, "' has ", entry.inputs.size(), " inputs and ", entry.outputs.size(),
+                       " outputs, its graph ", graph.inputBuffers.size(), " and ", graph.outputBuffers.size());
     graph.inputBuffers.resize(entry.inputs.size(), kNone);
     for (size_t i = 0; i < entry.inputs.size(); ++i) {
       if (Status status = matchTensor("input", entry.inputs[i], graph, graph.inputBuffers[i]); !status)

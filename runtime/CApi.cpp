@@ -59,9 +59,7 @@ template <typename Body> dmx_status guarded(dmx_error *error, Body body) {
   }
 }
 
-Error isNull(std::string_view what) {
-  return fail(DMX_STATUS_INVALID_ARGUMENT, "argument ", what, " is NULL");
-}
+Error isNull(std::string_view what) { return fail(DMX_STATUS_INVALID_ARGUMENT, "argument ", what, " is NULL"); }
 
 /// The same as `guarded` for calls on a session: only one at a time gets in.
 /// `after` is the state a successful call leaves behind.
@@ -72,9 +70,8 @@ dmx_status inSession(dmx_session *session, dmx_error *error, Body body, uint32_t
   uint32_t expected = Session::Idle;
   if (!session->impl->state.compare_exchange_strong(expected, Session::InCall))
     return report(error, DMX_STATUS_BUSY,
-                  expected == Session::InFlight
-                      ? "the session has an async run in flight; call dmx_session_wait first"
-                      : "the session is in use by another thread; make one session a thread");
+                  expected == Session::InFlight ? "the session has an async run in flight; call dmx_session_wait first"
+                                                : "the session is in use by another thread; make one session a thread");
   dmx_status status = guarded(error, [&] { return body(*session->impl); });
   session->impl->state.store(status == DMX_OK ? after : uint32_t(Session::Idle));
   return status;
@@ -115,7 +112,8 @@ const std::vector<Signature::Tensor> *tensorsOf(const Signature &signature, dmx_
 std::string_view ioName(dmx_io io) { return io == DMX_INPUT ? "input" : "output"; }
 
 /// Entry point and list of an (entry point, io) pair.
-Status lookUp(const dmx_bundle *bundle, const char *entryPoint, dmx_io io, const std::vector<Signature::Tensor> *&list) {
+Status lookUp(const dmx_bundle *bundle, const char *entryPoint, dmx_io io,
+              const std::vector<Signature::Tensor> *&list) {
   if (!bundle)
     return isNull("bundle");
   const Signature *signature = bundle->impl->findSignature(entryPoint);
@@ -178,10 +176,17 @@ const char *dmx_version_string(void) {
 }
 
 const char *dmx_status_name(dmx_status status) {
-  static constexpr const char *kNames[] = {"ok",          "invalid argument", "input/output error",
-                                           "invalid bundle", "checksum mismatch", "unsupported",
-                                           "out of memory", "not ready",       "busy",
-                                           "kernel error",  "internal error"};
+  static constexpr const char *kNames[] = {"ok",
+                                           "invalid argument",
+                                           "input/output error",
+                                           "invalid bundle",
+                                           "checksum mismatch",
+                                           "unsupported",
+                                           "out of memory",
+                                           "not ready",
+                                           "busy",
+                                           "kernel error",
+                                           "internal error"};
   return status >= 0 && static_cast<size_t>(status) < std::size(kNames) ? kNames[status] : "unknown status";
 }
 
@@ -346,7 +351,8 @@ dmx_status dmx_session_run(dmx_session *session, dmx_error *error) {
 }
 
 dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error) {
-  return inSession(session, error, [](Session &impl) { return impl.startAsync(); }, Session::InFlight);
+  return inSession(
+      session, error, [](Session &impl) { return impl.startAsync(); }, Session::InFlight);
 }
 
 dmx_status dmx_session_wait(dmx_session *session, dmx_error *error) {

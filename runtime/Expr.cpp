@@ -15,9 +15,7 @@ constexpr int kMaxDepth = 48;
 constexpr std::array<std::string_view, 8> kOpNames = {"add", "sub", "mul", "floordiv", "ceildiv", "mod", "min", "max"};
 constexpr std::array<std::string_view, 8> kOpSigns = {" + ", " - ", " * ", " // ", " ceildiv ", " % ", "", ""};
 
-int64_t saturate(__int128 value) {
-  return static_cast<int64_t>(std::clamp<__int128>(value, INT64_MIN, INT64_MAX));
-}
+int64_t saturate(__int128 value) { return static_cast<int64_t>(std::clamp<__int128>(value, INT64_MIN, INT64_MAX)); }
 
 __int128 floorDiv(__int128 a, __int128 b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 

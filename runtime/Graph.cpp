@@ -21,9 +21,7 @@ private:
   ExprPool::DimNames dimIds;
 
   ExprId expr(JsonCursor at) { return graph.exprs.parse(at, dimIds); }
-  ExprId exprOr(JsonCursor at, int64_t fallback) {
-    return at.present() ? expr(at) : graph.exprs.constant(fallback);
-  }
+  ExprId exprOr(JsonCursor at, int64_t fallback) { return at.present() ? expr(at) : graph.exprs.constant(fallback); }
   uint32_t id(JsonCursor at, size_t limit, std::string_view what);
 
   void parseDims(JsonCursor list);

@@ -29,9 +29,9 @@ enum class BufferKind : uint8_t { Input, Output, Const, Arena, Alias, State };
 
 struct Buffer {
   BufferKind kind = BufferKind::Arena;
-  uint32_t index = kNone;  // Input, Output: position in the entry point's list
-  uint32_t parent = kNone; // Arena: its arena; Alias: the buffer it lies in
-  std::string entry;       // Const: the weights entry
+  uint32_t index = kNone;      // Input, Output: position in the entry point's list
+  uint32_t parent = kNone;     // Arena: its arena; Alias: the buffer it lies in
+  std::string entry;           // Const: the weights entry
   ExprId offset = 0, size = 0; // not of Input and Output
   dmx_dtype dtype = 0;
   std::vector<ExprId> shape;

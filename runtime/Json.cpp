@@ -56,7 +56,6 @@ bool findPath(const json &node, const json *target, std::string &path) {
   return false;
 }
 
-
 } // namespace
 
 JsonDocument::JsonDocument(std::span<const std::byte> text, std::string name) : name(std::move(name)) {

@@ -89,8 +89,8 @@ bool LayoutBuilder::addBuffer(size_t index) {
 bool LayoutBuilder::checkRoom(size_t index, uint64_t room, std::string_view where, uint64_t alignment) {
   const Layout::Place &place = layout.places[index];
   if (place.offset > room || place.size > room - place.offset)
-    return reject(badBundle("bytes ", place.offset, "..", place.offset + place.size, " leave ", where, " of ", room,
-                            " bytes"));
+    return reject(
+        badBundle("bytes ", place.offset, "..", place.offset + place.size, " leave ", where, " of ", room, " bytes"));
   if (place.offset % alignment)
     return reject(badBundle("offset ", place.offset, " is not a multiple of ", alignment));
   return true;
@@ -119,8 +119,8 @@ bool LayoutBuilder::addCopy(const Task &task, Layout::TaskNumbers &numbers) {
   uint64_t source = layout.places[task.buffers[0]].size, destination = layout.places[task.buffers[1]].size;
   if (numbers.srcOffset > source || size > source - numbers.srcOffset || numbers.dstOffset > destination ||
       size > destination - numbers.dstOffset)
-    return reject(badBundle("a copy of ", size, " bytes from offset ", numbers.srcOffset, " of ", source,
-                            " to offset ", numbers.dstOffset, " of ", destination, " leaves its buffers"));
+    return reject(badBundle("a copy of ", size, " bytes from offset ", numbers.srcOffset, " of ", source, " to offset ",
+                            numbers.dstOffset, " of ", destination, " leaves its buffers"));
   numbers.work = static_cast<int64_t>(size);
   numbers.grain = kCopyGrain;
   return true;

@@ -35,8 +35,7 @@ struct Layout {
 bool isStatic(const Graph &graph);
 
 /// Values of all dims. `axisValue(input, axis)` gives the extent of a bound input.
-template <typename AxisValue>
-Result<std::vector<int64_t>> evaluateDims(const Graph &graph, AxisValue axisValue) {
+template <typename AxisValue> Result<std::vector<int64_t>> evaluateDims(const Graph &graph, AxisValue axisValue) {
   std::vector<int64_t> values;
   for (const Dim &dim : graph.dims) {
     Result<int64_t> value = dim.input != kNone ? axisValue(dim) : graph.exprs.evaluate(dim.expr, values);

@@ -29,8 +29,8 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
     return fail(DMX_STATUS_IO, "cannot map '", what, "': it is not a regular file");
   uint64_t fileSize = static_cast<uint64_t>(info.st_size);
   if (offset > fileSize || size > fileSize - offset)
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "'", what, "' has ", fileSize, " bytes, but ", size,
-                " bytes at offset ", offset, " were asked for");
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "'", what, "' has ", fileSize, " bytes, but ", size, " bytes at offset ",
+                offset, " were asked for");
   if (size == 0)
     size = fileSize - offset;
   std::shared_ptr<Mapping> mapping(new Mapping);

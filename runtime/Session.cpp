@@ -192,9 +192,9 @@ Status Session::evaluateInputs() {
       return within(tensorName(DMX_INPUT, i), status.takeError());
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (shape[axis] != binding.dims[axis])
-        return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_INPUT, i), ": axis ", axis, " is ",
-                    binding.dims[axis], ", but ", graph.exprs.text(graph.buffers[buffer].shape[axis], graph.dimNames),
-                    " is ", shape[axis], " by the other inputs");
+        return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_INPUT, i), ": axis ", axis, " is ", binding.dims[axis],
+                    ", but ", graph.exprs.text(graph.buffers[buffer].shape[axis], graph.dimNames), " is ", shape[axis],
+                    " by the other inputs");
   }
   inputsChanged = false;
   prepared = !tasks.empty() && dims == preparedDims;

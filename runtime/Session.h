@@ -2,10 +2,9 @@
 #pragma once
 
 #include "Bundle.h"
-#include "Layout.h"
 #include "Futex.h"
+#include "Layout.h"
 #include "devices/Device.h"
-
 
 #include <atomic>
 #include <memory>
@@ -93,14 +92,14 @@ private:
   std::unique_ptr<Device> device;
   std::shared_ptr<const CodeImage> code;
   const TargetCode *target = nullptr; // null, like `code`, when all tasks are copies
-  std::vector<const void *> kernels; // per task
+  std::vector<const void *> kernels;  // per task
 
-  std::vector<Binding> bindings[2];   // by dmx_io
-  bool inputsChanged = true;          // shapes of inputs since evaluateInputs
-  bool pointersChanged = true;        // since patchPointers
-  bool prepared = false;              // layout and plan fit `dims`
-  std::vector<int64_t> dims;          // of the graph, for the bound inputs
-  std::vector<int64_t> preparedDims;  // those that layout and plan were made for
+  std::vector<Binding> bindings[2];  // by dmx_io
+  bool inputsChanged = true;         // shapes of inputs since evaluateInputs
+  bool pointersChanged = true;       // since patchPointers
+  bool prepared = false;             // layout and plan fit `dims`
+  std::vector<int64_t> dims;         // of the graph, for the bound inputs
+  std::vector<int64_t> preparedDims; // those that layout and plan were made for
   Layout layout;
   std::vector<Memory> arenas, states; // states: per buffer
   uint64_t constantBytes = 0;
@@ -109,7 +108,7 @@ private:
   std::vector<void *> operands;        // of all tasks
   std::vector<Slot> boundSlots;
   std::vector<DeviceTask> tasks;
-  std::vector<Range> ranges; // scratch of checkOverlaps
+  std::vector<Range> ranges;      // scratch of checkOverlaps
   std::vector<int64_t> shapeRoom; // scratch of makeReady
 
   bool profiling = false;

@@ -172,8 +172,8 @@ void Session::recordSlices() {
     end = std::max(end, slice.endNs);
     figures[slice.task].busyNs += slice.endNs - slice.startNs;
     if (events.size() < eventCapacity)
-      events.push_back({slice.task, slice.thread, profiledRuns, slice.startNs, slice.endNs,
-                        graph.tasks[slice.task].name.c_str()});
+      events.push_back(
+          {slice.task, slice.thread, profiledRuns, slice.startNs, slice.endNs, graph.tasks[slice.task].name.c_str()});
     else
       ++droppedEvents;
   }

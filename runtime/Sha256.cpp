@@ -63,8 +63,7 @@ void blocksPortable(uint32_t *state, const std::byte *data, size_t count) {
 #if defined(__x86_64__)
 bool hasShaInstructions() {
   unsigned a, b, c, d;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) &&
-         (c >> 19 & 1);
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) && (c >> 19 & 1);
 }
 
 /// The same with the SHA extensions; four rounds a step, message schedule in

@@ -31,9 +31,7 @@ public:
   uint32_t u32(uint64_t offset) const { return read<uint32_t>(offset); }
   uint64_t u64(uint64_t offset) const { return read<uint64_t>(offset); }
   bool has(uint64_t offset, uint64_t length) const { return offset <= size() && length <= size() - offset; }
-  std::span<const std::byte> slice(uint64_t offset, uint64_t length) const {
-    return bytes.subspan(offset, length);
-  }
+  std::span<const std::byte> slice(uint64_t offset, uint64_t length) const { return bytes.subspan(offset, length); }
   std::string_view text(uint64_t offset, uint64_t length) const {
     return {reinterpret_cast<const char *>(bytes.data()) + offset, static_cast<size_t>(length)};
   }
@@ -67,9 +65,8 @@ Status readEnd64(const Bytes &zip, uint64_t end, Directory &directory) {
   if (zip.u32(locator) != kLocatorSignature || zip.u32(locator + 4) != 0 || zip.u64(locator + 8) != record ||
       zip.u32(locator + 16) != 1)
     return damaged("the ZIP64 locator is wrong");
-  if (zip.u32(record) != kEnd64Signature || zip.u64(record + 4) != kEnd64Size - 12 ||
-      zip.u16(record + 12) != 0x032D || zip.u16(record + 14) != 45 || zip.u64(record + 16) != 0 ||
-      zip.u64(record + 24) != zip.u64(record + 32))
+  if (zip.u32(record) != kEnd64Signature || zip.u64(record + 4) != kEnd64Size - 12 || zip.u16(record + 12) != 0x032D ||
+      zip.u16(record + 14) != 45 || zip.u64(record + 16) != 0 || zip.u64(record + 24) != zip.u64(record + 32))
     return damaged("the ZIP64 end record is wrong");
   Directory wide = directory;
   wide.count = zip.u64(record + 32);
@@ -94,8 +91,7 @@ Result<Directory> findDirectory(const Bytes &zip) {
     return damaged("there is no end record where the file ends (truncated, or bytes were added)");
   if (zip.u32(end + 4) != 0 || zip.u16(end + 8) != zip.u16(end + 10))
     return damaged("the end record speaks of several disks");
-  Directory directory{zip.u32(end + 16), zip.u32(end + 12), zip.u16(end + 10),
-                      zip.text(end + kEndSize, kCommentSize)};
+  Directory directory{zip.u32(end + 16), zip.u32(end + 12), zip.u16(end + 10), zip.text(end + kEndSize, kCommentSize)};
   bool wide = end >= kLocatorSize && zip.u32(end - kLocatorSize) == kLocatorSignature;
   if (wide || directory.count == kMax16 || directory.size == kMax32 || directory.offset == kMax32) {
     if (Status status = readEnd64(zip, end, directory); !status)
@@ -203,8 +199,7 @@ Result<ZipContents> readStoredZip(std::span<const std::byte> bytes) {
     uint64_t nameSize = zip.u16(at + 28), extraSize = zip.u16(at + 30);
     if (end - at - kCentralSize < nameSize + extraSize)
       return damaged("a central record leaves the directory");
-    if (zip.u16(at + 4) != 0x032D || zip.u32(at + 32) != 0 || zip.u16(at + 36) != 0 ||
-        zip.u32(at + 38) != 0x81A40000)
+    if (zip.u16(at + 4) != 0x032D || zip.u32(at + 32) != 0 || zip.u16(at + 36) != 0 || zip.u32(at + 38) != 0x81A40000)
       return damaged("a central record has unexpected attributes");
     ZipEntry entry{zip.text(at + kCentralSize, nameSize), {}, zip.u32(at + 16)};
     if (Status status = readCommon(zip, at + 6); !status)

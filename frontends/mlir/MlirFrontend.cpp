@@ -16,8 +16,7 @@ namespace {
 
 class TextImport {
 public:
-  TextImport(MLIRContext &context, const ImportOptions &options,
-             Diagnostics &diagnostics)
+  TextImport(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics)
       : context(context), options(options), diagnostics(diagnostics) {}
 
   std::optional<ImportedModel> run() {
@@ -43,15 +42,8 @@ public:
   }
 
 private:
-  void error(std::string id, std::string text,
-             ErrorKind kind = ErrorKind::Model, std::string node = "") {
-    diagnostics.report({Severity::Error,
-                        std::move(id),
-                        options.path,
-                        std::move(node),
-                        std::move(text),
-                        kind,
-                        {}});
+  void error(std::string id, std::string text, ErrorKind kind = ErrorKind::Model, std::string node = "") {
+    diagnostics.report({Severity::Error, std::move(id), options.path, std::move(node), std::move(text), kind, {}});
   }
 
   /// Parses and verifies; MLIR's messages carry the position in the text.
@@ -59,26 +51,21 @@ private:
     size_t errorsBefore = diagnostics.errorCount();
     ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &message) {
       Diagnostic ours;
-      ours.severity = message.getSeverity() == DiagnosticSeverity::Error
-                          ? Severity::Error
-                          : Severity::Warning;
+      ours.severity = message.getSeverity() == DiagnosticSeverity::Error ? Severity::Error : Severity::Warning;
       ours.id = "mlir-text";
       ours.file = options.path;
       if (auto place = dyn_cast<FileLineColLoc>(message.getLocation()))
-        ours.file += ":" + std::to_string(place.getLine()) + ":" +
-                     std::to_string(place.getColumn());
+        ours.file += ":" + std::to_string(place.getLine()) + ":" + std::to_string(place.getColumn());
       ours.node = dmir::nodeName(message.getLocation());
       ours.text = message.str();
       // ODS adds this to every message of an op's inference, which said what is
       // wrong.
-      if (StringRef(ours.text).ends_with("failed to infer returned types") &&
-          diagnostics.errorCount() > errorsBefore)
+      if (StringRef(ours.text).ends_with("failed to infer returned types") && diagnostics.errorCount() > errorsBefore)
         return;
       diagnostics.report(std::move(ours));
     });
     context.loadDialect<dmir::DMIRDialect, func::FuncDialect>();
-    model.module =
-        parseSourceFile<ModuleOp>(options.path, ParserConfig(&context));
+    model.module = parseSourceFile<ModuleOp>(options.path, ParserConfig(&context));
     return static_cast<bool>(model.module);
   }
 
@@ -86,10 +73,7 @@ private:
   bool selectEntry() {
     SmallVector<func::FuncOp> functions(model.module->getOps<func::FuncOp>());
     if (functions.empty())
-      return error(
-                 "mlir-text",
-                 "the module has no func.func; a model is one, normally @main"),
-             false;
+      return error("mlir-text", "the module has no func.func; a model is one, normally @main"), false;
     if (options.entry.empty())
       return true;
     std::vector<std::string> names;
@@ -98,8 +82,7 @@ private:
     if (!llvm::is_contained(names, options.entry)) {
       std::string near = nearestName(options.entry, names);
       error("entry-unknown",
-            "there is no function @" + options.entry +
-                (near.empty() ? "" : "; did you mean '" + near + "'?"),
+            "there is no function @" + options.entry + (near.empty() ? "" : "; did you mean '" + near + "'?"),
             ErrorKind::Usage);
       return false;
     }
@@ -115,13 +98,12 @@ private:
     model.module->walk([&](Operation *op) {
       if (isa<ModuleOp, func::FuncOp, func::ReturnOp>(op))
         return;
-      bool later = isa<dmir::RegionOp, dmir::YieldOp, dmir::RelayoutOp>(op) ||
-                   op->getName().getDialectNamespace() == "dlir";
+      bool later =
+          isa<dmir::RegionOp, dmir::YieldOp, dmir::RelayoutOp>(op) || op->getName().getDialectNamespace() == "dlir";
       if (!later && isa_and_nonnull<dmir::DMIRDialect>(op->getDialect()))
         return;
       error("op-unsupported",
-            "'" + op->getName().getStringRef().str() +
-                "' cannot stand in a model" +
+            "'" + op->getName().getStringRef().str() + "' cannot stand in a model" +
                 (later ? "; this is the text of a later phase: resume from it "
                          "with --from"
                        : "; it takes func.func and DMIR ops only"),
@@ -133,13 +115,11 @@ private:
 
   bool checkType(Type type, const std::string &what) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (tensor && tensor.hasStaticShape() && !tensor.getEncoding() &&
-        dmir::dtypeOf(tensor.getElementType()))
+    if (tensor && tensor.hasStaticShape() && !tensor.getEncoding() && dmir::dtypeOf(tensor.getElementType()))
       return true;
     std::string text;
-    llvm::raw_string_ostream(text)
-        << what << " has type " << type
-        << "; expected a tensor of static shape and a DMIR element type";
+    llvm::raw_string_ostream(text) << what << " has type " << type
+                                   << "; expected a tensor of static shape and a DMIR element type";
     error("mlir-type", text);
     return false;
   }
@@ -152,19 +132,15 @@ private:
       return error("mlir-text", where + " has more than one block; control "
                                         "flow between blocks is not supported"),
              false;
-    auto nameOf = [&](const char *prefix, unsigned i) {
-      return StringAttr::get(&context, prefix + std::to_string(i));
-    };
+    auto nameOf = [&](const char *prefix, unsigned i) { return StringAttr::get(&context, prefix + std::to_string(i)); };
     bool good = true;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      good &= checkType(function.getArgument(i).getType(),
-                        where + ": argument " + std::to_string(i));
+      good &= checkType(function.getArgument(i).getType(), where + ": argument " + std::to_string(i));
       if (!function.getArgAttr(i, dmir::kNameAttr))
         function.setArgAttr(i, dmir::kNameAttr, nameOf("input", i));
     }
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      good &= checkType(function.getFunctionType().getResult(i),
-                        where + ": result " + std::to_string(i));
+      good &= checkType(function.getFunctionType().getResult(i), where + ": result " + std::to_string(i));
       if (!function.getResultAttr(i, dmir::kNameAttr))
         function.setResultAttr(i, dmir::kNameAttr, nameOf("output", i));
     }
@@ -187,21 +163,16 @@ private:
   ImportedModel model;
 };
 
-bool recognisesMlir(const std::string &path, llvm::ArrayRef<char> head) {
-  return StringRef(path).ends_with(".mlir");
-}
+bool recognisesMlir(const std::string &path, llvm::ArrayRef<char> head) { return StringRef(path).ends_with(".mlir"); }
 
-std::optional<ImportedModel> importMlir(MLIRContext &context,
-                                        const ImportOptions &options,
-                                        Diagnostics &diagnostics) {
+std::optional<ImportedModel> importMlir(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics) {
   return TextImport(context, options, diagnostics).run();
 }
 
 } // namespace
 
 const Frontend &mlirFrontend() {
-  static const Frontend frontend{"mlir", "DMIR text (.mlir)", recognisesMlir,
-                                 importMlir};
+  static const Frontend frontend{"mlir", "DMIR text (.mlir)", recognisesMlir, importMlir};
   return frontend;
 }
 

@@ -21,8 +21,7 @@ struct Input {
 
 class Resolver {
 public:
-  Resolver(const ImportOptions &options, Diagnostics &diagnostics)
-      : options(options), diagnostics(diagnostics) {}
+  Resolver(const ImportOptions &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics) {}
 
   void read(const onnx::ValueInfoProto &info);
   void checkNames(const std::set<std::string> &constants);
@@ -32,8 +31,7 @@ public:
   bool failed = false;
 
 private:
-  Diagnostic &error(const std::string &id, const std::string &text,
-                    ErrorKind kind) {
+  Diagnostic &error(const std::string &id, const std::string &text, ErrorKind kind) {
     failed = true;
     pending.push_back({Severity::Error, id, options.path, "", text, kind, {}});
     return pending.back();
@@ -71,9 +69,7 @@ std::string kindName(const onnx::TypeProto &type) {
 
 void Resolver::read(const onnx::ValueInfoProto &info) {
   if (!info.type().has_tensor_type()) {
-    error("onnx-graph",
-          "the input '" + info.name() + "' is " + kindName(info.type()) +
-              "; only tensors can be inputs",
+    error("onnx-graph", "the input '" + info.name() + "' is " + kindName(info.type()) + "; only tensors can be inputs",
           ErrorKind::Model);
     return flush();
   }
@@ -81,8 +77,7 @@ void Resolver::read(const onnx::ValueInfoProto &info) {
   std::optional<DType> type = dtypeOfOnnx(tensor.elem_type());
   if (!type) {
     error("op-dtype",
-          "the input '" + info.name() + "' has element type " +
-              onnxTypeName(tensor.elem_type()) +
+          "the input '" + info.name() + "' has element type " + onnxTypeName(tensor.elem_type()) +
               ", which has no tensor meaning here",
           ErrorKind::Model);
     return flush();
@@ -109,11 +104,9 @@ void Resolver::checkNames(const std::set<std::string> &constants) {
       if (!dim.symbol.empty())
         dimNames.push_back(dim.symbol);
   }
-  auto unknown = [&](const std::string &flag, const std::string &name,
-                     const std::string &what,
+  auto unknown = [&](const std::string &flag, const std::string &name, const std::string &what,
                      const std::vector<std::string> &names) {
-    std::string text =
-        flag + " " + name + ": the model has no " + what + " of this name";
+    std::string text = flag + " " + name + ": the model has no " + what + " of this name";
     if (names.empty())
       text += " (it has none at all)";
     Diagnostic &diagnostic = error("onnx-dim", text, ErrorKind::Usage);
@@ -125,12 +118,8 @@ void Resolver::checkNames(const std::set<std::string> &constants) {
       unknown("--dim", name, "symbolic dim", dimNames);
   for (const auto &[name, shape] : options.shapes) {
     if (constants.count(name))
-      error("onnx-dim",
-            "--shape " + name +
-                ": the input has a value in the file and is a constant",
-            ErrorKind::Usage);
-    else if (std::find(inputNames.begin(), inputNames.end(), name) ==
-             inputNames.end())
+      error("onnx-dim", "--shape " + name + ": the input has a value in the file and is a constant", ErrorKind::Usage);
+    else if (std::find(inputNames.begin(), inputNames.end(), name) == inputNames.end())
       unknown("--shape", name, "input", inputNames);
   }
   flush();
@@ -138,22 +127,18 @@ void Resolver::checkNames(const std::set<std::string> &constants) {
 
 void Resolver::fix(Dim &dim, int64_t value, const std::string &by) {
   if (value < 0) {
-    error("onnx-dim", by + ": a dim cannot be " + std::to_string(value),
-          ErrorKind::Usage);
+    error("onnx-dim", by + ": a dim cannot be " + std::to_string(value), ErrorKind::Usage);
     return;
   }
   if (dim.symbol.empty()) {
     if (dim.value != value)
-      error("onnx-dim",
-            by + ": the model fixes this dim to " + std::to_string(dim.value),
-            ErrorKind::Usage);
+      error("onnx-dim", by + ": the model fixes this dim to " + std::to_string(dim.value), ErrorKind::Usage);
     return;
   }
   auto [place, isNew] = symbols.try_emplace(dim.symbol, value);
   if (!isNew && place->second != value)
     error("onnx-dim",
-          by + ": the dim '" + dim.symbol + "' is given both as " +
-              std::to_string(place->second) + " and as " +
+          by + ": the dim '" + dim.symbol + "' is given both as " + std::to_string(place->second) + " and as " +
               std::to_string(value),
           ErrorKind::Usage);
 }
@@ -171,10 +156,7 @@ void Resolver::applyShapes() {
         input.dims[i].symbol = input.name + "_d" + std::to_string(i);
     }
     if (input.dims.size() != given->second.size()) {
-      error("onnx-dim",
-            by + ": the input has " + std::to_string(input.dims.size()) +
-                " dims",
-            ErrorKind::Usage);
+      error("onnx-dim", by + ": the input has " + std::to_string(input.dims.size()) + " dims", ErrorKind::Usage);
       continue;
     }
     for (size_t i = 0; i < input.dims.size(); ++i)
@@ -187,10 +169,8 @@ void Resolver::applyDims() {
   for (Input &input : inputs)
     for (Dim &dim : input.dims) {
       auto given = options.dims.find(dim.symbol);
-      if (!dim.symbol.empty() && given != options.dims.end() &&
-          given->second.min == given->second.max)
-        fix(dim, given->second.min,
-            "--dim " + dim.symbol + "=" + std::to_string(given->second.min));
+      if (!dim.symbol.empty() && given != options.dims.end() && given->second.min == given->second.max)
+        fix(dim, given->second.min, "--dim " + dim.symbol + "=" + std::to_string(given->second.min));
     }
   flush();
 }
@@ -201,8 +181,7 @@ std::vector<GraphInput> Resolver::finish() {
   for (Input &input : inputs) {
     GraphInput out{input.name, input.type, {}};
     if (!input.ranked)
-      error("onnx-dim", "the rank of input '" + input.name + "' is unknown",
-            ErrorKind::Model)
+      error("onnx-dim", "the rank of input '" + input.name + "' is unknown", ErrorKind::Model)
           .help("--shape " + input.name + "=1x3x224x224 (its dims) fixes it");
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
       Dim &dim = input.dims[axis];
@@ -210,15 +189,12 @@ std::vector<GraphInput> Resolver::finish() {
       if (!dim.symbol.empty() && size != symbols.end())
         dim.value = size->second;
       if (dim.value < 0 && reported.insert(dim.symbol).second) {
-        Diagnostic &diagnostic =
-            error("onnx-dim",
-                  "dim " + std::to_string(axis) + " of input '" + input.name +
-                      "' is unknown ('" + dim.symbol +
-                      "'); shapes must be fixed at compile time",
-                  ErrorKind::Model);
+        Diagnostic &diagnostic = error("onnx-dim",
+                                       "dim " + std::to_string(axis) + " of input '" + input.name + "' is unknown ('" +
+                                           dim.symbol + "'); shapes must be fixed at compile time",
+                                       ErrorKind::Model);
         if (options.dims.count(dim.symbol))
-          diagnostic.note(
-              "a range of sizes is not supported yet; give one size");
+          diagnostic.note("a range of sizes is not supported yet; give one size");
         diagnostic.help("--dim " + dim.symbol + "=1");
       }
       out.shape.push_back(dim.value);
@@ -231,10 +207,9 @@ std::vector<GraphInput> Resolver::finish() {
 
 } // namespace
 
-std::optional<std::vector<GraphInput>>
-resolveInputs(const onnx::GraphProto &graph,
-              const std::set<std::string> &constants,
-              const ImportOptions &options, Diagnostics &diagnostics) {
+std::optional<std::vector<GraphInput>> resolveInputs(const onnx::GraphProto &graph,
+                                                     const std::set<std::string> &constants,
+                                                     const ImportOptions &options, Diagnostics &diagnostics) {
   Resolver resolver(options, diagnostics);
   for (const auto &info : graph.input())
     if (!constants.count(info.name()))

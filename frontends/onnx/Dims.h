@@ -24,9 +24,8 @@ struct GraphInput {
 /// dim that stays unknown, for inputs that are no tensors, and for
 /// `--dim`/`--shape` names and sizes that do not fit; nullopt after an error. A
 /// dim without a name is called `<input>_d<axis>`.
-std::optional<std::vector<GraphInput>>
-resolveInputs(const onnx::GraphProto &graph,
-              const std::set<std::string> &constants,
-              const ImportOptions &options, Diagnostics &diagnostics);
+std::optional<std::vector<GraphInput>> resolveInputs(const onnx::GraphProto &graph,
+                                                     const std::set<std::string> &constants,
+                                                     const ImportOptions &options, Diagnostics &diagnostics);
 
 } // namespace dmxc::onnxfe

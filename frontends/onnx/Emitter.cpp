@@ -10,8 +10,7 @@ using namespace mlir;
 
 namespace dmxc::onnxfe {
 
-[[noreturn]] void fail(std::string id, std::string text,
-                       std::vector<std::string> helps) {
+[[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps) {
   throw NodeFailure{std::move(id), std::move(text), std::move(helps)};
 }
 
@@ -25,10 +24,8 @@ void checkSize(RankedTensorType type) {
   int64_t count = 1;
   for (int64_t dim : type.getShape()) {
     if (dim < 0 || dim > kMaxElements || (dim && count > kMaxElements / dim))
-      fail("op-size",
-           "a result would have the shape " +
-               shapeString({type.getShape().data(), type.getShape().size()}) +
-               ", more than 2^46 elements");
+      fail("op-size", "a result would have the shape " + shapeString({type.getShape().data(), type.getShape().size()}) +
+                          ", more than 2^46 elements");
     count *= std::max<int64_t>(dim, 1);
   }
 }
@@ -61,8 +58,7 @@ std::string Val::describe() const {
     return "unknown";
   if (isSequence())
     return "sequence of " + std::to_string(items().size());
-  return std::string(dtypeName(dtype())) + "[" +
-         (rank() ? shapeString({shape().data(), shape().size()}) : "") + "]";
+  return std::string(dtypeName(dtype())) + "[" + (rank() ? shapeString({shape().data(), shape().size()}) : "") + "]";
 }
 
 Val Val::poison() {
@@ -84,12 +80,10 @@ Val Val::sequenceOf(std::vector<Val> items) {
 //---------------------------------------------------------------===//
 
 Emitter::Emitter(Block *block, const FoldFunction &fold)
-    : block(block), builder(OpBuilder::atBlockEnd(block)),
-      loc(builder.getUnknownLoc()), fold(fold) {}
+    : block(block), builder(OpBuilder::atBlockEnd(block)), loc(builder.getUnknownLoc()), fold(fold) {}
 
 void Emitter::setNode(const std::string &name) {
-  loc = name.empty() ? Location(builder.getUnknownLoc())
-                     : NameLoc::get(builder.getStringAttr(name));
+  loc = name.empty() ? Location(builder.getUnknownLoc()) : NameLoc::get(builder.getStringAttr(name));
 }
 
 Val Emitter::fromSSA(Value value) {
@@ -100,12 +94,9 @@ Val Emitter::fromSSA(Value value) {
   return result;
 }
 
-Val Emitter::constant(Tensor tensor) {
-  return stored(std::move(tensor), "", 0, "");
-}
+Val Emitter::constant(Tensor tensor) { return stored(std::move(tensor), "", 0, ""); }
 
-Val Emitter::stored(Tensor tensor, std::string path, uint64_t offset,
-                    std::string name) {
+Val Emitter::stored(Tensor tensor, std::string path, uint64_t offset, std::string name) {
   Val result;
   result.state = std::make_shared<Val::State>();
   result.state->type = dmir::typeOf(tensor, context());
@@ -142,9 +133,7 @@ Val Emitter::floats(DType type, Shape shape, ArrayRef<double> values) {
   return constant(std::move(tensor));
 }
 
-Val Emitter::splat(DType type, Shape shape, double value) {
-  return broadcast(scalar(type, value), shape);
-}
+Val Emitter::splat(DType type, Shape shape, double value) { return broadcast(scalar(type, value), shape); }
 
 Value Emitter::ssa(const Val &value) {
   if (value.isPoison() || value.isSequence())
@@ -156,12 +145,9 @@ Value Emitter::ssa(const Val &value) {
   if (state.path.empty())
     attribute = dmir::constantAttr(state.tensor, state.type);
   else
-    attribute = dmir::FileDataAttr::get(
-        context(), builder.getStringAttr(state.path).getValue(), state.offset,
-        state.tensor.byteSize(), state.type);
-  Location where = state.name.empty()
-                       ? loc
-                       : NameLoc::get(builder.getStringAttr(state.name));
+    attribute = dmir::FileDataAttr::get(context(), builder.getStringAttr(state.path).getValue(), state.offset,
+                                        state.tensor.byteSize(), state.type);
+  Location where = state.name.empty() ? loc : NameLoc::get(builder.getStringAttr(state.name));
   state.ssa = dmir::ConstantOp::create(builder, where, state.type, attribute);
   return state.ssa;
 }
@@ -181,20 +167,15 @@ NamedAttribute Emitter::attr(StringRef name, double value) {
 NamedAttribute Emitter::attr(StringRef name, ArrayRef<int64_t> value) {
   return builder.getNamedAttr(name, builder.getDenseI64ArrayAttr(value));
 }
-NamedAttribute Emitter::attr(StringRef name, Attribute value) {
-  return builder.getNamedAttr(name, value);
-}
+NamedAttribute Emitter::attr(StringRef name, Attribute value) { return builder.getNamedAttr(name, value); }
 
-Operation *Emitter::create(Kind kind, ValueRange operands,
-                           DictionaryAttr attributes, RankedTensorType given) {
+Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attributes, RankedTensorType given) {
   Capture capture(context());
   SmallVector<Type> types;
   if (given)
     types.push_back(given);
   else if (failed(kind.infer(context(), loc, operands, attributes, types)))
-    fail("op-shape", capture.text.empty()
-                         ? "the operands do not fit " + kind.name.str()
-                         : capture.text);
+    fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
   for (Type type : types)
     checkSize(mlir::cast<RankedTensorType>(type));
   OperationState state(loc, kind.name);
@@ -202,26 +183,21 @@ Operation *Emitter::create(Kind kind, ValueRange operands,
   state.addTypes(types);
   if (attributes && !attributes.empty()) // an op without properties accepts
                                          // none, not even an empty set
-    if (!attributes.empty()) // an op without properties cannot take any
+    if (!attributes.empty())             // an op without properties cannot take any
       state.propertiesAttr = attributes;
   Operation *op = Operation::create(state);
   if (failed(verify(op))) {
     op->destroy();
-    fail("op-shape", capture.text.empty()
-                         ? "the operands do not fit " + kind.name.str()
-                         : capture.text);
+    fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
   }
   return op;
 }
 
-std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands,
-                                  std::string &why) {
+std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::string &why) {
   for (Type type : op->getResultTypes()) {
     auto tensorType = mlir::cast<RankedTensorType>(type);
-    int64_t count = elementCount(
-        {tensorType.getShape().data(), tensorType.getShape().size()});
-    if (dtypeBytes(*dmir::dtypeOf(tensorType.getElementType()), count) >
-        kMaxFoldBytes) {
+    int64_t count = elementCount({tensorType.getShape().data(), tensorType.getShape().size()});
+    if (dtypeBytes(*dmir::dtypeOf(tensorType.getElementType()), count) > kMaxFoldBytes) {
       why = "the constant would have more than 1 GiB";
       return {};
     }
@@ -234,9 +210,8 @@ std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands,
       tensors.push_back(tensor);
       continue;
     }
-    Tensor aligned(
-        tensor.dtype(),
-        tensor.shape()); // a view of the model file may start anywhere
+    Tensor aligned(tensor.dtype(),
+                   tensor.shape()); // a view of the model file may start anywhere
     std::memcpy(aligned.mutableData(), tensor.data(), tensor.byteSize());
     tensors.push_back(std::move(aligned));
   }
@@ -249,8 +224,7 @@ std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands,
   return results;
 }
 
-std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands,
-                                ArrayRef<NamedAttribute> attributes,
+std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<NamedAttribute> attributes,
                                 RankedTensorType given) {
   DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
   bool constant = fold != nullptr;
@@ -295,22 +269,19 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands,
 //-------------------------------------------------------------===//
 
 RankedTensorType Emitter::typeOf(DType type, ArrayRef<int64_t> shape) const {
-  auto result =
-      RankedTensorType::get(shape, dmir::elementTypeOf(type, context()));
+  auto result = RankedTensorType::get(shape, dmir::elementTypeOf(type, context()));
   checkSize(result);
   return result;
 }
 
 Val Emitter::compare(dmir::Compare kind, const Val &a, const Val &b) {
-  return emit<dmir::CompareOp>(
-      {a, b}, {attr("kind", dmir::CompareAttr::get(context(), kind))});
+  return emit<dmir::CompareOp>({a, b}, {attr("kind", dmir::CompareAttr::get(context(), kind))});
 }
 
 Val Emitter::cast(const Val &value, DType type, bool saturate) {
   if (value.dtype() == type)
     return value;
-  return emitAs<dmir::CastOp>(typeOf(type, value.shape()), {value},
-                              {attr("saturate", saturate)});
+  return emitAs<dmir::CastOp>(typeOf(type, value.shape()), {value}, {attr("saturate", saturate)});
 }
 
 Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
@@ -318,12 +289,10 @@ Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
     return value;
   RankedTensorType type = typeOf(value.dtype(), shape);
   if (value.numElements() != elementCount({shape.data(), shape.size()}))
-    fail("op-shape", value.describe() + " cannot be reshaped to " +
-                         shapeString({shape.data(), shape.size()}));
+    fail("op-shape", value.describe() + " cannot be reshaped to " + shapeString({shape.data(), shape.size()}));
   if (value.isConstant()) { // the same bytes: they may stay in their file
     Val::State &from = *value.state;
-    return stored(from.tensor.reshaped(Shape(shape.begin(), shape.end())),
-                  from.path, from.offset, from.name);
+    return stored(from.tensor.reshaped(Shape(shape.begin(), shape.end())), from.path, from.offset, from.name);
   }
   return emitAs<dmir::ReshapeOp>(type, {value});
 }
@@ -331,11 +300,9 @@ Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
 Val Emitter::broadcast(const Val &value, ArrayRef<int64_t> shape) {
   if (value.shape() == shape)
     return value;
-  std::optional<SmallVector<int64_t>> joined =
-      dmir::broadcastShapes(value.shape(), shape);
+  std::optional<SmallVector<int64_t>> joined = dmir::broadcastShapes(value.shape(), shape);
   if (!joined || ArrayRef<int64_t>(*joined) != shape)
-    fail("op-shape", value.describe() + " cannot be broadcast to " +
-                         shapeString({shape.data(), shape.size()}));
+    fail("op-shape", value.describe() + " cannot be broadcast to " + shapeString({shape.data(), shape.size()}));
   return emitAs<dmir::BroadcastOp>(typeOf(value.dtype(), shape), {value});
 }
 
@@ -352,27 +319,22 @@ Val Emitter::transposeLast(const Val &value) {
   std::vector<int64_t> permutation(value.rank());
   for (size_t i = 0; i < permutation.size(); ++i)
     permutation[i] = i;
-  std::swap(permutation[permutation.size() - 1],
-            permutation[permutation.size() - 2]);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
   return transpose(value, permutation);
 }
 
-Val Emitter::slice(const Val &value, ArrayRef<int64_t> starts,
-                   ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
+Val Emitter::slice(const Val &value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
   bool whole = value.shape() == sizes;
   for (size_t i = 0; i < steps.size(); ++i)
     whole &= steps[i] == 1 || sizes[i] <= 1;
   if (whole)
     return value;
-  return emit<dmir::SliceOp>(
-      {value},
-      {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
+  return emit<dmir::SliceOp>({value}, {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
 }
 
-Val Emitter::sliceAxis(const Val &value, int64_t axis, int64_t start,
-                       int64_t size, int64_t step) {
-  std::vector<int64_t> starts(value.rank(), 0),
-      sizes(value.shape().begin(), value.shape().end()), steps(value.rank(), 1);
+Val Emitter::sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step) {
+  std::vector<int64_t> starts(value.rank(), 0), sizes(value.shape().begin(), value.shape().end()),
+      steps(value.rank(), 1);
   starts[axis] = start;
   sizes[axis] = size;
   steps[axis] = step;
@@ -389,28 +351,23 @@ Val Emitter::gather(const Val &data, const Val &indices, int64_t axis) {
   return emit<dmir::GatherOp>({data, indices}, {attr("axis", axis)});
 }
 
-Val Emitter::pad(const Val &value, const Val &fill, ArrayRef<int64_t> low,
-                 ArrayRef<int64_t> high, ArrayRef<int64_t> interior,
-                 dmir::PadMode mode) {
+Val Emitter::pad(const Val &value, const Val &fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+                 ArrayRef<int64_t> interior, dmir::PadMode mode) {
   std::vector<int64_t> between(interior.begin(), interior.end());
   between.resize(value.rank(), 0);
   auto zero = [](int64_t x) { return x == 0; };
-  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) &&
-      llvm::all_of(between, zero))
+  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) && llvm::all_of(between, zero))
     return value;
-  return emit<dmir::PadOp>(
-      {value, fill}, {attr("low", low), attr("high", high),
-                      attr("interior", ArrayRef<int64_t>(between)),
-                      attr("mode", dmir::PadModeAttr::get(context(), mode))});
+  return emit<dmir::PadOp>({value, fill},
+                           {attr("low", low), attr("high", high), attr("interior", ArrayRef<int64_t>(between)),
+                            attr("mode", dmir::PadModeAttr::get(context(), mode))});
 }
 
-Val Emitter::reduce(dmir::Reduction kind, const Val &value,
-                    ArrayRef<int64_t> axes, bool keepDims) {
+Val Emitter::reduce(dmir::Reduction kind, const Val &value, ArrayRef<int64_t> axes, bool keepDims) {
   if (axes.empty())
     return value;
-  return emit<dmir::ReduceOp>(
-      {value}, {attr("kind", dmir::ReductionAttr::get(context(), kind)),
-                attr("axes", axes), attr("keepDims", keepDims)});
+  return emit<dmir::ReduceOp>({value}, {attr("kind", dmir::ReductionAttr::get(context(), kind)), attr("axes", axes),
+                                        attr("keepDims", keepDims)});
 }
 
 Val Emitter::softmax(const Val &value, int64_t axis, bool log) {

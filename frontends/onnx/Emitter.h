@@ -23,8 +23,7 @@ struct NodeFailure {
   std::string text; ///< the clause that failed
   std::vector<std::string> helps = {};
 };
-[[noreturn]] void fail(std::string id, std::string text,
-                       std::vector<std::string> helps = {});
+[[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps = {});
 
 /// A tensor during import: an SSA value, a host constant that becomes one only
 /// when an op that is not folded uses it, or both. Also a sequence of tensors
@@ -40,12 +39,8 @@ public:
   llvm::ArrayRef<int64_t> shape() const { return type().getShape(); }
   int64_t rank() const { return type().getRank(); }
   /// Dim of an axis; a negative axis counts from the end.
-  int64_t dim(int64_t axis) const {
-    return shape()[axis < 0 ? axis + rank() : axis];
-  }
-  int64_t numElements() const {
-    return elementCount({shape().data(), shape().size()});
-  }
+  int64_t dim(int64_t axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  int64_t numElements() const { return elementCount({shape().data(), shape().size()}); }
   /// "f32[2x3]".
   std::string describe() const;
 
@@ -92,12 +87,9 @@ public:
   Val fromSSA(mlir::Value value);
   Val constant(Tensor tensor);
   /// A constant of the model file; with a path, its bytes stay there.
-  Val stored(Tensor tensor, std::string path, uint64_t offset,
-             std::string name);
+  Val stored(Tensor tensor, std::string path, uint64_t offset, std::string name);
   Val scalar(DType type, double value);
-  Val scalarLike(const Val &like, double value) {
-    return scalar(like.dtype(), value);
-  }
+  Val scalarLike(const Val &like, double value) { return scalar(like.dtype(), value); }
   Val intScalar(DType type, int64_t value);
   Val ints(llvm::ArrayRef<int64_t> values);
   /// `values` as a constant of the element type; floats are rounded once.
@@ -111,37 +103,29 @@ public:
   mlir::NamedAttribute attr(llvm::StringRef name, int64_t value);
   mlir::NamedAttribute attr(llvm::StringRef name, bool value);
   mlir::NamedAttribute attr(llvm::StringRef name, double value);
-  mlir::NamedAttribute attr(llvm::StringRef name,
-                            llvm::ArrayRef<int64_t> value);
+  mlir::NamedAttribute attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value);
   mlir::NamedAttribute attr(llvm::StringRef name, mlir::Attribute value);
 
   /// An op whose result types are inferred. Fails the node with the verifier's
   /// words when the op is not valid.
   template <typename OpTy>
-  std::vector<Val>
-  emitAll(llvm::ArrayRef<Val> operands,
-          llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
-    return build({OpTy::getOperationName(), &inferTypes<OpTy>}, operands,
-                 attributes, {});
+  std::vector<Val> emitAll(llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+    return build({OpTy::getOperationName(), &inferTypes<OpTy>}, operands, attributes, {});
   }
   template <typename OpTy>
-  Val emit(llvm::ArrayRef<Val> operands,
-           llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+  Val emit(llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
     return emitAll<OpTy>(operands, attributes).front();
   }
   /// An op whose result type is given.
   template <typename OpTy>
   Val emitAs(mlir::RankedTensorType type, llvm::ArrayRef<Val> operands,
              llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
-    return build({OpTy::getOperationName(), nullptr}, operands, attributes,
-                 type)
-        .front();
+    return build({OpTy::getOperationName(), nullptr}, operands, attributes, type).front();
   }
 
   // --- Shorthands
   // -------------------------------------------------------------
-  mlir::RankedTensorType typeOf(DType type,
-                                llvm::ArrayRef<int64_t> shape) const;
+  mlir::RankedTensorType typeOf(DType type, llvm::ArrayRef<int64_t> shape) const;
 
   Val add(const Val &a, const Val &b) { return emit<dmir::AddOp>({a, b}); }
   Val sub(const Val &a, const Val &b) { return emit<dmir::SubOp>({a, b}); }
@@ -162,57 +146,42 @@ public:
   Val transpose(const Val &value, llvm::ArrayRef<int64_t> permutation);
   /// Swaps the last two axes.
   Val transposeLast(const Val &value);
-  Val slice(const Val &value, llvm::ArrayRef<int64_t> starts,
-            llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> steps);
+  Val slice(const Val &value, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
+            llvm::ArrayRef<int64_t> steps);
   /// [start, start + size) of one axis.
-  Val sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size,
-                int64_t step = 1);
+  Val sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
   Val concat(llvm::ArrayRef<Val> values, int64_t axis);
   Val gather(const Val &data, const Val &indices, int64_t axis);
-  Val pad(const Val &value, const Val &fill, llvm::ArrayRef<int64_t> low,
-          llvm::ArrayRef<int64_t> high, llvm::ArrayRef<int64_t> interior = {},
-          dmir::PadMode mode = dmir::PadMode::constant);
-  Val reduce(dmir::Reduction kind, const Val &value,
-             llvm::ArrayRef<int64_t> axes, bool keepDims);
+  Val pad(const Val &value, const Val &fill, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
+          llvm::ArrayRef<int64_t> interior = {}, dmir::PadMode mode = dmir::PadMode::constant);
+  Val reduce(dmir::Reduction kind, const Val &value, llvm::ArrayRef<int64_t> axes, bool keepDims);
   Val softmax(const Val &value, int64_t axis, bool log = false);
   Val iota(DType type, llvm::ArrayRef<int64_t> shape, int64_t axis);
-  Val matmul(const Val &a, const Val &b) {
-    return emit<dmir::MatMulOp>({a, b});
-  }
+  Val matmul(const Val &a, const Val &b) { return emit<dmir::MatMulOp>({a, b}); }
 
 private:
   struct Kind {
     llvm::StringRef name;
-    mlir::LogicalResult (*infer)(mlir::MLIRContext *, mlir::Location,
-                                 mlir::ValueRange, mlir::DictionaryAttr,
+    mlir::LogicalResult (*infer)(mlir::MLIRContext *, mlir::Location, mlir::ValueRange, mlir::DictionaryAttr,
                                  llvm::SmallVectorImpl<mlir::Type> &);
   };
   template <typename OpTy>
-  static mlir::LogicalResult
-  inferTypes(mlir::MLIRContext *context, mlir::Location loc,
-             mlir::ValueRange operands, mlir::DictionaryAttr attributes,
-             llvm::SmallVectorImpl<mlir::Type> &types) {
+  static mlir::LogicalResult inferTypes(mlir::MLIRContext *context, mlir::Location loc, mlir::ValueRange operands,
+                                        mlir::DictionaryAttr attributes, llvm::SmallVectorImpl<mlir::Type> &types) {
     if constexpr (OpTy::hasProperties()) {
       typename OpTy::Properties properties;
-      if (mlir::failed(OpTy::setPropertiesFromAttr(
-              properties, attributes, [&] { return mlir::emitError(loc); })))
+      if (mlir::failed(OpTy::setPropertiesFromAttr(properties, attributes, [&] { return mlir::emitError(loc); })))
         return mlir::failure();
-      return OpTy::inferReturnTypes(context, loc, operands, attributes,
-                                    mlir::OpaqueProperties(&properties), {},
-                                    types);
+      return OpTy::inferReturnTypes(context, loc, operands, attributes, mlir::OpaqueProperties(&properties), {}, types);
     } else {
-      return OpTy::inferReturnTypes(context, loc, operands, attributes,
-                                    mlir::OpaqueProperties(nullptr), {}, types);
+      return OpTy::inferReturnTypes(context, loc, operands, attributes, mlir::OpaqueProperties(nullptr), {}, types);
     }
   }
-  std::vector<Val> build(Kind kind, llvm::ArrayRef<Val> operands,
-                         llvm::ArrayRef<mlir::NamedAttribute> attributes,
+  std::vector<Val> build(Kind kind, llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
                          mlir::RankedTensorType given);
-  mlir::Operation *create(Kind kind, mlir::ValueRange operands,
-                          mlir::DictionaryAttr attributes,
+  mlir::Operation *create(Kind kind, mlir::ValueRange operands, mlir::DictionaryAttr attributes,
                           mlir::RankedTensorType given);
-  std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands,
-                           std::string &why);
+  std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands, std::string &why);
 
   mlir::Block *block;
   mlir::OpBuilder builder;

@@ -18,12 +18,8 @@ constexpr int kMaxDepth = 48;
 /// Nodes after inlining and unrolling.
 constexpr int64_t kMaxNodes = 2'000'000;
 
-std::string normalDomain(const std::string &domain) {
-  return domain == "ai.onnx" ? "" : domain;
-}
-std::string shownDomain(const std::string &domain) {
-  return domain.empty() ? "ai.onnx" : domain;
-}
+std::string normalDomain(const std::string &domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string shownDomain(const std::string &domain) { return domain.empty() ? "ai.onnx" : domain; }
 
 /// Names a node reads, those captured by its subgraphs included.
 void collectUses(const onnx::NodeProto &node, std::set<std::string> &names) {
@@ -52,25 +48,19 @@ void collectUses(const onnx::NodeProto &node, std::set<std::string> &names) {
 }
 
 /// A length-delimited field that this libonnx does not know yet.
-std::vector<std::string> unknownFields(const google::protobuf::Message &message,
-                                       int number) {
+std::vector<std::string> unknownFields(const google::protobuf::Message &message, int number) {
   std::vector<std::string> found;
   const auto &set = message.GetReflection()->GetUnknownFields(message);
   for (int i = 0; i < set.field_count(); ++i)
-    if (set.field(i).number() == number &&
-        set.field(i).type() ==
-            google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+    if (set.field(i).number() == number && set.field(i).type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
       found.push_back(set.field(i).length_delimited());
   return found;
 }
 
-constexpr int kNodeOverload = 8, kFunctionAttributeProto = 11,
-              kFunctionOverload = 13;
+constexpr int kNodeOverload = 8, kFunctionAttributeProto = 11, kFunctionOverload = 13;
 
-std::string functionKey(const std::string &domain, const std::string &name,
-                        const std::vector<std::string> &overload) {
-  return normalDomain(domain) + ":" + name + ":" +
-         (overload.empty() ? "" : overload.back());
+std::string functionKey(const std::string &domain, const std::string &name, const std::vector<std::string> &overload) {
+  return normalDomain(domain) + ":" + name + ":" + (overload.empty() ? "" : overload.back());
 }
 
 /// Constant nodes whose result a later Constant node defines again. Other
@@ -79,8 +69,7 @@ std::set<int> overriddenConstants(const NodeField &nodes) {
   std::map<std::string, int> last;
   std::set<int> overridden;
   for (int i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].op_type() != "Constant" ||
-        !normalDomain(nodes[i].domain()).empty() || nodes[i].output_size() != 1)
+    if (nodes[i].op_type() != "Constant" || !normalDomain(nodes[i].domain()).empty() || nodes[i].output_size() != 1)
       continue;
     auto [place, isNew] = last.try_emplace(nodes[i].output(0), i);
     if (!isNew) {
@@ -93,10 +82,8 @@ std::set<int> overriddenConstants(const NodeField &nodes) {
 
 /// The order to import nodes in: the file's, except where a node reads what a
 /// later one writes. Nodes in a cycle come last.
-std::vector<int>
-topologicalOrder(const NodeField &nodes,
-                 const std::vector<std::set<std::string>> &uses,
-                 const std::set<int> &leftOut) {
+std::vector<int> topologicalOrder(const NodeField &nodes, const std::vector<std::set<std::string>> &uses,
+                                  const std::set<int> &leftOut) {
   std::map<std::string, int> producer;
   for (int i = 0; i < nodes.size(); ++i)
     for (const std::string &output : nodes[i].output())
@@ -106,8 +93,7 @@ topologicalOrder(const NodeField &nodes,
   std::vector<std::vector<int>> readers(nodes.size());
   for (int i = 0; i < nodes.size(); ++i)
     for (const std::string &name : uses[i])
-      if (auto found = producer.find(name);
-          found != producer.end() && found->second != i) {
+      if (auto found = producer.find(name); found != producer.end() && found->second != i) {
         readers[found->second].push_back(i);
         ++waiting[i];
       }
@@ -143,8 +129,7 @@ Val Scope::lookup(const std::string &name) const {
   return found ? *found : Val();
 }
 
-GraphImporter::GraphImporter(const onnx::ModelProto &model,
-                             const std::string &path, TensorReader &tensors,
+GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &path, TensorReader &tensors,
                              Emitter &emitter, Diagnostics &diagnostics)
     : path(path), tensors(tensors), emitter(emitter), diagnostics(diagnostics) {
   for (const auto &import : model.opset_import())
@@ -155,21 +140,16 @@ GraphImporter::GraphImporter(const onnx::ModelProto &model,
     Function function{&proto, {}, {}};
     for (const auto &import : proto.opset_import())
       function.opsets[normalDomain(import.domain())] = import.version();
-    for (const std::string &bytes :
-         unknownFields(proto, kFunctionAttributeProto)) {
+    for (const std::string &bytes : unknownFields(proto, kFunctionAttributeProto)) {
       onnx::AttributeProto attribute;
       if (attribute.ParseFromString(bytes))
         function.defaults.push_back(std::move(attribute));
     }
-    functions[functionKey(proto.domain(), proto.name(),
-                          unknownFields(proto, kFunctionOverload))] =
-        std::move(function);
+    functions[functionKey(proto.domain(), proto.name(), unknownFields(proto, kFunctionOverload))] = std::move(function);
   }
 }
 
-Scope GraphImporter::mainScope() {
-  return Scope{nullptr, &opsets, nullptr, ""};
-}
+Scope GraphImporter::mainScope() { return Scope{nullptr, &opsets, nullptr, ""}; }
 
 void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
   if (scope.values.count(name)) {
@@ -177,8 +157,7 @@ void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
                           "onnx-graph",
                           path,
                           name,
-                          "the name '" + name +
-                              "' is defined twice in one graph",
+                          "the name '" + name + "' is defined twice in one graph",
                           ErrorKind::Model,
                           {}};
     diagnostics.report(std::move(diagnostic));
@@ -186,13 +165,10 @@ void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
   scope.values[name] = std::move(value);
 }
 
-void GraphImporter::bindInitializers(const onnx::GraphProto &graph,
-                                     Scope &scope) {
+void GraphImporter::bindInitializers(const onnx::GraphProto &graph, Scope &scope) {
   auto bindOne = [&](const std::string &name, Result<StoredTensor> tensor) {
     if (tensor)
-      return bind(
-          scope, name,
-          emitter.stored(tensor->tensor, tensor->path, tensor->offset, name));
+      return bind(scope, name, emitter.stored(tensor->tensor, tensor->path, tensor->offset, name));
     Diagnostic diagnostic{Severity::Error,
                           "onnx-tensor",
                           path,
@@ -209,23 +185,21 @@ void GraphImporter::bindInitializers(const onnx::GraphProto &graph,
     bindOne(sparse.values().name(), tensors.read(sparse));
 }
 
-void GraphImporter::importNodes(
-    const NodeField &nodes,
-    const RepeatedPtrField<onnx::ValueInfoProto> &outputs, Scope &scope) {
+void GraphImporter::importNodes(const NodeField &nodes, const RepeatedPtrField<onnx::ValueInfoProto> &outputs,
+                                Scope &scope) {
   std::vector<std::set<std::string>> uses(nodes.size());
   for (int i = 0; i < nodes.size(); ++i)
     collectUses(nodes[i], uses[i]);
   std::set<int> overridden = overriddenConstants(nodes);
   for (int i : overridden) {
-    Diagnostic diagnostic{
-        Severity::Warning,
-        "onnx-graph",
-        path,
-        scope.prefix + nodes[i].name(),
-        "the constant '" + nodes[i].output(0) +
-            "' is defined again later; the last definition is used",
-        ErrorKind::Model,
-        {}};
+    Diagnostic diagnostic{Severity::Warning,
+                          "onnx-graph",
+                          path,
+                          scope.prefix + nodes[i].name(),
+                          "the constant '" + nodes[i].output(0) +
+                              "' is defined again later; the last definition is used",
+                          ErrorKind::Model,
+                          {}};
     diagnostics.report(std::move(diagnostic));
   }
   std::vector<int> order = topologicalOrder(nodes, uses, overridden);
@@ -246,16 +220,12 @@ void GraphImporter::importNodes(
   }
 }
 
-std::vector<Val> GraphImporter::inlineGraph(const onnx::GraphProto &graph,
-                                            Scope &outer,
-                                            const std::vector<Val> &inputs,
+std::vector<Val> GraphImporter::inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
                                             const std::string &prefix) {
   if (depth >= kMaxDepth)
-    fail("op-unsupported", "graphs are nested deeper than " +
-                               std::to_string(kMaxDepth) + " levels");
+    fail("op-unsupported", "graphs are nested deeper than " + std::to_string(kMaxDepth) + " levels");
   Scope scope{&outer, outer.opsets, outer.functionAttributes, prefix + "/"};
-  for (int i = 0; i < graph.input_size() && i < static_cast<int>(inputs.size());
-       ++i)
+  for (int i = 0; i < graph.input_size() && i < static_cast<int>(inputs.size()); ++i)
     scope.values[graph.input(i).name()] = inputs[i];
   bindInitializers(graph, scope);
   ++depth;
@@ -265,9 +235,8 @@ std::vector<Val> GraphImporter::inlineGraph(const onnx::GraphProto &graph,
   for (const auto &output : graph.output()) {
     Val value = scope.lookup(output.name());
     if (!value)
-      fail("onnx-graph", "the subgraph '" + graph.name() +
-                             "' has the output '" + output.name() +
-                             "', which nothing computes");
+      fail("onnx-graph",
+           "the subgraph '" + graph.name() + "' has the output '" + output.name() + "', which nothing computes");
     results.push_back(std::move(value));
   }
   return results;
@@ -276,8 +245,7 @@ std::vector<Val> GraphImporter::inlineGraph(const onnx::GraphProto &graph,
 //===--- One node
 //---------------------------------------------------------------===//
 
-void GraphImporter::importNode(const onnx::NodeProto &node, int index,
-                               Scope &scope) {
+void GraphImporter::importNode(const onnx::NodeProto &node, int index, Scope &scope) {
   std::string domain = normalDomain(node.domain());
   std::string name = node.name();
   for (int i = 0; name.empty() && i < node.output_size(); ++i)
@@ -289,9 +257,8 @@ void GraphImporter::importNode(const onnx::NodeProto &node, int index,
   std::vector<Val> operands;
   try {
     if (++nodeCount > kMaxNodes)
-      fail("op-unsupported", "the model has more than " +
-                                 std::to_string(kMaxNodes) +
-                                 " nodes after inlining and unrolling");
+      fail("op-unsupported",
+           "the model has more than " + std::to_string(kMaxNodes) + " nodes after inlining and unrolling");
     importKnown(node, domain, name, scope);
   } catch (const NodeFailure &failure) {
     for (const std::string &input : node.input())
@@ -303,47 +270,37 @@ void GraphImporter::importNode(const onnx::NodeProto &node, int index,
   }
 }
 
-const OpRow &GraphImporter::findRow(const onnx::NodeProto &node,
-                                    const std::string &domain,
-                                    Scope &scope) const {
+const OpRow &GraphImporter::findRow(const onnx::NodeProto &node, const std::string &domain, Scope &scope) const {
   const OpTable &table = OpTable::get();
   const std::string &op = node.op_type();
   if (!table.knows(domain, op)) {
     std::string near = domain.empty() ? table.nearest(op) : "";
     fail("op-unknown", "the operator is unknown",
-         near.empty() ? std::vector<std::string>()
-                      : std::vector{"did you mean '" + near + "'?"});
+         near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
   }
   auto imported = scope.opsets->find(domain);
   if (imported == scope.opsets->end())
-    fail("op-unknown",
-         "the model imports no opset of domain " + shownDomain(domain));
+    fail("op-unknown", "the model imports no opset of domain " + shownDomain(domain));
   const OpRow *row = table.find(domain, op, imported->second);
   if (!row)
-    fail("op-unknown", "the operator exists since opset " +
-                           std::to_string(table.firstVersion(domain, op)) +
-                           ", the model imports " +
-                           std::to_string(imported->second));
+    fail("op-unknown", "the operator exists since opset " + std::to_string(table.firstVersion(domain, op)) +
+                           ", the model imports " + std::to_string(imported->second));
   return *row;
 }
 
-const GraphImporter::Function *
-GraphImporter::findFunction(const onnx::NodeProto &node,
-                            const std::string &domain) const {
-  auto found = functions.find(
-      functionKey(domain, node.op_type(), unknownFields(node, kNodeOverload)));
+const GraphImporter::Function *GraphImporter::findFunction(const onnx::NodeProto &node,
+                                                           const std::string &domain) const {
+  auto found = functions.find(functionKey(domain, node.op_type(), unknownFields(node, kNodeOverload)));
   return found == functions.end() ? nullptr : &found->second;
 }
 
-AttributeMap GraphImporter::resolveAttributes(const onnx::NodeProto &node,
-                                              const Scope &scope) const {
+AttributeMap GraphImporter::resolveAttributes(const onnx::NodeProto &node, const Scope &scope) const {
   AttributeMap attributes;
   for (const auto &attribute : node.attribute()) {
     const onnx::AttributeProto *actual = &attribute;
     if (!attribute.ref_attr_name().empty()) {
       if (!scope.functionAttributes)
-        fail("op-attribute", "the attribute '" + attribute.name() +
-                                 "' refers to '" + attribute.ref_attr_name() +
+        fail("op-attribute", "the attribute '" + attribute.name() + "' refers to '" + attribute.ref_attr_name() +
                                  "' outside of a function");
       auto found = scope.functionAttributes->find(attribute.ref_attr_name());
       if (found == scope.functionAttributes->end())
@@ -351,15 +308,13 @@ AttributeMap GraphImporter::resolveAttributes(const onnx::NodeProto &node,
       actual = found->second;
     }
     if (!attributes.emplace(attribute.name(), actual).second)
-      fail("op-attribute",
-           "the attribute '" + attribute.name() + "' stands twice");
+      fail("op-attribute", "the attribute '" + attribute.name() + "' stands twice");
   }
   return attributes;
 }
 
-void GraphImporter::importKnown(const onnx::NodeProto &node,
-                                const std::string &domain,
-                                const std::string &name, Scope &scope) {
+void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
+                                Scope &scope) {
   AttributeMap attributes = resolveAttributes(node, scope);
   const Function *function = findFunction(node, domain);
   if (!function) { // what needs no operands is checked even behind a failed
@@ -370,11 +325,8 @@ void GraphImporter::importKnown(const onnx::NodeProto &node,
     for (const auto &[key, attribute] : attributes)
       if (!rowHasAttribute(row, key))
         fail("op-attribute",
-             "version " + std::to_string(row.since) +
-                 " of the operator has no attribute '" + key + "'" +
-                 (*row.attributes
-                      ? " (it has " + std::string(row.attributes) + ")"
-                      : " (it has none)"));
+             "version " + std::to_string(row.since) + " of the operator has no attribute '" + key + "'" +
+                 (*row.attributes ? " (it has " + std::string(row.attributes) + ")" : " (it has none)"));
   }
   std::vector<Val> operands;
   bool poisoned = false;
@@ -396,27 +348,19 @@ void GraphImporter::importKnown(const onnx::NodeProto &node,
   if (function)
     inlineFunction(*function, node, attributes, operands, name, scope);
   else
-    importOperator(node, domain, name, std::move(attributes),
-                   std::move(operands), scope);
+    importOperator(node, domain, name, std::move(attributes), std::move(operands), scope);
 }
 
-void GraphImporter::importOperator(const onnx::NodeProto &node,
-                                   const std::string &domain,
-                                   const std::string &name,
-                                   AttributeMap attributes,
-                                   std::vector<Val> operands, Scope &scope) {
+void GraphImporter::importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
+                                   AttributeMap attributes, std::vector<Val> operands, Scope &scope) {
   const OpRow &row = findRow(node, domain, scope);
   for (size_t i = 0; i < operands.size() && !row.operandTypes.empty(); ++i) {
-    TypeSet accepted =
-        row.operandTypes[std::min(i, row.operandTypes.size() - 1)];
-    if (operands[i] && !operands[i].isSequence() &&
-        !(accepted & bitOf(operands[i].dtype())))
-      fail("op-dtype", "operand " + std::to_string(i) + " is " +
-                           std::string(dtypeName(operands[i].dtype())) +
+    TypeSet accepted = row.operandTypes[std::min(i, row.operandTypes.size() - 1)];
+    if (operands[i] && !operands[i].isSequence() && !(accepted & bitOf(operands[i].dtype())))
+      fail("op-dtype", "operand " + std::to_string(i) + " is " + std::string(dtypeName(operands[i].dtype())) +
                            "; accepted: " + typeSetName(accepted));
   }
-  NodeContext context(node, row, scope.opsets->at(domain), name,
-                      std::move(operands), std::move(attributes), emitter,
+  NodeContext context(node, row, scope.opsets->at(domain), name, std::move(operands), std::move(attributes), emitter,
                       tensors, *this, scope);
   row.import(context);
   for (int i = 0; i < node.output_size(); ++i) {
@@ -424,46 +368,35 @@ void GraphImporter::importOperator(const onnx::NodeProto &node,
       continue;
     auto found = context.results().find(i);
     if (found == context.results().end())
-      fail("op-unsupported", "result " + std::to_string(i) + " ('" +
-                                 node.output(i) +
-                                 "') is not available from this operator");
+      fail("op-unsupported",
+           "result " + std::to_string(i) + " ('" + node.output(i) + "') is not available from this operator");
     bind(scope, node.output(i), found->second);
   }
 }
 
-void GraphImporter::inlineFunction(const Function &function,
-                                   const onnx::NodeProto &node,
-                                   const AttributeMap &attributes,
-                                   const std::vector<Val> &operands,
+void GraphImporter::inlineFunction(const Function &function, const onnx::NodeProto &node,
+                                   const AttributeMap &attributes, const std::vector<Val> &operands,
                                    const std::string &name, Scope &scope) {
   if (depth >= kMaxDepth)
-    fail("op-unsupported", "functions call each other deeper than " +
-                               std::to_string(kMaxDepth) +
-                               " levels (a recursion?)");
+    fail("op-unsupported",
+         "functions call each other deeper than " + std::to_string(kMaxDepth) + " levels (a recursion?)");
   const onnx::FunctionProto &proto = *function.proto;
   AttributeMap actual = attributes;
   for (const onnx::AttributeProto &attribute : function.defaults)
     actual.emplace(attribute.name(), &attribute);
   for (const auto &[key, attribute] : attributes) {
-    bool declared =
-        std::find(proto.attribute().begin(), proto.attribute().end(), key) !=
-        proto.attribute().end();
+    bool declared = std::find(proto.attribute().begin(), proto.attribute().end(), key) != proto.attribute().end();
     for (const onnx::AttributeProto &known : function.defaults)
       declared |= known.name() == key;
     if (!declared)
-      fail("op-attribute", "the model's function '" + proto.name() +
-                               "' has no attribute '" + key + "'");
+      fail("op-attribute", "the model's function '" + proto.name() + "' has no attribute '" + key + "'");
   }
-  if (static_cast<int>(operands.size()) > proto.input_size() ||
-      node.output_size() > proto.output_size())
-    fail("op-operand", "the model's function '" + proto.name() + "' has " +
-                           std::to_string(proto.input_size()) +
-                           " operands and " +
-                           std::to_string(proto.output_size()) + " results");
+  if (static_cast<int>(operands.size()) > proto.input_size() || node.output_size() > proto.output_size())
+    fail("op-operand", "the model's function '" + proto.name() + "' has " + std::to_string(proto.input_size()) +
+                           " operands and " + std::to_string(proto.output_size()) + " results");
   Scope inner{nullptr, &function.opsets, &actual, name + "/"};
   for (int i = 0; i < proto.input_size(); ++i)
-    inner.values[proto.input(i)] =
-        i < static_cast<int>(operands.size()) ? operands[i] : Val();
+    inner.values[proto.input(i)] = i < static_cast<int>(operands.size()) ? operands[i] : Val();
   RepeatedPtrField<onnx::ValueInfoProto> outputs;
   for (const std::string &output : proto.output())
     outputs.Add()->set_name(output);
@@ -473,33 +406,25 @@ void GraphImporter::inlineFunction(const Function &function,
   for (int i = 0; i < node.output_size(); ++i) {
     Val value = inner.lookup(proto.output(i));
     if (!value)
-      fail("onnx-graph", "the function '" + proto.name() +
-                             "' has the output '" + proto.output(i) +
-                             "', which nothing computes");
+      fail("onnx-graph",
+           "the function '" + proto.name() + "' has the output '" + proto.output(i) + "', which nothing computes");
     if (!node.output(i).empty())
       bind(scope, node.output(i), value);
   }
 }
 
-void GraphImporter::report(const onnx::NodeProto &node,
-                           const std::string &domain, const std::string &name,
-                           const Scope &scope, const NodeFailure &failure,
-                           const std::vector<Val> &operands) {
+void GraphImporter::report(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
+                           const Scope &scope, const NodeFailure &failure, const std::vector<Val> &operands) {
   auto opset = scope.opsets->find(domain);
   std::string text = node.op_type() + " (" + shownDomain(domain) +
-                     (opset == scope.opsets->end()
-                          ? ""
-                          : " opset " + std::to_string(opset->second)) +
+                     (opset == scope.opsets->end() ? "" : " opset " + std::to_string(opset->second)) +
                      "): " + failure.text;
-  Diagnostic diagnostic{Severity::Error,  failure.id, path, name, text,
-                        ErrorKind::Model, {}};
+  Diagnostic diagnostic{Severity::Error, failure.id, path, name, text, ErrorKind::Model, {}};
   std::string list;
   for (int i = 0; i < node.input_size(); ++i)
-    list += (i ? ", " : "") +
-            (node.input(i).empty()
-                 ? std::string("(none)")
-                 : "'" + node.input(i) + "' " +
-                       (operands[i] ? operands[i].describe() : "undefined"));
+    list += (i ? ", " : "") + (node.input(i).empty()
+                                   ? std::string("(none)")
+                                   : "'" + node.input(i) + "' " + (operands[i] ? operands[i].describe() : "undefined"));
   if (!list.empty())
     diagnostic.note("operands: " + list);
   for (const std::string &help : failure.helps)

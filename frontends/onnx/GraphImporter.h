@@ -22,9 +22,8 @@ using OpsetMap = std::map<std::string, int64_t>;
 struct Scope {
   Scope *parent = nullptr;
   const OpsetMap *opsets = nullptr;
-  const AttributeMap *functionAttributes =
-      nullptr;        ///< of the function call being inlined; null outside
-  std::string prefix; ///< of node names: "call/" inside functions and bodies
+  const AttributeMap *functionAttributes = nullptr; ///< of the function call being inlined; null outside
+  std::string prefix;                               ///< of node names: "call/" inside functions and bodies
   std::map<std::string, Val> values = {};
 
   /// Null when the name is defined nowhere.
@@ -36,19 +35,15 @@ struct Scope {
 /// after it.
 class GraphImporter {
 public:
-  GraphImporter(const onnx::ModelProto &model, const std::string &path,
-                TensorReader &tensors, Emitter &emitter,
+  GraphImporter(const onnx::ModelProto &model, const std::string &path, TensorReader &tensors, Emitter &emitter,
                 Diagnostics &diagnostics);
 
   /// Scope of the main graph, with its initializers.
   Scope mainScope();
   void bindInitializers(const onnx::GraphProto &graph, Scope &scope);
-  void importNodes(
-      const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-      const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> &outputs,
-      Scope &scope);
-  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer,
-                               const std::vector<Val> &inputs,
+  void importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                   const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> &outputs, Scope &scope);
+  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
                                const std::string &prefix);
 
 private:
@@ -60,24 +55,16 @@ private:
   using NodeList = std::vector<const onnx::NodeProto *>;
 
   void importNode(const onnx::NodeProto &node, int index, Scope &scope);
-  void importKnown(const onnx::NodeProto &node, const std::string &domain,
-                   const std::string &name, Scope &scope);
-  void importOperator(const onnx::NodeProto &node, const std::string &domain,
-                      const std::string &name, AttributeMap attributes,
-                      std::vector<Val> operands, Scope &scope);
-  void inlineFunction(const Function &function, const onnx::NodeProto &node,
-                      const AttributeMap &attributes,
-                      const std::vector<Val> &operands, const std::string &name,
-                      Scope &scope);
-  const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain,
-                       Scope &scope) const;
-  const Function *findFunction(const onnx::NodeProto &node,
-                               const std::string &domain) const;
-  AttributeMap resolveAttributes(const onnx::NodeProto &node,
-                                 const Scope &scope) const;
+  void importKnown(const onnx::NodeProto &node, const std::string &domain, const std::string &name, Scope &scope);
+  void importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
+                      AttributeMap attributes, std::vector<Val> operands, Scope &scope);
+  void inlineFunction(const Function &function, const onnx::NodeProto &node, const AttributeMap &attributes,
+                      const std::vector<Val> &operands, const std::string &name, Scope &scope);
+  const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain, Scope &scope) const;
+  const Function *findFunction(const onnx::NodeProto &node, const std::string &domain) const;
+  AttributeMap resolveAttributes(const onnx::NodeProto &node, const Scope &scope) const;
   void bind(Scope &scope, const std::string &name, Val value);
-  void report(const onnx::NodeProto &node, const std::string &domain,
-              const std::string &name, const Scope &scope,
+  void report(const onnx::NodeProto &node, const std::string &domain, const std::string &name, const Scope &scope,
               const NodeFailure &failure, const std::vector<Val> &operands);
 
   const std::string &path;

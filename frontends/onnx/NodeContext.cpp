@@ -6,14 +6,11 @@
 
 namespace dmxc::onnxfe {
 
-NodeContext::NodeContext(
-    const onnx::NodeProto &node, const OpRow &row, int64_t opset,
-    std::string name, std::vector<Val> operands,
-    std::map<std::string, const onnx::AttributeProto *> attributes, Emitter &e,
-    TensorReader &tensors, GraphImporter &importer, Scope &scope)
-    : e(e), name(std::move(name)), opset(opset), node(node), row(row),
-      operands(std::move(operands)), attributes(std::move(attributes)),
-      tensors(tensors), importer(importer), scope(scope) {}
+NodeContext::NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset, std::string name,
+                         std::vector<Val> operands, std::map<std::string, const onnx::AttributeProto *> attributes,
+                         Emitter &e, TensorReader &tensors, GraphImporter &importer, Scope &scope)
+    : e(e), name(std::move(name)), opset(opset), node(node), row(row), operands(std::move(operands)),
+      attributes(std::move(attributes)), tensors(tensors), importer(importer), scope(scope) {}
 
 //===--- Operands
 //---------------------------------------------------------------===//
@@ -27,8 +24,7 @@ Val NodeContext::anyOperand(int i) const {
 Val NodeContext::operand(int i) const {
   Val value = anyOperand(i);
   if (value.isSequence())
-    fail("op-dtype",
-         "operand " + std::to_string(i) + " is a sequence; expected a tensor");
+    fail("op-dtype", "operand " + std::to_string(i) + " is a sequence; expected a tensor");
   return value;
 }
 
@@ -37,12 +33,9 @@ Tensor NodeContext::constantOperand(int i, const char *what) const {
   if (!value.isConstant()) {
     std::vector<std::string> helps;
     if (!value.foldNote().empty())
-      helps.push_back("it could not be computed at compile time: " +
-                      value.foldNote());
+      helps.push_back("it could not be computed at compile time: " + value.foldNote());
     fail("op-operand-not-constant",
-         std::string("the ") + what + " (operand " + std::to_string(i) +
-             ") must be known at compile time",
-         helps);
+         std::string("the ") + what + " (operand " + std::to_string(i) + ") must be known at compile time", helps);
   }
   return value.constant();
 }
@@ -50,8 +43,7 @@ Tensor NodeContext::constantOperand(int i, const char *what) const {
 std::vector<int64_t> NodeContext::constantInts(int i, const char *what) const {
   Tensor tensor = constantOperand(i, what);
   if (!isInt(tensor.dtype()))
-    fail("op-dtype", std::string("the ") + what + " (operand " +
-                         std::to_string(i) + ") must be integers, not " +
+    fail("op-dtype", std::string("the ") + what + " (operand " + std::to_string(i) + ") must be integers, not " +
                          std::string(dtypeName(tensor.dtype())));
   std::vector<int64_t> values(tensor.numElements());
   for (size_t k = 0; k < values.size(); ++k)
@@ -62,8 +54,7 @@ std::vector<int64_t> NodeContext::constantInts(int i, const char *what) const {
 int64_t NodeContext::constantInt(int i, const char *what) const {
   std::vector<int64_t> values = constantInts(i, what);
   if (values.size() != 1)
-    fail("op-shape", std::string("the ") + what + " (operand " +
-                         std::to_string(i) + ") must be one number, not " +
+    fail("op-shape", std::string("the ") + what + " (operand " + std::to_string(i) + ") must be one number, not " +
                          std::to_string(values.size()));
   return values.front();
 }
@@ -71,8 +62,7 @@ int64_t NodeContext::constantInt(int i, const char *what) const {
 double NodeContext::constantDouble(int i, const char *what) const {
   Tensor tensor = constantOperand(i, what);
   if (tensor.numElements() != 1)
-    fail("op-shape", std::string("the ") + what + " (operand " +
-                         std::to_string(i) + ") must be one number, not " +
+    fail("op-shape", std::string("the ") + what + " (operand " + std::to_string(i) + ") must be one number, not " +
                          std::to_string(tensor.numElements()));
   return tensor.asDouble(0);
 }
@@ -85,19 +75,14 @@ const onnx::AttributeProto *NodeContext::attrOrNull(const char *name) const {
   return found == attributes.end() ? nullptr : found->second;
 }
 
-const onnx::AttributeProto &
-NodeContext::typed(const char *name, onnx::AttributeProto::AttributeType type,
-                   const char *what) const {
+const onnx::AttributeProto &NodeContext::typed(const char *name, onnx::AttributeProto::AttributeType type,
+                                               const char *what) const {
   const onnx::AttributeProto *attribute = attrOrNull(name);
   if (!attribute)
-    fail("op-attribute",
-         std::string("the attribute '") + name + "' is missing");
+    fail("op-attribute", std::string("the attribute '") + name + "' is missing");
   // Files of IR version 1 do not carry the type.
-  if (attribute->has_type() &&
-      attribute->type() != onnx::AttributeProto::UNDEFINED &&
-      attribute->type() != type)
-    fail("op-attribute",
-         std::string("the attribute '") + name + "' must be " + what);
+  if (attribute->has_type() && attribute->type() != onnx::AttributeProto::UNDEFINED && attribute->type() != type)
+    fail("op-attribute", std::string("the attribute '") + name + "' must be " + what);
   return *attribute;
 }
 
@@ -109,68 +94,54 @@ int64_t NodeContext::attrInt(const char *name, int64_t otherwise) const {
 }
 
 double NodeContext::attrFloat(const char *name, double otherwise) const {
-  return hasAttr(name)
-             ? typed(name, onnx::AttributeProto::FLOAT, "a number").f()
-             : otherwise;
+  return hasAttr(name) ? typed(name, onnx::AttributeProto::FLOAT, "a number").f() : otherwise;
 }
 
 std::string NodeContext::attrString(const char *name) const {
   return typed(name, onnx::AttributeProto::STRING, "a string").s();
 }
-std::string NodeContext::attrString(const char *name,
-                                    const std::string &otherwise) const {
+std::string NodeContext::attrString(const char *name, const std::string &otherwise) const {
   return hasAttr(name) ? attrString(name) : otherwise;
 }
 
-std::optional<std::vector<int64_t>>
-NodeContext::attrInts(const char *name) const {
+std::optional<std::vector<int64_t>> NodeContext::attrInts(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  const auto &list =
-      typed(name, onnx::AttributeProto::INTS, "a list of integers").ints();
+  const auto &list = typed(name, onnx::AttributeProto::INTS, "a list of integers").ints();
   return std::vector<int64_t>(list.begin(), list.end());
 }
 
-std::vector<int64_t>
-NodeContext::attrInts(const char *name, std::vector<int64_t> otherwise) const {
+std::vector<int64_t> NodeContext::attrInts(const char *name, std::vector<int64_t> otherwise) const {
   return attrInts(name).value_or(std::move(otherwise));
 }
 
-std::optional<std::vector<double>>
-NodeContext::attrFloats(const char *name) const {
+std::optional<std::vector<double>> NodeContext::attrFloats(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  const auto &list =
-      typed(name, onnx::AttributeProto::FLOATS, "a list of numbers").floats();
+  const auto &list = typed(name, onnx::AttributeProto::FLOATS, "a list of numbers").floats();
   return std::vector<double>(list.begin(), list.end());
 }
 
-std::optional<std::vector<std::string>>
-NodeContext::attrStrings(const char *name) const {
+std::optional<std::vector<std::string>> NodeContext::attrStrings(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  const auto &list =
-      typed(name, onnx::AttributeProto::STRINGS, "a list of strings").strings();
+  const auto &list = typed(name, onnx::AttributeProto::STRINGS, "a list of strings").strings();
   return std::vector<std::string>(list.begin(), list.end());
 }
 
 Val NodeContext::attrTensor(const char *name) const {
-  const onnx::AttributeProto &attribute =
-      typed(name, onnx::AttributeProto::TENSOR, "a tensor");
+  const onnx::AttributeProto &attribute = typed(name, onnx::AttributeProto::TENSOR, "a tensor");
   Result<StoredTensor> tensor = tensors.read(attribute.t());
   if (!tensor)
-    fail("onnx-tensor",
-         std::string("the attribute '") + name + "' " + tensor.error().message);
+    fail("onnx-tensor", std::string("the attribute '") + name + "' " + tensor.error().message);
   return e.stored(tensor->tensor, tensor->path, tensor->offset, this->name);
 }
 
 Val NodeContext::attrSparseTensor(const char *name) const {
-  const onnx::AttributeProto &attribute =
-      typed(name, onnx::AttributeProto::SPARSE_TENSOR, "a sparse tensor");
+  const onnx::AttributeProto &attribute = typed(name, onnx::AttributeProto::SPARSE_TENSOR, "a sparse tensor");
   Result<StoredTensor> tensor = tensors.read(attribute.sparse_tensor());
   if (!tensor)
-    fail("onnx-tensor",
-         std::string("the attribute '") + name + "' " + tensor.error().message);
+    fail("onnx-tensor", std::string("the attribute '") + name + "' " + tensor.error().message);
   return e.stored(tensor->tensor, "", 0, this->name);
 }
 
@@ -180,14 +151,11 @@ const onnx::GraphProto &NodeContext::attrGraph(const char *name) const {
 
 DType NodeContext::attrType(const char *name) const {
   int64_t number = attrInt(name);
-  std::optional<DType> type = number > INT32_MAX || number < 0
-                                  ? std::nullopt
-                                  : dtypeOfOnnx(static_cast<int32_t>(number));
+  std::optional<DType> type =
+      number > INT32_MAX || number < 0 ? std::nullopt : dtypeOfOnnx(static_cast<int32_t>(number));
   if (!type)
     fail("op-dtype", std::string("the attribute '") + name + "' asks for " +
-                         onnxTypeName(number > INT32_MAX || number < 0
-                                          ? -1
-                                          : static_cast<int32_t>(number)) +
+                         onnxTypeName(number > INT32_MAX || number < 0 ? -1 : static_cast<int32_t>(number)) +
                          ", which has no tensor meaning here");
   return *type;
 }
@@ -203,22 +171,19 @@ void NodeContext::requireAttr(bool condition, const std::string &clause) const {
     fail("op-attribute", clause);
 }
 
-void NodeContext::requireShape(bool condition,
-                               const std::string &clause) const {
+void NodeContext::requireShape(bool condition, const std::string &clause) const {
   if (!condition)
     fail("op-shape", clause);
 }
 
 int64_t NodeContext::normalizeAxis(int64_t axis, int64_t rank) const {
   if (axis < -rank || axis >= rank)
-    fail("op-rank", "the axis " + std::to_string(axis) + " is outside [-" +
-                        std::to_string(rank) + ", " + std::to_string(rank) +
-                        ") of a tensor of rank " + std::to_string(rank));
+    fail("op-rank", "the axis " + std::to_string(axis) + " is outside [-" + std::to_string(rank) + ", " +
+                        std::to_string(rank) + ") of a tensor of rank " + std::to_string(rank));
   return axis < 0 ? axis + rank : axis;
 }
 
-std::vector<int64_t> NodeContext::normalizeAxes(std::vector<int64_t> axes,
-                                                int64_t rank) const {
+std::vector<int64_t> NodeContext::normalizeAxes(std::vector<int64_t> axes, int64_t rank) const {
   for (int64_t &axis : axes)
     axis = normalizeAxis(axis, rank);
   std::sort(axes.begin(), axes.end());
@@ -234,8 +199,7 @@ void NodeContext::result(int i, Val value) {
     produced[i] = std::move(value);
 }
 
-std::vector<Val> NodeContext::inlineGraph(const onnx::GraphProto &graph,
-                                          const std::vector<Val> &inputs,
+std::vector<Val> NodeContext::inlineGraph(const onnx::GraphProto &graph, const std::vector<Val> &inputs,
                                           const std::string &suffix) const {
   return importer.inlineGraph(graph, scope, inputs, name + suffix);
 }

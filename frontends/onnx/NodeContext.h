@@ -22,11 +22,9 @@ struct Scope;
 /// that.
 class NodeContext {
 public:
-  NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset,
-              std::string name, std::vector<Val> operands,
-              std::map<std::string, const onnx::AttributeProto *> attributes,
-              Emitter &e, TensorReader &tensors, GraphImporter &importer,
-              Scope &scope);
+  NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset, std::string name, std::vector<Val> operands,
+              std::map<std::string, const onnx::AttributeProto *> attributes, Emitter &e, TensorReader &tensors,
+              GraphImporter &importer, Scope &scope);
 
   Emitter &e;
   const std::string name; ///< of the node
@@ -63,8 +61,7 @@ public:
   std::string attrString(const char *name, const std::string &otherwise) const;
   std::string attrString(const char *name) const;
   std::optional<std::vector<int64_t>> attrInts(const char *name) const;
-  std::vector<int64_t> attrInts(const char *name,
-                                std::vector<int64_t> otherwise) const;
+  std::vector<int64_t> attrInts(const char *name, std::vector<int64_t> otherwise) const;
   std::optional<std::vector<double>> attrFloats(const char *name) const;
   std::optional<std::vector<std::string>> attrStrings(const char *name) const;
   Val attrTensor(const char *name) const; ///< required
@@ -85,15 +82,12 @@ public:
   /// [-rank, rank).
   int64_t normalizeAxis(int64_t axis, int64_t rank) const;
   /// Sorted and unique.
-  std::vector<int64_t> normalizeAxes(std::vector<int64_t> axes,
-                                     int64_t rank) const;
+  std::vector<int64_t> normalizeAxes(std::vector<int64_t> axes, int64_t rank) const;
 
   // --- Results
   // ------------------------------------------------------------------
   int numResults() const { return node.output_size(); }
-  bool wants(int i) const {
-    return i < numResults() && !node.output(i).empty();
-  }
+  bool wants(int i) const { return i < numResults() && !node.output(i).empty(); }
   void result(int i, Val value);
   void result(Val value) { result(0, std::move(value)); }
   const std::map<int, Val> &results() const { return produced; }
@@ -101,14 +95,11 @@ public:
   // --- Subgraphs
   // ----------------------------------------------------------------
   /// Imports a graph in place with its inputs bound to `inputs`; its outputs.
-  std::vector<Val> inlineGraph(const onnx::GraphProto &graph,
-                               const std::vector<Val> &inputs,
+  std::vector<Val> inlineGraph(const onnx::GraphProto &graph, const std::vector<Val> &inputs,
                                const std::string &suffix) const;
 
 private:
-  const onnx::AttributeProto &typed(const char *name,
-                                    onnx::AttributeProto::AttributeType type,
-                                    const char *what) const;
+  const onnx::AttributeProto &typed(const char *name, onnx::AttributeProto::AttributeType type, const char *what) const;
 
   const onnx::NodeProto &node;
   const OpRow &row;

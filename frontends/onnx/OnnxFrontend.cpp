@@ -19,22 +19,18 @@ using namespace onnxfe;
 /// The import of one file.
 class ModelImport {
 public:
-  ModelImport(MLIRContext &context, const ImportOptions &options,
-              Diagnostics &diagnostics)
+  ModelImport(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics)
       : context(context), options(options), diagnostics(diagnostics) {}
   std::optional<ImportedModel> run();
 
 private:
-  void error(const std::string &id, const std::string &text,
-             const std::string &node = "", ErrorKind kind = ErrorKind::Model) {
-    diagnostics.report(
-        {Severity::Error, id, options.path, node, text, kind, {}});
+  void error(const std::string &id, const std::string &text, const std::string &node = "",
+             ErrorKind kind = ErrorKind::Model) {
+    diagnostics.report({Severity::Error, id, options.path, node, text, kind, {}});
   }
   bool read();
-  func::FuncOp createFunction(OpBuilder &builder,
-                              const std::vector<GraphInput> &inputs);
-  bool finishFunction(func::FuncOp function, Emitter &emitter,
-                      const Scope &scope);
+  func::FuncOp createFunction(OpBuilder &builder, const std::vector<GraphInput> &inputs);
+  bool finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope);
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
   void noteConstantInputs(const std::set<std::string> &constants);
   std::string modelName() const;
@@ -47,8 +43,7 @@ private:
 };
 
 bool ModelImport::read() {
-  Result<std::shared_ptr<const MappedFile>> opened =
-      MappedFile::open(options.path);
+  Result<std::shared_ptr<const MappedFile>> opened = MappedFile::open(options.path);
   if (!opened) {
     diagnostics.report(opened.error(), "onnx-file", options.path);
     return false;
@@ -59,10 +54,8 @@ bool ModelImport::read() {
     diagnostics.report(slim.error(), "onnx-file", options.path);
     return false;
   }
-  if (!model.ParsePartialFromArray(slim->data(),
-                                   static_cast<int>(slim->size()))) {
-    error("onnx-file",
-          "not a valid ONNX file: libprotobuf cannot parse it as a ModelProto");
+  if (!model.ParsePartialFromArray(slim->data(), static_cast<int>(slim->size()))) {
+    error("onnx-file", "not a valid ONNX file: libprotobuf cannot parse it as a ModelProto");
     return false;
   }
   if (!model.has_graph()) {
@@ -74,57 +67,44 @@ bool ModelImport::read() {
 
 std::string ModelImport::modelName() const {
   std::string name = model.graph().name();
-  return name.empty() ? std::filesystem::path(options.path).stem().string()
-                      : name;
+  return name.empty() ? std::filesystem::path(options.path).stem().string() : name;
 }
 
-func::FuncOp
-ModelImport::createFunction(OpBuilder &builder,
-                            const std::vector<GraphInput> &inputs) {
+func::FuncOp ModelImport::createFunction(OpBuilder &builder, const std::vector<GraphInput> &inputs) {
   SmallVector<Type> types;
   for (const GraphInput &input : inputs)
-    types.push_back(RankedTensorType::get(
-        input.shape, dmir::elementTypeOf(input.type, &context)));
+    types.push_back(RankedTensorType::get(input.shape, dmir::elementTypeOf(input.type, &context)));
   std::string name = options.entry.empty() ? "main" : options.entry;
-  auto function = func::FuncOp::create(builder, builder.getUnknownLoc(), name,
-                                       builder.getFunctionType(types, {}));
+  auto function = func::FuncOp::create(builder, builder.getUnknownLoc(), name, builder.getFunctionType(types, {}));
   function.addEntryBlock();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    function.setArgAttr(i, dmir::kNameAttr,
-                        builder.getStringAttr(inputs[i].name));
-    function.getArgument(i).setLoc(
-        NameLoc::get(builder.getStringAttr(inputs[i].name)));
+    function.setArgAttr(i, dmir::kNameAttr, builder.getStringAttr(inputs[i].name));
+    function.getArgument(i).setLoc(NameLoc::get(builder.getStringAttr(inputs[i].name)));
   }
   return function;
 }
 
 /// Exporters often declare symbolic or wrong shapes; the inferred type counts,
 /// a contradiction is worth a word.
-void ModelImport::checkDeclared(const onnx::ValueInfoProto &output,
-                                const Val &value) {
+void ModelImport::checkDeclared(const onnx::ValueInfoProto &output, const Val &value) {
   if (!output.type().has_tensor_type())
     return;
   const auto &declared = output.type().tensor_type();
   std::string text;
   if (declared.elem_type() && declared.elem_type() != onnxTypeOf(value.dtype()))
     text = "is declared as " + onnxTypeName(declared.elem_type());
-  bool fits =
-      !declared.has_shape() || declared.shape().dim_size() == value.rank();
-  for (int i = 0;
-       fits && declared.has_shape() && i < declared.shape().dim_size(); ++i)
-    if (declared.shape().dim(i).has_dim_value() &&
-        declared.shape().dim(i).dim_value() > 0)
+  bool fits = !declared.has_shape() || declared.shape().dim_size() == value.rank();
+  for (int i = 0; fits && declared.has_shape() && i < declared.shape().dim_size(); ++i)
+    if (declared.shape().dim(i).has_dim_value() && declared.shape().dim(i).dim_value() > 0)
       fits &= declared.shape().dim(i).dim_value() == value.dim(i);
   if (!fits)
-    text += std::string(text.empty() ? "is" : " and") +
-            " declared with another shape";
+    text += std::string(text.empty() ? "is" : " and") + " declared with another shape";
   if (!text.empty())
     diagnostics.report({Severity::Warning,
                         "onnx-output-type",
                         options.path,
                         "",
-                        "the output '" + output.name() + "' " + text +
-                            ", but the graph computes " + value.describe(),
+                        "the output '" + output.name() + "' " + text + ", but the graph computes " + value.describe(),
                         ErrorKind::Model,
                         {}});
 }
@@ -137,33 +117,29 @@ void ModelImport::noteConstantInputs(const std::set<std::string> &constants) {
     if (constants.count(input.name()))
       names += (names.empty() ? "'" : ", '") + input.name() + "'";
   if (!names.empty())
-    diagnostics.report(
-        {Severity::Note,
-         "onnx-graph",
-         options.path,
-         "",
-         "inputs with a value in the file are constants: " + names,
-         ErrorKind::Model,
-         {}});
+    diagnostics.report({Severity::Note,
+                        "onnx-graph",
+                        options.path,
+                        "",
+                        "inputs with a value in the file are constants: " + names,
+                        ErrorKind::Model,
+                        {}});
 }
 
-bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter,
-                                 const Scope &scope) {
+bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope) {
   SmallVector<Value> results;
   SmallVector<Type> types;
   SmallVector<std::string> names;
   for (const auto &output : model.graph().output()) {
     Val value = scope.lookup(output.name());
     if (!value) {
-      error("onnx-graph",
-            "the output '" + output.name() + "' is computed by no node");
+      error("onnx-graph", "the output '" + output.name() + "' is computed by no node");
       return false;
     }
     if (value.isPoison())
       return false;
     if (value.isSequence()) {
-      error("onnx-graph", "the output '" + output.name() +
-                              "' is a sequence; only tensors can be outputs");
+      error("onnx-graph", "the output '" + output.name() + "' is a sequence; only tensors can be outputs");
       return false;
     }
     checkDeclared(output, value);
@@ -174,8 +150,7 @@ bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter,
   }
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
-  function.setFunctionType(
-      builder.getFunctionType(function.getArgumentTypes(), types));
+  function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), types));
   for (size_t i = 0; i < names.size(); ++i)
     function.setResultAttr(i, dmir::kNameAttr, builder.getStringAttr(names[i]));
   return true;
@@ -191,8 +166,7 @@ std::optional<ImportedModel> ModelImport::run() {
     constants.insert(tensor.name());
   for (const auto &sparse : model.graph().sparse_initializer())
     constants.insert(sparse.values().name());
-  std::optional<std::vector<GraphInput>> inputs =
-      resolveInputs(model.graph(), constants, options, diagnostics);
+  std::optional<std::vector<GraphInput>> inputs = resolveInputs(model.graph(), constants, options, diagnostics);
   if (!inputs)
     return std::nullopt;
 
@@ -201,8 +175,7 @@ std::optional<ImportedModel> ModelImport::run() {
   OpBuilder builder(&context);
   ImportedModel imported;
   imported.module = ModuleOp::create(builder.getUnknownLoc());
-  (*imported.module)
-      ->setAttr(dmir::kModelNameAttr, builder.getStringAttr(modelName()));
+  (*imported.module)->setAttr(dmir::kModelNameAttr, builder.getStringAttr(modelName()));
   builder.setInsertionPointToEnd(imported.module->getBody());
   func::FuncOp function = createFunction(builder, *inputs);
 
@@ -214,8 +187,7 @@ std::optional<ImportedModel> ModelImport::run() {
   for (size_t i = 0; i < inputs->size(); ++i)
     scope.values[(*inputs)[i].name] = emitter.fromSSA(function.getArgument(i));
   importer.importNodes(model.graph().node(), model.graph().output(), scope);
-  if (!finishFunction(function, emitter, scope) ||
-      diagnostics.errorCount() > errorsBefore)
+  if (!finishFunction(function, emitter, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;
   imported.files = tensors.files();
   imported.files.insert(imported.files.begin(), options.path);
@@ -226,9 +198,7 @@ std::optional<ImportedModel> ModelImport::run() {
     return success();
   });
   if (failed(verify(*imported.module))) {
-    error("internal",
-          "the imported module is not valid (a bug of dmxc): " + verifierText,
-          "", ErrorKind::Internal);
+    error("internal", "the imported module is not valid (a bug of dmxc): " + verifierText, "", ErrorKind::Internal);
     return std::nullopt;
   }
   return imported;
@@ -238,13 +208,10 @@ bool recognises(const std::string &path, llvm::ArrayRef<char> head) {
   if (StringRef(path).ends_with(".onnx"))
     return true;
   // ir_version, the first field writers emit, then another low field.
-  return head.size() >= 3 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x40 &&
-         (head[2] == 0x12 || head[2] == 0x3a);
+  return head.size() >= 3 && head[0] == 0x08 && head[1] > 0 && head[1] < 0x40 && (head[2] == 0x12 || head[2] == 0x3a);
 }
 
-std::optional<ImportedModel> importOnnx(MLIRContext &context,
-                                        const ImportOptions &options,
-                                        Diagnostics &diagnostics) {
+std::optional<ImportedModel> importOnnx(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics) {
   try {
     return ModelImport(context, options, diagnostics).run();
   } catch (const std::bad_alloc &) {
@@ -255,16 +222,14 @@ std::optional<ImportedModel> importOnnx(MLIRContext &context,
                         "the memory does not suffice to import the model",
                         ErrorKind::Model,
                         {}});
-  } catch (const std::exception
-               &exception) { // libprotobuf and std::filesystem throw
-    diagnostics.report(
-        {Severity::Error,
-         "onnx-file",
-         options.path,
-         "",
-         std::string("the model cannot be read: ") + exception.what(),
-         ErrorKind::Model,
-         {}});
+  } catch (const std::exception &exception) { // libprotobuf and std::filesystem throw
+    diagnostics.report({Severity::Error,
+                        "onnx-file",
+                        options.path,
+                        "",
+                        std::string("the model cannot be read: ") + exception.what(),
+                        ErrorKind::Model,
+                        {}});
   }
   return std::nullopt;
 }
@@ -272,9 +237,8 @@ std::optional<ImportedModel> importOnnx(MLIRContext &context,
 } // namespace
 
 const Frontend &onnxFrontend() {
-  static const Frontend frontend{
-      "onnx", "ONNX models (.onnx), any IR version and opset", recognises,
-      importOnnx, onnxfe::printOpTable};
+  static const Frontend frontend{"onnx", "ONNX models (.onnx), any IR version and opset", recognises, importOnnx,
+                                 onnxfe::printOpTable};
   return frontend;
 }
 

@@ -17,8 +17,7 @@ std::string typeSetName(TypeSet set) {
   std::string text;
   for (unsigned i = 0; i <= static_cast<unsigned>(DType::F4E2M1); ++i)
     if (set & (TypeSet(1) << i))
-      text += (text.empty() ? "" : " ") +
-              std::string(dtypeName(static_cast<DType>(i)));
+      text += (text.empty() ? "" : " ") + std::string(dtypeName(static_cast<DType>(i)));
   return text;
 }
 
@@ -38,22 +37,18 @@ bool rowHasAttribute(const OpRow &row, std::string_view name) {
 void OpTable::add(std::vector<OpRows> family) {
   for (OpRows &rows : family)
     for (int since : rows.since)
-      all.push_back({rows.name, since, rows.import, rows.attributes,
-                     rows.operandTypes, rows.note, rows.domain});
+      all.push_back({rows.name, since, rows.import, rows.attributes, rows.operandTypes, rows.note, rows.domain});
 }
 
 OpTable::OpTable() {
   for (auto family :
-       {elementwiseOps, activationOps, logicOps,   shapeOps,         sliceOps,
-        gatherOps,      generatorOps,  reduceOps,  linearAlgebraOps, einsumOps,
-        convolutionOps, poolOps,       normOps,    lossOps,          quantOps,
-        resizeOps,      recurrentOps,  signalOps,  imageOps,         roiOps,
-        attentionOps,   sequenceOps,   controlOps, refusedOps})
+       {elementwiseOps,   activationOps, logicOps,       shapeOps, sliceOps,     gatherOps,   generatorOps, reduceOps,
+        linearAlgebraOps, einsumOps,     convolutionOps, poolOps,  normOps,      lossOps,     quantOps,     resizeOps,
+        recurrentOps,     signalOps,     imageOps,       roiOps,   attentionOps, sequenceOps, controlOps,   refusedOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
-    return std::tuple(std::string_view(a.domain), std::string_view(a.name),
-                      a.since) < std::tuple(std::string_view(b.domain),
-                                            std::string_view(b.name), b.since);
+    return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <
+           std::tuple(std::string_view(b.domain), std::string_view(b.name), b.since);
   });
 }
 
@@ -62,8 +57,7 @@ const OpTable &OpTable::get() {
   return table;
 }
 
-const OpRow *OpTable::find(std::string_view domain, std::string_view name,
-                           int64_t opset) const {
+const OpRow *OpTable::find(std::string_view domain, std::string_view name, int64_t opset) const {
   const OpRow *best = nullptr;
   for (const OpRow &row : all)
     if (row.name == name && row.domain == domain && row.since <= opset)
@@ -71,12 +65,9 @@ const OpRow *OpTable::find(std::string_view domain, std::string_view name,
   return best;
 }
 
-bool OpTable::knows(std::string_view domain, std::string_view name) const {
-  return firstVersion(domain, name) != 0;
-}
+bool OpTable::knows(std::string_view domain, std::string_view name) const { return firstVersion(domain, name) != 0; }
 
-int OpTable::firstVersion(std::string_view domain,
-                          std::string_view name) const {
+int OpTable::firstVersion(std::string_view domain, std::string_view name) const {
   for (const OpRow &row : all)
     if (row.name == name && row.domain == domain)
       return row.since;
@@ -96,11 +87,8 @@ void printOpTable(llvm::raw_ostream &os, bool json) {
     os << "| op | since | imported | operand 0 | attributes | note "
           "|\n|---|---|---|---|---|---|\n";
   for (const OpRow &row : OpTable::get().rows()) {
-    std::string name =
-        (*row.domain ? std::string(row.domain) + "." : "") + row.name;
-    std::string first = row.operandTypes.empty()
-                            ? "any"
-                            : typeSetName(row.operandTypes.front());
+    std::string name = (*row.domain ? std::string(row.domain) + "." : "") + row.name;
+    std::string first = row.operandTypes.empty() ? "any" : typeSetName(row.operandTypes.front());
     if (json)
       list.push_back({{"domain", row.domain},
                       {"op", row.name},
@@ -110,9 +98,8 @@ void printOpTable(llvm::raw_ostream &os, bool json) {
                       {"attributes", row.attributes},
                       {"note", row.note}});
     else
-      os << "| " << name << " | " << row.since << " | "
-         << (row.import ? "yes" : "no") << " | " << (row.import ? first : "")
-         << " | " << row.attributes << " | " << row.note << " |\n";
+      os << "| " << name << " | " << row.since << " | " << (row.import ? "yes" : "no") << " | "
+         << (row.import ? first : "") << " | " << row.attributes << " | " << row.note << " |\n";
   }
   if (json)
     os << list.dump(1) << "\n";

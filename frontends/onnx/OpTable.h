@@ -15,23 +15,17 @@ using ImportFn = void (*)(NodeContext &);
 
 /// Sets of element types, as bits of 1 << DType.
 using TypeSet = uint32_t;
-constexpr TypeSet bitOf(DType type) {
-  return TypeSet(1) << static_cast<unsigned>(type);
-}
+constexpr TypeSet bitOf(DType type) { return TypeSet(1) << static_cast<unsigned>(type); }
 namespace types {
 inline constexpr TypeSet Bool = bitOf(DType::Bool);
-inline constexpr TypeSet Signed = bitOf(DType::I4) | bitOf(DType::I8) |
-                                  bitOf(DType::I16) | bitOf(DType::I32) |
-                                  bitOf(DType::I64);
-inline constexpr TypeSet Unsigned = bitOf(DType::U4) | bitOf(DType::U8) |
-                                    bitOf(DType::U16) | bitOf(DType::U32) |
-                                    bitOf(DType::U64);
+inline constexpr TypeSet Signed =
+    bitOf(DType::I4) | bitOf(DType::I8) | bitOf(DType::I16) | bitOf(DType::I32) | bitOf(DType::I64);
+inline constexpr TypeSet Unsigned =
+    bitOf(DType::U4) | bitOf(DType::U8) | bitOf(DType::U16) | bitOf(DType::U32) | bitOf(DType::U64);
 inline constexpr TypeSet Int = Signed | Unsigned;
-inline constexpr TypeSet Float = bitOf(DType::F16) | bitOf(DType::BF16) |
-                                 bitOf(DType::F32) | bitOf(DType::F64);
-inline constexpr TypeSet Narrow =
-    bitOf(DType::F8E4M3FN) | bitOf(DType::F8E4M3FNUZ) | bitOf(DType::F8E5M2) |
-    bitOf(DType::F8E5M2FNUZ) | bitOf(DType::F4E2M1);
+inline constexpr TypeSet Float = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32) | bitOf(DType::F64);
+inline constexpr TypeSet Narrow = bitOf(DType::F8E4M3FN) | bitOf(DType::F8E4M3FNUZ) | bitOf(DType::F8E5M2) |
+                                  bitOf(DType::F8E5M2FNUZ) | bitOf(DType::F4E2M1);
 inline constexpr TypeSet Number = Int | Float;
 inline constexpr TypeSet Index = bitOf(DType::I32) | bitOf(DType::I64);
 inline constexpr TypeSet Byte = bitOf(DType::U8) | bitOf(DType::I8);
@@ -48,7 +42,7 @@ struct OpRow {
   const char *attributes;            ///< the attributes it has, "axis,keepdims"
   std::vector<TypeSet> operandTypes; ///< per operand; the last one counts for
                                      ///< all that follow; empty = any
-  const char *note; ///< a limit of the import, or the reason of the refusal
+  const char *note;                  ///< a limit of the import, or the reason of the refusal
   const char *domain = "";
 };
 
@@ -68,8 +62,7 @@ class OpTable {
 public:
   static const OpTable &get();
   /// The row with the highest since-version <= opset; null when there is none.
-  const OpRow *find(std::string_view domain, std::string_view name,
-                    int64_t opset) const;
+  const OpRow *find(std::string_view domain, std::string_view name, int64_t opset) const;
   /// True if some version of the operator is known.
   bool knows(std::string_view domain, std::string_view name) const;
   /// The first version of a known operator.

@@ -59,24 +59,20 @@ Result<Shape> shapeOf(const onnx::TensorProto &proto) {
   return shape;
 }
 
-template <typename Field>
-Result<StoredTensor> fromInts(DType type, Shape shape, const Field &field,
-                              const char *name) {
+template <typename Field> Result<StoredTensor> fromInts(DType type, Shape shape, const Field &field, const char *name) {
   int64_t count = elementCount(shape);
   bool packed = dtypeBits(type) == 4;
   int64_t expected = packed ? (count + 1) / 2 : count;
   if (field.size() != expected)
-    return modelError("has " + std::to_string(field.size()) + " values in " +
-                      name + " but its shape " + shapeString(shape) +
-                      " needs " + std::to_string(expected));
+    return modelError("has " + std::to_string(field.size()) + " values in " + name + " but its shape " +
+                      shapeString(shape) + " needs " + std::to_string(expected));
   Tensor tensor(type, std::move(shape));
   // Narrow floats and packed types are stored as bit patterns, one int32 each.
   unsigned bits = dtypeBits(type);
   for (int64_t i = 0; i < expected; ++i) {
     uint64_t value = static_cast<uint64_t>(field[i]);
     if (packed || bits == 8)
-      tensor.as<uint8_t>()[i] =
-          type == DType::Bool ? value != 0 : static_cast<uint8_t>(value);
+      tensor.as<uint8_t>()[i] = type == DType::Bool ? value != 0 : static_cast<uint8_t>(value);
     else if (bits == 16)
       tensor.as<uint16_t>()[i] = static_cast<uint16_t>(value);
     else if (bits == 32)
@@ -88,27 +84,23 @@ Result<StoredTensor> fromInts(DType type, Shape shape, const Field &field,
 }
 
 template <typename Field>
-Result<StoredTensor> fromFloats(DType type, Shape shape, const Field &field,
-                                const char *name) {
+Result<StoredTensor> fromFloats(DType type, Shape shape, const Field &field, const char *name) {
   int64_t count = elementCount(shape);
   if (field.size() != count)
-    return modelError("has " + std::to_string(field.size()) + " values in " +
-                      name + " but its shape " + shapeString(shape) +
-                      " needs " + std::to_string(count));
+    return modelError("has " + std::to_string(field.size()) + " values in " + name + " but its shape " +
+                      shapeString(shape) + " needs " + std::to_string(count));
   Tensor tensor(type, std::move(shape));
   if (count)
     std::memcpy(tensor.mutableData(), field.data(), tensor.byteSize());
   return StoredTensor{std::move(tensor), "", 0};
 }
 
-Result<StoredTensor> fromTypedField(const onnx::TensorProto &proto, DType type,
-                                    Shape shape) {
+Result<StoredTensor> fromTypedField(const onnx::TensorProto &proto, DType type, Shape shape) {
   switch (type) {
   case DType::F32:
     return fromFloats(type, std::move(shape), proto.float_data(), "float_data");
   case DType::F64:
-    return fromFloats(type, std::move(shape), proto.double_data(),
-                      "double_data");
+    return fromFloats(type, std::move(shape), proto.double_data(), "double_data");
   case DType::I64:
     return fromInts(type, std::move(shape), proto.int64_data(), "int64_data");
   case DType::U32:
@@ -120,8 +112,7 @@ Result<StoredTensor> fromTypedField(const onnx::TensorProto &proto, DType type,
 }
 
 bool parseNumber(const std::string &text, uint64_t &value) {
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
@@ -148,10 +139,8 @@ int32_t onnxTypeOf(DType type) {
   return 0;
 }
 
-TensorReader::TensorReader(std::shared_ptr<const MappedFile> model,
-                           std::string modelPath, std::string externalDir)
-    : model(std::move(model)), modelPath(std::move(modelPath)),
-      externalDir(std::move(externalDir)) {}
+TensorReader::TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath, std::string externalDir)
+    : model(std::move(model)), modelPath(std::move(modelPath)), externalDir(std::move(externalDir)) {}
 
 std::vector<std::string> TensorReader::files() const {
   std::vector<std::string> names;
@@ -160,22 +149,17 @@ std::vector<std::string> TensorReader::files() const {
   return names;
 }
 
-Result<StoredTensor>
-TensorReader::fromRaw(DType type, Shape shape,
-                      std::shared_ptr<const MappedFile> file,
-                      const std::string &path, uint64_t offset, uint64_t size) {
+Result<StoredTensor> TensorReader::fromRaw(DType type, Shape shape, std::shared_ptr<const MappedFile> file,
+                                           const std::string &path, uint64_t offset, uint64_t size) {
   uint64_t expected = dtypeBytes(type, elementCount(shape));
   if (size != expected)
-    return modelError("has " + std::to_string(size) + " bytes of data but " +
-                      std::string(dtypeName(type)) + " of shape " +
-                      shapeString(shape) + " needs " +
-                      std::to_string(expected));
+    return modelError("has " + std::to_string(size) + " bytes of data but " + std::string(dtypeName(type)) +
+                      " of shape " + shapeString(shape) + " needs " + std::to_string(expected));
   const std::byte *bytes = file->bytes().data() + offset;
   StoredTensor stored{Tensor(type, shape, bytes, file), path, offset};
   if (type == DType::Bool)
     for (uint64_t i = 0; i < size; ++i)
-      if (static_cast<uint8_t>(bytes[i]) >
-          1) { // a bool must be 0 or 1 from here on
+      if (static_cast<uint8_t>(bytes[i]) > 1) { // a bool must be 0 or 1 from here on
         Tensor clean(type, std::move(shape));
         for (uint64_t j = 0; j < size; ++j)
           clean.as<uint8_t>()[j] = bytes[j] != std::byte(0);
@@ -187,28 +171,22 @@ TensorReader::fromRaw(DType type, Shape shape,
 Result<StoredTensor> TensorReader::read(const onnx::TensorProto &proto) {
   std::optional<DType> type = dtypeOfOnnx(proto.data_type());
   if (!type)
-    return modelError("has element type " + onnxTypeName(proto.data_type()) +
-                      ", which has no tensor meaning here");
+    return modelError("has element type " + onnxTypeName(proto.data_type()) + ", which has no tensor meaning here");
   Result<Shape> shape = shapeOf(proto);
   if (!shape)
     return shape.takeError();
-  if (proto.has_data_location() &&
-      proto.data_location() == onnx::TensorProto::EXTERNAL)
+  if (proto.has_data_location() && proto.data_location() == onnx::TensorProto::EXTERNAL)
     return readExternal(proto, *type, std::move(*shape));
-  if (proto.has_segment() &&
-      model) { // set by slimModel only: always inside the file
+  if (proto.has_segment() && model) { // set by slimModel only: always inside the file
     uint64_t begin = proto.segment().begin(), end = proto.segment().end();
-    return fromRaw(*type, std::move(*shape), model, modelPath, begin,
-                   end - begin);
+    return fromRaw(*type, std::move(*shape), model, modelPath, begin, end - begin);
   }
   if (!proto.has_raw_data())
     return fromTypedField(proto, *type, std::move(*shape));
   uint64_t expected = dtypeBytes(*type, elementCount(*shape));
   if (proto.raw_data().size() != expected)
-    return modelError("has " + std::to_string(proto.raw_data().size()) +
-                      " bytes of raw_data but " +
-                      std::string(dtypeName(*type)) + " of shape " +
-                      shapeString(*shape) + " needs " +
+    return modelError("has " + std::to_string(proto.raw_data().size()) + " bytes of raw_data but " +
+                      std::string(dtypeName(*type)) + " of shape " + shapeString(*shape) + " needs " +
                       std::to_string(expected));
   Tensor tensor(*type, std::move(*shape));
   std::memcpy(tensor.mutableData(), proto.raw_data().data(), expected);
@@ -218,8 +196,7 @@ Result<StoredTensor> TensorReader::read(const onnx::TensorProto &proto) {
   return StoredTensor{std::move(tensor), "", 0};
 }
 
-Result<std::string>
-TensorReader::externalPath(const std::string &location) const {
+Result<std::string> TensorReader::externalPath(const std::string &location) const {
   namespace fs = std::filesystem;
   std::string where = "its external data '" + location + "'";
   fs::path relative(location);
@@ -234,28 +211,23 @@ TensorReader::externalPath(const std::string &location) const {
       return modelError("names " + where +
                         " through '..'; it must lie in the model's folder (or "
                         "--allow-external-data DIR)");
-  fs::path base = externalDir.empty() ? fs::path(modelPath).parent_path()
-                                      : fs::path(externalDir);
+  fs::path base = externalDir.empty() ? fs::path(modelPath).parent_path() : fs::path(externalDir);
   std::error_code code;
   fs::path realBase = fs::canonical(base.empty() ? fs::path(".") : base, code);
   if (code)
-    return ioError("needs " + where + ", but the folder '" + base.string() +
-                   "' cannot be read: " + code.message());
+    return ioError("needs " + where + ", but the folder '" + base.string() + "' cannot be read: " + code.message());
   fs::path path = base / relative;
   fs::path real = fs::canonical(path, code);
   if (code)
-    return ioError("needs " + where + ", but '" + path.string() +
-                   "' cannot be read: " + code.message());
-  auto [mismatch, rest] =
-      std::mismatch(realBase.begin(), realBase.end(), real.begin(), real.end());
+    return ioError("needs " + where + ", but '" + path.string() + "' cannot be read: " + code.message());
+  auto [mismatch, rest] = std::mismatch(realBase.begin(), realBase.end(), real.begin(), real.end());
   if (mismatch != realBase.end())
-    return modelError("names " + where + ", but a link leads out of '" +
-                      base.string() + "' to '" + real.string() + "'");
+    return modelError("names " + where + ", but a link leads out of '" + base.string() + "' to '" + real.string() +
+                      "'");
   return path.string();
 }
 
-Result<StoredTensor> TensorReader::readExternal(const onnx::TensorProto &proto,
-                                                DType type, Shape shape) {
+Result<StoredTensor> TensorReader::readExternal(const onnx::TensorProto &proto, DType type, Shape shape) {
   std::string location;
   uint64_t offset = 0, length = 0;
   bool hasLength = false;
@@ -263,12 +235,10 @@ Result<StoredTensor> TensorReader::readExternal(const onnx::TensorProto &proto,
     if (entry.key() == "location")
       location = entry.value();
     else if (entry.key() == "offset" && !parseNumber(entry.value(), offset))
-      return modelError("has the external data offset '" + entry.value() +
-                        "', which is not a number");
+      return modelError("has the external data offset '" + entry.value() + "', which is not a number");
     else if (entry.key() == "length") {
       if (!parseNumber(entry.value(), length))
-        return modelError("has the external data length '" + entry.value() +
-                          "', which is not a number");
+        return modelError("has the external data length '" + entry.value() + "', which is not a number");
       hasLength = true;
     }
   }
@@ -287,10 +257,8 @@ Result<StoredTensor> TensorReader::readExternal(const onnx::TensorProto &proto,
   uint64_t fileSize = file->bytes().size();
   uint64_t need = hasLength ? length : dtypeBytes(type, elementCount(shape));
   if (offset > fileSize || need > fileSize - offset)
-    return modelError("needs bytes " + std::to_string(offset) + " to " +
-                      std::to_string(offset) + "+" + std::to_string(need) +
-                      " of '" + *path + "', which has only " +
-                      std::to_string(fileSize));
+    return modelError("needs bytes " + std::to_string(offset) + " to " + std::to_string(offset) + "+" +
+                      std::to_string(need) + " of '" + *path + "', which has only " + std::to_string(fileSize));
   return fromRaw(type, std::move(shape), file, *path, offset, need);
 }
 
@@ -309,30 +277,25 @@ Result<StoredTensor> TensorReader::read(const onnx::SparseTensorProto &proto) {
   const Tensor &at = indices->tensor;
   int64_t rank = shape->size(), count = values->tensor.numElements();
   bool linear = at.rank() == 1 && at.numElements() == count;
-  if (at.dtype() != DType::I64 ||
-      (!linear &&
-       (at.rank() != 2 || at.shape()[0] != count || at.shape()[1] != rank)))
+  if (at.dtype() != DType::I64 || (!linear && (at.rank() != 2 || at.shape()[0] != count || at.shape()[1] != rank)))
     return modelError("is sparse and its indices do not fit its values");
   Tensor result(values->tensor.dtype(), *shape);
   if (result.byteSize() > (uint64_t(1) << 32) || dtypeBits(result.dtype()) < 8)
-    return modelError(
-        "is sparse and too large, or of a type too narrow, to be made dense");
+    return modelError("is sparse and too large, or of a type too narrow, to be made dense");
   uint64_t width = dtypeBits(result.dtype()) / 8;
   for (int64_t i = 0; i < count; ++i) {
     int64_t flat = linear ? at.asInt(i) : 0;
     for (int64_t axis = 0; !linear && axis < rank; ++axis) {
       int64_t index = at.asInt(i * rank + axis);
       if (index < 0 || index >= (*shape)[axis])
-        return modelError("is sparse and has the index " +
-                          std::to_string(index) + " outside its shape " +
+        return modelError("is sparse and has the index " + std::to_string(index) + " outside its shape " +
                           shapeString(*shape));
       flat = flat * (*shape)[axis] + index;
     }
     if (flat < 0 || flat >= result.numElements())
-      return modelError("is sparse and has the index " + std::to_string(flat) +
-                        " outside its shape " + shapeString(*shape));
-    std::memcpy(result.mutableData() + flat * width,
-                values->tensor.data() + i * width, width);
+      return modelError("is sparse and has the index " + std::to_string(flat) + " outside its shape " +
+                        shapeString(*shape));
+    std::memcpy(result.mutableData() + flat * width, values->tensor.data() + i * width, width);
   }
   return StoredTensor{std::move(result), "", 0};
 }

@@ -42,8 +42,7 @@ class TensorReader {
 public:
   /// `externalDir`: where external data is looked up; "" = the model's own
   /// folder.
-  TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath,
-               std::string externalDir);
+  TensorReader(std::shared_ptr<const MappedFile> model, std::string modelPath, std::string externalDir);
 
   /// Fails on strings, wrong sizes, and external data that is missing, too
   /// short or outside its folder.
@@ -54,13 +53,10 @@ public:
   std::vector<std::string> files() const;
 
 private:
-  Result<StoredTensor> readExternal(const onnx::TensorProto &proto, DType type,
-                                    Shape shape);
+  Result<StoredTensor> readExternal(const onnx::TensorProto &proto, DType type, Shape shape);
   Result<std::string> externalPath(const std::string &location) const;
-  Result<StoredTensor> fromRaw(DType type, Shape shape,
-                               std::shared_ptr<const MappedFile> file,
-                               const std::string &path, uint64_t offset,
-                               uint64_t size);
+  Result<StoredTensor> fromRaw(DType type, Shape shape, std::shared_ptr<const MappedFile> file, const std::string &path,
+                               uint64_t offset, uint64_t size);
 
   std::shared_ptr<const MappedFile> model;
   std::string modelPath, externalDir;

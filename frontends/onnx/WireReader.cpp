@@ -10,15 +10,7 @@ namespace dmxc::onnxfe {
 namespace {
 
 /// The messages that can contain a tensor, directly or not.
-enum class Message {
-  Model,
-  Graph,
-  Node,
-  Attribute,
-  Tensor,
-  SparseTensor,
-  Function
-};
+enum class Message { Model, Graph, Node, Attribute, Tensor, SparseTensor, Function };
 
 const char *nameOf(Message message) {
   switch (message) {
@@ -120,11 +112,9 @@ void putVarint(std::string &out, uint64_t value) {
 class Walker {
 public:
   explicit Walker(std::span<const std::byte> file)
-      : data(reinterpret_cast<const uint8_t *>(file.data())),
-        size(file.size()) {}
+      : data(reinterpret_cast<const uint8_t *>(file.data())), size(file.size()) {}
 
-  Status message(Message kind, uint64_t at, uint64_t end, int depth,
-                 std::string &out);
+  Status message(Message kind, uint64_t at, uint64_t end, int depth, std::string &out);
 
 private:
   struct Field {
@@ -157,21 +147,17 @@ private:
 };
 
 Error malformed(Message kind, uint64_t at, const std::string &what) {
-  return modelError("not a valid ONNX file: at byte " + std::to_string(at) +
-                    ", in a " + nameOf(kind) + ", " + what);
+  return modelError("not a valid ONNX file: at byte " + std::to_string(at) + ", in a " + nameOf(kind) + ", " + what);
 }
 
-Result<Walker::Field> Walker::field(Message kind, uint64_t at,
-                                    uint64_t end) const {
+Result<Walker::Field> Walker::field(Message kind, uint64_t at, uint64_t end) const {
   Field f{at, 0, 0, 0, 0, 0};
   uint64_t cursor = at;
   std::optional<uint64_t> tag = varint(cursor, end);
   if (!tag)
-    return malformed(kind, at,
-                     "a field tag is cut off or longer than 10 bytes");
+    return malformed(kind, at, "a field tag is cut off or longer than 10 bytes");
   if (*tag > UINT32_MAX || (*tag >> 3) == 0)
-    return malformed(
-        kind, at, "the field tag " + std::to_string(*tag) + " is out of range");
+    return malformed(kind, at, "the field tag " + std::to_string(*tag) + " is out of range");
   f.number = static_cast<uint32_t>(*tag >> 3);
   f.wire = *tag & 7;
   switch (f.wire) {
@@ -194,26 +180,22 @@ Result<Walker::Field> Walker::field(Message kind, uint64_t at,
   }
   default:
     return malformed(kind, at,
-                     "field " + std::to_string(f.number) + " has wire type " +
-                         std::to_string(f.wire) + ", which ONNX does not use");
+                     "field " + std::to_string(f.number) + " has wire type " + std::to_string(f.wire) +
+                         ", which ONNX does not use");
   }
   if (f.length > end - cursor)
     return malformed(kind, at,
-                     "field " + std::to_string(f.number) + " claims " +
-                         std::to_string(f.length) + " bytes but only " +
-                         std::to_string(end - cursor) +
-                         " remain (is the file truncated?)");
+                     "field " + std::to_string(f.number) + " claims " + std::to_string(f.length) + " bytes but only " +
+                         std::to_string(end - cursor) + " remain (is the file truncated?)");
   f.payload = cursor;
   f.next = cursor + f.length;
   return f;
 }
 
-Status Walker::message(Message kind, uint64_t at, uint64_t end, int depth,
-                       std::string &out) {
+Status Walker::message(Message kind, uint64_t at, uint64_t end, int depth, std::string &out) {
   if (depth > kMaxDepth)
-    return modelError(
-        "not a valid ONNX file: messages are nested deeper than " +
-        std::to_string(kMaxDepth) + " levels at byte " + std::to_string(at));
+    return modelError("not a valid ONNX file: messages are nested deeper than " + std::to_string(kMaxDepth) +
+                      " levels at byte " + std::to_string(at));
   std::optional<std::pair<uint64_t, uint64_t>> cut;
   while (at < end) {
     Result<Field> parsed = field(kind, at, end);
@@ -234,15 +216,12 @@ Status Walker::message(Message kind, uint64_t at, uint64_t end, int depth,
         continue;
       }
     }
-    std::optional<Message> child =
-        f.wire == 2 ? childOf(kind, f.number) : std::nullopt;
+    std::optional<Message> child = f.wire == 2 ? childOf(kind, f.number) : std::nullopt;
     if (!child) {
-      out.append(reinterpret_cast<const char *>(data) + f.start,
-                 f.next - f.start);
+      out.append(reinterpret_cast<const char *>(data) + f.start, f.next - f.start);
     } else {
       std::string body;
-      if (Status status = message(*child, f.payload, f.next, depth + 1, body);
-          !status)
+      if (Status status = message(*child, f.payload, f.next, depth + 1, body); !status)
         return status;
       putVarint(out, static_cast<uint64_t>(f.number) << 3 | 2);
       putVarint(out, body.size());
@@ -272,8 +251,7 @@ Result<std::string> slimModel(std::span<const std::byte> file) {
     return modelError("the file is empty; expected an ONNX model");
   std::string out;
   Walker walker(file);
-  if (Status status = walker.message(Message::Model, 0, file.size(), 0, out);
-      !status)
+  if (Status status = walker.message(Message::Model, 0, file.size(), 0, out); !status)
     return status.takeError();
   return out;
 }

@@ -84,7 +84,10 @@ typedef struct dmx_error {
   dmx_status status;
   char message[512]; /* one sentence, truncated to fit, always NUL-terminated */
 } dmx_error;
-#define DMX_ERROR_INIT {sizeof(dmx_error), DMX_OK, {0}}
+#define DMX_ERROR_INIT                                                                                                 \
+  {                                                                                                                    \
+    sizeof(dmx_error), DMX_OK, { 0 }                                                                                   \
+  }
 
 /* Short name of a status, e.g. "invalid argument". Static storage; never NULL. */
 DMX_API const char *dmx_status_name(dmx_status status);
@@ -205,8 +208,8 @@ DMX_API const char *dmx_bundle_entry_point_name(const dmx_bundle *bundle, uint32
 /* Inputs or outputs of an entry point. 0 for an unknown entry point. */
 DMX_API uint32_t dmx_bundle_tensor_count(const dmx_bundle *bundle, const char *entry_point, dmx_io io);
 /* By index; `info->struct_size` must be set. */
-DMX_API dmx_status dmx_bundle_tensor_info(const dmx_bundle *bundle, const char *entry_point, dmx_io io,
-                                          uint32_t index, dmx_tensor_info *info, dmx_error *error);
+DMX_API dmx_status dmx_bundle_tensor_info(const dmx_bundle *bundle, const char *entry_point, dmx_io io, uint32_t index,
+                                          dmx_tensor_info *info, dmx_error *error);
 /* Index of a name. */
 DMX_API dmx_status dmx_bundle_find_tensor(const dmx_bundle *bundle, const char *entry_point, dmx_io io,
                                           const char *name, uint32_t *index, dmx_error *error);
@@ -234,17 +237,18 @@ typedef struct dmx_executor {
 
 typedef struct dmx_session_options {
   size_t struct_size;
-  uint32_t threads;              /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask
-                                    and the cgroup quota allow. At most 1024. */
-  const char *isa;               /* ISA level among the bundle's ("x86-64-v3"); NULL: the best this CPU has */
-  const dmx_allocator *allocator; /* NULL: aligned memory of the C library; copied */
-  const dmx_executor *executor;  /* NULL: the session's own threads, started at creation; copied */
+  uint32_t threads;                  /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask
+                                        and the cgroup quota allow. At most 1024. */
+  const char *isa;                   /* ISA level among the bundle's ("x86-64-v3"); NULL: the best this CPU has */
+  const dmx_allocator *allocator;    /* NULL: aligned memory of the C library; copied */
+  const dmx_executor *executor;      /* NULL: the session's own threads, started at creation; copied */
   const char *const *device_options; /* `device_option_count` texts "key=value"; an unknown key is refused.
                                     cpu.spin_us=N  how long an idle thread spins before it sleeps (default 50)
                                     cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0) */
   uint32_t device_option_count;
 } dmx_session_options;
-#define DMX_SESSION_OPTIONS_INIT {sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0}
+#define DMX_SESSION_OPTIONS_INIT                                                                                       \
+  { sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0 }
 
 /* Makes a session for one entry point (NULL: the first). `options` NULL: all defaults.
  * Loads the code for this CPU, starts the threads and, where all shapes are fixed, allocates
@@ -265,8 +269,8 @@ DMX_API dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t in
 /* Shape of an input or output for the inputs bound now. Fixed shapes are known at any time;
  * others need the inputs that define their dims (DMX_STATUS_NOT_READY names the missing one). Writes
  * `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the rank. */
-DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims,
-                                     uint32_t capacity, uint32_t *rank, dmx_error *error);
+DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity,
+                                     uint32_t *rank, dmx_error *error);
 
 /* Runs the entry point and returns when the outputs are written. All inputs and outputs must be bound.
  * Nothing is allocated and no lock is taken unless the shapes changed since the last run.
@@ -284,13 +288,13 @@ DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *erro
 
 typedef struct dmx_session_info {
   size_t struct_size;
-  uint32_t threads;        /* of a run */
-  uint32_t task_count;     /* indices of dmx_session_task_info and of profile events */
-  const char *target;      /* "cpu" */
-  const char *isa;         /* chosen level, "x86-64-v3"; "" when all tasks are copies */
-  uint64_t arena_bytes;    /* allocated now, all arenas; 0 before the shapes are known */
+  uint32_t threads;           /* of a run */
+  uint32_t task_count;        /* indices of dmx_session_task_info and of profile events */
+  const char *target;         /* "cpu" */
+  const char *isa;            /* chosen level, "x86-64-v3"; "" when all tasks are copies */
+  uint64_t arena_bytes;       /* allocated now, all arenas; 0 before the shapes are known */
   uint64_t arena_lower_bound; /* the compiler's lower bound for the same (for the bound shapes) */
-  uint64_t scratch_bytes;  /* all threads together */
+  uint64_t scratch_bytes;     /* all threads together */
   uint64_t state_bytes;
   uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
 } dmx_session_info;
@@ -306,9 +310,9 @@ typedef struct dmx_task_info {
   const char *kernel;       /* NULL for a copy */
   const char *const *nodes; /* `node_count` names of the model's nodes it computes */
   uint32_t node_count;
-  uint32_t slices;  /* threads it is split over for the bound shapes; 0 before they are known */
-  int64_t work;     /* work items; -1 before the shapes are known */
-  int64_t flops;    /* cost model's figures for the bound shapes; -1 when unknown */
+  uint32_t slices; /* threads it is split over for the bound shapes; 0 before they are known */
+  int64_t work;    /* work items; -1 before the shapes are known */
+  int64_t flops;   /* cost model's figures for the bound shapes; -1 when unknown */
   int64_t bytes;
   uint64_t calls;    /* runs seen while profiling was on */
   uint64_t total_ns; /* their wall time, first slice's start to last slice's end */
@@ -316,14 +320,13 @@ typedef struct dmx_task_info {
 } dmx_task_info;
 
 /* One task of the graph, in execution order. `info->struct_size` must be set. */
-DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info,
-                                         dmx_error *error);
+DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info, dmx_error *error);
 
 /* One slice of one task on one thread. */
 typedef struct dmx_profile_event {
   uint32_t task;
-  uint32_t thread;  /* 0 is the thread that called run */
-  uint64_t run;     /* number of the run since profiling was enabled, from 0 */
+  uint32_t thread; /* 0 is the thread that called run */
+  uint64_t run;    /* number of the run since profiling was enabled, from 0 */
   uint64_t start_ns;
   uint64_t end_ns;
   const char *name; /* the task's name; lives as long as the session */

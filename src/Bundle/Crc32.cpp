@@ -7,8 +7,7 @@
 
 namespace dmxc::bundle {
 
-static_assert(std::endian::native == std::endian::little,
-              "bundles are written and read in place, little-endian");
+static_assert(std::endian::native == std::endian::little, "bundles are written and read in place, little-endian");
 
 namespace {
 using Tables = std::array<std::array<uint32_t, 256>, 8>;

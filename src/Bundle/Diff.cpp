@@ -25,8 +25,7 @@ public:
   }
 
 private:
-  void add(const char *what, const std::string &name, const std::string &left,
-           const std::string &right) {
+  void add(const char *what, const std::string &name, const std::string &left, const std::string &right) {
     if (left != right)
       found.push_back({what, name, shorten(left), shorten(right)});
   }
@@ -35,15 +34,11 @@ private:
     return text.size() <= most ? text : text.substr(0, most - 3) + "...";
   }
   static std::string text(const Value &value) {
-    return value.is_string()
-               ? value.get<std::string>()
-               : value.dump(-1, ' ', false, Value::error_handler_t::replace);
+    return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Value::error_handler_t::replace);
   }
 
-  void values(const char *what, const std::string &name, const Value *x,
-              const Value *y, unsigned depth);
-  void lists(const char *what, const std::string &name, const Value &x,
-             const Value &y, unsigned depth);
+  void values(const char *what, const std::string &name, const Value *x, const Value *y, unsigned depth);
+  void lists(const char *what, const std::string &name, const Value &x, const Value &y, unsigned depth);
   void manifests();
   void entries();
   void graphs();
@@ -60,8 +55,7 @@ std::string keyOf(const Value &element) {
   if (!element.is_object())
     return {};
   for (const char *key : {"name", "target"})
-    if (auto it = element.find(key); it != element.end() && it->is_string() &&
-                                     !it->get<std::string>().empty())
+    if (auto it = element.find(key); it != element.end() && it->is_string() && !it->get<std::string>().empty())
       return it->get<std::string>();
   return {};
 }
@@ -82,8 +76,7 @@ std::vector<std::string> keysOf(const Value &list) {
   return keys;
 }
 
-void Differ::lists(const char *what, const std::string &name, const Value &x,
-                   const Value &y, unsigned depth) {
+void Differ::lists(const char *what, const std::string &name, const Value &x, const Value &y, unsigned depth) {
   std::vector<std::string> left = keysOf(x), right = keysOf(y);
   std::map<std::string, size_t> byKey;
   for (size_t i = 0; i < right.size(); ++i)
@@ -92,41 +85,36 @@ void Differ::lists(const char *what, const std::string &name, const Value &x,
   for (size_t i = 0; i < left.size(); ++i) {
     auto it = byKey.find(left[i]);
     matched.insert(left[i]);
-    values(what, name + "/" + left[i], &x[i],
-           it == byKey.end() ? nullptr : &y[it->second], depth);
+    values(what, name + "/" + left[i], &x[i], it == byKey.end() ? nullptr : &y[it->second], depth);
   }
   for (size_t i = 0; i < right.size(); ++i)
     if (!matched.count(right[i]))
       values(what, name + "/" + right[i], nullptr, &y[i], depth);
 }
 
-void Differ::values(const char *what, const std::string &name, const Value *x,
-                    const Value *y, unsigned depth) {
+void Differ::values(const char *what, const std::string &name, const Value *x, const Value *y, unsigned depth) {
   if (x && y && *x == *y)
     return;
   if (x && y && depth && x->is_object() && y->is_object()) {
     for (auto &item : x->items()) {
       auto it = y->find(item.key());
-      values(what, name.empty() ? item.key() : name + "." + item.key(),
-             &item.value(), it == y->end() ? nullptr : &*it, depth - 1);
+      values(what, name.empty() ? item.key() : name + "." + item.key(), &item.value(), it == y->end() ? nullptr : &*it,
+             depth - 1);
     }
     for (auto &item : y->items())
       if (!x->contains(item.key()))
-        values(what, name.empty() ? item.key() : name + "." + item.key(),
-               nullptr, &item.value(), depth - 1);
+        values(what, name.empty() ? item.key() : name + "." + item.key(), nullptr, &item.value(), depth - 1);
     return;
   }
   bool named = x && y && x->is_array() && y->is_array() &&
-               ((!x->empty() && (*x)[0].is_object()) ||
-                (!y->empty() && (*y)[0].is_object()));
+               ((!x->empty() && (*x)[0].is_object()) || (!y->empty() && (*y)[0].is_object()));
   if (depth && named)
     return lists(what, name, *x, *y, depth - 1);
   add(what, name, x ? text(*x) : "", y ? text(*y) : "");
 }
 
 void Differ::manifests() {
-  Value x = Value::parse(toJson(a.manifest())),
-        y = Value::parse(toJson(b.manifest()));
+  Value x = Value::parse(toJson(a.manifest())), y = Value::parse(toJson(b.manifest()));
   x.erase("entries");
   y.erase("entries");
   values("manifest", "", &x, &y, 6);
@@ -134,22 +122,18 @@ void Differ::manifests() {
 
 void Differ::entries() {
   auto describe = [](const EntryDesc *row) {
-    return row ? std::to_string(row->size) + " bytes, sha256 " + row->sha256
-               : "";
+    return row ? std::to_string(row->size) + " bytes, sha256 " + row->sha256 : "";
   };
   for (const EntryDesc &row : a.manifest().entries)
-    add("entry", row.name, describe(&row),
-        describe(b.manifest().findEntry(row.name)));
+    add("entry", row.name, describe(&row), describe(b.manifest().findEntry(row.name)));
   for (const EntryDesc &row : b.manifest().entries)
     if (!a.manifest().findEntry(row.name))
       add("entry", row.name, "", describe(&row));
 }
 
 void Differ::graphs() {
-  Value x = Value::parse(toJson(a.graphs())),
-        y = Value::parse(toJson(b.graphs()));
-  auto graphOf = [](const Value &root,
-                    const std::string &name) -> const Value * {
+  Value x = Value::parse(toJson(a.graphs())), y = Value::parse(toJson(b.graphs()));
+  auto graphOf = [](const Value &root, const std::string &name) -> const Value * {
     for (const Value &graph : root["graphs"])
       if (graph["name"] == name)
         return &graph;
@@ -168,9 +152,7 @@ void Differ::graphs() {
     for (const char *part : {"dims", "arenas", "buffers", "queues", "tasks"}) {
       std::string singular = part;
       singular.pop_back();
-      const char *what = part == std::string("buffers") ? "buffer"
-                         : part == std::string("tasks") ? "task"
-                                                        : "graph";
+      const char *what = part == std::string("buffers") ? "buffer" : part == std::string("tasks") ? "task" : "graph";
       values(what, name + "/" + singular, &(*left)[part], &(*right)[part], 2);
     }
   }
@@ -179,8 +161,7 @@ void Differ::graphs() {
 void Differ::weights() {
   for (const EntryDesc &row : a.manifest().entries) {
     const EntryDesc *other = b.manifest().findEntry(row.name);
-    if (row.name.ends_with(".safetensors") && other &&
-        other->sha256 != row.sha256)
+    if (row.name.ends_with(".safetensors") && other && other->sha256 != row.sha256)
       weightsOf(row.name);
   }
 }
@@ -191,11 +172,9 @@ void Differ::weightsOf(const std::string &name) {
     return;
   auto x = readWeights(left->bytes), y = readWeights(right->bytes);
   if (!x || !y)
-    return add("weight", name, x ? "readable" : x.error().message,
-               y ? "readable" : y.error().message);
+    return add("weight", name, x ? "readable" : x.error().message, y ? "readable" : y.error().message);
   auto describe = [](const WeightInfo &info) {
-    return info.dtype + " " + dmxc::shapeString(info.shape) +
-           (info.packing.empty() ? "" : " packed " + info.packing);
+    return info.dtype + " " + dmxc::shapeString(info.shape) + (info.packing.empty() ? "" : " packed " + info.packing);
   };
   std::map<std::string, const WeightInfo *> others;
   for (const WeightInfo &info : *y)
@@ -210,10 +189,8 @@ void Differ::weightsOf(const std::string &name) {
     others.erase(it);
     add("weight", info.name, describe(info), describe(peer));
     if (info.size == peer.size && describe(info) == describe(peer) &&
-        std::memcmp(left->bytes.data() + info.offset,
-                    right->bytes.data() + peer.offset, info.size) != 0)
-      add("weight", info.name, describe(info) + " with other bytes",
-          describe(peer));
+        std::memcmp(left->bytes.data() + info.offset, right->bytes.data() + peer.offset, info.size) != 0)
+      add("weight", info.name, describe(info) + " with other bytes", describe(peer));
   }
   for (const WeightInfo &info : *y)
     if (others.count(info.name))
@@ -222,8 +199,6 @@ void Differ::weightsOf(const std::string &name) {
 
 } // namespace
 
-std::vector<Difference> diff(const Bundle &a, const Bundle &b) {
-  return Differ(a, b).run();
-}
+std::vector<Difference> diff(const Bundle &a, const Bundle &b) { return Differ(a, b).run(); }
 
 } // namespace dmxc::bundle

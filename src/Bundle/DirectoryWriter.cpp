@@ -18,8 +18,7 @@ namespace {
 
 class DirectoryWriter : public Writer {
 public:
-  DirectoryWriter(std::string path, std::string root)
-      : Writer(std::move(path)), root(std::move(root)) {
+  DirectoryWriter(std::string path, std::string root) : Writer(std::move(path)), root(std::move(root)) {
     temporaries.emplace_back(this->root);
   }
   ~DirectoryWriter() override;
@@ -29,8 +28,7 @@ public:
 
 private:
   Status makeParents(const std::string &name);
-  Status writeFile(const std::string &name, uint64_t size,
-                   const Producer &produce, std::string &sha256);
+  Status writeFile(const std::string &name, uint64_t size, const Producer &produce, std::string &sha256);
 
   std::string root;
   std::list<TemporaryName> temporaries; // the root first: see TemporaryName
@@ -46,20 +44,17 @@ DirectoryWriter::~DirectoryWriter() {
 }
 
 Status DirectoryWriter::makeParents(const std::string &name) {
-  for (size_t slash = name.find('/'); slash != std::string::npos;
-       slash = name.find('/', slash + 1)) {
+  for (size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
     std::string directory = root + "/" + name.substr(0, slash);
     if (mkdir(directory.c_str(), 0755) == 0)
       temporaries.emplace_back(directory);
     else if (errno != EEXIST)
-      return ioError("cannot make the directory '" + directory +
-                     "': " + std::strerror(errno));
+      return ioError("cannot make the directory '" + directory + "': " + std::strerror(errno));
   }
   return Status::ok();
 }
 
-Status DirectoryWriter::writeFile(const std::string &name, uint64_t size,
-                                  const Producer &produce,
+Status DirectoryWriter::writeFile(const std::string &name, uint64_t size, const Producer &produce,
                                   std::string &sha256) {
   if (Status done = makeParents(name); !done)
     return done;
@@ -80,16 +75,11 @@ Status DirectoryWriter::writeFile(const std::string &name, uint64_t size,
 
 Status DirectoryWriter::writeAll(const std::vector<Item> &items) {
   for (size_t i = 0; i < items.size(); ++i)
-    if (Status done = writeFile(items[i].name, items[i].size, items[i].produce,
-                                contents.entries[i].sha256);
-        !done)
+    if (Status done = writeFile(items[i].name, items[i].size, items[i].produce, contents.entries[i].sha256); !done)
       return done;
   std::string text = manifestText(), sha, ignored;
-  auto put = [](const std::string &bytes) {
-    return [&bytes](ByteSink &sink) { return sink.write(bytes); };
-  };
-  if (Status done = writeFile("manifest.json", text.size(), put(text), sha);
-      !done)
+  auto put = [](const std::string &bytes) { return [&bytes](ByteSink &sink) { return sink.write(bytes); }; };
+  if (Status done = writeFile("manifest.json", text.size(), put(text), sha); !done)
     return done;
   sha += "\n";
   return writeFile("manifest.sha256", sha.size(), put(sha), ignored);
@@ -98,13 +88,11 @@ Status DirectoryWriter::writeAll(const std::vector<Item> &items) {
 Status DirectoryWriter::commit() {
   std::error_code ignored;
   // Exchanging the names keeps a complete bundle at `path` at every moment.
-  bool exchanged = renameat2(AT_FDCWD, root.c_str(), AT_FDCWD, path.c_str(),
-                             RENAME_EXCHANGE) == 0;
+  bool exchanged = renameat2(AT_FDCWD, root.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged && errno != ENOENT)
     fs::remove_all(path, ignored); // a file system that cannot exchange
   if (!exchanged && std::rename(root.c_str(), path.c_str()) != 0)
-    return ioError("cannot rename '" + root + "' to '" + path +
-                   "': " + std::strerror(errno));
+    return ioError("cannot rename '" + root + "' to '" + path + "': " + std::strerror(errno));
   for (auto &file : files)
     file->keep();
   for (TemporaryName &name : temporaries)
@@ -117,8 +105,7 @@ Status DirectoryWriter::commit() {
 
 } // namespace
 
-Result<std::unique_ptr<Writer>>
-createDirectoryWriter(const std::string &given) {
+Result<std::unique_ptr<Writer>> createDirectoryWriter(const std::string &given) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
@@ -133,8 +120,7 @@ createDirectoryWriter(const std::string &given) {
     if (mkdir(root.c_str(), 0755) == 0)
       return std::unique_ptr<Writer>(new DirectoryWriter(path, root));
     if (errno != EEXIST || attempt == 100)
-      return ioError("cannot make the directory '" + root +
-                     "': " + std::strerror(errno));
+      return ioError("cannot make the directory '" + root + "': " + std::strerror(errno));
   }
 }
 

@@ -20,8 +20,6 @@ std::string entryNameProblem(std::string_view name);
 unsigned entryGroup(std::string_view name);
 
 /// Alignment of the entry's data in the archive, in bytes.
-inline uint64_t entryAlignment(std::string_view name) {
-  return name.starts_with("weights/") ? 4096 : 64;
-}
+inline uint64_t entryAlignment(std::string_view name) { return name.starts_with("weights/") ? 4096 : 64; }
 
 } // namespace dmxc::bundle

@@ -7,8 +7,7 @@
 namespace dmxc::bundle {
 
 namespace {
-constexpr std::array<std::string_view, 8> opNames = {
-    "add", "sub", "mul", "floordiv", "ceildiv", "mod", "min", "max"};
+constexpr std::array<std::string_view, 8> opNames = {"add", "sub", "mul", "floordiv", "ceildiv", "mod", "min", "max"};
 
 std::optional<int64_t> divide(Expr::Op op, int64_t lhs, int64_t rhs) {
   if (rhs == 0 || (lhs == INT64_MIN && rhs == -1))
@@ -23,9 +22,7 @@ std::optional<int64_t> divide(Expr::Op op, int64_t lhs, int64_t rhs) {
 }
 } // namespace
 
-std::string_view exprOpName(Expr::Op op) {
-  return opNames[static_cast<size_t>(op)];
-}
+std::string_view exprOpName(Expr::Op op) { return opNames[static_cast<size_t>(op)]; }
 
 std::optional<Expr::Op> exprOpFromName(std::string_view name) {
   auto it = std::find(opNames.begin(), opNames.end(), name);
@@ -38,14 +35,11 @@ std::optional<int64_t> applyExprOp(Expr::Op op, int64_t lhs, int64_t rhs) {
   int64_t out = 0;
   switch (op) {
   case Expr::Op::Add:
-    return __builtin_add_overflow(lhs, rhs, &out) ? std::nullopt
-                                                  : std::optional(out);
+    return __builtin_add_overflow(lhs, rhs, &out) ? std::nullopt : std::optional(out);
   case Expr::Op::Sub:
-    return __builtin_sub_overflow(lhs, rhs, &out) ? std::nullopt
-                                                  : std::optional(out);
+    return __builtin_sub_overflow(lhs, rhs, &out) ? std::nullopt : std::optional(out);
   case Expr::Op::Mul:
-    return __builtin_mul_overflow(lhs, rhs, &out) ? std::nullopt
-                                                  : std::optional(out);
+    return __builtin_mul_overflow(lhs, rhs, &out) ? std::nullopt : std::optional(out);
   case Expr::Op::Min:
     return std::min(lhs, rhs);
   case Expr::Op::Max:
@@ -91,10 +85,8 @@ Result<int64_t> Expr::evaluate(const DimValues &dims) const {
     return rhs;
   if (std::optional<int64_t> value = applyExprOp(operation, *lhs, *rhs))
     return *value;
-  return modelError("'" + str() + "' overflows 64 bits or divides by zero (" +
-                    std::string(exprOpName(operation)) + " of " +
-                    std::to_string(*lhs) + " and " + std::to_string(*rhs) +
-                    ")");
+  return modelError("'" + str() + "' overflows 64 bits or divides by zero (" + std::string(exprOpName(operation)) +
+                    " of " + std::to_string(*lhs) + " and " + std::to_string(*rhs) + ")");
 }
 
 std::optional<int64_t> Expr::constant() const {
@@ -119,17 +111,13 @@ std::string Expr::str() const {
     return infix ? "(" + expr.str() + ")" : expr.str();
   };
   if (operation <= Op::Mul)
-    return side(args[0]) + "+-*"[static_cast<size_t>(operation)] +
-           side(args[1]);
-  return std::string(exprOpName(operation)) + "(" + args[0].str() + "," +
-         args[1].str() + ")";
+    return side(args[0]) + "+-*"[static_cast<size_t>(operation)] + side(args[1]);
+  return std::string(exprOpName(operation)) + "(" + args[0].str() + "," + args[1].str() + ")";
 }
 
 bool Expr::operator==(const Expr &other) const {
-  return what == other.what && number == other.number &&
-         dimName == other.dimName &&
-         (what != Kind::Op || operation == other.operation) &&
-         args == other.args;
+  return what == other.what && number == other.number && dimName == other.dimName &&
+         (what != Kind::Op || operation == other.operation) && args == other.args;
 }
 
 std::string shapeString(const std::vector<Expr> &shape) {

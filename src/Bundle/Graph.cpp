@@ -28,9 +28,7 @@ std::string_view bufferKindName(BufferKind kind) {
   return "";
 }
 
-std::string_view taskKindName(TaskKind kind) {
-  return kind == TaskKind::Dispatch ? "dispatch" : "copy";
-}
+std::string_view taskKindName(TaskKind kind) { return kind == TaskKind::Dispatch ? "dispatch" : "copy"; }
 
 Expr denseBytes(DType dtype, const std::vector<Expr> &shape) {
   unsigned bits = dtypeBits(dtype);
@@ -45,8 +43,7 @@ Expr denseBytes(DType dtype, const std::vector<Expr> &shape) {
   }
   Expr bytes = fixed;
   if (symbolic)
-    bytes = fixed == Expr(1) ? *symbolic
-                             : Expr::binary(Expr::Op::Mul, *symbolic, fixed);
+    bytes = fixed == Expr(1) ? *symbolic : Expr::binary(Expr::Op::Mul, *symbolic, fixed);
   return bits == 4 ? Expr::binary(Expr::Op::CeilDiv, bytes, 2) : bytes;
 }
 
@@ -62,12 +59,10 @@ Result<DimValues> GraphDesc::evaluateDims(DimValues values) const {
     if (dim.expr) {
       Result<int64_t> value = dim.expr->evaluate(values);
       if (!value)
-        return modelError("graph '" + name + "', dim '" + dim.name +
-                          "': " + value.error().message);
+        return modelError("graph '" + name + "', dim '" + dim.name + "': " + value.error().message);
       values[dim.name] = *value;
     } else if (!values.count(dim.name)) {
-      return modelError("graph '" + name + "': no value given for dim '" +
-                        dim.name + "'");
+      return modelError("graph '" + name + "': no value given for dim '" + dim.name + "'");
     }
   }
   return values;
@@ -122,8 +117,7 @@ Value bufferValue(const BufferDesc &buffer) {
 }
 
 Value taskValue(const TaskDesc &task) {
-  Value v = {{"kind", std::string(taskKindName(task.kind))},
-             {"queue", task.queue}};
+  Value v = {{"kind", std::string(taskKindName(task.kind))}, {"queue", task.queue}};
   if (task.kind == TaskKind::Copy) {
     v["name"] = task.name;
     v["src"] = task.src;
@@ -148,8 +142,7 @@ Value taskValue(const TaskDesc &task) {
   return v;
 }
 
-template <typename T, typename Fn>
-Value arrayOf(const std::vector<T> &items, Fn convert) {
+template <typename T, typename Fn> Value arrayOf(const std::vector<T> &items, Fn convert) {
   Value array = Value::array();
   for (const T &item : items)
     array.push_back(convert(item));
@@ -160,9 +153,8 @@ Value graphValue(const GraphDesc &graph) {
   Value v = {{"name", graph.name}};
   v["dims"] = arrayOf(graph.dims, dimValue);
   v["arenas"] = arrayOf(graph.arenas, [](const ArenaDesc &arena) {
-    return Value{{"size", json::toValue(arena.size)},
-                 {"lower_bound", json::toValue(arena.lowerBound)},
-                 {"align", arena.align}};
+    return Value{
+        {"size", json::toValue(arena.size)}, {"lower_bound", json::toValue(arena.lowerBound)}, {"align", arena.align}};
   });
   v["buffers"] = arrayOf(graph.buffers, bufferValue);
   v["queues"] = arrayOf(graph.queues, [](const QueueDesc &queue) {
@@ -221,8 +213,7 @@ BufferDesc readBuffer(const Reader &r) {
   } else if (kind == "state") {
     buffer.kind = BufferKind::State;
   } else {
-    r.fail("unknown kind of buffer '" + kind +
-           "'; known are input, output, const, arena, alias, state");
+    r.fail("unknown kind of buffer '" + kind + "'; known are input, output, const, arena, alias, state");
   }
   if (buffer.kind >= BufferKind::Const && buffer.kind != BufferKind::State)
     buffer.offset = r.expr("offset");
@@ -270,8 +261,7 @@ TaskDesc readTask(const Reader &r) {
 GraphDesc readGraph(const Reader &r) {
   GraphDesc graph;
   graph.name = r.string("name");
-  r.forEach("dims", false,
-            [&](const Reader &d) { graph.dims.push_back(readDim(d)); });
+  r.forEach("dims", false, [&](const Reader &d) { graph.dims.push_back(readDim(d)); });
   r.forEach("arenas", false, [&](const Reader &a) {
     ArenaDesc arena;
     arena.size = a.expr("size");
@@ -279,13 +269,9 @@ GraphDesc readGraph(const Reader &r) {
     arena.align = a.integer("align", 64);
     graph.arenas.push_back(std::move(arena));
   });
-  r.forEach("buffers", true,
-            [&](const Reader &b) { graph.buffers.push_back(readBuffer(b)); });
-  r.forEach("queues", true, [&](const Reader &q) {
-    graph.queues.push_back({q.string("name"), q.string("target")});
-  });
-  r.forEach("tasks", true,
-            [&](const Reader &t) { graph.tasks.push_back(readTask(t)); });
+  r.forEach("buffers", true, [&](const Reader &b) { graph.buffers.push_back(readBuffer(b)); });
+  r.forEach("queues", true, [&](const Reader &q) { graph.queues.push_back({q.string("name"), q.string("target")}); });
+  r.forEach("tasks", true, [&](const Reader &t) { graph.tasks.push_back(readTask(t)); });
   return graph;
 }
 
@@ -296,9 +282,9 @@ Result<GraphFile> parseGraph(std::string_view text) {
   Value root = json::parse(text, "graph.json", sink);
   GraphFile file;
   if (!sink.failed)
-    Reader(root, "graph.json", sink)
-        .forEach("graphs", true,
-                 [&](const Reader &g) { file.graphs.push_back(readGraph(g)); });
+    Reader(root, "graph.json", sink).forEach("graphs", true, [&](const Reader &g) {
+      file.graphs.push_back(readGraph(g));
+    });
   if (sink.failed)
     return modelError(sink.message);
   return file;

@@ -19,9 +19,7 @@ struct Access {
 /// Which tasks precede which, as one bit set a task.
 class Order {
 public:
-  explicit Order(const GraphDesc &graph)
-      : words((graph.tasks.size() + 63) / 64),
-        bits(words * graph.tasks.size()) {
+  explicit Order(const GraphDesc &graph) : words((graph.tasks.size() + 63) / 64), bits(words * graph.tasks.size()) {
     for (size_t i = 0; i < graph.tasks.size(); ++i)
       for (int64_t dep : graph.tasks[i].deps) {
         for (size_t w = 0; w < words; ++w)
@@ -42,8 +40,7 @@ private:
 
 class AccessCollector {
 public:
-  AccessCollector(const GraphDesc &graph, const DimValues &dims)
-      : graph(graph), dims(dims) {}
+  AccessCollector(const GraphDesc &graph, const DimValues &dims) : graph(graph), dims(dims) {}
 
   void task(size_t i) {
     const TaskDesc &task = graph.tasks[i];
@@ -54,8 +51,7 @@ public:
     }
     size_t results = task.buffers.size() - static_cast<size_t>(task.outputs);
     for (size_t k = 0; k < task.buffers.size(); ++k)
-      add(i, task.buffers[k], 0, bytes(graph.buffers[task.buffers[k]]),
-          k >= results);
+      add(i, task.buffers[k], 0, bytes(graph.buffers[task.buffers[k]]), k >= results);
   }
 
   std::vector<Access> accesses;
@@ -66,9 +62,7 @@ private:
     return result ? *result : 0;
   }
   int64_t bytes(const BufferDesc &buffer) const {
-    return value(buffer.kind >= BufferKind::Const
-                     ? buffer.size
-                     : denseBytes(buffer.dtype, buffer.shape));
+    return value(buffer.kind >= BufferKind::Const ? buffer.size : denseBytes(buffer.dtype, buffer.shape));
   }
   void add(size_t task, int64_t id, int64_t offset, int64_t size, bool write) {
     const BufferDesc *buffer = &graph.buffers[id];
@@ -96,8 +90,7 @@ std::string describe(const GraphDesc &graph, size_t task) {
 
 } // namespace
 
-std::vector<Problem> findHazards(const GraphDesc &graph, const DimValues &dims,
-                                 size_t limit) {
+std::vector<Problem> findHazards(const GraphDesc &graph, const DimValues &dims, size_t limit) {
   // The order takes a bit for each pair of tasks; 32768 tasks take 128 MiB.
   if (graph.tasks.size() > 32768)
     return {};
@@ -106,28 +99,24 @@ std::vector<Problem> findHazards(const GraphDesc &graph, const DimValues &dims,
     collector.task(i);
   std::vector<Access> &all = collector.accesses;
   std::sort(all.begin(), all.end(), [](const Access &a, const Access &b) {
-    return std::tie(a.space, a.begin, a.task, a.end, a.write) <
-           std::tie(b.space, b.begin, b.task, b.end, b.write);
+    return std::tie(a.space, a.begin, a.task, a.end, a.write) < std::tie(b.space, b.begin, b.task, b.end, b.write);
   });
   Order order(graph);
   std::vector<Problem> problems;
   std::vector<const Access *> open; // those that may reach the current begin
   for (const Access &access : all) {
-    std::erase_if(open, [&](const Access *other) {
-      return other->space != access.space || other->end <= access.begin;
-    });
+    std::erase_if(open,
+                  [&](const Access *other) { return other->space != access.space || other->end <= access.begin; });
     for (const Access *other : open) {
-      if (other->task == access.task || !(other->write || access.write) ||
-          order.ordered(other->task, access.task))
+      if (other->task == access.task || !(other->write || access.write) || order.ordered(other->task, access.task))
         continue;
       if (problems.size() >= limit)
         return problems;
       problems.push_back(
-          {"graph '" + graph.name + "'",
-           "tasks " + describe(graph, std::min(other->task, access.task)) +
-               " and " + describe(graph, std::max(other->task, access.task)) +
-               " touch the same bytes, one writes, and no path of deps orders "
-               "them"});
+          {"graph '" + graph.name + "'", "tasks " + describe(graph, std::min(other->task, access.task)) + " and " +
+                                             describe(graph, std::max(other->task, access.task)) +
+                                             " touch the same bytes, one writes, and no path of deps orders "
+                                             "them"});
     }
     open.push_back(&access);
   }

@@ -12,11 +12,10 @@ std::string inlineText(const Value &value) {
   return value.dump(-1, ' ', false, Value::error_handler_t::replace);
 }
 
-void print(const Value &value, unsigned depth, unsigned breakDepth,
-           size_t column, std::string &out) {
+void print(const Value &value, unsigned depth, unsigned breakDepth, size_t column, std::string &out) {
   std::string line = inlineText(value);
-  bool broken = value.is_structured() && !value.empty() && depth < breakDepth &&
-                (depth == 0 || column + line.size() > lineWidth);
+  bool broken =
+      value.is_structured() && !value.empty() && depth < breakDepth && (depth == 0 || column + line.size() > lineWidth);
   if (!broken) {
     out += line;
     return;
@@ -76,9 +75,7 @@ Value toValue(const Expr &expr) {
   case Expr::Kind::Op:
     break;
   }
-  return Value::array({std::string(exprOpName(expr.op())),
-                       toValue(expr.operands()[0]),
-                       toValue(expr.operands()[1])});
+  return Value::array({std::string(exprOpName(expr.op())), toValue(expr.operands()[0]), toValue(expr.operands()[1])});
 }
 
 Value toValue(const std::vector<Expr> &exprs) {
@@ -88,8 +85,7 @@ Value toValue(const std::vector<Expr> &exprs) {
   return array;
 }
 
-Value parse(std::string_view text, const std::string &document,
-            Reader::Sink &sink) {
+Value parse(std::string_view text, const std::string &document, Reader::Sink &sink) {
   Value value = Value::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
     sink.failed = true;
@@ -129,8 +125,7 @@ Reader Reader::at(const char *key) const {
   return Reader(field ? *field : nothing, place + separator + key, sink);
 }
 
-void Reader::forEach(const char *key, bool required,
-                     const std::function<void(const Reader &)> &each) const {
+void Reader::forEach(const char *key, bool required, const std::function<void(const Reader &)> &each) const {
   if (!required && !has(key)) {
     expectObject();
     return;
@@ -148,10 +143,7 @@ void Reader::forEach(const char *key, bool required,
   }
 }
 
-void Reader::forEachField(
-    const char *key,
-    const std::function<void(const std::string &, const Reader &)> &each)
-    const {
+void Reader::forEachField(const char *key, const std::function<void(const std::string &, const Reader &)> &each) const {
   if (!has(key))
     return;
   Reader object = at(key);
@@ -159,8 +151,7 @@ void Reader::forEachField(
   if (failed())
     return;
   for (auto &item : object.value->items())
-    each(item.key(),
-         Reader(item.value(), object.place + "." + item.key(), sink));
+    each(item.key(), Reader(item.value(), object.place + "." + item.key(), sink));
 }
 
 int64_t Reader::asInteger() const {
@@ -168,8 +159,7 @@ int64_t Reader::asInteger() const {
     fail(std::string("expected an integer, got ") + kindName(*value));
     return 0;
   }
-  if (value->is_number_unsigned() &&
-      value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+  if (value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
     fail("the integer does not fit into 64 bits signed");
     return 0;
   }
@@ -190,8 +180,7 @@ Expr Reader::asExpr(unsigned depth) const {
   if (!value->is_array())
     return Expr(asInteger());
   if (depth >= Expr::maxDepth) {
-    fail("the expression is nested deeper than " +
-         std::to_string(Expr::maxDepth) + " levels");
+    fail("the expression is nested deeper than " + std::to_string(Expr::maxDepth) + " levels");
     return 0;
   }
   if (value->size() != 3 || !(*value)[0].is_string()) {
@@ -215,23 +204,17 @@ int64_t Reader::integer(const char *key) const {
   Reader field = at(key);
   return failed() ? 0 : field.asInteger();
 }
-int64_t Reader::integer(const char *key, int64_t otherwise) const {
-  return has(key) ? integer(key) : otherwise;
-}
+int64_t Reader::integer(const char *key, int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
 std::string Reader::string(const char *key) const {
   Reader field = at(key);
   return failed() ? std::string() : field.asString();
 }
-std::string Reader::string(const char *key, std::string otherwise) const {
-  return has(key) ? string(key) : otherwise;
-}
+std::string Reader::string(const char *key, std::string otherwise) const { return has(key) ? string(key) : otherwise; }
 Expr Reader::expr(const char *key) const {
   Reader field = at(key);
   return failed() ? Expr() : field.asExpr();
 }
-Expr Reader::expr(const char *key, Expr otherwise) const {
-  return has(key) ? expr(key) : otherwise;
-}
+Expr Reader::expr(const char *key, Expr otherwise) const { return has(key) ? expr(key) : otherwise; }
 
 std::vector<Expr> Reader::exprs(const char *key, bool required) const {
   std::vector<Expr> all;
@@ -245,8 +228,7 @@ std::vector<std::string> Reader::strings(const char *key, bool required) const {
 }
 std::vector<int64_t> Reader::integers(const char *key, bool required) const {
   std::vector<int64_t> all;
-  forEach(key, required,
-          [&](const Reader &r) { all.push_back(r.asInteger()); });
+  forEach(key, required, [&](const Reader &r) { all.push_back(r.asInteger()); });
   return all;
 }
 

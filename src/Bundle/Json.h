@@ -33,8 +33,7 @@ public:
     std::string message;
   };
 
-  Reader(const Value &value, std::string place, Sink &sink)
-      : value(&value), place(std::move(place)), sink(sink) {}
+  Reader(const Value &value, std::string place, Sink &sink) : value(&value), place(std::move(place)), sink(sink) {}
 
   bool failed() const { return sink.failed; }
   void fail(const std::string &message) const;
@@ -45,12 +44,9 @@ public:
   Reader at(const char *key) const;
   /// Calls `each` for every element of an array field. A missing optional
   /// array has no elements.
-  void forEach(const char *key, bool required,
-               const std::function<void(const Reader &)> &each) const;
+  void forEach(const char *key, bool required, const std::function<void(const Reader &)> &each) const;
   /// Calls `each(name, value)` for every field of an object.
-  void forEachField(const char *key,
-                    const std::function<void(const std::string &,
-                                             const Reader &)> &each) const;
+  void forEachField(const char *key, const std::function<void(const std::string &, const Reader &)> &each) const;
 
   int64_t integer(const char *key) const;
   int64_t integer(const char *key, int64_t otherwise) const;
@@ -76,7 +72,6 @@ private:
 };
 
 /// Parses text; on failure returns a discarded value and fills `sink`.
-Value parse(std::string_view text, const std::string &document,
-            Reader::Sink &sink);
+Value parse(std::string_view text, const std::string &document, Reader::Sink &sink);
 
 } // namespace dmxc::bundle::json

@@ -55,10 +55,8 @@ Value modelValue(const Manifest &m) {
   Value metadata = Value::object();
   for (const auto &[key, text] : m.modelMetadata)
     metadata[key] = text;
-  return {{"name", m.modelName},
-          {"sha256", m.modelSha256},
-          {"source", m.modelSource},
-          {"metadata", std::move(metadata)}};
+  return {
+      {"name", m.modelName}, {"sha256", m.modelSha256}, {"source", m.modelSource}, {"metadata", std::move(metadata)}};
 }
 
 Value optionsValue(const Manifest &m) {
@@ -71,10 +69,8 @@ Value optionsValue(const Manifest &m) {
 Value targetsValue(const Manifest &m) {
   Value array = Value::array();
   for (const TargetDesc &target : m.targets)
-    array.push_back({{"target", target.target},
-                     {"arch", target.arch},
-                     {"entry", target.entry},
-                     {"features", target.features}});
+    array.push_back(
+        {{"target", target.target}, {"arch", target.arch}, {"entry", target.entry}, {"features", target.features}});
   return array;
 }
 
@@ -88,8 +84,7 @@ Value placementValue(const Manifest &m) {
 Value entriesValue(const Manifest &m) {
   Value array = Value::array();
   for (const EntryDesc &entry : m.entries)
-    array.push_back(
-        {{"name", entry.name}, {"size", entry.size}, {"sha256", entry.sha256}});
+    array.push_back({{"name", entry.name}, {"size", entry.size}, {"sha256", entry.sha256}});
   return array;
 }
 
@@ -138,8 +133,7 @@ EntryPoint readEntryPoint(const Reader &r) {
   entry.inputs = readTensors(r, "inputs");
   entry.outputs = readTensors(r, "outputs");
   r.forEach("dims", false, [&](const Reader &d) {
-    entry.dims.push_back(
-        {d.string("name"), d.integer("min", 0), d.integer("max", INT64_MAX)});
+    entry.dims.push_back({d.string("name"), d.integer("min", 0), d.integer("max", INT64_MAX)});
   });
   return entry;
 }
@@ -151,9 +145,8 @@ void readModel(const Reader &root, Manifest &m) {
   m.modelName = model.string("name", "");
   m.modelSha256 = model.string("sha256", "");
   m.modelSource = model.string("source", "");
-  model.forEachField("metadata", [&](const std::string &key, const Reader &v) {
-    m.modelMetadata.emplace_back(key, v.asString());
-  });
+  model.forEachField("metadata",
+                     [&](const std::string &key, const Reader &v) { m.modelMetadata.emplace_back(key, v.asString()); });
 }
 
 OptionValue readOption(const Reader &r) {
@@ -172,8 +165,7 @@ EntryDesc readEntry(const Reader &r) {
     r.fail("the size is negative");
   entry.size = static_cast<uint64_t>(size);
   entry.sha256 = r.string("sha256");
-  if (entry.sha256.size() != 64 ||
-      entry.sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
+  if (entry.sha256.size() != 64 || entry.sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
     r.fail("'sha256' must be 64 lower-case hex digits");
   return entry;
 }
@@ -181,22 +173,18 @@ EntryDesc readEntry(const Reader &r) {
 void readBody(const Reader &root, Manifest &m) {
   m.minRuntime = root.string("min_runtime", "");
   readModel(root, m);
-  root.forEachField("options", [&](const std::string &key, const Reader &v) {
-    m.options.emplace_back(key, readOption(v));
-  });
+  root.forEachField("options",
+                    [&](const std::string &key, const Reader &v) { m.options.emplace_back(key, readOption(v)); });
   root.forEach("targets", true, [&](const Reader &t) {
-    m.targets.push_back({t.string("target"), t.string("arch", ""),
-                         t.string("entry", ""), t.strings("features", false)});
+    m.targets.push_back(
+        {t.string("target"), t.string("arch", ""), t.string("entry", ""), t.strings("features", false)});
   });
-  root.forEach("entry_points", true, [&](const Reader &e) {
-    m.entryPoints.push_back(readEntryPoint(e));
-  });
+  root.forEach("entry_points", true, [&](const Reader &e) { m.entryPoints.push_back(readEntryPoint(e)); });
   root.forEachField("placement", [&](const std::string &key, const Reader &p) {
     m.placement.push_back({key, p.integer("ops", 0), p.string("reason", "")});
   });
   m.required = root.strings("required", false);
-  root.forEach("entries", true,
-               [&](const Reader &e) { m.entries.push_back(readEntry(e)); });
+  root.forEach("entries", true, [&](const Reader &e) { m.entries.push_back(readEntry(e)); });
 }
 
 /// The version rule of COMPATIBILITY.md; 1 is the first major, so there is no
@@ -204,14 +192,10 @@ void readBody(const Reader &root, Manifest &m) {
 void checkVersion(const Reader &root, const Manifest &m) {
   if (m.major == formatMajor && m.minor >= 0 && m.minor <= formatMinor)
     return;
-  root.fail("the bundle has format " + std::to_string(m.major) + "." +
-            std::to_string(m.minor) + " (written by " + m.producerName + " " +
-            m.producerVersion + "); this version reads up to " +
-            std::to_string(formatMajor) + "." + std::to_string(formatMinor) +
-            ". " +
-            (m.major < formatMajor
-                 ? "Compile the model again"
-                 : "Use a newer version, or compile the model again"));
+  root.fail("the bundle has format " + std::to_string(m.major) + "." + std::to_string(m.minor) + " (written by " +
+            m.producerName + " " + m.producerVersion + "); this version reads up to " + std::to_string(formatMajor) +
+            "." + std::to_string(formatMinor) + ". " +
+            (m.major < formatMajor ? "Compile the model again" : "Use a newer version, or compile the model again"));
 }
 
 } // namespace

@@ -15,8 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 bool isSha256(std::string_view text) {
-  return text.size() == 64 &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 } // namespace
 
@@ -55,8 +54,7 @@ Status Bundle::openZip() {
     return contents.takeError();
   all = std::move(contents->entries);
   std::string_view comment = contents->comment;
-  if (!comment.starts_with(zip::commentPrefix) ||
-      !isSha256(comment.substr(zip::commentPrefix.size())))
+  if (!comment.starts_with(zip::commentPrefix) || !isSha256(comment.substr(zip::commentPrefix.size())))
     return modelError("the archive's comment does not hold the manifest's "
                       "checksum; it was not written by dmxc, or was repacked");
   if (all.empty() || all[0].name != "manifest.json")
@@ -81,8 +79,7 @@ Status Bundle::openDirectory() {
     return sha.takeError();
   std::string recorded(sha->text().substr(0, 64));
   if (!isSha256(recorded) || sha->text().substr(64) != "\n")
-    return modelError(
-        "manifest.sha256 does not hold 64 hex digits and a newline");
+    return modelError("manifest.sha256 does not hold 64 hex digits and a newline");
   auto manifest = map("manifest.json");
   if (!manifest)
     return manifest.takeError();
@@ -101,8 +98,7 @@ Status Bundle::openDirectory() {
   for (; !error && walk != end; walk.increment(error)) {
     std::string name = walk->path().lexically_relative(where).string();
     std::error_code ignored;
-    if (!walk->is_directory(ignored) && name != "manifest.sha256" &&
-        !find(name))
+    if (!walk->is_directory(ignored) && name != "manifest.sha256" && !find(name))
       strangers.push_back(name);
   }
   std::sort(strangers.begin(), strangers.end());
@@ -112,8 +108,7 @@ Status Bundle::openDirectory() {
 Status Bundle::readManifest(const std::string &recordedSha) {
   manifestSha = Sha256::hexOf(all[0].bytes);
   if (manifestSha != recordedSha)
-    return modelError("manifest.json is damaged: its sha256 is " + manifestSha +
-                      ", recorded is " + recordedSha);
+    return modelError("manifest.json is damaged: its sha256 is " + manifestSha + ", recorded is " + recordedSha);
   auto parsed = parseManifest(all[0].text());
   if (!parsed)
     return parsed.takeError();
@@ -126,8 +121,7 @@ Status Bundle::readGraph() {
   const BundleEntry *entry = find("graph.json");
   if (!row || !entry)
     return modelError("graph.json is missing");
-  if (row->size != entry->bytes.size() ||
-      row->sha256 != Sha256::hexOf(entry->bytes))
+  if (row->size != entry->bytes.size() || row->sha256 != Sha256::hexOf(entry->bytes))
     return modelError("graph.json is damaged: size or sha256 differ from the "
                       "manifest's");
   auto parsed = parseGraph(entry->text());

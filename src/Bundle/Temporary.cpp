@@ -56,8 +56,7 @@ void installInterruptCleanup() {
 }
 
 std::string temporaryPath(const std::string &path, unsigned attempt) {
-  return path + ".tmp-" + std::to_string(getpid()) + "-" +
-         std::to_string(attempt);
+  return path + ".tmp-" + std::to_string(getpid()) + "-" + std::to_string(attempt);
 }
 
 //===----------------------------------------------------------------------===//
@@ -66,8 +65,7 @@ std::string temporaryPath(const std::string &path, unsigned attempt) {
 
 static constexpr size_t bufferSize = 1 << 20;
 
-Result<std::unique_ptr<OutputFile>>
-OutputFile::create(const std::string &path) {
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string &path) {
   std::unique_ptr<OutputFile> file(new OutputFile(path));
   file->fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file->fd < 0)
@@ -94,8 +92,7 @@ Error OutputFile::failure(int reason) const {
   return ioError(text);
 }
 
-Status OutputFile::writeRaw(const std::byte *data, size_t size,
-                            uint64_t offset) {
+Status OutputFile::writeRaw(const std::byte *data, size_t size, uint64_t offset) {
   while (size) {
     ssize_t done = pwrite(fd, data, size, static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR)

@@ -14,8 +14,7 @@ namespace {
 
 class BundleChecker {
 public:
-  BundleChecker(const Bundle &bundle, CheckLevel level, size_t limit)
-      : bundle(bundle), level(level), limit(limit) {}
+  BundleChecker(const Bundle &bundle, CheckLevel level, size_t limit) : bundle(bundle), level(level), limit(limit) {}
 
   std::vector<Problem> run() {
     checkManifest();
@@ -47,8 +46,7 @@ private:
   std::vector<Problem> problems;
 };
 
-void BundleChecker::checkEntryPoint(const EntryPoint &entry,
-                                    std::set<std::string> &names) {
+void BundleChecker::checkEntryPoint(const EntryPoint &entry, std::set<std::string> &names) {
   std::string where = "manifest.json, entry point '" + entry.name + "'";
   if (!names.insert(entry.name).second)
     report(where, "the name is used twice");
@@ -58,15 +56,12 @@ void BundleChecker::checkEntryPoint(const EntryPoint &entry,
     std::set<std::string> seen;
     for (const TensorDesc &tensor : *tensors)
       if (!seen.insert(tensor.name).second)
-        report(where, "two " +
-                          std::string(tensors == &entry.inputs ? "inputs"
-                                                               : "outputs") +
-                          " are named '" + tensor.name + "'");
+        report(where, "two " + std::string(tensors == &entry.inputs ? "inputs" : "outputs") + " are named '" +
+                          tensor.name + "'");
   }
   for (const SymbolicDim &dim : entry.dims)
     if (dim.min < 0 || dim.max < dim.min)
-      report(where,
-             "the bounds of dim '" + dim.name + "' are empty or negative");
+      report(where, "the bounds of dim '" + dim.name + "' are empty or negative");
 }
 
 void BundleChecker::checkManifest() {
@@ -78,11 +73,9 @@ void BundleChecker::checkManifest() {
     checkEntryPoint(entry, names);
   for (const TargetDesc &target : m.targets)
     if (!bundle.find(target.entry))
-      report("manifest.json, target '" + target.target + "'",
-             "there is no entry '" + target.entry + "'");
+      report("manifest.json, target '" + target.target + "'", "there is no entry '" + target.entry + "'");
   for (const std::string &feature : m.required)
-    report("manifest.json", "the bundle requires the feature '" + feature +
-                                "', which this version does not know");
+    report("manifest.json", "the bundle requires the feature '" + feature + "', which this version does not know");
 }
 
 void BundleChecker::checkTable() {
@@ -99,8 +92,7 @@ void BundleChecker::checkTable() {
     if (!listed.count(entry.name))
       report("entry '" + entry.name + "'", "the manifest does not list it");
     unsigned group = entryGroup(entry.name);
-    if (std::pair(group, std::string_view(entry.name)) <
-        std::pair(lastGroup, lastName))
+    if (std::pair(group, std::string_view(entry.name)) < std::pair(lastGroup, lastName))
       report("entry '" + entry.name + "'", "it is out of order");
     lastGroup = group;
     lastName = entry.name;
@@ -126,15 +118,13 @@ void BundleChecker::checkEntry(const EntryDesc &row) {
   if (!entry)
     return report(where, "the manifest lists it, but it is missing");
   if (entry->bytes.size() != row.size)
-    return report(where, "it has " + std::to_string(entry->bytes.size()) +
-                             " bytes, the manifest says " +
+    return report(where, "it has " + std::to_string(entry->bytes.size()) + " bytes, the manifest says " +
                              std::to_string(row.size));
   bool isCode = row.name.starts_with("code/");
   if (level == CheckLevel::Everything || isCode) {
     std::string sha = Sha256::hexOf(entry->bytes);
     if (sha != row.sha256)
-      report(where,
-             "its sha256 is " + sha + ", the manifest says " + row.sha256);
+      report(where, "its sha256 is " + sha + ", the manifest says " + row.sha256);
     if (!bundle.isDirectory() && updateCrc32(0, entry->bytes) != entry->crc)
       report(where, "its CRC-32 differs from the archive's");
   }
@@ -150,14 +140,11 @@ void BundleChecker::checkEntry(const EntryDesc &row) {
 
 /// Whether the constant's bytes are bytes of the tensor it names.
 bool inside(const BufferDesc &buffer, const WeightInfo &tensor) {
-  std::optional<int64_t> offset = buffer.offset.constant(),
-                         size = buffer.size.constant();
+  std::optional<int64_t> offset = buffer.offset.constant(), size = buffer.size.constant();
   if (!offset || !size || *offset < 0 || *size < 0)
     return false;
-  uint64_t begin = static_cast<uint64_t>(*offset),
-           count = static_cast<uint64_t>(*size);
-  return begin >= tensor.offset && count <= tensor.size &&
-         begin - tensor.offset <= tensor.size - count;
+  uint64_t begin = static_cast<uint64_t>(*offset), count = static_cast<uint64_t>(*size);
+  return begin >= tensor.offset && count <= tensor.size && begin - tensor.offset <= tensor.size - count;
 }
 
 void BundleChecker::checkConstants(const GraphDesc &graph) {
@@ -166,19 +153,15 @@ void BundleChecker::checkConstants(const GraphDesc &graph) {
     auto file = weights.find(buffer.entry);
     if (buffer.kind != BufferKind::Const || file == weights.end())
       continue;
-    auto tensor = std::find_if(
-        file->second.begin(), file->second.end(),
-        [&](const WeightInfo &info) { return info.name == buffer.tensor; });
-    std::string where =
-        "graph '" + graph.name + "', buffer " + std::to_string(i);
+    auto tensor = std::find_if(file->second.begin(), file->second.end(),
+                               [&](const WeightInfo &info) { return info.name == buffer.tensor; });
+    std::string where = "graph '" + graph.name + "', buffer " + std::to_string(i);
     if (tensor == file->second.end())
-      report(where, "entry '" + buffer.entry + "' has no tensor '" +
-                        buffer.tensor + "'");
+      report(where, "entry '" + buffer.entry + "' has no tensor '" + buffer.tensor + "'");
     else if (!inside(buffer, *tensor))
-      report(where, "tensor '" + buffer.tensor + "' lies at " +
-                        std::to_string(tensor->offset) + "+" +
-                        std::to_string(tensor->size) + ", the graph says " +
-                        buffer.offset.str() + "+" + buffer.size.str());
+      report(where, "tensor '" + buffer.tensor + "' lies at " + std::to_string(tensor->offset) + "+" +
+                        std::to_string(tensor->size) + ", the graph says " + buffer.offset.str() + "+" +
+                        buffer.size.str());
   }
 }
 
@@ -187,9 +170,8 @@ void BundleChecker::checkGraph(const GraphDesc &graph) {
     const BundleEntry *entry = bundle.find(name);
     return entry ? std::optional<uint64_t>(entry->bytes.size()) : std::nullopt;
   };
-  std::vector<Problem> found =
-      validateGraph(graph, bundle.manifest().findEntryPoint(graph.name),
-                    entrySize, limit - std::min(limit, problems.size()));
+  std::vector<Problem> found = validateGraph(graph, bundle.manifest().findEntryPoint(graph.name), entrySize,
+                                             limit - std::min(limit, problems.size()));
   bool sound = found.empty();
   problems.insert(problems.end(), found.begin(), found.end());
   checkConstants(graph);
@@ -205,8 +187,7 @@ void BundleChecker::checkGraph(const GraphDesc &graph) {
 
 } // namespace
 
-std::vector<Problem> validate(const Bundle &bundle, CheckLevel level,
-                              size_t limit) {
+std::vector<Problem> validate(const Bundle &bundle, CheckLevel level, size_t limit) {
   return BundleChecker(bundle, level, limit).run();
 }
 

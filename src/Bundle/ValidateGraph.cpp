@@ -13,11 +13,8 @@ namespace {
 class GraphChecker {
 public:
   GraphChecker(const GraphDesc &graph, const EntryPoint *entryPoint,
-               const std::function<std::optional<uint64_t>(const std::string &)>
-                   &entrySize,
-               size_t limit)
-      : graph(graph), entryPoint(entryPoint), entrySize(entrySize),
-        limit(limit) {}
+               const std::function<std::optional<uint64_t>(const std::string &)> &entrySize, size_t limit)
+      : graph(graph), entryPoint(entryPoint), entrySize(entrySize), limit(limit) {}
 
   std::vector<Problem> run() {
     checkDims();
@@ -35,9 +32,7 @@ public:
 private:
   void report(const std::string &where, const std::string &message) {
     if (problems.size() < limit)
-      problems.push_back(
-          {"graph '" + graph.name + "'" + (where.empty() ? "" : ", " + where),
-           message});
+      problems.push_back({"graph '" + graph.name + "'" + (where.empty() ? "" : ", " + where), message});
   }
 
   void checkDims();
@@ -46,8 +41,8 @@ private:
   void checkBuffer(size_t i);
   void checkConst(const BufferDesc &buffer, const std::string &where);
   void checkAlias(size_t i, const std::string &where);
-  void checkRange(const Expr &offset, const Expr &size, const Expr &whole,
-                  const std::string &where, const std::string &inside);
+  void checkRange(const Expr &offset, const Expr &size, const Expr &whole, const std::string &where,
+                  const std::string &inside);
   void checkInterface();
   bool sameShape(const std::vector<Expr> &a, const std::vector<Expr> &b) const;
   void checkTensors(const std::vector<TensorDesc> &tensors, BufferKind kind);
@@ -57,15 +52,10 @@ private:
   void checkWritten(int64_t buffer, const std::string &where);
   void checkOutputsWritten();
 
-  bool isBuffer(int64_t id) const {
-    return id >= 0 && static_cast<size_t>(id) < graph.buffers.size();
-  }
-  bool known(const Expr &expr, const std::string &where,
-             const std::string &field);
+  bool isBuffer(int64_t id) const { return id >= 0 && static_cast<size_t>(id) < graph.buffers.size(); }
+  bool known(const Expr &expr, const std::string &where, const std::string &field);
   Expr sizeOf(const BufferDesc &buffer) const {
-    return buffer.kind >= BufferKind::Const
-               ? buffer.size
-               : denseBytes(buffer.dtype, buffer.shape);
+    return buffer.kind >= BufferKind::Const ? buffer.size : denseBytes(buffer.dtype, buffer.shape);
   }
   /// The values at both ends of the dims; fewer when they cannot be computed.
   std::vector<int64_t> values(const Expr &expr) const;
@@ -86,14 +76,12 @@ private:
   std::vector<Problem> problems;
 };
 
-bool GraphChecker::known(const Expr &expr, const std::string &where,
-                         const std::string &field) {
+bool GraphChecker::known(const Expr &expr, const std::string &where, const std::string &field) {
   std::vector<std::string> names;
   expr.collectDims(names);
   for (const std::string &name : names)
     if (!dimNames.count(name)) {
-      report(where, "'" + field + "' uses dim '" + name +
-                        "', which is not in the dim table before this point");
+      report(where, "'" + field + "' uses dim '" + name + "', which is not in the dim table before this point");
       return false;
     }
   for (const DimValues &dims : ends)
@@ -114,18 +102,14 @@ std::vector<int64_t> GraphChecker::values(const Expr &expr) const {
 
 void GraphChecker::checkInputDim(const DimDesc &dim, const std::string &where) {
   if (dim.min < 0 || dim.max < dim.min)
-    report(where, "the bounds " + std::to_string(dim.min) + ".." +
-                      std::to_string(dim.max) + " are empty or negative");
+    report(where, "the bounds " + std::to_string(dim.min) + ".." + std::to_string(dim.max) + " are empty or negative");
   for (const BufferDesc &buffer : graph.buffers)
     if (buffer.kind == BufferKind::Input && buffer.index == dim.input) {
       if (dim.axis < 0 || static_cast<size_t>(dim.axis) >= buffer.shape.size())
-        report(where, "axis " + std::to_string(dim.axis) +
-                          " is out of range: input " +
-                          std::to_string(dim.input) + " has rank " +
-                          std::to_string(buffer.shape.size()));
+        report(where, "axis " + std::to_string(dim.axis) + " is out of range: input " + std::to_string(dim.input) +
+                          " has rank " + std::to_string(buffer.shape.size()));
       else if (!(buffer.shape[dim.axis] == Expr::dim(dim.name)))
-        report(where, "input " + std::to_string(dim.input) + " has '" +
-                          buffer.shape[dim.axis].str() + "' at axis " +
+        report(where, "input " + std::to_string(dim.input) + " has '" + buffer.shape[dim.axis].str() + "' at axis " +
                           std::to_string(dim.axis));
       return;
     }
@@ -160,67 +144,56 @@ void GraphChecker::checkArena(size_t i) {
     report(where, "the size is negative");
   known(arena.lowerBound, where, "lower_bound");
   if (arena.align < 64 || (arena.align & (arena.align - 1)))
-    report(where, "align is " + std::to_string(arena.align) +
-                      ", expected a power of two of at least 64");
+    report(where, "align is " + std::to_string(arena.align) + ", expected a power of two of at least 64");
 }
 
-void GraphChecker::checkRange(const Expr &offset, const Expr &size,
-                              const Expr &whole, const std::string &where,
+void GraphChecker::checkRange(const Expr &offset, const Expr &size, const Expr &whole, const std::string &where,
                               const std::string &inside) {
   for (const DimValues &dims : ends) {
-    auto at = offset.evaluate(dims), count = size.evaluate(dims),
-         total = whole.evaluate(dims);
+    auto at = offset.evaluate(dims), count = size.evaluate(dims), total = whole.evaluate(dims);
     if (!at || !count || !total)
       continue; // reported by known()
     if (*at < 0 || *count < 0 || *at > *total || *count > *total - *at) {
-      report(where, "bytes " + std::to_string(*at) + "+" +
-                        std::to_string(*count) + " leave " + inside + " of " +
+      report(where, "bytes " + std::to_string(*at) + "+" + std::to_string(*count) + " leave " + inside + " of " +
                         std::to_string(*total) + " bytes");
       return;
     }
   }
 }
 
-void GraphChecker::checkConst(const BufferDesc &buffer,
-                              const std::string &where) {
+void GraphChecker::checkConst(const BufferDesc &buffer, const std::string &where) {
   if (!buffer.offset.isInt() || !buffer.size.isInt())
     return report(where, "offset and size of a constant must be integers");
   std::optional<uint64_t> size = entrySize(buffer.entry);
   if (!size || !std::string_view(buffer.entry).starts_with("weights/"))
     return report(where, "there is no weights entry '" + buffer.entry + "'");
-  checkRange(buffer.offset, buffer.size, static_cast<int64_t>(*size), where,
-             "entry '" + buffer.entry + "'");
+  checkRange(buffer.offset, buffer.size, static_cast<int64_t>(*size), where, "entry '" + buffer.entry + "'");
 }
 
 void GraphChecker::checkAlias(size_t i, const std::string &where) {
   const BufferDesc &buffer = graph.buffers[i];
-  if (!isBuffer(buffer.of) ||
-      graph.buffers[buffer.of].kind == BufferKind::Alias)
-    return report(where, "'of' is " + std::to_string(buffer.of) +
-                             ", expected a buffer that is not an alias");
-  checkRange(buffer.offset, buffer.size, sizeOf(graph.buffers[buffer.of]),
-             where, "buffer " + std::to_string(buffer.of));
+  if (!isBuffer(buffer.of) || graph.buffers[buffer.of].kind == BufferKind::Alias)
+    return report(where, "'of' is " + std::to_string(buffer.of) + ", expected a buffer that is not an alias");
+  checkRange(buffer.offset, buffer.size, sizeOf(graph.buffers[buffer.of]), where,
+             "buffer " + std::to_string(buffer.of));
 }
 
 void GraphChecker::checkBuffer(size_t i) {
   const BufferDesc &buffer = graph.buffers[i];
-  std::string where = "buffer " + std::to_string(i) + " (" +
-                      std::string(bufferKindName(buffer.kind)) + ")";
+  std::string where = "buffer " + std::to_string(i) + " (" + std::string(bufferKindName(buffer.kind)) + ")";
   for (const Expr &dim : buffer.shape)
     if (known(dim, where, "shape") && !atLeast(dim, 0))
       report(where, "the dim '" + dim.str() + "' is negative");
   Expr dense = denseBytes(buffer.dtype, buffer.shape);
   if (!known(dense, where, "shape") || buffer.kind < BufferKind::Const)
     return;
-  if (!known(buffer.offset, where, "offset") ||
-      !known(buffer.size, where, "size"))
+  if (!known(buffer.offset, where, "offset") || !known(buffer.size, where, "size"))
     return;
   for (const DimValues &dims : ends) {
     auto have = buffer.size.evaluate(dims), need = dense.evaluate(dims);
     if (have && need && *have < *need) {
       report(where, "the size of " + std::to_string(*have) +
-                        " bytes is less than dtype and shape need: " +
-                        std::to_string(*need));
+                        " bytes is less than dtype and shape need: " + std::to_string(*need));
       break;
     }
   }
@@ -232,59 +205,49 @@ void GraphChecker::checkBuffer(size_t i) {
     return checkAlias(i, where);
   for (int64_t offset : values(buffer.offset))
     if (offset % 64) {
-      report(where, "the offset " + std::to_string(offset) +
-                        " is not a multiple of 64");
+      report(where, "the offset " + std::to_string(offset) + " is not a multiple of 64");
       break;
     }
   if (buffer.kind != BufferKind::Arena)
     return;
-  if (buffer.arena < 0 ||
-      static_cast<size_t>(buffer.arena) >= graph.arenas.size())
+  if (buffer.arena < 0 || static_cast<size_t>(buffer.arena) >= graph.arenas.size())
     return report(where, "there is no arena " + std::to_string(buffer.arena));
   checkRange(buffer.offset, buffer.size, graph.arenas[buffer.arena].size, where,
              "arena " + std::to_string(buffer.arena));
 }
 
 /// The manifest may spell a computed dim out, so values count, not spelling.
-bool GraphChecker::sameShape(const std::vector<Expr> &a,
-                             const std::vector<Expr> &b) const {
+bool GraphChecker::sameShape(const std::vector<Expr> &a, const std::vector<Expr> &b) const {
   if (a.size() != b.size())
     return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i] == b[i]) &&
-        (ends.empty() || values(a[i]).size() != ends.size() ||
-         values(a[i]) != values(b[i])))
+    if (!(a[i] == b[i]) && (ends.empty() || values(a[i]).size() != ends.size() || values(a[i]) != values(b[i])))
       return false;
   return true;
 }
 
-void GraphChecker::checkTensors(const std::vector<TensorDesc> &tensors,
-                                BufferKind kind) {
+void GraphChecker::checkTensors(const std::vector<TensorDesc> &tensors, BufferKind kind) {
   std::vector<int64_t> seen(tensors.size());
   std::string name(bufferKindName(kind));
   for (const BufferDesc &buffer : graph.buffers) {
     if (buffer.kind != kind)
       continue;
-    if (buffer.index < 0 ||
-        static_cast<size_t>(buffer.index) >= tensors.size()) {
-      report("", "a buffer is " + name + " " + std::to_string(buffer.index) +
-                     ", the entry point has " + std::to_string(tensors.size()));
+    if (buffer.index < 0 || static_cast<size_t>(buffer.index) >= tensors.size()) {
+      report("", "a buffer is " + name + " " + std::to_string(buffer.index) + ", the entry point has " +
+                     std::to_string(tensors.size()));
       continue;
     }
     const TensorDesc &tensor = tensors[buffer.index];
     ++seen[buffer.index];
     if (tensor.dtype != buffer.dtype || !sameShape(tensor.shape, buffer.shape))
-      report("", name + " '" + tensor.name + "' is " +
-                     std::string(dtypeName(buffer.dtype)) + " " +
-                     shapeString(buffer.shape) + " in the graph and " +
-                     std::string(dtypeName(tensor.dtype)) + " " +
+      report("", name + " '" + tensor.name + "' is " + std::string(dtypeName(buffer.dtype)) + " " +
+                     shapeString(buffer.shape) + " in the graph and " + std::string(dtypeName(tensor.dtype)) + " " +
                      shapeString(tensor.shape) + " in the manifest");
   }
   for (size_t i = 0; i < seen.size(); ++i) {
     // An input that nothing reads needs no buffer.
     if (seen[i] > 1 || (seen[i] == 0 && kind == BufferKind::Output))
-      report("", name + " '" + tensors[i].name + "' has " +
-                     std::to_string(seen[i]) + " buffers");
+      report("", name + " '" + tensors[i].name + "' has " + std::to_string(seen[i]) + " buffers");
   }
 }
 
@@ -303,19 +266,15 @@ void GraphChecker::checkWritten(int64_t id, const std::string &where) {
   }
   written.insert(id);
   if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const)
-    report(where,
-           "writes buffer " + std::to_string(id) + ", which is " +
-               (buffer->kind == BufferKind::Input ? "an input" : "a constant"));
+    report(where, "writes buffer " + std::to_string(id) + ", which is " +
+                      (buffer->kind == BufferKind::Input ? "an input" : "a constant"));
 }
 
-void GraphChecker::checkDispatch(const TaskDesc &task,
-                                 const std::string &where) {
+void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where) {
   if (task.kernel.empty())
     report(where, "the kernel's name is empty");
-  if (task.outputs < 0 ||
-      static_cast<size_t>(task.outputs) > task.buffers.size())
-    return report(where, "'outputs' is " + std::to_string(task.outputs) +
-                             ", there are " +
+  if (task.outputs < 0 || static_cast<size_t>(task.outputs) > task.buffers.size())
+    return report(where, "'outputs' is " + std::to_string(task.outputs) + ", there are " +
                              std::to_string(task.buffers.size()) + " buffers");
   size_t firstResult = task.buffers.size() - static_cast<size_t>(task.outputs);
   for (size_t i = 0; i < task.buffers.size(); ++i) {
@@ -336,27 +295,20 @@ void GraphChecker::checkDispatch(const TaskDesc &task,
                 {"flops", task.flops, 0},
                 {"bytes", task.bytes, 0}};
   for (auto &field : fields)
-    if (known(field.value, where, field.name) &&
-        !atLeast(field.value, field.bound))
-      report(where, std::string("'") + field.name + "' is less than " +
-                        std::to_string(field.bound));
+    if (known(field.value, where, field.name) && !atLeast(field.value, field.bound))
+      report(where, std::string("'") + field.name + "' is less than " + std::to_string(field.bound));
 }
 
 void GraphChecker::checkCopy(const TaskDesc &task, const std::string &where) {
   if (!isBuffer(task.src) || !isBuffer(task.dst))
-    return report(where, "copies between buffers " + std::to_string(task.src) +
-                             " and " + std::to_string(task.dst) +
-                             "; there are " +
-                             std::to_string(graph.buffers.size()));
+    return report(where, "copies between buffers " + std::to_string(task.src) + " and " + std::to_string(task.dst) +
+                             "; there are " + std::to_string(graph.buffers.size()));
   checkWritten(task.dst, where);
-  if (!known(task.size, where, "size") ||
-      !known(task.srcOffset, where, "src_offset") ||
+  if (!known(task.size, where, "size") || !known(task.srcOffset, where, "src_offset") ||
       !known(task.dstOffset, where, "dst_offset"))
     return;
-  checkRange(task.srcOffset, task.size, sizeOf(graph.buffers[task.src]), where,
-             "buffer " + std::to_string(task.src));
-  checkRange(task.dstOffset, task.size, sizeOf(graph.buffers[task.dst]), where,
-             "buffer " + std::to_string(task.dst));
+  checkRange(task.srcOffset, task.size, sizeOf(graph.buffers[task.src]), where, "buffer " + std::to_string(task.src));
+  checkRange(task.dstOffset, task.size, sizeOf(graph.buffers[task.dst]), where, "buffer " + std::to_string(task.dst));
 }
 
 void GraphChecker::checkTask(size_t i) {
@@ -368,8 +320,7 @@ void GraphChecker::checkTask(size_t i) {
     report(where, "there is no queue " + std::to_string(task.queue));
   for (int64_t dep : task.deps)
     if (dep < 0 || dep >= static_cast<int64_t>(i))
-      report(where, "depends on task " + std::to_string(dep) +
-                        ", which is not an earlier one");
+      report(where, "depends on task " + std::to_string(dep) + ", which is not an earlier one");
   if (task.kind == TaskKind::Dispatch)
     checkDispatch(task, where);
   else
@@ -382,11 +333,8 @@ void GraphChecker::checkOutputsWritten() {
     bool empty = false;
     for (int64_t size : values(sizeOf(buffer)))
       empty |= size == 0;
-    if (buffer.kind == BufferKind::Output && !empty &&
-        !written.count(static_cast<int64_t>(i)))
-      report("buffer " + std::to_string(i), "output " +
-                                                std::to_string(buffer.index) +
-                                                " is written by no task");
+    if (buffer.kind == BufferKind::Output && !empty && !written.count(static_cast<int64_t>(i)))
+      report("buffer " + std::to_string(i), "output " + std::to_string(buffer.index) + " is written by no task");
   }
 }
 
@@ -396,17 +344,13 @@ Result<DimValues> extremeDims(const GraphDesc &graph, bool upper) {
   DimValues inputs;
   for (const DimDesc &dim : graph.dims)
     if (!dim.expr)
-      inputs[dim.name] = !upper                ? dim.min
-                         : dim.max < INT64_MAX ? dim.max
-                                               : std::max<int64_t>(dim.min, 16);
+      inputs[dim.name] = !upper ? dim.min : dim.max < INT64_MAX ? dim.max : std::max<int64_t>(dim.min, 16);
   return graph.evaluateDims(std::move(inputs));
 }
 
-std::vector<Problem>
-validateGraph(const GraphDesc &graph, const EntryPoint *entryPoint,
-              const std::function<std::optional<uint64_t>(const std::string &)>
-                  &entrySize,
-              size_t limit) {
+std::vector<Problem> validateGraph(const GraphDesc &graph, const EntryPoint *entryPoint,
+                                   const std::function<std::optional<uint64_t>(const std::string &)> &entrySize,
+                                   size_t limit) {
   return GraphChecker(graph, entryPoint, entrySize, limit).run();
 }
 

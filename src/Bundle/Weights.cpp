@@ -16,9 +16,7 @@ constexpr uint64_t dataAlignment = 4096;
 constexpr uint64_t tensorAlignment = 64;
 constexpr std::string_view fillerPrefix = "__pad";
 
-uint64_t alignUp(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
+uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 struct TypeName {
   DType dtype;
@@ -49,9 +47,7 @@ std::optional<DType> weightType(std::string_view name) {
   return std::nullopt;
 }
 
-bool isFiller(std::string_view name) {
-  return name.starts_with(fillerPrefix) && name.ends_with("__");
-}
+bool isFiller(std::string_view name) { return name.starts_with(fillerPrefix) && name.ends_with("__"); }
 
 Error misuse(const std::string &name, const std::string &message) {
   return {ErrorKind::Internal, "weight '" + name + "': " + message};
@@ -69,33 +65,23 @@ Status WeightsWriter::insert(Item item) {
   return Status::ok();
 }
 
-Status WeightsWriter::add(const std::string &name, DType dtype,
-                          const Shape &shape, Producer produce,
+Status WeightsWriter::add(const std::string &name, DType dtype, const Shape &shape, Producer produce,
                           const std::string &packing) {
   uint64_t size = dtypeBytes(dtype, static_cast<uint64_t>(elementCount(shape)));
   const char *type = weightTypeName(dtype);
   if (!type)
-    return addBytes(name, size, std::move(produce),
-                    packing.empty() ? std::string(dtypeName(dtype)) : packing);
+    return addBytes(name, size, std::move(produce), packing.empty() ? std::string(dtypeName(dtype)) : packing);
   return insert({name, type, packing, shape, size, 0, std::move(produce)});
 }
 
-Status WeightsWriter::addBytes(const std::string &name, uint64_t byteSize,
-                               Producer produce, const std::string &packing) {
-  return insert({name,
-                 "U8",
-                 packing,
-                 {static_cast<int64_t>(byteSize)},
-                 byteSize,
-                 0,
-                 std::move(produce)});
+Status WeightsWriter::addBytes(const std::string &name, uint64_t byteSize, Producer produce,
+                               const std::string &packing) {
+  return insert({name, "U8", packing, {static_cast<int64_t>(byteSize)}, byteSize, 0, std::move(produce)});
 }
 
-Status WeightsWriter::add(const std::string &name, const Tensor &tensor,
-                          const std::string &packing) {
+Status WeightsWriter::add(const std::string &name, const Tensor &tensor, const std::string &packing) {
   return add(
-      name, tensor.dtype(), tensor.shape(),
-      [tensor](ByteSink &sink) { return sink.write(tensor.raw()); }, packing);
+      name, tensor.dtype(), tensor.shape(), [tensor](ByteSink &sink) { return sink.write(tensor.raw()); }, packing);
 }
 
 void WeightsWriter::layout() {
@@ -108,25 +94,22 @@ void WeightsWriter::layout() {
       metadata[item.name] = item.packing;
   if (!metadata.empty())
     root["__metadata__"] = std::move(metadata);
-  auto describe = [&](const std::string &name, const std::string &dtype,
-                      const Shape &shape, uint64_t begin, uint64_t size) {
-    root[name] = {{"dtype", dtype},
-                  {"shape", shape},
-                  {"data_offsets", {begin, begin + size}}};
+  auto describe = [&](const std::string &name, const std::string &dtype, const Shape &shape, uint64_t begin,
+                      uint64_t size) {
+    root[name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {begin, begin + size}}};
   };
   uint64_t at = 0, fillers = 0;
   for (Item &item : items) {
     item.begin = alignUp(at, tensorAlignment);
     if (uint64_t gap = item.begin - at)
-      describe(std::string(fillerPrefix) + std::to_string(fillers++) + "__",
-               "U8", {static_cast<int64_t>(gap)}, at, gap);
+      describe(std::string(fillerPrefix) + std::to_string(fillers++) + "__", "U8", {static_cast<int64_t>(gap)}, at,
+               gap);
     describe(item.name, item.dtype, item.shape, item.begin, item.size);
     at = item.begin + item.size;
   }
   dataSize = at;
   header = root.dump(-1, ' ', false, Value::error_handler_t::replace);
-  header.append(alignUp(header.size() + 8, dataAlignment) - 8 - header.size(),
-                ' ');
+  header.append(alignUp(header.size() + 8, dataAlignment) - 8 - header.size(), ' ');
 }
 
 uint64_t WeightsWriter::offsetOf(const std::string &name) {
@@ -176,8 +159,7 @@ Status WeightsWriter::write(ByteSink &sink) {
     BoundedSink bounded(sink, item.size);
     Status done = item.produce(bounded);
     if (done && !bounded.complete())
-      return misuse(item.name, "its producer did not write exactly " +
-                                   std::to_string(item.size) + " bytes");
+      return misuse(item.name, "its producer did not write exactly " + std::to_string(item.size) + " bytes");
     if (!done)
       return done;
     at = item.begin + item.size;
@@ -195,16 +177,14 @@ namespace {
 std::optional<uint64_t> checkedBytes(unsigned bits, const Shape &shape) {
   uint64_t count = 1;
   for (int64_t dim : shape)
-    if (dim < 0 ||
-        __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count))
+    if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count))
       return std::nullopt;
   if (__builtin_mul_overflow(count, uint64_t(bits), &count))
     return std::nullopt;
   return count / 8;
 }
 
-WeightInfo readTensor(const std::string &name, const Reader &r,
-                      uint64_t dataSize) {
+WeightInfo readTensor(const std::string &name, const Reader &r, uint64_t dataSize) {
   WeightInfo info;
   info.name = name;
   info.dtype = r.string("dtype");
@@ -212,10 +192,8 @@ WeightInfo readTensor(const std::string &name, const Reader &r,
   std::vector<int64_t> range = r.integers("data_offsets", true);
   if (r.failed())
     return info;
-  if (range.size() != 2 || range[0] < 0 || range[1] < range[0] ||
-      static_cast<uint64_t>(range[1]) > dataSize) {
-    r.fail("'data_offsets' leave the " + std::to_string(dataSize) +
-           " bytes of data");
+  if (range.size() != 2 || range[0] < 0 || range[1] < range[0] || static_cast<uint64_t>(range[1]) > dataSize) {
+    r.fail("'data_offsets' leave the " + std::to_string(dataSize) + " bytes of data");
     return info;
   }
   info.offset = static_cast<uint64_t>(range[0]);
@@ -224,8 +202,7 @@ WeightInfo readTensor(const std::string &name, const Reader &r,
   if (!type)
     r.fail("unknown dtype '" + info.dtype + "'");
   else if (checkedBytes(dtypeBits(*type), info.shape) != info.size)
-    r.fail("dtype and shape do not give the " + std::to_string(info.size) +
-           " bytes of 'data_offsets'");
+    r.fail("dtype and shape do not give the " + std::to_string(info.size) + " bytes of 'data_offsets'");
   return info;
 }
 
@@ -234,17 +211,14 @@ WeightInfo readTensor(const std::string &name, const Reader &r,
 Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
   uint64_t length = 0;
   if (entry.size() < 8)
-    return modelError(
-        "safetensors: the entry is shorter than its length field");
+    return modelError("safetensors: the entry is shorter than its length field");
   std::memcpy(&length, entry.data(), 8);
   if (length > entry.size() - 8)
-    return modelError("safetensors: the header of " + std::to_string(length) +
-                      " bytes leaves the entry of " +
+    return modelError("safetensors: the header of " + std::to_string(length) + " bytes leaves the entry of " +
                       std::to_string(entry.size()) + " bytes");
   uint64_t dataStart = 8 + length, dataSize = entry.size() - dataStart;
   Reader::Sink sink;
-  std::string_view text(reinterpret_cast<const char *>(entry.data()) + 8,
-                        length);
+  std::string_view text(reinterpret_cast<const char *>(entry.data()) + 8, length);
   Value root = json::parse(text, "safetensors header", sink);
   std::vector<WeightInfo> all;
   std::map<std::string, std::string> packings;
@@ -254,35 +228,28 @@ Result<std::vector<WeightInfo>> readWeights(std::span<const std::byte> entry) {
     for (auto &item : root.items()) {
       Reader r(item.value(), "tensor '" + item.key() + "'", sink);
       if (item.key() == "__metadata__")
-        Reader(root, "safetensors", sink)
-            .forEachField("__metadata__",
-                          [&](const std::string &k, const Reader &v) {
-                            packings[k] = v.asString();
-                          });
+        Reader(root, "safetensors", sink).forEachField("__metadata__", [&](const std::string &k, const Reader &v) {
+          packings[k] = v.asString();
+        });
       else
         all.push_back(readTensor(item.key(), r, dataSize));
     }
   if (sink.failed)
     return modelError(sink.message);
-  std::stable_sort(all.begin(), all.end(), [](auto &a, auto &b) {
-    return std::pair(a.offset, a.size) < std::pair(b.offset, b.size);
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](auto &a, auto &b) { return std::pair(a.offset, a.size) < std::pair(b.offset, b.size); });
   uint64_t at = 0;
   for (WeightInfo &info : all) {
     if (info.offset != at)
-      return modelError("tensor '" + info.name + "' begins at byte " +
-                        std::to_string(info.offset) +
-                        " of the data, expected " + std::to_string(at) +
-                        ": tensors overlap or leave a hole");
+      return modelError("tensor '" + info.name + "' begins at byte " + std::to_string(info.offset) +
+                        " of the data, expected " + std::to_string(at) + ": tensors overlap or leave a hole");
     at += info.size;
     info.offset += dataStart;
     info.packing = packings[info.name];
   }
   if (at != dataSize)
-    return modelError("safetensors: " + std::to_string(dataSize - at) +
-                      " bytes after the last tensor");
-  std::erase_if(all,
-                [](const WeightInfo &info) { return isFiller(info.name); });
+    return modelError("safetensors: " + std::to_string(dataSize - at) + " bytes after the last tensor");
+  std::erase_if(all, [](const WeightInfo &info) { return isFiller(info.name); });
   return all;
 }
 

@@ -10,9 +10,7 @@
 namespace dmxc::bundle {
 
 namespace {
-Error misuse(std::string message) {
-  return {ErrorKind::Internal, std::move(message)};
-}
+Error misuse(std::string message) { return {ErrorKind::Internal, std::move(message)}; }
 } // namespace
 
 Status ByteSink::writeZeros(uint64_t count) {
@@ -28,8 +26,8 @@ Status ByteSink::writeZeros(uint64_t count) {
 
 Status HashingSink::write(std::span<const std::byte> bytes) {
   if (bytes.size() > expected - count)
-    return misuse("bundle entry '" + entry + "': more than the announced " +
-                  std::to_string(expected) + " bytes were written");
+    return misuse("bundle entry '" + entry + "': more than the announced " + std::to_string(expected) +
+                  " bytes were written");
   count += bytes.size();
   hash.update(bytes);
   crc = updateCrc32(crc, bytes);
@@ -39,17 +37,14 @@ Status HashingSink::write(std::span<const std::byte> bytes) {
 Status HashingSink::finish() {
   if (count == expected)
     return Status::ok();
-  return misuse("bundle entry '" + entry + "': " + std::to_string(count) +
-                " bytes were written, " + std::to_string(expected) +
-                " announced");
+  return misuse("bundle entry '" + entry + "': " + std::to_string(count) + " bytes were written, " +
+                std::to_string(expected) + " announced");
 }
 
-Result<std::unique_ptr<Writer>> Writer::create(const std::string &path,
-                                               BundleFormat format) {
+Result<std::unique_ptr<Writer>> Writer::create(const std::string &path, BundleFormat format) {
   if (path.empty())
     return ioError("cannot write a bundle: the path is empty");
-  return format == BundleFormat::Zip ? createZipWriter(path)
-                                     : createDirectoryWriter(path);
+  return format == BundleFormat::Zip ? createZipWriter(path) : createDirectoryWriter(path);
 }
 
 Writer::~Writer() = default;
@@ -57,12 +52,10 @@ Writer::~Writer() = default;
 Status Writer::addEntry(const std::string &name, std::string bytes) {
   uint64_t size = bytes.size();
   auto held = std::make_shared<std::string>(std::move(bytes));
-  return addStream(name, size,
-                   [held](ByteSink &sink) { return sink.write(*held); });
+  return addStream(name, size, [held](ByteSink &sink) { return sink.write(*held); });
 }
 
-Status Writer::addStream(const std::string &name, uint64_t size,
-                         Producer produce) {
+Status Writer::addStream(const std::string &name, uint64_t size, Producer produce) {
   if (std::string problem = entryNameProblem(name); !problem.empty())
     return misuse("bundle entry '" + name + "': " + problem);
   for (const Item &item : items)

@@ -17,8 +17,7 @@ inline constexpr uint32_t end64Signature = 0x06064b50;
 inline constexpr uint32_t locator64Signature = 0x07064b50;
 inline constexpr uint32_t endSignature = 0x06054b50;
 
-inline constexpr uint64_t localSize = 30, centralSize = 46, end64Size = 56,
-                          locator64Size = 20, endSize = 22;
+inline constexpr uint64_t localSize = 30, centralSize = 46, end64Size = 56, locator64Size = 20, endSize = 22;
 
 inline constexpr uint16_t zip64Extra = 0x0001;
 /// Our padding field ("DM"): zero bytes that align the data.

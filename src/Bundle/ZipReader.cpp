@@ -17,9 +17,7 @@ class View {
 public:
   explicit View(std::span<const std::byte> bytes) : bytes(bytes) {}
   uint64_t size() const { return bytes.size(); }
-  bool has(uint64_t at, uint64_t count) const {
-    return at <= bytes.size() && count <= bytes.size() - at;
-  }
+  bool has(uint64_t at, uint64_t count) const { return at <= bytes.size() && count <= bytes.size() - at; }
   uint16_t u16(uint64_t at) const { return read<uint16_t>(at); }
   uint32_t u32(uint64_t at) const { return read<uint32_t>(at); }
   uint64_t u64(uint64_t at) const { return read<uint64_t>(at); }
@@ -28,9 +26,7 @@ public:
       return {};
     return {reinterpret_cast<const char *>(bytes.data()) + at, count};
   }
-  std::span<const std::byte> slice(uint64_t at, uint64_t count) const {
-    return bytes.subspan(at, count);
-  }
+  std::span<const std::byte> slice(uint64_t at, uint64_t count) const { return bytes.subspan(at, count); }
 
 private:
   template <typename T> T read(uint64_t at) const {
@@ -64,33 +60,26 @@ Result<Directory> findDirectory(const View &file, std::string &comment) {
   if (file.u32(end + 4) != 0 || file.u16(end + 8) != dir.count)
     return damaged("the end record speaks of several disks");
   uint64_t limit = end, locator = end - zip::locator64Size;
-  bool sentinels = dir.count == UINT16_MAX || dir.size == UINT32_MAX ||
-                   dir.offset == UINT32_MAX;
-  if (end >= zip::locator64Size &&
-      file.u32(locator) == zip::locator64Signature) {
+  bool sentinels = dir.count == UINT16_MAX || dir.size == UINT32_MAX || dir.offset == UINT32_MAX;
+  if (end >= zip::locator64Size && file.u32(locator) == zip::locator64Signature) {
     if (locator < zip::end64Size)
       return damaged("there is no room for the ZIP64 end record");
     limit = locator - zip::end64Size;
-    Directory wide{file.u64(limit + 48), file.u64(limit + 40),
-                   file.u64(limit + 32)};
-    bool exact =
-        file.u32(locator + 4) == 0 && file.u64(locator + 8) == limit &&
-        file.u32(locator + 16) == 1 && file.u32(limit) == zip::end64Signature &&
-        file.u64(limit + 4) == zip::end64Size - 12 &&
-        file.u16(limit + 12) == (3 << 8 | zip::version45) &&
-        file.u16(limit + 14) == zip::version45 && file.u64(limit + 16) == 0 &&
-        file.u64(limit + 24) == wide.count &&
-        (dir.count == UINT16_MAX || dir.count == wide.count) &&
-        (dir.size == UINT32_MAX || dir.size == wide.size) &&
-        (dir.offset == UINT32_MAX || dir.offset == wide.offset);
+    Directory wide{file.u64(limit + 48), file.u64(limit + 40), file.u64(limit + 32)};
+    bool exact = file.u32(locator + 4) == 0 && file.u64(locator + 8) == limit && file.u32(locator + 16) == 1 &&
+                 file.u32(limit) == zip::end64Signature && file.u64(limit + 4) == zip::end64Size - 12 &&
+                 file.u16(limit + 12) == (3 << 8 | zip::version45) && file.u16(limit + 14) == zip::version45 &&
+                 file.u64(limit + 16) == 0 && file.u64(limit + 24) == wide.count &&
+                 (dir.count == UINT16_MAX || dir.count == wide.count) &&
+                 (dir.size == UINT32_MAX || dir.size == wide.size) &&
+                 (dir.offset == UINT32_MAX || dir.offset == wide.offset);
     if (!exact)
       return damaged("the ZIP64 end record is wrong");
     dir = wide;
   } else if (sentinels) {
     return damaged("the ZIP64 end record is missing");
   }
-  if (dir.offset > limit || dir.size != limit - dir.offset ||
-      dir.count > dir.size / zip::centralSize)
+  if (dir.offset > limit || dir.size != limit - dir.offset || dir.count > dir.size / zip::centralSize)
     return damaged("the central directory has impossible bounds");
   return dir;
 }
@@ -107,8 +96,7 @@ bool allZero(const View &file, uint64_t at, uint64_t count) {
 }
 
 /// The caller has checked that the area lies in the file.
-bool readExtra(const View &file, uint64_t at, uint64_t length, bool local,
-               Numbers &n) {
+bool readExtra(const View &file, uint64_t at, uint64_t length, bool local, Numbers &n) {
   bool wide = false, padding = false;
   for (uint64_t end = at + length; at < end;) {
     uint64_t size = file.u16(at + 2), body = at + 4;
@@ -133,41 +121,34 @@ bool readExtra(const View &file, uint64_t at, uint64_t length, bool local,
     }
     at = body + size;
   }
-  return wide || (n.size != UINT32_MAX && n.packed != UINT32_MAX &&
-                  n.offset != UINT32_MAX);
+  return wide || (n.size != UINT32_MAX && n.packed != UINT32_MAX && n.offset != UINT32_MAX);
 }
 
 /// Version, flags, method, time and date; the CRC may be anything.
 bool fixedFields(const View &file, uint64_t at) {
   uint16_t needed = file.u16(at);
-  return (needed == zip::version45 || needed == 20 || needed == 10) &&
-         file.u32(at + 2) == 0 && file.u16(at + 6) == 0 &&
+  return (needed == zip::version45 || needed == 20 || needed == 10) && file.u32(at + 2) == 0 && file.u16(at + 6) == 0 &&
          file.u16(at + 8) == zip::dosEpoch;
 }
 
-Result<uint64_t> readLocal(const View &file, uint64_t at, uint64_t limit,
-                           const BundleEntry &entry, uint64_t size,
+Result<uint64_t> readLocal(const View &file, uint64_t at, uint64_t limit, const BundleEntry &entry, uint64_t size,
                            uint16_t needed) {
   std::string where = "entry '" + entry.name + "': ";
-  if (!file.has(at, zip::localSize) || at + zip::localSize > limit ||
-      file.u32(at) != zip::localSignature)
+  if (!file.has(at, zip::localSize) || at + zip::localSize > limit || file.u32(at) != zip::localSignature)
     return damaged(where + "no local header");
   uint64_t nameSize = file.u16(at + 26), extraSize = file.u16(at + 28);
   uint64_t data = at + zip::localSize + nameSize + extraSize;
   if (data > limit)
     return damaged(where + "its local header leaves the archive");
   Numbers n{file.u32(at + 22), file.u32(at + 18), 0};
-  if (!fixedFields(file, at + 4) || file.u16(at + 4) != needed ||
-      file.u32(at + 14) != entry.crc ||
+  if (!fixedFields(file, at + 4) || file.u16(at + 4) != needed || file.u32(at + 14) != entry.crc ||
       file.text(at + zip::localSize, nameSize) != entry.name ||
-      !readExtra(file, at + zip::localSize + nameSize, extraSize, true, n) ||
-      n.size != size || n.packed != size)
+      !readExtra(file, at + zip::localSize + nameSize, extraSize, true, n) || n.size != size || n.packed != size)
     return damaged(where + "its local header is wrong");
   if (size > limit - data)
     return damaged(where + "its data leaves the archive");
   if (data % entryAlignment(entry.name))
-    return damaged(where + "its data is not aligned to " +
-                   std::to_string(entryAlignment(entry.name)) + " bytes");
+    return damaged(where + "its data is not aligned to " + std::to_string(entryAlignment(entry.name)) + " bytes");
   return data;
 }
 
@@ -187,22 +168,16 @@ Result<ZipContents> readZip(std::span<const std::byte> bytes) {
     uint64_t nameSize = file.u16(at + 28), extraSize = file.u16(at + 30);
     if (end - at - zip::centralSize < nameSize + extraSize)
       return damaged("a central record leaves the directory");
-    BundleEntry entry{
-        file.text(at + zip::centralSize, nameSize), {}, 0, file.u32(at + 16)};
+    BundleEntry entry{file.text(at + zip::centralSize, nameSize), {}, 0, file.u32(at + 16)};
     Numbers n{file.u32(at + 24), file.u32(at + 20), file.u32(at + 42)};
     if (entry.name != "manifest.json" && !entryNameProblem(entry.name).empty())
-      return damaged("entry " + std::to_string(i) + ": " +
-                     entryNameProblem(entry.name));
-    if (file.u16(at + 4) != (3 << 8 | zip::version45) ||
-        !fixedFields(file, at + 6) || file.u32(at + 32) != 0 ||
+      return damaged("entry " + std::to_string(i) + ": " + entryNameProblem(entry.name));
+    if (file.u16(at + 4) != (3 << 8 | zip::version45) || !fixedFields(file, at + 6) || file.u32(at + 32) != 0 ||
         file.u16(at + 36) != 0 || file.u32(at + 38) != 0x81A40000u ||
-        !readExtra(file, at + zip::centralSize + nameSize, extraSize, false,
-                   n) ||
-        n.packed != n.size || n.offset != expected)
-      return damaged("the central record of entry '" + entry.name +
-                     "' is wrong");
-    auto data =
-        readLocal(file, n.offset, dir->offset, entry, n.size, file.u16(at + 6));
+        !readExtra(file, at + zip::centralSize + nameSize, extraSize, false, n) || n.packed != n.size ||
+        n.offset != expected)
+      return damaged("the central record of entry '" + entry.name + "' is wrong");
+    auto data = readLocal(file, n.offset, dir->offset, entry, n.size, file.u16(at + 6));
     if (!data)
       return data.takeError();
     entry.offset = *data;

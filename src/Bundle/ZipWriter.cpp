@@ -32,10 +32,8 @@ struct ZipEntry {
 std::string localHeader(const ZipEntry &entry) {
   constexpr uint64_t zip64Bytes = 20, fieldHeader = 4;
   uint64_t alignment = entryAlignment(entry.name);
-  uint64_t end = entry.offset + zip::localSize + entry.name.size() +
-                 zip64Bytes + fieldHeader;
-  uint16_t padding =
-      static_cast<uint16_t>((alignment - end % alignment) % alignment);
+  uint64_t end = entry.offset + zip::localSize + entry.name.size() + zip64Bytes + fieldHeader;
+  uint16_t padding = static_cast<uint16_t>((alignment - end % alignment) % alignment);
   zip::Fields f;
   f.u32(zip::localSignature).u16(zip::version45).u16(0);
   f.u16(0).u16(0).u16(zip::dosEpoch).u32(entry.crc);
@@ -65,16 +63,12 @@ std::string centralHeader(const ZipEntry &entry) {
   return f.bytes;
 }
 
-std::string endRecords(uint64_t count, uint64_t centralOffset,
-                       uint64_t centralBytes, const std::string &comment) {
+std::string endRecords(uint64_t count, uint64_t centralOffset, uint64_t centralBytes, const std::string &comment) {
   zip::Fields f;
   f.u32(zip::end64Signature).u64(zip::end64Size - 12);
   f.u16(3 << 8 | zip::version45).u16(zip::version45).u32(0).u32(0);
   f.u64(count).u64(count).u64(centralBytes).u64(centralOffset);
-  f.u32(zip::locator64Signature)
-      .u32(0)
-      .u64(centralOffset + centralBytes)
-      .u32(1);
+  f.u32(zip::locator64Signature).u32(0).u64(centralOffset + centralBytes).u32(1);
   f.u32(zip::endSignature).u16(0).u16(0).u16(UINT16_MAX).u16(UINT16_MAX);
   f.u32(UINT32_MAX).u32(UINT32_MAX);
   f.u16(static_cast<uint16_t>(comment.size())).text(comment);
@@ -83,10 +77,8 @@ std::string endRecords(uint64_t count, uint64_t centralOffset,
 
 class ZipWriter : public Writer {
 public:
-  ZipWriter(std::string path, std::string temporary,
-            std::unique_ptr<OutputFile> file)
-      : Writer(std::move(path)), temporary(std::move(temporary)),
-        file(std::move(file)) {}
+  ZipWriter(std::string path, std::string temporary, std::unique_ptr<OutputFile> file)
+      : Writer(std::move(path)), temporary(std::move(temporary)), file(std::move(file)) {}
 
   Status writeAll(const std::vector<Item> &items) override;
   Status commit() override;
@@ -128,8 +120,7 @@ Status ZipWriter::writeEntry(const Item &item, EntryDesc &row) {
   row.sha256 = sink.sha256();
   entry.crc = sink.crc32();
   // The header's length does not depend on the checksum.
-  if (Status done = file->writeAt(entry.offset, bytesOf(localHeader(entry)));
-      !done)
+  if (Status done = file->writeAt(entry.offset, bytesOf(localHeader(entry))); !done)
     return done;
   entries.push_back(std::move(entry));
   return Status::ok();
@@ -150,8 +141,7 @@ Status ZipWriter::writeEnd() {
   std::string tail;
   for (const ZipEntry &entry : entries)
     tail += centralHeader(entry);
-  tail += endRecords(entries.size(), start, tail.size(),
-                     std::string(zip::commentPrefix) + manifestSha);
+  tail += endRecords(entries.size(), start, tail.size(), std::string(zip::commentPrefix) + manifestSha);
   return file->write(bytesOf(tail));
 }
 
@@ -160,8 +150,7 @@ Status ZipWriter::commit() {
   if (Status done = file->close(); !done)
     return done;
   if (std::rename(temporary.c_str(), path.c_str()) != 0)
-    return ioError("cannot rename '" + temporary + "' to '" + path +
-                   "': " + std::strerror(errno));
+    return ioError("cannot rename '" + temporary + "' to '" + path + "': " + std::strerror(errno));
   file->keep();
   return Status::ok();
 }
@@ -172,16 +161,13 @@ Result<std::unique_ptr<Writer>> createZipWriter(const std::string &path) {
   struct stat info;
   // Renaming over a device node or a directory would not do what was meant.
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return ioError(
-        "cannot write the bundle '" + path + "': it exists and is " +
-        (S_ISDIR(info.st_mode) ? "a directory" : "not a regular file") +
-        "; give the name of a file");
+    return ioError("cannot write the bundle '" + path + "': it exists and is " +
+                   (S_ISDIR(info.st_mode) ? "a directory" : "not a regular file") + "; give the name of a file");
   for (unsigned attempt = 0;; ++attempt) {
     std::string temporary = temporaryPath(path, attempt);
     auto file = OutputFile::create(temporary);
     if (file)
-      return std::unique_ptr<Writer>(
-          new ZipWriter(path, temporary, std::move(*file)));
+      return std::unique_ptr<Writer>(new ZipWriter(path, temporary, std::move(*file)));
     if (attempt == 100 || !std::filesystem::exists(temporary))
       return file.takeError();
   }

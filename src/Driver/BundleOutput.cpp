@@ -21,10 +21,7 @@ namespace {
 /// the model.
 bundle::Producer producerOf(const ConstantPayload &constant) {
   return [&constant](bundle::ByteSink &sink) -> Status {
-    Tensor bytes(
-        DType::U8,
-        {static_cast<int64_t>(
-            constant.size)}); // 64-byte aligned, which packing may rely on
+    Tensor bytes(DType::U8, {static_cast<int64_t>(constant.size)}); // 64-byte aligned, which packing may rely on
     std::span<std::byte> out(bytes.mutableData(), constant.size);
     if (Status filled = constant.fill(out); !filled)
       return filled;
@@ -32,18 +29,12 @@ bundle::Producer producerOf(const ConstantPayload &constant) {
   };
 }
 
-Status addConstants(const CompiledModel &model,
-                    bundle::WeightsWriter &weights) {
+Status addConstants(const CompiledModel &model, bundle::WeightsWriter &weights) {
   for (const ConstantPayload &constant : model.constants) {
-    bool plain = constant.form.empty() &&
-                 constant.size ==
-                     dtypeBytes(constant.dtype, elementCount(constant.shape));
-    Status added = plain
-                       ? weights.add(constant.name, constant.dtype,
-                                     constant.shape, producerOf(constant))
-                       : weights.addBytes(
-                             constant.name, constant.size, producerOf(constant),
-                             constant.form.empty() ? "padded" : constant.form);
+    bool plain = constant.form.empty() && constant.size == dtypeBytes(constant.dtype, elementCount(constant.shape));
+    Status added = plain ? weights.add(constant.name, constant.dtype, constant.shape, producerOf(constant))
+                         : weights.addBytes(constant.name, constant.size, producerOf(constant),
+                                            constant.form.empty() ? "padded" : constant.form);
     if (!added)
       return added;
   }
@@ -56,18 +47,14 @@ std::string kernelNodes(const bundle::GraphFile &file) {
   for (const bundle::GraphDesc &graph : file.graphs)
     for (const bundle::TaskDesc &task : graph.tasks)
       if (task.kind == bundle::TaskKind::Dispatch)
-        kernels[task.kernel].push_back({{"graph", graph.name},
-                                        {"task", task.name},
-                                        {"nodes", task.nodes}});
-  return nlohmann::json{{"kernels", kernels}}.dump(
-             1, ' ', false, nlohmann::json::error_handler_t::replace) +
-         "\n";
+        kernels[task.kernel].push_back({{"graph", graph.name}, {"task", task.name}, {"nodes", task.nodes}});
+  return nlohmann::json{{"kernels", kernels}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 constexpr const char *weightsEntry = "weights/model.safetensors";
 
-Status fillWriter(bundle::Writer &writer, CompiledModel &model,
-                  bundle::WeightsWriter &weights, bundle::Manifest manifest) {
+Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights,
+                  bundle::Manifest manifest) {
   if (Status added = addConstants(model, weights); !added)
     return added;
   for (bundle::GraphDesc &graph : model.graph.graphs)
@@ -76,22 +63,15 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model,
         buffer.entry = weightsEntry;
         buffer.offset = static_cast<int64_t>(weights.offsetOf(buffer.tensor));
       }
-  if (Status added = writer.addEntry("graph.json", bundle::toJson(model.graph));
-      !added)
+  if (Status added = writer.addEntry("graph.json", bundle::toJson(model.graph)); !added)
     return added;
   if (!model.constants.empty())
-    if (Status added =
-            writer.addStream(weightsEntry, weights.size(), weights.producer());
-        !added)
+    if (Status added = writer.addStream(weightsEntry, weights.size(), weights.producer()); !added)
       return added;
   for (const CodeEntry &code : model.code)
-    if (Status added = writer.addEntry(
-            code.entry, std::string(code.bytes.begin(), code.bytes.end()));
-        !added)
+    if (Status added = writer.addEntry(code.entry, std::string(code.bytes.begin(), code.bytes.end())); !added)
       return added;
-  if (Status added =
-          writer.addEntry("debug/kernels.json", kernelNodes(model.graph));
-      !added)
+  if (Status added = writer.addEntry("debug/kernels.json", kernelNodes(model.graph)); !added)
     return added;
   writer.setManifest(std::move(manifest));
   return writer.finish();
@@ -109,8 +89,7 @@ bundle::Manifest Compilation::manifest() const {
   if (auto file = MappedFile::open(options.model))
     manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
   manifest.modelSource = sourceFormat;
-  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)},
-                      {"numerics", options.numerics}};
+  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)}, {"numerics", options.numerics}};
   for (const bundle::TargetDesc &target : compiled->targets)
     manifest.targets.push_back(target);
   manifest.entryPoints = compiled->entryPoints;
@@ -121,20 +100,15 @@ bundle::Manifest Compilation::manifest() const {
 
 bool Compilation::writeBundle(const std::string &path) {
   return guarded("write", ErrorKind::Internal, [&] {
-    auto format = options.bundleDirectory ? bundle::BundleFormat::Directory
-                                          : bundle::BundleFormat::Zip;
-    Result<std::unique_ptr<bundle::Writer>> writer =
-        bundle::Writer::create(path, format);
+    auto format = options.bundleDirectory ? bundle::BundleFormat::Directory : bundle::BundleFormat::Zip;
+    Result<std::unique_ptr<bundle::Writer>> writer = bundle::Writer::create(path, format);
     if (!writer) {
       diagnostics.report(writer.error(), "io", path);
       return false;
     }
     bundle::WeightsWriter weights;
-    if (Status written = fillWriter(**writer, *compiled, weights, manifest());
-        !written) {
-      diagnostics.report(
-          written.error(),
-          written.error().kind == ErrorKind::IO ? "io" : "internal", path);
+    if (Status written = fillWriter(**writer, *compiled, weights, manifest()); !written) {
+      diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);
       return false;
     }
     bytes = (*writer)->bytesWritten();

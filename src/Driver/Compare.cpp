@@ -28,8 +28,7 @@ struct TemporaryBundle {
   }
   Status create() {
     llvm::SmallString<128> name;
-    if (std::error_code error =
-            llvm::sys::fs::createTemporaryFile("dmx-compare", "bundle", name))
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("dmx-compare", "bundle", name))
       return ioError("cannot make a temporary file: " + error.message());
     path = name.str().str();
     return Status::ok();
@@ -43,8 +42,7 @@ struct Run {
 
 class Comparer {
 public:
-  Comparer(const CompareRequest &request, Diagnostics &diagnostics,
-           std::ostream &out)
+  Comparer(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out)
       : request(request), diagnostics(diagnostics), out(out) {}
 
   int run() {
@@ -77,10 +75,8 @@ private:
     return outputsGood ? 0 : exitCodeOf(ErrorKind::Mismatch);
   }
 
-  bool report(const std::string &what, const Run &run, size_t i,
-              bool alsoGood) {
-    tools::Comparison result = tools::compareTensors(
-        run.actual[i], run.reference[i], {request.rtol, request.atol});
+  bool report(const std::string &what, const Run &run, size_t i, bool alsoGood) {
+    tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], {request.rtol, request.atol});
     if (!result.pass || alsoGood)
       out << (result.pass ? "PASS " : "FAIL ") << what << ": "
           << tools::describe(result, run.actual[i], run.reference[i]) << "\n";
@@ -94,30 +90,22 @@ private:
 
   /// Imports, evaluates and runs; with `everyNode`, every value is an output.
   std::optional<Run> runOnce(bool everyNode) {
-    std::unique_ptr<Compilation> compilation =
-        Compilation::create(request.options, diagnostics);
-    if (!compilation || !compilation->import() ||
-        !compilation->runPhase(phases().front()))
+    std::unique_ptr<Compilation> compilation = Compilation::create(request.options, diagnostics);
+    if (!compilation || !compilation->import() || !compilation->runPhase(phases().front()))
       return std::nullopt;
     func::FuncOp function = entryOf(compilation->module());
     if (!function)
-      return fail(modelError("the model has no entry point '" +
-                             request.options.entry + "'")),
-             std::nullopt;
+      return fail(modelError("the model has no entry point '" + request.options.entry + "'")), std::nullopt;
     if (everyNode)
       returnEverything(function);
     Run run;
     for (unsigned i = 0; i < function.getNumResults(); ++i)
       run.names.push_back(
-          everyNode && i < nodes.size()
-              ? nodes[i]
-              : nameOf(function.getResultAttr(i, dmir::kNameAttr), "output",
-                       i));
+          everyNode && i < nodes.size() ? nodes[i] : nameOf(function.getResultAttr(i, dmir::kNameAttr), "output", i));
     std::optional<std::vector<Tensor>> inputs = readInputs(function);
     if (!inputs)
       return std::nullopt;
-    Result<std::vector<Tensor>> reference =
-        reference::evaluateFunction(function, *inputs);
+    Result<std::vector<Tensor>> reference = reference::evaluateFunction(function, *inputs);
     if (!reference)
       return fail(reference.error()), std::nullopt;
     run.reference = std::move(*reference);
@@ -129,13 +117,11 @@ private:
 
   func::FuncOp entryOf(ModuleOp module) {
     for (auto function : module.getOps<func::FuncOp>())
-      if (request.options.entry.empty() ||
-          function.getSymName() == request.options.entry)
+      if (request.options.entry.empty() || function.getSymName() == request.options.entry)
         return function;
     // A model with one entry point may call it as it likes.
     auto functions = module.getOps<func::FuncOp>();
-    return llvm::hasSingleElement(functions) ? *functions.begin()
-                                             : func::FuncOp();
+    return llvm::hasSingleElement(functions) ? *functions.begin() : func::FuncOp();
   }
 
   static std::string nameOf(Attribute name, const char *prefix, unsigned i) {
@@ -148,30 +134,22 @@ private:
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto type = cast<RankedTensorType>(function.getArgument(i).getType());
       wanted.push_back(
-          {nameOf(function.getArgAttr(i, dmir::kNameAttr), "input", i),
-           *dmir::dtypeOf(type.getElementType())});
+          {nameOf(function.getArgAttr(i, dmir::kNameAttr), "input", i), *dmir::dtypeOf(type.getElementType())});
     }
     if (wanted.empty())
       return std::vector<Tensor>();
-    Result<std::vector<Tensor>> inputs = tools::readTensorDirectory(
-        request.inputs, tools::TensorRole::Input, wanted);
+    Result<std::vector<Tensor>> inputs = tools::readTensorDirectory(request.inputs, tools::TensorRole::Input, wanted);
     if (!inputs)
       return fail(inputs.error()), std::nullopt;
     for (unsigned i = 0; i < wanted.size(); ++i) {
       auto type = cast<RankedTensorType>(function.getArgument(i).getType());
       const Tensor &tensor = (*inputs)[i];
       if (tensor.empty())
-        return fail(ioError("'" + request.inputs +
-                            "' has no tensor for input '" + wanted[i].name +
-                            "'")),
-               std::nullopt;
-      if (tensor.dtype() != wanted[i].dtype ||
-          ArrayRef<int64_t>(tensor.shape()) != type.getShape())
+        return fail(ioError("'" + request.inputs + "' has no tensor for input '" + wanted[i].name + "'")), std::nullopt;
+      if (tensor.dtype() != wanted[i].dtype || ArrayRef<int64_t>(tensor.shape()) != type.getShape())
         return fail(usageError("input '" + wanted[i].name + "': the file has " +
-                               std::string(dtypeName(tensor.dtype())) + " " +
-                               shapeString(tensor.shape()) +
-                               ", the model wants " +
-                               std::string(dtypeName(wanted[i].dtype)) + " " +
+                               std::string(dtypeName(tensor.dtype())) + " " + shapeString(tensor.shape()) +
+                               ", the model wants " + std::string(dtypeName(wanted[i].dtype)) + " " +
                                shapeString(type.getShape()))),
                std::nullopt;
     }
@@ -189,30 +167,22 @@ private:
         continue;
       for (Value result : op.getResults()) {
         values.push_back(result);
-        nodes.push_back(
-            dmir::nodeName(&op) + "' (" + op.getName().getStringRef().str() +
-            ") result '" +
-            std::to_string(cast<OpResult>(result).getResultNumber()));
+        nodes.push_back(dmir::nodeName(&op) + "' (" + op.getName().getStringRef().str() + ") result '" +
+                        std::to_string(cast<OpResult>(result).getResultNumber()));
       }
     }
     size_t before = function.getNumResults();
     for (size_t i = 0; i < before; ++i)
-      function.removeResultAttr(
-          i, StringAttr::get(function.getContext(), dmir::kNameAttr));
+      function.removeResultAttr(i, StringAttr::get(function.getContext(), dmir::kNameAttr));
     ret->setOperands(values);
     SmallVector<Type> types(ValueRange(values).getTypes());
-    function.setFunctionType(FunctionType::get(
-        function.getContext(), function.getArgumentTypes(), types));
-    function.setAllResultAttrs(SmallVector<DictionaryAttr>(
-        values.size(), DictionaryAttr::get(function.getContext())));
+    function.setFunctionType(FunctionType::get(function.getContext(), function.getArgumentTypes(), types));
+    function.setAllResultAttrs(SmallVector<DictionaryAttr>(values.size(), DictionaryAttr::get(function.getContext())));
     for (size_t i = 0; i < values.size(); ++i)
-      function.setResultAttr(
-          i, dmir::kNameAttr,
-          StringAttr::get(function.getContext(), "value" + std::to_string(i)));
+      function.setResultAttr(i, dmir::kNameAttr, StringAttr::get(function.getContext(), "value" + std::to_string(i)));
   }
 
-  bool runBundle(Compilation &compilation, const std::vector<Tensor> &inputs,
-                 const std::string &entry, bool everyNode,
+  bool runBundle(Compilation &compilation, const std::vector<Tensor> &inputs, const std::string &entry, bool everyNode,
                  std::vector<Tensor> &outputs) {
     TemporaryBundle temporary;
     std::string path = everyNode ? "" : request.bundle;
@@ -221,8 +191,7 @@ private:
         return fail(made.error());
       path = temporary.path;
       for (const Phase &phase : phases().drop_front())
-        if (!(phase.build ? compilation.runPhase(phase)
-                          : compilation.runCodegen()))
+        if (!(phase.build ? compilation.runPhase(phase) : compilation.runCodegen()))
           return false;
       if (!compilation.writeBundle(path))
         return false;
@@ -230,15 +199,12 @@ private:
     tools::SessionSettings settings;
     settings.entryPoint = entry;
     settings.threads = request.threads;
-    Result<std::unique_ptr<tools::ModelSession>> session =
-        tools::ModelSession::open(path, settings);
+    Result<std::unique_ptr<tools::ModelSession>> session = tools::ModelSession::open(path, settings);
     if (!session)
       return fail(session.error());
     if ((*session)->inputs().size() != inputs.size())
-      return fail(usageError(
-          "the bundle has " + std::to_string((*session)->inputs().size()) +
-          " inputs, the model " + std::to_string(inputs.size()) + "; is '" +
-          path + "' of this model?"));
+      return fail(usageError("the bundle has " + std::to_string((*session)->inputs().size()) + " inputs, the model " +
+                             std::to_string(inputs.size()) + "; is '" + path + "' of this model?"));
     for (size_t i = 0; i < inputs.size(); ++i)
       if (Status bound = (*session)->bindInput(i, inputs[i]); !bound)
         return fail(bound.error());
@@ -259,8 +225,7 @@ private:
 
 } // namespace
 
-int compareWithReference(const CompareRequest &request,
-                         Diagnostics &diagnostics, std::ostream &out) {
+int compareWithReference(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out) {
   return Comparer(request, diagnostics, out).run();
 }
 

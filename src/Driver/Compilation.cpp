@@ -26,24 +26,19 @@ Compilation::Compilation(const Options &options, Diagnostics &diagnostics)
     : options(options), diagnostics(diagnostics) {
   DialectRegistry registry;
   registerDialects(registry);
-  mlirContext =
-      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  mlirContext = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   mlirContext->loadAllAvailableDialects();
   if (options.jobs > 1) {
-    threads = std::make_unique<llvm::DefaultThreadPool>(
-        llvm::hardware_concurrency(options.jobs));
+    threads = std::make_unique<llvm::DefaultThreadPool>(llvm::hardware_concurrency(options.jobs));
     mlirContext->setThreadPool(*threads);
   }
-  router = std::make_unique<DiagnosticRouter>(*mlirContext, diagnostics,
-                                              options.model);
+  router = std::make_unique<DiagnosticRouter>(*mlirContext, diagnostics, options.model);
 }
 
 Compilation::~Compilation() = default;
 
-std::unique_ptr<Compilation> Compilation::create(const Options &options,
-                                                 Diagnostics &diagnostics) {
-  std::unique_ptr<Compilation> compilation(
-      new Compilation(options, diagnostics));
+std::unique_ptr<Compilation> Compilation::create(const Options &options, Diagnostics &diagnostics) {
+  std::unique_ptr<Compilation> compilation(new Compilation(options, diagnostics));
   return compilation->makeTargets() ? std::move(compilation) : nullptr;
 }
 
@@ -54,17 +49,14 @@ bool Compilation::makeTargets() {
   for (const TargetChoice &choice : choices) {
     const TargetInfo *info = findTarget(choice.name);
     if (!info) {
-      diagnostics.report(usageError("unknown target '" + choice.name + "'"),
-                         "usage");
+      diagnostics.report(usageError("unknown target '" + choice.name + "'"), "usage");
       return false;
     }
     if (phaseCtx.target(choice.name)) {
-      diagnostics.report(
-          usageError(
-              "target '" + choice.name +
-              "' is given twice; join the levels with '+', for example " +
-              choice.name + ":x86-64-v3+x86-64-v4"),
-          "usage");
+      diagnostics.report(usageError("target '" + choice.name +
+                                    "' is given twice; join the levels with '+', for example " + choice.name +
+                                    ":x86-64-v3+x86-64-v4"),
+                         "usage");
       return false;
     }
     TargetOptions targetOptions;
@@ -86,8 +78,7 @@ bool Compilation::makeTargets() {
   return true;
 }
 
-bool Compilation::guarded(const char *step, ErrorKind kind,
-                          const std::function<bool()> &work) {
+bool Compilation::guarded(const char *step, ErrorKind kind, const std::function<bool()> &work) {
   setCurrentWork(step);
   size_t before = diagnostics.errorCount();
   auto start = Clock::now();
@@ -105,15 +96,11 @@ bool Compilation::guarded(const char *step, ErrorKind kind,
     router->drop();
     return false;
   }
-  ScopedDiagnosticHandler silence(mlirContext.get(),
-                                  [](mlir::Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler silence(mlirContext.get(), [](mlir::Diagnostic &) { return success(); });
   bool broken = theModule && failed(verify(*theModule));
-  if (router->flush(broken ? ErrorKind::Internal : kind,
-                    broken ? "internal-verifier" : step) == 0)
-    diagnostics.report(
-        Error{ErrorKind::Internal,
-              std::string("step '") + step + "' failed without saying why"},
-        "internal", options.model);
+  if (router->flush(broken ? ErrorKind::Internal : kind, broken ? "internal-verifier" : step) == 0)
+    diagnostics.report(Error{ErrorKind::Internal, std::string("step '") + step + "' failed without saying why"},
+                       "internal", options.model);
   return false;
 }
 
@@ -125,10 +112,8 @@ static Result<std::string> readHead(const std::string &path) {
   Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  auto bytes =
-      (*file)->bytes().first(std::min<size_t>((*file)->bytes().size(), 4096));
-  return std::string(reinterpret_cast<const char *>(bytes.data()),
-                     bytes.size());
+  auto bytes = (*file)->bytes().first(std::min<size_t>((*file)->bytes().size(), 4096));
+  return std::string(reinterpret_cast<const char *>(bytes.data()), bytes.size());
 }
 
 const Frontend *Compilation::chooseFrontend() {
@@ -140,14 +125,12 @@ const Frontend *Compilation::chooseFrontend() {
   if (options.inputFormat != "auto") {
     if (const Frontend *frontend = findFrontend(options.inputFormat))
       return frontend;
-    diagnostics.report(usageError("--input-format " + options.inputFormat +
-                                  ": this build has no such frontend"),
+    diagnostics.report(usageError("--input-format " + options.inputFormat + ": this build has no such frontend"),
                        "usage");
     return nullptr;
   }
   for (const Frontend *frontend : registeredFrontends())
-    if (frontend->recognises(options.model,
-                             llvm::ArrayRef<char>(head->data(), head->size())))
+    if (frontend->recognises(options.model, llvm::ArrayRef<char>(head->data(), head->size())))
       return frontend;
   Diagnostic unknown;
   unknown.id = "input-format";
@@ -156,8 +139,7 @@ const Frontend *Compilation::chooseFrontend() {
   std::string names;
   for (const std::string &name : frontendNames())
     names += (names.empty() ? "" : ", ") + name;
-  unknown.help("name the format with --input-format; this build reads: " +
-               names);
+  unknown.help("name the format with --input-format; this build reads: " + names);
   diagnostics.report(std::move(unknown));
   return nullptr;
 }
@@ -172,8 +154,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands,
                     std::string &why) -> std::optional<std::vector<Tensor>> {
     if (!reference::canEvaluate(op->getName())) {
-      why = "'" + op->getName().getStringRef().str() +
-            "' cannot be evaluated at compile time";
+      why = "'" + op->getName().getStringRef().str() + "' cannot be evaluated at compile time";
       return std::nullopt;
     }
     Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
@@ -182,8 +163,7 @@ bool Compilation::importModel(const Frontend &frontend) {
     why = results.error().message;
     return std::nullopt;
   };
-  std::optional<ImportedModel> imported =
-      frontend.import(*mlirContext, request, diagnostics);
+  std::optional<ImportedModel> imported = frontend.import(*mlirContext, request, diagnostics);
   if (!imported)
     return false;
   theModule = std::move(imported->module);
@@ -197,21 +177,15 @@ bool Compilation::importModel(const Frontend &frontend) {
 bool Compilation::parsePhaseText() {
   inputs = {options.model};
   sourceFormat = "mlir";
-  theModule =
-      parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
+  theModule = parseSourceFile<ModuleOp>(options.model, ParserConfig(mlirContext.get()));
   if (!theModule)
     return false;
   bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
-  bool regions =
-      theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
-  bool fits = options.from == "schedule"
-                  ? scheduled
-                  : !scheduled && (options.from != "frontend" || !regions);
+  bool regions = theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  bool fits = options.from == "schedule" ? scheduled : !scheduled && (options.from != "frontend" || !regions);
   if (!fits)
-    diagnostics.report(
-        modelError("this is not what the phase '" + options.from + "' gives"),
-        "phase-text", options.model);
+    diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text",
+                       options.model);
   return fits;
 }
 

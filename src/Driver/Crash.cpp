@@ -73,8 +73,7 @@ void prepareReproducer(const Options &options) {
   std::string folder = options.reproducer;
   if (folder.empty()) {
     const char *tmp = std::getenv("TMPDIR");
-    folder = std::string(tmp && *tmp ? tmp : "/tmp") + "/dmxc-reproducer-" +
-             std::to_string(getpid());
+    folder = std::string(tmp && *tmp ? tmp : "/tmp") + "/dmxc-reproducer-" + std::to_string(getpid());
   }
   if (folder.size() >= sizeof state.folder)
     return;
@@ -90,8 +89,7 @@ static const char *lastGoodPhase() {
   int failed = phaseIndex(stepText);
   if (std::strcmp(stepText, "write") == 0)
     failed = static_cast<int>(phases().size()) - 1;
-  return failed - 1 > state.from && failed > 0 ? phases()[failed - 1].name
-                                               : nullptr;
+  return failed - 1 > state.from && failed > 0 ? phases()[failed - 1].name : nullptr;
 }
 
 /// Runs this program again with the same arguments, up to `phase`. Later
@@ -123,8 +121,7 @@ static bool runUpTo(const char *phase) {
     _exit(127);
   }
   int status = 1;
-  return child > 0 && waitpid(child, &status, 0) == child &&
-         WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static void writeCommand() {
@@ -218,15 +215,12 @@ static void onCrash(int signal) {
   endCrashed(crashName(signal));
 }
 
-static void onFatalError(void *, const char *reason, bool) {
-  endCrashed(reason);
-}
+static void onFatalError(void *, const char *reason, bool) { endCrashed(reason); }
 
 void installSignalHandlers(int argc, char **argv) {
   state.argc = argc;
   state.argv = argv;
-  static std::array<char, 1 << 16>
-      alternate; // a stack overflow leaves no room on the normal one
+  static std::array<char, 1 << 16> alternate; // a stack overflow leaves no room on the normal one
   stack_t stack{};
   stack.ss_sp = alternate.data();
   stack.ss_size = alternate.size();

@@ -9,11 +9,9 @@ using namespace mlir;
 
 namespace dmxc::driver {
 
-DiagnosticRouter::DiagnosticRouter(MLIRContext &context,
-                                   Diagnostics &diagnostics, std::string file)
+DiagnosticRouter::DiagnosticRouter(MLIRContext &context, Diagnostics &diagnostics, std::string file)
     : diagnostics(diagnostics), file(std::move(file)),
-      handler(&context,
-              [this](mlir::Diagnostic &diagnostic) { collect(diagnostic); }) {}
+      handler(&context, [this](mlir::Diagnostic &diagnostic) { collect(diagnostic); }) {}
 
 /// The position in a text file, for messages about .mlir input.
 static std::string filePosition(Location loc) {
@@ -22,8 +20,7 @@ static std::string filePosition(Location loc) {
     auto line = dyn_cast<FileLineColLoc>(part);
     if (!line)
       return WalkResult::advance();
-    position = line.getFilename().str() + ":" + std::to_string(line.getLine()) +
-               ":" + std::to_string(line.getColumn());
+    position = line.getFilename().str() + ":" + std::to_string(line.getLine()) + ":" + std::to_string(line.getColumn());
     return WalkResult::interrupt();
   });
   return position;
@@ -35,9 +32,8 @@ static std::string takeId(std::string &text) {
   if (text.empty() || text.back() != ']' || open == std::string::npos)
     return "";
   std::string id = text.substr(open + 2, text.size() - open - 3);
-  bool kebab = !id.empty() && llvm::all_of(id, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
+  bool kebab = !id.empty() &&
+               llvm::all_of(id, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
   if (!kebab || !llvm::is_contained(id, '-'))
     return "";
   text.resize(open);
@@ -61,22 +57,19 @@ void DiagnosticRouter::collect(mlir::Diagnostic &diagnostic) {
   Diagnostic ours;
   ours.severity = severityOf(diagnostic.getSeverity());
   ours.node = dmir::nodeName(diagnostic.getLocation());
-  std::string position =
-      ours.node.empty() ? filePosition(diagnostic.getLocation()) : "";
+  std::string position = ours.node.empty() ? filePosition(diagnostic.getLocation()) : "";
   ours.file = position.empty() ? file : position;
   ours.text = diagnostic.str();
   ours.id = takeId(ours.text);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     // MLIR attaches a print of the op to verifier messages; it may hold
     // megabytes and says nothing to a user.
-    if (std::string text = note.str();
-        !llvm::StringRef(text).starts_with("see current operation"))
+    if (std::string text = note.str(); !llvm::StringRef(text).starts_with("see current operation"))
       ours.note(std::move(text));
   std::lock_guard lock(mutex);
   // ODS adds this to every message of an op's inference, which said what is
   // wrong.
-  if (!pending.empty() &&
-      llvm::StringRef(ours.text).ends_with("failed to infer returned types"))
+  if (!pending.empty() && llvm::StringRef(ours.text).ends_with("failed to infer returned types"))
     return;
   pending.push_back(std::move(ours));
 }

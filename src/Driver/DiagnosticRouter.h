@@ -12,8 +12,7 @@ namespace dmxc::driver {
 /// Thread-safe.
 class DiagnosticRouter {
 public:
-  DiagnosticRouter(mlir::MLIRContext &context, Diagnostics &diagnostics,
-                   std::string file);
+  DiagnosticRouter(mlir::MLIRContext &context, Diagnostics &diagnostics, std::string file);
 
   /// Hands on everything collected; errors get this kind. `step` is the id of
   /// messages that carry none: a pass gives one by ending its text in "

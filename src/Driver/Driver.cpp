@@ -23,32 +23,23 @@ namespace {
 class Job {
 public:
   Job(const Options &options, Diagnostics &diagnostics)
-      : options(options), diagnostics(diagnostics),
-        progress(options, lastPhase() + 3) {}
+      : options(options), diagnostics(diagnostics), progress(options, lastPhase() + 3) {}
 
   int run() {
     bool good = compileAll();
     progress.clear();
     if (compilation && options.timeReport != TimeReport::None)
-      std::fputs(timeReport(compilation->times(),
-                            options.timeReport == TimeReport::Json)
-                     .c_str(),
-                 stderr);
+      std::fputs(timeReport(compilation->times(), options.timeReport == TimeReport::Json).c_str(), stderr);
     int code = diagnostics.exitCode();
     return good || code ? code : exitCodeOf(ErrorKind::Internal);
   }
 
 private:
   /// Position of the last phase to run.
-  size_t lastPhase() const {
-    return options.emit == "bundle" ? phases().size() - 1
-                                    : phaseIndex(options.emit);
-  }
+  size_t lastPhase() const { return options.emit == "bundle" ? phases().size() - 1 : phaseIndex(options.emit); }
 
   bool fail(const Error &error, const std::string &file = "") {
-    const char *id = error.kind == ErrorKind::IO      ? "io"
-                     : error.kind == ErrorKind::Usage ? "usage"
-                                                      : "internal";
+    const char *id = error.kind == ErrorKind::IO ? "io" : error.kind == ErrorKind::Usage ? "usage" : "internal";
     diagnostics.report(error, id, file);
     return false;
   }
@@ -62,10 +53,7 @@ private:
     progress.step("import", options.model);
     if (!compilation->import())
       return false;
-    log([&] {
-      return options.model + ": " + std::to_string(countOps()) +
-             " op(s) at import";
-    });
+    log([&] { return options.model + ": " + std::to_string(countOps()) + " op(s) at import"; });
     if (!runPhases())
       return false;
     // An error that was reported without stopping (-Werror) must not leave a
@@ -92,12 +80,10 @@ private:
     llvm::StringRef folder = llvm::sys::path::parent_path(path);
     std::string where = folder.empty() ? "." : folder.str();
     if (access(where.c_str(), W_OK) != 0)
-      return fail(ioError("cannot write '" + path + "': folder '" + where +
-                          "': " + std::strerror(errno)));
+      return fail(ioError("cannot write '" + path + "': folder '" + where + "': " + std::strerror(errno)));
     bool same = false;
     if (!llvm::sys::fs::equivalent(path, options.model, same) && same)
-      return fail(usageError("the output '" + path +
-                             "' is the model itself; give another -o"));
+      return fail(usageError("the output '" + path + "' is the model itself; give another -o"));
     return true;
   }
 
@@ -105,9 +91,7 @@ private:
   std::string outputPath() const {
     if (!options.output.empty())
       return options.output;
-    return options.emit == "bundle"
-               ? llvm::sys::path::stem(options.model).str() + ".bundle"
-               : "-";
+    return options.emit == "bundle" ? llvm::sys::path::stem(options.model).str() + ".bundle" : "-";
   }
 
   size_t countOps() {
@@ -122,11 +106,8 @@ private:
       const Phase &phase = phases()[i];
       setCurrentWork(phase.name);
       progress.step(phase.name, phase.summary);
-      log([&] {
-        return std::string("phase ") + phase.name + ": " + phase.summary;
-      });
-      if (!(phase.build ? compilation->runPhase(phase)
-                        : compilation->runCodegen()))
+      log([&] { return std::string("phase ") + phase.name + ": " + phase.summary; });
+      if (!(phase.build ? compilation->runPhase(phase) : compilation->runCodegen()))
         return false;
       if (llvm::StringRef(phase.name) == "partition" && !afterPartition())
         return false;
@@ -140,29 +121,24 @@ private:
     if (!options.schedule.empty() && !compilation->applySchedule())
       return false;
     if (!options.placementReport.empty())
-      if (Status s = writeText(options.placementReport,
-                               placementReport(compilation->module(),
-                                               compilation->phaseContext()));
+      if (Status s =
+              writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext()));
           !s)
         return fail(s.error());
-    if (!checkPlacement(compilation->module(), options,
-                        compilation->phaseContext(), diagnostics))
+    if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), diagnostics))
       return false;
     say("placement: " + placementOf(compilation->module()).summary());
     return true;
   }
 
   std::string phaseText(const Phase &phase) {
-    return phase.build ? compilation->text()
-                       : bundle::toJson(compilation->model().graph);
+    return phase.build ? compilation->text() : bundle::toJson(compilation->model().graph);
   }
 
   bool dumpPhase(size_t index) {
     const Phase &phase = phases()[index];
     llvm::SmallString<128> path(options.dumpPhases);
-    llvm::sys::path::append(path, llvm::formatv("{0}-{1}{2}", index + 1,
-                                                phase.name, phase.extension)
-                                      .str());
+    llvm::sys::path::append(path, llvm::formatv("{0}-{1}{2}", index + 1, phase.name, phase.extension).str());
     Status written = writeText(path.str().str(), phaseText(phase));
     return written || fail(written.error());
   }
@@ -184,8 +160,8 @@ private:
     for (const CodeEntry &code : compilation->model().code)
       codeBytes += code.bytes.size();
     log([&] {
-      return std::to_string(compilation->model().constants.size()) +
-             " constant(s), " + byteText(codeBytes) + " of code";
+      return std::to_string(compilation->model().constants.size()) + " constant(s), " + byteText(codeBytes) +
+             " of code";
     });
     say("wrote " + path + ": " + byteText(compilation->bundleBytes()));
     return true;
@@ -194,16 +170,12 @@ private:
   bool writeDepfile(const std::string &output) {
     if (!options.depfile)
       return true;
-    std::string path =
-        options.depfilePath.empty() ? output + ".d" : options.depfilePath;
+    std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
     std::vector<std::string> files = compilation->files();
     if (!options.schedule.empty())
       files.push_back(options.schedule);
     Status written =
-        writeText(path, dependencyRule(options.depfileTarget.empty()
-                                           ? output
-                                           : options.depfileTarget,
-                                       files));
+        writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));
     return written || fail(written.error());
   }
 
@@ -230,8 +202,6 @@ private:
 
 } // namespace
 
-int compile(const Options &options, Diagnostics &diagnostics) {
-  return Job(options, diagnostics).run();
-}
+int compile(const Options &options, Diagnostics &diagnostics) { return Job(options, diagnostics).run(); }
 
 } // namespace dmxc::driver

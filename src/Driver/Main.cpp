@@ -19,8 +19,7 @@ static bool useColor(const Options &options) {
 }
 
 static void setUpLogging(const Options &options) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "dmxc", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("dmxc", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("dmxc: %v");
   logger->set_level(options.verbose ? spdlog::level::info : spdlog::level::off);
   spdlog::set_default_logger(std::move(logger));
@@ -29,8 +28,7 @@ static void setUpLogging(const Options &options) {
 int dmxcMain(int argc, char **argv) {
   installSignalHandlers(argc, argv);
   Options options;
-  if (std::optional<int> code =
-          parseOptions({argv + 1, argv + argc}, options, std::cout, std::cerr))
+  if (std::optional<int> code = parseOptions({argv + 1, argv + argc}, options, std::cout, std::cerr))
     return *code;
   if (options.query != Query::None)
     return answerQuery(options);
@@ -38,16 +36,14 @@ int dmxcMain(int argc, char **argv) {
   prepareReproducer(options);
   bool color = useColor(options);
   Diagnostics diagnostics([&](const Diagnostic &diagnostic) {
-    std::string text = options.jsonDiagnostics ? renderJson(diagnostic)
-                                               : renderText(diagnostic, color);
+    std::string text = options.jsonDiagnostics ? renderJson(diagnostic) : renderText(diagnostic, color);
     std::fprintf(stderr, "%s\n", text.c_str());
   });
   diagnostics.setWarningsAsErrors(options.warningsAsErrors);
   int code = compile(options, diagnostics);
   if (code == exitCodeOf(ErrorKind::Internal))
     writeReproducer();
-  else if (diagnostics.errorCount() > 1 && !options.quiet &&
-           !options.jsonDiagnostics)
+  else if (diagnostics.errorCount() > 1 && !options.quiet && !options.jsonDiagnostics)
     std::fprintf(stderr, "dmxc: %zu errors\n", diagnostics.errorCount());
   return code;
 }

@@ -16,18 +16,13 @@ namespace dmxc::driver {
 
 /// Structure, not computation: they have no row.
 static bool isStructural(llvm::StringRef name) {
-  return name == "dmir.region" || name == "dmir.yield" ||
-         name == "dmir.constant";
+  return name == "dmir.region" || name == "dmir.yield" || name == "dmir.constant";
 }
 
-static Result<std::vector<std::unique_ptr<TargetBackend>>>
-createTargets(const Options &options) {
+static Result<std::vector<std::unique_ptr<TargetBackend>>> createTargets(const Options &options) {
   std::vector<std::unique_ptr<TargetBackend>> targets;
   for (const TargetInfo &info : registeredTargets()) {
-    auto chosen =
-        llvm::find_if(options.targets, [&](const TargetChoice &choice) {
-          return choice.name == info.name;
-        });
+    auto chosen = llvm::find_if(options.targets, [&](const TargetChoice &choice) { return choice.name == info.name; });
     if (!options.targets.empty() && chosen == options.targets.end())
       continue;
     TargetOptions targetOptions;
@@ -42,27 +37,22 @@ createTargets(const Options &options) {
 }
 
 Result<OpTable> makeOpTable(const Options &options) {
-  Result<std::vector<std::unique_ptr<TargetBackend>>> targets =
-      createTargets(options);
+  Result<std::vector<std::unique_ptr<TargetBackend>>> targets = createTargets(options);
   if (!targets)
     return targets.takeError();
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  OwningOpRef<ModuleOp> samples =
-      parseSourceString<ModuleOp>(opSamples, ParserConfig(&context));
+  OwningOpRef<ModuleOp> samples = parseSourceString<ModuleOp>(opSamples, ParserConfig(&context));
   if (!samples)
     return Error{ErrorKind::Internal, "the samples of DMIR's ops do not parse"};
   std::map<std::string, Operation *> sampleOf;
-  samples->walk([&](Operation *op) {
-    sampleOf.try_emplace(op->getName().getStringRef().str(), op);
-  });
+  samples->walk([&](Operation *op) { sampleOf.try_emplace(op->getName().getStringRef().str(), op); });
   OpTable table;
   for (const auto &target : *targets)
     table.targets.push_back(target->name().str());
-  for (RegisteredOperationName name :
-       context.getRegisteredOperationsByDialect("dmir")) {
+  for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("dmir")) {
     if (isStructural(name.getStringRef()))
       continue;
     OpRow row{name.getStringRef().str()};
@@ -70,13 +60,11 @@ Result<OpTable> makeOpTable(const Options &options) {
     row.verifier = sample != sampleOf.end(); // the parser verified it
     row.interpreter = reference::canEvaluate(name);
     for (const auto &target : *targets)
-      row.refusals.push_back(
-          row.verifier ? target->refuses(sample->second)
-                       : std::optional<std::string>("no sample to ask with"));
+      row.refusals.push_back(row.verifier ? target->refuses(sample->second)
+                                          : std::optional<std::string>("no sample to ask with"));
     table.rows.push_back(std::move(row));
   }
-  llvm::sort(table.rows,
-             [](const OpRow &a, const OpRow &b) { return a.name < b.name; });
+  llvm::sort(table.rows, [](const OpRow &a, const OpRow &b) { return a.name < b.name; });
   return table;
 }
 
@@ -88,8 +76,7 @@ std::string toMarkdown(const OpTable &table) {
   }
   text += "\n" + rule + "\n";
   for (const OpRow &row : table.rows) {
-    text += "| " + row.name + " | " + (row.verifier ? "yes" : "no") + " | " +
-            (row.interpreter ? "yes" : "no") + " |";
+    text += "| " + row.name + " | " + (row.verifier ? "yes" : "no") + " | " + (row.interpreter ? "yes" : "no") + " |";
     for (const std::optional<std::string> &refusal : row.refusals)
       text += " " + (refusal ? "no: " + *refusal : std::string("yes")) + " |";
     text += "\n";
@@ -100,13 +87,10 @@ std::string toMarkdown(const OpTable &table) {
 std::string toJson(const OpTable &table) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const OpRow &row : table.rows) {
-    nlohmann::ordered_json json{{"op", row.name},
-                                {"verifier", row.verifier},
-                                {"interpreter", row.interpreter}};
+    nlohmann::ordered_json json{{"op", row.name}, {"verifier", row.verifier}, {"interpreter", row.interpreter}};
     for (size_t i = 0; i < table.targets.size(); ++i)
       json["targets"][table.targets[i]] =
-          row.refusals[i] ? nlohmann::ordered_json(*row.refusals[i])
-                          : nlohmann::ordered_json(true);
+          row.refusals[i] ? nlohmann::ordered_json(*row.refusals[i]) : nlohmann::ordered_json(true);
     rows.push_back(std::move(json));
   }
   return rows.dump(1) + "\n";

@@ -12,8 +12,7 @@ namespace dmxc::driver {
 struct OpRow {
   std::string name;
   bool verifier = false, interpreter = false;
-  std::vector<std::optional<std::string>>
-      refusals; ///< a target each; nullopt = computed
+  std::vector<std::optional<std::string>> refusals; ///< a target each; nullopt = computed
 };
 
 struct OpTable {

@@ -17,16 +17,14 @@ std::string joined(const std::vector<std::string> &names) {
   return text;
 }
 
-std::string didYouMean(const std::string &text,
-                       const std::vector<std::string> &names) {
+std::string didYouMean(const std::string &text, const std::vector<std::string> &names) {
   std::string near = nearestName(text, names);
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
 static std::optional<int64_t> parseInteger(std::string_view text) {
   int64_t value;
-  auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
     return std::nullopt;
   return value;
@@ -45,8 +43,8 @@ static std::vector<std::string> split(const std::string &text, char separator) {
 static Status checkTarget(const std::string &name) {
   if (findTarget(name))
     return Status::ok();
-  return usageError("unknown target '" + name + "'; this build has: " +
-                    joined(targetNames()) + didYouMean(name, targetNames()));
+  return usageError("unknown target '" + name + "'; this build has: " + joined(targetNames()) +
+                    didYouMean(name, targetNames()));
 }
 
 Result<TargetChoice> parseTarget(const std::string &text) {
@@ -57,9 +55,7 @@ Result<TargetChoice> parseTarget(const std::string &text) {
   if (colon != std::string::npos)
     for (std::string &level : split(text.substr(colon + 1), '+')) {
       if (level.empty())
-        return usageError(
-            "--target " + text +
-            ": a level is empty; expected for example cpu:x86-64-v3+x86-64-v4");
+        return usageError("--target " + text + ": a level is empty; expected for example cpu:x86-64-v3+x86-64-v4");
       choice.levels.push_back(std::move(level));
     }
   return choice;
@@ -67,8 +63,7 @@ Result<TargetChoice> parseTarget(const std::string &text) {
 
 /// Splits at the last '=': names of tensors and nodes may hold one, values
 /// never do.
-static bool splitAssignment(const std::string &text, std::string &name,
-                            std::string &value) {
+static bool splitAssignment(const std::string &text, std::string &name, std::string &value) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return false;
@@ -77,8 +72,7 @@ static bool splitAssignment(const std::string &text, std::string &name,
   return true;
 }
 
-Result<std::pair<std::string, std::vector<int64_t>>>
-parseShape(const std::string &text) {
+Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::string &text) {
   std::string name, value;
   Error bad = usageError("--shape " + text +
                          ": expected NAME=DIMxDIM.. with non-negative dims, "
@@ -105,21 +99,18 @@ Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text) {
     return bad;
   size_t dots = value.find("..");
   std::optional<int64_t> low = parseInteger(value.substr(0, dots));
-  std::optional<int64_t> high =
-      dots == std::string::npos ? low : parseInteger(value.substr(dots + 2));
+  std::optional<int64_t> high = dots == std::string::npos ? low : parseInteger(value.substr(dots + 2));
   if (!low || !high || *low < 0)
     return bad;
   if (*high < *low)
-    return usageError("--dim " + text +
-                      ": the lower bound is above the upper one");
+    return usageError("--dim " + text + ": the lower bound is above the upper one");
   return std::pair(name, DimBounds{*low, *high});
 }
 
 Result<PlaceRule> parsePlace(const std::string &text) {
   PlaceRule rule;
   if (!splitAssignment(text, rule.glob, rule.target))
-    return usageError("--place " + text +
-                      ": expected GLOB=TARGET, for example 'encoder/*=cpu'");
+    return usageError("--place " + text + ": expected GLOB=TARGET, for example 'encoder/*=cpu'");
   if (Status known = checkTarget(rule.target); !known)
     return known.takeError();
   return rule;
@@ -136,8 +127,7 @@ Result<RequireTarget> parseRequire(const std::string &text) {
       number.pop_back();
     char *end = nullptr;
     require.percent = std::strtod(number.c_str(), &end);
-    if (number.empty() || *end ||
-        !(require.percent >= 0 && require.percent <= 100))
+    if (number.empty() || *end || !(require.percent >= 0 && require.percent <= 100))
       return usageError("--require-target " + text +
                         ": expected TARGET[:PERCENT] with a percentage from 0 "
                         "to 100, for example cpu:95");
@@ -149,8 +139,7 @@ Result<RequireTarget> parseRequire(const std::string &text) {
 // Response files
 //===----------------------------------------------------------------------===//
 
-static Status tokenize(const std::string &path, const std::string &text,
-                       std::vector<std::string> &tokens) {
+static Status tokenize(const std::string &path, const std::string &text, std::vector<std::string> &tokens) {
   std::string token;
   bool inToken = false, lineStart = true;
   char quote = 0;
@@ -181,19 +170,16 @@ static Status tokenize(const std::string &path, const std::string &text,
       token += c;
       inToken = true;
     }
-    lineStart =
-        c == '\n' || (lineStart && std::isspace(static_cast<unsigned char>(c)));
+    lineStart = c == '\n' || (lineStart && std::isspace(static_cast<unsigned char>(c)));
   }
   if (quote)
-    return usageError("response file '" + path + "': a " +
-                      std::string(1, quote) + " quote is not closed");
+    return usageError("response file '" + path + "': a " + std::string(1, quote) + " quote is not closed");
   if (inToken)
     tokens.push_back(std::move(token));
   return Status::ok();
 }
 
-static Status expandInto(const std::vector<std::string> &arguments,
-                         std::vector<std::string> &stack,
+static Status expandInto(const std::vector<std::string> &arguments, std::vector<std::string> &stack,
                          std::vector<std::string> &out) {
   for (const std::string &argument : arguments) {
     if (argument.size() < 2 || argument[0] != '@') {
@@ -218,8 +204,7 @@ static Status expandInto(const std::vector<std::string> &arguments,
   return Status::ok();
 }
 
-Result<std::vector<std::string>>
-expandResponseFiles(const std::vector<std::string> &arguments) {
+Result<std::vector<std::string>> expandResponseFiles(const std::vector<std::string> &arguments) {
   std::vector<std::string> out, stack;
   if (Status done = expandInto(arguments, stack, out); !done)
     return done.takeError();

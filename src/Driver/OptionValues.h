@@ -9,8 +9,7 @@ namespace dmxc::driver {
 // Each parses the text after one option. Errors are ErrorKind::Usage, with what
 // was expected and an example.
 Result<TargetChoice> parseTarget(const std::string &text);
-Result<std::pair<std::string, std::vector<int64_t>>>
-parseShape(const std::string &text);
+Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::string &text);
 Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text);
 Result<PlaceRule> parsePlace(const std::string &text);
 Result<RequireTarget> parseRequire(const std::string &text);
@@ -18,12 +17,10 @@ Result<RequireTarget> parseRequire(const std::string &text);
 /// Replaces every `@file` by the file's arguments: separated by white space,
 /// quoted with '…' or "…", backslash takes the next character literally, `#`
 /// starts a comment line. Files may name further files; a cycle is an error.
-Result<std::vector<std::string>>
-expandResponseFiles(const std::vector<std::string> &arguments);
+Result<std::vector<std::string>> expandResponseFiles(const std::vector<std::string> &arguments);
 
 /// "; did you mean 'x'?" or "" when nothing is near.
-std::string didYouMean(const std::string &text,
-                       const std::vector<std::string> &names);
+std::string didYouMean(const std::string &text, const std::vector<std::string> &names);
 /// "a, b, c"
 std::string joined(const std::vector<std::string> &names);
 

@@ -34,10 +34,8 @@ namespace {
 /// Texts as they come from the command line; `convert` gives them meaning.
 struct RawOptions {
   std::vector<std::string> targets, shapes, dims, place, require;
-  std::string color = "auto", diagnostics = "text", progress = "auto",
-              timeReport, bundleFormat = "zip", format = "md";
-  bool version = false, printTargets = false, printOps = false,
-       printPhases = false, werror = false;
+  std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, bundleFormat = "zip", format = "md";
+  bool version = false, printTargets = false, printOps = false, printPhases = false, werror = false;
 };
 
 /// Usage and option names as users type them.
@@ -47,8 +45,7 @@ public:
   std::string make_usage(const CLI::App *, std::string) const override {
     return "usage: dmxc MODEL -o OUT.bundle [-t TARGET]... [options]\n";
   }
-  std::string make_option_name(const CLI::Option *option,
-                               bool positional) const override {
+  std::string make_option_name(const CLI::Option *option, bool positional) const override {
     std::string name = CLI::Formatter::make_option_name(option, positional);
     for (const char *single : {"--MD", "--MF", "--MT", "--Werror"})
       if (name == single)
@@ -62,12 +59,10 @@ class CommandLine {
 public:
   CommandLine(Options &options, RawOptions &raw) : options(options), raw(raw) {
     app.formatter(std::make_shared<HelpFormatter>());
-    app.option_defaults()->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeLast);
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     app.set_help_flag(""); // again at the end: groups are printed in the order
                            // of their first option
-    app.add_option("model", options.model,
-                   "The model file (or, with --from, a phase's text)")
+    app.add_option("model", options.model, "The model file (or, with --from, a phase's text)")
         ->type_name("FILE")
         ->group("");
     addCommon();
@@ -93,12 +88,11 @@ public:
   }
 
 private:
-  CLI::Option *text(const char *flags, std::string &value, const char *type,
-                    const char *help, const char *group) {
+  CLI::Option *text(const char *flags, std::string &value, const char *type, const char *help, const char *group) {
     return app.add_option(flags, value, help)->type_name(type)->group(group);
   }
-  CLI::Option *list(const char *flags, std::vector<std::string> &value,
-                    const char *type, const char *help, const char *group) {
+  CLI::Option *list(const char *flags, std::vector<std::string> &value, const char *type, const char *help,
+                    const char *group) {
     return app.add_option(flags, value, help)
         ->type_name(type)
         ->expected(1)
@@ -106,23 +100,17 @@ private:
         ->allow_extra_args(false)
         ->group(group);
   }
-  CLI::Option *choice(const char *flags, std::string &value,
-                      std::vector<std::string> names, const char *help,
+  CLI::Option *choice(const char *flags, std::string &value, std::vector<std::string> names, const char *help,
                       const char *group) {
     std::string type;
     for (const std::string &name : names)
       type += (type.empty() ? "" : "|") + name;
-    auto check =
-        [names, flags = std::string(flags)](std::string &text) -> std::string {
+    auto check = [names, flags = std::string(flags)](std::string &text) -> std::string {
       if (std::find(names.begin(), names.end(), text) != names.end())
         return "";
-      return "'" + text + "' is not one of " + joined(names) +
-             didYouMean(text, names);
+      return "'" + text + "' is not one of " + joined(names) + didYouMean(text, names);
     };
-    return app.add_option(flags, value, help)
-        ->type_name(type)
-        ->check(CLI::Validator(check, ""))
-        ->group(group);
+    return app.add_option(flags, value, help)->type_name(type)->check(CLI::Validator(check, ""))->group(group);
   }
 
   void addCommon() {
@@ -144,25 +132,20 @@ private:
         ->type_name("N")
         ->check(CLI::Range(1, 1024).description(""))
         ->group("common");
-    choice("--bundle-format", raw.bundleFormat, {"zip", "dir"},
-           "One file, or a directory with the same tree", "common");
+    choice("--bundle-format", raw.bundleFormat, {"zip", "dir"}, "One file, or a directory with the same tree",
+           "common");
   }
 
   void addInput() {
     std::vector<std::string> formats{"auto"};
     for (const std::string &name : frontendNames())
       formats.push_back(name);
-    choice("--input-format", options.inputFormat, formats,
-           "What the model file is; auto looks at it", "input");
-    list("--shape", raw.shapes, "NAME=1x3x224x224",
-         "Fix the shape of an input, repeatable", "input");
-    list("--dim", raw.dims, "NAME=8 | NAME=1..512",
-         "Fix or bound a symbolic dim, repeatable", "input");
-    text("--entry", options.entry, "NAME",
-         "Entry point, where the model has several", "input");
+    choice("--input-format", options.inputFormat, formats, "What the model file is; auto looks at it", "input");
+    list("--shape", raw.shapes, "NAME=1x3x224x224", "Fix the shape of an input, repeatable", "input");
+    list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
+    text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     text("--allow-external-data", options.externalDataDir, "DIR",
-         "Folder that external data may be read from; default: the model's own",
-         "input");
+         "Folder that external data may be read from; default: the model's own", "input");
   }
 
   void addPlacement() {
@@ -171,26 +154,21 @@ private:
          "counts",
          "placement");
     list("--require-target", raw.require, "T[:PCT]",
-         "Fail (exit 4) unless at least PCT % of the ops run on T; default 100",
-         "placement");
+         "Fail (exit 4) unless at least PCT % of the ops run on T; default 100", "placement");
     text("--placement-report", options.placementReport, "FILE",
-         "Write which target computes each node and why (- for stdout)",
-         "placement");
+         "Write which target computes each node and why (- for stdout)", "placement");
   }
 
   void addPipeline() {
     std::vector<std::string> names = phaseNames();
     std::vector<std::string> emits = names;
     emits.push_back("bundle");
-    choice("--emit", options.emit, emits,
-           "Stop after a phase and write its text; default bundle", "pipeline");
+    choice("--emit", options.emit, emits, "Stop after a phase and write its text; default bundle", "pipeline");
     names.pop_back(); // codegen's result is bytes, nothing resumes from it
-    choice("--from", options.from, names,
-           "MODEL is that phase's text; go on after it", "pipeline");
-    text("--dump-phases", options.dumpPhases, "DIR",
-         "Write every phase's text there, one numbered file each", "pipeline");
-    text("--save-temps", options.saveTemps, "DIR",
-         "Keep the kernels' .mlir, .ll and .s there", "pipeline");
+    choice("--from", options.from, names, "MODEL is that phase's text; go on after it", "pipeline");
+    text("--dump-phases", options.dumpPhases, "DIR", "Write every phase's text there, one numbered file each",
+         "pipeline");
+    text("--save-temps", options.saveTemps, "DIR", "Keep the kernels' .mlir, .ll and .s there", "pipeline");
     text("--schedule", options.schedule, "FILE",
          "MLIR transform script (@__transform_main) applied after partition, "
          "e.g. to set strategies",
@@ -203,49 +181,32 @@ private:
 
   void addDiagnostics() {
     const char *group = "diagnostics";
-    app.add_flag("-q,--quiet", options.quiet, "Errors and warnings only")
-        ->group(group);
-    app.add_flag("-v,--verbose", options.verbose, "Say what is being done")
-        ->group(group);
-    choice("--color", raw.color, {"auto", "always", "never"},
-           "Colours in messages; NO_COLOR turns auto off", group);
-    choice("--diagnostics", raw.diagnostics, {"text", "json"},
-           "Form of messages: one JSON object a line with json", group);
-    app.add_flag("--Werror", raw.werror, "Warnings are errors")->group(group);
-    choice("--progress", raw.progress, {"auto", "plain", "none"},
-           "Progress on stderr", group);
-    choice("--time-report", raw.timeReport, {"text", "json"},
-           "What each phase and pass took, on stderr; text may be left out",
+    app.add_flag("-q,--quiet", options.quiet, "Errors and warnings only")->group(group);
+    app.add_flag("-v,--verbose", options.verbose, "Say what is being done")->group(group);
+    choice("--color", raw.color, {"auto", "always", "never"}, "Colours in messages; NO_COLOR turns auto off", group);
+    choice("--diagnostics", raw.diagnostics, {"text", "json"}, "Form of messages: one JSON object a line with json",
            group);
-    text("--reproducer", options.reproducer, "DIR",
-         "Where to write what a bug report needs after an internal error",
+    app.add_flag("--Werror", raw.werror, "Warnings are errors")->group(group);
+    choice("--progress", raw.progress, {"auto", "plain", "none"}, "Progress on stderr", group);
+    choice("--time-report", raw.timeReport, {"text", "json"},
+           "What each phase and pass took, on stderr; text may be left out", group);
+    text("--reproducer", options.reproducer, "DIR", "Where to write what a bug report needs after an internal error",
          group);
-    app.add_flag("--MD", options.depfile,
-                 "Write a dependency file: model, external data, scripts")
+    app.add_flag("--MD", options.depfile, "Write a dependency file: model, external data, scripts")
         ->group("build systems");
-    text("--MF", options.depfilePath, "FILE",
-         "The dependency file's name; default: the output with .d",
+    text("--MF", options.depfilePath, "FILE", "The dependency file's name; default: the output with .d",
          "build systems");
-    text("--MT", options.depfileTarget, "TARGET",
-         "The rule's target in it; default: the output", "build systems");
+    text("--MT", options.depfileTarget, "TARGET", "The rule's target in it; default: the output", "build systems");
   }
 
   void addQuery() {
     app.set_help_flag("-h,--help", "Show this text")->group("query");
-    app.add_flag("--version", raw.version,
-                 "Versions of dmxc, the bundle format and MLIR")
-        ->group("query");
-    app.add_flag("--print-targets", raw.printTargets, "Targets of this build")
-        ->group("query");
-    text("--print-target-info", options.queryTarget, "T",
-         "What is known of a target", "query");
-    app.add_flag("--print-ops", raw.printOps,
-                 "DMIR ops x {verifier, interpreter, targets}")
-        ->group("query");
-    choice("--format", raw.format, {"md", "json"}, "Form of --print-ops",
-           "query");
-    app.add_flag("--print-phases", raw.printPhases, "The phases")
-        ->group("query");
+    app.add_flag("--version", raw.version, "Versions of dmxc, the bundle format and MLIR")->group("query");
+    app.add_flag("--print-targets", raw.printTargets, "Targets of this build")->group("query");
+    text("--print-target-info", options.queryTarget, "T", "What is known of a target", "query");
+    app.add_flag("--print-ops", raw.printOps, "DMIR ops x {verifier, interpreter, targets}")->group("query");
+    choice("--format", raw.format, {"md", "json"}, "Form of --print-ops", "query");
+    app.add_flag("--print-phases", raw.printPhases, "The phases")->group("query");
   }
 
   Options &options;
@@ -254,8 +215,7 @@ private:
 
 /// Converts every text of a repeatable option; stops at the first bad one.
 template <typename Parse, typename Keep>
-Status convertAll(const std::vector<std::string> &texts, Parse parse,
-                  Keep keep) {
+Status convertAll(const std::vector<std::string> &texts, Parse parse, Keep keep) {
   for (const std::string &text : texts) {
     auto value = parse(text);
     if (!value)
@@ -285,17 +245,14 @@ static Status checkTogether(const Options &options) {
   if (options.model.empty())
     return usageError("no model given; usage: dmxc MODEL -o OUT.bundle [-t "
                       "TARGET]... (see --help)");
-  if (!options.from.empty() && options.emit != "bundle" &&
-      phaseIndex(options.emit) <= phaseIndex(options.from))
-    return usageError("--emit " + options.emit +
-                      " does not come after --from " + options.from);
+  if (!options.from.empty() && options.emit != "bundle" && phaseIndex(options.emit) <= phaseIndex(options.from))
+    return usageError("--emit " + options.emit + " does not come after --from " + options.from);
   if (options.output == "-" && options.emit == "bundle")
     return usageError("a bundle cannot be written to stdout; give -o FILE, or "
                       "--emit PHASE for text");
   if (options.quiet && options.verbose)
     return usageError("-q and -v contradict each other");
-  if (!options.depfile &&
-      (!options.depfilePath.empty() || !options.depfileTarget.empty()))
+  if (!options.depfile && (!options.depfilePath.empty() || !options.depfileTarget.empty()))
     return usageError("-MF and -MT need -MD");
   return Status::ok();
 }
@@ -304,9 +261,7 @@ static Status convert(const RawOptions &raw, Options &options) {
   options.query = queryOf(raw, options);
   options.bundleDirectory = raw.bundleFormat == "dir";
   options.warningsAsErrors = raw.werror;
-  options.color = raw.color == "always"  ? ColorMode::Always
-                  : raw.color == "never" ? ColorMode::Never
-                                         : ColorMode::Auto;
+  options.color = raw.color == "always" ? ColorMode::Always : raw.color == "never" ? ColorMode::Never : ColorMode::Auto;
   options.jsonDiagnostics = raw.diagnostics == "json";
   options.progress = raw.progress == "plain"  ? ProgressMode::Plain
                      : raw.progress == "none" ? ProgressMode::None
@@ -315,33 +270,21 @@ static Status convert(const RawOptions &raw, Options &options) {
                        : raw.timeReport == "text" ? TimeReport::Text
                                                   : TimeReport::None;
   options.opsAsJson = raw.format == "json";
-  if (Status s = convertAll(
-          raw.targets, parseTarget,
-          [&](TargetChoice t) { options.targets.push_back(std::move(t)); });
+  if (Status s = convertAll(raw.targets, parseTarget, [&](TargetChoice t) { options.targets.push_back(std::move(t)); });
       !s)
+    return s;
+  if (Status s = convertAll(raw.shapes, parseShape, [&](auto p) { options.shapes[p.first] = p.second; }); !s)
+    return s;
+  if (Status s = convertAll(raw.dims, parseDim, [&](auto p) { options.dims[p.first] = p.second; }); !s)
+    return s;
+  if (Status s = convertAll(raw.place, parsePlace, [&](PlaceRule r) { options.place.push_back(std::move(r)); }); !s)
     return s;
   if (Status s =
-          convertAll(raw.shapes, parseShape,
-                     [&](auto p) { options.shapes[p.first] = p.second; });
-      !s)
-    return s;
-  if (Status s = convertAll(raw.dims, parseDim,
-                            [&](auto p) { options.dims[p.first] = p.second; });
-      !s)
-    return s;
-  if (Status s = convertAll(
-          raw.place, parsePlace,
-          [&](PlaceRule r) { options.place.push_back(std::move(r)); });
-      !s)
-    return s;
-  if (Status s = convertAll(
-          raw.require, parseRequire,
-          [&](RequireTarget r) { options.require.push_back(std::move(r)); });
+          convertAll(raw.require, parseRequire, [&](RequireTarget r) { options.require.push_back(std::move(r)); });
       !s)
     return s;
   if (options.query == Query::TargetInfo && !findTarget(options.queryTarget))
-    return usageError("unknown target '" + options.queryTarget +
-                      "'; this build has: " + joined(targetNames()) +
+    return usageError("unknown target '" + options.queryTarget + "'; this build has: " + joined(targetNames()) +
                       didYouMean(options.queryTarget, targetNames()));
   return checkTogether(options);
 }
@@ -359,19 +302,15 @@ static void respell(std::vector<std::string> &arguments) {
   }
 }
 
-static std::string unknownArguments(const std::vector<std::string> &extra,
-                                    const std::vector<std::string> &names) {
+static std::string unknownArguments(const std::vector<std::string> &extra, const std::vector<std::string> &names) {
   std::string argument = extra.empty() ? "" : extra.front();
   std::string name = argument.substr(0, argument.find('='));
   if (name.empty() || name[0] != '-')
-    return "unexpected argument '" + argument +
-           "': one model a run; see --help";
-  return "unknown option '" + name + "'" + didYouMean(name, names) +
-         " (see --help)";
+    return "unexpected argument '" + argument + "': one model a run; see --help";
+  return "unknown option '" + name + "'" + didYouMean(name, names) + " (see --help)";
 }
 
-std::optional<int> parseOptions(std::vector<std::string> arguments,
-                                Options &options, std::ostream &out,
+std::optional<int> parseOptions(std::vector<std::string> arguments, Options &options, std::ostream &out,
                                 std::ostream &err) {
   auto refuse = [&](const Error &error) {
     err << "dmxc: error: " << error.message << " [usage]\n";

@@ -10,8 +10,7 @@ void PassTimes::runBeforePass(mlir::Pass *pass, mlir::Operation *op) {
   if (pass->getArgument().empty()) // MLIR's adaptor that walks into functions
     return;
   std::lock_guard lock(mutex);
-  setCurrentWork(phase,
-                 {pass->getArgument().data(), pass->getArgument().size()});
+  setCurrentWork(phase, {pass->getArgument().data(), pass->getArgument().size()});
   running[{pass, op}] = Clock::now();
 }
 

@@ -19,20 +19,16 @@ inline double secondsSince(Clock::time_point start) {
 /// pass runs. Thread-safe, as passes of different functions may run at once.
 class PassTimes : public mlir::PassInstrumentation {
 public:
-  PassTimes(std::string phase, std::vector<TimeRow> &rows)
-      : phase(std::move(phase)), rows(rows) {}
+  PassTimes(std::string phase, std::vector<TimeRow> &rows) : phase(std::move(phase)), rows(rows) {}
   void runBeforePass(mlir::Pass *pass, mlir::Operation *op) override;
   void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override;
-  void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *op) override {
-    runAfterPass(pass, op);
-  }
+  void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *op) override { runAfterPass(pass, op); }
 
 private:
   std::string phase;
   std::vector<TimeRow> &rows;
   std::mutex mutex;
-  std::map<std::pair<mlir::Pass *, mlir::Operation *>, Clock::time_point>
-      running;
+  std::map<std::pair<mlir::Pass *, mlir::Operation *>, Clock::time_point> running;
 };
 
 } // namespace dmxc::driver

@@ -4,20 +4,16 @@
 namespace dmxc::driver {
 
 static constexpr Phase table[] = {
-    {"frontend", "import, op audit, shape inference, folding, canonical form",
-     "model file", "DMIR", buildFrontendPhase, ".mlir"},
-    {"partition",
-     "layouts, fusion into regions, which target computes what, and how",
-     "DMIR", "DMIR regions with a device and a strategy", buildPartitionPhase,
+    {"frontend", "import, op audit, shape inference, folding, canonical form", "model file", "DMIR", buildFrontendPhase,
      ".mlir"},
-    {"memory",
-     "which buffer each value has: arena offsets, in-place reuse, aliases",
-     "DMIR regions", "regions with placed buffers", buildMemoryPhase, ".mlir"},
-    {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified",
-     "placed regions", "DLIR", buildSchedulePhase, ".mlir"},
-    {"codegen",
-     "kernels compiled per target, constants packed, the task graph serialised",
-     "DLIR", "graph.json and code", nullptr, ".json"},
+    {"partition", "layouts, fusion into regions, which target computes what, and how", "DMIR",
+     "DMIR regions with a device and a strategy", buildPartitionPhase, ".mlir"},
+    {"memory", "which buffer each value has: arena offsets, in-place reuse, aliases", "DMIR regions",
+     "regions with placed buffers", buildMemoryPhase, ".mlir"},
+    {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified", "placed regions", "DLIR",
+     buildSchedulePhase, ".mlir"},
+    {"codegen", "kernels compiled per target, constants packed, the task graph serialised", "DLIR",
+     "graph.json and code", nullptr, ".json"},
 };
 
 llvm::ArrayRef<Phase> phases() { return table; }

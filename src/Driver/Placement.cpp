@@ -20,13 +20,11 @@ static PlacedShare &shareOf(Placement &placement, StringRef target) {
 
 /// Ops that cost something: no constants, no terminators.
 static bool isComputed(Operation &op) {
-  return isa<dmir::DMIRDialect>(op.getDialect()) &&
-         !isa<dmir::ConstantOp, dmir::YieldOp>(op);
+  return isa<dmir::DMIRDialect>(op.getDialect()) && !isa<dmir::ConstantOp, dmir::YieldOp>(op);
 }
 
 static StringRef strategyName(DictionaryAttr strategy) {
-  auto name = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm)
-                       : StringAttr();
+  auto name = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
   return name ? name.getValue() : "";
 }
 
@@ -60,17 +58,14 @@ std::string Placement::summary() const {
     return "nothing to compute";
   std::string text;
   for (const PlacedShare &share : shares)
-    text += (text.empty() ? "" : "; ") + share.target + " " +
-            std::to_string(share.ops) + " of " + std::to_string(ops) +
-            " nodes in " + std::to_string(share.tasks) +
-            (share.tasks == 1 ? " task" : " tasks");
+    text += (text.empty() ? "" : "; ") + share.target + " " + std::to_string(share.ops) + " of " + std::to_string(ops) +
+            " nodes in " + std::to_string(share.tasks) + (share.tasks == 1 ? " task" : " tasks");
   return text;
 }
 
 /// Why an op is where it is: the targets asked before its own and their
 /// refusals.
-static std::string reasonOf(Operation &op, StringRef device,
-                            const PhaseContext &context) {
+static std::string reasonOf(Operation &op, StringRef device, const PhaseContext &context) {
   std::string text;
   for (const TargetBackend *target : context.targets) {
     if (target->name() == device)
@@ -83,18 +78,16 @@ static std::string reasonOf(Operation &op, StringRef device,
 }
 
 std::string placementReport(ModuleOp module, const PhaseContext &context) {
-  std::string text = "# " + placementOf(module).summary() +
-                     "\n# node\top\ttarget\ttask\talgorithm\treason\n";
+  std::string text = "# " + placementOf(module).summary() + "\n# node\top\ttarget\ttask\talgorithm\treason\n";
   int64_t task = 0;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto region = dyn_cast<dmir::RegionOp>(op)) {
       for (Operation &inner : *region.getBlock())
         if (isComputed(inner))
-          text += dmir::nodeName(&inner) + "\t" +
-                  inner.getName().getStringRef().str() + "\t" +
-                  region.getDevice().str() + "\t" + std::to_string(task) +
-                  "\t" + strategyName(region.getStrategyAttr()).str() + "\t" +
-                  reasonOf(inner, region.getDevice(), context) + "\n";
+          text += dmir::nodeName(&inner) + "\t" + inner.getName().getStringRef().str() + "\t" +
+                  region.getDevice().str() + "\t" + std::to_string(task) + "\t" +
+                  strategyName(region.getStrategyAttr()).str() + "\t" + reasonOf(inner, region.getDevice(), context) +
+                  "\n";
       ++task;
       return WalkResult::skip();
     }
@@ -106,8 +99,7 @@ std::string placementReport(ModuleOp module, const PhaseContext &context) {
   return text;
 }
 
-static bool checkRules(ModuleOp module, const Options &options,
-                       const PhaseContext &context, Diagnostics &diagnostics) {
+static bool checkRules(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
   bool good = true;
   std::vector<bool> matched(options.place.size());
   module.walk([&](dmir::RegionOp region) {
@@ -128,13 +120,9 @@ static bool checkRules(ModuleOp module, const Options &options,
       wrong.node = node;
       const TargetBackend *target = context.target(rule->target);
       std::optional<std::string> refusal =
-          target ? target->refuses(&op)
-                 : std::optional<std::string>("it is not among the -t targets");
-      wrong.text = "--place " + rule->glob + "=" + rule->target +
-                   " cannot be met: " + rule->target + " " +
-                   (refusal ? "refuses: " + *refusal
-                            : "was not chosen; the node runs on " +
-                                  region.getDevice().str());
+          target ? target->refuses(&op) : std::optional<std::string>("it is not among the -t targets");
+      wrong.text = "--place " + rule->glob + "=" + rule->target + " cannot be met: " + rule->target + " " +
+                   (refusal ? "refuses: " + *refusal : "was not chosen; the node runs on " + region.getDevice().str());
       diagnostics.report(std::move(wrong));
       good = false;
     }
@@ -145,17 +133,14 @@ static bool checkRules(ModuleOp module, const Options &options,
       unused.severity = Severity::Warning;
       unused.id = "place-unused";
       unused.file = options.model;
-      unused.text = "--place " + options.place[i].glob + "=" +
-                    options.place[i].target + " matches no node";
+      unused.text = "--place " + options.place[i].glob + "=" + options.place[i].target + " matches no node";
       diagnostics.report(std::move(unused));
     }
   return good;
 }
 
-bool checkPlacement(ModuleOp module, const Options &options,
-                    const PhaseContext &context, Diagnostics &diagnostics) {
-  bool good = options.place.empty() ||
-              checkRules(module, options, context, diagnostics);
+bool checkPlacement(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
+  bool good = options.place.empty() || checkRules(module, options, context, diagnostics);
   Placement placement = placementOf(module);
   for (const RequireTarget &require : options.require) {
     int64_t ops = 0;
@@ -165,15 +150,12 @@ bool checkPlacement(ModuleOp module, const Options &options,
     double percent = placement.ops ? 100.0 * ops / placement.ops : 100.0;
     if (percent >= require.percent)
       continue;
-    diagnostics.report(
-        Error{
-            ErrorKind::Constraint,
-            llvm::formatv("--require-target {0}:{1} cannot be met: {2} of {3} "
-                          "ops run there; "
-                          "--placement-report FILE says why the others do not",
-                          require.target, require.percent, ops, placement.ops)
-                .str()},
-        "placement", options.model);
+    diagnostics.report(Error{ErrorKind::Constraint, llvm::formatv("--require-target {0}:{1} cannot be met: {2} of {3} "
+                                                                  "ops run there; "
+                                                                  "--placement-report FILE says why the others do not",
+                                                                  require.target, require.percent, ops, placement.ops)
+                                                        .str()},
+                       "placement", options.model);
     good = false;
   }
   return good;

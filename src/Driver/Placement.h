@@ -32,7 +32,7 @@ std::string placementReport(mlir::ModuleOp module, const PhaseContext &context);
 
 /// --place and --require-target against a module after partition. Reports each
 /// violation (exit code 4).
-bool checkPlacement(mlir::ModuleOp module, const Options &options,
-                    const PhaseContext &context, Diagnostics &diagnostics);
+bool checkPlacement(mlir::ModuleOp module, const Options &options, const PhaseContext &context,
+                    Diagnostics &diagnostics);
 
 } // namespace dmxc::driver

@@ -19,8 +19,7 @@ static int printTargets() {
 }
 
 static int printTargetInfo(const std::string &name) {
-  Result<std::unique_ptr<TargetBackend>> target =
-      findTarget(name)->create(TargetOptions());
+  Result<std::unique_ptr<TargetBackend>> target = findTarget(name)->create(TargetOptions());
   if (!target) {
     llvm::errs() << "dmxc: error: " << target.error().message << "\n";
     return exitCodeOf(target.error().kind);
@@ -32,8 +31,7 @@ static int printTargetInfo(const std::string &name) {
 
 static int printPhases() {
   for (const Phase &phase : phases())
-    llvm::outs() << llvm::formatv("{0,-10} {1} -> {2}: {3}\n", phase.name,
-                                  phase.in, phase.out, phase.summary);
+    llvm::outs() << llvm::formatv("{0,-10} {1} -> {2}: {3}\n", phase.name, phase.in, phase.out, phase.summary);
   return 0;
 }
 
@@ -57,8 +55,7 @@ static int printOps(const Options &options) {
 int answerQuery(const Options &options) {
   switch (options.query) {
   case Query::Version:
-    llvm::outs() << "dmxc " DMXC_VERSION " (bundle format "
-                 << bundle::formatMajor << "." << bundle::formatMinor
+    llvm::outs() << "dmxc " DMXC_VERSION " (bundle format " << bundle::formatMajor << "." << bundle::formatMinor
                  << ", MLIR " LLVM_VERSION_STRING ")\n";
     return 0;
   case Query::Targets:

@@ -16,20 +16,17 @@ static ProgressMode effectiveMode(const Options &options) {
   if (options.progress != ProgressMode::Auto)
     return options.progress;
   const char *term = std::getenv("TERM");
-  bool terminal =
-      isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
+  bool terminal = isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
   return terminal ? ProgressMode::Auto : ProgressMode::None;
 }
 
-Progress::Progress(const Options &options, size_t steps)
-    : mode(effectiveMode(options)), steps(steps) {}
+Progress::Progress(const Options &options, size_t steps) : mode(effectiveMode(options)), steps(steps) {}
 
 void Progress::step(const std::string &name, const std::string &summary) {
   ++count;
   if (mode == ProgressMode::None)
     return;
-  std::string line =
-      llvm::formatv("[{0}/{1}] {2}: {3}", count, steps, name, summary).str();
+  std::string line = llvm::formatv("[{0}/{1}] {2}: {3}", count, steps, name, summary).str();
   if (mode == ProgressMode::Plain) {
     std::fprintf(stderr, "%s\n", line.c_str());
     return;
@@ -60,39 +57,27 @@ std::string timeReport(const std::vector<TimeRow> &rows, bool json) {
     nlohmann::ordered_json phases = nlohmann::ordered_json::array();
     for (const TimeRow &row : rows)
       if (row.pass.empty())
-        phases.push_back({{"phase", row.phase},
-                          {"seconds", row.seconds},
-                          {"passes", nlohmann::ordered_json::array()}});
+        phases.push_back({{"phase", row.phase}, {"seconds", row.seconds}, {"passes", nlohmann::ordered_json::array()}});
     for (const TimeRow &row : rows)
       for (auto &phase : phases)
         if (!row.pass.empty() && phase["phase"] == row.phase)
-          phase["passes"].push_back(
-              {{"pass", row.pass}, {"seconds", row.seconds}});
-    return nlohmann::ordered_json{{"seconds", total},
-                                  {"peak_rss_mb", peakMemory()},
-                                  {"phases", phases}}
-               .dump(1) +
-           "\n";
+          phase["passes"].push_back({{"pass", row.pass}, {"seconds", row.seconds}});
+    return nlohmann::ordered_json{{"seconds", total}, {"peak_rss_mb", peakMemory()}, {"phases", phases}}.dump(1) + "\n";
   }
   std::string text = "    seconds  share  step\n";
   for (const TimeRow &phase : rows) {
     if (!phase.pass.empty())
       continue;
-    text +=
-        llvm::formatv("{0,11:f3} {1,5:f1}%  {2}\n", phase.seconds,
-                      total ? 100 * phase.seconds / total : 0.0, phase.phase)
-            .str();
+    text += llvm::formatv("{0,11:f3} {1,5:f1}%  {2}\n", phase.seconds, total ? 100 * phase.seconds / total : 0.0,
+                          phase.phase)
+                .str();
     for (const TimeRow &pass : rows)
       if (!pass.pass.empty() && pass.phase == phase.phase)
-        text +=
-            llvm::formatv("{0,11:f3} {1,5:f1}%    {2}\n", pass.seconds,
-                          total ? 100 * pass.seconds / total : 0.0, pass.pass)
-                .str();
+        text += llvm::formatv("{0,11:f3} {1,5:f1}%    {2}\n", pass.seconds, total ? 100 * pass.seconds / total : 0.0,
+                              pass.pass)
+                    .str();
   }
-  return text +
-         llvm::formatv("{0,11:f3}         total; peak memory {1:f0} MiB\n",
-                       total, peakMemory())
-             .str();
+  return text + llvm::formatv("{0,11:f3}         total; peak memory {1:f0} MiB\n", total, peakMemory()).str();
 }
 
 std::string byteText(uint64_t bytes) {

@@ -15,21 +15,16 @@ namespace dmxc::driver {
 bool Compilation::applySchedule() {
   return guarded("schedule-script", ErrorKind::Model, [&] {
     mlirContext->getOrLoadDialect<transform::TransformDialect>();
-    OwningOpRef<ModuleOp> script = parseSourceFile<ModuleOp>(
-        options.schedule, ParserConfig(mlirContext.get()));
+    OwningOpRef<ModuleOp> script = parseSourceFile<ModuleOp>(options.schedule, ParserConfig(mlirContext.get()));
     if (!script)
       return false;
-    auto entry =
-        script->lookupSymbol<transform::NamedSequenceOp>("__transform_main");
+    auto entry = script->lookupSymbol<transform::NamedSequenceOp>("__transform_main");
     if (!entry) {
-      diagnostics.report(
-          modelError(
-              "the script has no transform.named_sequence @__transform_main"),
-          "schedule-script", options.schedule);
+      diagnostics.report(modelError("the script has no transform.named_sequence @__transform_main"), "schedule-script",
+                         options.schedule);
       return false;
     }
-    return succeeded(transform::applyTransformNamedSequence(
-        *theModule, entry, *script, transform::TransformOptions()));
+    return succeeded(transform::applyTransformNamedSequence(*theModule, entry, *script, transform::TransformOptions()));
   });
 }
 

@@ -44,13 +44,10 @@ static bool isSpecial(const std::string &path) {
 
 Status writeText(const std::string &path, std::string_view text) {
   if (path == "-")
-    return writeAll(STDOUT_FILENO, text) ? Status::ok()
-                                         : failure("standard output");
+    return writeAll(STDOUT_FILENO, text) ? Status::ok() : failure("standard output");
   bool direct = isSpecial(path);
   std::string name = direct ? path : path + ".tmp-" + std::to_string(getpid());
-  int fd =
-      ::open(name.c_str(),
-             O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_TRUNC), 0644);
+  int fd = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_TRUNC), 0644);
   if (fd < 0)
     return failure(path);
   if (!direct)
@@ -70,8 +67,7 @@ Status makeFolder(const std::string &path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error || !std::filesystem::is_directory(path))
-    return ioError("cannot make the folder '" + path + "': " +
-                   (error ? error.message() : "something else is there"));
+    return ioError("cannot make the folder '" + path + "': " + (error ? error.message() : "something else is there"));
   return Status::ok();
 }
 
@@ -87,8 +83,7 @@ static std::string makeQuoted(const std::string &path) {
   return text;
 }
 
-std::string dependencyRule(const std::string &target,
-                           const std::vector<std::string> &inputs) {
+std::string dependencyRule(const std::string &target, const std::vector<std::string> &inputs) {
   std::string text = makeQuoted(target) + ":";
   for (const std::string &input : inputs)
     text += " \\\n  " + makeQuoted(input);

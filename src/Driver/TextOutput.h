@@ -19,7 +19,6 @@ void removeTextTemporaryFromSignal();
 
 /// A make rule `target: inputs` in GNU make's quoting, with an empty rule per
 /// input so that deleted ones do no harm.
-std::string dependencyRule(const std::string &target,
-                           const std::vector<std::string> &inputs);
+std::string dependencyRule(const std::string &target, const std::vector<std::string> &inputs);
 
 } // namespace dmxc::driver

@@ -36,10 +36,10 @@ void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
 
 void registerAllPasses(const PhaseContext &context) {
   using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
-  static constexpr Create passes[] = {
-      createFoldConstantsPass, createSimplifyPass,     createCheckSupportPass,     createFoldScalingPass,
-      createAssignLayoutsPass, createFormRegionsPass,  createChooseStrategiesPass, createPlaceBuffersPass,
-      createBuildProgramPass,  createOrderTasksPass};
+  static constexpr Create passes[] = {createFoldConstantsPass,    createSimplifyPass,      createCheckSupportPass,
+                                      createFoldScalingPass,      createAssignLayoutsPass, createFormRegionsPass,
+                                      createChooseStrategiesPass, createPlaceBuffersPass,  createBuildProgramPass,
+                                      createOrderTasksPass};
   for (Create create : passes)
     registerPass([create, &context] { return create(context); });
   using Build = void (*)(OpPassManager &, const PhaseContext &);

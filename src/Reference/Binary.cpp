@@ -35,7 +35,8 @@ void mapRow(Out *__restrict out, const In *__restrict a, int64_t aStride, const 
 template <typename In, typename Out, typename F> Tensor map(const Call &call, F f) {
   Tensor result = call.makeResult();
   const Shape &space = result.shape();
-  StridedLoop<2> loop(space, {broadcastStrides(call.in[0].shape(), space), broadcastStrides(call.in[1].shape(), space)});
+  StridedLoop<2> loop(space,
+                      {broadcastStrides(call.in[0].shape(), space), broadcastStrides(call.in[1].shape(), space)});
   const In *a = call.in[0].as<In>(), *b = call.in[1].as<In>();
   Out *out = result.as<Out>();
   loop.forEachRow([&](int64_t first, const std::array<int64_t, 2> &at) {
@@ -110,9 +111,7 @@ constexpr auto power = []<typename T>(T a, T b) {
 };
 
 /// Shift counts are read as unsigned: a negative one shifts everything out, as any that reaches the width.
-template <typename T> bool shiftsOut(T count) {
-  return static_cast<std::make_unsigned_t<T>>(count) >= sizeof(T) * 8;
-}
+template <typename T> bool shiftsOut(T count) { return static_cast<std::make_unsigned_t<T>>(count) >= sizeof(T) * 8; }
 constexpr auto shiftLeft = []<typename T>(T a, T b) {
   return shiftsOut(b) ? T{} : static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) << b);
 };
@@ -126,12 +125,18 @@ template <auto f> Tensor compareWith(const Call &call) {
 
 Outputs evaluateCompare(const Call &call) {
   switch (llvm::cast<dmir::CompareOp>(call.op).getKind()) {
-  case dmir::Compare::eq: return one(compareWith<[](auto a, auto b) { return a == b; }>(call));
-  case dmir::Compare::ne: return one(compareWith<[](auto a, auto b) { return a != b; }>(call));
-  case dmir::Compare::lt: return one(compareWith<[](auto a, auto b) { return a < b; }>(call));
-  case dmir::Compare::le: return one(compareWith<[](auto a, auto b) { return a <= b; }>(call));
-  case dmir::Compare::gt: return one(compareWith<[](auto a, auto b) { return (a > b); }>(call));
-  case dmir::Compare::ge: return one(compareWith<[](auto a, auto b) { return a >= b; }>(call));
+  case dmir::Compare::eq:
+    return one(compareWith<[](auto a, auto b) { return a == b; }>(call));
+  case dmir::Compare::ne:
+    return one(compareWith<[](auto a, auto b) { return a != b; }>(call));
+  case dmir::Compare::lt:
+    return one(compareWith<[](auto a, auto b) { return a < b; }>(call));
+  case dmir::Compare::le:
+    return one(compareWith<[](auto a, auto b) { return a <= b; }>(call));
+  case dmir::Compare::gt:
+    return one(compareWith<[](auto a, auto b) { return (a > b); }>(call));
+  case dmir::Compare::ge:
+    return one(compareWith<[](auto a, auto b) { return a >= b; }>(call));
   }
   llvm_unreachable("not a comparison");
 }

@@ -73,9 +73,7 @@ DType nativeType(DType type, Mode mode) {
 
 namespace {
 
-uint8_t nibble(const std::byte *data, int64_t i) {
-  return static_cast<uint8_t>(data[i / 2]) >> (i % 2 * 4) & 15;
-}
+uint8_t nibble(const std::byte *data, int64_t i) { return static_cast<uint8_t>(data[i / 2]) >> (i % 2 * 4) & 15; }
 
 /// Values of a type whose elements are bytes or nibbles, by bit pattern.
 std::vector<float> narrowTable(DType type) {
@@ -120,7 +118,8 @@ void narrowFloats(const float *in, Tensor &out) {
     for (int64_t i = 0; i < count; ++i)
       bits[i] = floatToBfloat(in[i]);
   } else {
-    // Overflow saturates, as in a cast; but an infinity stays one where there is one, so that -x, |x| and max are right.
+    // Overflow saturates, as in a cast; but an infinity stays one where there is one, so that -x, |x| and max are
+    // right.
     for (int64_t i = 0; i < count; ++i)
       if (out.dtype() == DType::F8E5M2 && std::isinf(in[i]))
         out.as<uint8_t>()[i] = doubleToNarrow(DType::F8E5M2, in[i], false);

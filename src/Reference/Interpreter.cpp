@@ -62,8 +62,9 @@ Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
   if (!ranked || !dmir::dtypeOf(ranked.getElementType()))
     return nodeError(op, "its " + what.str() + " is not a tensor of a DMIR element type");
   if (!ranked.hasStaticShape())
-    return nodeError(op, "its " + what.str() + " has a shape that is not known; the interpreter needs static "
-                         "shapes, fix the dims with --dim or --shape");
+    return nodeError(op, "its " + what.str() +
+                             " has a shape that is not known; the interpreter needs static "
+                             "shapes, fix the dims with --dim or --shape");
   if (tooLarge(ranked.getShape()))
     return nodeError(op, "its " + what.str() + " of shape " + shapeString(ranked.getShape()) +
                              " has more than 2^36 elements, too many for the interpreter");
@@ -218,8 +219,8 @@ Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inp
   if (!function.getBody().hasOneBlock())
     return modelError("function '" + name + "' must have a body of one block to be interpreted");
   if (inputs.size() != function.getNumArguments())
-    return modelError("function '" + name + "' has " + std::to_string(function.getNumArguments()) +
-                      " inputs but " + std::to_string(inputs.size()) + " were given");
+    return modelError("function '" + name + "' has " + std::to_string(function.getNumArguments()) + " inputs but " +
+                      std::to_string(inputs.size()) + " were given");
   for (auto [i, argument] : llvm::enumerate(function.getArguments()))
     if (Status status = checkTensor(function, argument.getType(), inputs[i], "input " + std::to_string(i)); !status)
       return status.takeError();

@@ -106,11 +106,13 @@ int64_t paddedSource(dmir::PadMode mode, int64_t i, int64_t low, int64_t interio
     int64_t step = interior + 1;
     return at >= 0 && at % step == 0 && at / step < dim ? at / step : -1;
   }
-  case dmir::PadMode::edge: return std::clamp<int64_t>(at, 0, dim - 1);
+  case dmir::PadMode::edge:
+    return std::clamp<int64_t>(at, 0, dim - 1);
   case dmir::PadMode::reflect:
     at = at < 0 ? -at : at;
     return at >= dim ? 2 * (dim - 1) - at : at;
-  case dmir::PadMode::wrap: return ((at % dim) + dim) % dim;
+  case dmir::PadMode::wrap:
+    return ((at % dim) + dim) % dim;
   }
   llvm_unreachable("not a pad mode");
 }

@@ -55,8 +55,8 @@ template <typename F> void forEachInGroup(const Shape &shape, const Strides &gro
 }
 
 template <typename T>
-void normalize(const Tensor &input, Tensor &result, const Strides &strides, int64_t groups, int64_t count, bool standard,
-               double epsilon) {
+void normalize(const Tensor &input, Tensor &result, const Strides &strides, int64_t groups, int64_t count,
+               bool standard, double epsilon) {
   const T *in = input.as<T>();
   T *out = result.as<T>();
   std::vector<double> mean(groups, 0.0), square(groups, 0.0);
@@ -65,7 +65,8 @@ void normalize(const Tensor &input, Tensor &result, const Strides &strides, int6
     for (double &value : mean)
       value /= static_cast<double>(count);
   }
-  forEachInGroup(input.shape(), strides, [&](int64_t i, int64_t g) { square[g] += (in[i] - mean[g]) * (in[i] - mean[g]); });
+  forEachInGroup(input.shape(), strides,
+                 [&](int64_t i, int64_t g) { square[g] += (in[i] - mean[g]) * (in[i] - mean[g]); });
   for (double &value : square)
     value = std::sqrt(value / static_cast<double>(count) + epsilon);
   forEachInGroup(input.shape(), strides,

@@ -60,10 +60,14 @@ void reduceInto(std::vector<A> &out, const Tensor &input, const Strides &strides
 /// What a reduction starts from, in the declared type's range.
 template <typename A> A startOf(dmir::Reduction kind, DType type) {
   switch (kind) {
-  case dmir::Reduction::max: return lowestOf<A>(type);
-  case dmir::Reduction::min: return highestOf<A>(type);
-  case dmir::Reduction::prod: return A{1};
-  default: return A{};
+  case dmir::Reduction::max:
+    return lowestOf<A>(type);
+  case dmir::Reduction::min:
+    return highestOf<A>(type);
+  case dmir::Reduction::prod:
+    return A{1};
+  default:
+    return A{};
   }
 }
 

@@ -32,14 +32,18 @@ void scatter(Tensor &result, const Tensor &updates, dmir::ScatterMode mode, std:
     T *out = result.as<T>();
     const T *in = updates.as<T>();
     switch (mode) {
-    case dmir::ScatterMode::replace: return applyRuns(out, in, offsets, length, [](T, T b) { return b; });
+    case dmir::ScatterMode::replace:
+      return applyRuns(out, in, offsets, length, [](T, T b) { return b; });
     case dmir::ScatterMode::add:
       if (isBool)
         return applyRuns(out, in, offsets, length, [](T a, T b) { return maximum(a, b); });
       return applyRuns(out, in, offsets, length, [](T a, T b) { return wrapAdd(a, b); });
-    case dmir::ScatterMode::mul: return applyRuns(out, in, offsets, length, [](T a, T b) { return wrapMul(a, b); });
-    case dmir::ScatterMode::max: return applyRuns(out, in, offsets, length, [](T a, T b) { return maximum(a, b); });
-    case dmir::ScatterMode::min: return applyRuns(out, in, offsets, length, [](T a, T b) { return minimum(a, b); });
+    case dmir::ScatterMode::mul:
+      return applyRuns(out, in, offsets, length, [](T a, T b) { return wrapMul(a, b); });
+    case dmir::ScatterMode::max:
+      return applyRuns(out, in, offsets, length, [](T a, T b) { return maximum(a, b); });
+    case dmir::ScatterMode::min:
+      return applyRuns(out, in, offsets, length, [](T a, T b) { return minimum(a, b); });
     }
   });
 }

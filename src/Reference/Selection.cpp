@@ -58,8 +58,8 @@ Outputs evaluateArgReduce(const Call &call) {
 /// A total order of numbers with NaN on top.
 template <typename T> bool lessNaNLast(T a, T b) { return b != b ? a == a : a < b; }
 
-template <typename T> void topKLines(const Call &call, const Lines &lines, int64_t k, bool largest, Tensor &values,
-                                     Tensor &indices) {
+template <typename T>
+void topKLines(const Call &call, const Lines &lines, int64_t k, bool largest, Tensor &values, Tensor &indices) {
   std::vector<int64_t> order(lines.dim);
   for (int64_t o = 0; o < lines.outer; ++o)
     for (int64_t i = 0; i < lines.inner; ++i) {
@@ -83,9 +83,8 @@ Outputs evaluateTopK(const Call &call) {
   auto op = llvm::cast<dmir::TopKOp>(call.op);
   std::vector<Tensor> results{call.makeResult(0), call.makeResult(1)};
   Lines lines(call.in[0].shape(), op.getAxis());
-  withNumber(call.in[0].dtype(), [&]<typename T>(T) {
-    topKLines<T>(call, lines, op.getK(), op.getLargest(), results[0], results[1]);
-  });
+  withNumber(call.in[0].dtype(),
+             [&]<typename T>(T) { topKLines<T>(call, lines, op.getK(), op.getLargest(), results[0], results[1]); });
   return results;
 }
 

@@ -20,46 +20,60 @@ namespace dmxc::reference {
 template <typename F> auto withInt(DType type, F &&f) {
   switch (type) {
   case DType::Bool:
-  case DType::U8: return f(uint8_t{});
-  case DType::U16: return f(uint16_t{});
-  case DType::U32: return f(uint32_t{});
-  case DType::U64: return f(uint64_t{});
-  case DType::I8: return f(int8_t{});
-  case DType::I16: return f(int16_t{});
-  case DType::I32: return f(int32_t{});
-  case DType::I64: return f(int64_t{});
-  default: llvm_unreachable("not a native integer type");
+  case DType::U8:
+    return f(uint8_t{});
+  case DType::U16:
+    return f(uint16_t{});
+  case DType::U32:
+    return f(uint32_t{});
+  case DType::U64:
+    return f(uint64_t{});
+  case DType::I8:
+    return f(int8_t{});
+  case DType::I16:
+    return f(int16_t{});
+  case DType::I32:
+    return f(int32_t{});
+  case DType::I64:
+    return f(int64_t{});
+  default:
+    llvm_unreachable("not a native integer type");
   }
 }
 
 /// f32 and f64.
-template <typename F> auto withFloat(DType type, F &&f) {
-  return type == DType::F64 ? f(double{}) : f(float{});
-}
+template <typename F> auto withFloat(DType type, F &&f) { return type == DType::F64 ? f(double{}) : f(float{}); }
 
 /// Every native type.
 template <typename F> auto withNumber(DType type, F &&f) {
   switch (type) {
-  case DType::F32: return f(float{});
-  case DType::F64: return f(double{});
-  default: return withInt(type, f);
+  case DType::F32:
+    return f(float{});
+  case DType::F64:
+    return f(double{});
+  default:
+    return withInt(type, f);
   }
 }
 
 /// An unsigned type of the element's size, for ops that only move bits. Not for 4-bit types.
 template <typename F> auto withBits(DType type, F &&f) {
   switch (dtypeBits(type)) {
-  case 8: return f(uint8_t{});
-  case 16: return f(uint16_t{});
-  case 32: return f(uint32_t{});
-  default: return f(uint64_t{});
+  case 8:
+    return f(uint8_t{});
+  case 16:
+    return f(uint16_t{});
+  case 32:
+    return f(uint32_t{});
+  default:
+    return f(uint64_t{});
   }
 }
 
 /// The type sums and products of T are kept in: exact for integers modulo 2^64, f64 for floats.
 template <typename T>
-using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double,
-                                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+using Accumulator =
+    std::conditional_t<std::is_floating_point_v<T>, double, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 // Arithmetic that wraps. Signed overflow is undefined in C++, so it goes through the unsigned type; 64 bits because
 // narrower operands would be promoted to int.

@@ -20,9 +20,8 @@ template <typename In, typename Out, typename F> Tensor map(const Call &call, F 
 /// Float ops: `f` is a function of doubles, so that an f32 result is the double result rounded once. (For +, -, *, /
 /// and sqrt that is the same as f32 arithmetic.)
 template <auto f> Outputs floatOp(const Call &call) {
-  return one(withFloat(call.in[0].dtype(), [&]<typename T>(T) {
-    return map<T, T>(call, [](T x) { return f(static_cast<double>(x)); });
-  }));
+  return one(withFloat(call.in[0].dtype(),
+                       [&]<typename T>(T) { return map<T, T>(call, [](T x) { return f(static_cast<double>(x)); }); }));
 }
 
 /// Ops of all number types; `f` takes and returns the element's own type.

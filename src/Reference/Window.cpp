@@ -96,7 +96,8 @@ std::vector<Tap> makeTaps(const Geometry &g) {
 Shape spatial(const Shape &shape) { return Shape(shape.begin() + 2, shape.end()); }
 
 /// sums[o] += weight * in[i] over the box of a tap.
-template <typename T> void accumulateTap(std::vector<Accumulator<T>> &sums, const T *in, Accumulator<T> weight, const Tap &tap) {
+template <typename T>
+void accumulateTap(std::vector<Accumulator<T>> &sums, const T *in, Accumulator<T> weight, const Tap &tap) {
   using A = Accumulator<T>;
   int64_t outStride = tap.loop.rowStride(0), inStride = tap.loop.rowStride(1), length = tap.loop.rowLength();
   tap.loop.forEachRow([&](int64_t, const std::array<int64_t, 2> &at) {
@@ -111,11 +112,11 @@ template <typename T> void accumulateTap(std::vector<Accumulator<T>> &sums, cons
   });
 }
 
-template <typename T>
-void convolve(const Call &call, Tensor &result, const Geometry &geometry, int64_t groups) {
+template <typename T> void convolve(const Call &call, Tensor &result, const Geometry &geometry, int64_t groups) {
   using A = Accumulator<T>;
   int64_t channels = call.in[1].shape()[1], outputs = call.in[1].shape()[0];
-  int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out), window = elementCount(geometry.window);
+  int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out),
+          window = elementCount(geometry.window);
   std::vector<Tap> taps = makeTaps(geometry);
   std::vector<A> sums(outPlane);
   T *out = result.as<T>();
@@ -139,8 +140,8 @@ Outputs evaluateConv(const Call &call) {
   if (result.numElements() == 0)
     return one(std::move(result));
   Shape window = spatial(call.in[1].shape());
-  Geometry geometry{spatial(call.in[0].shape()), spatial(result.shape()), window, op.getStrides(), op.getDilations(),
-                    op.getLow().vec()};
+  Geometry geometry{spatial(call.in[0].shape()), spatial(result.shape()), window, op.getStrides(),
+                    op.getDilations(),           op.getLow().vec()};
   withNumber(result.dtype(), [&]<typename T>(T) { convolve<T>(call, result, geometry, op.getGroups()); });
   return one(std::move(result));
 }
@@ -148,8 +149,8 @@ Outputs evaluateConv(const Call &call) {
 //===--- Pooling ----------------------------------------------------------===//
 
 template <typename Op> Geometry poolGeometry(const Call &call, Op op) {
-  return {spatial(call.in[0].shape()), spatial(call.shape()), op.getWindow(), op.getStrides(), op.getDilations(),
-          op.getLow().vec()};
+  return {spatial(call.in[0].shape()), spatial(call.shape()), op.getWindow(), op.getStrides(),
+          op.getDilations(),           op.getLow().vec()};
 }
 
 /// How many of the window positions start, start + dilation, .. of one output lie in [begin, end) of an axis.
@@ -169,7 +170,8 @@ std::vector<int64_t> windowCounts(dmir::PoolOp op, const Geometry &g) {
     std::vector<int64_t> products;
     for (int64_t outer : counts)
       for (int64_t x = 0; x < g.out[axis]; ++x)
-        products.push_back(outer * positionsInside(x * g.strides[axis] - g.low[axis], g.dilations[axis], g.window[axis], begin, end));
+        products.push_back(
+            outer * positionsInside(x * g.strides[axis] - g.low[axis], g.dilations[axis], g.window[axis], begin, end));
     counts = std::move(products);
   }
   return counts;

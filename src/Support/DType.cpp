@@ -15,15 +15,12 @@ struct Row {
 };
 // Indexed by DType.
 constexpr Row rows[] = {
-    {"bool", 8, Class::Bool},       {"i4", 4, Class::Signed},
-    {"i8", 8, Class::Signed},       {"i16", 16, Class::Signed},
-    {"i32", 32, Class::Signed},     {"i64", 64, Class::Signed},
-    {"u4", 4, Class::Unsigned},     {"u8", 8, Class::Unsigned},
-    {"u16", 16, Class::Unsigned},   {"u32", 32, Class::Unsigned},
-    {"u64", 64, Class::Unsigned},   {"f16", 16, Class::Float},
-    {"bf16", 16, Class::Float},     {"f32", 32, Class::Float},
-    {"f64", 64, Class::Float},      {"f8e4m3fn", 8, Class::Float},
-    {"f8e4m3fnuz", 8, Class::Float}, {"f8e5m2", 8, Class::Float},
+    {"bool", 8, Class::Bool},        {"i4", 4, Class::Signed},        {"i8", 8, Class::Signed},
+    {"i16", 16, Class::Signed},      {"i32", 32, Class::Signed},      {"i64", 64, Class::Signed},
+    {"u4", 4, Class::Unsigned},      {"u8", 8, Class::Unsigned},      {"u16", 16, Class::Unsigned},
+    {"u32", 32, Class::Unsigned},    {"u64", 64, Class::Unsigned},    {"f16", 16, Class::Float},
+    {"bf16", 16, Class::Float},      {"f32", 32, Class::Float},       {"f64", 64, Class::Float},
+    {"f8e4m3fn", 8, Class::Float},   {"f8e4m3fnuz", 8, Class::Float}, {"f8e5m2", 8, Class::Float},
     {"f8e5m2fnuz", 8, Class::Float}, {"f4e2m1", 4, Class::Float},
 };
 const Row &row(DType type) { return rows[static_cast<unsigned>(type)]; }
@@ -48,12 +45,18 @@ bool isUnsignedInt(DType type) { return row(type).kind == Class::Unsigned; }
 
 int exitCodeOf(ErrorKind kind) {
   switch (kind) {
-  case ErrorKind::Model: return 1;
-  case ErrorKind::Usage: return 2;
-  case ErrorKind::IO: return 3;
-  case ErrorKind::Constraint: return 4;
-  case ErrorKind::Mismatch: return 5;
-  case ErrorKind::Internal: break;
+  case ErrorKind::Model:
+    return 1;
+  case ErrorKind::Usage:
+    return 2;
+  case ErrorKind::IO:
+    return 3;
+  case ErrorKind::Constraint:
+    return 4;
+  case ErrorKind::Mismatch:
+    return 5;
+  case ErrorKind::Internal:
+    break;
   }
   return 70;
 }

@@ -46,10 +46,14 @@ struct SeverityName {
 };
 SeverityName nameOf(Severity severity) {
   switch (severity) {
-  case Severity::Note: return {"note", "\033[1;36m"};
-  case Severity::Help: return {"help", "\033[1;32m"};
-  case Severity::Warning: return {"warning", "\033[1;35m"};
-  case Severity::Error: break;
+  case Severity::Note:
+    return {"note", "\033[1;36m"};
+  case Severity::Help:
+    return {"help", "\033[1;32m"};
+  case Severity::Warning:
+    return {"warning", "\033[1;35m"};
+  case Severity::Error:
+    break;
   }
   return {"error", "\033[1;31m"};
 }

@@ -11,9 +11,9 @@ namespace {
 /// A binary float format narrower than f32.
 struct Format {
   int exponentBits, mantissaBits, bias;
-  bool hasInf;   // all-ones exponent with zero mantissa is infinity
+  bool hasInf; // all-ones exponent with zero mantissa is infinity
   bool hasNaN;
-  bool fnuz;     // NaN is the pattern of minus zero; no negative zero
+  bool fnuz; // NaN is the pattern of minus zero; no negative zero
 };
 
 constexpr Format f16{5, 10, 15, true, true, false};
@@ -21,13 +21,20 @@ constexpr Format bf16{8, 7, 127, true, true, false};
 
 constexpr Format formatOf(DType type) {
   switch (type) {
-  case DType::F8E4M3FN: return {4, 3, 7, false, true, false};
-  case DType::F8E4M3FNUZ: return {4, 3, 8, false, true, true};
-  case DType::F8E5M2: return {5, 2, 15, true, true, false};
-  case DType::F8E5M2FNUZ: return {5, 2, 16, false, true, true};
-  case DType::F4E2M1: return {2, 1, 1, false, false, false};
-  case DType::BF16: return bf16;
-  default: return f16;
+  case DType::F8E4M3FN:
+    return {4, 3, 7, false, true, false};
+  case DType::F8E4M3FNUZ:
+    return {4, 3, 8, false, true, true};
+  case DType::F8E5M2:
+    return {5, 2, 15, true, true, false};
+  case DType::F8E5M2FNUZ:
+    return {5, 2, 16, false, true, true};
+  case DType::F4E2M1:
+    return {2, 1, 1, false, false, false};
+  case DType::BF16:
+    return bf16;
+  default:
+    return f16;
   }
 }
 
@@ -96,9 +103,9 @@ float decode(const Format &f, uint32_t bits) {
   } else {
     uint32_t exponent = magnitude >> f.mantissaBits;
     uint32_t mantissa = magnitude & ((1u << f.mantissaBits) - 1);
-    value = exponent == 0 ? std::ldexp(mantissa, 1 - f.bias - f.mantissaBits)
-                          : std::ldexp(mantissa + (1u << f.mantissaBits),
-                                       static_cast<int>(exponent) - f.bias - f.mantissaBits);
+    value = exponent == 0
+                ? std::ldexp(mantissa, 1 - f.bias - f.mantissaBits)
+                : std::ldexp(mantissa + (1u << f.mantissaBits), static_cast<int>(exponent) - f.bias - f.mantissaBits);
   }
   return static_cast<float>(bits & signBit ? -value : value);
 }

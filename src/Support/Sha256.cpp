@@ -27,8 +27,7 @@ alignas(16) constexpr uint32_t k[64] = {
 #if defined(__x86_64__)
 bool hasShaInstructions() {
   unsigned a, b, c, d;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) &&
-         (c >> 19 & 1);
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) && (c >> 19 & 1);
 }
 
 /// One block with the SHA extensions: models are gigabytes, and this is five
@@ -84,7 +83,14 @@ void Sha256::block(const std::byte *data) {
     uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + k[i] + w[i];
     uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
     uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
   }
   uint32_t next[8] = {a, b, c, d, e, f, g, h};
   for (int i = 0; i < 8; ++i)

@@ -48,9 +48,7 @@ template <typename T, typename V> void store(std::byte *base, int64_t i, V value
   T narrow = static_cast<T>(value);
   std::memcpy(base + i * sizeof(T), &narrow, sizeof(T));
 }
-uint8_t nibble(const std::byte *base, int64_t i) {
-  return (static_cast<uint8_t>(base[i / 2]) >> (i % 2 * 4)) & 15;
-}
+uint8_t nibble(const std::byte *base, int64_t i) { return (static_cast<uint8_t>(base[i / 2]) >> (i % 2 * 4)) & 15; }
 void setNibble(std::byte *base, int64_t i, uint8_t value) {
   uint8_t old = static_cast<uint8_t>(base[i / 2]);
   unsigned shift = i % 2 * 4;
@@ -60,64 +58,105 @@ void setNibble(std::byte *base, int64_t i, uint8_t value) {
 
 int64_t Tensor::asInt(int64_t i) const {
   switch (type) {
-  case DType::Bool: return load<uint8_t>(bytes, i) != 0;
-  case DType::I4: return static_cast<int8_t>(nibble(bytes, i) << 4) >> 4;
-  case DType::U4: return nibble(bytes, i);
-  case DType::I8: return load<int8_t>(bytes, i);
-  case DType::I16: return load<int16_t>(bytes, i);
-  case DType::I32: return load<int32_t>(bytes, i);
-  case DType::I64: return load<int64_t>(bytes, i);
-  case DType::U8: return load<uint8_t>(bytes, i);
-  case DType::U16: return load<uint16_t>(bytes, i);
-  case DType::U32: return load<uint32_t>(bytes, i);
-  case DType::U64: return static_cast<int64_t>(load<uint64_t>(bytes, i));
-  default: return static_cast<int64_t>(asDouble(i));
+  case DType::Bool:
+    return load<uint8_t>(bytes, i) != 0;
+  case DType::I4:
+    return static_cast<int8_t>(nibble(bytes, i) << 4) >> 4;
+  case DType::U4:
+    return nibble(bytes, i);
+  case DType::I8:
+    return load<int8_t>(bytes, i);
+  case DType::I16:
+    return load<int16_t>(bytes, i);
+  case DType::I32:
+    return load<int32_t>(bytes, i);
+  case DType::I64:
+    return load<int64_t>(bytes, i);
+  case DType::U8:
+    return load<uint8_t>(bytes, i);
+  case DType::U16:
+    return load<uint16_t>(bytes, i);
+  case DType::U32:
+    return load<uint32_t>(bytes, i);
+  case DType::U64:
+    return static_cast<int64_t>(load<uint64_t>(bytes, i));
+  default:
+    return static_cast<int64_t>(asDouble(i));
   }
 }
 
 double Tensor::asDouble(int64_t i) const {
   switch (type) {
-  case DType::F16: return halfToFloat(load<uint16_t>(bytes, i));
-  case DType::BF16: return bfloatToFloat(load<uint16_t>(bytes, i));
-  case DType::F32: return load<float>(bytes, i);
-  case DType::F64: return load<double>(bytes, i);
-  case DType::F8E4M3FN: case DType::F8E4M3FNUZ: case DType::F8E5M2: case DType::F8E5M2FNUZ:
+  case DType::F16:
+    return halfToFloat(load<uint16_t>(bytes, i));
+  case DType::BF16:
+    return bfloatToFloat(load<uint16_t>(bytes, i));
+  case DType::F32:
+    return load<float>(bytes, i);
+  case DType::F64:
+    return load<double>(bytes, i);
+  case DType::F8E4M3FN:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2:
+  case DType::F8E5M2FNUZ:
     return narrowToFloat(type, load<uint8_t>(bytes, i));
-  case DType::F4E2M1: return narrowToFloat(type, nibble(bytes, i));
-  case DType::U64: return static_cast<double>(load<uint64_t>(bytes, i));
-  default: return static_cast<double>(asInt(i));
+  case DType::F4E2M1:
+    return narrowToFloat(type, nibble(bytes, i));
+  case DType::U64:
+    return static_cast<double>(load<uint64_t>(bytes, i));
+  default:
+    return static_cast<double>(asInt(i));
   }
 }
 
 void Tensor::setInt(int64_t i, int64_t value) {
   std::byte *base = mutableData();
   switch (type) {
-  case DType::Bool: return store<uint8_t>(base, i, value != 0);
-  case DType::I4: case DType::U4: return setNibble(base, i, static_cast<uint8_t>(value));
-  case DType::I8: case DType::U8: return store<uint8_t>(base, i, value);
-  case DType::I16: case DType::U16: return store<uint16_t>(base, i, value);
-  case DType::I32: case DType::U32: return store<uint32_t>(base, i, value);
-  case DType::I64: case DType::U64: return store<int64_t>(base, i, value);
-  default: return setDouble(i, static_cast<double>(value));
+  case DType::Bool:
+    return store<uint8_t>(base, i, value != 0);
+  case DType::I4:
+  case DType::U4:
+    return setNibble(base, i, static_cast<uint8_t>(value));
+  case DType::I8:
+  case DType::U8:
+    return store<uint8_t>(base, i, value);
+  case DType::I16:
+  case DType::U16:
+    return store<uint16_t>(base, i, value);
+  case DType::I32:
+  case DType::U32:
+    return store<uint32_t>(base, i, value);
+  case DType::I64:
+  case DType::U64:
+    return store<int64_t>(base, i, value);
+  default:
+    return setDouble(i, static_cast<double>(value));
   }
 }
 
 void Tensor::setDouble(int64_t i, double value) {
   std::byte *base = mutableData();
   switch (type) {
-  case DType::F16: return store<uint16_t>(base, i, doubleToHalf(value));
-  case DType::BF16: return store<uint16_t>(base, i, doubleToBfloat(value));
-  case DType::F32: return store<float>(base, i, value);
-  case DType::F64: return store<double>(base, i, value);
-  case DType::F8E4M3FN: case DType::F8E4M3FNUZ: case DType::F8E5M2: case DType::F8E5M2FNUZ:
+  case DType::F16:
+    return store<uint16_t>(base, i, doubleToHalf(value));
+  case DType::BF16:
+    return store<uint16_t>(base, i, doubleToBfloat(value));
+  case DType::F32:
+    return store<float>(base, i, value);
+  case DType::F64:
+    return store<double>(base, i, value);
+  case DType::F8E4M3FN:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2:
+  case DType::F8E5M2FNUZ:
     return store<uint8_t>(base, i, doubleToNarrow(type, value, true));
-  case DType::F4E2M1: return setNibble(base, i, doubleToNarrow(type, value, true));
-  default: return setInt(i, static_cast<int64_t>(value));
+  case DType::F4E2M1:
+    return setNibble(base, i, doubleToNarrow(type, value, true));
+  default:
+    return setInt(i, static_cast<int64_t>(value));
   }
 }
 
-Tensor Tensor::reshaped(Shape shape) const {
-  return Tensor(type, std::move(shape), bytes, keepAlive);
-}
+Tensor Tensor::reshaped(Shape shape) const { return Tensor(type, std::move(shape), bytes, keepAlive); }
 
 } // namespace dmxc

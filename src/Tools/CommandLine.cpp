@@ -32,8 +32,7 @@ size_t editDistance(std::string_view a, std::string_view b) {
 /// CLI11's help with the examples right after the usage line.
 class ExamplesFirst : public CLI::Formatter {
 public:
-  ExamplesFirst(std::string usage, std::string examples)
-      : usage(std::move(usage)), examples(std::move(examples)) {
+  ExamplesFirst(std::string usage, std::string examples) : usage(std::move(usage)), examples(std::move(examples)) {
     column_width(34);
   }
   std::string make_usage(const CLI::App *, std::string) const override {
@@ -70,49 +69,41 @@ std::vector<std::string> flagNames(const CLI::App &app) {
 
 } // namespace
 
-std::string closest(std::string_view name,
-                    const std::vector<std::string> &known) {
+std::string closest(std::string_view name, const std::vector<std::string> &known) {
   std::string best;
   size_t least = name.size() / 3 + 1;
   for (const std::string &candidate : known) {
     size_t distance = editDistance(name, candidate);
-    if (distance <= least &&
-        distance < std::max(name.size(), candidate.size()) &&
+    if (distance <= least && distance < std::max(name.size(), candidate.size()) &&
         (best.empty() || distance < editDistance(name, best)))
       best = candidate;
   }
   return best;
 }
 
-std::string didYouMean(std::string_view name,
-                       const std::vector<std::string> &known) {
+std::string didYouMean(std::string_view name, const std::vector<std::string> &known) {
   std::string best = closest(name, known);
   return best.empty() ? "" : " (did you mean '" + best + "'?)";
 }
 
-std::optional<std::pair<std::string, std::string>>
-splitPair(const std::string &text, bool first) {
+std::optional<std::pair<std::string, std::string>> splitPair(const std::string &text, bool first) {
   size_t at = first ? text.find('=') : text.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
     return std::nullopt;
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
-void prepareApp(CLI::App &app, const std::string &usage,
-                const std::string &examples) {
+void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples) {
   app.formatter(std::make_shared<ExamplesFirst>(usage, examples));
   app.set_help_flag("-h,--help", "Print this help and exit")->group("General");
-  app.set_version_flag("--version", app.get_name() + " " + dmx_version_string(),
-                       "Print the version and exit")
+  app.set_version_flag("--version", app.get_name() + " " + dmx_version_string(), "Print the version and exit")
       ->group("General");
   app.allow_extras();
 }
 
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
   auto usageFailure = [&](const std::string &message) {
-    reportError(app.get_name(),
-                usageError(message + "\nRun '" + app.get_name() +
-                           " --help' for the flags."));
+    reportError(app.get_name(), usageError(message + "\nRun '" + app.get_name() + " --help' for the flags."));
     return exitCodeOf(ErrorKind::Usage);
   };
   try {
@@ -123,15 +114,13 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
     // A misspelt flag often is the reason for a missing argument.
     for (const std::string &extra : app.remaining())
       if (extra.starts_with("-"))
-        return usageFailure("unknown flag '" + extra + "'" +
-                            didYouMean(extra, flagNames(app)));
+        return usageFailure("unknown flag '" + extra + "'" + didYouMean(extra, flagNames(app)));
     return usageFailure(error.what());
   }
   for (const std::string &extra : app.remaining()) {
     std::string flag = extra.substr(0, extra.find('='));
     return usageFailure(extra.starts_with("-") && extra.size() > 1
-                            ? "unknown flag '" + flag + "'" +
-                                  didYouMean(flag, flagNames(app))
+                            ? "unknown flag '" + flag + "'" + didYouMean(flag, flagNames(app))
                             : "unexpected argument '" + extra + "'");
   }
   return std::nullopt;
@@ -139,14 +128,12 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
 
 bool wantsColor(int fd) {
   const char *none = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
-  return !(none && *none) && !(term && std::string_view(term) == "dumb") &&
-         isatty(fd);
+  return !(none && *none) && !(term && std::string_view(term) == "dumb") && isatty(fd);
 }
 
 int reportError(std::string_view tool, const Error &error) {
   bool color = wantsColor(STDERR_FILENO);
-  std::cerr << tool << ": " << (color ? "\033[1;31merror:\033[0m " : "error: ")
-            << error.message << "\n";
+  std::cerr << tool << ": " << (color ? "\033[1;31merror:\033[0m " : "error: ") << error.message << "\n";
   return exitCodeOf(error.kind);
 }
 

@@ -16,8 +16,7 @@ struct Element {
 
 Element elementOf(const Tensor &tensor, int64_t i) {
   if (tensor.dtype() == DType::U64)
-    return {static_cast<double>(tensor.as<uint64_t>()[i]),
-            tensor.as<uint64_t>()[i]};
+    return {static_cast<double>(tensor.as<uint64_t>()[i]), tensor.as<uint64_t>()[i]};
   if (isFloat(tensor.dtype()))
     return {tensor.asDouble(i), 0};
   int64_t value = tensor.asInt(i);
@@ -27,8 +26,7 @@ Element elementOf(const Tensor &tensor, int64_t i) {
 double distance(const Element &a, const Element &b, bool isFloating) {
   if (isFloating)
     return std::fabs(a.value - b.value);
-  __int128 difference =
-      a.whole > b.whole ? a.whole - b.whole : b.whole - a.whole;
+  __int128 difference = a.whole > b.whole ? a.whole - b.whole : b.whole - a.whole;
   return static_cast<double>(difference);
 }
 
@@ -65,16 +63,12 @@ std::string indexString(const Shape &shape, int64_t position) {
   return "[" + text + "]";
 }
 
-Comparison compareTensors(const Tensor &actual, const Tensor &expected,
-                          Tolerance tolerance) {
+Comparison compareTensors(const Tensor &actual, const Tensor &expected, Tolerance tolerance) {
   Comparison c;
-  if (actual.dtype() != expected.dtype() ||
-      actual.shape() != expected.shape()) {
+  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
     c.pass = false;
-    c.structural = "is " + std::string(dtypeName(actual.dtype())) + " " +
-                   shapeString(actual.shape()) + ", expected " +
-                   std::string(dtypeName(expected.dtype())) + " " +
-                   shapeString(expected.shape());
+    c.structural = "is " + std::string(dtypeName(actual.dtype())) + " " + shapeString(actual.shape()) + ", expected " +
+                   std::string(dtypeName(expected.dtype())) + " " + shapeString(expected.shape());
     return c;
   }
   bool floating = isFloat(actual.dtype());
@@ -112,26 +106,20 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected,
   return c;
 }
 
-std::string describe(const Comparison &c, const Tensor &actual,
-                     const Tensor &expected) {
+std::string describe(const Comparison &c, const Tensor &actual, const Tensor &expected) {
   if (!c.structural.empty())
     return c.structural;
-  std::string figures =
-      "max abs " + number(c.maxAbsolute) + ", max rel " + number(c.maxRelative);
+  std::string figures = "max abs " + number(c.maxAbsolute) + ", max rel " + number(c.maxRelative);
   if (c.pass)
     return figures;
   auto at = [&](const char *which, int64_t i) {
-    return std::string("\n  ") + which + " mismatch at " +
-           indexString(actual.shape(), i) + ": got " + valueString(actual, i) +
-           ", expected " + valueString(expected, i);
+    return std::string("\n  ") + which + " mismatch at " + indexString(actual.shape(), i) + ": got " +
+           valueString(actual, i) + ", expected " + valueString(expected, i);
   };
   char share[32];
-  std::snprintf(share, sizeof share, "%.3g",
-                100.0 * static_cast<double>(c.mismatches) /
-                    static_cast<double>(c.count));
-  return std::to_string(c.mismatches) + " of " + std::to_string(c.count) +
-         " elements differ (" + share + " %); " + figures +
-         at("first", c.first) + at("worst", c.worst);
+  std::snprintf(share, sizeof share, "%.3g", 100.0 * static_cast<double>(c.mismatches) / static_cast<double>(c.count));
+  return std::to_string(c.mismatches) + " of " + std::to_string(c.count) + " elements differ (" + share + " %); " +
+         figures + at("first", c.first) + at("worst", c.worst);
 }
 
 Tensor randomTensor(DType type, const Shape &shape, uint64_t seed) {

@@ -14,16 +14,13 @@ namespace dmxc::tools {
 using namespace bundle;
 
 const std::vector<std::string> &inspectViews() {
-  static const std::vector<std::string> views = {"summary", "tensors", "tasks",
-                                                 "memory",  "kernels", "sizes"};
+  static const std::vector<std::string> views = {"summary", "tensors", "tasks", "memory", "kernels", "sizes"};
   return views;
 }
 
 namespace {
 
-std::string dumped(const Json &json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dumped(const Json &json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 std::string cellText(const Json &cell) {
   if (cell.is_string())
@@ -78,8 +75,7 @@ std::string tableText(const Table &table) {
 /// Structure by our reader; with `everything` all checksums, and the runtime's
 /// own reader, which shares no code with ours.
 std::vector<Problem> examine(const Bundle &bundle, bool everything) {
-  std::vector<Problem> problems = validate(
-      bundle, everything ? CheckLevel::Everything : CheckLevel::Structure);
+  std::vector<Problem> problems = validate(bundle, everything ? CheckLevel::Everything : CheckLevel::Structure);
   dmx_error error = DMX_ERROR_INIT;
   dmx_bundle *opened = nullptr;
   if (dmx_bundle_open(bundle.path().c_str(), &opened, &error) != DMX_OK ||
@@ -89,8 +85,8 @@ std::vector<Problem> examine(const Bundle &bundle, bool everything) {
   return problems;
 }
 
-Status report(const std::string &path, const std::vector<Problem> &problems,
-              const InspectOptions &options, std::ostream &out) {
+Status report(const std::string &path, const std::vector<Problem> &problems, const InspectOptions &options,
+              std::ostream &out) {
   if (options.json) {
     Json list = Json::array();
     for (const Problem &problem : problems)
@@ -100,19 +96,15 @@ Status report(const std::string &path, const std::vector<Problem> &problems,
     for (const Problem &problem : problems)
       out << problem.where << ": " << problem.message << "\n";
     if (problems.empty())
-      out << path << ": " << (options.verify ? "verified" : "checked")
-          << ", no problems\n";
+      out << path << ": " << (options.verify ? "verified" : "checked") << ", no problems\n";
   }
   if (problems.empty())
     return Status::ok();
-  return Error{ErrorKind::Mismatch,
-               "'" + path +
-                   "' is not sound: " + std::to_string(problems.size()) +
-                   (problems.size() == 1 ? " problem" : " problems")};
+  return Error{ErrorKind::Mismatch, "'" + path + "' is not sound: " + std::to_string(problems.size()) +
+                                        (problems.size() == 1 ? " problem" : " problems")};
 }
 
-Status printDiff(const Bundle &a, const InspectOptions &options,
-                 std::ostream &out) {
+Status printDiff(const Bundle &a, const InspectOptions &options, std::ostream &out) {
   auto b = Bundle::open(options.diffWith);
   if (!b)
     return b.takeError();
@@ -120,23 +112,19 @@ Status printDiff(const Bundle &a, const InspectOptions &options,
   if (options.json) {
     Json list = Json::array();
     for (const Difference &d : differences)
-      list.push_back(
-          {{"what", d.what}, {"name", d.name}, {"a", d.a}, {"b", d.b}});
-    out << dumped(
-        {{"equal", differences.empty()}, {"differences", std::move(list)}});
+      list.push_back({{"what", d.what}, {"name", d.name}, {"a", d.a}, {"b", d.b}});
+    out << dumped({{"equal", differences.empty()}, {"differences", std::move(list)}});
   } else {
     for (const Difference &d : differences)
-      out << d.what << " " << d.name << "\n  - "
-          << (d.a.empty() ? "(absent)" : d.a) << "\n  + "
+      out << d.what << " " << d.name << "\n  - " << (d.a.empty() ? "(absent)" : d.a) << "\n  + "
           << (d.b.empty() ? "(absent)" : d.b) << "\n";
     if (differences.empty())
       out << "no differences\n";
   }
   if (differences.empty())
     return Status::ok();
-  return Error{ErrorKind::Mismatch,
-               "'" + a.path() + "' and '" + options.diffWith + "' differ in " +
-                   std::to_string(differences.size()) + " places"};
+  return Error{ErrorKind::Mismatch, "'" + a.path() + "' and '" + options.diffWith + "' differ in " +
+                                        std::to_string(differences.size()) + " places"};
 }
 
 } // namespace
@@ -181,23 +169,18 @@ Status inspectBundle(const InspectOptions &options, std::ostream &out) {
       return report(options.bundle, {{"bundle", error.message}}, options, out);
     return error;
   }
-  bool other =
-      examined || !options.diffWith.empty() || !options.htmlFile.empty();
+  bool other = examined || !options.diffWith.empty() || !options.htmlFile.empty();
   if (!options.what.empty() || !other) {
-    View view =
-        makeView(*bundle, options.what.empty() ? "summary" : options.what);
+    View view = makeView(*bundle, options.what.empty() ? "summary" : options.what);
     out << (options.json ? dumped(viewJson(view)) : viewText(view));
   }
   if (!options.htmlFile.empty())
     if (Status done = writeText(options.htmlFile, inspectHtml(*bundle)); !done)
       return done;
   if (examined)
-    if (Status done = report(options.bundle, examine(*bundle, options.verify),
-                             options, out);
-        !done)
+    if (Status done = report(options.bundle, examine(*bundle, options.verify), options, out); !done)
       return done;
-  return options.diffWith.empty() ? Status::ok()
-                                  : printDiff(*bundle, options, out);
+  return options.diffWith.empty() ? Status::ok() : printDiff(*bundle, options, out);
 }
 
 } // namespace dmxc::tools

@@ -53,8 +53,7 @@ std::string cell(const Json &value) {
   std::string text = value.is_string() ? value.get<std::string>() : "";
   if (value.is_array())
     for (const Json &item : value)
-      text += (text.empty() ? "" : ", ") +
-              (item.is_string() ? item.get<std::string>() : item.dump());
+      text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
   else if (!value.is_string())
     text = value.dump();
   return (numeric ? "<td class=\"n\">" : "<td>") + escaped(text) + "</td>";
@@ -75,8 +74,7 @@ std::string tableHtml(const Table &table) {
 }
 
 /// One rectangle a buffer: its tasks from left to right, its bytes upwards.
-std::string memoryMap(const GraphDesc &graph, size_t arena, int64_t arenaSize,
-                      const std::vector<Lifetime> &lives) {
+std::string memoryMap(const GraphDesc &graph, size_t arena, int64_t arenaSize, const std::vector<Lifetime> &lives) {
   constexpr double width = 1100, height = 420;
   double tasks = std::max<double>(1, static_cast<double>(graph.tasks.size()));
   double bytes = std::max<double>(1, static_cast<double>(arenaSize));
@@ -88,20 +86,16 @@ std::string memoryMap(const GraphDesc &graph, size_t arena, int64_t arenaSize,
     double w = width * static_cast<double>(life.last - life.first + 1) / tasks;
     double h = height * static_cast<double>(life.size) / bytes;
     double y = height - height * static_cast<double>(life.offset) / bytes - h;
-    std::string title =
-        "buffer " + std::to_string(life.buffer) + ": " +
-        std::string(dtypeName(graph.buffers[life.buffer].dtype)) + " " +
-        bundle::shapeString(graph.buffers[life.buffer].shape) + ", " +
-        humanBytes(static_cast<double>(life.size)) + " at " +
-        std::to_string(life.offset) + ", tasks " + std::to_string(life.first) +
-        " (" + graph.tasks[life.first].name + ") to " +
-        std::to_string(life.last) + " (" + graph.tasks[life.last].name + ")";
+    std::string title = "buffer " + std::to_string(life.buffer) + ": " +
+                        std::string(dtypeName(graph.buffers[life.buffer].dtype)) + " " +
+                        bundle::shapeString(graph.buffers[life.buffer].shape) + ", " +
+                        humanBytes(static_cast<double>(life.size)) + " at " + std::to_string(life.offset) + ", tasks " +
+                        std::to_string(life.first) + " (" + graph.tasks[life.first].name + ") to " +
+                        std::to_string(life.last) + " (" + graph.tasks[life.last].name + ")";
     // Neighbouring ids get hues far apart.
-    svg += "<rect class=\"b\" x=\"" + number(x) + "\" y=\"" + number(y) +
-           "\" width=\"" + number(w) + "\" height=\"" +
-           number(std::max(h, 0.5)) + "\" fill=\"hsl(" +
-           std::to_string(life.buffer * 137 % 360) + " 55% 60%)\"><title>" +
-           escaped(title) + "</title></rect>\n";
+    svg += "<rect class=\"b\" x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(w) + "\" height=\"" +
+           number(std::max(h, 0.5)) + "\" fill=\"hsl(" + std::to_string(life.buffer * 137 % 360) +
+           " 55% 60%)\"><title>" + escaped(title) + "</title></rect>\n";
   }
   return svg + "</svg>\n";
 }
@@ -116,14 +110,13 @@ std::string memorySection(const GraphDesc &graph) {
     auto size = graph.arenas[i].size.evaluate(*dims);
     if (!size)
       continue;
-    html +=
-        "<h2>memory of '" + escaped(graph.name) + "', arena " +
-        std::to_string(i) + " (" + humanBytes(static_cast<double>(*size)) +
-        ")</h2>\n<p>Tasks from left to right, bytes upwards; a rectangle is a "
-        "buffer from its first to its last use. Symbolic dims are at their "
-        "upper "
-        "bounds.</p>\n" +
-        memoryMap(graph, i, *size, lives);
+    html += "<h2>memory of '" + escaped(graph.name) + "', arena " + std::to_string(i) + " (" +
+            humanBytes(static_cast<double>(*size)) +
+            ")</h2>\n<p>Tasks from left to right, bytes upwards; a rectangle is a "
+            "buffer from its first to its last use. Symbolic dims are at their "
+            "upper "
+            "bounds.</p>\n" +
+            memoryMap(graph, i, *size, lives);
   }
   return html;
 }
@@ -132,11 +125,9 @@ std::string memorySection(const GraphDesc &graph) {
 
 std::string inspectHtml(const Bundle &bundle) {
   std::string title = escaped(bundle.manifest().modelName) + " - bundle";
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<title>" +
-      title + "</title><style>" + style + "</style></head><body>\n<h1>" +
-      title + "</h1>\n<table>\n";
+  std::string html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                     "<title>" +
+                     title + "</title><style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n<table>\n";
   View summary = makeView(bundle, "summary");
   for (const auto &[name, value] : summary.facts)
     html += "<tr><th>" + escaped(name) + "</th>" + cell(value) + "</tr>\n";

@@ -17,14 +17,11 @@ std::string humanBytes(double bytes) {
   for (; bytes >= 1024 && unit < 4; ++unit)
     bytes /= 1024;
   char text[40];
-  std::snprintf(text, sizeof text, unit ? "%.2f %s" : "%.0f %s", bytes,
-                units[unit]);
+  std::snprintf(text, sizeof text, unit ? "%.2f %s" : "%.0f %s", bytes, units[unit]);
   return text;
 }
 
-Json exprJson(const Expr &expr) {
-  return expr.isInt() ? Json(expr.value()) : Json(expr.str());
-}
+Json exprJson(const Expr &expr) { return expr.isInt() ? Json(expr.value()) : Json(expr.str()); }
 
 std::vector<Lifetime> lifetimes(const GraphDesc &graph, const DimValues &dims) {
   std::vector<Lifetime> lives(graph.buffers.size());
@@ -52,8 +49,7 @@ std::vector<Lifetime> lifetimes(const GraphDesc &graph, const DimValues &dims) {
   std::vector<Lifetime> arenaLives;
   for (size_t i = 0; i < graph.buffers.size(); ++i) {
     const BufferDesc &buffer = graph.buffers[i];
-    auto offset = buffer.offset.evaluate(dims),
-         size = buffer.size.evaluate(dims);
+    auto offset = buffer.offset.evaluate(dims), size = buffer.size.evaluate(dims);
     if (buffer.kind != BufferKind::Arena || !offset || !size)
       continue;
     lives[i].buffer = i;
@@ -85,15 +81,13 @@ std::string joined(const std::vector<std::string> &items) {
   return text;
 }
 
-std::string tensorName(const Bundle &bundle, const GraphDesc &graph,
-                       const BufferDesc &buffer) {
+std::string tensorName(const Bundle &bundle, const GraphDesc &graph, const BufferDesc &buffer) {
   if (buffer.kind == BufferKind::Const)
     return buffer.tensor;
   const EntryPoint *entry = bundle.manifest().findEntryPoint(graph.name);
   if (!entry || buffer.kind > BufferKind::Output)
     return "";
-  const auto &list =
-      buffer.kind == BufferKind::Input ? entry->inputs : entry->outputs;
+  const auto &list = buffer.kind == BufferKind::Input ? entry->inputs : entry->outputs;
   size_t index = static_cast<size_t>(buffer.index);
   return index < list.size() ? list[index].name : "";
 }
@@ -102,13 +96,11 @@ std::string placeOf(const BufferDesc &buffer) {
   switch (buffer.kind) {
   case BufferKind::Input:
   case BufferKind::Output:
-    return std::string(bufferKindName(buffer.kind)) + " " +
-           std::to_string(buffer.index);
+    return std::string(bufferKindName(buffer.kind)) + " " + std::to_string(buffer.index);
   case BufferKind::Const:
     return buffer.entry + " @ " + buffer.offset.str();
   case BufferKind::Arena:
-    return "arena " + std::to_string(buffer.arena) + " @ " +
-           buffer.offset.str();
+    return "arena " + std::to_string(buffer.arena) + " @ " + buffer.offset.str();
   case BufferKind::Alias:
     return "buffer " + std::to_string(buffer.of) + " @ " + buffer.offset.str();
   case BufferKind::State:
@@ -125,11 +117,9 @@ uint64_t entryBytes(const Bundle &bundle, std::string_view prefix) {
   return sum;
 }
 
-void addIo(Table &table, const char *role,
-           const std::vector<TensorDesc> &tensors) {
+void addIo(Table &table, const char *role, const std::vector<TensorDesc> &tensors) {
   for (const TensorDesc &tensor : tensors)
-    table.add({role, tensor.name, std::string(dtypeName(tensor.dtype)),
-               bundle::shapeString(tensor.shape)});
+    table.add({role, tensor.name, std::string(dtypeName(tensor.dtype)), bundle::shapeString(tensor.shape)});
 }
 
 void addEntryPoints(const Manifest &m, View &view) {
@@ -141,8 +131,7 @@ void addEntryPoints(const Manifest &m, View &view) {
     addIo(io, "input", entry.inputs);
     addIo(io, "output", entry.outputs);
     for (const SymbolicDim &dim : entry.dims)
-      dims.add({dim.name, dim.min,
-                dim.max == INT64_MAX ? Json("unbounded") : Json(dim.max)});
+      dims.add({dim.name, dim.min, dim.max == INT64_MAX ? Json("unbounded") : Json(dim.max)});
   }
   view.tables.push_back(std::move(io));
   if (!dims.rows.empty())
@@ -150,9 +139,7 @@ void addEntryPoints(const Manifest &m, View &view) {
 }
 
 void addGraphTotals(const Bundle &bundle, View &view) {
-  Table table{"graphs",
-              {"name", "tasks", "buffers", "arena", "lower bound", "GFLOP"},
-              {}};
+  Table table{"graphs", {"name", "tasks", "buffers", "arena", "lower bound", "GFLOP"}, {}};
   for (const GraphDesc &graph : bundle.graphs().graphs) {
     DimValues dims = upperDims(graph);
     int64_t arena = 0, bound = 0;
@@ -165,8 +152,7 @@ void addGraphTotals(const Bundle &bundle, View &view) {
       flops += static_cast<double>(valueOf(task.flops, dims));
     char text[32];
     std::snprintf(text, sizeof text, "%.4g", flops / 1e9);
-    table.add({graph.name, graph.tasks.size(), graph.buffers.size(),
-               humanBytes(static_cast<double>(arena)),
+    table.add({graph.name, graph.tasks.size(), graph.buffers.size(), humanBytes(static_cast<double>(arena)),
                humanBytes(static_cast<double>(bound)), text});
   }
   view.tables.push_back(std::move(table));
@@ -175,33 +161,25 @@ void addGraphTotals(const Bundle &bundle, View &view) {
 View summary(const Bundle &bundle) {
   const Manifest &m = bundle.manifest();
   View view;
-  auto bytes = [](uint64_t count) {
-    return humanBytes(static_cast<double>(count));
-  };
-  view.facts = {
-      {"bundle", bundle.path()},
-      {"form", bundle.isDirectory() ? "directory" : "file"},
-      {"size", bytes(bundle.fileSize())},
-      {"format", std::to_string(m.major) + "." + std::to_string(m.minor)},
-      {"producer", m.producerName + " " + m.producerVersion},
-      {"min runtime", m.minRuntime},
-      {"model", m.modelName},
-      {"model source", m.modelSource},
-      {"model sha256", m.modelSha256},
-      {"weights", bytes(entryBytes(bundle, "weights/"))},
-      {"code", bytes(entryBytes(bundle, "code/"))}};
+  auto bytes = [](uint64_t count) { return humanBytes(static_cast<double>(count)); };
+  view.facts = {{"bundle", bundle.path()},
+                {"form", bundle.isDirectory() ? "directory" : "file"},
+                {"size", bytes(bundle.fileSize())},
+                {"format", std::to_string(m.major) + "." + std::to_string(m.minor)},
+                {"producer", m.producerName + " " + m.producerVersion},
+                {"min runtime", m.minRuntime},
+                {"model", m.modelName},
+                {"model source", m.modelSource},
+                {"model sha256", m.modelSha256},
+                {"weights", bytes(entryBytes(bundle, "weights/"))},
+                {"code", bytes(entryBytes(bundle, "code/"))}};
   for (const auto &[name, value] : m.options)
-    std::visit(
-        [&, &key = name](const auto &v) {
-          view.facts.emplace_back("option " + key, v);
-        },
-        value);
+    std::visit([&, &key = name](const auto &v) { view.facts.emplace_back("option " + key, v); }, value);
   if (!m.required.empty())
     view.facts.emplace_back("requires", joined(m.required));
   Table targets{"targets", {"target", "arch", "code", "features"}, {}};
   for (const TargetDesc &target : m.targets)
-    targets.add(
-        {target.target, target.arch, target.entry, joined(target.features)});
+    targets.add({target.target, target.arch, target.entry, joined(target.features)});
   view.tables.push_back(std::move(targets));
   addEntryPoints(m, view);
   Table placement{"placement", {"target", "ops", "reason"}, {}};
@@ -215,15 +193,11 @@ View summary(const Bundle &bundle) {
 View tensors(const Bundle &bundle) {
   View view;
   for (const GraphDesc &graph : bundle.graphs().graphs) {
-    Table table{"tensors of '" + graph.name + "'",
-                {"id", "kind", "dtype", "shape", "bytes", "place", "name"},
-                {}};
+    Table table{"tensors of '" + graph.name + "'", {"id", "kind", "dtype", "shape", "bytes", "place", "name"}, {}};
     for (size_t i = 0; i < graph.buffers.size(); ++i) {
       const BufferDesc &b = graph.buffers[i];
-      Expr size =
-          b.kind >= BufferKind::Const ? b.size : denseBytes(b.dtype, b.shape);
-      table.add({i, std::string(bufferKindName(b.kind)),
-                 std::string(dtypeName(b.dtype)), bundle::shapeString(b.shape),
+      Expr size = b.kind >= BufferKind::Const ? b.size : denseBytes(b.dtype, b.shape);
+      table.add({i, std::string(bufferKindName(b.kind)), std::string(dtypeName(b.dtype)), bundle::shapeString(b.shape),
                  exprJson(size), placeOf(b), tensorName(bundle, graph, b)});
     }
     view.tables.push_back(std::move(table));
@@ -234,18 +208,16 @@ View tensors(const Bundle &bundle) {
 View tasks(const Bundle &bundle) {
   View view;
   for (const GraphDesc &graph : bundle.graphs().graphs) {
-    Table table{"tasks of '" + graph.name + "'",
-                {"id", "kind", "queue", "name", "kernel", "work", "grain",
-                 "scratch", "flops", "bytes", "deps", "nodes"},
-                {}};
+    Table table{
+        "tasks of '" + graph.name + "'",
+        {"id", "kind", "queue", "name", "kernel", "work", "grain", "scratch", "flops", "bytes", "deps", "nodes"},
+        {}};
     for (size_t i = 0; i < graph.tasks.size(); ++i) {
       const TaskDesc &t = graph.tasks[i];
       bool copy = t.kind == TaskKind::Copy;
-      table.add({i, std::string(taskKindName(t.kind)), t.queue, t.name,
-                 t.kernel, copy ? Json("") : exprJson(t.work),
-                 copy ? Json("") : exprJson(t.grain), exprJson(t.scratch),
-                 exprJson(t.flops), exprJson(copy ? t.size : t.bytes), t.deps,
-                 t.nodes});
+      table.add({i, std::string(taskKindName(t.kind)), t.queue, t.name, t.kernel, copy ? Json("") : exprJson(t.work),
+                 copy ? Json("") : exprJson(t.grain), exprJson(t.scratch), exprJson(t.flops),
+                 exprJson(copy ? t.size : t.bytes), t.deps, t.nodes});
     }
     view.tables.push_back(std::move(table));
   }
@@ -256,29 +228,22 @@ View memory(const Bundle &bundle) {
   View view;
   for (const GraphDesc &graph : bundle.graphs().graphs) {
     DimValues dims = upperDims(graph);
-    Table arenas{"arenas of '" + graph.name + "'",
-                 {"id", "size", "lower bound", "ratio", "align", "bytes"},
-                 {}};
+    Table arenas{"arenas of '" + graph.name + "'", {"id", "size", "lower bound", "ratio", "align", "bytes"}, {}};
     for (size_t i = 0; i < graph.arenas.size(); ++i) {
       const ArenaDesc &a = graph.arenas[i];
       int64_t size = valueOf(a.size, dims), bound = valueOf(a.lowerBound, dims);
       char ratio[32];
       std::snprintf(ratio, sizeof ratio, "%.3f",
-                    bound > 0
-                        ? static_cast<double>(size) / static_cast<double>(bound)
-                        : 1.0);
-      arenas.add({i, humanBytes(static_cast<double>(size)),
-                  humanBytes(static_cast<double>(bound)), ratio, a.align,
+                    bound > 0 ? static_cast<double>(size) / static_cast<double>(bound) : 1.0);
+      arenas.add({i, humanBytes(static_cast<double>(size)), humanBytes(static_cast<double>(bound)), ratio, a.align,
                   exprJson(a.size)});
     }
     view.tables.push_back(std::move(arenas));
     Table table{"arena buffers of '" + graph.name + "'",
-                {"buffer", "arena", "offset", "bytes", "first task",
-                 "last task", "shape"},
+                {"buffer", "arena", "offset", "bytes", "first task", "last task", "shape"},
                 {}};
     for (const Lifetime &life : lifetimes(graph, dims))
-      table.add({life.buffer, life.arena, life.offset, life.size, life.first,
-                 life.last,
+      table.add({life.buffer, life.arena, life.offset, life.size, life.first, life.last,
                  bundle::shapeString(graph.buffers[life.buffer].shape)});
     view.tables.push_back(std::move(table));
   }
@@ -320,10 +285,9 @@ View sizes(const Bundle &bundle) {
   Table entries{"entries", {"entry", "bytes", "share"}, {}};
   for (const BundleEntry &entry : bundle.entries()) {
     char share[32];
-    std::snprintf(
-        share, sizeof share, "%.2f %%",
-        100.0 * static_cast<double>(entry.bytes.size()) /
-            static_cast<double>(std::max<uint64_t>(bundle.fileSize(), 1)));
+    std::snprintf(share, sizeof share, "%.2f %%",
+                  100.0 * static_cast<double>(entry.bytes.size()) /
+                      static_cast<double>(std::max<uint64_t>(bundle.fileSize(), 1)));
     entries.add({entry.name, entry.bytes.size(), share});
   }
   view.tables.push_back(std::move(entries));
@@ -334,14 +298,10 @@ View sizes(const Bundle &bundle) {
     auto weights = readWeights(entry.bytes);
     if (!weights)
       continue; // --check says why
-    std::stable_sort(weights->begin(), weights->end(),
-                     [](auto &a, auto &b) { return a.size > b.size; });
-    Table table{"weights in " + entry.name,
-                {"tensor", "bytes", "dtype", "shape", "packing"},
-                {}};
+    std::stable_sort(weights->begin(), weights->end(), [](auto &a, auto &b) { return a.size > b.size; });
+    Table table{"weights in " + entry.name, {"tensor", "bytes", "dtype", "shape", "packing"}, {}};
     for (const WeightInfo &info : *weights)
-      table.add({info.name, info.size, info.dtype,
-                 dmxc::shapeString(info.shape), info.packing});
+      table.add({info.name, info.size, info.dtype, dmxc::shapeString(info.shape), info.packing});
     view.tables.push_back(std::move(table));
   }
   return view;

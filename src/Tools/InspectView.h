@@ -38,8 +38,7 @@ struct Lifetime {
   int64_t arena = 0, offset = 0, size = 0;
   int64_t first = -1, last = -1; ///< -1: never touched
 };
-std::vector<Lifetime> lifetimes(const bundle::GraphDesc &graph,
-                                const bundle::DimValues &dims);
+std::vector<Lifetime> lifetimes(const bundle::GraphDesc &graph, const bundle::DimValues &dims);
 
 /// "1.50 MiB", "12 B".
 std::string humanBytes(double bytes);

@@ -122,13 +122,9 @@ private:
 std::optional<DType> plainType(char kind, int64_t width) {
   if (kind == 'b' && width == 1)
     return DType::Bool;
-  for (DType type :
-       {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16,
-        DType::U32, DType::U64, DType::F16, DType::F32, DType::F64})
-    if (kind == (isFloat(type)       ? 'f'
-                 : isSignedInt(type) ? 'i'
-                                     : 'u') &&
-        width * 8 == dtypeBits(type))
+  for (DType type : {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64,
+                     DType::F16, DType::F32, DType::F64})
+    if (kind == (isFloat(type) ? 'f' : isSignedInt(type) ? 'i' : 'u') && width * 8 == dtypeBits(type))
       return type;
   return std::nullopt;
 }
@@ -137,8 +133,7 @@ bool isNarrowFloat(DType type) { return isFloat(type) && dtypeBits(type) == 8; }
 
 /// The element type of the file; with `unpacked` set when a 4-bit type lies one
 /// element a byte.
-std::optional<DType> elementType(const Header &h, std::optional<DType> expected,
-                                 bool &unpacked) {
+std::optional<DType> elementType(const Header &h, std::optional<DType> expected, bool &unpacked) {
   unpacked = false;
   if (expected && *expected == DType::BF16 && h.kind == 'V' && h.width == 2)
     return DType::BF16;
@@ -152,9 +147,7 @@ std::optional<DType> elementType(const Header &h, std::optional<DType> expected,
   return plainType(h.kind, h.width);
 }
 
-Error bad(const std::string &path, const std::string &what) {
-  return ioError("cannot read '" + path + "': " + what);
-}
+Error bad(const std::string &path, const std::string &what) { return ioError("cannot read '" + path + "': " + what); }
 
 void swapBytes(std::byte *data, uint64_t count, uint64_t width) {
   for (uint64_t i = 0; i < count; ++i)
@@ -162,8 +155,7 @@ void swapBytes(std::byte *data, uint64_t count, uint64_t width) {
 }
 
 /// Copies elements stored first-axis-fastest into row-major order.
-void fromFortran(const std::byte *from, std::byte *to, const Shape &shape,
-                 uint64_t width) {
+void fromFortran(const std::byte *from, std::byte *to, const Shape &shape, uint64_t width) {
   size_t rank = shape.size();
   std::vector<uint64_t> strides(rank);
   uint64_t stride = width;
@@ -186,21 +178,17 @@ void fromFortran(const std::byte *from, std::byte *to, const Shape &shape,
   }
 }
 
-Result<Tensor> packNibbles(const std::string &path, DType type,
-                           const Header &header, const std::byte *bytes) {
+Result<Tensor> packNibbles(const std::string &path, DType type, const Header &header, const std::byte *bytes) {
   Tensor tensor(type, header.shape);
   int64_t count = tensor.numElements();
   int low = type == DType::I4 ? -8 : 0, high = type == DType::I4 ? 7 : 15;
   auto *out = reinterpret_cast<uint8_t *>(tensor.mutableData());
   for (int64_t i = 0; i < count; ++i) {
-    int value = header.kind == 'i' ? static_cast<int8_t>(bytes[i])
-                                   : static_cast<uint8_t>(bytes[i]);
+    int value = header.kind == 'i' ? static_cast<int8_t>(bytes[i]) : static_cast<uint8_t>(bytes[i]);
     if (value < low || value > high)
-      return bad(path, "element " + std::to_string(i) + " is " +
-                           std::to_string(value) + ", out of range for " +
+      return bad(path, "element " + std::to_string(i) + " is " + std::to_string(value) + ", out of range for " +
                            std::string(dtypeName(type)));
-    out[i / 2] =
-        static_cast<uint8_t>(out[i / 2] | (value & 15) << (4 * (i % 2)));
+    out[i / 2] = static_cast<uint8_t>(out[i / 2] | (value & 15) << (4 * (i % 2)));
   }
   return tensor;
 }
@@ -214,26 +202,18 @@ std::optional<uint64_t> storedBytes(const Header &header) {
   return bytes;
 }
 
-Result<Tensor> decode(const std::string &path, const Header &header,
-                      std::optional<DType> expected,
-                      std::span<const std::byte> data,
-                      std::shared_ptr<const void> owner) {
+Result<Tensor> decode(const std::string &path, const Header &header, std::optional<DType> expected,
+                      std::span<const std::byte> data, std::shared_ptr<const void> owner) {
   bool unpacked = false;
   std::optional<DType> type = elementType(header, expected, unpacked);
-  std::string descr =
-      std::string(1, header.order) + header.kind + std::to_string(header.width);
+  std::string descr = std::string(1, header.order) + header.kind + std::to_string(header.width);
   if (!type)
-    return bad(
-        path,
-        "its element type '" + descr + "' is not one a tensor can have" +
-            (expected ? " (expected " + std::string(dtypeName(*expected)) + ")"
-                      : ""));
+    return bad(path, "its element type '" + descr + "' is not one a tensor can have" +
+                         (expected ? " (expected " + std::string(dtypeName(*expected)) + ")" : ""));
   std::optional<uint64_t> size = storedBytes(header);
   if (!size || *size > data.size())
-    return bad(path, "shape " + shapeString(header.shape) + " of '" + descr +
-                         "' needs more than the " +
-                         std::to_string(data.size()) +
-                         " bytes after the header; the file is truncated");
+    return bad(path, "shape " + shapeString(header.shape) + " of '" + descr + "' needs more than the " +
+                         std::to_string(data.size()) + " bytes after the header; the file is truncated");
   if (unpacked)
     return packNibbles(path, *type, header, data.data());
   uint64_t width = static_cast<uint64_t>(header.width);
@@ -285,13 +265,11 @@ std::string npyHeader(const Tensor &tensor) {
     shape += std::to_string(dim) + (tensor.rank() == 1 ? "," : ", ");
   if (tensor.rank() > 1)
     shape.resize(shape.size() - 2);
-  std::string dict = "{'descr': '" + descrOf(tensor.dtype()) +
-                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string dict = "{'descr': '" + descrOf(tensor.dtype()) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   dict.append(63 - (dict.size() + 10) % 64, ' ');
   dict += '\n';
   std::string text(magic);
-  text += {'\x01', '\0', static_cast<char>(dict.size()),
-           static_cast<char>(dict.size() >> 8)};
+  text += {'\x01', '\0', static_cast<char>(dict.size()), static_cast<char>(dict.size() >> 8)};
   return text + dict;
 }
 
@@ -302,24 +280,20 @@ Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected) {
   if (!file)
     return file.takeError();
   std::span<const std::byte> bytes = (*file)->bytes();
-  std::string_view text(reinterpret_cast<const char *>(bytes.data()),
-                        bytes.size());
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   if (!text.starts_with(magic) || text.size() < 10)
     return bad(path, "not a NumPy file (.npy)");
   unsigned major = static_cast<unsigned char>(text[6]);
   if (major < 1 || major > 3)
-    return bad(path, "NumPy format " + std::to_string(major) +
-                         " is not known; 1 to 3 are");
+    return bad(path, "NumPy format " + std::to_string(major) + " is not known; 1 to 3 are");
   uint64_t length = 0, start = major == 1 ? 10 : 12;
   if (text.size() < start)
     return bad(path, "the file is truncated");
   std::memcpy(&length, text.data() + 8, start - 8);
   Header header;
-  if (length > text.size() - start ||
-      !HeaderParser(text.substr(start, length)).parse(header))
-    return bad(path,
-               "its header is not one of a plain array (structured types, "
-               "objects and strings are not tensors)");
+  if (length > text.size() - start || !HeaderParser(text.substr(start, length)).parse(header))
+    return bad(path, "its header is not one of a plain array (structured types, "
+                     "objects and strings are not tensors)");
   return decode(path, header, expected, bytes.subspan(start + length), *file);
 }
 
@@ -332,12 +306,10 @@ Status writeNpy(const std::string &path, const Tensor &tensor) {
     const uint8_t *packed = reinterpret_cast<const uint8_t *>(tensor.data());
     for (int64_t i = 0; i < tensor.numElements(); ++i) {
       unsigned nibble = packed[i / 2] >> (4 * (i % 2)) & 15u;
-      file.put(
-          static_cast<char>(isSigned && nibble > 7 ? nibble - 16 : nibble));
+      file.put(static_cast<char>(isSigned && nibble > 7 ? nibble - 16 : nibble));
     }
   } else {
-    file.write(reinterpret_cast<const char *>(tensor.data()),
-               static_cast<std::streamsize>(tensor.byteSize()));
+    file.write(reinterpret_cast<const char *>(tensor.data()), static_cast<std::streamsize>(tensor.byteSize()));
   }
   file.close();
   if (!file)

@@ -20,23 +20,17 @@ struct TypeCode {
 // onnx.proto, TensorProto.DataType; numbers because libonnx 1.12 lacks the
 // newer names.
 constexpr TypeCode typeCodes[] = {
-    {DType::F32, 1},     {DType::U8, 2},          {DType::I8, 3},
-    {DType::U16, 4},     {DType::I16, 5},         {DType::I32, 6},
-    {DType::I64, 7},     {DType::Bool, 9},        {DType::F16, 10},
-    {DType::F64, 11},    {DType::U32, 12},        {DType::U64, 13},
-    {DType::BF16, 16},   {DType::F8E4M3FN, 17},   {DType::F8E4M3FNUZ, 18},
-    {DType::F8E5M2, 19}, {DType::F8E5M2FNUZ, 20}, {DType::U4, 21},
-    {DType::I4, 22},     {DType::F4E2M1, 23},
+    {DType::F32, 1},     {DType::U8, 2},          {DType::I8, 3},    {DType::U16, 4},       {DType::I16, 5},
+    {DType::I32, 6},     {DType::I64, 7},         {DType::Bool, 9},  {DType::F16, 10},      {DType::F64, 11},
+    {DType::U32, 12},    {DType::U64, 13},        {DType::BF16, 16}, {DType::F8E4M3FN, 17}, {DType::F8E4M3FNUZ, 18},
+    {DType::F8E5M2, 19}, {DType::F8E5M2FNUZ, 20}, {DType::U4, 21},   {DType::I4, 22},       {DType::F4E2M1, 23},
 };
 
-Error bad(const std::string &path, const std::string &what) {
-  return ioError("cannot read '" + path + "': " + what);
-}
+Error bad(const std::string &path, const std::string &what) { return ioError("cannot read '" + path + "': " + what); }
 
 /// Copies the values of a typed field, each cut to the element's width. 4-bit
 /// types come one byte (two elements) a value.
-template <typename T, typename Field>
-bool copyTyped(const Field &field, Tensor &tensor) {
+template <typename T, typename Field> bool copyTyped(const Field &field, Tensor &tensor) {
   if (static_cast<uint64_t>(field.size()) * sizeof(T) != tensor.byteSize())
     return false;
   T *out = tensor.as<T>();
@@ -62,20 +56,17 @@ bool copyTypedField(const onnx::TensorProto &proto, Tensor &tensor) {
   default:
     break;
   }
-  return dtypeBits(tensor.dtype()) == 16
-             ? copyTyped<uint16_t>(proto.int32_data(), tensor)
-             : copyTyped<uint8_t>(proto.int32_data(), tensor);
+  return dtypeBits(tensor.dtype()) == 16 ? copyTyped<uint16_t>(proto.int32_data(), tensor)
+                                         : copyTyped<uint8_t>(proto.int32_data(), tensor);
 }
 
 /// A sequence and an optional share field numbers with each other, but a
 /// tensor's dims cannot hold what they have in field 3.
 bool isContainer(const MappedFile &file) {
   onnx::SequenceProto sequence;
-  return sequence.ParseFromArray(file.bytes().data(),
-                                 static_cast<int>(file.bytes().size())) &&
+  return sequence.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())) &&
          sequence.elem_type() >= 1 && sequence.elem_type() <= 5 &&
-         (sequence.tensor_values_size() || sequence.sequence_values_size() ||
-          sequence.map_values_size());
+         (sequence.tensor_values_size() || sequence.sequence_values_size() || sequence.map_values_size());
 }
 
 std::string unusableType(int code) {
@@ -95,24 +86,17 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
   Shape shape(proto.dims().begin(), proto.dims().end());
   uint64_t count = 1;
   for (int64_t dim : shape)
-    if (dim < 0 || __builtin_mul_overflow(count, uint64_t(dim), &count) ||
-        count > uint64_t(1) << 40)
+    if (dim < 0 || __builtin_mul_overflow(count, uint64_t(dim), &count) || count > uint64_t(1) << 40)
       return bad(path, "its shape " + shapeString(shape) + " is impossible");
   std::string where = std::string(dtypeName(*type)) + " " + shapeString(shape);
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != dtypeBytes(*type, count))
-      return bad(path, where + " needs " +
-                           std::to_string(dtypeBytes(*type, count)) +
-                           " bytes, raw_data has " +
+      return bad(path, where + " needs " + std::to_string(dtypeBytes(*type, count)) + " bytes, raw_data has " +
                            std::to_string(proto.raw_data().size()));
-    auto held =
-        std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
+    auto held = std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
     // A short string may lie anywhere; elements must be aligned.
     if (reinterpret_cast<uintptr_t>(held->data()) % 8 == 0)
-      return NamedTensor{
-          proto.name(),
-          Tensor(*type, shape,
-                 reinterpret_cast<const std::byte *>(held->data()), held)};
+      return NamedTensor{proto.name(), Tensor(*type, shape, reinterpret_cast<const std::byte *>(held->data()), held)};
     Tensor copy(*type, shape);
     std::memcpy(copy.mutableData(), held->data(), held->size());
     return NamedTensor{proto.name(), copy};
@@ -122,8 +106,7 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
     return bad(path, where + " has fewer elements in its data field");
   Tensor tensor(*type, shape);
   if (!copyTypedField(proto, tensor))
-    return bad(
-        path, where + " does not fit the number of elements in its data field");
+    return bad(path, where + " does not fit the number of elements in its data field");
   return NamedTensor{proto.name(), tensor};
 }
 
@@ -151,10 +134,8 @@ Result<NamedTensor> readTensorProto(const std::string &path) {
   if (bytes.size() > INT32_MAX)
     return bad(path, "a protobuf file cannot exceed 2 GiB; use .npy");
   onnx::TensorProto proto;
-  bool parsed =
-      proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  bool plausible =
-      parsed && dtypeFromOnnxCode(proto.data_type()) && !proto.has_segment();
+  bool parsed = proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  bool plausible = parsed && dtypeFromOnnxCode(proto.data_type()) && !proto.has_segment();
   if (!plausible && isContainer(**file))
     return bad(path, "it holds a SequenceProto or OptionalProto; bundles take "
                      "tensors only");
@@ -166,8 +147,7 @@ Result<NamedTensor> readTensorProto(const std::string &path) {
 Status writeTensorProto(const std::string &path, const NamedTensor &named) {
   const Tensor &tensor = named.tensor;
   if (tensor.byteSize() > INT32_MAX - 4096)
-    return ioError("cannot write '" + path +
-                   "': a protobuf file cannot exceed 2 GiB; use .npy");
+    return ioError("cannot write '" + path + "': a protobuf file cannot exceed 2 GiB; use .npy");
   onnx::TensorProto proto;
   for (int64_t dim : tensor.shape())
     proto.add_dims(dim);

@@ -24,13 +24,9 @@ std::string text(const char *format, double value) {
   return buffer;
 }
 
-std::string bytesText(uint64_t bytes) {
-  return humanBytes(static_cast<double>(bytes));
-}
+std::string bytesText(uint64_t bytes) { return humanBytes(static_cast<double>(bytes)); }
 
-std::string dumped(const Json &json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dumped(const Json &json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 /// Rounded to nanoseconds, so that the file has no noise digits.
 double ms(double value) { return std::round(value * 1e6) / 1e6; }
@@ -39,24 +35,22 @@ double percentile(const std::vector<double> &sorted, double share) {
   double rank = share * static_cast<double>(sorted.size() - 1);
   size_t below = static_cast<size_t>(rank);
   size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] +
-         (sorted[above] - sorted[below]) * (rank - static_cast<double>(below));
+  return sorted[below] + (sorted[above] - sorted[below]) * (rank - static_cast<double>(below));
 }
 
 Json taskJson(const RunReport &report) {
   Json all = Json::array();
   for (const TaskFigures &task : report.tasks) {
     double calls = static_cast<double>(std::max<uint64_t>(task.calls, 1));
-    all.push_back(
-        {{"name", task.name},
-         {"kernel", task.kernel},
-         {"nodes", task.nodes},
-         {"calls", task.calls},
-         {"mean_ms", ms(static_cast<double>(task.totalNs) / calls / 1e6)},
-         {"busy_ms", ms(static_cast<double>(task.busyNs) / calls / 1e6)},
-         {"slices", task.slices},
-         {"flops", task.flops},
-         {"bytes", task.bytes}});
+    all.push_back({{"name", task.name},
+                   {"kernel", task.kernel},
+                   {"nodes", task.nodes},
+                   {"calls", task.calls},
+                   {"mean_ms", ms(static_cast<double>(task.totalNs) / calls / 1e6)},
+                   {"busy_ms", ms(static_cast<double>(task.busyNs) / calls / 1e6)},
+                   {"slices", task.slices},
+                   {"flops", task.flops},
+                   {"bytes", task.bytes}});
   }
   return all;
 }
@@ -71,8 +65,7 @@ LatencyFigures latencyFigures(std::vector<double> times) {
   figures.iters = times.size();
   figures.min = times.front();
   figures.median = percentile(times, 0.5);
-  figures.mean = std::accumulate(times.begin(), times.end(), 0.0) /
-                 static_cast<double>(times.size());
+  figures.mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
   figures.p90 = percentile(times, 0.9);
   figures.p99 = percentile(times, 0.99);
   return figures;
@@ -93,20 +86,15 @@ void RunReport::setInfo(const dmx_session_info &info) {
 
 void printBenchmark(const RunReport &r, std::ostream &out) {
   const LatencyFigures &l = *r.latency;
-  out << r.model << ": " << r.threads
-      << (r.threads == 1 ? " thread" : " threads") << ", " << r.target << " "
-      << r.isa << ", " << l.iters << " runs\n";
-  out << "  latency ms   min " << text("%.4f", l.min) << "   median "
-      << text("%.4f", l.median) << "   mean " << text("%.4f", l.mean)
-      << "   p90 " << text("%.4f", l.p90) << "   p99 " << text("%.4f", l.p99)
-      << "\n";
-  out << "  load " << text("%.2f ms", r.loadMs) << ", session "
-      << text("%.2f ms", r.sessionMs) << ", first run "
+  out << r.model << ": " << r.threads << (r.threads == 1 ? " thread" : " threads") << ", " << r.target << " " << r.isa
+      << ", " << l.iters << " runs\n";
+  out << "  latency ms   min " << text("%.4f", l.min) << "   median " << text("%.4f", l.median) << "   mean "
+      << text("%.4f", l.mean) << "   p90 " << text("%.4f", l.p90) << "   p99 " << text("%.4f", l.p99) << "\n";
+  out << "  load " << text("%.2f ms", r.loadMs) << ", session " << text("%.2f ms", r.sessionMs) << ", first run "
       << text("%.2f ms", r.runMs) << "\n";
-  out << "  arena " << bytesText(r.arenaBytes) << " (lower bound "
-      << bytesText(r.arenaLowerBound) << "), constants "
-      << bytesText(r.constantBytes) << ", scratch " << bytesText(r.scratchBytes)
-      << ", peak RSS " << text("%.1f MiB", r.peakRssMb) << "\n";
+  out << "  arena " << bytesText(r.arenaBytes) << " (lower bound " << bytesText(r.arenaLowerBound) << "), constants "
+      << bytesText(r.constantBytes) << ", scratch " << bytesText(r.scratchBytes) << ", peak RSS "
+      << text("%.1f MiB", r.peakRssMb) << "\n";
 }
 
 void printTaskTable(const RunReport &report, std::ostream &out) {
@@ -116,22 +104,17 @@ void printTaskTable(const RunReport &report, std::ostream &out) {
     order.push_back(&task);
     total += static_cast<double>(task.totalNs);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](auto *a, auto *b) { return a->totalNs > b->totalNs; });
+  std::stable_sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->totalNs > b->totalNs; });
   out << "  share     mean ms   GFLOP/s   GB/s  threads  task\n";
   for (const TaskFigures *task : order) {
     if (!task->calls)
       continue;
-    double ns =
-        static_cast<double>(task->totalNs) / static_cast<double>(task->calls);
+    double ns = static_cast<double>(task->totalNs) / static_cast<double>(task->calls);
     char line[128];
-    std::snprintf(
-        line, sizeof line, "%6.2f %%  %9.4f  %8.1f  %5.1f  %7u  ",
-        total > 0 ? 100.0 * static_cast<double>(task->totalNs) / total : 0.0,
-        ns / 1e6,
-        ns > 0 && task->flops > 0 ? static_cast<double>(task->flops) / ns : 0.0,
-        ns > 0 && task->bytes > 0 ? static_cast<double>(task->bytes) / ns : 0.0,
-        task->slices);
+    std::snprintf(line, sizeof line, "%6.2f %%  %9.4f  %8.1f  %5.1f  %7u  ",
+                  total > 0 ? 100.0 * static_cast<double>(task->totalNs) / total : 0.0, ns / 1e6,
+                  ns > 0 && task->flops > 0 ? static_cast<double>(task->flops) / ns : 0.0,
+                  ns > 0 && task->bytes > 0 ? static_cast<double>(task->bytes) / ns : 0.0, task->slices);
     out << line << task->name;
     if (!task->kernel.empty())
       out << " [" << task->kernel << "]";
@@ -150,19 +133,13 @@ Status writeText(const std::string &path, const std::string &content) {
   return Status::ok();
 }
 
-Status writeReportJson(const std::string &path, const RunReport &r,
-                       bool perTask) {
-  Json root = {{"model", r.model},
-               {"bundle", r.bundle},
-               {"target", r.target},
-               {"isa", r.isa},
-               {"threads", r.threads}};
+Status writeReportJson(const std::string &path, const RunReport &r, bool perTask) {
+  Json root = {{"model", r.model}, {"bundle", r.bundle}, {"target", r.target}, {"isa", r.isa}, {"threads", r.threads}};
   if (r.latency) {
     const LatencyFigures &l = *r.latency;
     root["iters"] = l.iters;
-    root["latency"] = {{"unit", "ms"},           {"min", ms(l.min)},
-                       {"median", ms(l.median)}, {"mean", ms(l.mean)},
-                       {"p90", ms(l.p90)},       {"p99", ms(l.p99)}};
+    root["latency"] = {{"unit", "ms"},       {"min", ms(l.min)}, {"median", ms(l.median)},
+                       {"mean", ms(l.mean)}, {"p90", ms(l.p90)}, {"p99", ms(l.p99)}};
   }
   root["load_ms"] = ms(r.loadMs);
   root["session_ms"] = ms(r.sessionMs);
@@ -191,14 +168,10 @@ Status writeReportJson(const std::string &path, const RunReport &r,
   return writeText(path, dumped(root));
 }
 
-Status writeChromeTrace(const std::string &path, const std::string &model,
-                        const std::vector<dmx_profile_event> &events,
+Status writeChromeTrace(const std::string &path, const std::string &model, const std::vector<dmx_profile_event> &events,
                         const std::vector<TaskFigures> &tasks) {
   Json all = Json::array();
-  all.push_back({{"name", "process_name"},
-                 {"ph", "M"},
-                 {"pid", 1},
-                 {"args", {{"name", model}}}});
+  all.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", model}}}});
   std::set<uint32_t> threads;
   for (const dmx_profile_event &event : events)
     threads.insert(event.thread);
@@ -216,23 +189,21 @@ Status writeChromeTrace(const std::string &path, const std::string &model,
       args["nodes"] = tasks[event.task].nodes;
       args["flops"] = tasks[event.task].flops;
     }
-    all.push_back(
-        {{"name", event.name ? event.name : ""},
-         {"cat", "task"},
-         {"ph", "X"},
-         {"pid", 1},
-         {"tid", event.thread},
-         {"ts", static_cast<double>(event.start_ns - origin) / 1000},
-         {"dur", static_cast<double>(event.end_ns - event.start_ns) / 1000},
-         {"args", std::move(args)}});
+    all.push_back({{"name", event.name ? event.name : ""},
+                   {"cat", "task"},
+                   {"ph", "X"},
+                   {"pid", 1},
+                   {"tid", event.thread},
+                   {"ts", static_cast<double>(event.start_ns - origin) / 1000},
+                   {"dur", static_cast<double>(event.end_ns - event.start_ns) / 1000},
+                   {"args", std::move(args)}});
   }
   Json root = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(all)}};
   return writeText(path, dumped(root));
 }
 
 std::string tensorSummary(const Tensor &tensor) {
-  std::string summary = std::string(dtypeName(tensor.dtype())) + " " +
-                        shapeString(tensor.shape());
+  std::string summary = std::string(dtypeName(tensor.dtype())) + " " + shapeString(tensor.shape());
   int64_t count = tensor.numElements();
   if (count == 0)
     return summary + ", no elements";

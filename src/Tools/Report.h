@@ -20,8 +20,7 @@ struct RunReport {
 
   uint32_t threads = 0;
   std::string target, isa;
-  uint64_t arenaBytes = 0, arenaLowerBound = 0, scratchBytes = 0,
-           constantBytes = 0;
+  uint64_t arenaBytes = 0, arenaLowerBound = 0, scratchBytes = 0, constantBytes = 0;
   double peakRssMb = 0;
   /// Copies the session's facts and this process' peak memory.
   void setInfo(const dmx_session_info &info);
@@ -30,13 +29,11 @@ struct RunReport {
 void printBenchmark(const RunReport &report, std::ostream &out);
 /// Tasks by their share of the time, the longest first.
 void printTaskTable(const RunReport &report, std::ostream &out);
-Status writeReportJson(const std::string &path, const RunReport &report,
-                       bool perTask);
+Status writeReportJson(const std::string &path, const RunReport &report, bool perTask);
 
 /// Chrome's trace-event format (chrome://tracing, ui.perfetto.dev): one row a
 /// thread, one slice a task.
-Status writeChromeTrace(const std::string &path, const std::string &model,
-                        const std::vector<dmx_profile_event> &events,
+Status writeChromeTrace(const std::string &path, const std::string &model, const std::vector<dmx_profile_event> &events,
                         const std::vector<TaskFigures> &tasks);
 
 /// "f32 1x10, min -3.1, max 4.2, [0.1, 0.2, ...]".

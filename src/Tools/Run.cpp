@@ -28,19 +28,16 @@ std::vector<std::string> namesOf(const std::vector<IoTensor> &tensors) {
 std::string listOf(const std::vector<IoTensor> &tensors) {
   std::string text;
   for (const IoTensor &tensor : tensors)
-    text += (text.empty() ? "" : ", ") + ("'" + tensor.name + "'") + " (" +
-            tensor.str() + ")";
+    text += (text.empty() ? "" : ", ") + ("'" + tensor.name + "'") + " (" + tensor.str() + ")";
   return text.empty() ? "none" : text;
 }
 
-Result<size_t> indexOf(const std::vector<IoTensor> &tensors,
-                       const std::string &name, const char *what) {
+Result<size_t> indexOf(const std::vector<IoTensor> &tensors, const std::string &name, const char *what) {
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].name == name)
       return i;
-  return usageError(std::string("the bundle has no ") + what + " '" + name +
-                    "'" + didYouMean(name, namesOf(tensors)) + "; it has " +
-                    listOf(tensors));
+  return usageError(std::string("the bundle has no ") + what + " '" + name + "'" + didYouMean(name, namesOf(tensors)) +
+                    "; it has " + listOf(tensors));
 }
 
 std::vector<WantedTensor> wantedOf(const std::vector<IoTensor> &tensors) {
@@ -53,8 +50,7 @@ std::vector<WantedTensor> wantedOf(const std::vector<IoTensor> &tensors) {
 /// One execution of the tool: the session and what was read for it.
 class Runner {
 public:
-  Runner(const RunOptions &options, std::ostream &out)
-      : options(options), out(out) {}
+  Runner(const RunOptions &options, std::ostream &out) : options(options), out(out) {}
   Status execute();
 
 private:
@@ -82,8 +78,7 @@ Status Runner::checkOutputNames() {
     if (!index)
       return index.takeError();
     if (!file.ends_with(".npy") && !file.ends_with(".pb"))
-      return usageError("--output " + name + "=" + file +
-                        ": a tensor file ends in .npy or .pb");
+      return usageError("--output " + name + "=" + file + ": a tensor file ends in .npy or .pb");
   }
   return Status::ok();
 }
@@ -92,8 +87,7 @@ Status Runner::readInputs() {
   const std::vector<IoTensor> &wanted = session->inputs();
   inputs.assign(wanted.size(), Tensor());
   if (!options.inputsDir.empty()) {
-    auto found = readTensorDirectory(options.inputsDir, TensorRole::Input,
-                                     wantedOf(wanted));
+    auto found = readTensorDirectory(options.inputsDir, TensorRole::Input, wantedOf(wanted));
     // Single files may stand in for all of a directory's.
     if (!found && options.inputs.empty() && !options.randomSeed)
       return found.takeError();
@@ -115,12 +109,10 @@ Status Runner::readInputs() {
   std::string missing;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (inputs[i].empty())
-      missing += (missing.empty() ? "'" : ", '") + wanted[i].name + "' (" +
-                 wanted[i].str() + ")";
+      missing += (missing.empty() ? "'" : ", '") + wanted[i].name + "' (" + wanted[i].str() + ")";
   if (!missing.empty())
-    return usageError(
-        "no file was given for input " + missing +
-        "; use --input NAME=FILE, --inputs DIR or --random-inputs SEED");
+    return usageError("no file was given for input " + missing +
+                      "; use --input NAME=FILE, --inputs DIR or --random-inputs SEED");
   return Status::ok();
 }
 
@@ -144,17 +136,14 @@ Status Runner::fillRandomInputs() {
         known.push_back(dim.name);
   for (const auto &[name, value] : options.dims)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return usageError("--dim " + name +
-                        ": the inputs have no such symbolic dim" +
-                        didYouMean(name, known));
+      return usageError("--dim " + name + ": the inputs have no such symbolic dim" + didYouMean(name, known));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].empty())
       continue;
     auto shape = randomShape(session->inputs()[i]);
     if (!shape)
       return shape.takeError();
-    inputs[i] = randomTensor(session->inputs()[i].dtype, *shape,
-                             options.randomSeed.value_or(0) * 1000 + i);
+    inputs[i] = randomTensor(session->inputs()[i].dtype, *shape, options.randomSeed.value_or(0) * 1000 + i);
   }
   return Status::ok();
 }
@@ -171,8 +160,7 @@ Status Runner::writeOutputs() {
     auto index = indexOf(session->outputs(), name, "output");
     if (!index)
       return index.takeError();
-    if (Status done = writeTensorFile(file, {name, session->output(*index)});
-        !done)
+    if (Status done = writeTensorFile(file, {name, session->output(*index)}); !done)
       return done;
   }
   if (options.outputDir.empty())
@@ -180,12 +168,10 @@ Status Runner::writeOutputs() {
   std::error_code error;
   fs::create_directories(options.outputDir, error);
   if (error)
-    return ioError("cannot make the directory '" + options.outputDir +
-                   "': " + error.message());
+    return ioError("cannot make the directory '" + options.outputDir + "': " + error.message());
   for (size_t i = 0; i < session->outputs().size(); ++i) {
     const std::string &name = session->outputs()[i].name;
-    std::string file =
-        options.outputDir + "/" + tensorFileName(TensorRole::Output, name);
+    std::string file = options.outputDir + "/" + tensorFileName(TensorRole::Output, name);
     if (Status done = writeTensorFile(file, {name, session->output(i)}); !done)
       return done;
   }
@@ -194,34 +180,28 @@ Status Runner::writeOutputs() {
 
 Status Runner::compareOutputs(RunReport &report) {
   const std::vector<IoTensor> &outputs = session->outputs();
-  auto expected = readTensorDirectory(options.expectDir, TensorRole::Output,
-                                      wantedOf(outputs));
+  auto expected = readTensorDirectory(options.expectDir, TensorRole::Output, wantedOf(outputs));
   if (!expected)
     return expected.takeError();
   bool pass = true;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if ((*expected)[i].empty())
-      return ioError("'" + options.expectDir +
-                     "' has no expected tensor for output '" + outputs[i].name +
-                     "'");
-    Comparison c =
-        compareTensors(session->output(i), (*expected)[i], options.tolerance);
+      return ioError("'" + options.expectDir + "' has no expected tensor for output '" + outputs[i].name + "'");
+    Comparison c = compareTensors(session->output(i), (*expected)[i], options.tolerance);
     pass &= c.pass;
     if (!options.quiet || !c.pass)
-      out << outputs[i].name << ": " << (c.pass ? "ok, " : "")
-          << describe(c, session->output(i), (*expected)[i]) << "\n";
+      out << outputs[i].name << ": " << (c.pass ? "ok, " : "") << describe(c, session->output(i), (*expected)[i])
+          << "\n";
     report.comparisons.emplace_back(outputs[i].name, c);
   }
   const char *code = pass ? "\033[1;32m" : "\033[1;31m";
-  out << (options.color ? code : "") << (pass ? "PASS" : "FAIL")
-      << (options.color ? "\033[0m" : "") << "\n";
+  out << (options.color ? code : "") << (pass ? "PASS" : "FAIL") << (options.color ? "\033[0m" : "") << "\n";
   return Status::ok();
 }
 
 void Runner::printOutputs() {
   for (size_t i = 0; i < session->outputs().size(); ++i)
-    out << session->outputs()[i].name << ": "
-        << tensorSummary(session->output(i)) << "\n";
+    out << session->outputs()[i].name << ": " << tensorSummary(session->output(i)) << "\n";
 }
 
 Status Runner::profileRun(RunReport &report) {
@@ -231,9 +211,7 @@ Status Runner::profileRun(RunReport &report) {
     return info.takeError();
   uint32_t runs = options.benchmark ? 10 : 1;
   uint64_t capacity = uint64_t(info->task_count) * info->threads * runs + 64;
-  if (Status done = session->profile(
-          static_cast<uint32_t>(std::min<uint64_t>(capacity, 1u << 24)));
-      !done)
+  if (Status done = session->profile(static_cast<uint32_t>(std::min<uint64_t>(capacity, 1u << 24))); !done)
     return done;
   for (uint32_t i = 0; i < runs; ++i)
     if (Status done = session->run(); !done)
@@ -248,8 +226,7 @@ Status Runner::profileRun(RunReport &report) {
   report.profiledRuns = runs;
   if (options.profileFile.empty())
     return Status::ok();
-  return writeChromeTrace(options.profileFile, report.model, *events,
-                          report.tasks);
+  return writeChromeTrace(options.profileFile, report.model, *events, report.tasks);
 }
 
 Status Runner::benchmark(RunReport &report) {
@@ -262,8 +239,7 @@ Status Runner::benchmark(RunReport &report) {
   // something.
   auto enough = [&] {
     return options.iters ? times.size() >= *options.iters
-                         : times.size() >= 5 &&
-                               nowMs() - begin >= options.minTimeSeconds * 1000;
+                         : times.size() >= 5 && nowMs() - begin >= options.minTimeSeconds * 1000;
   };
   while (!enough()) {
     double start = nowMs();
@@ -284,8 +260,7 @@ Status Runner::runOnce(RunReport &report) {
     return done;
   if (!options.expectDir.empty())
     return compareOutputs(report);
-  bool silent = options.benchmark || options.quiet ||
-                !options.outputs.empty() || !options.outputDir.empty();
+  bool silent = options.benchmark || options.quiet || !options.outputs.empty() || !options.outputDir.empty();
   if (!silent)
     printOutputs();
   return Status::ok();
@@ -301,8 +276,7 @@ Status Runner::execute() {
   report.model = fs::path(options.bundle).filename().string();
   report.loadMs = session->loadMs();
   report.sessionMs = session->sessionMs();
-  for (auto step :
-       {&Runner::checkOutputNames, &Runner::readInputs, &Runner::bindInputs})
+  for (auto step : {&Runner::checkOutputNames, &Runner::readInputs, &Runner::bindInputs})
     if (Status done = (this->*step)(); !done)
       return done;
   if (Status done = runOnce(report); !done)
@@ -322,21 +296,16 @@ Status Runner::execute() {
   if (options.perTask)
     printTaskTable(report, out);
   if (!options.jsonFile.empty())
-    if (Status done =
-            writeReportJson(options.jsonFile, report, options.perTask);
-        !done)
+    if (Status done = writeReportJson(options.jsonFile, report, options.perTask); !done)
       return done;
   for (const auto &[name, comparison] : report.comparisons)
     if (!comparison.pass)
-      return Error{ErrorKind::Mismatch, "output '" + name + "' differs from '" +
-                                            options.expectDir + "'"};
+      return Error{ErrorKind::Mismatch, "output '" + name + "' differs from '" + options.expectDir + "'"};
   return Status::ok();
 }
 
 } // namespace
 
-Status runBundle(const RunOptions &options, std::ostream &out) {
-  return Runner(options, out).execute();
-}
+Status runBundle(const RunOptions &options, std::ostream &out) { return Runner(options, out).execute(); }
 
 } // namespace dmxc::tools

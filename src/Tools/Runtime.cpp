@@ -12,8 +12,7 @@ static_assert(static_cast<int>(DType::Bool) + 1 == DMX_DTYPE_BOOL &&
 
 double nowMs() {
   using namespace std::chrono;
-  return duration<double, std::milli>(steady_clock::now().time_since_epoch())
-      .count();
+  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
 
 namespace {
@@ -45,8 +44,7 @@ template <typename Fn, typename... Args> Status call(Fn fn, Args... args) {
 }
 
 dmx_tensor_view viewOf(const Tensor &tensor) {
-  return {static_cast<dmx_dtype>(tensor.dtype()) + 1,
-          static_cast<uint32_t>(tensor.rank()), tensor.shape().data(),
+  return {static_cast<dmx_dtype>(tensor.dtype()) + 1, static_cast<uint32_t>(tensor.rank()), tensor.shape().data(),
           const_cast<std::byte *>(tensor.data())};
 }
 
@@ -70,8 +68,7 @@ Status ModelSession::readSignature(dmx_io io, std::vector<IoTensor> &list) {
   for (uint32_t i = 0; i < count; ++i) {
     dmx_tensor_info info = {};
     info.struct_size = sizeof info;
-    if (Status done = call(dmx_bundle_tensor_info, bundle, name, io, i, &info);
-        !done)
+    if (Status done = call(dmx_bundle_tensor_info, bundle, name, io, i, &info); !done)
       return done;
     IoTensor tensor{info.name, static_cast<DType>(info.dtype - 1), {}};
     for (uint32_t axis = 0; axis < info.rank; ++axis) {
@@ -83,8 +80,7 @@ Status ModelSession::readSignature(dmx_io io, std::vector<IoTensor> &list) {
   return Status::ok();
 }
 
-Result<std::unique_ptr<ModelSession>>
-ModelSession::open(const std::string &path, const SessionSettings &settings) {
+Result<std::unique_ptr<ModelSession>> ModelSession::open(const std::string &path, const SessionSettings &settings) {
   std::unique_ptr<ModelSession> self(new ModelSession);
   self->entryPoint = settings.entryPoint;
   double start = nowMs();
@@ -100,17 +96,12 @@ ModelSession::open(const std::string &path, const SessionSettings &settings) {
   options.isa = settings.isa.empty() ? nullptr : settings.isa.c_str();
   options.device_options = deviceOptions.data();
   options.device_option_count = static_cast<uint32_t>(deviceOptions.size());
-  const char *entry =
-      self->entryPoint.empty() ? nullptr : self->entryPoint.c_str();
-  if (Status done = call(dmx_session_create, self->bundle, entry, &options,
-                         &self->session);
-      !done)
+  const char *entry = self->entryPoint.empty() ? nullptr : self->entryPoint.c_str();
+  if (Status done = call(dmx_session_create, self->bundle, entry, &options, &self->session); !done)
     return done.takeError();
   self->sessionTime = nowMs() - opened;
   for (dmx_io io : {DMX_INPUT, DMX_OUTPUT})
-    if (Status done = self->readSignature(
-            io, io == DMX_INPUT ? self->inputList : self->outputList);
-        !done)
+    if (Status done = self->readSignature(io, io == DMX_INPUT ? self->inputList : self->outputList); !done)
       return done.takeError();
   self->inputTensors.resize(self->inputList.size());
   self->outputTensors.resize(self->outputList.size());
@@ -124,8 +115,7 @@ ModelSession::~ModelSession() {
 
 Status ModelSession::bindInput(size_t index, const Tensor &tensor) {
   dmx_tensor_view view = viewOf(tensor);
-  Status done = call(dmx_session_bind, session, DMX_INPUT,
-                     static_cast<uint32_t>(index), &view);
+  Status done = call(dmx_session_bind, session, DMX_INPUT, static_cast<uint32_t>(index), &view);
   if (done)
     inputTensors[index] = tensor;
   return done;
@@ -135,15 +125,12 @@ Status ModelSession::allocateOutputs() {
   for (size_t i = 0; i < outputList.size(); ++i) {
     uint32_t index = static_cast<uint32_t>(i), rank = 0;
     Shape shape(DMX_MAX_RANK);
-    if (Status done = call(dmx_session_shape, session, DMX_OUTPUT, index,
-                           shape.data(), DMX_MAX_RANK, &rank);
-        !done)
+    if (Status done = call(dmx_session_shape, session, DMX_OUTPUT, index, shape.data(), DMX_MAX_RANK, &rank); !done)
       return done;
     shape.resize(rank);
     outputTensors[i] = Tensor(outputList[i].dtype, shape);
     dmx_tensor_view view = viewOf(outputTensors[i]);
-    if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view);
-        !done)
+    if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view); !done)
       return done;
   }
   return Status::ok();
@@ -151,24 +138,17 @@ Status ModelSession::allocateOutputs() {
 
 Status ModelSession::run() { return call(dmx_session_run, session); }
 
-Status ModelSession::profile(uint32_t capacity) {
-  return call(dmx_session_profile, session, capacity);
-}
+Status ModelSession::profile(uint32_t capacity) { return call(dmx_session_profile, session, capacity); }
 
-Result<std::vector<dmx_profile_event>>
-ModelSession::takeEvents(uint64_t &dropped) {
+Result<std::vector<dmx_profile_event>> ModelSession::takeEvents(uint64_t &dropped) {
   uint32_t count = 0;
   dropped = 0;
   dmx_profile_event *none = nullptr;
   uint64_t *noCount = nullptr;
-  if (Status done =
-          call(dmx_session_take_events, session, none, 0u, &count, noCount);
-      !done)
+  if (Status done = call(dmx_session_take_events, session, none, 0u, &count, noCount); !done)
     return done.takeError();
   std::vector<dmx_profile_event> events(count);
-  if (Status done = call(dmx_session_take_events, session, events.data(), count,
-                         &count, &dropped);
-      !done)
+  if (Status done = call(dmx_session_take_events, session, events.data(), count, &count, &dropped); !done)
     return done.takeError();
   events.resize(count);
   return events;

@@ -11,14 +11,11 @@ namespace dmxc::tools {
 namespace fs = std::filesystem;
 
 namespace {
-Error unknownEnding(const std::string &path) {
-  return usageError("'" + path + "': a tensor file ends in .npy or .pb");
-}
+Error unknownEnding(const std::string &path) { return usageError("'" + path + "': a tensor file ends in .npy or .pb"); }
 
 std::string mangled(std::string name) {
   for (char &c : name)
-    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' &&
-        c != '-')
+    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-')
       c = '_';
   return name;
 }
@@ -26,8 +23,7 @@ std::string mangled(std::string name) {
 /// The files that may hold a tensor by its name, best first. In a folder of
 /// ONNX's layout (`indexed`) a .pb file is found by its number alone: a tensor
 /// may well be called output_1 and be the first.
-std::vector<std::string>
-namedCandidates(TensorRole role, const std::string &name, bool indexed) {
+std::vector<std::string> namedCandidates(TensorRole role, const std::string &name, bool indexed) {
   std::string prefix = role == TensorRole::Input ? "in_" : "out_";
   std::vector<std::string> all;
   for (const std::string &stem : {name, mangled(name)}) {
@@ -40,12 +36,10 @@ namedCandidates(TensorRole role, const std::string &name, bool indexed) {
 }
 
 std::string indexedStem(TensorRole role, size_t index) {
-  return (role == TensorRole::Input ? "input_" : "output_") +
-         std::to_string(index);
+  return (role == TensorRole::Input ? "input_" : "output_") + std::to_string(index);
 }
 
-std::optional<std::string> existing(const std::string &directory,
-                                    const std::string &name) {
+std::optional<std::string> existing(const std::string &directory, const std::string &name) {
   std::error_code error;
   std::string path = directory + "/" + name;
   // A name with '/' must not leave the directory.
@@ -56,13 +50,10 @@ std::optional<std::string> existing(const std::string &directory,
 
 /// Gives the ONNX files' tensors to the wanted ones: by the names in the files
 /// when all of them are names of wanted tensors, else by position.
-void assignIndexed(std::vector<NamedTensor> &files,
-                   const std::vector<size_t> &positions,
-                   const std::vector<WantedTensor> &wanted,
-                   std::vector<Tensor> &result) {
+void assignIndexed(std::vector<NamedTensor> &files, const std::vector<size_t> &positions,
+                   const std::vector<WantedTensor> &wanted, std::vector<Tensor> &result) {
   auto wantedNamed = [&](const std::string &name) {
-    return std::find_if(wanted.begin(), wanted.end(),
-                        [&](const WantedTensor &w) { return w.name == name; }) -
+    return std::find_if(wanted.begin(), wanted.end(), [&](const WantedTensor &w) { return w.name == name; }) -
            wanted.begin();
   };
   std::vector<size_t> targets;
@@ -80,8 +71,7 @@ void assignIndexed(std::vector<NamedTensor> &files,
 }
 } // namespace
 
-Result<NamedTensor> readTensorFile(const std::string &path,
-                                   std::optional<DType> expected) {
+Result<NamedTensor> readTensorFile(const std::string &path, std::optional<DType> expected) {
   if (path.ends_with(".pb"))
     return readTensorProto(path);
   if (!path.ends_with(".npy"))
@@ -104,9 +94,8 @@ std::string tensorFileName(TensorRole role, const std::string &name) {
   return (role == TensorRole::Input ? "in_" : "out_") + mangled(name) + ".npy";
 }
 
-Result<std::vector<Tensor>>
-readTensorDirectory(const std::string &directory, TensorRole role,
-                    const std::vector<WantedTensor> &wanted) {
+Result<std::vector<Tensor>> readTensorDirectory(const std::string &directory, TensorRole role,
+                                                const std::vector<WantedTensor> &wanted) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return ioError("'" + directory + "' is not a directory");
@@ -114,8 +103,7 @@ readTensorDirectory(const std::string &directory, TensorRole role,
   bool any = false;
   bool indexed = existing(directory, indexedStem(role, 0) + ".pb").has_value();
   for (size_t i = 0; i < wanted.size(); ++i)
-    for (const std::string &name :
-         namedCandidates(role, wanted[i].name, indexed))
+    for (const std::string &name : namedCandidates(role, wanted[i].name, indexed))
       if (auto path = existing(directory, name); path && result[i].empty()) {
         auto read = readTensorFile(*path, wanted[i].dtype);
         if (!read)
@@ -138,9 +126,8 @@ readTensorDirectory(const std::string &directory, TensorRole role,
   assignIndexed(files, positions, wanted, result);
   if (!any && files.empty() && !wanted.empty()) {
     std::string stem = indexedStem(role, 0);
-    return ioError("'" + directory + "' has no file for '" + wanted[0].name +
-                   "': expected '" + tensorFileName(role, wanted[0].name) +
-                   "', '" + mangled(wanted[0].name) + ".npy' or '" + stem +
+    return ioError("'" + directory + "' has no file for '" + wanted[0].name + "': expected '" +
+                   tensorFileName(role, wanted[0].name) + "', '" + mangled(wanted[0].name) + ".npy' or '" + stem +
                    ".pb'");
   }
   return result;

@@ -11,12 +11,9 @@ using namespace mlir;
 // Work items
 //===----------------------------------------------------------------------===//
 
-ConvEmitter::ConvEmitter(KernelBuilder &b, const ConvSpec &original,
-                         const ConvTiles &tiles, Value input, Value weights,
-                         const ConvCallbacks &callbacks, Value n,
-                         int64_t scratchOffset)
-    : b(b), spec(normalized(original)), t(tiles), input(input),
-      weights(weights), callbacks(callbacks) {
+ConvEmitter::ConvEmitter(KernelBuilder &b, const ConvSpec &original, const ConvTiles &tiles, Value input, Value weights,
+                         const ConvCallbacks &callbacks, Value n, int64_t scratchOffset)
+    : b(b), spec(normalized(original)), t(tiles), input(input), weights(weights), callbacks(callbacks) {
   images = spec.n < 0 ? n : b.idx(spec.n);
   scratch = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   runs = planRow(spec, t.rows);
@@ -42,8 +39,7 @@ void ConvEmitter::emit() {
       return full();
     if (!fullGroups)
       return last();
-    b.ifThen(b.cmp(arith::CmpIPredicate::slt, group, b.idx(fullGroups)), full,
-             last);
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, group, b.idx(fullGroups)), full, last);
   });
 }
 
@@ -51,8 +47,7 @@ void ConvEmitter::emit() {
 /// `origin`.
 void ConvEmitter::clip(int64_t dim, Value origin, Value &low, Value &high) {
   int64_t taps = spec.kernel[dim], dilation = spec.dilation[dim];
-  int64_t last = (spec.out[dim] - 1) * spec.stride[dim] - spec.pad[dim] +
-                 (taps - 1) * dilation;
+  int64_t last = (spec.out[dim] - 1) * spec.stride[dim] - spec.pad[dim] + (taps - 1) * dilation;
   low = b.idx(0);
   high = b.idx(taps);
   if (spec.pad[dim] > 0)
@@ -76,8 +71,7 @@ void ConvEmitter::locateChannels(Item &item) {
   int64_t imageChannels = blocked() ? ceilDivInt(spec.ic, 16) * 16 : spec.ic;
   Value offset = b.mulC(item.image, imageChannels * inPositions());
   if (t.mode == ConvMode::Broadcast && spec.groups > 1) {
-    Value channel =
-        b.mulC(b.floorDiv(item.oc, b.idx(spec.groupOc())), spec.groupIc());
+    Value channel = b.mulC(b.floorDiv(item.oc, b.idx(spec.groupOc())), spec.groupIc());
     offset = b.add(offset, b.mulC(channel, inPositions()));
   }
   item.input = b.elementPtr(spec.aType, input, offset);
@@ -100,9 +94,8 @@ void ConvEmitter::emitItem(int64_t vectors, int64_t tailChannels, Item item) {
 void ConvEmitter::emitPasses(Item &item) {
   int64_t rows = spec.out[0] * spec.out[1], columns = t.columns();
   Type vectorType = b.laneType(spec.accType, t.lanes);
-  b.forLoop(0, spec.outPositions() * columns / t.lanes, 1, [&](Value i) {
-    b.store(b.constant(vectorType, 0), scratch, b.mulC(i, t.lanes));
-  });
+  b.forLoop(0, spec.outPositions() * columns / t.lanes, 1,
+            [&](Value i) { b.store(b.constant(vectorType, 0), scratch, b.mulC(i, t.lanes)); });
   b.forLoop(0, spec.groupIc() / 16, 1, [&](Value block) {
     item.passLow = block;
     item.passHigh = b.addC(block, 1);
@@ -115,8 +108,7 @@ void ConvEmitter::emitPasses(Item &item) {
   b.forLoop(0, spec.outPositions(), 1, [&](Value position) {
     for (int64_t v = 0; v < item.vectors; ++v) {
       Value at = b.addC(b.mulC(position, columns), v * t.lanes);
-      callbacks.store(item.image, b.addC(item.oc, v * t.lanes), position,
-                      b.load(spec.accType, scratch, at, t.lanes),
+      callbacks.store(item.image, b.addC(item.oc, v * t.lanes), position, b.load(spec.accType, scratch, at, t.lanes),
                       mask(item, v));
     }
   });
@@ -145,15 +137,13 @@ void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
     Item part = partOf(item, v, std::min(most, item.vectors - v));
     RegisterTile regs{tile.run->pixels, part.vectors, t.lanes, spec.accType};
     Values acc = t.passes ? loadPartials(part, tile) : zeroTile(b, regs);
-    acc = t.mode == ConvMode::Broadcast ? reduceBroadcast(part, tile, acc)
-                                        : reduceLanes(part, tile, acc);
+    acc = t.mode == ConvMode::Broadcast ? reduceBroadcast(part, tile, acc) : reduceLanes(part, tile, acc);
     storeTile(part, tile, acc);
   }
 }
 
 /// Some of an item's vectors of channels, as an item of their own.
-ConvEmitter::Item ConvEmitter::partOf(const Item &item, int64_t firstVector,
-                                      int64_t vectors) {
+ConvEmitter::Item ConvEmitter::partOf(const Item &item, int64_t firstVector, int64_t vectors) {
   Item part = item;
   int64_t column = firstVector * t.lanes;
   int64_t at = column / 16 * panelElements() + column % 16;
@@ -172,55 +162,45 @@ ConvEmitter::Item ConvEmitter::partOf(const Item &item, int64_t firstVector,
 
 Value ConvEmitter::mask(const Item &item, int64_t v) {
   int64_t left = item.tailChannels - v * t.lanes;
-  return item.tailChannels && left < t.lanes ? b.headMask(t.lanes, left)
-                                             : Value();
+  return item.tailChannels && left < t.lanes ? b.headMask(t.lanes, left) : Value();
 }
 
-void ConvEmitter::storeTile(const Item &item, const Tile &tile,
-                            const Values &acc) {
+void ConvEmitter::storeTile(const Item &item, const Tile &tile, const Values &acc) {
   if (t.passes) {
     for (int64_t r = 0; r < tile.run->pixels; ++r)
       for (int64_t v = 0; v < item.vectors; ++v)
-        b.store(acc[r * item.vectors + v], scratch,
-                partialOffset(item, tile, r, v));
+        b.store(acc[r * item.vectors + v], scratch, partialOffset(item, tile, r, v));
     return;
   }
   Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
   auto storePixel = [&](Value at, llvm::function_ref<Value(int64_t)> value) {
     for (int64_t v = 0; v < item.vectors; ++v)
-      callbacks.store(item.image, b.addC(item.oc, v * t.lanes), at, value(v),
-                      mask(item, v));
+      callbacks.store(item.image, b.addC(item.oc, v * t.lanes), at, value(v), mask(item, v));
   };
   if (!spec.heavyEpilogue) {
     for (int64_t r = 0; r < tile.run->pixels; ++r)
-      storePixel(b.addC(position, r),
-                 [&](int64_t v) { return acc[r * item.vectors + v]; });
+      storePixel(b.addC(position, r), [&](int64_t v) { return acc[r * item.vectors + v]; });
     return;
   }
   for (int64_t i = 0; i < static_cast<int64_t>(acc.size()); ++i)
     b.store(acc[i], scratch, b.idx(i * t.lanes));
   b.forLoop(0, tile.run->pixels, 1, [&](Value r) {
     Value row = b.mulC(r, item.vectors * t.lanes);
-    storePixel(b.add(position, r), [&](int64_t v) {
-      return b.load(spec.accType, scratch, b.addC(row, v * t.lanes), t.lanes);
-    });
+    storePixel(b.add(position, r),
+               [&](int64_t v) { return b.load(spec.accType, scratch, b.addC(row, v * t.lanes), t.lanes); });
   });
 }
 
-Value ConvEmitter::partialOffset(const Item &item, const Tile &tile, int64_t r,
-                                 int64_t v) {
+Value ConvEmitter::partialOffset(const Item &item, const Tile &tile, int64_t r, int64_t v) {
   Value position = b.add(b.mulC(item.row, spec.out[2]), tile.pixel);
-  return b.addC(b.mulC(b.addC(position, r), t.columns()),
-                (item.firstVector + v) * t.lanes);
+  return b.addC(b.mulC(b.addC(position, r), t.columns()), (item.firstVector + v) * t.lanes);
 }
 
-ConvEmitter::Values ConvEmitter::loadPartials(const Item &item,
-                                              const Tile &tile) {
+ConvEmitter::Values ConvEmitter::loadPartials(const Item &item, const Tile &tile) {
   Values acc;
   for (int64_t r = 0; r < tile.run->pixels; ++r)
     for (int64_t v = 0; v < item.vectors; ++v)
-      acc.push_back(b.load(spec.accType, scratch,
-                           partialOffset(item, tile, r, v), t.lanes));
+      acc.push_back(b.load(spec.accType, scratch, partialOffset(item, tile, r, v), t.lanes));
   return acc;
 }
 
@@ -228,28 +208,22 @@ ConvEmitter::Values ConvEmitter::loadPartials(const Item &item,
 // What both reductions share
 //===----------------------------------------------------------------------===//
 
-ConvEmitter::Values ConvEmitter::forTaps(const Item &item, Values acc,
-                                         TapFn fn) {
-  return b.forLoop(
-      item.kdLow, item.kdHigh, b.idx(1), acc, [&](Value kd, ValueRange outer) {
-        return b.forLoop(item.khLow, item.khHigh, b.idx(1), outer,
-                         [&](Value kh, ValueRange inner) {
-                           return fn(kd, kh, llvm::to_vector_of<Value>(inner));
-                         });
-      });
+ConvEmitter::Values ConvEmitter::forTaps(const Item &item, Values acc, TapFn fn) {
+  return b.forLoop(item.kdLow, item.kdHigh, b.idx(1), acc, [&](Value kd, ValueRange outer) {
+    return b.forLoop(item.khLow, item.khHigh, b.idx(1), outer,
+                     [&](Value kh, ValueRange inner) { return fn(kd, kh, llvm::to_vector_of<Value>(inner)); });
+  });
 }
 
 /// Element offset, in one channel, of the tile's anchor in the row of a tap.
-Value ConvEmitter::inputRow(const Item &item, const Tile &tile, Value kd,
-                            Value kh) {
+Value ConvEmitter::inputRow(const Item &item, const Tile &tile, Value kd, Value kh) {
   Value id = b.add(item.depth, b.mulC(kd, spec.dilation[0]));
   Value ih = b.add(item.height, b.mulC(kh, spec.dilation[1]));
   Value line = b.add(b.mulC(id, spec.in[1]), ih);
   return b.mulC(b.add(b.mulC(line, spec.in[2]), tile.anchor), columnStride());
 }
 
-int64_t ConvEmitter::columnOffset(const Tile &tile, int64_t r,
-                                  int64_t kw) const {
+int64_t ConvEmitter::columnOffset(const Tile &tile, int64_t r, int64_t kw) const {
   int64_t column = r * spec.stride[2] + kw * spec.dilation[2];
   return (column - tile.run->shift) * columnStride();
 }
@@ -263,10 +237,7 @@ Value ConvEmitter::weightVector(const Item &item, Value offset, int64_t v) {
   return callbacks.mapB ? callbacks.mapB(x, b.addC(item.oc, column)) : x;
 }
 
-void dmxc::cpu::emitConv(KernelBuilder &b, const ConvSpec &spec,
-                         const ConvTiles &tiles, Value input, Value weights,
-                         const ConvCallbacks &callbacks, Value n,
-                         int64_t scratchOffset) {
-  ConvEmitter(b, spec, tiles, input, weights, callbacks, n, scratchOffset)
-      .emit();
+void dmxc::cpu::emitConv(KernelBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, Value input, Value weights,
+                         const ConvCallbacks &callbacks, Value n, int64_t scratchOffset) {
+  ConvEmitter(b, spec, tiles, input, weights, callbacks, n, scratchOffset).emit();
 }

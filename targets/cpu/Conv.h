@@ -50,7 +50,7 @@ struct ConvSpec {
 /// How the channels of a register tile meet the input.
 enum class ConvMode {
   Broadcast, ///< one input element times many output channels
-  Lanes ///< depthwise and small groups: each lane has its own input channel
+  Lanes      ///< depthwise and small groups: each lane has its own input channel
 };
 
 /// The blocking chosen for a spec; part of a region's strategy.
@@ -59,8 +59,8 @@ struct ConvTiles {
   int64_t rows = 1;    ///< most pixels of a register tile
   int64_t vectors = 1; ///< vectors of output channels of a register tile
   int64_t lanes = 1;
-  int64_t sums = 1;   ///< most accumulators; wider tiles are done in parts
-  int64_t unroll = 4; ///< input channels in one iteration
+  int64_t sums = 1;         ///< most accumulators; wider tiles are done in parts
+  int64_t unroll = 4;       ///< input channels in one iteration
   int64_t tilesPerItem = 1; ///< register tiles of a row in one work item
   /// Small images whose channels' weights do not fit in L1: an item is a whole
   /// image, and 16 input channels at a time go over all of its rows, the sums
@@ -76,9 +76,7 @@ struct ConvCallbacks {
   /// Takes `value` = vector<lanes x accType> of the output channels
   /// oc..oc+lanes at `position` = (d*OH + h)*OW + w of image n. `mask` is null
   /// when all channels exist; oc is a multiple of lanes.
-  std::function<void(mlir::Value n, mlir::Value oc, mlir::Value position,
-                     mlir::Value value, mlir::Value mask)>
-      store;
+  std::function<void(mlir::Value n, mlir::Value oc, mlir::Value position, mlir::Value value, mlir::Value mask)> store;
   /// Optional change of input elements (a scalar or a vector of accType), e.g.
   /// minus a zero point; padding counts as zero after the change.
   std::function<mlir::Value(mlir::Value elements)> mapA;
@@ -98,10 +96,8 @@ int64_t convScratchBytes(const ConvSpec &spec, const ConvTiles &tiles);
 
 /// Emits the work items [begin, end) of the builder's kernel. `input` and
 /// `weights` (packed) are pointers, `n` the number of images when dynamic.
-void emitConv(KernelBuilder &b, const ConvSpec &spec, const ConvTiles &tiles,
-              mlir::Value input, mlir::Value weights,
-              const ConvCallbacks &callbacks, mlir::Value n = {},
-              int64_t scratchOffset = 0);
+void emitConv(KernelBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, mlir::Value input, mlir::Value weights,
+              const ConvCallbacks &callbacks, mlir::Value n = {}, int64_t scratchOffset = 0);
 
 /// Bytes of the packed weights ("convpanel16"): per 16 output channels
 /// [blocks of input channels][KD][KH][KW][channels of the block][16], zero
@@ -111,7 +107,7 @@ int64_t packedConvWeightBytes(const ConvSpec &spec);
 /// Packs weight (oc, ic in its group, d, h, w), found at src + the sum of index
 /// times stride (in elements, may be negative). `dst` has
 /// packedConvWeightBytes bytes. The spec's bType tells the element's size.
-void packConvWeights(const ConvSpec &spec, const std::byte *src,
-                     std::array<int64_t, 5> strides, std::span<std::byte> dst);
+void packConvWeights(const ConvSpec &spec, const std::byte *src, std::array<int64_t, 5> strides,
+                     std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

@@ -11,28 +11,24 @@
 using namespace dmxc::cpu;
 using namespace mlir;
 
-ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item,
-                                                 const Tile &tile, Values acc) {
+ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &tile, Values acc) {
   // With one tap, blocks of channels are adjacent in the weights whatever their
   // size: take 16 at a time from a plain input as well.
   int64_t block = spec.taps() == 1 ? 16 : weightBlock(spec);
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
-  acc =
-      b.forLoop(low, high, b.idx(1), acc, [&](Value index, ValueRange carried) {
-        return channelBlock(item, tile, b.mulC(index, block), block,
-                            llvm::to_vector_of<Value>(carried));
-      });
+  acc = b.forLoop(low, high, b.idx(1), acc, [&](Value index, ValueRange carried) {
+    return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
+  });
   if (rest)
     acc = channelBlock(item, tile, b.idx(full * block), rest, acc);
   return acc;
 }
 
 /// Adds the taps of input channels [first, first + channels) of the group.
-ConvEmitter::Values ConvEmitter::channelBlock(const Item &item,
-                                              const Tile &tile, Value first,
-                                              int64_t channels, Values acc) {
+ConvEmitter::Values ConvEmitter::channelBlock(const Item &item, const Tile &tile, Value first, int64_t channels,
+                                              Values acc) {
   // First channels of blocks of 16 are 16*positions apart in both layouts.
   Value inBlock = b.mulC(first, inPositions());
   Value weightsBlock = b.mulC(first, spec.taps() * 16);
@@ -40,22 +36,17 @@ ConvEmitter::Values ConvEmitter::channelBlock(const Item &item,
   int64_t unroll = std::min(t.unroll, channels);
   return forTaps(item, acc, [&](Value kd, Value kh, Values sums) {
     Value tapRow = b.add(b.mulC(kd, spec.kernel[1]), kh);
-    TapRow row{b.add(inBlock, inputRow(item, tile, kd, kh)),
-               b.add(weightsBlock, b.mulC(tapRow, rowElements))};
+    TapRow row{b.add(inBlock, inputRow(item, tile, kd, kh)), b.add(weightsBlock, b.mulC(tapRow, rowElements))};
     auto steps = [&](int64_t low, int64_t high, int64_t width) {
-      sums = b.forLoop(
-          b.idx(low), b.idx(high), b.idx(width), sums,
-          [&](Value channel, ValueRange carried) {
-            Values next = llvm::to_vector_of<Value>(carried);
-            if (t.prefetch)
-              prefetchWeights(
-                  item, tile,
-                  b.add(row.weights, b.mulC(channel, spec.kernel[2] * 16)),
-                  width * spec.kernel[2] * 16);
-            for (int64_t u = 0; u < width; ++u)
-              tapStep(item, tile, row, b.addC(channel, u), channels, next);
-            return next;
-          });
+      sums = b.forLoop(b.idx(low), b.idx(high), b.idx(width), sums, [&](Value channel, ValueRange carried) {
+        Values next = llvm::to_vector_of<Value>(carried);
+        if (t.prefetch)
+          prefetchWeights(item, tile, b.add(row.weights, b.mulC(channel, spec.kernel[2] * 16)),
+                          width * spec.kernel[2] * 16);
+        for (int64_t u = 0; u < width; ++u)
+          tapStep(item, tile, row, b.addC(channel, u), channels, next);
+        return next;
+      });
     };
     int64_t main = channels / unroll * unroll;
     steps(0, main, unroll);
@@ -65,25 +56,21 @@ ConvEmitter::Values ConvEmitter::channelBlock(const Item &item,
 }
 
 /// All taps of one row for one input channel of the block.
-void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
-                          Value channel, int64_t blockChannels, Values &acc) {
+void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
+                          Values &acc) {
   Value inChannel = b.add(row.input, b.mulC(channel, channelStride()));
   for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
     const std::vector<int64_t> &valid = tile.run->valid[kw];
     if (valid.empty())
       continue;
-    Value at =
-        b.add(row.weights, b.mulC(b.addC(channel, kw * blockChannels), 16));
+    Value at = b.add(row.weights, b.mulC(b.addC(channel, kw * blockChannels), 16));
     // Pixels r and taps kw of equal sum read the same element. A pointer of its
     // own for each tap keeps LLVM from holding those elements in registers.
     int64_t first = columnOffset(tile, valid.front(), kw);
-    Value pixels = b.opaque(
-        b.elementPtr(spec.aType, item.input, b.addC(inChannel, first)));
+    Value pixels = b.opaque(b.elementPtr(spec.aType, item.input, b.addC(inChannel, first)));
     auto left = [&](int64_t r) {
-      Value raw =
-          b.load(spec.aType, pixels, b.idx(columnOffset(tile, r, kw) - first));
-      Value x =
-          convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
+      Value raw = b.load(spec.aType, pixels, b.idx(columnOffset(tile, r, kw) - first));
+      Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
       return b.splat(callbacks.mapA ? callbacks.mapA(x) : x, t.lanes);
     };
     auto add = [&](int64_t r, int64_t v, Value x, Value w) {
@@ -115,8 +102,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
 /// Fetches the next group's weights while this one's are used: over all tiles
 /// of an image every line once. `progress` is the packed offset this tile has
 /// reached, `elements` what the iteration consumes.
-void ConvEmitter::prefetchWeights(const Item &item, const Tile &tile,
-                                  Value progress, int64_t elements) {
+void ConvEmitter::prefetchWeights(const Item &item, const Tile &tile, Value progress, int64_t elements) {
   int64_t total = tiles * spec.out[0] * spec.out[1];
   int64_t panels = item.vectors * t.lanes / 16, group = t.columns() / 16;
   if (!panels || item.tailChannels || spec.oc <= t.columns())
@@ -132,8 +118,6 @@ void ConvEmitter::prefetchWeights(const Item &item, const Tile &tile,
   int64_t lines = ceilDivInt(elements, total * lineElements);
   for (int64_t p = 0; p < panels; ++p)
     for (int64_t q = 0; q < lines; ++q)
-      b.prefetch(
-          spec.bType, item.weights,
-          b.addC(offset, (group + p) * panelElements() + q * lineElements),
-          /*locality=*/2);
+      b.prefetch(spec.bType, item.weights, b.addC(offset, (group + p) * panelElements() + q * lineElements),
+                 /*locality=*/2);
 }

@@ -16,22 +16,21 @@ public:
   using Value = mlir::Value;
   using Values = llvm::SmallVector<Value>;
 
-  ConvEmitter(KernelBuilder &b, const ConvSpec &spec, const ConvTiles &tiles,
-              Value input, Value weights, const ConvCallbacks &callbacks,
-              Value n, int64_t scratchOffset);
+  ConvEmitter(KernelBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, Value input, Value weights,
+              const ConvCallbacks &callbacks, Value n, int64_t scratchOffset);
   void emit();
 
 private:
   /// One work item: a part of an output row for a group of output channels.
   struct Item {
     Value image, row, part;
-    Value oc;            ///< first output channel
-    Value input;         ///< pointer to the image's first channel of the group
-    Value weights;       ///< pointer to the first channel's weights
-    Value depth, height; ///< input position of tap 0 (may be negative)
+    Value oc;                           ///< first output channel
+    Value input;                        ///< pointer to the image's first channel of the group
+    Value weights;                      ///< pointer to the first channel's weights
+    Value depth, height;                ///< input position of tap 0 (may be negative)
     Value kdLow, kdHigh, khLow, khHigh; ///< taps inside the input
     int64_t vectors;                    ///< of this group, or part of one
-    int64_t tailChannels; ///< existing channels when not full, else 0
+    int64_t tailChannels;               ///< existing channels when not full, else 0
     /// Blocks of 16 input channels of a pass, null when there is only one pass.
     Value passLow, passHigh;
     int64_t firstVector = 0; ///< of the group, when this is a part
@@ -64,12 +63,10 @@ private:
   Value mask(const Item &item, int64_t v);
 
   Values reduceBroadcast(const Item &item, const Tile &tile, Values acc);
-  Values channelBlock(const Item &item, const Tile &tile, Value block,
-                      int64_t channels, Values acc);
-  void tapStep(const Item &item, const Tile &tile, const TapRow &row,
-               Value channel, int64_t blockChannels, Values &acc);
-  void prefetchWeights(const Item &item, const Tile &tile, Value progress,
-                       int64_t elements);
+  Values channelBlock(const Item &item, const Tile &tile, Value block, int64_t channels, Values acc);
+  void tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
+               Values &acc);
+  void prefetchWeights(const Item &item, const Tile &tile, Value progress, int64_t elements);
 
   struct LaneInput;
   Values reduceLanes(const Item &item, const Tile &tile, Values acc);

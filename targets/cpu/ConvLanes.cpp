@@ -37,9 +37,7 @@ Value ConvEmitter::channelOffset(Value channel) {
 ConvEmitter::LaneInput ConvEmitter::laneInput(const Item &item, int64_t v) {
   int64_t in = spec.groupIc(), out = spec.groupOc();
   Value first = b.addC(item.oc, v * t.lanes);
-  auto firstChannel = [&](Value oc) {
-    return b.mulC(b.floorDiv(oc, b.idx(out)), in);
-  };
+  auto firstChannel = [&](Value oc) { return b.mulC(b.floorDiv(oc, b.idx(out)), in); };
   if (blocked() && in == out && t.lanes % out == 0)
     return {LaneInput::Adjacent, {channelOffset(first)}};
   if (out % t.lanes == 0)
@@ -54,22 +52,19 @@ ConvEmitter::LaneInput ConvEmitter::laneInput(const Item &item, int64_t v) {
 
 /// Channel j of every lane's group, at `position` elements into a channel. For
 /// Adjacent inputs j is a constant.
-Value ConvEmitter::loadLanes(const LaneInput &in, Value base, Value position,
-                             Value j) {
+Value ConvEmitter::loadLanes(const LaneInput &in, Value base, Value position, Value j) {
   ElementConversion conversion{spec.aType, spec.accType, spec.aUnsigned};
   auto mapped = [&](Value raw) {
     Value x = convertElements(b, conversion, raw);
     return callbacks.mapA ? callbacks.mapA(x) : x;
   };
   if (in.kind == LaneInput::Adjacent) {
-    Value x = mapped(
-        b.load(spec.aType, base, b.add(in.offsets[0], position), t.lanes));
+    Value x = mapped(b.load(spec.aType, base, b.add(in.offsets[0], position), t.lanes));
     if (spec.groupIc() == 1)
       return x;
     SmallVector<int64_t> order;
     for (int64_t lane = 0; lane < t.lanes; ++lane)
-      order.push_back(lane / spec.groupOc() * spec.groupIc() +
-                      *KernelBuilder::constantOf(j));
+      order.push_back(lane / spec.groupOc() * spec.groupIc() + *KernelBuilder::constantOf(j));
     return vector::ShuffleOp::create(b, x, x, order);
   }
   auto element = [&](Value channel) {
@@ -85,8 +80,7 @@ Value ConvEmitter::loadLanes(const LaneInput &in, Value base, Value position,
   return vector::FromElementsOp::create(b, type, elements);
 }
 
-ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile,
-                                             Values acc) {
+ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile, Values acc) {
   SmallVector<LaneInput> inputs;
   bool adjacent = true;
   for (int64_t v = 0; v < item.vectors; ++v) {
@@ -96,16 +90,14 @@ ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile,
   auto taps = [&](Value kd, Value kh, Value j, Values &sums) {
     Value tapRow = b.add(b.mulC(kd, spec.kernel[1]), kh);
     Value position = inputRow(item, tile, kd, kh);
-    Value at = b.mulC(
-        b.add(b.mulC(j, spec.taps()), b.mulC(tapRow, spec.kernel[2])), 16);
+    Value at = b.mulC(b.add(b.mulC(j, spec.taps()), b.mulC(tapRow, spec.kernel[2])), 16);
     for (int64_t kw = 0; kw < spec.kernel[2]; ++kw)
       for (int64_t v = 0; v < item.vectors; ++v) {
         // As in tapStep: no sharing of loads between taps, see opaque.
         Value base = b.opaque(item.input);
         Value w = weightVector(item, b.addC(at, kw * 16), v);
         for (int64_t r : tile.run->valid[kw]) {
-          Value x = loadLanes(inputs[v], base,
-                              b.addC(position, columnOffset(tile, r, kw)), j);
+          Value x = loadLanes(inputs[v], base, b.addC(position, columnOffset(tile, r, kw)), j);
           Value &sum = sums[r * item.vectors + v];
           sum = multiplyAdd(b, x, w, sum);
         }
@@ -117,12 +109,10 @@ ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile,
         taps(kd, kh, b.idx(j), sums);
       return sums;
     });
-  return b.forLoop(b.idx(0), b.idx(spec.groupIc()), b.idx(1), acc,
-                   [&](Value j, ValueRange carried) {
-                     return forTaps(item, llvm::to_vector_of<Value>(carried),
-                                    [&](Value kd, Value kh, Values sums) {
-                                      taps(kd, kh, j, sums);
-                                      return sums;
-                                    });
-                   });
+  return b.forLoop(b.idx(0), b.idx(spec.groupIc()), b.idx(1), acc, [&](Value j, ValueRange carried) {
+    return forTaps(item, llvm::to_vector_of<Value>(carried), [&](Value kd, Value kh, Values sums) {
+      taps(kd, kh, j, sums);
+      return sums;
+    });
+  });
 }

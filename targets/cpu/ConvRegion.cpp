@@ -137,7 +137,8 @@ private:
   ElementExpr e;
   ResultWriter writer;
   size_t rank;
-  std::optional<unsigned> positionAxis; ///< carries the position through all spatial axes, where the epilogue allows that
+  std::optional<unsigned>
+      positionAxis; ///< carries the position through all spatial axes, where the epilogue allows that
 };
 
 DictionaryAttr packedForm(const Convolution &conv) {
@@ -164,7 +165,8 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   return !tiny && mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights());
 }
 
-KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant) {
+KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
+                               llvm::function_ref<bool(unsigned)> constant) {
   auto conv = std::make_shared<Convolution>(body);
   std::string key = std::to_string(conv->weightsBuffer);
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
@@ -180,7 +182,8 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy, 
   plan.work = std::max<int64_t>(1, convWorkItems(conv->spec, nominal));
   plan.grain = conv->packed ? convGrain(conv->spec, nominal) : plan.work; // packing again in each thread does not pay
   for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
-    plan.scratch = std::max(plan.scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, *IsaLevel::byName(level))));
+    plan.scratch =
+        std::max(plan.scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, *IsaLevel::byName(level))));
   plan.scratch += packBytes;
   int64_t items = plan.work;
   plan.emit = [conv, items, packBytes](KernelBuilder &b) { ConvEmitter(b, *conv).run(items, packBytes); };

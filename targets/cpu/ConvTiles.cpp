@@ -13,8 +13,7 @@ using namespace dmxc::cpu;
 
 ConvSpec dmxc::cpu::normalized(const ConvSpec &spec) {
   ConvSpec::Spatial one{1, 1, 1}, zero{0, 0, 0};
-  if (spec.kernel != one || spec.stride != one || spec.pad != zero ||
-      spec.in != spec.out)
+  if (spec.kernel != one || spec.stride != one || spec.pad != zero || spec.in != spec.out)
     return spec;
   ConvSpec flat = spec;
   flat.in = flat.out = {1, 1, spec.outPositions()};
@@ -26,15 +25,11 @@ ConvMode dmxc::cpu::convMode(const ConvSpec &spec) {
   if (spec.groups == 1)
     return ConvMode::Broadcast;
   bool inputFits = spec.input == ConvLayout::Plain || spec.groupIc() % 16 == 0;
-  return spec.groupOc() % 16 == 0 && inputFits ? ConvMode::Broadcast
-                                               : ConvMode::Lanes;
+  return spec.groupOc() % 16 == 0 && inputFits ? ConvMode::Broadcast : ConvMode::Lanes;
 }
 
 int64_t dmxc::cpu::weightBlock(const ConvSpec &spec) {
-  return convMode(spec) == ConvMode::Broadcast &&
-                 spec.input == ConvLayout::Blocked16
-             ? 16
-             : 1;
+  return convMode(spec) == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 ? 16 : 1;
 }
 
 int64_t dmxc::cpu::tilesOfRow(const ConvSpec &spec, int64_t rows) {
@@ -45,8 +40,7 @@ int64_t dmxc::cpu::tilesOfRow(const ConvSpec &spec, int64_t rows) {
 static TileRun planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
   TileRun run{0, 1, first, pixels, {}, 0, 0};
   int64_t origin = first * spec.stride[2] - spec.pad[2];
-  run.anchor =
-      std::clamp<int64_t>(origin, 0, std::max<int64_t>(0, spec.in[2] - 1));
+  run.anchor = std::clamp<int64_t>(origin, 0, std::max<int64_t>(0, spec.in[2] - 1));
   run.shift = run.anchor - origin;
   for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
     std::vector<int64_t> valid;
@@ -69,8 +63,7 @@ std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
     TileRun run = planTile(spec, first, pixels);
     run.firstTile = t;
     first += pixels;
-    bool same = !runs.empty() && runs.back().pixels == pixels &&
-                runs.back().shift == run.shift &&
+    bool same = !runs.empty() && runs.back().pixels == pixels && runs.back().shift == run.shift &&
                 runs.back().valid == run.valid;
     if (same)
       ++runs.back().count;
@@ -85,12 +78,11 @@ std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
 //===----------------------------------------------------------------------===//
 
 static bool canPass(const ConvSpec &spec, ConvMode mode) {
-  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 &&
-         spec.groupIc() % 16 == 0 && spec.taps() > 1;
+  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 && spec.groupIc() % 16 == 0 &&
+         spec.taps() > 1;
 }
 
-ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
-                                     const IsaLevel &isa) {
+ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &isa) {
   ConvSpec spec = normalized(original);
   ConvTiles t;
   t.mode = convMode(spec);
@@ -107,8 +99,7 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
     if (4 * t.rows <= t.sums && spec.groupOc() >= 4 * t.lanes)
       t.vectors = 4;
     while (t.vectors > 1 &&
-           (spec.groups > 1 ? spec.groupOc() % t.columns() != 0
-                            : (t.vectors / 2) * t.lanes >= spec.oc))
+           (spec.groups > 1 ? spec.groupOc() % t.columns() != 0 : (t.vectors / 2) * t.lanes >= spec.oc))
       t.vectors /= 2;
   }
   // Without taps along the row there is little code in an iteration.
@@ -117,8 +108,7 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original,
   int64_t rowCount = spec.out[0] * spec.out[1];
   // A weight is used once a register tile: with flat tiles that is more than L2
   // delivers.
-  t.passes = canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 &&
-             spec.outPositions() <= 64 && spec.groupIc() >= 64;
+  t.passes = canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 && spec.outPositions() <= 64 && spec.groupIc() >= 64;
   if (t.passes) {
     t.tilesPerItem = tiles;
     t.prefetch = true;
@@ -136,15 +126,13 @@ int64_t dmxc::cpu::convWorkItems(const ConvSpec &original, const ConvTiles &t) {
   if (spec.n == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return 0;
   int64_t parts = ceilDivInt(tilesOfRow(spec, t.rows), t.tilesPerItem);
-  int64_t images =
-      ceilDivInt(spec.oc, t.columns()) * std::max<int64_t>(spec.n, 1);
+  int64_t images = ceilDivInt(spec.oc, t.columns()) * std::max<int64_t>(spec.n, 1);
   return t.passes ? images : images * spec.out[0] * spec.out[1] * parts;
 }
 
 int64_t dmxc::cpu::convGrain(const ConvSpec &spec, const ConvTiles &t) {
   double pixels = t.passes ? spec.outPositions() : t.rows * t.tilesPerItem;
-  double flops = 2.0 * pixels * t.columns() *
-                 std::max<int64_t>(1, spec.groupIc() * spec.taps());
+  double flops = 2.0 * pixels * t.columns() * std::max<int64_t>(1, spec.groupIc() * spec.taps());
   return std::max<int64_t>(1, static_cast<int64_t>(1e6 / flops));
 }
 
@@ -152,7 +140,6 @@ int64_t dmxc::cpu::convScratchBytes(const ConvSpec &spec, const ConvTiles &t) {
   if (!spec.heavyEpilogue && !t.passes)
     return 0;
   int64_t pixels = t.passes ? spec.outPositions() : t.rows;
-  int64_t bytes =
-      pixels * t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = pixels * t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   return ceilDivInt(bytes, 64) * 64;
 }

@@ -8,8 +8,8 @@
 #include "ElementExpr.h"
 #include "VectorMath.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmx/dmx_kernel.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -71,7 +71,8 @@ struct Emitter {
       Value either = select(cmp(CmpFPredicate::OLT, x[0], num(0)), num(-1), one);
       return select(cmp(CmpFPredicate::UNO, x[0], x[0]), x[0], either);
     }
-    Value one = select(cmp(isUnsigned ? CmpIPredicate::ugt : CmpIPredicate::sgt, x[0], integer(0)), integer(1), integer(0));
+    Value one =
+        select(cmp(isUnsigned ? CmpIPredicate::ugt : CmpIPredicate::sgt, x[0], integer(0)), integer(1), integer(0));
     return isUnsigned ? one : select(cmp(CmpIPredicate::slt, x[0], integer(0)), integer(-1), one);
   }
 
@@ -134,8 +135,8 @@ struct Emitter {
   Value intPow() {
     // Square and multiply over all bits of the exponent.
     Value one = integer(1), zero = integer(0);
-    SmallVector<Value> end =
-        b.forLoop(b.idx(0), b.idx(width()), b.idx(1), {one, x[0], x[1]}, [&](Value, ValueRange c) -> SmallVector<Value> {
+    SmallVector<Value> end = b.forLoop(
+        b.idx(0), b.idx(width()), b.idx(1), {one, x[0], x[1]}, [&](Value, ValueRange c) -> SmallVector<Value> {
           Value odd = cmp(CmpIPredicate::ne, arith::AndIOp::create(b, c[2], one), zero);
           Value product = arith::MulIOp::create(b, c[0], c[1]);
           Value square = arith::MulIOp::create(b, c[1], c[1]);

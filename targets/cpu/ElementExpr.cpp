@@ -266,7 +266,8 @@ Value ElementExpr::gatherLanes(Type element, Value base, Index offset) {
     offset.vec = arith::SelectOp::create(b, laneMask, offset.vec, b.constantInt(offset.vec.getType(), 0));
   SmallVector<Value> values;
   for (int64_t l = 0; l < laneCount; ++l) {
-    Value at = offset.vec ? Value(vector::ExtractOp::create(b, offset.vec, l)) : addV(offset.base, constantIndex(l * offset.stride));
+    Value at = offset.vec ? Value(vector::ExtractOp::create(b, offset.vec, l))
+                          : addV(offset.base, constantIndex(l * offset.stride));
     values.push_back(b.load(element, base, at));
   }
   return vector::FromElementsOp::create(b, VectorType::get({laneCount}, element), values);
@@ -298,7 +299,8 @@ void ElementExpr::storeAt(Value value, Value base, Index offset) {
   for (int64_t l = 0; l < laneCount; ++l) {
     auto write = [&] {
       Value lane = vector::ExtractOp::create(b, value, l);
-      Value at = offset.vec ? Value(vector::ExtractOp::create(b, offset.vec, l)) : b.addC(offset.base, l * offset.stride);
+      Value at =
+          offset.vec ? Value(vector::ExtractOp::create(b, offset.vec, l)) : b.addC(offset.base, l * offset.stride);
       b.store(lane, base, at);
     };
     if (laneMask)

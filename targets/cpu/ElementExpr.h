@@ -66,8 +66,7 @@ public:
   /// the others are neither read nor written nor checked.
   class Lanes {
   public:
-    Lanes(ElementExpr &e, int64_t lanes, Value mask = {})
-        : e(e), lanes(e.laneCount), mask(e.laneMask) {
+    Lanes(ElementExpr &e, int64_t lanes, Value mask = {}) : e(e), lanes(e.laneCount), mask(e.laneMask) {
       e.laneCount = lanes;
       e.laneMask = mask;
     }

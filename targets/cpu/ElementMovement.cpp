@@ -9,8 +9,8 @@
 #include "ElementExpr.h"
 #include "VectorMath.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmx/dmx_kernel.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -71,9 +71,7 @@ public:
   Value evaluate(dmir::GatherNDOp op);
 
 private:
-  Type valueType(Value tensor) {
-    return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes());
-  }
+  Type valueType(Value tensor) { return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes()); }
   Value concatFrom(dmir::ConcatOp op, unsigned first, Index along);
   Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
@@ -190,7 +188,8 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
   int64_t axis = op.getAxis(), dim = shapeOf(part)[axis];
   Indices from(index);
   from[axis] = along;
-  bool last = llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
+  bool last =
+      llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
   if (last && (first == 0 || along.uniform()))
     return e.evaluate(part, from);
   Index beyond = last ? along : e.addC(along, -dim);
@@ -199,8 +198,9 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
     return concatFrom(op, first + 1, beyond);
   Value inside = e.inRange(along, 0, dim);
   if (!mlir::isa<VectorType>(inside.getType()))
-    return choose(b, inside, valueType(part), [&] { return e.evaluate(part, from); },
-                  [&] { return concatFrom(op, first + 1, beyond); });
+    return choose(
+        b, inside, valueType(part), [&] { return e.evaluate(part, from); },
+        [&] { return concatFrom(op, first + 1, beyond); });
   Value value;
   {
     ElementExpr::Lanes masked(e, e.lanes(), both(b, e.mask(), inside));

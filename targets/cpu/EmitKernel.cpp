@@ -152,17 +152,17 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
     plan.inPlace = InPlaceSearch(body).operands();
     return plan;
   }
-  Result<KernelPlan> plan = llvm::TypeSwitch<Operation *, Result<KernelPlan>>(body.root)
-      .Case<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp>([&](auto) { return reducePlan(body); })
-      .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([&](auto) { return rowPlan(body); })
-      .Case<dmir::PoolOp, dmir::ArgMaxPoolOp>([&](auto) { return poolPlan(body); })
-      .Case<dmir::TopKOp>([&](auto) { return topKPlan(body); })
-      .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
-      .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
-      .Case<dmir::ConvOp>([&](auto) {
-        return isDirectConv(body) ? planConv(body, strategy, constant) : planGenericConv(body);
-      })
-      .Default([&](Operation *op) -> Result<KernelPlan> { return unsupported(op); });
+  Result<KernelPlan> plan =
+      llvm::TypeSwitch<Operation *, Result<KernelPlan>>(body.root)
+          .Case<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp>([&](auto) { return reducePlan(body); })
+          .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([&](auto) { return rowPlan(body); })
+          .Case<dmir::PoolOp, dmir::ArgMaxPoolOp>([&](auto) { return poolPlan(body); })
+          .Case<dmir::TopKOp>([&](auto) { return topKPlan(body); })
+          .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
+          .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
+          .Case<dmir::ConvOp>(
+              [&](auto) { return isDirectConv(body) ? planConv(body, strategy, constant) : planGenericConv(body); })
+          .Default([&](Operation *op) -> Result<KernelPlan> { return unsupported(op); });
   if (plan)
     plan->inPlace = InPlaceSearch(body).operands();
   return plan;

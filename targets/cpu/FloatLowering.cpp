@@ -17,40 +17,26 @@ public:
   Bits(PatternRewriter &rewriter, Location loc, Type shape)
       : b(rewriter), loc(loc), vector(dyn_cast<VectorType>(shape)) {}
 
-  Type type(Type element) const {
-    return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
-  }
+  Type type(Type element) const { return vector ? Type(VectorType::get(vector.getShape(), element)) : element; }
   Type ints(unsigned bits) const { return type(b.getIntegerType(bits)); }
   Value constant(unsigned bits, uint64_t value) {
-    TypedAttr attr =
-        IntegerAttr::get(b.getIntegerType(bits), APInt(bits, value));
+    TypedAttr attr = IntegerAttr::get(b.getIntegerType(bits), APInt(bits, value));
     if (vector)
-      attr = DenseElementsAttr::get(cast<VectorType>(ints(bits)),
-                                    ArrayRef<Attribute>(attr));
+      attr = DenseElementsAttr::get(cast<VectorType>(ints(bits)), ArrayRef<Attribute>(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
   Value i32(uint32_t value) { return constant(32, value); }
-  template <typename Op> Value make(Value x, Value y) {
-    return Op::create(b, loc, x, y);
-  }
-  template <typename Op> Value cast_(Type element, Value x) {
-    return Op::create(b, loc, type(element), x);
-  }
-  Value bitcast(Type element, Value x) {
-    return cast_<arith::BitcastOp>(element, x);
-  }
+  template <typename Op> Value make(Value x, Value y) { return Op::create(b, loc, x, y); }
+  template <typename Op> Value cast_(Type element, Value x) { return Op::create(b, loc, type(element), x); }
+  Value bitcast(Type element, Value x) { return cast_<arith::BitcastOp>(element, x); }
   Value andI(Value x, uint32_t m) { return make<arith::AndIOp>(x, i32(m)); }
   Value orI(Value x, Value y) { return make<arith::OrIOp>(x, y); }
   Value addI(Value x, Value y) { return make<arith::AddIOp>(x, y); }
   Value subI(Value x, Value y) { return make<arith::SubIOp>(x, y); }
   Value shl(Value x, unsigned n) { return make<arith::ShLIOp>(x, i32(n)); }
   Value shr(Value x, unsigned n) { return make<arith::ShRUIOp>(x, i32(n)); }
-  Value cmp(arith::CmpIPredicate p, Value x, uint32_t c) {
-    return arith::CmpIOp::create(b, loc, p, x, i32(c));
-  }
-  Value select(Value c, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, c, x, y);
-  }
+  Value cmp(arith::CmpIPredicate p, Value x, uint32_t c) { return arith::CmpIOp::create(b, loc, p, x, i32(c)); }
+  Value select(Value c, Value x, Value y) { return arith::SelectOp::create(b, loc, c, x, y); }
 
   PatternRewriter &b;
   Location loc;
@@ -62,8 +48,7 @@ public:
 //===----------------------------------------------------------------------===//
 
 Value extendBf16(Bits &e, Value x) {
-  Value wide =
-      e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
+  Value wide = e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
   return e.bitcast(e.b.getF32Type(), e.shl(wide, 16));
 }
 
@@ -72,8 +57,7 @@ Value truncateToBf16(Bits &e, Value x) {
   Value odd = e.andI(e.shr(bits, 16), 1);
   Value rounded = e.shr(e.addI(bits, e.addI(odd, e.i32(0x7fff))), 16);
   // A NaN keeps its sign and top payload bits and becomes quiet.
-  Value isNan =
-      e.cmp(arith::CmpIPredicate::ugt, e.andI(bits, 0x7fffffff), 0x7f800000);
+  Value isNan = e.cmp(arith::CmpIPredicate::ugt, e.andI(bits, 0x7fffffff), 0x7f800000);
   Value nan = e.orI(e.shr(bits, 16), e.i32(0x40));
   Value result = e.select(isNan, nan, rounded);
   Value narrow = e.cast_<arith::TruncIOp>(e.b.getI16Type(), result);
@@ -81,8 +65,7 @@ Value truncateToBf16(Bits &e, Value x) {
 }
 
 Value extendF16(Bits &e, Value x) {
-  Value bits =
-      e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
+  Value bits = e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
   Value magnitude = e.shl(e.andI(bits, 0x7fff), 13);
   Value sign = e.shl(e.andI(bits, 0x8000), 16);
   // Normal numbers: rebias the exponent; inf and NaN: to the top exponent.
@@ -92,13 +75,10 @@ Value extendF16(Bits &e, Value x) {
   Value biased = e.addI(magnitude, e.i32((127 - 14) << 23));
   Value floatBits = e.bitcast(e.b.getF32Type(), biased);
   Value base = e.bitcast(e.b.getF32Type(), e.i32((127 - 14) << 23));
-  Value subnormal =
-      e.bitcast(e.b.getI32Type(), e.make<arith::SubFOp>(floatBits, base));
+  Value subnormal = e.bitcast(e.b.getI32Type(), e.make<arith::SubFOp>(floatBits, base));
   Value isSpecial = e.cmp(arith::CmpIPredicate::uge, magnitude, 0x7c00u << 13);
-  Value isSubnormal =
-      e.cmp(arith::CmpIPredicate::ult, magnitude, 0x0400u << 13);
-  Value result =
-      e.select(isSpecial, special, e.select(isSubnormal, subnormal, normal));
+  Value isSubnormal = e.cmp(arith::CmpIPredicate::ult, magnitude, 0x0400u << 13);
+  Value result = e.select(isSpecial, special, e.select(isSubnormal, subnormal, normal));
   return e.bitcast(e.b.getF32Type(), e.orI(result, sign));
 }
 
@@ -113,8 +93,7 @@ Value truncateToF16(Bits &e, Value x) {
   // Subnormal results: adding 0.5 aligns the significand at 2^-24 and rounds as
   // it should.
   Value half = e.i32(0x3f000000);
-  Value aligned = e.make<arith::AddFOp>(e.bitcast(e.b.getF32Type(), magnitude),
-                                        e.bitcast(e.b.getF32Type(), half));
+  Value aligned = e.make<arith::AddFOp>(e.bitcast(e.b.getF32Type(), magnitude), e.bitcast(e.b.getF32Type(), half));
   Value subnormal = e.subI(e.bitcast(e.b.getI32Type(), aligned), half);
   Value isSubnormal = e.cmp(arith::CmpIPredicate::ult, magnitude, 0x38800000);
   Value overflows = e.cmp(arith::CmpIPredicate::uge, magnitude, 0x47800000);
@@ -123,8 +102,7 @@ Value truncateToF16(Bits &e, Value x) {
   Value special = e.select(isNan, nan, e.i32(0x7c00));
   Value finite = e.select(isSubnormal, subnormal, normal);
   Value result = e.orI(e.select(overflows, special, finite), sign);
-  return e.bitcast(e.b.getF16Type(),
-                   e.cast_<arith::TruncIOp>(e.b.getI16Type(), result));
+  return e.bitcast(e.b.getF16Type(), e.cast_<arith::TruncIOp>(e.b.getI16Type(), result));
 }
 
 /// f64 -> f32 rounding to odd, so that a second rounding to a narrower type is
@@ -141,10 +119,8 @@ Value truncateToOdd(Bits &e, Value x) {
   // The magnitudes order like the floats; a NaN is quiet on both sides and left
   // alone.
   Value had = magnitude(x), got = magnitude(back);
-  Value tooBig =
-      arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ugt, got, had);
-  Value exact =
-      arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UEQ, x, back);
+  Value tooBig = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ugt, got, had);
+  Value exact = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UEQ, x, back);
   Value towardsZero = e.select(tooBig, e.subI(bits, e.i32(1)), bits);
   Value odd = e.orI(towardsZero, e.i32(1));
   return e.bitcast(e.b.getF32Type(), e.select(exact, bits, odd));
@@ -155,10 +131,8 @@ Value truncateToOdd(Bits &e, Value x) {
 //===----------------------------------------------------------------------===//
 
 struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
-  LowerExtF(MLIRContext *context, bool hasF16C)
-      : OpRewritePattern(context), hasF16C(hasF16C) {}
-  LogicalResult matchAndRewrite(arith::ExtFOp op,
-                                PatternRewriter &rewriter) const override {
+  LowerExtF(MLIRContext *context, bool hasF16C) : OpRewritePattern(context), hasF16C(hasF16C) {}
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
     bool viaFloat = to.isF64();
@@ -166,9 +140,8 @@ struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
       return failure();
     Bits e(rewriter, op.getLoc(), op.getType());
     Value wide = from.isBF16() ? extendBf16(e, op.getIn())
-                 : hasF16C
-                     ? e.cast_<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
-                     : extendF16(e, op.getIn());
+                 : hasF16C     ? e.cast_<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
+                               : extendF16(e, op.getIn());
     if (viaFloat)
       wide = e.cast_<arith::ExtFOp>(to, wide);
     rewriter.replaceOp(op, wide);
@@ -178,10 +151,8 @@ struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
 };
 
 struct LowerTruncF : OpRewritePattern<arith::TruncFOp> {
-  LowerTruncF(MLIRContext *context, bool hasF16C)
-      : OpRewritePattern(context), hasF16C(hasF16C) {}
-  LogicalResult matchAndRewrite(arith::TruncFOp op,
-                                PatternRewriter &rewriter) const override {
+  LowerTruncF(MLIRContext *context, bool hasF16C) : OpRewritePattern(context), hasF16C(hasF16C) {}
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
     Type from = getElementTypeOrSelf(op.getIn().getType());
     Type to = getElementTypeOrSelf(op.getType());
     if (!to.isBF16() && !(to.isF16() && (from.isF64() || !hasF16C)))
@@ -221,7 +192,8 @@ TypedAttr withoutBf16(TypedAttr value) {
 void moveAsIntegers(Operation *root) {
   SmallVector<arith::BitcastOp> casts;
   root->walk([&](Operation *op) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && withoutBf16(constant.getType()) != constant.getType())
+    if (auto constant = dyn_cast<arith::ConstantOp>(op);
+        constant && withoutBf16(constant.getType()) != constant.getType())
       constant.setValueAttr(withoutBf16(constant.getValue()));
     for (Value result : op->getResults())
       result.setType(withoutBf16(result.getType()));
@@ -239,8 +211,7 @@ void moveAsIntegers(Operation *root) {
     }
 }
 
-struct FloatLoweringPass
-    : PassWrapper<FloatLoweringPass, OperationPass<ModuleOp>> {
+struct FloatLoweringPass : PassWrapper<FloatLoweringPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FloatLoweringPass)
   explicit FloatLoweringPass(bool hasF16C) : hasF16C(hasF16C) {}
   StringRef getArgument() const override { return "dmxc-cpu-float-lowering"; }

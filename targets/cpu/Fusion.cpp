@@ -107,7 +107,8 @@ Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<
     return packMatmulOperand(form, constant, out);
   if (name && name.getValue() == "convpanel16")
     return packConvOperand(form, constant, out);
-  return Error{ErrorKind::Internal, "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};
+  return Error{ErrorKind::Internal,
+               "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};
 }
 
 int64_t cpu::regionFlops(dmir::RegionOp region) {
@@ -115,11 +116,14 @@ int64_t cpu::regionFlops(dmir::RegionOp region) {
   for (Operation &op : *region.getBlock()) {
     if (op.hasTrait<dmir::DataMovement>() || mlir::isa<dmir::ConstantOp, dmir::YieldOp, dmir::IotaOp>(op))
       continue;
-    int64_t each = llvm::TypeSwitch<Operation *, int64_t>(&op)
-                       .Case([](dmir::MatMulOp o) { return 2 * typeOf(o.getLhs()).getShape().back(); })
-                       .Case([](dmir::ConvOp o) { return 2 * elements(o.getWeights()) / std::max<int64_t>(typeOf(o.getWeights()).getDimSize(0), 1); })
-                       .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([](auto) { return 4; })
-                       .Default([](Operation *) { return 1; });
+    int64_t each =
+        llvm::TypeSwitch<Operation *, int64_t>(&op)
+            .Case([](dmir::MatMulOp o) { return 2 * typeOf(o.getLhs()).getShape().back(); })
+            .Case([](dmir::ConvOp o) {
+              return 2 * elements(o.getWeights()) / std::max<int64_t>(typeOf(o.getWeights()).getDimSize(0), 1);
+            })
+            .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([](auto) { return 4; })
+            .Default([](Operation *) { return 1; });
     int64_t count = elements(op.getResult(0));
     if (!mlir::isa<dmir::MatMulOp, dmir::ConvOp>(op) && op.getNumOperands())
       count = std::max(count, elements(op.getOperand(0)));

@@ -18,18 +18,15 @@ using namespace mlir;
 // Work items
 //===----------------------------------------------------------------------===//
 
-GemmEmitter::GemmEmitter(KernelBuilder &b, const GemmSpec &spec,
-                         const GemmTiles &tiles, const GemmMatrix &a,
-                         const GemmMatrix &bMatrix,
-                         const GemmCallbacks &callbacks,
-                         const GemmExtents &extents, int64_t scratchOffset)
+GemmEmitter::GemmEmitter(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+                         const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
+                         int64_t scratchOffset)
     : b(b), spec(spec), t(tiles), a(a), right(bMatrix), callbacks(callbacks) {
   m = spec.m < 0 ? extents.m : b.idx(spec.m);
   n = spec.n < 0 ? extents.n : b.idx(spec.n);
   k = spec.k < 0 ? extents.k : b.idx(spec.k);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
-  packed =
-      b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(spec, t)));
+  packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(spec, t)));
   int64_t packedElements = spec.packedB ? 0 : t.kBlock * t.columns();
   partials = b.elementPtr(spec.accType, packed, b.idx(packedElements));
 }
@@ -37,8 +34,7 @@ GemmEmitter::GemmEmitter(KernelBuilder &b, const GemmSpec &spec,
 void GemmEmitter::emit() {
   Value columns = b.idx(t.columns());
   Value groups = b.ceilDiv(n, columns);
-  Value blocks = staticM() ? b.idx(ceilDivInt(numTiles(), t.tilesPerBlock))
-                           : b.ceilDiv(m, b.idx(t.rowsPerBlock()));
+  Value blocks = staticM() ? b.idx(ceilDivInt(numTiles(), t.tilesPerBlock)) : b.ceilDiv(m, b.idx(t.rowsPerBlock()));
   Value fullGroups = b.floorDiv(n, columns);
   // Carried along: which block's copy of A is in scratch.
   auto body = [&](Value index, ValueRange carried) -> SmallVector<Value> {
@@ -52,8 +48,7 @@ void GemmEmitter::emit() {
     item.dynamicTail = false;
     item.aBase = batchBase(a, spec.aType, item.batch);
     if (t.packA)
-      b.ifThen(b.cmp(arith::CmpIPredicate::ne, rest, carried[0]),
-               [&] { packLeft(item); });
+      b.ifThen(b.cmp(arith::CmpIPredicate::ne, rest, carried[0]), [&] { packLeft(item); });
     emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups));
     return {rest};
   };
@@ -75,10 +70,8 @@ void GemmEmitter::emitFullOrTail(const Item &item, Value isFull) {
       isFull, [&] { emitItem(item); }, [&] { emitItem(tail); });
 }
 
-Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element,
-                             Value batch) {
-  return b.elementPtr(element, matrix.base,
-                      matrix.offset ? matrix.offset(batch) : b.idx(0));
+Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element, Value batch) {
+  return b.elementPtr(element, matrix.base, matrix.offset ? matrix.offset(batch) : b.idx(0));
 }
 
 void GemmEmitter::emitItem(Item item) {
@@ -86,8 +79,7 @@ void GemmEmitter::emitItem(Item item) {
   if (spec.packedB) {
     // Panel of the first column, and the column's place in it when groups are
     // narrower.
-    Value panel = b.floorDiv(item.column, b.idx(16)),
-          inPanel = b.rem(item.column, b.idx(16));
+    Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
     Value offset = b.add(b.mulC(b.mul(panel, k), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
   }
@@ -105,16 +97,13 @@ void GemmEmitter::onePass(Item &item) {
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(item, [&](const RowTile &tile) {
     RegisterTile regs = registers(item, tile.rows);
-    SmallVector<Value> acc =
-        reduce(item, tile, source, b.idx(0), k, zeroTile(b, regs));
+    SmallVector<Value> acc = reduce(item, tile, source, b.idx(0), k, zeroTile(b, regs));
     if (!spec.heavyEpilogue)
       return storeTile(item, tile, acc);
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t v = 0; v < item.vectors; ++v)
-        b.store(acc[r * item.vectors + v], partials,
-                b.idx(r * t.columns() + v * t.lanes));
-    Value count = tile.guarded ? b.minS(b.idx(tile.rows), b.sub(m, tile.row))
-                               : b.idx(tile.rows);
+        b.store(acc[r * item.vectors + v], partials, b.idx(r * t.columns() + v * t.lanes));
+    Value count = tile.guarded ? b.minS(b.idx(tile.rows), b.sub(m, tile.row)) : b.idx(tile.rows);
     epilogueLoop(item, tile.row, b.idx(0), count);
   });
 }
@@ -122,29 +111,23 @@ void GemmEmitter::onePass(Item &item) {
 void GemmEmitter::severalPasses(Item &item) {
   Type vectorType = b.laneType(spec.accType, t.lanes);
   int64_t rows = t.rowsPerBlock();
-  b.forLoop(0, rows * t.vectors, 1, [&](Value i) {
-    b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes));
-  });
+  b.forLoop(0, rows * t.vectors, 1, [&](Value i) { b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes)); });
   Value nextGroup = b.mulC(k, t.columns());
   b.forLoop(b.idx(0), k, b.idx(t.kBlock), [&](Value k0) {
     Value depth = b.minS(b.idx(t.kBlock), b.sub(k, k0));
     if (t.prefetch && t.columns() >= 16) {
       Value after = b.addC(k0, t.kBlock);
       Value more = b.cmp(arith::CmpIPredicate::slt, after, k);
-      Value next =
-          arith::SelectOp::create(b, more, b.mulC(after, 16), nextGroup);
+      Value next = arith::SelectOp::create(b, more, b.mulC(after, 16), nextGroup);
       item.next = b.elementPtr(spec.bType, item.bBase, next);
     }
     if (!spec.packedB)
       packRight(item, k0, depth);
     RightSource source = rightSource(item, k0, depth);
     forEachTile(item, [&](const RowTile &tile) {
-      Value base = b.elementPtr(spec.accType, partials,
-                                b.mulC(tile.inBlock, t.columns()));
+      Value base = b.elementPtr(spec.accType, partials, b.mulC(tile.inBlock, t.columns()));
       SmallVector<Value> acc;
-      auto offset = [&](int64_t r, int64_t v) {
-        return b.idx(r * t.columns() + v * t.lanes);
-      };
+      auto offset = [&](int64_t r, int64_t v) { return b.idx(r * t.columns() + v * t.lanes); };
       for (int64_t r = 0; r < tile.rows; ++r)
         for (int64_t v = 0; v < item.vectors; ++v)
           acc.push_back(b.load(spec.accType, base, offset(r, v), t.lanes));
@@ -158,8 +141,7 @@ void GemmEmitter::severalPasses(Item &item) {
   // are not a multiple of `rows`.
   Value first, last;
   if (staticM()) {
-    int64_t tiles = numTiles(), low = spec.m / tiles,
-            high = spec.m - low * tiles;
+    int64_t tiles = numTiles(), low = spec.m / tiles, high = spec.m - low * tiles;
     auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
       return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
     };
@@ -190,20 +172,16 @@ void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
   Value first = b.mulC(item.block, t.tilesPerBlock);
   Value last = b.minS(b.addC(first, t.tilesPerBlock), b.idx(tiles));
   Value split = b.idx(high);
-  auto rowOf = [&](Value tile) {
-    return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
-  };
+  auto rowOf = [&](Value tile) { return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high))); };
   Value blockRow = rowOf(first);
   auto emitOne = [&](Value index, Value row, int64_t rows) {
     fn({row, b.sub(row, blockRow), b.sub(index, first), rows,
         /*guarded=*/false});
   };
   if (high)
-    b.forLoop(first, b.minS(last, split), b.idx(1),
-              [&](Value i) { emitOne(i, b.mulC(i, low + 1), low + 1); });
+    b.forLoop(first, b.minS(last, split), b.idx(1), [&](Value i) { emitOne(i, b.mulC(i, low + 1), low + 1); });
   if (high < tiles && low)
-    b.forLoop(b.maxS(first, split), last, b.idx(1),
-              [&](Value i) { emitOne(i, b.addC(b.mulC(i, low), high), low); });
+    b.forLoop(b.maxS(first, split), last, b.idx(1), [&](Value i) { emitOne(i, b.addC(b.mulC(i, low), high), low); });
 }
 
 void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {
@@ -221,8 +199,7 @@ void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {
       sizes.push_back(size);
   for (size_t i = 0; i < sizes.size(); ++i) {
     Value fits = b.cmp(arith::CmpIPredicate::sle, left, b.idx(sizes[i]));
-    Value above =
-        b.cmp(arith::CmpIPredicate::sgt, left, b.idx(i ? sizes[i - 1] : 0));
+    Value above = b.cmp(arith::CmpIPredicate::sgt, left, b.idx(i ? sizes[i - 1] : 0));
     b.ifThen(arith::AndIOp::create(b, fits, above), [&] {
       fn({b.add(first, full), full, Value(), sizes[i], /*guarded=*/true});
     });
@@ -233,8 +210,7 @@ void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {
 // The register tile
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> GemmEmitter::rowPointers(const Item &item,
-                                            const RowTile &tile, Value k0) {
+SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &tile, Value k0) {
   SmallVector<Value> pointers;
   if (t.packA) {
     Value offset = b.add(b.mul(tile.inBlock, k), b.mulC(k0, tile.rows));
@@ -243,29 +219,24 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item,
   // With a constant stride one pointer serves all rows (the rest is
   // displacement).
   Value depth = b.mul(k0, a.colStride);
-  bool shared =
-      KernelBuilder::constantOf(a.rowStride).has_value() && !tile.guarded;
+  bool shared = KernelBuilder::constantOf(a.rowStride).has_value() && !tile.guarded;
   for (int64_t r = 0; r < (shared ? 1 : tile.rows); ++r) {
     Value row = b.addC(tile.row, r);
     if (tile.guarded)
       row = b.minS(row, b.addC(m, -1));
-    pointers.push_back(b.elementPtr(spec.aType, item.aBase,
-                                    b.add(b.mul(row, a.rowStride), depth)));
+    pointers.push_back(b.elementPtr(spec.aType, item.aBase, b.add(b.mul(row, a.rowStride), depth)));
   }
   return pointers;
 }
 
-void GemmEmitter::step(const Item &item, const RowTile &tile,
-                       const RightSource &source, ArrayRef<Value> rowBase,
+void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
                        Value kk, MutableArrayRef<Value> acc) {
   b.fence();
   SmallVector<Value> vectors;
   Value kOffset = b.mulC(kk, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {
-    Value raw = b.load(source.element, source.base,
-                       b.add(kOffset, source.vectorOffset[v]), t.lanes);
-    Value x =
-        convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
+    Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
+    Value x = convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
     if (callbacks.mapB)
       x = callbacks.mapB(x, b.addC(item.column, v * t.lanes));
     vectors.push_back(x);
@@ -275,18 +246,15 @@ void GemmEmitter::step(const Item &item, const RowTile &tile,
     if (t.packA)
       return b.load(spec.accType, rowBase[0], b.addC(aOffset, r));
     bool shared = rowBase.size() == 1;
-    Value offset =
-        shared ? b.add(aOffset, b.mul(b.idx(r), a.rowStride)) : aOffset;
+    Value offset = shared ? b.add(aOffset, b.mul(b.idx(r), a.rowStride)) : aOffset;
     Value raw = b.load(spec.aType, rowBase[shared ? 0 : r], offset);
-    Value x =
-        convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
+    Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
     return callbacks.mapA ? callbacks.mapA(x) : x;
   };
   accumulateTile(b, registers(item, tile.rows), acc, left, vectors);
 }
 
-void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk,
-                               Value depth) {
+void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
   // The next panels' lines are spread evenly over the tiles that read the
   // present ones.
   int64_t tiles = t.tilesPerBlock;
@@ -298,20 +266,18 @@ void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk,
     }
 }
 
-SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile,
-                                       const RightSource &source, Value k0,
+SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0,
                                        Value depth, SmallVector<Value> acc) {
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
   auto steps = [&](Value from, Value to, int64_t unroll, bool prefetch) {
-    acc = b.forLoop(from, to, b.idx(unroll), acc,
-                    [&](Value kk, ValueRange carried) {
-                      SmallVector<Value> sums = llvm::to_vector(carried);
-                      if (prefetch)
-                        prefetchNext(item, tile, kk, depth);
-                      for (int64_t u = 0; u < unroll; ++u)
-                        step(item, tile, source, rowBase, b.addC(kk, u), sums);
-                      return sums;
-                    });
+    acc = b.forLoop(from, to, b.idx(unroll), acc, [&](Value kk, ValueRange carried) {
+      SmallVector<Value> sums = llvm::to_vector(carried);
+      if (prefetch)
+        prefetchNext(item, tile, kk, depth);
+      for (int64_t u = 0; u < unroll; ++u)
+        step(item, tile, source, rowBase, b.addC(kk, u), sums);
+      return sums;
+    });
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   steps(b.idx(0), main, t.unroll, item.next && tile.index);
@@ -333,20 +299,15 @@ Value GemmEmitter::mask(const Item &item, int64_t v) {
   return valid < t.lanes ? b.headMask(t.lanes, valid) : Value();
 }
 
-void GemmEmitter::storeRow(const Item &item, Value row,
-                           llvm::function_ref<Value(int64_t)> value) {
+void GemmEmitter::storeRow(const Item &item, Value row, llvm::function_ref<Value(int64_t)> value) {
   for (int64_t v = 0; v < item.vectors; ++v)
-    callbacks.store(item.batch, row, b.addC(item.column, v * t.lanes), value(v),
-                    mask(item, v));
+    callbacks.store(item.batch, row, b.addC(item.column, v * t.lanes), value(v), mask(item, v));
 }
 
-void GemmEmitter::storeTile(const Item &item, const RowTile &tile,
-                            ArrayRef<Value> acc) {
+void GemmEmitter::storeTile(const Item &item, const RowTile &tile, ArrayRef<Value> acc) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     Value row = b.addC(tile.row, r);
-    auto store = [&] {
-      storeRow(item, row, [&](int64_t v) { return acc[r * item.vectors + v]; });
-    };
+    auto store = [&] { storeRow(item, row, [&](int64_t v) { return acc[r * item.vectors + v]; }); };
     if (tile.guarded)
       b.ifThen(b.cmp(arith::CmpIPredicate::slt, row, m), store);
     else
@@ -354,21 +315,16 @@ void GemmEmitter::storeTile(const Item &item, const RowTile &tile,
   }
 }
 
-void GemmEmitter::epilogueLoop(const Item &item, Value row, Value inBlock,
-                               Value count) {
+void GemmEmitter::epilogueLoop(const Item &item, Value row, Value inBlock, Value count) {
   b.forLoop(b.idx(0), count, b.idx(1), [&](Value i) {
     Value base = b.mulC(b.add(inBlock, i), t.columns());
-    storeRow(item, b.add(row, i), [&](int64_t v) {
-      return b.load(spec.accType, partials, b.addC(base, v * t.lanes), t.lanes);
-    });
+    storeRow(item, b.add(row, i),
+             [&](int64_t v) { return b.load(spec.accType, partials, b.addC(base, v * t.lanes), t.lanes); });
   });
 }
 
-void dmxc::cpu::emitGemm(KernelBuilder &b, const GemmSpec &spec,
-                         const GemmTiles &tiles, const GemmMatrix &a,
-                         const GemmMatrix &bMatrix,
-                         const GemmCallbacks &callbacks,
-                         const GemmExtents &extents, int64_t scratchOffset) {
-  GemmEmitter(b, spec, tiles, a, bMatrix, callbacks, extents, scratchOffset)
-      .emit();
+void dmxc::cpu::emitGemm(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+                         const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
+                         int64_t scratchOffset) {
+  GemmEmitter(b, spec, tiles, a, bMatrix, callbacks, extents, scratchOffset).emit();
 }

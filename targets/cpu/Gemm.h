@@ -38,16 +38,14 @@ struct GemmSpec {
 /// The blocking chosen for a spec; part of a region's strategy, all of it may
 /// be overwritten within the stated bounds.
 struct GemmTiles {
-  int64_t rows =
-      1; ///< most rows of a register tile (accumulators: rows * vectors)
-  int64_t vectors = 1; ///< vectors of a register tile; vectors*lanes divides 16
-                       ///< or is a multiple
-  int64_t lanes = 1;   ///< accumulator elements in a vector register
-  int64_t kBlock = 0;  ///< depth of a pass; at least k means one pass
-  int64_t unroll = 4;  ///< steps of k in one iteration
+  int64_t rows = 1;          ///< most rows of a register tile (accumulators: rows * vectors)
+  int64_t vectors = 1;       ///< vectors of a register tile; vectors*lanes divides 16
+                             ///< or is a multiple
+  int64_t lanes = 1;         ///< accumulator elements in a vector register
+  int64_t kBlock = 0;        ///< depth of a pass; at least k means one pass
+  int64_t unroll = 4;        ///< steps of k in one iteration
   int64_t tilesPerBlock = 1; ///< register tiles of rows in one work item
-  bool prefetch =
-      false; ///< prefetch the next panels of a packed B while computing
+  bool prefetch = false;     ///< prefetch the next panels of a packed B while computing
   /// Copy a block of A to scratch as [tile][k][row] of accumulator elements,
   /// once for all the groups of columns of a call. Avoids rows that share a
   /// cache set. Needs a static k.
@@ -64,7 +62,7 @@ struct GemmTiles {
 /// i64 values, best constants.
 struct GemmMatrix {
   mlir::Value base;
-  mlir::Value rowStride, colStride; ///< unused for a packed B
+  mlir::Value rowStride, colStride;                     ///< unused for a packed B
   std::function<mlir::Value(mlir::Value batch)> offset; ///< null: 0
 };
 
@@ -77,9 +75,7 @@ struct GemmCallbacks {
   /// Takes `value` = vector<lanes x accType> (a scalar for lanes == 1) of
   /// C[batch][m][n..n+lanes). `mask` is null when all lanes lie inside; n is a
   /// multiple of lanes.
-  std::function<void(mlir::Value batch, mlir::Value m, mlir::Value n,
-                     mlir::Value value, mlir::Value mask)>
-      store;
+  std::function<void(mlir::Value batch, mlir::Value m, mlir::Value n, mlir::Value value, mlir::Value mask)> store;
   /// Optional change of elements of A (a scalar or a vector of accType), e.g.
   /// minus a zero point.
   std::function<mlir::Value(mlir::Value elements)> mapA;
@@ -102,9 +98,8 @@ int64_t gemmScratchBytes(const GemmSpec &spec, const GemmTiles &tiles);
 
 /// Emits the work items [begin, end) of the builder's kernel. Scratch starts at
 /// `scratchOffset` bytes (a multiple of 64).
-void emitGemm(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles,
-              const GemmMatrix &a, const GemmMatrix &bMatrix,
-              const GemmCallbacks &callbacks, const GemmExtents &extents = {},
+void emitGemm(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+              const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents = {},
               int64_t scratchOffset = 0);
 
 /// Scratch taken by the copy of A, at its start (a multiple of 64).
@@ -116,8 +111,7 @@ int64_t panel16Bytes(int64_t k, int64_t n, int64_t elementBytes);
 /// Packs element (row, col) at src + (row*strideK + col*strideN)*elementBytes.
 /// `dst` has panel16Bytes bytes. Strides count elements and may be negative;
 /// elementBytes is 1, 2, 4 or 8.
-void packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK,
-                 int64_t strideN, int64_t elementBytes,
+void packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, int64_t elementBytes,
                  std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

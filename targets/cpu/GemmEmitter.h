@@ -26,9 +26,8 @@ public:
   using Values = llvm::SmallVector<Value>;
   using ValueList = llvm::ArrayRef<Value>;
 
-  GemmEmitter(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles,
-              const GemmMatrix &a, const GemmMatrix &bMatrix,
-              const GemmCallbacks &callbacks, const GemmExtents &extents,
+  GemmEmitter(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+              const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
               int64_t scratchOffset);
   void emit();
 
@@ -37,10 +36,9 @@ private:
     Value batch, block, column; ///< column: first of the group
     Value aBase, bBase;         ///< with the batch item's offset
     int64_t vectors;            ///< of this group
-    int64_t
-        tailColumns;  ///< valid columns when static and not full; 0 otherwise
-    bool dynamicTail; ///< every vector needs a run-time mask
-    Value next;       ///< where to prefetch this pass, or null
+    int64_t tailColumns;        ///< valid columns when static and not full; 0 otherwise
+    bool dynamicTail;           ///< every vector needs a run-time mask
+    Value next;                 ///< where to prefetch this pass, or null
   };
   struct RowTile {
     Value row;     ///< first row
@@ -66,28 +64,19 @@ private:
   void packRight(const Item &item, Value k0, Value depth);
   void packVector(const Item &item, Value k0, Value depth, int64_t v);
   void packTransposed(const Item &item, Value k0, Value depth, int64_t v);
-  Values reduce(const Item &item, const RowTile &tile,
-                const RightSource &source, Value k0, Value depth, Values acc);
-  void step(const Item &item, const RowTile &tile, const RightSource &source,
-            ValueList rowBase, Value kk, llvm::MutableArrayRef<Value> acc);
+  Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
+  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk,
+            llvm::MutableArrayRef<Value> acc);
   Values rowPointers(const Item &item, const RowTile &tile, Value k0);
-  void prefetchNext(const Item &item, const RowTile &tile, Value k,
-                    Value depth);
+  void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
   void storeTile(const Item &item, const RowTile &tile, ValueList acc);
-  void storeRow(const Item &item, Value row,
-                llvm::function_ref<Value(int64_t)> value);
+  void storeRow(const Item &item, Value row, llvm::function_ref<Value(int64_t)> value);
   void epilogueLoop(const Item &item, Value row, Value inBlock, Value count);
 
   Value mask(const Item &item, int64_t v);
-  RegisterTile registers(const Item &item, int64_t rows) const {
-    return {rows, item.vectors, t.lanes, spec.accType};
-  }
-  Value firstRow(const Item &item) {
-    return b.mulC(item.block, t.rowsPerBlock());
-  }
-  int64_t numTiles() const {
-    return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
-  }
+  RegisterTile registers(const Item &item, int64_t rows) const { return {rows, item.vectors, t.lanes, spec.accType}; }
+  Value firstRow(const Item &item) { return b.mulC(item.block, t.rowsPerBlock()); }
+  int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }
 
   KernelBuilder &b;
@@ -97,9 +86,8 @@ private:
   const GemmCallbacks &callbacks;
   Value m, n, k;
   Value packedLeft; ///< scratch for a block of A: [tile][k][row of the tile]
-  Value
-      packed; ///< scratch for a block of a run-time B, in accumulator elements
-  Value partials; ///< scratch for sums, [row in block][columns()]
+  Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
+  Value partials;   ///< scratch for sums, [row in block][columns()]
 };
 
 } // namespace dmxc::cpu

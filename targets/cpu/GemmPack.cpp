@@ -12,8 +12,7 @@ int64_t dmxc::cpu::panel16Bytes(int64_t k, int64_t n, int64_t elementBytes) {
 }
 
 template <typename T>
-static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK,
-                       int64_t strideN, T *dst) {
+static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, T *dst) {
   // Blocks of 64 rows keep the lines of a transposed source in the cache while
   // all sixteen columns read from them.
   constexpr int64_t block = 64;
@@ -30,14 +29,12 @@ static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK,
   }
 }
 
-void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n,
-                            int64_t strideK, int64_t strideN,
+void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                             int64_t elementBytes, std::span<std::byte> dst) {
   assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(k, n, elementBytes));
   auto run = [&](auto tag) {
     using T = decltype(tag);
-    packPanels(reinterpret_cast<const T *>(src), k, n, strideK, strideN,
-               reinterpret_cast<T *>(dst.data()));
+    packPanels(reinterpret_cast<const T *>(src), k, n, strideK, strideN, reinterpret_cast<T *>(dst.data()));
   };
   switch (elementBytes) {
   case 1:

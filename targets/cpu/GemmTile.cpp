@@ -9,12 +9,9 @@
 using namespace dmxc::cpu;
 using namespace mlir;
 
-static bool isFloatType(Type type) {
-  return mlir::isa<FloatType>(getElementTypeOrSelf(type));
-}
+static bool isFloatType(Type type) { return mlir::isa<FloatType>(getElementTypeOrSelf(type)); }
 
-Value dmxc::cpu::convertElements(KernelBuilder &b, const ElementConversion &c,
-                                 Value value) {
+Value dmxc::cpu::convertElements(KernelBuilder &b, const ElementConversion &c, Value value) {
   if (c.from == c.to)
     return value;
   Type type = c.to;
@@ -27,8 +24,7 @@ Value dmxc::cpu::convertElements(KernelBuilder &b, const ElementConversion &c,
   return arith::ExtSIOp::create(b, type, value);
 }
 
-SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b,
-                                       const RegisterTile &tile) {
+SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &tile) {
   Value zero = b.constant(b.laneType(tile.acc, tile.lanes), 0);
   return SmallVector<Value>(tile.size(), zero);
 }
@@ -40,10 +36,8 @@ Value dmxc::cpu::multiplyAdd(KernelBuilder &b, Value x, Value y, Value sum) {
   return arith::AddIOp::create(b, sum, product);
 }
 
-void dmxc::cpu::accumulateTile(KernelBuilder &b, const RegisterTile &tile,
-                               MutableArrayRef<Value> acc,
-                               llvm::function_ref<Value(int64_t)> left,
-                               ArrayRef<Value> right) {
+void dmxc::cpu::accumulateTile(KernelBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,
+                               llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     Value x = b.splat(left(r), tile.lanes);
     for (int64_t v = 0; v < tile.vectors; ++v) {
@@ -55,16 +49,14 @@ void dmxc::cpu::accumulateTile(KernelBuilder &b, const RegisterTile &tile,
 
 TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc) {
   bool wide = isa.vectorRegisters >= 32;
-  if (acc.isInteger(
-          64)) // without AVX512DQ a 64-bit product takes several temporaries
+  if (acc.isInteger(64)) // without AVX512DQ a 64-bit product takes several temporaries
     return wide ? TileShape{8, 2} : TileShape{3, 2};
   if (mlir::isa<IntegerType>(acc) || !isa.hasFma) // a register for the product
     return wide ? TileShape{13, 2} : TileShape{5, 2};
   return wide ? TileShape{14, 2} : TileShape{6, 2};
 }
 
-SmallVector<Value> dmxc::cpu::transposeVectors(KernelBuilder &b,
-                                               ArrayRef<Value> rows) {
+SmallVector<Value> dmxc::cpu::transposeVectors(KernelBuilder &b, ArrayRef<Value> rows) {
   // Stage by stage, exchange the off-diagonal blocks of size s: after the last
   // one (s = 1) element (i, j) is at (j, i).
   SmallVector<Value> v(rows);

@@ -29,23 +29,17 @@ struct ElementConversion {
 };
 
 /// Converts a scalar or a vector; widening, or between equal types.
-mlir::Value convertElements(KernelBuilder &b,
-                            const ElementConversion &conversion,
-                            mlir::Value value);
+mlir::Value convertElements(KernelBuilder &b, const ElementConversion &conversion, mlir::Value value);
 
-llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b,
-                                        const RegisterTile &tile);
+llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &tile);
 
 /// acc[r][v] += left(r) * right[v], where left gives a scalar of the
 /// accumulator type.
-void accumulateTile(KernelBuilder &b, const RegisterTile &tile,
-                    llvm::MutableArrayRef<mlir::Value> acc,
-                    llvm::function_ref<mlir::Value(int64_t row)> left,
-                    llvm::ArrayRef<mlir::Value> right);
+void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArrayRef<mlir::Value> acc,
+                    llvm::function_ref<mlir::Value(int64_t row)> left, llvm::ArrayRef<mlir::Value> right);
 
 /// a*b+c for floats and integers.
-mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y,
-                        mlir::Value sum);
+mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
 /// Most rows and vectors whose accumulators, operands and temporaries fit in
 /// the registers.
@@ -55,7 +49,6 @@ struct TileShape {
 TileShape largestTile(const IsaLevel &isa, mlir::Type acc);
 
 /// Transposes L vectors of L elements (L a power of two).
-llvm::SmallVector<mlir::Value>
-transposeVectors(KernelBuilder &b, llvm::ArrayRef<mlir::Value> rows);
+llvm::SmallVector<mlir::Value> transposeVectors(KernelBuilder &b, llvm::ArrayRef<mlir::Value> rows);
 
 } // namespace dmxc::cpu

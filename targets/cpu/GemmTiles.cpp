@@ -21,8 +21,7 @@ constexpr int64_t minItems = 16; ///< enough for a few threads to share
 
 /// Vectors of a GEMV-like tile: enough independent sums to hide the latency of
 /// an fma.
-int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n,
-                      int64_t lanes) {
+int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lanes) {
   int64_t budget = isa.vectorRegisters >= 32 ? 16 : 8;
   int64_t vectors = std::max<int64_t>(2, budget / (2 * rows));
   if (isa.vectorRegisters >= 32)
@@ -36,21 +35,16 @@ void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType);
   if (spec.m >= 0 && spec.m <= 4) {
     t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
-    t.vectors =
-        skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
+    t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
     return;
   }
-  t.rows = spec.m < 0 ? most.rows
-                      : ceilDivInt(spec.m, ceilDivInt(spec.m, most.rows));
-  t.vectors = spec.n < 0 ? most.vectors
-                         : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1,
-                                               most.vectors);
+  t.rows = spec.m < 0 ? most.rows : ceilDivInt(spec.m, ceilDivInt(spec.m, most.rows));
+  t.vectors = spec.n < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1, most.vectors);
 }
 
 } // namespace
 
-GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec,
-                                     const IsaLevel &isa) {
+GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) {
   GemmTiles t;
   int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
   t.lanes = isa.lanes(8 * bytes);
@@ -62,17 +56,13 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec,
   } else {
     int64_t panelBytes = t.rows >= 10 ? tallPanelBytes : flatPanelBytes;
     int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
-    t.kBlock =
-        ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), t.unroll) *
-        t.unroll;
+    t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), t.unroll) * t.unroll;
   }
-  int64_t tiles =
-      spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
+  int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
   int64_t most = std::max<int64_t>(1, blockBytes / (depth * bytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
   if (spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
-    int64_t others =
-        std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
+    int64_t others = std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
     blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
   }
   t.tilesPerBlock = ceilDivInt(tiles, blocks);
@@ -91,11 +81,9 @@ int64_t dmxc::cpu::gemmWorkItems(const GemmSpec &spec, const GemmTiles &t) {
 
 int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
   // About 20 us on a fast core, and enough groups to pay for a copy of A.
-  double flops =
-      2.0 * t.rowsPerBlock() * t.columns() * std::max<int64_t>(spec.k, 1);
+  double flops = 2.0 * t.rowsPerBlock() * t.columns() * std::max<int64_t>(spec.k, 1);
   int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(2e6 / flops));
-  int64_t groups =
-      spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
+  int64_t groups = spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
   return t.packA ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
 }
 
@@ -104,15 +92,13 @@ int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
     return 0;
   // The last vector stored may overhang by a vector.
   int64_t elements = t.rowsPerBlock() * spec.k + t.lanes;
-  return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) *
-         64;
+  return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) * 64;
 }
 
 int64_t dmxc::cpu::gemmScratchBytes(const GemmSpec &spec, const GemmTiles &t) {
   int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   bool onePass = spec.k >= 0 && spec.k <= t.kBlock;
-  int64_t bytes =
-      packedABytes(spec, t) + (spec.packedB ? 0 : t.kBlock * rowBytes);
+  int64_t bytes = packedABytes(spec, t) + (spec.packedB ? 0 : t.kBlock * rowBytes);
   if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
   else if (spec.heavyEpilogue)

@@ -11,17 +11,13 @@ namespace {
 
 // The psABI levels, as the feature names of LLVM and of /proc/cpuinfo-like
 // checks.
-constexpr llvm::StringRef v2Features[] = {"cx16",   "popcnt", "sse3",
-                                          "sse4.1", "sse4.2", "ssse3"};
-constexpr llvm::StringRef v3Features[] = {"avx",  "avx2", "bmi",   "bmi2",
-                                          "f16c", "fma",  "lzcnt", "movbe"};
-constexpr llvm::StringRef v4Features[] = {"avx512bw", "avx512cd", "avx512dq",
-                                          "avx512f", "avx512vl"};
+constexpr llvm::StringRef v2Features[] = {"cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"};
+constexpr llvm::StringRef v3Features[] = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+constexpr llvm::StringRef v4Features[] = {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"};
 // What "host" may add on top of its level. A fixed list, so that the features
 // required of the machine that loads the bundle are exactly those the code may
 // use.
-constexpr llvm::StringRef hostExtras[] = {"avx512bf16", "avx512vnni",
-                                          "avxvnni"};
+constexpr llvm::StringRef hostExtras[] = {"avx512bf16", "avx512vnni", "avxvnni"};
 
 void append(IsaLevel &isa, llvm::ArrayRef<llvm::StringRef> features) {
   for (llvm::StringRef feature : features)
@@ -49,8 +45,7 @@ IsaLevel makeLevel(int level) {
 IsaLevel makeHost() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   auto hasAll = [&](llvm::ArrayRef<llvm::StringRef> names) {
-    return llvm::all_of(names,
-                        [&](llvm::StringRef n) { return features.lookup(n); });
+    return llvm::all_of(names, [&](llvm::StringRef n) { return features.lookup(n); });
   };
   bool v3 = hasAll(v3Features), v4 = v3 && hasAll(v4Features);
   IsaLevel isa = makeLevel(v4 ? 4 : v3 ? 3 : 2);
@@ -77,13 +72,11 @@ std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
 }
 
 llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {
-  static constexpr llvm::StringRef all[] = {"host", "x86-64-v4", "x86-64-v3",
-                                            "x86-64-v2"};
+  static constexpr llvm::StringRef all[] = {"host", "x86-64-v4", "x86-64-v3", "x86-64-v2"};
   return all;
 }
 
 bool IsaLevel::runsHere() const {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  return llvm::all_of(required,
-                      [&](const std::string &n) { return features.lookup(n); });
+  return llvm::all_of(required, [&](const std::string &n) { return features.lookup(n); });
 }

@@ -27,17 +27,15 @@ namespace {
 /// Position of the body's arguments after its buffers and dims.
 enum TailArg : unsigned { BeginArg, EndArg, ScratchArg, ResultsArg, TailArgs };
 
-Value loadField(ImplicitLocOpBuilder &b, Type type, Value base,
-                int64_t byteOffset) {
-  Value ptr = LLVM::GEPOp::create(
-      b, base.getType(), b.getI8Type(), base,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(byteOffset)});
+Value loadField(ImplicitLocOpBuilder &b, Type type, Value base, int64_t byteOffset) {
+  Value ptr = LLVM::GEPOp::create(b, base.getType(), b.getI8Type(), base,
+                                  ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(byteOffset)});
   return LLVM::LoadOp::create(b, type, ptr, /*alignment=*/8);
 }
 
 /// Emits `name(args)`: unpacks dmx_kernel_args and calls the body.
-void emitWrapper(ImplicitLocOpBuilder &b, func::FuncOp wrapper,
-                 func::FuncOp body, unsigned numBuffers, unsigned numDims) {
+void emitWrapper(ImplicitLocOpBuilder &b, func::FuncOp wrapper, func::FuncOp body, unsigned numBuffers,
+                 unsigned numDims) {
   b.setInsertionPointToStart(wrapper.addEntryBlock());
   Type ptr = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   Value args = wrapper.getArgument(0);
@@ -52,37 +50,31 @@ void emitWrapper(ImplicitLocOpBuilder &b, func::FuncOp wrapper,
   }
   operands.push_back(loadField(b, i64, args, offsetof(dmx_kernel_args, begin)));
   operands.push_back(loadField(b, i64, args, offsetof(dmx_kernel_args, end)));
-  operands.push_back(
-      loadField(b, ptr, args, offsetof(dmx_kernel_args, scratch)));
-  operands.push_back(
-      loadField(b, ptr, args, offsetof(dmx_kernel_args, results)));
+  operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, scratch)));
+  operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, results)));
   auto call = func::CallOp::create(b, body, operands);
   func::ReturnOp::create(b, call.getResults());
 }
 
 } // namespace
 
-KernelBuilder::KernelBuilder(ModuleOp module, Location loc, StringRef name,
-                             unsigned numBuffers, unsigned numDims,
+KernelBuilder::KernelBuilder(ModuleOp module, Location loc, StringRef name, unsigned numBuffers, unsigned numDims,
                              const IsaLevel &isa, ArrayRef<bool> noalias)
-    : ImplicitLocOpBuilder(loc, module.getContext()), level(isa),
-      module(module), numBuffers(numBuffers), numDims(numDims) {
+    : ImplicitLocOpBuilder(loc, module.getContext()), level(isa), module(module), numBuffers(numBuffers),
+      numDims(numDims) {
   Type ptr = LLVM::LLVMPointerType::get(getContext());
   SmallVector<Type> types(numBuffers, ptr);
   types.append(numDims, getI64Type());
   types.append({getI64Type(), getI64Type(), ptr, ptr});
 
   setInsertionPointToEnd(module.getBody());
-  auto wrapper =
-      func::FuncOp::create(*this, name, getFunctionType({ptr}, {getI32Type()}));
-  auto bodyFn = func::FuncOp::create(*this, (name + ".body").str(),
-                                     getFunctionType(types, {getI32Type()}));
+  auto wrapper = func::FuncOp::create(*this, name, getFunctionType({ptr}, {getI32Type()}));
+  auto bodyFn = func::FuncOp::create(*this, (name + ".body").str(), getFunctionType(types, {getI32Type()}));
   // Private functions become internal; see Lowering.cpp, which also keeps the
   // body out of line so that its noalias arguments survive as such.
   bodyFn.setPrivate();
   auto setNoalias = [&](unsigned arg) {
-    bodyFn.setArgAttr(arg, LLVM::LLVMDialect::getNoAliasAttrName(),
-                      getUnitAttr());
+    bodyFn.setArgAttr(arg, LLVM::LLVMDialect::getNoAliasAttrName(), getUnitAttr());
   };
   for (unsigned i = 0; i < numBuffers; ++i)
     if (i >= noalias.size() || noalias[i])
@@ -93,9 +85,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, Location loc, StringRef name,
   setInsertionPointToStart(bodyFn.addEntryBlock());
 }
 
-static Value bodyArg(Operation *body, unsigned i) {
-  return cast<func::FuncOp>(body).getArgument(i);
-}
+static Value bodyArg(Operation *body, unsigned i) { return cast<func::FuncOp>(body).getArgument(i); }
 Value KernelBuilder::buffer(unsigned i) const {
   assert(i < numBuffers);
   return bodyArg(body, i);
@@ -104,23 +94,14 @@ Value KernelBuilder::dim(unsigned i) const {
   assert(i < numDims);
   return bodyArg(body, numBuffers + i);
 }
-Value KernelBuilder::begin() const {
-  return range[0] ? range[0] : bodyArg(body, numBuffers + numDims + BeginArg);
-}
-Value KernelBuilder::end() const {
-  return range[1] ? range[1] : bodyArg(body, numBuffers + numDims + EndArg);
-}
-Value KernelBuilder::scratch() const {
-  return bodyArg(body, numBuffers + numDims + ScratchArg);
-}
-Value KernelBuilder::results() const {
-  return bodyArg(body, numBuffers + numDims + ResultsArg);
-}
+Value KernelBuilder::begin() const { return range[0] ? range[0] : bodyArg(body, numBuffers + numDims + BeginArg); }
+Value KernelBuilder::end() const { return range[1] ? range[1] : bodyArg(body, numBuffers + numDims + EndArg); }
+Value KernelBuilder::scratch() const { return bodyArg(body, numBuffers + numDims + ScratchArg); }
+Value KernelBuilder::results() const { return bodyArg(body, numBuffers + numDims + ResultsArg); }
 
 void KernelBuilder::finish() {
   Value code =
-      status ? LLVM::LoadOp::create(*this, getI32Type(), status).getResult()
-             : constantInt(getI32Type(), DMX_KERNEL_OK);
+      status ? LLVM::LoadOp::create(*this, getI32Type(), status).getResult() : constantInt(getI32Type(), DMX_KERNEL_OK);
   func::ReturnOp::create(*this, code);
 }
 
@@ -130,16 +111,13 @@ void KernelBuilder::failIf(Value condition, int32_t code) {
     OpBuilder::InsertionGuard guard(*this);
     setInsertionPointToStart(&cast<func::FuncOp>(body).getBody().front());
     Value one = constantInt(i32, 1);
-    status = LLVM::AllocaOp::create(
-        *this, LLVM::LLVMPointerType::get(getContext()), i32, one);
+    status = LLVM::AllocaOp::create(*this, LLVM::LLVMPointerType::get(getContext()), i32, one);
     LLVM::StoreOp::create(*this, constantInt(i32, DMX_KERNEL_OK), status);
   }
   Value current = LLVM::LoadOp::create(*this, i32, status);
-  Value first = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, current,
-                                      constantInt(i32, DMX_KERNEL_OK));
+  Value first = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, current, constantInt(i32, DMX_KERNEL_OK));
   Value take = arith::AndIOp::create(*this, first, condition);
-  Value next =
-      arith::SelectOp::create(*this, take, constantInt(i32, code), current);
+  Value next = arith::SelectOp::create(*this, take, constantInt(i32, code), current);
   LLVM::StoreOp::create(*this, next, status);
 }
 
@@ -154,9 +132,7 @@ std::optional<int64_t> KernelBuilder::constantOf(Value value) {
   return std::nullopt;
 }
 
-Value KernelBuilder::idx(int64_t value) {
-  return constantInt(getI64Type(), value);
-}
+Value KernelBuilder::idx(int64_t value) { return constantInt(getI64Type(), value); }
 Value KernelBuilder::add(Value a, Value b) {
   auto ca = constantOf(a), cb = constantOf(b);
   if (ca && cb)
@@ -186,9 +162,7 @@ Value KernelBuilder::mul(Value a, Value b) {
   return arith::MulIOp::create(*this, a, b, arith::IntegerOverflowFlags::nsw);
 }
 Value KernelBuilder::addC(Value a, int64_t b) { return b ? add(a, idx(b)) : a; }
-Value KernelBuilder::mulC(Value a, int64_t b) {
-  return b == 1 ? a : mul(a, idx(b));
-}
+Value KernelBuilder::mulC(Value a, int64_t b) { return b == 1 ? a : mul(a, idx(b)); }
 Value KernelBuilder::floorDiv(Value a, Value b) {
   auto ca = constantOf(a), cb = constantOf(b);
   if (ca && cb && *cb)
@@ -205,9 +179,7 @@ Value KernelBuilder::rem(Value a, Value b) {
     return idx(0);
   return arith::RemUIOp::create(*this, a, b);
 }
-Value KernelBuilder::ceilDiv(Value a, Value b) {
-  return floorDiv(addC(add(a, b), -1), b);
-}
+Value KernelBuilder::ceilDiv(Value a, Value b) { return floorDiv(addC(add(a, b), -1), b); }
 Value KernelBuilder::minS(Value a, Value b) {
   auto ca = constantOf(a), cb = constantOf(b);
   if (ca && cb)
@@ -240,15 +212,13 @@ void KernelBuilder::forLoop(Value lo, Value hi, Value step, LoopBody bodyFn) {
   bodyFn(loop.getInductionVar());
 }
 
-void KernelBuilder::forLoop(int64_t lo, int64_t hi, int64_t step,
-                            LoopBody bodyFn) {
+void KernelBuilder::forLoop(int64_t lo, int64_t hi, int64_t step, LoopBody bodyFn) {
   if (lo < hi) // no constants for an empty loop
     forLoop(idx(lo), idx(hi), idx(step), bodyFn);
 }
 
-SmallVector<Value> KernelBuilder::forLoop(
-    Value lo, Value hi, Value step, ValueRange init,
-    llvm::function_ref<SmallVector<Value>(Value, ValueRange)> bodyFn) {
+SmallVector<Value> KernelBuilder::forLoop(Value lo, Value hi, Value step, ValueRange init,
+                                          llvm::function_ref<SmallVector<Value>(Value, ValueRange)> bodyFn) {
   auto clo = constantOf(lo), chi = constantOf(hi), cstep = constantOf(step);
   if (clo && chi && cstep && *clo >= *chi)
     return llvm::to_vector(init);
@@ -263,14 +233,12 @@ SmallVector<Value> KernelBuilder::forLoop(
     return {};
   }
   setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> next =
-      bodyFn(loop.getInductionVar(), loop.getRegionIterArgs());
+  SmallVector<Value> next = bodyFn(loop.getInductionVar(), loop.getRegionIterArgs());
   scf::YieldOp::create(*this, next);
   return llvm::to_vector_of<Value>(loop.getResults());
 }
 
-void KernelBuilder::ifThen(Value condition, llvm::function_ref<void()> then,
-                           llvm::function_ref<void()> otherwise) {
+void KernelBuilder::ifThen(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
   if (auto known = constantOf(condition)) {
     if (*known)
       then();
@@ -278,8 +246,7 @@ void KernelBuilder::ifThen(Value condition, llvm::function_ref<void()> then,
       otherwise();
     return;
   }
-  auto branch =
-      scf::IfOp::create(*this, condition, /*withElseRegion=*/bool(otherwise));
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/bool(otherwise));
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(branch.thenBlock());
   then();
@@ -308,9 +275,8 @@ Value KernelBuilder::constantInt(Type type, int64_t value) {
   if (mlir::isa<FloatType>(element))
     return constant(type, static_cast<double>(value));
   unsigned bits = element.getIntOrFloatBitWidth();
-  TypedAttr attr = IntegerAttr::get(
-      element, APInt(bits, static_cast<uint64_t>(value), /*isSigned=*/true,
-                     /*implicitTrunc=*/true));
+  TypedAttr attr = IntegerAttr::get(element, APInt(bits, static_cast<uint64_t>(value), /*isSigned=*/true,
+                                                   /*implicitTrunc=*/true));
   if (auto vector = dyn_cast<VectorType>(type))
     attr = DenseElementsAttr::get(vector, ArrayRef<Attribute>(attr));
   return arith::ConstantOp::create(*this, attr);
@@ -319,8 +285,7 @@ Value KernelBuilder::constantInt(Type type, int64_t value) {
 Value KernelBuilder::splat(Value scalar, int64_t lanes) {
   if (lanes == 1)
     return scalar;
-  return vector::BroadcastOp::create(*this, laneType(scalar.getType(), lanes),
-                                     scalar);
+  return vector::BroadcastOp::create(*this, laneType(scalar.getType(), lanes), scalar);
 }
 
 Type KernelBuilder::laneType(Type element, int64_t lanes) {
@@ -340,9 +305,7 @@ Value KernelBuilder::fma(Value a, Value b, Value c) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-static unsigned storageBytes(Type storage) {
-  return (storage.getIntOrFloatBitWidth() + 7) / 8;
-}
+static unsigned storageBytes(Type storage) { return (storage.getIntOrFloatBitWidth() + 7) / 8; }
 
 Type KernelBuilder::storageType(Type element) {
   if (element.isBF16())
@@ -357,8 +320,7 @@ Value KernelBuilder::elementPtr(Type element, Value base, Value offset) {
   SmallVector<LLVM::GEPArg, 1> index{offset};
   if (constant && *constant == static_cast<int32_t>(*constant))
     index[0] = LLVM::GEPArg(static_cast<int32_t>(*constant));
-  return LLVM::GEPOp::create(*this, base.getType(), storageType(element), base,
-                             index, LLVM::GEPNoWrapFlags::inbounds);
+  return LLVM::GEPOp::create(*this, base.getType(), storageType(element), base, index, LLVM::GEPNoWrapFlags::inbounds);
 }
 
 /// i1 tensors live in bytes: back to i1 after a load, to i8 before a store. bf16 moves as i16: LLVM's
@@ -387,48 +349,39 @@ static Value toStorage(KernelBuilder &b, Value value) {
   return arith::ExtUIOp::create(b, wide, value);
 }
 
-Value KernelBuilder::load(Type element, Value base, Value offset,
-                          int64_t lanes) {
+Value KernelBuilder::load(Type element, Value base, Value offset, int64_t lanes) {
   Type storage = storageType(element);
-  Value stored = LLVM::LoadOp::create(*this, laneType(storage, lanes),
-                                      elementPtr(element, base, offset),
-                                      storageBytes(storage));
+  Value stored =
+      LLVM::LoadOp::create(*this, laneType(storage, lanes), elementPtr(element, base, offset), storageBytes(storage));
   return fromStorage(*this, element, stored);
 }
 
 void KernelBuilder::store(Value value, Value base, Value offset) {
   Value stored = toStorage(*this, value);
   Type storage = getElementTypeOrSelf(stored.getType());
-  LLVM::StoreOp::create(*this, stored, elementPtr(storage, base, offset),
-                        storageBytes(storage));
+  LLVM::StoreOp::create(*this, stored, elementPtr(storage, base, offset), storageBytes(storage));
 }
 
-Value KernelBuilder::maskedLoad(Type element, Value base, Value offset,
-                                Value mask, Value passThru) {
+Value KernelBuilder::maskedLoad(Type element, Value base, Value offset, Value mask, Value passThru) {
   Type storage = storageType(element);
-  Type type =
-      VectorType::get(cast<VectorType>(mask.getType()).getShape(), storage);
+  Type type = VectorType::get(cast<VectorType>(mask.getType()).getShape(), storage);
   Value other = passThru ? toStorage(*this, passThru) : constantInt(type, 0);
   Value stored =
-      LLVM::MaskedLoadOp::create(*this, type, elementPtr(element, base, offset),
-                                 mask, other, storageBytes(storage));
+      LLVM::MaskedLoadOp::create(*this, type, elementPtr(element, base, offset), mask, other, storageBytes(storage));
   return fromStorage(*this, element, stored);
 }
 
-void KernelBuilder::maskedStore(Value value, Value base, Value offset,
-                                Value mask) {
+void KernelBuilder::maskedStore(Value value, Value base, Value offset, Value mask) {
   Value stored = toStorage(*this, value);
   Type storage = getElementTypeOrSelf(stored.getType());
-  LLVM::MaskedStoreOp::create(*this, stored, elementPtr(storage, base, offset),
-                              mask, storageBytes(storage));
+  LLVM::MaskedStoreOp::create(*this, stored, elementPtr(storage, base, offset), mask, storageBytes(storage));
 }
 
 Value KernelBuilder::headMask(int64_t lanes, int64_t count) {
   SmallVector<bool> on(lanes, false);
   std::fill_n(on.begin(), std::clamp<int64_t>(count, 0, lanes), true);
   auto type = VectorType::get({lanes}, getI1Type());
-  return arith::ConstantOp::create(
-      *this, DenseElementsAttr::get(type, ArrayRef<bool>(on)));
+  return arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef<bool>(on)));
 }
 
 Value KernelBuilder::headMask(int64_t lanes, Value count) {
@@ -443,21 +396,17 @@ Value KernelBuilder::headMask(int64_t lanes, Value count) {
   for (int64_t i = 0; i < lanes; ++i)
     steps.push_back(static_cast<int32_t>(i));
   auto type = VectorType::get({lanes}, i32);
-  Value lane = arith::ConstantOp::create(
-      *this, DenseElementsAttr::get(type, ArrayRef(steps)));
+  Value lane = arith::ConstantOp::create(*this, DenseElementsAttr::get(type, ArrayRef(steps)));
   Value limit = vector::BroadcastOp::create(*this, type, narrow);
   return arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, lane, limit);
 }
 
 /// An empty instruction sequence that may touch memory, as far as LLVM knows.
-static LLVM::InlineAsmOp emptyAsm(KernelBuilder &b, TypeRange results,
-                                  ValueRange operands, StringRef constraints) {
-  auto dialect =
-      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT);
-  return LLVM::InlineAsmOp::create(
-      b, results, operands, /*asm_string=*/"", constraints,
-      /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::TailCallKind::None, dialect, /*operand_attrs=*/ArrayAttr());
+static LLVM::InlineAsmOp emptyAsm(KernelBuilder &b, TypeRange results, ValueRange operands, StringRef constraints) {
+  auto dialect = LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT);
+  return LLVM::InlineAsmOp::create(b, results, operands, /*asm_string=*/"", constraints,
+                                   /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                   dialect, /*operand_attrs=*/ArrayAttr());
 }
 
 void KernelBuilder::fence() { emptyAsm(*this, {}, {}, "~{memory}"); }
@@ -466,11 +415,9 @@ Value KernelBuilder::opaque(Value pointer) {
   return emptyAsm(*this, pointer.getType(), pointer, "=r,0,~{memory}").getRes();
 }
 
-void KernelBuilder::prefetch(Type element, Value base, Value offset,
-                             int locality, bool write) {
+void KernelBuilder::prefetch(Type element, Value base, Value offset, int locality, bool write) {
   // Without "inbounds": emitters prefetch what comes next, which may lie behind
   // the buffer.
-  Value line = LLVM::GEPOp::create(*this, base.getType(), storageType(element),
-                                   base, ArrayRef<LLVM::GEPArg>{offset});
+  Value line = LLVM::GEPOp::create(*this, base.getType(), storageType(element), base, ArrayRef<LLVM::GEPArg>{offset});
   LLVM::Prefetch::create(*this, line, write ? 1 : 0, locality, /*cache=*/1);
 }

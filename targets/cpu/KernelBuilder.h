@@ -29,9 +29,8 @@ public:
   /// task in graph.json: operands, then results. A buffer listed twice is
   /// passed twice; `noalias[i]` is false for buffers that share bytes with
   /// another one (in-place results).
-  KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name,
-                unsigned numBuffers, unsigned numDims, const IsaLevel &isa,
-                llvm::ArrayRef<bool> noalias = {});
+  KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, unsigned numBuffers, unsigned numDims,
+                const IsaLevel &isa, llvm::ArrayRef<bool> noalias = {});
 
   Value buffer(unsigned i) const; ///< !llvm.ptr
   Value dim(unsigned i) const;    ///< i64
@@ -39,8 +38,8 @@ public:
   Value end() const;              ///< i64: one past the last work item
   /// Makes begin() and end() give these values: a caller that cuts work differently maps its range first.
   void setRange(Value first, Value last) { range[0] = first, range[1] = last; }
-  Value scratch() const;          ///< !llvm.ptr: this thread's scratch
-  Value results() const;          ///< !llvm.ptr to i64: data-dependent dims
+  Value scratch() const; ///< !llvm.ptr: this thread's scratch
+  Value results() const; ///< !llvm.ptr to i64: data-dependent dims
   const IsaLevel &isa() const { return level; }
 
   /// Ends the kernel: returns DMX_KERNEL_OK at the current insertion point.
@@ -73,12 +72,9 @@ public:
   void forLoop(Value lo, Value hi, Value step, LoopBody body);
   void forLoop(int64_t lo, int64_t hi, int64_t step, LoopBody body);
   /// The same with loop-carried values; the body returns the next ones.
-  llvm::SmallVector<Value>
-  forLoop(Value lo, Value hi, Value step, mlir::ValueRange init,
-          llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)>
-              body);
-  void ifThen(Value condition, llvm::function_ref<void()> then,
-              llvm::function_ref<void()> otherwise = nullptr);
+  llvm::SmallVector<Value> forLoop(Value lo, Value hi, Value step, mlir::ValueRange init,
+                                   llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)> body);
+  void ifThen(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 
   // --- values
   // -----------------------------------------------------------------
@@ -104,8 +100,7 @@ public:
   void store(Value value, Value base, Value offset);
   /// Masked forms; `mask` is vector<lanes x i1>; inactive lanes read as
   /// `passThru` (zero if null).
-  Value maskedLoad(mlir::Type element, Value base, Value offset, Value mask,
-                   Value passThru = {});
+  Value maskedLoad(mlir::Type element, Value base, Value offset, Value mask, Value passThru = {});
   void maskedStore(Value value, Value base, Value offset, Value mask);
   /// Mask whose first `count` lanes are on: constant, or from an i64 value.
   Value headMask(int64_t lanes, int64_t count);
@@ -121,15 +116,14 @@ public:
   /// loading twice is cheaper.
   Value opaque(Value pointer);
   /// Prefetch of the line that holds the element; locality 3 = L1 .. 0 = none.
-  void prefetch(mlir::Type element, Value base, Value offset, int locality,
-                bool write = false);
+  void prefetch(mlir::Type element, Value base, Value offset, int locality, bool write = false);
 
 private:
   const IsaLevel &level;
   mlir::ModuleOp module;
   mlir::Operation *body = nullptr; ///< the private func.func
-  Value range[2]; ///< of setRange; null: the call's own
-  Value status; ///< stack slot of the sticky failure, made on demand
+  Value range[2];                  ///< of setRange; null: the call's own
+  Value status;                    ///< stack slot of the sticky failure, made on demand
   unsigned numBuffers, numDims;
 };
 

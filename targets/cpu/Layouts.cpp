@@ -44,17 +44,19 @@ Attribute cpu::preferredResultLayout(Operation *op) {
   auto blocked = dmir::BlockedAttr::get(op->getContext(), 1, kBlock);
   return llvm::TypeSwitch<Operation *, Attribute>(op)
       .Case([&](dmir::ConvOp conv) -> Attribute {
-        bool wide = typeOf(conv.getResult()).getElementType().isF32() && worthBlocking(typeOf(conv.getResult()).getDimSize(1));
+        bool wide =
+            typeOf(conv.getResult()).getElementType().isF32() && worthBlocking(typeOf(conv.getResult()).getDimSize(1));
         return wide ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
       .Case([&](dmir::ConcatOp concat) -> Attribute {
         bool whole = concat.getAxis() == 1 && llvm::all_of(concat.getInputs(), [](Value v) {
-          return isBlockedChannels(layoutOf(v)) && typeOf(v).getDimSize(1) % kBlock == 0;
-        });
+                       return isBlockedChannels(layoutOf(v)) && typeOf(v).getDimSize(1) % kBlock == 0;
+                     });
         return whole ? blocked : Attribute();
       })
-      .Default([&](Operation *other) { return other->hasTrait<dmir::Elementwise>() ? operandLayout(other) : Attribute(); });
+      .Default(
+          [&](Operation *other) { return other->hasTrait<dmir::Elementwise>() ? operandLayout(other) : Attribute(); });
 }
 
 bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
@@ -70,7 +72,8 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
       })
       .Case<dmir::PoolOp, dmir::ConcatOp>([&](Operation *o) { return layout == layoutOf(o->getResult(0)); })
       .Case([&](dmir::ReduceOp reduce) {
-        return !layout || (!reduce.getAxes().empty() && llvm::all_of(reduce.getAxes(), [](int64_t axis) { return axis >= 2; }));
+        return !layout ||
+               (!reduce.getAxes().empty() && llvm::all_of(reduce.getAxes(), [](int64_t axis) { return axis >= 2; }));
       })
       .Case([](dmir::RelayoutOp) { return true; })
       .Default([&](Operation *other) {

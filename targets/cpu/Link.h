@@ -14,7 +14,6 @@ namespace dmxc::cpu {
 /// this process and temporary files; calls from several threads wait for each
 /// other. Fails when a symbol is defined twice or not at all (internal error
 /// naming it).
-Result<std::vector<char>> linkKernels(std::span<const KernelObject> objects,
-                                      const IsaLevel &isa);
+Result<std::vector<char>> linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa);
 
 } // namespace dmxc::cpu

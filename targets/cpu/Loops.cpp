@@ -83,11 +83,11 @@ public:
           return p[axis + 1] == p[axis] + 1 && joins(o.getInput(), p[axis]);
         })
         .Case([&](dmir::SliceOp o) {
-          return o.getSteps()[axis] == 1 && o.getSteps()[axis + 1] == 1 && whole(o, axis + 1) && joins(o.getInput(), axis);
+          return o.getSteps()[axis] == 1 && o.getSteps()[axis + 1] == 1 && whole(o, axis + 1) &&
+                 joins(o.getInput(), axis);
         })
         .Case([&](dmir::ConcatOp o) {
-          return !touches(o.getAxis(), axis) &&
-                 llvm::all_of(o.getInputs(), [&](Value v) { return joins(v, axis); });
+          return !touches(o.getAxis(), axis) && llvm::all_of(o.getInputs(), [&](Value v) { return joins(v, axis); });
         })
         .Case([&](dmir::PadOp o) {
           auto plain = [&](unsigned a) { return !o.getLow()[a] && !o.getHigh()[a] && !o.getInterior()[a]; };
@@ -281,8 +281,10 @@ Value dmxc::cpu::combineLanes(KernelBuilder &b, Value vector, llvm::function_ref
   int64_t half = type.getNumElements() / 2;
   if (half == 1)
     return combine(vector::ExtractOp::create(b, vector, 0), vector::ExtractOp::create(b, vector, 1));
-  Value low = vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{1});
-  Value high = vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{1});
+  Value low = vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{half},
+                                                    ArrayRef<int64_t>{1});
+  Value high = vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{half},
+                                                     ArrayRef<int64_t>{1});
   return combineLanes(b, combine(low, high), combine);
 }
 
@@ -328,7 +330,8 @@ ResultWriter::ResultWriter(ElementExpr &e, const RegionBody &body) : e(e), body(
   for (Value result : body.results) {
     Value value = result;
     if (rootResult)
-      while (value != rootResult && mlir::isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::RelayoutOp>(value.getDefiningOp())) {
+      while (value != rootResult &&
+             mlir::isa<dmir::ReshapeOp, dmir::TransposeOp, dmir::RelayoutOp>(value.getDefiningOp())) {
         moves |= !mlir::isa<dmir::RelayoutOp>(value.getDefiningOp());
         value = value.getDefiningOp()->getOperand(0);
       }

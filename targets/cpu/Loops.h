@@ -40,8 +40,8 @@ llvm::SmallVector<AxisGroup> groupAxes(llvm::ArrayRef<mlir::Value> values, llvm:
 bool axesJoin(mlir::Value value, unsigned axis, llvm::ArrayRef<mlir::Value> leaves = {});
 
 /// The axis that carries one position over axes [first, last] of `values` (of equal shapes), if they all join.
-std::optional<unsigned> joinedAxis(llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<mlir::Value> leaves, unsigned first,
-                                   unsigned last);
+std::optional<unsigned> joinedAxis(llvm::ArrayRef<mlir::Value> values, llvm::ArrayRef<mlir::Value> leaves,
+                                   unsigned first, unsigned last);
 
 /// Index of a tensor of `rank` axes from one position a group: joined axes carry it in the last one.
 Indices spread(ElementExpr &e, llvm::ArrayRef<AxisGroup> groups, llvm::ArrayRef<Index> positions, unsigned rank);

@@ -44,13 +44,10 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-static Error internalError(const llvm::Twine &message) {
-  return {ErrorKind::Internal, message.str()};
-}
+static Error internalError(const llvm::Twine &message) { return {ErrorKind::Internal, message.str()}; }
 
 void dmxc::cpu::registerKernelDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                   scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
 }
 
@@ -69,8 +66,7 @@ void dmxc::cpu::loadKernelDialects(MLIRContext &context) {
 // Target machine and code generation
 //===----------------------------------------------------------------------===//
 
-Result<std::unique_ptr<llvm::TargetMachine>>
-dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
+Result<std::unique_ptr<llvm::TargetMachine>> dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -81,18 +77,15 @@ dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
   });
   llvm::Triple triple("x86_64-unknown-linux-gnu");
   std::string message;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple, message);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target)
     return internalError("LLVM has no x86-64 back end: " + message);
   llvm::TargetOptions options;
   options.EmitAddrsig = false;
   options.MCOptions.AsmVerbose = true; // shows spills in saved assembly
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small,
-      optLevel == 0 ? llvm::CodeGenOptLevel::None
-                    : llvm::CodeGenOptLevel::Aggressive));
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                  optLevel == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return internalError("LLVM made no target machine for " + isa.name);
   return machine;
@@ -136,11 +129,9 @@ static void scalarizeSingleLaneStores(llvm::Module &module) {
   }
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
-                     unsigned optLevel) {
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization =
-      false;
+  tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
   tuning.LoopUnrolling = false;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
@@ -154,8 +145,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::OptimizationLevel level = passLevel(optLevel);
   llvm::ModulePassManager passes =
-      optLevel == 0 ? builder.buildO0DefaultPipeline(level)
-                    : builder.buildPerModuleDefaultPipeline(level);
+      optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
   passes.run(module, modules);
   scalarizeSingleLaneStores(module);
 }
@@ -163,10 +153,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
 /// As addPassesToEmitFile, without the machine scheduler: the emitters have put the
 /// instructions of register tiles in an order that fits the registers, and its idea
 /// of hiding latencies (an out-of-order core's business) made them spill.
-static bool addCodeGenPasses(llvm::legacy::PassManager &passes,
-                             llvm::TargetMachine &machine,
-                             llvm::raw_pwrite_stream &out,
-                             llvm::CodeGenFileType type) {
+static bool addCodeGenPasses(llvm::legacy::PassManager &passes, llvm::TargetMachine &machine,
+                             llvm::raw_pwrite_stream &out, llvm::CodeGenFileType type) {
   auto &codegen = static_cast<llvm::CodeGenTargetMachineImpl &>(machine);
   auto *info = new llvm::MachineModuleInfoWrapperPass(&codegen);
   llvm::TargetPassConfig *config = codegen.createPassConfig(passes);
@@ -177,29 +165,24 @@ static bool addCodeGenPasses(llvm::legacy::PassManager &passes,
     return false;
   config->addMachinePasses();
   config->setInitialized();
-  if (codegen.addAsmPrinter(passes, out, nullptr, type,
-                            info->getMMI().getContext()))
+  if (codegen.addAsmPrinter(passes, out, nullptr, type, info->getMMI().getContext()))
     return false;
   passes.add(llvm::createFreeMachineFunctionPass());
   return true;
 }
 
-static Result<std::vector<char>> generate(llvm::Module &module,
-                                          llvm::TargetMachine &machine,
+static Result<std::vector<char>> generate(llvm::Module &module, llvm::TargetMachine &machine,
                                           llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   if (!addCodeGenPasses(passes, machine, stream, type))
-    return internalError(
-        "LLVM's x86-64 back end cannot emit this kind of file");
+    return internalError("LLVM's x86-64 back end cannot emit this kind of file");
   passes.run(module);
   return std::vector<char>(bytes.begin(), bytes.end());
 }
 
-Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module,
-                                                llvm::TargetMachine &machine,
-                                                unsigned optLevel) {
+Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
   optimize(module, machine, optLevel);
@@ -237,8 +220,7 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module, const IsaLevel &isa) {
 /// Kernels are hidden, their bodies internal and out of line (so that LLVM
 /// keeps their noalias arguments); nothing may be turned into a call of a
 /// library function.
-static void setAttributes(llvm::Module &module, const IsaLevel &isa,
-                          const llvm::StringSet<> &internal) {
+static void setAttributes(llvm::Module &module, const IsaLevel &isa, const llvm::StringSet<> &internal) {
   for (llvm::Function &fn : module) {
     if (fn.isDeclaration())
       continue;
@@ -269,22 +251,18 @@ static Status writeText(const std::string &dir, const std::string &name,
   return Status::ok();
 }
 
-static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine,
-                       const std::string &dir, const std::string &name) {
-  if (Status s = writeText(dir, name + ".ll",
-                           [&](auto &out) { module.print(out, nullptr); });
-      !s)
+static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine, const std::string &dir,
+                       const std::string &name) {
+  if (Status s = writeText(dir, name + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
     return s;
   auto copy = llvm::CloneModule(module); // code generation changes the module
   auto text = generate(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
   if (!text)
     return text.takeError();
-  return writeText(dir, name + ".s",
-                   [&](auto &out) { out.write(text->data(), text->size()); });
+  return writeText(dir, name + ".s", [&](auto &out) { out.write(text->data(), text->size()); });
 }
 
-Result<std::vector<std::string>>
-dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
+Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
   llvm::MemoryBufferRef ref(llvm::StringRef(elf.data(), elf.size()), "kernels");
   auto file = llvm::object::ObjectFile::createELFObjectFile(ref);
   if (!file)
@@ -295,8 +273,7 @@ dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
     for (const llvm::object::SymbolRef &symbol : range) {
       auto flags = symbol.getFlags();
       auto name = symbol.getName();
-      bool undefined =
-          flags && (*flags & llvm::object::SymbolRef::SF_Undefined);
+      bool undefined = flags && (*flags & llvm::object::SymbolRef::SF_Undefined);
       if (!flags)
         llvm::consumeError(flags.takeError());
       if (!name)
@@ -313,9 +290,7 @@ dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
   return names;
 }
 
-Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module,
-                                              const IsaLevel &isa,
-                                              const LoweringOptions &options) {
+Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &isa, const LoweringOptions &options) {
   KernelObject object;
   llvm::StringSet<> internal;
   for (auto fn : module.getOps<func::FuncOp>()) {
@@ -328,22 +303,17 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module,
     return internalError("a kernel module without kernels");
   object.name = object.kernels.front();
   if (failed(mlir::verify(module)))
-    return internalError("kernel '" + object.name +
-                         "': invalid IR was emitted");
+    return internalError("kernel '" + object.name + "': invalid IR was emitted");
   if (!options.saveTempsDir.empty())
-    if (Status s = writeText(options.saveTempsDir, object.name + ".mlir",
-                             [&](auto &out) { module.print(out); });
-        !s)
+    if (Status s = writeText(options.saveTempsDir, object.name + ".mlir", [&](auto &out) { module.print(out); }); !s)
       return s.takeError();
   if (failed(lowerToLLVMDialect(module, isa)))
-    return internalError("kernel '" + object.name +
-                         "': lowering to LLVM failed");
+    return internalError("kernel '" + object.name + "': lowering to LLVM failed");
 
   llvm::LLVMContext context;
   auto llvmModule = translateModuleToLLVMIR(module, context, object.name);
   if (!llvmModule)
-    return internalError("kernel '" + object.name +
-                         "': translation to LLVM IR failed");
+    return internalError("kernel '" + object.name + "': translation to LLVM IR failed");
   auto machine = makeTargetMachine(isa, options.optLevel);
   if (!machine)
     return machine.takeError();
@@ -352,12 +322,9 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module,
   setAttributes(*llvmModule, isa, internal);
   optimize(*llvmModule, **machine, options.optLevel);
   if (!options.saveTempsDir.empty())
-    if (Status s =
-            saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name);
-        !s)
+    if (Status s = saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name); !s)
       return s.takeError();
-  auto elf =
-      generate(*llvmModule, **machine, llvm::CodeGenFileType::ObjectFile);
+  auto elf = generate(*llvmModule, **machine, llvm::CodeGenFileType::ObjectFile);
   if (!elf)
     return elf.takeError();
   object.elf = std::move(*elf);
@@ -365,8 +332,7 @@ Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module,
   if (!missing)
     return missing.takeError();
   if (!missing->empty())
-    return internalError(
-        "kernel '" + object.name + "' for " + isa.name +
-        " would call library functions: " + llvm::join(*missing, ", "));
+    return internalError("kernel '" + object.name + "' for " + isa.name +
+                         " would call library functions: " + llvm::join(*missing, ", "));
   return object;
 }

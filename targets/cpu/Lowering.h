@@ -21,7 +21,7 @@ namespace dmxc::cpu {
 /// A relocatable ELF object that defines kernels (hidden symbols) and needs
 /// nothing else.
 struct KernelObject {
-  std::string name; ///< the module's first kernel; names the temporaries
+  std::string name;                 ///< the module's first kernel; names the temporaries
   std::vector<std::string> kernels; ///< symbols of all kernels in it, in order
   std::vector<char> elf;
 };
@@ -53,18 +53,13 @@ void loadKernelDialects(mlir::MLIRContext &context);
 ///
 /// Errors are internal: invalid IR, or code that would need a library function
 /// (named).
-Result<KernelObject> compileKernel(mlir::ModuleOp module, const IsaLevel &isa,
-                                   const LoweringOptions &options = {});
+Result<KernelObject> compileKernel(mlir::ModuleOp module, const IsaLevel &isa, const LoweringOptions &options = {});
 
 /// A target machine of the level: static relocation model PIC, no fast-math.
-Result<std::unique_ptr<llvm::TargetMachine>>
-makeTargetMachine(const IsaLevel &isa, unsigned optLevel);
+Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const IsaLevel &isa, unsigned optLevel);
 /// Runs LLVM's pipeline and code generation on `module`; the ELF object.
-Result<std::vector<char>> emitObject(llvm::Module &module,
-                                     llvm::TargetMachine &machine,
-                                     unsigned optLevel);
+Result<std::vector<char>> emitObject(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel);
 /// Undefined symbols of an ELF object or shared object, sorted.
-Result<std::vector<std::string>> undefinedSymbols(const std::vector<char> &elf,
-                                                  bool dynamic);
+Result<std::vector<std::string>> undefinedSymbols(const std::vector<char> &elf, bool dynamic);
 
 } // namespace dmxc::cpu

@@ -109,8 +109,8 @@ bool dmxc::cpu::heavyEpilogue(const RegionBody &body) {
   for (Operation &op : *body.block) {
     if (&op == body.root || !op.hasTrait<dmir::Elementwise>())
       continue;
-    bool cheap = mlir::isa<dmir::AddOp, dmir::SubOp, dmir::MulOp, dmir::ReluOp, dmir::MaxOp, dmir::MinOp, dmir::SelectOp,
-                           dmir::CompareOp, dmir::NegOp, dmir::AbsOp>(op);
+    bool cheap = mlir::isa<dmir::AddOp, dmir::SubOp, dmir::MulOp, dmir::ReluOp, dmir::MaxOp, dmir::MinOp,
+                           dmir::SelectOp, dmir::CompareOp, dmir::NegOp, dmir::AbsOp>(op);
     Type element = getElementTypeOrSelf(op.getResult(0).getType());
     weight += cheap && element.getIntOrFloatBitWidth() != 16 ? 1 : 8;
   }
@@ -239,7 +239,6 @@ GemmSpec Product::spec(MLIRContext *context) const {
 // Emission
 //===----------------------------------------------------------------------===//
 
-
 class MatmulEmitter {
 public:
   MatmulEmitter(KernelBuilder &b, const Product &product)
@@ -358,11 +357,13 @@ void MatmulEmitter::generic(const WorkPlan &work) {
         index.push_back(e.at(column));
         return e.evaluateWide(tensor, index);
       };
-      Value sum = b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
-        Value x = operand(product.op.getLhs(), outer.back(), k), y = operand(product.op.getRhs(), k, n);
-        Value next = isFloat ? b.fma(x, y, c[0]) : Value(arith::AddIOp::create(b, c[0], arith::MulIOp::create(b, x, y)));
-        return SmallVector<Value>{next};
-      })[0];
+      Value sum =
+          b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
+            Value x = operand(product.op.getLhs(), outer.back(), k), y = operand(product.op.getRhs(), k, n);
+            Value next =
+                isFloat ? b.fma(x, y, c[0]) : Value(arith::AddIOp::create(b, c[0], arith::MulIOp::create(b, x, y)));
+            return SmallVector<Value>{next};
+          })[0];
       Value narrow = fromAccumulator(e, sum, element);
       e.bind(product.op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
       Indices index;
@@ -409,9 +410,11 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
   std::string key = std::to_string(product->rhs->buffer);
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
   bool oneMatrix = llvm::all_of(product->rhsBatch, [](int64_t s) { return s == 0; });
-  bool alone = body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
-  product->packedRhs = strategy ? packed && packed.contains(key)
-                                : oneMatrix && alone && product->n > 0 && product->k > 0 && constant(product->rhs->buffer);
+  bool alone =
+      body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
+  product->packedRhs = strategy
+                           ? packed && packed.contains(key)
+                           : oneMatrix && alone && product->n > 0 && product->k > 0 && constant(product->rhs->buffer);
   if (product->packedRhs)
     plan.packed.set(key, packedForm(*product, context));
   GemmSpec spec = product->spec(context);
@@ -429,7 +432,7 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
 Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
   auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
   int64_t bytes = dtypeBits(constant.dtype()) / 8;
-  packPanel16(constant.data() + number("offset") * bytes, number("k"), number("n"), number("stride_k"), number("stride_n"),
-              bytes, out);
+  packPanel16(constant.data() + number("offset") * bytes, number("k"), number("n"), number("stride_k"),
+              number("stride_n"), bytes, out);
   return Status::ok();
 }

@@ -37,7 +37,8 @@ static bool isFlat(const RegionBody &body) {
         return false;
     }
   }
-  return llvm::none_of(body.results, [](Value v) { return mlir::isa<BlockArgument>(v) || v.getDefiningOp<dmir::ConstantOp>(); });
+  return llvm::none_of(body.results,
+                       [](Value v) { return mlir::isa<BlockArgument>(v) || v.getDefiningOp<dmir::ConstantOp>(); });
 }
 
 static int64_t elementsInMemory(RankedTensorType type) {
@@ -98,7 +99,8 @@ PointwisePlan dmxc::cpu::planPointwise(const RegionBody &body) {
   for (unsigned g = plan.groups.size(); g-- > 0;) {
     if (plan.groups[g].size < lanes / 2 && g + 1 != plan.groups.size())
       continue;
-    double fill = std::max(1.0, double(llvm::alignTo(plan.groups[g].size, lanes)) / std::max<int64_t>(plan.groups[g].size, 1));
+    double fill =
+        std::max(1.0, double(llvm::alignTo(plan.groups[g].size, lanes)) / std::max<int64_t>(plan.groups[g].size, 1));
     double cost = costAlong(body, plan.groups, g, lanes, isa) * (hasMasks(isa, 32) ? fill : 1);
     if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
       best = cost;

@@ -62,8 +62,8 @@ public:
     auto attr = [&](StringRef name) { return root->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef(); };
     auto extra = root->getAttrOfType<DenseI64ArrayAttr>("ceilExtra");
     for (size_t i = 0; i < attr("window").size(); ++i)
-      axes.push_back({shapeOf(input)[i + 2], attr("window")[i], attr("strides")[i], attr("dilations")[i], attr("low")[i],
-                      attr("high")[i], extra ? extra.asArrayRef()[i] : 0});
+      axes.push_back({shapeOf(input)[i + 2], attr("window")[i], attr("strides")[i], attr("dilations")[i],
+                      attr("low")[i], attr("high")[i], extra ? extra.asArrayRef()[i] : 0});
     isFloat = mlir::isa<FloatType>(element);
     isUnsigned = isUnsignedElement(element);
   }
@@ -72,7 +72,8 @@ public:
 
 private:
   /// Loops over the taps inside the input in row-major order.
-  Carried overTaps(ArrayRef<Value> at, ValueRange init, llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn);
+  Carried overTaps(ArrayRef<Value> at, ValueRange init,
+                   llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn);
   Value readInput(ArrayRef<Value> at, ArrayRef<Value> taps);
   Value accumulate(dmir::Pooling kind, ArrayRef<Value> at);
   Value divided(Value sum, ArrayRef<Value> at);
@@ -104,7 +105,8 @@ PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
     if (axis == axes.size())
       return bodyFn(taps, carried);
     bool whole = laneSpatial && axis + 1 == axes.size(); // interior lanes have every tap
-    auto [lo, hi] = whole ? std::pair(b.idx(0), b.idx(axes[axis].window)) : validTaps(b, axes[axis], at[axis], 0, axes[axis].in);
+    auto [lo, hi] =
+        whole ? std::pair(b.idx(0), b.idx(axes[axis].window)) : validTaps(b, axes[axis], at[axis], 0, axes[axis].in);
     return b.forLoop(lo, hi, b.idx(1), carried, [&](Value tap, ValueRange c) {
       taps.push_back(tap);
       Carried next = self(self, c);
@@ -141,7 +143,8 @@ Value PoolEmitter::accumulate(dmir::Pooling kind, ArrayRef<Value> at) {
     if (isFloat)
       return {arith::AddFOp::create(b, c[0], value)};
     if (value.getType() != type)
-      value = isUnsigned ? Value(arith::ExtUIOp::create(b, type, value)) : Value(arith::ExtSIOp::create(b, type, value));
+      value =
+          isUnsigned ? Value(arith::ExtUIOp::create(b, type, value)) : Value(arith::ExtSIOp::create(b, type, value));
     return {arith::AddIOp::create(b, c[0], value)};
   })[0];
   if (kind == dmir::Pooling::average)
@@ -180,7 +183,8 @@ Value PoolEmitter::argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at) {
       Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
       Value ordered = arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, c[0], c[0]);
       Value greater = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, c[0]);
-      better = arith::OrIOp::create(b, better, arith::OrIOp::create(b, greater, arith::AndIOp::create(b, isNaN, ordered)));
+      better =
+          arith::OrIOp::create(b, better, arith::OrIOp::create(b, greater, arith::AndIOp::create(b, isNaN, ordered)));
     } else {
       auto p = isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
       better = arith::OrIOp::create(b, better, arith::CmpIOp::create(b, p, value, c[0]));

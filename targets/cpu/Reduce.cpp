@@ -54,9 +54,12 @@ struct Kind {
     double infinity = std::numeric_limits<double>::infinity();
     unsigned bits = element.getIntOrFloatBitWidth();
     switch (kind) {
-    case dmir::Reduction::sum: return b.constantInt(type, 0);
-    case dmir::Reduction::mean: return b.constantInt(type, isBool ? 1 : 0);
-    case dmir::Reduction::prod: return b.constantInt(type, 1);
+    case dmir::Reduction::sum:
+      return b.constantInt(type, 0);
+    case dmir::Reduction::mean:
+      return b.constantInt(type, isBool ? 1 : 0);
+    case dmir::Reduction::prod:
+      return b.constantInt(type, 1);
     case dmir::Reduction::max:
       if (isFloat)
         return b.constant(type, -infinity);
@@ -80,8 +83,10 @@ struct Kind {
       return isFloat ? Value(arith::AddFOp::create(b, x, y)) : Value(arith::AddIOp::create(b, x, y));
     case dmir::Reduction::prod:
       return isFloat ? Value(arith::MulFOp::create(b, x, y)) : Value(arith::MulIOp::create(b, x, y));
-    case dmir::Reduction::max: return emitMax(b, x, y, isUnsigned);
-    case dmir::Reduction::min: return emitMin(b, x, y, isUnsigned);
+    case dmir::Reduction::max:
+      return emitMax(b, x, y, isUnsigned);
+    case dmir::Reduction::min:
+      return emitMin(b, x, y, isUnsigned);
     }
     llvm_unreachable("not a reduction");
   }
@@ -109,9 +114,9 @@ void emitSimple(RowWalker &walker, dmir::ReduceOp op) {
   Kind kind(b, op);
   walker.rows([&] {
     Type scalar = kind.accumulator(walker.e);
-    Value sum = walker.fold(scalar, [&](Type type) { return kind.start(type); },
-                            [&](Value x, Value y) { return kind.combine(x, y); },
-                            [&](Value) { return kind.widen(walker.element(), scalar); });
+    Value sum = walker.fold(
+        scalar, [&](Type type) { return kind.start(type); }, [&](Value x, Value y) { return kind.combine(x, y); },
+        [&](Value) { return kind.widen(walker.element(), scalar); });
     walker.write(kind.finish(walker.e, sum, walker.plan.count), /*whole=*/false);
   });
 }
@@ -169,7 +174,8 @@ void emitCumSum(RowWalker &walker, dmir::CumSumOp op) {
       if (op.getReverse())
         walker.at[axisGroup] = walker.e.at(b.sub(b.idx(plan.groups[axisGroup].size - 1), walker.at[axisGroup].base));
       Value value = walker.element();
-      Value next = isFloat ? Value(arith::AddFOp::create(b, c[0], value)) : Value(arith::AddIOp::create(b, c[0], value));
+      Value next =
+          isFloat ? Value(arith::AddFOp::create(b, c[0], value)) : Value(arith::AddIOp::create(b, c[0], value));
       walker.write(walker.e.narrow(op.getExclusive() ? Value(c[0]) : next, element), /*whole=*/true);
       return {next};
     });

@@ -54,7 +54,8 @@ private:
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
   Value sum(llvm::function_ref<Value(Value)> term) {
-    return walker.fold(compute, [&](Type type) { return zero(type); }, [&](Value x, Value y) { return add(x, y); }, term);
+    return walker.fold(
+        compute, [&](Type type) { return zero(type); }, [&](Value x, Value y) { return add(x, y); }, term);
   }
   void write(Value value) { walker.write(walker.e.narrow(value, element), /*whole=*/true); }
 

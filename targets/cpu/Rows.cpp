@@ -27,7 +27,8 @@ static unsigned resultAxis(unsigned axis, ArrayRef<int64_t> axes, bool dropsAxes
   return dropsAxes ? axis - llvm::count_if(axes, [&](int64_t a) { return a < axis; }) : axis;
 }
 
-static double costAlong(const RegionBody &body, const RowPlan &plan, unsigned group, int64_t lanes, const IsaLevel &isa) {
+static double costAlong(const RegionBody &body, const RowPlan &plan, unsigned group, int64_t lanes,
+                        const IsaLevel &isa) {
   return dryRunCost(body.block, isa, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
     SmallVector<Index> at;
     for (unsigned g = 0; g < plan.groups.size(); ++g)
@@ -229,9 +230,8 @@ Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
                       llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn) {
   if (plan.lanesAcross()) {
     Value init = start(b.laneType(scalar, e.lanes()));
-    return outerLoops(init, [&](Value slot, ValueRange c) {
-      return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))};
-    })[0];
+    return outerLoops(
+        init, [&](Value slot, ValueRange c) { return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))}; })[0];
   }
   constexpr int64_t unroll = 4; // independent chains hide the latency of the combination
   Carried init(unroll, start(b.laneType(scalar, lanes)));

@@ -2,8 +2,8 @@
 
 #include "Select.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmx/dmx_kernel.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -20,7 +20,8 @@ std::optional<std::string> dmxc::cpu::scatterProblem(Operation *op) {
   if (!elements || typeOf(elements.getIndices()).getNumElements() == 0)
     return std::nullopt;
   for (int64_t axis = 0; axis < typeOf(elements.getData()).getRank(); ++axis)
-    if (axis != static_cast<int64_t>(elements.getAxis()) && shapeOf(elements.getIndices())[axis] > shapeOf(elements.getData())[axis])
+    if (axis != static_cast<int64_t>(elements.getAxis()) &&
+        shapeOf(elements.getIndices())[axis] > shapeOf(elements.getData())[axis])
       return "its indices reach past its data on axis " + std::to_string(axis) + ": their dim is " +
              std::to_string(shapeOf(elements.getIndices())[axis]) + ", that of the data " +
              std::to_string(shapeOf(elements.getData())[axis]);
@@ -113,8 +114,9 @@ Value ScatterEmitter::position(ArrayRef<Index> at, int64_t dim) {
 }
 
 Value ScatterEmitter::combine(Value old, Value update) {
-  auto mode = static_cast<dmir::ScatterMode>(
-      mlir::isa<dmir::ScatterElementsOp>(root) ? cast<dmir::ScatterElementsOp>(root).getMode() : cast<dmir::ScatterNDOp>(root).getMode());
+  auto mode = static_cast<dmir::ScatterMode>(mlir::isa<dmir::ScatterElementsOp>(root)
+                                                 ? cast<dmir::ScatterElementsOp>(root).getMode()
+                                                 : cast<dmir::ScatterNDOp>(root).getMode());
   if (mode == dmir::ScatterMode::replace)
     return update;
   if (element.isInteger(1)) {
@@ -130,8 +132,12 @@ Value ScatterEmitter::combine(Value old, Value update) {
   case dmir::ScatterMode::mul:
     result = isFloat ? Value(arith::MulFOp::create(b, x, y)) : Value(arith::MulIOp::create(b, x, y));
     break;
-  case dmir::ScatterMode::max: result = emitMax(b, x, y, isUnsigned); break;
-  default: result = emitMin(b, x, y, isUnsigned); break;
+  case dmir::ScatterMode::max:
+    result = emitMax(b, x, y, isUnsigned);
+    break;
+  default:
+    result = emitMin(b, x, y, isUnsigned);
+    break;
   }
   return e.narrow(result, element);
 }

@@ -96,8 +96,7 @@ public:
 private:
   /// Calls the function of the operand's width; without an f32 one, computes in f64.
   Value apply(Value x, expr::Expr (*f32)(expr::Expr), expr::Expr (*f64)(expr::Expr));
-  Value apply(Value x, Value y, expr::Expr (*f32)(expr::Expr, expr::Expr),
-              expr::Expr (*f64)(expr::Expr, expr::Expr));
+  Value apply(Value x, Value y, expr::Expr (*f32)(expr::Expr, expr::Expr), expr::Expr (*f64)(expr::Expr, expr::Expr));
 
   mlir::ImplicitLocOpBuilder &b;
   bool hasFma;

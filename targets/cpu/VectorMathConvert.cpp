@@ -63,8 +63,7 @@ Expr encode(Expr x, const Format8 &f, Overflow overflow) {
   Expr r = select(asFloat(magnitude) < std::ldexp(1.0, 1 - f.bias), aligned, normal);
   // Compared as floats first: the integer arithmetic above wraps for huge values.
   Expr bound = raw.integer(f.maxFinite);
-  Expr tooBig = (asFloat(magnitude) >= 0x1p17) |
-                compareInt(arith::CmpIPredicate::ugt, r, bound);
+  Expr tooBig = (asFloat(magnitude) >= 0x1p17) | compareInt(arith::CmpIPredicate::ugt, r, bound);
   Expr infinity = raw.integer(f.hasInfinity ? f.maxFinite + 1 : f.nan);
   Expr over = overflow == Overflow::Infinity ? infinity : bound;
   if (overflow == Overflow::SaturateFinite && f.hasInfinity)
@@ -210,8 +209,7 @@ Value VectorMath::floatToInt(Value x, IntegerType element, bool isUnsigned) {
   if (width == 64)
     return (isUnsigned ? toUnsigned64(e) : toSigned(e, 64)).value;
   if (width == 32)
-    return isUnsigned ? toSigned(e, 64).convert<arith::TruncIOp>(element).value
-                      : toSigned(e, 32).value;
+    return isUnsigned ? toSigned(e, 64).convert<arith::TruncIOp>(element).value : toSigned(e, 32).value;
   return toSigned(e, 32).convert<arith::TruncIOp>(element).value;
 }
 

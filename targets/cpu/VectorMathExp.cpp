@@ -29,8 +29,7 @@ struct Format {
 };
 
 constexpr Format f32Format = {23, 127, 0x1.8p23, 0x1.62e4p-1, 0x1.7f7d1cp-20, -104.0, 89.0, -18.0};
-constexpr Format f64Format = {52,     1023,   0x1.8p52, 0x1.62e42feep-1, 0x1.a39ef35793c76p-33,
-                              -746.0, 710.0, -40.0};
+constexpr Format f64Format = {52, 1023, 0x1.8p52, 0x1.62e42feep-1, 0x1.a39ef35793c76p-33, -746.0, 710.0, -40.0};
 
 const Format &formatOf(Expr x) { return x.isF32() ? f32Format : f64Format; }
 

@@ -47,15 +47,11 @@ public:
 
   /// Constants of this type. The float is rounded to it; the integer is taken modulo its width.
   Expr num(double v) const { return splat(b().getFloatAttr(element(), v)); }
-  Expr integer(uint64_t v) const {
-    return splat(b().getIntegerAttr(element(), llvm::APInt(64, v).trunc(width())));
-  }
+  Expr integer(uint64_t v) const { return splat(b().getIntegerAttr(element(), llvm::APInt(64, v).trunc(width()))); }
 
   template <typename Op> Expr make(Expr y) const { return {*context, Op::create(b(), value, y.value)}; }
   template <typename Op> Expr make() const { return {*context, Op::create(b(), value)}; }
-  template <typename Op> Expr convert(mlir::Type to) const {
-    return {*context, Op::create(b(), typeOf(to), value)};
-  }
+  template <typename Op> Expr convert(mlir::Type to) const { return {*context, Op::create(b(), typeOf(to), value)}; }
 
 private:
   Expr splat(mlir::TypedAttr attr) const {

@@ -30,7 +30,7 @@ struct Format {
   double ln2High, ln2Low;
 };
 
-constexpr Format f32Format = {23,         127,      0x1p23,         0x4b000000,    0x3f3504f3,
+constexpr Format f32Format = {23,         127,      0x1p23,      0x4b000000,    0x3f3504f3,
                               0x3f800000, 0x1p-126, 0x1.62e4p-1, 0x1.7f7d1cp-20};
 constexpr Format f64Format = {52,
                               1023,

@@ -21,8 +21,7 @@ namespace dmxc::cpu::expr {
 namespace {
 
 constexpr double codyWaiteLimit = 0x1p20;
-constexpr double halfPi[] = {0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2ep-69,
-                             0x1.b839a252049c1p-104};
+constexpr double halfPi[] = {0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2ep-69, 0x1.b839a252049c1p-104};
 
 TrigParts reduceCodyWaite(Expr x, bool precise) {
   constexpr double magic = 0x1.8p52;
@@ -39,13 +38,26 @@ TrigParts reduceCodyWaite(Expr x, bool precise) {
 }
 
 /// 64 zero bits, then the first bits of 2/pi after the binary point.
-constexpr uint64_t twoOverPi[] = {
-    0,
-    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
-    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
-    0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
-    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
-    0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+constexpr uint64_t twoOverPi[] = {0,
+                                  0xa2f9836e4e441529,
+                                  0xfc2757d1f534ddc0,
+                                  0xdb6295993c439041,
+                                  0xfe5163abdebbc561,
+                                  0xb7246e3a424dd2e0,
+                                  0x06492eea09d1921c,
+                                  0xfe1deb1cb129a73e,
+                                  0xe88235f52ebb4484,
+                                  0xe99c7026b45f7e41,
+                                  0x3991d639835339f4,
+                                  0x9c845f8bbdf9283b,
+                                  0x1ff897ffde05980f,
+                                  0xef2f118b5a0a6d1f,
+                                  0x6d367ecf27cb09b7,
+                                  0x4f463f669e5fea2d,
+                                  0x7527bac7ebe5f17b,
+                                  0x3d0739f78a5292ea,
+                                  0x6bfb5fb11f8d5d08,
+                                  0x56033046fc7b6bab};
 
 /// 64 bits of twoOverPi that start at bit `position` (an i64), plus `word` words.
 Expr tableBits(Expr position, unsigned word) {
@@ -118,8 +130,7 @@ SmallVector<Value> reduceLargeLanes(Expr x, const TrigParts &small) {
   auto replace = [](Expr lane, Expr r, Expr low, Expr quadrant) {
     TrigParts p = reducePayneHanek(lane);
     Expr large = abs(lane) >= codyWaiteLimit;
-    return std::array{select(large, p.r, r), select(large, p.low, low),
-                      select(large, p.quadrant, quadrant)};
+    return std::array{select(large, p.r, r), select(large, p.low, low), select(large, p.quadrant, quadrant)};
   };
   auto vector = dyn_cast<VectorType>(x.value.getType());
   if (!vector) {
@@ -133,9 +144,7 @@ SmallVector<Value> reduceLargeLanes(Expr x, const TrigParts &small) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   OpFoldResult at(loop.getInductionVar());
-  auto extract = [&](Value from) {
-    return Expr(*x.context, vector::ExtractOp::create(b, from, ArrayRef(at)));
-  };
+  auto extract = [&](Value from) { return Expr(*x.context, vector::ExtractOp::create(b, from, ArrayRef(at))); };
   auto args = loop.getRegionIterArgs();
   auto r = replace(extract(x.value), extract(args[0]), extract(args[1]), extract(args[2]));
   SmallVector<Value> next;
@@ -163,8 +172,7 @@ TrigParts reduceTrig(Expr x, bool precise) {
   b.setInsertionPointAfter(branch);
   Expr r(*x.context, branch.getResult(0));
   // Infinities have no angle.
-  r = select(abs(x) < std::numeric_limits<double>::infinity(), r,
-             std::numeric_limits<double>::quiet_NaN());
+  r = select(abs(x) < std::numeric_limits<double>::infinity(), r, std::numeric_limits<double>::quiet_NaN());
   return {r, Expr(*x.context, branch.getResult(1)), Expr(*x.context, branch.getResult(2))};
 }
 

@@ -11,12 +11,10 @@ namespace {
 using Unary = mlir::Value (VectorMath::*)(mlir::Value);
 using Binary = mlir::Value (VectorMath::*)(mlir::Value, mlir::Value);
 
-constexpr VectorMathFunction unary(llvm::StringRef name, Unary f, double f32, double f64,
-                                   llvm::StringRef notes) {
+constexpr VectorMathFunction unary(llvm::StringRef name, Unary f, double f32, double f64, llvm::StringRef notes) {
   return {name, f, nullptr, f32, f64, notes};
 }
-constexpr VectorMathFunction binary(llvm::StringRef name, Binary f, double f32, double f64,
-                                    llvm::StringRef notes) {
+constexpr VectorMathFunction binary(llvm::StringRef name, Binary f, double f32, double f64, llvm::StringRef notes) {
   return {name, nullptr, f, f32, f64, notes};
 }
 

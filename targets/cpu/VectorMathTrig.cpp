@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "VectorMathTrig.h"
 #include "VectorMath.h"
 #include "VectorMathCoefficients.h"
 #include "VectorMathExpr.h"
-#include "VectorMathTrig.h"
 
 #include <limits>
 
@@ -35,13 +35,9 @@ Expr cosKernel(const TrigParts &p) {
 }
 
 /// Negates where bit 1 of the quadrant is set.
-Expr flipByQuadrant(Expr y, Expr quadrant) {
-  return asFloat(bits(y) ^ ((quadrant & 2) << 62));
-}
+Expr flipByQuadrant(Expr y, Expr quadrant) { return asFloat(bits(y) ^ ((quadrant & 2) << 62)); }
 
-Expr isOdd(Expr quadrant) {
-  return compareInt(mlir::arith::CmpIPredicate::ne, quadrant & 1, quadrant.integer(0));
-}
+Expr isOdd(Expr quadrant) { return compareInt(mlir::arith::CmpIPredicate::ne, quadrant & 1, quadrant.integer(0)); }
 
 Expr sinOf(Expr x, bool precise) {
   TrigParts p = reduceTrig(x, precise);

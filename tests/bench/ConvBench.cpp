@@ -19,8 +19,7 @@ static ConvSpec specFor(mlir::Builder &b, const ConvShape &shape) {
   s.kernel = {1, shape.kernel, shape.kernel};
   s.stride = {1, shape.stride, shape.stride};
   s.pad = {0, shape.kernel / 2, shape.kernel / 2};
-  int64_t out =
-      (shape.size + 2 * (shape.kernel / 2) - shape.kernel) / shape.stride + 1;
+  int64_t out = (shape.size + 2 * (shape.kernel / 2) - shape.kernel) / shape.stride + 1;
   s.out = {1, out, out};
   s.aType = s.bType = s.accType = b.getF32Type();
   s.input = shape.ic < 16 ? ConvLayout::Plain : ConvLayout::Blocked16;
@@ -41,9 +40,7 @@ static double realFlops(const ConvSpec &s) {
   return 2.0 * s.groupIc() * s.oc * inside(1) * inside(2);
 }
 
-BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa,
-                                         const ConvShape &shape,
-                                         const std::string &tuning) {
+BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa, const ConvShape &shape, const std::string &tuning) {
   BenchKernel bench;
   mlir::MLIRContext context;
   mlir::Builder types(&context);
@@ -61,23 +58,20 @@ BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa,
     ConvCallbacks callbacks;
     callbacks.store = [&](Value, Value oc, Value position, Value value, Value) {
       Value block = b.mulC(b.floorDiv(oc, b.idx(16)), positions);
-      Value at =
-          b.add(b.mulC(b.add(block, position), 16), b.rem(oc, b.idx(16)));
+      Value at = b.add(b.mulC(b.add(block, position), 16), b.rem(oc, b.idx(16)));
       b.store(value, b.buffer(2), at);
     };
     emitConv(b, specFor(b, shape), tiles, b.buffer(0), b.buffer(1), callbacks);
   });
   int64_t inBlocks = (spec.ic + 15) / 16, area = shape.size * shape.size;
-  bench.buffers = {randomF32({inBlocks, area, 16}, 1),
-                   randomF32({packedConvWeightBytes(spec) / 4}, 2),
+  bench.buffers = {randomF32({inBlocks, area, 16}, 1), randomF32({packedConvWeightBytes(spec) / 4}, 2),
                    Tensor(DType::F32, {blocks, positions, 16})};
   bench.work = convWorkItems(spec, tiles);
   bench.scratchBytes = convScratchBytes(spec, tiles);
   bench.flops = realFlops(spec);
   char text[128];
-  snprintf(text, sizeof text, "%s [%ldx%ld un %ld tpi %ld]", shape.name.c_str(),
-           (long)tiles.rows, (long)tiles.columns(), (long)tiles.unroll,
-           (long)tiles.tilesPerItem);
+  snprintf(text, sizeof text, "%s [%ldx%ld un %ld tpi %ld]", shape.name.c_str(), (long)tiles.rows,
+           (long)tiles.columns(), (long)tiles.unroll, (long)tiles.tilesPerItem);
   bench.name = text;
   return bench;
 }

@@ -22,20 +22,17 @@ struct BenchKernel {
 /// Independent multiply-adds in registers: the peak the other figures are
 /// compared with.
 BenchKernel peakKernel(const IsaLevel &isa);
-BenchKernel gemmKernel(const IsaLevel &isa, int64_t m, int64_t n, int64_t k,
-                       const std::string &tuning);
+BenchKernel gemmKernel(const IsaLevel &isa, int64_t m, int64_t n, int64_t k, const std::string &tuning);
 
 /// A square convolution over size x size pixels, padded by kernel / 2.
 struct ConvShape {
   std::string name;
   int64_t size, ic, oc, kernel, stride, groups = 1;
 };
-BenchKernel convKernel(const IsaLevel &isa, const ConvShape &shape,
-                       const std::string &tuning);
+BenchKernel convKernel(const IsaLevel &isa, const ConvShape &shape, const std::string &tuning);
 
 /// Replaces `value` by the number behind "key=" in `tuning`, if it is there.
-template <typename T>
-void override(const std::string &tuning, const std::string &key, T &value) {
+template <typename T> void override(const std::string &tuning, const std::string &key, T &value) {
   size_t at = tuning.find(key + "=");
   if (at != std::string::npos)
     value = static_cast<T>(std::stoll(tuning.substr(at + key.size() + 1)));

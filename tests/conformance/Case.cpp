@@ -38,20 +38,16 @@ std::vector<Case> findCases(const std::string &folder) {
   for (const auto &entry : fs::recursive_directory_iterator(folder, error)) {
     if (entry.path().filename() != "model.onnx")
       continue;
-    Case found{entry.path().parent_path().filename().string(),
-               entry.path().parent_path().string(),
-               {}};
+    Case found{entry.path().parent_path().filename().string(), entry.path().parent_path().string(), {}};
     for (const auto &set : fs::directory_iterator(found.folder)) {
       std::string name = set.path().filename().string();
-      if (set.is_directory() &&
-          (name.rfind("test_data_set_", 0) == 0 || name.rfind("set", 0) == 0))
+      if (set.is_directory() && (name.rfind("test_data_set_", 0) == 0 || name.rfind("set", 0) == 0))
         found.sets.push_back(set.path().string());
     }
     std::sort(found.sets.begin(), found.sets.end());
     cases.push_back(std::move(found));
   }
-  std::sort(cases.begin(), cases.end(),
-            [](const Case &a, const Case &b) { return a.folder < b.folder; });
+  std::sort(cases.begin(), cases.end(), [](const Case &a, const Case &b) { return a.folder < b.folder; });
   return cases;
 }
 
@@ -83,16 +79,13 @@ std::map<std::string, std::vector<int64_t>> shapesOf(const std::string &set) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const auto &entry : fs::directory_iterator(set)) {
     std::string name = entry.path().filename().string();
-    bool zoo = name.rfind("in_", 0) == 0,
-         onnxLayout = name.rfind("input_", 0) == 0;
+    bool zoo = name.rfind("in_", 0) == 0, onnxLayout = name.rfind("input_", 0) == 0;
     if (!zoo && !onnxLayout)
       continue;
-    Result<tools::NamedTensor> tensor =
-        tools::readTensorFile(entry.path().string());
+    Result<tools::NamedTensor> tensor = tools::readTensorFile(entry.path().string());
     if (!tensor)
       continue;
-    std::string input =
-        zoo ? entry.path().stem().string().substr(3) : tensor->name;
+    std::string input = zoo ? entry.path().stem().string().substr(3) : tensor->name;
     if (!input.empty())
       shapes[input] = tensor->tensor.shape();
   }
@@ -109,8 +102,7 @@ Verdict refusalOf(int code, const Diagnostics &diagnostics) {
       node = message.node;
     }
   if (code != 1 || text.empty())
-    return verdict(Outcome::Crash, "exit code " + std::to_string(code) + ": " +
-                                       (text.empty() ? "no message" : text));
+    return verdict(Outcome::Crash, "exit code " + std::to_string(code) + ": " + (text.empty() ? "no message" : text));
   // A refusal that names neither a node nor a tensor tells the user nothing.
   if (node.empty() && text.find('\'') == std::string::npos)
     return verdict(Outcome::Crash, "the refusal names nothing: " + text);
@@ -119,8 +111,8 @@ Verdict refusalOf(int code, const Diagnostics &diagnostics) {
 
 /// Compiles; with symbolic dims that nobody fixed, again with the data set's
 /// shapes.
-std::optional<Verdict> compileCase(const Case &testCase, const std::string &set,
-                                   const std::string &bundle, bool &shaped) {
+std::optional<Verdict> compileCase(const Case &testCase, const std::string &set, const std::string &bundle,
+                                   bool &shaped) {
   driver::Options options;
   options.model = testCase.folder + "/model.onnx";
   options.output = bundle;
@@ -133,12 +125,9 @@ std::optional<Verdict> compileCase(const Case &testCase, const std::string &set,
     shaped = useShapes;
     if (code == 0)
       return std::nullopt;
-    bool dimUnknown =
-        std::any_of(diagnostics.all().begin(), diagnostics.all().end(),
-                    [](const Diagnostic &d) {
-                      return d.id == "onnx-dim" || d.id == "op-dynamic-shape" ||
-                             d.id == "op-operand-not-constant";
-                    });
+    bool dimUnknown = std::any_of(diagnostics.all().begin(), diagnostics.all().end(), [](const Diagnostic &d) {
+      return d.id == "onnx-dim" || d.id == "op-dynamic-shape" || d.id == "op-operand-not-constant";
+    });
     if (useShapes || !dimUnknown)
       return refusalOf(code, diagnostics);
   }
@@ -153,9 +142,7 @@ Tensor perturbed(const Tensor &tensor) {
   std::copy(tensor.raw().begin(), tensor.raw().end(), copy.mutableData());
   if (isFloat(tensor.dtype())) {
     double value = copy.asDouble(0);
-    copy.setDouble(0, std::isfinite(value)
-                          ? (std::abs(value) < 1 ? value + 1 : value / 2)
-                          : 0);
+    copy.setDouble(0, std::isfinite(value) ? (std::abs(value) < 1 ? value + 1 : value / 2) : 0);
   } else {
     copy.setInt(0, copy.asInt(0) ^ 1);
   }
@@ -166,26 +153,21 @@ Tensor perturbed(const Tensor &tensor) {
 /// are right, the name is not.
 Tensor withBfloatBits(const Tensor &tensor, DType want) {
   bool mislabelled = want == DType::BF16 && tensor.dtype() == DType::U16;
-  return mislabelled ? Tensor(DType::BF16, tensor.shape(), tensor.data(),
-                              tensor.owner())
-                     : tensor;
+  return mislabelled ? Tensor(DType::BF16, tensor.shape(), tensor.data(), tensor.owner()) : tensor;
 }
 
-std::vector<tools::WantedTensor>
-wanted(const std::vector<tools::IoTensor> &tensors) {
+std::vector<tools::WantedTensor> wanted(const std::vector<tools::IoTensor> &tensors) {
   std::vector<tools::WantedTensor> list;
   for (const tools::IoTensor &tensor : tensors)
     list.push_back({tensor.name, tensor.dtype});
   return list;
 }
 
-Verdict compareOutputs(const tools::ModelSession &session,
-                       const std::string &set, const CheckOptions &options) {
-  Result<std::vector<Tensor>> expected = tools::readTensorDirectory(
-      set, tools::TensorRole::Output, wanted(session.outputs()));
+Verdict compareOutputs(const tools::ModelSession &session, const std::string &set, const CheckOptions &options) {
+  Result<std::vector<Tensor>> expected =
+      tools::readTensorDirectory(set, tools::TensorRole::Output, wanted(session.outputs()));
   if (!expected)
-    return verdict(Outcome::Wrong,
-                   "expected outputs: " + expected.error().message);
+    return verdict(Outcome::Wrong, "expected outputs: " + expected.error().message);
   size_t compared = 0;
   for (size_t i = 0; i < expected->size(); ++i) {
     if ((*expected)[i].empty())
@@ -194,40 +176,31 @@ Verdict compareOutputs(const tools::ModelSession &session,
     Tensor want = withBfloatBits((*expected)[i], session.outputs()[i].dtype);
     if (options.perturb)
       want = perturbed(want);
-    tools::Comparison result = tools::compareTensors(
-        session.output(i), want, {options.rtol, options.atol});
+    tools::Comparison result = tools::compareTensors(session.output(i), want, {options.rtol, options.atol});
     if (!result.pass)
       return verdict(Outcome::Wrong,
-                     "output '" + session.outputs()[i].name + "': " +
-                         tools::describe(result, session.output(i), want));
+                     "output '" + session.outputs()[i].name + "': " + tools::describe(result, session.output(i), want));
   }
   if (!compared && !session.outputs().empty())
     return verdict(Outcome::Wrong, "no expected output found in " + set);
   return verdict(Outcome::Pass, "");
 }
 
-Verdict runSet(const std::string &bundle, const std::string &set,
-               const CheckOptions &options) {
+Verdict runSet(const std::string &bundle, const std::string &set, const CheckOptions &options) {
   tools::SessionSettings settings;
   settings.threads = 1;
-  Result<std::unique_ptr<tools::ModelSession>> session =
-      tools::ModelSession::open(bundle, settings);
+  Result<std::unique_ptr<tools::ModelSession>> session = tools::ModelSession::open(bundle, settings);
   if (!session)
-    return verdict(Outcome::Wrong, "the runtime refuses the bundle: " +
-                                       session.error().message);
+    return verdict(Outcome::Wrong, "the runtime refuses the bundle: " + session.error().message);
   std::vector<tools::WantedTensor> names = wanted((*session)->inputs());
   if (!names.empty()) {
-    Result<std::vector<Tensor>> inputs =
-        tools::readTensorDirectory(set, tools::TensorRole::Input, names);
+    Result<std::vector<Tensor>> inputs = tools::readTensorDirectory(set, tools::TensorRole::Input, names);
     if (!inputs)
       return verdict(Outcome::Wrong, "inputs: " + inputs.error().message);
     for (size_t i = 0; i < inputs->size(); ++i) {
       if ((*inputs)[i].empty())
-        return verdict(Outcome::Wrong,
-                       "no data for input '" + names[i].name + "'");
-      if (Status bound = (*session)->bindInput(
-              i, withBfloatBits((*inputs)[i], names[i].dtype));
-          !bound)
+        return verdict(Outcome::Wrong, "no data for input '" + names[i].name + "'");
+      if (Status bound = (*session)->bindInput(i, withBfloatBits((*inputs)[i], names[i].dtype)); !bound)
         return verdict(Outcome::Wrong, "bind: " + bound.error().message);
     }
   }
@@ -241,15 +214,13 @@ Verdict runSet(const std::string &bundle, const std::string &set,
 } // namespace
 
 Verdict checkCase(const Case &testCase, const CheckOptions &options) {
-  std::string bundle =
-      options.scratch + "/" + std::to_string(getpid()) + ".bundle";
+  std::string bundle = options.scratch + "/" + std::to_string(getpid()) + ".bundle";
   Verdict result = verdict(Outcome::Wrong, "the case has no data set");
   bool shaped = true;
   for (const std::string &set : testCase.sets) {
     // A bundle for symbolic dims fixed by one data set does not fit the next.
     if (shaped)
-      if (std::optional<Verdict> failed =
-              compileCase(testCase, set, bundle, shaped)) {
+      if (std::optional<Verdict> failed = compileCase(testCase, set, bundle, shaped)) {
         result = *failed;
         break;
       }

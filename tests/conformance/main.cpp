@@ -35,16 +35,11 @@ namespace {
 /// ONNX have repaired them. Left out by
 /// --without-1.12-defects, and said so.
 constexpr std::pair<const char *, const char *> defects112[] = {
-    {"test_cast_FLOAT_to_BFLOAT16",
-     "the expected values are truncated to bf16; Cast rounds to nearest even"},
-    {"test_castlike_BFLOAT16_to_FLOAT",
-     "'like' has rank 1 in the data and rank 2 in the model"},
-    {"test_castlike_BFLOAT16_to_FLOAT_expanded",
-     "'like' has rank 1 in the data and rank 2 in the model"},
-    {"test_castlike_FLOAT_to_BFLOAT16",
-     "'like' has rank 1 in the data and rank 2 in the model"},
-    {"test_castlike_FLOAT_to_BFLOAT16_expanded",
-     "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_cast_FLOAT_to_BFLOAT16", "the expected values are truncated to bf16; Cast rounds to nearest even"},
+    {"test_castlike_BFLOAT16_to_FLOAT", "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_castlike_BFLOAT16_to_FLOAT_expanded", "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_castlike_FLOAT_to_BFLOAT16", "'like' has rank 1 in the data and rank 2 in the model"},
+    {"test_castlike_FLOAT_to_BFLOAT16_expanded", "'like' has rank 1 in the data and rank 2 in the model"},
 };
 
 struct Settings {
@@ -70,8 +65,7 @@ void writeVerdict(int fd, const Verdict &verdict) {
     for (char &c : *text)
       if (c == '\n')
         c = ' ';
-  std::string text = std::string(outcomeName(verdict.outcome)) + "\n" + node +
-                     "\n" + reason.substr(0, 2000) + "\n";
+  std::string text = std::string(outcomeName(verdict.outcome)) + "\n" + node + "\n" + reason.substr(0, 2000) + "\n";
   if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     _exit(3);
 }
@@ -84,23 +78,17 @@ Verdict readVerdict(const std::string &text, int status) {
   std::getline(lines, reason);
   if (WIFSIGNALED(status))
     return {Outcome::Crash, "",
-            std::string(WTERMSIG(status) == SIGKILL
-                            ? "timeout or killed"
-                            : strsignal(WTERMSIG(status)))};
-  for (Outcome known :
-       {Outcome::Pass, Outcome::Refused, Outcome::Wrong, Outcome::Crash})
+            std::string(WTERMSIG(status) == SIGKILL ? "timeout or killed" : strsignal(WTERMSIG(status)))};
+  for (Outcome known : {Outcome::Pass, Outcome::Refused, Outcome::Wrong, Outcome::Crash})
     if (outcome == outcomeName(known))
       return {known, node, reason};
-  return {Outcome::Crash, "",
-          "the case ended without a verdict, exit code " +
-              std::to_string(WEXITSTATUS(status))};
+  return {Outcome::Crash, "", "the case ended without a verdict, exit code " + std::to_string(WEXITSTATUS(status))};
 }
 
 class Runner {
 public:
   Runner(const Settings &settings, std::vector<Case> cases)
-      : settings(settings), cases(std::move(cases)),
-        verdicts(this->cases.size()) {}
+      : settings(settings), cases(std::move(cases)), verdicts(this->cases.size()) {}
 
   void run() {
     size_t next = 0;
@@ -128,8 +116,7 @@ private:
       _exit(0);
     }
     close(ends[1]);
-    auto deadline = std::chrono::steady_clock::now() +
-                    std::chrono::seconds(settings.timeout);
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(settings.timeout);
     running[child] = {index, ends[0], deadline, ""};
   }
 
@@ -149,18 +136,15 @@ private:
     if (found == running.end())
       return;
     char buffer[4096];
-    for (ssize_t size;
-         (size = read(found->second.pipe, buffer, sizeof buffer)) > 0;)
+    for (ssize_t size; (size = read(found->second.pipe, buffer, sizeof buffer)) > 0;)
       found->second.text.append(buffer, size);
     close(found->second.pipe);
     size_t index = found->second.index;
     verdicts[index] = readVerdict(found->second.text, status);
     running.erase(found);
-    if (verdicts[index].outcome == Outcome::Wrong ||
-        verdicts[index].outcome == Outcome::Crash)
+    if (verdicts[index].outcome == Outcome::Wrong || verdicts[index].outcome == Outcome::Crash)
       if (!settings.check.perturb)
-        std::cout << outcomeName(verdicts[index].outcome) << " "
-                  << cases[index].name << ": " << verdicts[index].reason
+        std::cout << outcomeName(verdicts[index].outcome) << " " << cases[index].name << ": " << verdicts[index].reason
                   << std::endl;
     if (++done % 100 == 0)
       std::cout << done << " of " << cases.size() << " cases" << std::endl;
@@ -190,14 +174,12 @@ std::string quoted(const std::string &text) {
   return out + "\"";
 }
 
-void writeCsv(const std::string &path, const std::vector<Case> &cases,
-              const std::vector<Verdict> &verdicts) {
+void writeCsv(const std::string &path, const std::vector<Case> &cases, const std::vector<Verdict> &verdicts) {
   std::ofstream csv(path);
   csv << "case,op,result,node,reason\n";
   for (size_t i = 0; i < cases.size(); ++i)
-    csv << cases[i].name << "," << opOf(cases[i]) << ","
-        << outcomeName(verdicts[i].outcome) << "," << quoted(verdicts[i].node)
-        << "," << quoted(verdicts[i].reason) << "\n";
+    csv << cases[i].name << "," << opOf(cases[i]) << "," << outcomeName(verdicts[i].outcome) << ","
+        << quoted(verdicts[i].node) << "," << quoted(verdicts[i].reason) << "\n";
   if (!csv.flush())
     std::cerr << "cannot write " << path << "\n";
 }
@@ -205,56 +187,46 @@ void writeCsv(const std::string &path, const std::vector<Case> &cases,
 using Counts = std::map<Outcome, size_t>;
 
 void printRow(const std::string &name, Counts &counts) {
-  std::printf("%-28s %6zu %8zu %6zu %6zu\n", name.c_str(),
-              counts[Outcome::Pass], counts[Outcome::Refused],
+  std::printf("%-28s %6zu %8zu %6zu %6zu\n", name.c_str(), counts[Outcome::Pass], counts[Outcome::Refused],
               counts[Outcome::Wrong], counts[Outcome::Crash]);
 }
 
-Counts printTable(const std::vector<Case> &cases,
-                  const std::vector<Verdict> &verdicts) {
+Counts printTable(const std::vector<Case> &cases, const std::vector<Verdict> &verdicts) {
   std::map<std::string, Counts> byOp;
   Counts total;
   for (size_t i = 0; i < cases.size(); ++i) {
     ++byOp[opOf(cases[i])][verdicts[i].outcome];
     ++total[verdicts[i].outcome];
   }
-  std::printf("%-28s %6s %8s %6s %6s\n", "op", "pass", "refused", "wrong",
-              "crash");
+  std::printf("%-28s %6s %8s %6s %6s\n", "op", "pass", "refused", "wrong", "crash");
   for (auto &[op, counts] : byOp)
     printRow(op, counts);
   printRow("total", total);
   return total;
 }
 
-int judge(const Settings &settings, Counts total, size_t count,
-          const std::vector<Verdict> &verdicts) {
+int judge(const Settings &settings, Counts total, size_t count, const std::vector<Verdict> &verdicts) {
   double percent = count ? 100.0 * total[Outcome::Pass] / count : 0;
-  std::printf("%zu of %zu cases pass (%.1f %%)\n", total[Outcome::Pass], count,
-              percent);
+  std::printf("%zu of %zu cases pass (%.1f %%)\n", total[Outcome::Pass], count, percent);
   if (settings.check.perturb) {
-    bool good = total[Outcome::Pass] == 0 && total[Outcome::Crash] == 0 &&
-                total[Outcome::Wrong] > 0;
-    std::printf("negative control: changed expectations were %s\n",
-                good ? "all found" : "MISSED");
+    bool good = total[Outcome::Pass] == 0 && total[Outcome::Crash] == 0 && total[Outcome::Wrong] > 0;
+    std::printf("negative control: changed expectations were %s\n", good ? "all found" : "MISSED");
     return good ? 0 : 1;
   }
-  bool good = total[Outcome::Wrong] + total[Outcome::Crash] == 0 &&
-              percent >= settings.minPass && count > 0;
+  bool good = total[Outcome::Wrong] + total[Outcome::Crash] == 0 && percent >= settings.minPass && count > 0;
   for (const Verdict &verdict : verdicts)
     if (settings.allPass && verdict.outcome == Outcome::Refused) {
-      std::printf("refused: node '%s': %s\n", verdict.node.c_str(),
-                  verdict.reason.c_str());
+      std::printf("refused: node '%s': %s\n", verdict.node.c_str(), verdict.reason.c_str());
       good = false;
     }
   return good ? 0 : 1;
 }
 
 int usage() {
-  std::cerr
-      << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass "
-         "PCT] [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R] "
-         "[--atol A]\n"
-         "                   [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
+  std::cerr << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass "
+               "PCT] [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R] "
+               "[--atol A]\n"
+               "                   [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
   return 2;
 }
 
@@ -266,8 +238,7 @@ bool parse(int argc, char **argv, Settings &settings) {
       continue;
     }
     if (argument == "--perturb" || argument == "--all-pass") {
-      (argument == "--perturb" ? settings.check.perturb : settings.allPass) =
-          true;
+      (argument == "--perturb" ? settings.check.perturb : settings.allPass) = true;
       continue;
     }
     if (argument.rfind("--", 0) != 0) {
@@ -317,8 +288,7 @@ int main(int argc, char **argv) {
       cases.push_back(std::move(found));
   if (settings.withoutDefects)
     for (auto [name, reason] : defects112)
-      if (std::erase_if(
-              cases, [name = name](const Case &c) { return c.name == name; }))
+      if (std::erase_if(cases, [name = name](const Case &c) { return c.name == name; }))
         std::cout << "left out: " << name << ": " << reason << "\n";
   Runner runner(settings, cases);
   runner.run();

@@ -104,8 +104,10 @@ TestBundle seedModel() {
   int sum = builder.arena(1024, "f32", {Json::array({"mul", "n", 4})}), part = builder.alias(sum, 0, 16, "f32", {4});
   int state = builder.state(64, "f32", {16});
   int y = builder.output("y", "f32", {"n", 4}), z = builder.output("z", "f32", {4});
-  int add = builder.dispatch("add", {x, c, sum}, 1, Json::array({"mul", "n", 4}), {}, {{"scratch", Json::array({"mul", "m", 64})}});
-  int scale = builder.dispatch("scale", {sum, y}, 1, Json::array({"mul", "n", 4}), {add}, {{"dims", {"n", "m"}}, {"grain", 8}});
+  int add = builder.dispatch("add", {x, c, sum}, 1, Json::array({"mul", "n", 4}), {},
+                             {{"scratch", Json::array({"mul", "m", 64})}});
+  int scale =
+      builder.dispatch("scale", {sum, y}, 1, Json::array({"mul", "n", 4}), {add}, {{"dims", {"n", "m"}}, {"grain", 8}});
   builder.copy(part, z, 16, {add});
   builder.dispatch("accumulate", {part, state, sum}, 2, 4, {scale, 2});
   (void)unused;
@@ -129,9 +131,22 @@ std::vector<std::string> seeds() {
 
 /// One to four changes of the kinds that break readers.
 std::string mutate(std::string text, std::mt19937_64 &random) {
-  static const std::string words[] = {"-1", "0", "9223372036854775807", "-9223372036854775808", "18446744073709551615", "1e999",
-                                      "null", "[]", "{}", "\"n\"", "[\"floordiv\",1,0]", "[\"mul\",9223372036854775807,\"n\"]",
-                                      "\"\\u0000\"", "\xff", "4294967296", "true"};
+  static const std::string words[] = {"-1",
+                                      "0",
+                                      "9223372036854775807",
+                                      "-9223372036854775808",
+                                      "18446744073709551615",
+                                      "1e999",
+                                      "null",
+                                      "[]",
+                                      "{}",
+                                      "\"n\"",
+                                      "[\"floordiv\",1,0]",
+                                      "[\"mul\",9223372036854775807,\"n\"]",
+                                      "\"\\u0000\"",
+                                      "\xff",
+                                      "4294967296",
+                                      "true"};
   for (uint64_t changes = 1 + random() % 4; changes && text.size() > 1; --changes) {
     // Mostly near the ends, where headers are.
     size_t size = text.size() - 1, at = random() % size;
@@ -176,7 +191,8 @@ unsigned long long currentRound = 0;
 
 void onCrash(int signal) {
   char line[96];
-  int length = std::snprintf(line, sizeof line, "crash in round %llu; repeat it with --only %llu\n", currentRound, currentRound);
+  int length =
+      std::snprintf(line, sizeof line, "crash in round %llu; repeat it with --only %llu\n", currentRound, currentRound);
   (void)!write(2, line, static_cast<size_t>(length));
   std::signal(signal, SIG_DFL);
   std::raise(signal);

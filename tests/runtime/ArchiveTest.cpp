@@ -46,7 +46,8 @@ TEST(Checksum, Crc32KnownAnswers) {
 }
 
 TEST(Archive, ReadsEntriesInPlace) {
-  AlignedBytes bytes(storedZip({{"manifest.json", "{}"}, {"weights/a", std::string(100, 'w')}, {"code/x", ""}}, kComment));
+  AlignedBytes bytes(
+      storedZip({{"manifest.json", "{}"}, {"weights/a", std::string(100, 'w')}, {"code/x", ""}}, kComment));
   auto archive = Archive::openMemory({bytes.get(), bytes.size()}, nullptr);
   ASSERT_TRUE(archive) << archive.error().message;
   EXPECT_EQ(archive->manifestSha256(), std::string(64, 'a'));
@@ -69,9 +70,11 @@ TEST(Archive, EntryNames) {
 }
 
 TEST(Archive, RefusesWrongNamesAndOrder) {
-  EXPECT_NE(zipError(storedZip({{"graph.json", ""}, {"manifest.json", ""}}, kComment)).find("first entry"), std::string::npos);
+  EXPECT_NE(zipError(storedZip({{"graph.json", ""}, {"manifest.json", ""}}, kComment)).find("first entry"),
+            std::string::npos);
   EXPECT_NE(zipError(storedZip({}, kComment)).find("first entry"), std::string::npos);
-  EXPECT_NE(zipError(storedZip({{"manifest.json", ""}, {"../x", ""}}, kComment)).find("unsafe name"), std::string::npos);
+  EXPECT_NE(zipError(storedZip({{"manifest.json", ""}, {"../x", ""}}, kComment)).find("unsafe name"),
+            std::string::npos);
   EXPECT_NE(zipError(storedZip({{"manifest.json", ""}, {"x", ""}, {"x", ""}}, kComment)).find("two entries"),
             std::string::npos);
   std::string otherComment(84, 'c');
@@ -119,8 +122,20 @@ TEST(Archive, HostileNumbers) {
   std::string text = storedZip({{"manifest.json", "{\"x\": 1}"}, {"weights/w", std::string(70, 'w')}}, kComment);
   size_t end64 = text.rfind("PK\x06\x06"), central = text.find("PK\x01\x02");
   ASSERT_NE(end64, std::string::npos);
-  uint64_t wild[] = {0, 1, 63, 0x7FFFFFFF, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000, uint64_t(INT64_MAX), UINT64_MAX - 45,
-                     UINT64_MAX - 1, UINT64_MAX, text.size(), text.size() - 1, text.size() + 1};
+  uint64_t wild[] = {0,
+                     1,
+                     63,
+                     0x7FFFFFFF,
+                     0xFFFFFFFE,
+                     0xFFFFFFFF,
+                     0x100000000,
+                     uint64_t(INT64_MAX),
+                     UINT64_MAX - 45,
+                     UINT64_MAX - 1,
+                     UINT64_MAX,
+                     text.size(),
+                     text.size() - 1,
+                     text.size() + 1};
   // Refused unless the value is the right one.
   auto expectRefused = [&](const std::string &changed, const std::string &what) {
     EXPECT_EQ(zipError(changed).empty(), changed == text) << what;
@@ -136,7 +151,8 @@ TEST(Archive, HostileNumbers) {
       expectRefused(patched(text, extra + field, value), "central ZIP64 field " + std::to_string(field) + is);
     expectRefused(patched(patched(text, extra, value), extra + 8, value), "both sizes" + is);
     for (size_t field : {28, 30, 32}) // name, extra and comment length
-      expectRefused(patched(text, central + field, static_cast<uint16_t>(value)), "length" + std::to_string(field) + is);
+      expectRefused(patched(text, central + field, static_cast<uint16_t>(value)),
+                    "length" + std::to_string(field) + is);
   }
 }
 

@@ -113,7 +113,8 @@ std::string storedZip(const std::vector<std::pair<std::string, std::string>> &en
 }
 
 std::vector<std::pair<std::string, std::string>> TestBundle::finish() const {
-  std::vector<std::pair<std::string, std::string>> entries{{"manifest.json", ""}, {"graph.json", graphText.empty() ? graph.dump() : graphText}};
+  std::vector<std::pair<std::string, std::string>> entries{
+      {"manifest.json", ""}, {"graph.json", graphText.empty() ? graph.dump() : graphText}};
   for (std::string_view group : {"weights/", "code/", "debug/", "tests/"})
     for (const auto &[name, bytes] : files)
       if (name.starts_with(group))
@@ -196,7 +197,8 @@ int ModelBuilder::arena(int64_t size, const std::string &dtype, Json shape) {
   arenaEnd += (size + 63) / 64 * 64;
   graph["arenas"][0]["size"] = arenaEnd;
   graph["arenas"][0]["lower_bound"] = arenaEnd;
-  return addBuffer({{"kind", "arena"}, {"arena", 0}, {"offset", offset}, {"size", size}, {"dtype", dtype}, {"shape", shape}});
+  return addBuffer(
+      {{"kind", "arena"}, {"arena", 0}, {"offset", offset}, {"size", size}, {"dtype", dtype}, {"shape", shape}});
 }
 
 int ModelBuilder::alias(int of, Json offset, Json size, const std::string &dtype, Json shape) {
@@ -210,11 +212,19 @@ int ModelBuilder::state(int64_t size, const std::string &dtype, Json shape) {
 
 int ModelBuilder::dispatch(const std::string &kernel, std::vector<int> buffers, int outputCount, Json work,
                            std::vector<int> deps, Json more) {
-  Json task = {{"kind", "dispatch"}, {"queue", 0},       {"kernel", kernel},
+  Json task = {{"kind", "dispatch"},
+               {"queue", 0},
+               {"kernel", kernel},
                {"name", kernel + "_" + std::to_string(graph["tasks"].size())},
                {"nodes", Json::array({"node_" + kernel})},
-               {"buffers", buffers}, {"outputs", outputCount}, {"dims", Json::array()}, {"work", work}, {"grain", 1},
-               {"scratch", 0},       {"flops", 10},      {"bytes", 20},
+               {"buffers", buffers},
+               {"outputs", outputCount},
+               {"dims", Json::array()},
+               {"work", work},
+               {"grain", 1},
+               {"scratch", 0},
+               {"flops", 10},
+               {"bytes", 20},
                {"deps", deps}};
   task.update(more);
   graph["tasks"].push_back(std::move(task));
@@ -222,9 +232,9 @@ int ModelBuilder::dispatch(const std::string &kernel, std::vector<int> buffers, 
 }
 
 int ModelBuilder::copy(int src, int dst, Json size, std::vector<int> deps, Json more) {
-  Json task = {{"kind", "copy"}, {"queue", 0},        {"name", "copy_" + std::to_string(graph["tasks"].size())},
-               {"src", src},     {"dst", dst},        {"src_offset", 0},
-               {"dst_offset", 0}, {"size", size},     {"deps", deps}};
+  Json task = {{"kind", "copy"},  {"queue", 0},   {"name", "copy_" + std::to_string(graph["tasks"].size())},
+               {"src", src},      {"dst", dst},   {"src_offset", 0},
+               {"dst_offset", 0}, {"size", size}, {"deps", deps}};
   task.update(more);
   graph["tasks"].push_back(std::move(task));
   return static_cast<int>(graph["tasks"].size()) - 1;

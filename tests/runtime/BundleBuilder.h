@@ -76,8 +76,8 @@ public:
   int alias(int of, Json offset, Json size, const std::string &dtype, Json shape);
   int state(int64_t size, const std::string &dtype, Json shape);
   /// `more` is merged over the task's defaults ("dims", "grain", "scratch", "nodes", ...).
-  int dispatch(const std::string &kernel, std::vector<int> buffers, int outputs, Json work,
-               std::vector<int> deps = {}, Json more = Json::object());
+  int dispatch(const std::string &kernel, std::vector<int> buffers, int outputs, Json work, std::vector<int> deps = {},
+               Json more = Json::object());
   int copy(int src, int dst, Json size, std::vector<int> deps = {}, Json more = Json::object());
   TestBundle finish() const;
 

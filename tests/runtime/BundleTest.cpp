@@ -229,7 +229,8 @@ TEST(Bundle, StructSizeIsRespected) {
   std::memset(&small, 0x5A, sizeof small);
   small.struct_size = offsetof(Small, after);
   dmx_bundle *none = nullptr;
-  EXPECT_EQ(dmx_bundle_open("/nonexistent/with/a/long/name", &none, reinterpret_cast<dmx_error *>(&small)), DMX_STATUS_IO);
+  EXPECT_EQ(dmx_bundle_open("/nonexistent/with/a/long/name", &none, reinterpret_cast<dmx_error *>(&small)),
+            DMX_STATUS_IO);
   EXPECT_EQ(small.status, DMX_STATUS_IO);
   EXPECT_EQ(std::string(small.message), "/nonexistent/wi");
   EXPECT_EQ(small.after[0], 0x5A);

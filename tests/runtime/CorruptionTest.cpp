@@ -37,7 +37,9 @@ TEST(Corruption, EveryFlippedByteIsNamed) {
   std::mt19937 random(5);
   size_t step = 0, tried = 0;
   // All of the headers and JSON, and samples of the bulk: kernels and weights.
-  size_t code = text.find("\x7f" "ELF"), weights = text.find("weights/");
+  size_t code = text.find("\x7f"
+                          "ELF"),
+         weights = text.find("weights/");
   for (size_t i = 0; i < text.size(); i += step) {
     bool bulk = (i > code + 64 && i < text.size() - 4000) || (i > weights + 100 && i + 100 < code);
     step = bulk ? 1 + random() % 120 : 1;
@@ -67,9 +69,25 @@ TEST(Corruption, EveryTruncationIsNamed) {
 /// graph may lie to them, which no reader can see.
 TEST(Corruption, EveryJsonValueMadeHostile) {
   TestBundle good = richModel();
-  const Json hostile[] = {nullptr, true, -1, 0, 1, 3, 1000000, INT64_MAX, INT64_MIN, UINT64_MAX, 1e300, "", "batch", "../x",
-                          Json::array(), Json::object(), Json::array({"mul", INT64_MAX, "batch"}),
-                          Json::array({"floordiv", 1, 0}), Json::array({0, 1, 2, 3})};
+  const Json hostile[] = {nullptr,
+                          true,
+                          -1,
+                          0,
+                          1,
+                          3,
+                          1000000,
+                          INT64_MAX,
+                          INT64_MIN,
+                          UINT64_MAX,
+                          1e300,
+                          "",
+                          "batch",
+                          "../x",
+                          Json::array(),
+                          Json::object(),
+                          Json::array({"mul", INT64_MAX, "batch"}),
+                          Json::array({"floordiv", 1, 0}),
+                          Json::array({0, 1, 2, 3})};
   size_t tried = 0, refused = 0;
   for (Json TestBundle::*document : {&TestBundle::graph, &TestBundle::manifest}) {
     Json flat = (good.*document).flatten();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RuntimeTest.h"
-#include "Manifest.h"
 #include "devices/Device.h"
+#include "Manifest.h"
+#include "RuntimeTest.h"
 #include "dmx/dmx_kernel.h"
 
 using namespace dmxtest;
@@ -127,7 +127,8 @@ TEST_P(DeviceTest, ReportsTheTaskThatFailed) {
   void *gather[] = {data, bad, out}, *const fill[] = {filled};
   const int64_t ten[] = {10};
   const uint32_t after0[] = {0}, after1[] = {1};
-  std::vector<DeviceTask> tasks{task("fill", fill, 4), task("gather", gather, 4, after0, ten), task("fill", fill, 4, after1)};
+  std::vector<DeviceTask> tasks{task("fill", fill, 4), task("gather", gather, 4, after0, ten),
+                                task("fill", fill, 4, after1)};
   ASSERT_TRUE(device->prepare(tasks));
   device->enqueue();
   RunOutcome outcome = device->fence();
@@ -187,7 +188,8 @@ TEST(Devices, UnknownTargetsAreNamed) {
   EXPECT_NE(made.error().message.find("'abacus'"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::Values(DeviceParam{"cpu", 1}, DeviceParam{"cpu", 2}, DeviceParam{"cpu", 5}),
+INSTANTIATE_TEST_SUITE_P(All, DeviceTest,
+                         testing::Values(DeviceParam{"cpu", 1}, DeviceParam{"cpu", 2}, DeviceParam{"cpu", 5}),
                          [](const auto &info) {
                            return std::string(info.param.target) + std::to_string(info.param.threads) + "threads";
                          });

@@ -106,11 +106,15 @@ TEST(Elf, RefusesHostileSegments) {
   size_t text = headerOffset(good, PT_LOAD, PF_X);
   expectError(checkError(patched<uint32_t>(good, text + offsetof(Elf64_Phdr, p_flags), PF_R | PF_W | PF_X)),
               "writable and executable");
-  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_offset), good.size())), "leaves the file");
-  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_offset), UINT64_MAX)), "leaves the file");
-  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_filesz), UINT64_MAX)), "leaves the file");
+  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_offset), good.size())),
+              "leaves the file");
+  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_offset), UINT64_MAX)),
+              "leaves the file");
+  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_filesz), UINT64_MAX)),
+              "leaves the file");
   expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_memsz), UINT64_MAX)), "too large");
-  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_vaddr), uint64_t(1) << 40)), "too large");
+  expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_vaddr), uint64_t(1) << 40)),
+              "too large");
   expectError(checkError(patched<uint64_t>(good, text + offsetof(Elf64_Phdr, p_vaddr), 0)), "overlap");
   size_t stack = headerOffset(good, PT_GNU_STACK);
   expectError(checkError(patched<uint32_t>(good, stack + offsetof(Elf64_Phdr, p_flags), PF_R | PF_W | PF_X)), "stack");

@@ -13,7 +13,7 @@ using namespace dmxtest;
 namespace {
 
 struct Case {
-  const char *part; // of the expected sentence
+  const char *part;                                 // of the expected sentence
   std::function<void(TestBundle &, Json &)> change; // gets the bundle and its graph
   dmx_status status = DMX_STATUS_INVALID_BUNDLE;
 };
@@ -29,13 +29,15 @@ void check(const Case &test, TestBundle model) {
 
 TEST(ManifestErrors, VersionsAndFeatures) {
   const Case cases[] = {
-      {"format 2.0 (written by test 0.1.0)", [](auto &b, auto &) { b.manifest["format"]["major"] = 2; }, DMX_STATUS_UNSUPPORTED},
+      {"format 2.0 (written by test 0.1.0)", [](auto &b, auto &) { b.manifest["format"]["major"] = 2; },
+       DMX_STATUS_UNSUPPORTED},
       {"install a newer runtime", [](auto &b, auto &) { b.manifest["format"]["minor"] = 9; }, DMX_STATUS_UNSUPPORTED},
       {"compile the model again", [](auto &b, auto &) { b.manifest["format"]["major"] = 0; }, DMX_STATUS_UNSUPPORTED},
       {"needs runtime 9.1.0", [](auto &b, auto &) { b.manifest["min_runtime"] = "9.1.0"; }, DMX_STATUS_UNSUPPORTED},
       {"is not a version", [](auto &b, auto &) { b.manifest["min_runtime"] = "soon"; }},
       {"is not a version", [](auto &b, auto &) { b.manifest["min_runtime"] = "0.1.0x"; }},
-      {"requires feature 'paged_kv'", [](auto &b, auto &) { b.manifest["required"] = {"paged_kv"}; }, DMX_STATUS_UNSUPPORTED},
+      {"requires feature 'paged_kv'", [](auto &b, auto &) { b.manifest["required"] = {"paged_kv"}; },
+       DMX_STATUS_UNSUPPORTED},
   };
   for (const Case &test : cases)
     check(test, addModel(8));
@@ -54,15 +56,21 @@ TEST(ManifestErrors, Content) {
        [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["dtype"] = "f33"; }},
       {"another dtype or shape", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["dtype"] = "i32"; }},
       {"another dtype or shape", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["shape"] = {7}; }},
-      {"another dtype or shape", [](auto &b, auto &) { b.manifest["entry_points"][0]["outputs"][0]["shape"] = {8, 1}; }},
+      {"another dtype or shape",
+       [](auto &b, auto &) {
+         b.manifest["entry_points"][0]["outputs"][0]["shape"] = {8, 1};
+       }},
       {"the name 'a' is used twice", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][1]["name"] = "a"; }},
-      {"rank 33", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["shape"] = std::vector<int>(33, 1); }},
-      {"has 1 inputs and 1 outputs, its graph 2 and 1", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"].erase(1); }},
+      {"rank 33",
+       [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["shape"] = std::vector<int>(33, 1); }},
+      {"has 1 inputs and 1 outputs, its graph 2 and 1",
+       [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"].erase(1); }},
       {"no graph for entry point 'other'", [](auto &b, auto &) { b.manifest["entry_points"][0]["name"] = "other"; }},
       {"targets names code 'code/none'", [](auto &b, auto &) { b.manifest["targets"][0]["entry"] = "code/none"; }},
       {"does not list 'graph.json'", [](auto &b, auto &) { b.manifest["entries"] = Json::array(); }},
       {"a string was expected", [](auto &b, auto &) { b.manifest["targets"][0]["features"] = {5}; }},
-      {"a string was expected", [](auto &b, auto &) { b.manifest["entry_points"][0]["name"] = std::string("ma\0in", 5); }},
+      {"a string was expected",
+       [](auto &b, auto &) { b.manifest["entry_points"][0]["name"] = std::string("ma\0in", 5); }},
       {"it is not valid JSON", [](auto &b, auto &) { b.manifestText = "{\"format\": "; }},
       {"an object was expected", [](auto &b, auto &) { b.manifestText = "[]"; }},
       {"nests deeper", [](auto &b, auto &) { b.manifestText = std::string(200000, '['); }},
@@ -105,9 +113,13 @@ TEST(ManifestErrors, EntriesAndArchiveMustAgree) {
 TEST(GraphErrors, StructureOfTheStaticGraph) {
   const Case cases[] = {
       {"member 'graphs' is missing", [](auto &b, auto &) { b.graph = Json::object(); }},
-      {"graphs[0].tasks[0].buffers[2]: buffer 9 does not exist", [](auto &, Json &g) { g["tasks"][0]["buffers"][2] = 9; }},
+      {"graphs[0].tasks[0].buffers[2]: buffer 9 does not exist",
+       [](auto &, Json &g) { g["tasks"][0]["buffers"][2] = 9; }},
       {"not within", [](auto &, Json &g) { g["tasks"][0]["buffers"][0] = -1; }},
-      {"writes buffer 1, which lies in an input", [](auto &, Json &g) { g["tasks"][0]["buffers"] = {0, 2, 1}; }},
+      {"writes buffer 1, which lies in an input",
+       [](auto &, Json &g) {
+         g["tasks"][0]["buffers"] = {0, 2, 1};
+       }},
       {"not within 0..3", [](auto &, Json &g) { g["tasks"][0]["outputs"] = 4; }},
       {"earlier task 0 does not exist", [](auto &, Json &g) { g["tasks"][0]["deps"] = {0}; }},
       {"queue 1 does not exist", [](auto &, Json &g) { g["tasks"][0]["queue"] = 1; }},
@@ -115,24 +127,40 @@ TEST(GraphErrors, StructureOfTheStaticGraph) {
       {"work is -1", [](auto &, Json &g) { g["tasks"][0]["work"] = -1; }},
       {"grain is 0", [](auto &, Json &g) { g["tasks"][0]["grain"] = 0; }},
       {"scratch is -5", [](auto &, Json &g) { g["tasks"][0]["scratch"] = -5; }},
-      {"leaves 64 bits", [](auto &, Json &g) { g["tasks"][0]["work"] = {"mul", INT64_MAX, 2}; }},
+      {"leaves 64 bits",
+       [](auto &, Json &g) {
+         g["tasks"][0]["work"] = {"mul", INT64_MAX, 2};
+       }},
       {"dim 'n' is not in the table", [](auto &, Json &g) { g["tasks"][0]["work"] = "n"; }},
       {"unknown kind of buffer 'heap'", [](auto &, Json &g) { g["buffers"][0]["kind"] = "heap"; }},
       {"unknown dtype", [](auto &, Json &g) { g["buffers"][0]["dtype"] = "float"; }},
       {"the same kind and index", [](auto &, Json &g) { g["buffers"][1]["index"] = 0; }},
       {"has 2 inputs and 1 outputs, its graph 3 and 1", [](auto &, Json &g) { g["buffers"][1]["index"] = 2; }},
-      {"shape: 0 - 8 is -8", [](auto &, Json &g) { g["buffers"][0]["shape"] = Json::array({Json::array({"sub", 0, 8})}); }},
+      {"shape: 0 - 8 is -8",
+       [](auto &, Json &g) {
+         g["buffers"][0]["shape"] = Json::array({Json::array({"sub", 0, 8})});
+       }},
       {"two graphs are named 'main'", [](auto &b, auto &) { b.graph["graphs"].push_back(b.graph["graphs"][0]); }},
       {"two dims are named 'n'",
-       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"expr", 1}}, {{"name", "n"}, {"expr", 1}}}; }},
+       [](auto &, Json &g) {
+         g["dims"] = {{{"name", "n"}, {"expr", 1}}, {{"name", "n"}, {"expr", 1}}};
+       }},
       {"which no buffer stands for",
-       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 9}, {"axis", 0}}}; }},
+       [](auto &, Json &g) {
+         g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 9}, {"axis", 0}}};
+       }},
       {"which the input does not have",
-       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 0}, {"axis", 1}}}; }},
-      {"not within 5..", [](auto &, Json &g) {
+       [](auto &, Json &g) {
+         g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 0}, {"axis", 1}}};
+       }},
+      {"not within 5..",
+       [](auto &, Json &g) {
          g["dims"] = {{{"name", "n"}, {"min", 5}, {"max", 2}, {"input", 0}, {"axis", 0}}};
        }},
-      {"a task computes", [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"task", 0}, {"result", 0}}}; }},
+      {"a task computes",
+       [](auto &, Json &g) {
+         g["dims"] = {{{"name", "n"}, {"task", 0}, {"result", 0}}};
+       }},
       {"align 3 is not a power of two", [](auto &, Json &g) { g["arenas"][0]["align"] = 3; }},
       {"align 4096 is above 64", [](auto &, Json &g) { g["arenas"][0]["align"] = 4096; }},
       {"size is -1", [](auto &, Json &g) { g["arenas"][0]["size"] = -1; }},
@@ -162,16 +190,26 @@ TEST(GraphErrors, Ranges) {
   }
   const Case cases[] = {
       {"leave the arena of 64 bytes", [](auto &, Json &g) { g["buffers"][2]["offset"] = 64; }},
-      {"not a multiple of 64", [](auto &, Json &g) { g["buffers"][2]["offset"] = 32; g["arenas"][0]["size"] = 128; }},
+      {"not a multiple of 64",
+       [](auto &, Json &g) {
+         g["buffers"][2]["offset"] = 32;
+         g["arenas"][0]["size"] = 128;
+       }},
       {"offset is -64", [](auto &, Json &g) { g["buffers"][2]["offset"] = -64; }},
       {"size is ", [](auto &, Json &g) { g["buffers"][2]["size"] = INT64_MAX; }},
       {"less than its shape needs, 64", [](auto &, Json &g) { g["buffers"][2]["size"] = 63; }},
       {"arena 1 does not exist", [](auto &, Json &g) { g["buffers"][2]["arena"] = 1; }},
-      {"more elements than any memory", [](auto &, Json &g) { g["buffers"][2]["shape"] = {INT64_MAX, 2}; }},
+      {"more elements than any memory",
+       [](auto &, Json &g) {
+         g["buffers"][2]["shape"] = {INT64_MAX, 2};
+       }},
       {"leave the entry", [](auto &, Json &g) { g["buffers"][1]["offset"] = 8192; }},
       {"leave the entry", [](auto &, Json &g) { g["buffers"][1]["size"] = 100000; }},
       {"not a multiple of 64", [](auto &, Json &g) { g["buffers"][1]["offset"] = 4032 + 4; }},
-      {"must be integers", [](auto &, Json &g) { g["buffers"][1]["offset"] = {"add", 1, 1}; }},
+      {"must be integers",
+       [](auto &, Json &g) {
+         g["buffers"][1]["offset"] = {"add", 1, 1};
+       }},
       {"lies in entry 'weights/none'", [](auto &, Json &g) { g["buffers"][1]["entry"] = "weights/none"; }},
       {"leave the buffer it is an alias of", [](auto &, Json &g) { g["buffers"][3]["offset"] = 36; }},
       {"not a multiple of 4", [](auto &, Json &g) { g["buffers"][3]["offset"] = 2; }},
@@ -179,14 +217,19 @@ TEST(GraphErrors, Ranges) {
       {"buffer 77 does not exist", [](auto &, Json &g) { g["buffers"][3]["of"] = 77; }},
       {"writes buffer 1, which lies in an input or a constant", [](auto &, Json &g) { g["tasks"][1]["dst"] = 1; }},
       {"writes buffer 3, which lies in an input or a constant",
-       [](auto &, Json &g) { g["buffers"][3]["of"] = 0; g["tasks"][1]["dst"] = 3; }},
+       [](auto &, Json &g) {
+         g["buffers"][3]["of"] = 0;
+         g["tasks"][1]["dst"] = 3;
+       }},
       {"leaves its buffers", [](auto &, Json &g) { g["tasks"][1]["size"] = 33; }},
       {"leaves its buffers", [](auto &, Json &g) { g["tasks"][1]["src_offset"] = 1; }},
       {"leaves its buffers", [](auto &, Json &g) { g["tasks"][1]["dst_offset"] = (int64_t(1) << 46); }},
       {"dst_offset is -1", [](auto &, Json &g) { g["tasks"][1]["dst_offset"] = -1; }},
       {"an output index has no buffer", [](auto &, Json &g) { g["buffers"][4]["index"] = 1; }},
       {"the size of a state buffer must be an integer",
-       [](auto &, Json &g) { g["buffers"][2] = {{"kind", "state"}, {"size", {"add", 1, 1}}, {"dtype", "f32"}, {"shape", {16}}}; }},
+       [](auto &, Json &g) {
+         g["buffers"][2] = {{"kind", "state"}, {"size", {"add", 1, 1}}, {"dtype", "f32"}, {"shape", {16}}};
+       }},
       {"queues of targets", [](auto &, Json &g) { g["queues"].push_back({{"name", "x"}, {"target", "corsair"}}); }},
   };
   for (const Case &test : cases)

@@ -97,10 +97,9 @@ TEST(Run, RandomGraphsAgreeWithOneThread) {
       std::vector<int> deps;
       if (producer[source] >= 0)
         deps.push_back(producer[source]);
-      int task = random() % 4 == 0
-                     ? builder.copy(values[source], target, size * 8, deps)
-                     : builder.dispatch("chain", {values[source], target}, 1, size, deps,
-                                        {{"dims", {random() % 50, size}}, {"grain", 1 + random() % 100}});
+      int task = random() % 4 == 0 ? builder.copy(values[source], target, size * 8, deps)
+                                   : builder.dispatch("chain", {values[source], target}, 1, size, deps,
+                                                      {{"dims", {random() % 50, size}}, {"grain", 1 + random() % 100}});
       values.push_back(target);
       producer.push_back(task);
     }
@@ -129,9 +128,9 @@ TEST(Run, CopiesAndAliases) {
   int high = builder.alias(mid, 32, 32, "i32", {8}), inputPart = builder.alias(x, 16, 16, "i32", {4});
   int outputPart = builder.alias(y, 48, 16, "i32", {4});
   int first = builder.copy(x, mid, 64);
-  int second = builder.copy(high, y, 32, {first});                                     // y[0..8) = x[8..16)
+  int second = builder.copy(high, y, 32, {first});                                         // y[0..8) = x[8..16)
   int third = builder.copy(mid, y, 16, {second}, {{"src_offset", 8}, {"dst_offset", 32}}); // y[8..12) = x[2..6)
-  builder.copy(inputPart, outputPart, 16, {third});                                    // y[12..16) = x[4..8)
+  builder.copy(inputPart, outputPart, 16, {third});                                        // y[12..16) = x[4..8)
   OpenBundle open(builder.finish());
   ASSERT_EQ(open.status, DMX_OK) << open.error.message;
   SessionPtr session = makeSession(open.get());
@@ -218,7 +217,8 @@ TEST(Run, KernelErrorsNameTaskAndNode) {
   ModelBuilder builder;
   int data = builder.input("data", "f32", {10}), index = builder.input("index", "i64", {64});
   int y = builder.output("y", "f32", {64});
-  builder.dispatch("gather", {data, index, y}, 1, 64, {}, {{"dims", {10}}, {"nodes", {"enc/Gather_3", "enc/Cast"}}, {"name", "lookup"}});
+  builder.dispatch("gather", {data, index, y}, 1, 64, {},
+                   {{"dims", {10}}, {"nodes", {"enc/Gather_3", "enc/Cast"}}, {"name", "lookup"}});
   OpenBundle open(builder.finish());
   for (uint32_t threads : {1u, 3u}) {
     SessionPtr session = makeSession(open.get(), threads);
@@ -233,7 +233,8 @@ TEST(Run, KernelErrorsNameTaskAndNode) {
     dmx_error error = DMX_ERROR_INIT;
     EXPECT_EQ(dmx_session_run(session.get(), &error), DMX_STATUS_KERNEL);
     std::string message = error.message;
-    for (const char *part : {"task 'lookup'", "'enc/Gather_3', 'enc/Cast'", "index lies outside", "kernel 'gather', code 1"})
+    for (const char *part :
+         {"task 'lookup'", "'enc/Gather_3', 'enc/Cast'", "index lies outside", "kernel 'gather', code 1"})
       EXPECT_NE(message.find(part), std::string::npos) << message;
     indices[63] = 9;
     expectRuns(session.get()); // the session goes on

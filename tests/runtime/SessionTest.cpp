@@ -11,7 +11,8 @@ namespace {
 std::string messageOf(const dmx_error &error) { return error.message; }
 
 void expectPart(const dmx_error &error, const std::string &part) {
-  EXPECT_NE(messageOf(error).find(part), std::string::npos) << "message: " << error.message << "\nexpected part: " << part;
+  EXPECT_NE(messageOf(error).find(part), std::string::npos)
+      << "message: " << error.message << "\nexpected part: " << part;
 }
 
 struct CountingAllocator {
@@ -226,7 +227,8 @@ TEST(Session, OptionErrors) {
   EXPECT_EQ(create(options), DMX_STATUS_INVALID_ARGUMENT);
   expectPart(error, "threads is 1025");
   options.threads = 1;
-  for (const char *bad : {"cpu.spin", "cpu.spin_us=abc", "cpu.spin_us", "cpu.pin=2", "cpu.pin=1x", "", "cpu.spin_us=-1"}) {
+  for (const char *bad :
+       {"cpu.spin", "cpu.spin_us=abc", "cpu.spin_us", "cpu.pin=2", "cpu.pin=1x", "", "cpu.spin_us=-1"}) {
     options.device_options = &bad;
     options.device_option_count = 1;
     EXPECT_EQ(create(options), DMX_STATUS_INVALID_ARGUMENT) << bad;
@@ -261,7 +263,8 @@ TEST(Session, AllocatorGetsAllLargeMemory) {
   int x = builder.input("x", "i32", {"n", 8}), y = builder.output("y", "i32", {"n", 8});
   int state = builder.state(4096, "f32", {1024});
   (void)state;
-  builder.dispatch("reverse_by_scratch", {x, y}, 1, "n", {}, {{"dims", {8}}, {"scratch", Json::array({"mul", "n", 32})}});
+  builder.dispatch("reverse_by_scratch", {x, y}, 1, "n", {},
+                   {{"dims", {8}}, {"scratch", Json::array({"mul", "n", 32})}});
   TestBundle model = builder.finish();
   model.graph["graphs"][0]["arenas"][0]["size"] = {"mul", "n", 1024};
   OpenBundle open(model);
@@ -321,10 +324,14 @@ TEST(Session, OutlivesTheBundle) {
 
 TEST(Session, InfoAndIsaChoice) {
   TestBundle model = addModel(4);
-  model.manifest["targets"].push_back({{"target", "cpu"}, {"arch", "x86-64-plus"},
-                                       {"entry", "code/cpu/plus/kernels.so"}, {"features", {"sse", "sse2"}}});
-  model.manifest["targets"].push_back({{"target", "cpu"}, {"arch", "future"},
-                                       {"entry", "code/cpu/plus/kernels.so"}, {"features", {"sse", "sse2", "quantum"}}});
+  model.manifest["targets"].push_back({{"target", "cpu"},
+                                       {"arch", "x86-64-plus"},
+                                       {"entry", "code/cpu/plus/kernels.so"},
+                                       {"features", {"sse", "sse2"}}});
+  model.manifest["targets"].push_back({{"target", "cpu"},
+                                       {"arch", "future"},
+                                       {"entry", "code/cpu/plus/kernels.so"},
+                                       {"features", {"sse", "sse2", "quantum"}}});
   model.files["code/cpu/plus/kernels.so"] = kernelObject("-sysv");
   OpenBundle open(model);
   ASSERT_EQ(open.status, DMX_OK) << open.error.message;

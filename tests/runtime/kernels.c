@@ -104,10 +104,17 @@ static int32_t chain(const dmx_kernel_args *a) { /* i64 out[i] = 3 * in[(i + dim
 }
 
 static const dmx_kernel_entry kernels[] = {
-    {"fill", fill},     {"add", add},     {"scale", scale},
-    {"gather", gather}, {"accumulate", accumulate}, {"reverse_by_scratch", reverse_by_scratch},
-    {"rendezvous", rendezvous}, {"control_word", control_word}, {"range", range},
-    {"spin", spin}, {"chain", chain},
+    {"fill", fill},
+    {"add", add},
+    {"scale", scale},
+    {"gather", gather},
+    {"accumulate", accumulate},
+    {"reverse_by_scratch", reverse_by_scratch},
+    {"rendezvous", rendezvous},
+    {"control_word", control_word},
+    {"range", range},
+    {"spin", spin},
+    {"chain", chain},
 };
 
 #ifndef DMX_TEST_ABI

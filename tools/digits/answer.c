@@ -23,7 +23,8 @@ static int read_npy(const char *path, void *data, size_t bytes) {
 }
 
 /* Memory for an input or output with fixed dims, bound to the session. */
-static float *bind_tensor(const dmx_bundle *bundle, dmx_session *session, dmx_io io, int64_t dims[8], dmx_error *error) {
+static float *bind_tensor(const dmx_bundle *bundle, dmx_session *session, dmx_io io, int64_t dims[8],
+                          dmx_error *error) {
   dmx_tensor_info info = {.struct_size = sizeof info};
   if (dmx_bundle_tensor_info(bundle, NULL, io, 0, &info, error))
     return NULL;

@@ -26,31 +26,21 @@ int main(int argc, char **argv) {
   std::string model;
   CLI::App app("Runs a model in the reference interpreter and as a bundle on "
                "the same inputs, and compares.");
-  dmxc::tools::prepareApp(
-      app,
-      "dmx-compare MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]",
-      examples);
+  dmxc::tools::prepareApp(app, "dmx-compare MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]", examples);
   app.add_option("model", model, "The model file")->required();
-  app.add_option("bundle", request.bundle,
-                 "Its bundle; compiled when not given");
-  app.add_option("--inputs", request.inputs,
-                 "Folder with the inputs, as dmx-run takes it");
-  app.add_flag(
-      "--per-node", request.perNode,
-      "Compare the value of every node and name the first that differs");
+  app.add_option("bundle", request.bundle, "Its bundle; compiled when not given");
+  app.add_option("--inputs", request.inputs, "Folder with the inputs, as dmx-run takes it");
+  app.add_flag("--per-node", request.perNode, "Compare the value of every node and name the first that differs");
   app.add_option("--rtol", request.rtol, "Relative tolerance; default 1e-3");
   app.add_option("--atol", request.atol, "Absolute tolerance; default 1e-7");
-  app.add_option("--threads", request.threads,
-                 "Threads of the run; default all");
+  app.add_option("--threads", request.threads, "Threads of the run; default all");
   if (std::optional<int> code = dmxc::tools::parseCommandLine(app, argc, argv))
     return *code;
   compilerArguments.insert(compilerArguments.begin(), model);
-  if (std::optional<int> code = dmxc::driver::parseOptions(
-          compilerArguments, request.options, std::cout, std::cerr))
+  if (std::optional<int> code = dmxc::driver::parseOptions(compilerArguments, request.options, std::cout, std::cerr))
     return *code;
   bool color = dmxc::tools::wantsColor(STDERR_FILENO);
-  dmxc::Diagnostics diagnostics([&](const dmxc::Diagnostic &diagnostic) {
-    std::cerr << dmxc::renderText(diagnostic, color) << "\n";
-  });
+  dmxc::Diagnostics diagnostics(
+      [&](const dmxc::Diagnostic &diagnostic) { std::cerr << dmxc::renderText(diagnostic, color) << "\n"; });
   return dmxc::driver::compareWithReference(request, diagnostics, std::cout);
 }

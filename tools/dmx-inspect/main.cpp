@@ -22,26 +22,18 @@ void addFlags(CLI::App &app, InspectOptions &options) {
   std::string views;
   for (const std::string &view : inspectViews())
     views += (views.empty() ? "" : "|") + view;
-  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")
-      ->required();
-  app.add_option("--what", options.what,
-                 "What to show; summary when nothing else is asked for")
+  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
+  app.add_option("--what", options.what, "What to show; summary when nothing else is asked for")
       ->group("Views")
       ->type_name(views);
-  app.add_flag("--json", options.json, "Print JSON instead of text")
-      ->group("Views");
-  app.add_option("--html", options.htmlFile,
-                 "Write a page with memory map and tables")
+  app.add_flag("--json", options.json, "Print JSON instead of text")->group("Views");
+  app.add_option("--html", options.htmlFile, "Write a page with memory map and tables")
       ->group("Views")
       ->type_name("OUT");
-  app.add_flag("--check", options.check,
-               "Check structure and code; exit code 5 when something is wrong")
+  app.add_flag("--check", options.check, "Check structure and code; exit code 5 when something is wrong")
       ->group("Checks");
-  app.add_flag("--verify", options.verify,
-               "Check everything, weights and every checksum included")
-      ->group("Checks");
-  app.add_option("--diff", options.diffWith,
-                 "Compare with another bundle; exit code 5 when they differ")
+  app.add_flag("--verify", options.verify, "Check everything, weights and every checksum included")->group("Checks");
+  app.add_option("--diff", options.diffWith, "Compare with another bundle; exit code 5 when they differ")
       ->group("Checks")
       ->type_name("BUNDLE2");
 }
@@ -56,14 +48,10 @@ int main(int argc, char **argv) {
   if (std::optional<int> code = parseCommandLine(app, argc, argv))
     return *code;
   const std::vector<std::string> &views = inspectViews();
-  if (!options.what.empty() &&
-      std::find(views.begin(), views.end(), options.what) == views.end())
-    return reportError(
-        "dmx-inspect",
-        usageError(
-            "--what " + options.what + ": unknown view" +
-            didYouMean(options.what, views) +
-            "; known are summary, tensors, tasks, memory, kernels, sizes"));
+  if (!options.what.empty() && std::find(views.begin(), views.end(), options.what) == views.end())
+    return reportError("dmx-inspect",
+                       usageError("--what " + options.what + ": unknown view" + didYouMean(options.what, views) +
+                                  "; known are summary, tensors, tasks, memory, kernels, sizes"));
   std::ios::sync_with_stdio(false);
   Status done = inspectBundle(options, std::cout);
   std::cout.flush();

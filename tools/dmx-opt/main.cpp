@@ -13,8 +13,7 @@ int main(int argc, char **argv) {
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets()) {
     auto target = info.create(dmxc::TargetOptions());
     if (!target) {
-      llvm::errs() << "dmx-opt: error: target '" << info.name
-                   << "': " << target.error().message << "\n";
+      llvm::errs() << "dmx-opt: error: target '" << info.name << "': " << target.error().message << "\n";
       return dmxc::exitCodeOf(target.error().kind);
     }
     context.targets.push_back(target->get());
@@ -25,6 +24,5 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dmxc::driver::registerDialects(registry);
   registry.insert<mlir::transform::TransformDialect>();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "dmx-opt: passes over DMIR and DLIR\n", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "dmx-opt: passes over DMIR and DLIR\n", registry));
 }

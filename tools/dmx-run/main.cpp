@@ -13,11 +13,10 @@ using namespace dmxc::tools;
 namespace {
 
 constexpr const char *usage = "  dmx-run BUNDLE [flags]\n";
-constexpr const char *examples =
-    "  dmx-run m.bundle --inputs test_data_set_0 --expect test_data_set_0\n"
-    "  dmx-run m.bundle --input x=photo.npy --output y=scores.npy\n"
-    "  dmx-run m.bundle --benchmark --threads 1 --per-task\n"
-    "  dmx-run m.bundle --random-inputs 1 --profile trace.json\n";
+constexpr const char *examples = "  dmx-run m.bundle --inputs test_data_set_0 --expect test_data_set_0\n"
+                                 "  dmx-run m.bundle --input x=photo.npy --output y=scores.npy\n"
+                                 "  dmx-run m.bundle --benchmark --threads 1 --per-task\n"
+                                 "  dmx-run m.bundle --random-inputs 1 --profile trace.json\n";
 
 /// The texts of repeatable NAME=VALUE flags before they are taken apart.
 struct PairFlags {
@@ -25,39 +24,33 @@ struct PairFlags {
 };
 
 void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
-  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")
-      ->required();
+  app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
   std::string group = "Inputs and outputs";
   app.add_option("--inputs", options.inputsDir,
                  "Directory with all inputs: in_<name>.npy, <name>.npy or "
                  "input_0.pb ...")
       ->group(group)
       ->type_name("DIR");
-  app.add_option("--input", pairs.inputs,
-                 "One input; .npy or ONNX .pb (repeatable)")
+  app.add_option("--input", pairs.inputs, "One input; .npy or ONNX .pb (repeatable)")
       ->group(group)
       ->type_name("NAME=FILE")
       ->expected(1)
       ->take_all();
-  app.add_option(
-         "--random-inputs", options.randomSeed,
-         "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1")
+  app.add_option("--random-inputs", options.randomSeed,
+                 "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1")
       ->group(group)
       ->type_name("SEED");
-  app.add_option("--dim", pairs.dims,
-                 "Value of a symbolic dim for random inputs (repeatable)")
+  app.add_option("--dim", pairs.dims, "Value of a symbolic dim for random inputs (repeatable)")
       ->group(group)
       ->type_name("NAME=N")
       ->expected(1)
       ->take_all();
-  app.add_option("--output", pairs.outputs,
-                 "Write one output; .npy or .pb (repeatable)")
+  app.add_option("--output", pairs.outputs, "Write one output; .npy or .pb (repeatable)")
       ->group(group)
       ->type_name("NAME=FILE")
       ->expected(1)
       ->take_all();
-  app.add_option("--output-dir", options.outputDir,
-                 "Write all outputs as out_<name>.npy")
+  app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy")
       ->group(group)
       ->type_name("DIR");
 
@@ -79,66 +72,52 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->check(CLI::NonNegativeNumber);
 
   group = "Execution";
-  app.add_option("--threads", options.session.threads,
-                 "Threads of a run; 0: all CPUs allowed")
+  app.add_option("--threads", options.session.threads, "Threads of a run; 0: all CPUs allowed")
       ->group(group)
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
-  app.add_option("--entry", options.session.entryPoint,
-                 "Entry point; the first when absent")
+  app.add_option("--entry", options.session.entryPoint, "Entry point; the first when absent")
       ->group(group)
       ->type_name("NAME");
-  app.add_option("--isa", options.session.isa,
-                 "ISA level of the code; the best this CPU has when absent")
+  app.add_option("--isa", options.session.isa, "ISA level of the code; the best this CPU has when absent")
       ->group(group)
       ->type_name("LEVEL");
-  app.add_option("--device-opt", options.session.deviceOptions,
-                 "Option of the device (repeatable)")
+  app.add_option("--device-opt", options.session.deviceOptions, "Option of the device (repeatable)")
       ->group(group)
       ->type_name("K=V")
       ->expected(1)
       ->take_all();
 
   group = "Measurement";
-  app.add_flag(
-         "--benchmark", options.benchmark,
-         "Run many times and print the latency; inputs not given are random")
+  app.add_flag("--benchmark", options.benchmark, "Run many times and print the latency; inputs not given are random")
       ->group(group);
   app.add_option("--warmup", options.warmup, "Runs before the clock starts")
       ->group(group)
       ->type_name("W")
       ->capture_default_str();
-  CLI::Option *iters =
-      app.add_option("--iters", options.iters, "Number of timed runs")
-          ->group(group)
-          ->type_name("N")
-          ->check(CLI::Range(1u, 100000000u));
-  app.add_option("--min-time", options.minTimeSeconds,
-                 "Seconds to measure for, at least five runs")
+  CLI::Option *iters = app.add_option("--iters", options.iters, "Number of timed runs")
+                           ->group(group)
+                           ->type_name("N")
+                           ->check(CLI::Range(1u, 100000000u));
+  app.add_option("--min-time", options.minTimeSeconds, "Seconds to measure for, at least five runs")
       ->group(group)
       ->type_name("S")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
       ->excludes(iters);
-  app.add_flag("--per-task", options.perTask,
-               "Print the time of each task, from extra runs with profiling on")
+  app.add_flag("--per-task", options.perTask, "Print the time of each task, from extra runs with profiling on")
       ->group(group);
-  app.add_option("--profile", options.profileFile,
-                 "Write a Chrome trace: one row a thread, one slice a task")
+  app.add_option("--profile", options.profileFile, "Write a Chrome trace: one row a thread, one slice a task")
       ->group(group)
       ->type_name("FILE");
-  app.add_option("--json", options.jsonFile, "Write the figures as JSON")
-      ->group(group)
-      ->type_name("FILE");
-  app.add_flag("-q,--quiet", options.quiet, "Print results only")
-      ->group("General");
+  app.add_option("--json", options.jsonFile, "Write the figures as JSON")->group(group)->type_name("FILE");
+  app.add_flag("-q,--quiet", options.quiet, "Print results only")->group("General");
 }
 
 /// Takes NAME=FILE apart at the last '=' (names may hold one) where `atLast`.
 std::optional<Error> readPairs(const PairFlags &texts, RunOptions &options) {
-  auto malformed = [](const char *flag, const std::string &text,
-                      const char *form) {
+  auto malformed = [](const char *flag, const std::string &text, const char *form) {
     return usageError(std::string(flag) + " " + text + ": expected " + form);
   };
   for (const std::string &text : texts.inputs) {
@@ -157,8 +136,7 @@ std::optional<Error> readPairs(const PairFlags &texts, RunOptions &options) {
     auto pair = splitPair(text, false);
     int64_t value = -1;
     if (pair)
-      std::from_chars(pair->second.data(),
-                      pair->second.data() + pair->second.size(), value);
+      std::from_chars(pair->second.data(), pair->second.data() + pair->second.size(), value);
     if (!pair || value < 0 || std::to_string(value) != pair->second)
       return malformed("--dim", text, "NAME=N with N an integer of at least 0");
     options.dims.emplace_back(pair->first, value);

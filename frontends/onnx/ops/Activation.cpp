@@ -9,8 +9,7 @@ namespace dmxc::onnxfe {
 
 Val softplus(Emitter &e, const Val &x) {
   Val negated = e.emit<NegOp>({e.emit<AbsOp>({x})});
-  return e.add(e.emit<ReluOp>({x}),
-               e.emit<Log1pOp>({e.emit<ExpOp>({negated})}));
+  return e.add(e.emit<ReluOp>({x}), e.emit<Log1pOp>({e.emit<ExpOp>({negated})}));
 }
 
 Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta) {
@@ -19,49 +18,33 @@ Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta) {
 }
 
 Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
-  Val best = e.emit<ArgReduceOp>(
-      {x}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
-            e.attr("axis", axis), e.attr("keepDims", true),
-            e.attr("selectLast", false)});
+  Val best = e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
+                                       e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
   Shape line(x.rank(), 1);
   line[axis] = x.dim(axis);
-  return e.cast(
-      e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best),
-      x.dtype());
+  return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());
 }
 
 namespace {
 
 Val leakyRelu(Emitter &e, const Val &x, double alpha) {
-  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)),
-                  e.mul(x, alpha), x);
+  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)), e.mul(x, alpha), x);
 }
 Val elu(Emitter &e, const Val &x, double alpha) {
-  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)),
-                  e.mul(e.emit<Expm1Op>({x}), alpha), x);
+  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)), e.mul(e.emit<Expm1Op>({x}), alpha), x);
 }
 Val thresholdedRelu(Emitter &e, const Val &x, double alpha) {
-  return e.select(e.compare(Compare::gt, x, e.scalarLike(x, alpha)), x,
-                  e.scalarLike(x, 0));
+  return e.select(e.compare(Compare::gt, x, e.scalarLike(x, alpha)), x, e.scalarLike(x, 0));
 }
-Val softsign(Emitter &e, const Val &x) {
-  return e.div(x, e.add(e.emit<AbsOp>({x}), 1.0));
-}
+Val softsign(Emitter &e, const Val &x) { return e.div(x, e.add(e.emit<AbsOp>({x}), 1.0)); }
 
-void importLeakyRelu(NodeContext &c) {
-  c.result(leakyRelu(c.e, c.operand(0), c.attrFloat("alpha", 0.01)));
-}
-void importElu(NodeContext &c) {
-  c.result(elu(c.e, c.operand(0), c.attrFloat("alpha", 1)));
-}
-void importThresholdedRelu(NodeContext &c) {
-  c.result(thresholdedRelu(c.e, c.operand(0), c.attrFloat("alpha", 1)));
-}
+void importLeakyRelu(NodeContext &c) { c.result(leakyRelu(c.e, c.operand(0), c.attrFloat("alpha", 0.01))); }
+void importElu(NodeContext &c) { c.result(elu(c.e, c.operand(0), c.attrFloat("alpha", 1))); }
+void importThresholdedRelu(NodeContext &c) { c.result(thresholdedRelu(c.e, c.operand(0), c.attrFloat("alpha", 1))); }
 void importSoftplus(NodeContext &c) { c.result(softplus(c.e, c.operand(0))); }
 void importSoftsign(NodeContext &c) { c.result(softsign(c.e, c.operand(0))); }
 void importHardSigmoid(NodeContext &c) {
-  c.result(hardSigmoid(c.e, c.operand(0), c.attrFloat("alpha", 0.2),
-                       c.attrFloat("beta", 0.5)));
+  c.result(hardSigmoid(c.e, c.operand(0), c.attrFloat("alpha", 0.2), c.attrFloat("beta", 0.5)));
 }
 void importHardSwish(NodeContext &c) {
   Val x = c.operand(0);
@@ -75,10 +58,8 @@ void importMish(NodeContext &c) {
 void importSelu(NodeContext &c) {
   Val x = c.operand(0);
   // The defaults of version 1 had fewer digits.
-  double alpha =
-      c.attrFloat("alpha", c.since() == 1 ? 1.6732 : 1.67326319217681884765625);
-  double gamma =
-      c.attrFloat("gamma", c.since() == 1 ? 1.0507 : 1.05070102214813232421875);
+  double alpha = c.attrFloat("alpha", c.since() == 1 ? 1.6732 : 1.67326319217681884765625);
+  double gamma = c.attrFloat("gamma", c.since() == 1 ? 1.0507 : 1.05070102214813232421875);
   c.result(c.e.mul(elu(c.e, x, alpha), gamma));
 }
 
@@ -86,8 +67,7 @@ void importCelu(NodeContext &c) {
   Val x = c.operand(0);
   double alpha = c.attrFloat("alpha", 1);
   c.requireAttr(alpha != 0, "alpha must not be 0");
-  Val negative =
-      c.e.mul(c.e.emit<Expm1Op>({c.e.div(x, c.e.scalarLike(x, alpha))}), alpha);
+  Val negative = c.e.mul(c.e.emit<Expm1Op>({c.e.div(x, c.e.scalarLike(x, alpha))}), alpha);
   Val zero = c.e.scalarLike(x, 0);
   c.result(c.e.add(c.e.max(zero, x), c.e.min(zero, negative)));
 }
@@ -95,15 +75,13 @@ void importCelu(NodeContext &c) {
 void importGelu(NodeContext &c) {
   Val x = c.operand(0);
   std::string mode = c.attrString("approximate", "none");
-  c.requireAttr(mode == "none" || mode == "tanh",
-                "approximate must be 'none' or 'tanh', not '" + mode + "'");
+  c.requireAttr(mode == "none" || mode == "tanh", "approximate must be 'none' or 'tanh', not '" + mode + "'");
   Val inner;
   if (mode == "none") {
     inner = c.e.emit<ErfOp>({c.e.mul(x, std::sqrt(0.5))});
   } else {
     Val cube = c.e.mul(c.e.mul(x, x), x);
-    inner = c.e.emit<TanhOp>(
-        {c.e.mul(c.e.add(x, c.e.mul(cube, 0.044715)), std::sqrt(2 / M_PI))});
+    inner = c.e.emit<TanhOp>({c.e.mul(c.e.add(x, c.e.mul(cube, 0.044715)), std::sqrt(2 / M_PI))});
   }
   c.result(c.e.mul(c.e.mul(x, 0.5), c.e.add(inner, 1.0)));
 }
@@ -125,8 +103,7 @@ void importPRelu(NodeContext &c) {
   } else if (c.since() < 7 && slope.numElements() == 1) {
     slope = c.e.reshape(slope, {});
   }
-  c.result(c.e.select(c.e.compare(Compare::lt, x, c.e.scalarLike(x, 0)),
-                      c.e.mul(x, slope), x));
+  c.result(c.e.select(c.e.compare(Compare::lt, x, c.e.scalarLike(x, 0)), c.e.mul(x, slope), x));
 }
 
 void importShrink(NodeContext &c) {
@@ -136,8 +113,8 @@ void importShrink(NodeContext &c) {
   // usually no whole number.
   Val y = isFloat(x.dtype()) ? x : c.e.cast(x, DType::F64);
   Val zero = c.e.scalarLike(y, 0);
-  Val above = c.e.select(c.e.compare(Compare::gt, y, c.e.scalarLike(y, lambda)),
-                         c.e.sub(y, c.e.scalarLike(y, bias)), zero);
+  Val above =
+      c.e.select(c.e.compare(Compare::gt, y, c.e.scalarLike(y, lambda)), c.e.sub(y, c.e.scalarLike(y, bias)), zero);
   Val below = c.e.compare(Compare::lt, y, c.e.scalarLike(y, -lambda));
   c.result(c.e.cast(c.e.select(below, c.e.add(y, bias), above), x.dtype()));
 }
@@ -152,8 +129,7 @@ Val flattened(NodeContext &c, int64_t &axis, Shape &original) {
   }
   axis = c.attrInt("axis", 1);
   c.requireAttr(axis >= -x.rank() && axis <= x.rank(),
-                "axis " + std::to_string(axis) + " is outside the rank " +
-                    std::to_string(x.rank()));
+                "axis " + std::to_string(axis) + " is outside the rank " + std::to_string(x.rank()));
   if (axis < 0)
     axis += x.rank();
   int64_t rows = 1;
@@ -181,8 +157,7 @@ void importHardmax(NodeContext &c) {
 
 } // namespace
 
-Val activationByName(Emitter &e, const std::string &name, const Val &x,
-                     double alpha, double beta) {
+Val activationByName(Emitter &e, const std::string &name, const Val &x, double alpha, double beta) {
   if (name == "Relu")
     return e.emit<ReluOp>({x});
   if (name == "Tanh")

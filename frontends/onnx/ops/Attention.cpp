@@ -14,15 +14,11 @@ namespace {
 Val splitHeads(NodeContext &c, const Val &x, const char *attribute) {
   if (x.rank() == 4)
     return x;
-  c.requireShape(x.rank() == 3,
-                 "expected rank 3 or 4, not " + std::to_string(x.rank()));
+  c.requireShape(x.rank() == 3, "expected rank 3 or 4, not " + std::to_string(x.rank()));
   int64_t heads = c.attrInt(attribute);
   c.requireShape(heads > 0 && x.dim(2) % heads == 0,
-                 std::to_string(x.dim(2)) + " numbers do not divide into " +
-                     std::to_string(heads) + " heads");
-  return c.e.transpose(
-      c.e.reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}),
-      {0, 2, 1, 3});
+                 std::to_string(x.dim(2)) + " numbers do not divide into " + std::to_string(heads) + " heads");
+  return c.e.transpose(c.e.reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
 }
 
 /// Each key/value head serves a group of query heads.
@@ -31,28 +27,23 @@ Val repeatHeads(NodeContext &c, const Val &x, int64_t heads) {
   if (have == heads)
     return x;
   c.requireShape(have > 0 && heads % have == 0,
-                 std::to_string(heads) + " query heads cannot share " +
-                     std::to_string(have) + " key heads");
+                 std::to_string(heads) + " query heads cannot share " + std::to_string(have) + " key heads");
   Val split = c.e.reshape(x, {x.dim(0), have, 1, x.dim(2), x.dim(3)});
-  return c.e.reshape(
-      c.e.broadcast(split, {x.dim(0), have, heads / have, x.dim(2), x.dim(3)}),
-      {x.dim(0), heads, x.dim(2), x.dim(3)});
+  return c.e.reshape(c.e.broadcast(split, {x.dim(0), have, heads / have, x.dim(2), x.dim(3)}),
+                     {x.dim(0), heads, x.dim(2), x.dim(3)});
 }
 
 constexpr double kMasked = -std::numeric_limits<double>::infinity();
 
 /// What is added to the scores: the mask, causality and padding; null when
 /// there is none.
-Val biasOf(NodeContext &c, DType type, int64_t queries, int64_t keys,
-           int64_t past) {
+Val biasOf(NodeContext &c, DType type, int64_t queries, int64_t keys, int64_t past) {
   Emitter &e = c.e;
   Val bias, zero = e.scalar(type, 0), masked = e.scalar(type, kMasked);
   auto join = [&](const Val &more) { bias = bias ? e.add(bias, more) : more; };
   if (Val mask = c.optional(3)) {
-    mask = mask.dtype() == DType::Bool ? e.select(mask, zero, masked)
-                                       : e.cast(mask, type);
-    if (c.since() >= 24 && mask.rank() >= 1 && mask.dim(-1) < keys &&
-        mask.dim(-1) != 1) {
+    mask = mask.dtype() == DType::Bool ? e.select(mask, zero, masked) : e.cast(mask, type);
+    if (c.since() >= 24 && mask.rank() >= 1 && mask.dim(-1) < keys && mask.dim(-1) != 1) {
       Shape low(mask.rank(), 0), high(mask.rank(), 0);
       high.back() = keys - mask.dim(-1);
       mask = e.pad(mask, masked, low, high);
@@ -62,14 +53,12 @@ Val biasOf(NodeContext &c, DType type, int64_t queries, int64_t keys,
   Val lengths = c.since() >= 24 ? c.optional(6) : Val();
   Val column = e.iota(DType::I64, {1, keys}, 1);
   if (lengths) {
-    c.requireShape(lengths.rank() == 1,
-                   "expected one number of keys a batch entry");
+    c.requireShape(lengths.rank() == 1, "expected one number of keys a batch entry");
     lengths = e.reshape(e.cast(lengths, DType::I64), {lengths.dim(0), 1, 1, 1});
   }
   if (c.attrInt("is_causal", 0)) {
     Val row = e.iota(DType::I64, {queries, 1}, 0);
-    row = lengths ? e.add(row, e.add(lengths, static_cast<double>(-queries)))
-                  : e.add(row, static_cast<double>(past));
+    row = lengths ? e.add(row, e.add(lengths, static_cast<double>(-queries))) : e.add(row, static_cast<double>(past));
     join(e.select(e.compare(Compare::lt, row, column), masked, zero));
   }
   if (lengths)
@@ -79,11 +68,9 @@ Val biasOf(NodeContext &c, DType type, int64_t queries, int64_t keys,
 
 void importAttention(NodeContext &c) {
   Emitter &e = c.e;
-  Val q = splitHeads(c, c.operand(0), "q_num_heads"),
-      k = splitHeads(c, c.operand(1), "kv_num_heads"),
+  Val q = splitHeads(c, c.operand(0), "q_num_heads"), k = splitHeads(c, c.operand(1), "kv_num_heads"),
       v = splitHeads(c, c.operand(2), "kv_num_heads");
-  c.requireShape(q.rank() == 4 && k.rank() == 4 && v.rank() == 4,
-                 "the operands differ in rank");
+  c.requireShape(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "the operands differ in rank");
   int64_t past = 0;
   if (c.has(4) && c.has(5)) {
     past = c.operand(4).rank() == 4 ? c.operand(4).dim(2) : 0;
@@ -94,13 +81,11 @@ void importAttention(NodeContext &c) {
   c.result(2, v);
   k = repeatHeads(c, k, q.dim(1));
   v = repeatHeads(c, v, q.dim(1));
-  double scale =
-             c.attrFloat("scale", 1 / std::sqrt(static_cast<double>(q.dim(3)))),
+  double scale = c.attrFloat("scale", 1 / std::sqrt(static_cast<double>(q.dim(3)))),
          softcap = c.attrFloat("softcap", 0);
   c.requireAttr(scale >= 0, "a negative scale");
   // The root on both sides keeps half precision products small.
-  Val scores = e.matmul(e.mul(q, std::sqrt(scale)),
-                        e.transposeLast(e.mul(k, std::sqrt(scale))));
+  Val scores = e.matmul(e.mul(q, std::sqrt(scale)), e.transposeLast(e.mul(k, std::sqrt(scale))));
   int64_t mode = c.attrInt("qk_matmul_output_mode", 0);
   c.requireAttr(mode >= 0 && mode <= 3, "qk_matmul_output_mode must be 0 to 3");
   Val shown = scores;
@@ -113,13 +98,10 @@ void importAttention(NodeContext &c) {
     scores = e.add(scores, bias);
   if (mode == 2)
     shown = scores;
-  DType type = scores.dtype(),
-        precision = c.attrType("softmax_precision", type);
+  DType type = scores.dtype(), precision = c.attrType("softmax_precision", type);
   Val weights = e.cast(e.softmax(e.cast(scores, precision), 3), type);
   if (bias) { // a query that may see no key gives 0, not NaN
-    Val none = e.compare(
-        Compare::eq, e.reduce(Reduction::max, bias, {bias.rank() - 1}, true),
-        e.scalar(type, kMasked));
+    Val none = e.compare(Compare::eq, e.reduce(Reduction::max, bias, {bias.rank() - 1}, true), e.scalar(type, kMasked));
     weights = e.select(none, e.scalar(type, 0), weights);
   }
   if (mode == 3)
@@ -144,50 +126,40 @@ void importRotary(NodeContext &c) {
   } else {
     c.requireShape(x.rank() == 3, "expected rank 3 or 4");
     int64_t heads = c.attrInt("num_heads");
-    c.requireShape(heads > 0 && x.dim(2) % heads == 0,
-                   "the last axis does not divide into num_heads");
+    c.requireShape(heads > 0 && x.dim(2) % heads == 0, "the last axis does not divide into num_heads");
     x = e.reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads});
   }
   int64_t size = x.dim(3), rotated = c.attrInt("rotary_embedding_dim", 0);
   rotated = rotated == 0 ? size : rotated;
   c.requireAttr(rotated > 0 && rotated <= size && rotated % 2 == 0,
-                "rotary_embedding_dim does not fit heads of " +
-                    std::to_string(size));
+                "rotary_embedding_dim does not fit heads of " + std::to_string(size));
   int64_t half = rotated / 2;
   if (Val positions = c.optional(3)) {
     cosine = e.gather(cosine, positions, 0);
     sine = e.gather(sine, positions, 0);
   }
-  c.requireShape(cosine.rank() == 3 && sine.rank() == 3 &&
-                     cosine.dim(2) >= half && sine.dim(2) >= half,
+  c.requireShape(cosine.rank() == 3 && sine.rank() == 3 && cosine.dim(2) >= half && sine.dim(2) >= half,
                  "the caches do not fit");
   auto angles = [&](const Val &cache) {
-    return e.reshape(e.sliceAxis(cache, 2, 0, half),
-                     {cache.dim(0), cache.dim(1), 1, half});
+    return e.reshape(e.sliceAxis(cache, 2, 0, half), {cache.dim(0), cache.dim(1), 1, half});
   };
   Val co = angles(cosine), si = angles(sine);
   bool interleaved = c.attrInt("interleaved", 0) != 0;
-  Val first =
-      interleaved ? e.sliceAxis(x, 3, 0, half, 2) : e.sliceAxis(x, 3, 0, half);
-  Val second = interleaved ? e.sliceAxis(x, 3, 1, half, 2)
-                           : e.sliceAxis(x, 3, half, half);
-  Val real = e.sub(e.mul(co, first), e.mul(si, second)),
-      imaginary = e.add(e.mul(si, first), e.mul(co, second));
+  Val first = interleaved ? e.sliceAxis(x, 3, 0, half, 2) : e.sliceAxis(x, 3, 0, half);
+  Val second = interleaved ? e.sliceAxis(x, 3, 1, half, 2) : e.sliceAxis(x, 3, half, half);
+  Val real = e.sub(e.mul(co, first), e.mul(si, second)), imaginary = e.add(e.mul(si, first), e.mul(co, second));
   Val turned;
   if (interleaved) {
     Shape pair(real.shape().begin(), real.shape().end()), joined = pair;
     pair.push_back(1);
     joined[3] = rotated;
-    turned = e.reshape(
-        e.concat({e.reshape(real, pair), e.reshape(imaginary, pair)}, 4),
-        joined);
+    turned = e.reshape(e.concat({e.reshape(real, pair), e.reshape(imaginary, pair)}, 4), joined);
   } else {
     turned = e.concat({real, imaginary}, 3);
   }
   if (rotated < size)
     turned = e.concat({turned, e.sliceAxis(x, 3, rotated, size - rotated)}, 3);
-  c.result(heads4 ? e.transpose(turned, {0, 2, 1, 3})
-                  : e.reshape(turned, original));
+  c.result(heads4 ? e.transpose(turned, {0, 2, 1, 3}) : e.reshape(turned, original));
 }
 
 void importSwiGLU(NodeContext &c) {
@@ -199,8 +171,7 @@ void importSwiGLU(NodeContext &c) {
 
 std::vector<OpRows> attentionOps() {
   using namespace types;
-  std::vector<TypeSet> set{Float, Float, Float, Float | Bool,
-                           Float, Float, Index};
+  std::vector<TypeSet> set{Float, Float, Float, Float | Bool, Float, Float, Index};
   return {
       {"Attention",
        {23, 24},

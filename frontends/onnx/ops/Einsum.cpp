@@ -20,22 +20,17 @@ constexpr int kEllipsis = 128;
 
 /// "ij...k" for an operand of `rank`; `width` is the number of axes the
 /// ellipsis of the whole equation spans at most.
-std::vector<int> parseLabels(NodeContext &c, const std::string &text,
-                             int64_t rank, int64_t width) {
+std::vector<int> parseLabels(NodeContext &c, const std::string &text, int64_t rank, int64_t width) {
   std::vector<int> labels;
-  int64_t letters = std::count_if(text.begin(), text.end(),
-                                  [](char ch) { return ch != '.'; });
+  int64_t letters = std::count_if(text.begin(), text.end(), [](char ch) { return ch != '.'; });
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '.') {
-      bool letter = (text[i] >= 'a' && text[i] <= 'z') ||
-                    (text[i] >= 'A' && text[i] <= 'Z');
-      c.requireAttr(letter, std::string("the equation has the character '") +
-                                text[i] + "'");
+      bool letter = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z');
+      c.requireAttr(letter, std::string("the equation has the character '") + text[i] + "'");
       labels.push_back(text[i]);
       continue;
     }
-    c.requireAttr(text.compare(i, 3, "...") == 0,
-                  "the equation has dots that are no '...'");
+    c.requireAttr(text.compare(i, 3, "...") == 0, "the equation has dots that are no '...'");
     int64_t span = rank < 0 ? width : rank - letters;
     for (int64_t k = width - span; k < width; ++k)
       labels.push_back(kEllipsis + static_cast<int>(k));
@@ -104,9 +99,7 @@ Val arranged(Emitter &e, const Term &term, const std::vector<int> &labels) {
     auto found = std::find(term.labels.begin(), term.labels.end(), label);
     if (found != term.labels.end())
       permutation.push_back(found - term.labels.begin());
-    shape.push_back(found != term.labels.end()
-                        ? term.value.dim(found - term.labels.begin())
-                        : 1);
+    shape.push_back(found != term.labels.end() ? term.value.dim(found - term.labels.begin()) : 1);
   }
   return e.reshape(e.transpose(term.value, permutation), shape);
 }
@@ -120,14 +113,10 @@ int64_t product(const Val &value, size_t from, size_t to) {
 
 /// Two operands as one batched matrix product: batch labels stand in both and
 /// are needed later, summed ones in both and are not.
-Term contract(Emitter &e, const Term &a, const Term &b,
-              const std::vector<int> &needed) {
+Term contract(Emitter &e, const Term &a, const Term &b, const std::vector<int> &needed) {
   std::vector<int> batch, left, right, sum;
   for (int label : a.labels)
-    (!contains(b.labels, label) ? left
-     : contains(needed, label)  ? batch
-                                : sum)
-        .push_back(label);
+    (!contains(b.labels, label) ? left : contains(needed, label) ? batch : sum).push_back(label);
   for (int label : b.labels)
     if (!contains(a.labels, label))
       right.push_back(label);
@@ -137,15 +126,11 @@ Term contract(Emitter &e, const Term &a, const Term &b,
       all.insert(all.end(), list.begin(), list.end());
     return all;
   };
-  Val x = arranged(e, a, join({batch, left, sum})),
-      y = arranged(e, b, join({batch, sum, right}));
-  size_t nb = batch.size(), nl = left.size(), ns = sum.size(),
-         nr = right.size();
+  Val x = arranged(e, a, join({batch, left, sum})), y = arranged(e, b, join({batch, sum, right}));
+  size_t nb = batch.size(), nl = left.size(), ns = sum.size(), nr = right.size();
   // Batch dims of 1 broadcast; they stay separate axes of the product.
-  Shape xs(x.shape().begin(), x.shape().begin() + nb),
-      ys(y.shape().begin(), y.shape().begin() + nb);
-  int64_t k = product(x, nb + nl, nb + nl + ns), m = product(x, nb, nb + nl),
-          n = product(y, nb + ns, nb + ns + nr);
+  Shape xs(x.shape().begin(), x.shape().begin() + nb), ys(y.shape().begin(), y.shape().begin() + nb);
+  int64_t k = product(x, nb + nl, nb + nl + ns), m = product(x, nb, nb + nl), n = product(y, nb + ns, nb + ns + nr);
   if (k != product(y, nb,
                    nb + ns)) // a summed dim of 1 on one side is a broadcast too
     fail("op-shape", "a label stands for different dims");
@@ -184,9 +169,8 @@ Equation parse(NodeContext &c) {
     at = comma + 1;
   }
   c.requireAttr(static_cast<int>(equation.inputs.size()) == c.numOperands(),
-                "the equation has " + std::to_string(equation.inputs.size()) +
-                    " terms for " + std::to_string(c.numOperands()) +
-                    " operands");
+                "the equation has " + std::to_string(equation.inputs.size()) + " terms for " +
+                    std::to_string(c.numOperands()) + " operands");
   return equation;
 }
 
@@ -209,25 +193,18 @@ void importEinsum(NodeContext &c) {
   Equation equation = parse(c);
   int64_t width = 0;
   for (size_t i = 0; i < equation.inputs.size(); ++i)
-    if (const std::string &text = equation.inputs[i];
-        text.find("...") != std::string::npos)
-      width = std::max<int64_t>(
-          width, c.operand(i).rank() -
-                     std::count_if(text.begin(), text.end(),
-                                   [](char ch) { return ch != '.'; }));
+    if (const std::string &text = equation.inputs[i]; text.find("...") != std::string::npos)
+      width = std::max<int64_t>(width, c.operand(i).rank() -
+                                           std::count_if(text.begin(), text.end(), [](char ch) { return ch != '.'; }));
   std::vector<Term> terms;
   for (size_t i = 0; i < equation.inputs.size(); ++i) {
-    Term term{c.operand(i),
-              parseLabels(c, equation.inputs[i], c.operand(i).rank(), width)};
-    c.requireShape(static_cast<int64_t>(term.labels.size()) ==
-                       term.value.rank(),
-                   "the term '" + equation.inputs[i] + "' does not fit rank " +
-                       std::to_string(term.value.rank()));
+    Term term{c.operand(i), parseLabels(c, equation.inputs[i], c.operand(i).rank(), width)};
+    c.requireShape(static_cast<int64_t>(term.labels.size()) == term.value.rank(),
+                   "the term '" + equation.inputs[i] + "' does not fit rank " + std::to_string(term.value.rank()));
     terms.push_back(withoutRepeats(c.e, std::move(term)));
   }
-  std::vector<int> output = equation.explicitOutput
-                                ? parseLabels(c, equation.output, -1, width)
-                                : implicitOutput(terms, width);
+  std::vector<int> output =
+      equation.explicitOutput ? parseLabels(c, equation.output, -1, width) : implicitOutput(terms, width);
   for (int label : output) {
     bool known = false;
     for (const Term &term : terms)
@@ -238,8 +215,7 @@ void importEinsum(NodeContext &c) {
   auto neededAfter = [&](size_t i) {
     std::vector<int> needed = output;
     for (size_t k = i; k < terms.size(); ++k)
-      needed.insert(needed.end(), terms[k].labels.begin(),
-                    terms[k].labels.end());
+      needed.insert(needed.end(), terms[k].labels.begin(), terms[k].labels.end());
     return needed;
   };
   Term result = terms[0];
@@ -247,8 +223,7 @@ void importEinsum(NodeContext &c) {
     std::vector<int> needed = neededAfter(i + 1), pair = needed, other = needed;
     pair.insert(pair.end(), terms[i].labels.begin(), terms[i].labels.end());
     other.insert(other.end(), result.labels.begin(), result.labels.end());
-    result = contract(c.e, summed(c.e, result, pair),
-                      summed(c.e, terms[i], other), needed);
+    result = contract(c.e, summed(c.e, result, pair), summed(c.e, terms[i], other), needed);
   }
   result = summed(c.e, result, output);
   c.result(arranged(c.e, result, output));
@@ -256,8 +231,6 @@ void importEinsum(NodeContext &c) {
 
 } // namespace
 
-std::vector<OpRows> einsumOps() {
-  return {{"Einsum", {12}, importEinsum, "equation", {types::Number}}};
-}
+std::vector<OpRows> einsumOps() { return {{"Einsum", {12}, importEinsum, "equation", {types::Number}}}; }
 
 } // namespace dmxc::onnxfe

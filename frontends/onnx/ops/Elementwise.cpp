@@ -12,15 +12,13 @@ std::pair<Val, Val> broadcastOperands(NodeContext &c) {
   // Before opset 7 the second operand is broadcast only when asked, aligned at
   // `axis`, or at the end without it.
   if (!c.attrInt("broadcast", 0)) {
-    c.requireShape(a.shape() == b.shape(),
-                   "without 'broadcast' both operands must have one shape");
+    c.requireShape(a.shape() == b.shape(), "without 'broadcast' both operands must have one shape");
     return {a, b};
   }
   if (c.hasAttr("axis")) {
     int64_t axis = c.normalizeAxis(c.attrInt("axis"), a.rank());
     c.requireShape(axis + b.rank() <= a.rank(),
-                   "operand 1 does not fit at axis " + std::to_string(axis) +
-                       " of operand 0");
+                   "operand 1 does not fit at axis " + std::to_string(axis) + " of operand 0");
     Shape shape(b.shape().begin(), b.shape().end());
     shape.resize(a.rank() - axis, 1);
     b = c.e.reshape(b, shape);
@@ -35,9 +33,7 @@ template <typename OpTy> void binary(NodeContext &c) {
   c.result(c.e.emit<OpTy>({a, b}));
 }
 
-template <typename OpTy> void unary(NodeContext &c) {
-  c.result(c.e.emit<OpTy>({c.operand(0)}));
-}
+template <typename OpTy> void unary(NodeContext &c) { c.result(c.e.emit<OpTy>({c.operand(0)})); }
 
 void importMod(NodeContext &c) {
   auto a = c.operand(0), b = c.operand(1);
@@ -51,8 +47,7 @@ void importPow(NodeContext &c) {
   auto [base, exponent] = broadcastOperands(c);
   // The common exponents of exported models. Others, the square root too,
   // differ from a product in infinities or signs.
-  if (exponent.isConstant() && exponent.numElements() == 1 &&
-      exponent.rank() <= base.rank() && isFloat(base.dtype())) {
+  if (exponent.isConstant() && exponent.numElements() == 1 && exponent.rank() <= base.rank() && isFloat(base.dtype())) {
     double number = exponent.constant().asDouble(0);
     if (number == 2)
       return c.result(c.e.mul(base, base));
@@ -65,8 +60,7 @@ void importPow(NodeContext &c) {
     return c.result(c.e.emit<PowOp>({base, c.e.cast(exponent, base.dtype())}));
   // An integer base with a float exponent: computed in double, then truncated
   // to the base's type.
-  Val power = c.e.emit<PowOp>(
-      {c.e.cast(base, DType::F64), c.e.cast(exponent, DType::F64)});
+  Val power = c.e.emit<PowOp>({c.e.cast(base, DType::F64), c.e.cast(exponent, DType::F64)});
   c.result(c.e.cast(power, base.dtype()));
 }
 
@@ -76,15 +70,11 @@ template <typename OpTy> Val foldOperands(NodeContext &c) {
     result = c.e.emit<OpTy>({result, c.operand(i)});
   return result;
 }
-template <typename OpTy> void variadic(NodeContext &c) {
-  c.result(foldOperands<OpTy>(c));
-}
+template <typename OpTy> void variadic(NodeContext &c) { c.result(foldOperands<OpTy>(c)); }
 
 void importMean(NodeContext &c) {
   Val sum = foldOperands<AddOp>(c);
-  c.result(c.numOperands() == 1
-               ? sum
-               : c.e.div(sum, c.e.scalarLike(sum, c.numOperands())));
+  c.result(c.numOperands() == 1 ? sum : c.e.div(sum, c.e.scalarLike(sum, c.numOperands())));
 }
 
 void importClipAttributes(NodeContext &c) {
@@ -115,19 +105,15 @@ DType castTarget(NodeContext &c) {
     if (onnxTypeName(type) == name)
       if (std::optional<DType> found = dtypeOfOnnx(type))
         return *found;
-  fail("op-dtype", "the attribute 'to' asks for " + name +
-                       ", which has no tensor meaning here");
+  fail("op-dtype", "the attribute 'to' asks for " + name + ", which has no tensor meaning here");
 }
 
 void importCast(NodeContext &c) {
-  c.requireAttr(c.attrString("round_mode", "up") == "up",
-                "round_mode is defined for FLOAT8E8M0 only");
-  c.result(
-      c.e.cast(c.operand(0), castTarget(c), c.attrInt("saturate", 1) != 0));
+  c.requireAttr(c.attrString("round_mode", "up") == "up", "round_mode is defined for FLOAT8E8M0 only");
+  c.result(c.e.cast(c.operand(0), castTarget(c), c.attrInt("saturate", 1) != 0));
 }
 void importCastLike(NodeContext &c) {
-  c.result(c.e.cast(c.operand(0), c.operand(1).dtype(),
-                    c.attrInt("saturate", 1) != 0));
+  c.result(c.e.cast(c.operand(0), c.operand(1).dtype(), c.attrInt("saturate", 1) != 0));
 }
 
 void importIdentity(NodeContext &c) { c.result(c.anyOperand(0)); }

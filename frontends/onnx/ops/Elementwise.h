@@ -19,7 +19,6 @@ Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta);
 Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis);
 /// One activation function of the recurrent operators by name ("Relu",
 /// "HardSigmoid", ...); fails on unknown names.
-Val activationByName(Emitter &e, const std::string &name, const Val &x,
-                     double alpha, double beta);
+Val activationByName(Emitter &e, const std::string &name, const Val &x, double alpha, double beta);
 
 } // namespace dmxc::onnxfe

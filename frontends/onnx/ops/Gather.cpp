@@ -8,21 +8,17 @@ namespace {
 
 void importGather(NodeContext &c) {
   Val data = c.operand(0);
-  c.result(c.e.gather(data, c.operand(1),
-                      c.normalizeAxis(c.attrInt("axis", 0), data.rank())));
+  c.result(c.e.gather(data, c.operand(1), c.normalizeAxis(c.attrInt("axis", 0), data.rank())));
 }
 
 void importGatherElements(NodeContext &c) {
   Val data = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), data.rank());
-  c.result(c.e.emit<GatherElementsOp>({data, c.operand(1)},
-                                      {c.e.attr("axis", axis)}));
+  c.result(c.e.emit<GatherElementsOp>({data, c.operand(1)}, {c.e.attr("axis", axis)}));
 }
 
 void importGatherND(NodeContext &c) {
-  c.result(c.e.emit<GatherNDOp>(
-      {c.operand(0), c.operand(1)},
-      {c.e.attr("batchDims", c.attrInt("batch_dims", 0))}));
+  c.result(c.e.emit<GatherNDOp>({c.operand(0), c.operand(1)}, {c.e.attr("batchDims", c.attrInt("batch_dims", 0))}));
 }
 
 ScatterMode scatterModeOf(NodeContext &c) {
@@ -35,8 +31,7 @@ ScatterMode scatterModeOf(NodeContext &c) {
     return ScatterMode::mul;
   if (name == "max" && c.since() >= 18)
     return ScatterMode::max;
-  c.requireAttr(name == "min" && c.since() >= 18,
-                "reduction '" + name + "' is unknown");
+  c.requireAttr(name == "min" && c.since() >= 18, "reduction '" + name + "' is unknown");
   return ScatterMode::min;
 }
 
@@ -45,46 +40,35 @@ void importScatterElements(NodeContext &c) {
   int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), data.rank());
   c.result(c.e.emit<ScatterElementsOp>(
       {data, c.operand(1), c.operand(2)},
-      {c.e.attr("axis", axis),
-       c.e.attr("mode",
-                ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
+      {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
 }
 
 void importScatterND(NodeContext &c) {
-  c.result(c.e.emit<ScatterNDOp>(
-      {c.operand(0), c.operand(1), c.operand(2)},
-      {c.e.attr("mode",
-                ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
+  c.result(c.e.emit<ScatterNDOp>({c.operand(0), c.operand(1), c.operand(2)},
+                                 {c.e.attr("mode", ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
 }
 
 void importOneHot(NodeContext &c) {
   Val indices = c.cast64(0), values = c.operand(2);
-  int64_t depth = static_cast<int64_t>(c.constantDouble(1, "depth")),
-          rank = indices.rank() + 1;
-  c.requireShape(depth >= 0 && values.rank() == 1 && values.dim(0) == 2,
-                 "expected a depth >= 0 and two values");
+  int64_t depth = static_cast<int64_t>(c.constantDouble(1, "depth")), rank = indices.rank() + 1;
+  c.requireShape(depth >= 0 && values.rank() == 1 && values.dim(0) == 2, "expected a depth >= 0 and two values");
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), rank);
   Shape column(indices.shape().begin(), indices.shape().end()), line(rank, 1);
   column.insert(column.begin() + axis, 1);
   line[axis] = depth;
-  Val wrapped =
-      c.e.select(c.e.compare(Compare::lt, indices, c.e.scalarLike(indices, 0)),
-                 c.e.add(indices, static_cast<double>(depth)), indices);
-  Val hot = c.e.compare(Compare::eq, c.e.reshape(wrapped, column),
-                        c.e.iota(DType::I64, line, axis));
-  Val off = c.e.reshape(c.e.sliceAxis(values, 0, 0, 1), {}),
-      on = c.e.reshape(c.e.sliceAxis(values, 0, 1, 1), {});
+  Val wrapped = c.e.select(c.e.compare(Compare::lt, indices, c.e.scalarLike(indices, 0)),
+                           c.e.add(indices, static_cast<double>(depth)), indices);
+  Val hot = c.e.compare(Compare::eq, c.e.reshape(wrapped, column), c.e.iota(DType::I64, line, axis));
+  Val off = c.e.reshape(c.e.sliceAxis(values, 0, 0, 1), {}), on = c.e.reshape(c.e.sliceAxis(values, 0, 1, 1), {});
   c.result(c.e.select(hot, on, off));
 }
 
 void importTensorScatter(NodeContext &c) {
   Val cache = c.operand(0), update = c.operand(1);
   std::string mode = c.attrString("mode", "linear");
-  c.requireAttr(mode == "linear" || mode == "circular",
-                "mode must be 'linear' or 'circular', not '" + mode + "'");
+  c.requireAttr(mode == "linear" || mode == "circular", "mode must be 'linear' or 'circular', not '" + mode + "'");
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -2), cache.rank());
-  c.requireShape(axis != 0 && update.rank() == cache.rank(),
-                 "expected operands of one rank and an axis other than 0");
+  c.requireShape(axis != 0 && update.rank() == cache.rank(), "expected operands of one rank and an axis other than 0");
   Shape line(cache.rank(), 1), batch(cache.rank(), 1);
   line[axis] = update.dim(axis);
   batch[0] = cache.dim(0);
@@ -95,17 +79,14 @@ void importTensorScatter(NodeContext &c) {
     at = c.e.emit<ModOp>({at, c.e.intScalar(DType::I64, cache.dim(axis))});
   c.result(c.e.emit<ScatterElementsOp>(
       {cache, c.e.broadcast(at, update.shape()), update},
-      {c.e.attr("axis", axis),
-       c.e.attr("mode",
-                ScatterModeAttr::get(c.e.context(), ScatterMode::replace))}));
+      {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))}));
 }
 
 /// Row-major positions of the elements that are not zero.
 std::vector<int64_t> nonZeroPositions(const Tensor &tensor) {
   std::vector<int64_t> found;
   for (int64_t i = 0; i < tensor.numElements(); ++i)
-    if (isFloat(tensor.dtype()) ? tensor.asDouble(i) != 0
-                                : tensor.asInt(i) != 0)
+    if (isFloat(tensor.dtype()) ? tensor.asDouble(i) != 0 : tensor.asInt(i) != 0)
       found.push_back(i);
   return found;
 }
@@ -138,8 +119,7 @@ void importCompress(NodeContext &c) {
     axis = c.normalizeAxis(c.attrInt("axis"), x.rank());
   else
     x = c.e.reshape(x, {x.numElements()});
-  c.result(
-      c.e.gather(x, c.e.ints(nonZeroPositions(c.operand(1).constant())), axis));
+  c.result(c.e.gather(x, c.e.ints(nonZeroPositions(c.operand(1).constant())), axis));
 }
 
 } // namespace
@@ -152,36 +132,14 @@ std::vector<OpRows> gatherOps() {
       {"GatherND", {11}, importGatherND, "", {Any, Index}},
       {"GatherND", {12, 13}, importGatherND, "batch_dims", {Any, Index}},
       {"Scatter", {9, 11}, importScatterElements, "axis", {Any, Index, Any}},
-      {"ScatterElements",
-       {11, 13},
-       importScatterElements,
-       "axis",
-       {Any, Index, Any}},
-      {"ScatterElements",
-       {16, 18},
-       importScatterElements,
-       "axis,reduction",
-       {Any, Index, Any}},
+      {"ScatterElements", {11, 13}, importScatterElements, "axis", {Any, Index, Any}},
+      {"ScatterElements", {16, 18}, importScatterElements, "axis,reduction", {Any, Index, Any}},
       {"ScatterND", {11, 13}, importScatterND, "", {Any, Index, Any}},
       {"ScatterND", {16, 18}, importScatterND, "reduction", {Any, Index, Any}},
-      {"OneHot",
-       {9, 11},
-       importOneHot,
-       "axis",
-       {Number, Number, Any},
-       "the depth must be known at compile time"},
-      {"TensorScatter",
-       {24},
-       importTensorScatter,
-       "axis,mode",
-       {Any, Any, Index}},
+      {"OneHot", {9, 11}, importOneHot, "axis", {Number, Number, Any}, "the depth must be known at compile time"},
+      {"TensorScatter", {24}, importTensorScatter, "axis,mode", {Any, Any, Index}},
       {"NonZero", {9, 13}, importNonZero, "", {}, "of constants only"},
-      {"Compress",
-       {9, 11},
-       importCompress,
-       "axis",
-       {},
-       "the condition must be known at compile time"},
+      {"Compress", {9, 11}, importCompress, "axis", {}, "the condition must be known at compile time"},
   };
 }
 

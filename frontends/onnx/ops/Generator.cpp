@@ -16,14 +16,12 @@ void importConstant(NodeContext &c) {
   if (c.hasAttr("value_float"))
     return c.result(c.e.scalar(DType::F32, c.attrFloat("value_float", 0)));
   if (auto floats = c.attrFloats("value_floats"))
-    return c.result(c.e.floats(
-        DType::F32, {static_cast<int64_t>(floats->size())}, *floats));
+    return c.result(c.e.floats(DType::F32, {static_cast<int64_t>(floats->size())}, *floats));
   if (c.hasAttr("value_int"))
     return c.result(c.e.intScalar(DType::I64, c.attrInt("value_int")));
   if (auto ints = c.attrInts("value_ints"))
     return c.result(c.e.ints(*ints));
-  c.requireAttr(!c.hasAttr("value_string") && !c.hasAttr("value_strings"),
-                "strings have no tensor meaning here");
+  c.requireAttr(!c.hasAttr("value_string") && !c.hasAttr("value_strings"), "strings have no tensor meaning here");
   c.requireAttr(false, "the value is missing");
 }
 
@@ -34,39 +32,30 @@ void importConstantOfShape(NodeContext &c) {
   Val value = c.e.scalar(DType::F32, 0);
   if (c.hasAttr("value")) {
     value = c.attrTensor("value");
-    c.requireShape(value.numElements() == 1,
-                   "the attribute 'value' must have one element");
+    c.requireShape(value.numElements() == 1, "the attribute 'value' must have one element");
     value = c.e.reshape(value, {});
   }
   c.result(c.e.broadcast(value, shape));
 }
 
 void importRange(NodeContext &c) {
-  Tensor start = c.constantOperand(0, "start"),
-         limit = c.constantOperand(1, "limit"),
+  Tensor start = c.constantOperand(0, "start"), limit = c.constantOperand(1, "limit"),
          delta = c.constantOperand(2, "delta");
-  c.requireShape(start.numElements() == 1 && limit.numElements() == 1 &&
-                     delta.numElements() == 1,
-                 "expected scalars");
+  c.requireShape(start.numElements() == 1 && limit.numElements() == 1 && delta.numElements() == 1, "expected scalars");
   double step = delta.asDouble(0);
-  c.requireShape(step != 0 && std::isfinite(step),
-                 "delta is " + std::to_string(step));
+  c.requireShape(step != 0 && std::isfinite(step), "delta is " + std::to_string(step));
   double count = std::ceil((limit.asDouble(0) - start.asDouble(0)) / step);
   c.requireShape(count < 1e13, "the range has too many elements");
-  Val first = c.e.constant(start.reshaped({})),
-      by = c.e.constant(delta.reshaped({}));
-  Val index =
-      c.e.iota(start.dtype(), {count > 0 ? static_cast<int64_t>(count) : 0}, 0);
+  Val first = c.e.constant(start.reshaped({})), by = c.e.constant(delta.reshaped({}));
+  Val index = c.e.iota(start.dtype(), {count > 0 ? static_cast<int64_t>(count) : 0}, 0);
   c.result(c.e.add(first, c.e.mul(index, by)));
 }
 
 void importEyeLike(NodeContext &c) {
   Val x = c.operand(0);
   c.requireShape(x.rank() == 2, "expected rank 2");
-  Val rows = c.e.iota(DType::I64, {x.dim(0), 1}, 0),
-      columns = c.e.iota(DType::I64, {1, x.dim(1)}, 1);
-  Val diagonal = c.e.compare(Compare::eq, c.e.sub(columns, rows),
-                             c.e.intScalar(DType::I64, c.attrInt("k", 0)));
+  Val rows = c.e.iota(DType::I64, {x.dim(0), 1}, 0), columns = c.e.iota(DType::I64, {1, x.dim(1)}, 1);
+  Val diagonal = c.e.compare(Compare::eq, c.e.sub(columns, rows), c.e.intScalar(DType::I64, c.attrInt("k", 0)));
   c.result(c.e.cast(diagonal, c.attrType("dtype", x.dtype())));
 }
 
@@ -90,12 +79,7 @@ std::vector<OpRows> generatorOps() {
        "value",
        {Index},
        "the shape must be known at compile time"},
-      {"Range",
-       {11},
-       importRange,
-       "",
-       {Number},
-       "the operands must be known at compile time"},
+      {"Range", {11}, importRange, "", {Number}, "the operands must be known at compile time"},
       {"EyeLike", {9, 22}, importEyeLike, "dtype,k"},
   };
 }

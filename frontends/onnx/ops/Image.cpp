@@ -33,15 +33,13 @@ Val reflected(Emitter &e, const Val &x, double low, double high) {
 Val place(const Sampler &s, const Val &grid, int64_t size) {
   Emitter &e = s.c.e;
   double n = static_cast<double>(size);
-  Val at = s.alignCorners ? e.mul(e.add(grid, 1.0), (n - 1) / 2)
-                          : e.mul(e.add(e.mul(e.add(grid, 1.0), n), -1.0), 0.5);
+  Val at = s.alignCorners ? e.mul(e.add(grid, 1.0), (n - 1) / 2) : e.mul(e.add(e.mul(e.add(grid, 1.0), n), -1.0), 0.5);
   if (s.mode == "nearest")
     at = e.emit<RoundOp>({at});
   if (s.padding == Padding::Border)
     return e.min(e.max(at, e.scalarLike(at, 0)), e.scalarLike(at, n - 1));
   if (s.padding == Padding::Reflection)
-    return s.alignCorners ? reflected(e, at, 0, n - 1)
-                          : reflected(e, at, -0.5, n - 0.5);
+    return s.alignCorners ? reflected(e, at, 0, n - 1) : reflected(e, at, -0.5, n - 0.5);
   return at;
 }
 
@@ -56,14 +54,11 @@ Tap tapAt(const Sampler &s, const Val &at, const Val &weight, int64_t size) {
   double n = static_cast<double>(size);
   Tap tap{weight, at, Val()};
   if (s.padding == Padding::Reflection)
-    tap.index = s.alignCorners ? reflected(e, at, 0, n - 1)
-                               : reflected(e, at, -0.5, n - 0.5);
+    tap.index = s.alignCorners ? reflected(e, at, 0, n - 1) : reflected(e, at, -0.5, n - 0.5);
   else if (s.padding == Padding::Zeros)
-    tap.inside =
-        e.emit<AndOp>({e.compare(Compare::ge, at, e.scalarLike(at, 0)),
-                       e.compare(Compare::le, at, e.scalarLike(at, n - 1))});
-  tap.index =
-      e.min(e.max(tap.index, e.scalarLike(at, 0)), e.scalarLike(at, n - 1));
+    tap.inside = e.emit<AndOp>(
+        {e.compare(Compare::ge, at, e.scalarLike(at, 0)), e.compare(Compare::le, at, e.scalarLike(at, n - 1))});
+  tap.index = e.min(e.max(tap.index, e.scalarLike(at, 0)), e.scalarLike(at, n - 1));
   tap.index = e.cast(tap.index, DType::I64);
   return tap;
 }
@@ -73,22 +68,19 @@ Val cubicWeight(Emitter &e, const Val &d, bool inner) {
   constexpr double a = -0.75;
   if (inner) // (a + 2) d^3 - (a + 3) d^2 + 1
     return e.add(e.mul(e.mul(d, d), e.add(e.mul(d, a + 2), -(a + 3))), 1.0);
-  return e.add(e.mul(e.add(e.mul(e.add(e.mul(d, a), -5 * a), d), 8 * a), d),
-               -4 * a);
+  return e.add(e.mul(e.add(e.mul(e.add(e.mul(d, a), -5 * a), d), 8 * a), d), -4 * a);
 }
 
 std::vector<Tap> tapsOf(const Sampler &s, const Val &at, int64_t size) {
   Emitter &e = s.c.e;
   if (s.mode == "nearest")
     return {tapAt(s, at, Val(), size)};
-  Val base = e.emit<FloorOp>({at}), ratio = e.sub(at, base),
-      rest = e.sub(e.scalarLike(at, 1), ratio);
+  Val base = e.emit<FloorOp>({at}), ratio = e.sub(at, base), rest = e.sub(e.scalarLike(at, 1), ratio);
   auto shifted = [&](double by) { return e.add(base, by); };
   if (s.mode == "linear")
     return {tapAt(s, base, rest, size), tapAt(s, shifted(1), ratio, size)};
   return {tapAt(s, shifted(-1), cubicWeight(e, e.add(ratio, 1.0), false), size),
-          tapAt(s, base, cubicWeight(e, ratio, true), size),
-          tapAt(s, shifted(1), cubicWeight(e, rest, true), size),
+          tapAt(s, base, cubicWeight(e, ratio, true), size), tapAt(s, shifted(1), cubicWeight(e, rest, true), size),
           tapAt(s, shifted(2), cubicWeight(e, e.add(rest, 1.0), false), size)};
 }
 
@@ -99,33 +91,23 @@ struct TapSum {
   const std::vector<std::vector<Tap>> &taps;
   Val total;
 
-  void add(size_t axis, const Val &index, const Val &weight, const Val &inside,
-           llvm::ArrayRef<int64_t> spatial) {
+  void add(size_t axis, const Val &index, const Val &weight, const Val &inside, llvm::ArrayRef<int64_t> spatial) {
     Emitter &e = s.c.e;
     if (axis == taps.size()) {
-      Shape row{index.dim(0), 1, index.dim(1)},
-          full{index.dim(0), image.dim(1), index.dim(1)};
-      Val picked = e.emit<GatherElementsOp>(
-          {image, e.broadcast(e.reshape(index, row), full)},
-          {e.attr("axis", int64_t(2))});
+      Shape row{index.dim(0), 1, index.dim(1)}, full{index.dim(0), image.dim(1), index.dim(1)};
+      Val picked =
+          e.emit<GatherElementsOp>({image, e.broadcast(e.reshape(index, row), full)}, {e.attr("axis", int64_t(2))});
       if (inside)
-        picked =
-            e.select(e.reshape(inside, row), picked, e.scalarLike(picked, 0));
+        picked = e.select(e.reshape(inside, row), picked, e.scalarLike(picked, 0));
       if (weight)
         picked = e.mul(picked, e.reshape(weight, row));
       total = total ? e.add(total, picked) : picked;
       return;
     }
     for (const Tap &tap : taps[axis]) {
-      Val nextIndex =
-          index ? e.add(e.mul(index, static_cast<double>(spatial[axis])),
-                        tap.index)
-                : tap.index;
-      Val nextWeight =
-          weight && tap.weight ? e.mul(weight, tap.weight) : tap.weight;
-      Val nextInside = inside && tap.inside
-                           ? e.emit<AndOp>({inside, tap.inside})
-                           : tap.inside;
+      Val nextIndex = index ? e.add(e.mul(index, static_cast<double>(spatial[axis])), tap.index) : tap.index;
+      Val nextWeight = weight && tap.weight ? e.mul(weight, tap.weight) : tap.weight;
+      Val nextInside = inside && tap.inside ? e.emit<AndOp>({inside, tap.inside}) : tap.inside;
       add(axis + 1, nextIndex, nextWeight, nextInside, spatial);
     }
   }
@@ -133,24 +115,18 @@ struct TapSum {
 
 void importGridSample(NodeContext &c) {
   Val x = c.operand(0), grid = c.operand(1);
-  std::string mode =
-                  c.attrString("mode", c.since() < 20 ? "bilinear" : "linear"),
+  std::string mode = c.attrString("mode", c.since() < 20 ? "bilinear" : "linear"),
               padding = c.attrString("padding_mode", "zeros");
   if (mode == "bilinear" || mode == "bicubic")
     mode = mode.substr(2); // the names before opset 20
-  c.requireAttr(mode == "linear" || mode == "cubic" || mode == "nearest",
-                "mode '" + mode + "' is unknown");
-  c.requireAttr(padding == "zeros" || padding == "border" ||
-                    padding == "reflection",
+  c.requireAttr(mode == "linear" || mode == "cubic" || mode == "nearest", "mode '" + mode + "' is unknown");
+  c.requireAttr(padding == "zeros" || padding == "border" || padding == "reflection",
                 "padding_mode '" + padding + "' is unknown");
   int64_t axes = x.rank() - 2;
-  c.requireShape(axes >= 1 && axes <= 3 && grid.rank() == x.rank() &&
-                     grid.dim(-1) == axes && grid.dim(0) == x.dim(0),
+  c.requireShape(axes >= 1 && axes <= 3 && grid.rank() == x.rank() && grid.dim(-1) == axes && grid.dim(0) == x.dim(0),
                  "expected an image of 1 to 3 spatial axes and a grid with as "
                  "many coordinates");
-  c.requireShape(std::find(x.shape().begin(), x.shape().end(), 0) ==
-                     x.shape().end(),
-                 "the image is empty");
+  c.requireShape(std::find(x.shape().begin(), x.shape().end(), 0) == x.shape().end(), "the image is empty");
   Sampler sampler{c, mode,
                   padding == "zeros"    ? Padding::Zeros
                   : padding == "border" ? Padding::Border
@@ -168,20 +144,15 @@ void importGridSample(NodeContext &c) {
     points *= grid.dim(i);
   }
   std::vector<std::vector<Tap>> taps;
-  for (int64_t axis = 0; axis < axes;
-       ++axis) { // the last coordinate belongs to the first spatial axis
-    Val coordinate =
-        e.reshape(e.sliceAxis(wide, grid.rank() - 1, axes - 1 - axis, 1),
-                  {x.dim(0), points});
-    taps.push_back(tapsOf(sampler, place(sampler, coordinate, x.dim(axis + 2)),
-                          x.dim(axis + 2)));
+  for (int64_t axis = 0; axis < axes; ++axis) { // the last coordinate belongs to the first spatial axis
+    Val coordinate = e.reshape(e.sliceAxis(wide, grid.rank() - 1, axes - 1 - axis, 1), {x.dim(0), points});
+    taps.push_back(tapsOf(sampler, place(sampler, coordinate, x.dim(axis + 2)), x.dim(axis + 2)));
   }
   llvm::ArrayRef<int64_t> spatial = x.shape().drop_front(2);
   int64_t elements = 1;
   for (int64_t dim : spatial)
     elements *= dim;
-  Val image =
-      e.cast(e.reshape(x, {x.dim(0), x.dim(1), elements}), wide.dtype());
+  Val image = e.cast(e.reshape(x, {x.dim(0), x.dim(1), elements}), wide.dtype());
   TapSum sum{sampler, image, taps, Val()};
   sum.add(0, Val(), Val(), Val(), spatial);
   c.result(e.cast(e.reshape(sum.total, result), x.dtype()));
@@ -192,13 +163,11 @@ void importAffineGrid(NodeContext &c) {
   std::vector<int64_t> size = c.constantInts(1, "size");
   bool corners = c.attrInt("align_corners", 0) != 0;
   int64_t axes = static_cast<int64_t>(size.size()) - 2;
-  c.requireShape((axes == 2 || axes == 3) && theta.rank() == 3 &&
-                     theta.dim(1) == axes && theta.dim(2) == axes + 1,
+  c.requireShape((axes == 2 || axes == 3) && theta.rank() == 3 && theta.dim(1) == axes && theta.dim(2) == axes + 1,
                  "expected a size of 4 or 5 dims and matching affine matrices");
   int64_t points = 1;
   for (int64_t i = 2; i < axes + 2; ++i) {
-    c.requireShape(size[i] >= 0 && size[i] < (int64_t(1) << 20),
-                   "a size of " + std::to_string(size[i]));
+    c.requireShape(size[i] >= 0 && size[i] < (int64_t(1) << 20), "a size of " + std::to_string(size[i]));
     points *= size[i];
   }
   c.requireShape(points < (int64_t(1) << 26), "the grid is too large");
@@ -208,17 +177,12 @@ void importAffineGrid(NodeContext &c) {
     for (int64_t axis = axes - 1; axis >= 0; --axis) {
       int64_t n = size[axis + 2], i = rest % n;
       rest /= n;
-      double at =
-          corners
-              ? (n > 1 ? -1 + 2.0 * static_cast<double>(i) /
-                                  static_cast<double>(n - 1)
-                       : 0)
-              : (2.0 * static_cast<double>(i) + 1) / static_cast<double>(n) - 1;
+      double at = corners ? (n > 1 ? -1 + 2.0 * static_cast<double>(i) / static_cast<double>(n - 1) : 0)
+                          : (2.0 * static_cast<double>(i) + 1) / static_cast<double>(n) - 1;
       base[p * (axes + 1) + (axes - 1 - axis)] = at;
     }
   }
-  Val product = c.e.matmul(c.e.floats(theta.dtype(), {points, axes + 1}, base),
-                           c.e.transposeLast(theta));
+  Val product = c.e.matmul(c.e.floats(theta.dtype(), {points, axes + 1}, base), c.e.transposeLast(theta));
   Shape shape(size.begin(), size.end());
   shape.erase(shape.begin() + 1);
   shape[0] = theta.dim(0);
@@ -227,20 +191,15 @@ void importAffineGrid(NodeContext &c) {
 }
 
 /// Where in the flat padded image each element of the columns lands.
-std::vector<int64_t> columnTargets(int64_t count, int64_t columns,
-                                   const std::vector<int64_t> &block,
-                                   const std::vector<int64_t> &steps,
-                                   const std::vector<int64_t> &strides,
-                                   const std::vector<int64_t> &dilations,
-                                   const std::vector<int64_t> &padded) {
+std::vector<int64_t> columnTargets(int64_t count, int64_t columns, const std::vector<int64_t> &block,
+                                   const std::vector<int64_t> &steps, const std::vector<int64_t> &strides,
+                                   const std::vector<int64_t> &dilations, const std::vector<int64_t> &padded) {
   size_t axes = block.size();
   std::vector<int64_t> index(count, 0);
   for (int64_t k = 0; k < count; ++k) {
     int64_t inBlock = k / columns, column = k % columns, scale = 1;
     for (size_t i = axes; i-- > 0;) {
-      index[k] +=
-          (column % steps[i] * strides[i] + inBlock % block[i] * dilations[i]) *
-          scale;
+      index[k] += (column % steps[i] * strides[i] + inBlock % block[i] * dilations[i]) * scale;
       column /= steps[i];
       inBlock /= block[i];
       scale *= padded[i];
@@ -252,29 +211,22 @@ std::vector<int64_t> columnTargets(int64_t count, int64_t columns,
 /// Adds columns of blocks into the image they were cut from.
 void importCol2Im(NodeContext &c) {
   Val x = c.operand(0);
-  std::vector<int64_t> image = c.constantInts(1, "image shape"),
-                       block = c.constantInts(2, "block shape");
+  std::vector<int64_t> image = c.constantInts(1, "image shape"), block = c.constantInts(2, "block shape");
   size_t axes = image.size();
   c.requireShape(x.rank() == 3 && axes >= 1 && block.size() == axes,
                  "expected rank 3 and image and block shapes of one length");
-  std::vector<int64_t> strides =
-      c.attrInts("strides", std::vector<int64_t>(axes, 1));
-  std::vector<int64_t> dilations =
-      c.attrInts("dilations", std::vector<int64_t>(axes, 1));
-  std::vector<int64_t> pads =
-      c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
-  c.requireAttr(strides.size() == axes && dilations.size() == axes &&
-                    pads.size() == 2 * axes,
+  std::vector<int64_t> strides = c.attrInts("strides", std::vector<int64_t>(axes, 1));
+  std::vector<int64_t> dilations = c.attrInts("dilations", std::vector<int64_t>(axes, 1));
+  std::vector<int64_t> pads = c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
+  c.requireAttr(strides.size() == axes && dilations.size() == axes && pads.size() == 2 * axes,
                 "an attribute has the wrong length");
   int64_t blockSize = 1, columns = 1, area = 1;
   std::vector<int64_t> steps(axes), padded(axes);
   constexpr int64_t limit = int64_t(1) << 26;
   for (size_t i = 0; i < axes; ++i) {
     for (int64_t value : {image[i], block[i], strides[i], dilations[i]})
-      c.requireShape(value > 0 && value < limit,
-                     "a size, stride or dilation of " + std::to_string(value));
-    c.requireShape(pads[i] >= 0 && pads[i] < limit && pads[i + axes] >= 0 &&
-                       pads[i + axes] < limit,
+      c.requireShape(value > 0 && value < limit, "a size, stride or dilation of " + std::to_string(value));
+    c.requireShape(pads[i] >= 0 && pads[i] < limit && pads[i + axes] >= 0 && pads[i + axes] < limit,
                    "a pad is out of range");
     padded[i] = image[i] + pads[i] + pads[i + axes];
     int64_t reach = dilations[i] * (block[i] - 1) + 1;
@@ -283,30 +235,22 @@ void importCol2Im(NodeContext &c) {
     blockSize *= block[i];
     columns *= steps[i];
     area *= padded[i];
-    c.requireShape(blockSize < limit && columns < limit / blockSize &&
-                       area < limit,
-                   "the image is too large");
+    c.requireShape(blockSize < limit && columns < limit / blockSize && area < limit, "the image is too large");
   }
   c.requireShape(x.dim(1) % blockSize == 0 && x.dim(2) == columns,
-                 "expected " + std::to_string(columns) +
-                     " columns of blocks of " + std::to_string(blockSize));
-  int64_t n = x.dim(0), channels = x.dim(1) / blockSize,
-          count = blockSize * columns;
-  std::vector<int64_t> index =
-      columnTargets(count, columns, block, steps, strides, dilations, padded);
+                 "expected " + std::to_string(columns) + " columns of blocks of " + std::to_string(blockSize));
+  int64_t n = x.dim(0), channels = x.dim(1) / blockSize, count = blockSize * columns;
+  std::vector<int64_t> index = columnTargets(count, columns, block, steps, strides, dilations, padded);
   Emitter &e = c.e;
-  Shape flat{n, channels, count}, whole{n, channels}, starts{0, 0},
-      cropped{n, channels}, ones(axes + 2, 1);
+  Shape flat{n, channels, count}, whole{n, channels}, starts{0, 0}, cropped{n, channels}, ones(axes + 2, 1);
   for (size_t i = 0; i < axes; ++i) {
     whole.push_back(padded[i]);
     starts.push_back(pads[i]);
     cropped.push_back(image[i]);
   }
   Val sum = e.emit<ScatterElementsOp>(
-      {e.splat(x.dtype(), {n, channels, area}, 0),
-       e.broadcast(e.ints(index), flat), e.reshape(x, flat)},
-      {e.attr("axis", int64_t(2)),
-       e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::add))});
+      {e.splat(x.dtype(), {n, channels, area}, 0), e.broadcast(e.ints(index), flat), e.reshape(x, flat)},
+      {e.attr("axis", int64_t(2)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::add))});
   c.result(e.slice(e.reshape(sum, whole), starts, cropped, ones));
 }
 
@@ -315,17 +259,8 @@ void importCol2Im(NodeContext &c) {
 std::vector<OpRows> imageOps() {
   using namespace types;
   return {
-      {"GridSample",
-       {16, 20, 22},
-       importGridSample,
-       "align_corners,mode,padding_mode",
-       {Float, Float}},
-      {"AffineGrid",
-       {20},
-       importAffineGrid,
-       "align_corners",
-       {Float, Index},
-       "the size must be known at compile time"},
+      {"GridSample", {16, 20, 22}, importGridSample, "align_corners,mode,padding_mode", {Float, Float}},
+      {"AffineGrid", {20}, importAffineGrid, "align_corners", {Float, Index}, "the size must be known at compile time"},
       {"Col2Im",
        {18},
        importCol2Im,

@@ -28,9 +28,7 @@ Val numpyMatMul(Emitter &e, Val a, Val b) {
 
 namespace {
 
-void importMatMul(NodeContext &c) {
-  c.result(numpyMatMul(c.e, c.operand(0), c.operand(1)));
-}
+void importMatMul(NodeContext &c) { c.result(numpyMatMul(c.e, c.operand(0), c.operand(1))); }
 
 void importGemm(NodeContext &c) {
   Val a = c.operand(0), b = c.operand(1);
@@ -72,8 +70,7 @@ Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
 }
 
 void importMatMulInteger(NodeContext &c) {
-  c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true),
-                       withoutZeroPoint(c, 1, 3, false)));
+  c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true), withoutZeroPoint(c, 1, 3, false)));
 }
 
 constexpr int64_t kMaxDeterminant = 4;
@@ -100,12 +97,9 @@ Val determinant(Emitter &e, const Val &x) {
 
 void importDet(NodeContext &c) {
   Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && x.dim(-1) >= 1,
-                 "expected square matrices");
+  c.requireShape(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && x.dim(-1) >= 1, "expected square matrices");
   if (x.dim(-1) > kMaxDeterminant)
-    fail("op-unsupported", "determinants of more than " +
-                               std::to_string(kMaxDeterminant) +
-                               " rows are not supported");
+    fail("op-unsupported", "determinants of more than " + std::to_string(kMaxDeterminant) + " rows are not supported");
   Shape shape(x.shape().begin(), x.shape().end() - 2);
   c.result(c.e.reshape(determinant(c.e, x), shape));
 }
@@ -116,16 +110,8 @@ std::vector<OpRows> linearAlgebraOps() {
   using namespace types;
   return {
       {"MatMul", {1, 9, 13}, importMatMul, "", {Number}},
-      {"Gemm",
-       {1, 6},
-       importGemm,
-       "alpha,beta,broadcast,transA,transB",
-       {Number}},
-      {"Gemm",
-       {7, 9, 11, 13},
-       importGemm,
-       "alpha,beta,transA,transB",
-       {Number}},
+      {"Gemm", {1, 6}, importGemm, "alpha,beta,broadcast,transA,transB", {Number}},
+      {"Gemm", {7, 9, 11, 13}, importGemm, "alpha,beta,transA,transB", {Number}},
       {"MatMulInteger", {10}, importMatMulInteger, "", {Byte}},
       {"Det", {11, 22}, importDet, "", {Float}, "up to 4 rows"},
   };

@@ -15,22 +15,17 @@ template <Compare kind> void comparison(NodeContext &c) {
   c.result(c.e.compare(kind, a, b));
 }
 void importNot(NodeContext &c) { c.result(c.e.emit<NotOp>({c.operand(0)})); }
-void importIsNaN(NodeContext &c) {
-  c.result(c.e.emit<IsNaNOp>({c.operand(0)}));
-}
+void importIsNaN(NodeContext &c) { c.result(c.e.emit<IsNaNOp>({c.operand(0)})); }
 
 void importIsInf(NodeContext &c) {
   Val x = c.operand(0);
-  bool negative = c.attrInt("detect_negative", 1) != 0,
-       positive = c.attrInt("detect_positive", 1) != 0;
+  bool negative = c.attrInt("detect_negative", 1) != 0, positive = c.attrInt("detect_positive", 1) != 0;
   Val infinite = c.e.emit<IsInfOp>({x});
   if (negative && positive)
     return c.result(infinite);
   if (!negative && !positive)
-    return c.result(
-        c.e.splat(DType::Bool, Shape(x.shape().begin(), x.shape().end()), 0));
-  Val side = c.e.compare(positive ? Compare::gt : Compare::lt, x,
-                         c.e.scalarLike(x, 0));
+    return c.result(c.e.splat(DType::Bool, Shape(x.shape().begin(), x.shape().end()), 0));
+  Val side = c.e.compare(positive ? Compare::gt : Compare::lt, x, c.e.scalarLike(x, 0));
   c.result(c.e.emit<AndOp>({infinite, side}));
 }
 
@@ -39,13 +34,11 @@ void importBitShift(NodeContext &c) {
   c.requireAttr(direction == "LEFT" || direction == "RIGHT",
                 "direction must be 'LEFT' or 'RIGHT', not '" + direction + "'");
   Val a = c.operand(0), b = c.operand(1);
-  c.result(direction == "LEFT" ? c.e.emit<ShlOp>({a, b})
-                               : c.e.emit<ShrOp>({a, b}));
+  c.result(direction == "LEFT" ? c.e.emit<ShlOp>({a, b}) : c.e.emit<ShrOp>({a, b}));
 }
 
 void importWhere(NodeContext &c) {
-  c.requireShape(c.operand(0).dtype() == DType::Bool,
-                 "the condition must be bool");
+  c.requireShape(c.operand(0).dtype() == DType::Bool, "the condition must be bool");
   c.result(c.e.select(c.operand(0), c.operand(1), c.operand(2)));
 }
 
@@ -76,11 +69,7 @@ std::vector<OpRows> logicOps() {
       {"GreaterOrEqual", {12, 16}, comparison<Compare::ge>, "", {Number}},
       {"LessOrEqual", {12, 16}, comparison<Compare::le>, "", {Number}},
       {"IsNaN", {9, 13, 20}, importIsNaN, "", {Float | Narrow}},
-      {"IsInf",
-       {10, 20},
-       importIsInf,
-       "detect_negative,detect_positive",
-       {Float | Narrow}},
+      {"IsInf", {10, 20}, importIsInf, "detect_negative,detect_positive", {Float | Narrow}},
       {"Where", {9, 16}, importWhere, "", {Bool, Any}},
   };
 }

@@ -11,25 +11,20 @@ namespace {
 void emitLoss(NodeContext &c, const Val &logProbabilities) {
   Val target = c.cast64(1), weight = c.optional(2);
   int64_t channel = 1;
-  c.requireShape(
-      logProbabilities.rank() >= 2 &&
-          target.rank() == logProbabilities.rank() - 1,
-      "expected scores of rank 2 or more and classes of one rank less");
+  c.requireShape(logProbabilities.rank() >= 2 && target.rank() == logProbabilities.rank() - 1,
+                 "expected scores of rank 2 or more and classes of one rank less");
   std::string reduction = c.attrString("reduction", "mean");
-  c.requireAttr(reduction == "none" || reduction == "sum" ||
-                    reduction == "mean",
+  c.requireAttr(reduction == "none" || reduction == "sum" || reduction == "mean",
                 "reduction '" + reduction + "' is unknown");
   Emitter &e = c.e;
   Val ignored;
   if (c.hasAttr("ignore_index")) {
-    ignored = e.compare(Compare::eq, target,
-                        e.intScalar(DType::I64, c.attrInt("ignore_index")));
+    ignored = e.compare(Compare::eq, target, e.intScalar(DType::I64, c.attrInt("ignore_index")));
     target = e.select(ignored, e.intScalar(DType::I64, 0), target);
   }
   Shape picked(target.shape().begin(), target.shape().end()), index = picked;
   index.insert(index.begin() + 1, 1);
-  Val loss = e.emit<GatherElementsOp>(
-      {logProbabilities, e.reshape(target, index)}, {e.attr("axis", channel)});
+  Val loss = e.emit<GatherElementsOp>({logProbabilities, e.reshape(target, index)}, {e.attr("axis", channel)});
   loss = e.emit<NegOp>({e.reshape(loss, picked)});
   Val zero = e.scalarLike(loss, 0), share;
   if (weight) {
@@ -48,8 +43,7 @@ void emitLoss(NodeContext &c, const Val &logProbabilities) {
   if (reduction == "sum")
     loss = e.reduce(Reduction::sum, loss, all, false);
   else if (reduction == "mean" && share)
-    loss = e.div(e.reduce(Reduction::sum, loss, all, false),
-                 e.reduce(Reduction::sum, share, all, false));
+    loss = e.div(e.reduce(Reduction::sum, loss, all, false), e.reduce(Reduction::sum, share, all, false));
   else if (reduction == "mean")
     loss = e.reduce(Reduction::mean, loss, all, false);
   c.result(0, loss);
@@ -74,11 +68,7 @@ std::vector<OpRows> lossOps() {
        importNegativeLogLikelihood,
        "ignore_index,reduction",
        {Float, Index, Float}},
-      {"SoftmaxCrossEntropyLoss",
-       {12, 13},
-       importSoftmaxCrossEntropy,
-       "ignore_index,reduction",
-       {Float, Index, Float}},
+      {"SoftmaxCrossEntropyLoss", {12, 13}, importSoftmaxCrossEntropy, "ignore_index,reduction", {Float, Index, Float}},
   };
 }
 

@@ -9,9 +9,7 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-Shape shapeOf(const Val &x) {
-  return Shape(x.shape().begin(), x.shape().end());
-}
+Shape shapeOf(const Val &x) { return Shape(x.shape().begin(), x.shape().end()); }
 
 std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   std::vector<int64_t> axes(std::max<int64_t>(rank - first, 0));
@@ -19,16 +17,12 @@ std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   return axes;
 }
 
-Val normalize(Emitter &e, Normalization kind, const Val &x,
-              const std::vector<int64_t> &axes, double epsilon) {
-  return e.emit<NormalizeOp>(
-      {x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)),
-            e.attr("axes", axes), e.attr("epsilon", epsilon)});
+Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
+  return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),
+                                   e.attr("epsilon", epsilon)});
 }
 
-Val like(Emitter &e, const Val &value, const Val &x) {
-  return e.cast(value, x.dtype());
-}
+Val like(Emitter &e, const Val &value, const Val &x) { return e.cast(value, x.dtype()); }
 
 /// Per-channel parameters; before opset 9 `spatial=0` made them one a position.
 Val batchParameter(NodeContext &c, const Val &value, const Val &x) {
@@ -36,11 +30,8 @@ Val batchParameter(NodeContext &c, const Val &value, const Val &x) {
   if (!spatial && value.rank() == x.rank() - 1)
     return value;
   c.requireShape(x.rank() < 2 || value.numElements() == x.dim(1),
-                 value.describe() +
-                     " must have one number for each of the channels of " +
-                     x.describe());
-  return x.rank() < 2 ? c.e.reshape(value, {value.numElements()})
-                      : perChannel(c.e, value, x.rank());
+                 value.describe() + " must have one number for each of the channels of " + x.describe());
+  return x.rank() < 2 ? c.e.reshape(value, {value.numElements()}) : perChannel(c.e, value, x.rank());
 }
 
 void batchNormTraining(NodeContext &c, const Val &x, double epsilon) {
@@ -49,18 +40,13 @@ void batchNormTraining(NodeContext &c, const Val &x, double epsilon) {
   axes.insert(axes.begin(), 0);
   Val mean = c.e.reduce(Reduction::mean, x, axes, false);
   Val centered = c.e.sub(x, perChannel(c.e, mean, x.rank()));
-  Val variance =
-      c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, false);
-  Val deviation =
-      c.e.emit<SqrtOp>({c.e.add(perChannel(c.e, variance, x.rank()), epsilon)});
-  Val scaled = c.e.mul(c.e.div(centered, deviation),
-                       batchParameter(c, like(c.e, c.operand(1), x), x));
-  c.result(0,
-           c.e.add(scaled, batchParameter(c, like(c.e, c.operand(2), x), x)));
+  Val variance = c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, false);
+  Val deviation = c.e.emit<SqrtOp>({c.e.add(perChannel(c.e, variance, x.rank()), epsilon)});
+  Val scaled = c.e.mul(c.e.div(centered, deviation), batchParameter(c, like(c.e, c.operand(1), x), x));
+  c.result(0, c.e.add(scaled, batchParameter(c, like(c.e, c.operand(2), x), x)));
   auto running = [&](int operand, const Val &now) {
     Val old = c.operand(operand);
-    return c.e.add(c.e.mul(old, momentum),
-                   c.e.mul(like(c.e, now, old), 1 - momentum));
+    return c.e.add(c.e.mul(old, momentum), c.e.mul(like(c.e, now, old), 1 - momentum));
   };
   c.result(1, running(3, mean));
   c.result(2, running(4, variance));
@@ -71,8 +57,7 @@ void importBatchNorm(NodeContext &c) {
   double epsilon = c.attrFloat("epsilon", 1e-5);
   if (c.since() >= 14 && c.attrInt("training_mode", 0))
     return batchNormTraining(c, x, epsilon);
-  Val scale = c.operand(1), bias = c.operand(2), mean = c.operand(3),
-      variance = c.operand(4);
+  Val scale = c.operand(1), bias = c.operand(2), mean = c.operand(3), variance = c.operand(4);
   // Parameters are folded in their own type, which may be wider than the
   // input's.
   if (mean.dtype() != scale.dtype()) {
@@ -89,8 +74,7 @@ void importBatchNorm(NodeContext &c) {
 void importInstanceNorm(NodeContext &c) {
   Val x = c.operand(0);
   c.requireShape(x.rank() >= 3, "expected rank 3 or more");
-  Val y = normalize(c.e, Normalization::standard, x, axesFrom(2, x.rank()),
-                    c.attrFloat("epsilon", 1e-5));
+  Val y = normalize(c.e, Normalization::standard, x, axesFrom(2, x.rank()), c.attrFloat("epsilon", 1e-5));
   y = c.e.mul(y, batchParameter(c, c.operand(1), x));
   c.result(c.e.add(y, batchParameter(c, c.operand(2), x)));
 }
@@ -100,30 +84,24 @@ void importLayerNorm(NodeContext &c) {
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
   std::vector<int64_t> axes = axesFrom(axis, x.rank());
   double epsilon = c.attrFloat("epsilon", 1e-5);
-  Val y = c.e.mul(normalize(c.e, Normalization::standard, x, axes, epsilon),
-                  like(c.e, c.operand(1), x));
+  Val y = c.e.mul(normalize(c.e, Normalization::standard, x, axes, epsilon), like(c.e, c.operand(1), x));
   if (c.has(2))
     y = c.e.add(y, like(c.e, c.operand(2), x));
-  c.requireShape(y.shape() == x.shape(),
-                 "the scale or bias is larger than the input");
+  c.requireShape(y.shape() == x.shape(), "the scale or bias is larger than the input");
   c.result(0, y);
   if (!c.wants(1) && !c.wants(2))
     return;
   Val wide = c.attrInt("stash_type", 1) == 1 ? c.e.cast(x, DType::F32) : x;
-  Val mean = c.e.reduce(Reduction::mean, wide, axes, true),
-      centered = c.e.sub(wide, mean);
-  Val variance =
-      c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, true);
+  Val mean = c.e.reduce(Reduction::mean, wide, axes, true), centered = c.e.sub(wide, mean);
+  Val variance = c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, true);
   c.result(1, mean);
-  c.result(2, c.e.emit<ReciprocalOp>(
-                  {c.e.emit<SqrtOp>({c.e.add(variance, epsilon)})}));
+  c.result(2, c.e.emit<ReciprocalOp>({c.e.emit<SqrtOp>({c.e.add(variance, epsilon)})}));
 }
 
 void importRMSNorm(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  Val y = normalize(c.e, Normalization::rms, x, axesFrom(axis, x.rank()),
-                    c.attrFloat("epsilon", 1e-5));
+  Val y = normalize(c.e, Normalization::rms, x, axesFrom(axis, x.rank()), c.attrFloat("epsilon", 1e-5));
   Val scale = c.operand(1); // the result has its type
   y = c.e.mul(like(c.e, y, scale), scale);
   c.requireShape(y.shape() == x.shape(), "the scale is larger than the input");
@@ -131,79 +109,58 @@ void importRMSNorm(NodeContext &c) {
 }
 
 void importGroupNorm(NodeContext &c) {
-  Val x = c.operand(0), scale = like(c.e, c.operand(1), x),
-      bias = like(c.e, c.operand(2), x);
+  Val x = c.operand(0), scale = like(c.e, c.operand(1), x), bias = like(c.e, c.operand(2), x);
   int64_t groups = c.attrInt("num_groups");
-  c.requireShape(x.rank() >= 2 && groups > 0 && x.dim(1) % groups == 0 &&
-                     x.numElements() > 0,
+  c.requireShape(x.rank() >= 2 && groups > 0 && x.dim(1) % groups == 0 && x.numElements() > 0,
                  "the channels must divide into num_groups groups");
-  Shape original = shapeOf(x),
-        grouped{x.dim(0), groups, x.numElements() / x.dim(0) / groups};
-  Val y = normalize(c.e, Normalization::standard, c.e.reshape(x, grouped), {2},
-                    c.attrFloat("epsilon", 1e-5));
-  int64_t expected =
-      c.since() == 18 ? groups
-                      : x.dim(1); // 18: one scale a group, later one a channel
-  c.requireShape(
-      scale.numElements() == expected && bias.numElements() == expected,
-      "scale and bias must have " + std::to_string(expected) + " numbers");
+  Shape original = shapeOf(x), grouped{x.dim(0), groups, x.numElements() / x.dim(0) / groups};
+  Val y = normalize(c.e, Normalization::standard, c.e.reshape(x, grouped), {2}, c.attrFloat("epsilon", 1e-5));
+  int64_t expected = c.since() == 18 ? groups : x.dim(1); // 18: one scale a group, later one a channel
+  c.requireShape(scale.numElements() == expected && bias.numElements() == expected,
+                 "scale and bias must have " + std::to_string(expected) + " numbers");
   if (c.since() == 18)
-    y = c.e.add(c.e.mul(y, c.e.reshape(scale, {groups, 1})),
-                c.e.reshape(bias, {groups, 1}));
+    y = c.e.add(c.e.mul(y, c.e.reshape(scale, {groups, 1})), c.e.reshape(bias, {groups, 1}));
   y = c.e.reshape(y, original);
   if (c.since() > 18)
-    y = c.e.add(c.e.mul(y, perChannel(c.e, scale, x.rank())),
-                perChannel(c.e, bias, x.rank()));
+    y = c.e.add(c.e.mul(y, perChannel(c.e, scale, x.rank())), perChannel(c.e, bias, x.rank()));
   c.result(y);
 }
 
 void importLpNormalization(NodeContext &c) {
   Val x = c.operand(0);
-  int64_t p = c.attrInt("p", 2),
-          axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
+  int64_t p = c.attrInt("p", 2), axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
   c.requireAttr(p == 1 || p == 2, "p must be 1 or 2");
-  Val norm =
-      p == 1 ? c.e.reduce(Reduction::sum, c.e.emit<AbsOp>({x}), {axis}, true)
-             : c.e.emit<SqrtOp>(
-                   {c.e.reduce(Reduction::sum, c.e.mul(x, x), {axis}, true)});
+  Val norm = p == 1 ? c.e.reduce(Reduction::sum, c.e.emit<AbsOp>({x}), {axis}, true)
+                    : c.e.emit<SqrtOp>({c.e.reduce(Reduction::sum, c.e.mul(x, x), {axis}, true)});
   Val zero = c.e.scalarLike(x, 0);
-  c.result(
-      c.e.select(c.e.compare(Compare::eq, norm, zero), zero, c.e.div(x, norm)));
+  c.result(c.e.select(c.e.compare(Compare::eq, norm, zero), zero, c.e.div(x, norm)));
 }
 
 void importLRN(NodeContext &c) {
   Val x = c.operand(0);
   int64_t size = c.attrInt("size");
-  c.requireShape(x.rank() >= 2 && size > 0 && size < 65536,
-                 "expected rank 2 or more and a positive size");
+  c.requireShape(x.rank() >= 2 && size > 0 && size < 65536, "expected rank 2 or more and a positive size");
   // The window runs over channels: they become the spatial axis of a pool.
   int64_t rest = 1;
   for (int64_t i = 2; i < x.rank(); ++i)
     rest *= x.dim(i);
   Val squares = c.e.reshape(c.e.mul(x, x), {x.dim(0), 1, x.dim(1), rest});
   int64_t low = (size - 1) / 2, high = size - 1 - low;
-  std::vector<int64_t> window{size, 1}, ones{1, 1}, lows{low, 0},
-      highs{high, 0}, zeros{0, 0};
-  Val sum = c.e.emit<PoolOp>(
-      {squares},
-      {c.e.attr("kind", PoolingAttr::get(c.e.context(), Pooling::sum)),
-       c.e.attr("window", window), c.e.attr("strides", ones),
-       c.e.attr("dilations", ones), c.e.attr("low", lows),
-       c.e.attr("high", highs), c.e.attr("ceilExtra", zeros),
-       c.e.attr("countPadding", false)});
-  double alpha = c.attrFloat("alpha", 0.0001), beta = c.attrFloat("beta", 0.75),
-         bias = c.attrFloat("bias", 1);
+  std::vector<int64_t> window{size, 1}, ones{1, 1}, lows{low, 0}, highs{high, 0}, zeros{0, 0};
+  Val sum = c.e.emit<PoolOp>({squares}, {c.e.attr("kind", PoolingAttr::get(c.e.context(), Pooling::sum)),
+                                         c.e.attr("window", window), c.e.attr("strides", ones),
+                                         c.e.attr("dilations", ones), c.e.attr("low", lows), c.e.attr("high", highs),
+                                         c.e.attr("ceilExtra", zeros), c.e.attr("countPadding", false)});
+  double alpha = c.attrFloat("alpha", 0.0001), beta = c.attrFloat("beta", 0.75), bias = c.attrFloat("bias", 1);
   Val base = c.e.add(c.e.mul(c.e.reshape(sum, shapeOf(x)), alpha / size), bias);
   c.result(c.e.div(x, c.e.emit<PowOp>({base, c.e.scalarLike(x, beta)})));
 }
 
 void importMeanVariance(NodeContext &c) {
   Val x = c.operand(0);
-  std::vector<int64_t> axes =
-      c.normalizeAxes(c.attrInts("axes", {0, 2, 3}), x.rank());
+  std::vector<int64_t> axes = c.normalizeAxes(c.attrInts("axes", {0, 2, 3}), x.rank());
   Val centered = c.e.sub(x, c.e.reduce(Reduction::mean, x, axes, true));
-  Val deviation = c.e.emit<SqrtOp>(
-      {c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, true)});
+  Val deviation = c.e.emit<SqrtOp>({c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, true)});
   c.result(c.e.div(centered, c.e.add(deviation, 1e-9)));
 }
 
@@ -212,55 +169,18 @@ void importMeanVariance(NodeContext &c) {
 std::vector<OpRows> normOps() {
   using namespace types;
   return {
-      {"BatchNormalization",
-       {1, 6},
-       importBatchNorm,
-       "epsilon,is_test,momentum,spatial",
-       {Float},
-       "as in inference"},
-      {"BatchNormalization",
-       {7},
-       importBatchNorm,
-       "epsilon,momentum,spatial",
-       {Float}},
+      {"BatchNormalization", {1, 6}, importBatchNorm, "epsilon,is_test,momentum,spatial", {Float}, "as in inference"},
+      {"BatchNormalization", {7}, importBatchNorm, "epsilon,momentum,spatial", {Float}},
       {"BatchNormalization", {9}, importBatchNorm, "epsilon,momentum", {Float}},
-      {"BatchNormalization",
-       {14, 15},
-       importBatchNorm,
-       "epsilon,momentum,training_mode",
-       {Float}},
-      {"InstanceNormalization",
-       {1, 6, 22},
-       importInstanceNorm,
-       "epsilon",
-       {Float}},
-      {"LayerNormalization",
-       {17},
-       importLayerNorm,
-       "axis,epsilon,stash_type",
-       {Float}},
-      {"RMSNormalization",
-       {23},
-       importRMSNorm,
-       "axis,epsilon,stash_type",
-       {Float}},
-      {"GroupNormalization",
-       {18},
-       importGroupNorm,
-       "epsilon,num_groups",
-       {Float}},
-      {"GroupNormalization",
-       {21},
-       importGroupNorm,
-       "epsilon,num_groups,stash_type",
-       {Float}},
+      {"BatchNormalization", {14, 15}, importBatchNorm, "epsilon,momentum,training_mode", {Float}},
+      {"InstanceNormalization", {1, 6, 22}, importInstanceNorm, "epsilon", {Float}},
+      {"LayerNormalization", {17}, importLayerNorm, "axis,epsilon,stash_type", {Float}},
+      {"RMSNormalization", {23}, importRMSNorm, "axis,epsilon,stash_type", {Float}},
+      {"GroupNormalization", {18}, importGroupNorm, "epsilon,num_groups", {Float}},
+      {"GroupNormalization", {21}, importGroupNorm, "epsilon,num_groups,stash_type", {Float}},
       {"LpNormalization", {1, 22}, importLpNormalization, "axis,p", {Float}},
       {"LRN", {1, 13}, importLRN, "alpha,beta,bias,size", {Float}},
-      {"MeanVarianceNormalization",
-       {9, 13},
-       importMeanVariance,
-       "axes",
-       {Float}},
+      {"MeanVarianceNormalization", {9, 13}, importMeanVariance, "axes", {Float}},
   };
 }
 

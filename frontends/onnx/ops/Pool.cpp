@@ -6,14 +6,11 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-Val pool(Emitter &e, Pooling kind, const Val &x, const Window &w,
-         bool countPadding = false) {
-  return e.emit<PoolOp>(
-      {x}, {e.attr("kind", PoolingAttr::get(e.context(), kind)),
-            e.attr("window", w.kernel), e.attr("strides", w.strides),
-            e.attr("dilations", w.dilations), e.attr("low", w.low),
-            e.attr("high", w.high), e.attr("ceilExtra", w.ceilExtra),
-            e.attr("countPadding", countPadding)});
+Val pool(Emitter &e, Pooling kind, const Val &x, const Window &w, bool countPadding = false) {
+  return e.emit<PoolOp>({x}, {e.attr("kind", PoolingAttr::get(e.context(), kind)), e.attr("window", w.kernel),
+                              e.attr("strides", w.strides), e.attr("dilations", w.dilations), e.attr("low", w.low),
+                              e.attr("high", w.high), e.attr("ceilExtra", w.ceilExtra),
+                              e.attr("countPadding", countPadding)});
 }
 
 void importMaxPool(NodeContext &c) {
@@ -21,39 +18,32 @@ void importMaxPool(NodeContext &c) {
   Window w = windowOf(c, x.shape());
   c.result(0, pool(c.e, Pooling::max, x, w));
   if (c.wants(1))
-    c.result(
-        1, c.e.emit<ArgMaxPoolOp>(
-               {x},
-               {c.e.attr("window", w.kernel), c.e.attr("strides", w.strides),
-                c.e.attr("dilations", w.dilations), c.e.attr("low", w.low),
-                c.e.attr("high", w.high),
-                c.e.attr("columnMajor", c.attrInt("storage_order", 0) != 0)}));
+    c.result(1, c.e.emit<ArgMaxPoolOp>({x}, {c.e.attr("window", w.kernel), c.e.attr("strides", w.strides),
+                                             c.e.attr("dilations", w.dilations), c.e.attr("low", w.low),
+                                             c.e.attr("high", w.high),
+                                             c.e.attr("columnMajor", c.attrInt("storage_order", 0) != 0)}));
 }
 
 void importAveragePool(NodeContext &c) {
   Val x = c.operand(0);
-  c.result(pool(c.e, Pooling::average, x, windowOf(c, x.shape()),
-                c.attrInt("count_include_pad", 0) != 0));
+  c.result(pool(c.e, Pooling::average, x, windowOf(c, x.shape()), c.attrInt("count_include_pad", 0) != 0));
 }
 
 /// |x| ** p, and the p-th root of a sum of them.
 Val power(Emitter &e, const Val &x, double p) {
   if (p == 1)
     return e.emit<AbsOp>({x});
-  return p == 2 ? e.mul(x, x)
-                : e.emit<PowOp>({e.emit<AbsOp>({x}), e.scalarLike(x, p)});
+  return p == 2 ? e.mul(x, x) : e.emit<PowOp>({e.emit<AbsOp>({x}), e.scalarLike(x, p)});
 }
 Val root(Emitter &e, const Val &x, double p) {
   if (p == 1)
     return x;
-  return p == 2 ? e.emit<SqrtOp>({x})
-                : e.emit<PowOp>({x, e.scalarLike(x, 1 / p)});
+  return p == 2 ? e.emit<SqrtOp>({x}) : e.emit<PowOp>({x, e.scalarLike(x, 1 / p)});
 }
 
 /// The exponent: a float in version 1.
 double exponentOf(NodeContext &c) {
-  double p = c.since() == 1 ? c.attrFloat("p", 2)
-                            : static_cast<double>(c.attrInt("p", 2));
+  double p = c.since() == 1 ? c.attrFloat("p", 2) : static_cast<double>(c.attrInt("p", 2));
   c.requireAttr(p > 0, "p must be positive");
   return p;
 }
@@ -61,9 +51,7 @@ double exponentOf(NodeContext &c) {
 void importLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(
-      c.e, pool(c.e, Pooling::sum, power(c.e, x, p), windowOf(c, x.shape())),
-      p));
+  c.result(root(c.e, pool(c.e, Pooling::sum, power(c.e, x, p), windowOf(c, x.shape())), p));
 }
 
 std::vector<int64_t> spatialAxes(NodeContext &c, const Val &x) {
@@ -82,43 +70,32 @@ template <Reduction kind> void global(NodeContext &c) {
 void importGlobalLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(
-      c.e,
-      c.e.reduce(Reduction::sum, power(c.e, x, p), spatialAxes(c, x), true),
-      p));
+  c.result(root(c.e, c.e.reduce(Reduction::sum, power(c.e, x, p), spatialAxes(c, x), true), p));
 }
 
 void importMaxUnpool(NodeContext &c) {
   Val x = c.operand(0), indices = c.cast64(1);
   Window w = windowOf(c, x.shape());
-  c.requireShape(indices.shape() == x.shape(),
-                 "the indices must have the input's shape");
+  c.requireShape(indices.shape() == x.shape(), "the indices must have the input's shape");
   Shape inferred{x.dim(0), x.dim(1)};
   for (size_t i = 0; i < w.kernel.size(); ++i) {
-    inferred.push_back((x.dim(i + 2) - 1) * w.strides[i] + w.kernel[i] -
-                       w.low[i] - w.high[i]);
+    inferred.push_back((x.dim(i + 2) - 1) * w.strides[i] + w.kernel[i] - w.low[i] - w.high[i]);
     c.requireShape(inferred.back() >= 0, "the pads exceed the result");
   }
   int64_t count = c.e.typeOf(x.dtype(), inferred).getNumElements();
   Val zeros = c.e.splat(x.dtype(), {count}, 0);
   Val flat = c.e.emit<ScatterElementsOp>(
-      {zeros, c.e.reshape(indices, {x.numElements()}),
-       c.e.reshape(x, {x.numElements()})},
-      {c.e.attr("axis", int64_t(0)),
-       c.e.attr("mode",
-                ScatterModeAttr::get(c.e.context(), ScatterMode::replace))});
+      {zeros, c.e.reshape(indices, {x.numElements()}), c.e.reshape(x, {x.numElements()})},
+      {c.e.attr("axis", int64_t(0)), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))});
   Val y = c.e.reshape(flat, inferred);
   if (c.has(2)) { // indices count in the inferred shape; a larger one is padded
                   // at the end
     std::vector<int64_t> wanted = c.constantInts(2, "output shape");
-    c.requireShape(wanted.size() == inferred.size(),
-                   "the output shape has the wrong length");
+    c.requireShape(wanted.size() == inferred.size(), "the output shape has the wrong length");
     Shape low(wanted.size(), 0), high;
     for (size_t i = 0; i < wanted.size(); ++i) {
       high.push_back(wanted[i] - inferred[i]);
-      c.requireShape(
-          high.back() >= 0,
-          "the output shape is smaller than what the indices count in");
+      c.requireShape(high.back() >= 0, "the output shape is smaller than what the indices count in");
     }
     y = c.e.pad(y, c.e.scalarLike(y, 0), low, high);
   }
@@ -130,31 +107,15 @@ void importMaxUnpool(NodeContext &c) {
 std::vector<OpRows> poolOps() {
   using namespace types;
   return {
-      {"MaxPool",
-       {1},
-       importMaxPool,
-       "auto_pad,kernel_shape,pads,strides",
-       {Float}},
-      {"MaxPool",
-       {8},
-       importMaxPool,
-       "auto_pad,kernel_shape,pads,storage_order,strides",
-       {Float}},
+      {"MaxPool", {1}, importMaxPool, "auto_pad,kernel_shape,pads,strides", {Float}},
+      {"MaxPool", {8}, importMaxPool, "auto_pad,kernel_shape,pads,storage_order,strides", {Float}},
       {"MaxPool",
        {10, 11, 12, 22},
        importMaxPool,
        "auto_pad,ceil_mode,dilations,kernel_shape,pads,storage_order,strides",
        {Float | Byte}},
-      {"AveragePool",
-       {1},
-       importAveragePool,
-       "auto_pad,kernel_shape,pads,strides",
-       {Float}},
-      {"AveragePool",
-       {7},
-       importAveragePool,
-       "auto_pad,count_include_pad,kernel_shape,pads,strides",
-       {Float}},
+      {"AveragePool", {1}, importAveragePool, "auto_pad,kernel_shape,pads,strides", {Float}},
+      {"AveragePool", {7}, importAveragePool, "auto_pad,count_include_pad,kernel_shape,pads,strides", {Float}},
       {"AveragePool",
        {10, 11},
        importAveragePool,
@@ -166,24 +127,12 @@ std::vector<OpRows> poolOps() {
        "auto_pad,ceil_mode,count_include_pad,dilations,kernel_shape,pads,"
        "strides",
        {Float}},
-      {"LpPool",
-       {1, 2, 11},
-       importLpPool,
-       "auto_pad,kernel_shape,p,pads,strides",
-       {Float}},
-      {"LpPool",
-       {18, 22},
-       importLpPool,
-       "auto_pad,ceil_mode,dilations,kernel_shape,p,pads,strides",
-       {Float}},
+      {"LpPool", {1, 2, 11}, importLpPool, "auto_pad,kernel_shape,p,pads,strides", {Float}},
+      {"LpPool", {18, 22}, importLpPool, "auto_pad,ceil_mode,dilations,kernel_shape,p,pads,strides", {Float}},
       {"GlobalAveragePool", {1, 22}, global<Reduction::mean>, "", {Float}},
       {"GlobalMaxPool", {1, 22}, global<Reduction::max>, "", {Float}},
       {"GlobalLpPool", {1, 2, 22}, importGlobalLpPool, "p", {Float}},
-      {"MaxUnpool",
-       {9, 11, 22},
-       importMaxUnpool,
-       "kernel_shape,pads,strides",
-       {Float, Index}},
+      {"MaxUnpool", {9, 11, 22}, importMaxUnpool, "kernel_shape,pads,strides", {Float, Index}},
   };
 }
 

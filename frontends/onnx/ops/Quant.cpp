@@ -25,24 +25,20 @@ Range rangeOf(DType type) {
   case DType::I16:
     return {-32768, 32767};
   default:
-    fail("op-dtype", "quantised values of type " +
-                         std::string(dtypeName(type)) + " are not supported");
+    fail("op-dtype", "quantised values of type " + std::string(dtypeName(type)) + " are not supported");
   }
 }
 
 /// saturate(round(real) + zero): `real` is already divided by the scale; `zero`
 /// may be null.
-Val saturated(Emitter &e, const Val &real, const Val &zero, DType type,
-              bool saturate = true) {
+Val saturated(Emitter &e, const Val &real, const Val &zero, DType type, bool saturate = true) {
   if (isFloat(type)) // f8 and f4: no zero point, the conversion rounds
     return e.cast(real, type, saturate);
   Val shifted = e.emit<RoundOp>({real});
   if (zero)
     shifted = e.add(shifted, e.cast(zero, real.dtype()));
   Range range = rangeOf(type);
-  return e.cast(e.min(e.max(shifted, e.scalarLike(shifted, range.low)),
-                      e.scalarLike(shifted, range.high)),
-                type);
+  return e.cast(e.min(e.max(shifted, e.scalarLike(shifted, range.low)), e.scalarLike(shifted, range.high)), type);
 }
 
 /// A scale or zero point that broadcasts against x: one number, one an index of
@@ -51,29 +47,22 @@ Val spread(NodeContext &c, const Val &value, const Val &x) {
   int64_t block = c.attrInt("block_size", 0);
   if (value.numElements() == 1 && value.rank() <= 1 && block == 0)
     return c.e.reshape(value, {});
-  int64_t axis =
-      c.normalizeAxis(c.since() < 13 ? 1 : c.attrInt("axis", 1), x.rank());
+  int64_t axis = c.normalizeAxis(c.since() < 13 ? 1 : c.attrInt("axis", 1), x.rank());
   if (block == 0) {
     c.requireShape(value.rank() == 1 && value.dim(0) == x.dim(axis),
-                   value.describe() +
-                       " must have one number, or one for each index of axis " +
-                       std::to_string(axis));
+                   value.describe() + " must have one number, or one for each index of axis " + std::to_string(axis));
     Shape shape(x.rank(), 1);
     shape[axis] = value.dim(0);
     return c.e.reshape(value, shape);
   }
-  c.requireShape(value.rank() == x.rank() && block > 0 &&
-                     (x.dim(axis) + block - 1) / block == value.dim(axis),
-                 value.describe() + " must have one number a block of " +
-                     std::to_string(block));
+  c.requireShape(value.rank() == x.rank() && block > 0 && (x.dim(axis) + block - 1) / block == value.dim(axis),
+                 value.describe() + " must have one number a block of " + std::to_string(block));
   Shape split(value.shape().begin(), value.shape().end()), wide, joined = split;
   split.insert(split.begin() + axis + 1, 1);
   wide = split;
   wide[axis + 1] = block;
   joined[axis] *= block;
-  return c.e.sliceAxis(
-      c.e.reshape(c.e.broadcast(c.e.reshape(value, split), wide), joined), axis,
-      0, x.dim(axis));
+  return c.e.sliceAxis(c.e.reshape(c.e.broadcast(c.e.reshape(value, split), wide), joined), axis, 0, x.dim(axis));
 }
 
 void importQuantize(NodeContext &c) {
@@ -87,8 +76,7 @@ void importQuantize(NodeContext &c) {
   DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
   Val scale = spread(c, c.e.cast(c.operand(1), wide), x);
   Val zero = c.has(2) ? spread(c, c.operand(2), x) : Val();
-  c.result(saturated(c.e, c.e.div(c.e.cast(x, wide), scale), zero, type,
-                     c.attrInt("saturate", 1) != 0));
+  c.result(saturated(c.e, c.e.div(c.e.cast(x, wide), scale), zero, type, c.attrInt("saturate", 1) != 0));
 }
 
 void importDequantize(NodeContext &c) {
@@ -120,27 +108,22 @@ void importDynamicQuantize(NodeContext &c) {
       low = e.min(zero, e.reduce(Reduction::min, x, all, false));
   Val span = e.sub(high, low);
   // All elements 0: any scale but 0 will do.
-  Val scale = e.select(e.compare(Compare::eq, span, zero), e.scalarLike(x, 1),
-                       e.div(span, e.scalarLike(x, 255)));
+  Val scale = e.select(e.compare(Compare::eq, span, zero), e.scalarLike(x, 1), e.div(span, e.scalarLike(x, 255)));
   Val point = saturated(e, e.div(e.sub(zero, low), scale), Val(), DType::U8);
   c.result(0, saturated(e, e.div(x, scale), point, DType::U8));
   c.result(1, scale);
   c.result(2, point);
 }
 
-Val integers(NodeContext &c, int operand) {
-  return c.e.cast(c.operand(operand), DType::I32);
-}
+Val integers(NodeContext &c, int operand) { return c.e.cast(c.operand(operand), DType::I32); }
 Val scalarOperand(NodeContext &c, int operand, const char *what) {
-  c.requireShape(c.operand(operand).numElements() == 1,
-                 std::string("the ") + what + " must be one number");
+  c.requireShape(c.operand(operand).numElements() == 1, std::string("the ") + what + " must be one number");
   return c.e.reshape(c.operand(operand), {});
 }
 
 void importQLinearConv(NodeContext &c) {
   Emitter &e = c.e;
-  Val x = e.sub(integers(c, 0),
-                e.cast(scalarOperand(c, 2, "input's zero point"), DType::I32)),
+  Val x = e.sub(integers(c, 0), e.cast(scalarOperand(c, 2, "input's zero point"), DType::I32)),
       weights = integers(c, 3);
   Shape first(weights.rank(), 1);
   first[0] = c.operand(5).numElements();
@@ -148,24 +131,19 @@ void importQLinearConv(NodeContext &c) {
   std::vector<int64_t> kernel;
   if (weights.rank() > 2)
     kernel.assign(weights.shape().begin() + 2, weights.shape().end());
-  Val sum = convolve(e, x, weights, c.optional(8),
-                     windowOf(c, x.shape(), kernel), c.attrInt("group", 1));
+  Val sum = convolve(e, x, weights, c.optional(8), windowOf(c, x.shape(), kernel), c.attrInt("group", 1));
   Val scale = c.operand(4);
-  scale = scale.numElements() == 1 ? e.reshape(scale, {})
-                                   : perChannel(e, scale, x.rank());
-  Val factor = e.div(e.mul(scale, scalarOperand(c, 1, "input's scale")),
-                     scalarOperand(c, 6, "result's scale"));
+  scale = scale.numElements() == 1 ? e.reshape(scale, {}) : perChannel(e, scale, x.rank());
+  Val factor = e.div(e.mul(scale, scalarOperand(c, 1, "input's scale")), scalarOperand(c, 6, "result's scale"));
   Val real = e.mul(e.cast(sum, DType::F32), factor);
-  c.result(saturated(e, real, scalarOperand(c, 7, "result's zero point"),
-                     c.operand(7).dtype()));
+  c.result(saturated(e, real, scalarOperand(c, 7, "result's zero point"), c.operand(7).dtype()));
 }
 
 /// A parameter of a matrix operand: one number, or one a row or column.
 Val matrixParameter(NodeContext &c, const Val &value, bool rows) {
   if (value.numElements() == 1)
     return c.e.reshape(value, {});
-  return value.rank() == 1 && rows ? c.e.reshape(value, {value.dim(0), 1})
-                                   : value;
+  return value.rank() == 1 && rows ? c.e.reshape(value, {value.dim(0), 1}) : value;
 }
 
 void importQLinearMatMul(NodeContext &c) {
@@ -173,13 +151,9 @@ void importQLinearMatMul(NodeContext &c) {
   Val a = e.sub(integers(c, 0), matrixParameter(c, integers(c, 2), true));
   Val b = e.sub(integers(c, 3), matrixParameter(c, integers(c, 5), false));
   Val sum = e.cast(numpyMatMul(e, a, b), DType::F32);
-  auto scale = [&](int i, bool rows) {
-    return matrixParameter(c, e.cast(c.operand(i), DType::F32), rows);
-  };
+  auto scale = [&](int i, bool rows) { return matrixParameter(c, e.cast(c.operand(i), DType::F32), rows); };
   Val factor = e.div(e.mul(scale(1, true), scale(4, false)), scale(6, true));
-  c.result(saturated(e, e.mul(sum, factor),
-                     matrixParameter(c, c.operand(7), true),
-                     c.operand(7).dtype()));
+  c.result(saturated(e, e.mul(sum, factor), matrixParameter(c, c.operand(7), true), c.operand(7).dtype()));
 }
 
 } // namespace
@@ -189,61 +163,25 @@ std::vector<OpRows> quantOps() {
   constexpr TypeSet I32 = bitOf(DType::I32);
   return {
       {"QuantizeLinear", {10}, importQuantize, "", {Float | I32, Float, Any}},
-      {"QuantizeLinear",
-       {13},
-       importQuantize,
-       "axis",
-       {Float | I32, Float, Any}},
-      {"QuantizeLinear",
-       {19},
-       importQuantize,
-       "axis,saturate",
-       {Float | I32, Float, Any}},
-      {"QuantizeLinear",
-       {21},
-       importQuantize,
-       "axis,block_size,output_dtype,saturate",
-       {Float | I32, Float, Any}},
+      {"QuantizeLinear", {13}, importQuantize, "axis", {Float | I32, Float, Any}},
+      {"QuantizeLinear", {19}, importQuantize, "axis,saturate", {Float | I32, Float, Any}},
+      {"QuantizeLinear", {21}, importQuantize, "axis,block_size,output_dtype,saturate", {Float | I32, Float, Any}},
       {"QuantizeLinear",
        {23, 24, 25},
        importQuantize,
        "axis,block_size,output_dtype,precision,saturate",
        {Float | I32, Float, Any}},
-      {"DequantizeLinear",
-       {10},
-       importDequantize,
-       "",
-       {Int | Narrow, Float, Any}},
-      {"DequantizeLinear",
-       {13, 19},
-       importDequantize,
-       "axis",
-       {Int | Narrow, Float, Any}},
-      {"DequantizeLinear",
-       {21},
-       importDequantize,
-       "axis,block_size",
-       {Int | Narrow, Float, Any}},
-      {"DequantizeLinear",
-       {23, 24, 25},
-       importDequantize,
-       "axis,block_size,output_dtype",
-       {Int | Narrow, Float, Any}},
-      {"DynamicQuantizeLinear",
-       {11},
-       importDynamicQuantize,
-       "",
-       {bitOf(DType::F32)}},
+      {"DequantizeLinear", {10}, importDequantize, "", {Int | Narrow, Float, Any}},
+      {"DequantizeLinear", {13, 19}, importDequantize, "axis", {Int | Narrow, Float, Any}},
+      {"DequantizeLinear", {21}, importDequantize, "axis,block_size", {Int | Narrow, Float, Any}},
+      {"DequantizeLinear", {23, 24, 25}, importDequantize, "axis,block_size,output_dtype", {Int | Narrow, Float, Any}},
+      {"DynamicQuantizeLinear", {11}, importDynamicQuantize, "", {bitOf(DType::F32)}},
       {"QLinearConv",
        {10},
        importQLinearConv,
        "auto_pad,dilations,group,kernel_shape,pads,strides",
        {Byte, Float, Byte, Byte, Float, Byte, Float, Byte, I32}},
-      {"QLinearMatMul",
-       {10, 21},
-       importQLinearMatMul,
-       "",
-       {Byte, Float, Byte, Byte, Float, Byte, Float, Byte}},
+      {"QLinearMatMul", {10, 21}, importQLinearMatMul, "", {Byte, Float, Byte, Byte, Float, Byte, Float, Byte}},
   };
 }
 

@@ -18,9 +18,7 @@ struct Activation {
 
 /// The activation functions of all directions, with their parameters taken from
 /// the lists in order.
-std::vector<Activation> activationsOf(NodeContext &c,
-                                      const std::vector<std::string> &defaults,
-                                      int64_t directions) {
+std::vector<Activation> activationsOf(NodeContext &c, const std::vector<std::string> &defaults, int64_t directions) {
   std::vector<std::string> names;
   if (auto given = c.attrStrings("activations"))
     names = *given;
@@ -28,24 +26,17 @@ std::vector<Activation> activationsOf(NodeContext &c,
     for (int64_t d = 0; d < directions; ++d)
       names.insert(names.end(), defaults.begin(), defaults.end());
   c.requireAttr(names.size() == defaults.size() * directions,
-                "'activations' must name " +
-                    std::to_string(defaults.size() * directions) +
-                    " functions");
-  std::vector<double> alphas =
-      c.attrFloats("activation_alpha").value_or(std::vector<double>());
-  std::vector<double> betas =
-      c.attrFloats("activation_beta").value_or(std::vector<double>());
+                "'activations' must name " + std::to_string(defaults.size() * directions) + " functions");
+  std::vector<double> alphas = c.attrFloats("activation_alpha").value_or(std::vector<double>());
+  std::vector<double> betas = c.attrFloats("activation_beta").value_or(std::vector<double>());
   struct Parameters {
     const char *name;
     bool alpha, beta;
     double defaultAlpha, defaultBeta;
   };
-  static const Parameters known[] = {{"Affine", true, true, 1, 0},
-                                     {"LeakyRelu", true, false, 0.01, 0},
-                                     {"ThresholdedRelu", true, false, 1, 0},
-                                     {"ScaledTanh", true, true, 1, 1},
-                                     {"HardSigmoid", true, true, 0.2, 0.5},
-                                     {"Elu", true, false, 1, 0}};
+  static const Parameters known[] = {{"Affine", true, true, 1, 0},           {"LeakyRelu", true, false, 0.01, 0},
+                                     {"ThresholdedRelu", true, false, 1, 0}, {"ScaledTanh", true, true, 1, 1},
+                                     {"HardSigmoid", true, true, 0.2, 0.5},  {"Elu", true, false, 1, 0}};
   std::vector<Activation> result;
   size_t nextAlpha = 0, nextBeta = 0;
   for (const std::string &name : names) {
@@ -53,11 +44,8 @@ std::vector<Activation> activationsOf(NodeContext &c,
     for (const Parameters &p : known) {
       if (name != p.name)
         continue;
-      activation.alpha = p.alpha && nextAlpha < alphas.size()
-                             ? alphas[nextAlpha]
-                             : p.defaultAlpha;
-      activation.beta =
-          p.beta && nextBeta < betas.size() ? betas[nextBeta] : p.defaultBeta;
+      activation.alpha = p.alpha && nextAlpha < alphas.size() ? alphas[nextAlpha] : p.defaultAlpha;
+      activation.beta = p.beta && nextBeta < betas.size() ? betas[nextBeta] : p.defaultBeta;
       nextAlpha += p.alpha;
       nextBeta += p.beta;
     }
@@ -89,44 +77,33 @@ Cells cellsOf(NodeContext &c, int64_t gates) {
   cells.r = c.operand(2);
   cells.bias = c.optional(3);
   std::string direction = c.attrString("direction", "forward");
-  c.requireAttr(direction == "forward" || direction == "reverse" ||
-                    direction == "bidirectional",
+  c.requireAttr(direction == "forward" || direction == "reverse" || direction == "bidirectional",
                 "direction '" + direction + "' is unknown");
   cells.directions = direction == "bidirectional" ? 2 : 1;
   cells.backwardOnly = direction == "reverse";
   cells.time = cells.x.dim(0);
   cells.batch = cells.x.dim(1);
-  c.requireShape(cells.r.rank() == 3 && cells.w.rank() == 3,
-                 "the weights must have rank 3");
+  c.requireShape(cells.r.rank() == 3 && cells.w.rank() == 3, "the weights must have rank 3");
   cells.hidden = cells.r.dim(2);
   int64_t rows = gates * cells.hidden;
-  c.requireShape(
-      cells.w.dim(0) == cells.directions &&
-          cells.r.dim(0) == cells.directions && cells.w.dim(1) == rows &&
-          cells.r.dim(1) == rows && cells.w.dim(2) == cells.x.dim(2),
-      "the weights do not fit the input, the direction and the hidden size " +
-          std::to_string(cells.hidden));
-  c.requireAttr(c.attrInt("hidden_size", cells.hidden) == cells.hidden,
-                "hidden_size differs from the weights' shape");
-  c.requireShape(!cells.bias || (cells.bias.rank() == 2 &&
-                                 cells.bias.dim(0) == cells.directions &&
-                                 cells.bias.dim(1) == 2 * rows),
+  c.requireShape(cells.w.dim(0) == cells.directions && cells.r.dim(0) == cells.directions && cells.w.dim(1) == rows &&
+                     cells.r.dim(1) == rows && cells.w.dim(2) == cells.x.dim(2),
+                 "the weights do not fit the input, the direction and the hidden size " + std::to_string(cells.hidden));
+  c.requireAttr(c.attrInt("hidden_size", cells.hidden) == cells.hidden, "hidden_size differs from the weights' shape");
+  c.requireShape(!cells.bias ||
+                     (cells.bias.rank() == 2 && cells.bias.dim(0) == cells.directions && cells.bias.dim(1) == 2 * rows),
                  "the bias does not fit the weights");
   cells.clip = c.attrFloat("clip", 0);
   if (cells.time * cells.directions > kMaxSteps)
-    fail("op-unsupported", std::to_string(cells.time * cells.directions) +
-                               " steps are more than the " +
-                               std::to_string(kMaxSteps) +
-                               " that are unrolled");
+    fail("op-unsupported", std::to_string(cells.time * cells.directions) + " steps are more than the " +
+                               std::to_string(kMaxSteps) + " that are unrolled");
   if (Val lengths = c.optional(4)) {
-    c.requireShape(lengths.rank() == 1 && lengths.dim(0) == cells.batch,
-                   "expected one sequence length a batch entry");
+    c.requireShape(lengths.rank() == 1 && lengths.dim(0) == cells.batch, "expected one sequence length a batch entry");
     bool full = lengths.isConstant();
     for (int64_t i = 0; full && i < cells.batch; ++i)
       full = lengths.constant().asInt(i) == cells.time;
     if (!full)
-      cells.lengths =
-          c.e.reshape(c.e.cast(lengths, DType::I64), {cells.batch, 1});
+      cells.lengths = c.e.reshape(c.e.cast(lengths, DType::I64), {cells.batch, 1});
   }
   return cells;
 }
@@ -147,24 +124,21 @@ Val initialState(NodeContext &c, const Cells &cells, int operand, int64_t d) {
   c.requireShape(state.rank() == 3, "the initial state must have rank 3");
   if (cells.batchFirst)
     state = c.e.transpose(state, {1, 0, 2});
-  c.requireShape(state.dim(0) == cells.directions &&
-                     state.dim(1) == cells.batch &&
-                     state.dim(2) == cells.hidden,
+  c.requireShape(state.dim(0) == cells.directions && state.dim(1) == cells.batch && state.dim(2) == cells.hidden,
                  "the initial state " + state.describe() + " does not fit");
   return ofDirection(c.e, state, d);
 }
 
 /// What one direction works with.
 struct Direction {
-  Val inputs;    ///< [time, batch, gates*h]: x W^T and the input bias for all
-                 ///< steps at once
-  Val recurrent; ///< R^T, [h, gates*h]
+  Val inputs;        ///< [time, batch, gates*h]: x W^T and the input bias for all
+                     ///< steps at once
+  Val recurrent;     ///< R^T, [h, gates*h]
   Val recurrentBias; ///< [gates*h] or null
   std::vector<Activation> activations;
 };
 
-Direction directionOf(NodeContext &c, const Cells &cells,
-                      const std::vector<Activation> &activations, int64_t d) {
+Direction directionOf(NodeContext &c, const Cells &cells, const std::vector<Activation> &activations, int64_t d) {
   Emitter &e = c.e;
   int64_t rows = cells.gates * cells.hidden;
   Direction dir;
@@ -177,36 +151,31 @@ Direction directionOf(NodeContext &c, const Cells &cells,
   dir.inputs = e.reshape(product, {cells.time, cells.batch, rows});
   dir.recurrent = e.transposeLast(ofDirection(e, cells.r, d));
   size_t count = activations.size() / cells.directions;
-  dir.activations.assign(activations.begin() + d * count,
-                         activations.begin() + (d + 1) * count);
+  dir.activations.assign(activations.begin() + d * count, activations.begin() + (d + 1) * count);
   return dir;
 }
 
 /// Runs a cell over time: `step(inputs of the step, states)` gives the new
 /// states; the first one is the output.
-using Step =
-    std::function<std::vector<Val>(const Val &, const std::vector<Val> &)>;
+using Step = std::function<std::vector<Val>(const Val &, const std::vector<Val> &)>;
 
 struct Sequence {
   Val outputs;             ///< [time, batch, h]
   std::vector<Val> final_; ///< [batch, h] each
 };
 
-Sequence runDirection(NodeContext &c, const Cells &cells, const Direction &dir,
-                      bool backward, std::vector<Val> states,
+Sequence runDirection(NodeContext &c, const Cells &cells, const Direction &dir, bool backward, std::vector<Val> states,
                       const Step &step) {
   Emitter &e = c.e;
   std::vector<Val> outputs(cells.time);
   for (int64_t k = 0; k < cells.time; ++k) {
     int64_t t = backward ? cells.time - 1 - k : k;
-    Val inputs = e.reshape(e.sliceAxis(dir.inputs, 0, t, 1),
-                           {cells.batch, cells.gates * cells.hidden});
+    Val inputs = e.reshape(e.sliceAxis(dir.inputs, 0, t, 1), {cells.batch, cells.gates * cells.hidden});
     std::vector<Val> next = step(inputs, states);
     Val output = next.front();
     if (cells.lengths) { // beyond an entry's length the state is held and the
                          // output is 0
-      Val valid =
-          e.compare(Compare::gt, cells.lengths, e.intScalar(DType::I64, t));
+      Val valid = e.compare(Compare::gt, cells.lengths, e.intScalar(DType::I64, t));
       output = e.select(valid, output, e.scalarLike(output, 0));
       for (size_t i = 0; i < next.size(); ++i)
         next[i] = e.select(valid, next[i], states[i]);
@@ -214,21 +183,17 @@ Sequence runDirection(NodeContext &c, const Cells &cells, const Direction &dir,
     outputs[t] = e.reshape(output, {1, cells.batch, cells.hidden});
     states = std::move(next);
   }
-  Val all = outputs.empty()
-                ? e.splat(cells.x.dtype(), {0, cells.batch, cells.hidden}, 0)
-                : e.concat(outputs, 0);
+  Val all = outputs.empty() ? e.splat(cells.x.dtype(), {0, cells.batch, cells.hidden}, 0) : e.concat(outputs, 0);
   return {all, std::move(states)};
 }
 
 /// Y [time, dirs, batch, h] and the final states [dirs, batch, h], in the
 /// layout asked for.
-void setResults(NodeContext &c, const Cells &cells,
-                const std::vector<Sequence> &sequences) {
+void setResults(NodeContext &c, const Cells &cells, const std::vector<Sequence> &sequences) {
   Emitter &e = c.e;
   std::vector<Val> outputs;
   for (const Sequence &sequence : sequences)
-    outputs.push_back(e.reshape(sequence.outputs,
-                                {cells.time, 1, cells.batch, cells.hidden}));
+    outputs.push_back(e.reshape(sequence.outputs, {cells.time, 1, cells.batch, cells.hidden}));
   if (c.wants(0)) {
     Val y = e.concat(outputs, 1);
     c.result(0, cells.batchFirst ? e.transpose(y, {2, 0, 1, 3}) : y);
@@ -238,23 +203,18 @@ void setResults(NodeContext &c, const Cells &cells,
       continue;
     std::vector<Val> states;
     for (const Sequence &sequence : sequences)
-      states.push_back(
-          e.reshape(sequence.final_[i], {1, cells.batch, cells.hidden}));
+      states.push_back(e.reshape(sequence.final_[i], {1, cells.batch, cells.hidden}));
     Val state = e.concat(states, 0);
     c.result(i + 1, cells.batchFirst ? e.transpose(state, {1, 0, 2}) : state);
   }
 }
 
 Val clipped(Emitter &e, const Val &x, double clip) {
-  return clip > 0
-             ? e.min(e.max(x, e.scalarLike(x, -clip)), e.scalarLike(x, clip))
-             : x;
+  return clip > 0 ? e.min(e.max(x, e.scalarLike(x, -clip)), e.scalarLike(x, clip)) : x;
 }
 
-Val activate(Emitter &e, const Cells &cells, const Activation &activation,
-             const Val &x) {
-  return activationByName(e, activation.name, clipped(e, x, cells.clip),
-                          activation.alpha, activation.beta);
+Val activate(Emitter &e, const Cells &cells, const Activation &activation, const Val &x) {
+  return activationByName(e, activation.name, clipped(e, x, cells.clip), activation.alpha, activation.beta);
 }
 
 Val gate(Emitter &e, const Cells &cells, const Val &value, int64_t k) {
@@ -268,20 +228,16 @@ Val recurrence(Emitter &e, const Direction &dir, const Val &h) {
 }
 
 template <typename MakeStep>
-void run(NodeContext &c, const Cells &cells,
-         const std::vector<std::string> &defaults,
-         std::vector<int> stateOperands, MakeStep makeStep) {
-  std::vector<Activation> activations =
-      activationsOf(c, defaults, cells.directions);
+void run(NodeContext &c, const Cells &cells, const std::vector<std::string> &defaults, std::vector<int> stateOperands,
+         MakeStep makeStep) {
+  std::vector<Activation> activations = activationsOf(c, defaults, cells.directions);
   std::vector<Sequence> sequences;
   for (int64_t d = 0; d < cells.directions; ++d) {
     Direction dir = directionOf(c, cells, activations, d);
     std::vector<Val> states;
     for (int operand : stateOperands)
       states.push_back(initialState(c, cells, operand, d));
-    sequences.push_back(runDirection(c, cells, dir,
-                                     cells.backwardOnly || d == 1,
-                                     std::move(states), makeStep(dir, d)));
+    sequences.push_back(runDirection(c, cells, dir, cells.backwardOnly || d == 1, std::move(states), makeStep(dir, d)));
   }
   setResults(c, cells, sequences);
 }
@@ -289,12 +245,9 @@ void run(NodeContext &c, const Cells &cells,
 void importRNN(NodeContext &c) {
   Cells cells = cellsOf(c, 1);
   run(c, cells, {"Tanh"}, {5}, [&](const Direction &dir, int64_t) -> Step {
-    return
-        [&c, &cells, dir](const Val &x,
-                          const std::vector<Val> &states) -> std::vector<Val> {
-          return {activate(c.e, cells, dir.activations[0],
-                           c.e.add(x, recurrence(c.e, dir, states[0])))};
-        };
+    return [&c, &cells, dir](const Val &x, const std::vector<Val> &states) -> std::vector<Val> {
+      return {activate(c.e, cells, dir.activations[0], c.e.add(x, recurrence(c.e, dir, states[0])))};
+    };
   });
 }
 
@@ -302,33 +255,26 @@ void importRNN(NodeContext &c) {
 void importGRU(NodeContext &c) {
   Cells cells = cellsOf(c, 3);
   bool linearFirst = c.attrInt("linear_before_reset", 0) != 0;
-  run(c, cells, {"Sigmoid", "Tanh"}, {5},
-      [&](const Direction &dir, int64_t) -> Step {
-        return [&c, &cells, dir, linearFirst](
-                   const Val &x,
-                   const std::vector<Val> &states) -> std::vector<Val> {
-          Emitter &e = c.e;
-          const Val &h = states[0];
-          Val rec = recurrence(e, dir, h);
-          Val z = activate(e, cells, dir.activations[0],
-                           e.add(gate(e, cells, x, 0), gate(e, cells, rec, 0)));
-          Val r = activate(e, cells, dir.activations[0],
-                           e.add(gate(e, cells, x, 1), gate(e, cells, rec, 1)));
-          Val candidate;
-          if (linearFirst) {
-            candidate = e.mul(r, gate(e, cells, rec, 2));
-          } else {
-            candidate = e.matmul(e.mul(r, h), gate(e, cells, dir.recurrent, 2));
-            if (dir.recurrentBias)
-              candidate =
-                  e.add(candidate, gate(e, cells, dir.recurrentBias, 2));
-          }
-          candidate = activate(e, cells, dir.activations[1],
-                               e.add(gate(e, cells, x, 2), candidate));
-          // (1 - z) * candidate + z * h
-          return {e.add(candidate, e.mul(z, e.sub(h, candidate)))};
-        };
-      });
+  run(c, cells, {"Sigmoid", "Tanh"}, {5}, [&](const Direction &dir, int64_t) -> Step {
+    return [&c, &cells, dir, linearFirst](const Val &x, const std::vector<Val> &states) -> std::vector<Val> {
+      Emitter &e = c.e;
+      const Val &h = states[0];
+      Val rec = recurrence(e, dir, h);
+      Val z = activate(e, cells, dir.activations[0], e.add(gate(e, cells, x, 0), gate(e, cells, rec, 0)));
+      Val r = activate(e, cells, dir.activations[0], e.add(gate(e, cells, x, 1), gate(e, cells, rec, 1)));
+      Val candidate;
+      if (linearFirst) {
+        candidate = e.mul(r, gate(e, cells, rec, 2));
+      } else {
+        candidate = e.matmul(e.mul(r, h), gate(e, cells, dir.recurrent, 2));
+        if (dir.recurrentBias)
+          candidate = e.add(candidate, gate(e, cells, dir.recurrentBias, 2));
+      }
+      candidate = activate(e, cells, dir.activations[1], e.add(gate(e, cells, x, 2), candidate));
+      // (1 - z) * candidate + z * h
+      return {e.add(candidate, e.mul(z, e.sub(h, candidate)))};
+    };
+  });
 }
 
 /// Gates in the order i, o, f, c; peepholes i, o, f.
@@ -336,37 +282,30 @@ void importLSTM(NodeContext &c) {
   Cells cells = cellsOf(c, 4);
   bool coupled = c.attrInt("input_forget", 0) != 0;
   Val peepholes = c.optional(7);
-  c.requireShape(!peepholes || (peepholes.rank() == 2 &&
-                                peepholes.dim(0) == cells.directions &&
+  c.requireShape(!peepholes || (peepholes.rank() == 2 && peepholes.dim(0) == cells.directions &&
                                 peepholes.dim(1) == 3 * cells.hidden),
                  "the peephole weights do not fit");
-  run(c, cells, {"Sigmoid", "Tanh", "Tanh"}, {5, 6},
-      [&](const Direction &dir, int64_t d) -> Step {
-        Val peep = ofDirection(c.e, peepholes, d);
-        return [&c, &cells, dir, coupled,
-                peep](const Val &x,
-                      const std::vector<Val> &states) -> std::vector<Val> {
-          Emitter &e = c.e;
-          const Val &cell = states[1];
-          Val sum = e.add(x, recurrence(e, dir, states[0]));
-          auto gated = [&](int64_t k, int64_t peephole, const Val &seen) {
-            Val value = gate(e, cells, sum, k);
-            if (peep)
-              value = e.add(value, e.mul(gate(e, cells, peep, peephole), seen));
-            return activate(e, cells, dir.activations[0], value);
-          };
-          Val i = gated(0, 0, cell);
-          Val f = coupled ? e.sub(e.scalarLike(i, 1), i) : gated(2, 2, cell);
-          Val candidate =
-              activate(e, cells, dir.activations[1], gate(e, cells, sum, 3));
-          Val next = e.add(e.mul(f, cell), e.mul(i, candidate));
-          Val o = gated(1, 1, next);
-          Val shown = activationByName(e, dir.activations[2].name, next,
-                                       dir.activations[2].alpha,
-                                       dir.activations[2].beta);
-          return {e.mul(o, shown), next};
-        };
-      });
+  run(c, cells, {"Sigmoid", "Tanh", "Tanh"}, {5, 6}, [&](const Direction &dir, int64_t d) -> Step {
+    Val peep = ofDirection(c.e, peepholes, d);
+    return [&c, &cells, dir, coupled, peep](const Val &x, const std::vector<Val> &states) -> std::vector<Val> {
+      Emitter &e = c.e;
+      const Val &cell = states[1];
+      Val sum = e.add(x, recurrence(e, dir, states[0]));
+      auto gated = [&](int64_t k, int64_t peephole, const Val &seen) {
+        Val value = gate(e, cells, sum, k);
+        if (peep)
+          value = e.add(value, e.mul(gate(e, cells, peep, peephole), seen));
+        return activate(e, cells, dir.activations[0], value);
+      };
+      Val i = gated(0, 0, cell);
+      Val f = coupled ? e.sub(e.scalarLike(i, 1), i) : gated(2, 2, cell);
+      Val candidate = activate(e, cells, dir.activations[1], gate(e, cells, sum, 3));
+      Val next = e.add(e.mul(f, cell), e.mul(i, candidate));
+      Val o = gated(1, 1, next);
+      Val shown = activationByName(e, dir.activations[2].name, next, dir.activations[2].alpha, dir.activations[2].beta);
+      return {e.mul(o, shown), next};
+    };
+  });
 }
 
 } // namespace
@@ -374,8 +313,7 @@ void importLSTM(NodeContext &c) {
 std::vector<OpRows> recurrentOps() {
   using namespace types;
   const char *note = "unrolled: up to 512 steps times directions";
-  std::vector<TypeSet> set{Float, Float, Float, Float,
-                           Int,   Float, Float, Float};
+  std::vector<TypeSet> set{Float, Float, Float, Float, Int, Float, Float, Float};
   return {
       {"RNN",
        {1},

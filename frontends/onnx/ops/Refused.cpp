@@ -5,29 +5,21 @@ namespace dmxc::onnxfe {
 
 std::vector<OpRows> refusedOps() {
   std::vector<OpRows> rows;
-  auto refuse = [&](std::vector<const char *> names, const char *reason,
-                    const char *domain = "") {
+  auto refuse = [&](std::vector<const char *> names, const char *reason, const char *domain = "") {
     for (const char *name : names)
       rows.push_back({name, {1}, nullptr, "", {}, reason, domain});
   };
-  refuse({"RandomNormal", "RandomNormalLike", "RandomUniform",
-          "RandomUniformLike", "Multinomial", "Bernoulli"},
+  refuse({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"},
          "it draws random numbers, so its results cannot be reproduced");
-  refuse(
-      {"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch",
-       "TfIdfVectorizer"},
-      "it works on strings or vocabularies, which have no tensor meaning here");
-  refuse({"ImageDecoder"},
-         "it decodes compressed images, which is the application's part");
-  refuse({"NonMaxSuppression", "Unique"},
-         "the result's shape depends on values that are known at run time "
-         "only, which is not supported yet");
-  refuse({"Optional", "OptionalGetElement", "OptionalHasElement"},
-         "optional values have no tensor meaning here");
+  refuse({"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"},
+         "it works on strings or vocabularies, which have no tensor meaning here");
+  refuse({"ImageDecoder"}, "it decodes compressed images, which is the application's part");
+  refuse({"NonMaxSuppression", "Unique"}, "the result's shape depends on values that are known at run time "
+                                          "only, which is not supported yet");
+  refuse({"Optional", "OptionalGetElement", "OptionalHasElement"}, "optional values have no tensor meaning here");
   refuse({"MaxRoiPool", "DeformConv"}, "it is not supported yet");
   refuse({"BitCast"}, "a reinterpretation of bits is not supported yet");
-  refuse({"Gradient", "Adagrad", "Adam", "Momentum"},
-         "training is not supported", "ai.onnx.preview.training");
+  refuse({"Gradient", "Adagrad", "Adam", "Momentum"}, "training is not supported", "ai.onnx.preview.training");
   return rows;
 }
 

@@ -15,8 +15,7 @@ namespace dmxc::onnxfe {
 namespace {
 
 struct Options {
-  std::string mode = "nearest", coordinates = "half_pixel",
-              nearest = "round_prefer_floor";
+  std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";
   double cubicA = -0.75, extrapolation = 0;
   bool excludeOutside = false, antialias = false;
 };
@@ -31,8 +30,7 @@ struct AxisPlan {
 double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
   // The result's length before it was rounded down: what the official cases
   // were made with.
-  double in = static_cast<double>(a.in), out = a.scale * in,
-         x = static_cast<double>(i);
+  double in = static_cast<double>(a.in), out = a.scale * in, x = static_cast<double>(i);
   if (o.coordinates == "asymmetric")
     return x / a.scale;
   if (o.coordinates == "align_corners")
@@ -42,14 +40,11 @@ double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
   if (o.coordinates == "tf_half_pixel_for_nn")
     return (x + 0.5) / a.scale;
   if (o.coordinates == "tf_crop_and_resize")
-    return a.out > 1 ? a.roiStart * (in - 1) +
-                           x * (a.roiEnd - a.roiStart) * (in - 1) / (out - 1)
+    return a.out > 1 ? a.roiStart * (in - 1) + x * (a.roiEnd - a.roiStart) * (in - 1) / (out - 1)
                      : 0.5 * (a.roiStart + a.roiEnd) * (in - 1);
-  if (o.coordinates ==
-      "half_pixel_symmetric") { // the part of an element that a whole result
-                                // size loses is split in two
-    double adjustment = static_cast<double>(a.out) / out,
-           offset = in / 2 * (1 - adjustment);
+  if (o.coordinates == "half_pixel_symmetric") { // the part of an element that a whole result
+                                                 // size loses is split in two
+    double adjustment = static_cast<double>(a.out) / out, offset = in / 2 * (1 - adjustment);
     return offset + (x + 0.5) / a.scale - 0.5;
   }
   return (x + 0.5) / a.scale - 0.5; // half_pixel
@@ -60,8 +55,7 @@ int64_t nearestIndex(const Options &o, double x) {
     return static_cast<int64_t>(std::ceil(x - 0.5));
   if (o.nearest == "round_prefer_ceil")
     return static_cast<int64_t>(std::floor(x + 0.5));
-  return static_cast<int64_t>(o.nearest == "floor" ? std::floor(x)
-                                                   : std::ceil(x));
+  return static_cast<int64_t>(o.nearest == "floor" ? std::floor(x) : std::ceil(x));
 }
 
 double cubicWeight(double x, double a) {
@@ -73,18 +67,14 @@ double cubicWeight(double x, double a) {
 
 /// Weights of the taps base + first, base + first + 1, ...; `ratio` in (0, 1]
 /// is the distance from base.
-std::vector<double> tapWeights(const Options &o, double ratio, double scale,
-                               int64_t &first) {
-  double squeeze = o.antialias ? std::min(scale, 1.0) : 1.0,
-         reach = o.mode == "cubic" ? 2 : 1;
+std::vector<double> tapWeights(const Options &o, double ratio, double scale, int64_t &first) {
+  double squeeze = o.antialias ? std::min(scale, 1.0) : 1.0, reach = o.mode == "cubic" ? 2 : 1;
   first = static_cast<int64_t>(std::floor(-reach / squeeze)) + 1;
   std::vector<double> weights;
   double sum = 0;
   for (int64_t k = first; k < 2 - first; ++k) {
     double x = (static_cast<double>(k) - ratio) * squeeze;
-    weights.push_back(o.mode == "cubic"
-                          ? cubicWeight(x, o.cubicA)
-                          : std::clamp(1 - std::abs(x), 0.0, 1.0));
+    weights.push_back(o.mode == "cubic" ? cubicWeight(x, o.cubicA) : std::clamp(1 - std::abs(x), 0.0, 1.0));
     sum += weights.back();
   }
   for (double &weight : weights)
@@ -102,22 +92,18 @@ Val alongAxis(Emitter &e, int64_t rank, int64_t axis, const Val &vector) {
   return e.reshape(vector, shape);
 }
 
-Val interpolate(NodeContext &c, const Val &x, int64_t axis, const Options &o,
-                const AxisPlan &a) {
+Val interpolate(NodeContext &c, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
   Emitter &e = c.e;
-  c.requireShape(a.out <= kMaxExtent, "an axis cannot be resampled to " +
-                                          std::to_string(a.out) + " elements");
+  c.requireShape(a.out <= kMaxExtent, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
   if (o.mode == "nearest") {
     std::vector<int64_t> index(a.out);
     for (int64_t i = 0; i < a.out; ++i)
-      index[i] = std::clamp<int64_t>(nearestIndex(o, coordinate(o, a, i)), 0,
-                                     a.in - 1);
+      index[i] = std::clamp<int64_t>(nearestIndex(o, coordinate(o, a, i)), 0, a.in - 1);
     return e.gather(x, e.ints(index), axis);
   }
   int64_t first = 0;
   int64_t taps = tapWeights(o, 1, a.scale, first).size();
-  c.requireShape(taps <= kMaxTaps && taps * a.out < (int64_t(1) << 28),
-                 "the filter is too wide");
+  c.requireShape(taps <= kMaxTaps && taps * a.out < (int64_t(1) << 28), "the filter is too wide");
   std::vector<std::vector<int64_t>> index(taps, std::vector<int64_t>(a.out));
   std::vector<std::vector<double>> weight(taps, std::vector<double>(a.out));
   for (int64_t i = 0; i < a.out; ++i) {
@@ -132,14 +118,12 @@ Val interpolate(NodeContext &c, const Val &x, int64_t axis, const Options &o,
       index[k][i] = std::clamp<int64_t>(source, 0, a.in - 1);
     }
     for (int64_t k = 0; k < taps; ++k)
-      weight[k][i] =
-          o.excludeOutside && sum != 0 ? weights[k] / sum : weights[k];
+      weight[k][i] = o.excludeOutside && sum != 0 ? weights[k] / sum : weights[k];
   }
   Val result;
   for (int64_t k = 0; k < taps; ++k) {
-    Val part = e.mul(
-        e.gather(x, e.ints(index[k]), axis),
-        alongAxis(e, x.rank(), axis, e.floats(x.dtype(), {a.out}, weight[k])));
+    Val part = e.mul(e.gather(x, e.ints(index[k]), axis),
+                     alongAxis(e, x.rank(), axis, e.floats(x.dtype(), {a.out}, weight[k])));
     result = result ? e.add(result, part) : part;
   }
   return result;
@@ -147,8 +131,7 @@ Val interpolate(NodeContext &c, const Val &x, int64_t axis, const Options &o,
 
 /// tf_crop_and_resize: what lies outside of the input gets the extrapolation
 /// value.
-Val extrapolate(NodeContext &c, const Val &y, int64_t axis, const Options &o,
-                const AxisPlan &a) {
+Val extrapolate(NodeContext &c, const Val &y, int64_t axis, const Options &o, const AxisPlan &a) {
   Tensor outside(DType::Bool, {a.out});
   bool any = false;
   for (int64_t i = 0; i < a.out; ++i) {
@@ -158,13 +141,11 @@ Val extrapolate(NodeContext &c, const Val &y, int64_t axis, const Options &o,
   }
   if (!any)
     return y;
-  return c.e.select(
-      alongAxis(c.e, y.rank(), axis, c.e.constant(std::move(outside))),
-      c.e.scalarLike(y, o.extrapolation), y);
+  return c.e.select(alongAxis(c.e, y.rank(), axis, c.e.constant(std::move(outside))),
+                    c.e.scalarLike(y, o.extrapolation), y);
 }
 
-void resample(NodeContext &c, const Options &o,
-              const std::vector<AxisPlan> &plans) {
+void resample(NodeContext &c, const Options &o, const std::vector<AxisPlan> &plans) {
   Val x = c.operand(0);
   DType type = x.dtype();
   // Weighted sums of narrow floats and integers are rounded once, at the end.
@@ -181,32 +162,26 @@ void resample(NodeContext &c, const Options &o,
     else
       x = interpolate(c, x, axis, o, a);
   }
-  for (int64_t axis = 0; crop && axis < static_cast<int64_t>(plans.size());
-       ++axis)
+  for (int64_t axis = 0; crop && axis < static_cast<int64_t>(plans.size()); ++axis)
     x = extrapolate(c, x, axis, o, plans[axis]);
   c.result(c.e.cast(x, type));
 }
 
 void checkScale(NodeContext &c, double scale, int64_t dim) {
-  c.requireShape(std::isfinite(scale) && scale > 0 &&
-                     scale * static_cast<double>(dim) < 1e9,
+  c.requireShape(std::isfinite(scale) && scale > 0 && scale * static_cast<double>(dim) < 1e9,
                  "the scale " + std::to_string(scale) + " is not usable");
 }
 
 /// The size of a scaled axis: rounded down.
 AxisPlan scaledAxis(NodeContext &c, int64_t dim, double scale) {
   checkScale(c, scale, dim);
-  return {dim,
-          static_cast<int64_t>(std::floor(static_cast<double>(dim) * scale)),
-          scale, 0, 1};
+  return {dim, static_cast<int64_t>(std::floor(static_cast<double>(dim) * scale)), scale, 0, 1};
 }
 
-std::vector<AxisPlan> plansFromScales(NodeContext &c, const Val &x,
-                                      const std::vector<int64_t> &axes,
+std::vector<AxisPlan> plansFromScales(NodeContext &c, const Val &x, const std::vector<int64_t> &axes,
                                       const std::vector<double> &scales) {
   c.requireShape(scales.size() == axes.size(),
-                 std::to_string(scales.size()) + " scales for " +
-                     std::to_string(axes.size()) + " axes");
+                 std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
   std::vector<AxisPlan> plans;
   for (int64_t dim : x.shape())
     plans.push_back({dim, dim, 1, 0, 1});
@@ -215,15 +190,12 @@ std::vector<AxisPlan> plansFromScales(NodeContext &c, const Val &x,
   return plans;
 }
 
-std::vector<AxisPlan> plansFromSizes(NodeContext &c, const Val &x,
-                                     const std::vector<int64_t> &axes,
+std::vector<AxisPlan> plansFromSizes(NodeContext &c, const Val &x, const std::vector<int64_t> &axes,
                                      const std::vector<int64_t> &sizes) {
   c.requireShape(sizes.size() == axes.size(),
-                 std::to_string(sizes.size()) + " sizes for " +
-                     std::to_string(axes.size()) + " axes");
+                 std::to_string(sizes.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   std::string policy = c.attrString("keep_aspect_ratio_policy", "stretch");
-  c.requireAttr(policy == "stretch" || policy == "not_larger" ||
-                    policy == "not_smaller",
+  c.requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
                 "keep_aspect_ratio_policy '" + policy + "' is unknown");
   std::vector<AxisPlan> plans;
   for (int64_t dim : x.shape())
@@ -232,19 +204,15 @@ std::vector<AxisPlan> plansFromSizes(NodeContext &c, const Val &x,
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t dim = x.dim(axes[i]);
     c.requireShape(dim > 0 && sizes[i] >= 0 && sizes[i] < (int64_t(1) << 30),
-                   "a size of " + std::to_string(sizes[i]) + " for dim " +
-                       std::to_string(dim));
+                   "a size of " + std::to_string(sizes[i]) + " for dim " + std::to_string(dim));
     double scale = static_cast<double>(sizes[i]) / static_cast<double>(dim);
-    common = i == 0                   ? scale
-             : policy == "not_larger" ? std::min(common, scale)
-                                      : std::max(common, scale);
+    common = i == 0 ? scale : policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
     plans[axes[i]] = {dim, sizes[i], scale, 0, 1};
   }
   if (policy != "stretch")
     for (int64_t axis : axes) {
       plans[axis].scale = common;
-      plans[axis].out = static_cast<int64_t>(
-          std::floor(common * static_cast<double>(plans[axis].in) + 0.5));
+      plans[axis].out = static_cast<int64_t>(std::floor(common * static_cast<double>(plans[axis].in) + 0.5));
     }
   return plans;
 }
@@ -270,16 +238,14 @@ void importUpsample(NodeContext &c) {
   Val x = c.operand(0);
   Options o;
   std::string mode = c.attrString("mode", "nearest");
-  c.requireAttr(mode == "nearest" || mode == "linear" || mode == "bilinear",
-                "mode '" + mode + "' is unknown");
+  c.requireAttr(mode == "nearest" || mode == "linear" || mode == "bilinear", "mode '" + mode + "' is unknown");
   o.mode = mode == "nearest" ? "nearest" : "linear";
   o.coordinates = "asymmetric";
   o.nearest = "floor";
   std::vector<double> scales;
   if (c.since() == 1) {
     c.requireShape(x.rank() == 4, "expected rank 4");
-    scales = {1, 1, c.attrFloat("height_scale", 1),
-              c.attrFloat("width_scale", 1)};
+    scales = {1, 1, c.attrFloat("height_scale", 1), c.attrFloat("width_scale", 1)};
   } else if (c.since() == 7) {
     scales = c.attrFloats("scales").value_or(std::vector<double>());
   } else {
@@ -297,19 +263,14 @@ Options optionsOf(NodeContext &c) {
   o.extrapolation = c.attrFloat("extrapolation_value", 0);
   o.excludeOutside = c.attrInt("exclude_outside", 0) != 0;
   o.antialias = c.attrInt("antialias", 0) != 0;
-  auto known = [&](const std::string &name, const std::string &value,
-                   std::initializer_list<const char *> values) {
-    c.requireAttr(std::find(values.begin(), values.end(), value) !=
-                      values.end(),
-                  name + " '" + value + "' is unknown");
+  auto known = [&](const std::string &name, const std::string &value, std::initializer_list<const char *> values) {
+    c.requireAttr(std::find(values.begin(), values.end(), value) != values.end(), name + " '" + value + "' is unknown");
   };
   known("mode", o.mode, {"nearest", "linear", "cubic"});
-  known("nearest_mode", o.nearest,
-        {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  known("nearest_mode", o.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   known("coordinate_transformation_mode", o.coordinates,
-        {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
-         "align_corners", "asymmetric", "tf_half_pixel_for_nn",
-         "tf_crop_and_resize"});
+        {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+         "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   return o;
 }
 
@@ -323,20 +284,15 @@ void importResize(NodeContext &c) {
       axis = c.normalizeAxis(axis, x.rank());
   }
   // An empty tensor stands for an operand that is not there.
-  bool hasSizes = c.has(3) && c.operand(3).numElements() > 0,
-       hasScales = c.has(2) && c.operand(2).numElements() > 0;
-  c.requireShape(hasSizes != hasScales || x.rank() == 0,
-                 "exactly one of scales and sizes must be given");
+  bool hasSizes = c.has(3) && c.operand(3).numElements() > 0, hasScales = c.has(2) && c.operand(2).numElements() > 0;
+  c.requireShape(hasSizes != hasScales || x.rank() == 0, "exactly one of scales and sizes must be given");
   std::vector<AxisPlan> plans =
       hasSizes ? plansFromSizes(c, x, axes, c.constantInts(3, "sizes"))
-               : plansFromScales(c, x, axes,
-                                 hasScales ? constantDoubles(c, 2, "scales")
-                                           : std::vector<double>());
+               : plansFromScales(c, x, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>());
   if (o.coordinates == "tf_crop_and_resize") {
     std::vector<double> roi = constantDoubles(c, 1, "region of interest");
     c.requireShape(roi.size() == 2 * axes.size(),
-                   "the region of interest must have " +
-                       std::to_string(2 * axes.size()) + " numbers");
+                   "the region of interest must have " + std::to_string(2 * axes.size()) + " numbers");
     for (size_t i = 0; i < axes.size(); ++i) {
       plans[axes[i]].roiStart = roi[i];
       plans[axes[i]].roiEnd = roi[i + axes.size()];
@@ -360,18 +316,8 @@ std::vector<OpRows> resizeOps() {
       {"Upsample", {7}, importUpsample, "mode,scales", {Any}},
       {"Upsample", {9}, importUpsample, "mode", {Any, Float}, note},
       {"Resize", {10}, importUpsample, "mode", {Any, Float}, note},
-      {"Resize",
-       {11, 13},
-       importResize,
-       options,
-       {Any, Float, Float, Index},
-       note},
-      {"Resize",
-       {18, 19},
-       importResize,
-       options18,
-       {Any, Float, Float, Index},
-       note},
+      {"Resize", {11, 13}, importResize, options, {Any, Float, Float, Index}, note},
+      {"Resize", {18, 19}, importResize, options18, {Any, Float, Float, Index}, note},
   };
 }
 

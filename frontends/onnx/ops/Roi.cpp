@@ -15,8 +15,8 @@ struct Samples {
 
 /// `from`, `to`: [regions, 1] ends of the regions in elements of an axis of
 /// `size`; `bins` of `ratio` samples each.
-Samples samplesOf(Emitter &e, const Val &from, const Val &to, int64_t size,
-                  int64_t bins, int64_t ratio, bool atLeastOne) {
+Samples samplesOf(Emitter &e, const Val &from, const Val &to, int64_t size, int64_t bins, int64_t ratio,
+                  bool atLeastOne) {
   Val extent = e.sub(to, from);
   if (atLeastOne)
     extent = e.max(extent, e.scalarLike(extent, 1));
@@ -24,57 +24,46 @@ Samples samplesOf(Emitter &e, const Val &from, const Val &to, int64_t size,
   std::vector<double> centers(count);
   for (int64_t i = 0; i < count; ++i)
     centers[i] = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
-  Val at =
-      e.add(from, e.mul(extent, e.floats(from.dtype(), {1, count}, centers)));
+  Val at = e.add(from, e.mul(extent, e.floats(from.dtype(), {1, count}, centers)));
   double last = static_cast<double>(size - 1);
   Samples samples;
-  samples.inside =
-      e.emit<AndOp>({e.compare(Compare::ge, at, e.scalarLike(at, -1)),
-                     e.compare(Compare::le, at, e.scalarLike(at, last + 1))});
+  samples.inside = e.emit<AndOp>(
+      {e.compare(Compare::ge, at, e.scalarLike(at, -1)), e.compare(Compare::le, at, e.scalarLike(at, last + 1))});
   at = e.min(e.max(at, e.scalarLike(at, 0)), e.scalarLike(at, last));
   Val low = e.emit<FloorOp>({at});
   samples.highWeight = e.sub(at, low);
   samples.lowWeight = e.sub(e.scalarLike(at, 1), samples.highWeight);
   samples.low = e.cast(low, DType::I64);
-  samples.high =
-      e.min(e.add(samples.low, 1.0), e.intScalar(DType::I64, size - 1));
+  samples.high = e.min(e.add(samples.low, 1.0), e.intScalar(DType::I64, size - 1));
   return samples;
 }
 
 /// [regions, n] as [regions, n, 1] or [regions, 1, n].
 Val along(Emitter &e, const Val &value, bool rows) {
-  return rows ? e.reshape(value, {value.dim(0), value.dim(1), 1})
-              : e.reshape(value, {value.dim(0), 1, value.dim(1)});
+  return rows ? e.reshape(value, {value.dim(0), value.dim(1), 1}) : e.reshape(value, {value.dim(0), 1, value.dim(1)});
 }
 
 void importRoiAlign(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0), rois = c.operand(1), batch = c.cast64(2);
-  c.requireShape(x.rank() == 4 && x.numElements() > 0 && rois.rank() == 2 &&
-                     rois.dim(1) == 4 && batch.rank() == 1 &&
+  c.requireShape(x.rank() == 4 && x.numElements() > 0 && rois.rank() == 2 && rois.dim(1) == 4 && batch.rank() == 1 &&
                      batch.dim(0) == rois.dim(0),
                  "expected an image of rank 4, regions [n, 4] and n indices");
   std::string mode = c.attrString("mode", "avg");
   std::string transform =
-      c.attrString("coordinate_transformation_mode",
-                   c.since() >= 16 ? "half_pixel" : "output_half_pixel");
-  c.requireAttr(mode == "avg" || mode == "max",
-                "mode '" + mode + "' is unknown");
+      c.attrString("coordinate_transformation_mode", c.since() >= 16 ? "half_pixel" : "output_half_pixel");
+  c.requireAttr(mode == "avg" || mode == "max", "mode '" + mode + "' is unknown");
   c.requireAttr(transform == "half_pixel" || transform == "output_half_pixel",
-                "coordinate_transformation_mode '" + transform +
-                    "' is unknown");
+                "coordinate_transformation_mode '" + transform + "' is unknown");
   bool half = transform == "half_pixel";
-  int64_t height = c.attrInt("output_height", 1),
-          width = c.attrInt("output_width", 1),
+  int64_t height = c.attrInt("output_height", 1), width = c.attrInt("output_width", 1),
           ratio = c.attrInt("sampling_ratio", 0);
-  c.requireAttr(height > 0 && width > 0 && height < 4096 && width < 4096 &&
-                    ratio >= 0 && ratio < 64,
+  c.requireAttr(height > 0 && width > 0 && height < 4096 && width < 4096 && ratio >= 0 && ratio < 64,
                 "an output size or the sampling ratio is out of range");
   if (ratio == 0)
     fail("op-dynamic-shape", "with sampling_ratio 0 the number of samples "
                              "depends on the regions' values");
-  int64_t regions = rois.dim(0), channels = x.dim(1), h = x.dim(2),
-          w = x.dim(3), area = h * w;
+  int64_t regions = rois.dim(0), channels = x.dim(1), h = x.dim(2), w = x.dim(3), area = h * w;
   Val scaled = e.mul(rois, c.attrFloat("spatial_scale", 1));
   if (half)
     scaled = e.add(scaled, -0.5);
@@ -82,33 +71,24 @@ void importRoiAlign(NodeContext &c) {
   Samples ys = samplesOf(e, column(1), column(3), h, height, ratio, !half);
   Samples xs = samplesOf(e, column(0), column(2), w, width, ratio, !half);
   // One row of channels a pixel, so that a sample is one gathered row.
-  Val pixels =
-      e.reshape(e.transpose(x, {0, 2, 3, 1}), {x.dim(0) * area, channels});
-  Val base =
-      e.reshape(e.mul(batch, static_cast<double>(area)), {regions, 1, 1});
+  Val pixels = e.reshape(e.transpose(x, {0, 2, 3, 1}), {x.dim(0) * area, channels});
+  Val base = e.reshape(e.mul(batch, static_cast<double>(area)), {regions, 1, 1});
   Shape weightShape{regions, height * ratio, width * ratio, 1};
   Val total;
   for (bool upper : {false, true})
     for (bool right : {false, true}) {
       Val row = along(e, upper ? ys.high : ys.low, true);
-      Val index = e.add(e.add(base, e.mul(row, static_cast<double>(w))),
-                        along(e, right ? xs.high : xs.low, false));
+      Val index = e.add(e.add(base, e.mul(row, static_cast<double>(w))), along(e, right ? xs.high : xs.low, false));
       Val weight = e.mul(along(e, upper ? ys.highWeight : ys.lowWeight, true),
                          along(e, right ? xs.highWeight : xs.lowWeight, false));
-      Val part = e.mul(e.gather(pixels, index, 0),
-                       e.cast(e.reshape(weight, weightShape), x.dtype()));
+      Val part = e.mul(e.gather(pixels, index, 0), e.cast(e.reshape(weight, weightShape), x.dtype()));
       // The maximum is over the weighted corners, as the operator defines it.
-      total = !total          ? part
-              : mode == "avg" ? e.add(total, part)
-                              : e.max(total, part);
+      total = !total ? part : mode == "avg" ? e.add(total, part) : e.max(total, part);
     }
-  Val inside =
-      e.emit<AndOp>({along(e, ys.inside, true), along(e, xs.inside, false)});
-  total =
-      e.select(e.reshape(inside, weightShape), total, e.scalarLike(total, 0));
+  Val inside = e.emit<AndOp>({along(e, ys.inside, true), along(e, xs.inside, false)});
+  total = e.select(e.reshape(inside, weightShape), total, e.scalarLike(total, 0));
   Val bins = e.reshape(total, {regions, height, ratio, width, ratio, channels});
-  Val pooled = e.reduce(mode == "avg" ? Reduction::mean : Reduction::max, bins,
-                        {2, 4}, false);
+  Val pooled = e.reduce(mode == "avg" ? Reduction::mean : Reduction::max, bins, {2, 4}, false);
   c.result(e.transpose(pooled, {0, 3, 1, 2}));
 }
 

@@ -15,8 +15,7 @@ namespace {
 std::vector<Val> itemsOf(NodeContext &c, int i) {
   Val value = c.anyOperand(i);
   if (!value.isSequence())
-    fail("op-dtype", "operand " + std::to_string(i) +
-                         " must be a sequence, not " + value.describe());
+    fail("op-dtype", "operand " + std::to_string(i) + " must be a sequence, not " + value.describe());
   return value.items();
 }
 
@@ -24,8 +23,7 @@ std::vector<Val> itemsOf(NodeContext &c, int i) {
 int64_t positionOf(NodeContext &c, int operand, int64_t count, int64_t limit) {
   int64_t at = c.constantInt(operand, "position");
   c.requireShape(at >= -count && at < limit,
-                 "the position " + std::to_string(at) +
-                     " is outside a sequence of " + std::to_string(count));
+                 "the position " + std::to_string(at) + " is outside a sequence of " + std::to_string(count));
   return at < 0 ? at + count : at;
 }
 
@@ -36,9 +34,7 @@ void importConstruct(NodeContext &c) {
   c.result(Val::sequenceOf(std::move(items)));
 }
 void importEmpty(NodeContext &c) { c.result(Val::sequenceOf({})); }
-void importLength(NodeContext &c) {
-  c.result(c.e.intScalar(DType::I64, itemsOf(c, 0).size()));
-}
+void importLength(NodeContext &c) { c.result(c.e.intScalar(DType::I64, itemsOf(c, 0).size())); }
 
 void importAt(NodeContext &c) {
   std::vector<Val> items = itemsOf(c, 0);
@@ -47,8 +43,7 @@ void importAt(NodeContext &c) {
 
 void importInsert(NodeContext &c) {
   std::vector<Val> items = itemsOf(c, 0);
-  int64_t count = items.size(),
-          at = c.has(2) ? positionOf(c, 2, count, count + 1) : count;
+  int64_t count = items.size(), at = c.has(2) ? positionOf(c, 2, count, count + 1) : count;
   items.insert(items.begin() + at, c.operand(1));
   c.result(Val::sequenceOf(std::move(items)));
 }
@@ -56,8 +51,7 @@ void importInsert(NodeContext &c) {
 void importErase(NodeContext &c) {
   std::vector<Val> items = itemsOf(c, 0);
   c.requireShape(!items.empty(), "the sequence is empty");
-  int64_t count = items.size(),
-          at = c.has(1) ? positionOf(c, 1, count, count) : count - 1;
+  int64_t count = items.size(), at = c.has(1) ? positionOf(c, 1, count, count) : count - 1;
   items.erase(items.begin() + at);
   c.result(Val::sequenceOf(std::move(items)));
 }
@@ -66,8 +60,7 @@ void importConcatFromSequence(NodeContext &c) {
   std::vector<Val> items = itemsOf(c, 0);
   c.requireShape(!items.empty(), "the sequence is empty");
   bool fresh = c.attrInt("new_axis", 0) != 0;
-  int64_t axis =
-      c.normalizeAxis(c.attrInt("axis"), items[0].rank() + (fresh ? 1 : 0));
+  int64_t axis = c.normalizeAxis(c.attrInt("axis"), items[0].rank() + (fresh ? 1 : 0));
   for (Val &item : items)
     if (fresh) {
       Shape shape(item.shape().begin(), item.shape().end());
@@ -80,31 +73,25 @@ void importConcatFromSequence(NodeContext &c) {
 
 void importSplitToSequence(NodeContext &c) {
   Val x = c.operand(0);
-  int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()),
-          dim = x.dim(axis);
+  int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()), dim = x.dim(axis);
   bool squeeze = !c.has(1) && c.attrInt("keepdims", 1) == 0;
   std::vector<int64_t> sizes(c.has(1) ? 0 : dim, 1);
   if (c.has(1)) {
     sizes = c.constantInts(1, "split sizes");
-    if (c.operand(1).rank() ==
-        0) { // one number: equal parts, the last may be smaller
+    if (c.operand(1).rank() == 0) { // one number: equal parts, the last may be smaller
       int64_t part = sizes[0];
-      c.requireShape(part > 0,
-                     "a part of " + std::to_string(part) + " elements");
+      c.requireShape(part > 0, "a part of " + std::to_string(part) + " elements");
       sizes.clear();
       for (int64_t at = 0; at < dim; at += part)
         sizes.push_back(std::min(part, dim - at));
     }
   }
-  c.requireShape(sizes.size() <= 65536, "the sequence would have " +
-                                            std::to_string(sizes.size()) +
-                                            " tensors");
+  c.requireShape(sizes.size() <= 65536, "the sequence would have " + std::to_string(sizes.size()) + " tensors");
   std::vector<Val> items;
   int64_t at = 0;
   for (int64_t size : sizes) {
-    c.requireShape(size >= 0 && size <= dim - at, "the sizes exceed the " +
-                                                      std::to_string(dim) +
-                                                      " elements of the axis");
+    c.requireShape(size >= 0 && size <= dim - at,
+                   "the sizes exceed the " + std::to_string(dim) + " elements of the axis");
     Val item = c.e.sliceAxis(x, axis, at, size);
     if (squeeze) {
       Shape shape(item.shape().begin(), item.shape().end());
@@ -114,8 +101,7 @@ void importSplitToSequence(NodeContext &c) {
     items.push_back(std::move(item));
     at += size;
   }
-  c.requireShape(at == dim, "the sizes add up to " + std::to_string(at) +
-                                ", not " + std::to_string(dim));
+  c.requireShape(at == dim, "the sizes add up to " + std::to_string(at) + ", not " + std::to_string(dim));
   c.result(Val::sequenceOf(std::move(items)));
 }
 
@@ -123,23 +109,18 @@ void importSequenceMap(NodeContext &c) {
   std::vector<Val> first = itemsOf(c, 0);
   const onnx::GraphProto &body = c.attrGraph("body");
   c.requireShape(first.size() <= 1024,
-                 "a sequence of " + std::to_string(first.size()) +
-                     " tensors is too long to be unrolled");
+                 "a sequence of " + std::to_string(first.size()) + " tensors is too long to be unrolled");
   std::vector<std::vector<Val>> results(c.numResults());
   for (size_t k = 0; k < first.size(); ++k) {
     std::vector<Val> arguments{first[k]};
     for (int i = 1; i < c.numOperands(); ++i) {
       Val other = c.anyOperand(i);
-      c.requireShape(!other.isSequence() ||
-                         other.items().size() == first.size(),
-                     "the sequences differ in length");
+      c.requireShape(!other.isSequence() || other.items().size() == first.size(), "the sequences differ in length");
       arguments.push_back(other.isSequence() ? other.items()[k] : other);
     }
-    std::vector<Val> outputs =
-        c.inlineGraph(body, arguments, "/" + std::to_string(k));
+    std::vector<Val> outputs = c.inlineGraph(body, arguments, "/" + std::to_string(k));
     if (outputs.size() < results.size())
-      fail("onnx-graph",
-           "the body has fewer outputs than the node has results");
+      fail("onnx-graph", "the body has fewer outputs than the node has results");
     for (size_t i = 0; i < results.size(); ++i)
       results[i].push_back(outputs[i]);
   }
@@ -147,16 +128,14 @@ void importSequenceMap(NodeContext &c) {
     bool poisoned = false;
     for (const Val &value : results[i])
       poisoned |= value.isPoison();
-    c.result(i,
-             poisoned ? Val::poison() : Val::sequenceOf(std::move(results[i])));
+    c.result(i, poisoned ? Val::poison() : Val::sequenceOf(std::move(results[i])));
   }
 }
 
 } // namespace
 
 std::vector<OpRows> sequenceOps() {
-  const char *note =
-      "followed at compile time: lengths and positions must be known";
+  const char *note = "followed at compile time: lengths and positions must be known";
   return {
       {"SequenceConstruct", {11}, importConstruct, "", {}, note},
       {"SequenceEmpty", {11}, importEmpty, "dtype", {}, note},
@@ -165,18 +144,8 @@ std::vector<OpRows> sequenceOps() {
       {"SequenceInsert", {11}, importInsert, "", {}, note},
       {"SequenceErase", {11}, importErase, "", {}, note},
       {"SequenceMap", {17}, importSequenceMap, "body", {}, note},
-      {"ConcatFromSequence",
-       {11},
-       importConcatFromSequence,
-       "axis,new_axis",
-       {},
-       note},
-      {"SplitToSequence",
-       {11, 24},
-       importSplitToSequence,
-       "axis,keepdims",
-       {},
-       note},
+      {"ConcatFromSequence", {11}, importConcatFromSequence, "axis,new_axis", {}, note},
+      {"SplitToSequence", {11, 24}, importSplitToSequence, "axis,keepdims", {}, note},
   };
 }
 

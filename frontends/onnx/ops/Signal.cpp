@@ -14,15 +14,12 @@ constexpr int64_t kMaxMatrix = int64_t(1) << 24;
 
 /// [rows, columns] of scale(row) * cos or sin of 2 pi row column / n.
 template <typename Scale>
-Val waves(NodeContext &c, DType type, int64_t rows, int64_t columns, int64_t n,
-          bool sine, Scale scale) {
+Val waves(NodeContext &c, DType type, int64_t rows, int64_t columns, int64_t n, bool sine, Scale scale) {
   std::vector<double> values(rows * columns);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t k = 0; k < columns; ++k) {
-      double angle =
-          2 * M_PI * static_cast<double>(i * k % n) / static_cast<double>(n);
-      values[i * columns + k] =
-          scale(i) * (sine ? std::sin(angle) : std::cos(angle));
+      double angle = 2 * M_PI * static_cast<double>(i * k % n) / static_cast<double>(n);
+      values[i * columns + k] = scale(i) * (sine ? std::sin(angle) : std::cos(angle));
     }
   return c.e.floats(type, {rows, columns}, values);
 }
@@ -66,30 +63,22 @@ Val restored(Emitter &e, const Val &value, int64_t axis) {
 
 /// x [..., n, ..., 1 or 2] along `axis`. With `length` < 0: the axis' own
 /// length.
-Val transform(NodeContext &c, Val x, int64_t axis, int64_t length, bool inverse,
-              bool onesided) {
+Val transform(NodeContext &c, Val x, int64_t axis, int64_t length, bool inverse, bool onesided) {
   Emitter &e = c.e;
-  c.requireShape(x.rank() >= 3 && (x.dim(-1) == 1 || x.dim(-1) == 2) &&
-                     axis != x.rank() - 1,
+  c.requireShape(x.rank() >= 3 && (x.dim(-1) == 1 || x.dim(-1) == 2) && axis != x.rank() - 1,
                  "expected a last axis of 1 or 2 (real and imaginary part) and "
                  "another axis to transform");
   bool halfInput = inverse && onesided;
-  int64_t n = length >= 0 ? length
-              : halfInput ? 2 * (x.dim(axis) - 1)
-                          : x.dim(axis);
-  c.requireShape(n > 0 && n <= kMaxMatrix / n, "a transform of length " +
-                                                   std::to_string(n) +
-                                                   " is not supported");
-  int64_t in = halfInput ? n / 2 + 1 : n,
-          out = onesided && !inverse ? n / 2 + 1 : n;
+  int64_t n = length >= 0 ? length : halfInput ? 2 * (x.dim(axis) - 1) : x.dim(axis);
+  c.requireShape(n > 0 && n <= kMaxMatrix / n, "a transform of length " + std::to_string(n) + " is not supported");
+  int64_t in = halfInput ? n / 2 + 1 : n, out = onesided && !inverse ? n / 2 + 1 : n;
   x = fitted(e, x, axis, in);
   Val re = part(e, x, axis, 0), im = part(e, x, axis, 1);
   auto scale = [&](int64_t row) { // the half spectrum stands for both halves
     bool twice = halfInput && row != 0 && !(n % 2 == 0 && row == n / 2);
     return (inverse ? 1.0 / static_cast<double>(n) : 1.0) * (twice ? 2 : 1);
   };
-  Val cosine = waves(c, x.dtype(), in, out, n, false, scale),
-      sine = waves(c, x.dtype(), in, out, n, true, scale);
+  Val cosine = waves(c, x.dtype(), in, out, n, false, scale), sine = waves(c, x.dtype(), in, out, n, true, scale);
   Val real = e.matmul(re, cosine), imaginary = e.matmul(re, sine);
   if (!inverse)
     imaginary = e.emit<NegOp>({imaginary});
@@ -100,19 +89,15 @@ Val transform(NodeContext &c, Val x, int64_t axis, int64_t length, bool inverse,
   }
   if (halfInput)
     return restored(e, real, axis);
-  return e.concat({restored(e, real, axis), restored(e, imaginary, axis)},
-                  x.rank() - 1);
+  return e.concat({restored(e, real, axis), restored(e, imaginary, axis)}, x.rank() - 1);
 }
 
 void importDFT(NodeContext &c) {
   Val x = c.operand(0);
-  int64_t axis = c.since() >= 20 ? (c.has(2) ? c.constantInt(2, "axis") : -2)
-                                 : c.attrInt("axis", 1);
+  int64_t axis = c.since() >= 20 ? (c.has(2) ? c.constantInt(2, "axis") : -2) : c.attrInt("axis", 1);
   int64_t length = c.has(1) ? c.constantInt(1, "length") : -1;
-  c.requireShape(!c.has(1) || length > 0,
-                 "a length of " + std::to_string(length));
-  c.result(transform(c, x, c.normalizeAxis(axis, x.rank()), length,
-                     c.attrInt("inverse", 0) != 0,
+  c.requireShape(!c.has(1) || length > 0, "a length of " + std::to_string(length));
+  c.result(transform(c, x, c.normalizeAxis(axis, x.rank()), length, c.attrInt("inverse", 0) != 0,
                      c.attrInt("onesided", 0) != 0));
 }
 
@@ -121,21 +106,17 @@ void importSTFT(NodeContext &c) {
   int64_t step = c.constantInt(1, "frame step");
   c.requireShape(signal.rank() == 3 && (c.has(2) || c.has(3)),
                  "expected a signal of rank 3 and a window or a frame length");
-  int64_t length =
-      c.has(3) ? c.constantInt(3, "frame length") : c.operand(2).numElements();
-  c.requireShape(step > 0 && length > 0 && length <= signal.dim(1),
-                 "the frames do not fit the signal");
+  int64_t length = c.has(3) ? c.constantInt(3, "frame length") : c.operand(2).numElements();
+  c.requireShape(step > 0 && length > 0 && length <= signal.dim(1), "the frames do not fit the signal");
   int64_t frames = (signal.dim(1) - length) / step + 1;
   c.requireShape(frames <= kMaxMatrix / length, "there are too many frames");
   std::vector<int64_t> index(frames * length);
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < length; ++i)
       index[f * length + i] = f * step + i;
-  Val framed =
-      c.e.gather(signal, c.e.reshape(c.e.ints(index), {frames, length}), 1);
+  Val framed = c.e.gather(signal, c.e.reshape(c.e.ints(index), {frames, length}), 1);
   if (Val window = c.optional(2)) {
-    c.requireShape(window.rank() == 1 && window.dim(0) == length,
-                   "the window must have the frame length");
+    c.requireShape(window.rank() == 1 && window.dim(0) == length, "the window must have the frame length");
     framed = c.e.mul(framed, c.e.reshape(window, {length, 1}));
   }
   c.result(transform(c, framed, 2, -1, false, c.attrInt("onesided", 1) != 0));
@@ -144,42 +125,34 @@ void importSTFT(NodeContext &c) {
 /// a - b cos(2 pi i / n) + d cos(4 pi i / n).
 void cosineWindow(NodeContext &c, double a, double b, double d) {
   int64_t size = c.constantInt(0, "size");
-  c.requireShape(size >= 0 && size <= kMaxMatrix,
-                 "a size of " + std::to_string(size));
+  c.requireShape(size >= 0 && size <= kMaxMatrix, "a size of " + std::to_string(size));
   double n = static_cast<double>(c.attrInt("periodic", 1) ? size : size - 1);
   std::vector<double> values(size);
   for (int64_t i = 0; i < size; ++i) {
     double angle = n == 0 ? 0 : 2 * M_PI * static_cast<double>(i) / n;
     values[i] = a - b * std::cos(angle) + d * std::cos(2 * angle);
   }
-  c.result(
-      c.e.floats(c.attrType("output_datatype", DType::F32), {size}, values));
+  c.result(c.e.floats(c.attrType("output_datatype", DType::F32), {size}, values));
 }
 void importHann(NodeContext &c) { cosineWindow(c, 0.5, 0.5, 0); }
 void importHamming(NodeContext &c) { cosineWindow(c, 25.0 / 46, 21.0 / 46, 0); }
 void importBlackman(NodeContext &c) { cosineWindow(c, 0.42, 0.5, 0.08); }
 
 void importMelWeights(NodeContext &c) {
-  int64_t bands = c.constantInt(0, "number of bands"),
-          length = c.constantInt(1, "length"),
+  int64_t bands = c.constantInt(0, "number of bands"), length = c.constantInt(1, "length"),
           rate = c.constantInt(2, "sample rate");
-  double low = c.constantDouble(3, "lower edge"),
-         high = c.constantDouble(4, "upper edge");
-  c.requireShape(bands > 0 && length > 0 && rate > 0 && bands < 65536 &&
-                     length < kMaxMatrix / bands && low >= 0 && high >= low,
+  double low = c.constantDouble(3, "lower edge"), high = c.constantDouble(4, "upper edge");
+  c.requireShape(bands > 0 && length > 0 && rate > 0 && bands < 65536 && length < kMaxMatrix / bands && low >= 0 &&
+                     high >= low,
                  "the parameters are out of range");
   int64_t bins = length / 2 + 1;
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   double step = (mel(high) - mel(low)) / static_cast<double>(bands + 2);
   std::vector<int64_t> edge(bands + 2);
   for (int64_t i = 0; i < bands + 2; ++i) {
-    double hertz =
-        700 *
-        (std::pow(10, (static_cast<double>(i) * step + mel(low)) / 2595) - 1);
-    edge[i] = static_cast<int64_t>(std::floor(
-        static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
-    c.requireShape(edge[i] < bins,
-                   "the upper edge lies above half of the sample rate");
+    double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + mel(low)) / 2595) - 1);
+    edge[i] = static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
+    c.requireShape(edge[i] < bins, "the upper edge lies above half of the sample rate");
   }
   std::vector<double> values(bins * bands, 0);
   for (int64_t band = 0; band < bands; ++band) {
@@ -187,14 +160,11 @@ void importMelWeights(NodeContext &c) {
     if (center == from)
       values[center * bands + band] = 1;
     for (int64_t j = from; center > from && j <= center; ++j)
-      values[j * bands + band] =
-          static_cast<double>(j - from) / static_cast<double>(center - from);
+      values[j * bands + band] = static_cast<double>(j - from) / static_cast<double>(center - from);
     for (int64_t j = center; j < to; ++j)
-      values[j * bands + band] =
-          static_cast<double>(to - j) / static_cast<double>(to - center);
+      values[j * bands + band] = static_cast<double>(to - j) / static_cast<double>(to - center);
   }
-  c.result(c.e.floats(c.attrType("output_datatype", DType::F32), {bins, bands},
-                      values));
+  c.result(c.e.floats(c.attrType("output_datatype", DType::F32), {bins, bands}, values));
 }
 
 } // namespace
@@ -203,12 +173,7 @@ std::vector<OpRows> signalOps() {
   using namespace types;
   const char *constant = "the size must be known at compile time";
   return {
-      {"DFT",
-       {17},
-       importDFT,
-       "axis,inverse,onesided",
-       {Float, Index},
-       "a product with a constant matrix"},
+      {"DFT", {17}, importDFT, "axis,inverse,onesided", {Float, Index}, "a product with a constant matrix"},
       {"DFT",
        {20},
        importDFT,
@@ -222,24 +187,9 @@ std::vector<OpRows> signalOps() {
        "onesided",
        {Float, Index, Float, Index},
        "frame step and length must be known at compile time"},
-      {"HannWindow",
-       {17},
-       importHann,
-       "output_datatype,periodic",
-       {Index},
-       constant},
-      {"HammingWindow",
-       {17},
-       importHamming,
-       "output_datatype,periodic",
-       {Index},
-       constant},
-      {"BlackmanWindow",
-       {17},
-       importBlackman,
-       "output_datatype,periodic",
-       {Index},
-       constant},
+      {"HannWindow", {17}, importHann, "output_datatype,periodic", {Index}, constant},
+      {"HammingWindow", {17}, importHamming, "output_datatype,periodic", {Index}, constant},
+      {"BlackmanWindow", {17}, importBlackman, "output_datatype,periodic", {Index}, constant},
       {"MelWeightMatrix",
        {17},
        importMelWeights,

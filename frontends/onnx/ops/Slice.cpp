@@ -8,9 +8,7 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-Shape shapeOf(const Val &x) {
-  return Shape(x.shape().begin(), x.shape().end());
-}
+Shape shapeOf(const Val &x) { return Shape(x.shape().begin(), x.shape().end()); }
 
 struct AxisSlice {
   int64_t start, size;
@@ -18,9 +16,7 @@ struct AxisSlice {
 
 /// numpy's clamping of one axis.
 AxisSlice clampSlice(int64_t start, int64_t end, int64_t step, int64_t dim) {
-  auto fromEnd = [&](int64_t at) {
-    return at < 0 ? (at < -dim ? -1 : at + dim) : at;
-  };
+  auto fromEnd = [&](int64_t at) { return at < 0 ? (at < -dim ? -1 : at + dim) : at; };
   if (step > 0) {
     start = std::clamp<int64_t>(start < -dim ? 0 : fromEnd(start), 0, dim);
     end = std::clamp<int64_t>(end < -dim ? 0 : fromEnd(end), 0, dim);
@@ -32,18 +28,15 @@ AxisSlice clampSlice(int64_t start, int64_t end, int64_t step, int64_t dim) {
     return {0, 0};
   // Unsigned: -step overflows for the smallest integer.
   return {start,
-          static_cast<int64_t>((static_cast<uint64_t>(start - end) - 1) /
-                               (uint64_t(0) - static_cast<uint64_t>(step))) +
+          static_cast<int64_t>((static_cast<uint64_t>(start - end) - 1) / (uint64_t(0) - static_cast<uint64_t>(step))) +
               1};
 }
 
 void importSlice(NodeContext &c) {
   Val x = c.operand(0);
   bool attributes = c.since() < 10;
-  std::vector<int64_t> starts =
-      attributes ? c.attrInts("starts", {}) : c.constantInts(1, "starts");
-  std::vector<int64_t> ends =
-      attributes ? c.attrInts("ends", {}) : c.constantInts(2, "ends");
+  std::vector<int64_t> starts = attributes ? c.attrInts("starts", {}) : c.constantInts(1, "starts");
+  std::vector<int64_t> ends = attributes ? c.attrInts("ends", {}) : c.constantInts(2, "ends");
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   for (size_t i = 0; i < axes.size(); ++i)
     axes[i] = i;
@@ -53,8 +46,7 @@ void importSlice(NodeContext &c) {
     axes = c.constantInts(3, "axes");
   if (!attributes && c.has(4))
     steps = c.constantInts(4, "steps");
-  c.requireShape(starts.size() == ends.size() && starts.size() == axes.size() &&
-                     starts.size() == steps.size(),
+  c.requireShape(starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
                  "starts, ends, axes and steps differ in length");
   Shape from(x.rank(), 0), sizes = shapeOf(x), by(x.rank(), 1);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -63,8 +55,7 @@ void importSlice(NodeContext &c) {
     AxisSlice slice = clampSlice(starts[i], ends[i], steps[i], x.dim(axis));
     from[axis] = slice.start;
     sizes[axis] = slice.size;
-    by[axis] =
-        slice.size > 1 ? steps[i] : 1; // one element: the step does not matter
+    by[axis] = slice.size > 1 ? steps[i] : 1; // one element: the step does not matter
     if (!slice.size)
       from[axis] = 0;
   }
@@ -73,39 +64,33 @@ void importSlice(NodeContext &c) {
 
 void importSplit(NodeContext &c) {
   Val x = c.operand(0);
-  int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()),
-          dim = x.dim(axis), parts = c.numResults();
+  int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()), dim = x.dim(axis), parts = c.numResults();
   std::optional<std::vector<int64_t>> sizes;
   if (c.since() >= 13 ? c.has(1) : c.since() == 1 && c.has(1))
     sizes = c.constantInts(1, "split sizes");
   else if (c.since() < 13)
     sizes = c.attrInts("split");
   if (!sizes) {
-    c.requireAttr(c.attrInt("num_outputs", parts) == parts,
-                  "num_outputs differs from the number of results");
+    c.requireAttr(c.attrInt("num_outputs", parts) == parts, "num_outputs differs from the number of results");
     c.requireShape(c.since() >= 18 || dim % parts == 0,
-                   std::to_string(dim) + " elements cannot be split into " +
-                       std::to_string(parts) + " equal parts");
+                   std::to_string(dim) + " elements cannot be split into " + std::to_string(parts) + " equal parts");
     int64_t chunk = (dim + parts - 1) / parts;
     sizes.emplace();
     for (int64_t i = 0; i < parts; ++i)
       sizes->push_back(std::clamp<int64_t>(dim - i * chunk, 0, chunk));
   }
   c.requireShape(static_cast<int64_t>(sizes->size()) == parts,
-                 std::to_string(sizes->size()) + " sizes for " +
-                     std::to_string(parts) + " results");
+                 std::to_string(sizes->size()) + " sizes for " + std::to_string(parts) + " results");
   int64_t at = 0;
   for (int64_t i = 0; i < parts; ++i) {
     int64_t size = (*sizes)[i];
     c.requireShape(size >= 0 && size <= dim - at,
-                   "the sizes exceed the " + std::to_string(dim) +
-                       " elements of axis " + std::to_string(axis));
+                   "the sizes exceed the " + std::to_string(dim) + " elements of axis " + std::to_string(axis));
     if (c.wants(i))
       c.result(i, c.e.sliceAxis(x, axis, at, size));
     at += size;
   }
-  c.requireShape(at == dim, "the sizes add up to " + std::to_string(at) +
-                                ", not " + std::to_string(dim));
+  c.requireShape(at == dim, "the sizes add up to " + std::to_string(at) + ", not " + std::to_string(dim));
 }
 
 PadMode padModeOf(NodeContext &c) {
@@ -116,8 +101,7 @@ PadMode padModeOf(NodeContext &c) {
     return PadMode::reflect;
   if (mode == "edge")
     return PadMode::edge;
-  c.requireAttr(mode == "wrap" && c.since() >= 19,
-                "mode '" + mode + "' is unknown");
+  c.requireAttr(mode == "wrap" && c.since() >= 19, "mode '" + mode + "' is unknown");
   return PadMode::wrap;
 }
 
@@ -125,12 +109,10 @@ void importPad(NodeContext &c) {
   Val x = c.operand(0);
   bool attributes = c.since() < 11;
   std::vector<int64_t> pads =
-      attributes ? c.attrInts(c.since() == 1 ? "paddings" : "pads", {})
-                 : c.constantInts(1, "pads");
+      attributes ? c.attrInts(c.since() == 1 ? "paddings" : "pads", {}) : c.constantInts(1, "pads");
   Val fill = c.e.scalarLike(x, attributes ? c.attrFloat("value", 0) : 0);
   if (!attributes && c.has(2)) {
-    c.requireShape(c.operand(2).numElements() == 1,
-                   "the fill value must be one number");
+    c.requireShape(c.operand(2).numElements() == 1, "the fill value must be one number");
     fill = c.e.reshape(c.operand(2), {});
   }
   std::vector<int64_t> axes(x.rank());
@@ -139,25 +121,19 @@ void importPad(NodeContext &c) {
   if (c.since() >= 18 && c.has(3))
     axes = c.constantInts(3, "axes");
   c.requireShape(pads.size() == 2 * axes.size(),
-                 std::to_string(pads.size()) + " pads for " +
-                     std::to_string(axes.size()) + " axes");
-  Shape low(x.rank(), 0), high(x.rank(), 0), starts(x.rank(), 0),
-      sizes = shapeOf(x), steps(x.rank(), 1);
+                 std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) + " axes");
+  Shape low(x.rank(), 0), high(x.rank(), 0), starts(x.rank(), 0), sizes = shapeOf(x), steps(x.rank(), 1);
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = c.normalizeAxis(axes[i], x.rank()), before = pads[i],
-            after = pads[i + axes.size()];
+    int64_t axis = c.normalizeAxis(axes[i], x.rank()), before = pads[i], after = pads[i + axes.size()];
     constexpr int64_t limit = int64_t(1) << 40;
-    c.requireShape(std::abs(before) < limit && std::abs(after) < limit,
-                   "a pad is too large");
+    c.requireShape(std::abs(before) < limit && std::abs(after) < limit, "a pad is too large");
     low[axis] = std::max<int64_t>(before, 0);
     high[axis] = std::max<int64_t>(after, 0);
     starts[axis] = std::max<int64_t>(-before, 0); // negative pads cut off
     sizes[axis] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
-    c.requireShape(sizes[axis] >= 0, "negative pads cut off more than axis " +
-                                         std::to_string(axis) + " has");
+    c.requireShape(sizes[axis] >= 0, "negative pads cut off more than axis " + std::to_string(axis) + " has");
   }
-  c.result(c.e.pad(c.e.slice(x, starts, sizes, steps), fill, low, high, {},
-                   padModeOf(c)));
+  c.result(c.e.pad(c.e.slice(x, starts, sizes, steps), fill, low, high, {}, padModeOf(c)));
 }
 
 void importCenterCropPad(NodeContext &c) {
@@ -167,13 +143,10 @@ void importCenterCropPad(NodeContext &c) {
     axes[i] = i;
   axes = c.attrInts("axes", axes);
   c.requireShape(wanted.size() == axes.size(),
-                 std::to_string(wanted.size()) + " sizes for " +
-                     std::to_string(axes.size()) + " axes");
+                 std::to_string(wanted.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = c.normalizeAxis(axes[i], x.rank()), dim = x.dim(axis),
-            size = wanted[i];
-    c.requireShape(size >= 0 && size < (int64_t(1) << 40),
-                   "a size of " + std::to_string(size));
+    int64_t axis = c.normalizeAxis(axes[i], x.rank()), dim = x.dim(axis), size = wanted[i];
+    c.requireShape(size >= 0 && size < (int64_t(1) << 40), "a size of " + std::to_string(size));
     if (size < dim)
       x = c.e.sliceAxis(x, axis, (dim - size) / 2, size);
     Shape low(x.rank(), 0), high(x.rank(), 0);
@@ -196,14 +169,12 @@ Val positions(Emitter &e, int64_t rank, int64_t axis, int64_t dim) {
 void importTrilu(NodeContext &c) {
   Val x = c.operand(0);
   c.requireShape(x.rank() >= 2, "expected rank 2 or more");
-  Val rows = positions(c.e, 2, 0, x.dim(-2)),
-      columns = positions(c.e, 2, 1, x.dim(-1));
+  Val rows = positions(c.e, 2, 0, x.dim(-2)), columns = positions(c.e, 2, 1, x.dim(-1));
   if (Val k = c.optional(1)) {
     c.requireShape(k.numElements() == 1, "k must be one number");
     rows = c.e.add(rows, c.e.reshape(c.e.cast(k, DType::I64), {}));
   }
-  Val kept = c.e.compare(c.attrInt("upper", 1) ? Compare::ge : Compare::le,
-                         columns, rows);
+  Val kept = c.e.compare(c.attrInt("upper", 1) ? Compare::ge : Compare::le, columns, rows);
   c.result(c.e.select(kept, x, c.e.scalarLike(x, 0)));
 }
 
@@ -211,17 +182,14 @@ void importReverseSequence(NodeContext &c) {
   Val x = c.operand(0), lengths = c.cast64(1);
   int64_t time = c.normalizeAxis(c.attrInt("time_axis", 0), x.rank()),
           batch = c.normalizeAxis(c.attrInt("batch_axis", 1), x.rank());
-  c.requireShape(time != batch && lengths.rank() == 1 &&
-                     lengths.dim(0) == x.dim(batch),
+  c.requireShape(time != batch && lengths.rank() == 1 && lengths.dim(0) == x.dim(batch),
                  "expected one length a batch entry");
   Shape column(x.rank(), 1);
   column[batch] = x.dim(batch);
-  Val count = c.e.reshape(lengths, column),
-      at = positions(c.e, x.rank(), time, x.dim(time));
+  Val count = c.e.reshape(lengths, column), at = positions(c.e, x.rank(), time, x.dim(time));
   Val mirrored = c.e.sub(c.e.add(count, -1.0), at);
   Val index = c.e.select(c.e.compare(Compare::lt, at, count), mirrored, at);
-  c.result(c.e.emit<GatherElementsOp>({x, c.e.broadcast(index, x.shape())},
-                                      {c.e.attr("axis", time)}));
+  c.result(c.e.emit<GatherElementsOp>({x, c.e.broadcast(index, x.shape())}, {c.e.attr("axis", time)}));
 }
 
 } // namespace
@@ -237,18 +205,8 @@ std::vector<OpRows> sliceOps() {
        {Any, Index},
        "starts, ends, axes and steps must be known at compile time"},
       {"Split", {1, 2, 11}, importSplit, "axis,split"},
-      {"Split",
-       {13},
-       importSplit,
-       "axis",
-       {Any, Index},
-       "the sizes must be known at compile time"},
-      {"Split",
-       {18},
-       importSplit,
-       "axis,num_outputs",
-       {Any, Index},
-       "the sizes must be known at compile time"},
+      {"Split", {13}, importSplit, "axis", {Any, Index}, "the sizes must be known at compile time"},
+      {"Split", {18}, importSplit, "axis,num_outputs", {Any, Index}, "the sizes must be known at compile time"},
       {"Pad", {1}, importPad, "mode,paddings,value"},
       {"Pad", {2}, importPad, "mode,pads,value"},
       {"Pad",
@@ -257,12 +215,7 @@ std::vector<OpRows> sliceOps() {
        "mode",
        {Any, Index, Any, Index},
        "the pads must be known at compile time"},
-      {"CenterCropPad",
-       {18},
-       importCenterCropPad,
-       "axes",
-       {Any, Index},
-       "the shape must be known at compile time"},
+      {"CenterCropPad", {18}, importCenterCropPad, "axes", {Any, Index}, "the shape must be known at compile time"},
       {"Trilu", {14}, importTrilu, "upper"},
       {"ReverseSequence", {10}, importReverseSequence, "batch_axis,time_axis"},
   };

@@ -14,13 +14,11 @@ struct Window {
 
 /// For an input of `shape` (N x C x spatial). `kernel` empty: the attribute
 /// kernel_shape.
-Window windowOf(NodeContext &c, llvm::ArrayRef<int64_t> shape,
-                std::vector<int64_t> kernel = {});
+Window windowOf(NodeContext &c, llvm::ArrayRef<int64_t> shape, std::vector<int64_t> kernel = {});
 
 /// conv with the window; negative pads crop. Adds `bias` (one number a channel)
 /// if it is there.
-Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias,
-             const Window &window, int64_t groups);
+Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias, const Window &window, int64_t groups);
 
 /// [c] as [c, 1, 1, ...] that broadcasts along axis 1 of a tensor of `rank`.
 Val perChannel(Emitter &e, const Val &value, int64_t rank);

@@ -9,8 +9,7 @@ namespace dmxc::bundle {
 struct Difference {
   std::string what; ///< "entry", "manifest", "tensor", "graph", "buffer",
                     ///< "task", "weight"
-  std::string
-      name; ///< which one: "code/cpu/x86-64-v3/kernels.so", "options.opt"
+  std::string name; ///< which one: "code/cpu/x86-64-v3/kernels.so", "options.opt"
   std::string a, b; ///< the two values, shortened for people
 };
 

@@ -19,12 +19,10 @@ namespace dmxc::bundle {
 struct BundleEntry {
   std::string name;
   std::span<const std::byte> bytes; ///< mapped, lives as long as the Bundle
-  uint64_t offset = 0; ///< of the data in the file; 0 in a directory
-  uint32_t crc = 0;    ///< as recorded; 0 in a directory
+  uint64_t offset = 0;              ///< of the data in the file; 0 in a directory
+  uint32_t crc = 0;                 ///< as recorded; 0 in a directory
 
-  std::string_view text() const {
-    return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
-  }
+  std::string_view text() const { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
 };
 
 /// An open bundle: its entries mapped, manifest and graph parsed. Immutable

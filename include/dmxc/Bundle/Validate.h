@@ -20,24 +20,20 @@ enum class CheckLevel {
 
 /// All broken rules of an open bundle; empty when it is sound. Never fails on
 /// hostile contents. At most `limit` problems are collected.
-std::vector<Problem> validate(const Bundle &bundle, CheckLevel level,
-                              size_t limit = 100);
+std::vector<Problem> validate(const Bundle &bundle, CheckLevel level, size_t limit = 100);
 
 /// The rules that need the graph and manifest alone; also used on a graph that
 /// is about to be written. `entrySize` gives the size of an entry, or nothing
 /// when there is none of that name.
-std::vector<Problem>
-validateGraph(const GraphDesc &graph, const EntryPoint *entryPoint,
-              const std::function<std::optional<uint64_t>(const std::string &)>
-                  &entrySize,
-              size_t limit = 100);
+std::vector<Problem> validateGraph(const GraphDesc &graph, const EntryPoint *entryPoint,
+                                   const std::function<std::optional<uint64_t>(const std::string &)> &entrySize,
+                                   size_t limit = 100);
 
 /// Pairs of tasks that touch overlapping bytes, one of them writing, with no
 /// path of deps between them. Symbolic sizes are taken at the dims given.
 /// Call only on a graph that validateGraph found sound. Graphs of more than
 /// 32768 tasks are not examined.
-std::vector<Problem> findHazards(const GraphDesc &graph, const DimValues &dims,
-                                 size_t limit = 100);
+std::vector<Problem> findHazards(const GraphDesc &graph, const DimValues &dims, size_t limit = 100);
 
 /// Every input dim at its lower (or upper) bound, the computed dims evaluated.
 /// An unbounded upper end counts as max(min, 16).

@@ -22,14 +22,12 @@ public:
   /// `packing`, if not empty, goes into __metadata__ under the name.
   /// `produce` writes exactly the tensor's dense bytes. Fails
   /// (ErrorKind::Internal) on a name used twice or reserved.
-  Status add(const std::string &name, DType dtype, const Shape &shape,
-             Producer produce, const std::string &packing = "");
-  /// A packed constant: flat bytes, stored as U8.
-  Status addBytes(const std::string &name, uint64_t byteSize, Producer produce,
-                  const std::string &packing);
-  /// Bytes that are already in memory or mapped; `owner` keeps them alive.
-  Status add(const std::string &name, const Tensor &tensor,
+  Status add(const std::string &name, DType dtype, const Shape &shape, Producer produce,
              const std::string &packing = "");
+  /// A packed constant: flat bytes, stored as U8.
+  Status addBytes(const std::string &name, uint64_t byteSize, Producer produce, const std::string &packing);
+  /// Bytes that are already in memory or mapped; `owner` keeps them alive.
+  Status add(const std::string &name, const Tensor &tensor, const std::string &packing = "");
 
   /// Fixes the layout; `add` is not allowed after it. Called by the functions
   /// below when needed.

@@ -29,9 +29,7 @@ public:
   /// Appends bytes; they are not needed after the call. Fails when the disk is
   /// full or the producer writes more than it promised.
   virtual Status write(std::span<const std::byte> bytes) = 0;
-  Status write(std::string_view text) {
-    return write(std::as_bytes(std::span(text.data(), text.size())));
-  }
+  Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
   /// Appends `count` zero bytes.
   Status writeZeros(uint64_t count);
 };
@@ -49,8 +47,7 @@ public:
   /// written is reported before any work is done. Errors are ErrorKind::IO.
   /// An existing regular file (or directory that is a bundle) at `path` is
   /// replaced by finish(); anything else there is refused.
-  static Result<std::unique_ptr<Writer>> create(const std::string &path,
-                                                BundleFormat format);
+  static Result<std::unique_ptr<Writer>> create(const std::string &path, BundleFormat format);
   /// Removes the temporary unless finish() succeeded.
   virtual ~Writer();
   Writer(const Writer &) = delete;

@@ -23,7 +23,6 @@ struct CompareRequest {
 /// outputs mean less fusion, so a difference that only fused code shows is
 /// reported as such. Returns the exit code: 0 equal, 5 different, others after
 /// an error that was reported to `diagnostics`.
-int compareWithReference(const CompareRequest &request,
-                         Diagnostics &diagnostics, std::ostream &out);
+int compareWithReference(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out);
 
 } // namespace dmxc::driver

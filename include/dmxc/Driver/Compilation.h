@@ -39,8 +39,7 @@ class Compilation {
 public:
   /// Makes the targets. Null after an error was reported. `options` and
   /// `diagnostics` must outlive the result.
-  static std::unique_ptr<Compilation> create(const Options &options,
-                                             Diagnostics &diagnostics);
+  static std::unique_ptr<Compilation> create(const Options &options, Diagnostics &diagnostics);
   ~Compilation();
 
   /// Reads the model, or with --from the text of a phase.
@@ -74,8 +73,7 @@ private:
   const Frontend *chooseFrontend();
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
   /// or internal ones when the IR ends up invalid.
-  bool guarded(const char *step, ErrorKind kind,
-               const std::function<bool()> &work);
+  bool guarded(const char *step, ErrorKind kind, const std::function<bool()> &work);
   bundle::Manifest manifest() const;
 
   const Options &options;

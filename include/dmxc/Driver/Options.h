@@ -40,10 +40,9 @@ enum class Query { None, Version, Targets, TargetInfo, Ops, Phases };
 
 struct Options {
   //--- common
-  std::string
-      model; ///< "-" is not accepted: constants are mapped from the file
-  std::string output; ///< "" = the model's stem + ".bundle"; "-" = stdout for
-                      ///< the text of a phase
+  std::string model;                 ///< "-" is not accepted: constants are mapped from the file
+  std::string output;                ///< "" = the model's stem + ".bundle"; "-" = stdout for
+                                     ///< the text of a phase
   std::vector<TargetChoice> targets; ///< empty = all registered targets' first
   int optLevel = 2;
   unsigned jobs = 1;
@@ -62,7 +61,7 @@ struct Options {
 
   //--- pipeline
   std::string emit = "bundle"; ///< a phase's name or "bundle"
-  std::string from; ///< the phase whose text `model` is; "" = a model file
+  std::string from;            ///< the phase whose text `model` is; "" = a model file
   std::string dumpPhases, saveTemps, schedule;
 
   //--- numbers
@@ -90,8 +89,7 @@ struct Options {
 /// returned and `options` is filled. Otherwise the exit code: 0 after --help
 /// (text on `out`), 2 after a usage error and 3 for an unreadable response file
 /// (sentence on `err`).
-std::optional<int> parseOptions(std::vector<std::string> arguments,
-                                Options &options, std::ostream &out,
+std::optional<int> parseOptions(std::vector<std::string> arguments, Options &options, std::ostream &out,
                                 std::ostream &err);
 
 } // namespace dmxc::driver

@@ -1,12 +1,12 @@
 //===- Interpreter.h - the meaning of DMIR, executable ----------*- C++ -*-===//
 //
-// Evaluates DMIR ops on host tensors exactly as their definitions say. It is the oracle of tests, the engine of constant
-// folding and one side of dmx-compare. Layout encodings are ignored: values are logical. Clarity
-// comes before speed, but large constants are folded with it, so elementwise ops run over typed arrays.
+// Evaluates DMIR ops on host tensors exactly as their definitions say. It is the oracle of tests, the engine of
+// constant folding and one side of dmx-compare. Layout encodings are ignored: values are logical. Clarity comes before
+// speed, but large constants are folded with it, so elementwise ops run over typed arrays.
 //
-// Numbers: f32 and f64 arithmetic is IEEE, one rounding an op. f16, bf16, f8 and f4 are computed in f32 and rounded once
-// an op (to f8 and f4 a finite overflow saturates). f32 functions (exp, erf, ..) are computed in f64 and rounded once.
-// Sums, products, convolutions, softmax and normalisations accumulate in f64 and round once, so a result does not
+// Numbers: f32 and f64 arithmetic is IEEE, one rounding an op. f16, bf16, f8 and f4 are computed in f32 and rounded
+// once an op (to f8 and f4 a finite overflow saturates). f32 functions (exp, erf, ..) are computed in f64 and rounded
+// once. Sums, products, convolutions, softmax and normalisations accumulate in f64 and round once, so a result does not
 // depend on an order of summation. Integers wrap; bool computes as integers do, then x != 0. Where an op's definition
 // leaves a case open (NaN in top_k, a window of padding alone, float to integer out of range), the comment at the head
 // of the family's file in src/Reference says what is chosen.
@@ -37,9 +37,9 @@ Result<std::vector<Tensor>> evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tenso
 /// Called after each op of a function (regions are entered) with its results; for dmx-compare --per-node.
 using OpObserver = std::function<void(mlir::Operation *op, llvm::ArrayRef<Tensor> results)>;
 
-/// Runs a whole function; inputs and results in the function's order. The body is one block of DMIR ops; a value's tensor
-/// is dropped after its last use. Fails when an input's type is not the declared one, on a type that is not static, on an
-/// op that is not DMIR, and as evaluateOp does.
+/// Runs a whole function; inputs and results in the function's order. The body is one block of DMIR ops; a value's
+/// tensor is dropped after its last use. Fails when an input's type is not the declared one, on a type that is not
+/// static, on an op that is not DMIR, and as evaluateOp does.
 Result<std::vector<Tensor>> evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inputs,
                                              const OpObserver &observer = {});
 

@@ -11,10 +11,25 @@ namespace dmxc {
 /// DMIR. Signed integers are two's complement; bool is one byte, 0 or 1.
 enum class DType : uint8_t {
   Bool,
-  I4, I8, I16, I32, I64,
-  U4, U8, U16, U32, U64,
-  F16, BF16, F32, F64,
-  F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1,
+  I4,
+  I8,
+  I16,
+  I32,
+  I64,
+  U4,
+  U8,
+  U16,
+  U32,
+  U64,
+  F16,
+  BF16,
+  F32,
+  F64,
+  F8E4M3FN,
+  F8E4M3FNUZ,
+  F8E5M2,
+  F8E5M2FNUZ,
+  F4E2M1,
 };
 
 /// Manifest name, e.g. "f32".

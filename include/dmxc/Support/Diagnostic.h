@@ -22,11 +22,17 @@ struct Diagnostic {
   std::string file; ///< as the user gave it; may be empty
   std::string node; ///< the model node's name; may be empty
   std::string text;
-  ErrorKind kind = ErrorKind::Model; ///< decides the exit code when it is an error
+  ErrorKind kind = ErrorKind::Model;                      ///< decides the exit code when it is an error
   std::vector<std::pair<Severity, std::string>> attached; ///< notes and helps, in order
 
-  Diagnostic &note(std::string t) { attached.emplace_back(Severity::Note, std::move(t)); return *this; }
-  Diagnostic &help(std::string t) { attached.emplace_back(Severity::Help, std::move(t)); return *this; }
+  Diagnostic &note(std::string t) {
+    attached.emplace_back(Severity::Note, std::move(t));
+    return *this;
+  }
+  Diagnostic &help(std::string t) {
+    attached.emplace_back(Severity::Help, std::move(t));
+    return *this;
+  }
 };
 
 /// Collects messages of one run and hands each to a consumer as it comes. Thread-safe.

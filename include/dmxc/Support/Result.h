@@ -66,14 +66,8 @@ private:
   Error failure;
 };
 
-inline Error modelError(std::string message) {
-  return {ErrorKind::Model, std::move(message)};
-}
-inline Error ioError(std::string message) {
-  return {ErrorKind::IO, std::move(message)};
-}
-inline Error usageError(std::string message) {
-  return {ErrorKind::Usage, std::move(message)};
-}
+inline Error modelError(std::string message) { return {ErrorKind::Model, std::move(message)}; }
+inline Error ioError(std::string message) { return {ErrorKind::IO, std::move(message)}; }
+inline Error usageError(std::string message) { return {ErrorKind::Usage, std::move(message)}; }
 
 } // namespace dmxc

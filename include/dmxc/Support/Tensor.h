@@ -28,8 +28,7 @@ public:
   /// Allocates zeroed bytes, 64-byte aligned.
   Tensor(DType type, Shape shape);
   /// Wraps bytes owned by somebody else; `owner` keeps them alive.
-  Tensor(DType type, Shape shape, const std::byte *bytes,
-         std::shared_ptr<const void> owner);
+  Tensor(DType type, Shape shape, const std::byte *bytes, std::shared_ptr<const void> owner);
 
   DType dtype() const { return type; }
   const Shape &shape() const { return dims; }
@@ -43,9 +42,7 @@ public:
   const std::shared_ptr<const void> &owner() const { return keepAlive; }
 
   /// Typed access; T must have the element's storage size.
-  template <typename T> const T *as() const {
-    return reinterpret_cast<const T *>(bytes);
-  }
+  template <typename T> const T *as() const { return reinterpret_cast<const T *>(bytes); }
   template <typename T> T *as() { return reinterpret_cast<T *>(mutableData()); }
 
   /// Element `i` (row-major) as a double, respectively a signed 64-bit value.

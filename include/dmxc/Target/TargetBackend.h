@@ -27,9 +27,11 @@ inline constexpr llvm::StringLiteral kGrain = "grain";         ///< i64: fewest 
 inline constexpr llvm::StringLiteral kScratch = "scratch";     ///< i64: scratch bytes a thread
 inline constexpr llvm::StringLiteral kFlops = "flops";         ///< i64: arithmetic operations
 inline constexpr llvm::StringLiteral kBytes = "bytes";         ///< i64: bytes read and written, each once
-/// dictionary: "<operand number>" -> {form = "...", size = bytes, ...}: the packed form the kernel wants of a constant operand
+/// dictionary: "<operand number>" -> {form = "...", size = bytes, ...}: the packed form the kernel wants of a constant
+/// operand
 inline constexpr llvm::StringLiteral kPacked = "packed";
-/// array of i64: operands that the first result may share its buffer with (each element is read before the same one is written)
+/// array of i64: operands that the first result may share its buffer with (each element is read before the same one is
+/// written)
 inline constexpr llvm::StringLiteral kInPlace = "in_place";
 } // namespace strategy
 
@@ -65,9 +67,11 @@ public:
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.
   virtual bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout) const { return !layout; }
-  /// True if `producer` (one use) may be computed inside the region of `root`, element by element, where `root` reads it.
+  /// True if `producer` (one use) may be computed inside the region of `root`, element by element, where `root` reads
+  /// it.
   virtual bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer) const = 0;
-  /// True if `consumer` may be computed inside the region whose result so far is `result` (defined by `root` or an epilogue of it).
+  /// True if `consumer` may be computed inside the region whose result so far is `result` (defined by `root` or an
+  /// epilogue of it).
   virtual bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer) const = 0;
   /// Chooses how a formed region is computed; a dictionary with the keys above.
   virtual Result<mlir::DictionaryAttr> chooseStrategy(dmir::RegionOp region) const = 0;

@@ -17,22 +17,18 @@ namespace dmxc::tools {
 
 /// The closest of `known` by edit distance when it is close enough to be a
 /// slip of the fingers; empty otherwise.
-std::string closest(std::string_view name,
-                    const std::vector<std::string> &known);
+std::string closest(std::string_view name, const std::vector<std::string> &known);
 
 /// " (did you mean 'x'?)" or nothing.
-std::string didYouMean(std::string_view name,
-                       const std::vector<std::string> &known);
+std::string didYouMean(std::string_view name, const std::vector<std::string> &known);
 
 /// "NAME=VALUE" in two, at the first '=' when `first`, else at the last.
 /// Nothing when there is no '=' or a side is empty.
-std::optional<std::pair<std::string, std::string>>
-splitPair(const std::string &text, bool first = true);
+std::optional<std::pair<std::string, std::string>> splitPair(const std::string &text, bool first = true);
 
 /// Makes `--help` print the description, the usage, `examples`, then the flags
 /// group by group; adds `--version`.
-void prepareApp(CLI::App &app, const std::string &usage,
-                const std::string &examples);
+void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples);
 
 /// Parses the command line. Nothing when the tool goes on; else its exit code
 /// (0 after --help and --version, 2 after a message about a wrong flag with

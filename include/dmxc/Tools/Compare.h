@@ -23,17 +23,14 @@ struct Comparison {
   int64_t first = -1;     ///< row-major position of the first mismatch
   int64_t worst = -1;     ///< of the one farthest beyond its tolerance
   double maxAbsolute = 0; ///< largest |actual - expected| over finite pairs
-  double maxRelative =
-      0; ///< largest |actual - expected| / |expected|, expected != 0
+  double maxRelative = 0; ///< largest |actual - expected| / |expected|, expected != 0
 };
 
-Comparison compareTensors(const Tensor &actual, const Tensor &expected,
-                          Tolerance tolerance);
+Comparison compareTensors(const Tensor &actual, const Tensor &expected, Tolerance tolerance);
 
 /// One or more lines for people: "max abs 1.2e-07, max rel 3.4e-06", or what
 /// differs, with the first and the worst mismatch, indices and values.
-std::string describe(const Comparison &comparison, const Tensor &actual,
-                     const Tensor &expected);
+std::string describe(const Comparison &comparison, const Tensor &actual, const Tensor &expected);
 
 /// "[1, 0, 12]" for a row-major position; "[]" for a scalar.
 std::string indexString(const Shape &shape, int64_t position);

@@ -47,8 +47,7 @@ struct SessionSettings {
 /// kind follows its status (file: IO, bad bundle: Model, bad argument: Usage).
 class ModelSession {
 public:
-  static Result<std::unique_ptr<ModelSession>>
-  open(const std::string &bundle, const SessionSettings &settings);
+  static Result<std::unique_ptr<ModelSession>> open(const std::string &bundle, const SessionSettings &settings);
   ~ModelSession();
   ModelSession(const ModelSession &) = delete;
   ModelSession &operator=(const ModelSession &) = delete;

@@ -24,9 +24,8 @@ struct WantedTensor {
 /// all ONNX files carry names of wanted tensors, the names count, not the
 /// positions. Errors: ErrorKind::IO for a missing directory or a bad file, and
 /// when no file at all fits (the message lists what was looked for).
-Result<std::vector<Tensor>>
-readTensorDirectory(const std::string &directory, TensorRole role,
-                    const std::vector<WantedTensor> &wanted);
+Result<std::vector<Tensor>> readTensorDirectory(const std::string &directory, TensorRole role,
+                                                const std::vector<WantedTensor> &wanted);
 
 /// Name of the file that writeTensorDirectory uses: out_<name>.npy, unsafe
 /// characters replaced by '_'.

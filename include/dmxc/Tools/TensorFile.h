@@ -22,8 +22,7 @@ struct NamedTensor {
 /// an f8 type, and i8/u8 as i4/u4, one element a byte, range-checked. A
 /// little-endian C-order file is mapped, not copied. Errors: ErrorKind::IO when
 /// the file cannot be read or is not such a file.
-Result<Tensor> readNpy(const std::string &path,
-                       std::optional<DType> expected = std::nullopt);
+Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected = std::nullopt);
 
 /// Writes format 1.0, C order. bf16 and f8 go out as raw void2/void1, 4-bit
 /// types as one i8/u8 (f4: void1) an element.
@@ -39,9 +38,7 @@ Result<NamedTensor> readTensorProto(const std::string &path);
 Status writeTensorProto(const std::string &path, const NamedTensor &tensor);
 
 /// By the file's ending: .npy or .pb; anything else is ErrorKind::Usage.
-Result<NamedTensor>
-readTensorFile(const std::string &path,
-               std::optional<DType> expected = std::nullopt);
+Result<NamedTensor> readTensorFile(const std::string &path, std::optional<DType> expected = std::nullopt);
 Status writeTensorFile(const std::string &path, const NamedTensor &tensor);
 
 /// ONNX's numeric code of an element type and back (TensorProto.DataType).

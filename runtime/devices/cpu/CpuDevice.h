@@ -1,9 +1,9 @@
 //===- CpuDevice.h - the host CPU as a device -------------------*- C++ -*-===//
 #pragma once
 
+#include "../../Futex.h"
 #include "../Device.h"
 #include "CpuPlan.h"
-#include "../../Futex.h"
 
 #include <atomic>
 #include <pthread.h>
@@ -76,7 +76,7 @@ private:
   uint32_t runs = 0; // since prepare, modulo 2^32
   uint32_t finishedTarget = 0;
   std::atomic<bool> stopping{false};
-  alignas(64) Gate finished; // raised by every worker at the end of its part
+  alignas(64) Gate finished;                    // raised by every worker at the end of its part
   alignas(64) std::atomic<uint64_t> failure{0}; // (task + 1) << 32 | code of the first one
 };
 

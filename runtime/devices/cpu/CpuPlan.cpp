@@ -33,8 +33,8 @@ private:
   std::span<const DeviceTask> tasks;
   uint32_t threads;
   CpuPlan plan;
-  std::vector<double> clock, ended;             // per thread, per task
-  std::vector<std::vector<uint32_t>> lanesOf;   // per task, ascending
+  std::vector<double> clock, ended;           // per thread, per task
+  std::vector<std::vector<uint32_t>> lanesOf; // per task, ascending
   std::vector<uint32_t> stageOf;
   std::vector<bool> waited; // [lane][task]: an earlier step of the lane waits for it
 

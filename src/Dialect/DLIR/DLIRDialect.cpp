@@ -36,7 +36,8 @@ LogicalResult BufferOp::verify() {
   if (!getBase())
     return success();
   auto base = getBase().getDefiningOp<BufferOp>();
-  if (!base || base.getKind() == BufferKind::alias || getOffset() > base.getSize() || getSize() > base.getSize() - getOffset())
+  if (!base || base.getKind() == BufferKind::alias || getOffset() > base.getSize() ||
+      getSize() > base.getSize() - getOffset())
     return emitOpError("C2: an alias must lie inside a buffer that is no alias itself");
   return success();
 }

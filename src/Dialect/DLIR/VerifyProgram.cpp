@@ -84,7 +84,8 @@ LogicalResult verifyHazards(const Order &order) {
       shared = shared ? shared : conflict(s.writes, t.reads);
       shared = shared ? shared : conflict(s.reads, t.writes);
       if (shared)
-        return t.op->emitOpError("C3: touches the bytes of '") << shared.getName() << "' without waiting for an earlier task that does";
+        return t.op->emitOpError("C3: touches the bytes of '")
+               << shared.getName() << "' without waiting for an earlier task that does";
     }
   return success();
 }

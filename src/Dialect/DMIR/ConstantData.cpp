@@ -18,42 +18,70 @@ std::optional<DType> dtypeOf(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type)) {
     bool isUnsigned = integer.isUnsigned();
     switch (integer.getWidth()) {
-    case 1: return DType::Bool;
-    case 4: return isUnsigned ? DType::U4 : DType::I4;
-    case 8: return isUnsigned ? DType::U8 : DType::I8;
-    case 16: return isUnsigned ? DType::U16 : DType::I16;
-    case 32: return isUnsigned ? DType::U32 : DType::I32;
-    case 64: return isUnsigned ? DType::U64 : DType::I64;
-    default: return std::nullopt;
+    case 1:
+      return DType::Bool;
+    case 4:
+      return isUnsigned ? DType::U4 : DType::I4;
+    case 8:
+      return isUnsigned ? DType::U8 : DType::I8;
+    case 16:
+      return isUnsigned ? DType::U16 : DType::I16;
+    case 32:
+      return isUnsigned ? DType::U32 : DType::I32;
+    case 64:
+      return isUnsigned ? DType::U64 : DType::I64;
+    default:
+      return std::nullopt;
     }
   }
-  if (isa<Float16Type>(type)) return DType::F16;
-  if (isa<BFloat16Type>(type)) return DType::BF16;
-  if (isa<Float32Type>(type)) return DType::F32;
-  if (isa<Float64Type>(type)) return DType::F64;
-  if (isa<Float8E4M3FNType>(type)) return DType::F8E4M3FN;
-  if (isa<Float8E4M3FNUZType>(type)) return DType::F8E4M3FNUZ;
-  if (isa<Float8E5M2Type>(type)) return DType::F8E5M2;
-  if (isa<Float8E5M2FNUZType>(type)) return DType::F8E5M2FNUZ;
-  if (isa<Float4E2M1FNType>(type)) return DType::F4E2M1;
+  if (isa<Float16Type>(type))
+    return DType::F16;
+  if (isa<BFloat16Type>(type))
+    return DType::BF16;
+  if (isa<Float32Type>(type))
+    return DType::F32;
+  if (isa<Float64Type>(type))
+    return DType::F64;
+  if (isa<Float8E4M3FNType>(type))
+    return DType::F8E4M3FN;
+  if (isa<Float8E4M3FNUZType>(type))
+    return DType::F8E4M3FNUZ;
+  if (isa<Float8E5M2Type>(type))
+    return DType::F8E5M2;
+  if (isa<Float8E5M2FNUZType>(type))
+    return DType::F8E5M2FNUZ;
+  if (isa<Float4E2M1FNType>(type))
+    return DType::F4E2M1;
   return std::nullopt;
 }
 
 Type elementTypeOf(DType type, MLIRContext *context) {
   switch (type) {
-  case DType::F16: return Float16Type::get(context);
-  case DType::BF16: return BFloat16Type::get(context);
-  case DType::F32: return Float32Type::get(context);
-  case DType::F64: return Float64Type::get(context);
-  case DType::F8E4M3FN: return Float8E4M3FNType::get(context);
-  case DType::F8E4M3FNUZ: return Float8E4M3FNUZType::get(context);
-  case DType::F8E5M2: return Float8E5M2Type::get(context);
-  case DType::F8E5M2FNUZ: return Float8E5M2FNUZType::get(context);
-  case DType::F4E2M1: return Float4E2M1FNType::get(context);
-  case DType::Bool: return IntegerType::get(context, 1);
-  default: break;
+  case DType::F16:
+    return Float16Type::get(context);
+  case DType::BF16:
+    return BFloat16Type::get(context);
+  case DType::F32:
+    return Float32Type::get(context);
+  case DType::F64:
+    return Float64Type::get(context);
+  case DType::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case DType::F8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case DType::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case DType::F8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
+  case DType::F4E2M1:
+    return Float4E2M1FNType::get(context);
+  case DType::Bool:
+    return IntegerType::get(context, 1);
+  default:
+    break;
   }
-  return IntegerType::get(context, dtypeBits(type), isUnsignedInt(type) ? IntegerType::Unsigned : IntegerType::Signless);
+  return IntegerType::get(context, dtypeBits(type),
+                          isUnsignedInt(type) ? IntegerType::Unsigned : IntegerType::Signless);
 }
 
 RankedTensorType typeOf(const Tensor &tensor, MLIRContext *context) {
@@ -82,10 +110,11 @@ Result<Tensor> fileTensor(FileDataAttr attr, DType dtype, Shape shape) {
   std::span<const std::byte> bytes = (*file)->bytes();
   uint64_t offset = attr.getOffset(), size = attr.getSize();
   uint64_t needed = dtypeBytes(dtype, elementCount(shape));
-  if (attr.getOffset() < 0 || attr.getSize() < 0 || offset > bytes.size() || size > bytes.size() - offset || size < needed)
-    return modelError("constant bytes [" + std::to_string(offset) + ", +" + std::to_string(size) + ") do not lie inside '" +
-                      attr.getPath().str() + "' (" + std::to_string(bytes.size()) + " bytes) or are fewer than the " +
-                      std::to_string(needed) + " its type needs");
+  if (attr.getOffset() < 0 || attr.getSize() < 0 || offset > bytes.size() || size > bytes.size() - offset ||
+      size < needed)
+    return modelError("constant bytes [" + std::to_string(offset) + ", +" + std::to_string(size) +
+                      ") do not lie inside '" + attr.getPath().str() + "' (" + std::to_string(bytes.size()) +
+                      " bytes) or are fewer than the " + std::to_string(needed) + " its type needs");
   return Tensor(dtype, std::move(shape), bytes.data() + offset, *file);
 }
 
@@ -167,8 +196,9 @@ TypedAttr constantAttr(const Tensor &tensor, RankedTensorType type) {
   // The blob shares the tensor's bytes; the deleter holds its owner.
   auto owner = std::make_shared<Tensor>(tensor);
   ArrayRef<char> bytes(reinterpret_cast<const char *>(tensor.data()), tensor.byteSize());
-  AsmResourceBlob blob(bytes, /*dataAlignment=*/64, [owner](void *, size_t, size_t) mutable { owner.reset(); },
-                       /*dataIsMutable=*/false);
+  AsmResourceBlob blob(
+      bytes, /*dataAlignment=*/64, [owner](void *, size_t, size_t) mutable { owner.reset(); },
+      /*dataIsMutable=*/false);
   return DenseResourceElementsAttr::get(type, "c", std::move(blob));
 }
 

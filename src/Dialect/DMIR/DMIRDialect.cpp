@@ -1,6 +1,6 @@
 //===- DMIRDialect.cpp - registration and shared helpers ------------------===//
-#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"

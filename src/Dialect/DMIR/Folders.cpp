@@ -81,7 +81,8 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
 OpFoldResult SliceOp::fold(FoldAdaptor) {
   bool whole = getInput().getType() == getType() && getType().hasStaticShape() &&
                llvm::all_of(getStarts(), [](int64_t s) { return s == 0; }) &&
-               llvm::all_of(llvm::zip(getSteps(), getSizes()), [](auto p) { return std::get<0>(p) == 1 || std::get<1>(p) <= 1; });
+               llvm::all_of(llvm::zip(getSteps(), getSizes()),
+                            [](auto p) { return std::get<0>(p) == 1 || std::get<1>(p) <= 1; });
   return whole ? getInput() : OpFoldResult();
 }
 
@@ -146,7 +147,8 @@ struct ReshapeOfConstant : OpRewritePattern<ReshapeOp> {
       return failure();
     Attribute value = op.getInput().getDefiningOp<ConstantOp>().getValue();
     if (auto file = dyn_cast<FileDataAttr>(value))
-      rewriter.replaceOpWithNewOp<ConstantOp>(op, FileDataAttr::get(op.getContext(), file.getPath(), file.getOffset(), file.getSize(), type));
+      rewriter.replaceOpWithNewOp<ConstantOp>(
+          op, FileDataAttr::get(op.getContext(), file.getPath(), file.getOffset(), file.getSize(), type));
     else
       rewriter.replaceOpWithNewOp<ConstantOp>(
           op, constantAttr(tensor->reshaped(Shape(type.getShape().begin(), type.getShape().end())), type));

@@ -10,9 +10,9 @@
 
 namespace dmxc::dmir {
 
-using mlir::ArrayRef, mlir::failure, mlir::FailureOr, mlir::isa, mlir::cast, mlir::dyn_cast, mlir::Location, mlir::LogicalResult, mlir::MLIRContext,
-    mlir::RankedTensorType, mlir::ShapedType, mlir::SmallVector, mlir::SmallVectorImpl, mlir::success, mlir::Type,
-    mlir::TypeRange, mlir::Value;
+using mlir::ArrayRef, mlir::failure, mlir::FailureOr, mlir::isa, mlir::cast, mlir::dyn_cast, mlir::Location,
+    mlir::LogicalResult, mlir::MLIRContext, mlir::RankedTensorType, mlir::ShapedType, mlir::SmallVector,
+    mlir::SmallVectorImpl, mlir::success, mlir::Type, mlir::TypeRange, mlir::Value;
 
 using OptLoc = std::optional<Location>;
 
@@ -20,9 +20,7 @@ inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 inline ArrayRef<int64_t> shapeOf(Value value) { return tensorType(value).getShape(); }
 inline int64_t rankOf(Value value) { return tensorType(value).getRank(); }
 
-inline bool dimsAgree(int64_t a, int64_t b) {
-  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
-}
+inline bool dimsAgree(int64_t a, int64_t b) { return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b); }
 
 /// Equal up to encodings, with dynamic dims matching anything.
 inline bool compatible(TypeRange a, TypeRange b) {

@@ -98,16 +98,19 @@ DMIR_INFER(ConvOp) {
   if (op.getStrides().size() != spatial || op.getDilations().size() != spatial || op.getLow().size() != spatial ||
       op.getHigh().size() != spatial || !allPositive(op.getStrides()) || !allPositive(op.getDilations()) ||
       !moderate(op.getLow()) || !moderate(op.getHigh()))
-    return emitOptionalError(loc, "C2: needs a positive stride and dilation and a low and high pad for each of the ", spatial, " spatial axes");
+    return emitOptionalError(loc, "C2: needs a positive stride and dilation and a low and high pad for each of the ",
+                             spatial, " spatial axes");
   int64_t groups = op.getGroups(), channels = input.getDimSize(1), outputs = weights.getDimSize(0);
-  if (groups < 1 || (!ShapedType::isDynamic(channels) && channels != groups * weights.getDimSize(1)) || outputs % groups)
-    return emitOptionalError(loc, "C3: ", channels, " input channels and ", outputs, " output channels do not fit weights ", weights, " in ", groups, " groups");
+  if (groups < 1 || (!ShapedType::isDynamic(channels) && channels != groups * weights.getDimSize(1)) ||
+      outputs % groups)
+    return emitOptionalError(loc, "C3: ", channels, " input channels and ", outputs,
+                             " output channels do not fit weights ", weights, " in ", groups, " groups");
   if (input.getElementType() != weights.getElementType())
     return emitOptionalError(loc, "C4: element types differ: ", input, " and ", weights);
   SmallVector<int64_t> shape{input.getDimSize(0), outputs};
   for (size_t i = 0; i < spatial; ++i)
-    shape.push_back(windowExtent(input.getDimSize(i + 2), weights.getDimSize(i + 2), op.getStrides()[i], op.getDilations()[i],
-                                 op.getLow()[i], op.getHigh()[i]));
+    shape.push_back(windowExtent(input.getDimSize(i + 2), weights.getDimSize(i + 2), op.getStrides()[i],
+                                 op.getDilations()[i], op.getLow()[i], op.getHigh()[i]));
   results.push_back(RankedTensorType::get(shape, input.getElementType()));
   return success();
 }
@@ -116,14 +119,18 @@ namespace {
 template <typename Adaptor>
 LogicalResult inferPool(OptLoc loc, Adaptor op, RankedTensorType input, Type element, SmallVectorImpl<Type> &results) {
   size_t spatial = input.getRank() < 3 ? 0 : input.getRank() - 2;
-  if (!spatial || op.getWindow().size() != spatial || op.getStrides().size() != spatial || op.getDilations().size() != spatial ||
-      op.getLow().size() != spatial || op.getHigh().size() != spatial || !moderate(op.getLow()) || !moderate(op.getHigh()))
-    return emitOptionalError(loc, "C1: needs rank 3 or more and a window, stride, dilation, low and high pad for each spatial axis of ", input);
+  if (!spatial || op.getWindow().size() != spatial || op.getStrides().size() != spatial ||
+      op.getDilations().size() != spatial || op.getLow().size() != spatial || op.getHigh().size() != spatial ||
+      !moderate(op.getLow()) || !moderate(op.getHigh()))
+    return emitOptionalError(
+        loc, "C1: needs rank 3 or more and a window, stride, dilation, low and high pad for each spatial axis of ",
+        input);
   if (!allPositive(op.getWindow()) || !allPositive(op.getStrides()) || !allPositive(op.getDilations()))
     return emitOptionalError(loc, "C2: window, strides and dilations must be positive");
   SmallVector<int64_t> shape(input.getShape().take_front(2));
   for (size_t i = 0; i < spatial; ++i)
-    shape.push_back(windowExtent(input.getDimSize(i + 2), op.getWindow()[i], op.getStrides()[i], op.getDilations()[i], op.getLow()[i], op.getHigh()[i]));
+    shape.push_back(windowExtent(input.getDimSize(i + 2), op.getWindow()[i], op.getStrides()[i], op.getDilations()[i],
+                                 op.getLow()[i], op.getHigh()[i]));
   results.push_back(RankedTensorType::get(shape, element));
   return success();
 }

@@ -17,7 +17,8 @@ LogicalResult inferBroadcast(OptLoc loc, mlir::ValueRange operands, Type element
   for (Value operand : operands) {
     std::optional<SmallVector<int64_t>> next = broadcastShapes(shape, shapeOf(operand));
     if (!next)
-      return emitOptionalError(loc, rule, ": shapes ", operands[0].getType(), " and ", operand.getType(), " do not broadcast");
+      return emitOptionalError(loc, rule, ": shapes ", operands[0].getType(), " and ", operand.getType(),
+                               " do not broadcast");
     shape = *next;
   }
   results.push_back(RankedTensorType::get(shape, element, commonEncoding(operands, shape)));
@@ -39,19 +40,24 @@ LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type>
 
 } // namespace
 
-#define UNARY(OP) DMIR_INFER(OP) { return inferSame(op.getInput(), results); }
-UNARY(NegOp) UNARY(AbsOp) UNARY(SignOp) UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp)
-UNARY(ExpOp) UNARY(LogOp) UNARY(Log1pOp) UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp)
-UNARY(AtanOp) UNARY(SinhOp) UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp)
-UNARY(SigmoidOp) UNARY(ReluOp) UNARY(NotOp)
+#define UNARY(OP)                                                                                                      \
+  DMIR_INFER(OP) { return inferSame(op.getInput(), results); }
+UNARY(NegOp)
+UNARY(AbsOp) UNARY(SignOp) UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp)
+    UNARY(LogOp) UNARY(Log1pOp) UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp)
+        UNARY(AtanOp) UNARY(SinhOp) UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp)
+            UNARY(ErfOp) UNARY(SigmoidOp) UNARY(ReluOp) UNARY(NotOp)
 #undef UNARY
 
-#define BINARY(OP) DMIR_INFER(OP) { return inferBinary(loc, op.getLhs(), op.getRhs(), results); }
-BINARY(AddOp) BINARY(SubOp) BINARY(MulOp) BINARY(DivOp) BINARY(ModOp) BINARY(FmodOp) BINARY(PowOp) BINARY(MaxOp)
-BINARY(MinOp) BINARY(AndOp) BINARY(OrOp) BINARY(XorOp) BINARY(ShlOp) BINARY(ShrOp)
+#define BINARY(OP)                                                                                                     \
+  DMIR_INFER(OP) { return inferBinary(loc, op.getLhs(), op.getRhs(), results); }
+                BINARY(AddOp) BINARY(SubOp) BINARY(MulOp) BINARY(DivOp) BINARY(ModOp) BINARY(FmodOp) BINARY(PowOp)
+                    BINARY(MaxOp) BINARY(MinOp) BINARY(AndOp) BINARY(OrOp) BINARY(XorOp) BINARY(ShlOp) BINARY(ShrOp)
 #undef BINARY
 
-DMIR_INFER(IsNaNOp) { return inferTest(context, op.getInput(), results); }
+                        DMIR_INFER(IsNaNOp) {
+  return inferTest(context, op.getInput(), results);
+}
 DMIR_INFER(IsInfOp) { return inferTest(context, op.getInput(), results); }
 
 DMIR_INFER(CompareOp) {
@@ -66,7 +72,8 @@ DMIR_INFER(CompareOp) {
 DMIR_INFER(SelectOp) {
   Type element = tensorType(op.getOnTrue()).getElementType();
   if (element != tensorType(op.getOnFalse()).getElementType())
-    return emitOptionalError(loc, "C1: element types differ: ", element, " and ", tensorType(op.getOnFalse()).getElementType());
+    return emitOptionalError(loc, "C1: element types differ: ", element, " and ",
+                             tensorType(op.getOnFalse()).getElementType());
   return inferBroadcast(loc, op.getOperands(), element, "C2", results);
 }
 

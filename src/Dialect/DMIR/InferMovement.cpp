@@ -34,7 +34,8 @@ LogicalResult BroadcastOp::verify() {
 
 LogicalResult RelayoutOp::verify() {
   if (logicalType(getInput().getType()) != logicalType(getType()))
-    return emitOpError("C1: operand and result differ in more than their layout: ") << getInput().getType() << " and " << getType();
+    return emitOpError("C1: operand and result differ in more than their layout: ")
+           << getInput().getType() << " and " << getType();
   return success();
 }
 
@@ -69,11 +70,10 @@ DMIR_INFER(SliceOp) {
     int64_t first = starts[i], step = steps[i];
     bool inside = sizes[i] > 0 && step != 0 && first >= 0 && first < dim;
     if (inside && sizes[i] > 1)
-      inside = step > 0 ? (dim - 1 - first) / step >= sizes[i] - 1
-                        : step != INT64_MIN && first / -step >= sizes[i] - 1;
+      inside = step > 0 ? (dim - 1 - first) / step >= sizes[i] - 1 : step != INT64_MIN && first / -step >= sizes[i] - 1;
     if (!inside)
-      return emitOptionalError(loc, "C2: axis ", i, " of ", type, " is read outside its range: start ", first, ", size ",
-                               sizes[i], ", step ", step);
+      return emitOptionalError(loc, "C2: axis ", i, " of ", type, " is read outside its range: start ", first,
+                               ", size ", sizes[i], ", step ", step);
   }
   results.push_back(RankedTensorType::get(sizes, type.getElementType()));
   return success();
@@ -87,10 +87,11 @@ LogicalResult checkPadding(OptLoc loc, PadOp::Adaptor op, int64_t axis, int64_t 
   if (op.getMode() == PadMode::constant || ShapedType::isDynamic(dim))
     return success();
   int64_t most = std::max(low, high);
-  bool fits = interior == 0 && (op.getMode() == PadMode::reflect ? most < std::max<int64_t>(dim, 1) : dim > 0 || most == 0);
+  bool fits =
+      interior == 0 && (op.getMode() == PadMode::reflect ? most < std::max<int64_t>(dim, 1) : dim > 0 || most == 0);
   if (!fits)
-    return emitOptionalError(loc, "C3: axis ", axis, " of size ", dim, " cannot be padded by ", low, " and ", high, " in mode ",
-                             stringifyPadMode(op.getMode()));
+    return emitOptionalError(loc, "C3: axis ", axis, " of size ", dim, " cannot be padded by ", low, " and ", high,
+                             " in mode ", stringifyPadMode(op.getMode()));
   return success();
 }
 } // namespace
@@ -107,8 +108,9 @@ DMIR_INFER(PadOp) {
     int64_t dim = type.getDimSize(i);
     if (failed(checkPadding(loc, op, i, dim)))
       return failure();
-    shape.push_back(ShapedType::isDynamic(dim) ? dim
-                                               : dim + op.getLow()[i] + op.getHigh()[i] + std::max<int64_t>(dim - 1, 0) * op.getInterior()[i]);
+    shape.push_back(ShapedType::isDynamic(dim)
+                        ? dim
+                        : dim + op.getLow()[i] + op.getHigh()[i] + std::max<int64_t>(dim - 1, 0) * op.getInterior()[i]);
   }
   results.push_back(RankedTensorType::get(shape, type.getElementType()));
   return success();
@@ -135,7 +137,8 @@ DMIR_INFER(ConcatOp) {
     else
       shape[axis] += type.getDimSize(axis);
   }
-  results.push_back(RankedTensorType::get(shape, first.getElementType(), commonEncoding(op.getInputs(), first.getShape())));
+  results.push_back(
+      RankedTensorType::get(shape, first.getElementType(), commonEncoding(op.getInputs(), first.getShape())));
   return success();
 }
 
@@ -155,11 +158,13 @@ namespace {
 LogicalResult checkElementIndices(OptLoc loc, Value data, Value indices, int64_t axis, bool boundOffAxis) {
   int64_t rank = rankOf(data);
   if (rankOf(indices) != rank || axis < 0 || axis >= rank)
-    return emitOptionalError(loc, "C1: data ", data.getType(), " and indices ", indices.getType(), " need equal ranks and an axis inside, got ", axis);
+    return emitOptionalError(loc, "C1: data ", data.getType(), " and indices ", indices.getType(),
+                             " need equal ranks and an axis inside, got ", axis);
   for (int64_t i = 0; boundOffAxis && i < rank; ++i) {
     int64_t have = shapeOf(data)[i], want = shapeOf(indices)[i];
     if (i != axis && !ShapedType::isDynamic(have) && !ShapedType::isDynamic(want) && want > have)
-      return emitOptionalError(loc, "C2: indices ", indices.getType(), " reach outside data ", data.getType(), " on axis ", i);
+      return emitOptionalError(loc, "C2: indices ", indices.getType(), " reach outside data ", data.getType(),
+                               " on axis ", i);
   }
   return success();
 }
@@ -192,9 +197,11 @@ DMIR_INFER(GatherNDOp) {
 DMIR_INFER(ScatterElementsOp) {
   if (failed(checkElementIndices(loc, op.getData(), op.getIndices(), op.getAxis(), /*boundOffAxis=*/false)))
     return failure();
-  if (!compatible(TypeRange(RankedTensorType::get(shapeOf(op.getIndices()), tensorType(op.getUpdates()).getElementType())),
-                  op.getUpdates().getType()))
-    return emitOptionalError(loc, "C2: updates ", op.getUpdates().getType(), " and indices ", op.getIndices().getType(), " differ in shape");
+  if (!compatible(
+          TypeRange(RankedTensorType::get(shapeOf(op.getIndices()), tensorType(op.getUpdates()).getElementType())),
+          op.getUpdates().getType()))
+    return emitOptionalError(loc, "C2: updates ", op.getUpdates().getType(), " and indices ", op.getIndices().getType(),
+                             " differ in shape");
   if (tensorType(op.getUpdates()).getElementType() != tensorType(op.getData()).getElementType())
     return emitOptionalError(loc, "C3: updates and data differ in element type");
   results.push_back(logicalType(op.getData().getType()));

@@ -26,7 +26,8 @@ ParseResult RegionOp::parse(OpAsmParser &parser, OperationState &state) {
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseBinding) || parser.parseArrow())
     return failure();
   SmallVector<Type> results;
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&] { return parser.parseType(results.emplace_back()); }) ||
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                     [&] { return parser.parseType(results.emplace_back()); }) ||
       parser.parseOptionalAttrDictWithKeyword(state.attributes) ||
       parser.resolveOperands(operands, types, where, state.operands) ||
       parser.parseRegion(*state.addRegion(), arguments))

@@ -18,7 +18,8 @@ std::vector<bundle::Expr> exprShape(Type type) {
 bundle::TensorDesc portOf(Attribute attr) {
   auto entry = cast<DictionaryAttr>(attr);
   Type type = entry.getAs<TypeAttr>("type").getValue();
-  return {entry.getAs<StringAttr>("name").getValue().str(), *dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), exprShape(type)};
+  return {entry.getAs<StringAttr>("name").getValue().str(),
+          *dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), exprShape(type)};
 }
 
 /// The entry all constants go to; offsets are filled in by whoever writes it.
@@ -33,7 +34,8 @@ public:
     graph.name = program.getSymName().str();
     for (Attribute attr : program.getArenas()) {
       auto arena = cast<DictionaryAttr>(attr);
-      graph.arenas.push_back({arena.getAs<IntegerAttr>("size").getInt(), arena.getAs<IntegerAttr>("lower_bound").getInt(), kBufferAlign});
+      graph.arenas.push_back(
+          {arena.getAs<IntegerAttr>("size").getInt(), arena.getAs<IntegerAttr>("lower_bound").getInt(), kBufferAlign});
     }
     for (Operation &op : program.getBody().front()) {
       if (auto buffer = dyn_cast<dlir::BufferOp>(op))
@@ -63,8 +65,12 @@ private:
     desc.size = static_cast<int64_t>(op.getSize());
     desc.index = op.getIndex();
     switch (op.getKind()) {
-    case dlir::BufferKind::input: desc.kind = bundle::BufferKind::Input; break;
-    case dlir::BufferKind::output: desc.kind = bundle::BufferKind::Output; break;
+    case dlir::BufferKind::input:
+      desc.kind = bundle::BufferKind::Input;
+      break;
+    case dlir::BufferKind::output:
+      desc.kind = bundle::BufferKind::Output;
+      break;
     case dlir::BufferKind::arena:
       desc.kind = bundle::BufferKind::Arena;
       desc.arena = op.getIndex();

@@ -70,8 +70,8 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
     OpBuilder builder(op);
     for (Value result : op->getResults())
       if (!result.use_empty())
-        result.replaceAllUsesWith(dmir::ConstantOp::create(builder, 
-            op->getLoc(), dmir::constantAttr(known.at(result), cast<RankedTensorType>(result.getType()))));
+        result.replaceAllUsesWith(dmir::ConstantOp::create(
+            builder, op->getLoc(), dmir::constantAttr(known.at(result), cast<RankedTensorType>(result.getType()))));
     op->erase();
   }
 };

@@ -2,8 +2,8 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Phases/Frontend/Passes.h"
 
-#include "mlir/Transforms/CSE.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace dmxc {

@@ -1,7 +1,7 @@
 //===- ArenaPacking.cpp - offsets for live ranges -------------------------===//
 //
-// Dynamic storage allocation is NP-hard; placing ranges greedily, each at the lowest offset that fits, is within a few percent
-// of the bound on real networks when the order is right. The order that is right differs, so several are tried.
+// Dynamic storage allocation is NP-hard; placing ranges greedily, each at the lowest offset that fits, is within a few
+// percent of the bound on real networks when the order is right. The order that is right differs, so several are tried.
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Phases/Memory/ArenaPacking.h"
@@ -58,11 +58,12 @@ int64_t arenaLowerBound(const std::vector<LiveRange> &ranges) {
 int64_t packArena(std::vector<LiveRange> &ranges) {
   using Less = std::function<bool(const LiveRange &, const LiveRange &)>;
   auto length = [](const LiveRange &r) { return r.last - r.first; };
-  const Less orders[] = {
-      [](const LiveRange &a, const LiveRange &b) { return a.size > b.size; },
-      [&](const LiveRange &a, const LiveRange &b) { return length(a) > length(b); },
-      [&](const LiveRange &a, const LiveRange &b) { return double(a.size) * (length(a) + 1) > double(b.size) * (length(b) + 1); },
-      [](const LiveRange &a, const LiveRange &b) { return a.first < b.first; }};
+  const Less orders[] = {[](const LiveRange &a, const LiveRange &b) { return a.size > b.size; },
+                         [&](const LiveRange &a, const LiveRange &b) { return length(a) > length(b); },
+                         [&](const LiveRange &a, const LiveRange &b) {
+                           return double(a.size) * (length(a) + 1) > double(b.size) * (length(b) + 1);
+                         },
+                         [](const LiveRange &a, const LiveRange &b) { return a.first < b.first; }};
   std::vector<LiveRange> best;
   int64_t bestSize = INT64_MAX, bound = arenaLowerBound(ranges);
   for (const Less &less : orders) {

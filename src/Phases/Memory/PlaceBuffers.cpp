@@ -61,7 +61,8 @@ private:
     }
   }
 
-  /// A result that is returned is computed in place of the output; a second output of the same bytes is a copy (schedule).
+  /// A result that is returned is computed in place of the output; a second output of the same bytes is a copy
+  /// (schedule).
   void assignOutputs() {
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     for (OpOperand &operand : ret->getOpOperands()) {
@@ -95,7 +96,8 @@ private:
     for (Attribute candidate : candidates) {
       Value base = viewedValue(region.getInputs()[cast<IntegerAttr>(candidate).getInt()]);
       auto found = slots.find(base);
-      if (found == slots.end() || found->second.range < 0 || found->second.bytes != bytes || ranges[found->second.range].last != step)
+      if (found == slots.end() || found->second.range < 0 || found->second.bytes != bytes ||
+          ranges[found->second.range].last != step)
         continue;
       // The same bytes may be read through another operand at other elements.
       if (llvm::count_if(region.getInputs(), [&](Value v) { return viewedValue(v) == base; }) == 1)
@@ -106,7 +108,9 @@ private:
 
   void record(int64_t size, int64_t bound) {
     Builder builder(function.getContext());
-    auto entry = [&](StringRef name, int64_t value) { return builder.getNamedAttr(name, builder.getI64IntegerAttr(value)); };
+    auto entry = [&](StringRef name, int64_t value) {
+      return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+    };
     for (auto region : function.getOps<dmir::RegionOp>()) {
       SmallVector<Attribute> placement;
       for (Value result : region.getResults()) {
@@ -114,11 +118,13 @@ private:
         if (slot.output >= 0)
           placement.push_back(builder.getDictionaryAttr({entry("output", slot.output), entry("size", slot.bytes)}));
         else
-          placement.push_back(builder.getDictionaryAttr({entry("arena", 0), entry("offset", ranges[slot.range].offset), entry("size", slot.bytes)}));
+          placement.push_back(builder.getDictionaryAttr(
+              {entry("arena", 0), entry("offset", ranges[slot.range].offset), entry("size", slot.bytes)}));
       }
       region.setPlacementAttr(builder.getArrayAttr(placement));
     }
-    function->setAttr("dmir.arenas", builder.getArrayAttr(builder.getDictionaryAttr({entry("size", size), entry("lower_bound", bound)})));
+    function->setAttr("dmir.arenas", builder.getArrayAttr(builder.getDictionaryAttr(
+                                         {entry("size", size), entry("lower_bound", bound)})));
   }
 
   func::FuncOp function;

@@ -44,7 +44,8 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
         Value &changed = relayouts[{operand.get(), wanted}];
         if (!changed) {
           OpBuilder builder(&op);
-          changed = dmir::RelayoutOp::create(builder, operand.get().getLoc(), withLayout(operand.get().getType(), wanted), operand.get());
+          changed = dmir::RelayoutOp::create(builder, operand.get().getLoc(),
+                                             withLayout(operand.get().getType(), wanted), operand.get());
         }
         operand.set(changed);
       }
@@ -60,7 +61,8 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
     if (target->acceptsLayout(op, number, have))
       return have;
     if (op->getNumResults() == 1)
-      if (Attribute result = cast<RankedTensorType>(op->getResult(0).getType()).getEncoding(); result && target->acceptsLayout(op, number, result))
+      if (Attribute result = cast<RankedTensorType>(op->getResult(0).getType()).getEncoding();
+          result && target->acceptsLayout(op, number, result))
         return result;
     return {};
   }
@@ -80,4 +82,6 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createAssignLayoutsPass(const PhaseContext &context) { return std::make_unique<AssignLayouts>(context); }
+std::unique_ptr<Pass> dmxc::createAssignLayoutsPass(const PhaseContext &context) {
+  return std::make_unique<AssignLayouts>(context);
+}

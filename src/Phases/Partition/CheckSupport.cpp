@@ -29,7 +29,8 @@ struct CheckSupport : dmxc::impl::CheckSupportBase<CheckSupport> {
       }
       if (supported)
         continue;
-      InFlightDiagnostic diagnostic = op.emitError() << "no target computes '" << op.getName() << "' here [op-unsupported]";
+      InFlightDiagnostic diagnostic = op.emitError()
+                                      << "no target computes '" << op.getName() << "' here [op-unsupported]";
       for (auto &[target, reason] : reasons)
         diagnostic.attachNote() << target << ": " << reason;
       failed = true;
@@ -44,4 +45,6 @@ struct CheckSupport : dmxc::impl::CheckSupportBase<CheckSupport> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createCheckSupportPass(const PhaseContext &context) { return std::make_unique<CheckSupport>(context); }
+std::unique_ptr<Pass> dmxc::createCheckSupportPass(const PhaseContext &context) {
+  return std::make_unique<CheckSupport>(context);
+}

@@ -37,4 +37,6 @@ struct ChooseStrategies : dmxc::impl::ChooseStrategiesBase<ChooseStrategies> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createChooseStrategiesPass(const PhaseContext &context) { return std::make_unique<ChooseStrategies>(context); }
+std::unique_ptr<Pass> dmxc::createChooseStrategiesPass(const PhaseContext &context) {
+  return std::make_unique<ChooseStrategies>(context);
+}

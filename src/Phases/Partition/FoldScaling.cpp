@@ -26,7 +26,8 @@ bool isConstantExpression(Value value) {
   if (dmir::isConstant(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return op && isa<dmir::MulOp, dmir::AddOp, dmir::ReshapeOp>(op) && llvm::all_of(op->getOperands(), isConstantExpression);
+  return op && isa<dmir::MulOp, dmir::AddOp, dmir::ReshapeOp>(op) &&
+         llvm::all_of(op->getOperands(), isConstantExpression);
 }
 
 /// True for a constant that varies along `axis` of a tensor of `rank` axes at most.
@@ -48,8 +49,10 @@ template <typename OpTy> std::pair<Value, Value> splitConstant(OpTy op) {
   auto type = typeOf(op.getResult());
   if (type.getRank() < 3)
     return {};
-  for (auto [x, c] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()), std::pair<Value, Value>(op.getRhs(), op.getLhs())})
-    if (typeOf(x).getShape() == type.getShape() && !isConstantExpression(x) && perChannelConstant(c, type.getRank(), 1, type.getDimSize(1)))
+  for (auto [x, c] :
+       {std::pair<Value, Value>(op.getLhs(), op.getRhs()), std::pair<Value, Value>(op.getRhs(), op.getLhs())})
+    if (typeOf(x).getShape() == type.getShape() && !isConstantExpression(x) &&
+        perChannelConstant(c, type.getRank(), 1, type.getDimSize(1)))
       return {x, c};
   return {};
 }
@@ -60,14 +63,16 @@ struct ScaleIntoWeights : OpRewritePattern<dmir::MulOp> {
   LogicalResult matchAndRewrite(dmir::MulOp op, PatternRewriter &rewriter) const override {
     auto [x, scale] = splitConstant(op);
     auto conv = x ? x.getDefiningOp<dmir::ConvOp>() : dmir::ConvOp();
-    if (!conv || !conv->hasOneUse() || !isConstantExpression(conv.getWeights()) || !isa<FloatType>(typeOf(x).getElementType()))
+    if (!conv || !conv->hasOneUse() || !isConstantExpression(conv.getWeights()) ||
+        !isa<FloatType>(typeOf(x).getElementType()))
       return failure();
     // The scale as a column over the weights' first axis.
     auto weights = typeOf(conv.getWeights());
     SmallVector<int64_t> column(weights.getRank(), 1);
     column[0] = typeOf(scale).getNumElements();
     rewriter.setInsertionPoint(conv);
-    Value reshaped = dmir::ReshapeOp::create(rewriter, op.getLoc(), RankedTensorType::get(column, weights.getElementType()), scale);
+    Value reshaped =
+        dmir::ReshapeOp::create(rewriter, op.getLoc(), RankedTensorType::get(column, weights.getElementType()), scale);
     Value scaled = dmir::MulOp::create(rewriter, op.getLoc(), conv.getWeights(), reshaped);
     rewriter.modifyOpInPlace(conv, [&] {
       conv.getWeightsMutable().assign(scaled);

@@ -107,7 +107,8 @@ private:
     for (size_t i = 0; i < group.ops.size(); ++i) // grows while it runs
       for (OpOperand &use : group.ops[i]->getOpOperands()) {
         Operation *producer = use.get().getDefiningOp();
-        if (!producer || !isPull(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) || group.target->refuses(producer))
+        if (!producer || !isPull(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) ||
+            group.target->refuses(producer))
           continue;
         bool private_ = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
         if (private_ && group.target->fusesProducer(group.root, use, producer))
@@ -120,10 +121,12 @@ private:
   llvm::DenseSet<Operation *> grouped;
 };
 
-/// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are one.
+/// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are
+/// one.
 bool sinksIntoRegion(Value value) {
   auto constant = value.getDefiningOp<dmir::ConstantOp>();
-  return constant && cast<RankedTensorType>(constant.getType()).getNumElements() == 1 && isa<DenseElementsAttr>(constant.getValue());
+  return constant && cast<RankedTensorType>(constant.getType()).getNumElements() == 1 &&
+         isa<DenseElementsAttr>(constant.getValue());
 }
 
 void outline(Group &group) {
@@ -147,8 +150,8 @@ void outline(Group &group) {
     locations.push_back(op->getLoc());
   OpBuilder builder(ops.back());
   Location loc = builder.getFusedLoc(locations);
-  auto region = dmir::RegionOp::create(builder, loc, ops.back()->getResultTypes(), inputs.getArrayRef(), builder.getStringAttr(group.target->name()),
-                                               DictionaryAttr(), ArrayAttr());
+  auto region = dmir::RegionOp::create(builder, loc, ops.back()->getResultTypes(), inputs.getArrayRef(),
+                                       builder.getStringAttr(group.target->name()), DictionaryAttr(), ArrayAttr());
   Block *block = builder.createBlock(&region.getBody());
   IRMapping mapping;
   for (Value input : inputs)
@@ -186,4 +189,6 @@ struct FormRegions : dmxc::impl::FormRegionsBase<FormRegions> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createFormRegionsPass(const PhaseContext &context) { return std::make_unique<FormRegions>(context); }
+std::unique_ptr<Pass> dmxc::createFormRegionsPass(const PhaseContext &context) {
+  return std::make_unique<FormRegions>(context);
+}

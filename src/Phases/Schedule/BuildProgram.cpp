@@ -29,7 +29,8 @@ public:
     NamedAttrList kernelStrategy(region.getStrategyAttr());
     for (StringRef key : taskKeys)
       kernelStrategy.erase(key);
-    auto kernel = dlir::KernelOp::create(builder, region.getLoc(), "kernel", region.getDevice(), kernelStrategy.getDictionary(module.getContext()));
+    auto kernel = dlir::KernelOp::create(builder, region.getLoc(), "kernel", region.getDevice(),
+                                         kernelStrategy.getDictionary(module.getContext()));
     IRMapping mapping;
     region.getBody().cloneInto(&kernel.getBody(), mapping);
     std::string text;
@@ -69,13 +70,13 @@ public:
   void run() {
     builder.setInsertionPoint(function);
     auto arenas = function->getAttrOfType<ArrayAttr>("dmir.arenas");
-    program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true), signature(false),
-                                              arenas ? arenas : builder.getArrayAttr({}));
+    program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true),
+                                      signature(false), arenas ? arenas : builder.getArrayAttr({}));
     builder.createBlock(&program.getBody());
     tasks = OpBuilder::atBlockEnd(&program.getBody().front());
     for (BlockArgument argument : function.getArguments())
-      buffers[argument] = buffer(dlir::BufferKind::input, argument, argument.getArgNumber(), 0, storageBytes(argument.getType()),
-                                 portName(true, argument.getArgNumber()));
+      buffers[argument] = buffer(dlir::BufferKind::input, argument, argument.getArgNumber(), 0,
+                                 storageBytes(argument.getType()), portName(true, argument.getArgNumber()));
     for (Operation &op : function.getOps()) {
       if (auto constant = dyn_cast<dmir::ConstantOp>(op))
         continue; // made where they are used: the form depends on the user
@@ -89,7 +90,8 @@ public:
 
 private:
   std::string portName(bool input, unsigned index) {
-    auto attr = input ? function.getArgAttrOfType<StringAttr>(index, dmir::kNameAttr) : function.getResultAttrOfType<StringAttr>(index, dmir::kNameAttr);
+    auto attr = input ? function.getArgAttrOfType<StringAttr>(index, dmir::kNameAttr)
+                      : function.getResultAttrOfType<StringAttr>(index, dmir::kNameAttr);
     return attr ? attr.getValue().str() : (input ? "in" : "out") + std::to_string(index);
   }
 
@@ -97,8 +99,9 @@ private:
     SmallVector<Attribute> entries;
     TypeRange types = input ? TypeRange(function.getArgumentTypes()) : TypeRange(function.getResultTypes());
     for (auto [i, type] : llvm::enumerate(types))
-      entries.push_back(builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(portName(input, i))),
-                                                   builder.getNamedAttr("type", TypeAttr::get(type))}));
+      entries.push_back(
+          builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(portName(input, i))),
+                                     builder.getNamedAttr("type", TypeAttr::get(type))}));
     return builder.getArrayAttr(entries);
   }
 
@@ -113,8 +116,8 @@ private:
       at.setInsertionPointAfter(lastBuffer);
     else
       at.setInsertionPointToStart(block);
-    auto op = dlir::BufferOp::create(at, value.getLoc(), dlir::BufferType::get(function.getContext()), kind, type, index, offset, size,
-                                        data, form, name, base);
+    auto op = dlir::BufferOp::create(at, value.getLoc(), dlir::BufferType::get(function.getContext()), kind, type,
+                                     index, offset, size, data, form, name, base);
     lastBuffer = op;
     return op;
   }
@@ -132,7 +135,8 @@ private:
       offset = whole.getOffset();
       base = whole.getBase();
     }
-    buffers[reshape] = buffer(dlir::BufferKind::alias, reshape, 0, offset, storageBytes(reshape.getType()), dmir::nodeName(reshape), {}, {}, base);
+    buffers[reshape] = buffer(dlir::BufferKind::alias, reshape, 0, offset, storageBytes(reshape.getType()),
+                              dmir::nodeName(reshape), {}, {}, base);
   }
 
   Value constantBuffer(Value value, DictionaryAttr form) {
@@ -140,7 +144,8 @@ private:
     Value &found = constants[{data, form}];
     if (!found) {
       int64_t size = form ? form.getAs<IntegerAttr>("size").getInt() : storageBytes(value.getType());
-      found = buffer(dlir::BufferKind::constant, value, 0, 0, size, "c" + std::to_string(constants.size() - 1), data, form);
+      found =
+          buffer(dlir::BufferKind::constant, value, 0, 0, size, "c" + std::to_string(constants.size() - 1), data, form);
     }
     return found;
   }
@@ -159,10 +164,14 @@ private:
       inputs.push_back(operandBuffer(region, i));
     for (auto [result, place] : llvm::zip(region.getResults(), region.getPlacementAttr())) {
       auto slot = cast<DictionaryAttr>(place);
-      auto number = [&](StringRef key) { return slot.getAs<IntegerAttr>(key) ? slot.getAs<IntegerAttr>(key).getInt() : -1; };
+      auto number = [&](StringRef key) {
+        return slot.getAs<IntegerAttr>(key) ? slot.getAs<IntegerAttr>(key).getInt() : -1;
+      };
       bool isOutput = number("output") >= 0;
-      Value made = isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, number("size"), portName(false, number("output")))
-                            : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"), number("size"), dmir::nodeName(region));
+      Value made = isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, number("size"),
+                                     portName(false, number("output")))
+                            : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"), number("size"),
+                                     dmir::nodeName(region));
       if (isOutput)
         written.insert(number("output"));
       buffers[result] = made;
@@ -177,9 +186,11 @@ private:
       auto attr = region.getStrategyAttr().getAs<IntegerAttr>(key);
       return attr ? attr.getInt() : otherwise;
     };
-    lastToken = dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()), kernels.lookup(region).getSymName(), inputs, outputs,
-                                   afterLast(), region.getDevice(), builder.getStrArrayAttr(names), number(strategy::kWork, 1),
-                                   number(strategy::kGrain, 1), number(strategy::kScratch, 0), number(strategy::kFlops, 0), number(strategy::kBytes, 0));
+    lastToken = dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()),
+                                         kernels.lookup(region).getSymName(), inputs, outputs, afterLast(),
+                                         region.getDevice(), builder.getStrArrayAttr(names), number(strategy::kWork, 1),
+                                         number(strategy::kGrain, 1), number(strategy::kScratch, 0),
+                                         number(strategy::kFlops, 0), number(strategy::kBytes, 0));
   }
 
   /// Outputs that no region writes: inputs, constants and bytes that another output has already.
@@ -197,12 +208,13 @@ private:
       int64_t size = storageBytes(value.getType());
       std::string name = portName(false, operand.getOperandNumber());
       Value target = buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
-      lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target, afterLast(), queue,
-                                 builder.getStrArrayAttr({name}), size);
+      lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target,
+                                       afterLast(), queue, builder.getStrArrayAttr({name}), size);
     }
   }
 
-  /// Tasks wait for the one before them until dlir-order-tasks finds out what they need: the program is valid in between.
+  /// Tasks wait for the one before them until dlir-order-tasks finds out what they need: the program is valid in
+  /// between.
   SmallVector<Value> afterLast() { return lastToken ? SmallVector<Value>{lastToken} : SmallVector<Value>{}; }
 
   func::FuncOp function;
@@ -235,4 +247,6 @@ struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createBuildProgramPass(const PhaseContext &context) { return std::make_unique<BuildProgram>(context); }
+std::unique_ptr<Pass> dmxc::createBuildProgramPass(const PhaseContext &context) {
+  return std::make_unique<BuildProgram>(context);
+}

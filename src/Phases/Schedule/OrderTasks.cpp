@@ -32,7 +32,9 @@ SmallVector<dlir::ByteRange> rangesOf(ValueRange buffers) {
 }
 
 bool overlap(ArrayRef<dlir::ByteRange> a, ArrayRef<dlir::ByteRange> b) {
-  return llvm::any_of(a, [&](const dlir::ByteRange &x) { return llvm::any_of(b, [&](const dlir::ByteRange &y) { return x.overlaps(y); }); });
+  return llvm::any_of(a, [&](const dlir::ByteRange &x) {
+    return llvm::any_of(b, [&](const dlir::ByteRange &y) { return x.overlaps(y); });
+  });
 }
 
 bool conflict(const Task &a, const Task &b) {

@@ -39,8 +39,7 @@ TEST_F(Corrupt, AnyFlippedByteIsFound) {
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] ^= static_cast<char>(1 << (i % 8));
-    ASSERT_NE(complaint(scratch, damaged), "")
-        << "byte " << i << " of " << bytes.size();
+    ASSERT_NE(complaint(scratch, damaged), "") << "byte " << i << " of " << bytes.size();
   }
 }
 
@@ -54,13 +53,7 @@ TEST_F(Corrupt, AnyTruncationIsFound) {
 TEST_F(Corrupt, RandomNumbersInTheArchiveDoNotCrash) {
   std::mt19937 random(1);
   size_t tail = bytes.size() - 900;
-  const uint64_t nasty[] = {0,
-                            1,
-                            0xFFFFFFFF,
-                            0x7FFFFFFFFFFFFFFF,
-                            0xFFFFFFFFFFFFFFFF,
-                            0xFFFFFFFFFFFFFFF0,
-                            bytes.size()};
+  const uint64_t nasty[] = {0, 1, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFF0, bytes.size()};
   for (int round = 0; round < 5000; ++round) {
     std::string damaged = bytes;
     for (unsigned k = 0; k < 1 + random() % 3; ++k) {
@@ -105,9 +98,7 @@ TEST_F(Corrupt, HostileGraphsDoNotCrash) {
       continue;
     Manifest manifest = sampleManifest();
     for (const GraphDesc &g : graph->graphs) {
-      auto size = [](const std::string &) {
-        return std::optional<uint64_t>(4220);
-      };
+      auto size = [](const std::string &) { return std::optional<uint64_t>(4220); };
       if (validateGraph(g, &manifest.entryPoints[0], size).empty())
         for (bool upper : {false, true})
           if (auto dims = extremeDims(g, upper))
@@ -126,20 +117,18 @@ TEST_F(Corrupt, OtherFilesAreRefused) {
   std::filesystem::create_directory(scratch.path("empty"));
   auto directory = Bundle::open(scratch.path("empty"));
   ASSERT_FALSE(directory);
-  EXPECT_NE(directory.error().message.find("has no manifest.json"),
-            std::string::npos);
+  EXPECT_NE(directory.error().message.find("has no manifest.json"), std::string::npos);
 }
 
 TEST_F(Corrupt, DamagedDirectoriesAreRefused) {
-  for (const char *name : {"manifest.json", "manifest.sha256", "graph.json",
-                           "weights/model.safetensors", "tests/note.txt"}) {
+  for (const char *name :
+       {"manifest.json", "manifest.sha256", "graph.json", "weights/model.safetensors", "tests/note.txt"}) {
     writeSample(scratch.path("d"), BundleFormat::Directory);
     std::string text = readFile(scratch.path("d/") + name);
     text[text.size() / 2] ^= 1;
     writeFile(scratch.path("d/") + name, text);
     auto bundle = Bundle::open(scratch.path("d"));
-    EXPECT_TRUE(!bundle || !validate(*bundle, CheckLevel::Everything).empty())
-        << name;
+    EXPECT_TRUE(!bundle || !validate(*bundle, CheckLevel::Everything).empty()) << name;
     std::filesystem::remove(scratch.path("d/") + name);
     EXPECT_FALSE(Bundle::open(scratch.path("d"))) << name;
     std::filesystem::remove_all(scratch.path("d"));

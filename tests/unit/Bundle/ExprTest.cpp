@@ -34,8 +34,7 @@ TEST(Expr, RefusesOverflowAndZero) {
 }
 
 TEST(Expr, EvaluatesAndPrints) {
-  Expr e =
-      Expr::binary(Op::CeilDiv, Expr::binary(Op::Add, Expr::dim("n"), 3), 4);
+  Expr e = Expr::binary(Op::CeilDiv, Expr::binary(Op::Add, Expr::dim("n"), 3), 4);
   EXPECT_EQ(e.str(), "ceildiv(n+3,4)");
   auto value = e.evaluate({{"n", 6}});
   ASSERT_TRUE(value);
@@ -46,8 +45,7 @@ TEST(Expr, EvaluatesAndPrints) {
 }
 
 std::string graphWithSize(const std::string &size) {
-  return R"({"graphs":[{"name":"main","buffers":[],"queues":[],"tasks":[],"arenas":[{"size":)" +
-         size + "}]}]}";
+  return R"({"graphs":[{"name":"main","buffers":[],"queues":[],"tasks":[],"arenas":[{"size":)" + size + "}]}]}";
 }
 
 TEST(GraphJson, ErrorsNameThePlace) {
@@ -58,12 +56,9 @@ TEST(GraphJson, ErrorsNameThePlace) {
   EXPECT_EQ(messageOf("[\"add\",1,\"n\"]"), "accepted");
   EXPECT_EQ(messageOf("1.5"), "graph.json: graphs[0].arenas[0].size: expected "
                               "an integer, got a fraction");
-  EXPECT_NE(messageOf("9223372036854775808").find("does not fit"),
-            std::string::npos);
-  EXPECT_NE(messageOf("[\"pow\",1,2]").find("unknown operation 'pow'"),
-            std::string::npos);
-  EXPECT_NE(messageOf("[\"add\",1]").find("expected an expression"),
-            std::string::npos);
+  EXPECT_NE(messageOf("9223372036854775808").find("does not fit"), std::string::npos);
+  EXPECT_NE(messageOf("[\"pow\",1,2]").find("unknown operation 'pow'"), std::string::npos);
+  EXPECT_NE(messageOf("[\"add\",1]").find("expected an expression"), std::string::npos);
   EXPECT_NE(messageOf("{}").find("got an object"), std::string::npos);
   std::string deep = "1";
   for (int i = 0; i < 1000; ++i)
@@ -78,14 +73,11 @@ TEST(GraphJson, MissingAndUnknownFields) {
   };
   EXPECT_EQ(messageOf("{}"), "graph.json: field 'graphs' is missing");
   EXPECT_EQ(messageOf("[]"), "graph.json: expected an object, got an array");
-  EXPECT_EQ(messageOf("{\"graphs\": 1}"),
-            "graph.json: graphs: expected an array, got an integer");
+  EXPECT_EQ(messageOf("{\"graphs\": 1}"), "graph.json: graphs: expected an array, got an integer");
   EXPECT_EQ(messageOf("{"), "graph.json: not valid JSON");
   EXPECT_EQ(messageOf("{\"graphs\": [], \"later\": 1}"), "accepted");
-  std::string prefix =
-      R"({"graphs":[{"name":"g","buffers":[],"queues":[],"tasks":[)";
-  EXPECT_NE(messageOf(prefix + R"({"kind":"call","deps":[]}]}]})")
-                .find("unknown kind of task 'call'"),
+  std::string prefix = R"({"graphs":[{"name":"g","buffers":[],"queues":[],"tasks":[)";
+  EXPECT_NE(messageOf(prefix + R"({"kind":"call","deps":[]}]}]})").find("unknown kind of task 'call'"),
             std::string::npos);
 }
 
@@ -99,16 +91,11 @@ TEST(ManifestJson, VersionRule) {
   };
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":0}"), "accepted");
   std::string newer = withFormat("{\"major\":2,\"minor\":0}");
-  for (const char *part :
-       {"format 2.0", "dmxc 0.1.0", "up to 1.0", "newer version"})
+  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.0", "newer version"})
     EXPECT_NE(newer.find(part), std::string::npos) << newer;
-  EXPECT_NE(withFormat("{\"major\":1,\"minor\":1}").find("format 1.1"),
-            std::string::npos);
-  EXPECT_NE(
-      withFormat("{\"major\":0,\"minor\":9}").find("Compile the model again"),
-      std::string::npos);
-  EXPECT_NE(withFormat("{}").find("field 'major' is missing"),
-            std::string::npos);
+  EXPECT_NE(withFormat("{\"major\":1,\"minor\":1}").find("format 1.1"), std::string::npos);
+  EXPECT_NE(withFormat("{\"major\":0,\"minor\":9}").find("Compile the model again"), std::string::npos);
+  EXPECT_NE(withFormat("{}").find("field 'major' is missing"), std::string::npos);
 }
 
 TEST(ManifestJson, RoundTrips) {

@@ -20,10 +20,8 @@ TEST_P(Golden, StillOpens) {
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->tasks.size(), 3u);
   EXPECT_EQ(graph->tasks[0].kernel, "k0_affine");
-  EXPECT_EQ(graph->tasks[0].nodes,
-            (std::vector<std::string>{"Mul_0", "Add_1"}));
-  EXPECT_EQ(bundle->manifest().entryPoints.at(0).inputs.at(0).shape.at(0).str(),
-            "batch");
+  EXPECT_EQ(graph->tasks[0].nodes, (std::vector<std::string>{"Mul_0", "Add_1"}));
+  EXPECT_EQ(bundle->manifest().entryPoints.at(0).inputs.at(0).shape.at(0).str(), "batch");
   auto dims = graph->evaluateDims({{"batch", 3}});
   ASSERT_TRUE(dims);
   EXPECT_EQ(dims->at("flat"), 15);
@@ -32,14 +30,12 @@ TEST_P(Golden, StillOpens) {
   EXPECT_EQ(weights->at(0).name, "w");
 }
 
-INSTANTIATE_TEST_SUITE_P(Released, Golden, testing::ValuesIn(released),
-                         [](auto &info) {
-                           std::string name = info.param;
-                           for (char &c : name)
-                             c = isalnum(static_cast<unsigned char>(c)) ? c
-                                                                        : '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Released, Golden, testing::ValuesIn(released), [](auto &info) {
+  std::string name = info.param;
+  for (char &c : name)
+    c = isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
 
 } // namespace
 } // namespace dmxc::bundle::test

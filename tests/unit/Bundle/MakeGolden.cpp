@@ -49,8 +49,7 @@ GraphFile makeGraph(WeightsWriter &weights) {
   GraphDesc g;
   g.name = "main";
   g.dims.push_back({"batch", 1, 64, 0, 0, std::nullopt});
-  g.dims.push_back(
-      {"flat", 0, 0, -1, -1, Expr::binary(Expr::Op::Mul, batch, 5)});
+  g.dims.push_back({"flat", 0, 0, -1, -1, Expr::binary(Expr::Op::Mul, batch, 5)});
   Expr bytes = Expr::binary(Expr::Op::Mul, batch, 20);
   g.arenas.push_back({bytes, bytes, 64});
   g.queues.push_back({"cpu", "cpu"});
@@ -91,12 +90,10 @@ Manifest makeManifest() {
   m.modelMetadata = {{"origin", "make-golden"}};
   m.options = {{"opt", int64_t(2)}, {"numerics", std::string("strict")}};
   m.targets.push_back({"cpu", "x86-64-v2", codeEntry, {"sse4.2", "popcnt"}});
-  m.entryPoints.push_back(
-      {"main",
-       {{"x", DType::F32, {batch, 5}}},
-       {{"y", DType::F32, {batch, 5}},
-        {"z", DType::F32, {Expr::binary(Expr::Op::Mul, batch, 5)}}},
-       {{"batch", 1, 64}}});
+  m.entryPoints.push_back({"main",
+                           {{"x", DType::F32, {batch, 5}}},
+                           {{"y", DType::F32, {batch, 5}}, {"z", DType::F32, {Expr::binary(Expr::Op::Mul, batch, 5)}}},
+                           {{"batch", 1, 64}}});
   m.placement.push_back({"cpu", 2, ""});
   return m;
 }
@@ -108,8 +105,7 @@ std::string readAll(const std::string &path) {
 
 /// A tensor as the bytes of an .npy file.
 std::string npyBytes(const Tensor &tensor) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / "make-golden.npy").string();
+  std::string path = (std::filesystem::temp_directory_path() / "make-golden.npy").string();
   Status done = tools::writeNpy(path, tensor);
   std::string bytes = done ? readAll(path) : "";
   std::filesystem::remove(path);
@@ -130,18 +126,15 @@ Status writeGolden(const std::string &kernels, const std::string &path) {
   auto writer = Writer::create(path, BundleFormat::Zip);
   if (!writer)
     return writer.takeError();
-  std::pair<const char *, std::string> entries[] = {
-      {"graph.json", toJson(makeGraph(weights))},
-      {codeEntry, readAll(kernels)},
-      {"tests/in_x.npy", npyBytes(x)},
-      {"tests/out_y.npy", npyBytes(y)},
-      {"tests/out_z.npy", npyBytes(y.reshaped({15}))}};
+  std::pair<const char *, std::string> entries[] = {{"graph.json", toJson(makeGraph(weights))},
+                                                    {codeEntry, readAll(kernels)},
+                                                    {"tests/in_x.npy", npyBytes(x)},
+                                                    {"tests/out_y.npy", npyBytes(y)},
+                                                    {"tests/out_z.npy", npyBytes(y.reshaped({15}))}};
   for (auto &[name, bytes] : entries)
     if (Status done = (*writer)->addEntry(name, bytes); !done)
       return done;
-  if (Status done = (*writer)->addStream(weightsEntry, weights.size(),
-                                         weights.producer());
-      !done)
+  if (Status done = (*writer)->addStream(weightsEntry, weights.size(), weights.producer()); !done)
     return done;
   (*writer)->setManifest(makeManifest());
   return (*writer)->finish();

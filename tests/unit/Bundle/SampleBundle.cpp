@@ -38,10 +38,8 @@ GraphFile sampleGraph(WeightsWriter &weights) {
   GraphDesc g;
   g.name = "main";
   g.dims.push_back({"batch", 1, 64, 0, 0, std::nullopt});
-  g.dims.push_back(
-      {"d1", 0, 0, -1, -1, Expr::binary(Expr::Op::Mul, batch, 12)});
-  g.arenas.push_back(
-      {Expr::binary(Expr::Op::Mul, batch, 64), Expr::dim("d1"), 64});
+  g.dims.push_back({"d1", 0, 0, -1, -1, Expr::binary(Expr::Op::Mul, batch, 12)});
+  g.arenas.push_back({Expr::binary(Expr::Op::Mul, batch, 64), Expr::dim("d1"), 64});
   g.queues.push_back({"cpu", "cpu"});
   g.buffers.push_back(tensor(BufferKind::Input, {batch, 3}));
   g.buffers.push_back(tensor(BufferKind::Output, {batch, 3}));
@@ -53,8 +51,7 @@ GraphFile sampleGraph(WeightsWriter &weights) {
   constant.offset = static_cast<int64_t>(weights.offsetOf("w"));
   g.buffers.push_back(constant);
   g.buffers.push_back(tensor(BufferKind::Arena, {batch, 3}));
-  BufferDesc alias =
-      tensor(BufferKind::Alias, {Expr::binary(Expr::Op::Mul, batch, 3)});
+  BufferDesc alias = tensor(BufferKind::Alias, {Expr::binary(Expr::Op::Mul, batch, 3)});
   alias.of = 4;
   g.buffers.push_back(alias);
   Expr bytes = g.buffers[0].size;
@@ -72,16 +69,12 @@ Manifest sampleManifest() {
   m.modelSha256 = std::string(64, 'a');
   m.modelSource = "onnx";
   m.modelMetadata = {{"producer", "a test"}};
-  m.options = {{"opt", int64_t(2)},
-               {"numerics", std::string("strict")},
-               {"fast", false}};
-  m.targets.push_back(
-      {"cpu", "x86-64-v3", "code/cpu/x86-64-v3/kernels.bin", {"avx2", "fma"}});
-  m.entryPoints.push_back(
-      {"main",
-       {{"x", DType::F32, {batch, 3}}},
-       {{"y", DType::F32, {batch, 3}}, {"w", DType::F32, {3, 5}}},
-       {{"batch", 1, 64}}});
+  m.options = {{"opt", int64_t(2)}, {"numerics", std::string("strict")}, {"fast", false}};
+  m.targets.push_back({"cpu", "x86-64-v3", "code/cpu/x86-64-v3/kernels.bin", {"avx2", "fma"}});
+  m.entryPoints.push_back({"main",
+                           {{"x", DType::F32, {batch, 3}}},
+                           {{"y", DType::F32, {batch, 3}}, {"w", DType::F32, {3, 5}}},
+                           {{"batch", 1, 64}}});
   m.placement.push_back({"cpu", 3, ""});
   return m;
 }
@@ -95,11 +88,9 @@ void writeSample(const std::string &path, BundleFormat format,
   GraphFile graph = sampleGraph(weights);
   Manifest manifest = sampleManifest();
   change(graph, manifest);
-  ASSERT_TRUE((*writer)->addStream("weights/model.safetensors", weights.size(),
-                                   weights.producer()));
+  ASSERT_TRUE((*writer)->addStream("weights/model.safetensors", weights.size(), weights.producer()));
   ASSERT_TRUE((*writer)->addEntry("graph.json", toJson(graph)));
-  ASSERT_TRUE((*writer)->addEntry("code/cpu/x86-64-v3/kernels.bin",
-                                  "no kernel is called"));
+  ASSERT_TRUE((*writer)->addEntry("code/cpu/x86-64-v3/kernels.bin", "no kernel is called"));
   ASSERT_TRUE((*writer)->addEntry("tests/note.txt", "hello"));
   (*writer)->setManifest(manifest);
   Status done = (*writer)->finish();

@@ -17,8 +17,7 @@ namespace dmxc::bundle::test {
 class ScratchDir {
 public:
   ScratchDir() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "dmxc-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "dmxc-XXXXXX").string();
     root = mkdtemp(name.data());
   }
   ~ScratchDir() { std::filesystem::remove_all(root); }
@@ -49,8 +48,7 @@ GraphFile sampleGraph(WeightsWriter &weights);
 void sampleWeights(WeightsWriter &weights);
 Manifest sampleManifest();
 /// Writes the sample; fails the test on an error.
-void writeSample(const std::string &path,
-                 BundleFormat format = BundleFormat::Zip);
+void writeSample(const std::string &path, BundleFormat format = BundleFormat::Zip);
 /// The sample with its graph changed before writing.
 void writeSample(const std::string &path, BundleFormat format,
                  const std::function<void(GraphFile &, Manifest &)> &change);

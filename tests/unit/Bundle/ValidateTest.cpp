@@ -6,8 +6,7 @@ namespace dmxc::bundle::test {
 namespace {
 
 /// Everything validate() says about the sample after a change.
-std::string
-problemsAfter(const std::function<void(GraphFile &, Manifest &)> &change) {
+std::string problemsAfter(const std::function<void(GraphFile &, Manifest &)> &change) {
   ScratchDir scratch;
   writeSample(scratch.path("m"), BundleFormat::Zip, change);
   auto bundle = Bundle::open(scratch.path("m"));
@@ -26,128 +25,71 @@ struct Rule {
 };
 
 const Rule rules[] = {
-    {"DimBounds", [](GraphDesc &g, Manifest &) { g.dims[0].max = 0; },
-     "bounds 1..0"},
-    {"DimInput", [](GraphDesc &g, Manifest &) { g.dims[0].input = 4; },
-     "no buffer is input 4"},
-    {"DimAxis", [](GraphDesc &g, Manifest &) { g.dims[0].axis = 2; },
-     "axis 2 is out of range"},
-    {"DimAxisNegative", [](GraphDesc &g, Manifest &) { g.dims[0].axis = -1; },
-     "axis -1 is out of range"},
-    {"DimOtherAxis", [](GraphDesc &g, Manifest &) { g.dims[0].axis = 1; },
-     "has '3' at axis 1"},
-    {"DimTwice", [](GraphDesc &g, Manifest &) { g.dims[1].name = "batch"; },
-     "used twice"},
-    {"DimOrder",
-     [](GraphDesc &g, Manifest &) { std::swap(g.dims[0], g.dims[1]); },
-     "before this point"},
+    {"DimBounds", [](GraphDesc &g, Manifest &) { g.dims[0].max = 0; }, "bounds 1..0"},
+    {"DimInput", [](GraphDesc &g, Manifest &) { g.dims[0].input = 4; }, "no buffer is input 4"},
+    {"DimAxis", [](GraphDesc &g, Manifest &) { g.dims[0].axis = 2; }, "axis 2 is out of range"},
+    {"DimAxisNegative", [](GraphDesc &g, Manifest &) { g.dims[0].axis = -1; }, "axis -1 is out of range"},
+    {"DimOtherAxis", [](GraphDesc &g, Manifest &) { g.dims[0].axis = 1; }, "has '3' at axis 1"},
+    {"DimTwice", [](GraphDesc &g, Manifest &) { g.dims[1].name = "batch"; }, "used twice"},
+    {"DimOrder", [](GraphDesc &g, Manifest &) { std::swap(g.dims[0], g.dims[1]); }, "before this point"},
     {"DimOverflow",
-     [](GraphDesc &g, Manifest &) {
-       g.dims[1].expr =
-           Expr::binary(Expr::Op::Mul, Expr::dim("batch"), INT64_MAX);
-     },
+     [](GraphDesc &g, Manifest &) { g.dims[1].expr = Expr::binary(Expr::Op::Mul, Expr::dim("batch"), INT64_MAX); },
      "overflows"},
-    {"ArenaAlign", [](GraphDesc &g, Manifest &) { g.arenas[0].align = 96; },
-     "power of two"},
-    {"ArenaNegative", [](GraphDesc &g, Manifest &) { g.arenas[0].size = -1; },
-     "size is negative"},
-    {"ArenaTooSmall", [](GraphDesc &g, Manifest &) { g.arenas[0].size = 8; },
-     "leave arena 0 of 8 bytes"},
-    {"ArenaUnknown", [](GraphDesc &g, Manifest &) { g.buffers[4].arena = 1; },
-     "there is no arena 1"},
-    {"BufferOffset", [](GraphDesc &g, Manifest &) { g.buffers[4].offset = 4; },
-     "not a multiple of 64"},
-    {"BufferOffsetNegative",
-     [](GraphDesc &g, Manifest &) { g.buffers[4].offset = -64; },
-     "leave arena 0"},
-    {"BufferSmall", [](GraphDesc &g, Manifest &) { g.buffers[4].size = 4; },
-     "less than dtype and shape need"},
-    {"BufferUnknownDim",
-     [](GraphDesc &g, Manifest &) { g.buffers[4].size = Expr::dim("seq"); },
-     "uses dim 'seq'"},
+    {"ArenaAlign", [](GraphDesc &g, Manifest &) { g.arenas[0].align = 96; }, "power of two"},
+    {"ArenaNegative", [](GraphDesc &g, Manifest &) { g.arenas[0].size = -1; }, "size is negative"},
+    {"ArenaTooSmall", [](GraphDesc &g, Manifest &) { g.arenas[0].size = 8; }, "leave arena 0 of 8 bytes"},
+    {"ArenaUnknown", [](GraphDesc &g, Manifest &) { g.buffers[4].arena = 1; }, "there is no arena 1"},
+    {"BufferOffset", [](GraphDesc &g, Manifest &) { g.buffers[4].offset = 4; }, "not a multiple of 64"},
+    {"BufferOffsetNegative", [](GraphDesc &g, Manifest &) { g.buffers[4].offset = -64; }, "leave arena 0"},
+    {"BufferSmall", [](GraphDesc &g, Manifest &) { g.buffers[4].size = 4; }, "less than dtype and shape need"},
+    {"BufferUnknownDim", [](GraphDesc &g, Manifest &) { g.buffers[4].size = Expr::dim("seq"); }, "uses dim 'seq'"},
     {"BufferNegativeDim",
      [](GraphDesc &g, Manifest &) {
        g.buffers[4].shape = {-1, 3};
      },
      "is negative"},
-    {"ConstEntry",
-     [](GraphDesc &g, Manifest &) { g.buffers[3].entry = "weights/x"; },
-     "no weights entry 'weights/x'"},
-    {"ConstTensor", [](GraphDesc &g, Manifest &) { g.buffers[3].tensor = "v"; },
-     "has no tensor 'v'"},
-    {"ConstOffset", [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 64; },
-     "tensor 'w' lies at 4096+60"},
-    {"ConstEnd",
-     [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 1 << 20; },
-     "leave entry"},
-    {"StateSize",
-     [](GraphDesc &g, Manifest &) { g.buffers[4].kind = BufferKind::State; },
-     "must be an integer"},
-    {"AliasOfAlias", [](GraphDesc &g, Manifest &) { g.buffers[5].of = 5; },
-     "not an alias"},
-    {"AliasRange", [](GraphDesc &g, Manifest &) { g.buffers[5].offset = 4; },
-     "leave buffer 4"},
-    {"OutputTwice", [](GraphDesc &g, Manifest &) { g.buffers[2].index = 0; },
-     "has 2 buffers"},
-    {"OutputUnknown", [](GraphDesc &g, Manifest &) { g.buffers[2].index = 9; },
-     "is output 9"},
-    {"OutputType",
-     [](GraphDesc &, Manifest &m) {
-       m.entryPoints[0].outputs[1].dtype = DType::I32;
-     },
-     "in the manifest"},
-    {"TaskQueue", [](GraphDesc &g, Manifest &) { g.tasks[0].queue = 1; },
-     "no queue 1"},
-    {"TaskDepSelf", [](GraphDesc &g, Manifest &) { g.tasks[1].deps = {1}; },
-     "not an earlier one"},
-    {"TaskDepNegative",
-     [](GraphDesc &g, Manifest &) { g.tasks[1].deps = {-1}; },
-     "not an earlier one"},
-    {"CopyBuffer", [](GraphDesc &g, Manifest &) { g.tasks[0].dst = 6; },
-     "copies between buffers 0 and 6"},
-    {"CopyRange", [](GraphDesc &g, Manifest &) { g.tasks[2].srcOffset = 4; },
-     "leave buffer 3"},
-    {"CopyNegative", [](GraphDesc &g, Manifest &) { g.tasks[2].size = -4; },
-     "leave buffer"},
+    {"ConstEntry", [](GraphDesc &g, Manifest &) { g.buffers[3].entry = "weights/x"; }, "no weights entry 'weights/x'"},
+    {"ConstTensor", [](GraphDesc &g, Manifest &) { g.buffers[3].tensor = "v"; }, "has no tensor 'v'"},
+    {"ConstOffset", [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 64; }, "tensor 'w' lies at 4096+60"},
+    {"ConstEnd", [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 1 << 20; }, "leave entry"},
+    {"StateSize", [](GraphDesc &g, Manifest &) { g.buffers[4].kind = BufferKind::State; }, "must be an integer"},
+    {"AliasOfAlias", [](GraphDesc &g, Manifest &) { g.buffers[5].of = 5; }, "not an alias"},
+    {"AliasRange", [](GraphDesc &g, Manifest &) { g.buffers[5].offset = 4; }, "leave buffer 4"},
+    {"OutputTwice", [](GraphDesc &g, Manifest &) { g.buffers[2].index = 0; }, "has 2 buffers"},
+    {"OutputUnknown", [](GraphDesc &g, Manifest &) { g.buffers[2].index = 9; }, "is output 9"},
+    {"OutputType", [](GraphDesc &, Manifest &m) { m.entryPoints[0].outputs[1].dtype = DType::I32; }, "in the manifest"},
+    {"TaskQueue", [](GraphDesc &g, Manifest &) { g.tasks[0].queue = 1; }, "no queue 1"},
+    {"TaskDepSelf", [](GraphDesc &g, Manifest &) { g.tasks[1].deps = {1}; }, "not an earlier one"},
+    {"TaskDepNegative", [](GraphDesc &g, Manifest &) { g.tasks[1].deps = {-1}; }, "not an earlier one"},
+    {"CopyBuffer", [](GraphDesc &g, Manifest &) { g.tasks[0].dst = 6; }, "copies between buffers 0 and 6"},
+    {"CopyRange", [](GraphDesc &g, Manifest &) { g.tasks[2].srcOffset = 4; }, "leave buffer 3"},
+    {"CopyNegative", [](GraphDesc &g, Manifest &) { g.tasks[2].size = -4; }, "leave buffer"},
     {"WritesInput",
      [](GraphDesc &g, Manifest &) {
        g.tasks[0].dst = 0;
        g.tasks[0].src = 4;
      },
      "which is an input"},
-    {"WritesConst",
-     [](GraphDesc &g, Manifest &) {
-       std::swap(g.tasks[2].src, g.tasks[2].dst);
-     },
-     "which is a constant"},
-    {"OutputUnwritten", [](GraphDesc &g, Manifest &) { g.tasks.pop_back(); },
-     "written by no task"},
+    {"WritesConst", [](GraphDesc &g, Manifest &) { std::swap(g.tasks[2].src, g.tasks[2].dst); }, "which is a constant"},
+    {"OutputUnwritten", [](GraphDesc &g, Manifest &) { g.tasks.pop_back(); }, "written by no task"},
     {"Hazard", [](GraphDesc &g, Manifest &) { g.tasks[1].deps = {}; },
      "tasks 0 (copy4) and 1 (copy1) touch the same bytes"},
-    {"EntryPointGraph", [](GraphDesc &g, Manifest &) { g.name = "other"; },
-     "has no graph of that name"},
-    {"Required", [](GraphDesc &, Manifest &m) { m.required = {"teleport"}; },
-     "requires the feature 'teleport'"},
-    {"TargetEntry",
-     [](GraphDesc &, Manifest &m) { m.targets[0].entry = "code/k.so"; },
-     "no entry 'code/k.so'"},
-    {"InputNames",
-     [](GraphDesc &, Manifest &m) { m.entryPoints[0].outputs[1].name = "y"; },
+    {"EntryPointGraph", [](GraphDesc &g, Manifest &) { g.name = "other"; }, "has no graph of that name"},
+    {"Required", [](GraphDesc &, Manifest &m) { m.required = {"teleport"}; }, "requires the feature 'teleport'"},
+    {"TargetEntry", [](GraphDesc &, Manifest &m) { m.targets[0].entry = "code/k.so"; }, "no entry 'code/k.so'"},
+    {"InputNames", [](GraphDesc &, Manifest &m) { m.entryPoints[0].outputs[1].name = "y"; },
      "two outputs are named 'y'"},
 };
 
 class ValidateRule : public testing::TestWithParam<Rule> {};
 
 TEST_P(ValidateRule, IsFound) {
-  std::string problems = problemsAfter(
-      [](GraphFile &g, Manifest &m) { GetParam().breakIt(g.graphs[0], m); });
+  std::string problems = problemsAfter([](GraphFile &g, Manifest &m) { GetParam().breakIt(g.graphs[0], m); });
   EXPECT_NE(problems.find(GetParam().message), std::string::npos) << problems;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ValidateRule, testing::ValuesIn(rules),
-                         [](auto &info) {
-                           return std::string(info.param.name);
-                         });
+                         [](auto &info) { return std::string(info.param.name); });
 
 TEST(Validate, TheSampleIsSound) {
   EXPECT_EQ(problemsAfter([](GraphFile &, Manifest &) {}), "");
@@ -166,27 +108,12 @@ TEST(Validate, DispatchFields) {
     });
   };
   EXPECT_EQ(withDispatch([](TaskDesc &) {}), "");
-  EXPECT_NE(
-      withDispatch([](TaskDesc &t) { t.outputs = 3; }).find("'outputs' is 3"),
-      std::string::npos);
-  EXPECT_NE(
-      withDispatch([](TaskDesc &t) { t.buffers[0] = 77; }).find("no buffer 77"),
-      std::string::npos);
-  EXPECT_NE(withDispatch([](TaskDesc &t) {
-              t.grain = 0;
-            }).find("'grain' is less than 1"),
-            std::string::npos);
-  EXPECT_NE(withDispatch([](TaskDesc &t) {
-              t.work = -1;
-            }).find("'work' is less than 0"),
-            std::string::npos);
-  EXPECT_NE(withDispatch([](TaskDesc &t) {
-              t.scratch = Expr::dim("q");
-            }).find("uses dim 'q'"),
-            std::string::npos);
-  EXPECT_NE(
-      withDispatch([](TaskDesc &t) { t.kernel = ""; }).find("name is empty"),
-      std::string::npos);
+  EXPECT_NE(withDispatch([](TaskDesc &t) { t.outputs = 3; }).find("'outputs' is 3"), std::string::npos);
+  EXPECT_NE(withDispatch([](TaskDesc &t) { t.buffers[0] = 77; }).find("no buffer 77"), std::string::npos);
+  EXPECT_NE(withDispatch([](TaskDesc &t) { t.grain = 0; }).find("'grain' is less than 1"), std::string::npos);
+  EXPECT_NE(withDispatch([](TaskDesc &t) { t.work = -1; }).find("'work' is less than 0"), std::string::npos);
+  EXPECT_NE(withDispatch([](TaskDesc &t) { t.scratch = Expr::dim("q"); }).find("uses dim 'q'"), std::string::npos);
+  EXPECT_NE(withDispatch([](TaskDesc &t) { t.kernel = ""; }).find("name is empty"), std::string::npos);
 }
 
 TEST(Validate, DamagedWeightsAreFoundOnRequest) {

@@ -24,9 +24,7 @@ std::string streamed(WeightsWriter &weights) {
   return sink.text;
 }
 
-std::span<const std::byte> bytesOf(const std::string &text) {
-  return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> bytesOf(const std::string &text) { return std::as_bytes(std::span(text)); }
 
 std::string entryWith(const std::string &header, size_t dataSize) {
   uint64_t length = header.size();
@@ -51,8 +49,7 @@ TEST(Weights, EveryTypeComesBack) {
     EXPECT_EQ(info.offset, weights.offsetOf(info.name));
     EXPECT_EQ(info.offset % 64, 0u);
     EXPECT_EQ(info.size, dtypeBytes(*type, 9));
-    EXPECT_EQ(text[info.offset],
-              static_cast<char>(static_cast<int>(*type) + 1));
+    EXPECT_EQ(text[info.offset], static_cast<char>(static_cast<int>(*type) + 1));
   }
 }
 
@@ -61,8 +58,7 @@ TEST(Weights, DataStartsAtThePageThatFitsTheHeader) {
   ASSERT_TRUE(small.add("a", Tensor(DType::F32, {1})));
   EXPECT_EQ(small.offsetOf("a"), 4096u);
   for (int i = 0; i < 200; ++i)
-    ASSERT_TRUE(
-        large.add("tensor" + std::to_string(i), Tensor(DType::F32, {16})));
+    ASSERT_TRUE(large.add("tensor" + std::to_string(i), Tensor(DType::F32, {16})));
   EXPECT_GT(large.offsetOf("tensor0"), 4096u);
   EXPECT_EQ(large.offsetOf("tensor0") % 4096, 0u);
   std::string text = streamed(large);
@@ -82,9 +78,7 @@ TEST(Weights, RefusesMisuse) {
 TEST(Weights, AShortProducerIsNamed) {
   for (size_t count : {3, 5}) {
     WeightsWriter weights;
-    ASSERT_TRUE(weights.add("short one", DType::F32, {1}, [=](ByteSink &sink) {
-      return sink.writeZeros(count);
-    }));
+    ASSERT_TRUE(weights.add("short one", DType::F32, {1}, [=](ByteSink &sink) { return sink.writeZeros(count); }));
     StringSink sink;
     Status done = weights.write(sink);
     ASSERT_FALSE(done);
@@ -105,10 +99,7 @@ TEST(Weights, HostileHeadersAreRefused) {
     auto tensors = readWeights(bytesOf(entry));
     return tensors ? std::string("accepted") : tensors.error().message;
   };
-  EXPECT_EQ(
-      refusal(entryWith(
-          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8)),
-      "accepted");
+  EXPECT_EQ(refusal(entryWith(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8)), "accepted");
   const char *bad[] = {
       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,9]}})",
       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})",

@@ -47,8 +47,7 @@ TEST_P(WriterTest, WhatIsWrittenIsRead) {
 
 TEST_P(WriterTest, OverwritesABundle) {
   std::string path = scratch.path("m.bundle");
-  writeSample(path, GetParam(),
-              [](GraphFile &, Manifest &m) { m.modelName = "old"; });
+  writeSample(path, GetParam(), [](GraphFile &, Manifest &m) { m.modelName = "old"; });
   writeSample(path, GetParam());
   auto bundle = Bundle::open(path);
   ASSERT_TRUE(bundle) << bundle.error().message;
@@ -60,10 +59,8 @@ TEST_P(WriterTest, AFailingProducerLeavesNothing) {
   {
     auto writer = Writer::create(scratch.path("m.bundle"), GetParam());
     ASSERT_TRUE(writer);
-    ASSERT_TRUE((*writer)->addStream(
-        "weights/a.safetensors", 5, [](ByteSink &) -> Status {
-          return ioError("the model file vanished");
-        }));
+    ASSERT_TRUE((*writer)->addStream("weights/a.safetensors", 5,
+                                     [](ByteSink &) -> Status { return ioError("the model file vanished"); }));
     Status done = (*writer)->finish();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message, "the model file vanished");
@@ -75,8 +72,7 @@ TEST_P(WriterTest, AProducerIsHeldToItsSize) {
   for (std::string bytes : {"1234", "123456"}) {
     auto writer = Writer::create(scratch.path("m.bundle"), GetParam());
     ASSERT_TRUE(writer);
-    ASSERT_TRUE((*writer)->addStream(
-        "debug/a", 5, [=](ByteSink &sink) { return sink.write(bytes); }));
+    ASSERT_TRUE((*writer)->addStream("debug/a", 5, [=](ByteSink &sink) { return sink.write(bytes); }));
     Status done = (*writer)->finish();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().kind, ErrorKind::Internal);
@@ -108,26 +104,19 @@ TEST_P(WriterTest, ASignalLeavesNothing) {
 TEST_P(WriterTest, RefusesBadNamesAndPaths) {
   auto writer = Writer::create(scratch.path("m.bundle"), GetParam());
   ASSERT_TRUE(writer);
-  for (const char *name :
-       {"", "/etc/passwd", "debug/../x", "debug//x", "debug/", "other/x",
-        "manifest.json", "debug/a b", "debug/\n", "weights/../../x"})
+  for (const char *name : {"", "/etc/passwd", "debug/../x", "debug//x", "debug/", "other/x", "manifest.json",
+                           "debug/a b", "debug/\n", "weights/../../x"})
     EXPECT_FALSE((*writer)->addEntry(name, "")) << name;
   EXPECT_TRUE((*writer)->addEntry("debug/a", ""));
   EXPECT_FALSE((*writer)->addEntry("debug/a", ""));
   auto bad = Writer::create(scratch.path("no/such/dir/m.bundle"), GetParam());
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().kind, ErrorKind::IO);
-  EXPECT_NE(bad.error().message.find("No such file"), std::string::npos)
-      << bad.error().message;
+  EXPECT_NE(bad.error().message.find("No such file"), std::string::npos) << bad.error().message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, WriterTest,
-                         testing::Values(BundleFormat::Zip,
-                                         BundleFormat::Directory),
-                         [](auto &info) {
-                           return info.param == BundleFormat::Zip ? "Zip"
-                                                                  : "Directory";
-                         });
+INSTANTIATE_TEST_SUITE_P(Formats, WriterTest, testing::Values(BundleFormat::Zip, BundleFormat::Directory),
+                         [](auto &info) { return info.param == BundleFormat::Zip ? "Zip" : "Directory"; });
 
 TEST(WriterPath, RefusesWhatIsNotABundle) {
   ScratchDir scratch;
@@ -140,8 +129,7 @@ TEST(WriterPath, RefusesWhatIsNotABundle) {
   EXPECT_NE(dir.error().message.find("not a bundle"), std::string::npos);
   auto device = Writer::create("/dev/null", BundleFormat::Zip);
   ASSERT_FALSE(device);
-  EXPECT_NE(device.error().message.find("not a regular file"),
-            std::string::npos);
+  EXPECT_NE(device.error().message.find("not a regular file"), std::string::npos);
 }
 
 TEST(WriterPath, AFullDiskIsExplained) {
@@ -156,8 +144,7 @@ TEST(WriterPath, AFullDiskIsExplained) {
     (void)(*writer)->addEntry("debug/big", std::string(8 << 20, 'x'));
     Status done = (*writer)->finish();
     bool good =
-        !done && done.error().kind == ErrorKind::IO &&
-        done.error().message.find("File too large") != std::string::npos;
+        !done && done.error().kind == ErrorKind::IO && done.error().message.find("File too large") != std::string::npos;
     writer = ioError("");
     _exit(good ? 0 : 1);
   }
@@ -178,14 +165,11 @@ TEST(WriterBytes, EntriesAreAlignedAndOrdered) {
   ScratchDir scratch;
   auto writer = Writer::create(scratch.path("m"), BundleFormat::Zip);
   ASSERT_TRUE(writer);
-  for (const char *name : {"tests/t", "debug/z", "debug/a",
-                           "code/cpu/x86-64-v3/kernels.bin", "graph.json"})
-    ASSERT_TRUE((*writer)->addEntry(
-        name, name == std::string("graph.json") ? "{\"graphs\":[]}" : "12345"));
+  for (const char *name : {"tests/t", "debug/z", "debug/a", "code/cpu/x86-64-v3/kernels.bin", "graph.json"})
+    ASSERT_TRUE((*writer)->addEntry(name, name == std::string("graph.json") ? "{\"graphs\":[]}" : "12345"));
   WeightsWriter weights;
   sampleWeights(weights);
-  ASSERT_TRUE((*writer)->addStream("weights/b.safetensors", weights.size(),
-                                   weights.producer()));
+  ASSERT_TRUE((*writer)->addStream("weights/b.safetensors", weights.size(), weights.producer()));
   (*writer)->setManifest(sampleManifest());
   ASSERT_TRUE((*writer)->finish());
   auto bundle = Bundle::open(scratch.path("m"));
@@ -193,14 +177,10 @@ TEST(WriterBytes, EntriesAreAlignedAndOrdered) {
   std::vector<std::string> names;
   for (const BundleEntry &entry : bundle->entries()) {
     names.push_back(entry.name);
-    EXPECT_EQ(entry.offset % (entry.name.starts_with("weights/") ? 4096 : 64),
-              0u)
-        << entry.name;
+    EXPECT_EQ(entry.offset % (entry.name.starts_with("weights/") ? 4096 : 64), 0u) << entry.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"manifest.json", "graph.json",
-                                             "weights/b.safetensors",
-                                             "code/cpu/x86-64-v3/kernels.bin",
-                                             "debug/a", "debug/z", "tests/t"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"manifest.json", "graph.json", "weights/b.safetensors",
+                                             "code/cpu/x86-64-v3/kernels.bin", "debug/a", "debug/z", "tests/t"}));
   EXPECT_EQ(bundle->fileSize(), (*writer)->bytesWritten());
 }
 
@@ -216,12 +196,10 @@ TEST(WriterBytes, StreamingNeedsLittleMemory) {
     setrlimit(RLIMIT_AS, &limit);
     WeightsWriter weights;
     for (int i = 0; i < 8; ++i)
-      (void)weights.add(
-          "w" + std::to_string(i), DType::F32, {8 << 20},
-          [](ByteSink &sink) { return sink.writeZeros(32 << 20); });
+      (void)weights.add("w" + std::to_string(i), DType::F32, {8 << 20},
+                        [](ByteSink &sink) { return sink.writeZeros(32 << 20); });
     auto writer = Writer::create(scratch.path("m"), BundleFormat::Zip);
-    (void)(*writer)->addStream("weights/m.safetensors", weights.size(),
-                               weights.producer());
+    (void)(*writer)->addStream("weights/m.safetensors", weights.size(), weights.producer());
     (void)(*writer)->addEntry("graph.json", "{\"graphs\":[]}");
     _exit((*writer)->finish() ? 0 : 1);
   }
@@ -236,12 +214,11 @@ TEST(WriterBytes, StreamingNeedsLittleMemory) {
 TEST(Diff, NamesWhatChanged) {
   ScratchDir scratch;
   writeSample(scratch.path("a"));
-  writeSample(scratch.path("b"), BundleFormat::Directory,
-              [](GraphFile &g, Manifest &m) {
-                m.options[0].second = int64_t(3);
-                g.graphs[0].tasks[2].size = 56;
-                g.graphs[0].arenas[0].size = 8192;
-              });
+  writeSample(scratch.path("b"), BundleFormat::Directory, [](GraphFile &g, Manifest &m) {
+    m.options[0].second = int64_t(3);
+    g.graphs[0].tasks[2].size = 56;
+    g.graphs[0].arenas[0].size = 8192;
+  });
   auto a = Bundle::open(scratch.path("a")), b = Bundle::open(scratch.path("b"));
   ASSERT_TRUE(a && b);
   EXPECT_TRUE(diff(*a, *a).empty());
@@ -250,8 +227,7 @@ TEST(Diff, NamesWhatChanged) {
     found[d.what + " " + d.name] = d.a + " -> " + d.b;
   EXPECT_EQ(found["manifest options.opt"], "2 -> 3");
   EXPECT_EQ(found["task main/task/copy2.size"], "60 -> 56");
-  EXPECT_EQ(found["graph main/arena/[0].size"],
-            "[\"mul\",\"batch\",64] -> 8192");
+  EXPECT_EQ(found["graph main/arena/[0].size"], "[\"mul\",\"batch\",64] -> 8192");
   EXPECT_TRUE(found.count("entry graph.json"));
   EXPECT_EQ(found.size(), 4u);
 }

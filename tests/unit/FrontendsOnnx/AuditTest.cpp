@@ -11,9 +11,7 @@ using namespace dmxc::test;
 
 namespace {
 
-ImportOptions inFile(const TempDir &dir, const ModelBuilder &b) {
-  return optionsFor(dir.write("m.onnx", b.bytes()));
-}
+ImportOptions inFile(const TempDir &dir, const ModelBuilder &b) { return optionsFor(dir.write("m.onnx", b.bytes())); }
 
 TEST(Audit, ReportsAllProblemsOfARunAndNothingBehindThem) {
   TempDir dir;
@@ -35,14 +33,9 @@ TEST(Audit, ReportsAllProblemsOfARunAndNothingBehindThem) {
   EXPECT_EQ(run.count("op-unsupported"), 1u);
   EXPECT_EQ(run.count("op-shape"), 1u);
   EXPECT_EQ(run.text().find("behind"), std::string::npos);
-  EXPECT_NE(run.text().find("node 'fourth': error: MatMul (ai.onnx opset 17):"),
-            std::string::npos)
-      << run.text();
-  EXPECT_NE(run.text().find("note: operands: 'x' f32[2x3], 'x' f32[2x3]"),
-            std::string::npos)
-      << run.text();
-  EXPECT_NE(run.text().find("did you mean 'Reshape'?"), std::string::npos)
-      << run.text();
+  EXPECT_NE(run.text().find("node 'fourth': error: MatMul (ai.onnx opset 17):"), std::string::npos) << run.text();
+  EXPECT_NE(run.text().find("note: operands: 'x' f32[2x3], 'x' f32[2x3]"), std::string::npos) << run.text();
+  EXPECT_NE(run.text().find("did you mean 'Reshape'?"), std::string::npos) << run.text();
   EXPECT_EQ(run.diagnostics.exitCode(), 1);
 }
 
@@ -78,17 +71,13 @@ TEST(Audit, OperatorNewerThanTheModelIsRefused) {
   ModelBuilder b(10);
   b.input("x", "2").output("y").node("Gelu", {"x"}, {"y"});
   ImportRun run(inFile(dir, b));
-  EXPECT_NE(run.text().find("exists since opset 20"), std::string::npos)
-      << run.text();
+  EXPECT_NE(run.text().find("exists since opset 20"), std::string::npos) << run.text();
 }
 
 TEST(Dims, UnknownOnesAreNamedWithTheirFix) {
   TempDir dir;
   ModelBuilder b;
-  b.input("x", "batch,?,3")
-      .input("z", "batch,4")
-      .output("y")
-      .node("Relu", {"x"}, {"y"});
+  b.input("x", "batch,?,3").input("z", "batch,4").output("y").node("Relu", {"x"}, {"y"});
   ImportRun run(inFile(dir, b));
   EXPECT_FALSE(run.imported);
   EXPECT_EQ(run.count("onnx-dim"), 2u) << run.text();
@@ -99,10 +88,7 @@ TEST(Dims, UnknownOnesAreNamedWithTheirFix) {
 TEST(Dims, AreFixedByNameOrShape) {
   TempDir dir;
   ModelBuilder b;
-  b.input("x", "batch,?,3")
-      .input("z", "batch")
-      .output("y")
-      .node("Relu", {"x"}, {"y"});
+  b.input("x", "batch,?,3").input("z", "batch").output("y").node("Relu", {"x"}, {"y"});
   ImportOptions options = inFile(dir, b);
   options.dims["batch"] = {5, 5};
   options.shapes["x"] = {5, 7, 3};
@@ -112,16 +98,13 @@ TEST(Dims, AreFixedByNameOrShape) {
   EXPECT_NE(run.ir().find("tensor<5xf32>"), std::string::npos);
 
   options.shapes["x"] = {6, 7, 3};
-  EXPECT_NE(ImportRun(options).text().find("given both as 6 and as 5"),
-            std::string::npos);
+  EXPECT_NE(ImportRun(options).text().find("given both as 6 and as 5"), std::string::npos);
   options.shapes["x"] = {5, 7, 4};
-  EXPECT_NE(ImportRun(options).text().find("the model fixes this dim to 3"),
-            std::string::npos);
+  EXPECT_NE(ImportRun(options).text().find("the model fixes this dim to 3"), std::string::npos);
   options.shapes.erase("x");
   options.dims["batcch"] = {1, 1};
   ImportRun typo(options);
-  EXPECT_NE(typo.text().find("did you mean 'batch'?"), std::string::npos)
-      << typo.text();
+  EXPECT_NE(typo.text().find("did you mean 'batch'?"), std::string::npos) << typo.text();
   EXPECT_EQ(typo.diagnostics.exitCode(), 2);
 }
 
@@ -191,8 +174,7 @@ TEST(Import, KeepsNodeNamesAsLocations) {
   ImportRun run(inFile(dir, b));
   ASSERT_TRUE(run.imported);
   std::string found;
-  run.imported->module->walk(
-      [&](dmir::ReluOp op) { found = dmir::nodeName(op); });
+  run.imported->module->walk([&](dmir::ReluOp op) { found = dmir::nodeName(op); });
   EXPECT_EQ(found, "enc/relu_1");
 }
 
@@ -213,12 +195,9 @@ TEST(OpTable, RowsAreUniqueAndSorted) {
   const auto &rows = onnxfe::OpTable::get().rows();
   EXPECT_GT(rows.size(), 300u);
   for (size_t i = 1; i < rows.size(); ++i) {
-    bool same = std::string(rows[i].name) == rows[i - 1].name &&
-                std::string(rows[i].domain) == rows[i - 1].domain;
-    EXPECT_TRUE(!same || rows[i - 1].since < rows[i].since)
-        << rows[i].name << " " << rows[i].since;
-    EXPECT_TRUE(rows[i].import || *rows[i].note)
-        << rows[i].name << " is refused without a reason";
+    bool same = std::string(rows[i].name) == rows[i - 1].name && std::string(rows[i].domain) == rows[i - 1].domain;
+    EXPECT_TRUE(!same || rows[i - 1].since < rows[i].since) << rows[i].name << " " << rows[i].since;
+    EXPECT_TRUE(rows[i].import || *rows[i].note) << rows[i].name << " is refused without a reason";
   }
 }
 

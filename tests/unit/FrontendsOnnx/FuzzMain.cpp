@@ -46,8 +46,7 @@ void breakBytes(std::string &bytes, Random &random) {
     bytes.erase(at, 1 + random() % 8);
     break;
   case 3:
-    bytes.insert(
-        at, std::string(bytes, random() % bytes.size(), 1 + random() % 16));
+    bytes.insert(at, std::string(bytes, random() % bytes.size(), 1 + random() % 16));
     break;
   case 4:
     bytes.resize(at);
@@ -56,9 +55,8 @@ void breakBytes(std::string &bytes, Random &random) {
 }
 
 int64_t oddNumber(Random &random) {
-  static const int64_t numbers[] = {
-      0,   1,    -1,    2,       3,       -2,        5,         7,        16,
-      100, -100, 65536, INT_MAX, INT_MIN, INT64_MAX, INT64_MIN, 1LL << 40};
+  static const int64_t numbers[] = {0,   1,    -1,    2,       3,       -2,        5,         7,        16,
+                                    100, -100, 65536, INT_MAX, INT_MIN, INT64_MAX, INT64_MIN, 1LL << 40};
   // Mostly small ones: they reach further into the importer.
   return numbers[random() % (random() % 3 ? 8 : std::size(numbers))];
 }
@@ -79,8 +77,7 @@ void changeType(onnx::ValueInfoProto &info, Random &random) {
     break;
   case 3:
     if (shape.dim_size())
-      shape.mutable_dim(static_cast<int>(random() % shape.dim_size()))
-          ->set_dim_value(oddNumber(random));
+      shape.mutable_dim(static_cast<int>(random() % shape.dim_size()))->set_dim_value(oddNumber(random));
     break;
   }
 }
@@ -95,8 +92,7 @@ void changeAttribute(onnx::AttributeProto &attribute, Random &random) {
     break;
   case 2:
     if (attribute.ints_size())
-      attribute.set_ints(static_cast<int>(random() % attribute.ints_size()),
-                         oddNumber(random));
+      attribute.set_ints(static_cast<int>(random() % attribute.ints_size()), oddNumber(random));
     break;
   case 3:
     attribute.add_ints(oddNumber(random));
@@ -105,8 +101,7 @@ void changeAttribute(onnx::AttributeProto &attribute, Random &random) {
     attribute.set_s(random() % 2 ? "linear" : "");
     break;
   case 5:
-    attribute.set_type(
-        static_cast<onnx::AttributeProto::AttributeType>(1 + random() % 10));
+    attribute.set_type(static_cast<onnx::AttributeProto::AttributeType>(1 + random() % 10));
     break;
   }
 }
@@ -123,9 +118,8 @@ void changeTensor(onnx::TensorProto &tensor, Random &random) {
   case 2: // other numbers in the same bytes
     if (tensor.raw_data().size() >= 8) {
       int64_t value = oddNumber(random);
-      tensor.mutable_raw_data()->replace(
-          random() % (tensor.raw_data().size() / 8) * 8, 8,
-          reinterpret_cast<char *>(&value), 8);
+      tensor.mutable_raw_data()->replace(random() % (tensor.raw_data().size() / 8) * 8, 8,
+                                         reinterpret_cast<char *>(&value), 8);
     }
     break;
   case 3:
@@ -134,17 +128,14 @@ void changeTensor(onnx::TensorProto &tensor, Random &random) {
   }
 }
 
-void changeNode(onnx::NodeProto &node, onnx::GraphProto &graph,
-                Random &random) {
+void changeNode(onnx::NodeProto &node, onnx::GraphProto &graph, Random &random) {
   switch (random() % 5) {
   case 0:
     if (node.input_size())
-      node.set_input(
-          static_cast<int>(random() % node.input_size()),
-          graph.input_size() && random() % 3
-              ? graph.input(static_cast<int>(random() % graph.input_size()))
-                    .name()
-              : "");
+      node.set_input(static_cast<int>(random() % node.input_size()),
+                     graph.input_size() && random() % 3
+                         ? graph.input(static_cast<int>(random() % graph.input_size())).name()
+                         : "");
     break;
   case 1:
     if (node.input_size())
@@ -152,14 +143,11 @@ void changeNode(onnx::NodeProto &node, onnx::GraphProto &graph,
     break;
   case 2:
     if (node.attribute_size())
-      node.mutable_attribute()->DeleteSubrange(
-          static_cast<int>(random() % node.attribute_size()), 1);
+      node.mutable_attribute()->DeleteSubrange(static_cast<int>(random() % node.attribute_size()), 1);
     break;
   default:
     if (node.attribute_size())
-      changeAttribute(*node.mutable_attribute(
-                          static_cast<int>(random() % node.attribute_size())),
-                      random);
+      changeAttribute(*node.mutable_attribute(static_cast<int>(random() % node.attribute_size())), random);
   }
 }
 
@@ -169,15 +157,11 @@ void changeModel(onnx::ModelProto &model, Random &random) {
   case 0:
   case 1:
     if (graph.input_size())
-      return changeType(
-          *graph.mutable_input(static_cast<int>(random() % graph.input_size())),
-          random);
+      return changeType(*graph.mutable_input(static_cast<int>(random() % graph.input_size())), random);
     break;
   case 2:
     if (graph.initializer_size())
-      return changeTensor(*graph.mutable_initializer(static_cast<int>(
-                              random() % graph.initializer_size())),
-                          random);
+      return changeTensor(*graph.mutable_initializer(static_cast<int>(random() % graph.initializer_size())), random);
     break;
   case 3:
     if (model.opset_import_size() && random() % 4 == 0)
@@ -185,9 +169,7 @@ void changeModel(onnx::ModelProto &model, Random &random) {
     break;
   }
   if (graph.node_size())
-    changeNode(
-        *graph.mutable_node(static_cast<int>(random() % graph.node_size())),
-        graph, random);
+    changeNode(*graph.mutable_node(static_cast<int>(random() % graph.node_size())), graph, random);
 }
 
 /// Inputs that follow the first become initializers with small numbers, so that
@@ -198,11 +180,8 @@ void freezeInputs(onnx::ModelProto &model, Random &random) {
     const auto &type = graph.input(i).type().tensor_type();
     int64_t count = 1;
     for (const auto &dim : type.shape().dim())
-      count = dim.dim_value() > 0 && dim.dim_value() < 64
-                  ? count * dim.dim_value()
-                  : 0;
-    if (count == 0 || count > 64 ||
-        (type.elem_type() != 7 && type.elem_type() != 1))
+      count = dim.dim_value() > 0 && dim.dim_value() < 64 ? count * dim.dim_value() : 0;
+    if (count == 0 || count > 64 || (type.elem_type() != 7 && type.elem_type() != 1))
       continue;
     onnx::TensorProto &tensor = *graph.add_initializer();
     tensor.set_name(graph.input(i).name());
@@ -210,9 +189,8 @@ void freezeInputs(onnx::ModelProto &model, Random &random) {
     for (const auto &dim : type.shape().dim())
       tensor.add_dims(dim.dim_value());
     for (int64_t k = 0; k < count; ++k)
-      type.elem_type() == 7
-          ? tensor.add_int64_data(oddNumber(random))
-          : tensor.add_float_data(static_cast<float>(oddNumber(random)));
+      type.elem_type() == 7 ? tensor.add_int64_data(oddNumber(random))
+                            : tensor.add_float_data(static_cast<float>(oddNumber(random)));
   }
 }
 
@@ -233,12 +211,10 @@ void runSeed(const std::string &seed, unsigned number, int rounds) {
       for (int k = 0; k < 1 + round % 6; ++k)
         breakBytes(bytes, random);
     }
-    if (const char *keep =
-            std::getenv("DMXC_FUZZ_KEEP")) // the mutant that runs now
+    if (const char *keep = std::getenv("DMXC_FUZZ_KEEP")) // the mutant that runs now
       std::ofstream(keep, std::ios::binary) << bytes;
     alarm(60); // a mutant that takes longer is a finding
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(bytes.data()),
-                           bytes.size());
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
   }
 }
 
@@ -262,14 +238,12 @@ int main(int argc, char **argv) {
   std::vector<fs::path> seeds = seedsOf(argc, argv);
   int rounds = argc > 1 ? std::atoi(argv[1]) : 0, failures = 0;
   if (seeds.empty()) {
-    std::puts(
-        "SKIPPED: no seed models; usage: FrontendsOnnxFuzz ROUNDS PATH...");
+    std::puts("SKIPPED: no seed models; usage: FrontendsOnnxFuzz ROUNDS PATH...");
     return 0;
   }
   for (size_t i = 0; i < seeds.size(); ++i) {
     std::ifstream stream(seeds[i], std::ios::binary);
-    std::string seed((std::istreambuf_iterator<char>(stream)),
-                     std::istreambuf_iterator<char>());
+    std::string seed((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     pid_t child = fork();
     if (child == 0) {
       runSeed(seed, static_cast<unsigned>(i), rounds);
@@ -279,12 +253,10 @@ int main(int argc, char **argv) {
     waitpid(child, &status, 0);
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
       ++failures;
-      std::printf("seed %s dies: %s %d\n", seeds[i].c_str(),
-                  WIFSIGNALED(status) ? "signal" : "exit",
+      std::printf("seed %s dies: %s %d\n", seeds[i].c_str(), WIFSIGNALED(status) ? "signal" : "exit",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
   }
-  std::printf("%zu seeds, %d mutants each, %d died\n", seeds.size(), rounds,
-              failures);
+  std::printf("%zu seeds, %d mutants each, %d died\n", seeds.size(), rounds, failures);
   return failures != 0;
 }

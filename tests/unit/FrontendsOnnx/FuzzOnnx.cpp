@@ -11,8 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static dmxc::test::TempDir dir;
-  std::string path = dir.write(
-      "f.onnx", std::string(reinterpret_cast<const char *>(data), size));
+  std::string path = dir.write("f.onnx", std::string(reinterpret_cast<const char *>(data), size));
   dmxc::test::ImportRun run(dmxc::test::optionsFor(path));
   if (!run.imported && run.diagnostics.errorCount() == 0)
     std::abort(); // a refusal without an error

@@ -70,11 +70,9 @@ Tensor asDeclared(Tensor tensor, DType declared) {
 std::string compare(const Tensor &got, const Tensor &stored) {
   Tensor want = asDeclared(stored, got.dtype());
   if (got.dtype() != want.dtype())
-    return "dtype " + std::string(dtypeName(got.dtype())) + ", expected " +
-           std::string(dtypeName(want.dtype()));
+    return "dtype " + std::string(dtypeName(got.dtype())) + ", expected " + std::string(dtypeName(want.dtype()));
   if (got.shape() != want.shape())
-    return "shape " + shapeString(got.shape()) + ", expected " +
-           shapeString(want.shape());
+    return "shape " + shapeString(got.shape()) + ", expected " + shapeString(want.shape());
   for (int64_t i = 0; i < got.numElements(); ++i) {
     double a = got.asDouble(i), b = want.asDouble(i);
     if (a == b || (std::isnan(a) && std::isnan(b)))
@@ -85,46 +83,39 @@ std::string compare(const Tensor &got, const Tensor &stored) {
         got.as<uint16_t>()[i] == want.as<uint16_t>()[i] + 1)
       continue;
     if (!(std::abs(a - b) <= kAbsolute + kRelative * std::abs(b)))
-      return "element " + std::to_string(i) + " is " + std::to_string(a) +
-             ", expected " + std::to_string(b);
+      return "element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
   }
   return "";
 }
 
 FoldFunction foldWithReference() {
-  return [](mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
-            std::string &why) -> std::optional<std::vector<Tensor>> {
-    Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
-    if (results)
-      return std::move(*results);
-    why = results.error().message;
-    return std::nullopt;
-  };
+  return
+      [](mlir::Operation *op, llvm::ArrayRef<Tensor> operands, std::string &why) -> std::optional<std::vector<Tensor>> {
+        Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
+        if (results)
+          return std::move(*results);
+        why = results.error().message;
+        return std::nullopt;
+      };
 }
 
 /// Runs one data set of an imported model.
-Outcome runSet(mlir::func::FuncOp function, const std::vector<Tensor> &inputs,
-               const fs::path &folder) {
-  Result<std::vector<Tensor>> results =
-      reference::evaluateFunction(function, inputs);
+Outcome runSet(mlir::func::FuncOp function, const std::vector<Tensor> &inputs, const fs::path &folder) {
+  Result<std::vector<Tensor>> results = reference::evaluateFunction(function, inputs);
   if (!results)
     return {'w', "interpreter: " + results.error().message};
   for (size_t i = 0; i < results->size(); ++i) {
-    std::optional<Tensor> want =
-        readTensor(folder / ("output_" + std::to_string(i) + ".pb"));
+    std::optional<Tensor> want = readTensor(folder / ("output_" + std::to_string(i) + ".pb"));
     if (!want)
-      return {'w',
-              "output " + std::to_string(i) + " has no readable expectation"};
-    if (std::string difference = compare((*results)[i], *want);
-        !difference.empty())
+      return {'w', "output " + std::to_string(i) + " has no readable expectation"};
+    if (std::string difference = compare((*results)[i], *want); !difference.empty())
       return {'w', "output " + std::to_string(i) + ": " + difference};
   }
   return {'p', ""};
 }
 
 /// Imports and runs the model file with the data of `set`.
-Outcome runModel(const fs::path &file, const onnx::ModelProto &model,
-                 const fs::path &set, std::string &errorId) {
+Outcome runModel(const fs::path &file, const onnx::ModelProto &model, const fs::path &set, std::string &errorId) {
   ImportOptions options;
   options.path = file.string();
   options.fold = foldWithReference();
@@ -134,8 +125,7 @@ Outcome runModel(const fs::path &file, const onnx::ModelProto &model,
   std::vector<Tensor> inputs;
   int index = 0;
   for (const auto &input : model.graph().input()) {
-    std::optional<Tensor> tensor =
-        readTensor(set / ("input_" + std::to_string(index++) + ".pb"));
+    std::optional<Tensor> tensor = readTensor(set / ("input_" + std::to_string(index++) + ".pb"));
     if (!tensor || initializers.count(input.name()))
       continue; // strings and sequences: the importer refuses the input
     bool fixed = true;
@@ -143,8 +133,7 @@ Outcome runModel(const fs::path &file, const onnx::ModelProto &model,
       fixed &= dim.has_dim_value();
     if (!fixed || !input.type().tensor_type().has_shape())
       options.shapes[input.name()] = tensor->shape();
-    std::optional<DType> declared =
-        onnxfe::dtypeOfOnnx(input.type().tensor_type().elem_type());
+    std::optional<DType> declared = onnxfe::dtypeOfOnnx(input.type().tensor_type().elem_type());
     inputs.push_back(asDeclared(*tensor, declared.value_or(tensor->dtype())));
     // libonnx-testdata gives one element for CastLike's second operand, of
     // which the type alone counts.
@@ -156,19 +145,16 @@ Outcome runModel(const fs::path &file, const onnx::ModelProto &model,
   }
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   Diagnostics diagnostics;
-  std::optional<ImportedModel> imported =
-      onnxFrontend().import(context, options, diagnostics);
+  std::optional<ImportedModel> imported = onnxFrontend().import(context, options, diagnostics);
   if (!imported) {
     for (const Diagnostic &diagnostic : diagnostics.all())
       if (diagnostic.severity == Severity::Error) {
         errorId = diagnostic.id;
-        return {diagnostic.kind == ErrorKind::Internal ? 'w' : 'r',
-                renderText(diagnostic, false)};
+        return {diagnostic.kind == ErrorKind::Internal ? 'w' : 'r', renderText(diagnostic, false)};
       }
     return {'w', "refused without an error"};
   }
-  return runSet(*imported->module->getOps<mlir::func::FuncOp>().begin(), inputs,
-                set);
+  return runSet(*imported->module->getOps<mlir::func::FuncOp>().begin(), inputs, set);
 }
 
 /// The model with graph inputs from `first` on turned into initializers with
@@ -191,18 +177,15 @@ Outcome runCase(const fs::path &folder) {
   fs::path set = folder / "test_data_set_0";
   std::string errorId;
   Outcome outcome = runModel(folder / "model.onnx", model, set, errorId);
-  for (int first :
-       {1, 0}) { // first what looks like data stays an input, then nothing
-    bool shapeLike = errorId == "op-operand-not-constant" ||
-                     errorId == "op-dynamic-shape" ||
-                     errorId == "op-unsupported";
+  for (int first : {1, 0}) { // first what looks like data stays an input, then nothing
+    bool shapeLike =
+        errorId == "op-operand-not-constant" || errorId == "op-dynamic-shape" || errorId == "op-unsupported";
     if (outcome.status != 'r' || !shapeLike)
       break;
     onnx::ModelProto frozen = model;
     if (!freeze(frozen, set, first))
       break;
-    fs::path file = fs::temp_directory_path() /
-                    ("dmxc-frozen-" + std::to_string(getpid()) + ".onnx");
+    fs::path file = fs::temp_directory_path() / ("dmxc-frozen-" + std::to_string(getpid()) + ".onnx");
     {
       std::ofstream stream(file, std::ios::binary);
       frozen.SerializeToOstream(&stream);
@@ -210,8 +193,7 @@ Outcome runCase(const fs::path &folder) {
     Outcome again = runModel(file, frozen, set, errorId);
     fs::remove(file);
     if (again.status != 'r')
-      return {again.status == 'p' ? 'f' : again.status,
-              "frozen: " + again.text};
+      return {again.status == 'p' ? 'f' : again.status, "frozen: " + again.text};
   }
   return outcome;
 }
@@ -226,8 +208,7 @@ template <typename Body> Outcome isolated(Body body) {
     alarm(kSecondsACase);
     Outcome outcome = body();
     std::string line = outcome.status + outcome.text.substr(0, 4000);
-    [[maybe_unused]] ssize_t written =
-        write(channel[1], line.data(), line.size());
+    [[maybe_unused]] ssize_t written = write(channel[1], line.data(), line.size());
     _exit(0);
   }
   close(channel[1]);
@@ -239,25 +220,21 @@ template <typename Body> Outcome isolated(Body body) {
   int status = 0;
   waitpid(child, &status, 0);
   if (line.empty())
-    return {'c', WIFSIGNALED(status)
-                     ? "signal " + std::to_string(WTERMSIG(status))
-                     : "exit " + std::to_string(WEXITSTATUS(status))};
+    return {'c', WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                     : "exit " + std::to_string(WEXITSTATUS(status))};
   return {line[0], line.substr(1)};
 }
 
 TEST(ImportCases, NodeCases) {
-  const char *given = std::getenv("DMXC_CASES_DIR"),
-             *filter = std::getenv("DMXC_CASES_FILTER");
+  const char *given = std::getenv("DMXC_CASES_DIR"), *filter = std::getenv("DMXC_CASES_FILTER");
   bool verbose = std::getenv("DMXC_CASES_VERBOSE") != nullptr;
   fs::path root = given ? given : kDebianCases;
   if (!fs::is_directory(root))
-    GTEST_SKIP() << "no node cases at " << root
-                 << "; install the package libonnx-testdata";
+    GTEST_SKIP() << "no node cases at " << root << "; install the package libonnx-testdata";
   std::vector<fs::path> cases;
   for (const auto &entry : fs::directory_iterator(root))
     if (fs::exists(entry.path() / "model.onnx") &&
-        (!filter ||
-         entry.path().filename().string().find(filter) != std::string::npos))
+        (!filter || entry.path().filename().string().find(filter) != std::string::npos))
       cases.push_back(entry.path());
   std::sort(cases.begin(), cases.end());
   std::map<char, int> count;
@@ -266,13 +243,11 @@ TEST(ImportCases, NodeCases) {
     ++count[outcome.status];
     bool bad = outcome.status == 'w' || outcome.status == 'c';
     if (bad || (verbose && outcome.status == 'r'))
-      std::cout << outcome.status << " " << folder.filename().string() << ": "
-                << outcome.text << "\n";
+      std::cout << outcome.status << " " << folder.filename().string() << ": " << outcome.text << "\n";
   }
-  std::cout << "node cases: " << cases.size() << " in all, " << count['p']
-            << " pass, " << count['f'] << " pass with frozen inputs, "
-            << count['r'] << " refused, " << count['w'] << " wrong, "
-            << count['c'] << " crash\n";
+  std::cout << "node cases: " << cases.size() << " in all, " << count['p'] << " pass, " << count['f']
+            << " pass with frozen inputs, " << count['r'] << " refused, " << count['w'] << " wrong, " << count['c']
+            << " crash\n";
   EXPECT_EQ(count['w'], 0);
   EXPECT_EQ(count['c'], 0);
   if (!filter) {
@@ -285,18 +260,12 @@ TEST(ImportCases, NodeCases) {
 /// them.
 TEST(ImportCases, RealModels) {
   const char *given = std::getenv("DMXC_SHARED");
-  fs::path root = given ? fs::path(given)
-                        : fs::path(DMXC_SOURCE_DIR).parent_path() / "shared";
-  const char *run[] = {"real-models/mnist_cntk",
-                       "real-models/mnist_torch_dynamo",
-                       "real-models/bert_toy",
-                       "real-models/magika_standard_v3_3",
-                       "real-models/dtln_model_1",
-                       "real-models/dtln_model_2",
-                       "real-models/gtcrn_stream_simple",
-                       "real-models/gpt2_past_tiny",
-                       "real-models/byte_sb_bidi_lstm",
-                       "real-models/ultraface_rfb_320"};
+  fs::path root = given ? fs::path(given) : fs::path(DMXC_SOURCE_DIR).parent_path() / "shared";
+  const char *run[] = {
+      "real-models/mnist_cntk",           "real-models/mnist_torch_dynamo", "real-models/bert_toy",
+      "real-models/magika_standard_v3_3", "real-models/dtln_model_1",       "real-models/dtln_model_2",
+      "real-models/gtcrn_stream_simple",  "real-models/gpt2_past_tiny",     "real-models/byte_sb_bidi_lstm",
+      "real-models/ultraface_rfb_320"};
   if (!fs::is_directory(root / "data"))
     GTEST_SKIP() << "no model collection at " << root / "data";
   for (const char *name : run) {
@@ -310,8 +279,7 @@ TEST(ImportCases, RealModels) {
         std::string errorId;
         return runModel(folder / "model.onnx", model, set.path(), errorId);
       });
-      EXPECT_EQ(outcome.status, 'p')
-          << name << " " << set.path().filename() << ": " << outcome.text;
+      EXPECT_EQ(outcome.status, 'p') << name << " " << set.path().filename() << ": " << outcome.text;
     }
   }
 }

@@ -27,8 +27,7 @@ struct ModelBuilder {
   onnx::GraphProto &graph() { return *model.mutable_graph(); }
 
   /// Dims: "2,n,3"; "" for rank 0.
-  static void setType(onnx::ValueInfoProto &info, const std::string &name,
-                      const std::string &dims, int type = 1) {
+  static void setType(onnx::ValueInfoProto &info, const std::string &name, const std::string &dims, int type = 1) {
     info.set_name(name);
     auto &tensor = *info.mutable_type()->mutable_tensor_type();
     tensor.set_elem_type(type);
@@ -44,8 +43,7 @@ struct ModelBuilder {
       at = comma + 1;
     }
   }
-  ModelBuilder &input(const std::string &name, const std::string &dims,
-                      int type = 1) {
+  ModelBuilder &input(const std::string &name, const std::string &dims, int type = 1) {
     setType(*graph().add_input(), name, dims, type);
     return *this;
   }
@@ -53,10 +51,8 @@ struct ModelBuilder {
     graph().add_output()->set_name(name);
     return *this;
   }
-  onnx::NodeProto &node(const std::string &op,
-                        const std::vector<std::string> &inputs,
-                        const std::vector<std::string> &outputs,
-                        const std::string &name = "") {
+  onnx::NodeProto &node(const std::string &op, const std::vector<std::string> &inputs,
+                        const std::vector<std::string> &outputs, const std::string &name = "") {
     onnx::NodeProto &node = *graph().add_node();
     node.set_op_type(op);
     node.set_name(name);
@@ -66,17 +62,14 @@ struct ModelBuilder {
       node.add_output(output);
     return node;
   }
-  static void setInt(onnx::NodeProto &node, const std::string &name,
-                     int64_t value) {
+  static void setInt(onnx::NodeProto &node, const std::string &name, int64_t value) {
     auto &attribute = *node.add_attribute();
     attribute.set_name(name);
     attribute.set_type(onnx::AttributeProto::INT);
     attribute.set_i(value);
   }
   /// A float initializer in raw form.
-  onnx::TensorProto &weights(const std::string &name,
-                             const std::vector<int64_t> &dims,
-                             float value = 1) {
+  onnx::TensorProto &weights(const std::string &name, const std::vector<int64_t> &dims, float value = 1) {
     onnx::TensorProto &tensor = *graph().add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(1);
@@ -98,8 +91,7 @@ struct TempDir {
   TempDir() {
     static int counter = 0;
     path = std::filesystem::temp_directory_path() /
-           ("dmxc-onnx-" + std::to_string(getpid()) + "-" +
-            std::to_string(counter++));
+           ("dmxc-onnx-" + std::to_string(getpid()) + "-" + std::to_string(counter++));
     std::filesystem::create_directories(path);
   }
   ~TempDir() {
@@ -120,11 +112,9 @@ struct ImportRun {
 
   explicit ImportRun(ImportOptions options) {
     if (!options.fold)
-      options.fold =
-          [](mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
-             std::string &why) -> std::optional<std::vector<Tensor>> {
-        Result<std::vector<Tensor>> results =
-            reference::evaluateOp(op, operands);
+      options.fold = [](mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
+                        std::string &why) -> std::optional<std::vector<Tensor>> {
+        Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
         if (results)
           return std::move(*results);
         why = results.error().message;

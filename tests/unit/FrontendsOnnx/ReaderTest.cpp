@@ -13,8 +13,7 @@ using namespace dmxc::onnxfe;
 namespace {
 
 Result<std::string> slim(const std::string &bytes) {
-  return slimModel(
-      {reinterpret_cast<const std::byte *>(bytes.data()), bytes.size()});
+  return slimModel({reinterpret_cast<const std::byte *>(bytes.data()), bytes.size()});
 }
 
 ModelBuilder addModel() {
@@ -60,20 +59,15 @@ TEST(WireReader, NamesWhatIsBroken) {
   struct Row {
     std::string bytes, words;
   };
-  std::string elevenByteVarint =
-      std::string("\x08") + std::string(10, '\xff') + "\x01";
+  std::string elevenByteVarint = std::string("\x08") + std::string(10, '\xff') + "\x01";
   for (const Row &row :
-       {Row{"", "empty"},
-        Row{std::string("\x0a\x7f", 2), "claims 127 bytes but only 0 remain"},
-        Row{elevenByteVarint, "longer than 10 bytes"},
-        Row{std::string("\x0b", 1), "wire type 3"},
+       {Row{"", "empty"}, Row{std::string("\x0a\x7f", 2), "claims 127 bytes but only 0 remain"},
+        Row{elevenByteVarint, "longer than 10 bytes"}, Row{std::string("\x0b", 1), "wire type 3"},
         Row{std::string("\x00\x00", 2), "out of range"},
-        Row{std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11),
-            "claims 18446744073709551615 bytes"}}) {
+        Row{std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11), "claims 18446744073709551615 bytes"}}) {
     Result<std::string> copy = slim(row.bytes);
     ASSERT_FALSE(copy) << row.words;
-    EXPECT_NE(copy.error().message.find(row.words), std::string::npos)
-        << copy.error().message;
+    EXPECT_NE(copy.error().message.find(row.words), std::string::npos) << copy.error().message;
   }
 }
 
@@ -89,8 +83,7 @@ TEST(WireReader, RefusesDeepNesting) {
   *model.mutable_graph() = inner;
   Result<std::string> copy = slim(model.SerializeAsString());
   ASSERT_FALSE(copy);
-  EXPECT_NE(copy.error().message.find("nested deeper"), std::string::npos)
-      << copy.error().message;
+  EXPECT_NE(copy.error().message.find("nested deeper"), std::string::npos) << copy.error().message;
 }
 
 TEST(Reader, EveryTruncationIsAnError) {
@@ -100,8 +93,7 @@ TEST(Reader, EveryTruncationIsAnError) {
     ImportRun run(optionsFor(dir.write("t.onnx", bytes.substr(0, size))));
     // Between two fields a cut cannot be seen by the wire; then the model lacks
     // something.
-    EXPECT_EQ(run.imported.has_value(), run.diagnostics.errorCount() == 0)
-        << size << run.text();
+    EXPECT_EQ(run.imported.has_value(), run.diagnostics.errorCount() == 0) << size << run.text();
   }
 }
 
@@ -114,8 +106,7 @@ TEST(Reader, MutatedModelsNeverCrash) {
     for (int k = 0; k < 1 + round % 4; ++k)
       broken[random() % 120 % broken.size()] = static_cast<char>(random());
     ImportRun run(optionsFor(dir.write("m.onnx", broken)));
-    EXPECT_TRUE(run.imported.has_value() || run.diagnostics.errorCount() > 0)
-        << round;
+    EXPECT_TRUE(run.imported.has_value() || run.diagnostics.errorCount() > 0) << round;
   }
 }
 
@@ -139,17 +130,13 @@ TEST(Reader, WrongDataSizeIsNamed) {
   b.graph().mutable_initializer(0)->set_dims(0, 17);
   ImportRun run(optionsFor(dir.write("m.onnx", b.bytes())));
   EXPECT_FALSE(run.imported);
-  EXPECT_NE(
-      run.text().find("1024 bytes of data but f32 of shape 17x16 needs 1088"),
-      std::string::npos)
-      << run.text();
+  EXPECT_NE(run.text().find("1024 bytes of data but f32 of shape 17x16 needs 1088"), std::string::npos) << run.text();
 }
 
 //===--- External data
 //----------------------------------------------------------===//
 
-ModelBuilder externalModel(const std::string &location,
-                           const std::string &offset = "",
+ModelBuilder externalModel(const std::string &location, const std::string &offset = "",
                            const std::string &length = "") {
   ModelBuilder b = addModel();
   onnx::TensorProto &w = *b.graph().mutable_initializer(0);
@@ -171,8 +158,7 @@ ModelBuilder externalModel(const std::string &location,
 TEST(ExternalData, IsMappedAndListed) {
   TempDir dir;
   dir.write("w.bin", std::string(3, 'x') + std::string(1024, '\0'));
-  ImportRun run(optionsFor(
-      dir.write("m.onnx", externalModel("w.bin", "3", "1024").bytes())));
+  ImportRun run(optionsFor(dir.write("m.onnx", externalModel("w.bin", "3", "1024").bytes())));
   ASSERT_TRUE(run.imported) << run.text();
   ASSERT_EQ(run.imported->files.size(), 2u);
   EXPECT_EQ(run.imported->files[1], (dir.path / "w.bin").string());
@@ -183,24 +169,18 @@ TEST(ExternalData, RefusesWhatLeadsOutOrIsShort) {
   TempDir dir, other;
   other.write("secret.bin", std::string(4096, 's'));
   dir.write("short.bin", std::string(100, 's'));
-  std::filesystem::create_symlink(other.path / "secret.bin",
-                                  dir.path / "link.bin");
+  std::filesystem::create_symlink(other.path / "secret.bin", dir.path / "link.bin");
   struct Row {
     std::string location, offset, length, words;
   };
   for (const Row &row :
-       {Row{(other.path / "secret.bin").string(), "", "", "absolute path"},
-        Row{"../secret.bin", "", "", "'..'"}, Row{"a/../../x", "", "", "'..'"},
-        Row{"link.bin", "", "", "link leads out"},
-        Row{"missing.bin", "", "", "cannot be read"},
-        Row{"short.bin", "", "", "has only 100"},
-        Row{"short.bin", "18446744073709551615", "", "has only 100"},
-        Row{"short.bin", "-1", "", "not a number"},
-        Row{"short.bin", "0", "50", "50 bytes of data"},
-        Row{"", "", "", "without a file name"}, Row{".", "", "", "."}}) {
-    ImportRun run(optionsFor(dir.write(
-        "m.onnx",
-        externalModel(row.location, row.offset, row.length).bytes())));
+       {Row{(other.path / "secret.bin").string(), "", "", "absolute path"}, Row{"../secret.bin", "", "", "'..'"},
+        Row{"a/../../x", "", "", "'..'"}, Row{"link.bin", "", "", "link leads out"},
+        Row{"missing.bin", "", "", "cannot be read"}, Row{"short.bin", "", "", "has only 100"},
+        Row{"short.bin", "18446744073709551615", "", "has only 100"}, Row{"short.bin", "-1", "", "not a number"},
+        Row{"short.bin", "0", "50", "50 bytes of data"}, Row{"", "", "", "without a file name"},
+        Row{".", "", "", "."}}) {
+    ImportRun run(optionsFor(dir.write("m.onnx", externalModel(row.location, row.offset, row.length).bytes())));
     EXPECT_FALSE(run.imported) << row.location;
     EXPECT_NE(run.text().find(row.words), std::string::npos) << run.text();
     EXPECT_NE(run.text().find("'w'"), std::string::npos) << run.text();
@@ -210,8 +190,7 @@ TEST(ExternalData, RefusesWhatLeadsOutOrIsShort) {
 TEST(ExternalData, OtherFolderWhenAllowed) {
   TempDir dir, other;
   other.write("w.bin", std::string(1024, '\0'));
-  ImportOptions options =
-      optionsFor(dir.write("m.onnx", externalModel("w.bin").bytes()));
+  ImportOptions options = optionsFor(dir.write("m.onnx", externalModel("w.bin").bytes()));
   options.externalDataDir = other.path.string();
   ImportRun run(options);
   EXPECT_TRUE(run.imported) << run.text();

@@ -80,9 +80,9 @@ std::string moduleText(const Case &testCase, const std::vector<std::string> &inp
   for (size_t i = 0; i < outputs.size(); ++i)
     results += (i ? ", %r#" : "%r#") + std::to_string(i);
   return "func.func @main(" + commaList(parameters) + ") -> (" + commaList(outTypes) + ") {\n  %r" + count +
-         " = dmir." + testCase.op + " " + commaList(names) + " {" + testCase.attributes + "} : (" +
-         commaList(inTypes) + ") -> (" + commaList(outTypes) + ") loc(\"the_node\")\n  return " + results + " : " +
-         commaList(outTypes) + "\n}\n";
+         " = dmir." + testCase.op + " " + commaList(names) + " {" + testCase.attributes + "} : (" + commaList(inTypes) +
+         ") -> (" + commaList(outTypes) + ") loc(\"the_node\")\n  return " + results + " : " + commaList(outTypes) +
+         "\n}\n";
 }
 
 void runCaseOf(const Case &testCase, const std::string &type) {

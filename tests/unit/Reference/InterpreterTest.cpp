@@ -64,7 +64,8 @@ TEST(ReferenceFunction, FreesDeadValues) {
   // A long chain: each value must be gone when the next but one is computed.
   std::string text = "func.func @main(%x0: tensor<4xf32>) -> tensor<4xf32> {\n";
   for (int i = 0; i < 20; ++i)
-    text += "  %x" + std::to_string(i + 1) + " = dmir.neg %x" + std::to_string(i) + " : (tensor<4xf32>) -> tensor<4xf32>\n";
+    text +=
+        "  %x" + std::to_string(i + 1) + " = dmir.neg %x" + std::to_string(i) + " : (tensor<4xf32>) -> tensor<4xf32>\n";
   text += "  %unused = dmir.abs %x0 : (tensor<4xf32>) -> tensor<4xf32>\n  return %x20 : tensor<4xf32>\n}";
   std::vector<std::weak_ptr<const void>> made;
   size_t mostAlive = 0;
@@ -80,9 +81,9 @@ TEST(ReferenceFunction, FreesDeadValues) {
 
 TEST(ReferenceFunction, ReshapeSharesBytes) {
   Tensor input = tensorOf("2x3xf32: 1 2 3 4 5 6");
-  mlir::OwningOpRef<mlir::ModuleOp> module = parse(
-      "func.func @main(%x: tensor<2x3xf32>) -> tensor<6xf32> {\n"
-      "  %y = dmir.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>\n  return %y : tensor<6xf32>\n}");
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      parse("func.func @main(%x: tensor<2x3xf32>) -> tensor<6xf32> {\n"
+            "  %y = dmir.reshape %x : (tensor<2x3xf32>) -> tensor<6xf32>\n  return %y : tensor<6xf32>\n}");
   ASSERT_TRUE(module);
   Result<std::vector<Tensor>> results = evaluateFunction(module->lookupSymbol<mlir::func::FuncOp>("main"), {input});
   ASSERT_TRUE(results) << results.error().message;
@@ -90,27 +91,30 @@ TEST(ReferenceFunction, ReshapeSharesBytes) {
 }
 
 TEST(ReferenceFunction, LayoutsAreIgnored) {
-  Result<std::vector<Tensor>> results = runText(
-      "func.func @main(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {\n"
-      "  %y = dmir.relayout %x : (tensor<1x2xf32>) -> tensor<1x2xf32, #dmir.blocked<1, 16>>\n"
-      "  %z = dmir.relayout %y : (tensor<1x2xf32, #dmir.blocked<1, 16>>) -> tensor<1x2xf32>\n"
-      "  return %z : tensor<1x2xf32>\n}", {"1x2xf32: 5 6"});
+  Result<std::vector<Tensor>> results =
+      runText("func.func @main(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {\n"
+              "  %y = dmir.relayout %x : (tensor<1x2xf32>) -> tensor<1x2xf32, #dmir.blocked<1, 16>>\n"
+              "  %z = dmir.relayout %y : (tensor<1x2xf32, #dmir.blocked<1, 16>>) -> tensor<1x2xf32>\n"
+              "  return %z : tensor<1x2xf32>\n}",
+              {"1x2xf32: 5 6"});
   ASSERT_TRUE(results) << results.error().message;
   expectTensor((*results)[0], tensorOf("1x2xf32: 5 6"), 0);
 }
 
 TEST(ReferenceFunction, ConstantsOfEveryType) {
-  for (const char *constant : {"dense<[true, false]> : tensor<2xi1>", "dense<[7, -8]> : tensor<2xi4>", "dense<[15, 0]> : tensor<2xui4>",
-                               "dense<[255, 1]> : tensor<2xui8>", "dense<-3> : tensor<2xi64>", "dense<[1.5, -2.0]> : tensor<2xf16>",
-                               "dense<[1.5, -2.0]> : tensor<2xbf16>", "dense<[0.5, 6.0]> : tensor<2xf4E2M1FN>",
-                               "dense<[1.5, -2.0]> : tensor<2xf8E4M3FN>", "dense<[1.5, -2.0]> : tensor<2xf64>"}) {
+  for (const char *constant :
+       {"dense<[true, false]> : tensor<2xi1>", "dense<[7, -8]> : tensor<2xi4>", "dense<[15, 0]> : tensor<2xui4>",
+        "dense<[255, 1]> : tensor<2xui8>", "dense<-3> : tensor<2xi64>", "dense<[1.5, -2.0]> : tensor<2xf16>",
+        "dense<[1.5, -2.0]> : tensor<2xbf16>", "dense<[0.5, 6.0]> : tensor<2xf4E2M1FN>",
+        "dense<[1.5, -2.0]> : tensor<2xf8E4M3FN>", "dense<[1.5, -2.0]> : tensor<2xf64>"}) {
     SCOPED_TRACE(constant);
     std::string type = std::string(constant).substr(std::string(constant).find("tensor"));
-    Result<std::vector<Tensor>> results = runText("func.func @main() -> " + type + " {\n  %c = dmir.constant " + constant +
-                                                  "\n  return %c : " + type + "\n}", {});
+    Result<std::vector<Tensor>> results = runText("func.func @main() -> " + type + " {\n  %c = dmir.constant " +
+                                                      constant + "\n  return %c : " + type + "\n}",
+                                                  {});
     ASSERT_TRUE(results) << results.error().message;
-    mlir::OwningOpRef<mlir::ModuleOp> module = parse("func.func @main() -> " + type + " {\n  %c = dmir.constant " + constant +
-                                                     "\n  return %c : " + type + "\n}");
+    mlir::OwningOpRef<mlir::ModuleOp> module = parse("func.func @main() -> " + type + " {\n  %c = dmir.constant " +
+                                                     constant + "\n  return %c : " + type + "\n}");
     auto op = llvm::cast<dmir::ConstantOp>(module->lookupSymbol<mlir::func::FuncOp>("main").getBody().front().front());
     auto dense = llvm::cast<mlir::DenseElementsAttr>(op.getValue());
     for (int64_t i = 0; i < 2; ++i)
@@ -136,18 +140,28 @@ TEST(ReferenceErrors, AreExplained) {
   EXPECT_EQ(messageOf(negate, {}), "function 'main' has 1 inputs but 0 were given");
   EXPECT_NE(messageOf(negate, {"3xf32: 1 2 3"}).find("is 2 f32 in the module but 3 f32 was given"), std::string::npos);
   EXPECT_NE(messageOf(negate, {"2xf16: 1 2"}).find("2 f32 in the module but 2 f16"), std::string::npos);
-  EXPECT_NE(messageOf("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}", {"2xf32: 1 2"})
-                .find("fix the dims with --dim"), std::string::npos);
-  EXPECT_NE(messageOf("func.func private @other(tensor<2xf32>) -> tensor<2xf32>\nfunc.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-                      "  %y = func.call @other(%x) : (tensor<2xf32>) -> tensor<2xf32> loc(\"the_call\")\n  return %y : tensor<2xf32>\n}",
-                      {"2xf32: 1 2"}).find("node 'the_call' (func.call): the interpreter does not know this op"), std::string::npos);
+  EXPECT_NE(
+      messageOf("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}", {"2xf32: 1 2"})
+          .find("fix the dims with --dim"),
+      std::string::npos);
+  EXPECT_NE(messageOf("func.func private @other(tensor<2xf32>) -> tensor<2xf32>\nfunc.func @main(%x: tensor<2xf32>) -> "
+                      "tensor<2xf32> {\n"
+                      "  %y = func.call @other(%x) : (tensor<2xf32>) -> tensor<2xf32> loc(\"the_call\")\n  return %y : "
+                      "tensor<2xf32>\n}",
+                      {"2xf32: 1 2"})
+                .find("node 'the_call' (func.call): the interpreter does not know this op"),
+            std::string::npos);
   for (const char *type : {"tensor<68719476737xi8>", "tensor<9223372036854775807x3xi8>"}) {
     std::string iota = std::string("func.func @main() -> ") + type + " {\n  %c = dmir.iota {axis = 0} : () -> " + type +
                        " loc(\"huge\")\n  return %c : " + type + "\n}";
     EXPECT_NE(messageOf(iota, {}).find("node 'huge' (dmir.iota): its result 0 of shape"), std::string::npos) << type;
   }
-  EXPECT_NE(messageOf("func.func @main() -> tensor<2xf32> {\n  %c = dmir.constant #dmir.file<\"/nowhere/at/all\", 0, 8> : "
-                      "tensor<2xf32> loc(\"w\")\n  return %c : tensor<2xf32>\n}", {}).find("node 'w' (dmir.constant): "), std::string::npos);
+  EXPECT_NE(
+      messageOf("func.func @main() -> tensor<2xf32> {\n  %c = dmir.constant #dmir.file<\"/nowhere/at/all\", 0, 8> : "
+                "tensor<2xf32> loc(\"w\")\n  return %c : tensor<2xf32>\n}",
+                {})
+          .find("node 'w' (dmir.constant): "),
+      std::string::npos);
 }
 
 TEST(ReferenceErrors, MissingBodyAndWrongOperandCount) {
@@ -158,7 +172,8 @@ TEST(ReferenceErrors, MissingBodyAndWrongOperandCount) {
   EXPECT_NE(results.error().message.find("body of one block"), std::string::npos);
 
   module = moduleWithRegion();
-  mlir::Operation *last = module->lookupSymbol<mlir::func::FuncOp>("main").getBody().front().getTerminator()->getPrevNode();
+  mlir::Operation *last =
+      module->lookupSymbol<mlir::func::FuncOp>("main").getBody().front().getTerminator()->getPrevNode();
   results = evaluateOp(last, {tensorOf("2xf32: 1 2")});
   ASSERT_FALSE(results);
   EXPECT_NE(results.error().message.find("2 operands are needed but 1 were given"), std::string::npos);
@@ -174,8 +189,8 @@ TEST(ReferenceCoverage, EveryOpIsEvaluatedAndTested) {
   for (const Family &family : Family::all())
     for (const Case &testCase : family.cases)
       tested.insert("dmir." + testCase.op.substr(0, testCase.op.find(' ')));
-  for (const char *op : {"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-                         "asinh", "acosh", "atanh", "erf", "sigmoid"})
+  for (const char *op : {"exp", "log", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+                         "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid"})
     tested.insert(std::string("dmir.") + op); // MathTest.cpp
   unsigned count = 0;
   for (mlir::RegisteredOperationName name : context().getRegisteredOperations()) {

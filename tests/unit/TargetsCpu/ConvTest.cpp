@@ -26,8 +26,7 @@ struct Case {
   int zeroPoint = 0; ///< subtracted from the input
 };
 
-Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvSpec::Spatial in,
-              ConvSpec::Spatial kernel) {
+Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvSpec::Spatial in, ConvSpec::Spatial kernel) {
   Case c;
   c.spec.n = n, c.spec.ic = ic, c.spec.oc = oc;
   c.spec.in = in, c.spec.kernel = kernel;
@@ -36,16 +35,12 @@ Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvSpec::Spatial in,
 
 std::string describe(const Case &c) {
   auto text = [](const ConvSpec::Spatial &s) {
-    return std::to_string(s[0]) + "," + std::to_string(s[1]) + "," +
-           std::to_string(s[2]);
+    return std::to_string(s[0]) + "," + std::to_string(s[1]) + "," + std::to_string(s[2]);
   };
-  return "n" + std::to_string(c.spec.n) + " ic" + std::to_string(c.spec.ic) +
-         " oc" + std::to_string(c.spec.oc) + " g" +
-         std::to_string(c.spec.groups) + " in " + text(c.spec.in) + " k " +
-         text(c.spec.kernel) + " s " + text(c.spec.stride) + " d " +
-         text(c.spec.dilation) + " p " + text(c.spec.pad) + "/" +
-         text(c.padEnd) + " " + std::string(dtypeName(c.a)) +
-         (c.spec.input == ConvLayout::Plain ? " plain" : " blocked") +
+  return "n" + std::to_string(c.spec.n) + " ic" + std::to_string(c.spec.ic) + " oc" + std::to_string(c.spec.oc) + " g" +
+         std::to_string(c.spec.groups) + " in " + text(c.spec.in) + " k " + text(c.spec.kernel) + " s " +
+         text(c.spec.stride) + " d " + text(c.spec.dilation) + " p " + text(c.spec.pad) + "/" + text(c.padEnd) + " " +
+         std::string(dtypeName(c.a)) + (c.spec.input == ConvLayout::Plain ? " plain" : " blocked") +
          (c.spec.heavyEpilogue ? " heavy" : "");
 }
 
@@ -54,10 +49,7 @@ public:
   explicit Problem(Case given) : c(std::move(given)) {
     ConvSpec &s = c.spec;
     for (int i = 0; i < 3; ++i)
-      s.out[i] = (s.in[i] + s.pad[i] + c.padEnd[i] -
-                  s.dilation[i] * (s.kernel[i] - 1) - 1) /
-                     s.stride[i] +
-                 1;
+      s.out[i] = (s.in[i] + s.pad[i] + c.padEnd[i] - s.dilation[i] * (s.kernel[i] - 1) - 1) / s.stride[i] + 1;
     input = randomTensor(c.a, {s.n, s.ic, positions()}, 1);
     weights = randomTensor(c.b, {s.oc, s.groupIc(), s.taps()}, 2);
     bias = randomTensor(c.acc, {(s.oc + 15) / 16 * 16}, 3);
@@ -67,8 +59,7 @@ public:
   /// Sets the types, which live in a context.
   ConvSpec specIn(mlir::Builder &b) const {
     ConvSpec s = c.spec;
-    s.aType = mlirType(b, c.a), s.bType = mlirType(b, c.b),
-    s.accType = mlirType(b, c.acc);
+    s.aType = mlirType(b, c.a), s.bType = mlirType(b, c.b), s.accType = mlirType(b, c.acc);
     s.aUnsigned = isUnsignedInt(c.a), s.bUnsigned = isUnsignedInt(c.b);
     return s;
   }
@@ -79,8 +70,7 @@ public:
     ConvSpec::Spatial out{d, h, w};
     for (int64_t ic = 0; ic < s.groupIc(); ++ic)
       for (int64_t tap = 0; tap < s.taps(); ++tap) {
-        ConvSpec::Spatial k{tap / (s.kernel[1] * s.kernel[2]),
-                            tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
+        ConvSpec::Spatial k{tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
         int64_t at = 0;
         bool inside = true;
         for (int i = 0; i < 3; ++i) {
@@ -91,16 +81,13 @@ public:
         if (!inside)
           continue;
         int64_t channel = oc / s.groupOc() * s.groupIc() + ic;
-        sum += (input.asDouble((n * s.ic + channel) * positions() + at) -
-                c.zeroPoint) *
+        sum += (input.asDouble((n * s.ic + channel) * positions() + at) - c.zeroPoint) *
                weights.asDouble((oc * s.groupIc() + ic) * s.taps() + tap);
       }
     return sum + bias.asDouble(oc);
   }
 
-  int64_t positions() const {
-    return c.spec.in[0] * c.spec.in[1] * c.spec.in[2];
-  }
+  int64_t positions() const { return c.spec.in[0] * c.spec.in[1] * c.spec.in[2]; }
 
   Case c;
   Tensor input, weights, bias, memory, packed;
@@ -118,19 +105,15 @@ private:
       for (int64_t n = 0, at = 0; n < s.n; ++n)
         for (int64_t ch = 0; ch < s.ic; ++ch)
           for (int64_t p = 0; p < positions(); ++p, ++at)
-            memory.setDouble(((n * blocks + ch / 16) * positions() + p) * 16 +
-                                 ch % 16,
-                             input.asDouble(at));
+            memory.setDouble(((n * blocks + ch / 16) * positions() + p) * 16 + ch % 16, input.asDouble(at));
     }
     mlir::MLIRContext context;
     mlir::Builder types(&context);
     ConvSpec typed = specIn(types);
     packed = Tensor(DType::U8, {packedConvWeightBytes(typed)});
     int64_t k2 = s.kernel[2], k1 = s.kernel[1];
-    packConvWeights(
-        typed, weights.data(),
-        {s.groupIc() * s.taps(), s.taps(), k1 * k2, k2, 1},
-        {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
+    packConvWeights(typed, weights.data(), {s.groupIc() * s.taps(), s.taps(), k1 * k2, k2, 1},
+                    {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
   }
 };
 
@@ -139,19 +122,14 @@ ConvCallbacks addBias(KernelBuilder &b, const ConvSpec &spec, int zeroPoint) {
   ConvCallbacks callbacks;
   int64_t blocks = (spec.oc + 15) / 16, positions = spec.outPositions();
   mlir::Type acc = spec.accType;
-  callbacks.store = [=, &b](Value n, Value oc, Value position, Value value,
-                            Value mask) {
-    int64_t lanes =
-        mlir::cast<mlir::VectorType>(value.getType()).getNumElements();
+  callbacks.store = [=, &b](Value n, Value oc, Value position, Value value, Value mask) {
+    int64_t lanes = mlir::cast<mlir::VectorType>(value.getType()).getNumElements();
     Value bias = b.load(acc, b.buffer(2), oc, lanes);
-    Value sum = mlir::isa<mlir::FloatType>(acc)
-                    ? Value(arith::AddFOp::create(b, value, bias))
-                    : Value(arith::AddIOp::create(b, value, bias));
+    Value sum = mlir::isa<mlir::FloatType>(acc) ? Value(arith::AddFOp::create(b, value, bias))
+                                                : Value(arith::AddIOp::create(b, value, bias));
     Value block = b.add(b.mulC(n, blocks), b.floorDiv(oc, b.idx(16)));
-    Value at = b.add(b.mulC(b.add(b.mulC(block, positions), position), 16),
-                     b.rem(oc, b.idx(16)));
-    mask ? b.maskedStore(sum, b.buffer(3), at, mask)
-         : b.store(sum, b.buffer(3), at);
+    Value at = b.add(b.mulC(b.add(b.mulC(block, positions), position), 16), b.rem(oc, b.idx(16)));
+    mask ? b.maskedStore(sum, b.buffer(3), at, mask) : b.store(sum, b.buffer(3), at);
   };
   if (zeroPoint)
     callbacks.mapA = [=, &b](Value x) -> Value {
@@ -161,8 +139,7 @@ ConvCallbacks addBias(KernelBuilder &b, const ConvSpec &spec, int zeroPoint) {
 }
 
 /// The number of wrong outputs (also those written that should not be), or -1.
-int64_t wrongElements(const Case &given, const IsaLevel &isa,
-                      std::string &error, int parts = 1, bool corrupt = false,
+int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error, int parts = 1, bool corrupt = false,
                       std::function<void(ConvTiles &)> tune = {}) {
   Problem p(given);
   mlir::MLIRContext context;
@@ -173,15 +150,13 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa,
   ConvTiles tiles = chooseConvTiles(spec, isa);
   if (tune)
     tune(tiles);
-  TestKernel kernel =
-      makeKernel("conv", isa, 4, given.dynamicBatch, [&](KernelBuilder &b) {
-        ConvSpec inside = p.specIn(b);
-        if (given.dynamicBatch)
-          inside.n = kDynamic;
-        emitConv(b, inside, tiles, b.buffer(0), b.buffer(1),
-                 addBias(b, inside, given.zeroPoint),
-                 given.dynamicBatch ? b.dim(0) : Value());
-      });
+  TestKernel kernel = makeKernel("conv", isa, 4, given.dynamicBatch, [&](KernelBuilder &b) {
+    ConvSpec inside = p.specIn(b);
+    if (given.dynamicBatch)
+      inside.n = kDynamic;
+    emitConv(b, inside, tiles, b.buffer(0), b.buffer(1), addBias(b, inside, given.zeroPoint),
+             given.dynamicBatch ? b.dim(0) : Value());
+  });
   error = kernel.error;
   if (!kernel.fn)
     return -1;
@@ -194,47 +169,39 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa,
     out.setDouble(i, -77);
   int64_t work = convWorkItems(spec, tiles) * (given.dynamicBatch ? s.n : 1);
   for (int part = 0; part < parts; ++part)
-    kernel({p.memory.mutableData(), p.packed.mutableData(),
-            p.bias.mutableData(), out.mutableData()},
-           work * part / parts, work * (part + 1) / parts,
-           convScratchBytes(spec, tiles), {s.n});
+    kernel({p.memory.mutableData(), p.packed.mutableData(), p.bias.mutableData(), out.mutableData()},
+           work * part / parts, work * (part + 1) / parts, convScratchBytes(spec, tiles), {s.n});
   int64_t wrong = 0;
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t oc = 0; oc < blocks * 16; ++oc)
       for (int64_t pos = 0; pos < positions; ++pos) {
-        double got = out.asDouble(
-            ((n * blocks + oc / 16) * positions + pos) * 16 + oc % 16);
+        double got = out.asDouble(((n * blocks + oc / 16) * positions + pos) * 16 + oc % 16);
         if (oc >= s.oc) {
           wrong += tiles.lanes <= 16 && got != -77;
           continue;
         }
         int64_t hw = s.out[1] * s.out[2];
-        double want =
-            p.want(n, oc, pos / hw, pos / s.out[2] % s.out[1], pos % s.out[2]);
-        wrong += !(std::abs(got - want) <=
-                   1e-5 * (16 + s.groupIc() * s.taps() + std::abs(want)));
+        double want = p.want(n, oc, pos / hw, pos / s.out[2] % s.out[1], pos % s.out[2]);
+        wrong += !(std::abs(got - want) <= 1e-5 * (16 + s.groupIc() * s.taps() + std::abs(want)));
       }
   return wrong;
 }
 
 class ConvLevels : public testing::TestWithParam<IsaLevel> {
 public:
-  void check(const Case &c, int parts = 1,
-             std::function<void(ConvTiles &)> tune = {}) {
+  void check(const Case &c, int parts = 1, std::function<void(ConvTiles &)> tune = {}) {
     for (ConvLayout layout : {ConvLayout::Blocked16, ConvLayout::Plain}) {
       Case laid = c;
       laid.spec.input = layout;
       std::string error;
-      EXPECT_EQ(wrongElements(laid, GetParam(), error, parts, false, tune), 0)
-          << describe(laid) << ": " << error;
+      EXPECT_EQ(wrongElements(laid, GetParam(), error, parts, false, tune), 0) << describe(laid) << ": " << error;
     }
   }
 };
 std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
   return info.param.name.substr(info.param.name.size() - 2);
 }
-INSTANTIATE_TEST_SUITE_P(Isa, ConvLevels, testing::ValuesIn(runnableLevels()),
-                         levelName);
+INSTANTIATE_TEST_SUITE_P(Isa, ConvLevels, testing::ValuesIn(runnableLevels()), levelName);
 
 TEST_P(ConvLevels, Pointwise) {
   check(makeCase(2, 33, 70, {1, 5, 9}, {1, 1, 1}), 3);
@@ -270,8 +237,7 @@ TEST_P(ConvLevels, OneAndThreeDimensions) {
   one.spec.pad = {0, 0, 2}, one.padEnd = {0, 0, 1};
   check(one, 3);
   Case three = makeCase(1, 17, 18, {4, 5, 6}, {3, 2, 3});
-  three.spec.pad = {1, 0, 1}, three.padEnd = {1, 1, 1},
-  three.spec.stride = {2, 1, 1};
+  three.spec.pad = {1, 0, 1}, three.padEnd = {1, 1, 1}, three.spec.stride = {2, 1, 1};
   check(three, 2);
 }
 
@@ -307,8 +273,7 @@ TEST_P(ConvLevels, SmallImagesInPasses) {
   auto passes = [](ConvTiles &t) { EXPECT_TRUE(t.passes); };
   std::string error;
   EXPECT_EQ(wrongElements(c, GetParam(), error, 1, false, passes), 0) << error;
-  c.spec.groups = 2, c.spec.oc = 64, c.spec.ic = 128,
-  c.spec.heavyEpilogue = true;
+  c.spec.groups = 2, c.spec.oc = 64, c.spec.ic = 128, c.spec.heavyEpilogue = true;
   check(c);
 }
 
@@ -328,12 +293,11 @@ TEST_P(ConvLevels, HeavyEpilogueAndDynamicBatch) {
 }
 
 TEST_P(ConvLevels, ElementTypes) {
-  for (auto [a, b, acc] :
-       {std::array<DType, 3>{DType::F64, DType::F64, DType::F64},
-        {DType::F16, DType::F16, DType::F32},
-        {DType::BF16, DType::BF16, DType::F32},
-        {DType::U8, DType::I8, DType::I32},
-        {DType::I8, DType::U8, DType::I32}})
+  for (auto [a, b, acc] : {std::array<DType, 3>{DType::F64, DType::F64, DType::F64},
+                           {DType::F16, DType::F16, DType::F32},
+                           {DType::BF16, DType::BF16, DType::F32},
+                           {DType::U8, DType::I8, DType::I32},
+                           {DType::I8, DType::U8, DType::I32}})
     for (int64_t groups : {1, 20}) {
       Case c = makeCase(1, 20, 40, {1, 4, 9}, {1, 3, 2});
       c.a = a, c.b = b, c.acc = acc, c.spec.groups = groups;
@@ -347,14 +311,12 @@ TEST_P(ConvLevels, RandomSpecs) {
   std::mt19937 rng(5);
   for (int i = 0; i < 12; ++i) {
     auto upTo = [&](int n) { return static_cast<int64_t>(1 + rng() % n); };
-    Case c = makeCase(upTo(2), upTo(40), upTo(70), {upTo(2), upTo(9), upTo(33)},
-                      {1, upTo(3), upTo(4)});
+    Case c = makeCase(upTo(2), upTo(40), upTo(70), {upTo(2), upTo(9), upTo(33)}, {1, upTo(3), upTo(4)});
     for (int d = 0; d < 3; ++d) {
       c.spec.stride[d] = upTo(2), c.spec.dilation[d] = upTo(2);
       int64_t need = c.spec.dilation[d] * (c.spec.kernel[d] - 1);
       c.spec.pad[d] = upTo(3) - 1;
-      c.padEnd[d] = std::max<int64_t>(upTo(3) - 1,
-                                      need - c.spec.in[d] - c.spec.pad[d] + 1);
+      c.padEnd[d] = std::max<int64_t>(upTo(3) - 1, need - c.spec.in[d] - c.spec.pad[d] + 1);
     }
     check(c, upTo(3));
   }
@@ -363,9 +325,7 @@ TEST_P(ConvLevels, RandomSpecs) {
 TEST(Conv, ReferenceNoticesAWrongElement) {
   std::string error;
   Case c = makeCase(1, 16, 16, {1, 4, 4}, {1, 3, 3});
-  EXPECT_GT(
-      wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0)
-      << error;
+  EXPECT_GT(wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0) << error;
 }
 
 } // namespace

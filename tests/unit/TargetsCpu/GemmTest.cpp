@@ -24,9 +24,8 @@ struct Case {
   int64_t batch, m, n, k;
   DType a = DType::F32, b = DType::F32, acc = DType::F32;
   bool packedB = true, transA = false, transB = false, heavy = false;
-  bool dynamic =
-      false; ///< m, n and k at run time (n and k only for a run-time B)
-  int64_t padding = 0; ///< extra elements in a row of A
+  bool dynamic = false; ///< m, n and k at run time (n and k only for a run-time B)
+  int64_t padding = 0;  ///< extra elements in a row of A
 };
 
 struct Problem {
@@ -42,8 +41,7 @@ struct Problem {
     int64_t bytes = dtypeBits(c.b) / 8, each = panel16Bytes(c.k, c.n, bytes);
     packed = Tensor(DType::U8, {std::max<int64_t>(1, each * c.batch)});
     for (int64_t i = 0; i < c.batch; ++i)
-      packPanel16(b.data() + i * c.k * c.n * bytes, c.k, c.n, strideK(),
-                  strideN(), bytes,
+      packPanel16(b.data() + i * c.k * c.n * bytes, c.k, c.n, strideK(), strideN(), bytes,
                   {packed.mutableData() + i * each, static_cast<size_t>(each)});
   }
   int64_t strideK() const { return c.transB ? 1 : c.n; }
@@ -55,8 +53,7 @@ struct Problem {
   double want(int64_t z, int64_t i, int64_t j) const {
     double sum = 0;
     for (int64_t kk = 0; kk < c.k; ++kk)
-      sum += elementA(z, i, kk) *
-             b.asDouble(z * c.k * c.n + kk * strideK() + j * strideN());
+      sum += elementA(z, i, kk) * b.asDouble(z * c.k * c.n + kk * strideK() + j * strideN());
     return std::max(0.0, sum + bias.asDouble(j));
   }
 };
@@ -80,52 +77,37 @@ GemmSpec specOf(const Case &c, mlir::Builder &b) {
 /// relu(sum + bias) to a dense C.
 GemmCallbacks biasRelu(KernelBuilder &b, mlir::Type acc, Value m, Value n) {
   GemmCallbacks callbacks;
-  callbacks.store = [&b, acc, m, n](Value batch, Value row, Value col,
-                                    Value value, Value mask) {
-    int64_t lanes =
-        mlir::cast<mlir::VectorType>(value.getType()).getNumElements();
-    Value bias = mask ? b.maskedLoad(acc, b.buffer(2), col, mask)
-                      : b.load(acc, b.buffer(2), col, lanes);
+  callbacks.store = [&b, acc, m, n](Value batch, Value row, Value col, Value value, Value mask) {
+    int64_t lanes = mlir::cast<mlir::VectorType>(value.getType()).getNumElements();
+    Value bias = mask ? b.maskedLoad(acc, b.buffer(2), col, mask) : b.load(acc, b.buffer(2), col, lanes);
     Value zero = b.constant(value.getType(), 0);
     Value result = mlir::isa<mlir::FloatType>(acc)
-                       ? Value(arith::MaximumFOp::create(
-                             b, arith::AddFOp::create(b, value, bias), zero))
-                       : Value(arith::MaxSIOp::create(
-                             b, arith::AddIOp::create(b, value, bias), zero));
+                       ? Value(arith::MaximumFOp::create(b, arith::AddFOp::create(b, value, bias), zero))
+                       : Value(arith::MaxSIOp::create(b, arith::AddIOp::create(b, value, bias), zero));
     Value to = b.add(b.mul(b.add(b.mul(batch, m), row), n), col);
-    mask ? b.maskedStore(result, b.buffer(3), to, mask)
-         : b.store(result, b.buffer(3), to);
+    mask ? b.maskedStore(result, b.buffer(3), to, mask) : b.store(result, b.buffer(3), to);
   };
   return callbacks;
 }
 
-void emitCase(KernelBuilder &b, const Problem &p, const GemmSpec &spec,
-              const GemmTiles &tiles) {
+void emitCase(KernelBuilder &b, const Problem &p, const GemmSpec &spec, const GemmTiles &tiles) {
   const Case &c = p.c;
-  auto size = [&](unsigned dim, int64_t value) {
-    return c.dynamic ? b.dim(dim) : b.idx(value);
-  };
+  auto size = [&](unsigned dim, int64_t value) { return c.dynamic ? b.dim(dim) : b.idx(value); };
   Value m = size(0, c.m), n = size(1, c.n), k = size(2, c.k);
   Value lda = c.dynamic ? b.addC(c.transA ? m : k, c.padding) : b.idx(p.lda);
-  GemmMatrix a{
-      b.buffer(0), c.transA ? b.idx(1) : lda, c.transA ? lda : b.idx(1), {}};
-  a.offset = [&b, &c, m, k, lda](Value z) {
-    return b.mul(z, b.mul(c.transA ? k : m, lda));
-  };
-  GemmMatrix right{
-      b.buffer(1), c.transB ? b.idx(1) : n, c.transB ? k : b.idx(1), {}};
+  GemmMatrix a{b.buffer(0), c.transA ? b.idx(1) : lda, c.transA ? lda : b.idx(1), {}};
+  a.offset = [&b, &c, m, k, lda](Value z) { return b.mul(z, b.mul(c.transA ? k : m, lda)); };
+  GemmMatrix right{b.buffer(1), c.transB ? b.idx(1) : n, c.transB ? k : b.idx(1), {}};
   right.offset = [&b, &c, k, n](Value z) {
     Value columns = c.packedB ? b.mulC(b.ceilDiv(n, b.idx(16)), 16) : n;
     return b.mul(z, b.mul(k, columns));
   };
-  emitGemm(b, spec, tiles, a, right, biasRelu(b, spec.accType, m, n),
-           {b.idx(c.batch), m, n, k});
+  emitGemm(b, spec, tiles, a, right, biasRelu(b, spec.accType, m, n), {b.idx(c.batch), m, n, k});
 }
 
 /// Runs the case, its work split in `parts` calls; the number of wrong
 /// elements, or -1.
-int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error,
-                      int parts = 1, bool corrupt = false,
+int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error, int parts = 1, bool corrupt = false,
                       std::function<void(GemmTiles &)> tune = {}) {
   Problem p(c);
   mlir::MLIRContext context;
@@ -135,29 +117,24 @@ int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error,
   if (tune)
     tune(tiles);
   TestKernel kernel =
-      makeKernel("gemm", isa, 4, c.dynamic ? 3 : 0, [&](KernelBuilder &b) {
-        emitCase(b, p, specOf(c, b), tiles);
-      });
+      makeKernel("gemm", isa, 4, c.dynamic ? 3 : 0, [&](KernelBuilder &b) { emitCase(b, p, specOf(c, b), tiles); });
   error = kernel.error;
   if (!kernel.fn)
     return -1;
   GemmSpec fixed = shape;
   fixed.m = c.m, fixed.n = c.n, fixed.k = c.k;
   auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
-  int64_t work = c.dynamic ? c.batch * up(c.m, tiles.rowsPerBlock()) *
-                                 up(c.n, tiles.columns())
-                           : gemmWorkItems(fixed, tiles);
+  int64_t work =
+      c.dynamic ? c.batch * up(c.m, tiles.rowsPerBlock()) * up(c.n, tiles.columns()) : gemmWorkItems(fixed, tiles);
   if (corrupt)
     p.packed.mutableData()[3] ^= std::byte(0x40);
-  Tensor out(c.acc, {c.batch, c.m,
-                     c.n + 1}); // room to notice a store behind the last row
+  Tensor out(c.acc, {c.batch, c.m, c.n + 1}); // room to notice a store behind the last row
   for (int64_t i = 0; i < out.numElements(); ++i)
     out.setDouble(i, -77);
   for (int part = 0; part < parts; ++part) {
     int64_t begin = work * part / parts, end = work * (part + 1) / parts;
-    kernel({p.a.mutableData(),
-            c.packedB ? p.packed.mutableData() : p.b.mutableData(),
-            p.bias.mutableData(), out.mutableData()},
+    kernel({p.a.mutableData(), c.packedB ? p.packed.mutableData() : p.b.mutableData(), p.bias.mutableData(),
+            out.mutableData()},
            begin, end, gemmScratchBytes(shape, tiles), {c.m, c.n, c.k});
   }
   int64_t wrong = 0;
@@ -174,21 +151,18 @@ int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error,
 
 class GemmLevels : public testing::TestWithParam<IsaLevel> {
 public:
-  void check(const Case &c, int parts = 1,
-             std::function<void(GemmTiles &)> tune = {}) {
+  void check(const Case &c, int parts = 1, std::function<void(GemmTiles &)> tune = {}) {
     std::string error;
     EXPECT_EQ(wrongElements(c, GetParam(), error, parts, false, tune), 0)
-        << c.batch << "x" << c.m << "x" << c.n << "x" << c.k << " "
-        << dtypeName(c.a) << " packed " << c.packedB << " transA " << c.transA
-        << " transB " << c.transB << " heavy " << c.heavy << " dynamic "
-        << c.dynamic << " parts " << parts << ": " << error;
+        << c.batch << "x" << c.m << "x" << c.n << "x" << c.k << " " << dtypeName(c.a) << " packed " << c.packedB
+        << " transA " << c.transA << " transB " << c.transB << " heavy " << c.heavy << " dynamic " << c.dynamic
+        << " parts " << parts << ": " << error;
   }
 };
 std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
   return info.param.name.substr(info.param.name.size() - 2);
 }
-INSTANTIATE_TEST_SUITE_P(Isa, GemmLevels, testing::ValuesIn(runnableLevels()),
-                         levelName);
+INSTANTIATE_TEST_SUITE_P(Isa, GemmLevels, testing::ValuesIn(runnableLevels()), levelName);
 
 TEST_P(GemmLevels, Shapes) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
@@ -234,8 +208,7 @@ TEST_P(GemmLevels, BatchesAndTransposes) {
     for (bool transB : {false, true})
       for (bool packedB : {false, true}) {
         Case c{3, 19, 39, 21};
-        c.transA = transA, c.transB = transB, c.packedB = packedB,
-        c.padding = 3;
+        c.transA = transA, c.transB = transB, c.packedB = packedB, c.padding = 3;
         check(c, 2);
       }
 }
@@ -260,14 +233,13 @@ TEST_P(GemmLevels, DynamicSizes) {
 }
 
 TEST_P(GemmLevels, ElementTypes) {
-  for (auto [a, b, acc] :
-       {std::array<DType, 3>{DType::F64, DType::F64, DType::F64},
-        {DType::F16, DType::F16, DType::F32},
-        {DType::BF16, DType::BF16, DType::F32},
-        {DType::U8, DType::I8, DType::I32},
-        {DType::I8, DType::U8, DType::I32},
-        {DType::I32, DType::I32, DType::I32},
-        {DType::I64, DType::I64, DType::I64}})
+  for (auto [a, b, acc] : {std::array<DType, 3>{DType::F64, DType::F64, DType::F64},
+                           {DType::F16, DType::F16, DType::F32},
+                           {DType::BF16, DType::BF16, DType::F32},
+                           {DType::U8, DType::I8, DType::I32},
+                           {DType::I8, DType::U8, DType::I32},
+                           {DType::I32, DType::I32, DType::I32},
+                           {DType::I64, DType::I64, DType::I64}})
     for (bool packedB : {true, false}) {
       Case c{1, 17, 35, 22, a, b, acc};
       c.packedB = packedB;
@@ -282,8 +254,7 @@ TEST_P(GemmLevels, RandomShapes) {
   for (int i = 0; i < 12; ++i) {
     auto upTo = [&](int n) { return static_cast<int64_t>(1 + rng() % n); };
     Case c{upTo(3), upTo(60), upTo(120), upTo(90)};
-    c.packedB = rng() % 2, c.transA = rng() % 2, c.transB = rng() % 2,
-    c.heavy = rng() % 2;
+    c.packedB = rng() % 2, c.transA = rng() % 2, c.transB = rng() % 2, c.heavy = rng() % 2;
     c.dynamic = rng() % 3 == 0;
     check(c, upTo(4));
   }
@@ -292,18 +263,15 @@ TEST_P(GemmLevels, RandomShapes) {
 TEST(Gemm, ReferenceNoticesAWrongElement) {
   std::string error;
   auto isa = runnableLevels().back();
-  EXPECT_GT(wrongElements({1, 9, 20, 6}, isa, error, 1, /*corrupt=*/true), 0)
-      << error;
+  EXPECT_GT(wrongElements({1, 9, 20, 6}, isa, error, 1, /*corrupt=*/true), 0) << error;
 }
 
 TEST(Gemm, PackPanel16) {
   std::vector<uint16_t> src(3 * 20), dst(panel16Bytes(3, 20, 2) / 2, 0xffff);
   for (size_t i = 0; i < src.size(); ++i)
     src[i] = i + 1;
-  std::span<std::byte> to(reinterpret_cast<std::byte *>(dst.data()),
-                          dst.size() * 2);
-  packPanel16(reinterpret_cast<const std::byte *>(src.data()), 3, 20, 20, 1, 2,
-              to);
+  std::span<std::byte> to(reinterpret_cast<std::byte *>(dst.data()), dst.size() * 2);
+  packPanel16(reinterpret_cast<const std::byte *>(src.data()), 3, 20, 20, 1, 2, to);
   EXPECT_EQ(dst.size(), 2u * 3 * 16);
   EXPECT_EQ(dst[16 + 5], 20 + 5 + 1);               // row 1, column 5
   EXPECT_EQ(dst[3 * 16 + 2 * 16 + 3], 40 + 19 + 1); // row 2, column 19

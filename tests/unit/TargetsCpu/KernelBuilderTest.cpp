@@ -30,8 +30,7 @@ public:
 std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
   return info.param.name.substr(info.param.name.size() - 2);
 }
-INSTANTIATE_TEST_SUITE_P(Isa, EveryLevel, testing::ValuesIn(runnableLevels()),
-                         levelName);
+INSTANTIATE_TEST_SUITE_P(Isa, EveryLevel, testing::ValuesIn(runnableLevels()), levelName);
 
 /// y[i] = 2 * x[i] + dim over [begin, end), vectorised with a masked tail.
 void emitAxpy(KernelBuilder &b) {
@@ -39,8 +38,7 @@ void emitAxpy(KernelBuilder &b) {
   auto f32 = b.getF32Type();
   Value bias = arith::SIToFPOp::create(b, f32, b.dim(0));
   auto step = [&](Value i, Value mask) {
-    Value x = mask ? b.maskedLoad(f32, b.buffer(0), i, mask)
-                   : b.load(f32, b.buffer(0), i, lanes);
+    Value x = mask ? b.maskedLoad(f32, b.buffer(0), i, mask) : b.load(f32, b.buffer(0), i, lanes);
     Value y = b.fma(b.constant(x.getType(), 2), x, b.splat(bias, lanes));
     mask ? b.maskedStore(y, b.buffer(1), i, mask) : b.store(y, b.buffer(1), i);
   };
@@ -79,10 +77,8 @@ TEST_P(EveryLevel, FailIfIsSticky) {
   TestKernel kernel = makeKernel("check", isa(), 1, 0, [](KernelBuilder &b) {
     b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) {
       Value v = b.load(b.getI64Type(), b.buffer(0), i);
-      b.failIf(b.cmp(arith::CmpIPredicate::eq, v, b.idx(7)),
-               DMX_KERNEL_INDEX_OUT_OF_RANGE);
-      b.failIf(b.cmp(arith::CmpIPredicate::eq, v, b.idx(0)),
-               DMX_KERNEL_DIVISION_BY_ZERO);
+      b.failIf(b.cmp(arith::CmpIPredicate::eq, v, b.idx(7)), DMX_KERNEL_INDEX_OUT_OF_RANGE);
+      b.failIf(b.cmp(arith::CmpIPredicate::eq, v, b.idx(0)), DMX_KERNEL_DIVISION_BY_ZERO);
     });
   });
   ASSERT_TRUE(kernel.fn) << kernel.error;
@@ -96,14 +92,12 @@ TEST_P(EveryLevel, CarriedValuesAndBooleans) {
   // Counts the true elements of a boolean tensor and inverts them in place.
   TestKernel kernel = makeKernel("flip", isa(), 2, 0, [](KernelBuilder &b) {
     auto i1 = b.getI1Type();
-    auto count = b.forLoop(
-        b.begin(), b.end(), b.idx(1), {b.idx(0)}, [&](Value i, ValueRange c) {
-          Value flag = b.load(i1, b.buffer(0), i);
-          Value one = arith::ExtUIOp::create(b, b.getI64Type(), flag);
-          b.store(arith::XOrIOp::create(b, flag, b.constantInt(i1, 1)),
-                  b.buffer(0), i);
-          return llvm::SmallVector<Value>{b.add(c[0], one)};
-        });
+    auto count = b.forLoop(b.begin(), b.end(), b.idx(1), {b.idx(0)}, [&](Value i, ValueRange c) {
+      Value flag = b.load(i1, b.buffer(0), i);
+      Value one = arith::ExtUIOp::create(b, b.getI64Type(), flag);
+      b.store(arith::XOrIOp::create(b, flag, b.constantInt(i1, 1)), b.buffer(0), i);
+      return llvm::SmallVector<Value>{b.add(c[0], one)};
+    });
     b.store(count[0], b.buffer(1), b.idx(0));
   });
   ASSERT_TRUE(kernel.fn) << kernel.error;
@@ -122,9 +116,8 @@ void emitCast(KernelBuilder &b, mlir::Type from, mlir::Type to, int64_t lanes) {
   b.forLoop(b.begin(), b.end(), b.idx(lanes), [&](Value i) {
     Value x = b.load(from, b.buffer(0), i, lanes);
     mlir::Type type = b.laneType(to, lanes);
-    Value y = from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth()
-                  ? Value(arith::ExtFOp::create(b, type, x))
-                  : Value(arith::TruncFOp::create(b, type, x));
+    Value y = from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth() ? Value(arith::ExtFOp::create(b, type, x))
+                                                                        : Value(arith::TruncFOp::create(b, type, x));
     b.store(y, b.buffer(1), i);
   });
 }
@@ -132,13 +125,9 @@ void emitCast(KernelBuilder &b, mlir::Type from, mlir::Type to, int64_t lanes) {
 TEST_P(EveryLevel, ExtendsEveryNarrowFloat) {
   for (bool half : {true, false})
     for (int64_t lanes : {1, 8}) {
-      TestKernel kernel =
-          makeKernel("extend", isa(), 2, 0, [&](KernelBuilder &b) {
-            emitCast(b,
-                     half ? mlir::Type(b.getF16Type())
-                          : mlir::Type(b.getBF16Type()),
-                     b.getF32Type(), lanes);
-          });
+      TestKernel kernel = makeKernel("extend", isa(), 2, 0, [&](KernelBuilder &b) {
+        emitCast(b, half ? mlir::Type(b.getF16Type()) : mlir::Type(b.getBF16Type()), b.getF32Type(), lanes);
+      });
       ASSERT_TRUE(kernel.fn) << kernel.error;
       std::vector<uint16_t> in(65536);
       std::vector<float> out(65536);
@@ -147,8 +136,7 @@ TEST_P(EveryLevel, ExtendsEveryNarrowFloat) {
       kernel({in.data(), out.data()}, 0, 65536);
       for (int i = 0; i < 65536; ++i) {
         float want = half ? halfToFloat(i) : bfloatToFloat(i);
-        ASSERT_TRUE(std::isnan(want) ? std::isnan(out[i]) : want == out[i])
-            << i;
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(out[i]) : want == out[i]) << i;
       }
     }
 }
@@ -156,8 +144,7 @@ TEST_P(EveryLevel, ExtendsEveryNarrowFloat) {
 /// Values on, beside and half way between representable ones, of every
 /// magnitude.
 std::vector<double> hardDoubles(bool half) {
-  std::vector<double> values{0.0, -0.0,  INFINITY, -INFINITY,
-                             NAN, 1e300, -1e300,   1e-300};
+  std::vector<double> values{0.0, -0.0, INFINITY, -INFINITY, NAN, 1e300, -1e300, 1e-300};
   std::mt19937_64 rng(7);
   while (values.size() < 200000) {
     uint16_t bits = rng();
@@ -166,8 +153,7 @@ std::vector<double> hardDoubles(bool half) {
     if (!std::isfinite(v) || !std::isfinite(next))
       continue;
     double middle = (v + next) / 2;
-    values.insert(values.end(), {v, middle, std::nextafter(middle, v),
-                                 std::nextafter(middle, next),
+    values.insert(values.end(), {v, middle, std::nextafter(middle, v), std::nextafter(middle, next),
                                  v + (next - v) * (rng() % 1000) / 1000.0});
   }
   values.resize(values.size() / 8 * 8);
@@ -176,11 +162,8 @@ std::vector<double> hardDoubles(bool half) {
 
 template <typename From> void checkTruncate(const IsaLevel &isa, bool half) {
   TestKernel kernel = makeKernel("truncate", isa, 2, 0, [&](KernelBuilder &b) {
-    emitCast(b,
-             sizeof(From) == 8 ? mlir::Type(b.getF64Type())
-                               : mlir::Type(b.getF32Type()),
-             half ? mlir::Type(b.getF16Type()) : mlir::Type(b.getBF16Type()),
-             8);
+    emitCast(b, sizeof(From) == 8 ? mlir::Type(b.getF64Type()) : mlir::Type(b.getF32Type()),
+             half ? mlir::Type(b.getF16Type()) : mlir::Type(b.getBF16Type()), 8);
   });
   ASSERT_TRUE(kernel.fn) << kernel.error;
   std::vector<From> in;
@@ -194,8 +177,7 @@ template <typename From> void checkTruncate(const IsaLevel &isa, bool half) {
       ASSERT_TRUE(std::isnan(got));
       continue;
     }
-    ASSERT_EQ(out[i], half ? doubleToHalf(in[i]) : doubleToBfloat(in[i]))
-        << i << ": " << in[i];
+    ASSERT_EQ(out[i], half ? doubleToHalf(in[i]) : doubleToBfloat(in[i])) << i << ": " << in[i];
   }
 }
 
@@ -226,9 +208,7 @@ TEST(Lowering, ClearLoopBecomesNoCall) {
   // A loop LLVM likes to turn into memset.
   auto isa = *IsaLevel::byName("x86-64-v2");
   TestKernel kernel = makeKernel("clear", isa, 1, 0, [](KernelBuilder &b) {
-    b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) {
-      b.store(b.constant(b.getF32Type(), 0), b.buffer(0), i);
-    });
+    b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) { b.store(b.constant(b.getF32Type(), 0), b.buffer(0), i); });
   });
   EXPECT_TRUE(kernel.fn) << kernel.error;
 }
@@ -276,8 +256,7 @@ TEST(Lowering, ThreadsInOneContextGiveTheSameBytes) {
   ASSERT_EQ(serial.error, "");
   ASSERT_EQ(parallel.error, "");
   auto isa = *IsaLevel::byName("x86-64-v3");
-  auto a = linkKernels(serial.objects, isa),
-       b = linkKernels(parallel.objects, isa);
+  auto a = linkKernels(serial.objects, isa), b = linkKernels(parallel.objects, isa);
   ASSERT_TRUE(bool(a)) << a.error().message;
   ASSERT_TRUE(bool(b)) << b.error().message;
   EXPECT_EQ(*a, *b);
@@ -293,8 +272,7 @@ TEST(Link, RefusesDuplicateKernels) {
   std::vector<KernelObject> twice{one.objects[0], one.objects[0]};
   auto linked = linkKernels(twice, *IsaLevel::byName("x86-64-v3"));
   ASSERT_FALSE(bool(linked));
-  EXPECT_NE(linked.error().message.find("k0"), std::string::npos)
-      << linked.error().message;
+  EXPECT_NE(linked.error().message.find("k0"), std::string::npos) << linked.error().message;
 }
 
 TEST(IsaLevel, NamesAndFeatures) {

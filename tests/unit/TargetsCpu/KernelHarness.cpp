@@ -15,8 +15,7 @@ using namespace dmxc::cpu::test;
 
 LoadedKernels::LoadedKernels(const std::vector<char> &so) {
   int fd = memfd_create("kernels", 0);
-  if (fd < 0 ||
-      write(fd, so.data(), so.size()) != static_cast<ssize_t>(so.size())) {
+  if (fd < 0 || write(fd, so.data(), so.size()) != static_cast<ssize_t>(so.size())) {
     message = "memfd: " + std::string(strerror(errno));
     return;
   }
@@ -25,8 +24,7 @@ LoadedKernels::LoadedKernels(const std::vector<char> &so) {
   if (!handle)
     message = dlerror();
   else
-    query = reinterpret_cast<dmx_query_kernels_fn>(
-        dlsym(handle, DMX_KERNEL_QUERY_SYMBOL));
+    query = reinterpret_cast<dmx_query_kernels_fn>(dlsym(handle, DMX_KERNEL_QUERY_SYMBOL));
   // The descriptor stays open: its number is the library's name to the loader,
   // and a second library under the same number would be taken for the first
   // one.
@@ -37,9 +35,7 @@ LoadedKernels::~LoadedKernels() {
   if (handle)
     dlclose(handle);
 }
-LoadedKernels::LoadedKernels(LoadedKernels &&other) noexcept {
-  *this = std::move(other);
-}
+LoadedKernels::LoadedKernels(LoadedKernels &&other) noexcept { *this = std::move(other); }
 LoadedKernels &LoadedKernels::operator=(LoadedKernels &&other) noexcept {
   std::swap(handle, other.handle);
   std::swap(query, other.query);
@@ -47,9 +43,7 @@ LoadedKernels &LoadedKernels::operator=(LoadedKernels &&other) noexcept {
   return *this;
 }
 
-const dmx_kernel_table *LoadedKernels::table(uint32_t version) const {
-  return query ? query(version) : nullptr;
-}
+const dmx_kernel_table *LoadedKernels::table(uint32_t version) const { return query ? query(version) : nullptr; }
 
 dmx_kernel_fn LoadedKernels::find(const std::string &name) const {
   const dmx_kernel_table *kernels = table();
@@ -59,24 +53,19 @@ dmx_kernel_fn LoadedKernels::find(const std::string &name) const {
   return nullptr;
 }
 
-int32_t TestKernel::operator()(std::vector<void *> buffers, int64_t begin,
-                               int64_t end, int64_t scratchBytes,
+int32_t TestKernel::operator()(std::vector<void *> buffers, int64_t begin, int64_t end, int64_t scratchBytes,
                                std::vector<int64_t> dims) const {
-  void *scratch =
-      scratchBytes ? aligned_alloc(64, (scratchBytes + 63) / 64 * 64) : nullptr;
+  void *scratch = scratchBytes ? aligned_alloc(64, (scratchBytes + 63) / 64 * 64) : nullptr;
   if (scratch) // what a kernel must not rely on
     memset(scratch, 0xff, scratchBytes);
-  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end,
-                          scratch,        nullptr};
+  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end, scratch, nullptr};
   int32_t code = fn(&args);
   free(scratch);
   return code;
 }
 
-TestKernel dmxc::cpu::test::makeKernel(const std::string &name,
-                                       const IsaLevel &isa, unsigned numBuffers,
-                                       unsigned numDims, const Emit &emit,
-                                       llvm::ArrayRef<bool> noalias) {
+TestKernel dmxc::cpu::test::makeKernel(const std::string &name, const IsaLevel &isa, unsigned numBuffers,
+                                       unsigned numDims, const Emit &emit, llvm::ArrayRef<bool> noalias) {
   mlir::MLIRContext context;
   loadKernelDialects(context);
   auto loc = mlir::UnknownLoc::get(&context);

@@ -36,8 +36,7 @@ public:
   LoadedKernels(LoadedKernels &&other) noexcept;
   LoadedKernels &operator=(LoadedKernels &&other) noexcept;
 
-  const dmx_kernel_table *
-  table(uint32_t version = DMX_KERNEL_ABI_VERSION) const;
+  const dmx_kernel_table *table(uint32_t version = DMX_KERNEL_ABI_VERSION) const;
   dmx_kernel_fn find(const std::string &name) const;
   const std::string &error() const { return message; }
 
@@ -56,8 +55,7 @@ struct TestKernel {
 
   /// Calls with the whole range [begin, end), 64-byte aligned scratch and the
   /// given dims.
-  int32_t operator()(std::vector<void *> buffers, int64_t begin, int64_t end,
-                     int64_t scratchBytes = 0,
+  int32_t operator()(std::vector<void *> buffers, int64_t begin, int64_t end, int64_t scratchBytes = 0,
                      std::vector<int64_t> dims = {}) const;
 };
 
@@ -66,9 +64,8 @@ using Emit = std::function<void(KernelBuilder &)>;
 /// Emits `name` with `emit` (which must not call finish) and loads it.
 /// DMXC_KERNEL_TEMPS in the environment names a folder for the .mlir, .ll and
 /// .s.
-TestKernel makeKernel(const std::string &name, const IsaLevel &isa,
-                      unsigned numBuffers, unsigned numDims, const Emit &emit,
-                      llvm::ArrayRef<bool> noalias = {});
+TestKernel makeKernel(const std::string &name, const IsaLevel &isa, unsigned numBuffers, unsigned numDims,
+                      const Emit &emit, llvm::ArrayRef<bool> noalias = {});
 
 /// The levels this machine can run, of v2, v3, v4.
 std::vector<IsaLevel> runnableLevels();

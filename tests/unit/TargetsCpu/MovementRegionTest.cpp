@@ -9,7 +9,8 @@ using namespace dmxc::cpu::test;
 namespace {
 
 /// The functions of `text` for every kind of element memory has.
-std::string forTypes(const std::string &text, std::vector<std::string> types = {"f32", "i8", "f16", "i64", "i1", "f64"}) {
+std::string forTypes(const std::string &text,
+                     std::vector<std::string> types = {"f32", "i8", "f16", "i64", "i1", "f64"}) {
   std::string all;
   for (const std::string &type : types)
     all += substitute(text, {{"T", type}});
@@ -71,7 +72,8 @@ func.func @iota_outer_$T(%a: tensor<1x$T>) -> (tensor<3x20x$T>) {
   %r = dmir.add %i, %a : (tensor<3x20x$T>, tensor<1x$T>) -> tensor<3x20x$T>
   return %r : tensor<3x20x$T>
 }
-)", {"f32", "i8", "f16", "i64", "f64", "bf16", "ui16"}));
+)",
+                       {"f32", "i8", "f16", "i64", "f64", "bf16", "ui16"}));
 }
 
 TEST(MovementRegion, Pad) {
@@ -96,7 +98,8 @@ func.func @pad_$M_$T(%a: tensor<4x9x$T>, %v: tensor<$T>) -> tensor<8x23x$T> {
   %r = dmir.pad %a, %v {low = array<i64: 1, 6>, high = array<i64: 3, 8>, interior = array<i64: 0, 0>, mode = #dmir<pad_mode $M>} : (tensor<4x9x$T>, tensor<$T>) -> tensor<8x23x$T>
   return %r : tensor<8x23x$T>
 }
-)"), {{"M", mode}});
+)"),
+                       {{"M", mode}});
   expectAgree(text);
 }
 

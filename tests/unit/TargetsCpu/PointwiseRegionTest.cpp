@@ -9,22 +9,27 @@ using namespace dmxc::cpu::test;
 namespace {
 
 const std::vector<std::string> signedInts{"i8", "i16", "i32", "i64"}, unsignedInts{"ui8", "ui16", "ui32", "ui64"};
-const std::vector<std::string> plainFloats{"f32", "f64", "f16", "bf16"}, tinyFloats{"f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"};
+const std::vector<std::string> plainFloats{"f32", "f64", "f16", "bf16"},
+    tinyFloats{"f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"};
 
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string> &b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-std::string unary(const std::string &op, const std::string &type, const std::string &attrs = "", const std::string &argument = "") {
-  return substitute("func.func @$op_$type(%a: tensor<3x37x$type> $arg) -> tensor<3x37x$type> attributes {specials $attrs} {\n"
-                    "  %r = dmir.$op %a : (tensor<3x37x$type>) -> tensor<3x37x$type>\n"
-                    "  return %r : tensor<3x37x$type>\n}\n",
-                    {{"op", op}, {"type", type}, {"attrs", attrs}, {"arg", argument}});
+std::string unary(const std::string &op, const std::string &type, const std::string &attrs = "",
+                  const std::string &argument = "") {
+  return substitute(
+      "func.func @$op_$type(%a: tensor<3x37x$type> $arg) -> tensor<3x37x$type> attributes {specials $attrs} {\n"
+      "  %r = dmir.$op %a : (tensor<3x37x$type>) -> tensor<3x37x$type>\n"
+      "  return %r : tensor<3x37x$type>\n}\n",
+      {{"op", op}, {"type", type}, {"attrs", attrs}, {"arg", argument}});
 }
 
-std::string binary(const std::string &op, const std::string &type, const std::string &attrs = "", const std::string &argument = "") {
-  return substitute("func.func @$op_$type(%a: tensor<4x1x19x$type> $arg, %b: tensor<5x19x$type> $arg) -> tensor<4x5x19x$type> attributes {specials $attrs} {\n"
+std::string binary(const std::string &op, const std::string &type, const std::string &attrs = "",
+                   const std::string &argument = "") {
+  return substitute("func.func @$op_$type(%a: tensor<4x1x19x$type> $arg, %b: tensor<5x19x$type> $arg) -> "
+                    "tensor<4x5x19x$type> attributes {specials $attrs} {\n"
                     "  %r = dmir.$op %a, %b : (tensor<4x1x19x$type>, tensor<5x19x$type>) -> tensor<4x5x19x$type>\n"
                     "  return %r : tensor<4x5x19x$type>\n}\n",
                     {{"op", op}, {"type", type}, {"attrs", attrs}, {"arg", argument}});
@@ -82,15 +87,18 @@ TEST(PointwiseRegion, ComparisonsAndTests) {
   std::string text;
   for (const std::string &type : plainFloats + tinyFloats + signedInts + unsignedInts + std::vector<std::string>{"i1"})
     for (const char *kind : {"eq", "ne", "lt", "le", "gt", "ge"})
-      text += substitute("func.func @cmp_$kind_$type(%a: tensor<7x23x$type>, %b: tensor<7x1x$type>) -> tensor<7x23xi1> attributes {specials} {\n"
-                         "  %r = dmir.compare $kind %a, %b : (tensor<7x23x$type>, tensor<7x1x$type>) -> tensor<7x23xi1>\n"
-                         "  return %r : tensor<7x23xi1>\n}\n",
-                         {{"kind", kind}, {"type", type}});
+      text +=
+          substitute("func.func @cmp_$kind_$type(%a: tensor<7x23x$type>, %b: tensor<7x1x$type>) -> tensor<7x23xi1> "
+                     "attributes {specials} {\n"
+                     "  %r = dmir.compare $kind %a, %b : (tensor<7x23x$type>, tensor<7x1x$type>) -> tensor<7x23xi1>\n"
+                     "  return %r : tensor<7x23xi1>\n}\n",
+                     {{"kind", kind}, {"type", type}});
   for (const std::string &type : plainFloats + tinyFloats)
     for (const char *op : {"is_nan", "is_inf"})
-      text += substitute("func.func @$op_$type(%a: tensor<3x37x$type>) -> tensor<3x37xi1> attributes {specials} {\n"
-                         "  %r = dmir.$op %a : (tensor<3x37x$type>) -> tensor<3x37xi1>\n  return %r : tensor<3x37xi1>\n}\n",
-                         {{"op", op}, {"type", type}});
+      text +=
+          substitute("func.func @$op_$type(%a: tensor<3x37x$type>) -> tensor<3x37xi1> attributes {specials} {\n"
+                     "  %r = dmir.$op %a : (tensor<3x37x$type>) -> tensor<3x37xi1>\n  return %r : tensor<3x37xi1>\n}\n",
+                     {{"op", op}, {"type", type}});
   expectAgree(text, 1);
 }
 
@@ -102,10 +110,11 @@ TEST(PointwiseRegion, Casts) {
       for (const char *saturate : {"true", "false"}) {
         if (to.substr(0, 2) != "f8" && saturate[0] == 'f')
           continue;
-        text += substitute("func.func @cast_$from_$to_$sat(%a: tensor<71x$from>) -> tensor<71x$to> attributes {specials} {\n"
-                           "  %r = dmir.cast %a {saturate = $sat} : (tensor<71x$from>) -> tensor<71x$to>\n"
-                           "  return %r : tensor<71x$to>\n}\n",
-                           {{"from", from}, {"to", to}, {"sat", saturate}});
+        text += substitute(
+            "func.func @cast_$from_$to_$sat(%a: tensor<71x$from>) -> tensor<71x$to> attributes {specials} {\n"
+            "  %r = dmir.cast %a {saturate = $sat} : (tensor<71x$from>) -> tensor<71x$to>\n"
+            "  return %r : tensor<71x$to>\n}\n",
+            {{"from", from}, {"to", to}, {"sat", saturate}});
       }
   expectAgree(text, 3);
 }

@@ -54,7 +54,8 @@ func.func @sliced_$T(%a: tensor<9x40x$T>, %b: tensor<30x20x$T>) -> tensor<4x10x$
   %r = dmir.matmul %x, %y : (tensor<4x30x$T>, tensor<30x10x$T>) -> tensor<4x10x$T>
   return %r : tensor<4x10x$T>
 }
-)", {"f32", "f64", "f16", "bf16", "i32", "i64", "i8", "ui8"}));
+)",
+                       {"f32", "f64", "f16", "bf16", "i32", "i64", "i8", "ui8"}));
 }
 
 TEST(ProductRegion, MatmulOfConstantScalarAndTinyFloats) {
@@ -112,37 +113,58 @@ func.func @cast(%a: tensor<7x20xf16>, %w: tensor<20x40xf16> {test.packed}) -> te
 
 std::string conv(const std::string &name, const std::string &in, const std::string &weights, const std::string &out,
                  const std::string &attrs, const std::string &packed, const std::string &layouts) {
-  std::string input = layouts[0] == 'b' ? ", #dmir.blocked<1, 16>" : "", output = layouts[1] == 'b' ? ", #dmir.blocked<1, 16>" : "";
-  return substitute("func.func @$NAME(%a: tensor<$IN$EI>, %w: tensor<$WE> $PACK) -> tensor<$OUT$EO> attributes {$TOL} {\n"
-                    "  %r = dmir.conv %a, %w {$ATTRS} : (tensor<$IN$EI>, tensor<$WE>) -> tensor<$OUT$EO>\n"
-                    "  return %r : tensor<$OUT$EO>\n}\n",
-                    {{"NAME", name}, {"IN", in}, {"EI", input}, {"WE", weights}, {"PACK", packed}, {"OUT", out}, {"EO", output},
-                     {"TOL", tolerance(in.substr(in.rfind('x') + 1))}, {"ATTRS", attrs}});
+  std::string input = layouts[0] == 'b' ? ", #dmir.blocked<1, 16>" : "",
+              output = layouts[1] == 'b' ? ", #dmir.blocked<1, 16>" : "";
+  return substitute(
+      "func.func @$NAME(%a: tensor<$IN$EI>, %w: tensor<$WE> $PACK) -> tensor<$OUT$EO> attributes {$TOL} {\n"
+      "  %r = dmir.conv %a, %w {$ATTRS} : (tensor<$IN$EI>, tensor<$WE>) -> tensor<$OUT$EO>\n"
+      "  return %r : tensor<$OUT$EO>\n}\n",
+      {{"NAME", name},
+       {"IN", in},
+       {"EI", input},
+       {"WE", weights},
+       {"PACK", packed},
+       {"OUT", out},
+       {"EO", output},
+       {"TOL", tolerance(in.substr(in.rfind('x') + 1))},
+       {"ATTRS", attrs}});
 }
 
 TEST(ProductRegion, Conv) {
   std::string text;
-  const std::string same = "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>";
+  const std::string same =
+      "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>";
   for (const char *packed : {"{test.packed}", ""})
     for (const char *layouts : {"pp", "pb", "bp", "bb"}) {
       std::string suffix = std::string(layouts) + (packed[0] ? "_packed" : "");
       text += conv("conv_3x3_" + suffix, "2x20x9x11xf32", "35x20x3x3xf32", "2x35x9x11xf32", same, packed, layouts);
-      text += conv("conv_1x1_" + suffix, "1x32x6x7xf32", "48x32x1x1xf32", "1x48x6x7xf32",
-                   "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>", packed, layouts);
+      text += conv(
+          "conv_1x1_" + suffix, "1x32x6x7xf32", "48x32x1x1xf32", "1x48x6x7xf32",
+          "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>",
+          packed, layouts);
       text += conv("conv_depthwise_" + suffix, "1x32x8x9xf32", "32x1x3x3xf32", "1x32x4x5xf32",
-                   "strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>, groups = 32 : i64", packed, layouts);
+                   "strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = "
+                   "array<i64: 1, 1>, groups = 32 : i64",
+                   packed, layouts);
       text += conv("conv_groups_" + suffix, "1x24x8x9xf32", "36x8x3x3xf32", "1x36x6x5xf32",
-                   "strides = array<i64: 1, 1>, dilations = array<i64: 1, 2>, low = array<i64: 0, 0>, high = array<i64: 0, 0>, groups = 3 : i64", packed, layouts);
+                   "strides = array<i64: 1, 1>, dilations = array<i64: 1, 2>, low = array<i64: 0, 0>, high = "
+                   "array<i64: 0, 0>, groups = 3 : i64",
+                   packed, layouts);
     }
-  text += conv("conv_first", "1x3x23x23xf32", "16x3x7x7xf32", "1x16x12x12xf32",
-               "strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 3, 3>, high = array<i64: 3, 3>", "{test.packed}", "pb");
+  text +=
+      conv("conv_first", "1x3x23x23xf32", "16x3x7x7xf32", "1x16x12x12xf32",
+           "strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 3, 3>, high = array<i64: 3, 3>",
+           "{test.packed}", "pb");
   text += conv("conv_1d", "2x5x40xf32", "9x5x3xf32", "2x9x38xf32",
-               "strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>", "{test.packed}", "pp");
+               "strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>",
+               "{test.packed}", "pp");
   text += conv("conv_3d", "1x4x5x6x7xf32", "10x4x3x3x3xf32", "1x10x5x6x7xf32",
-               "strides = array<i64: 1, 1, 1>, dilations = array<i64: 1, 1, 1>, low = array<i64: 1, 1, 1>, high = array<i64: 1, 1, 1>", "{test.packed}", "pp");
+               "strides = array<i64: 1, 1, 1>, dilations = array<i64: 1, 1, 1>, low = array<i64: 1, 1, 1>, high = "
+               "array<i64: 1, 1, 1>",
+               "{test.packed}", "pp");
   for (const char *type : {"f64", "f16", "bf16", "i32", "i8", "ui8", "i64"})
-    text += conv(std::string("conv_") + type, std::string("1x6x9x8x") + type, std::string("7x6x3x3x") + type, std::string("1x7x9x8x") + type, same,
-                 "{test.packed}", "pp");
+    text += conv(std::string("conv_") + type, std::string("1x6x9x8x") + type, std::string("7x6x3x3x") + type,
+                 std::string("1x7x9x8x") + type, same, "{test.packed}", "pp");
   expectAgree(text, 1);
 }
 

@@ -90,9 +90,10 @@ void RegionModule::build(func::FuncOp function, const TargetBackend &target) {
   for (unsigned i = 0; i < inputs.size(); ++i)
     if (function.getArgAttr(i, "test.packed")) // any value will do: the strategy does not depend on it
       inputs[i] = dmir::ConstantOp::create(
-          b, loc, cast<TypedAttr>(Attribute(DenseElementsAttr::get(
-                      cast<ShapedType>(inputs[i].getType()),
-                      ArrayRef<Attribute>(b.getZeroAttr(cast<ShapedType>(inputs[i].getType()).getElementType()))))));
+          b, loc,
+          cast<TypedAttr>(Attribute(DenseElementsAttr::get(
+              cast<ShapedType>(inputs[i].getType()),
+              ArrayRef<Attribute>(b.getZeroAttr(cast<ShapedType>(inputs[i].getType()).getElementType()))))));
   auto region = dmir::RegionOp::create(b, loc, function.getResultTypes(), inputs, b.getStringAttr("cpu"),
                                        DictionaryAttr(), ArrayAttr());
   Block *block = b.createBlock(&region.getBody());
@@ -297,8 +298,16 @@ std::string RegionModule::run(Entry &entry, const std::string &level, const std:
 }
 
 static double ulpOf(DType type, double value) {
-  int digits = type == DType::F64 ? 52 : type == DType::F32 ? 23 : type == DType::F16 ? 10 : type == DType::BF16 ? 7 : 2;
-  int lowest = type == DType::F64 ? -1074 : type == DType::F32 ? -149 : type == DType::F16 ? -24 : type == DType::BF16 ? -133 : -16;
+  int digits = type == DType::F64    ? 52
+               : type == DType::F32  ? 23
+               : type == DType::F16  ? 10
+               : type == DType::BF16 ? 7
+                                     : 2;
+  int lowest = type == DType::F64    ? -1074
+               : type == DType::F32  ? -149
+               : type == DType::F16  ? -24
+               : type == DType::BF16 ? -133
+                                     : -16;
   int exponent = value == 0 || !std::isfinite(value) ? lowest : std::ilogb(value) - digits;
   return std::ldexp(1.0, std::max(exponent, lowest));
 }
@@ -313,11 +322,10 @@ static std::string compare(const Tensor &want, const Tensor &got, double ulp, do
       continue;
     }
     double w = want.asDouble(i), g = got.asDouble(i);
-    bool same = std::isnan(w) || std::isnan(g) ? std::isnan(w) && std::isnan(g)
-                : ulp == 0 && absolute == 0    ? w == g && std::signbit(w) == std::signbit(g)
-                : std::isfinite(w) && std::isfinite(g)
-                    ? std::fabs(w - g) <= ulp * ulpOf(want.dtype(), w) + absolute
-                    : w == g;
+    bool same = std::isnan(w) || std::isnan(g)         ? std::isnan(w) && std::isnan(g)
+                : ulp == 0 && absolute == 0            ? w == g && std::signbit(w) == std::signbit(g)
+                : std::isfinite(w) && std::isfinite(g) ? std::fabs(w - g) <= ulp * ulpOf(want.dtype(), w) + absolute
+                                                       : w == g;
     if (!same) {
       char text[160];
       snprintf(text, sizeof text, "element %ld: want %.17g, got %.17g (%.3g ulp)", static_cast<long>(i), w, g,
@@ -364,7 +372,8 @@ void dmxc::cpu::test::expectAgree(const std::string &text, unsigned seeds) {
   for (const IsaLevel &isa : runnableLevels())
     for (const std::string &name : regions.names())
       for (unsigned seed = 1; seed <= seeds; ++seed)
-        EXPECT_EQ(regions.check(name, isa.name, seed), "") << name << " at " << isa.name << ", " << regions.strategy(name);
+        EXPECT_EQ(regions.check(name, isa.name, seed), "")
+            << name << " at " << isa.name << ", " << regions.strategy(name);
 }
 
 std::string dmxc::cpu::test::substitute(std::string text, const std::map<std::string, std::string> &values) {

@@ -45,7 +45,8 @@ func.func @$K_empty_$T(%a: tensor<4x0x$T>) -> tensor<4x1x$T> {
   %r = dmir.reduce $K %a {axes = array<i64: 1>} : (tensor<4x0x$T>) -> tensor<4x1x$T>
   return %r : tensor<4x1x$T>
 }
-)", {{"K", kind}, {"TOL", isFloat ? "ulp = 2.0, abs = 2.0e-4" : "test.exact"}, {"T", type}});
+)",
+                         {{"K", kind}, {"TOL", isFloat ? "ulp = 2.0, abs = 2.0e-4" : "test.exact"}, {"T", type}});
     }
   expectAgree(text);
 }
@@ -67,13 +68,15 @@ func.func @$K_empty_$T(%a: tensor<4x0x$T>) -> tensor<4x1x$T> {
   %r = dmir.reduce $K %a {axes = array<i64: 1>} : (tensor<4x0x$T>) -> tensor<4x1x$T>
   return %r : tensor<4x1x$T>
 }
-)", {{"K", kind}, {"T", type}});
+)",
+                         {{"K", kind}, {"T", type}});
   text += forTypes(R"(
 func.func @prod_$T(%a: tensor<9x20x$T> {test.lo = 1, test.hi = 2}) -> tensor<9x1x$T> attributes {ulp = 16.0} {
   %r = dmir.reduce prod %a {axes = array<i64: 1>} : (tensor<9x20x$T>) -> tensor<9x1x$T>
   return %r : tensor<9x1x$T>
 }
-)", {"f32", "f64", "i32", "i8", "ui64", "i1"});
+)",
+                   {"f32", "f64", "i32", "i8", "ui64", "i1"});
   expectAgree(text);
 }
 
@@ -119,7 +122,8 @@ func.func @arg_special_$K_$L_$T(%a: tensor<6x20x$T>) -> tensor<20xi64> attribute
   %r = dmir.arg_reduce $K %a {axis = 0 : i64, selectLast = $L, keepDims = false} : (tensor<6x20x$T>) -> tensor<20xi64>
   return %r : tensor<20xi64>
 }
-)", {{"K", kind}, {"L", last}, {"T", type}});
+)",
+                           {{"K", kind}, {"L", last}, {"T", type}});
   for (const char *exclusive : {"true", "false"})
     for (const char *reverse : {"true", "false"})
       for (const char *type : {"f32", "f16", "i32", "i8", "ui64"})
@@ -136,13 +140,14 @@ func.func @cumsum_line_$E_$R_$T(%a: tensor<19x$T>) -> tensor<19x$T> attributes {
   %r = dmir.cumsum %a {axis = 0 : i64, exclusive = $E, reverse = $R} : (tensor<19x$T>) -> tensor<19x$T>
   return %r : tensor<19x$T>
 }
-)", {{"E", exclusive}, {"R", reverse}, {"T", type}});
+)",
+                           {{"E", exclusive}, {"R", reverse}, {"T", type}});
   expectAgree(text);
 }
 
 TEST(RowRegion, SoftmaxAndNormalize) {
-  // The kernel rounds d = x - max to the type before exp, the interpreter does not: that alone is a relative error of up to
-  // d / 2 units of e^d, and d reaches 16 here. Log-softmax subtracts again, and close to 0 the result's units are
+  // The kernel rounds d = x - max to the type before exp, the interpreter does not: that alone is a relative error of
+  // up to d / 2 units of e^d, and d reaches 16 here. Log-softmax subtracts again, and close to 0 the result's units are
   // smaller than d's.
   std::string text;
   for (const char *type : {"f32", "f64", "f16", "bf16"}) {
@@ -179,7 +184,8 @@ func.func @channel_norm_$T(%a: tensor<2x6x5x7x$T>) -> tensor<2x6x5x7x$T> attribu
   %r = dmir.normalize standard %a {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<2x6x5x7x$T>) -> tensor<2x6x5x7x$T>
   return %r : tensor<2x6x5x7x$T>
 }
-)", {{"T", type}});
+)",
+                       {{"T", type}});
   }
   text += R"(
 func.func @masked_softmax(%a: tensor<2x4x33x33xf32>, %m: tensor<33x33xf32>) -> tensor<2x4x33x33xf32> attributes {ulp = 12.0} {
@@ -224,7 +230,8 @@ func.func @pool_1d_$K_$C_$T(%a: tensor<2x3x50x$T>) -> tensor<2x3x48x$T> attribut
   %r = dmir.pool $K %a {window = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>, ceilExtra = array<i64: 0>, countPadding = $C} : (tensor<2x3x50x$T>) -> tensor<2x3x48x$T>
   return %r : tensor<2x3x48x$T>
 }
-)", {{"K", kind}, {"C", count}, {"T", type}});
+)",
+                           {{"K", kind}, {"C", count}, {"T", type}});
       }
   for (const char *columnMajor : {"true", "false"})
     text += substitute(forTypes(R"(
@@ -232,7 +239,9 @@ func.func @arg_max_pool_$C_$T(%a: tensor<2x3x9x10x$T>) -> tensor<2x3x5x5xi64> at
   %r = dmir.arg_max_pool %a {window = array<i64: 3, 3>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>, columnMajor = $C} : (tensor<2x3x9x10x$T>) -> tensor<2x3x5x5xi64>
   return %r : tensor<2x3x5x5xi64>
 }
-)", {"f32", "i8"}), {{"C", columnMajor}});
+)",
+                                {"f32", "i8"}),
+                       {{"C", columnMajor}});
   expectAgree(text, 1);
 }
 
@@ -248,7 +257,9 @@ func.func @sort_$L_$T(%a: tensor<20x3x$T>) -> (tensor<20x3x$T>, tensor<20x3xi64>
   %v, %i = dmir.top_k %a {k = 20 : i64, axis = 0 : i64, largest = $L} : (tensor<20x3x$T>) -> (tensor<20x3x$T>, tensor<20x3xi64>)
   return %v, %i : tensor<20x3x$T>, tensor<20x3xi64>
 }
-)", {"f32", "f16", "i64", "ui8"}), {{"L", largest}});
+)",
+                                {"f32", "f16", "i64", "ui8"}),
+                       {{"L", largest}});
   expectAgree(text);
 }
 
@@ -264,7 +275,9 @@ func.func @scatter_nd_$M_$T(%a: tensor<6x5x11x$T>, %i: tensor<7x2xi32> {test.lo 
   %r = dmir.scatter_nd %a, %i, %u {mode = #dmir<scatter_mode $M>} : (tensor<6x5x11x$T>, tensor<7x2xi32>, tensor<7x11x$T>) -> tensor<6x5x11x$T>
   return %r : tensor<6x5x11x$T>
 }
-)", {"f32", "i32", "ui8", "i1"}), {{"M", mode}});
+)",
+                                {"f32", "i32", "ui8", "i1"}),
+                       {{"M", mode}});
   text += R"(
 func.func @scatter_out_of_range(%a: tensor<6x20xf32>, %i: tensor<4x20xi64> {test.lo = -9, test.hi = 9}, %u: tensor<4x20xf32>) -> tensor<6x20xf32> attributes {fails = 1} {
   %r = dmir.scatter_elements %a, %i, %u {axis = 0 : i64} : (tensor<6x20xf32>, tensor<4x20xi64>, tensor<4x20xf32>) -> tensor<6x20xf32>

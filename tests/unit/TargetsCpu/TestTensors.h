@@ -34,8 +34,7 @@ inline Tensor randomTensor(DType type, Shape shape, uint64_t seed) {
     if (isFloat(type))
       tensor.setDouble(i, (static_cast<int64_t>(rng() % 257) - 128) / 64.0);
     else
-      tensor.setInt(i, static_cast<int64_t>(rng() % 256) -
-                           (isUnsignedInt(type) ? 0 : 128));
+      tensor.setInt(i, static_cast<int64_t>(rng() % 256) - (isUnsignedInt(type) ? 0 : 128));
   }
   return tensor;
 }

@@ -54,8 +54,7 @@ long double referenceUnary(std::string_view name, long double x) {
   return NAN;
 }
 
-long double referenceBinary(std::string_view name, long double x,
-                            long double y) {
+long double referenceBinary(std::string_view name, long double x, long double y) {
   if (name == "pow") // glibc's powl is wrong for infinite x and y = -2^63; double's pow is not
     return std::isinf(x) || x == 0 ? std::pow(double(x), double(y)) : powl(x, y);
   if (name == "fmod")
@@ -75,19 +74,14 @@ template <typename T> double ulpDistance(T got, long double exact) {
     if (std::signbit(got) != std::signbit(exact))
       return wrong;
   long double past = ldexpl(1, Limits::max_exponent);
-  auto finite = [&](long double v) {
-    return std::isinf(v) ? copysignl(past, v) : v;
-  };
+  auto finite = [&](long double v) { return std::isinf(v) ? copysignl(past, v) : v; };
   // Past the largest float everything that rounds to infinity is the same.
-  if (fabsl(exact) >= past && std::isinf(got) &&
-      std::signbit(got) == std::signbit(exact))
+  if (fabsl(exact) >= past && std::isinf(got) && std::signbit(got) == std::signbit(exact))
     return 0;
   int exponent = 0;
   frexpl(finite(exact), &exponent);
-  exponent = std::min(std::max(exponent, Limits::min_exponent),
-                      int(Limits::max_exponent));
-  return fabsl(finite(got) - finite(exact)) /
-         ldexpl(1, exponent - Limits::digits);
+  exponent = std::min(std::max(exponent, Limits::min_exponent), int(Limits::max_exponent));
+  return fabsl(finite(got) - finite(exact)) / ldexpl(1, exponent - Limits::digits);
 }
 template double ulpDistance(float, long double);
 template double ulpDistance(double, long double);
@@ -166,8 +160,7 @@ template <typename T> std::vector<T> specialValues() {
                          T(6381956970095103.0 * 0x1p60)};
   std::vector<T> out;
   for (T v : base)
-    for (T n :
-         {v, std::nextafter(v, T(INFINITY)), std::nextafter(v, T(-INFINITY))})
+    for (T n : {v, std::nextafter(v, T(INFINITY)), std::nextafter(v, T(-INFINITY))})
       if (std::isfinite(n))
         out.insert(out.end(), {n, -n});
   out.insert(out.end(), {T(INFINITY), T(-INFINITY), T(NAN), -T(NAN)});
@@ -204,21 +197,16 @@ template <typename T> std::vector<T> sampleValues(size_t count) {
 template std::vector<float> sampleValues(size_t);
 template std::vector<double> sampleValues(size_t);
 
-TestKernel makeMathKernel(const VectorMathFunction &fn, const IsaLevel &isa,
-                          unsigned bits, int64_t lanes) {
+TestKernel makeMathKernel(const VectorMathFunction &fn, const IsaLevel &isa, unsigned bits, int64_t lanes) {
   unsigned operands = fn.binary ? 2 : 1;
   int64_t step = lanes ? lanes : isa.lanes(bits);
   std::string name = fn.name.str() + std::to_string(bits);
   return makeKernel(name, isa, operands + 1, 0, [&](KernelBuilder &b) {
-    mlir::Type element =
-        bits == 32 ? mlir::Type(b.getF32Type()) : mlir::Type(b.getF64Type());
+    mlir::Type element = bits == 32 ? mlir::Type(b.getF32Type()) : mlir::Type(b.getF64Type());
     VectorMath math(b, isa.hasFma);
     b.forLoop(b.begin(), b.end(), b.idx(step), [&](mlir::Value i) {
       mlir::Value x = b.load(element, b.buffer(0), i, step);
-      mlir::Value r =
-          fn.binary
-              ? (math.*fn.binary)(x, b.load(element, b.buffer(1), i, step))
-              : (math.*fn.unary)(x);
+      mlir::Value r = fn.binary ? (math.*fn.binary)(x, b.load(element, b.buffer(1), i, step)) : (math.*fn.unary)(x);
       b.store(r, b.buffer(operands), i);
     });
   });

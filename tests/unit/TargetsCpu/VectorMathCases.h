@@ -15,8 +15,7 @@ namespace dmxc::cpu::test {
 /// names, which the tests refuse.
 long double referenceUnary(std::string_view name, long double x);
 /// `fmod`, `pow` and `atan2`, the last with y first.
-long double referenceBinary(std::string_view name, long double x,
-                            long double y);
+long double referenceBinary(std::string_view name, long double x, long double y);
 
 /// Distance in units in the last place of the exact value in T; infinity counts
 /// as the first power of two past the range. Wrong NaNs and wrong signs of zero
@@ -33,7 +32,6 @@ template <typename T> std::vector<T> sampleValues(size_t count);
 
 /// `out[i] = fn(x[i])` or fn(x[i], y[i]) over [begin, end), a multiple of the
 /// lane count; buffers x, (y,) out. `lanes` == 0 means a full register.
-TestKernel makeMathKernel(const VectorMathFunction &fn, const IsaLevel &isa,
-                          unsigned bits, int64_t lanes = 0);
+TestKernel makeMathKernel(const VectorMathFunction &fn, const IsaLevel &isa, unsigned bits, int64_t lanes = 0);
 
 } // namespace dmxc::cpu::test

@@ -31,15 +31,15 @@ namespace {
 constexpr int64_t lanes = 8;
 
 class VectorMathConversions : public testing::TestWithParam<IsaLevel> {};
-INSTANTIATE_TEST_SUITE_P(Isa, VectorMathConversions, testing::ValuesIn(runnableLevels()), [](const auto &info) {
-  return info.param.name.substr(info.param.name.size() - 2);
-});
+INSTANTIATE_TEST_SUITE_P(Isa, VectorMathConversions, testing::ValuesIn(runnableLevels()),
+                         [](const auto &info) { return info.param.name.substr(info.param.name.size() - 2); });
 
 using Body = llvm::function_ref<Value(KernelBuilder &, VectorMath &, Value)>;
 
 /// out[i] = body(in[i]) in vectors of 8; `type` makes the element type that is loaded.
 template <typename Out, typename In>
-std::vector<Out> run(const IsaLevel &isa, std::vector<In> in, llvm::function_ref<Type(KernelBuilder &)> type, Body body) {
+std::vector<Out> run(const IsaLevel &isa, std::vector<In> in, llvm::function_ref<Type(KernelBuilder &)> type,
+                     Body body) {
   in.resize((in.size() + lanes - 1) / lanes * lanes);
   std::vector<Out> out(in.size());
   TestKernel kernel = makeKernel("convert", isa, 2, 0, [&](KernelBuilder &b) {
@@ -69,12 +69,18 @@ const Narrow float8Formats[] = {{DType::F8E4M3FN, "e4m3fn"},
 
 FloatType mlirType(KernelBuilder &b, DType type) {
   switch (type) {
-  case DType::F8E4M3FN: return mlir::Float8E4M3FNType::get(b.getContext());
-  case DType::F8E4M3FNUZ: return mlir::Float8E4M3FNUZType::get(b.getContext());
-  case DType::F8E5M2: return mlir::Float8E5M2Type::get(b.getContext());
-  case DType::F8E5M2FNUZ: return mlir::Float8E5M2FNUZType::get(b.getContext());
-  case DType::BF16: return b.getBF16Type();
-  default: return b.getF16Type();
+  case DType::F8E4M3FN:
+    return mlir::Float8E4M3FNType::get(b.getContext());
+  case DType::F8E4M3FNUZ:
+    return mlir::Float8E4M3FNUZType::get(b.getContext());
+  case DType::F8E5M2:
+    return mlir::Float8E5M2Type::get(b.getContext());
+  case DType::F8E5M2FNUZ:
+    return mlir::Float8E5M2FNUZType::get(b.getContext());
+  case DType::BF16:
+    return b.getBF16Type();
+  default:
+    return b.getF16Type();
   }
 }
 
@@ -101,9 +107,9 @@ template <typename T> std::vector<T> roundingInputs(std::vector<double> values) 
 std::vector<double> valuesOf(DType type, bool sixteen) {
   std::vector<double> values;
   for (uint32_t pattern = 0; pattern < (sixteen ? 0x8000u : 0x80u); ++pattern) {
-    double v = !sixteen                ? narrowToFloat(type, uint8_t(pattern))
+    double v = !sixteen              ? narrowToFloat(type, uint8_t(pattern))
                : type == DType::BF16 ? bfloatToFloat(uint16_t(pattern))
-                                       : halfToFloat(uint16_t(pattern));
+                                     : halfToFloat(uint16_t(pattern));
     if (std::isfinite(v))
       values.push_back(v);
   }
@@ -134,15 +140,17 @@ TEST_P(VectorMathConversions, DecodeFloat8) {
 
 template <typename T> void checkEncode(const IsaLevel &isa, const Narrow &format, bool saturate) {
   auto inputs = roundingInputs<T>(valuesOf(format.dtype, false));
-  auto got = run<uint8_t>(isa, inputs, sizeof(T) == 4 ? f32 : f64, [&](KernelBuilder &b, VectorMath &m, Value x) -> Value {
-    Value narrow = m.truncateFloat(x, mlirType(b, format.dtype), saturate ? Overflow::Saturate : Overflow::Infinity);
-    return mlir::arith::BitcastOp::create(b, b.laneType(b.getI8Type(), lanes), narrow);
-  });
+  auto got =
+      run<uint8_t>(isa, inputs, sizeof(T) == 4 ? f32 : f64, [&](KernelBuilder &b, VectorMath &m, Value x) -> Value {
+        Value narrow =
+            m.truncateFloat(x, mlirType(b, format.dtype), saturate ? Overflow::Saturate : Overflow::Infinity);
+        return mlir::arith::BitcastOp::create(b, b.laneType(b.getI8Type(), lanes), narrow);
+      });
   for (size_t i = 0; i < inputs.size(); ++i) {
     int expected = doubleToNarrow(format.dtype, inputs[i], saturate);
     bool sameNaN = std::isnan(inputs[i]) && std::isnan(narrowToFloat(format.dtype, got[i]));
-    EXPECT_TRUE(got[i] == expected || sameNaN)
-        << format.name << " of " << inputs[i] << " saturate " << saturate << ": " << int(got[i]) << ", expected " << expected;
+    EXPECT_TRUE(got[i] == expected || sameNaN) << format.name << " of " << inputs[i] << " saturate " << saturate << ": "
+                                               << int(got[i]) << ", expected " << expected;
   }
 }
 
@@ -156,9 +164,10 @@ TEST_P(VectorMathConversions, EncodeFloat8) {
 
 template <typename T> void checkTruncate16(const IsaLevel &isa, DType type) {
   auto inputs = roundingInputs<T>(valuesOf(type, true));
-  auto got = run<uint16_t>(isa, inputs, sizeof(T) == 4 ? f32 : f64, [&](KernelBuilder &b, VectorMath &m, Value x) -> Value {
-    return m.truncateFloat(x, mlirType(b, type));
-  });
+  auto got =
+      run<uint16_t>(isa, inputs, sizeof(T) == 4 ? f32 : f64, [&](KernelBuilder &b, VectorMath &m, Value x) -> Value {
+        return m.truncateFloat(x, mlirType(b, type));
+      });
   for (size_t i = 0; i < inputs.size(); ++i) {
     uint16_t expected = type == DType::BF16 ? doubleToBfloat(inputs[i]) : doubleToHalf(inputs[i]);
     float value = type == DType::BF16 ? bfloatToFloat(got[i]) : halfToFloat(got[i]);
@@ -178,7 +187,8 @@ TEST_P(VectorMathConversions, Float16) {
     auto wide = run<double>(GetParam(), patterns, element,
                             [](KernelBuilder &b, VectorMath &m, Value x) { return m.extendFloat(x, b.getF64Type()); });
     for (int i = 0; i < 65536; ++i)
-      EXPECT_EQ(ulpDistance(wide[i], type == DType::BF16 ? bfloatToFloat(uint16_t(i)) : halfToFloat(uint16_t(i))), 0) << i;
+      EXPECT_EQ(ulpDistance(wide[i], type == DType::BF16 ? bfloatToFloat(uint16_t(i)) : halfToFloat(uint16_t(i))), 0)
+          << i;
   }
 }
 
@@ -187,8 +197,9 @@ TEST_P(VectorMathConversions, FunctionsOfHalf) {
   std::vector<uint16_t> patterns(65536);
   for (int i = 0; i < 65536; ++i)
     patterns[i] = uint16_t(i);
-  auto got = run<uint16_t>(GetParam(), patterns, [](KernelBuilder &b) -> Type { return b.getF16Type(); },
-                           [](KernelBuilder &, VectorMath &m, Value x) { return m.exp(x); });
+  auto got = run<uint16_t>(
+      GetParam(), patterns, [](KernelBuilder &b) -> Type { return b.getF16Type(); },
+      [](KernelBuilder &, VectorMath &m, Value x) { return m.exp(x); });
   for (int i = 0; i < 65536; ++i) {
     uint16_t expected = doubleToHalf(std::exp(double(halfToFloat(uint16_t(i)))));
     if (std::isnan(halfToFloat(expected)))
@@ -216,8 +227,8 @@ template <typename Int> Int expectedInt(long double x) {
 }
 
 template <typename Int, typename T> void checkToInt(const IsaLevel &isa) {
-  auto inputs = roundingInputs<T>({0, 1, 2, 100, 127, 128, 129, 255, 256, 257, 300, 32767, 32768, 65535, 65536, 0x1p31, 0x1p32, 0x1p62, 0x1p63,
-                                   0x1p64, 0x1p65});
+  auto inputs = roundingInputs<T>({0,     1,     2,     100,   127,    128,    129,    255,    256,    257,   300,
+                                   32767, 32768, 65535, 65536, 0x1p31, 0x1p32, 0x1p62, 0x1p63, 0x1p64, 0x1p65});
   constexpr bool isUnsigned = std::is_unsigned_v<Int>;
   auto got = run<Int>(isa, inputs, sizeof(T) == 4 ? f32 : f64, [&](KernelBuilder &b, VectorMath &m, Value x) {
     return m.floatToInt(x, b.getIntegerType(sizeof(Int) * 8), isUnsigned);

@@ -27,39 +27,29 @@ struct Worst {
   double ulp = 0;
   double x = 0, y = 0, got = 0, exact = 0;
 
-  void add(double distance, double atX, double atY, double result,
-           long double reference) {
+  void add(double distance, double atX, double atY, double result, long double reference) {
     if (distance > ulp)
       *this = {distance, atX, atY, result, double(reference)};
   }
   std::string text() const {
     char buffer[200];
-    snprintf(buffer, sizeof buffer,
-             "%.4g ulp at (%a = %.9g, %a = %.9g): got %a, exact %a", ulp, x, x,
-             y, y, got, exact);
+    snprintf(buffer, sizeof buffer, "%.4g ulp at (%a = %.9g, %a = %.9g): got %a, exact %a", ulp, x, x, y, y, got,
+             exact);
     return buffer;
   }
 };
 
 class VectorMathLevels : public testing::TestWithParam<IsaLevel> {};
-INSTANTIATE_TEST_SUITE_P(Isa, VectorMathLevels,
-                         testing::ValuesIn(runnableLevels()),
-                         [](const auto &info) {
-                           return info.param.name.substr(
-                               info.param.name.size() - 2);
-                         });
+INSTANTIATE_TEST_SUITE_P(Isa, VectorMathLevels, testing::ValuesIn(runnableLevels()),
+                         [](const auto &info) { return info.param.name.substr(info.param.name.size() - 2); });
 
 template <typename T> double allowed(const VectorMathFunction &fn) {
   return sizeof(T) == 4 ? fn.maxUlpF32 : fn.maxUlpF64;
 }
 
-template <typename T> void pad(std::vector<T> &values) {
-  values.resize((values.size() + 15) / 16 * 16, T(1));
-}
+template <typename T> void pad(std::vector<T> &values) { values.resize((values.size() + 15) / 16 * 16, T(1)); }
 
-template <typename T>
-void checkUnary(const VectorMathFunction &fn, const IsaLevel &isa,
-                std::vector<T> x) {
+template <typename T> void checkUnary(const VectorMathFunction &fn, const IsaLevel &isa, std::vector<T> x) {
   TestKernel kernel = makeMathKernel(fn, isa, sizeof(T) * 8);
   ASSERT_TRUE(kernel.fn) << kernel.error;
   pad(x);
@@ -70,30 +60,24 @@ void checkUnary(const VectorMathFunction &fn, const IsaLevel &isa,
     long double exact = referenceUnary(std::string_view(fn.name), x[i]);
     worst.add(ulpDistance(out[i], exact), x[i], 0, out[i], exact);
   }
-  EXPECT_LE(worst.ulp, allowed<T>(fn))
-      << fn.name.str() << " f" << sizeof(T) * 8 << ": " << worst.text();
-  printf("%-16s f%zu %.3f ulp\n", fn.name.str().c_str(), sizeof(T) * 8,
-         worst.ulp);
+  EXPECT_LE(worst.ulp, allowed<T>(fn)) << fn.name.str() << " f" << sizeof(T) * 8 << ": " << worst.text();
+  printf("%-16s f%zu %.3f ulp\n", fn.name.str().c_str(), sizeof(T) * 8, worst.ulp);
 }
 
 template <typename T>
-void checkBinary(const VectorMathFunction &fn, const IsaLevel &isa,
-                 std::vector<T> x, std::vector<T> y) {
+void checkBinary(const VectorMathFunction &fn, const IsaLevel &isa, std::vector<T> x, std::vector<T> y) {
   TestKernel kernel = makeMathKernel(fn, isa, sizeof(T) * 8);
   ASSERT_TRUE(kernel.fn) << kernel.error;
   pad(x), pad(y);
   std::vector<T> out(x.size());
-  ASSERT_EQ(kernel({x.data(), y.data(), out.data()}, 0, x.size()),
-            DMX_KERNEL_OK);
+  ASSERT_EQ(kernel({x.data(), y.data(), out.data()}, 0, x.size()), DMX_KERNEL_OK);
   Worst worst;
   for (size_t i = 0; i < x.size(); ++i) {
     long double exact = referenceBinary(std::string_view(fn.name), x[i], y[i]);
     worst.add(ulpDistance(out[i], exact), x[i], y[i], out[i], exact);
   }
-  EXPECT_LE(worst.ulp, allowed<T>(fn))
-      << fn.name.str() << " f" << sizeof(T) * 8 << ": " << worst.text();
-  printf("%-16s f%zu %.3f ulp\n", fn.name.str().c_str(), sizeof(T) * 8,
-         worst.ulp);
+  EXPECT_LE(worst.ulp, allowed<T>(fn)) << fn.name.str() << " f" << sizeof(T) * 8 << ": " << worst.text();
+  printf("%-16s f%zu %.3f ulp\n", fn.name.str().c_str(), sizeof(T) * 8, worst.ulp);
 }
 
 template <typename T> std::vector<T> unaryInputs() {
@@ -124,11 +108,9 @@ template <typename T> std::pair<std::vector<T>, std::vector<T>> binaryInputs() {
   y.insert(y.end(), b.begin(), b.end());
   for (T v : a) {
     T base = std::fabs(v);
-    double limit = (sizeof(T) == 4 ? 100.0 : 740.0) /
-                   std::max(1e-3, std::fabs(std::log(double(base))));
+    double limit = (sizeof(T) == 4 ? 100.0 : 740.0) / std::max(1e-3, std::fabs(std::log(double(base))));
     x.push_back(base);
-    y.push_back(
-        T(std::uniform_real_distribution<double>(-limit, limit)(random)));
+    y.push_back(T(std::uniform_real_distribution<double>(-limit, limit)(random)));
   }
   return {x, y};
 }
@@ -137,21 +119,18 @@ TEST_P(VectorMathLevels, EveryFunctionF32) {
   auto x = unaryInputs<float>();
   auto [a, b] = binaryInputs<float>();
   for (const VectorMathFunction &fn : vectorMathFunctions())
-    fn.binary ? checkBinary<float>(fn, GetParam(), a, b)
-              : checkUnary<float>(fn, GetParam(), x);
+    fn.binary ? checkBinary<float>(fn, GetParam(), a, b) : checkUnary<float>(fn, GetParam(), x);
 }
 
 TEST_P(VectorMathLevels, EveryFunctionF64) {
   auto x = unaryInputs<double>();
   auto [a, b] = binaryInputs<double>();
   for (const VectorMathFunction &fn : vectorMathFunctions())
-    fn.binary ? checkBinary<double>(fn, GetParam(), a, b)
-              : checkUnary<double>(fn, GetParam(), x);
+    fn.binary ? checkBinary<double>(fn, GetParam(), a, b) : checkUnary<double>(fn, GetParam(), x);
 }
 
 /// Scalars and odd lane counts give the bits that full vectors give.
-template <typename T>
-void checkLanes(const VectorMathFunction &fn, const IsaLevel &isa) {
+template <typename T> void checkLanes(const VectorMathFunction &fn, const IsaLevel &isa) {
   std::vector<T> x = specialValues<T>(), y = x;
   std::reverse(y.begin(), y.end());
   x.resize(x.size() / 48 * 48), y.resize(x.size());
@@ -170,8 +149,8 @@ void checkLanes(const VectorMathFunction &fn, const IsaLevel &isa) {
     call(lanes, got);
     for (size_t i = 0; i < x.size(); ++i)
       EXPECT_TRUE((std::isnan(expected[i]) && std::isnan(got[i])) || std::memcmp(&got[i], &expected[i], sizeof(T)) == 0)
-            << fn.name.str() << " lanes " << lanes << " at " << x[i] << ", "
-            << y[i] << ": " << got[i] << " / " << expected[i];
+          << fn.name.str() << " lanes " << lanes << " at " << x[i] << ", " << y[i] << ": " << got[i] << " / "
+          << expected[i];
   }
 }
 
@@ -184,8 +163,7 @@ TEST_P(VectorMathLevels, AnyLaneCount) {
 
 TEST(VectorMath, TableIsSortedAndSearchable) {
   auto rows = vectorMathFunctions();
-  EXPECT_TRUE(
-      llvm::is_sorted(rows, [](auto &a, auto &b) { return a.name < b.name; }));
+  EXPECT_TRUE(llvm::is_sorted(rows, [](auto &a, auto &b) { return a.name < b.name; }));
   for (const VectorMathFunction &row : rows) {
     EXPECT_EQ(findVectorMathFunction(row.name), &row);
     EXPECT_EQ(row.unary == nullptr, row.binary != nullptr);
@@ -200,13 +178,10 @@ TEST(VectorMath, TableIsSortedAndSearchable) {
 using Fast = double (*)(double);
 double sigmoidReference(double x) { return 1 / (1 + std::exp(-x)); }
 const std::pair<const char *, Fast> nativeF32[] = {
-    {"exp", std::exp},     {"log", std::log},
-    {"tanh", std::tanh},   {"erf", std::erf},
-    {"expm1", std::expm1}, {"log1p", std::log1p},
-    {"exp2", std::exp2},   {"sigmoid", sigmoidReference}};
+    {"exp", std::exp},     {"log", std::log},     {"tanh", std::tanh}, {"erf", std::erf},
+    {"expm1", std::expm1}, {"log1p", std::log1p}, {"exp2", std::exp2}, {"sigmoid", sigmoidReference}};
 
-void walkAllFloats(const VectorMathFunction &fn, const IsaLevel &isa,
-                   Fast reference) {
+void walkAllFloats(const VectorMathFunction &fn, const IsaLevel &isa, Fast reference) {
   TestKernel kernel = makeMathKernel(fn, isa, 32);
   ASSERT_TRUE(kernel.fn) << kernel.error;
   constexpr uint64_t block = 1 << 16;
@@ -220,17 +195,14 @@ void walkAllFloats(const VectorMathFunction &fn, const IsaLevel &isa,
     kernel({x.data(), out.data()}, 0, block);
     for (uint64_t i = 0; i < block; ++i) {
       double exact = reference(x[i]);
-      if (float(exact) == out[i] &&
-          std::signbit(exact) ==
-              std::signbit(out[i])) { // at most half a unit off
+      if (float(exact) == out[i] && std::signbit(exact) == std::signbit(out[i])) { // at most half a unit off
         if (worst.ulp >= 0.5)
           continue;
       }
       worst.add(ulpDistance(out[i], exact), x[i], 0, out[i], exact);
     }
   }
-  printf("%s %s: %s\n", isa.name.c_str(), fn.name.str().c_str(),
-         worst.text().c_str());
+  printf("%s %s: %s\n", isa.name.c_str(), fn.name.str().c_str(), worst.text().c_str());
   EXPECT_LE(worst.ulp, fn.maxUlpF32);
 }
 
@@ -262,13 +234,9 @@ TEST_P(VectorMathLevels, Times) {
       auto start = Clock::now();
       for (int i = 0; i < 20; ++i)
         kernel.fn(&args);
-      best = std::min(
-          best, std::chrono::duration<double, std::nano>(Clock::now() - start)
-                        .count() /
-                    (20 * n));
+      best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - start).count() / (20 * n));
     }
-    printf("%s %-16s %.3f ns/element\n", GetParam().name.c_str(),
-           fn.name.str().c_str(), best);
+    printf("%s %-16s %.3f ns/element\n", GetParam().name.c_str(), fn.name.str().c_str(), best);
   }
 }
 

@@ -8,8 +8,7 @@ namespace dmxc::tools::test {
 namespace {
 
 TEST(DidYouMean, FindsSlips) {
-  std::vector<std::string> known = {"--benchmark", "--threads", "--inputs",
-                                    "--input"};
+  std::vector<std::string> known = {"--benchmark", "--threads", "--inputs", "--input"};
   EXPECT_EQ(closest("--benchmrk", known), "--benchmark");
   EXPECT_EQ(closest("--thread", known), "--threads");
   EXPECT_EQ(closest("--imput", known), "--input");
@@ -20,10 +19,8 @@ TEST(DidYouMean, FindsSlips) {
 }
 
 TEST(SplitPair, AtFirstOrLast) {
-  EXPECT_EQ(splitPair("a=b=c"),
-            (std::pair<std::string, std::string>("a", "b=c")));
-  EXPECT_EQ(splitPair("a=b=c", false),
-            (std::pair<std::string, std::string>("a=b", "c")));
+  EXPECT_EQ(splitPair("a=b=c"), (std::pair<std::string, std::string>("a", "b=c")));
+  EXPECT_EQ(splitPair("a=b=c", false), (std::pair<std::string, std::string>("a=b", "c")));
   for (const char *text : {"", "=", "a", "a=", "=a"})
     EXPECT_EQ(splitPair(text), std::nullopt) << text;
 }

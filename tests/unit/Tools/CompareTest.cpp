@@ -42,8 +42,7 @@ TEST(Compare, TheToleranceIsRelativeToTheExpected) {
 }
 
 TEST(Compare, ReportsFirstAndWorst) {
-  Tensor actual = floats({1, 2.5f, 3, 4, 9, 6}, {2, 3}),
-         expected = floats({1, 2, 3, 4, 5, 6}, {2, 3});
+  Tensor actual = floats({1, 2.5f, 3, 4, 9, 6}, {2, 3}), expected = floats({1, 2, 3, 4, 5, 6}, {2, 3});
   Comparison c = compareTensors(actual, expected, {0, 0.1});
   EXPECT_FALSE(c.pass);
   EXPECT_EQ(c.mismatches, 2);
@@ -52,10 +51,8 @@ TEST(Compare, ReportsFirstAndWorst) {
   EXPECT_DOUBLE_EQ(c.maxAbsolute, 4);
   EXPECT_DOUBLE_EQ(c.maxRelative, 0.8);
   std::string text = describe(c, actual, expected);
-  for (const char *part :
-       {"2 of 6 elements differ (33.3 %)",
-        "first mismatch at [0, 1]: got 2.5, expected 2",
-        "worst mismatch at [1, 1]: got 9, expected 5", "max abs 4"})
+  for (const char *part : {"2 of 6 elements differ (33.3 %)", "first mismatch at [0, 1]: got 2.5, expected 2",
+                           "worst mismatch at [1, 1]: got 9, expected 5", "max abs 4"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
@@ -83,14 +80,11 @@ TEST(Compare, LargeIntegersAreExact) {
 }
 
 TEST(Compare, EmptyTensorsAreEqual) {
-  EXPECT_TRUE(
-      compareTensors(Tensor(DType::F32, {0}), Tensor(DType::F32, {0}), {})
-          .pass);
+  EXPECT_TRUE(compareTensors(Tensor(DType::F32, {0}), Tensor(DType::F32, {0}), {}).pass);
 }
 
 TEST(Random, IsReproducibleAndInRange) {
-  Tensor a = randomTensor(DType::F32, {1000}, 3),
-         b = randomTensor(DType::F32, {1000}, 3);
+  Tensor a = randomTensor(DType::F32, {1000}, 3), b = randomTensor(DType::F32, {1000}, 3);
   Tensor c = randomTensor(DType::F32, {1000}, 4);
   EXPECT_TRUE(compareTensors(a, b, {0, 0}).pass);
   EXPECT_FALSE(compareTensors(a, c, {0, 0}).pass);

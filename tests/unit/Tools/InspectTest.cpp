@@ -12,8 +12,7 @@ namespace {
 std::string inspect(InspectOptions options, ErrorKind *kind = nullptr) {
   std::ostringstream out;
   Status done = inspectBundle(options, out);
-  EXPECT_EQ(static_cast<bool>(done), kind == nullptr)
-      << (done ? "" : done.error().message);
+  EXPECT_EQ(static_cast<bool>(done), kind == nullptr) << (done ? "" : done.error().message);
   if (!done && kind)
     *kind = done.error().kind;
   return out.str();
@@ -25,20 +24,16 @@ InspectOptions golden() {
   return options;
 }
 
-void expectParts(const std::string &text,
-                 std::initializer_list<const char *> parts) {
+void expectParts(const std::string &text, std::initializer_list<const char *> parts) {
   for (const char *part : parts)
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
 }
 
 TEST(Inspect, EveryViewAsText) {
   InspectOptions options = golden();
-  expectParts(inspect(options), {"golden", "x86-64-v2", "batchx5", "sse4.2",
-                                 "option numerics", "strict"});
+  expectParts(inspect(options), {"golden", "x86-64-v2", "batchx5", "sse4.2", "option numerics", "strict"});
   options.what = "tensors";
-  expectParts(inspect(options),
-              {"arena 0 @ 0", "buffer 2 @ 0",
-               "weights/model.safetensors @ 4096", "batch*20"});
+  expectParts(inspect(options), {"arena 0 @ 0", "buffer 2 @ 0", "weights/model.safetensors @ 4096", "batch*20"});
   options.what = "tasks";
   expectParts(inspect(options), {"k0_affine", "Mul_0, Add_1", "copy z"});
   options.what = "memory";
@@ -81,8 +76,7 @@ TEST(Inspect, DamageIsReported) {
   options.verify = true;
   ErrorKind kind = ErrorKind::Internal;
   // Both readers notice.
-  expectParts(inspect(options, &kind),
-              {"entry 'weights/model.safetensors': its sha256", "runtime: "});
+  expectParts(inspect(options, &kind), {"entry 'weights/model.safetensors': its sha256", "runtime: "});
   EXPECT_EQ(kind, ErrorKind::Mismatch);
   writeFile(dir.path("m"), bytes.substr(0, 1000));
   expectParts(inspect(options, &kind), {"not a bundle or is damaged"});
@@ -99,8 +93,7 @@ TEST(Inspect, HtmlIsSelfContained) {
   auto bundle = bundle::Bundle::open(DMXC_GOLDEN_BUNDLE);
   ASSERT_TRUE(bundle);
   std::string page = inspectHtml(*bundle);
-  expectParts(page,
-              {"<!DOCTYPE html>", "<svg", "<rect", "k0_affine", "</html>"});
+  expectParts(page, {"<!DOCTYPE html>", "<svg", "<rect", "k0_affine", "</html>"});
   for (const char *outside : {"http://", "https://", "<script", "src="})
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
 }

@@ -34,8 +34,7 @@ TEST_F(Run, ComparesWithExpected) {
   options.inputsDir = options.expectDir = dir.path();
   Status done = run();
   EXPECT_TRUE(done) << done.error().message;
-  EXPECT_EQ(out.str(),
-            "y: ok, max abs 0, max rel 0\nz: ok, max abs 0, max rel 0\nPASS\n");
+  EXPECT_EQ(out.str(), "y: ok, max abs 0, max rel 0\nz: ok, max abs 0, max rel 0\nPASS\n");
 }
 
 TEST_F(Run, AMismatchFails) {
@@ -49,8 +48,7 @@ TEST_F(Run, AMismatchFails) {
   Status done = run();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, ErrorKind::Mismatch);
-  EXPECT_NE(out.str().find("first mismatch at [1, 2]"), std::string::npos)
-      << out.str();
+  EXPECT_NE(out.str().find("first mismatch at [1, 2]"), std::string::npos) << out.str();
   EXPECT_NE(out.str().find("FAIL"), std::string::npos);
 }
 
@@ -63,30 +61,24 @@ TEST_F(Run, WritesOutputs) {
   auto y = readTensorProto(dir.path("y.pb"));
   ASSERT_TRUE(y) << y.error().message;
   EXPECT_EQ(y->name, "y");
-  EXPECT_TRUE(
-      compareTensors(y->tensor, *readNpy(dir.path("out_y.npy")), {0, 0}).pass);
-  EXPECT_TRUE(compareTensors(*readNpy(dir.path("made/here/out_z.npy")),
-                             *readNpy(dir.path("out_z.npy")), {0, 0})
-                  .pass);
+  EXPECT_TRUE(compareTensors(y->tensor, *readNpy(dir.path("out_y.npy")), {0, 0}).pass);
+  EXPECT_TRUE(compareTensors(*readNpy(dir.path("made/here/out_z.npy")), *readNpy(dir.path("out_z.npy")), {0, 0}).pass);
 }
 
 TEST_F(Run, MissingAndUnknownTensorsAreNamed) {
   Status done = run();
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().kind, ErrorKind::Usage);
-  EXPECT_NE(done.error().message.find("'x' (f32 batchx5)"), std::string::npos)
-      << done.error().message;
+  EXPECT_NE(done.error().message.find("'x' (f32 batchx5)"), std::string::npos) << done.error().message;
   options.inputs = {{"xx", dir.path("in_x.npy")}};
   done = run();
   ASSERT_FALSE(done);
-  EXPECT_NE(done.error().message.find("did you mean 'x'"), std::string::npos)
-      << done.error().message;
+  EXPECT_NE(done.error().message.find("did you mean 'x'"), std::string::npos) << done.error().message;
   options.inputs = {{"x", dir.path("in_x.npy")}};
   options.outputs = {{"q", "q.npy"}};
   done = run();
   ASSERT_FALSE(done);
-  EXPECT_NE(done.error().message.find("no output 'q'"), std::string::npos)
-      << done.error().message;
+  EXPECT_NE(done.error().message.find("no output 'q'"), std::string::npos) << done.error().message;
 }
 
 TEST_F(Run, WrongShapesAndTypesAreRefused) {
@@ -113,8 +105,7 @@ TEST_F(Run, RandomInputsTakeDims) {
   options.dims = {{"bach", 4}};
   done = run();
   ASSERT_FALSE(done);
-  EXPECT_NE(done.error().message.find("did you mean 'batch'"),
-            std::string::npos);
+  EXPECT_NE(done.error().message.find("did you mean 'batch'"), std::string::npos);
 }
 
 TEST_F(Run, BenchmarkProfileAndJson) {
@@ -131,8 +122,7 @@ TEST_F(Run, BenchmarkProfileAndJson) {
   EXPECT_EQ(report["threads"], 2);
   for (const char *key : {"min", "median", "mean", "p90", "p99"})
     EXPECT_GT(report["latency"][key].get<double>(), 0) << key;
-  for (const char *key :
-       {"load_ms", "session_ms", "peak_rss_mb", "arena_bytes"})
+  for (const char *key : {"load_ms", "session_ms", "peak_rss_mb", "arena_bytes"})
     EXPECT_GT(report[key].get<double>(), 0) << key;
   ASSERT_EQ(report["tasks"].size(), 3u);
   EXPECT_EQ(report["tasks"][0]["calls"], 10);

@@ -13,15 +13,14 @@ namespace {
 
 /// Runs tensor_files.py; its exit code.
 int script(const char *action, const TestDir &dir) {
-  std::string command = std::string(DMXC_PYTHON) + " " + DMXC_TENSOR_SCRIPT +
-                        " " + action + " " + dir.path();
+  std::string command = std::string(DMXC_PYTHON) + " " + DMXC_TENSOR_SCRIPT + " " + action + " " + dir.path();
   int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-#define REQUIRE_NUMPY(code)                                                    \
-  if (*DMXC_PYTHON == 0 || (code) == 77)                                       \
-  GTEST_SKIP() << "python3-numpy is not installed: files of NumPy itself "     \
+#define REQUIRE_NUMPY(code)                                                                                            \
+  if (*DMXC_PYTHON == 0 || (code) == 77)                                                                               \
+  GTEST_SKIP() << "python3-numpy is not installed: files of NumPy itself "                                             \
                   "were not tried"
 
 struct Expected {
@@ -58,8 +57,7 @@ TEST(TensorFiles, ReadsWhatNumpyAndOnnxWrite) {
     EXPECT_EQ(shapeString(t.shape()), e.shape) << e.file;
     ASSERT_EQ(t.numElements(), static_cast<int64_t>(e.values.size())) << e.file;
     for (size_t i = 0; i < e.values.size(); ++i)
-      ASSERT_EQ(t.asDouble(static_cast<int64_t>(i)), e.values[i])
-          << e.file << " element " << i;
+      ASSERT_EQ(t.asDouble(static_cast<int64_t>(i)), e.values[i]) << e.file << " element " << i;
   }
 }
 
@@ -84,8 +82,7 @@ protected:
 
 TEST_P(EveryType, RoundTripsThroughNpyAndPb) {
   TestDir dir;
-  for (const Shape &shape :
-       {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{3, 1, 5}}) {
+  for (const Shape &shape : {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{3, 1, 5}}) {
     Tensor t = randomTensor(type(), shape, 7);
     for (const char *name : {"t.npy", "t.pb"}) {
       std::filesystem::remove(dir.path(name));
@@ -100,9 +97,8 @@ TEST_P(EveryType, RoundTripsThroughNpyAndPb) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryType, testing::Range(0, 20), [](auto &info) {
-  return std::string(dtypeName(static_cast<DType>(info.param)));
-});
+INSTANTIATE_TEST_SUITE_P(All, EveryType, testing::Range(0, 20),
+                         [](auto &info) { return std::string(dtypeName(static_cast<DType>(info.param))); });
 
 TEST(OnnxCodes, AreTheStandards) {
   EXPECT_EQ(onnxTypeCode(DType::F32), 1);
@@ -110,8 +106,7 @@ TEST(OnnxCodes, AreTheStandards) {
   EXPECT_EQ(onnxTypeCode(DType::F8E5M2FNUZ), 20);
   EXPECT_EQ(onnxTypeCode(DType::F4E2M1), 23);
   for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(dtypeFromOnnxCode(onnxTypeCode(static_cast<DType>(i))),
-              static_cast<DType>(i));
+    EXPECT_EQ(dtypeFromOnnxCode(onnxTypeCode(static_cast<DType>(i))), static_cast<DType>(i));
   for (int code : {0, 8, 14, 15, 24, -1})
     EXPECT_EQ(dtypeFromOnnxCode(code), std::nullopt);
 }
@@ -135,61 +130,35 @@ TEST(Npy, BadFilesAreExplained) {
     }
     return read ? std::string("accepted") : read.error().message;
   };
-  auto has = [](const std::string &text, const char *part) {
-    return text.find(part) != std::string::npos;
-  };
-  EXPECT_EQ(
-      refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
-                  std::string(8, 0))),
-      "accepted");
+  auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+  EXPECT_EQ(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", std::string(8, 0))), "accepted");
   EXPECT_TRUE(has(refusal(""), "not a NumPy file"));
   EXPECT_TRUE(has(refusal("hello world"), "not a NumPy file"));
-  EXPECT_TRUE(has(
-      refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
-                  "1234")),
-      "truncated"));
-  EXPECT_TRUE(has(
-      refusal(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }",
-                  std::string(16, 0))),
-      "'<c8'"));
-  EXPECT_TRUE(has(
-      refusal(npy("{'descr': '<U4', 'fortran_order': False, 'shape': (1,), }",
-                  std::string(16, 0))),
-      "'<U4'"));
-  EXPECT_TRUE(has(
-      refusal(npy(
-          "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }",
-          "1234")),
-      "header"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "1234")), "truncated"));
+  EXPECT_TRUE(
+      has(refusal(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", std::string(16, 0))), "'<c8'"));
+  EXPECT_TRUE(
+      has(refusal(npy("{'descr': '<U4', 'fortran_order': False, 'shape': (1,), }", std::string(16, 0))), "'<U4'"));
+  EXPECT_TRUE(
+      has(refusal(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")), "header"));
   EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, "
                               "'shape': (9999999999, 9999999999), }",
                               "")),
                   "truncated"));
-  EXPECT_TRUE(has(
-      refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
-                  "")),
-      "header"));
-  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False", "")),
-                  "header"));
-  EXPECT_TRUE(
-      has(refusal(npy("{'descr': '<f4', 'fortran_order': False, }", "")),
-          "header"));
-  EXPECT_TRUE(
-      has(refusal(std::string("\x93NUMPY\x01\x00\xff\xff{", 11)), "header"));
-  EXPECT_TRUE(
-      has(refusal(std::string("\x93NUMPY\x09\x00\xff\xff{}", 12)), "format 9"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "")), "header"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False", "")), "header"));
+  EXPECT_TRUE(has(refusal(npy("{'descr': '<f4', 'fortran_order': False, }", "")), "header"));
+  EXPECT_TRUE(has(refusal(std::string("\x93NUMPY\x01\x00\xff\xff{", 11)), "header"));
+  EXPECT_TRUE(has(refusal(std::string("\x93NUMPY\x09\x00\xff\xff{}", 12)), "format 9"));
   EXPECT_FALSE(readNpy(dir.path("missing.npy")));
 }
 
 TEST(Npy, PackedTypesAreRangeChecked) {
   TestDir dir;
-  writeFile(dir.path("a.npy"),
-            npy("{'descr': '|i1', 'fortran_order': False, 'shape': (3,), }",
-                "\x07\xf8\x08"));
+  writeFile(dir.path("a.npy"), npy("{'descr': '|i1', 'fortran_order': False, 'shape': (3,), }", "\x07\xf8\x08"));
   auto read = readNpy(dir.path("a.npy"), DType::I4);
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().message.find("element 2 is 8, out of range for i4"),
-            std::string::npos)
+  EXPECT_NE(read.error().message.find("element 2 is 8, out of range for i4"), std::string::npos)
       << read.error().message;
 }
 
@@ -201,9 +170,7 @@ TEST(Pb, BadFilesAreExplained) {
     auto read = readTensorProto(dir.path("a.pb"));
     return read ? std::string("accepted") : read.error().message;
   };
-  auto has = [](const std::string &text, const char *part) {
-    return text.find(part) != std::string::npos;
-  };
+  auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
   // dims = [1] (field 1), data_type (field 2), raw_data (field 9)
   std::string tensor("\x08\x01\x10\x01\x4a\x04\x00\x00\x80\x3f", 10);
   EXPECT_EQ(refusal(tensor), "accepted");
@@ -211,19 +178,13 @@ TEST(Pb, BadFilesAreExplained) {
   EXPECT_TRUE(has(refusal("\xff\xff\xff\xff"), "not an ONNX TensorProto"));
   EXPECT_TRUE(has(refusal(std::string("\x08\x01\x10\x08", 4)), "strings"));
   EXPECT_TRUE(has(refusal(std::string("\x08\x01\x10\x0e", 4)), "complex"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x01\x10\x63", 4)), "unknown code 99"));
   EXPECT_TRUE(
-      has(refusal(std::string("\x08\x01\x10\x63", 4)), "unknown code 99"));
-  EXPECT_TRUE(
-      has(refusal(std::string("\x08\x02\x10\x01\x4a\x04\x00\x00\x80\x3f", 10)),
-          "needs 8 bytes, raw_data has 4"));
-  EXPECT_TRUE(has(refusal(std::string("\x08\x05\x10\x01", 4)),
-                  "elements in its data field"));
-  EXPECT_TRUE(has(
-      refusal(std::string("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01", 11)),
-      "impossible"));
+      has(refusal(std::string("\x08\x02\x10\x01\x4a\x04\x00\x00\x80\x3f", 10)), "needs 8 bytes, raw_data has 4"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\x05\x10\x01", 4)), "elements in its data field"));
+  EXPECT_TRUE(has(refusal(std::string("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01", 11)), "impossible"));
   // SequenceProto: elem_type TENSOR (field 2), one tensor (field 3)
-  EXPECT_TRUE(has(refusal(std::string("\x10\x01\x1a\x0a", 4) + tensor),
-                  "SequenceProto"));
+  EXPECT_TRUE(has(refusal(std::string("\x10\x01\x1a\x0a", 4) + tensor), "SequenceProto"));
 }
 
 TEST(TensorFiles, EndingsDecide) {
@@ -244,8 +205,7 @@ Tensor scalar(float value) {
 
 float valueOf(const Tensor &t) { return t.empty() ? -1 : t.as<float>()[0]; }
 
-const std::vector<WantedTensor> two = {{"x:0", DType::F32},
-                                       {"y/b", DType::F32}};
+const std::vector<WantedTensor> two = {{"x:0", DType::F32}, {"y/b", DType::F32}};
 
 TEST(TensorDirectory, ZooLayoutWithMangledNames) {
   TestDir dir;
@@ -260,8 +220,7 @@ TEST(TensorDirectory, ZooLayoutWithMangledNames) {
 TEST(TensorDirectory, OnnxLayoutByPositionAndByName) {
   TestDir dir;
   ASSERT_TRUE(writeTensorProto(dir.path("input_0.pb"), {"", scalar(1)}));
-  ASSERT_TRUE(
-      writeTensorProto(dir.path("input_1.pb"), {"whatever", scalar(2)}));
+  ASSERT_TRUE(writeTensorProto(dir.path("input_1.pb"), {"whatever", scalar(2)}));
   auto read = readTensorDirectory(dir.path(), TensorRole::Input, two);
   ASSERT_TRUE(read);
   EXPECT_EQ(valueOf((*read)[0]), 1);
@@ -280,8 +239,7 @@ TEST(TensorDirectory, OnnxNumbersCountEvenWhenTheyAreNames) {
   TestDir dir;
   ASSERT_TRUE(writeTensorProto(dir.path("output_0.pb"), {"", scalar(1)}));
   ASSERT_TRUE(writeTensorProto(dir.path("output_1.pb"), {"", scalar(2)}));
-  std::vector<WantedTensor> swapped = {{"output_1", DType::F32},
-                                       {"output_0", DType::F32}};
+  std::vector<WantedTensor> swapped = {{"output_1", DType::F32}, {"output_0", DType::F32}};
   auto read = readTensorDirectory(dir.path(), TensorRole::Output, swapped);
   ASSERT_TRUE(read);
   EXPECT_EQ(valueOf((*read)[0]), 1);
@@ -302,8 +260,7 @@ TEST(TensorDirectory, NothingFoundSaysWhatWasLookedFor) {
   auto read = readTensorDirectory(dir.path(), TensorRole::Output, two);
   ASSERT_FALSE(read);
   for (const char *part : {"out_x_0.npy", "x_0.npy", "output_0.pb"})
-    EXPECT_NE(read.error().message.find(part), std::string::npos)
-        << read.error().message;
+    EXPECT_NE(read.error().message.find(part), std::string::npos) << read.error().message;
   EXPECT_FALSE(readTensorDirectory(dir.path("none"), TensorRole::Input, two));
 }
 

@@ -12,14 +12,11 @@ namespace dmxc::tools::test {
 class TestDir {
 public:
   TestDir() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "dmxc-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "dmxc-XXXXXX").string();
     root = mkdtemp(name.data());
   }
   ~TestDir() { std::filesystem::remove_all(root); }
-  std::string path(const std::string &name = "") const {
-    return root + "/" + name;
-  }
+  std::string path(const std::string &name = "") const { return root + "/" + name; }
 
 private:
   std::string root;

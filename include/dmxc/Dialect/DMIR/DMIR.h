@@ -13,11 +13,9 @@
 
 namespace dmxc::dmir {
 /// See DMIRBase.td: the result element depends on the operands' elements at the same index.
-template <typename ConcreteType>
-class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+template <typename ConcreteType> class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
 /// See DMIRBase.td: the op only moves elements.
-template <typename ConcreteType>
-class DataMovement : public mlir::OpTrait::TraitBase<ConcreteType, DataMovement> {};
+template <typename ConcreteType> class DataMovement : public mlir::OpTrait::TraitBase<ConcreteType, DataMovement> {};
 } // namespace dmxc::dmir
 
 #include "dmxc/Dialect/DMIR/DMIRDialect.h.inc"

@@ -27,16 +27,16 @@ struct DimBounds {
 
 /// Evaluates a DMIR op on host tensors; nullopt when it cannot (unknown op, run-time error such as an index
 /// out of range: `why` says which).
-using FoldFunction =
-    std::function<std::optional<std::vector<Tensor>>(mlir::Operation *op, llvm::ArrayRef<Tensor> operands, std::string &why)>;
+using FoldFunction = std::function<std::optional<std::vector<Tensor>>(
+    mlir::Operation *op, llvm::ArrayRef<Tensor> operands, std::string &why)>;
 
 struct ImportOptions {
-  std::string path;                            ///< the model file
-  std::map<std::string, DimBounds> dims;       ///< --dim NAME=.. by symbolic name
+  std::string path;                                   ///< the model file
+  std::map<std::string, DimBounds> dims;              ///< --dim NAME=.. by symbolic name
   std::map<std::string, std::vector<int64_t>> shapes; ///< --shape INPUT=..
-  std::string entry;                           ///< --entry; "" = the only one
-  std::string externalDataDir;                 ///< --allow-external-data; "" = the model's own folder
-  FoldFunction fold;                           ///< may be empty: nothing is folded
+  std::string entry;                                  ///< --entry; "" = the only one
+  std::string externalDataDir;                        ///< --allow-external-data; "" = the model's own folder
+  FoldFunction fold;                                  ///< may be empty: nothing is folded
 };
 
 /// A module with one func.func per entry point, and the files it was read from (for -MD).
@@ -52,7 +52,8 @@ struct Frontend {
   /// True if the file's first bytes or its extension are this frontend's.
   bool (*recognises)(const std::string &path, llvm::ArrayRef<char> head);
   /// Reads the file. nullopt after at least one error was reported to `diagnostics`; reports all errors it can find.
-  std::optional<ImportedModel> (*import)(mlir::MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics);
+  std::optional<ImportedModel> (*import)(mlir::MLIRContext &context, const ImportOptions &options,
+                                         Diagnostics &diagnostics);
   /// Prints the format's own table of operators for --print-ops --input-format NAME; null = it has none.
   void (*printOps)(llvm::raw_ostream &os, bool json) = nullptr;
 };

@@ -13,8 +13,8 @@ struct LiveRange {
   int64_t offset = 0; ///< set by packArena
 };
 
-/// Gives every range an offset such that no two that are live at the same step overlap. Tries several greedy orders and keeps
-/// the smallest result; deterministic. Returns the arena's size in bytes.
+/// Gives every range an offset such that no two that are live at the same step overlap. Tries several greedy orders and
+/// keeps the smallest result; deterministic. Returns the arena's size in bytes.
 int64_t packArena(std::vector<LiveRange> &ranges);
 
 /// The largest sum of sizes over all steps: no packing can be smaller.

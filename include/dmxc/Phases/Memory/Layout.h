@@ -16,7 +16,8 @@ inline int64_t storageBytes(mlir::Type type) {
   auto tensor = mlir::cast<mlir::RankedTensorType>(type);
   llvm::SmallVector<int64_t> shape(tensor.getShape());
   if (auto blocked = mlir::dyn_cast_or_null<dmir::BlockedAttr>(tensor.getEncoding()))
-    shape[blocked.getAxis()] = (shape[blocked.getAxis()] + blocked.getBlock() - 1) / blocked.getBlock() * blocked.getBlock();
+    shape[blocked.getAxis()] =
+        (shape[blocked.getAxis()] + blocked.getBlock() - 1) / blocked.getBlock() * blocked.getBlock();
   return static_cast<int64_t>(dtypeBytes(*dmir::dtypeOf(tensor.getElementType()), elementCount(shape)));
 }
 
