@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire layout is written as it lies in memory");
 
-constexpr int kMaxDepth = 128, kMaxBlocks = kMaxDepth / 16;
+constexpr int kMaxDepth = 128;
 constexpr int kMinBias = 4, kMaxBias = 18;
 
 /// The part of a tensor under one tile, in elements.
@@ -219,8 +219,11 @@ bool quantizeRun(const TileShape &shape, const float *run, Rounding rounding, co
     size_t first = b * block;
     std::span<const float> x(run + first, block);
     std::span<int16_t> out(m.data() + first, block);
+    std::span<const uint16_t> numbers;
+    if (rounding == Rounding::Stochastic)
+      numbers = {u + first, block};
     scales[b] = static_cast<std::byte>(scaled ? quantizeSbfpBlock(x, format.scaleBias, out)
-                                              : quantizeBlock(x, mode, out, {u + first, block}));
+                                              : quantizeBlock(x, mode, out, numbers));
   }
   packMantissas(m.data(), shape.depth, format.precision, mantissas);
   return true;

@@ -78,27 +78,23 @@ TEST(Block, NotFiniteValuesMakeNaN) {
 }
 
 /// Rounding to nearest has a fast path for blocks that are not tiny; both paths
-/// give the same mantissas.
+/// give the same mantissas, ties among them.
 TEST(Block, BothPathsAgreeAtTheirBorder) {
   std::mt19937_64 random(3);
   for (int precision : {4, 6, 8, 16})
-    for (int exponent = -126; exponent <= -90; ++exponent) {
-      std::vector<float> x = randomMatrix(random, 64, exponent, 3);
-      x[0] = std::ldexp(1.5f, exponent + 4);
+    for (int exponent = -126; exponent <= -80; ++exponent) {
+      std::vector<float> x = randomMatrix(random, 64, exponent - 3, 3);
+      x[0] = std::ldexp(1.5f, exponent);
+      int half = exponent - (precision - 2) - 1; // of a step
+      for (int i = 1; i < 32; ++i)
+        x[i] = std::ldexp(static_cast<float>(int(random() % 255) - 127), half);
       Block tiny = quantized(x, {precision});
-      // The same block 2^64 times larger takes the other path (none of these
-      // elements is subnormal, so the scaling is exact).
-      for (float &value : x) {
-        value = std::fabs(value) < 0x1p-126f ? 0.0f : value;
+      // 2^64 times larger, it takes the other path.
+      for (float &value : x)
         value = std::ldexp(value, 64);
-      }
       Block large = quantized(x, {precision});
+      ASSERT_EQ(large.mantissas, tiny.mantissas) << precision << " " << exponent;
       ASSERT_EQ(large.exponent, tiny.exponent + 64);
-      for (size_t i = 0; i < x.size(); ++i) {
-        if (x[i] != 0) {
-          ASSERT_EQ(large.mantissas[i], tiny.mantissas[i]) << precision << " " << exponent;
-        }
-      }
     }
 }
 
@@ -241,6 +237,30 @@ TEST(Tensor, PackingIsBlockwise) {
     EXPECT_EQ(tile[run], std::byte(0));
   for (int k = 22; k < 64; ++k)
     EXPECT_EQ(tile[64 + k], std::byte(0));
+}
+
+TEST(Tensor, RunsOfATile) {
+  std::mt19937_64 random(9);
+  std::vector<float> x = randomMatrix(random, 64 * 64);
+  for (const char *name : {"BFP16_16", "BFP16_64", "SBFP12_16", "BFP32_1"}) {
+    Packed packed = pack(name, Orientation::Row, x, 64, 64);
+    const TileShape &shape = packed.layout.tile;
+    std::vector<float> expected(64 * 64), actual(64);
+    dequantizeTensor(packed.layout, packed.bytes.data(), expected.data(), 64);
+    for (int run = 0; run < 64; ++run) {
+      std::vector<std::byte> scales(shape.scaleBytes() / 64), mantissas(shape.runBytes());
+      ASSERT_TRUE(quantizeRun(shape, &x[run * 64], Rounding::Nearest, nullptr, scales.data(), mantissas.data()));
+      TileRun inTile = runOf(shape, packed.tile(0, 0), run);
+      EXPECT_TRUE(std::equal(scales.begin(), scales.end(), inTile.scales));
+      EXPECT_TRUE(std::equal(mantissas.begin(), mantissas.end(), inTile.mantissas));
+      dequantizeRun(shape, inTile, actual.data());
+      EXPECT_TRUE(std::equal(actual.begin(), actual.end(), expected.begin() + run * 64));
+    }
+  }
+  std::vector<float> bad(64, kNaN);
+  std::vector<std::byte> out(256);
+  EXPECT_FALSE(quantizeRun({*blockFormatFromName("SBFP12_16"), 64}, bad.data(), Rounding::Nearest, nullptr, out.data(),
+                           out.data() + 4));
 }
 
 TEST(Tensor, StochasticStream) {

@@ -184,6 +184,28 @@ TEST_P(TileProductTest, RowsFromAnywhere) {
   }
 }
 
+/// Scales around 2^-126 and 2^127, where the fast arithmetic ends, with products
+/// down to one: what is flushed depends on the last exponent.
+TEST_P(TileProductTest, ExponentBorders) {
+  std::mt19937 random(8);
+  for (int border : {266 - 126, 266 + 127})
+    for (int offset = -3; offset <= 3; ++offset)
+      for (int wExponent : {12, 13, 14, 127, 200, 250, 254}) {
+        int aExponent = border + offset - wExponent;
+        if (aExponent < 1 || aExponent > 254)
+          continue;
+        Packed a{{{}, Orientation::Row, 5, 128}, {}}, w{{{}, Orientation::Column, 128, 64}, {}};
+        for (auto [packed, exponent] : {std::pair{&a, aExponent}, {&w, wExponent}})
+          for (int i = 0; i < 2 * 4160; ++i)
+            packed->bytes.push_back(static_cast<std::byte>(i % 4160 < 64  ? exponent
+                                                           : random() % 8 ? 0
+                                                                          : int(random() % 3) - 1));
+        std::vector<float> fast = matmul(a, w, 2, level), expected = matmulByDefinition(a, w, 2);
+        for (size_t i = 0; i < fast.size(); ++i)
+          ASSERT_EQ(toBits(fast[i]), toBits(expected[i])) << border + offset << " " << wExponent;
+      }
+}
+
 /// OCP's scale byte 0 is 2^-127: our quantizers write it for empty blocks only,
 /// an imported MXINT8 tensor may have elements under it.
 TEST_P(TileProductTest, ImportedTinyScales) {

@@ -181,6 +181,13 @@ TEST(F32, FlushAndRounding) {
   EXPECT_EQ(f32Div(-1.0f, -0.0f), -std::numeric_limits<float>::infinity());
   EXPECT_EQ(toBits(f32Div(0.0f, 0.0f)), 0x7fc00000u);
   EXPECT_EQ(f32Div(1.0f, 3.0f), 1.0f / 3.0f);
+  // 97 * 172961 is 2^24 + 1: the product is a midpoint, c far below f64's digits.
+  EXPECT_EQ(f32Fma(97.0f, 172961 * 0x1p-24f, 0x1p-60f), 1.0f + 0x1p-23f);
+  EXPECT_EQ(f32Fma(97.0f, 172961 * 0x1p-24f, -0x1p-60f), 1.0f);
+  EXPECT_EQ(f32Fma(-97.0f, 172961 * 0x1p-24f, -0x1p-60f), -1.0f - 0x1p-23f);
+  // And just below the smallest normal number.
+  EXPECT_EQ(f32Fma(1.0f, 0x1p-126f, -0x1p-149f), 0.0f);
+  EXPECT_EQ(f32Fma(0x1p-63f, 0x1p-63f, -0x1p-149f), 0.0f);
   EXPECT_EQ(f32Fma(0x1.000002p0f, 0x1.000002p0f, -1.0f), std::fma(0x1.000002p0f, 0x1.000002p0f, -1.0f));
 }
 
