@@ -8,7 +8,6 @@
 #include "DType.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace dmxrt {
 
@@ -105,7 +104,7 @@ Status Session::allocateState() {
 void Session::resetState() {
   for (Memory &memory : states)
     if (memory.data)
-      std::memset(memory.data, 0, memory.size);
+      device->clear(memory.data, memory.size);
 }
 
 Status Session::checkTensor(dmx_io io, uint32_t index) const {
@@ -272,6 +271,7 @@ Status Session::makeTasks() {
   for (const Task &task : graph.tasks)
     operandCount += task.buffers.size();
   operands.assign(operandCount, nullptr);
+  operandBytes.assign(operandCount, 0);
   boundSlots.clear();
   tasks.clear();
   uint32_t position = 0;
@@ -281,7 +281,9 @@ Status Session::makeTasks() {
     DeviceTask out;
     out.kernel = kernels[i];
     out.buffers = operands.data() + position;
+    out.bufferBytes = std::span(operandBytes).subspan(position, task.buffers.size());
     out.dims = task.dims.empty() ? nullptr : layout.taskDims.data() + numbers.firstDim;
+    out.dimCount = static_cast<uint32_t>(task.dims.size());
     out.work = numbers.work;
     out.grain = numbers.grain;
     out.scratch = numbers.scratch;
@@ -296,6 +298,7 @@ Status Session::makeTasks() {
       BufferKind kind = root.kind == BufferKind::Alias ? graph.buffers[root.parent].kind : root.kind;
       if (kind == BufferKind::Input || kind == BufferKind::Output)
         boundSlots.push_back({position, buffer});
+      operandBytes[position] = layout.places[buffer].size;
       operands[position++] = bufferData[buffer];
     }
     tasks.push_back(out);

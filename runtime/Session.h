@@ -106,6 +106,7 @@ private:
 
   std::vector<std::byte *> bufferData; // per buffer
   std::vector<void *> operands;        // of all tasks
+  std::vector<uint64_t> operandBytes;  // their sizes
   std::vector<Slot> boundSlots;
   std::vector<DeviceTask> tasks;
   std::vector<Range> ranges;      // scratch of checkOverlaps

@@ -104,8 +104,9 @@ Error Session::taskError(const RunOutcome &outcome) const {
     nodes += cat(nodes.empty() ? " (node '" : ", '", node, "'");
   if (!nodes.empty())
     nodes += ")";
-  return fail(DMX_STATUS_KERNEL, "task '", task.name, "'", nodes, " failed: ", kernelErrorText(outcome.code),
-              " (kernel '", task.kernel, "', code ", outcome.code, ")");
+  return fail(DMX_STATUS_KERNEL, "task '", task.name, "'", nodes, " failed: ",
+              outcome.detail.empty() ? kernelErrorText(outcome.code) : outcome.detail, " (kernel '", task.kernel,
+              "', code ", outcome.code, ")");
 }
 
 Status Session::execute() {

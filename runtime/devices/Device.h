@@ -50,6 +50,8 @@ struct DeviceTask {
   uint64_t srcOffset = 0, dstOffset = 0; // of a copy
   std::span<const uint32_t> deps;        // earlier tasks this one waits for
   double costNs = 0;                     // estimated single-thread time, for placing only
+  std::span<const uint64_t> bufferBytes; // of each of `buffers`
+  uint32_t dimCount = 0;                 // of `dims`
 };
 
 /// What one thread did for one task in the last run.
@@ -58,10 +60,14 @@ struct TaskSlice {
   uint64_t startNs = 0, endNs = 0;
 };
 
+/// What a device reports that found a fault itself; the outcome's detail says which.
+inline constexpr int32_t kDeviceFault = 1000;
+
 /// How a run ended.
 struct RunOutcome {
-  int32_t code = 0;  // 0, or what the kernel returned (dmx_kernel.h)
-  uint32_t task = 0; // the task that returned it
+  int32_t code = 0;   // 0, what the kernel returned (dmx_kernel.h), or kDeviceFault
+  uint32_t task = 0;  // the task that returned it
+  std::string detail; // what the device knows of it beyond the code; may be empty
 };
 
 class Device {
@@ -78,6 +84,8 @@ public:
   virtual void release(void *memory, uint64_t size) = 0;
   /// Moves bytes between host and device memory (the same thing on a CPU).
   virtual void copy(void *destination, const void *source, uint64_t size) = 0;
+  /// Sets memory from `allocate` to zeros; a device that keeps states elsewhere clears them too.
+  virtual void clear(void *memory, uint64_t size);
 
   /// Plans a task list for all following runs; allocates what they need.
   virtual Status prepare(std::span<const DeviceTask> tasks) = 0;

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <charconv>
-#include <cstdlib>
 
 namespace dmx::corsair {
 namespace text {
@@ -50,9 +49,9 @@ std::optional<int64_t> parseFloat(const std::string &text) {
   int64_t bits;
   if (text.starts_with("0x") && parseInteger(text, bits) && bits >= 0 && bits <= 0xffffffff)
     return static_cast<int32_t>(bits);
-  char *end = nullptr;
-  float value = std::strtof(text.c_str(), &end);
-  if (text.empty() || *end)
+  float value = 0;
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc() || end != text.data() + text.size())
     return std::nullopt;
   return std::bit_cast<int32_t>(value);
 }

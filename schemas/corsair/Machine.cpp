@@ -257,8 +257,17 @@ uint64_t Machine::sramBytes() const {
 }
 
 uint32_t Machine::fingerprint() const {
-  std::string canonical = Json::parse(source, nullptr, false).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return crc32({reinterpret_cast<const uint8_t *>(canonical.data()), canonical.size()});
+  // Blanks between tokens do not matter; nothing else is normalised.
+  std::vector<uint8_t> canonical;
+  bool quoted = false;
+  for (size_t i = 0; i < source.size(); ++i) {
+    char c = source[i];
+    if (c == '"' && (i == 0 || source[i - 1] != '\\'))
+      quoted = !quoted;
+    if (quoted || !(c == ' ' || c == '\n' || c == '\t' || c == '\r'))
+      canonical.push_back(static_cast<uint8_t>(c));
+  }
+  return crc32(canonical);
 }
 
 namespace {

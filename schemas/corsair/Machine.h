@@ -73,7 +73,7 @@ struct Machine {
   double stReadBandwidth() const; ///< bytes a second
   double ddrBandwidth() const;    ///< bytes a second
   uint64_t sramBytes() const;     ///< GM and ST
-  /// CRC-32 of the canonical JSON; images carry it.
+  /// CRC-32 of the JSON text without its blanks; images carry it.
   uint32_t fingerprint() const;
 };
 

@@ -4,9 +4,9 @@
 #include "Text.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 namespace dmx::corsair {
 namespace text {
@@ -81,14 +81,13 @@ std::string hex(int64_t value) {
   return buffer;
 }
 
-/// Decimal when that reads back to the same bits, else the bits.
+/// The shortest decimal that reads back to the same bits; else the bits.
 std::string printFloat(int64_t base) {
   auto bits = static_cast<uint32_t>(base);
   auto value = std::bit_cast<float>(bits);
   char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  if (std::isfinite(value) && std::bit_cast<uint32_t>(std::strtof(buffer, nullptr)) == bits)
-    return buffer;
+  if (std::isfinite(value))
+    return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
   std::snprintf(buffer, sizeof buffer, "0x%08x", bits);
   return buffer;
 }

@@ -26,8 +26,13 @@ target_link_libraries(dmxCorsairMachine PUBLIC dmxCorsairIsa)
 foreach(library dmxCorsairIsa dmxCorsairMachine)
   set_target_properties(${library} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endforeach()
+# The runtime, which has a budget of 1 MB, is made of these too: what it does not use is dropped, and
+# nothing in the instruction set's library is hot.
+foreach(library dmxCorsairIsa dmxCorsairMachine dmxCorsairNumerics)
   target_compile_options(${library} PRIVATE -ffunction-sections -fdata-sections)
 endforeach()
+target_compile_options(dmxCorsairIsa PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
 
 # Writes ISA-tables.md: dmx-isa-tables > schemas/corsair/ISA-tables.md
 add_executable(dmx-isa-tables WriteTables.cpp)

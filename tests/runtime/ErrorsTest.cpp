@@ -252,13 +252,13 @@ TEST(SessionErrors, CodeAndTargets) {
   model.graph["graphs"][0]["tasks"][0]["kernel"] = "missing";
   creates(model, DMX_STATUS_INVALID_BUNDLE, "needs kernel 'missing'");
   model = addModel(8);
-  model.graph["graphs"][0]["queues"][0]["target"] = "corsair";
-  creates(model, DMX_STATUS_UNSUPPORTED, "target 'corsair', which this runtime has no device for");
+  model.graph["graphs"][0]["queues"][0]["target"] = "abacus";
+  creates(model, DMX_STATUS_UNSUPPORTED, "target 'abacus', which this runtime has no device for");
   model = addModel(8);
   model.manifest["targets"][0]["features"] = {"sse2", "quantum"};
   creates(model, DMX_STATUS_UNSUPPORTED, "needs CPU feature 'quantum'");
   model = addModel(8);
-  model.manifest["targets"][0]["target"] = "corsair";
+  model.manifest["targets"][0]["target"] = "abacus";
   creates(model, DMX_STATUS_UNSUPPORTED, "no code for target 'cpu'");
   creates(addModel(8), DMX_STATUS_INVALID_ARGUMENT, "no code of ISA level 'x86-64-v9'; it has x86-64", "x86-64-v9");
   model = addModel(8);

@@ -1,0 +1,318 @@
+//===- CorsairDevice.cpp - a simulated Corsair-class card as a device -----===//
+
+#include "CorsairDevice.h"
+
+#include "../../Manifest.h"
+#include "../cpu/CpuCount.h"
+#include "dmx/dmx_kernel.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace dmxrt::corsair {
+namespace {
+
+uint64_t nowNs() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
+}
+
+void *defaultAllocate(void *, size_t size, size_t alignment) {
+  size_t rounded = (size + alignment - 1) / alignment * alignment;
+  return rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
+}
+void defaultRelease(void *, void *memory, size_t) { std::free(memory); }
+
+std::span<const uint8_t> bytesOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
+}
+
+/// What a task returns for a fault; the message has the rest.
+int32_t codeOf(const Fault &fault) {
+  return fault.kind == FaultKind::IndexOutOfRange ? DMX_KERNEL_INDEX_OUT_OF_RANGE : kDeviceFault;
+}
+
+} // namespace
+
+// --- images ------------------------------------------------------------------
+
+Result<std::shared_ptr<const CodeImage>> CorsairImage::load(std::span<const std::byte> bytes) {
+  std::string error;
+  auto read = isa::read(bytesOf(bytes), error);
+  if (!read)
+    return fail(DMX_STATUS_INVALID_BUNDLE, "the DMX ISA image is not usable: ", error);
+  auto out = std::make_shared<CorsairImage>();
+  out->image = std::move(*read);
+  out->streams = decodeStreams(out->image);
+  for (const isa::Kernel &kernel : out->image.kernels)
+    out->handles.push_back({out.get(), &kernel});
+  return std::shared_ptr<const CodeImage>(std::move(out));
+}
+
+Status CorsairImage::check(std::span<const std::byte> bytes) {
+  std::string error;
+  if (!isa::read(bytesOf(bytes), error))
+    return fail(DMX_STATUS_INVALID_BUNDLE, "the DMX ISA image is not usable: ", error);
+  return {};
+}
+
+const void *CorsairImage::findKernel(std::string_view name) const {
+  for (const Handle &handle : handles)
+    if (handle.kernel->name == name)
+      return &handle;
+  return nullptr;
+}
+
+// --- the device --------------------------------------------------------------
+
+Result<std::unique_ptr<Device>> CorsairDevice::create(const DeviceOptions &options) {
+  std::unique_ptr<CorsairDevice> device(new CorsairDevice);
+  if (Status status = device->configure(options); !status)
+    return status.takeError();
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+CorsairDevice::~CorsairDevice() = default;
+
+Status CorsairDevice::configure(const DeviceOptions &given) {
+  isaName = given.isa;
+  allocator = given.allocator ? *given.allocator : dmx_allocator{nullptr, defaultAllocate, defaultRelease};
+  options.threads = given.threads ? given.threads : defaultThreadCount();
+  if (options.threads > 1024)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "option threads is ", options.threads, "; at most 1024 are allowed");
+  for (const std::string &setting : given.settings) {
+    size_t equals = setting.find('=');
+    std::string key = setting.substr(0, equals), text = equals == std::string::npos ? "" : setting.substr(equals + 1);
+    uint64_t value = 0;
+    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+    bool number = failed == std::errc() && end == text.data() + text.size();
+    if (key == "corsair.skew_seed" && number)
+      options.skewSeed = value;
+    else if (key == "corsair.hazards" && number && value <= 1)
+      options.hazards = value == 1;
+    else if (key == "corsair.report" && !text.empty())
+      reportFile = text;
+    else if (key == "corsair.trace" && !text.empty())
+      tracePath = text;
+    else
+      return fail(
+          DMX_STATUS_INVALID_ARGUMENT, "device option '", setting,
+          "' is not known; target corsair knows corsair.hazards=0|1, corsair.skew_seed=N, corsair.report=FILE and "
+          "corsair.trace=FILE");
+  }
+  options.trace = !tracePath.empty();
+  return {};
+}
+
+Result<const TargetCode *> CorsairDevice::selectCode(std::span<const TargetCode> codes) const {
+  std::string have;
+  for (const TargetCode &code : codes) {
+    if (code.target != "corsair")
+      continue;
+    if (isaName.empty() || code.arch == isaName)
+      return &code;
+    have += cat(have.empty() ? "" : ", ", code.arch);
+  }
+  if (have.empty())
+    return fail(DMX_STATUS_UNSUPPORTED,
+                "the bundle has no code for target 'corsair'; compile the model with -t corsair");
+  return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no corsair code for machine '", isaName, "'; it has: ", have);
+}
+
+Result<std::shared_ptr<const CodeImage>> CorsairDevice::loadCode(std::span<const std::byte> bytes) {
+  return CorsairImage::load(bytes);
+}
+
+Result<void *> CorsairDevice::allocate(uint64_t size) {
+  // The card's memory is laid out by the compiler; this is the host's side of it.
+  void *memory = size > uint64_t(1) << 46 ? nullptr : allocator.allocate(allocator.user, size, 64);
+  if (!memory)
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");
+  if (reinterpret_cast<uintptr_t>(memory) % 64) {
+    allocator.release(allocator.user, memory, size);
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "the caller's allocator returned memory that is not 64-byte aligned");
+  }
+  return memory;
+}
+
+void CorsairDevice::release(void *memory, uint64_t size) {
+  states.erase(memory);
+  allocator.release(allocator.user, memory, size);
+}
+
+void CorsairDevice::copy(void *destination, const void *source, uint64_t size) {
+  if (size)
+    std::memcpy(destination, source, size);
+}
+
+void CorsairDevice::clear(void *memory, uint64_t size) {
+  Device::clear(memory, size);
+  states.erase(memory);
+}
+
+/// One card per session: memory for what all kernels of the image use.
+Status CorsairDevice::reserve(const isa::Image &used) {
+  if (image == &used)
+    return {};
+  if (image)
+    return fail(DMX_STATUS_INTERNAL, "kernels of two images in one session");
+  std::array<uint64_t, isa::kMemories> bytes{};
+  for (const isa::Kernel &kernel : used.kernels)
+    for (int i = 0; i < isa::kMemories; ++i)
+      bytes[i] = std::max(bytes[i], kernel.footprint.bytes[i]);
+  storage = std::make_unique<Storage>();
+  if (Status status = storage->reserve(used.machine, bytes); !status)
+    return status;
+  card = std::make_unique<Card>(used.machine, *storage);
+  image = &used;
+  return {};
+}
+
+/// That the dispatch's buffers are those the kernel was compiled for.
+Status CorsairDevice::checkTask(const DeviceTask &task, const isa::Kernel &kernel) const {
+  if (task.bufferBytes.size() != kernel.arguments.size())
+    return badBundle("kernel '", kernel.name, "' has ", kernel.arguments.size(), " arguments, its task has ",
+                     task.bufferBytes.size(), " buffers");
+  for (size_t i = 0; i < kernel.arguments.size(); ++i)
+    if (static_cast<uint64_t>(kernel.arguments[i].hostBytes()) > task.bufferBytes[i])
+      return badBundle("kernel '", kernel.name, "': argument '", kernel.arguments[i].name, "' has ",
+                       kernel.arguments[i].hostBytes(), " bytes, its buffer ", task.bufferBytes[i]);
+  if (kernel.dimRegisters.size() > task.dimCount)
+    return badBundle("kernel '", kernel.name, "' needs ", kernel.dimRegisters.size(), " dims, its task gives ",
+                     task.dimCount);
+  return {};
+}
+
+Status CorsairDevice::prepare(std::span<const DeviceTask> list) {
+  tasks = list;
+  for (const DeviceTask &task : tasks) {
+    if (!task.kernel)
+      continue;
+    const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
+    if (Status status = reserve(handle.image->image); !status)
+      return status;
+    if (Status status = checkTask(task, *handle.kernel); !status)
+      return status;
+  }
+  slices.reserve(tasks.size());
+  return {};
+}
+
+std::optional<Fault> CorsairDevice::runProgram(const CorsairImage::Handle &handle, const isa::Program &program,
+                                               const DeviceTask &task, RunResult &result) {
+  ProgramRun run;
+  run.image = &handle.image->image;
+  run.streams = &handle.image->streams;
+  run.program = &program;
+  for (size_t i = 0; i < handle.kernel->dimRegisters.size(); ++i)
+    if (handle.kernel->dimRegisters[i] != isa::kNoRegister)
+      run.registers.emplace_back(handle.kernel->dimRegisters[i], task.dims[i]);
+  for (size_t i = 0; i < handle.kernel->arguments.size(); ++i)
+    if (const isa::Argument &argument = handle.kernel->arguments[i]; argument.role == isa::Role::Scalar)
+      run.registers.emplace_back(argument.reg,
+                                 Boundary::scalar(argument, static_cast<const std::byte *>(task.buffers[i])));
+  for (Memory memory : {Memory::IB, Memory::WB, Memory::OB, Memory::SIMD, Memory::DRE})
+    storage->forget(memory);
+  result = card->run(run, options);
+  return result.fault;
+}
+
+std::optional<Fault> CorsairDevice::prepareState(const isa::Argument &argument, const void *buffer) {
+  auto [it, fresh] = states.emplace(buffer, argument.pieces);
+  if (fresh)
+    Boundary(*storage, options.hazards).clear(argument);
+  else if (it->second != argument.pieces)
+    return Fault{FaultKind::BadOperand, 0, 0,
+                 cat("bad-operand: state '", argument.name, "' lies elsewhere in another kernel")};
+  return std::nullopt;
+}
+
+/// A kernel's first dispatch of the session: constants, then `init`.
+std::optional<Fault> CorsairDevice::initialize(const DeviceTask &task, const CorsairImage::Handle &handle,
+                                               KernelRun &report) {
+  if (!initialized.insert(handle.kernel).second)
+    return std::nullopt;
+  Boundary boundary(*storage, options.hazards);
+  for (size_t i = 0; i < handle.kernel->arguments.size(); ++i)
+    if (const isa::Argument &argument = handle.kernel->arguments[i]; argument.role == isa::Role::Const) {
+      boundary.write(argument, static_cast<const std::byte *>(task.buffers[i]));
+      report.hostIn += static_cast<uint64_t>(argument.hostBytes());
+    }
+  if (handle.kernel->init.launches.empty())
+    return std::nullopt;
+  std::optional<Fault> fault = runProgram(handle, handle.kernel->init, task, report.init.emplace());
+  if (fault)
+    initialized.erase(handle.kernel);
+  return fault;
+}
+
+std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
+  const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
+  KernelRun report;
+  report.image = &handle.image->image;
+  report.kernel = handle.kernel->name;
+  if (auto fault = initialize(task, handle, report))
+    return fault;
+  Boundary boundary(*storage, options.hazards);
+  const std::vector<isa::Argument> &arguments = handle.kernel->arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].role == isa::Role::State)
+      if (auto fault = prepareState(arguments[i], task.buffers[i]))
+        return fault;
+    if (arguments[i].role == isa::Role::Input) {
+      boundary.write(arguments[i], static_cast<const std::byte *>(task.buffers[i]));
+      report.hostIn += static_cast<uint64_t>(arguments[i].hostBytes());
+    }
+  }
+  if (auto fault = runProgram(handle, handle.kernel->main, task, report.main))
+    return fault;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].role == isa::Role::Output) {
+      if (auto fault = boundary.read(arguments[i], static_cast<std::byte *>(task.buffers[i])))
+        return fault;
+      report.hostOut += static_cast<uint64_t>(arguments[i].hostBytes());
+    }
+  lastRun.push_back(std::move(report));
+  return std::nullopt;
+}
+
+RunOutcome CorsairDevice::fence() {
+  slices.clear();
+  lastRun.clear();
+  for (uint32_t i = 0; i < tasks.size(); ++i) {
+    const DeviceTask &task = tasks[i];
+    uint64_t start = profiling ? nowNs() : 0;
+    if (!task.kernel) {
+      std::memmove(static_cast<std::byte *>(task.buffers[1]) + task.dstOffset,
+                   static_cast<const std::byte *>(task.buffers[0]) + task.srcOffset, static_cast<size_t>(task.work));
+    } else if (std::optional<Fault> fault = dispatch(task)) {
+      return {codeOf(*fault), i, std::move(fault->text)};
+    }
+    if (profiling)
+      slices.push_back({i, 0, start, nowNs()});
+  }
+  ++runs;
+  if (firstRun.empty())
+    firstRun = lastRun;
+  return saveReports();
+}
+
+RunOutcome CorsairDevice::saveReports() {
+  if (!image)
+    return {};
+  if (!reportFile.empty() && !writeReport(reportFile, image->machine, firstRun, lastRun, runs))
+    return {kDeviceFault, 0, cat("cannot write the report '", reportFile, "'")};
+  if (!tracePath.empty() && !writeTrace(tracePath, image->machine, lastRun))
+    return {kDeviceFault, 0, cat("cannot write the trace '", tracePath, "'")};
+  return {};
+}
+
+void CorsairDevice::takeSlices(std::vector<TaskSlice> &out) const {
+  out.insert(out.end(), slices.begin(), slices.end());
+}
+
+} // namespace dmxrt::corsair

@@ -1,0 +1,83 @@
+//===- CorsairDevice.h - a simulated Corsair-class card as a device -------===//
+//
+// Runs .dmxisa images (schemas/corsair/ISA.md) bit by bit, checks every access
+// and tells what a run would cost on the machine that the image describes.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "../Device.h"
+#include "Boundary.h"
+#include "Report.h"
+
+#include <map>
+#include <set>
+
+namespace dmxrt::corsair {
+
+/// A loaded image.
+class CorsairImage final : public CodeImage {
+public:
+  static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
+  static Status check(std::span<const std::byte> bytes);
+  const void *findKernel(std::string_view name) const override;
+
+  /// What findKernel points at.
+  struct Handle {
+    const CorsairImage *image = nullptr;
+    const isa::Kernel *kernel = nullptr;
+  };
+  isa::Image image;
+  std::vector<Stream> streams;
+  std::vector<Handle> handles;
+};
+
+class CorsairDevice final : public Device {
+public:
+  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options);
+  ~CorsairDevice() override;
+
+  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes) const override;
+  Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
+  Result<void *> allocate(uint64_t size) override;
+  void release(void *memory, uint64_t size) override;
+  void copy(void *destination, const void *source, uint64_t size) override;
+  void clear(void *memory, uint64_t size) override;
+  Status prepare(std::span<const DeviceTask> tasks) override;
+  void enqueue() override {}
+  RunOutcome fence() override;
+  uint32_t threads() const override { return options.threads; }
+  uint64_t scratchBytes() const override { return 0; }
+  uint32_t sliceCount(uint32_t) const override { return 1; }
+  void setProfiling(bool on) override { profiling = on; }
+  void takeSlices(std::vector<TaskSlice> &out) const override;
+
+private:
+  CorsairDevice() = default;
+  Status configure(const DeviceOptions &options);
+  Status reserve(const isa::Image &image);
+  Status checkTask(const DeviceTask &task, const isa::Kernel &kernel) const;
+  std::optional<Fault> dispatch(const DeviceTask &task);
+  std::optional<Fault> initialize(const DeviceTask &task, const CorsairImage::Handle &handle, KernelRun &report);
+  std::optional<Fault> runProgram(const CorsairImage::Handle &handle, const isa::Program &program,
+                                  const DeviceTask &task, RunResult &result);
+  std::optional<Fault> prepareState(const isa::Argument &argument, const void *buffer);
+  RunOutcome saveReports();
+
+  RunOptions options;
+  std::string isaName, reportFile, tracePath;
+  dmx_allocator allocator{};
+  std::span<const DeviceTask> tasks;
+  const isa::Image *image = nullptr; ///< of the tasks
+  std::unique_ptr<Storage> storage;
+  std::unique_ptr<Card> card;
+  std::set<const isa::Kernel *> initialized;
+  /// States that hold what runs left in them: the host's buffer and where the pieces lie.
+  std::map<const void *, std::vector<isa::Piece>> states;
+  std::vector<KernelRun> firstRun, lastRun;
+  uint64_t runs = 0;
+  bool profiling = false;
+  std::vector<TaskSlice> slices;
+};
+
+} // namespace dmxrt::corsair

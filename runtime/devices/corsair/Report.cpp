@@ -1,0 +1,273 @@
+//===- Report.cpp - what a run of the card cost ---------------------------===//
+
+#include "Report.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+
+namespace dmxrt::corsair {
+namespace {
+
+/// JSON and text are written as they go: the formats are small and fixed.
+class Writer {
+public:
+  void add(const char *format, ...) __attribute__((format(printf, 2, 3))) {
+    char buffer[512];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(buffer, sizeof buffer, format, arguments);
+    va_end(arguments);
+    text += buffer;
+  }
+  void quoted(std::string_view value) {
+    text += '"';
+    for (char c : value) {
+      if (c == '"' || c == '\\')
+        text += '\\';
+      if (static_cast<unsigned char>(c) < 0x20)
+        add("\\u%04x", c);
+      else
+        text += c;
+    }
+    text += '"';
+  }
+  bool save(const std::string &path) const {
+    std::FILE *file = std::fopen(path.c_str(), "wb");
+    if (!file)
+      return false;
+    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    return std::fclose(file) == 0 && good;
+  }
+  std::string text;
+};
+
+uint64_t longest(const Usage &usage, Engine engine) {
+  const auto &slices = usage.busy[static_cast<int>(engine)];
+  return *std::max_element(slices.begin(), slices.end());
+}
+
+Usage totalOf(const RunResult &run) {
+  Usage total;
+  for (const QuadResult &quad : run.quads)
+    total.add(quad.usage);
+  return total;
+}
+
+unsigned long long ull(uint64_t value) { return value; }
+
+/// A number's text whatever the process's locale.
+std::string num(double value) {
+  char buffer[40];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 6);
+  return std::string(buffer, end.ptr);
+}
+std::string fixed(double value, int digits) {
+  char buffer[400];
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, digits);
+  return std::string(buffer, end.ptr);
+}
+
+void writeEnergy(Writer &out, const Energy &energy) {
+  out.add("{");
+  for (int i = 0; i < isa::kMemories; ++i)
+    out.add("\"%s\": %s, ", isa::nameOf(static_cast<Memory>(i)).data(), num(energy.memories[i] * 1e-12).c_str());
+  out.add("\"links\": %s, \"macs\": %s, \"simd\": %s, \"static\": %s, \"total\": %s}",
+          num(energy.links * 1e-12).c_str(), num(energy.macs * 1e-12).c_str(), num(energy.simd * 1e-12).c_str(),
+          num(energy.leakage * 1e-12).c_str(), num(energy.total() * 1e-12).c_str());
+}
+
+void writeUsage(Writer &out, const Usage &usage) {
+  out.add("\"read_bytes\": {");
+  for (int i = 0; i < isa::kMemories; ++i)
+    out.add("%s\"%s\": %llu", i ? ", " : "", isa::nameOf(static_cast<Memory>(i)).data(), ull(usage.readBytes[i]));
+  out.add("}, \"written_bytes\": {");
+  for (int i = 0; i < isa::kMemories; ++i)
+    out.add("%s\"%s\": %llu", i ? ", " : "", isa::nameOf(static_cast<Memory>(i)).data(), ull(usage.writtenBytes[i]));
+  out.add("}, \"link_bytes\": {\"noc\": %llu, \"d2d\": %llu}, ", ull(usage.nocBytes), ull(usage.d2dBytes));
+  out.add("\"macs\": {\"int16\": %llu, \"int8\": %llu, \"int4\": %llu}, \"simd_ops\": %llu, \"instructions\": %llu",
+          ull(usage.macs16), ull(usage.macs8), ull(usage.macs4), ull(usage.simdOps), ull(usage.instructions));
+}
+
+/// Share of the run's time that an engine's busiest instance works, averaged over quads.
+double utilisation(const Usage &usage, Engine engine, uint64_t clocks, size_t quads) {
+  return clocks && quads
+             ? static_cast<double>(longest(usage, engine)) / static_cast<double>(clocks) / static_cast<double>(quads)
+             : 0;
+}
+
+void writeMarks(Writer &out, const KernelRun &kernel, const RunResult &run) {
+  out.add(", \"tasks\": [");
+  bool first = true;
+  for (const auto &[mark, usage] : run.marks) {
+    uint64_t clocks = usage.last > usage.first ? usage.last - usage.first : 0;
+    out.add("%s\n        {\"name\": ", first ? "" : ",");
+    out.quoted(mark == kNoMark ? std::string_view("") : std::string_view(kernel.image->marks[mark]));
+    out.add(", \"first_clock\": %llu, \"last_clock\": %llu, \"bound\": \"%s\", ", ull(usage.first), ull(usage.last),
+            nameOf(boundOf(usage, clocks, run.quads.size())).data());
+    writeUsage(out, usage);
+    out.add("}");
+    first = false;
+  }
+  out.add("]");
+}
+
+void writeRun(Writer &out, const isa::Machine &machine, const KernelRun &kernel, const RunResult &run) {
+  Usage total = totalOf(run);
+  out.add("{\"clocks\": %llu, \"seconds\": %s, \"quads\": %zu, \"chiplets\": %d, ", ull(run.clocks),
+          num(static_cast<double>(run.clocks) / machine.clockHz).c_str(), run.quads.size(), run.chiplets);
+  out.add("\"bound\": \"%s\", \"dimc_peak_fraction\": %s, ",
+          nameOf(boundOf(total, run.clocks, run.quads.size())).data(), num(peakFraction(run, machine)).c_str());
+  writeUsage(out, total);
+  out.add(", \"utilisation\": {");
+  for (int i = 0; i < kEngines; ++i)
+    out.add("%s\"%s\": %s", i ? ", " : "", nameOf(static_cast<Engine>(i)).data(),
+            num(utilisation(total, static_cast<Engine>(i), run.clocks, run.quads.size())).c_str());
+  out.add("}, \"energy_joules\": ");
+  writeEnergy(out, energyOf(total, machine, run.chiplets, run.clocks));
+  writeMarks(out, kernel, run);
+  out.add("}");
+}
+
+void writeRuns(Writer &out, const isa::Machine &machine, const std::vector<KernelRun> &runs) {
+  out.add("[");
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const KernelRun &run = runs[i];
+    double hostSeconds = static_cast<double>(run.hostIn + run.hostOut) / (machine.pcie.bytesPerClock * machine.clockHz);
+    out.add("%s\n    {\"kernel\": ", i ? "," : "");
+    out.quoted(run.kernel);
+    out.add(", \"host_bytes_in\": %llu, \"host_bytes_out\": %llu, \"host_link_seconds\": %s", ull(run.hostIn),
+            ull(run.hostOut), num(hostSeconds).c_str());
+    if (run.init) {
+      out.add(",\n     \"init\": ");
+      writeRun(out, machine, run, *run.init);
+    }
+    out.add(",\n     \"main\": ");
+    writeRun(out, machine, run, run.main);
+    out.add("}");
+  }
+  out.add("]");
+}
+
+void textOf(Writer &out, const isa::Machine &machine, const char *title, const KernelRun &kernel,
+            const RunResult &run) {
+  Usage total = totalOf(run);
+  Energy energy = energyOf(total, machine, run.chiplets, run.clocks);
+  out.add("%s of '%s': %llu clocks, %s us, %zu quads; bound by %s; DIMC at %s %% of peak; %s uJ\n", title,
+          kernel.kernel.c_str(), ull(run.clocks),
+          fixed(static_cast<double>(run.clocks) / machine.clockHz * 1e6, 3).c_str(), run.quads.size(),
+          nameOf(boundOf(total, run.clocks, run.quads.size())).data(),
+          fixed(100 * peakFraction(run, machine), 1).c_str(), fixed(energy.total() * 1e-6, 3).c_str());
+  out.add("  %-8s %14s %14s %12s\n", "memory", "bytes read", "bytes written", "energy uJ");
+  for (int i = 0; i < isa::kMemories; ++i)
+    if (total.readBytes[i] || total.writtenBytes[i])
+      out.add("  %-8s %14llu %14llu %12s\n", isa::nameOf(static_cast<Memory>(i)).data(), ull(total.readBytes[i]),
+              ull(total.writtenBytes[i]), fixed(energy.memories[i] * 1e-6, 3).c_str());
+  out.add("  %-14s %8s\n", "engine", "busy");
+  for (int i = 0; i < kEngines; ++i)
+    if (longest(total, static_cast<Engine>(i)))
+      out.add("  %-14s %7s%%\n", nameOf(static_cast<Engine>(i)).data(),
+              fixed(100 * utilisation(total, static_cast<Engine>(i), run.clocks, run.quads.size()), 1).c_str());
+  for (const auto &[mark, usage] : run.marks)
+    if (mark != kNoMark && usage.last > usage.first)
+      out.add("  task %-40.40s %10llu clocks, %s\n", kernel.image->marks[mark].c_str(), ull(usage.last - usage.first),
+              nameOf(boundOf(usage, usage.last - usage.first, run.quads.size())).data());
+}
+
+} // namespace
+
+std::string_view nameOf(Bound bound) {
+  constexpr std::string_view kNames[] = {"compute", "SRAM", "DDR", "SIMD", "reshape", "control"};
+  return kNames[static_cast<int>(bound)];
+}
+
+Bound boundOf(const Usage &usage, uint64_t clocks, size_t quads) {
+  struct Candidate {
+    Bound bound;
+    uint64_t busy;
+  };
+  auto busy = [&](Engine engine) { return longest(usage, engine); };
+  uint64_t ddr = busy(Engine::DdrIn) + busy(Engine::DdrOut);
+  uint64_t sram = std::max({busy(Engine::ToIb), busy(Engine::ToWb), busy(Engine::FromOb), busy(Engine::OtherDma)});
+  const Candidate candidates[] = {{Bound::Compute, busy(Engine::Dimc)},
+                                  {Bound::Sram, sram},
+                                  {Bound::Ddr, ddr},
+                                  {Bound::Simd, busy(Engine::Simd)},
+                                  {Bound::Reshape, busy(Engine::Dre)}};
+  const Candidate *best = std::max_element(std::begin(candidates), std::end(candidates),
+                                           [](const Candidate &a, const Candidate &b) { return a.busy < b.busy; });
+  return 2 * best->busy < clocks * quads ? Bound::Control : best->bound;
+}
+
+double peakFraction(const RunResult &run, const isa::Machine &machine) {
+  double done = 0;
+  int slices = 0;
+  for (const QuadResult &quad : run.quads) {
+    // Clocks of one core's array: 64 x 64 MACs take the row clocks of the class.
+    const Usage &usage = quad.usage;
+    done += static_cast<double>(usage.macs8) * machine.rowClocks8 / 4096 +
+            static_cast<double>(usage.macs16) * machine.rowClocks16 / 4096 +
+            static_cast<double>(usage.macs4) * machine.rowClocks4 / 8192;
+    for (uint64_t busy : usage.busy[static_cast<int>(Engine::Dimc)])
+      slices += busy != 0;
+  }
+  double all = static_cast<double>(run.clocks) * slices * machine.cores;
+  return all > 0 ? done / all : 0;
+}
+
+bool writeReport(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &first,
+                 const std::vector<KernelRun> &last, uint64_t runs) {
+  Writer json, text;
+  json.add("{\"machine\": ");
+  json.quoted(machine.name);
+  json.add(", \"clock_hz\": %s, \"runs\": %llu,\n  \"first\": ", fixed(machine.clockHz, 1).c_str(), ull(runs));
+  writeRuns(json, machine, first);
+  json.add(",\n  \"last\": ");
+  writeRuns(json, machine, last);
+  json.add("}\n");
+  text.add("machine %s at %s GHz, run %llu of the session\n", machine.name.c_str(),
+           fixed(machine.clockHz * 1e-9, 4).c_str(), ull(runs));
+  for (const KernelRun &run : first)
+    if (run.init)
+      textOf(text, machine, "init", run, *run.init);
+  for (const KernelRun &run : last)
+    textOf(text, machine, "main", run, run.main);
+  return json.save(path) && text.save(path + ".txt");
+}
+
+bool writeTrace(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &runs) {
+  Writer out;
+  out.add("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [");
+  bool first = true;
+  double offset = 0, microseconds = 1e6 / machine.clockHz;
+  std::vector<bool> named(32 * kEngines * kMaxSlices);
+  for (const KernelRun &run : runs) {
+    for (const QuadResult &quad : run.main.quads)
+      for (const TraceEvent &event : quad.trace) {
+        unsigned row = static_cast<unsigned>(event.engine) * kMaxSlices + event.instance;
+        if (!named[quad.quad * kEngines * kMaxSlices + row]) {
+          named[quad.quad * kEngines * kMaxSlices + row] = true;
+          out.add("%s\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, \"args\": {\"name\": \"%s "
+                  "%u\"}}",
+                  first ? "" : ",", quad.quad, row, nameOf(event.engine).data(), event.instance);
+          first = false;
+        }
+        const isa::Code &code = run.image->streams[event.stream];
+        out.add(",\n{\"ph\": \"X\", \"pid\": %u, \"tid\": %u, \"ts\": %s, \"dur\": %s, \"name\": ", quad.quad, row,
+                fixed((offset + static_cast<double>(event.start)) * microseconds, 4).c_str(),
+                fixed(static_cast<double>(event.end - event.start) * microseconds, 4).c_str());
+        out.quoted(event.mark == kNoMark ? std::string_view(code.instructions[event.position].info().name)
+                                         : std::string_view(run.image->marks[event.mark]));
+        out.add(", \"args\": {\"stream\": ");
+        out.quoted(code.name);
+        out.add(", \"at\": %u, \"instruction\": \"%s\"}}", event.position,
+                code.instructions[event.position].info().name);
+      }
+    offset += static_cast<double>(run.main.clocks);
+  }
+  out.add("\n]}\n");
+  return out.save(path);
+}
+
+} // namespace dmxrt::corsair
