@@ -1,5 +1,5 @@
 //===- PlaceBuffers.cpp - where region results live -----------------------===//
-#include "dmxc/Phases/Memory/ArenaPacking.h"
+#include "dmxc/Support/ArenaPacking.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Memory/Passes.h"
 

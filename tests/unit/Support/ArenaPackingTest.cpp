@@ -1,5 +1,5 @@
 //===- ArenaPackingTest.cpp - offsets never overlap -----------------------===//
-#include "dmxc/Phases/Memory/ArenaPacking.h"
+#include "dmxc/Support/ArenaPacking.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // percent of the bound on real networks when the order is right. The order that is right differs, so several are tried.
 //
 //===----------------------------------------------------------------------===//
-#include "dmxc/Phases/Memory/ArenaPacking.h"
+#include "dmxc/Support/ArenaPacking.h"
 
 #include <algorithm>
 #include <functional>
