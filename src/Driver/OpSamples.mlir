@@ -1,7 +1,8 @@
 // Every computational op of DMIR once, in its plainest form. dmxc --print-ops asks the verifier, the interpreter and the targets with it.
 func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>, %b: tensor<4x8xi1>, %index: tensor<4xi64>,
                    %pairs: tensor<4x2xi64>, %picks: tensor<4x8xi64>, %updates: tensor<4xf32>, %scalar: tensor<f32>, %image: tensor<1x8x16x16xf32>,
-                   %weights: tensor<16x8x3x3xf32>, %matrix: tensor<8x16xf32>, %u: tensor<4x8xui8>) {
+                   %weights: tensor<16x8x3x3xf32>, %matrix: tensor<8x16xf32>, %u: tensor<4x8xui8>,
+                   %blocks: tensor<4x8x!dmir.block_fp<BFP16_64R>>) {
   %0 = dmir.neg %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %1 = dmir.abs %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %2 = dmir.sign %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -72,5 +73,6 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %66 = dmir.softmax %x {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %67 = dmir.normalize standard %x {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %68 = dmir.relayout %image : (tensor<1x8x16x16xf32>) -> tensor<1x8x16x16xf32, #dmir.blocked<1, 8>>
+  %69 = dmir.pad_blocks %blocks : (tensor<4x8x!dmir.block_fp<BFP16_64R>>) -> tensor<64x64x!dmir.block_fp<BFP16_64R>>
   return
 }

@@ -76,6 +76,12 @@ void addSelection(Table &table);
 void addLinearAlgebra(Table &table);
 void addWindow(Table &table);
 void addNormalize(Table &table);
+void addBlockFloat(Table &table);
+
+/// Ops with a block_fp operand or result are evaluated by one function: their tensors are in host form
+/// (ConstantData.h), which the conversions of Mode do not know.
+bool usesBlockFloat(mlir::Operation *op);
+Outputs evaluateBlockFloat(const Call &call);
 
 /// One result, the usual case.
 inline Outputs one(Tensor tensor) {

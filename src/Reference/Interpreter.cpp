@@ -2,6 +2,7 @@
 #include "dmxc/Reference/Interpreter.h"
 #include "Evaluator.h"
 
+#include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
@@ -28,6 +29,7 @@ const Table &table() {
     addLinearAlgebra(table);
     addWindow(table);
     addNormalize(table);
+    addBlockFloat(table);
     return table;
   }();
   return ops;
@@ -59,7 +61,8 @@ bool tooLarge(llvm::ArrayRef<int64_t> shape) {
 /// Checks that a type is one the interpreter has, and static.
 Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
   auto ranked = llvm::dyn_cast<mlir::RankedTensorType>(type);
-  if (!ranked || !dmir::dtypeOf(ranked.getElementType()))
+  dmir::BlockFpType block = dmir::blockFpOf(type);
+  if (!ranked || (!block && !dmir::dtypeOf(ranked.getElementType())))
     return nodeError(op, "its " + what.str() + " is not a tensor of a DMIR element type");
   if (!ranked.hasStaticShape())
     return nodeError(op, "its " + what.str() +
@@ -68,6 +71,9 @@ Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
   if (tooLarge(ranked.getShape()))
     return nodeError(op, "its " + what.str() + " of shape " + shapeString(ranked.getShape()) +
                              " has more than 2^36 elements, too many for the interpreter");
+  std::string error;
+  if (block && block.hasBlocks() && !dmir::blockLayoutOf(ranked, error))
+    return nodeError(op, "its " + what.str() + " cannot be held: " + error);
   return Status::ok();
 }
 
@@ -75,9 +81,7 @@ Status checkType(mlir::Operation *op, mlir::Type type, llvm::StringRef what) {
 Status checkTensor(mlir::Operation *op, mlir::Type type, const Tensor &tensor, const std::string &what) {
   if (Status status = checkType(op, type, what); !status)
     return status;
-  auto ranked = llvm::cast<mlir::RankedTensorType>(type);
-  Shape shape(ranked.getShape().begin(), ranked.getShape().end());
-  DType dtype = *dmir::dtypeOf(ranked.getElementType());
+  auto [dtype, shape] = *dmir::hostFormOf(type);
   if (tensor.dtype() != dtype || tensor.shape() != shape)
     return nodeError(op, "its " + what + " is " + shapeString(shape) + " " + std::string(dtypeName(dtype)) +
                              " in the module but " + describe(tensor) + " was given");
@@ -208,6 +212,8 @@ Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
 
   // Tensor's only exception is that of an allocation that failed.
   try {
+    if (usesBlockFloat(op))
+      return evaluateBlockFloat({op, operands, Mode::Raw});
     return evaluateNative(op, operands, found->second);
   } catch (const std::bad_alloc &) {
     return nodeError(op, "there is not enough memory for its results");

@@ -59,6 +59,8 @@ std::optional<std::string> cpu::refuses(Operation *op) {
   types.append(op->result_type_begin(), op->result_type_end());
   for (Type type : types) {
     auto tensor = cast<RankedTensorType>(type);
+    if (!tensor.getElementType().isIntOrFloat())
+      return "the cpu target has no kernels for elements of type " + text(tensor.getElementType());
     if (tensor.getElementType().getIntOrFloatBitWidth() < 8 && !tensor.getElementType().isInteger(1))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";

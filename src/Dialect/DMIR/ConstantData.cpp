@@ -1,5 +1,6 @@
 //===- ConstantData.cpp - bytes of DMIR constants -------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Support/MappedFile.h"
 
@@ -84,6 +85,21 @@ Type elementTypeOf(DType type, MLIRContext *context) {
                           isUnsignedInt(type) ? IntegerType::Unsigned : IntegerType::Signless);
 }
 
+std::optional<HostForm> hostFormOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return std::nullopt;
+  Shape shape(tensor.getShape().begin(), tensor.getShape().end());
+  if (std::optional<DType> dtype = dtypeOf(tensor.getElementType()))
+    return HostForm{*dtype, std::move(shape)};
+  if (isBfp32(tensor.getElementType()))
+    return HostForm{DType::F32, std::move(shape)};
+  std::string error;
+  if (std::optional<BlockLayout> layout = blockLayoutOf(tensor, error))
+    return HostForm{DType::U8, {layout->bytes()}};
+  return std::nullopt;
+}
+
 RankedTensorType typeOf(const Tensor &tensor, MLIRContext *context) {
   return RankedTensorType::get(tensor.shape(), elementTypeOf(tensor.dtype(), context));
 }
@@ -141,21 +157,20 @@ Result<Tensor> denseTensor(DenseElementsAttr attr, DType dtype, Shape shape) {
 
 Result<Tensor> constantTensor(Attribute value) {
   auto typed = dyn_cast<TypedAttr>(value);
-  auto type = typed ? dyn_cast<RankedTensorType>(typed.getType()) : RankedTensorType();
-  std::optional<DType> dtype = type && type.hasStaticShape() ? dtypeOf(type.getElementType()) : std::nullopt;
-  if (!dtype)
+  std::optional<HostForm> form = typed ? hostFormOf(typed.getType()) : std::nullopt;
+  if (!form)
     return modelError("a constant needs a static tensor type");
-  Shape shape(type.getShape().begin(), type.getShape().end());
+  auto [dtype, shape] = std::move(*form);
   if (auto file = dyn_cast<FileDataAttr>(value))
-    return fileTensor(file, *dtype, std::move(shape));
+    return fileTensor(file, dtype, std::move(shape));
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    if (!blob || blob->getData().size() < dtypeBytes(*dtype, elementCount(shape)))
+    if (!blob || blob->getData().size() < dtypeBytes(dtype, elementCount(shape)))
       return modelError("constant resource '" + resource.getRawHandle().getKey().str() + "' is missing or short");
-    return Tensor(*dtype, std::move(shape), reinterpret_cast<const std::byte *>(blob->getData().data()), nullptr);
+    return Tensor(dtype, std::move(shape), reinterpret_cast<const std::byte *>(blob->getData().data()), nullptr);
   }
   if (auto dense = dyn_cast<DenseElementsAttr>(value))
-    return denseTensor(dense, *dtype, std::move(shape));
+    return denseTensor(dense, dtype, std::move(shape));
   return modelError("unsupported form of a constant");
 }
 
@@ -191,7 +206,7 @@ TypedAttr denseAttr(const Tensor &tensor, RankedTensorType type) {
 } // namespace
 
 TypedAttr constantAttr(const Tensor &tensor, RankedTensorType type) {
-  if (tensor.numElements() <= kInlineElements)
+  if (tensor.numElements() <= kInlineElements && !blockFpOf(type))
     return denseAttr(tensor, type);
   // The blob shares the tensor's bytes; the deleter holds its owner.
   auto owner = std::make_shared<Tensor>(tensor);

@@ -1,4 +1,5 @@
 //===- DMIRDialect.cpp - registration and shared helpers ------------------===//
+#include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
@@ -11,6 +12,8 @@ using namespace mlir;
 #include "dmxc/Dialect/DMIR/DMIREnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dmxc/Dialect/DMIR/DMIRAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/DMIR/DMIRTypes.cpp.inc"
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/DMIR/DMIROps.cpp.inc"
 
@@ -20,6 +23,10 @@ void DMIRDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dmxc/Dialect/DMIR/DMIRAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dmxc/Dialect/DMIR/DMIRTypes.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

@@ -44,6 +44,8 @@ bool hasFloats(Value value) { return isa<FloatType>(cast<RankedTensorType>(value
 
 // x + (-0.0) is x for every float; x + 0.0 is not, for x = -0.0. For integers both zeros are one.
 OpFoldResult AddOp::fold(FoldAdaptor) {
+  if (isBfp32(cast<RankedTensorType>(getType()).getElementType()))
+    return {};
   double zero = hasFloats(getLhs()) ? -0.0 : 0.0;
   if (OpFoldResult kept = foldNeutral(*this, getLhs(), getRhs(), zero))
     return kept;
@@ -86,6 +88,8 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
   return whole ? getInput() : OpFoldResult();
 }
 
+OpFoldResult PadBlocksOp::fold(FoldAdaptor) { return getInput().getType() == getType() ? getInput() : OpFoldResult(); }
+
 OpFoldResult ConcatOp::fold(FoldAdaptor) {
   return getInputs().size() == 1 && getInputs()[0].getType() == getType() ? getInputs()[0] : OpFoldResult();
 }
@@ -122,7 +126,8 @@ struct TransposeOfUnitAxes : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(TransposeOp op, PatternRewriter &rewriter) const override {
     auto input = cast<RankedTensorType>(op.getInput().getType());
-    if (!input.hasStaticShape() || input.getEncoding() || cast<RankedTensorType>(op.getType()).getEncoding())
+    if (!input.hasStaticShape() || isa<BlockFpType>(input.getElementType()) || input.getEncoding() ||
+        cast<RankedTensorType>(op.getType()).getEncoding())
       return failure();
     int64_t last = -1;
     for (int64_t axis : op.getPermutation()) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/BlockFp.h"
 
 namespace dmxc::dmir {
 
@@ -35,6 +35,16 @@ inline bool compatible(TypeRange a, TypeRange b) {
         return false;
   }
   return true;
+}
+
+/// Rule "static and with a wire format" for a tensor that may be block_fp; BFP32_1 is dense and may have any shape.
+inline LogicalResult checkWireFormat(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::StringRef rule,
+                                     Type type) {
+  BlockFpType block = blockFpOf(type);
+  std::string error;
+  if (!block || !block.hasBlocks() || blockLayoutOf(cast<RankedTensorType>(type), error))
+    return success();
+  return emitError() << rule << ": " << error;
 }
 
 /// C-rule "axes sorted, unique, in range".

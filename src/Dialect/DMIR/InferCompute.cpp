@@ -64,12 +64,60 @@ DMIR_INFER(TopKOp) {
   return success();
 }
 
-DMIR_INFER(MatMulOp) {
+namespace {
+
+bool isBfp32OrFloat(Type type) { return isBfp32(type) || type.isF16() || type.isF32(); }
+
+LogicalResult checkBlockProduct(OptLoc loc, BlockFpType lhs, BlockFpType rhs) {
+  if (!lhs.hasBlocks() || lhs.getColumns() || !rhs.hasBlocks() || !rhs.getColumns())
+    return emitOptionalError(loc, "C5: blocks must run along k, so operand 0 must be R and operand 1 C, got ", lhs,
+                             " and ", rhs, "; cast or transpose");
+  dmx::corsair::BlockFormat a = lhs.getFormat(), b = rhs.getFormat();
+  bool multiplied =
+      a.kind == dmx::corsair::FormatKind::Bfp && (a.precision == 4 || a.precision == 8 || a.precision == 16);
+  if (a.kind != b.kind || a.precision != b.precision || a.block != b.block || !multiplied)
+    return emitOptionalError(loc, "C6: the array has no product of ", lhs, " and ", rhs,
+                             "; both need the same mantissa bits (4, 8 or 16) and block, so cast them");
+  return success();
+}
+
+} // namespace
+
+/// The inferred BFP32_1 of a block product may also leave the array as f16 or f32.
+bool MatMulOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) {
+  if (a.size() != 1 || b.size() != 1)
+    return false;
+  auto x = dyn_cast<RankedTensorType>(a[0]), y = dyn_cast<RankedTensorType>(b[0]);
+  if (x && y && (isBfp32(x.getElementType()) || isBfp32(y.getElementType())) && isBfp32OrFloat(x.getElementType()) &&
+      isBfp32OrFloat(y.getElementType()))
+    return compatible(TypeRange(x), TypeRange(RankedTensorType::get(y.getShape(), x.getElementType())));
+  return compatible(a, b);
+}
+
+LogicalResult MatMulOp::verify() {
+  bool blocks = static_cast<bool>(blockFpOf(getLhs().getType()));
+  if (Type element = tensorType(getResult()).getElementType(); blocks && !isBfp32OrFloat(element))
+    return emitOpError("C7: the product of block_fp is BFP32_1, f32 or f16, not ") << element;
+  mlir::Attribute numImc = (*this)->getAttr(kNumImcAttr);
+  auto integer = mlir::dyn_cast_or_null<mlir::IntegerAttr>(numImc);
+  if (numImc && (!integer || !integer.getType().isSignlessInteger(64) || integer.getInt() < 1 || integer.getInt() > 64))
+    return emitOpError("C8: '") << kNumImcAttr << "' must be an i64 from 1 to 64, got " << numImc;
+  return success();
+}
+
+LogicalResult MatMulOp::inferReturnTypes(MLIRContext *context, OptLoc loc, MatMulOp::Adaptor op,
+                                         SmallVectorImpl<Type> &results) {
   auto lhs = tensorType(op.getLhs()), rhs = tensorType(op.getRhs());
   if (lhs.getRank() < 2 || rhs.getRank() < 2)
     return emitOptionalError(loc, "C1: both operands need rank 2 or more, got ", lhs, " and ", rhs);
-  if (lhs.getElementType() != rhs.getElementType())
+  Type element = lhs.getElementType();
+  BlockFpType left = blockFpOf(lhs), right = blockFpOf(rhs);
+  if (static_cast<bool>(left) != static_cast<bool>(right) || (!left && element != rhs.getElementType()))
     return emitOptionalError(loc, "C2: element types differ: ", lhs, " and ", rhs);
+  if (left && failed(checkBlockProduct(loc, left, right)))
+    return failure();
+  if (left)
+    element = BlockFpType::getBfp32(context);
   if (!dimsAgree(lhs.getShape().back(), rhs.getShape()[rhs.getRank() - 2]))
     return emitOptionalError(loc, "C3: the inner dims differ: ", lhs, " and ", rhs);
   auto batch = broadcastShapes(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2));
@@ -77,7 +125,7 @@ DMIR_INFER(MatMulOp) {
     return emitOptionalError(loc, "C4: the leading dims do not broadcast: ", lhs, " and ", rhs);
   batch->push_back(lhs.getShape()[lhs.getRank() - 2]);
   batch->push_back(rhs.getShape().back());
-  results.push_back(RankedTensorType::get(*batch, lhs.getElementType()));
+  results.push_back(RankedTensorType::get(*batch, element));
   return success();
 }
 

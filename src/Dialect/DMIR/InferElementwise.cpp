@@ -80,5 +80,17 @@ DMIR_INFER(SelectOp) {
 LogicalResult CastOp::verify() {
   if (!llvm::equal(shapeOf(getInput()), shapeOf(getResult())))
     return emitOpError("C1: shapes differ: ") << getInput().getType() << " and " << getType();
+  BlockFpType from = blockFpOf(getInput().getType()), to = blockFpOf(getType());
+  if (!from && !to)
+    return success();
+  for (Value value : {getInput(), getResult()})
+    if (!isa<BlockFpType, mlir::FloatType>(tensorType(value).getElementType()))
+      return emitOpError("C2: block_fp is cast from and to floats only, got ") << value.getType();
+  for (Value value : {getInput(), getResult()})
+    if (failed(checkWireFormat([&] { return emitOpError(); }, "C3", value.getType())))
+      return failure();
+  if (from && to && from.hasBlocks() && to.hasBlocks() && !(*this)->hasAttr(kRoundsTwiceAttr))
+    emitWarning() << "values rounded to " << from.getName() << " are rounded again to " << to.getName()
+                  << "; the attribute '" << kRoundsTwiceAttr << "' says that it is meant";
   return success();
 }

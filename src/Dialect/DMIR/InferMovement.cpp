@@ -52,7 +52,15 @@ DMIR_INFER(TransposeOp) {
   SmallVector<int64_t> shape;
   for (int64_t axis : permutation)
     shape.push_back(type.getDimSize(axis));
-  results.push_back(RankedTensorType::get(shape, type.getElementType()));
+  Type element = type.getElementType();
+  if (auto block = dyn_cast<BlockFpType>(element); block && block.hasBlocks()) {
+    int64_t rank = type.getRank(), last = rank < 2 ? -1 : permutation.back();
+    bool swapped = last == rank - 2 && permutation[rank - 2] == rank - 1;
+    if (rank < 2 || (!swapped && (last != rank - 1 || permutation[rank - 2] != rank - 2)))
+      return emitOptionalError(loc, "C2: the last two dimensions of ", type, " must stay the last two");
+    element = swapped ? block.transposed() : block;
+  }
+  results.push_back(RankedTensorType::get(shape, element));
   return success();
 }
 
@@ -75,8 +83,39 @@ DMIR_INFER(SliceOp) {
       return emitOptionalError(loc, "C2: axis ", i, " of ", type, " is read outside its range: start ", first,
                                ", size ", sizes[i], ", step ", step);
   }
+  if (int64_t axis = blockedDim(type); axis >= 0) {
+    int64_t block = cast<BlockFpType>(type.getElementType()).getBlock(), dim = type.getDimSize(axis);
+    bool whole = sizes[axis] % block == 0 || (!ShapedType::isDynamic(dim) && sizes[axis] == dim - starts[axis]);
+    if (starts[axis] % block || !whole || (steps[axis] != 1 && sizes[axis] > 1))
+      return emitOptionalError(loc, "C3: axis ", axis, " of ", type, " is cut between multiples of its block of ",
+                               block, ": start ", starts[axis], ", size ", sizes[axis], ", step ", steps[axis]);
+  }
   results.push_back(RankedTensorType::get(sizes, type.getElementType()));
   return success();
+}
+
+LogicalResult PadBlocksOp::verify() {
+  auto from = tensorType(getInput()), to = tensorType(getResult());
+  BlockFpType block = blockFpOf(from);
+  if (!block || !block.hasBlocks() || from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
+    return emitOpError("C1: needs one block_fp type and one rank, got ") << from << " and " << to;
+  for (RankedTensorType type : {from, to})
+    if (failed(checkWireFormat([&] { return emitOpError(); }, "C1", type)))
+      return failure();
+  for (int64_t i = 0; i < from.getRank(); ++i)
+    if (i < from.getRank() - 2 ? from.getDimSize(i) != to.getDimSize(i) : from.getDimSize(i) > to.getDimSize(i))
+      return emitOpError("C2: dimension ") << i << " of " << from << " does not become that of " << to;
+  return success();
+}
+
+LogicalResult UndefOp::verify() {
+  if (!getType().hasStaticShape())
+    return emitOpError("C1: the shape of ") << getType() << " is not static";
+  return success();
+}
+
+LogicalResult ConstantOp::verify() {
+  return checkWireFormat([&] { return emitOpError(); }, "C2", getType());
 }
 
 namespace {
@@ -130,6 +169,9 @@ DMIR_INFER(ConcatOp) {
     bool fits = type.getRank() == rank && type.getElementType() == first.getElementType();
     for (int64_t i = 0; fits && i < rank; ++i)
       fits = i == axis || dimsAgree(type.getDimSize(i), first.getDimSize(i));
+    if (fits && axis == blockedDim(first) && shape[axis] % cast<BlockFpType>(first.getElementType()).getBlock())
+      return emitOptionalError(loc, "C4: along its blocked dimension ", type, " would be joined after ", shape[axis],
+                               " elements, which is no multiple of the block");
     if (!fits)
       return emitOptionalError(loc, "C2: ", type, " cannot be joined to ", first, " along axis ", axis);
     if (ShapedType::isDynamic(type.getDimSize(axis)) || ShapedType::isDynamic(shape[axis]))

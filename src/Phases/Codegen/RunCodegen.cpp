@@ -59,8 +59,15 @@ private:
   void addBuffer(dlir::BufferOp op) {
     bundle::BufferDesc desc;
     auto type = cast<RankedTensorType>(op.getTensor());
-    desc.dtype = *dmir::dtypeOf(type.getElementType());
-    desc.shape = exprShape(type);
+    if (dmir::blockFpOf(type)) {
+      // The bundle knows no block_fp: it is the bytes of its wire format.
+      dmir::HostForm form = *dmir::hostFormOf(type);
+      desc.dtype = form.dtype;
+      desc.shape.assign(form.shape.begin(), form.shape.end());
+    } else {
+      desc.dtype = *dmir::dtypeOf(type.getElementType());
+      desc.shape = exprShape(type);
+    }
     desc.offset = static_cast<int64_t>(op.getOffset());
     desc.size = static_cast<int64_t>(op.getSize());
     desc.index = op.getIndex();

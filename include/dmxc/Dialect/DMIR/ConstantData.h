@@ -21,6 +21,14 @@ mlir::Type elementTypeOf(DType type, mlir::MLIRContext *context);
 /// The static tensor type of a host tensor.
 mlir::RankedTensorType typeOf(const Tensor &tensor, mlir::MLIRContext *context);
 
+/// How a static tensor type is held by the host: as itself; BFP32_1 as f32; blocks as a row of u8 that is their wire
+/// format. nullopt for other types.
+struct HostForm {
+  DType dtype;
+  Shape shape;
+};
+std::optional<HostForm> hostFormOf(mlir::Type type);
+
 /// The bytes of a constant's value. dense_resource and #dmir.file are views (the file is mapped once a
 /// context and stays mapped while a Tensor refers to it); dense is copied. Fails on a missing or short file.
 Result<Tensor> constantTensor(mlir::Attribute value);
@@ -29,8 +37,8 @@ std::optional<Tensor> constantTensor(mlir::Value value);
 /// True when the value is defined by dmir.constant.
 bool isConstant(mlir::Value value);
 
-/// A constant attribute of `type` (a static type of the tensor's shape; may carry an encoding): dense up
-/// to kInlineElements elements, else a dense_resource that shares the tensor's bytes.
+/// A constant attribute of `type` (a static type of the tensor's shape, or one the tensor is the host form of; may
+/// carry an encoding): dense up to kInlineElements elements, else a dense_resource that shares the tensor's bytes.
 mlir::TypedAttr constantAttr(const Tensor &tensor, mlir::RankedTensorType type);
 mlir::TypedAttr constantAttr(const Tensor &tensor, mlir::MLIRContext *context);
 inline constexpr int64_t kInlineElements = 64;

@@ -3,6 +3,7 @@
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypeInterfaces.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -11,7 +12,13 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace dmx::corsair {
+struct BlockFormat;
+}
+
 namespace dmxc::dmir {
+/// True for !dmir.block_fp<BFP32_1>.
+bool isBfp32(mlir::Type type);
 /// See DMIRBase.td: the result element depends on the operands' elements at the same index.
 template <typename ConcreteType> class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
 /// See DMIRBase.td: the op only moves elements.
@@ -22,6 +29,8 @@ template <typename ConcreteType> class DataMovement : public mlir::OpTrait::Trai
 #include "dmxc/Dialect/DMIR/DMIREnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dmxc/Dialect/DMIR/DMIRAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/DMIR/DMIRTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/DMIR/DMIROps.h.inc"
 
@@ -36,6 +45,14 @@ inline constexpr llvm::StringLiteral kDimsAttr = "dmir.dims";
 inline constexpr llvm::StringLiteral kNameAttr = "dmir.name";
 /// Function argument / result: array of the symbolic dim names, "" where the dim is a number.
 inline constexpr llvm::StringLiteral kSymbolsAttr = "dmir.symbols";
+/// dmir.cast, unit: rounding from one block format to another is meant.
+inline constexpr llvm::StringLiteral kRoundsTwiceAttr = "dmir.rounds_twice";
+/// dmir.matmul of block_fp, integer: tiles along k that one partial-product reduction takes.
+inline constexpr llvm::StringLiteral kNumImcAttr = "dmir.num_imc";
+inline constexpr int64_t kDefaultNumImc = 16;
+/// dmir.matmul of block_fp, integer: how many rows of the result anybody reads; a product of one tile row that was
+/// padded.
+inline constexpr llvm::StringLiteral kRowsAttr = "dmir.rows";
 
 /// numpy broadcast of two shapes; nullopt where they do not broadcast. Dynamic
 /// dims broadcast with anything and give the static partner if there is one.

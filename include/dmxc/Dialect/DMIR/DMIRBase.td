@@ -6,6 +6,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/BuiltinTypeInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -21,6 +22,7 @@ def DMIR_Dialect : Dialect {
     messages cite them and so do the tests.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;
 }
 
@@ -82,11 +84,46 @@ def DMIR_Float : AnyTypeOf<[F16, BF16, F32, F64, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F
 def DMIR_Int : AnyTypeOf<[SignlessIntOfWidths<[4, 8, 16, 32, 64]>, UnsignedIntOfWidths<[4, 8, 16, 32, 64]>]>;
 def DMIR_Element : AnyTypeOf<[I1, DMIR_Int, DMIR_Float]>;
 
+def DMIR_BlockFpType : TypeDef<DMIR_Dialect, "BlockFp", [MemRefElementTypeInterface]> {
+  let mnemonic = "block_fp";
+  let summary = "Block floating point: integers that share a scale a block";
+  let description = [{
+    `!dmir.block_fp<BFP16_64R>` is the element type of a tensor whose blocks of 64 run along its last dimension (R);
+    `C` runs them along the second-last one. Every name and alias of the format family is read, a shorthand as a
+    string (`<"BFP[8|8]{64}(SN)", R>`); the canonical name is printed. BFP32_1 has no blocks and no orientation: it
+    is f32 with a 22-bit fraction.
+    The data are the wire format: tiles of 64 runs, scale bytes before mantissas, padded with zeros (schemas/corsair).
+    A tensor of rank > 2 is its matrices one after the other. BFP32_1 is dense row-major f32.
+  }];
+  let parameters = (ins "unsigned":$id, "bool":$columns);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static BlockFpType get(::mlir::MLIRContext *context, const ::dmx::corsair::BlockFormat &format, bool columns);
+    /// BFP32_1.
+    static BlockFpType getBfp32(::mlir::MLIRContext *context);
+    ::dmx::corsair::BlockFormat getFormat() const;
+    /// BFP16_64R.
+    std::string getName() const;
+    /// False for BFP32_1, which has neither blocks nor orientation.
+    bool hasBlocks() const;
+    /// Elements of a block.
+    int64_t getBlock() const;
+    /// What the type becomes when the last two dimensions are exchanged.
+    BlockFpType transposed() const;
+  }];
+}
+
 def DMIR_Tensor : RankedTensorOf<[DMIR_Element]>;
 def DMIR_BoolTensor : RankedTensorOf<[I1]>;
 def DMIR_FloatTensor : RankedTensorOf<[DMIR_Float]>;
 def DMIR_NumberTensor : RankedTensorOf<[DMIR_Int, DMIR_Float]>;
 def DMIR_LogicTensor : RankedTensorOf<[I1, DMIR_Int]>;
+def DMIR_Bfp32 : DialectType<DMIR_Dialect, CPred<"::dmxc::dmir::isBfp32($_self)">, "BFP32_1">;
+def DMIR_SumTensor : RankedTensorOf<[DMIR_Int, DMIR_Float, DMIR_Bfp32]>;
+/// What ops that know block floating point take.
+def DMIR_AnyTensor : RankedTensorOf<[DMIR_Element, DMIR_BlockFpType]>;
+def DMIR_NumberOrBlockTensor : RankedTensorOf<[DMIR_Int, DMIR_Float, DMIR_BlockFpType]>;
 def DMIR_IndexTensor : RankedTensorOf<[I32, I64]>;
 
 //===--- Op classes -----------------------------------------------------------===//

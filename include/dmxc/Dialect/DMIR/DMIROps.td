@@ -12,12 +12,22 @@ def DMIR_ConstantOp : DMIR_BaseOp<"constant", [Pure, ConstantLike, AllTypesMatch
   let summary = "a tensor known at compile time";
   let description = [{
     The value is `dense<...>` (small), `dense_resource<...>` (computed by the compiler) or
-    `#dmir.file<...>` (bytes that stay in the model's file). C1: the value's type is the result's type.
+    `#dmir.file<...>` (bytes that stay in the model's file); the bytes of a block_fp constant are its wire format.
+    C1: the value's type is the result's type. C2: a block_fp tensor is static and has a wire format.
   }];
   let arguments = (ins TypedAttrInterface:$value);
-  let results = (outs DMIR_Tensor:$result);
+  let results = (outs DMIR_AnyTensor:$result);
   let assemblyFormat = "attr-dict $value";
+  let hasVerifier = 1;
   let hasFolder = 1;
+}
+
+def DMIR_UndefOp : DMIR_BaseOp<"undef", [Pure]> {
+  let summary = "a tensor whose elements nobody has written yet";
+  let description = "What loops over tiles start from. Nothing reads an element before it is inserted; the interpreter has 0 there. C1: static shape.";
+  let results = (outs DMIR_AnyTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def DMIR_IotaOp : DMIR_TypedOp<"iota"> {
@@ -73,16 +83,22 @@ def DMIR_CastOp : DMIR_TypedOp<"cast", [DMIR_Elementwise]> {
     float -> narrower float rounds to nearest even, once; float -> int truncates toward zero (out of range and NaN:
     see bundle numerics; never undefined behaviour); int -> narrower int wraps; anything -> bool is `x != 0`. For
     float -> f8/f4, `saturate` clamps out-of-range values to the largest finite one.
-    C1: equal shapes.
+    float -> block_fp quantizes to nearest even, f64 through f32. block_fp -> f32 is exact; to f16 it is the array's
+    rounding: subnormals flushed, overflow saturated; other floats go through f32. block_fp -> block_fp goes through
+    exact values. That rounds twice, which the verifier warns of unless the attribute `dmir.rounds_twice` says that it
+    is meant.
+    C1: equal shapes. C2: block_fp is cast from and to floats and block_fp only. C3: a block_fp tensor is static and
+    has a wire format.
   }];
-  let arguments = (ins DMIR_Tensor:$input, DefaultValuedAttr<BoolAttr, "true">:$saturate);
-  let results = (outs DMIR_Tensor:$result);
+  let arguments = (ins DMIR_AnyTensor:$input, DefaultValuedAttr<BoolAttr, "true">:$saturate);
+  let results = (outs DMIR_AnyTensor:$result);
   let hasFolder = 1;
 }
 
 //===--- Elementwise, two and three operands ----------------------------------===//
 
-def DMIR_AddOp : DMIR_BinaryOp<"add", DMIR_NumberTensor, "a + b", "Integers wrap."> { let hasFolder = 1; }
+def DMIR_AddOp : DMIR_BinaryOp<"add", DMIR_SumTensor, "a + b",
+    "Integers wrap; BFP32_1 is added in f32 and rounded, as the array accumulates."> { let hasFolder = 1; }
 def DMIR_SubOp : DMIR_BinaryOp<"sub", DMIR_NumberTensor, "a - b", "Integers wrap."> { let hasFolder = 1; }
 def DMIR_MulOp : DMIR_BinaryOp<"mul", DMIR_NumberTensor, "a * b", "Integers wrap."> { let hasFolder = 1; }
 def DMIR_DivOp : DMIR_BinaryOp<"div", DMIR_NumberTensor, "a / b",
@@ -138,9 +154,13 @@ def DMIR_BroadcastOp : DMIR_TypedOp<"broadcast", [DMIR_DataMovement]> {
 
 def DMIR_TransposeOp : DMIR_Op<"transpose", [DMIR_DataMovement]> {
   let summary = "permutation of axes";
-  let description = "`result.dim(i) = input.dim(permutation[i])`. C1: permutation is one of 0..rank-1.";
-  let arguments = (ins DMIR_Tensor:$input, DenseI64ArrayAttr:$permutation);
-  let results = (outs DMIR_Tensor:$result);
+  let description = [{
+    `result.dim(i) = input.dim(permutation[i])`. Exchanging the last two dimensions of block_fp turns R into C and back and
+    moves nothing.
+    C1: permutation is one of 0..rank-1. C2: the last two dimensions of a block_fp tensor stay the last two.
+  }];
+  let arguments = (ins DMIR_AnyTensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs DMIR_AnyTensor:$result);
   let hasFolder = 1;
   let hasCanonicalizer = 1;
 }
@@ -149,11 +169,12 @@ def DMIR_SliceOp : DMIR_Op<"slice", [DMIR_DataMovement]> {
   let summary = "regular sub-tensor";
   let description = [{
     `result[i] = input[starts + i * steps]` with `sizes` elements an axis. Steps may be negative, not zero.
-    C1: one start, size and step an axis. C2: every index read lies inside the operand.
+    C1: one start, size and step an axis. C2: every index read lies inside the operand. C3: along its blocked dimension
+    block_fp is cut at multiples of the block, with step 1; the size is a multiple too or reaches the end.
   }];
-  let arguments = (ins DMIR_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes,
+  let arguments = (ins DMIR_AnyTensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes,
                        DenseI64ArrayAttr:$steps);
-  let results = (outs DMIR_Tensor:$result);
+  let results = (outs DMIR_AnyTensor:$result);
   let hasFolder = 1;
 }
 
@@ -172,9 +193,24 @@ def DMIR_PadOp : DMIR_Op<"pad", [DMIR_DataMovement]> {
 
 def DMIR_ConcatOp : DMIR_Op<"concat", [DMIR_DataMovement]> {
   let summary = "tensors joined along an axis";
-  let description = "C1: at least one operand. C2: equal element types, ranks and dims but along `axis`. C3: 0 <= axis < rank.";
-  let arguments = (ins Variadic<DMIR_Tensor>:$inputs, I64Attr:$axis);
-  let results = (outs DMIR_Tensor:$result);
+  let description = [{
+    C1: at least one operand. C2: equal element types, ranks and dims but along `axis`. C3: 0 <= axis < rank.
+    C4: along the blocked dimension of block_fp every operand but the last has a multiple of the block.
+  }];
+  let arguments = (ins Variadic<DMIR_AnyTensor>:$inputs, I64Attr:$axis);
+  let results = (outs DMIR_AnyTensor:$result);
+  let hasFolder = 1;
+}
+
+def DMIR_PadBlocksOp : DMIR_TypedOp<"pad_blocks", [DMIR_DataMovement]> {
+  let summary = "block floating point continued with zeros to a larger shape";
+  let description = [{
+    Zeros change no block's scale and no product. The wire format is padded to whole tiles anyway, so that growing to
+    them moves nothing.
+    C1: equal element types, block_fp with a wire format, and equal ranks. C2: static shapes, and only the last two dimensions grow.
+  }];
+  let arguments = (ins DMIR_AnyTensor:$input);
+  let results = (outs DMIR_AnyTensor:$result);
   let hasFolder = 1;
 }
 
@@ -279,10 +315,16 @@ def DMIR_MatMulOp : DMIR_Op<"matmul"> {
   let summary = "batched matrix product";
   let description = [{
     `result[b.., m, n] = sum_k lhs[b.., m, k] * rhs[b.., k, n]`; leading axes broadcast. f16/bf16 accumulate in f32 and
-    round once; integers wrap. C1: ranks >= 2. C2: equal element types. C3: the k dims agree. C4: leading axes broadcast.
+    round once; integers wrap. block_fp operands compute as the array does: `dmir.num_imc` (default 16) tiles along k
+    are reduced by a balanced tree in f32 and rounded to BFP32_1; longer k adds chunk after chunk, each sum rounded to
+    BFP32_1. The result is that BFP32_1, or it as f32 (exact) or f16 (rounded by the array's rule).
+    C1: ranks >= 2. C2: equal element types, or block_fp both. C3: the k dims agree. C4: leading axes broadcast.
+    C5: a block_fp lhs is R, its rhs C. C6: block_fp operands have equal p and block, p is 4, 8 or 16. C7: their result is BFP32_1,
+    f32 or f16. C8: `dmir.num_imc` is an integer from 1 to 64.
   }];
-  let arguments = (ins DMIR_NumberTensor:$lhs, DMIR_NumberTensor:$rhs);
-  let results = (outs DMIR_NumberTensor:$result);
+  let arguments = (ins DMIR_NumberOrBlockTensor:$lhs, DMIR_NumberOrBlockTensor:$rhs);
+  let results = (outs DMIR_NumberOrBlockTensor:$result);
+  let hasVerifier = 1;
 }
 
 def DMIR_ConvOp : DMIR_Op<"conv"> {
@@ -365,9 +407,9 @@ def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, Recur
     `{arena = n, offset = bytes, size = bytes}` or `{output = n, size = bytes}`.
     C1: the body's argument types are the operands' types. C2: the yield's types are the result types. C3: the body holds DMIR ops only, no nested region.
   }];
-  let arguments = (ins Variadic<DMIR_Tensor>:$inputs, StrAttr:$device, OptionalAttr<DictionaryAttr>:$strategy,
+  let arguments = (ins Variadic<DMIR_AnyTensor>:$inputs, StrAttr:$device, OptionalAttr<DictionaryAttr>:$strategy,
                        OptionalAttr<ArrayAttr>:$placement);
-  let results = (outs Variadic<DMIR_Tensor>:$results);
+  let results = (outs Variadic<DMIR_AnyTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -379,7 +421,7 @@ def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, Recur
 
 def DMIR_YieldOp : DMIR_BaseOp<"yield", [Pure, Terminator, ReturnLike]> {
   let summary = "the results of a region";
-  let arguments = (ins Variadic<DMIR_Tensor>:$operands);
+  let arguments = (ins Variadic<DMIR_AnyTensor>:$operands);
   let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";
 }
 
