@@ -50,6 +50,10 @@ RegionModule::RegionModule(const std::string &text) {
     return;
   }
   target = std::move(*created);
+  DialectRegistry registry;
+  target->registerDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
   SmallVector<func::FuncOp> functions(module->getOps<func::FuncOp>());
   for (func::FuncOp function : functions)
     build(function, *target);
