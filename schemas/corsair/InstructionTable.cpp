@@ -14,12 +14,12 @@ constexpr int64_t asValue(Memory memory) { return static_cast<int64_t>(memory); 
 // Fields: name, kind, bits, affine, default, doc.
 constexpr FieldInfo kSlotField{"slot", FK::Unsigned, 8, false, 0, "configuration slot of this queue, 0..15"};
 constexpr FieldInfo kSlicesField{"slices", FK::Mask, 8, false, 1, "slices that take part"};
-constexpr FieldInfo kOneQuad{"quad", FK::Unsigned, 16, true, 0, "the other quad"};
+constexpr FieldInfo kOneQuad{"quad", FK::Signed, 16, true, 0, "the other quad"};
 constexpr FieldInfo kCountField{"n", FK::Signed, 32, true, -1, "replaces the slot's n0; -1: the slot's own"};
 
 constexpr FieldInfo kNop[] = {{"n", FK::Unsigned, 16, false, 1, "clocks"}};
 constexpr FieldInfo kMark[] = {{"label", FK::Label, 16, false, 0, "what follows belongs to this text in reports"}};
-constexpr FieldInfo kLoop[] = {{"n", FK::Unsigned, 32, true, 1, "trips; 0 or less skips the body"}};
+constexpr FieldInfo kLoop[] = {{"n", FK::Signed, 32, true, 1, "trips; 0 or less skips the body"}};
 constexpr FieldInfo kToken[] = {{"id", FK::Token, 8, false, 0, "token"}, {"n", FK::Unsigned, 16, false, 1, "how many"}};
 constexpr FieldInfo kSignalRemote[] = {{"quads", FK::Mask, 32, true, 0, "receiving quads"},
                                        {"id", FK::Token, 8, false, 0, "token"},
@@ -56,7 +56,7 @@ constexpr FieldInfo kMatmul[] = {
     {"imc", FK::Unsigned, 8, false, 1, "num_imc: cores, thus K chunks, of a group"},
     {"ppr", FK::Unsigned, 8, false, 0, "ppr_mode: levels of the reduction tree, imc <= 2^ppr"},
     {"groups", FK::Unsigned, 8, false, 1, "groups of imc cores side by side: 64 output columns each"},
-    {"rows", FK::Unsigned, 16, true, 64, "activation rows, 1..64"},
+    {"rows", FK::Signed, 16, true, 64, "activation rows, 1..64"},
     {"ib", FK::Address, 64, true, 0, "first activation tile in IB"},
     {"row", FK::Signed, 32, true, 0, "first row within the tiles"},
     {"k0", FK::Signed, 32, true, 0, "index of the first K chunk, compared with key k_chunks"},
@@ -64,7 +64,7 @@ constexpr FieldInfo kMatmul[] = {
     {"wb", FK::Address, 64, true, 0, "weight tile within each WB"},
     {"st", FK::Address, 64, true, 0, "stream=1: first weight tile in ST"},
     {"acc", FK::Signed, 32, true, 0, "not 0: add to what OB holds"},
-    {"steps", FK::Unsigned, 32, true, 1, "repetitions"},
+    {"steps", FK::Signed, 32, true, 1, "repetitions"},
     {"stream", FK::Unsigned, 8, false, 0, "1: load the weights of each step from ST while the step before computes"}};
 
 constexpr FieldInfo kConv[] = {
@@ -74,7 +74,7 @@ constexpr FieldInfo kConv[] = {
     {"imc", FK::Unsigned, 8, false, 1, "num_imc: cores, thus K chunks, of a group"},
     {"ppr", FK::Unsigned, 8, false, 0, "ppr_mode"},
     {"groups", FK::Unsigned, 8, false, 1, "groups of imc cores side by side: 64 output channels each"},
-    {"rows", FK::Unsigned, 16, true, 64, "output pixels, 1..64"},
+    {"rows", FK::Signed, 16, true, 64, "output pixels, 1..64"},
     {"img", FK::Address, 64, true, 0, "image tiles in GM or IB (key img_mem)"},
     {"irow", FK::Signed, 32, true, 0, "row of the image's pixel (0, 0) within the tiles"},
     {"pix", FK::Signed, 32, true, 0, "first output pixel, oh * win_ow + ow"},
@@ -83,7 +83,7 @@ constexpr FieldInfo kConv[] = {
     {"wb", FK::Address, 64, true, 0, "weight tile within each WB"},
     {"st", FK::Address, 64, true, 0, "stream=1: first weight tile in ST"},
     {"acc", FK::Signed, 32, true, 0, "not 0: add to what OB holds"},
-    {"steps", FK::Unsigned, 32, true, 1, "repetitions"},
+    {"steps", FK::Signed, 32, true, 1, "repetitions"},
     {"stream", FK::Unsigned, 8, false, 0, "1: load the weights of each step from ST while the step before computes"}};
 
 constexpr FieldInfo kExecSimd[] = {{"fn", FK::Function, 8, false, 0, "function"},
@@ -103,12 +103,12 @@ constexpr FieldInfo kTranspose[] = {
     {"slice", FK::Unsigned, 8, false, 0, "whose DRE works"},
     {"saddr", FK::Address, 64, true, 0, "source"},
     {"daddr", FK::Address, 64, true, 0, "destination in GM"},
-    {"rows", FK::Unsigned, 32, true, 64, "source rows"},
-    {"cols", FK::Unsigned, 32, true, 64, "source columns"},
+    {"rows", FK::Signed, 32, true, 64, "source rows"},
+    {"cols", FK::Signed, 32, true, 64, "source columns"},
     {"esize", FK::Unsigned, 8, false, 2, "bytes of an element: 1, 2, 4 or 8"},
     {"spitch", FK::Signed, 32, false, 128, "bytes from source row to source row"},
     {"dpitch", FK::Signed, 32, false, 128, "bytes from destination row to destination row"},
-    {"batch", FK::Unsigned, 32, true, 1, "matrices"},
+    {"batch", FK::Signed, 32, true, 1, "matrices"},
     {"sbatch", FK::Signed, 64, false, 0, "bytes from matrix to matrix, source"},
     {"dbatch", FK::Signed, 64, false, 0, "bytes from matrix to matrix, destination"}};
 

@@ -4,6 +4,12 @@
 
 #include "schemas/corsair/Crc32.h"
 
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <unistd.h>
+
 using namespace dmxrt;
 
 namespace dmxtest {
@@ -18,6 +24,9 @@ CorsairProgram::CorsairProgram(const std::string &text, const Options &options) 
   DeviceOptions deviceOptions;
   deviceOptions.threads = options.threads;
   deviceOptions.settings = options.settings;
+  static std::atomic<int> number{0};
+  reportFile = testing::TempDir() + "/corsair-" + std::to_string(getpid()) + "-" + std::to_string(number++) + ".json";
+  deviceOptions.settings.push_back("corsair.report=" + reportFile);
   auto made = createDevice("corsair", deviceOptions);
   EXPECT_TRUE(made) << made.error().message;
   if (!made)
@@ -33,7 +42,16 @@ CorsairProgram::CorsairProgram(const std::string &text, const Options &options) 
   handle = code->findKernel(kernel->name);
 }
 
-CorsairProgram::~CorsairProgram() = default;
+CorsairProgram::~CorsairProgram() {
+  std::remove(reportFile.c_str());
+  std::remove((reportFile + ".txt").c_str());
+}
+
+nlohmann::json CorsairProgram::report() {
+  expectRun();
+  std::ifstream file(reportFile);
+  return nlohmann::json::parse(file)["last"][0]["main"];
+}
 
 RunOutcome CorsairProgram::run() {
   if (!kernel)

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ public:
   dmxrt::RunOutcome run();
   /// Fails the test when the run does.
   void expectRun();
+  /// Runs and gives the report's part of the main program.
+  nlohmann::json report();
   /// The run fails with a message that has all the parts.
   void expectFault(const std::vector<std::string> &parts);
   /// Zeros in all state buffers.
@@ -50,6 +53,7 @@ public:
   std::vector<int64_t> dims;
 
 private:
+  std::string reportFile;
   std::unique_ptr<dmxrt::Device> device;
   std::shared_ptr<const dmxrt::CodeImage> code;
   const isa::Kernel *kernel = nullptr;
