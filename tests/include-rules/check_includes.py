@@ -31,7 +31,9 @@ ROOMS = {
 FRONTEND_MAY = (["Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
 TARGET_MAY = (["Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
 # Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
-FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Corsair"], "targets/corsair": ["Corsair"]}
+# LLDMIR's verifier knows a slice's cores.
+FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Corsair"], "src/Dialect/LLDMIR": ["Corsair"],
+              "targets/corsair": ["Corsair"]}
 TOOL_MAX_LINES = 200
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

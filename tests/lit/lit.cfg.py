@@ -13,3 +13,5 @@ config.environment["PATH"] = os.pathsep.join([config.dmxc_tools, config.llvm_too
 # Reproducers of crashes belong to the test's folder, not to the machine's.
 config.environment["TMPDIR"] = config.dmxc_build_lit
 config.substitutions.append(("%repo", config.dmxc_source))
+# A folder of one target's tests asks for it in its lit.local.cfg.
+config.available_features.update("target-" + target for target in config.dmxc_targets)

@@ -1,0 +1,72 @@
+//===- LLDMIROps.td - ops of the array on tiles -----------------*- tablegen -*-===//
+#ifndef DMXC_DIALECT_LLDMIR_OPS
+#define DMXC_DIALECT_LLDMIR_OPS
+
+include "dmxc/Dialect/AffineExt/AffineExtBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def LLDMIR_Dialect : Dialect {
+  let name = "lldmir";
+  let cppNamespace = "::dmxc::lldmir";
+  let summary = "What the units of an in-memory-computing slice do with tiles";
+  let description = "Tiles are !affine_ext.vec_ext; each op is one instruction's worth of work, or a loop of one.";
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect"];
+}
+
+class LLDMIR_Op<string mnemonic, list<Trait> traits = []> : Op<LLDMIR_Dialect, mnemonic, traits>;
+
+def LLDMIR_MatMulOp : LLDMIR_Op<"matmul", [Pure, AttrSizedOperandSegments]> {
+  let summary = "one product of a row of activation tiles and a column of weight tiles, a core each";
+  let description = [{
+    Core i multiplies activation tile i by weight tile i; the partial products are reduced by a balanced tree of
+    `ppr_mode` levels and written to the output buffer, or added to the tile `accumulate` names. `rows` is how many rows
+    of the activation tiles are computed (default all). All that decides the result's bits is here.
+
+    `lldmir.matmul [%a0, %a1] x [%w0, %w1] num_imc 2 ppr_mode 1 accumulate %ob : !A x !W -> !P`
+
+    C1: num_imc activation tiles and as many weight tiles. C2: num_imc <= 2^ppr_mode <= cores of a slice.
+    C3: activation tiles are m x d of block_fp R, weight tiles d x 64 of C, of equal p and block. C4: the result, and
+    what it is added to, are tiles of m x 64 BFP32_1. C5: rows is from 1 to m.
+  }];
+  let arguments = (ins Variadic<AffineExt_VecExtType>:$activations, Variadic<AffineExt_VecExtType>:$weights,
+                       I64Attr:$num_imc, I64Attr:$ppr_mode, Optional<AffineExt_VecExtType>:$init,
+                       OptionalAttr<I64Attr>:$rows);
+  let results = (outs AffineExt_VecExtType:$result);
+  let assemblyFormat = [{
+    ` ` `[` $activations `]` `x` ` ` `[` $weights `]` `num_imc` $num_imc `ppr_mode` $ppr_mode (`accumulate` $init^)? attr-dict
+    `:` custom<OneType>(ref($activations), type($activations)) `x` custom<OneType>(ref($weights), type($weights)) `->`
+    custom<ResultType>(ref($init), type($init), type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def LLDMIR_TileOrMemRef : AnyTypeOf<[AffineExt_VecExtType, AffineExt_MemRef]>;
+
+class LLDMIR_UnitOp<string mnemonic> : LLDMIR_Op<mnemonic, [AttrSizedOperandSegments,
+                                                             DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins StrAttr:$function, Variadic<LLDMIR_TileOrMemRef>:$inputs, Variadic<AffineExt_MemRef>:$outs,
+                       OptionalAttr<DictionaryAttr>:$parameters);
+  let results = (outs Variadic<AffineExt_VecExtType>:$results);
+  let assemblyFormat = [{
+    $function `(` ($inputs^ `:` type($inputs))? `)` (`outs` `(` $outs^ `:` type($outs) `)`)? ($parameters^)? attr-dict
+    (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def LLDMIR_SimdOp : LLDMIR_UnitOp<"simd"> {
+  let summary = "a function of the SIMD unit on tiles, or on whole memrefs of tiles";
+  let description = [{
+    On tiles: `%h = lldmir.simd "cast"(%p : !P) -> !H`. On memrefs, where a row may span tiles:
+    `lldmir.simd "softmax"(%x : memref<..>) outs(%y : memref<..>) {axis = 1}`. The function is named as the DMIR op, with
+    the op's attributes as parameters; `types` in them are the tensors' types, which say what part of the tiles matters.
+    C1: either results, from tiles, or outs. C2: the function has a name.
+  }];
+}
+
+def LLDMIR_ReshapeOp : LLDMIR_UnitOp<"reshape"> {
+  let summary = "movement of elements by the reshape engine: transpose, slice, concat, pad, gather ...";
+  let description = "As lldmir.simd, for the ops of DMIR that only move elements. C1, C2 as there.";
+}
+
+#endif // DMXC_DIALECT_LLDMIR_OPS

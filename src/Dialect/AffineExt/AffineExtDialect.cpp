@@ -1,0 +1,165 @@
+//===- AffineExtDialect.cpp - the tile type and its ops -------------------===//
+#include "dmxc/Dialect/AffineExt/AffineExt.h"
+
+#include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::affine_ext;
+
+#include "dmxc/Dialect/AffineExt/AffineExtDialect.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/AffineExt/AffineExtTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/AffineExt/AffineExtOps.cpp.inc"
+
+void AffineExtDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dmxc/Dialect/AffineExt/AffineExtTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dmxc/Dialect/AffineExt/AffineExtOps.cpp.inc"
+      >();
+}
+
+//===--- the type ---------------------------------------------------------------===//
+
+Type VecExtType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type element;
+  SMLoc where;
+  if (parser.parseLess())
+    return {};
+  where = parser.getCurrentLocation();
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), shape, element);
+}
+
+void VecExtType::print(AsmPrinter &printer) const {
+  printer << "<";
+  for (int64_t dim : getShape())
+    printer << dim << "x";
+  printer << getElementType() << ">";
+}
+
+LogicalResult VecExtType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, Type element) {
+  if (shape.empty() || llvm::any_of(shape, [](int64_t dim) { return dim < 1 || dim > INT32_MAX; }))
+    return emitError() << "a tile has one dimension or more, each positive";
+  if (!element || !(element.isIntOrFloat() || isa<dmir::BlockFpType, VecExtType>(element)))
+    return emitError() << "a tile's elements are integers, floats, block_fp or tiles, not " << element;
+  return success();
+}
+
+VecExtType affine_ext::tileOf(RankedTensorType tensor) {
+  int64_t rank = tensor.getRank();
+  Type element = tensor.getElementType();
+  if (rank < 2)
+    return VecExtType::get(tensor.getContext(), {rank ? int64_t(64) : int64_t(1)}, element);
+  int64_t along = dmir::blockedDim(tensor);
+  SmallVector<int64_t> shape(2, 64);
+  if (along >= 0)
+    shape[along - (rank - 2)] = dmx::corsair::defaultTileDepth(cast<dmir::BlockFpType>(element).getFormat());
+  return VecExtType::get(tensor.getContext(), shape, element);
+}
+
+MemRefType affine_ext::tiledMemRef(RankedTensorType tensor) {
+  VecExtType tile = tileOf(tensor);
+  SmallVector<int64_t> grid(tensor.getShape());
+  int64_t lead = tensor.getRank() - tile.getRank();
+  for (int64_t i = 0; i < tensor.getRank(); ++i)
+    if (i >= lead)
+      grid[i] = (grid[i] + tile.getShape()[i - lead] - 1) / tile.getShape()[i - lead];
+  return MemRefType::get(grid, tile);
+}
+
+//===--- ops ----------------------------------------------------------------------===//
+
+LogicalResult ConstantOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getValue().getType());
+  if (!type || !type.hasStaticShape() || tiledMemRef(type) != getType())
+    return emitOpError("C1: ") << getType() << " does not hold the tiles of " << getValue().getType();
+  return success();
+}
+
+ParseResult LoadOp::parse(OpAsmParser &parser, OperationState &state) {
+  OpAsmParser::UnresolvedOperand memref;
+  AffineMapAttr map;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  Type memrefType, resultType;
+  Type index = parser.getBuilder().getIndexType();
+  NamedAttrList attributes;
+  if (parser.parseOperand(memref) ||
+      parser.parseAffineMapOfSSAIds(operands, map, "map", attributes, OpAsmParser::Delimiter::Square) ||
+      parser.parseOptionalAttrDict(state.attributes) || parser.parseColonType(memrefType) || parser.parseComma() ||
+      parser.parseType(resultType) || parser.resolveOperand(memref, memrefType, state.operands) ||
+      parser.resolveOperands(operands, index, state.operands))
+    return failure();
+  state.addAttribute(getMapAttrName(state.name), map);
+  state.addTypes(resultType);
+  return success();
+}
+
+void LoadOp::print(OpAsmPrinter &printer) {
+  printer << " " << getMemref() << "[";
+  printer.printAffineMapOfSSAIds(getMapAttr(), getMapOperands());
+  printer << "]";
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getMapAttrName()});
+  printer << " : " << getMemref().getType() << ", " << getType();
+}
+
+LogicalResult LoadOp::verify() {
+  auto memref = cast<MemRefType>(getMemref().getType());
+  VecExtType result = getType();
+  if (result.getElementType() != memref.getElementType() || result.getRank() != memref.getRank())
+    return emitOpError("C1: ") << result << " is no array of the tiles of " << memref;
+  if (static_cast<int64_t>(getMap().getNumResults()) != memref.getRank() ||
+      getMap().getNumInputs() != getMapOperands().size())
+    return emitOpError("C2: needs one index for each of the ") << memref.getRank() << " dimensions";
+  for (auto [have, want] : llvm::zip(memref.getShape(), result.getShape()))
+    if (!ShapedType::isDynamic(have) && want > have)
+      return emitOpError("C3: ") << result << " is larger than " << memref;
+  Region *scope = affine::getAffineScope(*this);
+  for (auto [i, operand] : llvm::enumerate(getMapOperands()))
+    if (i < getMap().getNumDims() ? !affine::isValidDim(operand, scope) : !affine::isValidSymbol(operand, scope))
+      return emitOpError("C2: index operand ") << i << " is no affine dimension or symbol";
+  return success();
+}
+
+LogicalResult MatMulOp::verify() {
+  VecExtType lhs = getLhs().getType(), rhs = getRhs().getType(), result = getType();
+  auto isLine = [](VecExtType type, int64_t along) {
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      if (i != type.getRank() - along && type.getShape()[i] != 1)
+        return false;
+    return type.isNested() && type.getRank() >= 2;
+  };
+  if (!isLine(lhs, 1) || !isLine(rhs, 2) || lhs.getShape().back() != rhs.getShape()[rhs.getRank() - 2])
+    return emitOpError("C1: needs 1xK tiles and Kx1 tiles, got ") << lhs << " and " << rhs;
+  auto a = cast<VecExtType>(lhs.getElementType()), b = cast<VecExtType>(rhs.getElementType());
+  auto left = dyn_cast<dmir::BlockFpType>(a.getElementType()), right = dyn_cast<dmir::BlockFpType>(b.getElementType());
+  bool fits = left && right && a.getRank() == 2 && b.getRank() == 2 && left.hasBlocks() && right.hasBlocks() &&
+              !left.getColumns() && right.getColumns() && a.getShape()[1] == b.getShape()[0] &&
+              left.getBlock() == right.getBlock() && left.getFormat().precision == right.getFormat().precision;
+  if (!fits)
+    return emitOpError("C2: tiles of block_fp R and C of equal p, block and depth are needed, got ")
+           << a << " and " << b;
+  if (result.getRank() != 2 || result.getShape()[0] != a.getShape()[0] || result.getShape()[1] != b.getShape()[1] ||
+      !dmir::isBfp32(result.getElementType()))
+    return emitOpError("C3: the result is a tile of BFP32_1, ") << a.getShape()[0] << " x " << b.getShape()[1];
+  if (getRows() && (*getRows() < 1 || static_cast<int64_t>(*getRows()) > a.getShape()[0]))
+    return emitOpError("C4: rows is 1 to ") << a.getShape()[0] << ", not " << static_cast<int64_t>(*getRows());
+  return success();
+}
+
+LogicalResult CastOp::verify() {
+  VecExtType from = getInput().getType(), to = getType();
+  if (from.getShape() != to.getShape() || from.isNested() || to.isNested())
+    return emitOpError("C1: one tile becomes one of the same shape, not ") << from << " " << to;
+  return success();
+}

@@ -1,0 +1,118 @@
+//===- LLDMIRDialect.cpp - syntax and rules of the ops on tiles -----------===//
+#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+
+#include "mlir/IR/OpImplementation.h"
+
+#include "schemas/corsair/Machine.h"
+
+using namespace mlir;
+using namespace dmxc;
+using affine_ext::VecExtType;
+
+//===--- syntax: one type for all tiles of an operand group ----------------------===//
+
+using Operands = ArrayRef<OpAsmParser::UnresolvedOperand>;
+
+static ParseResult parseOneType(OpAsmParser &parser, Operands operands, SmallVectorImpl<Type> &types) {
+  Type type;
+  if (parser.parseType(type))
+    return failure();
+  types.assign(operands.size(), type);
+  return success();
+}
+static void printOneType(OpAsmPrinter &printer, Operation *, OperandRange, TypeRange types) {
+  if (!types.empty())
+    printer << types.front();
+}
+
+static ParseResult parseResultType(OpAsmParser &parser, const std::optional<OpAsmParser::UnresolvedOperand> &init,
+                                   Type &initType, Type &resultType) {
+  if (parser.parseType(resultType))
+    return failure();
+  if (init)
+    initType = resultType;
+  return success();
+}
+static void printResultType(OpAsmPrinter &printer, Operation *, Value, Type, Type resultType) { printer << resultType; }
+
+#include "dmxc/Dialect/LLDMIR/LLDMIRDialect.cpp.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/LLDMIR/LLDMIROps.cpp.inc"
+
+using namespace dmxc::lldmir;
+
+void LLDMIRDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dmxc/Dialect/LLDMIR/LLDMIROps.cpp.inc"
+      >();
+}
+
+//===--- matmul ---------------------------------------------------------------------===//
+
+/// The block_fp of a group of equal tiles of two dimensions, or null.
+static dmir::BlockFpType blocksOf(ValueRange tiles, bool columns) {
+  if (!llvm::all_equal(tiles.getTypes()))
+    return {};
+  auto tile = cast<VecExtType>(tiles.front().getType());
+  auto block = dyn_cast<dmir::BlockFpType>(tile.getElementType());
+  return block && tile.getRank() == 2 && block.hasBlocks() && block.getColumns() == columns ? block
+                                                                                            : dmir::BlockFpType();
+}
+
+LogicalResult MatMulOp::verify() {
+  int64_t cores = dmx::corsair::builtinMachine().coresPerSlice(), count = getNumImc(), mode = getPprMode();
+  if (count < 1 || static_cast<int64_t>(getActivations().size()) != count ||
+      static_cast<int64_t>(getWeights().size()) != count)
+    return emitOpError("C1: num_imc ") << count << " needs as many activation and weight tiles, got "
+                                       << getActivations().size() << " and " << getWeights().size();
+  if (mode < 0 || mode > 30 || count > int64_t(1) << mode || int64_t(1) << mode > cores)
+    return emitOpError("C2: num_imc ") << count << " <= 2^ppr_mode " << mode << " <= " << cores
+                                       << " cores of a slice does not hold";
+  dmir::BlockFpType a = blocksOf(getActivations(), false), w = blocksOf(getWeights(), true);
+  auto left = cast<VecExtType>(getActivations().front().getType()),
+       right = cast<VecExtType>(getWeights().front().getType());
+  if (!a || !w || a.getBlock() != w.getBlock() || a.getFormat().precision != w.getFormat().precision ||
+      left.getShape()[1] != right.getShape()[0])
+    return emitOpError("C3: needs equal tiles of block_fp R and of C, of equal p, block and depth, got ")
+           << left << " and " << right;
+  VecExtType result = getType();
+  if (!dmir::isBfp32(result.getElementType()) || result.getRank() != 2 || result.getShape()[0] != left.getShape()[0] ||
+      result.getShape()[1] != right.getShape()[1] || (getInit() && getInit().getType() != result))
+    return emitOpError("C4: the result is a tile of BFP32_1, ") << left.getShape()[0] << " x " << right.getShape()[1];
+  if (getRows() && (static_cast<int64_t>(*getRows()) < 1 || static_cast<int64_t>(*getRows()) > left.getShape()[0]))
+    return emitOpError("C5: rows is 1 to ") << left.getShape()[0] << ", not " << static_cast<int64_t>(*getRows());
+  return success();
+}
+
+//===--- simd, reshape ----------------------------------------------------------------===//
+
+template <typename OpTy> static LogicalResult verifyUnit(OpTy op) {
+  bool tiles = op.getOuts().empty();
+  for (Value input : op.getInputs())
+    if (tiles && !isa<VecExtType>(input.getType()))
+      return op.emitOpError("C1: a memref is computed into another one, given by outs");
+  if (tiles == op.getResults().empty())
+    return op.emitOpError("C1: needs either results, from tiles, or outs");
+  if (op.getFunction().empty())
+    return op.emitOpError("C2: needs the name of a function");
+  return success();
+}
+
+template <typename OpTy>
+static void unitEffects(OpTy op, SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &input : op.getInputsMutable())
+    if (isa<MemRefType>(input.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &input, SideEffects::DefaultResource::get());
+  for (OpOperand &out : op.getOutsMutable())
+    effects.emplace_back(MemoryEffects::Write::get(), &out, SideEffects::DefaultResource::get());
+}
+
+LogicalResult SimdOp::verify() { return verifyUnit(*this); }
+LogicalResult ReshapeOp::verify() { return verifyUnit(*this); }
+void SimdOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  unitEffects(*this, effects);
+}
+void ReshapeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  unitEffects(*this, effects);
+}

@@ -1,0 +1,91 @@
+// Each labelled constraint, broken once.
+// RUN: dmx-opt %s -split-input-file -verify-diagnostics
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C1: num_imc 2 needs as many activation and weight tiles, got 2 and 1}}
+  %p = lldmir.matmul [%a, %a] x [%w] num_imc 2 ppr_mode 1 : !R x !C -> !P
+  return
+}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C2: num_imc 9 <= 2^ppr_mode 3 <= 16 cores of a slice does not hold}}
+  %p = lldmir.matmul [%a, %a, %a, %a, %a, %a, %a, %a, %a] x [%w, %w, %w, %w, %w, %w, %w, %w, %w] num_imc 9 ppr_mode 3 : !R x !C -> !P
+  return
+}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C2: num_imc 1 <= 2^ppr_mode 5 <= 16 cores of a slice does not hold}}
+  %p = lldmir.matmul [%a] x [%w] num_imc 1 ppr_mode 5 : !R x !C -> !P
+  return
+}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R) {
+  // expected-error @+1 {{C3: needs equal tiles of block_fp R and of C}}
+  %p = lldmir.matmul [%a] x [%a] num_imc 1 ppr_mode 0 : !R x !R -> !P
+  return
+}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C4: the result is a tile of BFP32_1, 64 x 64}}
+  %p = lldmir.matmul [%a] x [%w] num_imc 1 ppr_mode 0 : !R x !C -> !affine_ext.vec_ext<64x64xf16>
+  return
+}
+
+// -----
+
+!R = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>
+!C = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>
+!P = !affine_ext.vec_ext<64x64x!dmir.block_fp<BFP32_1>>
+func.func @f(%a: !R, %w: !C) {
+  // expected-error @+1 {{C5: rows is 1 to 64, not 0}}
+  %p = lldmir.matmul [%a] x [%w] num_imc 1 ppr_mode 0 {rows = 0 : i64} : !R x !C -> !P
+  return
+}
+
+// -----
+
+!H = !affine_ext.vec_ext<64x64xf16>
+func.func @f(%a: !H) {
+  // expected-error @+1 {{C1: needs either results, from tiles, or outs}}
+  lldmir.simd "relu"(%a : !H)
+  return
+}
+
+// -----
+
+!H = !affine_ext.vec_ext<64x64xf16>
+func.func @f(%a: memref<2x2x!H>) {
+  // expected-error @+1 {{C1: a memref is computed into another one, given by outs}}
+  %0 = lldmir.simd "relu"(%a : memref<2x2x!H>) -> !H
+  return
+}
+
+// -----
+
+!H = !affine_ext.vec_ext<64x64xf16>
+func.func @f(%a: !H) {
+  // expected-error @+1 {{C2: needs the name of a function}}
+  %0 = lldmir.reshape ""(%a : !H) -> !H
+  return
+}
