@@ -1,0 +1,30 @@
+//===- AffineTileScalrep.cpp - loads and stores that need not be ----------===//
+//
+// Store-to-load forwarding, redundant loads and dead stores. The rules are MLIR's, which ask the effects of every op
+// between; ops on memrefs of tiles tell theirs.
+//
+//===----------------------------------------------------------------------===//
+#include "Passes.h"
+
+#include "mlir/Analysis/AliasAnalysis.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Dominance.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_AFFINETILESCALREP
+#include "Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+
+namespace {
+
+struct AffineTileScalrep : dmxc::impl::AffineTileScalrepBase<AffineTileScalrep> {
+  void runOnOperation() override {
+    affine::affineScalarReplace(getOperation(), getAnalysis<DominanceInfo>(), getAnalysis<PostDominanceInfo>(),
+                                getAnalysis<AliasAnalysis>());
+  }
+};
+
+} // namespace

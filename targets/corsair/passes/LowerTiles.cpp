@@ -1,0 +1,88 @@
+//===- LowerTiles.cpp - products of tile arrays to the cores of a slice ---===//
+//
+// Each tile along k is a core's. More tiles than cores are chunks in increasing k, each added to what the output buffer
+// holds: the order is part of the result's bits.
+//
+//===----------------------------------------------------------------------===//
+#include "Passes.h"
+
+#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "schemas/corsair/Machine.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_LOWERTILES
+#include "Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+/// Tile `index` along dimension `axis` of what a load of an array would bring.
+Value loadTile(OpBuilder &builder, affine_ext::LoadOp load, int64_t axis, int64_t index) {
+  AffineMap map = load.getMap();
+  SmallVector<AffineExpr> results(map.getResults());
+  results[axis] = results[axis] + index;
+  map = AffineMap::get(map.getNumDims(), map.getNumSymbols(), results, builder.getContext());
+  return affine::AffineLoadOp::create(builder, load.getLoc(), load.getMemref(), map, load.getMapOperands());
+}
+
+struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
+  using LowerTilesBase::LowerTilesBase;
+
+  void runOnOperation() override {
+    int64_t most = dmx::corsair::builtinMachine().coresPerSlice();
+    if (cores < 0 || cores > most) {
+      getOperation().emitError() << "option 'cores' is 1 to " << most << ", or 0 for all, not " << cores.getValue();
+      return signalPassFailure();
+    }
+    int64_t limit = cores ? cores.getValue() : most;
+    SmallVector<affine_ext::MatMulOp> products;
+    getOperation().walk([&](affine_ext::MatMulOp op) { products.push_back(op); });
+    for (affine_ext::MatMulOp op : products)
+      if (failed(lower(op, limit)))
+        return signalPassFailure();
+    getOperation().walk([&](affine_ext::CastOp op) {
+      OpBuilder builder(op);
+      auto simd = lldmir::SimdOp::create(builder, op.getLoc(), op.getType(), "cast", op.getInput(), ValueRange(),
+                                         DictionaryAttr());
+      op.replaceAllUsesWith(simd.getResult(0));
+      op.erase();
+    });
+  }
+
+  LogicalResult lower(affine_ext::MatMulOp op, int64_t limit) {
+    auto a = op.getLhs().getDefiningOp<affine_ext::LoadOp>(), w = op.getRhs().getDefiningOp<affine_ext::LoadOp>();
+    if (!a || !w)
+      return op.emitError("multiplies arrays of tiles that no affine_ext.load brings");
+    if (auto numImc = op->getAttrOfType<IntegerAttr>(dmir::kNumImcAttr))
+      limit = std::min(limit, numImc.getInt());
+    // The arrays' dimension along k: 1xK after any leading dimensions, Kx1.
+    int64_t tiles = a.getType().getShape().back(), axisA = a.getType().getRank() - 1, axisW = w.getType().getRank() - 2;
+    OpBuilder builder(op);
+    Value sum;
+    for (int64_t first = 0; first < tiles; first += limit) {
+      int64_t count = std::min(limit, tiles - first);
+      SmallVector<Value> activations, weights;
+      for (int64_t i = first; i < first + count; ++i)
+        activations.push_back(loadTile(builder, a, axisA, i));
+      for (int64_t i = first; i < first + count; ++i)
+        weights.push_back(loadTile(builder, w, axisW, i));
+      sum = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count,
+                                     llvm::Log2_64_Ceil(count), sum, op.getRowsAttr());
+    }
+    op.replaceAllUsesWith(sum);
+    op.erase();
+    for (affine_ext::LoadOp load : {a, w})
+      if (load->use_empty())
+        load.erase();
+    return success();
+  }
+};
+
+} // namespace

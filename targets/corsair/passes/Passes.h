@@ -1,0 +1,21 @@
+//===- Passes.h - from DMIR to a kernel over quads --------------*- C++ -*-===//
+//
+// The stages, in order: corsair-assign-formats, corsair-tile-matmul, corsair-bufferize-tiles, corsair-lower-tiles,
+// corsair-outline-spmd. The text between any two can be read back.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/Pass.h"
+
+namespace dmxc {
+
+#define GEN_PASS_DECL
+#include "Passes.h.inc"
+
+/// Registers the passes under their names, and the dialects of the stages.
+void registerCorsairPasses(mlir::DialectRegistry &registry);
+
+} // namespace dmxc

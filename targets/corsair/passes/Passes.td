@@ -1,0 +1,68 @@
+//===- Passes.td - from DMIR to a kernel over quads -------------*- tablegen -*-===//
+include "mlir/Pass/PassBase.td"
+
+//===--- The stages ---------------------------------------------------------------===//
+
+def AssignFormats : Pass<"corsair-assign-formats", "::mlir::ModuleOp"> {
+  let summary = "Give every value its format: block floating point into matrix products, f16 elsewhere";
+  let description = [{
+    The BASIC rules: operands of dmir.matmul are BFP16_64 (R, C), its bias BFP32_1, everything else that is f32, bf16 or
+    f64 is f16. Inputs and outputs of functions take the format they are used in; the module attributes
+    dm.model_inputs.type and dm.model_outputs.type keep what the user gave, dm.model_constants.type lists what
+    the quantized constants have become.
+  }];
+  let options = [
+    ListOption<"rules", "rules", "std::string",
+               "GLOB=FORMAT: the operand format of products whose node name matches; the last match wins">,
+    Option<"print", "print", "bool", "false", "Print a table of nodes and formats to standard error">];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
+def TileMatmul : Pass<"corsair-tile-matmul", "::mlir::func::FuncOp"> {
+  let summary = "Products of block_fp tensors to affine loops over 64x64 results";
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::mlir::affine::AffineDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def BufferizeTiles : Pass<"corsair-bufferize-tiles", "::mlir::func::FuncOp"> {
+  let summary = "Tensors to memrefs of tiles";
+  let description = [{
+    A loop that carries a tensor writes to its memref in place. Ops on whole tensors become lldmir.simd and
+    lldmir.reshape from memref to memref.
+  }];
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::dmxc::lldmir::LLDMIRDialect",
+                           "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {
+  let summary = "Products of tile arrays to lldmir.matmul over the cores of a slice";
+  let options = [Option<"cores", "cores", "int64_t", "0", "Tiles along k of one product (0 = the cores of a slice)">];
+  let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect"];
+}
+
+def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
+  let summary = "One loop of each product's nest to the threads of a kernel: a thread is a quad";
+  let options = [
+    Option<"split", "split", "std::string", "\"auto\"", "The loop that is split: auto (by cost), rows, columns, batch">,
+    Option<"quads", "quads", "int64_t", "8", "Threads at most">];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect"];
+}
+
+//===--- Affine passes --------------------------------------------------------------===//
+
+def AffinePermuteTrip : Pass<"affine-permute-trip", "::mlir::func::FuncOp"> {
+  let summary = "Order the loops of perfect nests by trip count, the largest outermost, where dependences allow";
+}
+
+def AffinePromoteSingle : Pass<"affine-promote-single", "::mlir::func::FuncOp"> {
+  let summary = "Replace innermost loops of one trip by their body";
+}
+
+def AffineNormalizeFuse : Pass<"affine-normalize-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Normalize loops to 0, 1, 2 .. and fuse producers with consumers";
+  let options = [Option<"normalize", "normalize", "bool", "true", "Normalize before fusing">];
+}
+
+def AffineTileScalrep : Pass<"affine-tile-scalrep", "::mlir::func::FuncOp"> {
+  let summary = "Store-to-load forwarding, redundant loads, dead stores of memrefs of tiles";
+}
