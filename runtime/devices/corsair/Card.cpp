@@ -18,6 +18,12 @@ uint64_t mix(uint64_t value) {
   return value ^ value >> 31;
 }
 
+/// Which fault is reported: the earlier, but a race before the poison that it explains.
+bool precedes(const Fault &a, const Fault &b) {
+  bool poisonA = a.kind == FaultKind::PoisonRead, poisonB = b.kind == FaultKind::PoisonRead;
+  return poisonA != poisonB ? poisonB : a.time < b.time;
+}
+
 uint64_t ceilLatency(double clocks) { return std::max<uint64_t>(ceilClocks(clocks), 1); }
 
 } // namespace
@@ -143,7 +149,9 @@ RunResult Card::collect() {
     stuck |= slot->state != State::Finished;
     out.clocks = std::max(out.clocks, quad.lastTime);
     chiplets |= 1u << quad.chiplet();
-    if (quad.fault && (!out.fault || quad.fault->time < out.fault->time))
+    if (!quad.fault)
+      quad.fault = quad.poison;
+    if (quad.fault && (!out.fault || precedes(*quad.fault, *out.fault)))
       out.fault = quad.fault;
     for (auto &[mark, usage] : quad.marks)
       out.marks[mark].add(usage);

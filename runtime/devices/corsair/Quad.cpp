@@ -105,6 +105,9 @@ Quad::Outcome Quad::run(uint64_t grant) {
     Queue *next = fault ? nullptr : earliest();
     if (!next) {
       bool done = std::all_of(queues.begin(), queues.end(), [](const Queue &queue) { return queue.done; });
+      bool over = std::all_of(queues.begin(), queues.end(), [](const Queue &queue) { return queue.done || queue.stuck; });
+      if (over && !done && !fault)
+        fault = poison;
       if (done || fault)
         published.store(~uint64_t(0), std::memory_order_release);
       return fault ? Faulted : done ? Done : Blocked;
@@ -123,8 +126,7 @@ Quad::Outcome Quad::run(uint64_t grant) {
     }
     published.store(std::max(published.load(), time), std::memory_order_release);
     madeProgress = true;
-    if (!step(*next))
-      continue; // the fault ends the loop above
+    (void)step(*next); // a fault ends the loop above
   }
 }
 

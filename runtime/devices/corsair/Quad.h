@@ -35,7 +35,8 @@ struct Queue {
   uint16_t thread = 0;
   VectorClock clock{};
   Usage pending; ///< of the instruction in hand
-  bool isReady() const { return !done && !local.active && remote.kind == RemoteWait::Kind::None; }
+  bool stuck = false; ///< read undefined bytes
+  bool isReady() const { return !done && !stuck && !local.active && remote.kind == RemoteWait::Kind::None; }
 };
 
 /// Interprets the streams of one quad in the order of their issue times.
@@ -59,6 +60,7 @@ public:
   void saveClocks(std::array<uint32_t, kThreads> &out) const;
 
   std::optional<Fault> fault;
+  std::optional<Fault> poison; ///< of a stuck queue; the fault unless there is another
   QuadResult result;
   std::map<uint32_t, Usage> marks;
   uint64_t lastTime = 0;
@@ -74,8 +76,9 @@ public:
   int64_t value(Queue &queue, const isa::Instruction &in, std::string_view field) {
     return value(queue, in, in.info().field(field));
   }
-  /// Records a fault of the instruction at hand; false.
-  bool raise(const Queue &queue, FaultKind kind, const std::string &text);
+  /// Records a fault of the instruction at hand; false. A read of undefined bytes stops its queue only:
+  /// when the write that should have come before it follows, the two are reported as a race.
+  bool raise(Queue &queue, FaultKind kind, const std::string &text);
   /// Bytes of a range after all checks, or null and a fault.
   std::byte *readable(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind);
   std::byte *writable(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind);
@@ -140,7 +143,7 @@ private:
   std::shared_ptr<const VectorClock> release(Queue &queue);
   std::string where(const Queue &queue) const;
   std::string describe(const Epoch &epoch, bool wrote) const;
-  bool report(const Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind,
+  bool report(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind,
               bool writing, const Problem &problem);
   bool access(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind, bool writing);
 };

@@ -41,9 +41,11 @@ std::string Quad::where(const Queue &queue) const {
              isa::print(code.instructions[queue.position]), ")");
 }
 
-bool Quad::raise(const Queue &queue, FaultKind kind, const std::string &text) {
-  if (!fault)
-    fault = Fault{kind, queue.time, number, cat(nameOf(kind), ": ", where(queue), ": ", text)};
+bool Quad::raise(Queue &queue, FaultKind kind, const std::string &text) {
+  std::optional<Fault> &where = kind == FaultKind::PoisonRead ? poison : fault;
+  if (!where)
+    where = Fault{kind, queue.time, number, cat(nameOf(kind), ": ", this->where(queue), ": ", text)};
+  queue.stuck = true;
   return false;
 }
 
@@ -81,7 +83,7 @@ uint32_t Quad::unitOf(Memory memory, int slice, int core) const {
   return 0;
 }
 
-bool Quad::report(const Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind,
+bool Quad::report(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind,
                   bool writing, const Problem &problem) {
   std::string place =
       cat(unitName(machine, memory, unit), " ", rangeText(static_cast<uint64_t>(address), static_cast<uint64_t>(size)));

@@ -263,7 +263,7 @@ bool Quad::reset(Queue &queue, const isa::Instruction &in) {
 std::string Quad::describeWaits() const {
   std::string out;
   for (const Queue &queue : queues) {
-    if (queue.done || queue.isReady())
+    if (queue.done || queue.stuck || queue.isReady())
       continue;
     out += cat(" ", where(queue), " waits for ");
     const RemoteWait &wait = queue.remote;

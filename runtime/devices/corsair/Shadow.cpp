@@ -56,6 +56,9 @@ bool Shadow::readCell(Cell &cell, ElemKind kind, const Actor &actor, Problem &pr
     return false;
   }
   if (cell.kind == kUndefined) {
+    // Recorded all the same: an unordered write that comes later is then known as a race with it.
+    cell.reader = actor.epoch;
+    cell.hasReader = true;
     problem.kind = FaultKind::PoisonRead;
     return false;
   }
@@ -97,11 +100,8 @@ bool Shadow::checkWrite(const Cell &cell, const Actor &actor, Problem &problem) 
 }
 
 bool Shadow::readPage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, const Actor &actor, Problem &problem) {
-  if (page.empty()) {
-    problem.kind = FaultKind::PoisonRead;
-    problem.address = begin;
-    return false;
-  }
+  if (page.empty())
+    page.push_back({0, Cell()});
   size_t first = find(page, begin);
   uint32_t stop = first + 1 < page.size() ? page[first + 1].begin : kPage;
   Cell &only = page[first].cell;
