@@ -2,7 +2,9 @@
 #
 # A target folder T gives a library dmxcTarget<T> with
 #   Result<std::unique_ptr<TargetBackend>> create<T>Target(const TargetOptions &);
-# and a README.md whose first heading is the summary in --print-targets. A frontend folder F gives dmxcFrontend<F> with
+# and a README.md whose first heading is the summary in --print-targets. With a file passes/Passes.td it also has
+#   void register<T>Passes(mlir::DialectRegistry &);
+# A frontend folder F gives dmxcFrontend<F> with
 #   const Frontend &<f>Frontend();
 
 function(dmxc_capitalise text result)
@@ -27,7 +29,12 @@ function(dmxc_write_registry file)
       string(REPLACE "\"" "'" summary "${summary}")
     endif()
     string(APPEND declarations "Result<std::unique_ptr<TargetBackend>> create${name}Target(const TargetOptions &);\n")
-    string(APPEND targets "  {\"${target}\", \"${summary}\", create${name}Target},\n")
+    set(passes "")
+    if(EXISTS ${CMAKE_SOURCE_DIR}/targets/${target}/passes/Passes.td)
+      string(APPEND declarations "void register${name}Passes(mlir::DialectRegistry &);\n")
+      set(passes ", register${name}Passes")
+    endif()
+    string(APPEND targets "  {\"${target}\", \"${summary}\", create${name}Target${passes}},\n")
     list(APPEND libraries dmxcTarget${name})
   endforeach()
   foreach(frontend IN LISTS DMXC_FRONTENDS)

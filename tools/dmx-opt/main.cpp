@@ -24,5 +24,8 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dmxc::driver::registerDialects(registry);
   registry.insert<mlir::transform::TransformDialect>();
+  for (const dmxc::TargetInfo &info : dmxc::registeredTargets())
+    if (info.registerPasses)
+      info.registerPasses(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "dmx-opt: passes over DMIR and DLIR\n", registry));
 }

@@ -93,6 +93,8 @@ struct TargetInfo {
   std::string name, summary;
   /// Fails on unknown levels with the known ones named.
   Result<std::unique_ptr<TargetBackend>> (*create)(const TargetOptions &options);
+  /// Registers passes of the target's own, and the dialects they read, for dmx-opt; null = it has none.
+  void (*registerPasses)(mlir::DialectRegistry &registry) = nullptr;
 };
 
 /// All targets this build has, in DMXC_TARGETS' order.
