@@ -206,7 +206,18 @@ private:
     return success();
   }
 
+  /// Insertion writes in place, so that the tensor inserted into must be nobody else's: one that a loop carries, or
+  /// that began as dmir.undef.
+  static bool mayWriteTo(Value target) {
+    auto argument = dyn_cast<BlockArgument>(target);
+    bool fresh = argument ? isa<affine::AffineForOp>(argument.getOwner()->getParentOp())
+                          : isa<dmir::UndefOp, tensor::InsertSliceOp, affine::AffineForOp>(target.getDefiningOp());
+    return fresh && target.hasOneUse();
+  }
+
   LogicalResult lower(tensor::InsertSliceOp op) {
+    if (!mayWriteTo(op.getDest()))
+      return op.emitOpError("inserts into a tensor that others may read; tiles are written in place");
     FailureOr<Window> window = windowOf(op, op.getDestType());
     if (failed(window))
       return failure();

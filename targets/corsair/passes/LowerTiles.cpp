@@ -32,6 +32,16 @@ Value loadTile(OpBuilder &builder, affine_ext::LoadOp load, int64_t axis, int64_
   return affine::AffineLoadOp::create(builder, load.getLoc(), load.getMemref(), map, load.getMapOperands());
 }
 
+/// True if nothing writes to memory between a load and the product it is for: the loads of single tiles stand there.
+bool canLoadAt(Operation *op, affine_ext::LoadOp load) {
+  if (load->getBlock() != op->getBlock())
+    return false;
+  for (Operation *at = load->getNextNode(); at != op; at = at->getNextNode())
+    if (!isMemoryEffectFree(at) && !hasSingleEffect<MemoryEffects::Read>(at))
+      return false;
+  return true;
+}
+
 struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
   using LowerTilesBase::LowerTilesBase;
 
@@ -60,6 +70,8 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
     auto a = op.getLhs().getDefiningOp<affine_ext::LoadOp>(), w = op.getRhs().getDefiningOp<affine_ext::LoadOp>();
     if (!a || !w)
       return op.emitError("multiplies arrays of tiles that no affine_ext.load brings");
+    if (!canLoadAt(op, a) || !canLoadAt(op, w))
+      return op.emitError("does not stand right after the loads of its tiles");
     if (auto numImc = op->getAttrOfType<IntegerAttr>(dmir::kNumImcAttr))
       limit = std::min(limit, numImc.getInt());
     // The arrays' dimension along k: 1xK after any leading dimensions, Kx1.

@@ -1,4 +1,4 @@
-//===- AffineExtBase.td - dialect and tile type ------------------*- tablegen -*-===//
+//===- AffineExtBase.td - dialect and tile type -----------------*- tablegen -*-===//
 #ifndef DMXC_DIALECT_AFFINEEXT_BASE
 #define DMXC_DIALECT_AFFINEEXT_BASE
 

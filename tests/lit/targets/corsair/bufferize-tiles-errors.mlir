@@ -37,6 +37,29 @@ func.func @f(%t: tensor<64x64xf16>) -> (tensor<128x64xf16>, tensor<128x64xf16>) 
 
 // -----
 
+func.func @f(%t: tensor<64x64xf16>, %x: tensor<128x64xf16>) -> tensor<128x64xf16> {
+  // expected-error @+1 {{inserts into a tensor that others may read}}
+  %n = tensor.insert_slice %t into %x[0, 0] [64, 64] [1, 1] : tensor<64x64xf16> into tensor<128x64xf16>
+  return %n : tensor<128x64xf16>
+}
+
+// -----
+
+// The old value is read after the new one is written.
+func.func @f(%t: tensor<64x64xf16>) -> tensor<128x64xf16> {
+  %u = dmir.undef : tensor<128x64xf16>
+  %0 = affine.for %i = 0 to 2 iter_args(%c = %u) -> (tensor<128x64xf16>) {
+    // expected-error @+1 {{inserts into a tensor that others may read}}
+    %n = tensor.insert_slice %t into %c[0, 0] [64, 64] [1, 1] : tensor<64x64xf16> into tensor<128x64xf16>
+    %o = tensor.extract_slice %c[64, 0] [64, 64] [1, 1] : tensor<128x64xf16> to tensor<64x64xf16>
+    %m = tensor.insert_slice %o into %n[64, 0] [64, 64] [1, 1] : tensor<64x64xf16> into tensor<128x64xf16>
+    affine.yield %m : tensor<128x64xf16>
+  }
+  return %0 : tensor<128x64xf16>
+}
+
+// -----
+
 func.func @f(%i: index) -> index {
   // expected-error @+1 {{has no form on tiles}}
   %0 = arith.addi %i, %i : index
