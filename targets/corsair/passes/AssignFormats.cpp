@@ -49,7 +49,11 @@ public:
     for (dmir::MatMulOp product : products)
       if (failed(assign(product)))
         return failure();
-    for (dmir::CastOp cast : casts)
+    // Transposes whose products now transpose blocks.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isa<dmir::TransposeOp>(op) && op.use_empty())
+        op.erase();
+    for (dmir::CastOp &cast : casts)
       if (cast && failed(quantizeConstant(cast)))
         return failure();
     quantizeInputs();
@@ -104,8 +108,17 @@ private:
     return dmir::isConstant(other) && typeOf(other).getRank() == 1 ? add : dmir::AddOp();
   }
 
-  /// The value cast to a format, one cast for all who want it.
+  /// The value cast to a format, one cast for all who want it. What is transposed is cast before: the blocks are the
+  /// same, and turning R into C costs nothing where turning f16 does.
   Value quantized(Value value, dmir::BlockFpType element) {
+    if (auto transpose = value.getDefiningOp<dmir::TransposeOp>();
+        transpose && element.hasBlocks() && swapsMatrices(transpose)) {
+      Value before = quantized(transpose.getInput(), element.transposed());
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(transpose);
+      auto type = RankedTensorType::get(typeOf(value).getShape(), element);
+      return dmir::TransposeOp::create(builder, transpose.getLoc(), type, before, transpose.getPermutation());
+    }
     dmir::CastOp &cast = known[{value, element}];
     if (!cast) {
       OpBuilder::InsertionGuard guard(builder);
@@ -115,6 +128,16 @@ private:
       casts.push_back(cast);
     }
     return cast;
+  }
+
+  /// True for a permutation that exchanges the last two dimensions and nothing else.
+  static bool swapsMatrices(dmir::TransposeOp op) {
+    ArrayRef<int64_t> permutation = op.getPermutation();
+    int64_t rank = permutation.size();
+    for (int64_t i = 0; i < rank - 2; ++i)
+      if (permutation[i] != i)
+        return false;
+    return rank >= 2 && permutation[rank - 2] == rank - 1;
   }
 
   LogicalResult quantizeConstant(dmir::CastOp &cast) {

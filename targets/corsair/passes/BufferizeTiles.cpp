@@ -307,6 +307,9 @@ private:
     for (Value result : op->getResults())
       outs.push_back(allocate(loc, result.getType()));
     values.map(op->getResults(), outs);
+    // Between R and C a transpose is another name for the same bytes.
+    if (isa<dmir::TransposeOp>(op) && dmir::blockFpOf(op->getResult(0).getType()))
+      name = "retype";
     if (op->hasTrait<dmir::DataMovement>())
       lldmir::ReshapeOp::create(builder, loc, TypeRange(), name, inputs, outs, parametersOf(op));
     else

@@ -66,7 +66,10 @@ def LLDMIR_SimdOp : LLDMIR_UnitOp<"simd"> {
 
 def LLDMIR_ReshapeOp : LLDMIR_UnitOp<"reshape"> {
   let summary = "movement of elements by the reshape engine: transpose, slice, concat, pad, gather ...";
-  let description = "As lldmir.simd, for the ops of DMIR that only move elements. C1, C2 as there.";
+  let description = [{
+    As lldmir.simd, for the ops of DMIR that only move elements; "retype" is the transpose of block_fp, whose bytes stay
+    what they are. C1, C2 as there.
+  }];
 }
 
 #endif // DMXC_DIALECT_LLDMIR_OPS

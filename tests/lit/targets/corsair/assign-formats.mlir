@@ -44,6 +44,20 @@ func.func @mlp(%x: tensor<4x128xf32>) -> tensor<4x10xf32> {
 
 // -----
 
+// K^T of attention: K is cast as R, at the boundary, and its transpose is C for free. The f16 transpose is gone.
+// CHECK-LABEL: func @transposed
+// CHECK-SAME: , %[[K:[a-z0-9]+]]: tensor<2x16x128x!dmir.block_fp<BFP16_64R>>)
+// CHECK: %[[T:.*]] = dmir.transpose %[[K]] {permutation = array<i64: 0, 2, 1>} : {{.*}} -> tensor<2x128x16x!dmir.block_fp<BFP16_64C>>
+// CHECK-NOT: dmir.transpose
+// CHECK: dmir.matmul %{{.*}}, %[[T]] :
+func.func @transposed(%q: tensor<2x4x128xf32>, %k: tensor<2x16x128xf32>) -> tensor<2x4x16xf32> {
+  %0 = dmir.transpose %k {permutation = array<i64: 0, 2, 1>} : (tensor<2x16x128xf32>) -> tensor<2x128x16xf32>
+  %1 = dmir.matmul %q, %0 : (tensor<2x4x128xf32>, tensor<2x128x16xf32>) -> tensor<2x4x16xf32>
+  return %1 : tensor<2x4x16xf32>
+}
+
+// -----
+
 // An input that is read in two ways stays f16 and is cast once for all products; integers and other constants are left.
 // CHECK-LABEL: func @shared
 // CHECK-SAME: (%[[X:.*]]: tensor<4x64xf16>, %[[I:.*]]: tensor<4x4xi32>)

@@ -20,6 +20,14 @@ func.func @ragged(%a: tensor<100x130x!R>, %b: tensor<130x70x!C>, %c: tensor<70xf
   return %2 : tensor<70x100xf16>
 }
 
+// A transpose of blocks only has another name.
+// CHECK-LABEL: func @retype
+// CHECK: lldmir.reshape "retype"(%{{.*}} : memref<2x3x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64R>>>) outs(%{{.*}} : memref<3x2x!affine_ext.vec_ext<64x64x!dmir.block_fp<BFP16_64C>>>)
+func.func @retype(%a: tensor<100x130x!R>) -> tensor<130x100x!C> {
+  %0 = dmir.transpose %a {permutation = array<i64: 1, 0>} : (tensor<100x130x!R>) -> tensor<130x100x!C>
+  return %0 : tensor<130x100x!C>
+}
+
 // A format with tiles of 128 along k.
 // CHECK-LABEL: func @depth
 // CHECK-SAME: memref<1x2x!affine_ext.vec_ext<64x128x!dmir.block_fp<BFP12_128R>>>, %{{.*}}: memref<2x1x!affine_ext.vec_ext<128x64x!dmir.block_fp<BFP12_128C>>>
