@@ -1,0 +1,177 @@
+//===- Constants.cpp - packed forms of a model's constants ----------------===//
+
+#include "Constants.h"
+
+#include "schemas/corsair/SimdNumbers.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+//===----------------------------------------------------------------------===//
+// TileForm
+//===----------------------------------------------------------------------===//
+
+TileForm TileForm::of(const MatmulPlan &plan) {
+  TileForm form;
+  form.k = plan.k;
+  form.n = plan.n;
+  form.kChunks = plan.kChunks;
+  form.rounds = plan.rounds();
+  form.slices = plan.slicesN;
+  form.groups = plan.groups;
+  return form;
+}
+
+TileForm TileForm::read(DictionaryAttr form) {
+  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
+  TileForm result;
+  result.k = number("k");
+  result.n = number("n");
+  result.kChunks = number("k_chunks");
+  result.rounds = number("rounds");
+  result.slices = number("slices");
+  result.groups = number("groups");
+  result.strideN = number("stride_n");
+  result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
+  result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
+  return result;
+}
+
+DictionaryAttr TileForm::write(MLIRContext *context) const {
+  Builder b(context);
+  NamedAttrList form;
+  form.set("form", b.getStringAttr(forms::kTiles));
+  form.set("size", b.getI64IntegerAttr(bytes()));
+  form.set("k", b.getI64IntegerAttr(k));
+  form.set("n", b.getI64IntegerAttr(n));
+  form.set("k_chunks", b.getI64IntegerAttr(kChunks));
+  form.set("rounds", b.getI64IntegerAttr(rounds));
+  form.set("slices", b.getI64IntegerAttr(slices));
+  form.set("groups", b.getI64IntegerAttr(groups));
+  form.set("stride_n", b.getI64IntegerAttr(strideN));
+  form.set("extents", b.getDenseI64ArrayAttr(extents));
+  form.set("strides", b.getDenseI64ArrayAttr(strides));
+  return form.getDictionary(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Which form an operand gets
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+/// The tiles of a constant that is nothing but the right operand of one product, maybe transposed on the way.
+static std::optional<TileForm> tilesOf(BlockArgument argument, const hw::Machine &machine) {
+  if (!argument.hasOneUse() || !cast<RankedTensorType>(argument.getType()).getElementType().isF32())
+    return std::nullopt;
+  Operation *user = *argument.getUsers().begin();
+  ArrayRef<int64_t> shape = shapeOf(argument);
+  if (auto matmul = dyn_cast<dmir::MatMulOp>(user)) {
+    if (matmul.getRhs() != argument || matmul.getLhs() == argument || shape.size() != 2)
+      return std::nullopt;
+    ArrayRef<int64_t> result = shapeOf(matmul.getResult());
+    int64_t rows = 1;
+    for (int64_t dim : result.drop_back())
+      rows *= dim;
+    if (rows == 0 || shape[0] == 0 || shape[1] == 0)
+      return std::nullopt;
+    TileForm form = TileForm::of(planMatmul(machine, rows, shape[1], shape[0]));
+    form.extents = {shape[0]};
+    form.strides = {shape[1]};
+    form.strideN = 1;
+    return form;
+  }
+  auto conv = dyn_cast<dmir::ConvOp>(user);
+  if (!conv || conv.getWeights() != argument || conv.getInput() == argument || conv.getGroups() != 1)
+    return std::nullopt;
+  int64_t pixels = 1, depth = 1;
+  for (int64_t dim : shapeOf(conv.getResult()).drop_front(2))
+    pixels *= dim;
+  for (int64_t dim : shape.drop_front())
+    depth *= dim;
+  if (pixels * depth * shape[0] == 0)
+    return std::nullopt;
+  TileForm form = TileForm::of(planMatmul(machine, pixels, shape[0], depth));
+  form.strideN = depth;
+  int64_t kernel = depth / shape[1];
+  form.extents = {kernel, shape[1]}; // kernel positions, then channels: the order of the gathered rows
+  form.strides = {1, kernel};
+  return form;
+}
+
+DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machine,
+                                          llvm::function_ref<bool(unsigned)> constant) {
+  MLIRContext *context = body->getParentOp()->getContext();
+  Builder b(context);
+  NamedAttrList all;
+  for (BlockArgument argument : body->getArguments()) {
+    if (!constant(argument.getArgNumber()))
+      continue;
+    std::string key = std::to_string(argument.getArgNumber());
+    if (std::optional<TileForm> form = tilesOf(argument, machine)) {
+      all.set(key, form->write(context));
+      continue;
+    }
+    auto type = cast<RankedTensorType>(argument.getType());
+    int64_t bytes = hw::elementBytes(*deviceKind(type.getElementType()));
+    for (int64_t dim : type.getShape())
+      bytes *= dim;
+    all.set(key, b.getDictionaryAttr({b.getNamedAttr("form", b.getStringAttr(forms::kPlain)),
+                                      b.getNamedAttr("size", b.getI64IntegerAttr(bytes))}));
+  }
+  return all.getDictionary(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+static Status packPlain(const Tensor &constant, std::span<std::byte> out) {
+  if (dtypeBits(constant.dtype()) * constant.numElements() / 8 == static_cast<int64_t>(out.size()) &&
+      constant.dtype() != DType::F16 && constant.dtype() != DType::BF16) {
+    std::memcpy(out.data(), constant.data(), out.size());
+    return Status::ok();
+  }
+  auto *half = reinterpret_cast<uint16_t *>(out.data());
+  for (int64_t i = 0; i < constant.numElements(); ++i)
+    half[i] = hw::f16Round(constant.asDouble(i));
+  return Status::ok();
+}
+
+static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
+  const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
+  const float *values = constant.as<float>();
+  std::vector<int64_t> offsets(form.k);
+  for (int64_t k = 0; k < form.k; ++k) {
+    int64_t rest = k;
+    for (size_t i = form.extents.size(); i-- > 0; rest /= form.extents[i])
+      offsets[k] += rest % form.extents[i] * form.strides[i];
+  }
+  std::array<float, 64> run;
+  std::byte *tile = out.data();
+  for (int64_t slice = 0; slice < form.slices; ++slice)
+    for (int64_t round = 0; round < form.rounds; ++round)
+      for (int64_t group = 0; group < form.groups; ++group)
+        for (int64_t chunk = 0; chunk < form.kChunks; ++chunk, tile += shape.bytes())
+          for (int64_t column = 0; column < 64; ++column) {
+            int64_t n = ((round * form.slices + slice) * form.groups + group) * 64 + column;
+            for (int64_t i = 0; i < 64; ++i) {
+              int64_t k = chunk * 64 + i;
+              run[i] = n < form.n && k < form.k ? values[n * form.strideN + offsets[k]] : 0;
+            }
+            if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
+                                          tile + column * shape.scaleBytes() / 64,
+                                          tile + shape.scaleBytes() + column * shape.runBytes()))
+              return Error{ErrorKind::Internal, "a run of weights has no code"};
+          }
+  return Status::ok();
+}
+
+Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  if (form.getAs<StringAttr>("form").getValue() == forms::kPlain)
+    return packPlain(constant, out);
+  return packTiles(TileForm::read(form), constant, out);
+}

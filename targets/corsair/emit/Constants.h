@@ -1,0 +1,40 @@
+//===- Constants.h - packed forms of a model's constants --------*- C++ -*-===//
+#pragma once
+
+#include "KernelLowering.h"
+
+#include "dmxc/Support/Tensor.h"
+
+#include <span>
+
+namespace dmxc::corsair {
+
+namespace forms {
+inline constexpr llvm::StringLiteral kTiles = "bfp16c-tiles"; ///< the right operand of a product
+inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in the device's kind
+} // namespace forms
+
+/// Tiles of a matrix [k, n], slice by slice in the order in which its array controllers read them:
+/// [slice][round][group][chunk]. Tiles beyond n are zeros.
+struct TileForm {
+  int64_t k = 0, n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
+  /// Element (k, n) of the matrix is element n * strideN + offset(k) of the constant: k counts over these extents, the
+  /// last fastest, with these strides.
+  llvm::SmallVector<int64_t> extents, strides;
+  int64_t strideN = 0;
+
+  int64_t sliceBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
+  int64_t bytes() const { return sliceBytes() * slices; }
+
+  static TileForm of(const MatmulPlan &plan);
+  static TileForm read(mlir::DictionaryAttr form);
+  mlir::DictionaryAttr write(mlir::MLIRContext *context) const;
+};
+
+/// The forms of a region's constant operands: operand number -> form. `constant(i)`: operand i is one.
+mlir::DictionaryAttr packedForms(mlir::Block *body, const hw::Machine &machine,
+                                 llvm::function_ref<bool(unsigned)> constant);
+/// Writes a form.
+Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+
+} // namespace dmxc::corsair

@@ -1,0 +1,80 @@
+//===- DeviceTensor.cpp - where a tensor lies on a quad -------------------===//
+
+#include "DeviceTensor.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <numeric>
+
+using namespace dmxc::corsair;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+
+int64_t DeviceTensor::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
+}
+
+SmallVector<unsigned> DeviceTensor::order() const {
+  SmallVector<unsigned> dims(rank());
+  std::iota(dims.begin(), dims.end(), 0);
+  // A dim of one element may stand anywhere: it goes with its neighbour.
+  auto key = [&](unsigned dim) {
+    for (unsigned i = dim; i < rank(); ++i)
+      if (shape[i] != 1)
+        return strides[i];
+    return int64_t(0);
+  };
+  llvm::stable_sort(dims, [&](unsigned a, unsigned b) { return key(a) > key(b); });
+  return dims;
+}
+
+bool DeviceTensor::isDense() const {
+  SmallVector<int64_t> dense = denseStrides(shape, order(), elementSize());
+  for (size_t i = 0; i < rank(); ++i)
+    if (shape[i] > 1 && dense[i] != strides[i])
+      return false;
+  return true;
+}
+
+SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayRef<unsigned> order,
+                                                 int64_t elementSize) {
+  SmallVector<int64_t> strides(shape.size());
+  int64_t stride = elementSize;
+  for (unsigned dim : llvm::reverse(order)) {
+    strides[dim] = stride;
+    stride *= std::max<int64_t>(shape[dim], 1);
+  }
+  return strides;
+}
+
+std::optional<DeviceTensor> DeviceTensor::reshaped(ArrayRef<int64_t> to) const {
+  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address};
+  if (elements() == 0)
+    return result;
+  size_t i = 0, j = 0;
+  while (i < rank() && j < to.size()) {
+    size_t iEnd = i + 1, jEnd = j + 1;
+    int64_t left = shape[i], right = to[j];
+    while (left != right)
+      if (left < right)
+        left *= shape[iEnd++];
+      else
+        right *= to[jEnd++];
+    // The dims i..iEnd become j..jEnd: they must be one run with one stride.
+    int64_t stride = 0, extent = 1;
+    for (size_t k = iEnd; k-- > i;) {
+      if (shape[k] == 1)
+        continue;
+      if (extent == 1)
+        stride = strides[k];
+      else if (strides[k] != stride * extent)
+        return std::nullopt;
+      extent *= shape[k];
+    }
+    for (size_t k = jEnd; k-- > j; stride *= to[k])
+      result.strides[k] = stride;
+    i = iEnd;
+    j = jEnd;
+  }
+  return result;
+}

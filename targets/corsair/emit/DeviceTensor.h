@@ -1,0 +1,31 @@
+//===- DeviceTensor.h - where a tensor lies on a quad -----------*- C++ -*-===//
+#pragma once
+
+#include "StreamBuilder.h"
+
+namespace dmxc::corsair {
+
+/// A strided view of a GM buffer. Dims are the tensor's own, in its own order; the order in memory is what the strides
+/// say (images lie channels last). Broadcast dims have stride 0.
+struct DeviceTensor {
+  hw::ElemKind kind = hw::ElemKind::F16;
+  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<int64_t> strides; ///< bytes per dim
+  Address address;
+
+  size_t rank() const { return shape.size(); }
+  int64_t elements() const;
+  int64_t elementSize() const { return hw::elementBytes(kind); }
+  /// Dims by descending stride, dims of one element last of equals: the order in memory.
+  llvm::SmallVector<unsigned> order() const;
+  /// Whether the elements fill a range without gaps, in some order of the dims.
+  bool isDense() const;
+  /// The view with these dims instead; nullopt when it needs a copy. Equal element counts.
+  std::optional<DeviceTensor> reshaped(llvm::ArrayRef<int64_t> to) const;
+};
+
+/// Byte strides of a dense tensor whose dims lie in memory in this order, the outermost first.
+llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order,
+                                        int64_t elementSize);
+
+} // namespace dmxc::corsair

@@ -1,0 +1,167 @@
+//===- KernelLowering.cpp - a region's ops to instructions ----------------===//
+
+#include "KernelLowering.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+//===----------------------------------------------------------------------===//
+// A kernel
+//===----------------------------------------------------------------------===//
+
+Status KernelLowering::run(Block *body, StringRef name, DictionaryAttr packed) {
+  kernel.name = name.str();
+  for (BlockArgument argument : body->getArguments()) {
+    auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+    if (Status s = addArgument(argument, form); !s)
+      return s;
+  }
+  for (Operation &op : body->without_terminator()) {
+    buffers.nextStep();
+    if (Status s = lower(&op); !s)
+      return s;
+  }
+  buffers.nextStep();
+  unsigned index = 0;
+  for (Value result : body->getTerminator()->getOperands())
+    if (Status s = addResult(result, index++); !s)
+      return s;
+  if (std::optional<std::string> full = buffers.place(machine, kernel.footprint))
+    return Error{ErrorKind::Constraint, "kernel '" + name.str() + "' does not fit the device: " + *full};
+  for (auto [argument, piece, buffer] : pieceBuffers)
+    kernel.arguments[argument].pieces[piece].address = static_cast<uint64_t>(buffers[buffer].address);
+  // IB, WB and OB are used whole.
+  for (hw::Memory memory : {hw::Memory::IB, hw::Memory::WB, hw::Memory::OB})
+    kernel.footprint.bytes[static_cast<int>(memory)] = machine.memory(memory).size;
+  kernel.init.launches.push_back({0, {}, {}});
+  kernel.main.launches.push_back({0, {}, {}});
+  auto launch = [&](hw::Program &program, StreamBuilder &stream, const char *what) {
+    hw::Launch &only = program.launches.front();
+    only.streams.fill(hw::kNoStream);
+    only.streams[0] = image.addStream(stream.finish(kernel.name + what));
+  };
+  launch(kernel.init, init, "_init");
+  launch(kernel.main, main, "_main");
+  image.kernels.push_back(std::move(kernel));
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+DeviceTensor KernelLowering::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, ArrayRef<unsigned> order) {
+  DeviceTensor tensor{kind, SmallVector<int64_t>(shape), denseStrides(shape, order, hw::elementBytes(kind)), {}};
+  tensor.address.buffer = buffers.add(hw::Memory::GM, tensor.elements() * tensor.elementSize());
+  return tensor;
+}
+
+DeviceTensor KernelLowering::allocate(Value result, const DeviceTensor *like) {
+  auto type = cast<RankedTensorType>(result.getType());
+  SmallVector<unsigned> order(type.getRank());
+  std::iota(order.begin(), order.end(), 0);
+  if (like && like->rank() == order.size())
+    order = like->order();
+  return allocate(type.getShape(), *deviceKind(type.getElementType()), order);
+}
+
+DeviceTensor KernelLowering::copied(const DeviceTensor &tensor, ArrayRef<unsigned> order) {
+  DeviceTensor result = allocate(tensor.shape, tensor.kind, order);
+  copyInto(tensor, result);
+  return result;
+}
+
+void KernelLowering::copyInto(const DeviceTensor &from, const DeviceTensor &to) {
+  SimdOp op{hw::SimdFunction::Copy, to.shape};
+  op.result = SimdOp::operand(to, to.shape);
+  op.sources = {SimdOp::operand(from, to.shape)};
+  simd(std::move(op));
+}
+
+void KernelLowering::fill(const DeviceTensor &tensor, double value) {
+  SimdOp op{hw::SimdFunction::Fill, tensor.shape};
+  op.result = SimdOp::operand(tensor, tensor.shape);
+  op.imm0 = static_cast<float>(value);
+  op.index = static_cast<int64_t>(value);
+  simd(std::move(op));
+}
+
+void KernelLowering::simd(SimdOp op) {
+  // Rows of more than four dims that do not join are refused before: see refusal.
+  (void)emitSimd(main, std::move(op), machine.slices);
+}
+
+Status KernelLowering::lowerConstant(Operation *op) {
+  auto constant = cast<dmir::ConstantOp>(op);
+  auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
+  if (!splat)
+    return Error{ErrorKind::Internal, "a constant inside a region of the device has more than one value"};
+  DeviceTensor tensor = allocate(constant.getResult());
+  Type element = splat.getElementType();
+  double value = isa<FloatType>(element) ? splat.getSplatValue<APFloat>().convertToDouble()
+                                         : static_cast<double>(splat.getSplatValue<APInt>().getSExtValue());
+  fill(tensor, value);
+  values[constant.getResult()] = tensor;
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops on the vector device
+//===----------------------------------------------------------------------===//
+
+Status KernelLowering::lowerElementwise(Operation *op, hw::SimdFunction function) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  // The result lies in memory as its largest operand does.
+  const DeviceTensor *like = nullptr;
+  for (Value operand : op->getOperands()) {
+    const DeviceTensor &tensor = values[operand];
+    if (!like || tensor.elements() > like->elements())
+      like = &tensor;
+  }
+  DeviceTensor result = allocate(op->getResult(0), like);
+  SimdOp simdOp{function, SmallVector<int64_t>(shape)};
+  simdOp.result = SimdOp::operand(result, shape);
+  for (Value operand : op->getOperands())
+    simdOp.sources.push_back(SimdOp::operand(values[operand], shape));
+  values[op->getResult(0)] = result;
+  simd(std::move(simdOp));
+  return Status::ok();
+}
+
+Status KernelLowering::lowerRows(Operation *op, hw::SimdFunction function, ArrayRef<int64_t> axes, float imm0) {
+  DeviceTensor source = values[op->getOperand(0)];
+  ArrayRef<int64_t> resultShape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  bool reduces = static_cast<int64_t>(source.elements()) != 0 && resultShape != ArrayRef<int64_t>(source.shape);
+  DeviceTensor result = reduces ? allocate(op->getResult(0)) : allocate(op->getResult(0), &source);
+  // The axes of a row come last, in the order in which they lie in memory.
+  SmallVector<unsigned> dims;
+  for (unsigned dim : source.order())
+    if (!llvm::is_contained(axes, dim))
+      dims.push_back(dim);
+  for (unsigned dim : source.order())
+    if (llvm::is_contained(axes, dim))
+      dims.push_back(dim);
+  bool kept = resultShape.size() == source.rank();
+  SimdOp simdOp{function, {}, static_cast<unsigned>(axes.size())};
+  simdOp.result = {result.kind, result.address, {}};
+  simdOp.sources = {{source.kind, source.address, {}}};
+  simdOp.imm0 = imm0;
+  for (unsigned dim : dims) {
+    bool isRow = llvm::is_contained(axes, dim);
+    unsigned position = dim;
+    if (!kept)
+      for (int64_t axis : axes)
+        position -= axis < dim;
+    simdOp.dims.push_back(source.shape[dim]);
+    simdOp.sources[0].strides.push_back(source.strides[dim]);
+    simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);
+  }
+  values[op->getResult(0)] = result;
+  simd(std::move(simdOp));
+  return Status::ok();
+}

@@ -1,0 +1,129 @@
+//===- Movement.cpp - views, and data that must move ----------------------===//
+//
+// A transpose, slice or broadcast changes strides alone; a reshape does where the strides allow it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+using hw::ConfigKey;
+
+static SmallVector<unsigned> rowMajor(size_t rank) {
+  SmallVector<unsigned> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+static DeviceTensor sliced(const DeviceTensor &tensor, dmir::SliceOp op) {
+  DeviceTensor view = tensor;
+  view.shape = SmallVector<int64_t>(op.getSizes());
+  for (size_t i = 0; i < tensor.rank(); ++i) {
+    view.address.offset += op.getStarts()[i] * tensor.strides[i];
+    view.strides[i] = tensor.strides[i] * op.getSteps()[i];
+  }
+  return view;
+}
+
+static DeviceTensor broadcast(const DeviceTensor &tensor, ArrayRef<int64_t> shape) {
+  DeviceTensor view{tensor.kind, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 0), tensor.address};
+  size_t missing = shape.size() - tensor.rank();
+  for (size_t i = 0; i < tensor.rank(); ++i)
+    if (tensor.shape[i] == shape[i + missing])
+      view.strides[i + missing] = tensor.strides[i];
+  return view;
+}
+
+Status KernelLowering::lowerMovement(Operation *op) {
+  const DeviceTensor source = values[op->getOperand(0)];
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  DeviceTensor &result = values[op->getResult(0)];
+  if (auto transpose = dyn_cast<dmir::TransposeOp>(op)) {
+    result = source;
+    for (size_t i = 0; i < source.rank(); ++i) {
+      result.shape[i] = source.shape[transpose.getPermutation()[i]];
+      result.strides[i] = source.strides[transpose.getPermutation()[i]];
+    }
+  } else if (auto slice = dyn_cast<dmir::SliceOp>(op)) {
+    result = sliced(source, slice);
+  } else if (isa<dmir::BroadcastOp>(op)) {
+    result = broadcast(source, shape);
+  } else if (std::optional<DeviceTensor> view = source.reshaped(shape)) {
+    result = *view;
+  } else {
+    DeviceTensor dense = copied(source, rowMajor(source.rank()));
+    values[op->getResult(0)] = *dense.reshaped(shape);
+  }
+  return Status::ok();
+}
+
+Status KernelLowering::lowerConcat(Operation *op) {
+  auto concat = cast<dmir::ConcatOp>(op);
+  DeviceTensor result = allocate(concat.getResult(), &values[concat.getInputs().front()]);
+  int64_t at = 0, axis = concat.getAxis();
+  for (Value input : concat.getInputs()) {
+    DeviceTensor part = result;
+    part.shape[axis] = values[input].shape[axis];
+    part.address.offset += at * result.strides[axis];
+    at += part.shape[axis];
+    copyInto(values[input], part);
+  }
+  values[concat.getResult()] = result;
+  return Status::ok();
+}
+
+Status KernelLowering::lowerPad(Operation *op) {
+  auto pad = cast<dmir::PadOp>(op);
+  DeviceTensor source = values[pad.getInput()], result = allocate(pad.getResult(), &source);
+  copyInto(broadcast(values[pad.getValue()], result.shape), result);
+  DeviceTensor middle = result;
+  for (size_t i = 0; i < source.rank(); ++i) {
+    middle.shape[i] = source.shape[i];
+    middle.address.offset += pad.getLow()[i] * result.strides[i];
+    middle.strides[i] = result.strides[i] * (1 + pad.getInterior()[i]);
+  }
+  copyInto(source, middle);
+  values[pad.getResult()] = result;
+  return Status::ok();
+}
+
+Status KernelLowering::lowerGather(Operation *op) {
+  auto gather = cast<dmir::GatherOp>(op);
+  DeviceTensor data = values[gather.getData()], indices = values[gather.getIndices()];
+  if (data.order() != rowMajor(data.rank()) || !data.isDense())
+    data = copied(data, rowMajor(data.rank()));
+  if (indices.order() != rowMajor(indices.rank()) || !indices.isDense())
+    indices = copied(indices, rowMajor(indices.rank()));
+  DeviceTensor result = allocate(gather.getResult());
+  values[gather.getResult()] = result;
+  if (result.elements() == 0)
+    return Status::ok();
+  int64_t axis = gather.getAxis(), outer = 1, inner = 1;
+  for (int64_t i = 0; i < axis; ++i)
+    outer *= data.shape[i];
+  for (size_t i = axis + 1; i < data.rank(); ++i)
+    inner *= data.shape[i];
+  int64_t count = indices.elements(), size = data.elementSize(), row = inner * size;
+  int slot = main.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(data.kind)},
+                                         {ConfigKey::Unit, inner},
+                                         {ConfigKey::N0, count},
+                                         {ConfigKey::N1, outer},
+                                         {ConfigKey::S0, row},
+                                         {ConfigKey::S1, data.shape[axis] * row},
+                                         {ConfigKey::T0, row},
+                                         {ConfigKey::T1, count * row},
+                                         {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
+                                         {ConfigKey::IndexPitch, indices.elementSize()},
+                                         {ConfigKey::IndexRange, data.shape[axis]}});
+  main.emit(hw::Opcode::Extract).set("rule", static_cast<int64_t>(hw::Rule::Gather)).set("slot", slot);
+  main.address("saddr", data.address);
+  main.address("daddr", result.address);
+  main.address("iaddr", indices.address);
+  return Status::ok();
+}

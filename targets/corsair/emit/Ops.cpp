@@ -1,0 +1,193 @@
+//===- Ops.cpp - which ops the device computes, and how -------------------===//
+
+#include "KernelLowering.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+using hw::SimdFunction;
+
+std::optional<hw::ElemKind> dmxc::corsair::deviceKind(Type element) {
+  if (element.isF32() || element.isF16() || element.isBF16())
+    return hw::ElemKind::F16;
+  if (element.isInteger(1))
+    return hw::ElemKind::Bool;
+  if (auto integer = dyn_cast<IntegerType>(element)) {
+    if (integer.getWidth() == 64 && !integer.isUnsigned())
+      return hw::ElemKind::I64;
+    if (integer.getWidth() == 32 && !integer.isUnsigned())
+      return hw::ElemKind::I32;
+  }
+  return std::nullopt;
+}
+
+/// The vector device's function for an elementwise op; nullopt when it has none.
+static std::optional<SimdFunction> elementwiseFunction(Operation *op) {
+  using Answer = std::optional<SimdFunction>;
+  return llvm::TypeSwitch<Operation *, Answer>(op)
+      .Case<dmir::NegOp>([](auto) { return SimdFunction::Neg; })
+      .Case<dmir::AbsOp>([](auto) { return SimdFunction::Abs; })
+      .Case<dmir::SignOp>([](auto) { return SimdFunction::Sign; })
+      .Case<dmir::CeilOp>([](auto) { return SimdFunction::Ceil; })
+      .Case<dmir::FloorOp>([](auto) { return SimdFunction::Floor; })
+      .Case<dmir::RoundOp>([](auto) { return SimdFunction::Round; })
+      .Case<dmir::SqrtOp>([](auto) { return SimdFunction::Sqrt; })
+      .Case<dmir::ReciprocalOp>([](auto) { return SimdFunction::Reciprocal; })
+      .Case<dmir::ExpOp>([](auto) { return SimdFunction::Exp; })
+      .Case<dmir::LogOp>([](auto) { return SimdFunction::Log; })
+      .Case<dmir::SinOp>([](auto) { return SimdFunction::Sin; })
+      .Case<dmir::CosOp>([](auto) { return SimdFunction::Cos; })
+      .Case<dmir::TanhOp>([](auto) { return SimdFunction::Tanh; })
+      .Case<dmir::ErfOp>([](auto) { return SimdFunction::Erf; })
+      .Case<dmir::SigmoidOp>([](auto) { return SimdFunction::Sigmoid; })
+      .Case<dmir::ReluOp>([](auto) { return SimdFunction::Relu; })
+      .Case<dmir::IsNaNOp>([](auto) { return SimdFunction::IsNaN; })
+      .Case<dmir::CastOp>([](auto) { return SimdFunction::Copy; })
+      .Case<dmir::AddOp>([](auto) { return SimdFunction::Add; })
+      .Case<dmir::SubOp>([](auto) { return SimdFunction::Sub; })
+      .Case<dmir::MulOp>([](auto) { return SimdFunction::Mul; })
+      .Case<dmir::DivOp>([](auto) { return SimdFunction::Div; })
+      .Case<dmir::PowOp>([](auto) { return SimdFunction::Pow; })
+      .Case<dmir::MaxOp>([](auto) { return SimdFunction::Max; })
+      .Case<dmir::MinOp>([](auto) { return SimdFunction::Min; })
+      .Case<dmir::AndOp>([](auto) { return SimdFunction::And; })
+      .Case<dmir::OrOp>([](auto) { return SimdFunction::Or; })
+      .Case<dmir::SelectOp>([](auto) { return SimdFunction::Select; })
+      .Case([](dmir::CompareOp compare) {
+        static constexpr SimdFunction functions[] = {SimdFunction::Eq, SimdFunction::Ne, SimdFunction::Lt,
+                                                     SimdFunction::Le, SimdFunction::Gt, SimdFunction::Ge};
+        return functions[static_cast<int>(compare.getKind())];
+      })
+      .Default([](Operation *) -> Answer { return std::nullopt; });
+}
+
+static SimdFunction reduceFunction(dmir::Reduction kind) {
+  static constexpr SimdFunction functions[] = {SimdFunction::ReduceSum, SimdFunction::ReduceMean,
+                                               SimdFunction::ReduceProd, SimdFunction::ReduceMax,
+                                               SimdFunction::ReduceMin};
+  return functions[static_cast<int>(kind)];
+}
+
+//===----------------------------------------------------------------------===//
+// What is refused
+//===----------------------------------------------------------------------===//
+
+static std::optional<std::string> refusesTypes(Operation *op) {
+  auto check = [](Type type) -> std::optional<std::string> {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    if (!tensor || !tensor.hasStaticShape())
+      return "the device's programs have static shapes, and " + text + " has none; fix it with --dim or --shape";
+    if (!deviceKind(tensor.getElementType()))
+      return "the vector device has no elements like those of " + text;
+    if (tensor.getEncoding())
+      return "the device knows no layout but its own";
+    return std::nullopt;
+  };
+  for (Type type : op->getOperandTypes())
+    if (auto reason = check(type))
+      return reason;
+  for (Type type : op->getResultTypes())
+    if (auto reason = check(type))
+      return reason;
+  return std::nullopt;
+}
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+}
+
+static std::optional<std::string> refusesConv(dmir::ConvOp op) {
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  auto weights = cast<RankedTensorType>(op.getWeights().getType());
+  if (!isFloat(op.getInput()))
+    return "the arrays convolve floats only";
+  if (input.getRank() > 4)
+    return "convolutions over three dims are not lowered";
+  const int64_t groups = static_cast<int64_t>(op.getGroups());
+  bool depthwise = groups == input.getShape()[1] && weights.getShape()[0] == groups;
+  if (groups != 1 && !depthwise)
+    return "a grouped convolution is lowered only with one channel a group";
+  if (groups == 1 && !isa<BlockArgument>(op.getWeights()) &&
+      !op.getWeights().getDefiningOp<dmir::ConstantOp>())
+    return "the weights of a convolution must be constant";
+  return std::nullopt;
+}
+
+std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
+  if (auto reason = refusesTypes(op))
+    return reason;
+  bool floats = op->getNumOperands() && isFloat(op->getOperand(0));
+  if (elementwiseFunction(op)) {
+    bool exactOnFloats = isa<dmir::DivOp, dmir::PowOp>(op);
+    if (exactOnFloats && !floats)
+      return "integers are divided and raised on the host";
+    return std::nullopt;
+  }
+  return llvm::TypeSwitch<Operation *, std::optional<std::string>>(op)
+      .Case<dmir::ConstantOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp, dmir::ConcatOp>(
+          [](auto) { return std::nullopt; })
+      .Case([](dmir::PadOp pad) -> std::optional<std::string> {
+        return pad.getMode() == dmir::PadMode::constant ? std::nullopt
+                                                        : std::optional<std::string>("only constant padding is lowered");
+      })
+      .Case([](dmir::GatherOp) { return std::nullopt; })
+      .Case([&](dmir::MatMulOp matmul) -> std::optional<std::string> {
+        auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
+        if (!floats)
+          return "the arrays multiply floats only";
+        return lhs.getShape().back() ? std::nullopt : std::optional<std::string>("a product over nothing");
+      })
+      .Case([](dmir::ConvOp conv) { return refusesConv(conv); })
+      .Case([&](dmir::PoolOp pool) -> std::optional<std::string> {
+        if (!floats || cast<RankedTensorType>(pool.getInput().getType()).getRank() > 4)
+          return "pooling is lowered for images of floats";
+        if (pool.getKind() == dmir::Pooling::sum)
+          return "pooling by sums is not lowered";
+        return std::nullopt;
+      })
+      .Case<dmir::ReduceOp, dmir::SoftmaxOp>([&](auto) -> std::optional<std::string> {
+        return floats ? std::nullopt : std::optional<std::string>("rows of integers are reduced on the host");
+      })
+      .Case([](dmir::NormalizeOp) { return std::nullopt; })
+      .Default([](Operation *other) {
+        return "'" + other->getName().getStringRef().str() + "' is not lowered to the device";
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// How the others are lowered
+//===----------------------------------------------------------------------===//
+
+Status KernelLowering::lower(Operation *op) {
+  if (std::optional<SimdFunction> function = elementwiseFunction(op))
+    return lowerElementwise(op, *function);
+  return llvm::TypeSwitch<Operation *, Status>(op)
+      .Case<dmir::ConstantOp>([&](auto) { return lowerConstant(op); })
+      .Case<dmir::MatMulOp>([&](auto) { return lowerMatmul(op); })
+      .Case<dmir::ConvOp>([&](auto) { return lowerConv(op); })
+      .Case<dmir::PoolOp>([&](auto) { return lowerPool(op); })
+      .Case<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp>(
+          [&](auto) { return lowerMovement(op); })
+      .Case<dmir::ConcatOp>([&](auto) { return lowerConcat(op); })
+      .Case<dmir::PadOp>([&](auto) { return lowerPad(op); })
+      .Case<dmir::GatherOp>([&](auto) { return lowerGather(op); })
+      .Case([&](dmir::ReduceOp reduce) {
+        return lowerRows(op, reduceFunction(reduce.getKind()), reduce.getAxes(), 0);
+      })
+      .Case([&](dmir::SoftmaxOp softmax) {
+        int64_t axis = softmax.getAxis();
+        return lowerRows(op, softmax.getLog() ? SimdFunction::LogSoftmax : SimdFunction::Softmax, axis, 0);
+      })
+      .Case([&](dmir::NormalizeOp normalize) {
+        bool rms = normalize.getKind() == dmir::Normalization::rms;
+        return lowerRows(op, rms ? SimdFunction::RmsNorm : SimdFunction::LayerNorm, normalize.getAxes(),
+                         static_cast<float>(normalize.getEpsilon().convertToDouble()));
+      })
+      .Default([](Operation *other) {
+        return Error{ErrorKind::Internal, "no lowering for '" + other->getName().getStringRef().str() + "'"};
+      });
+}

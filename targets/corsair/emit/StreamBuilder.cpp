@@ -1,0 +1,131 @@
+//===- StreamBuilder.cpp - writing an instruction stream ------------------===//
+
+#include "StreamBuilder.h"
+
+#include "dmxc/Support/ArenaPacking.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace dmxc::corsair;
+
+Address Address::plusLoop(int depth, int64_t scale) const {
+  Address result = *this;
+  hw::Term term = hw::loopTerm(depth, scale);
+  auto at = llvm::find_if(result.terms, [&](const hw::Term &t) { return t.source >= term.source; });
+  if (at != result.terms.end() && at->source == term.source)
+    at->scale += scale;
+  else if (scale != 0)
+    result.terms.insert(at, term);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+/// Tiles and vectors alike.
+static constexpr int64_t kAlign = 64;
+
+int Buffers::add(hw::Memory memory, int64_t size, bool permanent) {
+  Buffer buffer;
+  buffer.memory = memory;
+  buffer.size = std::max<int64_t>(kAlign, (size + kAlign - 1) / kAlign * kAlign);
+  buffer.permanent = permanent;
+  all.push_back(buffer);
+  return static_cast<int>(all.size()) - 1;
+}
+
+void Buffers::touch(int id) {
+  Buffer &buffer = all[id];
+  if (buffer.first < 0)
+    buffer.first = step;
+  buffer.last = std::max(buffer.last, step);
+}
+
+std::optional<std::string> Buffers::place(const hw::Machine &machine, hw::Footprint &footprint) {
+  std::array<int64_t, hw::kMemories> next{};
+  for (Buffer &buffer : all)
+    if (buffer.permanent || buffer.memory != hw::Memory::GM) {
+      int64_t &at = next[static_cast<int>(buffer.memory)];
+      buffer.address = at;
+      at += buffer.size;
+    }
+  std::vector<LiveRange> ranges;
+  std::vector<Buffer *> movable;
+  for (Buffer &buffer : all)
+    if (buffer.address < 0 && buffer.first >= 0) {
+      ranges.push_back({buffer.size, buffer.first, buffer.last});
+      movable.push_back(&buffer);
+    }
+  int64_t &gm = next[static_cast<int>(hw::Memory::GM)];
+  int64_t arena = packArena(ranges);
+  for (size_t i = 0; i < ranges.size(); ++i)
+    movable[i]->address = gm + ranges[i].offset;
+  gm += arena;
+  for (int memory = 0; memory < hw::kMemories; ++memory) {
+    footprint.bytes[memory] = static_cast<uint64_t>(next[memory]);
+    uint64_t size = machine.memories[memory].size;
+    if (footprint.bytes[memory] > size)
+      return llvm::formatv("{0} holds {1} bytes, the kernel needs {2}", hw::nameOf(static_cast<hw::Memory>(memory)),
+                           size, next[memory])
+          .str();
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+hw::Instruction &StreamBuilder::emit(hw::Opcode opcode) { return code.emplace_back(opcode); }
+
+void StreamBuilder::address(std::string_view field, const Address &value) {
+  if (value.buffer >= 0)
+    buffers.touch(value.buffer);
+  fixups.push_back({code.size() - 1, std::string(field), value});
+}
+
+int StreamBuilder::config(hw::Unit unit, std::vector<hw::ConfigPair> keys) {
+  llvm::erase_if(keys, [](const hw::ConfigPair &pair) {
+    return pair.second == hw::findConfigKey(pair.first)->byDefault;
+  });
+  llvm::sort(keys);
+  std::list<Slot> &known = slots[unit];
+  auto hit = llvm::find_if(known, [&](const Slot &slot) { return slot.keys == keys; });
+  if (hit == known.end()) {
+    int number = static_cast<int>(known.size());
+    if (number == hw::kConfigSlots) {
+      number = known.back().number;
+      known.pop_back();
+    }
+    static constexpr hw::Opcode opcodes[] = {hw::Opcode::ConfigAC, hw::Opcode::ConfigSIMD, hw::Opcode::ConfigGM,
+                                              hw::Opcode::ConfigST};
+    hw::Instruction &instruction = emit(opcodes[static_cast<int>(unit)]);
+    instruction.set("slot", number);
+    for (const hw::ConfigPair &pair : keys)
+      instruction.key(pair.first, pair.second);
+    hit = known.insert(known.end(), {number, std::move(keys)});
+  }
+  known.splice(known.begin(), known, hit);
+  return known.front().number;
+}
+
+void StreamBuilder::loop(int64_t trips, llvm::function_ref<void(int depth)> body) {
+  if (trips <= 0)
+    return;
+  emit(hw::Opcode::Loop).set("n", trips);
+  body(depth++);
+  --depth;
+  emit(hw::Opcode::EndLoop);
+}
+
+hw::Code StreamBuilder::finish(std::string name) {
+  emit(hw::Opcode::Halt);
+  for (const Fixup &fixup : fixups) {
+    int64_t base = fixup.value.buffer >= 0 ? buffers[fixup.value.buffer].address : 0;
+    code[fixup.instruction].set(fixup.field, base + fixup.value.offset,
+                                {fixup.value.terms.begin(), fixup.value.terms.end()});
+  }
+  fixups.clear();
+  return {std::move(name), std::move(code)};
+}
