@@ -4,6 +4,9 @@
 
 #include "schemas/corsair/DotProduct.h"
 
+#include <chrono>
+#include <cstdio>
+
 using namespace dmxtest;
 
 namespace {
@@ -214,4 +217,26 @@ TEST(CorsairConv, SlicesShareThePixels) {
   nlohmann::json report = program.report();
   EXPECT_EQ(program.get<float>("y"), expectedConv(c, x, w));
   EXPECT_EQ(report["macs"]["int8"], 320 * 9 * 64 * 64);
+}
+
+/// Run by hand: the simulator's rate with all checks.
+TEST(CorsairConv, DISABLED_Rate) {
+  const Conv cases[] = {
+      {56, 56, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 9},
+      {28, 28, 128, 128, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 8, 2},
+      {16, 16, 256, 256, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 4, 4},
+  };
+  for (const Conv &c : cases)
+    for (const char *hazards : {"corsair.hazards=1", "corsair.hazards=0"}) {
+      CorsairProgram program(convText(c, c.h == 28 ? 3 : 1), {1, {hazards}});
+      program.set("x", noise(1, static_cast<size_t>(c.h * c.w * c.c)));
+      program.set("w", paddedWeights(c, 7));
+      program.expectRun();
+      auto start = std::chrono::steady_clock::now();
+      nlohmann::json report = program.report();
+      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      std::printf("%s: %.2f GMAC in %.3f s: %.2f GMAC/s; %lld clocks\n", hazards,
+                  report["macs"]["int8"].get<double>() * 1e-9, seconds,
+                  report["macs"]["int8"].get<double>() * 1e-9 / seconds, report["clocks"].get<long long>());
+    }
 }

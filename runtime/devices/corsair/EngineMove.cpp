@@ -70,9 +70,11 @@ bool MoveEngine::decode(int64_t &n0) {
                      << (quad.chiplet() * static_cast<uint32_t>(quad.machine.quads));
   if (from == Memory::DDR && (quads & ~chipletMask))
     return quad.raise(queue, FaultKind::BadOperand, cat("quads is ", mask, ", DDR reaches only quads of its chiplet"));
-  constexpr int64_t kFar = int64_t(1) << 60;
-  if (std::abs(source.address) > kFar || std::abs(destination.address) > kFar)
+  if (isFar(source.address) || isFar(destination.address))
     return quad.raise(queue, FaultKind::Capacity, "an address lies beyond any memory");
+  constexpr int64_t kRows = int64_t(1) << 40;
+  if (source.row > kRows || source.row < -kRows || destination.row > kRows || destination.row < -kRows)
+    return quad.raise(queue, FaultKind::BadOperand, cat("srow is ", source.row, ", drow ", destination.row));
   return true;
 }
 

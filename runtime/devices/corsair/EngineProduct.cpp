@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Quad.h"
+#include "Region.h"
 
 #include "schemas/corsair/DotProduct.h"
 
@@ -101,15 +102,14 @@ bool ProductEngine::decodeSource() {
       return quad.raise(queue, FaultKind::BadOperand, cat("pix is ", pix, ", irow ", imageRow));
     __int128 last = (__int128(win.h) * win.w + imageRow) / 64 + 1;
     if (last * std::abs(config->imgBand) > __int128(1) << 60 ||
-        __int128(config->imgBlocks) * std::abs(config->imgChunk) > __int128(1) << 60 ||
-        std::abs(image) > int64_t(1) << 60)
+        __int128(config->imgBlocks) * std::abs(config->imgChunk) > __int128(1) << 60 || isFar(image))
       return quad.raise(queue, FaultKind::Capacity, "the image spans more than any memory");
     return quad.checkAligned(queue, image, 64, "image") && quad.checkAligned(queue, config->imgBand, 64, "img_band") &&
            quad.checkAligned(queue, config->imgChunk, 64, "img_chunk");
   }
   ib = quad.value(queue, in, "ib");
   row = quad.value(queue, in, "row");
-  if (std::abs(ib) > int64_t(1) << 60)
+  if (isFar(ib))
     return quad.raise(queue, FaultKind::Capacity, cat("IB address ", ib));
   if (row < 0 || row > 64 || row + rows > 64)
     return quad.raise(queue, FaultKind::BadOperand, cat("rows ", row, "..", row + rows, " of tiles of 64"));
@@ -143,11 +143,10 @@ bool ProductEngine::decode() {
     return bad("rows", rows);
   if (steps < 0 || steps > int64_t(1) << 20)
     return bad("steps", steps);
-  if (k0 < 0)
+  if (k0 < 0 || k0 > int64_t(1) << 40)
     return bad("k0", k0);
-  constexpr int64_t kFar = int64_t(1) << 60;
   for (int64_t address : {ob, wb, st})
-    if (address < 0 || address > kFar)
+    if (address < 0 || isFar(address))
       return quad.raise(queue, FaultKind::Capacity, cat("address ", address));
   return decodeSource() && decodeKinds() && quad.checkAligned(queue, ob, 4, "OB") &&
          quad.checkAligned(queue, config->obRow, 4, "ob_row") && quad.checkAligned(queue, wb, 64, "WB") &&

@@ -107,8 +107,7 @@ bool ReshapeEngine::spansFit() const {
   const Window &win = config->window;
   return items * 8 < kFar && __int128(n[0]) * config->indexPitch < kFar &&
          __int128(std::max(win.h, win.w)) * std::max(std::abs(config->s[1]), std::abs(config->s[2])) < kFar &&
-         __int128(win.kh) * win.kw * std::abs(config->t[1]) < kFar && std::abs(saddr) < kFar &&
-         std::abs(daddr) < kFar && std::abs(iaddr) < kFar;
+         __int128(win.kh) * win.kw * std::abs(config->t[1]) < kFar && !isFar(saddr) && !isFar(daddr) && !isFar(iaddr);
 }
 
 bool ReshapeEngine::decode() {
@@ -289,8 +288,8 @@ bool executeTranspose(Quad &quad, Queue &queue, const isa::Instruction &in, uint
   constexpr int64_t kMany = int64_t(1) << 31;
   if (rows < 0 || cols < 0 || batch < 0 || rows > kMany || cols > kMany || batch > kMany)
     return quad.raise(queue, FaultKind::BadOperand, cat(rows, " x ", cols, " elements, ", batch, " matrices"));
-  if (__int128(batch) * std::max(std::abs(sbatch), std::abs(dbatch)) > kFar || __int128(rows) * cols * size > kFar ||
-      std::abs(saddr) > kFar || std::abs(daddr) > kFar)
+  if (isFar(saddr) || isFar(daddr) || isFar(sbatch) || isFar(dbatch) || __int128(rows) * cols * size > kFar ||
+      __int128(batch) * std::max(std::abs(sbatch), std::abs(dbatch)) > kFar)
     return quad.raise(queue, FaultKind::Capacity, "the matrices span more than any memory");
   if (!quad.checkAligned(queue, saddr, size, "source") || !quad.checkAligned(queue, daddr, size, "destination"))
     return false;

@@ -112,7 +112,7 @@ bool SimdEngine::decode() {
   whole.hasC = whole.c.kind != ElemKind::Raw;
   if (const char *wrong = checkKinds(whole))
     return quad.raise(queue, FaultKind::FormatMismatch, wrong);
-  if (std::abs(whole.index) > int64_t(1) << 40)
+  if (whole.index > int64_t(1) << 40 || whole.index < -(int64_t(1) << 40))
     return bad(cat("index is ", whole.index));
   if ((whole.function == F::Rope || whole.function == F::RopeInterleaved) && (whole.inner != 1 || whole.n[3] % 2))
     return bad("a rotation needs rows of one dimension with an even number of elements");
@@ -134,7 +134,7 @@ bool SimdEngine::spansFit() const {
   if (isWindowFunction(whole.function) && (win.h > 1 << 20 || win.w > 1 << 20))
     return false;
   for (int number = 0; number < 4; ++number) {
-    if (std::abs(address[number]) > kLimit)
+    if (isFar(address[number]))
       return false;
     for (int i = 0; i < 4; ++i) {
       __int128 trips = std::max<int64_t>(

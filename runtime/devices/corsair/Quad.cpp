@@ -105,7 +105,8 @@ Quad::Outcome Quad::run(uint64_t grant) {
     Queue *next = fault ? nullptr : earliest();
     if (!next) {
       bool done = std::all_of(queues.begin(), queues.end(), [](const Queue &queue) { return queue.done; });
-      bool over = std::all_of(queues.begin(), queues.end(), [](const Queue &queue) { return queue.done || queue.stuck; });
+      bool over =
+          std::all_of(queues.begin(), queues.end(), [](const Queue &queue) { return queue.done || queue.stuck; });
       if (over && !done && !fault)
         fault = poison;
       if (done || fault)

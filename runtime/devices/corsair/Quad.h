@@ -34,7 +34,7 @@ struct Queue {
   RemoteWait remote;
   uint16_t thread = 0;
   VectorClock clock{};
-  Usage pending; ///< of the instruction in hand
+  Usage pending;      ///< of the instruction in hand
   bool stuck = false; ///< read undefined bytes
   bool isReady() const { return !done && !stuck && !local.active && remote.kind == RemoteWait::Kind::None; }
 };
@@ -143,8 +143,8 @@ private:
   std::shared_ptr<const VectorClock> release(Queue &queue);
   std::string where(const Queue &queue) const;
   std::string describe(const Epoch &epoch, bool wrote) const;
-  bool report(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind,
-              bool writing, const Problem &problem);
+  bool report(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind, bool writing,
+              const Problem &problem);
   bool access(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind, bool writing);
 };
 

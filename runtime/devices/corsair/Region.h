@@ -6,6 +6,9 @@
 
 namespace dmxrt::corsair {
 
+/// Addresses beyond this are refused before any arithmetic on them.
+inline bool isFar(int64_t value) { return value > int64_t(1) << 60 || value < -(int64_t(1) << 60); }
+
 /// Units of `unit` bytes at base + sum of index * step: up to 5 dimensions.
 struct Region {
   static constexpr int kDims = 5;
