@@ -47,9 +47,8 @@ void loadKernelDialects(mlir::MLIRContext &context);
 /// module's content (it is lowered in place). The same module, level and
 /// options give the same bytes.
 ///
-/// Thread-safety: calls on different modules may run at the same time, in one
-/// MLIRContext shared by the threads (with its multithreading enabled, which is
-/// the default, and after loadKernelDialects) or in one a thread.
+/// Thread-safety: calls on modules of different MLIRContexts may run at the same time. One context is not enough:
+/// pass managers that run in it at once load dialects into it.
 ///
 /// Errors are internal: invalid IR, or code that would need a library function
 /// (named).
