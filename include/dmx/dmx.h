@@ -244,7 +244,12 @@ typedef struct dmx_session_options {
   const dmx_executor *executor;      /* NULL: the session's own threads, started at creation; copied */
   const char *const *device_options; /* `device_option_count` texts "key=value"; an unknown key is refused.
                                     cpu.spin_us=N  how long an idle thread spins before it sleeps (default 50)
-                                    cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0) */
+                                    cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0)
+                                    The simulated card of target corsair, whose runs use `threads` host threads:
+                                    corsair.hazards=0|1    check every access (default 1)
+                                    corsair.skew_seed=N    not 0: quads start at random, reproducible times
+                                    corsair.report=FILE    JSON of clocks, bytes, energy, bounds; FILE.txt as text
+                                    corsair.trace=FILE     the last run as a Chrome trace */
   uint32_t device_option_count;
 } dmx_session_options;
 #define DMX_SESSION_OPTIONS_INIT                                                                                       \

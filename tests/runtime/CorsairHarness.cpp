@@ -71,6 +71,7 @@ RunOutcome CorsairProgram::run() {
   task.bufferBytes = sizes;
   task.dims = dims.data();
   task.dimCount = static_cast<uint32_t>(dims.size());
+  task.work = 1;
   Status prepared = device->prepare({&task, 1});
   if (!prepared)
     return {-1, 0, prepared.error().message};

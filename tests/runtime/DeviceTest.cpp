@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "devices/Device.h"
+#include "CorsairDeviceKernels.h"
 #include "Manifest.h"
 #include "RuntimeTest.h"
 #include "dmx/dmx_kernel.h"
@@ -15,10 +16,16 @@ using namespace dmxrt;
 
 namespace {
 
+/// A device, the code with the kernels of kernels.c, and how they are named there: a device with
+/// fixed shapes has one per number of items.
 struct DeviceParam {
   const char *target;
   uint32_t threads;
+  std::string (*object)();
+  bool namedBySize = false;
 };
+
+std::string cpuObject() { return kernelObject(); }
 
 class DeviceTest : public testing::TestWithParam<DeviceParam> {
 protected:
@@ -28,7 +35,7 @@ protected:
     auto made = createDevice(GetParam().target, options);
     ASSERT_TRUE(made) << made.error().message;
     device = std::move(*made);
-    const std::string &object = kernelObject();
+    std::string object = GetParam().object();
     auto image = device->loadCode({reinterpret_cast<const std::byte *>(object.data()), object.size()});
     ASSERT_TRUE(image) << image.error().message;
     code = *image;
@@ -50,13 +57,27 @@ protected:
   DeviceTask task(const char *kernel, void *const *buffers, int64_t work, std::span<const uint32_t> deps = {},
                   const int64_t *dims = nullptr) {
     DeviceTask out;
-    out.kernel = code->findKernel(kernel);
-    EXPECT_TRUE(out.kernel) << kernel;
+    std::string name = GetParam().namedBySize ? std::string(kernel) + "_" + std::to_string(work) : kernel;
+    out.kernel = code->findKernel(name);
+    EXPECT_TRUE(out.kernel) << name;
     out.buffers = buffers;
+    out.bufferBytes = sizesOf(buffers, std::string_view(kernel));
     out.dims = dims;
+    out.dimCount = dims ? 1 : 0;
     out.work = work;
     out.deps = deps;
     return out;
+  }
+  /// Sizes of the blocks that a kernel's buffers are; they live as long as the fixture.
+  std::span<const uint64_t> sizesOf(void *const *buffers, std::string_view kernel) {
+    size_t count = kernel == "add" || kernel == "gather" ? 3 : kernel == "scale" ? 2 : 1;
+    std::vector<uint64_t> &sizes = *sizeLists.emplace_back(std::make_unique<std::vector<uint64_t>>());
+    for (size_t i = 0; i < count; ++i)
+      for (auto [memory, size] : blocks)
+        if (memory == buffers[i])
+          sizes.push_back(size);
+    EXPECT_EQ(sizes.size(), count);
+    return sizes;
   }
   void TearDown() override {
     for (auto [memory, size] : blocks)
@@ -66,6 +87,7 @@ protected:
   std::unique_ptr<Device> device;
   std::shared_ptr<const CodeImage> code;
   std::vector<std::pair<void *, uint64_t>> blocks;
+  std::vector<std::unique_ptr<std::vector<uint64_t>>> sizeLists;
 };
 
 } // namespace
@@ -189,7 +211,9 @@ TEST(Devices, UnknownTargetsAreNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTest,
-                         testing::Values(DeviceParam{"cpu", 1}, DeviceParam{"cpu", 2}, DeviceParam{"cpu", 5}),
+                         testing::Values(DeviceParam{"cpu", 1, cpuObject}, DeviceParam{"cpu", 2, cpuObject},
+                                         DeviceParam{"cpu", 5, cpuObject},
+                                         DeviceParam{"corsair", 1, corsairObject, true}),
                          [](const auto &info) {
                            return std::string(info.param.target) + std::to_string(info.param.threads) + "threads";
                          });

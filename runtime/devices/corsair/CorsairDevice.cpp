@@ -292,7 +292,7 @@ RunOutcome CorsairDevice::fence() {
     } else if (std::optional<Fault> fault = dispatch(task)) {
       return {codeOf(*fault), i, std::move(fault->text)};
     }
-    if (profiling)
+    if (profiling && task.work) // as on the CPU, an empty task takes no time
       slices.push_back({i, 0, start, nowNs()});
   }
   ++runs;
