@@ -458,3 +458,55 @@ TEST(CorsairControl, ResetMakesUnitsUndefinedAndKeepsDdr) {
   CorsairProgram gm(text("  RESET units=0x20\n  MOVE_GM2SIMD slot=1\n"));
   gm.expectFault({"poison-read", "reads GM of quad 0"});
 }
+
+TEST(CorsairControl, TimesOfBusyQuadsThatWaitForOthersDoNotDependOnHostThreads) {
+  // A ring in which every quad has a queue at work while another one waits for the neighbour, and both want
+  // the same DMA channels and ports: who comes first must follow from times alone.
+  std::string streams = R"(
+.stream busy
+  CONFIG_GM slot=0 kind=i64 unit=64
+  LOOP n=40+Q
+    MOVE_GM2GM slot=0 saddr=0x0 daddr=0x1000
+    NOP n=7
+  ENDLOOP
+  BARRIER scope=card id=1 queues=0x5
+  HALT
+.stream ring
+  CONFIG_GM slot=0 kind=i64 unit=64
+  LOOP n=12
+    SIGNALR quads=0+R1 id=0
+    WAITR quad=0+R2 id=0
+    MOVE_GM2GM slot=0 saddr=0x0 daddr=0x2000
+  ENDLOOP
+  BARRIER scope=chiplet id=2 queues=0x2
+  HALT
+.stream init
+  CONFIG_SIMD slot=0 dk=i64 n3=64 d3=8
+  EXEC_SIMD fn=fill slot=0 slices=0x1 index=0+Q
+  BARRIER scope=quad id=0 queues=0x7
+  BARRIER scope=card id=1 queues=0x5
+  CONFIG_GM slot=0 kind=i64 unit=64
+  LOOP n=0+R3
+    MOVE_GM2DDR slot=0 saddr=0x0 daddr=0x8000
+  ENDLOOP
+  HALT
+)";
+  for (const char *name : {"busy", "ring"})
+    streams.replace(streams.find(std::string(".stream ") + name) + 9 + std::strlen(name) - 1, 1,
+                    "\n  BARRIER scope=quad id=0 queues=0x7\n");
+  std::string launches;
+  const int quads[] = {0, 1, 2, 5, 9, 31};
+  for (int i = 0; i < 6; ++i)
+    launches += "    .launch quad=" + std::to_string(quads[i]) +
+                " q0=busy q1=ring q2=init R1=" + std::to_string(int64_t(1) << quads[(i + 1) % 6]) +
+                " R2=" + std::to_string(quads[(i + 5) % 6]) + " R3=" + std::to_string(i == 0) + "\n";
+  for (uint32_t seed : {0u, 1u, 2u, 3u, 4u}) {
+    std::vector<nlohmann::json> reports;
+    for (uint32_t threads : {1u, 2u, 2u, 3u, 6u})
+      reports.push_back(
+          CorsairProgram(program(streams, launches), {threads, {"corsair.skew_seed=" + std::to_string(seed)}})
+              .report());
+    for (const auto &report : reports)
+      ASSERT_EQ(report, reports[0]) << seed;
+  }
+}
