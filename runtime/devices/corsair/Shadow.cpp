@@ -120,11 +120,8 @@ bool Shadow::readPage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, c
 }
 
 bool Shadow::writePage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, const Actor &actor, Problem &problem) {
-  if (page.empty()) {
-    if (kind == kUndefined)
-      return true;
+  if (page.empty())
     page.push_back({0, Cell()});
-  }
   size_t first = split(page, begin), last = split(page, end);
   for (size_t i = first; i < last; ++i)
     if (!checkWrite(page[i].cell, actor, problem)) {
@@ -143,7 +140,7 @@ bool Shadow::writePage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, 
 bool Shadow::read(uint64_t begin, uint64_t size, ElemKind kind, const Actor &actor, Problem &problem) {
   for (uint64_t at = begin, end = begin + size; at < end;) {
     uint64_t base = at / kPage * kPage, stop = std::min(end, base + kPage);
-    if (!readPage(pages[at / kPage], static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base), kind, actor,
+    if (!readPage(pageOf(at), static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base), kind, actor,
                   problem)) {
       problem.address += base;
       return false;
@@ -156,7 +153,7 @@ bool Shadow::read(uint64_t begin, uint64_t size, ElemKind kind, const Actor &act
 bool Shadow::write(uint64_t begin, uint64_t size, ElemKind kind, const Actor &actor, Problem &problem) {
   for (uint64_t at = begin, end = begin + size; at < end;) {
     uint64_t base = at / kPage * kPage, stop = std::min(end, base + kPage);
-    if (!writePage(pages[at / kPage], static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base), kind, actor,
+    if (!writePage(pageOf(at), static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base), kind, actor,
                    problem)) {
       problem.address += base;
       return false;

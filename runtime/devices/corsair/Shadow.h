@@ -64,7 +64,7 @@ public:
   /// The kind of bytes that were never written.
   static constexpr ElemKind kUndefined = static_cast<ElemKind>(0xff);
 
-  void resize(uint64_t bytes) { pages.resize((bytes + kPage - 1) / kPage); }
+  void resize(uint64_t bytes) { chunks.resize((bytes + kPage * kChunk - 1) / (kPage * kChunk)); }
 
   /// Checks and records a read; `kind` Raw accepts every defined byte.
   bool read(uint64_t begin, uint64_t size, ElemKind kind, const Actor &actor, Problem &problem);
@@ -74,12 +74,12 @@ public:
   template <typename Visit> void kinds(uint64_t begin, uint64_t size, Visit visit);
   /// Everything undefined, no accesses.
   void forget() {
-    for (Page &page : pages)
-      page.clear();
+    for (auto &chunk : chunks)
+      chunk.reset();
   }
 
 private:
-  static constexpr uint64_t kPage = 4096;
+  static constexpr uint64_t kPage = 4096, kChunk = 256; ///< bytes of a page, pages that are made together
 
   struct Cell {
     Epoch writer, reader;
@@ -101,8 +101,15 @@ private:
     uint32_t begin; ///< in the page; ends where the next one begins
     Cell cell;
   };
-  using Page = std::vector<Segment>; ///< empty: all undefined
-  std::vector<Page> pages;
+  using Page = std::vector<Segment>;           ///< empty: all undefined
+  std::vector<std::unique_ptr<Page[]>> chunks; ///< made when first touched: footprints may be huge
+
+  Page &pageOf(uint64_t address) {
+    std::unique_ptr<Page[]> &chunk = chunks[address / (kPage * kChunk)];
+    if (!chunk)
+      chunk = std::make_unique<Page[]>(kChunk);
+    return chunk[address / kPage % kChunk];
+  }
 
   static size_t find(const Page &page, uint32_t offset);
   static size_t split(Page &page, uint32_t offset);
@@ -115,7 +122,7 @@ private:
 
 template <typename Visit> void Shadow::kinds(uint64_t begin, uint64_t size, Visit visit) {
   for (uint64_t at = begin, end = begin + size; at < end;) {
-    Page &page = pages[at / kPage];
+    Page &page = pageOf(at);
     uint64_t base = at / kPage * kPage;
     uint64_t pageEnd = end < base + kPage ? end : base + kPage;
     for (size_t i = page.empty() ? 0 : find(page, static_cast<uint32_t>(at - base)); i < page.size() && at < pageEnd;
