@@ -59,13 +59,7 @@ bool Compilation::makeTargets() {
                          "usage");
       return false;
     }
-    TargetOptions targetOptions;
-    targetOptions.levels = choice.levels;
-    targetOptions.optLevel = options.optLevel;
-    targetOptions.jobs = options.jobs;
-    targetOptions.numerics = options.numerics;
-    targetOptions.saveTempsDir = options.saveTemps;
-    Result<std::unique_ptr<TargetBackend>> target = info->create(targetOptions);
+    Result<std::unique_ptr<TargetBackend>> target = info->create(targetOptions(choice));
     if (!target) {
       diagnostics.report(target.error(), "target-option");
       return false;
@@ -73,8 +67,38 @@ bool Compilation::makeTargets() {
     phaseCtx.targets.push_back(target->get());
     targets.push_back(std::move(*target));
   }
+  if (!addHostTarget())
+    return false;
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
+  return true;
+}
+
+TargetOptions Compilation::targetOptions(const TargetChoice &choice) const {
+  TargetOptions result;
+  result.levels = choice.levels;
+  result.optLevel = options.optLevel;
+  result.jobs = options.jobs;
+  result.numerics = options.numerics;
+  result.saveTempsDir = options.saveTemps;
+  return result;
+}
+
+bool Compilation::addHostTarget() {
+  if (llvm::any_of(targets, [](const auto &target) { return target->runsOnHost(); }))
+    return true;
+  for (const TargetInfo &info : registeredTargets()) {
+    Result<std::unique_ptr<TargetBackend>> target = info.create(targetOptions({info.name, {}}));
+    if (!target) {
+      diagnostics.report(target.error(), "target-option");
+      return false;
+    }
+    if (!(*target)->runsOnHost())
+      continue;
+    phaseCtx.targets.push_back(target->get());
+    targets.push_back(std::move(*target));
+    return true;
+  }
   return true;
 }
 

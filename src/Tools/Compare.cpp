@@ -1,4 +1,4 @@
-//===- Compare.cpp - numpy's assert_allclose ------------------------------===//
+//===- Compare.cpp - numpy's assert_allclose, and noise -------------------===//
 #include "dmxc/Tools/Compare.h"
 
 #include <cmath>
@@ -72,7 +72,7 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected, Toleranc
     return c;
   }
   bool floating = isFloat(actual.dtype());
-  double worstExcess = -1;
+  double worstExcess = -1, signal = 0, noise = 0;
   c.count = actual.numElements();
   for (int64_t i = 0; i < c.count; ++i) {
     Element a = elementOf(actual, i), e = elementOf(expected, i);
@@ -81,9 +81,12 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected, Toleranc
     if (!std::isfinite(a.value) || !std::isfinite(e.value)) {
       bool same = bothNan || a.value == e.value;
       excess = same ? 0 : INFINITY;
+      noise += excess;
     } else {
       double difference = distance(a, e, floating);
       double magnitude = std::fabs(e.value);
+      signal += e.value * e.value;
+      noise += difference * difference;
       c.maxAbsolute = std::max(c.maxAbsolute, difference);
       if (magnitude > 0)
         c.maxRelative = std::max(c.maxRelative, difference / magnitude);
@@ -103,6 +106,11 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected, Toleranc
       c.worst = i;
     }
   }
+  c.sqnr = noise == 0 ? INFINITY : 10 * std::log10(signal / noise);
+  if (floating && tolerance.minSqnr) {
+    c.judgedBySqnr = true;
+    c.pass = c.sqnr >= *tolerance.minSqnr;
+  }
   return c;
 }
 
@@ -110,8 +118,13 @@ std::string describe(const Comparison &c, const Tensor &actual, const Tensor &ex
   if (!c.structural.empty())
     return c.structural;
   std::string figures = "max abs " + number(c.maxAbsolute) + ", max rel " + number(c.maxRelative);
-  if (c.pass)
-    return figures;
+  if (c.judgedBySqnr) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f dB", c.sqnr);
+    figures = std::string("SQNR ") + text + ", " + figures;
+  }
+  if (c.pass || c.judgedBySqnr)
+    return c.pass ? figures : figures + ", which is too noisy";
   auto at = [&](const char *which, int64_t i) {
     return std::string("\n  ") + which + " mismatch at " + indexString(actual.shape(), i) + ": got " +
            valueString(actual, i) + ", expected " + valueString(expected, i);

@@ -158,6 +158,7 @@ Status writeReportJson(const std::string &path, const RunReport &r, bool perTask
                      {"count", c.count},
                      {"max_abs", c.maxAbsolute},
                      {"max_rel", c.maxRelative},
+                     {"sqnr_db", std::isfinite(c.sqnr) ? Json(c.sqnr) : Json()}, // null: no noise
                      {"structural", c.structural}});
     root["comparisons"] = std::move(all);
   }

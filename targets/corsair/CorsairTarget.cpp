@@ -6,6 +6,8 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Target/TargetBackend.h"
 
+#include <list>
+
 using namespace mlir;
 using namespace dmxc;
 namespace hw = dmx::corsair;
@@ -18,8 +20,9 @@ public:
 
   StringRef name() const override { return "corsair"; }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
-  bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return true; }
-  bool fusesConsumer(Operation *, Value, Operation *) const override { return true; }
+  bool computesWholeGraphs() const override { return true; }
+  bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
+  bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return corsair::packConstant(form, constant, out);
@@ -40,6 +43,7 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   list.set(strategy::kScratch, b.getI64IntegerAttr(0));
   list.set(strategy::kFlops, b.getI64IntegerAttr(0));
   list.set(strategy::kBytes, b.getI64IntegerAttr(0));
+  list.set(strategy::kOwnsConstants, b.getUnitAttr());
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   DictionaryAttr packed = corsair::packedForms(region.getBlock(), machine, constant);
   if (!packed.empty())
@@ -50,13 +54,18 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
 Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<dlir::KernelOp> kernels) const {
   hw::Image image;
   image.machine = machine;
+  std::list<corsair::KernelLowering> lowered;
+  corsair::MemoryUse permanent{};
   for (dlir::KernelOp kernel : kernels) {
     auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
-    if (Status s = corsair::KernelLowering(machine, image)
-                       .run(kernel.getBlock(), kernel.getSymName(), packed ? packed : DictionaryAttr());
-        !s)
+    corsair::KernelLowering &lowering = lowered.emplace_back(machine, image);
+    if (Status s = lowering.lower(kernel.getBlock(), kernel.getSymName(), packed ? packed : DictionaryAttr()); !s)
       return s.takeError();
+    lowering.placePermanent(permanent);
   }
+  for (corsair::KernelLowering &lowering : lowered)
+    if (Status s = lowering.finish(permanent); !s)
+      return s.takeError();
   if (hw::MaybeError wrong = hw::verify(image))
     return Error{ErrorKind::Internal, "the program for the device is not valid: " + *wrong};
   std::vector<uint8_t> bytes = hw::write(image);

@@ -37,6 +37,7 @@ public:
       : options(std::move(options)), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
+  bool runsOnHost() const override { return true; }
   std::optional<std::string> refuses(Operation *op) const override { return cpu::refuses(op); }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {

@@ -1,6 +1,6 @@
 # One ctest a class of dmxc_cli_test.py.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-foreach(class Messages Queries Pipeline Determinism Ends Digits Consumers Make Compare)
+foreach(class Messages Queries Pipeline Determinism Ends Digits Corsair Consumers Make Compare)
   add_test(NAME cli.dmxc.${class}
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_cli_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${class})
   set_tests_properties(cli.dmxc.${class} PROPERTIES TIMEOUT 900)

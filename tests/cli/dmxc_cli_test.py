@@ -358,6 +358,54 @@ class Digits(Base):
         self.assertIn("353 of 360 test images right: 98.06 %", shown.stdout)
 
 
+def answers_of(folder):
+    """The classes that an output [n, 10] of floats in a folder of .npy files names."""
+    raw = next(folder.glob("*.npy")).read_bytes()
+    raw = raw[10 + int.from_bytes(raw[8:10], "little"):]
+    rows = [struct.unpack_from("<10f", raw, at) for at in range(0, len(raw), 40)]
+    return [row.index(max(row)) for row in rows]
+
+
+class Corsair(Base):
+    """The accelerator with block floating point: what a user sees of it."""
+
+    def setUp(self):
+        super().setUp()
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+
+    def compile(self, *arguments, output="d.bundle", model=DIGITS):
+        return self.run_tool(model, "-t", "corsair", "-o", output, *arguments)
+
+    def test_digits_are_recognised_alike(self):
+        images = REPO / "tools/digits/images.npy"
+        self.run_tool(DIGITS, "-o", "c.bundle", "--dim", "batch=360")
+        self.compile("--dim", "batch=360", "--require-target", "corsair:95")
+        for bundle, folder in (("c.bundle", "cpu"), ("d.bundle", "device")):
+            self.run_tool(bundle, "--input", f"image={images}", "--output-dir", folder, tool="dmx-run")
+        cpu, device = answers_of(self.dir / "cpu"), answers_of(self.dir / "device")
+        equal = sum(a == b for a, b in zip(cpu, device))
+        print(f"{equal} of {len(cpu)} answers are the same")
+        self.assertGreaterEqual(equal, 0.99 * len(cpu))
+
+    def test_same_bytes(self):
+        self.compile("--dim", "batch=4", "-j1", output="1.bundle")
+        self.compile("--dim", "batch=4", "-j2", output="2.bundle")
+        self.assertEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
+        self.run_tool("1.bundle", "--diff", "2.bundle", tool="dmx-inspect")
+
+    def test_a_model_too_large_for_the_device(self):
+        text = SMALL.replace("4x8", "8192x8192")
+        (self.dir / "large.mlir").write_text(text)
+        result = self.run_tool(self.dir / "large.mlir", "-t", "corsair", "-o", "l.bundle", code=4)
+        self.assertIn("GM holds 16777216 bytes", result.stderr)
+        self.assertFalse((self.dir / "l.bundle").exists())
+
+    def test_there_is_one_machine(self):
+        result = self.run_tool(DIGITS, "-t", "corsair:b200", "-o", "l.bundle", code=2)
+        self.assertIn("corsair", result.stderr)
+
+
 class Consumers(Base):
     """Programs outside the project, against an installed tree."""
 
@@ -369,10 +417,7 @@ class Consumers(Base):
         self.images = REPO / "tools/digits/images.npy"
         self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
         self.run_tool("d.bundle", "--input", f"image={self.images}", "--output-dir", "answers", tool="dmx-run")
-        raw = next((self.dir / "answers").glob("*.npy")).read_bytes()
-        raw = raw[10 + int.from_bytes(raw[8:10], "little"):]
-        rows = [struct.unpack_from("<10f", raw, 40 * i) for i in range(360)]
-        self.expected = [row.index(max(row)) for row in rows]
+        self.expected = answers_of(self.dir / "answers")
 
     def command(self, *arguments):
         pc = next(self.prefix.rglob("dmxrt.pc"), None)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Generates the zoo's models once (they are large) and runs the conformance test on them.
-# zoo.sh CONFORMANCE MAKE_ZOO.py FOLDER MODEL,MODEL.. SCRATCH
+# zoo.sh CONFORMANCE MAKE_ZOO.py FOLDER MODEL,MODEL.. SCRATCH [MORE,MODELS that other tests run]
 set -eu
-runner=$1 script=$2 folder=$3 models=$4 scratch=$5
+runner=$1 script=$2 folder=$3 models=$4 scratch=$5 more=${6:-}
 if [ ! -f "$script" ]; then
   echo "SKIPPED: $script is not there"
   exit 77
@@ -12,7 +12,7 @@ if ! /usr/bin/python3 -c "import torch, torchvision, onnx" 2>/dev/null; then
   exit 77
 fi
 missing=""
-for model in $(echo "$models" | tr , ' '); do
+for model in $(echo "$models,$more" | tr , ' '); do
   [ -f "$folder/$model/meta.json" ] || missing="$missing,$model"
 done
 if [ -n "$missing" ]; then

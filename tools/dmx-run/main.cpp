@@ -70,6 +70,11 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->type_name("A")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--min-sqnr", options.tolerance.minSqnr,
+                 "With --expect: floats match when their signal to noise ratio is at least this many decibels, whatever "
+                 "single elements do (for targets with block floating point)")
+      ->group(group)
+      ->type_name("DB");
 
   group = "Execution";
   app.add_option("--threads", options.session.threads, "Threads of a run; 0: all CPUs allowed")

@@ -68,6 +68,9 @@ public:
 private:
   Compilation(const Options &options, Diagnostics &diagnostics);
   bool makeTargets();
+  /// What the chosen targets refuse the host computes: adds a target for it when none was chosen.
+  bool addHostTarget();
+  TargetOptions targetOptions(const TargetChoice &choice) const;
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();
   const Frontend *chooseFrontend();

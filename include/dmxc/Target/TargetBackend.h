@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kPacked = "packed";
 /// array of i64: operands that the first result may share its buffer with (each element is read before the same one is
 /// written)
 inline constexpr llvm::StringLiteral kInPlace = "in_place";
+/// unit: the kernel keeps its constants on the device, so no other dispatch shares it
+inline constexpr llvm::StringLiteral kOwnsConstants = "owns_constants";
 } // namespace strategy
 
 /// Choices the user made for a target.
@@ -57,6 +59,8 @@ class TargetBackend {
 public:
   virtual ~TargetBackend() = default;
   virtual llvm::StringRef name() const = 0;
+  /// True if its kernels run on the processor of the host. One such target computes what the others refuse.
+  virtual bool runsOnHost() const { return false; }
   /// Dialects that chooseStrategy makes ops of; passes run on several threads, where none may be loaded.
   virtual void registerDialects(mlir::DialectRegistry &registry) const {}
 
@@ -67,6 +71,9 @@ public:
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.
   virtual bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout) const { return !layout; }
+  /// True if one region is to hold all that the target computes between two turns of another target, else regions are
+  /// made by the two questions that follow.
+  virtual bool computesWholeGraphs() const { return false; }
   /// True if `producer` (one use) may be computed inside the region of `root`, element by element, where `root` reads
   /// it.
   virtual bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer) const = 0;

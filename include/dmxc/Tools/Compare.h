@@ -1,8 +1,9 @@
-//===- Compare.h - numpy's assert_allclose ----------------------*- C++ -*-===//
+//===- Compare.h - numpy's assert_allclose, and noise -----------*- C++ -*-===//
 #pragma once
 
 #include "dmxc/Support/Tensor.h"
 
+#include <optional>
 #include <string>
 
 namespace dmxc::tools {
@@ -10,6 +11,9 @@ namespace dmxc::tools {
 struct Tolerance {
   double rtol = 1e-3;
   double atol = 1e-7;
+  /// Floats of targets with coarse numbers: a tensor matches as a whole, when its signal to quantisation noise ratio
+  /// reaches this many decibels. Other tensors match element by element.
+  std::optional<double> minSqnr;
 };
 
 /// The result of a comparison. An element matches when both are NaN, both are
@@ -24,6 +28,9 @@ struct Comparison {
   int64_t worst = -1;     ///< of the one farthest beyond its tolerance
   double maxAbsolute = 0; ///< largest |actual - expected| over finite pairs
   double maxRelative = 0; ///< largest |actual - expected| / |expected|, expected != 0
+  /// 10 log10(sum expected^2 / sum (actual - expected)^2) over finite pairs, decibels; infinite without any difference.
+  double sqnr = 0;
+  bool judgedBySqnr = false;
 };
 
 Comparison compareTensors(const Tensor &actual, const Tensor &expected, Tolerance tolerance);

@@ -90,10 +90,22 @@ private:
       desc.kind = bundle::BufferKind::Const;
       desc.entry = weightsEntry;
       desc.tensor = addConstant(op, desc.dtype);
+      if (op.getFormAttr()) { // bytes that only its kernels understand, of any size
+        desc.dtype = DType::U8;
+        desc.shape = {static_cast<int64_t>(op.getSize())};
+      }
       break;
     }
     ids[op.getResult()] = graph.buffers.size();
     graph.buffers.push_back(std::move(desc));
+  }
+
+  /// The target whose kernels read a packed constant: a form is one target's own.
+  const TargetBackend *targetOf(dlir::BufferOp op) {
+    for (Operation *user : op.getResult().getUsers())
+      if (auto dispatch = dyn_cast<dlir::DispatchOp>(user))
+        return context.target(dispatch.getQueue());
+    return context.targets.front();
   }
 
   std::string addConstant(dlir::BufferOp op, DType dtype) {
@@ -117,7 +129,7 @@ private:
       payload.dtype = DType::U8;
       payload.shape = {static_cast<int64_t>(payload.size)};
       payload.form = form.getAs<StringAttr>("form").getValue().str();
-      const TargetBackend *target = context.targets.front();
+      const TargetBackend *target = targetOf(op);
       payload.fill = [data, form, target](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
         return tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());

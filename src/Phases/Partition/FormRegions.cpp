@@ -4,10 +4,13 @@
 // producers that are computed where they are read. What may be fused is the target's answer; this pass only keeps
 // the graph sound: whatever a region computes besides its result is used inside it alone.
 //
+// A target that computes whole graphs gets regions of another kind: all of its ops that no other target's op separates.
+//
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Phases/Partition/Passes.h"
 
+#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace dmxc {
@@ -28,8 +31,76 @@ bool staysOutside(Operation *op) { return isa<dmir::ConstantOp, dmir::ReshapeOp,
 /// A group of ops that becomes one region.
 struct Group {
   const TargetBackend *target;
-  Operation *root;
+  Operation *root; ///< null: a whole graph
   llvm::SetVector<Operation *> ops;
+};
+
+/// The first target that computes the op; null when none does.
+const TargetBackend *targetOf(Operation *op, const PhaseContext &context) {
+  for (const TargetBackend *target : context.targets)
+    if (!target->refuses(op))
+      return target;
+  return nullptr;
+}
+
+/// Groups of targets that compute whole graphs. An op's turn is the number of times that values changed targets on the
+/// way to it: ops of equal target and turn are one group, and no value leaves a group and comes back.
+class WholeGraphs {
+public:
+  WholeGraphs(const PhaseContext &context, func::FuncOp function) : context(context), function(function) {}
+
+  void run(std::vector<Group> &groups) {
+    if (llvm::none_of(context.targets, [](const TargetBackend *t) { return t->computesWholeGraphs(); }))
+      return;
+    for (Operation &op : function.getOps()) {
+      if (isa<dmir::ConstantOp, dmir::RegionOp, func::ReturnOp>(op))
+        continue;
+      const TargetBackend *target = isa<dmir::ReshapeOp>(op) ? targetOfView(&op) : targetOf(&op, context);
+      int64_t turn = turnOf(&op, target);
+      places[&op] = {target, turn};
+      if (target && target->computesWholeGraphs() && !target->refuses(&op))
+        groupAt(groups, target, turn).ops.insert(&op);
+    }
+    // A group of views alone computes nothing.
+    llvm::erase_if(groups, [](const Group &group) {
+      return llvm::all_of(group.ops, [](Operation *op) { return isa<dmir::ReshapeOp>(op); });
+    });
+  }
+
+private:
+  /// A view stays with what made its bytes; one of an input goes to its reader.
+  const TargetBackend *targetOfView(Operation *op) {
+    auto place = places.find(op->getOperand(0).getDefiningOp());
+    if (place != places.end())
+      return place->second.target;
+    return op->use_empty() ? nullptr : targetOf(*op->user_begin(), context);
+  }
+
+  int64_t turnOf(Operation *op, const TargetBackend *target) {
+    int64_t turn = 0;
+    for (Value operand : op->getOperands()) {
+      auto place = places.find(operand.getDefiningOp());
+      if (place != places.end())
+        turn = std::max(turn, place->second.turn + (place->second.target != target));
+    }
+    return turn;
+  }
+
+  Group &groupAt(std::vector<Group> &groups, const TargetBackend *target, int64_t turn) {
+    auto [at, isNew] = numbers.try_emplace({target, turn}, groups.size());
+    if (isNew)
+      groups.push_back({target, nullptr, {}});
+    return groups[at->second];
+  }
+
+  struct Place {
+    const TargetBackend *target;
+    int64_t turn;
+  };
+  const PhaseContext &context;
+  func::FuncOp function;
+  llvm::DenseMap<Operation *, Place> places;
+  llvm::DenseMap<std::pair<const TargetBackend *, int64_t>, size_t> numbers;
 };
 
 class Grouping {
@@ -38,9 +109,12 @@ public:
 
   /// All groups, each with its ops; false after an error was reported.
   bool run(std::vector<Group> &groups) {
+    WholeGraphs(context, function).run(groups);
+    for (const Group &group : groups)
+      grouped.insert(group.ops.begin(), group.ops.end());
     SmallVector<Operation *> pulls;
     for (Operation &op : function.getOps()) {
-      if (staysOutside(&op))
+      if (staysOutside(&op) || grouped.contains(&op))
         continue;
       if (isPull(&op)) {
         pulls.push_back(&op);
@@ -57,10 +131,7 @@ public:
 
 private:
   bool startGroup(Operation *root, std::vector<Group> &groups, bool takesConsumers) {
-    const TargetBackend *target = nullptr;
-    for (const TargetBackend *t : context.targets)
-      if (!target && !t->refuses(root))
-        target = t;
+    const TargetBackend *target = targetOf(root, context);
     if (!target) {
       root->emitError() << "no target computes '" << root->getName() << "' [op-unsupported]";
       return false;
@@ -129,9 +200,22 @@ bool sinksIntoRegion(Value value) {
          isa<DenseElementsAttr>(constant.getValue());
 }
 
+/// What other groups and the function's results read of a group.
+SmallVector<Value> resultsOf(const Group &group) {
+  SmallVector<Value> results;
+  for (Operation *op : group.ops)
+    for (Value result : op->getResults())
+      if (op == group.ops.back() && group.root)
+        results.push_back(result); // the last op of a fused region, used or not
+      else if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !group.ops.contains(user); }))
+        results.push_back(result);
+  return results;
+}
+
 void outline(Group &group) {
   SmallVector<Operation *> ops(group.ops.begin(), group.ops.end());
   llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  group.ops = llvm::SetVector<Operation *>(ops.begin(), ops.end());
   llvm::SetVector<Value> inputs;
   SmallVector<Operation *> constants;
   for (Operation *op : ops)
@@ -148,9 +232,10 @@ void outline(Group &group) {
   SmallVector<Location> locations;
   for (Operation *op : ops)
     locations.push_back(op->getLoc());
+  SmallVector<Value> outer = resultsOf(group), inner;
   OpBuilder builder(ops.back());
   Location loc = builder.getFusedLoc(locations);
-  auto region = dmir::RegionOp::create(builder, loc, ops.back()->getResultTypes(), inputs.getArrayRef(),
+  auto region = dmir::RegionOp::create(builder, loc, ValueRange(outer).getTypes(), inputs.getArrayRef(),
                                        builder.getStringAttr(group.target->name()), DictionaryAttr(), ArrayAttr());
   Block *block = builder.createBlock(&region.getBody());
   IRMapping mapping;
@@ -160,11 +245,11 @@ void outline(Group &group) {
     builder.clone(*constant, mapping);
   for (Operation *op : ops)
     builder.clone(*op, mapping);
-  SmallVector<Value> results;
-  for (Value result : ops.back()->getResults())
-    results.push_back(mapping.lookup(result));
-  dmir::YieldOp::create(builder, loc, results);
-  ops.back()->replaceAllUsesWith(region.getResults());
+  for (Value result : outer)
+    inner.push_back(mapping.lookup(result));
+  dmir::YieldOp::create(builder, loc, inner);
+  for (auto [before, after] : llvm::zip(outer, region.getResults()))
+    before.replaceAllUsesWith(after);
   for (Operation *op : llvm::reverse(ops))
     op->erase();
 }
@@ -178,6 +263,9 @@ struct FormRegions : dmxc::impl::FormRegionsBase<FormRegions> {
       return signalPassFailure();
     for (Group &group : groups)
       outline(group);
+    // A whole graph stands where its last op was, behind the first readers of its other results.
+    if (llvm::any_of(groups, [](const Group &group) { return !group.root; }))
+      sortTopologically(&getOperation().getBody().front());
     // Constants that were sunk everywhere are left without users.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
       if (isa<dmir::ConstantOp, dmir::ReshapeOp>(op) && op.use_empty())

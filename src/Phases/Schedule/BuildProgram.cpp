@@ -19,7 +19,7 @@ namespace {
 /// Strategy keys that describe the task, not the kernel: they stay out of the kernel's identity.
 constexpr llvm::StringLiteral taskKeys[] = {strategy::kFlops, strategy::kBytes, strategy::kInPlace};
 
-/// Outlines region bodies; regions with equal text (locations aside) share one kernel.
+/// Outlines region bodies; regions with equal text (locations aside) share one kernel, unless it owns its constants.
 class KernelTable {
 public:
   explicit KernelTable(ModuleOp module) : module(module) {}
@@ -34,7 +34,10 @@ public:
     IRMapping mapping;
     region.getBody().cloneInto(&kernel.getBody(), mapping);
     std::string text;
-    llvm::raw_string_ostream(text) << *kernel.getOperation();
+    llvm::raw_string_ostream stream(text);
+    stream << *kernel.getOperation();
+    if (region.getStrategyAttr().contains(strategy::kOwnsConstants))
+      stream << kernels.size();
     auto [entry, isNew] = kernels.try_emplace(text, kernel);
     if (!isNew) {
       kernel.erase();

@@ -82,6 +82,14 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   return Status::ok();
 }
 
+/// Nothing but rows of it are read: they are fetched from DDR, where the table may be larger than GM.
+static bool isTable(BlockArgument argument) {
+  return llvm::all_of(argument.getUses(), [](OpOperand &use) {
+    auto gather = dyn_cast<dmir::GatherOp>(use.getOwner());
+    return gather && gather.getData() == use.get() && gather.getIndices() != use.get();
+  });
+}
+
 void KernelLowering::addPlainConstant(BlockArgument argument, hw::Argument &record) {
   auto type = cast<RankedTensorType>(argument.getType());
   DeviceTensor tensor{*deviceKind(type.getElementType()), SmallVector<int64_t>(type.getShape()), {}, {}};
@@ -90,15 +98,20 @@ void KernelLowering::addPlainConstant(BlockArgument argument, hw::Argument &reco
     order.push_back(i);
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
   int64_t bytes = tensor.elements() * tensor.elementSize();
-  int home = buffers.add(hw::Memory::GM, bytes, /*permanent=*/true), ddr = addDdr(bytes);
-  tensor.address = {home, 0, {}};
+  int ddr = addDdr(bytes);
   record.role = hw::Role::Const;
   record.type = hw::HostType::U8;
   record.shape = {bytes};
   record.form = tensor.kind;
   record.pieces.push_back({hw::Memory::DDR, 0, 0, {0}, {bytes}, {}});
   pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
-  copyBytes(init, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
+  if (isTable(argument)) {
+    tensor.memory = hw::Memory::DDR;
+    tensor.address = {ddr, 0, {}};
+  } else {
+    tensor.address = {buffers.add(hw::Memory::GM, bytes, /*permanent=*/true), 0, {}};
+    copyBytes(init, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
+  }
   kernel.arguments.push_back(std::move(record));
   values[argument] = tensor;
 }

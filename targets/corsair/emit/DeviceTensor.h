@@ -12,6 +12,7 @@ struct DeviceTensor {
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<int64_t> strides; ///< bytes per dim
   Address address;
+  hw::Memory memory = hw::Memory::GM; ///< DDR: a table that is only gathered from
 
   size_t rank() const { return shape.size(); }
   int64_t elements() const;

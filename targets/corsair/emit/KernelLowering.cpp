@@ -14,7 +14,7 @@ using namespace dmxc::corsair;
 // A kernel
 //===----------------------------------------------------------------------===//
 
-Status KernelLowering::run(Block *body, StringRef name, DictionaryAttr packed) {
+Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr packed) {
   kernel.name = name.str();
   for (BlockArgument argument : body->getArguments()) {
     auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
@@ -31,8 +31,14 @@ Status KernelLowering::run(Block *body, StringRef name, DictionaryAttr packed) {
   for (Value result : body->getTerminator()->getOperands())
     if (Status s = addResult(result, index++); !s)
       return s;
-  if (std::optional<std::string> full = buffers.place(machine, kernel.footprint))
-    return Error{ErrorKind::Constraint, "kernel '" + name.str() + "' does not fit the device: " + *full};
+  return Status::ok();
+}
+
+Status KernelLowering::finish(const MemoryUse &permanent) {
+  MemoryUse used = buffers.placeTemporaries(permanent);
+  if (std::optional<std::string> full = exceeds(used, machine))
+    return Error{ErrorKind::Constraint, "kernel '" + kernel.name + "' does not fit the device: " + *full};
+  std::copy(used.begin(), used.end(), kernel.footprint.bytes.begin());
   for (auto [argument, piece, buffer] : pieceBuffers)
     kernel.arguments[argument].pieces[piece].address = static_cast<uint64_t>(buffers[buffer].address);
   // IB, WB and OB are used whole.

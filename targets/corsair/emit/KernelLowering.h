@@ -45,8 +45,12 @@ public:
   KernelLowering(const hw::Machine &machine, hw::Image &image)
       : machine(machine), image(image), init(buffers), main(buffers) {}
 
-  /// `packed`: operand number -> form, as chooseStrategy gave it. Adds streams and the kernel to the image.
-  Status run(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr packed);
+  /// `packed`: operand number -> form, as chooseStrategy gave it. Writes the kernel's streams.
+  Status lower(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr packed);
+  /// After all kernels of the image are lowered and their permanent buffers placed: gives the temporaries their places
+  /// behind those, and adds streams and the kernel to the image.
+  void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
+  Status finish(const MemoryUse &permanent);
 
 private:
   //--- arguments and results (Arguments.cpp)

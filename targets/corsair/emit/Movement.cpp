@@ -121,7 +121,8 @@ Status KernelLowering::lowerGather(Operation *op) {
                                          {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
                                          {ConfigKey::IndexPitch, indices.elementSize()},
                                          {ConfigKey::IndexRange, data.shape[axis]}});
-  main.emit(hw::Opcode::Extract).set("rule", static_cast<int64_t>(hw::Rule::Gather)).set("slot", slot);
+  main.emit(hw::Opcode::Extract).set("rule", static_cast<int64_t>(hw::Rule::Gather)).set("slot", slot)
+      .set("src", static_cast<int64_t>(data.memory));
   main.address("saddr", data.address);
   main.address("daddr", result.address);
   main.address("iaddr", indices.address);

@@ -42,34 +42,38 @@ void Buffers::touch(int id) {
   buffer.last = std::max(buffer.last, step);
 }
 
-std::optional<std::string> Buffers::place(const hw::Machine &machine, hw::Footprint &footprint) {
-  std::array<int64_t, hw::kMemories> next{};
+void Buffers::placePermanent(MemoryUse &used) {
   for (Buffer &buffer : all)
-    if (buffer.permanent || buffer.memory != hw::Memory::GM) {
-      int64_t &at = next[static_cast<int>(buffer.memory)];
+    if (buffer.permanent) {
+      int64_t &at = used[static_cast<int>(buffer.memory)];
       buffer.address = at;
       at += buffer.size;
     }
-  std::vector<LiveRange> ranges;
-  std::vector<Buffer *> movable;
-  for (Buffer &buffer : all)
-    if (buffer.address < 0 && buffer.first >= 0) {
-      ranges.push_back({buffer.size, buffer.first, buffer.last});
-      movable.push_back(&buffer);
-    }
-  int64_t &gm = next[static_cast<int>(hw::Memory::GM)];
-  int64_t arena = packArena(ranges);
-  for (size_t i = 0; i < ranges.size(); ++i)
-    movable[i]->address = gm + ranges[i].offset;
-  gm += arena;
+}
+
+MemoryUse Buffers::placeTemporaries(const MemoryUse &used) {
+  MemoryUse result = used;
   for (int memory = 0; memory < hw::kMemories; ++memory) {
-    footprint.bytes[memory] = static_cast<uint64_t>(next[memory]);
-    uint64_t size = machine.memories[memory].size;
-    if (footprint.bytes[memory] > size)
-      return llvm::formatv("{0} holds {1} bytes, the kernel needs {2}", hw::nameOf(static_cast<hw::Memory>(memory)),
-                           size, next[memory])
-          .str();
+    std::vector<LiveRange> ranges;
+    std::vector<Buffer *> movable;
+    for (Buffer &buffer : all)
+      if (!buffer.permanent && buffer.first >= 0 && static_cast<int>(buffer.memory) == memory) {
+        ranges.push_back({buffer.size, buffer.first, buffer.last});
+        movable.push_back(&buffer);
+      }
+    result[memory] += packArena(ranges);
+    for (size_t i = 0; i < ranges.size(); ++i)
+      movable[i]->address = used[memory] + ranges[i].offset;
   }
+  return result;
+}
+
+std::optional<std::string> dmxc::corsair::exceeds(const MemoryUse &used, const hw::Machine &machine) {
+  for (int memory = 0; memory < hw::kMemories; ++memory)
+    if (uint64_t size = machine.memories[memory].size; static_cast<uint64_t>(used[memory]) > size)
+      return llvm::formatv("{0} holds {1} bytes, the model needs {2}", hw::nameOf(static_cast<hw::Memory>(memory)),
+                           size, used[memory])
+          .str();
   return std::nullopt;
 }
 

@@ -21,8 +21,8 @@ namespace dmxc::corsair {
 
 namespace hw = dmx::corsair;
 
-/// A range of one memory. GM buffers of temporaries are packed by the steps they are live in; the others live through
-/// the kernel.
+/// A range of one memory. Temporaries are packed by the steps they are live in; permanent buffers keep their bytes
+/// from run to run, so those of all kernels of an image lie side by side.
 struct Buffer {
   hw::Memory memory = hw::Memory::GM;
   int64_t size = 0;                ///< bytes in each unit of the memory
@@ -46,6 +46,11 @@ struct Address {
   Address plusLoop(int depth, int64_t scale) const;
 };
 
+/// Bytes of each memory, in every unit of it.
+using MemoryUse = std::array<int64_t, hw::kMemories>;
+/// Names the memory that is too small and by how much.
+std::optional<std::string> exceeds(const MemoryUse &used, const hw::Machine &machine);
+
 /// All buffers of a kernel.
 class Buffers {
 public:
@@ -56,8 +61,10 @@ public:
   /// Notes an access in the current step.
   void touch(int id);
   void nextStep() { ++step; }
-  /// Gives every buffer its address; an error names the memory that is too small and by how much.
-  std::optional<std::string> place(const hw::Machine &machine, hw::Footprint &footprint);
+  /// Gives the buffers that stay their addresses, `used` bytes of each memory being taken already, and adds theirs.
+  void placePermanent(MemoryUse &used);
+  /// Gives the temporaries addresses from `used` on; returns the bytes in use with them.
+  MemoryUse placeTemporaries(const MemoryUse &used);
 
 private:
   std::vector<Buffer> all;

@@ -56,6 +56,22 @@ TEST(Compare, ReportsFirstAndWorst) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(Compare, SignalToNoiseOfAWholeTensor) {
+  Tolerance tolerance;
+  tolerance.minSqnr = 20;
+  // signal 3^2 + 4^2 = 25, noise 0.5^2 = 0.25: 100, thus 20 dB
+  Comparison c = compareTensors(floats({3, 4.5f}), floats({3, 4}), tolerance);
+  EXPECT_TRUE(c.pass);
+  EXPECT_NEAR(c.sqnr, 20, 1e-9);
+  tolerance.minSqnr = 20.1;
+  c = compareTensors(floats({3, 4.5f}), floats({3, 4}), tolerance);
+  EXPECT_FALSE(c.pass);
+  EXPECT_EQ(describe(c, floats({3, 4.5f}), floats({3, 4})),
+            "SQNR 20.0 dB, max abs 0.5, max rel 0.125, which is too noisy");
+  EXPECT_TRUE(compareTensors(floats({0, nan}), floats({0, nan}), tolerance).pass);
+  EXPECT_FALSE(compareTensors(floats({100, nan}), floats({100, 1}), tolerance).pass);
+}
+
 TEST(Compare, DtypeAndShapeMustBeEqual) {
   Comparison c = compareTensors(floats({1, 2}), floats({1, 2}, {2, 1}), {});
   EXPECT_FALSE(c.pass);
