@@ -18,13 +18,15 @@ static std::optional<hw::HostType> hostType(Type element) {
 int KernelLowering::addDdr(int64_t bytes) { return buffers.add(hw::Memory::DDR, bytes, /*permanent=*/true); }
 
 /// A linear copy of everything between two buffers.
-static void copyBytes(StreamBuilder &stream, hw::Memory source, Address from, hw::Memory target, Address to,
-                      int64_t bytes) {
-  int slot = stream.config(hw::Unit::GM, {{ConfigKey::Unit, bytes}});
-  hw::Instruction &move = stream.emit(hw::Opcode::Move);
+void KernelLowering::copyBytes(Program &program, Queue queue, const std::string &task, hw::Memory source, Address from,
+                               hw::Memory target, Address to, int64_t bytes) {
+  program.task(task);
+  QueueCode &code = program.on(queue);
+  int slot = code.config(hw::Unit::GM, {{ConfigKey::Unit, bytes}});
+  hw::Instruction &move = code.emit(hw::Opcode::Move);
   move.set("src", static_cast<int64_t>(source)).set("dst", static_cast<int64_t>(target)).set("slot", slot);
-  stream.address("saddr", from);
-  stream.address("daddr", to);
+  code.address("saddr", from);
+  code.address("daddr", to);
 }
 
 /// Channels last for what convolutions read.
@@ -75,7 +77,7 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   if (bytes) {
     int ddr = addDdr(bytes);
     pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
-    copyBytes(main, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
+    copyBytes(main, Queue::Load, record.name, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
   }
   kernel.arguments.push_back(std::move(record));
   values[argument] = tensor;
@@ -110,7 +112,7 @@ void KernelLowering::addPlainConstant(BlockArgument argument, hw::Argument &reco
     tensor.address = {ddr, 0, {}};
   } else {
     tensor.address = {buffers.add(hw::Memory::GM, bytes, /*permanent=*/true), 0, {}};
-    copyBytes(init, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
+    copyBytes(init, Queue::Load, record.name, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
   }
   kernel.arguments.push_back(std::move(record));
   values[argument] = tensor;
@@ -127,13 +129,15 @@ void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr fo
   record.pieces.push_back({hw::Memory::DDR, 0, 0, {0}, {bytes}, {}});
   pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
   // One slice's part in each slice, or the same in all.
-  int slot = init.config(hw::Unit::ST,
-                         {{ConfigKey::Unit, slice}, {ConfigKey::SrcSlice, tileForm.slices > 1 ? slice : 0}});
-  hw::Instruction &move = init.emit(hw::Opcode::Move);
+  init.task(record.name);
+  QueueCode &load = init.on(Queue::Load);
+  int slot =
+      load.config(hw::Unit::ST, {{ConfigKey::Unit, slice}, {ConfigKey::SrcSlice, tileForm.slices > 1 ? slice : 0}});
+  hw::Instruction &move = load.emit(hw::Opcode::Move);
   move.set("src", static_cast<int64_t>(hw::Memory::DDR)).set("dst", static_cast<int64_t>(hw::Memory::ST));
   move.set("slot", slot).set("slices", tileForm.slices > 1 ? (1 << tileForm.slices) - 1 : (1 << machine.slices) - 1);
-  init.address("saddr", {ddr, 0, {}});
-  init.address("daddr", {home, 0, {}});
+  load.address("saddr", {ddr, 0, {}});
+  load.address("daddr", {home, 0, {}});
   kernel.arguments.push_back(std::move(record));
   tiles[argument] = {home, 0, {}};
 }
@@ -158,7 +162,7 @@ Status KernelLowering::addResult(Value value, unsigned index) {
   if (bytes) {
     int ddr = addDdr(bytes);
     pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
-    copyBytes(main, hw::Memory::GM, tensor.address, hw::Memory::DDR, {ddr, 0, {}}, bytes);
+    copyBytes(main, Queue::Store, record.name, hw::Memory::GM, tensor.address, hw::Memory::DDR, {ddr, 0, {}}, bytes);
   }
   kernel.arguments.push_back(std::move(record));
   return Status::ok();

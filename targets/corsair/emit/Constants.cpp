@@ -16,11 +16,10 @@ using namespace dmxc::corsair;
 
 TileForm TileForm::of(const MatmulPlan &plan) {
   TileForm form;
-  form.k = plan.k;
   form.n = plan.n;
   form.kChunks = plan.kChunks;
   form.rounds = plan.rounds();
-  form.slices = plan.slicesN;
+  form.slices = plan.columnSlices();
   form.groups = plan.groups;
   return form;
 }
@@ -28,13 +27,13 @@ TileForm TileForm::of(const MatmulPlan &plan) {
 TileForm TileForm::read(DictionaryAttr form) {
   auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
   TileForm result;
-  result.k = number("k");
   result.n = number("n");
   result.kChunks = number("k_chunks");
   result.rounds = number("rounds");
   result.slices = number("slices");
   result.groups = number("groups");
   result.strideN = number("stride_n");
+  result.valid = number("valid");
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
   return result;
@@ -45,13 +44,13 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
   NamedAttrList form;
   form.set("form", b.getStringAttr(forms::kTiles));
   form.set("size", b.getI64IntegerAttr(bytes()));
-  form.set("k", b.getI64IntegerAttr(k));
   form.set("n", b.getI64IntegerAttr(n));
   form.set("k_chunks", b.getI64IntegerAttr(kChunks));
   form.set("rounds", b.getI64IntegerAttr(rounds));
   form.set("slices", b.getI64IntegerAttr(slices));
   form.set("groups", b.getI64IntegerAttr(groups));
   form.set("stride_n", b.getI64IntegerAttr(strideN));
+  form.set("valid", b.getI64IntegerAttr(valid));
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
   return form.getDictionary(context);
@@ -79,7 +78,8 @@ static std::optional<TileForm> tilesOf(BlockArgument argument, const hw::Machine
     if (rows == 0 || shape[0] == 0 || shape[1] == 0)
       return std::nullopt;
     TileForm form = TileForm::of(planMatmul(machine, rows, shape[1], shape[0]));
-    form.extents = {shape[0]};
+    form.extents = {form.kChunks * 64};
+    form.valid = shape[0];
     form.strides = {shape[1]};
     form.strideN = 1;
     return form;
@@ -94,10 +94,12 @@ static std::optional<TileForm> tilesOf(BlockArgument argument, const hw::Machine
     depth *= dim;
   if (pixels * depth * shape[0] == 0)
     return std::nullopt;
-  TileForm form = TileForm::of(planMatmul(machine, pixels, shape[0], depth));
+  // Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
+  const int64_t kernel = depth / shape[1], blocks = (shape[1] + 63) / 64;
+  TileForm form = TileForm::of(planConv(machine, pixels, shape[0], kernel * blocks));
   form.strideN = depth;
-  int64_t kernel = depth / shape[1];
-  form.extents = {kernel, shape[1]}; // kernel positions, then channels: the order of the gathered rows
+  form.extents = {kernel, blocks * 64};
+  form.valid = shape[1];
   form.strides = {1, kernel};
   return form;
 }
@@ -144,9 +146,13 @@ static Status packPlain(const Tensor &constant, std::span<std::byte> out) {
 static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
   const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
   const float *values = constant.as<float>();
-  std::vector<int64_t> offsets(form.k);
-  for (int64_t k = 0; k < form.k; ++k) {
+  std::vector<int64_t> offsets(form.kChunks * 64);
+  for (int64_t k = 0; k < form.kChunks * 64; ++k) {
     int64_t rest = k;
+    if (k % form.extents.back() >= form.valid) {
+      offsets[k] = -1;
+      continue;
+    }
     for (size_t i = form.extents.size(); i-- > 0; rest /= form.extents[i])
       offsets[k] += rest % form.extents[i] * form.strides[i];
   }
@@ -160,11 +166,11 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
             int64_t n = ((round * form.slices + slice) * form.groups + group) * 64 + column;
             for (int64_t i = 0; i < 64; ++i) {
               int64_t k = chunk * 64 + i;
-              run[i] = n < form.n && k < form.k ? values[n * form.strideN + offsets[k]] : 0;
+              run[i] = n < form.n && offsets[k] >= 0 ? values[n * form.strideN + offsets[k]] : 0;
             }
             if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
-                                          tile + column * shape.scaleBytes() / 64,
-                                          tile + shape.scaleBytes() + column * shape.runBytes()))
+                                 tile + column * shape.scaleBytes() / 64,
+                                 tile + shape.scaleBytes() + column * shape.runBytes()))
               return Error{ErrorKind::Internal, "a run of weights has no code"};
           }
   return Status::ok();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "KernelLowering.h"
+#include "MatmulView.h"
 
 #include "dmxc/Support/Tensor.h"
 
@@ -14,14 +15,14 @@ inline constexpr llvm::StringLiteral kTiles = "bfp16c-tiles"; ///< the right ope
 inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in the device's kind
 } // namespace forms
 
-/// Tiles of a matrix [k, n], slice by slice in the order in which its array controllers read them:
+/// Tiles of a matrix of n columns, slice by slice in the order in which its array controllers read them:
 /// [slice][round][group][chunk]. Tiles beyond n are zeros.
 struct TileForm {
-  int64_t k = 0, n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
+  int64_t n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
   /// Element (k, n) of the matrix is element n * strideN + offset(k) of the constant: k counts over these extents, the
-  /// last fastest, with these strides.
+  /// last fastest, with these strides. Of the last extent `valid` exist; the others are zeros.
   llvm::SmallVector<int64_t> extents, strides;
-  int64_t strideN = 0;
+  int64_t strideN = 0, valid = 0;
 
   int64_t sliceBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
   int64_t bytes() const { return sliceBytes() * slices; }

@@ -1,8 +1,7 @@
 //===- Conv.cpp - convolution and pooling ---------------------------------===//
 //
-// Images lie channels last. The reshape engine gathers the window of each output pixel into a row, and the rows are
-// multiplied like any matrix; a 1x1 convolution without stride needs no gathering. A depthwise convolution is a function
-// of the vector device.
+// Images lie channels last. An image is quantised to tiles once, and the array controller takes the window of each
+// output pixel from them (CONV). A depthwise convolution is a function of the vector device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +30,8 @@ Window::Window(ArrayRef<int64_t> image, ArrayRef<int64_t> result, ArrayRef<int64
 }
 
 std::vector<hw::ConfigPair> Window::keys() const {
-  return {{ConfigKey::WinH, h},   {ConfigKey::WinW, w},   {ConfigKey::WinKH, kh}, {ConfigKey::WinKW, kw},
-          {ConfigKey::WinSH, sh}, {ConfigKey::WinSW, sw}, {ConfigKey::WinPH, ph}, {ConfigKey::WinPW, pw},
+  return {{ConfigKey::WinH, h},   {ConfigKey::WinW, w},   {ConfigKey::WinKH, kh},  {ConfigKey::WinKW, kw},
+          {ConfigKey::WinSH, sh}, {ConfigKey::WinSW, sw}, {ConfigKey::WinPH, ph},  {ConfigKey::WinPW, pw},
           {ConfigKey::WinDH, dh}, {ConfigKey::WinDW, dw}, {ConfigKey::WinOW, outW}};
 }
 
@@ -66,7 +65,7 @@ Status KernelLowering::lowerConv(Operation *op) {
   DeviceTensor result = withRows(out);
   Window window(source.shape, out.shape, weights.drop_front(2), conv.getStrides(), conv.getDilations(), conv.getLow());
   int64_t channels = source.shape[1];
-  if (source.strides[1] != source.elementSize() && channels > 1)
+  if (conv.getGroups() > 1 && source.strides[1] != source.elementSize() && channels > 1)
     source = copied(source, order);
   DeviceTensor image = withRows(source);
 
@@ -77,47 +76,75 @@ Status KernelLowering::lowerConv(Operation *op) {
       return SimdOperand{t.kind, t.address, {t.strides[0], t.strides[2], t.strides[3], t.strides[1]}};
     };
     simdOp.result = pixel(result);
-    simdOp.sources = {pixel(image), {kernel.kind, kernel.address, {0, kernel.strides[2], kernel.strides[3], kernel.strides[0]}}};
+    simdOp.sources = {pixel(image),
+                      {kernel.kind, kernel.address, {0, kernel.strides[2], kernel.strides[3], kernel.strides[0]}}};
     simdOp.keys = window.keys();
     simdOp.joinable = false;
     simd(std::move(simdOp));
     return Status::ok();
   }
 
-  const int64_t depth = window.kh * window.kw * channels, pixels = window.outH * window.outW;
-  MatmulPlan plan = planMatmul(machine, pixels, weights[0], depth);
-  Address packed = tiles.lookup(conv.getWeights());
-  bool direct = window.isPointwise() && image.strides[2] == image.strides[3] * window.w;
-  int rows = direct ? -1 : buffers.add(hw::Memory::GM, pixels * depth * 2);
-  main.loop(result.shape[0], [&](int loop) {
-    MatmulOperands operands;
-    operands.streamed = true;
-    operands.st = packed;
-    operands.out = result.address.plusLoop(loop, result.strides[0]);
-    operands.outRow = result.strides[3];
-    operands.aColumn = 2;
-    if (direct) {
-      operands.a = image.address.plusLoop(loop, image.strides[0]);
-      operands.aRow = image.strides[3];
-    } else {
-      std::vector<hw::ConfigPair> keys = window.keys();
-      keys.insert(keys.end(), {{ConfigKey::Kind, static_cast<int64_t>(image.kind)},
-                               {ConfigKey::WinC, channels},
-                               {ConfigKey::N0, pixels},
-                               {ConfigKey::S1, image.strides[2]},
-                               {ConfigKey::S2, image.strides[3]},
-                               {ConfigKey::T0, depth * 2},
-                               {ConfigKey::T1, channels * 2}});
-      int slot = main.config(hw::Unit::GM, std::move(keys));
-      main.emit(hw::Opcode::Extract).set("rule", static_cast<int64_t>(hw::Rule::Window)).set("slot", slot);
-      main.address("saddr", image.address.plusLoop(loop, image.strides[0]));
-      main.address("daddr", {rows, 0, {}});
-      operands.a = {rows, 0, {}};
-      operands.aRow = depth * 2;
-    }
-    emitProduct(main, plan, operands);
-  });
+  convolve(image, result, window, weights[0], tiles.lookup(conv.getWeights()));
   return Status::ok();
+}
+
+/// Quantises an image to tiles of 64 pixels by 64 channels.
+static void packImage(QueueCode &load, const DeviceTensor &image, const Window &window, int64_t blocks, Address from,
+                      Address to) {
+  int64_t channel = image.strides[1];
+  int slot = load.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(image.kind)},
+                                        {ConfigKey::To, static_cast<int64_t>(hw::ElemKind::Bfp16R)},
+                                        {ConfigKey::DstMode, 1},
+                                        {ConfigKey::N0, window.h},
+                                        {ConfigKey::N1, window.w},
+                                        {ConfigKey::N3, blocks},
+                                        {ConfigKey::S0, image.strides[2]},
+                                        {ConfigKey::S1, image.strides[3]},
+                                        {ConfigKey::S3, 64 * channel},
+                                        {ConfigKey::T0, window.w},
+                                        {ConfigKey::T1, 1},
+                                        {ConfigKey::T3, MatmulPlan::kTileBytes},
+                                        {ConfigKey::DstBand, blocks * MatmulPlan::kTileBytes},
+                                        {ConfigKey::Tail, image.shape[1] % 64},
+                                        {ConfigKey::ElemStride, channel == 2 ? 0 : channel}});
+  hw::Instruction &move = load.emit(hw::Opcode::Move);
+  move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::GM));
+  move.set("slot", slot);
+  load.address("saddr", from);
+  load.address("daddr", to);
+}
+
+/// Images alternate between two places for their tiles, so that one is packed while the other is convolved.
+void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &result, const Window &window,
+                              int64_t channelsOut, const Address &packed) {
+  const int64_t blocks = (image.shape[1] + 63) / 64, pixels = window.outH * window.outW;
+  const ConvSource source{window, blocks, pixels};
+  const MatmulPlan plan = planConv(machine, pixels, channelsOut, window.kh * window.kw * blocks);
+  const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes, images = image.shape[0];
+  int places[2] = {buffers.add(hw::Memory::GM, bytes), images > 1 ? buffers.add(hw::Memory::GM, bytes) : -1};
+  auto one = [&](int half, const Address &from, const Address &to) {
+    QueueCode &load = main.on(Queue::Load), &array = main.on(Queue::Array);
+    MatmulOperands operands;
+    operands.conv = &source;
+    operands.a = {places[half], 0, {}};
+    operands.st = packed;
+    operands.out = to;
+    operands.outRow = result.strides[3];
+    load.wait(kIbFree + half);
+    packImage(load, image, window, blocks, from, operands.a);
+    load.signal(kIbFull + half);
+    array.wait(kIbFull + half);
+    emitProduct(main, plan, operands);
+    array.signal(kIbFree + half);
+  };
+  main.loop(images / 2, [&](int depth) {
+    Address from = image.address.plusLoop(depth, 2 * image.strides[0]);
+    Address to = result.address.plusLoop(depth, 2 * result.strides[0]);
+    one(0, from, to);
+    one(1, from.plus(image.strides[0]), to.plus(result.strides[0]));
+  });
+  if (images % 2)
+    one(0, image.address.plus((images - 1) * image.strides[0]), result.address.plus((images - 1) * result.strides[0]));
 }
 
 Status KernelLowering::lowerPool(Operation *op) {

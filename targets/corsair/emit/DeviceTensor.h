@@ -1,7 +1,7 @@
 //===- DeviceTensor.h - where a tensor lies on a quad -----------*- C++ -*-===//
 #pragma once
 
-#include "StreamBuilder.h"
+#include "Program.h"
 
 namespace dmxc::corsair {
 

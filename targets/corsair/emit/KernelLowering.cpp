@@ -22,11 +22,10 @@ Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr packed)
       return s;
   }
   for (Operation &op : body->without_terminator()) {
-    buffers.nextStep();
+    task(&op);
     if (Status s = lower(&op); !s)
       return s;
   }
-  buffers.nextStep();
   unsigned index = 0;
   for (Value result : body->getTerminator()->getOperands())
     if (Status s = addResult(result, index++); !s)
@@ -35,6 +34,7 @@ Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr packed)
 }
 
 Status KernelLowering::finish(const MemoryUse &permanent) {
+  main.noteUses();
   MemoryUse used = buffers.placeTemporaries(permanent);
   if (std::optional<std::string> full = exceeds(used, machine))
     return Error{ErrorKind::Constraint, "kernel '" + kernel.name + "' does not fit the device: " + *full};
@@ -44,15 +44,10 @@ Status KernelLowering::finish(const MemoryUse &permanent) {
   // IB, WB and OB are used whole.
   for (hw::Memory memory : {hw::Memory::IB, hw::Memory::WB, hw::Memory::OB})
     kernel.footprint.bytes[static_cast<int>(memory)] = machine.memory(memory).size;
-  kernel.init.launches.push_back({0, {}, {}});
-  kernel.main.launches.push_back({0, {}, {}});
-  auto launch = [&](hw::Program &program, StreamBuilder &stream, const char *what) {
-    hw::Launch &only = program.launches.front();
-    only.streams.fill(hw::kNoStream);
-    only.streams[0] = image.addStream(stream.finish(kernel.name + what));
-  };
-  launch(kernel.init, init, "_init");
-  launch(kernel.main, main, "_main");
+  if (!init.isSound() || !main.isSound())
+    return Error{ErrorKind::Internal, "kernel '" + kernel.name + "': a task needs more configurations than there are"};
+  kernel.init.launches.push_back({0, init.finish(image, kernel.name + "_init"), {}});
+  kernel.main.launches.push_back({0, main.finish(image, kernel.name + "_main"), {}});
   image.kernels.push_back(std::move(kernel));
   return Status::ok();
 }
@@ -97,7 +92,13 @@ void KernelLowering::fill(const DeviceTensor &tensor, double value) {
   simd(std::move(op));
 }
 
+void KernelLowering::task(Operation *op) {
+  node = dmir::nodeName(op);
+  main.task(node);
+}
+
 void KernelLowering::simd(SimdOp op) {
+  main.task(node);
   // Rows of more than four dims that do not join are refused before: see refusal.
   (void)emitSimd(main, std::move(op), machine.slices);
 }

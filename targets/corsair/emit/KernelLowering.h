@@ -7,6 +7,7 @@
 #pragma once
 
 #include "SimdOp.h"
+#include "Window.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Support/Result.h"
@@ -20,25 +21,6 @@ std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machi
 
 /// The device's kind of an element type; nullopt for those it has none of. Floats are f16.
 std::optional<hw::ElemKind> deviceKind(mlir::Type element);
-
-/// How many slices share the columns of a product, and how a slice's cores do.
-struct MatmulPlan {
-  int64_t m, n, k;   ///< of one product
-  int64_t kChunks;   ///< blocks of 64 along k
-  int slicesN = 1, slicesM = 1;
-  int imc = 1, ppr = 0, groups = 1; ///< num_imc, ppr_mode; tiles of 64 columns side by side
-  /// Chunks that IB holds at once.
-  int64_t chunksAtOnce = 16;
-
-  int64_t tilesN() const { return (n + 63) / 64; }
-  /// Rounds over the columns until all slices have seen all of theirs.
-  int64_t rounds() const { return (tilesN() + groups * slicesN - 1) / (groups * slicesN); }
-  /// Bytes of the packed constant in one slice.
-  int64_t bytesPerSlice() const { return rounds() * groups * kChunks * kTileBytes; }
-  int64_t packedBytes() const { return bytesPerSlice() * slicesN; }
-  static constexpr int64_t kTileBytes = 4160;
-};
-MatmulPlan planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k);
 
 class KernelLowering {
 public:
@@ -67,6 +49,8 @@ private:
   Status lowerRows(mlir::Operation *op, hw::SimdFunction function, llvm::ArrayRef<int64_t> axes, float imm0);
   Status lowerMatmul(mlir::Operation *op);
   Status lowerConv(mlir::Operation *op);
+  void convolve(const DeviceTensor &image, const DeviceTensor &result, const Window &window, int64_t channelsOut,
+                const Address &packed);
   Status lowerPool(mlir::Operation *op);
   Status lowerMovement(mlir::Operation *op);
   Status lowerConcat(mlir::Operation *op);
@@ -82,15 +66,20 @@ private:
   void copyInto(const DeviceTensor &from, const DeviceTensor &to);
   void fill(const DeviceTensor &tensor, double value);
   void simd(SimdOp op);
+  /// Starts a task of the main program that is called as the op's node.
+  void task(mlir::Operation *op);
+  void copyBytes(Program &program, Queue queue, const std::string &task, hw::Memory source, Address from,
+                 hw::Memory target, Address to, int64_t bytes);
 
   const hw::Machine &machine;
   hw::Image &image;
   Buffers buffers;
-  StreamBuilder init, main;
+  Program init, main;
   hw::Kernel kernel;
   llvm::DenseMap<mlir::Value, DeviceTensor> values;
   /// Constants packed as tiles: their place in ST.
   llvm::DenseMap<mlir::Value, Address> tiles;
+  std::string node; ///< of the op that is being lowered
   /// Pieces whose address is that of a DDR buffer.
   std::vector<std::array<int, 3>> pieceBuffers; ///< argument, piece, buffer
 };

@@ -1,15 +1,16 @@
 //===- Matmul.cpp - matrix products on the arrays -------------------------===//
 //
-// Rows of A are quantised on the way into IB, 64 at a time, up to 16 blocks along K at once. A constant B is packed in
-// tiles and stays in ST, from where the array controller streams it; a B that is computed is quantised on the
-// way into WB. Sums leave OB as f16. The slices share the columns, or the rows where there are too few columns.
+// Rows of A are quantised on the way into IB, 64 at a time and up to 8 blocks along K; B lies in ST as tiles, from
+// where the array controller streams it: constants are packed by the compiler, a B that is computed is quantised on the
+// way into ST. Sums leave OB as f16. Loading, multiplying and storing have a queue each and a double buffer between
+// them. A convolution is a product whose rows the array controller takes from an image in GM.
 //
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
 #include "MatmulView.h"
 
-#include "llvm/Support/MathExtras.h"
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -17,251 +18,368 @@ using namespace dmxc::corsair;
 using hw::ConfigKey;
 
 static constexpr int64_t kRows = 64, kBlock = 64;
+static constexpr int64_t kObHalf = 32768, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
 
-MatmulPlan dmxc::corsair::planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k) {
-  MatmulPlan plan{m, n, k, (k + kBlock - 1) / kBlock};
-  int64_t bands = (m + kRows - 1) / kRows;
-  if (plan.tilesN() >= machine.slices || bands < 2)
-    plan.slicesN = static_cast<int>(std::min<int64_t>(machine.slices, std::max<int64_t>(1, plan.tilesN())));
-  else
-    plan.slicesM = static_cast<int>(std::min<int64_t>(machine.slices, bands));
-  const int64_t chunks = std::min(plan.kChunks, plan.chunksAtOnce), cores = machine.cores;
-  const int64_t tilesPerSlice = (plan.tilesN() + plan.slicesN - 1) / plan.slicesN;
-  // OB holds four tiles of sums. The fewest array clocks a tile win; of equals the widest reduction, which adds least
-  // often.
-  double best = 0;
-  for (int64_t imc = std::min(chunks, cores); imc >= 1; --imc) {
-    int64_t groups = std::min({cores / imc, int64_t(4), tilesPerSlice});
-    double clocks = static_cast<double>((chunks + imc - 1) / imc) / static_cast<double>(groups);
-    if (best != 0 && clocks >= best)
-      continue;
-    best = clocks;
-    plan.imc = static_cast<int>(imc);
-    plan.groups = static_cast<int>(groups);
-    plan.ppr = static_cast<int>(llvm::Log2_64_Ceil(static_cast<uint64_t>(imc)));
-  }
-  return plan;
-}
+static int64_t kindValue(hw::ElemKind kind) { return static_cast<int64_t>(kind); }
 
 namespace dmxc::corsair {
 
 /// Emits one product of two matrices, or a loop body of many.
-class MatmulEmitter {
+class ProductEmitter {
 public:
-  MatmulEmitter(StreamBuilder &stream, const MatmulPlan &plan, const MatmulOperands &operands)
-      : stream(stream), plan(plan), at(operands) {}
+  ProductEmitter(Program &program, const MatmulPlan &plan, const MatmulOperands &operands)
+      : program(program), plan(plan), at(operands) {}
 
+  /// Bands of 64 rows in each slice that has rows of its own; alternate bands use alternate halves of IB.
   void run() {
-    const int64_t step = kRows * plan.slicesM, full = plan.m / step, rest = plan.m - full * step;
-    if (full)
-      stream.loop(full, [&](int depth) {
-        MatmulEmitter body = *this;
-        body.at.a = at.a.plusLoop(depth, step * at.aRow);
-        body.at.out = at.out.plusLoop(depth, step * at.outRow);
-        body.band(plan.slicesM > 1 ? (1 << plan.slicesM) - 1 : 0, kRows, 0);
-      });
+    const int64_t step = kRows * plan.rowSlices(), full = plan.m / step, rest = plan.m - full * step;
+    const int64_t pairs = full / 2;
+    program.loop(pairs, [&](int depth) {
+      ProductEmitter body = movedDown(depth, 2 * step);
+      body.band(plan.mask(), kRows, 0, 0);
+      body.band(plan.mask(), kRows, step, 1);
+    });
+    if (full % 2)
+      band(plan.mask(), kRows, 2 * pairs * step, 0);
     const int64_t wholeSlices = rest / kRows, lastRows = rest % kRows;
+    if (plan.rowSlices() == 1) {
+      if (lastRows)
+        band(plan.mask(), lastRows, full * step, 1);
+      return;
+    }
     if (wholeSlices)
-      band((1 << wholeSlices) - 1, kRows, full * step);
+      band((1 << wholeSlices) - 1, kRows, full * step, 1);
     if (lastRows)
-      band(plan.slicesM > 1 ? 1 << wholeSlices : 0, lastRows, full * step, wholeSlices);
+      band(1 << wholeSlices, lastRows, full * step + wholeSlices * kRows, 0);
   }
 
 private:
-  /// The rows from `row` on: 64 (or `rows`) in each slice of the mask, or, where the slices share the columns (mask 0),
-  /// the same rows in all. `first` is the first slice of the mask.
-  void band(int mask, int64_t rows, int64_t row, int64_t first = 0) {
-    MatmulEmitter body = *this;
-    body.at.a = at.a.plus((row + first * kRows) * at.aRow);
-    body.at.out = at.out.plus((row + first * kRows) * at.outRow);
-    if (plan.kChunks <= plan.chunksAtOnce)
-      body.loadRows(mask ? mask : (1 << plan.slicesN) - 1, rows, 0, plan.kChunks);
-    body.columns(mask, rows);
+  /// Tiles of columns that slices of a mask store; `skipped` are the tiles of slices before the mask's first.
+  struct Share {
+    int mask;
+    int64_t skipped, tiles, lastColumns;
+  };
+
+  ProductEmitter moved(int64_t rows) const {
+    ProductEmitter body = *this;
+    body.at.a = at.conv ? at.a : at.a.plus(rows * at.aRow);
+    body.at.pixel = at.pixel.plus(rows);
+    body.at.out = at.out.plus(rows * at.outRow);
+    return body;
+  }
+  ProductEmitter movedDown(int depth, int64_t rows) const {
+    ProductEmitter body = *this;
+    body.at.a = at.conv ? at.a : at.a.plusLoop(depth, rows * at.aRow);
+    body.at.pixel = at.pixel.plusLoop(depth, rows);
+    body.at.out = at.out.plusLoop(depth, rows * at.outRow);
+    return body;
+  }
+  ProductEmitter movedRight(const Address &st, const Address &out) const {
+    ProductEmitter body = *this;
+    body.at.st = st;
+    body.at.out = out;
+    return body;
   }
 
-  /// All columns: whole rounds as a loop, then what is left, slice by slice.
-  void columns(int mask, int64_t rows) {
-    const int64_t perRound = static_cast<int64_t>(plan.groups) * plan.slicesN, fullTiles = plan.n / 64;
-    const int64_t rounds = fullTiles / perRound, rest = fullTiles - rounds * perRound, lastColumns = plan.n % 64;
-    const int all = mask ? mask : (1 << plan.slicesN) - 1;
-    stream.loop(rounds, [&](int depth) {
-      MatmulEmitter body = *this;
-      body.at.st = at.st.plusLoop(depth, plan.groups * plan.kChunks * MatmulPlan::kTileBytes);
-      body.at.b = at.b.plusLoop(depth, perRound * 64 * at.bColumn);
-      body.at.out = at.out.plusLoop(depth, perRound * 64 * 2);
-      body.tiles(all, rows, plan.groups, 64);
+  bool loadsOnce() const { return !at.conv && plan.segments() == 1; }
+
+  void band(int mask, int64_t rows, int64_t row, int half) {
+    ProductEmitter body = moved(row);
+    if (loadsOnce()) {
+      body.loadRows(mask, rows, 0, half);
+      program.on(Queue::Array).wait(kIbFull + half);
+    }
+    body.columns(mask, rows, half);
+    if (loadsOnce())
+      program.on(Queue::Array).signal(kIbFree + half);
+  }
+
+  /// All columns: whole rounds as a loop, then what is left.
+  void columns(int mask, int64_t rows, int ibHalf) {
+    const int64_t perRound = plan.tilesARound(), fullTiles = plan.n / 64, rounds = fullTiles / perRound;
+    const int64_t stRound = plan.groups * plan.kChunks * MatmulPlan::kTileBytes, outRound = perRound * 64 * 2;
+    const Share whole{mask, 0, plan.groups, 64};
+    program.loop(rounds / 2, [&](int depth) {
+      ProductEmitter body = movedRight(at.st.plusLoop(depth, 2 * stRound), at.out.plusLoop(depth, 2 * outRound));
+      body.tiles(mask, rows, plan.groups, whole, ibHalf, 0);
+      body.movedRight(body.at.st.plus(stRound), body.at.out.plus(outRound))
+          .tiles(mask, rows, plan.groups, whole, ibHalf, 1);
     });
-    MatmulEmitter tail = *this;
-    tail.at.st = at.st.plus(rounds * plan.groups * plan.kChunks * MatmulPlan::kTileBytes);
-    tail.at.b = at.b.plus(rounds * perRound * 64 * at.bColumn);
-    tail.at.out = at.out.plus(rounds * perRound * 64 * 2);
-    const int64_t slices = mask ? 1 : plan.slicesN; // sharing the columns
-    for (int64_t slice = 0; slice < slices; ++slice) {
-      int64_t whole = std::clamp<int64_t>(rest - slice * plan.groups, 0, plan.groups);
-      bool hasLast = lastColumns && rest / plan.groups == slice;
-      if (!whole && !hasLast)
-        continue;
-      MatmulEmitter one = tail;
-      one.at.b = tail.at.b.plus(slice * plan.groups * 64 * at.bColumn);
-      one.at.out = tail.at.out.plus(slice * plan.groups * 64 * 2);
-      one.tiles(mask ? mask : 1 << slice, rows, whole + hasLast, hasLast ? lastColumns : 64);
-    }
+    if (rounds % 2)
+      movedRight(at.st.plus((rounds - 1) * stRound), at.out.plus((rounds - 1) * outRound))
+          .tiles(mask, rows, plan.groups, whole, ibHalf, 0);
+    const int64_t rest = plan.tilesN() - rounds * perRound;
+    if (!rest)
+      return;
+    ProductEmitter tail = movedRight(at.st.plus(rounds * stRound), at.out.plus(rounds * outRound));
+    const int64_t lastColumns = plan.n % 64 ? plan.n % 64 : 64;
+    if (plan.columnSlices() == 1)
+      return tail.tiles(mask, rows, rest, Share{mask, 0, rest, lastColumns}, ibHalf, 1);
+    tail.lastRound(rows, rest, lastColumns, ibHalf);
   }
 
-  /// `count` tiles of columns in each slice of the mask, the last with `lastColumns`.
-  void tiles(int mask, int64_t rows, int64_t count, int64_t lastColumns) {
-    for (int64_t chunk = 0; chunk < plan.kChunks; chunk += plan.chunksAtOnce) {
-      int64_t chunks = std::min(plan.chunksAtOnce, plan.kChunks - chunk);
-      if (plan.kChunks > plan.chunksAtOnce)
-        loadRows(mask, rows, chunk, chunks);
-      if (at.streamed)
-        multiply(mask, rows, count, chunk, (chunks + plan.imc - 1) / plan.imc, 0, true);
-      else
-        for (int64_t k = 0; k < chunks; k += plan.imc) {
-          loadColumns(mask, count, lastColumns, chunk + k, std::min<int64_t>(plan.imc, chunks - k));
-          multiply(mask, rows, count, chunk + k, 1, k * MatmulPlan::kTileBytes, false);
+  /// The last `rest` tiles, shared by slices; some slice may have fewer than the others.
+  void lastRound(int64_t rows, int64_t rest, int64_t lastColumns, int ibHalf) {
+    const int64_t full = lastColumns == 64 ? rest / plan.groups : (rest - 1) / plan.groups;
+    const int64_t left = rest - full * plan.groups;
+    SmallVector<Share, 2> shares;
+    if (full)
+      shares.push_back({(1 << full) - 1, 0, plan.groups, 64});
+    if (left)
+      shares.push_back({1 << full, full * plan.groups, left, lastColumns});
+    tiles((1 << (full + (left > 0))) - 1, rows, full ? plan.groups : left, shares, ibHalf, 1);
+  }
+
+  /// `count` tiles of columns in each slice of the mask. Those that no share stores are zeros times something.
+  void tiles(int mask, int64_t rows, int64_t count, ArrayRef<Share> shares, int ibHalf, int obHalf) {
+    QueueCode &array = program.on(Queue::Array), &store = program.on(Queue::Store);
+    for (int64_t first = 0; first < rows; first += plan.rowsAtOnce()) {
+      const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows - first);
+      const int half = rows > plan.rowsAtOnce() ? static_cast<int>(first / plan.rowsAtOnce()) % 2 : obHalf;
+      array.wait(kObFree + half);
+      for (int64_t segment = 0; segment < plan.segments(); ++segment) {
+        const int ib = loadsOnce() ? ibHalf : static_cast<int>(segment % 2);
+        const bool loads = !loadsOnce() && !at.conv;
+        if (loads) {
+          moved(first).loadRows(mask, rowsNow, segment * plan.segment, ib);
+          array.wait(kIbFull + ib);
         }
+        multiply(mask, rowsNow, loads ? 0 : first, count, segment, ib, half);
+        if (loads)
+          array.signal(kIbFree + ib);
+      }
+      array.signal(kObFull + half);
+      store.wait(kObFull + half);
+      for (const Share &share : shares)
+        moved(first).storeShare(share, rowsNow, half);
+      store.signal(kObFree + half);
     }
-    if (lastColumns == 64)
-      return storeTiles(mask, rows, 0, count, 64);
-    storeTiles(mask, rows, 0, count - 1, 64);
-    storeTiles(mask, rows, count - 1, 1, lastColumns);
   }
 
-  /// Rows of A, chunks of 64 along K, quantised into IB.
-  void loadRows(int mask, int64_t rows, int64_t chunk, int64_t chunks) {
-    int64_t tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
-    int slot = stream.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(hw::ElemKind::F16)},
-                                             {ConfigKey::To, static_cast<int64_t>(hw::ElemKind::Bfp16R)},
-                                             {ConfigKey::DstMode, 1},
-                                             {ConfigKey::N0, rows},
-                                             {ConfigKey::N3, chunks},
-                                             {ConfigKey::S0, at.aRow},
-                                             {ConfigKey::S3, kBlock * at.aColumn},
-                                             {ConfigKey::T0, 1},
-                                             {ConfigKey::T3, MatmulPlan::kTileBytes},
-                                             {ConfigKey::Tail, tail},
-                                             {ConfigKey::ElemStride, at.aColumn == 2 ? 0 : at.aColumn},
-                                             {ConfigKey::SrcSlice, plan.slicesM > 1 ? kRows * at.aRow : 0}});
-    hw::Instruction &move = stream.emit(hw::Opcode::Move);
+  int64_t chunksFrom(int64_t chunk) const { return std::min(plan.segment, plan.kChunks - chunk); }
+
+  /// Rows of A, chunks of 64 along K, quantised into half of IB.
+  void loadRows(int mask, int64_t rows, int64_t chunk, int half) {
+    QueueCode &load = program.on(Queue::Load);
+    const int64_t chunks = chunksFrom(chunk), tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
+    const int64_t slice = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
+    load.wait(kIbFree + half);
+    int slot = load.config(hw::Unit::GM, {{ConfigKey::Kind, kindValue(hw::ElemKind::F16)},
+                                          {ConfigKey::To, kindValue(hw::ElemKind::Bfp16R)},
+                                          {ConfigKey::DstMode, 1},
+                                          {ConfigKey::N0, rows},
+                                          {ConfigKey::N3, chunks},
+                                          {ConfigKey::S0, at.aRow},
+                                          {ConfigKey::S3, kBlock * at.aColumn},
+                                          {ConfigKey::T0, 1},
+                                          {ConfigKey::T3, MatmulPlan::kTileBytes},
+                                          {ConfigKey::Tail, tail},
+                                          {ConfigKey::ElemStride, at.aColumn == 2 ? 0 : at.aColumn},
+                                          {ConfigKey::SrcSlice, slice}});
+    hw::Instruction &move = load.emit(hw::Opcode::Move);
     move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::IB));
-    move.set("slot", slot).set("slices", mask);
-    stream.address("saddr", at.a.plus(chunk * kBlock * at.aColumn));
+    move.set("slot", slot).set("slices", mask).set("daddr", half * kIbHalf);
+    load.address("saddr", at.a.plus(chunk * kBlock * at.aColumn));
+    load.signal(kIbFull + half);
   }
 
-  /// Columns of B for `chunks` cores of each group, quantised into WB. A last chunk that is not whole is a move
-  /// of its own.
-  void loadColumns(int mask, int64_t count, int64_t lastColumns, int64_t chunk, int64_t chunks) {
-    int64_t tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
-    for (int64_t group = 0; group < count; ++group) {
-      int64_t columns = group + 1 == count ? lastColumns : 64, whole = tail ? chunks - 1 : chunks;
-      if (whole)
-        loadTile(mask, group, columns, chunk, 0, whole, 0);
-      if (tail)
-        loadTile(mask, group, columns, chunk, chunks - 1, 1, tail);
+  void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf) {
+    QueueCode &array = program.on(Queue::Array);
+    const int64_t chunk = segment * plan.segment;
+    std::vector<hw::ConfigPair> keys = {{ConfigKey::StStep, plan.imc * MatmulPlan::kTileBytes},
+                                        {ConfigKey::StGroup, plan.kChunks * MatmulPlan::kTileBytes},
+                                        {ConfigKey::ObGroup, kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4)},
+                                        {ConfigKey::StepAcc, 1},
+                                        {ConfigKey::KChunks, plan.kChunks}};
+    if (at.conv) {
+      llvm::append_range(keys, at.conv->window.keys());
+      keys.insert(keys.end(), {{ConfigKey::ImgBlocks, at.conv->blocks},
+                               {ConfigKey::ImgBand, at.conv->blocks * MatmulPlan::kTileBytes},
+                               {ConfigKey::PixSlice, plan.rowSlices() > 1 ? kRows : 0},
+                               {ConfigKey::Pixels, at.conv->pixels}});
+    } else {
+      keys.push_back({ConfigKey::IbStep, plan.imc * MatmulPlan::kTileBytes});
     }
-  }
-
-  void loadTile(int mask, int64_t group, int64_t columns, int64_t chunk, int64_t core, int64_t cores, int64_t tail) {
-    int slot = stream.config(hw::Unit::GM,
-                             {{ConfigKey::Kind, static_cast<int64_t>(hw::ElemKind::F16)},
-                              {ConfigKey::To, static_cast<int64_t>(hw::ElemKind::Bfp16C)},
-                              {ConfigKey::DstMode, 1},
-                              {ConfigKey::N0, 64},
-                              {ConfigKey::Hi0, columns},
-                              {ConfigKey::S0, at.bColumn},
-                              {ConfigKey::T0, 1},
-                              {ConfigKey::Tail, tail},
-                              {ConfigKey::ElemStride, at.bRow == 2 ? 0 : at.bRow},
-                              {ConfigKey::SrcCore, kBlock * at.bRow},
-                              {ConfigKey::SrcSlice, plan.slicesN > 1 ? plan.groups * 64 * at.bColumn : 0}});
-    hw::Instruction &move = stream.emit(hw::Opcode::Move);
-    move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::WB));
-    move.set("slot", slot).set("slices", mask);
-    move.set("cores", ((int64_t(1) << cores) - 1) << (group * plan.imc + core));
-    stream.address("saddr", at.b.plus(group * 64 * at.bColumn + (chunk + core) * kBlock * at.bRow));
-  }
-
-  void multiply(int mask, int64_t rows, int64_t count, int64_t chunk, int64_t steps, int64_t ib, bool streamed) {
-    int slot = stream.config(hw::Unit::AC, {{ConfigKey::IbStep, plan.imc * MatmulPlan::kTileBytes},
-                                             {ConfigKey::StStep, plan.imc * MatmulPlan::kTileBytes},
-                                             {ConfigKey::StGroup, plan.kChunks * MatmulPlan::kTileBytes},
-                                             {ConfigKey::StepAcc, 1},
-                                             {ConfigKey::KChunks, plan.kChunks}});
-    hw::Instruction &matmul = stream.emit(hw::Opcode::Matmul);
-    matmul.set("slot", slot).set("slices", mask).set("imc", plan.imc).set("ppr", plan.ppr).set("groups", count);
-    matmul.set("rows", rows).set("k0", chunk).set("acc", chunk > 0).set("steps", steps).set("stream", streamed);
-    matmul.set("ib", ib);
-    if (streamed)
-      stream.address("st", at.st.plus(chunk * MatmulPlan::kTileBytes));
+    int slot = array.config(hw::Unit::AC, std::move(keys));
+    hw::Instruction &product = array.emit(at.conv ? hw::Opcode::Conv : hw::Opcode::Matmul);
+    product.set("slot", slot).set("slices", mask).set("imc", plan.imc).set("ppr", plan.ppr).set("groups", count);
+    product.set("rows", rows).set("k0", chunk).set("acc", chunk > 0);
+    product.set("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc).set("stream", 1).set("ob", obHalf * kObHalf);
+    array.address("st", at.st.plus(chunk * MatmulPlan::kTileBytes));
+    if (at.conv) {
+      array.address("img", at.a);
+      array.address("pix", at.pixel.plus(row));
+    } else {
+      product.set("ib", ibHalf * kIbHalf).set("row", row);
+    }
   }
 
   /// Tiles of sums from OB, as f16, to their columns of the result.
-  void storeTiles(int mask, int64_t rows, int64_t first, int64_t count, int64_t columns) {
-    if (!count)
-      return;
-    int64_t slice = plan.slicesN > 1 ? plan.groups * 64 * 2 : plan.slicesM > 1 ? kRows * at.outRow : 0;
-    int slot = stream.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(hw::ElemKind::Bfp32)},
-                                             {ConfigKey::To, static_cast<int64_t>(hw::ElemKind::F16)},
-                                             {ConfigKey::Unit, columns},
-                                             {ConfigKey::N0, count},
-                                             {ConfigKey::N1, rows},
-                                             {ConfigKey::S0, kRows * 256},
-                                             {ConfigKey::S1, 256},
-                                             {ConfigKey::T0, 128},
-                                             {ConfigKey::T1, at.outRow},
-                                             {ConfigKey::DstSlice, slice}});
-    hw::Instruction &move = stream.emit(hw::Opcode::Move);
-    move.set("src", static_cast<int64_t>(hw::Memory::OB)).set("dst", static_cast<int64_t>(hw::Memory::GM));
-    move.set("slot", slot).set("slices", mask).set("saddr", first * kRows * 256);
-    stream.address("daddr", at.out.plus(first * 128));
+  void storeShare(const Share &share, int64_t rows, int half) {
+    if (share.lastColumns == 64)
+      return storeTiles(share, 0, share.tiles, 64, rows, half);
+    storeTiles(share, 0, share.tiles - 1, 64, rows, half);
+    storeTiles(share, share.tiles - 1, 1, share.lastColumns, rows, half);
   }
 
-  StreamBuilder &stream;
+  void storeTiles(const Share &share, int64_t first, int64_t count, int64_t columns, int64_t rows, int half) {
+    if (!count)
+      return;
+    QueueCode &store = program.on(Queue::Store);
+    const int64_t group = kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4);
+    const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * 2
+                          : plan.sharing == Sharing::Rows  ? kRows * at.outRow
+                                                           : at.outSlice;
+    int slot =
+        store.config(hw::Unit::GM, {{ConfigKey::Kind, kindValue(hw::ElemKind::Bfp32)},
+                                    {ConfigKey::To, kindValue(hw::ElemKind::F16)},
+                                    {ConfigKey::Unit, columns},
+                                    {ConfigKey::N0, count},
+                                    {ConfigKey::N1, rows},
+                                    {ConfigKey::S0, group},
+                                    {ConfigKey::S1, 256},
+                                    {ConfigKey::T0, 128},
+                                    {ConfigKey::T1, at.outRow},
+                                    {ConfigKey::DstSlice, llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0}});
+    hw::Instruction &move = store.emit(hw::Opcode::Move);
+    move.set("src", static_cast<int64_t>(hw::Memory::OB)).set("dst", static_cast<int64_t>(hw::Memory::GM));
+    move.set("slot", slot).set("slices", share.mask).set("saddr", half * kObHalf + first * group);
+    store.address("daddr", at.out.plus((share.skipped + first) * 128));
+  }
+
+  Program &program;
   const MatmulPlan &plan;
   MatmulOperands at;
 };
 
-void emitProduct(StreamBuilder &stream, const MatmulPlan &plan, const MatmulOperands &operands) {
-  MatmulEmitter(stream, plan, operands).run();
+void emitProduct(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
+  ProductEmitter(program, plan, operands).run();
 }
 
-/// Loops over the batch dims that do not join with the rows.
-static void forEachProduct(StreamBuilder &stream, const MatmulPlan &plan,
-                           MatmulOperands operands, ArrayRef<BatchDim> batch) {
-  if (batch.empty())
-    return emitProduct(stream, plan, operands);
-  stream.loop(batch.front().extent, [&](int depth) {
-    MatmulOperands body = operands;
-    body.a = operands.a.plusLoop(depth, batch.front().a);
-    body.b = operands.b.plusLoop(depth, batch.front().b);
-    body.out = operands.out.plusLoop(depth, batch.front().out);
-    forEachProduct(stream, plan, body, batch.drop_front());
-  });
+/// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.
+static void packColumns(Program &program, const MatmulPlan &plan, const MatmulOperands &at, int mask, int64_t rounds,
+                        int64_t valid) {
+  QueueCode &load = program.on(Queue::Load);
+  const int64_t columns = plan.groups * 64;
+  const int64_t slice = plan.sharing == Sharing::Columns ? columns * at.bColumn
+                        : plan.sharing == Sharing::Batch ? at.bSlice
+                                                         : 0;
+  int slot = load.config(hw::Unit::ST, {{ConfigKey::Kind, kindValue(hw::ElemKind::F16)},
+                                        {ConfigKey::To, kindValue(hw::ElemKind::Bfp16C)},
+                                        {ConfigKey::DstMode, 1},
+                                        {ConfigKey::N0, columns},
+                                        {ConfigKey::Hi0, valid < columns ? valid : int64_t(1) << 31},
+                                        {ConfigKey::N1, rounds},
+                                        {ConfigKey::N3, plan.kChunks},
+                                        {ConfigKey::S0, at.bColumn},
+                                        {ConfigKey::S1, plan.tilesARound() * 64 * at.bColumn},
+                                        {ConfigKey::S3, kBlock * at.bRow},
+                                        {ConfigKey::T0, 1},
+                                        {ConfigKey::T1, columns},
+                                        {ConfigKey::T3, MatmulPlan::kTileBytes},
+                                        {ConfigKey::DstBand, plan.kChunks * MatmulPlan::kTileBytes},
+                                        {ConfigKey::Tail, plan.k % kBlock},
+                                        {ConfigKey::ElemStride, at.bRow == 2 ? 0 : at.bRow},
+                                        {ConfigKey::SrcSlice, llvm::popcount(unsigned(mask)) > 1 ? slice : 0}});
+  hw::Instruction &move = load.emit(hw::Opcode::Move);
+  move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::ST));
+  move.set("slot", slot).set("slices", mask);
+  load.address("saddr", at.b);
+  load.address("daddr", at.st);
+}
+
+void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
+  const int64_t perRound = plan.tilesARound() * 64, rounds = plan.n / perRound, rest = plan.n - rounds * perRound;
+  if (rounds)
+    packColumns(program, plan, operands, plan.mask(), rounds, plan.groups * 64);
+  if (!rest)
+    return;
+  MatmulOperands tail = operands;
+  tail.b = operands.b.plus(rounds * perRound * operands.bColumn);
+  tail.st = operands.st.plus(rounds * plan.groups * plan.kChunks * MatmulPlan::kTileBytes);
+  if (plan.columnSlices() == 1)
+    return packColumns(program, plan, tail, plan.mask(), 1, rest);
+  const int64_t columns = plan.groups * 64, full = rest / columns, left = rest - full * columns;
+  if (full)
+    packColumns(program, plan, tail, (1 << full) - 1, 1, columns);
+  if (!left)
+    return;
+  tail.b = tail.b.plus(full * columns * operands.bColumn);
+  packColumns(program, plan, tail, 1 << full, 1, left);
 }
 
 } // namespace dmxc::corsair
 
+//===----------------------------------------------------------------------===//
+// Batches
+//===----------------------------------------------------------------------===//
+
+/// Runs `emit` for every product of a batch, in loops; where each slice has a product of its own, for as many at once.
+/// `stBytes`: B's tiles of one product in a slice; 0 when all products share them.
+static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at, ArrayRef<BatchDim> batch,
+                           int64_t stBytes, llvm::function_ref<void(const MatmulPlan &, const MatmulOperands &)> emit) {
+  if (batch.empty())
+    return emit(plan, at);
+  const BatchDim &dim = batch.front();
+  const bool spread = plan.sharing == Sharing::Batch && batch.size() == 1;
+  const int64_t atOnce = spread ? plan.slices : 1, turns = dim.extent / atOnce, rest = dim.extent % atOnce;
+  int64_t inner = stBytes; // tiles of the dims that follow
+  for (const BatchDim &other : batch.drop_front())
+    inner *= plan.sharing == Sharing::Batch && &other == &batch.back() ? (other.extent + plan.slices - 1) / plan.slices
+                                                                       : other.extent;
+  if (spread)
+    at.aSlice = dim.a, at.bSlice = dim.b, at.outSlice = dim.out;
+  program.loop(turns, [&](int depth) {
+    MatmulOperands body = at;
+    body.a = at.a.plusLoop(depth, atOnce * dim.a);
+    body.b = at.b.plusLoop(depth, atOnce * dim.b);
+    body.out = at.out.plusLoop(depth, atOnce * dim.out);
+    body.st = at.st.plusLoop(depth, inner);
+    forEachProduct(program, plan, body, batch.drop_front(), stBytes, emit);
+  });
+  if (!rest)
+    return;
+  plan.slices = static_cast<int>(rest);
+  at.a = at.a.plus(turns * atOnce * dim.a);
+  at.b = at.b.plus(turns * atOnce * dim.b);
+  at.out = at.out.plus(turns * atOnce * dim.out);
+  at.st = at.st.plus(turns * inner);
+  emit(plan, at);
+}
+
 Status KernelLowering::lowerMatmul(Operation *op) {
   auto matmul = cast<dmir::MatMulOp>(op);
-  const DeviceTensor &a = values[matmul.getLhs()];
+  const DeviceTensor a = values[matmul.getLhs()];
   auto streamed = tiles.find(matmul.getRhs());
   DeviceTensor out = allocate(matmul.getResult());
-  if (out.elements() == 0) {
-    values[matmul.getResult()] = out;
+  values[matmul.getResult()] = out;
+  if (out.elements() == 0)
     return Status::ok();
-  }
-  MatmulShape shape = streamed != tiles.end() ? MatmulShape(a, out) : MatmulShape(a, values[matmul.getRhs()], out);
-  MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k);
   if (streamed != tiles.end()) {
     // Packed for the rows of one product, whatever the batch.
-    auto rows = cast<RankedTensorType>(matmul.getResult().getType()).getShape();
-    plan = planMatmul(machine, packedRows(rows), shape.n, shape.k);
+    MatmulShape shape(a, out);
+    MatmulPlan plan = planMatmul(machine, packedRows(out.shape), shape.n, shape.k);
     plan.m = shape.m;
-    shape.operands.streamed = true;
     shape.operands.st = streamed->second;
+    task(op);
+    forEachProduct(main, plan, shape.operands, shape.batch, 0,
+                   [&](const MatmulPlan &p, const MatmulOperands &at) { emitProduct(main, p, at); });
+    return Status::ok();
   }
-  forEachProduct(main, plan, shape.operands, shape.batch);
-  values[matmul.getResult()] = out;
+  MatmulShape shape(a, values[matmul.getRhs()], out);
+  llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
+  MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
+  int64_t products = 1;
+  for (const BatchDim &dim : shape.batch)
+    products *= plan.sharing == Sharing::Batch && &dim == &shape.batch.back()
+                    ? (dim.extent + plan.slices - 1) / plan.slices
+                    : dim.extent;
+  shape.operands.st = {buffers.add(hw::Memory::ST, products * plan.bytesPerSlice()), 0, {}};
+  task(op);
+  forEachProduct(main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(main, p, at); });
+  task(op);
+  forEachProduct(main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitProduct(main, p, at); });
   return Status::ok();
 }

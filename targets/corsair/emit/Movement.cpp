@@ -110,21 +110,24 @@ Status KernelLowering::lowerGather(Operation *op) {
   for (size_t i = axis + 1; i < data.rank(); ++i)
     inner *= data.shape[i];
   int64_t count = indices.elements(), size = data.elementSize(), row = inner * size;
-  int slot = main.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(data.kind)},
-                                         {ConfigKey::Unit, inner},
-                                         {ConfigKey::N0, count},
-                                         {ConfigKey::N1, outer},
-                                         {ConfigKey::S0, row},
-                                         {ConfigKey::S1, data.shape[axis] * row},
-                                         {ConfigKey::T0, row},
-                                         {ConfigKey::T1, count * row},
-                                         {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
-                                         {ConfigKey::IndexPitch, indices.elementSize()},
-                                         {ConfigKey::IndexRange, data.shape[axis]}});
-  main.emit(hw::Opcode::Extract).set("rule", static_cast<int64_t>(hw::Rule::Gather)).set("slot", slot)
+  QueueCode &vector = main.on(Queue::Vector);
+  int slot = vector.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(data.kind)},
+                                          {ConfigKey::Unit, inner},
+                                          {ConfigKey::N0, count},
+                                          {ConfigKey::N1, outer},
+                                          {ConfigKey::S0, row},
+                                          {ConfigKey::S1, data.shape[axis] * row},
+                                          {ConfigKey::T0, row},
+                                          {ConfigKey::T1, count * row},
+                                          {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
+                                          {ConfigKey::IndexPitch, indices.elementSize()},
+                                          {ConfigKey::IndexRange, data.shape[axis]}});
+  vector.emit(hw::Opcode::Extract)
+      .set("rule", static_cast<int64_t>(hw::Rule::Gather))
+      .set("slot", slot)
       .set("src", static_cast<int64_t>(data.memory));
-  main.address("saddr", data.address);
-  main.address("daddr", result.address);
-  main.address("iaddr", indices.address);
+  vector.address("saddr", data.address);
+  vector.address("daddr", result.address);
+  vector.address("iaddr", indices.address);
   return Status::ok();
 }

@@ -96,9 +96,7 @@ static std::optional<std::string> refusesTypes(Operation *op) {
   return std::nullopt;
 }
 
-static bool isFloat(Value value) {
-  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
-}
+static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
 
 static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
@@ -111,8 +109,7 @@ static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   bool depthwise = groups == input.getShape()[1] && weights.getShape()[0] == groups;
   if (groups != 1 && !depthwise)
     return "a grouped convolution is lowered only with one channel a group";
-  if (groups == 1 && !isa<BlockArgument>(op.getWeights()) &&
-      !op.getWeights().getDefiningOp<dmir::ConstantOp>())
+  if (groups == 1 && !isa<BlockArgument>(op.getWeights()) && !op.getWeights().getDefiningOp<dmir::ConstantOp>())
     return "the weights of a convolution must be constant";
   return std::nullopt;
 }
@@ -131,8 +128,9 @@ std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machi
       .Case<dmir::ConstantOp, dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp, dmir::ConcatOp>(
           [](auto) { return std::nullopt; })
       .Case([](dmir::PadOp pad) -> std::optional<std::string> {
-        return pad.getMode() == dmir::PadMode::constant ? std::nullopt
-                                                        : std::optional<std::string>("only constant padding is lowered");
+        return pad.getMode() == dmir::PadMode::constant
+                   ? std::nullopt
+                   : std::optional<std::string>("only constant padding is lowered");
       })
       .Case([](dmir::GatherOp) { return std::nullopt; })
       .Case([&](dmir::MatMulOp matmul) -> std::optional<std::string> {
@@ -175,9 +173,7 @@ Status KernelLowering::lower(Operation *op) {
       .Case<dmir::ConcatOp>([&](auto) { return lowerConcat(op); })
       .Case<dmir::PadOp>([&](auto) { return lowerPad(op); })
       .Case<dmir::GatherOp>([&](auto) { return lowerGather(op); })
-      .Case([&](dmir::ReduceOp reduce) {
-        return lowerRows(op, reduceFunction(reduce.getKind()), reduce.getAxes(), 0);
-      })
+      .Case([&](dmir::ReduceOp reduce) { return lowerRows(op, reduceFunction(reduce.getKind()), reduce.getAxes(), 0); })
       .Case([&](dmir::SoftmaxOp softmax) {
         int64_t axis = softmax.getAxis();
         return lowerRows(op, softmax.getLog() ? SimdFunction::LogSoftmax : SimdFunction::Softmax, axis, 0);

@@ -61,7 +61,7 @@ static int sharedDim(const SimdOp &op) {
   return best;
 }
 
-static void emitOne(StreamBuilder &stream, const SimdOp &op, int sliceCount) {
+static void emitOne(QueueCode &stream, const SimdOp &op, int sliceCount) {
   static constexpr ConfigKey kinds[] = {ConfigKey::DKind, ConfigKey::AKind, ConfigKey::BKind, ConfigKey::CKind};
   static constexpr ConfigKey steps[] = {ConfigKey::D0, ConfigKey::A0, ConfigKey::B0, ConfigKey::C0};
   static constexpr const char *fields[] = {"d", "a", "b", "c"};
@@ -94,7 +94,7 @@ static void emitOne(StreamBuilder &stream, const SimdOp &op, int sliceCount) {
     stream.address(fields[k], operands[k]->address);
 }
 
-bool dmxc::corsair::emitSimd(StreamBuilder &stream, SimdOp op, int sliceCount) {
+bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
   if (llvm::is_contained(op.dims, 0))
     return true;
   if (op.joinable)
@@ -102,16 +102,16 @@ bool dmxc::corsair::emitSimd(StreamBuilder &stream, SimdOp op, int sliceCount) {
   if (op.inner > 4 || (op.dims.size() > 4 && !op.joinable))
     return false;
   if (op.dims.size() <= 4) {
-    emitOne(stream, op, sliceCount);
+    emitOne(program.on(Queue::Vector), op, sliceCount);
     return true;
   }
   bool good = true;
-  stream.loop(op.dims.front(), [&](int depth) {
+  program.loop(op.dims.front(), [&](int depth) {
     SimdOp rest = op;
     for (SimdOperand *operand : operandsOf(rest))
       operand->address = operand->address.plusLoop(depth, operand->strides.front());
     eraseDim(rest, 0);
-    good = emitSimd(stream, std::move(rest), sliceCount);
+    good = emitSimd(program, std::move(rest), sliceCount);
   });
   return good;
 }

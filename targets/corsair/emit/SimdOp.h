@@ -23,13 +23,13 @@ struct SimdOp {
   float imm0 = 0, imm1 = 0;
   int64_t index = 0;
   std::vector<hw::ConfigPair> keys; ///< further keys: windows, causal
-  bool joinable = true;              ///< false: dims have meanings of their own (windows)
+  bool joinable = true;             ///< false: dims have meanings of their own (windows)
 
   /// An operand that is a tensor with the op's dims (right-aligned broadcast).
   static SimdOperand operand(const DeviceTensor &tensor, llvm::ArrayRef<int64_t> dims);
 };
 
 /// Writes the op. A row of more than four dims that do not join is not emitted: false.
-[[nodiscard]] bool emitSimd(StreamBuilder &stream, SimdOp op, int sliceCount);
+[[nodiscard]] bool emitSimd(Program &program, SimdOp op, int sliceCount);
 
 } // namespace dmxc::corsair

@@ -1,9 +1,13 @@
 //===- Window.h - a window walking over an image ----------------*- C++ -*-===//
 #pragma once
 
-#include "StreamBuilder.h"
+#include "schemas/corsair/Isa.h"
+
+#include "llvm/ADT/ArrayRef.h"
 
 namespace dmxc::corsair {
+
+namespace hw = dmx::corsair;
 
 /// Geometry of a convolution or pooling over one or two spatial dims; a missing dim is one row.
 struct Window {
@@ -14,10 +18,6 @@ struct Window {
   int64_t h, w, outH, outW, kh, kw, sh, sw, dh, dw, ph, pw;
 
   std::vector<hw::ConfigPair> keys() const;
-  /// Every output pixel is the input pixel of the same place.
-  bool isPointwise() const {
-    return kh == 1 && kw == 1 && sh == 1 && sw == 1 && ph == 0 && pw == 0 && outH == h && outW == w;
-  }
 };
 
 } // namespace dmxc::corsair

@@ -1,0 +1,75 @@
+//===- Buffers.cpp - ranges of the device's memories ----------------------===//
+
+#include "Buffers.h"
+
+#include "dmxc/Support/ArenaPacking.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace dmxc::corsair;
+
+Address Address::plus(hw::Term term) const {
+  Address result = *this;
+  if (term.scale == 0)
+    return result;
+  auto at = llvm::find_if(result.terms, [&](const hw::Term &t) { return t.source >= term.source; });
+  if (at == result.terms.end() || at->source != term.source)
+    result.terms.insert(at, term);
+  else if ((at->scale += term.scale) == 0)
+    result.terms.erase(at);
+  return result;
+}
+
+/// Tiles and vectors alike.
+static constexpr int64_t kAlign = 64;
+
+int Buffers::add(hw::Memory memory, int64_t size, bool permanent) {
+  Buffer buffer;
+  buffer.memory = memory;
+  buffer.size = std::max<int64_t>(kAlign, (size + kAlign - 1) / kAlign * kAlign);
+  buffer.permanent = permanent;
+  all.push_back(buffer);
+  return static_cast<int>(all.size()) - 1;
+}
+
+void Buffers::touch(int id, int task) {
+  Buffer &buffer = all[id];
+  buffer.first = buffer.first < 0 ? task : std::min(buffer.first, task);
+  buffer.last = std::max(buffer.last, task);
+}
+
+void Buffers::placePermanent(MemoryUse &used) {
+  for (Buffer &buffer : all)
+    if (buffer.permanent) {
+      int64_t &at = used[static_cast<int>(buffer.memory)];
+      buffer.address = at;
+      at += buffer.size;
+    }
+}
+
+MemoryUse Buffers::placeTemporaries(const MemoryUse &used) {
+  MemoryUse result = used;
+  for (int memory = 0; memory < hw::kMemories; ++memory) {
+    std::vector<LiveRange> ranges;
+    std::vector<Buffer *> movable;
+    for (Buffer &buffer : all)
+      if (!buffer.permanent && buffer.first >= 0 && static_cast<int>(buffer.memory) == memory) {
+        ranges.push_back({buffer.size, buffer.first, buffer.last});
+        movable.push_back(&buffer);
+      }
+    result[memory] += packArena(ranges);
+    for (size_t i = 0; i < ranges.size(); ++i)
+      movable[i]->address = used[memory] + ranges[i].offset;
+  }
+  return result;
+}
+
+std::optional<std::string> dmxc::corsair::exceeds(const MemoryUse &used, const hw::Machine &machine) {
+  for (int memory = 0; memory < hw::kMemories; ++memory)
+    if (uint64_t size = machine.memories[memory].size; static_cast<uint64_t>(used[memory]) > size)
+      return llvm::formatv("{0} holds {1} bytes, the model needs {2}", hw::nameOf(static_cast<hw::Memory>(memory)),
+                           size, used[memory])
+          .str();
+  return std::nullopt;
+}
