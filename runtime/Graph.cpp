@@ -3,7 +3,9 @@
 #include "Graph.h"
 #include "DType.h"
 #include "Json.h"
+#include "devices/Device.h"
 
+#include <map>
 #include <set>
 
 namespace dmxrt {
@@ -19,6 +21,8 @@ private:
   JsonCursor cursor;
   Graph graph;
   ExprPool::DimNames dimIds;
+  std::vector<uint32_t> queueDevices; // per queue
+  uint32_t host = kNone;              // the host's position among the targets, if it is there
 
   ExprId expr(JsonCursor at) { return graph.exprs.parse(at, dimIds); }
   ExprId exprOr(JsonCursor at, int64_t fallback) { return at.present() ? expr(at) : graph.exprs.constant(fallback); }
@@ -30,11 +34,12 @@ private:
   void placeBuffer(JsonCursor at, const std::string &kind, Buffer &buffer);
   void registerBound(JsonCursor at, const Buffer &buffer, uint32_t position);
   void checkBuffers(JsonCursor list);
-  void parseQueues(JsonCursor list, size_t &count);
-  Task parseTask(JsonCursor at, size_t position, size_t queueCount);
+  void parseQueues(JsonCursor list);
+  Task parseTask(JsonCursor at, size_t position);
   void parseDispatch(JsonCursor at, Task &task);
   void parseCopy(JsonCursor at, Task &task);
   void checkWritable(JsonCursor at, uint32_t buffer);
+  void claimStates(JsonCursor at, const Task &task);
 };
 
 uint32_t GraphParser::id(JsonCursor at, size_t limit, std::string_view what) {
@@ -166,15 +171,19 @@ void GraphParser::checkBuffers(JsonCursor list) {
   }
 }
 
-void GraphParser::parseQueues(JsonCursor list, size_t &count) {
-  count = list.size();
-  for (size_t i = 0; i < count; ++i) {
+void GraphParser::parseQueues(JsonCursor list) {
+  std::map<std::string, uint32_t> positions;
+  for (size_t i = 0; i < list.size(); ++i) {
     std::string target = list.at(i)["target"].string();
-    if (i && target != graph.target)
-      list.at(i).fail(cat("queues of targets '", graph.target, "' and '", target,
-                          "' in one graph are not supported by this runtime"));
-    graph.target = target;
+    auto [known, fresh] = positions.emplace(target, static_cast<uint32_t>(positions.size()));
+    queueDevices.push_back(known->second);
+    if (fresh)
+      graph.targets.push_back(std::move(target));
   }
+  if (graph.targets.empty()) // a graph without tasks
+    graph.targets.emplace_back(kHostTarget);
+  if (auto found = positions.find(std::string(kHostTarget)); found != positions.end())
+    host = found->second;
 }
 
 void GraphParser::checkWritable(JsonCursor at, uint32_t index) {
@@ -185,6 +194,24 @@ void GraphParser::checkWritable(JsonCursor at, uint32_t index) {
     buffer = &graph.buffers[buffer->parent];
   if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const)
     at.fail(cat("the task writes buffer ", index, ", which lies in an input or a constant"));
+}
+
+/// A device may keep a state to itself, so that another one would find old bytes in the session's buffer.
+void GraphParser::claimStates(JsonCursor at, const Task &task) {
+  for (uint32_t index : task.buffers) {
+    if (index >= graph.buffers.size())
+      continue; // already reported
+    Buffer *buffer = &graph.buffers[index];
+    if (buffer->kind == BufferKind::Alias && buffer->parent < graph.buffers.size())
+      buffer = &graph.buffers[index = buffer->parent];
+    if (buffer->kind != BufferKind::State)
+      continue;
+    if (buffer->device == kNone)
+      buffer->device = task.device;
+    if (buffer->device != task.device)
+      at.fail(cat("state buffer ", index, " is used by tasks of targets '", graph.targets[buffer->device], "' and '",
+                  graph.targets[task.device], "', but a state stays on one device"));
+  }
 }
 
 void GraphParser::parseDispatch(JsonCursor at, Task &task) {
@@ -212,10 +239,11 @@ void GraphParser::parseCopy(JsonCursor at, Task &task) {
   task.size = expr(at["size"]);
 }
 
-Task GraphParser::parseTask(JsonCursor at, size_t position, size_t queueCount) {
+Task GraphParser::parseTask(JsonCursor at, size_t position) {
   Task task;
   std::string kind = at["kind"].string();
-  id(at["queue"], queueCount, "queue");
+  uint32_t queue = id(at["queue"], queueDevices.size(), "queue");
+  task.device = queue < queueDevices.size() ? queueDevices[queue] : 0;
   task.name = at["name"].string();
   JsonCursor nodes = at.optional("nodes"), deps = at["deps"];
   for (size_t i = 0; i < nodes.size(); ++i)
@@ -228,6 +256,9 @@ Task GraphParser::parseTask(JsonCursor at, size_t position, size_t queueCount) {
     parseCopy(at, task);
   else
     at.fail(cat("unknown kind of task '", kind, "'"));
+  if (task.isCopy && host != kNone)
+    task.device = host; // all buffers are host memory
+  claimStates(at, task);
   JsonCursor flops = at.optional("flops"), bytes = at.optional("bytes");
   task.hasFlops = flops.present();
   task.hasBytes = bytes.present();
@@ -249,11 +280,10 @@ Graph GraphParser::parse() {
   for (uint32_t buffer : graph.outputBuffers)
     if (buffer == kNone)
       cursor.fail("an output index has no buffer");
-  size_t queueCount = 0;
-  parseQueues(cursor["queues"], queueCount);
+  parseQueues(cursor["queues"]);
   graph.tasks.reserve(tasks.size());
   for (size_t i = 0; i < tasks.size(); ++i)
-    graph.tasks.push_back(parseTask(tasks.at(i), i, queueCount));
+    graph.tasks.push_back(parseTask(tasks.at(i), i));
   return std::move(graph);
 }
 

@@ -31,6 +31,7 @@ struct Buffer {
   BufferKind kind = BufferKind::Arena;
   uint32_t index = kNone;      // Input, Output: position in the entry point's list
   uint32_t parent = kNone;     // Arena: its arena; Alias: the buffer it lies in
+  uint32_t device = kNone;     // State: the device of the tasks that use it; kNone: no task does
   std::string entry;           // Const: the weights entry
   ExprId offset = 0, size = 0; // not of Input and Output
   dmx_dtype dtype = 0;
@@ -39,6 +40,7 @@ struct Buffer {
 
 struct Task {
   bool isCopy = false;
+  uint32_t device = 0; // position in Graph::targets
   std::string kernel, name;
   std::vector<std::string> nodes;
   std::vector<const char *> nodeNames; // the same for the C API
@@ -53,7 +55,7 @@ struct Task {
 };
 
 /// The task graph of one entry point. Immutable once parsed; all ids are in range, deps
-/// point backwards, written buffers are writable.
+/// point backwards, written buffers are writable, a state serves tasks of one device.
 struct Graph {
   std::string name;
   ExprPool exprs;
@@ -63,7 +65,7 @@ struct Graph {
   std::vector<Buffer> buffers;
   std::vector<Task> tasks;
   std::vector<uint32_t> inputBuffers, outputBuffers; // buffer of each index; kNone: unused input
-  std::string target;                                // the queues' device
+  std::vector<std::string> targets;                  // the queues' devices, each once; at least one
 };
 
 /// Parses and checks graph.json.

@@ -1,6 +1,7 @@
 //===- Session.cpp - creation, shapes and memory of a session -------------===//
 //
-// What happens when shapes change. SessionRun.cpp has what happens in a run.
+// What happens when shapes change. SessionDevices.cpp has the choice of devices and
+// code, SessionRun.cpp what happens in a run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,34 +24,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Bundle> b
   return session;
 }
 
-/// A graph of copies alone, e.g. of an identity model, needs no code.
-Status Session::loadCode() {
-  if (std::all_of(graph.tasks.begin(), graph.tasks.end(), [](const Task &task) { return task.isCopy; }))
-    return {};
-  auto selected = device->selectCode(bundle->manifest().targets);
-  if (!selected)
-    return selected.takeError();
-  target = *selected;
-  auto image = bundle->code(*target, *device);
-  if (!image)
-    return image.takeError();
-  code = *image;
-  return {};
-}
-
 Status Session::load(const DeviceOptions &options) {
-  auto made = createDevice(graph.target.empty() ? "cpu" : graph.target, options);
-  if (!made)
-    return made.takeError();
-  device = std::move(*made);
-  if (Status status = loadCode(); !status)
+  if (Status status = loadDevices(options); !status)
     return status;
-  for (const Task &task : graph.tasks) {
-    kernels.push_back(task.isCopy ? nullptr : code->findKernel(task.kernel));
-    if (!task.isCopy && !kernels.back())
-      return badBundle("task '", task.name, "' needs kernel '", task.kernel, "', which code '", target->entry,
-                       "' does not have; compile the model again");
-  }
   bindings[DMX_INPUT].resize(signature.inputs.size());
   bindings[DMX_OUTPUT].resize(signature.outputs.size());
   arenas.resize(graph.arenas.size());
@@ -77,10 +53,12 @@ Session::~Session() {
     asyncGo.raise();
     pthread_join(asyncThread, nullptr);
   }
-  for (auto *list : {&arenas, &states})
-    for (Memory &memory : *list)
-      if (memory.data)
-        device->release(memory.data, memory.size);
+  for (Memory &memory : arenas)
+    if (memory.data)
+      sharing->release(memory.data, memory.size);
+  for (size_t i = 0; i < states.size(); ++i)
+    if (states[i].data)
+      deviceOfState(i).release(states[i].data, states[i].size);
 }
 
 Status Session::allocateState() {
@@ -92,7 +70,7 @@ Status Session::allocateState() {
       constantBytes += static_cast<uint64_t>(size);
     if (buffer.kind != BufferKind::State || size <= 0)
       continue;
-    auto memory = device->allocate(static_cast<uint64_t>(size));
+    auto memory = deviceOfState(i).allocate(static_cast<uint64_t>(size));
     if (!memory)
       return within(cat("state buffer ", i), memory.takeError());
     states[i] = {*memory, static_cast<uint64_t>(size)};
@@ -102,9 +80,9 @@ Status Session::allocateState() {
 }
 
 void Session::resetState() {
-  for (Memory &memory : states)
-    if (memory.data)
-      device->clear(memory.data, memory.size);
+  for (size_t i = 0; i < states.size(); ++i)
+    if (states[i].data)
+      deviceOfState(i).clear(states[i].data, states[i].size);
 }
 
 Status Session::checkTensor(dmx_io io, uint32_t index) const {
@@ -237,9 +215,9 @@ Status Session::growArenas() {
     if (needed <= arenas[i].size)
       continue;
     if (arenas[i].data)
-      device->release(arenas[i].data, arenas[i].size);
+      sharing->release(arenas[i].data, arenas[i].size);
     arenas[i] = {};
-    auto memory = device->allocate(needed);
+    auto memory = sharing->allocate(needed);
     if (!memory)
       return within(cat("arena ", i), memory.takeError());
     arenas[i] = {*memory, needed};
@@ -266,7 +244,7 @@ void Session::placeBuffers() {
       bufferData[i] = bufferData[graph.buffers[i].parent] + layout.places[i].offset;
 }
 
-Status Session::makeTasks() {
+void Session::makeTasks() {
   size_t operandCount = 0;
   for (const Task &task : graph.tasks)
     operandCount += task.buffers.size();
@@ -303,10 +281,9 @@ Status Session::makeTasks() {
     }
     tasks.push_back(out);
   }
-  return device->prepare(tasks);
 }
 
-/// Everything that depends on shapes: layout, memory, plan.
+/// Everything that depends on shapes: layout, memory, plans.
 Status Session::prepare() {
   auto made = layOut(graph, bundle->archive(), dims);
   if (!made)
@@ -317,9 +294,14 @@ Status Session::prepare() {
   if (Status status = growArenas(); !status)
     return status;
   placeBuffers();
-  if (Status status = makeTasks(); !status)
-    return status;
-  slices.reserve(size_t(device->threads()) * tasks.size());
+  makeTasks();
+  for (Unit &unit : units)
+    if (Status status = unit.device->prepare(tasks, unit.segments); !status)
+      return status;
+  size_t mostSlices = 0;
+  for (const Task &task : graph.tasks)
+    mostSlices += deviceOf(task).threads();
+  slices.reserve(mostSlices);
   preparedDims = dims;
   prepared = true;
   pointersChanged = true;

@@ -13,7 +13,7 @@
 
 namespace dmxrt {
 
-/// Holds what one run needs: bindings, arenas, the device with its threads. Not thread-safe; the C
+/// Holds what one run needs: bindings, arenas, the devices with their threads. Not thread-safe; the C
 /// API lets one caller at a time in by means of `state`.
 class Session {
 public:
@@ -40,6 +40,18 @@ public:
   std::atomic<uint32_t> state{Idle};
 
 private:
+  /// A device and what it does of the graph.
+  struct Unit {
+    std::unique_ptr<Device> device;
+    const TargetCode *target = nullptr; // null, like `code`, when all its tasks are copies
+    std::shared_ptr<const CodeImage> code;
+    std::vector<Segment> segments;
+  };
+  /// A segment of a device; a run is all turns in order.
+  struct Turn {
+    Device *device;
+    uint32_t segment;
+  };
   struct Binding {
     bool bound = false;
     std::vector<int64_t> dims;
@@ -66,13 +78,22 @@ private:
   Session(std::shared_ptr<const Bundle> bundle, const Signature &signature)
       : bundle(std::move(bundle)), signature(signature), graph(this->bundle->graph(signature.graph)) {}
   Status load(const DeviceOptions &options);
-  Status loadCode();
+  Status loadDevices(const DeviceOptions &options);
+  Status loadCode(std::string_view isa);
+  Error noSuchLevel(std::string_view isa) const;
+  void cutSegments();
+  void describeDevices();
+  Device &deviceOf(const Task &task) const { return *units[task.device].device; }
+  Device &deviceOfState(size_t buffer) const {
+    uint32_t unit = graph.buffers[buffer].device;
+    return unit == kNone ? *sharing : *units[unit].device;
+  }
   Status allocateState();
   Status evaluateInputs();
   Status prepare();
   Status growArenas();
   void placeBuffers();
-  Status makeTasks();
+  void makeTasks();
   Status makeReady();
   Status checkOverlaps();
   void patchPointers();
@@ -89,17 +110,18 @@ private:
   std::shared_ptr<const Bundle> bundle;
   const Signature &signature;
   const Graph &graph;
-  std::unique_ptr<Device> device;
-  std::shared_ptr<const CodeImage> code;
-  const TargetCode *target = nullptr; // null, like `code`, when all tasks are copies
-  std::vector<const void *> kernels;  // per task
+  std::vector<Unit> units; // by Graph::targets
+  std::vector<Turn> turns;
+  Device *sharing = nullptr;         // its memory is what devices share: arenas
+  std::string targetText, isaText;   // for `info`
+  std::vector<const void *> kernels; // per task
 
   std::vector<Binding> bindings[2];  // by dmx_io
   bool inputsChanged = true;         // shapes of inputs since evaluateInputs
   bool pointersChanged = true;       // since patchPointers
-  bool prepared = false;             // layout and plan fit `dims`
+  bool prepared = false;             // layout and plans fit `dims`
   std::vector<int64_t> dims;         // of the graph, for the bound inputs
-  std::vector<int64_t> preparedDims; // those that layout and plan were made for
+  std::vector<int64_t> preparedDims; // those that layout and plans were made for
   Layout layout;
   std::vector<Memory> arenas, states; // states: per buffer
   uint64_t constantBytes = 0;

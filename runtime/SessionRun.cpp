@@ -104,18 +104,27 @@ Error Session::taskError(const RunOutcome &outcome) const {
     nodes += cat(nodes.empty() ? " (node '" : ", '", node, "'");
   if (!nodes.empty())
     nodes += ")";
-  return fail(DMX_STATUS_KERNEL, "task '", task.name, "'", nodes, " failed: ",
-              outcome.detail.empty() ? kernelErrorText(outcome.code) : outcome.detail, " (kernel '", task.kernel,
-              "', code ", outcome.code, ")");
+  return fail(DMX_STATUS_KERNEL, "task '", task.name, "'", nodes,
+              " failed: ", outcome.detail.empty() ? kernelErrorText(outcome.code) : outcome.detail, " (kernel '",
+              task.kernel, "', code ", outcome.code, ")");
 }
 
 Status Session::execute() {
-  device->enqueue();
-  RunOutcome outcome = device->fence();
+  if (profiling)
+    slices.clear();
+  for (const Turn &turn : turns) {
+    turn.device->enqueue(turn.segment);
+    RunOutcome outcome = turn.device->fence();
+    if (profiling)
+      turn.device->takeSlices(slices);
+    if (outcome.code == 0)
+      continue;
+    if (profiling)
+      recordSlices();
+    return taskError(outcome);
+  }
   if (profiling)
     recordSlices();
-  if (outcome.code != 0)
-    return taskError(outcome);
   return {};
 }
 
@@ -165,8 +174,6 @@ Status Session::finishAsync() {
 }
 
 void Session::recordSlices() {
-  slices.clear();
-  device->takeSlices(slices);
   for (const TaskSlice &slice : slices) {
     auto &[start, end] = spans[slice.task];
     start = start ? std::min(start, slice.startNs) : slice.startNs;
@@ -197,7 +204,8 @@ Status Session::profile(uint32_t capacity) {
   std::fill(figures.begin(), figures.end(), TaskFigures());
   profiledRuns = droppedEvents = 0;
   profiling = capacity != 0;
-  device->setProfiling(profiling);
+  for (Unit &unit : units)
+    unit.device->setProfiling(profiling);
   return {};
 }
 
@@ -217,16 +225,18 @@ void Session::takeEvents(dmx_profile_event *out, uint32_t capacity, uint32_t &co
 }
 
 void Session::info(dmx_session_info &out) const {
-  out.threads = device->threads();
+  for (const Unit &unit : units) {
+    out.threads = std::max(out.threads, unit.device->threads());
+    out.scratch_bytes += unit.device->scratchBytes();
+  }
   out.task_count = static_cast<uint32_t>(graph.tasks.size());
-  out.target = graph.target.empty() ? "cpu" : graph.target.c_str();
-  out.isa = target ? target->arch.c_str() : "";
+  out.target = targetText.c_str();
+  out.isa = isaText.c_str();
   for (const Memory &memory : arenas)
     out.arena_bytes += memory.size;
   for (const Memory &memory : states)
     out.state_bytes += memory.size;
   out.arena_lower_bound = layout.arenaLowerBound;
-  out.scratch_bytes = device->scratchBytes();
   out.constant_bytes = constantBytes;
 }
 
@@ -240,7 +250,7 @@ Status Session::taskInfo(uint32_t index, dmx_task_info &out) const {
   out.node_count = static_cast<uint32_t>(task.nodeNames.size());
   out.work = out.flops = out.bytes = -1;
   if (prepared) {
-    out.slices = device->sliceCount(index);
+    out.slices = deviceOf(task).sliceCount(index);
     out.work = layout.tasks[index].work;
     out.flops = layout.tasks[index].flops;
     out.bytes = layout.tasks[index].bytes;

@@ -239,10 +239,12 @@ typedef struct dmx_session_options {
   size_t struct_size;
   uint32_t threads;                  /* threads of a run, the caller's included; 0: as many CPUs as the affinity mask
                                         and the cgroup quota allow. At most 1024. */
-  const char *isa;                   /* ISA level among the bundle's ("x86-64-v3"); NULL: the best this CPU has */
+  const char *isa;                   /* ISA level among the bundle's ("x86-64-v3"), for the devices that have such
+                                        code; NULL: the best for every device */
   const dmx_allocator *allocator;    /* NULL: aligned memory of the C library; copied */
   const dmx_executor *executor;      /* NULL: the session's own threads, started at creation; copied */
-  const char *const *device_options; /* `device_option_count` texts "key=value"; an unknown key is refused.
+  const char *const *device_options; /* `device_option_count` texts "target.key=value", or "key=value" for every device
+                                    of the session that knows the key; what no device knows is refused.
                                     cpu.spin_us=N  how long an idle thread spins before it sleeps (default 50)
                                     cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0)
                                     The simulated card of target corsair, whose runs use `threads` host threads:
@@ -256,8 +258,8 @@ typedef struct dmx_session_options {
   { sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0 }
 
 /* Makes a session for one entry point (NULL: the first). `options` NULL: all defaults.
- * Loads the code for this CPU, starts the threads and, where all shapes are fixed, allocates
- * the arenas. The session holds the bundle alive. */
+ * Makes a device for each target the entry point runs on, loads their code, starts the threads and, where
+ * all shapes are fixed, allocates the arenas. The session holds the bundle alive. */
 DMX_API dmx_status dmx_session_create(const dmx_bundle *bundle, const char *entry_point,
                                       const dmx_session_options *options, dmx_session **session, dmx_error *error);
 
@@ -293,13 +295,14 @@ DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *erro
 
 typedef struct dmx_session_info {
   size_t struct_size;
-  uint32_t threads;           /* of a run */
+  uint32_t threads;           /* of a run; of several devices, which take turns, the most */
   uint32_t task_count;        /* indices of dmx_session_task_info and of profile events */
-  const char *target;         /* "cpu" */
-  const char *isa;            /* chosen level, "x86-64-v3"; "" when all tasks are copies */
+  const char *target;         /* "cpu"; of several devices all targets: "cpu,corsair" */
+  const char *isa;            /* chosen level, "x86-64-v3"; of several devices their levels in the order of `target`,
+                                 without those that run no code; "" when all tasks are copies */
   uint64_t arena_bytes;       /* allocated now, all arenas; 0 before the shapes are known */
   uint64_t arena_lower_bound; /* the compiler's lower bound for the same (for the bound shapes) */
-  uint64_t scratch_bytes;     /* all threads together */
+  uint64_t scratch_bytes;     /* all threads and devices together */
   uint64_t state_bytes;
   uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
 } dmx_session_info;
@@ -330,7 +333,7 @@ DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dm
 /* One slice of one task on one thread. */
 typedef struct dmx_profile_event {
   uint32_t task;
-  uint32_t thread; /* 0 is the thread that called run */
+  uint32_t thread; /* of the task's device; 0 is the thread that called run */
   uint64_t run;    /* number of the run since profiling was enabled, from 0 */
   uint64_t start_ns;
   uint64_t end_ns;

@@ -4,6 +4,10 @@
 // threads or engines. A device under runtime/devices/<name>/ implements it;
 // the session knows no other way to load code, get memory or run tasks.
 //
+// A session has a device for each target of its graph. They share the session's
+// buffers, which are host memory, and take turns: the task list is cut into
+// segments of consecutive tasks of one device, which run in order.
+//
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -21,13 +25,30 @@ namespace dmxrt {
 
 struct TargetCode;
 
+/// The target whose device is the host itself: it does the copies and has the memory that devices share.
+inline constexpr std::string_view kHostTarget = "cpu";
+
 /// A session's choices, in the form every device gets them.
 struct DeviceOptions {
   uint32_t threads = 0; // 0: the device's default
-  std::string isa;      // empty: the best
+  std::string isa;      // for selectCode of the devices that have such code; empty: the best
   const dmx_allocator *allocator = nullptr;
   const dmx_executor *executor = nullptr;
-  std::vector<std::string> settings; // "key=value"
+  std::vector<std::string> settings; // "target.key=value", or "key=value" for all devices that know the key
+};
+
+/// A setting that devices of a target know.
+struct SettingSpec {
+  std::string_view key;    // "pin"
+  std::string_view values; // what it may be, for people: "0|1"
+  uint64_t max = 0;        // the largest number; 0: a text that is not empty
+};
+
+/// A setting that was found to be one that the device knows.
+struct Setting {
+  std::string_view key;
+  std::string text;
+  uint64_t number = 0;
 };
 
 /// Loaded code; immutable, shared by sessions, freed with the last of them.
@@ -36,6 +57,11 @@ public:
   virtual ~CodeImage() = default;
   /// Handle of a kernel for DeviceTask::kernel, or null.
   virtual const void *findKernel(std::string_view name) const = 0;
+};
+
+/// Tasks begin..end of a list, the last one excluded: a part that one device runs.
+struct Segment {
+  uint32_t begin = 0, end = 0;
 };
 
 /// One task with every number known. All pointers stay valid and in place until
@@ -54,9 +80,9 @@ struct DeviceTask {
   uint32_t dimCount = 0;                 // of `dims`
 };
 
-/// What one thread did for one task in the last run.
+/// What one thread did for one task in a run.
 struct TaskSlice {
-  uint32_t task = 0, thread = 0;
+  uint32_t task = 0, thread = 0; // the task's number in the list
   uint64_t startNs = 0, endNs = 0;
 };
 
@@ -74,9 +100,9 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  /// Which of a bundle's code objects this device runs best, given the options;
-  /// an error names what is missing and the remedy.
-  virtual Result<const TargetCode *> selectCode(std::span<const TargetCode> codes) const = 0;
+  /// Which of a bundle's code objects this device runs best, of those of level `isa` when that is not
+  /// empty; an error names what is missing and the remedy.
+  virtual Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const = 0;
   virtual Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) = 0;
 
   /// Memory for arenas and state, 64-byte aligned, contents undefined. `size` > 0.
@@ -87,26 +113,31 @@ public:
   /// Sets memory from `allocate` to zeros; a device that keeps states elsewhere clears them too.
   virtual void clear(void *memory, uint64_t size);
 
-  /// Plans a task list for all following runs; allocates what they need.
-  virtual Status prepare(std::span<const DeviceTask> tasks) = 0;
-  /// Starts the prepared list; no allocation, no lock.
-  virtual void enqueue() = 0;
+  /// Plans what the device does of a task list in all following runs; allocates what that needs. Its
+  /// `segments` ascend and do not overlap; the tasks between them are those of other devices. What a
+  /// task waits for before its segment is done when the segment starts. Both lists stay in place.
+  virtual Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) = 0;
+  /// Starts a segment; no allocation, no lock. A run is the segments in order from 0, each started after
+  /// the fence of the one before; it may end before the last one.
+  virtual void enqueue(uint32_t segment) = 0;
   /// Waits for it. A CPU does its share of the work in here.
   virtual RunOutcome fence() = 0;
 
   virtual uint32_t threads() const = 0;
   virtual uint64_t scratchBytes() const = 0;
-  /// How many slices the plan gives a task.
+  /// How many slices the plan gives a task of the device.
   virtual uint32_t sliceCount(uint32_t task) const = 0;
   /// Whether runs record times.
   virtual void setProfiling(bool on) = 0;
-  /// Appends the last run's slices to `out`, which has room (`prepare` and the
-  /// caller see to that: one slice a task and thread at most).
+  /// Appends the slices of the segment that was fenced last to `out`, which has room (`prepare`
+  /// and the caller see to that: one slice a task and thread at most).
   virtual void takeSlices(std::vector<TaskSlice> &out) const = 0;
 };
 
-/// The device of a target named in a graph's queues ("cpu").
-Result<std::unique_ptr<Device>> createDevice(std::string_view target, const DeviceOptions &options);
+/// The devices of targets named in a graph's queues, in this order. Each gets the settings that are for it; one that
+/// is for none of them is an error that names those they know.
+Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,
+                                                           const DeviceOptions &options);
 
 /// Checks a code object's form without running any of it; targets this runtime
 /// has no device for are not looked at.

@@ -5,25 +5,130 @@
 #include "cpu/CpuDevice.h"
 #include "cpu/ElfImage.h"
 
+#include <charconv>
 #include <cstring>
 
 namespace dmxrt {
+namespace {
+
+struct DeviceKind {
+  std::string_view target;
+  std::span<const SettingSpec> settings;
+  Result<std::unique_ptr<Device>> (*create)(const DeviceOptions &, std::span<const Setting>);
+  Status (*checkCode)(std::span<const std::byte>);
+};
+
+constexpr DeviceKind kDevices[] = {
+    {kHostTarget, CpuDevice::kSettings, CpuDevice::create, ElfImage::check},
+    {"corsair", corsair::CorsairDevice::kSettings, corsair::CorsairDevice::create, corsair::CorsairImage::check},
+};
+
+const DeviceKind *findKind(std::string_view target) {
+  for (const DeviceKind &kind : kDevices)
+    if (kind.target == target)
+      return &kind;
+  return nullptr;
+}
+
+const SettingSpec *findSetting(const DeviceKind &kind, std::string_view key) {
+  for (const SettingSpec &spec : kind.settings)
+    if (spec.key == key)
+      return &spec;
+  return nullptr;
+}
+
+/// Reads the value of a setting; false when it is none that the device takes.
+bool readValue(const SettingSpec &spec, std::string_view text, Setting &out) {
+  out = {spec.key, std::string(text)};
+  if (!spec.max)
+    return !text.empty();
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out.number);
+  return failed == std::errc() && end == text.data() + text.size() && out.number <= spec.max;
+}
+
+/// "target cpu knows cpu.spin_us=0..1000000 and cpu.pin=0|1"
+std::string knownSettings(std::span<const DeviceKind *const> kinds) {
+  std::string out;
+  for (const DeviceKind *kind : kinds) {
+    out += cat(out.empty() ? "" : "; ", "target ", kind->target, " knows");
+    for (size_t i = 0; i < kind->settings.size(); ++i)
+      out += cat(i == 0                          ? " "
+                 : i + 1 < kind->settings.size() ? ", "
+                                                 : " and ",
+                 kind->target, ".", kind->settings[i].key, "=", kind->settings[i].values);
+  }
+  return out;
+}
+
+/// Adds one of the options to the lists of the devices it is for.
+Status addSetting(const std::string &text, std::span<const DeviceKind *const> kinds,
+                  std::vector<std::vector<Setting>> &lists) {
+  size_t equals = std::min(text.find('='), text.size());
+  std::string_view key = std::string_view(text).substr(0, equals), target;
+  std::string_view value = std::string_view(text).substr(std::min(equals + 1, text.size()));
+  size_t dot = key.find('.');
+  if (dot != key.npos) {
+    target = key.substr(0, dot);
+    key = key.substr(dot + 1);
+  }
+  auto wrong = [&](std::span<const DeviceKind *const> asked, const auto &...why) {
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "device option '", text, "' ", why..., "; ", knownSettings(asked));
+  };
+  bool known = false, addressed = false;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (dot != text.npos && target != kinds[i]->target)
+      continue;
+    addressed = true;
+    const SettingSpec *spec = findSetting(*kinds[i], key);
+    if (!spec && dot != text.npos)
+      return wrong(kinds.subspan(i, 1), "is not known");
+    if (!spec)
+      continue;
+    Setting setting;
+    if (!readValue(*spec, value, setting))
+      return wrong(kinds.subspan(i, 1), "has a value other than ", spec->values);
+    lists[i].push_back(std::move(setting));
+    known = true;
+  }
+  if (!addressed)
+    return wrong(kinds, "is for target '", target, "', which this model does not run on");
+  return known ? Status() : Status(wrong(kinds, "is not known"));
+}
+
+} // namespace
 
 void Device::clear(void *memory, uint64_t size) { std::memset(memory, 0, size); }
 
-Result<std::unique_ptr<Device>> createDevice(std::string_view target, const DeviceOptions &options) {
-  if (target == "cpu")
-    return CpuDevice::create(options);
-  if (target == "corsair")
-    return corsair::CorsairDevice::create(options);
-  return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
-              "', which this runtime has no device for; it has: cpu, corsair");
+Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,
+                                                           const DeviceOptions &options) {
+  std::vector<const DeviceKind *> kinds;
+  for (const std::string &target : targets) {
+    kinds.push_back(findKind(target));
+    if (kinds.back())
+      continue;
+    std::string have;
+    for (const DeviceKind &kind : kDevices)
+      have += cat(have.empty() ? "" : ", ", kind.target);
+    return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
+                "', which this runtime has no device for; it has: ", have);
+  }
+  std::vector<std::vector<Setting>> settings(kinds.size());
+  for (const std::string &text : options.settings)
+    if (Status status = addSetting(text, kinds, settings); !status)
+      return status.takeError();
+  std::vector<std::unique_ptr<Device>> devices;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    auto made = kinds[i]->create(options, settings[i]);
+    if (!made)
+      return made.takeError();
+    devices.push_back(std::move(*made));
+  }
+  return devices;
 }
 
 Status checkCode(std::string_view target, std::span<const std::byte> bytes) {
-  if (target == "corsair")
-    return corsair::CorsairImage::check(bytes);
-  return target == "cpu" ? ElfImage::check(bytes) : Status();
+  const DeviceKind *kind = findKind(target);
+  return kind ? kind->checkCode(bytes) : Status();
 }
 
 } // namespace dmxrt

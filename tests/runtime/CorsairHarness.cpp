@@ -27,11 +27,12 @@ CorsairProgram::CorsairProgram(const std::string &text, const Options &options) 
   static std::atomic<int> number{0};
   reportFile = testing::TempDir() + "/corsair-" + std::to_string(getpid()) + "-" + std::to_string(number++) + ".json";
   deviceOptions.settings.push_back("corsair.report=" + reportFile);
-  auto made = createDevice("corsair", deviceOptions);
+  const std::string target = "corsair";
+  auto made = createDevices({&target, 1}, deviceOptions);
   EXPECT_TRUE(made) << made.error().message;
   if (!made)
     return;
-  device = std::move(*made);
+  device = std::move((*made)[0]);
   auto loaded = device->loadCode({reinterpret_cast<const std::byte *>(bytes.data()), bytes.size()});
   EXPECT_TRUE(loaded) << loaded.error().message;
   if (!loaded)
@@ -72,10 +73,11 @@ RunOutcome CorsairProgram::run() {
   task.dims = dims.data();
   task.dimCount = static_cast<uint32_t>(dims.size());
   task.work = 1;
-  Status prepared = device->prepare({&task, 1});
+  const Segment whole{0, 1};
+  Status prepared = device->prepare({&task, 1}, {&whole, 1});
   if (!prepared)
     return {-1, 0, prepared.error().message};
-  device->enqueue();
+  device->enqueue(0);
   return device->fence();
 }
 

@@ -32,15 +32,21 @@ protected:
   void SetUp() override {
     DeviceOptions options;
     options.threads = GetParam().threads;
-    auto made = createDevice(GetParam().target, options);
+    const std::string target = GetParam().target;
+    auto made = createDevices({&target, 1}, options);
     ASSERT_TRUE(made) << made.error().message;
-    device = std::move(*made);
+    device = std::move((*made)[0]);
     std::string object = GetParam().object();
     auto image = device->loadCode({reinterpret_cast<const std::byte *>(object.data()), object.size()});
     ASSERT_TRUE(image) << image.error().message;
     code = *image;
   }
 
+  /// Prepares a list whose tasks are all the device's.
+  Status prepare(std::span<const DeviceTask> tasks) {
+    segments = {{0, static_cast<uint32_t>(tasks.size())}};
+    return device->prepare(tasks, segments);
+  }
   /// Device memory with these values, freed by the fixture.
   template <typename T> void *upload(const std::vector<T> &values) {
     auto memory = device->allocate(values.size() * sizeof(T));
@@ -86,6 +92,7 @@ protected:
 
   std::unique_ptr<Device> device;
   std::shared_ptr<const CodeImage> code;
+  std::vector<Segment> segments;
   std::vector<std::pair<void *, uint64_t>> blocks;
   std::vector<std::unique_ptr<std::vector<uint64_t>>> sizeLists;
 };
@@ -115,10 +122,10 @@ TEST_P(DeviceTest, RunsDispatchesAndCopiesInOrder) {
   tasks[2].srcOffset = 4;
   tasks[2].dstOffset = 8;
   tasks[2].deps = after1;
-  Status prepared = device->prepare(tasks);
+  Status prepared = prepare(tasks);
   ASSERT_TRUE(prepared) << prepared.error().message;
   for (int run = 0; run < 10; ++run) {
-    device->enqueue();
+    device->enqueue(0);
     RunOutcome outcome = device->fence();
     ASSERT_EQ(outcome.code, DMX_KERNEL_OK);
     auto result = download<float>(d, kCount);
@@ -133,10 +140,10 @@ TEST_P(DeviceTest, PointersMayChangeBetweenRuns) {
   void *first = upload(std::vector<int32_t>(64)), *second = upload(std::vector<int32_t>(64));
   void *buffers[] = {first};
   std::vector<DeviceTask> tasks{task("fill", buffers, 64)};
-  ASSERT_TRUE(device->prepare(tasks));
+  ASSERT_TRUE(prepare(tasks));
   for (void *target : {first, second}) {
     buffers[0] = target;
-    device->enqueue();
+    device->enqueue(0);
     ASSERT_EQ(device->fence().code, DMX_KERNEL_OK);
     EXPECT_EQ(download<int32_t>(target, 64), iota<int32_t>(64));
   }
@@ -151,13 +158,13 @@ TEST_P(DeviceTest, ReportsTheTaskThatFailed) {
   const uint32_t after0[] = {0}, after1[] = {1};
   std::vector<DeviceTask> tasks{task("fill", fill, 4), task("gather", gather, 4, after0, ten),
                                 task("fill", fill, 4, after1)};
-  ASSERT_TRUE(device->prepare(tasks));
-  device->enqueue();
+  ASSERT_TRUE(prepare(tasks));
+  device->enqueue(0);
   RunOutcome outcome = device->fence();
   EXPECT_EQ(outcome.code, DMX_KERNEL_INDEX_OUT_OF_RANGE);
   EXPECT_EQ(outcome.task, 1u);
   gather[1] = good;
-  device->enqueue();
+  device->enqueue(0);
   EXPECT_EQ(device->fence().code, DMX_KERNEL_OK) << "the next run starts afresh";
   EXPECT_EQ(download<float>(out, 4)[3], 4.0f);
 }
@@ -166,12 +173,12 @@ TEST_P(DeviceTest, ProfilesEverySlice) {
   void *out = upload(std::vector<int32_t>(1024));
   void *const fill[] = {out};
   std::vector<DeviceTask> tasks{task("fill", fill, 1024), task("fill", fill, 0)};
-  ASSERT_TRUE(device->prepare(tasks));
+  ASSERT_TRUE(prepare(tasks));
   EXPECT_EQ(device->sliceCount(0), device->threads());
   device->setProfiling(true);
   std::vector<TaskSlice> slices;
   for (int run = 0; run < 2; ++run) {
-    device->enqueue();
+    device->enqueue(0);
     ASSERT_EQ(device->fence().code, DMX_KERNEL_OK);
     slices.clear();
     device->takeSlices(slices);
@@ -194,20 +201,69 @@ TEST_P(DeviceTest, CanBePreparedAgain) {
     const uint32_t deps[] = {0, 1};
     tasks[1].deps = std::span(deps, 1);
     tasks[2].deps = deps;
-    ASSERT_TRUE(device->prepare(tasks));
+    ASSERT_TRUE(prepare(tasks));
     for (int run = 0; run < 3; ++run) {
-      device->enqueue();
+      device->enqueue(0);
       ASSERT_EQ(device->fence().code, DMX_KERNEL_OK);
     }
   }
   EXPECT_EQ(download<int64_t>(out, 1)[0], 0);
 }
 
+/// A device does its segments and nothing of what lies between them, also after runs that ended early.
+TEST_P(DeviceTest, RunsSegmentsBetweenThoseOfOthers) {
+  void *a = upload(std::vector<int32_t>(1024)), *b = upload(std::vector<int32_t>(1024));
+  void *c = upload(std::vector<int32_t>(1024)), *d = upload(std::vector<int32_t>(1024));
+  void *const fillA[] = {a}, *const fillB[] = {b}, *const aToC[] = {a, c}, *const cToD[] = {c, d};
+  const uint32_t after0[] = {0}, after1[] = {1}, after2[] = {0, 2};
+  // Tasks 1 and 4 are those of another device, which is not here; 2 waits for tasks before its segment.
+  std::vector<DeviceTask> tasks{
+      task("fill", fillA, 1024), task("fill", fillB, 1024, after0), {}, {}, task("fill", fillB, 1024)};
+  tasks[2].buffers = aToC;
+  tasks[2].work = 4096;
+  tasks[2].deps = after1;
+  tasks[3].buffers = cToD;
+  tasks[3].work = 4096;
+  tasks[3].deps = after2;
+  segments = {{0, 1}, {2, 4}};
+  ASSERT_TRUE(device->prepare(tasks, segments));
+  device->setProfiling(true);
+  std::vector<TaskSlice> slices;
+  slices.reserve(100);
+  auto runSegment = [&](uint32_t segment) {
+    device->enqueue(segment);
+    EXPECT_EQ(device->fence().code, DMX_KERNEL_OK);
+    slices.clear();
+    device->takeSlices(slices);
+    EXPECT_FALSE(slices.empty());
+    for (const TaskSlice &slice : slices) {
+      EXPECT_GE(slice.task, segments[segment].begin);
+      EXPECT_LT(slice.task, segments[segment].end);
+    }
+  };
+  const std::vector<int32_t> zeros(1024);
+  for (int run = 0; run < 6; ++run) {
+    for (void *memory : {a, c, d})
+      device->copy(memory, zeros.data(), 4096);
+    runSegment(0);
+    EXPECT_EQ(download<int32_t>(a, 1024), iota<int32_t>(1024));
+    EXPECT_EQ(download<int32_t>(c, 1024), zeros);
+    if (run % 3 == 1)
+      continue; // another device's task failed
+    runSegment(1);
+    EXPECT_EQ(download<int32_t>(d, 1024), iota<int32_t>(1024));
+    EXPECT_EQ(download<int32_t>(b, 1024), zeros);
+  }
+  EXPECT_EQ(device->sliceCount(0), device->threads());
+}
+
 TEST(Devices, UnknownTargetsAreNamed) {
-  auto made = createDevice("abacus", {});
+  const std::string targets[] = {"cpu", "abacus"};
+  auto made = createDevices(targets, {});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().status, DMX_STATUS_UNSUPPORTED);
-  EXPECT_NE(made.error().message.find("'abacus'"), std::string::npos);
+  EXPECT_NE(made.error().message.find("'abacus', which this runtime has no device for; it has: cpu, corsair"),
+            std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTest,

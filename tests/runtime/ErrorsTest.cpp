@@ -230,7 +230,12 @@ TEST(GraphErrors, Ranges) {
        [](auto &, Json &g) {
          g["buffers"][2] = {{"kind", "state"}, {"size", {"add", 1, 1}}, {"dtype", "f32"}, {"shape", {16}}};
        }},
-      {"queues of targets", [](auto &, Json &g) { g["queues"].push_back({{"name", "x"}, {"target", "corsair"}}); }},
+      {"state buffer 2 is used by tasks of targets 'corsair' and 'cpu'",
+       [](auto &, Json &g) {
+         g["buffers"][2] = {{"kind", "state"}, {"size", 64}, {"dtype", "f32"}, {"shape", {16}}};
+         g["queues"].push_back({{"name", "x"}, {"target", "corsair"}});
+         g["tasks"][0]["queue"] = 1; // the copy of its alias is the host's
+       }},
   };
   for (const Case &test : cases)
     check(test, model());

@@ -29,6 +29,10 @@ struct Tasks {
   }
 };
 
+CpuPlan planWhole(std::span<const DeviceTask> tasks, uint32_t threads, bool staged) {
+  return planTasks(tasks, {0, static_cast<uint32_t>(tasks.size())}, threads, staged);
+}
+
 /// Whether the plan runs every item once and in an order that keeps deps, by playing it
 /// with threads that only move when their waits are over.
 void checkWalk(const CpuPlan &plan, std::span<const DeviceTask> tasks) {
@@ -71,7 +75,7 @@ TEST(Plan, SplitsWorkEvenlyAndRespectsGrain) {
   tasks.add(100, 40, {0}); // two parts of at least 40
   tasks.add(5, 100, {1});
   tasks.add(0, 1, {2});
-  CpuPlan plan = planTasks(tasks.get(), 3, false);
+  CpuPlan plan = planWhole(tasks.get(), 3, false);
   EXPECT_EQ(plan.slices, (std::vector<uint32_t>{3, 2, 1, 1}));
   int64_t covered = 0;
   for (const CpuLanePlan &lane : plan.lanes) {
@@ -88,7 +92,7 @@ TEST(Plan, OneThreadNeverWaits) {
   Tasks tasks;
   for (uint32_t i = 0; i < 5; ++i)
     tasks.add(100, 1, i ? std::vector<uint32_t>{i - 1} : std::vector<uint32_t>{});
-  CpuPlan plan = planTasks(tasks.get(), 1, false);
+  CpuPlan plan = planWhole(tasks.get(), 1, false);
   EXPECT_TRUE(plan.lanes[0].waits.empty());
   EXPECT_EQ(plan.lanes[0].steps.size(), 5u);
 }
@@ -98,7 +102,7 @@ TEST(Plan, IndependentNarrowTasksOverlap) {
   tasks.add(1, 1, {});
   tasks.add(1, 1, {0});
   tasks.add(1, 1, {0});
-  CpuPlan plan = planTasks(tasks.get(), 2, false);
+  CpuPlan plan = planWhole(tasks.get(), 2, false);
   EXPECT_EQ(plan.lanes[0].steps.size(), 2u);
   EXPECT_EQ(plan.lanes[1].steps.size(), 1u);
   checkWalk(plan, tasks.get());
@@ -109,17 +113,64 @@ TEST(Plan, TinyTasksStayTogether) {
   tasks.add(1, 1, {}, 100);
   tasks.add(1, 1, {0}, 100);
   tasks.add(1, 1, {0}, 100);
-  CpuPlan plan = planTasks(tasks.get(), 2, false);
+  CpuPlan plan = planWhole(tasks.get(), 2, false);
   EXPECT_EQ(plan.lanes[0].steps.size(), 3u);
 }
 
 TEST(Plan, HugeWorkDoesNotOverflow) {
   Tasks tasks;
   tasks.add(INT64_MAX, 1, {});
-  CpuPlan plan = planTasks(tasks.get(), 64, false);
+  CpuPlan plan = planWhole(tasks.get(), 64, false);
   EXPECT_EQ(plan.lanes[63].steps[0].end, INT64_MAX);
   for (const CpuLanePlan &lane : plan.lanes)
     EXPECT_GE(lane.steps[0].end, lane.steps[0].begin);
+}
+
+TEST(Plan, SegmentsWaitForNothingOutside) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 100; ++round) {
+    Tasks tasks;
+    uint32_t count = 2 + random() % 40, threads = 1 + random() % 6;
+    for (uint32_t i = 0; i < count; ++i) {
+      std::set<uint32_t> deps;
+      for (uint32_t d = random() % 4; i && d; --d)
+        deps.insert(random() % i);
+      tasks.add(1 + random() % 50, 1 + random() % 20, {deps.begin(), deps.end()}, random() % 5000);
+    }
+    Segment segment;
+    segment.begin = random() % count;
+    segment.end = segment.begin + 1 + random() % (count - segment.begin);
+    CpuPlan plan = planTasks(tasks.get(), segment, threads, round % 2);
+    ASSERT_EQ(plan.slices.size(), segment.end - segment.begin);
+    for (CpuLanePlan &lane : plan.lanes) {
+      for (uint32_t &dep : lane.waits) {
+        ASSERT_TRUE(dep >= segment.begin && dep < segment.end);
+        dep -= segment.begin;
+      }
+      for (CpuStep &step : lane.steps) {
+        ASSERT_TRUE(step.task >= segment.begin && step.task < segment.end);
+        step.task -= segment.begin;
+      }
+    }
+    // The same tasks on their own, with the deps among them.
+    Tasks own;
+    for (uint32_t i = segment.begin; i < segment.end; ++i) {
+      std::vector<uint32_t> deps;
+      for (uint32_t dep : tasks.deps[i])
+        if (dep >= segment.begin)
+          deps.push_back(dep - segment.begin);
+      own.add(tasks.list[i].work, tasks.list[i].grain, deps, tasks.list[i].costNs);
+    }
+    if (round % 2 == 0)
+      checkWalk(plan, own.get());
+    CpuPlan alone = planWhole(own.get(), threads, round % 2);
+    EXPECT_EQ(plan.slices, alone.slices);
+    EXPECT_EQ(plan.stageCount, alone.stageCount);
+    for (uint32_t lane = 0; lane < threads; ++lane) {
+      EXPECT_EQ(plan.lanes[lane].waits, alone.lanes[lane].waits);
+      EXPECT_EQ(plan.lanes[lane].stageEnds, alone.lanes[lane].stageEnds);
+    }
+  }
 }
 
 TEST(Plan, RandomGraphsKeepDeps) {
@@ -133,11 +184,11 @@ TEST(Plan, RandomGraphsKeepDeps) {
         deps.insert(random() % i);
       tasks.add(random() % 50, 1 + random() % 20, {deps.begin(), deps.end()}, random() % 5000);
     }
-    checkWalk(planTasks(tasks.get(), threads, false), tasks.get());
+    checkWalk(planWhole(tasks.get(), threads, false), tasks.get());
     if (HasFatalFailure())
       return;
     // Staged: deps lie in earlier stages, all items are there once.
-    CpuPlan plan = planTasks(tasks.get(), threads, true);
+    CpuPlan plan = planWhole(tasks.get(), threads, true);
     std::vector<int> stageOf(count, -1);
     std::vector<int64_t> items(count);
     for (const CpuLanePlan &lane : plan.lanes) {

@@ -7,7 +7,6 @@
 #include "dmx/dmx_kernel.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -69,58 +68,47 @@ const void *CorsairImage::findKernel(std::string_view name) const {
 
 // --- the device --------------------------------------------------------------
 
-Result<std::unique_ptr<Device>> CorsairDevice::create(const DeviceOptions &options) {
+Result<std::unique_ptr<Device>> CorsairDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
   std::unique_ptr<CorsairDevice> device(new CorsairDevice);
-  if (Status status = device->configure(options); !status)
+  if (Status status = device->configure(options, settings); !status)
     return status.takeError();
   return std::unique_ptr<Device>(std::move(device));
 }
 
 CorsairDevice::~CorsairDevice() = default;
 
-Status CorsairDevice::configure(const DeviceOptions &given) {
-  isaName = given.isa;
+Status CorsairDevice::configure(const DeviceOptions &given, std::span<const Setting> settings) {
   allocator = given.allocator ? *given.allocator : dmx_allocator{nullptr, defaultAllocate, defaultRelease};
   options.threads = given.threads ? given.threads : defaultThreadCount();
   if (options.threads > 1024)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "option threads is ", options.threads, "; at most 1024 are allowed");
-  for (const std::string &setting : given.settings) {
-    size_t equals = setting.find('=');
-    std::string key = setting.substr(0, equals), text = equals == std::string::npos ? "" : setting.substr(equals + 1);
-    uint64_t value = 0;
-    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-    bool number = failed == std::errc() && end == text.data() + text.size();
-    if (key == "corsair.skew_seed" && number)
-      options.skewSeed = value;
-    else if (key == "corsair.hazards" && number && value <= 1)
-      options.hazards = value == 1;
-    else if (key == "corsair.report" && !text.empty())
-      reportFile = text;
-    else if (key == "corsair.trace" && !text.empty())
-      tracePath = text;
-    else
-      return fail(
-          DMX_STATUS_INVALID_ARGUMENT, "device option '", setting,
-          "' is not known; target corsair knows corsair.hazards=0|1, corsair.skew_seed=N, corsair.report=FILE and "
-          "corsair.trace=FILE");
+  for (const Setting &setting : settings) {
+    if (setting.key == "skew_seed")
+      options.skewSeed = setting.number;
+    else if (setting.key == "hazards")
+      options.hazards = setting.number == 1;
+    else if (setting.key == "report")
+      reportFile = setting.text;
+    else if (setting.key == "trace")
+      tracePath = setting.text;
   }
   options.trace = !tracePath.empty();
   return {};
 }
 
-Result<const TargetCode *> CorsairDevice::selectCode(std::span<const TargetCode> codes) const {
+Result<const TargetCode *> CorsairDevice::selectCode(std::span<const TargetCode> codes, std::string_view isa) const {
   std::string have;
   for (const TargetCode &code : codes) {
     if (code.target != "corsair")
       continue;
-    if (isaName.empty() || code.arch == isaName)
+    if (isa.empty() || code.arch == isa)
       return &code;
     have += cat(have.empty() ? "" : ", ", code.arch);
   }
   if (have.empty())
     return fail(DMX_STATUS_UNSUPPORTED,
                 "the bundle has no code for target 'corsair'; compile the model with -t corsair");
-  return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no corsair code for machine '", isaName, "'; it has: ", have);
+  return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no corsair code for machine '", isa, "'; it has: ", have);
 }
 
 Result<std::shared_ptr<const CodeImage>> CorsairDevice::loadCode(std::span<const std::byte> bytes) {
@@ -187,18 +175,23 @@ Status CorsairDevice::checkTask(const DeviceTask &task, const isa::Kernel &kerne
   return {};
 }
 
-Status CorsairDevice::prepare(std::span<const DeviceTask> list) {
+Status CorsairDevice::prepare(std::span<const DeviceTask> list, std::span<const Segment> ranges) {
   tasks = list;
-  for (const DeviceTask &task : tasks) {
-    if (!task.kernel)
-      continue;
-    const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
-    if (Status status = reserve(handle.image->image); !status)
-      return status;
-    if (Status status = checkTask(task, *handle.kernel); !status)
-      return status;
+  segments = ranges;
+  size_t longest = 0;
+  for (Segment segment : segments) {
+    longest = std::max<size_t>(longest, segment.end - segment.begin);
+    for (const DeviceTask &task : tasks.subspan(segment.begin, segment.end - segment.begin)) {
+      if (!task.kernel)
+        continue;
+      const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
+      if (Status status = reserve(handle.image->image); !status)
+        return status;
+      if (Status status = checkTask(task, *handle.kernel); !status)
+        return status;
+    }
   }
-  slices.reserve(tasks.size());
+  slices.reserve(longest);
   return {};
 }
 
@@ -280,10 +273,15 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
   return std::nullopt;
 }
 
+void CorsairDevice::enqueue(uint32_t segment) {
+  current = segment;
+  if (segment == 0)
+    lastRun.clear();
+}
+
 RunOutcome CorsairDevice::fence() {
   slices.clear();
-  lastRun.clear();
-  for (uint32_t i = 0; i < tasks.size(); ++i) {
+  for (uint32_t i = segments[current].begin; i < segments[current].end; ++i) {
     const DeviceTask &task = tasks[i];
     uint64_t start = profiling ? nowNs() : 0;
     if (!task.kernel) {
@@ -295,6 +293,8 @@ RunOutcome CorsairDevice::fence() {
     if (profiling && task.work) // as on the CPU, an empty task takes no time
       slices.push_back({i, 0, start, nowNs()});
   }
+  if (current + 1 < segments.size())
+    return {};
   ++runs;
   if (firstRun.empty())
     firstRun = lastRun;
@@ -304,10 +304,11 @@ RunOutcome CorsairDevice::fence() {
 RunOutcome CorsairDevice::saveReports() {
   if (!image)
     return {};
+  uint32_t task = segments[current].end - 1; // the one that the reports end with
   if (!reportFile.empty() && !writeReport(reportFile, image->machine, firstRun, lastRun, runs))
-    return {kDeviceFault, 0, cat("cannot write the report '", reportFile, "'")};
+    return {kDeviceFault, task, cat("cannot write the report '", reportFile, "'")};
   if (!tracePath.empty() && !writeTrace(tracePath, image->machine, lastRun))
-    return {kDeviceFault, 0, cat("cannot write the trace '", tracePath, "'")};
+    return {kDeviceFault, task, cat("cannot write the trace '", tracePath, "'")};
   return {};
 }
 

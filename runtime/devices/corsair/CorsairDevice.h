@@ -34,17 +34,19 @@ public:
 
 class CorsairDevice final : public Device {
 public:
-  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options);
+  static constexpr SettingSpec kSettings[] = {
+      {"hazards", "0|1", 1}, {"skew_seed", "N", UINT64_MAX}, {"report", "FILE"}, {"trace", "FILE"}};
+  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings);
   ~CorsairDevice() override;
 
-  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes) const override;
+  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const override;
   Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
   Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;
   void copy(void *destination, const void *source, uint64_t size) override;
   void clear(void *memory, uint64_t size) override;
-  Status prepare(std::span<const DeviceTask> tasks) override;
-  void enqueue() override {}
+  Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) override;
+  void enqueue(uint32_t segment) override;
   RunOutcome fence() override;
   uint32_t threads() const override { return options.threads; }
   uint64_t scratchBytes() const override { return 0; }
@@ -54,7 +56,7 @@ public:
 
 private:
   CorsairDevice() = default;
-  Status configure(const DeviceOptions &options);
+  Status configure(const DeviceOptions &options, std::span<const Setting> settings);
   Status reserve(const isa::Image &image);
   Status checkTask(const DeviceTask &task, const isa::Kernel &kernel) const;
   std::optional<Fault> dispatch(const DeviceTask &task);
@@ -65,17 +67,19 @@ private:
   RunOutcome saveReports();
 
   RunOptions options;
-  std::string isaName, reportFile, tracePath;
+  std::string reportFile, tracePath;
   dmx_allocator allocator{};
   std::span<const DeviceTask> tasks;
+  std::span<const Segment> segments;
+  uint32_t current = 0;              ///< the segment that was started last
   const isa::Image *image = nullptr; ///< of the tasks
   std::unique_ptr<Storage> storage;
   std::unique_ptr<Card> card;
   std::set<const isa::Kernel *> initialized;
   /// States that hold what runs left in them: the host's buffer and where the pieces lie.
   std::map<const void *, std::vector<isa::Piece>> states;
-  std::vector<KernelRun> firstRun, lastRun;
-  uint64_t runs = 0;
+  std::vector<KernelRun> firstRun, lastRun; ///< of all segments of a run
+  uint64_t runs = 0;                        ///< those that reached the end of the last segment
   bool profiling = false;
   std::vector<TaskSlice> slices;
 };

@@ -6,7 +6,6 @@
 #include "ElfImage.h"
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -70,17 +69,16 @@ uint32_t spinCount(uint32_t microseconds) {
 
 } // namespace
 
-Result<std::unique_ptr<Device>> CpuDevice::create(const DeviceOptions &options) {
+Result<std::unique_ptr<Device>> CpuDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
   std::unique_ptr<CpuDevice> device(new CpuDevice);
-  if (Status status = device->configure(options); !status)
+  if (Status status = device->configure(options, settings); !status)
     return status.takeError();
   if (Status status = device->startWorkers(); !status)
     return status.takeError();
   return std::unique_ptr<Device>(std::move(device));
 }
 
-Status CpuDevice::configure(const DeviceOptions &options) {
-  isa = options.isa;
+Status CpuDevice::configure(const DeviceOptions &options, std::span<const Setting> settings) {
   allocator = options.allocator ? *options.allocator : dmx_allocator{nullptr, defaultAllocate, defaultRelease};
   if (options.executor)
     executor = *options.executor;
@@ -88,19 +86,11 @@ Status CpuDevice::configure(const DeviceOptions &options) {
   threadCount = options.threads ? options.threads : cpus;
   if (threadCount > 1024)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "option threads is ", threadCount, "; at most 1024 are allowed");
-  for (const std::string &setting : options.settings) {
-    size_t equals = setting.find('=');
-    std::string key = setting.substr(0, equals), text = equals == std::string::npos ? "" : setting.substr(equals + 1);
-    uint32_t value = 0;
-    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-    bool number = failed == std::errc() && end == text.data() + text.size();
-    if (key == "cpu.spin_us" && number && value <= 1000000)
-      spinUs = value;
-    else if (key == "cpu.pin" && number && value <= 1)
-      pin = value == 1;
-    else
-      return fail(DMX_STATUS_INVALID_ARGUMENT, "device option '", setting,
-                  "' is not known; target cpu knows cpu.spin_us=0..1000000 and cpu.pin=0|1");
+  for (const Setting &setting : settings) {
+    if (setting.key == "spin_us")
+      spinUs = static_cast<uint32_t>(setting.number);
+    else if (setting.key == "pin")
+      pin = setting.number == 1;
   }
   // Spinning with more threads than CPUs keeps the others from running.
   if (threadCount > 1 && threadCount <= cpus)
@@ -158,7 +148,7 @@ CpuDevice::~CpuDevice() {
     release(scratch, scratchSize * threadCount);
 }
 
-Result<const TargetCode *> CpuDevice::selectCode(std::span<const TargetCode> codes) const {
+Result<const TargetCode *> CpuDevice::selectCode(std::span<const TargetCode> codes, std::string_view isa) const {
   return selectCpuCode(codes, isa);
 }
 
@@ -188,35 +178,58 @@ void CpuDevice::copy(void *destination, const void *source, uint64_t size) {
     std::memcpy(destination, source, size);
 }
 
-Status CpuDevice::prepare(std::span<const DeviceTask> list) {
+Status CpuDevice::growScratch(uint64_t needed) {
+  if (needed <= scratchSize)
+    return {};
+  if (scratch)
+    release(scratch, scratchSize * threadCount);
+  scratch = nullptr;
+  scratchSize = 0;
+  auto memory = allocate(needed * threadCount);
+  if (!memory)
+    return within("scratch of the threads", memory.takeError());
+  scratch = static_cast<std::byte *>(*memory);
+  scratchSize = needed;
+  return {};
+}
+
+Status CpuDevice::prepare(std::span<const DeviceTask> list, std::span<const Segment> segments) {
   tasks = list;
   uint64_t needed = 0;
-  for (const DeviceTask &task : tasks)
-    needed = std::max(needed, (task.scratch + 63) / 64 * 64);
-  if (needed > scratchSize) {
-    if (scratch)
-      release(scratch, scratchSize * threadCount);
-    scratch = nullptr;
-    scratchSize = 0;
-    auto memory = allocate(needed * threadCount);
-    if (!memory)
-      return within("scratch of the threads", memory.takeError());
-    scratch = static_cast<std::byte *>(*memory);
-    scratchSize = needed;
-  }
-  CpuPlan plan = planTasks(tasks, threadCount, executor.parallel != nullptr);
-  slices = std::move(plan.slices);
-  stageCount = plan.stageCount;
-  activeWorkers = 0;
+  for (Segment segment : segments)
+    for (const DeviceTask &task : tasks.subspan(segment.begin, segment.end - segment.begin))
+      needed = std::max(needed, (task.scratch + 63) / 64 * 64);
+  if (Status status = growScratch(needed); !status)
+    return status;
   for (uint32_t i = 0; i < threadCount; ++i) {
-    lanes[i].plan = std::move(plan.lanes[i]);
+    lanes[i].plans.clear();
     lanes[i].scratch = scratch ? scratch + i * scratchSize : nullptr;
-    if (i && !lanes[i].plan.steps.empty())
-      ++activeWorkers;
+  }
+  slices.assign(tasks.size(), 0);
+  parts.clear();
+  for (Segment segment : segments) {
+    CpuPlan plan = planTasks(tasks, segment, threadCount, executor.parallel != nullptr);
+    std::copy(plan.slices.begin(), plan.slices.end(), slices.begin() + segment.begin);
+    Part part;
+    part.stageCount = plan.stageCount;
+    for (uint32_t i = 0; i < threadCount; ++i) {
+      if (i && !plan.lanes[i].steps.empty())
+        ++part.activeWorkers;
+      lanes[i].plans.push_back(std::move(plan.lanes[i]));
+    }
+    parts.push_back(part);
   }
   gates = std::make_unique<TaskGate[]>(tasks.size());
-  runs = 0;
+  if (!segments.empty())
+    choose(0);
   return {};
+}
+
+void CpuDevice::choose(uint32_t segment) {
+  current = segment;
+  part = &parts[segment];
+  for (uint32_t i = 0; i < threadCount; ++i)
+    lanes[i].plan = &lanes[i].plans[segment];
 }
 
 void CpuDevice::runStep(CpuStep &step, const Lane &lane) {
@@ -243,11 +256,11 @@ void CpuDevice::runStep(CpuStep &step, const Lane &lane) {
 
 void CpuDevice::runLane(Lane &lane) {
   // With one thread nobody waits: a plain loop.
-  bool shared = activeWorkers != 0;
-  for (CpuStep &step : lane.plan.steps) {
+  bool shared = part->activeWorkers != 0;
+  for (CpuStep &step : lane.plan->steps) {
     for (uint32_t i = 0; i < step.waitCount; ++i) {
-      uint32_t dep = lane.plan.waits[step.firstWait + i];
-      gates[dep].gate.waitFor(runs * slices[dep], spins);
+      uint32_t dep = lane.plan->waits[step.firstWait + i];
+      gates[dep].gate.waitFor(part->runs * slices[dep], spins);
     }
     runStep(step, lane);
     if (shared)
@@ -272,16 +285,18 @@ void CpuDevice::stageMain(void *argument, uint32_t index) {
   CpuDevice &device = *static_cast<CpuDevice *>(argument);
   DefaultFloatEnvironment environment;
   Lane &lane = device.lanes[index];
-  uint32_t begin = device.stage ? lane.plan.stageEnds[device.stage - 1] : 0;
-  for (uint32_t i = begin; i < lane.plan.stageEnds[device.stage]; ++i)
-    device.runStep(lane.plan.steps[i], lane);
+  uint32_t begin = device.stage ? lane.plan->stageEnds[device.stage - 1] : 0;
+  for (uint32_t i = begin; i < lane.plan->stageEnds[device.stage]; ++i)
+    device.runStep(lane.plan->steps[i], lane);
 }
 
 void CpuDevice::runStaged() {
-  for (stage = 0; stage < stageCount; ++stage) {
+  for (stage = 0; stage < part->stageCount; ++stage) {
     bool wide = false;
-    for (uint32_t i = 1; i < threadCount && !wide; ++i)
-      wide = lanes[i].plan.stageEnds[stage] != (stage ? lanes[i].plan.stageEnds[stage - 1] : 0);
+    for (uint32_t i = 1; i < threadCount && !wide; ++i) {
+      const std::vector<uint32_t> &ends = lanes[i].plan->stageEnds;
+      wide = ends[stage] != (stage ? ends[stage - 1] : 0);
+    }
     if (wide)
       executor.parallel(executor.user, threadCount, stageMain, this);
     else
@@ -289,18 +304,20 @@ void CpuDevice::runStaged() {
   }
 }
 
-void CpuDevice::enqueue() {
+void CpuDevice::enqueue(uint32_t segment) {
   failure.store(0, std::memory_order_relaxed);
-  ++runs;
+  if (segment != current)
+    choose(segment);
+  ++part->runs;
   if (profiling)
     for (uint32_t i = 0; i < threadCount; ++i)
-      for (CpuStep &step : lanes[i].plan.steps)
+      for (CpuStep &step : lanes[i].plan->steps)
         step.startNs = step.endNs = 0;
   if (executor.parallel)
     return;
-  finishedTarget += activeWorkers;
+  finishedTarget += part->activeWorkers;
   for (uint32_t i = 1; i < threadCount; ++i)
-    if (!lanes[i].plan.steps.empty())
+    if (!lanes[i].plan->steps.empty())
       lanes[i].go.raise();
 }
 
@@ -320,7 +337,7 @@ RunOutcome CpuDevice::fence() {
 
 void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
   for (uint32_t i = 0; i < threadCount; ++i)
-    for (const CpuStep &step : lanes[i].plan.steps)
+    for (const CpuStep &step : lanes[i].plan->steps)
       if (step.endNs)
         out.push_back({step.task, i, step.startNs, step.endNs});
 }

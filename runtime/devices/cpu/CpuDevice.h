@@ -15,16 +15,17 @@ namespace dmxrt {
 /// One session uses it at a time.
 class CpuDevice final : public Device {
 public:
-  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options);
+  static constexpr SettingSpec kSettings[] = {{"spin_us", "0..1000000", 1000000}, {"pin", "0|1", 1}};
+  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings);
   ~CpuDevice() override;
 
-  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes) const override;
+  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const override;
   Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
   Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;
   void copy(void *destination, const void *source, uint64_t size) override;
-  Status prepare(std::span<const DeviceTask> tasks) override;
-  void enqueue() override;
+  Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) override;
+  void enqueue(uint32_t segment) override;
   RunOutcome fence() override;
   uint32_t threads() const override { return threadCount; }
   uint64_t scratchBytes() const override { return scratchSize * threadCount; }
@@ -36,21 +37,30 @@ private:
   /// One thread's part; lane 0 is the thread that calls fence. Padded so that
   /// lanes do not share cache lines.
   struct alignas(64) Lane {
-    CpuLanePlan plan;
+    std::vector<CpuLanePlan> plans; // per segment
+    CpuLanePlan *plan = nullptr;    // of the current segment
     std::byte *scratch = nullptr;
     CpuDevice *device = nullptr;
     uint32_t index = 0;
     pthread_t thread{};
     bool started = false;
-    Gate go; // raised once for every run that has steps for this lane
+    Gate go; // raised once for every start of a segment that has steps for this lane
+  };
+  /// What all lanes have in common in a segment.
+  struct Part {
+    uint32_t stageCount = 0;
+    uint32_t activeWorkers = 0;
+    uint32_t runs = 0; // since prepare, modulo 2^32; parts differ after a run that ended early
   };
   struct alignas(64) TaskGate {
     Gate gate; // raised by every slice that is done
   };
 
   CpuDevice() = default;
-  Status configure(const DeviceOptions &options);
+  Status configure(const DeviceOptions &options, std::span<const Setting> settings);
   Status startWorkers();
+  Status growScratch(uint64_t needed);
+  void choose(uint32_t segment);
   void runLane(Lane &lane);
   void runStep(CpuStep &step, const Lane &lane);
   void runStaged();
@@ -58,7 +68,6 @@ private:
   static void stageMain(void *device, uint32_t lane);
 
   uint32_t threadCount = 1;
-  std::string isa;
   dmx_allocator allocator{};
   dmx_executor executor{};
   uint32_t spins = 0;
@@ -68,12 +77,13 @@ private:
   std::span<const DeviceTask> tasks;
   std::vector<uint32_t> slices; // per task
   std::unique_ptr<TaskGate[]> gates;
-  uint32_t stageCount = 0, stage = 0;
-  uint32_t activeWorkers = 0;
+  std::vector<Part> parts; // per segment
+  uint32_t current = 0;    // the segment that was started last
+  Part *part = nullptr;    // of that segment
+  uint32_t stage = 0;
   uint64_t scratchSize = 0; // a lane
   std::byte *scratch = nullptr;
 
-  uint32_t runs = 0; // since prepare, modulo 2^32
   uint32_t finishedTarget = 0;
   std::atomic<bool> stopping{false};
   alignas(64) Gate finished;                    // raised by every worker at the end of its part

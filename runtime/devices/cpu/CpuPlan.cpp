@@ -12,11 +12,12 @@ namespace {
 /// operands: the gate plus cold caches. Below it, overlap does not pay.
 constexpr double kHopNs = 1500;
 
+/// Numbers tasks from the segment's begin; steps and waits get the numbers of the whole list.
 class Planner {
 public:
-  Planner(std::span<const DeviceTask> tasks, uint32_t threads)
-      : tasks(tasks), threads(threads), clock(threads), ended(tasks.size()), lanesOf(tasks.size()),
-        stageOf(tasks.size()), waited(size_t(threads) * tasks.size()) {
+  Planner(std::span<const DeviceTask> list, Segment segment, uint32_t threads)
+      : first(segment.begin), tasks(list.subspan(first, segment.end - first)), threads(threads), clock(threads),
+        ended(tasks.size()), lanesOf(tasks.size()), stageOf(tasks.size()), waited(size_t(threads) * tasks.size()) {
     plan.lanes.resize(threads);
     plan.slices.resize(tasks.size());
   }
@@ -30,9 +31,11 @@ public:
   }
 
 private:
+  uint32_t first;
   std::span<const DeviceTask> tasks;
   uint32_t threads;
   CpuPlan plan;
+  std::vector<uint32_t> deps;                 // of the task that is placed, in the segment
   std::vector<double> clock, ended;           // per thread, per task
   std::vector<std::vector<uint32_t>> lanesOf; // per task, ascending
   std::vector<uint32_t> stageOf;
@@ -51,12 +54,12 @@ void Planner::chooseLanes(uint32_t index, uint32_t count) {
   if (count == threads)
     return;
   double ready = 0;
-  for (uint32_t dep : tasks[index].deps)
+  for (uint32_t dep : deps)
     ready = std::max(ready, ended[dep]);
   std::vector<double> start(threads);
   for (uint32_t lane = 0; lane < threads; ++lane) {
-    bool local = tasks[index].deps.empty();
-    for (uint32_t dep : tasks[index].deps)
+    bool local = deps.empty();
+    for (uint32_t dep : deps)
       local |= std::binary_search(lanesOf[dep].begin(), lanesOf[dep].end(), lane);
     start[lane] = std::max(clock[lane], ready + (local ? 0 : kHopNs));
   }
@@ -68,18 +71,18 @@ void Planner::chooseLanes(uint32_t index, uint32_t count) {
 void Planner::addStep(uint32_t lane, uint32_t index, int64_t begin, int64_t end) {
   CpuLanePlan &out = plan.lanes[lane];
   CpuStep step;
-  step.task = index;
+  step.task = first + index;
   step.begin = begin;
   step.end = end;
   step.firstWait = static_cast<uint32_t>(out.waits.size());
-  for (uint32_t dep : tasks[index].deps) {
+  for (uint32_t dep : deps) {
     // A dep that ran on this lane alone is done by the order of steps.
     bool onlyHere = lanesOf[dep].size() == 1 && lanesOf[dep][0] == lane;
     std::vector<bool>::reference seen = waited[size_t(lane) * tasks.size() + dep];
     if (onlyHere || seen)
       continue;
     seen = true;
-    out.waits.push_back(dep);
+    out.waits.push_back(first + dep);
   }
   step.waitCount = static_cast<uint32_t>(out.waits.size()) - step.firstWait;
   out.steps.push_back(step);
@@ -89,9 +92,13 @@ void Planner::place(uint32_t index) {
   const DeviceTask &task = tasks[index];
   int64_t parts = std::clamp<int64_t>(task.work / std::max<int64_t>(task.grain, 1), 1, threads);
   uint32_t count = static_cast<uint32_t>(parts);
+  deps.clear();
+  for (uint32_t dep : task.deps)
+    if (dep >= first)
+      deps.push_back(dep - first);
   chooseLanes(index, count);
   double ready = 0;
-  for (uint32_t dep : task.deps) {
+  for (uint32_t dep : deps) {
     ready = std::max(ready, ended[dep]);
     stageOf[index] = std::max(stageOf[index], stageOf[dep] + 1);
   }
@@ -110,11 +117,12 @@ void Planner::place(uint32_t index) {
 /// Orders each lane's steps by stage and marks the stages' ends.
 void Planner::sortByStage() {
   for (CpuLanePlan &lane : plan.lanes) {
-    std::stable_sort(lane.steps.begin(), lane.steps.end(),
-                     [this](const CpuStep &a, const CpuStep &b) { return stageOf[a.task] < stageOf[b.task]; });
+    std::stable_sort(lane.steps.begin(), lane.steps.end(), [this](const CpuStep &a, const CpuStep &b) {
+      return stageOf[a.task - first] < stageOf[b.task - first];
+    });
     uint32_t done = 0;
     for (uint32_t stage = 0; stage < plan.stageCount; ++stage) {
-      while (done < lane.steps.size() && stageOf[lane.steps[done].task] == stage)
+      while (done < lane.steps.size() && stageOf[lane.steps[done].task - first] == stage)
         ++done;
       lane.stageEnds.push_back(done);
     }
@@ -123,8 +131,8 @@ void Planner::sortByStage() {
 
 } // namespace
 
-CpuPlan planTasks(std::span<const DeviceTask> tasks, uint32_t threads, bool staged) {
-  return Planner(tasks, threads).run(staged);
+CpuPlan planTasks(std::span<const DeviceTask> tasks, Segment segment, uint32_t threads, bool staged) {
+  return Planner(tasks, segment, threads).run(staged);
 }
 
 } // namespace dmxrt

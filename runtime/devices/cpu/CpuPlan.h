@@ -12,31 +12,32 @@ namespace dmxrt {
 /// One part of one task on one thread.
 struct CpuStep {
   uint32_t task = 0;
-  uint32_t firstWait = 0, waitCount = 0; // tasks to wait for, in CpuLane::waits
+  uint32_t firstWait = 0, waitCount = 0; // tasks to wait for, in CpuLanePlan::waits
   int64_t begin = 0, end = 0;            // work items, or bytes of a copy
   uint64_t startNs = 0, endNs = 0;       // of the last run, while profiling
 };
 
-/// What one thread does in a run, in order.
+/// What one thread does in a segment, in order.
 struct CpuLanePlan {
   std::vector<CpuStep> steps;
   std::vector<uint32_t> waits;
   std::vector<uint32_t> stageEnds; // staged only: steps up to the end of each stage
 };
 
-/// A static split of a task list over threads. Work ranges are halved, thirded,
+/// A static split of a segment over threads. Work ranges are halved, thirded,
 /// ... in equal parts (measured no worse than handing out small pieces), tasks too small
 /// for all threads go where a simulated clock says they can start first, so that
 /// independent branches overlap.
 struct CpuPlan {
   std::vector<CpuLanePlan> lanes;
-  std::vector<uint32_t> slices; // per task
+  std::vector<uint32_t> slices; // per task of the segment
   /// Tasks of one stage do not depend on each other; for executors whose
   /// threads must not wait for each other.
   uint32_t stageCount = 0;
 };
 
+/// Tasks keep their numbers in `tasks`; those before the segment are done when it starts.
 /// `staged` orders steps by stage instead of by task and fills stageEnds.
-CpuPlan planTasks(std::span<const DeviceTask> tasks, uint32_t threads, bool staged);
+CpuPlan planTasks(std::span<const DeviceTask> tasks, Segment segment, uint32_t threads, bool staged);
 
 } // namespace dmxrt
