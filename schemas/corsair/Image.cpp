@@ -2,6 +2,8 @@
 
 #include "Image.h"
 
+#include <algorithm>
+
 namespace dmx::corsair {
 namespace {
 
@@ -14,6 +16,11 @@ constexpr HostTypeInfo kHostTypeInfos[] = {{"bool", 1}, {"i8", 1},  {"u8", 1},  
 static_assert(std::size(kHostTypeInfos) == kHostTypes);
 constexpr std::string_view kRoleNames[] = {"input", "output", "state", "const", "scalar"};
 static_assert(std::size(kRoleNames) == kRoles);
+
+/// A sum or product that left 63 bits.
+constexpr int64_t kTooBig = -1;
+int64_t add(int64_t a, int64_t b) { return a < 0 || b < 0 || __builtin_add_overflow(a, b, &a) ? kTooBig : a; }
+int64_t mul(int64_t a, int64_t b) { return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &a) ? kTooBig : a; }
 
 } // namespace
 
@@ -42,6 +49,33 @@ int64_t Argument::hostBytes() const {
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
       return -1;
   return bytes;
+}
+
+int64_t spanOf(const Argument &argument, const Piece &piece) {
+  if (std::find(piece.extent.begin(), piece.extent.end(), 0) != piece.extent.end())
+    return 0;
+  if (argument.role == Role::Const)
+    return piece.extent[0];
+  std::optional<TileShape> tile = tileOf(argument.form);
+  if (!tile) {
+    int64_t span = elementBytes(argument.form);
+    for (size_t i = 0; i < piece.extent.size(); ++i)
+      span = add(span, mul(piece.extent[i] - 1, piece.strides[i]));
+    return span;
+  }
+  bool columns = static_cast<int>(argument.form) & 1;
+  size_t rank = piece.extent.size();
+  int64_t runs = piece.extent[rank - 1], length = piece.extent[rank - 2];
+  if (!columns) {
+    length = piece.extent[rank - 1];
+    runs = 1;
+    for (size_t i = 0; i + 1 < rank; ++i)
+      runs = mul(runs, piece.extent[i]);
+  }
+  if (runs < 0)
+    return kTooBig;
+  int64_t span = add(mul((runs - 1) / kTileRuns, piece.strides[0]), mul((length - 1) / tile->depth, piece.strides[1]));
+  return add(span, tile->bytes());
 }
 
 uint32_t Image::addStream(Code code) {

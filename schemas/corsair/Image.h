@@ -81,6 +81,9 @@ struct Argument {
   int64_t hostBytes() const;
 };
 
+/// Bytes a piece spans from its address on; -1 when they do not fit 63 bits.
+int64_t spanOf(const Argument &argument, const Piece &piece);
+
 /// One quad's part of a program: a stream per queue and the initial registers
 /// (base addresses, trip counts: what lets quads share code).
 struct Launch {

@@ -137,42 +137,43 @@ std::string printKey(ConfigKey key, int64_t value) {
   return std::to_string(value);
 }
 
-std::string printInstruction(const Instruction &in, const Image *image) {
+} // namespace
+
+InstructionText textOf(const Instruction &in, const Image *image) {
   const InstructionInfo &info = in.info();
-  std::string out = info.name;
+  InstructionText out{info.name, {}};
   size_t first = 0;
   if (in.opcode == Opcode::Move) {
-    out += "_" + printBase(info.fields[0], in.operands[0].base, image) + "2" +
-           printBase(info.fields[1], in.operands[1].base, image);
+    out.mnemonic += "_" + printBase(info.fields[0], in.operands[0].base, image) + "2" +
+                    printBase(info.fields[1], in.operands[1].base, image);
     first = 2;
   }
   for (size_t i = first; i < info.fields.size(); ++i) {
     const Operand &operand = in.operands[i];
-    if (operand.base == info.fields[i].byDefault && operand.terms.empty())
+    bool isName = image && (info.fields[i].kind == FieldKind::Label || info.fields[i].kind == FieldKind::CpuFunction);
+    if (operand.base == info.fields[i].byDefault && operand.terms.empty() && !isName)
       continue;
-    out += std::string(" ") + info.fields[i].name + "=" + printBase(info.fields[i], operand.base, image);
+    std::string value = printBase(info.fields[i], operand.base, image);
     for (const Term &term : operand.terms)
-      out += printTerm(term);
+      value += printTerm(term);
+    out.fields.emplace_back(info.fields[i].name, std::move(value));
   }
   for (auto [key, value] : in.config)
-    out += std::string(" ") + findConfigKey(key)->name + "=" + printKey(key, value);
+    out.fields.emplace_back(findConfigKey(key)->name, printKey(key, value));
   return out;
 }
 
-void printCode(std::string &out, const char *directive, const Code &code, const Image &image) {
-  out += std::string(directive) + " " + code.name + "\n";
-  size_t depth = 1;
-  for (const Instruction &in : code.instructions) {
-    depth -= in.opcode == Opcode::EndLoop;
-    out += std::string(2 * depth, ' ') + printInstruction(in, &image) + "\n";
-    depth += in.opcode == Opcode::Loop;
-  }
+std::string InstructionText::line() const {
+  std::string out = mnemonic;
+  for (const auto &[name, value] : fields)
+    out += " " + name + "=" + value;
+  return out;
 }
 
-void printArgument(std::string &out, const Argument &argument) {
-  out += "  .argument " + quote(argument.name) + " " + std::string(nameOf(argument.role)) + " " +
-         std::string(nameOf(argument.type)) + " shape=" + printList(argument.shape) +
-         " form=" + std::string(nameOf(argument.form));
+std::string print(const Argument &argument) {
+  std::string out = "  .argument " + quote(argument.name) + " " + std::string(nameOf(argument.role)) + " " +
+                    std::string(nameOf(argument.type)) + " shape=" + printList(argument.shape) +
+                    " form=" + std::string(nameOf(argument.form));
   if (!argument.perm.empty())
     out += " perm=" + printList({argument.perm.begin(), argument.perm.end()});
   if (argument.role == Role::Scalar)
@@ -186,22 +187,38 @@ void printArgument(std::string &out, const Argument &argument) {
       out += " strides=" + printList(piece.strides);
     out += "\n";
   }
+  return out;
+}
+
+std::string print(const Launch &launch, const Image &image) {
+  std::string out = "    .launch quad=" + std::to_string(launch.quad);
+  for (size_t queue = 0; queue < launch.streams.size(); ++queue)
+    if (launch.streams[queue] != kNoStream)
+      out += " q" + std::to_string(queue) + "=" + image.streams[launch.streams[queue]].name;
+  for (size_t i = 0; i < launch.registers.size(); ++i)
+    if (launch.registers[i])
+      out += " R" + std::to_string(i) + "=" + std::to_string(launch.registers[i]);
+  return out + "\n";
+}
+
+namespace {
+
+void printCode(std::string &out, const char *directive, const Code &code, const Image &image) {
+  out += std::string(directive) + " " + code.name + "\n";
+  size_t depth = 1;
+  for (const Instruction &in : code.instructions) {
+    depth -= in.opcode == Opcode::EndLoop;
+    out += std::string(2 * depth, ' ') + textOf(in, &image).line() + "\n";
+    depth += in.opcode == Opcode::Loop;
+  }
 }
 
 void printProgram(std::string &out, const char *directive, const Program &program, const Image &image) {
   if (program.launches.empty())
     return;
   out += std::string("  ") + directive + "\n";
-  for (const Launch &launch : program.launches) {
-    out += "    .launch quad=" + std::to_string(launch.quad);
-    for (size_t queue = 0; queue < launch.streams.size(); ++queue)
-      if (launch.streams[queue] != kNoStream)
-        out += " q" + std::to_string(queue) + "=" + image.streams[launch.streams[queue]].name;
-    for (size_t i = 0; i < launch.registers.size(); ++i)
-      if (launch.registers[i])
-        out += " R" + std::to_string(i) + "=" + std::to_string(launch.registers[i]);
-    out += "\n";
-  }
+  for (const Launch &launch : program.launches)
+    out += print(launch, image);
 }
 
 void printKernel(std::string &out, const Kernel &kernel, const Image &image) {
@@ -212,7 +229,7 @@ void printKernel(std::string &out, const Kernel &kernel, const Image &image) {
              hex(static_cast<int64_t>(kernel.footprint.bytes[i]));
   out += "\n";
   for (const Argument &argument : kernel.arguments)
-    printArgument(out, argument);
+    out += print(argument);
   if (!kernel.dimRegisters.empty()) {
     std::vector<int64_t> list;
     for (uint32_t reg : kernel.dimRegisters)
@@ -225,7 +242,7 @@ void printKernel(std::string &out, const Kernel &kernel, const Image &image) {
 
 } // namespace
 
-std::string print(const Instruction &instruction) { return printInstruction(instruction, nullptr); }
+std::string print(const Instruction &instruction) { return textOf(instruction).line(); }
 
 std::string disassemble(const Image &image) {
   std::string out = "; machine " + image.machine.name + "\n";

@@ -51,8 +51,6 @@ private:
   MaybeError checkBox(const Piece &piece, const std::vector<int64_t> &shape) const;
   MaybeError checkCover(const Argument &argument, const std::vector<int64_t> &shape) const;
   MaybeError checkProgram(const Program &program) const;
-  /// Bytes a piece spans from its address on; kTooBig when not countable.
-  int64_t spanOf(const Argument &argument, const Piece &piece) const;
 };
 
 MaybeError Checker::checkFootprint() const {
@@ -62,33 +60,6 @@ MaybeError Checker::checkFootprint() const {
              std::to_string(kernel.footprint.bytes[i]) + " bytes, there are " +
              std::to_string(machine.memories[i].size);
   return std::nullopt;
-}
-
-int64_t Checker::spanOf(const Argument &argument, const Piece &piece) const {
-  if (std::find(piece.extent.begin(), piece.extent.end(), 0) != piece.extent.end())
-    return 0;
-  if (argument.role == Role::Const)
-    return piece.extent[0];
-  std::optional<TileShape> tile = tileOf(argument.form);
-  if (!tile) {
-    int64_t span = elementBytes(argument.form);
-    for (size_t i = 0; i < piece.extent.size(); ++i)
-      span = add(span, mul(piece.extent[i] - 1, piece.strides[i]));
-    return span;
-  }
-  bool columns = static_cast<int>(argument.form) & 1;
-  size_t rank = piece.extent.size();
-  int64_t runs = piece.extent[rank - 1], length = piece.extent[rank - 2];
-  if (!columns) {
-    length = piece.extent[rank - 1];
-    runs = 1;
-    for (size_t i = 0; i + 1 < rank; ++i)
-      runs = mul(runs, piece.extent[i]);
-  }
-  if (runs < 0)
-    return kTooBig;
-  int64_t span = add(mul((runs - 1) / kTileRuns, piece.strides[0]), mul((length - 1) / tile->depth, piece.strides[1]));
-  return add(span, tile->bytes());
 }
 
 MaybeError Checker::checkBox(const Piece &piece, const std::vector<int64_t> &shape) const {

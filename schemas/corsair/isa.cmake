@@ -37,3 +37,13 @@ target_compile_options(dmxCorsairIsa PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
 # Writes ISA-tables.md: dmx-isa-tables > schemas/corsair/ISA-tables.md
 add_executable(dmx-isa-tables WriteTables.cpp)
 target_link_libraries(dmx-isa-tables PRIVATE dmxCorsairIsa)
+
+# What dmx-inspect shows of images; not part of the runtime.
+add_library(dmxCorsairView STATIC
+  Access.cpp
+  AccessRules.cpp
+  ImageDiff.cpp
+  MemoryMap.cpp
+  View.cpp)
+target_link_libraries(dmxCorsairView PUBLIC dmxCorsairIsa PRIVATE nlohmann_json::nlohmann_json)
+set_target_properties(dmxCorsairView PROPERTIES POSITION_INDEPENDENT_CODE ON)
