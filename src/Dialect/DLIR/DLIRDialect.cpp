@@ -24,6 +24,7 @@ void DLIRDialect::initialize() {
 #define GET_OP_LIST
 #include "dmxc/Dialect/DLIR/DLIROps.cpp.inc"
       >();
+  addDeviceOps();
 }
 
 LogicalResult BufferOp::verify() {

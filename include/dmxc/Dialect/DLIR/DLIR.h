@@ -3,12 +3,16 @@
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
+#include "mlir/IR/AffineMap.h"
 #include "mlir/IR/SymbolTable.h"
 
 #include "dmxc/Dialect/DLIR/DLIRDialect.h.inc"
+#include "dmxc/Dialect/DLIR/DLIRDeviceEnums.h.inc"
 #include "dmxc/Dialect/DLIR/DLIREnums.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dmxc/Dialect/DLIR/DLIRTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DLIR/DLIRDeviceOps.h.inc"
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/DLIR/DLIROps.h.inc"
 
@@ -25,5 +29,10 @@ struct ByteRange {
   }
 };
 ByteRange byteRange(BufferOp buffer);
+
+/// Whether the device moves from one memory to another.
+bool canMove(MemoryKind source, MemoryKind target);
+/// The memory that a buffer of a dlir.dmmq lies in.
+MemoryKind memoryOf(mlir::Value buffer);
 
 } // namespace dmxc::dlir

@@ -2,39 +2,13 @@
 #ifndef DMXC_DIALECT_DLIR_OPS
 #define DMXC_DIALECT_DLIR_OPS
 
-include "mlir/IR/OpBase.td"
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/IR/BuiltinAttributeInterfaces.td"
-
-def DLIR_Dialect : Dialect {
-  let name = "dlir";
-  let cppNamespace = "::dmxc::dlir";
-  let summary = "Schedule-level IR: buffers with places, queues, tasks ordered by tokens, kernels";
-  let description = [{
-    A module in DLIR holds one `dlir.program` an entry point and the `dlir.kernel`s they dispatch. graph.json
-    (schemas/FORMAT.md) is its serialisation, field by field. Two verifiers run on every program: no two live buffers overlap in an arena, and every pair
-    of conflicting accesses is ordered by tokens.
-  }];
-  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
-  let useDefaultTypePrinterParser = 1;
-}
-
-class DLIR_Type<string name, string typeMnemonic, string text> : TypeDef<DLIR_Dialect, name> {
-  let mnemonic = typeMnemonic;
-  let summary = text;
-}
-def DLIR_BufferType : DLIR_Type<"Buffer", "buffer", "bytes with a place: an input, output, constant, arena range or alias">;
-def DLIR_TokenType : DLIR_Type<"Token", "token", "the completion of a task">;
+include "dmxc/Dialect/DLIR/DLIRBase.td"
 
 def DLIR_BufferKind : I32EnumAttr<"BufferKind", "where a buffer lives", [
     I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"output", 1>, I32EnumAttrCase<"constant", 2>,
     I32EnumAttrCase<"arena", 3>, I32EnumAttrCase<"alias", 4>]> {
   let cppNamespace = "::dmxc::dlir";
 }
-
-class DLIR_Op<string mnemonic, list<Trait> traits = []> : Op<DLIR_Dialect, mnemonic, traits>;
 
 def DLIR_ProgramOp : DLIR_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "one entry point: its buffers, queues and tasks in issue order";
@@ -78,7 +52,7 @@ def DLIR_DispatchOp : DLIR_Op<"dispatch", [HasParent<"ProgramOp">, AttrSizedOper
   let assemblyFormat = "$kernel `(` $inputs `)` `->` `(` $outputs `)` (`after` $after^)? attr-dict";
 }
 
-def DLIR_CopyOp : DLIR_Op<"copy", [HasParent<"ProgramOp">]> {
+def DLIR_CopyOp : DLIR_Op<"copy_buffer", [HasParent<"ProgramOp">]> {
   let summary = "a copy of bytes between buffers";
   let arguments = (ins DLIR_BufferType:$source, DLIR_BufferType:$target, Variadic<DLIR_TokenType>:$after, StrAttr:$queue,
                        StrArrayAttr:$nodes, I64Attr:$size);

@@ -20,9 +20,9 @@ dlir.program @hazard attributes {inputs = [], outputs = [], arenas = [{size = 64
   %x = dlir.buffer input "x" : tensor<16xf32> {size = 64 : i64}
   %t = dlir.buffer arena "t" : tensor<16xf32> {size = 64 : i64}
   %y = dlir.buffer output "y" : tensor<16xf32> {size = 64 : i64}
-  %a = dlir.copy %x to %t {nodes = ["a"], queue = "cpu", size = 64 : i64}
+  %a = dlir.copy_buffer %x to %t {nodes = ["a"], queue = "cpu", size = 64 : i64}
   // expected-error @+1 {{C3: touches the bytes of 't' without waiting}}
-  %b = dlir.copy %t to %y {nodes = ["b"], queue = "cpu", size = 64 : i64}
+  %b = dlir.copy_buffer %t to %y {nodes = ["b"], queue = "cpu", size = 64 : i64}
 }
 
 // -----
@@ -35,8 +35,8 @@ dlir.program @overlap attributes {inputs = [], outputs = [], arenas = [{size = 6
   %t = dlir.buffer arena "t" : tensor<16xf32> {size = 64 : i64}
   %y = dlir.buffer output "y" : tensor<16xf32> {size = 64 : i64}
   %z = dlir.buffer output "z" : tensor<16xf32> {index = 1 : i64, size = 64 : i64}
-  %a = dlir.copy %x to %s {nodes = ["a"], queue = "cpu", size = 64 : i64}
-  %b = dlir.copy %x to %t after %a {nodes = ["b"], queue = "cpu", size = 64 : i64}
-  %c = dlir.copy %s to %y after %b {nodes = ["c"], queue = "cpu", size = 64 : i64}
-  %d = dlir.copy %t to %z after %c {nodes = ["d"], queue = "cpu", size = 64 : i64}
+  %a = dlir.copy_buffer %x to %s {nodes = ["a"], queue = "cpu", size = 64 : i64}
+  %b = dlir.copy_buffer %x to %t after %a {nodes = ["b"], queue = "cpu", size = 64 : i64}
+  %c = dlir.copy_buffer %s to %y after %b {nodes = ["c"], queue = "cpu", size = 64 : i64}
+  %d = dlir.copy_buffer %t to %z after %c {nodes = ["d"], queue = "cpu", size = 64 : i64}
 }

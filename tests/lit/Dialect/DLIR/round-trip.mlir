@@ -19,6 +19,6 @@ dlir.program @main attributes {inputs = [{name = "x", type = tensor<16xf32>}], o
   %y = dlir.buffer output "y" : tensor<16xf32> {size = 64 : i64}
   // CHECK: %[[D:.*]] = dlir.dispatch @k0(%[[X]]) -> (%[[T]]) {nodes = ["exp"], queue = "cpu", work = 1 : i64}
   %d = dlir.dispatch @k0(%x) -> (%t) {nodes = ["exp"], queue = "cpu", work = 1 : i64}
-  // CHECK: dlir.copy %{{.*}} to %{{.*}} after %[[D]]
-  %c = dlir.copy %v to %y after %d {nodes = ["y"], queue = "cpu", size = 64 : i64}
+  // CHECK: dlir.copy_buffer %{{.*}} to %{{.*}} after %[[D]]
+  %c = dlir.copy_buffer %v to %y after %d {nodes = ["y"], queue = "cpu", size = 64 : i64}
 }

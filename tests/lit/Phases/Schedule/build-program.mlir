@@ -9,7 +9,7 @@
 // CHECK-DAG: %[[Z:.*]] = dlir.buffer output "z"
 // CHECK: %[[A:.*]] = dlir.dispatch @[[K:.*]](%[[X]]) -> (%[[T]])
 // CHECK: %[[B:.*]] = dlir.dispatch @[[K]](%[[V]]) -> (%[[Y]]) after %[[A]]
-// CHECK: dlir.copy %[[Y]] to %[[Z]] after %[[B]]
+// CHECK: dlir.copy_buffer %[[Y]] to %[[Z]] after %[[B]]
 // CHECK: dlir.kernel @[[K]] on "cpu"
 // CHECK-NOT: dlir.kernel
 func.func @main(%x: tensor<16xf32> {dmir.name = "x"}) -> (tensor<16xf32> {dmir.name = "y"}, tensor<16xf32> {dmir.name = "z"})
