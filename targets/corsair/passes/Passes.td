@@ -48,6 +48,15 @@ def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect"];
 }
 
+def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
+  let summary = "Write the programs of a module as an image of the DMX ISA";
+  let description = "All dlir.dmmq of the module, a kernel each. The module stays what it is.";
+  let options = [
+    Option<"file", "file", "std::string", "", "Write the .dmxisa container to this file">,
+    Option<"text", "text", "std::string", "", "Write the assembly to this file">,
+    Option<"keepConfigs", "keep-configs", "bool", "false", "A CONFIG before every instruction that needs one">];
+}
+
 //===--- Affine passes --------------------------------------------------------------===//
 
 def AffinePermuteTrip : Pass<"affine-permute-trip", "::mlir::func::FuncOp"> {

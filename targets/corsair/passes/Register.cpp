@@ -1,6 +1,7 @@
 //===- Register.cpp - the passes and dialects of the stages ---------------===//
 #include "Passes.h"
 
+#include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -15,7 +16,7 @@ namespace dmxc {
 } // namespace dmxc
 
 void dmxc::registerCorsairPasses(mlir::DialectRegistry &registry) {
-  registry.insert<dmir::DMIRDialect, affine_ext::AffineExtDialect, lldmir::LLDMIRDialect, mlir::affine::AffineDialect,
+  registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, affine_ext::AffineExtDialect, lldmir::LLDMIRDialect, mlir::affine::AffineDialect,
                   mlir::arith::ArithDialect, mlir::gpu::GPUDialect, mlir::memref::MemRefDialect,
                   mlir::tensor::TensorDialect>();
   registerCorsairPasses();

@@ -1,0 +1,225 @@
+//===- StreamEncoder.cpp - loops, tokens and configuration of a queue -----===//
+
+#include "StreamEncoder.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+FailureOr<hw::Code> StreamEncoder::run(dlir::DispatchQueueOp queue, std::string name) {
+  // The credits of a token come from the queue that takes them: nothing was done before them.
+  auto graphOp = queue->getParentOfType<dlir::ScheduledGraphOp>();
+  for (auto token : graphOp.getBody().getOps<dlir::TokenOp>()) {
+    dlir::DispatchQueueOp first;
+    for (Operation *user : token.getResult().getUsers()) {
+      auto waits = [&](auto op) { return op && llvm::is_contained(op.getWait(), token.getResult()); };
+      auto at = user->getParentOfType<dlir::DispatchQueueOp>();
+      if ((waits(dyn_cast<dlir::TaskGroupOp>(user)) || waits(dyn_cast<dlir::TaskBarrierOp>(user))) &&
+          (!first || at.getNumber() < first.getNumber()))
+        first = at;
+    }
+    if (token.getCredits() && first == queue)
+      emit(hw::Opcode::Signal).set("id", graph.tokens.lookup(token)).set("n", token.getCredits());
+  }
+  if (failed(block(queue.getBody().front())))
+    return failure();
+  emit(hw::Opcode::Halt);
+  return hw::Code{std::move(name), std::move(code)};
+}
+
+LogicalResult StreamEncoder::block(Block &block) {
+  for (Operation &op : block) {
+    LogicalResult done = success();
+    if (auto inner = dyn_cast<dlir::LoopOp>(op))
+      done = loop(inner);
+    else if (auto inner = dyn_cast<dlir::TaskGroupOp>(op))
+      done = group(inner);
+    else if (auto inner = dyn_cast<dlir::TaskBarrierOp>(op))
+      done = barrier(inner);
+    else
+      done = task(&op);
+    if (failed(done))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult StreamEncoder::loop(dlir::LoopOp op) {
+  std::set<hw::Unit> before = settled, changing;
+  for (hw::Unit unit : {hw::Unit::AC, hw::Unit::SIMD, hw::Unit::GM, hw::Unit::ST}) {
+    if (before.count(unit))
+      continue;
+    FailureOr<bool> hoisted = hoistConfigs(op, unit);
+    if (failed(hoisted))
+      return failure();
+    (*hoisted ? settled : changing).insert(unit);
+  }
+  // A later trip finds other slots than the first, and a loop may have no trip.
+  for (hw::Unit unit : changing)
+    slots[unit].clear();
+  if (failed(value(op, emit(hw::Opcode::Loop), "n", op.getTimes(), op.getIndices())) ||
+      failed(block(op.getBody().front())))
+    return failure();
+  emit(hw::Opcode::EndLoop);
+  for (hw::Unit unit : changing)
+    slots[unit].clear();
+  settled = std::move(before);
+  return success();
+}
+
+/// Configures before the loop all that its tasks need of a unit. False if those are more than there are slots.
+FailureOr<bool> StreamEncoder::hoistConfigs(dlir::LoopOp op, hw::Unit unit) {
+  std::vector<Config> needed;
+  bool wrong = op.walk([&](Operation *inner) {
+                   FailureOr<std::optional<Config>> config = configOf(inner);
+                   if (failed(config))
+                     return WalkResult::interrupt();
+                   bool isNew = *config && (*config)->unit == unit &&
+                                llvm::none_of(needed, [&](const Config &c) { return c.keys == (*config)->keys; });
+                   if (isNew)
+                     needed.push_back(**config);
+                   return WalkResult::advance();
+                 }).wasInterrupted();
+  if (wrong)
+    return failure();
+  if (needed.size() > hw::kConfigSlots)
+    return false;
+  if (graph.options.removeConfigs)
+    for (const Config &config : needed)
+      configure(config);
+  return true;
+}
+
+LogicalResult StreamEncoder::tokens(ValueRange list, hw::Opcode opcode) {
+  for (Value token : list)
+    emit(opcode).set("id", graph.tokens.lookup(token));
+  return success();
+}
+
+LogicalResult StreamEncoder::group(dlir::TaskGroupOp op) {
+  (void)tokens(op.getWait(), hw::Opcode::Wait);
+  emit(hw::Opcode::Mark).set("label", image.addMark(op.getName().str()));
+  if (failed(block(op.getBody().front())))
+    return failure();
+  return tokens(op.getSignal(), hw::Opcode::Signal);
+}
+
+LogicalResult StreamEncoder::barrier(dlir::TaskBarrierOp op) {
+  (void)tokens(op.getWait(), hw::Opcode::Wait);
+  if (op.getScope()) {
+    int64_t queues = 0;
+    ArrayRef<int64_t> list = *op.getQueues();
+    for (int64_t queue : list) {
+      if (queue < 0 || queue >= image.machine.queuesPerQuad)
+        return op.emitOpError("names queue ") << queue << ", a quad has " << image.machine.queuesPerQuad;
+      queues |= int64_t(1) << queue;
+    }
+    emit(hw::Opcode::Barrier)
+        .set("scope", static_cast<int64_t>(*op.getScope()))
+        .set("id", static_cast<int64_t>(op.getId().value_or(0)))
+        .set("queues", queues);
+  }
+  return tokens(op.getSignal(), hw::Opcode::Signal);
+}
+
+FailureOr<int> StreamEncoder::configure(Operation *task) {
+  FailureOr<std::optional<Config>> config = configOf(task);
+  if (failed(config))
+    return failure();
+  return *config ? configure(**config) : 0;
+}
+
+int StreamEncoder::configure(const Config &config) {
+  static constexpr hw::Opcode kOpcodes[] = {hw::Opcode::ConfigAC, hw::Opcode::ConfigSIMD, hw::Opcode::ConfigGM,
+                                            hw::Opcode::ConfigST};
+  std::list<Slot> &known = slots[config.unit];
+  auto hit = llvm::find_if(known, [&](const Slot &slot) { return slot.keys == config.keys; });
+  if (hit == known.end() || !graph.options.removeConfigs) {
+    int number = static_cast<int>(known.size());
+    if (hit != known.end()) {
+      number = hit->number;
+      known.erase(hit);
+    } else if (number == hw::kConfigSlots) {
+      number = known.back().number;
+      known.pop_back();
+    }
+    hw::Instruction &in = emit(kOpcodes[static_cast<int>(config.unit)]);
+    in.set("slot", number);
+    for (const hw::ConfigPair &pair : config.keys)
+      in.key(pair.first, pair.second);
+    hit = known.insert(known.end(), {number, config.keys});
+  }
+  known.splice(known.begin(), known, hit);
+  return known.front().number;
+}
+
+//===--- affine values --------------------------------------------------------------===//
+
+namespace {
+
+/// base + sum of scale * source.
+struct Affine {
+  int64_t base = 0;
+  std::map<uint8_t, int64_t> terms;
+
+  bool add(AffineExpr expr, int64_t scale, ArrayRef<uint8_t> sources) {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+      int64_t part;
+      return !__builtin_mul_overflow(constant.getValue(), scale, &part) && !__builtin_add_overflow(base, part, &base);
+    }
+    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+      terms[sources[dim.getPosition()]] += scale;
+      return true;
+    }
+    auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!binary)
+      return false;
+    if (expr.getKind() == AffineExprKind::Add)
+      return add(binary.getLHS(), scale, sources) && add(binary.getRHS(), scale, sources);
+    auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    int64_t product;
+    return expr.getKind() == AffineExprKind::Mul && factor &&
+           !__builtin_mul_overflow(factor.getValue(), scale, &product) &&
+           add(binary.getLHS(), product, sources);
+  }
+};
+
+/// The source of terms that an index is; nullopt for a register that does not exist or a loop too deep.
+std::optional<uint8_t> sourceOf(Value index) {
+  if (auto reg = index.getDefiningOp<dlir::RegisterOp>())
+    return reg.getNumber() < hw::kRegisters ? std::optional<uint8_t>(hw::kTermRegister + reg.getNumber())
+                                            : std::nullopt;
+  auto argument = dyn_cast<BlockArgument>(index);
+  if (!argument)
+    return std::nullopt;
+  Operation *owner = argument.getOwner()->getParentOp();
+  if (isa<dlir::ScheduledGraphOp>(owner))
+    return hw::kTermQuad;
+  unsigned depth = 0;
+  for (Operation *at = owner->getParentOp(); at; at = at->getParentOp())
+    depth += isa<dlir::LoopOp>(at);
+  return depth < hw::kMaxLoopDepth ? std::optional<uint8_t>(hw::kTermLoop + depth) : std::nullopt;
+}
+
+} // namespace
+
+LogicalResult StreamEncoder::value(Operation *op, hw::Instruction &in, StringRef field, AffineMap map,
+                                   ValueRange indices, int64_t base, unsigned result) {
+  SmallVector<uint8_t> sources;
+  for (Value index : indices) {
+    std::optional<uint8_t> source = sourceOf(index);
+    if (!source)
+      return op->emitOpError("uses an index that the device has not: 16 registers, 8 loops deep");
+    sources.push_back(*source);
+  }
+  Affine affine;
+  affine.base = base;
+  if (!affine.add(map.getResult(result), 1, sources))
+    return op->emitOpError("has a place that is no sum of multiples: ") << AffineMapAttr::get(map);
+  std::vector<hw::Term> terms;
+  for (auto [source, scale] : affine.terms)
+    if (scale)
+      terms.push_back({source, scale});
+  in.set(field.str(), affine.base, std::move(terms));
+  return success();
+}
