@@ -4,6 +4,7 @@
 #include "emit/KernelLowering.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Support/MappedFile.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include <list>
@@ -16,7 +17,8 @@ namespace {
 
 class CorsairTarget : public TargetBackend {
 public:
-  explicit CorsairTarget(hw::Machine machine) : machine(std::move(machine)) {}
+  /// `quads`: of a team; 0 = as many as are fastest.
+  CorsairTarget(hw::Machine machine, int quads) : machine(std::move(machine)), quads(quads) {}
 
   StringRef name() const override { return "corsair"; }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
@@ -32,6 +34,7 @@ public:
 
 private:
   hw::Machine machine;
+  int quads;
 };
 
 Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) const {
@@ -45,7 +48,12 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   list.set(strategy::kBytes, b.getI64IntegerAttr(0));
   list.set(strategy::kOwnsConstants, b.getUnitAttr());
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  DictionaryAttr packed = corsair::packedForms(region.getBlock(), machine, constant);
+  corsair::Distribution deal = corsair::chooseTeam(region.getBlock(), machine, quads, [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && constant(argument.getArgNumber()) && corsair::becomesTiles(argument);
+  });
+  list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal.quads));
+  DictionaryAttr packed = corsair::packedForms(region.getBlock(), machine, deal, constant);
   if (!packed.empty())
     list.set(strategy::kPacked, packed);
   return list.getDictionary(region.getContext());
@@ -57,9 +65,8 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<dlir::KernelOp> kern
   std::list<corsair::KernelLowering> lowered;
   corsair::MemoryUse permanent{};
   for (dlir::KernelOp kernel : kernels) {
-    auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
     corsair::KernelLowering &lowering = lowered.emplace_back(machine, image);
-    if (Status s = lowering.lower(kernel.getBlock(), kernel.getSymName(), packed ? packed : DictionaryAttr()); !s)
+    if (Status s = lowering.lower(kernel.getBlock(), kernel.getSymName(), kernel.getStrategy()); !s)
       return s.takeError();
     lowering.placePermanent(permanent);
   }
@@ -75,10 +82,37 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<dlir::KernelOp> kern
 
 } // namespace
 
+/// A level is MACHINE.json or quads=N.
+static Status readLevel(const std::string &level, hw::Machine &machine, std::string &quads) {
+  if (StringRef(level).starts_with("quads=")) {
+    quads = level.substr(6);
+    return Status::ok();
+  }
+  if (!StringRef(level).ends_with(".json"))
+    return usageError("'" + level + "' is no option of the corsair target; it takes MACHINE.json and quads=N");
+  Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(level);
+  if (!file)
+    return file.takeError();
+  std::string error;
+  std::optional<hw::Machine> parsed =
+      hw::parseMachine({reinterpret_cast<const char *>((*file)->bytes().data()), (*file)->bytes().size()}, error);
+  if (!parsed)
+    return Error{ErrorKind::Model, level + ": " + error};
+  machine = std::move(*parsed);
+  return Status::ok();
+}
+
 namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createCorsairTarget(const TargetOptions &options) {
-  if (!options.levels.empty())
-    return usageError("the corsair target has one built-in machine; leave out ':" + options.levels.front() + "'");
-  return std::unique_ptr<TargetBackend>(new CorsairTarget(hw::builtinMachine()));
+  hw::Machine machine = hw::builtinMachine();
+  std::string text;
+  for (const std::string &level : options.levels)
+    if (Status s = readLevel(level, machine, text); !s)
+      return s.takeError();
+  int quads = 0;
+  if (!text.empty() && (StringRef(text).getAsInteger(10, quads) || quads < 1 || quads > machine.quadCount()))
+    return usageError("quads=" + text + " of the corsair target: the machine '" + machine.name + "' has 1 to " +
+                      std::to_string(machine.quadCount()) + " quads");
+  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads));
 }
 } // namespace dmxc

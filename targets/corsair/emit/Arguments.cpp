@@ -5,6 +5,8 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -15,71 +17,61 @@ static std::optional<hw::HostType> hostType(Type element) {
   return dtype ? hw::hostTypeFromName(dtypeName(*dtype)) : std::nullopt;
 }
 
-int KernelLowering::addDdr(int64_t bytes) { return buffers.add(hw::Memory::DDR, bytes, /*permanent=*/true); }
-
-/// A linear copy of everything between two buffers.
-void KernelLowering::copyBytes(Program &program, Queue queue, const std::string &task, hw::Memory source, Address from,
-                               hw::Memory target, Address to, int64_t bytes) {
-  program.task(task);
-  QueueCode &code = program.on(queue);
-  int slot = code.config(hw::Unit::GM, {{ConfigKey::Unit, bytes}});
-  hw::Instruction &move = code.emit(hw::Opcode::Move);
-  move.set("src", static_cast<int64_t>(source)).set("dst", static_cast<int64_t>(target)).set("slot", slot);
-  code.address("saddr", from);
-  code.address("daddr", to);
+int KernelLowering::addDdr(hw::Argument record, int64_t bytes) {
+  int buffer = buffers.add(hw::Memory::DDR, bytes, /*permanent=*/true);
+  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), buffer});
+  kernel.arguments.push_back(std::move(record));
+  return buffer;
 }
 
 /// Channels last for what convolutions read.
 static SmallVector<unsigned> preferredOrder(Value value, size_t rank) {
-  SmallVector<unsigned> order;
+  SmallVector<unsigned> order(rank);
+  std::iota(order.begin(), order.end(), 0);
   bool image = rank == 4 && llvm::any_of(value.getUsers(), [&](Operation *user) {
                  return isa<dmir::ConvOp, dmir::PoolOp>(user) && user->getOperand(0) == value;
                });
-  for (unsigned i = 0; i < rank; ++i)
-    order.push_back(i);
   if (image)
     order = {0, 2, 3, 1};
   return order;
 }
 
-/// The piece that a dense tensor in this order is, all of it on the first chiplet.
-static hw::Piece wholePiece(const DeviceTensor &tensor, ArrayRef<unsigned> order) {
-  hw::Piece piece;
-  for (unsigned dim : order) {
-    piece.begin.push_back(0);
-    piece.extent.push_back(tensor.shape[dim]);
-    piece.strides.push_back(tensor.strides[dim]);
-  }
-  return piece;
+static hw::Argument hostTensor(std::string name, hw::Role role, Type type, ArrayRef<unsigned> order) {
+  auto tensor = cast<RankedTensorType>(type);
+  hw::Argument record;
+  record.name = std::move(name);
+  record.role = role;
+  record.type = *hostType(tensor.getElementType());
+  record.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+  record.form = *deviceKind(tensor.getElementType());
+  for (unsigned dim : order)
+    record.perm.push_back(static_cast<uint8_t>(dim));
+  return record;
 }
 
 Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) {
-  auto type = cast<RankedTensorType>(argument.getType());
-  hw::Argument record;
-  record.name = "arg" + std::to_string(argument.getArgNumber());
+  std::string name = "arg" + std::to_string(argument.getArgNumber());
   if (form) {
     if (form.getAs<StringAttr>("form").getValue() == forms::kTiles)
-      addPackedConstant(argument, form, record);
+      addPackedConstant(argument, form, name);
     else
-      addPlainConstant(argument, record);
+      addPlainConstant(argument, name);
     return Status::ok();
   }
-  record.role = hw::Role::Input;
-  record.type = *hostType(type.getElementType());
-  record.shape.assign(type.getShape().begin(), type.getShape().end());
-  record.form = *deviceKind(type.getElementType());
-  SmallVector<unsigned> order = preferredOrder(argument, record.shape.size());
-  for (unsigned dim : order)
-    record.perm.push_back(static_cast<uint8_t>(dim));
-  DeviceTensor tensor = allocate(type.getShape(), record.form, order);
-  record.pieces.push_back(wholePiece(tensor, order));
-  int64_t bytes = tensor.elements() * tensor.elementSize();
-  if (bytes) {
-    int ddr = addDdr(bytes);
-    pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
-    copyBytes(main, Queue::Load, record.name, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
-  }
-  kernel.arguments.push_back(std::move(record));
+  auto type = cast<RankedTensorType>(argument.getType());
+  SmallVector<unsigned> order = preferredOrder(argument, type.getRank());
+  DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
+  hw::Argument record = hostTensor(name, hw::Role::Input, type, order);
+  record.pieces = piecesOf(tensor, order);
+  DeviceTensor ddr = tensor;
+  ddr.address = {addDdr(std::move(record), tensor.elements() * tensor.elementSize()), 0, {}};
+  main.task(name);
+  if (deal.quads == 1)
+    moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, {});
+  else // once a chiplet, to all of its quads
+    main.when(kLeadsChiplet, [&] {
+      moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, hw::registerTerm(kChipletMask));
+    });
   values[argument] = tensor;
   return Status::ok();
 }
@@ -92,78 +84,90 @@ static bool isTable(BlockArgument argument) {
   });
 }
 
-void KernelLowering::addPlainConstant(BlockArgument argument, hw::Argument &record) {
-  auto type = cast<RankedTensorType>(argument.getType());
-  DeviceTensor tensor{*deviceKind(type.getElementType()), SmallVector<int64_t>(type.getShape()), {}, {}};
-  SmallVector<unsigned> order;
-  for (unsigned i = 0; i < tensor.rank(); ++i)
-    order.push_back(i);
-  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
-  int64_t bytes = tensor.elements() * tensor.elementSize();
-  int ddr = addDdr(bytes);
+/// Bytes in the DDR of every chiplet, or the chiplet's share of them when each of its quads has its own.
+static hw::Argument constantBytes(std::string name, hw::ElemKind kind, int64_t bytes, int chiplets, int64_t share) {
+  hw::Argument record;
+  record.name = std::move(name);
   record.role = hw::Role::Const;
   record.type = hw::HostType::U8;
   record.shape = {bytes};
-  record.form = tensor.kind;
-  record.pieces.push_back({hw::Memory::DDR, 0, 0, {0}, {bytes}, {}});
-  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
+  record.form = kind;
+  for (int64_t chiplet = 0; chiplet < chiplets; ++chiplet) {
+    int64_t begin = share ? chiplet * share : 0, extent = share ? std::min(share, bytes - begin) : bytes;
+    record.pieces.push_back({hw::Memory::DDR, static_cast<uint32_t>(chiplet), 0, {begin}, {extent}, {}});
+  }
+  return record;
+}
+
+void KernelLowering::addPlainConstant(BlockArgument argument, const std::string &name) {
+  auto type = cast<RankedTensorType>(argument.getType());
+  DeviceTensor tensor{*deviceKind(type.getElementType()), SmallVector<int64_t>(type.getShape()), {}, {}};
+  SmallVector<unsigned> order(tensor.rank());
+  std::iota(order.begin(), order.end(), 0);
+  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
+  int64_t bytes = tensor.elements() * tensor.elementSize();
+  int ddr = addDdr(constantBytes(name, tensor.kind, bytes, chiplets(), 0), bytes);
   if (isTable(argument)) {
     tensor.memory = hw::Memory::DDR;
     tensor.address = {ddr, 0, {}};
   } else {
     tensor.address = {buffers.add(hw::Memory::GM, bytes, /*permanent=*/true), 0, {}};
-    copyBytes(init, Queue::Load, record.name, hw::Memory::DDR, {ddr, 0, {}}, hw::Memory::GM, tensor.address, bytes);
+    init.task(name);
+    QueueCode &load = init.on(Queue::Load);
+    int slot = load.config(hw::Unit::GM, {{ConfigKey::Unit, bytes}});
+    hw::Instruction &move = load.emit(hw::Opcode::Move);
+    move.set("src", static_cast<int64_t>(hw::Memory::DDR)).set("dst", static_cast<int64_t>(hw::Memory::GM));
+    move.set("slot", slot);
+    load.address("saddr", {ddr, 0, {}});
+    load.address("daddr", tensor.address);
   }
-  kernel.arguments.push_back(std::move(record));
   values[argument] = tensor;
 }
 
-void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr form, hw::Argument &record) {
+void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr form, const std::string &name) {
   TileForm tileForm = TileForm::read(form);
-  int64_t bytes = tileForm.bytes(), slice = tileForm.sliceBytes();
-  int home = buffers.add(hw::Memory::ST, slice, /*permanent=*/true), ddr = addDdr(bytes);
-  record.role = hw::Role::Const;
-  record.type = hw::HostType::U8;
-  record.shape = {bytes};
-  record.form = hw::ElemKind::Bfp16C;
-  record.pieces.push_back({hw::Memory::DDR, 0, 0, {0}, {bytes}, {}});
-  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
-  // One slice's part in each slice, or the same in all.
-  init.task(record.name);
+  const int64_t slice = tileForm.sliceBytes(), quad = tileForm.quadBytes(), perChiplet = machine.quadsPerChiplet();
+  const bool shared = tileForm.quads == 1;
+  int home = buffers.add(hw::Memory::ST, slice, /*permanent=*/true);
+  int ddr =
+      addDdr(constantBytes(name, hw::ElemKind::Bfp16C, tileForm.bytes(), chiplets(), shared ? 0 : perChiplet * quad),
+             tileForm.bytes());
+  init.task(name);
   QueueCode &load = init.on(Queue::Load);
+  // One slice's part in each slice, or the same in all.
   int slot =
       load.config(hw::Unit::ST, {{ConfigKey::Unit, slice}, {ConfigKey::SrcSlice, tileForm.slices > 1 ? slice : 0}});
   hw::Instruction &move = load.emit(hw::Opcode::Move);
   move.set("src", static_cast<int64_t>(hw::Memory::DDR)).set("dst", static_cast<int64_t>(hw::Memory::ST));
   move.set("slot", slot).set("slices", tileForm.slices > 1 ? (1 << tileForm.slices) - 1 : (1 << machine.slices) - 1);
-  load.address("saddr", {ddr, 0, {}});
+  Address from{ddr, 0, {}};
+  load.address("saddr", shared ? from : from.plus(hw::registerTerm(kQuadInChiplet, quad)));
   load.address("daddr", {home, 0, {}});
-  kernel.arguments.push_back(std::move(record));
   tiles[argument] = {home, 0, {}};
 }
 
 Status KernelLowering::addResult(Value value, unsigned index) {
-  auto type = cast<RankedTensorType>(value.getType());
   DeviceTensor tensor = values[value];
-  if (!tensor.isDense())
+  main.task("result" + std::to_string(index));
+  node = "result" + std::to_string(index);
+  if (!tensor.isDense() || tensor.memory != hw::Memory::GM)
     tensor = copied(tensor, tensor.order());
-  hw::Argument record;
-  record.name = "result" + std::to_string(index);
-  record.role = hw::Role::Output;
-  record.type = *hostType(type.getElementType());
-  record.shape.assign(type.getShape().begin(), type.getShape().end());
-  record.form = tensor.kind;
   SmallVector<unsigned> order = tensor.order();
-  for (unsigned dim : order)
-    record.perm.push_back(static_cast<uint8_t>(dim));
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
-  record.pieces.push_back(wholePiece(tensor, order));
-  int64_t bytes = tensor.elements() * tensor.elementSize();
-  if (bytes) {
-    int ddr = addDdr(bytes);
-    pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), 0, ddr});
-    copyBytes(main, Queue::Store, record.name, hw::Memory::GM, tensor.address, hw::Memory::DDR, {ddr, 0, {}}, bytes);
-  }
-  kernel.arguments.push_back(std::move(record));
+  hw::Argument record = hostTensor(node, hw::Role::Output, value.getType(), order);
+  record.form = tensor.kind;
+  record.pieces = piecesOf(tensor, order);
+  if (!tensor.split)
+    record.pieces.resize(1);
+  DeviceTensor ddr = tensor;
+  ddr.address = {addDdr(std::move(record), tensor.elements() * tensor.elementSize()), 0, {}};
+  main.task(node);
+  auto store = [&] {
+    moveTensor(Queue::Store, hw::Memory::GM, tensor.local(tensor.split), hw::Memory::DDR, ddr.local(tensor.split), {});
+  };
+  if (deal.quads == 1 || tensor.split)
+    store();
+  else
+    main.when(kIsFirst, store);
   return Status::ok();
 }

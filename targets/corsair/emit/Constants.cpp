@@ -34,6 +34,7 @@ TileForm TileForm::read(DictionaryAttr form) {
   result.groups = number("groups");
   result.strideN = number("stride_n");
   result.valid = number("valid");
+  result.quads = number("quads");
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
   return result;
@@ -51,6 +52,7 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
   form.set("groups", b.getI64IntegerAttr(groups));
   form.set("stride_n", b.getI64IntegerAttr(strideN));
   form.set("valid", b.getI64IntegerAttr(valid));
+  form.set("quads", b.getI64IntegerAttr(quads));
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
   return form.getDictionary(context);
@@ -62,49 +64,56 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
 
 static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
-/// The tiles of a constant that is nothing but the right operand of one product, maybe transposed on the way.
-static std::optional<TileForm> tilesOf(BlockArgument argument, const hw::Machine &machine) {
-  if (!argument.hasOneUse() || !cast<RankedTensorType>(argument.getType()).getElementType().isF32())
-    return std::nullopt;
+bool dmxc::corsair::becomesTiles(BlockArgument argument) {
+  if (!argument.hasOneUse() || !cast<RankedTensorType>(argument.getType()).getElementType().isF32() ||
+      llvm::is_contained(shapeOf(argument), 0))
+    return false;
   Operation *user = *argument.getUsers().begin();
-  ArrayRef<int64_t> shape = shapeOf(argument);
-  if (auto matmul = dyn_cast<dmir::MatMulOp>(user)) {
-    if (matmul.getRhs() != argument || matmul.getLhs() == argument || shape.size() != 2)
-      return std::nullopt;
-    ArrayRef<int64_t> result = shapeOf(matmul.getResult());
-    int64_t rows = 1;
-    for (int64_t dim : result.drop_back())
-      rows *= dim;
-    if (rows == 0 || shape[0] == 0 || shape[1] == 0)
-      return std::nullopt;
-    TileForm form = TileForm::of(planMatmul(machine, rows, shape[1], shape[0]));
-    form.extents = {form.kChunks * 64};
-    form.valid = shape[0];
-    form.strides = {shape[1]};
-    form.strideN = 1;
-    return form;
-  }
+  if (user->getNumResults() != 1 || llvm::is_contained(shapeOf(user->getResult(0)), 0))
+    return false;
+  if (auto matmul = dyn_cast<dmir::MatMulOp>(user))
+    return matmul.getRhs() == argument && shapeOf(argument).size() == 2;
   auto conv = dyn_cast<dmir::ConvOp>(user);
-  if (!conv || conv.getWeights() != argument || conv.getInput() == argument || conv.getGroups() != 1)
-    return std::nullopt;
-  int64_t pixels = 1, depth = 1;
-  for (int64_t dim : shapeOf(conv.getResult()).drop_front(2))
-    pixels *= dim;
-  for (int64_t dim : shape.drop_front())
-    depth *= dim;
-  if (pixels * depth * shape[0] == 0)
-    return std::nullopt;
-  // Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
-  const int64_t kernel = depth / shape[1], blocks = (shape[1] + 63) / 64;
-  TileForm form = TileForm::of(planConv(machine, pixels, shape[0], kernel * blocks));
-  form.strideN = depth;
+  return conv && conv.getWeights() == argument && conv.getGroups() == 1;
+}
+
+static TileForm productForm(dmir::MatMulOp matmul, const hw::Machine &machine, const Distribution &deal) {
+  ArrayRef<int64_t> shape = shapeOf(matmul.getRhs()), result = shapeOf(matmul.getResult());
+  const int64_t columns = deal.columns.lookup(matmul);
+  const Split split = deal.at(matmul.getResult());
+  int64_t rows = packedRows(result);
+  if (split && !columns)
+    rows = rows / result[split.dim] * split.part;
+  TileForm form = TileForm::of(planMatmul(machine, rows, columns ? columns : shape[1], shape[0]));
+  form.quads = columns ? deal.quads : 1;
+  form.extents = {form.kChunks * 64};
+  form.valid = shape[0];
+  form.strides = {shape[1]};
+  form.strideN = 1;
+  return form;
+}
+
+/// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
+static TileForm convForm(dmir::ConvOp conv, const hw::Machine &machine, const Distribution &deal) {
+  ArrayRef<int64_t> shape = shapeOf(conv.getWeights()), result = shapeOf(conv.getResult());
+  const int64_t columns = deal.columns.lookup(conv);
+  const Split split = deal.at(conv.getResult());
+  int64_t pixels = 1, kernel = 1;
+  for (size_t dim = 2; dim < result.size(); ++dim)
+    pixels *= split.dim == static_cast<int>(dim) ? split.part : result[dim];
+  for (int64_t dim : shape.drop_front(2))
+    kernel *= dim;
+  const int64_t blocks = (shape[1] + 63) / 64;
+  TileForm form = TileForm::of(planConv(machine, pixels, columns ? columns : shape[0], kernel * blocks));
+  form.quads = columns ? deal.quads : 1;
+  form.strideN = shape[1] * kernel;
   form.extents = {kernel, blocks * 64};
   form.valid = shape[1];
   form.strides = {1, kernel};
   return form;
 }
 
-DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machine,
+DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machine, const Distribution &deal,
                                           llvm::function_ref<bool(unsigned)> constant) {
   MLIRContext *context = body->getParentOp()->getContext();
   Builder b(context);
@@ -113,8 +122,11 @@ DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machin
     if (!constant(argument.getArgNumber()))
       continue;
     std::string key = std::to_string(argument.getArgNumber());
-    if (std::optional<TileForm> form = tilesOf(argument, machine)) {
-      all.set(key, form->write(context));
+    if (becomesTiles(argument)) {
+      Operation *user = *argument.getUsers().begin();
+      auto matmul = dyn_cast<dmir::MatMulOp>(user);
+      TileForm form = matmul ? productForm(matmul, machine, deal) : convForm(cast<dmir::ConvOp>(user), machine, deal);
+      all.set(key, form.write(context));
       continue;
     }
     auto type = cast<RankedTensorType>(argument.getType());
@@ -158,21 +170,22 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
   }
   std::array<float, 64> run;
   std::byte *tile = out.data();
-  for (int64_t slice = 0; slice < form.slices; ++slice)
-    for (int64_t round = 0; round < form.rounds; ++round)
-      for (int64_t group = 0; group < form.groups; ++group)
-        for (int64_t chunk = 0; chunk < form.kChunks; ++chunk, tile += shape.bytes())
-          for (int64_t column = 0; column < 64; ++column) {
-            int64_t n = ((round * form.slices + slice) * form.groups + group) * 64 + column;
-            for (int64_t i = 0; i < 64; ++i) {
-              int64_t k = chunk * 64 + i;
-              run[i] = n < form.n && offsets[k] >= 0 ? values[n * form.strideN + offsets[k]] : 0;
+  for (int64_t quad = 0; quad < form.quads; ++quad)
+    for (int64_t slice = 0; slice < form.slices; ++slice)
+      for (int64_t round = 0; round < form.rounds; ++round)
+        for (int64_t group = 0; group < form.groups; ++group)
+          for (int64_t chunk = 0; chunk < form.kChunks; ++chunk, tile += shape.bytes())
+            for (int64_t column = 0; column < 64; ++column) {
+              int64_t n = ((round * form.slices + slice) * form.groups + group) * 64 + column;
+              for (int64_t i = 0; i < 64; ++i) {
+                int64_t k = chunk * 64 + i;
+                run[i] = n < form.n && offsets[k] >= 0 ? values[(quad * form.n + n) * form.strideN + offsets[k]] : 0;
+              }
+              if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
+                                   tile + column * shape.scaleBytes() / 64,
+                                   tile + shape.scaleBytes() + column * shape.runBytes()))
+                return Error{ErrorKind::Internal, "a run of weights has no code"};
             }
-            if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
-                                 tile + column * shape.scaleBytes() / 64,
-                                 tile + shape.scaleBytes() + column * shape.runBytes()))
-              return Error{ErrorKind::Internal, "a run of weights has no code"};
-          }
   return Status::ok();
 }
 

@@ -16,16 +16,19 @@ inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in 
 } // namespace forms
 
 /// Tiles of a matrix of n columns, slice by slice in the order in which its array controllers read them:
-/// [slice][round][group][chunk]. Tiles beyond n are zeros.
+/// [quad][slice][round][group][chunk]. Tiles beyond n are zeros.
 struct TileForm {
   int64_t n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
   /// Element (k, n) of the matrix is element n * strideN + offset(k) of the constant: k counts over these extents, the
   /// last fastest, with these strides. Of the last extent `valid` exist; the others are zeros.
   llvm::SmallVector<int64_t> extents, strides;
   int64_t strideN = 0, valid = 0;
+  /// Quads with columns of their own: `n` each.
+  int64_t quads = 1;
 
   int64_t sliceBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
-  int64_t bytes() const { return sliceBytes() * slices; }
+  int64_t quadBytes() const { return sliceBytes() * slices; }
+  int64_t bytes() const { return quadBytes() * quads; }
 
   static TileForm of(const MatmulPlan &plan);
   static TileForm read(mlir::DictionaryAttr form);
@@ -33,8 +36,10 @@ struct TileForm {
 };
 
 /// The forms of a region's constant operands: operand number -> form. `constant(i)`: operand i is one.
-mlir::DictionaryAttr packedForms(mlir::Block *body, const hw::Machine &machine,
+mlir::DictionaryAttr packedForms(mlir::Block *body, const hw::Machine &machine, const Distribution &deal,
                                  llvm::function_ref<bool(unsigned)> constant);
+/// Whether a constant argument becomes tiles.
+bool becomesTiles(mlir::BlockArgument argument);
 /// Writes a form.
 Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 

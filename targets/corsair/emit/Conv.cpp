@@ -84,7 +84,8 @@ Status KernelLowering::lowerConv(Operation *op) {
     return Status::ok();
   }
 
-  convolve(image, result, window, weights[0], tiles.lookup(conv.getWeights()));
+  const Split split = deal.at(conv.getResult());
+  convolve(split.dim == 0 ? image.local(split) : image, result, split, window, tiles.lookup(conv.getWeights()));
   return Status::ok();
 }
 
@@ -115,11 +116,13 @@ static void packImage(QueueCode &load, const DeviceTensor &image, const Window &
 }
 
 /// Images alternate between two places for their tiles, so that one is packed while the other is convolved.
-void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &result, const Window &window,
-                              int64_t channelsOut, const Address &packed) {
+void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
+                              const Address &packed) {
+  const DeviceTensor result = whole.local(split);
   const int64_t blocks = (image.shape[1] + 63) / 64, pixels = window.outH * window.outW;
   const ConvSource source{window, blocks, pixels};
-  const MatmulPlan plan = planConv(machine, pixels, channelsOut, window.kh * window.kw * blocks);
+  const MatmulPlan plan =
+      planConv(machine, result.shape[2] * result.shape[3], result.shape[1], window.kh * window.kw * blocks);
   const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes, images = image.shape[0];
   int places[2] = {buffers.add(hw::Memory::GM, bytes), images > 1 ? buffers.add(hw::Memory::GM, bytes) : -1};
   auto one = [&](int half, const Address &from, const Address &to) {
@@ -130,6 +133,8 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &res
     operands.st = packed;
     operands.out = to;
     operands.outRow = result.strides[3];
+    if (split.dim == 2)
+      operands.pixel = operands.pixel.plusQuad(split.part * window.outW);
     load.wait(kIbFree + half);
     packImage(load, image, window, blocks, from, operands.a);
     load.signal(kIbFull + half);

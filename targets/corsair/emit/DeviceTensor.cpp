@@ -14,6 +14,16 @@ int64_t DeviceTensor::elements() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
 }
 
+DeviceTensor DeviceTensor::local(Split by) const {
+  DeviceTensor result = *this;
+  result.split = {};
+  if (!by)
+    return result;
+  result.shape[by.dim] = by.part;
+  result.address = address.plusQuad(by.part * strides[by.dim]);
+  return result;
+}
+
 SmallVector<unsigned> DeviceTensor::order() const {
   SmallVector<unsigned> dims(rank());
   std::iota(dims.begin(), dims.end(), 0);
@@ -48,7 +58,7 @@ SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayR
 }
 
 std::optional<DeviceTensor> DeviceTensor::reshaped(ArrayRef<int64_t> to) const {
-  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address};
+  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address, memory};
   if (elements() == 0)
     return result;
   size_t i = 0, j = 0;

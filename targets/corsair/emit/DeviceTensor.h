@@ -1,6 +1,7 @@
 //===- DeviceTensor.h - where a tensor lies on a quad -----------*- C++ -*-===//
 #pragma once
 
+#include "Distribution.h"
 #include "Program.h"
 
 namespace dmxc::corsair {
@@ -14,6 +15,10 @@ struct DeviceTensor {
   Address address;
   hw::Memory memory = hw::Memory::GM; ///< DDR: a table that is only gathered from
 
+  Split split; ///< what of it this quad has
+
+  /// The part of each quad; its split says no more.
+  DeviceTensor local(Split by) const;
   size_t rank() const { return shape.size(); }
   int64_t elements() const;
   int64_t elementSize() const { return hw::elementBytes(kind); }

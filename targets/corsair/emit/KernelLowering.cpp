@@ -1,6 +1,8 @@
 //===- KernelLowering.cpp - a region's ops to instructions ----------------===//
 
-#include "KernelLowering.h"
+#include "Constants.h"
+
+#include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -14,17 +16,33 @@ using namespace dmxc::corsair;
 // A kernel
 //===----------------------------------------------------------------------===//
 
-Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr packed) {
+Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strategy) {
   kernel.name = name.str();
+  auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
+  auto quads = strategy.getAs<IntegerAttr>(kQuadsKey);
+  deal = distribute(body, machine, quads ? static_cast<int>(quads.getInt()) : 1, [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto form =
+        argument && packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+    return form && form.getAs<StringAttr>("form").getValue() == forms::kTiles;
+  });
   for (BlockArgument argument : body->getArguments()) {
     auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
     if (Status s = addArgument(argument, form); !s)
       return s;
   }
+  if (deal.quads > 1)
+    meet();
   for (Operation &op : body->without_terminator()) {
     task(&op);
+    auto parts = deal.gathers.find(&op);
+    if (parts != deal.gathers.end())
+      makeWhole(parts->second);
+    main.task(node);
     if (Status s = lower(&op); !s)
       return s;
+    for (Value result : op.getResults())
+      values[result].split = deal.at(result);
   }
   unsigned index = 0;
   for (Value result : body->getTerminator()->getOperands())
@@ -39,15 +57,16 @@ Status KernelLowering::finish(const MemoryUse &permanent) {
   if (std::optional<std::string> full = exceeds(used, machine))
     return Error{ErrorKind::Constraint, "kernel '" + kernel.name + "' does not fit the device: " + *full};
   std::copy(used.begin(), used.end(), kernel.footprint.bytes.begin());
-  for (auto [argument, piece, buffer] : pieceBuffers)
-    kernel.arguments[argument].pieces[piece].address = static_cast<uint64_t>(buffers[buffer].address);
+  for (auto [argument, buffer] : pieceBuffers)
+    for (hw::Piece &piece : kernel.arguments[argument].pieces)
+      piece.address += static_cast<uint64_t>(buffers[buffer].address);
   // IB, WB and OB are used whole.
   for (hw::Memory memory : {hw::Memory::IB, hw::Memory::WB, hw::Memory::OB})
     kernel.footprint.bytes[static_cast<int>(memory)] = machine.memory(memory).size;
   if (!init.isSound() || !main.isSound())
     return Error{ErrorKind::Internal, "kernel '" + kernel.name + "': a task needs more configurations than there are"};
-  kernel.init.launches.push_back({0, init.finish(image, kernel.name + "_init"), {}});
-  kernel.main.launches.push_back({0, main.finish(image, kernel.name + "_main"), {}});
+  kernel.init.launches = launches(init.finish(image, kernel.name + "_init"));
+  kernel.main.launches = launches(main.finish(image, kernel.name + "_main"));
   image.kernels.push_back(std::move(kernel));
   return Status::ok();
 }
@@ -73,14 +92,16 @@ DeviceTensor KernelLowering::allocate(Value result, const DeviceTensor *like) {
 
 DeviceTensor KernelLowering::copied(const DeviceTensor &tensor, ArrayRef<unsigned> order) {
   DeviceTensor result = allocate(tensor.shape, tensor.kind, order);
-  copyInto(tensor, result);
+  copyInto(tensor, result, tensor.split);
+  result.split = tensor.split;
   return result;
 }
 
-void KernelLowering::copyInto(const DeviceTensor &from, const DeviceTensor &to) {
+void KernelLowering::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
   SimdOp op{hw::SimdFunction::Copy, to.shape};
   op.result = SimdOp::operand(to, to.shape);
   op.sources = {SimdOp::operand(from, to.shape)};
+  op.split = split;
   simd(std::move(op));
 }
 
@@ -135,6 +156,7 @@ Status KernelLowering::lowerElementwise(Operation *op, hw::SimdFunction function
   simdOp.result = SimdOp::operand(result, shape);
   for (Value operand : op->getOperands())
     simdOp.sources.push_back(SimdOp::operand(values[operand], shape));
+  simdOp.split = deal.at(op->getResult(0));
   values[op->getResult(0)] = result;
   simd(std::move(simdOp));
   return Status::ok();
@@ -158,12 +180,15 @@ Status KernelLowering::lowerRows(Operation *op, hw::SimdFunction function, Array
   simdOp.result = {result.kind, result.address, {}};
   simdOp.sources = {{source.kind, source.address, {}}};
   simdOp.imm0 = imm0;
+  const Split split = deal.at(op->getResult(0));
   for (unsigned dim : dims) {
     bool isRow = llvm::is_contained(axes, dim);
     unsigned position = dim;
     if (!kept)
       for (int64_t axis : axes)
         position -= axis < dim;
+    if (split && !isRow && static_cast<int>(position) == split.dim)
+      simdOp.split = {static_cast<int>(simdOp.dims.size()), split.part};
     simdOp.dims.push_back(source.shape[dim]);
     simdOp.sources[0].strides.push_back(source.strides[dim]);
     simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);

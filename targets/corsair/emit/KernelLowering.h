@@ -13,6 +13,7 @@
 #include "dmxc/Support/Result.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace dmxc::corsair {
 
@@ -22,13 +23,23 @@ std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machi
 /// The device's kind of an element type; nullopt for those it has none of. Floats are f16.
 std::optional<hw::ElemKind> deviceKind(mlir::Type element);
 
+/// Registers that a launch sets.
+enum LaunchRegister : int {
+  kQuadInChiplet = 0, ///< 0..3
+  kIsFirst = 1,       ///< 1 in the first quad
+  kLeadsChiplet = 2,  ///< 1 in the first quad of a chiplet
+  kChipletMask = 3,   ///< quads of the team in the own chiplet
+  kOthersMask = 4,    ///< quads of the team but this one
+};
+inline constexpr llvm::StringLiteral kQuadsKey = "quads"; ///< of the strategy: quads of the team
+
 class KernelLowering {
 public:
   KernelLowering(const hw::Machine &machine, hw::Image &image)
       : machine(machine), image(image), init(buffers), main(buffers) {}
 
-  /// `packed`: operand number -> form, as chooseStrategy gave it. Writes the kernel's streams.
-  Status lower(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr packed);
+  /// `strategy` is what chooseStrategy gave. Writes the kernel's tasks.
+  Status lower(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr strategy);
   /// After all kernels of the image are lowered and their permanent buffers placed: gives the temporaries their places
   /// behind those, and adds streams and the kernel to the image.
   void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
@@ -37,10 +48,11 @@ public:
 private:
   //--- arguments and results (Arguments.cpp)
   Status addArgument(mlir::BlockArgument argument, mlir::DictionaryAttr form);
-  void addPlainConstant(mlir::BlockArgument argument, hw::Argument &record);
-  void addPackedConstant(mlir::BlockArgument argument, mlir::DictionaryAttr form, hw::Argument &record);
+  void addPlainConstant(mlir::BlockArgument argument, const std::string &name);
+  void addPackedConstant(mlir::BlockArgument argument, mlir::DictionaryAttr form, const std::string &name);
   Status addResult(mlir::Value value, unsigned index);
-  int addDdr(int64_t bytes);
+  /// Adds an argument whose pieces lie in one DDR buffer, at the same address in every chiplet.
+  int addDdr(hw::Argument record, int64_t bytes);
 
   //--- ops
   Status lower(mlir::Operation *op);
@@ -49,7 +61,7 @@ private:
   Status lowerRows(mlir::Operation *op, hw::SimdFunction function, llvm::ArrayRef<int64_t> axes, float imm0);
   Status lowerMatmul(mlir::Operation *op);
   Status lowerConv(mlir::Operation *op);
-  void convolve(const DeviceTensor &image, const DeviceTensor &result, const Window &window, int64_t channelsOut,
+  void convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
                 const Address &packed);
   Status lowerPool(mlir::Operation *op);
   Status lowerMovement(mlir::Operation *op);
@@ -63,25 +75,39 @@ private:
   DeviceTensor allocate(llvm::ArrayRef<int64_t> shape, hw::ElemKind kind, llvm::ArrayRef<unsigned> order);
   /// The tensor copied to a dense one whose dims lie in this order.
   DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
-  void copyInto(const DeviceTensor &from, const DeviceTensor &to);
+  void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
+
+  //--- several quads (Team.cpp)
+  /// Sends the quads' parts of values to all others.
+  void makeWhole(llvm::ArrayRef<mlir::Value> parts);
+  void meet();
+  /// Where a tensor, or the parts of it, lie in the DDR of the chiplets.
+  std::vector<hw::Piece> piecesOf(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order) const;
+  int chiplets() const { return (deal.quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet(); }
+  std::vector<hw::Launch> launches(std::array<uint32_t, kQueues> streams) const;
   void fill(const DeviceTensor &tensor, double value);
   void simd(SimdOp op);
   /// Starts a task of the main program that is called as the op's node.
   void task(mlir::Operation *op);
-  void copyBytes(Program &program, Queue queue, const std::string &task, hw::Memory source, Address from,
-                 hw::Memory target, Address to, int64_t bytes);
+  /// Copies a tensor in a task of the main program; `quads` is the term of a mask of receivers, scale 0 for the own
+  /// quad.
+  void moveTensor(Queue queue, hw::Memory source, const DeviceTensor &from, hw::Memory target, const DeviceTensor &to,
+                  hw::Term quads);
 
   const hw::Machine &machine;
   hw::Image &image;
   Buffers buffers;
   Program init, main;
   hw::Kernel kernel;
+  Distribution deal;
+  /// Buffers whose parts went to other quads, which may still read them.
+  llvm::DenseSet<int> sent;
   llvm::DenseMap<mlir::Value, DeviceTensor> values;
   /// Constants packed as tiles: their place in ST.
   llvm::DenseMap<mlir::Value, Address> tiles;
   std::string node; ///< of the op that is being lowered
-  /// Pieces whose address is that of a DDR buffer.
-  std::vector<std::array<int, 3>> pieceBuffers; ///< argument, piece, buffer
+  /// Arguments whose pieces count their addresses from a DDR buffer.
+  std::vector<std::array<int, 2>> pieceBuffers; ///< argument, buffer
 };
 
 } // namespace dmxc::corsair

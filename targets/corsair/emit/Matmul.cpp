@@ -349,12 +349,21 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
 
 Status KernelLowering::lowerMatmul(Operation *op) {
   auto matmul = cast<dmir::MatMulOp>(op);
-  const DeviceTensor a = values[matmul.getLhs()];
+  const Split split = deal.at(matmul.getResult());
+  DeviceTensor a = values[matmul.getLhs()];
   auto streamed = tiles.find(matmul.getRhs());
   DeviceTensor out = allocate(matmul.getResult());
   values[matmul.getResult()] = out;
   if (out.elements() == 0)
     return Status::ok();
+  const int rank = static_cast<int>(out.rank());
+  auto part = [&](const DeviceTensor &operand, int lastDim) { // by batch dims, and A by rows
+    Split own = split;
+    own.dim -= rank - static_cast<int>(operand.rank());
+    return split && split.dim <= lastDim && own.dim >= 0 && operand.shape[own.dim] != 1 ? operand.local(own) : operand;
+  };
+  a = part(a, rank - 2);
+  out = out.local(split);
   if (streamed != tiles.end()) {
     // Packed for the rows of one product, whatever the batch.
     MatmulShape shape(a, out);
@@ -366,7 +375,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
                    [&](const MatmulPlan &p, const MatmulOperands &at) { emitProduct(main, p, at); });
     return Status::ok();
   }
-  MatmulShape shape(a, values[matmul.getRhs()], out);
+  MatmulShape shape(a, part(values[matmul.getRhs()], rank - 3), out);
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
   int64_t products = 1;

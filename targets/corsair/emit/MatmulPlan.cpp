@@ -26,14 +26,13 @@ static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t ch
 
 static int64_t bandsOf(int64_t rows) { return (rows + 63) / 64; }
 
-/// Clocks of the arrays, in units of a step over 64 rows.
-static double stepsOf(const MatmulPlan &plan, int64_t batch) {
-  int64_t bands = (bandsOf(plan.m) + plan.rowSlices() - 1) / plan.rowSlices();
-  int64_t products = plan.sharing == Sharing::Batch ? (batch + plan.slices - 1) / plan.slices : batch;
+double MatmulPlan::steps(int64_t batch) const {
+  int64_t bands = (bandsOf(m) + rowSlices() - 1) / rowSlices();
+  int64_t products = sharing == Sharing::Batch ? (batch + slices - 1) / slices : batch;
   int64_t steps = 0;
-  for (int64_t chunk = 0; chunk < plan.kChunks; chunk += plan.segment)
-    steps += (std::min(plan.segment, plan.kChunks - chunk) + plan.imc - 1) / plan.imc;
-  return static_cast<double>(bands * plan.rounds() * products * steps);
+  for (int64_t chunk = 0; chunk < kChunks; chunk += segment)
+    steps += (std::min(segment, kChunks - chunk) + imc - 1) / imc;
+  return static_cast<double>(bands * rounds() * products * steps);
 }
 
 static MatmulPlan choosePlan(const hw::Machine &machine, MatmulPlan base, int64_t batch) {
@@ -45,7 +44,7 @@ static MatmulPlan choosePlan(const hw::Machine &machine, MatmulPlan base, int64_
     plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
     chooseCores(machine, plan, std::min(plan.kChunks, plan.segment));
     // Columns first: weights that are spread are loaded once and streamed from all slices.
-    if (best.k == 0 || stepsOf(plan, batch) < stepsOf(best, batch))
+    if (best.k == 0 || plan.steps(batch) < best.steps(batch))
       best = plan;
   }
   return best;

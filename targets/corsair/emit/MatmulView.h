@@ -32,6 +32,8 @@ struct MatmulPlan {
   int64_t tilesARound() const { return static_cast<int64_t>(groups) * columnSlices(); }
   /// Rounds over the columns until all slices have seen all of theirs.
   int64_t rounds() const { return (tilesN() + tilesARound() - 1) / tilesARound(); }
+  /// Times that an array is given 64 rows, one slice after another of a batch of products.
+  double steps(int64_t batch) const;
   int64_t segments() const { return (kChunks + segment - 1) / segment; }
   /// Bytes of B's tiles in one slice: [round][group][chunk].
   int64_t bytesPerSlice() const { return rounds() * groups * kChunks * kTileBytes; }

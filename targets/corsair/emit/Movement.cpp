@@ -32,7 +32,8 @@ static DeviceTensor sliced(const DeviceTensor &tensor, dmir::SliceOp op) {
 }
 
 static DeviceTensor broadcast(const DeviceTensor &tensor, ArrayRef<int64_t> shape) {
-  DeviceTensor view{tensor.kind, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 0), tensor.address};
+  DeviceTensor view{tensor.kind, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 0), tensor.address,
+                    tensor.memory};
   size_t missing = shape.size() - tensor.rank();
   for (size_t i = 0; i < tensor.rank(); ++i)
     if (tensor.shape[i] == shape[i + missing])
@@ -72,7 +73,7 @@ Status KernelLowering::lowerConcat(Operation *op) {
     part.shape[axis] = values[input].shape[axis];
     part.address.offset += at * result.strides[axis];
     at += part.shape[axis];
-    copyInto(values[input], part);
+    copyInto(values[input], part, deal.at(concat.getResult()));
   }
   values[concat.getResult()] = result;
   return Status::ok();
@@ -81,14 +82,14 @@ Status KernelLowering::lowerConcat(Operation *op) {
 Status KernelLowering::lowerPad(Operation *op) {
   auto pad = cast<dmir::PadOp>(op);
   DeviceTensor source = values[pad.getInput()], result = allocate(pad.getResult(), &source);
-  copyInto(broadcast(values[pad.getValue()], result.shape), result);
+  copyInto(broadcast(values[pad.getValue()], result.shape), result, {});
   DeviceTensor middle = result;
   for (size_t i = 0; i < source.rank(); ++i) {
     middle.shape[i] = source.shape[i];
     middle.address.offset += pad.getLow()[i] * result.strides[i];
     middle.strides[i] = result.strides[i] * (1 + pad.getInterior()[i]);
   }
-  copyInto(source, middle);
+  copyInto(source, middle, {});
   values[pad.getResult()] = result;
   return Status::ok();
 }

@@ -97,6 +97,12 @@ static void emitOne(QueueCode &stream, const SimdOp &op, int sliceCount) {
 bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
   if (llvm::is_contained(op.dims, 0))
     return true;
+  if (op.split) {
+    op.dims[op.split.dim] = op.split.part;
+    for (SimdOperand *operand : operandsOf(op))
+      operand->address = operand->address.plusQuad(op.split.part * operand->strides[op.split.dim]);
+    op.split = {};
+  }
   if (op.joinable)
     joinDims(op);
   if (op.inner > 4 || (op.dims.size() > 4 && !op.joinable))

@@ -23,6 +23,7 @@ struct SimdOp {
   float imm0 = 0, imm1 = 0;
   int64_t index = 0;
   std::vector<hw::ConfigPair> keys; ///< further keys: windows, causal
+  Split split;                      ///< each quad does its part of a dim
   bool joinable = true;             ///< false: dims have meanings of their own (windows)
 
   /// An operand that is a tensor with the op's dims (right-aligned broadcast).

@@ -1,0 +1,332 @@
+//===- Distribution.cpp - what each quad computes -------------------------===//
+
+#include "Distribution.h"
+#include "MatmulView.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+static int64_t product(ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
+}
+static int64_t elementsOf(Value value) { return product(shapeOf(value)); }
+
+namespace {
+
+class Dealer {
+public:
+  Dealer(const hw::Machine &machine, Distribution &out, llvm::function_ref<bool(Value)> isPacked)
+      : machine(machine), out(out), isPacked(isPacked) {}
+
+  void deal(Operation *op) {
+    if (isa<dmir::ConstantOp>(op))
+      return;
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](dmir::MatMulOp matmul) { dealMatmul(matmul); })
+        .Case([&](dmir::ConvOp conv) { dealConv(conv); })
+        .Case([&](dmir::TransposeOp transpose) { dealTranspose(transpose); })
+        .Case([&](dmir::ReshapeOp reshape) { dealReshape(reshape); })
+        .Case([&](dmir::SliceOp slice) { dealSlice(slice); })
+        .Case([&](dmir::BroadcastOp broadcast) { dealBroadcast(broadcast); })
+        .Case([&](dmir::ConcatOp concat) { dealConcat(concat); })
+        .Case([&](dmir::ReduceOp reduce) { dealRows(op, reduce.getAxes()); })
+        .Case([&](dmir::SoftmaxOp softmax) {
+          int64_t axis = softmax.getAxis();
+          dealRows(op, axis);
+        })
+        .Case([&](dmir::NormalizeOp normalize) { dealRows(op, normalize.getAxes()); })
+        .Case<dmir::PoolOp, dmir::PadOp, dmir::GatherOp>([&](auto) {
+          for (Value operand : op->getOperands())
+            makeWhole(op, operand);
+          vector(elementsOf(op->getResult(0)), 1);
+        })
+        .Default([&](Operation *) { dealElementwise(op); });
+  }
+
+private:
+  //--- costs, in clocks
+  void vector(int64_t elements, int quads, double clocks = 1) {
+    out.clocks += 20 + static_cast<double>(elements) * clocks / (machine.lanes * machine.slices * quads);
+  }
+  /// Every quad sends its part to all; the link's rate bounds what arrives.
+  double gatherClocks(Value value) const {
+    return 150 + 2.0 * static_cast<double>(elementsOf(value)) / machine.noc.bytesPerClock;
+  }
+  static double arrayClocks(const hw::Machine &machine, const MatmulPlan &plan, int64_t batch) {
+    return plan.steps(batch) * 8 * static_cast<double>(std::min<int64_t>(plan.m, 64)) + 100;
+  }
+
+  Split splitOf(Value value) const {
+    auto now = current.find(value);
+    return now != current.end() ? now->second : out.at(value);
+  }
+  void makeWhole(Operation *op, Value value) {
+    if (!splitOf(value))
+      return;
+    if (!llvm::is_contained(out.gathers[op], value))
+      out.gathers[op].push_back(value);
+    current[value] = Split();
+    out.clocks += gatherClocks(value);
+  }
+  void set(Operation *op, Split split) {
+    for (Value result : op->getResults())
+      out.of[result] = split;
+  }
+  bool divides(int64_t extent) const { return out.quads > 1 && extent >= out.quads && extent % out.quads == 0; }
+  Split along(int dim, int64_t extent) const { return {dim, extent / out.quads}; }
+
+  /// A dim to deal a fresh value out by: the outermost that divides and that is not excluded; none for small values.
+  Split fresh(ArrayRef<int64_t> shape, ArrayRef<int64_t> excluded) const {
+    if (product(shape) < int64_t(machine.lanes) * machine.slices * out.quads)
+      return {};
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      if (divides(shape[dim]) && !llvm::is_contained(excluded, dim))
+        return along(static_cast<int>(dim), shape[dim]);
+    return {};
+  }
+
+  //--- ops of the vector device
+  void dealElementwise(Operation *op) {
+    ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+    Split split;
+    for (Value operand : op->getOperands()) {
+      Split own = lifted(operand, shape.size());
+      if (own && !split)
+        split = own;
+    }
+    if (!split)
+      split = fresh(shape, {});
+    for (Value operand : op->getOperands())
+      if (Split own = lifted(operand, shape.size()); own && !(own == split))
+        makeWhole(op, operand);
+    set(op, split);
+    vector(product(shape), split ? out.quads : 1);
+  }
+
+  /// An operand's split, its dims counted as those of a result of this rank.
+  Split lifted(Value operand, size_t rank) const {
+    Split split = splitOf(operand);
+    if (split)
+      split.dim += static_cast<int>(rank - shapeOf(operand).size());
+    return split;
+  }
+
+  void dealRows(Operation *op, ArrayRef<int64_t> axes) {
+    Value source = op->getOperand(0);
+    if (Split split = splitOf(source); split && llvm::is_contained(axes, split.dim))
+      makeWhole(op, source);
+    Split split = splitOf(source);
+    if (!split)
+      split = fresh(shapeOf(source), axes);
+    vector(elementsOf(source), split ? out.quads : 1, 4);
+    if (split && shapeOf(op->getResult(0)).size() != shapeOf(source).size())
+      split.dim -= static_cast<int>(llvm::count_if(axes, [&](int64_t axis) { return axis < split.dim; }));
+    set(op, split);
+  }
+
+  //--- views
+  void dealTranspose(dmir::TransposeOp op) {
+    Split split = splitOf(op.getInput());
+    if (split)
+      split.dim = static_cast<int>(llvm::find(op.getPermutation(), split.dim) - op.getPermutation().begin());
+    set(op, split);
+  }
+
+  void dealReshape(dmir::ReshapeOp op) {
+    Split split = splitOf(op.getInput());
+    if (!split)
+      return set(op, {});
+    ArrayRef<int64_t> from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
+    // The part must be the same run of elements behind the same outer dims.
+    int64_t outer = product(from.take_front(split.dim)), run = split.part * product(from.drop_front(split.dim + 1));
+    int64_t before = 1;
+    for (size_t dim = 0; dim < to.size(); before *= to[dim++]) {
+      int64_t inner = product(to.drop_front(dim + 1));
+      if (before == outer && divides(to[dim]) && to[dim] / out.quads * inner == run)
+        return set(op, along(static_cast<int>(dim), to[dim]));
+    }
+    makeWhole(op, op.getInput());
+    set(op, {});
+  }
+
+  void dealSlice(dmir::SliceOp op) {
+    Split split = splitOf(op.getInput());
+    if (split && shapeOf(op.getResult())[split.dim] != shapeOf(op.getInput())[split.dim]) {
+      makeWhole(op, op.getInput());
+      split = {};
+    }
+    set(op, split);
+  }
+
+  void dealBroadcast(dmir::BroadcastOp op) { set(op, lifted(op.getInput(), shapeOf(op.getResult()).size())); }
+
+  void dealConcat(dmir::ConcatOp op) {
+    Split split;
+    for (Value input : op.getInputs())
+      if (Split own = splitOf(input); own && own.dim != static_cast<int>(op.getAxis()))
+        split = own;
+    for (Value input : op.getInputs())
+      if (Split own = splitOf(input); own && !(own == split))
+        makeWhole(op, input);
+    set(op, split);
+    vector(elementsOf(op.getResult()), split ? out.quads : 1);
+  }
+
+  //--- products
+  /// The dim of A by which the product's rows are dealt out; none when there is none.
+  Split rowSplit(Value lhs) const {
+    ArrayRef<int64_t> shape = shapeOf(lhs);
+    int last = static_cast<int>(shape.size()) - 1;
+    if (Split split = splitOf(lhs))
+      return split.dim == last ? Split() : split;
+    for (int dim = 0; dim < last; ++dim)
+      if (divides(shape[dim]))
+        return along(dim, shape[dim]);
+    return {};
+  }
+
+  void dealMatmul(dmir::MatMulOp op) {
+    if (isPacked(op.getRhs()))
+      return dealConstantProduct(op);
+    Value lhs = op.getLhs(), rhs = op.getRhs();
+    ArrayRef<int64_t> shape = shapeOf(op.getResult());
+    const int rank = static_cast<int>(shape.size());
+    Split split = batchSplit(op);
+    if (!split) {
+      Split rows = rowSplit(lhs);
+      if (rows)
+        rows.dim += rank - static_cast<int>(shapeOf(lhs).size());
+      split = rows;
+    }
+    // What is not split like the result must be whole.
+    auto settle = [&](Value operand, bool isRhs) {
+      Split own = lifted(operand, rank);
+      bool matches = own == split && !(isRhs && own.dim >= rank - 2);
+      if (own && !matches)
+        makeWhole(op, operand);
+    };
+    settle(lhs, false);
+    settle(rhs, true);
+    set(op, split);
+    int64_t batch = product(shape.drop_back(2)), m = shape[rank - 2];
+    if (split)
+      (split.dim < rank - 2 ? batch : m) /= out.quads;
+    out.clocks += arrayClocks(machine, planMatmul(machine, m, shape.back(), shapeOf(lhs).back(), batch), batch);
+  }
+
+  /// A dim over which both operands have matrices of their own.
+  Split batchSplit(dmir::MatMulOp op) const {
+    ArrayRef<int64_t> a = shapeOf(op.getLhs()), b = shapeOf(op.getRhs()), shape = shapeOf(op.getResult());
+    const int rank = static_cast<int>(shape.size());
+    for (Value operand : {op.getLhs(), op.getRhs()})
+      if (Split own = lifted(operand, rank); own && own.dim < rank - 2)
+        return own;
+    if (splitOf(op.getLhs()))
+      return {};
+    for (int dim = 0; dim + 2 < rank; ++dim) {
+      int inA = dim - (rank - static_cast<int>(a.size())), inB = dim - (rank - static_cast<int>(b.size()));
+      if (divides(shape[dim]) && inA >= 0 && inB >= 0 && a[inA] == shape[dim] && b[inB] == shape[dim])
+        return along(dim, shape[dim]);
+    }
+    return {};
+  }
+
+  void dealConstantProduct(dmir::MatMulOp op) {
+    Value lhs = op.getLhs();
+    ArrayRef<int64_t> shape = shapeOf(op.getResult());
+    const int64_t m = packedRows(shape), n = shape.back(), k = shapeOf(lhs).back();
+    auto clocks = [&](int64_t rows, int64_t columns) {
+      return arrayClocks(machine, planMatmul(machine, rows, columns, k), 1);
+    };
+    const double gather = splitOf(lhs) ? gatherClocks(lhs) : 0;
+    Split rows = rowSplit(lhs);
+    double none = clocks(m, n) + gather, best = none;
+    double byRows = rows ? clocks(m / out.quads, n) : best + 1;
+    // The result of columns is likely to be made whole by its reader.
+    double byColumns = divides(n) ? clocks(m, n / out.quads) + gather + gatherClocks(op.getResult()) / 2 : best + 1;
+    if (rows && byRows <= byColumns && byRows <= none) {
+      set(op, rows);
+      best = byRows;
+    } else {
+      makeWhole(op, lhs);
+      best -= gather; // counted
+      if (byColumns < none) {
+        set(op, along(static_cast<int>(shape.size()) - 1, n));
+        out.columns[op] = n / out.quads;
+        best = clocks(m, n / out.quads);
+      } else {
+        set(op, {});
+      }
+    }
+    out.clocks += best;
+  }
+
+  void dealConv(dmir::ConvOp op) {
+    for (Value operand : op->getOperands())
+      makeWhole(op, operand);
+    ArrayRef<int64_t> shape = shapeOf(op.getResult()), weights = shapeOf(op.getWeights());
+    if (op.getGroups() != 1) {
+      set(op, {});
+      return vector(elementsOf(op.getResult()), 1, static_cast<double>(product(weights.drop_front(2))));
+    }
+    const int64_t images = shape[0], channels = shape[1], pixels = product(shape.drop_front(2));
+    const int64_t chunks = product(weights.drop_front(2)) * ((weights[1] + 63) / 64);
+    auto clocks = [&](int64_t count, int64_t columns) {
+      return static_cast<double>(images) * arrayClocks(machine, planConv(machine, count, columns, chunks), 1);
+    };
+    const int row = static_cast<int>(shape.size()) > 3 ? 2 : -1;
+    double best = clocks(pixels, channels), split = best;
+    set(op, {});
+    if (divides(images)) {
+      split = best / out.quads;
+      set(op, along(0, images));
+    } else if (row > 0 && divides(shape[row])) {
+      split = clocks(pixels / out.quads, channels);
+      set(op, along(row, shape[row]));
+    }
+    if (divides(channels) && clocks(pixels, channels / out.quads) < split) {
+      split = clocks(pixels, channels / out.quads);
+      set(op, along(1, channels));
+      out.columns[op] = channels / out.quads;
+    }
+    out.clocks += split;
+  }
+
+  const hw::Machine &machine;
+  Distribution &out;
+  llvm::function_ref<bool(Value)> isPacked;
+  /// Values that were made whole after their definition.
+  llvm::DenseMap<Value, Split> current;
+};
+
+} // namespace
+
+Distribution dmxc::corsair::distribute(Block *body, const hw::Machine &machine, int quads,
+                                       llvm::function_ref<bool(Value)> isPacked) {
+  Distribution result;
+  result.quads = quads;
+  Dealer dealer(machine, result, isPacked);
+  for (Operation &op : body->without_terminator())
+    dealer.deal(&op);
+  return result;
+}
+
+Distribution dmxc::corsair::chooseTeam(Block *body, const hw::Machine &machine, int quads,
+                                       llvm::function_ref<bool(Value)> isPacked) {
+  if (quads)
+    return distribute(body, machine, quads, isPacked);
+  Distribution best = distribute(body, machine, 1, isPacked);
+  for (int size = 2; size <= machine.quadCount(); size *= 2)
+    // A larger team must be worth its energy: a tenth less time.
+    if (Distribution other = distribute(body, machine, size, isPacked); other.clocks < 0.9 * best.clocks)
+      best = std::move(other);
+  return best;
+}

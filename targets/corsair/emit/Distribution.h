@@ -1,0 +1,50 @@
+//===- Distribution.h - what each quad computes -----------------*- C++ -*-===//
+//
+// The quads of a team run the same program. A value is either whole in every quad's GM, or each quad has a part of
+// one dim, at the place that the part has in the whole: a value is made whole by sending every part to all the others.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "schemas/corsair/Machine.h"
+
+#include "mlir/IR/Block.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace dmxc::corsair {
+
+namespace hw = dmx::corsair;
+
+/// Quad q has elements q * part .. (q + 1) * part - 1 of dim `dim`; dim -1: all of them.
+struct Split {
+  int dim = -1;
+  int64_t part = 0;
+  explicit operator bool() const { return dim >= 0; }
+  bool operator==(const Split &) const = default;
+};
+
+struct Distribution {
+  int quads = 1;
+  /// Of each value when it is defined.
+  llvm::DenseMap<mlir::Value, Split> of;
+  /// Operands that are made whole before an op.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> gathers;
+  /// Products whose constant right operand is dealt out by columns: the columns of a quad.
+  llvm::DenseMap<mlir::Operation *, int64_t> columns;
+  /// Estimate for one run, without what comes from and goes to the host.
+  double clocks = 0;
+
+  Split at(mlir::Value value) const { return of.lookup(value); }
+};
+
+/// Deals the ops of a kernel to a number of quads. `isPacked`: the argument is a constant that becomes tiles.
+Distribution distribute(mlir::Block *body, const hw::Machine &machine, int quads,
+                        llvm::function_ref<bool(mlir::Value)> isPacked);
+
+/// The fastest of all team sizes; `quads` asks for one size, 0 for none.
+Distribution chooseTeam(mlir::Block *body, const hw::Machine &machine, int quads,
+                        llvm::function_ref<bool(mlir::Value)> isPacked);
+
+} // namespace dmxc::corsair

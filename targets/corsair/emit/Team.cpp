@@ -1,0 +1,121 @@
+//===- Team.cpp - several quads, one program ------------------------------===//
+
+#include "KernelLowering.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+using hw::ConfigKey;
+
+std::vector<hw::Launch> KernelLowering::launches(std::array<uint32_t, kQueues> streams) const {
+  const int perChiplet = machine.quadsPerChiplet();
+  const int64_t team = (int64_t(1) << deal.quads) - 1;
+  std::vector<hw::Launch> result;
+  for (int quad = 0; quad < deal.quads; ++quad) {
+    hw::Launch launch{static_cast<uint32_t>(quad), streams, {}};
+    const int first = quad / perChiplet * perChiplet;
+    launch.registers[kQuadInChiplet] = quad - first;
+    launch.registers[kIsFirst] = quad == 0;
+    launch.registers[kLeadsChiplet] = quad == first;
+    launch.registers[kChipletMask] = team & (((int64_t(1) << perChiplet) - 1) << first);
+    launch.registers[kOthersMask] = team & ~(int64_t(1) << quad);
+    result.push_back(launch);
+  }
+  return result;
+}
+
+void KernelLowering::meet() {
+  main.meet(chiplets() == 1 ? hw::Scope::Chiplet : hw::Scope::Card);
+  sent.clear();
+}
+
+void KernelLowering::makeWhole(ArrayRef<Value> parts) {
+  // What other quads were sent before they may still be reading.
+  if (llvm::any_of(parts, [&](Value value) { return sent.contains(values[value].address.buffer); }))
+    meet();
+  SmallVector<int> buffersNow;
+  for (Value value : parts) {
+    DeviceTensor &tensor = values[value];
+    const DeviceTensor part = tensor.local(tensor.split);
+    main.task(node);
+    main.reserve(tensor.address.buffer);
+    moveTensor(Queue::Store, hw::Memory::GM, part, hw::Memory::GM, part, hw::registerTerm(kOthersMask));
+    buffersNow.push_back(tensor.address.buffer);
+    tensor.split = {};
+  }
+  meet();
+  sent.insert(buffersNow.begin(), buffersNow.end());
+}
+
+namespace {
+/// A dim of a copy: how often, and bytes at both ends.
+struct CopyDim {
+  int64_t extent, from, to;
+};
+} // namespace
+
+/// Dims of a copy in the order of the source's memory, neighbours joined, the last one a run of bytes.
+static SmallVector<CopyDim> copyDims(const DeviceTensor &from, const DeviceTensor &to) {
+  SmallVector<CopyDim> dims;
+  for (unsigned dim : from.order())
+    if (from.shape[dim] != 1)
+      dims.push_back({from.shape[dim], from.strides[dim], to.strides[dim]});
+  dims.push_back({from.elementSize(), 1, 1});
+  for (size_t i = dims.size() - 1; i-- > 0;)
+    if (dims[i].from == dims[i + 1].from * dims[i + 1].extent && dims[i].to == dims[i + 1].to * dims[i + 1].extent) {
+      dims[i + 1].extent *= dims[i].extent;
+      dims.erase(dims.begin() + i);
+    }
+  return dims;
+}
+
+static void emitCopy(Program &program, Queue queue, hw::Memory source, Address from, hw::Memory target, Address to,
+                     ArrayRef<CopyDim> dims, hw::Term quads) {
+  if (dims.size() > 5) // a descriptor has four dims and a run
+    return program.loop(dims.front().extent, [&](int depth) {
+      emitCopy(program, queue, source, from.plusLoop(depth, dims.front().from), target,
+               to.plusLoop(depth, dims.front().to), dims.drop_front(), quads);
+    });
+  QueueCode &code = program.on(queue);
+  auto after = [](ConfigKey key, size_t by) { return static_cast<ConfigKey>(static_cast<int>(key) + by); };
+  std::vector<hw::ConfigPair> keys = {{ConfigKey::Unit, dims.back().extent}};
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    keys.insert(keys.end(), {{after(ConfigKey::N0, i), dims[i].extent},
+                             {after(ConfigKey::S0, i), dims[i].from},
+                             {after(ConfigKey::T0, i), dims[i].to}});
+  int slot = code.config(hw::Unit::GM, std::move(keys));
+  hw::Instruction &move = code.emit(hw::Opcode::Move);
+  move.set("src", static_cast<int64_t>(source)).set("dst", static_cast<int64_t>(target)).set("slot", slot);
+  if (quads.scale)
+    move.set("quads", 0, {quads});
+  code.address("saddr", from);
+  code.address("daddr", to);
+}
+
+void KernelLowering::moveTensor(Queue queue, hw::Memory source, const DeviceTensor &from, hw::Memory target,
+                                const DeviceTensor &to, hw::Term quads) {
+  if (from.elements())
+    emitCopy(main, queue, source, from.address, target, to.address, copyDims(from, to), quads);
+}
+
+std::vector<hw::Piece> KernelLowering::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order) const {
+  std::vector<hw::Piece> pieces;
+  for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
+    hw::Piece piece;
+    piece.unit = chiplet;
+    for (unsigned dim : order) {
+      piece.begin.push_back(0);
+      piece.extent.push_back(tensor.shape[dim]);
+      piece.strides.push_back(tensor.strides[dim]);
+    }
+    if (tensor.split) {
+      const int64_t first = int64_t(chiplet) * machine.quadsPerChiplet();
+      const size_t at = llvm::find(order, unsigned(tensor.split.dim)) - order.begin();
+      piece.begin[at] = first * tensor.split.part;
+      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), deal.quads - first) * tensor.split.part;
+      piece.address = piece.begin[at] * tensor.strides[tensor.split.dim];
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
