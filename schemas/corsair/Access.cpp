@@ -2,6 +2,7 @@
 
 #include "Access.h"
 #include "AccessRules.h"
+#include "Schedule.h"
 
 #include <algorithm>
 #include <map>
@@ -11,17 +12,14 @@ namespace {
 
 using namespace access;
 
-bool writesRegister(const Instruction &in, int number) {
-  int field = in.info().group == Group::CpuCode && in.opcode != Opcode::CpuSt ? in.info().field("rd") : -1;
-  return field >= 0 && in.operands[field].base == number;
-}
-
 /// Walks the streams of a launch with what is known of registers, counters and slots.
 class Walker {
 public:
   Walker(const Image &image, const Kernel &kernel, const Launch &launch) : image(image), launch(launch) {
-    for (int i = 0; i < kRegisters; ++i)
-      registers[i] = isFixed(kernel, i) ? Interval::of(launch.registers[i]) : Interval::unknown();
+    for (int i = 0; i < kRegisters; ++i) {
+      std::optional<int64_t> value = fixedRegister(image, kernel, launch, i);
+      registers[i] = value ? Interval::of(*value) : Interval::unknown();
+    }
   }
   std::vector<Access> run() {
     for (uint32_t queue = 0; queue < launch.streams.size(); ++queue)
@@ -45,39 +43,11 @@ private:
   std::vector<Loop> loops;
   Slots slots;
 
-  bool isFixed(const Kernel &kernel, int number) const;
-  bool callsWrite(const Instruction &in, int number) const;
   void walk(const Code &code, uint32_t queue);
   void enterLoop(const Code &code, size_t position);
   Interval evaluate(const Operand &operand) const;
   void visit(const Instruction &in, uint32_t queue, uint32_t position);
 };
-
-bool Walker::callsWrite(const Instruction &in, int number) const {
-  if (in.opcode == Opcode::Recv)
-    return number >= in.get("reg") && number < in.get("reg") + in.get("n");
-  if (in.opcode != Opcode::ExecCpu)
-    return false;
-  const Code &function = image.functions[in.get("fn")];
-  return std::any_of(function.instructions.begin(), function.instructions.end(),
-                     [&](const Instruction &line) { return writesRegister(line, number); });
-}
-
-/// Whether a register keeps the launch's value: no dim, no scalar, and nothing in the quad writes it.
-bool Walker::isFixed(const Kernel &kernel, int number) const {
-  auto is = [&](uint32_t reg) { return reg == static_cast<uint32_t>(number); };
-  if (std::any_of(kernel.dimRegisters.begin(), kernel.dimRegisters.end(), is))
-    return false;
-  for (const Argument &argument : kernel.arguments)
-    if (argument.role == Role::Scalar && is(argument.reg))
-      return false;
-  for (uint32_t stream : launch.streams)
-    if (stream != kNoStream)
-      for (const Instruction &in : image.streams[stream].instructions)
-        if (callsWrite(in, number))
-          return false;
-  return true;
-}
 
 Interval Walker::evaluate(const Operand &operand) const {
   Interval sum = Interval::of(operand.base);

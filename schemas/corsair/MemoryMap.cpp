@@ -1,6 +1,7 @@
 //===- MemoryMap.cpp - what lies where in a kernel's memories -------------===//
 
 #include "MemoryMap.h"
+#include "Schedule.h"
 
 #include <algorithm>
 #include <map>
@@ -20,28 +21,21 @@ ByteRange joined(const ByteRange &a, const ByteRange &b) {
 /// Whether a memory keeps its bytes between dispatches.
 bool isKept(Memory memory) { return memory == Memory::DDR || memory == Memory::GM || memory == Memory::ST; }
 
-/// A loop's first and last position in its stream.
-using LoopSpan = std::pair<uint32_t, uint32_t>;
-
-std::vector<LoopSpan> loopsOf(const Code &code) {
-  std::vector<LoopSpan> loops;
-  std::vector<size_t> open;
-  for (uint32_t i = 0; i < code.instructions.size(); ++i) {
-    if (code.instructions[i].opcode == Opcode::Loop) {
-      open.push_back(loops.size());
-      loops.push_back({i, i});
-    } else if (code.instructions[i].opcode == Opcode::EndLoop) {
-      loops[open.back()].second = i;
-      open.pop_back();
-    }
-  }
-  return loops;
-}
+/// An access at its steps.
+struct Event {
+  Steps steps;
+  bool write;
+  ByteRange bytes;
+  uint32_t task; ///< number of the MARK
+};
+constexpr uint32_t kNoTask = ~0u;
 
 /// A value in one unit: from its first write to its last read.
 struct Life {
   ByteRange bytes;
-  uint32_t first = 0, last = 0;
+  Steps steps;
+  uint32_t task = kNoTask;
+  bool isMade = true; ///< else it is of an earlier dispatch
   bool wasRead = false;
   /// What an overwritten value has left: it counts once it is read again.
   bool isRest = false;
@@ -50,32 +44,35 @@ struct Life {
 /// The values that one unit holds one after the other.
 class Lives {
 public:
-  void read(const ByteRange &bytes, uint32_t step) {
+  void read(const Event &event) {
     bool found = false;
     for (Life &life : live)
-      if (overlap(life.bytes, bytes)) {
-        life.last = step;
+      if (overlap(life.bytes, event.bytes)) {
+        if (!life.isMade)
+          life.bytes = joined(life.bytes, event.bytes);
+        life.steps.last = std::max(life.steps.last, event.steps.last);
         life.isRest = false;
         found = life.wasRead = true;
       }
-    if (!found) // of an earlier dispatch
-      live.push_back({bytes, 0, step, true, false});
+    if (!found)
+      live.push_back({event.bytes, {0, event.steps.last}, kNoTask, false, true, false});
   }
-  /// A write adds to a value that nobody has read yet, unless it replaces all of it; else it begins the next one.
-  void write(const ByteRange &bytes, uint32_t step) {
-    Life next{bytes, step, step, false, false};
+  /// A write adds to a value that nobody has read yet, unless it replaces all of it, and to one that is still being
+  /// made; else it begins the next one.
+  void write(const Event &event) {
+    Life next{event.bytes, event.steps, event.task, true, false, false};
     std::vector<Life> kept;
     for (const Life &life : live) {
-      if (!overlap(life.bytes, bytes)) {
+      bool together = event.steps.first < life.steps.last;
+      if (!overlap(life.bytes, event.bytes)) {
         kept.push_back(life);
-      } else if (!life.wasRead && life.bytes != bytes) {
+      } else if (together || (!life.wasRead && life.bytes != event.bytes)) {
         next.bytes = joined(next.bytes, life.bytes);
-        next.first = std::min(next.first, life.first);
+        next.steps.add(life.steps.first, life.steps.last);
+        next.task = life.task;
       } else {
         end(life);
-        for (ByteRange rest : {ByteRange{life.bytes.begin, bytes.begin}, ByteRange{bytes.end, life.bytes.end}})
-          if (rest.begin < rest.end)
-            kept.push_back({rest, step, step, true, true});
+        keepRest(kept, life, event);
       }
     }
     kept.push_back(next);
@@ -93,7 +90,24 @@ private:
     if (!life.isRest)
       ended.push_back(life);
   }
+  static void keepRest(std::vector<Life> &kept, const Life &life, const Event &event) {
+    for (ByteRange rest : {ByteRange{life.bytes.begin, event.bytes.begin}, ByteRange{event.bytes.end, life.bytes.end}})
+      if (life.wasRead && rest.begin < rest.end)
+        kept.push_back({rest, {event.steps.first, event.steps.first}, life.task, true, true, true});
+  }
 };
+
+/// Marks in force at each position of a stream.
+std::vector<uint32_t> tasksOf(const Code &code) {
+  std::vector<uint32_t> tasks;
+  uint32_t task = kNoTask;
+  for (const Instruction &in : code.instructions) {
+    if (in.opcode == Opcode::Mark)
+      task = static_cast<uint32_t>(in.operands[0].base);
+    tasks.push_back(task);
+  }
+  return tasks;
+}
 
 class MapBuilder {
 public:
@@ -107,27 +121,19 @@ private:
   size_t placed = 0;     ///< ranges of arguments and residents; the others are temporaries
   uint32_t lastStep = 0; ///< of `main`
 
-  uint32_t stepsOf(const Program &program) const;
+  std::map<std::pair<Memory, uint32_t>, std::vector<Event>> events; ///< of `main`, by unit
+
   void addArguments();
-  void addResidents();
+  void addResidents(const std::optional<Schedule> &schedule);
+  void addResident(std::vector<MapRange> &found, MapRange range) const;
+  std::string sourceOf(const Access &access, const std::vector<MapRange> &found) const;
+  void collect(const std::optional<Schedule> &schedule);
+  void collect(const Access &access, const Steps &steps, uint32_t task, bool representative);
   void addTemporaries();
-  void addTemporaries(const Launch &launch, bool representative);
-  void addOrdered(const std::vector<Access> &accesses, const Code &code);
-  void addUnordered(const std::vector<Access> &accesses);
-  void addTemporary(Memory memory, uint32_t unit, const ByteRange &bytes, uint32_t first, uint32_t last);
-  std::vector<Access> known(const std::vector<Access> &accesses, bool representative);
+  void addUnordered();
   bool isPlaced(Memory memory, uint32_t unit, const ByteRange &bytes) const;
   void mergeUnits();
 };
-
-uint32_t MapBuilder::stepsOf(const Program &program) const {
-  size_t most = 0;
-  for (const Launch &launch : program.launches)
-    for (uint32_t stream : launch.streams)
-      if (stream != kNoStream)
-        most = std::max(most, image.streams[stream].instructions.size());
-  return static_cast<uint32_t>(most);
-}
 
 void MapBuilder::addArguments() {
   constexpr RangeKind kKinds[] = {RangeKind::Input, RangeKind::Output, RangeKind::State, RangeKind::Const};
@@ -148,46 +154,63 @@ void MapBuilder::addArguments() {
   placed = map.ranges.size();
 }
 
-/// What `init` leaves in memories that keep their bytes, named after what it reads for it.
-void MapBuilder::addResidents() {
-  size_t arguments = map.ranges.size();
-  std::vector<MapRange> found;
-  auto join = [&](MapRange range) { // writes that overlap are of one thing
-    for (size_t i = found.size(); i-- > 0;) {
-      if (found[i].memory != range.memory || found[i].units != range.units || !overlap(found[i].bytes, range.bytes))
-        continue;
-      range.bytes = joined(range.bytes, found[i].bytes);
-      range.first = std::min(range.first, found[i].first);
-      if (range.name.empty() || found[i].name == range.name)
-        range.name = found[i].name;
-      else if (!found[i].name.empty() && found[i].name.find(range.name) == std::string::npos)
-        range.name = found[i].name + ", " + range.name;
-      found.erase(found.begin() + static_cast<ptrdiff_t>(i));
-    }
-    found.push_back(std::move(range));
+/// Writes that overlap are of one thing.
+void MapBuilder::addResident(std::vector<MapRange> &found, MapRange range) const {
+  for (size_t i = found.size(); i-- > 0;) {
+    if (found[i].memory != range.memory || found[i].units != range.units || !overlap(found[i].bytes, range.bytes))
+      continue;
+    range.bytes = joined(range.bytes, found[i].bytes);
+    range.first = std::min(range.first, found[i].first);
+    if (range.name.empty() || found[i].name == range.name)
+      range.name = found[i].name;
+    else if (!found[i].name.empty() && found[i].name.find(range.name) == std::string::npos)
+      range.name = found[i].name + ", " + range.name;
+    found.erase(found.begin() + static_cast<ptrdiff_t>(i));
+  }
+  found.push_back(std::move(range));
+}
+
+/// The name of what a read of `init` reads, if it has one.
+std::string MapBuilder::sourceOf(const Access &access, const std::vector<MapRange> &found) const {
+  std::string name;
+  auto look = [&](const MapRange &range) {
+    if (range.memory == access.memory && overlap(range.bytes, *access.range) &&
+        std::find(access.units.begin(), access.units.end(), range.units[0]) != access.units.end())
+      name = range.name;
   };
-  for (const Launch &launch : kernel.init.launches) {
+  std::for_each(map.ranges.begin(), map.ranges.end(), look);
+  std::for_each(found.begin(), found.end(), look);
+  return name;
+}
+
+/// What `init` leaves in memories that keep their bytes, named after what it reads for it.
+void MapBuilder::addResidents(const std::optional<Schedule> &schedule) {
+  std::vector<MapRange> found;
+  for (size_t i = 0; i < kernel.init.launches.size(); ++i) {
     std::string source; // of the instruction at hand: its reads come before its writes
     std::pair<uint32_t, uint32_t> at{~0u, 0};
-    for (const Access &access : accessesOf(image, kernel, launch)) {
+    for (const Access &access : accessesOf(image, kernel, kernel.init.launches[i])) {
       if (at != std::pair(access.queue, access.position))
         source.clear();
       at = {access.queue, access.position};
       if (!access.range)
         continue;
-      for (uint32_t unit : access.units) {
-        if (!access.write) {
-          for (size_t i = 0; i < arguments; ++i)
-            if (const MapRange &range = map.ranges[i];
-                range.memory == access.memory && range.units[0] == unit && overlap(range.bytes, *access.range))
-              source = range.name;
-          for (const MapRange &range : found)
-            if (range.memory == access.memory && range.units[0] == unit && overlap(range.bytes, *access.range))
-              source = range.name;
-        } else if (isKept(access.memory) && !isPlaced(access.memory, unit, *access.range)) {
-          join({access.memory, RangeKind::Resident, {unit}, *access.range, source, -1, access.position, lastStep});
-        }
+      if (!access.write) {
+        std::string name = sourceOf(access, found);
+        source = name.empty() ? source : name;
+        continue;
       }
+      uint32_t first = schedule ? schedule->of[i][access.queue][access.position].first : 0;
+      for (uint32_t unit : access.units)
+        if (isKept(access.memory) && !isPlaced(access.memory, unit, *access.range))
+          addResident(found, {access.memory,
+                              RangeKind::Resident,
+                              {unit},
+                              *access.range,
+                              source,
+                              -1,
+                              first == ~0u ? 0 : first,
+                              lastStep});
     }
   }
   map.ranges.insert(map.ranges.end(), found.begin(), found.end());
@@ -202,82 +225,70 @@ bool MapBuilder::isPlaced(Memory memory, uint32_t unit, const ByteRange &bytes) 
   });
 }
 
-void MapBuilder::addTemporary(Memory memory, uint32_t unit, const ByteRange &bytes, uint32_t first, uint32_t last) {
-  map.ranges.push_back(
-      {memory, RangeKind::Temporary, {unit}, bytes, "", -1, map.initSteps + first, map.initSteps + last});
-}
-
-/// Accesses that are at known places which hold nothing else; the rest is counted.
-std::vector<Access> MapBuilder::known(const std::vector<Access> &accesses, bool representative) {
-  std::vector<Access> out;
-  for (const Access &access : accesses) {
-    if (!access.range) {
-      map.unknown[static_cast<int>(access.memory)] += representative;
-      continue;
-    }
-    if (!isKept(access.memory) && !representative)
-      continue;
-    Access one = access;
-    std::erase_if(one.units, [&](uint32_t unit) { return isPlaced(access.memory, unit, *access.range); });
-    if (!one.units.empty())
-      out.push_back(std::move(one));
+/// Accesses at known places that hold nothing else; the rest is counted.
+void MapBuilder::collect(const Access &access, const Steps &steps, uint32_t task, bool representative) {
+  if (!access.range) {
+    map.unknown[static_cast<int>(access.memory)] += representative;
+    return;
   }
-  return out;
+  if (!isKept(access.memory) && !representative)
+    return;
+  for (uint32_t unit : access.units)
+    if (!isPlaced(access.memory, unit, *access.range))
+      events[{access.memory, unit}].push_back({steps, access.write, *access.range, task});
 }
 
-void MapBuilder::addOrdered(const std::vector<Access> &accesses, const Code &code) {
-  std::map<std::pair<Memory, uint32_t>, Lives> lives;
-  for (const Access &access : accesses)
-    for (uint32_t unit : access.units) {
-      Lives &of = lives[{access.memory, unit}];
-      access.write ? of.write(*access.range, access.position) : of.read(*access.range, access.position);
+void MapBuilder::collect(const std::optional<Schedule> &schedule) {
+  std::set<std::array<uint32_t, 4>> seen;
+  std::map<uint32_t, std::vector<uint32_t>> tasks; // by stream
+  for (size_t i = 0; i < kernel.main.launches.size(); ++i) {
+    const Launch &launch = kernel.main.launches[i];
+    bool representative = seen.insert(launch.streams).second;
+    for (const Access &access : accessesOf(image, kernel, launch)) {
+      uint32_t stream = launch.streams[access.queue];
+      auto [marks, fresh] = tasks.try_emplace(stream);
+      if (fresh)
+        marks->second = tasksOf(image.streams[stream]);
+      Steps steps = schedule ? schedule->of[i][access.queue][access.position] : Steps{0, 0};
+      if (steps.executed())
+        collect(access, steps, marks->second[access.position], representative);
     }
-  std::vector<LoopSpan> loops = loopsOf(code);
-  for (auto &[place, of] : lives)
-    for (Life &life : of.take()) {
-      // What crosses a loop's end lives through all its trips.
-      for (auto [begin, end] : loops) {
-        bool first = begin <= life.first && life.first <= end, last = begin <= life.last && life.last <= end;
-        if (first && !last)
-          life.first = std::min(life.first, begin);
-        if (last && !first)
-          life.last = std::max(life.last, end);
-      }
-      addTemporary(place.first, place.second, life.bytes, life.first, life.last);
-    }
-}
-
-void MapBuilder::addUnordered(const std::vector<Access> &accesses) {
-  std::map<std::pair<Memory, uint32_t>, std::vector<ByteRange>> used;
-  for (const Access &access : accesses)
-    for (uint32_t unit : access.units)
-      used[{access.memory, unit}].push_back(*access.range);
-  for (auto &[place, ranges] : used) {
-    std::sort(ranges.begin(), ranges.end(), [](auto &a, auto &b) { return a.begin < b.begin; });
-    std::vector<ByteRange> merged;
-    for (const ByteRange &range : ranges)
-      if (!merged.empty() && range.begin < merged.back().end)
-        merged.back() = joined(merged.back(), range);
-      else
-        merged.push_back(range);
-    for (const ByteRange &range : merged)
-      addTemporary(place.first, place.second, range, 0, lastStep - map.initSteps);
   }
 }
 
 void MapBuilder::addTemporaries() {
-  std::set<std::array<uint32_t, 4>> seen;
-  for (const Launch &launch : kernel.main.launches)
-    addTemporaries(launch, seen.insert(launch.streams).second);
+  for (auto &[place, list] : events) {
+    std::stable_sort(list.begin(), list.end(), [](const Event &a, const Event &b) {
+      return std::tuple(a.steps.first, a.write) < std::tuple(b.steps.first, b.write);
+    });
+    Lives lives;
+    for (const Event &event : list)
+      event.write ? lives.write(event) : lives.read(event);
+    for (const Life &life : lives.take())
+      map.ranges.push_back({place.first,
+                            RangeKind::Temporary,
+                            {place.second},
+                            life.bytes,
+                            life.task == kNoTask ? "" : image.marks[life.task],
+                            -1,
+                            map.initSteps + life.steps.first,
+                            map.initSteps + life.steps.last});
+  }
 }
 
-void MapBuilder::addTemporaries(const Launch &launch, bool representative) {
-  std::vector<Access> accesses = known(accessesOf(image, kernel, launch), representative);
-  auto isUsed = [](uint32_t stream) { return stream != kNoStream; };
-  if (std::count_if(launch.streams.begin(), launch.streams.end(), isUsed) > 1)
-    addUnordered(accesses);
-  else if (auto used = std::find_if(launch.streams.begin(), launch.streams.end(), isUsed); used != launch.streams.end())
-    addOrdered(accesses, image.streams[*used]);
+/// The ranges in use, whenever.
+void MapBuilder::addUnordered() {
+  for (auto &[place, list] : events) {
+    std::sort(list.begin(), list.end(), [](const Event &a, const Event &b) { return a.bytes.begin < b.bytes.begin; });
+    std::vector<ByteRange> merged;
+    for (const Event &event : list)
+      if (!merged.empty() && event.bytes.begin < merged.back().end)
+        merged.back() = joined(merged.back(), event.bytes);
+      else
+        merged.push_back(event.bytes);
+    for (const ByteRange &range : merged)
+      map.ranges.push_back({place.first, RangeKind::Temporary, {place.second}, range, "", -1, map.initSteps, lastStep});
+  }
 }
 
 /// One entry for what is alike in several units.
@@ -301,12 +312,15 @@ void MapBuilder::mergeUnits() {
 }
 
 KernelMap MapBuilder::run() {
-  map.initSteps = stepsOf(kernel.init);
-  map.mainSteps = stepsOf(kernel.main);
+  std::optional<Schedule> init = scheduleOf(image, kernel, kernel.init), main = scheduleOf(image, kernel, kernel.main);
+  map.initSteps = init ? init->steps : 1;
+  map.mainSteps = main ? main->steps : 1;
+  map.ordered = main.has_value();
   lastStep = std::max(map.initSteps + map.mainSteps, 1u) - 1;
   addArguments();
-  addResidents();
-  addTemporaries();
+  addResidents(init);
+  collect(main);
+  main ? addTemporaries() : addUnordered();
   mergeUnits();
   return std::move(map);
 }

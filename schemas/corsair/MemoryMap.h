@@ -27,24 +27,25 @@ struct MapRange {
   RangeKind kind = RangeKind::Temporary;
   std::vector<uint32_t> units; ///< ascending
   ByteRange bytes;
-  std::string name; ///< of the argument, or of those that `init` made it from
+  /// Of the argument, of those that `init` made it from, or of the task (MARK) that first writes a temporary.
+  std::string name;
   int argument = -1;
-  /// Steps of the kernel from the first to the last use: those of `init`, then those of `main`.
+  /// Steps (Schedule.h) of the kernel from the first to the last use: those of `init`, then those of `main`.
   uint32_t first = 0, last = 0;
 };
 
 struct KernelMap {
-  /// Instructions of the longest stream.
   uint32_t initSteps = 0, mainSteps = 0;
+  /// Whether the steps are those of a schedule; else every temporary is there all the time.
+  bool ordered = true;
   /// By memory; then what stays before temporaries; then by address.
   std::vector<MapRange> ranges;
   /// Accesses per memory whose place is known at run time only.
   std::array<uint32_t, kMemories> unknown{};
 };
 
-/// Temporaries of memories of slices and cores are those of the first quad of each set of streams: quads
-/// that share code use theirs alike. Quads with several queues have no order of steps before a run: their
-/// temporaries are the ranges in use, for all of `main`.
+/// Temporaries in memories of slices and cores are those of the first quad of each set of streams: quads that share
+/// code use theirs alike.
 KernelMap memoryMap(const Image &image, const Kernel &kernel);
 
 } // namespace dmx::corsair

@@ -167,6 +167,7 @@ Json mapJson(const KernelMap &map) {
     if (map.unknown[i])
       unknown[std::string(nameOf(static_cast<Memory>(i)))] = map.unknown[i];
   return {{"phases", {{{"name", "init"}, {"steps", map.initSteps}}, {{"name", "main"}, {"steps", map.mainSteps}}}},
+          {"ordered", map.ordered},
           {"ranges", std::move(ranges)},
           {"unknown", std::move(unknown)}};
 }

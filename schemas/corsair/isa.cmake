@@ -44,6 +44,7 @@ add_library(dmxCorsairView STATIC
   AccessRules.cpp
   ImageDiff.cpp
   MemoryMap.cpp
+  Schedule.cpp
   View.cpp)
 target_link_libraries(dmxCorsairView PUBLIC dmxCorsairIsa PRIVATE nlohmann_json::nlohmann_json)
 set_target_properties(dmxCorsairView PROPERTIES POSITION_INDEPENDENT_CODE ON)

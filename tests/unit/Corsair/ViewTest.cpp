@@ -109,26 +109,92 @@ std::span<const std::byte> asBytes(const std::vector<uint8_t> &bytes) { return s
 TEST(CorsairMap, PermanentAndTemporaryRanges) {
   Image image = sample();
   KernelMap map = memoryMap(image, image.kernels[0]);
-  EXPECT_EQ(map.initSteps, 5u);
-  EXPECT_EQ(map.mainSteps, 10u);
+  EXPECT_TRUE(map.ordered);
+  EXPECT_EQ(map.initSteps, 2u);
+  EXPECT_EQ(map.mainSteps, 4u) << "two moves and two sums";
   EXPECT_EQ(lines(map), (std::vector<std::string>{
-                            "DDR 0 0..80 input x 0-14", "DDR 0 400..480 const b 0-14", "DDR 0 800..880 output y 0-14",
-                            "DDR 0 1000..2040 const w 0-14", "GM 0 0..80 resident b 1-14",
-                            "GM 0 100..180 temporary 7-9",    // x until the sum
-                            "GM 0 100..380 temporary 10-13",  // both trips' results, from the loop on
-                            "GM 0 200..280 temporary 9-12",   // the sum, read by every trip
-                            "ST 0,1 40..1080 resident w 3-14" // into two slices
+                            "DDR 0 0..80 input x 0-5", "DDR 0 400..480 const b 0-5", "DDR 0 800..880 output y 0-5",
+                            "DDR 0 1000..2040 const w 0-5", "GM 0 0..80 resident b 0-5",
+                            "GM 0 100..180 temporary second 2-3", // x until the sum
+                            "GM 0 100..380 temporary second 4-5", // both trips' results
+                            "GM 0 200..280 temporary second 3-4", // the sum
+                            "ST 0,1 40..1080 resident w 1-5"      // into two slices
                         }));
 }
 
-TEST(CorsairMap, SeveralQueuesHaveNoOrder) {
+TEST(CorsairMap, WhatIsNotKnownIsCounted) {
   Image image = sample();
   KernelMap map = memoryMap(image, image.kernels[1]);
-  EXPECT_EQ(lines(map), (std::vector<std::string>{"GM 2 100..300 state cache 0-5",
-                                                  "GM 2,3 1000..1120 temporary 0-5", // three overlapping reads
-                                                  "OB 8 0..100 temporary 0-5", "IB 8,10 c0..100 temporary 0-5"}));
+  EXPECT_EQ(lines(map), (std::vector<std::string>{
+                            "GM 2 100..300 state cache 0-2",
+                            "GM 2,3 1000..1120 temporary 0-2", // overlapping reads of what an earlier dispatch left
+                            "OB 8 0..100 temporary 0-0", "IB 8,10 c0..100 temporary first 2-2"}));
   // What a register holds that a CPU function writes is not known; R4 is.
   EXPECT_EQ(map.unknown[static_cast<int>(Memory::GM)], 1u);
+}
+
+/// A double-sided copy in a loop, handed over by tokens; then two quads that meet.
+constexpr const char *kQueues = R"(
+.mark "load"
+.mark "copy"
+.stream load
+  MARK label="load"
+  CONFIG_GM slot=0 unit=64
+  LOOP n=3
+    WAIT id=0
+    MOVE_DDR2GM saddr=0x0+L0*64 daddr=0x0
+    SIGNAL id=1
+  ENDLOOP
+  BARRIER scope=card id=1
+  MOVE_GM2GM saddr=0x100 daddr=0x400 quads=0x2
+  BARRIER scope=card id=2
+  HALT
+.stream copy
+  SIGNAL id=0
+  MARK label="copy"
+  CONFIG_GM slot=0 unit=64
+  LOOP n=3
+    WAIT id=1
+    MOVE_GM2GM saddr=0x0 daddr=0x100+L0*64
+    SIGNAL id=0
+  ENDLOOP
+  BARRIER scope=card id=1
+  BARRIER scope=card id=2
+  HALT
+.stream other
+  CONFIG_GM slot=0 unit=64
+  BARRIER scope=card id=1
+  BARRIER scope=card id=2
+  LOOP n=0+R1
+    MOVE_GM2DDR saddr=0x400 daddr=0x0
+  ENDLOOP
+  HALT
+.kernel k
+  .footprint DDR=0x100 GM=0x1000
+  .argument x state u8 shape=[256] form=u8
+    .piece DDR unit=0 addr=0x0 begin=[0] extent=[256] strides=[1]
+  .main
+    .launch quad=0 q0=load q2=copy
+    .launch quad=1 q0=other R1=1
+)";
+
+TEST(CorsairMap, TokensAndBarriersGiveTheOrder) {
+  Image image = sample(kQueues);
+  KernelMap map = memoryMap(image, image.kernels[0]);
+  // Load and copy take turns for six steps; then the other quad gets it, and reads it when both have met again.
+  EXPECT_TRUE(map.ordered);
+  EXPECT_EQ(map.mainSteps, 8u);
+  EXPECT_EQ(lines(map),
+            (std::vector<std::string>{"DDR 0 0..100 state x 0-7", "GM 0 0..40 temporary load 0-5",
+                                      "GM 0 100..1c0 temporary copy 1-6", "GM 1 400..440 temporary load 6-7"}));
+  // Without the other quad's second barrier nobody gets on.
+  std::string text = kQueues;
+  text.erase(text.rfind("  BARRIER scope=card id=2\n"), 26);
+  image = sample(text);
+  map = memoryMap(image, image.kernels[0]);
+  EXPECT_FALSE(map.ordered);
+  EXPECT_EQ(lines(map), (std::vector<std::string>{"DDR 0 0..100 state x 0-0", "GM 0 0..40 temporary 0-0",
+                                                  "GM 0 100..1c0 temporary 0-0", "GM 1 400..440 temporary 0-0"}));
 }
 
 TEST(CorsairMap, ValuesEndWhereTheNextBegin) {
@@ -154,12 +220,12 @@ TEST(CorsairMap, ValuesEndWhereTheNextBegin) {
     .launch quad=0 q0=s
 )");
   EXPECT_EQ(lines(memoryMap(image, image.kernels[0])),
-            (std::vector<std::string>{"DDR 0 0..100 state x 0-11", //
-                                      "GM 0 0..20 temporary 5-7",  // what 0x20 left of the first, read again
-                                      "GM 0 0..40 temporary 1-3", "GM 0 20..60 temporary 5-7",
-                                      "GM 0 20..60 temporary 8-8", // never read
-                                      "GM 0 40..80 temporary 2-4",
-                                      "GM 0 80..a0 temporary 0-10"})); // never written: of an earlier run
+            (std::vector<std::string>{"DDR 0 0..100 state x 0-8", //
+                                      "GM 0 0..20 temporary 4-6", // what 0x20 left of the first, read again
+                                      "GM 0 0..40 temporary 0-2", "GM 0 20..60 temporary 4-6",
+                                      "GM 0 20..60 temporary 7-7", // never read
+                                      "GM 0 40..80 temporary 1-3",
+                                      "GM 0 80..a0 temporary 0-8"})); // never written: of an earlier run
 }
 
 TEST(CorsairDiff, NamesTheFirstDifferingInstruction) {
