@@ -139,7 +139,7 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
     packImage(load, image, window, blocks, from, operands.a);
     load.signal(kIbFull + half);
     array.wait(kIbFull + half);
-    emitProduct(main, plan, operands);
+    multiply(plan, operands);
     array.signal(kIbFree + half);
   };
   main.loop(images / 2, [&](int depth) {

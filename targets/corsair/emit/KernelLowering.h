@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "MatmulView.h"
 #include "SimdOp.h"
 #include "Window.h"
 
@@ -63,6 +64,7 @@ private:
   Status lowerConv(mlir::Operation *op);
   void convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
                 const Address &packed);
+  void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
   Status lowerPool(mlir::Operation *op);
   Status lowerMovement(mlir::Operation *op);
   Status lowerConcat(mlir::Operation *op);
@@ -105,7 +107,9 @@ private:
   llvm::DenseMap<mlir::Value, DeviceTensor> values;
   /// Constants packed as tiles: their place in ST.
   llvm::DenseMap<mlir::Value, Address> tiles;
-  std::string node; ///< of the op that is being lowered
+  int weights = -1;      ///< WB as a buffer
+  bool streamed = false; ///< the last product left WB to the array controller
+  std::string node;      ///< of the op that is being lowered
   /// Arguments whose pieces count their addresses from a DDR buffer.
   std::vector<std::array<int, 2>> pieceBuffers; ///< argument, buffer
 };

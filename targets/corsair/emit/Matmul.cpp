@@ -18,7 +18,7 @@ using namespace dmxc::corsair;
 using hw::ConfigKey;
 
 static constexpr int64_t kRows = 64, kBlock = 64;
-static constexpr int64_t kObHalf = 32768, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
+static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
 
 static int64_t kindValue(hw::ElemKind kind) { return static_cast<int64_t>(kind); }
 
@@ -30,37 +30,47 @@ public:
   ProductEmitter(Program &program, const MatmulPlan &plan, const MatmulOperands &operands)
       : program(program), plan(plan), at(operands) {}
 
-  /// Bands of 64 rows in each slice that has rows of its own; alternate bands use alternate halves of IB.
   void run() {
-    const int64_t step = kRows * plan.rowSlices(), full = plan.m / step, rest = plan.m - full * step;
-    const int64_t pairs = full / 2;
-    program.loop(pairs, [&](int depth) {
-      ProductEmitter body = movedDown(depth, 2 * step);
-      body.band(plan.mask(), kRows, 0, 0);
-      body.band(plan.mask(), kRows, step, 1);
+    if (plan.isStationary())
+      // A round's weights stay in WB while all rows pass.
+      return forEachRound([&](const ProductEmitter &round, const Round &columns, int wbHalf) {
+        round.loadWeights(columns, wbHalf);
+        round.forEachBand([&](const ProductEmitter &band, const Band &rows) {
+          band.withRows(rows, [&] { band.multiplyAndStore(rows, columns, rows.half ^ wbHalf, wbHalf); });
+        });
+        program.on(Queue::Array).signal(kWbFree + wbHalf);
+      });
+    // Rows stay in IB while all weights pass.
+    forEachBand([&](const ProductEmitter &band, const Band &rows) {
+      band.withRows(rows, [&] {
+        band.forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
+          round.multiplyAndStore(rows, columns, rows.half ^ half, 0);
+        });
+      });
     });
-    if (full % 2)
-      band(plan.mask(), kRows, 2 * pairs * step, 0);
-    const int64_t wholeSlices = rest / kRows, lastRows = rest % kRows;
-    if (plan.rowSlices() == 1) {
-      if (lastRows)
-        band(plan.mask(), lastRows, full * step, 1);
-      return;
-    }
-    if (wholeSlices)
-      band((1 << wholeSlices) - 1, kRows, full * step, 1);
-    if (lastRows)
-      band(1 << wholeSlices, lastRows, full * step + wholeSlices * kRows, 0);
   }
 
 private:
+  /// Rows in each slice of a mask; alternate bands use alternate halves of buffers.
+  struct Band {
+    int mask;
+    int64_t rows;
+    int half;
+  };
   /// Tiles of columns that slices of a mask store; `skipped` are the tiles of slices before the mask's first.
   struct Share {
     int mask;
     int64_t skipped, tiles, lastColumns;
   };
+  /// `tiles` in each slice of a mask. Those that no share stores are zeros times something.
+  struct Round {
+    int mask;
+    int64_t tiles;
+    SmallVector<Share, 2> shares;
+  };
 
-  ProductEmitter moved(int64_t rows) const {
+  //--- places
+  ProductEmitter movedDown(int64_t rows) const {
     ProductEmitter body = *this;
     body.at.a = at.conv ? at.a : at.a.plus(rows * at.aRow);
     body.at.pixel = at.pixel.plus(rows);
@@ -74,84 +84,120 @@ private:
     body.at.out = at.out.plusLoop(depth, rows * at.outRow);
     return body;
   }
-  ProductEmitter movedRight(const Address &st, const Address &out) const {
+  ProductEmitter movedRight(int64_t rounds) const {
     ProductEmitter body = *this;
-    body.at.st = st;
-    body.at.out = out;
+    body.at.st = at.st.plus(rounds * stRound());
+    body.at.out = at.out.plus(rounds * outRound());
     return body;
   }
+  ProductEmitter movedRight(int depth, int64_t rounds) const {
+    ProductEmitter body = *this;
+    body.at.st = at.st.plusLoop(depth, rounds * stRound());
+    body.at.out = at.out.plusLoop(depth, rounds * outRound());
+    return body;
+  }
+  int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
+  int64_t outRound() const { return plan.tilesARound() * 64 * 2; }
 
-  bool loadsOnce() const { return !at.conv && plan.segments() == 1; }
-
-  void band(int mask, int64_t rows, int64_t row, int half) {
-    ProductEmitter body = moved(row);
-    if (loadsOnce()) {
-      body.loadRows(mask, rows, 0, half);
-      program.on(Queue::Array).wait(kIbFull + half);
-    }
-    body.columns(mask, rows, half);
-    if (loadsOnce())
-      program.on(Queue::Array).signal(kIbFree + half);
+  //--- loops
+  void forEachBand(llvm::function_ref<void(const ProductEmitter &, const Band &)> body) const {
+    const int64_t step = kRows * plan.rowSlices(), full = plan.m / step, rest = plan.m - full * step, pairs = full / 2;
+    program.loop(pairs, [&](int depth) {
+      ProductEmitter pair = movedDown(depth, 2 * step);
+      body(pair, {plan.mask(), kRows, 0});
+      body(pair.movedDown(step), {plan.mask(), kRows, 1});
+    });
+    if (full % 2)
+      body(movedDown(2 * pairs * step), {plan.mask(), kRows, 0});
+    const int64_t wholeSlices = rest / kRows, lastRows = rest % kRows;
+    if (wholeSlices)
+      body(movedDown(full * step), {(1 << wholeSlices) - 1, kRows, 1});
+    if (lastRows)
+      body(movedDown(full * step + wholeSlices * kRows),
+           {plan.rowSlices() > 1 ? 1 << wholeSlices : plan.mask(), lastRows, wholeSlices ? 0 : 1});
   }
 
-  /// All columns: whole rounds as a loop, then what is left.
-  void columns(int mask, int64_t rows, int ibHalf) {
-    const int64_t perRound = plan.tilesARound(), fullTiles = plan.n / 64, rounds = fullTiles / perRound;
-    const int64_t stRound = plan.groups * plan.kChunks * MatmulPlan::kTileBytes, outRound = perRound * 64 * 2;
-    const Share whole{mask, 0, plan.groups, 64};
+  /// Whole rounds as a loop, then what is left.
+  void forEachRound(llvm::function_ref<void(const ProductEmitter &, const Round &, int half)> body) const {
+    const int64_t rounds = plan.n / 64 / plan.tilesARound(), rest = plan.tilesN() - rounds * plan.tilesARound();
+    const Round whole{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, 64}}};
     program.loop(rounds / 2, [&](int depth) {
-      ProductEmitter body = movedRight(at.st.plusLoop(depth, 2 * stRound), at.out.plusLoop(depth, 2 * outRound));
-      body.tiles(mask, rows, plan.groups, whole, ibHalf, 0);
-      body.movedRight(body.at.st.plus(stRound), body.at.out.plus(outRound))
-          .tiles(mask, rows, plan.groups, whole, ibHalf, 1);
+      ProductEmitter pair = movedRight(depth, 2);
+      body(pair, whole, 0);
+      body(pair.movedRight(1), whole, 1);
     });
     if (rounds % 2)
-      movedRight(at.st.plus((rounds - 1) * stRound), at.out.plus((rounds - 1) * outRound))
-          .tiles(mask, rows, plan.groups, whole, ibHalf, 0);
-    const int64_t rest = plan.tilesN() - rounds * perRound;
-    if (!rest)
-      return;
-    ProductEmitter tail = movedRight(at.st.plus(rounds * stRound), at.out.plus(rounds * outRound));
+      body(movedRight(rounds - 1), whole, 0);
+    if (rest)
+      body(movedRight(rounds), lastRound(rest), 1);
+  }
+
+  /// The last tiles of columns; of slices that share them some may have fewer than the others.
+  Round lastRound(int64_t rest) const {
     const int64_t lastColumns = plan.n % 64 ? plan.n % 64 : 64;
     if (plan.columnSlices() == 1)
-      return tail.tiles(mask, rows, rest, Share{mask, 0, rest, lastColumns}, ibHalf, 1);
-    tail.lastRound(rows, rest, lastColumns, ibHalf);
-  }
-
-  /// The last `rest` tiles, shared by slices; some slice may have fewer than the others.
-  void lastRound(int64_t rows, int64_t rest, int64_t lastColumns, int ibHalf) {
+      return {plan.mask(), rest, {{plan.mask(), 0, rest, lastColumns}}};
     const int64_t full = lastColumns == 64 ? rest / plan.groups : (rest - 1) / plan.groups;
     const int64_t left = rest - full * plan.groups;
-    SmallVector<Share, 2> shares;
+    Round round{(1 << (full + (left > 0))) - 1, full ? plan.groups : left, {}};
     if (full)
-      shares.push_back({(1 << full) - 1, 0, plan.groups, 64});
+      round.shares.push_back({(1 << full) - 1, 0, plan.groups, 64});
     if (left)
-      shares.push_back({1 << full, full * plan.groups, left, lastColumns});
-    tiles((1 << (full + (left > 0))) - 1, rows, full ? plan.groups : left, shares, ibHalf, 1);
+      round.shares.push_back({1 << full, full * plan.groups, left, lastColumns});
+    return round;
   }
 
-  /// `count` tiles of columns in each slice of the mask. Those that no share stores are zeros times something.
-  void tiles(int mask, int64_t rows, int64_t count, ArrayRef<Share> shares, int ibHalf, int obHalf) {
+  //--- instructions
+  bool loadsOnce() const { return !at.conv && plan.segments() == 1; }
+
+  /// Runs `body` with the rows in IB, unless they come in segments or from an image.
+  void withRows(const Band &rows, llvm::function_ref<void()> body) const {
+    if (!loadsOnce())
+      return body();
+    loadRows(rows.mask, rows.rows, 0, rows.half);
+    program.on(Queue::Array).wait(kIbFull + rows.half);
+    body();
+    program.on(Queue::Array).signal(kIbFree + rows.half);
+  }
+
+  /// A round's tiles to WB: one a core.
+  void loadWeights(const Round &columns, int half) const {
+    QueueCode &load = program.on(Queue::Load);
+    load.wait(kWbFree + half);
+    int slot = load.config(hw::Unit::ST,
+                           {{ConfigKey::Unit, MatmulPlan::kTileBytes}, {ConfigKey::SrcCore, MatmulPlan::kTileBytes}});
+    hw::Instruction &move = load.emit(hw::Opcode::Move);
+    move.set("src", static_cast<int64_t>(hw::Memory::ST)).set("dst", static_cast<int64_t>(hw::Memory::WB));
+    move.set("slot", slot).set("slices", columns.mask).set("daddr", half * kWbHalf);
+    move.set("cores", (int64_t(1) << (columns.tiles * plan.imc)) - 1);
+    load.address("saddr", at.st);
+    load.signal(kWbFull + half);
+    program.on(Queue::Array).wait(kWbFull + half);
+  }
+
+  void multiplyAndStore(const Band &rows, const Round &columns, int obHalf, int wbHalf) const {
     QueueCode &array = program.on(Queue::Array), &store = program.on(Queue::Store);
-    for (int64_t first = 0; first < rows; first += plan.rowsAtOnce()) {
-      const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows - first);
-      const int half = rows > plan.rowsAtOnce() ? static_cast<int>(first / plan.rowsAtOnce()) % 2 : obHalf;
+    const int mask = rows.mask & columns.mask;
+    for (int64_t first = 0; first < rows.rows; first += plan.rowsAtOnce()) {
+      const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows.rows - first);
+      const int half = rows.rows > plan.rowsAtOnce() ? static_cast<int>(first / plan.rowsAtOnce()) % 2 : obHalf;
+      const ProductEmitter part = movedDown(first);
       array.wait(kObFree + half);
       for (int64_t segment = 0; segment < plan.segments(); ++segment) {
-        const int ib = loadsOnce() ? ibHalf : static_cast<int>(segment % 2);
+        const int ib = loadsOnce() ? rows.half : static_cast<int>(segment % 2);
         const bool loads = !loadsOnce() && !at.conv;
         if (loads) {
-          moved(first).loadRows(mask, rowsNow, segment * plan.segment, ib);
+          part.loadRows(mask, rowsNow, segment * plan.segment, ib);
           array.wait(kIbFull + ib);
         }
-        multiply(mask, rowsNow, loads ? 0 : first, count, segment, ib, half);
+        multiply(mask, rowsNow, loads ? 0 : first, columns.tiles, segment, ib, half, wbHalf);
         if (loads)
           array.signal(kIbFree + ib);
       }
       array.signal(kObFull + half);
       store.wait(kObFull + half);
-      for (const Share &share : shares)
-        moved(first).storeShare(share, rowsNow, half);
+      for (const Share &share : columns.shares)
+        part.storeShare({share.mask & mask, share.skipped, share.tiles, share.lastColumns}, rowsNow, half);
       store.signal(kObFree + half);
     }
   }
@@ -159,7 +205,7 @@ private:
   int64_t chunksFrom(int64_t chunk) const { return std::min(plan.segment, plan.kChunks - chunk); }
 
   /// Rows of A, chunks of 64 along K, quantised into half of IB.
-  void loadRows(int mask, int64_t rows, int64_t chunk, int half) {
+  void loadRows(int mask, int64_t rows, int64_t chunk, int half) const {
     QueueCode &load = program.on(Queue::Load);
     const int64_t chunks = chunksFrom(chunk), tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
     const int64_t slice = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
@@ -183,7 +229,8 @@ private:
     load.signal(kIbFull + half);
   }
 
-  void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf) {
+  void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf,
+                int wbHalf) const {
     QueueCode &array = program.on(Queue::Array);
     const int64_t chunk = segment * plan.segment;
     std::vector<hw::ConfigPair> keys = {{ConfigKey::StStep, plan.imc * MatmulPlan::kTileBytes},
@@ -204,8 +251,13 @@ private:
     hw::Instruction &product = array.emit(at.conv ? hw::Opcode::Conv : hw::Opcode::Matmul);
     product.set("slot", slot).set("slices", mask).set("imc", plan.imc).set("ppr", plan.ppr).set("groups", count);
     product.set("rows", rows).set("k0", chunk).set("acc", chunk > 0);
-    product.set("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc).set("stream", 1).set("ob", obHalf * kObHalf);
-    array.address("st", at.st.plus(chunk * MatmulPlan::kTileBytes));
+    product.set("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc).set("ob", obHalf * kObHalf);
+    if (plan.isStationary()) {
+      product.set("wb", wbHalf * kWbHalf);
+    } else {
+      product.set("stream", 1);
+      array.address("st", at.st.plus(chunk * MatmulPlan::kTileBytes));
+    }
     if (at.conv) {
       array.address("img", at.a);
       array.address("pix", at.pixel.plus(row));
@@ -215,14 +267,14 @@ private:
   }
 
   /// Tiles of sums from OB, as f16, to their columns of the result.
-  void storeShare(const Share &share, int64_t rows, int half) {
+  void storeShare(const Share &share, int64_t rows, int half) const {
     if (share.lastColumns == 64)
       return storeTiles(share, 0, share.tiles, 64, rows, half);
     storeTiles(share, 0, share.tiles - 1, 64, rows, half);
     storeTiles(share, share.tiles - 1, 1, share.lastColumns, rows, half);
   }
 
-  void storeTiles(const Share &share, int64_t first, int64_t count, int64_t columns, int64_t rows, int half) {
+  void storeTiles(const Share &share, int64_t first, int64_t count, int64_t columns, int64_t rows, int half) const {
     if (!count)
       return;
     QueueCode &store = program.on(Queue::Store);
@@ -347,11 +399,23 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
   emit(plan, at);
 }
 
+void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &operands) {
+  emitProduct(main, plan, operands);
+  // The array controller loads WB itself when it streams; what the load queue brings there later must wait for that.
+  if (weights < 0)
+    weights = buffers.add(hw::Memory::WB, 2 * kWbHalf);
+  if (!plan.isStationary())
+    main.on(Queue::Array).uses(weights, true);
+  else if (streamed)
+    main.on(Queue::Load).uses(weights, true);
+  streamed = !plan.isStationary();
+}
+
 Status KernelLowering::lowerMatmul(Operation *op) {
   auto matmul = cast<dmir::MatMulOp>(op);
   const Split split = deal.at(matmul.getResult());
   DeviceTensor a = values[matmul.getLhs()];
-  auto streamed = tiles.find(matmul.getRhs());
+  auto packed = tiles.find(matmul.getRhs());
   DeviceTensor out = allocate(matmul.getResult());
   values[matmul.getResult()] = out;
   if (out.elements() == 0)
@@ -364,15 +428,15 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   };
   a = part(a, rank - 2);
   out = out.local(split);
-  if (streamed != tiles.end()) {
+  if (packed != tiles.end()) {
     // Packed for the rows of one product, whatever the batch.
     MatmulShape shape(a, out);
     MatmulPlan plan = planMatmul(machine, packedRows(out.shape), shape.n, shape.k);
     plan.m = shape.m;
-    shape.operands.st = streamed->second;
+    shape.operands.st = packed->second;
     task(op);
     forEachProduct(main, plan, shape.operands, shape.batch, 0,
-                   [&](const MatmulPlan &p, const MatmulOperands &at) { emitProduct(main, p, at); });
+                   [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
     return Status::ok();
   }
   MatmulShape shape(a, part(values[matmul.getRhs()], rank - 3), out);
@@ -389,6 +453,6 @@ Status KernelLowering::lowerMatmul(Operation *op) {
                  [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(main, p, at); });
   task(op);
   forEachProduct(main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitProduct(main, p, at); });
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
   return Status::ok();
 }

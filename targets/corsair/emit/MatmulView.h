@@ -34,6 +34,8 @@ struct MatmulPlan {
   int64_t rounds() const { return (tilesN() + tilesARound() - 1) / tilesARound(); }
   /// Times that an array is given 64 rows, one slice after another of a batch of products.
   double steps(int64_t batch) const;
+  /// Whether a round's tiles stay in WB while several bands of rows pass: one tile a core.
+  bool isStationary() const { return imc == kChunks && m > 64 * rowSlices(); }
   int64_t segments() const { return (kChunks + segment - 1) / segment; }
   /// Bytes of B's tiles in one slice: [round][group][chunk].
   int64_t bytesPerSlice() const { return rounds() * groups * kChunks * kTileBytes; }

@@ -116,6 +116,7 @@ public:
     });
     for (int half = 0; multiplies && half < 2; ++half) { // of double buffers: both are free in the beginning
       signal(static_cast<int>(Queue::Array), kIbFree + half);
+      signal(static_cast<int>(Queue::Array), kWbFree + half);
       signal(static_cast<int>(Queue::Store), kObFree + half);
     }
     for (size_t i = 0; i < program.tasks.size(); ++i)

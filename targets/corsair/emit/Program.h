@@ -27,7 +27,15 @@ enum class Queue : uint8_t {
 inline constexpr int kQueues = 4;
 
 /// Tokens with fixed meanings inside of products; a pair each, for the halves of a double buffer.
-enum Token : int { kIbFull = 0, kIbFree = 2, kObFull = 4, kObFree = 6, kFirstPairToken = 16 };
+enum Token : int {
+  kIbFull = 0,
+  kIbFree = 2,
+  kObFull = 4,
+  kObFree = 6,
+  kWbFull = 8,
+  kWbFree = 10,
+  kFirstPairToken = 16
+};
 
 /// A configured slot and the last task that used it.
 struct ConfigSlot {
@@ -53,6 +61,8 @@ public:
   /// The slot that holds these keys. One that none holds is configured before the task's code: a loop or a branch may
   /// not run.
   int config(hw::Unit unit, std::vector<hw::ConfigPair> keys);
+  /// Notes a use of a buffer that no address field names.
+  void uses(int buffer, bool writes) { accesses.push_back({buffer, writes}); }
   void signal(int token) { emit(hw::Opcode::Signal).set("id", token); }
   void wait(int token) { emit(hw::Opcode::Wait).set("id", token); }
   bool empty() const { return code.empty(); }
