@@ -38,6 +38,7 @@ private:
   void checkCode(const BundleEntry &entry);
   void checkGraph(const GraphDesc &graph);
   void checkConstants(const GraphDesc &graph);
+  void checkQueues(const GraphDesc &graph);
 
   const Bundle &bundle;
   CheckLevel level;
@@ -165,6 +166,19 @@ void BundleChecker::checkConstants(const GraphDesc &graph) {
   }
 }
 
+/// Kernels have code for the target of their queue.
+void BundleChecker::checkQueues(const GraphDesc &graph) {
+  std::set<std::string_view> missing;
+  for (const TaskDesc &task : graph.tasks)
+    if (task.kind == TaskKind::Dispatch && task.queue >= 0 && static_cast<size_t>(task.queue) < graph.queues.size())
+      missing.insert(graph.queues[task.queue].target);
+  for (const TargetDesc &code : bundle.manifest().targets)
+    missing.erase(code.target);
+  for (std::string_view target : missing)
+    report("graph '" + graph.name + "'",
+           "kernels run on target '" + std::string(target) + "', which the manifest lists no code for");
+}
+
 void BundleChecker::checkGraph(const GraphDesc &graph) {
   auto entrySize = [&](const std::string &name) -> std::optional<uint64_t> {
     const BundleEntry *entry = bundle.find(name);
@@ -175,6 +189,7 @@ void BundleChecker::checkGraph(const GraphDesc &graph) {
   bool sound = found.empty();
   problems.insert(problems.end(), found.begin(), found.end());
   checkConstants(graph);
+  checkQueues(graph);
   if (!sound)
     return;
   std::set<std::string> seen;

@@ -2,11 +2,15 @@
 #include "dmxc/Bundle/Validate.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace dmxc::bundle {
 
 namespace {
+
+/// The target that is the host: copies run there when the graph has a queue of it.
+constexpr std::string_view kHostTarget = "cpu";
 
 /// Walks one graph and collects what is wrong. Checks that need values of
 /// symbolic dims are made at both ends of the dims' bounds.
@@ -23,6 +27,8 @@ public:
     for (size_t i = 0; i < graph.buffers.size(); ++i)
       checkBuffer(i);
     checkInterface();
+    for (const QueueDesc &queue : graph.queues)
+      hasHost |= queue.target == kHostTarget;
     for (size_t i = 0; i < graph.tasks.size(); ++i)
       checkTask(i);
     checkOutputsWritten();
@@ -50,6 +56,7 @@ private:
   void checkDispatch(const TaskDesc &task, const std::string &where);
   void checkCopy(const TaskDesc &task, const std::string &where);
   void checkWritten(int64_t buffer, const std::string &where);
+  void checkStates(const TaskDesc &task, const std::string &where);
   void checkOutputsWritten();
 
   bool isBuffer(int64_t id) const { return id >= 0 && static_cast<size_t>(id) < graph.buffers.size(); }
@@ -73,6 +80,8 @@ private:
   std::set<std::string> dimNames;
   std::vector<DimValues> ends;
   std::set<int64_t> written;
+  bool hasHost = false;
+  std::map<int64_t, std::string_view> stateTargets; ///< of the first task that uses the state
   std::vector<Problem> problems;
 };
 
@@ -311,6 +320,23 @@ void GraphChecker::checkCopy(const TaskDesc &task, const std::string &where) {
   checkRange(task.dstOffset, task.size, sizeOf(graph.buffers[task.dst]), where, "buffer " + std::to_string(task.dst));
 }
 
+/// A device may keep a state to itself, so that another would find old bytes.
+void GraphChecker::checkStates(const TaskDesc &task, const std::string &where) {
+  bool copy = task.kind == TaskKind::Copy;
+  if (task.queue < 0 || static_cast<size_t>(task.queue) >= graph.queues.size())
+    return;
+  std::string_view target = copy && hasHost ? kHostTarget : std::string_view(graph.queues[task.queue].target);
+  for (int64_t id : copy ? std::vector<int64_t>{task.src, task.dst} : task.buffers) {
+    if (isBuffer(id) && graph.buffers[id].kind == BufferKind::Alias)
+      id = graph.buffers[id].of;
+    if (!isBuffer(id) || graph.buffers[id].kind != BufferKind::State)
+      continue;
+    if (std::string_view first = stateTargets.emplace(id, target).first->second; first != target)
+      report(where, "uses state buffer " + std::to_string(id) + " on target '" + std::string(target) +
+                        "', an earlier task on '" + std::string(first) + "'; a state stays on one device");
+  }
+}
+
 void GraphChecker::checkTask(size_t i) {
   const TaskDesc &task = graph.tasks[i];
   std::string where = "task " + std::to_string(i);
@@ -325,6 +351,7 @@ void GraphChecker::checkTask(size_t i) {
     checkDispatch(task, where);
   else
     checkCopy(task, where);
+  checkStates(task, where);
 }
 
 void GraphChecker::checkOutputsWritten() {

@@ -314,6 +314,39 @@ TEST_F(Mixed, MissingCodeIsNamed) {
       DMX_STATUS_UNSUPPORTED, "target 'abacus', which this runtime has no device for");
 }
 
+/// Between two turns of another device, tasks overlap as in a graph of their own.
+TEST_F(Mixed, TasksOfASegmentOverlap) {
+  ModelBuilder builder;
+  int x = builder.input("x", "f32", {64}), at = builder.input("at", "i64", {4});
+  int p = builder.output("p", "f32", {4}), a = builder.output("a", "i32", {1}), b = builder.output("b", "i32", {1});
+  int flags = builder.state(64, "i32", {16}), own = builder.arena(16, "f32", {4});
+  auto task = [](int64_t index) { return Json{{"dims", {index}}, {"flops", 100000000}}; };
+  int pick = builder.dispatch("pick", {x, at, own}, 1, 1, {}, {{"queue", 1}});
+  int first = builder.dispatch("rendezvous", {flags, a}, 2, 1, {pick}, task(0));
+  int second = builder.dispatch("rendezvous", {flags, b}, 2, 1, {pick}, task(1));
+  builder.dispatch("pick", {x, at, p}, 1, 1, {first, second}, {{"queue", 1}});
+  TestBundle bundle = builder.finish(), mixed = mixedBundle();
+  bundle.graph["graphs"][0]["queues"] = mixed.graph["graphs"][0]["queues"];
+  bundle.manifest["targets"] = mixed.manifest["targets"];
+  bundle.files = mixed.files;
+  OpenBundle other(bundle);
+  ASSERT_EQ(other.status, DMX_OK) << other.error.message;
+  SessionPtr session = makeSession(other.get(), 2);
+  std::vector<float> data(64), picked(4);
+  std::vector<int64_t> indices(4);
+  std::vector<int32_t> met(1), metToo(1);
+  bindVector(session.get(), DMX_INPUT, 0, data, {64});
+  bindVector(session.get(), DMX_INPUT, 1, indices, {4});
+  bindVector(session.get(), DMX_OUTPUT, 0, picked, {4});
+  bindVector(session.get(), DMX_OUTPUT, 1, met, {1});
+  bindVector(session.get(), DMX_OUTPUT, 2, metToo, {1});
+  for (int run = 0; run < 3; ++run) {
+    dmx_session_reset_state(session.get(), nullptr);
+    ASSERT_EQ(dmx_session_run(session.get(), nullptr), DMX_OK);
+    EXPECT_EQ(met[0] + metToo[0], 2);
+  }
+}
+
 /// A device that only copies needs no code, and then the level is a matter of the other one.
 TEST_F(Mixed, HostOfCopiesNeedsNoCode) {
   ModelBuilder builder;

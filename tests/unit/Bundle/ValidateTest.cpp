@@ -116,6 +116,82 @@ TEST(Validate, DispatchFields) {
   EXPECT_NE(withDispatch([](TaskDesc &t) { t.kernel = ""; }).find("name is empty"), std::string::npos);
 }
 
+/// The sample with a second device, a state and a kernel on each device.
+std::string mixedAfter(const std::function<void(GraphDesc &, Manifest &)> &change) {
+  return problemsAfter([&](GraphFile &file, Manifest &m) {
+    GraphDesc &g = file.graphs[0];
+    g.queues.push_back({"card", "corsair"});
+    m.targets.push_back({"corsair", "corsair-like", "code/cpu/x86-64-v3/kernels.bin", {}});
+    BufferDesc state;
+    state.kind = BufferKind::State;
+    state.shape = {4};
+    state.size = 64;
+    g.buffers.push_back(state); // 6
+    for (int64_t i = 0; i < 2; ++i) {
+      TaskDesc task;
+      task.name = "k" + std::to_string(i);
+      task.kernel = task.name;
+      task.queue = 1 - i;
+      task.buffers = {5, 6};
+      task.work = 1;
+      task.deps = {0};
+      g.tasks.push_back(task); // 3 on the card, 4 on the host
+    }
+    g.tasks[4].buffers = {5};
+    g.tasks[4].outputs = 0;
+    g.tasks[4].deps = {0, 3};
+    change(g, m);
+  });
+}
+
+TEST(Validate, SeveralTargets) {
+  EXPECT_EQ(mixedAfter([](GraphDesc &, Manifest &) {}), "");
+  EXPECT_EQ(mixedAfter([](GraphDesc &, Manifest &m) { m.targets.pop_back(); }),
+            "graph 'main': kernels run on target 'corsair', which the manifest lists no code for\n");
+  // Hazards are those of bytes, whoever runs the tasks.
+  auto shared = [](std::vector<int64_t> deps) {
+    return mixedAfter([&](GraphDesc &g, Manifest &) {
+      g.tasks[3].buffers = {6, 4};
+      g.tasks[3].deps = {0, 1};
+      g.tasks[4].deps = deps;
+    });
+  };
+  EXPECT_EQ(shared({3}), "");
+  EXPECT_NE(shared({0, 1}).find("tasks 3 (k0) and 4 (k1) touch the same bytes"), std::string::npos);
+  // States stay on one device; copies are the host's.
+  EXPECT_NE(mixedAfter([](GraphDesc &g, Manifest &) {
+              g.tasks[4].buffers = {5, 6};
+            }).find("task 4 (k1): uses state buffer 6 on target 'cpu', an earlier task on 'corsair'"),
+            std::string::npos);
+  EXPECT_NE(mixedAfter([](GraphDesc &g, Manifest &) {
+              BufferDesc part = g.buffers[6];
+              part.kind = BufferKind::Alias;
+              part.of = 6;
+              g.buffers.push_back(part);
+              g.tasks[4].buffers = {7};
+            }).find("task 4 (k1): uses state buffer 6 on target 'cpu'"),
+            std::string::npos);
+  auto copied = [](bool mixed) {
+    return mixedAfter([&](GraphDesc &g, Manifest &) {
+      TaskDesc copy;
+      copy.kind = TaskKind::Copy;
+      copy.name = "save";
+      copy.queue = 1;
+      copy.src = 6;
+      copy.dst = 2;
+      copy.size = 16;
+      copy.deps = {2, 3};
+      g.tasks.push_back(copy);
+      if (mixed)
+        return;
+      g.queues[0].target = "corsair";
+    });
+  };
+  EXPECT_EQ(copied(false), "");
+  EXPECT_NE(copied(true).find("task 5 (save): uses state buffer 6 on target 'cpu', an earlier task on 'corsair'"),
+            std::string::npos);
+}
+
 TEST(Validate, DamagedWeightsAreFoundOnRequest) {
   ScratchDir scratch;
   writeSample(scratch.path("m"));
