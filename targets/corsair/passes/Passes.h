@@ -1,10 +1,12 @@
 //===- Passes.h - from DMIR to a kernel over quads --------------*- C++ -*-===//
 //
 // The stages, in order: corsair-assign-formats, corsair-tile-matmul, corsair-bufferize-tiles, corsair-lower-tiles,
-// corsair-outline-spmd. The text between any two can be read back.
+// corsair-outline-spmd, corsair-build-dlir, corsair-encode. The text between any two can be read back.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
+
+#include "dmxc/Dialect/DLIR/DLIR.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"

@@ -48,6 +48,18 @@ def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect"];
 }
 
+def BuildDlir : Pass<"corsair-build-dlir", "::mlir::ModuleOp"> {
+  let summary = "The kernel over quads to a dlir.dmmq: what each queue of a quad does";
+  let description = [{
+    A function with one product becomes a program. Constant weights go to the stash in "init", each quad's share; in "main" one
+    queue moves between DDR and the chip, one fetches operands for the arrays, one computes, one takes the sums away. The cores' groups and
+    what the slices share are chosen here; num_imc, ppr_mode and the split over quads stay what they are.
+  }];
+  let options = [Option<"resident", "resident", "bool", "false",
+                        "Compute only after all operands are on the chip: reports show the arrays by themselves">];
+  let dependentDialects = ["::dmxc::dlir::DLIRDialect"];
+}
+
 def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
   let summary = "Write the programs of a module as an image of the DMX ISA";
   let description = "All dlir.dmmq of the module, a kernel each. The module stays what it is.";

@@ -1,0 +1,110 @@
+//===- DlirWriter.h - building ops of a device's program --------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DLIR/DLIR.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace dmxc {
+
+/// A number that a program computes at run time: base + sum of scale * index.
+struct Sum {
+  int64_t base = 0;
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>, 2> terms;
+
+  Sum(int64_t base = 0) : base(base) {}
+  Sum(mlir::Value index) { terms.push_back({index, 1}); }
+  Sum operator+(const Sum &other) const;
+  Sum operator*(int64_t scale) const;
+};
+
+/// One task, clause by clause; `create` puts it at the builder's place.
+class TaskWriter {
+public:
+  TaskWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef op) : builder(builder), state(loc, op) {}
+
+  TaskWriter &buffer(mlir::Value memory, const Sum &place) {
+    buffers.push_back(memory);
+    places.push_back(place);
+    return *this;
+  }
+  TaskWriter &with(mlir::Value descriptor) {
+    config = descriptor;
+    return *this;
+  }
+  TaskWriter &integer(llvm::StringRef name, int64_t value) { return set(name, builder.getI64IntegerAttr(value)); }
+  TaskWriter &text(llvm::StringRef name, llvm::StringRef value) { return set(name, builder.getStringAttr(value)); }
+  TaskWriter &array(llvm::StringRef name, llvm::ArrayRef<int64_t> values) {
+    return set(name, builder.getDenseI64ArrayAttr(values));
+  }
+  TaskWriter &sum(llvm::StringRef name, const Sum &value) {
+    sums.push_back({name, value});
+    return *this;
+  }
+  void create();
+
+private:
+  TaskWriter &set(llvm::StringRef name, mlir::Attribute value) {
+    state.addAttribute(name, value);
+    return *this;
+  }
+  mlir::OpBuilder &builder;
+  mlir::OperationState state;
+  llvm::SmallVector<mlir::Value> buffers;
+  llvm::SmallVector<Sum> places;
+  llvm::SmallVector<std::pair<llvm::StringRef, Sum>> sums;
+  mlir::Value config;
+};
+
+/// Steps of a descriptor along one dim.
+struct DmaDim {
+  int64_t count, source, target;
+};
+/// A descriptor to be; dims of one item are left out.
+struct DmaSpec {
+  llvm::StringRef kind, to;
+  int64_t unit = 1;
+  llvm::SmallVector<DmaDim> dims;
+  int64_t sourceSlice = 0, targetSlice = 0, sourceCore = 0;
+};
+
+/// A program under construction.
+class DlirWriter {
+public:
+  /// Makes `dlir.dmmq @name` at the builder's place and goes into it.
+  DlirWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name);
+
+  dlir::DmmqOp program() { return dmmq; }
+  mlir::Value memory(dlir::MemoryKind kind, llvm::StringRef name, int64_t size, bool permanent = false);
+  /// The descriptor; one that is there already is used again.
+  mlir::Value descriptor(const DmaSpec &spec);
+
+  /// A graph with this many quads; queues are added to it until the next one.
+  void graph(llvm::StringRef name, int64_t quads);
+  mlir::Value quad() { return current.getBody().getArgument(0); }
+  mlir::Value token(int64_t credits = 0);
+  mlir::Value quadRegister(llvm::ArrayRef<int64_t> values);
+
+  void queue(int64_t number, llvm::function_ref<void()> body);
+  void group(llvm::StringRef name, mlir::ValueRange wait, mlir::ValueRange signal, llvm::function_ref<void()> body);
+  /// A loop, or for one trip its body alone.
+  void loop(const Sum &times, llvm::function_ref<void(Sum counter)> body);
+  /// The same for a body that alternates between two halves of something: two bodies a trip, and one more where the
+  /// count is odd.
+  void pairs(int64_t count, llvm::function_ref<void(Sum counter)> body);
+  TaskWriter task(llvm::StringRef op) { return {builder, loc, op}; }
+  void barrier(dlir::BarrierScope scope, int64_t id, llvm::ArrayRef<int64_t> queues);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+
+private:
+  dlir::DmmqOp dmmq;
+  dlir::ScheduledGraphOp current;
+  mlir::Operation *declarations = nullptr; ///< descriptors go before the first graph
+  mlir::Operation *firstQueue = nullptr;   ///< tokens and registers go before it
+  int64_t registers = 0;
+  llvm::SmallVector<dlir::DmaConfigOp> configs;
+};
+
+} // namespace dmxc
