@@ -68,12 +68,27 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   main.task(name);
   if (deal.quads == 1)
     moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, {});
-  else // once a chiplet, to all of its quads
-    main.when(kLeadsChiplet, [&] {
-      moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, hw::registerTerm(kChipletMask));
-    });
+  else
+    fetchOnce(ddr, tensor);
   values[argument] = tensor;
   return Status::ok();
+}
+
+/// Every byte leaves a chiplet's DDR once, for all of its quads: each quad fetches a part, or the first everything.
+void KernelLowering::fetchOnce(DeviceTensor ddr, DeviceTensor tensor) {
+  const hw::Term all = hw::registerTerm(kChipletMask);
+  const int64_t quads = std::min(deal.quads, machine.quadsPerChiplet());
+  for (unsigned dim : tensor.order()) {
+    if (tensor.shape[dim] < quads || tensor.shape[dim] % quads)
+      continue;
+    const int64_t part = tensor.shape[dim] / quads;
+    for (DeviceTensor *end : {&ddr, &tensor}) {
+      end->shape[dim] = part;
+      end->address = end->address.plus(hw::registerTerm(kQuadInChiplet, part * end->strides[dim]));
+    }
+    return moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, all);
+  }
+  main.when(kLeadsChiplet, [&] { moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, all); });
 }
 
 /// Nothing but rows of it are read: they are fetched from DDR, where the table may be larger than GM.

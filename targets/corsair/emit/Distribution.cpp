@@ -43,7 +43,8 @@ public:
           dealRows(op, axis);
         })
         .Case([&](dmir::NormalizeOp normalize) { dealRows(op, normalize.getAxes()); })
-        .Case<dmir::PoolOp, dmir::PadOp, dmir::GatherOp>([&](auto) {
+        .Case([&](dmir::GatherOp gather) { dealGather(gather); })
+        .Case<dmir::PoolOp, dmir::PadOp>([&](auto) {
           for (Value operand : op->getOperands())
             makeWhole(op, operand);
           vector(elementsOf(op->getResult(0)), 1);
@@ -178,6 +179,18 @@ private:
         makeWhole(op, input);
     set(op, split);
     vector(elementsOf(op.getResult()), split ? out.quads : 1);
+  }
+
+  /// By the indices, which lead the result's dims where rows are gathered.
+  void dealGather(dmir::GatherOp op) {
+    makeWhole(op, op.getData());
+    makeWhole(op, op.getIndices());
+    ArrayRef<int64_t> indices = shapeOf(op.getIndices());
+    Split split = op.getAxis() == 0 ? fresh(shapeOf(op.getResult()), {}) : Split();
+    if (split && (split.dim >= static_cast<int>(indices.size()) || product(indices.take_front(split.dim + 1)) != indices[split.dim]))
+      split = {};
+    set(op, split);
+    vector(elementsOf(op.getResult()), split ? out.quads : 1, 4);
   }
 
   //--- products

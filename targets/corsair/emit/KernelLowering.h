@@ -49,6 +49,7 @@ public:
 private:
   //--- arguments and results (Arguments.cpp)
   Status addArgument(mlir::BlockArgument argument, mlir::DictionaryAttr form);
+  void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
   void addPlainConstant(mlir::BlockArgument argument, const std::string &name);
   void addPackedConstant(mlir::BlockArgument argument, mlir::DictionaryAttr form, const std::string &name);
   Status addResult(mlir::Value value, unsigned index);

@@ -218,7 +218,7 @@ private:
                                           {ConfigKey::S0, at.aRow},
                                           {ConfigKey::S3, kBlock * at.aColumn},
                                           {ConfigKey::T0, 1},
-                                          {ConfigKey::T3, MatmulPlan::kTileBytes},
+                                          {ConfigKey::T3, plan.pitch},
                                           {ConfigKey::Tail, tail},
                                           {ConfigKey::ElemStride, at.aColumn == 2 ? 0 : at.aColumn},
                                           {ConfigKey::SrcSlice, slice}});
@@ -245,7 +245,7 @@ private:
                                {ConfigKey::PixSlice, plan.rowSlices() > 1 ? kRows : 0},
                                {ConfigKey::Pixels, at.conv->pixels}});
     } else {
-      keys.push_back({ConfigKey::IbStep, plan.imc * MatmulPlan::kTileBytes});
+      keys.insert(keys.end(), {{ConfigKey::IbChunk, plan.pitch}, {ConfigKey::IbStep, plan.imc * plan.pitch}});
     }
     int slot = array.config(hw::Unit::AC, std::move(keys));
     hw::Instruction &product = array.emit(at.conv ? hw::Opcode::Conv : hw::Opcode::Matmul);

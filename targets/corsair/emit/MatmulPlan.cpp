@@ -54,6 +54,9 @@ MatmulPlan dmxc::corsair::planMatmul(const hw::Machine &machine, int64_t m, int6
   MatmulPlan plan;
   plan.m = m, plan.n = n, plan.k = k;
   plan.kChunks = (k + 63) / 64;
+  // The exponents of 64 rows come first, then the rows; those that do not exist need no room.
+  plan.pitch = std::min<int64_t>(MatmulPlan::kTileBytes, 64 + 64 * m);
+  plan.segment = MatmulPlan::kSegment * MatmulPlan::kTileBytes / plan.pitch;
   return choosePlan(machine, plan, batch);
 }
 

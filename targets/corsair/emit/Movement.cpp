@@ -110,6 +110,11 @@ Status KernelLowering::lowerGather(Operation *op) {
     outer *= data.shape[i];
   for (size_t i = axis + 1; i < data.rank(); ++i)
     inner *= data.shape[i];
+  // Dealt out by the indices: all dims of them before the one that is split are 1.
+  const Split split = deal.at(gather.getResult());
+  const DeviceTensor part = result.local(split);
+  if (split)
+    indices = indices.local({split.dim, split.part});
   int64_t count = indices.elements(), size = data.elementSize(), row = inner * size;
   QueueCode &vector = main.on(Queue::Vector);
   int slot = vector.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(data.kind)},
@@ -119,7 +124,7 @@ Status KernelLowering::lowerGather(Operation *op) {
                                           {ConfigKey::S0, row},
                                           {ConfigKey::S1, data.shape[axis] * row},
                                           {ConfigKey::T0, row},
-                                          {ConfigKey::T1, count * row},
+                                          {ConfigKey::T1, values[gather.getResult()].elements() / outer * size},
                                           {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
                                           {ConfigKey::IndexPitch, indices.elementSize()},
                                           {ConfigKey::IndexRange, data.shape[axis]}});
@@ -128,7 +133,7 @@ Status KernelLowering::lowerGather(Operation *op) {
       .set("slot", slot)
       .set("src", static_cast<int64_t>(data.memory));
   vector.address("saddr", data.address);
-  vector.address("daddr", result.address);
+  vector.address("daddr", part.address);
   vector.address("iaddr", indices.address);
   return Status::ok();
 }
