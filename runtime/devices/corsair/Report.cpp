@@ -69,6 +69,13 @@ std::string fixed(double value, int digits) {
   return std::string(buffer, end.ptr);
 }
 
+/// Clocks that one core's array needs for these MACs: 64 x 64 of them take the row clocks of their class.
+double arrayClocks(const Usage &usage, const isa::Machine &machine) {
+  return static_cast<double>(usage.macs8) * machine.rowClocks8 / 4096 +
+         static_cast<double>(usage.macs16) * machine.rowClocks16 / 4096 +
+         static_cast<double>(usage.macs4) * machine.rowClocks4 / 8192;
+}
+
 void writeEnergy(Writer &out, const Energy &energy) {
   out.add("{");
   for (int i = 0; i < isa::kMemories; ++i)
@@ -95,6 +102,42 @@ double utilisation(const Usage &usage, Engine engine, uint64_t clocks, size_t qu
   return clocks && quads
              ? static_cast<double>(longest(usage, engine)) / static_cast<double>(clocks) / static_cast<double>(quads)
              : 0;
+}
+
+/// What the units in use could do at most: the arrays with the run's mix of operands, each memory with its mix of
+/// reads and writes. Operations are two a MAC.
+void writeRoofline(Writer &out, const isa::Machine &machine, const RunResult &run, const Usage &total) {
+  uint64_t slices = 0, arrays = 0;
+  for (const QuadResult &quad : run.quads)
+    for (int slice = 0; slice < machine.slices; ++slice) {
+      arrays += quad.usage.busy[static_cast<int>(Engine::Dimc)][slice] != 0;
+      ++slices;
+    }
+  double macs = static_cast<double>(total.macs16 + total.macs8 + total.macs4);
+  double clocksOfMacs = arrayClocks(total, machine),
+         cores = static_cast<double>((arrays ? arrays : slices) * machine.cores);
+  double perClock = macs > 0 ? macs / clocksOfMacs : 4096 / machine.rowClocks8;
+  out.add(", \"roofline\": {\"peak_ops_per_second\": %s, \"ops\": %s, \"memories\": {",
+          num(2 * perClock * cores * machine.clockHz).c_str(), num(2 * macs).c_str());
+  bool first = true;
+  for (int i = 0; i < isa::kMemories; ++i) {
+    const isa::MemoryInfo &info = machine.memories[i];
+    auto read = static_cast<double>(total.readBytes[i]), written = static_cast<double>(total.writtenBytes[i]);
+    bool oneWay = info.scope == isa::MemoryInfo::Scope::Chiplet; // reads and writes share the port
+    double clocks = oneWay ? (read + written) / info.read : std::max(read / info.read, written / info.write);
+    if (clocks <= 0)
+      continue;
+    using Scope = isa::MemoryInfo::Scope;
+    uint64_t units = info.scope == Scope::Chiplet ? static_cast<uint64_t>(run.chiplets)
+                     : info.scope == Scope::Quad  ? run.quads.size()
+                     : info.scope == Scope::Slice ? slices
+                                                  : slices * static_cast<uint64_t>(machine.cores);
+    out.add("%s\"%s\": {\"units\": %llu, \"bytes_per_second\": %s}", first ? "" : ", ",
+            isa::nameOf(static_cast<Memory>(i)).data(), ull(units),
+            num((read + written) / clocks * static_cast<double>(units) * machine.clockHz).c_str());
+    first = false;
+  }
+  out.add("}}");
 }
 
 void writeMarks(Writer &out, const KernelRun &kernel, const RunResult &run) {
@@ -126,6 +169,7 @@ void writeRun(Writer &out, const isa::Machine &machine, const KernelRun &kernel,
             num(utilisation(total, static_cast<Engine>(i), run.clocks, run.quads.size())).c_str());
   out.add("}, \"energy_joules\": ");
   writeEnergy(out, energyOf(total, machine, run.chiplets, run.clocks));
+  writeRoofline(out, machine, run, total);
   writeMarks(out, kernel, run);
   out.add("}");
 }
@@ -204,12 +248,8 @@ double peakFraction(const RunResult &run, const isa::Machine &machine) {
   double done = 0;
   int slices = 0;
   for (const QuadResult &quad : run.quads) {
-    // Clocks of one core's array: 64 x 64 MACs take the row clocks of the class.
-    const Usage &usage = quad.usage;
-    done += static_cast<double>(usage.macs8) * machine.rowClocks8 / 4096 +
-            static_cast<double>(usage.macs16) * machine.rowClocks16 / 4096 +
-            static_cast<double>(usage.macs4) * machine.rowClocks4 / 8192;
-    for (uint64_t busy : usage.busy[static_cast<int>(Engine::Dimc)])
+    done += arrayClocks(quad.usage, machine);
+    for (uint64_t busy : quad.usage.busy[static_cast<int>(Engine::Dimc)])
       slices += busy != 0;
   }
   double all = static_cast<double>(run.clocks) * slices * machine.cores;
@@ -241,11 +281,17 @@ bool writeTrace(const std::string &path, const isa::Machine &machine, const std:
   out.add("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [");
   bool first = true;
   double offset = 0, microseconds = 1e6 / machine.clockHz;
-  std::vector<bool> named(32 * kEngines * kMaxSlices);
+  std::vector<bool> named(32 * kEngines * kMaxSlices), quads(32);
   for (const KernelRun &run : runs) {
     for (const QuadResult &quad : run.main.quads)
       for (const TraceEvent &event : quad.trace) {
         unsigned row = static_cast<unsigned>(event.engine) * kMaxSlices + event.instance;
+        if (!quads[quad.quad]) {
+          quads[quad.quad] = true;
+          out.add("%s\n{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %u, \"args\": {\"name\": \"quad %u\"}}",
+                  first ? "" : ",", quad.quad, quad.quad);
+          first = false;
+        }
         if (!named[quad.quad * kEngines * kMaxSlices + row]) {
           named[quad.quad * kEngines * kMaxSlices + row] = true;
           out.add("%s\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, \"args\": {\"name\": \"%s "
@@ -259,7 +305,9 @@ bool writeTrace(const std::string &path, const isa::Machine &machine, const std:
                 fixed(static_cast<double>(event.end - event.start) * microseconds, 4).c_str());
         out.quoted(event.mark == kNoMark ? std::string_view(code.instructions[event.position].info().name)
                                          : std::string_view(run.image->marks[event.mark]));
-        out.add(", \"args\": {\"stream\": ");
+        out.add(", \"args\": {\"kernel\": ");
+        out.quoted(run.kernel);
+        out.add(", \"stream\": ");
         out.quoted(code.name);
         out.add(", \"at\": %u, \"instruction\": \"%s\"}}", event.position,
                 code.instructions[event.position].info().name);

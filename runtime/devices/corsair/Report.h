@@ -26,7 +26,7 @@ double peakFraction(const RunResult &run, const isa::Machine &machine);
 /// file cannot be written.
 bool writeReport(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &first,
                  const std::vector<KernelRun> &last, uint64_t runs);
-/// Writes the last run as a Chrome trace: a process per quad, a row per engine.
+/// Writes the last run as a Chrome trace: a process per quad, a row per engine, kernels one after the other.
 bool writeTrace(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &run);
 
 } // namespace dmxrt::corsair
