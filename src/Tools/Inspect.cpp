@@ -4,7 +4,6 @@
 #include "InspectView.h"
 #include "Report.h"
 #include "dmx/dmx.h"
-#include "dmxc/Bundle/Diff.h"
 #include "dmxc/Bundle/Validate.h"
 
 #include <ostream>
@@ -18,9 +17,9 @@ const std::vector<std::string> &inspectViews() {
   return views;
 }
 
-namespace {
+std::string jsonText(const Json &json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-std::string dumped(const Json &json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+namespace {
 
 std::string cellText(const Json &cell) {
   if (cell.is_string())
@@ -91,7 +90,7 @@ Status report(const std::string &path, const std::vector<Problem> &problems, con
     Json list = Json::array();
     for (const Problem &problem : problems)
       list.push_back({{"where", problem.where}, {"message", problem.message}});
-    out << dumped({{"ok", problems.empty()}, {"problems", std::move(list)}});
+    out << jsonText({{"ok", problems.empty()}, {"problems", std::move(list)}});
   } else {
     for (const Problem &problem : problems)
       out << problem.where << ": " << problem.message << "\n";
@@ -102,29 +101,6 @@ Status report(const std::string &path, const std::vector<Problem> &problems, con
     return Status::ok();
   return Error{ErrorKind::Mismatch, "'" + path + "' is not sound: " + std::to_string(problems.size()) +
                                         (problems.size() == 1 ? " problem" : " problems")};
-}
-
-Status printDiff(const Bundle &a, const InspectOptions &options, std::ostream &out) {
-  auto b = Bundle::open(options.diffWith);
-  if (!b)
-    return b.takeError();
-  std::vector<Difference> differences = diff(a, *b);
-  if (options.json) {
-    Json list = Json::array();
-    for (const Difference &d : differences)
-      list.push_back({{"what", d.what}, {"name", d.name}, {"a", d.a}, {"b", d.b}});
-    out << dumped({{"equal", differences.empty()}, {"differences", std::move(list)}});
-  } else {
-    for (const Difference &d : differences)
-      out << d.what << " " << d.name << "\n  - " << (d.a.empty() ? "(absent)" : d.a) << "\n  + "
-          << (d.b.empty() ? "(absent)" : d.b) << "\n";
-    if (differences.empty())
-      out << "no differences\n";
-  }
-  if (differences.empty())
-    return Status::ok();
-  return Error{ErrorKind::Mismatch, "'" + a.path() + "' and '" + options.diffWith + "' differ in " +
-                                        std::to_string(differences.size()) + " places"};
 }
 
 } // namespace
@@ -139,6 +115,8 @@ std::string viewText(const View &view) {
   for (const Table &table : view.tables)
     if (!table.rows.empty())
       text += (text.empty() ? "" : "\n") + tableText(table);
+  for (const auto &[entry, code] : view.code)
+    text += "\n; " + entry + "\n" + code;
   return text;
 }
 
@@ -147,6 +125,8 @@ Json viewJson(const View &view) {
   for (const auto &[name, value] : view.facts)
     root[name] = value;
   for (const Table &table : view.tables) {
+    if (table.textOnly)
+      continue;
     Json rows = Json::array();
     for (const std::vector<Json> &row : table.rows) {
       Json object = Json::object();
@@ -156,6 +136,8 @@ Json viewJson(const View &view) {
     }
     root[table.name] = std::move(rows);
   }
+  for (const auto &[name, value] : view.data)
+    root[name] = value;
   return root;
 }
 
@@ -171,12 +153,18 @@ Status inspectBundle(const InspectOptions &options, std::ostream &out) {
   }
   bool other = examined || !options.diffWith.empty() || !options.htmlFile.empty();
   if (!options.what.empty() || !other) {
-    View view = makeView(*bundle, options.what.empty() ? "summary" : options.what);
-    out << (options.json ? dumped(viewJson(view)) : viewText(view));
+    auto view = makeView(*bundle, options.what.empty() ? "summary" : options.what, options.kernel);
+    if (!view)
+      return view.takeError();
+    out << (options.json ? jsonText(viewJson(*view)) : viewText(*view));
   }
-  if (!options.htmlFile.empty())
-    if (Status done = writeText(options.htmlFile, inspectHtml(*bundle)); !done)
+  if (!options.htmlFile.empty()) {
+    auto page = inspectHtml(*bundle, options.reportFiles);
+    if (!page)
+      return page.takeError();
+    if (Status done = writeText(options.htmlFile, *page); !done)
       return done;
+  }
   if (examined)
     if (Status done = report(options.bundle, examine(*bundle, options.verify), options, out); !done)
       return done;

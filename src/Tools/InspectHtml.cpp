@@ -1,88 +1,30 @@
 //===- InspectHtml.cpp - a bundle as one web page -------------------------===//
-#include "InspectView.h"
+#include "InspectHtml.h"
+
+#include "Html.h"
 
 #include "dmxc/Bundle/Validate.h"
 #include "dmxc/Tools/Inspect.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 namespace dmxc::tools {
 
 using namespace bundle;
+using namespace html;
 
 namespace {
 
-constexpr const char *style = R"(
-body{font:14px/1.4 system-ui,sans-serif;margin:2em;color:#222;background:#fff}
-table{border-collapse:collapse;margin:.5em 0 2em}
-th,td{border:1px solid #ccc;padding:.15em .5em;text-align:left;vertical-align:top}
-td.n{text-align:right;font-variant-numeric:tabular-nums}
-th{background:#f2f2f2;position:sticky;top:0}
-svg{background:#fafafa;border:1px solid #ccc}
-rect.b{stroke:#fff;stroke-width:.5}
-rect.b:hover{stroke:#000;stroke-width:1.5}
-)";
-
-std::string escaped(const std::string &text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
-
-std::string cell(const Json &value) {
-  bool numeric = value.is_number();
-  std::string text = value.is_string() ? value.get<std::string>() : "";
-  if (value.is_array())
-    for (const Json &item : value)
-      text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
-  else if (!value.is_string())
-    text = value.dump();
-  return (numeric ? "<td class=\"n\">" : "<td>") + escaped(text) + "</td>";
-}
-
-std::string tableHtml(const Table &table) {
-  std::string html = "<h2>" + escaped(table.name) + "</h2>\n<table><tr>";
-  for (const std::string &column : table.columns)
-    html += "<th>" + escaped(column) + "</th>";
-  html += "</tr>\n";
-  for (const std::vector<Json> &row : table.rows) {
-    html += "<tr>";
-    for (const Json &value : row)
-      html += cell(value);
-    html += "</tr>\n";
-  }
-  return html + "</table>\n";
-}
-
 /// One rectangle a buffer: its tasks from left to right, its bytes upwards.
 std::string memoryMap(const GraphDesc &graph, size_t arena, int64_t arenaSize, const std::vector<Lifetime> &lives) {
-  constexpr double width = 1100, height = 420;
+  constexpr double left = 70, width = 1100, height = 420;
   double tasks = std::max<double>(1, static_cast<double>(graph.tasks.size()));
   double bytes = std::max<double>(1, static_cast<double>(arenaSize));
-  std::string svg = "<svg width=\"1100\" height=\"420\" role=\"img\">\n";
+  std::string shapes = text(left - 4, 10, "end", humanBytes(bytes)) + text(left - 4, height - 2, "end", "0");
   for (const Lifetime &life : lives) {
     if (static_cast<size_t>(life.arena) != arena || life.first < 0)
       continue;
-    double x = width * static_cast<double>(life.first) / tasks;
+    double x = left + width * static_cast<double>(life.first) / tasks;
     double w = width * static_cast<double>(life.last - life.first + 1) / tasks;
     double h = height * static_cast<double>(life.size) / bytes;
     double y = height - height * static_cast<double>(life.offset) / bytes - h;
@@ -93,11 +35,13 @@ std::string memoryMap(const GraphDesc &graph, size_t arena, int64_t arenaSize, c
                         std::to_string(life.first) + " (" + graph.tasks[life.first].name + ") to " +
                         std::to_string(life.last) + " (" + graph.tasks[life.last].name + ")";
     // Neighbouring ids get hues far apart.
-    svg += "<rect class=\"b\" x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(w) + "\" height=\"" +
-           number(std::max(h, 0.5)) + "\" fill=\"hsl(" + std::to_string(life.buffer * 137 % 360) +
-           " 55% 60%)\"><title>" + escaped(title) + "</title></rect>\n";
+    shapes +=
+        rect(x, y, w, std::max(h, 0.5), "", "hsl(" + std::to_string(life.buffer * 137 % 360) + " 55% 60%)", title);
+    std::string label = h >= 11 ? fitting(graph.tasks[life.first].name, w) : "";
+    if (!label.empty())
+      shapes += text(x + 2, y + std::min(h, 24.0) / 2 + 4, "start", label);
   }
-  return svg + "</svg>\n";
+  return svg(left + width, height, shapes);
 }
 
 std::string memorySection(const GraphDesc &graph) {
@@ -108,37 +52,43 @@ std::string memorySection(const GraphDesc &graph) {
   std::string html;
   for (size_t i = 0; i < graph.arenas.size(); ++i) {
     auto size = graph.arenas[i].size.evaluate(*dims);
-    if (!size)
+    if (!size || *size == 0)
       continue;
-    html += "<h2>memory of '" + escaped(graph.name) + "', arena " + std::to_string(i) + " (" +
-            humanBytes(static_cast<double>(*size)) +
-            ")</h2>\n<p>Tasks from left to right, bytes upwards; a rectangle is a "
-            "buffer from its first to its last use. Symbolic dims are at their "
-            "upper "
-            "bounds.</p>\n" +
-            memoryMap(graph, i, *size, lives);
+    html += heading(2, "memory of '" + graph.name + "', arena " + std::to_string(i) + " (" +
+                           humanBytes(static_cast<double>(*size)) + ")");
+    html += "<p>Tasks from left to right, bytes upwards; a rectangle is a buffer from its first to its last use, with "
+            "the name of the task that makes it. Symbolic dims are at their upper bounds.</p>\n";
+    html += memoryMap(graph, i, *size, lives);
   }
   return html;
 }
 
 } // namespace
 
-std::string inspectHtml(const Bundle &bundle) {
+Result<std::string> inspectHtml(const Bundle &bundle, const std::vector<std::string> &reportFiles) {
+  auto summary = makeView(bundle, "summary"), kernels = makeView(bundle, "kernels");
+  if (!kernels)
+    return kernels.takeError();
+  auto reports = reportSections(bundle, reportFiles);
+  if (!reports)
+    return reports.takeError();
   std::string title = escaped(bundle.manifest().modelName) + " - bundle";
-  std::string html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                     "<title>" +
-                     title + "</title><style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n<table>\n";
-  View summary = makeView(bundle, "summary");
-  for (const auto &[name, value] : summary.facts)
+  std::string html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + title +
+                     "</title><style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n<table>\n";
+  for (const auto &[name, value] : summary->facts)
     html += "<tr><th>" + escaped(name) + "</th>" + cell(value) + "</tr>\n";
   html += "</table>\n";
-  for (const Table &table : summary.tables)
+  for (const Table &table : summary->tables)
     html += tableHtml(table);
   for (const GraphDesc &graph : bundle.graphs().graphs)
     html += memorySection(graph);
-  for (const char *what : {"tasks", "kernels", "sizes"})
-    for (const Table &table : makeView(bundle, what).tables)
-      html += tableHtml(table);
+  html += *reports;
+  auto tasks = makeView(bundle, "tasks"), sizes = makeView(bundle, "sizes");
+  for (const Table &table : tasks->tables)
+    html += tableHtml(table);
+  html += codeSections(bundle, *kernels);
+  for (const Table &table : sizes->tables)
+    html += tableHtml(table);
   return html + "</body></html>\n";
 }
 

@@ -1,7 +1,9 @@
 //===- InspectView.cpp - facts and tables of a bundle ---------------------===//
 #include "InspectView.h"
 
+#include "InspectCode.h"
 #include "dmxc/Bundle/Validate.h"
+#include "dmxc/Tools/CommandLine.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -81,6 +83,8 @@ std::string joined(const std::vector<std::string> &items) {
   return text;
 }
 
+} // namespace
+
 std::string tensorName(const Bundle &bundle, const GraphDesc &graph, const BufferDesc &buffer) {
   if (buffer.kind == BufferKind::Const)
     return buffer.tensor;
@@ -91,6 +95,8 @@ std::string tensorName(const Bundle &bundle, const GraphDesc &graph, const Buffe
   size_t index = static_cast<size_t>(buffer.index);
   return index < list.size() ? list[index].name : "";
 }
+
+namespace {
 
 std::string placeOf(const BufferDesc &buffer) {
   switch (buffer.kind) {
@@ -187,6 +193,11 @@ View summary(const Bundle &bundle) {
     placement.add({place.target, place.ops, place.reason});
   view.tables.push_back(std::move(placement));
   addGraphTotals(bundle, view);
+  for (const CodeObject &object : codeObjects(bundle))
+    if (auto description = object.describe("", false))
+      addCodeTables(object, *description, false, view);
+    else // the rest can be shown; --check and --what kernels fail
+      view.facts.emplace_back("damaged", description.error().message);
   return view;
 }
 
@@ -250,7 +261,44 @@ View memory(const Bundle &bundle) {
   return view;
 }
 
-View kernels(const Bundle &bundle) {
+/// Viewers' objects: as tables and text, and as data. Counts the kernels shown.
+Status addCode(const Bundle &bundle, const std::string &kernel, View &view, std::vector<std::string> &names) {
+  Json objects = Json::array();
+  for (const CodeObject &object : codeObjects(bundle)) {
+    auto description = object.describe(kernel, true);
+    if (!description)
+      return description.takeError();
+    if (partOf(*description, "kernels").empty() && !kernel.empty())
+      continue;
+    auto text = object.print(kernel);
+    if (!text)
+      return text.takeError();
+    for (const Json &one : partOf(*description, "kernels"))
+      names.push_back(textOf(one, "name"));
+    size_t tables = view.tables.size();
+    addCodeTables(object, *description, true, view);
+    for (size_t i = tables; i < view.tables.size(); ++i)
+      view.tables[i].textOnly = true;
+    view.code.emplace_back(object.target->entry, *text);
+    Json root = {{"entry", object.target->entry}, {"target", object.target->target}, {"arch", object.target->arch}};
+    root.update(*description);
+    root["disassembly"] = *text;
+    objects.push_back(std::move(root));
+  }
+  if (!objects.empty())
+    view.data.emplace_back("objects", std::move(objects));
+  return Status::ok();
+}
+
+Error unknownKernel(const Bundle &bundle, const std::string &kernel, std::vector<std::string> known) {
+  for (const CodeObject &object : codeObjects(bundle))
+    if (auto description = object.describe("", false))
+      for (const Json &one : partOf(*description, "kernels"))
+        known.push_back(textOf(one, "name"));
+  return usageError("--kernel " + kernel + ": the bundle has no such kernel" + didYouMean(kernel, known));
+}
+
+Result<View> kernels(const Bundle &bundle, const std::string &only) {
   struct Use {
     int64_t tasks = 0;
     double flops = 0;
@@ -274,9 +322,18 @@ View kernels(const Bundle &bundle) {
       }
   }
   Table table{"kernels", {"kernel", "tasks", "flops", "used by"}, {}};
-  for (const auto &[name, use] : uses)
-    table.add({name, use.tasks, use.flops, use.names});
+  std::vector<std::string> known, shown;
+  for (const auto &[name, use] : uses) {
+    known.push_back(name);
+    if (only.empty() || name == only)
+      table.add({name, use.tasks, use.flops, use.names});
+  }
+  bool used = !table.rows.empty();
   view.tables.push_back(std::move(table));
+  if (Status done = addCode(bundle, only, view, shown); !done)
+    return done.takeError();
+  if (!only.empty() && !used && shown.empty())
+    return unknownKernel(bundle, only, std::move(known));
   return view;
 }
 
@@ -309,7 +366,7 @@ View sizes(const Bundle &bundle) {
 
 } // namespace
 
-View makeView(const Bundle &bundle, const std::string &what) {
+Result<View> makeView(const Bundle &bundle, const std::string &what, const std::string &kernel) {
   if (what == "tensors")
     return tensors(bundle);
   if (what == "tasks")
@@ -317,7 +374,7 @@ View makeView(const Bundle &bundle, const std::string &what) {
   if (what == "memory")
     return memory(bundle);
   if (what == "kernels")
-    return kernels(bundle);
+    return kernels(bundle, kernel);
   if (what == "sizes")
     return sizes(bundle);
   return summary(bundle);

@@ -18,16 +18,20 @@ struct Table {
   std::string name; ///< key in JSON, heading in text
   std::vector<std::string> columns;
   std::vector<std::vector<Json>> rows; ///< strings, numbers or lists of strings
+  bool textOnly = false;               ///< JSON has the same in another form
   void add(std::vector<Json> row) { rows.push_back(std::move(row)); }
 };
 
 struct View {
   std::vector<std::pair<std::string, Json>> facts;
   std::vector<Table> tables;
+  std::vector<std::pair<std::string, std::string>> code; ///< text only: entry and its disassembly
+  std::vector<std::pair<std::string, Json>> data;        ///< JSON only
 };
 
-/// `what` is one of inspectViews().
-View makeView(const bundle::Bundle &bundle, const std::string &what);
+/// `what` is one of inspectViews(); a kernel's name limits "kernels" to it. Code that cannot be read is an
+/// ErrorKind::Model where it is to be shown.
+Result<View> makeView(const bundle::Bundle &bundle, const std::string &what, const std::string &kernel = "");
 std::string viewText(const View &view);
 Json viewJson(const View &view);
 
@@ -40,6 +44,11 @@ struct Lifetime {
 };
 std::vector<Lifetime> lifetimes(const bundle::GraphDesc &graph, const bundle::DimValues &dims);
 
+/// What the model calls a buffer: an input, an output or a constant; empty for the others.
+std::string tensorName(const bundle::Bundle &bundle, const bundle::GraphDesc &graph, const bundle::BufferDesc &buffer);
+
+/// As files have it: two blanks a level, a line's end at the end.
+std::string jsonText(const Json &json);
 /// "1.50 MiB", "12 B".
 std::string humanBytes(double bytes);
 /// An integer when it is one, else the expression as text.

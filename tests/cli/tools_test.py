@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Command lines of dmx-run and dmx-inspect: exit codes, messages, files. Standard library only.
 
-    tools_test.py --bin DIR --golden BUNDLE CASE
+    tools_test.py --bin DIR --golden BUNDLE --device-kernels ASSEMBLY CASE
 """
 import argparse
 import json
@@ -50,7 +50,8 @@ def case_help():
         assert text.index("Examples:") < text.index("--json"), "examples come first"
         run(tool, "--version", out=[tool + " 0."])
     run("dmx-run", "--help", out=["Inputs and outputs:", "Comparison:", "Execution:", "Measurement:"])
-    run("dmx-inspect", "--help", out=["Views:", "Checks:", "summary|tensors|tasks|memory|kernels|sizes"])
+    run("dmx-inspect", "--help", out=["Views:", "Checks:", "summary|tensors|tasks|memory|kernels|sizes", "--kernel NAME", "--report FILE",
+                                      "dmx-inspect m.bundle --what kernels --kernel k0_conv"])
 
 
 def case_usage():
@@ -69,6 +70,9 @@ def case_usage():
     run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--device-opt", "cpu.spin=1", code=2, err=["cpu.spin"])
     run("dmx-inspect", OPTIONS.golden, "--what", "sumary", code=2, err=["unknown view (did you mean 'summary'?)"])
     run("dmx-inspect", OPTIONS.golden, "--wat", "tasks", code=2, err=["did you mean '--what'?"])
+    run("dmx-inspect", OPTIONS.golden, "--what", "tasks", "--kernel", "k0_affine", code=2, err=["--kernel goes with --what kernels"])
+    run("dmx-inspect", OPTIONS.golden, "--kernel", "k0_affin", code=2, err=["did you mean 'k0_affine'?"])
+    run("dmx-inspect", OPTIONS.golden, "--report", "r.json", code=2, err=["--html"])
 
 
 def case_files():
@@ -180,12 +184,105 @@ def case_inspect():
             assert "<svg" in file.read()
 
 
+class DeviceBundle:
+    """A folder with a bundle for the simulated card, made of assembly."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(OPTIONS.device_kernels) as file:
+            self.text = file.read()
+
+    def make(self, name, text=None):
+        assembly, bundle = f"{self.path}/{name}.txt", f"{self.path}/{name}.bundle"
+        with open(assembly, "w") as file:
+            file.write(self.text if text is None else text)
+        run("dmx-write-device-bundle", assembly, bundle)
+        return bundle
+
+
+CODE = "code/corsair/corsair-like/kernels.dmxisa"
+
+
+def entry(bundle, name):
+    with zipfile.ZipFile(bundle) as archive:
+        return archive.read(name)
+
+
+def case_device():
+    with tempfile.TemporaryDirectory() as path:
+        device = DeviceBundle(path)
+        bundle = device.make("m")
+        run("dmx-inspect", bundle, out=["instructions in " + CODE, "count/1"])
+        # The disassembly, cut off the tables, makes the same code again.
+        text = run("dmx-inspect", bundle, "--what", "kernels", out=["MATMUL", "footprints in " + CODE])
+        assembly = text[text.index("\n; " + CODE):]
+        assert entry(device.make("again", assembly), CODE) == entry(bundle, CODE)
+        data = json.loads(run("dmx-inspect", bundle, "--what", "kernels", "--json"))["objects"][0]
+        assert entry(device.make("data", data["disassembly"]), CODE) == entry(bundle, CODE)
+        assert [kernel["name"] for kernel in data["kernels"]] == ["product", "count/1"], data["kernels"]
+        # One kernel is an image of its own.
+        text = run("dmx-inspect", bundle, "--kernel", "count/1", out=[".stream count_main"])
+        assert "product" not in text, text
+        run("dmx-run", device.make("part", text[text.index("\n; " + CODE):]), "--random-inputs", "1", out=["sum: f32 64"])
+        run("dmx-inspect", bundle, "--kernel", "cuont/1", code=2, err=["did you mean 'count/1'?"])
+        # A change on purpose is found by name.
+        other = device.make("other", device.text.replace("MATMUL slot=0 rows=64", "MATMUL slot=0 rows=32"))
+        run("dmx-inspect", bundle, "--diff", other, code=5, err=["differ in 1 place"],
+            out=[f"stream {CODE}: product_compute at 4\n  - MATMUL st=0x40 stream=1\n  + MATMUL rows=32 st=0x40 stream=1\n"])
+        differences = json.loads(run("dmx-inspect", bundle, "--diff", other, "--json", code=5))["differences"]
+        assert len(differences) == 1 and differences[0]["what"] == "stream", differences
+
+
+def case_device_page():
+    with tempfile.TemporaryDirectory() as path:
+        bundle = DeviceBundle(path).make("m")
+        run("dmx-run", bundle, "--random-inputs", "1", "--device-opt", f"corsair.report={path}/r.json", "--device-opt",
+            f"corsair.trace={path}/t.json")
+        for name in ("a", "b"):
+            run("dmx-inspect", bundle, "--html", f"{path}/{name}.html", "--report", path + "/r.json", "--report", path + "/t.json")
+        with open(path + "/a.html", "rb") as a, open(path + "/b.html", "rb") as b:
+            page = a.read()
+            assert page == b.read(), "the same bytes twice"
+        page = page.decode()
+        for text in ("memories of kernel", "permanent ranges of kernel", "roofline over", "<h3>quad 1</h3>", "DIMC 0"):
+            assert text in page, text
+        for outside in ("http://", "https://", "<script", "src=", "@import"):
+            assert outside not in page, outside
+        run("dmx-inspect", bundle, "--html", path + "/c.html", "--report", path + "/none", code=3, err=["No such file"])
+        run("dmx-inspect", bundle, "--html", path + "/c.html", "--report", path + "/a.html", code=3, err=["it is not JSON"])
+        run("dmx-inspect", OPTIONS.golden, "--html", path + "/c.html", "--report", path + "/r.json", code=2, err=["does not have"])
+        assert not os.path.exists(path + "/c.html")
+
+
+def case_device_damage():
+    with tempfile.TemporaryDirectory() as path:
+        bundle = DeviceBundle(path).make("m")
+        with zipfile.ZipFile(bundle) as archive:
+            at = archive.getinfo(CODE).header_offset
+        with open(bundle, "rb") as file:
+            data = bytearray(file.read())
+        at += 30 + int.from_bytes(data[at + 26:at + 28], "little") + int.from_bytes(data[at + 28:at + 30], "little")
+        for offset, why in ((0, "magic"), (8, "the image has format"), (100, "section table fails its checksum"),
+                            (8000, "section STRM fails its checksum")):
+            bad = bytearray(data)
+            bad[at + offset] ^= 0x41
+            with open(path + "/bad", "wb") as file:
+                file.write(bad)
+            for arguments in (["--what", "kernels"], ["--kernel", "product"], ["--html", path + "/page"]):
+                run("dmx-inspect", path + "/bad", *arguments, code=1, err=[f"entry '{CODE}'", why])
+            assert not os.path.exists(path + "/page")
+            run("dmx-inspect", path + "/bad", out=["damaged", why])
+            run("dmx-inspect", path + "/bad", "--check", code=5, out=[CODE], err=["is not sound"])
+            run("dmx-run", path + "/bad", "--random-inputs", "1", code=1, err=[CODE])
+
+
 def main():
     global OPTIONS
     cases = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--golden", required=True)
+    parser.add_argument("--device-kernels", required=True)
     parser.add_argument("case", choices=cases)
     OPTIONS = parser.parse_args()
     cases[OPTIONS.case]()

@@ -6,6 +6,8 @@
 #   void register<T>Passes(mlir::DialectRegistry &);
 # A frontend folder F gives dmxcFrontend<F> with
 #   const Frontend &<f>Frontend();
+# A code format's folder schemas/T with a View.h gives dmx<T>View with the functions of include/dmxc/Tools/CodeView.h
+# in namespace dmx::<t>: describeCode, printCode, compareCode.
 
 function(dmxc_capitalise text result)
   string(SUBSTRING ${text} 0 1 first)
@@ -62,4 +64,36 @@ llvm::ArrayRef<const Frontend *> registeredFrontends() {
 } // namespace dmxc
 ]])
   set(DMXC_REGISTRY_LIBS ${libraries} PARENT_SCOPE)
+endfunction()
+
+# dmxc_write_code_viewers(FILE): writes FILE and sets DMXC_CODE_VIEWER_LIBS to the libraries it needs.
+function(dmxc_write_code_viewers file)
+  set(includes "")
+  set(viewers "")
+  set(libraries "")
+  file(GLOB headers RELATIVE ${CMAKE_SOURCE_DIR}/schemas CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schemas/*/View.h)
+  foreach(header IN LISTS headers)
+    get_filename_component(target ${header} DIRECTORY)
+    dmxc_capitalise(${target} name)
+    if(NOT TARGET dmx${name}View)
+      continue()
+    endif()
+    string(APPEND includes "#include \"schemas/${header}\"\n")
+    string(APPEND viewers "    {\"${target}\", dmx::${target}::describeCode, dmx::${target}::printCode, "
+                          "dmx::${target}::compareCode},\n")
+    list(APPEND libraries dmx${name}View)
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+// Generated from the folders under schemas/ by tools/cmake/DmxcRegistry.cmake.
+#include "dmxc/Tools/CodeView.h"
+@includes@
+#include <vector>
+
+std::span<const dmxc::tools::CodeViewer> dmxc::tools::codeViewers() {
+  static const std::vector<CodeViewer> all = {
+@viewers@  };
+  return all;
+}
+]])
+  set(DMXC_CODE_VIEWER_LIBS ${libraries} PARENT_SCOPE)
 endfunction()

@@ -14,9 +14,10 @@ namespace {
 constexpr const char *usage = "  dmx-inspect BUNDLE [flags]\n";
 constexpr const char *examples = "  dmx-inspect m.bundle\n"
                                  "  dmx-inspect m.bundle --what memory --json\n"
+                                 "  dmx-inspect m.bundle --what kernels --kernel k0_conv\n"
                                  "  dmx-inspect m.bundle --verify\n"
                                  "  dmx-inspect old.bundle --diff new.bundle\n"
-                                 "  dmx-inspect m.bundle --html m.html\n";
+                                 "  dmx-inspect m.bundle --html m.html --report run.json --report trace.json\n";
 
 void addFlags(CLI::App &app, InspectOptions &options) {
   std::string views;
@@ -26,14 +27,26 @@ void addFlags(CLI::App &app, InspectOptions &options) {
   app.add_option("--what", options.what, "What to show; summary when nothing else is asked for")
       ->group("Views")
       ->type_name(views);
+  app.add_option("--kernel", options.kernel,
+                 "Show this kernel only; means --what kernels, which disassembles device code")
+      ->group("Views")
+      ->type_name("NAME");
   app.add_flag("--json", options.json, "Print JSON instead of text")->group("Views");
-  app.add_option("--html", options.htmlFile, "Write a page with memory map and tables")
+  app.add_option("--html", options.htmlFile, "Write a page with memory maps, device code and tables")
       ->group("Views")
       ->type_name("OUT");
+  app.add_option("--report", options.reportFiles,
+                 "Add to the page what a run wrote: a device's report or trace (dmx-run --device-opt), or a --profile; "
+                 "may be repeated")
+      ->group("Views")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--check", options.check, "Check structure and code; exit code 5 when something is wrong")
       ->group("Checks");
   app.add_flag("--verify", options.verify, "Check everything, weights and every checksum included")->group("Checks");
-  app.add_option("--diff", options.diffWith, "Compare with another bundle; exit code 5 when they differ")
+  app.add_option("--diff", options.diffWith,
+                 "Compare with another bundle, device code by instructions; exit code 5 when they differ")
       ->group("Checks")
       ->type_name("BUNDLE2");
 }
@@ -52,6 +65,12 @@ int main(int argc, char **argv) {
     return reportError("dmx-inspect",
                        usageError("--what " + options.what + ": unknown view" + didYouMean(options.what, views) +
                                   "; known are summary, tensors, tasks, memory, kernels, sizes"));
+  if (!options.kernel.empty() && !options.what.empty() && options.what != "kernels")
+    return reportError("dmx-inspect", usageError("--kernel goes with --what kernels, not with --what " + options.what));
+  if (!options.kernel.empty())
+    options.what = "kernels";
+  if (!options.reportFiles.empty() && options.htmlFile.empty())
+    return reportError("dmx-inspect", usageError("--report adds to the page of --html, which is not there"));
   std::ios::sync_with_stdio(false);
   Status done = inspectBundle(options, std::cout);
   std::cout.flush();

@@ -1,32 +1,13 @@
 //===- InspectTest.cpp - dmx-inspect on the golden bundle -----------------===//
-#include "dmxc/Tools/Inspect.h"
-#include "TestDir.h"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include "InspectSupport.h"
 
 namespace dmxc::tools::test {
 namespace {
-
-std::string inspect(InspectOptions options, ErrorKind *kind = nullptr) {
-  std::ostringstream out;
-  Status done = inspectBundle(options, out);
-  EXPECT_EQ(static_cast<bool>(done), kind == nullptr) << (done ? "" : done.error().message);
-  if (!done && kind)
-    *kind = done.error().kind;
-  return out.str();
-}
 
 InspectOptions golden() {
   InspectOptions options;
   options.bundle = DMXC_GOLDEN_BUNDLE;
   return options;
-}
-
-void expectParts(const std::string &text, std::initializer_list<const char *> parts) {
-  for (const char *part : parts)
-    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
 }
 
 TEST(Inspect, EveryViewAsText) {
@@ -92,7 +73,9 @@ TEST(Inspect, DiffOfItselfIsEmpty) {
 TEST(Inspect, HtmlIsSelfContained) {
   auto bundle = bundle::Bundle::open(DMXC_GOLDEN_BUNDLE);
   ASSERT_TRUE(bundle);
-  std::string page = inspectHtml(*bundle);
+  auto made = inspectHtml(*bundle);
+  ASSERT_TRUE(made);
+  const std::string &page = *made;
   expectParts(page, {"<!DOCTYPE html>", "<svg", "<rect", "k0_affine", "</html>"});
   for (const char *outside : {"http://", "https://", "<script", "src="})
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
