@@ -66,7 +66,7 @@ public:
       bool together = event.steps.first < life.steps.last;
       if (!overlap(life.bytes, event.bytes)) {
         kept.push_back(life);
-      } else if (together || (!life.wasRead && life.bytes != event.bytes)) {
+      } else if (together || (!life.wasRead && !contains(event.bytes, life.bytes))) {
         next.bytes = joined(next.bytes, life.bytes);
         next.steps.add(life.steps.first, life.steps.last);
         next.task = life.task;

@@ -120,7 +120,7 @@ public:
     std::string html = heading(3, "memories of kernel '" + textOf(kernel, "name") + "'");
     html += "<p>Steps from left to right (instructions along the longest chain, the phases one after the other), "
             "addresses of one unit upwards. ";
-    html += map.value("ordered", true)
+    html += partOf(map, "ordered") != Json(false)
                 ? "A rectangle lasts from its first write to its last read.</p>\n"
                 : "The order of the steps is known at run time only: temporaries are shown for the whole phase.</p>\n";
     html += "<p>";

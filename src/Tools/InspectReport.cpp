@@ -64,7 +64,7 @@ std::string utilisationBars(const Json &run) {
 struct Point {
   std::string name;
   double ops = 0, bytes = 0, seconds = 0;
-  double intensity() const { return ops / std::max(bytes, 1.0); }
+  double intensity() const { return ops / bytes; }
 };
 
 /// Operations a second over operations a byte, both logarithmic, for one memory.
@@ -80,6 +80,7 @@ public:
 
 private:
   static constexpr double kLeft = 80, kWidth = 520, kHeight = 220, kFoot = 16;
+  static constexpr size_t kMostNames = 8; ///< more would cover each other
   std::string memory;
   double peak, bandwidth;
   std::vector<Point> points;
@@ -88,7 +89,7 @@ private:
 std::string Roofline::run() const {
   if (points.empty() || peak <= 0 || bandwidth <= 0)
     return "";
-  double ridge = peak / bandwidth, low = ridge / 100, high = ridge * 100, floor = peak / 1e5;
+  double ridge = peak / bandwidth, low = ridge / 100, high = ridge * 100, floor = peak / 100;
   for (const Point &point : points) {
     low = std::min(low, point.intensity() / 2);
     high = std::max(high, point.intensity() * 2);
@@ -96,7 +97,8 @@ std::string Roofline::run() const {
   }
   auto x = [&](double intensity) { return kLeft + kWidth * std::log(intensity / low) / std::log(high / low); };
   auto y = [&](double rate) { return 12 + (kHeight - 12) * (1 - std::log(rate / floor) / std::log(peak / floor)); };
-  std::string shapes = "<polyline points=\"" + number(kLeft) + "," + number(y(std::max(low * bandwidth, floor))) + " " +
+  double start = std::max(low, floor / bandwidth);
+  std::string shapes = "<polyline points=\"" + number(x(start)) + "," + number(y(start * bandwidth)) + " " +
                        number(x(ridge)) + "," + number(y(peak)) + " " + number(kLeft + kWidth) + "," + number(y(peak)) +
                        "\"/>\n";
   shapes +=
@@ -109,16 +111,23 @@ std::string Roofline::run() const {
                    point.name + ": " + si(rate) + "op/s at " + number(point.intensity()) + " op/B of " + memory + ", " +
                        percent(rate / roof) + " of the roof");
     bool right = px < kLeft + kWidth / 2;
-    shapes += text(right ? px + 7 : px - 7, py + 4, right ? "start" : "end", fitting(point.name, 150));
+    if (points.size() <= kMostNames)
+      shapes += text(right ? px + 7 : px - 7, py + 4, right ? "start" : "end", fitting(point.name, 150));
   }
   return heading(4, "roofline over " + memory + ": " + si(bandwidth) + "B/s, ridge at " + number(ridge) + " op/B") +
          svg(kLeft + kWidth + 10, kHeight + kFoot, shapes);
 }
 
-Point pointOf(const Json &run, const std::string &name, const std::string &memory, double seconds) {
-  double bytes =
-      numberOf(partOf(run, "read_bytes"), memory.c_str()) + numberOf(partOf(run, "written_bytes"), memory.c_str());
-  return {name, 2 * sumOf(run, "macs"), bytes, seconds};
+/// Bytes count as what the roof is made of: a memory that reads faster than it writes passes more bytes a second of a
+/// task that reads more.
+Point pointOf(const Json &run, const std::string &name, const std::string &memory, const Json &figures,
+              double seconds) {
+  double read = numberOf(partOf(run, "read_bytes"), memory.c_str());
+  double written = numberOf(partOf(run, "written_bytes"), memory.c_str());
+  double reading = read / std::max(numberOf(figures, "read_bytes_per_second"), 1.0);
+  double writing = written / std::max(numberOf(figures, "write_bytes_per_second"), 1.0);
+  double needed = partOf(figures, "one_port") == Json(true) ? reading + writing : std::max(reading, writing);
+  return {name, 2 * sumOf(run, "macs"), needed * numberOf(figures, "bytes_per_second"), seconds};
 }
 
 double secondsOf(const Json &task, double clockHz) {
@@ -130,9 +139,9 @@ std::string rooflines(const Json &run, double clockHz) {
   std::string html;
   for (const auto &[name, figures] : partOf(roofline, "memories").items()) {
     Roofline chart(name, numberOf(roofline, "peak_ops_per_second"), numberOf(figures, "bytes_per_second"));
-    chart.add(pointOf(run, "all", name, numberOf(run, "seconds")));
+    chart.add(pointOf(run, "all", name, figures, numberOf(run, "seconds")));
     for (const Json &task : partOf(run, "tasks"))
-      chart.add(pointOf(task, textOf(task, "name"), name, secondsOf(task, clockHz)));
+      chart.add(pointOf(task, textOf(task, "name"), name, figures, secondsOf(task, clockHz)));
     html += chart.run();
   }
   return html;

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <random>
+
 using namespace dmx::corsair;
 
 namespace {
@@ -226,6 +228,57 @@ TEST(CorsairMap, ValuesEndWhereTheNextBegin) {
                                       "GM 0 20..60 temporary 7-7", // never read
                                       "GM 0 40..80 temporary 1-3",
                                       "GM 0 80..a0 temporary 0-8"})); // never written: of an earlier run
+}
+
+/// Fields, keys, registers and trip counts of any size: the reader accepts such images, so a map must end as well.
+TEST(CorsairMap, AnyVerifiedImageHasAMap) {
+  std::mt19937_64 random(7);
+  auto pick = [&](int64_t min, int64_t max) { return std::uniform_int_distribution<int64_t>(min, max)(random); };
+  const int64_t odd[] = {0, 1, -1, 2, 63, 64, 4160, 0x7fffffff, -0x80000000ll, int64_t(1) << 40, INT64_MAX, INT64_MIN};
+  int maps = 0, ordered = 0;
+  for (const char *text : {kText, kQueues}) {
+    const Image whole = sample(text);
+    for (int i = 0; i < 3000; ++i) {
+      Image image = whole;
+      for (int changes = static_cast<int>(pick(1, 4)); changes; --changes) {
+        Code &code = image.streams[static_cast<size_t>(pick(0, static_cast<int64_t>(image.streams.size()) - 1))];
+        Instruction &in =
+            code.instructions[static_cast<size_t>(pick(0, static_cast<int64_t>(code.instructions.size()) - 1))];
+        int64_t value = odd[pick(0, 11)];
+        if (std::optional<Unit> unit = configUnit(in.opcode)) {
+          for (const ConfigKeyInfo &key : configKeys())
+            if (key.units >> static_cast<int>(*unit) & 1 && pick(0, 8) == 0)
+              in.key(key.key, std::clamp(odd[pick(0, 11)], key.min, key.max));
+        } else if (!in.operands.empty()) {
+          Operand &operand = in.operands[static_cast<size_t>(pick(0, static_cast<int64_t>(in.operands.size()) - 1))];
+          operand.base = value;
+          if (pick(0, 3) == 0)
+            operand.terms = {registerTerm(static_cast<int>(pick(0, 15)), value | 1)};
+        }
+        Program &main =
+            image.kernels[static_cast<size_t>(pick(0, static_cast<int64_t>(image.kernels.size()) - 1))].main;
+        main.launches[0].registers[static_cast<size_t>(pick(0, 15))] = value;
+      }
+      if (verify(image))
+        continue;
+      for (const Kernel &kernel : image.kernels) {
+        KernelMap map = memoryMap(image, kernel);
+        ++maps;
+        ordered += map.ordered;
+        for (const MapRange &range : map.ranges) {
+          ASSERT_LE(range.bytes.begin, range.bytes.end);
+          ASSERT_LE(range.first, range.last);
+          ASSERT_FALSE(range.units.empty());
+        }
+      }
+      std::vector<uint8_t> bytes = write(image);
+      std::string error;
+      ASSERT_TRUE(describeCode(asBytes(bytes), "", true, error)) << error;
+      ASSERT_EQ(diff(whole, image).empty(), bytes == write(whole));
+    }
+  }
+  std::printf("%d maps, %d with an order\n", maps, ordered);
+  EXPECT_GT(maps, 3000);
 }
 
 TEST(CorsairDiff, NamesTheFirstDifferingInstruction) {

@@ -152,6 +152,10 @@ TEST_F(InspectPage, FiguresOfAReport) {
   EXPECT_EQ(roofline["ops"], 2 * 64 * 64 * 64);
   EXPECT_NEAR(roofline["memories"]["DDR"]["bytes_per_second"].get<double>(), 43.7 * clock, 1e-5 * 43.7 * clock);
   EXPECT_EQ(roofline["memories"]["ST"]["units"], 4);
+  // Nothing is above its roof.
+  const std::regex share("([0-9.]+) % of the roof");
+  for (std::sregex_iterator it(html.begin(), html.end(), share), end; it != end; ++it)
+    EXPECT_LE(std::stod((*it)[1]), 100.0) << (*it)[0];
   expectParts(html, {"roofline over DDR: 50.01 GB/s", "18.75 Top/s", "multiply: ", "of the roof"});
   expectWellFormed(html);
   expectSelfContained(html);
