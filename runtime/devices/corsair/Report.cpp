@@ -123,8 +123,8 @@ void writeRoofline(Writer &out, const isa::Machine &machine, const RunResult &ru
   for (int i = 0; i < isa::kMemories; ++i) {
     const isa::MemoryInfo &info = machine.memories[i];
     auto read = static_cast<double>(total.readBytes[i]), written = static_cast<double>(total.writtenBytes[i]);
-    bool oneWay = info.scope == isa::MemoryInfo::Scope::Chiplet; // reads and writes share the port
-    double clocks = oneWay ? (read + written) / info.read : std::max(read / info.read, written / info.write);
+    bool onePort = info.scope == isa::MemoryInfo::Scope::Chiplet; // reads and writes share the port
+    double clocks = onePort ? (read + written) / info.read : std::max(read / info.read, written / info.write);
     if (clocks <= 0)
       continue;
     using Scope = isa::MemoryInfo::Scope;
@@ -132,9 +132,12 @@ void writeRoofline(Writer &out, const isa::Machine &machine, const RunResult &ru
                      : info.scope == Scope::Quad  ? run.quads.size()
                      : info.scope == Scope::Slice ? slices
                                                   : slices * static_cast<uint64_t>(machine.cores);
-    out.add("%s\"%s\": {\"units\": %llu, \"bytes_per_second\": %s}", first ? "" : ", ",
-            isa::nameOf(static_cast<Memory>(i)).data(), ull(units),
-            num((read + written) / clocks * static_cast<double>(units) * machine.clockHz).c_str());
+    double perSecond = static_cast<double>(units) * machine.clockHz;
+    out.add("%s\"%s\": {\"units\": %llu, \"bytes_per_second\": %s, \"read_bytes_per_second\": %s, "
+            "\"write_bytes_per_second\": %s, \"one_port\": %s}",
+            first ? "" : ", ", isa::nameOf(static_cast<Memory>(i)).data(), ull(units),
+            num((read + written) / clocks * perSecond).c_str(), num(info.read * perSecond).c_str(),
+            num(info.write * perSecond).c_str(), onePort ? "true" : "false");
     first = false;
   }
   out.add("}}");
