@@ -155,6 +155,19 @@ void addCodeTables(const CodeObject &object, const Json &description, bool full,
   view.tables.push_back(std::move(memories));
 }
 
+void addRangeTables(const CodeObject &object, const Json &description, View &view) {
+  for (const Json &kernel : partOf(description, "kernels")) {
+    Table table{"memory of '" + textOf(kernel, "name") + "' in " + object.target->entry,
+                {"memory", "units", "begin", "end", "bytes", "kind", "first step", "last step", "name"},
+                {}};
+    for (const Json &range : partOf(partOf(kernel, "map"), "ranges"))
+      table.add({textOf(range, "memory"), textOf(range, "units"), partOf(range, "begin"), partOf(range, "end"),
+                 wholeOf(range, "end") - wholeOf(range, "begin"), textOf(range, "kind"), partOf(range, "first"),
+                 partOf(range, "last"), textOf(range, "name")});
+    view.tables.push_back(std::move(table));
+  }
+}
+
 void explainCode(const Bundle &a, const Bundle &b, std::vector<Difference> &differences) {
   std::vector<Difference> out;
   for (Difference &difference : differences) {

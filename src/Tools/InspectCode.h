@@ -30,6 +30,10 @@ std::vector<CodeObject> codeObjects(const bundle::Bundle &bundle);
 /// Kernels with their counts of instructions; with `full` also memories and footprints.
 void addCodeTables(const CodeObject &object, const Json &description, bool full, View &view);
 
+/// What lies where in the memories that each kernel uses, of a full description: permanent ranges and temporaries with
+/// the steps they live from and to.
+void addRangeTables(const CodeObject &object, const Json &description, View &view);
+
 /// Replaces "other bytes" of code objects by what differs in them.
 void explainCode(const bundle::Bundle &a, const bundle::Bundle &b, std::vector<bundle::Difference> &differences);
 

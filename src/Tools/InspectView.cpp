@@ -235,7 +235,7 @@ View tasks(const Bundle &bundle) {
   return view;
 }
 
-View memory(const Bundle &bundle) {
+Result<View> memory(const Bundle &bundle) {
   View view;
   for (const GraphDesc &graph : bundle.graphs().graphs) {
     DimValues dims = upperDims(graph);
@@ -257,6 +257,12 @@ View memory(const Bundle &bundle) {
       table.add({life.buffer, life.arena, life.offset, life.size, life.first, life.last,
                  bundle::shapeString(graph.buffers[life.buffer].shape)});
     view.tables.push_back(std::move(table));
+  }
+  for (const CodeObject &object : codeObjects(bundle)) {
+    auto description = object.describe("", true);
+    if (!description)
+      return description.takeError();
+    addRangeTables(object, *description, view);
   }
   return view;
 }

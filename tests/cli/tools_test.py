@@ -268,7 +268,7 @@ def case_device_damage():
             bad[at + offset] ^= 0x41
             with open(path + "/bad", "wb") as file:
                 file.write(bad)
-            for arguments in (["--what", "kernels"], ["--kernel", "product"], ["--html", path + "/page"]):
+            for arguments in (["--what", "kernels"], ["--what", "memory"], ["--kernel", "product"], ["--html", path + "/page"]):
                 run("dmx-inspect", path + "/bad", *arguments, code=1, err=[f"entry '{CODE}'", why])
             assert not os.path.exists(path + "/page")
             run("dmx-inspect", path + "/bad", out=["damaged", why])

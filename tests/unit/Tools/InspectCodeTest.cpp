@@ -127,6 +127,23 @@ TEST_F(InspectCode, SummaryCountsInstructions) {
   EXPECT_EQ(rows[1]["CPU bytecode"], 2);
 }
 
+TEST_F(InspectCode, MemoryHasTheRangesOfKernels) {
+  InspectOptions options = kernels();
+  options.what = "memory";
+  expectParts(inspect(options), {"memory of 'product' in code/corsair", "memory of 'count/1' in code/corsair"});
+  options.json = true;
+  nlohmann::json rows = nlohmann::json::parse(inspect(options))[std::string("memory of 'count/1' in ") + kEntry];
+  ASSERT_EQ(rows.size(), 8u) << "three pieces in DDR, state and resident in GM, three temporaries";
+  EXPECT_EQ(rows[3]["kind"], "state");
+  EXPECT_EQ(rows[4]["kind"], "resident");
+  EXPECT_EQ(rows[4]["name"], "b");
+  EXPECT_EQ(rows[5]["begin"], 0x400);
+  EXPECT_EQ(rows[5]["bytes"], 128);
+  EXPECT_EQ(rows[5]["units"], "1");
+  EXPECT_EQ(rows[5]["name"], "count & sum");
+  EXPECT_LT(rows[5]["first step"].get<int>(), rows[5]["last step"].get<int>());
+}
+
 TEST_F(InspectCode, FormatsWithoutAViewerAreListed) {
   InspectOptions options;
   options.bundle = DMXC_GOLDEN_BUNDLE;
@@ -192,6 +209,9 @@ TEST_F(InspectCode, DamagedCodeIsNamed) {
   EXPECT_EQ(inspect(options, &kind, &message), "");
   EXPECT_EQ(kind, ErrorKind::Model);
   EXPECT_EQ(message, "'" + options.bundle + "': entry '" + kEntry + "': section MACH fails its checksum");
+  options.what = "memory";
+  EXPECT_EQ(inspect(options, &kind, &message), "");
+  EXPECT_EQ(kind, ErrorKind::Model);
   options.what = "summary";
   expectParts(inspect(options), {"damaged", "section MACH fails its checksum", "inputs and outputs"});
   options.what.clear();
