@@ -71,6 +71,7 @@ bool Compilation::makeTargets() {
     return false;
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
+  phaseCtx.states = options.states;
   return true;
 }
 

@@ -107,6 +107,13 @@ Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text) {
   return std::pair(name, DimBounds{*low, *high});
 }
 
+Result<std::pair<std::string, std::string>> parseState(const std::string &text) {
+  std::pair<std::string, std::string> state;
+  if (!splitAssignment(text, state.first, state.second))
+    return usageError("--state " + text + ": expected INPUT=OUTPUT, for example past=present");
+  return state;
+}
+
 Result<PlaceRule> parsePlace(const std::string &text) {
   PlaceRule rule;
   if (!splitAssignment(text, rule.glob, rule.target))

@@ -11,6 +11,7 @@ namespace dmxc::driver {
 Result<TargetChoice> parseTarget(const std::string &text);
 Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::string &text);
 Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text);
+Result<std::pair<std::string, std::string>> parseState(const std::string &text);
 Result<PlaceRule> parsePlace(const std::string &text);
 Result<RequireTarget> parseRequire(const std::string &text);
 

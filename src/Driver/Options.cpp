@@ -33,7 +33,7 @@ namespace {
 
 /// Texts as they come from the command line; `convert` gives them meaning.
 struct RawOptions {
-  std::vector<std::string> targets, shapes, dims, place, require;
+  std::vector<std::string> targets, shapes, dims, states, place, require;
   std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, bundleFormat = "zip", format = "md";
   bool version = false, printTargets = false, printOps = false, printPhases = false, werror = false;
 };
@@ -143,6 +143,10 @@ private:
     choice("--input-format", options.inputFormat, formats, "What the model file is; auto looks at it", "input");
     list("--shape", raw.shapes, "NAME=1x3x224x224", "Fix the shape of an input, repeatable", "input");
     list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
+    list("--state", raw.states, "INPUT=OUTPUT",
+         "The output of a run is the input of the next, zeros in the first: both leave the signature and stay in the "
+         "session, repeatable. An output that is the input and one row behind it makes a cache of as many rows",
+         "input");
     text("--entry", options.entry, "NAME", "Entry point, where the model has several", "input");
     text("--allow-external-data", options.externalDataDir, "DIR",
          "Folder that external data may be read from; default: the model's own", "input");
@@ -276,6 +280,8 @@ static Status convert(const RawOptions &raw, Options &options) {
   if (Status s = convertAll(raw.shapes, parseShape, [&](auto p) { options.shapes[p.first] = p.second; }); !s)
     return s;
   if (Status s = convertAll(raw.dims, parseDim, [&](auto p) { options.dims[p.first] = p.second; }); !s)
+    return s;
+  if (Status s = convertAll(raw.states, parseState, [&](auto p) { options.states.push_back(std::move(p)); }); !s)
     return s;
   if (Status s = convertAll(raw.place, parsePlace, [&](PlaceRule r) { options.place.push_back(std::move(r)); }); !s)
     return s;

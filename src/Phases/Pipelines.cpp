@@ -11,6 +11,7 @@ namespace dmxc {
 void buildFrontendPhase(OpPassManager &pm, const PhaseContext &context) {
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass(context));
   pm.addNestedPass<func::FuncOp>(createSimplifyPass(context));
+  pm.addNestedPass<func::FuncOp>(createBindStatesPass(context));
 }
 
 void buildPartitionPhase(OpPassManager &pm, const PhaseContext &context) {
@@ -36,7 +37,7 @@ void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
 
 void registerAllPasses(const PhaseContext &context) {
   using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
-  static constexpr Create passes[] = {createFoldConstantsPass,    createSimplifyPass,      createCheckSupportPass,
+  static constexpr Create passes[] = {createFoldConstantsPass,    createSimplifyPass,      createBindStatesPass,    createCheckSupportPass,
                                       createFoldScalingPass,      createAssignLayoutsPass, createFormRegionsPass,
                                       createChooseStrategiesPass, createPlaceBuffersPass,  createBuildProgramPass,
                                       createOrderTasksPass};

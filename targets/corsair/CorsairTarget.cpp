@@ -47,6 +47,11 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   list.set(strategy::kFlops, b.getI64IntegerAttr(0));
   list.set(strategy::kBytes, b.getI64IntegerAttr(0));
   list.set(strategy::kOwnsConstants, b.getUnitAttr());
+  list.set(strategy::kKeepsStates, b.getUnitAttr());
+  SmallVector<int64_t> states;
+  for (auto [operand, result] : dmir::stateUpdates(region))
+    states.append({operand, result});
+  list.set(corsair::kStatesKey, b.getDenseI64ArrayAttr(states));
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   corsair::Distribution deal = corsair::chooseTeam(region.getBlock(), machine, quads, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);

@@ -5,3 +5,8 @@ foreach(class Messages Queries Pipeline Determinism Ends Digits Corsair Consumer
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_cli_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${class})
   set_tests_properties(cli.dmxc.${class} PROPERTIES TIMEOUT 900)
 endforeach()
+
+# The bundles run through the library, as an application's do.
+add_test(NAME cli.states
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt>)
+set_tests_properties(cli.states PROPERTIES TIMEOUT 300)

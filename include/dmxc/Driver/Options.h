@@ -53,6 +53,7 @@ struct Options {
   std::map<std::string, DimBounds> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
   std::string entry, externalDataDir;
+  std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
 
   //--- placement
   std::vector<PlaceRule> place;

@@ -16,6 +16,8 @@ namespace dmxc {
 struct PhaseContext {
   /// Targets of this compile; the first is the default.
   std::vector<const TargetBackend *> targets;
+  /// Inputs that are outputs of the run before: {input, output}.
+  std::vector<std::pair<std::string, std::string>> states;
   int optLevel = 2;
   unsigned jobs = 1;
   const TargetBackend *target(llvm::StringRef name) const {

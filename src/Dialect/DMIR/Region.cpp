@@ -1,6 +1,8 @@
 //===- Region.cpp - syntax and rules of dmir.region -----------------------===//
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 using namespace mlir;
 using namespace dmxc::dmir;
 
@@ -60,4 +62,20 @@ LogicalResult RegionOp::verify() {
     if (op.getDialect() != (*this)->getDialect() || isa<RegionOp>(op))
       return emitOpError("C3: a region may not hold '") << op.getName() << "'";
   return success();
+}
+
+SmallVector<std::pair<unsigned, unsigned>> dmxc::dmir::stateUpdates(RegionOp region) {
+  SmallVector<std::pair<unsigned, unsigned>> updates;
+  auto function = region->getParentOfType<func::FuncOp>();
+  for (OpResult result : region->getResults()) {
+    if (!function || !result.hasOneUse() || !isa<func::ReturnOp>(*result.getUsers().begin()))
+      continue;
+    auto name = function.getResultAttrOfType<StringAttr>(result.getUses().begin()->getOperandNumber(), kStateAttr);
+    for (auto [i, input] : llvm::enumerate(region.getInputs()))
+      if (auto argument = dyn_cast<BlockArgument>(input);
+          name && argument && argument.hasOneUse() &&
+          function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kStateAttr) == name)
+        updates.push_back({static_cast<unsigned>(i), result.getResultNumber()});
+  }
+  return updates;
 }

@@ -86,6 +86,9 @@ private:
       desc.kind = bundle::BufferKind::Alias;
       desc.of = ids.lookup(op.getBase());
       break;
+    case dlir::BufferKind::state:
+      desc.kind = bundle::BufferKind::State;
+      break;
     case dlir::BufferKind::constant:
       desc.kind = bundle::BufferKind::Const;
       desc.entry = weightsEntry;

@@ -67,7 +67,8 @@ private:
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     for (OpOperand &operand : ret->getOpOperands()) {
       Value base = viewedValue(operand.get());
-      if (!base.getDefiningOp<dmir::RegionOp>() || slots[base].output >= 0)
+      if (!base.getDefiningOp<dmir::RegionOp>() || slots[base].output >= 0 ||
+          function.getResultAttr(operand.getOperandNumber(), dmir::kStateAttr)) // copied or kept, see schedule
         continue;
       slots[base].output = operand.getOperandNumber();
     }

@@ -78,8 +78,10 @@ public:
     builder.createBlock(&program.getBody());
     tasks = OpBuilder::atBlockEnd(&program.getBody().front());
     for (BlockArgument argument : function.getArguments())
-      buffers[argument] = buffer(dlir::BufferKind::input, argument, argument.getArgNumber(), 0,
-                                 storageBytes(argument.getType()), portName(true, argument.getArgNumber()));
+      buffers[argument] =
+          buffer(stateOf(true, argument.getArgNumber()) ? dlir::BufferKind::state : dlir::BufferKind::input, argument,
+                 position(true, argument.getArgNumber()), 0, storageBytes(argument.getType()),
+                 portName(true, argument.getArgNumber()));
     for (Operation &op : function.getOps()) {
       if (auto constant = dyn_cast<dmir::ConstantOp>(op))
         continue; // made where they are used: the form depends on the user
@@ -98,13 +100,47 @@ private:
     return attr ? attr.getValue().str() : (input ? "in" : "out") + std::to_string(index);
   }
 
+  /// The name of the state that an argument or a result is, or null.
+  StringAttr stateOf(bool input, unsigned index) {
+    return input ? function.getArgAttrOfType<StringAttr>(index, dmir::kStateAttr)
+                 : function.getResultAttrOfType<StringAttr>(index, dmir::kStateAttr);
+  }
+
+  /// The number of an argument or a result among those of the caller, or among the states.
+  int64_t position(bool input, unsigned index) {
+    bool isState = static_cast<bool>(stateOf(input, index));
+    int64_t before = 0;
+    for (unsigned i = 0; i < index; ++i)
+      before += static_cast<bool>(stateOf(input, i)) == isState;
+    return before;
+  }
+
+  /// The buffer of a state.
+  Value stateBuffer(StringAttr name) {
+    for (BlockArgument argument : function.getArguments())
+      if (stateOf(true, argument.getArgNumber()) == name)
+        return buffers.at(argument);
+    return {};
+  }
+
+  /// The buffer of the state whose next value a region's result is, when the region keeps it on its device; null when
+  /// not.
+  Value keptState(dmir::RegionOp region, OpResult result) {
+    if (region.getStrategyAttr().contains(strategy::kKeepsStates))
+      for (auto [operand, number] : dmir::stateUpdates(region))
+        if (number == result.getResultNumber())
+          return buffers.at(region.getInputs()[operand]);
+    return {};
+  }
+
   ArrayAttr signature(bool input) {
     SmallVector<Attribute> entries;
     TypeRange types = input ? TypeRange(function.getArgumentTypes()) : TypeRange(function.getResultTypes());
     for (auto [i, type] : llvm::enumerate(types))
-      entries.push_back(
-          builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(portName(input, i))),
-                                     builder.getNamedAttr("type", TypeAttr::get(type))}));
+      if (!stateOf(input, i))
+        entries.push_back(
+            builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(portName(input, i))),
+                                       builder.getNamedAttr("type", TypeAttr::get(type))}));
     return builder.getArrayAttr(entries);
   }
 
@@ -112,7 +148,11 @@ private:
   Value buffer(dlir::BufferKind kind, Value value, int64_t index, int64_t offset, int64_t size, const std::string &name,
                TypedAttr data = {}, DictionaryAttr form = {}, Value base = {}) {
     // An output may be written through a view of it: what the caller binds has the function's type.
-    Type type = kind == dlir::BufferKind::output ? function.getResultTypes()[index] : value.getType();
+    Type type = value.getType();
+    if (kind == dlir::BufferKind::output) {
+      type = function.getResultTypes()[index];
+      index = position(false, index);
+    }
     OpBuilder at(function.getContext());
     Block *block = &program.getBody().front();
     if (lastBuffer)
@@ -165,16 +205,18 @@ private:
     SmallVector<Value> inputs, outputs;
     for (unsigned i = 0; i < region.getInputs().size(); ++i)
       inputs.push_back(operandBuffer(region, i));
-    for (auto [result, place] : llvm::zip(region.getResults(), region.getPlacementAttr())) {
+    for (auto [result, place] : llvm::zip(region->getResults(), region.getPlacementAttr())) {
       auto slot = cast<DictionaryAttr>(place);
       auto number = [&](StringRef key) {
         return slot.getAs<IntegerAttr>(key) ? slot.getAs<IntegerAttr>(key).getInt() : -1;
       };
       bool isOutput = number("output") >= 0;
-      Value made = isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, number("size"),
-                                     portName(false, number("output")))
-                            : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"), number("size"),
-                                     dmir::nodeName(region));
+      Value kept = keptState(region, result);
+      Value made = kept       ? kept
+                   : isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, number("size"),
+                                       portName(false, number("output")))
+                              : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"),
+                                       number("size"), dmir::nodeName(region));
       if (isOutput)
         written.insert(number("output"));
       buffers[result] = made;
@@ -210,7 +252,11 @@ private:
       Value source = value.getDefiningOp<dmir::ConstantOp>() ? constantBuffer(value, {}) : buffers.at(value);
       int64_t size = storageBytes(value.getType());
       std::string name = portName(false, operand.getOperandNumber());
-      Value target = buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
+      StringAttr state = stateOf(false, operand.getOperandNumber());
+      if (state && source == stateBuffer(state))
+        continue;
+      Value target = state ? stateBuffer(state)
+                           : buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
       lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target,
                                        afterLast(), queue, builder.getStrArrayAttr({name}), size);
     }

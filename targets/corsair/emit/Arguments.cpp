@@ -58,6 +58,10 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
       addPlainConstant(argument, name);
     return Status::ok();
   }
+  if (stateResults.contains(argument.getArgNumber())) {
+    addState(argument);
+    return Status::ok();
+  }
   auto type = cast<RankedTensorType>(argument.getType());
   SmallVector<unsigned> order = preferredOrder(argument, type.getRank());
   DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
@@ -161,7 +165,61 @@ void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr fo
   tiles[argument] = {home, 0, {}};
 }
 
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+/// Every quad of the team has a copy in its GM, and all keep theirs up to date.
+hw::Argument KernelLowering::stateRecord(Type type, const DeviceTensor &state, const std::string &name) {
+  SmallVector<unsigned> order(state.rank());
+  std::iota(order.begin(), order.end(), 0);
+  hw::Argument record = hostTensor(name, hw::Role::State, type, order);
+  hw::Piece piece;
+  piece.memory = hw::Memory::GM;
+  piece.begin.assign(state.rank(), 0);
+  piece.extent.assign(state.shape.begin(), state.shape.end());
+  piece.strides.assign(state.strides.begin(), state.strides.end());
+  for (int quad = 0; quad < deal.quads; ++quad) {
+    piece.unit = quad;
+    record.pieces.push_back(piece);
+  }
+  return record;
+}
+
+void KernelLowering::addState(BlockArgument argument) {
+  auto type = cast<RankedTensorType>(argument.getType());
+  DeviceTensor tensor{*deviceKind(type.getElementType()), SmallVector<int64_t>(type.getShape()), {}, {}};
+  SmallVector<unsigned> order(tensor.rank());
+  std::iota(order.begin(), order.end(), 0);
+  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
+  tensor.address = {buffers.add(hw::Memory::GM, tensor.elements() * tensor.elementSize(), /*permanent=*/true), 0, {}};
+  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), tensor.address.buffer});
+  kernel.arguments.push_back(stateRecord(type, tensor, "state" + std::to_string(argument.getArgNumber())));
+  values[argument] = tensor;
+  states[stateResults[argument.getArgNumber()]] = tensor;
+}
+
+/// A state's next value: it is in place already, or is copied there.
+Status KernelLowering::keepState(Value value, const DeviceTensor &state, const std::string &name) {
+  if (values[value].address.buffer != state.address.buffer) {
+    if (values[value].split)
+      makeWhole(value);
+    copyInto(values[value], state, {});
+  }
+  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), state.address.buffer});
+  kernel.arguments.push_back(stateRecord(value.getType(), state, name));
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
 Status KernelLowering::addResult(Value value, unsigned index) {
+  if (auto state = states.find(index); state != states.end()) {
+    node = "state";
+    return keepState(value, state->second, "state_result" + std::to_string(index));
+  }
   DeviceTensor tensor = values[value];
   main.task("result" + std::to_string(index));
   node = "result" + std::to_string(index);

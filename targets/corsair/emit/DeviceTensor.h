@@ -30,6 +30,13 @@ struct DeviceTensor {
   std::optional<DeviceTensor> reshaped(llvm::ArrayRef<int64_t> to) const;
 };
 
+/// A dim of a copy: how often, and bytes at both ends.
+struct CopyDim {
+  int64_t extent, from, to;
+};
+/// Dims of a copy in the order of the source's memory, neighbours joined, the last one a run of bytes. Equal shapes.
+llvm::SmallVector<CopyDim> copyDims(const DeviceTensor &from, const DeviceTensor &to);
+
 /// Byte strides of a dense tensor whose dims lie in memory in this order, the outermost first.
 llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order,
                                         int64_t elementSize);

@@ -44,7 +44,7 @@ public:
         })
         .Case([&](dmir::NormalizeOp normalize) { dealRows(op, normalize.getAxes()); })
         .Case([&](dmir::GatherOp gather) { dealGather(gather); })
-        .Case<dmir::PoolOp, dmir::PadOp>([&](auto) {
+        .Case<dmir::PoolOp, dmir::PadOp, dmir::ScatterElementsOp>([&](auto) {
           for (Value operand : op->getOperands())
             makeWhole(op, operand);
           vector(elementsOf(op->getResult(0)), 1);
@@ -187,7 +187,8 @@ private:
     makeWhole(op, op.getIndices());
     ArrayRef<int64_t> indices = shapeOf(op.getIndices());
     Split split = op.getAxis() == 0 ? fresh(shapeOf(op.getResult()), {}) : Split();
-    if (split && (split.dim >= static_cast<int>(indices.size()) || product(indices.take_front(split.dim + 1)) != indices[split.dim]))
+    if (split && (split.dim >= static_cast<int>(indices.size()) ||
+                  product(indices.take_front(split.dim + 1)) != indices[split.dim]))
       split = {};
     set(op, split);
     vector(elementsOf(op.getResult()), split ? out.quads : 1, 4);

@@ -20,6 +20,9 @@ Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strateg
   kernel.name = name.str();
   auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
   auto quads = strategy.getAs<IntegerAttr>(kQuadsKey);
+  if (auto pairs = strategy.getAs<DenseI64ArrayAttr>(kStatesKey))
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2)
+      stateResults[pairs[i]] = pairs[i + 1];
   deal = distribute(body, machine, quads ? static_cast<int>(quads.getInt()) : 1, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     auto form =
@@ -108,8 +111,10 @@ void KernelLowering::copyInto(const DeviceTensor &from, const DeviceTensor &to, 
 void KernelLowering::fill(const DeviceTensor &tensor, double value) {
   SimdOp op{hw::SimdFunction::Fill, tensor.shape};
   op.result = SimdOp::operand(tensor, tensor.shape);
-  op.imm0 = static_cast<float>(value);
-  op.index = static_cast<int64_t>(value);
+  if (tensor.kind == hw::ElemKind::F16)
+    op.imm0 = static_cast<float>(value);
+  else
+    op.index = static_cast<int64_t>(value);
   simd(std::move(op));
 }
 

@@ -32,7 +32,9 @@ enum LaunchRegister : int {
   kChipletMask = 3,   ///< quads of the team in the own chiplet
   kOthersMask = 4,    ///< quads of the team but this one
 };
-inline constexpr llvm::StringLiteral kQuadsKey = "quads"; ///< of the strategy: quads of the team
+/// Keys of the strategy.
+inline constexpr llvm::StringLiteral kQuadsKey = "quads";   ///< of the team
+inline constexpr llvm::StringLiteral kStatesKey = "states"; ///< pairs of argument and result that stay on the device
 
 class KernelLowering {
 public:
@@ -56,6 +58,10 @@ private:
   /// Adds an argument whose pieces lie in one DDR buffer, at the same address in every chiplet.
   int addDdr(hw::Argument record, int64_t bytes);
 
+  void addState(mlir::BlockArgument argument);
+  Status keepState(mlir::Value value, const DeviceTensor &state, const std::string &name);
+  hw::Argument stateRecord(mlir::Type type, const DeviceTensor &state, const std::string &name);
+
   //--- ops
   Status lower(mlir::Operation *op);
   Status lowerConstant(mlir::Operation *op);
@@ -71,6 +77,7 @@ private:
   Status lowerConcat(mlir::Operation *op);
   Status lowerPad(mlir::Operation *op);
   Status lowerGather(mlir::Operation *op);
+  Status lowerScatter(mlir::Operation *op);
 
   //--- values
   /// A dense tensor for a result; its dims lie in memory as those of `like`, row-major without.
@@ -106,6 +113,9 @@ private:
   /// Buffers whose parts went to other quads, which may still read them.
   llvm::DenseSet<int> sent;
   llvm::DenseMap<mlir::Value, DeviceTensor> values;
+  /// States by the number of the argument and of the result.
+  llvm::DenseMap<unsigned, unsigned> stateResults;
+  llvm::DenseMap<unsigned, DeviceTensor> states; ///< by the result
   /// Constants packed as tiles: their place in ST.
   llvm::DenseMap<mlir::Value, Address> tiles;
   int weights = -1;      ///< WB as a buffer

@@ -21,7 +21,7 @@ struct MatmulPlan {
   Sharing sharing = Sharing::Columns;
   int slices = 1;                   ///< that take part
   int imc = 1, ppr = 0, groups = 1; ///< num_imc, ppr_mode; tiles of 64 columns side by side
-  int64_t pitch = kTileBytes;   ///< bytes of a chunk of rows in IB
+  int64_t pitch = kTileBytes;       ///< bytes of a chunk of rows in IB
   int64_t segment = kSegment;       ///< chunks that half of IB holds; of a convolution: all
 
   static constexpr int64_t kTileBytes = 4160, kSegment = 8;

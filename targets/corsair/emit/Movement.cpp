@@ -137,3 +137,43 @@ Status KernelLowering::lowerGather(Operation *op) {
   vector.address("iaddr", indices.address);
   return Status::ok();
 }
+
+/// One row of updates for each index along the axis, straight into a state where the data is one.
+Status KernelLowering::lowerScatter(Operation *op) {
+  auto scatter = cast<dmir::ScatterElementsOp>(op);
+  const DeviceTensor updates = values[scatter.getUpdates()], indices = values[scatter.getIndices()];
+  DeviceTensor result = values[scatter.getData()];
+  auto argument = dyn_cast<BlockArgument>(scatter.getData());
+  if (!argument || !argument.hasOneUse() || !stateResults.contains(argument.getArgNumber())) {
+    result = allocate(scatter.getResult());
+    copyInto(values[scatter.getData()], result, {});
+  }
+  values[scatter.getResult()] = result;
+  const size_t axis = scatter.getAxis();
+  DeviceTensor rows = updates, places = result; // of one index
+  places.shape = rows.shape;
+  rows.shape[axis] = places.shape[axis] = 1;
+  SmallVector<CopyDim> dims = copyDims(rows, places);
+  if (dims.size() > 4)
+    return Error{ErrorKind::Constraint, "the rows that node '" + node + "' scatters have too many dims apart"};
+  auto after = [](ConfigKey key, size_t by) { return static_cast<ConfigKey>(static_cast<int>(key) + by); };
+  std::vector<hw::ConfigPair> keys = {{ConfigKey::Kind, static_cast<int64_t>(result.kind)},
+                                      {ConfigKey::Unit, dims.back().extent / result.elementSize()},
+                                      {ConfigKey::N0, updates.shape[axis]},
+                                      {ConfigKey::S0, updates.strides[axis]},
+                                      {ConfigKey::T0, result.strides[axis]},
+                                      {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
+                                      {ConfigKey::IndexPitch, indices.strides[axis]},
+                                      {ConfigKey::IndexRange, result.shape[axis]}};
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    keys.insert(keys.end(), {{after(ConfigKey::N1, i), dims[i].extent},
+                             {after(ConfigKey::S1, i), dims[i].from},
+                             {after(ConfigKey::T1, i), dims[i].to}});
+  QueueCode &vector = main.on(Queue::Vector);
+  int slot = vector.config(hw::Unit::GM, std::move(keys));
+  vector.emit(hw::Opcode::Insert).set("rule", static_cast<int64_t>(hw::Rule::Scatter)).set("slot", slot);
+  vector.address("saddr", updates.address);
+  vector.address("daddr", result.address);
+  vector.address("iaddr", indices.address);
+  return Status::ok();
+}

@@ -114,6 +114,16 @@ static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   return std::nullopt;
 }
 
+static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
+  auto broadcast = op.getIndices().getDefiningOp<dmir::BroadcastOp>();
+  auto shape = cast<RankedTensorType>(op.getIndices().getType()).getShape();
+  if (op.getMode() != dmir::ScatterMode::replace)
+    return "only replacing scatters are lowered";
+  if (!broadcast || cast<RankedTensorType>(broadcast.getInput().getType()).getNumElements() != shape[op.getAxis()])
+    return "the reshape engine scatters whole rows: the indices must be the same for all elements of one";
+  return std::nullopt;
+}
+
 std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
     return reason;
@@ -133,6 +143,7 @@ std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machi
                    : std::optional<std::string>("only constant padding is lowered");
       })
       .Case([](dmir::GatherOp) { return std::nullopt; })
+      .Case([](dmir::ScatterElementsOp scatter) { return refusesScatter(scatter); })
       .Case([&](dmir::MatMulOp matmul) -> std::optional<std::string> {
         auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
         if (!floats)
@@ -173,6 +184,7 @@ Status KernelLowering::lower(Operation *op) {
       .Case<dmir::ConcatOp>([&](auto) { return lowerConcat(op); })
       .Case<dmir::PadOp>([&](auto) { return lowerPad(op); })
       .Case<dmir::GatherOp>([&](auto) { return lowerGather(op); })
+      .Case<dmir::ScatterElementsOp>([&](auto) { return lowerScatter(op); })
       .Case([&](dmir::ReduceOp reduce) { return lowerRows(op, reduceFunction(reduce.getKind()), reduce.getAxes(), 0); })
       .Case([&](dmir::SoftmaxOp softmax) {
         int64_t axis = softmax.getAxis();

@@ -47,15 +47,7 @@ void KernelLowering::makeWhole(ArrayRef<Value> parts) {
   sent.insert(buffersNow.begin(), buffersNow.end());
 }
 
-namespace {
-/// A dim of a copy: how often, and bytes at both ends.
-struct CopyDim {
-  int64_t extent, from, to;
-};
-} // namespace
-
-/// Dims of a copy in the order of the source's memory, neighbours joined, the last one a run of bytes.
-static SmallVector<CopyDim> copyDims(const DeviceTensor &from, const DeviceTensor &to) {
+SmallVector<CopyDim> dmxc::corsair::copyDims(const DeviceTensor &from, const DeviceTensor &to) {
   SmallVector<CopyDim> dims;
   for (unsigned dim : from.order())
     if (from.shape[dim] != 1)

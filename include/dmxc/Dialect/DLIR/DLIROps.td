@@ -6,7 +6,7 @@ include "dmxc/Dialect/DLIR/DLIRBase.td"
 
 def DLIR_BufferKind : I32EnumAttr<"BufferKind", "where a buffer lives", [
     I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"output", 1>, I32EnumAttrCase<"constant", 2>,
-    I32EnumAttrCase<"arena", 3>, I32EnumAttrCase<"alias", 4>]> {
+    I32EnumAttrCase<"arena", 3>, I32EnumAttrCase<"alias", 4>, I32EnumAttrCase<"state", 5>]> {
   let cppNamespace = "::dmxc::dlir";
 }
 
@@ -26,7 +26,7 @@ def DLIR_ProgramOp : DLIR_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 def DLIR_BufferOp : DLIR_Op<"buffer", [HasParent<"ProgramOp">]> {
   let summary = "a range of bytes and the tensor in it";
   let description = [{
-    `index`: the number of the input, output or arena. `offset`, `size` in bytes (arena, alias). A constant has the `data` it
+    `index`: the number of the input, output, arena or state. `offset`, `size` in bytes (arena, alias). A constant has the `data` it
     is made of (a DMIR constant value), and the packed `form` with its size when the kernel wants one. An alias names its `base`, never another alias.
     C1: arena offsets are multiples of 64. C2: an alias lies inside its base.
   }];

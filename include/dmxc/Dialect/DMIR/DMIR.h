@@ -43,6 +43,8 @@ inline constexpr llvm::StringLiteral kModelNameAttr = "dmir.model_name";
 inline constexpr llvm::StringLiteral kDimsAttr = "dmir.dims";
 /// Function argument / result: the tensor's name in the model file.
 inline constexpr llvm::StringLiteral kNameAttr = "dmir.name";
+/// Of a function's argument and result that are one state of the session: its name.
+inline constexpr llvm::StringLiteral kStateAttr = "dmir.state";
 /// Function argument / result: array of the symbolic dim names, "" where the dim is a number.
 inline constexpr llvm::StringLiteral kSymbolsAttr = "dmir.symbols";
 /// dmir.cast, unit: rounding from one block format to another is meant.
@@ -68,5 +70,8 @@ mlir::RankedTensorType logicalType(mlir::Type type);
 std::string nodeName(mlir::Operation *op);
 /// The same for a location; "" when it names nothing.
 std::string nodeName(mlir::Location loc);
+
+/// {operand, result} of a region that are one state of the session, which nothing else reads or writes.
+llvm::SmallVector<std::pair<unsigned, unsigned>> stateUpdates(RegionOp region);
 
 } // namespace dmxc::dmir

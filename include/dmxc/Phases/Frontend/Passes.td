@@ -13,3 +13,13 @@ def Simplify : Pass<"dmir-simplify", "::mlir::func::FuncOp"> {
   let summary = "Canonical form: folders and patterns of DMIR, explicit broadcasts that consumers do themselves removed, equal ops merged";
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
+
+def BindStates : Pass<"dmir-bind-states", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createBindStatesPass(context)";
+  let summary = "Make pairs of inputs and outputs states of the session (--state)";
+  let description = [{
+    Both get the attribute `dmir.state`. A pair whose output is its input and one row behind it becomes a cache of that many rows, with
+    a counter; rows that are not there yet are masked before each softmax over them. What else reads them is an error.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}

@@ -1,0 +1,207 @@
+//===- BindStates.cpp - inputs that are outputs of the run before ---------===//
+//
+// `input=output` makes both one state of the session. A state that grows, present = concat(past, new row), becomes a
+// cache with room for all rows: a run writes its row behind the ones that are there, and the rows that are not there
+// yet are masked before every softmax that reaches over them.
+//
+//===----------------------------------------------------------------------===//
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Phases/Frontend/Passes.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+namespace dmxc {
+#define GEN_PASS_DEF_BINDSTATES
+#include "dmxc/Phases/Frontend/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// A state that grows by one row a run.
+struct Cache {
+  BlockArgument past;
+  dmir::ConcatOp concat; ///< until `present` takes its place
+  int64_t axis, rows;
+  Value present;
+};
+
+class Binder {
+public:
+  Binder(func::FuncOp function, const PhaseContext &context) : function(function), context(context) {}
+
+  LogicalResult run() {
+    for (const auto &[input, output] : context.states)
+      if (failed(bind(input, output)))
+        return failure();
+    return caches.empty() ? success() : makeCaches();
+  }
+
+private:
+  //--- pairs
+  int find(bool isInput, StringRef name) {
+    int count = isInput ? function.getNumArguments() : function.getNumResults();
+    for (int i = 0; i < count; ++i)
+      if (auto attr = isInput ? function.getArgAttrOfType<StringAttr>(i, dmir::kNameAttr)
+                              : function.getResultAttrOfType<StringAttr>(i, dmir::kNameAttr);
+          attr && attr.getValue() == name)
+        return i;
+    return -1;
+  }
+
+  LogicalResult bind(const std::string &input, const std::string &output) {
+    int argument = find(true, input), result = find(false, output);
+    if (argument < 0 || result < 0)
+      return function.emitError() << "--state " << input << "=" << output << ": the model has no "
+                                  << (argument < 0 ? "input '" + input : "output '" + output) << "' [state]";
+    auto name = StringAttr::get(function.getContext(), input);
+    if (function.getArgAttr(argument, dmir::kStateAttr) || function.getResultAttr(result, dmir::kStateAttr))
+      return function.emitError() << "--state " << input << "=" << output << ": one of them is a state already [state]";
+    function.setArgAttr(argument, dmir::kStateAttr, name);
+    function.setResultAttr(result, dmir::kStateAttr, name);
+    Value past = function.getArgument(argument), present = returned()->getOperand(result);
+    if (past.getType() == present.getType())
+      return success();
+    auto concat = present.getDefiningOp<dmir::ConcatOp>();
+    bool grows = concat && concat.getInputs().size() == 2 && concat.getInputs().front() == past && past.hasOneUse() &&
+                 typeOf(concat.getInputs()[1]).getShape()[concat.getAxis()] == 1;
+    if (!grows)
+      return function.emitError() << "--state " << input << "=" << output << ": the output is " << present.getType()
+                                  << " and the input " << past.getType()
+                                  << "; they must be equal, or the output the input and one row behind it [state]";
+    int64_t axis = concat.getAxis();
+    caches.push_back({cast<BlockArgument>(past), concat, axis, typeOf(present).getShape()[axis], Value()});
+    return success();
+  }
+
+  Operation *returned() { return function.getBody().front().getTerminator(); }
+
+  //--- caches
+  LogicalResult makeCaches() {
+    OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
+    Location loc = NameLoc::get(StringAttr::get(function.getContext(), "rows"));
+    Value count = addCounter(builder, loc);
+    for (Cache &cache : caches) {
+      auto type = typeOf(cache.concat.getResult());
+      cache.past.setType(type);
+      builder.setInsertionPoint(cache.concat);
+      Value row = cache.concat.getInputs()[1];
+      auto indexType = RankedTensorType::get(typeOf(row).getShape(), builder.getI64Type());
+      Value index = dmir::BroadcastOp::create(builder, loc, indexType, count);
+      cache.present = dmir::ScatterElementsOp::create(builder, cache.concat.getLoc(), type, cache.past, index, row,
+                                                      cache.axis, dmir::ScatterMode::replace);
+      cache.concat.getResult().replaceAllUsesWith(cache.present);
+      cache.concat.erase();
+    }
+    SmallVector<Type> inputs(function.getBody().getArgumentTypes());
+    function.setType(builder.getFunctionType(inputs, returned()->getOperandTypes()));
+    return maskRows(builder, count);
+  }
+
+  /// How many rows there are: a state that every run adds one to.
+  Value addCounter(OpBuilder &builder, Location loc) {
+    auto type = RankedTensorType::get({1}, builder.getI64Type());
+    auto name = builder.getStringAttr("rows");
+    unsigned number = function.getNumArguments();
+    (void)function.insertArgument(number, type, builder.getDictionaryAttr({}), loc);
+    function.setArgAttr(number, dmir::kNameAttr, name);
+    function.setArgAttr(number, dmir::kStateAttr, name);
+    Value count = function.getArgument(number);
+    Value one = dmir::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>{1}));
+    Value next = dmir::AddOp::create(builder, loc, type, count, one);
+    unsigned result = function.getNumResults();
+    (void)function.insertResult(result, type, builder.getDictionaryAttr({}));
+    function.setResultAttr(result, dmir::kNameAttr, name);
+    function.setResultAttr(result, dmir::kStateAttr, name);
+    returned()->insertOperands(result, next);
+    return count;
+  }
+
+  /// Softmaxes over a cache's rows see only those that are there. What reads a cache must be a product, whose other
+  /// rows are then multiplied by zero.
+  LogicalResult maskRows(OpBuilder &builder, Value count) {
+    llvm::SetVector<Operation *> masked;
+    for (Cache &cache : caches) {
+      llvm::SetVector<Operation *> reached;
+      getForwardSlice(cache.present, &reached);
+      for (Operation *op : reached) {
+        auto softmax = dyn_cast<dmir::SoftmaxOp>(op);
+        if (softmax && typeOf(softmax.getInput()).getShape()[softmax.getAxis()] == cache.rows && masked.insert(op))
+          mask(builder, softmax, count, cache.rows);
+      }
+    }
+    for (Cache &cache : caches)
+      if (failed(checkReaders(cache.present, cache, masked)))
+        return failure();
+    return success();
+  }
+
+  void mask(OpBuilder &builder, dmir::SoftmaxOp softmax, Value count, int64_t rows) {
+    builder.setInsertionPoint(softmax);
+    Location loc = softmax.getLoc();
+    auto input = typeOf(softmax.getInput());
+    SmallVector<int64_t> shape(input.getRank(), 1), numbers(rows);
+    shape[softmax.getAxis()] = rows;
+    std::iota(numbers.begin(), numbers.end(), 0);
+    auto places = RankedTensorType::get(shape, builder.getI64Type());
+    Value place = dmir::ConstantOp::create(builder, loc, DenseElementsAttr::get(places, ArrayRef<int64_t>(numbers)));
+    Value there = dmir::CompareOp::create(builder, loc, RankedTensorType::get(shape, builder.getI1Type()),
+                                          dmir::Compare::le, place, count);
+    auto scalar = RankedTensorType::get({}, input.getElementType());
+    Value lowest = dmir::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(scalar, cast<Attribute>(builder.getFloatAttr(input.getElementType(), -1e30))));
+    Value kept = dmir::SelectOp::create(builder, loc, input, there, softmax.getInput(), lowest);
+    softmax.getInputMutable().set(kept);
+  }
+
+  /// Follows views to the products that read a cache.
+  LogicalResult checkReaders(Value value, Cache &cache, const llvm::SetVector<Operation *> &masked) {
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<func::ReturnOp>(user))
+        continue;
+      if (isa<dmir::TransposeOp, dmir::ReshapeOp, dmir::BroadcastOp>(user)) {
+        if (failed(checkReaders(user->getResult(0), cache, masked)))
+          return failure();
+        continue;
+      }
+      auto matmul = dyn_cast<dmir::MatMulOp>(user);
+      if (!matmul || use.getOperandNumber() != 1)
+        return user->emitError() << "reads the state '" << nameOf(cache)
+                                 << "', of which rows may not be there yet, and is no product by it; leave out its "
+                                    "--state [state]";
+    }
+    return success();
+  }
+
+  StringRef nameOf(Cache &cache) {
+    return function.getArgAttrOfType<StringAttr>(cache.past.getArgNumber(), dmir::kNameAttr).getValue();
+  }
+
+  func::FuncOp function;
+  const PhaseContext &context;
+  std::vector<Cache> caches;
+};
+
+struct BindStates : dmxc::impl::BindStatesBase<BindStates> {
+  explicit BindStates(const PhaseContext &context) : context(context) {}
+  void runOnOperation() override {
+    if (!context.states.empty() && failed(Binder(getOperation(), context).run()))
+      signalPassFailure();
+  }
+  const PhaseContext &context;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> dmxc::createBindStatesPass(const PhaseContext &context) {
+  return std::make_unique<BindStates>(context);
+}

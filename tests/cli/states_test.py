@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""States of a session (dmxc --state), run through libdmxrt. Usage: states_test.py BIN LIBDMXRT [unittest arguments]"""
+import ctypes
+import math
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+LIBRARY = sys.argv[2]
+DIM, ROWS = 8, 12
+F32, INPUT, OUTPUT = 14, 0, 1
+
+
+class Error(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("status", ctypes.c_int32), ("message", ctypes.c_char * 512)]
+
+
+class View(ctypes.Structure):
+    _fields_ = [("dtype", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(ctypes.c_int64)),
+                ("data", ctypes.c_void_p)]
+
+
+class Session:
+    """One session of a bundle whose only input and output are f32 rows of DIM."""
+
+    def __init__(self, path):
+        self.lib, self.error = ctypes.CDLL(LIBRARY), Error(ctypes.sizeof(Error))
+        self.lib.dmx_status_name.restype = ctypes.c_char_p
+        self.bundle, self.session = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("dmx_bundle_open", str(path).encode(), ctypes.byref(self.bundle))
+        self.call("dmx_session_create", self.bundle, None, None, ctypes.byref(self.session))
+        self.input, self.output = (ctypes.c_float * DIM)(), (ctypes.c_float * DIM)()
+        dims = (ctypes.c_int64 * 2)(1, DIM)
+        for io, data in ((INPUT, self.input), (OUTPUT, self.output)):
+            view = View(F32, 2, dims, ctypes.cast(data, ctypes.c_void_p))
+            self.call("dmx_session_bind", self.session, io, 0, ctypes.byref(view))
+
+    def call(self, name, *arguments):
+        if getattr(self.lib, name)(*arguments, ctypes.byref(self.error)):
+            raise RuntimeError(self.error.message.decode())
+
+    def run(self, row):
+        self.input[:] = row
+        self.call("dmx_session_run", self.session)
+        return list(self.output)
+
+    def reset(self):
+        self.call("dmx_session_reset_state", self.session)
+
+    def close(self):
+        self.lib.dmx_session_destroy(self.session)
+        self.lib.dmx_bundle_close(self.bundle)
+
+
+def matrix(seed):
+    numbers = random.Random(seed)
+    return [[round(numbers.uniform(-1, 1), 3) for _ in range(DIM)] for _ in range(DIM)]
+
+
+def times(row, weights):
+    return [sum(a * w[j] for a, w in zip(row, weights)) for j in range(DIM)]
+
+
+class Decoder:
+    """One head of attention in plain Python: the oracle."""
+
+    def __init__(self):
+        self.keys, self.values = [], []
+
+    def step(self, row):
+        query, key, value = (times(row, matrix(seed)) for seed in (1, 2, 3))
+        self.keys.append(key)
+        self.values.append(value)
+        scores = [sum(a * b for a, b in zip(query, k)) for k in self.keys]
+        weights = [math.exp(s - max(scores)) for s in scores]
+        return [sum(w * v[j] for w, v in zip(weights, self.values)) / sum(weights) for j in range(DIM)]
+
+
+def constant(name, seed):
+    rows = ", ".join("[" + ", ".join(f"{x:.3f}" for x in row) + "]" for row in matrix(seed))
+    return f"  %{name} = dmir.constant dense<[{rows}]> : tensor<{DIM}x{DIM}xf32>\n"
+
+
+def decoder_model(extra=""):
+    row, square, past, all_rows = (f"tensor<{n}x{DIM}xf32>" for n in (1, DIM, ROWS - 1, ROWS))
+    project = "".join(f"  %{n} = dmir.matmul %x, %w{n} : ({row}, {square}) -> {row}\n" for n in "qkv")
+    grow = "".join(f"  %n{n} = dmir.concat %p{n}, %{n} {{axis = 0 : i64}} : ({past}, {row}) -> {all_rows}\n" for n in "kv")
+    return (f'func.func @main(%x: {row} {{dmir.name = "x"}}, %pk: {past} {{dmir.name = "pk"}}, %pv: {past} {{dmir.name = "pv"}}) -> '
+            f'({row} {{dmir.name = "y"}}, {all_rows} {{dmir.name = "nk"}}, {all_rows} {{dmir.name = "nv"}}) {{\n'
+            + constant("wq", 1) + constant("wk", 2) + constant("wv", 3) + project + grow + extra +
+            f"  %t = dmir.transpose %nk {{permutation = array<i64: 1, 0>}} : ({all_rows}) -> tensor<{DIM}x{ROWS}xf32>\n"
+            f"  %s = dmir.matmul %q, %t : ({row}, tensor<{DIM}x{ROWS}xf32>) -> tensor<1x{ROWS}xf32>\n"
+            f"  %p = dmir.softmax %s {{axis = 1 : i64}} : (tensor<1x{ROWS}xf32>) -> tensor<1x{ROWS}xf32>\n"
+            f"  %y = dmir.matmul %p, %nv : (tensor<1x{ROWS}xf32>, {all_rows}) -> {row}\n"
+            f"  return %y, %nk, %nv : {row}, {all_rows}, {all_rows}\n}}\n")
+
+
+RECURRENT = f"""func.func @main(%x: tensor<1x{DIM}xf32> {{dmir.name = "x"}}, %h: tensor<1x{DIM}xf32> {{dmir.name = "h"}}) -> (tensor<1x{DIM}xf32> {{dmir.name = "y"}}, tensor<1x{DIM}xf32> {{dmir.name = "next"}}) {{
+  %a = dmir.add %x, %h : (tensor<1x{DIM}xf32>, tensor<1x{DIM}xf32>) -> tensor<1x{DIM}xf32>
+  %n = dmir.tanh %a : (tensor<1x{DIM}xf32>) -> tensor<1x{DIM}xf32>
+  %y = dmir.mul %n, %h : (tensor<1x{DIM}xf32>, tensor<1x{DIM}xf32>) -> tensor<1x{DIM}xf32>
+  return %y, %n : tensor<1x{DIM}xf32>, tensor<1x{DIM}xf32>
+}}
+"""
+
+
+class States(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-states-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.rows = [[random.Random(100 * step + j).uniform(-1, 1) for j in range(DIM)] for step in range(ROWS + 1)]
+
+    def compile(self, model, *arguments, code=0):
+        (self.dir / "m.mlir").write_text(model)
+        result = subprocess.run([BIN / "dmxc", self.dir / "m.mlir", "-o", self.dir / "m.bundle", *arguments],
+                                capture_output=True, text=True)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stderr
+
+    def open(self):
+        session = Session(self.dir / "m.bundle")
+        self.addCleanup(session.close)
+        return session
+
+    def expect_near(self, got, wanted, tolerance):
+        for a, b in zip(got, wanted):
+            self.assertAlmostEqual(a, b, delta=tolerance)
+
+    def targets(self):
+        """(arguments, tolerance): f16 and block floating point on the device."""
+        known = subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
+        both = [(("-t", "cpu"), 1e-5)]
+        if "corsair" in known:
+            both += [(("-t", "corsair:quads=1"), 0.03), (("-t", "corsair:quads=4"), 0.03)]
+        return both
+
+    def test_a_cache_grows_by_a_row_a_run(self):
+        for target, tolerance in self.targets():
+            with self.subTest(target=target):
+                self.compile(decoder_model(), *target, "--state", "pk=nk", "--state", "pv=nv")
+                session = self.open()
+                for _ in range(2):
+                    oracle = Decoder()
+                    for row in self.rows[:ROWS]:
+                        self.expect_near(session.run(row), oracle.step(row), tolerance)
+                    with self.assertRaisesRegex(RuntimeError, "index lies outside|index-out-of-range"):
+                        session.run(self.rows[ROWS])
+                    session.reset()
+
+    def test_a_state_of_one_size(self):
+        for target, tolerance in self.targets():
+            with self.subTest(target=target):
+                self.compile(RECURRENT, *target, "--state", "h=next")
+                session, other, hidden = self.open(), self.open(), [0.0] * DIM
+                for row in self.rows:
+                    after = [math.tanh(a + b) for a, b in zip(row, hidden)]
+                    self.expect_near(session.run(row), [a * b for a, b in zip(after, hidden)], tolerance)
+                    hidden = after
+                self.expect_near(other.run(self.rows[0]), [0.0] * DIM, 0)  # a session's states are its own
+
+    def test_errors(self):
+        for arguments, message in ((["--state", "pk=nx"], "no output 'nx'"), (["--state", "p=nk"], "no input 'p'"),
+                                   (["--state", "x=nk"], "must be equal"),
+                                   (["--state", "pk=nk", "--state", "pk=nv"], "is a state already")):
+            self.assertIn(message, self.compile(decoder_model(), *arguments, code=1))
+        self.assertIn("INPUT=OUTPUT", self.compile(decoder_model(), "--state", "pk", code=2))
+        row = f"tensor<{ROWS}x{DIM}xf32>"
+        reader = f"  %e = dmir.exp %nk : ({row}) -> {row}\n"
+        model = decoder_model(reader).replace("dmir.transpose %nk", "dmir.transpose %e")
+        self.assertIn("of which rows may not be there yet", self.compile(model, "--state", "pk=nk", code=1))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
