@@ -94,8 +94,8 @@ LogicalResult PieceOp::verify() {
   if (!memory)
     return emitOpError("C3: lies in no buffer");
   if (offset < 0 || bytes < 0 || offset + bytes > static_cast<int64_t>(memory.getSize()))
-    return emitOpError("C3: leaves the ") << static_cast<int64_t>(memory.getSize()) << " bytes of '"
-                                          << memory.getName() << "'";
+    return emitOpError("C3: leaves the ")
+           << static_cast<int64_t>(memory.getSize()) << " bytes of '" << memory.getName() << "'";
   return success();
 }
 
@@ -122,9 +122,7 @@ LogicalResult DmaConfigOp::verify() {
 /// Whether some group or barrier waits for the token, or signals it.
 static bool isUsed(TokenOp token, bool wait) {
   return llvm::any_of(token.getResult().getUses(), [&](OpOperand &use) {
-    auto among = [&](auto op) {
-      return llvm::is_contained(wait ? op.getWait() : op.getSignal(), token.getResult());
-    };
+    auto among = [&](auto op) { return llvm::is_contained(wait ? op.getWait() : op.getSignal(), token.getResult()); };
     if (auto group = dyn_cast<TaskGroupOp>(use.getOwner()))
       return among(group);
     auto barrier = dyn_cast<TaskBarrierOp>(use.getOwner());

@@ -84,16 +84,12 @@ constexpr Clause kConv[] = {{"num_imc", Value::Integer},
                             {"stash_chunk", Value::Integer},
                             {"stash_group", Value::Integer},
                             {"stash_step", Value::Integer}};
-constexpr Clause kSimd[] = {{"dims", Value::Array},          {"to_kind", Value::String},
-                            {"to_strides", Value::Array},    {"a_kind", Value::String},
-                            {"a_strides", Value::Array},     {"b_kind", Value::String},
-                            {"b_strides", Value::Array},     {"c_kind", Value::String},
-                            {"c_strides", Value::Array},     {"slices", Value::Integer},
-                            {"inner", Value::Integer},       {"split", Value::Integer},
-                            {"causal", Value::Integer},      {"count_pad", Value::Nothing},
-                            {"imm0", Value::Float},          {"imm1", Value::Float},
-                            {"index", Value::Map},           {"count", Value::Map},
-                            {"window", Value::Dictionary}};
+constexpr Clause kSimd[] = {
+    {"dims", Value::Array},      {"to_kind", Value::String},    {"to_strides", Value::Array}, {"a_kind", Value::String},
+    {"a_strides", Value::Array}, {"b_kind", Value::String},     {"b_strides", Value::Array},  {"c_kind", Value::String},
+    {"c_strides", Value::Array}, {"slices", Value::Integer},    {"inner", Value::Integer},    {"split", Value::Integer},
+    {"causal", Value::Integer},  {"count_pad", Value::Nothing}, {"imm0", Value::Float},       {"imm1", Value::Float},
+    {"index", Value::Map},       {"count", Value::Map},         {"window", Value::Dictionary}};
 constexpr Clause kReshape[] = {{"rule", Value::String},
                                {"slice", Value::Integer},
                                {"pixel", Value::Map},
@@ -106,8 +102,7 @@ constexpr Clause kReshape[] = {{"rule", Value::String},
                                {"target_pitch", Value::Integer},
                                {"source_batch", Value::Integer},
                                {"target_batch", Value::Integer}};
-constexpr Clause kSignalRemote[] = {
-    {"token", Value::Integer}, {"quads", Value::Map}, {"amount", Value::Integer}};
+constexpr Clause kSignalRemote[] = {{"token", Value::Integer}, {"quads", Value::Map}, {"amount", Value::Integer}};
 constexpr Clause kWaitRemote[] = {{"token", Value::Integer}, {"quad", Value::Map}, {"amount", Value::Integer}};
 constexpr Clause kMail[] = {{"quad", Value::Map}, {"first", Value::Integer}, {"amount", Value::Integer}};
 constexpr Clause kReset[] = {{"units", Value::Integer}, {"slices", Value::Integer}};
@@ -258,9 +253,8 @@ private:
       return parser.emitError(where) << "a place has no symbols";
     SmallVector<AffineExpr> dims;
     for (const Operand &operand : operands) {
-      auto *at = llvm::find_if(indices, [&](const Operand &known) {
-        return known.name == operand.name && known.number == operand.number;
-      });
+      auto *at = llvm::find_if(
+          indices, [&](const Operand &known) { return known.name == operand.name && known.number == operand.number; });
       dims.push_back(getAffineDimExpr(at - indices.begin(), parser.getContext()));
       if (at == indices.end())
         indices.push_back(operand);
@@ -373,8 +367,8 @@ ParseResult ScheduledGraphOp::parse(OpAsmParser &parser, OperationState &state) 
 }
 
 void ScheduledGraphOp::print(OpAsmPrinter &printer) {
-  printer << " " << getNameAttr() << " quads " << static_cast<int64_t>(getQuads()) << " ("
-          << getBody().getArgument(0) << ")";
+  printer << " " << getNameAttr() << " quads " << static_cast<int64_t>(getQuads()) << " (" << getBody().getArgument(0)
+          << ")";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"name", "quads"});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);

@@ -71,8 +71,8 @@ LogicalResult checkSteps(dlir::DmaConfigOp op, StringRef kindName, bool rows, Ar
     all.push_back(static_cast<int64_t>(*slice));
   for (int64_t step : all)
     if (step % grain)
-      return op.emitOpError("invalid stride: ") << side << " step " << step << " of " << kindName
-                                                << " is not a multiple of " << grain;
+      return op.emitOpError("invalid stride: ")
+             << side << " step " << step << " of " << kindName << " is not a multiple of " << grain;
   return success();
 }
 

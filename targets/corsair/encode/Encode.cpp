@@ -104,8 +104,8 @@ LogicalResult KernelEncoder::addArguments() {
 
 LogicalResult KernelEncoder::addPieces() {
   for (auto op : program.getBody().getOps<dlir::PieceOp>()) {
-    hw::Argument &argument = *llvm::find_if(
-        kernel.arguments, [&](const hw::Argument &a) { return a.name == op.getArgument().str(); });
+    hw::Argument &argument =
+        *llvm::find_if(kernel.arguments, [&](const hw::Argument &a) { return a.name == op.getArgument().str(); });
     auto memory = op.getMemory().getDefiningOp<dlir::MemoryOp>();
     if ((argument.role == hw::Role::Const || argument.role == hw::Role::State) && !memory.getPermanent())
       return op.emitOpError("of a constant or state lies in '") << memory.getName() << "', which is not permanent";

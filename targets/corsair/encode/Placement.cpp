@@ -24,13 +24,13 @@ static LogicalResult checkRoom(dlir::MemoryOp memory, int64_t address, const hw:
   int64_t size = memory.getSize();
   if (size <= room && address <= room - size)
     return success();
-  return memory.emitOpError("over capacity: '") << memory.getName() << "' is " << size << " bytes at " << address
-                                                << ", " << dlir::stringifyMemoryKind(memory.getKind()) << " holds "
-                                                << room;
+  return memory.emitOpError("over capacity: '")
+         << memory.getName() << "' is " << size << " bytes at " << address << ", "
+         << dlir::stringifyMemoryKind(memory.getKind()) << " holds " << room;
 }
 
-LogicalResult corsair::placePermanent(ArrayRef<dlir::DmmqOp> programs, const hw::Machine &machine,
-                                      Addresses &addresses, MemoryUse &used) {
+LogicalResult corsair::placePermanent(ArrayRef<dlir::DmmqOp> programs, const hw::Machine &machine, Addresses &addresses,
+                                      MemoryUse &used) {
   SmallVector<dlir::MemoryOp> open;
   for (dlir::DmmqOp program : programs)
     for (auto memory : program.getBody().getOps<dlir::MemoryOp>()) {
@@ -131,6 +131,8 @@ FailureOr<MemoryUse> corsair::placeTemporaries(dlir::DmmqOp program, const hw::M
   for (auto memory : program.getBody().getOps<dlir::MemoryOp>()) {
     if (memory.getPermanent())
       continue;
+    if (failed(checkRoom(memory, memory.getAddress().value_or(0), machine)))
+      return failure();
     if (!memory.getAddress()) {
       open.push_back(memory);
       continue;

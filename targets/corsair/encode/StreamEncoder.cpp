@@ -179,8 +179,7 @@ struct Affine {
     auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
     int64_t product;
     return expr.getKind() == AffineExprKind::Mul && factor &&
-           !__builtin_mul_overflow(factor.getValue(), scale, &product) &&
-           add(binary.getLHS(), product, sources);
+           !__builtin_mul_overflow(factor.getValue(), scale, &product) && add(binary.getLHS(), product, sources);
   }
 };
 

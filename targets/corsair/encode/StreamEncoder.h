@@ -66,8 +66,7 @@ private:
                             mlir::ValueRange indices, int64_t base = 0, unsigned result = 0);
   /// The same for an optional clause, and for the place of a buffer.
   template <typename OpTy>
-  mlir::LogicalResult clause(OpTy op, hw::Instruction &in, llvm::StringRef field,
-                             std::optional<mlir::AffineMap> map) {
+  mlir::LogicalResult clause(OpTy op, hw::Instruction &in, llvm::StringRef field, std::optional<mlir::AffineMap> map) {
     return map ? value(op, in, field, *map, op.getIndices()) : mlir::success();
   }
   template <typename OpTy> mlir::LogicalResult place(OpTy op, hw::Instruction &in, llvm::StringRef field, unsigned i) {

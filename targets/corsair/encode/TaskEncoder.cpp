@@ -77,7 +77,8 @@ LogicalResult StreamEncoder::encode(dlir::DeviceConvOp op) {
 
 LogicalResult StreamEncoder::encode(dlir::DeviceSimdOp op) {
   int function = 0;
-  while (function < hw::kSimdFunctions && StringRef(hw::nameOf(static_cast<hw::SimdFunction>(function))) != op.getFunction())
+  while (function < hw::kSimdFunctions &&
+         StringRef(hw::nameOf(static_cast<hw::SimdFunction>(function))) != op.getFunction())
     ++function;
   if (function == hw::kSimdFunctions)
     return op.emitOpError("the vector device has no function '") << op.getFunction() << "'";

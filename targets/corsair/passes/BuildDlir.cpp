@@ -182,9 +182,8 @@ private:
     if (!constant && !argument)
       return refuse("reads weights that are neither constant nor an argument of the function");
     std::string name = constant ? "weights" : "arg" + std::to_string(argument.getArgNumber());
-    RankedTensorType host =
-        constant ? RankedTensorType::get({bytes}, b.getIntegerType(8, false))
-                 : hostType(operand, "dm.model_inputs.type", argument.getArgNumber());
+    RankedTensorType host = constant ? RankedTensorType::get({bytes}, b.getIntegerType(8, false))
+                                     : hostType(operand, "dm.model_inputs.type", argument.getArgNumber());
     declare(constant ? ArgumentRole::constant : ArgumentRole::input, name, host, form,
             constant ? constant.getValueAttr() : TypedAttr());
     Value memory = writer.memory(dlir::MemoryKind::DDR, name, bytes, /*permanent=*/constant != nullptr);

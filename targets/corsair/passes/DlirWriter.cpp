@@ -20,7 +20,7 @@ Sum Sum::operator+(const Sum &other) const {
 Sum Sum::operator*(int64_t scale) const {
   Sum result(base * scale);
   for (auto [index, factor] : terms)
-    if (factor * scale)
+    if (factor != 0 && scale != 0)
       result.terms.push_back({index, factor * scale});
   return result;
 }
@@ -54,8 +54,8 @@ void TaskWriter::create() {
     state.addAttribute(named.first, AffineMapAttr::get(AffineMap::get(indices.size(), 0, expr)));
   state.addAttribute("places", builder.getAffineMapArrayAttr(maps));
   state.addAttribute("operandSegmentSizes",
-                     builder.getDenseI32ArrayAttr({static_cast<int32_t>(buffers.size()), config ? 1 : 0,
-                                                   static_cast<int32_t>(indices.size())}));
+                     builder.getDenseI32ArrayAttr(
+                         {static_cast<int32_t>(buffers.size()), config ? 1 : 0, static_cast<int32_t>(indices.size())}));
   state.addOperands(buffers);
   if (config)
     state.addOperands(config);
@@ -113,8 +113,7 @@ Value DlirWriter::descriptor(const DmaSpec &spec) {
 
 void DlirWriter::graph(StringRef name, int64_t quads) {
   builder.setInsertionPointToEnd(&dmmq.getBody().front());
-  current = dlir::ScheduledGraphOp::create(builder, loc, builder.getStringAttr(name),
-                                           builder.getI64IntegerAttr(quads));
+  current = dlir::ScheduledGraphOp::create(builder, loc, builder.getStringAttr(name), builder.getI64IntegerAttr(quads));
   current.getBody().emplaceBlock().addArgument(builder.getIndexType(), loc);
   declarations = declarations ? declarations : current.getOperation();
   firstQueue = nullptr;

@@ -72,7 +72,9 @@ public:
   }
 
 private:
-  LogicalResult refuse(Operation *op, const Twine &why) { return op->emitError("no schedule for this kernel: ") << why; }
+  LogicalResult refuse(Operation *op, const Twine &why) {
+    return op->emitError("no schedule for this kernel: ") << why;
+  }
 
   /// The nest down to the block that has the store.
   LogicalResult readLoops(Block &block) {
@@ -164,8 +166,8 @@ private:
     if (products.empty())
       return refuse(store, "what it stores is no product");
     for (lldmir::MatMulOp product : products) {
-      kernel.chunks.push_back({kernel.kTiles, static_cast<int64_t>(product.getNumImc()),
-                               static_cast<int64_t>(product.getPprMode())});
+      kernel.chunks.push_back(
+          {kernel.kTiles, static_cast<int64_t>(product.getNumImc()), static_cast<int64_t>(product.getPprMode())});
       kernel.kTiles += product.getNumImc();
       kernel.rows = product.getRows().value_or(64);
     }

@@ -23,7 +23,7 @@ struct ProductKernel {
   std::string name;
   int64_t quads = 1;
   llvm::SmallVector<ProductDim> batch;
-  ProductDim row, column; ///< of tiles
+  ProductDim row, column;                   ///< of tiles
   mlir::Value activations, weights, result; ///< operands of the launch
   hw::ElemKind activationKind, weightKind, resultKind;
   int64_t kTiles = 0;
@@ -35,8 +35,8 @@ struct ProductKernel {
 
   int64_t activationTile() const { return hw::tileOf(activationKind)->bytes(); }
   int64_t weightTile() const { return hw::tileOf(weightKind)->bytes(); }
-  int64_t band() const { return kTiles * activationTile(); }     ///< bytes of 64 activation rows
-  int64_t columnBytes() const { return kTiles * weightTile(); }  ///< of 64 columns of weights
+  int64_t band() const { return kTiles * activationTile(); }    ///< bytes of 64 activation rows
+  int64_t columnBytes() const { return kTiles * weightTile(); } ///< of 64 columns of weights
   int64_t element() const { return hw::elementBytes(resultKind); }
 };
 

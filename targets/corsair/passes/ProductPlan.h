@@ -11,8 +11,8 @@ struct ProductPlan {
   /// Cores: `groups` of num_imc side by side, 64 columns each. Slices: they share either rows or columns.
   int64_t groups = 1, sliceRows = 1, sliceColumns = 1;
   /// Weights are streamed from the stash by the product itself, `steps` columns of tiles (of each group and slice) an
-  /// instruction: where loading a tile takes longer than its rows compute. Else copies load them while the product before
-  /// computes.
+  /// instruction: where loading a tile takes longer than its rows compute. Else copies load them while the product
+  /// before computes.
   bool streamed = false;
   int64_t steps = 1;
   int64_t inputHalves = 1, weightHalves = 1, resultHalves = 1; ///< buffers that alternate

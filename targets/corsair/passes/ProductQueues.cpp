@@ -139,9 +139,8 @@ void ProductSchedule::computeQueue() {
           }
           if (&chunk == &kernel.chunks.back())
             signal.push_back(sums.ready[obHalf]);
-          writer.group("matmul", wait, signal, [&] {
-            multiply(column, chunk, half * inputHalf, column_ * weightHalf, obHalf * resultHalf);
-          });
+          writer.group("matmul", wait, signal,
+                       [&] { multiply(column, chunk, half * inputHalf, column_ * weightHalf, obHalf * resultHalf); });
         }
       });
       if (keepsColumn)

@@ -236,7 +236,8 @@ void ProductSchedule::storeResults() {
           writer.task("dlir.copy")
               .text("endpoints", "GM2DDR")
               .buffer(gmResult, onChip(Operand::O) + unitPlace(column, row))
-              .buffer(ddr.result, inDdr(Operand::O) + row * (plan.sliceRows * nextRow) + column * (columns * nextColumn))
+              .buffer(ddr.result,
+                      inDdr(Operand::O) + row * (plan.sliceRows * nextRow) + column * (columns * nextColumn))
               .with(writer.descriptor(spec))
               .create();
         });

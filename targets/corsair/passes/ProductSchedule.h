@@ -16,8 +16,9 @@ struct ProductBuffers {
   mlir::Value activations, weights, result; ///< in DDR
 };
 
-/// Four queues: 0 moves between DDR and the chip, 1 fetches operands for the arrays, 2 computes, 3 takes sums away. What
-/// passes from one to the next has two halves where there is room, with a token for "ready" and one for "free" each.
+/// Four queues: 0 moves between DDR and the chip, 1 fetches operands for the arrays, 2 computes, 3 takes sums away.
+/// What passes from one to the next has two halves where there is room, with a token for "ready" and one for "free"
+/// each.
 class ProductSchedule {
 public:
   ProductSchedule(const hw::Machine &machine, const ProductKernel &kernel, DlirWriter &writer,
@@ -31,10 +32,10 @@ private:
   /// A dim that a quad's queues loop over, outside the plan's rounds.
   struct Outer {
     const ProductDim *dim;
-    int64_t most;             ///< trips of the quad with the most
-    std::vector<int64_t> trips; ///< of each quad where they differ
+    int64_t most;                ///< trips of the quad with the most
+    std::vector<int64_t> trips;  ///< of each quad where they differ
     int64_t a = 0, w = 0, o = 0; ///< bytes from index to index on the chip
-    mlir::Value count;        ///< register with the trips, where they differ
+    mlir::Value count;           ///< register with the trips, where they differ
     Sum counter;
   };
   /// Tokens of the halves of a buffer between two queues.
@@ -73,7 +74,6 @@ private:
   void drainQueue();
   void storeResults();
   Sum unitPlace(Sum column, Sum row);
-  mlir::SmallVector<mlir::Value> operandsOf(bool firstOfRow) const;
 
   const hw::Machine &machine;
   const ProductKernel &kernel;
