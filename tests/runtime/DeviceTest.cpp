@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "devices/Device.h"
+#include "AllocationCount.h"
 #include "CorsairDeviceKernels.h"
 #include "Manifest.h"
 #include "RuntimeTest.h"
@@ -255,6 +256,17 @@ TEST_P(DeviceTest, RunsSegmentsBetweenThoseOfOthers) {
     EXPECT_EQ(download<int32_t>(b, 1024), zeros);
   }
   EXPECT_EQ(device->sliceCount(0), device->threads());
+  if (GetParam().target != std::string_view("cpu"))
+    return; // the simulated card notes down what it did
+  allocations = 0;
+  countAllocations = true;
+  for (int run = 0; run < 3; ++run)
+    for (uint32_t segment : {0, 1}) {
+      device->enqueue(segment);
+      device->fence();
+    }
+  countAllocations = false;
+  EXPECT_EQ(allocations, 0);
 }
 
 TEST(Devices, UnknownTargetsAreNamed) {
