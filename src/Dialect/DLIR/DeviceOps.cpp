@@ -4,6 +4,8 @@
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace dmxc::dlir;
 
@@ -135,7 +137,7 @@ LogicalResult ScheduledGraphOp::verifyRegions() {
     return emitOpError("C1: is \"init\" or \"main\", over one quad or more");
   if (getBody().getNumArguments() != 1 || !getBody().getArgument(0).getType().isIndex())
     return emitOpError("C1: has the quad's number as its argument");
-  llvm::SmallDenseSet<int64_t> queues, registers;
+  std::set<uint64_t> queues, registers;
   for (Operation &op : getBody().front()) {
     if (auto queue = dyn_cast<DispatchQueueOp>(op)) {
       if (!queues.insert(queue.getNumber()).second)

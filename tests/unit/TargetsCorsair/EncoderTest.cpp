@@ -1,0 +1,94 @@
+//===- EncoderTest.cpp - DLIR against the machine; texts that are not right ===//
+
+#include "Device.h"
+
+#include "dmxc/Dialect/DLIR/DLIR.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+using namespace dmxtest;
+namespace dlir = dmxc::dlir;
+
+TEST(CorsairEncoder, TheDialectKnowsTheMovesOfTheMachine) {
+  for (int from = 0; from < isa::kMemories; ++from) {
+    auto name = dlir::stringifyMemoryKind(static_cast<dlir::MemoryKind>(from));
+    EXPECT_EQ(name, llvm::StringRef(isa::nameOf(static_cast<isa::Memory>(from))));
+    for (int to = 0; to < isa::kMemories; ++to)
+      EXPECT_EQ(dlir::canMove(static_cast<dlir::MemoryKind>(from), static_cast<dlir::MemoryKind>(to)),
+                isa::isLegalMove(static_cast<isa::Memory>(from), static_cast<isa::Memory>(to)))
+          << from << " to " << to;
+  }
+  EXPECT_EQ(static_cast<int>(dlir::BarrierScope::card), static_cast<int>(isa::Scope::Card));
+}
+
+namespace {
+
+/// Changes a number, or drops, doubles or moves a line.
+std::string mutated(const std::vector<std::string> &original, std::mt19937 &random) {
+  std::vector<std::string> lines = original;
+  auto any = [&](size_t count) { return static_cast<size_t>(random() % count); };
+  for (size_t changes = 1 + any(2); changes > 0; --changes) {
+    size_t at = any(lines.size());
+    switch (any(5)) {
+    case 0:
+      lines.erase(lines.begin() + static_cast<long>(at));
+      break;
+    case 1:
+      lines.insert(lines.begin() + static_cast<long>(at), lines[at]);
+      break;
+    case 2:
+      std::swap(lines[at], lines[any(lines.size())]);
+      break;
+    default: {
+      static constexpr const char *kNumbers[] = {"0",     "-1",    "1",          "63",         "65",
+                                                 "33280", "99999", "2147483648", "4294967297", "9223372036854775807"};
+      std::string &line = lines[at];
+      size_t digit = line.find_first_of("0123456789", any(line.size() + 1));
+      if (digit != std::string::npos)
+        line.replace(digit, line.find_first_not_of("0123456789", digit) - digit, kNumbers[any(std::size(kNumbers))]);
+    }
+    }
+  }
+  std::string text;
+  for (const std::string &line : lines)
+    text += line + "\n";
+  return text;
+}
+
+} // namespace
+
+TEST(CorsairEncoder, TextsThatAreNotRightAreRefusedOrFault) {
+  std::vector<std::string> lines;
+  std::ifstream file(DMXC_CORSAIR_TESTS "/v17.mlir");
+  for (std::string line; std::getline(file, line);)
+    if (line.find("//") == std::string::npos)
+      lines.push_back(line);
+  const char *seed = std::getenv("DMXC_CORSAIR_SEED");
+  std::mt19937 random(static_cast<unsigned>(seed ? std::atol(seed) : 1));
+  int refused = 0, ran = 0;
+  for (int i = 0; i < 1500; ++i) {
+    std::string text = mutated(lines, random);
+    SCOPED_TRACE(text);
+    Encoded encoded = encodeText(text);
+    EXPECT_NE(encoded.error.empty(), encoded.assembly.empty());
+    if (encoded.assembly.empty()) {
+      ++refused;
+      continue;
+    }
+    std::string error;
+    auto image = isa::assemble(encoded.assembly, isa::builtinMachine(), error);
+    ASSERT_TRUE(image) << error;
+    auto fits = [](const isa::Argument &argument) { return argument.hostBytes() < 1 << 24; };
+    if (!std::all_of(image->kernels[0].arguments.begin(), image->kernels[0].arguments.end(), fits))
+      continue; // buffers of the host, too large for a test
+    CorsairProgram program(encoded.assembly);
+    (void)program.run(); // right, or a fault with a name
+    ++ran;
+  }
+  std::printf("%d texts refused, %d encoded and run\n", refused, ran);
+  EXPECT_GT(refused, 300);
+  EXPECT_GT(ran, 100);
+}
