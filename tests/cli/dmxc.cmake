@@ -8,5 +8,5 @@ endforeach()
 
 # The bundles run through the library, as an application's do.
 add_test(NAME cli.states
-  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt>)
+  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)

@@ -394,16 +394,52 @@ class Corsair(Base):
         self.assertEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
         self.run_tool("1.bundle", "--diff", "2.bundle", tool="dmx-inspect")
 
+    def test_the_host_computes_what_the_device_refuses(self):
+        """exp and softmax on the device, atan and acos between and after them on the host."""
+        row = "tensor<4x8xf32>"
+        ops = [("exp", ""), ("atan", ""), ("softmax", " {axis = 1 : i64}"), ("acos", "")]
+        text = "".join(f'  %{i + 1} = dmir.{op} %{i}{attributes} : ({row}) -> {row} loc("body/{op}")\n'
+                       for i, (op, attributes) in enumerate(ops))
+        (self.dir / "mixed.mlir").write_text(
+            f'func.func @main(%0: {row} {{dmir.name = "x"}}) -> ({row} {{dmir.name = "y"}}) {{\n{text}  return %4 : {row}\n}}\n')
+        result = self.run_tool("mixed.mlir", "-t", "corsair", "-o", "mixed.bundle", "--placement-report", "-")
+        self.assertIn("body/atan\tdmir.atan\tcpu\t1\telementwise\tcorsair: 'dmir.atan' is not lowered to the device",
+                      result.stdout)
+        self.assertIn("corsair 2 of 4 nodes in 2 tasks; cpu 2 of 4 nodes in 2 tasks", result.stderr)
+        self.run_tool("mixed.mlir", "-o", "host.bundle")
+        for bundle in ("mixed.bundle", "host.bundle"):
+            self.run_tool(bundle, "--random-inputs", "3", "--output-dir", bundle + ".out", tool="dmx-run")
+        self.run_tool("mixed.bundle", "--random-inputs", "3", "--expect", "host.bundle.out", "--min-sqnr", "50", tool="dmx-run")
+        self.run_tool("mixed.mlir", "-t", "corsair", "-o", "x.bundle", "--require-target", "corsair:95", code=4)
+
+    def test_teams_and_machines(self):
+        answers = set()
+        for quads in (1, 2, 8, 32):
+            self.run_tool(DIGITS, "-t", f"corsair:quads={quads}", "-o", "q.bundle", "--dim", "batch=32")
+            self.run_tool("q.bundle", "--random-inputs", "1", "--output-dir", f"q{quads}", "--device-opt", f"skew_seed={quads + 1}",
+                          "--device-opt", "report=r.json", tool="dmx-run")
+            answers.add(next((self.dir / f"q{quads}").glob("*.npy")).read_bytes())
+            self.assertEqual(json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["quads"], quads)
+        self.assertEqual(len(answers), 1)
+        machine = json.loads(self.run_tool("--print-target-info", "corsair").stdout)
+        machine["name"] = "slow-card"
+        machine["dma"]["setup_clocks"]["value"] = 500
+        (self.dir / "slow.json").write_text(json.dumps(machine))
+        self.run_tool(DIGITS, "-t", "corsair:slow.json", "-o", "s.bundle", "--dim", "batch=32")
+        self.assertIn("code/corsair/slow-card/kernels.dmxisa", self.entries(self.dir / "s.bundle"))
+        machine["clock_hz"]["value"] *= 2
+        (self.dir / "wrong.json").write_text(json.dumps(machine))
+        result = self.run_tool(DIGITS, "-t", "corsair:wrong.json", "-o", "w.bundle", "--dim", "batch=32", code=1)
+        self.assertIn("int8_ops_per_second", result.stderr)
+        for level, code in (("quads=0", 2), ("quads=33", 2), ("quads=x", 2), ("nothere.json", 3), ("fast", 2)):
+            self.run_tool(DIGITS, "-t", f"corsair:{level}", "-o", "w.bundle", code=code)
+
     def test_a_model_too_large_for_the_device(self):
         text = SMALL.replace("4x8", "8192x8192")
         (self.dir / "large.mlir").write_text(text)
         result = self.run_tool(self.dir / "large.mlir", "-t", "corsair", "-o", "l.bundle", code=4)
         self.assertIn("GM holds 16777216 bytes", result.stderr)
         self.assertFalse((self.dir / "l.bundle").exists())
-
-    def test_there_is_one_machine(self):
-        result = self.run_tool(DIGITS, "-t", "corsair:b200", "-o", "l.bundle", code=2)
-        self.assertIn("corsair", result.stderr)
 
 
 class Consumers(Base):
