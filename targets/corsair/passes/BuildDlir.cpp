@@ -37,6 +37,8 @@ public:
     for (Value operand : launch.getKernelOperands()) {
       if (operand == kernel.weights)
         buffers.weights = addWeights(function, operand);
+      else if (operand == kernel.bias)
+        buffers.bias = addBias(operand);
       else if (operand == kernel.activations)
         buffers.activations = addTensor(function, operand, ArgumentRole::input, "dm.model_inputs.type");
       else if (operand == kernel.result && llvm::is_contained(ret.getOperands(), operand))
@@ -44,7 +46,7 @@ public:
       else
         launch.emitError("takes what is neither operand nor returned result of its product");
     }
-    if (!buffers.weights || !buffers.activations || !buffers.result)
+    if (!buffers.weights || !buffers.activations || !buffers.result || (kernel.bias && !buffers.bias))
       return failure();
     return buffers;
   }
@@ -206,6 +208,21 @@ private:
                    piece(memory, name, run.chiplet, at, begin, extent, {kernel.columnBytes(), kernel.weightTile()});
                  }
                });
+    return memory;
+  }
+
+  /// BFP32_1 as it is: a number a column.
+  Value addBias(Value operand) {
+    auto constant = operand.getDefiningOp<affine_ext::ConstantOp>();
+    int64_t bytes = kernel.column.trips * kernel.column.b;
+    if (!constant || cast<ShapedType>(constant.getValueAttr().getType()).getNumElements() * 4 != bytes)
+      return refuse("adds a bias that is no constant of whole tiles");
+    declare(ArgumentRole::constant, "bias", RankedTensorType::get({bytes}, b.getIntegerType(8, false)), "bfp32",
+            constant.getValueAttr());
+    Value memory = writer.memory(dlir::MemoryKind::DDR, "bias", bytes, /*permanent=*/true);
+    for (const Run &run : runs(kernel.column, true))
+      piece(memory, "bias", run.chiplet, run.first * kernel.column.b, {run.first * kernel.column.b},
+            {run.count * kernel.column.b}, {});
     return memory;
   }
 

@@ -155,11 +155,13 @@ private:
   /// The chain of products behind the store.
   LogicalResult readProducts() {
     Value tile = store.getValueToStore();
-    if (auto simd = tile.getDefiningOp<lldmir::SimdOp>()) {
-      if (simd.getFunction() != "cast" || simd.getInputs().size() != 1)
-        return refuse(simd, "the vector device's \"" + simd.getFunction() + "\" on tiles");
-      tile = simd.getInputs().front();
+    auto unit = tile.getDefiningOp<lldmir::SimdOp>();
+    if (unit && unit.getFunction() == "cast" && unit.getInputs().size() == 1) {
+      tile = unit.getInputs().front();
+      unit = tile.getDefiningOp<lldmir::SimdOp>();
     }
+    if (unit && failed(readBias(unit, tile)))
+      return failure();
     for (auto product = tile.getDefiningOp<lldmir::MatMulOp>(); product;
          product = product.getInit() ? product.getInit().getDefiningOp<lldmir::MatMulOp>() : lldmir::MatMulOp())
       products.insert(products.begin(), product);
@@ -171,6 +173,25 @@ private:
       kernel.kTiles += product.getNumImc();
       kernel.rows = product.getRows().value_or(64);
     }
+    return success();
+  }
+
+  /// A product's tile plus the bias of its columns.
+  LogicalResult readBias(lldmir::SimdOp unit, Value &tile) {
+    if (unit.getFunction() != "add" || unit.getInputs().size() != 2)
+      return refuse(unit, "the vector device's \"" + unit.getFunction() + "\" on tiles");
+    bool first = unit.getInputs()[0].getDefiningOp<lldmir::MatMulOp>() != nullptr;
+    tile = unit.getInputs()[first ? 0 : 1];
+    auto load = unit.getInputs()[first ? 1 : 0].getDefiningOp<affine::AffineLoadOp>();
+    auto type = load ? dyn_cast<VecExtType>(load.getType()) : VecExtType();
+    if (!type || type.getRank() != 1 || !dmir::isBfp32(type.getElementType()) || load.getMemRefType().getRank() != 1)
+      return refuse(unit, "what is added is no bias of BFP32_1");
+    std::optional<Index> index = indexOf(load.getAffineMap(), load.getMapOperands(), 0);
+    bool single = load.getMemRefType().getDimSize(0) == 1 && index && !index->value;
+    if (!single && (!index || index->value != dims.back()))
+      return refuse(load, "a tile's index is not that of the result");
+    kernel.bias = operandOf(load.getMemRef());
+    kernel.column.b = 256;
     return success();
   }
 

@@ -15,6 +15,7 @@ struct ProductDim {
   bool split = false; ///< quad q has indices q, q + quads, ..
   /// Bytes from index to index in the whole activations, weights and result; 0: does not depend on it.
   int64_t a = 0, w = 0, o = 0;
+  int64_t b = 0; ///< of the bias
 };
 
 /// What corsair-outline-spmd left: one product a thread, tile by tile.
@@ -25,6 +26,7 @@ struct ProductKernel {
   llvm::SmallVector<ProductDim> batch;
   ProductDim row, column;                   ///< of tiles
   mlir::Value activations, weights, result; ///< operands of the launch
+  mlir::Value bias;                         ///< the same, or null: a number a column, added to the sums
   hw::ElemKind activationKind, weightKind, resultKind;
   int64_t kTiles = 0;
   struct Chunk {

@@ -153,6 +153,27 @@ void ProductSchedule::computeQueue() {
 
 //===--- drain ----------------------------------------------------------------------------===//
 
+/// Adds the columns' bias to the sums in OB. Slices that share the columns have each their own.
+void ProductSchedule::addBias(Sum column, int64_t obPlace) {
+  int64_t sumsBytes = kernel.rows * 256, columns = plan.groups * plan.sliceColumns, bytes = kernel.column.b;
+  for (int64_t slice = 0; slice < plan.sliceColumns; ++slice)
+    writer.task("dlir.simd")
+        .text("function", "add")
+        .buffer(ob, obPlace)
+        .buffer(ob, obPlace)
+        .buffer(gmBias, onChip(Operand::B) + column * (plan.steps * columns * bytes) + Sum(slice * plan.groups * bytes))
+        .array("dims", {plan.steps, plan.groups, kernel.rows, 64})
+        .text("to_kind", "bfp32")
+        .array("to_strides", {plan.groups * sumsBytes, sumsBytes, 256, 4})
+        .text("a_kind", "bfp32")
+        .array("a_strides", {plan.groups * sumsBytes, sumsBytes, 256, 4})
+        .text("b_kind", "bfp32")
+        .array("b_strides", {columns * bytes, bytes, 0, 4})
+        .integer("slices", plan.sliceColumns > 1 ? int64_t(1) << slice : plan.sliceMask())
+        .integer("split", 0)
+        .create();
+}
+
 void ProductSchedule::drainQueue() {
   sums.next = 0;
   int64_t sumsBytes = kernel.rows * 256, element = kernel.element();
@@ -166,6 +187,8 @@ void ProductSchedule::drainQueue() {
       writer.pairs(plan.rowRounds(), [&](Sum row) {
         int64_t half = sums.take();
         writer.group("drain", sums.ready[half], {sums.free[half], results.ready[0]}, [&] {
+          if (ddr.bias)
+            addBias(column, half * resultHalf);
           writer.task("dlir.copy")
               .text("endpoints", "OB2GM")
               .buffer(ob, half * resultHalf)

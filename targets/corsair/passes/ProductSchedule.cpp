@@ -44,6 +44,7 @@ void ProductSchedule::layOut() {
   stashBytes = plan.columns / plan.sliceColumns * kernel.columnBytes();
   localPitch = plan.columns * 64 * kernel.element();
   gmResultBytes = plan.rows * 64 * localPitch;
+  gmBiasBytes = plan.columns * kernel.column.b;
   for (Outer &loop : llvm::reverse(outer)) {
     auto place = [&](int64_t &local, int64_t &bytes, int64_t global) {
       if (!global)
@@ -54,6 +55,7 @@ void ProductSchedule::layOut() {
     place(loop.a, gmActivationBytes, loop.dim->a);
     place(loop.w, stashBytes, loop.dim->w);
     place(loop.o, gmResultBytes, loop.dim->o);
+    place(loop.b, gmBiasBytes, loop.dim->b);
   }
 }
 
@@ -66,6 +68,8 @@ void ProductSchedule::declareBuffers() {
   resultHalf = plan.steps * plan.groups * kernel.rows * 256;
   gmActivations = writer.memory(MemoryKind::GM, "gm_activations", gmActivationBytes);
   gmResult = writer.memory(MemoryKind::GM, "gm_result", gmResultBytes);
+  if (ddr.bias)
+    gmBias = writer.memory(MemoryKind::GM, "gm_bias", gmBiasBytes, /*permanent=*/true);
   stash = writer.memory(MemoryKind::ST, "stash", stashBytes, /*permanent=*/true);
   ib = writer.memory(MemoryKind::IB, "ib", plan.inputHalves * inputHalf);
   int64_t wbBytes = plan.streamed ? static_cast<int64_t>(machine.memory(hw::Memory::WB).size)
@@ -86,10 +90,12 @@ ProductSchedule::Handover ProductSchedule::handover(int64_t halves) {
 //===--- places -------------------------------------------------------------------------===//
 
 ProductSchedule::Member ProductSchedule::member(Operand operand) {
-  return operand == Operand::A ? &ProductDim::a : operand == Operand::W ? &ProductDim::w : &ProductDim::o;
+  static constexpr Member kMembers[] = {&ProductDim::a, &ProductDim::w, &ProductDim::o, &ProductDim::b};
+  return kMembers[static_cast<int>(operand)];
 }
 ProductSchedule::LocalMember ProductSchedule::localMember(Operand operand) {
-  return operand == Operand::A ? &Outer::a : operand == Operand::W ? &Outer::w : &Outer::o;
+  static constexpr LocalMember kMembers[] = {&Outer::a, &Outer::w, &Outer::o, &Outer::b};
+  return kMembers[static_cast<int>(operand)];
 }
 
 int64_t ProductSchedule::step(const ProductDim &dim, Operand operand) const {
@@ -155,6 +161,19 @@ void ProductSchedule::loadWeights() {
         .buffer(stash, onChip(Operand::W))
         .with(writer.descriptor(spec))
         .integer("slices", plan.sliceMask())
+        .create();
+  });
+}
+
+void ProductSchedule::loadBias() {
+  DmaSpec spec{"bfp32", {}, 64};
+  spec.dims = {{plan.columns, step(kernel.column, Operand::B), kernel.column.b}};
+  forOuter(Operand::B, [&] {
+    writer.task("dlir.copy")
+        .text("endpoints", "DDR2GM")
+        .buffer(ddr.bias, inDdr(Operand::B))
+        .buffer(gmBias, onChip(Operand::B))
+        .with(writer.descriptor(spec))
         .create();
   });
 }
@@ -254,10 +273,15 @@ void ProductSchedule::run(bool constantWeights) {
     for (Outer &loop : outer)
       loop.count = loop.trips.empty() ? Value() : writer.quadRegister(loop.trips);
   };
-  if (constantWeights) {
+  if (constantWeights || ddr.bias) {
     writer.graph("init", kernel.quads);
     registers();
-    writer.queue(0, [&] { writer.group("load weights", {}, {}, [&] { loadWeights(); }); });
+    writer.queue(0, [&] {
+      if (constantWeights)
+        writer.group("load weights", {}, {}, [&] { loadWeights(); });
+      if (ddr.bias)
+        writer.group("load bias", {}, {}, [&] { loadBias(); });
+    });
   }
   writer.graph("main", kernel.quads);
   registers();

@@ -14,6 +14,7 @@ struct ScheduleOptions {
 /// Buffers of the program that hold whole operands.
 struct ProductBuffers {
   mlir::Value activations, weights, result; ///< in DDR
+  mlir::Value bias;                         ///< in DDR, or null
 };
 
 /// Four queues: 0 moves between DDR and the chip, 1 fetches operands for the arrays, 2 computes, 3 takes sums away.
@@ -32,10 +33,10 @@ private:
   /// A dim that a quad's queues loop over, outside the plan's rounds.
   struct Outer {
     const ProductDim *dim;
-    int64_t most;                ///< trips of the quad with the most
-    std::vector<int64_t> trips;  ///< of each quad where they differ
-    int64_t a = 0, w = 0, o = 0; ///< bytes from index to index on the chip
-    mlir::Value count;           ///< register with the trips, where they differ
+    int64_t most;                       ///< trips of the quad with the most
+    std::vector<int64_t> trips;         ///< of each quad where they differ
+    int64_t a = 0, w = 0, o = 0, b = 0; ///< bytes from index to index on the chip
+    mlir::Value count;                  ///< register with the trips, where they differ
     Sum counter;
   };
   /// Tokens of the halves of a buffer between two queues.
@@ -46,7 +47,7 @@ private:
   };
   using Member = int64_t ProductDim::*;
   using LocalMember = int64_t Outer::*;
-  enum class Operand { A, W, O };
+  enum class Operand { A, W, O, B };
 
   void collectOuter();
   void layOut();
@@ -63,6 +64,7 @@ private:
   static LocalMember localMember(Operand operand);
 
   void loadWeights();
+  void loadBias();
   void loadActivations();
   void loadOwnActivations();
   void loadSharedActivations();
@@ -72,6 +74,7 @@ private:
   void computeQueue();
   void multiply(Sum column, const ProductKernel::Chunk &chunk, int64_t ib, int64_t wb, int64_t ob);
   void drainQueue();
+  void addBias(Sum column, int64_t ob);
   void storeResults();
   Sum unitPlace(Sum column, Sum row);
 
@@ -86,8 +89,8 @@ private:
   std::string activationKind, weightKind, resultKind;
 
   // What a quad keeps.
-  mlir::Value gmActivations, gmResult, stash, ib, wb, ob;
-  int64_t gmActivationBytes = 0, gmResultBytes = 0, stashBytes = 0, localPitch = 0;
+  mlir::Value gmActivations, gmResult, gmBias, stash, ib, wb, ob;
+  int64_t gmActivationBytes = 0, gmResultBytes = 0, gmBiasBytes = 0, stashBytes = 0, localPitch = 0;
   int64_t inputHalf = 0, weightHalf = 0, resultHalf = 0;
 
   // Of the main graph.

@@ -44,7 +44,7 @@ std::vector<Blocks> blocksOf(const std::vector<float> &values, int64_t count, in
 } // namespace
 
 std::vector<float> expectedProduct(const std::vector<float> &a, const std::vector<float> &w, int64_t m, int64_t k,
-                                   int64_t n, int64_t imc) {
+                                   int64_t n, int64_t imc, const std::vector<float> &bias) {
   std::vector<Blocks> rows = blocksOf(a, m, k, k, 1), columns = blocksOf(w, n, k, 1, n);
   std::vector<float> out;
   size_t blocks = static_cast<size_t>((k + 63) / 64);
@@ -59,6 +59,8 @@ std::vector<float> expectedProduct(const std::vector<float> &a, const std::vecto
         float sum = isa::writeOb(isa::reducePartials(partials));
         ob = first ? isa::accumulateOb(ob, isa::reducePartials(partials)) : sum;
       }
+      if (!bias.empty())
+        ob = isa::accumulateOb(ob, isa::roundToBfp32(bias[out.size() % columns.size()]));
       out.push_back(isa::f16Widen(isa::f16Round(ob)));
     }
   return out;

@@ -149,6 +149,25 @@ TEST(CorsairStages, WeightsThatAreAnArgumentCome) {
   }
 }
 
+TEST(CorsairStages, ABiasIsAddedToTheSums) {
+  std::vector<float> a = noise(5, 128 * 512), w = noise(6, 512 * 320), bias = noise(7, 320);
+  std::string text = productText(128, 512, 320, w), hex = productText(1, 1, 320, bias);
+  hex = hex.substr(hex.find("dense<"), hex.find(" : tensor") - hex.find("dense<"));
+  text.replace(text.find("  return %y"), 11,
+               "  %b = dmir.constant " + hex +
+                   " : tensor<320xf32>\n  %z = dmir.add %y, %b : (tensor<128x320xf32>, "
+                   "tensor<320xf32>) -> tensor<128x320xf32>\n  return %z");
+  std::vector<float> expected = expectedProduct(a, w, 128, 512, 320, 8, bias);
+  for (const StageOptions &options : {StageOptions{"columns", 5}, {"columns", 3}, {"columns", 1}, {"rows", 2}}) {
+    SCOPED_TRACE(options.split + ", " + std::to_string(options.quads) + " quads");
+    auto device = makeDevice(encodeText(lowerToDlir(text, options)));
+    ASSERT_TRUE(device);
+    device->set("arg0", a);
+    device->expectRun();
+    EXPECT_TRUE(device->get<float>("result0") == expected);
+  }
+}
+
 TEST(CorsairStages, MatricesOfABatchGoToQuads) {
   const int64_t batch = 6, m = 64, k = 128, n = 128;
   std::vector<float> a = noise(8, static_cast<size_t>(batch * m * k)), w = noise(9, static_cast<size_t>(batch * k * n));
