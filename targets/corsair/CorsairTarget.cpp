@@ -15,10 +15,13 @@ namespace hw = dmx::corsair;
 
 namespace {
 
+/// Where weights are: in ST from the first run on, or fetched from DDR for every product.
+enum class Mode : uint8_t { Auto, Performance, Capacity };
+
 class CorsairTarget : public TargetBackend {
 public:
   /// `quads`: of a team; 0 = as many as are fastest.
-  CorsairTarget(hw::Machine machine, int quads) : machine(std::move(machine)), quads(quads) {}
+  CorsairTarget(hw::Machine machine, int quads, Mode mode) : machine(std::move(machine)), quads(quads), mode(mode) {}
 
   StringRef name() const override { return "corsair"; }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
@@ -33,8 +36,11 @@ public:
   std::string describe() const override { return machine.source; }
 
 private:
+  Result<hw::Image> lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const;
+
   hw::Machine machine;
   int quads;
+  Mode mode;
 };
 
 Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) const {
@@ -64,37 +70,52 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   return list.getDictionary(region.getContext());
 }
 
-Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<dlir::KernelOp> kernels) const {
+Result<hw::Image> CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const {
   hw::Image image;
   image.machine = machine;
   std::list<corsair::KernelLowering> lowered;
   corsair::MemoryUse permanent{};
   for (dlir::KernelOp kernel : kernels) {
     corsair::KernelLowering &lowering = lowered.emplace_back(machine, image);
-    if (Status s = lowering.lower(kernel.getBlock(), kernel.getSymName(), kernel.getStrategy()); !s)
+    if (Status s = lowering.lower(kernel.getBlock(), kernel.getSymName(), kernel.getStrategy(), fromDdr); !s)
       return s.takeError();
     lowering.placePermanent(permanent);
   }
   for (corsair::KernelLowering &lowering : lowered)
     if (Status s = lowering.finish(permanent); !s)
       return s.takeError();
-  if (hw::MaybeError wrong = hw::verify(image))
+  return image;
+}
+
+Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<dlir::KernelOp> kernels) const {
+  Result<hw::Image> image = lower(kernels, mode == Mode::Capacity);
+  // Weights that do not fit ST are fetched from DDR for every product.
+  if (!image && mode == Mode::Auto && image.error().kind == ErrorKind::Constraint)
+    image = lower(kernels, /*fromDdr=*/true);
+  if (!image)
+    return image.takeError();
+  if (hw::MaybeError wrong = hw::verify(*image))
     return Error{ErrorKind::Internal, "the program for the device is not valid: " + *wrong};
-  std::vector<uint8_t> bytes = hw::write(image);
+  std::vector<uint8_t> bytes = hw::write(*image);
   CodeEntry entry{"code/corsair/" + machine.name + "/kernels.dmxisa", machine.name, {}, {bytes.begin(), bytes.end()}};
   return std::vector<CodeEntry>{std::move(entry)};
 }
 
 } // namespace
 
-/// A level is MACHINE.json or quads=N.
-static Status readLevel(const std::string &level, hw::Machine &machine, std::string &quads) {
+/// A level is MACHINE.json, quads=N, performance or capacity.
+static Status readLevel(const std::string &level, hw::Machine &machine, std::string &quads, Mode &mode) {
   if (StringRef(level).starts_with("quads=")) {
     quads = level.substr(6);
     return Status::ok();
   }
+  if (level == "performance" || level == "capacity") {
+    mode = level == "capacity" ? Mode::Capacity : Mode::Performance;
+    return Status::ok();
+  }
   if (!StringRef(level).ends_with(".json"))
-    return usageError("'" + level + "' is no option of the corsair target; it takes MACHINE.json and quads=N");
+    return usageError("'" + level +
+                      "' is no option of the corsair target; it takes MACHINE.json, quads=N, performance and capacity");
   Result<std::shared_ptr<const MappedFile>> file = MappedFile::open(level);
   if (!file)
     return file.takeError();
@@ -111,13 +132,14 @@ namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createCorsairTarget(const TargetOptions &options) {
   hw::Machine machine = hw::builtinMachine();
   std::string text;
+  Mode mode = Mode::Auto;
   for (const std::string &level : options.levels)
-    if (Status s = readLevel(level, machine, text); !s)
+    if (Status s = readLevel(level, machine, text, mode); !s)
       return s.takeError();
   int quads = 0;
   if (!text.empty() && (StringRef(text).getAsInteger(10, quads) || quads < 1 || quads > machine.quadCount()))
     return usageError("quads=" + text + " of the corsair target: the machine '" + machine.name + "' has 1 to " +
                       std::to_string(machine.quadCount()) + " quads");
-  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads));
+  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode));
 }
 } // namespace dmxc

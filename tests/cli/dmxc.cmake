@@ -10,3 +10,9 @@ endforeach()
 add_test(NAME cli.states
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)
+
+if("corsair" IN_LIST DMXC_TARGETS)
+  add_test(NAME cli.corsair-graphs
+    COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} 0 60)
+  set_tests_properties(cli.corsair-graphs PROPERTIES TIMEOUT 600)
+endif()

@@ -434,6 +434,23 @@ class Corsair(Base):
         for level, code in (("quads=0", 2), ("quads=33", 2), ("quads=x", 2), ("nothere.json", 3), ("fast", 2)):
             self.run_tool(DIGITS, "-t", f"corsair:{level}", "-o", "w.bundle", code=code)
 
+    def test_weights_beyond_the_fast_memory(self):
+        """4 x 16 MiB of weights where a quad holds 48 MiB: kept from the first run on, or fetched in every run."""
+        row, weights = "tensor<1x4096xf32>", "tensor<4096x4096xf32>"
+        text = "".join(f"  %c{i} = dmir.constant dense<{0.0001 * (i + 1)}> : {weights}\n"
+                       f"  %{i + 1} = dmir.matmul %{i}, %c{i} : ({row}, {weights}) -> {row}\n" for i in range(4))
+        (self.dir / "l.mlir").write_text(f'func.func @main(%0: {row} {{dmir.name = "x"}}) -> ({row} {{dmir.name = "y"}}) {{\n{text}  return %4 : {row}\n}}\n')
+        result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle", code=4)
+        self.assertIn("ST holds 12582912 bytes, the model needs 17039360", result.stderr)
+        self.run_tool("l.mlir", "-o", "host.bundle")
+        self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+        for level, fetched in (("quads=1", True), ("quads=8+performance", False), ("quads=4+capacity", True)):
+            self.run_tool("l.mlir", "-t", "corsair:" + level, "-o", "d.bundle")
+            self.run_tool("d.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", "--device-opt", "report=r.json",
+                          tool="dmx-run")
+            read = json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["read_bytes"]["DDR"]
+            self.assertEqual(read > 4 * 4096 * 4096, fetched, level)
+
     def test_a_model_too_large_for_the_device(self):
         text = SMALL.replace("4x8", "8192x8192")
         (self.dir / "large.mlir").write_text(text)

@@ -144,25 +144,42 @@ void KernelLowering::addPlainConstant(BlockArgument argument, const std::string 
 }
 
 void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr form, const std::string &name) {
-  TileForm tileForm = TileForm::read(form);
-  const int64_t slice = tileForm.sliceBytes(), quad = tileForm.quadBytes(), perChiplet = machine.quadsPerChiplet();
-  const bool shared = tileForm.quads == 1;
-  int home = buffers.add(hw::Memory::ST, slice, /*permanent=*/true);
-  int ddr =
-      addDdr(constantBytes(name, hw::ElemKind::Bfp16C, tileForm.bytes(), chiplets(), shared ? 0 : perChiplet * quad),
-             tileForm.bytes());
-  init.task(name);
-  QueueCode &load = init.on(Queue::Load);
-  // One slice's part in each slice, or the same in all.
-  int slot =
-      load.config(hw::Unit::ST, {{ConfigKey::Unit, slice}, {ConfigKey::SrcSlice, tileForm.slices > 1 ? slice : 0}});
+  Tiles packed{TileForm::read(form), -1, {}};
+  const bool shared = packed.form.quads == 1;
+  packed.ddr = addDdr(constantBytes(name, hw::ElemKind::Bfp16C, packed.form.bytes(), chiplets(),
+                                    shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes()),
+                      packed.form.bytes());
+  if (!fromDdr) {
+    packed.home = {buffers.add(hw::Memory::ST, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
+    init.task(name);
+    loadTiles(init, packed, packed.home);
+  }
+  tiles[argument] = packed;
+}
+
+/// One slice's part to each slice, or the same to all; a quad's part to each quad, or the same to all.
+void KernelLowering::loadTiles(Program &program, const Tiles &packed, const Address &home) {
+  QueueCode &load = program.on(Queue::Load);
+  const int64_t slice = packed.form.sliceBytes();
+  const bool dealt = packed.form.slices > 1;
+  int slot = load.config(hw::Unit::ST, {{ConfigKey::Unit, slice}, {ConfigKey::SrcSlice, dealt ? slice : 0}});
   hw::Instruction &move = load.emit(hw::Opcode::Move);
   move.set("src", static_cast<int64_t>(hw::Memory::DDR)).set("dst", static_cast<int64_t>(hw::Memory::ST));
-  move.set("slot", slot).set("slices", tileForm.slices > 1 ? (1 << tileForm.slices) - 1 : (1 << machine.slices) - 1);
-  Address from{ddr, 0, {}};
-  load.address("saddr", shared ? from : from.plus(hw::registerTerm(kQuadInChiplet, quad)));
-  load.address("daddr", {home, 0, {}});
-  tiles[argument] = {home, 0, {}};
+  move.set("slot", slot).set("slices", (1 << (dealt ? packed.form.slices : machine.slices)) - 1);
+  Address from{packed.ddr, 0, {}};
+  load.address("saddr",
+               packed.form.quads == 1 ? from : from.plus(hw::registerTerm(kQuadInChiplet, packed.form.quadBytes())));
+  load.address("daddr", home);
+}
+
+Address KernelLowering::residentTiles(Value constant) {
+  const Tiles &packed = tiles.find(constant)->second;
+  if (!fromDdr)
+    return packed.home;
+  Address home{buffers.add(hw::Memory::ST, packed.form.sliceBytes()), 0, {}};
+  main.task(node);
+  loadTiles(main, packed, home);
+  return home;
 }
 
 //===----------------------------------------------------------------------===//

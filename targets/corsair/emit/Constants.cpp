@@ -1,6 +1,7 @@
 //===- Constants.cpp - packed forms of a model's constants ----------------===//
 
 #include "Constants.h"
+#include "KernelLowering.h"
 
 #include "schemas/corsair/SimdNumbers.h"
 

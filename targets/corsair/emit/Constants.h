@@ -1,10 +1,12 @@
 //===- Constants.h - packed forms of a model's constants --------*- C++ -*-===//
 #pragma once
 
-#include "KernelLowering.h"
 #include "MatmulView.h"
 
+#include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
 
 #include <span>
 

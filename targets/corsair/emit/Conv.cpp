@@ -85,7 +85,7 @@ Status KernelLowering::lowerConv(Operation *op) {
   }
 
   const Split split = deal.at(conv.getResult());
-  convolve(split.dim == 0 ? image.local(split) : image, result, split, window, tiles.lookup(conv.getWeights()));
+  convolve(split.dim == 0 ? image.local(split) : image, result, split, window, residentTiles(conv.getWeights()));
   return Status::ok();
 }
 
@@ -120,6 +120,7 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
                               const Address &packed) {
   const DeviceTensor result = whole.local(split);
   const int64_t blocks = (image.shape[1] + 63) / 64, pixels = window.outH * window.outW;
+  main.task(node);
   const ConvSource source{window, blocks, pixels};
   const MatmulPlan plan =
       planConv(machine, result.shape[2] * result.shape[3], result.shape[1], window.kh * window.kw * blocks);

@@ -1,6 +1,6 @@
 //===- KernelLowering.cpp - a region's ops to instructions ----------------===//
 
-#include "Constants.h"
+#include "KernelLowering.h"
 
 #include "dmxc/Target/TargetBackend.h"
 
@@ -16,8 +16,9 @@ using namespace dmxc::corsair;
 // A kernel
 //===----------------------------------------------------------------------===//
 
-Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strategy) {
+Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strategy, bool fetches) {
   kernel.name = name.str();
+  fromDdr = fetches;
   auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
   auto quads = strategy.getAs<IntegerAttr>(kQuadsKey);
   if (auto pairs = strategy.getAs<DenseI64ArrayAttr>(kStatesKey))

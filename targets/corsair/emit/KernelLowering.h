@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "Constants.h"
 #include "MatmulView.h"
 #include "SimdOp.h"
 #include "Window.h"
@@ -41,8 +42,9 @@ public:
   KernelLowering(const hw::Machine &machine, hw::Image &image)
       : machine(machine), image(image), init(buffers), main(buffers) {}
 
-  /// `strategy` is what chooseStrategy gave. Writes the kernel's tasks.
-  Status lower(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr strategy);
+  /// `strategy` is what chooseStrategy gave. Writes the kernel's tasks. `fromDdr`: weights are fetched for every
+  /// product (capacity mode) instead of staying in ST (performance mode).
+  Status lower(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr strategy, bool fromDdr);
   /// After all kernels of the image are lowered and their permanent buffers placed: gives the temporaries their places
   /// behind those, and adds streams and the kernel to the image.
   void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
@@ -116,8 +118,17 @@ private:
   /// States by the number of the argument and of the result.
   llvm::DenseMap<unsigned, unsigned> stateResults;
   llvm::DenseMap<unsigned, DeviceTensor> states; ///< by the result
-  /// Constants packed as tiles: their place in ST.
-  llvm::DenseMap<mlir::Value, Address> tiles;
+  /// A constant packed as tiles and its places.
+  struct Tiles {
+    TileForm form;
+    int ddr;
+    Address home; ///< in ST, when it stays there
+  };
+  llvm::DenseMap<mlir::Value, Tiles> tiles;
+  bool fromDdr = false;
+  void loadTiles(Program &program, const Tiles &packed, const Address &home);
+  /// The tiles in ST, fetched now if they do not stay there.
+  Address residentTiles(mlir::Value constant);
   int weights = -1;      ///< WB as a buffer
   bool streamed = false; ///< the last product left WB to the array controller
   std::string node;      ///< of the op that is being lowered

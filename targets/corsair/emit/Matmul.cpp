@@ -415,7 +415,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   auto matmul = cast<dmir::MatMulOp>(op);
   const Split split = deal.at(matmul.getResult());
   DeviceTensor a = values[matmul.getLhs()];
-  auto packed = tiles.find(matmul.getRhs());
+  const bool packed = tiles.count(matmul.getRhs());
   DeviceTensor out = allocate(matmul.getResult());
   values[matmul.getResult()] = out;
   if (out.elements() == 0)
@@ -428,12 +428,12 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   };
   a = part(a, rank - 2);
   out = out.local(split);
-  if (packed != tiles.end()) {
+  if (packed) {
     // Packed for the rows of one product, whatever the batch.
     MatmulShape shape(a, out);
     MatmulPlan plan = planMatmul(machine, packedRows(out.shape), shape.n, shape.k);
     plan.m = shape.m;
-    shape.operands.st = packed->second;
+    shape.operands.st = residentTiles(matmul.getRhs());
     task(op);
     forEachProduct(main, plan, shape.operands, shape.batch, 0,
                    [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });

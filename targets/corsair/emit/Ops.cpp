@@ -96,12 +96,12 @@ static std::optional<std::string> refusesTypes(Operation *op) {
   return std::nullopt;
 }
 
-static bool isFloat(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+static bool holdsFloats(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
 
 static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
   auto weights = cast<RankedTensorType>(op.getWeights().getType());
-  if (!isFloat(op.getInput()))
+  if (!holdsFloats(op.getInput()))
     return "the arrays convolve floats only";
   if (input.getRank() > 4)
     return "convolutions over three dims are not lowered";
@@ -127,7 +127,7 @@ static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
 std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
     return reason;
-  bool floats = op->getNumOperands() && isFloat(op->getOperand(0));
+  bool floats = op->getNumOperands() && holdsFloats(op->getOperand(0));
   if (elementwiseFunction(op)) {
     bool exactOnFloats = isa<dmir::DivOp, dmir::PowOp>(op);
     if (exactOnFloats && !floats)
