@@ -88,7 +88,7 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_option("--isa", options.session.isa, "ISA level of the code; the best this CPU has when absent")
       ->group(group)
       ->type_name("LEVEL");
-  app.add_option("--device-opt", options.session.deviceOptions, "Option of the device (repeatable)")
+  app.add_option("--device-opt", options.session.deviceOptions, "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable)")
       ->group(group)
       ->type_name("K=V")
       ->expected(1)

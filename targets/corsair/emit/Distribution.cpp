@@ -339,8 +339,8 @@ Distribution dmxc::corsair::chooseTeam(Block *body, const hw::Machine &machine, 
     return distribute(body, machine, quads, isPacked);
   Distribution best = distribute(body, machine, 1, isPacked);
   for (int size = 2; size <= machine.quadCount(); size *= 2)
-    // A larger team must be worth its energy: a tenth less time.
-    if (Distribution other = distribute(body, machine, size, isPacked); other.clocks < 0.9 * best.clocks)
+    // A larger team must be worth its energy.
+    if (Distribution other = distribute(body, machine, size, isPacked); other.clocks < 0.96 * best.clocks)
       best = std::move(other);
   return best;
 }
