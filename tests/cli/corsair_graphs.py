@@ -28,7 +28,8 @@ class Graph:
     def __init__(self, seed):
         self.random, self.lines, self.values, self.inputs = random.Random(seed), [], [], []
         for i in range(self.random.randint(1, 2)):
-            shape = self.random.choice([(1, 3, 12, 12), (2, 8, 8, 8), (1, 64, 16, 8), (4, 32, 64), (1, 16, 128), (65, 96), (8, 40), (1, 100)])
+            shape = self.random.choice([(1, 3, 12, 12), (2, 8, 8, 8), (1, 64, 16, 8), (4, 32, 64), (1, 16, 128), (65, 96), (8, 40), (1, 100),
+                                        (1, 4096), (16, 2100), (3, 2048)])
             self.inputs.append((f"%x{i}", shape))
             self.values.append((f"%x{i}", shape))
         for _ in range(self.random.randint(3, 14)):
@@ -224,6 +225,10 @@ def check(seed, scratch):
         if wrong:
             return f"{quads} quads: {wrong}"
         bytes_now = [path.read_bytes() for path in sorted(out.glob("*.npy"))]
+        text = subprocess.run([BIN / "dmxc", model, "-t", f"corsair:quads={quads}", "--emit", "partition", "-o", "-"], capture_output=True,
+                              text=True, check=True).stdout
+        if "along_k = 1" in text:  # sums over quads are added in another order
+            continue
         first = first or bytes_now
         if bytes_now != first:
             return f"{quads} quads give other bytes"

@@ -451,6 +451,21 @@ class Corsair(Base):
             read = json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["read_bytes"]["DDR"]
             self.assertEqual(read > 4 * 4096 * 4096, fetched, level)
 
+    def test_products_along_k(self):
+        """Only where a quad would have neither columns nor rows of its own; sums are then added over quads."""
+        for rows, depth, columns, level, along in ((1, 16384, 128, "quads=4", True), (1, 16384, 128, "quads=1", False),
+                                                   (512, 512, 512, "quads=8", False), (1, 4096, 4096, "quads=4", False)):
+            x, w, y = f"tensor<{rows}x{depth}xf32>", f"tensor<{depth}x{columns}xf32>", f"tensor<{rows}x{columns}xf32>"
+            (self.dir / "k.mlir").write_text(
+                f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {w}\n'
+                f"  %y = dmir.matmul %x, %w : ({x}, {w}) -> {y}\n  return %y : {y}\n}}\n")
+            text = self.run_tool("k.mlir", "-t", "corsair:" + level, "--emit", "partition", "-o", "-").stdout
+            self.assertEqual("along_k = 1" in text, along, f"{rows}x{depth}x{columns} {level}")
+            self.run_tool("k.mlir", "-t", "corsair:" + level, "-o", "k.bundle")
+            self.run_tool("k.mlir", "-o", "host.bundle")
+            self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+            self.run_tool("k.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
+
     def test_a_model_too_large_for_the_device(self):
         text = SMALL.replace("4x8", "8192x8192")
         (self.dir / "large.mlir").write_text(text)

@@ -1,7 +1,7 @@
 //===- PlaceBuffers.cpp - where region results live -----------------------===//
-#include "dmxc/Support/ArenaPacking.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Memory/Passes.h"
+#include "dmxc/Support/ArenaPacking.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_PLACEBUFFERS

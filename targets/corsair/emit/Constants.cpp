@@ -36,6 +36,7 @@ TileForm TileForm::read(DictionaryAttr form) {
   result.strideN = number("stride_n");
   result.valid = number("valid");
   result.quads = number("quads");
+  result.alongK = number("along_k");
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
   return result;
@@ -54,6 +55,7 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
   form.set("stride_n", b.getI64IntegerAttr(strideN));
   form.set("valid", b.getI64IntegerAttr(valid));
   form.set("quads", b.getI64IntegerAttr(quads));
+  form.set("along_k", b.getI64IntegerAttr(alongK));
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
   return form.getDictionary(context);
@@ -80,14 +82,15 @@ bool dmxc::corsair::becomesTiles(BlockArgument argument) {
 
 static TileForm productForm(dmir::MatMulOp matmul, const hw::Machine &machine, const Distribution &deal) {
   ArrayRef<int64_t> shape = shapeOf(matmul.getRhs()), result = shapeOf(matmul.getResult());
-  const int64_t columns = deal.columns.lookup(matmul);
+  const int64_t columns = deal.columns.lookup(matmul), depth = deal.depth.lookup(matmul);
   const Split split = deal.at(matmul.getResult());
   int64_t rows = packedRows(result);
   if (split && !columns)
     rows = rows / result[split.dim] * split.part;
-  TileForm form = TileForm::of(planMatmul(machine, rows, columns ? columns : shape[1], shape[0]));
-  form.quads = columns ? deal.quads : 1;
-  form.extents = {form.kChunks * 64};
+  TileForm form = TileForm::of(planMatmul(machine, rows, columns ? columns : shape[1], depth ? depth : shape[0]));
+  form.quads = columns || depth ? deal.quads : 1;
+  form.alongK = depth;
+  form.extents = {form.kChunks * 64 * (depth ? form.quads : 1)};
   form.valid = shape[0];
   form.strides = {shape[1]};
   form.strideN = 1;
@@ -156,22 +159,29 @@ static Status packPlain(const Tensor &constant, std::span<std::byte> out) {
   return Status::ok();
 }
 
-static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
-  const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
-  const float *values = constant.as<float>();
-  std::vector<int64_t> offsets(form.kChunks * 64);
-  for (int64_t k = 0; k < form.kChunks * 64; ++k) {
-    int64_t rest = k;
-    if (k % form.extents.back() >= form.valid) {
+/// Where row k of the matrix begins in the constant; -1 for rows of zeros.
+static std::vector<int64_t> rowOffsets(const TileForm &form) {
+  std::vector<int64_t> offsets(form.kChunks * 64 * (form.alongK ? form.quads : 1));
+  for (size_t k = 0; k < offsets.size(); ++k) {
+    int64_t rest = static_cast<int64_t>(k);
+    if (rest % form.extents.back() >= form.valid) {
       offsets[k] = -1;
       continue;
     }
     for (size_t i = form.extents.size(); i-- > 0; rest /= form.extents[i])
       offsets[k] += rest % form.extents[i] * form.strides[i];
   }
+  return offsets;
+}
+
+static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
+  const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
+  const float *values = constant.as<float>();
+  const std::vector<int64_t> offsets = rowOffsets(form);
   std::array<float, 64> run;
   std::byte *tile = out.data();
-  for (int64_t quad = 0; quad < form.quads; ++quad)
+  for (int64_t quad = 0; quad < form.quads; ++quad) {
+    const int64_t firstColumn = form.alongK ? 0 : quad * form.n, firstRow = form.alongK ? quad * form.kChunks * 64 : 0;
     for (int64_t slice = 0; slice < form.slices; ++slice)
       for (int64_t round = 0; round < form.rounds; ++round)
         for (int64_t group = 0; group < form.groups; ++group)
@@ -179,14 +189,15 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
             for (int64_t column = 0; column < 64; ++column) {
               int64_t n = ((round * form.slices + slice) * form.groups + group) * 64 + column;
               for (int64_t i = 0; i < 64; ++i) {
-                int64_t k = chunk * 64 + i;
-                run[i] = n < form.n && offsets[k] >= 0 ? values[(quad * form.n + n) * form.strideN + offsets[k]] : 0;
+                int64_t offset = offsets[firstRow + chunk * 64 + i];
+                run[i] = n < form.n && offset >= 0 ? values[(firstColumn + n) * form.strideN + offset] : 0;
               }
               if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
                                    tile + column * shape.scaleBytes() / 64,
                                    tile + shape.scaleBytes() + column * shape.runBytes()))
                 return Error{ErrorKind::Internal, "a run of weights has no code"};
             }
+  }
   return Status::ok();
 }
 

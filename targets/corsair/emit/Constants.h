@@ -25,8 +25,9 @@ struct TileForm {
   /// last fastest, with these strides. Of the last extent `valid` exist; the others are zeros.
   llvm::SmallVector<int64_t> extents, strides;
   int64_t strideN = 0, valid = 0;
-  /// Quads with columns of their own: `n` each.
+  /// Quads with tiles of their own: `n` columns each, or along K, one part after the other.
   int64_t quads = 1;
+  bool alongK = false;
 
   int64_t sliceBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
   int64_t quadBytes() const { return sliceBytes() * slices; }

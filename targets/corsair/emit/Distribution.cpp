@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -62,7 +63,10 @@ private:
     return 150 + 2.0 * static_cast<double>(elementsOf(value)) / machine.noc.bytesPerClock;
   }
   static double arrayClocks(const hw::Machine &machine, const MatmulPlan &plan, int64_t batch) {
-    return plan.steps(batch) * 8 * static_cast<double>(std::min<int64_t>(plan.m, 64)) + 100;
+    // A tile comes from ST in as many clocks as eight rows take, unless it stays for all rows.
+    const double load = plan.isStationary() ? 0 : MatmulPlan::kTileBytes / machine.memory(hw::Memory::WB).write;
+    const double rows = machine.rowClocks8 * static_cast<double>(std::min<int64_t>(plan.m, 64));
+    return plan.steps(batch) * std::max(rows, load) + 100;
   }
 
   Split splitOf(Value value) const {
@@ -253,34 +257,45 @@ private:
     return {};
   }
 
+  /// By rows, by columns or along K, whichever is fastest with what it takes to bring A there.
   void dealConstantProduct(dmir::MatMulOp op) {
     Value lhs = op.getLhs();
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
-    const int64_t m = packedRows(shape), n = shape.back(), k = shapeOf(lhs).back();
-    auto clocks = [&](int64_t rows, int64_t columns) {
-      return arrayClocks(machine, planMatmul(machine, rows, columns, k), 1);
+    const int last = static_cast<int>(shape.size()) - 1;
+    const int64_t m = packedRows(shape), n = shape.back(), k = shapeOf(lhs).back(), quads = out.quads;
+    auto clocks = [&](int64_t rows, int64_t columns, int64_t depth) {
+      return arrayClocks(machine, planMatmul(machine, rows, columns, depth), 1);
     };
-    const double gather = splitOf(lhs) ? gatherClocks(lhs) : 0;
-    Split rows = rowSplit(lhs);
-    double none = clocks(m, n) + gather, best = none;
-    double byRows = rows ? clocks(m / out.quads, n) : best + 1;
+    constexpr double never = std::numeric_limits<double>::infinity();
+    const Split now = splitOf(lhs), rows = rowSplit(lhs);
+    const double gather = now ? gatherClocks(lhs) : 0;
+    const double alone = clocks(m, n, k) + gather;
+    const double byRows = rows ? clocks(m / quads, n, k) : never;
     // The result of columns is likely to be made whole by its reader.
-    double byColumns = divides(n) ? clocks(m, n / out.quads) + gather + gatherClocks(op.getResult()) / 2 : best + 1;
-    if (rows && byRows <= byColumns && byRows <= none) {
-      set(op, rows);
-      best = byRows;
-    } else {
-      makeWhole(op, lhs);
-      best -= gather; // counted
-      if (byColumns < none) {
-        set(op, along(static_cast<int>(shape.size()) - 1, n));
-        out.columns[op] = n / out.quads;
-        best = clocks(m, n / out.quads);
-      } else {
-        set(op, {});
-      }
+    const double byColumns = divides(n) ? clocks(m, n / quads, k) + gather + gatherClocks(op.getResult()) / 2 : never;
+    double alongK = never;
+    if (quads > 1 && k % (64 * quads) == 0 && (n + 63) / 64 < quads && (m + 63) / 64 < quads)
+      alongK = clocks(m, n, k / quads) + (now && now.dim != last ? gather : 0) + sumClocks(op.getResult());
+    const double best = std::min({alone, byRows, byColumns, alongK});
+    Split result;
+    if (best == byRows)
+      result = rows;
+    else if (best != alongK || now.dim != last)
+      makeWhole(op, lhs), out.clocks -= gather; // it is part of the estimate
+    if (best == byColumns && best != byRows) {
+      result = along(last, n);
+      out.columns[op] = n / quads;
+    } else if (best == alongK && best != byRows) {
+      out.depth[op] = k / quads;
     }
+    set(op, result);
     out.clocks += best;
+  }
+
+  /// Sums of all quads to all quads, in f32, and adding them up.
+  double sumClocks(Value value) const {
+    const double elements = static_cast<double>(elementsOf(value)), others = out.quads - 1;
+    return 200 + others * (4 * elements / machine.noc.bytesPerClock + 20 + elements / (machine.lanes * machine.slices));
   }
 
   void dealConv(dmir::ConvOp op) {
@@ -340,7 +355,7 @@ Distribution dmxc::corsair::chooseTeam(Block *body, const hw::Machine &machine, 
   Distribution best = distribute(body, machine, 1, isPacked);
   for (int size = 2; size <= machine.quadCount(); size *= 2)
     // A larger team must be worth its energy.
-    if (Distribution other = distribute(body, machine, size, isPacked); other.clocks < 0.96 * best.clocks)
+    if (Distribution other = distribute(body, machine, size, isPacked); other.clocks < 0.99 * best.clocks)
       best = std::move(other);
   return best;
 }

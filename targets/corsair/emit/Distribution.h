@@ -33,6 +33,8 @@ struct Distribution {
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> gathers;
   /// Products whose constant right operand is dealt out by columns: the columns of a quad.
   llvm::DenseMap<mlir::Operation *, int64_t> columns;
+  /// Products by a constant that are dealt out along K: the rows of it that a quad has.
+  llvm::DenseMap<mlir::Operation *, int64_t> depth;
   /// Estimate for one run, without what comes from and goes to the host.
   double clocks = 0;
 

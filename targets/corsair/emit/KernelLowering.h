@@ -51,18 +51,27 @@ public:
   Status finish(const MemoryUse &permanent);
 
 private:
-  //--- arguments and results (Arguments.cpp)
+  /// A constant packed as tiles and its places.
+  struct Tiles {
+    TileForm form;
+    int ddr;
+    Address home; ///< in ST, when it stays there
+  };
+
+  //--- arguments, results and states (Arguments.cpp)
   Status addArgument(mlir::BlockArgument argument, mlir::DictionaryAttr form);
   void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
   void addPlainConstant(mlir::BlockArgument argument, const std::string &name);
   void addPackedConstant(mlir::BlockArgument argument, mlir::DictionaryAttr form, const std::string &name);
-  Status addResult(mlir::Value value, unsigned index);
-  /// Adds an argument whose pieces lie in one DDR buffer, at the same address in every chiplet.
-  int addDdr(hw::Argument record, int64_t bytes);
-
+  void loadTiles(Program &program, const Tiles &packed, const Address &home);
+  /// The tiles in ST, fetched now if they do not stay there.
+  Address residentTiles(mlir::Value constant);
   void addState(mlir::BlockArgument argument);
   Status keepState(mlir::Value value, const DeviceTensor &state, const std::string &name);
   hw::Argument stateRecord(mlir::Type type, const DeviceTensor &state, const std::string &name);
+  Status addResult(mlir::Value value, unsigned index);
+  /// Adds an argument whose pieces lie in one DDR buffer, at the same address in every chiplet.
+  int addDdr(hw::Argument record, int64_t bytes);
 
   //--- ops
   Status lower(mlir::Operation *op);
@@ -70,10 +79,11 @@ private:
   Status lowerElementwise(mlir::Operation *op, hw::SimdFunction function);
   Status lowerRows(mlir::Operation *op, hw::SimdFunction function, llvm::ArrayRef<int64_t> axes, float imm0);
   Status lowerMatmul(mlir::Operation *op);
+  void multiplyAlongK(mlir::Operation *op, int64_t depth);
+  void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
   Status lowerConv(mlir::Operation *op);
   void convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
                 const Address &packed);
-  void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
   Status lowerPool(mlir::Operation *op);
   Status lowerMovement(mlir::Operation *op);
   Status lowerConcat(mlir::Operation *op);
@@ -88,19 +98,20 @@ private:
   /// The tensor copied to a dense one whose dims lie in this order.
   DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
   void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
+  void fill(const DeviceTensor &tensor, double value);
+  void simd(SimdOp op);
+  /// Starts a task of the main program that is called as the op's node.
+  void task(mlir::Operation *op);
 
   //--- several quads (Team.cpp)
   /// Sends the quads' parts of values to all others.
   void makeWhole(llvm::ArrayRef<mlir::Value> parts);
+  void exchange(llvm::ArrayRef<DeviceTensor *> parts);
   void meet();
   /// Where a tensor, or the parts of it, lie in the DDR of the chiplets.
   std::vector<hw::Piece> piecesOf(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order) const;
   int chiplets() const { return (deal.quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet(); }
   std::vector<hw::Launch> launches(std::array<uint32_t, kQueues> streams) const;
-  void fill(const DeviceTensor &tensor, double value);
-  void simd(SimdOp op);
-  /// Starts a task of the main program that is called as the op's node.
-  void task(mlir::Operation *op);
   /// Copies a tensor in a task of the main program; `quads` is the term of a mask of receivers, scale 0 for the own
   /// quad.
   void moveTensor(Queue queue, hw::Memory source, const DeviceTensor &from, hw::Memory target, const DeviceTensor &to,
@@ -112,28 +123,18 @@ private:
   Program init, main;
   hw::Kernel kernel;
   Distribution deal;
+  bool fromDdr = false;
+  std::string node; ///< of the op that is being lowered
+  llvm::DenseMap<mlir::Value, DeviceTensor> values;
+  llvm::DenseMap<mlir::Value, Tiles> tiles;
+  llvm::DenseMap<unsigned, unsigned> stateResults; ///< argument -> result
+  llvm::DenseMap<unsigned, DeviceTensor> states;   ///< by the result
   /// Buffers whose parts went to other quads, which may still read them.
   llvm::DenseSet<int> sent;
-  llvm::DenseMap<mlir::Value, DeviceTensor> values;
-  /// States by the number of the argument and of the result.
-  llvm::DenseMap<unsigned, unsigned> stateResults;
-  llvm::DenseMap<unsigned, DeviceTensor> states; ///< by the result
-  /// A constant packed as tiles and its places.
-  struct Tiles {
-    TileForm form;
-    int ddr;
-    Address home; ///< in ST, when it stays there
-  };
-  llvm::DenseMap<mlir::Value, Tiles> tiles;
-  bool fromDdr = false;
-  void loadTiles(Program &program, const Tiles &packed, const Address &home);
-  /// The tiles in ST, fetched now if they do not stay there.
-  Address residentTiles(mlir::Value constant);
   int weights = -1;      ///< WB as a buffer
   bool streamed = false; ///< the last product left WB to the array controller
-  std::string node;      ///< of the op that is being lowered
-  /// Arguments whose pieces count their addresses from a DDR buffer.
-  std::vector<std::array<int, 2>> pieceBuffers; ///< argument, buffer
+  /// {argument, buffer}: the argument's pieces count their addresses from the buffer.
+  std::vector<std::array<int, 2>> pieceBuffers;
 };
 
 } // namespace dmxc::corsair

@@ -97,7 +97,7 @@ private:
     return body;
   }
   int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
-  int64_t outRound() const { return plan.tilesARound() * 64 * 2; }
+  int64_t outRound() const { return plan.tilesARound() * 64 * at.outBytes; }
 
   //--- loops
   void forEachBand(llvm::function_ref<void(const ProductEmitter &, const Band &)> body) const {
@@ -279,24 +279,24 @@ private:
       return;
     QueueCode &store = program.on(Queue::Store);
     const int64_t group = kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4);
-    const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * 2
+    const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * at.outBytes
                           : plan.sharing == Sharing::Rows  ? kRows * at.outRow
                                                            : at.outSlice;
-    int slot =
-        store.config(hw::Unit::GM, {{ConfigKey::Kind, kindValue(hw::ElemKind::Bfp32)},
-                                    {ConfigKey::To, kindValue(hw::ElemKind::F16)},
-                                    {ConfigKey::Unit, columns},
-                                    {ConfigKey::N0, count},
-                                    {ConfigKey::N1, rows},
-                                    {ConfigKey::S0, group},
-                                    {ConfigKey::S1, 256},
-                                    {ConfigKey::T0, 128},
-                                    {ConfigKey::T1, at.outRow},
-                                    {ConfigKey::DstSlice, llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0}});
+    int slot = store.config(hw::Unit::GM,
+                            {{ConfigKey::Kind, kindValue(hw::ElemKind::Bfp32)},
+                             {ConfigKey::To, kindValue(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32)},
+                             {ConfigKey::Unit, columns},
+                             {ConfigKey::N0, count},
+                             {ConfigKey::N1, rows},
+                             {ConfigKey::S0, group},
+                             {ConfigKey::S1, 256},
+                             {ConfigKey::T0, 64 * at.outBytes},
+                             {ConfigKey::T1, at.outRow},
+                             {ConfigKey::DstSlice, llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0}});
     hw::Instruction &move = store.emit(hw::Opcode::Move);
     move.set("src", static_cast<int64_t>(hw::Memory::OB)).set("dst", static_cast<int64_t>(hw::Memory::GM));
     move.set("slot", slot).set("slices", share.mask).set("saddr", half * kObHalf + first * group);
-    store.address("daddr", at.out.plus((share.skipped + first) * 128));
+    store.address("daddr", at.out.plus((share.skipped + first) * 64 * at.outBytes));
   }
 
   Program &program;
@@ -411,6 +411,37 @@ void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &oper
   streamed = !plan.isStationary();
 }
 
+/// Each quad multiplies by its rows of the weights; all send their sums to all, and everybody adds them up.
+void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
+  auto matmul = cast<dmir::MatMulOp>(op);
+  const DeviceTensor result = values[matmul.getResult()], whole = values[matmul.getLhs()];
+  const int64_t elements = result.elements();
+  DeviceTensor sums{hw::ElemKind::F32, {deal.quads, elements}, {elements * 4, 4}, {}};
+  sums.address.buffer = buffers.add(hw::Memory::GM, deal.quads * elements * 4);
+  sums.split = {0, 1};
+  DeviceTensor part = result;
+  part.kind = hw::ElemKind::F32;
+  for (int64_t &stride : part.strides)
+    stride *= 2;
+  part.address = sums.address.plusQuad(elements * 4);
+  MatmulShape shape(whole.local({static_cast<int>(whole.rank()) - 1, depth}), part);
+  MatmulPlan plan = planMatmul(machine, packedRows(result.shape), shape.n, depth);
+  plan.m = shape.m;
+  shape.operands.st = residentTiles(matmul.getRhs());
+  shape.operands.outBytes = 4;
+  task(op);
+  forEachProduct(main, plan, shape.operands, shape.batch, 0,
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+  exchange(&sums);
+  for (int quad = 1; quad < deal.quads; ++quad) {
+    SimdOp add{hw::SimdFunction::Add, {elements}};
+    SimdOperand first{hw::ElemKind::F32, sums.address, {4}};
+    add.sources = {first, {hw::ElemKind::F32, sums.address.plus(quad * elements * 4), {4}}};
+    add.result = quad + 1 < deal.quads ? first : SimdOperand{result.kind, result.address, {2}};
+    simd(std::move(add));
+  }
+}
+
 Status KernelLowering::lowerMatmul(Operation *op) {
   auto matmul = cast<dmir::MatMulOp>(op);
   const Split split = deal.at(matmul.getResult());
@@ -420,6 +451,10 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   values[matmul.getResult()] = out;
   if (out.elements() == 0)
     return Status::ok();
+  if (const int64_t depth = deal.depth.lookup(op)) {
+    multiplyAlongK(op, depth);
+    return Status::ok();
+  }
   const int rank = static_cast<int>(out.rank());
   auto part = [&](const DeviceTensor &operand, int lastDim) { // by batch dims, and A by rows
     Split own = split;

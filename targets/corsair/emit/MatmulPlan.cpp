@@ -43,6 +43,8 @@ static MatmulPlan choosePlan(const hw::Machine &machine, MatmulPlan base, int64_
     plan.sharing = sharing;
     plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
     chooseCores(machine, plan, std::min(plan.kChunks, plan.segment));
+    if (plan.kChunks > plan.segment) // a product reads whole groups of chunks
+      plan.segment = plan.segment / plan.imc * plan.imc;
     // Columns first: weights that are spread are loaded once and streamed from all slices.
     if (best.k == 0 || plan.steps(batch) < best.steps(batch))
       best = plan;

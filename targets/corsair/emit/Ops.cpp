@@ -96,7 +96,9 @@ static std::optional<std::string> refusesTypes(Operation *op) {
   return std::nullopt;
 }
 
-static bool holdsFloats(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+static bool holdsFloats(Value value) {
+  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+}
 
 static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());

@@ -30,18 +30,24 @@ void KernelLowering::meet() {
 }
 
 void KernelLowering::makeWhole(ArrayRef<Value> parts) {
+  SmallVector<DeviceTensor *> tensors;
+  for (Value value : parts)
+    tensors.push_back(&values[value]);
+  exchange(tensors);
+}
+
+void KernelLowering::exchange(ArrayRef<DeviceTensor *> parts) {
   // What other quads were sent before they may still be reading.
-  if (llvm::any_of(parts, [&](Value value) { return sent.contains(values[value].address.buffer); }))
+  if (llvm::any_of(parts, [&](DeviceTensor *tensor) { return sent.contains(tensor->address.buffer); }))
     meet();
   SmallVector<int> buffersNow;
-  for (Value value : parts) {
-    DeviceTensor &tensor = values[value];
-    const DeviceTensor part = tensor.local(tensor.split);
+  for (DeviceTensor *tensor : parts) {
+    const DeviceTensor part = tensor->local(tensor->split);
     main.task(node);
-    main.reserve(tensor.address.buffer);
+    main.reserve(tensor->address.buffer);
     moveTensor(Queue::Store, hw::Memory::GM, part, hw::Memory::GM, part, hw::registerTerm(kOthersMask));
-    buffersNow.push_back(tensor.address.buffer);
-    tensor.split = {};
+    buffersNow.push_back(tensor->address.buffer);
+    tensor->split = {};
   }
   meet();
   sent.insert(buffersNow.begin(), buffersNow.end());
