@@ -5,8 +5,6 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -26,14 +24,10 @@ int KernelLowering::addDdr(hw::Argument record, int64_t bytes) {
 
 /// Channels last for what convolutions read.
 static SmallVector<unsigned> preferredOrder(Value value, size_t rank) {
-  SmallVector<unsigned> order(rank);
-  std::iota(order.begin(), order.end(), 0);
   bool image = rank == 4 && llvm::any_of(value.getUsers(), [&](Operation *user) {
                  return isa<dmir::ConvOp, dmir::PoolOp>(user) && user->getOperand(0) == value;
                });
-  if (image)
-    order = {0, 2, 3, 1};
-  return order;
+  return image ? SmallVector<unsigned>{0, 2, 3, 1} : rowMajor(rank);
 }
 
 static hw::Argument hostTensor(std::string name, hw::Role role, Type type, ArrayRef<unsigned> order) {
@@ -120,10 +114,8 @@ static hw::Argument constantBytes(std::string name, hw::ElemKind kind, int64_t b
 
 void KernelLowering::addPlainConstant(BlockArgument argument, const std::string &name) {
   auto type = cast<RankedTensorType>(argument.getType());
-  DeviceTensor tensor{*deviceKind(type.getElementType()), SmallVector<int64_t>(type.getShape()), {}, {}};
-  SmallVector<unsigned> order(tensor.rank());
-  std::iota(order.begin(), order.end(), 0);
-  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
+  DeviceTensor tensor =
+      DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
   int64_t bytes = tensor.elements() * tensor.elementSize();
   int ddr = addDdr(constantBytes(name, tensor.kind, bytes, chiplets(), 0), bytes);
   if (isTable(argument)) {
@@ -188,14 +180,10 @@ Address KernelLowering::residentTiles(Value constant) {
 
 /// Every quad of the team has a copy in its GM, and all keep theirs up to date.
 hw::Argument KernelLowering::stateRecord(Type type, const DeviceTensor &state, const std::string &name) {
-  SmallVector<unsigned> order(state.rank());
-  std::iota(order.begin(), order.end(), 0);
+  SmallVector<unsigned> order = rowMajor(state.rank());
   hw::Argument record = hostTensor(name, hw::Role::State, type, order);
-  hw::Piece piece;
+  hw::Piece piece = wholePiece(state, order);
   piece.memory = hw::Memory::GM;
-  piece.begin.assign(state.rank(), 0);
-  piece.extent.assign(state.shape.begin(), state.shape.end());
-  piece.strides.assign(state.strides.begin(), state.strides.end());
   for (int quad = 0; quad < deal.quads; ++quad) {
     piece.unit = quad;
     record.pieces.push_back(piece);
@@ -205,10 +193,8 @@ hw::Argument KernelLowering::stateRecord(Type type, const DeviceTensor &state, c
 
 void KernelLowering::addState(BlockArgument argument) {
   auto type = cast<RankedTensorType>(argument.getType());
-  DeviceTensor tensor{*deviceKind(type.getElementType()), SmallVector<int64_t>(type.getShape()), {}, {}};
-  SmallVector<unsigned> order(tensor.rank());
-  std::iota(order.begin(), order.end(), 0);
-  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
+  DeviceTensor tensor =
+      DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
   tensor.address = {buffers.add(hw::Memory::GM, tensor.elements() * tensor.elementSize(), /*permanent=*/true), 0, {}};
   pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), tensor.address.buffer});
   kernel.arguments.push_back(stateRecord(type, tensor, "state" + std::to_string(argument.getArgNumber())));

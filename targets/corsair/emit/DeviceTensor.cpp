@@ -14,6 +14,10 @@ int64_t DeviceTensor::elements() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
 }
 
+DeviceTensor DeviceTensor::dense(hw::ElemKind kind, ArrayRef<int64_t> shape, ArrayRef<unsigned> order) {
+  return {kind, SmallVector<int64_t>(shape), denseStrides(shape, order, hw::elementBytes(kind)), {}};
+}
+
 DeviceTensor DeviceTensor::local(Split by) const {
   DeviceTensor result = *this;
   result.split = {};
@@ -87,4 +91,41 @@ std::optional<DeviceTensor> DeviceTensor::reshaped(ArrayRef<int64_t> to) const {
     j = jEnd;
   }
   return result;
+}
+
+SmallVector<CopyDim> dmxc::corsair::copyDims(const DeviceTensor &from, const DeviceTensor &to) {
+  SmallVector<CopyDim> dims;
+  for (unsigned dim : from.order())
+    if (from.shape[dim] != 1)
+      dims.push_back({from.shape[dim], from.strides[dim], to.strides[dim]});
+  dims.push_back({from.elementSize(), 1, 1});
+  for (size_t i = dims.size() - 1; i-- > 0;)
+    if (dims[i].from == dims[i + 1].from * dims[i + 1].extent && dims[i].to == dims[i + 1].to * dims[i + 1].extent) {
+      dims[i + 1].extent *= dims[i].extent;
+      dims.erase(dims.begin() + i);
+    }
+  return dims;
+}
+
+void dmxc::corsair::addDims(std::vector<hw::ConfigPair> &keys, ArrayRef<CopyDim> dims, size_t first) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    keys.insert(keys.end(), {{keyAfter(hw::ConfigKey::N0, first + i), dims[i].extent},
+                             {keyAfter(hw::ConfigKey::S0, first + i), dims[i].from},
+                             {keyAfter(hw::ConfigKey::T0, first + i), dims[i].to}});
+}
+
+hw::Piece dmxc::corsair::wholePiece(const DeviceTensor &tensor, ArrayRef<unsigned> order) {
+  hw::Piece piece;
+  for (unsigned dim : order) {
+    piece.begin.push_back(0);
+    piece.extent.push_back(tensor.shape[dim]);
+    piece.strides.push_back(tensor.strides[dim]);
+  }
+  return piece;
+}
+
+SmallVector<unsigned> dmxc::corsair::rowMajor(size_t rank) {
+  SmallVector<unsigned> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
 }

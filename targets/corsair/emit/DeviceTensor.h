@@ -17,6 +17,8 @@ struct DeviceTensor {
 
   Split split; ///< what of it this quad has
 
+  /// Without gaps, its dims in memory in this order, the outermost first; its place is still to be given.
+  static DeviceTensor dense(hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order);
   /// The part of each quad; its split says no more.
   DeviceTensor local(Split by) const;
   size_t rank() const { return shape.size(); }
@@ -36,6 +38,14 @@ struct CopyDim {
 };
 /// Dims of a copy in the order of the source's memory, neighbours joined, the last one a run of bytes. Equal shapes.
 llvm::SmallVector<CopyDim> copyDims(const DeviceTensor &from, const DeviceTensor &to);
+/// Writes dims of a copy to a descriptor, from its dim `first` on.
+void addDims(std::vector<hw::ConfigPair> &keys, llvm::ArrayRef<CopyDim> dims, size_t first);
+
+/// The piece that a whole tensor is, its dims in this order.
+hw::Piece wholePiece(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
+
+/// 0, 1, ...: dims in the order of the tensor.
+llvm::SmallVector<unsigned> rowMajor(size_t rank);
 
 /// Byte strides of a dense tensor whose dims lie in memory in this order, the outermost first.
 llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<unsigned> order,

@@ -321,8 +321,9 @@ private:
       split = clocks(pixels / out.quads, channels);
       set(op, along(row, shape[row]));
     }
-    if (divides(channels) && clocks(pixels, channels / out.quads) < split) {
-      split = clocks(pixels, channels / out.quads);
+    if (const double byChannels = divides(channels) ? clocks(pixels, channels / out.quads) : split;
+        byChannels < split) {
+      split = byChannels;
       set(op, along(1, channels));
       out.columns[op] = channels / out.quads;
     }

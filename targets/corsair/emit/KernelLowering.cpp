@@ -6,8 +6,6 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -80,15 +78,14 @@ Status KernelLowering::finish(const MemoryUse &permanent) {
 //===----------------------------------------------------------------------===//
 
 DeviceTensor KernelLowering::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, ArrayRef<unsigned> order) {
-  DeviceTensor tensor{kind, SmallVector<int64_t>(shape), denseStrides(shape, order, hw::elementBytes(kind)), {}};
+  DeviceTensor tensor = DeviceTensor::dense(kind, shape, order);
   tensor.address.buffer = buffers.add(hw::Memory::GM, tensor.elements() * tensor.elementSize());
   return tensor;
 }
 
 DeviceTensor KernelLowering::allocate(Value result, const DeviceTensor *like) {
   auto type = cast<RankedTensorType>(result.getType());
-  SmallVector<unsigned> order(type.getRank());
-  std::iota(order.begin(), order.end(), 0);
+  SmallVector<unsigned> order = rowMajor(type.getRank());
   if (like && like->rank() == order.size())
     order = like->order();
   return allocate(type.getShape(), *deviceKind(type.getElementType()), order);

@@ -366,6 +366,15 @@ void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &op
 // Batches
 //===----------------------------------------------------------------------===//
 
+/// How often a slice has a product of a batch: the last dim may be shared by the slices.
+static int64_t turnsOf(const MatmulPlan &plan, ArrayRef<BatchDim> batch) {
+  int64_t turns = 1;
+  for (const BatchDim &dim : batch)
+    turns *= plan.sharing == Sharing::Batch && &dim == &batch.back() ? (dim.extent + plan.slices - 1) / plan.slices
+                                                                     : dim.extent;
+  return turns;
+}
+
 /// Runs `emit` for every product of a batch, in loops; where each slice has a product of its own, for as many at once.
 /// `stBytes`: B's tiles of one product in a slice; 0 when all products share them.
 static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at, ArrayRef<BatchDim> batch,
@@ -375,10 +384,7 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
   const BatchDim &dim = batch.front();
   const bool spread = plan.sharing == Sharing::Batch && batch.size() == 1;
   const int64_t atOnce = spread ? plan.slices : 1, turns = dim.extent / atOnce, rest = dim.extent % atOnce;
-  int64_t inner = stBytes; // tiles of the dims that follow
-  for (const BatchDim &other : batch.drop_front())
-    inner *= plan.sharing == Sharing::Batch && &other == &batch.back() ? (other.extent + plan.slices - 1) / plan.slices
-                                                                       : other.extent;
+  const int64_t inner = stBytes * turnsOf(plan, batch.drop_front()); // tiles of the dims that follow
   if (spread)
     at.aSlice = dim.a, at.bSlice = dim.b, at.outSlice = dim.out;
   program.loop(turns, [&](int depth) {
@@ -477,12 +483,8 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   MatmulShape shape(a, part(values[matmul.getRhs()], rank - 3), out);
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
-  int64_t products = 1;
-  for (const BatchDim &dim : shape.batch)
-    products *= plan.sharing == Sharing::Batch && &dim == &shape.batch.back()
-                    ? (dim.extent + plan.slices - 1) / plan.slices
-                    : dim.extent;
-  shape.operands.st = {buffers.add(hw::Memory::ST, products * plan.bytesPerSlice()), 0, {}};
+  const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
+  shape.operands.st = {buffers.add(hw::Memory::ST, bytes), 0, {}};
   task(op);
   forEachProduct(main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(main, p, at); });

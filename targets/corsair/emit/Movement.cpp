@@ -8,18 +8,10 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 using hw::ConfigKey;
-
-static SmallVector<unsigned> rowMajor(size_t rank) {
-  SmallVector<unsigned> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
 
 static DeviceTensor sliced(const DeviceTensor &tensor, dmir::SliceOp op) {
   DeviceTensor view = tensor;
@@ -156,7 +148,6 @@ Status KernelLowering::lowerScatter(Operation *op) {
   SmallVector<CopyDim> dims = copyDims(rows, places);
   if (dims.size() > 4)
     return Error{ErrorKind::Constraint, "the rows that node '" + node + "' scatters have too many dims apart"};
-  auto after = [](ConfigKey key, size_t by) { return static_cast<ConfigKey>(static_cast<int>(key) + by); };
   std::vector<hw::ConfigPair> keys = {{ConfigKey::Kind, static_cast<int64_t>(result.kind)},
                                       {ConfigKey::Unit, dims.back().extent / result.elementSize()},
                                       {ConfigKey::N0, updates.shape[axis]},
@@ -165,10 +156,7 @@ Status KernelLowering::lowerScatter(Operation *op) {
                                       {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
                                       {ConfigKey::IndexPitch, indices.strides[axis]},
                                       {ConfigKey::IndexRange, result.shape[axis]}};
-  for (size_t i = 0; i + 1 < dims.size(); ++i)
-    keys.insert(keys.end(), {{after(ConfigKey::N1, i), dims[i].extent},
-                             {after(ConfigKey::S1, i), dims[i].from},
-                             {after(ConfigKey::T1, i), dims[i].to}});
+  addDims(keys, ArrayRef(dims).drop_back(), 1);
   QueueCode &vector = main.on(Queue::Vector);
   int slot = vector.config(hw::Unit::GM, std::move(keys));
   vector.emit(hw::Opcode::Insert).set("rule", static_cast<int64_t>(hw::Rule::Scatter)).set("slot", slot);

@@ -17,6 +17,11 @@
 
 namespace dmxc::corsair {
 
+/// The key that stands `by` places after another one of its kind: N0, N1, ...
+inline hw::ConfigKey keyAfter(hw::ConfigKey key, size_t by) {
+  return static_cast<hw::ConfigKey>(static_cast<size_t>(key) + by);
+}
+
 /// What a quad's queues are for.
 enum class Queue : uint8_t {
   Load,   ///< DDR and GM to the units
@@ -101,7 +106,6 @@ public:
   void meet(hw::Scope scope);
   /// A buffer that other quads write: from the last meeting on nothing else may lie there.
   void reserve(int buffer) { buffers.touch(buffer, lastMeeting); }
-  int currentTask() const { return static_cast<int>(tasks.size()) - 1; }
 
   /// Tells the buffers in which tasks they are used.
   void noteUses();
@@ -115,6 +119,7 @@ private:
     std::string name;
     std::vector<QueueCode> parts; ///< one a queue
   };
+  int currentTask() const { return static_cast<int>(tasks.size()) - 1; }
   void open(hw::Operand count, llvm::function_ref<void()> body);
   friend class Ordering;
 

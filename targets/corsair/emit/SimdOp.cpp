@@ -65,11 +65,10 @@ static void emitOne(QueueCode &stream, const SimdOp &op, int sliceCount) {
   static constexpr ConfigKey kinds[] = {ConfigKey::DKind, ConfigKey::AKind, ConfigKey::BKind, ConfigKey::CKind};
   static constexpr ConfigKey steps[] = {ConfigKey::D0, ConfigKey::A0, ConfigKey::B0, ConfigKey::C0};
   static constexpr const char *fields[] = {"d", "a", "b", "c"};
-  auto after = [](ConfigKey key, size_t by) { return static_cast<ConfigKey>(static_cast<int>(key) + by); };
   std::vector<hw::ConfigPair> keys = op.keys;
   size_t missing = 4 - op.dims.size();
   for (size_t i = 0; i < op.dims.size(); ++i)
-    keys.emplace_back(after(ConfigKey::N0, i + missing), op.dims[i]);
+    keys.emplace_back(keyAfter(ConfigKey::N0, i + missing), op.dims[i]);
   SmallVector<const SimdOperand *> operands{&op.result};
   for (const SimdOperand &source : op.sources)
     operands.push_back(&source);
@@ -79,7 +78,7 @@ static void emitOne(QueueCode &stream, const SimdOp &op, int sliceCount) {
     else {
       keys.emplace_back(kinds[k], static_cast<int64_t>(operands[k]->kind));
       for (size_t i = 0; i < op.dims.size(); ++i)
-        keys.emplace_back(after(steps[k], i + missing), operands[k]->strides[i]);
+        keys.emplace_back(keyAfter(steps[k], i + missing), operands[k]->strides[i]);
     }
   if (op.inner)
     keys.emplace_back(ConfigKey::Inner, op.inner);

@@ -53,20 +53,6 @@ void KernelLowering::exchange(ArrayRef<DeviceTensor *> parts) {
   sent.insert(buffersNow.begin(), buffersNow.end());
 }
 
-SmallVector<CopyDim> dmxc::corsair::copyDims(const DeviceTensor &from, const DeviceTensor &to) {
-  SmallVector<CopyDim> dims;
-  for (unsigned dim : from.order())
-    if (from.shape[dim] != 1)
-      dims.push_back({from.shape[dim], from.strides[dim], to.strides[dim]});
-  dims.push_back({from.elementSize(), 1, 1});
-  for (size_t i = dims.size() - 1; i-- > 0;)
-    if (dims[i].from == dims[i + 1].from * dims[i + 1].extent && dims[i].to == dims[i + 1].to * dims[i + 1].extent) {
-      dims[i + 1].extent *= dims[i].extent;
-      dims.erase(dims.begin() + i);
-    }
-  return dims;
-}
-
 static void emitCopy(Program &program, Queue queue, hw::Memory source, Address from, hw::Memory target, Address to,
                      ArrayRef<CopyDim> dims, hw::Term quads) {
   if (dims.size() > 5) // a descriptor has four dims and a run
@@ -75,12 +61,8 @@ static void emitCopy(Program &program, Queue queue, hw::Memory source, Address f
                to.plusLoop(depth, dims.front().to), dims.drop_front(), quads);
     });
   QueueCode &code = program.on(queue);
-  auto after = [](ConfigKey key, size_t by) { return static_cast<ConfigKey>(static_cast<int>(key) + by); };
   std::vector<hw::ConfigPair> keys = {{ConfigKey::Unit, dims.back().extent}};
-  for (size_t i = 0; i + 1 < dims.size(); ++i)
-    keys.insert(keys.end(), {{after(ConfigKey::N0, i), dims[i].extent},
-                             {after(ConfigKey::S0, i), dims[i].from},
-                             {after(ConfigKey::T0, i), dims[i].to}});
+  addDims(keys, dims.drop_back(), 0);
   int slot = code.config(hw::Unit::GM, std::move(keys));
   hw::Instruction &move = code.emit(hw::Opcode::Move);
   move.set("src", static_cast<int64_t>(source)).set("dst", static_cast<int64_t>(target)).set("slot", slot);
@@ -99,13 +81,8 @@ void KernelLowering::moveTensor(Queue queue, hw::Memory source, const DeviceTens
 std::vector<hw::Piece> KernelLowering::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order) const {
   std::vector<hw::Piece> pieces;
   for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
-    hw::Piece piece;
+    hw::Piece piece = wholePiece(tensor, order);
     piece.unit = chiplet;
-    for (unsigned dim : order) {
-      piece.begin.push_back(0);
-      piece.extent.push_back(tensor.shape[dim]);
-      piece.strides.push_back(tensor.strides[dim]);
-    }
     if (tensor.split) {
       const int64_t first = int64_t(chiplet) * machine.quadsPerChiplet();
       const size_t at = llvm::find(order, unsigned(tensor.split.dim)) - order.begin();
