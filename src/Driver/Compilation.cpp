@@ -59,13 +59,10 @@ bool Compilation::makeTargets() {
                          "usage");
       return false;
     }
-    Result<std::unique_ptr<TargetBackend>> target = info->create(targetOptions(choice));
-    if (!target) {
-      diagnostics.report(target.error(), "target-option");
+    std::unique_ptr<TargetBackend> target = createTarget(*info, choice);
+    if (!target)
       return false;
-    }
-    phaseCtx.targets.push_back(target->get());
-    targets.push_back(std::move(*target));
+    addTarget(std::move(target));
   }
   if (!addHostTarget())
     return false;
@@ -75,29 +72,36 @@ bool Compilation::makeTargets() {
   return true;
 }
 
-TargetOptions Compilation::targetOptions(const TargetChoice &choice) const {
-  TargetOptions result;
-  result.levels = choice.levels;
-  result.optLevel = options.optLevel;
-  result.jobs = options.jobs;
-  result.numerics = options.numerics;
-  result.saveTempsDir = options.saveTemps;
-  return result;
+std::unique_ptr<TargetBackend> Compilation::createTarget(const TargetInfo &info, const TargetChoice &choice) {
+  TargetOptions targetOptions;
+  targetOptions.levels = choice.levels;
+  targetOptions.optLevel = options.optLevel;
+  targetOptions.jobs = options.jobs;
+  targetOptions.numerics = options.numerics;
+  targetOptions.saveTempsDir = options.saveTemps;
+  Result<std::unique_ptr<TargetBackend>> target = info.create(targetOptions);
+  if (!target) {
+    diagnostics.report(target.error(), "target-option");
+    return nullptr;
+  }
+  return std::move(*target);
+}
+
+void Compilation::addTarget(std::unique_ptr<TargetBackend> target) {
+  phaseCtx.targets.push_back(target.get());
+  targets.push_back(std::move(target));
 }
 
 bool Compilation::addHostTarget() {
   if (llvm::any_of(targets, [](const auto &target) { return target->runsOnHost(); }))
     return true;
   for (const TargetInfo &info : registeredTargets()) {
-    Result<std::unique_ptr<TargetBackend>> target = info.create(targetOptions({info.name, {}}));
-    if (!target) {
-      diagnostics.report(target.error(), "target-option");
+    std::unique_ptr<TargetBackend> target = createTarget(info, {info.name, {}});
+    if (!target)
       return false;
-    }
-    if (!(*target)->runsOnHost())
+    if (!target->runsOnHost())
       continue;
-    phaseCtx.targets.push_back(target->get());
-    targets.push_back(std::move(*target));
+    addTarget(std::move(target));
     return true;
   }
   return true;

@@ -10,39 +10,21 @@ import sys
 import tempfile
 import unittest
 
+import dmxrt
+
 BIN = pathlib.Path(sys.argv[1]).resolve()
 LIBRARY = sys.argv[2]
 DIM, ROWS = 8, 12
-F32, INPUT, OUTPUT = 14, 0, 1
 
 
-class Error(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("status", ctypes.c_int32), ("message", ctypes.c_char * 512)]
-
-
-class View(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(ctypes.c_int64)),
-                ("data", ctypes.c_void_p)]
-
-
-class Session:
+class Session(dmxrt.Session):
     """One session of a bundle whose only input and output are f32 rows of DIM."""
 
     def __init__(self, path):
-        self.lib, self.error = ctypes.CDLL(LIBRARY), Error(ctypes.sizeof(Error))
-        self.lib.dmx_status_name.restype = ctypes.c_char_p
-        self.bundle, self.session = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("dmx_bundle_open", str(path).encode(), ctypes.byref(self.bundle))
-        self.call("dmx_session_create", self.bundle, None, None, ctypes.byref(self.session))
+        super().__init__(LIBRARY, path)
         self.input, self.output = (ctypes.c_float * DIM)(), (ctypes.c_float * DIM)()
-        dims = (ctypes.c_int64 * 2)(1, DIM)
-        for io, data in ((INPUT, self.input), (OUTPUT, self.output)):
-            view = View(F32, 2, dims, ctypes.cast(data, ctypes.c_void_p))
-            self.call("dmx_session_bind", self.session, io, 0, ctypes.byref(view))
-
-    def call(self, name, *arguments):
-        if getattr(self.lib, name)(*arguments, ctypes.byref(self.error)):
-            raise RuntimeError(self.error.message.decode())
+        for io, data in ((dmxrt.INPUT, self.input), (dmxrt.OUTPUT, self.output)):
+            self.bind(io, 0, dmxrt.F32, (1, DIM), ctypes.addressof(data))
 
     def run(self, row):
         self.input[:] = row
@@ -51,10 +33,6 @@ class Session:
 
     def reset(self):
         self.call("dmx_session_reset_state", self.session)
-
-    def close(self):
-        self.lib.dmx_session_destroy(self.session)
-        self.lib.dmx_bundle_close(self.bundle)
 
 
 def matrix(seed):

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+import dmxrt
+
 try:
     import numpy
 except ImportError:
@@ -18,60 +21,24 @@ except ImportError:
 
 TOOLS, LIBRARY, TARGET, MODEL = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
 MIN_SQNR, STEPS = float(sys.argv[5]), int(sys.argv[6])
-DTYPES = {6: numpy.int64, 14: numpy.float32}
+DTYPES = {dmxrt.I64: numpy.int64, dmxrt.F32: numpy.float32}
 if not (MODEL / "model.onnx").exists():
     print(f"SKIPPED: {MODEL} is not there")
     sys.exit(77)
 
 
-class Error(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("status", ctypes.c_int32), ("message", ctypes.c_char * 512)]
-
-
-class View(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(ctypes.c_int64)),
-                ("data", ctypes.c_void_p)]
-
-
-class Dim(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("min", ctypes.c_int64), ("max", ctypes.c_int64)]
-
-
-class Info(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("dtype", ctypes.c_int32),
-                ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(Dim))]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("isa", ctypes.c_char_p),
-                ("allocator", ctypes.c_void_p), ("executor", ctypes.c_void_p),
-                ("device_options", ctypes.POINTER(ctypes.c_char_p)), ("device_option_count", ctypes.c_uint32)]
-
-
-class Session:
+class Session(dmxrt.Session):
     def __init__(self, bundle, *device_options):
-        self.lib, self.error = ctypes.CDLL(LIBRARY), Error(ctypes.sizeof(Error))
-        self.lib.dmx_bundle_tensor_count.restype = ctypes.c_uint32
-        self.bundle, self.session = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("dmx_bundle_open", str(bundle).encode(), ctypes.byref(self.bundle))
-        texts = (ctypes.c_char_p * max(1, len(device_options)))(*[o.encode() for o in device_options])
-        options = Options(ctypes.sizeof(Options), 0, None, None, None, texts, len(device_options))
-        self.call("dmx_session_create", self.bundle, None, ctypes.byref(options), ctypes.byref(self.session))
-        self.tensors = [self.bind(io) for io in (0, 1)]
+        super().__init__(LIBRARY, bundle, *device_options)
+        self.tensors = [self.bind_all(io) for io in (dmxrt.INPUT, dmxrt.OUTPUT)]
 
-    def call(self, name, *arguments):
-        if getattr(self.lib, name)(*arguments, ctypes.byref(self.error)):
-            raise RuntimeError(f"{name}: {self.error.message.decode()}")
-
-    def bind(self, io):
+    def bind_all(self, io):
         tensors = {}
         for i in range(self.lib.dmx_bundle_tensor_count(self.bundle, None, io)):
-            info = Info(ctypes.sizeof(Info))
+            info = dmxrt.Info(ctypes.sizeof(dmxrt.Info))
             self.call("dmx_bundle_tensor_info", self.bundle, None, io, i, ctypes.byref(info))
             array = numpy.zeros([info.dims[d].min for d in range(info.rank)], DTYPES[info.dtype])
-            dims = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
-            view = View(info.dtype, array.ndim, dims, array.ctypes.data)
-            self.call("dmx_session_bind", self.session, io, i, ctypes.byref(view))
+            self.bind(io, i, info.dtype, array.shape, array.ctypes.data)
             tensors[info.name.decode()] = array
         return tensors
 

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+import device
+
 
 def run(*command):
     start = time.monotonic()
@@ -17,16 +19,15 @@ def run(*command):
     return result, time.monotonic() - start
 
 
-def check(tools, target, min_sqnr, folder, dims, scratch):
+def check(tools, target, min_sqnr, model, scratch):
     """One row of the table and whether it is good."""
-    bundle = scratch / (folder.name + ".bundle")
-    compiled, seconds = run(tools / "dmxc", folder / "model.onnx", "-t", target, "--require-target", target + ":95", "-o",
-                            bundle, *[part for dim in dims for part in ("--dim", dim)])
+    bundle, data = scratch / (model.name + ".bundle"), model.data_set()
+    compiled, seconds = run(tools / "dmxc", model.folder / "model.onnx", "-t", target, "--require-target", target + ":95", "-o",
+                            bundle, *model.dims)
     if compiled.returncode:
         return compiled.stderr, False
-    sets = sorted(folder.glob("set0")) or sorted(folder.glob("test_data_set_0"))
     report = scratch / "report.json"
-    ran, simulated = run(tools / "dmx-run", bundle, "--inputs", sets[0], "--expect", sets[0], "--min-sqnr", min_sqnr,
+    ran, simulated = run(tools / "dmx-run", bundle, "--inputs", data, "--expect", data, "--min-sqnr", min_sqnr,
                          "--json", report)
     if not report.exists():
         return ran.stdout + ran.stderr, False
@@ -40,15 +41,10 @@ def main():
     tools, target, min_sqnr = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     done, failed = 0, 0
     with tempfile.TemporaryDirectory(prefix="dmxc-models-") as scratch:
-        for argument in sys.argv[4:]:
-            name, _, dims = argument.partition(":")
-            folder = pathlib.Path(name)
-            if not (folder / "model.onnx").exists():
-                print(f"SKIPPED {folder.name}: {folder} is not there")
-                continue
+        for model in device.present(sys.argv[4:]):
             (pathlib.Path(scratch) / "report.json").unlink(missing_ok=True)
-            text, good = check(tools, target, min_sqnr, folder, dims.split(",") if dims else [], pathlib.Path(scratch))
-            print(f"{'ok  ' if good else 'FAIL'} {folder.name:18} {text}", flush=True)
+            text, good = check(tools, target, min_sqnr, model, pathlib.Path(scratch))
+            print(f"{'ok  ' if good else 'FAIL'} {model.name:18} {text}", flush=True)
             done, failed = done + 1, failed + (not good)
     return 77 if not done else int(failed > 0)
 

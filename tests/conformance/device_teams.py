@@ -9,15 +9,15 @@ import subprocess
 import sys
 import tempfile
 
+import device
+
 BIN, TARGET = pathlib.Path(sys.argv[1]), sys.argv[2]
 
 
-def clocks(folder, dims, level, scratch):
+def clocks(model, level, scratch):
     bundle, report = scratch / "m.bundle", scratch / "r.json"
-    subprocess.run([BIN / "dmxc", folder / "model.onnx", "-q", "-t", TARGET + level, "-o", bundle,
-                    *[part for dim in dims for part in ("--dim", dim)]], check=True)
-    sets = sorted(folder.glob("set0")) or sorted(folder.glob("test_data_set_0"))
-    subprocess.run([BIN / "dmx-run", bundle, "--inputs", sets[0], "-q", "--device-opt", f"report={report}"], check=True,
+    subprocess.run([BIN / "dmxc", model.folder / "model.onnx", "-q", "-t", TARGET + level, "-o", bundle, *model.dims], check=True)
+    subprocess.run([BIN / "dmx-run", bundle, "--inputs", model.data_set(), "-q", "--device-opt", f"report={report}"], check=True,
                    stdout=subprocess.DEVNULL)
     run = json.loads(report.read_text())["last"][0]["main"]
     return run["clocks"], run["quads"]
@@ -25,17 +25,11 @@ def clocks(folder, dims, level, scratch):
 
 def main(scratch):
     done = failed = 0
-    for argument in sys.argv[3:]:
-        name, _, dims = argument.partition(":")
-        folder = pathlib.Path(name)
-        if not (folder / "model.onnx").exists():
-            print(f"SKIPPED {folder.name}: {folder} is not there")
-            continue
-        dims = dims.split(",") if dims else []
-        chosen, quads = clocks(folder, dims, "", scratch)
-        every = {size: clocks(folder, dims, f":quads={size}", scratch)[0] for size in (1, 2, 4, 8, 16, 32)}
+    for model in device.present(sys.argv[3:]):
+        chosen, quads = clocks(model, "", scratch)
+        every = {size: clocks(model, f":quads={size}", scratch)[0] for size in (1, 2, 4, 8, 16, 32)}
         good = chosen <= 1.1 * min(every.values())
-        print(f"{'ok  ' if good else 'FAIL'} {folder.name:18} chosen {quads:2}: {chosen:7};  "
+        print(f"{'ok  ' if good else 'FAIL'} {model.name:18} chosen {quads:2}: {chosen:7};  "
               + "  ".join(f"{size}: {value}" for size, value in every.items()), flush=True)
         done, failed = done + 1, failed + (not good)
     return 77 if not done else int(failed > 0)

@@ -70,7 +70,9 @@ private:
   bool makeTargets();
   /// What the chosen targets refuse the host computes: adds a target for it when none was chosen.
   bool addHostTarget();
-  TargetOptions targetOptions(const TargetChoice &choice) const;
+  /// A target with the user's options; null after an error was reported.
+  std::unique_ptr<TargetBackend> createTarget(const TargetInfo &info, const TargetChoice &choice);
+  void addTarget(std::unique_ptr<TargetBackend> target);
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();
   const Frontend *chooseFrontend();
