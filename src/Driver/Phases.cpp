@@ -10,8 +10,8 @@ static constexpr Phase table[] = {
      "DMIR regions with a device and a strategy", buildPartitionPhase, ".mlir"},
     {"memory", "which buffer each value has: arena offsets, in-place reuse, aliases", "DMIR regions",
      "regions with placed buffers", buildMemoryPhase, ".mlir"},
-    {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified", "placed regions", "DLIR",
-     buildSchedulePhase, ".mlir"},
+    {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified, device queues scheduled",
+     "placed regions", "DLIR", buildSchedulePhase, ".mlir"},
     {"codegen", "kernels compiled per target, constants packed, the task graph serialised", "DLIR",
      "graph.json and code", nullptr, ".json"},
 };

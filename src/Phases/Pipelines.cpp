@@ -33,14 +33,15 @@ void buildMemoryPhase(OpPassManager &pm, const PhaseContext &context) {
 void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
   pm.addPass(createBuildProgramPass(context));
   pm.addNestedPass<dlir::ProgramOp>(createOrderTasksPass(context));
+  pm.addPass(createScheduleDevicesPass(context));
 }
 
 void registerAllPasses(const PhaseContext &context) {
   using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
-  static constexpr Create passes[] = {createFoldConstantsPass,    createSimplifyPass,      createBindStatesPass,    createCheckSupportPass,
-                                      createFoldScalingPass,      createAssignLayoutsPass, createFormRegionsPass,
-                                      createChooseStrategiesPass, createPlaceBuffersPass,  createBuildProgramPass,
-                                      createOrderTasksPass};
+  static constexpr Create passes[] = {createFoldConstantsPass, createSimplifyPass,         createBindStatesPass,
+                                      createCheckSupportPass,  createFoldScalingPass,      createAssignLayoutsPass,
+                                      createFormRegionsPass,   createChooseStrategiesPass, createPlaceBuffersPass,
+                                      createBuildProgramPass,  createOrderTasksPass,       createScheduleDevicesPass};
   for (Create create : passes)
     registerPass([create, &context] { return create(context); });
   using Build = void (*)(OpPassManager &, const PhaseContext &);

@@ -2,6 +2,7 @@
 
 #include "emit/Constants.h"
 #include "emit/KernelLowering.h"
+#include "encode/Encode.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Support/MappedFile.h"
@@ -32,11 +33,12 @@ public:
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return corsair::packConstant(form, constant, out);
   }
-  Result<std::vector<CodeEntry>> emit(ArrayRef<dlir::KernelOp> kernels) const override;
+  Status schedule(ArrayRef<dlir::KernelOp> kernels) const override;
+  Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override { return machine.source; }
 
 private:
-  Result<hw::Image> lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const;
+  Status lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const;
 
   hw::Machine machine;
   int quads;
@@ -70,32 +72,51 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   return list.getDictionary(region.getContext());
 }
 
-Result<hw::Image> CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const {
-  hw::Image image;
-  image.machine = machine;
+/// Writes a program before each kernel; none if one fails.
+Status CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const {
   std::list<corsair::KernelLowering> lowered;
-  corsair::MemoryUse permanent{};
-  for (dlir::KernelOp kernel : kernels) {
-    corsair::KernelLowering &lowering = lowered.emplace_back(machine, image);
-    if (Status s = lowering.lower(kernel.getBlock(), kernel.getSymName(), kernel.getStrategy(), fromDdr); !s)
-      return s.takeError();
-    lowering.placePermanent(permanent);
-  }
-  for (corsair::KernelLowering &lowering : lowered)
-    if (Status s = lowering.finish(permanent); !s)
-      return s.takeError();
-  return image;
+  auto all = [&]() -> Status {
+    corsair::MemoryUse permanent{};
+    for (dlir::KernelOp kernel : kernels) {
+      corsair::KernelLowering &lowering = lowered.emplace_back(kernel, machine, fromDdr);
+      if (Status s = lowering.lower(); !s)
+        return s;
+      lowering.placePermanent(permanent);
+    }
+    for (corsair::KernelLowering &lowering : lowered)
+      if (Status s = lowering.finish(permanent); !s)
+        return s;
+    return Status::ok();
+  };
+  Status done = all();
+  if (!done)
+    for (corsair::KernelLowering &lowering : lowered)
+      lowering.program().erase();
+  return done;
 }
 
-Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<dlir::KernelOp> kernels) const {
-  Result<hw::Image> image = lower(kernels, mode == Mode::Capacity);
+Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
+  Status done = lower(kernels, mode == Mode::Capacity);
   // Weights that do not fit ST are fetched from DDR for every product.
-  if (!image && mode == Mode::Auto && image.error().kind == ErrorKind::Constraint)
-    image = lower(kernels, /*fromDdr=*/true);
-  if (!image)
-    return image.takeError();
-  if (hw::MaybeError wrong = hw::verify(*image))
-    return Error{ErrorKind::Internal, "the program for the device is not valid: " + *wrong};
+  if (!done && mode == Mode::Auto && done.error().kind == ErrorKind::Constraint)
+    done = lower(kernels, /*fromDdr=*/true);
+  if (done)
+    for (dlir::KernelOp kernel : kernels)
+      kernel.erase();
+  return done;
+}
+
+Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels) const {
+  SmallVector<dlir::DmmqOp> programs;
+  for (Operation *kernel : kernels)
+    if (auto program = dyn_cast<dlir::DmmqOp>(kernel))
+      programs.push_back(program);
+    else
+      return Error{ErrorKind::Model, "kernel '" + SymbolTable::getSymbolName(kernel).str() +
+                                         "' has no program for the device's queues (dlir.dmmq)"};
+  FailureOr<hw::Image> image = corsair::encode(programs, machine);
+  if (failed(image))
+    return Error{ErrorKind::Model, "the programs for the device have no encoding"};
   std::vector<uint8_t> bytes = hw::write(*image);
   CodeEntry entry{"code/corsair/" + machine.name + "/kernels.dmxisa", machine.name, {}, {bytes.begin(), bytes.end()}};
   return std::vector<CodeEntry>{std::move(entry)};

@@ -24,7 +24,7 @@ using namespace mlir;
 
 namespace {
 
-std::string kernelText(dlir::KernelOp kernel) {
+std::string kernelText(Operation *kernel) {
   std::string text;
   llvm::raw_string_ostream out(text);
   kernel->print(out, OpPrintingFlags().enableDebugInfo());
@@ -54,11 +54,11 @@ public:
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packConstant(form, constant, out);
   }
-  Result<std::vector<CodeEntry>> emit(ArrayRef<dlir::KernelOp> kernels) const override;
+  Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
 
 private:
-  Result<CodeEntry> emitLevel(ArrayRef<dlir::KernelOp> kernels, const IsaLevel &isa) const;
+  Result<CodeEntry> emitLevel(ArrayRef<Operation *> kernels, const IsaLevel &isa) const;
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
@@ -104,7 +104,7 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
   return compileKernel(*module, isa, lowering);
 }
 
-Result<CodeEntry> CpuTarget::emitLevel(ArrayRef<dlir::KernelOp> kernels, const IsaLevel &isa) const {
+Result<CodeEntry> CpuTarget::emitLevel(ArrayRef<Operation *> kernels, const IsaLevel &isa) const {
   if (!options.saveTempsDir.empty())
     if (std::error_code failed = llvm::sys::fs::create_directories(options.saveTempsDir + "/" + isa.name))
       return ioError("cannot make the folder '" + options.saveTempsDir + "/" + isa.name + "': " + failed.message());
@@ -113,7 +113,7 @@ Result<CodeEntry> CpuTarget::emitLevel(ArrayRef<dlir::KernelOp> kernels, const I
   std::atomic<size_t> next = 0;
   // Building IR changes its context, so every worker has one of its own and takes kernels over as text.
   std::vector<std::string> texts;
-  for (dlir::KernelOp kernel : kernels)
+  for (Operation *kernel : kernels)
     texts.push_back(kernelText(kernel));
   auto work = [&] {
     MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -145,7 +145,7 @@ Result<CodeEntry> CpuTarget::emitLevel(ArrayRef<dlir::KernelOp> kernels, const I
   return entry;
 }
 
-Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<dlir::KernelOp> kernels) const {
+Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) const {
   std::vector<CodeEntry> entries;
   if (kernels.empty())
     return entries;

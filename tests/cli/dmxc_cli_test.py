@@ -394,6 +394,24 @@ class Corsair(Base):
         self.assertEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
         self.run_tool("1.bundle", "--diff", "2.bundle", tool="dmx-inspect")
 
+    def test_phases_are_entered_again(self):
+        """Each phase's text gives the same program; the last has the device's queues."""
+        self.compile("--dim", "batch=4", "--dump-phases", "phases")
+        for phase in sorted((self.dir / "phases").glob("*.mlir")):
+            self.run_tool(phase, "--from", phase.stem.split("-")[-1], "-t", "corsair", "-o", "again.bundle")
+            differ = self.run_tool("d.bundle", "--diff", "again.bundle", tool="dmx-inspect", code=5)
+            self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.source"})
+        self.assertIn("dlir.matmul", phase.read_text())
+
+    def test_a_missing_token_is_a_race(self):
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        group = re.search(r' wait\(%\d+\)(?= .*\{\n.*dlir\.simd)', text)
+        (self.dir / "s.mlir").write_text(text[:group.start()] + text[group.end():])
+        self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "race.bundle")
+        result = self.run_tool("race.bundle", "--random-inputs", "1", tool="dmx-run", code=1)
+        self.assertRegex(result.stderr, "race|poison")
+
     def test_the_host_computes_what_the_device_refuses(self):
         """exp and softmax on the device, atan and acos between and after them on the host."""
         row = "tensor<4x8xf32>"

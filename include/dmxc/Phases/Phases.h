@@ -10,6 +10,8 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <functional>
+
 namespace dmxc {
 
 /// What passes of all phases may ask. Outlives the pass manager; read-only but for `report`.
@@ -20,6 +22,8 @@ struct PhaseContext {
   std::vector<std::pair<std::string, std::string>> states;
   int optLevel = 2;
   unsigned jobs = 1;
+  /// Takes errors of targets whose kind matters to the caller; null: they become MLIR's.
+  std::function<void(const Error &)> report;
   const TargetBackend *target(llvm::StringRef name) const {
     for (const TargetBackend *t : targets)
       if (t->name() == name)

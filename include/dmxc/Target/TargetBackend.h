@@ -89,9 +89,15 @@ public:
   /// Writes the packed form of a constant into `out` (`form`'s size bytes).
   virtual Status pack(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const = 0;
 
+  //--- schedule --------------------------------------------------------------------
+  /// Puts a program for the device's queues (a dlir.dmmq of the same name and device) in the place of each of the
+  /// target's kernels. A target whose kernels are functions leaves them.
+  virtual Status schedule(llvm::ArrayRef<dlir::KernelOp> kernels) const { return Status::ok(); }
+
   //--- codegen ---------------------------------------------------------------------
-  /// Compiles the kernels for every level asked for. The modules' locations name the nodes for messages.
-  virtual Result<std::vector<CodeEntry>> emit(llvm::ArrayRef<dlir::KernelOp> kernels) const = 0;
+  /// Compiles the kernels, each a dlir.kernel or the dlir.dmmq made of it, for every level asked for. Their locations
+  /// name the nodes for messages.
+  virtual Result<std::vector<CodeEntry>> emit(llvm::ArrayRef<mlir::Operation *> kernels) const = 0;
 
   /// What `dmxc --print-target-info` shows.
   virtual std::string describe() const = 0;

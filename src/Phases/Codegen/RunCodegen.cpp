@@ -208,10 +208,13 @@ Result<CompiledModel> runCodegen(ModuleOp module, const PhaseContext &context) {
   for (auto program : module.getOps<dlir::ProgramOp>())
     GraphSerializer(program, model, context).run();
   for (const TargetBackend *target : context.targets) {
-    SmallVector<dlir::KernelOp> kernels;
-    for (auto kernel : module.getOps<dlir::KernelOp>())
-      if (kernel.getDevice() == target->name())
-        kernels.push_back(kernel);
+    SmallVector<Operation *> kernels;
+    for (Operation &op : *module.getBody()) {
+      auto kernel = dyn_cast<dlir::KernelOp>(op);
+      auto program = dyn_cast<dlir::DmmqOp>(op);
+      if ((kernel && kernel.getDevice() == target->name()) || (program && program.getDevice() == target->name()))
+        kernels.push_back(&op);
+    }
     if (kernels.empty())
       continue;
     Result<std::vector<CodeEntry>> entries = target->emit(kernels);

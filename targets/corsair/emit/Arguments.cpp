@@ -8,19 +8,6 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-using hw::ConfigKey;
-
-static std::optional<hw::HostType> hostType(Type element) {
-  std::optional<DType> dtype = dmir::dtypeOf(element);
-  return dtype ? hw::hostTypeFromName(dtypeName(*dtype)) : std::nullopt;
-}
-
-int KernelLowering::addDdr(hw::Argument record, int64_t bytes) {
-  int buffer = buffers.add(hw::Memory::DDR, bytes, /*permanent=*/true);
-  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), buffer});
-  kernel.arguments.push_back(std::move(record));
-  return buffer;
-}
 
 /// Channels last for what convolutions read.
 static SmallVector<unsigned> preferredOrder(Value value, size_t rank) {
@@ -30,21 +17,16 @@ static SmallVector<unsigned> preferredOrder(Value value, size_t rank) {
   return image ? SmallVector<unsigned>{0, 2, 3, 1} : rowMajor(rank);
 }
 
-static hw::Argument hostTensor(std::string name, hw::Role role, Type type, ArrayRef<unsigned> order) {
-  auto tensor = cast<RankedTensorType>(type);
-  hw::Argument record;
-  record.name = std::move(name);
-  record.role = role;
-  record.type = *hostType(tensor.getElementType());
-  record.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
-  record.form = *deviceKind(tensor.getElementType());
-  for (unsigned dim : order)
-    record.perm.push_back(static_cast<uint8_t>(dim));
-  return record;
+void KernelLowering::declare(dlir::ArgumentRole role, const std::string &name, Type type, hw::ElemKind form,
+                             ArrayRef<unsigned> order, int buffer, ArrayRef<hw::Piece> pieces) {
+  writer.argument(role, name, type, hw::nameOf(form), SmallVector<int64_t>(order.begin(), order.end()));
+  for (const hw::Piece &piece : pieces)
+    writer.piece(buffers[buffer].value, name, piece.unit, static_cast<int64_t>(piece.address), piece.begin,
+                 piece.extent, piece.strides);
 }
 
 Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) {
-  std::string name = "arg" + std::to_string(argument.getArgNumber());
+  const std::string name = node = "arg" + std::to_string(argument.getArgNumber());
   if (form) {
     if (form.getAs<StringAttr>("form").getValue() == forms::kTiles)
       addPackedConstant(argument, form, name);
@@ -59,13 +41,12 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   auto type = cast<RankedTensorType>(argument.getType());
   SmallVector<unsigned> order = preferredOrder(argument, type.getRank());
   DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
-  hw::Argument record = hostTensor(name, hw::Role::Input, type, order);
-  record.pieces = piecesOf(tensor, order);
   DeviceTensor ddr = tensor;
-  ddr.address = {addDdr(std::move(record), tensor.elements() * tensor.elementSize()), 0, {}};
-  main.task(name);
+  ddr.address = {buffers.add(dlir::MemoryKind::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  declare(dlir::ArgumentRole::input, name, type, tensor.kind, order, ddr.address.buffer, piecesOf(tensor, order));
+  main->task(name);
   if (deal.quads == 1)
-    moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, {});
+    moveTensor(Queue::Load, ddr, tensor, {});
   else
     fetchOnce(ddr, tensor);
   values[argument] = tensor;
@@ -84,9 +65,9 @@ void KernelLowering::fetchOnce(DeviceTensor ddr, DeviceTensor tensor) {
       end->shape[dim] = part;
       end->address = end->address.plus(hw::registerTerm(kQuadInChiplet, part * end->strides[dim]));
     }
-    return moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, all);
+    return moveTensor(Queue::Load, ddr, tensor, all);
   }
-  main.when(kLeadsChiplet, [&] { moveTensor(Queue::Load, hw::Memory::DDR, ddr, hw::Memory::GM, tensor, all); });
+  main->when(kLeadsChiplet, [&] { moveTensor(Queue::Load, ddr, tensor, all); });
 }
 
 /// Nothing but rows of it are read: they are fetched from DDR, where the table may be larger than GM.
@@ -97,19 +78,18 @@ static bool isTable(BlockArgument argument) {
   });
 }
 
-/// Bytes in the DDR of every chiplet, or the chiplet's share of them when each of its quads has its own.
-static hw::Argument constantBytes(std::string name, hw::ElemKind kind, int64_t bytes, int chiplets, int64_t share) {
-  hw::Argument record;
-  record.name = std::move(name);
-  record.role = hw::Role::Const;
-  record.type = hw::HostType::U8;
-  record.shape = {bytes};
-  record.form = kind;
-  for (int64_t chiplet = 0; chiplet < chiplets; ++chiplet) {
+/// Bytes in the DDR of every chiplet, or the chiplet's share of them when each of its quads has its own. Gives the
+/// buffer.
+int KernelLowering::declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share) {
+  std::vector<hw::Piece> pieces;
+  for (int64_t chiplet = 0; chiplet < chiplets(); ++chiplet) {
     int64_t begin = share ? chiplet * share : 0, extent = share ? std::min(share, bytes - begin) : bytes;
-    record.pieces.push_back({hw::Memory::DDR, static_cast<uint32_t>(chiplet), 0, {begin}, {extent}, {}});
+    pieces.push_back({hw::Memory::DDR, static_cast<uint32_t>(chiplet), 0, {begin}, {extent}, {}});
   }
-  return record;
+  int buffer = buffers.add(dlir::MemoryKind::DDR, name, bytes, /*permanent=*/true);
+  declare(dlir::ArgumentRole::constant, name, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)), kind,
+          {}, buffer, pieces);
+  return buffer;
 }
 
 void KernelLowering::addPlainConstant(BlockArgument argument, const std::string &name) {
@@ -117,20 +97,16 @@ void KernelLowering::addPlainConstant(BlockArgument argument, const std::string 
   DeviceTensor tensor =
       DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
   int64_t bytes = tensor.elements() * tensor.elementSize();
-  int ddr = addDdr(constantBytes(name, tensor.kind, bytes, chiplets(), 0), bytes);
+  int ddr = declareConstant(name, tensor.kind, bytes, 0);
   if (isTable(argument)) {
     tensor.memory = hw::Memory::DDR;
     tensor.address = {ddr, 0, {}};
   } else {
-    tensor.address = {buffers.add(hw::Memory::GM, bytes, /*permanent=*/true), 0, {}};
-    init.task(name);
-    QueueCode &load = init.on(Queue::Load);
-    int slot = load.config(hw::Unit::GM, {{ConfigKey::Unit, bytes}});
-    hw::Instruction &move = load.emit(hw::Opcode::Move);
-    move.set("src", static_cast<int64_t>(hw::Memory::DDR)).set("dst", static_cast<int64_t>(hw::Memory::GM));
-    move.set("slot", slot);
-    load.address("saddr", {ddr, 0, {}});
-    load.address("daddr", tensor.address);
+    tensor.address = {buffers.add(dlir::MemoryKind::GM, name, bytes, /*permanent=*/true), 0, {}};
+    init->task(name);
+    DmaSpec spec;
+    spec.unit = bytes;
+    init->on(Queue::Load).copy({ddr, 0, {}}, tensor.address, spec).create();
   }
   values[argument] = tensor;
 }
@@ -138,39 +114,38 @@ void KernelLowering::addPlainConstant(BlockArgument argument, const std::string 
 void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr form, const std::string &name) {
   Tiles packed{TileForm::read(form), -1, {}};
   const bool shared = packed.form.quads == 1;
-  packed.ddr = addDdr(constantBytes(name, hw::ElemKind::Bfp16C, packed.form.bytes(), chiplets(),
-                                    shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes()),
-                      packed.form.bytes());
+  packed.ddr = declareConstant(name, hw::ElemKind::Bfp16C, packed.form.bytes(),
+                               shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes());
   if (!fromDdr) {
-    packed.home = {buffers.add(hw::Memory::ST, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
-    init.task(name);
-    loadTiles(init, packed, packed.home);
+    packed.home = {buffers.add(dlir::MemoryKind::ST, name, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
+    init->task(name);
+    loadTiles(*init, packed, packed.home);
   }
   tiles[argument] = packed;
 }
 
 /// One slice's part to each slice, or the same to all; a quad's part to each quad, or the same to all.
 void KernelLowering::loadTiles(Program &program, const Tiles &packed, const Address &home) {
-  QueueCode &load = program.on(Queue::Load);
-  const int64_t slice = packed.form.sliceBytes();
   const bool dealt = packed.form.slices > 1;
-  int slot = load.config(hw::Unit::ST, {{ConfigKey::Unit, slice}, {ConfigKey::SrcSlice, dealt ? slice : 0}});
-  hw::Instruction &move = load.emit(hw::Opcode::Move);
-  move.set("src", static_cast<int64_t>(hw::Memory::DDR)).set("dst", static_cast<int64_t>(hw::Memory::ST));
-  move.set("slot", slot).set("slices", (1 << (dealt ? packed.form.slices : machine.slices)) - 1);
+  DmaSpec spec;
+  spec.unit = packed.form.sliceBytes();
+  spec.sourceSlice = dealt ? spec.unit : 0;
   Address from{packed.ddr, 0, {}};
-  load.address("saddr",
-               packed.form.quads == 1 ? from : from.plus(hw::registerTerm(kQuadInChiplet, packed.form.quadBytes())));
-  load.address("daddr", home);
+  if (packed.form.quads > 1)
+    from = from.plus(hw::registerTerm(kQuadInChiplet, packed.form.quadBytes()));
+  program.on(Queue::Load)
+      .copy(from, home, spec)
+      .integer("slices", (1 << (dealt ? packed.form.slices : machine.slices)) - 1)
+      .create();
 }
 
 Address KernelLowering::residentTiles(Value constant) {
   const Tiles &packed = tiles.find(constant)->second;
   if (!fromDdr)
     return packed.home;
-  Address home{buffers.add(hw::Memory::ST, packed.form.sliceBytes()), 0, {}};
-  main.task(node);
-  loadTiles(main, packed, home);
+  Address home{buffers.add(dlir::MemoryKind::ST, node + ".weights", packed.form.sliceBytes()), 0, {}};
+  main->task(node);
+  loadTiles(*main, packed, home);
   return home;
 }
 
@@ -179,25 +154,22 @@ Address KernelLowering::residentTiles(Value constant) {
 //===----------------------------------------------------------------------===//
 
 /// Every quad of the team has a copy in its GM, and all keep theirs up to date.
-hw::Argument KernelLowering::stateRecord(Type type, const DeviceTensor &state, const std::string &name) {
+void KernelLowering::declareState(Type type, const DeviceTensor &state, const std::string &name) {
   SmallVector<unsigned> order = rowMajor(state.rank());
-  hw::Argument record = hostTensor(name, hw::Role::State, type, order);
-  hw::Piece piece = wholePiece(state, order);
-  piece.memory = hw::Memory::GM;
-  for (int quad = 0; quad < deal.quads; ++quad) {
-    piece.unit = quad;
-    record.pieces.push_back(piece);
-  }
-  return record;
+  std::vector<hw::Piece> pieces(deal.quads, wholePiece(state, order));
+  for (int quad = 0; quad < deal.quads; ++quad)
+    pieces[quad].unit = quad;
+  declare(dlir::ArgumentRole::state, name, type, state.kind, order, state.address.buffer, pieces);
 }
 
 void KernelLowering::addState(BlockArgument argument) {
   auto type = cast<RankedTensorType>(argument.getType());
   DeviceTensor tensor =
       DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
-  tensor.address = {buffers.add(hw::Memory::GM, tensor.elements() * tensor.elementSize(), /*permanent=*/true), 0, {}};
-  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), tensor.address.buffer});
-  kernel.arguments.push_back(stateRecord(type, tensor, "state" + std::to_string(argument.getArgNumber())));
+  const std::string name = "state" + std::to_string(argument.getArgNumber());
+  const int64_t bytes = tensor.elements() * tensor.elementSize();
+  tensor.address = {buffers.add(dlir::MemoryKind::GM, name, bytes, /*permanent=*/true), 0, {}};
+  declareState(type, tensor, name);
   values[argument] = tensor;
   states[stateResults[argument.getArgNumber()]] = tensor;
 }
@@ -209,8 +181,7 @@ Status KernelLowering::keepState(Value value, const DeviceTensor &state, const s
       makeWhole(value);
     copyInto(values[value], state, {});
   }
-  pieceBuffers.push_back({static_cast<int>(kernel.arguments.size()), state.address.buffer});
-  kernel.arguments.push_back(stateRecord(value.getType(), state, name));
+  declareState(value.getType(), state, name);
   return Status::ok();
 }
 
@@ -224,26 +195,23 @@ Status KernelLowering::addResult(Value value, unsigned index) {
     return keepState(value, state->second, "state_result" + std::to_string(index));
   }
   DeviceTensor tensor = values[value];
-  main.task("result" + std::to_string(index));
+  main->task("result" + std::to_string(index));
   node = "result" + std::to_string(index);
   if (!tensor.isDense() || tensor.memory != hw::Memory::GM)
     tensor = copied(tensor, tensor.order());
   SmallVector<unsigned> order = tensor.order();
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
-  hw::Argument record = hostTensor(node, hw::Role::Output, value.getType(), order);
-  record.form = tensor.kind;
-  record.pieces = piecesOf(tensor, order);
+  std::vector<hw::Piece> pieces = piecesOf(tensor, order);
   if (!tensor.split)
-    record.pieces.resize(1);
+    pieces.resize(1);
   DeviceTensor ddr = tensor;
-  ddr.address = {addDdr(std::move(record), tensor.elements() * tensor.elementSize()), 0, {}};
-  main.task(node);
-  auto store = [&] {
-    moveTensor(Queue::Store, hw::Memory::GM, tensor.local(tensor.split), hw::Memory::DDR, ddr.local(tensor.split), {});
-  };
+  ddr.address = {buffers.add(dlir::MemoryKind::DDR, node, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  declare(dlir::ArgumentRole::output, node, value.getType(), tensor.kind, order, ddr.address.buffer, pieces);
+  main->task(node);
+  auto store = [&] { moveTensor(Queue::Store, tensor.local(tensor.split), ddr.local(tensor.split), {}); };
   if (deal.quads == 1 || tensor.split)
     store();
   else
-    main.when(kIsFirst, store);
+    main->when(kIsFirst, store);
   return Status::ok();
 }

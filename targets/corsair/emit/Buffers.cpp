@@ -24,13 +24,39 @@ Address Address::plus(hw::Term term) const {
 /// Tiles and vectors alike.
 static constexpr int64_t kAlign = 64;
 
-int Buffers::add(hw::Memory memory, int64_t size, bool permanent) {
+Buffers::Buffers(DlirWriter &writer, const hw::Machine &machine) : writer(writer), machine(machine) {}
+
+int Buffers::add(dlir::MemoryKind memory, llvm::StringRef name, int64_t size, bool permanent) {
   Buffer buffer;
   buffer.memory = memory;
   buffer.size = std::max<int64_t>(kAlign, (size + kAlign - 1) / kAlign * kAlign);
   buffer.permanent = permanent;
+  std::string own = name.str();
+  for (int number = 1; !names.insert(own).second; ++number)
+    own = name.str() + "." + std::to_string(number);
+  buffer.value = writer.memory(memory, own, buffer.size, permanent);
   all.push_back(buffer);
   return static_cast<int>(all.size()) - 1;
+}
+
+int Buffers::unit(dlir::MemoryKind memory) {
+  for (size_t id = 0; id < all.size(); ++id)
+    if (all[id].memory == memory)
+      return static_cast<int>(id);
+  std::string name = llvm::StringRef(dlir::stringifyMemoryKind(memory)).lower();
+  int id = add(memory, name, static_cast<int64_t>(machine.memory(static_cast<hw::Memory>(memory)).size));
+  all[id].address = 0;
+  return id;
+}
+
+void Buffers::finish() {
+  for (Buffer &buffer : all) {
+    auto op = buffer.value.getDefiningOp<dlir::MemoryOp>();
+    if (buffer.value.use_empty())
+      op.erase();
+    else
+      op.setAddress(buffer.address);
+  }
 }
 
 void Buffers::touch(int id, int task) {
@@ -54,7 +80,7 @@ MemoryUse Buffers::placeTemporaries(const MemoryUse &used) {
     std::vector<LiveRange> ranges;
     std::vector<Buffer *> movable;
     for (Buffer &buffer : all)
-      if (!buffer.permanent && buffer.first >= 0 && static_cast<int>(buffer.memory) == memory) {
+      if (!buffer.permanent && !buffer.isUnit() && buffer.first >= 0 && static_cast<int>(buffer.memory) == memory) {
         ranges.push_back({buffer.size, buffer.first, buffer.last});
         movable.push_back(&buffer);
       }

@@ -1,9 +1,12 @@
 //===- Buffers.h - ranges of the device's memories --------------*- C++ -*-===//
 #pragma once
 
+#include "../passes/DlirWriter.h"
+
 #include "schemas/corsair/Image.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <optional>
 #include <string>
@@ -16,16 +19,22 @@ namespace hw = dmx::corsair;
 /// A range of one memory, at the same address in each unit of it. Temporaries are packed by the tasks they are live in;
 /// permanent buffers keep their bytes from run to run, so those of all kernels of an image lie side by side.
 struct Buffer {
-  hw::Memory memory = hw::Memory::GM;
-  int64_t size = 0;          ///< bytes
+  dlir::MemoryKind memory = dlir::MemoryKind::GM;
+  int64_t size = 0; ///< bytes
+  mlir::Value value;
   int first = -1, last = -1; ///< tasks, both included; -1: not used
   bool permanent = false;    ///< weights, tables and states
   int64_t address = -1;      ///< set by the placement
+
+  /// IB, WB or OB as a whole: products keep their own order there.
+  bool isUnit() const {
+    return memory == dlir::MemoryKind::IB || memory == dlir::MemoryKind::WB || memory == dlir::MemoryKind::OB;
+  }
 };
 
-/// A byte address: offset in a buffer plus affine terms.
+/// A byte address: offset in a buffer plus affine terms; or a number alone.
 struct Address {
-  int buffer = -1; ///< -1: `offset` is absolute
+  int buffer = -1; ///< -1: none
   int64_t offset = 0;
   llvm::SmallVector<hw::Term, 2> terms;
 
@@ -49,7 +58,11 @@ std::optional<std::string> exceeds(const MemoryUse &used, const hw::Machine &mac
 /// All buffers of a kernel.
 class Buffers {
 public:
-  int add(hw::Memory memory, int64_t size, bool permanent = false);
+  Buffers(DlirWriter &writer, const hw::Machine &machine);
+  /// `name` is made unique by a number.
+  int add(dlir::MemoryKind memory, llvm::StringRef name, int64_t size, bool permanent = false);
+  /// The memory of the arrays as one buffer.
+  int unit(dlir::MemoryKind memory);
   Buffer &operator[](int id) { return all[id]; }
   const Buffer &operator[](int id) const { return all[id]; }
   /// Notes a use by a task.
@@ -58,9 +71,14 @@ public:
   void placePermanent(MemoryUse &used);
   /// Gives the temporaries addresses from `used` on; returns the bytes in use with them.
   MemoryUse placeTemporaries(const MemoryUse &used);
+  /// Writes the addresses, and drops buffers that nothing uses.
+  void finish();
 
 private:
+  DlirWriter &writer;
+  const hw::Machine &machine;
   std::vector<Buffer> all;
+  llvm::StringSet<> names;
 };
 
 } // namespace dmxc::corsair

@@ -12,7 +12,6 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-using hw::ConfigKey;
 
 Window::Window(ArrayRef<int64_t> image, ArrayRef<int64_t> result, ArrayRef<int64_t> kernel, ArrayRef<int64_t> stride,
                ArrayRef<int64_t> dilation, ArrayRef<int64_t> low) {
@@ -29,10 +28,13 @@ Window::Window(ArrayRef<int64_t> image, ArrayRef<int64_t> result, ArrayRef<int64
   ph = pick(low, 1, 0), pw = pick(low, 0, 0);
 }
 
-std::vector<hw::ConfigPair> Window::keys() const {
-  return {{ConfigKey::WinH, h},   {ConfigKey::WinW, w},   {ConfigKey::WinKH, kh},  {ConfigKey::WinKW, kw},
-          {ConfigKey::WinSH, sh}, {ConfigKey::WinSW, sw}, {ConfigKey::WinPH, ph},  {ConfigKey::WinPW, pw},
-          {ConfigKey::WinDH, dh}, {ConfigKey::WinDW, dw}, {ConfigKey::WinOW, outW}};
+DictionaryAttr Window::attribute(Builder &builder) const {
+  const std::pair<StringRef, int64_t> all[] = {{"h", h},   {"w", w},   {"kh", kh}, {"kw", kw}, {"sh", sh},  {"sw", sw},
+                                               {"ph", ph}, {"pw", pw}, {"dh", dh}, {"dw", dw}, {"ow", outW}};
+  NamedAttrList list;
+  for (auto [name, value] : all)
+    list.set(name, builder.getI64IntegerAttr(value));
+  return list.getDictionary(builder.getContext());
 }
 
 /// An image with a row axis: [n, c, h, w] from [n, c, w] or itself.
@@ -78,8 +80,7 @@ Status KernelLowering::lowerConv(Operation *op) {
     simdOp.result = pixel(result);
     simdOp.sources = {pixel(image),
                       {kernel.kind, kernel.address, {0, kernel.strides[2], kernel.strides[3], kernel.strides[0]}}};
-    simdOp.keys = window.keys();
-    simdOp.joinable = false;
+    simdOp.window = window;
     simd(std::move(simdOp));
     return Status::ok();
   }
@@ -90,29 +91,19 @@ Status KernelLowering::lowerConv(Operation *op) {
 }
 
 /// Quantises an image to tiles of 64 pixels by 64 channels.
-static void packImage(QueueCode &load, const DeviceTensor &image, const Window &window, int64_t blocks, Address from,
-                      Address to) {
-  int64_t channel = image.strides[1];
-  int slot = load.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(image.kind)},
-                                        {ConfigKey::To, static_cast<int64_t>(hw::ElemKind::Bfp16R)},
-                                        {ConfigKey::DstMode, 1},
-                                        {ConfigKey::N0, window.h},
-                                        {ConfigKey::N1, window.w},
-                                        {ConfigKey::N3, blocks},
-                                        {ConfigKey::S0, image.strides[2]},
-                                        {ConfigKey::S1, image.strides[3]},
-                                        {ConfigKey::S3, 64 * channel},
-                                        {ConfigKey::T0, window.w},
-                                        {ConfigKey::T1, 1},
-                                        {ConfigKey::T3, MatmulPlan::kTileBytes},
-                                        {ConfigKey::DstBand, blocks * MatmulPlan::kTileBytes},
-                                        {ConfigKey::Tail, image.shape[1] % 64},
-                                        {ConfigKey::ElemStride, channel == 2 ? 0 : channel}});
-  hw::Instruction &move = load.emit(hw::Opcode::Move);
-  move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::GM));
-  move.set("slot", slot);
-  load.address("saddr", from);
-  load.address("daddr", to);
+static void packImage(const QueueWriter &load, const DeviceTensor &image, const Window &window, int64_t blocks,
+                      const Address &from, const Address &to) {
+  const int64_t channel = image.strides[1];
+  DmaSpec spec{hw::nameOf(image.kind), hw::nameOf(hw::ElemKind::Bfp16R)};
+  spec.toRows = true;
+  spec.dims = {{window.h, image.strides[2], window.w},
+               {window.w, image.strides[3], 1},
+               {1, 0, 0},
+               {blocks, 64 * channel, MatmulPlan::kTileBytes}};
+  spec.targetBand = blocks * MatmulPlan::kTileBytes;
+  spec.tail = image.shape[1] % 64;
+  spec.elementStride = channel == 2 ? 0 : channel;
+  load.copy(from, to, spec).create();
 }
 
 /// Images alternate between two places for their tiles, so that one is packed while the other is convolved.
@@ -120,14 +111,16 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
                               const Address &packed) {
   const DeviceTensor result = whole.local(split);
   const int64_t blocks = (image.shape[1] + 63) / 64, pixels = window.outH * window.outW;
-  main.task(node);
+  main->task(node);
   const ConvSource source{window, blocks, pixels};
   const MatmulPlan plan =
       planConv(machine, result.shape[2] * result.shape[3], result.shape[1], window.kh * window.kw * blocks);
   const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes, images = image.shape[0];
-  int places[2] = {buffers.add(hw::Memory::GM, bytes), images > 1 ? buffers.add(hw::Memory::GM, bytes) : -1};
+  int places[2];
+  for (int &place : places)
+    place = buffers.add(dlir::MemoryKind::GM, node + ".tiles", bytes);
   auto one = [&](int half, const Address &from, const Address &to) {
-    QueueCode &load = main.on(Queue::Load), &array = main.on(Queue::Array);
+    const QueueWriter load = main->on(Queue::Load), array = main->on(Queue::Array);
     MatmulOperands operands;
     operands.conv = &source;
     operands.a = {places[half], 0, {}};
@@ -143,7 +136,7 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
     multiply(plan, operands);
     array.signal(kIbFree + half);
   };
-  main.loop(images / 2, [&](int depth) {
+  main->loop(images / 2, [&](int depth) {
     Address from = image.address.plusLoop(depth, 2 * image.strides[0]);
     Address to = result.address.plusLoop(depth, 2 * result.strides[0]);
     one(0, from, to);
@@ -169,9 +162,8 @@ Status KernelLowering::lowerPool(Operation *op) {
                 {result.shape[0], result.shape[2], result.shape[3], result.shape[1]}};
   simdOp.result = pixel(result);
   simdOp.sources = {pixel(image)};
-  simdOp.keys = window.keys();
-  simdOp.keys.emplace_back(ConfigKey::CountPad, average && pool.getCountPadding());
-  simdOp.joinable = false;
+  simdOp.window = window;
+  simdOp.countPadding = average && pool.getCountPadding();
   simd(std::move(simdOp));
   return Status::ok();
 }

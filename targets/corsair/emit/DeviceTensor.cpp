@@ -107,11 +107,9 @@ SmallVector<CopyDim> dmxc::corsair::copyDims(const DeviceTensor &from, const Dev
   return dims;
 }
 
-void dmxc::corsair::addDims(std::vector<hw::ConfigPair> &keys, ArrayRef<CopyDim> dims, size_t first) {
-  for (size_t i = 0; i < dims.size(); ++i)
-    keys.insert(keys.end(), {{keyAfter(hw::ConfigKey::N0, first + i), dims[i].extent},
-                             {keyAfter(hw::ConfigKey::S0, first + i), dims[i].from},
-                             {keyAfter(hw::ConfigKey::T0, first + i), dims[i].to}});
+void dmxc::corsair::addDims(DmaSpec &spec, ArrayRef<CopyDim> dims) {
+  for (const CopyDim &dim : dims)
+    spec.dims.push_back({dim.extent, dim.from, dim.to});
 }
 
 hw::Piece dmxc::corsair::wholePiece(const DeviceTensor &tensor, ArrayRef<unsigned> order) {

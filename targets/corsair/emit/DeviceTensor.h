@@ -38,8 +38,8 @@ struct CopyDim {
 };
 /// Dims of a copy in the order of the source's memory, neighbours joined, the last one a run of bytes. Equal shapes.
 llvm::SmallVector<CopyDim> copyDims(const DeviceTensor &from, const DeviceTensor &to);
-/// Writes dims of a copy to a descriptor, from its dim `first` on.
-void addDims(std::vector<hw::ConfigPair> &keys, llvm::ArrayRef<CopyDim> dims, size_t first);
+/// Adds dims of a copy to a descriptor.
+void addDims(DmaSpec &spec, llvm::ArrayRef<CopyDim> dims);
 
 /// The piece that a whole tensor is, its dims in this order.
 hw::Piece wholePiece(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);

@@ -14,25 +14,35 @@ using namespace dmxc::corsair;
 // A kernel
 //===----------------------------------------------------------------------===//
 
-Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strategy, bool fetches) {
-  kernel.name = name.str();
-  fromDdr = fetches;
-  auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
-  auto quads = strategy.getAs<IntegerAttr>(kQuadsKey);
-  if (auto pairs = strategy.getAs<DenseI64ArrayAttr>(kStatesKey))
-    for (int64_t i = 0; i + 1 < pairs.size(); i += 2)
-      stateResults[pairs[i]] = pairs[i + 1];
-  deal = distribute(body, machine, quads ? static_cast<int>(quads.getInt()) : 1, [&](Value value) {
+static DictionaryAttr packedForm(dlir::KernelOp kernel, BlockArgument argument) {
+  auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
+  return packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+}
+
+static Distribution distributionOf(dlir::KernelOp kernel, const hw::Machine &machine) {
+  auto quads = kernel.getStrategy().getAs<IntegerAttr>(kQuadsKey);
+  return distribute(kernel.getBlock(), machine, quads ? static_cast<int>(quads.getInt()) : 1, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
-    auto form =
-        argument && packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+    auto form = argument ? packedForm(kernel, argument) : DictionaryAttr();
     return form && form.getAs<StringAttr>("form").getValue() == forms::kTiles;
   });
-  for (BlockArgument argument : body->getArguments()) {
-    auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
-    if (Status s = addArgument(argument, form); !s)
+}
+
+KernelLowering::KernelLowering(dlir::KernelOp kernel, const hw::Machine &machine, bool fromDdr)
+    : kernel(kernel), machine(machine), fromDdr(fromDdr), deal(distributionOf(kernel, machine)),
+      registers(launchRegisters()), builder(kernel),
+      writer(builder, kernel.getLoc(), kernel.getSymName(), kernel.getDevice()), buffers(writer, machine) {}
+
+Status KernelLowering::lower() {
+  init = std::make_unique<Program>(writer, buffers, "init", deal.quads, registers);
+  main = std::make_unique<Program>(writer, buffers, "main", deal.quads, registers);
+  if (auto pairs = kernel.getStrategy().getAs<DenseI64ArrayAttr>(kStatesKey))
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2)
+      stateResults[pairs[i]] = pairs[i + 1];
+  Block *body = kernel.getBlock();
+  for (BlockArgument argument : body->getArguments())
+    if (Status s = addArgument(argument, packedForm(kernel, argument)); !s)
       return s;
-  }
   if (deal.quads > 1)
     meet();
   for (Operation &op : body->without_terminator()) {
@@ -40,7 +50,7 @@ Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strateg
     auto parts = deal.gathers.find(&op);
     if (parts != deal.gathers.end())
       makeWhole(parts->second);
-    main.task(node);
+    main->task(node);
     if (Status s = lower(&op); !s)
       return s;
     for (Value result : op.getResults())
@@ -54,22 +64,13 @@ Status KernelLowering::lower(Block *body, StringRef name, DictionaryAttr strateg
 }
 
 Status KernelLowering::finish(const MemoryUse &permanent) {
-  main.noteUses();
+  main->noteUses();
   MemoryUse used = buffers.placeTemporaries(permanent);
   if (std::optional<std::string> full = exceeds(used, machine))
-    return Error{ErrorKind::Constraint, "kernel '" + kernel.name + "' does not fit the device: " + *full};
-  std::copy(used.begin(), used.end(), kernel.footprint.bytes.begin());
-  for (auto [argument, buffer] : pieceBuffers)
-    for (hw::Piece &piece : kernel.arguments[argument].pieces)
-      piece.address += static_cast<uint64_t>(buffers[buffer].address);
-  // IB, WB and OB are used whole.
-  for (hw::Memory memory : {hw::Memory::IB, hw::Memory::WB, hw::Memory::OB})
-    kernel.footprint.bytes[static_cast<int>(memory)] = machine.memory(memory).size;
-  if (!init.isSound() || !main.isSound())
-    return Error{ErrorKind::Internal, "kernel '" + kernel.name + "': a task needs more configurations than there are"};
-  kernel.init.launches = launches(init.finish(image, kernel.name + "_init"));
-  kernel.main.launches = launches(main.finish(image, kernel.name + "_main"));
-  image.kernels.push_back(std::move(kernel));
+    return Error{ErrorKind::Constraint, "kernel '" + kernel.getSymName().str() + "' does not fit the device: " + *full};
+  init->finish();
+  main->finish();
+  buffers.finish();
   return Status::ok();
 }
 
@@ -79,7 +80,7 @@ Status KernelLowering::finish(const MemoryUse &permanent) {
 
 DeviceTensor KernelLowering::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, ArrayRef<unsigned> order) {
   DeviceTensor tensor = DeviceTensor::dense(kind, shape, order);
-  tensor.address.buffer = buffers.add(hw::Memory::GM, tensor.elements() * tensor.elementSize());
+  tensor.address.buffer = buffers.add(dlir::MemoryKind::GM, node, tensor.elements() * tensor.elementSize());
   return tensor;
 }
 
@@ -118,13 +119,14 @@ void KernelLowering::fill(const DeviceTensor &tensor, double value) {
 
 void KernelLowering::task(Operation *op) {
   node = dmir::nodeName(op);
-  main.task(node);
+  writer.loc = op->getLoc();
+  main->task(node);
 }
 
 void KernelLowering::simd(SimdOp op) {
-  main.task(node);
+  main->task(node);
   // Rows of more than four dims that do not join are refused before: see refusal.
-  (void)emitSimd(main, std::move(op), machine.slices);
+  (void)emitSimd(*main, std::move(op), machine.slices);
 }
 
 Status KernelLowering::lowerConstant(Operation *op) {

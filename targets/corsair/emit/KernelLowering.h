@@ -11,7 +11,7 @@
 #include "SimdOp.h"
 #include "Window.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Support/Result.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -25,13 +25,14 @@ std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machi
 /// The device's kind of an element type; nullopt for those it has none of. Floats are f16.
 std::optional<hw::ElemKind> deviceKind(mlir::Type element);
 
-/// Registers that a launch sets.
+/// Registers that a launch sets: see launchRegisters.
 enum LaunchRegister : int {
   kQuadInChiplet = 0, ///< 0..3
   kIsFirst = 1,       ///< 1 in the first quad
   kLeadsChiplet = 2,  ///< 1 in the first quad of a chiplet
   kChipletMask = 3,   ///< quads of the team in the own chiplet
   kOthersMask = 4,    ///< quads of the team but this one
+  kLaunchRegisters
 };
 /// Keys of the strategy.
 inline constexpr llvm::StringLiteral kQuadsKey = "quads";   ///< of the team
@@ -39,16 +40,17 @@ inline constexpr llvm::StringLiteral kStatesKey = "states"; ///< pairs of argume
 
 class KernelLowering {
 public:
-  KernelLowering(const hw::Machine &machine, hw::Image &image)
-      : machine(machine), image(image), init(buffers), main(buffers) {}
+  /// The program is written before the kernel. `fromDdr`: weights are fetched for every product (capacity mode) instead
+  /// of staying in ST (performance mode).
+  KernelLowering(dlir::KernelOp kernel, const hw::Machine &machine, bool fromDdr);
 
-  /// `strategy` is what chooseStrategy gave. Writes the kernel's tasks. `fromDdr`: weights are fetched for every
-  /// product (capacity mode) instead of staying in ST (performance mode).
-  Status lower(mlir::Block *body, llvm::StringRef name, mlir::DictionaryAttr strategy, bool fromDdr);
+  /// Writes the kernel's tasks.
+  Status lower();
   /// After all kernels of the image are lowered and their permanent buffers placed: gives the temporaries their places
-  /// behind those, and adds streams and the kernel to the image.
+  /// behind those.
   void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
   Status finish(const MemoryUse &permanent);
+  dlir::DmmqOp program() { return writer.program(); }
 
 private:
   /// A constant packed as tiles and its places.
@@ -68,10 +70,12 @@ private:
   Address residentTiles(mlir::Value constant);
   void addState(mlir::BlockArgument argument);
   Status keepState(mlir::Value value, const DeviceTensor &state, const std::string &name);
-  hw::Argument stateRecord(mlir::Type type, const DeviceTensor &state, const std::string &name);
+  void declareState(mlir::Type type, const DeviceTensor &state, const std::string &name);
   Status addResult(mlir::Value value, unsigned index);
-  /// Adds an argument whose pieces lie in one DDR buffer, at the same address in every chiplet.
-  int addDdr(hw::Argument record, int64_t bytes);
+  /// A tensor of the host, its dims in this order on the device, and where its pieces lie in a buffer.
+  void declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
+               llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
+  int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share);
 
   //--- ops
   Status lower(mlir::Operation *op);
@@ -90,6 +94,8 @@ private:
   Status lowerPad(mlir::Operation *op);
   Status lowerGather(mlir::Operation *op);
   Status lowerScatter(mlir::Operation *op);
+  void reshapeByIndex(llvm::StringRef function, llvm::StringRef rule, const DeviceTensor &from, const DeviceTensor &to,
+                      const DeviceTensor &indices, DmaSpec spec, int64_t pitch, int64_t range);
 
   //--- values
   /// A dense tensor for a result; its dims lie in memory as those of `like`, row-major without.
@@ -111,19 +117,20 @@ private:
   /// Where a tensor, or the parts of it, lie in the DDR of the chiplets.
   std::vector<hw::Piece> piecesOf(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order) const;
   int chiplets() const { return (deal.quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet(); }
-  std::vector<hw::Launch> launches(std::array<uint32_t, kQueues> streams) const;
+  QuadRegisters launchRegisters() const;
   /// Copies a tensor in a task of the main program; `quads` is the term of a mask of receivers, scale 0 for the own
   /// quad.
-  void moveTensor(Queue queue, hw::Memory source, const DeviceTensor &from, hw::Memory target, const DeviceTensor &to,
-                  hw::Term quads);
+  void moveTensor(Queue queue, const DeviceTensor &from, const DeviceTensor &to, hw::Term quads);
 
+  dlir::KernelOp kernel;
   const hw::Machine &machine;
-  hw::Image &image;
-  Buffers buffers;
-  Program init, main;
-  hw::Kernel kernel;
+  const bool fromDdr;
   Distribution deal;
-  bool fromDdr = false;
+  QuadRegisters registers;
+  mlir::OpBuilder builder;
+  DlirWriter writer;
+  Buffers buffers;
+  std::unique_ptr<Program> init, main;
   std::string node; ///< of the op that is being lowered
   llvm::DenseMap<mlir::Value, DeviceTensor> values;
   llvm::DenseMap<mlir::Value, Tiles> tiles;
@@ -131,10 +138,7 @@ private:
   llvm::DenseMap<unsigned, DeviceTensor> states;   ///< by the result
   /// Buffers whose parts went to other quads, which may still read them.
   llvm::DenseSet<int> sent;
-  int weights = -1;      ///< WB as a buffer
   bool streamed = false; ///< the last product left WB to the array controller
-  /// {argument, buffer}: the argument's pieces count their addresses from the buffer.
-  std::vector<std::array<int, 2>> pieceBuffers;
 };
 
 } // namespace dmxc::corsair

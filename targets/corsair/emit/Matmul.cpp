@@ -15,20 +15,19 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-using hw::ConfigKey;
 
 static constexpr int64_t kRows = 64, kBlock = 64;
 static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
 
-static int64_t kindValue(hw::ElemKind kind) { return static_cast<int64_t>(kind); }
+static StringRef name(hw::ElemKind kind) { return hw::nameOf(kind); }
 
 namespace dmxc::corsair {
 
 /// Emits one product of two matrices, or a loop body of many.
 class ProductEmitter {
 public:
-  ProductEmitter(Program &program, const MatmulPlan &plan, const MatmulOperands &operands)
-      : program(program), plan(plan), at(operands) {}
+  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands)
+      : program(program), plan(plan), at(operands), units(units) {}
 
   void run() {
     if (plan.isStationary())
@@ -162,21 +161,20 @@ private:
 
   /// A round's tiles to WB: one a core.
   void loadWeights(const Round &columns, int half) const {
-    QueueCode &load = program.on(Queue::Load);
+    QueueWriter load = program.on(Queue::Load);
     load.wait(kWbFree + half);
-    int slot = load.config(hw::Unit::ST,
-                           {{ConfigKey::Unit, MatmulPlan::kTileBytes}, {ConfigKey::SrcCore, MatmulPlan::kTileBytes}});
-    hw::Instruction &move = load.emit(hw::Opcode::Move);
-    move.set("src", static_cast<int64_t>(hw::Memory::ST)).set("dst", static_cast<int64_t>(hw::Memory::WB));
-    move.set("slot", slot).set("slices", columns.mask).set("daddr", half * kWbHalf);
-    move.set("cores", (int64_t(1) << (columns.tiles * plan.imc)) - 1);
-    load.address("saddr", at.st);
+    DmaSpec spec;
+    spec.unit = spec.sourceCore = MatmulPlan::kTileBytes;
+    load.copy(at.st, {units.wb, half * kWbHalf, {}}, spec)
+        .integer("slices", columns.mask)
+        .integer("cores", (int64_t(1) << (columns.tiles * plan.imc)) - 1)
+        .create();
     load.signal(kWbFull + half);
     program.on(Queue::Array).wait(kWbFull + half);
   }
 
   void multiplyAndStore(const Band &rows, const Round &columns, int obHalf, int wbHalf) const {
-    QueueCode &array = program.on(Queue::Array), &store = program.on(Queue::Store);
+    QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
     const int mask = rows.mask & columns.mask;
     for (int64_t first = 0; first < rows.rows; first += plan.rowsAtOnce()) {
       const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows.rows - first);
@@ -206,64 +204,65 @@ private:
 
   /// Rows of A, chunks of 64 along K, quantised into half of IB.
   void loadRows(int mask, int64_t rows, int64_t chunk, int half) const {
-    QueueCode &load = program.on(Queue::Load);
-    const int64_t chunks = chunksFrom(chunk), tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
-    const int64_t slice = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
+    QueueWriter load = program.on(Queue::Load);
+    const int64_t chunks = chunksFrom(chunk);
+    DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16R)};
+    spec.toRows = true;
+    spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
+    spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
+    spec.elementStride = at.aColumn == 2 ? 0 : at.aColumn;
+    spec.sourceSlice = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
     load.wait(kIbFree + half);
-    int slot = load.config(hw::Unit::GM, {{ConfigKey::Kind, kindValue(hw::ElemKind::F16)},
-                                          {ConfigKey::To, kindValue(hw::ElemKind::Bfp16R)},
-                                          {ConfigKey::DstMode, 1},
-                                          {ConfigKey::N0, rows},
-                                          {ConfigKey::N3, chunks},
-                                          {ConfigKey::S0, at.aRow},
-                                          {ConfigKey::S3, kBlock * at.aColumn},
-                                          {ConfigKey::T0, 1},
-                                          {ConfigKey::T3, plan.pitch},
-                                          {ConfigKey::Tail, tail},
-                                          {ConfigKey::ElemStride, at.aColumn == 2 ? 0 : at.aColumn},
-                                          {ConfigKey::SrcSlice, slice}});
-    hw::Instruction &move = load.emit(hw::Opcode::Move);
-    move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::IB));
-    move.set("slot", slot).set("slices", mask).set("daddr", half * kIbHalf);
-    load.address("saddr", at.a.plus(chunk * kBlock * at.aColumn));
+    load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
+        .integer("slices", mask)
+        .create();
     load.signal(kIbFull + half);
   }
 
   void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf,
                 int wbHalf) const {
-    QueueCode &array = program.on(Queue::Array);
+    QueueWriter array = program.on(Queue::Array);
     const int64_t chunk = segment * plan.segment;
-    std::vector<hw::ConfigPair> keys = {{ConfigKey::StStep, plan.imc * MatmulPlan::kTileBytes},
-                                        {ConfigKey::StGroup, plan.kChunks * MatmulPlan::kTileBytes},
-                                        {ConfigKey::ObGroup, kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4)},
-                                        {ConfigKey::StepAcc, 1},
-                                        {ConfigKey::KChunks, plan.kChunks}};
-    if (at.conv) {
-      llvm::append_range(keys, at.conv->window.keys());
-      keys.insert(keys.end(), {{ConfigKey::ImgBlocks, at.conv->blocks},
-                               {ConfigKey::ImgBand, at.conv->blocks * MatmulPlan::kTileBytes},
-                               {ConfigKey::PixSlice, plan.rowSlices() > 1 ? kRows : 0},
-                               {ConfigKey::Pixels, at.conv->pixels}});
-    } else {
-      keys.insert(keys.end(), {{ConfigKey::IbChunk, plan.pitch}, {ConfigKey::IbStep, plan.imc * plan.pitch}});
-    }
-    int slot = array.config(hw::Unit::AC, std::move(keys));
-    hw::Instruction &product = array.emit(at.conv ? hw::Opcode::Conv : hw::Opcode::Matmul);
-    product.set("slot", slot).set("slices", mask).set("imc", plan.imc).set("ppr", plan.ppr).set("groups", count);
-    product.set("rows", rows).set("k0", chunk).set("acc", chunk > 0);
-    product.set("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc).set("ob", obHalf * kObHalf);
-    if (plan.isStationary()) {
-      product.set("wb", wbHalf * kWbHalf);
-    } else {
-      product.set("stream", 1);
-      array.address("st", at.st.plus(chunk * MatmulPlan::kTileBytes));
-    }
-    if (at.conv) {
-      array.address("img", at.a);
-      array.address("pix", at.pixel.plus(row));
-    } else {
-      product.set("ib", ibHalf * kIbHalf).set("row", row);
-    }
+    TaskWriter product = array.task(at.conv ? "dlir.conv" : "dlir.matmul");
+    if (at.conv)
+      readImage(array, product, row);
+    else
+      readRows(array, product, row, ibHalf);
+    array.reads(product, {units.wb, plan.isStationary() ? wbHalf * kWbHalf : 0, {}});
+    array.writes(product, {units.ob, obHalf * kObHalf, {}});
+    if (!plan.isStationary()) // streamed
+      array.reads(product, at.st.plus(chunk * MatmulPlan::kTileBytes));
+    product.text("activation_kind", name(hw::ElemKind::Bfp16R))
+        .text("weight_kind", name(hw::ElemKind::Bfp16C))
+        .integer("num_imc", plan.imc)
+        .integer("ppr_mode", plan.ppr)
+        .integer("groups", count)
+        .integer("slices", mask)
+        .integer("stash_step", plan.imc * MatmulPlan::kTileBytes)
+        .integer("stash_group", plan.kChunks * MatmulPlan::kTileBytes)
+        .integer("result_group", obGroup())
+        .integer("chunks", plan.kChunks)
+        .set("accumulate_steps", array.builder().getUnitAttr())
+        .sum("rows", rows)
+        .sum("k0", chunk)
+        .sum("accumulate", chunk > 0 ? 1 : 0)
+        .sum("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc)
+        .create();
+  }
+
+  void readRows(const QueueWriter &array, TaskWriter &product, int64_t row, int ibHalf) const {
+    array.reads(product, {units.ib, ibHalf * kIbHalf, {}});
+    product.integer("activation_chunk", plan.pitch).integer("activation_step", plan.imc * plan.pitch).sum("row", row);
+  }
+
+  void readImage(const QueueWriter &array, TaskWriter &product, int64_t row) const {
+    array.reads(product, at.a);
+    array.sum(product, "pixel", at.pixel.plus(row));
+    product.integer("image_blocks", at.conv->blocks)
+        .integer("image_band", at.conv->blocks * MatmulPlan::kTileBytes)
+        .integer("pixel_slice", plan.rowSlices() > 1 ? kRows : 0)
+        .integer("pixels", at.conv->pixels)
+        .set("window", at.conv->window.attribute(array.builder()));
   }
 
   /// Tiles of sums from OB, as f16, to their columns of the result.
@@ -277,67 +276,50 @@ private:
   void storeTiles(const Share &share, int64_t first, int64_t count, int64_t columns, int64_t rows, int half) const {
     if (!count)
       return;
-    QueueCode &store = program.on(Queue::Store);
-    const int64_t group = kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4);
     const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * at.outBytes
                           : plan.sharing == Sharing::Rows  ? kRows * at.outRow
                                                            : at.outSlice;
-    int slot = store.config(hw::Unit::GM,
-                            {{ConfigKey::Kind, kindValue(hw::ElemKind::Bfp32)},
-                             {ConfigKey::To, kindValue(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32)},
-                             {ConfigKey::Unit, columns},
-                             {ConfigKey::N0, count},
-                             {ConfigKey::N1, rows},
-                             {ConfigKey::S0, group},
-                             {ConfigKey::S1, 256},
-                             {ConfigKey::T0, 64 * at.outBytes},
-                             {ConfigKey::T1, at.outRow},
-                             {ConfigKey::DstSlice, llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0}});
-    hw::Instruction &move = store.emit(hw::Opcode::Move);
-    move.set("src", static_cast<int64_t>(hw::Memory::OB)).set("dst", static_cast<int64_t>(hw::Memory::GM));
-    move.set("slot", slot).set("slices", share.mask).set("saddr", half * kObHalf + first * group);
-    store.address("daddr", at.out.plus((share.skipped + first) * 64 * at.outBytes));
+    DmaSpec spec{name(hw::ElemKind::Bfp32), name(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32), columns};
+    spec.dims = {{count, obGroup(), 64 * at.outBytes}, {rows, 256, at.outRow}};
+    spec.targetSlice = llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0;
+    program.on(Queue::Store)
+        .copy({units.ob, half * kObHalf + first * obGroup(), {}},
+              at.out.plus((share.skipped + first) * 64 * at.outBytes), spec)
+        .integer("slices", share.mask)
+        .create();
   }
+
+  int64_t obGroup() const { return kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4); }
 
   Program &program;
   const MatmulPlan &plan;
   MatmulOperands at;
+  const ArrayUnits units;
 };
 
-void emitProduct(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
-  ProductEmitter(program, plan, operands).run();
+void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
+  ProductEmitter(program, units, plan, operands).run();
 }
 
 /// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.
 static void packColumns(Program &program, const MatmulPlan &plan, const MatmulOperands &at, int mask, int64_t rounds,
                         int64_t valid) {
-  QueueCode &load = program.on(Queue::Load);
   const int64_t columns = plan.groups * 64;
   const int64_t slice = plan.sharing == Sharing::Columns ? columns * at.bColumn
                         : plan.sharing == Sharing::Batch ? at.bSlice
                                                          : 0;
-  int slot = load.config(hw::Unit::ST, {{ConfigKey::Kind, kindValue(hw::ElemKind::F16)},
-                                        {ConfigKey::To, kindValue(hw::ElemKind::Bfp16C)},
-                                        {ConfigKey::DstMode, 1},
-                                        {ConfigKey::N0, columns},
-                                        {ConfigKey::Hi0, valid < columns ? valid : int64_t(1) << 31},
-                                        {ConfigKey::N1, rounds},
-                                        {ConfigKey::N3, plan.kChunks},
-                                        {ConfigKey::S0, at.bColumn},
-                                        {ConfigKey::S1, plan.tilesARound() * 64 * at.bColumn},
-                                        {ConfigKey::S3, kBlock * at.bRow},
-                                        {ConfigKey::T0, 1},
-                                        {ConfigKey::T1, columns},
-                                        {ConfigKey::T3, MatmulPlan::kTileBytes},
-                                        {ConfigKey::DstBand, plan.kChunks * MatmulPlan::kTileBytes},
-                                        {ConfigKey::Tail, plan.k % kBlock},
-                                        {ConfigKey::ElemStride, at.bRow == 2 ? 0 : at.bRow},
-                                        {ConfigKey::SrcSlice, llvm::popcount(unsigned(mask)) > 1 ? slice : 0}});
-  hw::Instruction &move = load.emit(hw::Opcode::Move);
-  move.set("src", static_cast<int64_t>(hw::Memory::GM)).set("dst", static_cast<int64_t>(hw::Memory::ST));
-  move.set("slot", slot).set("slices", mask);
-  load.address("saddr", at.b);
-  load.address("daddr", at.st);
+  DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16C)};
+  spec.toRows = true;
+  spec.dims = {{columns, at.bColumn, 1},
+               {rounds, plan.tilesARound() * 64 * at.bColumn, columns},
+               {1, 0, 0},
+               {plan.kChunks, kBlock * at.bRow, MatmulPlan::kTileBytes}};
+  spec.valid = valid < columns ? valid : 0;
+  spec.targetBand = plan.kChunks * MatmulPlan::kTileBytes;
+  spec.tail = plan.k % kBlock;
+  spec.elementStride = at.bRow == 2 ? 0 : at.bRow;
+  spec.sourceSlice = llvm::popcount(unsigned(mask)) > 1 ? slice : 0;
+  program.on(Queue::Load).copy(at.b, at.st, spec).integer("slices", mask).create();
 }
 
 void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
@@ -406,14 +388,14 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
 }
 
 void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &operands) {
-  emitProduct(main, plan, operands);
+  const ArrayUnits units{buffers.unit(dlir::MemoryKind::IB), buffers.unit(dlir::MemoryKind::WB),
+                         buffers.unit(dlir::MemoryKind::OB)};
+  emitProduct(*main, units, plan, operands);
   // The array controller loads WB itself when it streams; what the load queue brings there later must wait for that.
-  if (weights < 0)
-    weights = buffers.add(hw::Memory::WB, 2 * kWbHalf);
   if (!plan.isStationary())
-    main.on(Queue::Array).uses(weights, true);
+    main->on(Queue::Array).uses(units.wb, true);
   else if (streamed)
-    main.on(Queue::Load).uses(weights, true);
+    main->on(Queue::Load).uses(units.wb, true);
   streamed = !plan.isStationary();
 }
 
@@ -423,7 +405,7 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   const DeviceTensor result = values[matmul.getResult()], whole = values[matmul.getLhs()];
   const int64_t elements = result.elements();
   DeviceTensor sums{hw::ElemKind::F32, {deal.quads, elements}, {elements * 4, 4}, {}};
-  sums.address.buffer = buffers.add(hw::Memory::GM, deal.quads * elements * 4);
+  sums.address.buffer = buffers.add(dlir::MemoryKind::GM, node + ".sums", deal.quads * elements * 4);
   sums.split = {0, 1};
   DeviceTensor part = result;
   part.kind = hw::ElemKind::F32;
@@ -436,7 +418,7 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   shape.operands.st = residentTiles(matmul.getRhs());
   shape.operands.outBytes = 4;
   task(op);
-  forEachProduct(main, plan, shape.operands, shape.batch, 0,
+  forEachProduct(*main, plan, shape.operands, shape.batch, 0,
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
   exchange(&sums);
   for (int quad = 1; quad < deal.quads; ++quad) {
@@ -476,7 +458,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
     plan.m = shape.m;
     shape.operands.st = residentTiles(matmul.getRhs());
     task(op);
-    forEachProduct(main, plan, shape.operands, shape.batch, 0,
+    forEachProduct(*main, plan, shape.operands, shape.batch, 0,
                    [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
     return Status::ok();
   }
@@ -484,12 +466,12 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
   const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
-  shape.operands.st = {buffers.add(hw::Memory::ST, bytes), 0, {}};
+  shape.operands.st = {buffers.add(dlir::MemoryKind::ST, node + ".tiles", bytes), 0, {}};
   task(op);
-  forEachProduct(main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(main, p, at); });
+  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
   task(op);
-  forEachProduct(main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
+  forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
   return Status::ok();
 }

@@ -85,8 +85,13 @@ private:
   void joinBatch();
 };
 
+/// The arrays' memories as buffers.
+struct ArrayUnits {
+  int ib, wb, ob;
+};
+
 /// Writes one product (or one for each slice). B's tiles are in ST.
-void emitProduct(Program &program, const MatmulPlan &plan, const MatmulOperands &operands);
+void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands);
 /// Quantises B, which lies in GM, to tiles in ST.
 void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands);
 

@@ -11,7 +11,6 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-using hw::ConfigKey;
 
 static DeviceTensor sliced(const DeviceTensor &tensor, dmir::SliceOp op) {
   DeviceTensor view = tensor;
@@ -108,26 +107,28 @@ Status KernelLowering::lowerGather(Operation *op) {
   if (split)
     indices = indices.local({split.dim, split.part});
   int64_t count = indices.elements(), size = data.elementSize(), row = inner * size;
-  QueueCode &vector = main.on(Queue::Vector);
-  int slot = vector.config(hw::Unit::GM, {{ConfigKey::Kind, static_cast<int64_t>(data.kind)},
-                                          {ConfigKey::Unit, inner},
-                                          {ConfigKey::N0, count},
-                                          {ConfigKey::N1, outer},
-                                          {ConfigKey::S0, row},
-                                          {ConfigKey::S1, data.shape[axis] * row},
-                                          {ConfigKey::T0, row},
-                                          {ConfigKey::T1, values[gather.getResult()].elements() / outer * size},
-                                          {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
-                                          {ConfigKey::IndexPitch, indices.elementSize()},
-                                          {ConfigKey::IndexRange, data.shape[axis]}});
-  vector.emit(hw::Opcode::Extract)
-      .set("rule", static_cast<int64_t>(hw::Rule::Gather))
-      .set("slot", slot)
-      .set("src", static_cast<int64_t>(data.memory));
-  vector.address("saddr", data.address);
-  vector.address("daddr", part.address);
-  vector.address("iaddr", indices.address);
+  DmaSpec spec{hw::nameOf(data.kind)};
+  spec.unit = inner;
+  spec.dims = {{count, row, row},
+               {outer, data.shape[axis] * row, values[gather.getResult()].elements() / outer * size}};
+  reshapeByIndex("extract", "gather", data, part, indices, spec, indices.elementSize(), data.shape[axis]);
   return Status::ok();
+}
+
+/// Items at places that indices name, `pitch` bytes from one to the next, all below `range`.
+void KernelLowering::reshapeByIndex(StringRef function, StringRef rule, const DeviceTensor &from,
+                                    const DeviceTensor &to, const DeviceTensor &indices, DmaSpec spec, int64_t pitch,
+                                    int64_t range) {
+  spec.indexKind = hw::nameOf(indices.kind);
+  spec.indexPitch = pitch;
+  spec.indexRange = range;
+  QueueWriter vector = main->on(Queue::Vector);
+  TaskWriter reshape = vector.task("dlir.reshape");
+  reshape.text("function", function).text("rule", rule).with(vector.descriptor(spec));
+  vector.reads(reshape, from.address);
+  vector.writes(reshape, to.address);
+  vector.reads(reshape, indices.address);
+  reshape.create();
 }
 
 /// One row of updates for each index along the axis, straight into a state where the data is one.
@@ -148,20 +149,10 @@ Status KernelLowering::lowerScatter(Operation *op) {
   SmallVector<CopyDim> dims = copyDims(rows, places);
   if (dims.size() > 4)
     return Error{ErrorKind::Constraint, "the rows that node '" + node + "' scatters have too many dims apart"};
-  std::vector<hw::ConfigPair> keys = {{ConfigKey::Kind, static_cast<int64_t>(result.kind)},
-                                      {ConfigKey::Unit, dims.back().extent / result.elementSize()},
-                                      {ConfigKey::N0, updates.shape[axis]},
-                                      {ConfigKey::S0, updates.strides[axis]},
-                                      {ConfigKey::T0, result.strides[axis]},
-                                      {ConfigKey::IndexKind, static_cast<int64_t>(indices.kind)},
-                                      {ConfigKey::IndexPitch, indices.strides[axis]},
-                                      {ConfigKey::IndexRange, result.shape[axis]}};
-  addDims(keys, ArrayRef(dims).drop_back(), 1);
-  QueueCode &vector = main.on(Queue::Vector);
-  int slot = vector.config(hw::Unit::GM, std::move(keys));
-  vector.emit(hw::Opcode::Insert).set("rule", static_cast<int64_t>(hw::Rule::Scatter)).set("slot", slot);
-  vector.address("saddr", updates.address);
-  vector.address("daddr", result.address);
-  vector.address("iaddr", indices.address);
+  DmaSpec spec{hw::nameOf(result.kind)};
+  spec.unit = dims.back().extent / result.elementSize();
+  spec.dims = {{updates.shape[axis], updates.strides[axis], result.strides[axis]}};
+  addDims(spec, ArrayRef(dims).drop_back());
+  reshapeByIndex("insert", "scatter", updates, result, indices, spec, indices.strides[axis], result.shape[axis]);
   return Status::ok();
 }

@@ -4,92 +4,148 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+using namespace mlir;
+using namespace dmxc;
 using namespace dmxc::corsair;
 
 //===----------------------------------------------------------------------===//
 // One queue of one task
 //===----------------------------------------------------------------------===//
 
-hw::Instruction &QueueCode::emit(hw::Opcode opcode) { return code.emplace_back(opcode); }
-
-void QueueCode::address(std::string_view field, const Address &value) {
-  if (value.buffer >= 0)
-    accesses.push_back({value.buffer, field.front() == 'd'});
-  fixups.push_back({code.size() - 1, std::string(field), value});
+TaskWriter QueueWriter::task(StringRef op) const {
+  program.writer.builder.setInsertionPointToEnd(&program.place(queue));
+  return program.writer.task(op);
 }
 
-int QueueCode::config(hw::Unit unit, std::vector<hw::ConfigPair> keys) {
-  llvm::erase_if(keys,
-                 [](const hw::ConfigPair &pair) { return pair.second == hw::findConfigKey(pair.first)->byDefault; });
-  llvm::sort(keys);
-  std::list<ConfigSlot> &known = slots.of[{queue, unit}];
-  auto hit = llvm::find_if(known, [&](const ConfigSlot &slot) { return slot.keys == keys; });
-  if (hit == known.end()) {
-    int number = static_cast<int>(known.size());
-    if (number == hw::kConfigSlots) { // the least recently used one
-      number = known.back().number;
-      slots.overflow |= known.back().task == task;
-      known.pop_back();
-    }
-    static constexpr hw::Opcode opcodes[] = {hw::Opcode::ConfigAC, hw::Opcode::ConfigSIMD, hw::Opcode::ConfigGM,
-                                             hw::Opcode::ConfigST};
-    hw::Instruction &instruction = configs.emplace_back(opcodes[static_cast<int>(unit)]);
-    instruction.set("slot", number);
-    for (const hw::ConfigPair &pair : keys)
-      instruction.key(pair.first, pair.second);
-    hit = known.insert(known.end(), {number, std::move(keys), task});
-  }
-  hit->task = task;
-  known.splice(known.begin(), known, hit);
-  return known.front().number;
+void QueueWriter::buffer(TaskWriter &task, const Address &place, bool writes) const {
+  task.buffer(program.buffers[place.buffer].value, program.sumOf(place, queue));
+  if (!program.buffers[place.buffer].isUnit())
+    uses(place.buffer, writes);
+}
+
+void QueueWriter::sum(TaskWriter &task, StringRef clause, const Address &value) const {
+  task.sum(clause, program.sumOf(value, queue));
+}
+
+TaskWriter QueueWriter::copy(const Address &from, const Address &to, const DmaSpec &spec) const {
+  auto memory = [&](const Address &place) { return dlir::stringifyMemoryKind(program.buffers[place.buffer].memory); };
+  TaskWriter copy = task("dlir.copy");
+  copy.text("endpoints", (memory(from) + "2" + memory(to)).str()).with(descriptor(spec));
+  reads(copy, from);
+  writes(copy, to);
+  return copy;
+}
+
+Value QueueWriter::descriptor(const DmaSpec &spec) const { return program.writer.descriptor(spec); }
+Builder &QueueWriter::builder() const { return program.writer.builder; }
+
+void QueueWriter::uses(int buffer, bool writes) const {
+  program.tasks.back().parts[queue].accesses.push_back({buffer, writes});
+}
+
+void QueueWriter::signal(int token) const {
+  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue));
+  dlir::TaskBarrierOp::create(at, program.writer.loc, ValueRange(), program.token(token), {}, {}, {});
+}
+
+void QueueWriter::wait(int token) const {
+  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue));
+  dlir::TaskBarrierOp::create(at, program.writer.loc, program.token(token), ValueRange(), {}, {}, {});
 }
 
 //===----------------------------------------------------------------------===//
 // Tasks
 //===----------------------------------------------------------------------===//
 
-void Program::task(std::string name) {
-  tasks.push_back({std::move(name), {}});
+Program::Program(DlirWriter &writer, Buffers &buffers, StringRef name, int64_t quads, const QuadRegisters &registers)
+    : writer(writer), buffers(buffers), registers(registers), graph(writer.graph(name, quads)) {
   for (int queue = 0; queue < kQueues; ++queue)
-    tasks.back().parts.emplace_back(slots, queue, currentTask());
+    writer.queue(
+        queue, [&] { queues[queue] = cast<dlir::DispatchQueueOp>(writer.builder.getInsertionBlock()->getParentOp()); });
 }
 
-QueueCode &Program::on(Queue queue) { return tasks.back().parts[static_cast<int>(queue)]; }
+void Program::task(StringRef name) {
+  Task &task = tasks.emplace_back();
+  for (int queue = 0; queue < kQueues; ++queue) {
+    writer.builder.setInsertionPointToEnd(&queues[queue].getBody().front());
+    writer.group(name, {}, {}, [&] {
+      task.parts[queue].group = cast<dlir::TaskGroupOp>(writer.builder.getInsertionBlock()->getParentOp());
+    });
+  }
+}
 
-void Program::open(hw::Operand count, llvm::function_ref<void()> body) {
-  for (QueueCode &part : tasks.back().parts)
-    part.emit(hw::Opcode::Loop).operands[0] = count;
-  ++depth;
+Block &Program::place(int queue) {
+  return loops[queue].empty() ? tasks.back().parts[queue].group.getBody().front()
+                              : loops[queue].back().getBody().front();
+}
+
+void Program::open(const Address &count, llvm::function_ref<void()> body) {
+  for (int queue = 0; queue < kQueues; ++queue) {
+    writer.builder.setInsertionPointToEnd(&place(queue));
+    loops[queue].push_back(writer.openLoop(sumOf(count, queue)));
+  }
   body();
-  --depth;
-  for (QueueCode &part : tasks.back().parts)
-    if (part.code.back().opcode == hw::Opcode::Loop)
-      part.code.pop_back();
-    else
-      part.emit(hw::Opcode::EndLoop);
+  for (auto &open : loops)
+    if (dlir::LoopOp loop = open.pop_back_val(); loop.getBody().front().empty())
+      loop.erase();
 }
 
 void Program::loop(int64_t trips, llvm::function_ref<void(int depth)> body) {
   if (trips > 0)
-    open({trips, {}}, [&] { body(depth - 1); });
+    open({-1, trips, {}}, [&] { body(static_cast<int>(loops[0].size()) - 1); });
 }
 
 void Program::when(int flagRegister, llvm::function_ref<void()> body) {
-  open({0, {hw::registerTerm(flagRegister)}}, body);
+  open({-1, 0, {hw::registerTerm(flagRegister)}}, body);
 }
 
-void Program::meet(hw::Scope scope) {
+void Program::meet(dlir::BarrierScope scope) {
   task("meeting");
-  for (QueueCode &part : tasks.back().parts)
-    part.emit(hw::Opcode::Barrier).set("scope", static_cast<int64_t>(scope)).set("id", meetings % 256);
+  tasks.back().meets = true;
+  for (Part &part : tasks.back().parts) {
+    writer.builder.setInsertionPointToEnd(&part.group.getBody().front());
+    writer.barrier(scope, meetings % 256, {0, 1, 2, 3});
+  }
   ++meetings;
   lastMeeting = currentTask();
 }
 
+Sum Program::sumOf(const Address &value, int queue) {
+  Sum sum(value.offset);
+  for (const hw::Term &term : value.terms) {
+    Value index = term.source == hw::kTermQuad ? Value(graph.getBody().getArgument(0))
+                  : term.source >= hw::kTermRegister && term.source < hw::kTermRegister + hw::kRegisters
+                      ? registerValue(term.source - hw::kTermRegister)
+                      : Value(loops[queue][term.source - hw::kTermLoop].getBody().getArgument(0));
+    sum = sum + Sum(index) * term.scale;
+  }
+  return sum;
+}
+
+Value Program::token(int number) {
+  Value &token = tokens[number];
+  if (token)
+    return token;
+  // The halves of double buffers are free in the beginning.
+  const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree}, number & ~1);
+  OpBuilder at(queues[0]);
+  return token = dlir::TokenOp::create(at, writer.loc, dlir::TokenType::get(at.getContext()),
+                                       at.getI64IntegerAttr(free ? 1 : 0));
+}
+
+Value Program::registerValue(int number) {
+  Value &value = registerValues[number];
+  if (value)
+    return value;
+  OpBuilder at(queues[0]);
+  return value = dlir::RegisterOp::create(at, writer.loc, at.getIndexType(), at.getI64IntegerAttr(number),
+                                          at.getDenseI64ArrayAttr(registers[number]));
+}
+
 void Program::noteUses() {
   for (size_t i = 0; i < tasks.size(); ++i)
-    for (const QueueCode &part : tasks[i].parts)
-      for (const QueueCode::Access &access : part.accesses)
+    for (const Part &part : tasks[i].parts)
+      for (const Access &access : part.accesses)
         buffers.touch(access.buffer, static_cast<int>(i));
 }
 
@@ -99,29 +155,18 @@ void Program::noteUses() {
 
 namespace dmxc::corsair {
 
-/// Joins the tasks to streams, with a token wherever a queue must wait for another.
+/// Adds a token wherever a queue must wait for another.
 class Ordering {
 public:
-  Ordering(Program &program, hw::Image &image) : program(program), image(image) {
+  explicit Ordering(Program &program) : program(program) {
     for (auto &row : known)
       row.fill(-1);
     last.fill(-1);
-    labels.fill(-1);
   }
 
-  std::array<hw::Code, kQueues> run() {
-    bool multiplies = llvm::any_of(program.tasks, [](const Program::Task &task) {
-      const QueueCode &array = task.parts[static_cast<int>(Queue::Array)];
-      return !array.empty() && array.code.front().opcode != hw::Opcode::Barrier;
-    });
-    for (int half = 0; multiplies && half < 2; ++half) { // of double buffers: both are free in the beginning
-      signal(static_cast<int>(Queue::Array), kIbFree + half);
-      signal(static_cast<int>(Queue::Array), kWbFree + half);
-      signal(static_cast<int>(Queue::Store), kObFree + half);
-    }
+  void run() {
     for (size_t i = 0; i < program.tasks.size(); ++i)
       add(program.tasks[i], static_cast<int>(i));
-    return std::move(streams);
   }
 
 private:
@@ -134,25 +179,20 @@ private:
 
   void add(Program::Task &task, int number) {
     // All waits come before all code of the task: its queues may wait for one another inside.
-    bool meets = llvm::all_of(task.parts, [](const QueueCode &part) {
-      return !part.empty() && part.code.front().opcode == hw::Opcode::Barrier;
-    });
-    if (!meets)
-      for (int queue = 0; queue < kQueues; ++queue)
-        if (!task.parts[queue].empty())
-          order(task.parts[queue], queue);
-    int label = static_cast<int>(image.addMark(task.name));
+    for (int queue = 0; queue < kQueues && !task.meets; ++queue)
+      if (!task.parts[queue].empty())
+        order(task.parts[queue], queue);
     for (int queue = 0; queue < kQueues; ++queue)
       if (!task.parts[queue].empty())
-        append(task.parts[queue], queue, number, meets ? -1 : label);
-    if (meets)
+        append(task.parts[queue], queue, number);
+    if (task.meets)
       for (auto &row : known)
         row.fill(number);
   }
 
-  void order(const QueueCode &part, int queue) {
+  void order(Program::Part &part, int queue) {
     std::array<bool, kQueues> waits{};
-    for (const QueueCode::Access &access : part.accesses) {
+    for (const Program::Access &access : part.accesses) {
       const Buffer &buffer = program.buffers[access.buffer];
       for (const Use &use : uses[static_cast<int>(buffer.memory)])
         if (use.queue != queue && (use.writes || access.writes) && known[queue][use.queue] < use.task &&
@@ -162,31 +202,18 @@ private:
     for (int other = 0; other < kQueues; ++other) {
       if (!waits[other])
         continue;
-      int token = kFirstPairToken + other * kQueues + queue;
-      signal(other, token);
-      streams[queue].instructions.emplace_back(hw::Opcode::Wait).set("id", token);
+      Value token = program.token(kFirstPairToken + other * kQueues + queue);
+      program.tasks[last[other]].parts[other].group.getSignalMutable().append(token);
+      part.group.getWaitMutable().append(token);
       known[queue][other] = last[other];
       for (int third = 0; third < kQueues; ++third)
         known[queue][third] = std::max(known[queue][third], known[other][third]);
     }
   }
 
-  void signal(int queue, int token) { streams[queue].instructions.emplace_back(hw::Opcode::Signal).set("id", token); }
-
-  void append(QueueCode &part, int queue, int number, int label) {
-    for (const QueueCode::Fixup &fixup : part.fixups) {
-      int64_t base = fixup.value.buffer >= 0 ? program.buffers[fixup.value.buffer].address : 0;
-      part.code[fixup.instruction].set(fixup.field, base + fixup.value.offset,
-                                       {fixup.value.terms.begin(), fixup.value.terms.end()});
-    }
-    std::vector<hw::Instruction> &stream = streams[queue].instructions;
-    if (label >= 0 && labels[queue] != label)
-      stream.emplace_back(hw::Opcode::Mark).set("label", label);
-    labels[queue] = label >= 0 ? label : labels[queue];
-    llvm::append_range(stream, part.configs);
-    llvm::append_range(stream, part.code);
+  void append(Program::Part &part, int queue, int number) {
     last[queue] = number;
-    for (const QueueCode::Access &access : part.accesses) {
+    for (const Program::Access &access : part.accesses) {
       const Buffer &buffer = program.buffers[access.buffer];
       uses[static_cast<int>(buffer.memory)].push_back(
           {buffer.address, buffer.address + buffer.size, queue, number, access.writes});
@@ -194,27 +221,21 @@ private:
   }
 
   Program &program;
-  hw::Image &image;
-  std::array<hw::Code, kQueues> streams;
   std::array<std::vector<Use>, hw::kMemories> uses;
-  std::array<int, kQueues> last, labels; ///< the last task of each queue, and the last MARK
+  std::array<int, kQueues> last; ///< the last task of each queue
   /// known[q][p]: what queue q does next comes after all tasks of queue p up to this one.
   std::array<std::array<int, kQueues>, kQueues> known;
 };
 
 } // namespace dmxc::corsair
 
-std::array<uint32_t, kQueues> Program::finish(hw::Image &image, const std::string &name) {
-  static constexpr const char *names[] = {"_load", "_array", "_store", "_vector"};
-  std::array<hw::Code, kQueues> streams = Ordering(*this, image).run();
-  std::array<uint32_t, kQueues> numbers;
-  for (int queue = 0; queue < kQueues; ++queue) {
-    numbers[queue] = hw::kNoStream;
-    if (streams[queue].instructions.empty())
-      continue;
-    streams[queue].name = name + names[queue];
-    streams[queue].instructions.emplace_back(hw::Opcode::Halt);
-    numbers[queue] = image.addStream(std::move(streams[queue]));
-  }
-  return numbers;
+void Program::finish() {
+  Ordering(*this).run();
+  for (Task &task : tasks)
+    for (Part &part : task.parts)
+      if (part.empty())
+        part.group.erase();
+  for (dlir::DispatchQueueOp queue : queues)
+    if (queue.getBody().front().empty())
+      queue.erase();
 }

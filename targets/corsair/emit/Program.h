@@ -1,8 +1,9 @@
 //===- Program.h - tasks for the queues of a quad ---------------*- C++ -*-===//
 //
-// A program is a list of tasks, an op each or a part of one. A task has code for one or more queues; the
-// queues run at their own pace. Between queues of one task the task's own tokens give the order; between tasks the
-// program finds out from the addresses who must wait for whom, and adds a token where nothing else orders the two.
+// A program is a dlir.scheduled_graph: a list of tasks, an op of the model each or a part of one. A task has a group in
+// one or more queues; the queues run at their own pace. Between queues of one task the task's own tokens give the
+// order; between tasks the program finds out from the addresses who must wait for whom, and adds a token where nothing
+// else orders the two.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -12,22 +13,16 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
-#include <list>
 #include <map>
 
 namespace dmxc::corsair {
 
-/// The key that stands `by` places after another one of its kind: N0, N1, ...
-inline hw::ConfigKey keyAfter(hw::ConfigKey key, size_t by) {
-  return static_cast<hw::ConfigKey>(static_cast<size_t>(key) + by);
-}
-
 /// What a quad's queues are for.
 enum class Queue : uint8_t {
   Load,   ///< DDR and GM to the units
-  Array,  ///< MATMUL, CONV
+  Array,  ///< products and convolutions
   Store,  ///< OB to GM, GM to DDR and to other quads
-  Vector, ///< EXEC_SIMD, EXTRACT, TRANSPOSE
+  Vector, ///< the vector device and the reshape engine
 };
 inline constexpr int kQueues = 4;
 
@@ -42,91 +37,96 @@ enum Token : int {
   kFirstPairToken = 16
 };
 
-/// A configured slot and the last task that used it.
-struct ConfigSlot {
-  int number;
-  std::vector<hw::ConfigPair> keys;
-  int task;
-};
-/// Slots of each queue and unit, the most recently used first.
-struct ConfigSlots {
-  std::map<std::pair<int, hw::Unit>, std::list<ConfigSlot>> of;
-  bool overflow = false; ///< a task used more than there are
-};
+/// Registers that a launch sets, each with a value a quad.
+using QuadRegisters = std::vector<llvm::SmallVector<int64_t>>;
 
-/// Code of one queue for one task.
-class QueueCode {
+class Program;
+
+/// Writes one queue's group of the current task.
+class QueueWriter {
 public:
-  QueueCode(ConfigSlots &slots, int queue, int task) : slots(slots), queue(queue), task(task) {}
-
-  /// Appends an instruction; the reference holds until the next one.
-  hw::Instruction &emit(hw::Opcode opcode);
-  /// Sets an address field of the last instruction; fields whose names start with d are written.
-  void address(std::string_view field, const Address &value);
-  /// The slot that holds these keys. One that none holds is configured before the task's code: a loop or a branch may
-  /// not run.
-  int config(hw::Unit unit, std::vector<hw::ConfigPair> keys);
-  /// Notes a use of a buffer that no address field names.
-  void uses(int buffer, bool writes) { accesses.push_back({buffer, writes}); }
-  void signal(int token) { emit(hw::Opcode::Signal).set("id", token); }
-  void wait(int token) { emit(hw::Opcode::Wait).set("id", token); }
-  bool empty() const { return code.empty(); }
+  /// Begins a task with this op; `create` ends it.
+  TaskWriter task(llvm::StringRef op) const;
+  /// The next buffer of a task, which it reads or writes.
+  void reads(TaskWriter &task, const Address &place) const { buffer(task, place, false); }
+  void writes(TaskWriter &task, const Address &place) const { buffer(task, place, true); }
+  /// A clause with a number of run time.
+  void sum(TaskWriter &task, llvm::StringRef clause, const Address &value) const;
+  /// A copy, but for clauses of its own.
+  TaskWriter copy(const Address &from, const Address &to, const DmaSpec &spec) const;
+  mlir::Value descriptor(const DmaSpec &spec) const;
+  mlir::Builder &builder() const;
+  /// Notes a use of a buffer by a unit that moves data by itself.
+  void uses(int buffer, bool writes) const;
+  void signal(int token) const;
+  void wait(int token) const;
 
 private:
   friend class Program;
-  friend class Ordering;
-  struct Fixup {
-    size_t instruction;
-    std::string field;
-    Address value;
-  };
-  struct Access {
-    int buffer;
-    bool writes;
-  };
-  ConfigSlots &slots;
-  int queue, task;
-  std::vector<hw::Instruction> configs, code;
-  std::vector<Fixup> fixups;
-  std::vector<Access> accesses;
+  QueueWriter(Program &program, int queue) : program(program), queue(queue) {}
+  void buffer(TaskWriter &task, const Address &place, bool writes) const;
+
+  Program &program;
+  int queue;
 };
 
 class Program {
 public:
-  explicit Program(Buffers &buffers) : buffers(buffers) {}
+  /// Adds the graph to what `writer` writes.
+  Program(DlirWriter &writer, Buffers &buffers, llvm::StringRef name, int64_t quads, const QuadRegisters &registers);
 
   /// Starts a task; reports call it by this name.
-  void task(std::string name);
-  QueueCode &on(Queue queue);
+  void task(llvm::StringRef name);
+  QueueWriter on(Queue queue) { return {*this, static_cast<int>(queue)}; }
   /// A loop in all queues for which `body` writes code; it gets the depth, for Address::plusLoop. No trips: nothing.
   void loop(int64_t trips, llvm::function_ref<void(int depth)> body);
   /// Code that runs only in quads whose register is not 0 (it is 0 or 1).
   void when(int flagRegister, llvm::function_ref<void()> body);
   /// All queues of all quads meet.
-  void meet(hw::Scope scope);
+  void meet(dlir::BarrierScope scope);
   /// A buffer that other quads write: from the last meeting on nothing else may lie there.
   void reserve(int buffer) { buffers.touch(buffer, lastMeeting); }
 
   /// Tells the buffers in which tasks they are used.
   void noteUses();
-  /// False if a task has more configurations than a queue has slots.
-  bool isSound() const { return !slots.overflow; }
-  /// After the buffers are placed: one stream a queue, hw::kNoStream for those without code.
-  std::array<uint32_t, kQueues> finish(hw::Image &image, const std::string &name);
+  /// After the buffers are placed: adds the tokens between tasks, and drops what is empty.
+  void finish();
 
 private:
-  struct Task {
-    std::string name;
-    std::vector<QueueCode> parts; ///< one a queue
-  };
-  int currentTask() const { return static_cast<int>(tasks.size()) - 1; }
-  void open(hw::Operand count, llvm::function_ref<void()> body);
+  friend class QueueWriter;
   friend class Ordering;
+  struct Access {
+    int buffer;
+    bool writes;
+  };
+  /// What one queue does for a task.
+  struct Part {
+    dlir::TaskGroupOp group;
+    std::vector<Access> accesses;
+    bool empty() { return group.getBody().front().empty(); }
+  };
+  struct Task {
+    std::array<Part, kQueues> parts;
+    bool meets = false;
+  };
 
+  int currentTask() const { return static_cast<int>(tasks.size()) - 1; }
+  void open(const Address &count, llvm::function_ref<void()> body);
+  /// Where the queue's next op goes.
+  mlir::Block &place(int queue);
+  Sum sumOf(const Address &value, int queue);
+  mlir::Value token(int number);
+  mlir::Value registerValue(int number);
+
+  DlirWriter &writer;
   Buffers &buffers;
-  ConfigSlots slots;
+  const QuadRegisters &registers;
+  dlir::ScheduledGraphOp graph;
+  std::array<dlir::DispatchQueueOp, kQueues> queues;
+  std::array<llvm::SmallVector<dlir::LoopOp>, kQueues> loops; ///< that are open
+  std::map<int, mlir::Value> tokens, registerValues;
   std::vector<Task> tasks;
-  int depth = 0, lastMeeting = 0, meetings = 0;
+  int lastMeeting = 0, meetings = 0;
 };
 
 } // namespace dmxc::corsair

@@ -3,7 +3,7 @@
 #include "SimdOp.h"
 
 using namespace dmxc::corsair;
-using hw::ConfigKey;
+using namespace dmxc;
 using llvm::ArrayRef;
 using llvm::SmallVector;
 
@@ -61,50 +61,53 @@ static int sharedDim(const SimdOp &op) {
   return best;
 }
 
-static void emitOne(QueueCode &stream, const SimdOp &op, int sliceCount) {
-  static constexpr ConfigKey kinds[] = {ConfigKey::DKind, ConfigKey::AKind, ConfigKey::BKind, ConfigKey::CKind};
-  static constexpr ConfigKey steps[] = {ConfigKey::D0, ConfigKey::A0, ConfigKey::B0, ConfigKey::C0};
-  static constexpr const char *fields[] = {"d", "a", "b", "c"};
-  std::vector<hw::ConfigPair> keys = op.keys;
-  size_t missing = 4 - op.dims.size();
-  for (size_t i = 0; i < op.dims.size(); ++i)
-    keys.emplace_back(keyAfter(ConfigKey::N0, i + missing), op.dims[i]);
-  SmallVector<const SimdOperand *> operands{&op.result};
+static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) {
+  static constexpr const char *names[][2] = {
+      {"to_kind", "to_strides"}, {"a_kind", "a_strides"}, {"b_kind", "b_strides"}, {"c_kind", "c_strides"}};
+  TaskWriter simd = queue.task("dlir.simd");
+  simd.text("function", hw::nameOf(op.function)).array("dims", op.dims);
+  queue.writes(simd, op.result.address);
   for (const SimdOperand &source : op.sources)
-    operands.push_back(&source);
-  for (size_t k = 0; k < 4; ++k)
-    if (k >= operands.size()) // absent: raw
-      keys.emplace_back(kinds[k], static_cast<int64_t>(hw::ElemKind::Raw));
-    else {
-      keys.emplace_back(kinds[k], static_cast<int64_t>(operands[k]->kind));
-      for (size_t i = 0; i < op.dims.size(); ++i)
-        keys.emplace_back(keyAfter(steps[k], i + missing), operands[k]->strides[i]);
-    }
+    queue.reads(simd, source.address);
+  for (size_t i = 0; i <= op.sources.size(); ++i) {
+    const SimdOperand &operand = i ? op.sources[i - 1] : op.result;
+    simd.text(names[i][0], hw::nameOf(operand.kind)).array(names[i][1], operand.strides);
+  }
   if (op.inner)
-    keys.emplace_back(ConfigKey::Inner, op.inner);
-  int shared = sharedDim(op);
-  keys.emplace_back(ConfigKey::Split, shared < 0 ? 0 : shared + static_cast<int>(missing) + 1);
-  int slot = stream.config(hw::Unit::SIMD, std::move(keys));
-  hw::Instruction &instruction = stream.emit(hw::Opcode::ExecSimd);
-  instruction.set("fn", static_cast<int64_t>(op.function)).set("slot", slot);
-  instruction.set("slices", shared < 0 ? 1 : (1 << sliceCount) - 1).set("index", op.index);
-  instruction.setFloat("imm0", op.imm0).setFloat("imm1", op.imm1);
-  for (size_t k = 0; k < operands.size(); ++k)
-    stream.address(fields[k], operands[k]->address);
+    simd.integer("inner", op.inner);
+  const int shared = sharedDim(op);
+  simd.integer("split", shared + 1).integer("slices", shared < 0 ? 1 : (1 << sliceCount) - 1);
+  mlir::Builder &builder = queue.builder();
+  if (op.imm0 != 0)
+    simd.set("imm0", builder.getF32FloatAttr(op.imm0));
+  if (op.imm1 != 0)
+    simd.set("imm1", builder.getF32FloatAttr(op.imm1));
+  if (op.index)
+    simd.sum("index", op.index);
+  if (op.window)
+    simd.set("window", op.window->attribute(builder));
+  if (op.countPadding)
+    simd.set("count_pad", builder.getUnitAttr());
+  simd.create();
 }
 
 bool dmxc::corsair::emitSimd(Program &program, SimdOp op, int sliceCount) {
   if (llvm::is_contained(op.dims, 0))
     return true;
+  if (op.dims.empty()) { // a scalar
+    op.dims = {1};
+    for (SimdOperand *operand : operandsOf(op))
+      operand->strides = {0};
+  }
   if (op.split) {
     op.dims[op.split.dim] = op.split.part;
     for (SimdOperand *operand : operandsOf(op))
       operand->address = operand->address.plusQuad(op.split.part * operand->strides[op.split.dim]);
     op.split = {};
   }
-  if (op.joinable)
+  if (!op.window)
     joinDims(op);
-  if (op.inner > 4 || (op.dims.size() > 4 && !op.joinable))
+  if (op.inner > 4 || (op.dims.size() > 4 && op.window))
     return false;
   if (op.dims.size() <= 4) {
     emitOne(program.on(Queue::Vector), op, sliceCount);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "DeviceTensor.h"
+#include "Window.h"
 
 namespace dmxc::corsair {
 
@@ -22,9 +23,9 @@ struct SimdOp {
   llvm::SmallVector<SimdOperand, 3> sources;
   float imm0 = 0, imm1 = 0;
   int64_t index = 0;
-  std::vector<hw::ConfigPair> keys; ///< further keys: windows, causal
-  Split split;                      ///< each quad does its part of a dim
-  bool joinable = true;             ///< false: dims have meanings of their own (windows)
+  std::optional<Window> window; ///< its dims have meanings of their own
+  bool countPadding = false;    ///< in the divisor of an average
+  Split split;                  ///< each quad does its part of a dim
 
   /// An operand that is a tensor with the op's dims (right-aligned broadcast).
   static SimdOperand operand(const DeviceTensor &tensor, llvm::ArrayRef<int64_t> dims);

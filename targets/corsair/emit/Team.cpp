@@ -5,27 +5,24 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-using hw::ConfigKey;
 
-std::vector<hw::Launch> KernelLowering::launches(std::array<uint32_t, kQueues> streams) const {
+QuadRegisters KernelLowering::launchRegisters() const {
   const int perChiplet = machine.quadsPerChiplet();
   const int64_t team = (int64_t(1) << deal.quads) - 1;
-  std::vector<hw::Launch> result;
+  QuadRegisters registers(kLaunchRegisters);
   for (int quad = 0; quad < deal.quads; ++quad) {
-    hw::Launch launch{static_cast<uint32_t>(quad), streams, {}};
     const int first = quad / perChiplet * perChiplet;
-    launch.registers[kQuadInChiplet] = quad - first;
-    launch.registers[kIsFirst] = quad == 0;
-    launch.registers[kLeadsChiplet] = quad == first;
-    launch.registers[kChipletMask] = team & (((int64_t(1) << perChiplet) - 1) << first);
-    launch.registers[kOthersMask] = team & ~(int64_t(1) << quad);
-    result.push_back(launch);
+    registers[kQuadInChiplet].push_back(quad - first);
+    registers[kIsFirst].push_back(quad == 0);
+    registers[kLeadsChiplet].push_back(quad == first);
+    registers[kChipletMask].push_back(team & (((int64_t(1) << perChiplet) - 1) << first));
+    registers[kOthersMask].push_back(team & ~(int64_t(1) << quad));
   }
-  return result;
+  return registers;
 }
 
 void KernelLowering::meet() {
-  main.meet(chiplets() == 1 ? hw::Scope::Chiplet : hw::Scope::Card);
+  main->meet(chiplets() == 1 ? dlir::BarrierScope::chiplet : dlir::BarrierScope::card);
   sent.clear();
 }
 
@@ -43,9 +40,9 @@ void KernelLowering::exchange(ArrayRef<DeviceTensor *> parts) {
   SmallVector<int> buffersNow;
   for (DeviceTensor *tensor : parts) {
     const DeviceTensor part = tensor->local(tensor->split);
-    main.task(node);
-    main.reserve(tensor->address.buffer);
-    moveTensor(Queue::Store, hw::Memory::GM, part, hw::Memory::GM, part, hw::registerTerm(kOthersMask));
+    main->task(node);
+    main->reserve(tensor->address.buffer);
+    moveTensor(Queue::Store, part, part, hw::registerTerm(kOthersMask));
     buffersNow.push_back(tensor->address.buffer);
     tensor->split = {};
   }
@@ -53,29 +50,25 @@ void KernelLowering::exchange(ArrayRef<DeviceTensor *> parts) {
   sent.insert(buffersNow.begin(), buffersNow.end());
 }
 
-static void emitCopy(Program &program, Queue queue, hw::Memory source, Address from, hw::Memory target, Address to,
-                     ArrayRef<CopyDim> dims, hw::Term quads) {
+static void emitCopy(Program &program, Queue queue, Address from, Address to, ArrayRef<CopyDim> dims, hw::Term quads) {
   if (dims.size() > 5) // a descriptor has four dims and a run
     return program.loop(dims.front().extent, [&](int depth) {
-      emitCopy(program, queue, source, from.plusLoop(depth, dims.front().from), target,
-               to.plusLoop(depth, dims.front().to), dims.drop_front(), quads);
+      emitCopy(program, queue, from.plusLoop(depth, dims.front().from), to.plusLoop(depth, dims.front().to),
+               dims.drop_front(), quads);
     });
-  QueueCode &code = program.on(queue);
-  std::vector<hw::ConfigPair> keys = {{ConfigKey::Unit, dims.back().extent}};
-  addDims(keys, dims.drop_back(), 0);
-  int slot = code.config(hw::Unit::GM, std::move(keys));
-  hw::Instruction &move = code.emit(hw::Opcode::Move);
-  move.set("src", static_cast<int64_t>(source)).set("dst", static_cast<int64_t>(target)).set("slot", slot);
+  DmaSpec spec;
+  spec.unit = dims.back().extent;
+  addDims(spec, dims.drop_back());
+  QueueWriter code = program.on(queue);
+  TaskWriter copy = code.copy(from, to, spec);
   if (quads.scale)
-    move.set("quads", 0, {quads});
-  code.address("saddr", from);
-  code.address("daddr", to);
+    code.sum(copy, "quads", {-1, 0, {quads}});
+  copy.create();
 }
 
-void KernelLowering::moveTensor(Queue queue, hw::Memory source, const DeviceTensor &from, hw::Memory target,
-                                const DeviceTensor &to, hw::Term quads) {
+void KernelLowering::moveTensor(Queue queue, const DeviceTensor &from, const DeviceTensor &to, hw::Term quads) {
   if (from.elements())
-    emitCopy(main, queue, source, from.address, target, to.address, copyDims(from, to), quads);
+    emitCopy(*main, queue, from.address, to.address, copyDims(from, to), quads);
 }
 
 std::vector<hw::Piece> KernelLowering::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order) const {

@@ -1,13 +1,11 @@
 //===- Window.h - a window walking over an image ----------------*- C++ -*-===//
 #pragma once
 
-#include "schemas/corsair/Isa.h"
+#include "mlir/IR/Builders.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
 namespace dmxc::corsair {
-
-namespace hw = dmx::corsair;
 
 /// Geometry of a convolution or pooling over one or two spatial dims; a missing dim is one row.
 struct Window {
@@ -17,7 +15,8 @@ struct Window {
 
   int64_t h, w, outH, outW, kh, kw, sh, sw, dh, dw, ph, pw;
 
-  std::vector<hw::ConfigPair> keys() const;
+  /// As the clause of a task.
+  mlir::DictionaryAttr attribute(mlir::Builder &builder) const;
 };
 
 } // namespace dmxc::corsair

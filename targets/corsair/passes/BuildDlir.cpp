@@ -83,7 +83,7 @@ private:
     RankedTensorType host = hostType(operand, attribute, position);
     std::string name = (input ? "arg" : "result") + std::to_string(position);
     StringRef form = hw::nameOf(input ? kernel.activationKind : kernel.resultKind);
-    declare(role, name, host, form, {});
+    writer.argument(role, name, host, form);
     int64_t bytes = (input ? kernel.row.trips * kernel.band() : kernel.row.trips * kernel.row.o);
     auto memref = cast<MemRefType>(operand.getType());
     for (int64_t dim : memref.getShape().drop_back(2))
@@ -96,18 +96,6 @@ private:
   Value refuse(const Twine &why) {
     launch.emitError("no schedule for this kernel: it ") << why;
     return {};
-  }
-
-  void declare(ArgumentRole role, StringRef name, Type type, StringRef form, TypedAttr data) {
-    dlir::ArgumentOp::create(b, writer.loc, dlir::ArgumentRoleAttr::get(b.getContext(), role), b.getStringAttr(name),
-                             TypeAttr::get(type), b.getStringAttr(form), IntegerAttr(), DenseI64ArrayAttr(), data);
-  }
-
-  void piece(Value memory, StringRef name, int64_t unit, int64_t offset, ArrayRef<int64_t> begin,
-             ArrayRef<int64_t> extent, ArrayRef<int64_t> strides) {
-    dlir::PieceOp::create(b, writer.loc, memory, b.getStringAttr(name), b.getI64IntegerAttr(unit),
-                          b.getI64IntegerAttr(offset), b.getDenseI64ArrayAttr(begin), b.getDenseI64ArrayAttr(extent),
-                          b.getDenseI64ArrayAttr(strides));
   }
 
   int64_t chiplets() const { return (kernel.quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet(); }
@@ -166,7 +154,7 @@ private:
                    extent.append({host.getDimSize(rank - 2), host.getDimSize(rank - 1)});
                    begin[along] = run.first * 64;
                    extent[along] = std::min(run.count * 64, host.getDimSize(along) - begin[along]);
-                   piece(memory, name, run.chiplet, offset + run.first * (dim.*member), begin, extent, strides);
+                   writer.piece(memory, name, run.chiplet, offset + run.first * (dim.*member), begin, extent, strides);
                  }
                });
   }
@@ -186,28 +174,29 @@ private:
     std::string name = constant ? "weights" : "arg" + std::to_string(argument.getArgNumber());
     RankedTensorType host = constant ? RankedTensorType::get({bytes}, b.getIntegerType(8, false))
                                      : hostType(operand, "dm.model_inputs.type", argument.getArgNumber());
-    declare(constant ? ArgumentRole::constant : ArgumentRole::input, name, host, form,
-            constant ? constant.getValueAttr() : TypedAttr());
+    writer.argument(constant ? ArgumentRole::constant : ArgumentRole::input, name, host, form, {},
+                    constant ? constant.getValueAttr() : TypedAttr());
     Value memory = writer.memory(dlir::MemoryKind::DDR, name, bytes, /*permanent=*/constant != nullptr);
     const ProductDim &dim = kernel.column;
-    eachMatrix(memref.getShape().drop_back(2), &ProductDim::w,
-               [&](ArrayRef<int64_t> index, int64_t offset, std::optional<int64_t> chiplet) {
-                 for (const Run &run : runs(dim, dim.w)) {
-                   if (chiplet && *chiplet != run.chiplet)
-                     continue;
-                   int64_t at = offset + run.first * dim.w;
-                   if (constant) {
-                     piece(memory, name, run.chiplet, at, {at}, {run.count * kernel.columnBytes()}, {});
-                     continue;
-                   }
-                   size_t rank = host.getRank();
-                   SmallVector<int64_t> begin(index), extent(index.size(), 1);
-                   int64_t first = run.first * 64, all = host.getDimSize(rank - 1);
-                   begin.append({0, first});
-                   extent.append({host.getDimSize(rank - 2), std::min(run.count * 64, all - first)});
-                   piece(memory, name, run.chiplet, at, begin, extent, {kernel.columnBytes(), kernel.weightTile()});
-                 }
-               });
+    eachMatrix(
+        memref.getShape().drop_back(2), &ProductDim::w,
+        [&](ArrayRef<int64_t> index, int64_t offset, std::optional<int64_t> chiplet) {
+          for (const Run &run : runs(dim, dim.w)) {
+            if (chiplet && *chiplet != run.chiplet)
+              continue;
+            int64_t at = offset + run.first * dim.w;
+            if (constant) {
+              writer.piece(memory, name, run.chiplet, at, {at}, {run.count * kernel.columnBytes()}, {});
+              continue;
+            }
+            size_t rank = host.getRank();
+            SmallVector<int64_t> begin(index), extent(index.size(), 1);
+            int64_t first = run.first * 64, all = host.getDimSize(rank - 1);
+            begin.append({0, first});
+            extent.append({host.getDimSize(rank - 2), std::min(run.count * 64, all - first)});
+            writer.piece(memory, name, run.chiplet, at, begin, extent, {kernel.columnBytes(), kernel.weightTile()});
+          }
+        });
     return memory;
   }
 
@@ -217,12 +206,12 @@ private:
     int64_t bytes = kernel.column.trips * kernel.column.b;
     if (!constant || cast<ShapedType>(constant.getValueAttr().getType()).getNumElements() * 4 != bytes)
       return refuse("adds a bias that is no constant of whole tiles");
-    declare(ArgumentRole::constant, "bias", RankedTensorType::get({bytes}, b.getIntegerType(8, false)), "bfp32",
-            constant.getValueAttr());
+    writer.argument(ArgumentRole::constant, "bias", RankedTensorType::get({bytes}, b.getIntegerType(8, false)), "bfp32",
+                    {}, constant.getValueAttr());
     Value memory = writer.memory(dlir::MemoryKind::DDR, "bias", bytes, /*permanent=*/true);
     for (const Run &run : runs(kernel.column, true))
-      piece(memory, "bias", run.chiplet, run.first * kernel.column.b, {run.first * kernel.column.b},
-            {run.count * kernel.column.b}, {});
+      writer.piece(memory, "bias", run.chiplet, run.first * kernel.column.b, {run.first * kernel.column.b},
+                   {run.count * kernel.column.b}, {});
     return memory;
   }
 

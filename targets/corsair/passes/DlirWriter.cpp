@@ -63,24 +63,54 @@ void TaskWriter::create() {
   builder.create(state);
 }
 
-DlirWriter::DlirWriter(OpBuilder &builder, Location loc, StringRef name) : builder(builder), loc(loc) {
-  dmmq = dlir::DmmqOp::create(builder, loc, builder.getStringAttr(name), DenseI64ArrayAttr());
+DlirWriter::DlirWriter(OpBuilder &builder, Location loc, StringRef name, StringRef device)
+    : builder(builder), loc(loc) {
+  dmmq = dlir::DmmqOp::create(builder, loc, builder.getStringAttr(name),
+                              device.empty() ? StringAttr() : builder.getStringAttr(device), DenseI64ArrayAttr());
   builder.setInsertionPointToStart(&dmmq.getBody().emplaceBlock());
 }
 
-Value DlirWriter::memory(dlir::MemoryKind kind, StringRef name, int64_t size, bool permanent) {
+void DlirWriter::toDeclarations() {
+  if (declarations)
+    builder.setInsertionPoint(declarations);
+  else
+    builder.setInsertionPointToEnd(&dmmq.getBody().front());
+}
+
+void DlirWriter::argument(dlir::ArgumentRole role, StringRef name, Type tensor, StringRef form, ArrayRef<int64_t> perm,
+                          TypedAttr data) {
+  OpBuilder::InsertionGuard guard(builder);
+  toDeclarations();
+  dlir::ArgumentOp::create(builder, loc, dlir::ArgumentRoleAttr::get(builder.getContext(), role),
+                           builder.getStringAttr(name), TypeAttr::get(tensor), builder.getStringAttr(form),
+                           IntegerAttr(), perm.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(perm),
+                           data);
+}
+
+dlir::MemoryOp DlirWriter::memory(dlir::MemoryKind kind, StringRef name, int64_t size, bool permanent) {
+  OpBuilder::InsertionGuard guard(builder);
+  toDeclarations();
   return dlir::MemoryOp::create(builder, loc, dlir::MemoryType::get(builder.getContext()),
                                 dlir::MemoryKindAttr::get(builder.getContext(), kind), builder.getStringAttr(name),
                                 builder.getI64IntegerAttr(size), IntegerAttr(),
                                 permanent ? builder.getUnitAttr() : UnitAttr());
 }
 
+void DlirWriter::piece(Value memory, StringRef argument, int64_t unit, int64_t offset, ArrayRef<int64_t> begin,
+                       ArrayRef<int64_t> extent, ArrayRef<int64_t> strides) {
+  OpBuilder::InsertionGuard guard(builder);
+  toDeclarations();
+  dlir::PieceOp::create(builder, loc, memory, builder.getStringAttr(argument), builder.getI64IntegerAttr(unit),
+                        builder.getI64IntegerAttr(offset), builder.getDenseI64ArrayAttr(begin),
+                        builder.getDenseI64ArrayAttr(extent), builder.getDenseI64ArrayAttr(strides));
+}
+
 Value DlirWriter::descriptor(const DmaSpec &spec) {
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(declarations);
+  toDeclarations();
   SmallVector<int64_t> dims, source, target;
   for (const DmaDim &dim : spec.dims)
-    if (dim.count != 1) {
+    if (dim.count != 1 || spec.keepsDims()) {
       dims.push_back(dim.count);
       source.push_back(dim.source);
       target.push_back(dim.target);
@@ -90,28 +120,41 @@ Value DlirWriter::descriptor(const DmaSpec &spec) {
     if (value)
       state.addAttribute(name, builder.getI64IntegerAttr(value));
   };
-  state.addAttribute("kind", builder.getStringAttr(spec.kind));
-  if (!spec.to.empty() && spec.to != spec.kind)
-    state.addAttribute("to", builder.getStringAttr(spec.to));
+  auto text = [&](StringRef name, StringRef value) {
+    if (!value.empty())
+      state.addAttribute(name, builder.getStringAttr(value));
+  };
+  text("kind", spec.kind);
+  text("to", spec.to != spec.kind ? spec.to : StringRef());
   integer("unit", spec.unit);
   state.addAttribute("dims", builder.getDenseI64ArrayAttr(dims));
   state.addAttribute("source", builder.getDenseI64ArrayAttr(source));
   state.addAttribute("target", builder.getDenseI64ArrayAttr(target));
+  if (spec.valid) {
+    SmallVector<int64_t> high(dims);
+    high.front() = spec.valid;
+    state.addAttribute("high", builder.getDenseI64ArrayAttr(high));
+  }
+  integer("tail", spec.tail);
   integer("source_slice", spec.sourceSlice);
   integer("target_slice", spec.targetSlice);
   integer("source_core", spec.sourceCore);
+  if (spec.toRows)
+    state.addAttribute("target_rows", builder.getUnitAttr());
+  integer("target_band", spec.targetBand);
+  integer("element_stride", spec.elementStride);
+  text("index_kind", spec.indexKind);
+  integer("index_pitch", spec.indexPitch);
+  integer("index_range", spec.indexRange);
   state.addTypes(dlir::ConfigType::get(builder.getContext()));
   auto made = cast<dlir::DmaConfigOp>(builder.create(state));
-  for (dlir::DmaConfigOp known : configs)
-    if (known->getAttrDictionary() == made->getAttrDictionary()) {
-      made.erase();
-      return known;
-    }
-  configs.push_back(made);
-  return made;
+  auto [known, isNew] = configs.insert({made->getAttrDictionary(), made});
+  if (!isNew)
+    made.erase();
+  return known->second;
 }
 
-void DlirWriter::graph(StringRef name, int64_t quads) {
+dlir::ScheduledGraphOp DlirWriter::graph(StringRef name, int64_t quads) {
   builder.setInsertionPointToEnd(&dmmq.getBody().front());
   current = dlir::ScheduledGraphOp::create(builder, loc, builder.getStringAttr(name), builder.getI64IntegerAttr(quads));
   current.getBody().emplaceBlock().addArgument(builder.getIndexType(), loc);
@@ -119,6 +162,7 @@ void DlirWriter::graph(StringRef name, int64_t quads) {
   firstQueue = nullptr;
   registers = 0;
   builder.setInsertionPointToEnd(&current.getBody().front());
+  return current;
 }
 
 Value DlirWriter::token(int64_t credits) {
@@ -157,16 +201,19 @@ void DlirWriter::loop(const Sum &times, function_ref<void(Sum)> body) {
   if (times.terms.empty() && times.base == 1)
     return body(Sum(0));
   OpBuilder::InsertionGuard guard(builder);
+  Block &block = openLoop(times).getBody().front();
+  builder.setInsertionPointToStart(&block);
+  body(block.getArgument(0));
+}
+
+dlir::LoopOp DlirWriter::openLoop(const Sum &times) {
   SmallVector<Value> indices;
   AffineExpr count = exprOf(times, indices, builder.getContext());
   OperationState state(loc, dlir::LoopOp::getOperationName());
   state.addOperands(indices);
   state.addAttribute("times", AffineMapAttr::get(AffineMap::get(indices.size(), 0, count)));
-  Block &block = state.addRegion()->emplaceBlock();
-  Value counter = block.addArgument(builder.getIndexType(), loc);
-  builder.create(state);
-  builder.setInsertionPointToStart(&block);
-  body(counter);
+  state.addRegion()->emplaceBlock().addArgument(builder.getIndexType(), loc);
+  return cast<dlir::LoopOp>(builder.create(state));
 }
 
 void DlirWriter::pairs(int64_t count, function_ref<void(Sum)> body) {

@@ -41,13 +41,13 @@ public:
     sums.push_back({name, value});
     return *this;
   }
-  void create();
-
-private:
   TaskWriter &set(llvm::StringRef name, mlir::Attribute value) {
     state.addAttribute(name, value);
     return *this;
   }
+  void create();
+
+private:
   mlir::OpBuilder &builder;
   mlir::OperationState state;
   llvm::SmallVector<mlir::Value> buffers;
@@ -62,25 +62,44 @@ struct DmaDim {
 };
 /// A descriptor to be; dims of one item are left out.
 struct DmaSpec {
-  llvm::StringRef kind, to;
+  llvm::StringRef kind = "raw", to;
   int64_t unit = 1;
   llvm::SmallVector<DmaDim> dims;
   int64_t sourceSlice = 0, targetSlice = 0, sourceCore = 0;
+
+  /// The target is rows of tiles: four dims, the last along K, all of them kept.
+  bool toRows = false;
+  int64_t tail = 0;          ///< elements of the last block along K that exist; 0: all
+  int64_t targetBand = 0;    ///< bytes from 64 rows of tiles to the next
+  int64_t elementStride = 0; ///< bytes from element to element of the source; 0: contiguous
+  int64_t valid = 0;         ///< items of the first dim that exist, the others are zeros; 0: all
+
+  /// Of gather and scatter.
+  llvm::StringRef indexKind;
+  int64_t indexPitch = 0, indexRange = 0; ///< along the first dim
+
+  /// Whether the place of a dim says what it is.
+  bool keepsDims() const { return toRows || !indexKind.empty(); }
 };
 
 /// A program under construction.
 class DlirWriter {
 public:
   /// Makes `dlir.dmmq @name` at the builder's place and goes into it.
-  DlirWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name);
+  DlirWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name, llvm::StringRef device = {});
 
   dlir::DmmqOp program() { return dmmq; }
-  mlir::Value memory(dlir::MemoryKind kind, llvm::StringRef name, int64_t size, bool permanent = false);
+  void argument(dlir::ArgumentRole role, llvm::StringRef name, mlir::Type tensor, llvm::StringRef form,
+                llvm::ArrayRef<int64_t> perm = {}, mlir::TypedAttr data = {});
+  dlir::MemoryOp memory(dlir::MemoryKind kind, llvm::StringRef name, int64_t size, bool permanent = false);
+  /// A box of an argument in `unit` of a buffer's memory.
+  void piece(mlir::Value memory, llvm::StringRef argument, int64_t unit, int64_t offset, llvm::ArrayRef<int64_t> begin,
+             llvm::ArrayRef<int64_t> extent, llvm::ArrayRef<int64_t> strides);
   /// The descriptor; one that is there already is used again.
   mlir::Value descriptor(const DmaSpec &spec);
 
   /// A graph with this many quads; queues are added to it until the next one.
-  void graph(llvm::StringRef name, int64_t quads);
+  dlir::ScheduledGraphOp graph(llvm::StringRef name, int64_t quads);
   mlir::Value quad() { return current.getBody().getArgument(0); }
   mlir::Value token(int64_t credits = 0);
   mlir::Value quadRegister(llvm::ArrayRef<int64_t> values);
@@ -92,6 +111,8 @@ public:
   /// The same for a body that alternates between two halves of something: two bodies a trip, and one more where the
   /// count is odd.
   void pairs(int64_t count, llvm::function_ref<void(Sum counter)> body);
+  /// A loop at the builder's place with an empty body.
+  dlir::LoopOp openLoop(const Sum &times);
   TaskWriter task(llvm::StringRef op) { return {builder, loc, op}; }
   void barrier(dlir::BarrierScope scope, int64_t id, llvm::ArrayRef<int64_t> queues);
 
@@ -99,12 +120,15 @@ public:
   mlir::Location loc;
 
 private:
+  /// Puts the builder before the first graph, or at the end where there is none.
+  void toDeclarations();
+
   dlir::DmmqOp dmmq;
   dlir::ScheduledGraphOp current;
   mlir::Operation *declarations = nullptr; ///< descriptors go before the first graph
   mlir::Operation *firstQueue = nullptr;   ///< tokens and registers go before it
   int64_t registers = 0;
-  llvm::SmallVector<dlir::DmaConfigOp> configs;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> configs;
 };
 
 } // namespace dmxc

@@ -16,8 +16,8 @@ namespace dmxc {
 } // namespace dmxc
 
 void dmxc::registerCorsairPasses(mlir::DialectRegistry &registry) {
-  registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, affine_ext::AffineExtDialect, lldmir::LLDMIRDialect, mlir::affine::AffineDialect,
-                  mlir::arith::ArithDialect, mlir::gpu::GPUDialect, mlir::memref::MemRefDialect,
-                  mlir::tensor::TensorDialect>();
+  registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, affine_ext::AffineExtDialect, lldmir::LLDMIRDialect,
+                  mlir::affine::AffineDialect, mlir::arith::ArithDialect, mlir::gpu::GPUDialect,
+                  mlir::memref::MemRefDialect, mlir::tensor::TensorDialect>();
   registerCorsairPasses();
 }

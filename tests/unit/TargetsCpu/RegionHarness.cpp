@@ -59,7 +59,7 @@ RegionModule::RegionModule(const std::string &text) {
     build(function, *target);
   if (!error.empty())
     return;
-  SmallVector<dlir::KernelOp> kernels;
+  SmallVector<Operation *> kernels;
   for (auto &[name, entry] : entries)
     kernels.push_back(entry.kernel);
   auto code = target->emit(kernels);

@@ -30,14 +30,15 @@ def DLIR_BarrierScope : I32EnumAttr<"BarrierScope", "who takes part in a barrier
 def DLIR_DmmqOp : DLIR_Op<"dmmq", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "a kernel: its arguments, its buffers and the schedules of the device's queues";
   let description = [{
-    `dim_registers`: the register of each symbolic dim of the task.
+    `device`: the target whose kernel it is. `dim_registers`: the register of each symbolic dim of the task.
     C1: it holds arguments, memories, pieces, descriptors, CPU functions and scheduled graphs. C2: no two arguments and
     no two memories have the same name. C3: at most one graph "init" and one "main". C4: permanent memories at fixed addresses
     do not overlap.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<DenseI64ArrayAttr>:$dim_registers);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$device,
+                       OptionalAttr<DenseI64ArrayAttr>:$dim_registers);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name (`on` $device^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 

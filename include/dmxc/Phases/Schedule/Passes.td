@@ -11,3 +11,8 @@ def OrderTasks : Pass<"dlir-order-tasks", "::dmxc::dlir::ProgramOp"> {
   let constructor = "::dmxc::createOrderTasksPass(context)";
   let summary = "Give each task the fewest tokens that order it after every earlier task it conflicts with";
 }
+
+def ScheduleDevices : Pass<"dlir-schedule-devices", "::mlir::ModuleOp"> {
+  let constructor = "::dmxc::createScheduleDevicesPass(context)";
+  let summary = "Let each target put programs for its device's queues in the place of its kernels";
+}
