@@ -99,11 +99,12 @@ Status Session::makeReady() {
 
 Error Session::taskError(const RunOutcome &outcome) const {
   const Task &task = graph.tasks[outcome.task];
+  constexpr size_t most = 4; // the rest of the message is worth more than the names of a whole graph
   std::string nodes;
-  for (const std::string &node : task.nodes)
-    nodes += cat(nodes.empty() ? " (node '" : ", '", node, "'");
+  for (size_t i = 0; i < std::min(task.nodes.size(), most); ++i)
+    nodes += cat(nodes.empty() ? " (node '" : ", '", task.nodes[i], "'");
   if (!nodes.empty())
-    nodes += ")";
+    nodes += task.nodes.size() > most ? cat(" and ", task.nodes.size() - most, " more)") : ")";
   return fail(DMX_STATUS_KERNEL, "task '", task.name, "'", nodes,
               " failed: ", outcome.detail.empty() ? kernelErrorText(outcome.code) : outcome.detail, " (kernel '",
               task.kernel, "', code ", outcome.code, ")");

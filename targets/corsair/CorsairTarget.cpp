@@ -63,7 +63,7 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   corsair::Distribution deal = corsair::chooseTeam(region.getBlock(), machine, quads, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
-    return argument && constant(argument.getArgNumber()) && corsair::becomesTiles(argument);
+    return argument && constant(argument.getArgNumber());
   });
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal.quads));
   DictionaryAttr packed = corsair::packedForms(region.getBlock(), machine, deal, constant);

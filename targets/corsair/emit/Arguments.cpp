@@ -28,10 +28,15 @@ void KernelLowering::declare(dlir::ArgumentRole role, const std::string &name, T
 Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) {
   const std::string name = node = "arg" + std::to_string(argument.getArgNumber());
   if (form) {
-    if (form.getAs<StringAttr>("form").getValue() == forms::kTiles)
+    auto type = cast<RankedTensorType>(argument.getType());
+    StringRef packing = form.getAs<StringAttr>("form").getValue();
+    const int64_t bytes = form.getAs<IntegerAttr>("size").getInt();
+    if (packing == forms::kTiles)
       addPackedConstant(argument, form, name);
+    else if (packing == forms::kBias)
+      addPlainConstant(argument, name, hw::ElemKind::Bfp32, bytes / 4);
     else
-      addPlainConstant(argument, name);
+      addPlainConstant(argument, name, *deviceKind(type.getElementType()), type.getShape());
     return Status::ok();
   }
   if (stateResults.contains(argument.getArgNumber())) {
@@ -92,10 +97,9 @@ int KernelLowering::declareConstant(const std::string &name, hw::ElemKind kind, 
   return buffer;
 }
 
-void KernelLowering::addPlainConstant(BlockArgument argument, const std::string &name) {
-  auto type = cast<RankedTensorType>(argument.getType());
-  DeviceTensor tensor =
-      DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
+void KernelLowering::addPlainConstant(BlockArgument argument, const std::string &name, hw::ElemKind kind,
+                                      ArrayRef<int64_t> shape) {
+  DeviceTensor tensor = DeviceTensor::dense(kind, shape, rowMajor(shape.size()));
   int64_t bytes = tensor.elements() * tensor.elementSize();
   int ddr = declareConstant(name, tensor.kind, bytes, 0);
   if (isTable(argument)) {

@@ -3,6 +3,7 @@
 #include "Constants.h"
 #include "KernelLowering.h"
 
+#include "schemas/corsair/BlockFloat.h"
 #include "schemas/corsair/SimdNumbers.h"
 
 #include "mlir/IR/Builders.h"
@@ -37,6 +38,7 @@ TileForm TileForm::read(DictionaryAttr form) {
   result.valid = number("valid");
   result.quads = number("quads");
   result.alongK = number("along_k");
+  result.products = number("products");
   result.extents = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("extents").asArrayRef());
   result.strides = SmallVector<int64_t>(form.getAs<DenseI64ArrayAttr>("strides").asArrayRef());
   return result;
@@ -56,6 +58,7 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
   form.set("valid", b.getI64IntegerAttr(valid));
   form.set("quads", b.getI64IntegerAttr(quads));
   form.set("along_k", b.getI64IntegerAttr(alongK));
+  form.set("products", b.getI64IntegerAttr(products));
   form.set("extents", b.getDenseI64ArrayAttr(extents));
   form.set("strides", b.getDenseI64ArrayAttr(strides));
   return form.getDictionary(context);
@@ -68,25 +71,19 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
 static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 bool dmxc::corsair::becomesTiles(BlockArgument argument) {
-  if (!argument.hasOneUse() || !cast<RankedTensorType>(argument.getType()).getElementType().isF32() ||
-      llvm::is_contained(shapeOf(argument), 0))
+  if (argument.use_empty() || !cast<RankedTensorType>(argument.getType()).getElementType().isF32() ||
+      llvm::is_contained(shapeOf(argument), 0) || !servesAsTiles(argument))
     return false;
-  Operation *user = *argument.getUsers().begin();
-  if (user->getNumResults() != 1 || llvm::is_contained(shapeOf(user->getResult(0)), 0))
-    return false;
-  if (auto matmul = dyn_cast<dmir::MatMulOp>(user))
-    return matmul.getRhs() == argument && shapeOf(argument).size() == 2;
-  auto conv = dyn_cast<dmir::ConvOp>(user);
-  return conv && conv.getWeights() == argument && conv.getGroups() == 1;
+  return llvm::all_of(argument.getUsers(), [&](Operation *user) {
+    return !llvm::is_contained(shapeOf(user->getResult(0)), 0) &&
+           (isa<dmir::ConvOp>(user) || shapeOf(argument).size() == 2);
+  });
 }
 
 static TileForm productForm(dmir::MatMulOp matmul, const hw::Machine &machine, const Distribution &deal) {
-  ArrayRef<int64_t> shape = shapeOf(matmul.getRhs()), result = shapeOf(matmul.getResult());
+  ArrayRef<int64_t> shape = shapeOf(matmul.getRhs());
   const int64_t columns = deal.columns.lookup(matmul), depth = deal.depth.lookup(matmul);
-  const Split split = deal.at(matmul.getResult());
-  int64_t rows = packedRows(result);
-  if (split && !columns)
-    rows = rows / result[split.dim] * split.part;
+  const int64_t rows = plannedRows(matmul.getRhs(), deal);
   TileForm form = TileForm::of(planMatmul(machine, rows, columns ? columns : shape[1], depth ? depth : shape[0]));
   form.quads = columns || depth ? deal.quads : 1;
   form.alongK = depth;
@@ -99,16 +96,15 @@ static TileForm productForm(dmir::MatMulOp matmul, const hw::Machine &machine, c
 
 /// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
 static TileForm convForm(dmir::ConvOp conv, const hw::Machine &machine, const Distribution &deal) {
-  ArrayRef<int64_t> shape = shapeOf(conv.getWeights()), result = shapeOf(conv.getResult());
-  const int64_t columns = deal.columns.lookup(conv);
-  const Split split = deal.at(conv.getResult());
-  int64_t pixels = 1, kernel = 1;
-  for (size_t dim = 2; dim < result.size(); ++dim)
-    pixels *= split.dim == static_cast<int>(dim) ? split.part : result[dim];
+  ArrayRef<int64_t> shape = shapeOf(conv.getWeights());
+  const auto groups = static_cast<int64_t>(conv.getGroups());
+  const int64_t columns = deal.columns.lookup(conv), pixels = plannedRows(conv.getWeights(), deal);
+  int64_t kernel = 1;
   for (int64_t dim : shape.drop_front(2))
     kernel *= dim;
   const int64_t blocks = (shape[1] + 63) / 64;
-  TileForm form = TileForm::of(planConv(machine, pixels, columns ? columns : shape[0], kernel * blocks));
+  TileForm form = TileForm::of(planConv(machine, pixels, columns ? columns : shape[0] / groups, kernel * blocks));
+  form.products = groups;
   form.quads = columns ? deal.quads : 1;
   form.strideN = shape[1] * kernel;
   form.extents = {kernel, blocks * 64};
@@ -117,28 +113,44 @@ static TileForm convForm(dmir::ConvOp conv, const hw::Machine &machine, const Di
   return form;
 }
 
+static TileForm tileForm(Operation *product, const hw::Machine &machine, const Distribution &deal) {
+  auto matmul = dyn_cast<dmir::MatMulOp>(product);
+  return matmul ? productForm(matmul, machine, deal) : convForm(cast<dmir::ConvOp>(product), machine, deal);
+}
+
+/// The product that an argument is the bias of.
+static Operation *biasedProduct(BlockArgument argument, const Distribution &deal) {
+  for (auto [product, add] : deal.biases)
+    if (argument.hasOneUse() && *argument.getUsers().begin() == add)
+      return product;
+  return nullptr;
+}
+
 DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machine, const Distribution &deal,
                                           llvm::function_ref<bool(unsigned)> constant) {
   MLIRContext *context = body->getParentOp()->getContext();
   Builder b(context);
   NamedAttrList all;
+  auto setForm = [&](StringRef key, StringRef name, int64_t bytes) {
+    all.set(key, b.getDictionaryAttr({b.getNamedAttr("form", b.getStringAttr(name)),
+                                      b.getNamedAttr("size", b.getI64IntegerAttr(bytes))}));
+  };
   for (BlockArgument argument : body->getArguments()) {
     if (!constant(argument.getArgNumber()))
       continue;
     std::string key = std::to_string(argument.getArgNumber());
     if (becomesTiles(argument)) {
-      Operation *user = *argument.getUsers().begin();
-      auto matmul = dyn_cast<dmir::MatMulOp>(user);
-      TileForm form = matmul ? productForm(matmul, machine, deal) : convForm(cast<dmir::ConvOp>(user), machine, deal);
-      all.set(key, form.write(context));
+      all.set(key, tileForm(*argument.getUsers().begin(), machine, deal).write(context));
       continue;
     }
     auto type = cast<RankedTensorType>(argument.getType());
-    int64_t bytes = hw::elementBytes(*deviceKind(type.getElementType()));
-    for (int64_t dim : type.getShape())
-      bytes *= dim;
-    all.set(key, b.getDictionaryAttr({b.getNamedAttr("form", b.getStringAttr(forms::kPlain)),
-                                      b.getNamedAttr("size", b.getI64IntegerAttr(bytes))}));
+    if (Operation *product = biasedProduct(argument, deal)) {
+      // The last round of a quad reads whole tiles.
+      const TileForm form = tileForm(product, machine, deal);
+      setForm(key, forms::kBias, 4 * (type.getNumElements() - form.n + form.rounds * form.slices * form.groups * 64));
+      continue;
+    }
+    setForm(key, forms::kPlain, type.getNumElements() * hw::elementBytes(*deviceKind(type.getElementType())));
   }
   return all.getDictionary(context);
 }
@@ -156,6 +168,14 @@ static Status packPlain(const Tensor &constant, std::span<std::byte> out) {
   auto *half = reinterpret_cast<uint16_t *>(out.data());
   for (int64_t i = 0; i < constant.numElements(); ++i)
     half[i] = hw::f16Round(constant.asDouble(i));
+  return Status::ok();
+}
+
+static Status packBias(const Tensor &constant, std::span<std::byte> out) {
+  std::fill(out.begin(), out.end(), std::byte());
+  auto *values = reinterpret_cast<float *>(out.data());
+  for (int64_t i = 0; i < constant.numElements(); ++i)
+    values[i] = hw::roundToBfp32(static_cast<float>(constant.asDouble(i)));
   return Status::ok();
 }
 
@@ -183,26 +203,31 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
   for (int64_t quad = 0; quad < form.quads; ++quad) {
     const int64_t firstColumn = form.alongK ? 0 : quad * form.n, firstRow = form.alongK ? quad * form.kChunks * 64 : 0;
     for (int64_t slice = 0; slice < form.slices; ++slice)
-      for (int64_t round = 0; round < form.rounds; ++round)
-        for (int64_t group = 0; group < form.groups; ++group)
-          for (int64_t chunk = 0; chunk < form.kChunks; ++chunk, tile += shape.bytes())
-            for (int64_t column = 0; column < 64; ++column) {
-              int64_t n = ((round * form.slices + slice) * form.groups + group) * 64 + column;
-              for (int64_t i = 0; i < 64; ++i) {
-                int64_t offset = offsets[firstRow + chunk * 64 + i];
-                run[i] = n < form.n && offset >= 0 ? values[(firstColumn + n) * form.strideN + offset] : 0;
-              }
-              if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
-                                   tile + column * shape.scaleBytes() / 64,
-                                   tile + shape.scaleBytes() + column * shape.runBytes()))
-                return Error{ErrorKind::Internal, "a run of weights has no code"};
+      for (int64_t at = 0; at < form.products * form.rounds * form.groups; ++at) {
+        const int64_t product = at / (form.rounds * form.groups), round = at / form.groups % form.rounds;
+        const int64_t first = ((round * form.slices + slice) * form.groups + at % form.groups) * 64;
+        for (int64_t chunk = 0; chunk < form.kChunks; ++chunk, tile += shape.bytes())
+          for (int64_t column = 0; column < 64; ++column) {
+            const int64_t n = first + column, place = (firstColumn + product * form.n + n) * form.strideN;
+            for (int64_t i = 0; i < 64; ++i) {
+              int64_t offset = offsets[firstRow + chunk * 64 + i];
+              run[i] = n < form.n && offset >= 0 ? values[place + offset] : 0;
             }
+            if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
+                                 tile + column * shape.scaleBytes() / 64,
+                                 tile + shape.scaleBytes() + column * shape.runBytes()))
+              return Error{ErrorKind::Internal, "a run of weights has no code"};
+          }
+      }
   }
   return Status::ok();
 }
 
 Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
-  if (form.getAs<StringAttr>("form").getValue() == forms::kPlain)
+  StringRef name = form.getAs<StringAttr>("form").getValue();
+  if (name == forms::kPlain)
     return packPlain(constant, out);
+  if (name == forms::kBias)
+    return packBias(constant, out);
   return packTiles(TileForm::read(form), constant, out);
 }

@@ -14,11 +14,12 @@ namespace dmxc::corsair {
 
 namespace forms {
 inline constexpr llvm::StringLiteral kTiles = "bfp16c-tiles"; ///< the right operand of a product
+inline constexpr llvm::StringLiteral kBias = "bfp32-bias";    ///< a vector, with zeros up to the last tile
 inline constexpr llvm::StringLiteral kPlain = "device";       ///< row-major in the device's kind
 } // namespace forms
 
 /// Tiles of a matrix of n columns, slice by slice in the order in which its array controllers read them:
-/// [quad][slice][round][group][chunk]. Tiles beyond n are zeros.
+/// [quad][slice][product][round][group][chunk]. Tiles beyond n are zeros.
 struct TileForm {
   int64_t n = 0, kChunks = 0, rounds = 0, slices = 1, groups = 1;
   /// Element (k, n) of the matrix is element n * strideN + offset(k) of the constant: k counts over these extents, the
@@ -28,8 +29,11 @@ struct TileForm {
   /// Quads with tiles of their own: `n` columns each, or along K, one part after the other.
   int64_t quads = 1;
   bool alongK = false;
+  /// Products of `n` columns each, one behind the other: the groups of a convolution.
+  int64_t products = 1;
 
-  int64_t sliceBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
+  int64_t productBytes() const { return rounds * groups * kChunks * MatmulPlan::kTileBytes; }
+  int64_t sliceBytes() const { return productBytes() * products; }
   int64_t quadBytes() const { return sliceBytes() * slices; }
   int64_t bytes() const { return quadBytes() * quads; }
 

@@ -67,11 +67,11 @@ Status KernelLowering::lowerConv(Operation *op) {
   DeviceTensor result = withRows(out);
   Window window(source.shape, out.shape, weights.drop_front(2), conv.getStrides(), conv.getDilations(), conv.getLow());
   int64_t channels = source.shape[1];
-  if (conv.getGroups() > 1 && source.strides[1] != source.elementSize() && channels > 1)
+  if (isDepthwise(conv) && source.strides[1] != source.elementSize() && channels > 1)
     source = copied(source, order);
   DeviceTensor image = withRows(source);
 
-  if (conv.getGroups() > 1) { // depthwise: see refusal
+  if (isDepthwise(conv)) {
     DeviceTensor kernel = withRows(values[conv.getWeights()]);
     SimdOp simdOp{hw::SimdFunction::DepthwiseConv, {result.shape[0], result.shape[2], result.shape[3], channels}};
     auto pixel = [](const DeviceTensor &t) {
@@ -86,7 +86,7 @@ Status KernelLowering::lowerConv(Operation *op) {
   }
 
   const Split split = deal.at(conv.getResult());
-  convolve(split.dim == 0 ? image.local(split) : image, result, split, window, residentTiles(conv.getWeights()));
+  convolve(split.dim == 0 ? image.local(split) : image, result, split, window, conv);
   return Status::ok();
 }
 
@@ -106,44 +106,68 @@ static void packImage(const QueueWriter &load, const DeviceTensor &image, const 
   load.copy(from, to, spec).create();
 }
 
-/// Images alternate between two places for their tiles, so that one is packed while the other is convolved.
+/// Groups are convolutions side by side. What is convolved alternates between two places for its tiles, so that one is
+/// packed while the other is convolved.
 void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
-                              const Address &packed) {
+                              dmir::ConvOp conv) {
   const DeviceTensor result = whole.local(split);
-  const int64_t blocks = (image.shape[1] + 63) / 64, pixels = window.outH * window.outW;
-  main->task(node);
-  const ConvSource source{window, blocks, pixels};
-  const MatmulPlan plan =
-      planConv(machine, result.shape[2] * result.shape[3], result.shape[1], window.kh * window.kw * blocks);
-  const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes, images = image.shape[0];
+  const auto groups = static_cast<int64_t>(conv.getGroups());
+  const int64_t channels = image.shape[1] / groups, columns = result.shape[1] / groups, images = image.shape[0];
+  const int64_t blocks = (channels + 63) / 64;
+  const Address packed = residentTiles(conv.getWeights()), vector = biasOf(conv);
+  const int64_t packedStep = tiles.find(conv.getWeights())->second.form.productBytes();
+  main->taskWithAhead(node);
+  const ConvSource source{window, blocks, window.outH * window.outW};
+  MatmulPlan plan = planConv(machine, plannedRows(conv.getWeights(), deal), columns, window.kh * window.kw * blocks);
+  plan.m = result.shape[2] * result.shape[3];
+  const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes;
   int places[2];
   for (int &place : places)
     place = buffers.add(dlir::MemoryKind::GM, node + ".tiles", bytes);
-  auto one = [&](int half, const Address &from, const Address &to) {
-    const QueueWriter load = main->on(Queue::Load), array = main->on(Queue::Array);
+  DeviceTensor part = image; // the channels of one group
+  part.shape[1] = channels;
+  struct Walk {
+    int64_t count, from, to, weights, bias;
+  };
+  const Walk byImage{images, image.strides[0], result.strides[0], 0, 0};
+  const Walk byGroup{groups, channels * image.strides[1], columns * result.strides[1], packedStep, 4 * columns};
+  const Walk &outer = images > 1 ? byGroup : byImage, &inner = images > 1 ? byImage : byGroup;
+  const QueueWriter load = main->on(Queue::Load), array = main->on(Queue::Array);
+  auto pack = [&](int half, const Address &from) {
+    load.wait(kIbFree + half);
+    packImage(load, part, window, blocks, from, {places[half], 0, {}});
+    load.signal(kIbFull + half);
+  };
+  auto one = [&](int half, const Address &to, const Address &weights, const Address &bias) {
     MatmulOperands operands;
     operands.conv = &source;
     operands.a = {places[half], 0, {}};
-    operands.st = packed;
+    operands.st = weights;
+    operands.bias = bias;
     operands.out = to;
     operands.outRow = result.strides[3];
     if (split.dim == 2)
       operands.pixel = operands.pixel.plusQuad(split.part * window.outW);
-    load.wait(kIbFree + half);
-    packImage(load, image, window, blocks, from, operands.a);
-    load.signal(kIbFull + half);
     array.wait(kIbFull + half);
     multiply(plan, operands);
     array.signal(kIbFree + half);
   };
-  main->loop(images / 2, [&](int depth) {
-    Address from = image.address.plusLoop(depth, 2 * image.strides[0]);
-    Address to = result.address.plusLoop(depth, 2 * result.strides[0]);
-    one(0, from, to);
-    one(1, from.plus(image.strides[0]), to.plus(result.strides[0]));
+  main->loop(outer.count, [&](int depth) {
+    const Address from = image.address.plusLoop(depth, outer.from), to = result.address.plusLoop(depth, outer.to);
+    const Address weights = packed.plusLoop(depth, outer.weights), bias = vector.plusLoop(depth, outer.bias);
+    main->loop(inner.count / 2, [&](int pair) {
+      const Address a = from.plusLoop(pair, 2 * inner.from), c = to.plusLoop(pair, 2 * inner.to);
+      const Address b = weights.plusLoop(pair, 2 * inner.weights), v = bias.plusLoop(pair, 2 * inner.bias);
+      pack(0, a);
+      pack(1, a.plus(inner.from));
+      one(0, c, b, v);
+      one(1, c.plus(inner.to), b.plus(inner.weights), v.plus(inner.bias));
+    });
+    if (const int64_t last = inner.count - 1; last % 2 == 0) {
+      pack(0, from.plus(last * inner.from));
+      one(0, to.plus(last * inner.to), weights.plus(last * inner.weights), bias.plus(last * inner.bias));
+    }
   });
-  if (images % 2)
-    one(0, image.address.plus((images - 1) * image.strides[0]), result.address.plus((images - 1) * result.strides[0]));
 }
 
 Status KernelLowering::lowerPool(Operation *op) {

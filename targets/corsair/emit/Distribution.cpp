@@ -1,6 +1,7 @@
 //===- Distribution.cpp - what each quad computes -------------------------===//
 
 #include "Distribution.h"
+#include "Constants.h"
 #include "MatmulView.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
@@ -20,12 +21,55 @@ static int64_t product(ArrayRef<int64_t> dims) {
 }
 static int64_t elementsOf(Value value) { return product(shapeOf(value)); }
 
+bool dmxc::corsair::isDepthwise(dmir::ConvOp conv) {
+  const auto groups = static_cast<int64_t>(conv.getGroups());
+  return groups > 1 && shapeOf(conv.getInput())[1] == groups && shapeOf(conv.getWeights())[0] == groups;
+}
+
+bool dmxc::corsair::servesAsTiles(Value constant) {
+  std::optional<uint64_t> groups; // of a product: 1
+  return llvm::all_of(constant.getUses(), [&](OpOperand &use) {
+    auto conv = dyn_cast<dmir::ConvOp>(use.getOwner());
+    if (use.getOperandNumber() != 1 || (conv ? isDepthwise(conv) : !isa<dmir::MatMulOp>(use.getOwner())))
+      return false;
+    const uint64_t own = conv ? conv.getGroups() : 1;
+    groups = groups.value_or(own);
+    return groups == own;
+  });
+}
+
+OpOperand *dmxc::corsair::biasOf(Operation *add, llvm::function_ref<bool(Value)> isConstant) {
+  if (!isa<dmir::AddOp>(add))
+    return nullptr;
+  for (OpOperand &use : add->getOpOperands()) {
+    Operation *product = add->getOperand(1 - use.getOperandNumber()).getDefiningOp();
+    if (!isa_and_present<dmir::MatMulOp, dmir::ConvOp>(product) || !product->hasOneUse() ||
+        product->getResult(0).getType() != add->getResult(0).getType() || !isa<BlockArgument>(use.get()) ||
+        !use.get().hasOneUse() || !isConstant(use.get()) ||
+        !cast<RankedTensorType>(use.get().getType()).getElementType().isF32())
+      continue;
+    auto conv = dyn_cast<dmir::ConvOp>(product);
+    auto weights = dyn_cast<BlockArgument>(product->getOperand(1));
+    if (!weights || !isConstant(weights) || !becomesTiles(weights))
+      continue;
+    ArrayRef<int64_t> shape = shapeOf(use.get()), result = shapeOf(product->getResult(0));
+    const size_t columns = conv ? 1 : result.size() - 1, missing = result.size() - shape.size();
+    bool isVector =
+        columns >= missing && shape[columns - missing] == result[columns] && elementsOf(product->getResult(0));
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      isVector &= dim + missing == columns || shape[dim] == 1;
+    if (isVector)
+      return &use;
+  }
+  return nullptr;
+}
+
 namespace {
 
 class Dealer {
 public:
-  Dealer(const hw::Machine &machine, Distribution &out, llvm::function_ref<bool(Value)> isPacked)
-      : machine(machine), out(out), isPacked(isPacked) {}
+  Dealer(const hw::Machine &machine, Distribution &out, llvm::function_ref<bool(Value)> isConstant)
+      : machine(machine), out(out), isConstant(isConstant) {}
 
   void deal(Operation *op) {
     if (isa<dmir::ConstantOp>(op))
@@ -100,6 +144,13 @@ private:
 
   //--- ops of the vector device
   void dealElementwise(Operation *op) {
+    if (OpOperand *bias = biasOf(op, isConstant)) {
+      Value product = op->getOperand(1 - bias->getOperandNumber());
+      if (!out.depth.contains(product.getDefiningOp())) {
+        out.biases[product.getDefiningOp()] = op;
+        return set(op, splitOf(product));
+      }
+    }
     ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
     Split split;
     for (Value operand : op->getOperands()) {
@@ -212,7 +263,8 @@ private:
   }
 
   void dealMatmul(dmir::MatMulOp op) {
-    if (isPacked(op.getRhs()))
+    auto weights = dyn_cast<BlockArgument>(op.getRhs());
+    if (weights && isConstant(weights) && becomesTiles(weights))
       return dealConstantProduct(op);
     Value lhs = op.getLhs(), rhs = op.getRhs();
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
@@ -272,9 +324,11 @@ private:
     const double alone = clocks(m, n, k) + gather;
     const double byRows = rows ? clocks(m / quads, n, k) : never;
     // The result of columns is likely to be made whole by its reader.
-    const double byColumns = divides(n) ? clocks(m, n / quads, k) + gather + gatherClocks(op.getResult()) / 2 : never;
+    const bool own = op.getRhs().hasOneUse(); // quads' own tiles would not serve other uses
+    const double byColumns =
+        own && divides(n) ? clocks(m, n / quads, k) + gather + gatherClocks(op.getResult()) / 2 : never;
     double alongK = never;
-    if (quads > 1 && k % (64 * quads) == 0 && (n + 63) / 64 < quads && (m + 63) / 64 < quads)
+    if (own && quads > 1 && k % (64 * quads) == 0 && (n + 63) / 64 < quads && (m + 63) / 64 < quads)
       alongK = clocks(m, n, k / quads) + (now && now.dim != last ? gather : 0) + sumClocks(op.getResult());
     const double best = std::min({alone, byRows, byColumns, alongK});
     Split result;
@@ -302,11 +356,12 @@ private:
     for (Value operand : op->getOperands())
       makeWhole(op, operand);
     ArrayRef<int64_t> shape = shapeOf(op.getResult()), weights = shapeOf(op.getWeights());
-    if (op.getGroups() != 1) {
+    if (isDepthwise(op)) {
       set(op, {});
       return vector(elementsOf(op.getResult()), 1, static_cast<double>(product(weights.drop_front(2))));
     }
-    const int64_t images = shape[0], channels = shape[1], pixels = product(shape.drop_front(2));
+    const auto groups = static_cast<int64_t>(op.getGroups());
+    const int64_t images = shape[0] * groups, channels = shape[1] / groups, pixels = product(shape.drop_front(2));
     const int64_t chunks = product(weights.drop_front(2)) * ((weights[1] + 63) / 64);
     auto clocks = [&](int64_t count, int64_t columns) {
       return static_cast<double>(images) * arrayClocks(machine, planConv(machine, count, columns, chunks), 1);
@@ -314,14 +369,15 @@ private:
     const int row = static_cast<int>(shape.size()) > 3 ? 2 : -1;
     double best = clocks(pixels, channels), split = best;
     set(op, {});
-    if (divides(images)) {
+    if (divides(shape[0])) {
       split = best / out.quads;
-      set(op, along(0, images));
+      set(op, along(0, shape[0]));
     } else if (row > 0 && divides(shape[row])) {
       split = clocks(pixels / out.quads, channels);
       set(op, along(row, shape[row]));
     }
-    if (const double byChannels = divides(channels) ? clocks(pixels, channels / out.quads) : split;
+    const bool own = groups == 1 && op.getWeights().hasOneUse();
+    if (const double byChannels = own && divides(channels) ? clocks(pixels, channels / out.quads) : split;
         byChannels < split) {
       split = byChannels;
       set(op, along(1, channels));
@@ -332,7 +388,7 @@ private:
 
   const hw::Machine &machine;
   Distribution &out;
-  llvm::function_ref<bool(Value)> isPacked;
+  llvm::function_ref<bool(Value)> isConstant;
   /// Values that were made whole after their definition.
   llvm::DenseMap<Value, Split> current;
 };
@@ -340,23 +396,23 @@ private:
 } // namespace
 
 Distribution dmxc::corsair::distribute(Block *body, const hw::Machine &machine, int quads,
-                                       llvm::function_ref<bool(Value)> isPacked) {
+                                       llvm::function_ref<bool(Value)> isConstant) {
   Distribution result;
   result.quads = quads;
-  Dealer dealer(machine, result, isPacked);
+  Dealer dealer(machine, result, isConstant);
   for (Operation &op : body->without_terminator())
     dealer.deal(&op);
   return result;
 }
 
 Distribution dmxc::corsair::chooseTeam(Block *body, const hw::Machine &machine, int quads,
-                                       llvm::function_ref<bool(Value)> isPacked) {
+                                       llvm::function_ref<bool(Value)> isConstant) {
   if (quads)
-    return distribute(body, machine, quads, isPacked);
-  Distribution best = distribute(body, machine, 1, isPacked);
+    return distribute(body, machine, quads, isConstant);
+  Distribution best = distribute(body, machine, 1, isConstant);
   for (int size = 2; size <= machine.quadCount(); size *= 2)
     // A larger team must be worth its energy.
-    if (Distribution other = distribute(body, machine, size, isPacked); other.clocks < 0.99 * best.clocks)
+    if (Distribution other = distribute(body, machine, size, isConstant); other.clocks < 0.99 * best.clocks)
       best = std::move(other);
   return best;
 }

@@ -8,6 +8,8 @@
 
 #include "schemas/corsair/Machine.h"
 
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
 #include "mlir/IR/Block.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
@@ -35,18 +37,31 @@ struct Distribution {
   llvm::DenseMap<mlir::Operation *, int64_t> columns;
   /// Products by a constant that are dealt out along K: the rows of it that a quad has.
   llvm::DenseMap<mlir::Operation *, int64_t> depth;
+  /// Products whose only reader adds a constant vector of the columns to them, and that reader: the vector is in OB
+  /// before the sums are.
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> biases;
   /// Estimate for one run, without what comes from and goes to the host.
   double clocks = 0;
 
   Split at(mlir::Value value) const { return of.lookup(value); }
 };
 
-/// Deals the ops of a kernel to a number of quads. `isPacked`: the argument is a constant that becomes tiles.
+/// A convolution of each channel on its own, which the vector device computes.
+bool isDepthwise(dmir::ConvOp conv);
+/// Whether a constant is a right operand of products or the weights of convolutions in all of its uses, and the same
+/// tiles serve all of them.
+bool servesAsTiles(mlir::Value constant);
+
+/// The operand of an addition that is a constant vector of the columns of its other operand, a product or convolution
+/// that nothing else reads; null if there is none.
+mlir::OpOperand *biasOf(mlir::Operation *add, llvm::function_ref<bool(mlir::Value)> isConstant);
+
+/// Deals the ops of a kernel to a number of quads. `isConstant`: the argument is one.
 Distribution distribute(mlir::Block *body, const hw::Machine &machine, int quads,
-                        llvm::function_ref<bool(mlir::Value)> isPacked);
+                        llvm::function_ref<bool(mlir::Value)> isConstant);
 
 /// The fastest of all team sizes; `quads` asks for one size, 0 for none.
 Distribution chooseTeam(mlir::Block *body, const hw::Machine &machine, int quads,
-                        llvm::function_ref<bool(mlir::Value)> isPacked);
+                        llvm::function_ref<bool(mlir::Value)> isConstant);
 
 } // namespace dmxc::corsair

@@ -23,8 +23,7 @@ static Distribution distributionOf(dlir::KernelOp kernel, const hw::Machine &mac
   auto quads = kernel.getStrategy().getAs<IntegerAttr>(kQuadsKey);
   return distribute(kernel.getBlock(), machine, quads ? static_cast<int>(quads.getInt()) : 1, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
-    auto form = argument ? packedForm(kernel, argument) : DictionaryAttr();
-    return form && form.getAs<StringAttr>("form").getValue() == forms::kTiles;
+    return argument && packedForm(kernel, argument);
   });
 }
 
@@ -148,6 +147,12 @@ Status KernelLowering::lowerConstant(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 Status KernelLowering::lowerElementwise(Operation *op, hw::SimdFunction function) {
+  for (Value operand : op->getOperands())
+    if (Operation *product = operand.getDefiningOp(); product && deal.biases.lookup(product) == op) {
+      DeviceTensor sums = values[operand]; // with the vector in them
+      values[op->getResult(0)] = std::move(sums);
+      return Status::ok();
+    }
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
   // The result lies in memory as its largest operand does.
   const DeviceTensor *like = nullptr;

@@ -63,7 +63,8 @@ private:
   //--- arguments, results and states (Arguments.cpp)
   Status addArgument(mlir::BlockArgument argument, mlir::DictionaryAttr form);
   void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
-  void addPlainConstant(mlir::BlockArgument argument, const std::string &name);
+  void addPlainConstant(mlir::BlockArgument argument, const std::string &name, hw::ElemKind kind,
+                        llvm::ArrayRef<int64_t> shape);
   void addPackedConstant(mlir::BlockArgument argument, mlir::DictionaryAttr form, const std::string &name);
   void loadTiles(Program &program, const Tiles &packed, const Address &home);
   /// The tiles in ST, fetched now if they do not stay there.
@@ -80,6 +81,8 @@ private:
   //--- ops
   Status lower(mlir::Operation *op);
   Status lowerConstant(mlir::Operation *op);
+  /// Where the vector is that is added to a product; no buffer when there is none.
+  Address biasOf(mlir::Operation *product);
   Status lowerElementwise(mlir::Operation *op, hw::SimdFunction function);
   Status lowerRows(mlir::Operation *op, hw::SimdFunction function, llvm::ArrayRef<int64_t> axes, float imm0);
   Status lowerMatmul(mlir::Operation *op);
@@ -87,7 +90,7 @@ private:
   void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
   Status lowerConv(mlir::Operation *op);
   void convolve(const DeviceTensor &image, const DeviceTensor &whole, Split split, const Window &window,
-                const Address &packed);
+                dmir::ConvOp conv);
   Status lowerPool(mlir::Operation *op);
   Status lowerMovement(mlir::Operation *op);
   Status lowerConcat(mlir::Operation *op);

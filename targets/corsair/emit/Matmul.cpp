@@ -86,16 +86,19 @@ private:
   ProductEmitter movedRight(int64_t rounds) const {
     ProductEmitter body = *this;
     body.at.st = at.st.plus(rounds * stRound());
+    body.at.bias = at.bias.plus(rounds * biasRound());
     body.at.out = at.out.plus(rounds * outRound());
     return body;
   }
   ProductEmitter movedRight(int depth, int64_t rounds) const {
     ProductEmitter body = *this;
     body.at.st = at.st.plusLoop(depth, rounds * stRound());
+    body.at.bias = at.bias.plusLoop(depth, rounds * biasRound());
     body.at.out = at.out.plusLoop(depth, rounds * outRound());
     return body;
   }
   int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
+  int64_t biasRound() const { return plan.tilesARound() * 64 * 4; }
   int64_t outRound() const { return plan.tilesARound() * 64 * at.outBytes; }
 
   //--- loops
@@ -180,7 +183,8 @@ private:
       const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows.rows - first);
       const int half = rows.rows > plan.rowsAtOnce() ? static_cast<int>(first / plan.rowsAtOnce()) % 2 : obHalf;
       const ProductEmitter part = movedDown(first);
-      array.wait(kObFree + half);
+      prepareSums(mask, columns.tiles, rowsNow, half);
+      array.wait(kObReady + half);
       for (int64_t segment = 0; segment < plan.segments(); ++segment) {
         const int ib = loadsOnce() ? rows.half : static_cast<int>(segment % 2);
         const bool loads = !loadsOnce() && !at.conv;
@@ -198,6 +202,20 @@ private:
         part.storeShare({share.mask & mask, share.skipped, share.tiles, share.lastColumns}, rowsNow, half);
       store.signal(kObFree + half);
     }
+  }
+
+  /// Takes half of OB and puts the bias into all rows. The load queue alone takes it, for products with a bias and
+  /// without, so that it comes to them in their order.
+  void prepareSums(int mask, int64_t tiles, int64_t rows, int half) const {
+    QueueWriter load = program.ahead(Queue::Load);
+    load.wait(kObFree + half);
+    if (at.bias.buffer >= 0) {
+      DmaSpec spec{name(hw::ElemKind::Bfp32), {}, 64};
+      spec.dims = {{tiles, 256, obGroup()}, {rows, 0, 256}};
+      spec.sourceSlice = plan.sharing == Sharing::Columns ? plan.groups * 256 : 0;
+      load.copy(at.bias, {units.ob, half * kObHalf, {}}, spec).integer("slices", mask).create();
+    }
+    load.signal(kObReady + half);
   }
 
   int64_t chunksFrom(int64_t chunk) const { return std::min(plan.segment, plan.kChunks - chunk); }
@@ -245,7 +263,7 @@ private:
         .set("accumulate_steps", array.builder().getUnitAttr())
         .sum("rows", rows)
         .sum("k0", chunk)
-        .sum("accumulate", chunk > 0 ? 1 : 0)
+        .sum("accumulate", chunk > 0 || at.bias.buffer >= 0 ? 1 : 0)
         .sum("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc)
         .create();
   }
@@ -399,6 +417,14 @@ void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &oper
   streamed = !plan.isStationary();
 }
 
+Address KernelLowering::biasOf(Operation *product) {
+  if (Operation *add = deal.biases.lookup(product))
+    for (Value operand : add->getOperands())
+      if (operand.getDefiningOp() != product)
+        return values[operand].address.plusQuad(4 * deal.columns.lookup(product));
+  return {};
+}
+
 /// Each quad multiplies by its rows of the weights; all send their sums to all, and everybody adds them up.
 void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   auto matmul = cast<dmir::MatMulOp>(op);
@@ -413,11 +439,11 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
     stride *= 2;
   part.address = sums.address.plusQuad(elements * 4);
   MatmulShape shape(whole.local({static_cast<int>(whole.rank()) - 1, depth}), part);
-  MatmulPlan plan = planMatmul(machine, packedRows(result.shape), shape.n, depth);
+  MatmulPlan plan = planMatmul(machine, plannedRows(matmul.getRhs(), deal), shape.n, depth);
   plan.m = shape.m;
   shape.operands.st = residentTiles(matmul.getRhs());
   shape.operands.outBytes = 4;
-  task(op);
+  main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, 0,
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
   exchange(&sums);
@@ -454,10 +480,11 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   if (packed) {
     // Packed for the rows of one product, whatever the batch.
     MatmulShape shape(a, out);
-    MatmulPlan plan = planMatmul(machine, packedRows(out.shape), shape.n, shape.k);
+    MatmulPlan plan = planMatmul(machine, plannedRows(matmul.getRhs(), deal), shape.n, shape.k);
     plan.m = shape.m;
     shape.operands.st = residentTiles(matmul.getRhs());
-    task(op);
+    shape.operands.bias = biasOf(op);
+    main->taskWithAhead(node);
     forEachProduct(*main, plan, shape.operands, shape.batch, 0,
                    [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
     return Status::ok();
@@ -470,7 +497,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   task(op);
   forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });
-  task(op);
+  main->taskWithAhead(node);
   forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
   return Status::ok();

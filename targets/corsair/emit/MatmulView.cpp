@@ -2,7 +2,15 @@
 
 #include "MatmulView.h"
 
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include <numeric>
+
 using namespace dmxc::corsair;
+
+static int64_t productOf(llvm::ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
+}
 
 static int64_t batchStride(const DeviceTensor &tensor, size_t dim, size_t rank) {
   size_t missing = rank - tensor.rank();
@@ -56,9 +64,16 @@ void MatmulShape::joinBatch() {
   }
 }
 
-int64_t dmxc::corsair::packedRows(llvm::ArrayRef<int64_t> resultShape) {
-  int64_t rows = 1;
-  for (int64_t dim : resultShape.drop_back())
-    rows *= dim;
-  return rows;
+int64_t dmxc::corsair::packedRows(llvm::ArrayRef<int64_t> resultShape) { return productOf(resultShape.drop_back()); }
+
+int64_t dmxc::corsair::plannedRows(mlir::Value weights, const Distribution &deal) {
+  int64_t most = 0;
+  for (mlir::Operation *user : weights.getUsers()) {
+    llvm::SmallVector<int64_t> shape(mlir::cast<mlir::RankedTensorType>(user->getResult(0).getType()).getShape());
+    if (Split split = deal.at(user->getResult(0)))
+      shape[split.dim] = split.part;
+    most = std::max(most,
+                    mlir::isa<dmir::ConvOp>(user) ? productOf(llvm::ArrayRef(shape).drop_front(2)) : packedRows(shape));
+  }
+  return most;
 }

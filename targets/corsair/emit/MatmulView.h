@@ -62,6 +62,7 @@ struct MatmulOperands {
   int64_t outRow = 0, outBytes = 2; ///< of an element: f16, or f32 for sums that go on
   /// Batch sharing: from one slice's product to the next.
   int64_t aSlice = 0, bSlice = 0, outSlice = 0;
+  Address bias; ///< BFP32_1 of each column, added to the sums; no buffer: none
   /// A convolution: `a` is its image and `pixel` the first output pixel.
   const ConvSource *conv = nullptr;
   Address pixel;
@@ -95,7 +96,9 @@ void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &pl
 /// Quantises B, which lies in GM, to tiles in ST.
 void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands);
 
-/// The rows a packed constant is planned for: all leading dims of the result.
+/// The rows a constant product is planned for: all leading dims of the result.
 int64_t packedRows(llvm::ArrayRef<int64_t> resultShape);
+/// The most rows (a convolution's pixels) that a quad multiplies by these packed weights in one of their uses.
+int64_t plannedRows(mlir::Value weights, const Distribution &deal);
 
 } // namespace dmxc::corsair

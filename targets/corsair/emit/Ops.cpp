@@ -102,17 +102,16 @@ static bool holdsFloats(Value value) {
 
 static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
-  auto weights = cast<RankedTensorType>(op.getWeights().getType());
   if (!holdsFloats(op.getInput()))
     return "the arrays convolve floats only";
   if (input.getRank() > 4)
     return "convolutions over three dims are not lowered";
-  const int64_t groups = static_cast<int64_t>(op.getGroups());
-  bool depthwise = groups == input.getShape()[1] && weights.getShape()[0] == groups;
-  if (groups != 1 && !depthwise)
-    return "a grouped convolution is lowered only with one channel a group";
-  if (groups == 1 && !isa<BlockArgument>(op.getWeights()) && !op.getWeights().getDefiningOp<dmir::ConstantOp>())
+  if (isDepthwise(op))
+    return std::nullopt;
+  if (!isa<BlockArgument>(op.getWeights()) && !op.getWeights().getDefiningOp<dmir::ConstantOp>())
     return "the weights of a convolution must be constant";
+  if (!servesAsTiles(op.getWeights()))
+    return "the weights of a convolution have other uses too";
   return std::nullopt;
 }
 

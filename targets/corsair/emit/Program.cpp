@@ -13,7 +13,7 @@ using namespace dmxc::corsair;
 //===----------------------------------------------------------------------===//
 
 TaskWriter QueueWriter::task(StringRef op) const {
-  program.writer.builder.setInsertionPointToEnd(&program.place(queue));
+  program.writer.builder.setInsertionPointToEnd(&program.place(queue, number));
   return program.writer.task(op);
 }
 
@@ -40,16 +40,16 @@ Value QueueWriter::descriptor(const DmaSpec &spec) const { return program.writer
 Builder &QueueWriter::builder() const { return program.writer.builder; }
 
 void QueueWriter::uses(int buffer, bool writes) const {
-  program.tasks.back().parts[queue].accesses.push_back({buffer, writes});
+  program.tasks[number].parts[queue].accesses.push_back({buffer, writes});
 }
 
 void QueueWriter::signal(int token) const {
-  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue));
+  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
   dlir::TaskBarrierOp::create(at, program.writer.loc, ValueRange(), program.token(token), {}, {}, {});
 }
 
 void QueueWriter::wait(int token) const {
-  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue));
+  OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
   dlir::TaskBarrierOp::create(at, program.writer.loc, program.token(token), ValueRange(), {}, {}, {});
 }
 
@@ -65,6 +65,7 @@ Program::Program(DlirWriter &writer, Buffers &buffers, StringRef name, int64_t q
 }
 
 void Program::task(StringRef name) {
+  hasAhead = false;
   Task &task = tasks.emplace_back();
   for (int queue = 0; queue < kQueues; ++queue) {
     writer.builder.setInsertionPointToEnd(&queues[queue].getBody().front());
@@ -74,9 +75,25 @@ void Program::task(StringRef name) {
   }
 }
 
-Block &Program::place(int queue) {
-  return loops[queue].empty() ? tasks.back().parts[queue].group.getBody().front()
-                              : loops[queue].back().getBody().front();
+void Program::taskWithAhead(StringRef name) {
+  task(name);
+  task(name);
+  hasAhead = true;
+}
+
+QueueWriter Program::ahead(Queue queue) {
+  QueueWriter writer = on(queue);
+  if (hasAhead && llvm::none_of(loops[writer.queue], [](dlir::LoopOp loop) { return loop; }))
+    --writer.number;
+  hasAhead = false;
+  return writer;
+}
+
+Block &Program::place(int queue, size_t task) {
+  for (dlir::LoopOp loop : llvm::reverse(loops[queue]))
+    if (loop)
+      return loop.getBody().front();
+  return tasks[task].parts[queue].group.getBody().front();
 }
 
 void Program::open(const Address &count, llvm::function_ref<void()> body) {
@@ -91,8 +108,16 @@ void Program::open(const Address &count, llvm::function_ref<void()> body) {
 }
 
 void Program::loop(int64_t trips, llvm::function_ref<void(int depth)> body) {
-  if (trips > 0)
-    open({-1, trips, {}}, [&] { body(static_cast<int>(loops[0].size()) - 1); });
+  const int depth = static_cast<int>(loops[0].size());
+  if (trips > 1)
+    return open({-1, trips, {}}, [&] { body(depth); });
+  if (trips < 1)
+    return;
+  for (auto &open : loops)
+    open.push_back(nullptr);
+  body(depth);
+  for (auto &open : loops)
+    open.pop_back();
 }
 
 void Program::when(int flagRegister, llvm::function_ref<void()> body) {
@@ -113,11 +138,12 @@ void Program::meet(dlir::BarrierScope scope) {
 Sum Program::sumOf(const Address &value, int queue) {
   Sum sum(value.offset);
   for (const hw::Term &term : value.terms) {
-    Value index = term.source == hw::kTermQuad ? Value(graph.getBody().getArgument(0))
-                  : term.source >= hw::kTermRegister && term.source < hw::kTermRegister + hw::kRegisters
-                      ? registerValue(term.source - hw::kTermRegister)
-                      : Value(loops[queue][term.source - hw::kTermLoop].getBody().getArgument(0));
-    sum = sum + Sum(index) * term.scale;
+    if (term.source == hw::kTermQuad)
+      sum = sum + Sum(graph.getBody().getArgument(0)) * term.scale;
+    else if (term.source >= hw::kTermRegister)
+      sum = sum + Sum(registerValue(term.source - hw::kTermRegister)) * term.scale;
+    else if (dlir::LoopOp loop = loops[queue][term.source - hw::kTermLoop])
+      sum = sum + Sum(loop.getBody().getArgument(0)) * term.scale;
   }
   return sum;
 }

@@ -34,6 +34,7 @@ enum Token : int {
   kObFree = 6,
   kWbFull = 8,
   kWbFree = 10,
+  kObReady = 12, ///< free, with the bias in it
   kFirstPairToken = 16
 };
 
@@ -63,11 +64,12 @@ public:
 
 private:
   friend class Program;
-  QueueWriter(Program &program, int queue) : program(program), queue(queue) {}
+  QueueWriter(Program &program, int queue, size_t task) : program(program), queue(queue), number(task) {}
   void buffer(TaskWriter &task, const Address &place, bool writes) const;
 
   Program &program;
   int queue;
+  size_t number; ///< of the task
 };
 
 class Program {
@@ -77,7 +79,11 @@ public:
 
   /// Starts a task; reports call it by this name.
   void task(llvm::StringRef name);
-  QueueWriter on(Queue queue) { return {*this, static_cast<int>(queue)}; }
+  QueueWriter on(Queue queue) { return {*this, static_cast<int>(queue), tasks.size() - 1}; }
+  /// Starts a task, and one before it for what waits for none of its operands.
+  void taskWithAhead(llvm::StringRef name);
+  /// The queue in the task before, at its first call if no loop is open; else as on().
+  QueueWriter ahead(Queue queue);
   /// A loop in all queues for which `body` writes code; it gets the depth, for Address::plusLoop. No trips: nothing.
   void loop(int64_t trips, llvm::function_ref<void(int depth)> body);
   /// Code that runs only in quads whose register is not 0 (it is 0 or 1).
@@ -113,7 +119,8 @@ private:
   int currentTask() const { return static_cast<int>(tasks.size()) - 1; }
   void open(const Address &count, llvm::function_ref<void()> body);
   /// Where the queue's next op goes.
-  mlir::Block &place(int queue);
+  mlir::Block &place(int queue, size_t task);
+  mlir::Block &place(int queue) { return place(queue, tasks.size() - 1); }
   Sum sumOf(const Address &value, int queue);
   mlir::Value token(int number);
   mlir::Value registerValue(int number);
@@ -123,10 +130,11 @@ private:
   const QuadRegisters &registers;
   dlir::ScheduledGraphOp graph;
   std::array<dlir::DispatchQueueOp, kQueues> queues;
-  std::array<llvm::SmallVector<dlir::LoopOp>, kQueues> loops; ///< that are open
+  std::array<llvm::SmallVector<dlir::LoopOp>, kQueues> loops; ///< that are open; null: one of a single trip
   std::map<int, mlir::Value> tokens, registerValues;
   std::vector<Task> tasks;
   int lastMeeting = 0, meetings = 0;
+  bool hasAhead = false;
 };
 
 } // namespace dmxc::corsair
