@@ -89,7 +89,7 @@ bundle::Manifest Compilation::manifest() const {
   if (auto file = MappedFile::open(options.model))
     manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
   manifest.modelSource = sourceFormat;
-  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)}, {"numerics", options.numerics}};
+  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)}, {"numerics", options.numerics.empty() ? "default" : options.numerics}};
   for (const bundle::TargetDesc &target : compiled->targets)
     manifest.targets.push_back(target);
   manifest.entryPoints = compiled->entryPoints;

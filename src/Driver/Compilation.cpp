@@ -59,7 +59,7 @@ bool Compilation::makeTargets() {
                          "usage");
       return false;
     }
-    std::unique_ptr<TargetBackend> target = createTarget(*info, choice);
+    std::unique_ptr<TargetBackend> target = createTarget(*info, choice, options.numerics);
     if (!target)
       return false;
     addTarget(std::move(target));
@@ -73,12 +73,13 @@ bool Compilation::makeTargets() {
   return true;
 }
 
-std::unique_ptr<TargetBackend> Compilation::createTarget(const TargetInfo &info, const TargetChoice &choice) {
+std::unique_ptr<TargetBackend> Compilation::createTarget(const TargetInfo &info, const TargetChoice &choice,
+                                                         const std::string &numerics) {
   TargetOptions targetOptions;
   targetOptions.levels = choice.levels;
   targetOptions.optLevel = options.optLevel;
   targetOptions.jobs = options.jobs;
-  targetOptions.numerics = options.numerics;
+  targetOptions.numerics = numerics;
   targetOptions.saveTempsDir = options.saveTemps;
   Result<std::unique_ptr<TargetBackend>> target = info.create(targetOptions);
   if (!target) {
@@ -97,7 +98,7 @@ bool Compilation::addHostTarget() {
   if (llvm::any_of(targets, [](const auto &target) { return target->runsOnHost(); }))
     return true;
   for (const TargetInfo &info : registeredTargets()) {
-    std::unique_ptr<TargetBackend> target = createTarget(info, {info.name, {}});
+    std::unique_ptr<TargetBackend> target = createTarget(info, {info.name, {}}, /*numerics=*/"");
     if (!target)
       return false;
     if (!target->runsOnHost())

@@ -125,6 +125,9 @@ private:
               writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext()));
           !s)
         return fail(s.error());
+    if (!options.numerics.empty())
+      if (std::string table = formatTable(compilation->module(), compilation->phaseContext()); !table.empty())
+        say(table.substr(0, table.size() - 1));
     if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), diagnostics))
       return false;
     say("placement: " + placementOf(compilation->module()).summary());

@@ -178,8 +178,9 @@ private:
          "e.g. to set strategies",
          "pipeline");
     text("--numerics", options.numerics, "MODE",
-         "strict (default): what the ops are defined to compute, accumulation "
-         "of f16/bf16 in f32. Others are a target's",
+         "strict (the cpu target's): what the ops are defined to compute, accumulation of f16/bf16 in f32. basic (the "
+         "corsair target's): BFP16_64 operands of products, BFP32_1 sums and biases, f16 elsewhere. Prints each node's "
+         "formats where they are not the tensors'",
          "numbers");
   }
 

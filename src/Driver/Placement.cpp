@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <fnmatch.h>
 
@@ -96,6 +97,30 @@ std::string placementReport(ModuleOp module, const PhaseContext &context) {
               "\t-\t-\tview\tno bytes move: another view of its operand\n";
     return WalkResult::advance();
   });
+  return text;
+}
+
+std::string formatTable(ModuleOp module, const PhaseContext &context) {
+  std::vector<std::array<std::string, 4>> rows{{"node", "op", "operands", "result"}};
+  module.walk([&](dmir::RegionOp region) {
+    const TargetBackend *target = context.target(region.getDevice());
+    for (Operation &op : *region.getBlock())
+      if (std::optional<OpFormats> formats = isComputed(op) ? target->formatsOf(&op) : std::nullopt)
+        rows.push_back({dmir::nodeName(&op), op.getName().stripDialect().str(), llvm::join(formats->operands, " "),
+                        formats->result});
+  });
+  if (rows.size() == 1)
+    return "";
+  std::array<size_t, 4> widths{};
+  for (const auto &row : rows)
+    for (size_t i = 0; i + 1 < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  std::string text = "formats:\n";
+  for (const auto &row : rows) {
+    for (size_t i = 0; i + 1 < row.size(); ++i)
+      text += "  " + row[i] + std::string(widths[i] - row[i].size(), ' ');
+    text += "  " + row.back() + "\n";
+  }
   return text;
 }
 

@@ -30,6 +30,7 @@ public:
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::optional<OpFormats> formatsOf(Operation *op) const override { return corsair::formatsOf(op); }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return corsair::packConstant(form, constant, out);
   }
@@ -151,6 +152,8 @@ static Status readLevel(const std::string &level, hw::Machine &machine, std::str
 
 namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createCorsairTarget(const TargetOptions &options) {
+  if (!options.numerics.empty() && options.numerics != "basic")
+    return usageError("the corsair target has no numerics mode '" + options.numerics + "'; it has basic");
   hw::Machine machine = hw::builtinMachine();
   std::string text;
   Mode mode = Mode::Auto;

@@ -172,7 +172,7 @@ std::string CpuTarget::describe() const {
 } // namespace
 
 Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
-  if (options.numerics != "strict")
+  if (!options.numerics.empty() && options.numerics != "strict")
     return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has strict");
   std::vector<std::string> names = options.levels;
   if (names.empty())

@@ -394,6 +394,15 @@ class Corsair(Base):
         self.assertEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
         self.run_tool("1.bundle", "--diff", "2.bundle", tool="dmx-inspect")
 
+    def test_formats_are_printed(self):
+        result = self.compile("--dim", "batch=4", "--numerics", "basic")
+        rows = {tuple(line.split()) for line in result.stderr.split("formats:\n")[1].splitlines()}
+        self.assertIn(("/hidden/Gemm", "matmul", "BFP16_64R", "BFP16_64C", "BFP32_1"), rows)
+        self.assertIn(("/hidden/Gemm", "add", "BFP32_1", "BFP32_1", "f16"), rows)
+        self.assertIn(("/Softmax", "softmax", "f16", "f16"), rows)
+        refused = self.run_tool(DIGITS, "-t", "corsair", "-o", "x.bundle", "--numerics", "strict", code=2)
+        self.assertIn("it has basic", refused.stderr)
+
     def test_phases_are_entered_again(self):
         """Each phase's text gives the same program; the last has the device's queues."""
         self.compile("--dim", "batch=4", "--dump-phases", "phases")

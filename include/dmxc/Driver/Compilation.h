@@ -71,7 +71,8 @@ private:
   /// What the chosen targets refuse the host computes: adds a target for it when none was chosen.
   bool addHostTarget();
   /// A target with the user's options; null after an error was reported.
-  std::unique_ptr<TargetBackend> createTarget(const TargetInfo &info, const TargetChoice &choice);
+  std::unique_ptr<TargetBackend> createTarget(const TargetInfo &info, const TargetChoice &choice,
+                                              const std::string &numerics);
   void addTarget(std::unique_ptr<TargetBackend> target);
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();

@@ -66,7 +66,7 @@ struct Options {
   std::string dumpPhases, saveTemps, schedule;
 
   //--- numbers
-  std::string numerics = "strict";
+  std::string numerics; ///< "": each target's own
 
   //--- diagnostics
   bool quiet = false, verbose = false;

@@ -44,7 +44,7 @@ struct TargetOptions {
   std::vector<std::string> levels; ///< after the colon of -t, split at '+'; empty = the default
   int optLevel = 2;                ///< -O0..-O3
   unsigned jobs = 1;               ///< -j
-  std::string numerics = "strict"; ///< --numerics
+  std::string numerics;            ///< --numerics; "" = the target's own
   std::string saveTempsDir;        ///< --save-temps; "" = none
 };
 
@@ -54,6 +54,12 @@ struct CodeEntry {
   std::string arch;                  ///< "x86-64-v3"
   std::vector<std::string> features; ///< what the runtime must find in the processor
   std::vector<char> bytes;
+};
+
+/// Number formats in which a target computes an op: of its operands and of its result.
+struct OpFormats {
+  std::vector<std::string> operands;
+  std::string result;
 };
 
 /// A target's half of the compiler. Stateless after construction; `pack` may be called from several threads.
@@ -84,6 +90,8 @@ public:
   virtual bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer) const = 0;
   /// Chooses how a formed region is computed; a dictionary with the keys above.
   virtual Result<mlir::DictionaryAttr> chooseStrategy(dmir::RegionOp region) const = 0;
+  /// The formats of an op in a region that has its strategy; nullopt where they are those of the tensors.
+  virtual std::optional<OpFormats> formatsOf(mlir::Operation *op) const { return std::nullopt; }
 
   //--- memory ----------------------------------------------------------------------
   /// Writes the packed form of a constant into `out` (`form`'s size bytes).

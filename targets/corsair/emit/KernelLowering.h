@@ -13,6 +13,7 @@
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Support/Result.h"
+#include "dmxc/Target/TargetBackend.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -24,6 +25,9 @@ std::optional<std::string> refusal(mlir::Operation *op, const hw::Machine &machi
 
 /// The device's kind of an element type; nullopt for those it has none of. Floats are f16.
 std::optional<hw::ElemKind> deviceKind(mlir::Type element);
+
+/// The formats in which an op of a region is computed.
+OpFormats formatsOf(mlir::Operation *op);
 
 /// Registers that a launch sets: see launchRegisters.
 enum LaunchRegister : int {

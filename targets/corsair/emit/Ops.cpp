@@ -169,6 +169,38 @@ std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machi
 }
 
 //===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+/// Whether the region's strategy has an argument as the bias of a product.
+static bool isBias(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto region = argument ? dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()) : dmir::RegionOp();
+  auto packed = region && region.getStrategy() ? region.getStrategyAttr().getAs<DictionaryAttr>(strategy::kPacked)
+                                               : DictionaryAttr();
+  auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+  return form && form.getAs<StringAttr>("form").getValue() == forms::kBias;
+}
+
+OpFormats dmxc::corsair::formatsOf(Operation *op) {
+  OpFormats formats;
+  auto nameOf = [](Value value) {
+    return std::string(hw::nameOf(*deviceKind(cast<RankedTensorType>(value.getType()).getElementType())));
+  };
+  const bool adds = llvm::any_of(op->getOperands(), isBias);
+  auto conv = dyn_cast<dmir::ConvOp>(op);
+  if (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)))
+    formats.operands = {"BFP16_64R", "BFP16_64C"};
+  else
+    for (Value operand : op->getOperands())
+      formats.operands.push_back(adds ? "BFP32_1" : nameOf(operand));
+  const bool biased = !formats.operands.empty() && formats.operands.front() == "BFP16_64R" && op->hasOneUse() &&
+                      llvm::any_of((*op->getUsers().begin())->getOperands(), isBias);
+  formats.result = biased ? "BFP32_1" : nameOf(op->getResult(0));
+  return formats;
+}
+
+//===----------------------------------------------------------------------===//
 // How the others are lowered
 //===----------------------------------------------------------------------===//
 
