@@ -528,6 +528,20 @@ class Consumers(Base):
         self.command("sh", "-c", f"gcc -std=c11 -Wall -Wextra -Werror {self.program} -o answer $(pkg-config --cflags --libs dmxrt)")
         self.expect_answers("./answer", "d.bundle")
 
+    def test_python(self):
+        """The script of the README."""
+        script = re.search(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.S).group(1)
+        if subprocess.run(["/usr/bin/python3", "-c", "import numpy"], capture_output=True).returncode:
+            self.skipTest("numpy is not there")
+        library = next(path for path in self.prefix.rglob("libdmxrt.so*"))
+        result = subprocess.run(["/usr/bin/python3", "-c", script.replace("digits.bundle", str(self.dir / "d.bundle"))], cwd=REPO,
+                                capture_output=True, text=True, timeout=300,
+                                env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1",
+                                     "DMXRT_LIBRARY": str(library)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(len(script.splitlines()), 10)
+        self.assertEqual(list(map(int, re.findall(r"\d+", result.stdout))), self.expected)
+
     def test_cmake(self):
         (self.dir / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES C)

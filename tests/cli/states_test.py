@@ -10,6 +10,7 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
 import dmxrt
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -21,7 +22,7 @@ class Session(dmxrt.Session):
     """One session of a bundle whose only input and output are f32 rows of DIM."""
 
     def __init__(self, path):
-        super().__init__(LIBRARY, path)
+        super().__init__(path, library=LIBRARY)
         self.input, self.output = (ctypes.c_float * DIM)(), (ctypes.c_float * DIM)()
         for io, data in ((dmxrt.INPUT, self.input), (dmxrt.OUTPUT, self.output)):
             self.bind(io, 0, dmxrt.F32, (1, DIM), ctypes.addressof(data))
@@ -30,9 +31,6 @@ class Session(dmxrt.Session):
         self.input[:] = row
         self.call("dmx_session_run", self.session)
         return list(self.output)
-
-    def reset(self):
-        self.call("dmx_session_reset_state", self.session)
 
 
 def matrix(seed):
@@ -128,7 +126,7 @@ class States(unittest.TestCase):
                         self.expect_near(session.run(row), oracle.step(row), tolerance)
                     with self.assertRaisesRegex(RuntimeError, "index lies outside|index-out-of-range"):
                         session.run(self.rows[ROWS])
-                    session.reset()
+                    session.reset_state()
 
     def test_a_state_of_one_size(self):
         for target, tolerance in self.targets():

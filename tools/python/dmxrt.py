@@ -1,0 +1,130 @@
+"""libdmxrt from Python: opens a bundle and runs it on numpy arrays. See dmx.h for what each call promises.
+
+    import dmxrt, numpy
+    with dmxrt.Session("model.bundle") as session:
+        outputs = session.run(image=numpy.zeros((1, 1, 28, 28), "f4"))     # a dict of new arrays
+
+A Session is for one thread at a time. Errors are dmxrt.Error with the runtime's text. The library is found by its name, or
+is the file that the environment variable DMXRT_LIBRARY names."""
+import ctypes
+import ctypes.util
+import os
+
+INPUT, OUTPUT = 0, 1
+# dmx_dtype -> numpy's name; 4-bit, bf16 and 8-bit float tensors go through bind() as bytes.
+DTYPES = {1: "bool", 3: "int8", 4: "int16", 5: "int32", 6: "int64", 8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "float16",
+          14: "float32", 15: "float64"}
+I64, F32 = 6, 14
+
+
+class Error(RuntimeError):
+    """A call of the runtime failed."""
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("status", ctypes.c_int32), ("message", ctypes.c_char * 512)]
+
+
+class _View(ctypes.Structure):
+    _fields_ = [("dtype", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(ctypes.c_int64)),
+                ("data", ctypes.c_void_p)]
+
+
+class _Dim(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("min", ctypes.c_int64), ("max", ctypes.c_int64)]
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("dtype", ctypes.c_int32),
+                ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(_Dim))]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("isa", ctypes.c_char_p),
+                ("allocator", ctypes.c_void_p), ("executor", ctypes.c_void_p),
+                ("device_options", ctypes.POINTER(ctypes.c_char_p)), ("device_option_count", ctypes.c_uint32)]
+
+
+class Tensor:
+    """An input or output: `name`, `dtype` (dmx_dtype), `shape` of (lowest, highest) extents."""
+
+    def __init__(self, info):
+        self.name, self.dtype = info.name.decode(), info.dtype
+        self.shape = [(info.dims[i].min, info.dims[i].max) for i in range(info.rank)]
+
+
+class Session:
+    """One session of an entry point. `threads` 0: as many as allowed; `device_options`: "corsair.report=r.json" and the like."""
+
+    def __init__(self, bundle, *, entry=None, threads=0, isa=None, device_options=(), library=None):
+        self.bundle, self.session, self._error = ctypes.c_void_p(), ctypes.c_void_p(), _Error(ctypes.sizeof(_Error))
+        self.lib = ctypes.CDLL(library or os.environ.get("DMXRT_LIBRARY") or ctypes.util.find_library("dmxrt") or "libdmxrt.so")
+        self.lib.dmx_bundle_tensor_count.restype = ctypes.c_uint32
+        self._entry = entry.encode() if entry else None
+        self.call("dmx_bundle_open", os.fsencode(bundle), ctypes.byref(self.bundle))
+        texts = (ctypes.c_char_p * max(1, len(device_options)))(*[option.encode() for option in device_options])
+        options = _Options(ctypes.sizeof(_Options), threads, isa.encode() if isa else None, None, None, texts, len(device_options))
+        self.call("dmx_session_create", self.bundle, self._entry, ctypes.byref(options), ctypes.byref(self.session))
+        self.inputs, self.outputs = self._tensors(INPUT), self._tensors(OUTPUT)
+
+    def run(self, **inputs):
+        """Runs on arrays, one for each input by name; gives a new array for each output. Arrays must have the inputs' types."""
+        import numpy
+        missing = {tensor.name for tensor in self.inputs} ^ set(inputs)
+        if missing:
+            raise Error(f"the inputs are {', '.join(t.name for t in self.inputs)}; not given, or not among them: {', '.join(sorted(missing))}")
+        bound = []
+        for i, tensor in enumerate(self.inputs):
+            array = numpy.ascontiguousarray(inputs[tensor.name])
+            if array.dtype != DTYPES.get(tensor.dtype):
+                raise Error(f"input '{tensor.name}' is {DTYPES.get(tensor.dtype, 'of a type numpy has not')}, not {array.dtype}")
+            bound.append(self._bind_array(INPUT, i, tensor, array))
+        outputs = {}
+        for i, tensor in enumerate(self.outputs):
+            array = outputs[tensor.name] = numpy.empty(self._shape(OUTPUT, i, len(tensor.shape)), DTYPES[tensor.dtype])
+            self._bind_array(OUTPUT, i, tensor, array)
+        self.call("dmx_session_run", self.session)
+        return outputs
+
+    def reset_state(self):
+        """Sets the states back to zero."""
+        self.call("dmx_session_reset_state", self.session)
+
+    def bind(self, io, index, dtype, shape, address):
+        """Binds memory of the caller's, which must outlive its use, to an input or output."""
+        dims = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        self.call("dmx_session_bind", self.session, io, index, ctypes.byref(_View(dtype, len(shape), dims, address)))
+
+    def call(self, name, *arguments):
+        """A function of dmx.h that takes a dmx_error last."""
+        if getattr(self.lib, name)(*arguments, ctypes.byref(self._error)):
+            raise Error(f"{name}: {self._error.message.decode()}")
+
+    def close(self):
+        if self.session or self.bundle:
+            self.lib.dmx_session_destroy(self.session)
+            self.lib.dmx_bundle_close(self.bundle)
+        self.session, self.bundle = ctypes.c_void_p(), ctypes.c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _tensors(self, io):
+        tensors = []
+        for i in range(self.lib.dmx_bundle_tensor_count(self.bundle, self._entry, io)):
+            info = _Info(ctypes.sizeof(_Info))
+            self.call("dmx_bundle_tensor_info", self.bundle, self._entry, io, i, ctypes.byref(info))
+            tensors.append(Tensor(info))
+        return tensors
+
+    def _bind_array(self, io, index, tensor, array):
+        self.bind(io, index, tensor.dtype, array.shape, array.ctypes.data)
+        return array
+
+    def _shape(self, io, index, capacity):
+        dims, rank = (ctypes.c_int64 * max(1, capacity))(), ctypes.c_uint32()
+        self.call("dmx_session_shape", self.session, io, index, dims, capacity, ctypes.byref(rank))
+        return list(dims[:rank.value])
