@@ -494,11 +494,14 @@ class Corsair(Base):
             self.run_tool("k.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
 
     def test_a_model_too_large_for_the_device(self):
-        text = SMALL.replace("4x8", "8192x8192")
-        (self.dir / "large.mlir").write_text(text)
-        result = self.run_tool(self.dir / "large.mlir", "-t", "corsair", "-o", "l.bundle", code=4)
-        self.assertIn("GM holds 16777216 bytes", result.stderr)
-        self.assertFalse((self.dir / "l.bundle").exists())
+        """A value that GM cannot hold is the host's; values that it cannot hold at once are an error."""
+        (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "8192x8192"))
+        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "l.bundle", "--placement-report", "-")
+        self.assertIn("corsair: GM holds 16777216 bytes, and a value takes 134217728", result.stdout)
+        (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "4096x2048"))
+        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "x.bundle", code=4)
+        self.assertIn("GM holds 16777216 bytes, the model needs 33554432; a smaller batch", result.stderr)
+        self.assertFalse((self.dir / "x.bundle").exists())
 
 
 class Consumers(Base):

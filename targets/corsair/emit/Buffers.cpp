@@ -94,9 +94,11 @@ MemoryUse Buffers::placeTemporaries(const MemoryUse &used) {
 std::optional<std::string> dmxc::corsair::exceeds(const MemoryUse &used, const hw::Machine &machine) {
   for (int memory = 0; memory < hw::kMemories; ++memory)
     if (uint64_t size = machine.memories[memory].size; static_cast<uint64_t>(used[memory]) > size)
-      return llvm::formatv("{0} holds {1} bytes, the model needs {2}; a larger team (-t corsair:quads=N) or capacity "
-                           "mode may help",
-                           hw::nameOf(static_cast<hw::Memory>(memory)), size, used[memory])
+      return llvm::formatv("{0} holds {1} bytes, the model needs {2}; {3}", hw::nameOf(static_cast<hw::Memory>(memory)),
+                           size, used[memory],
+                           memory == static_cast<int>(hw::Memory::ST)
+                               ? "a larger team (-t corsair:quads=N) or capacity mode may help"
+                               : "a smaller batch (--dim) or some nodes on the host (--place 'NODE=cpu') may help")
           .str();
   return std::nullopt;
 }

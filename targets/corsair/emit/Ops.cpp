@@ -2,6 +2,7 @@
 
 #include "KernelLowering.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -96,6 +97,26 @@ static std::optional<std::string> refusesTypes(Operation *op) {
   return std::nullopt;
 }
 
+/// A value that is computed or given lies in GM as a whole.
+static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine &machine) {
+  const auto room = static_cast<int64_t>(machine.memory(hw::Memory::GM).size);
+  auto check = [&](Value value) -> std::optional<std::string> {
+    auto type = cast<RankedTensorType>(value.getType());
+    const int64_t bytes = type.getNumElements() * hw::elementBytes(*deviceKind(type.getElementType()));
+    if (bytes <= room)
+      return std::nullopt;
+    return "GM holds " + std::to_string(room) + " bytes, and a value takes " + std::to_string(bytes);
+  };
+  for (Value operand : op->getOperands()) {
+    auto argument = dyn_cast<BlockArgument>(operand); // of a region: a constant, or checked where it is defined
+    if (!operand.getDefiningOp<dmir::ConstantOp>() &&
+        !(argument && !isa<FunctionOpInterface>(argument.getOwner()->getParentOp())))
+      if (auto reason = check(operand))
+        return reason;
+  }
+  return isa<dmir::ConstantOp>(op) ? std::nullopt : check(op->getResult(0));
+}
+
 static bool holdsFloats(Value value) {
   return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
 }
@@ -127,6 +148,8 @@ static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
 
 std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
+    return reason;
+  if (auto reason = refusesSizes(op, machine))
     return reason;
   bool floats = op->getNumOperands() && holdsFloats(op->getOperand(0));
   if (elementwiseFunction(op)) {
