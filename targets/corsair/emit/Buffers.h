@@ -1,7 +1,7 @@
 //===- Buffers.h - ranges of the device's memories --------------*- C++ -*-===//
 #pragma once
 
-#include "../passes/DlirWriter.h"
+#include "../encode/DlirWriter.h"
 
 #include "schemas/corsair/Image.h"
 

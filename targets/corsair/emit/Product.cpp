@@ -1,0 +1,362 @@
+//===- Product.cpp - one product on the arrays ----------------------------===//
+//
+// Rows of A are quantised on the way into IB, 64 at a time and up to 8 blocks along K; B lies in ST as tiles, from
+// where the array controller streams it: constants are packed by the compiler, a B that is computed is quantised on the
+// way into ST. Sums leave OB as f16. Loading, multiplying and storing have a queue each and a double buffer between
+// them. A convolution is a product whose rows the array controller takes from an image in GM.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatmulView.h"
+
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+static constexpr int64_t kRows = 64, kBlock = 64;
+static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
+
+static StringRef name(hw::ElemKind kind) { return hw::nameOf(kind); }
+
+namespace dmxc::corsair {
+
+/// Emits one product of two matrices, or a loop body of many.
+class ProductEmitter {
+public:
+  ProductEmitter(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands)
+      : program(program), plan(plan), at(operands), units(units) {}
+
+  void run() {
+    if (plan.isStationary())
+      // A round's weights stay in WB while all rows pass.
+      return forEachRound([&](const ProductEmitter &round, const Round &columns, int wbHalf) {
+        round.loadWeights(columns, wbHalf);
+        round.forEachBand([&](const ProductEmitter &band, const Band &rows) {
+          band.withRows(rows, [&] { band.multiplyAndStore(rows, columns, rows.half ^ wbHalf, wbHalf); });
+        });
+        program.on(Queue::Array).signal(kWbFree + wbHalf);
+      });
+    // Rows stay in IB while all weights pass.
+    forEachBand([&](const ProductEmitter &band, const Band &rows) {
+      band.withRows(rows, [&] {
+        band.forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
+          round.multiplyAndStore(rows, columns, rows.half ^ half, 0);
+        });
+      });
+    });
+  }
+
+private:
+  /// Rows in each slice of a mask; alternate bands use alternate halves of buffers.
+  struct Band {
+    int mask;
+    int64_t rows;
+    int half;
+  };
+  /// Tiles of columns that slices of a mask store; `skipped` are the tiles of slices before the mask's first.
+  struct Share {
+    int mask;
+    int64_t skipped, tiles, lastColumns;
+  };
+  /// `tiles` in each slice of a mask. Those that no share stores are zeros times something.
+  struct Round {
+    int mask;
+    int64_t tiles;
+    SmallVector<Share, 2> shares;
+  };
+
+  //--- places
+  ProductEmitter movedDown(int64_t rows) const {
+    ProductEmitter body = *this;
+    body.at.a = at.conv ? at.a : at.a.plus(rows * at.aRow);
+    body.at.pixel = at.pixel.plus(rows);
+    body.at.out = at.out.plus(rows * at.outRow);
+    return body;
+  }
+  ProductEmitter movedDown(int depth, int64_t rows) const {
+    ProductEmitter body = *this;
+    body.at.a = at.conv ? at.a : at.a.plusLoop(depth, rows * at.aRow);
+    body.at.pixel = at.pixel.plusLoop(depth, rows);
+    body.at.out = at.out.plusLoop(depth, rows * at.outRow);
+    return body;
+  }
+  ProductEmitter movedRight(int64_t rounds) const {
+    ProductEmitter body = *this;
+    body.at.st = at.st.plus(rounds * stRound());
+    body.at.bias = at.bias.plus(rounds * biasRound());
+    body.at.out = at.out.plus(rounds * outRound());
+    return body;
+  }
+  ProductEmitter movedRight(int depth, int64_t rounds) const {
+    ProductEmitter body = *this;
+    body.at.st = at.st.plusLoop(depth, rounds * stRound());
+    body.at.bias = at.bias.plusLoop(depth, rounds * biasRound());
+    body.at.out = at.out.plusLoop(depth, rounds * outRound());
+    return body;
+  }
+  int64_t stRound() const { return plan.groups * plan.kChunks * MatmulPlan::kTileBytes; }
+  int64_t biasRound() const { return plan.tilesARound() * 64 * 4; }
+  int64_t outRound() const { return plan.tilesARound() * 64 * at.outBytes; }
+
+  //--- loops
+  void forEachBand(llvm::function_ref<void(const ProductEmitter &, const Band &)> body) const {
+    const int64_t step = kRows * plan.rowSlices(), full = plan.m / step, rest = plan.m - full * step, pairs = full / 2;
+    program.loop(pairs, [&](int depth) {
+      ProductEmitter pair = movedDown(depth, 2 * step);
+      body(pair, {plan.mask(), kRows, 0});
+      body(pair.movedDown(step), {plan.mask(), kRows, 1});
+    });
+    if (full % 2)
+      body(movedDown(2 * pairs * step), {plan.mask(), kRows, 0});
+    const int64_t wholeSlices = rest / kRows, lastRows = rest % kRows;
+    if (wholeSlices)
+      body(movedDown(full * step), {(1 << wholeSlices) - 1, kRows, 1});
+    if (lastRows)
+      body(movedDown(full * step + wholeSlices * kRows),
+           {plan.rowSlices() > 1 ? 1 << wholeSlices : plan.mask(), lastRows, wholeSlices ? 0 : 1});
+  }
+
+  /// Whole rounds as a loop, then what is left.
+  void forEachRound(llvm::function_ref<void(const ProductEmitter &, const Round &, int half)> body) const {
+    const int64_t rounds = plan.n / 64 / plan.tilesARound(), rest = plan.tilesN() - rounds * plan.tilesARound();
+    const Round whole{plan.mask(), plan.groups, {{plan.mask(), 0, plan.groups, 64}}};
+    program.loop(rounds / 2, [&](int depth) {
+      ProductEmitter pair = movedRight(depth, 2);
+      body(pair, whole, 0);
+      body(pair.movedRight(1), whole, 1);
+    });
+    if (rounds % 2)
+      body(movedRight(rounds - 1), whole, 0);
+    if (rest)
+      body(movedRight(rounds), lastRound(rest), 1);
+  }
+
+  /// The last tiles of columns; of slices that share them some may have fewer than the others.
+  Round lastRound(int64_t rest) const {
+    const int64_t lastColumns = plan.n % 64 ? plan.n % 64 : 64;
+    if (plan.columnSlices() == 1)
+      return {plan.mask(), rest, {{plan.mask(), 0, rest, lastColumns}}};
+    const int64_t full = lastColumns == 64 ? rest / plan.groups : (rest - 1) / plan.groups;
+    const int64_t left = rest - full * plan.groups;
+    Round round{(1 << (full + (left > 0))) - 1, full ? plan.groups : left, {}};
+    if (full)
+      round.shares.push_back({(1 << full) - 1, 0, plan.groups, 64});
+    if (left)
+      round.shares.push_back({1 << full, full * plan.groups, left, lastColumns});
+    return round;
+  }
+
+  //--- instructions
+  bool loadsOnce() const { return !at.conv && plan.segments() == 1; }
+
+  /// Runs `body` with the rows in IB, unless they come in segments or from an image.
+  void withRows(const Band &rows, llvm::function_ref<void()> body) const {
+    if (!loadsOnce())
+      return body();
+    loadRows(rows.mask, rows.rows, 0, rows.half);
+    program.on(Queue::Array).wait(kIbFull + rows.half);
+    body();
+    program.on(Queue::Array).signal(kIbFree + rows.half);
+  }
+
+  /// A round's tiles to WB: one a core.
+  void loadWeights(const Round &columns, int half) const {
+    QueueWriter load = program.on(Queue::Load);
+    load.wait(kWbFree + half);
+    DmaSpec spec;
+    spec.unit = spec.sourceCore = MatmulPlan::kTileBytes;
+    load.copy(at.st, {units.wb, half * kWbHalf, {}}, spec)
+        .integer("slices", columns.mask)
+        .integer("cores", (int64_t(1) << (columns.tiles * plan.imc)) - 1)
+        .create();
+    load.signal(kWbFull + half);
+    program.on(Queue::Array).wait(kWbFull + half);
+  }
+
+  void multiplyAndStore(const Band &rows, const Round &columns, int obHalf, int wbHalf) const {
+    QueueWriter array = program.on(Queue::Array), store = program.on(Queue::Store);
+    const int mask = rows.mask & columns.mask;
+    for (int64_t first = 0; first < rows.rows; first += plan.rowsAtOnce()) {
+      const int64_t rowsNow = std::min(plan.rowsAtOnce(), rows.rows - first);
+      const int half = rows.rows > plan.rowsAtOnce() ? static_cast<int>(first / plan.rowsAtOnce()) % 2 : obHalf;
+      const ProductEmitter part = movedDown(first);
+      prepareSums(mask, columns.tiles, rowsNow, half);
+      array.wait(kObReady + half);
+      for (int64_t segment = 0; segment < plan.segments(); ++segment) {
+        const int ib = loadsOnce() ? rows.half : static_cast<int>(segment % 2);
+        const bool loads = !loadsOnce() && !at.conv;
+        if (loads) {
+          part.loadRows(mask, rowsNow, segment * plan.segment, ib);
+          array.wait(kIbFull + ib);
+        }
+        multiply(mask, rowsNow, loads ? 0 : first, columns.tiles, segment, ib, half, wbHalf);
+        if (loads)
+          array.signal(kIbFree + ib);
+      }
+      array.signal(kObFull + half);
+      store.wait(kObFull + half);
+      for (const Share &share : columns.shares)
+        part.storeShare({share.mask & mask, share.skipped, share.tiles, share.lastColumns}, rowsNow, half);
+      store.signal(kObFree + half);
+    }
+  }
+
+  /// Takes half of OB and puts the bias into all rows. The load queue alone takes it, for products with a bias and
+  /// without, so that it comes to them in their order.
+  void prepareSums(int mask, int64_t tiles, int64_t rows, int half) const {
+    QueueWriter load = program.ahead(Queue::Load);
+    load.wait(kObFree + half);
+    if (at.bias.buffer >= 0) {
+      DmaSpec spec{name(hw::ElemKind::Bfp32), {}, 64};
+      spec.dims = {{tiles, 256, obGroup()}, {rows, 0, 256}};
+      spec.sourceSlice = plan.sharing == Sharing::Columns ? plan.groups * 256 : 0;
+      load.copy(at.bias, {units.ob, half * kObHalf, {}}, spec).integer("slices", mask).create();
+    }
+    load.signal(kObReady + half);
+  }
+
+  int64_t chunksFrom(int64_t chunk) const { return std::min(plan.segment, plan.kChunks - chunk); }
+
+  /// Rows of A, chunks of 64 along K, quantised into half of IB.
+  void loadRows(int mask, int64_t rows, int64_t chunk, int half) const {
+    QueueWriter load = program.on(Queue::Load);
+    const int64_t chunks = chunksFrom(chunk);
+    DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16R)};
+    spec.toRows = true;
+    spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
+    spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
+    spec.elementStride = at.aColumn == 2 ? 0 : at.aColumn;
+    spec.sourceSlice = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
+    load.wait(kIbFree + half);
+    load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
+        .integer("slices", mask)
+        .create();
+    load.signal(kIbFull + half);
+  }
+
+  void multiply(int mask, int64_t rows, int64_t row, int64_t count, int64_t segment, int ibHalf, int obHalf,
+                int wbHalf) const {
+    QueueWriter array = program.on(Queue::Array);
+    const int64_t chunk = segment * plan.segment;
+    TaskWriter product = array.task(at.conv ? "dlir.conv" : "dlir.matmul");
+    if (at.conv)
+      readImage(array, product, row);
+    else
+      readRows(array, product, row, ibHalf);
+    array.reads(product, {units.wb, plan.isStationary() ? wbHalf * kWbHalf : 0, {}});
+    array.writes(product, {units.ob, obHalf * kObHalf, {}});
+    if (!plan.isStationary()) // streamed
+      array.reads(product, at.st.plus(chunk * MatmulPlan::kTileBytes));
+    product.text("activation_kind", name(hw::ElemKind::Bfp16R))
+        .text("weight_kind", name(hw::ElemKind::Bfp16C))
+        .integer("num_imc", plan.imc)
+        .integer("ppr_mode", plan.ppr)
+        .integer("groups", count)
+        .integer("slices", mask)
+        .integer("stash_step", plan.imc * MatmulPlan::kTileBytes)
+        .integer("stash_group", plan.kChunks * MatmulPlan::kTileBytes)
+        .integer("result_group", obGroup())
+        .integer("chunks", plan.kChunks)
+        .set("accumulate_steps", array.builder().getUnitAttr())
+        .sum("rows", rows)
+        .sum("k0", chunk)
+        .sum("accumulate", chunk > 0 || at.bias.buffer >= 0 ? 1 : 0)
+        .sum("steps", (chunksFrom(chunk) + plan.imc - 1) / plan.imc)
+        .create();
+  }
+
+  void readRows(const QueueWriter &array, TaskWriter &product, int64_t row, int ibHalf) const {
+    array.reads(product, {units.ib, ibHalf * kIbHalf, {}});
+    product.integer("activation_chunk", plan.pitch).integer("activation_step", plan.imc * plan.pitch).sum("row", row);
+  }
+
+  void readImage(const QueueWriter &array, TaskWriter &product, int64_t row) const {
+    array.reads(product, at.a);
+    array.sum(product, "pixel", at.pixel.plus(row));
+    product.integer("image_blocks", at.conv->blocks)
+        .integer("image_band", at.conv->blocks * MatmulPlan::kTileBytes)
+        .integer("pixel_slice", plan.rowSlices() > 1 ? kRows : 0)
+        .integer("pixels", at.conv->pixels)
+        .set("window", at.conv->window.attribute(array.builder()));
+  }
+
+  /// Tiles of sums from OB, as f16, to their columns of the result.
+  void storeShare(const Share &share, int64_t rows, int half) const {
+    if (share.lastColumns == 64)
+      return storeTiles(share, 0, share.tiles, 64, rows, half);
+    storeTiles(share, 0, share.tiles - 1, 64, rows, half);
+    storeTiles(share, share.tiles - 1, 1, share.lastColumns, rows, half);
+  }
+
+  void storeTiles(const Share &share, int64_t first, int64_t count, int64_t columns, int64_t rows, int half) const {
+    if (!count)
+      return;
+    const int64_t slice = plan.sharing == Sharing::Columns ? plan.groups * 64 * at.outBytes
+                          : plan.sharing == Sharing::Rows  ? kRows * at.outRow
+                                                           : at.outSlice;
+    DmaSpec spec{name(hw::ElemKind::Bfp32), name(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32), columns};
+    spec.dims = {{count, obGroup(), 64 * at.outBytes}, {rows, 256, at.outRow}};
+    spec.targetSlice = llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0;
+    program.on(Queue::Store)
+        .copy({units.ob, half * kObHalf + first * obGroup(), {}},
+              at.out.plus((share.skipped + first) * 64 * at.outBytes), spec)
+        .integer("slices", share.mask)
+        .create();
+  }
+
+  int64_t obGroup() const { return kObHalf / (plan.rowsAtOnce() == 64 ? 2 : 4); }
+
+  Program &program;
+  const MatmulPlan &plan;
+  MatmulOperands at;
+  const ArrayUnits units;
+};
+
+void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands) {
+  ProductEmitter(program, units, plan, operands).run();
+}
+
+/// `columns` columns of B from GM, of which `valid` exist, to tiles in the slices of a mask; `rounds` of them.
+static void packColumns(Program &program, const MatmulPlan &plan, const MatmulOperands &at, int mask, int64_t rounds,
+                        int64_t valid) {
+  const int64_t columns = plan.groups * 64;
+  const int64_t slice = plan.sharing == Sharing::Columns ? columns * at.bColumn
+                        : plan.sharing == Sharing::Batch ? at.bSlice
+                                                         : 0;
+  DmaSpec spec{name(hw::ElemKind::F16), name(hw::ElemKind::Bfp16C)};
+  spec.toRows = true;
+  spec.dims = {{columns, at.bColumn, 1},
+               {rounds, plan.tilesARound() * 64 * at.bColumn, columns},
+               {1, 0, 0},
+               {plan.kChunks, kBlock * at.bRow, MatmulPlan::kTileBytes}};
+  spec.valid = valid < columns ? valid : 0;
+  spec.targetBand = plan.kChunks * MatmulPlan::kTileBytes;
+  spec.tail = plan.k % kBlock;
+  spec.elementStride = at.bRow == 2 ? 0 : at.bRow;
+  spec.sourceSlice = llvm::popcount(unsigned(mask)) > 1 ? slice : 0;
+  program.on(Queue::Load).copy(at.b, at.st, spec).integer("slices", mask).create();
+}
+
+void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {
+  const int64_t perRound = plan.tilesARound() * 64, rounds = plan.n / perRound, rest = plan.n - rounds * perRound;
+  if (rounds)
+    packColumns(program, plan, operands, plan.mask(), rounds, plan.groups * 64);
+  if (!rest)
+    return;
+  MatmulOperands tail = operands;
+  tail.b = operands.b.plus(rounds * perRound * operands.bColumn);
+  tail.st = operands.st.plus(rounds * plan.groups * plan.kChunks * MatmulPlan::kTileBytes);
+  if (plan.columnSlices() == 1)
+    return packColumns(program, plan, tail, plan.mask(), 1, rest);
+  const int64_t columns = plan.groups * 64, full = rest / columns, left = rest - full * columns;
+  if (full)
+    packColumns(program, plan, tail, (1 << full) - 1, 1, columns);
+  if (!left)
+    return;
+  tail.b = tail.b.plus(full * columns * operands.bColumn);
+  packColumns(program, plan, tail, 1 << full, 1, left);
+}
+
+} // namespace dmxc::corsair
