@@ -178,9 +178,8 @@ private:
          "e.g. to set strategies",
          "pipeline");
     text("--numerics", options.numerics, "MODE",
-         "strict (the cpu target's): what the ops are defined to compute, accumulation of f16/bf16 in f32. basic (the "
-         "corsair target's): BFP16_64 operands of products, BFP32_1 sums and biases, f16 elsewhere. Prints each node's "
-         "formats where they are not the tensors'",
+         "In which numbers a target computes; its own by default, --print-targets names each one's modes. Prints the "
+         "formats of nodes that are not computed in their tensors' types",
          "numbers");
   }
 
