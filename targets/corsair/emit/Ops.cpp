@@ -114,7 +114,10 @@ static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine 
       if (auto reason = check(operand))
         return reason;
   }
-  return isa<dmir::ConstantOp>(op) ? std::nullopt : check(op->getResult(0));
+  for (Value result : op->getResults())
+    if (auto reason = isa<dmir::ConstantOp>(op) ? std::nullopt : check(result))
+      return reason;
+  return std::nullopt;
 }
 
 static bool holdsFloats(Value value) {
