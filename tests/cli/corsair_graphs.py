@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Random graphs on the simulated card: hazards are checked on every access, teams of all sizes must give the same bytes,
-and the numbers must be near the CPU's.
+"""Random graphs on the simulated card: hazards are checked on every access, the results must be the bits of the device's
+arithmetic under the plan that was compiled (corsair_interpreter.py; needs numpy and BFP_REF.py), teams of all sizes that
+add sums in the same order must give the same bytes, and the numbers must be near the CPU's.
 
-corsair_graphs.py BIN FIRST_SEED COUNT [KEEP]     KEEP: a folder for graphs that fail"""
+corsair_graphs.py BIN BFP_REF.py FIRST_SEED COUNT [KEEP]     KEEP: a folder for graphs that fail"""
+import array
+import importlib.util
 import pathlib
 import random
 import re
@@ -11,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-BIN, FIRST, COUNT = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-KEEP = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
+BIN, REFERENCE, FIRST, COUNT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+KEEP = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 else None
 
 
 def product(dims):
@@ -26,7 +29,7 @@ class Graph:
     """Text of a DMIR function that grows op by op."""
 
     def __init__(self, seed):
-        self.random, self.lines, self.values, self.inputs = random.Random(seed), [], [], []
+        self.random, self.lines, self.values, self.inputs, self.results = random.Random(seed), [], [], [], []
         for i in range(self.random.randint(1, 2)):
             shape = self.random.choice([(1, 3, 12, 12), (2, 8, 8, 8), (1, 64, 16, 8), (4, 32, 64), (1, 16, 128), (65, 96), (8, 40), (1, 100),
                                         (1, 4096), (16, 2100), (3, 2048)])
@@ -41,19 +44,21 @@ class Graph:
     def add(self, text, shape):
         """One op, its result name as NAME."""
         name = f"%v{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}")
+        self.lines.append(f'  {name} = {text} loc("{name[1:]}")')  # the name of the node in the device's code
         self.values.append((name, tuple(shape)))
         return name
 
-    def constant(self, shape, scale):
-        """Weights whose values repeat with a period of no power of two."""
+    def weights(self, shape, scale):
+        """A constant whose values repeat with a period of no power of two, in parts of different magnitudes."""
         count, r = product(shape), self.random
-        period = [round(r.gauss(0, scale), 4) for _ in range(min(count, 61))]
-        numbers = [period[i % len(period)] for i in range(count)]
+        period = [r.gauss(0, scale) for _ in range(min(count, 61))]
+        parts = [2.0 ** -r.randint(0, 6) for _ in range(7)]
+        return self.constant(shape, [period[i % len(period)] * parts[i * len(parts) // count] for i in range(count)])
 
+    def constant(self, shape, numbers):
         def nested(dims, start):
             if not dims:
-                return f"{numbers[start]:.4f}"
+                return f"{numbers[start]:.7f}"
             step = product(dims[1:])
             return "[" + ",".join(nested(dims[1:], start + i * step) for i in range(dims[0])) + "]"
         name = f"%c{len(self.lines)}"
@@ -62,7 +67,7 @@ class Graph:
 
     def grow(self):
         kinds = [self.unary, self.binary, self.matmul, self.attention, self.softmax, self.normalize, self.transpose, self.reshape,
-                 self.slice, self.concat, self.reduce, self.conv, self.pool, self.conv, self.matmul]
+                 self.slice, self.concat, self.reduce, self.conv, self.pool, self.conv, self.matmul, self.cancelling]
         self.random.choice(kinds)()
 
     def pick(self, *ranks):
@@ -81,7 +86,7 @@ class Graph:
         if self.random.random() < 0.4:
             rhs = shape[self.random.randrange(len(shape)):]
             rhs = tuple(dim if self.random.random() < 0.7 else 1 for dim in rhs)
-            other = self.constant(rhs, 0.5)
+            other = self.weights(rhs, 0.5)
         op = self.random.choice(["add", "sub", "mul", "max"])
         self.add(f"dmir.{op} {name}, {other} : ({self.type(shape)}, {self.type(rhs)}) -> {self.type(shape)}", shape)
 
@@ -91,9 +96,34 @@ class Graph:
             return
         name, shape = found
         columns = self.random.choice([1, 10, 64, 96, 130, 256])
-        weights = self.constant((shape[-1], columns), shape[-1] ** -0.5)
+        weights = self.weights((shape[-1], columns), shape[-1] ** -0.5)
         out = shape[:-1] + (columns,)
-        self.add(f"dmir.matmul {name}, {weights} : ({self.type(shape)}, {self.type((shape[-1], columns))}) -> {self.type(out)}", out)
+        y = self.add(f"dmir.matmul {name}, {weights} : ({self.type(shape)}, {self.type((shape[-1], columns))}) -> {self.type(out)}", out)
+        self.bias(y, out, (columns,))
+
+    def bias(self, name, shape, vector):
+        """Sometimes a constant vector that is added to a product: the device may put it below the sums."""
+        if self.random.random() < 0.4:
+            constant = self.weights(vector, 0.5)
+            self.add(f"dmir.add {name}, {constant} : ({self.type(shape)}, {self.type(vector)}) -> {self.type(shape)}", shape)
+
+    def cancelling(self):
+        """A product of [x x] by [w; e - w], a result of the graph: large sums leave small ones, so that f16 shows in which order
+        they were added. Whole blocks along K, and weights that are mantissas, so that nothing else is left of them."""
+        long = [v for v in self.values if len(v[1]) in (2, 3) and v[1][-1] >= 128]
+        if not long:
+            return
+        name, shape = self.random.choice(long)
+        if shape[-1] % 64:
+            name, shape = self.part(name, shape, [0] * len(shape), shape[:-1] + (shape[-1] // 64 * 64,), [1] * len(shape)), self.values[-1][1]
+        columns, pair = self.random.choice([10, 33]), shape[:-1] + (2 * shape[-1],)
+        ints = [[self.random.randint(-most, most) / 64 for _ in range(size)] for most, size in ((100, 61), (2, 59))]
+        half = [[part[i % len(part)] for i in range(shape[-1] * columns)] for part in ints]
+        weights = self.constant((pair[-1], columns), half[0] + [e - w for w, e in zip(*half)])
+        x = self.add(f"dmir.concat {name}, {name} {{axis = {len(shape) - 1} : i64}} : ({self.type(shape)}, {self.type(shape)}) -> {self.type(pair)}", pair)
+        out = shape[:-1] + (columns,)
+        self.add(f"dmir.matmul {x}, {weights} : ({self.type(pair)}, {self.type((pair[-1], columns))}) -> {self.type(out)}", out)
+        self.results.append(self.values[-1])
 
     def attention(self):
         found = self.pick(2, 3)
@@ -146,10 +176,13 @@ class Graph:
         start, step = self.random.randrange(shape[axis] // 2), self.random.choice([1, 1, 2])
         size = (shape[axis] - start + step - 1) // step
         out = shape[:axis] + (size,) + shape[axis + 1:]
-        at = lambda values: "array<i64: " + ", ".join(map(str, values)) + ">"
         starts, steps = [0] * len(shape), [1] * len(shape)
         starts[axis], steps[axis] = start, step
-        self.add(f"dmir.slice {name} {{starts = {at(starts)}, sizes = {at(out)}, steps = {at(steps)}}} : ({self.type(shape)}) -> {self.type(out)}", out)
+        self.part(name, shape, starts, out, steps)
+
+    def part(self, name, shape, starts, out, steps):
+        at = lambda values: "array<i64: " + ", ".join(map(str, values)) + ">"
+        return self.add(f"dmir.slice {name} {{starts = {at(starts)}, sizes = {at(out)}, steps = {at(steps)}}} : ({self.type(shape)}) -> {self.type(out)}", out)
 
     def concat(self):
         name, shape = self.pick()
@@ -173,10 +206,11 @@ class Graph:
         name, (n, c, h, w) = found
         k, stride, cout = self.random.choice([1, 3, 5]), self.random.choice([1, 2]), self.random.choice([4, 16, 64, 72])
         pad = k // 2
-        weights = self.constant((cout, c, k, k), (c * k * k) ** -0.5)
+        weights = self.weights((cout, c, k, k), (c * k * k) ** -0.5)
         out = (n, cout, (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1)
-        self.add(f"dmir.conv {name}, {weights} {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>, low = array<i64: {pad}, {pad}>, "
+        y = self.add(f"dmir.conv {name}, {weights} {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>, low = array<i64: {pad}, {pad}>, "
                  f"high = array<i64: {pad}, {pad}>}} : ({self.type(found[1])}, {self.type((cout, c, k, k))}) -> {self.type(out)}", out)
+        self.bias(y, out, (cout, 1, 1))
 
     def pool(self):
         found = self.pick(4)
@@ -189,7 +223,7 @@ class Graph:
                  f"high = array<i64: 0, 0>, ceilExtra = array<i64: 0, 0>}} : ({self.type(found[1])}) -> {self.type(out)}", out)
 
     def text(self):
-        results = self.values[-1:] + [self.random.choice(self.values)]
+        results = self.values[-1:] + [self.random.choice(self.values)] + self.results
         results = [v for i, v in enumerate(results) if v not in results[:i] and v not in self.inputs]
         arguments = ", ".join(f'{n}: {self.type(s)} {{dmir.name = "x{i}"}}' for i, (n, s) in enumerate(self.inputs))
         types = [self.type(s) for _, s in results]
@@ -199,56 +233,161 @@ class Graph:
                 f"  return {', '.join(n for n, _ in results)} : {', '.join(types)}\n}}\n")
 
 
-def run(*command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    return None if result.returncode == 0 else f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}"
+def write_inputs(graph, seed, folder):
+    """Numbers in [-1, 1) as in_x0.npy, ...; without numpy. Magnitudes differ from run to run: where all blocks of a product
+    have one exponent, its sums are exact and their order does not show."""
+    folder.mkdir()
+    numbers = random.Random(seed)
+    for name, shape in graph.inputs:
+        runs = [2.0 ** -numbers.randint(0, 10) for _ in range(product(shape) // 40 + 1)]
+        values = array.array("f", (numbers.uniform(-1, 1) * runs[i // 40] for i in range(product(shape))))
+        header = repr({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
+        header += b" " * (-(len(header) + 11) % 64) + b"\n"
+        (folder / f"in_{name[1:]}.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + values.tobytes())
 
 
-def check(seed, scratch):
-    """What is wrong with a graph, or None."""
-    graph = Graph(seed)
+def tool(name, *arguments):
+    """The output of a tool; a failure is an exception with the command and what it wrote."""
+    command = [str(part) for part in (BIN / name, *arguments)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        raise Wrong(f"{' '.join(command)}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Wrong(Exception):
+    pass
+
+
+def interpreter():
+    """The module that computes the device's bits, or why it cannot be used."""
+    if not REFERENCE.exists():
+        return None, f"{REFERENCE} is not there"
+    try:
+        import corsair_interpreter
+    except ImportError as error:
+        return None, str(error)
+    spec = importlib.util.spec_from_file_location("bfp_ref", REFERENCE)
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    if difference := corsair_interpreter.differs_from(reference):
+        sys.exit(f"corsair_interpreter.py and {REFERENCE} differ: {difference}")
+    return corsair_interpreter, None
+
+
+def run_on_device(bundle, inputs, out, expected, seed):
+    """{"noisy"} if the results are too far from the CPU's."""
+    try:
+        tool("dmx-run", bundle, "--inputs", inputs, "--output-dir", out, "--device-opt", f"skew_seed={seed + 1}",
+             "--expect", expected, "--min-sqnr", "15")
+    except Wrong as wrong:
+        noise = re.findall(r"max abs (\S+), .* too noisy", str(wrong))
+        if not noise:
+            raise
+        if any(float(largest) >= 1e-4 for largest in noise):  # below are the smallest numbers of f16
+            return {"noisy"}
+    return set()
+
+
+def one_by_one(plan):
+    """Another order of the same sums."""
+    return plan._replace(imc=1, ppr=0, runs=((0, plan.chunks),))
+
+
+def order_of(code):
+    """What decides in a program in which order sums are added."""
+    return frozenset(re.findall(r"\b(?:imc|ppr|k_chunks|k0|steps|acc)=\d+|\bto=f32", code))
+
+
+def check_bits(device, partition, code, inputs, out, control):
+    """Compares all results of the device with the interpreter's. Notes: see check."""
+    numpy = device.np
+    given = {path.stem[3:]: numpy.load(path) for path in inputs.iterdir()}
+    try:
+        expected = device.interpret(partition, code, given)
+    except device.OnHost:
+        return {"host"}
+    except device.Unknown as unknown:
+        raise Wrong(f"the interpreter does not know: {unknown}")
+    for name, values in expected.items():
+        found = numpy.load(out / f"out_{name}.npy")
+        values = numpy.ascontiguousarray(values, numpy.float32)
+        if found.shape != values.shape:
+            raise Wrong(f"{name} has the shape {found.shape}, not {values.shape}")
+        other = found.view(numpy.uint32) != values.view(numpy.uint32)
+        if other.any():
+            at = tuple(int(i) for i in numpy.argwhere(other)[0])
+            raise Wrong(f"{name}: {other.sum()} of {other.size} elements have other bits, {list(at)} is {found[at]!r} instead of {values[at]!r}")
+    if not control:
+        return set()
+    changed = device.interpret(partition, code, given, one_by_one)
+    same = all(numpy.array_equal(values, changed[name], equal_nan=True) for name, values in expected.items())
+    return set() if same else {"ordered"}
+
+
+def check(seed, scratch, device, control):
+    """Raises Wrong where a graph is. What else there is to say: "noisy", "host" where a part is not on the device, and with
+    `control` "ordered" where the order of sums shows."""
+    graph, notes = Graph(seed), set()
     if not graph.lines:
-        return None
-    model = scratch / "m.mlir"
+        return notes
+    model, inputs, cpu = scratch / "m.mlir", scratch / "inputs", scratch / "cpu"
     model.write_text(graph.text())
-    wrong = run(BIN / "dmxc", model, "-q", "-o", scratch / "cpu.bundle") or run(
-        BIN / "dmx-run", scratch / "cpu.bundle", "--random-inputs", seed, "--output-dir", scratch / "cpu")
-    first = None
+    write_inputs(graph, seed, inputs)
+    tool("dmxc", model, "-q", "-o", scratch / "cpu.bundle")
+    tool("dmx-run", scratch / "cpu.bundle", "--inputs", inputs, "--output-dir", cpu)
+    first = {}
     for quads in random.Random(seed).sample([1, 2, 4, 8, 32], 3):
-        out = scratch / f"device{quads}"
-        wrong = wrong or run(BIN / "dmxc", model, "-q", "-t", f"corsair:quads={quads}", "-o", scratch / "d.bundle") or run(
-            BIN / "dmx-run", scratch / "d.bundle", "--random-inputs", seed, "--output-dir", out, "--device-opt", f"skew_seed={seed + 1}",
-            "--expect", scratch / "cpu", "--min-sqnr", "15")
-        noise = re.search(r"max abs (\S+), .* too noisy", wrong or "")
-        if noise and float(noise[1]) < 1e-4:  # the smallest numbers of f16
-            wrong = None
-        if wrong:
-            return f"{quads} quads: {wrong}"
+        out, bundle, phases = scratch / f"device{quads}", scratch / "d.bundle", scratch / f"phases{quads}"
+        try:
+            tool("dmxc", model, "-q", "-t", f"corsair:quads={quads}", "--dump-phases", phases, "-o", bundle)
+            notes |= run_on_device(bundle, inputs, out, cpu, seed)
+            code = tool("dmx-inspect", bundle, "--what", "kernels")
+            if device:
+                notes |= check_bits(device, (phases / "2-partition.mlir").read_text(), code, inputs, out, control)
+        except Wrong as wrong:
+            if "does not fit the device" in str(wrong):  # the GM of so few quads
+                continue
+            raise Wrong(f"{quads} quads: {wrong}")
         bytes_now = [path.read_bytes() for path in sorted(out.glob("*.npy"))]
-        text = subprocess.run([BIN / "dmxc", model, "-t", f"corsair:quads={quads}", "--emit", "partition", "-o", "-"], capture_output=True,
-                              text=True, check=True).stdout
-        if "along_k = 1" in text:  # sums over quads are added in another order
-            continue
-        first = first or bytes_now
-        if bytes_now != first:
-            return f"{quads} quads give other bytes"
-    return wrong
+        if first.setdefault(order_of(code), bytes_now) != bytes_now:
+            raise Wrong(f"{quads} quads give other bytes")
+    return notes
 
 
 def main():
-    failed = 0
+    failed, seeds = 0, {"noisy": [], "host": [], "ordered": []}
+    device, missing = interpreter()
     for seed in range(FIRST, FIRST + COUNT):
         with tempfile.TemporaryDirectory(prefix="dmxc-graphs-") as folder:
             scratch = pathlib.Path(folder)
-            wrong = check(seed, scratch)
-            if wrong:
+            try:
+                for note in check(seed, scratch, device, control=not seeds["ordered"]):
+                    seeds[note].append(seed)
+            except Wrong as wrong:
                 failed += 1
                 print(f"seed {seed}: {wrong}", flush=True)
                 if KEEP:
-                    KEEP.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(scratch / "m.mlir", KEEP / f"{seed}.mlir")
-    print(f"{COUNT - failed} of {COUNT} random graphs are right")
-    return int(failed > 0)
+                    kept = KEEP / str(seed)
+                    shutil.copytree(scratch / "inputs", kept, dirs_exist_ok=True)
+                    shutil.copy(scratch / "m.mlir", kept)
+    print(f"{COUNT - failed} of {COUNT} random graphs are right" + (", bit for bit" if device else ""))
+    # A norm of what is nearly constant magnifies the error of a product, and GM does not hold every value: that happens, but
+    # not often.
+    for note, text in (("noisy", "noisy beside the CPU"), ("host", "on the host in part, whose bits are not compared")):
+        print(f"{text}: seeds {seeds[note]}")
+        if len(seeds[note]) > max(1, COUNT // 20):
+            print("FAIL: those are too many")
+            failed += 1
+    if device and not seeds["ordered"] and COUNT >= 60:
+        print("FAIL: no graph shows in which order the sums of a product were added: nothing was checked of the plans")
+        failed += 1
+    if failed:
+        return 1
+    if not device:
+        print(f"SKIPPED: the comparison with the device's arithmetic: {missing}")
+        return 77
+    return 0
 
 
 sys.exit(main())

@@ -12,7 +12,9 @@ add_test(NAME cli.states
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)
 
 if("corsair" IN_LIST DMXC_TARGETS)
+  find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # the one with numpy
   add_test(NAME cli.corsair-graphs
-    COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} 0 60)
-  set_tests_properties(cli.corsair-graphs PROPERTIES TIMEOUT 600)
+    COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+            ${CMAKE_SOURCE_DIR}/../shared/design/bfp_ref.py 0 60)
+  set_tests_properties(cli.corsair-graphs PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 endif()
