@@ -160,7 +160,13 @@ void importGridSample(NodeContext &c) {
 
 void importAffineGrid(NodeContext &c) {
   Val theta = c.operand(0);
-  std::vector<int64_t> size = c.constantInts(1, "size");
+  std::optional<std::vector<int64_t>> implied =
+      c.declaredShape(); // the grid's: no channels, a last axis of coordinates
+  if (implied && implied->size() >= 2) {
+    implied->pop_back();
+    implied->insert(implied->begin() + 1, NodeContext::kAny);
+  }
+  std::vector<int64_t> size = c.impliedInts(1, "size", implied);
   bool corners = c.attrInt("align_corners", 0) != 0;
   int64_t axes = static_cast<int64_t>(size.size()) - 2;
   c.requireShape((axes == 2 || axes == 3) && theta.rank() == 3 && theta.dim(1) == axes && theta.dim(2) == axes + 1,
@@ -208,50 +214,103 @@ std::vector<int64_t> columnTargets(int64_t count, int64_t columns, const std::ve
   return index;
 }
 
-/// Adds columns of blocks into the image they were cut from.
-void importCol2Im(NodeContext &c) {
-  Val x = c.operand(0);
-  std::vector<int64_t> image = c.constantInts(1, "image shape"), block = c.constantInts(2, "block shape");
-  size_t axes = image.size();
-  c.requireShape(x.rank() == 3 && axes >= 1 && block.size() == axes,
+/// What Col2Im has but its block: sizes an axis.
+struct Columns {
+  std::vector<int64_t> image, strides, dilations, pads, padded;
+  size_t axes() const { return image.size(); }
+  int64_t reach(size_t i, int64_t block) const { return dilations[i] * (block - 1) + 1; }
+  int64_t steps(size_t i, int64_t block) const { return (padded[i] - reach(i, block)) / strides[i] + 1; }
+};
+
+constexpr int64_t kMaxColumns = int64_t(1) << 26;
+
+Columns columnsOf(NodeContext &c) {
+  Columns k;
+  std::optional<std::vector<int64_t>> implied = c.declaredShape();
+  if (implied && implied->size() >= 2)
+    implied->erase(implied->begin(), implied->begin() + 2);
+  k.image = c.impliedInts(1, "image shape", implied);
+  size_t axes = k.image.size();
+  c.requireShape(c.operand(0).rank() == 3 && axes >= 1 && c.operand(2).numElements() == static_cast<int64_t>(axes),
                  "expected rank 3 and image and block shapes of one length");
-  std::vector<int64_t> strides = c.attrInts("strides", std::vector<int64_t>(axes, 1));
-  std::vector<int64_t> dilations = c.attrInts("dilations", std::vector<int64_t>(axes, 1));
-  std::vector<int64_t> pads = c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
-  c.requireAttr(strides.size() == axes && dilations.size() == axes && pads.size() == 2 * axes,
+  k.strides = c.attrInts("strides", std::vector<int64_t>(axes, 1));
+  k.dilations = c.attrInts("dilations", std::vector<int64_t>(axes, 1));
+  k.pads = c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
+  c.requireAttr(k.strides.size() == axes && k.dilations.size() == axes && k.pads.size() == 2 * axes,
                 "an attribute has the wrong length");
-  int64_t blockSize = 1, columns = 1, area = 1;
-  std::vector<int64_t> steps(axes), padded(axes);
-  constexpr int64_t limit = int64_t(1) << 26;
   for (size_t i = 0; i < axes; ++i) {
-    for (int64_t value : {image[i], block[i], strides[i], dilations[i]})
-      c.requireShape(value > 0 && value < limit, "a size, stride or dilation of " + std::to_string(value));
-    c.requireShape(pads[i] >= 0 && pads[i] < limit && pads[i + axes] >= 0 && pads[i + axes] < limit,
+    for (int64_t value : {k.image[i], k.strides[i], k.dilations[i]})
+      c.requireShape(value > 0 && value < kMaxColumns, "a size, stride or dilation of " + std::to_string(value));
+    c.requireShape(k.pads[i] >= 0 && k.pads[i] < kMaxColumns && k.pads[i + axes] >= 0 && k.pads[i + axes] < kMaxColumns,
                    "a pad is out of range");
-    padded[i] = image[i] + pads[i] + pads[i + axes];
-    int64_t reach = dilations[i] * (block[i] - 1) + 1;
-    c.requireShape(padded[i] >= reach, "the block is larger than the image");
-    steps[i] = (padded[i] - reach) / strides[i] + 1;
+    k.padded.push_back(k.image[i] + k.pads[i] + k.pads[i + axes]);
+  }
+  return k;
+}
+
+/// Adds columns of blocks into the image they were cut from.
+Val imageOf(NodeContext &c, const Columns &k, const std::vector<int64_t> &block) {
+  Val x = c.operand(0);
+  size_t axes = k.axes();
+  int64_t blockSize = 1, columns = 1, area = 1;
+  std::vector<int64_t> steps(axes);
+  for (size_t i = 0; i < axes; ++i) {
+    c.requireShape(block[i] > 0 && block[i] < kMaxColumns, "a block size of " + std::to_string(block[i]));
+    c.requireShape(k.padded[i] >= k.reach(i, block[i]), "the block is larger than the image");
+    steps[i] = k.steps(i, block[i]);
     blockSize *= block[i];
     columns *= steps[i];
-    area *= padded[i];
-    c.requireShape(blockSize < limit && columns < limit / blockSize && area < limit, "the image is too large");
+    area *= k.padded[i];
+    c.requireShape(blockSize < kMaxColumns && columns < kMaxColumns / blockSize && area < kMaxColumns,
+                   "the image is too large");
   }
   c.requireShape(x.dim(1) % blockSize == 0 && x.dim(2) == columns,
                  "expected " + std::to_string(columns) + " columns of blocks of " + std::to_string(blockSize));
   int64_t n = x.dim(0), channels = x.dim(1) / blockSize, count = blockSize * columns;
-  std::vector<int64_t> index = columnTargets(count, columns, block, steps, strides, dilations, padded);
+  std::vector<int64_t> index = columnTargets(count, columns, block, steps, k.strides, k.dilations, k.padded);
   Emitter &e = c.e;
   Shape flat{n, channels, count}, whole{n, channels}, starts{0, 0}, cropped{n, channels}, ones(axes + 2, 1);
   for (size_t i = 0; i < axes; ++i) {
-    whole.push_back(padded[i]);
-    starts.push_back(pads[i]);
-    cropped.push_back(image[i]);
+    whole.push_back(k.padded[i]);
+    starts.push_back(k.pads[i]);
+    cropped.push_back(k.image[i]);
   }
   Val sum = e.emit<ScatterElementsOp>(
       {e.splat(x.dtype(), {n, channels, area}, 0), e.broadcast(e.ints(index), flat), e.reshape(x, flat)},
       {e.attr("axis", int64_t(2)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::add))});
-  c.result(e.slice(e.reshape(sum, whole), starts, cropped, ones));
+  return e.slice(e.reshape(sum, whole), starts, cropped, ones);
+}
+
+/// The blocks of `size` elements from axis block.size() on that give `columns` columns.
+void findBlocks(const Columns &k, int64_t size, int64_t columns, std::vector<int64_t> &block,
+                std::vector<std::vector<int64_t>> &found) {
+  size_t i = block.size();
+  if (i == k.axes()) {
+    if (size == 1 && columns == 1)
+      found.push_back(block);
+    return;
+  }
+  for (int64_t b = 1; b <= size && k.padded[i] >= k.reach(i, b); ++b) {
+    if (size % b || columns % k.steps(i, b))
+      continue;
+    block.push_back(b);
+    findBlocks(k, size / b, columns / k.steps(i, b), block, found);
+    block.pop_back();
+  }
+}
+
+void importCol2Im(NodeContext &c) {
+  Columns k = columnsOf(c);
+  std::optional<int64_t> channels = c.declaredDim(0, 1);
+  Val x = c.operand(0);
+  if (c.isConstant(2) || !channels || *channels < 1 || x.dim(1) % *channels || x.dim(2) < 1)
+    return c.result(imageOf(c, k, c.constantInts(2, "block shape")));
+  // A block known at run time only is one of those that fit the declared channels and the columns.
+  std::vector<std::vector<int64_t>> blocks;
+  std::vector<int64_t> block;
+  findBlocks(k, x.dim(1) / *channels, x.dim(2), block, blocks);
+  c.result(c.chosen(c.e.reshape(c.cast64(2), {static_cast<int64_t>(k.axes())}), blocks,
+                    [&](const std::vector<int64_t> &candidate) { return imageOf(c, k, candidate); }));
 }
 
 } // namespace
@@ -260,13 +319,18 @@ std::vector<OpRows> imageOps() {
   using namespace types;
   return {
       {"GridSample", {16, 20, 22}, importGridSample, "align_corners,mode,padding_mode", {Float, Float}},
-      {"AffineGrid", {20}, importAffineGrid, "align_corners", {Float, Index}, "the size must be known at compile time"},
+      {"AffineGrid",
+       {20},
+       importAffineGrid,
+       "align_corners",
+       {Float, Index},
+       "the size must be known at compile time or declared"},
       {"Col2Im",
        {18},
        importCol2Im,
        "dilations,pads,strides",
        {Number, Index, Index},
-       "image and block shape must be known at compile time"},
+       "image and block shape must be known at compile time or the result's declared"},
   };
 }
 
