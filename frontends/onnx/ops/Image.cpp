@@ -1,5 +1,5 @@
 //===- Image.cpp - sampling images at computed places ---------------------===//
-#include "../NodeContext.h"
+#include "Window.h"
 
 #include <algorithm>
 
@@ -313,6 +313,80 @@ void importCol2Im(NodeContext &c) {
                     [&](const std::vector<int64_t> &candidate) { return imageOf(c, k, candidate); }));
 }
 
+/// The image sampled where DeformConv's kernel positions, moved by the offsets, lie: [n * offset groups, channels of a
+/// group, kernel elements * results].
+Val deformedSamples(NodeContext &c, const Window &w, int64_t groups, DType wide) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), offset = e.cast(c.operand(2), wide);
+  int64_t axes = x.rank() - 2, taps = 1, points = 1, elements = 1;
+  for (int64_t i = 0; i < axes; ++i) {
+    taps *= w.kernel[i];
+    points *= offset.dim(i + 2);
+    elements *= x.dim(i + 2);
+  }
+  int64_t n = x.dim(0) * groups;
+  Val moved = e.reshape(offset, {n, taps, axes, points});
+  Sampler sampler{c, "linear", Padding::Zeros, true};
+  std::vector<std::vector<Tap>> sampled;
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    // Without an offset: -pad + stride * result + dilation * kernel element.
+    std::vector<double> rest(taps * points);
+    int64_t inner = 1, innerOut = 1;
+    for (int64_t i = axis + 1; i < axes; ++i) {
+      inner *= w.kernel[i];
+      innerOut *= offset.dim(i + 2);
+    }
+    for (int64_t k = 0; k < taps; ++k)
+      for (int64_t p = 0; p < points; ++p)
+        rest[k * points + p] =
+            static_cast<double>(-w.low[axis] + p / innerOut % offset.dim(axis + 2) * w.strides[axis] +
+                                k / inner % w.kernel[axis] * w.dilations[axis]);
+    Val place =
+        e.add(e.reshape(e.sliceAxis(moved, 2, axis, 1), {n, taps, points}), e.floats(wide, {taps, points}, rest));
+    sampled.push_back(tapsOf(sampler, e.reshape(place, {n, taps * points}), x.dim(axis + 2)));
+  }
+  Val image = e.cast(e.reshape(x, {n, x.dim(1) / groups, elements}), wide);
+  TapSum sum{sampler, image, sampled, Val()};
+  sum.add(0, Val(), Val(), Val(), x.shape().drop_front(2));
+  if (!c.has(4))
+    return sum.total;
+  c.requireShape(c.operand(4).numElements() == n * taps * points, "the mask does not fit the offsets");
+  return e.mul(sum.total, e.reshape(e.cast(c.operand(4), wide), {n, 1, taps * points}));
+}
+
+/// A product of the weights with the columns that the moved kernels read.
+void importDeformConv(NodeContext &c) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), weights = c.operand(1), offset = c.operand(2);
+  int64_t axes = x.rank() - 2, group = c.attrInt("group", 1), offsets = c.attrInt("offset_group", 1);
+  c.requireShape(axes >= 1 && axes <= 3 && weights.rank() == x.rank() && offset.rank() == x.rank() &&
+                     x.numElements() > 0,
+                 "expected input, weights and offsets of one rank from 3 to 5");
+  c.requireAttr(group > 0 && offsets > 0 && x.dim(1) % offsets == 0 && x.dim(1) == weights.dim(1) * group &&
+                    weights.dim(0) % group == 0,
+                "the channels do not divide into the groups");
+  Window w = windowOf(c, x.shape(), std::vector<int64_t>(weights.shape().begin() + 2, weights.shape().end()));
+  int64_t taps = 1, points = 1;
+  Shape result{x.dim(0), weights.dim(0)};
+  for (int64_t i = 0; i < axes; ++i) {
+    int64_t room = x.dim(i + 2) + w.low[i] + w.high[i] - w.dilations[i] * (w.kernel[i] - 1) - 1;
+    c.requireShape(room >= 0 && offset.dim(i + 2) == room / w.strides[i] + 1,
+                   "the offsets do not have the result's spatial shape");
+    taps *= w.kernel[i];
+    points *= offset.dim(i + 2);
+    result.push_back(offset.dim(i + 2));
+  }
+  c.requireShape(offset.dim(0) == x.dim(0) && offset.dim(1) == offsets * taps * axes && taps * points < kMaxColumns,
+                 "the offsets do not fit the kernel and offset_group");
+  DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32; // rounded once, at the end
+  Val columns = e.reshape(deformedSamples(c, w, offsets, wide), {x.dim(0), group, weights.dim(1) * taps, points});
+  Val rows = e.reshape(e.cast(weights, wide), {group, weights.dim(0) / group, weights.dim(1) * taps});
+  Val y = e.reshape(e.matmul(rows, columns), result);
+  if (Val bias = c.optional(3))
+    y = e.add(y, perChannel(e, e.cast(bias, wide), y.rank()));
+  c.result(e.cast(y, x.dtype()));
+}
+
 } // namespace
 
 std::vector<OpRows> imageOps() {
@@ -325,6 +399,7 @@ std::vector<OpRows> imageOps() {
        "align_corners",
        {Float, Index},
        "the size must be known at compile time or declared"},
+      {"DeformConv", {19, 22}, importDeformConv, "dilations,group,kernel_shape,offset_group,pads,strides", {Float}},
       {"Col2Im",
        {18},
        importCol2Im,
