@@ -20,7 +20,7 @@ public:
   AxisNumbers(NodeContext &c, int axes, int64_t count) : c(c), rank(c.operand(0).rank()) {
     Emitter &e = c.e;
     Val named = e.reshape(e.iota(DType::I64, {count}, 0), {count, 1});
-    if (c.has(axes)) {
+    if (axes >= 0 && c.has(axes)) {
       c.requireShape(c.operand(axes).numElements() == count, "starts, pads and axes differ in length");
       c.namedAxes(axes, rank);
       named = e.reshape(c.cast64(axes), {count, 1});
