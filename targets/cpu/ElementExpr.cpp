@@ -461,12 +461,24 @@ Value ElementExpr::makeTable(StringRef bytes, unsigned alignment) {
   return LLVM::AddressOfOp::create(b, global);
 }
 
+/// 4-bit elements as bytes; the patterns of f4 do not mind how they are extended.
+static Tensor unpacked(const Tensor &tensor, bool isSigned) {
+  Tensor bytes(DType::I8, tensor.shape());
+  for (int64_t i = 0; i < tensor.numElements(); ++i) {
+    int half = std::to_integer<int>(tensor.data()[i / 2]) >> (i % 2 * 4) & 15;
+    bytes.as<int8_t>()[i] = static_cast<int8_t>(isSigned && half > 7 ? half - 16 : half);
+  }
+  return bytes;
+}
+
 Value ElementExpr::evaluateConstant(Operation *op, ArrayRef<Index> index) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto logical = dmir::logicalType(type);
   Type element = carried(type.getElementType());
   auto tensor = dmir::constantTensor(op->getResult(0));
   assert(tensor && "checked by CpuTarget::refuses");
+  if (isPacked(type.getElementType()))
+    tensor = unpacked(*tensor, !type.getElementType().isUnsignedInteger());
   unsigned bytes = dtypeBits(tensor->dtype()) / 8;
   bool splat = true;
   for (int64_t i = 1; i < tensor->numElements(); ++i)
