@@ -136,6 +136,7 @@ GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &p
     opsets[normalDomain(import.domain())] = import.version();
   if (model.ir_version() < 3) // the opset was implied then
     opsets.try_emplace("", 1);
+  declared = declaredShapes(model.graph());
   for (const auto &proto : model.functions()) {
     Function function{&proto, {}, {}};
     for (const auto &import : proto.opset_import())
@@ -149,7 +150,7 @@ GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &p
   }
 }
 
-Scope GraphImporter::mainScope() { return Scope{nullptr, &opsets, nullptr, ""}; }
+Scope GraphImporter::mainScope() { return Scope{nullptr, &opsets, nullptr, "", {}, &declared}; }
 
 void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
   if (scope.values.count(name)) {
@@ -363,6 +364,7 @@ void GraphImporter::importOperator(const onnx::NodeProto &node, const std::strin
   NodeContext context(node, row, scope.opsets->at(domain), name, std::move(operands), std::move(attributes), emitter,
                       tensors, *this, scope);
   row.import(context);
+  context.tieRequirements();
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty())
       continue;

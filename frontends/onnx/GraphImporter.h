@@ -1,6 +1,7 @@
 //===- GraphImporter.h - walks graphs and imports their nodes ---*- C++ -*-===//
 #pragma once
 
+#include "DeclaredShapes.h"
 #include "Emitter.h"
 #include "NodeContext.h"
 #include "OpTable.h"
@@ -25,6 +26,7 @@ struct Scope {
   const AttributeMap *functionAttributes = nullptr; ///< of the function call being inlined; null outside
   std::string prefix;                               ///< of node names: "call/" inside functions and bodies
   std::map<std::string, Val> values = {};
+  const DeclaredShapes *declared = nullptr; ///< of the main graph's values; null elsewhere
 
   /// Null when the name is defined nowhere.
   const Val *find(const std::string &name) const;
@@ -73,6 +75,7 @@ private:
   Diagnostics &diagnostics;
   OpsetMap opsets;
   std::map<std::string, Function> functions; ///< by "domain:name:overload"
+  DeclaredShapes declared;
   int depth = 0;
   int64_t nodeCount = 0;
 };

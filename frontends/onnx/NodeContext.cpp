@@ -30,6 +30,8 @@ Val NodeContext::operand(int i) const {
 
 Tensor NodeContext::constantOperand(int i, const char *what) const {
   Val value = operand(i);
+  if (value.numElements() == 0) // nothing can be unknown about it
+    return Tensor(value.dtype(), Shape(value.shape().begin(), value.shape().end()));
   if (!value.isConstant()) {
     std::vector<std::string> helps;
     if (!value.foldNote().empty())

@@ -5,6 +5,7 @@
 #include "OpTable.h"
 #include "TensorReader.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -51,6 +52,35 @@ public:
   std::vector<int64_t> constantInts(int i, const char *what) const;
   int64_t constantInt(int i, const char *what) const;
   double constantDouble(int i, const char *what) const;
+
+  // --- Operands known at run time only
+  // ---------------------------------------------------------------
+  // Where the model declares a result's shape, that shape often leaves an operand no choice, or a few. Such an operand
+  // is taken as declared and checked at run time: a run that brings another value fails.
+
+  /// The shape that the model declares for result i, where all its dims are numbers.
+  std::optional<Shape> declaredShape(int i = 0) const;
+  bool isConstant(int i) const { return operand(i).isConstant() || operand(i).numElements() == 0; }
+  /// A value that may be anything.
+  static constexpr int64_t kAny = INT64_MIN;
+  /// Operand i as integers: what it is, or else `implied`, which is then required at run time.
+  std::vector<int64_t> impliedInts(int i, const char *what, const std::optional<std::vector<int64_t>> &implied);
+  int64_t impliedInt(int i, const char *what, std::optional<int64_t> implied);
+  /// One dim of a declared shape, for impliedInt.
+  std::optional<int64_t> declaredDim(int result, int64_t axis) const;
+  /// The key [n] (i64) is one of `candidates` at run time: `make` of that one. A null value from `make` leaves it at
+  /// requiring that.
+  Val chosen(const Val &key, const std::vector<std::vector<int64_t>> &candidates,
+             const std::function<Val(const std::vector<int64_t> &)> &make);
+  /// Which of `rank` axes the integer operand i names, a 1 for each (i64 [rank]); an axis outside or named twice fails.
+  Val namedAxes(int i, int64_t rank);
+  /// The ways to name `count` of `rank` axes that `fits` accepts, in the form of namedAxes.
+  static std::vector<std::vector<int64_t>> axisSets(int64_t rank, int64_t count,
+                                                    const std::function<bool(const std::vector<int64_t> &)> &fits);
+  /// Every element of a bool tensor must be true at run time, or the run fails.
+  void requireAtRun(const Val &condition);
+  /// Ties the requirements to the results; called once, after the import.
+  void tieRequirements();
 
   // --- Attributes
   // ---------------------------------------------------------------
@@ -109,6 +139,7 @@ private:
   GraphImporter &importer;
   Scope &scope;
   std::map<int, Val> produced;
+  std::vector<Val> requirements; ///< bool, any shape
 };
 
 } // namespace dmxc::onnxfe

@@ -101,6 +101,8 @@ std::vector<OpRows> signalOps();
 std::vector<OpRows> imageOps();
 std::vector<OpRows> roiOps();
 std::vector<OpRows> attentionOps();
+std::vector<OpRows> linearAttentionOps();
+std::vector<OpRows> mlOps();
 std::vector<OpRows> sequenceOps();
 std::vector<OpRows> controlOps();
 std::vector<OpRows> refusedOps();

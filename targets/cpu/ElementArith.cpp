@@ -190,9 +190,9 @@ struct Emitter {
       Value wide = math().floatToInt(x[0], b.getI64Type(), false);
       return to.getWidth() == 64 ? wide : Value(arith::TruncIOp::create(b, like(plain), wide));
     }
-    if (to.getWidth() < width())
+    if (plain.getWidth() < width())
       return arith::TruncIOp::create(b, like(plain), x[0]);
-    if (to.getWidth() == width())
+    if (plain.getWidth() == width())
       return x[0];
     if (isUnsigned)
       return arith::ExtUIOp::create(b, like(plain), x[0]);
@@ -208,8 +208,8 @@ struct Emitter {
     if (auto to = dyn_cast<IntegerType>(out))
       return castToInt(to);
     auto to = cast<FloatType>(out);
-    // An 8-bit float overflows long before f32 is inexact for integers.
-    auto computed = cast<FloatType>(to.getWidth() == 8 ? Type(b.getF32Type()) : out);
+    // A float of 8 bits or less overflows long before f32 is inexact for integers.
+    auto computed = cast<FloatType>(to.getWidth() <= 8 ? Type(b.getF32Type()) : out);
     Value value = x[0];
     if (in.isInteger(1))
       value = select(x[0], b.constant(like(computed), 1), b.constant(like(computed), 0));

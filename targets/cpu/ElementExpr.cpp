@@ -28,13 +28,16 @@ void ElementExpr::unbind(Value tensor) { bound.erase(tensor); }
 
 bool dmxc::cpu::isUnsignedElement(Type element) { return element.isUnsignedInteger() || element.isInteger(1); }
 
-static bool isF8(Type element) { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
+bool dmxc::cpu::isPacked(Type element) { return element.getIntOrFloatBitWidth() == 4; }
+
+/// The 8-bit and 4-bit floats.
+static bool isF8(Type element) { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 8; }
 
 Type ElementExpr::carried(Type element) const {
   if (isF8(element))
     return IntegerType::get(element.getContext(), 8);
   if (auto integer = dyn_cast<IntegerType>(element))
-    return IntegerType::get(element.getContext(), integer.getWidth());
+    return IntegerType::get(element.getContext(), isPacked(element) ? 8 : integer.getWidth());
   return element;
 }
 
@@ -286,6 +289,40 @@ Value ElementExpr::loadAt(Type element, Value base, Index offset) {
   return b.load(element, base, offset.base, laneCount);
 }
 
+/// The byte of a packed element and the bits to shift it by.
+std::pair<Value, Value> ElementExpr::placeOfPacked(Index offset) {
+  assert(laneCount == 1 && "regions with packed elements have one lane");
+  Value at = offset.vec ? offset.vec : offset.base, one = b.constantInt(at.getType(), 1);
+  Value odd = arith::TruncIOp::create(b, b.getI8Type(), arith::AndIOp::create(b, at, one));
+  return {arith::ShRUIOp::create(b, at, one), arith::ShLIOp::create(b, odd, b.constantInt(b.getI8Type(), 2))};
+}
+
+Value ElementExpr::loadElement(Type element, Value base, Index offset) {
+  if (!isPacked(element))
+    return loadAt(carried(element), base, offset);
+  ++counts.contiguous;
+  auto [byte, shift] = placeOfPacked(offset);
+  Value four = b.constantInt(b.getI8Type(), 4);
+  Value high = arith::ShLIOp::create(b, arith::ShRUIOp::create(b, b.load(b.getI8Type(), base, byte), shift), four);
+  if (element.isSignlessInteger() || element.isSignedInteger())
+    return arith::ShRSIOp::create(b, high, four);
+  return arith::ShRUIOp::create(b, high, four);
+}
+
+void ElementExpr::storeElement(Value value, Value base, Type element, Index offset) {
+  if (!isPacked(element))
+    return storeAt(value, base, offset);
+  auto [byte, shift] = placeOfPacked(offset);
+  Value ones = b.constantInt(b.getI8Type(), 15), all = b.constantInt(b.getI8Type(), -1);
+  Value kept = arith::XOrIOp::create(b, arith::ShLIOp::create(b, ones, shift), all);
+  // The second half of a byte is 0 until it is written: stores run upwards.
+  Value isSecond = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, shift, b.constantInt(b.getI8Type(), 0));
+  kept = arith::SelectOp::create(b, isSecond, kept, b.constantInt(b.getI8Type(), 0));
+  Value old = arith::AndIOp::create(b, b.load(b.getI8Type(), base, byte), kept);
+  Value bits = arith::ShLIOp::create(b, arith::AndIOp::create(b, value, ones), shift);
+  b.store(arith::OrIOp::create(b, old, bits), base, byte);
+}
+
 void ElementExpr::storeAt(Value value, Value base, Index offset) {
   if (laneCount == 1)
     return b.store(value, base, offset.vec ? offset.vec : offset.base);
@@ -311,7 +348,7 @@ void ElementExpr::storeAt(Value value, Value base, Index offset) {
 }
 
 void ElementExpr::store(Value value, Value base, RankedTensorType type, ArrayRef<Index> index) {
-  storeAt(value, base, offsetOf(type, index));
+  storeElement(value, base, type.getElementType(), offsetOf(type, index));
 }
 
 void ElementExpr::failIf(Value condition, int32_t code) {
@@ -378,7 +415,7 @@ Value ElementExpr::evaluateNew(Value tensor, ArrayRef<Index> index) {
   }
   auto type = cast<RankedTensorType>(tensor.getType());
   if (auto argument = dyn_cast<BlockArgument>(tensor))
-    return loadAt(carried(type.getElementType()), b.buffer(argument.getArgNumber()), offsetOf(type, index));
+    return loadElement(type.getElementType(), b.buffer(argument.getArgNumber()), offsetOf(type, index));
   Operation *op = tensor.getDefiningOp();
   if (mlir::isa<dmir::ConstantOp>(op))
     return evaluateConstant(op, index);
@@ -424,12 +461,24 @@ Value ElementExpr::makeTable(StringRef bytes, unsigned alignment) {
   return LLVM::AddressOfOp::create(b, global);
 }
 
+/// 4-bit elements as bytes; the patterns of f4 do not mind how they are extended.
+static Tensor unpacked(const Tensor &tensor, bool isSigned) {
+  Tensor bytes(DType::I8, tensor.shape());
+  for (int64_t i = 0; i < tensor.numElements(); ++i) {
+    int half = std::to_integer<int>(tensor.data()[i / 2]) >> (i % 2 * 4) & 15;
+    bytes.as<int8_t>()[i] = static_cast<int8_t>(isSigned && half > 7 ? half - 16 : half);
+  }
+  return bytes;
+}
+
 Value ElementExpr::evaluateConstant(Operation *op, ArrayRef<Index> index) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto logical = dmir::logicalType(type);
   Type element = carried(type.getElementType());
   auto tensor = dmir::constantTensor(op->getResult(0));
   assert(tensor && "checked by CpuTarget::refuses");
+  if (isPacked(type.getElementType()))
+    tensor = unpacked(*tensor, !type.getElementType().isUnsignedInteger());
   unsigned bytes = dtypeBits(tensor->dtype()) / 8;
   bool splat = true;
   for (int64_t i = 1; i < tensor->numElements(); ++i)

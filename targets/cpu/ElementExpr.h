@@ -34,8 +34,8 @@ struct AccessCounts {
 };
 
 /// A tensor's elements have `carried` types in kernels: signless integers, the float type itself, i8
-/// for the 8-bit floats. Signedness is in the DMIR type. Every op computes as its definition says and
-/// rounds to its element type once, so fusion never changes a result.
+/// for the 8-bit floats and all 4-bit types (f4 as its pattern). Signedness is in the DMIR type. Every op computes as
+/// its definition says and rounds to its element type once, so fusion never changes a result.
 ///
 /// Values are memoised: a tensor asked for twice at the same place is emitted once. An emitter that
 /// changes memory which was read must call `forget`.
@@ -113,6 +113,10 @@ public:
   Index offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<Index> index);
   Value loadAt(mlir::Type element, Value base, Index offset);
   void storeAt(Value value, Value base, Index offset);
+  /// The same by the tensor's element type, with 4-bit elements two a byte; those need one lane, one work item and
+  /// stores that run upwards.
+  Value loadElement(mlir::Type element, Value base, Index offset);
+  void storeElement(Value value, Value base, mlir::Type element, Index offset);
 
   /// Fails the kernel if `condition` (scalar, or per lane) is true for a lane that is on.
   void failIf(Value condition, int32_t code);
@@ -135,6 +139,7 @@ private:
   Value evaluateConstant(mlir::Operation *op, llvm::ArrayRef<Index> index);
   Value evaluateElementwise(mlir::Operation *op, llvm::ArrayRef<Index> index);
   Value evaluateMovement(mlir::Operation *op, llvm::ArrayRef<Index> index);
+  std::pair<Value, Value> placeOfPacked(Index offset);
   Value gatherLanes(mlir::Type element, Value base, Index offset);
   Value cached(int kind, Value a, Value b, llvm::function_ref<Value()> make);
   Value addV(Value a, Value b);
@@ -164,6 +169,8 @@ private:
   llvm::DenseMap<mlir::Operation *, Value> tables; ///< addresses of constant tables
 };
 
+/// True for elements of 4 bits, which lie two a byte.
+bool isPacked(mlir::Type element);
 /// True for unsigned integers and bool.
 bool isUnsignedElement(mlir::Type element);
 /// The result of an elementwise op from its operands' carried values (ElementArith.cpp).

@@ -3,6 +3,7 @@
 #include "Fusion.h"
 
 #include "ConvRegion.h"
+#include "ElementExpr.h"
 #include "MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -45,6 +46,15 @@ bool hasKernel(Operation *op) {
                    dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp>(op);
 }
 
+/// 4-bit elements lie two a byte: the ops that read or write them stand alone, so that no other kernel has to.
+bool hasPacked(Operation *op) {
+  auto packed = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getElementType().isIntOrFloat() && cpu::isPacked(tensor.getElementType());
+  };
+  return llvm::any_of(op->getOperandTypes(), packed) || llvm::any_of(op->getResultTypes(), packed);
+}
+
 /// Values inside a matrix product are read many times: only what is a view of memory may be fused.
 bool isView(Operation *op) { return mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(op); }
 
@@ -61,7 +71,11 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     auto tensor = cast<RankedTensorType>(type);
     if (!tensor.getElementType().isIntOrFloat())
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType());
-    if (tensor.getElementType().getIntOrFloatBitWidth() < 8 && !tensor.getElementType().isInteger(1))
+    unsigned bits = tensor.getElementType().getIntOrFloatBitWidth();
+    if (mlir::isa<Float4E2M1FNType>(tensor.getElementType()) && type == op->getResultTypes().front())
+      return "a NaN as " + text(tensor.getElementType()) +
+             " is 6 in ONNX's text and -0 in its cases, so the cpu target does not make such elements yet";
+    if (bits < 8 && bits != 1 && !(bits == 4 && mlir::isa<dmir::CastOp>(op)))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";
     if (!tensor.hasStaticShape())
@@ -75,6 +89,8 @@ std::optional<std::string> cpu::refuses(Operation *op) {
 
 bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
   Operation *owner = use.getOwner();
+  if (hasPacked(root) || hasPacked(owner) || hasPacked(producer))
+    return false;
   if (mlir::isa<dmir::ConcatOp>(producer)) {
     // A part is chosen by a branch where lanes do not run along the axis, by masks where they do.
     auto concat = cast<dmir::ConcatOp>(producer);
@@ -99,7 +115,7 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
 bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
   // A relayout only changes where the result is written.
   bool follows = consumer->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::RelayoutOp>(consumer);
-  return hasEpilogue(root) && follows && consumer->getNumResults() == 1 &&
+  return hasEpilogue(root) && !hasPacked(consumer) && follows && consumer->getNumResults() == 1 &&
          typeOf(consumer->getResult(0)).getShape() == typeOf(result).getShape();
 }
 

@@ -304,11 +304,12 @@ static void forEachValue(ArrayRef<Value> values, llvm::function_ref<void(Value)>
 
 int64_t dmxc::cpu::chooseLanes(ArrayRef<Value> values, const IsaLevel &isa, unsigned *narrowest) {
   unsigned widest = 8, memory = 64;
-  bool has32 = false;
+  bool has32 = false, packed = false;
   forEachValue(values, [&](Value value) {
     Type element = typeOf(value).getElementType();
     unsigned bits = element.getIntOrFloatBitWidth();
     memory = std::min(memory, std::max(bits, 8u));
+    packed |= isPacked(element);
     if (typeOf(value).getNumElements() == 1)
       return;
     if (mlir::isa<FloatType>(element))
@@ -318,7 +319,7 @@ int64_t dmxc::cpu::chooseLanes(ArrayRef<Value> values, const IsaLevel &isa, unsi
   });
   if (narrowest)
     *narrowest = memory;
-  return isa.lanes(widest == 64 && has32 ? 32 : widest);
+  return packed ? 1 : isa.lanes(widest == 64 && has32 ? 32 : widest);
 }
 
 //===----------------------------------------------------------------------===//

@@ -71,7 +71,9 @@ PointwisePlan dmxc::cpu::planPointwise(const RegionBody &body) {
     plan.groups = {{0, static_cast<unsigned>(std::max<int64_t>(type.getRank() - 1, 0)), elementsInMemory(type)}};
     SmallVector<AxisGroup> all = plan.groups;
     double cost = costAlong(body, all, 0, lanes, isa) / 3;
-    plan.work = planWork({plan.groups[0].size}, cost);
+    // Neighbours share a byte of 4-bit results: one thread writes them all.
+    bool packed = llvm::any_of(body.results, [](Value v) { return isPacked(getElementTypeOrSelf(v.getType())); });
+    plan.work = planWork({plan.groups[0].size}, packed ? 0 : cost);
     return plan;
   }
   if (type.getRank() == 0) {
@@ -125,8 +127,7 @@ static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePl
     auto type = cast<RankedTensorType>(argument.getType());
     if (type.getNumElements() != 1 || type == body.resultType())
       e.bind(argument, [&, argument](ArrayRef<Index>) {
-        Type element = e.carried(getElementTypeOrSelf(argument.getType()));
-        return e.loadAt(element, b.buffer(argument.getArgNumber()), position);
+        return e.loadElement(getElementTypeOrSelf(argument.getType()), b.buffer(argument.getArgNumber()), position);
       });
   }
   emitItems(b, plan.work, [&](ArrayRef<Value>, Value lo, Value hi) {
@@ -138,7 +139,7 @@ static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePl
       for (Value result : body.results)
         values.push_back(e.evaluate(result, index));
       for (auto [i, value] : llvm::enumerate(values))
-        e.storeAt(value, b.buffer(first + i), at);
+        e.storeElement(value, b.buffer(first + i), body.resultType(i).getElementType(), at);
       e.forget();
     });
   });

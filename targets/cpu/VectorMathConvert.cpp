@@ -27,7 +27,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// An 8-bit float format.
+/// An 8-bit float format, or the 4-bit one with its sign moved to bit 7.
 struct Format8 {
   int exponentBits, mantissaBits, bias;
   bool hasInfinity;
@@ -37,6 +37,8 @@ struct Format8 {
 };
 
 Format8 formatOf(FloatType type) {
+  if (isa<Float4E2M1FNType>(type)) // no NaN: it becomes the largest number
+    return {2, 1, 1, false, false, 7, 7};
   if (isa<Float8E4M3FNType>(type))
     return {4, 3, 7, false, false, 0x7e, 0x7f};
   if (isa<Float8E4M3FNUZType>(type))
@@ -160,6 +162,8 @@ Value VectorMath::roundHalfAway(Value x) { return apply(x, roundAwayAny, roundAw
 Value VectorMath::decodeF8(Value pattern, FloatType format, FloatType element) {
   Context context{b, hasFma};
   Expr raw = Expr(context, pattern).convert<arith::ExtUIOp>(b.getI32Type());
+  if (format.getWidth() == 4)
+    raw = (raw & 7) | ((raw & 8) << 4);
   Value f32 = decode(raw, formatOf(format)).value;
   return extendFloat(f32, element);
 }
@@ -171,7 +175,10 @@ Value VectorMath::encodeF8(Value x, FloatType format, Overflow overflow) {
     e = e.convert<arith::ExtFOp>(b.getF32Type());
   if (!e.isF32())
     e = truncateToOdd(e);
-  return encode(e, formatOf(format), overflow).convert<arith::TruncIOp>(b.getI8Type()).value;
+  Expr pattern = encode(e, formatOf(format), overflow);
+  if (format.getWidth() == 4)
+    pattern = select(isNaN(e), pattern.integer(7), (pattern & 7) | ((pattern >> 4) & 8));
+  return pattern.convert<arith::TruncIOp>(b.getI8Type()).value;
 }
 
 Value VectorMath::extendFloat(Value x, FloatType element) {

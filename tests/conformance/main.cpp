@@ -2,16 +2,18 @@
 //
 //   conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT]
 //   [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R --atol A]
-//               [--jobs N] [--timeout S] [--scratch DIR]
+//               [--tolerances CSV] [--jobs N] [--timeout S] [--scratch DIR]
 //
 // Every case runs in a child process of its own: a crash or a hang is counted
 // and named, and the others go on. Exit 0 when nothing is wrong or crashed and
 // at least PCT percent pass; 77 (skipped) when FOLDER does not exist; else 1.
+// CSV has the official tolerances of cases, in columns case, rtol and atol.
 // With --perturb the expectations are changed and the test is that no case
 // passes.
 //
 //===----------------------------------------------------------------------===//
 #include "Case.h"
+#include "Tolerances.h"
 
 #include <chrono>
 #include <cstdio>
@@ -45,6 +47,7 @@ constexpr std::pair<const char *, const char *> defects112[] = {
 struct Settings {
   bool withoutDefects = false;
   std::string folder, csv, only;
+  std::map<std::string, Tolerance> tolerances; ///< by case, where they are not `check`'s
   double minPass = 0;
   bool allPass = false;
   unsigned jobs = 1, timeout = 120;
@@ -112,7 +115,12 @@ private:
     pid_t child = fork();
     if (child == 0) {
       close(ends[0]);
-      writeVerdict(ends[1], checkCase(cases[index], settings.check));
+      CheckOptions check = settings.check;
+      if (auto own = settings.tolerances.find(cases[index].name); own != settings.tolerances.end()) {
+        check.rtol = own->second.rtol;
+        check.atol = own->second.atol;
+      }
+      writeVerdict(ends[1], checkCase(cases[index], check));
       _exit(0);
     }
     close(ends[1]);
@@ -226,7 +234,7 @@ int usage() {
   std::cerr << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass "
                "PCT] [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R] "
                "[--atol A]\n"
-               "                   [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
+               "                   [--tolerances CSV] [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
   return 2;
 }
 
@@ -252,6 +260,8 @@ bool parse(int argc, char **argv, Settings &settings) {
       settings.only = value;
     else if (argument == "--csv")
       settings.csv = value;
+    else if (argument == "--tolerances")
+      settings.tolerances = readTolerances(value);
     else if (argument == "--scratch")
       settings.check.scratch = value;
     else if (argument == "--min-pass")

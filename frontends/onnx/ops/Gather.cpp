@@ -50,9 +50,11 @@ void importScatterND(NodeContext &c) {
 
 void importOneHot(NodeContext &c) {
   Val indices = c.cast64(0), values = c.operand(2);
-  int64_t depth = static_cast<int64_t>(c.constantDouble(1, "depth")), rank = indices.rank() + 1;
+  int64_t rank = indices.rank() + 1, axis = c.normalizeAxis(c.attrInt("axis", -1), rank);
+  std::optional<int64_t> declared = c.declaredDim(0, axis);
+  int64_t depth = c.isConstant(1) || !declared ? static_cast<int64_t>(c.constantDouble(1, "depth"))
+                                               : c.impliedInt(1, "depth", declared);
   c.requireShape(depth >= 0 && values.rank() == 1 && values.dim(0) == 2, "expected a depth >= 0 and two values");
-  int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), rank);
   Shape column(indices.shape().begin(), indices.shape().end()), line(rank, 1);
   column.insert(column.begin() + axis, 1);
   line[axis] = depth;

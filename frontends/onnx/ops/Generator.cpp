@@ -26,7 +26,7 @@ void importConstant(NodeContext &c) {
 }
 
 void importConstantOfShape(NodeContext &c) {
-  Shape shape = c.constantInts(0, "shape");
+  Shape shape = c.impliedInts(0, "shape", c.declaredShape());
   for (int64_t dim : shape)
     c.requireShape(dim >= 0, "the shape has the dim " + std::to_string(dim));
   Val value = c.e.scalar(DType::F32, 0);
@@ -38,7 +38,26 @@ void importConstantOfShape(NodeContext &c) {
   c.result(c.e.broadcast(value, shape));
 }
 
+/// A range whose ends are known at run time only: the declared shape says how many elements it has.
+void importRuntimeRange(NodeContext &c, int64_t count) {
+  Emitter &e = c.e;
+  std::vector<Val> ends, wide;
+  for (int i = 0; i < 3; ++i) {
+    c.requireShape(c.operand(i).numElements() == 1, "expected scalars");
+    ends.push_back(e.reshape(c.operand(i), {}));
+    wide.push_back(e.cast(ends.back(), DType::F64));
+  }
+  Val steps = e.emit<CeilOp>({e.div(e.sub(wide[1], wide[0]), wide[2])});
+  c.requireAtRun(e.compare(Compare::ne, wide[2], e.scalar(DType::F64, 0)));
+  c.requireAtRun(
+      e.compare(Compare::eq, e.max(steps, e.scalar(DType::F64, 0)), e.scalar(DType::F64, static_cast<double>(count))));
+  c.result(e.add(ends[0], e.mul(e.iota(ends[0].dtype(), {count}, 0), ends[2])));
+}
+
 void importRange(NodeContext &c) {
+  if (!c.isConstant(0) || !c.isConstant(1) || !c.isConstant(2))
+    if (std::optional<int64_t> count = c.declaredDim(0, 0))
+      return importRuntimeRange(c, *count);
   Tensor start = c.constantOperand(0, "start"), limit = c.constantOperand(1, "limit"),
          delta = c.constantOperand(2, "delta");
   c.requireShape(start.numElements() == 1 && limit.numElements() == 1 && delta.numElements() == 1, "expected scalars");
@@ -78,8 +97,8 @@ std::vector<OpRows> generatorOps() {
        importConstantOfShape,
        "value",
        {Index},
-       "the shape must be known at compile time"},
-      {"Range", {11}, importRange, "", {Number}, "the operands must be known at compile time"},
+       "the shape must be known at compile time or declared"},
+      {"Range", {11}, importRange, "", {Number}, "the operands must be known at compile time or the shape declared"},
       {"EyeLike", {9, 22}, importEyeLike, "dtype,k"},
   };
 }

@@ -1,5 +1,5 @@
 //===- Image.cpp - sampling images at computed places ---------------------===//
-#include "../NodeContext.h"
+#include "Window.h"
 
 #include <algorithm>
 
@@ -160,7 +160,13 @@ void importGridSample(NodeContext &c) {
 
 void importAffineGrid(NodeContext &c) {
   Val theta = c.operand(0);
-  std::vector<int64_t> size = c.constantInts(1, "size");
+  std::optional<std::vector<int64_t>> implied =
+      c.declaredShape(); // the grid's: no channels, a last axis of coordinates
+  if (implied && implied->size() >= 2) {
+    implied->pop_back();
+    implied->insert(implied->begin() + 1, NodeContext::kAny);
+  }
+  std::vector<int64_t> size = c.impliedInts(1, "size", implied);
   bool corners = c.attrInt("align_corners", 0) != 0;
   int64_t axes = static_cast<int64_t>(size.size()) - 2;
   c.requireShape((axes == 2 || axes == 3) && theta.rank() == 3 && theta.dim(1) == axes && theta.dim(2) == axes + 1,
@@ -208,50 +214,177 @@ std::vector<int64_t> columnTargets(int64_t count, int64_t columns, const std::ve
   return index;
 }
 
-/// Adds columns of blocks into the image they were cut from.
-void importCol2Im(NodeContext &c) {
-  Val x = c.operand(0);
-  std::vector<int64_t> image = c.constantInts(1, "image shape"), block = c.constantInts(2, "block shape");
-  size_t axes = image.size();
-  c.requireShape(x.rank() == 3 && axes >= 1 && block.size() == axes,
+/// What Col2Im has but its block: sizes an axis.
+struct Columns {
+  std::vector<int64_t> image, strides, dilations, pads, padded;
+  size_t axes() const { return image.size(); }
+  int64_t reach(size_t i, int64_t block) const { return dilations[i] * (block - 1) + 1; }
+  int64_t steps(size_t i, int64_t block) const { return (padded[i] - reach(i, block)) / strides[i] + 1; }
+};
+
+constexpr int64_t kMaxColumns = int64_t(1) << 26;
+
+Columns columnsOf(NodeContext &c) {
+  Columns k;
+  std::optional<std::vector<int64_t>> implied = c.declaredShape();
+  if (implied && implied->size() >= 2)
+    implied->erase(implied->begin(), implied->begin() + 2);
+  k.image = c.impliedInts(1, "image shape", implied);
+  size_t axes = k.image.size();
+  c.requireShape(c.operand(0).rank() == 3 && axes >= 1 && c.operand(2).numElements() == static_cast<int64_t>(axes),
                  "expected rank 3 and image and block shapes of one length");
-  std::vector<int64_t> strides = c.attrInts("strides", std::vector<int64_t>(axes, 1));
-  std::vector<int64_t> dilations = c.attrInts("dilations", std::vector<int64_t>(axes, 1));
-  std::vector<int64_t> pads = c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
-  c.requireAttr(strides.size() == axes && dilations.size() == axes && pads.size() == 2 * axes,
+  k.strides = c.attrInts("strides", std::vector<int64_t>(axes, 1));
+  k.dilations = c.attrInts("dilations", std::vector<int64_t>(axes, 1));
+  k.pads = c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
+  c.requireAttr(k.strides.size() == axes && k.dilations.size() == axes && k.pads.size() == 2 * axes,
                 "an attribute has the wrong length");
-  int64_t blockSize = 1, columns = 1, area = 1;
-  std::vector<int64_t> steps(axes), padded(axes);
-  constexpr int64_t limit = int64_t(1) << 26;
   for (size_t i = 0; i < axes; ++i) {
-    for (int64_t value : {image[i], block[i], strides[i], dilations[i]})
-      c.requireShape(value > 0 && value < limit, "a size, stride or dilation of " + std::to_string(value));
-    c.requireShape(pads[i] >= 0 && pads[i] < limit && pads[i + axes] >= 0 && pads[i + axes] < limit,
+    for (int64_t value : {k.image[i], k.strides[i], k.dilations[i]})
+      c.requireShape(value > 0 && value < kMaxColumns, "a size, stride or dilation of " + std::to_string(value));
+    c.requireShape(k.pads[i] >= 0 && k.pads[i] < kMaxColumns && k.pads[i + axes] >= 0 && k.pads[i + axes] < kMaxColumns,
                    "a pad is out of range");
-    padded[i] = image[i] + pads[i] + pads[i + axes];
-    int64_t reach = dilations[i] * (block[i] - 1) + 1;
-    c.requireShape(padded[i] >= reach, "the block is larger than the image");
-    steps[i] = (padded[i] - reach) / strides[i] + 1;
+    k.padded.push_back(k.image[i] + k.pads[i] + k.pads[i + axes]);
+  }
+  return k;
+}
+
+/// Adds columns of blocks into the image they were cut from.
+Val imageOf(NodeContext &c, const Columns &k, const std::vector<int64_t> &block) {
+  Val x = c.operand(0);
+  size_t axes = k.axes();
+  int64_t blockSize = 1, columns = 1, area = 1;
+  std::vector<int64_t> steps(axes);
+  for (size_t i = 0; i < axes; ++i) {
+    c.requireShape(block[i] > 0 && block[i] < kMaxColumns, "a block size of " + std::to_string(block[i]));
+    c.requireShape(k.padded[i] >= k.reach(i, block[i]), "the block is larger than the image");
+    steps[i] = k.steps(i, block[i]);
     blockSize *= block[i];
     columns *= steps[i];
-    area *= padded[i];
-    c.requireShape(blockSize < limit && columns < limit / blockSize && area < limit, "the image is too large");
+    area *= k.padded[i];
+    c.requireShape(blockSize < kMaxColumns && columns < kMaxColumns / blockSize && area < kMaxColumns,
+                   "the image is too large");
   }
   c.requireShape(x.dim(1) % blockSize == 0 && x.dim(2) == columns,
                  "expected " + std::to_string(columns) + " columns of blocks of " + std::to_string(blockSize));
   int64_t n = x.dim(0), channels = x.dim(1) / blockSize, count = blockSize * columns;
-  std::vector<int64_t> index = columnTargets(count, columns, block, steps, strides, dilations, padded);
+  std::vector<int64_t> index = columnTargets(count, columns, block, steps, k.strides, k.dilations, k.padded);
   Emitter &e = c.e;
   Shape flat{n, channels, count}, whole{n, channels}, starts{0, 0}, cropped{n, channels}, ones(axes + 2, 1);
   for (size_t i = 0; i < axes; ++i) {
-    whole.push_back(padded[i]);
-    starts.push_back(pads[i]);
-    cropped.push_back(image[i]);
+    whole.push_back(k.padded[i]);
+    starts.push_back(k.pads[i]);
+    cropped.push_back(k.image[i]);
   }
   Val sum = e.emit<ScatterElementsOp>(
       {e.splat(x.dtype(), {n, channels, area}, 0), e.broadcast(e.ints(index), flat), e.reshape(x, flat)},
       {e.attr("axis", int64_t(2)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::add))});
-  c.result(e.slice(e.reshape(sum, whole), starts, cropped, ones));
+  return e.slice(e.reshape(sum, whole), starts, cropped, ones);
+}
+
+/// The blocks of `size` elements from axis block.size() on that give `columns` columns.
+void findBlocks(const Columns &k, int64_t size, int64_t columns, std::vector<int64_t> &block,
+                std::vector<std::vector<int64_t>> &found) {
+  size_t i = block.size();
+  if (i == k.axes()) {
+    if (size == 1 && columns == 1)
+      found.push_back(block);
+    return;
+  }
+  for (int64_t b = 1; b <= size && k.padded[i] >= k.reach(i, b); ++b) {
+    if (size % b || columns % k.steps(i, b))
+      continue;
+    block.push_back(b);
+    findBlocks(k, size / b, columns / k.steps(i, b), block, found);
+    block.pop_back();
+  }
+}
+
+void importCol2Im(NodeContext &c) {
+  Columns k = columnsOf(c);
+  std::optional<int64_t> channels = c.declaredDim(0, 1);
+  Val x = c.operand(0);
+  if (c.isConstant(2) || !channels || *channels < 1 || x.dim(1) % *channels || x.dim(2) < 1)
+    return c.result(imageOf(c, k, c.constantInts(2, "block shape")));
+  // A block known at run time only is one of those that fit the declared channels and the columns.
+  std::vector<std::vector<int64_t>> blocks;
+  std::vector<int64_t> block;
+  findBlocks(k, x.dim(1) / *channels, x.dim(2), block, blocks);
+  c.result(c.chosen(c.e.reshape(c.cast64(2), {static_cast<int64_t>(k.axes())}), blocks,
+                    [&](const std::vector<int64_t> &candidate) { return imageOf(c, k, candidate); }));
+}
+
+/// The image sampled where DeformConv's kernel positions, moved by the offsets, lie: [n * offset groups, channels of a
+/// group, kernel elements * results].
+Val deformedSamples(NodeContext &c, const Window &w, int64_t groups, DType wide) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), offset = e.cast(c.operand(2), wide);
+  int64_t axes = x.rank() - 2, taps = 1, points = 1, elements = 1;
+  for (int64_t i = 0; i < axes; ++i) {
+    taps *= w.kernel[i];
+    points *= offset.dim(i + 2);
+    elements *= x.dim(i + 2);
+  }
+  int64_t n = x.dim(0) * groups;
+  Val moved = e.reshape(offset, {n, taps, axes, points});
+  Sampler sampler{c, "linear", Padding::Zeros, true};
+  std::vector<std::vector<Tap>> sampled;
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    // Without an offset: -pad + stride * result + dilation * kernel element.
+    std::vector<double> rest(taps * points);
+    int64_t inner = 1, innerOut = 1;
+    for (int64_t i = axis + 1; i < axes; ++i) {
+      inner *= w.kernel[i];
+      innerOut *= offset.dim(i + 2);
+    }
+    for (int64_t k = 0; k < taps; ++k)
+      for (int64_t p = 0; p < points; ++p)
+        rest[k * points + p] =
+            static_cast<double>(-w.low[axis] + p / innerOut % offset.dim(axis + 2) * w.strides[axis] +
+                                k / inner % w.kernel[axis] * w.dilations[axis]);
+    Val place =
+        e.add(e.reshape(e.sliceAxis(moved, 2, axis, 1), {n, taps, points}), e.floats(wide, {taps, points}, rest));
+    sampled.push_back(tapsOf(sampler, e.reshape(place, {n, taps * points}), x.dim(axis + 2)));
+  }
+  Val image = e.cast(e.reshape(x, {n, x.dim(1) / groups, elements}), wide);
+  TapSum sum{sampler, image, sampled, Val()};
+  sum.add(0, Val(), Val(), Val(), x.shape().drop_front(2));
+  if (!c.has(4))
+    return sum.total;
+  c.requireShape(c.operand(4).numElements() == n * taps * points, "the mask does not fit the offsets");
+  return e.mul(sum.total, e.reshape(e.cast(c.operand(4), wide), {n, 1, taps * points}));
+}
+
+/// A product of the weights with the columns that the moved kernels read.
+void importDeformConv(NodeContext &c) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), weights = c.operand(1), offset = c.operand(2);
+  int64_t axes = x.rank() - 2, group = c.attrInt("group", 1), offsets = c.attrInt("offset_group", 1);
+  c.requireShape(axes >= 1 && axes <= 3 && weights.rank() == x.rank() && offset.rank() == x.rank() &&
+                     x.numElements() > 0,
+                 "expected input, weights and offsets of one rank from 3 to 5");
+  c.requireAttr(group > 0 && offsets > 0 && x.dim(1) % offsets == 0 && x.dim(1) == weights.dim(1) * group &&
+                    weights.dim(0) % group == 0,
+                "the channels do not divide into the groups");
+  Window w = windowOf(c, x.shape(), std::vector<int64_t>(weights.shape().begin() + 2, weights.shape().end()));
+  int64_t taps = 1, points = 1;
+  Shape result{x.dim(0), weights.dim(0)};
+  for (int64_t i = 0; i < axes; ++i) {
+    int64_t room = x.dim(i + 2) + w.low[i] + w.high[i] - w.dilations[i] * (w.kernel[i] - 1) - 1;
+    c.requireShape(room >= 0 && offset.dim(i + 2) == room / w.strides[i] + 1,
+                   "the offsets do not have the result's spatial shape");
+    taps *= w.kernel[i];
+    points *= offset.dim(i + 2);
+    result.push_back(offset.dim(i + 2));
+  }
+  c.requireShape(offset.dim(0) == x.dim(0) && offset.dim(1) == offsets * taps * axes && taps * points < kMaxColumns,
+                 "the offsets do not fit the kernel and offset_group");
+  DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32; // rounded once, at the end
+  Val columns = e.reshape(deformedSamples(c, w, offsets, wide), {x.dim(0), group, weights.dim(1) * taps, points});
+  Val rows = e.reshape(e.cast(weights, wide), {group, weights.dim(0) / group, weights.dim(1) * taps});
+  Val y = e.reshape(e.matmul(rows, columns), result);
+  if (Val bias = c.optional(3))
+    y = e.add(y, perChannel(e, e.cast(bias, wide), y.rank()));
+  c.result(e.cast(y, x.dtype()));
 }
 
 } // namespace
@@ -260,13 +393,19 @@ std::vector<OpRows> imageOps() {
   using namespace types;
   return {
       {"GridSample", {16, 20, 22}, importGridSample, "align_corners,mode,padding_mode", {Float, Float}},
-      {"AffineGrid", {20}, importAffineGrid, "align_corners", {Float, Index}, "the size must be known at compile time"},
+      {"AffineGrid",
+       {20},
+       importAffineGrid,
+       "align_corners",
+       {Float, Index},
+       "the size must be known at compile time or declared"},
+      {"DeformConv", {19, 22}, importDeformConv, "dilations,group,kernel_shape,offset_group,pads,strides", {Float}},
       {"Col2Im",
        {18},
        importCol2Im,
        "dilations,pads,strides",
        {Number, Index, Index},
-       "image and block shape must be known at compile time"},
+       "image and block shape must be known at compile time or the result's declared"},
   };
 }
 

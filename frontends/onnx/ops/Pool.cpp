@@ -90,7 +90,7 @@ void importMaxUnpool(NodeContext &c) {
   Val y = c.e.reshape(flat, inferred);
   if (c.has(2)) { // indices count in the inferred shape; a larger one is padded
                   // at the end
-    std::vector<int64_t> wanted = c.constantInts(2, "output shape");
+    std::vector<int64_t> wanted = c.impliedInts(2, "output shape", c.declaredShape());
     c.requireShape(wanted.size() == inferred.size(), "the output shape has the wrong length");
     Shape low(wanted.size(), 0), high;
     for (size_t i = 0; i < wanted.size(); ++i) {

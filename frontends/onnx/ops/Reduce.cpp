@@ -1,6 +1,8 @@
 //===- Reduce.cpp - reductions, scans and order statistics ----------------===//
 #include "../NodeContext.h"
 
+#include <algorithm>
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
@@ -25,53 +27,85 @@ Axes axesOf(NodeContext &c, int operandSince) {
   return {axes, c.attrInt("keepdims", 1) != 0};
 }
 
+Shape reducedShape(const Val &x, const std::vector<int64_t> &named, bool keep) {
+  Shape shape;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (!named[i])
+      shape.push_back(x.dim(i));
+    else if (keep)
+      shape.push_back(1);
+  }
+  return shape;
+}
+
 constexpr int kSumSince = 13, kOthersSince = 18;
 
+/// Sets the result to `make` of the axes. Axes known at run time only are those that give the declared shape; where
+/// several do, all are computed.
+template <typename Make> void reduceWith(NodeContext &c, int operandSince, Make make) {
+  std::optional<Shape> declared = c.declaredShape();
+  if (c.since() < operandSince || !c.has(1) || c.isConstant(1) || !declared)
+    return c.result(make(axesOf(c, operandSince)));
+  Val x = c.operand(0);
+  bool keep = c.attrInt("keepdims", 1) != 0;
+  auto fits = [&](const std::vector<int64_t> &named) { return reducedShape(x, named, keep) == *declared; };
+  auto sets = NodeContext::axisSets(x.rank(), c.operand(1).numElements(), fits);
+  c.result(c.chosen(c.namedAxes(1, x.rank()), sets, [&](const std::vector<int64_t> &named) {
+    Axes axes{{}, keep};
+    for (int64_t i = 0; i < x.rank(); ++i)
+      if (named[i])
+        axes.list.push_back(i);
+    return make(axes);
+  }));
+}
+
 template <Reduction kind, int operandSince> void plain(NodeContext &c) {
-  Axes axes = axesOf(c, operandSince);
-  c.result(c.e.reduce(kind, c.operand(0), axes.list, axes.keep));
+  reduceWith(c, operandSince, [&](const Axes &axes) { return c.e.reduce(kind, c.operand(0), axes.list, axes.keep); });
 }
 
 void importL1(NodeContext &c) {
-  Axes axes = axesOf(c, kOthersSince);
-  c.result(c.e.reduce(Reduction::sum, c.e.emit<AbsOp>({c.operand(0)}), axes.list, axes.keep));
+  Val magnitude = c.e.emit<AbsOp>({c.operand(0)});
+  reduceWith(c, kOthersSince,
+             [&](const Axes &axes) { return c.e.reduce(Reduction::sum, magnitude, axes.list, axes.keep); });
 }
 void importSumSquare(NodeContext &c) {
-  Axes axes = axesOf(c, kOthersSince);
-  Val x = c.operand(0);
-  c.result(c.e.reduce(Reduction::sum, c.e.mul(x, x), axes.list, axes.keep));
+  Val square = c.e.mul(c.operand(0), c.operand(0));
+  reduceWith(c, kOthersSince,
+             [&](const Axes &axes) { return c.e.reduce(Reduction::sum, square, axes.list, axes.keep); });
 }
 
 /// Integers take roots and logarithms in double and are truncated.
 Val asFloat(NodeContext &c, const Val &x) { return isFloat(x.dtype()) ? x : c.e.cast(x, DType::F64); }
 
 void importL2(NodeContext &c) {
-  Axes axes = axesOf(c, kOthersSince);
-  Val x = asFloat(c, c.operand(0));
-  Val norm = c.e.emit<SqrtOp>({c.e.reduce(Reduction::sum, c.e.mul(x, x), axes.list, axes.keep)});
-  c.result(c.e.cast(norm, c.operand(0).dtype()));
+  Val x = asFloat(c, c.operand(0)), square = c.e.mul(x, x);
+  reduceWith(c, kOthersSince, [&](const Axes &axes) {
+    Val norm = c.e.emit<SqrtOp>({c.e.reduce(Reduction::sum, square, axes.list, axes.keep)});
+    return c.e.cast(norm, c.operand(0).dtype());
+  });
 }
 void importLogSum(NodeContext &c) {
-  Axes axes = axesOf(c, kOthersSince);
-  Val sum = c.e.reduce(Reduction::sum, asFloat(c, c.operand(0)), axes.list, axes.keep);
-  c.result(c.e.cast(c.e.emit<LogOp>({sum}), c.operand(0).dtype()));
-}
-void importLogSumExp(NodeContext &c) {
-  Axes axes = axesOf(c, kOthersSince);
   Val x = asFloat(c, c.operand(0));
+  reduceWith(c, kOthersSince, [&](const Axes &axes) {
+    Val sum = c.e.reduce(Reduction::sum, x, axes.list, axes.keep);
+    return c.e.cast(c.e.emit<LogOp>({sum}), c.operand(0).dtype());
+  });
+}
+
+Val logSumExp(NodeContext &c, const Val &x, const Axes &axes) {
   Val highest = c.e.reduce(Reduction::max, x, axes.list, true);
   // inf - inf would be NaN: an infinite maximum is not subtracted.
   highest = c.e.select(c.e.emit<IsInfOp>({highest}), c.e.scalarLike(x, 0), highest);
   Val sum = c.e.reduce(Reduction::sum, c.e.emit<ExpOp>({c.e.sub(x, highest)}), axes.list, true);
   Val result = c.e.add(c.e.emit<LogOp>({sum}), highest);
-  if (!axes.keep) {
-    Shape shape;
-    for (int64_t i = 0; i < x.rank(); ++i)
-      if (std::find(axes.list.begin(), axes.list.end(), i) == axes.list.end())
-        shape.push_back(result.dim(i));
-    result = c.e.reshape(result, shape);
-  }
-  c.result(c.e.cast(result, c.operand(0).dtype()));
+  std::vector<int64_t> named(x.rank(), 0);
+  for (int64_t axis : axes.list)
+    named[axis] = 1;
+  return c.e.cast(c.e.reshape(result, reducedShape(result, named, axes.keep)), c.operand(0).dtype());
+}
+void importLogSumExp(NodeContext &c) {
+  Val x = asFloat(c, c.operand(0));
+  reduceWith(c, kOthersSince, [&](const Axes &axes) { return logSumExp(c, x, axes); });
 }
 
 template <Extremum kind> void arg(NodeContext &c) {
@@ -82,18 +116,30 @@ template <Extremum kind> void arg(NodeContext &c) {
                                        c.e.attr("selectLast", c.attrInt("select_last_index", 0) != 0)}));
 }
 
+/// A scan along an axis that may be known at run time only: then along each, and the one asked for is picked.
+template <typename Make> void scanWith(NodeContext &c, Make make) {
+  int64_t rank = c.operand(0).rank();
+  if (c.isConstant(1))
+    return c.result(make(c.normalizeAxis(c.constantInt(1, "axis"), rank)));
+  c.requireShape(c.operand(1).numElements() == 1, "the axis (operand 1) must be one number");
+  auto any = [](const std::vector<int64_t> &) { return true; };
+  c.result(c.chosen(c.namedAxes(1, rank), NodeContext::axisSets(rank, 1, any), [&](const std::vector<int64_t> &named) {
+    return make(std::find(named.begin(), named.end(), 1) - named.begin());
+  }));
+}
+
 void importCumSum(NodeContext &c) {
-  Val x = c.operand(0);
-  int64_t axis = c.normalizeAxis(c.constantInt(1, "axis"), x.rank());
-  c.result(c.e.emit<CumSumOp>({x}, {c.e.attr("axis", axis), c.e.attr("exclusive", c.attrInt("exclusive", 0) != 0),
-                                    c.e.attr("reverse", c.attrInt("reverse", 0) != 0)}));
+  bool exclusive = c.attrInt("exclusive", 0) != 0, reverse = c.attrInt("reverse", 0) != 0;
+  scanWith(c, [&](int64_t axis) {
+    return c.e.emit<CumSumOp>({c.operand(0)},
+                              {c.e.attr("axis", axis), c.e.attr("exclusive", exclusive), c.e.attr("reverse", reverse)});
+  });
 }
 
 /// Running product by doubling: after step s each element holds the product of
 /// the last 2s.
-void importCumProd(NodeContext &c) {
-  Val x = c.operand(0);
-  int64_t axis = c.normalizeAxis(c.constantInt(1, "axis"), x.rank()), dim = x.dim(axis);
+Val cumulativeProduct(NodeContext &c, Val x, int64_t axis) {
+  int64_t dim = x.dim(axis);
   bool reverse = c.attrInt("reverse", 0) != 0;
   auto shifted = [&](const Val &v, int64_t by) { // ones come in
     Shape low(x.rank(), 0), high(x.rank(), 0);
@@ -104,13 +150,16 @@ void importCumProd(NodeContext &c) {
     x = shifted(x, 1);
   for (int64_t step = 1; step < dim; step *= 2)
     x = c.e.mul(x, shifted(x, step));
-  c.result(x);
+  return x;
+}
+void importCumProd(NodeContext &c) {
+  scanWith(c, [&](int64_t axis) { return cumulativeProduct(c, c.operand(0), axis); });
 }
 
 void importTopK(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  int64_t k = c.since() == 1 ? c.attrInt("k") : c.constantInt(1, "k");
+  int64_t k = c.since() == 1 ? c.attrInt("k") : c.impliedInt(1, "k", c.declaredDim(0, axis));
   bool largest = c.attrInt("largest", 1) != 0;
   std::vector<Val> results =
       c.e.emitAll<TopKOp>({x}, {c.e.attr("k", k), c.e.attr("axis", axis), c.e.attr("largest", largest)});
@@ -123,7 +172,7 @@ void importTopK(NodeContext &c) {
 std::vector<OpRows> reduceOps() {
   using namespace types;
   std::vector<OpRows> rows;
-  const char *note = "the axes must be known at compile time";
+  const char *note = "the axes must be known at compile time or the shape declared";
   auto family = [&](const char *name, ImportFn fn, std::vector<int> before, std::vector<int> after, TypeSet set) {
     rows.push_back({name, std::move(before), fn, "axes,keepdims", {set}});
     rows.push_back({name, std::move(after), fn, "keepdims,noop_with_empty_axes", {set, Index}, note});
@@ -138,32 +187,34 @@ std::vector<OpRows> reduceOps() {
   family("ReduceLogSum", importLogSum, {1, 11, 13}, {18}, Number);
   family("ReduceLogSumExp", importLogSumExp, {1, 11, 13}, {18}, Number);
   family("ReduceSumSquare", importSumSquare, {1, 11, 13}, {18}, Number);
-  rows.insert(rows.end(), {
-                              {"ArgMax", {1, 11}, arg<Extremum::max>, "axis,keepdims", {Number}},
-                              {"ArgMax", {12, 13}, arg<Extremum::max>, "axis,keepdims,select_last_index", {Number}},
-                              {"ArgMin", {1, 11}, arg<Extremum::min>, "axis,keepdims", {Number}},
-                              {"ArgMin", {12, 13}, arg<Extremum::min>, "axis,keepdims,select_last_index", {Number}},
-                              {"CumSum",
-                               {11, 14},
-                               importCumSum,
-                               "exclusive,reverse",
-                               {Number, Index},
-                               "the axis must be known at compile time"},
-                              {"CumProd",
-                               {26},
-                               importCumProd,
-                               "exclusive,reverse",
-                               {Number, Index},
-                               "the axis must be known at compile time"},
-                              {"TopK", {1}, importTopK, "axis,k", {Float}},
-                              {"TopK", {10}, importTopK, "axis", {Float, Index}, "k must be known at compile time"},
-                              {"TopK",
-                               {11, 24},
-                               importTopK,
-                               "axis,largest,sorted",
-                               {Number, Index},
-                               "k must be known at compile time; always sorted"},
-                          });
+  rows.insert(
+      rows.end(),
+      {
+          {"ArgMax", {1, 11}, arg<Extremum::max>, "axis,keepdims", {Number}},
+          {"ArgMax", {12, 13}, arg<Extremum::max>, "axis,keepdims,select_last_index", {Number}},
+          {"ArgMin", {1, 11}, arg<Extremum::min>, "axis,keepdims", {Number}},
+          {"ArgMin", {12, 13}, arg<Extremum::min>, "axis,keepdims,select_last_index", {Number}},
+          {"CumSum",
+           {11, 14},
+           importCumSum,
+           "exclusive,reverse",
+           {Number, Index},
+           "an axis known at run time costs a scan along each"},
+          {"CumProd",
+           {26},
+           importCumProd,
+           "exclusive,reverse",
+           {Number, Index},
+           "an axis known at run time costs a scan along each"},
+          {"TopK", {1}, importTopK, "axis,k", {Float}},
+          {"TopK", {10}, importTopK, "axis", {Float, Index}, "k must be known at compile time or the shape declared"},
+          {"TopK",
+           {11, 24},
+           importTopK,
+           "axis,largest,sorted",
+           {Number, Index},
+           "k must be known at compile time or the shape declared; always sorted"},
+      });
   return rows;
 }
 

@@ -11,13 +11,13 @@ std::vector<OpRows> refusedOps() {
   };
   refuse({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"},
          "it draws random numbers, so its results cannot be reproduced");
-  refuse({"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"},
-         "it works on strings or vocabularies, which have no tensor meaning here");
+  refuse({"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch"},
+         "it works on strings, which have no tensor meaning here");
   refuse({"ImageDecoder"}, "it decodes compressed images, which is the application's part");
   refuse({"NonMaxSuppression", "Unique"}, "the result's shape depends on values that are known at run time "
                                           "only, which is not supported yet");
   refuse({"Optional", "OptionalGetElement", "OptionalHasElement"}, "optional values have no tensor meaning here");
-  refuse({"MaxRoiPool", "DeformConv"}, "it is not supported yet");
+  refuse({"MaxRoiPool"}, "it is not supported yet");
   refuse({"BitCast"}, "a reinterpretation of bits is not supported yet");
   refuse({"Gradient", "Adagrad", "Adam", "Momentum"}, "training is not supported", "ai.onnx.preview.training");
   return rows;

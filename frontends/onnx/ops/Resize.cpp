@@ -4,7 +4,7 @@
 // constant indices, each times a constant weight vector.
 //
 //===----------------------------------------------------------------------===//
-#include "../NodeContext.h"
+#include "Resize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +14,7 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-struct Options {
-  std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";
-  double cubicA = -0.75, extrapolation = 0;
-  bool excludeOutside = false, antialias = false;
-};
+using Options = ResizeOptions;
 
 struct AxisPlan {
   int64_t in = 1, out = 1;
@@ -248,6 +244,8 @@ void importUpsample(NodeContext &c) {
     scales = {1, 1, c.attrFloat("height_scale", 1), c.attrFloat("width_scale", 1)};
   } else if (c.since() == 7) {
     scales = c.attrFloats("scales").value_or(std::vector<double>());
+  } else if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared) {
+    return importRuntimeResize(c, o, allAxes(x), -1, 1, -1, *declared);
   } else {
     scales = constantDoubles(c, 1, "scales");
   }
@@ -286,10 +284,14 @@ void importResize(NodeContext &c) {
   // An empty tensor stands for an operand that is not there.
   bool hasSizes = c.has(3) && c.operand(3).numElements() > 0, hasScales = c.has(2) && c.operand(2).numElements() > 0;
   c.requireShape(hasSizes != hasScales || x.rank() == 0, "exactly one of scales and sizes must be given");
+  bool crop = o.coordinates == "tf_crop_and_resize";
+  bool runtime = (hasSizes && !c.isConstant(3)) || (hasScales && !c.isConstant(2)) || (crop && !c.isConstant(1));
+  if (std::optional<Shape> declared = c.declaredShape(); runtime && declared && hasSizes != hasScales)
+    return importRuntimeResize(c, o, axes, 1, hasScales ? 2 : -1, hasSizes ? 3 : -1, *declared);
   std::vector<AxisPlan> plans =
       hasSizes ? plansFromSizes(c, x, axes, c.constantInts(3, "sizes"))
                : plansFromScales(c, x, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>());
-  if (o.coordinates == "tf_crop_and_resize") {
+  if (crop) {
     std::vector<double> roi = constantDoubles(c, 1, "region of interest");
     c.requireShape(roi.size() == 2 * axes.size(),
                    "the region of interest must have " + std::to_string(2 * axes.size()) + " numbers");
@@ -305,7 +307,7 @@ void importResize(NodeContext &c) {
 
 std::vector<OpRows> resizeOps() {
   using namespace types;
-  const char *note = "scales and sizes must be known at compile time";
+  const char *note = "scales and sizes must be known at compile time or the shape declared";
   const char *options = "coordinate_transformation_mode,cubic_coeff_a,exclude_"
                         "outside,extrapolation_value,mode,nearest_mode";
   const char *options18 = "antialias,axes,coordinate_transformation_mode,cubic_"

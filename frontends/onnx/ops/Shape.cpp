@@ -10,8 +10,31 @@ namespace {
 
 Shape shapeOf(const Val &x) { return Shape(x.shape().begin(), x.shape().end()); }
 
+/// A new shape known at run time only must come to the declared one, with -1 and 0 for what they stand for.
+void importRuntimeReshape(NodeContext &c, const Shape &declared) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), shape = c.cast64(1);
+  c.requireShape(shape.rank() == 1 && shape.dim(0) == static_cast<int64_t>(declared.size()),
+                 "the new shape has " + std::to_string(shape.numElements()) + " dims and the declared one " +
+                     std::to_string(declared.size()));
+  Val inferred = e.compare(Compare::eq, shape, e.intScalar(DType::I64, -1));
+  std::vector<int64_t> copied;
+  for (size_t i = 0; i < declared.size(); ++i) {
+    bool copies = !c.attrInt("allowzero", 0) && static_cast<int64_t>(i) < x.rank() && x.dim(i) == declared[i];
+    copied.push_back(copies ? 0 : declared[i]);
+  }
+  Val given =
+      e.emit<OrOp>({e.compare(Compare::eq, shape, e.ints(declared)), e.compare(Compare::eq, shape, e.ints(copied))});
+  c.requireAtRun(e.emit<OrOp>({given, inferred}));
+  c.requireAtRun(e.compare(Compare::le, e.reduce(Reduction::sum, e.cast(inferred, DType::I64), {0}, false),
+                           e.intScalar(DType::I64, 1)));
+  c.result(e.reshape(x, declared));
+}
+
 void importReshape(NodeContext &c) {
   Val x = c.operand(0);
+  if (std::optional<Shape> declared = c.declaredShape(); c.since() > 1 && !c.isConstant(1) && declared)
+    return importRuntimeReshape(c, *declared);
   Shape wanted = c.since() == 1 ? c.attrInts("shape", {}) : c.constantInts(1, "new shape");
   bool allowZero = c.attrInt("allowzero", 0) != 0;
   int64_t known = 1, unknown = -1;
@@ -51,6 +74,29 @@ void importFlatten(NodeContext &c) {
   c.result(c.e.reshape(x, {product(0, axis), product(axis, x.rank())}));
 }
 
+/// Squeeze and Unsqueeze by axes known at run time only: the declared shape tells the result; which axes give it does
+/// not matter.
+void importRuntimeAxes(NodeContext &c, const Shape &declared, bool squeeze) {
+  Val x = c.operand(0);
+  Shape longer = squeeze ? shapeOf(x) : declared, shorter = squeeze ? declared : shapeOf(x);
+  int64_t rank = longer.size();
+  c.requireShape(rank == static_cast<int64_t>(shorter.size()) + c.operand(1).numElements(),
+                 "the declared shape " + shapeString(declared) + " does not fit the number of axes");
+  auto fits = [&](const std::vector<int64_t> &named) {
+    Shape rest;
+    for (int64_t i = 0; i < rank; ++i) {
+      if (named[i] && longer[i] != 1)
+        return false;
+      if (!named[i])
+        rest.push_back(longer[i]);
+    }
+    return rest == shorter;
+  };
+  c.chosen(c.namedAxes(1, rank), NodeContext::axisSets(rank, c.operand(1).numElements(), fits),
+           [&](const std::vector<int64_t> &) { return Val(); });
+  c.result(c.e.reshape(x, declared));
+}
+
 /// Axes as an attribute (before opset 13) or as an operand.
 std::optional<std::vector<int64_t>> axesOf(NodeContext &c) {
   if (c.since() < 13)
@@ -60,8 +106,12 @@ std::optional<std::vector<int64_t>> axesOf(NodeContext &c) {
   return c.constantInts(1, "axes");
 }
 
+bool hasRuntimeAxes(NodeContext &c) { return c.since() >= 13 && c.has(1) && !c.isConstant(1) && c.declaredShape(); }
+
 void importSqueeze(NodeContext &c) {
   Val x = c.operand(0);
+  if (hasRuntimeAxes(c))
+    return importRuntimeAxes(c, *c.declaredShape(), true);
   std::optional<std::vector<int64_t>> axes = axesOf(c);
   if (axes)
     axes = c.normalizeAxes(*axes, x.rank());
@@ -78,6 +128,8 @@ void importSqueeze(NodeContext &c) {
 
 void importUnsqueeze(NodeContext &c) {
   Val x = c.operand(0);
+  if (hasRuntimeAxes(c))
+    return importRuntimeAxes(c, *c.declaredShape(), false);
   std::optional<std::vector<int64_t>> given = axesOf(c);
   c.requireAttr(given.has_value(), "the axes are missing");
   int64_t rank = x.rank() + given->size();
@@ -117,8 +169,29 @@ void importShape(NodeContext &c) {
 
 void importSize(NodeContext &c) { c.result(c.e.intScalar(DType::I64, c.operand(0).numElements())); }
 
+/// A shape known at run time only must broadcast with the operand to the declared one.
+void importRuntimeExpand(NodeContext &c, const Shape &declared) {
+  Val x = c.operand(0), shape = c.cast64(1);
+  int64_t rank = declared.size(), count = shape.numElements();
+  c.requireShape(shape.rank() == 1 && rank == std::max(x.rank(), count),
+                 "the declared shape " + shapeString(declared) + " does not fit the new shape's length");
+  std::vector<int64_t> same, one; // a dim that the operand has already may be asked for as 1
+  for (int64_t i = rank - count; i < rank; ++i) {
+    int64_t from = i - (rank - x.rank());
+    same.push_back(declared[i]);
+    one.push_back((from < 0 ? 1 : x.dim(from)) == declared[i] ? 1 : declared[i]);
+  }
+  c.requireAtRun(c.e.emit<OrOp>(
+      {c.e.compare(Compare::eq, shape, c.e.ints(same)), c.e.compare(Compare::eq, shape, c.e.ints(one))}));
+  for (int64_t i = 0; i < rank - count; ++i)
+    c.requireShape(x.dim(i) == declared[i], "the declared shape " + shapeString(declared) + " does not fit");
+  c.result(c.e.broadcast(x, declared));
+}
+
 void importExpand(NodeContext &c) {
   Val x = c.operand(0);
+  if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared)
+    return importRuntimeExpand(c, *declared);
   Shape wanted = c.constantInts(1, "new shape");
   for (int64_t dim : wanted)
     c.requireShape(dim >= 0, "the new shape has the dim " + std::to_string(dim));
@@ -156,7 +229,15 @@ void importTile1(NodeContext &c) {
 
 void importTile(NodeContext &c) {
   Val x = c.operand(0);
-  std::vector<int64_t> repeats = c.constantInts(1, "repeats");
+  std::optional<Shape> implied = c.declaredShape();
+  for (int64_t i = 0; implied && i < x.rank(); ++i) {
+    bool fits = static_cast<int64_t>(implied->size()) == x.rank() && x.dim(i) > 0 && (*implied)[i] % x.dim(i) == 0;
+    if (fits)
+      (*implied)[i] /= x.dim(i);
+    else
+      implied.reset();
+  }
+  std::vector<int64_t> repeats = c.impliedInts(1, "repeats", implied);
   c.requireShape(static_cast<int64_t>(repeats.size()) == x.rank(),
                  std::to_string(repeats.size()) + " repeats for rank " + std::to_string(x.rank()));
   c.result(tile(c, x, repeats));
@@ -205,8 +286,8 @@ void importDropout(NodeContext &c) {
 
 std::vector<OpRows> shapeOps() {
   using namespace types;
-  const char *constantShape = "the shape must be known at compile time";
-  const char *constantAxes = "the axes must be known at compile time";
+  const char *constantShape = "the shape must be known at compile time or declared";
+  const char *constantAxes = "the axes must be known at compile time or the shape declared";
   return {
       {"Reshape", {1}, importReshape, "shape"},
       {"Reshape", {5, 13}, importReshape, "", {Any, Index}, constantShape},
@@ -223,7 +304,12 @@ std::vector<OpRows> shapeOps() {
       {"Size", {1, 13, 19, 21, 23, 24, 25}, importSize},
       {"Expand", {8, 13}, importExpand, "", {Any, Index}, constantShape},
       {"Tile", {1}, importTile1, "", {}, "the count and the axis must be known at compile time"},
-      {"Tile", {6, 13}, importTile, "", {Any, Index}, "the repeats must be known at compile time"},
+      {"Tile",
+       {6, 13},
+       importTile,
+       "",
+       {Any, Index},
+       "the repeats must be known at compile time or the shape declared"},
       {"DepthToSpace", {1}, importDepthToSpace, "blocksize"},
       {"DepthToSpace", {11, 13}, importDepthToSpace, "blocksize,mode"},
       {"SpaceToDepth", {1, 13}, importSpaceToDepth, "blocksize"},

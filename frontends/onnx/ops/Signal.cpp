@@ -1,6 +1,7 @@
 //===- Signal.cpp - Fourier transforms and what surrounds them ------------===//
 #include "../NodeContext.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace dmxc::dmir;
@@ -92,17 +93,84 @@ Val transform(NodeContext &c, Val x, int64_t axis, int64_t length, bool inverse,
   return e.concat({restored(e, real, axis), restored(e, imaginary, axis)}, x.rank() - 1);
 }
 
+/// A transform along an axis known at run time only: those that give the declared shape are computed.
+void importRuntimeDFT(NodeContext &c, const Shape &declared, int64_t length, bool inverse, bool onesided) {
+  Val x = c.operand(0);
+  auto fits = [&](const std::vector<int64_t> &named) {
+    int64_t axis = std::find(named.begin(), named.end(), 1) - named.begin();
+    if (axis == x.rank() - 1)
+      return false;
+    Shape shape(x.shape().begin(), x.shape().end());
+    bool half = inverse && onesided;
+    int64_t n = length >= 0 ? length : half ? 2 * (shape[axis] - 1) : shape[axis];
+    shape[axis] = onesided && !inverse ? n / 2 + 1 : n;
+    shape.back() = half ? 1 : 2;
+    return shape == declared;
+  };
+  c.result(c.chosen(c.namedAxes(2, x.rank()), NodeContext::axisSets(x.rank(), 1, fits),
+                    [&](const std::vector<int64_t> &named) {
+                      int64_t axis = std::find(named.begin(), named.end(), 1) - named.begin();
+                      return transform(c, x, axis, length, inverse, onesided);
+                    }));
+}
+
 void importDFT(NodeContext &c) {
   Val x = c.operand(0);
+  bool inverse = c.attrInt("inverse", 0) != 0, onesided = c.attrInt("onesided", 0) != 0;
+  if (std::optional<Shape> declared = c.declaredShape(); c.since() >= 20 && c.has(2) && !c.isConstant(2) && declared)
+    return importRuntimeDFT(c, *declared, c.has(1) ? c.constantInt(1, "length") : -1, inverse, onesided);
   int64_t axis = c.since() >= 20 ? (c.has(2) ? c.constantInt(2, "axis") : -2) : c.attrInt("axis", 1);
-  int64_t length = c.has(1) ? c.constantInt(1, "length") : -1;
+  // Half a spectrum does not tell whether the length was even.
+  std::optional<int64_t> implied =
+      onesided && !inverse ? std::nullopt : c.declaredDim(0, c.normalizeAxis(axis, x.rank()));
+  int64_t length = c.has(1) ? c.impliedInt(1, "length", implied) : -1;
   c.requireShape(!c.has(1) || length > 0, "a length of " + std::to_string(length));
-  c.result(transform(c, x, c.normalizeAxis(axis, x.rank()), length, c.attrInt("inverse", 0) != 0,
-                     c.attrInt("onesided", 0) != 0));
+  c.result(transform(c, x, c.normalizeAxis(axis, x.rank()), length, inverse, onesided));
+}
+
+/// The transforms of `frames` frames that begin `step` elements apart, each `length` long.
+Val framesOf(NodeContext &c, const Val &step, int64_t frames, int64_t length, bool onesided) {
+  Emitter &e = c.e;
+  Val signal = c.operand(0);
+  Val index = e.add(e.mul(e.iota(DType::I64, {frames, 1}, 0), step), e.iota(DType::I64, {1, length}, 1));
+  // Frames that are computed for a length that is not the one asked for may reach over the end.
+  Val framed = e.gather(signal, e.min(index, e.intScalar(DType::I64, signal.dim(1) - 1)), 1);
+  if (Val window = c.optional(2)) {
+    c.requireShape(window.rank() == 1 && window.dim(0) == length, "the window must have the frame length");
+    framed = e.mul(framed, e.reshape(window, {length, 1}));
+  }
+  return transform(c, framed, 2, -1, false, onesided);
+}
+
+/// Step or length known at run time only, with the number of frames declared.
+void importRuntimeSTFT(NodeContext &c, const Shape &declared) {
+  Emitter &e = c.e;
+  Val signal = c.operand(0);
+  c.requireShape(signal.rank() == 3 && signal.dim(1) > 0 && declared.size() == 4 && (c.has(2) || c.has(3)),
+                 "expected a signal of rank 3 and a window or a frame length");
+  bool onesided = c.attrInt("onesided", 1) != 0;
+  Val step = e.reshape(c.cast64(1), {}), one = e.intScalar(DType::I64, 1);
+  Val length = c.has(3) ? e.reshape(c.cast64(3), {}) : e.intScalar(DType::I64, c.operand(2).numElements());
+  Val room = e.sub(e.intScalar(DType::I64, signal.dim(1)), length);
+  c.requireAtRun(e.compare(Compare::ge, step, one));
+  c.requireAtRun(e.compare(Compare::ge, room, e.intScalar(DType::I64, 0)));
+  c.requireAtRun(
+      e.compare(Compare::eq, e.add(e.div(room, e.max(step, one)), one), e.intScalar(DType::I64, declared[1])));
+  std::vector<std::vector<int64_t>> lengths; // half a spectrum does not tell whether the length was even
+  for (int64_t n :
+       onesided ? std::vector<int64_t>{2 * (declared[2] - 1), 2 * declared[2] - 1} : std::vector<int64_t>{declared[2]})
+    if (n > 0 && n <= signal.dim(1) && (!c.has(2) || n == c.operand(2).numElements()))
+      lengths.push_back({n});
+  step = e.max(step, one);
+  c.result(c.chosen(e.reshape(length, {1}), lengths,
+                    [&](const std::vector<int64_t> &n) { return framesOf(c, step, declared[1], n[0], onesided); }));
 }
 
 void importSTFT(NodeContext &c) {
   Val signal = c.operand(0);
+  if (std::optional<Shape> declared = c.declaredShape();
+      declared && (!c.isConstant(1) || (c.has(3) && !c.isConstant(3))))
+    return importRuntimeSTFT(c, *declared);
   int64_t step = c.constantInt(1, "frame step");
   c.requireShape(signal.rank() == 3 && (c.has(2) || c.has(3)),
                  "expected a signal of rank 3 and a window or a frame length");
@@ -110,21 +178,12 @@ void importSTFT(NodeContext &c) {
   c.requireShape(step > 0 && length > 0 && length <= signal.dim(1), "the frames do not fit the signal");
   int64_t frames = (signal.dim(1) - length) / step + 1;
   c.requireShape(frames <= kMaxMatrix / length, "there are too many frames");
-  std::vector<int64_t> index(frames * length);
-  for (int64_t f = 0; f < frames; ++f)
-    for (int64_t i = 0; i < length; ++i)
-      index[f * length + i] = f * step + i;
-  Val framed = c.e.gather(signal, c.e.reshape(c.e.ints(index), {frames, length}), 1);
-  if (Val window = c.optional(2)) {
-    c.requireShape(window.rank() == 1 && window.dim(0) == length, "the window must have the frame length");
-    framed = c.e.mul(framed, c.e.reshape(window, {length, 1}));
-  }
-  c.result(transform(c, framed, 2, -1, false, c.attrInt("onesided", 1) != 0));
+  c.result(framesOf(c, c.e.intScalar(DType::I64, step), frames, length, c.attrInt("onesided", 1) != 0));
 }
 
 /// a - b cos(2 pi i / n) + d cos(4 pi i / n).
 void cosineWindow(NodeContext &c, double a, double b, double d) {
-  int64_t size = c.constantInt(0, "size");
+  int64_t size = c.impliedInt(0, "size", c.declaredDim(0, 0));
   c.requireShape(size >= 0 && size <= kMaxMatrix, "a size of " + std::to_string(size));
   double n = static_cast<double>(c.attrInt("periodic", 1) ? size : size - 1);
   std::vector<double> values(size);
@@ -171,7 +230,7 @@ void importMelWeights(NodeContext &c) {
 
 std::vector<OpRows> signalOps() {
   using namespace types;
-  const char *constant = "the size must be known at compile time";
+  const char *constant = "the size must be known at compile time or declared";
   return {
       {"DFT", {17}, importDFT, "axis,inverse,onesided", {Float, Index}, "a product with a constant matrix"},
       {"DFT",
@@ -180,13 +239,13 @@ std::vector<OpRows> signalOps() {
        "inverse,onesided",
        {Float, Index, Index},
        "a product with a constant matrix; the axis must be known at compile "
-       "time"},
+       "time or the shape declared"},
       {"STFT",
        {17},
        importSTFT,
        "onesided",
        {Float, Index, Float, Index},
-       "frame step and length must be known at compile time"},
+       "frame step and length must be known at compile time or the shape declared"},
       {"HannWindow", {17}, importHann, "output_datatype,periodic", {Index}, constant},
       {"HammingWindow", {17}, importHamming, "output_datatype,periodic", {Index}, constant},
       {"BlackmanWindow", {17}, importBlackman, "output_datatype,periodic", {Index}, constant},

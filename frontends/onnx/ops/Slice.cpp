@@ -1,5 +1,5 @@
 //===- Slice.cpp - parts of tensors, padding, masks over positions --------===//
-#include "../NodeContext.h"
+#include "RuntimeSlice.h"
 
 #include <algorithm>
 
@@ -32,9 +32,19 @@ AxisSlice clampSlice(int64_t start, int64_t end, int64_t step, int64_t dim) {
               1};
 }
 
+/// True if one of the operands that are there is known at run time only, while the result's shape is declared.
+bool needsDeclared(NodeContext &c, std::initializer_list<int> operands) {
+  bool runtime = false;
+  for (int i : operands)
+    runtime |= c.has(i) && !c.isConstant(i);
+  return runtime && c.declaredShape();
+}
+
 void importSlice(NodeContext &c) {
   Val x = c.operand(0);
   bool attributes = c.since() < 10;
+  if (!attributes && needsDeclared(c, {1, 2, 3, 4}))
+    return importRuntimeSlice(c, *c.declaredShape());
   std::vector<int64_t> starts = attributes ? c.attrInts("starts", {}) : c.constantInts(1, "starts");
   std::vector<int64_t> ends = attributes ? c.attrInts("ends", {}) : c.constantInts(2, "ends");
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
@@ -62,12 +72,24 @@ void importSlice(NodeContext &c) {
   c.result(c.e.slice(x, from, sizes, by));
 }
 
+/// The sizes of all parts as the model declares them.
+std::optional<std::vector<int64_t>> declaredSizes(NodeContext &c, int64_t axis) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < c.numResults(); ++i) {
+    std::optional<int64_t> size = c.declaredDim(i, axis);
+    if (!size)
+      return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
 void importSplit(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()), dim = x.dim(axis), parts = c.numResults();
   std::optional<std::vector<int64_t>> sizes;
   if (c.since() >= 13 ? c.has(1) : c.since() == 1 && c.has(1))
-    sizes = c.constantInts(1, "split sizes");
+    sizes = c.impliedInts(1, "split sizes", declaredSizes(c, axis));
   else if (c.since() < 13)
     sizes = c.attrInts("split");
   if (!sizes) {
@@ -108,13 +130,15 @@ PadMode padModeOf(NodeContext &c) {
 void importPad(NodeContext &c) {
   Val x = c.operand(0);
   bool attributes = c.since() < 11;
-  std::vector<int64_t> pads =
-      attributes ? c.attrInts(c.since() == 1 ? "paddings" : "pads", {}) : c.constantInts(1, "pads");
   Val fill = c.e.scalarLike(x, attributes ? c.attrFloat("value", 0) : 0);
   if (!attributes && c.has(2)) {
     c.requireShape(c.operand(2).numElements() == 1, "the fill value must be one number");
     fill = c.e.reshape(c.operand(2), {});
   }
+  if (!attributes && (needsDeclared(c, {1}) || (c.since() >= 18 && needsDeclared(c, {3}))))
+    return importRuntimePad(c, *c.declaredShape(), fill, padModeOf(c));
+  std::vector<int64_t> pads =
+      attributes ? c.attrInts(c.since() == 1 ? "paddings" : "pads", {}) : c.constantInts(1, "pads");
   std::vector<int64_t> axes(x.rank());
   for (int64_t i = 0; i < x.rank(); ++i)
     axes[i] = i;
@@ -138,10 +162,18 @@ void importPad(NodeContext &c) {
 
 void importCenterCropPad(NodeContext &c) {
   Val x = c.operand(0);
-  std::vector<int64_t> wanted = c.constantInts(1, "shape"), axes(x.rank());
+  std::vector<int64_t> axes(x.rank());
   for (int64_t i = 0; i < x.rank(); ++i)
     axes[i] = i;
   axes = c.attrInts("axes", axes);
+  std::optional<std::vector<int64_t>> implied;
+  if (std::optional<Shape> declared = c.declaredShape()) {
+    c.requireShape(static_cast<int64_t>(declared->size()) == x.rank(), "the declared shape has another rank");
+    implied.emplace();
+    for (int64_t axis : axes)
+      implied->push_back((*declared)[c.normalizeAxis(axis, x.rank())]);
+  }
+  std::vector<int64_t> wanted = c.impliedInts(1, "shape", implied);
   c.requireShape(wanted.size() == axes.size(),
                  std::to_string(wanted.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -203,10 +235,15 @@ std::vector<OpRows> sliceOps() {
        importSlice,
        "",
        {Any, Index},
-       "starts, ends, axes and steps must be known at compile time"},
+       "starts, ends, axes and steps must be known at compile time or the shape declared"},
       {"Split", {1, 2, 11}, importSplit, "axis,split"},
-      {"Split", {13}, importSplit, "axis", {Any, Index}, "the sizes must be known at compile time"},
-      {"Split", {18}, importSplit, "axis,num_outputs", {Any, Index}, "the sizes must be known at compile time"},
+      {"Split", {13}, importSplit, "axis", {Any, Index}, "the sizes must be known at compile time or declared"},
+      {"Split",
+       {18},
+       importSplit,
+       "axis,num_outputs",
+       {Any, Index},
+       "the sizes must be known at compile time or declared"},
       {"Pad", {1}, importPad, "mode,paddings,value"},
       {"Pad", {2}, importPad, "mode,pads,value"},
       {"Pad",
@@ -214,8 +251,13 @@ std::vector<OpRows> sliceOps() {
        importPad,
        "mode",
        {Any, Index, Any, Index},
-       "the pads must be known at compile time"},
-      {"CenterCropPad", {18}, importCenterCropPad, "axes", {Any, Index}, "the shape must be known at compile time"},
+       "the pads must be known at compile time or the shape declared"},
+      {"CenterCropPad",
+       {18},
+       importCenterCropPad,
+       "axes",
+       {Any, Index},
+       "the shape must be known at compile time or declared"},
       {"Trilu", {14}, importTrilu, "upper"},
       {"ReverseSequence", {10}, importReverseSequence, "batch_axis,time_axis"},
   };
