@@ -36,7 +36,7 @@ public:
   // --- Operands
   // ---------------------------------------------------------------
   int numOperands() const { return static_cast<int>(operands.size()); }
-  bool has(int i) const { return i < numOperands() && operands[i]; }
+  bool has(int i) const { return i >= 0 && i < numOperands() && operands[i]; }
   /// A tensor operand that must be there.
   Val operand(int i) const;
   /// Null when absent.

@@ -59,8 +59,8 @@ uint32_t nanPattern(const Format &f) {
 
 uint32_t encode(const Format &f, double value, bool saturate) {
   uint32_t sign = std::signbit(value) ? 1u << (f.exponentBits + f.mantissaBits) : 0;
-  if (std::isnan(value))
-    return f.hasNaN ? (f.fnuz ? nanPattern(f) : sign | nanPattern(f)) : maxFinite(f);
+  if (std::isnan(value)) // a format without one has minus zero for it, as ONNX's reference has
+    return f.hasNaN ? (f.fnuz ? nanPattern(f) : sign | nanPattern(f)) : 1u << (f.exponentBits + f.mantissaBits);
   double magnitude = std::fabs(value);
   uint32_t pattern = maxFinite(f) + 1; // past the end: overflow
   if (std::isfinite(magnitude)) {

@@ -72,9 +72,6 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     if (!tensor.getElementType().isIntOrFloat())
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType());
     unsigned bits = tensor.getElementType().getIntOrFloatBitWidth();
-    if (mlir::isa<Float4E2M1FNType>(tensor.getElementType()) && type == op->getResultTypes().front())
-      return "a NaN as " + text(tensor.getElementType()) +
-             " is 6 in ONNX's text and -0 in its cases, so the cpu target does not make such elements yet";
     if (bits < 8 && bits != 1 && !(bits == 4 && mlir::isa<dmir::CastOp>(op)))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";

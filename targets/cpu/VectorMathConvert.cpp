@@ -34,19 +34,20 @@ struct Format8 {
   bool fnuz; ///< NaN is the pattern of minus zero, which does not exist
   uint32_t maxFinite;
   uint32_t nan;
+  uint32_t overflow; ///< what is too large, where it is neither saturated nor infinite
 };
 
 Format8 formatOf(FloatType type) {
-  if (isa<Float4E2M1FNType>(type)) // no NaN: it becomes the largest number
-    return {2, 1, 1, false, false, 7, 7};
+  if (isa<Float4E2M1FNType>(type)) // no NaN: it becomes minus zero
+    return {2, 1, 1, false, false, 7, 0x80, 7};
   if (isa<Float8E4M3FNType>(type))
-    return {4, 3, 7, false, false, 0x7e, 0x7f};
+    return {4, 3, 7, false, false, 0x7e, 0x7f, 0x7f};
   if (isa<Float8E4M3FNUZType>(type))
-    return {4, 3, 8, false, true, 0x7f, 0x80};
+    return {4, 3, 8, false, true, 0x7f, 0x80, 0x80};
   if (isa<Float8E5M2FNUZType>(type))
-    return {5, 2, 16, false, true, 0x7f, 0x80};
+    return {5, 2, 16, false, true, 0x7f, 0x80, 0x80};
   assert(isa<Float8E5M2Type>(type) && "an f8 format");
-  return {5, 2, 15, true, false, 0x7b, 0x7e};
+  return {5, 2, 15, true, false, 0x7b, 0x7e, 0x7c};
 }
 
 bool isFloat8(Type type) { return isa<FloatType>(type) && type.getIntOrFloatBitWidth() == 8; }
@@ -66,7 +67,7 @@ Expr encode(Expr x, const Format8 &f, Overflow overflow) {
   // Compared as floats first: the integer arithmetic above wraps for huge values.
   Expr bound = raw.integer(f.maxFinite);
   Expr tooBig = (asFloat(magnitude) >= 0x1p17) | compareInt(arith::CmpIPredicate::ugt, r, bound);
-  Expr infinity = raw.integer(f.hasInfinity ? f.maxFinite + 1 : f.nan);
+  Expr infinity = raw.integer(f.overflow);
   Expr over = overflow == Overflow::Infinity ? infinity : bound;
   if (overflow == Overflow::SaturateFinite && f.hasInfinity)
     over = select(compareInt(arith::CmpIPredicate::eq, magnitude, magnitude.integer(0x7f800000)), infinity, bound);
@@ -177,7 +178,7 @@ Value VectorMath::encodeF8(Value x, FloatType format, Overflow overflow) {
     e = truncateToOdd(e);
   Expr pattern = encode(e, formatOf(format), overflow);
   if (format.getWidth() == 4)
-    pattern = select(isNaN(e), pattern.integer(7), (pattern & 7) | ((pattern >> 4) & 8));
+    pattern = (pattern & 7) | ((pattern >> 4) & 8);
   return pattern.convert<arith::TruncIOp>(b.getI8Type()).value;
 }
 

@@ -104,7 +104,8 @@ TEST(PointwiseRegion, ComparisonsAndTests) {
 
 TEST(PointwiseRegion, Casts) {
   std::string text;
-  auto all = plainFloats + tinyFloats + signedInts + unsignedInts + std::vector<std::string>{"i1"};
+  const std::vector<std::string> packed{"i4", "ui4", "f4E2M1FN"};
+  auto all = plainFloats + tinyFloats + signedInts + unsignedInts + packed + std::vector<std::string>{"i1"};
   for (const std::string &from : all)
     for (const std::string &to : all)
       for (const char *saturate : {"true", "false"}) {

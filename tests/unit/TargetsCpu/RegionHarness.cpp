@@ -228,6 +228,11 @@ struct Storage {
 static Storage toMemory(const Tensor &tensor, RankedTensorType type) {
   int64_t count;
   std::vector<int64_t> order = memoryOrder(type, count);
+  if (dtypeBits(tensor.dtype()) == 4) { // two a byte, in no layout but their order
+    Storage storage(tensor.byteSize());
+    std::memcpy(storage.base, tensor.data(), tensor.byteSize());
+    return storage;
+  }
   unsigned bytes = dtypeBits(tensor.dtype()) / 8;
   Storage storage(count * bytes);
   for (size_t e = 0; e < order.size(); ++e)
@@ -239,6 +244,10 @@ static Tensor fromMemory(const Storage &storage, RankedTensorType type) {
   int64_t count;
   std::vector<int64_t> order = memoryOrder(type, count);
   Tensor tensor(*dmir::dtypeOf(type.getElementType()), shapeOf(type));
+  if (dtypeBits(tensor.dtype()) == 4) {
+    std::memcpy(tensor.mutableData(), storage.base, tensor.byteSize());
+    return tensor;
+  }
   unsigned bytes = dtypeBits(tensor.dtype()) / 8;
   for (size_t e = 0; e < order.size(); ++e)
     std::memcpy(tensor.mutableData() + e * bytes, storage.base + order[e] * bytes, bytes);
