@@ -103,6 +103,7 @@ std::vector<OpRows> roiOps();
 std::vector<OpRows> attentionOps();
 std::vector<OpRows> linearAttentionOps();
 std::vector<OpRows> mlOps();
+std::vector<OpRows> treeOps();
 std::vector<OpRows> sequenceOps();
 std::vector<OpRows> controlOps();
 std::vector<OpRows> refusedOps();
