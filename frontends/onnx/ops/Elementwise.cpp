@@ -1,6 +1,8 @@
 //===- Elementwise.cpp - arithmetic, one result element from one index ----===//
 #include "Elementwise.h"
 
+#include <cstring>
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
@@ -112,6 +114,23 @@ void importCast(NodeContext &c) {
   c.requireAttr(c.attrString("round_mode", "up") == "up", "round_mode is defined for FLOAT8E8M0 only");
   c.result(c.e.cast(c.operand(0), castTarget(c), c.attrInt("saturate", 1) != 0));
 }
+/// The same bits as another type of the same width.
+void importBitCast(NodeContext &c) {
+  Val x = c.operand(0);
+  DType to = c.attrType("to");
+  c.requireAttr(dtypeBits(x.dtype()) == dtypeBits(to), "'to' has another width than the operand's type");
+  if (x.dtype() == to)
+    return c.result(x);
+  if (x.isConstant()) {
+    Tensor bits(to, Shape(x.shape().begin(), x.shape().end()));
+    std::memcpy(bits.mutableData(), x.constant().data(), bits.byteSize());
+    return c.result(c.e.constant(std::move(bits)));
+  }
+  if (!isInt(x.dtype()) || !isInt(to))
+    fail("op-unsupported", "the bits of floats that are computed are not supported yet");
+  c.result(c.e.cast(x, to)); // integers wrap
+}
+
 void importCastLike(NodeContext &c) {
   c.result(c.e.cast(c.operand(0), c.operand(1).dtype(), c.attrInt("saturate", 1) != 0));
 }
@@ -169,6 +188,7 @@ std::vector<OpRows> elementwiseOps() {
       {"Cast", {1, 6, 9, 13}, importCast, "to", {Any}},
       {"Cast", {19, 21, 23}, importCast, "saturate,to", {Any}},
       {"Cast", {24, 25}, importCast, "round_mode,saturate,to", {Any}},
+      {"BitCast", {26}, importBitCast, "to", {Any}, "of computed values: integers only"},
       {"CastLike", {15}, importCastLike, "", {Any}},
       {"CastLike", {19, 21, 23}, importCastLike, "saturate", {Any}},
       {"CastLike", {24, 25}, importCastLike, "round_mode,saturate", {Any}},

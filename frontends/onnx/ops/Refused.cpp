@@ -18,7 +18,6 @@ std::vector<OpRows> refusedOps() {
                                           "only, which is not supported yet");
   refuse({"Optional", "OptionalGetElement", "OptionalHasElement"}, "optional values have no tensor meaning here");
   refuse({"MaxRoiPool"}, "it is not supported yet");
-  refuse({"BitCast"}, "a reinterpretation of bits is not supported yet");
   refuse({"Gradient", "Adagrad", "Adam", "Momentum"}, "training is not supported", "ai.onnx.preview.training");
   return rows;
 }
