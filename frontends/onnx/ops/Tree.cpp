@@ -63,36 +63,52 @@ struct Forest {
   }
 };
 
-/// Whether a node's condition holds: x and split are [rows, trees], places the nodes' numbers.
-Val condition(Emitter &e, const Forest &forest, const Val &x, const Val &split, const Val &places) {
+/// What conditions need of the nodes, as tables by the node's number.
+struct Conditions {
+  std::set<int64_t> modes; ///< that occur
+  Val mode, missing, split, members;
+
+  /// The last two in the type of the features.
+  Conditions(Emitter &e, const Forest &forest, DType type) : modes(forest.mode.begin(), forest.mode.end()) {
+    modes.erase(Leaf);
+    mode = e.ints(forest.mode);
+    if (std::find(forest.missingIsTrue.begin(), forest.missingIsTrue.end(), true) != forest.missingIsTrue.end())
+      missing = e.ints(std::vector<int64_t>(forest.missingIsTrue.begin(), forest.missingIsTrue.end()));
+    split = e.floats(type, {forest.count()}, forest.split);
+    if (!modes.count(Member))
+      return;
+    size_t most = 1;
+    for (const std::vector<double> &list : forest.members)
+      most = std::max(most, list.size());
+    std::vector<double> table(forest.count() * most, std::numeric_limits<double>::quiet_NaN()); // equal to nothing
+    for (int64_t node = 0; node < forest.count(); ++node)
+      std::copy(forest.members[node].begin(), forest.members[node].end(), table.begin() + node * most);
+    members = e.floats(type, {forest.count(), static_cast<int64_t>(most)}, table);
+  }
+};
+
+/// Whether the nodes' conditions hold: x is [rows, trees], places the nodes' numbers.
+Val condition(Emitter &e, const Conditions &nodes, const Val &x, const Val &places) {
   static constexpr Compare kinds[] = {Compare::le, Compare::lt, Compare::ge, Compare::gt, Compare::eq, Compare::ne};
-  std::set<int64_t> present(forest.mode.begin(), forest.mode.end());
-  present.erase(Leaf);
-  Val modes = e.gather(e.ints(forest.mode), places, 0), result;
-  for (int64_t mode : present) {
+  Val split = e.gather(nodes.split, places, 0), result;
+  Val own = nodes.modes.size() > 1 ? e.gather(nodes.mode, places, 0) : Val();
+  for (int64_t mode : nodes.modes) {
     Val holds;
     if (mode != Member) {
       holds = e.compare(kinds[mode], x, split);
     } else {
-      size_t most = 1;
-      for (const std::vector<double> &list : forest.members)
-        most = std::max(most, list.size());
-      std::vector<double> table(forest.count() * most, std::numeric_limits<double>::quiet_NaN()); // equal to nothing
-      for (int64_t node = 0; node < forest.count(); ++node)
-        std::copy(forest.members[node].begin(), forest.members[node].end(), table.begin() + node * most);
-      Val list = e.gather(e.floats(x.dtype(), {forest.count(), static_cast<int64_t>(most)}, table), places, 0);
+      Val list = e.gather(nodes.members, places, 0);
       Val same = e.compare(Compare::eq, e.broadcast(e.reshape(x, {x.dim(0), x.dim(1), 1}), list.shape()), list);
       Val found = e.reduce(Reduction::max, e.cast(same, DType::I32), {2}, /*keepDims=*/false);
       holds = e.compare(Compare::gt, found, e.scalarLike(found, 0));
     }
-    if (present.size() > 1)
-      holds = e.emit<AndOp>({holds, e.compare(Compare::eq, modes, e.scalarLike(modes, static_cast<double>(mode)))});
+    if (own)
+      holds = e.emit<AndOp>({holds, e.compare(Compare::eq, own, e.scalarLike(own, static_cast<double>(mode)))});
     result = result ? e.emit<OrOp>({result, holds}) : holds;
   }
-  if (std::find(forest.missingIsTrue.begin(), forest.missingIsTrue.end(), true) == forest.missingIsTrue.end())
+  if (!nodes.missing)
     return result;
-  std::vector<int64_t> numbers(forest.missingIsTrue.begin(), forest.missingIsTrue.end());
-  Val taken = e.gather(e.ints(numbers), places, 0);
+  Val taken = e.gather(nodes.missing, places, 0);
   Val missing = e.emit<AndOp>({e.emit<IsNaNOp>({x}), e.compare(Compare::gt, taken, e.scalarLike(taken, 0))});
   return e.emit<OrOp>({result, missing});
 }
@@ -109,12 +125,12 @@ Val evaluate(NodeContext &c, const Val &x, const Forest &forest, Aggregate aggre
   c.requireAttr(depth.has_value(), "the trees have a cycle");
   const int64_t rows = x.dim(0), trees = static_cast<int64_t>(forest.roots.size());
   Val places = e.broadcast(e.reshape(e.ints(forest.roots), {1, trees}), {rows, trees});
+  const Conditions conditions(e, forest, x.dtype());
+  const Val feature = e.ints(forest.feature), onTrue = e.ints(forest.onTrue), onFalse = e.ints(forest.onFalse);
   for (int64_t step = 0; step < *depth; ++step) {
-    Val value =
-        e.emit<GatherElementsOp>({x, e.gather(e.ints(forest.feature), places, 0)}, {e.attr("axis", int64_t(1))});
-    Val split = e.gather(e.floats(x.dtype(), {forest.count()}, forest.split), places, 0);
-    places = e.select(condition(e, forest, value, split, places), e.gather(e.ints(forest.onTrue), places, 0),
-                      e.gather(e.ints(forest.onFalse), places, 0));
+    Val value = e.emit<GatherElementsOp>({x, e.gather(feature, places, 0)}, {e.attr("axis", int64_t(1))});
+    places =
+        e.select(condition(e, conditions, value, places), e.gather(onTrue, places, 0), e.gather(onFalse, places, 0));
   }
   const Shape table{forest.count(), forest.targets};
   Val weights = e.gather(e.floats(x.dtype(), table, forest.weights), places, 0);
@@ -162,6 +178,21 @@ std::vector<int64_t> intsOfLength(NodeContext &c, const char *name, size_t lengt
   return values;
 }
 
+Forest emptyForest(NodeContext &c) {
+  Forest forest;
+  forest.targets = c.attrInt("n_targets", 1);
+  c.requireAttr(forest.targets >= 1 && forest.targets <= (1 << 20), "n_targets is not positive");
+  return forest;
+}
+
+/// Of the nodes that are there so far.
+void readMissing(NodeContext &c, Forest &forest) {
+  if (!c.hasAttr("nodes_missing_value_tracks_true"))
+    return;
+  std::vector<int64_t> tracks = intsOfLength(c, "nodes_missing_value_tracks_true", forest.count());
+  forest.missingIsTrue.assign(tracks.begin(), tracks.end());
+}
+
 std::vector<double> numbersOf(NodeContext &c, const char *name) {
   Val tensor = c.attrTensor(name);
   std::vector<double> values(tensor.numElements());
@@ -190,9 +221,7 @@ void readMembers(NodeContext &c, Forest &forest) {
 }
 
 Forest readForest(NodeContext &c) {
-  Forest forest;
-  forest.targets = c.attrInt("n_targets", 1);
-  c.requireAttr(forest.targets >= 1 && forest.targets <= (1 << 20), "n_targets is not positive");
+  Forest forest = emptyForest(c);
   std::vector<double> modes = numbersOf(c, "nodes_modes"), splits = numbersOf(c, "nodes_splits");
   const size_t nodes = modes.size();
   c.requireAttr(nodes >= 1 && splits.size() == nodes, "nodes_splits and nodes_modes differ in length");
@@ -203,10 +232,7 @@ Forest readForest(NodeContext &c) {
     forest.addNode(features[i], static_cast<int64_t>(modes[i]), splits[i]);
   }
   readMembers(c, forest);
-  if (c.hasAttr("nodes_missing_value_tracks_true")) {
-    std::vector<int64_t> tracks = intsOfLength(c, "nodes_missing_value_tracks_true", nodes);
-    forest.missingIsTrue.assign(tracks.begin(), tracks.end());
-  }
+  readMissing(c, forest);
   std::vector<double> weights = numbersOf(c, "leaf_weights");
   std::vector<int64_t> targets = intsOfLength(c, "leaf_targetids", weights.size());
   for (size_t leaf = 0; leaf < weights.size(); ++leaf) {
@@ -252,9 +278,7 @@ std::vector<double> floatsOrTensor(NodeContext &c, const std::string &name) {
 Forest readNodes(NodeContext &c) {
   static constexpr const char *names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                           "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
-  Forest forest;
-  forest.targets = c.attrInt("n_targets", 1);
-  c.requireAttr(forest.targets >= 1 && forest.targets <= (1 << 20), "n_targets is not positive");
+  Forest forest = emptyForest(c);
   std::vector<std::string> modes = c.attrStrings("nodes_modes").value_or(std::vector<std::string>());
   const size_t nodes = modes.size();
   std::vector<int64_t> trees = intsOfLength(c, "nodes_treeids", nodes), ids = intsOfLength(c, "nodes_nodeids", nodes);
@@ -288,10 +312,7 @@ Forest readNodes(NodeContext &c) {
     if (!isChild[i])
       forest.roots.push_back(static_cast<int64_t>(i));
   c.requireAttr(forest.roots.size() == std::set<int64_t>(trees.begin(), trees.end()).size(), "a tree has not one root");
-  if (c.hasAttr("nodes_missing_value_tracks_true")) {
-    std::vector<int64_t> tracks = intsOfLength(c, "nodes_missing_value_tracks_true", nodes);
-    forest.missingIsTrue.assign(tracks.begin(), tracks.end());
-  }
+  readMissing(c, forest);
   std::vector<double> weights = floatsOrTensor(c, "target_weights");
   std::vector<int64_t> targetTrees = intsOfLength(c, "target_treeids", weights.size());
   std::vector<int64_t> targetNodes = intsOfLength(c, "target_nodeids", weights.size());

@@ -103,7 +103,6 @@ void KernelLowering::addPlainConstant(BlockArgument argument, const std::string 
   int64_t bytes = tensor.elements() * tensor.elementSize();
   int ddr = declareConstant(name, tensor.kind, bytes, 0);
   if (isTable(argument)) {
-    tensor.memory = hw::Memory::DDR;
     tensor.address = {ddr, 0, {}};
   } else {
     tensor.address = {buffers.add(dlir::MemoryKind::GM, name, bytes, /*permanent=*/true), 0, {}};
@@ -201,7 +200,7 @@ Status KernelLowering::addResult(Value value, unsigned index) {
   DeviceTensor tensor = values[value];
   main->task("result" + std::to_string(index));
   node = "result" + std::to_string(index);
-  if (!tensor.isDense() || tensor.memory != hw::Memory::GM)
+  if (!tensor.isDense() || buffers[tensor.address.buffer].memory != dlir::MemoryKind::GM)
     tensor = copied(tensor, tensor.order());
   SmallVector<unsigned> order = tensor.order();
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());

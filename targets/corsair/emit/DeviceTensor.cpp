@@ -62,7 +62,7 @@ SmallVector<int64_t> dmxc::corsair::denseStrides(ArrayRef<int64_t> shape, ArrayR
 }
 
 std::optional<DeviceTensor> DeviceTensor::reshaped(ArrayRef<int64_t> to) const {
-  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address, memory};
+  DeviceTensor result{kind, SmallVector<int64_t>(to), SmallVector<int64_t>(to.size(), 0), address};
   if (elements() == 0)
     return result;
   size_t i = 0, j = 0;

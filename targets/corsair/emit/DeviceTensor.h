@@ -6,15 +6,14 @@
 
 namespace dmxc::corsair {
 
-/// A strided view of a GM buffer. Dims are the tensor's own, in its own order; the order in memory is what the strides
-/// say (images lie channels last). Broadcast dims have stride 0.
+/// A strided view of a buffer in GM, or in DDR where it is a table that is only gathered from. Dims are the tensor's
+/// own, in its own order; the order in memory is what the strides say (images lie channels last). Broadcast dims have
+/// stride 0.
 struct DeviceTensor {
   hw::ElemKind kind = hw::ElemKind::F16;
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<int64_t> strides; ///< bytes per dim
   Address address;
-  hw::Memory memory = hw::Memory::GM; ///< DDR: a table that is only gathered from
-
   Split split; ///< what of it this quad has
 
   /// Without gaps, its dims in memory in this order, the outermost first; its place is still to be given.

@@ -23,8 +23,7 @@ static DeviceTensor sliced(const DeviceTensor &tensor, dmir::SliceOp op) {
 }
 
 static DeviceTensor broadcast(const DeviceTensor &tensor, ArrayRef<int64_t> shape) {
-  DeviceTensor view{tensor.kind, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 0), tensor.address,
-                    tensor.memory};
+  DeviceTensor view{tensor.kind, SmallVector<int64_t>(shape), SmallVector<int64_t>(shape.size(), 0), tensor.address};
   size_t missing = shape.size() - tensor.rank();
   for (size_t i = 0; i < tensor.rank(); ++i)
     if (tensor.shape[i] == shape[i + missing])
