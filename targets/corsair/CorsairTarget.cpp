@@ -115,9 +115,14 @@ Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels
     else
       return Error{ErrorKind::Model, "kernel '" + SymbolTable::getSymbolName(kernel).str() +
                                          "' has no program for the device's queues (dlir.dmmq)"};
+  std::string why; // the encoder's first error, which names the op
+  ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
+    why = why.empty() ? diagnostic.str() : why;
+    return success();
+  });
   FailureOr<hw::Image> image = corsair::encode(programs, machine);
   if (failed(image))
-    return Error{ErrorKind::Model, "the programs for the device have no encoding"};
+    return Error{ErrorKind::Model, "the programs for the device have no encoding: " + why};
   std::vector<uint8_t> bytes = hw::write(*image);
   CodeEntry entry{"code/corsair/" + machine.name + "/kernels.dmxisa", machine.name, {}, {bytes.begin(), bytes.end()}};
   return std::vector<CodeEntry>{std::move(entry)};

@@ -421,6 +421,14 @@ class Corsair(Base):
         result = self.run_tool("race.bundle", "--random-inputs", "1", tool="dmx-run", code=1)
         self.assertRegex(result.stderr, "race|poison")
 
+    def test_a_program_without_an_encoding(self):
+        """The message has the encoder's reason."""
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        (self.dir / "s.mlir").write_text(re.sub(r"(dlir\.memory GM .*) at \d+", r"\1 at 99999936", text, count=1))
+        result = self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "x.bundle", code=1)
+        self.assertRegex(result.stderr, "over capacity: '.*' is \\d+ bytes at 99999936, GM holds 16777216")
+
     def test_the_host_computes_what_the_device_refuses(self):
         """exp and softmax on the device, atan and acos between and after them on the host."""
         row = "tensor<4x8xf32>"
