@@ -7,7 +7,7 @@ namespace dmxc::onnxfe {
 namespace {
 
 /// One dim of an input as the model declares it.
-struct Dim {
+struct InputDim {
   std::string symbol; ///< "" for a number
   int64_t value = -1; ///< -1 while unknown
 };
@@ -16,7 +16,7 @@ struct Input {
   std::string name;
   DType type;
   bool ranked;
-  std::vector<Dim> dims;
+  std::vector<InputDim> dims;
 };
 
 class Resolver {
@@ -27,7 +27,7 @@ public:
   void checkNames(const std::set<std::string> &constants);
   void applyShapes();
   void applyDims();
-  std::vector<GraphInput> finish();
+  GraphInputs finish();
   bool failed = false;
 
 private:
@@ -41,7 +41,7 @@ private:
       diagnostics.report(std::move(diagnostic));
     pending.clear();
   }
-  void fix(Dim &dim, int64_t value, const std::string &by);
+  void fix(InputDim &dim, int64_t value, const std::string &by);
 
   const ImportOptions &options;
   Diagnostics &diagnostics;
@@ -84,7 +84,7 @@ void Resolver::read(const onnx::ValueInfoProto &info) {
   }
   Input input{info.name(), *type, tensor.has_shape(), {}};
   for (const auto &proto : tensor.shape().dim()) {
-    Dim dim;
+    InputDim dim;
     if (proto.has_dim_value() && proto.dim_value() >= 0)
       dim.value = proto.dim_value();
     else if (proto.has_dim_param() && !proto.dim_param().empty())
@@ -100,7 +100,7 @@ void Resolver::checkNames(const std::set<std::string> &constants) {
   std::vector<std::string> inputNames, dimNames;
   for (const Input &input : inputs) {
     inputNames.push_back(input.name);
-    for (const Dim &dim : input.dims)
+    for (const InputDim &dim : input.dims)
       if (!dim.symbol.empty())
         dimNames.push_back(dim.symbol);
   }
@@ -125,7 +125,7 @@ void Resolver::checkNames(const std::set<std::string> &constants) {
   flush();
 }
 
-void Resolver::fix(Dim &dim, int64_t value, const std::string &by) {
+void Resolver::fix(InputDim &dim, int64_t value, const std::string &by) {
   if (value < 0) {
     error("onnx-dim", by + ": a dim cannot be " + std::to_string(value), ErrorKind::Usage);
     return;
@@ -167,7 +167,7 @@ void Resolver::applyShapes() {
 
 void Resolver::applyDims() {
   for (Input &input : inputs)
-    for (Dim &dim : input.dims) {
+    for (InputDim &dim : input.dims) {
       auto given = options.dims.find(dim.symbol);
       if (!dim.symbol.empty() && given != options.dims.end() && given->second.min == given->second.max)
         fix(dim, given->second.min, "--dim " + dim.symbol + "=" + std::to_string(given->second.min));
@@ -175,31 +175,27 @@ void Resolver::applyDims() {
   flush();
 }
 
-std::vector<GraphInput> Resolver::finish() {
-  std::vector<GraphInput> result;
-  std::set<std::string> reported;
+GraphInputs Resolver::finish() {
+  GraphInputs result;
   for (Input &input : inputs) {
     GraphInput out{input.name, input.type, {}};
     if (!input.ranked)
       error("onnx-dim", "the rank of input '" + input.name + "' is unknown", ErrorKind::Model)
           .help("--shape " + input.name + "=1x3x224x224 (its dims) fixes it");
-    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
-      Dim &dim = input.dims[axis];
+    for (InputDim &dim : input.dims) {
       auto size = symbols.find(dim.symbol);
       if (!dim.symbol.empty() && size != symbols.end())
         dim.value = size->second;
-      if (dim.value < 0 && reported.insert(dim.symbol).second) {
-        Diagnostic &diagnostic = error("onnx-dim",
-                                       "dim " + std::to_string(axis) + " of input '" + input.name + "' is unknown ('" +
-                                           dim.symbol + "'); shapes must be fixed at compile time",
-                                       ErrorKind::Model);
-        if (options.dims.count(dim.symbol))
-          diagnostic.note("a range of sizes is not supported yet; give one size");
-        diagnostic.help("--dim " + dim.symbol + "=1");
+      if (dim.value >= 0) {
+        out.dims.push_back(dim.value);
+        continue;
       }
-      out.shape.push_back(dim.value);
+      out.dims.push_back(Dim::symbol(dim.symbol));
+      auto given = options.dims.find(dim.symbol);
+      // A cache that is empty at first has a dim of 0.
+      result.symbols[dim.symbol] = given == options.dims.end() ? DimBounds{0, INT64_MAX} : given->second;
     }
-    result.push_back(std::move(out));
+    result.inputs.push_back(std::move(out));
   }
   flush();
   return result;
@@ -207,9 +203,8 @@ std::vector<GraphInput> Resolver::finish() {
 
 } // namespace
 
-std::optional<std::vector<GraphInput>> resolveInputs(const onnx::GraphProto &graph,
-                                                     const std::set<std::string> &constants,
-                                                     const ImportOptions &options, Diagnostics &diagnostics) {
+std::optional<GraphInputs> resolveInputs(const onnx::GraphProto &graph, const std::set<std::string> &constants,
+                                         const ImportOptions &options, Diagnostics &diagnostics) {
   Resolver resolver(options, diagnostics);
   for (const auto &info : graph.input())
     if (!constants.count(info.name()))
@@ -217,7 +212,7 @@ std::optional<std::vector<GraphInput>> resolveInputs(const onnx::GraphProto &gra
   resolver.checkNames(constants);
   resolver.applyShapes();
   resolver.applyDims();
-  std::vector<GraphInput> inputs = resolver.finish();
+  GraphInputs inputs = resolver.finish();
   if (resolver.failed)
     return std::nullopt;
   return inputs;

@@ -1,10 +1,11 @@
 //===- Dims.h - shapes of the model's inputs --------------------*- C++ -*-===//
 //
-// The one place that knows how symbolic dims become numbers.
+// The one place that knows which dims of the inputs are numbers and which are symbols.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "Emitter.h"
 #include "TensorReader.h"
 
 #include "dmxc/Dialect/DMIR/Import.h"
@@ -16,16 +17,18 @@ namespace dmxc::onnxfe {
 struct GraphInput {
   std::string name;
   DType type = DType::F32;
-  std::vector<int64_t> shape;
+  Dims dims;
 };
 
-/// The inputs of a graph that are not in `constants` (initializers), with all
-/// dims fixed by the model, `--dim` or `--shape`. Reports one error for each
-/// dim that stays unknown, for inputs that are no tensors, and for
-/// `--dim`/`--shape` names and sizes that do not fit; nullopt after an error. A
-/// dim without a name is called `<input>_d<axis>`.
-std::optional<std::vector<GraphInput>> resolveInputs(const onnx::GraphProto &graph,
-                                                     const std::set<std::string> &constants,
-                                                     const ImportOptions &options, Diagnostics &diagnostics);
+struct GraphInputs {
+  std::vector<GraphInput> inputs;
+  std::map<std::string, DimBounds> symbols; ///< the dims that are known at run time only, and their bounds
+};
+
+/// The inputs of a graph that are not in `constants` (initializers). Their dims are numbers where the model, `--dim` or
+/// `--shape` fixes them, else symbols. Reports inputs that are no tensors or have no rank, and `--dim`/`--shape` names
+/// and sizes that do not fit; nullopt after an error. A dim without a name is called `<input>_d<axis>`.
+std::optional<GraphInputs> resolveInputs(const onnx::GraphProto &graph, const std::set<std::string> &constants,
+                                         const ImportOptions &options, Diagnostics &diagnostics);
 
 } // namespace dmxc::onnxfe

@@ -23,9 +23,10 @@ constexpr int64_t kMaxElements = int64_t(1) << 46;
 void checkSize(RankedTensorType type) {
   int64_t count = 1;
   for (int64_t dim : type.getShape()) {
+    if (ShapedType::isDynamic(dim)) // sizes are checked again when a run makes them known
+      continue;
     if (dim < 0 || dim > kMaxElements || (dim && count > kMaxElements / dim))
-      fail("op-size", "a result would have the shape " + shapeString({type.getShape().data(), type.getShape().size()}) +
-                          ", more than 2^46 elements");
+      fail("op-size", "a result would have the shape " + dimsString(dmir::dimsOf(type)) + ", more than 2^46 elements");
     count *= std::max<int64_t>(dim, 1);
   }
 }
@@ -58,7 +59,64 @@ std::string Val::describe() const {
     return "unknown";
   if (isSequence())
     return "sequence of " + std::to_string(items().size());
-  return std::string(dtypeName(dtype())) + "[" + (rank() ? shapeString({shape().data(), shape().size()}) : "") + "]";
+  return std::string(dtypeName(dtype())) + "[" + (rank() ? dimsString(dims()) : "") + "]";
+}
+
+/// Fails the node when a dim that must be a number has none.
+[[noreturn]] static void failSymbolic(const Val &value) {
+  std::string symbols, help;
+  for (Dim dim : value.dims())
+    dim.forEachSymbol([&](std::string_view name) {
+      if (symbols.find("'" + std::string(name) + "'") == std::string::npos) {
+        symbols += (symbols.empty() ? "'" : ", '") + std::string(name) + "'";
+        help += (help.empty() ? "--dim " : " --dim ") + std::string(name) + "=1";
+      }
+    });
+  fail("op-dynamic-dim",
+       "an operand has the shape " + dimsString(value.dims()) +
+           "; the operator is computed for sizes that are known at compile time only (" + symbols +
+           (symbols.find(',') == std::string::npos ? " is not)" : " are not)"),
+       {help + " (or another size) fixes them"});
+}
+
+ArrayRef<int64_t> Val::shape() const {
+  if (!type().hasStaticShape())
+    failSymbolic(*this);
+  return type().getShape();
+}
+
+int64_t Val::dim(int64_t axis) const {
+  std::optional<int64_t> number = extent(axis).known();
+  if (!number)
+    failSymbolic(*this);
+  return *number;
+}
+
+Dims Val::sizes() const {
+  if (state->sizes)
+    return *state->sizes;
+  Dims result;
+  for (int64_t i = 0, count = constant().numElements(); i < count; ++i)
+    result.push_back(constant().asInt(i));
+  return result;
+}
+
+bool mayEqual(ArrayRef<Dim> a, ArrayRef<Dim> b) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+           auto [x, y] = pair;
+           return x == y || !x.isStatic() || !y.isStatic();
+         });
+}
+
+std::string dimsString(ArrayRef<Dim> dims) {
+  if (dims.empty())
+    return "scalar";
+  std::string text;
+  for (Dim dim : dims) {
+    bool simple = dim.isStatic() || dim.symbolName();
+    text += (text.empty() ? "" : "x") + (simple ? dim.str() : "(" + dim.str() + ")");
+  }
+  return text;
 }
 
 Val Val::poison() {
@@ -133,7 +191,19 @@ Val Emitter::floats(DType type, Shape shape, ArrayRef<double> values) {
   return constant(std::move(tensor));
 }
 
-Val Emitter::splat(DType type, Shape shape, double value) { return broadcast(scalar(type, value), shape); }
+Val Emitter::sizes(const Dims &values, RankedTensorType type) {
+  if (llvm::all_of(values, [](Dim dim) { return dim.isStatic(); })) {
+    Tensor tensor(*dmir::dtypeOf(type.getElementType()), Shape(type.getShape().begin(), type.getShape().end()));
+    for (auto [i, value] : llvm::enumerate(values))
+      tensor.setInt(i, *value.known());
+    return constant(std::move(tensor));
+  }
+  Val result;
+  result.state = std::make_shared<Val::State>();
+  result.state->type = type;
+  result.state->sizes = values;
+  return result;
+}
 
 Value Emitter::ssa(const Val &value) {
   if (value.isPoison() || value.isSequence())
@@ -141,6 +211,13 @@ Value Emitter::ssa(const Val &value) {
   Val::State &state = *value.state;
   if (state.ssa)
     return state.ssa;
+  if (state.sizes) {
+    Dims dynamic;
+    SmallVector<NamedAttribute> attributes{attr("values", *state.sizes, dynamic)};
+    addDims(attributes, dynamic);
+    Val vector = emit<dmir::DimTensorOp>({}, attributes);
+    return state.ssa = ssa(cast(reshape(vector, value.dims()), value.dtype()));
+  }
   TypedAttr attribute;
   if (state.path.empty())
     attribute = dmir::constantAttr(state.tensor, state.type);
@@ -169,6 +246,15 @@ NamedAttribute Emitter::attr(StringRef name, ArrayRef<int64_t> value) {
 }
 NamedAttribute Emitter::attr(StringRef name, Attribute value) { return builder.getNamedAttr(name, value); }
 
+NamedAttribute Emitter::attr(StringRef name, const Dims &value, Dims &dynamic) {
+  return attr(name, ArrayRef<int64_t>(dmir::splitDims(value, dynamic)));
+}
+
+void Emitter::addDims(SmallVectorImpl<NamedAttribute> &attributes, const Dims &dynamic) {
+  if (!dynamic.empty())
+    attributes.push_back(attr("dims", dmir::dimsAttr(context(), dynamic)));
+}
+
 Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attributes, RankedTensorType given) {
   Capture capture(context());
   SmallVector<Type> types;
@@ -181,10 +267,8 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
   OperationState state(loc, kind.name);
   state.addOperands(operands);
   state.addTypes(types);
-  if (attributes && !attributes.empty()) // an op without properties accepts
-                                         // none, not even an empty set
-    if (!attributes.empty())             // an op without properties cannot take any
-      state.propertiesAttr = attributes;
+  if (attributes && !attributes.empty()) // an op without properties accepts none, not even an empty set
+    state.propertiesAttr = attributes;
   Operation *op = Operation::create(state);
   if (failed(verify(op))) {
     op->destroy();
@@ -196,6 +280,8 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
 std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::string &why) {
   for (Type type : op->getResultTypes()) {
     auto tensorType = mlir::cast<RankedTensorType>(type);
+    if (!tensorType.hasStaticShape())
+      return {};
     int64_t count = elementCount({tensorType.getShape().data(), tensorType.getShape().size()});
     if (dtypeBytes(*dmir::dtypeOf(tensorType.getElementType()), count) > kMaxFoldBytes) {
       why = "the constant would have more than 1 GiB";
@@ -234,6 +320,9 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<Name
     constant &= operand.isConstant();
   }
   std::string why;
+  if (!constant)
+    if (std::optional<Val> folded = foldSizes(kind, operands, attributes, given))
+      return {*folded};
   if (constant) {
     SmallVector<Value> placeholders;
     for (const Val &operand : operands)
@@ -268,8 +357,8 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<Name
 //===--- Shorthands
 //-------------------------------------------------------------===//
 
-RankedTensorType Emitter::typeOf(DType type, ArrayRef<int64_t> shape) const {
-  auto result = RankedTensorType::get(shape, dmir::elementTypeOf(type, context()));
+RankedTensorType Emitter::typeOf(DType type, const Dims &dims) const {
+  auto result = dmir::tensorOf(dims, dmir::elementTypeOf(type, context()));
   checkSize(result);
   return result;
 }
@@ -281,29 +370,36 @@ Val Emitter::compare(dmir::Compare kind, const Val &a, const Val &b) {
 Val Emitter::cast(const Val &value, DType type, bool saturate) {
   if (value.dtype() == type)
     return value;
-  return emitAs<dmir::CastOp>(typeOf(type, value.shape()), {value}, {attr("saturate", saturate)});
+  return emitAs<dmir::CastOp>(typeOf(type, value.dims()), {value}, {attr("saturate", saturate)});
 }
 
-Val Emitter::reshape(const Val &value, ArrayRef<int64_t> shape) {
-  if (value.shape() == shape)
+Val Emitter::reshape(const Val &value, const Dims &dims) {
+  if (value.dims() == dims)
     return value;
-  RankedTensorType type = typeOf(value.dtype(), shape);
-  if (value.numElements() != elementCount({shape.data(), shape.size()}))
-    fail("op-shape", value.describe() + " cannot be reshaped to " + shapeString({shape.data(), shape.size()}));
-  if (value.isConstant()) { // the same bytes: they may stay in their file
-    Val::State &from = *value.state;
-    return stored(from.tensor.reshaped(Shape(shape.begin(), shape.end())), from.path, from.offset, from.name);
+  RankedTensorType type = typeOf(value.dtype(), dims);
+  Dim from = value.elements(), to = dmir::product(dims);
+  if (from.isStatic() && to.isStatic() && !(from == to))
+    fail("op-shape", value.describe() + " cannot be reshaped to " + dimsString(dims));
+  if (value.state->sizes)
+    return sizes(value.sizes(), type);
+  if (value.isConstant() && type.hasStaticShape()) { // the same bytes: they may stay in their file
+    Val::State &state = *value.state;
+    return stored(state.tensor.reshaped(Shape(type.getShape().begin(), type.getShape().end())), state.path,
+                  state.offset, state.name);
   }
   return emitAs<dmir::ReshapeOp>(type, {value});
 }
 
-Val Emitter::broadcast(const Val &value, ArrayRef<int64_t> shape) {
-  if (value.shape() == shape)
+Val Emitter::broadcast(const Val &value, const Dims &dims) {
+  if (value.dims() == dims)
     return value;
-  std::optional<SmallVector<int64_t>> joined = dmir::broadcastShapes(value.shape(), shape);
-  if (!joined || ArrayRef<int64_t>(*joined) != shape)
-    fail("op-shape", value.describe() + " cannot be broadcast to " + shapeString({shape.data(), shape.size()}));
-  return emitAs<dmir::BroadcastOp>(typeOf(value.dtype(), shape), {value});
+  std::optional<SmallVector<Dim>> joined = dmir::broadcastDims(value.dims(), dims);
+  bool fits = joined && joined->size() == dims.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i) // with symbols, the rest is checked at run time
+    fits = (*joined)[i] == dims[i] || !(*joined)[i].isStatic() || !dims[i].isStatic();
+  if (!fits)
+    fail("op-shape", value.describe() + " cannot be broadcast to " + dimsString(dims));
+  return emitAs<dmir::BroadcastOp>(typeOf(value.dtype(), dims), {value});
 }
 
 Val Emitter::transpose(const Val &value, ArrayRef<int64_t> permutation) {
@@ -323,18 +419,22 @@ Val Emitter::transposeLast(const Val &value) {
   return transpose(value, permutation);
 }
 
-Val Emitter::slice(const Val &value, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps) {
-  bool whole = value.shape() == sizes;
+Val Emitter::slice(const Val &value, const Dims &starts, const Dims &sizes, ArrayRef<int64_t> steps) {
+  bool whole = value.dims() == sizes;
   for (size_t i = 0; i < steps.size(); ++i)
-    whole &= steps[i] == 1 || sizes[i] <= 1;
+    whole &= steps[i] == 1 || sizes[i].is(0) || sizes[i].is(1);
   if (whole)
     return value;
-  return emit<dmir::SliceOp>({value}, {attr("starts", starts), attr("sizes", sizes), attr("steps", steps)});
+  Dims dynamic;
+  SmallVector<NamedAttribute> attributes{attr("starts", starts, dynamic), attr("sizes", sizes, dynamic),
+                                         attr("steps", steps)};
+  addDims(attributes, dynamic);
+  return emit<dmir::SliceOp>({value}, attributes);
 }
 
-Val Emitter::sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step) {
-  std::vector<int64_t> starts(value.rank(), 0), sizes(value.shape().begin(), value.shape().end()),
-      steps(value.rank(), 1);
+Val Emitter::sliceAxis(const Val &value, int64_t axis, Dim start, Dim size, int64_t step) {
+  Dims starts(value.rank(), 0), sizes = value.dims();
+  std::vector<int64_t> steps(value.rank(), 1);
   starts[axis] = start;
   sizes[axis] = size;
   steps[axis] = step;
@@ -351,16 +451,19 @@ Val Emitter::gather(const Val &data, const Val &indices, int64_t axis) {
   return emit<dmir::GatherOp>({data, indices}, {attr("axis", axis)});
 }
 
-Val Emitter::pad(const Val &value, const Val &fill, ArrayRef<int64_t> low, ArrayRef<int64_t> high,
-                 ArrayRef<int64_t> interior, dmir::PadMode mode) {
+Val Emitter::pad(const Val &value, const Val &fill, const Dims &low, const Dims &high, ArrayRef<int64_t> interior,
+                 dmir::PadMode mode) {
   std::vector<int64_t> between(interior.begin(), interior.end());
   between.resize(value.rank(), 0);
-  auto zero = [](int64_t x) { return x == 0; };
+  auto zero = [](Dim x) { return x.is(0); };
   if (llvm::all_of(low, zero) && llvm::all_of(high, zero) && llvm::all_of(between, zero))
     return value;
-  return emit<dmir::PadOp>({value, fill},
-                           {attr("low", low), attr("high", high), attr("interior", ArrayRef<int64_t>(between)),
-                            attr("mode", dmir::PadModeAttr::get(context(), mode))});
+  Dims dynamic;
+  SmallVector<NamedAttribute> attributes{attr("low", low, dynamic), attr("high", high, dynamic),
+                                         attr("interior", ArrayRef<int64_t>(between)),
+                                         attr("mode", dmir::PadModeAttr::get(context(), mode))};
+  addDims(attributes, dynamic);
+  return emit<dmir::PadOp>({value, fill}, attributes);
 }
 
 Val Emitter::reduce(dmir::Reduction kind, const Val &value, ArrayRef<int64_t> axes, bool keepDims) {
@@ -374,8 +477,8 @@ Val Emitter::softmax(const Val &value, int64_t axis, bool log) {
   return emit<dmir::SoftmaxOp>({value}, {attr("axis", axis), attr("log", log)});
 }
 
-Val Emitter::iota(DType type, ArrayRef<int64_t> shape, int64_t axis) {
-  return emitAs<dmir::IotaOp>(typeOf(type, shape), {}, {attr("axis", axis)});
+Val Emitter::iota(DType type, const Dims &dims, int64_t axis) {
+  return emitAs<dmir::IotaOp>(typeOf(type, dims), {}, {attr("axis", axis)});
 }
 
 } // namespace dmxc::onnxfe

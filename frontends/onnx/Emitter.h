@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Import.h"
 #include "dmxc/Support/Tensor.h"
 
@@ -25,9 +25,31 @@ struct NodeFailure {
 };
 [[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps = {});
 
+/// Dims of a shape, made of numbers or Dims.
+class Dims : public llvm::SmallVector<Dim, 6> {
+public:
+  Dims() = default;
+  explicit Dims(size_t rank, Dim dim = 0) : SmallVector(rank, dim) {}
+  Dims(std::initializer_list<Dim> dims) : SmallVector(dims) {}
+  Dims(llvm::ArrayRef<Dim> dims) : SmallVector(dims) {}
+  Dims(const llvm::SmallVectorImpl<Dim> &dims) : SmallVector(dims.begin(), dims.end()) {}
+  Dims(llvm::ArrayRef<int64_t> dims) : SmallVector(dims.begin(), dims.end()) {}
+  Dims(const std::vector<int64_t> &dims) : SmallVector(dims.begin(), dims.end()) {}
+  Dims(const llvm::SmallVectorImpl<int64_t> &dims) : SmallVector(dims.begin(), dims.end()) {}
+};
+/// Whether shapes may be equal: no two numbers differ.
+bool mayEqual(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
+inline bool mayEqual(Dim a, Dim b) { return mayEqual(llvm::ArrayRef<Dim>(a), llvm::ArrayRef<Dim>(b)); }
+/// "2x3xseq".
+std::string dimsString(llvm::ArrayRef<Dim> dims);
+
 /// A tensor during import: an SSA value, a host constant that becomes one only
 /// when an op that is not folded uses it, or both. Also a sequence of tensors
 /// whose length is known. Copies share the state.
+///
+/// `dim`, `shape` and `numElements` are for what needs numbers: they fail the
+/// node where a dim is symbolic. What takes symbols too asks for `extent`,
+/// `dims` and `elements`.
 class Val {
 public:
   Val() = default;
@@ -36,16 +58,24 @@ public:
   mlir::RankedTensorType type() const { return state->type; }
   mlir::Type elementType() const { return type().getElementType(); }
   DType dtype() const;
-  llvm::ArrayRef<int64_t> shape() const { return type().getShape(); }
+  llvm::ArrayRef<int64_t> shape() const;
   int64_t rank() const { return type().getRank(); }
   /// Dim of an axis; a negative axis counts from the end.
-  int64_t dim(int64_t axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  int64_t dim(int64_t axis) const;
   int64_t numElements() const { return elementCount({shape().data(), shape().size()}); }
+  Dims dims() const { return Dims(dmir::dimsOf(type())); }
+  Dim extent(int64_t axis) const { return dmir::dimOf(type(), axis < 0 ? axis + rank() : axis); }
+  Dim elements() const { return dmir::elementsOf(type()); }
+  bool hasStaticShape() const { return type().hasStaticShape(); }
   /// "f32[2x3]".
   std::string describe() const;
 
   bool isConstant() const { return state->isConstant; }
   const Tensor &constant() const { return state->tensor; }
+  /// Integers that are known now but for the values of symbols: a constant, or what is computed from dims.
+  bool hasSizes() const { return state->sizes || (isConstant() && mlir::isa<mlir::IntegerType>(elementType())); }
+  /// Those, in row-major order.
+  Dims sizes() const;
   /// Why constant folding stopped here; "" when nothing was tried.
   const std::string &foldNote() const { return state->foldNote; }
 
@@ -68,6 +98,7 @@ private:
     std::string name; ///< of a model tensor, for the constant's location
     std::string foldNote;
     std::vector<Val> items;
+    std::optional<Dims> sizes; ///< of integers that are no constant
   };
   std::shared_ptr<State> state;
 };
@@ -92,9 +123,15 @@ public:
   Val scalarLike(const Val &like, double value) { return scalar(like.dtype(), value); }
   Val intScalar(DType type, int64_t value);
   Val ints(llvm::ArrayRef<int64_t> values);
+  /// An i64 vector.
+  Val sizes(const Dims &values) { return sizes(values, typeOf(DType::I64, Dims{Dim(values.size())})); }
+  /// Integers of a static shape.
+  Val sizes(const Dims &values, mlir::RankedTensorType type);
+  /// A scalar.
+  Val size(Dim value, DType type = DType::I64) { return cast(sizes({value}, typeOf(DType::I64, {})), type); }
   /// `values` as a constant of the element type; floats are rounded once.
   Val floats(DType type, Shape shape, llvm::ArrayRef<double> values);
-  Val splat(DType type, Shape shape, double value);
+  Val splat(DType type, const Dims &dims, double value) { return broadcast(scalar(type, value), dims); }
   /// The SSA value; materialises a constant at the end of the block.
   mlir::Value ssa(const Val &value);
 
@@ -105,6 +142,10 @@ public:
   mlir::NamedAttribute attr(llvm::StringRef name, double value);
   mlir::NamedAttribute attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value);
   mlir::NamedAttribute attr(llvm::StringRef name, mlir::Attribute value);
+  /// The numbers of `value`, kDynamic where they have none: those go to the end of `dynamic`, for dimsAttr.
+  mlir::NamedAttribute attr(llvm::StringRef name, const Dims &value, Dims &dynamic);
+  /// Appends the attribute `dims` where there are any.
+  void addDims(llvm::SmallVectorImpl<mlir::NamedAttribute> &attributes, const Dims &dynamic);
 
   /// An op whose result types are inferred. Fails the node with the verifier's
   /// words when the op is not valid.
@@ -125,7 +166,7 @@ public:
 
   // --- Shorthands
   // -------------------------------------------------------------
-  mlir::RankedTensorType typeOf(DType type, llvm::ArrayRef<int64_t> shape) const;
+  mlir::RankedTensorType typeOf(DType type, const Dims &dims) const;
 
   Val add(const Val &a, const Val &b) { return emit<dmir::AddOp>({a, b}); }
   Val sub(const Val &a, const Val &b) { return emit<dmir::SubOp>({a, b}); }
@@ -141,22 +182,23 @@ public:
     return emit<dmir::SelectOp>({condition, onTrue, onFalse});
   }
   Val cast(const Val &value, DType type, bool saturate = true);
-  Val reshape(const Val &value, llvm::ArrayRef<int64_t> shape);
-  Val broadcast(const Val &value, llvm::ArrayRef<int64_t> shape);
+  Val reshape(const Val &value, const Dims &dims);
+  Val broadcast(const Val &value, const Dims &dims);
   Val transpose(const Val &value, llvm::ArrayRef<int64_t> permutation);
+  /// The same value where its dims are known to be these, else as a broadcast to them, which a run checks.
+  Val expectDims(const Val &value, const Dims &dims) { return broadcast(value, dims); }
   /// Swaps the last two axes.
   Val transposeLast(const Val &value);
-  Val slice(const Val &value, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
-            llvm::ArrayRef<int64_t> steps);
+  Val slice(const Val &value, const Dims &starts, const Dims &sizes, llvm::ArrayRef<int64_t> steps);
   /// [start, start + size) of one axis.
-  Val sliceAxis(const Val &value, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
+  Val sliceAxis(const Val &value, int64_t axis, Dim start, Dim size, int64_t step = 1);
   Val concat(llvm::ArrayRef<Val> values, int64_t axis);
   Val gather(const Val &data, const Val &indices, int64_t axis);
-  Val pad(const Val &value, const Val &fill, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high,
-          llvm::ArrayRef<int64_t> interior = {}, dmir::PadMode mode = dmir::PadMode::constant);
+  Val pad(const Val &value, const Val &fill, const Dims &low, const Dims &high, llvm::ArrayRef<int64_t> interior = {},
+          dmir::PadMode mode = dmir::PadMode::constant);
   Val reduce(dmir::Reduction kind, const Val &value, llvm::ArrayRef<int64_t> axes, bool keepDims);
   Val softmax(const Val &value, int64_t axis, bool log = false);
-  Val iota(DType type, llvm::ArrayRef<int64_t> shape, int64_t axis);
+  Val iota(DType type, const Dims &dims, int64_t axis);
   Val matmul(const Val &a, const Val &b) { return emit<dmir::MatMulOp>({a, b}); }
 
 private:
@@ -181,6 +223,11 @@ private:
                          mlir::RankedTensorType given);
   mlir::Operation *create(Kind kind, mlir::ValueRange operands, mlir::DictionaryAttr attributes,
                           mlir::RankedTensorType given);
+  /// Folds an op over sizes, if that is how far its result is known; see SizeFolding.cpp.
+  std::optional<Val> foldSizes(const Kind &kind, llvm::ArrayRef<Val> operands,
+                               llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::RankedTensorType given);
+  std::optional<Val> moveSizes(const Kind &kind, llvm::ArrayRef<Val> operands,
+                               llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::RankedTensorType given);
   std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands, std::string &why);
 
   mlir::Block *block;

@@ -30,9 +30,18 @@ Val NodeContext::operand(int i) const {
 
 Tensor NodeContext::constantOperand(int i, const char *what) const {
   Val value = operand(i);
-  if (value.numElements() == 0) // nothing can be unknown about it
+  if (value.elements().is(0)) // nothing can be unknown about it
     return Tensor(value.dtype(), Shape(value.shape().begin(), value.shape().end()));
   if (!value.isConstant()) {
+    if (value.hasSizes()) {
+      std::string text;
+      for (Dim size : value.sizes())
+        text += (text.empty() ? "" : ", ") + size.str();
+      fail("op-dynamic-dim",
+           std::string("the ") + what + " (operand " + std::to_string(i) + ") depends on dims that " +
+               "are known at run time only: " + text,
+           {"--dim NAME=SIZE fixes a dim"});
+    }
     std::vector<std::string> helps;
     if (!value.foldNote().empty())
       helps.push_back("it could not be computed at compile time: " + value.foldNote());
@@ -51,6 +60,11 @@ std::vector<int64_t> NodeContext::constantInts(int i, const char *what) const {
   for (size_t k = 0; k < values.size(); ++k)
     values[k] = tensor.asInt(k);
   return values;
+}
+
+Dims NodeContext::sizes(int i, const char *what) const {
+  Val value = operand(i);
+  return value.hasSizes() ? value.sizes() : Dims(constantInts(i, what));
 }
 
 int64_t NodeContext::constantInt(int i, const char *what) const {

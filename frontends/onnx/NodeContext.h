@@ -52,6 +52,8 @@ public:
   std::vector<int64_t> constantInts(int i, const char *what) const;
   int64_t constantInt(int i, const char *what) const;
   double constantDouble(int i, const char *what) const;
+  /// Like constantInts, of numbers that may depend on symbolic dims.
+  Dims sizes(int i, const char *what) const;
 
   // --- Operands known at run time only
   // ---------------------------------------------------------------
@@ -60,7 +62,10 @@ public:
 
   /// The shape that the model declares for result i, where all its dims are numbers.
   std::optional<Shape> declaredShape(int i = 0) const;
-  bool isConstant(int i) const { return operand(i).isConstant() || operand(i).numElements() == 0; }
+  /// Whether it is known up to symbolic dims.
+  bool isConstant(int i) const {
+    return operand(i).hasSizes() || operand(i).isConstant() || operand(i).elements().is(0);
+  }
   /// A value that may be anything.
   static constexpr int64_t kAny = INT64_MIN;
   /// Operand i as integers: what it is, or else `implied`, which is then required at run time.

@@ -73,7 +73,7 @@ std::string ModelImport::modelName() const {
 func::FuncOp ModelImport::createFunction(OpBuilder &builder, const std::vector<GraphInput> &inputs) {
   SmallVector<Type> types;
   for (const GraphInput &input : inputs)
-    types.push_back(RankedTensorType::get(input.shape, dmir::elementTypeOf(input.type, &context)));
+    types.push_back(dmir::tensorOf(input.dims, dmir::elementTypeOf(input.type, &context)));
   std::string name = options.entry.empty() ? "main" : options.entry;
   auto function = func::FuncOp::create(builder, builder.getUnknownLoc(), name, builder.getFunctionType(types, {}));
   function.addEntryBlock();
@@ -96,7 +96,7 @@ void ModelImport::checkDeclared(const onnx::ValueInfoProto &output, const Val &v
   bool fits = !declared.has_shape() || declared.shape().dim_size() == value.rank();
   for (int i = 0; fits && declared.has_shape() && i < declared.shape().dim_size(); ++i)
     if (declared.shape().dim(i).has_dim_value() && declared.shape().dim(i).dim_value() > 0)
-      fits &= declared.shape().dim(i).dim_value() == value.dim(i);
+      fits &= declared.shape().dim(i).dim_value() == value.extent(i).valueOr(declared.shape().dim(i).dim_value());
   if (!fits)
     text += std::string(text.empty() ? "is" : " and") + " declared with another shape";
   if (!text.empty())
@@ -166,9 +166,10 @@ std::optional<ImportedModel> ModelImport::run() {
     constants.insert(tensor.name());
   for (const auto &sparse : model.graph().sparse_initializer())
     constants.insert(sparse.values().name());
-  std::optional<std::vector<GraphInput>> inputs = resolveInputs(model.graph(), constants, options, diagnostics);
-  if (!inputs)
+  std::optional<GraphInputs> graph = resolveInputs(model.graph(), constants, options, diagnostics);
+  if (!graph)
     return std::nullopt;
+  const std::vector<GraphInput> &inputs = graph->inputs;
 
   noteConstantInputs(constants);
 
@@ -176,16 +177,17 @@ std::optional<ImportedModel> ModelImport::run() {
   ImportedModel imported;
   imported.module = ModuleOp::create(builder.getUnknownLoc());
   (*imported.module)->setAttr(dmir::kModelNameAttr, builder.getStringAttr(modelName()));
+  dmir::setSymbolBounds(*imported.module, graph->symbols);
   builder.setInsertionPointToEnd(imported.module->getBody());
-  func::FuncOp function = createFunction(builder, *inputs);
+  func::FuncOp function = createFunction(builder, inputs);
 
   Emitter emitter(&function.getBody().front(), options.fold);
   TensorReader tensors(file, options.path, options.externalDataDir);
   GraphImporter importer(model, options.path, tensors, emitter, diagnostics);
   Scope scope = importer.mainScope();
   importer.bindInitializers(model.graph(), scope);
-  for (size_t i = 0; i < inputs->size(); ++i)
-    scope.values[(*inputs)[i].name] = emitter.fromSSA(function.getArgument(i));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    scope.values[inputs[i].name] = emitter.fromSSA(function.getArgument(i));
   importer.importNodes(model.graph().node(), model.graph().output(), scope);
   if (!finishFunction(function, emitter, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;

@@ -12,6 +12,7 @@ void buildFrontendPhase(OpPassManager &pm, const PhaseContext &context) {
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass(context));
   pm.addNestedPass<func::FuncOp>(createSimplifyPass(context));
   pm.addNestedPass<func::FuncOp>(createBindStatesPass(context));
+  pm.addNestedPass<func::FuncOp>(createCollectConstraintsPass(context));
 }
 
 void buildPartitionPhase(OpPassManager &pm, const PhaseContext &context) {
@@ -38,7 +39,7 @@ void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
 
 void registerAllPasses(const PhaseContext &context) {
   using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
-  static constexpr Create passes[] = {createFoldConstantsPass, createSimplifyPass,         createBindStatesPass,
+  static constexpr Create passes[] = {createFoldConstantsPass, createSimplifyPass,         createBindStatesPass, createCollectConstraintsPass,
                                       createCheckSupportPass,  createFoldScalingPass,      createAssignLayoutsPass,
                                       createFormRegionsPass,   createChooseStrategiesPass, createPlaceBuffersPass,
                                       createBuildProgramPass,  createOrderTasksPass,       createScheduleDevicesPass};

@@ -248,7 +248,19 @@ Dim Dim::floorDiv(Dim a, Dim b) {
   Dim remaining = fromTerms(rest);
   if (remaining.isStatic())
     return fromTerms(std::move(whole)) + floorDivide(remaining.number, b.number);
-  return fromTerms(std::move(whole)) + fromCall(Call::FloorDiv, remaining, b);
+  return fromTerms(std::move(whole)) + divideCalls(remaining, b.number);
+}
+
+/// floordiv(floordiv(x, m) + k, n) is floordiv(x + k*m, m*n): convolutions with strides one after the other.
+Dim Dim::divideCalls(Dim a, int64_t by) {
+  std::vector<DimTerm> all = a.terms();
+  bool one = !all.empty() && all.size() <= 2 && all[0].coefficient == 1 && all[0].factors.size() == 1 &&
+             (all.size() == 1 || all[1].factors.empty());
+  const DimFactor *inner = one ? all[0].factors[0] : nullptr;
+  if (!inner || inner->call != Call::FloorDiv || inner->rhs.valueOr(0) <= 0)
+    return fromCall(Call::FloorDiv, a, by);
+  Dim rest = all.size() == 2 ? all[1].coefficient : 0;
+  return floorDiv(inner->lhs + rest * inner->rhs, inner->rhs * by);
 }
 
 Dim Dim::min(Dim a, Dim b) {

@@ -9,7 +9,7 @@
 #include "MatmulRegion.h"
 #include "Pool.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -26,9 +26,10 @@ public:
   GenericConv(KernelBuilder &b, const RegionBody &body)
       : b(b), e(b, body.block), writer(e, body), op(cast<dmir::ConvOp>(body.root)),
         element(getElementTypeOrSelf(op.getResult().getType())) {
+    SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
     for (size_t i = 0; i < op.getStrides().size(); ++i)
-      axes.push_back({shapeOf(op.getInput())[i + 2], shapeOf(op.getWeights())[i + 2], op.getStrides()[i],
-                      op.getDilations()[i], op.getLow()[i], op.getHigh()[i], 0});
+      axes.push_back({dmir::dimOf(op.getInput(), i + 2), shapeOf(op.getWeights())[i + 2], op.getStrides()[i],
+                      op.getDilations()[i], low[i], 0, 0});
   }
 
   /// One element of the result.
@@ -68,7 +69,7 @@ private:
   Value term(ArrayRef<Value> at, Value channel, Value groupChannel, ArrayRef<Value> taps, Value sum) {
     SmallVector<Value> from{at[0], channel}, weight{at[1], groupChannel};
     for (auto [i, axis] : llvm::enumerate(axes)) {
-      Value origin = b.addC(b.mulC(at[i + 2], axis.stride), -axis.low);
+      Value origin = b.sub(b.mulC(at[i + 2], axis.stride), b.idx(axis.low));
       from.push_back(b.add(origin, b.mulC(taps[i], axis.dilation)));
       weight.push_back(taps[i]);
     }
@@ -93,7 +94,7 @@ KernelPlan dmxc::cpu::planGenericConv(const RegionBody &body) {
   double taps = 1;
   for (int64_t dim : shapeOf(op.getWeights()).drop_front())
     taps *= dim;
-  WorkPlan work = planWork(shapeOf(op.getResult()), taps + 1);
+  WorkPlan work = planWork(body.block, dmir::dimsOf(op.getResult()), taps + 1);
   KernelPlan plan;
   plan.algorithm = "conv-generic";
   plan.work = work.items;

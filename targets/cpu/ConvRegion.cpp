@@ -7,7 +7,7 @@
 #include "MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -60,7 +60,7 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
     spec.aType = spec.bType = element;
     spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
   }
-  spec.input = typeOf(op.getInput()).getEncoding() ? ConvLayout::Blocked16 : ConvLayout::Plain;
+  spec.input = dmir::layoutOf(op.getInput().getType()) ? ConvLayout::Blocked16 : ConvLayout::Plain;
   spec.heavyEpilogue = heavyEpilogue(body);
 }
 
@@ -162,7 +162,9 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   auto op = cast<dmir::ConvOp>(body.root);
   Type element = getElementTypeOrSelf(op.getResult().getType());
   bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
-  return !tiny && mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights());
+  // The register tiles are made for shapes that are known.
+  bool known = typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims();
+  return known && !tiny && mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights());
 }
 
 KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
@@ -179,13 +181,12 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
   int64_t packBytes = conv->packed ? 0 : (packedConvWeightBytes(conv->spec) + 63) / 64 * 64;
   ConvTiles nominal = chooseConvTiles(conv->spec, nominalIsa());
   plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise" : conv->packed ? "conv-direct" : "conv-unpacked";
-  plan.work = std::max<int64_t>(1, convWorkItems(conv->spec, nominal));
-  plan.grain = conv->packed ? convGrain(conv->spec, nominal) : plan.work; // packing again in each thread does not pay
+  int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal)), scratch = 0;
+  plan.work = items;
+  plan.grain = conv->packed ? convGrain(conv->spec, nominal) : items; // packing again in each thread does not pay
   for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
-    plan.scratch =
-        std::max(plan.scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, *IsaLevel::byName(level))));
-  plan.scratch += packBytes;
-  int64_t items = plan.work;
+    scratch = std::max(scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, *IsaLevel::byName(level))));
+  plan.scratch = scratch + packBytes;
   plan.emit = [conv, items, packBytes](KernelBuilder &b) { ConvEmitter(b, *conv).run(items, packBytes); };
   return plan;
 }

@@ -5,6 +5,7 @@
 #include "EmitKernel.h"
 #include "Fusion.h"
 #include "Link.h"
+#include "Loops.h"
 #include "Lowering.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -73,11 +74,14 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   Builder b(region.getContext());
   NamedAttrList list;
   list.set(strategy::kAlgorithm, b.getStringAttr(plan->algorithm));
-  list.set(strategy::kWork, b.getI64IntegerAttr(plan->work));
-  list.set(strategy::kGrain, b.getI64IntegerAttr(plan->grain));
-  list.set(strategy::kScratch, b.getI64IntegerAttr(plan->scratch));
-  list.set(strategy::kFlops, b.getI64IntegerAttr(regionFlops(region)));
-  list.set(strategy::kBytes, b.getI64IntegerAttr(regionBytes(region)));
+  auto set = [&](StringRef key, Dim size) { list.set(key, dmir::dimAttr(region.getContext(), size)); };
+  set(strategy::kWork, plan->work);
+  set(strategy::kGrain, plan->grain);
+  set(strategy::kScratch, plan->scratch);
+  set(strategy::kFlops, regionFlops(region));
+  set(strategy::kBytes, regionBytes(region));
+  if (DictionaryAttr sizes = nominalSizes(region.getBlock()); !sizes.empty())
+    list.set("nominal", sizes);
   if (!plan->packed.empty())
     list.set(strategy::kPacked, plan->packed.getDictionary(region.getContext()));
   if (!plan->inPlace.empty()) {

@@ -178,6 +178,18 @@ Index ElementExpr::mulC(Index x, int64_t c) {
   return {mulV(x.base, c), x.stride * c, std::min(multiple, int64_t(1) << 40), {}};
 }
 
+Index ElementExpr::mulC(Index x, Dim c) {
+  if (std::optional<int64_t> number = c.known())
+    return mulC(x, *number);
+  Value factor = b.idx(c);
+  if (x.uniform()) {
+    if (auto constant = KernelBuilder::constantOf(x.base); constant && *constant == 0)
+      return at(0);
+    return at(cached(MulOp, x.base, factor, [&] { return b.mul(x.base, factor); }));
+  }
+  return {{}, 0, 1, arith::MulIOp::create(b, vectorOf(x), b.splat(factor, laneCount))};
+}
+
 void ElementExpr::knowDivision(Value value, int64_t c, Value quotient, Value remainder) {
   divisions.push_back({value, c, quotient, remainder});
 }
@@ -214,25 +226,49 @@ std::pair<Index, Index> ElementExpr::divRem(Index x, int64_t c) {
   return {{quotient, 0, below, {}}, {remainder, x.stride, std::gcd(x.multiple, c), {}}};
 }
 
-Index ElementExpr::clamp(Index x, int64_t low, int64_t high) {
+std::pair<Index, Index> ElementExpr::divRem(Index x, Dim c) {
+  if (std::optional<int64_t> number = c.known())
+    return divRem(x, *number);
+  Value d = b.idx(c);
   if (x.uniform()) {
-    Value lo = constantIndex(low), hi = constantIndex(high);
+    Value quotient = cached(DivOp, x.base, d, [&] { return b.floorDiv(x.base, d); });
+    return {at(quotient), at(cached(RemOp, x.base, d, [&] { return b.rem(x.base, d); }))};
+  }
+  Value v = vectorOf(x), splat = b.splat(d, laneCount);
+  return {{{}, 0, 1, arith::DivUIOp::create(b, v, splat)}, {{}, 0, 1, arith::RemUIOp::create(b, v, splat)}};
+}
+
+Index ElementExpr::broadcastIndex(Index x, Dim own, Dim whole) {
+  if (own.is(1))
+    return at(0);
+  if (own.isStatic() || own == whole)
+    return x;
+  Value one = b.idx(1), isWide = b.cmp(arith::CmpIPredicate::ne, b.idx(own), one);
+  if (x.uniform())
+    return at(arith::SelectOp::create(b, isWide, x.base, constantIndex(0)));
+  Value v = vectorOf(x);
+  return {{}, 0, 1, arith::SelectOp::create(b, isWide, v, b.constantInt(v.getType(), 0))};
+}
+
+Index ElementExpr::clamp(Index x, Dim low, Dim high) {
+  if (x.uniform()) {
+    Value lo = sizeIndex(low), hi = sizeIndex(high);
     Value upper = cached(MinOp, x.base, hi, [&] { return b.minS(x.base, hi); });
     return at(cached(MaxOp, upper, lo, [&] { return b.maxS(upper, lo); }));
   }
   Value v = vectorOf(x);
-  Value upper = arith::MinSIOp::create(b, v, b.constantInt(v.getType(), high));
-  Value both = arith::MaxSIOp::create(b, upper, b.constantInt(v.getType(), low));
+  Value upper = arith::MinSIOp::create(b, v, b.splat(b.idx(high), laneCount));
+  Value both = arith::MaxSIOp::create(b, upper, b.splat(b.idx(low), laneCount));
   return {{}, 0, 1, both};
 }
 
-Value ElementExpr::inRange(Index x, int64_t low, int64_t high) {
+Value ElementExpr::inRange(Index x, Dim low, Dim high) {
   // One unsigned comparison: x - low < high - low.
-  Index from = addC(x, -low);
+  Index from = addC(x, Dim(0) - low);
   if (from.uniform())
-    return b.cmp(arith::CmpIPredicate::ult, from.base, constantIndex(high - low));
+    return b.cmp(arith::CmpIPredicate::ult, from.base, sizeIndex(high - low));
   Value v = vectorOf(from);
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, v, b.constantInt(v.getType(), high - low));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, v, b.splat(b.idx(high - low), laneCount));
 }
 
 //===----------------------------------------------------------------------===//
@@ -242,8 +278,8 @@ Value ElementExpr::inRange(Index x, int64_t low, int64_t high) {
 Index ElementExpr::offsetOf(RankedTensorType type, ArrayRef<Index> index) {
   auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding());
   Index offset = at(0);
-  int64_t stride = 1;
   if (blocked) {
+    int64_t stride = 1;
     auto [block, inner] = divRem(index[blocked.getAxis()], blocked.getBlock());
     offset = inner;
     stride = blocked.getBlock();
@@ -254,9 +290,11 @@ Index ElementExpr::offsetOf(RankedTensorType type, ArrayRef<Index> index) {
     }
     return offset;
   }
+  SmallVector<Dim> dims = dmir::dimsOf(type);
+  Dim stride = 1;
   for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
     offset = add(offset, mulC(index[axis], stride));
-    stride *= type.getDimSize(axis);
+    stride *= dims[axis];
   }
   return offset;
 }
@@ -424,12 +462,18 @@ Value ElementExpr::evaluateNew(Value tensor, ArrayRef<Index> index) {
   return evaluateMovement(op, index);
 }
 
+Indices dmxc::cpu::broadcastIndices(ElementExpr &e, ArrayRef<Index> index, ArrayRef<Dim> own, ArrayRef<Dim> whole) {
+  Indices result(index.take_back(own.size()));
+  for (auto [i, at] : llvm::enumerate(result))
+    at = e.broadcastIndex(at, own[i], whole[whole.size() - own.size() + i]);
+  return result;
+}
+
 Value ElementExpr::evaluateElementwise(Operation *op, ArrayRef<Index> index) {
   SmallVector<Value> operands;
-  for (Value operand : op->getOperands()) {
-    auto rank = cast<RankedTensorType>(operand.getType()).getRank();
-    operands.push_back(evaluate(operand, index.take_back(rank)));
-  }
+  SmallVector<Dim> whole = dmir::dimsOf(op->getResult(0));
+  for (Value operand : op->getOperands())
+    operands.push_back(evaluate(operand, broadcastIndices(*this, index, dmir::dimsOf(operand), whole)));
   return emitElementwise(*this, op, operands);
 }
 

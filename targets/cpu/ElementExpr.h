@@ -97,13 +97,18 @@ public:
   Index at(Value value, int64_t multiple = 1, int64_t stride = 0) const { return {value, stride, multiple, {}}; }
   Index add(Index a, Index b);
   Index addC(Index a, int64_t c);
+  Index addC(Index a, Dim c) { return c.isStatic() ? addC(a, *c.known()) : add(a, at(b.idx(c))); }
   Index mulC(Index a, int64_t c);
+  Index mulC(Index a, Dim c);
   /// Quotient and remainder by c > 0 of a non-negative index.
   std::pair<Index, Index> divRem(Index a, int64_t c);
+  std::pair<Index, Index> divRem(Index a, Dim c);
   /// max(low, min(a, high))
-  Index clamp(Index a, int64_t low, int64_t high);
+  Index clamp(Index a, Dim low, Dim high);
   /// low <= a < high: an i1, per lane unless `a` is uniform.
-  Value inRange(Index a, int64_t low, int64_t high);
+  Value inRange(Index a, Dim low, Dim high);
+  /// The index on an axis of `own` elements that meets an axis of `whole` ones: the same, or 0 where it has only one.
+  Index broadcastIndex(Index a, Dim own, Dim whole);
   /// The positions as vector<lanes x i64>.
   Value vectorOf(Index a);
   /// Records quotient and remainder of `value` by `c` for divRem, where a loop nest knows them.
@@ -145,6 +150,8 @@ private:
   Value addV(Value a, Value b);
   Value mulV(Value a, int64_t c);
   Value constantIndex(int64_t value);
+  /// The value of a size.
+  Value sizeIndex(Dim size) { return size.isStatic() ? constantIndex(*size.known()) : b.idx(size); }
   Value makeTable(llvm::StringRef bytes, unsigned alignment);
   mlir::Block *entryBlock() const;
 
@@ -177,8 +184,13 @@ bool isUnsignedElement(mlir::Type element);
 mlir::Value emitElementwise(ElementExpr &e, mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands);
 /// The index of the element of a tensor of shape `from` that has `index` in the tensor of shape `to`
 /// with the same elements in row-major order.
-Indices reshapeIndex(ElementExpr &e, llvm::ArrayRef<int64_t> to, llvm::ArrayRef<int64_t> from,
-                     llvm::ArrayRef<Index> index);
+/// The ends of the shortest runs of axes of two shapes, from axes i and j on, with equal element counts; of all axes
+/// where none is seen.
+std::pair<size_t, size_t> equalRuns(llvm::ArrayRef<Dim> to, llvm::ArrayRef<Dim> from, size_t i, size_t j);
+Indices reshapeIndex(ElementExpr &e, llvm::ArrayRef<Dim> to, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Index> index);
+/// The index of the element of an operand with dims `own` that is broadcast to `whole`, where `index` is.
+Indices broadcastIndices(ElementExpr &e, llvm::ArrayRef<Index> index, llvm::ArrayRef<Dim> own,
+                         llvm::ArrayRef<Dim> whole);
 /// max and min of two computed values: NaN if either is, +0 above -0.
 mlir::Value emitMax(KernelBuilder &b, mlir::Value x, mlir::Value y, bool isUnsigned);
 mlir::Value emitMin(KernelBuilder &b, mlir::Value x, mlir::Value y, bool isUnsigned);

@@ -27,6 +27,7 @@ using namespace mlir;
 namespace {
 
 ArrayRef<int64_t> shapeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getShape(); }
+SmallVector<Dim> dimsOf(Value tensor) { return dmir::dimsOf(tensor); }
 
 /// if (condition) then() else otherwise(), with a value.
 Value choose(KernelBuilder &b, Value condition, Type type, llvm::function_ref<Value()> then,
@@ -48,7 +49,7 @@ public:
 
   Value evaluate(dmir::RelayoutOp op) { return e.evaluate(op.getInput(), index); }
   Value evaluate(dmir::BroadcastOp op) {
-    return e.evaluate(op.getInput(), ArrayRef(index).take_back(shapeOf(op.getInput()).size()));
+    return e.evaluate(op.getInput(), broadcastIndices(e, index, dimsOf(op.getInput()), dimsOf(op.getResult())));
   }
   Value evaluate(dmir::TransposeOp op) {
     Indices from(index.size());
@@ -58,12 +59,13 @@ public:
   }
   Value evaluate(dmir::SliceOp op) {
     Indices from;
-    for (auto [i, start, step] : llvm::zip(index, op.getStarts(), op.getSteps()))
+    for (auto [i, start, step] : llvm::zip(index, op.getStartDims(), op.getSteps()))
       from.push_back(e.addC(e.mulC(i, step), start));
     return e.evaluate(op.getInput(), from);
   }
   Value evaluate(dmir::ReshapeOp op);
   Value evaluate(dmir::IotaOp op);
+  Value evaluate(dmir::DimTensorOp op);
   Value evaluate(dmir::PadOp op);
   Value evaluate(dmir::ConcatOp op) { return concatFrom(op, 0, index[op.getAxis()]); }
   Value evaluate(dmir::GatherOp op);
@@ -75,7 +77,7 @@ private:
   Value concatFrom(dmir::ConcatOp op, unsigned first, Index along);
   Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
-  Index readIndex(Value tensor, ArrayRef<Index> at, int64_t dim);
+  Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim);
 
   ElementExpr &e;
   KernelBuilder &b;
@@ -87,7 +89,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value Movement::evaluate(dmir::ReshapeOp op) {
-  return e.evaluate(op.getInput(), reshapeIndex(e, shapeOf(op.getResult()), shapeOf(op.getInput()), index));
+  return e.evaluate(op.getInput(), reshapeIndex(e, dimsOf(op.getResult()), dimsOf(op.getInput()), index));
 }
 
 Value Movement::evaluate(dmir::IotaOp op) {
@@ -101,6 +103,16 @@ Value Movement::evaluate(dmir::IotaOp op) {
   if (carried.getIntOrFloatBitWidth() < 64)
     position = arith::TruncIOp::create(b, b.laneType(carried, e.lanes()), position);
   return position;
+}
+
+Value Movement::evaluate(dmir::DimTensorOp op) {
+  Value position = e.vectorOf(index[0]), result;
+  for (auto [i, size] : llvm::enumerate(dmir::mixDims(op.getValues(), op.getDims()))) {
+    Value value = b.splat(b.idx(size), e.lanes());
+    Value here = b.cmp(arith::CmpIPredicate::eq, position, b.splat(b.idx(static_cast<int64_t>(i)), e.lanes()));
+    result = result ? Value(arith::SelectOp::create(b, here, value, result)) : value;
+  }
+  return result ? result : b.constantInt(position.getType(), 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -129,11 +141,11 @@ Value Movement::guarded(Value input, Value fill, ArrayRef<Index> from, Value sca
 
 /// The operand's position for a padded axis; `inside` is null where every position has one.
 Index Movement::padAxis(dmir::PadOp op, unsigned axis, Value &inside) {
-  int64_t low = op.getLow()[axis], high = op.getHigh()[axis], interior = op.getInterior()[axis];
-  int64_t dim = shapeOf(op.getInput())[axis];
-  Index at = e.addC(index[axis], -low);
-  if (!low && !high && !interior)
+  Dim low = op.getLowDims()[axis], high = op.getHighDims()[axis], dim = dimsOf(op.getInput())[axis];
+  int64_t interior = op.getInterior()[axis];
+  if (low.is(0) && high.is(0) && !interior)
     return index[axis];
+  Index at = e.addC(index[axis], Dim(0) - low);
   at.multiple = 1; // lanes outside may be negative, of which divRem must not make use
   switch (op.getMode()) {
   case dmir::PadMode::constant: {
@@ -141,9 +153,10 @@ Index Movement::padAxis(dmir::PadOp op, unsigned axis, Value &inside) {
       inside = e.inRange(at, 0, dim);
       return at;
     }
-    int64_t extent = dim ? (dim - 1) * (interior + 1) + 1 : 0;
+    // One element and its gap a step; none without elements.
+    Dim extent = Dim::max(dim * (interior + 1) - interior, 0);
     inside = e.inRange(at, 0, extent);
-    auto [quotient, rest] = e.divRem(e.clamp(at, 0, std::max<int64_t>(extent - 1, 0)), interior + 1);
+    auto [quotient, rest] = e.divRem(e.clamp(at, 0, Dim::max(extent - 1, 0)), interior + 1);
     inside = both(b, inside, e.inRange(rest, 0, 1));
     return quotient;
   }
@@ -154,14 +167,16 @@ Index Movement::padAxis(dmir::PadOp op, unsigned axis, Value &inside) {
     Value v = at.uniform() ? at.base : e.vectorOf(at);
     Value negated = arith::SubIOp::create(b, b.constantInt(v.getType(), 0), v);
     Value folded = arith::MaxSIOp::create(b, v, negated);
-    Value mirror = arith::SubIOp::create(b, b.constantInt(v.getType(), 2 * (dim - 1)), folded);
+    Value most = b.idx(dim * 2 - 2);
+    if (mlir::isa<VectorType>(v.getType()))
+      most = b.splat(most, e.lanes());
+    Value mirror = arith::SubIOp::create(b, most, folded);
     Value result = arith::MinSIOp::create(b, folded, mirror);
     return mlir::isa<VectorType>(v.getType()) ? Index{{}, 0, 1, result} : e.at(result);
   }
   case dmir::PadMode::wrap: {
     // Shifted by a multiple of dim that makes it non-negative.
-    int64_t shift = llvm::alignTo(low, dim);
-    return e.divRem(e.addC(at, shift), dim).second;
+    return e.divRem(e.addC(at, Dim::ceilDiv(low, dim) * dim), dim).second;
   }
   }
   llvm_unreachable("not a pad mode");
@@ -185,16 +200,17 @@ Value Movement::evaluate(dmir::PadOp op) {
 
 Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
   Value part = op.getInputs()[first];
-  int64_t axis = op.getAxis(), dim = shapeOf(part)[axis];
+  int64_t axis = op.getAxis();
+  Dim dim = dimsOf(part)[axis];
   Indices from(index);
   from[axis] = along;
   bool last =
       llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
   if (last && (first == 0 || along.uniform()))
     return e.evaluate(part, from);
-  Index beyond = last ? along : e.addC(along, -dim);
+  Index beyond = last ? along : e.addC(along, Dim(0) - dim);
   beyond.multiple = 1; // lanes that belong to an earlier part are negative
-  if (dim == 0 && !last)
+  if (dim.is(0) && !last)
     return concatFrom(op, first + 1, beyond);
   Value inside = e.inRange(along, 0, dim);
   if (!mlir::isa<VectorType>(inside.getType()))
@@ -217,7 +233,7 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
 
 /// An element of an index tensor as a position on an axis of `dim`: negative ones count from the end,
 /// those out of range fail the kernel and read an element that exists.
-Index Movement::readIndex(Value tensor, ArrayRef<Index> at, int64_t dim) {
+Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim) {
   bool uniform = llvm::all_of(llvm::zip(at, shapeOf(tensor)),
                               [](auto pair) { return std::get<0>(pair).uniform() || std::get<1>(pair) == 1; });
   int64_t lanes = uniform ? 1 : e.lanes();
@@ -226,7 +242,7 @@ Index Movement::readIndex(Value tensor, ArrayRef<Index> at, int64_t dim) {
   Type i64 = b.laneType(b.getI64Type(), lanes);
   if (raw.getType() != i64)
     raw = arith::ExtSIOp::create(b, i64, raw);
-  Value end = b.constantInt(i64, dim), zero = b.constantInt(i64, 0);
+  Value end = b.splat(b.idx(dim), lanes), zero = b.constantInt(i64, 0);
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, raw, zero);
   Value wrapped = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, raw, end), raw);
   Value outside = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, wrapped, end);
@@ -238,19 +254,20 @@ Index Movement::readIndex(Value tensor, ArrayRef<Index> at, int64_t dim) {
 Value Movement::evaluate(dmir::GatherOp op) {
   int64_t axis = op.getAxis(), count = shapeOf(op.getIndices()).size();
   Indices from(index.begin(), index.begin() + axis);
-  from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), shapeOf(op.getData())[axis]));
+  from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), dimsOf(op.getData())[axis]));
   from.append(index.begin() + axis + count, index.end());
   return e.evaluate(op.getData(), from);
 }
 
 Value Movement::evaluate(dmir::GatherElementsOp op) {
   Indices from(index);
-  from[op.getAxis()] = readIndex(op.getIndices(), index, shapeOf(op.getData())[op.getAxis()]);
+  from[op.getAxis()] = readIndex(op.getIndices(), index, dimsOf(op.getData())[op.getAxis()]);
   return e.evaluate(op.getData(), from);
 }
 
 Value Movement::evaluate(dmir::GatherNDOp op) {
-  ArrayRef<int64_t> tuples = shapeOf(op.getIndices()), data = shapeOf(op.getData());
+  ArrayRef<int64_t> tuples = shapeOf(op.getIndices());
+  SmallVector<Dim> data = dimsOf(op.getData());
   int64_t batch = op.getBatchDims(), width = tuples.back(), lead = tuples.size() - 1;
   Indices from(index.begin(), index.begin() + batch);
   for (int64_t j = 0; j < width; ++j) {
@@ -264,25 +281,28 @@ Value Movement::evaluate(dmir::GatherNDOp op) {
 
 } // namespace
 
-Indices dmxc::cpu::reshapeIndex(ElementExpr &e, ArrayRef<int64_t> to, ArrayRef<int64_t> from, ArrayRef<Index> index) {
+std::pair<size_t, size_t> dmxc::cpu::equalRuns(ArrayRef<Dim> to, ArrayRef<Dim> from, size_t i, size_t j) {
+  for (size_t length = 2; i + j + length <= to.size() + from.size(); ++length)
+    for (size_t iEnd = i + 1; iEnd < i + length && iEnd <= to.size(); ++iEnd) {
+      size_t jEnd = j + length - (iEnd - i);
+      if (jEnd <= from.size() && dmir::product(to.slice(i, iEnd - i)) == dmir::product(from.slice(j, jEnd - j)))
+        return {iEnd, jEnd};
+    }
+  return {to.size(), from.size()};
+}
+
+Indices dmxc::cpu::reshapeIndex(ElementExpr &e, ArrayRef<Dim> to, ArrayRef<Dim> from, ArrayRef<Index> index) {
   Indices source(from.size(), e.at(0));
-  // Shapes are cut into the smallest runs of axes with equal element counts; each run is
-  // linearised and delinearised on its own, so untouched axes keep their lanes.
+  // Shapes are cut into the shortest runs of axes with equal element counts; each run is linearised and delinearised on
+  // its own, so untouched axes keep their lanes.
   size_t i = 0, j = 0;
   while (i < to.size() && j < from.size()) {
-    size_t iEnd = i + 1, jEnd = j + 1;
-    int64_t left = to[i], right = from[j];
-    while (left != right && (iEnd < to.size() || jEnd < from.size())) {
-      if ((left < right && iEnd < to.size()) || jEnd == from.size())
-        left *= to[iEnd++];
-      else
-        right *= from[jEnd++];
-    }
+    auto [iEnd, jEnd] = equalRuns(to, from, i, j);
     Index linear = e.at(0);
     for (size_t k = i; k < iEnd; ++k)
-      linear = e.add(e.mulC(linear, to[k]), to[k] == 1 ? e.at(0) : index[k]);
+      linear = e.add(e.mulC(linear, to[k]), to[k].is(1) ? e.at(0) : index[k]);
     for (size_t k = jEnd; k-- > j + 1;)
-      std::tie(linear, source[k]) = e.divRem(linear, std::max<int64_t>(from[k], 1));
+      std::tie(linear, source[k]) = e.divRem(linear, from[k].is(0) ? Dim(1) : from[k]);
     source[j] = linear;
     i = iEnd, j = jEnd;
   }
@@ -293,7 +313,7 @@ Value ElementExpr::evaluateMovement(Operation *op, ArrayRef<Index> index) {
   Movement movement(*this, index);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<dmir::RelayoutOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp, dmir::ReshapeOp, dmir::IotaOp,
-            dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(
+            dmir::DimTensorOp, dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(
           [&](auto o) { return movement.evaluate(o); })
       .Default([](Operation *) -> Value { llvm_unreachable("checked by CpuTarget::refuses"); });
 }

@@ -11,6 +11,7 @@
 #include "Select.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -58,9 +59,9 @@ private:
              readsInPlace(op->getOperand(2), false, operand);
     // A row is read whole before any of it is written, and written by the same thread.
     bool keeps = op->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::SoftmaxOp, dmir::NormalizeOp>(op);
-    auto shape = cast<RankedTensorType>(value.getType()).getShape();
+    SmallVector<Dim> dims = dmir::dimsOf(value);
     return llvm::all_of(op->getOperands(), [&](Value v) {
-      bool same = keeps && sameIndex && cast<RankedTensorType>(v.getType()).getShape() == shape;
+      bool same = keeps && sameIndex && dmir::dimsOf(v) == dims;
       return readsInPlace(v, same, operand);
     });
   }
@@ -177,7 +178,9 @@ Status dmxc::cpu::emitKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLe
   SmallVector<bool> noalias(operands + results, true);
   for (int64_t operand : plan->inPlace)
     noalias[operand] = noalias[operands] = false;
-  KernelBuilder b(module, kernel.getLoc(), kernel.getSymName(), operands + results, 0, isa, noalias);
+  dmir::SymbolSet symbols = dmir::symbolsOf(block);
+  KernelBuilder b(module, kernel.getLoc(), kernel.getSymName(), operands + results, symbols.size(), isa, noalias);
+  b.setSymbols(std::move(symbols));
   plan->emit(b);
   b.finish();
   return Status::ok();

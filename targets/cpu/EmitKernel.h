@@ -18,7 +18,7 @@ class KernelBuilder;
 /// How a region is computed, for every ISA level: what chooseStrategy records and emission obeys.
 struct KernelPlan {
   std::string algorithm;
-  int64_t work = 1, grain = 1, scratch = 0;
+  Dim work = 1, grain = 1, scratch = 0;
   std::vector<int64_t> inPlace; ///< operands whose buffer the first result may share
   mlir::NamedAttrList packed;   ///< "<operand>" -> form
   /// Emits the body; captures the plan's details. Does not call finish.

@@ -19,7 +19,12 @@ using namespace mlir;
 namespace {
 
 RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
-int64_t elements(Value v) { return typeOf(v).getNumElements(); }
+/// Elements of a value, symbols taken as middling sizes: for what pays, not for what is right.
+int64_t elements(Value v) {
+  return dmir::elementsOf(v.getType())
+      .evaluate([](std::string_view) { return std::optional<int64_t>(64); })
+      .value_or(64);
+}
 
 std::string text(Type type) {
   std::string s;
@@ -41,9 +46,9 @@ bool hasEpilogue(Operation *op) {
 
 bool hasKernel(Operation *op) {
   return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
-         mlir::isa<dmir::IotaOp, dmir::ConstantOp, dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp, dmir::SoftmaxOp,
-                   dmir::NormalizeOp, dmir::PoolOp, dmir::ArgMaxPoolOp, dmir::TopKOp, dmir::ScatterElementsOp,
-                   dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp>(op);
+         mlir::isa<dmir::IotaOp, dmir::DimTensorOp, dmir::ConstantOp, dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp,
+                   dmir::SoftmaxOp, dmir::NormalizeOp, dmir::PoolOp, dmir::ArgMaxPoolOp, dmir::TopKOp,
+                   dmir::ScatterElementsOp, dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp>(op);
 }
 
 /// 4-bit elements lie two a byte: the ops that read or write them stand alone, so that no other kernel has to.
@@ -75,9 +80,11 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     if (bits < 8 && bits != 1 && !(bits == 4 && mlir::isa<dmir::CastOp>(op)))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";
-    if (!tensor.hasStaticShape())
-      return "the cpu target compiles static shapes only, and " + text(type) +
-             " has a dim that is not known; fix it with --dim or --shape";
+    if (!tensor.hasStaticShape() && !mlir::isa_and_nonnull<dmir::DimsAttr>(tensor.getEncoding()))
+      return text(type) + " has dims without a name; say what they are with #dmir.dims<...>";
+    if (!tensor.hasStaticShape() && bits < 8 && bits != 1)
+      return "the cpu target packs elements of type " + text(tensor.getElementType()) +
+             " in tensors of known shapes only";
   }
   if (!hasKernel(op))
     return "the cpu target has no kernel for '" + op->getName().getStringRef().str() + "'";
@@ -113,7 +120,7 @@ bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
   // A relayout only changes where the result is written.
   bool follows = consumer->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::RelayoutOp>(consumer);
   return hasEpilogue(root) && !hasPacked(consumer) && follows && consumer->getNumResults() == 1 &&
-         typeOf(consumer->getResult(0)).getShape() == typeOf(result).getShape();
+         dmir::dimsOf(consumer->getResult(0)) == dmir::dimsOf(result);
 }
 
 Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
@@ -126,33 +133,37 @@ Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<
                "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};
 }
 
-int64_t cpu::regionFlops(dmir::RegionOp region) {
-  int64_t flops = 0;
+Dim cpu::regionFlops(dmir::RegionOp region) {
+  Dim flops = 0;
   for (Operation &op : *region.getBlock()) {
-    if (op.hasTrait<dmir::DataMovement>() || mlir::isa<dmir::ConstantOp, dmir::YieldOp, dmir::IotaOp>(op))
+    if (op.hasTrait<dmir::DataMovement>() ||
+        mlir::isa<dmir::ConstantOp, dmir::YieldOp, dmir::IotaOp, dmir::DimTensorOp>(op))
       continue;
-    int64_t each =
-        llvm::TypeSwitch<Operation *, int64_t>(&op)
-            .Case([](dmir::MatMulOp o) { return 2 * typeOf(o.getLhs()).getShape().back(); })
-            .Case([](dmir::ConvOp o) {
-              return 2 * elements(o.getWeights()) / std::max<int64_t>(typeOf(o.getWeights()).getDimSize(0), 1);
-            })
-            .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([](auto) { return 4; })
-            .Default([](Operation *) { return 1; });
-    int64_t count = elements(op.getResult(0));
+    Dim each = llvm::TypeSwitch<Operation *, Dim>(&op)
+                   .Case([](dmir::MatMulOp o) { return dmir::dimsOf(o.getLhs()).back() * 2; })
+                   .Case([](dmir::ConvOp o) {
+                     SmallVector<Dim> weights = dmir::dimsOf(o.getWeights());
+                     return dmir::product(ArrayRef<Dim>(weights).drop_front()) * 2;
+                   })
+                   .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([](auto) { return 4; })
+                   .Default([](Operation *) { return 1; });
+    Dim count = op.getNumResults() ? dmir::elementsOf(op.getResult(0).getType()) : Dim(0);
     if (!mlir::isa<dmir::MatMulOp, dmir::ConvOp>(op) && op.getNumOperands())
-      count = std::max(count, elements(op.getOperand(0)));
+      count = Dim::max(count, dmir::elementsOf(op.getOperand(0).getType()));
     flops += each * count;
   }
   return flops;
 }
 
-int64_t cpu::regionBytes(dmir::RegionOp region) {
-  int64_t bytes = 0;
+Dim cpu::regionBytes(dmir::RegionOp region) {
+  Dim bytes = 0;
   auto add = [&](Type type) {
     auto tensor = cast<RankedTensorType>(type);
-    if (auto dtype = dmir::dtypeOf(tensor.getElementType()))
-      bytes += dtypeBytes(*dtype, tensor.getNumElements());
+    std::optional<DType> dtype = dmir::dtypeOf(tensor.getElementType());
+    if (dtype && tensor.hasStaticShape())
+      bytes += static_cast<int64_t>(dtypeBytes(*dtype, tensor.getNumElements()));
+    else if (dtype)
+      bytes += Dim::ceilDiv(dmir::elementsOf(type) * static_cast<int64_t>(dtypeBits(*dtype)), 8);
   };
   for (Type type : region->getOperandTypes())
     add(type);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
 
@@ -23,8 +23,8 @@ bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *c
 Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 /// Arithmetic operations of a region: products and sums count one each, other elements' functions one.
-int64_t regionFlops(dmir::RegionOp region);
+Dim regionFlops(dmir::RegionOp region);
 /// Bytes of the operands and results.
-int64_t regionBytes(dmir::RegionOp region);
+Dim regionBytes(dmir::RegionOp region);
 
 } // namespace dmxc::cpu

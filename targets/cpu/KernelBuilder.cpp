@@ -133,6 +133,59 @@ std::optional<int64_t> KernelBuilder::constantOf(Value value) {
 }
 
 Value KernelBuilder::idx(int64_t value) { return constantInt(getI64Type(), value); }
+
+/// Rounds towards minus infinity, whatever the signs.
+static Value floorDivide(ImplicitLocOpBuilder &b, Value x, Value y) {
+  Value zero = arith::ConstantOp::create(b, b.getI64IntegerAttr(0));
+  Value quotient = arith::DivSIOp::create(b, x, y);
+  Value rest = arith::SubIOp::create(b, x, arith::MulIOp::create(b, quotient, y));
+  Value uneven = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rest, zero);
+  Value signs = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, arith::XOrIOp::create(b, rest, y), zero);
+  Value less = arith::ExtUIOp::create(b, b.getI64Type(), arith::AndIOp::create(b, uneven, signs));
+  return arith::SubIOp::create(b, quotient, less);
+}
+
+Value KernelBuilder::idx(Dim size) {
+  if (std::optional<int64_t> number = size.known())
+    return idx(*number);
+  Value &known = extents[size.key()];
+  if (known)
+    return known;
+  // Behind the sizes that are there: a block of their own at the top of the body.
+  OpBuilder::InsertionGuard guard(*this);
+  if (lastExtent)
+    setInsertionPointAfter(lastExtent);
+  else
+    setInsertionPointToStart(&cast<func::FuncOp>(body).getBody().front());
+  Dim::Builder<Value> make;
+  make.number = [&](int64_t number) { return idx(number); };
+  make.symbol = [&](std::string_view name) {
+    auto at = llvm::find(symbols, getStringAttr(StringRef(name.data(), name.size())));
+    assert(at != symbols.end() && "a kernel has the symbols of its body");
+    return dim(at - symbols.begin());
+  };
+  make.add = [&](Value x, Value y) { return add(x, y); };
+  make.mul = [&](Value x, Value y) { return mul(x, y); };
+  make.call = [&](Dim::Call call, Value x, Value y) -> Value {
+    switch (call) {
+    case Dim::Call::FloorDiv:
+      return floorDivide(*this, x, y);
+    case Dim::Call::Min:
+      return minS(x, y);
+    case Dim::Call::Max:
+      return maxS(x, y);
+    case Dim::Call::Broadcast:
+      break;
+    }
+    Value isOne = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, x, idx(1));
+    return arith::SelectOp::create(*this, isOne, y, x);
+  };
+  Value value = size.build(make);
+  // A copy, so that the end of the block of sizes is known even where nothing was computed.
+  if (Block *entry = &cast<func::FuncOp>(body).getBody().front(); getInsertionPoint() != entry->begin())
+    lastExtent = &*std::prev(getInsertionPoint());
+  return extents[size.key()] = value;
+}
 Value KernelBuilder::add(Value a, Value b) {
   auto ca = constantOf(a), cb = constantOf(b);
   if (ca && cb)

@@ -10,6 +10,8 @@
 
 #include "IsaLevel.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -40,6 +42,8 @@ public:
   void setRange(Value first, Value last) { range[0] = first, range[1] = last; }
   Value scratch() const; ///< !llvm.ptr: this thread's scratch
   Value results() const; ///< !llvm.ptr to i64: data-dependent dims
+  /// Says that dim i is the value of symbol i.
+  void setSymbols(dmir::SymbolSet names) { symbols = std::move(names); }
   const IsaLevel &isa() const { return level; }
 
   /// Ends the kernel: returns DMX_KERNEL_OK at the current insertion point.
@@ -52,6 +56,8 @@ public:
   // --- i64 index arithmetic, folded while it is built
   // -------------------------
   Value idx(int64_t value);
+  /// The value of a size: a constant, or computed from the dims once, where every block sees it.
+  Value idx(Dim size);
   /// The value of an integer constant, if it is one.
   static std::optional<int64_t> constantOf(Value value);
   Value add(Value a, Value b);
@@ -59,6 +65,7 @@ public:
   Value mul(Value a, Value b);
   Value addC(Value a, int64_t b);
   Value mulC(Value a, int64_t b);
+  Value mulC(Value a, Dim b) { return b.is(1) ? a : mul(a, idx(b)); }
   Value floorDiv(Value a, Value b); ///< a >= 0, b > 0
   Value rem(Value a, Value b);      ///< a >= 0, b > 0
   Value ceilDiv(Value a, Value b);
@@ -125,6 +132,9 @@ private:
   Value range[2];                  ///< of setRange; null: the call's own
   Value status;                    ///< stack slot of the sticky failure, made on demand
   unsigned numBuffers, numDims;
+  dmir::SymbolSet symbols;                                         ///< of the dims
+  llvm::DenseMap<std::pair<int64_t, const void *>, Value> extents; ///< by Dim::key
+  mlir::Operation *lastExtent = nullptr;                           ///< in the entry block
 };
 
 } // namespace dmxc::cpu

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kBlock = 16;
 
 RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
-Attribute layoutOf(Value v) { return typeOf(v).getEncoding(); }
+Attribute layoutOf(Value v) { return dmir::layoutOf(v.getType()); }
 
 bool isBlockedChannels(Attribute layout) {
   auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(layout);
@@ -44,8 +44,8 @@ Attribute cpu::preferredResultLayout(Operation *op) {
   auto blocked = dmir::BlockedAttr::get(op->getContext(), 1, kBlock);
   return llvm::TypeSwitch<Operation *, Attribute>(op)
       .Case([&](dmir::ConvOp conv) -> Attribute {
-        bool wide =
-            typeOf(conv.getResult()).getElementType().isF32() && worthBlocking(typeOf(conv.getResult()).getDimSize(1));
+        bool wide = typeOf(conv.getResult()).hasStaticShape() && typeOf(conv.getResult()).getElementType().isF32() &&
+                    worthBlocking(typeOf(conv.getResult()).getDimSize(1));
         return wide ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
@@ -83,6 +83,6 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
         // Operands that are broadcast are read as they are.
         if (typeOf(value).getShape() != result.getShape())
           return !layout;
-        return layout == result.getEncoding();
+        return layout == dmir::layoutOf(result);
       });
 }

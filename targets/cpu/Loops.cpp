@@ -2,7 +2,7 @@
 
 #include "Loops.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Support/Result.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -12,6 +12,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace dmxc;
@@ -24,7 +25,7 @@ using namespace mlir;
 
 static bool isFused(Operation &op) {
   return op.hasTrait<dmir::Elementwise>() || op.hasTrait<dmir::DataMovement>() ||
-         mlir::isa<dmir::ConstantOp, dmir::IotaOp>(op);
+         mlir::isa<dmir::ConstantOp, dmir::IotaOp, dmir::DimTensorOp>(op);
 }
 
 Result<RegionBody> RegionBody::of(Block *block) {
@@ -49,6 +50,39 @@ Result<RegionBody> RegionBody::of(Block *block) {
 }
 
 RankedTensorType RegionBody::resultType(unsigned i) const { return cast<RankedTensorType>(results[i].getType()); }
+
+//===----------------------------------------------------------------------===//
+// Nominal sizes
+//===----------------------------------------------------------------------===//
+
+/// Of a symbol without bounds: long enough for cutting work to pay, short enough for a row to fit the cache.
+static constexpr int64_t kNominalSize = 128;
+
+static int64_t nominalOf(Operation *owner, StringRef symbol) {
+  auto strategy = owner->getAttrOfType<DictionaryAttr>("strategy");
+  auto sizes = strategy ? strategy.getAs<DictionaryAttr>("nominal") : DictionaryAttr();
+  if (auto size = sizes ? sizes.getAs<IntegerAttr>(symbol) : IntegerAttr())
+    return size.getInt();
+  DimBounds bounds = dmir::symbolBounds(owner, symbol);
+  return std::clamp(kNominalSize, std::max<int64_t>(bounds.min, 1), std::max<int64_t>(bounds.max, 1));
+}
+
+int64_t dmxc::cpu::nominal(Block *block, Dim size) {
+  if (std::optional<int64_t> number = size.known())
+    return *number;
+  auto value = size.evaluate([&](std::string_view symbol) {
+    return std::optional<int64_t>(nominalOf(block->getParentOp(), StringRef(symbol.data(), symbol.size())));
+  });
+  return std::max<int64_t>(value.value_or(kNominalSize), 1);
+}
+
+DictionaryAttr dmxc::cpu::nominalSizes(Block *block) {
+  Builder b(block->getParentOp()->getContext());
+  NamedAttrList sizes;
+  for (StringAttr symbol : dmir::symbolsOf(block))
+    sizes.set(symbol, b.getI64IntegerAttr(nominalOf(block->getParentOp(), symbol)));
+  return sizes.getDictionary(b.getContext());
+}
 
 //===----------------------------------------------------------------------===//
 // Joining axes
@@ -76,7 +110,8 @@ public:
       return true; // decided by the first visit
     Operation *op = value.getDefiningOp();
     if (op->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::BroadcastOp, dmir::RelayoutOp>(op))
-      return llvm::all_of(op->getOperands(), [&](Value operand) { return joinsAligned(operand, shape, axis); });
+      return llvm::all_of(op->getOperands(),
+                          [&](Value operand) { return joinsAligned(operand, dmir::dimsOf(value), axis); });
     return llvm::TypeSwitch<Operation *, bool>(op)
         .Case([&](dmir::TransposeOp o) {
           ArrayRef<int64_t> p = o.getPermutation();
@@ -100,18 +135,18 @@ public:
 private:
   static bool touches(int64_t at, unsigned axis) { return at == axis || at == axis + 1; }
   static bool whole(dmir::SliceOp o, unsigned axis) {
-    return o.getStarts()[axis] == 0 && o.getSizes()[axis] == shapeOf(o.getInput())[axis];
+    return o.getStarts()[axis] == 0 && o.getSizeDims()[axis] == dmir::dimOf(o.getInput(), axis);
   }
   static bool joinsInMemory(RankedTensorType type, unsigned axis) {
     auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding());
     return !blocked || !touches(blocked.getAxis(), axis);
   }
   /// An operand broadcast to `shape`: it has both axes whole, or neither.
-  bool joinsAligned(Value operand, ArrayRef<int64_t> shape, unsigned axis) {
-    ArrayRef<int64_t> own = shapeOf(operand);
+  bool joinsAligned(Value operand, ArrayRef<Dim> shape, unsigned axis) {
+    SmallVector<Dim> own = dmir::dimsOf(operand);
     int64_t missing = shape.size() - own.size(), at = static_cast<int64_t>(axis) - missing;
-    int64_t outer = at < 0 ? 1 : own[at], inner = at + 1 < 0 ? 1 : own[at + 1];
-    if (outer == 1 && inner == 1)
+    Dim outer = at < 0 ? Dim(1) : own[at], inner = at + 1 < 0 ? Dim(1) : own[at + 1];
+    if (outer.is(1) && inner.is(1))
       return true;
     return at >= 0 && outer == shape[axis] && inner == shape[axis + 1] && joins(operand, at);
   }
@@ -137,17 +172,17 @@ bool dmxc::cpu::axesJoin(Value value, unsigned axis, ArrayRef<Value> leaves) {
 SmallVector<AxisGroup> dmxc::cpu::groupAxes(ArrayRef<Value> values, ArrayRef<Value> leaves,
                                             llvm::function_ref<bool(unsigned)> mayJoin) {
   SmallVector<AxisGroup> groups;
-  ArrayRef<int64_t> shape = shapeOf(values.front());
+  SmallVector<Dim> shape = dmir::dimsOf(values.front());
   for (unsigned axis = 0; axis < shape.size(); ++axis) {
     auto joins = [&](Value value) { return axesJoin(value, axis - 1, leaves); };
     // Joining is decided for neighbours. Across an axis of size 1 it says nothing: an operand may have both neighbours
     // of the axis joined to it and yet be broadcast along one of them.
-    bool adjacent = axis && (groups.back().size == 1 || shape[axis] == 1 || groups.back().at + 1 == axis);
+    bool adjacent = axis && (groups.back().size.is(1) || shape[axis].is(1) || groups.back().at + 1 == axis);
     if (adjacent && (!mayJoin || mayJoin(axis - 1)) && llvm::all_of(values, joins)) {
       groups.back().last = axis;
       groups.back().size *= shape[axis];
       // Indices of axes of size 1 count for nothing, so the position must not be put there.
-      if (shape[axis] != 1)
+      if (!shape[axis].is(1))
         groups.back().at = axis;
     } else {
       groups.push_back({axis, axis, shape[axis], axis});
@@ -182,32 +217,37 @@ Indices dmxc::cpu::spread(ElementExpr &e, ArrayRef<AxisGroup> groups, ArrayRef<I
 static constexpr double kSmallNs = 4000, kItemNs = 1000, kLargeNs = 64000, kGrainNs = 8000;
 static constexpr int64_t kManyItems = 64;
 
-WorkPlan dmxc::cpu::planWork(ArrayRef<int64_t> dims, double cost) {
+WorkPlan dmxc::cpu::planWork(Block *block, ArrayRef<Dim> dims, double cost) {
   WorkPlan plan;
   plan.dims.assign(dims.begin(), dims.end());
+  SmallVector<int64_t> sizes;
   double total = cost;
-  for (int64_t dim : dims)
-    total *= dim;
+  for (Dim dim : dims) {
+    sizes.push_back(nominal(block, dim));
+    total *= sizes.back();
+  }
   if (total <= kSmallNs)
     return plan;
-  double inner = total;
-  while (plan.split + 1 < dims.size() && (plan.items < kManyItems || inner > kLargeNs) &&
-         inner / dims[plan.split] >= kItemNs) {
+  double inner = total, items = 1;
+  while (plan.split + 1 < dims.size() && (items < kManyItems || inner > kLargeNs) &&
+         inner / sizes[plan.split] >= kItemNs) {
+    items *= sizes[plan.split];
     plan.items *= dims[plan.split];
-    inner /= dims[plan.split++];
+    inner /= sizes[plan.split++];
   }
   // Outer loops are used up and a row is still long, or there are few rows: cut rows into runs.
-  if (plan.split + 1 == dims.size() && plan.items < kManyItems && inner > 2 * kItemNs) {
-    int64_t runs = std::min<int64_t>(llvm::divideCeil(kManyItems, plan.items), inner / kItemNs);
-    int64_t chunk = llvm::alignTo(llvm::divideCeil(dims.back(), std::max<int64_t>(runs, 1)), 64);
-    if (chunk < dims.back()) {
+  if (plan.split + 1 == dims.size() && items < kManyItems && inner > 2 * kItemNs) {
+    int64_t runs = std::min<int64_t>(std::ceil(kManyItems / items), inner / kItemNs);
+    int64_t chunk = llvm::alignTo(llvm::divideCeil(sizes.back(), std::max<int64_t>(runs, 1)), 64);
+    if (chunk < sizes.back()) {
       plan.chunk = chunk;
-      int64_t count = llvm::divideCeil(dims.back(), chunk);
-      plan.items *= count;
+      plan.items *= Dim::ceilDiv(dims.back(), chunk);
+      double count = llvm::divideCeil(sizes.back(), chunk);
+      items *= count;
       inner /= count;
     }
   }
-  plan.grain = std::clamp<int64_t>(kGrainNs / std::max(inner, 1.0), 1, plan.items);
+  plan.grain = std::clamp<int64_t>(kGrainNs / std::max(inner, 1.0), 1, std::max<int64_t>(items, 1));
   return plan;
 }
 
@@ -218,7 +258,7 @@ void dmxc::cpu::emitItems(KernelBuilder &b, const WorkPlan &plan,
   auto inside = [&](auto &&self, size_t axis, Value lo, Value hi) -> void {
     if (axis == loops)
       return body(outer, lo, hi);
-    b.forLoop(0, plan.dims[axis], 1, [&](Value i) {
+    b.forLoop(b.idx(0), b.idx(plan.dims[axis]), b.idx(1), [&](Value i) {
       outer[axis] = i;
       self(self, axis + 1, lo, hi);
     });
@@ -226,7 +266,7 @@ void dmxc::cpu::emitItems(KernelBuilder &b, const WorkPlan &plan,
   auto item = [&](Value work) {
     Value lo = b.idx(0), hi = b.idx(plan.dims.back());
     if (plan.chunk) {
-      Value runs = b.idx(llvm::divideCeil(plan.dims.back(), plan.chunk));
+      Value runs = b.idx(Dim::ceilDiv(plan.dims.back(), plan.chunk));
       lo = b.mulC(b.rem(work, runs), plan.chunk);
       hi = b.minS(b.addC(lo, plan.chunk), hi);
       work = b.floorDiv(work, runs);
@@ -238,7 +278,7 @@ void dmxc::cpu::emitItems(KernelBuilder &b, const WorkPlan &plan,
     }
     inside(inside, plan.split, lo, hi);
   };
-  if (plan.items == 1)
+  if (plan.items.is(1))
     return b.ifThen(b.cmp(arith::CmpIPredicate::slt, b.begin(), b.end()), [&] { item(b.idx(0)); });
   b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value work) { item(work); });
 }
@@ -310,7 +350,7 @@ int64_t dmxc::cpu::chooseLanes(ArrayRef<Value> values, const IsaLevel &isa, unsi
     unsigned bits = element.getIntOrFloatBitWidth();
     memory = std::min(memory, std::max(bits, 8u));
     packed |= isPacked(element);
-    if (typeOf(value).getNumElements() == 1)
+    if (dmir::elementsOf(value.getType()).is(1))
       return;
     if (mlir::isa<FloatType>(element))
       bits = std::max(bits, 32u);
@@ -353,7 +393,7 @@ static Indices pushIndex(ElementExpr &e, Value result, Value from, ArrayRef<Inde
     return after;
   }
   if (mlir::isa<dmir::ReshapeOp>(op))
-    return reshapeIndex(e, shapeOf(op->getOperand(0)), shapeOf(result), before);
+    return reshapeIndex(e, dmir::dimsOf(op->getOperand(0)), dmir::dimsOf(result), before);
   return before;
 }
 
@@ -397,7 +437,9 @@ double dmxc::cpu::dryRunCost(Block *block, const IsaLevel &isa, int64_t lanes,
   auto loc = UnknownLoc::get(context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   unsigned results = block->getTerminator()->getNumOperands();
-  KernelBuilder b(*module, loc, "trial", block->getNumArguments() + results, 0, isa);
+  dmir::SymbolSet symbols = dmir::symbolsOf(block);
+  KernelBuilder b(*module, loc, "trial", block->getNumArguments() + results, symbols.size(), isa);
+  b.setSymbols(std::move(symbols));
   ElementExpr e(b, block);
   ElementExpr::Lanes scope(e, lanes);
   int64_t slot = 0;

@@ -23,10 +23,16 @@ struct RegionBody {
   mlir::RankedTensorType resultType(unsigned i = 0) const;
 };
 
+/// The size that a plan is made for: a symbol's nominal value is the one in the region's strategy ("nominal"), or
+/// before there is one a middling size within its bounds. Choices may rest on it, results may not.
+int64_t nominal(mlir::Block *block, Dim size);
+/// The nominal values of the symbols in a region, as the strategy keeps them.
+mlir::DictionaryAttr nominalSizes(mlir::Block *block);
+
 /// Adjacent axes [first, last] of a tensor, iterated as one axis of `size`.
 struct AxisGroup {
   unsigned first, last;
-  int64_t size;
+  Dim size;
   unsigned at; ///< the axis that carries the joined position: the last one that is not of size 1
 };
 
@@ -49,14 +55,16 @@ Indices spread(ElementExpr &e, llvm::ArrayRef<AxisGroup> groups, llvm::ArrayRef<
 /// How a nest over `dims` (outer to inner, the last one of lanes) is cut into work items: the first
 /// `split` loops, and the last one in runs of `chunk` where split == dims.size() - 1.
 struct WorkPlan {
-  llvm::SmallVector<int64_t> dims;
+  llvm::SmallVector<Dim> dims;
   unsigned split = 0;
   int64_t chunk = 0; ///< 0: the last loop is whole in every item
-  int64_t items = 1, grain = 1;
+  Dim items = 1;
+  int64_t grain = 1;
 };
 
-/// `cost`: nanoseconds an iteration of the innermost loop takes, roughly; small nests are not cut.
-WorkPlan planWork(llvm::ArrayRef<int64_t> dims, double cost);
+/// `cost`: nanoseconds an iteration of the innermost loop takes, roughly; small nests are not cut. `block` is the
+/// region's.
+WorkPlan planWork(mlir::Block *block, llvm::ArrayRef<Dim> dims, double cost);
 
 /// Emits the loops over this call's items and those inside an item; `body` gets the positions of all
 /// loops but the last one, and the last one's range.

@@ -11,7 +11,7 @@
 #include "Gemm.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -31,27 +31,21 @@ static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
 // Views
 //===----------------------------------------------------------------------===//
 
-static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  StridedView result{view.buffer, view.offset, SmallVector<int64_t>(to.size(), 0)};
-  if (llvm::is_contained(from, 0))
+static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef<Dim> from, ArrayRef<Dim> to) {
+  StridedView result{view.buffer, view.offset, SmallVector<Dim>(to.size(), 0)};
+  if (llvm::is_contained(from, Dim(0)))
     return result;
   size_t i = 0, j = 0;
   while (i < from.size() && j < to.size()) {
-    size_t iEnd = i + 1, jEnd = j + 1;
-    int64_t left = from[i], right = to[j];
-    while (left != right)
-      if (left < right)
-        left *= from[iEnd++];
-      else
-        right *= to[jEnd++];
+    auto [iEnd, jEnd] = equalRuns(from, to, i, j);
     // The run must be contiguous in itself; axes of one element do not matter.
-    int64_t stride = 0, extent = 1;
+    Dim stride = 0, extent = 1;
     for (size_t k = iEnd; k-- > i;) {
-      if (from[k] == 1)
+      if (from[k].is(1))
         continue;
-      if (extent == 1)
+      if (extent.is(1))
         stride = view.strides[k];
-      else if (view.strides[k] != stride * extent)
+      else if (!(view.strides[k] == stride * extent))
         return std::nullopt;
       extent *= from[k];
     }
@@ -64,11 +58,12 @@ static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef
 
 std::optional<StridedView> dmxc::cpu::stridedView(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (typeOf(value).getEncoding())
+    if (dmir::layoutOf(value.getType()))
       return std::nullopt;
-    StridedView view{argument.getArgNumber(), 0, SmallVector<int64_t>(shapeOf(value).size())};
-    int64_t stride = 1;
-    for (size_t axis = view.strides.size(); axis-- > 0; stride *= shapeOf(value)[axis])
+    SmallVector<Dim> dims = dmir::dimsOf(value);
+    StridedView view{argument.getArgNumber(), 0, SmallVector<Dim>(dims.size())};
+    Dim stride = 1;
+    for (size_t axis = view.strides.size(); axis-- > 0; stride *= dims[axis])
       view.strides[axis] = stride;
     return view;
   }
@@ -79,23 +74,26 @@ std::optional<StridedView> dmxc::cpu::stridedView(Value value) {
   if (!from)
     return std::nullopt;
   if (mlir::isa<dmir::ReshapeOp>(op))
-    return reshapedView(*from, shapeOf(op->getOperand(0)), shapeOf(value));
+    return reshapedView(*from, dmir::dimsOf(op->getOperand(0)), dmir::dimsOf(value));
   StridedView view{from->buffer, from->offset, {}};
   if (auto transpose = dyn_cast<dmir::TransposeOp>(op)) {
     for (int64_t axis : transpose.getPermutation())
       view.strides.push_back(from->strides[axis]);
   } else if (auto slice = dyn_cast<dmir::SliceOp>(op)) {
-    for (auto [stride, start, step] : llvm::zip(from->strides, slice.getStarts(), slice.getSteps())) {
+    for (auto [stride, start, step] : llvm::zip(from->strides, slice.getStartDims(), slice.getSteps())) {
       view.offset += start * stride;
       view.strides.push_back(stride * step);
     }
   } else {
-    ArrayRef<int64_t> own = shapeOf(op->getOperand(0)), wide = shapeOf(value);
+    SmallVector<Dim> own = dmir::dimsOf(op->getOperand(0)), wide = dmir::dimsOf(value);
     view.strides.assign(wide.size(), 0);
     size_t missing = wide.size() - own.size();
-    for (size_t axis = 0; axis < own.size(); ++axis)
-      if (own[axis] != 1 || wide[axis + missing] == 1)
+    for (size_t axis = 0; axis < own.size(); ++axis) {
+      if (!own[axis].isStatic() && !(own[axis] == wide[axis + missing]))
+        return std::nullopt; // its stride depends on whether it is 1
+      if (!own[axis].is(1) || wide[axis + missing].is(1))
         view.strides[axis + missing] = from->strides[axis];
+    }
   }
   return view;
 }
@@ -125,10 +123,10 @@ Value dmxc::cpu::fromAccumulator(ElementExpr &e, Value value, Type element) {
   return narrow == value.getType() ? value : Value(arith::TruncIOp::create(b, narrow, value));
 }
 
-void dmxc::cpu::mapRange(KernelBuilder &b, int64_t nominal, int64_t own) {
+void dmxc::cpu::mapRange(KernelBuilder &b, Dim nominal, Dim own) {
   if (nominal == own)
     return;
-  auto map = [&](Value item) { return b.floorDiv(b.mulC(item, own), b.idx(nominal)); };
+  auto map = [&](Value item) { return b.floorDiv(b.mulC(item, own), b.idx(Dim::max(nominal, 1))); };
   b.setRange(map(b.begin()), map(b.end()));
 }
 
@@ -138,36 +136,37 @@ namespace {
 struct Product {
   RegionBody body;
   mutable dmir::MatMulOp op; ///< a handle, whose accessors are not const
-  int64_t batch = 1, m, n, k;
-  SmallVector<int64_t> batchDims;
+  Dim batch = 1, m, n, k;
+  SmallVector<Dim> batchDims;
   /// Batch dims are part of m: the right operand has none.
   bool joined = false;
   std::optional<StridedView> lhs, rhs;
-  SmallVector<int64_t> lhsBatch, rhsBatch; ///< strides of the batch axes, 0 where broadcast
-  int64_t lhsRow = 0;
+  SmallVector<Dim> lhsBatch, rhsBatch; ///< strides of the batch axes, 0 where broadcast
+  Dim lhsRow = 0;
+  bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false;
   Type element;
 
   explicit Product(const RegionBody &body);
-  bool direct() const { return lhs && rhs && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
+  bool direct() const { return lhs && rhs && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
   bool isF8() const { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
   GemmSpec spec(MLIRContext *context) const;
+  Dim workItems(const GemmTiles &tiles) const;
 
 private:
-  SmallVector<int64_t> batchStrides(const StridedView &view, Value operand) const;
+  SmallVector<Dim> batchStrides(const StridedView &view, Value operand);
   bool joinsRows() const;
 };
 
 Product::Product(const RegionBody &body) : body(body), op(cast<dmir::MatMulOp>(body.root)) {
-  ArrayRef<int64_t> result = shapeOf(op.getResult());
+  SmallVector<Dim> result = dmir::dimsOf(op.getResult());
   element = getElementTypeOrSelf(op.getResult().getType());
   size_t rank = result.size();
   m = result[rank - 2];
   n = result[rank - 1];
-  k = shapeOf(op.getLhs()).back();
+  k = dmir::dimsOf(op.getLhs()).back();
   batchDims.assign(result.begin(), result.end() - 2);
-  for (int64_t dim : batchDims)
-    batch *= dim;
+  batch = dmir::product(batchDims);
   lhs = stridedView(op.getLhs());
   rhs = stridedView(op.getRhs());
   if (!direct())
@@ -178,9 +177,9 @@ Product::Product(const RegionBody &body) : body(body), op(cast<dmir::MatMulOp>(b
   joined = joinsRows();
   if (joined) {
     // Rows of one element may have any stride.
-    if (m == 1)
+    if (m.is(1))
       for (size_t axis = batchDims.size(); axis-- > 0;)
-        if (batchDims[axis] != 1) {
+        if (!batchDims[axis].is(1)) {
           lhsRow = lhsBatch[axis];
           break;
         }
@@ -189,27 +188,28 @@ Product::Product(const RegionBody &body) : body(body), op(cast<dmir::MatMulOp>(b
   }
 }
 
-SmallVector<int64_t> Product::batchStrides(const StridedView &view, Value operand) const {
-  SmallVector<int64_t> strides(batchDims.size(), 0);
-  ArrayRef<int64_t> shape = shapeOf(operand);
+SmallVector<Dim> Product::batchStrides(const StridedView &view, Value operand) {
+  SmallVector<Dim> strides(batchDims.size(), 0), shape = dmir::dimsOf(operand);
   size_t missing = batchDims.size() + 2 - shape.size();
-  for (size_t axis = 0; axis + 2 < shape.size(); ++axis)
-    if (shape[axis] != 1)
+  for (size_t axis = 0; axis + 2 < shape.size(); ++axis) {
+    unclear |= !shape[axis].isStatic() && !(shape[axis] == batchDims[axis + missing]);
+    if (!shape[axis].is(1))
       strides[axis + missing] = view.strides[axis];
+  }
   return strides;
 }
 
 /// One right operand for all batch items, and rows of the left one equally far apart through all of them.
 bool Product::joinsRows() const {
-  if (batch == 0 || m == 0 || llvm::any_of(rhsBatch, [](int64_t s) { return s != 0; }))
+  if (batch.is(0) || m.is(0) || llvm::any_of(rhsBatch, [](Dim s) { return !s.is(0); }))
     return false;
-  int64_t stride = lhsRow, extent = m;
+  Dim stride = lhsRow, extent = m;
   for (size_t axis = batchDims.size(); axis-- > 0;) {
-    if (batchDims[axis] == 1)
+    if (batchDims[axis].is(1))
       continue;
-    if (extent == 1)
+    if (extent.is(1))
       stride = lhsBatch[axis];
-    else if (lhsBatch[axis] != stride * extent)
+    else if (!(lhsBatch[axis] == stride * extent))
       return false;
     extent *= batchDims[axis];
   }
@@ -218,10 +218,10 @@ bool Product::joinsRows() const {
 
 GemmSpec Product::spec(MLIRContext *context) const {
   GemmSpec spec;
-  spec.batch = batch;
-  spec.m = m;
-  spec.n = n;
-  spec.k = k;
+  spec.batch = batch.valueOr(kDynamic);
+  spec.m = m.valueOr(kDynamic);
+  spec.n = n.valueOr(kDynamic);
+  spec.k = k.valueOr(kDynamic);
   bool isInt = mlir::isa<IntegerType>(element);
   Type memory = isInt ? Type(IntegerType::get(context, element.getIntOrFloatBitWidth())) : element;
   spec.aType = spec.bType = memory;
@@ -247,19 +247,19 @@ public:
     Value result = product.op.getResult();
     bool plain = writer.acceptsJoined();
     for (unsigned i = 0; i < product.body.results.size(); ++i)
-      plain &= !product.body.resultType(i).getEncoding();
+      plain &= !dmir::layoutOf(product.body.resultType(i));
     if (plain)
       rowAxis = joinedAxis(writer.values(), result, 0, rank - 2);
   }
 
-  void direct(int64_t nominalItems);
+  void direct(Dim nominalItems);
   void generic(const WorkPlan &work);
 
 private:
   /// Index of the row: batch axes and m.
   Indices rowIndex(Value batch, Value m);
   void write(Value batch, Value m, Index n, Value value);
-  Value batchOffset(Value batch, ArrayRef<int64_t> strides, int64_t base);
+  Value batchOffset(Value batch, ArrayRef<Dim> strides, Dim base);
 
   KernelBuilder &b;
   const Product &product;
@@ -277,8 +277,8 @@ Indices MatmulEmitter::rowIndex(Value batch, Value m) {
   }
   Index rest = e.at(batch);
   if (product.joined) {
-    int64_t rows = shapeOf(product.op.getResult())[rank - 2];
-    std::tie(rest, index.back()) = e.divRem(e.at(m), std::max<int64_t>(rows, 1));
+    Dim rows = dmir::dimOf(product.op.getResult(), rank - 2);
+    std::tie(rest, index.back()) = e.divRem(e.at(m), rows.is(0) ? Dim(1) : rows);
   } else {
     index.back() = e.at(m);
   }
@@ -286,7 +286,7 @@ Indices MatmulEmitter::rowIndex(Value batch, Value m) {
     if (axis == 0)
       index[axis] = rest;
     else
-      std::tie(rest, index[axis]) = e.divRem(rest, std::max<int64_t>(product.batchDims[axis], 1));
+      std::tie(rest, index[axis]) = e.divRem(rest, product.batchDims[axis].is(0) ? Dim(1) : product.batchDims[axis]);
   }
   return index;
 }
@@ -304,10 +304,10 @@ void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
   writer.write(index);
 }
 
-Value MatmulEmitter::batchOffset(Value batch, ArrayRef<int64_t> strides, int64_t base) {
+Value MatmulEmitter::batchOffset(Value batch, ArrayRef<Dim> strides, Dim base) {
   Value offset = b.idx(base), rest = batch;
   for (size_t axis = product.batchDims.size(); axis-- > 0;) {
-    Value dim = b.idx(std::max<int64_t>(product.batchDims[axis], 1));
+    Value dim = b.idx(product.batchDims[axis].is(0) ? Dim(1) : product.batchDims[axis]);
     Value at = axis ? b.rem(rest, dim) : rest;
     rest = axis ? b.floorDiv(rest, dim) : rest;
     offset = b.add(offset, b.mulC(at, strides[axis]));
@@ -315,11 +315,21 @@ Value MatmulEmitter::batchOffset(Value batch, ArrayRef<int64_t> strides, int64_t
   return offset;
 }
 
-void MatmulEmitter::direct(int64_t nominalItems) {
+Dim Product::workItems(const GemmTiles &tiles) const {
+  GemmSpec s = spec(op.getContext());
+  if (s.batch >= 0 && s.m >= 0 && s.n >= 0)
+    return std::max<int64_t>(1, gemmWorkItems(s, tiles));
+  // Static rows are in balanced tiles, dynamic ones in whole blocks.
+  Dim blocks =
+      s.m >= 0 ? Dim::ceilDiv(Dim::ceilDiv(m, tiles.rows), tiles.tilesPerBlock) : Dim::ceilDiv(m, tiles.rowsPerBlock());
+  return batch * blocks * Dim::ceilDiv(n, tiles.columns());
+}
+
+void MatmulEmitter::direct(Dim nominalItems) {
   GemmSpec spec = product.spec(b.getContext());
   GemmTiles tiles = chooseGemmTiles(spec, b.isa());
-  mapRange(b, nominalItems, gemmWorkItems(spec, tiles));
-  auto matrix = [&](const StridedView &view, ArrayRef<int64_t> batch, int64_t rowStride) {
+  mapRange(b, nominalItems, product.workItems(tiles));
+  auto matrix = [&](const StridedView &view, ArrayRef<Dim> batch, Dim rowStride) {
     GemmMatrix result;
     result.base = b.buffer(view.buffer);
     result.rowStride = b.idx(rowStride);
@@ -340,7 +350,8 @@ void MatmulEmitter::direct(int64_t nominalItems) {
     ElementExpr::Lanes scope(e, lanes, mask);
     write(batch, m, e.at(n, lanes, lanes > 1), value);
   };
-  emitGemm(b, spec, tiles, lhs, rhs, callbacks);
+  GemmExtents extents{b.idx(product.batch), b.idx(product.m), b.idx(product.n), b.idx(product.k)};
+  emitGemm(b, spec, tiles, lhs, rhs, callbacks, extents);
 }
 
 void MatmulEmitter::generic(const WorkPlan &work) {
@@ -351,8 +362,10 @@ void MatmulEmitter::generic(const WorkPlan &work) {
     b.forLoop(lo, hi, b.idx(1), [&](Value n) {
       auto operand = [&](Value tensor, Value row, Value column) {
         Indices index;
-        for (Value i : outer.drop_back().take_back(shapeOf(tensor).size() - 2))
-          index.push_back(e.at(i));
+        SmallVector<Dim> own = dmir::dimsOf(tensor);
+        size_t missing = product.batchDims.size() + 2 - own.size();
+        for (size_t axis = 0; axis + 2 < own.size(); ++axis)
+          index.push_back(e.broadcastIndex(e.at(outer[axis + missing]), own[axis], product.batchDims[axis + missing]));
         index.push_back(e.at(row));
         index.push_back(e.at(column));
         return e.evaluateWide(tensor, index);
@@ -375,18 +388,26 @@ void MatmulEmitter::generic(const WorkPlan &work) {
   });
 }
 
+/// Packing needs a matrix of known size that is not empty.
+bool isConstantMatrix(const Product &product) {
+  const StridedView &view = *product.rhs;
+  return product.n.valueOr(0) > 0 && product.k.valueOr(0) > 0 && view.offset.isStatic() &&
+         llvm::all_of(view.strides, [](Dim stride) { return stride.isStatic(); });
+}
+
 DictionaryAttr packedForm(const Product &product, MLIRContext *context) {
   Builder b(context);
   NamedAttrList form;
   auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
   form.set("form", b.getStringAttr("panel16"));
   const StridedView &view = *product.rhs;
-  number("k", product.k);
-  number("n", product.n);
-  number("offset", view.offset);
-  number("stride_k", view.strides[view.strides.size() - 2]);
-  number("stride_n", view.strides.back());
-  number("size", panel16Bytes(product.k, product.n, product.element.getIntOrFloatBitWidth() / 8));
+  int64_t k = *product.k.known(), n = *product.n.known();
+  number("k", k);
+  number("n", n);
+  number("offset", *view.offset.known());
+  number("stride_k", *view.strides[view.strides.size() - 2].known());
+  number("stride_n", *view.strides.back().known());
+  number("size", panel16Bytes(k, n, product.element.getIntOrFloatBitWidth() / 8));
   return form.getDictionary(context);
 }
 
@@ -398,8 +419,7 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
   KernelPlan plan;
   MLIRContext *context = body.root->getContext();
   if (!product->direct()) {
-    SmallVector<int64_t> dims(shapeOf(product->op.getResult()));
-    WorkPlan work = planWork(dims, static_cast<double>(product->k) + 1);
+    WorkPlan work = planWork(body.block, dmir::dimsOf(product->op.getResult()), nominal(body.block, product->k) + 1.0);
     plan.algorithm = "matmul-generic";
     plan.work = work.items;
     plan.grain = work.grain;
@@ -409,22 +429,23 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
   // A constant right operand of one matrix is packed, if nothing else in the region reads it.
   std::string key = std::to_string(product->rhs->buffer);
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
-  bool oneMatrix = llvm::all_of(product->rhsBatch, [](int64_t s) { return s == 0; });
+  bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
   bool alone =
       body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
-  product->packedRhs = strategy
-                           ? packed && packed.contains(key)
-                           : oneMatrix && alone && product->n > 0 && product->k > 0 && constant(product->rhs->buffer);
+  product->packedRhs = strategy ? packed && packed.contains(key)
+                                : oneMatrix && alone && isConstantMatrix(*product) && constant(product->rhs->buffer);
   if (product->packedRhs)
     plan.packed.set(key, packedForm(*product, context));
   GemmSpec spec = product->spec(context);
   GemmTiles nominal = chooseGemmTiles(spec, nominalIsa());
   plan.algorithm = product->packedRhs ? "matmul-packed" : "matmul";
-  plan.work = std::max<int64_t>(1, gemmWorkItems(spec, nominal));
+  plan.work = product->workItems(nominal);
   plan.grain = gemmGrain(spec, nominal);
+  int64_t scratch = 0;
   for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
-    plan.scratch = std::max(plan.scratch, gemmScratchBytes(spec, chooseGemmTiles(spec, *IsaLevel::byName(level))));
-  int64_t items = plan.work;
+    scratch = std::max(scratch, gemmScratchBytes(spec, chooseGemmTiles(spec, *IsaLevel::byName(level))));
+  plan.scratch = scratch;
+  Dim items = plan.work;
   plan.emit = [product, items](KernelBuilder &b) { MatmulEmitter(b, *product).direct(items); };
   return plan;
 }

@@ -9,8 +9,8 @@ namespace dmxc::cpu {
 /// A tensor as a strided view of a kernel's buffer: element [i..] is at offset + sum of i * stride.
 struct StridedView {
   unsigned buffer = 0;
-  int64_t offset = 0;
-  llvm::SmallVector<int64_t> strides; ///< one an axis
+  Dim offset = 0;
+  llvm::SmallVector<Dim> strides; ///< one an axis
 };
 /// The view that `value` is of an operand through transposes, slices, broadcasts and reshapes; nullopt
 /// when it is not one.
@@ -24,7 +24,7 @@ KernelPlan planMatmul(const RegionBody &body, mlir::DictionaryAttr strategy,
 Status packMatmulOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 /// Maps this call's range of `nominal` work items to the builder's range of `own` ones.
-void mapRange(KernelBuilder &b, int64_t nominal, int64_t own);
+void mapRange(KernelBuilder &b, Dim nominal, Dim own);
 
 /// An accumulated value (f32, f64, i32, i64) as a tensor element is carried, rounded or wrapped once.
 mlir::Value fromAccumulator(ElementExpr &e, mlir::Value value, mlir::Type element);

@@ -2,7 +2,7 @@
 
 #include "Pointwise.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -30,9 +30,9 @@ static bool isFlat(const RegionBody &body) {
       return false;
     for (Value v : op.getOperands()) {
       auto own = cast<RankedTensorType>(v.getType());
-      bool same = own.getShape() == type.getShape() &&
+      bool same = dmir::dimsOf(own) == dmir::dimsOf(type) &&
                   (!mlir::isa<BlockArgument>(v) || own.getEncoding() == type.getEncoding());
-      bool splat = own.getNumElements() == 1;
+      bool splat = dmir::elementsOf(own).is(1);
       if ((!same && !splat) || (v.getDefiningOp<dmir::ConstantOp>() && !splat))
         return false;
     }
@@ -41,11 +41,13 @@ static bool isFlat(const RegionBody &body) {
                        [](Value v) { return mlir::isa<BlockArgument>(v) || v.getDefiningOp<dmir::ConstantOp>(); });
 }
 
-static int64_t elementsInMemory(RankedTensorType type) {
-  int64_t count = 1;
+static Dim elementsInMemory(RankedTensorType type) {
+  Dim count = 1;
   auto blocked = blockedOf(type);
-  for (auto [axis, dim] : llvm::enumerate(type.getShape()))
-    count *= blocked && static_cast<int64_t>(axis) == blocked.getAxis() ? llvm::alignTo(dim, blocked.getBlock()) : dim;
+  for (auto [axis, dim] : llvm::enumerate(dmir::dimsOf(type)))
+    count *= blocked && static_cast<int64_t>(axis) == blocked.getAxis()
+                 ? Dim::ceilDiv(dim, blocked.getBlock()) * blocked.getBlock()
+                 : dim;
   return count;
 }
 
@@ -73,36 +75,36 @@ PointwisePlan dmxc::cpu::planPointwise(const RegionBody &body) {
     double cost = costAlong(body, all, 0, lanes, isa) / 3;
     // Neighbours share a byte of 4-bit results: one thread writes them all.
     bool packed = llvm::any_of(body.results, [](Value v) { return isPacked(getElementTypeOrSelf(v.getType())); });
-    plan.work = planWork({plan.groups[0].size}, packed ? 0 : cost);
+    plan.work = planWork(body.block, {plan.groups[0].size}, packed ? 0 : cost);
     return plan;
   }
   if (type.getRank() == 0) {
-    plan.work = planWork({1}, 1);
+    plan.work = planWork(body.block, {1}, 1);
     return plan;
   }
   auto mayJoin = [&](unsigned axis) {
     return !blocked || (axis != blocked.getAxis() && axis + 1 != blocked.getAxis());
   };
   plan.groups = groupAxes(body.results, {}, mayJoin);
-  SmallVector<int64_t> dims;
+  SmallVector<Dim> dims;
   if (blocked) {
     plan.block = blocked.getBlock();
     plan.blockedAxis = blocked.getAxis();
     for (AxisGroup &group : plan.groups)
-      dims.push_back(group.first == blocked.getAxis() ? llvm::divideCeil(group.size, plan.block) : group.size);
+      dims.push_back(group.first == blocked.getAxis() ? Dim::ceilDiv(group.size, plan.block) : group.size);
     // The innermost loop counts blocks of one position: work is planned without it.
     dims.push_back(1);
-    plan.work = planWork(dims, 4.0 * plan.block / lanes);
+    plan.work = planWork(body.block, dims, 4.0 * plan.block / lanes);
     return plan;
   }
   // The innermost axis unless another one is much cheaper: stores in order are kind to caches.
   plan.laneGroup = plan.groups.size() - 1;
   double best = 0;
   for (unsigned g = plan.groups.size(); g-- > 0;) {
-    if (plan.groups[g].size < lanes / 2 && g + 1 != plan.groups.size())
+    int64_t size = nominal(body.block, plan.groups[g].size);
+    if (size < lanes / 2 && g + 1 != plan.groups.size())
       continue;
-    double fill =
-        std::max(1.0, double(llvm::alignTo(plan.groups[g].size, lanes)) / std::max<int64_t>(plan.groups[g].size, 1));
+    double fill = std::max(1.0, double(llvm::alignTo(size, lanes)) / std::max<int64_t>(size, 1));
     double cost = costAlong(body, plan.groups, g, lanes, isa) * (hasMasks(isa, 32) ? fill : 1);
     if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
       best = cost;
@@ -113,7 +115,7 @@ PointwisePlan dmxc::cpu::planPointwise(const RegionBody &body) {
     if (g != plan.laneGroup)
       dims.push_back(group.size);
   dims.push_back(plan.groups[plan.laneGroup].size);
-  plan.work = planWork(dims, best / 3);
+  plan.work = planWork(body.block, dims, best / 3);
   return plan;
 }
 
@@ -125,7 +127,7 @@ static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePl
   Index position;
   for (BlockArgument argument : body.block->getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
-    if (type.getNumElements() != 1 || type == body.resultType())
+    if (!dmir::elementsOf(type).is(1) || type == body.resultType())
       e.bind(argument, [&, argument](ArrayRef<Index>) {
         return e.loadElement(getElementTypeOrSelf(argument.getType()), b.buffer(argument.getArgNumber()), position);
       });

@@ -7,7 +7,7 @@
 
 #include "Pool.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -27,23 +27,22 @@ PoolPlan dmxc::cpu::planPool(const RegionBody &body) {
   int64_t taps = 1;
   for (int64_t w : body.root->getAttrOfType<DenseI64ArrayAttr>("window").asArrayRef())
     taps *= w;
-  SmallVector<int64_t> dims(shapeOf(result));
+  SmallVector<Dim> dims = dmir::dimsOf(result);
   if (auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding()); blocked && blocked.getAxis() == 1) {
     plan.block = blocked.getBlock();
-    dims[1] = llvm::divideCeil(dims[1], plan.block);
+    dims[1] = Dim::ceilDiv(dims[1], plan.block);
     dims.push_back(1);
-    plan.work = planWork(dims, 2.0 * taps + 2);
+    plan.work = planWork(body.block, dims, 2.0 * taps + 2);
     return plan;
   }
-  plan.work = planWork(dims, 0.4 * taps + 0.5);
+  plan.work = planWork(body.block, dims, 0.4 * taps + 0.5);
   return plan;
 }
 
-std::pair<Value, Value> dmxc::cpu::validTaps(KernelBuilder &b, const WindowAxis &axis, Value out, int64_t from,
-                                             int64_t to) {
+std::pair<Value, Value> dmxc::cpu::validTaps(KernelBuilder &b, const WindowAxis &axis, Value out, Dim from, Dim to) {
   // from <= out * stride + tap * dilation - low < to
-  Value origin = b.addC(b.mulC(out, axis.stride), -axis.low);
-  auto taps = [&](int64_t limit) { // ceil((limit - origin) / dilation), clamped to the window
+  Value origin = b.sub(b.mulC(out, axis.stride), b.idx(axis.low));
+  auto taps = [&](Dim limit) { // ceil((limit - origin) / dilation), clamped to the window
     Value distance = b.maxS(b.sub(b.idx(limit), origin), b.idx(0));
     return b.minS(b.ceilDiv(distance, b.idx(axis.dilation)), b.idx(axis.window));
   };
@@ -60,10 +59,22 @@ public:
       : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), root(body.root),
         input(body.root->getOperand(0)), element(getElementTypeOrSelf(input.getType())) {
     auto attr = [&](StringRef name) { return root->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef(); };
-    auto extra = root->getAttrOfType<DenseI64ArrayAttr>("ceilExtra");
+    // Dynamic ones of low, high and ceilExtra are in the op's dims, in this order.
+    auto named = root->getAttrOfType<dmir::DimsAttr>("dims");
+    size_t used = 0;
+    auto sizes = [&](StringRef name) {
+      ArrayRef<int64_t> numbers;
+      if (auto array = root->getAttrOfType<DenseI64ArrayAttr>(name))
+        numbers = array.asArrayRef();
+      SmallVector<Dim> dims = dmir::mixDims(numbers, named ? std::optional(named) : std::nullopt, used);
+      used += dmir::countDynamic(numbers);
+      dims.resize(attr("window").size(), 0);
+      return dims;
+    };
+    SmallVector<Dim> low = sizes("low"), high = sizes("high"), extra = sizes("ceilExtra");
     for (size_t i = 0; i < attr("window").size(); ++i)
-      axes.push_back({shapeOf(input)[i + 2], attr("window")[i], attr("strides")[i], attr("dilations")[i],
-                      attr("low")[i], attr("high")[i], extra ? extra.asArrayRef()[i] : 0});
+      axes.push_back({dmir::dimOf(input, i + 2), attr("window")[i], attr("strides")[i], attr("dilations")[i], low[i],
+                      high[i], extra[i]});
     isFloat = mlir::isa<FloatType>(element);
     isUnsigned = isUnsignedElement(element);
   }
@@ -74,6 +85,10 @@ private:
   /// Loops over the taps inside the input in row-major order.
   Carried overTaps(ArrayRef<Value> at, ValueRange init,
                    llvm::function_ref<Carried(ArrayRef<Value>, ValueRange)> bodyFn);
+  Value inputPosition(size_t axis, Value out, Value tap) {
+    const WindowAxis &w = axes[axis];
+    return b.add(b.sub(b.mulC(out, w.stride), b.idx(w.low)), b.mulC(tap, w.dilation));
+  }
   Value readInput(ArrayRef<Value> at, ArrayRef<Value> taps);
   Value accumulate(dmir::Pooling kind, ArrayRef<Value> at);
   Value divided(Value sum, ArrayRef<Value> at);
@@ -81,7 +96,7 @@ private:
   void window(ArrayRef<Value> at);
   void emitBlocked();
   void emitPlain();
-  std::pair<int64_t, int64_t> interior() const;
+  std::pair<Dim, Dim> interior() const;
 
   KernelBuilder &b;
   const RegionBody &body;
@@ -120,7 +135,7 @@ PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
 Value PoolEmitter::readInput(ArrayRef<Value> at, ArrayRef<Value> taps) {
   Indices index{batch, channel};
   for (size_t i = 0; i < axes.size(); ++i) {
-    Value position = b.add(b.addC(b.mulC(at[i], axes[i].stride), -axes[i].low), b.mulC(taps[i], axes[i].dilation));
+    Value position = inputPosition(i, at[i], taps[i]);
     bool lanes = laneSpatial && i + 1 == axes.size();
     index.push_back(e.at(position, 1, lanes ? axes[i].stride : 0));
   }
@@ -162,7 +177,7 @@ Value PoolEmitter::divided(Value sum, ArrayRef<Value> at) {
       count = b.mulC(count, axis.window);
       continue;
     }
-    auto [lo, hi] = padded ? validTaps(b, axis, at[i], -axis.low, axis.in + axis.high - axis.extra)
+    auto [lo, hi] = padded ? validTaps(b, axis, at[i], Dim(0) - axis.low, axis.in + axis.high - axis.extra)
                            : validTaps(b, axis, at[i], 0, axis.in);
     count = b.mul(count, b.sub(hi, lo));
   }
@@ -190,10 +205,10 @@ Value PoolEmitter::argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at) {
       better = arith::OrIOp::create(b, better, arith::CmpIOp::create(b, p, value, c[0]));
     }
     // The plane's offset, then the position in it in the order asked for.
-    Value flat = b.add(b.mulC(batch.base, shapeOf(input)[1]), channel.base), inPlane = b.idx(0);
+    Value flat = b.add(b.mulC(batch.base, dmir::dimOf(input, 1)), channel.base), inPlane = b.idx(0);
     for (size_t n = 0; n < axes.size(); ++n) {
       size_t i = op.getColumnMajor() ? axes.size() - 1 - n : n;
-      Value position = b.add(b.addC(b.mulC(at[i], axes[i].stride), -axes[i].low), b.mulC(taps[i], axes[i].dilation));
+      Value position = inputPosition(i, at[i], taps[i]);
       inPlane = b.add(b.mulC(inPlane, axes[i].in), position);
       flat = b.mulC(flat, axes[n].in);
     }
@@ -245,21 +260,19 @@ void PoolEmitter::emitBlocked() {
 }
 
 /// Outputs of the last axis whose taps all lie inside the input.
-std::pair<int64_t, int64_t> PoolEmitter::interior() const {
+std::pair<Dim, Dim> PoolEmitter::interior() const {
   const WindowAxis &axis = axes.back();
-  int64_t out = shapeOf(root->getResult(0)).back();
-  int64_t first = llvm::divideCeil(axis.low, axis.stride);
-  int64_t room = axis.in + axis.low - (axis.window - 1) * axis.dilation - 1;
-  int64_t last = room < 0 ? 0 : room / axis.stride + 1;
-  last = std::clamp<int64_t>(last, 0, out);
-  return {std::min(first, last), last};
+  Dim out = dmir::dimsOf(root->getResult(0)).back(), first = Dim::ceilDiv(axis.low, axis.stride);
+  Dim room = axis.in + axis.low - (axis.window - 1) * axis.dilation - 1;
+  Dim last = Dim::min(Dim::max(Dim::floorDiv(room, axis.stride) + 1, 0), out);
+  return {Dim::min(first, last), last};
 }
 
 void PoolEmitter::emitPlain() {
   unsigned narrowest;
   int64_t lanes = chooseLanes({input, writer.values()[0]}, b.isa(), &narrowest);
   auto [first, last] = interior();
-  if (!mlir::isa<dmir::PoolOp>(root) || last - first < lanes)
+  if (!mlir::isa<dmir::PoolOp>(root) || nominal(body.block, last - first) < lanes)
     lanes = 1;
   emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
     batch = e.at(outer[0]);

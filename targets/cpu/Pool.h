@@ -7,11 +7,13 @@ namespace dmxc::cpu {
 
 /// Window of one spatial axis of a pooling or convolution.
 struct WindowAxis {
-  int64_t in, window, stride, dilation, low, high, extra;
+  Dim in;
+  int64_t window, stride, dilation;
+  Dim low, high, extra;
 };
 /// Taps [first, last) whose input position is in [from, to), for the window of output `out`.
-std::pair<mlir::Value, mlir::Value> validTaps(KernelBuilder &b, const WindowAxis &axis, mlir::Value out, int64_t from,
-                                              int64_t to);
+std::pair<mlir::Value, mlir::Value> validTaps(KernelBuilder &b, const WindowAxis &axis, mlir::Value out, Dim from,
+                                              Dim to);
 
 /// How dmir.pool and dmir.arg_max_pool are computed: lanes along the channels of a block where the
 /// result is blocked, else along the innermost spatial axis.

@@ -2,7 +2,7 @@
 
 #include "Reduce.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -92,19 +92,23 @@ struct Kind {
   }
 
   /// The result's carried value from the accumulated one, of `count` elements.
-  Value finish(ElementExpr &e, Value sum, int64_t count) const {
+  Value finish(ElementExpr &e, Value sum, Dim count) const {
     Type type = sum.getType();
-    if (kind == dmir::Reduction::mean && isFloat)
-      sum = count ? Value(arith::DivFOp::create(b, sum, b.constant(type, static_cast<double>(count))))
-                  : b.constant(type, std::numeric_limits<double>::quiet_NaN());
+    if (kind == dmir::Reduction::mean && isFloat) // 0/0 is NaN
+      sum = count.is(0) ? b.constant(type, std::numeric_limits<double>::quiet_NaN())
+                        : Value(arith::DivFOp::create(b, sum, sizeAsFloat(b, count, type)));
     if (kind == dmir::Reduction::mean && !isFloat && !isBool) {
-      Value n = b.constantInt(type, std::max<int64_t>(count, 1));
+      Value n = b.splat(b.idx(Dim::max(count, 1)), e.lanes());
       sum = isUnsigned ? Value(arith::DivUIOp::create(b, sum, n)) : Value(arith::DivSIOp::create(b, sum, n));
       Type narrow = b.laneType(e.carried(element), e.lanes());
       return narrow == sum.getType() ? sum : Value(arith::TruncIOp::create(b, narrow, sum));
     }
-    if (kind == dmir::Reduction::mean && isBool && count == 0)
+    if (kind == dmir::Reduction::mean && isBool && count.valueOr(1) == 0)
       return b.constantInt(type, 0);
+    if (kind == dmir::Reduction::mean && isBool && !count.isStatic()) { // of nothing it is 0
+      Value any = b.splat(b.cmp(arith::CmpIPredicate::ne, b.idx(count), b.idx(0)), e.lanes());
+      return arith::AndIOp::create(b, sum, any);
+    }
     return e.narrow(sum, element);
   }
 };

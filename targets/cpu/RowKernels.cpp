@@ -25,7 +25,7 @@ RowPlan dmxc::cpu::planRowKernel(const RegionBody &body) {
   return planRows(body, cast<dmir::NormalizeOp>(body.root).getAxes(), false, true, 4);
 }
 
-int64_t dmxc::cpu::rowKernelScratch(const RegionBody &body, const RowPlan &plan) {
+Dim dmxc::cpu::rowKernelScratch(const RegionBody &body, const RowPlan &plan) {
   bool wide = getElementTypeOrSelf(plan.input.getType()).isF64();
   return plan.slots() * (wide ? 8 : 4);
 }
@@ -86,12 +86,12 @@ void RowEmitter::softmax(dmir::SoftmaxOp op) {
 }
 
 void RowEmitter::normalize(dmir::NormalizeOp op) {
-  double count = static_cast<double>(walker.plan.count);
+  auto count = [&](Type type) { return sizeAsFloat(b, walker.plan.count, type); };
   walker.rows([&] {
     Value mean, square;
     if (op.getKind() == dmir::Normalization::standard) {
       Value total = sum([&](Value slot) { return keep(walker.element(), slot); });
-      mean = arith::DivFOp::create(b, total, b.constant(total.getType(), count));
+      mean = arith::DivFOp::create(b, total, count(total.getType()));
       square = sum([&](Value slot) {
         Value centred = keep(sub(read(slot), wide(mean)), slot);
         return mul(centred, centred);
@@ -103,7 +103,7 @@ void RowEmitter::normalize(dmir::NormalizeOp op) {
       });
     }
     Type type = square.getType();
-    Value variance = arith::DivFOp::create(b, square, b.constant(type, count));
+    Value variance = arith::DivFOp::create(b, square, count(type));
     Value deviation = math::SqrtOp::create(b, add(variance, b.constant(type, op.getEpsilon().convertToDouble())));
     Value scale = arith::DivFOp::create(b, b.constant(type, 1), deviation);
     walker.each([&](Value slot) { write(mul(read(slot), wide(scale))); });

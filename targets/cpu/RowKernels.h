@@ -8,7 +8,7 @@ namespace dmxc::cpu {
 /// dmir.softmax and dmir.normalize with fused producers and an elementwise epilogue.
 RowPlan planRowKernel(const RegionBody &body);
 /// Scratch of one thread in bytes, for every level: a copy of the rows it works on.
-int64_t rowKernelScratch(const RegionBody &body, const RowPlan &plan);
+Dim rowKernelScratch(const RegionBody &body, const RowPlan &plan);
 void emitRowKernel(KernelBuilder &b, const RegionBody &body, const RowPlan &plan);
 
 } // namespace dmxc::cpu

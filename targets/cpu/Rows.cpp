@@ -2,9 +2,10 @@
 
 #include "Rows.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
 #include <limits>
@@ -45,14 +46,14 @@ RowPlan dmxc::cpu::planRows(const RegionBody &body, ArrayRef<int64_t> axes, bool
   int64_t lanes = chooseLanes(plan.input, isa);
   Value rootResult = body.root->getResult(0);
   SmallVector<Value> leaves(body.root->getResults());
-  bool keepsAll = shapeOf(rootResult) == shapeOf(plan.input);
+  bool keepsAll = dmir::dimsOf(rootResult) == dmir::dimsOf(plan.input);
   auto isReduced = [&](unsigned axis) { return llvm::is_contained(axes, axis); };
   auto joinsInResults = [&](unsigned axis) {
     unsigned at = resultAxis(axis, axes, dropsAxes);
     for (Value result : body.results) {
       // A moved result is stored by the index of each axis.
-      auto blocked = cast<RankedTensorType>(result.getType()).getEncoding();
-      if (blocked || shapeOf(result) != shapeOf(rootResult) || !axesJoin(result, at, leaves))
+      Attribute blocked = dmir::layoutOf(result.getType());
+      if (blocked || dmir::dimsOf(result) != dmir::dimsOf(rootResult) || !axesJoin(result, at, leaves))
         return false;
     }
     return true;
@@ -70,11 +71,11 @@ RowPlan dmxc::cpu::planRows(const RegionBody &body, ArrayRef<int64_t> axes, bool
   for (unsigned g = plan.groups.size(); g-- > 0;) {
     if (plan.reduced[g] && !lanesMayReduce)
       continue;
-    double size = std::max<int64_t>(plan.groups[g].size, 1);
+    double size = std::max<int64_t>(nominal(body.block, plan.groups[g].size), 1);
     double cost = costAlong(body, plan, g, lanes, isa) * llvm::alignTo(size, lanes) / size;
     // Combining the partial results of a row costs some elements' time.
     if (plan.reduced[g])
-      cost += 10.0 / plan.count;
+      cost += 10.0 / nominal(body.block, plan.count);
     if (cost < 0.8 * best) {
       best = cost;
       plan.laneGroup = g;
@@ -85,22 +86,34 @@ RowPlan dmxc::cpu::planRows(const RegionBody &body, ArrayRef<int64_t> axes, bool
       plan.kept.push_back(g);
   if (plan.lanesAcross())
     plan.kept.push_back(plan.laneGroup);
-  SmallVector<int64_t> dims;
+  SmallVector<Dim> dims;
   for (unsigned g : plan.kept)
     dims.push_back(plan.groups[g].size);
   if (!plan.lanesAcross())
     dims.push_back(1);
-  plan.work = planWork(dims, passes * (std::isfinite(best) ? best : 1.0) * plan.count / 3 + 1);
+  double rowCost = passes * (std::isfinite(best) ? best : 1.0) * nominal(body.block, plan.count) / 3;
+  plan.work = planWork(body.block, dims, rowCost + 1);
   return plan;
 }
 
-int64_t RowPlan::slots() const {
+Dim RowPlan::slots() const {
   if (lanesAcross())
     return count * kSlotAlign;
   if (groups.empty())
     return kSlotAlign;
-  int64_t size = std::max<int64_t>(groups[laneGroup].size, 1);
-  return count / size * llvm::alignTo(size, kSlotAlign);
+  Dim others = 1;
+  for (auto [g, group] : llvm::enumerate(groups))
+    if (reduced[g] && g != laneGroup)
+      others *= group.size;
+  return others * Dim::ceilDiv(groups[laneGroup].size, kSlotAlign) * kSlotAlign;
+}
+
+Value dmxc::cpu::sizeAsFloat(KernelBuilder &b, Dim size, Type type) {
+  if (std::optional<int64_t> number = size.known())
+    return b.constant(type, static_cast<double>(*number));
+  Value scalar = arith::SIToFPOp::create(b, getElementTypeOrSelf(type), b.idx(size));
+  auto vector = dyn_cast<VectorType>(type);
+  return b.splat(scalar, vector ? vector.getNumElements() : 1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -171,7 +184,7 @@ RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Car
   auto nest = [&](auto &&self, size_t depth, Value slot, ValueRange carried) -> Carried {
     if (depth == outer.size())
       return bodyFn(slot, carried);
-    int64_t size = plan.groups[outer[depth]].size;
+    Dim size = plan.groups[outer[depth]].size;
     return b.forLoop(b.idx(0), b.idx(size), b.idx(1), carried, [&](Value i, ValueRange c) {
       at[outer[depth]] = e.at(i);
       return self(self, depth + 1, b.add(b.mulC(slot, size), i), c);
@@ -184,8 +197,8 @@ RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Car
 /// vectors with the first one, then the rest: masked into the second one, or one by one into the last.
 RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t unroll,
                                     llvm::function_ref<Value(Value, Value)> step) {
-  int64_t size = plan.groups.empty() ? 1 : plan.groups[plan.laneGroup].size;
-  Value start = b.mulC(outerSlot, llvm::alignTo(size, kSlotAlign));
+  Dim size = plan.groups.empty() ? Dim(1) : plan.groups[plan.laneGroup].size;
+  Value start = b.mulC(outerSlot, Dim::ceilDiv(size, kSlotAlign) * kSlotAlign);
   auto stepAt = [&](Value position, Value acc) {
     if (!plan.groups.empty())
       at[plan.laneGroup] = e.at(position, e.lanes(), e.lanes() > 1);
@@ -198,9 +211,9 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
       to[i] = value;
   };
   Carried acc(carried);
-  int64_t whole = size / (lanes * unroll) * lanes * unroll, vectors = size / lanes * lanes;
-  auto loop = [&](int64_t lo, int64_t hi, int64_t by, int64_t copies, size_t first) {
-    if (lo >= hi)
+  Dim whole = Dim::floorDiv(size, lanes * unroll) * lanes * unroll, vectors = Dim::floorDiv(size, lanes) * lanes;
+  auto loop = [&](Dim lo, Dim hi, int64_t by, int64_t copies, size_t first) {
+    if (lo.isStatic() && hi.isStatic() && *lo.known() >= *hi.known())
       return;
     acc = b.forLoop(b.idx(lo), b.idx(hi), b.idx(by), acc, [&](Value i, ValueRange c) {
       Carried next(c);
@@ -217,9 +230,17 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
   if (vectors == size)
     return acc;
   if (lanes > 1 && hasMasks(b.isa(), narrowest)) {
-    ElementExpr::Lanes some(e, lanes, b.headMask(lanes, size - vectors));
-    collect(acc, 1, stepAt(b.idx(vectors), pick(acc, 1)));
-    return acc;
+    if (size.isStatic()) {
+      ElementExpr::Lanes some(e, lanes, b.headMask(lanes, *(size - vectors).known()));
+      collect(acc, 1, stepAt(b.idx(vectors), pick(acc, 1)));
+      return acc;
+    }
+    return b.forLoop(b.idx(vectors), b.idx(size), b.idx(lanes), acc, [&](Value i, ValueRange c) { // once or not at all
+      Carried next(c);
+      ElementExpr::Lanes some(e, lanes, b.headMask(lanes, b.sub(b.idx(size), i)));
+      collect(next, 1, stepAt(i, pick(next, 1)));
+      return next;
+    });
   }
   ElementExpr::Lanes one(e, 1);
   loop(vectors, size, 1, 1, unroll);
@@ -262,7 +283,7 @@ RowWalker::Carried RowWalker::inOrder(ValueRange init, llvm::function_ref<Carrie
   return outerLoops(init, [&](Value, ValueRange c) {
     if (plan.lanesAcross())
       return bodyFn(c);
-    int64_t size = plan.groups.empty() ? 1 : plan.groups[plan.laneGroup].size;
+    Dim size = plan.groups.empty() ? Dim(1) : plan.groups[plan.laneGroup].size;
     return b.forLoop(b.idx(0), b.idx(size), b.idx(1), c, [&](Value i, ValueRange inner) {
       if (!plan.groups.empty())
         at[plan.laneGroup] = e.at(i);

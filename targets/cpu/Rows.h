@@ -18,13 +18,16 @@ struct RowPlan {
   llvm::SmallVector<bool> reduced;     ///< a group
   unsigned laneGroup = 0;              ///< kept: lanes across rows; reduced: lanes along rows
   llvm::SmallVector<unsigned> kept;    ///< kept groups, in loop order (the lane group last)
-  int64_t count = 1;                   ///< elements of a row
+  Dim count = 1;                       ///< elements of a row
   WorkPlan work;
 
   bool lanesAcross() const { return !groups.empty() && !reduced[laneGroup]; }
   /// Elements of a copy of the rows that one step works on, for every level: see RowWalker's slots.
-  int64_t slots() const;
+  Dim slots() const;
 };
+
+/// A size as a float or a vector of floats.
+mlir::Value sizeAsFloat(KernelBuilder &b, Dim size, mlir::Type type);
 
 /// Plans rows of the root's first operand along `axes`, which results lack when `dropsAxes`.
 /// `passes`: how often a row's elements are computed.

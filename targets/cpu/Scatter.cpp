@@ -3,7 +3,7 @@
 #include "Select.h"
 
 #include "dmx/dmx_kernel.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -17,10 +17,11 @@ static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
 
 std::optional<std::string> dmxc::cpu::scatterProblem(Operation *op) {
   auto elements = dyn_cast<dmir::ScatterElementsOp>(op);
-  if (!elements || typeOf(elements.getIndices()).getNumElements() == 0)
+  if (!elements || dmir::elementsOf(elements.getIndices().getType()).is(0))
     return std::nullopt;
   for (int64_t axis = 0; axis < typeOf(elements.getData()).getRank(); ++axis)
-    if (axis != static_cast<int64_t>(elements.getAxis()) &&
+    if (axis != static_cast<int64_t>(elements.getAxis()) && !typeOf(elements.getIndices()).isDynamicDim(axis) &&
+        !typeOf(elements.getData()).isDynamicDim(axis) &&
         shapeOf(elements.getIndices())[axis] > shapeOf(elements.getData())[axis])
       return "its indices reach past its data on axis " + std::to_string(axis) + ": their dim is " +
              std::to_string(shapeOf(elements.getIndices())[axis]) + ", that of the data " +
@@ -42,8 +43,8 @@ public:
 
 private:
   /// Loops over a shape, in row-major order.
-  void overShape(ArrayRef<int64_t> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn);
-  Value position(ArrayRef<Index> at, int64_t dim);
+  void overShape(ArrayRef<Dim> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn);
+  Value position(ArrayRef<Index> at, Dim dim);
   Value combine(Value old, Value update);
 
   KernelBuilder &b;
@@ -55,12 +56,12 @@ private:
   Value target;
 };
 
-void ScatterEmitter::overShape(ArrayRef<int64_t> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn) {
+void ScatterEmitter::overShape(ArrayRef<Dim> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn) {
   SmallVector<Value> at;
   auto nest = [&](auto &&self) -> void {
     if (at.size() == shape.size())
       return bodyFn(at);
-    b.forLoop(0, shape[at.size()], 1, [&](Value i) {
+    b.forLoop(b.idx(0), b.idx(shape[at.size()]), b.idx(1), [&](Value i) {
       at.push_back(i);
       self(self);
       at.pop_back();
@@ -71,7 +72,7 @@ void ScatterEmitter::overShape(ArrayRef<int64_t> shape, llvm::function_ref<void(
 
 void ScatterEmitter::copyData() {
   SmallVector<AxisGroup> groups = groupAxes(data);
-  SmallVector<int64_t> dims;
+  SmallVector<Dim> dims;
   for (AxisGroup &group : groups)
     dims.push_back(group.size);
   unsigned narrowest;
@@ -79,7 +80,7 @@ void ScatterEmitter::copyData() {
   auto copy = [&] {
     if (dims.empty())
       return e.storeAt(e.evaluate(data, {}), target, e.at(0));
-    overShape(ArrayRef(dims).drop_back(), [&](ArrayRef<Value> outer) {
+    overShape(ArrayRef<Dim>(dims).drop_back(), [&](ArrayRef<Value> outer) {
       laneLoop(e, b.idx(0), b.idx(dims.back()), lanes, narrowest, 64, [&](Index along) {
         SmallVector<Index> at;
         for (Value position : outer)
@@ -102,7 +103,7 @@ void ScatterEmitter::copyData() {
 }
 
 /// One index, wrapped and checked; 0 where it is out of range and the kernel fails.
-Value ScatterEmitter::position(ArrayRef<Index> at, int64_t dim) {
+Value ScatterEmitter::position(ArrayRef<Index> at, Dim dim) {
   Value raw = e.evaluate(indices, at);
   if (raw.getType() != b.getI64Type())
     raw = arith::ExtSIOp::create(b, b.getI64Type(), raw);
@@ -146,9 +147,10 @@ void ScatterEmitter::apply() {
   auto nd = dyn_cast<dmir::ScatterNDOp>(root);
   int64_t rank = typeOf(data).getRank();
   if (llvm::is_contained(shapeOf(data), 0))
-    return b.ifThen(b.constantInt(b.getI1Type(), typeOf(updates).getNumElements() != 0),
+    return b.ifThen(b.cmp(arith::CmpIPredicate::ne, b.idx(dmir::elementsOf(updates.getType())), b.idx(0)),
                     [&] { b.failIf(b.constantInt(b.getI1Type(), 1), DMX_KERNEL_INDEX_OUT_OF_RANGE); });
-  overShape(shapeOf(updates), [&](ArrayRef<Value> at) {
+  SmallVector<Dim> dims = dmir::dimsOf(data);
+  overShape(dmir::dimsOf(updates), [&](ArrayRef<Value> at) {
     e.forget();
     Indices index;
     for (Value i : at)
@@ -160,13 +162,13 @@ void ScatterEmitter::apply() {
       to.clear();
       for (int64_t j = 0; j < width; ++j) {
         tuple.push_back(e.at(j));
-        to.push_back(e.at(position(tuple, shapeOf(data)[j])));
+        to.push_back(e.at(position(tuple, dims[j])));
         tuple.pop_back();
       }
       to.append(index.begin() + lead, index.end());
     } else {
       int64_t axis = cast<dmir::ScatterElementsOp>(root).getAxis();
-      to[axis] = e.at(position(index, shapeOf(data)[axis]));
+      to[axis] = e.at(position(index, dims[axis]));
     }
     assert(static_cast<int64_t>(to.size()) == rank);
     static_cast<void>(rank);

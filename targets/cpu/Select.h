@@ -8,7 +8,7 @@ namespace dmxc::cpu {
 /// dmir.top_k: one work item is a number of lines along the axis. Producers may be fused.
 struct TopKPlan {
   WorkPlan work;
-  int64_t scratch = 0; ///< bytes: the best k values and their indices
+  Dim scratch = 0; ///< bytes: the best k values and their indices
 };
 TopKPlan planTopK(const RegionBody &body);
 void emitTopK(KernelBuilder &b, const RegionBody &body, const TopKPlan &plan);

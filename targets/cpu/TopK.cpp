@@ -8,7 +8,7 @@
 
 #include "Select.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -17,17 +17,18 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
+/// k
+static Dim sizeOf(dmir::TopKOp op) { return dmir::dimOf(op.getValues(), op.getAxis()); }
 
 TopKPlan dmxc::cpu::planTopK(const RegionBody &body) {
   auto op = cast<dmir::TopKOp>(body.root);
   TopKPlan plan;
-  SmallVector<int64_t> dims(typeOf(op.getInput()).getShape());
-  int64_t line = dims[op.getAxis()], k = op.getK();
+  SmallVector<Dim> dims = dmir::dimsOf(op.getInput());
+  double line = nominal(body.block, dims[op.getAxis()]), k = nominal(body.block, sizeOf(op));
   dims.erase(dims.begin() + op.getAxis());
   dims.push_back(1);
-  plan.work = planWork(dims, 2.0 * line + 0.5 * k * k + 10);
-  plan.scratch = k * 16;
+  plan.work = planWork(body.block, dims, 2.0 * line + 0.5 * k * k + 10);
+  plan.scratch = sizeOf(op) * 16;
   return plan;
 }
 
@@ -38,7 +39,7 @@ public:
   TopKEmitter(KernelBuilder &b, const RegionBody &body)
       : b(b), e(b, body.block), body(body), op(cast<dmir::TopKOp>(body.root)),
         element(getElementTypeOrSelf(op.getInput().getType())), compute(e.computed(element)) {
-    indices = b.elementPtr(b.getI64Type(), b.scratch(), b.idx(op.getK()));
+    indices = b.elementPtr(b.getI64Type(), b.scratch(), b.idx(sizeOf(op)));
   }
 
   void line(ArrayRef<Value> others);
@@ -97,7 +98,8 @@ void TopKEmitter::insert(Value value, Value index, Value filled) {
 }
 
 void TopKEmitter::line(ArrayRef<Value> others) {
-  int64_t k = op.getK(), axis = op.getAxis(), size = typeOf(op.getInput()).getDimSize(axis);
+  int64_t axis = op.getAxis();
+  Dim k = sizeOf(op), size = dmir::dimOf(op.getInput(), axis);
   auto indexAt = [&](Value position) {
     Indices index;
     for (Value other : others)
@@ -105,16 +107,18 @@ void TopKEmitter::line(ArrayRef<Value> others) {
     index.insert(index.begin() + axis, e.at(position));
     return index;
   };
-  if (k == 0)
+  if (k.is(0))
     return;
   b.forLoop(b.idx(0), b.idx(size), b.idx(1), [&](Value i) {
     e.forget();
     Value value = e.evaluateWide(op.getInput(), indexAt(i));
     // Until k are there each is put in; then only what comes before the last one, which falls out.
     Value full = b.cmp(arith::CmpIPredicate::sge, i, b.idx(k));
-    Value last = valueAt(b.idx(k - 1));
+    Value last = valueAt(b.idx(Dim::max(k - 1, 0)));
     Value notFull = arith::XOrIOp::create(b, full, b.constantInt(b.getI1Type(), 1));
     Value takes = arith::OrIOp::create(b, notFull, before(value, last));
+    if (!k.isStatic()) // of none nothing is kept
+      takes = arith::AndIOp::create(b, takes, b.cmp(arith::CmpIPredicate::sgt, b.idx(k), b.idx(0)));
     b.ifThen(takes, [&] { insert(value, i, b.minS(i, b.idx(k - 1))); });
   });
   unsigned first = body.block->getNumArguments();

@@ -20,8 +20,8 @@ Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta) {
 Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
   Val best = e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
                                        e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
-  Shape line(x.rank(), 1);
-  line[axis] = x.dim(axis);
+  Dims line(x.rank(), 1);
+  line[axis] = x.extent(axis);
   return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());
 }
 
@@ -120,9 +120,9 @@ void importShrink(NodeContext &c) {
 }
 
 /// Before opset 13 these flatten the operand to two dims at `axis`.
-Val flattened(NodeContext &c, int64_t &axis, Shape &original) {
+Val flattened(NodeContext &c, int64_t &axis, Dims &original) {
   Val x = c.operand(0);
-  original.assign(x.shape().begin(), x.shape().end());
+  original = x.dims();
   if (c.since() >= 13) {
     axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
     return x;
@@ -132,17 +132,15 @@ Val flattened(NodeContext &c, int64_t &axis, Shape &original) {
                 "axis " + std::to_string(axis) + " is outside the rank " + std::to_string(x.rank()));
   if (axis < 0)
     axis += x.rank();
-  int64_t rows = 1;
-  for (int64_t i = 0; i < axis; ++i)
-    rows *= x.dim(i);
-  Shape flat{rows, rows ? x.numElements() / rows : 0};
+  Dims flat{product(llvm::ArrayRef<Dim>(original).take_front(axis)),
+            product(llvm::ArrayRef<Dim>(original).drop_front(axis))};
   axis = 1;
   return c.e.reshape(x, flat);
 }
 
 void importSoftmaxLike(NodeContext &c, bool log) {
   int64_t axis;
-  Shape original;
+  Dims original;
   Val x = flattened(c, axis, original);
   c.result(c.e.reshape(c.e.softmax(x, axis, log), original));
 }
@@ -150,7 +148,7 @@ void importSoftmax(NodeContext &c) { importSoftmaxLike(c, false); }
 void importLogSoftmax(NodeContext &c) { importSoftmaxLike(c, true); }
 void importHardmax(NodeContext &c) {
   int64_t axis;
-  Shape original;
+  Dims original;
   Val x = flattened(c, axis, original);
   c.result(c.e.reshape(oneHotOfMax(c.e, x, axis), original));
 }

@@ -16,36 +16,40 @@ Val splitHeads(NodeContext &c, const Val &x, const char *attribute) {
     return x;
   c.requireShape(x.rank() == 3, "expected rank 3 or 4, not " + std::to_string(x.rank()));
   int64_t heads = c.attrInt(attribute);
-  c.requireShape(heads > 0 && x.dim(2) % heads == 0,
-                 std::to_string(x.dim(2)) + " numbers do not divide into " + std::to_string(heads) + " heads");
-  return c.e.transpose(c.e.reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
+  c.requireShape(heads > 0 && x.extent(2).valueOr(0) % heads == 0,
+                 x.extent(2).str() + " numbers do not divide into " + std::to_string(heads) + " heads");
+  Dims split{x.extent(0), x.extent(1), heads, Dim::floorDiv(x.extent(2), heads)};
+  return c.e.transpose(c.e.reshape(x, split), {0, 2, 1, 3});
 }
 
 /// Each key/value head serves a group of query heads.
-Val repeatHeads(NodeContext &c, const Val &x, int64_t heads) {
-  int64_t have = x.dim(1);
+Val repeatHeads(NodeContext &c, const Val &x, Dim heads) {
+  Dim have = x.extent(1);
   if (have == heads)
     return x;
-  c.requireShape(have > 0 && heads % have == 0,
-                 std::to_string(heads) + " query heads cannot share " + std::to_string(have) + " key heads");
-  Val split = c.e.reshape(x, {x.dim(0), have, 1, x.dim(2), x.dim(3)});
-  return c.e.reshape(c.e.broadcast(split, {x.dim(0), have, heads / have, x.dim(2), x.dim(3)}),
-                     {x.dim(0), heads, x.dim(2), x.dim(3)});
+  bool known = have.isStatic() && heads.isStatic();
+  c.requireShape(!known || (!have.is(0) && Dim::mod(heads, have).is(0)),
+                 heads.str() + " query heads cannot share " + have.str() + " key heads");
+  Dims dims{x.extent(0), have, 1, x.extent(2), x.extent(3)}, wide = dims;
+  wide[2] = Dim::floorDiv(heads, have);
+  return c.e.reshape(c.e.broadcast(c.e.reshape(x, dims), wide), {dims[0], heads, dims[3], dims[4]});
 }
 
 constexpr double kMasked = -std::numeric_limits<double>::infinity();
 
 /// What is added to the scores: the mask, causality and padding; null when
 /// there is none.
-Val biasOf(NodeContext &c, DType type, int64_t queries, int64_t keys, int64_t past) {
+Val biasOf(NodeContext &c, DType type, Dim queries, Dim keys, Dim past) {
   Emitter &e = c.e;
   Val bias, zero = e.scalar(type, 0), masked = e.scalar(type, kMasked);
   auto join = [&](const Val &more) { bias = bias ? e.add(bias, more) : more; };
   if (Val mask = c.optional(3)) {
     mask = mask.dtype() == DType::Bool ? e.select(mask, zero, masked) : e.cast(mask, type);
-    if (c.since() >= 24 && mask.rank() >= 1 && mask.dim(-1) < keys && mask.dim(-1) != 1) {
-      Shape low(mask.rank(), 0), high(mask.rank(), 0);
-      high.back() = keys - mask.dim(-1);
+    if (Dim have = mask.rank() ? mask.extent(-1) : Dim(1); c.since() >= 24 && !have.is(1) && !(have == keys)) {
+      c.requireShape(!have.isStatic() || !keys.isStatic() || *have.known() <= *keys.known(),
+                     "the mask has more columns than there are keys");
+      Dims low(mask.rank(), 0), high(mask.rank(), 0);
+      high.back() = keys - have;
       mask = e.pad(mask, masked, low, high);
     }
     join(mask);
@@ -54,11 +58,11 @@ Val biasOf(NodeContext &c, DType type, int64_t queries, int64_t keys, int64_t pa
   Val column = e.iota(DType::I64, {1, keys}, 1);
   if (lengths) {
     c.requireShape(lengths.rank() == 1, "expected one number of keys a batch entry");
-    lengths = e.reshape(e.cast(lengths, DType::I64), {lengths.dim(0), 1, 1, 1});
+    lengths = e.reshape(e.cast(lengths, DType::I64), {lengths.extent(0), 1, 1, 1});
   }
   if (c.attrInt("is_causal", 0)) {
     Val row = e.iota(DType::I64, {queries, 1}, 0);
-    row = lengths ? e.add(row, e.add(lengths, static_cast<double>(-queries))) : e.add(row, static_cast<double>(past));
+    row = e.add(row, lengths ? e.sub(lengths, e.size(queries)) : e.size(past));
     join(e.select(e.compare(Compare::lt, row, column), masked, zero));
   }
   if (lengths)
@@ -71,17 +75,17 @@ void importAttention(NodeContext &c) {
   Val q = splitHeads(c, c.operand(0), "q_num_heads"), k = splitHeads(c, c.operand(1), "kv_num_heads"),
       v = splitHeads(c, c.operand(2), "kv_num_heads");
   c.requireShape(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "the operands differ in rank");
-  int64_t past = 0;
+  Dim past = 0;
   if (c.has(4) && c.has(5)) {
-    past = c.operand(4).rank() == 4 ? c.operand(4).dim(2) : 0;
+    past = c.operand(4).rank() == 4 ? c.operand(4).extent(2) : Dim(0);
     k = e.concat({c.operand(4), k}, 2);
     v = e.concat({c.operand(5), v}, 2);
   }
   c.result(1, k);
   c.result(2, v);
-  k = repeatHeads(c, k, q.dim(1));
-  v = repeatHeads(c, v, q.dim(1));
-  double scale = c.attrFloat("scale", 1 / std::sqrt(static_cast<double>(q.dim(3)))),
+  k = repeatHeads(c, k, q.extent(1));
+  v = repeatHeads(c, v, q.extent(1));
+  double scale = c.hasAttr("scale") ? c.attrFloat("scale", 1) : 1 / std::sqrt(static_cast<double>(q.dim(3))),
          softcap = c.attrFloat("softcap", 0);
   c.requireAttr(scale >= 0, "a negative scale");
   // The root on both sides keeps half precision products small.
@@ -93,7 +97,7 @@ void importAttention(NodeContext &c) {
     scores = e.mul(e.emit<TanhOp>({e.mul(scores, 1 / softcap)}), softcap);
   if (mode == 1)
     shown = scores;
-  Val bias = biasOf(c, scores.dtype(), q.dim(2), k.dim(2), past);
+  Val bias = biasOf(c, scores.dtype(), q.extent(2), k.extent(2), past);
   if (bias)
     scores = e.add(scores, bias);
   if (mode == 2)
@@ -110,7 +114,7 @@ void importAttention(NodeContext &c) {
   Val y = e.matmul(weights, v);
   if (c.operand(0).rank() == 3) {
     y = e.transpose(y, {0, 2, 1, 3});
-    y = e.reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+    y = e.reshape(y, {y.extent(0), y.extent(1), y.extent(2) * y.extent(3)});
   }
   c.result(0, y);
 }
@@ -119,7 +123,7 @@ void importAttention(NodeContext &c) {
 void importRotary(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0), cosine = c.operand(1), sine = c.operand(2);
-  Shape original(x.shape().begin(), x.shape().end());
+  Dims original = x.dims();
   bool heads4 = x.rank() == 4;
   if (heads4) {
     x = e.transpose(x, {0, 2, 1, 3});
@@ -127,7 +131,7 @@ void importRotary(NodeContext &c) {
     c.requireShape(x.rank() == 3, "expected rank 3 or 4");
     int64_t heads = c.attrInt("num_heads");
     c.requireShape(heads > 0 && x.dim(2) % heads == 0, "the last axis does not divide into num_heads");
-    x = e.reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads});
+    x = e.reshape(x, {x.extent(0), x.extent(1), heads, x.dim(2) / heads});
   }
   int64_t size = x.dim(3), rotated = c.attrInt("rotary_embedding_dim", 0);
   rotated = rotated == 0 ? size : rotated;
@@ -141,7 +145,7 @@ void importRotary(NodeContext &c) {
   c.requireShape(cosine.rank() == 3 && sine.rank() == 3 && cosine.dim(2) >= half && sine.dim(2) >= half,
                  "the caches do not fit");
   auto angles = [&](const Val &cache) {
-    return e.reshape(e.sliceAxis(cache, 2, 0, half), {cache.dim(0), cache.dim(1), 1, half});
+    return e.reshape(e.sliceAxis(cache, 2, 0, half), {cache.extent(0), cache.extent(1), 1, half});
   };
   Val co = angles(cosine), si = angles(sine);
   bool interleaved = c.attrInt("interleaved", 0) != 0;
@@ -150,7 +154,7 @@ void importRotary(NodeContext &c) {
   Val real = e.sub(e.mul(co, first), e.mul(si, second)), imaginary = e.add(e.mul(si, first), e.mul(co, second));
   Val turned;
   if (interleaved) {
-    Shape pair(real.shape().begin(), real.shape().end()), joined = pair;
+    Dims pair = real.dims(), joined = pair;
     pair.push_back(1);
     joined[3] = rotated;
     turned = e.reshape(e.concat({e.reshape(real, pair), e.reshape(imaginary, pair)}, 4), joined);

@@ -21,11 +21,10 @@ std::vector<int64_t> perAxis(NodeContext &c, const char *name, size_t axes, int6
   return values;
 }
 
-void resolvePads(NodeContext &c, llvm::ArrayRef<int64_t> spatial, Window &w) {
+void resolvePads(NodeContext &c, llvm::ArrayRef<Dim> spatial, Window &w) {
   std::string mode = c.attrString("auto_pad", "NOTSET");
   size_t axes = spatial.size();
-  w.low.assign(axes, 0);
-  w.high.assign(axes, 0);
+  w.low = w.high = Dims(axes, 0);
   if (mode == "NOTSET" || mode.empty()) {
     std::vector<int64_t> pads = c.attrInts("pads", std::vector<int64_t>(2 * axes, 0));
     c.requireAttr(pads.size() == 2 * axes, "'pads' has " + std::to_string(pads.size()) + " entries for " +
@@ -40,108 +39,131 @@ void resolvePads(NodeContext &c, llvm::ArrayRef<int64_t> spatial, Window &w) {
     return;
   c.requireAttr(mode == "SAME_UPPER" || mode == "SAME_LOWER", "auto_pad '" + mode + "' is unknown");
   for (size_t i = 0; i < axes; ++i) {
-    int64_t out = (spatial[i] + w.strides[i] - 1) / w.strides[i];
-    int64_t total =
-        std::max<int64_t>(0, (out - 1) * w.strides[i] + w.dilations[i] * (w.kernel[i] - 1) + 1 - spatial[i]);
-    w.low[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    Dim out = Dim::ceilDiv(spatial[i], w.strides[i]), extent = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    Dim total = Dim::max(0, (out - 1) * w.strides[i] + extent - spatial[i]), half = Dim::floorDiv(total, 2);
+    w.low[i] = mode == "SAME_UPPER" ? half : total - half;
     w.high[i] = total - w.low[i];
   }
 }
 
 /// ceil_mode as a larger `high`; a window that would start in the padding
 /// behind the input does not count.
-void resolveCeil(llvm::ArrayRef<int64_t> spatial, Window &w) {
+void resolveCeil(llvm::ArrayRef<Dim> spatial, Window &w) {
   for (size_t i = 0; i < spatial.size(); ++i) {
-    int64_t extent = w.dilations[i] * (w.kernel[i] - 1) + 1, room = spatial[i] + w.low[i] + w.high[i] - extent;
-    if (room < 0)
+    Dim extent = (w.kernel[i] - 1) * w.dilations[i] + 1, room = spatial[i] + w.low[i] + w.high[i] - extent;
+    if (room.valueOr(0) < 0)
       continue;
-    int64_t out = (room + w.strides[i] - 1) / w.strides[i] + 1;
-    if ((out - 1) * w.strides[i] >= spatial[i] + w.low[i])
-      --out;
-    w.ceilExtra[i] = std::max<int64_t>(0, (out - 1) * w.strides[i] - room);
+    // The windows there are when the last may overhang, but for one that starts at or behind spatial + low.
+    Dim out = Dim::ceilDiv(room, w.strides[i]) + 1, starts = Dim::ceilDiv(spatial[i] + w.low[i], w.strides[i]);
+    out = Dim::max(Dim::min(out, starts), out - 1);
+    w.ceilExtra[i] = Dim::max(0, (out - 1) * w.strides[i] - room);
     w.high[i] += w.ceilExtra[i];
   }
 }
 } // namespace
 
-Window windowOf(NodeContext &c, llvm::ArrayRef<int64_t> shape, std::vector<int64_t> kernel) {
+Window windowOf(NodeContext &c, const Dims &shape, Dims kernel) {
   c.requireShape(shape.size() >= 3,
                  "expected rank 3 or more (batch, channels, spatial axes), not " + std::to_string(shape.size()));
-  llvm::ArrayRef<int64_t> spatial = shape.drop_front(2);
-  for (int64_t dim : spatial)
-    c.requireShape(dim <= kMaxExtent, "a spatial dim is too large");
+  llvm::ArrayRef<Dim> spatial = llvm::ArrayRef<Dim>(shape).drop_front(2);
+  for (Dim dim : spatial)
+    c.requireShape(dim.valueOr(0) <= kMaxExtent, "a spatial dim is too large");
   Window w;
-  w.kernel = kernel.empty() ? c.attrInts("kernel_shape", {}) : kernel;
+  w.kernel = kernel.empty() ? Dims(c.attrInts("kernel_shape", {})) : kernel;
   c.requireAttr(w.kernel.size() == spatial.size(), "'kernel_shape' has " + std::to_string(w.kernel.size()) +
                                                        " entries for " + std::to_string(spatial.size()) +
                                                        " spatial axes");
-  if (std::optional<std::vector<int64_t>> given = c.attrInts("kernel_shape"); given && !kernel.empty())
-    c.requireAttr(*given == kernel, "'kernel_shape' differs from the weights' shape");
-  for (int64_t size : w.kernel)
-    c.requireAttr(size > 0 && size <= kMaxExtent, "the kernel has the size " + std::to_string(size));
+  if (std::optional<std::vector<int64_t>> given = c.attrInts("kernel_shape"); given && !kernel.empty()) {
+    c.requireAttr(mayEqual(Dims(*given), kernel), "'kernel_shape' differs from the weights' shape");
+    w.kernel = Dims(*given);
+  }
+  for (Dim size : w.kernel)
+    c.requireAttr(size.valueOr(1) > 0 && size.valueOr(1) <= kMaxExtent, "the kernel has the size " + size.str());
   w.strides = perAxis(c, "strides", spatial.size(), 1, 1);
   w.dilations = perAxis(c, "dilations", spatial.size(), 1, 1);
-  w.ceilExtra.assign(spatial.size(), 0);
+  w.ceilExtra = Dims(spatial.size(), 0);
   resolvePads(c, spatial, w);
   if (c.attrInt("ceil_mode", 0))
     resolveCeil(spatial, w);
   return w;
 }
 
+llvm::SmallVector<mlir::NamedAttribute> windowAttributes(Emitter &e, const Window &window, bool ceilExtra) {
+  Dims dynamic;
+  llvm::SmallVector<mlir::NamedAttribute> attributes{
+      e.attr("strides", window.strides), e.attr("dilations", window.dilations), e.attr("low", window.low, dynamic),
+      e.attr("high", window.high, dynamic)};
+  if (ceilExtra)
+    attributes.push_back(e.attr("ceilExtra", window.ceilExtra, dynamic));
+  e.addDims(attributes, dynamic);
+  return attributes;
+}
+
+std::vector<int64_t> numbersOf(const Dims &dims) {
+  std::vector<int64_t> numbers;
+  for (Dim size : dims)
+    numbers.push_back(*size.known());
+  return numbers;
+}
+
 Val perChannel(Emitter &e, const Val &value, int64_t rank) {
-  Shape shape(std::max<int64_t>(rank - 1, 1), 1);
-  shape[0] = value.numElements();
+  Dims shape(std::max<int64_t>(rank - 1, 1), 1);
+  shape[0] = value.elements();
   return e.reshape(value, shape);
 }
 
 Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias, const Window &window, int64_t groups) {
-  std::vector<int64_t> low = window.low, high = window.high;
-  for (size_t i = 0; i < low.size(); ++i) {
-    int64_t front = std::max<int64_t>(-low[i], 0), back = std::max<int64_t>(-high[i], 0);
+  Window w = window;
+  for (size_t i = 0; i < w.low.size(); ++i) {
+    // Only pads given as numbers are negative.
+    int64_t front = std::max<int64_t>(-w.low[i].valueOr(0), 0), back = std::max<int64_t>(-w.high[i].valueOr(0), 0);
     if (!front && !back)
       continue;
-    if (front + back > x.dim(i + 2))
+    if (front + back > x.extent(i + 2).valueOr(INT64_MAX))
       fail("op-shape", "negative pads cut off more than the input has");
-    x = e.sliceAxis(x, i + 2, front, x.dim(i + 2) - front - back);
-    low[i] = std::max<int64_t>(low[i], 0);
-    high[i] = std::max<int64_t>(high[i], 0);
+    x = e.sliceAxis(x, i + 2, front, x.extent(i + 2) - front - back);
+    if (front)
+      w.low[i] = 0;
+    if (back)
+      w.high[i] = 0;
   }
-  Val y = e.emit<ConvOp>({x, weights}, {e.attr("strides", window.strides), e.attr("dilations", window.dilations),
-                                        e.attr("low", low), e.attr("high", high), e.attr("groups", groups)});
+  llvm::SmallVector<mlir::NamedAttribute> attributes = windowAttributes(e, w);
+  attributes.push_back(e.attr("groups", groups));
+  Val y = e.emit<ConvOp>({x, weights}, attributes);
   if (!bias)
     return y;
-  if (bias.rank() != 1 || bias.dim(0) != y.dim(1))
-    fail("op-shape", "the bias " + bias.describe() + " must have one number for each of the " +
-                         std::to_string(y.dim(1)) + " output channels");
+  if (bias.rank() != 1 || !mayEqual(bias.extent(0), y.extent(1)))
+    fail("op-shape", "the bias " + bias.describe() + " must have one number for each of the " + y.extent(1).str() +
+                         " output channels");
   return e.add(y, perChannel(e, bias, y.rank()));
 }
 
 namespace {
 
-std::vector<int64_t> kernelOf(NodeContext &c, const Val &x, const Val &weights) {
+Dims kernelOf(NodeContext &c, const Val &x, const Val &weights) {
   c.requireShape(x.rank() >= 3 && weights.rank() == x.rank(),
                  "input and weights must have one rank of 3 or more, not " + std::to_string(x.rank()) + " and " +
                      std::to_string(weights.rank()));
-  return std::vector<int64_t>(weights.shape().begin() + 2, weights.shape().end());
+  return Dims(llvm::ArrayRef<Dim>(weights.dims()).drop_front(2));
 }
 
 void importConv(NodeContext &c) {
   Val x = c.operand(0), weights = c.operand(1);
-  Window window = windowOf(c, x.shape(), kernelOf(c, x, weights));
+  Window window = windowOf(c, x.dims(), kernelOf(c, x, weights));
   c.result(convolve(c.e, x, weights, c.optional(2), window, c.attrInt("group", 1)));
 }
 
 void importConvInteger(NodeContext &c) {
   Val x = c.e.cast(c.operand(0), DType::I32), weights = c.e.cast(c.operand(1), DType::I32);
-  Window window = windowOf(c, x.shape(), kernelOf(c, x, weights));
+  Window window = windowOf(c, x.dims(), kernelOf(c, x, weights));
   if (Val zero = c.optional(2)) {
-    c.requireShape(zero.numElements() == 1, "the input's zero point must be one number");
+    c.requireShape(mayEqual(zero.elements(), 1), "the input's zero point must be one number");
     x = c.e.sub(x, c.e.reshape(c.e.cast(zero, DType::I32), {}));
   }
   if (Val zero = c.optional(3)) {
     zero = c.e.cast(zero, DType::I32);
-    Shape shape(weights.rank(), 1);
-    shape[0] = zero.numElements();
+    Dims shape(weights.rank(), 1);
+    shape[0] = zero.elements();
     weights = c.e.sub(weights, c.e.reshape(zero, shape));
   }
   c.result(convolve(c.e, x, weights, Val(), window, c.attrInt("group", 1)));
@@ -149,8 +171,7 @@ void importConvInteger(NodeContext &c) {
 
 /// Pads of a transposed convolution when output_shape or SAME asks for an
 /// extent.
-void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<int64_t> spatial, const std::vector<int64_t> &extra,
-                           Window &w) {
+void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<Dim> spatial, const std::vector<int64_t> &extra, Window &w) {
   std::string mode = c.attrString("auto_pad", "NOTSET");
   std::optional<std::vector<int64_t>> wanted = c.attrInts("output_shape");
   bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
@@ -161,13 +182,13 @@ void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<int64_t> spatial, cons
     wanted->erase(wanted->begin(), wanted->begin() + 2);
   c.requireAttr(!wanted || wanted->size() == spatial.size(), "'output_shape' has the wrong length");
   for (size_t i = 0; i < spatial.size(); ++i) {
-    int64_t target = wanted ? (*wanted)[i] : spatial[i] * w.strides[i];
-    c.requireAttr(target >= 0 && target <= kMaxExtent, "'output_shape' has the entry " + std::to_string(target));
-    int64_t total = w.strides[i] * (spatial[i] - 1) + extra[i] + w.dilations[i] * (w.kernel[i] - 1) + 1 - target;
-    if (total < 0) // the result is longer than the windows reach: zeros at the end
-      w.low[i] = 0;
-    else
-      w.low[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    Dim target = wanted ? Dim((*wanted)[i]) : spatial[i] * w.strides[i];
+    c.requireAttr(target.valueOr(0) >= 0 && target.valueOr(0) <= kMaxExtent,
+                  "'output_shape' has the entry " + target.str());
+    Dim total = (spatial[i] - 1) * w.strides[i] + extra[i] + (w.kernel[i] - 1) * w.dilations[i] + 1 - target;
+    // Where the result is longer than the windows reach, zeros stand at the end.
+    Dim shared = Dim::max(total, 0), half = Dim::floorDiv(shared, 2);
+    w.low[i] = mode == "SAME_UPPER" ? half : shared - half;
     w.high[i] = total - w.low[i];
   }
 }
@@ -176,25 +197,27 @@ void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<int64_t> spatial, cons
 /// weights.
 void importConvTranspose(NodeContext &c) {
   Val x = c.operand(0), weights = c.operand(1);
-  Window w = windowOf(c, x.shape(), kernelOf(c, x, weights));
+  Window w = windowOf(c, x.dims(), kernelOf(c, x, weights));
   size_t axes = w.kernel.size();
   std::vector<int64_t> extra = perAxis(c, "output_padding", axes, 0, 0);
-  resolveTransposedPads(c, x.shape().drop_front(2), extra, w);
-  int64_t groups = c.attrInt("group", 1), in = x.dim(1), out = weights.dim(1);
-  c.requireShape(groups > 0 && weights.dim(0) == in && in % groups == 0,
-                 "the weights must have the " + std::to_string(in) +
-                     " input channels as dim 0, divisible by the groups");
+  resolveTransposedPads(c, llvm::ArrayRef<Dim>(x.dims()).drop_front(2), extra, w);
+  int64_t groups = c.attrInt("group", 1);
+  Dim in = x.extent(1), out = weights.extent(1);
+  c.requireShape(groups > 0 && mayEqual(weights.extent(0), in) && in.valueOr(0) % groups == 0,
+                 "the weights must have the " + in.str() + " input channels as dim 0, divisible by the groups");
 
-  Shape interior(x.rank(), 0), none(x.rank(), 0);
+  Shape interior(x.rank(), 0);
+  Dims none(x.rank(), 0);
   for (size_t i = 0; i < axes; ++i)
     interior[i + 2] = w.strides[i] - 1;
   x = c.e.pad(x, c.e.scalarLike(x, 0), none, none, interior);
 
   // [C, O/g, k..] -> [g, C/g, O/g, k..] -> [g, O/g, C/g, k..] -> [O, C/g, k..],
   // then flipped.
-  Shape split{groups, in / groups, out}, joined{groups * out, in / groups};
+  Dims split{groups, Dim::floorDiv(weights.extent(0), groups), out}, joined{out * groups, split[1]};
   std::vector<int64_t> swap{0, 2, 1};
-  Shape starts(weights.rank(), 0), steps(weights.rank(), 1);
+  Dims starts(weights.rank(), 0);
+  Shape steps(weights.rank(), 1);
   for (size_t i = 0; i < axes; ++i) {
     split.push_back(w.kernel[i]);
     joined.push_back(w.kernel[i]);
@@ -205,7 +228,7 @@ void importConvTranspose(NodeContext &c) {
   weights = c.e.slice(c.e.reshape(c.e.transpose(c.e.reshape(weights, split), swap), joined), starts, joined, steps);
 
   for (size_t i = 0; i < axes; ++i) {
-    int64_t reach = w.dilations[i] * (w.kernel[i] - 1);
+    Dim reach = (w.kernel[i] - 1) * w.dilations[i];
     w.low[i] = reach - w.low[i];
     w.high[i] = reach - w.high[i] + extra[i];
     w.strides[i] = 1;

@@ -55,11 +55,12 @@ Term withoutRepeats(Emitter &e, Term term) {
           order.push_back(k);
       order.push_back(i);
       order.push_back(j);
-      int64_t n = term.value.dim(i);
-      if (n != term.value.dim(j))
+      if (!mayEqual(term.value.extent(i), term.value.extent(j)))
         fail("op-shape", "a repeated label stands for different dims");
+      int64_t n = term.value.dim(i); // the step between the elements of a diagonal is a number
       Val moved = e.transpose(term.value, order);
-      Shape flat(moved.shape().begin(), moved.shape().end() - 2);
+      Dims flat = moved.dims();
+      flat.pop_back_n(2);
       flat.push_back(n * n);
       int64_t last = flat.size() - 1, label = term.labels[i];
       term.value = e.sliceAxis(e.reshape(moved, flat), last, 0, n, n + 1);
@@ -94,21 +95,18 @@ bool contains(const std::vector<int> &labels, int label) {
 /// The operand with axes in the order of `labels`; missing ones become 1.
 Val arranged(Emitter &e, const Term &term, const std::vector<int> &labels) {
   std::vector<int64_t> permutation;
-  Shape shape;
+  Dims shape;
   for (int label : labels) {
     auto found = std::find(term.labels.begin(), term.labels.end(), label);
     if (found != term.labels.end())
       permutation.push_back(found - term.labels.begin());
-    shape.push_back(found != term.labels.end() ? term.value.dim(found - term.labels.begin()) : 1);
+    shape.push_back(found != term.labels.end() ? term.value.extent(found - term.labels.begin()) : Dim(1));
   }
   return e.reshape(e.transpose(term.value, permutation), shape);
 }
 
-int64_t product(const Val &value, size_t from, size_t to) {
-  int64_t result = 1;
-  for (size_t i = from; i < to; ++i)
-    result *= value.dim(i);
-  return result;
+Dim product(const Val &value, size_t from, size_t to) {
+  return dmir::product(llvm::ArrayRef<Dim>(value.dims()).slice(from, to - from));
 }
 
 /// Two operands as one batched matrix product: batch labels stand in both and
@@ -129,19 +127,20 @@ Term contract(Emitter &e, const Term &a, const Term &b, const std::vector<int> &
   Val x = arranged(e, a, join({batch, left, sum})), y = arranged(e, b, join({batch, sum, right}));
   size_t nb = batch.size(), nl = left.size(), ns = sum.size(), nr = right.size();
   // Batch dims of 1 broadcast; they stay separate axes of the product.
-  Shape xs(x.shape().begin(), x.shape().begin() + nb), ys(y.shape().begin(), y.shape().begin() + nb);
-  int64_t k = product(x, nb + nl, nb + nl + ns), m = product(x, nb, nb + nl), n = product(y, nb + ns, nb + ns + nr);
-  if (k != product(y, nb,
-                   nb + ns)) // a summed dim of 1 on one side is a broadcast too
+  Dims xs(llvm::ArrayRef<Dim>(x.dims()).take_front(nb)), ys(llvm::ArrayRef<Dim>(y.dims()).take_front(nb));
+  Dim k = product(x, nb + nl, nb + nl + ns), m = product(x, nb, nb + nl), n = product(y, nb + ns, nb + ns + nr);
+  Dim otherK = product(y, nb, nb + ns);
+  if (!mayEqual(k, otherK)) // a summed dim of 1 on one side is a broadcast too
     fail("op-shape", "a label stands for different dims");
-  xs.insert(xs.end(), {m, k});
-  ys.insert(ys.end(), {k, n});
+  xs.append({m, k});
+  ys.append({otherK, n});
   Val p = e.matmul(e.reshape(x, xs), e.reshape(y, ys));
-  Shape shape(p.shape().begin(), p.shape().end() - 2);
+  Dims shape = p.dims();
+  shape.pop_back_n(2);
   for (size_t i = 0; i < nl; ++i)
-    shape.push_back(x.dim(nb + i));
+    shape.push_back(x.extent(nb + i));
   for (size_t i = 0; i < nr; ++i)
-    shape.push_back(y.dim(nb + ns + i));
+    shape.push_back(y.extent(nb + ns + i));
   return {e.reshape(p, shape), join({batch, left, right})};
 }
 

@@ -14,14 +14,14 @@ std::pair<Val, Val> broadcastOperands(NodeContext &c) {
   // Before opset 7 the second operand is broadcast only when asked, aligned at
   // `axis`, or at the end without it.
   if (!c.attrInt("broadcast", 0)) {
-    c.requireShape(a.shape() == b.shape(), "without 'broadcast' both operands must have one shape");
+    c.requireShape(mayEqual(a.dims(), b.dims()), "without 'broadcast' both operands must have one shape");
     return {a, b};
   }
   if (c.hasAttr("axis")) {
     int64_t axis = c.normalizeAxis(c.attrInt("axis"), a.rank());
     c.requireShape(axis + b.rank() <= a.rank(),
                    "operand 1 does not fit at axis " + std::to_string(axis) + " of operand 0");
-    Shape shape(b.shape().begin(), b.shape().end());
+    Dims shape = b.dims();
     shape.resize(a.rank() - axis, 1);
     b = c.e.reshape(b, shape);
   }
@@ -49,7 +49,7 @@ void importPow(NodeContext &c) {
   auto [base, exponent] = broadcastOperands(c);
   // The common exponents of exported models. Others, the square root too,
   // differ from a product in infinities or signs.
-  if (exponent.isConstant() && exponent.numElements() == 1 && exponent.rank() <= base.rank() && isFloat(base.dtype())) {
+  if (exponent.isConstant() && exponent.elements().is(1) && exponent.rank() <= base.rank() && isFloat(base.dtype())) {
     double number = exponent.constant().asDouble(0);
     if (number == 2)
       return c.result(c.e.mul(base, base));
@@ -92,7 +92,7 @@ void importClip(NodeContext &c) {
   Val x = c.operand(0);
   for (int i : {1, 2})
     if (Val bound = c.optional(i)) {
-      c.requireShape(bound.numElements() == 1, "the bounds must be scalars");
+      c.requireShape(mayEqual(bound.elements(), 1), "the bounds must be scalars");
       bound = c.e.reshape(bound, {});
       x = i == 1 ? c.e.max(x, bound) : c.e.min(x, bound);
     }

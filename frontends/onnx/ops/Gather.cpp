@@ -54,8 +54,9 @@ void importOneHot(NodeContext &c) {
   std::optional<int64_t> declared = c.declaredDim(0, axis);
   int64_t depth = c.isConstant(1) || !declared ? static_cast<int64_t>(c.constantDouble(1, "depth"))
                                                : c.impliedInt(1, "depth", declared);
-  c.requireShape(depth >= 0 && values.rank() == 1 && values.dim(0) == 2, "expected a depth >= 0 and two values");
-  Shape column(indices.shape().begin(), indices.shape().end()), line(rank, 1);
+  c.requireShape(depth >= 0 && values.rank() == 1 && mayEqual(values.extent(0), 2),
+                 "expected a depth >= 0 and two values");
+  Dims column = indices.dims(), line(rank, 1);
   column.insert(column.begin() + axis, 1);
   line[axis] = depth;
   Val wrapped = c.e.select(c.e.compare(Compare::lt, indices, c.e.scalarLike(indices, 0)),
@@ -71,16 +72,16 @@ void importTensorScatter(NodeContext &c) {
   c.requireAttr(mode == "linear" || mode == "circular", "mode must be 'linear' or 'circular', not '" + mode + "'");
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -2), cache.rank());
   c.requireShape(axis != 0 && update.rank() == cache.rank(), "expected operands of one rank and an axis other than 0");
-  Shape line(cache.rank(), 1), batch(cache.rank(), 1);
-  line[axis] = update.dim(axis);
-  batch[0] = cache.dim(0);
+  Dims line(cache.rank(), 1), batch(cache.rank(), 1);
+  line[axis] = update.extent(axis);
+  batch[0] = cache.extent(0);
   Val at = c.e.iota(DType::I64, line, axis);
   if (c.has(2))
     at = c.e.add(at, c.e.reshape(c.cast64(2), batch));
   if (mode == "circular")
-    at = c.e.emit<ModOp>({at, c.e.intScalar(DType::I64, cache.dim(axis))});
+    at = c.e.emit<ModOp>({at, c.e.size(cache.extent(axis))});
   c.result(c.e.emit<ScatterElementsOp>(
-      {cache, c.e.broadcast(at, update.shape()), update},
+      {cache, c.e.broadcast(at, update.dims()), update},
       {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))}));
 }
 
@@ -120,7 +121,7 @@ void importCompress(NodeContext &c) {
   if (c.hasAttr("axis"))
     axis = c.normalizeAxis(c.attrInt("axis"), x.rank());
   else
-    x = c.e.reshape(x, {x.numElements()});
+    x = c.e.reshape(x, {x.elements()});
   c.result(c.e.gather(x, c.e.ints(nonZeroPositions(c.operand(1).constant())), axis));
 }
 

@@ -26,16 +26,16 @@ void importConstant(NodeContext &c) {
 }
 
 void importConstantOfShape(NodeContext &c) {
-  Shape shape = c.impliedInts(0, "shape", c.declaredShape());
-  for (int64_t dim : shape)
-    c.requireShape(dim >= 0, "the shape has the dim " + std::to_string(dim));
+  Dims dims = c.isConstant(0) ? c.sizes(0, "shape") : Dims(c.impliedInts(0, "shape", c.declaredShape()));
+  for (Dim dim : dims)
+    c.requireShape(dim.valueOr(0) >= 0, "the shape has the dim " + dim.str());
   Val value = c.e.scalar(DType::F32, 0);
   if (c.hasAttr("value")) {
     value = c.attrTensor("value");
     c.requireShape(value.numElements() == 1, "the attribute 'value' must have one element");
     value = c.e.reshape(value, {});
   }
-  c.result(c.e.broadcast(value, shape));
+  c.result(c.e.broadcast(value, dims));
 }
 
 /// A range whose ends are known at run time only: the declared shape says how many elements it has.
@@ -54,7 +54,27 @@ void importRuntimeRange(NodeContext &c, int64_t count) {
   c.result(e.add(ends[0], e.mul(e.iota(ends[0].dtype(), {count}, 0), ends[2])));
 }
 
+/// A range over sizes: how many elements it has is an expression.
+bool importSizeRange(NodeContext &c) {
+  for (int i : {0, 1, 2})
+    if (!c.operand(i).hasSizes())
+      return false;
+  Dim start = c.sizes(0, "start")[0], limit = c.sizes(1, "limit")[0], step = c.sizes(2, "delta")[0];
+  if (step.valueOr(0) == 0 || (start.isStatic() && limit.isStatic()))
+    return false;
+  Dim count = *step.known() > 0 ? Dim::ceilDiv(limit - start, step) : Dim::ceilDiv(start - limit, Dim(0) - step);
+  count = count.neverNegative() ? count : Dim::max(count, 0);
+  Val index = c.e.iota(c.operand(0).dtype(), {count}, 0);
+  auto number = [&](int i) { return c.e.reshape(c.operand(i), {}); };
+  c.result(c.e.add(number(0), c.e.mul(index, number(2))));
+  return true;
+}
+
 void importRange(NodeContext &c) {
+  for (int i : {0, 1, 2})
+    c.requireShape(mayEqual(c.operand(i).elements(), 1), "expected scalars");
+  if (importSizeRange(c))
+    return;
   if (!c.isConstant(0) || !c.isConstant(1) || !c.isConstant(2))
     if (std::optional<int64_t> count = c.declaredDim(0, 0))
       return importRuntimeRange(c, *count);
@@ -73,7 +93,7 @@ void importRange(NodeContext &c) {
 void importEyeLike(NodeContext &c) {
   Val x = c.operand(0);
   c.requireShape(x.rank() == 2, "expected rank 2");
-  Val rows = c.e.iota(DType::I64, {x.dim(0), 1}, 0), columns = c.e.iota(DType::I64, {1, x.dim(1)}, 1);
+  Val rows = c.e.iota(DType::I64, {x.extent(0), 1}, 0), columns = c.e.iota(DType::I64, {1, x.extent(1)}, 1);
   Val diagonal = c.e.compare(Compare::eq, c.e.sub(columns, rows), c.e.intScalar(DType::I64, c.attrInt("k", 0)));
   c.result(c.e.cast(diagonal, c.attrType("dtype", x.dtype())));
 }

@@ -319,8 +319,9 @@ Val deformedSamples(NodeContext &c, const Window &w, int64_t groups, DType wide)
   Emitter &e = c.e;
   Val x = c.operand(0), offset = e.cast(c.operand(2), wide);
   int64_t axes = x.rank() - 2, taps = 1, points = 1, elements = 1;
+  Shape kernel = numbersOf(w.kernel), low = numbersOf(w.low);
   for (int64_t i = 0; i < axes; ++i) {
-    taps *= w.kernel[i];
+    taps *= kernel[i];
     points *= offset.dim(i + 2);
     elements *= x.dim(i + 2);
   }
@@ -333,14 +334,13 @@ Val deformedSamples(NodeContext &c, const Window &w, int64_t groups, DType wide)
     std::vector<double> rest(taps * points);
     int64_t inner = 1, innerOut = 1;
     for (int64_t i = axis + 1; i < axes; ++i) {
-      inner *= w.kernel[i];
+      inner *= kernel[i];
       innerOut *= offset.dim(i + 2);
     }
     for (int64_t k = 0; k < taps; ++k)
       for (int64_t p = 0; p < points; ++p)
-        rest[k * points + p] =
-            static_cast<double>(-w.low[axis] + p / innerOut % offset.dim(axis + 2) * w.strides[axis] +
-                                k / inner % w.kernel[axis] * w.dilations[axis]);
+        rest[k * points + p] = static_cast<double>(-low[axis] + p / innerOut % offset.dim(axis + 2) * w.strides[axis] +
+                                                   k / inner % kernel[axis] * w.dilations[axis]);
     Val place =
         e.add(e.reshape(e.sliceAxis(moved, 2, axis, 1), {n, taps, points}), e.floats(wide, {taps, points}, rest));
     sampled.push_back(tapsOf(sampler, e.reshape(place, {n, taps * points}), x.dim(axis + 2)));
@@ -365,14 +365,15 @@ void importDeformConv(NodeContext &c) {
   c.requireAttr(group > 0 && offsets > 0 && x.dim(1) % offsets == 0 && x.dim(1) == weights.dim(1) * group &&
                     weights.dim(0) % group == 0,
                 "the channels do not divide into the groups");
-  Window w = windowOf(c, x.shape(), std::vector<int64_t>(weights.shape().begin() + 2, weights.shape().end()));
+  Window w = windowOf(c, x.shape(), weights.shape().drop_front(2));
   int64_t taps = 1, points = 1;
-  Shape result{x.dim(0), weights.dim(0)};
+  Shape result{x.dim(0), weights.dim(0)}, kernel = numbersOf(w.kernel), low = numbersOf(w.low),
+                                          high = numbersOf(w.high);
   for (int64_t i = 0; i < axes; ++i) {
-    int64_t room = x.dim(i + 2) + w.low[i] + w.high[i] - w.dilations[i] * (w.kernel[i] - 1) - 1;
+    int64_t room = x.dim(i + 2) + low[i] + high[i] - w.dilations[i] * (kernel[i] - 1) - 1;
     c.requireShape(room >= 0 && offset.dim(i + 2) == room / w.strides[i] + 1,
                    "the offsets do not have the result's spatial shape");
-    taps *= w.kernel[i];
+    taps *= kernel[i];
     points *= offset.dim(i + 2);
     result.push_back(offset.dim(i + 2));
   }

@@ -12,13 +12,13 @@ Val numpyMatMul(Emitter &e, Val a, Val b) {
   if (a.rank() == 0 || b.rank() == 0)
     fail("op-rank", "a scalar is no matrix");
   if (row)
-    a = e.reshape(a, {1, a.dim(0)});
+    a = e.reshape(a, {1, a.extent(0)});
   if (column)
-    b = e.reshape(b, {b.dim(0), 1});
+    b = e.reshape(b, {b.extent(0), 1});
   Val product = e.matmul(a, b);
   if (!row && !column)
     return product;
-  Shape shape(product.shape().begin(), product.shape().end());
+  Dims shape = product.dims();
   if (column)
     shape.pop_back();
   if (row)
@@ -47,10 +47,10 @@ void importGemm(NodeContext &c) {
   if (Val bias = c.optional(2); bias && beta != 0) {
     if (beta != 1)
       bias = c.e.mul(bias, beta);
-    Shape shape(product.shape().begin(), product.shape().end());
+    Dims dims = product.dims();
     product = c.e.add(product, bias);
-    c.requireShape(product.shape() == llvm::ArrayRef<int64_t>(shape),
-                   "operand 2 does not broadcast to the product's shape");
+    c.requireShape(mayEqual(product.dims(), dims), "operand 2 does not broadcast to the product's shape");
+    product = c.e.expectDims(product, dims);
   }
   c.result(product);
 }
@@ -62,10 +62,10 @@ Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
   if (!c.has(zeroPoint))
     return x;
   Val zero = c.e.cast(c.operand(zeroPoint), DType::I32);
-  if (zero.rank() == 1 && zero.dim(0) == 1)
+  if (zero.rank() == 1 && zero.extent(0).is(1))
     zero = c.e.reshape(zero, {});
   else if (zero.rank() == 1 && rows)
-    zero = c.e.reshape(zero, {zero.dim(0), 1});
+    zero = c.e.reshape(zero, {zero.extent(0), 1});
   return c.e.sub(x, zero);
 }
 

@@ -24,7 +24,7 @@ void importIsInf(NodeContext &c) {
   if (negative && positive)
     return c.result(infinite);
   if (!negative && !positive)
-    return c.result(c.e.splat(DType::Bool, Shape(x.shape().begin(), x.shape().end()), 0));
+    return c.result(c.e.splat(DType::Bool, x.dims(), 0));
   Val side = c.e.compare(positive ? Compare::gt : Compare::lt, x, c.e.scalarLike(x, 0));
   c.result(c.e.emit<AndOp>({infinite, side}));
 }

@@ -22,7 +22,7 @@ void emitLoss(NodeContext &c, const Val &logProbabilities) {
     ignored = e.compare(Compare::eq, target, e.intScalar(DType::I64, c.attrInt("ignore_index")));
     target = e.select(ignored, e.intScalar(DType::I64, 0), target);
   }
-  Shape picked(target.shape().begin(), target.shape().end()), index = picked;
+  Dims picked = target.dims(), index = picked;
   index.insert(index.begin() + 1, 1);
   Val loss = e.emit<GatherElementsOp>({logProbabilities, e.reshape(target, index)}, {e.attr("axis", channel)});
   loss = e.emit<NegOp>({e.reshape(loss, picked)});

@@ -9,8 +9,6 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-Shape shapeOf(const Val &x) { return Shape(x.shape().begin(), x.shape().end()); }
-
 std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   std::vector<int64_t> axes(std::max<int64_t>(rank - first, 0));
   std::iota(axes.begin(), axes.end(), first);
@@ -29,9 +27,9 @@ Val batchParameter(NodeContext &c, const Val &value, const Val &x) {
   bool spatial = c.since() >= 9 || c.attrInt("spatial", 1) != 0;
   if (!spatial && value.rank() == x.rank() - 1)
     return value;
-  c.requireShape(x.rank() < 2 || value.numElements() == x.dim(1),
+  c.requireShape(x.rank() < 2 || mayEqual(value.elements(), x.extent(1)),
                  value.describe() + " must have one number for each of the channels of " + x.describe());
-  return x.rank() < 2 ? c.e.reshape(value, {value.numElements()}) : perChannel(c.e, value, x.rank());
+  return x.rank() < 2 ? c.e.reshape(value, {value.elements()}) : perChannel(c.e, value, x.rank());
 }
 
 void batchNormTraining(NodeContext &c, const Val &x, double epsilon) {
@@ -87,7 +85,8 @@ void importLayerNorm(NodeContext &c) {
   Val y = c.e.mul(normalize(c.e, Normalization::standard, x, axes, epsilon), like(c.e, c.operand(1), x));
   if (c.has(2))
     y = c.e.add(y, like(c.e, c.operand(2), x));
-  c.requireShape(y.shape() == x.shape(), "the scale or bias is larger than the input");
+  c.requireShape(mayEqual(y.dims(), x.dims()), "the scale or bias is larger than the input");
+  y = c.e.expectDims(y, x.dims());
   c.result(0, y);
   if (!c.wants(1) && !c.wants(2))
     return;
@@ -104,20 +103,20 @@ void importRMSNorm(NodeContext &c) {
   Val y = normalize(c.e, Normalization::rms, x, axesFrom(axis, x.rank()), c.attrFloat("epsilon", 1e-5));
   Val scale = c.operand(1); // the result has its type
   y = c.e.mul(like(c.e, y, scale), scale);
-  c.requireShape(y.shape() == x.shape(), "the scale is larger than the input");
-  c.result(y);
+  c.requireShape(mayEqual(y.dims(), x.dims()), "the scale is larger than the input");
+  c.result(c.e.expectDims(y, x.dims()));
 }
 
 void importGroupNorm(NodeContext &c) {
   Val x = c.operand(0), scale = like(c.e, c.operand(1), x), bias = like(c.e, c.operand(2), x);
   int64_t groups = c.attrInt("num_groups");
-  c.requireShape(x.rank() >= 2 && groups > 0 && x.dim(1) % groups == 0 && x.numElements() > 0,
+  c.requireShape(x.rank() >= 2 && groups > 0 && x.extent(1).valueOr(0) % groups == 0 && !x.elements().is(0),
                  "the channels must divide into num_groups groups");
-  Shape original = shapeOf(x), grouped{x.dim(0), groups, x.numElements() / x.dim(0) / groups};
+  Dims original = x.dims(), grouped{x.extent(0), groups, Dim::floorDiv(x.elements(), x.extent(0) * groups)};
   Val y = normalize(c.e, Normalization::standard, c.e.reshape(x, grouped), {2}, c.attrFloat("epsilon", 1e-5));
-  int64_t expected = c.since() == 18 ? groups : x.dim(1); // 18: one scale a group, later one a channel
-  c.requireShape(scale.numElements() == expected && bias.numElements() == expected,
-                 "scale and bias must have " + std::to_string(expected) + " numbers");
+  Dim expected = c.since() == 18 ? Dim(groups) : x.extent(1); // 18: one scale a group, later one a channel
+  c.requireShape(mayEqual(scale.elements(), expected) && mayEqual(bias.elements(), expected),
+                 "scale and bias must have " + expected.str() + " numbers");
   if (c.since() == 18)
     y = c.e.add(c.e.mul(y, c.e.reshape(scale, {groups, 1})), c.e.reshape(bias, {groups, 1}));
   y = c.e.reshape(y, original);
@@ -141,10 +140,10 @@ void importLRN(NodeContext &c) {
   int64_t size = c.attrInt("size");
   c.requireShape(x.rank() >= 2 && size > 0 && size < 65536, "expected rank 2 or more and a positive size");
   // The window runs over channels: they become the spatial axis of a pool.
-  int64_t rest = 1;
+  Dim rest = 1;
   for (int64_t i = 2; i < x.rank(); ++i)
-    rest *= x.dim(i);
-  Val squares = c.e.reshape(c.e.mul(x, x), {x.dim(0), 1, x.dim(1), rest});
+    rest *= x.extent(i);
+  Val squares = c.e.reshape(c.e.mul(x, x), {x.extent(0), 1, x.extent(1), rest});
   int64_t low = (size - 1) / 2, high = size - 1 - low;
   std::vector<int64_t> window{size, 1}, ones{1, 1}, lows{low, 0}, highs{high, 0}, zeros{0, 0};
   Val sum = c.e.emit<PoolOp>({squares}, {c.e.attr("kind", PoolingAttr::get(c.e.context(), Pooling::sum)),
@@ -152,7 +151,7 @@ void importLRN(NodeContext &c) {
                                          c.e.attr("dilations", ones), c.e.attr("low", lows), c.e.attr("high", highs),
                                          c.e.attr("ceilExtra", zeros), c.e.attr("countPadding", false)});
   double alpha = c.attrFloat("alpha", 0.0001), beta = c.attrFloat("beta", 0.75), bias = c.attrFloat("bias", 1);
-  Val base = c.e.add(c.e.mul(c.e.reshape(sum, shapeOf(x)), alpha / size), bias);
+  Val base = c.e.add(c.e.mul(c.e.reshape(sum, x.dims()), alpha / size), bias);
   c.result(c.e.div(x, c.e.emit<PowOp>({base, c.e.scalarLike(x, beta)})));
 }
 

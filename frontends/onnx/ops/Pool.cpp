@@ -7,26 +7,28 @@ namespace dmxc::onnxfe {
 namespace {
 
 Val pool(Emitter &e, Pooling kind, const Val &x, const Window &w, bool countPadding = false) {
-  return e.emit<PoolOp>({x}, {e.attr("kind", PoolingAttr::get(e.context(), kind)), e.attr("window", w.kernel),
-                              e.attr("strides", w.strides), e.attr("dilations", w.dilations), e.attr("low", w.low),
-                              e.attr("high", w.high), e.attr("ceilExtra", w.ceilExtra),
-                              e.attr("countPadding", countPadding)});
+  llvm::SmallVector<mlir::NamedAttribute> attributes = windowAttributes(e, w, /*ceilExtra=*/true);
+  attributes.push_back(e.attr("kind", PoolingAttr::get(e.context(), kind)));
+  attributes.push_back(e.attr("window", numbersOf(w.kernel)));
+  attributes.push_back(e.attr("countPadding", countPadding));
+  return e.emit<PoolOp>({x}, attributes);
 }
 
 void importMaxPool(NodeContext &c) {
   Val x = c.operand(0);
-  Window w = windowOf(c, x.shape());
+  Window w = windowOf(c, x.dims());
   c.result(0, pool(c.e, Pooling::max, x, w));
-  if (c.wants(1))
-    c.result(1, c.e.emit<ArgMaxPoolOp>({x}, {c.e.attr("window", w.kernel), c.e.attr("strides", w.strides),
-                                             c.e.attr("dilations", w.dilations), c.e.attr("low", w.low),
-                                             c.e.attr("high", w.high),
-                                             c.e.attr("columnMajor", c.attrInt("storage_order", 0) != 0)}));
+  if (!c.wants(1))
+    return;
+  llvm::SmallVector<mlir::NamedAttribute> attributes = windowAttributes(c.e, w);
+  attributes.push_back(c.e.attr("window", numbersOf(w.kernel)));
+  attributes.push_back(c.e.attr("columnMajor", c.attrInt("storage_order", 0) != 0));
+  c.result(1, c.e.emit<ArgMaxPoolOp>({x}, attributes));
 }
 
 void importAveragePool(NodeContext &c) {
   Val x = c.operand(0);
-  c.result(pool(c.e, Pooling::average, x, windowOf(c, x.shape()), c.attrInt("count_include_pad", 0) != 0));
+  c.result(pool(c.e, Pooling::average, x, windowOf(c, x.dims()), c.attrInt("count_include_pad", 0) != 0));
 }
 
 /// |x| ** p, and the p-th root of a sum of them.
@@ -51,7 +53,7 @@ double exponentOf(NodeContext &c) {
 void importLpPool(NodeContext &c) {
   Val x = c.operand(0);
   double p = exponentOf(c);
-  c.result(root(c.e, pool(c.e, Pooling::sum, power(c.e, x, p), windowOf(c, x.shape())), p));
+  c.result(root(c.e, pool(c.e, Pooling::sum, power(c.e, x, p), windowOf(c, x.dims())), p));
 }
 
 std::vector<int64_t> spatialAxes(NodeContext &c, const Val &x) {
@@ -75,27 +77,28 @@ void importGlobalLpPool(NodeContext &c) {
 
 void importMaxUnpool(NodeContext &c) {
   Val x = c.operand(0), indices = c.cast64(1);
-  Window w = windowOf(c, x.shape());
-  c.requireShape(indices.shape() == x.shape(), "the indices must have the input's shape");
-  Shape inferred{x.dim(0), x.dim(1)};
+  Window w = windowOf(c, x.dims());
+  c.requireShape(mayEqual(indices.dims(), x.dims()), "the indices must have the input's shape");
+  Dims inferred{x.extent(0), x.extent(1)};
   for (size_t i = 0; i < w.kernel.size(); ++i) {
-    inferred.push_back((x.dim(i + 2) - 1) * w.strides[i] + w.kernel[i] - w.low[i] - w.high[i]);
-    c.requireShape(inferred.back() >= 0, "the pads exceed the result");
+    inferred.push_back((x.extent(i + 2) - 1) * w.strides[i] + w.kernel[i] - w.low[i] - w.high[i]);
+    c.requireShape(inferred.back().valueOr(0) >= 0, "the pads exceed the result");
   }
-  int64_t count = c.e.typeOf(x.dtype(), inferred).getNumElements();
+  Dim count = elementsOf(c.e.typeOf(x.dtype(), inferred));
   Val zeros = c.e.splat(x.dtype(), {count}, 0);
   Val flat = c.e.emit<ScatterElementsOp>(
-      {zeros, c.e.reshape(indices, {x.numElements()}), c.e.reshape(x, {x.numElements()})},
+      {zeros, c.e.reshape(indices, {x.elements()}), c.e.reshape(x, {x.elements()})},
       {c.e.attr("axis", int64_t(0)), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))});
   Val y = c.e.reshape(flat, inferred);
   if (c.has(2)) { // indices count in the inferred shape; a larger one is padded
                   // at the end
-    std::vector<int64_t> wanted = c.impliedInts(2, "output shape", c.declaredShape());
+    Dims wanted =
+        c.isConstant(2) ? c.sizes(2, "output shape") : Dims(c.impliedInts(2, "output shape", c.declaredShape()));
     c.requireShape(wanted.size() == inferred.size(), "the output shape has the wrong length");
-    Shape low(wanted.size(), 0), high;
+    Dims low(wanted.size(), 0), high;
     for (size_t i = 0; i < wanted.size(); ++i) {
       high.push_back(wanted[i] - inferred[i]);
-      c.requireShape(high.back() >= 0, "the output shape is smaller than what the indices count in");
+      c.requireShape(high.back().valueOr(0) >= 0, "the output shape is smaller than what the indices count in");
     }
     y = c.e.pad(y, c.e.scalarLike(y, 0), low, high);
   }

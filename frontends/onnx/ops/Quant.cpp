@@ -45,24 +45,25 @@ Val saturated(Emitter &e, const Val &real, const Val &zero, DType type, bool sat
 /// the axis, or one a block of it.
 Val spread(NodeContext &c, const Val &value, const Val &x) {
   int64_t block = c.attrInt("block_size", 0);
-  if (value.numElements() == 1 && value.rank() <= 1 && block == 0)
+  if (value.elements().is(1) && value.rank() <= 1 && block == 0)
     return c.e.reshape(value, {});
   int64_t axis = c.normalizeAxis(c.since() < 13 ? 1 : c.attrInt("axis", 1), x.rank());
   if (block == 0) {
-    c.requireShape(value.rank() == 1 && value.dim(0) == x.dim(axis),
+    c.requireShape(value.rank() == 1 && mayEqual(value.extent(0), x.extent(axis)),
                    value.describe() + " must have one number, or one for each index of axis " + std::to_string(axis));
-    Shape shape(x.rank(), 1);
-    shape[axis] = value.dim(0);
+    Dims shape(x.rank(), 1);
+    shape[axis] = value.extent(0);
     return c.e.reshape(value, shape);
   }
-  c.requireShape(value.rank() == x.rank() && block > 0 && (x.dim(axis) + block - 1) / block == value.dim(axis),
+  c.requireShape(value.rank() == x.rank() && block > 0 &&
+                     mayEqual(Dim::ceilDiv(x.extent(axis), block), value.extent(axis)),
                  value.describe() + " must have one number a block of " + std::to_string(block));
-  Shape split(value.shape().begin(), value.shape().end()), wide, joined = split;
+  Dims split = value.dims(), wide, joined = split;
   split.insert(split.begin() + axis + 1, 1);
   wide = split;
   wide[axis + 1] = block;
   joined[axis] *= block;
-  return c.e.sliceAxis(c.e.reshape(c.e.broadcast(c.e.reshape(value, split), wide), joined), axis, 0, x.dim(axis));
+  return c.e.sliceAxis(c.e.reshape(c.e.broadcast(c.e.reshape(value, split), wide), joined), axis, 0, x.extent(axis));
 }
 
 void importQuantize(NodeContext &c) {
@@ -117,7 +118,7 @@ void importDynamicQuantize(NodeContext &c) {
 
 Val integers(NodeContext &c, int operand) { return c.e.cast(c.operand(operand), DType::I32); }
 Val scalarOperand(NodeContext &c, int operand, const char *what) {
-  c.requireShape(c.operand(operand).numElements() == 1, std::string("the ") + what + " must be one number");
+  c.requireShape(mayEqual(c.operand(operand).elements(), 1), std::string("the ") + what + " must be one number");
   return c.e.reshape(c.operand(operand), {});
 }
 
@@ -128,12 +129,12 @@ void importQLinearConv(NodeContext &c) {
   Shape first(weights.rank(), 1);
   first[0] = c.operand(5).numElements();
   weights = e.sub(weights, e.reshape(integers(c, 5), first));
-  std::vector<int64_t> kernel;
+  Dims kernel;
   if (weights.rank() > 2)
-    kernel.assign(weights.shape().begin() + 2, weights.shape().end());
-  Val sum = convolve(e, x, weights, c.optional(8), windowOf(c, x.shape(), kernel), c.attrInt("group", 1));
+    kernel = Dims(llvm::ArrayRef<Dim>(weights.dims()).drop_front(2));
+  Val sum = convolve(e, x, weights, c.optional(8), windowOf(c, x.dims(), kernel), c.attrInt("group", 1));
   Val scale = c.operand(4);
-  scale = scale.numElements() == 1 ? e.reshape(scale, {}) : perChannel(e, scale, x.rank());
+  scale = scale.elements().is(1) ? e.reshape(scale, {}) : perChannel(e, scale, x.rank());
   Val factor = e.div(e.mul(scale, scalarOperand(c, 1, "input's scale")), scalarOperand(c, 6, "result's scale"));
   Val real = e.mul(e.cast(sum, DType::F32), factor);
   c.result(saturated(e, real, scalarOperand(c, 7, "result's zero point"), c.operand(7).dtype()));
@@ -141,9 +142,9 @@ void importQLinearConv(NodeContext &c) {
 
 /// A parameter of a matrix operand: one number, or one a row or column.
 Val matrixParameter(NodeContext &c, const Val &value, bool rows) {
-  if (value.numElements() == 1)
+  if (value.elements().is(1))
     return c.e.reshape(value, {});
-  return value.rank() == 1 && rows ? c.e.reshape(value, {value.dim(0), 1}) : value;
+  return value.rank() == 1 && rows ? c.e.reshape(value, {value.extent(0), 1}) : value;
 }
 
 void importQLinearMatMul(NodeContext &c) {

@@ -60,7 +60,8 @@ struct Cells {
   Val w, r, bias; ///< [dirs, gates*h, input], [dirs, gates*h, h], [dirs,
                   ///< 2*gates*h] or null
   Val lengths;    ///< [batch] or null
-  int64_t time, batch, hidden, directions, gates;
+  Dim batch;
+  int64_t time, hidden, directions, gates;
   bool batchFirst, backwardOnly;
   double clip = 0; ///< 0: none
 };
@@ -82,7 +83,7 @@ Cells cellsOf(NodeContext &c, int64_t gates) {
   cells.directions = direction == "bidirectional" ? 2 : 1;
   cells.backwardOnly = direction == "reverse";
   cells.time = cells.x.dim(0);
-  cells.batch = cells.x.dim(1);
+  cells.batch = cells.x.extent(1);
   c.requireShape(cells.r.rank() == 3 && cells.w.rank() == 3, "the weights must have rank 3");
   cells.hidden = cells.r.dim(2);
   int64_t rows = gates * cells.hidden;
@@ -98,9 +99,10 @@ Cells cellsOf(NodeContext &c, int64_t gates) {
     fail("op-unsupported", std::to_string(cells.time * cells.directions) + " steps are more than the " +
                                std::to_string(kMaxSteps) + " that are unrolled");
   if (Val lengths = c.optional(4)) {
-    c.requireShape(lengths.rank() == 1 && lengths.dim(0) == cells.batch, "expected one sequence length a batch entry");
+    c.requireShape(lengths.rank() == 1 && mayEqual(lengths.extent(0), cells.batch),
+                   "expected one sequence length a batch entry");
     bool full = lengths.isConstant();
-    for (int64_t i = 0; full && i < cells.batch; ++i)
+    for (int64_t i = 0; full && i < lengths.numElements(); ++i)
       full = lengths.constant().asInt(i) == cells.time;
     if (!full)
       cells.lengths = c.e.reshape(c.e.cast(lengths, DType::I64), {cells.batch, 1});
@@ -112,8 +114,7 @@ Cells cellsOf(NodeContext &c, int64_t gates) {
 Val ofDirection(Emitter &e, const Val &value, int64_t d) {
   if (!value)
     return value;
-  Shape rest(value.shape().begin() + 1, value.shape().end());
-  return e.reshape(e.sliceAxis(value, 0, d, 1), rest);
+  return e.reshape(e.sliceAxis(value, 0, d, 1), Dims(llvm::ArrayRef<Dim>(value.dims()).drop_front()));
 }
 
 /// A [dirs, batch, h] state at the start of a direction; zeros when absent.
@@ -124,7 +125,8 @@ Val initialState(NodeContext &c, const Cells &cells, int operand, int64_t d) {
   c.requireShape(state.rank() == 3, "the initial state must have rank 3");
   if (cells.batchFirst)
     state = c.e.transpose(state, {1, 0, 2});
-  c.requireShape(state.dim(0) == cells.directions && state.dim(1) == cells.batch && state.dim(2) == cells.hidden,
+  c.requireShape(state.dim(0) == cells.directions && mayEqual(state.extent(1), cells.batch) &&
+                     state.dim(2) == cells.hidden,
                  "the initial state " + state.describe() + " does not fit");
   return ofDirection(c.e, state, d);
 }
@@ -142,7 +144,7 @@ Direction directionOf(NodeContext &c, const Cells &cells, const std::vector<Acti
   Emitter &e = c.e;
   int64_t rows = cells.gates * cells.hidden;
   Direction dir;
-  Val flat = e.reshape(cells.x, {cells.time * cells.batch, cells.x.dim(2)});
+  Val flat = e.reshape(cells.x, {cells.batch * cells.time, cells.x.dim(2)});
   Val product = e.matmul(flat, e.transposeLast(ofDirection(e, cells.w, d)));
   if (Val bias = ofDirection(e, cells.bias, d)) {
     product = e.add(product, e.sliceAxis(bias, 0, 0, rows));

@@ -159,10 +159,15 @@ void importCumProd(NodeContext &c) {
 void importTopK(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  int64_t k = c.since() == 1 ? c.attrInt("k") : c.impliedInt(1, "k", c.declaredDim(0, axis));
+  Dims k{c.since() == 1    ? Dim(c.attrInt("k"))
+         : c.isConstant(1) ? c.sizes(1, "k").front()
+                           : Dim(c.impliedInt(1, "k", c.declaredDim(0, axis)))},
+      dynamic;
   bool largest = c.attrInt("largest", 1) != 0;
-  std::vector<Val> results =
-      c.e.emitAll<TopKOp>({x}, {c.e.attr("k", k), c.e.attr("axis", axis), c.e.attr("largest", largest)});
+  llvm::SmallVector<mlir::NamedAttribute> attributes{c.e.attr("k", splitDims(k, dynamic).front()),
+                                                     c.e.attr("axis", axis), c.e.attr("largest", largest)};
+  c.e.addDims(attributes, dynamic);
+  std::vector<Val> results = c.e.emitAll<TopKOp>({x}, attributes);
   c.result(0, results[0]);
   c.result(1, results[1]);
 }

@@ -221,6 +221,41 @@ std::vector<double> constantDoubles(NodeContext &c, int i, const char *what) {
   return values;
 }
 
+/// floor(dim * scale) as an expression: a float is a whole number over a power of two.
+Dim scaledSize(NodeContext &c, Dim dim, double scale) {
+  c.requireShape(std::isfinite(scale) && scale > 1e-6 && scale < 1e6,
+                 "the scale " + std::to_string(scale) + " is not usable");
+  int64_t denominator = 1;
+  for (; scale != std::floor(scale) && denominator < (int64_t(1) << 40); scale *= 2)
+    denominator *= 2;
+  return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
+}
+
+/// Axes of symbolic sizes: indices and weights of the taps are computed at run time.
+void resampleSymbolic(NodeContext &c, const Options &o, const std::vector<int64_t> &axes,
+                      const std::vector<double> &scales, const Dims &sizes) {
+  Emitter &e = c.e;
+  Val x = c.operand(0);
+  c.requireAttr(o.coordinates != "tf_crop_and_resize" || !c.has(1),
+                "a crop needs sizes that are known at compile time");
+  c.requireAttr(sizes.empty() || c.attrString("keep_aspect_ratio_policy", "stretch") == "stretch",
+                "keep_aspect_ratio_policy needs dims that are known at compile time");
+  c.requireShape((sizes.empty() ? scales.size() : sizes.size()) == axes.size(),
+                 "the scales or sizes do not fit the axes");
+  std::vector<ResizeAxis> plans;
+  for (Dim dim : x.dims())
+    plans.push_back({dim, dim, Val(), Val(), Val()});
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ResizeAxis &a = plans[axes[i]];
+    a.out = sizes.empty() ? scaledSize(c, a.in, scales[i]) : sizes[i];
+    bool same = sizes.empty() ? scales[i] == 1 : a.in == a.out;
+    if (!same)
+      a.scale =
+          sizes.empty() ? e.scalar(DType::F64, scales[i]) : e.div(e.size(a.out, DType::F64), e.size(a.in, DType::F64));
+  }
+  resampleAtRun(c, o, plans);
+}
+
 std::vector<int64_t> allAxes(const Val &x) {
   std::vector<int64_t> axes(x.rank());
   for (int64_t i = 0; i < x.rank(); ++i)
@@ -249,6 +284,8 @@ void importUpsample(NodeContext &c) {
   } else {
     scales = constantDoubles(c, 1, "scales");
   }
+  if (!x.hasStaticShape())
+    return resampleSymbolic(c, o, allAxes(x), scales, {});
   resample(c, o, plansFromScales(c, x, allAxes(x), scales));
 }
 
@@ -282,12 +319,16 @@ void importResize(NodeContext &c) {
       axis = c.normalizeAxis(axis, x.rank());
   }
   // An empty tensor stands for an operand that is not there.
-  bool hasSizes = c.has(3) && c.operand(3).numElements() > 0, hasScales = c.has(2) && c.operand(2).numElements() > 0;
+  bool hasSizes = c.has(3) && !c.operand(3).elements().is(0), hasScales = c.has(2) && !c.operand(2).elements().is(0);
   c.requireShape(hasSizes != hasScales || x.rank() == 0, "exactly one of scales and sizes must be given");
   bool crop = o.coordinates == "tf_crop_and_resize";
   bool runtime = (hasSizes && !c.isConstant(3)) || (hasScales && !c.isConstant(2)) || (crop && !c.isConstant(1));
   if (std::optional<Shape> declared = c.declaredShape(); runtime && declared && hasSizes != hasScales)
     return importRuntimeResize(c, o, axes, 1, hasScales ? 2 : -1, hasSizes ? 3 : -1, *declared);
+  Dims sizes = hasSizes ? c.sizes(3, "sizes") : Dims();
+  bool known = llvm::all_of(sizes, [](Dim size) { return size.isStatic(); });
+  if (hasSizes != hasScales && (!x.hasStaticShape() || !known))
+    return resampleSymbolic(c, o, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>(), sizes);
   std::vector<AxisPlan> plans =
       hasSizes ? plansFromSizes(c, x, axes, c.constantInts(3, "sizes"))
                : plansFromScales(c, x, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>());

@@ -11,6 +11,15 @@ struct ResizeOptions {
   bool excludeOutside = false, antialias = false;
 };
 
+/// One axis resampled by a scale that is known at run time only, or of a size that is; the numbers are f64 of rank 0.
+/// An axis without a scale stays as it is.
+struct ResizeAxis {
+  Dim in, out;
+  Val scale, roiStart, roiEnd;
+};
+/// Sets the result to operand 0 resampled so.
+void resampleAtRun(NodeContext &c, const ResizeOptions &o, const std::vector<ResizeAxis> &axes);
+
 /// Resize with scales, sizes or a region known at run time only, of the declared shape; `axes` are those that the
 /// numbers stand for, and -1 as an operand's number means that there is none.
 void importRuntimeResize(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int roi, int scales,

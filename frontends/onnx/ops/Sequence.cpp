@@ -63,7 +63,7 @@ void importConcatFromSequence(NodeContext &c) {
   int64_t axis = c.normalizeAxis(c.attrInt("axis"), items[0].rank() + (fresh ? 1 : 0));
   for (Val &item : items)
     if (fresh) {
-      Shape shape(item.shape().begin(), item.shape().end());
+      Dims shape = item.dims();
       c.requireShape(axis <= item.rank(), "the tensors differ in rank");
       shape.insert(shape.begin() + axis, 1);
       item = c.e.reshape(item, shape);
@@ -94,7 +94,7 @@ void importSplitToSequence(NodeContext &c) {
                    "the sizes exceed the " + std::to_string(dim) + " elements of the axis");
     Val item = c.e.sliceAxis(x, axis, at, size);
     if (squeeze) {
-      Shape shape(item.shape().begin(), item.shape().end());
+      Dims shape = item.dims();
       shape.erase(shape.begin() + axis);
       item = c.e.reshape(item, shape);
     }

@@ -35,28 +35,29 @@ void importReshape(NodeContext &c) {
   Val x = c.operand(0);
   if (std::optional<Shape> declared = c.declaredShape(); c.since() > 1 && !c.isConstant(1) && declared)
     return importRuntimeReshape(c, *declared);
-  Shape wanted = c.since() == 1 ? c.attrInts("shape", {}) : c.constantInts(1, "new shape");
+  Dims wanted = c.since() == 1 ? Dims(c.attrInts("shape", {})) : c.sizes(1, "new shape");
   bool allowZero = c.attrInt("allowzero", 0) != 0;
-  int64_t known = 1, unknown = -1;
+  Dim known = 1;
+  int64_t unknown = -1;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == 0 && !allowZero) {
+    if (wanted[i].is(0) && !allowZero) {
       c.requireShape(static_cast<int64_t>(i) < x.rank(), "the new shape copies dim " + std::to_string(i) +
                                                              " of a tensor of rank " + std::to_string(x.rank()));
-      wanted[i] = x.dim(i);
+      wanted[i] = x.extent(i);
     }
-    c.requireShape(wanted[i] >= -1, "the new shape has the dim " + std::to_string(wanted[i]));
-    if (wanted[i] == -1) {
+    c.requireShape(wanted[i].valueOr(0) >= -1, "the new shape has the dim " + wanted[i].str());
+    if (wanted[i].is(-1)) {
       c.requireShape(unknown < 0, "the new shape has more than one -1");
       unknown = i;
     } else {
-      c.requireShape(!wanted[i] || known < (int64_t(1) << 46) / wanted[i], "the new shape is too large");
       known *= wanted[i];
     }
   }
   if (unknown >= 0) {
-    c.requireShape(known > 0 && x.numElements() % known == 0,
-                   std::to_string(x.numElements()) + " elements do not divide into groups of " + std::to_string(known));
-    wanted[unknown] = x.numElements() / known;
+    Dim elements = x.elements();
+    bool divides = !elements.isStatic() || !known.isStatic() || (!known.is(0) && Dim::mod(elements, known).is(0));
+    c.requireShape(divides, elements.str() + " elements do not divide into groups of " + known.str());
+    wanted[unknown] = Dim::floorDiv(elements, known);
   }
   c.result(c.e.reshape(x, wanted));
 }
@@ -68,10 +69,9 @@ void importFlatten(NodeContext &c) {
                 "axis " + std::to_string(axis) + " is outside the rank " + std::to_string(x.rank()));
   if (axis < 0)
     axis += x.rank();
-  auto product = [&](int64_t from, int64_t to) {
-    return std::accumulate(x.shape().begin() + from, x.shape().begin() + to, int64_t(1), std::multiplies<>());
-  };
-  c.result(c.e.reshape(x, {product(0, axis), product(axis, x.rank())}));
+  Dims dims = x.dims();
+  c.result(c.e.reshape(
+      x, {product(llvm::ArrayRef<Dim>(dims).take_front(axis)), product(llvm::ArrayRef<Dim>(dims).drop_front(axis))}));
 }
 
 /// Squeeze and Unsqueeze by axes known at run time only: the declared shape tells the result; which axes give it does
@@ -115,15 +115,15 @@ void importSqueeze(NodeContext &c) {
   std::optional<std::vector<int64_t>> axes = axesOf(c);
   if (axes)
     axes = c.normalizeAxes(*axes, x.rank());
-  Shape shape;
+  Dims dims;
   for (int64_t i = 0; i < x.rank(); ++i) {
     bool named = axes && std::find(axes->begin(), axes->end(), i) != axes->end();
-    c.requireShape(!named || x.dim(i) == 1,
-                   "axis " + std::to_string(i) + " has " + std::to_string(x.dim(i)) + " elements, not 1");
-    if (axes ? !named : x.dim(i) != 1)
-      shape.push_back(x.dim(i));
+    c.requireShape(!named || x.extent(i).valueOr(1) == 1,
+                   "axis " + std::to_string(i) + " has " + x.extent(i).str() + " elements, not 1");
+    if (axes ? !named : x.dim(i) != 1) // without axes the rank depends on the dims, which must be known
+      dims.push_back(x.extent(i));
   }
-  c.result(c.e.reshape(x, shape));
+  c.result(c.e.reshape(x, dims));
 }
 
 void importUnsqueeze(NodeContext &c) {
@@ -135,10 +135,10 @@ void importUnsqueeze(NodeContext &c) {
   int64_t rank = x.rank() + given->size();
   std::vector<int64_t> axes = c.normalizeAxes(*given, rank);
   c.requireAttr(axes.size() == given->size(), "an axis stands twice");
-  Shape shape;
+  Dims dims;
   for (int64_t i = 0, from = 0; i < rank; ++i)
-    shape.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? 1 : x.dim(from++));
-  c.result(c.e.reshape(x, shape));
+    dims.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? Dim(1) : x.extent(from++));
+  c.result(c.e.reshape(x, dims));
 }
 
 void importTranspose(NodeContext &c) {
@@ -163,11 +163,11 @@ void importShape(NodeContext &c) {
   Val x = c.operand(0);
   auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + x.rank() : at, 0, x.rank()); };
   int64_t start = clamp(c.attrInt("start", 0)), end = clamp(c.attrInt("end", x.rank()));
-  Shape shape = shapeOf(x);
-  c.result(c.e.ints(start < end ? Shape(shape.begin() + start, shape.begin() + end) : Shape()));
+  Dims dims = x.dims();
+  c.result(c.e.sizes(start < end ? Dims(llvm::ArrayRef<Dim>(dims).slice(start, end - start)) : Dims()));
 }
 
-void importSize(NodeContext &c) { c.result(c.e.intScalar(DType::I64, c.operand(0).numElements())); }
+void importSize(NodeContext &c) { c.result(c.e.size(c.operand(0).elements())); }
 
 /// A shape known at run time only must broadcast with the operand to the declared one.
 void importRuntimeExpand(NodeContext &c, const Shape &declared) {
@@ -192,35 +192,34 @@ void importExpand(NodeContext &c) {
   Val x = c.operand(0);
   if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared)
     return importRuntimeExpand(c, *declared);
-  Shape wanted = c.constantInts(1, "new shape");
-  for (int64_t dim : wanted)
-    c.requireShape(dim >= 0, "the new shape has the dim " + std::to_string(dim));
-  auto joined = broadcastShapes(x.shape(), wanted);
-  c.requireShape(joined.has_value(), x.describe() + " does not broadcast with " + shapeString(wanted));
-  c.result(c.e.broadcast(x, *joined));
+  Dims wanted = c.sizes(1, "new shape");
+  for (Dim dim : wanted)
+    c.requireShape(dim.valueOr(0) >= 0, "the new shape has the dim " + dim.str());
+  auto joined = broadcastDims(x.dims(), wanted);
+  c.requireShape(joined.has_value(), x.describe() + " does not broadcast with " + dimsString(wanted));
+  c.result(c.e.broadcast(x, Dims(*joined)));
 }
 
 /// Repeats whole axes: each axis is split off, broadcast and joined again.
-Val tile(NodeContext &c, const Val &x, const std::vector<int64_t> &repeats) {
-  Shape split, wide, joined;
+Val tile(NodeContext &c, const Val &x, const Dims &repeats) {
+  Dims split, wide, joined;
   for (int64_t i = 0; i < x.rank(); ++i) {
-    c.requireShape(repeats[i] >= 0 && repeats[i] < (int64_t(1) << 40),
-                   "a repeat count of " + std::to_string(repeats[i]));
-    if (repeats[i] != 1) {
+    int64_t count = repeats[i].valueOr(0);
+    c.requireShape(count >= 0 && count < (int64_t(1) << 40), "a repeat count of " + repeats[i].str());
+    if (!repeats[i].is(1)) {
       split.push_back(1);
       wide.push_back(repeats[i]);
     }
-    split.push_back(x.dim(i));
-    wide.push_back(x.dim(i));
-    c.requireShape(!repeats[i] || x.dim(i) < (int64_t(1) << 46) / repeats[i], "the result is too large");
-    joined.push_back(x.dim(i) * repeats[i]);
+    split.push_back(x.extent(i));
+    wide.push_back(x.extent(i));
+    joined.push_back(x.extent(i) * repeats[i]);
   }
   return c.e.reshape(c.e.broadcast(c.e.reshape(x, split), wide), joined);
 }
 
 void importTile1(NodeContext &c) {
   Val x = c.operand(0);
-  std::vector<int64_t> repeats(x.rank(), 1);
+  Dims repeats(x.rank(), 1);
   // Version 1 takes both as tensors of the operand's type.
   int64_t axis = c.normalizeAxis(static_cast<int64_t>(c.constantDouble(2, "axis")), x.rank());
   repeats[axis] = static_cast<int64_t>(c.constantDouble(1, "tile count"));
@@ -229,7 +228,7 @@ void importTile1(NodeContext &c) {
 
 void importTile(NodeContext &c) {
   Val x = c.operand(0);
-  std::optional<Shape> implied = c.declaredShape();
+  std::optional<Shape> implied = c.isConstant(1) ? std::nullopt : c.declaredShape();
   for (int64_t i = 0; implied && i < x.rank(); ++i) {
     bool fits = static_cast<int64_t>(implied->size()) == x.rank() && x.dim(i) > 0 && (*implied)[i] % x.dim(i) == 0;
     if (fits)
@@ -237,7 +236,7 @@ void importTile(NodeContext &c) {
     else
       implied.reset();
   }
-  std::vector<int64_t> repeats = c.impliedInts(1, "repeats", implied);
+  Dims repeats = c.isConstant(1) ? c.sizes(1, "repeats") : Dims(c.impliedInts(1, "repeats", implied));
   c.requireShape(static_cast<int64_t>(repeats.size()) == x.rank(),
                  std::to_string(repeats.size()) + " repeats for rank " + std::to_string(x.rank()));
   c.result(tile(c, x, repeats));
@@ -248,9 +247,9 @@ void importDepthToSpace(NodeContext &c) {
   int64_t block = c.attrInt("blocksize");
   std::string mode = c.attrString("mode", "DCR");
   c.requireAttr(mode == "DCR" || mode == "CRD", "mode must be 'DCR' or 'CRD', not '" + mode + "'");
-  c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && x.dim(1) % (block * block) == 0,
+  c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && Dim::mod(x.extent(1).valueOr(0), block * block).is(0),
                  "expected rank 4 and channels divisible by blocksize squared");
-  int64_t n = x.dim(0), depth = x.dim(1) / (block * block), h = x.dim(2), w = x.dim(3);
+  Dim n = x.extent(0), depth = Dim::floorDiv(x.extent(1), block * block), h = x.extent(2), w = x.extent(3);
   Val split =
       mode == "DCR" ? c.e.reshape(x, {n, block, block, depth, h, w}) : c.e.reshape(x, {n, depth, block, block, h, w});
   Val moved = mode == "DCR" ? c.e.transpose(split, {0, 3, 4, 1, 5, 2}) : c.e.transpose(split, {0, 1, 4, 2, 5, 3});
@@ -262,9 +261,11 @@ void importSpaceToDepth(NodeContext &c) {
   int64_t block = c.attrInt("blocksize");
   std::string mode = c.attrString("mode", "DCR");
   c.requireAttr(mode == "DCR" || mode == "CRD", "mode must be 'DCR' or 'CRD', not '" + mode + "'");
-  c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && x.dim(2) % block == 0 && x.dim(3) % block == 0,
+  c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && x.extent(2).valueOr(0) % block == 0 &&
+                     x.extent(3).valueOr(0) % block == 0,
                  "expected rank 4 and a height and width divisible by blocksize");
-  int64_t n = x.dim(0), depth = x.dim(1), h = x.dim(2) / block, w = x.dim(3) / block;
+  Dim n = x.extent(0), depth = x.extent(1), h = Dim::floorDiv(x.extent(2), block),
+      w = Dim::floorDiv(x.extent(3), block);
   Val split = c.e.reshape(x, {n, depth, h, block, w, block});
   Val moved = mode == "DCR" ? c.e.transpose(split, {0, 3, 5, 1, 2, 4}) : c.e.transpose(split, {0, 1, 3, 5, 2, 4});
   c.result(c.e.reshape(moved, {n, depth * block * block, h, w}));
@@ -279,7 +280,7 @@ void importDropout(NodeContext &c) {
   }
   c.result(0, x);
   if (c.wants(1))
-    c.result(1, c.e.splat(c.since() >= 10 ? DType::Bool : x.dtype(), shapeOf(x), 1));
+    c.result(1, c.e.splat(c.since() >= 10 ? DType::Bool : x.dtype(), x.dims(), 1));
 }
 
 } // namespace

@@ -8,11 +8,35 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-Shape shapeOf(const Val &x) { return Shape(x.shape().begin(), x.shape().end()); }
-
 struct AxisSlice {
-  int64_t start, size;
+  Dim start, size;
 };
+
+/// The same where a bound or the dim is symbolic. Of symbols it is known only that they are not negative.
+AxisSlice clampSymbolic(NodeContext &c, Dim start, Dim end, int64_t step, Dim dim) {
+  // A number below zero counts from the end; an expression must be seen to be on one side of it.
+  auto fromEnd = [&](Dim at) {
+    if (at.isStatic() ? *at.known() >= 0 : at.neverNegative())
+      return at;
+    if (at.isStatic() || (Dim(-1) - at).neverNegative())
+      return at.valueOr(0) < -(int64_t(1) << 46) ? Dim(-1) : at + dim;
+    fail("op-dynamic-dim", "a bound of the slice, " + at.str() + ", may be on either side of zero");
+  };
+  auto within = [](Dim at, Dim low, Dim high) {
+    // INT64_MAX and the like stand for the end.
+    return at.valueOr(0) > (int64_t(1) << 46) ? high : Dim::min(Dim::max(at, low), high);
+  };
+  if (step > 0) {
+    start = within(fromEnd(start), 0, dim);
+    end = within(fromEnd(end), 0, dim);
+    Dim size = Dim::ceilDiv(end - start, step);
+    return {start, size.neverNegative() ? size : Dim::max(size, 0)};
+  }
+  start = within(fromEnd(start), -1, dim - 1);
+  end = within(fromEnd(end), -1, dim - 1);
+  Dim size = Dim::ceilDiv(start - end, -step);
+  return {start, size.neverNegative() ? size : Dim::max(size, 0)};
+}
 
 /// numpy's clamping of one axis.
 AxisSlice clampSlice(int64_t start, int64_t end, int64_t step, int64_t dim) {
@@ -45,8 +69,8 @@ void importSlice(NodeContext &c) {
   bool attributes = c.since() < 10;
   if (!attributes && needsDeclared(c, {1, 2, 3, 4}))
     return importRuntimeSlice(c, *c.declaredShape());
-  std::vector<int64_t> starts = attributes ? c.attrInts("starts", {}) : c.constantInts(1, "starts");
-  std::vector<int64_t> ends = attributes ? c.attrInts("ends", {}) : c.constantInts(2, "ends");
+  Dims starts = attributes ? Dims(c.attrInts("starts", {})) : c.sizes(1, "starts");
+  Dims ends = attributes ? Dims(c.attrInts("ends", {})) : c.sizes(2, "ends");
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   for (size_t i = 0; i < axes.size(); ++i)
     axes[i] = i;
@@ -58,16 +82,18 @@ void importSlice(NodeContext &c) {
     steps = c.constantInts(4, "steps");
   c.requireShape(starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
                  "starts, ends, axes and steps differ in length");
-  Shape from(x.rank(), 0), sizes = shapeOf(x), by(x.rank(), 1);
+  Dims from(x.rank(), 0), sizes = x.dims();
+  Shape by(x.rank(), 1);
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t axis = c.normalizeAxis(axes[i], x.rank());
-    c.requireShape(steps[i] != 0, "a step is 0");
-    AxisSlice slice = clampSlice(starts[i], ends[i], steps[i], x.dim(axis));
-    from[axis] = slice.start;
+    c.requireShape(steps[i] != 0 && steps[i] > -(int64_t(1) << 62), "a step is " + std::to_string(steps[i]));
+    Dim dim = x.extent(axis);
+    bool known = starts[i].isStatic() && ends[i].isStatic() && dim.isStatic();
+    AxisSlice slice = known ? clampSlice(*starts[i].known(), *ends[i].known(), steps[i], *dim.known())
+                            : clampSymbolic(c, starts[i], ends[i], steps[i], dim);
+    from[axis] = slice.size.is(0) ? Dim(0) : slice.start;
     sizes[axis] = slice.size;
-    by[axis] = slice.size > 1 ? steps[i] : 1; // one element: the step does not matter
-    if (!slice.size)
-      from[axis] = 0;
+    by[axis] = slice.size.is(0) || slice.size.is(1) ? 1 : steps[i]; // one element: the step does not matter
   }
   c.result(c.e.slice(x, from, sizes, by));
 }
@@ -86,33 +112,39 @@ std::optional<std::vector<int64_t>> declaredSizes(NodeContext &c, int64_t axis) 
 
 void importSplit(NodeContext &c) {
   Val x = c.operand(0);
-  int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()), dim = x.dim(axis), parts = c.numResults();
-  std::optional<std::vector<int64_t>> sizes;
+  int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank()), parts = c.numResults();
+  Dim dim = x.extent(axis);
+  std::optional<Dims> sizes;
   if (c.since() >= 13 ? c.has(1) : c.since() == 1 && c.has(1))
-    sizes = c.impliedInts(1, "split sizes", declaredSizes(c, axis));
-  else if (c.since() < 13)
-    sizes = c.attrInts("split");
+    sizes = c.isConstant(1) ? c.sizes(1, "split sizes") : Dims(c.impliedInts(1, "split sizes", declaredSizes(c, axis)));
+  else if (std::optional<std::vector<int64_t>> given; c.since() < 13 && (given = c.attrInts("split")))
+    sizes = Dims(*given);
   if (!sizes) {
     c.requireAttr(c.attrInt("num_outputs", parts) == parts, "num_outputs differs from the number of results");
-    c.requireShape(c.since() >= 18 || dim % parts == 0,
-                   std::to_string(dim) + " elements cannot be split into " + std::to_string(parts) + " equal parts");
-    int64_t chunk = (dim + parts - 1) / parts;
+    c.requireShape(c.since() >= 18 || dim.valueOr(0) % parts == 0,
+                   dim.str() + " elements cannot be split into " + std::to_string(parts) + " equal parts");
+    Dim chunk = c.since() >= 18 ? Dim::ceilDiv(dim, parts) : Dim::floorDiv(dim, parts);
+    if (c.since() < 18 && !dim.isStatic()) { // the parts must be all there is: a run checks it
+      Dims whole = x.dims();
+      whole[axis] = chunk * parts;
+      x = c.e.expectDims(x, whole);
+    }
     sizes.emplace();
     for (int64_t i = 0; i < parts; ++i)
-      sizes->push_back(std::clamp<int64_t>(dim - i * chunk, 0, chunk));
+      sizes->push_back(c.since() >= 18 ? Dim::min(Dim::max(dim - chunk * i, 0), chunk) : chunk);
   }
   c.requireShape(static_cast<int64_t>(sizes->size()) == parts,
                  std::to_string(sizes->size()) + " sizes for " + std::to_string(parts) + " results");
-  int64_t at = 0;
+  Dim at = 0;
   for (int64_t i = 0; i < parts; ++i) {
-    int64_t size = (*sizes)[i];
-    c.requireShape(size >= 0 && size <= dim - at,
-                   "the sizes exceed the " + std::to_string(dim) + " elements of axis " + std::to_string(axis));
+    Dim size = (*sizes)[i], left = dim - at - size;
+    c.requireShape(size.valueOr(0) >= 0 && left.valueOr(0) >= 0,
+                   "the sizes exceed the " + dim.str() + " elements of axis " + std::to_string(axis));
     if (c.wants(i))
       c.result(i, c.e.sliceAxis(x, axis, at, size));
     at += size;
   }
-  c.requireShape(at == dim, "the sizes add up to " + std::to_string(at) + ", not " + std::to_string(dim));
+  c.requireShape(mayEqual(at, dim), "the sizes add up to " + at.str() + ", not " + dim.str());
 }
 
 PadMode padModeOf(NodeContext &c) {
@@ -132,13 +164,12 @@ void importPad(NodeContext &c) {
   bool attributes = c.since() < 11;
   Val fill = c.e.scalarLike(x, attributes ? c.attrFloat("value", 0) : 0);
   if (!attributes && c.has(2)) {
-    c.requireShape(c.operand(2).numElements() == 1, "the fill value must be one number");
+    c.requireShape(mayEqual(c.operand(2).elements(), 1), "the fill value must be one number");
     fill = c.e.reshape(c.operand(2), {});
   }
   if (!attributes && (needsDeclared(c, {1}) || (c.since() >= 18 && needsDeclared(c, {3}))))
     return importRuntimePad(c, *c.declaredShape(), fill, padModeOf(c));
-  std::vector<int64_t> pads =
-      attributes ? c.attrInts(c.since() == 1 ? "paddings" : "pads", {}) : c.constantInts(1, "pads");
+  Dims pads = attributes ? Dims(c.attrInts(c.since() == 1 ? "paddings" : "pads", {})) : c.sizes(1, "pads");
   std::vector<int64_t> axes(x.rank());
   for (int64_t i = 0; i < x.rank(); ++i)
     axes[i] = i;
@@ -146,16 +177,19 @@ void importPad(NodeContext &c) {
     axes = c.constantInts(3, "axes");
   c.requireShape(pads.size() == 2 * axes.size(),
                  std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) + " axes");
-  Shape low(x.rank(), 0), high(x.rank(), 0), starts(x.rank(), 0), sizes = shapeOf(x), steps(x.rank(), 1);
+  Dims low(x.rank(), 0), high(x.rank(), 0), starts(x.rank(), 0), sizes = x.dims();
+  Shape steps(x.rank(), 1);
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = c.normalizeAxis(axes[i], x.rank()), before = pads[i], after = pads[i + axes.size()];
+    int64_t axis = c.normalizeAxis(axes[i], x.rank());
+    Dim before = pads[i], after = pads[i + axes.size()];
     constexpr int64_t limit = int64_t(1) << 40;
-    c.requireShape(std::abs(before) < limit && std::abs(after) < limit, "a pad is too large");
-    low[axis] = std::max<int64_t>(before, 0);
-    high[axis] = std::max<int64_t>(after, 0);
-    starts[axis] = std::max<int64_t>(-before, 0); // negative pads cut off
-    sizes[axis] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
-    c.requireShape(sizes[axis] >= 0, "negative pads cut off more than axis " + std::to_string(axis) + " has");
+    c.requireShape(std::abs(before.valueOr(0)) < limit && std::abs(after.valueOr(0)) < limit, "a pad is too large");
+    low[axis] = Dim::max(before, 0);
+    high[axis] = Dim::max(after, 0);
+    starts[axis] = Dim::max(Dim(0) - before, 0); // negative pads cut off
+    sizes[axis] += Dim::min(before, 0) + Dim::min(after, 0);
+    c.requireShape(sizes[axis].valueOr(0) >= 0,
+                   "negative pads cut off more than axis " + std::to_string(axis) + " has");
   }
   c.result(c.e.pad(c.e.slice(x, starts, sizes, steps), fill, low, high, {}, padModeOf(c)));
 }
@@ -167,33 +201,31 @@ void importCenterCropPad(NodeContext &c) {
     axes[i] = i;
   axes = c.attrInts("axes", axes);
   std::optional<std::vector<int64_t>> implied;
-  if (std::optional<Shape> declared = c.declaredShape()) {
+  if (std::optional<Shape> declared = c.declaredShape(); declared && !c.isConstant(1)) {
     c.requireShape(static_cast<int64_t>(declared->size()) == x.rank(), "the declared shape has another rank");
     implied.emplace();
     for (int64_t axis : axes)
       implied->push_back((*declared)[c.normalizeAxis(axis, x.rank())]);
   }
-  std::vector<int64_t> wanted = c.impliedInts(1, "shape", implied);
+  Dims wanted = c.isConstant(1) ? c.sizes(1, "shape") : Dims(c.impliedInts(1, "shape", implied));
   c.requireShape(wanted.size() == axes.size(),
                  std::to_string(wanted.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t axis = c.normalizeAxis(axes[i], x.rank()), dim = x.dim(axis), size = wanted[i];
-    c.requireShape(size >= 0 && size < (int64_t(1) << 40), "a size of " + std::to_string(size));
-    if (size < dim)
-      x = c.e.sliceAxis(x, axis, (dim - size) / 2, size);
-    Shape low(x.rank(), 0), high(x.rank(), 0);
-    if (size > dim) {
-      low[axis] = (size - dim) / 2;
-      high[axis] = size - dim - low[axis];
-    }
+    int64_t axis = c.normalizeAxis(axes[i], x.rank());
+    Dim dim = x.extent(axis), size = wanted[i], kept = Dim::min(dim, size), added = Dim::max(size - dim, 0);
+    c.requireShape(size.valueOr(0) >= 0 && size.valueOr(0) < (int64_t(1) << 40), "a size of " + size.str());
+    x = c.e.sliceAxis(x, axis, Dim::floorDiv(dim - kept, 2), kept);
+    Dims low(x.rank(), 0), high(x.rank(), 0);
+    low[axis] = Dim::floorDiv(added, 2);
+    high[axis] = added - low[axis];
     x = c.e.pad(x, c.e.scalarLike(x, 0), low, high);
   }
   c.result(x);
 }
 
 /// Positions along an axis as a tensor that broadcasts against one of `rank`.
-Val positions(Emitter &e, int64_t rank, int64_t axis, int64_t dim) {
-  Shape line(rank, 1);
+Val positions(Emitter &e, int64_t rank, int64_t axis, Dim dim) {
+  Dims line(rank, 1);
   line[axis] = dim;
   return e.iota(DType::I64, line, axis);
 }
@@ -201,9 +233,9 @@ Val positions(Emitter &e, int64_t rank, int64_t axis, int64_t dim) {
 void importTrilu(NodeContext &c) {
   Val x = c.operand(0);
   c.requireShape(x.rank() >= 2, "expected rank 2 or more");
-  Val rows = positions(c.e, 2, 0, x.dim(-2)), columns = positions(c.e, 2, 1, x.dim(-1));
+  Val rows = positions(c.e, 2, 0, x.extent(-2)), columns = positions(c.e, 2, 1, x.extent(-1));
   if (Val k = c.optional(1)) {
-    c.requireShape(k.numElements() == 1, "k must be one number");
+    c.requireShape(mayEqual(k.elements(), 1), "k must be one number");
     rows = c.e.add(rows, c.e.reshape(c.e.cast(k, DType::I64), {}));
   }
   Val kept = c.e.compare(c.attrInt("upper", 1) ? Compare::ge : Compare::le, columns, rows);
@@ -214,14 +246,14 @@ void importReverseSequence(NodeContext &c) {
   Val x = c.operand(0), lengths = c.cast64(1);
   int64_t time = c.normalizeAxis(c.attrInt("time_axis", 0), x.rank()),
           batch = c.normalizeAxis(c.attrInt("batch_axis", 1), x.rank());
-  c.requireShape(time != batch && lengths.rank() == 1 && lengths.dim(0) == x.dim(batch),
+  c.requireShape(time != batch && lengths.rank() == 1 && mayEqual(lengths.extent(0), x.extent(batch)),
                  "expected one length a batch entry");
-  Shape column(x.rank(), 1);
-  column[batch] = x.dim(batch);
-  Val count = c.e.reshape(lengths, column), at = positions(c.e, x.rank(), time, x.dim(time));
+  Dims column(x.rank(), 1);
+  column[batch] = x.extent(batch);
+  Val count = c.e.reshape(lengths, column), at = positions(c.e, x.rank(), time, x.extent(time));
   Val mirrored = c.e.sub(c.e.add(count, -1.0), at);
   Val index = c.e.select(c.e.compare(Compare::lt, at, count), mirrored, at);
-  c.result(c.e.emit<GatherElementsOp>({x, c.e.broadcast(index, x.shape())}, {c.e.attr("axis", time)}));
+  c.result(c.e.emit<GatherElementsOp>({x, c.e.broadcast(index, x.dims())}, {c.e.attr("axis", time)}));
 }
 
 } // namespace

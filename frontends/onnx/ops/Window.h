@@ -8,13 +8,19 @@ namespace dmxc::onnxfe {
 /// One entry a spatial axis. All from the attributes, checked; `pads` and
 /// `auto_pad` are resolved to low and high.
 struct Window {
-  std::vector<int64_t> kernel, strides, dilations, low, high;
-  std::vector<int64_t> ceilExtra; ///< the part of `high` that ceil_mode added
+  Dims kernel;
+  std::vector<int64_t> strides, dilations;
+  Dims low, high;
+  Dims ceilExtra; ///< the part of `high` that ceil_mode added
 };
 
 /// For an input of `shape` (N x C x spatial). `kernel` empty: the attribute
 /// kernel_shape.
-Window windowOf(NodeContext &c, llvm::ArrayRef<int64_t> shape, std::vector<int64_t> kernel = {});
+Window windowOf(NodeContext &c, const Dims &shape, Dims kernel = {});
+/// The attributes strides, dilations, low and high of an op with the window, and `ceilExtra` where asked for.
+llvm::SmallVector<mlir::NamedAttribute> windowAttributes(Emitter &e, const Window &window, bool ceilExtra = false);
+/// Dims that are numbers, as numbers.
+std::vector<int64_t> numbersOf(const Dims &dims);
 
 /// conv with the window; negative pads crop. Adds `bias` (one number a channel)
 /// if it is there.

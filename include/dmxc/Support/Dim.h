@@ -108,6 +108,7 @@ private:
   static Dim fromTerms(std::vector<DimTerm> terms);
   static Dim fromCall(Call call, Dim a, Dim b);
   static Dim apply(Call call, Dim a, Dim b);
+  static Dim divideCalls(Dim a, int64_t by);
 
   int64_t number = 0;
   const DimSum *sum = nullptr; ///< null: a number

@@ -1,6 +1,8 @@
 //===- DLIRDialect.cpp - registration of DLIR -----------------------------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -27,6 +29,9 @@ void DLIRDialect::initialize() {
   addDeviceOps();
 }
 
+Dim BufferOp::getOffsetDim() { return dmir::dimOfAttr(getUnitAttr(), 1) * static_cast<int64_t>(getOffset()); }
+Dim BufferOp::getSizeDim() { return dmir::dimOfAttr(getUnitAttr(), 1) * static_cast<int64_t>(getSize()); }
+
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getSize()) < 0 || static_cast<int64_t>(getOffset()) < 0)
     return emitOpError("has a negative size or offset");
@@ -37,8 +42,8 @@ LogicalResult BufferOp::verify() {
   if (!getBase())
     return success();
   auto base = getBase().getDefiningOp<BufferOp>();
-  if (!base || base.getKind() == BufferKind::alias || getOffset() > base.getSize() ||
-      getSize() > base.getSize() - getOffset())
+  if (!base || base.getKind() == BufferKind::alias || base.getUnitAttr() != getUnitAttr() ||
+      getOffset() > base.getSize() || getSize() > base.getSize() - getOffset())
     return emitOpError("C2: an alias must lie inside a buffer that is no alias itself");
   return success();
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/PatternMatch.h"
 
@@ -38,6 +38,12 @@ template <typename OpTy> OpFoldResult foldNeutral(OpTy op, Value keep, Value oth
   return {};
 }
 
+/// Whether equal types mean equal shapes: dims without a name may differ.
+bool isKnown(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.hasStaticShape() || isa_and_nonnull<DimsAttr>(tensor.getEncoding());
+}
+
 bool hasFloats(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
 
 } // namespace
@@ -62,7 +68,7 @@ OpFoldResult DivOp::fold(FoldAdaptor) { return foldNeutral(*this, getLhs(), getR
 OpFoldResult CastOp::fold(FoldAdaptor) { return getInput().getType() == getType() ? getInput() : OpFoldResult(); }
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
-  if (getInput().getType() == getType() && getType().hasStaticShape())
+  if (getInput().getType() == getType() && isKnown(getType()))
     return getInput();
   // A chain of reshapes is its last one.
   if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
@@ -81,7 +87,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {
-  bool whole = getInput().getType() == getType() && getType().hasStaticShape() &&
+  bool whole = getInput().getType() == getType() && isKnown(getType()) &&
                llvm::all_of(getStarts(), [](int64_t s) { return s == 0; }) &&
                llvm::all_of(llvm::zip(getSteps(), getSizes()),
                             [](auto p) { return std::get<0>(p) == 1 || std::get<1>(p) <= 1; });
@@ -126,8 +132,7 @@ struct TransposeOfUnitAxes : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(TransposeOp op, PatternRewriter &rewriter) const override {
     auto input = cast<RankedTensorType>(op.getInput().getType());
-    if (!input.hasStaticShape() || isa<BlockFpType>(input.getElementType()) || input.getEncoding() ||
-        cast<RankedTensorType>(op.getType()).getEncoding())
+    if (!isKnown(input) || isa<BlockFpType>(input.getElementType()) || layoutOf(input) || layoutOf(op.getType()))
       return failure();
     int64_t last = -1;
     for (int64_t axis : op.getPermutation()) {

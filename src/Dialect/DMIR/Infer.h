@@ -7,9 +7,11 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 namespace dmxc::dmir {
 
+using dmxc::Dim;
 using mlir::ArrayRef, mlir::failure, mlir::FailureOr, mlir::isa, mlir::cast, mlir::dyn_cast, mlir::Location,
     mlir::LogicalResult, mlir::MLIRContext, mlir::RankedTensorType, mlir::ShapedType, mlir::SmallVector,
     mlir::SmallVectorImpl, mlir::success, mlir::Type, mlir::TypeRange, mlir::Value;
@@ -55,15 +57,13 @@ inline bool axesValid(ArrayRef<int64_t> axes, int64_t rank) {
   return true;
 }
 
-/// The layout encoding shared by all operands that have the result's shape; none when they differ.
-inline mlir::Attribute commonEncoding(mlir::ValueRange operands, ArrayRef<int64_t> shape) {
-  mlir::Attribute encoding;
-  for (Value operand : operands) {
-    auto type = tensorType(operand);
-    if (type.getEncoding() && type.getShape() == shape)
-      encoding = type.getEncoding();
-  }
-  return encoding;
+/// The layout shared by all operands that have the result's dims; none when they differ.
+inline mlir::Attribute commonLayout(mlir::ValueRange operands, ArrayRef<Dim> dims) {
+  mlir::Attribute layout;
+  for (Value operand : operands)
+    if (mlir::Attribute own = layoutOf(operand.getType()); own && ArrayRef<Dim>(dimsOf(operand)) == dims)
+      layout = own;
+  return layout;
 }
 
 } // namespace dmxc::dmir

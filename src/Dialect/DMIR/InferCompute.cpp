@@ -1,18 +1,19 @@
 //===- InferCompute.cpp - result types of reductions, products, windows ---===//
 #include "Infer.h"
 
+using namespace dmxc;
 using namespace dmxc::dmir;
 
 namespace {
 
 RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> axes, bool keepDims, Type element) {
-  SmallVector<int64_t> shape;
-  for (int64_t i = 0; i < type.getRank(); ++i) {
-    bool reduced = llvm::is_contained(axes, i);
+  SmallVector<Dim> dims;
+  for (auto [i, dim] : llvm::enumerate(dimsOf(type))) {
+    bool reduced = llvm::is_contained(axes, static_cast<int64_t>(i));
     if (!reduced || keepDims)
-      shape.push_back(reduced ? 1 : type.getDimSize(i));
+      dims.push_back(reduced ? Dim(1) : dim);
   }
-  return RankedTensorType::get(shape, element);
+  return tensorOf(dims, element);
 }
 
 LogicalResult checkAxis(OptLoc loc, int64_t axis, int64_t rank) {
@@ -52,15 +53,16 @@ DMIR_INFER(CumSumOp) {
 
 DMIR_INFER(TopKOp) {
   auto type = tensorType(op.getInput());
-  int64_t axis = op.getAxis(), k = op.getK();
+  int64_t axis = op.getAxis(), number = op.getK();
   if (failed(checkAxis(loc, axis, type.getRank())))
     return failure();
-  if (k < 0 || (!type.isDynamicDim(axis) && k > type.getDimSize(axis)))
-    return emitOptionalError(loc, "C2: k = ", k, " is not in [0, ", type.getDimSize(axis), "]");
-  SmallVector<int64_t> shape(type.getShape());
-  shape[axis] = k;
-  results.push_back(RankedTensorType::get(shape, type.getElementType()));
-  results.push_back(RankedTensorType::get(shape, indexType(context)));
+  Dim k = mixDims(number, op.getDims())[0];
+  if (k.valueOr(0) < 0 || (!type.isDynamicDim(axis) && k.valueOr(0) > type.getDimSize(axis)))
+    return emitOptionalError(loc, "C2: k = ", k.str(), " is not in [0, ", type.getDimSize(axis), "]");
+  SmallVector<Dim> dims = dimsOf(type);
+  dims[axis] = k;
+  results.push_back(tensorOf(dims, type.getElementType()));
+  results.push_back(tensorOf(dims, indexType(context)));
   return success();
 }
 
@@ -120,12 +122,13 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *context, OptLoc loc, MatMu
     element = BlockFpType::getBfp32(context);
   if (!dimsAgree(lhs.getShape().back(), rhs.getShape()[rhs.getRank() - 2]))
     return emitOptionalError(loc, "C3: the inner dims differ: ", lhs, " and ", rhs);
-  auto batch = broadcastShapes(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2));
+  SmallVector<Dim> leftDims = dimsOf(lhs), rightDims = dimsOf(rhs);
+  auto batch = broadcastDims(ArrayRef<Dim>(leftDims).drop_back(2), ArrayRef<Dim>(rightDims).drop_back(2));
   if (!batch)
     return emitOptionalError(loc, "C4: the leading dims do not broadcast: ", lhs, " and ", rhs);
-  batch->push_back(lhs.getShape()[lhs.getRank() - 2]);
-  batch->push_back(rhs.getShape().back());
-  results.push_back(RankedTensorType::get(*batch, element));
+  batch->push_back(leftDims[leftDims.size() - 2]);
+  batch->push_back(rightDims.back());
+  results.push_back(tensorOf(*batch, element));
   return success();
 }
 
@@ -134,7 +137,17 @@ bool allPositive(ArrayRef<int64_t> values) {
   return llvm::all_of(values, [](int64_t v) { return v > 0 && v <= INT32_MAX; });
 }
 bool moderate(ArrayRef<int64_t> values) {
-  return llvm::all_of(values, [](int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; });
+  return llvm::all_of(values, [](int64_t v) { return (v >= INT32_MIN && v <= INT32_MAX) || ShapedType::isDynamic(v); });
+}
+
+/// The spatial dims of a window op's result.
+template <typename Adaptor>
+void appendWindows(SmallVectorImpl<Dim> &dims, Adaptor op, RankedTensorType input, ArrayRef<Dim> window) {
+  SmallVector<Dim> low = mixDims(op.getLow(), op.getDims());
+  SmallVector<Dim> high = mixDims(op.getHigh(), op.getDims(), countDynamic(op.getLow()));
+  for (size_t i = 0; i < window.size(); ++i)
+    dims.push_back(
+        windowExtent(dimOf(input, i + 2), window[i], op.getStrides()[i], op.getDilations()[i], low[i], high[i]));
 }
 } // namespace
 
@@ -149,17 +162,16 @@ DMIR_INFER(ConvOp) {
     return emitOptionalError(loc, "C2: needs a positive stride and dilation and a low and high pad for each of the ",
                              spatial, " spatial axes");
   int64_t groups = op.getGroups(), channels = input.getDimSize(1), outputs = weights.getDimSize(0);
-  if (groups < 1 || (!ShapedType::isDynamic(channels) && channels != groups * weights.getDimSize(1)) ||
-      outputs % groups)
+  bool known = !ShapedType::isDynamic(channels) && !weights.isDynamicDim(1);
+  if (groups < 1 || (known && channels != groups * weights.getDimSize(1)) ||
+      (!weights.isDynamicDim(0) && outputs % groups))
     return emitOptionalError(loc, "C3: ", channels, " input channels and ", outputs,
                              " output channels do not fit weights ", weights, " in ", groups, " groups");
   if (input.getElementType() != weights.getElementType())
     return emitOptionalError(loc, "C4: element types differ: ", input, " and ", weights);
-  SmallVector<int64_t> shape{input.getDimSize(0), outputs};
-  for (size_t i = 0; i < spatial; ++i)
-    shape.push_back(windowExtent(input.getDimSize(i + 2), weights.getDimSize(i + 2), op.getStrides()[i],
-                                 op.getDilations()[i], op.getLow()[i], op.getHigh()[i]));
-  results.push_back(RankedTensorType::get(shape, input.getElementType()));
+  SmallVector<Dim> dims{dimOf(input, 0), dimOf(weights, 0)}, kernel = dimsOf(weights);
+  appendWindows(dims, op, input, ArrayRef<Dim>(kernel).drop_front(2));
+  results.push_back(tensorOf(dims, input.getElementType()));
   return success();
 }
 
@@ -175,11 +187,9 @@ LogicalResult inferPool(OptLoc loc, Adaptor op, RankedTensorType input, Type ele
         input);
   if (!allPositive(op.getWindow()) || !allPositive(op.getStrides()) || !allPositive(op.getDilations()))
     return emitOptionalError(loc, "C2: window, strides and dilations must be positive");
-  SmallVector<int64_t> shape(input.getShape().take_front(2));
-  for (size_t i = 0; i < spatial; ++i)
-    shape.push_back(windowExtent(input.getDimSize(i + 2), op.getWindow()[i], op.getStrides()[i], op.getDilations()[i],
-                                 op.getLow()[i], op.getHigh()[i]));
-  results.push_back(RankedTensorType::get(shape, element));
+  SmallVector<Dim> dims{dimOf(input, 0), dimOf(input, 1)};
+  appendWindows(dims, op, input, SmallVector<Dim>(op.getWindow().begin(), op.getWindow().end()));
+  results.push_back(tensorOf(dims, element));
   return success();
 }
 } // namespace

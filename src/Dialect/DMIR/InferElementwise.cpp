@@ -1,6 +1,7 @@
 //===- InferElementwise.cpp - result types of elementwise ops -------------===//
 #include "Infer.h"
 
+using namespace dmxc;
 using namespace dmxc::dmir;
 
 namespace {
@@ -13,15 +14,15 @@ LogicalResult inferSame(Value input, SmallVectorImpl<Type> &results) {
 /// Broadcast of all operands' shapes with the given element type.
 LogicalResult inferBroadcast(OptLoc loc, mlir::ValueRange operands, Type element, llvm::StringRef rule,
                              SmallVectorImpl<Type> &results) {
-  SmallVector<int64_t> shape;
+  SmallVector<Dim> dims;
   for (Value operand : operands) {
-    std::optional<SmallVector<int64_t>> next = broadcastShapes(shape, shapeOf(operand));
+    std::optional<SmallVector<Dim>> next = broadcastDims(dims, dimsOf(operand));
     if (!next)
       return emitOptionalError(loc, rule, ": shapes ", operands[0].getType(), " and ", operand.getType(),
                                " do not broadcast");
-    shape = *next;
+    dims = *next;
   }
-  results.push_back(RankedTensorType::get(shape, element, commonEncoding(operands, shape)));
+  results.push_back(tensorOf(dims, element, commonLayout(operands, dims)));
   return success();
 }
 
@@ -43,10 +44,11 @@ LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type>
 #define UNARY(OP)                                                                                                      \
   DMIR_INFER(OP) { return inferSame(op.getInput(), results); }
 UNARY(NegOp)
-UNARY(AbsOp) UNARY(SignOp) UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp)
-    UNARY(LogOp) UNARY(Log1pOp) UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp)
-        UNARY(AtanOp) UNARY(SinhOp) UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp)
-            UNARY(ErfOp) UNARY(SigmoidOp) UNARY(ReluOp) UNARY(NotOp)
+UNARY(AbsOp)
+UNARY(SignOp) UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp) UNARY(LogOp)
+    UNARY(Log1pOp) UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp) UNARY(AtanOp)
+        UNARY(SinhOp) UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp)
+            UNARY(SigmoidOp) UNARY(ReluOp) UNARY(NotOp)
 #undef UNARY
 
 #define BINARY(OP)                                                                                                     \

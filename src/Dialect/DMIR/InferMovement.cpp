@@ -1,7 +1,25 @@
 //===- InferMovement.cpp - result types of data movement ------------------===//
 #include "Infer.h"
 
+using namespace dmxc;
 using namespace dmxc::dmir;
+
+DMIR_INFER(DimTensorOp) {
+  size_t dynamic = countDynamic(op.getValues()), given = op.getDims() ? op.getDims()->getDims().size() : 0;
+  if (dynamic != given)
+    return emitOptionalError(loc, "C1: ", dynamic, " values are dynamic, and there are ", given, " dims");
+  results.push_back(RankedTensorType::get(op.getValues().size(), mlir::IntegerType::get(context, 64)));
+  return success();
+}
+
+LogicalResult DefineDimsOp::verify() {
+  auto type = tensorType(getInput());
+  llvm::SmallDenseSet<mlir::Attribute> seen(getSymbols().begin(), getSymbols().end());
+  if (type.getRank() != 1 || type.getDimSize(0) != static_cast<int64_t>(getSymbols().size()) ||
+      getMax().getDims().size() != getSymbols().size() || seen.size() != getSymbols().size())
+    return emitOpError("C1: needs a symbol of its own and a max for each element of ") << type;
+  return success();
+}
 
 LogicalResult IotaOp::verify() {
   int64_t axis = getAxis();
@@ -49,9 +67,9 @@ DMIR_INFER(TransposeOp) {
     valid = sorted[i] == i;
   if (!valid)
     return emitOptionalError(loc, "C1: permutation is not one of 0..", type.getRank() - 1);
-  SmallVector<int64_t> shape;
+  SmallVector<Dim> dims, own = dimsOf(type);
   for (int64_t axis : permutation)
-    shape.push_back(type.getDimSize(axis));
+    dims.push_back(own[axis]);
   Type element = type.getElementType();
   if (auto block = dyn_cast<BlockFpType>(element); block && block.hasBlocks()) {
     int64_t rank = type.getRank(), last = rank < 2 ? -1 : permutation.back();
@@ -60,7 +78,7 @@ DMIR_INFER(TransposeOp) {
       return emitOptionalError(loc, "C2: the last two dimensions of ", type, " must stay the last two");
     element = swapped ? block.transposed() : block;
   }
-  results.push_back(RankedTensorType::get(shape, element));
+  results.push_back(tensorOf(dims, element));
   return success();
 }
 
@@ -70,9 +88,16 @@ DMIR_INFER(SliceOp) {
   size_t rank = type.getRank();
   if (starts.size() != rank || sizes.size() != rank || steps.size() != rank)
     return emitOptionalError(loc, "C1: needs one start, size and step for each of the ", rank, " axes");
+  size_t dynamic = countDynamic(starts) + countDynamic(sizes),
+         given = op.getDims() ? op.getDims()->getDims().size() : 0;
+  if (dynamic != given)
+    return emitOptionalError(loc, "C1: ", dynamic, " starts and sizes are dynamic, and there are ", given, " dims");
   for (size_t i = 0; i < rank; ++i) {
     int64_t dim = type.getDimSize(i);
-    if (sizes[i] == 0 || ShapedType::isDynamic(dim))
+    if (steps[i] == 0)
+      return emitOptionalError(loc, "C2: the step of axis ", i, " is 0");
+    if (sizes[i] == 0 || ShapedType::isDynamic(dim) || ShapedType::isDynamic(sizes[i]) ||
+        ShapedType::isDynamic(starts[i]))
       continue;
     // Division, so that hostile attributes cannot overflow.
     int64_t first = starts[i], step = steps[i];
@@ -90,7 +115,7 @@ DMIR_INFER(SliceOp) {
       return emitOptionalError(loc, "C3: axis ", axis, " of ", type, " is cut between multiples of its block of ",
                                block, ": start ", starts[axis], ", size ", sizes[axis], ", step ", steps[axis]);
   }
-  results.push_back(RankedTensorType::get(sizes, type.getElementType()));
+  results.push_back(tensorOf(mixDims(sizes, op.getDims(), countDynamic(starts)), type.getElementType()));
   return success();
 }
 
@@ -121,9 +146,11 @@ LogicalResult ConstantOp::verify() {
 namespace {
 LogicalResult checkPadding(OptLoc loc, PadOp::Adaptor op, int64_t axis, int64_t dim) {
   int64_t low = op.getLow()[axis], high = op.getHigh()[axis], interior = op.getInterior()[axis];
-  if (low < 0 || high < 0 || interior < 0)
+  auto negative = [](int64_t pad) { return pad < 0 && !ShapedType::isDynamic(pad); };
+  if (negative(low) || negative(high) || interior < 0)
     return emitOptionalError(loc, "C1: negative padding on axis ", axis);
-  if (op.getMode() == PadMode::constant || ShapedType::isDynamic(dim))
+  if (op.getMode() == PadMode::constant || ShapedType::isDynamic(dim) || ShapedType::isDynamic(low) ||
+      ShapedType::isDynamic(high))
     return success();
   int64_t most = std::max(low, high);
   bool fits =
@@ -142,16 +169,19 @@ DMIR_INFER(PadOp) {
     return emitOptionalError(loc, "C1: needs one low, high and interior padding for each of the ", rank, " axes");
   if (tensorType(op.getValue()).getRank() != 0 || tensorType(op.getValue()).getElementType() != type.getElementType())
     return emitOptionalError(loc, "C2: the value must be a rank-0 tensor of ", type.getElementType());
-  SmallVector<int64_t> shape;
+  size_t dynamic = countDynamic(op.getLow()) + countDynamic(op.getHigh());
+  if (dynamic != (op.getDims() ? op.getDims()->getDims().size() : 0))
+    return emitOptionalError(loc, "C1: ", dynamic, " paddings are dynamic, and there are not as many dims");
+  SmallVector<Dim> low = mixDims(op.getLow(), op.getDims());
+  SmallVector<Dim> high = mixDims(op.getHigh(), op.getDims(), countDynamic(op.getLow()));
+  SmallVector<Dim> dims = dimsOf(type);
   for (size_t i = 0; i < rank; ++i) {
-    int64_t dim = type.getDimSize(i);
-    if (failed(checkPadding(loc, op, i, dim)))
+    if (failed(checkPadding(loc, op, i, type.getDimSize(i))))
       return failure();
-    shape.push_back(ShapedType::isDynamic(dim)
-                        ? dim
-                        : dim + op.getLow()[i] + op.getHigh()[i] + std::max<int64_t>(dim - 1, 0) * op.getInterior()[i]);
+    Dim between = op.getInterior()[i] ? Dim::max(dims[i] - 1, 0) * op.getInterior()[i] : Dim(0);
+    dims[i] = dims[i] + low[i] + high[i] + between;
   }
-  results.push_back(RankedTensorType::get(shape, type.getElementType()));
+  results.push_back(tensorOf(dims, type.getElementType()));
   return success();
 }
 
@@ -162,25 +192,26 @@ DMIR_INFER(ConcatOp) {
   int64_t axis = op.getAxis(), rank = first.getRank();
   if (axis < 0 || axis >= rank)
     return emitOptionalError(loc, "C3: axis ", axis, " is not in [0, ", rank, ")");
-  SmallVector<int64_t> shape(first.getShape());
-  shape[axis] = 0;
+  SmallVector<Dim> dims = dimsOf(first);
+  dims[axis] = 0;
   for (Value input : op.getInputs()) {
     auto type = tensorType(input);
     bool fits = type.getRank() == rank && type.getElementType() == first.getElementType();
     for (int64_t i = 0; fits && i < rank; ++i)
       fits = i == axis || dimsAgree(type.getDimSize(i), first.getDimSize(i));
-    if (fits && axis == blockedDim(first) && shape[axis] % cast<BlockFpType>(first.getElementType()).getBlock())
-      return emitOptionalError(loc, "C4: along its blocked dimension ", type, " would be joined after ", shape[axis],
+    int64_t before = dims[axis].valueOr(0);
+    if (fits && axis == blockedDim(first) && before % cast<BlockFpType>(first.getElementType()).getBlock())
+      return emitOptionalError(loc, "C4: along its blocked dimension ", type, " would be joined after ", before,
                                " elements, which is no multiple of the block");
     if (!fits)
       return emitOptionalError(loc, "C2: ", type, " cannot be joined to ", first, " along axis ", axis);
-    if (ShapedType::isDynamic(type.getDimSize(axis)) || ShapedType::isDynamic(shape[axis]))
-      shape[axis] = ShapedType::kDynamic;
-    else
-      shape[axis] += type.getDimSize(axis);
+    dims[axis] += dimOf(type, axis);
+    // Off the axis, a number says more than a symbol.
+    for (int64_t i = 0; i < rank; ++i)
+      if (i != axis && !dims[i].isStatic() && !type.isDynamicDim(i))
+        dims[i] = type.getDimSize(i);
   }
-  results.push_back(
-      RankedTensorType::get(shape, first.getElementType(), commonEncoding(op.getInputs(), first.getShape())));
+  results.push_back(tensorOf(dims, first.getElementType(), commonLayout(op.getInputs(), dimsOf(first))));
   return success();
 }
 
@@ -189,10 +220,10 @@ DMIR_INFER(GatherOp) {
   int64_t axis = op.getAxis();
   if (axis < 0 || axis >= data.getRank())
     return emitOptionalError(loc, "C1: axis ", axis, " is not in [0, ", data.getRank(), ")");
-  SmallVector<int64_t> shape(data.getShape().take_front(axis));
-  llvm::append_range(shape, shapeOf(op.getIndices()));
-  llvm::append_range(shape, data.getShape().drop_front(axis + 1));
-  results.push_back(RankedTensorType::get(shape, data.getElementType()));
+  SmallVector<Dim> from = dimsOf(data), dims(from.begin(), from.begin() + axis);
+  llvm::append_range(dims, dimsOf(op.getIndices()));
+  llvm::append_range(dims, ArrayRef<Dim>(from).drop_front(axis + 1));
+  results.push_back(tensorOf(dims, data.getElementType()));
   return success();
 }
 
@@ -215,7 +246,7 @@ LogicalResult checkElementIndices(OptLoc loc, Value data, Value indices, int64_t
 DMIR_INFER(GatherElementsOp) {
   if (failed(checkElementIndices(loc, op.getData(), op.getIndices(), op.getAxis(), /*boundOffAxis=*/true)))
     return failure();
-  results.push_back(RankedTensorType::get(shapeOf(op.getIndices()), tensorType(op.getData()).getElementType()));
+  results.push_back(tensorOf(dimsOf(op.getIndices()), tensorType(op.getData()).getElementType()));
   return success();
 }
 
@@ -230,9 +261,10 @@ DMIR_INFER(GatherNDOp) {
   int64_t tuple = indices.getShape().back();
   if (ShapedType::isDynamic(tuple) || tuple > data.getRank() - batch)
     return emitOptionalError(loc, "C2: index tuples of ", indices, " are longer than the rank of ", data);
-  SmallVector<int64_t> shape(indices.getShape().drop_back());
-  llvm::append_range(shape, data.getShape().drop_front(batch + tuple));
-  results.push_back(RankedTensorType::get(shape, data.getElementType()));
+  SmallVector<Dim> dims = dimsOf(indices);
+  dims.pop_back();
+  llvm::append_range(dims, ArrayRef<Dim>(dimsOf(data)).drop_front(batch + tuple));
+  results.push_back(tensorOf(dims, data.getElementType()));
   return success();
 }
 
@@ -255,9 +287,10 @@ DMIR_INFER(ScatterNDOp) {
   int64_t tuple = indices.getRank() ? indices.getShape().back() : -1;
   if (tuple < 0 || tuple > data.getRank())
     return emitOptionalError(loc, "C1: index tuples of ", indices, " do not fit the rank of ", data);
-  SmallVector<int64_t> shape(indices.getShape().drop_back());
-  llvm::append_range(shape, data.getShape().drop_front(tuple));
-  auto expected = RankedTensorType::get(shape, tensorType(op.getUpdates()).getElementType());
+  SmallVector<Dim> dims = dimsOf(indices);
+  dims.pop_back();
+  llvm::append_range(dims, ArrayRef<Dim>(dimsOf(data)).drop_front(tuple));
+  auto expected = tensorOf(dims, tensorType(op.getUpdates()).getElementType());
   if (!compatible(TypeRange(expected), op.getUpdates().getType()))
     return emitOptionalError(loc, "C2: updates must have shape of ", expected, ", got ", op.getUpdates().getType());
   if (tensorType(op.getUpdates()).getElementType() != data.getElementType())

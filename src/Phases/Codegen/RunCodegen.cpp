@@ -2,16 +2,37 @@
 #include "dmxc/Phases/Codegen.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
+#include "mlir/IR/SymbolTable.h"
+
 using namespace mlir;
 
 namespace dmxc {
 
 namespace {
 
+bundle::Expr exprOf(Dim dim) {
+  using bundle::Expr;
+  Dim::Builder<Expr> builder;
+  builder.number = [](int64_t number) { return Expr(number); };
+  builder.symbol = [](std::string_view name) { return Expr::dim(std::string(name)); };
+  builder.add = [](Expr a, Expr b) { return Expr::binary(Expr::Op::Add, std::move(a), std::move(b)); };
+  builder.mul = [](Expr a, Expr b) { return Expr::binary(Expr::Op::Mul, std::move(a), std::move(b)); };
+  builder.call = [](Dim::Call call, Expr a, Expr b) {
+    if (call == Dim::Call::Broadcast) { // a, and b where a is 1
+      auto op = [](Expr::Op op, Expr x, Expr y) { return Expr::binary(op, std::move(x), std::move(y)); };
+      Expr isOne = op(Expr::Op::Max, 0, op(Expr::Op::Min, a, op(Expr::Op::Sub, 2, a)));
+      return op(Expr::Op::Add, a, op(Expr::Op::Mul, isOne, op(Expr::Op::Sub, std::move(b), 1)));
+    }
+    constexpr Expr::Op ops[] = {Expr::Op::FloorDiv, Expr::Op::Min, Expr::Op::Max};
+    return Expr::binary(ops[static_cast<int>(call)], std::move(a), std::move(b));
+  };
+  return dim.build(builder);
+}
+
 std::vector<bundle::Expr> exprShape(Type type) {
   std::vector<bundle::Expr> shape;
-  for (int64_t dim : cast<RankedTensorType>(type).getShape())
-    shape.emplace_back(dim);
+  for (Dim dim : dmir::dimsOf(type))
+    shape.push_back(exprOf(dim));
   return shape;
 }
 
@@ -32,10 +53,12 @@ public:
 
   void run() {
     graph.name = program.getSymName().str();
+    addDims();
     for (Attribute attr : program.getArenas()) {
       auto arena = cast<DictionaryAttr>(attr);
-      graph.arenas.push_back(
-          {arena.getAs<IntegerAttr>("size").getInt(), arena.getAs<IntegerAttr>("lower_bound").getInt(), kBufferAlign});
+      Dim unit = dmir::dimOfAttr(arena.get("unit"), 1);
+      graph.arenas.push_back({exprOf(dmir::dimOfAttr(arena.get("size")) * unit),
+                              exprOf(dmir::dimOfAttr(arena.get("lower_bound")) * unit), kBufferAlign});
     }
     for (Operation &op : program.getBody().front()) {
       if (auto buffer = dyn_cast<dlir::BufferOp>(op))
@@ -52,10 +75,32 @@ public:
       entry.inputs.push_back(portOf(port));
     for (Attribute port : program.getOutputs())
       entry.outputs.push_back(portOf(port));
+    entry.dims = std::move(dims);
     model.entryPoints.push_back(std::move(entry));
   }
 
 private:
+  /// The symbols that are dims of inputs, each where it first stands alone.
+  void addDims() {
+    for (auto [index, port] : llvm::enumerate(program.getInputs())) {
+      Type type = cast<DictionaryAttr>(port).getAs<TypeAttr>("type").getValue();
+      for (auto [axis, dim] : llvm::enumerate(dmir::dimsOf(type))) {
+        std::optional<std::string> symbol = dim.symbolName();
+        if (!symbol || llvm::any_of(graph.dims, [&](const bundle::DimDesc &d) { return d.name == *symbol; }))
+          continue;
+        DimBounds bounds = dmir::symbolBounds(program, *symbol);
+        bundle::DimDesc desc;
+        desc.name = *symbol;
+        desc.min = bounds.min;
+        desc.max = bounds.max;
+        desc.input = index;
+        desc.axis = axis;
+        graph.dims.push_back(std::move(desc));
+        dims.push_back({*symbol, bounds.min, bounds.max});
+      }
+    }
+  }
+
   void addBuffer(dlir::BufferOp op) {
     bundle::BufferDesc desc;
     auto type = cast<RankedTensorType>(op.getTensor());
@@ -68,8 +113,8 @@ private:
       desc.dtype = *dmir::dtypeOf(type.getElementType());
       desc.shape = exprShape(type);
     }
-    desc.offset = static_cast<int64_t>(op.getOffset());
-    desc.size = static_cast<int64_t>(op.getSize());
+    desc.offset = exprOf(op.getOffsetDim());
+    desc.size = exprOf(op.getSizeDim());
     desc.index = op.getIndex();
     switch (op.getKind()) {
     case dlir::BufferKind::input:
@@ -172,11 +217,18 @@ private:
     for (Value buffer : op.getOutputs())
       desc.buffers.push_back(ids.lookup(buffer));
     desc.outputs = op.getOutputs().size();
-    desc.work = static_cast<int64_t>(op.getWork());
-    desc.grain = static_cast<int64_t>(op.getGrain());
-    desc.scratch = static_cast<int64_t>(op.getScratch());
-    desc.flops = static_cast<int64_t>(op.getFlops());
-    desc.bytes = static_cast<int64_t>(op.getBytes());
+    auto dynamic = dyn_cast_or_null<dmir::DimsAttr>(op.getDimsAttr());
+    auto count = [&](unsigned i, uint64_t number) {
+      return dynamic ? exprOf(dynamic.getDims()[i]) : bundle::Expr(static_cast<int64_t>(number));
+    };
+    desc.work = count(0, op.getWork());
+    desc.grain = count(1, op.getGrain());
+    desc.scratch = count(2, op.getScratch());
+    desc.flops = count(3, op.getFlops());
+    desc.bytes = count(4, op.getBytes());
+    if (auto kernel = dyn_cast_or_null<dlir::KernelOp>(SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr())))
+      for (StringAttr symbol : dmir::symbolsOf(kernel.getBlock()))
+        desc.dims.push_back(bundle::Expr::dim(symbol.getValue().str()));
     addTask(op.getDone(), std::move(desc));
   }
 
@@ -185,7 +237,7 @@ private:
     desc.kind = bundle::TaskKind::Copy;
     desc.src = ids.lookup(op.getSource());
     desc.dst = ids.lookup(op.getTarget());
-    desc.size = static_cast<int64_t>(op.getSize());
+    desc.size = exprOf(dmir::dimOfAttr(op.getUnitAttr(), 1) * static_cast<int64_t>(op.getSize()));
     addTask(op.getDone(), std::move(desc));
   }
 
@@ -198,6 +250,7 @@ private:
   CompiledModel &model;
   const PhaseContext &context;
   bundle::GraphDesc graph;
+  std::vector<bundle::SymbolicDim> dims; ///< of the entry point
   llvm::DenseMap<Value, int64_t> ids, taskIds;
 };
 

@@ -1,5 +1,6 @@
 //===- Simplify.cpp - canonical form of DMIR ------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Phases/Frontend/Passes.h"
 
 #include "mlir/IR/Dominance.h"
@@ -35,15 +36,14 @@ struct DropBroadcastOperand : RewritePattern {
   }
 
   static bool keepsShape(Operation *op, OpOperand &changed, Value replacement) {
-    SmallVector<int64_t> shape;
+    SmallVector<Dim> dims;
     for (OpOperand &operand : op->getOpOperands()) {
-      Value value = &operand == &changed ? replacement : operand.get();
-      auto next = dmir::broadcastShapes(shape, cast<RankedTensorType>(value.getType()).getShape());
+      auto next = dmir::broadcastDims(dims, dmir::dimsOf(&operand == &changed ? replacement : operand.get()));
       if (!next)
         return false;
-      shape = *next;
+      dims = *next;
     }
-    return llvm::equal(shape, cast<RankedTensorType>(op->getResult(0).getType()).getShape());
+    return dims == dmir::dimsOf(op->getResult(0));
   }
 };
 

@@ -24,8 +24,16 @@ Value viewedValue(Value value) {
 struct Slot {
   int64_t output = -1; ///< written straight into this output, or
   int64_t range = -1;  ///< a live range of the arena, shared by in-place chains
-  int64_t bytes = 0;
+  int64_t arena = -1;
+  StorageSize size;
   int64_t lastUse = 0;
+};
+
+/// Buffers whose sizes are multiples of one unit lie in one arena: their offsets are multiples of it too, so that they
+/// are packed as numbers whatever the unit's value is in a run.
+struct Arena {
+  Dim unit = 1;
+  std::vector<LiveRange> ranges;
 };
 
 class Placement {
@@ -42,9 +50,7 @@ public:
           assignRange(region, result, step);
       ++step;
     }
-    int64_t bound = arenaLowerBound(ranges);
-    int64_t size = packArena(ranges);
-    record(size, bound);
+    record();
   }
 
 private:
@@ -76,29 +82,38 @@ private:
 
   void assignRange(dmir::RegionOp region, OpResult result, int64_t step) {
     Slot &slot = slots[result];
-    slot.bytes = storageBytes(result.getType());
+    slot.size = storageSize(result.getType());
     int64_t last = std::max(slot.lastUse, step); // an unused result is still written
     if (slot.output >= 0)
       return;
-    slot.range = result.getResultNumber() == 0 ? reusable(region, slot.bytes, step) : -1;
+    slot.arena = arenaOf(slot.size.unit);
+    std::vector<LiveRange> &ranges = arenas[slot.arena].ranges;
+    slot.range = result.getResultNumber() == 0 ? reusable(region, slot, step) : -1;
     if (slot.range >= 0) {
       ranges[slot.range].last = last;
       return;
     }
     slot.range = ranges.size();
-    ranges.push_back({alignTo(slot.bytes), step, last, 0});
+    ranges.push_back({alignTo(slot.size.count), step, last, 0});
+  }
+
+  int64_t arenaOf(Dim unit) {
+    auto found = llvm::find_if(arenas, [&](const Arena &arena) { return arena.unit == unit; });
+    if (found == arenas.end())
+      found = arenas.insert(arenas.end(), Arena{unit, {}});
+    return found - arenas.begin();
   }
 
   /// The arena range of an operand that dies here and that the target can overwrite in place.
-  int64_t reusable(dmir::RegionOp region, int64_t bytes, int64_t step) {
+  int64_t reusable(dmir::RegionOp region, const Slot &slot, int64_t step) {
     auto candidates = region.getStrategy() ? region.getStrategy()->getAs<ArrayAttr>(strategy::kInPlace) : ArrayAttr();
     if (!candidates)
       return -1;
     for (Attribute candidate : candidates) {
       Value base = viewedValue(region.getInputs()[cast<IntegerAttr>(candidate).getInt()]);
       auto found = slots.find(base);
-      if (found == slots.end() || found->second.range < 0 || found->second.bytes != bytes ||
-          ranges[found->second.range].last != step)
+      if (found == slots.end() || found->second.range < 0 || !(found->second.size == slot.size) ||
+          arenas[slot.arena].ranges[found->second.range].last != step)
         continue;
       // The same bytes may be read through another operand at other elements.
       if (llvm::count_if(region.getInputs(), [&](Value v) { return viewedValue(v) == base; }) == 1)
@@ -107,30 +122,43 @@ private:
     return -1;
   }
 
-  void record(int64_t size, int64_t bound) {
+  void record() {
     Builder builder(function.getContext());
-    auto entry = [&](StringRef name, int64_t value) {
-      return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+    auto entries = [&](std::initializer_list<std::pair<StringRef, int64_t>> values, Dim unit) -> Attribute {
+      SmallVector<NamedAttribute> list;
+      for (auto [name, value] : values)
+        list.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(value)));
+      if (!unit.isStatic())
+        list.push_back(builder.getNamedAttr("unit", dmir::dimAttr(builder.getContext(), unit)));
+      return builder.getDictionaryAttr(list);
     };
+    if (arenas.empty())
+      arenas.emplace_back();
+    SmallVector<Attribute> table;
+    for (Arena &arena : arenas) {
+      int64_t bound = arenaLowerBound(arena.ranges);
+      table.push_back(entries({{"size", packArena(arena.ranges)}, {"lower_bound", bound}}, arena.unit));
+    }
+    function->setAttr("dmir.arenas", builder.getArrayAttr(table));
     for (auto region : function.getOps<dmir::RegionOp>()) {
       SmallVector<Attribute> placement;
       for (Value result : region.getResults()) {
         const Slot &slot = slots[result];
         if (slot.output >= 0)
-          placement.push_back(builder.getDictionaryAttr({entry("output", slot.output), entry("size", slot.bytes)}));
+          placement.push_back(entries({{"output", slot.output}, {"size", slot.size.count}}, slot.size.unit));
         else
-          placement.push_back(builder.getDictionaryAttr(
-              {entry("arena", 0), entry("offset", ranges[slot.range].offset), entry("size", slot.bytes)}));
+          placement.push_back(entries({{"arena", slot.arena},
+                                       {"offset", arenas[slot.arena].ranges[slot.range].offset},
+                                       {"size", slot.size.count}},
+                                      slot.size.unit));
       }
       region.setPlacementAttr(builder.getArrayAttr(placement));
     }
-    function->setAttr("dmir.arenas", builder.getArrayAttr(builder.getDictionaryAttr(
-                                         {entry("size", size), entry("lower_bound", bound)})));
   }
 
   func::FuncOp function;
   llvm::DenseMap<Value, Slot> slots;
-  std::vector<LiveRange> ranges;
+  std::vector<Arena> arenas;
 };
 
 struct PlaceBuffers : dmxc::impl::PlaceBuffersBase<PlaceBuffers> {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Phases/Partition/Passes.h"
 
 namespace dmxc {
@@ -38,7 +39,7 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
           op.getResult(0).setType(withLayout(op.getResult(0).getType(), layout));
       for (OpOperand &operand : op.getOpOperands()) {
         Attribute wanted = wantedLayout(target, &op, operand);
-        Attribute have = cast<RankedTensorType>(operand.get().getType()).getEncoding();
+        Attribute have = dmir::layoutOf(operand.get().getType());
         if (wanted == have)
           continue;
         Value &changed = relayouts[{operand.get(), wanted}];
@@ -54,14 +55,14 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
 
   /// The operand's own layout if the op can read it, else the result's, else row-major.
   Attribute wantedLayout(const TargetBackend *target, Operation *op, OpOperand &operand) {
-    Attribute have = cast<RankedTensorType>(operand.get().getType()).getEncoding();
+    Attribute have = dmir::layoutOf(operand.get().getType());
     if (!target)
       return {};
     unsigned number = operand.getOperandNumber();
     if (target->acceptsLayout(op, number, have))
       return have;
     if (op->getNumResults() == 1)
-      if (Attribute result = cast<RankedTensorType>(op->getResult(0).getType()).getEncoding();
+      if (Attribute result = dmir::layoutOf(op->getResult(0).getType());
           result && target->acceptsLayout(op, number, result))
         return result;
     return {};

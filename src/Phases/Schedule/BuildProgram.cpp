@@ -1,5 +1,6 @@
 //===- BuildProgram.cpp - from placed regions to DLIR ---------------------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Phases/Memory/Layout.h"
 #include "dmxc/Phases/Schedule/Passes.h"
 
@@ -74,13 +75,14 @@ public:
     builder.setInsertionPoint(function);
     auto arenas = function->getAttrOfType<ArrayAttr>("dmir.arenas");
     program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true),
-                                      signature(false), arenas ? arenas : builder.getArrayAttr({}));
+                                      signature(false), arenas ? arenas : builder.getArrayAttr({}),
+                                      function->getAttrOfType<ArrayAttr>(dmir::kConstraintsAttr));
     builder.createBlock(&program.getBody());
     tasks = OpBuilder::atBlockEnd(&program.getBody().front());
     for (BlockArgument argument : function.getArguments())
       buffers[argument] =
           buffer(stateOf(true, argument.getArgNumber()) ? dlir::BufferKind::state : dlir::BufferKind::input, argument,
-                 position(true, argument.getArgNumber()), 0, storageBytes(argument.getType()),
+                 position(true, argument.getArgNumber()), 0, storageSize(argument.getType()),
                  portName(true, argument.getArgNumber()));
     for (Operation &op : function.getOps()) {
       if (auto constant = dyn_cast<dmir::ConstantOp>(op))
@@ -145,8 +147,8 @@ private:
   }
 
   /// Buffers are created before all tasks: at the front part of the block.
-  Value buffer(dlir::BufferKind kind, Value value, int64_t index, int64_t offset, int64_t size, const std::string &name,
-               TypedAttr data = {}, DictionaryAttr form = {}, Value base = {}) {
+  Value buffer(dlir::BufferKind kind, Value value, int64_t index, int64_t offset, StorageSize size,
+               const std::string &name, TypedAttr data = {}, DictionaryAttr form = {}, Value base = {}) {
     // An output may be written through a view of it: what the caller binds has the function's type.
     Type type = value.getType();
     if (kind == dlir::BufferKind::output) {
@@ -160,9 +162,17 @@ private:
     else
       at.setInsertionPointToStart(block);
     auto op = dlir::BufferOp::create(at, value.getLoc(), dlir::BufferType::get(function.getContext()), kind, type,
-                                     index, offset, size, data, form, name, base);
+                                     index, offset, size.count, data, form, name, base, unitAttr(size));
     lastBuffer = op;
     return op;
+  }
+
+  Attribute unitAttr(const StorageSize &size) {
+    return size.unit.isStatic() ? Attribute() : dmir::dimAttr(function.getContext(), size.unit);
+  }
+
+  static StorageSize sizeOf(dlir::BufferOp buffer) {
+    return {static_cast<int64_t>(buffer.getSize()), dmir::dimOfAttr(buffer.getUnitAttr(), 1)};
   }
 
   /// A view is an alias of the bytes it looks at; a view of a constant is made by its user.
@@ -178,8 +188,8 @@ private:
       offset = whole.getOffset();
       base = whole.getBase();
     }
-    buffers[reshape] = buffer(dlir::BufferKind::alias, reshape, 0, offset, storageBytes(reshape.getType()),
-                              dmir::nodeName(reshape), {}, {}, base);
+    buffers[reshape] =
+        buffer(dlir::BufferKind::alias, reshape, 0, offset, sizeOf(whole), dmir::nodeName(reshape), {}, {}, base);
   }
 
   Value constantBuffer(Value value, DictionaryAttr form) {
@@ -187,8 +197,8 @@ private:
     Value &found = constants[{data, form}];
     if (!found) {
       int64_t size = form ? form.getAs<IntegerAttr>("size").getInt() : storageBytes(value.getType());
-      found =
-          buffer(dlir::BufferKind::constant, value, 0, 0, size, "c" + std::to_string(constants.size() - 1), data, form);
+      found = buffer(dlir::BufferKind::constant, value, 0, 0, StorageSize{size, 1},
+                     "c" + std::to_string(constants.size() - 1), data, form);
     }
     return found;
   }
@@ -210,13 +220,14 @@ private:
       auto number = [&](StringRef key) {
         return slot.getAs<IntegerAttr>(key) ? slot.getAs<IntegerAttr>(key).getInt() : -1;
       };
+      StorageSize size{number("size"), dmir::dimOfAttr(slot.get("unit"), 1)};
       bool isOutput = number("output") >= 0;
       Value kept = keptState(region, result);
       Value made = kept       ? kept
-                   : isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, number("size"),
+                   : isOutput ? buffer(dlir::BufferKind::output, result, number("output"), 0, size,
                                        portName(false, number("output")))
-                              : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"),
-                                       number("size"), dmir::nodeName(region));
+                              : buffer(dlir::BufferKind::arena, result, number("arena"), number("offset"), size,
+                                       dmir::nodeName(region));
       if (isOutput)
         written.insert(number("output"));
       buffers[result] = made;
@@ -227,15 +238,18 @@ private:
     SmallVector<StringRef> names;
     for (StringAttr node : nodes)
       names.push_back(node.getValue());
-    auto number = [&](StringRef key, int64_t otherwise) {
-      auto attr = region.getStrategyAttr().getAs<IntegerAttr>(key);
-      return attr ? attr.getInt() : otherwise;
-    };
-    lastToken = dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()),
-                                         kernels.lookup(region).getSymName(), inputs, outputs, afterLast(),
-                                         region.getDevice(), builder.getStrArrayAttr(names), number(strategy::kWork, 1),
-                                         number(strategy::kGrain, 1), number(strategy::kScratch, 0),
-                                         number(strategy::kFlops, 0), number(strategy::kBytes, 0));
+    Dim counts[] = {dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kWork), 1),
+                    dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kGrain), 1),
+                    dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kScratch)),
+                    dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kFlops)),
+                    dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kBytes))};
+    bool dynamic = llvm::any_of(counts, [](Dim count) { return !count.isStatic(); });
+    auto number = [&](int i) { return counts[i].valueOr(1); };
+    lastToken =
+        dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()),
+                                 kernels.lookup(region).getSymName(), inputs, outputs, afterLast(), region.getDevice(),
+                                 builder.getStrArrayAttr(names), number(0), number(1), number(2), number(3), number(4),
+                                 dynamic ? Attribute(dmir::DimsAttr::get(function.getContext(), counts)) : Attribute());
   }
 
   /// Outputs that no region writes: inputs, constants and bytes that another output has already.
@@ -250,7 +264,7 @@ private:
         continue;
       Value value = operand.get();
       Value source = value.getDefiningOp<dmir::ConstantOp>() ? constantBuffer(value, {}) : buffers.at(value);
-      int64_t size = storageBytes(value.getType());
+      StorageSize size = sizeOf(source.getDefiningOp<dlir::BufferOp>());
       std::string name = portName(false, operand.getOperandNumber());
       StringAttr state = stateOf(false, operand.getOperandNumber());
       if (state && source == stateBuffer(state))
@@ -258,7 +272,7 @@ private:
       Value target = state ? stateBuffer(state)
                            : buffer(dlir::BufferKind::output, value, operand.getOperandNumber(), 0, size, name);
       lastToken = dlir::CopyOp::create(tasks, ret.getLoc(), dlir::TokenType::get(function.getContext()), source, target,
-                                       afterLast(), queue, builder.getStrArrayAttr({name}), size);
+                                       afterLast(), queue, builder.getStrArrayAttr({name}), size.count, unitAttr(size));
     }
   }
 

@@ -34,6 +34,7 @@ TEST(Dim, DivisionThatLeavesNoRestIsSeen) {
 TEST(Dim, DivisionTakesOutWhatItCan) {
   EXPECT_EQ(Dim::floorDiv(n * 6 + m + 5, 3).str(), "floordiv(m + 2, 3) + 2*n + 1");
   EXPECT_EQ(Dim::ceilDiv(n * 4, 4), n);
+  EXPECT_EQ(Dim::floorDiv(Dim::floorDiv(n, 2) + 3, 2), Dim::floorDiv(n + 6, 4));
   EXPECT_EQ(Dim::mod(n * 6 + 5, 3), Dim(2));
 }
 

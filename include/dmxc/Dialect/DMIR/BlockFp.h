@@ -29,8 +29,8 @@ struct BlockLayout {
 /// `error` a sentence without a full stop that names the type.
 std::optional<BlockLayout> blockLayoutOf(mlir::RankedTensorType type, std::string &error);
 
-/// Values of a float type in the host form (ConstantData.h) of a static block_fp type, rounded to nearest even; f64 goes
-/// through f32. Fails where the format has no code for a value.
+/// Values of a float type in the host form (ConstantData.h) of a static block_fp type, rounded to nearest even; f64
+/// goes through f32. Fails where the format has no code for a value.
 Result<Tensor> quantize(const Tensor &values, mlir::RankedTensorType type);
 
 /// The dimension along which the blocks of a tensor run; -1 where there are none.

@@ -12,9 +12,18 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "dmxc/Support/Dim.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/SetVector.h"
+
 namespace dmx::corsair {
 struct BlockFormat;
 }
+
+namespace dmxc {
+inline llvm::hash_code hash_value(Dim dim) { return llvm::hash_value(dim.key()); }
+} // namespace dmxc
 
 namespace dmxc::dmir {
 /// True for !dmir.block_fp<BFP32_1>.
@@ -45,8 +54,6 @@ inline constexpr llvm::StringLiteral kDimsAttr = "dmir.dims";
 inline constexpr llvm::StringLiteral kNameAttr = "dmir.name";
 /// Of a function's argument and result that are one state of the session: its name.
 inline constexpr llvm::StringLiteral kStateAttr = "dmir.state";
-/// Function argument / result: array of the symbolic dim names, "" where the dim is a number.
-inline constexpr llvm::StringLiteral kSymbolsAttr = "dmir.symbols";
 /// dmir.cast, unit: rounding from one block format to another is meant.
 inline constexpr llvm::StringLiteral kRoundsTwiceAttr = "dmir.rounds_twice";
 /// dmir.matmul of block_fp, integer: tiles along k that one partial-product reduction takes.
@@ -56,14 +63,7 @@ inline constexpr int64_t kDefaultNumImc = 16;
 /// padded.
 inline constexpr llvm::StringLiteral kRowsAttr = "dmir.rows";
 
-/// numpy broadcast of two shapes; nullopt where they do not broadcast. Dynamic
-/// dims broadcast with anything and give the static partner if there is one.
-std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
-
-/// Result extent of a window op (conv, pool) along one axis.
-int64_t windowExtent(int64_t in, int64_t window, int64_t stride, int64_t dilation, int64_t low, int64_t high);
-
-/// The type without its layout encoding.
+/// The type without its layout.
 mlir::RankedTensorType logicalType(mlir::Type type);
 
 /// The name of the model node an op comes from (its location), or its mnemonic when it has none.

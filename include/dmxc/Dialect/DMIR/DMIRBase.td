@@ -43,6 +43,21 @@ def DMIR_BlockedAttr : DMIR_Attr<"Blocked", "blocked"> {
   let assemblyFormat = "`<` $axis `,` $block `>`";
 }
 
+def DMIR_DimsAttr : DMIR_Attr<"Dims", "dims"> {
+  let summary = "Sizes that are expressions over symbols";
+  let description = [{
+    As the encoding of a tensor type, what its `?` dims are, in their order: `tensor<?x?x64xf32, #dmir.dims<"batch",
+    "2*seq + 1">>`. As an attribute `dims` of an op, what the dynamic numbers of its other attributes are, in theirs.
+    Symbols are the dims of the function's arguments and those that `dmir.define_dims` makes; include/dmxc/Support/Dim.h
+    has the expressions.
+  }];
+  let parameters = (ins ArrayRefParameter<"::dmxc::Dim">:$dims);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    static DimsAttr get(::mlir::MLIRContext *context, ::dmxc::Dim dim) { return get(context, ::llvm::ArrayRef<::dmxc::Dim>(dim)); }
+  }];
+}
+
 def DMIR_FileDataAttr : DMIR_Attr<"FileData", "file", [TypedAttrInterface]> {
   let summary = "Constant bytes that stay in a file: mapped, never copied into the IR";
   let description = [{

@@ -30,6 +30,27 @@ def DMIR_UndefOp : DMIR_BaseOp<"undef", [Pure]> {
   let hasVerifier = 1;
 }
 
+def DMIR_DimTensorOp : DMIR_Op<"dim_tensor"> {
+  let summary = "sizes as a tensor";
+  let description = [{
+    An i64 vector of `values`; where one is dynamic, of the next of `dims`. C1: as many dims as dynamic values.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$values, OptionalAttr<DMIR_DimsAttr>:$dims);
+  let results = (outs DMIR_Tensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def DMIR_DefineDimsOp : DMIR_BaseOp<"define_dims", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "symbols whose values are elements of a tensor";
+  let description = [{
+    Symbol i is element i; the run fails unless it lies in `[0, max i]`. Types after this op may mention the symbols, types before may not.
+    C1: one symbol and one max an element of the i64 vector; no symbol is named twice.
+  }];
+  let arguments = (ins RankedTensorOf<[I64]>:$input, StrArrayAttr:$symbols, DMIR_DimsAttr:$max);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
 def DMIR_IotaOp : DMIR_TypedOp<"iota"> {
   let summary = "the index along one axis";
   let description = "`result[i0, ..] = i_axis`, converted to the element type. C1: 0 <= axis < rank.";
@@ -169,26 +190,36 @@ def DMIR_SliceOp : DMIR_Op<"slice", [DMIR_DataMovement]> {
   let summary = "regular sub-tensor";
   let description = [{
     `result[i] = input[starts + i * steps]` with `sizes` elements an axis. Steps may be negative, not zero.
-    C1: one start, size and step an axis. C2: every index read lies inside the operand. C3: along its blocked dimension
+    Dynamic starts and then dynamic sizes are the `dims`.
+    C1: one start, size and step an axis, a dim for each dynamic one. C2: every index read lies inside the operand. C3: along its blocked dimension
     block_fp is cut at multiples of the block, with step 1; the size is a multiple too or reaches the end.
   }];
   let arguments = (ins DMIR_AnyTensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes,
-                       DenseI64ArrayAttr:$steps);
+                       DenseI64ArrayAttr:$steps, OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_AnyTensor:$result);
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::dmxc::Dim> getStartDims();
+    ::llvm::SmallVector<::dmxc::Dim> getSizeDims();
+  }];
 }
 
 def DMIR_PadOp : DMIR_Op<"pad", [DMIR_DataMovement]> {
   let summary = "padding around and between elements";
   let description = [{
     Adds `low[i]`/`high[i]` elements at the ends of axis i and `interior[i]` between neighbours (constant mode
-    only). Modes: constant (the scalar `value`), edge, reflect (without repeating the edge), wrap.
-    C1: one low, high, interior an axis, none negative. C2: the value is a rank-0 tensor of the operand's element type.
+    only). Dynamic ones of `low` and then of `high` are the `dims`. Modes: constant (the scalar `value`), edge, reflect (without repeating the edge), wrap.
+    C1: one low, high, interior an axis, none negative, a dim for each dynamic one. C2: the value is a rank-0 tensor of the operand's element type.
     C3: reflect needs low, high < dim; edge and wrap need dim > 0 where they pad; interior is 0 unless constant.
   }];
   let arguments = (ins DMIR_Tensor:$input, DMIR_Tensor:$value, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-                       DenseI64ArrayAttr:$interior, DefaultValuedAttr<DMIR_PadModeAttr, "PadMode::constant">:$mode);
+                       DenseI64ArrayAttr:$interior, DefaultValuedAttr<DMIR_PadModeAttr, "PadMode::constant">:$mode,
+                       OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_Tensor:$result);
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::dmxc::Dim> getLowDims();
+    ::llvm::SmallVector<::dmxc::Dim> getHighDims();
+  }];
 }
 
 def DMIR_ConcatOp : DMIR_Op<"concat", [DMIR_DataMovement]> {
@@ -304,8 +335,9 @@ def DMIR_CumSumOp : DMIR_Op<"cumsum"> {
 
 def DMIR_TopKOp : DMIR_Op<"top_k"> {
   let summary = "the k largest or smallest elements along an axis, sorted, and their indices";
-  let description = "Of equal elements the lower index comes first. Results: values, i64 indices. C1: 0 <= axis < rank. C2: 0 <= k <= dim.";
-  let arguments = (ins DMIR_NumberTensor:$input, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
+  let description = "Of equal elements the lower index comes first. Results: values, i64 indices. A dynamic k is the one of `dims`. C1: 0 <= axis < rank. C2: 0 <= k <= dim.";
+  let arguments = (ins DMIR_NumberTensor:$input, I64Attr:$k, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest,
+                       OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_NumberTensor:$values, DMIR_Tensor:$indices);
 }
 
@@ -332,26 +364,28 @@ def DMIR_ConvOp : DMIR_Op<"conv"> {
   let description = [{
     input `N x C x spatial..`, weights `O x C/groups x kernel..`, result `N x O x spatial..` with
     `out = floor((in + low + high - dilation * (kernel - 1) - 1) / stride) + 1`. Padding reads as zero.
-    C1: equal ranks >= 3. C2: one stride, dilation, low and high pad a spatial axis; strides and dilations > 0. C3: C = groups * weights' C;
+    Dynamic ones of `low` and then of `high` are the `dims`.
+    C1: equal ranks >= 3. C2: one stride, dilation, low and high pad a spatial axis, a dim for each dynamic one; strides and dilations > 0. C3: C = groups * weights' C;
     groups divides O. C4: equal element types.
   }];
   let arguments = (ins DMIR_NumberTensor:$input, DMIR_NumberTensor:$weights, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-                       DefaultValuedAttr<I64Attr, "1">:$groups);
+                       DefaultValuedAttr<I64Attr, "1">:$groups, OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_NumberTensor:$result);
 }
 
 def DMIR_PoolOp : DMIR_Op<"pool"> {
   let summary = "windowed reduction over spatial axes";
   let description = [{
-    input `N x C x spatial..`; result dims as conv's. Padding is never a maximum and adds 0 to a sum. `average` divides by the
+    input `N x C x spatial..`; result dims and `dims` as conv's. Padding is never a maximum and adds 0 to a sum. `average` divides by the
     number of window elements inside the input, or with `countPadding` inside the padded input (whose extent is
     dim + low + high; a window may reach past that when `high` was enlarged by a ceil mode: `ceilExtra` elements of high do not count).
     C1: one window, stride, dilation, low, high, ceilExtra a spatial axis; rank >= 3. C2: window, strides, dilations > 0.
   }];
   let arguments = (ins DMIR_PoolingAttr:$kind, DMIR_NumberTensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-                       DenseI64ArrayAttr:$ceilExtra, DefaultValuedAttr<BoolAttr, "false">:$countPadding);
+                       DenseI64ArrayAttr:$ceilExtra, DefaultValuedAttr<BoolAttr, "false">:$countPadding,
+                       OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_NumberTensor:$result);
   let assemblyFormat = "$kind operands attr-dict `:` functional-type(operands, results)";
 }
@@ -364,7 +398,8 @@ def DMIR_ArgMaxPoolOp : DMIR_Op<"arg_max_pool"> {
   }];
   let arguments = (ins DMIR_NumberTensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-                       DefaultValuedAttr<BoolAttr, "false">:$columnMajor);
+                       DefaultValuedAttr<BoolAttr, "false">:$columnMajor,
+                       OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_Tensor:$result);
 }
 

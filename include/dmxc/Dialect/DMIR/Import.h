@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Support/Diagnostic.h"
 #include "dmxc/Support/Tensor.h"
 
@@ -19,11 +20,6 @@
 #include <vector>
 
 namespace dmxc {
-
-/// A fixed size (min == max) or a range of a symbolic dim.
-struct DimBounds {
-  int64_t min = 1, max = INT64_MAX;
-};
 
 /// Evaluates a DMIR op on host tensors; nullopt when it cannot (unknown op, run-time error such as an index
 /// out of range: `why` says which).

@@ -11,5 +11,6 @@ namespace dmxc {
 std::unique_ptr<mlir::Pass> createFoldConstantsPass(const PhaseContext &context);
 std::unique_ptr<mlir::Pass> createSimplifyPass(const PhaseContext &context);
 std::unique_ptr<mlir::Pass> createBindStatesPass(const PhaseContext &context);
+std::unique_ptr<mlir::Pass> createCollectConstraintsPass(const PhaseContext &context);
 
 } // namespace dmxc

@@ -23,3 +23,10 @@ def BindStates : Pass<"dmir-bind-states", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
+
+def CollectConstraints : Pass<"dmir-collect-constraints", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createCollectConstraintsPass(context)";
+  let summary = "Write down what symbolic dims must hold for the ops to be valid";
+  let description = "The function's attribute `dmir.constraints`; the runtime checks it when it knows the dims.";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}

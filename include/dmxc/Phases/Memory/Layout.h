@@ -3,7 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 namespace dmxc {
 
@@ -20,10 +20,27 @@ inline int64_t storageBytes(mlir::Type type) {
   }
   auto tensor = mlir::cast<mlir::RankedTensorType>(type);
   llvm::SmallVector<int64_t> shape(tensor.getShape());
-  if (auto blocked = mlir::dyn_cast_or_null<dmir::BlockedAttr>(tensor.getEncoding()))
+  if (auto blocked = mlir::dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)))
     shape[blocked.getAxis()] =
         (shape[blocked.getAxis()] + blocked.getBlock() - 1) / blocked.getBlock() * blocked.getBlock();
   return static_cast<int64_t>(dtypeBytes(*dmir::dtypeOf(tensor.getElementType()), elementCount(shape)));
+}
+
+/// Bytes of a tensor: `count` units of `unit` bytes, where the unit is 1 unless the shape depends on symbols. Sizes of
+/// one unit compare, and lie in an arena, like numbers.
+struct StorageSize {
+  int64_t count = 0;
+  Dim unit = 1;
+  bool operator==(const StorageSize &other) const { return count == other.count && unit == other.unit; }
+};
+inline StorageSize storageSize(mlir::Type type) {
+  auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+  if (tensor.hasStaticShape())
+    return {storageBytes(type), 1};
+  int64_t bits = dtypeBits(*dmir::dtypeOf(tensor.getElementType()));
+  Dim elements = dmir::elementsOf(type);
+  auto [count, unit] = (bits >= 8 ? elements * (bits / 8) : Dim::ceilDiv(elements * bits, 8)).contentAndPrimitive();
+  return {count, unit};
 }
 
 } // namespace dmxc

@@ -1,0 +1,39 @@
+//===- CollectConstraints.cpp - what symbolic dims must hold --------------===//
+#include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Phases/Frontend/Passes.h"
+
+#include <set>
+
+namespace dmxc {
+#define GEN_PASS_DEF_COLLECTCONSTRAINTS
+#include "dmxc/Phases/Frontend/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+struct CollectConstraints : dmxc::impl::CollectConstraintsBase<CollectConstraints> {
+  void runOnOperation() override {
+    // Many nodes ask for the same: the first one that does is named.
+    std::set<std::tuple<int, std::string, std::string>> seen;
+    SmallVector<Attribute> list;
+    getOperation().walk([&](Operation *op) {
+      dmir::collectConstraints(op, [&](const dmir::DimConstraint &constraint) {
+        if (seen.insert({static_cast<int>(constraint.kind), constraint.lhs.str(), constraint.rhs.str()}).second)
+          list.push_back(dmir::toAttr(&getContext(), constraint));
+      });
+    });
+    if (list.empty())
+      getOperation()->removeAttr(dmir::kConstraintsAttr);
+    else
+      getOperation()->setAttr(dmir::kConstraintsAttr, ArrayAttr::get(&getContext(), list));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> dmxc::createCollectConstraintsPass(const PhaseContext &) {
+  return std::make_unique<CollectConstraints>();
+}
