@@ -15,7 +15,10 @@ Signature::Tensor describeTensor(const ManifestTensor &tensor, const Graph &grap
   Signature::Tensor out{tensor.name, tensor.dtype, {}, {}};
   std::vector<ExprPool::Range> ranges;
   for (const Dim &dim : graph.dims)
-    ranges.push_back(dim.input != kNone ? ExprPool::Range{dim.min, dim.max} : graph.exprs.range(dim.expr, ranges));
+    ranges.push_back(dim.input != kNone  ? ExprPool::Range{dim.min, dim.max}
+                     : dim.task != kNone ? ExprPool::Range{graph.exprs.range(dim.lower, ranges).min,
+                                                           graph.exprs.range(dim.upper, ranges).max}
+                                         : graph.exprs.range(dim.expr, ranges));
   size_t rank = tensor.shape.size();
   out.dimTexts.resize(rank);
   for (size_t i = 0; i < rank; ++i) {
@@ -111,6 +114,8 @@ Status Bundle::matchGraphs() {
     if (signature.graph == graphs.size())
       return badBundle("graph.json has no graph for entry point '", entry.name, "'");
     Graph &graph = graphs[signature.graph];
+    if (graph.owned)
+      return badBundle("the graph of entry point '", entry.name, "' is owned by a task");
     if (graph.inputBuffers.size() > entry.inputs.size() || graph.outputBuffers.size() != entry.outputs.size())
       return badBundle("entry point '", entry.name, "' has ", entry.inputs.size(), " inputs and ", entry.outputs.size(),
                        " outputs, its graph ", graph.inputBuffers.size(), " and ", graph.outputBuffers.size());
@@ -142,11 +147,12 @@ Status Bundle::checkLayouts() const {
     }
     if (!isStatic(graph))
       continue;
-    auto dims = evaluateDims(graph, [](const Dim &) { return Result<int64_t>(0); });
-    if (!dims)
-      return dims.takeError();
-    if (auto layout = layOut(graph, files, *dims); !layout)
-      return layout.takeError();
+    std::vector<int64_t> dims(graph.dims.size());
+    if (Status status = evaluateDims(graph, 0, dims, [](const Dim &) { return Result<int64_t>(0); }); !status)
+      return within(cat("graph '", graph.name, "'"), status.takeError());
+    Layout layout;
+    if (Status status = layOut(graph, files, dims, 0, layout); !status)
+      return status;
   }
   return {};
 }

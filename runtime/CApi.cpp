@@ -186,7 +186,8 @@ const char *dmx_status_name(dmx_status status) {
                                            "not ready",
                                            "busy",
                                            "kernel error",
-                                           "internal error"};
+                                           "internal error",
+                                           "shape unknown"};
   return status >= 0 && static_cast<size_t>(status) < std::size(kNames) ? kNames[status] : "unknown status";
 }
 
@@ -332,6 +333,25 @@ dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, con
     if (Status status = impl.checkTensor(io, index); !status)
       return status;
     return impl.bind(io, index, *view);
+  });
+}
+
+dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t index, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (Status status = impl.checkTensor(io, index); !status)
+      return status;
+    impl.unbind(io, index);
+    return {};
+  });
+}
+
+dmx_status dmx_session_output(dmx_session *session, uint32_t index, dmx_tensor_view *view, dmx_error *error) {
+  return inSession(session, error, [&](Session &impl) -> Status {
+    if (!view)
+      return isNull("view");
+    if (Status status = impl.checkTensor(DMX_OUTPUT, index); !status)
+      return status;
+    return impl.output(index, *view);
   });
 }
 

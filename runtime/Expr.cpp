@@ -12,8 +12,9 @@ namespace {
 constexpr int kMaxDepth = 48;
 
 /// In the order of ExprPool::Op from Add on.
-constexpr std::array<std::string_view, 8> kOpNames = {"add", "sub", "mul", "floordiv", "ceildiv", "mod", "min", "max"};
-constexpr std::array<std::string_view, 8> kOpSigns = {" + ", " - ", " * ", " // ", " ceildiv ", " % ", "", ""};
+constexpr std::array<std::string_view, 9> kOpNames = {"add", "sub", "mul", "floordiv", "ceildiv",
+                                                      "mod", "min", "max", "broadcast"};
+constexpr std::array<std::string_view, 9> kOpSigns = {" + ", " - ", " * ", " // ", " ceildiv ", " % ", "", "", ""};
 
 int64_t saturate(__int128 value) { return static_cast<int64_t>(std::clamp<__int128>(value, INT64_MIN, INT64_MAX)); }
 
@@ -88,6 +89,9 @@ bool ExprPool::apply(Op op, int64_t a, int64_t b, int64_t &value) {
   case Op::Max:
     value = std::max(a, b);
     return true;
+  case Op::Broadcast:
+    value = a == 1 ? b : a;
+    return a == b || a == 1 || b == 1;
   default:
     return false;
   }
@@ -106,10 +110,12 @@ Result<int64_t> ExprPool::evaluate(ExprId id, std::span<const int64_t> dims) con
   if (!rhs)
     return rhs;
   int64_t value;
-  if (!apply(node.op, *lhs, *rhs, value))
-    return badBundle("an expression divides by zero or leaves 64 bits: ", kOpNames[size_t(node.op) - size_t(Op::Add)],
-                     " of ", *lhs, " and ", *rhs);
-  return value;
+  if (apply(node.op, *lhs, *rhs, value))
+    return value;
+  if (node.op == Op::Broadcast)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "cannot broadcast ", *lhs, " and ", *rhs);
+  return badBundle("an expression divides by zero or leaves 64 bits: ", kOpNames[size_t(node.op) - size_t(Op::Add)],
+                   " of ", *lhs, " and ", *rhs);
 }
 
 std::string ExprPool::text(ExprId id, std::span<const std::string> dimNames) const {
@@ -120,14 +126,25 @@ std::string ExprPool::text(ExprId id, std::span<const std::string> dimNames) con
     return dimNames[static_cast<size_t>(node.value)];
   std::string lhs = text(node.lhs, dimNames), rhs = text(node.rhs, dimNames);
   size_t index = size_t(node.op) - size_t(Op::Add);
-  if (node.op == Op::Min || node.op == Op::Max)
+  if (node.op >= Op::Min)
     return cat(kOpNames[index], "(", lhs, ", ", rhs, ")");
   auto wrap = [this](ExprId operand, std::string operandText) {
     Op op = nodes[operand].op;
-    bool atom = op == Op::Const || op == Op::Dim || op == Op::Min || op == Op::Max;
+    bool atom = op == Op::Const || op == Op::Dim || op >= Op::Min;
     return atom ? operandText : cat("(", operandText, ")");
   };
   return cat(wrap(node.lhs, std::move(lhs)), kOpSigns[index], wrap(node.rhs, std::move(rhs)));
+}
+
+/// Where an operand cannot be 1, the other is equal to it or 1.
+ExprPool::Range ExprPool::broadcastRange(Range a, Range b) {
+  bool oneA = a.min <= 1 && a.max >= 1, oneB = b.min <= 1 && b.max >= 1;
+  if (oneA && oneB)
+    return {std::min(a.min, b.min), std::max(a.max, b.max)};
+  if (oneA || oneB)
+    return oneA ? b : a;
+  int64_t min = std::max(a.min, b.min);
+  return {min, std::max(min, std::min(a.max, b.max))}; // apart from each other, no value is right
 }
 
 ExprPool::Range ExprPool::range(ExprId id, std::span<const Range> dims) const {
@@ -159,6 +176,8 @@ ExprPool::Range ExprPool::range(ExprId id, std::span<const Range> dims) const {
     return b.min > 0 ? Range{0, b.max - 1} : Range{INT64_MIN, INT64_MAX};
   case Op::Min:
     return {std::min(a.min, b.min), std::min(a.max, b.max)};
+  case Op::Broadcast:
+    return broadcastRange(a, b);
   default:
     return {std::max(a.min, b.min), std::max(a.max, b.max)};
   }

@@ -15,7 +15,8 @@ namespace dmxrt {
 using ExprId = uint32_t;
 
 /// All expressions of one graph: integers, dims, and operations on earlier
-/// expressions. 64-bit signed; overflow and division by zero are errors.
+/// expressions. 64-bit signed; overflow and division by zero are errors of the bundle,
+/// extents that do not broadcast are errors of the inputs.
 class ExprPool {
 public:
   using DimNames = std::map<std::string, uint32_t, std::less<>>;
@@ -37,11 +38,19 @@ public:
 
   /// The value when the expression is a plain integer.
   bool isConstant(ExprId id, int64_t &value) const;
+  /// Calls `each(dim)` for every dim mentioned.
+  template <typename Each> void forEachDim(ExprId id, Each each) const {
+    const Node &node = nodes[id];
+    if (node.op == Op::Dim)
+      each(static_cast<uint32_t>(node.value));
+    else if (node.op != Op::Const)
+      forEachDim(node.lhs, each), forEachDim(node.rhs, each);
+  }
   /// The dim when the expression is just one.
   bool isDim(ExprId id, uint32_t &dim) const;
 
 private:
-  enum class Op : uint8_t { Const, Dim, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
+  enum class Op : uint8_t { Const, Dim, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max, Broadcast };
   struct Node {
     Op op;
     int64_t value;   // Const: the value; Dim: its index
@@ -52,6 +61,7 @@ private:
   ExprId parseAt(JsonCursor cursor, const DimNames &dims, int depth);
   ExprId add(Node node);
   static bool apply(Op op, int64_t a, int64_t b, int64_t &value);
+  static Range broadcastRange(Range a, Range b);
 };
 
 } // namespace dmxrt

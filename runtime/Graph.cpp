@@ -29,6 +29,8 @@ private:
   uint32_t id(JsonCursor at, size_t limit, std::string_view what);
 
   void parseDims(JsonCursor list);
+  void parseReturnedDim(JsonCursor at, Dim &dim);
+  void parseConstraints(JsonCursor list);
   void parseArenas(JsonCursor list);
   Buffer parseBuffer(JsonCursor at);
   void placeBuffer(JsonCursor at, const std::string &kind, Buffer &buffer);
@@ -38,6 +40,10 @@ private:
   Task parseTask(JsonCursor at, size_t position);
   void parseDispatch(JsonCursor at, Task &task);
   void parseCopy(JsonCursor at, Task &task);
+  void parseControl(JsonCursor at, Task &task);
+  void parseLoop(JsonCursor at, Task &task);
+  uint32_t scalar(JsonCursor at, dmx_dtype dtype);
+  void checkReturned(JsonCursor dims, JsonCursor buffers);
   void checkWritable(JsonCursor at, uint32_t buffer);
   void claimStates(JsonCursor at, const Task &task);
 };
@@ -51,6 +57,37 @@ uint32_t GraphParser::id(JsonCursor at, size_t limit, std::string_view what) {
   return static_cast<uint32_t>(value);
 }
 
+/// A value that a task returns, or an extent of one of its outputs.
+void GraphParser::parseReturnedDim(JsonCursor at, Dim &dim) {
+  dim.task = static_cast<uint32_t>(at["task"].integer(0, INT32_MAX));
+  if (at.optional("output").present()) {
+    dim.output = static_cast<uint32_t>(at["output"].integer(0, INT32_MAX));
+    dim.axis = static_cast<uint32_t>(at["axis"].integer(0, DMX_MAX_RANK - 1));
+  } else {
+    dim.result = static_cast<uint32_t>(at["result"].integer(0, INT32_MAX));
+  }
+  dim.lower = exprOr(at.optional("min"), 0);
+  dim.upper = exprOr(at.optional("max"), INT64_MAX);
+}
+
+void GraphParser::parseConstraints(JsonCursor list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    JsonCursor at = list.at(i);
+    std::string name = at["rel"].string();
+    Constraint constraint;
+    if (name == "le")
+      constraint.relation = Relation::Le;
+    else if (name == "divides")
+      constraint.relation = Relation::Divides;
+    else if (name != "eq")
+      at.fail(cat("unknown relation '", name, "' of a constraint; known are eq, le, divides"));
+    constraint.lhs = expr(at["lhs"]);
+    constraint.rhs = expr(at["rhs"]);
+    constraint.text = at.optional("text").string();
+    graph.constraints.push_back(std::move(constraint));
+  }
+}
+
 void GraphParser::parseDims(JsonCursor list) {
   for (size_t i = 0; i < list.size(); ++i) {
     JsonCursor at = list.at(i);
@@ -59,7 +96,7 @@ void GraphParser::parseDims(JsonCursor list) {
     if (at.optional("expr").present()) {
       dim.expr = expr(at["expr"]);
     } else if (at.optional("task").present()) {
-      at.fail("a dim that a task computes is not supported by this runtime; install a newer one");
+      parseReturnedDim(at, dim);
     } else {
       dim.input = static_cast<uint32_t>(at["input"].integer(0, INT32_MAX));
       dim.axis = static_cast<uint32_t>(at["axis"].integer(0, DMX_MAX_RANK - 1));
@@ -91,6 +128,13 @@ void GraphParser::placeBuffer(JsonCursor at, const std::string &kind, Buffer &bu
   if (kind == "input" || kind == "output") {
     buffer.kind = kind == "input" ? BufferKind::Input : BufferKind::Output;
     buffer.index = static_cast<uint32_t>(at["index"].integer(0, 1 << 20));
+    return;
+  }
+  if (kind == "result") {
+    buffer.kind = BufferKind::Result;
+    // Tasks come later; checkReturned looks at them.
+    buffer.parent = static_cast<uint32_t>(at["task"].integer(0, INT32_MAX));
+    buffer.index = static_cast<uint32_t>(at["output"].integer(0, INT32_MAX));
     return;
   }
   if (kind != "state" && kind != "const" && kind != "arena" && kind != "alias") {
@@ -194,6 +238,8 @@ void GraphParser::checkWritable(JsonCursor at, uint32_t index) {
     buffer = &graph.buffers[buffer->parent];
   if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const)
     at.fail(cat("the task writes buffer ", index, ", which lies in an input or a constant"));
+  if (buffer->kind == BufferKind::Result)
+    at.fail(cat("the task writes buffer ", index, ", which lies in the result of another task"));
 }
 
 /// A device may keep a state to itself, so that another one would find old bytes in the session's buffer.
@@ -227,16 +273,91 @@ void GraphParser::parseDispatch(JsonCursor at, Task &task) {
   task.work = expr(at["work"]);
   task.grain = exprOr(at.optional("grain"), 1);
   task.scratch = exprOr(at.optional("scratch"), 0);
+  task.results = static_cast<uint32_t>(at.optional("results").integer(0, 1 << 16, 0));
+  int64_t work = 0;
+  if (task.results && (!graph.exprs.isConstant(task.work, work) || work != 1))
+    at.fail("a task with results must have work 1, so that one thread returns them");
 }
 
 void GraphParser::parseCopy(JsonCursor at, Task &task) {
-  task.isCopy = true;
+  task.kind = TaskKind::Copy;
   task.buffers = {id(at["src"], graph.buffers.size(), "buffer"), id(at["dst"], graph.buffers.size(), "buffer")};
   task.outputs = 1;
   checkWritable(at["dst"], task.buffers[1]);
   task.srcOffset = exprOr(at.optional("src_offset"), 0);
   task.dstOffset = exprOr(at.optional("dst_offset"), 0);
   task.size = expr(at["size"]);
+}
+
+/// A buffer of one element.
+uint32_t GraphParser::scalar(JsonCursor at, dmx_dtype dtype) {
+  uint32_t index = id(at, graph.buffers.size(), "buffer");
+  if (index >= graph.buffers.size())
+    return 0; // already reported
+  bool one = graph.buffers[index].dtype == dtype;
+  for (ExprId extent : graph.buffers[index].shape)
+    if (int64_t value = 0; !graph.exprs.isConstant(extent, value) || value != 1)
+      one = false;
+  if (!one)
+    at.fail(cat("buffer ", index, " is not one ", dmx_dtype_name(dtype)));
+  return index;
+}
+
+void GraphParser::parseLoop(JsonCursor at, Task &task) {
+  task.kind = TaskKind::Loop;
+  task.graphNames[0] = at["body"].string();
+  if (at.optional("trip_count").present())
+    task.tripCount = scalar(at["trip_count"], DMX_DTYPE_I64);
+  if (at.optional("cond").present())
+    task.condition = scalar(at["cond"], DMX_DTYPE_BOOL);
+  JsonCursor carried = at["carried"];
+  task.carried = static_cast<uint32_t>(carried.size());
+  for (size_t i = 0; i < carried.size(); ++i)
+    task.buffers.push_back(id(carried.at(i), graph.buffers.size(), "buffer"));
+  task.scans = static_cast<uint32_t>(at.optional("scans").integer(0, 1 << 16, 0));
+  task.outputs = task.carried + task.scans;
+}
+
+/// A task that runs other graphs; linkGraphs finds them.
+void GraphParser::parseControl(JsonCursor at, Task &task) {
+  if (at["kind"].string() == "loop") {
+    parseLoop(at, task);
+  } else {
+    task.kind = TaskKind::If;
+    task.condition = scalar(at["cond"], DMX_DTYPE_BOOL);
+    task.graphNames[0] = at["then"].string();
+    task.graphNames[1] = at["else"].string();
+    task.outputs = static_cast<uint32_t>(at["outputs"].integer(0, 1 << 16));
+  }
+  JsonCursor inputs = at["inputs"];
+  for (size_t i = 0; i < inputs.size(); ++i)
+    task.buffers.push_back(id(inputs.at(i), graph.buffers.size(), "buffer"));
+  if (task.device != host)
+    at.fail(cat("control flow runs on target '", kHostTarget, "' only"));
+}
+
+/// Dims and buffers that tasks give, once the tasks are there.
+void GraphParser::checkReturned(JsonCursor dims, JsonCursor buffers) {
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Dim &dim = graph.dims[i];
+    if (dim.task == kNone)
+      continue;
+    const Task *task = dim.task < graph.tasks.size() ? &graph.tasks[dim.task] : nullptr;
+    uint32_t values = !task ? 0 : task->kind == TaskKind::Loop ? 1 : task->results;
+    if (dim.output != kNone ? !task || !task->isControl() || dim.output >= task->outputs : dim.result >= values)
+      dims.at(i).fail(cat("dim '", dim.name, "' is not among what task ", dim.task, " returns"));
+  }
+  std::set<std::pair<uint32_t, uint32_t>> seen;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &buffer = graph.buffers[i];
+    if (buffer.kind != BufferKind::Result)
+      continue;
+    if (buffer.parent >= graph.tasks.size() || !graph.tasks[buffer.parent].isControl() ||
+        buffer.index >= graph.tasks[buffer.parent].outputs)
+      buffers.at(i).fail(cat("task ", buffer.parent, " has no output ", buffer.index));
+    else if (!seen.emplace(buffer.parent, buffer.index).second)
+      buffers.at(i).fail("another buffer is the same output of the same task");
+  }
 }
 
 Task GraphParser::parseTask(JsonCursor at, size_t position) {
@@ -254,9 +375,11 @@ Task GraphParser::parseTask(JsonCursor at, size_t position) {
     parseDispatch(at, task);
   else if (kind == "copy")
     parseCopy(at, task);
+  else if (kind == "if" || kind == "loop")
+    parseControl(at, task);
   else
     at.fail(cat("unknown kind of task '", kind, "'"));
-  if (task.isCopy && host != kNone)
+  if (task.isCopy() && host != kNone)
     task.device = host; // all buffers are host memory
   claimStates(at, task);
   JsonCursor flops = at.optional("flops"), bytes = at.optional("bytes");
@@ -270,6 +393,7 @@ Task GraphParser::parseTask(JsonCursor at, size_t position) {
 Graph GraphParser::parse() {
   graph.name = cursor["name"].string();
   parseDims(cursor["dims"]);
+  parseConstraints(cursor.optional("constraints"));
   parseArenas(cursor["arenas"]);
   JsonCursor buffers = cursor["buffers"], tasks = cursor["tasks"];
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -284,6 +408,9 @@ Graph GraphParser::parse() {
   graph.tasks.reserve(tasks.size());
   for (size_t i = 0; i < tasks.size(); ++i)
     graph.tasks.push_back(parseTask(tasks.at(i), i));
+  checkReturned(cursor["dims"], buffers);
+  if (std::string problem; !cursor.failed() && !cutStages(graph, problem))
+    cursor.fail(problem);
   return std::move(graph);
 }
 
@@ -301,6 +428,8 @@ Result<std::vector<Graph>> parseGraphs(std::span<const std::byte> text) {
   }
   if (document.failed())
     return document.takeError();
+  if (Status status = linkGraphs(graphs); !status)
+    return status.takeError();
   // Only now that the vectors stay where they are.
   for (Graph &graph : graphs)
     for (Task &task : graph.tasks)

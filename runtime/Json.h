@@ -51,6 +51,8 @@ public:
   JsonCursor optional(const char *key) const;
   bool present() const { return value != nullptr; }
   bool isInteger() const { return value && value->is_number_integer(); }
+  /// Whether anything failed in the whole document.
+  bool failed() const { return document->failed(); }
   bool isString() const { return value && value->is_string(); }
 
   /// Elements of an array; 0 when it is not one (an error) or is absent.

@@ -13,15 +13,17 @@ constexpr int64_t kCopyGrain = 256 << 10;
 
 class LayoutBuilder {
 public:
-  LayoutBuilder(const Graph &graph, const Archive &archive, std::span<const int64_t> dims)
-      : graph(graph), archive(archive), dims(dims) {}
-  Result<Layout> run();
+  LayoutBuilder(const Graph &graph, const Archive &archive, std::span<const int64_t> dims, uint32_t stage,
+                Layout &layout)
+      : graph(graph), archive(archive), dims(dims), stage(stage), layout(layout) {}
+  Status run();
 
 private:
   const Graph &graph;
   const Archive &archive;
   std::span<const int64_t> dims;
-  Layout layout;
+  uint32_t stage;
+  Layout &layout;
   Error error;
   std::vector<int64_t> shape;
 
@@ -38,6 +40,7 @@ private:
   bool checkPlace(size_t index);
   bool addTask(size_t index);
   bool addCopy(const Task &task, Layout::TaskNumbers &numbers);
+  void makeRoom();
 };
 
 bool LayoutBuilder::number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value) {
@@ -62,8 +65,8 @@ bool LayoutBuilder::addArena(size_t index) {
   uint64_t size = 0, bound = 0;
   if (!bytes(graph.arenas[index].size, "size", size) || !bytes(graph.arenas[index].lowerBound, "lower_bound", bound))
     return reject(within(cat("arena ", index), std::move(error)));
-  layout.arenaSizes.push_back(size);
-  layout.arenaLowerBound += bound;
+  layout.arenaSizes[index] = size;
+  layout.arenaLowerBounds[index] = bound;
   return true;
 }
 
@@ -76,13 +79,13 @@ bool LayoutBuilder::addBuffer(size_t index) {
   if (needed < 0 || needed > kMaxBytes)
     return reject(badBundle("its shape has more elements than any memory"));
   place.size = static_cast<uint64_t>(needed);
-  if (buffer.kind != BufferKind::Input && buffer.kind != BufferKind::Output) {
+  if (buffer.kind >= BufferKind::Const) {
     if (!bytes(buffer.offset, "offset", place.offset) || !bytes(buffer.size, "size", place.size))
       return false;
     if (place.size < static_cast<uint64_t>(needed))
       return reject(badBundle("size ", place.size, " is less than its shape needs, ", needed));
   }
-  layout.places.push_back(place);
+  layout.places[index] = place;
   return true;
 }
 
@@ -129,40 +132,79 @@ bool LayoutBuilder::addCopy(const Task &task, Layout::TaskNumbers &numbers) {
 bool LayoutBuilder::addTask(size_t index) {
   const Task &task = graph.tasks[index];
   Layout::TaskNumbers numbers;
-  numbers.firstDim = static_cast<uint32_t>(layout.taskDims.size());
-  for (ExprId dim : task.dims) {
-    int64_t value = 0;
-    if (!number(dim, INT64_MIN, INT64_MAX, "dims", value))
+  numbers.firstDim = layout.tasks[index].firstDim;
+  for (size_t i = 0; i < task.dims.size(); ++i)
+    if (!number(task.dims[i], INT64_MIN, INT64_MAX, "dims", layout.taskDims[numbers.firstDim + i]))
       return false;
-    layout.taskDims.push_back(value);
-  }
-  if (task.isCopy ? !addCopy(task, numbers)
-                  : !number(task.work, 0, INT64_MAX, "work", numbers.work) ||
-                        !number(task.grain, 1, INT64_MAX, "grain", numbers.grain) ||
-                        !bytes(task.scratch, "scratch", numbers.scratch))
+  if (task.isCopy() && !addCopy(task, numbers))
+    return false;
+  if (task.hasKernel() &&
+      (!number(task.work, 0, INT64_MAX, "work", numbers.work) ||
+       !number(task.grain, 1, INT64_MAX, "grain", numbers.grain) || !bytes(task.scratch, "scratch", numbers.scratch)))
     return false;
   if (task.hasFlops && !number(task.flops, 0, INT64_MAX, "flops", numbers.flops))
     return false;
   if (task.hasBytes && !number(task.bytes, 0, INT64_MAX, "bytes", numbers.bytes))
     return false;
-  layout.tasks.push_back(numbers);
+  layout.tasks[index] = numbers;
   return true;
 }
 
-Result<Layout> LayoutBuilder::run() {
+/// Everything has its place from the start, so that pointers to it stay.
+void LayoutBuilder::makeRoom() {
+  layout.arenaSizes.assign(graph.arenas.size(), 0);
+  layout.arenaLowerBounds.assign(graph.arenas.size(), 0);
+  layout.places.assign(graph.buffers.size(), {});
+  layout.tasks.assign(graph.tasks.size(), {});
+  size_t count = 0;
+  for (size_t i = 0; i < graph.tasks.size(); ++i) {
+    layout.tasks[i].firstDim = static_cast<uint32_t>(count);
+    count += graph.tasks[i].dims.size();
+  }
+  layout.taskDims.resize(count);
+}
+
+Status LayoutBuilder::run() {
+  if (stage == 0)
+    makeRoom();
   for (size_t i = 0; i < graph.arenas.size(); ++i)
-    if (!addArena(i))
+    if (graph.arenas[i].stage == stage && !addArena(i))
       return within(cat("graph '", graph.name, "'"), std::move(error));
   for (size_t i = 0; i < graph.buffers.size(); ++i)
-    if (!addBuffer(i))
+    if (graph.buffers[i].stage == stage && !addBuffer(i))
       return within(cat("graph '", graph.name, "', buffer ", i), std::move(error));
   for (size_t i = 0; i < graph.buffers.size(); ++i)
-    if (!checkPlace(i))
+    if (graph.buffers[i].stage == stage && !checkPlace(i))
       return within(cat("graph '", graph.name, "', buffer ", i), std::move(error));
-  for (size_t i = 0; i < graph.tasks.size(); ++i)
+  for (size_t i = stage ? graph.stageEnds[stage - 1] : 0; i < graph.stageEnds[stage]; ++i)
     if (!addTask(i))
-      return within(cat("graph '", graph.name, "', task ", i, " '", graph.tasks[i].name, "'"), std::move(error));
-  return std::move(layout);
+      return within(cat("graph '", graph.name, "', ", describeTask(graph, i)), std::move(error));
+  return {};
+}
+
+/// "equal to 4"
+std::string expectation(Relation relation, std::string_view rhs) {
+  return relation == Relation::Eq   ? cat("equal to ", rhs)
+         : relation == Relation::Le ? cat("at most ", rhs)
+                                    : cat("a divisor of ", rhs);
+}
+
+Status checkConstraint(const Graph &graph, const Constraint &constraint, std::span<const int64_t> values) {
+  auto lhs = graph.exprs.evaluate(constraint.lhs, values), rhs = graph.exprs.evaluate(constraint.rhs, values);
+  if (!lhs || !rhs)
+    return within(cat("constraint '", constraint.text, "'"), (lhs ? rhs : lhs).takeError());
+  bool divides = *lhs != 0 && (*lhs == -1 || *rhs % *lhs == 0); // INT64_MIN % -1 is not defined
+  bool holds = constraint.relation == Relation::Eq   ? *lhs == *rhs
+               : constraint.relation == Relation::Le ? *lhs <= *rhs
+                                                     : divides;
+  if (holds)
+    return {};
+  auto side = [&](ExprId id, int64_t value) {
+    int64_t same;
+    return graph.exprs.isConstant(id, same) ? cat(value) : cat(value, " (", graph.exprs.text(id, graph.dimNames), ")");
+  };
+  return fail(DMX_STATUS_INVALID_ARGUMENT, constraint.text, ": ", side(constraint.lhs, *lhs), " is not ",
+              expectation(constraint.relation, side(constraint.rhs, *rhs)));
 }
 
 } // namespace
@@ -172,6 +214,14 @@ bool isStatic(const Graph &graph) {
     if (dim.input != kNone)
       return false;
   return true;
+}
+
+Status checkConstraints(const Graph &graph, uint32_t stage, uint32_t dim, std::span<const int64_t> values) {
+  for (const Constraint &constraint : graph.constraints)
+    if (constraint.stage == stage && constraint.dim == dim)
+      if (Status status = checkConstraint(graph, constraint, values); !status)
+        return status;
+  return {};
 }
 
 Status evaluateShape(const Graph &graph, uint32_t buffer, std::span<const int64_t> dims, std::vector<int64_t> &shape) {
@@ -187,8 +237,9 @@ Status evaluateShape(const Graph &graph, uint32_t buffer, std::span<const int64_
   return {};
 }
 
-Result<Layout> layOut(const Graph &graph, const Archive &archive, std::span<const int64_t> dims) {
-  return LayoutBuilder(graph, archive, dims).run();
+Status layOut(const Graph &graph, const Archive &archive, std::span<const int64_t> dims, uint32_t stage,
+              Layout &layout) {
+  return LayoutBuilder(graph, archive, dims, stage, layout).run();
 }
 
 } // namespace dmxrt

@@ -4,12 +4,16 @@
 #include "DType.h"
 #include "Json.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <set>
 
 namespace dmxrt {
 namespace {
+
+/// What a bundle may require.
+constexpr std::array<std::string_view, 4> kFeatures = {"broadcast", "constraints", "control-flow", "returned-dims"};
 
 /// "dmxc 0.3.0", for messages about skew.
 std::string producerText(JsonCursor root) {
@@ -44,9 +48,10 @@ Status checkVersions(JsonDocument &document, JsonCursor root) {
                 " or newer; this is ", dmx_version_string(), "; install a newer runtime");
   JsonCursor required = root["required"];
   for (size_t i = 0; i < required.size(); ++i)
-    return fail(DMX_STATUS_UNSUPPORTED, "the bundle (written by ", producer, ") requires feature '",
-                required.at(i).string(), "', which runtime ", dmx_version_string(),
-                " does not know; install a newer runtime");
+    if (std::find(kFeatures.begin(), kFeatures.end(), required.at(i).string()) == kFeatures.end())
+      return fail(DMX_STATUS_UNSUPPORTED, "the bundle (written by ", producer, ") requires feature '",
+                  required.at(i).string(), "', which runtime ", dmx_version_string(),
+                  " does not know; install a newer runtime");
   return {};
 }
 

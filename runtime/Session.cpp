@@ -1,7 +1,7 @@
-//===- Session.cpp - creation, shapes and memory of a session -------------===//
+//===- Session.cpp - creation, bindings and shapes of a session -----------===//
 //
-// What happens when shapes change. SessionDevices.cpp has the choice of devices and
-// code, SessionRun.cpp what happens in a run.
+// SessionDevices.cpp has the choice of devices and code, SessionRun.cpp what happens
+// around a run, Frame.h what happens in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,10 +11,6 @@
 #include <algorithm>
 
 namespace dmxrt {
-
-std::string Session::tensorName(dmx_io io, uint32_t index) const {
-  return cat(io == DMX_INPUT ? "input '" : "output '", tensor(io, index).name, "'");
-}
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Bundle> bundle, const Signature &signature,
                                                  const DeviceOptions &options) {
@@ -27,71 +23,45 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Bundle> b
 Status Session::load(const DeviceOptions &options) {
   if (Status status = loadDevices(options); !status)
     return status;
-  bindings[DMX_INPUT].resize(signature.inputs.size());
-  bindings[DMX_OUTPUT].resize(signature.outputs.size());
-  arenas.resize(graph.arenas.size());
-  states.resize(graph.buffers.size());
-  bufferData.resize(graph.buffers.size());
-  figures.resize(graph.tasks.size());
-  spans.resize(graph.tasks.size());
+  auto made = Frame::create(machinery, graph, "", &signature);
+  if (!made)
+    return made.takeError();
+  frame = std::move(*made);
+  frame->listFrames(frames);
+  machinery.profile.setTaskCount(machinery.taskCount);
+  if (Status status = countPrograms(); !status)
+    return status;
   ranges.reserve(signature.inputs.size() + signature.outputs.size());
-  shapeRoom.reserve(DMX_MAX_RANK);
-  if (Status status = allocateState(); !status)
-    return status;
-  if (!isStatic(graph))
-    return {};
-  if (Status status = evaluateInputs(); !status)
-    return status;
-  return prepare();
+  return isStatic(graph) ? frame->prepareFirst() : Status();
 }
 
 Session::~Session() {
-  if (asyncStarted) {
-    if (state.load() == InFlight)
-      (void)finishAsync();
-    asyncStop = true;
-    asyncGo.raise();
-    pthread_join(asyncThread, nullptr);
-  }
-  for (Memory &memory : arenas)
-    if (memory.data)
-      sharing->release(memory.data, memory.size);
-  for (size_t i = 0; i < states.size(); ++i)
-    if (states[i].data)
-      deviceOfState(i).release(states[i].data, states[i].size);
-}
-
-Status Session::allocateState() {
-  for (size_t i = 0; i < graph.buffers.size(); ++i) {
-    const Buffer &buffer = graph.buffers[i];
-    int64_t size = 0;
-    graph.exprs.isConstant(buffer.size, size);
-    if (buffer.kind == BufferKind::Const)
-      constantBytes += static_cast<uint64_t>(size);
-    if (buffer.kind != BufferKind::State || size <= 0)
-      continue;
-    auto memory = deviceOfState(i).allocate(static_cast<uint64_t>(size));
-    if (!memory)
-      return within(cat("state buffer ", i), memory.takeError());
-    states[i] = {*memory, static_cast<uint64_t>(size)};
-  }
-  resetState();
-  return {};
+  if (!asyncStarted)
+    return;
+  if (state.load() == InFlight)
+    (void)finishAsync();
+  asyncStop = true;
+  asyncGo.raise();
+  pthread_join(asyncThread, nullptr);
 }
 
 void Session::resetState() {
-  for (size_t i = 0; i < states.size(); ++i)
-    if (states[i].data)
-      deviceOfState(i).clear(states[i].data, states[i].size);
+  for (Frame *each : frames)
+    each->resetState();
 }
 
 Status Session::checkTensor(dmx_io io, uint32_t index) const {
   if (io != DMX_INPUT && io != DMX_OUTPUT)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "argument io is ", io, ", neither DMX_INPUT nor DMX_OUTPUT");
-  if (index >= bindings[io].size())
+  if (index >= tensorCount(io))
     return fail(DMX_STATUS_INVALID_ARGUMENT, io == DMX_INPUT ? "input " : "output ", index,
-                " does not exist; the entry point has ", bindings[io].size());
+                " does not exist; the entry point has ", tensorCount(io));
   return {};
+}
+
+/// Whether only a run tells the shape.
+bool Session::isLate(dmx_io io, uint32_t index) const {
+  return io == DMX_OUTPUT && graph.buffers[graph.outputBuffers[index]].stage != 0;
 }
 
 Status Session::bind(dmx_io io, uint32_t index, const dmx_tensor_view &view) {
@@ -107,10 +77,12 @@ Status Session::bind(dmx_io io, uint32_t index, const dmx_tensor_view &view) {
     return wrong("rank is ", view.rank, ", expected ", wanted.dims.size());
   if (view.rank && !view.dims)
     return wrong("dims is NULL");
+  bool late = isLate(io, index);
   for (uint32_t axis = 0; axis < view.rank; ++axis) {
     const dmx_dim &dim = wanted.dims[axis];
     int64_t extent = view.dims[axis];
-    if (extent >= dim.min && extent <= dim.max && extent >= 0)
+    // Of an output whose shape only a run tells, the dims say how much room there is.
+    if (extent >= 0 && (late || (extent >= dim.min && extent <= dim.max)))
       continue;
     std::string name = dim.name ? cat(" ('", dim.name, "')") : "";
     if (dim.min == dim.max)
@@ -125,57 +97,37 @@ Status Session::bind(dmx_io io, uint32_t index, const dmx_tensor_view &view) {
   if (reinterpret_cast<uintptr_t>(view.data) % dtypeAlignment(view.dtype))
     return wrong("data is not aligned to the element size, ", dtypeAlignment(view.dtype), " bytes");
 
-  Binding &binding = bindings[io][index];
   std::span<const int64_t> extents(view.dims, view.rank);
-  if (!binding.bound || !std::equal(extents.begin(), extents.end(), binding.dims.begin(), binding.dims.end())) {
-    binding.dims.assign(extents.begin(), extents.end());
-    inputsChanged |= io == DMX_INPUT;
-    pointersChanged = true;
+  if (io == DMX_INPUT) {
+    const std::vector<int64_t> &old = frame->binding(io, index).dims;
+    outputsValid &= std::equal(extents.begin(), extents.end(), old.begin(), old.end());
+  } else {
+    outputsValid = false;
   }
-  pointersChanged |= binding.data != view.data;
-  binding.data = static_cast<std::byte *>(view.data);
-  binding.bytes = static_cast<uint64_t>(bytes);
-  binding.bound = true;
+  frame->bind(io, index, extents, static_cast<std::byte *>(view.data), static_cast<uint64_t>(bytes));
   return {};
 }
 
-/// Computes the dims and checks all bound inputs against them.
-Status Session::evaluateInputs() {
-  if (!inputsChanged)
+void Session::unbind(dmx_io io, uint32_t index) {
+  outputsValid = false;
+  frame->unbind(io, index);
+}
+
+/// The shape of an output that only a run tells.
+Status Session::runShape(uint32_t index, std::vector<int64_t> &shape) const {
+  if (outputsValid) {
+    shape = frame->output(index).dims;
     return {};
-  prepared = false;
-  auto axisValue = [this](const Dim &dim) -> Result<int64_t> {
-    const Binding &binding = bindings[DMX_INPUT][dim.input];
-    if (!binding.bound)
-      return fail(DMX_STATUS_NOT_READY, tensorName(DMX_INPUT, dim.input), " is not bound; it defines dim '", dim.name,
-                  "'; call dmx_session_bind first");
-    int64_t value = binding.dims[dim.axis];
-    if (value < dim.min || value > dim.max)
-      return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_INPUT, dim.input), ": axis ", dim.axis, " ('", dim.name,
-                  "') is ", value, ", expected ", dim.min, " to ", dim.max);
-    return value;
-  };
-  auto values = evaluateDims(graph, axisValue);
-  if (!values)
-    return values.takeError();
-  dims = std::move(*values);
-  std::vector<int64_t> shape;
-  for (uint32_t i = 0; i < signature.inputs.size(); ++i) {
-    const Binding &binding = bindings[DMX_INPUT][i];
-    uint32_t buffer = graph.inputBuffers[i];
-    if (!binding.bound || buffer == kNone)
-      continue;
-    if (Status status = evaluateShape(graph, buffer, dims, shape); !status)
-      return within(tensorName(DMX_INPUT, i), status.takeError());
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-      if (shape[axis] != binding.dims[axis])
-        return fail(DMX_STATUS_INVALID_ARGUMENT, tensorName(DMX_INPUT, i), ": axis ", axis, " is ", binding.dims[axis],
-                    ", but ", graph.exprs.text(graph.buffers[buffer].shape[axis], graph.dimNames), " is ", shape[axis],
-                    " by the other inputs");
   }
-  inputsChanged = false;
-  prepared = !tasks.empty() && dims == preparedDims;
-  return {};
+  const Buffer &buffer = graph.buffers[graph.outputBuffers[index]];
+  std::string why;
+  for (ExprId extent : buffer.shape)
+    graph.exprs.forEachDim(extent, [&](uint32_t dim) {
+      if (graph.dims[dim].stage != 0 && why.empty())
+        why = cat(" (dim '", graph.dims[dim].name, "' depends on the data)");
+    });
+  return fail(DMX_STATUS_SHAPE_UNKNOWN, tensorName(DMX_OUTPUT, index), ": its shape is known only after a run", why,
+              "; leave it unbound and ask dmx_session_output then, or bind memory that is large enough");
 }
 
 Status Session::shape(dmx_io io, uint32_t index, int64_t *out, uint32_t capacity, uint32_t &rank) {
@@ -193,14 +145,16 @@ Status Session::shape(dmx_io io, uint32_t index, int64_t *out, uint32_t capacity
   if (!fixed) {
     uint32_t buffer = io == DMX_INPUT ? graph.inputBuffers[index] : graph.outputBuffers[index];
     if (buffer == kNone) { // an input that nothing reads has any shape
-      if (!bindings[io][index].bound)
+      if (!frame->binding(io, index).bound)
         return fail(DMX_STATUS_NOT_READY, tensorName(io, index), " is not bound");
-      shape = bindings[io][index].dims;
+      shape = frame->binding(io, index).dims;
     } else {
-      if (Status status = evaluateInputs(); !status)
+      if (Status status = frame->evaluateInputs(); !status)
         return status;
-      if (Status status = evaluateShape(graph, buffer, dims, shape); !status)
-        return within(tensorName(io, index), status.takeError());
+      Status status =
+          isLate(io, index) ? runShape(index, shape) : evaluateShape(graph, buffer, frame->dimValues(), shape);
+      if (!status)
+        return isLate(io, index) ? status : Status(within(tensorName(io, index), status.takeError()));
     }
   }
   std::copy(shape.begin(), shape.end(), out);
@@ -208,103 +162,34 @@ Status Session::shape(dmx_io io, uint32_t index, int64_t *out, uint32_t capacity
   return {};
 }
 
-/// Arenas only ever grow, so alternating shapes settle on the largest.
-Status Session::growArenas() {
-  for (size_t i = 0; i < arenas.size(); ++i) {
-    uint64_t needed = layout.arenaSizes[i];
-    if (needed <= arenas[i].size)
-      continue;
-    if (arenas[i].data)
-      sharing->release(arenas[i].data, arenas[i].size);
-    arenas[i] = {};
-    auto memory = sharing->allocate(needed);
-    if (!memory)
-      return within(cat("arena ", i), memory.takeError());
-    arenas[i] = {*memory, needed};
-  }
+Status Session::output(uint32_t index, dmx_tensor_view &view) const {
+  if (!outputsValid)
+    return fail(DMX_STATUS_NOT_READY, tensorName(DMX_OUTPUT, index),
+                ": there is no run whose outputs are valid; call dmx_session_run after binding");
+  const TensorPlace &place = frame->output(index);
+  view = {tensor(DMX_OUTPUT, index).dtype, static_cast<uint32_t>(place.dims.size()), place.dims.data(), place.data};
   return {};
 }
 
-/// Addresses of all buffers but those in bound tensors.
-void Session::placeBuffers() {
-  for (size_t i = 0; i < graph.buffers.size(); ++i) {
-    const Buffer &buffer = graph.buffers[i];
-    std::byte *base = nullptr;
-    if (buffer.kind == BufferKind::Arena)
-      base = static_cast<std::byte *>(arenas[buffer.parent].data);
-    else if (buffer.kind == BufferKind::State)
-      base = static_cast<std::byte *>(states[i].data);
-    else if (buffer.kind == BufferKind::Const)
-      // Kernels get void *, but the graph was checked not to write constants.
-      base = const_cast<std::byte *>(bundle->archive().find(buffer.entry)->data.data());
-    bufferData[i] = base ? base + layout.places[i].offset : nullptr;
+void Session::info(dmx_session_info &out) const {
+  for (const Unit &unit : machinery.units) {
+    out.threads = std::max(out.threads, unit.device->threads());
+    out.scratch_bytes += unit.device->scratchBytes();
   }
-  for (size_t i = 0; i < graph.buffers.size(); ++i)
-    if (graph.buffers[i].kind == BufferKind::Alias && bufferData[graph.buffers[i].parent])
-      bufferData[i] = bufferData[graph.buffers[i].parent] + layout.places[i].offset;
+  out.task_count = machinery.taskCount;
+  out.target = targetText.c_str();
+  out.isa = isaText.c_str();
+  for (const Frame *each : frames)
+    each->info(out);
 }
 
-void Session::makeTasks() {
-  size_t operandCount = 0;
-  for (const Task &task : graph.tasks)
-    operandCount += task.buffers.size();
-  operands.assign(operandCount, nullptr);
-  operandBytes.assign(operandCount, 0);
-  boundSlots.clear();
-  tasks.clear();
-  uint32_t position = 0;
-  for (size_t i = 0; i < graph.tasks.size(); ++i) {
-    const Task &task = graph.tasks[i];
-    const Layout::TaskNumbers &numbers = layout.tasks[i];
-    DeviceTask out;
-    out.kernel = kernels[i];
-    out.buffers = operands.data() + position;
-    out.bufferBytes = std::span(operandBytes).subspan(position, task.buffers.size());
-    out.dims = task.dims.empty() ? nullptr : layout.taskDims.data() + numbers.firstDim;
-    out.dimCount = static_cast<uint32_t>(task.dims.size());
-    out.work = numbers.work;
-    out.grain = numbers.grain;
-    out.scratch = numbers.scratch;
-    out.srcOffset = numbers.srcOffset;
-    out.dstOffset = numbers.dstOffset;
-    out.deps = task.deps;
-    // 20 GFLOP/s and 10 GB/s: the right order of magnitude is all that placing needs.
-    out.costNs = 200 + static_cast<double>(std::max<int64_t>(numbers.flops, 0)) / 20 +
-                 static_cast<double>(std::max(numbers.bytes, task.isCopy ? 2 * numbers.work : 0)) / 10;
-    for (uint32_t buffer : task.buffers) {
-      const Buffer &root = graph.buffers[buffer];
-      BufferKind kind = root.kind == BufferKind::Alias ? graph.buffers[root.parent].kind : root.kind;
-      if (kind == BufferKind::Input || kind == BufferKind::Output)
-        boundSlots.push_back({position, buffer});
-      operandBytes[position] = layout.places[buffer].size;
-      operands[position++] = bufferData[buffer];
-    }
-    tasks.push_back(out);
-  }
-}
-
-/// Everything that depends on shapes: layout, memory, plans.
-Status Session::prepare() {
-  auto made = layOut(graph, bundle->archive(), dims);
-  if (!made)
-    return made.takeError();
-  layout = std::move(*made);
-  preparedDims.clear();
-  tasks.clear();
-  if (Status status = growArenas(); !status)
-    return status;
-  placeBuffers();
-  makeTasks();
-  for (Unit &unit : units)
-    if (Status status = unit.device->prepare(tasks, unit.segments); !status)
-      return status;
-  size_t mostSlices = 0;
-  for (const Task &task : graph.tasks)
-    mostSlices += deviceOf(task).threads();
-  slices.reserve(mostSlices);
-  preparedDims = dims;
-  prepared = true;
-  pointersChanged = true;
+Status Session::taskInfo(uint32_t index, dmx_task_info &out) const {
+  if (index >= machinery.taskCount)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "task ", index, " does not exist; there are ", machinery.taskCount);
+  auto after = std::upper_bound(frames.begin(), frames.end(), index,
+                                [](uint32_t task, const Frame *each) { return task < each->firstTask(); });
+  const Frame &owner = **(after - 1);
+  owner.taskInfo(index - owner.firstTask(), out);
   return {};
 }
 

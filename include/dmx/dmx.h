@@ -75,7 +75,8 @@ enum {
   DMX_STATUS_NOT_READY = 7, /* an input or output is not bound yet, or no run is in flight */
   DMX_STATUS_BUSY = 8,      /* the session is in use by another thread or an async run */
   DMX_STATUS_KERNEL = 9,    /* a task refused its data, e.g. a gather index out of range */
-  DMX_STATUS_INTERNAL = 10  /* a bug of the runtime */
+  DMX_STATUS_INTERNAL = 10, /* a bug of the runtime */
+  DMX_STATUS_SHAPE_UNKNOWN = 11 /* an output's shape depends on the data: ask again after a run */
 };
 
 /* Where a failed call explains itself; owned by the caller, may be reused. */
@@ -269,18 +270,32 @@ DMX_API void dmx_session_destroy(dmx_session *session);
 /* Binds the caller's memory to an input or output, without a copy; it stays bound until bound anew. The
  * data must stay valid during runs; `view` itself and its dims are read now. dtype, rank, fixed dims,
  * bounds of symbolic dims and alignment are checked here; agreement between
- * tensors (one symbolic dim in several) and outputs overlapping other tensors at the run. */
+ * tensors (one symbolic dim in several) and outputs overlapping other tensors at the run.
+ * Outputs need not be bound: the session then keeps them in memory of its own (dmx_session_output).
+ * An output whose shape depends on the data (dmx_session_shape says DMX_STATUS_SHAPE_UNKNOWN) may be bound to
+ * memory that is large enough: the view's dims then only say how many bytes there are. A run that needs more
+ * fails with DMX_STATUS_INVALID_ARGUMENT; else the tensor lies dense at the start. */
 DMX_API dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
                                     dmx_error *error);
 
+/* Takes a binding back: an input has to be bound before the next run, an output is left to the session. */
+DMX_API dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t index, dmx_error *error);
+
 /* Shape of an input or output for the inputs bound now. Fixed shapes are known at any time;
- * others need the inputs that define their dims (DMX_STATUS_NOT_READY names the missing one). Writes
- * `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the rank. */
+ * others need the inputs that define their dims (DMX_STATUS_NOT_READY names the missing one), and where the shape of an
+ * output depends on the data, a run: DMX_STATUS_SHAPE_UNKNOWN before it and after inputs of other shapes were bound,
+ * then the last run's shape. Writes `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the rank. */
 DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity,
                                      uint32_t *rank, dmx_error *error);
 
-/* Runs the entry point and returns when the outputs are written. All inputs and outputs must be bound.
- * Nothing is allocated and no lock is taken unless the shapes changed since the last run.
+/* An output of the last run, bound or not: fills `*view` with dtype, shape and address. dims and data are valid until
+ * the session runs, is bound or destroyed. DMX_STATUS_NOT_READY before the first run, after a run that failed and after
+ * something was bound that changes outputs. */
+DMX_API dmx_status dmx_session_output(dmx_session *session, uint32_t index, dmx_tensor_view *view, dmx_error *error);
+
+/* Runs the entry point and returns when the outputs are written. All inputs must be bound.
+ * Nothing is allocated and no lock is taken unless the shapes changed since the last run, those inside of the model
+ * that depend on data included.
  * After a failed run the outputs' contents are undefined and the session can be used on. */
 DMX_API dmx_status dmx_session_run(dmx_session *session, dmx_error *error);
 
@@ -296,7 +311,8 @@ DMX_API dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *erro
 typedef struct dmx_session_info {
   size_t struct_size;
   uint32_t threads;           /* of a run; of several devices, which take turns, the most */
-  uint32_t task_count;        /* indices of dmx_session_task_info and of profile events */
+  uint32_t task_count;        /* indices of dmx_session_task_info and of profile events: the entry point's tasks, then
+                                 those of the graphs that its branches and loops run */
   const char *target;         /* "cpu"; of several devices all targets: "cpu,corsair" */
   const char *isa;            /* chosen level, "x86-64-v3"; of several devices their levels in the order of `target`,
                                  without those that run no code; "" when all tasks are copies */
@@ -305,6 +321,7 @@ typedef struct dmx_session_info {
   uint64_t scratch_bytes;     /* all threads and devices together */
   uint64_t state_bytes;
   uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
+  uint64_t output_bytes;   /* allocated now for outputs left to the session, and for those of branches and loops */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */
@@ -315,19 +332,19 @@ DMX_API dmx_status dmx_session_get_info(dmx_session *session, dmx_session_info *
 typedef struct dmx_task_info {
   size_t struct_size;
   const char *name;
-  const char *kernel;       /* NULL for a copy */
+  const char *kernel;       /* NULL for a copy, a branch or a loop */
   const char *const *nodes; /* `node_count` names of the model's nodes it computes */
   uint32_t node_count;
   uint32_t slices; /* threads it is split over for the bound shapes; 0 before they are known */
   int64_t work;    /* work items; -1 before the shapes are known */
   int64_t flops;   /* cost model's figures for the bound shapes; -1 when unknown */
   int64_t bytes;
-  uint64_t calls;    /* runs seen while profiling was on */
+  uint64_t calls;    /* executions seen while profiling was on */
   uint64_t total_ns; /* their wall time, first slice's start to last slice's end */
   uint64_t busy_ns;  /* their time summed over threads */
 } dmx_task_info;
 
-/* One task of the graph, in execution order. `info->struct_size` must be set. */
+/* One task, in execution order; the names of tasks that a branch or loop runs begin with its name. `info->struct_size` must be set. */
 DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info, dmx_error *error);
 
 /* One slice of one task on one thread. */

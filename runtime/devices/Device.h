@@ -78,6 +78,7 @@ struct DeviceTask {
   double costNs = 0;                     // estimated single-thread time, for placing only
   std::span<const uint64_t> bufferBytes; // of each of `buffers`
   uint32_t dimCount = 0;                 // of `dims`
+  int64_t *results = nullptr;            // where the kernel stores the values it returns
 };
 
 /// What one thread did for one task in a run.
@@ -112,6 +113,11 @@ public:
   virtual void copy(void *destination, const void *source, uint64_t size) = 0;
   /// Sets memory from `allocate` to zeros; a device that keeps states elsewhere clears them too.
   virtual void clear(void *memory, uint64_t size);
+
+  /// A device may keep several plans, "programs", one for each stage of each graph that has tasks for it. The
+  /// functions below, down to takeSlices, are about the one selected last, at first number 0. False: there is one only.
+  virtual bool setProgramCount(uint32_t count) { return count <= 1; }
+  virtual void selectProgram(uint32_t /*program*/) {}
 
   /// Plans what the device does of a task list in all following runs; allocates what that needs. Its
   /// `segments` ascend and do not overlap; the tasks between them are those of other devices. What a

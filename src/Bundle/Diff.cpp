@@ -139,6 +139,11 @@ void Differ::graphs() {
         return &graph;
     return nullptr;
   };
+  auto partOf = [](const Value &graph, const char *part) -> const Value & {
+    static const Value none = Value::array();
+    auto it = graph.find(part);
+    return it == graph.end() ? none : *it;
+  };
   std::set<std::string> names;
   for (const Bundle *side : {&a, &b})
     for (const GraphDesc &graph : side->graphs().graphs)
@@ -149,11 +154,11 @@ void Differ::graphs() {
       add("graph", name, left ? "present" : "", right ? "present" : "");
       continue;
     }
-    for (const char *part : {"dims", "arenas", "buffers", "queues", "tasks"}) {
+    for (const char *part : {"dims", "constraints", "arenas", "buffers", "queues", "tasks"}) {
       std::string singular = part;
       singular.pop_back();
       const char *what = part == std::string("buffers") ? "buffer" : part == std::string("tasks") ? "task" : "graph";
-      values(what, name + "/" + singular, &(*left)[part], &(*right)[part], 2);
+      values(what, name + "/" + singular, &partOf(*left, part), &partOf(*right, part), 2);
     }
   }
 }

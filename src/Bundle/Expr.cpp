@@ -7,7 +7,8 @@
 namespace dmxc::bundle {
 
 namespace {
-constexpr std::array<std::string_view, 8> opNames = {"add", "sub", "mul", "floordiv", "ceildiv", "mod", "min", "max"};
+constexpr std::array<std::string_view, 9> opNames = {"add", "sub", "mul", "floordiv", "ceildiv",
+                                                     "mod", "min", "max", "broadcast"};
 
 std::optional<int64_t> divide(Expr::Op op, int64_t lhs, int64_t rhs) {
   if (rhs == 0 || (lhs == INT64_MIN && rhs == -1))
@@ -44,6 +45,8 @@ std::optional<int64_t> applyExprOp(Expr::Op op, int64_t lhs, int64_t rhs) {
     return std::min(lhs, rhs);
   case Expr::Op::Max:
     return std::max(lhs, rhs);
+  case Expr::Op::Broadcast:
+    return lhs == rhs || rhs == 1 ? std::optional(lhs) : lhs == 1 ? std::optional(rhs) : std::nullopt;
   default:
     return divide(op, lhs, rhs);
   }
@@ -85,6 +88,8 @@ Result<int64_t> Expr::evaluate(const DimValues &dims) const {
     return rhs;
   if (std::optional<int64_t> value = applyExprOp(operation, *lhs, *rhs))
     return *value;
+  if (operation == Op::Broadcast)
+    return Error{ErrorKind::Constraint, "cannot broadcast " + std::to_string(*lhs) + " and " + std::to_string(*rhs)};
   return modelError("'" + str() + "' overflows 64 bits or divides by zero (" + std::string(exprOpName(operation)) +
                     " of " + std::to_string(*lhs) + " and " + std::to_string(*rhs) + ")");
 }

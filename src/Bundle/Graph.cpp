@@ -4,11 +4,27 @@
 #include "Json.h"
 
 #include <algorithm>
+#include <array>
 
 namespace dmxc::bundle {
 
 using json::Reader;
 using json::Value;
+
+namespace {
+constexpr std::array<std::string_view, 3> relationNames = {"eq", "le", "divides"};
+} // namespace
+
+std::string_view relationName(Relation relation) { return relationNames[static_cast<size_t>(relation)]; }
+
+bool holds(const ConstraintDesc &constraint, const DimValues &dims) {
+  auto lhs = constraint.lhs.evaluate(dims), rhs = constraint.rhs.evaluate(dims);
+  if (!lhs || !rhs)
+    return false;
+  if (constraint.relation == Relation::Eq)
+    return *lhs == *rhs;
+  return constraint.relation == Relation::Le ? *lhs <= *rhs : applyExprOp(Expr::Op::Mod, *rhs, *lhs) == 0;
+}
 
 std::string_view bufferKindName(BufferKind kind) {
   switch (kind) {
@@ -59,7 +75,7 @@ Result<DimValues> GraphDesc::evaluateDims(DimValues values) const {
     if (dim.expr) {
       Result<int64_t> value = dim.expr->evaluate(values);
       if (!value)
-        return modelError("graph '" + name + "', dim '" + dim.name + "': " + value.error().message);
+        return Error{value.error().kind, "graph '" + name + "', dim '" + dim.name + "': " + value.error().message};
       values[dim.name] = *value;
     } else if (!values.count(dim.name)) {
       return modelError("graph '" + name + "': no value given for dim '" + dim.name + "'");
@@ -152,6 +168,13 @@ template <typename T, typename Fn> Value arrayOf(const std::vector<T> &items, Fn
 Value graphValue(const GraphDesc &graph) {
   Value v = {{"name", graph.name}};
   v["dims"] = arrayOf(graph.dims, dimValue);
+  if (!graph.constraints.empty())
+    v["constraints"] = arrayOf(graph.constraints, [](const ConstraintDesc &c) {
+      return Value{{"rel", std::string(relationName(c.relation))},
+                   {"lhs", json::toValue(c.lhs)},
+                   {"rhs", json::toValue(c.rhs)},
+                   {"text", c.text}};
+    });
   v["arenas"] = arrayOf(graph.arenas, [](const ArenaDesc &arena) {
     return Value{
         {"size", json::toValue(arena.size)}, {"lower_bound", json::toValue(arena.lowerBound)}, {"align", arena.align}};
@@ -193,6 +216,20 @@ DimDesc readDim(const Reader &r) {
   dim.input = r.integer("input");
   dim.axis = r.integer("axis");
   return dim;
+}
+
+ConstraintDesc readConstraint(const Reader &r) {
+  ConstraintDesc constraint;
+  std::string name = r.string("rel");
+  auto found = std::find(relationNames.begin(), relationNames.end(), name);
+  if (found == relationNames.end())
+    r.fail("unknown relation '" + name + "'; known are eq, le, divides");
+  else
+    constraint.relation = static_cast<Relation>(found - relationNames.begin());
+  constraint.lhs = r.expr("lhs");
+  constraint.rhs = r.expr("rhs");
+  constraint.text = r.string("text", "");
+  return constraint;
 }
 
 BufferDesc readBuffer(const Reader &r) {
@@ -262,6 +299,7 @@ GraphDesc readGraph(const Reader &r) {
   GraphDesc graph;
   graph.name = r.string("name");
   r.forEach("dims", false, [&](const Reader &d) { graph.dims.push_back(readDim(d)); });
+  r.forEach("constraints", false, [&](const Reader &c) { graph.constraints.push_back(readConstraint(c)); });
   r.forEach("arenas", false, [&](const Reader &a) {
     ArenaDesc arena;
     arena.size = a.expr("size");

@@ -192,7 +192,7 @@ Expr Reader::asExpr(unsigned depth) const {
   if (!op) {
     fail("unknown operation '" + name +
          "' in an expression; known are add, sub, mul, floordiv, ceildiv, mod, "
-         "min, max");
+         "min, max, broadcast");
     return 0;
   }
   Expr lhs = Reader((*value)[1], place + "[1]", sink).asExpr(depth + 1);

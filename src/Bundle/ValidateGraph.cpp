@@ -22,6 +22,7 @@ public:
 
   std::vector<Problem> run() {
     checkDims();
+    checkConstraints();
     for (size_t i = 0; i < graph.arenas.size(); ++i)
       checkArena(i);
     for (size_t i = 0; i < graph.buffers.size(); ++i)
@@ -43,6 +44,7 @@ private:
 
   void checkDims();
   void checkInputDim(const DimDesc &dim, const std::string &where);
+  void checkConstraints();
   void checkArena(size_t i);
   void checkBuffer(size_t i);
   void checkConst(const BufferDesc &buffer, const std::string &where);
@@ -94,7 +96,7 @@ bool GraphChecker::known(const Expr &expr, const std::string &where, const std::
       return false;
     }
   for (const DimValues &dims : ends)
-    if (auto value = expr.evaluate(dims); !value) {
+    if (auto value = expr.evaluate(dims); !value && value.error().kind != ErrorKind::Constraint) {
       report(where, "'" + field + "': " + value.error().message);
       return false;
     }
@@ -141,8 +143,16 @@ void GraphChecker::checkDims() {
     auto dims = extremeDims(graph, upper);
     if (dims)
       ends.push_back(std::move(*dims));
-    else if (problems.empty())
+    else if (problems.empty() && dims.error().kind != ErrorKind::Constraint)
       report("", dims.error().message);
+  }
+}
+
+void GraphChecker::checkConstraints() {
+  for (size_t i = 0; i < graph.constraints.size(); ++i) {
+    std::string where = "constraint " + std::to_string(i);
+    known(graph.constraints[i].lhs, where, "lhs");
+    known(graph.constraints[i].rhs, where, "rhs");
   }
 }
 
@@ -230,7 +240,7 @@ bool GraphChecker::sameShape(const std::vector<Expr> &a, const std::vector<Expr>
   if (a.size() != b.size())
     return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i] == b[i]) && (ends.empty() || values(a[i]).size() != ends.size() || values(a[i]) != values(b[i])))
+    if (!(a[i] == b[i]) && (values(a[i]).size() != ends.size() || values(a[i]) != values(b[i])))
       return false;
   return true;
 }
@@ -366,14 +376,6 @@ void GraphChecker::checkOutputsWritten() {
 }
 
 } // namespace
-
-Result<DimValues> extremeDims(const GraphDesc &graph, bool upper) {
-  DimValues inputs;
-  for (const DimDesc &dim : graph.dims)
-    if (!dim.expr)
-      inputs[dim.name] = !upper ? dim.min : dim.max < INT64_MAX ? dim.max : std::max<int64_t>(dim.min, 16);
-  return graph.evaluateDims(std::move(inputs));
-}
 
 std::vector<Problem> validateGraph(const GraphDesc &graph, const EntryPoint *entryPoint,
                                    const std::function<std::optional<uint64_t>(const std::string &)> &entrySize,

@@ -164,6 +164,67 @@ void ModelBuilder::computedDim(const std::string &name, Json expr) {
   graph["dims"].push_back({{"name", name}, {"expr", std::move(expr)}});
 }
 
+void ModelBuilder::returnedDim(const std::string &name, int task, int result, Json min, Json max) {
+  graph["dims"].push_back({{"name", name}, {"task", task}, {"result", result}, {"min", min}, {"max", max}});
+}
+
+void ModelBuilder::extentDim(const std::string &name, int task, int output, int axis, Json min, Json max) {
+  graph["dims"].push_back(
+      {{"name", name}, {"task", task}, {"output", output}, {"axis", axis}, {"min", min}, {"max", max}});
+}
+
+void ModelBuilder::constraint(const std::string &relation, Json lhs, Json rhs, const std::string &text) {
+  graph["constraints"].push_back({{"rel", relation}, {"lhs", lhs}, {"rhs", rhs}, {"text", text}});
+}
+
+int ModelBuilder::addTask(Json task) {
+  graph["tasks"].push_back(std::move(task));
+  return static_cast<int>(graph["tasks"].size()) - 1;
+}
+
+int ModelBuilder::branch(int condition, const std::string &then, const std::string &otherwise, std::vector<int> inputs,
+                         int outputCount, std::vector<int> deps) {
+  return addTask({{"kind", "if"},
+                  {"queue", 0},
+                  {"name", "if_" + std::to_string(graph["tasks"].size())},
+                  {"nodes", {"If"}},
+                  {"cond", condition},
+                  {"then", then},
+                  {"else", otherwise},
+                  {"inputs", inputs},
+                  {"outputs", outputCount},
+                  {"deps", deps}});
+}
+
+int ModelBuilder::loop(const std::string &body, std::vector<int> carried, std::vector<int> captured,
+                       std::vector<int> deps, Json more) {
+  Json task = {{"kind", "loop"},     {"queue", 0},   {"name", "loop_" + std::to_string(graph["tasks"].size())},
+               {"nodes", {"Loop"}},  {"body", body}, {"carried", carried},
+               {"inputs", captured}, {"deps", deps}};
+  task.update(more);
+  return addTask(std::move(task));
+}
+
+int ModelBuilder::arenaOf(Json size, const std::string &dtype, Json shape) {
+  graph["arenas"].push_back({{"size", size}, {"lower_bound", size}, {"align", 64}});
+  return addBuffer({{"kind", "arena"},
+                    {"arena", graph["arenas"].size() - 1},
+                    {"offset", 0},
+                    {"size", size},
+                    {"dtype", dtype},
+                    {"shape", shape}});
+}
+
+int ModelBuilder::result(int task, int output, const std::string &dtype, Json shape) {
+  return addBuffer({{"kind", "result"}, {"task", task}, {"output", output}, {"dtype", dtype}, {"shape", shape}});
+}
+
+Json ModelBuilder::graphNamed(const std::string &name) const {
+  Json named = graph;
+  named["name"] = name;
+  return named;
+}
+
 int ModelBuilder::addBuffer(Json buffer) {
   graph["buffers"].push_back(std::move(buffer));
   return static_cast<int>(graph["buffers"].size()) - 1;

@@ -68,21 +68,36 @@ public:
   ModelBuilder();
   void dim(const std::string &name, int64_t min, int64_t max, uint32_t input, uint32_t axis);
   void computedDim(const std::string &name, Json expr);
+  void returnedDim(const std::string &name, int task, int result, Json min, Json max);
+  /// An extent of what an if or loop gives.
+  void extentDim(const std::string &name, int task, int output, int axis, Json min = 0, Json max = INT64_MAX);
+  void constraint(const std::string &relation, Json lhs, Json rhs, const std::string &text);
   int input(const std::string &name, const std::string &dtype, Json shape);
   int output(const std::string &name, const std::string &dtype, Json shape);
   int constant(const std::string &bytes, const std::string &dtype, Json shape);
   /// At the end of arena 0, which grows; `size` is an integer.
   int arena(int64_t size, const std::string &dtype, Json shape);
+  /// A new arena of that size, and a buffer that is all of it.
+  int arenaOf(Json size, const std::string &dtype, Json shape);
+  int result(int task, int output, const std::string &dtype, Json shape);
   int alias(int of, Json offset, Json size, const std::string &dtype, Json shape);
   int state(int64_t size, const std::string &dtype, Json shape);
   /// `more` is merged over the task's defaults ("dims", "grain", "scratch", "nodes", ...).
   int dispatch(const std::string &kernel, std::vector<int> buffers, int outputs, Json work, std::vector<int> deps = {},
                Json more = Json::object());
   int copy(int src, int dst, Json size, std::vector<int> deps = {}, Json more = Json::object());
+  int branch(int condition, const std::string &then, const std::string &otherwise, std::vector<int> inputs, int outputs,
+             std::vector<int> deps = {});
+  /// `more`: "trip_count", "cond", "scans".
+  int loop(const std::string &body, std::vector<int> carried, std::vector<int> inputs, std::vector<int> deps = {},
+           Json more = Json::object());
   TestBundle finish() const;
+  /// The graph alone, for tasks of others.
+  Json graphNamed(const std::string &name) const;
 
 private:
   int addBuffer(Json buffer);
+  int addTask(Json task);
   Json inputs = Json::array(), outputs = Json::array(), dims = Json::array();
   Json graph;
   std::string weights;

@@ -123,7 +123,7 @@ TEST(GraphErrors, StructureOfTheStaticGraph) {
       {"not within 0..3", [](auto &, Json &g) { g["tasks"][0]["outputs"] = 4; }},
       {"earlier task 0 does not exist", [](auto &, Json &g) { g["tasks"][0]["deps"] = {0}; }},
       {"queue 1 does not exist", [](auto &, Json &g) { g["tasks"][0]["queue"] = 1; }},
-      {"unknown kind of task 'loop'", [](auto &, Json &g) { g["tasks"][0]["kind"] = "loop"; }},
+      {"unknown kind of task 'jump'", [](auto &, Json &g) { g["tasks"][0]["kind"] = "jump"; }},
       {"work is -1", [](auto &, Json &g) { g["tasks"][0]["work"] = -1; }},
       {"grain is 0", [](auto &, Json &g) { g["tasks"][0]["grain"] = 0; }},
       {"scratch is -5", [](auto &, Json &g) { g["tasks"][0]["scratch"] = -5; }},
@@ -157,7 +157,7 @@ TEST(GraphErrors, StructureOfTheStaticGraph) {
        [](auto &, Json &g) {
          g["dims"] = {{{"name", "n"}, {"min", 5}, {"max", 2}, {"input", 0}, {"axis", 0}}};
        }},
-      {"a task computes",
+      {"dim 'n' is not among what task 0 returns",
        [](auto &, Json &g) {
          g["dims"] = {{{"name", "n"}, {"task", 0}, {"result", 0}}};
        }},

@@ -59,6 +59,21 @@ dmx_status bindVector(dmx_session *session, dmx_io io, uint32_t index, std::vect
   return dmx_session_bind(session, io, index, &view, error);
 }
 
+/// What a run left in an output of the session's; also its shape when `dims` is given.
+template <typename T>
+std::vector<T> takeOutput(dmx_session *session, uint32_t index, std::vector<int64_t> *dims = nullptr) {
+  dmx_error error = DMX_ERROR_INIT;
+  dmx_tensor_view view{};
+  EXPECT_EQ(dmx_session_output(session, index, &view, &error), DMX_OK) << error.message;
+  if (view.dtype != DTypeOf<T>::value)
+    return {};
+  if (dims)
+    dims->assign(view.dims, view.dims + view.rank);
+  size_t count = static_cast<size_t>(dmx_tensor_bytes(view.dtype, view.rank, view.dims)) / sizeof(T);
+  const T *data = static_cast<const T *>(view.data);
+  return std::vector<T>(data, data + count);
+}
+
 template <typename T> std::vector<T> iota(size_t count, T first = 0) {
   std::vector<T> values(count);
   std::iota(values.begin(), values.end(), first);

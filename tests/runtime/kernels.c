@@ -103,6 +103,55 @@ static int32_t chain(const dmx_kernel_args *a) { /* i64 out[i] = 3 * in[(i + dim
   return DMX_KERNEL_OK;
 }
 
+static int32_t nonzero(const dmx_kernel_args *a) { /* f32[dims[0]] -> i64 positions, how many */
+  const float *x = a->buffers[0];
+  int64_t *out = a->buffers[1], count = 0;
+  for (int64_t i = 0; i < a->dims[0]; ++i)
+    if (x[i] != 0)
+      out[count++] = i;
+  a->results[0] = count;
+  return DMX_KERNEL_OK;
+}
+
+static int32_t return_dims(const dmx_kernel_args *a) { /* all but dims[0], which is how many */
+  for (int64_t i = 0; i < a->dims[0]; ++i)
+    a->results[i] = a->dims[1 + i];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t add_i64(const dmx_kernel_args *a) { /* out[i] = x[i] + y[i * dims[0]] */
+  const int64_t *x = a->buffers[0], *y = a->buffers[1];
+  int64_t *out = a->buffers[2];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = x[i] + y[i * a->dims[0]];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t append(const dmx_kernel_args *a) { /* i64 out = x[dims[0]], then *y */
+  const int64_t *x = a->buffers[0];
+  int64_t *out = a->buffers[2];
+  for (int64_t i = 0; i < a->dims[0]; ++i)
+    out[i] = x[i];
+  out[a->dims[0]] = *(const int64_t *)a->buffers[1];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t below(const dmx_kernel_args *a) { /* bool out = *x < *y */
+  *(uint8_t *)a->buffers[2] = *(const int64_t *)a->buffers[0] < *(const int64_t *)a->buffers[1];
+  return DMX_KERNEL_OK;
+}
+
+static int32_t is_true(const dmx_kernel_args *a) { /* bool out = 1 */
+  *(uint8_t *)a->buffers[0] = 1;
+  return DMX_KERNEL_OK;
+}
+
+static int32_t fail_at(const dmx_kernel_args *a) { /* i64 out = *x, but not dims[0] */
+  int64_t x = *(const int64_t *)a->buffers[0];
+  *(int64_t *)a->buffers[1] = x;
+  return x == a->dims[0] ? DMX_KERNEL_INDEX_OUT_OF_RANGE : DMX_KERNEL_OK;
+}
+
 static const dmx_kernel_entry kernels[] = {
     {"fill", fill},
     {"add", add},
@@ -115,6 +164,13 @@ static const dmx_kernel_entry kernels[] = {
     {"range", range},
     {"spin", spin},
     {"chain", chain},
+    {"nonzero", nonzero},
+    {"return_dims", return_dims},
+    {"add_i64", add_i64},
+    {"append", append},
+    {"below", below},
+    {"is_true", is_true},
+    {"fail_at", fail_at},
 };
 
 #ifndef DMX_TEST_ABI

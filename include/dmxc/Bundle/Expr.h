@@ -26,7 +26,7 @@ using DimValues = std::map<std::string, int64_t, std::less<>>;
 class Expr {
 public:
   enum class Kind { Int, Dim, Op };
-  enum class Op { Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
+  enum class Op { Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max, Broadcast };
   /// Deeper nesting is refused when a bundle is read (a hostile file must not
   /// exhaust the stack).
   static constexpr unsigned maxDepth = 64;
@@ -46,8 +46,10 @@ public:
   /// Two operands for Kind::Op, none otherwise.
   const std::vector<Expr> &operands() const { return args; }
 
-  /// The value under `dims`. Fails (ErrorKind::Model) on an unknown dim, an
-  /// overflow of 64 bits, or a division or modulo by zero.
+  /// The value under `dims`. Fails with ErrorKind::Model on an unknown dim, an
+  /// overflow of 64 bits, or a division or modulo by zero; with
+  /// ErrorKind::Constraint where `dims` do not broadcast, which the bundle
+  /// cannot help.
   Result<int64_t> evaluate(const DimValues &dims) const;
   /// The value when it needs no dim, else nothing.
   std::optional<int64_t> constant() const;
@@ -69,7 +71,8 @@ private:
 /// The JSON name: "add", "floordiv", ...
 std::string_view exprOpName(Expr::Op op);
 std::optional<Expr::Op> exprOpFromName(std::string_view name);
-/// One operation on two values; nothing on overflow or division by zero.
+/// One operation on two values; nothing on overflow, division by zero or
+/// extents that do not broadcast (they must be equal or one of them 1).
 /// floordiv rounds towards minus infinity, ceildiv towards plus infinity, mod
 /// has the divisor's sign.
 std::optional<int64_t> applyExprOp(Expr::Op op, int64_t lhs, int64_t rhs);

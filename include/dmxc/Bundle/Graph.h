@@ -56,6 +56,17 @@ struct BufferDesc {
   Expr size;
 };
 
+/// What the dims' values must fulfil. `Divides`: lhs is not 0 and rhs a
+/// multiple of it.
+enum class Relation { Eq, Le, Divides };
+
+struct ConstraintDesc {
+  Relation relation = Relation::Eq;
+  Expr lhs, rhs;
+  /// For people: where it comes from.
+  std::string text;
+};
+
 struct QueueDesc {
   std::string name;
   std::string target;
@@ -95,6 +106,7 @@ struct TaskDesc {
 struct GraphDesc {
   std::string name;
   std::vector<DimDesc> dims;
+  std::vector<ConstraintDesc> constraints;
   std::vector<ArenaDesc> arenas;
   std::vector<BufferDesc> buffers;
   std::vector<QueueDesc> queues;
@@ -122,6 +134,11 @@ std::string toJson(const GraphFile &file);
 /// string".
 Result<GraphFile> parseGraph(std::string_view json);
 
+/// Whether the constraint holds; false also where a side has no value.
+bool holds(const ConstraintDesc &constraint, const DimValues &dims);
+
+/// The JSON name: "eq", "le", "divides".
+std::string_view relationName(Relation relation);
 std::string_view bufferKindName(BufferKind kind);
 std::string_view taskKindName(TaskKind kind);
 

@@ -36,7 +36,9 @@ std::vector<Problem> validateGraph(const GraphDesc &graph, const EntryPoint *ent
 std::vector<Problem> findHazards(const GraphDesc &graph, const DimValues &dims, size_t limit = 100);
 
 /// Every input dim at its lower (or upper) bound, the computed dims evaluated.
-/// An unbounded upper end counts as max(min, 16).
+/// An unbounded upper end counts as max(min, 16). Where these values break a
+/// constraint or do not broadcast, all dims get the same value as far as their
+/// bounds allow it; ErrorKind::Constraint when that does not help either.
 Result<DimValues> extremeDims(const GraphDesc &graph, bool upper);
 
 } // namespace dmxc::bundle

@@ -193,53 +193,69 @@ Status CpuDevice::growScratch(uint64_t needed) {
   return {};
 }
 
+bool CpuDevice::setProgramCount(uint32_t count) {
+  programs.resize(count);
+  choose(0);
+  return true;
+}
+
 Status CpuDevice::prepare(std::span<const DeviceTask> list, std::span<const Segment> segments) {
-  tasks = list;
+  program->tasks = list;
+  program->first = segments.empty() ? 0 : segments.front().begin;
   uint64_t needed = 0;
   for (Segment segment : segments)
-    for (const DeviceTask &task : tasks.subspan(segment.begin, segment.end - segment.begin))
+    for (const DeviceTask &task : list.subspan(segment.begin, segment.end - segment.begin))
       needed = std::max(needed, (task.scratch + 63) / 64 * 64);
   if (Status status = growScratch(needed); !status)
     return status;
-  for (uint32_t i = 0; i < threadCount; ++i) {
-    lanes[i].plans.clear();
+  for (uint32_t i = 0; i < threadCount; ++i)
     lanes[i].scratch = scratch ? scratch + i * scratchSize : nullptr;
-  }
-  slices.assign(tasks.size(), 0);
-  parts.clear();
-  for (Segment segment : segments) {
-    CpuPlan plan = planTasks(tasks, segment, threadCount, executor.parallel != nullptr);
-    std::copy(plan.slices.begin(), plan.slices.end(), slices.begin() + segment.begin);
-    Part part;
-    part.stageCount = plan.stageCount;
-    for (uint32_t i = 0; i < threadCount; ++i) {
-      if (i && !plan.lanes[i].steps.empty())
-        ++part.activeWorkers;
-      lanes[i].plans.push_back(std::move(plan.lanes[i]));
-    }
-    parts.push_back(part);
-  }
-  gates = std::make_unique<TaskGate[]>(tasks.size());
+  size_t count = segments.empty() ? 0 : segments.back().end - program->first;
+  program->slices.assign(count, 0);
+  program->gates = std::make_unique<TaskGate[]>(count);
+  program->plans.clear();
+  program->parts.clear();
+  for (Segment segment : segments)
+    plan(segment);
   if (!segments.empty())
-    choose(0);
+    chooseSegment(0);
   return {};
 }
 
-void CpuDevice::choose(uint32_t segment) {
-  current = segment;
-  part = &parts[segment];
+void CpuDevice::plan(Segment segment) {
+  CpuPlan made = planTasks(program->tasks, segment, threadCount, executor.parallel != nullptr);
+  std::copy(made.slices.begin(), made.slices.end(), program->slices.begin() + (segment.begin - program->first));
+  Part next;
+  next.stageCount = made.stageCount;
+  for (uint32_t i = 1; i < threadCount; ++i)
+    next.activeWorkers += !made.lanes[i].steps.empty();
+  program->plans.push_back(std::move(made.lanes));
+  program->parts.push_back(next);
+}
+
+void CpuDevice::choose(uint32_t number) {
+  currentProgram = number;
+  program = &programs[number];
+  if (!program->parts.empty())
+    chooseSegment(program->current);
+}
+
+void CpuDevice::chooseSegment(uint32_t segment) {
+  program->current = segment;
+  part = &program->parts[segment];
   for (uint32_t i = 0; i < threadCount; ++i)
-    lanes[i].plan = &lanes[i].plans[segment];
+    lanes[i].plan = &program->plans[segment][i];
 }
 
 void CpuDevice::runStep(CpuStep &step, const Lane &lane) {
-  const DeviceTask &task = tasks[step.task];
+  const DeviceTask &task = program->tasks[step.task];
   if (step.begin == step.end || failure.load(std::memory_order_relaxed) != 0)
     return;
   if (profiling)
     step.startNs = nowNs();
   if (task.kernel) {
-    dmx_kernel_args args{task.buffers, task.dims, step.begin, step.end, task.scratch ? lane.scratch : nullptr, nullptr};
+    dmx_kernel_args args{task.buffers, task.dims, step.begin, step.end, task.scratch ? lane.scratch : nullptr,
+                         task.results};
     int32_t code = reinterpret_cast<dmx_kernel_fn>(const_cast<void *>(task.kernel))(&args);
     if (code != DMX_KERNEL_OK) [[unlikely]] {
       uint64_t none = 0, mine = (uint64_t(step.task) + 1) << 32 | static_cast<uint32_t>(code);
@@ -257,14 +273,16 @@ void CpuDevice::runStep(CpuStep &step, const Lane &lane) {
 void CpuDevice::runLane(Lane &lane) {
   // With one thread nobody waits: a plain loop.
   bool shared = part->activeWorkers != 0;
+  const uint32_t *slices = program->slices.data(), first = program->first;
+  TaskGate *gates = program->gates.get();
   for (CpuStep &step : lane.plan->steps) {
     for (uint32_t i = 0; i < step.waitCount; ++i) {
-      uint32_t dep = lane.plan->waits[step.firstWait + i];
+      uint32_t dep = lane.plan->waits[step.firstWait + i] - first;
       gates[dep].gate.waitFor(part->runs * slices[dep], spins);
     }
     runStep(step, lane);
     if (shared)
-      gates[step.task].gate.raise();
+      gates[step.task - first].gate.raise();
   }
 }
 
@@ -306,8 +324,8 @@ void CpuDevice::runStaged() {
 
 void CpuDevice::enqueue(uint32_t segment) {
   failure.store(0, std::memory_order_relaxed);
-  if (segment != current)
-    choose(segment);
+  if (segment != program->current)
+    chooseSegment(segment);
   ++part->runs;
   if (profiling)
     for (uint32_t i = 0; i < threadCount; ++i)

@@ -24,12 +24,17 @@ public:
   Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;
   void copy(void *destination, const void *source, uint64_t size) override;
+  bool setProgramCount(uint32_t count) override;
+  void selectProgram(uint32_t program) override {
+    if (program != currentProgram)
+      choose(program);
+  }
   Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) override;
   void enqueue(uint32_t segment) override;
   RunOutcome fence() override;
   uint32_t threads() const override { return threadCount; }
   uint64_t scratchBytes() const override { return scratchSize * threadCount; }
-  uint32_t sliceCount(uint32_t task) const override { return slices[task]; }
+  uint32_t sliceCount(uint32_t task) const override { return program->slices[task - program->first]; }
   void setProfiling(bool on) override { profiling = on; }
   void takeSlices(std::vector<TaskSlice> &out) const override;
 
@@ -37,8 +42,7 @@ private:
   /// One thread's part; lane 0 is the thread that calls fence. Padded so that
   /// lanes do not share cache lines.
   struct alignas(64) Lane {
-    std::vector<CpuLanePlan> plans; // per segment
-    CpuLanePlan *plan = nullptr;    // of the current segment
+    CpuLanePlan *plan = nullptr; // of the current segment
     std::byte *scratch = nullptr;
     CpuDevice *device = nullptr;
     uint32_t index = 0;
@@ -55,12 +59,24 @@ private:
   struct alignas(64) TaskGate {
     Gate gate; // raised by every slice that is done
   };
+  /// A plan for the tasks from `first` on.
+  struct Program {
+    std::span<const DeviceTask> tasks; // the whole list
+    uint32_t first = 0;
+    std::vector<std::vector<CpuLanePlan>> plans; // per segment and lane
+    std::vector<uint32_t> slices;                // per task
+    std::unique_ptr<TaskGate[]> gates;           // per task
+    std::vector<Part> parts;                     // per segment
+    uint32_t current = 0;                        // the segment that was started last
+  };
 
   CpuDevice() = default;
   Status configure(const DeviceOptions &options, std::span<const Setting> settings);
   Status startWorkers();
   Status growScratch(uint64_t needed);
-  void choose(uint32_t segment);
+  void choose(uint32_t number);
+  void chooseSegment(uint32_t segment);
+  void plan(Segment segment);
   void runLane(Lane &lane);
   void runStep(CpuStep &step, const Lane &lane);
   void runStaged();
@@ -74,12 +90,10 @@ private:
   bool pin = false, profiling = false;
 
   std::unique_ptr<Lane[]> lanes;
-  std::span<const DeviceTask> tasks;
-  std::vector<uint32_t> slices; // per task
-  std::unique_ptr<TaskGate[]> gates;
-  std::vector<Part> parts; // per segment
-  uint32_t current = 0;    // the segment that was started last
-  Part *part = nullptr;    // of that segment
+  std::vector<Program> programs{1};
+  uint32_t currentProgram = 0;
+  Program *program = &programs[0];
+  Part *part = nullptr; // of the program's current segment
   uint32_t stage = 0;
   uint64_t scratchSize = 0; // a lane
   std::byte *scratch = nullptr;

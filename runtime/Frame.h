@@ -1,0 +1,210 @@
+//===- Frame.h - a graph's execution state ----------------------*- C++ -*-===//
+//
+// A session has a frame for the graph of its entry point and one for each graph that
+// a task of a frame owns: bindings, dims, layout, memory and plans. A frame runs stage
+// by stage; what a stage needs is made when the dims it depends on have new values.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Bundle.h"
+#include "Layout.h"
+#include "Profile.h"
+#include "devices/Device.h"
+
+#include <memory>
+#include <vector>
+
+namespace dmxrt {
+
+/// A device and what it knows.
+struct Unit {
+  std::unique_ptr<Device> device;
+  const TargetCode *target = nullptr; // null, like `code`, when all its tasks are copies
+  std::shared_ptr<const CodeImage> code;
+  uint32_t programs = 0; // one for each stage of each frame that has tasks for it
+};
+
+/// What the frames of a session share.
+struct Machinery {
+  std::shared_ptr<const Bundle> bundle;
+  std::span<const std::string> targets; // of `units`
+  std::vector<Unit> units;
+  Device *sharing = nullptr; // its memory is what devices share: arenas
+  Profile profile;
+  uint32_t taskCount = 0; // of all frames made
+};
+
+struct Memory {
+  void *data = nullptr;
+  uint64_t size = 0;
+};
+
+/// A tensor that a graph reads or writes. `own` is memory of the session that it may lie in.
+struct TensorPlace {
+  std::vector<int64_t> dims;
+  std::byte *data = nullptr;
+  uint64_t bytes = 0;
+  Memory own;
+};
+
+class Frame {
+public:
+  /// `path` goes before the names of tasks, "loop1/"; empty for an entry point's graph, which has a `signature`.
+  static Result<std::unique_ptr<Frame>> create(Machinery &machinery, const Graph &graph, std::string path,
+                                               const Signature *signature);
+  ~Frame();
+
+  struct Binding {
+    bool bound = false;
+    std::vector<int64_t> dims;
+    std::byte *data = nullptr;
+    uint64_t bytes = 0;
+  };
+  const Binding &binding(dmx_io io, uint32_t index) const { return bindings[io][index]; }
+  /// Tensors of the right dtype and rank.
+  void bind(dmx_io io, uint32_t index, std::span<const int64_t> dims, std::byte *data, uint64_t bytes);
+  void unbind(dmx_io io, uint32_t index);
+
+  /// Computes the dims that the inputs' shapes give and checks all bound inputs against them.
+  Status evaluateInputs();
+  std::span<const int64_t> dimValues() const { return dims; }
+  /// Whether nothing changed since the last `settle`.
+  bool isReady() const { return !inputsChanged && stages[0].settled == version; }
+  /// Lays the first stage out for the inputs bound now.
+  Status prepareFirst();
+  /// Also gives its outputs their places.
+  Status arrange();
+  /// Brings its operands up to date as well; then the frame can run.
+  void settle() { patchPointers(0); }
+  Status execute();
+  /// All of these, inside of a run.
+  Status call();
+
+  /// Of the last execution, or of the bindings so far as the shape is known.
+  const TensorPlace &output(uint32_t index) const { return outputs[index]; }
+  /// Swaps an output's memory for another, so that it stays as it is when the frame runs again.
+  void exchangeOutput(uint32_t index, TensorPlace &place);
+
+  void resetState();
+  void setProfiling(bool on);
+  void info(dmx_session_info &out) const;
+  /// Of one of the frame's own tasks.
+  void taskInfo(uint32_t task, dmx_task_info &out) const;
+  /// This frame and all below it, in the order of their tasks' numbers.
+  void listFrames(std::vector<Frame *> &list);
+  uint32_t firstTask() const { return taskBase; }
+  std::string tensorName(dmx_io io, uint32_t index) const;
+
+private:
+  /// A part of a run: a segment of a device, or a task that runs other graphs.
+  struct Turn {
+    Device *device = nullptr;
+    uint32_t program = 0;
+    uint32_t segment = 0;
+    uint32_t control = kNone;
+  };
+  struct Stage {
+    uint32_t begin = 0, end = 0;                // tasks
+    std::vector<uint32_t> rows;                 // its dims
+    std::vector<uint32_t> outputs, results;     // of the graph; result buffers
+    std::vector<std::vector<Segment>> segments; // by Graph::targets
+    std::vector<uint32_t> programs;             // by Graph::targets
+    std::vector<Turn> turns;
+    uint32_t firstSlot = 0, endSlot = 0; // in boundSlots
+    bool prepared = false;               // layout and plans fit preparedDims, and the stages before are prepared
+    std::vector<int64_t> preparedDims;   // values of `rows`
+    uint64_t placed = 0, settled = 0;    // the `version` that outputs and operands were made for
+  };
+  /// A task operand that lies in a tensor of the border, to be rewritten when that moves.
+  struct Slot {
+    uint32_t position, buffer;
+  };
+  /// What a task that runs other graphs has.
+  struct Control {
+    std::unique_ptr<Frame> frames[2]; // then and else, or the body
+    std::vector<TensorPlace> results; // what result buffers stand for
+    int64_t iterations = 0;
+    int64_t iteration = 0; // the body's first two inputs
+    uint8_t condition = 0;
+  };
+
+  Frame(Machinery &machinery, const Graph &graph, std::string path, const Signature *signature);
+  Status load();
+  Status findKernels();
+  Status makeControls();
+  void makeStages();
+  void cutSegments(Stage &stage);
+  Status allocateState();
+
+  Unit &unitOf(uint32_t target) const { return machinery.units[unitIndex[target]]; }
+  Device &deviceOf(const Task &task) const { return *unitOf(task.device).device; }
+  Device &deviceOfState(size_t buffer) const {
+    uint32_t target = graph.buffers[buffer].device;
+    return target == kNone ? *machinery.sharing : *unitOf(target).device;
+  }
+
+  Result<int64_t> givenDim(const Dim &dim) const;
+  Result<int64_t> inputDim(const Dim &dim) const;
+  Result<int64_t> returnedDim(const Dim &dim) const;
+  Status checkInputs();
+  bool fits(const Stage &stage) const;
+  Status bringUp(uint32_t index);
+  Status enterStage(uint32_t index);
+  Status prepare(uint32_t index);
+  Status growArenas(uint32_t stage);
+  Status grow(Memory &memory, uint64_t needed, uint64_t keep = 0);
+  void release(Memory &memory);
+  void placeBuffers(uint32_t stage);
+  void makeOperands();
+  DeviceTask makeTask(uint32_t index);
+  Status placeOutputs(uint32_t index);
+  Status checkResults(uint32_t index);
+  void patchPointers(uint32_t index);
+  std::byte *dataOf(uint32_t buffer) const;
+  bool isMovable(uint32_t buffer) const;
+
+  Status runTurn(const Turn &turn);
+  Status runControl(uint32_t task);
+  Status runIf(const Task &task, Control &control);
+  Status runLoop(const Task &task, Control &control);
+  Status iterate(const Task &task, Control &control);
+  Status stack(const Task &task, Control &control);
+  Status endLoop(const Task &task, Control &control);
+  void emptyScan(Frame &body, uint32_t output, TensorPlace &place);
+  Status bindBuffer(Frame &frame, uint32_t input, uint32_t buffer);
+  Error taskError(const RunOutcome &outcome) const;
+
+  Machinery &machinery;
+  const Graph &graph;
+  const std::string path;
+  const Signature *signature;
+  std::vector<uint32_t> unitIndex;                // by Graph::targets
+  std::vector<const void *> kernels;              // per task
+  std::vector<std::string> taskNames;             // with the path
+  std::vector<std::unique_ptr<Control>> controls; // per task; null for others
+  uint32_t taskBase = 0;
+  std::vector<Stage> stages;
+
+  std::vector<Binding> bindings[2]; // by dmx_io
+  std::vector<TensorPlace> outputs;
+  bool inputsChanged = true; // shapes of inputs since evaluateInputs
+  uint64_t version = 1;      // of bindings and memory of the border
+  std::vector<int64_t> dims; // values of the graph's
+  Layout layout;
+  std::vector<Memory> arenas, states; // states: per buffer
+  uint64_t constantBytes = 0;
+
+  std::vector<std::byte *> bufferData; // per buffer
+  std::vector<uint32_t> firstOperand;  // per task
+  std::vector<void *> operands;        // of all tasks
+  std::vector<uint64_t> operandBytes;  // their sizes
+  std::vector<Slot> boundSlots;
+  std::vector<uint32_t> firstResult; // per task
+  std::vector<int64_t> results;      // values that tasks return
+  std::vector<DeviceTask> tasks;
+  std::vector<int64_t> shapeRoom; // scratch
+  std::vector<TaskSlice> slices;  // of the execution that goes on
+};
+
+} // namespace dmxrt
