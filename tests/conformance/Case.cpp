@@ -109,13 +109,19 @@ Verdict refusalOf(int code, const Diagnostics &diagnostics) {
   return verdict(Outcome::Refused, text, node);
 }
 
+/// What a case is compiled from and to.
+struct CompileJob {
+  std::string model, bundle;
+  bool mayFixShapes; ///< not where dims are meant to stay unknown
+};
+
 /// Compiles; with symbolic dims that nobody fixed, again with the data set's
 /// shapes.
-std::optional<Verdict> compileCase(const Case &testCase, const std::string &set, const std::string &bundle,
-                                   bool &shaped) {
+std::optional<Verdict> compileCase(const Case &testCase, const std::string &set, const CompileJob &job, bool &shaped) {
   driver::Options options;
-  options.model = testCase.folder + "/model.onnx";
-  options.output = bundle;
+  options.model = job.model;
+  options.output = job.bundle;
+  options.externalDataDir = testCase.folder;
   options.quiet = true;
   for (bool useShapes : {false, true}) {
     if (useShapes)
@@ -128,7 +134,7 @@ std::optional<Verdict> compileCase(const Case &testCase, const std::string &set,
     bool dimUnknown = std::any_of(diagnostics.all().begin(), diagnostics.all().end(), [](const Diagnostic &d) {
       return d.id == "onnx-dim" || d.id == "op-dynamic-shape" || d.id == "op-operand-not-constant";
     });
-    if (useShapes || !dimUnknown)
+    if (useShapes || !dimUnknown || !job.mayFixShapes)
       return refusalOf(code, diagnostics);
   }
   return std::nullopt;
@@ -214,24 +220,36 @@ Verdict runSet(const std::string &bundle, const std::string &set, const CheckOpt
 } // namespace
 
 Verdict checkCase(const Case &testCase, const CheckOptions &options) {
-  std::string bundle = options.scratch + "/" + std::to_string(getpid()) + ".bundle";
+  const std::string stem = options.scratch + "/" + std::to_string(getpid());
+  const bool transformed = options.transform != Transform::None;
+  CompileJob job{transformed ? stem + ".onnx" : testCase.folder + "/model.onnx", stem + ".bundle",
+                 options.transform == Transform::None || options.transform == Transform::Constant};
   Verdict result = verdict(Outcome::Wrong, "the case has no data set");
   bool shaped = true;
   for (const std::string &set : testCase.sets) {
+    if (transformed && set == testCase.sets.front())
+      if (Status made = transformFile(testCase.folder + "/model.onnx", options.transform, set, job.model); !made) {
+        result = verdict(Outcome::Wrong, "the transform: " + made.error().message);
+        break;
+      }
     // A bundle for symbolic dims fixed by one data set does not fit the next.
     if (shaped)
-      if (std::optional<Verdict> failed = compileCase(testCase, set, bundle, shaped)) {
+      if (std::optional<Verdict> failed = compileCase(testCase, set, job, shaped)) {
         result = *failed;
         break;
       }
-    result = runSet(bundle, set, options);
+    result = runSet(job.bundle, set, options);
     if (result.outcome != Outcome::Pass) {
       result.reason = fs::path(set).filename().string() + ": " + result.reason;
       break;
     }
+    if (options.transform == Transform::Constant)
+      break; // the values of the other sets are not in the model
   }
   std::error_code ignored;
-  fs::remove(bundle, ignored);
+  fs::remove(job.bundle, ignored);
+  if (transformed)
+    fs::remove(job.model, ignored);
   return result;
 }
 

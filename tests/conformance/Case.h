@@ -1,6 +1,7 @@
-//===- Case.h - one ONNX test case --------------------------------*- C++
-//-*-===//
+//===- Case.h - one ONNX test case ------------------------------*- C++ -*-===//
 #pragma once
+
+#include "Transform.h"
 
 #include <string>
 #include <vector>
@@ -26,9 +27,10 @@ struct Verdict {
 
 struct CheckOptions {
   double rtol = 1e-3, atol = 1e-7;
-  bool perturb = false; ///< negative control: one element of each expected
-                        ///< output is changed before the comparison
-  std::string scratch;  ///< folder for bundles
+  bool perturb = false;                  ///< negative control: one element of each expected
+                                         ///< output is changed before the comparison
+  Transform transform = Transform::None; ///< Constant looks at data set 0 only
+  std::string scratch;                   ///< folder for bundles
 };
 
 /// All cases below `folder`, sorted by name.

@@ -1,15 +1,7 @@
 //===- main.cpp - compiles, runs and compares ONNX test cases -------------===//
 //
-//   conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass PCT]
-//   [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R --atol A]
-//               [--tolerances CSV] [--jobs N] [--timeout S] [--scratch DIR]
-//
-// Every case runs in a child process of its own: a crash or a hang is counted
-// and named, and the others go on. Exit 0 when nothing is wrong or crashed and
-// at least PCT percent pass; 77 (skipped) when FOLDER does not exist; else 1.
-// CSV has the official tolerances of cases, in columns case, rtol and atol.
-// With --perturb the expectations are changed and the test is that no case
-// passes.
+// Every case runs in a child process of its own: a crash or a hang is counted and named, and the others go on. What
+// the options mean is in `help` below.
 //
 //===----------------------------------------------------------------------===//
 #include "Case.h"
@@ -230,11 +222,30 @@ int judge(const Settings &settings, Counts total, size_t count, const std::vecto
   return good ? 0 : 1;
 }
 
+constexpr const char *help =
+    R"(usage: conformance FOLDER [options]
+
+Compiles, runs and compares every ONNX case (a folder with model.onnx and data sets) below FOLDER. Exit 0 when nothing
+is wrong or crashed and enough cases pass; 77 (skipped) when FOLDER is not there; 2 for wrong usage; else 1.
+
+  --only GLOB,..            cases whose names match
+  --transform KIND          changes each model first; the expected outputs stay
+      dynamic               every dim that inputs, outputs and value_info declare has neither number nor name
+      dynamic-named         each of them has a name of its own
+      constant              every input is a constant with its value in data set 0 (the only set that is compared)
+  --rtol R --atol A         how near results must come (1e-3, 1e-7)
+  --tolerances CSV          those of single cases, in columns case, rtol and atol
+  --min-pass PCT            at least so many percent must pass (0)
+  --all-pass                a refused case is a failure too
+  --perturb                 negative control: expectations are changed, and no case may pass
+  --without-1.12-defects    leaves out the cases of ONNX 1.12 whose data is known to be wrong
+  --csv FILE                writes case, op, result, node and reason
+  --jobs N --timeout S      cases at a time (1), seconds a case (120)
+  --scratch DIR             where bundles and changed models are written
+)";
+
 int usage() {
-  std::cerr << "usage: conformance FOLDER [--only GLOB,..] [--csv FILE] [--min-pass "
-               "PCT] [--all-pass] [--perturb] [--without-1.12-defects] [--rtol R] "
-               "[--atol A]\n"
-               "                   [--tolerances CSV] [--jobs N] [--timeout SECONDS] [--scratch DIR]\n";
+  std::cerr << help;
   return 2;
 }
 
@@ -260,7 +271,10 @@ bool parse(int argc, char **argv, Settings &settings) {
       settings.only = value;
     else if (argument == "--csv")
       settings.csv = value;
-    else if (argument == "--tolerances")
+    else if (argument == "--transform") {
+      if (!transformFromName(value, settings.check.transform))
+        return false;
+    } else if (argument == "--tolerances")
       settings.tolerances = readTolerances(value);
     else if (argument == "--scratch")
       settings.check.scratch = value;
@@ -285,6 +299,10 @@ bool parse(int argc, char **argv, Settings &settings) {
 int main(int argc, char **argv) {
   Settings settings;
   settings.check.scratch = std::filesystem::temp_directory_path();
+  if (argc == 2 && std::string(argv[1]) == "--help") {
+    std::cout << help;
+    return 0;
+  }
   if (!parse(argc, argv, settings))
     return usage();
   if (!std::filesystem::is_directory(settings.folder)) {
