@@ -115,11 +115,13 @@ private:
 
   bool checkType(Type type, const std::string &what) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (tensor && tensor.hasStaticShape() && !tensor.getEncoding() && dmir::dtypeOf(tensor.getElementType()))
+    bool named = tensor && (tensor.hasStaticShape() ? !tensor.getEncoding()
+                                                    : isa_and_nonnull<dmir::DimsAttr>(tensor.getEncoding()));
+    if (named && dmir::dtypeOf(tensor.getElementType()))
       return true;
     std::string text;
     llvm::raw_string_ostream(text) << what << " has type " << type
-                                   << "; expected a tensor of static shape and a DMIR element type";
+                                   << "; expected a tensor of a DMIR element type, its dynamic dims named by #dmir.dims<...>";
     error("mlir-type", text);
     return false;
   }

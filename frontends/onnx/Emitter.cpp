@@ -16,9 +16,7 @@ namespace dmxc::onnxfe {
 
 namespace {
 constexpr uint64_t kMaxFoldBytes = uint64_t(1) << 30;
-/// No real tensor comes near; keeps all later size computations far from
-/// overflow.
-constexpr int64_t kMaxElements = int64_t(1) << 46;
+constexpr int64_t kMaxElements = kMaxDim;
 
 void checkSize(RankedTensorType type) {
   int64_t count = 1;
@@ -141,6 +139,7 @@ Emitter::Emitter(Block *block, const FoldFunction &fold)
     : block(block), builder(OpBuilder::atBlockEnd(block)), loc(builder.getUnknownLoc()), fold(fold) {}
 
 void Emitter::setNode(const std::string &name) {
+  node = name;
   loc = name.empty() ? Location(builder.getUnknownLoc()) : NameLoc::get(builder.getStringAttr(name));
 }
 
@@ -203,6 +202,30 @@ Val Emitter::sizes(const Dims &values, RankedTensorType type) {
   result.state->type = type;
   result.state->sizes = values;
   return result;
+}
+
+/// Named after the node; the number sign keeps it apart from the model's own dims.
+std::string Emitter::freshSymbol() {
+  for (size_t i = 0;; ++i)
+    if (std::string name = node + "#" + std::to_string(i); taken.insert(name).second)
+      return name;
+}
+
+Dims Emitter::dimsOf(const Val &vector, Dim max) {
+  if (vector.hasSizes())
+    return vector.sizes();
+  SmallVector<Attribute> symbols;
+  Dims dims, bounds;
+  for (int64_t i = 0, count = vector.dim(0); i < count; ++i) {
+    std::string name = freshSymbol();
+    symbols.push_back(builder.getStringAttr(name));
+    dims.push_back(Dim::symbol(name));
+    bounds.push_back(max);
+  }
+  if (!dims.empty())
+    dmir::DefineDimsOp::create(builder, loc, ssa(vector), builder.getArrayAttr(symbols),
+                               dmir::DimsAttr::get(context(), bounds));
+  return dims;
 }
 
 Value Emitter::ssa(const Val &value) {

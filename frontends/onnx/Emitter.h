@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ bool mayEqual(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
 inline bool mayEqual(Dim a, Dim b) { return mayEqual(llvm::ArrayRef<Dim>(a), llvm::ArrayRef<Dim>(b)); }
 /// "2x3xseq".
 std::string dimsString(llvm::ArrayRef<Dim> dims);
+
+/// No dim is larger: keeps all later size computations far from overflow.
+constexpr int64_t kMaxDim = int64_t(1) << 46;
 
 /// A tensor during import: an SSA value, a host constant that becomes one only
 /// when an op that is not folded uses it, or both. Also a sequence of tensors
@@ -127,6 +131,9 @@ public:
   Val sizes(const Dims &values) { return sizes(values, typeOf(DType::I64, Dims{Dim(values.size())})); }
   /// Integers of a static shape.
   Val sizes(const Dims &values, mlir::RankedTensorType type);
+  /// Elements of an i64 vector as dims: what they are known to be, or else new symbols, whose values a run takes from the
+  /// vector. The run fails unless each is in [0, max].
+  Dims dimsOf(const Val &vector, Dim max = kMaxDim);
   /// A scalar.
   Val size(Dim value, DType type = DType::I64) { return cast(sizes({value}, typeOf(DType::I64, {})), type); }
   /// `values` as a constant of the element type; floats are rounded once.
@@ -228,12 +235,15 @@ private:
                                llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::RankedTensorType given);
   std::optional<Val> moveSizes(const Kind &kind, llvm::ArrayRef<Val> operands,
                                llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::RankedTensorType given);
+  std::string freshSymbol();
   std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands, std::string &why);
 
   mlir::Block *block;
   mlir::OpBuilder builder;
   mlir::Location loc;
   const FoldFunction &fold;
+  std::string node;           ///< its name
+  std::set<std::string> taken; ///< names of symbols that were made
   mlir::Block scratch; ///< its arguments stand for constants while an op is
                        ///< built to be folded
 };

@@ -62,9 +62,18 @@ std::vector<int64_t> NodeContext::constantInts(int i, const char *what) const {
   return values;
 }
 
-Dims NodeContext::sizes(int i, const char *what) const {
+Dims NodeContext::knownSizes(int i, const char *what) const {
   Val value = operand(i);
   return value.hasSizes() ? value.sizes() : Dims(constantInts(i, what));
+}
+
+Dims NodeContext::sizes(int i, const char *what, const std::optional<std::vector<int64_t>> &implied) {
+  if (isConstant(i))
+    return knownSizes(i, what);
+  if (implied)
+    return Dims(impliedInts(i, what, implied));
+  Val vector = cast64(i);
+  return e.dimsOf(e.reshape(vector, {vector.elements()}));
 }
 
 int64_t NodeContext::constantInt(int i, const char *what) const {

@@ -52,8 +52,11 @@ public:
   std::vector<int64_t> constantInts(int i, const char *what) const;
   int64_t constantInt(int i, const char *what) const;
   double constantDouble(int i, const char *what) const;
-  /// Like constantInts, of numbers that may depend on symbolic dims.
-  Dims sizes(int i, const char *what) const;
+  /// Operand i as sizes: what it is known to be, or `implied`, which is then required at run time, or symbols that a run
+  /// gives their values. None is negative.
+  Dims sizes(int i, const char *what, const std::optional<std::vector<int64_t>> &implied = std::nullopt);
+  /// The same of an operand that is known up to symbolic dims; the numbers may be negative.
+  Dims knownSizes(int i, const char *what) const;
 
   // --- Operands known at run time only
   // ---------------------------------------------------------------

@@ -41,7 +41,7 @@ void OpTable::add(std::vector<OpRows> family) {
 }
 
 OpTable::OpTable() {
-  for (auto family : {elementwiseOps, activationOps, logicOps,         shapeOps,           sliceOps,       gatherOps,
+  for (auto family : {elementwiseOps, activationOps, logicOps,         shapeOps,           sliceOps,       gatherOps, dataDependentOps,
                       generatorOps,   reduceOps,     linearAlgebraOps, einsumOps,          convolutionOps, poolOps,
                       normOps,        lossOps,       quantOps,         resizeOps,          recurrentOps,   signalOps,
                       imageOps,       roiOps,        attentionOps,     linearAttentionOps, mlOps,          treeOps,

@@ -86,6 +86,7 @@ std::vector<OpRows> logicOps();
 std::vector<OpRows> shapeOps();
 std::vector<OpRows> sliceOps();
 std::vector<OpRows> gatherOps();
+std::vector<OpRows> dataDependentOps();
 std::vector<OpRows> generatorOps();
 std::vector<OpRows> reduceOps();
 std::vector<OpRows> linearAlgebraOps();

@@ -195,6 +195,16 @@ Outputs evaluateIota(const Call &call) {
   return one(std::move(result));
 }
 
+/// Only sizes that are numbers: tensors here are static.
+Outputs evaluateDimTensor(const Call &call) {
+  auto op = llvm::cast<dmir::DimTensorOp>(call.op);
+  if (op.getDims())
+    return call.error("the sizes are known at run time only");
+  Tensor result = call.makeResult();
+  llvm::copy(op.getValues(), result.as<int64_t>());
+  return one(std::move(result));
+}
+
 } // namespace
 
 void addMovement(Table &table) {
@@ -205,6 +215,7 @@ void addMovement(Table &table) {
   table["dmir.slice"] = {evaluateSlice, Mode::Movement};
   table["dmir.pad"] = {evaluatePad, Mode::Movement};
   table["dmir.concat"] = {evaluateConcat, Mode::Movement};
+  table["dmir.dim_tensor"] = {evaluateDimTensor, Mode::Movement};
   table["dmir.iota"] = {evaluateIota, Mode::Arithmetic};
 }
 

@@ -88,11 +88,30 @@ Outputs evaluateTopK(const Call &call) {
   return results;
 }
 
+Outputs evaluateGreedySelect(const Call &call) {
+  Tensor result = call.makeResult();
+  int64_t rows = result.shape()[0], count = result.shape()[1], limit = call.in[2].asInt(0);
+  for (int64_t b = 0; b < rows; ++b) {
+    std::vector<int64_t> taken;
+    for (int64_t i = 0; i < count && static_cast<int64_t>(taken.size()) < limit; ++i) {
+      bool excluded = !call.in[0].asInt(b * count + i);
+      for (int64_t j : taken)
+        excluded = excluded || call.in[1].asInt((b * count + j) * count + i);
+      if (excluded)
+        continue;
+      taken.push_back(i);
+      result.setInt(b * count + i, 1);
+    }
+  }
+  return one(std::move(result));
+}
+
 } // namespace
 
 void addSelection(Table &table) {
   table["dmir.arg_reduce"] = {evaluateArgReduce};
   table["dmir.top_k"] = {evaluateTopK};
+  table["dmir.greedy_select"] = {evaluateGreedySelect};
 }
 
 } // namespace dmxc::reference

@@ -133,12 +133,37 @@ static KernelPlan topKPlan(const RegionBody &body) {
   return plan;
 }
 
+static KernelPlan greedyPlan(const RegionBody &body) {
+  KernelPlan plan;
+  TopKPlan details = planGreedySelect(body);
+  plan.algorithm = "greedy-select";
+  takeWork(plan, details.work);
+  plan.scratch = details.scratch;
+  plan.emit = [body, details](KernelBuilder &b) { emitGreedySelect(b, body, details); };
+  return plan;
+}
+
 static Result<KernelPlan> scatterPlan(const RegionBody &body) {
   if (auto problem = scatterProblem(body.root))
     return modelError("node '" + dmir::nodeName(body.root) + "': " + *problem);
   KernelPlan plan;
   plan.algorithm = "scatter";
   plan.emit = [body](KernelBuilder &b) { emitScatter(b, body); };
+  return plan;
+}
+
+/// The values go to the runtime, which checks them.
+static KernelPlan defineDimsPlan(const RegionBody &body) {
+  KernelPlan plan;
+  plan.algorithm = "define-dims";
+  plan.emit = [body](KernelBuilder &b) {
+    ElementExpr e(b, body.block);
+    auto op = cast<dmir::DefineDimsOp>(body.root);
+    for (size_t i = 0; i < op.getSymbols().size(); ++i) {
+      Value at = b.idx(static_cast<int64_t>(i));
+      b.store(e.evaluate(op.getInput(), e.at(static_cast<int64_t>(i))), b.results(), at);
+    }
+  };
   return plan;
 }
 
@@ -159,12 +184,14 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
           .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([&](auto) { return rowPlan(body); })
           .Case<dmir::PoolOp, dmir::ArgMaxPoolOp>([&](auto) { return poolPlan(body); })
           .Case<dmir::TopKOp>([&](auto) { return topKPlan(body); })
+          .Case<dmir::GreedySelectOp>([&](auto) { return greedyPlan(body); })
           .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
+          .Case<dmir::DefineDimsOp>([&](auto) { return defineDimsPlan(body); })
           .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
           .Case<dmir::ConvOp>(
               [&](auto) { return isDirectConv(body) ? planConv(body, strategy, constant) : planGenericConv(body); })
           .Default([&](Operation *op) -> Result<KernelPlan> { return unsupported(op); });
-  if (plan)
+  if (plan && !body.results.empty())
     plan->inPlace = InPlaceSearch(body).operands();
   return plan;
 }

@@ -35,7 +35,8 @@ std::string text(Type type) {
 /// Ops that read each element of operand 0 about once: fused producers are computed no more often.
 bool readsOnce(Operation *op) {
   return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
-         mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp, dmir::SoftmaxOp, dmir::NormalizeOp>(op);
+         mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp, dmir::SoftmaxOp, dmir::NormalizeOp,
+                   dmir::DefineDimsOp, dmir::GreedySelectOp>(op);
 }
 
 /// Ops with a kernel of their own that emit their result through the fused epilogue.
@@ -48,7 +49,8 @@ bool hasKernel(Operation *op) {
   return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
          mlir::isa<dmir::IotaOp, dmir::DimTensorOp, dmir::ConstantOp, dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp,
                    dmir::SoftmaxOp, dmir::NormalizeOp, dmir::PoolOp, dmir::ArgMaxPoolOp, dmir::TopKOp,
-                   dmir::ScatterElementsOp, dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp>(op);
+                   dmir::ScatterElementsOp, dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp, dmir::DefineDimsOp,
+                   dmir::GreedySelectOp>(op);
 }
 
 /// 4-bit elements lie two a byte: the ops that read or write them stand alone, so that no other kernel has to.
@@ -110,7 +112,7 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
   if (picks && use.getOperandNumber() == 1)
     return elements(producer->getResult(0)) * 2 >= elements(owner->getResult(0));
   // An operand that is broadcast is computed again for each element it meets: views may, arithmetic may not.
-  bool grows = !mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp>(owner) &&
+  bool grows = owner->getNumResults() && !mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp>(owner) &&
                elements(owner->getResult(0)) > 2 * elements(producer->getResult(0));
   bool view = mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::RelayoutOp>(producer);
   return !grows || view;

@@ -44,7 +44,7 @@ Result<RegionBody> RegionBody::of(Block *block) {
                                             dmir::nodeName(&op) + "' (" + op.getName().getStringRef().str() + ")"};
     body.root = &op;
   }
-  if (body.results.empty())
+  if (body.results.empty() && !isa_and_nonnull<dmir::DefineDimsOp>(body.root))
     return Error{ErrorKind::Internal, "a region without results"};
   return body;
 }

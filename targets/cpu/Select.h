@@ -13,6 +13,11 @@ struct TopKPlan {
 TopKPlan planTopK(const RegionBody &body);
 void emitTopK(KernelBuilder &b, const RegionBody &body, const TopKPlan &plan);
 
+/// dmir.greedy_select: one work item a row. Scratch holds the positions taken so far. What excludes may be fused: it is
+/// computed for those alone.
+TopKPlan planGreedySelect(const RegionBody &body);
+void emitGreedySelect(KernelBuilder &b, const RegionBody &body, const TopKPlan &plan);
+
 /// dmir.scatter_elements and dmir.scatter_nd: the data is copied (unless the result shares its buffer),
 /// then updates are applied in order. One work item. Null if the op is well formed, else why not.
 std::optional<std::string> scatterProblem(mlir::Operation *op);

@@ -11,8 +11,12 @@ add_test(NAME cli.states
   COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)
 
+find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # the one with numpy
+add_test(NAME cli.dynamic-shapes
+  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dynamic_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_tests_properties(cli.dynamic-shapes PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+
 if("corsair" IN_LIST DMXC_TARGETS)
-  find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # the one with numpy
   add_test(NAME cli.corsair-graphs
     COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
             ${CMAKE_SOURCE_DIR}/../shared/design/bfp_ref.py 0 60)

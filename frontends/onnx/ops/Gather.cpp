@@ -52,15 +52,18 @@ void importOneHot(NodeContext &c) {
   Val indices = c.cast64(0), values = c.operand(2);
   int64_t rank = indices.rank() + 1, axis = c.normalizeAxis(c.attrInt("axis", -1), rank);
   std::optional<int64_t> declared = c.declaredDim(0, axis);
-  int64_t depth = c.isConstant(1) || !declared ? static_cast<int64_t>(c.constantDouble(1, "depth"))
-                                               : c.impliedInt(1, "depth", declared);
-  c.requireShape(depth >= 0 && values.rank() == 1 && mayEqual(values.extent(0), 2),
+  Dim depth; // which may be a float
+  if (c.operand(1).isConstant())
+    depth = static_cast<int64_t>(c.constantDouble(1, "depth"));
+  else
+    depth = c.sizes(1, "depth", declared ? std::optional(std::vector{*declared}) : std::nullopt)[0];
+  c.requireShape(depth.valueOr(0) >= 0 && values.rank() == 1 && mayEqual(values.extent(0), 2),
                  "expected a depth >= 0 and two values");
   Dims column = indices.dims(), line(rank, 1);
   column.insert(column.begin() + axis, 1);
   line[axis] = depth;
   Val wrapped = c.e.select(c.e.compare(Compare::lt, indices, c.e.scalarLike(indices, 0)),
-                           c.e.add(indices, static_cast<double>(depth)), indices);
+                           c.e.add(indices, c.e.size(depth)), indices);
   Val hot = c.e.compare(Compare::eq, c.e.reshape(wrapped, column), c.e.iota(DType::I64, line, axis));
   Val off = c.e.reshape(c.e.sliceAxis(values, 0, 0, 1), {}), on = c.e.reshape(c.e.sliceAxis(values, 0, 1, 1), {});
   c.result(c.e.select(hot, on, off));
@@ -85,46 +88,6 @@ void importTensorScatter(NodeContext &c) {
       {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))}));
 }
 
-/// Row-major positions of the elements that are not zero.
-std::vector<int64_t> nonZeroPositions(const Tensor &tensor) {
-  std::vector<int64_t> found;
-  for (int64_t i = 0; i < tensor.numElements(); ++i)
-    if (isFloat(tensor.dtype()) ? tensor.asDouble(i) != 0 : tensor.asInt(i) != 0)
-      found.push_back(i);
-  return found;
-}
-
-void importNonZero(NodeContext &c) {
-  if (!c.operand(0).isConstant())
-    fail("op-dynamic-shape", "the result's shape depends on the operand's "
-                             "values, which are not known at compile time");
-  const Tensor &tensor = c.operand(0).constant();
-  std::vector<int64_t> found = nonZeroPositions(tensor);
-  int64_t count = found.size(), rank = tensor.rank();
-  Tensor result(DType::I64, {rank, count});
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = found[i];
-    for (int64_t axis = rank - 1; axis >= 0; --axis) {
-      result.as<int64_t>()[axis * count + i] = rest % tensor.shape()[axis];
-      rest /= tensor.shape()[axis];
-    }
-  }
-  c.result(c.e.constant(std::move(result)));
-}
-
-void importCompress(NodeContext &c) {
-  if (!c.operand(1).isConstant())
-    fail("op-dynamic-shape", "the result's shape depends on the condition's "
-                             "values, which are not known at compile time");
-  Val x = c.operand(0);
-  int64_t axis = 0;
-  if (c.hasAttr("axis"))
-    axis = c.normalizeAxis(c.attrInt("axis"), x.rank());
-  else
-    x = c.e.reshape(x, {x.elements()});
-  c.result(c.e.gather(x, c.e.ints(nonZeroPositions(c.operand(1).constant())), axis));
-}
-
 } // namespace
 
 std::vector<OpRows> gatherOps() {
@@ -141,8 +104,6 @@ std::vector<OpRows> gatherOps() {
       {"ScatterND", {16, 18}, importScatterND, "reduction", {Any, Index, Any}},
       {"OneHot", {9, 11}, importOneHot, "axis", {Number, Number, Any}, "the depth must be known at compile time"},
       {"TensorScatter", {24}, importTensorScatter, "axis,mode", {Any, Any, Index}},
-      {"NonZero", {9, 13}, importNonZero, "", {}, "of constants only"},
-      {"Compress", {9, 11}, importCompress, "axis", {}, "the condition must be known at compile time"},
   };
 }
 

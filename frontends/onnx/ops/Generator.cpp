@@ -26,7 +26,7 @@ void importConstant(NodeContext &c) {
 }
 
 void importConstantOfShape(NodeContext &c) {
-  Dims dims = c.isConstant(0) ? c.sizes(0, "shape") : Dims(c.impliedInts(0, "shape", c.declaredShape()));
+  Dims dims = c.sizes(0, "shape", c.declaredShape());
   for (Dim dim : dims)
     c.requireShape(dim.valueOr(0) >= 0, "the shape has the dim " + dim.str());
   Val value = c.e.scalar(DType::F32, 0);
@@ -38,19 +38,20 @@ void importConstantOfShape(NodeContext &c) {
   c.result(c.e.broadcast(value, dims));
 }
 
-/// A range whose ends are known at run time only: the declared shape says how many elements it has.
-void importRuntimeRange(NodeContext &c, int64_t count) {
+/// A range whose ends are known at run time only: the declared shape says how many elements it has, or the run does.
+void importRuntimeRange(NodeContext &c, std::optional<int64_t> declared) {
   Emitter &e = c.e;
   std::vector<Val> ends, wide;
   for (int i = 0; i < 3; ++i) {
-    c.requireShape(c.operand(i).numElements() == 1, "expected scalars");
     ends.push_back(e.reshape(c.operand(i), {}));
     wide.push_back(e.cast(ends.back(), DType::F64));
   }
   Val steps = e.emit<CeilOp>({e.div(e.sub(wide[1], wide[0]), wide[2])});
   c.requireAtRun(e.compare(Compare::ne, wide[2], e.scalar(DType::F64, 0)));
-  c.requireAtRun(
-      e.compare(Compare::eq, e.max(steps, e.scalar(DType::F64, 0)), e.scalar(DType::F64, static_cast<double>(count))));
+  Val length = e.max(steps, e.scalar(DType::F64, 0));
+  if (declared)
+    c.requireAtRun(e.compare(Compare::eq, length, e.scalar(DType::F64, static_cast<double>(*declared))));
+  Dim count = declared ? Dim(*declared) : e.dimsOf(e.reshape(e.cast(length, DType::I64), {1}))[0];
   c.result(e.add(ends[0], e.mul(e.iota(ends[0].dtype(), {count}, 0), ends[2])));
 }
 
@@ -75,9 +76,8 @@ void importRange(NodeContext &c) {
     c.requireShape(mayEqual(c.operand(i).elements(), 1), "expected scalars");
   if (importSizeRange(c))
     return;
-  if (!c.isConstant(0) || !c.isConstant(1) || !c.isConstant(2))
-    if (std::optional<int64_t> count = c.declaredDim(0, 0))
-      return importRuntimeRange(c, *count);
+  if (!c.operand(0).isConstant() || !c.operand(1).isConstant() || !c.operand(2).isConstant())
+    return importRuntimeRange(c, c.declaredDim(0, 0));
   Tensor start = c.constantOperand(0, "start"), limit = c.constantOperand(1, "limit"),
          delta = c.constantOperand(2, "delta");
   c.requireShape(start.numElements() == 1 && limit.numElements() == 1 && delta.numElements() == 1, "expected scalars");

@@ -159,10 +159,10 @@ void importCumProd(NodeContext &c) {
 void importTopK(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  Dims k{c.since() == 1    ? Dim(c.attrInt("k"))
-         : c.isConstant(1) ? c.sizes(1, "k").front()
-                           : Dim(c.impliedInt(1, "k", c.declaredDim(0, axis)))},
-      dynamic;
+  Dims k{c.since() == 1 ? c.attrInt("k") : 0}, dynamic;
+  if (std::optional<int64_t> declared = c.declaredDim(0, axis); c.since() > 1)
+    k = c.sizes(1, "k", declared ? std::optional(std::vector{*declared}) : std::nullopt);
+  c.requireShape(k.size() == 1, "k must be one number");
   bool largest = c.attrInt("largest", 1) != 0;
   llvm::SmallVector<mlir::NamedAttribute> attributes{c.e.attr("k", splitDims(k, dynamic).front()),
                                                      c.e.attr("axis", axis), c.e.attr("largest", largest)};

@@ -14,8 +14,6 @@ std::vector<OpRows> refusedOps() {
   refuse({"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch"},
          "it works on strings, which have no tensor meaning here");
   refuse({"ImageDecoder"}, "it decodes compressed images, which is the application's part");
-  refuse({"NonMaxSuppression", "Unique"}, "the result's shape depends on values that are known at run time "
-                                          "only, which is not supported yet");
   refuse({"Optional", "OptionalGetElement", "OptionalHasElement"}, "optional values have no tensor meaning here");
   refuse({"MaxRoiPool"}, "it is not supported yet");
   refuse({"Gradient", "Adagrad", "Adam", "Momentum"}, "training is not supported", "ai.onnx.preview.training");

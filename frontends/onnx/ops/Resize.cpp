@@ -231,6 +231,29 @@ Dim scaledSize(NodeContext &c, Dim dim, double scale) {
   return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
 }
 
+/// Scales that the run brings, and with them the sizes.
+void resampleByScales(NodeContext &c, const Options &o, const std::vector<int64_t> &axes, int operand) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), scales = e.cast(c.operand(operand), DType::F64);
+  int64_t count = axes.size();
+  c.requireAttr(o.coordinates != "tf_crop_and_resize", "a crop needs scales that are known at compile time");
+  c.requireShape(mayEqual(scales.elements(), count), "the scales do not fit the axes");
+  scales = e.reshape(scales, {count});
+  Dims own;
+  for (int64_t axis : axes)
+    own.push_back(x.extent(axis));
+  Val lengths = e.emit<FloorOp>({e.mul(e.cast(e.sizes(own), DType::F64), scales)});
+  Dims sizes = e.dimsOf(e.cast(lengths, DType::I64));
+  std::vector<ResizeAxis> plans;
+  for (Dim dim : x.dims())
+    plans.push_back({dim, dim, Val(), Val(), Val()});
+  for (int64_t i = 0; i < count; ++i) {
+    plans[axes[i]].out = sizes[i];
+    plans[axes[i]].scale = e.reshape(e.sliceAxis(scales, 0, i, 1), {});
+  }
+  resampleAtRun(c, o, plans);
+}
+
 /// Axes of symbolic sizes: indices and weights of the taps are computed at run time.
 void resampleSymbolic(NodeContext &c, const Options &o, const std::vector<int64_t> &axes,
                       const std::vector<double> &scales, const Dims &sizes) {
@@ -281,6 +304,8 @@ void importUpsample(NodeContext &c) {
     scales = c.attrFloats("scales").value_or(std::vector<double>());
   } else if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared) {
     return importRuntimeResize(c, o, allAxes(x), -1, 1, -1, *declared);
+  } else if (!c.isConstant(1)) {
+    return resampleByScales(c, o, allAxes(x), 1);
   } else {
     scales = constantDoubles(c, 1, "scales");
   }
@@ -325,6 +350,8 @@ void importResize(NodeContext &c) {
   bool runtime = (hasSizes && !c.isConstant(3)) || (hasScales && !c.isConstant(2)) || (crop && !c.isConstant(1));
   if (std::optional<Shape> declared = c.declaredShape(); runtime && declared && hasSizes != hasScales)
     return importRuntimeResize(c, o, axes, 1, hasScales ? 2 : -1, hasSizes ? 3 : -1, *declared);
+  if (hasScales && !hasSizes && !c.isConstant(2))
+    return resampleByScales(c, o, axes, 2);
   Dims sizes = hasSizes ? c.sizes(3, "sizes") : Dims();
   bool known = llvm::all_of(sizes, [](Dim size) { return size.isStatic(); });
   if (hasSizes != hasScales && (!x.hasStaticShape() || !known))

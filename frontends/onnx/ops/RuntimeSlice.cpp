@@ -1,6 +1,7 @@
 //===- RuntimeSlice.cpp - Slice and Pad by numbers known at run time ----===//
 //
-// The declared shape fixes the sizes; where the elements come from is computed, one gather an axis.
+// Sizes are those of the declared shape, or dims that the run makes; where the elements come from is computed, one
+// gather an axis.
 //
 //===----------------------------------------------------------------------===//
 #include "RuntimeSlice.h"
@@ -34,7 +35,7 @@ public:
 
   Val spread(const Val &values, const Val &otherwise) {
     Emitter &e = c.e;
-    Val column = e.reshape(values, {values.numElements(), 1});
+    Val column = e.reshape(values, {values.elements(), 1});
     return e.add(e.reduce(Reduction::sum, e.mul(hit, column), {0}, false), e.mul(others, otherwise));
   }
 
@@ -46,7 +47,7 @@ private:
 
 /// x gathered along an axis, or x itself where every element stays in place.
 Val picked(Emitter &e, const Val &x, const Val &index, int64_t axis) {
-  if (index.isConstant() && index.numElements() == x.dim(axis)) {
+  if (index.isConstant() && x.extent(axis).is(index.numElements())) {
     bool same = true;
     for (int64_t i = 0; i < index.numElements(); ++i)
       same &= index.constant().asInt(i) == i;
@@ -70,17 +71,25 @@ Val padSource(Emitter &e, PadMode mode, const Val &j, const Val &n) {
   return e.min(phase, e.sub(period, phase));
 }
 
+/// The result's dims, which `sizes` has: as declared, which is then required, or as the run brings them.
+Dims resultDims(NodeContext &c, const Val &sizes, const std::optional<Shape> &declared) {
+  if (!declared)
+    return c.e.dimsOf(sizes);
+  c.requireShape(static_cast<int64_t>(declared->size()) == c.operand(0).rank(), "the declared shape has another rank");
+  c.requireAtRun(c.e.compare(Compare::eq, sizes, c.e.ints(*declared)));
+  return Dims(*declared);
+}
+
 } // namespace
 
-void importRuntimeSlice(NodeContext &c, const Shape &declared) {
+void importRuntimeSlice(NodeContext &c, const std::optional<Shape> &declared) {
   Emitter &e = c.e;
   Val x = c.operand(0);
-  c.requireShape(static_cast<int64_t>(declared.size()) == x.rank(), "the declared shape has another rank");
   int64_t count = c.operand(1).numElements();
   c.requireShape(c.operand(2).numElements() == count && (!c.has(4) || c.operand(4).numElements() == count),
                  "starts, ends, axes and steps differ in length");
   AxisNumbers numbers(c, 3, count);
-  Val zero = number(e, 0), one = number(e, 1), dims = e.ints(x.shape()), last = e.sub(dims, one);
+  Val zero = number(e, 0), one = number(e, 1), dims = e.sizes(x.dims()), last = e.sub(dims, one);
   Val start = numbers.spread(c.cast64(1), zero), end = numbers.spread(c.cast64(2), dims), step = one;
   if (c.has(4)) // a step longer than any axis is as good as one of 2^47
     step = clamped(e, c.cast64(4), number(e, -(int64_t(1) << 47)), number(e, int64_t(1) << 47));
@@ -93,27 +102,27 @@ void importRuntimeSlice(NodeContext &c, const Shape &declared) {
   Val span = e.max(e.select(backward, e.sub(start, end), e.sub(end, start)), zero), length = e.emit<AbsOp>({step});
   Val sizes = e.div(e.add(span, e.sub(length, one)), e.max(length, one));
   c.requireAtRun(e.compare(Compare::ne, step, zero));
-  c.requireAtRun(e.compare(Compare::eq, sizes, e.ints(declared)));
+  Dims results = resultDims(c, sizes, declared);
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    int64_t size = declared[axis];
-    c.requireShape(size <= x.dim(axis), "the declared shape " + shapeString(declared) + " is larger than the operand");
+    Dim size = results[axis];
+    c.requireShape(size.valueOr(0) <= x.extent(axis).valueOr(INT64_MAX),
+                   "the declared shape " + dimsString(results) + " is larger than the operand");
     Val index = e.add(at(e, start, axis), e.mul(e.iota(DType::I64, {size}, 0), at(e, step, axis)));
-    x = size ? picked(e, x, index, axis) : e.sliceAxis(x, axis, 0, 0);
+    x = size.is(0) ? e.sliceAxis(x, axis, 0, 0) : picked(e, x, index, axis);
   }
   c.result(x);
 }
 
-void importRuntimePad(NodeContext &c, const Shape &declared, const Val &fill, PadMode mode) {
+void importRuntimePad(NodeContext &c, const std::optional<Shape> &declared, const Val &fill, PadMode mode) {
   Emitter &e = c.e;
   Val x = c.operand(0), pads = c.cast64(1);
   int64_t count = pads.numElements() / 2;
-  c.requireShape(static_cast<int64_t>(declared.size()) == x.rank() && pads.rank() == 1 && pads.dim(0) == 2 * count,
-                 "the pads or the declared shape do not fit the operand");
+  c.requireShape(pads.rank() == 1 && pads.dim(0) == 2 * count, "the pads do not fit the operand");
   AxisNumbers numbers(c, c.since() >= 18 ? 3 : -1, count);
-  Val zero = number(e, 0), one = number(e, 1), dims = e.ints(x.shape());
+  Val zero = number(e, 0), one = number(e, 1), dims = e.sizes(x.dims());
   Val before = numbers.spread(e.sliceAxis(pads, 0, 0, count), zero),
       after = numbers.spread(e.sliceAxis(pads, 0, count, count), zero);
-  c.requireAtRun(e.compare(Compare::eq, e.add(dims, e.add(before, after)), e.ints(declared)));
+  Dims results = resultDims(c, e.add(dims, e.add(before, after)), declared);
   // Negative pads cut off; what is left is then padded.
   Val cut = e.max(e.sub(zero, before), zero), low = e.max(before, zero), high = e.max(after, zero);
   Val left = e.sub(e.sub(dims, cut), e.max(e.sub(zero, after), zero));
@@ -122,18 +131,18 @@ void importRuntimePad(NodeContext &c, const Shape &declared, const Val &fill, Pa
   c.requireAtRun(e.compare(Compare::ge, left, mode == PadMode::constant ? zero : e.select(grows, needed, zero)));
   Val inside; // where the operand's elements stand, for the constant mode
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    int64_t size = declared[axis], dim = x.dim(axis);
-    if (size == 0 || dim == 0) { // nothing to read: an empty axis can only be filled
-      Shape shape(x.shape().begin(), x.shape().end());
+    Dim size = results[axis], dim = x.extent(axis);
+    if (size.is(0) || dim.is(0)) { // nothing to read: an empty axis can only be filled
+      Dims shape = x.dims();
       shape[axis] = size;
       x = e.broadcast(fill, shape);
       continue;
     }
     Val j = e.sub(e.iota(DType::I64, {size}, 0), at(e, low, axis)), n = at(e, left, axis);
-    Val index = clamped(e, e.add(padSource(e, mode, j, n), at(e, cut, axis)), zero, number(e, dim - 1));
+    Val index = clamped(e, e.add(padSource(e, mode, j, n), at(e, cut, axis)), zero, e.size(dim - 1));
     x = picked(e, x, index, axis);
     if (mode == PadMode::constant) {
-      Shape line(x.rank(), 1);
+      Dims line(x.rank(), 1);
       line[axis] = size;
       Val here = e.emit<AndOp>({e.compare(Compare::ge, j, zero), e.compare(Compare::lt, j, n)});
       here = e.reshape(here, line);

@@ -31,11 +31,31 @@ void importRuntimeReshape(NodeContext &c, const Shape &declared) {
   c.result(e.reshape(x, declared));
 }
 
+/// A new shape that the run brings: -1 and 0 are replaced by what they stand for, then the numbers are dims.
+void reshapeAtRun(NodeContext &c) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), shape = c.cast64(1), zero = e.size(0), one = e.size(1);
+  c.requireShape(shape.rank() == 1, "the new shape must be a vector");
+  int64_t rank = shape.dim(0);
+  if (!c.attrInt("allowzero", 0)) {
+    Dims own = x.dims();
+    own.resize(rank, 0);
+    shape = e.select(e.compare(Compare::eq, shape, zero), e.sizes(own), shape);
+  }
+  Val inferred = e.compare(Compare::lt, shape, zero), known = e.select(inferred, one, shape);
+  Val others = e.reduce(Reduction::prod, known, {0}, false);
+  Val rest = e.div(e.size(x.elements()), e.max(others, one));
+  c.result(e.reshape(x, e.dimsOf(e.select(inferred, rest, shape))));
+}
+
 void importReshape(NodeContext &c) {
   Val x = c.operand(0);
-  if (std::optional<Shape> declared = c.declaredShape(); c.since() > 1 && !c.isConstant(1) && declared)
-    return importRuntimeReshape(c, *declared);
-  Dims wanted = c.since() == 1 ? Dims(c.attrInts("shape", {})) : c.sizes(1, "new shape");
+  if (c.since() > 1 && !c.isConstant(1)) {
+    if (std::optional<Shape> declared = c.declaredShape())
+      return importRuntimeReshape(c, *declared);
+    return reshapeAtRun(c);
+  }
+  Dims wanted = c.since() == 1 ? Dims(c.attrInts("shape", {})) : c.knownSizes(1, "new shape");
   bool allowZero = c.attrInt("allowzero", 0) != 0;
   Dim known = 1;
   int64_t unknown = -1;
@@ -106,12 +126,35 @@ std::optional<std::vector<int64_t>> axesOf(NodeContext &c) {
   return c.constantInts(1, "axes");
 }
 
-bool hasRuntimeAxes(NodeContext &c) { return c.since() >= 13 && c.has(1) && !c.isConstant(1) && c.declaredShape(); }
+bool hasRuntimeAxes(NodeContext &c) { return c.since() >= 13 && c.has(1) && !c.isConstant(1); }
+
+/// The result's dims, made by the run: those of the axes that are not named, or with a 1 for each that is.
+void squeezeAtRun(NodeContext &c) {
+  Emitter &e = c.e;
+  Val x = c.operand(0);
+  int64_t rank = x.rank(), left = rank - c.operand(1).dim(0);
+  c.requireShape(left >= 0, "there are more axes than the operand has");
+  Val kept = e.sub(e.size(1), c.namedAxes(1, rank));
+  Val order = e.emitAll<TopKOp>({kept}, {e.attr("k", left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
+  c.result(e.reshape(x, e.dimsOf(e.gather(e.sizes(x.dims()), order, 0))));
+}
+
+void unsqueezeAtRun(NodeContext &c) {
+  Emitter &e = c.e;
+  Val x = c.operand(0);
+  Val named = c.namedAxes(1, x.rank() + c.operand(1).dim(0)), one = e.size(1);
+  Val from = e.emit<CumSumOp>({e.sub(one, named)},
+                              {e.attr("axis", int64_t(0)), e.attr("exclusive", true), e.attr("reverse", false)});
+  Dims own = x.dims();
+  own.push_back(1); // what an axis behind the last one reads
+  Val dims = e.gather(e.sizes(own), from, 0);
+  c.result(e.reshape(x, e.dimsOf(e.select(e.compare(Compare::eq, named, one), one, dims))));
+}
 
 void importSqueeze(NodeContext &c) {
   Val x = c.operand(0);
   if (hasRuntimeAxes(c))
-    return importRuntimeAxes(c, *c.declaredShape(), true);
+    return c.declaredShape() ? importRuntimeAxes(c, *c.declaredShape(), true) : squeezeAtRun(c);
   std::optional<std::vector<int64_t>> axes = axesOf(c);
   if (axes)
     axes = c.normalizeAxes(*axes, x.rank());
@@ -129,7 +172,7 @@ void importSqueeze(NodeContext &c) {
 void importUnsqueeze(NodeContext &c) {
   Val x = c.operand(0);
   if (hasRuntimeAxes(c))
-    return importRuntimeAxes(c, *c.declaredShape(), false);
+    return c.declaredShape() ? importRuntimeAxes(c, *c.declaredShape(), false) : unsqueezeAtRun(c);
   std::optional<std::vector<int64_t>> given = axesOf(c);
   c.requireAttr(given.has_value(), "the axes are missing");
   int64_t rank = x.rank() + given->size();
@@ -236,7 +279,7 @@ void importTile(NodeContext &c) {
     else
       implied.reset();
   }
-  Dims repeats = c.isConstant(1) ? c.sizes(1, "repeats") : Dims(c.impliedInts(1, "repeats", implied));
+  Dims repeats = c.sizes(1, "repeats", implied);
   c.requireShape(static_cast<int64_t>(repeats.size()) == x.rank(),
                  std::to_string(repeats.size()) + " repeats for rank " + std::to_string(x.rank()));
   c.result(tile(c, x, repeats));

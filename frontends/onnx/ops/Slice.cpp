@@ -12,30 +12,27 @@ struct AxisSlice {
   Dim start, size;
 };
 
-/// The same where a bound or the dim is symbolic. Of symbols it is known only that they are not negative.
-AxisSlice clampSymbolic(NodeContext &c, Dim start, Dim end, int64_t step, Dim dim) {
-  // A number below zero counts from the end; an expression must be seen to be on one side of it.
-  auto fromEnd = [&](Dim at) {
-    if (at.isStatic() ? *at.known() >= 0 : at.neverNegative())
-      return at;
-    if (at.isStatic() || (Dim(-1) - at).neverNegative())
-      return at.valueOr(0) < -(int64_t(1) << 46) ? Dim(-1) : at + dim;
-    fail("op-dynamic-dim", "a bound of the slice, " + at.str() + ", may be on either side of zero");
+/// The same where a bound, of known sign, or the dim is symbolic.
+AxisSlice clampSymbolic(Dim start, Dim end, int64_t step, Dim dim) {
+  constexpr int64_t far = int64_t(1) << 46; // INT64_MAX and the like stand for the end
+  auto within = [&](Dim at, Dim low, Dim high) {
+    if (at.valueOr(0) > far)
+      return high;
+    if (at.valueOr(0) < -far)
+      return low;
+    bool fromStart = at.isStatic() ? *at.known() >= 0 : at.neverNegative();
+    return Dim::min(Dim::max(fromStart ? at : at + dim, low), high);
   };
-  auto within = [](Dim at, Dim low, Dim high) {
-    // INT64_MAX and the like stand for the end.
-    return at.valueOr(0) > (int64_t(1) << 46) ? high : Dim::min(Dim::max(at, low), high);
+  auto count = [](Dim distance, int64_t by) {
+    Dim size = Dim::ceilDiv(distance, by);
+    return size.neverNegative() ? size : Dim::max(size, 0);
   };
   if (step > 0) {
-    start = within(fromEnd(start), 0, dim);
-    end = within(fromEnd(end), 0, dim);
-    Dim size = Dim::ceilDiv(end - start, step);
-    return {start, size.neverNegative() ? size : Dim::max(size, 0)};
+    start = within(start, 0, dim);
+    return {start, count(within(end, 0, dim) - start, step)};
   }
-  start = within(fromEnd(start), -1, dim - 1);
-  end = within(fromEnd(end), -1, dim - 1);
-  Dim size = Dim::ceilDiv(start - end, -step);
-  return {start, size.neverNegative() ? size : Dim::max(size, 0)};
+  start = within(start, -1, dim - 1);
+  return {start, count(start - within(end, -1, dim - 1), -step)};
 }
 
 /// numpy's clamping of one axis.
@@ -56,21 +53,23 @@ AxisSlice clampSlice(int64_t start, int64_t end, int64_t step, int64_t dim) {
               1};
 }
 
-/// True if one of the operands that are there is known at run time only, while the result's shape is declared.
-bool needsDeclared(NodeContext &c, std::initializer_list<int> operands) {
-  bool runtime = false;
-  for (int i : operands)
-    runtime |= c.has(i) && !c.isConstant(i);
-  return runtime && c.declaredShape();
+/// True if one of the operands that are there is known at run time only.
+bool anyAtRun(NodeContext &c, std::initializer_list<int> operands) {
+  return llvm::any_of(operands, [&](int i) { return c.has(i) && !c.isConstant(i); });
 }
+
+/// Whether a bound is seen to count from the start, or from the end.
+bool hasKnownSign(Dim bound) { return bound.isStatic() || bound.neverNegative() || (Dim(-1) - bound).neverNegative(); }
 
 void importSlice(NodeContext &c) {
   Val x = c.operand(0);
   bool attributes = c.since() < 10;
-  if (!attributes && needsDeclared(c, {1, 2, 3, 4}))
-    return importRuntimeSlice(c, *c.declaredShape());
-  Dims starts = attributes ? Dims(c.attrInts("starts", {})) : c.sizes(1, "starts");
-  Dims ends = attributes ? Dims(c.attrInts("ends", {})) : c.sizes(2, "ends");
+  if (!attributes && anyAtRun(c, {1, 2, 3, 4}))
+    return importRuntimeSlice(c, c.declaredShape());
+  Dims starts = attributes ? Dims(c.attrInts("starts", {})) : c.knownSizes(1, "starts");
+  Dims ends = attributes ? Dims(c.attrInts("ends", {})) : c.knownSizes(2, "ends");
+  if (!llvm::all_of(starts, hasKnownSign) || !llvm::all_of(ends, hasKnownSign))
+    return importRuntimeSlice(c, c.declaredShape());
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   for (size_t i = 0; i < axes.size(); ++i)
     axes[i] = i;
@@ -90,7 +89,7 @@ void importSlice(NodeContext &c) {
     Dim dim = x.extent(axis);
     bool known = starts[i].isStatic() && ends[i].isStatic() && dim.isStatic();
     AxisSlice slice = known ? clampSlice(*starts[i].known(), *ends[i].known(), steps[i], *dim.known())
-                            : clampSymbolic(c, starts[i], ends[i], steps[i], dim);
+                            : clampSymbolic(starts[i], ends[i], steps[i], dim);
     from[axis] = slice.size.is(0) ? Dim(0) : slice.start;
     sizes[axis] = slice.size;
     by[axis] = slice.size.is(0) || slice.size.is(1) ? 1 : steps[i]; // one element: the step does not matter
@@ -116,7 +115,7 @@ void importSplit(NodeContext &c) {
   Dim dim = x.extent(axis);
   std::optional<Dims> sizes;
   if (c.since() >= 13 ? c.has(1) : c.since() == 1 && c.has(1))
-    sizes = c.isConstant(1) ? c.sizes(1, "split sizes") : Dims(c.impliedInts(1, "split sizes", declaredSizes(c, axis)));
+    sizes = c.sizes(1, "split sizes", declaredSizes(c, axis));
   else if (std::optional<std::vector<int64_t>> given; c.since() < 13 && (given = c.attrInts("split")))
     sizes = Dims(*given);
   if (!sizes) {
@@ -167,9 +166,9 @@ void importPad(NodeContext &c) {
     c.requireShape(mayEqual(c.operand(2).elements(), 1), "the fill value must be one number");
     fill = c.e.reshape(c.operand(2), {});
   }
-  if (!attributes && (needsDeclared(c, {1}) || (c.since() >= 18 && needsDeclared(c, {3}))))
-    return importRuntimePad(c, *c.declaredShape(), fill, padModeOf(c));
-  Dims pads = attributes ? Dims(c.attrInts(c.since() == 1 ? "paddings" : "pads", {})) : c.sizes(1, "pads");
+  if (!attributes && (anyAtRun(c, {1}) || (c.since() >= 18 && anyAtRun(c, {3}))))
+    return importRuntimePad(c, c.declaredShape(), fill, padModeOf(c));
+  Dims pads = attributes ? Dims(c.attrInts(c.since() == 1 ? "paddings" : "pads", {})) : c.knownSizes(1, "pads");
   std::vector<int64_t> axes(x.rank());
   for (int64_t i = 0; i < x.rank(); ++i)
     axes[i] = i;
@@ -207,7 +206,7 @@ void importCenterCropPad(NodeContext &c) {
     for (int64_t axis : axes)
       implied->push_back((*declared)[c.normalizeAxis(axis, x.rank())]);
   }
-  Dims wanted = c.isConstant(1) ? c.sizes(1, "shape") : Dims(c.impliedInts(1, "shape", implied));
+  Dims wanted = c.sizes(1, "shape", implied);
   c.requireShape(wanted.size() == axes.size(),
                  std::to_string(wanted.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   for (size_t i = 0; i < axes.size(); ++i) {

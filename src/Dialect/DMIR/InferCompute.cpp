@@ -66,6 +66,19 @@ DMIR_INFER(TopKOp) {
   return success();
 }
 
+DMIR_INFER(GreedySelectOp) {
+  SmallVector<Dim> candidates = dimsOf(op.getCandidates()), excludes = dimsOf(op.getExcludes());
+  bool fits = candidates.size() == 2 && excludes.size() == 3 && rankOf(op.getLimit()) == 0;
+  auto agree = [](Dim a, Dim b) { return a == b || !a.isStatic() || !b.isStatic(); };
+  if (!fits || !agree(candidates[0], excludes[0]) || !agree(candidates[1], excludes[1]) ||
+      !agree(candidates[1], excludes[2]))
+    return emitOptionalError(loc, "C1: needs candidates [b, n], excludes [b, n, n] and a scalar limit, got ",
+                             op.getCandidates().getType(), ", ", op.getExcludes().getType(), " and ",
+                             op.getLimit().getType());
+  results.push_back(logicalType(op.getCandidates().getType()));
+  return success();
+}
+
 namespace {
 
 bool isBfp32OrFloat(Type type) { return isBfp32(type) || type.isF16() || type.isF32(); }

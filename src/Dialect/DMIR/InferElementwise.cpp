@@ -45,10 +45,11 @@ LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type>
   DMIR_INFER(OP) { return inferSame(op.getInput(), results); }
 UNARY(NegOp)
 UNARY(AbsOp)
-UNARY(SignOp) UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp) UNARY(LogOp)
-    UNARY(Log1pOp) UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp) UNARY(AtanOp)
-        UNARY(SinhOp) UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp)
-            UNARY(SigmoidOp) UNARY(ReluOp) UNARY(NotOp)
+UNARY(SignOp)
+UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp) UNARY(LogOp) UNARY(Log1pOp)
+    UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp) UNARY(AtanOp) UNARY(SinhOp)
+        UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp) UNARY(SigmoidOp)
+            UNARY(ReluOp) UNARY(NotOp)
 #undef UNARY
 
 #define BINARY(OP)                                                                                                     \

@@ -1,5 +1,7 @@
 //===- RunCodegen.cpp - DLIR to bytes -------------------------------------===//
 #include "dmxc/Phases/Codegen.h"
+
+#include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -18,12 +20,7 @@ bundle::Expr exprOf(Dim dim) {
   builder.add = [](Expr a, Expr b) { return Expr::binary(Expr::Op::Add, std::move(a), std::move(b)); };
   builder.mul = [](Expr a, Expr b) { return Expr::binary(Expr::Op::Mul, std::move(a), std::move(b)); };
   builder.call = [](Dim::Call call, Expr a, Expr b) {
-    if (call == Dim::Call::Broadcast) { // a, and b where a is 1
-      auto op = [](Expr::Op op, Expr x, Expr y) { return Expr::binary(op, std::move(x), std::move(y)); };
-      Expr isOne = op(Expr::Op::Max, 0, op(Expr::Op::Min, a, op(Expr::Op::Sub, 2, a)));
-      return op(Expr::Op::Add, a, op(Expr::Op::Mul, isOne, op(Expr::Op::Sub, std::move(b), 1)));
-    }
-    constexpr Expr::Op ops[] = {Expr::Op::FloorDiv, Expr::Op::Min, Expr::Op::Max};
+    constexpr Expr::Op ops[] = {Expr::Op::FloorDiv, Expr::Op::Min, Expr::Op::Max, Expr::Op::Broadcast};
     return Expr::binary(ops[static_cast<int>(call)], std::move(a), std::move(b));
   };
   return dim.build(builder);
@@ -34,6 +31,21 @@ std::vector<bundle::Expr> exprShape(Type type) {
   for (Dim dim : dmir::dimsOf(type))
     shape.push_back(exprOf(dim));
   return shape;
+}
+
+/// A condition of DMIR as the bundle writes it: that dims broadcast is that they have a broadcast.
+bundle::ConstraintDesc constraintDesc(const dmir::DimConstraint &constraint) {
+  using Kind = dmir::DimConstraint::Kind;
+  bundle::ConstraintDesc desc;
+  desc.lhs = exprOf(constraint.lhs);
+  desc.rhs = exprOf(constraint.rhs);
+  desc.text = constraint.text;
+  desc.relation = constraint.kind == Kind::LessOrEqual ? bundle::Relation::Le : bundle::Relation::Eq;
+  if (constraint.kind == Kind::Broadcast || constraint.kind == Kind::BroadcastTo)
+    desc.lhs = bundle::Expr::binary(bundle::Expr::Op::Broadcast, desc.lhs, desc.rhs);
+  if (constraint.kind == Kind::Broadcast)
+    desc.rhs = desc.lhs;
+  return desc;
 }
 
 bundle::TensorDesc portOf(Attribute attr) {
@@ -68,6 +80,10 @@ public:
       else
         addCopy(cast<dlir::CopyOp>(op));
     }
+    if (ArrayAttr constraints = program.getConstraintsAttr())
+      for (Attribute attr : constraints)
+        if (std::optional<dmir::DimConstraint> constraint = dmir::constraintOf(attr))
+          graph.constraints.push_back(constraintDesc(*constraint));
     model.graph.graphs.push_back(std::move(graph));
     bundle::EntryPoint entry;
     entry.name = program.getSymName().str();

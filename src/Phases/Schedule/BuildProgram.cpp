@@ -249,7 +249,12 @@ private:
         dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()),
                                  kernels.lookup(region).getSymName(), inputs, outputs, afterLast(), region.getDevice(),
                                  builder.getStrArrayAttr(names), number(0), number(1), number(2), number(3), number(4),
-                                 dynamic ? Attribute(dmir::DimsAttr::get(function.getContext(), counts)) : Attribute());
+                                 dynamic ? Attribute(dmir::DimsAttr::get(function.getContext(), counts)) : Attribute(), ArrayAttr(), Attribute());
+    for (auto define : region.getBlock()->getOps<dmir::DefineDimsOp>()) {
+      auto dispatch = lastToken.getDefiningOp<dlir::DispatchOp>();
+      dispatch.setSymbolsAttr(define.getSymbols());
+      dispatch.setMaxAttr(define.getMax());
+    }
   }
 
   /// Outputs that no region writes: inputs, constants and bytes that another output has already.

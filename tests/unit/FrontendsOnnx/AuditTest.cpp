@@ -74,15 +74,26 @@ TEST(Audit, OperatorNewerThanTheModelIsRefused) {
   EXPECT_NE(run.text().find("exists since opset 20"), std::string::npos) << run.text();
 }
 
-TEST(Dims, UnknownOnesAreNamedWithTheirFix) {
+TEST(Dims, UnknownOnesBecomeSymbols) {
   TempDir dir;
   ModelBuilder b;
   b.input("x", "batch,?,3").input("z", "batch,4").output("y").node("Relu", {"x"}, {"y"});
+  ImportOptions options = inFile(dir, b);
+  options.dims["batch"] = {2, 64};
+  ImportRun run(options);
+  ASSERT_TRUE(run.imported) << run.text();
+  EXPECT_NE(run.ir().find("tensor<?x?x3xf32, #dmir.dims<\"batch\", \"x_d1\">>"), std::string::npos) << run.ir();
+  EXPECT_NE(run.ir().find("batch = array<i64: 2, 64>"), std::string::npos) << run.ir();
+}
+
+TEST(Dims, OnesThatMustBeNumbersAreNamedWithTheirFix) {
+  TempDir dir;
+  ModelBuilder b;
+  b.input("x", "batch,n,n").output("y").node("Det", {"x"}, {"y"});
   ImportRun run(inFile(dir, b));
   EXPECT_FALSE(run.imported);
-  EXPECT_EQ(run.count("onnx-dim"), 2u) << run.text();
-  EXPECT_NE(run.text().find("help: --dim batch=1"), std::string::npos);
-  EXPECT_NE(run.text().find("help: --dim x_d1=1"), std::string::npos);
+  EXPECT_EQ(run.count("op-dynamic-dim"), 1u) << run.text();
+  EXPECT_NE(run.text().find("--dim n=1"), std::string::npos) << run.text();
 }
 
 TEST(Dims, AreFixedByNameOrShape) {

@@ -196,7 +196,9 @@ TEST(ReferenceCoverage, EveryOpIsEvaluatedAndTested) {
   unsigned count = 0;
   for (mlir::RegisteredOperationName name : context().getRegisteredOperations()) {
     std::string text = name.getStringRef().str();
-    if (name.getDialectNamespace() != "dmir" || text == "dmir.yield")
+    // define_dims gives no tensor, and where it stands shapes are not known; graphs are what a run decides.
+    if (name.getDialectNamespace() != "dmir" || text == "dmir.yield" || text == "dmir.define_dims" ||
+        text == "dmir.if" || text == "dmir.loop")
       continue;
     ++count;
     EXPECT_TRUE(canEvaluate(name)) << text;

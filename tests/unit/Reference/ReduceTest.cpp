@@ -10,6 +10,8 @@ const std::string all1 = "axes = array<i64: 0>", drop1 = all1 + ", keepDims = fa
 const Family reductions(
     "Reduce",
     {
+        {"greedy_select", "", {"1x3xi1: 1 1 1", "1x3x3xi1: 0 1 0 0 0 1 0 0 0", "i64: 9"}, {"1x3xi1: 1 0 1"}},
+        {"greedy_select", "", {"2x2xi1: 1 1 0 1", "2x2x2xi1: 0 0 0 0 0 1 0 0", "i64: 1"}, {"2x2xi1: 1 0 0 1"}},
         {"reduce sum", drop1, {"3x{T}: 1 2 3"}, {"{T}: 6"}, kNumbers},
         {"reduce mean", drop1, {"3x{T}: 1 2 3"}, {"{T}: 2"}, kNumbers},
         {"reduce prod", drop1, {"3x{T}: 1 2 3"}, {"{T}: 6"}, kNumbers},

@@ -52,13 +52,14 @@ def DLIR_DispatchOp : DLIR_Op<"dispatch", [HasParent<"ProgramOp">, AttrSizedOper
   let summary = "a kernel call over a range of work items";
   let description = [{
     `operands` are read, `results` written; `after` are the tokens of the tasks it waits for. `nodes` are the
-    model nodes it computes. Where `work` .. `bytes` depend on symbols, `dims` has all five. C1: the kernel exists and takes as many buffers. C2: a task waits only for earlier ones.
+    model nodes it computes. Where `work` .. `bytes` depend on symbols, `dims` has all five.
+    A dispatch with `symbols` returns their values, each in `[0, max]`. C1: the kernel exists and takes as many buffers. C2: a task waits only for earlier ones.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<DLIR_BufferType>:$inputs, Variadic<DLIR_BufferType>:$outputs,
                        Variadic<DLIR_TokenType>:$after, StrAttr:$queue, StrArrayAttr:$nodes, I64Attr:$work,
                        DefaultValuedAttr<I64Attr, "1">:$grain, DefaultValuedAttr<I64Attr, "0">:$scratch,
                        DefaultValuedAttr<I64Attr, "0">:$flops, DefaultValuedAttr<I64Attr, "0">:$bytes,
-                       OptionalAttr<AnyAttr>:$dims);
+                       OptionalAttr<AnyAttr>:$dims, OptionalAttr<StrArrayAttr>:$symbols, OptionalAttr<AnyAttr>:$max);
   let results = (outs DLIR_TokenType:$done);
   let assemblyFormat = "$kernel `(` $inputs `)` `->` `(` $outputs `)` (`after` $after^)? attr-dict";
 }

@@ -5,6 +5,7 @@
 include "dmxc/Dialect/DMIR/DMIRBase.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
 
 //===--- Constants ------------------------------------------------------------===//
 
@@ -341,6 +342,17 @@ def DMIR_TopKOp : DMIR_Op<"top_k"> {
   let results = (outs DMIR_NumberTensor:$values, DMIR_Tensor:$indices);
 }
 
+def DMIR_GreedySelectOp : DMIR_Op<"greedy_select"> {
+  let summary = "candidates taken in order, each unless one taken before excludes it";
+  let description = [{
+    For each row b, with i rising: `result[b, i] = candidates[b, i] and fewer than limit are taken and no j < i has
+    result[b, j] and excludes[b, j, i]`. Non-maximum suppression is this op over candidates sorted by score.
+    C1: candidates `[b, n]`, excludes `[b, n, n]`, limit a scalar.
+  }];
+  let arguments = (ins DMIR_BoolTensor:$candidates, DMIR_BoolTensor:$excludes, RankedTensorOf<[I64]>:$limit);
+  let results = (outs DMIR_BoolTensor:$result);
+}
+
 //===--- Linear algebra -------------------------------------------------------===//
 
 def DMIR_MatMulOp : DMIR_Op<"matmul"> {
@@ -452,6 +464,38 @@ def DMIR_RegionOp : DMIR_BaseOp<"region", [IsolatedFromAbove, SingleBlock, Recur
     ::mlir::Block *getBlock() { return &getBody().front(); }
     ::mlir::Operation *getYield() { return getBlock()->getTerminator(); }
   }];
+}
+
+//===--- Control flow that a run decides ----------------------------------------===//
+
+def DMIR_IfOp : DMIR_BaseOp<"if", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "one of two graphs, by a condition known at run time";
+  let description = [{
+    The graphs are private functions of the module that take the captures. Result dims that differ between them, or that
+    they make, are symbols of the results' types which no op before has: they get their values here.
+    C1: the functions exist, take the captures' types and give as many results, of the results' element types and ranks.
+  }];
+  let arguments = (ins DMIR_BoolTensor:$condition, Variadic<DMIR_AnyTensor>:$captures, FlatSymbolRefAttr:$thenGraph,
+                       FlatSymbolRefAttr:$elseGraph);
+  let results = (outs Variadic<DMIR_AnyTensor>:$results);
+  let assemblyFormat = "$condition `then` $thenGraph `else` $elseGraph `(` $captures `)` attr-dict `:` functional-type(operands, results)";
+}
+
+def DMIR_LoopOp : DMIR_BaseOp<"loop", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>,
+                                       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a graph run again and again, as often as a run decides";
+  let description = [{
+    The body is a private function of the module; it takes the iteration's number (i64 scalar), the condition (i1 scalar), the carried
+    values and the captures, and gives the next condition, the next carried values and the scanned values. It runs while the condition holds
+    and the number is less than `tripCount`; without them there is no such limit. Results are the carried values after
+    the last iteration, then each scanned value of all iterations along a new first axis. Dims that a run makes are
+    symbols of the results' types which no op before has: they get their values here.
+    C1: the function exists and takes and gives such types.
+  }];
+  let arguments = (ins Optional<RankedTensorOf<[I64]>>:$tripCount, Optional<DMIR_BoolTensor>:$condition,
+                       Variadic<DMIR_AnyTensor>:$carried, Variadic<DMIR_AnyTensor>:$captures, FlatSymbolRefAttr:$body);
+  let results = (outs Variadic<DMIR_AnyTensor>:$results);
+  let assemblyFormat = "$body (`trips` $tripCount^)? (`while` $condition^)? `carries` `(` $carried `)` `(` $captures `)` attr-dict `:` functional-type(operands, results)";
 }
 
 def DMIR_YieldOp : DMIR_BaseOp<"yield", [Pure, Terminator, ReturnLike]> {

@@ -5,7 +5,7 @@
 // CHECK: cpu: {{.*}}no kernels for elements of type i4
 // CHECK-NOT: "between"
 // CHECK: "second"{{.*}}no target computes 'dmir.exp'
-// CHECK: cpu: {{.*}}has a dim that is not known; fix it with --dim
+// CHECK: cpu: {{.*}}has dims without a name; say what they are with #dmir.dims
 func.func @refused(%x: tensor<4xi4>, %y: tensor<?x4xf32>, %z: tensor<4xf32>) -> (tensor<4xi4>, tensor<4xf32>, tensor<?x4xf32>) {
   %0 = dmir.neg %x : (tensor<4xi4>) -> tensor<4xi4> loc("first")
   %1 = dmir.neg %z : (tensor<4xf32>) -> tensor<4xf32> loc("between")

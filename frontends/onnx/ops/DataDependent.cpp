@@ -1,0 +1,232 @@
+//===- DataDependent.cpp - results whose shape depends on values ----------===//
+//
+// How many elements there are is counted at run time and becomes a dim; after that the operators are gathers and
+// scatters of known rank. Where the operands are constant, all of it is folded.
+//
+//===----------------------------------------------------------------------===//
+#include "../NodeContext.h"
+
+using namespace dmxc::dmir;
+
+namespace dmxc::onnxfe {
+namespace {
+
+/// Small helpers over an emitter, all i64.
+class Counting {
+public:
+  explicit Counting(NodeContext &c) : c(c), e(c.e) {}
+
+  Val flat(const Val &x) { return e.reshape(x, {x.elements()}); }
+  Val positions(Dim count) { return e.iota(DType::I64, {count}, 0); }
+  Val runningCount(const Val &flags) {
+    return e.emit<CumSumOp>({e.cast(flags, DType::I64)},
+                            {e.attr("axis", int64_t(0)), e.attr("exclusive", false), e.attr("reverse", false)});
+  }
+  /// `data` with `updates` at `indices`, along axis 0.
+  Val scatter(const Val &data, const Val &indices, const Val &updates) {
+    return e.emit<ScatterElementsOp>(
+        {data, indices, updates},
+        {e.attr("axis", int64_t(0)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::replace))});
+  }
+  /// The positions of the true elements of a bool vector, in order: a dim of its own.
+  Val whereTrue(const Val &flags) {
+    Dim all = flags.extent(0);
+    Val ones = e.cast(flags, DType::I64);
+    Dim count = e.dimsOf(e.reduce(Reduction::sum, ones, {0}, true), all)[0];
+    // Each true element writes its position to the next place; the others share a place behind the last.
+    Val place = e.select(flags, e.add(runningCount(flags), -1.0), e.size(count));
+    Val found = scatter(e.splat(DType::I64, {count + 1}, 0), place, positions(all));
+    return e.sliceAxis(found, 0, 0, count);
+  }
+  /// The elements of an axis in order, smallest first, and where they stood; equal ones stay in order.
+  std::vector<Val> sorted(const Val &x, int64_t axis, bool largest = false) {
+    Dims k{x.extent(axis)}, dynamic;
+    llvm::SmallVector<mlir::NamedAttribute> attributes{e.attr("k", splitDims(k, dynamic).front()), e.attr("axis", axis),
+                                                       e.attr("largest", largest)};
+    e.addDims(attributes, dynamic);
+    return e.emitAll<TopKOp>({x}, attributes);
+  }
+  Val divide(const Val &x, Dim by) { return e.div(x, e.size(Dim::max(by, 1))); }
+  Val rest(const Val &x, Dim by) { return e.emit<ModOp>({x, e.size(Dim::max(by, 1))}); }
+  /// Vectors as the rows (axis 0) or the columns (axis 1) of a matrix.
+  Val stacked(llvm::ArrayRef<Val> vectors, int64_t axis) {
+    std::vector<Val> lines;
+    for (const Val &vector : vectors)
+      lines.push_back(e.reshape(vector, axis ? Dims{vector.extent(0), 1} : Dims{1, vector.extent(0)}));
+    return e.concat(lines, axis);
+  }
+
+  NodeContext &c;
+  Emitter &e;
+};
+
+void importNonZero(NodeContext &c) {
+  Counting n(c);
+  Val x = c.operand(0), flags = x;
+  if (x.dtype() != DType::Bool)
+    flags = c.e.compare(Compare::ne, x, c.e.scalarLike(x, 0));
+  Val found = n.whereTrue(n.flat(flags));
+  std::vector<Val> index(x.rank());
+  for (int64_t axis = x.rank(); axis-- > 0;) {
+    index[axis] = axis ? n.rest(found, x.extent(axis)) : found;
+    found = axis ? n.divide(found, x.extent(axis)) : found;
+  }
+  c.result(index.empty() ? c.e.reshape(c.e.sliceAxis(found, 0, 0, 0), {0, found.extent(0)}) : n.stacked(index, 0));
+}
+
+void importCompress(NodeContext &c) {
+  Counting n(c);
+  Val x = c.operand(0), condition = c.operand(1);
+  c.requireShape(condition.rank() == 1, "the condition must be a vector");
+  int64_t axis = 0;
+  if (c.hasAttr("axis"))
+    axis = c.normalizeAxis(c.attrInt("axis"), x.rank());
+  else
+    x = n.flat(x);
+  c.result(c.e.gather(x, n.whereTrue(condition), axis));
+}
+
+//===--- Unique -----------------------------------------------------------------===//
+
+/// The rows of a matrix in order, and which of them differ from the one before.
+struct SortedRows {
+  Val order, isNew;
+};
+
+/// One column: sorted as numbers.
+SortedRows sortNumbers(Counting &n, const Val &numbers) {
+  Emitter &e = n.e;
+  std::vector<Val> sorted = n.sorted(numbers, 0);
+  Dim count = numbers.extent(0);
+  Val before = e.emit<MaxOp>({e.add(n.positions(count), -1.0), e.size(0)});
+  Val differs = e.compare(Compare::ne, sorted[0], e.gather(sorted[0], before, 0));
+  Val first = e.compare(Compare::eq, n.positions(count), e.size(0));
+  return {sorted[1], e.emit<OrOp>({first, differs})};
+}
+
+/// Several columns: each row's place is the number of rows that come before it, compared at the first column in which
+/// they differ.
+SortedRows sortRows(Counting &n, const Val &rows) {
+  Emitter &e = n.e;
+  Dim count = rows.extent(0), width = rows.extent(1);
+  Val a = e.reshape(rows, {count, 1, width}), b = e.reshape(rows, {1, count, width});
+  Val differs = e.cast(e.compare(Compare::ne, a, b), DType::I32);
+  Val column = e.emit<ArgReduceOp>({differs},
+                                   {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
+                                    e.attr("axis", int64_t(2)), e.attr("keepDims", true), e.attr("selectLast", false)});
+  auto at = [&](const Val &value) {
+    Val wide = e.broadcast(value, {count, count, width});
+    return e.reshape(e.emit<GatherElementsOp>({wide, column}, {e.attr("axis", int64_t(2))}), {count, count});
+  };
+  Val x = at(a), y = at(b), row = e.iota(DType::I64, {count, 1}, 0), other = e.iota(DType::I64, {1, count}, 1);
+  Val equal = e.compare(Compare::eq, x, y), earlier = e.compare(Compare::lt, row, other);
+  // before[i][j]: row i comes before row j; equal ones stay in order.
+  Val before = e.emit<OrOp>({e.compare(Compare::lt, x, y), e.emit<AndOp>({equal, earlier})});
+  Val place = e.reduce(Reduction::sum, e.cast(before, DType::I64), {0}, false);
+  Val order = n.scatter(e.splat(DType::I64, {count}, 0), place, n.positions(count));
+  Val twin = e.reduce(Reduction::max, e.cast(e.emit<AndOp>({equal, earlier}), DType::I32), {0}, false);
+  Val isNew = e.compare(Compare::eq, e.gather(twin, order, 0), e.scalar(DType::I32, 0));
+  return {order, isNew};
+}
+
+void importUnique(NodeContext &c) {
+  Counting n(c);
+  Emitter &e = c.e;
+  Val x = c.operand(0);
+  bool whole = !c.hasAttr("axis");
+  int64_t axis = whole ? 0 : c.normalizeAxis(c.attrInt("axis"), x.rank());
+  Val rows = whole ? n.flat(x) : x; // what is unique lies along `axis`
+  SortedRows sorted;
+  if (rows.rank() == 1) {
+    sorted = sortNumbers(n, rows);
+  } else {
+    std::vector<int64_t> front{axis};
+    for (int64_t i = 0; i < rows.rank(); ++i)
+      if (i != axis)
+        front.push_back(i);
+    Val moved = e.transpose(rows, front);
+    Dim count = rows.extent(axis);
+    sorted = sortRows(n, e.reshape(moved, {count, product(llvm::ArrayRef<Dim>(moved.dims()).drop_front())}));
+  }
+  Dim total = rows.extent(axis);
+  Val start = n.whereTrue(sorted.isNew), group = e.add(n.runningCount(sorted.isNew), -1.0);
+  Dim count = start.extent(0);
+  Val first = e.gather(sorted.order, start, 0);
+  Val inverse = n.scatter(e.splat(DType::I64, {total}, 0), sorted.order, group);
+  Val following = e.sliceAxis(e.concat({start, e.sizes({total})}, 0), 0, 1, count), counts = e.sub(following, start);
+  if (!c.attrInt("sorted", 1)) { // in the order they first occur in
+    Val order = n.sorted(first, 0)[1];
+    Val place = n.scatter(e.splat(DType::I64, {count}, 0), order, n.positions(count));
+    first = e.gather(first, order, 0);
+    counts = e.gather(counts, order, 0);
+    inverse = e.gather(place, inverse, 0);
+  }
+  c.result(0, e.gather(rows, first, axis));
+  c.result(1, first);
+  c.result(2, inverse);
+  c.result(3, counts);
+}
+
+//===--- Non-maximum suppression ------------------------------------------------===//
+
+/// Corners of boxes as vectors [batch, boxes]: y1 <= y2, x1 <= x2.
+struct Boxes {
+  Val y1, x1, y2, x2;
+};
+
+Boxes boxesOf(NodeContext &c, const Val &boxes) {
+  Emitter &e = c.e;
+  auto column = [&](int64_t i) { return e.reshape(e.sliceAxis(boxes, 2, i, 1), {boxes.extent(0), boxes.extent(1)}); };
+  Val a = column(0), b = column(1), p = column(2), q = column(3);
+  if (!c.attrInt("center_point_box", 0))
+    return {e.min(a, p), e.min(b, q), e.max(a, p), e.max(b, q)};
+  Val halfWidth = e.mul(p, 0.5), halfHeight = e.mul(q, 0.5); // x and y of the centre, width, height
+  return {e.sub(b, halfHeight), e.sub(a, halfWidth), e.add(b, halfHeight), e.add(a, halfWidth)};
+}
+
+void importNonMaxSuppression(NodeContext &c) {
+  Counting n(c);
+  Emitter &e = c.e;
+  Val boxes = c.operand(0), scores = c.operand(1);
+  c.requireShape(boxes.rank() == 3 && scores.rank() == 3 && mayEqual(boxes.extent(2), 4) &&
+                     mayEqual(boxes.extent(0), scores.extent(0)) && mayEqual(boxes.extent(1), scores.extent(2)),
+                 "expected boxes [batch, n, 4] and scores [batch, classes, n]");
+  Dim classes = scores.extent(1), count = scores.extent(2), lines = scores.extent(0) * classes;
+  auto scalar = [&](int i, const Val &otherwise) { return c.has(i) ? e.reshape(c.operand(i), {}) : otherwise; };
+  Val limit = scalar(2, e.size(0)), overlap = scalar(3, e.scalar(DType::F32, 0));
+  std::vector<Val> sorted = n.sorted(scores, 2, /*largest=*/true);
+  Val order = e.reshape(sorted[1], {lines, count}), candidates = e.splat(DType::Bool, {lines, count}, 1);
+  if (c.has(4))
+    candidates = e.compare(Compare::gt, e.reshape(sorted[0], {lines, count}), scalar(4, Val()));
+  Boxes all = boxesOf(c, boxes);
+  auto inOrder = [&](const Val &corner) { // [batch, n] -> [batch * classes, n], by score
+    Val wide = e.broadcast(e.reshape(corner, {scores.extent(0), 1, count}), scores.dims());
+    return e.emit<GatherElementsOp>({e.reshape(wide, {lines, count}), order}, {e.attr("axis", int64_t(1))});
+  };
+  Boxes b{inOrder(all.y1), inOrder(all.x1), inOrder(all.y2), inOrder(all.x2)};
+  auto left = [&](const Val &v) { return e.reshape(v, {lines, count, 1}); };
+  auto right = [&](const Val &v) { return e.reshape(v, {lines, 1, count}); };
+  Val zero = e.scalarLike(b.y1, 0), area = e.mul(e.sub(b.y2, b.y1), e.sub(b.x2, b.x1));
+  Val height = e.max(e.sub(e.min(left(b.y2), right(b.y2)), e.max(left(b.y1), right(b.y1))), zero);
+  Val width = e.max(e.sub(e.min(left(b.x2), right(b.x2)), e.max(left(b.x1), right(b.x1))), zero);
+  Val shared = e.mul(height, width), together = e.sub(e.add(left(area), right(area)), shared);
+  Val excludes = e.emit<AndOp>({e.compare(Compare::gt, e.div(shared, together), e.cast(overlap, shared.dtype())),
+                                e.compare(Compare::gt, shared, zero)});
+  Val kept = e.emit<GreedySelectOp>({candidates, excludes, e.cast(limit, DType::I64)});
+  Val found = n.whereTrue(n.flat(kept)), box = e.gather(n.flat(order), found, 0), line = n.divide(found, count);
+  c.result(n.stacked({n.divide(line, classes), n.rest(line, classes), box}, 1));
+}
+
+} // namespace
+
+std::vector<OpRows> dataDependentOps() {
+  using namespace types;
+  return {
+      {"NonZero", {9, 13}, importNonZero},
+      {"Compress", {9, 11}, importCompress, "axis", {Any, Bool}},
+      {"Unique", {11}, importUnique, "axis,sorted", {Number}},
+      {"NonMaxSuppression", {10, 11}, importNonMaxSuppression, "center_point_box", {Float, Float, Index, Float, Float}},
+  };
+}
+
+} // namespace dmxc::onnxfe

@@ -1,0 +1,76 @@
+//===- GreedySelect.cpp - candidates that nothing taken before excludes -------===//
+
+#include "Select.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+TopKPlan dmxc::cpu::planGreedySelect(const RegionBody &body) {
+  SmallVector<Dim> dims = dmir::dimsOf(body.root->getResult(0));
+  double count = nominal(body.block, dims[1]);
+  TopKPlan plan;
+  plan.scratch = dims[1] * 8;
+  plan.work = planWork(body.block, {dims[0], 1}, count * count / 4);
+  return plan;
+}
+
+namespace {
+
+/// i1: one of the positions taken so far, `count` of them in scratch, excludes candidate i.
+Value excluded(ElementExpr &e, dmir::GreedySelectOp op, Value row, Value i, Value count) {
+  KernelBuilder &b = e.builder();
+  Value no = b.constantInt(b.getI1Type(), 0), one = b.idx(1);
+  auto loop = scf::WhileOp::create(
+      b, TypeRange{b.getI64Type(), b.getI1Type()}, ValueRange{b.idx(0), no},
+      [&](OpBuilder &, Location, ValueRange at) {
+        Value more = b.cmp(arith::CmpIPredicate::slt, at[0], count);
+        Value free = b.cmp(arith::CmpIPredicate::eq, at[1], no);
+        scf::ConditionOp::create(b, arith::AndIOp::create(b, more, free), at);
+      },
+      [&](OpBuilder &, Location, ValueRange at) {
+        e.forget();
+        Value taken = b.load(b.getI64Type(), b.scratch(), at[0]);
+        Value hit = e.evaluate(op.getExcludes(), {e.at(row), e.at(taken), e.at(i)});
+        scf::YieldOp::create(b, ValueRange{b.add(at[0], one), hit});
+      });
+  b.setInsertionPointAfter(loop);
+  return loop.getResult(1);
+}
+
+} // namespace
+
+void dmxc::cpu::emitGreedySelect(KernelBuilder &b, const RegionBody &body, const TopKPlan &plan) {
+  auto op = cast<dmir::GreedySelectOp>(body.root);
+  ElementExpr e(b, body.block);
+  Dim size = dmir::dimOf(op.getResult(), 1);
+  unsigned first = body.block->getNumArguments();
+  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value, Value) {
+    Value row = outer[0], limit = e.evaluate(op.getLimit(), {});
+    b.forLoop(b.idx(0), b.idx(size), b.idx(1), b.idx(0), [&](Value i, ValueRange taken) -> SmallVector<Value> {
+      e.forget();
+      Indices at{e.at(row), e.at(i)};
+      Value candidate = e.evaluate(op.getCandidates(), at);
+      Value room = b.cmp(arith::CmpIPredicate::slt, taken[0], limit);
+      Value no = b.constantInt(b.getI1Type(), 0);
+      auto test = scf::IfOp::create(b, TypeRange(b.getI1Type()), arith::AndIOp::create(b, candidate, room), true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(test.thenBlock());
+        Value hit = excluded(e, op, row, i, taken[0]);
+        scf::YieldOp::create(b, b.cmp(arith::CmpIPredicate::eq, hit, no));
+        b.setInsertionPointToStart(test.elseBlock());
+        scf::YieldOp::create(b, no);
+      }
+      Value takes = test.getResult(0);
+      e.forget();
+      e.store(takes, b.buffer(first), body.resultType(0), at);
+      b.ifThen(takes, [&] { b.store(i, b.scratch(), taken[0]); });
+      return {b.add(taken[0], arith::ExtUIOp::create(b, b.getI64Type(), takes))};
+    });
+  });
+}
