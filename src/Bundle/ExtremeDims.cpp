@@ -7,25 +7,43 @@ namespace dmxc::bundle {
 
 namespace {
 
-/// The end of a dim's bounds; of an upper end that is open, a small value.
-int64_t endOf(const DimDesc &dim, bool upper) {
-  return !upper ? dim.min : dim.max < INT64_MAX ? dim.max : std::max<int64_t>(dim.min, 16);
+/// One end of bounds; of an upper end that is open, a small value.
+int64_t endOf(int64_t min, int64_t max, bool upper) {
+  return !upper ? min : max < INT64_MAX ? max : std::max<int64_t>(min, 16);
 }
 
-/// All dims with those of the inputs at their ends, but none beyond `limit`.
+/// The end within bounds, but not beyond `limit` where they allow that.
+int64_t endWithin(int64_t min, int64_t max, bool upper, int64_t limit) {
+  int64_t end = endOf(min, max, upper);
+  return upper ? std::max(min, std::min(end, limit)) : std::min(max, std::max(end, limit));
+}
+
+Result<int64_t> valueOf(const DimDesc &dim, const DimValues &values, bool upper, int64_t limit) {
+  if (dim.expr)
+    return dim.expr->evaluate(values);
+  if (dim.task < 0)
+    return endWithin(dim.min, dim.max, upper, limit);
+  auto min = dim.lower.evaluate(values), max = dim.upper.evaluate(values);
+  if (!min || !max)
+    return min ? max : min;
+  // No value is right where the bounds are empty; others of the dims may still fit together.
+  if (*min > *max)
+    return Error{ErrorKind::Constraint,
+                 "the bounds " + std::to_string(*min) + ".." + std::to_string(*max) + " are empty"};
+  return endWithin(*min, *max, upper, limit);
+}
+
+/// All dims with those of the inputs, and those that tasks return, at their ends, but none beyond `limit`.
 Result<DimValues> dimsWithin(const GraphDesc &graph, bool upper, int64_t limit) {
-  DimValues inputs;
+  DimValues values;
   for (const DimDesc &dim : graph.dims) {
-    if (dim.expr)
-      continue;
-    int64_t end = endOf(dim, upper);
-    inputs[dim.name] = upper ? std::max(dim.min, std::min(end, limit)) : std::min(dim.max, std::max(end, limit));
+    auto value = valueOf(dim, values, upper, limit);
+    if (!value)
+      return Error{value.error().kind, "graph '" + graph.name + "', dim '" + dim.name + "': " + value.error().message};
+    values[dim.name] = *value;
   }
-  Result<DimValues> values = graph.evaluateDims(std::move(inputs));
-  if (!values)
-    return values;
   for (const ConstraintDesc &constraint : graph.constraints)
-    if (!holds(constraint, *values))
+    if (!holds(constraint, values))
       return Error{ErrorKind::Constraint, "graph '" + graph.name +
                                               "': the ends of the dims' bounds break the constraint '" +
                                               constraint.text + "'"};
@@ -41,8 +59,8 @@ Result<DimValues> extremeDims(const GraphDesc &graph, bool upper) {
   // Dims that must agree, or broadcast, do so when all have the same value.
   int64_t common = upper ? INT64_MAX : INT64_MIN;
   for (const DimDesc &dim : graph.dims)
-    if (!dim.expr)
-      common = upper ? std::min(common, endOf(dim, true)) : std::max(common, dim.min);
+    if (dim.input >= 0)
+      common = upper ? std::min(common, endOf(dim.min, dim.max, true)) : std::max(common, dim.min);
   return dimsWithin(graph, upper, common);
 }
 

@@ -32,6 +32,8 @@ std::string_view bufferKindName(BufferKind kind) {
     return "input";
   case BufferKind::Output:
     return "output";
+  case BufferKind::Result:
+    return "result";
   case BufferKind::Const:
     return "const";
   case BufferKind::Arena:
@@ -44,7 +46,37 @@ std::string_view bufferKindName(BufferKind kind) {
   return "";
 }
 
-std::string_view taskKindName(TaskKind kind) { return kind == TaskKind::Dispatch ? "dispatch" : "copy"; }
+std::string_view taskKindName(TaskKind kind) {
+  static constexpr std::array<std::string_view, 4> names = {"dispatch", "copy", "if", "loop"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::vector<std::string> TaskDesc::ownedGraphs() const {
+  if (kind == TaskKind::If)
+    return {thenGraph, elseGraph};
+  return kind == TaskKind::Loop ? std::vector<std::string>{body} : std::vector<std::string>();
+}
+
+std::vector<int64_t> TaskDesc::reads() const {
+  if (kind == TaskKind::Copy)
+    return {src};
+  if (kind == TaskKind::Dispatch)
+    return {buffers.begin(), buffers.end() - std::clamp<int64_t>(outputs, 0, static_cast<int64_t>(buffers.size()))};
+  std::vector<int64_t> all = carried;
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  for (int64_t scalar : {cond, tripCount})
+    if (scalar >= 0)
+      all.push_back(scalar);
+  return all;
+}
+
+std::vector<int64_t> TaskDesc::writes() const {
+  if (kind == TaskKind::Copy)
+    return {dst};
+  if (isControl())
+    return {};
+  return {buffers.end() - std::clamp<int64_t>(outputs, 0, static_cast<int64_t>(buffers.size())), buffers.end()};
+}
 
 Expr denseBytes(DType dtype, const std::vector<Expr> &shape) {
   unsigned bits = dtypeBits(dtype);
@@ -96,6 +128,18 @@ Value dimValue(const DimDesc &dim) {
     v["expr"] = json::toValue(*dim.expr);
     return v;
   }
+  if (dim.task >= 0) {
+    v["task"] = dim.task;
+    if (dim.output >= 0) {
+      v["output"] = dim.output;
+      v["axis"] = dim.axis;
+    } else {
+      v["result"] = dim.result;
+    }
+    v["min"] = json::toValue(dim.lower);
+    v["max"] = json::toValue(dim.upper);
+    return v;
+  }
   v["min"] = dim.min;
   v["max"] = dim.max;
   v["input"] = dim.input;
@@ -109,6 +153,10 @@ Value bufferValue(const BufferDesc &buffer) {
   case BufferKind::Input:
   case BufferKind::Output:
     v["index"] = buffer.index;
+    break;
+  case BufferKind::Result:
+    v["task"] = buffer.task;
+    v["output"] = buffer.index;
     break;
   case BufferKind::Const:
     v["entry"] = buffer.entry;
@@ -132,6 +180,27 @@ Value bufferValue(const BufferDesc &buffer) {
   return v;
 }
 
+void addControl(const TaskDesc &task, Value &v) {
+  v["name"] = task.name;
+  v["nodes"] = task.nodes;
+  if (task.kind == TaskKind::If) {
+    v["cond"] = task.cond;
+    v["then"] = task.thenGraph;
+    v["else"] = task.elseGraph;
+    v["inputs"] = task.buffers;
+    v["outputs"] = task.outputs;
+    return;
+  }
+  v["body"] = task.body;
+  if (task.tripCount >= 0)
+    v["trip_count"] = task.tripCount;
+  if (task.cond >= 0)
+    v["cond"] = task.cond;
+  v["carried"] = task.carried;
+  v["inputs"] = task.buffers;
+  v["scans"] = task.scans;
+}
+
 Value taskValue(const TaskDesc &task) {
   Value v = {{"kind", std::string(taskKindName(task.kind))}, {"queue", task.queue}};
   if (task.kind == TaskKind::Copy) {
@@ -141,6 +210,8 @@ Value taskValue(const TaskDesc &task) {
     v["src_offset"] = json::toValue(task.srcOffset);
     v["dst_offset"] = json::toValue(task.dstOffset);
     v["size"] = json::toValue(task.size);
+  } else if (task.isControl()) {
+    addControl(task, v);
   } else {
     v["kernel"] = task.kernel;
     v["name"] = task.name;
@@ -148,6 +219,8 @@ Value taskValue(const TaskDesc &task) {
     v["buffers"] = task.buffers;
     v["outputs"] = task.outputs;
     v["dims"] = json::toValue(task.dims);
+    if (task.results)
+      v["results"] = task.results;
     v["work"] = json::toValue(task.work);
     v["grain"] = json::toValue(task.grain);
     v["scratch"] = json::toValue(task.scratch);
@@ -209,8 +282,20 @@ DimDesc readDim(const Reader &r) {
     dim.expr = r.expr("expr");
     return dim;
   }
+  if (r.has("task")) {
+    dim.task = r.integer("task");
+    if (r.has("output")) {
+      dim.output = r.integer("output");
+      dim.axis = r.integer("axis");
+    } else {
+      dim.result = r.integer("result");
+    }
+    dim.lower = r.expr("min", 0);
+    dim.upper = r.expr("max", INT64_MAX);
+    return dim;
+  }
   if (!r.failed() && !r.has("input"))
-    r.fail("a dim needs 'input' and 'axis', or 'expr'");
+    r.fail("a dim needs 'input' and 'axis', 'expr', or 'task'");
   dim.min = r.integer("min", 0);
   dim.max = r.integer("max", INT64_MAX);
   dim.input = r.integer("input");
@@ -238,6 +323,10 @@ BufferDesc readBuffer(const Reader &r) {
   if (kind == "input" || kind == "output") {
     buffer.kind = kind == "input" ? BufferKind::Input : BufferKind::Output;
     buffer.index = r.integer("index");
+  } else if (kind == "result") {
+    buffer.kind = BufferKind::Result;
+    buffer.task = r.integer("task");
+    buffer.index = r.integer("output");
   } else if (kind == "const") {
     buffer.kind = BufferKind::Const;
     buffer.entry = r.string("entry");
@@ -250,7 +339,7 @@ BufferDesc readBuffer(const Reader &r) {
   } else if (kind == "state") {
     buffer.kind = BufferKind::State;
   } else {
-    r.fail("unknown kind of buffer '" + kind + "'; known are input, output, const, arena, alias, state");
+    r.fail("unknown kind of buffer '" + kind + "'; known are input, output, result, const, arena, alias, state");
   }
   if (buffer.kind >= BufferKind::Const && buffer.kind != BufferKind::State)
     buffer.offset = r.expr("offset");
@@ -263,6 +352,27 @@ BufferDesc readBuffer(const Reader &r) {
     r.fail("unknown dtype '" + dtype + "'");
   buffer.shape = r.exprs("shape", true);
   return buffer;
+}
+
+void readControl(const Reader &r, TaskDesc &task) {
+  task.nodes = r.strings("nodes", false);
+  task.buffers = r.integers("inputs", true);
+  if (r.string("kind") == "if") {
+    task.kind = TaskKind::If;
+    task.cond = r.integer("cond");
+    task.thenGraph = r.string("then");
+    task.elseGraph = r.string("else");
+    task.outputs = r.integer("outputs");
+    return;
+  }
+  task.kind = TaskKind::Loop;
+  task.body = r.string("body");
+  task.tripCount = r.integer("trip_count", -1);
+  task.cond = r.integer("cond", -1);
+  task.carried = r.integers("carried", true);
+  task.scans = r.integer("scans", 0);
+  if (task.scans < 0 || task.scans > 65536)
+    r.fail("'scans' is " + std::to_string(task.scans) + ", expected 0 to 65536");
 }
 
 TaskDesc readTask(const Reader &r) {
@@ -280,13 +390,18 @@ TaskDesc readTask(const Reader &r) {
     task.size = r.expr("size");
     return task;
   }
+  if (kind == "if" || kind == "loop") {
+    readControl(r, task);
+    return task;
+  }
   if (kind != "dispatch")
-    r.fail("unknown kind of task '" + kind + "'; known are dispatch, copy");
+    r.fail("unknown kind of task '" + kind + "'; known are dispatch, copy, if, loop");
   task.kernel = r.string("kernel");
   task.nodes = r.strings("nodes", false);
   task.buffers = r.integers("buffers", true);
   task.outputs = r.integer("outputs");
   task.dims = r.exprs("dims", false);
+  task.results = r.integer("results", 0);
   task.work = r.expr("work");
   task.grain = r.expr("grain", 1);
   task.scratch = r.expr("scratch", 0);

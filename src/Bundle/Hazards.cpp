@@ -16,10 +16,13 @@ struct Access {
   bool write;
 };
 
-/// Which tasks precede which, as one bit set a task.
+/// Which tasks precede which, as one bit set a task. Stages run one after the
+/// other.
 class Order {
 public:
   explicit Order(const GraphDesc &graph) : words((graph.tasks.size() + 63) / 64), bits(words * graph.tasks.size()) {
+    if (auto found = stageEnds(graph))
+      ends = std::move(*found);
     for (size_t i = 0; i < graph.tasks.size(); ++i)
       for (int64_t dep : graph.tasks[i].deps) {
         for (size_t w = 0; w < words; ++w)
@@ -30,10 +33,13 @@ public:
   bool ordered(size_t a, size_t b) const {
     if (a > b)
       std::swap(a, b);
-    return bits[b * words + a / 64] >> (a % 64) & 1;
+    auto end = std::upper_bound(ends.begin(), ends.end(), static_cast<int64_t>(a));
+    bool later = end != ends.end() && static_cast<int64_t>(b) >= *end;
+    return later || (bits[b * words + a / 64] >> (a % 64) & 1);
   }
 
 private:
+  std::vector<int64_t> ends; ///< of stages
   size_t words;
   std::vector<uint64_t> bits;
 };
@@ -49,9 +55,14 @@ public:
       add(i, task.dst, value(task.dstOffset), value(task.size), true);
       return;
     }
-    size_t results = task.buffers.size() - static_cast<size_t>(task.outputs);
-    for (size_t k = 0; k < task.buffers.size(); ++k)
-      add(i, task.buffers[k], 0, bytes(graph.buffers[task.buffers[k]]), k >= results);
+    for (int64_t id : task.reads())
+      add(i, id, 0, bytes(graph.buffers[id]), false);
+    for (int64_t id : task.writes())
+      add(i, id, 0, bytes(graph.buffers[id]), true);
+    for (size_t id = 0; task.isControl() && id < graph.buffers.size(); ++id)
+      if (const BufferDesc &buffer = graph.buffers[id];
+          buffer.kind == BufferKind::Result && buffer.task == static_cast<int64_t>(i))
+        add(i, static_cast<int64_t>(id), 0, bytes(buffer), true);
   }
 
   std::vector<Access> accesses;

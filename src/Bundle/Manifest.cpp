@@ -15,6 +15,16 @@ const EntryPoint *Manifest::findEntryPoint(std::string_view name) const {
   return nullptr;
 }
 
+const std::vector<std::string> &knownFeatures() {
+  static const std::vector<std::string> names = {"broadcast", "constraints", "control-flow", "returned-dims"};
+  return names;
+}
+
+void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest) {
+  manifest.required = featuresOf(graphs);
+  manifest.minor = manifest.required.empty() ? 0 : 1;
+}
+
 const EntryDesc *Manifest::findEntry(std::string_view name) const {
   for (const EntryDesc &entry : entries)
     if (entry.name == name)

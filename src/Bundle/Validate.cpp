@@ -21,6 +21,10 @@ public:
     checkTable();
     for (const EntryDesc &row : bundle.manifest().entries)
       checkEntry(row);
+    checkFeatures();
+    std::vector<Problem> found =
+        validateOwnership(bundle.graphs(), bundle.manifest().entryPoints, limit - std::min(limit, problems.size()));
+    problems.insert(problems.end(), found.begin(), found.end());
     for (const GraphDesc &graph : bundle.graphs().graphs)
       checkGraph(graph);
     return std::move(problems);
@@ -33,6 +37,7 @@ private:
   }
   void checkManifest();
   void checkEntryPoint(const EntryPoint &entry, std::set<std::string> &names);
+  void checkFeatures();
   void checkTable();
   void checkEntry(const EntryDesc &row);
   void checkCode(const BundleEntry &entry);
@@ -76,7 +81,20 @@ void BundleChecker::checkManifest() {
     if (!bundle.find(target.entry))
       report("manifest.json, target '" + target.target + "'", "there is no entry '" + target.entry + "'");
   for (const std::string &feature : m.required)
-    report("manifest.json", "the bundle requires the feature '" + feature + "', which this version does not know");
+    if (const auto &known = knownFeatures(); std::find(known.begin(), known.end(), feature) == known.end())
+      report("manifest.json", "the bundle requires the feature '" + feature + "', which this version does not know");
+}
+
+/// An older reader must refuse what it would not understand.
+void BundleChecker::checkFeatures() {
+  const Manifest &m = bundle.manifest();
+  std::vector<std::string> used = featuresOf(bundle.graphs());
+  for (const std::string &feature : used)
+    if (std::find(m.required.begin(), m.required.end(), feature) == m.required.end())
+      report("manifest.json", "graph.json uses '" + feature + "', which 'required' does not list");
+  if (!used.empty() && m.minor < 1)
+    report("manifest.json", "graph.json uses '" + used.front() + "', which format " + std::to_string(m.major) + "." +
+                                std::to_string(m.minor) + " does not have");
 }
 
 void BundleChecker::checkTable() {

@@ -33,6 +33,8 @@ public:
     for (size_t i = 0; i < graph.tasks.size(); ++i)
       checkTask(i);
     checkOutputsWritten();
+    if (auto stages = stageEnds(graph); !stages)
+      report("", stages.error().message);
     return std::move(problems);
   }
 
@@ -45,6 +47,7 @@ private:
   void checkDims();
   void checkInputDim(const DimDesc &dim, const std::string &where);
   void checkConstraints();
+  void checkReturnedDim(const DimDesc &dim, const std::string &where);
   void checkArena(size_t i);
   void checkBuffer(size_t i);
   void checkConst(const BufferDesc &buffer, const std::string &where);
@@ -57,6 +60,9 @@ private:
   void checkTask(size_t i);
   void checkDispatch(const TaskDesc &task, const std::string &where);
   void checkCopy(const TaskDesc &task, const std::string &where);
+  void checkControl(const TaskDesc &task, const std::string &where);
+  void checkScalar(int64_t buffer, DType dtype, const std::string &field, const std::string &where);
+  void checkResult(const BufferDesc &buffer, const std::string &where);
   void checkWritten(int64_t buffer, const std::string &where);
   void checkStates(const TaskDesc &task, const std::string &where);
   void checkOutputsWritten();
@@ -82,6 +88,7 @@ private:
   std::set<std::string> dimNames;
   std::vector<DimValues> ends;
   std::set<int64_t> written;
+  std::set<std::pair<int64_t, int64_t>> results; ///< task and output of the result buffers so far
   bool hasHost = false;
   std::map<int64_t, std::string_view> stateTargets; ///< of the first task that uses the state
   std::vector<Problem> problems;
@@ -127,11 +134,25 @@ void GraphChecker::checkInputDim(const DimDesc &dim, const std::string &where) {
   report(where, "no buffer is input " + std::to_string(dim.input));
 }
 
+void GraphChecker::checkReturnedDim(const DimDesc &dim, const std::string &where) {
+  known(dim.lower, where, "min");
+  known(dim.upper, where, "max");
+  bool exists = static_cast<size_t>(dim.task) < graph.tasks.size();
+  const TaskDesc *task = exists ? &graph.tasks[static_cast<size_t>(dim.task)] : nullptr;
+  int64_t values = !task ? 0 : task->kind == TaskKind::Loop ? 1 : task->kind == TaskKind::Dispatch ? task->results : 0;
+  bool extent = dim.output >= 0;
+  if (extent ? !task || !task->isControl() || dim.output >= task->outputCount() || dim.axis < 0
+             : dim.result < 0 || dim.result >= values)
+    report(where, "it is not among what task " + std::to_string(dim.task) + " returns");
+}
+
 void GraphChecker::checkDims() {
   for (const DimDesc &dim : graph.dims) {
     std::string where = "dim '" + dim.name + "'";
     if (dim.expr)
       known(*dim.expr, where, "expr");
+    else if (dim.task >= 0)
+      checkReturnedDim(dim, where);
     else
       checkInputDim(dim, where);
     if (dim.name.empty())
@@ -197,12 +218,23 @@ void GraphChecker::checkAlias(size_t i, const std::string &where) {
              "buffer " + std::to_string(buffer.of));
 }
 
+void GraphChecker::checkResult(const BufferDesc &buffer, const std::string &where) {
+  bool exists = buffer.task >= 0 && static_cast<size_t>(buffer.task) < graph.tasks.size();
+  const TaskDesc *task = exists ? &graph.tasks[static_cast<size_t>(buffer.task)] : nullptr;
+  if (!task || !task->isControl() || buffer.index < 0 || buffer.index >= task->outputCount())
+    report(where, "task " + std::to_string(buffer.task) + " has no output " + std::to_string(buffer.index));
+  else if (!results.emplace(buffer.task, buffer.index).second)
+    report(where, "another buffer is the same output of the same task");
+}
+
 void GraphChecker::checkBuffer(size_t i) {
   const BufferDesc &buffer = graph.buffers[i];
   std::string where = "buffer " + std::to_string(i) + " (" + std::string(bufferKindName(buffer.kind)) + ")";
   for (const Expr &dim : buffer.shape)
     if (known(dim, where, "shape") && !atLeast(dim, 0))
       report(where, "the dim '" + dim.str() + "' is negative");
+  if (buffer.kind == BufferKind::Result)
+    checkResult(buffer, where);
   Expr dense = denseBytes(buffer.dtype, buffer.shape);
   if (!known(dense, where, "shape") || buffer.kind < BufferKind::Const)
     return;
@@ -284,9 +316,11 @@ void GraphChecker::checkWritten(int64_t id, const std::string &where) {
     buffer = &graph.buffers[id];
   }
   written.insert(id);
-  if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const)
+  if (buffer->kind == BufferKind::Input || buffer->kind == BufferKind::Const || buffer->kind == BufferKind::Result)
     report(where, "writes buffer " + std::to_string(id) + ", which is " +
-                      (buffer->kind == BufferKind::Input ? "an input" : "a constant"));
+                      (buffer->kind == BufferKind::Input   ? "an input"
+                       : buffer->kind == BufferKind::Const ? "a constant"
+                                                           : "the result of another task"));
 }
 
 void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where) {
@@ -304,6 +338,8 @@ void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where)
   }
   for (const Expr &dim : task.dims)
     known(dim, where, "dims");
+  if (task.results < 0 || (task.results && !(task.work == Expr(1))))
+    report(where, "a task with results must have work 1");
   struct {
     const char *name;
     const Expr &value;
@@ -316,6 +352,35 @@ void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where)
   for (auto &field : fields)
     if (known(field.value, where, field.name) && !atLeast(field.value, field.bound))
       report(where, std::string("'") + field.name + "' is less than " + std::to_string(field.bound));
+}
+
+/// One element, whose value the runtime reads.
+void GraphChecker::checkScalar(int64_t id, DType dtype, const std::string &field, const std::string &where) {
+  if (!isBuffer(id))
+    return report(where, "'" + field + "': there is no buffer " + std::to_string(id));
+  const BufferDesc &buffer = graph.buffers[id];
+  bool one = buffer.dtype == dtype;
+  for (const Expr &extent : buffer.shape)
+    one = one && extent == Expr(1);
+  if (!one)
+    report(where, "'" + field + "': buffer " + std::to_string(id) + " is not one " + std::string(dtypeName(dtype)));
+}
+
+void GraphChecker::checkControl(const TaskDesc &task, const std::string &where) {
+  bool branches = task.kind == TaskKind::If;
+  if (branches || task.cond >= 0)
+    checkScalar(task.cond, DType::Bool, "cond", where);
+  if (!branches && task.tripCount >= 0)
+    checkScalar(task.tripCount, DType::I64, "trip_count", where);
+  for (const std::vector<int64_t> &list : {task.carried, task.buffers})
+    for (int64_t id : list)
+      if (!isBuffer(id))
+        report(where, "there is no buffer " + std::to_string(id));
+  if (task.outputs < 0 || task.scans < 0)
+    report(where, "the number of outputs is negative");
+  if (task.queue >= 0 && static_cast<size_t>(task.queue) < graph.queues.size() &&
+      graph.queues[task.queue].target != kHostTarget)
+    report(where, "control flow runs on target '" + std::string(kHostTarget) + "' only");
 }
 
 void GraphChecker::checkCopy(const TaskDesc &task, const std::string &where) {
@@ -336,7 +401,9 @@ void GraphChecker::checkStates(const TaskDesc &task, const std::string &where) {
   if (task.queue < 0 || static_cast<size_t>(task.queue) >= graph.queues.size())
     return;
   std::string_view target = copy && hasHost ? kHostTarget : std::string_view(graph.queues[task.queue].target);
-  for (int64_t id : copy ? std::vector<int64_t>{task.src, task.dst} : task.buffers) {
+  std::vector<int64_t> used = task.reads(), changed = task.writes();
+  used.insert(used.end(), changed.begin(), changed.end());
+  for (int64_t id : used) {
     if (isBuffer(id) && graph.buffers[id].kind == BufferKind::Alias)
       id = graph.buffers[id].of;
     if (!isBuffer(id) || graph.buffers[id].kind != BufferKind::State)
@@ -359,6 +426,8 @@ void GraphChecker::checkTask(size_t i) {
       report(where, "depends on task " + std::to_string(dep) + ", which is not an earlier one");
   if (task.kind == TaskKind::Dispatch)
     checkDispatch(task, where);
+  else if (task.isControl())
+    checkControl(task, where);
   else
     checkCopy(task, where);
   checkStates(task, where);

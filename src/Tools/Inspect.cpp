@@ -13,7 +13,7 @@ namespace dmxc::tools {
 using namespace bundle;
 
 const std::vector<std::string> &inspectViews() {
-  static const std::vector<std::string> views = {"summary", "tensors", "tasks", "memory", "kernels", "sizes"};
+  static const std::vector<std::string> views = {"summary", "tensors", "dims", "tasks", "memory", "kernels", "sizes"};
   return views;
 }
 

@@ -39,15 +39,10 @@ std::vector<Lifetime> lifetimes(const GraphDesc &graph, const DimValues &dims) {
       life.first = static_cast<int64_t>(task);
     life.last = static_cast<int64_t>(task);
   };
-  for (size_t i = 0; i < graph.tasks.size(); ++i) {
-    const TaskDesc &task = graph.tasks[i];
-    for (int64_t id : task.buffers)
-      touch(id, i);
-    if (task.kind == TaskKind::Copy) {
-      touch(task.src, i);
-      touch(task.dst, i);
-    }
-  }
+  for (size_t i = 0; i < graph.tasks.size(); ++i)
+    for (const std::vector<int64_t> &list : {graph.tasks[i].reads(), graph.tasks[i].writes()})
+      for (int64_t id : list)
+        touch(id, i);
   std::vector<Lifetime> arenaLives;
   for (size_t i = 0; i < graph.buffers.size(); ++i) {
     const BufferDesc &buffer = graph.buffers[i];
@@ -103,6 +98,8 @@ std::string placeOf(const BufferDesc &buffer) {
   case BufferKind::Input:
   case BufferKind::Output:
     return std::string(bufferKindName(buffer.kind)) + " " + std::to_string(buffer.index);
+  case BufferKind::Result:
+    return "output " + std::to_string(buffer.index) + " of task " + std::to_string(buffer.task);
   case BufferKind::Const:
     return buffer.entry + " @ " + buffer.offset.str();
   case BufferKind::Arena:
@@ -225,10 +222,16 @@ View tasks(const Bundle &bundle) {
         {}};
     for (size_t i = 0; i < graph.tasks.size(); ++i) {
       const TaskDesc &t = graph.tasks[i];
-      bool copy = t.kind == TaskKind::Copy;
-      table.add({i, std::string(taskKindName(t.kind)), t.queue, t.name, t.kernel, copy ? Json("") : exprJson(t.work),
-                 copy ? Json("") : exprJson(t.grain), exprJson(t.scratch), exprJson(t.flops),
+      bool copy = t.kind == TaskKind::Copy, dispatch = t.kind == TaskKind::Dispatch;
+      table.add({i, std::string(taskKindName(t.kind)), t.queue, t.name,
+                 t.isControl() ? joined(t.ownedGraphs()) : t.kernel, dispatch ? exprJson(t.work) : Json(""),
+                 dispatch ? exprJson(t.grain) : Json(""), exprJson(t.scratch), exprJson(t.flops),
                  exprJson(copy ? t.size : t.bytes), t.deps, t.nodes});
+    }
+    if (std::vector<size_t> stages = taskStages(graph); !stages.empty()) {
+      table.columns.push_back("stage");
+      for (size_t i = 0; i < stages.size(); ++i)
+        table.rows[i].push_back(stages[i]);
     }
     view.tables.push_back(std::move(table));
   }
@@ -375,6 +378,8 @@ View sizes(const Bundle &bundle) {
 Result<View> makeView(const Bundle &bundle, const std::string &what, const std::string &kernel) {
   if (what == "tensors")
     return tensors(bundle);
+  if (what == "dims")
+    return dimsView(bundle);
   if (what == "tasks")
     return tasks(bundle);
   if (what == "memory")

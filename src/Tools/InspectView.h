@@ -47,6 +47,11 @@ std::vector<Lifetime> lifetimes(const bundle::GraphDesc &graph, const bundle::Di
 /// What the model calls a buffer: an input, an output or a constant; empty for the others.
 std::string tensorName(const bundle::Bundle &bundle, const bundle::GraphDesc &graph, const bundle::BufferDesc &buffer);
 
+/// "dims": the dim tables, constraints, and which task owns which graph.
+View dimsView(const bundle::Bundle &bundle);
+/// Of each task; empty when the graph has one stage, or none that are right.
+std::vector<size_t> taskStages(const bundle::GraphDesc &graph);
+
 /// As files have it: two blanks a level, a line's end at the end.
 std::string jsonText(const Json &json);
 /// "1.50 MiB", "12 B".

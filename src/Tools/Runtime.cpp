@@ -2,6 +2,7 @@
 #include "dmxc/Tools/Runtime.h"
 
 #include <chrono>
+#include <cstring>
 
 namespace dmxc::tools {
 
@@ -122,11 +123,20 @@ Status ModelSession::bindInput(size_t index, const Tensor &tensor) {
 }
 
 Status ModelSession::allocateOutputs() {
+  lateOutputs.clear();
   for (size_t i = 0; i < outputList.size(); ++i) {
     uint32_t index = static_cast<uint32_t>(i), rank = 0;
     Shape shape(DMX_MAX_RANK);
-    if (Status done = call(dmx_session_shape, session, DMX_OUTPUT, index, shape.data(), DMX_MAX_RANK, &rank); !done)
-      return done;
+    dmx_error error = DMX_ERROR_INIT;
+    dmx_status status = dmx_session_shape(session, DMX_OUTPUT, index, shape.data(), DMX_MAX_RANK, &rank, &error);
+    if (status == DMX_STATUS_SHAPE_UNKNOWN) {
+      lateOutputs.push_back(i);
+      if (Status done = call(dmx_session_unbind, session, DMX_OUTPUT, index); !done)
+        return done;
+      continue;
+    }
+    if (status != DMX_OK)
+      return Error{kindOf(status), error.message};
     shape.resize(rank);
     outputTensors[i] = Tensor(outputList[i].dtype, shape);
     dmx_tensor_view view = viewOf(outputTensors[i]);
@@ -136,7 +146,25 @@ Status ModelSession::allocateOutputs() {
   return Status::ok();
 }
 
-Status ModelSession::run() { return call(dmx_session_run, session); }
+Status ModelSession::fetchOutput(size_t index) {
+  dmx_tensor_view view = {};
+  if (Status done = call(dmx_session_output, session, static_cast<uint32_t>(index), &view); !done)
+    return done;
+  Shape shape(view.dims, view.dims + view.rank);
+  outputTensors[index] = Tensor(outputList[index].dtype, std::move(shape));
+  if (uint64_t bytes = outputTensors[index].byteSize())
+    std::memcpy(outputTensors[index].mutableData(), view.data, bytes);
+  return Status::ok();
+}
+
+Status ModelSession::run() {
+  if (Status done = call(dmx_session_run, session); !done)
+    return done;
+  for (size_t index : lateOutputs)
+    if (Status done = fetchOutput(index); !done)
+      return done;
+  return Status::ok();
+}
 
 Status ModelSession::profile(uint32_t capacity) { return call(dmx_session_profile, session, capacity); }
 

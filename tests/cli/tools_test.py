@@ -150,7 +150,7 @@ def case_benchmark():
 
 
 def case_inspect():
-    for view in ("summary", "tensors", "tasks", "memory", "kernels", "sizes"):
+    for view in ("summary", "tensors", "dims", "tasks", "memory", "kernels", "sizes"):
         assert run("dmx-inspect", OPTIONS.golden, "--what", view)
         assert json.loads(run("dmx-inspect", OPTIONS.golden, "--what", view, "--json"))
     run("dmx-inspect", OPTIONS.golden, "--check", out=["checked, no problems"])

@@ -59,6 +59,39 @@ TEST(Expr, Values) {
   EXPECT_EQ(value(R"(["mod", 7, -3])"), -2);
   EXPECT_EQ(value(R"(["min", "n", "m"])"), -3);
   EXPECT_EQ(value(R"(["max", "n", "m"])"), 7);
+  EXPECT_EQ(value(R"(["broadcast", "n", 1])"), 7);
+  EXPECT_EQ(value(R"(["broadcast", 1, "n"])"), 7);
+  EXPECT_EQ(value(R"(["broadcast", "n", 7])"), 7);
+  EXPECT_EQ(value(R"(["broadcast", 0, 1])"), 0);
+}
+
+TEST(Expr, BroadcastFailures) {
+  for (const char *text : {R"(["broadcast", "n", 3])", R"(["broadcast", 0, "n"])", R"(["broadcast", 2, 4])"})
+    EXPECT_TRUE(fails(text)) << text;
+  Parsed parsed = parse(R"(["broadcast", 3, ["add", "n", -3]])");
+  auto result = parsed.pool.evaluate(parsed.id, std::vector<int64_t>{7, 0});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "cannot broadcast 3 and 4");
+  EXPECT_EQ(result.error().status, DMX_STATUS_INVALID_ARGUMENT) << "the inputs are wrong, not the bundle";
+  EXPECT_EQ(parsed.pool.text(parsed.id, kNames), "broadcast(3, n + -3)");
+}
+
+/// Every pair within bounds that broadcasts gives a value within the range.
+TEST(Expr, BroadcastRanges) {
+  Parsed parsed = parse(R"(["broadcast", "n", "m"])");
+  for (int64_t a = 0; a < 4; ++a)
+    for (int64_t b = a; b < 4; ++b)
+      for (int64_t c = 0; c < 4; ++c)
+        for (int64_t d = c; d < 4; ++d) {
+          ExprPool::Range bounds[] = {{a, b}, {c, d}};
+          auto [low, high] = parsed.pool.range(parsed.id, bounds);
+          for (int64_t n = a; n <= b; ++n)
+            for (int64_t m = c; m <= d; ++m)
+              if (n == m || n == 1 || m == 1) {
+                EXPECT_LE(low, n == 1 ? m : n);
+                EXPECT_GE(high, n == 1 ? m : n);
+              }
+        }
 }
 
 TEST(Expr, OverflowAndZeroDivisors) {

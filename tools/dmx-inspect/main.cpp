@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
   if (!options.what.empty() && std::find(views.begin(), views.end(), options.what) == views.end())
     return reportError("dmx-inspect",
                        usageError("--what " + options.what + ": unknown view" + didYouMean(options.what, views) +
-                                  "; known are summary, tensors, tasks, memory, kernels, sizes"));
+                                  "; known are summary, tensors, dims, tasks, memory, kernels, sizes"));
   if (!options.kernel.empty() && !options.what.empty() && options.what != "kernels")
     return reportError("dmx-inspect", usageError("--kernel goes with --what kernels, not with --what " + options.what));
   if (!options.kernel.empty())

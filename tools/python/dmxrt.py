@@ -15,10 +15,15 @@ INPUT, OUTPUT = 0, 1
 DTYPES = {1: "bool", 3: "int8", 4: "int16", 5: "int32", 6: "int64", 8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "float16",
           14: "float32", 15: "float64"}
 I64, F32 = 6, 14
+SHAPE_UNKNOWN = 11  # dmx_status: the shape depends on the data
 
 
 class Error(RuntimeError):
-    """A call of the runtime failed."""
+    """A call of the runtime failed with `status` (a dmx_status; 0 where it was not the runtime that refused)."""
+
+    def __init__(self, message, status=0):
+        super().__init__(message)
+        self.status = status
 
 
 class _Error(ctypes.Structure):
@@ -79,11 +84,21 @@ class Session:
             if array.dtype != DTYPES.get(tensor.dtype):
                 raise Error(f"input '{tensor.name}' is {DTYPES.get(tensor.dtype, 'of a type numpy has not')}, not {array.dtype}")
             bound.append(self._bind_array(INPUT, i, tensor, array))
-        outputs = {}
+        outputs, late = {}, []
         for i, tensor in enumerate(self.outputs):
-            array = outputs[tensor.name] = numpy.empty(self._shape(OUTPUT, i, len(tensor.shape)), DTYPES[tensor.dtype])
-            self._bind_array(OUTPUT, i, tensor, array)
+            outputs[tensor.name] = None
+            try:
+                shape = self._shape(OUTPUT, i, len(tensor.shape))
+            except Error as error:
+                if error.status != SHAPE_UNKNOWN:
+                    raise
+                late.append((i, tensor))
+                self.call("dmx_session_unbind", self.session, OUTPUT, i)
+                continue
+            outputs[tensor.name] = self._bind_array(OUTPUT, i, tensor, numpy.empty(shape, DTYPES[tensor.dtype]))
         self.call("dmx_session_run", self.session)
+        for i, tensor in late:
+            outputs[tensor.name] = self._copy_output(i, tensor)
         return outputs
 
     def reset_state(self):
@@ -98,7 +113,7 @@ class Session:
     def call(self, name, *arguments):
         """A function of dmx.h that takes a dmx_error last."""
         if getattr(self.lib, name)(*arguments, ctypes.byref(self._error)):
-            raise Error(f"{name}: {self._error.message.decode()}")
+            raise Error(f"{name}: {self._error.message.decode()}", self._error.status)
 
     def close(self):
         if self.session or self.bundle:
@@ -122,6 +137,16 @@ class Session:
 
     def _bind_array(self, io, index, tensor, array):
         self.bind(io, index, tensor.dtype, array.shape, array.ctypes.data)
+        return array
+
+    def _copy_output(self, index, tensor):
+        """What the session keeps of an output that is not bound."""
+        import numpy
+        view = _View()
+        self.call("dmx_session_output", self.session, index, ctypes.byref(view))
+        array = numpy.empty([view.dims[i] for i in range(view.rank)], DTYPES[tensor.dtype])
+        if array.nbytes:
+            ctypes.memmove(array.ctypes.data, view.data, array.nbytes)
         return array
 
     def _shape(self, io, index, capacity):

@@ -14,7 +14,8 @@
 namespace dmxc::bundle {
 
 /// One row of the dim table. Rows are evaluated in order. Exactly one of
-/// {input and axis} and `expr` says where the value comes from.
+/// {input and axis}, `expr`, {task and result} and {task, output and axis} says
+/// where the value comes from.
 struct DimDesc {
   std::string name;
   /// Inclusive bounds of a dim read from an input; unused for a computed one.
@@ -25,6 +26,14 @@ struct DimDesc {
   int64_t axis = -1;
   /// Set for a computed dim; mentions earlier rows only.
   std::optional<Expr> expr;
+  /// The task that returns the dim: its value number `result`, or `axis` of its
+  /// output number `output`; -1 for others.
+  int64_t task = -1;
+  int64_t result = -1;
+  int64_t output = -1;
+  /// Inclusive bounds of a returned dim, over earlier rows.
+  Expr lower = 0;
+  Expr upper = INT64_MAX;
 };
 
 /// One block of session memory. `lower_bound` is the largest sum of live bytes
@@ -35,14 +44,17 @@ struct ArenaDesc {
   int64_t align = 64;
 };
 
-enum class BufferKind { Input, Output, Const, Arena, Alias, State };
+enum class BufferKind { Input, Output, Result, Const, Arena, Alias, State };
 
 struct BufferDesc {
   BufferKind kind = BufferKind::Arena;
   DType dtype = DType::F32;
   std::vector<Expr> shape;
-  /// Input, Output: position in the entry point's list.
+  /// Input, Output: position in the graph's list; Result: which output of
+  /// `task`.
   int64_t index = 0;
+  /// Result: the if or loop that gives it.
+  int64_t task = 0;
   /// Const: the weights entry and the tensor's name in it. `offset` then counts
   /// from the first byte of the entry (safetensors header included).
   std::string entry, tensor;
@@ -52,7 +64,7 @@ struct BufferDesc {
   int64_t of = 0;
   /// Const, Arena, Alias.
   Expr offset;
-  /// All but Input and Output. An integer for Const and State.
+  /// All but Input, Output and Result. An integer for Const and State.
   Expr size;
 };
 
@@ -72,14 +84,14 @@ struct QueueDesc {
   std::string target;
 };
 
-enum class TaskKind { Dispatch, Copy };
+enum class TaskKind { Dispatch, Copy, If, Loop };
 
 struct TaskDesc {
   TaskKind kind = TaskKind::Dispatch;
   int64_t queue = 0;
   /// For people: profiles and error messages.
   std::string name;
-  /// Dispatch: the model's nodes computed here.
+  /// All but Copy: the model's nodes computed here.
   std::vector<std::string> nodes;
   /// Positions of earlier tasks that must have ended.
   std::vector<int64_t> deps;
@@ -98,6 +110,28 @@ struct TaskDesc {
   /// The cost model's figures, for reports: operations and bytes moved.
   Expr flops, bytes;
 
+  /// Dispatch: how many values it returns.
+  int64_t results = 0;
+
+  /// If: the graphs, which get `buffers` and have `outputs` outputs. Loop: the
+  /// body, which gets the iteration's number, the condition, `carried` and
+  /// `buffers`. Both: the bool that decides; Loop: -1 when there is none.
+  std::string thenGraph, elseGraph, body;
+  int64_t cond = -1;
+  /// Loop: the i64 that limits it (-1: none), its initial values, the number of
+  /// outputs that are stacked.
+  int64_t tripCount = -1;
+  std::vector<int64_t> carried;
+  int64_t scans = 0;
+
+  bool isControl() const { return kind == TaskKind::If || kind == TaskKind::Loop; }
+  /// The graphs that an If or Loop owns.
+  std::vector<std::string> ownedGraphs() const;
+  /// How many outputs an If or Loop has.
+  int64_t outputCount() const { return kind == TaskKind::If ? outputs : static_cast<int64_t>(carried.size()) + scans; }
+  /// Buffers that the task reads, then those among its operands that it writes.
+  std::vector<int64_t> reads() const, writes() const;
+
   /// Copy: `size` bytes from src+srcOffset to dst+dstOffset.
   int64_t src = 0, dst = 0;
   Expr srcOffset, dstOffset, size;
@@ -112,7 +146,7 @@ struct GraphDesc {
   std::vector<QueueDesc> queues;
   std::vector<TaskDesc> tasks;
 
-  /// Evaluates computed dims on top of the values given for the input dims.
+  /// Evaluates computed dims on top of the values given for the other dims.
   Result<DimValues> evaluateDims(DimValues inputs) const;
 };
 
@@ -133,6 +167,14 @@ std::string toJson(const GraphFile &file);
 /// e.g. "graph.json: graphs[0].tasks[3].queue: expected an integer, got a
 /// string".
 Result<GraphFile> parseGraph(std::string_view json);
+
+/// The names that `required` has to have for these graphs (FORMAT.md), sorted.
+std::vector<std::string> featuresOf(const GraphFile &file);
+
+/// Where each stage's tasks end (FORMAT.md, "Stages"): at least one, the last
+/// one is the number of tasks. Fails (ErrorKind::Model) when a task uses what it
+/// or a later one returns, or something that does not exist.
+Result<std::vector<int64_t>> stageEnds(const GraphDesc &graph);
 
 /// Whether the constraint holds; false also where a side has no value.
 bool holds(const ConstraintDesc &constraint, const DimValues &dims);

@@ -14,7 +14,7 @@ namespace dmxc::bundle {
 
 /// The format this library writes; COMPATIBILITY.md has the rule for readers.
 inline constexpr int64_t formatMajor = 1;
-inline constexpr int64_t formatMinor = 0;
+inline constexpr int64_t formatMinor = 1;
 
 /// A tensor at the border of an entry point. Dims are integers, names of the
 /// entry point's `dims`, or expressions over them.
@@ -63,7 +63,7 @@ using OptionValue = std::variant<bool, int64_t, std::string>;
 
 struct Manifest {
   int64_t major = formatMajor;
-  int64_t minor = formatMinor;
+  int64_t minor = 0; ///< see requireFeaturesOf
   std::string minRuntime = "0.1.0";
   std::string producerName = "dmxc";
   std::string producerVersion = "0.1.0";
@@ -85,6 +85,13 @@ struct Manifest {
   const EntryPoint *findEntryPoint(std::string_view name) const;
   const EntryDesc *findEntry(std::string_view name) const;
 };
+
+/// Sets `required` and the lowest minor for the graphs. To be called by whoever
+/// writes a bundle.
+void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest);
+
+/// The names that `required` may have.
+const std::vector<std::string> &knownFeatures();
 
 /// Deterministic text, keys in FORMAT.md's order, ends with a newline.
 std::string toJson(const Manifest &manifest);

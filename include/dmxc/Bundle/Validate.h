@@ -29,6 +29,11 @@ std::vector<Problem> validateGraph(const GraphDesc &graph, const EntryPoint *ent
                                    const std::function<std::optional<uint64_t>(const std::string &)> &entrySize,
                                    size_t limit = 100);
 
+/// The rules between graphs: each that a task names exists, has this one owner,
+/// is no entry point's, and takes and gives what the task does.
+std::vector<Problem> validateOwnership(const GraphFile &file, const std::vector<EntryPoint> &entryPoints,
+                                       size_t limit = 100);
+
 /// Pairs of tasks that touch overlapping bytes, one of them writing, with no
 /// path of deps between them. Symbolic sizes are taken at the dims given.
 /// Call only on a graph that validateGraph found sound. Graphs of more than

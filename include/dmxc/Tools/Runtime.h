@@ -56,7 +56,8 @@ public:
   const std::vector<IoTensor> &outputs() const { return outputList; }
 
   Status bindInput(size_t index, const Tensor &tensor);
-  /// Allocates and binds every output for the inputs bound now.
+  /// Allocates and binds every output for the inputs bound now; those whose shape depends on the data are left to the
+  /// session, and copied from there by `run`.
   Status allocateOutputs();
   const Tensor &output(size_t index) const { return outputTensors[index]; }
   Status run();
@@ -74,12 +75,14 @@ public:
 private:
   ModelSession() = default;
   Status readSignature(dmx_io io, std::vector<IoTensor> &list);
+  Status fetchOutput(size_t index);
 
   dmx_bundle *bundle = nullptr;
   dmx_session *session = nullptr;
   std::string entryPoint;
   std::vector<IoTensor> inputList, outputList;
   std::vector<Tensor> inputTensors, outputTensors;
+  std::vector<size_t> lateOutputs; ///< those left to the session
   double loadTime = 0, sessionTime = 0;
 };
 

@@ -18,6 +18,21 @@ TEST(Expr, RoundsAsItsNameSays) {
   EXPECT_EQ(applyExprOp(Op::Mod, 6, 3), 0);
 }
 
+TEST(Expr, Broadcasts) {
+  EXPECT_EQ(applyExprOp(Op::Broadcast, 3, 3), 3);
+  EXPECT_EQ(applyExprOp(Op::Broadcast, 1, 3), 3);
+  EXPECT_EQ(applyExprOp(Op::Broadcast, 3, 1), 3);
+  EXPECT_EQ(applyExprOp(Op::Broadcast, 0, 1), 0);
+  EXPECT_EQ(applyExprOp(Op::Broadcast, 3, 4), std::nullopt);
+  EXPECT_EQ(applyExprOp(Op::Broadcast, 0, 3), std::nullopt);
+  Expr e = Expr::binary(Op::Broadcast, Expr::dim("n"), 4);
+  EXPECT_EQ(e.str(), "broadcast(n,4)");
+  auto value = e.evaluate({{"n", 3}});
+  ASSERT_FALSE(value);
+  EXPECT_EQ(value.error().message, "cannot broadcast 3 and 4");
+  EXPECT_EQ(value.error().kind, ErrorKind::Constraint) << "not a mistake of the bundle's";
+}
+
 TEST(Expr, RefusesOverflowAndZero) {
   EXPECT_EQ(applyExprOp(Op::Add, INT64_MAX, 1), std::nullopt);
   EXPECT_EQ(applyExprOp(Op::Sub, INT64_MIN, 1), std::nullopt);
@@ -91,9 +106,10 @@ TEST(ManifestJson, VersionRule) {
   };
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":0}"), "accepted");
   std::string newer = withFormat("{\"major\":2,\"minor\":0}");
-  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.0", "newer version"})
+  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.1", "newer version"})
     EXPECT_NE(newer.find(part), std::string::npos) << newer;
-  EXPECT_NE(withFormat("{\"major\":1,\"minor\":1}").find("format 1.1"), std::string::npos);
+  EXPECT_EQ(withFormat("{\"major\":1,\"minor\":1}"), "accepted");
+  EXPECT_NE(withFormat("{\"major\":1,\"minor\":2}").find("format 1.2"), std::string::npos);
   EXPECT_NE(withFormat("{\"major\":0,\"minor\":9}").find("Compile the model again"), std::string::npos);
   EXPECT_NE(withFormat("{}").find("field 'major' is missing"), std::string::npos);
 }
