@@ -95,6 +95,7 @@ bundle::Manifest Compilation::manifest() const {
   manifest.entryPoints = compiled->entryPoints;
   for (const PlacedShare &share : placementOf(module).shares)
     manifest.placement.push_back({share.target, share.ops, share.reason});
+  bundle::requireFeaturesOf(compiled->graph, manifest);
   return manifest;
 }
 

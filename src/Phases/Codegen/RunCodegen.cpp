@@ -245,7 +245,24 @@ private:
     if (auto kernel = dyn_cast_or_null<dlir::KernelOp>(SymbolTable::lookupNearestSymbolFrom(op, op.getKernelAttr())))
       for (StringAttr symbol : dmir::symbolsOf(kernel.getBlock()))
         desc.dims.push_back(bundle::Expr::dim(symbol.getValue().str()));
+    if (op.getSymbols())
+      addReturnedDims(op, desc);
     addTask(op.getDone(), std::move(desc));
+  }
+
+  /// Rows of the dim table that the next task returns.
+  void addReturnedDims(dlir::DispatchOp op, bundle::TaskDesc &desc) {
+    auto max = dyn_cast_or_null<dmir::DimsAttr>(op.getMaxAttr());
+    for (auto [i, symbol] : llvm::enumerate(op.getSymbolsAttr())) {
+      bundle::DimDesc row;
+      row.name = cast<StringAttr>(symbol).getValue().str();
+      row.task = graph.tasks.size();
+      row.result = i;
+      if (max)
+        row.upper = exprOf(max.getDims()[i]);
+      graph.dims.push_back(std::move(row));
+    }
+    desc.results = op.getSymbols()->size();
   }
 
   void addCopy(dlir::CopyOp op) {
