@@ -101,4 +101,16 @@ DeclaredShapes declaredShapes(const onnx::GraphProto &graph) {
   return shapes;
 }
 
+std::map<std::string, int64_t> declaredRanks(const onnx::GraphProto &graph) {
+  std::map<std::string, int64_t> ranks;
+  auto add = [&](const auto &infos) {
+    for (const auto &info : infos)
+      if (info.type().has_tensor_type() && info.type().tensor_type().has_shape())
+        ranks.emplace(info.name(), info.type().tensor_type().shape().dim_size());
+  };
+  add(graph.output());
+  add(graph.value_info());
+  return ranks;
+}
+
 } // namespace dmxc::onnxfe

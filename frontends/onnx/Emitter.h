@@ -131,8 +131,8 @@ public:
   Val sizes(const Dims &values) { return sizes(values, typeOf(DType::I64, Dims{Dim(values.size())})); }
   /// Integers of a static shape.
   Val sizes(const Dims &values, mlir::RankedTensorType type);
-  /// Elements of an i64 vector as dims: what they are known to be, or else new symbols, whose values a run takes from the
-  /// vector. The run fails unless each is in [0, max].
+  /// Elements of an i64 vector as dims: what they are known to be, or else new symbols, whose values a run takes from
+  /// the vector. The run fails unless each is in [0, max].
   Dims dimsOf(const Val &vector, Dim max = kMaxDim);
   /// A scalar.
   Val size(Dim value, DType type = DType::I64) { return cast(sizes({value}, typeOf(DType::I64, {})), type); }
@@ -242,10 +242,10 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   const FoldFunction &fold;
-  std::string node;           ///< its name
+  std::string node;            ///< its name
   std::set<std::string> taken; ///< names of symbols that were made
-  mlir::Block scratch; ///< its arguments stand for constants while an op is
-                       ///< built to be folded
+  mlir::Block scratch;         ///< its arguments stand for constants while an op is
+                               ///< built to be folded
 };
 
 } // namespace dmxc::onnxfe

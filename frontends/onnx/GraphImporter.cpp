@@ -137,6 +137,7 @@ GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &p
   if (model.ir_version() < 3) // the opset was implied then
     opsets.try_emplace("", 1);
   declared = declaredShapes(model.graph());
+  ranks = declaredRanks(model.graph());
   for (const auto &proto : model.functions()) {
     Function function{&proto, {}, {}};
     for (const auto &import : proto.opset_import())
@@ -150,7 +151,7 @@ GraphImporter::GraphImporter(const onnx::ModelProto &model, const std::string &p
   }
 }
 
-Scope GraphImporter::mainScope() { return Scope{nullptr, &opsets, nullptr, "", {}, &declared}; }
+Scope GraphImporter::mainScope() { return Scope{nullptr, &opsets, nullptr, "", {}, &declared, &ranks}; }
 
 void GraphImporter::bind(Scope &scope, const std::string &name, Val value) {
   if (scope.values.count(name)) {

@@ -26,7 +26,8 @@ struct Scope {
   const AttributeMap *functionAttributes = nullptr; ///< of the function call being inlined; null outside
   std::string prefix;                               ///< of node names: "call/" inside functions and bodies
   std::map<std::string, Val> values = {};
-  const DeclaredShapes *declared = nullptr; ///< of the main graph's values; null elsewhere
+  const DeclaredShapes *declared = nullptr;              ///< of the main graph's values; null elsewhere
+  const std::map<std::string, int64_t> *ranks = nullptr; ///< the same, where not all dims are known
 
   /// Null when the name is defined nowhere.
   const Val *find(const std::string &name) const;
@@ -76,6 +77,7 @@ private:
   OpsetMap opsets;
   std::map<std::string, Function> functions; ///< by "domain:name:overload"
   DeclaredShapes declared;
+  std::map<std::string, int64_t> ranks;
   int depth = 0;
   int64_t nodeCount = 0;
 };

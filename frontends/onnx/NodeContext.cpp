@@ -67,13 +67,29 @@ Dims NodeContext::knownSizes(int i, const char *what) const {
   return value.hasSizes() ? value.sizes() : Dims(constantInts(i, what));
 }
 
-Dims NodeContext::sizes(int i, const char *what, const std::optional<std::vector<int64_t>> &implied) {
+Dims NodeContext::sizes(int i, const char *what, const std::optional<std::vector<int64_t>> &implied,
+                        std::optional<int64_t> length) {
   if (isConstant(i))
     return knownSizes(i, what);
-  if (implied)
-    return Dims(impliedInts(i, what, implied));
-  Val vector = cast64(i);
-  return e.dimsOf(e.reshape(vector, {vector.elements()}));
+  return implied ? Dims(impliedInts(i, what, implied)) : e.dimsOf(vector(i, what, length));
+}
+
+std::optional<int64_t> NodeContext::declaredRank(int i) const {
+  if (!scope.ranks || i >= numResults())
+    return std::nullopt;
+  auto found = scope.ranks->find(node.output(i));
+  return found == scope.ranks->end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+Val NodeContext::vector(int i, const char *what, std::optional<int64_t> length) {
+  Val value = cast64(i);
+  Dim count = value.elements();
+  if (!count.isStatic() && length)
+    count = *length;
+  requireShape(count.isStatic() && value.rank() <= 1 && mayEqual(value.elements(), count),
+               std::string("how many numbers the ") + what + " (operand " + std::to_string(i) +
+                   ") has must be known at compile time");
+  return e.reshape(value, {count});
 }
 
 int64_t NodeContext::constantInt(int i, const char *what) const {

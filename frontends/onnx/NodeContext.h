@@ -52,9 +52,11 @@ public:
   std::vector<int64_t> constantInts(int i, const char *what) const;
   int64_t constantInt(int i, const char *what) const;
   double constantDouble(int i, const char *what) const;
-  /// Operand i as sizes: what it is known to be, or `implied`, which is then required at run time, or symbols that a run
-  /// gives their values. None is negative.
-  Dims sizes(int i, const char *what, const std::optional<std::vector<int64_t>> &implied = std::nullopt);
+  /// Operand i as sizes: what it is known to be, or `implied`, which is then required at run time, or symbols that a
+  /// run gives their values. None is negative. `length`: how many there are, for an operand whose own dim does not say
+  /// it.
+  Dims sizes(int i, const char *what, const std::optional<std::vector<int64_t>> &implied = std::nullopt,
+             std::optional<int64_t> length = std::nullopt);
   /// The same of an operand that is known up to symbolic dims; the numbers may be negative.
   Dims knownSizes(int i, const char *what) const;
 
@@ -66,6 +68,10 @@ public:
   /// The shape that the model declares for result i, where all its dims are numbers.
   std::optional<Shape> declaredShape(int i = 0) const;
   /// Whether it is known up to symbolic dims.
+  /// The rank that the model declares for result i.
+  std::optional<int64_t> declaredRank(int i = 0) const;
+  /// Operand i as an i64 vector of `length` numbers, which is checked at run time where it is not known before.
+  Val vector(int i, const char *what, std::optional<int64_t> length);
   bool isConstant(int i) const {
     return operand(i).hasSizes() || operand(i).isConstant() || operand(i).elements().is(0);
   }

@@ -41,11 +41,11 @@ void OpTable::add(std::vector<OpRows> family) {
 }
 
 OpTable::OpTable() {
-  for (auto family : {elementwiseOps, activationOps, logicOps,         shapeOps,           sliceOps,       gatherOps, dataDependentOps,
-                      generatorOps,   reduceOps,     linearAlgebraOps, einsumOps,          convolutionOps, poolOps,
-                      normOps,        lossOps,       quantOps,         resizeOps,          recurrentOps,   signalOps,
-                      imageOps,       roiOps,        attentionOps,     linearAttentionOps, mlOps,          treeOps,
-                      sequenceOps,    controlOps,    refusedOps})
+  for (auto family : {elementwiseOps,   activationOps, logicOps,   shapeOps,         sliceOps,           gatherOps,
+                      dataDependentOps, generatorOps,  reduceOps,  linearAlgebraOps, einsumOps,          convolutionOps,
+                      poolOps,          normOps,       lossOps,    quantOps,         resizeOps,          recurrentOps,
+                      signalOps,        imageOps,      roiOps,     attentionOps,     linearAttentionOps, mlOps,
+                      treeOps,          sequenceOps,   controlOps, refusedOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

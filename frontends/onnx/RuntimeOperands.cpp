@@ -19,7 +19,7 @@ constexpr size_t kMaxCandidates = 32;
 /// True for a number at most when every element of `condition` is true: how many are not.
 Val violations(Emitter &e, const Val &condition) {
   Val wrong = e.cast(e.emit<NotOp>({condition}), DType::I64);
-  return e.reduce(Reduction::sum, e.reshape(wrong, {wrong.numElements()}), {0}, false);
+  return e.reduce(Reduction::sum, e.reshape(wrong, {wrong.elements()}), {0}, false);
 }
 
 } // namespace
@@ -89,7 +89,7 @@ Val NodeContext::chosen(const Val &key, const std::vector<std::vector<int64_t>> 
 
 Val NodeContext::namedAxes(int i, int64_t rank) {
   Val given = operand(i);
-  int64_t count = given.numElements();
+  Dim count = given.elements();
   Val axes = e.reshape(e.cast(given, DType::I64), {count, 1});
   Val zero = e.intScalar(DType::I64, 0);
   axes = e.select(e.compare(Compare::lt, axes, zero), e.add(axes, e.intScalar(DType::I64, rank)), axes);
@@ -97,7 +97,7 @@ Val NodeContext::namedAxes(int i, int64_t rank) {
   Val counts = e.reduce(Reduction::sum, e.cast(hit, DType::I64), {0}, false);
   // As many different axes as there are numbers.
   Val named = e.min(counts, e.intScalar(DType::I64, 1));
-  requireAtRun(e.compare(Compare::eq, e.reduce(Reduction::sum, named, {0}, false), e.intScalar(DType::I64, count)));
+  requireAtRun(e.compare(Compare::eq, e.reduce(Reduction::sum, named, {0}, false), e.size(count)));
   return named;
 }
 

@@ -17,8 +17,6 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-static ArrayRef<int64_t> shapeOf(Value v) { return cast<RankedTensorType>(v.getType()).getShape(); }
-
 namespace {
 
 class GenericConv {
@@ -28,15 +26,16 @@ public:
         element(getElementTypeOrSelf(op.getResult().getType())) {
     SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
     for (size_t i = 0; i < op.getStrides().size(); ++i)
-      axes.push_back({dmir::dimOf(op.getInput(), i + 2), shapeOf(op.getWeights())[i + 2], op.getStrides()[i],
+      axes.push_back({dmir::dimOf(op.getInput(), i + 2), dmir::dimOf(op.getWeights(), i + 2), op.getStrides()[i],
                       op.getDilations()[i], low[i], 0, 0});
   }
 
   /// One element of the result.
   void run(ArrayRef<Value> at) {
     e.forget();
-    int64_t groupIc = shapeOf(op.getWeights())[1], groupOc = shapeOf(op.getWeights())[0] / op.getGroups();
-    Value firstChannel = b.mulC(b.floorDiv(at[1], b.idx(std::max<int64_t>(groupOc, 1))), groupIc);
+    Dim groupIc = dmir::dimOf(op.getWeights(), 1);
+    Dim groupOc = Dim::max(Dim::floorDiv(dmir::dimOf(op.getWeights(), 0), op.getGroups()), 1);
+    Value firstChannel = b.mulC(b.floorDiv(at[1], b.idx(groupOc)), groupIc);
     Value zero = b.constantInt(e.computed(element), 0);
     SmallVector<Value> taps;
     auto nest = [&](auto &&self, Value channel, ValueRange carried) -> SmallVector<Value> {
@@ -91,9 +90,8 @@ private:
 
 KernelPlan dmxc::cpu::planGenericConv(const RegionBody &body) {
   auto op = cast<dmir::ConvOp>(body.root);
-  double taps = 1;
-  for (int64_t dim : shapeOf(op.getWeights()).drop_front())
-    taps *= dim;
+  SmallVector<Dim> weights = dmir::dimsOf(op.getWeights());
+  double taps = nominal(body.block, dmir::product(ArrayRef<Dim>(weights).drop_front()));
   WorkPlan work = planWork(body.block, dmir::dimsOf(op.getResult()), taps + 1);
   KernelPlan plan;
   plan.algorithm = "conv-generic";

@@ -7,8 +7,8 @@ namespace dmxc::cpu {
 
 /// Window of one spatial axis of a pooling or convolution.
 struct WindowAxis {
-  Dim in;
-  int64_t window, stride, dilation;
+  Dim in, window;
+  int64_t stride, dilation;
   Dim low, high, extra;
 };
 /// Taps [first, last) whose input position is in [from, to), for the window of output `out`.

@@ -70,6 +70,16 @@ Val biasOf(NodeContext &c, DType type, Dim queries, Dim keys, Dim past) {
   return bias;
 }
 
+/// The square root of the scale, which is one over the root of the heads' size where it is not given; f64.
+Val rootOfScale(NodeContext &c, Dim size) {
+  Emitter &e = c.e;
+  if (!c.hasAttr("scale") && !size.isStatic())
+    return e.emit<SqrtOp>({e.emit<ReciprocalOp>({e.emit<SqrtOp>({e.size(size, DType::F64)})})});
+  double scale = c.attrFloat("scale", 1 / std::sqrt(static_cast<double>(size.valueOr(1))));
+  c.requireAttr(scale >= 0, "a negative scale");
+  return e.scalar(DType::F64, std::sqrt(scale));
+}
+
 void importAttention(NodeContext &c) {
   Emitter &e = c.e;
   Val q = splitHeads(c, c.operand(0), "q_num_heads"), k = splitHeads(c, c.operand(1), "kv_num_heads"),
@@ -85,11 +95,10 @@ void importAttention(NodeContext &c) {
   c.result(2, v);
   k = repeatHeads(c, k, q.extent(1));
   v = repeatHeads(c, v, q.extent(1));
-  double scale = c.hasAttr("scale") ? c.attrFloat("scale", 1) : 1 / std::sqrt(static_cast<double>(q.dim(3))),
-         softcap = c.attrFloat("softcap", 0);
-  c.requireAttr(scale >= 0, "a negative scale");
+  double softcap = c.attrFloat("softcap", 0);
   // The root on both sides keeps half precision products small.
-  Val scores = e.matmul(e.mul(q, std::sqrt(scale)), e.transposeLast(e.mul(k, std::sqrt(scale))));
+  Val root = e.cast(rootOfScale(c, q.extent(3)), q.dtype());
+  Val scores = e.matmul(e.mul(q, root), e.transposeLast(e.mul(k, e.cast(root, k.dtype()))));
   int64_t mode = c.attrInt("qk_matmul_output_mode", 0);
   c.requireAttr(mode >= 0 && mode <= 3, "qk_matmul_output_mode must be 0 to 3");
   Val shown = scores;
@@ -130,19 +139,21 @@ void importRotary(NodeContext &c) {
   } else {
     c.requireShape(x.rank() == 3, "expected rank 3 or 4");
     int64_t heads = c.attrInt("num_heads");
-    c.requireShape(heads > 0 && x.dim(2) % heads == 0, "the last axis does not divide into num_heads");
-    x = e.reshape(x, {x.extent(0), x.extent(1), heads, x.dim(2) / heads});
+    c.requireShape(heads > 0 && x.extent(2).valueOr(0) % heads == 0, "the last axis does not divide into num_heads");
+    x = e.reshape(x, {x.extent(0), x.extent(1), heads, Dim::floorDiv(x.extent(2), heads)});
   }
-  int64_t size = x.dim(3), rotated = c.attrInt("rotary_embedding_dim", 0);
-  rotated = rotated == 0 ? size : rotated;
-  c.requireAttr(rotated > 0 && rotated <= size && rotated % 2 == 0,
-                "rotary_embedding_dim does not fit heads of " + std::to_string(size));
-  int64_t half = rotated / 2;
+  Dim size = x.extent(3), rotated = c.attrInt("rotary_embedding_dim", 0);
+  rotated = rotated.is(0) ? size : rotated;
+  int64_t number = rotated.valueOr(2);
+  c.requireAttr(number > 0 && number <= size.valueOr(INT64_MAX) && number % 2 == 0,
+                "rotary_embedding_dim does not fit heads of " + size.str());
+  Dim half = Dim::floorDiv(rotated, 2);
   if (Val positions = c.optional(3)) {
     cosine = e.gather(cosine, positions, 0);
     sine = e.gather(sine, positions, 0);
   }
-  c.requireShape(cosine.rank() == 3 && sine.rank() == 3 && cosine.dim(2) >= half && sine.dim(2) >= half,
+  c.requireShape(cosine.rank() == 3 && sine.rank() == 3 && cosine.extent(2).valueOr(INT64_MAX) >= half.valueOr(0) &&
+                     sine.extent(2).valueOr(INT64_MAX) >= half.valueOr(0),
                  "the caches do not fit");
   auto angles = [&](const Val &cache) {
     return e.reshape(e.sliceAxis(cache, 2, 0, half), {cache.extent(0), cache.extent(1), 1, half});
@@ -161,7 +172,7 @@ void importRotary(NodeContext &c) {
   } else {
     turned = e.concat({real, imaginary}, 3);
   }
-  if (rotated < size)
+  if (!(rotated == size))
     turned = e.concat({turned, e.sliceAxis(x, 3, rotated, size - rotated)}, 3);
   c.result(heads4 ? e.transpose(turned, {0, 2, 1, 3}) : e.reshape(turned, original));
 }

@@ -17,8 +17,23 @@ void importGatherElements(NodeContext &c) {
   c.result(c.e.emit<GatherElementsOp>({data, c.operand(1)}, {c.e.attr("axis", axis)}));
 }
 
+/// Index tuples whose length only the declared rank of a result tells.
+Val withTupleLength(NodeContext &c, Val indices, std::optional<int64_t> length) {
+  if (indices.rank() == 0 || indices.extent(-1).isStatic() || !length || *length < 0)
+    return indices;
+  Dims dims = indices.dims();
+  dims.back() = *length;
+  return c.e.reshape(indices, dims);
+}
+
 void importGatherND(NodeContext &c) {
-  c.result(c.e.emit<GatherNDOp>({c.operand(0), c.operand(1)}, {c.e.attr("batchDims", c.attrInt("batch_dims", 0))}));
+  Val data = c.operand(0), indices = c.operand(1);
+  int64_t batch = c.attrInt("batch_dims", 0);
+  std::optional<int64_t> length = c.declaredRank();
+  if (length)
+    length = indices.rank() + data.rank() - 1 - batch - *length;
+  indices = withTupleLength(c, indices, length);
+  c.result(c.e.emit<GatherNDOp>({data, indices}, {c.e.attr("batchDims", batch)}));
 }
 
 ScatterMode scatterModeOf(NodeContext &c) {
@@ -44,7 +59,9 @@ void importScatterElements(NodeContext &c) {
 }
 
 void importScatterND(NodeContext &c) {
-  c.result(c.e.emit<ScatterNDOp>({c.operand(0), c.operand(1), c.operand(2)},
+  Val data = c.operand(0), indices = c.operand(1), updates = c.operand(2);
+  indices = withTupleLength(c, indices, indices.rank() - 1 + data.rank() - updates.rank());
+  c.result(c.e.emit<ScatterNDOp>({data, indices, updates},
                                  {c.e.attr("mode", ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
 }
 
@@ -56,7 +73,7 @@ void importOneHot(NodeContext &c) {
   if (c.operand(1).isConstant())
     depth = static_cast<int64_t>(c.constantDouble(1, "depth"));
   else
-    depth = c.sizes(1, "depth", declared ? std::optional(std::vector{*declared}) : std::nullopt)[0];
+    depth = c.sizes(1, "depth", declared ? std::optional(std::vector{*declared}) : std::nullopt, 1)[0];
   c.requireShape(depth.valueOr(0) >= 0 && values.rank() == 1 && mayEqual(values.extent(0), 2),
                  "expected a depth >= 0 and two values");
   Dims column = indices.dims(), line(rank, 1);

@@ -26,7 +26,7 @@ void importConstant(NodeContext &c) {
 }
 
 void importConstantOfShape(NodeContext &c) {
-  Dims dims = c.sizes(0, "shape", c.declaredShape());
+  Dims dims = c.sizes(0, "shape", c.declaredShape(), c.declaredRank());
   for (Dim dim : dims)
     c.requireShape(dim.valueOr(0) >= 0, "the shape has the dim " + dim.str());
   Val value = c.e.scalar(DType::F32, 0);

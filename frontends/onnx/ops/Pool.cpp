@@ -92,7 +92,7 @@ void importMaxUnpool(NodeContext &c) {
   Val y = c.e.reshape(flat, inferred);
   if (c.has(2)) { // indices count in the inferred shape; a larger one is padded
                   // at the end
-    Dims wanted = c.sizes(2, "output shape", c.declaredShape());
+    Dims wanted = c.sizes(2, "output shape", c.declaredShape(), x.rank());
     c.requireShape(wanted.size() == inferred.size(), "the output shape has the wrong length");
     Dims low(wanted.size(), 0), high;
     for (size_t i = 0; i < wanted.size(); ++i) {

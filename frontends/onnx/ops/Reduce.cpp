@@ -27,68 +27,97 @@ Axes axesOf(NodeContext &c, int operandSince) {
   return {axes, c.attrInt("keepdims", 1) != 0};
 }
 
-Shape reducedShape(const Val &x, const std::vector<int64_t> &named, bool keep) {
-  Shape shape;
+Dims reducedShape(const Val &x, const std::vector<int64_t> &named, bool keep) {
+  Dims dims;
   for (int64_t i = 0; i < x.rank(); ++i) {
     if (!named[i])
-      shape.push_back(x.dim(i));
+      dims.push_back(x.extent(i));
     else if (keep)
-      shape.push_back(1);
+      dims.push_back(1);
   }
-  return shape;
+  return dims;
 }
 
 constexpr int kSumSince = 13, kOthersSince = 18;
 
-/// Sets the result to `make` of the axes. Axes known at run time only are those that give the declared shape; where
-/// several do, all are computed.
-template <typename Make> void reduceWith(NodeContext &c, int operandSince, Make make) {
-  std::optional<Shape> declared = c.declaredShape();
-  if (c.since() < operandSince || !c.has(1) || c.isConstant(1) || !declared)
-    return c.result(make(axesOf(c, operandSince)));
-  Val x = c.operand(0);
+/// Axes that the run names: each axis becomes a pair, (its size, 1) where it stays and (1, its size) where it is
+/// reduced. Then the second ones of all pairs are reduced.
+template <typename Make> Val reduceAtRun(NodeContext &c, const Val &x, Make make) {
+  Emitter &e = c.e;
+  int64_t rank = x.rank();
   bool keep = c.attrInt("keepdims", 1) != 0;
-  auto fits = [&](const std::vector<int64_t> &named) { return reducedShape(x, named, keep) == *declared; };
+  Val named = c.namedAxes(1, rank), one = e.size(1);
+  if (!c.attrInt("noop_with_empty_axes", 0)) // none means all
+    named = e.select(e.compare(Compare::eq, e.size(c.operand(1).elements()), e.size(0)), one, named);
+  Val isNamed = e.compare(Compare::eq, named, one), own = e.sizes(x.dims());
+  Dims kept = e.dimsOf(e.select(isNamed, one, own)), gone = e.dimsOf(e.select(isNamed, own, one)), pairs;
+  Axes second{{}, false};
+  for (int64_t i = 0; i < rank; ++i) {
+    pairs.append({kept[i], gone[i]});
+    second.list.push_back(2 * i + 1);
+  }
+  Val result = make(e.reshape(x, pairs), second);
+  if (keep)
+    return result;
+  std::optional<int64_t> left = c.declaredRank();
+  if (std::optional<int64_t> count = c.operand(1).elements().known())
+    left = rank - *count;
+  c.requireShape(left && *left >= 0 && *left <= rank, "the rank of the result must be known at compile time");
+  Val order = e.emitAll<TopKOp>({e.sub(one, named)},
+                                {e.attr("k", *left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
+  return e.reshape(result, e.dimsOf(e.gather(own, order, 0)));
+}
+
+/// Sets the result to `make` of x and the axes. Axes known at run time only are those that give the declared shape, all
+/// of them computed where several do, or those that the run names.
+template <typename Make> void reduceWith(NodeContext &c, int operandSince, const Val &x, Make make) {
+  std::optional<Shape> declared = c.declaredShape();
+  if (c.since() < operandSince || !c.has(1) || c.isConstant(1))
+    return c.result(make(x, axesOf(c, operandSince)));
+  if (!declared || !x.hasStaticShape() || !c.operand(1).hasStaticShape())
+    return c.result(reduceAtRun(c, x, make));
+  bool keep = c.attrInt("keepdims", 1) != 0;
+  auto fits = [&](const std::vector<int64_t> &named) { return reducedShape(x, named, keep) == Dims(*declared); };
   auto sets = NodeContext::axisSets(x.rank(), c.operand(1).numElements(), fits);
   c.result(c.chosen(c.namedAxes(1, x.rank()), sets, [&](const std::vector<int64_t> &named) {
     Axes axes{{}, keep};
     for (int64_t i = 0; i < x.rank(); ++i)
       if (named[i])
         axes.list.push_back(i);
-    return make(axes);
+    return make(x, axes);
   }));
 }
 
 template <Reduction kind, int operandSince> void plain(NodeContext &c) {
-  reduceWith(c, operandSince, [&](const Axes &axes) { return c.e.reduce(kind, c.operand(0), axes.list, axes.keep); });
+  reduceWith(c, operandSince, c.operand(0),
+             [&](const Val &x, const Axes &axes) { return c.e.reduce(kind, x, axes.list, axes.keep); });
+}
+
+Val sumOf(NodeContext &c, const Val &x, const Axes &axes) {
+  return c.e.reduce(Reduction::sum, x, axes.list, axes.keep);
 }
 
 void importL1(NodeContext &c) {
-  Val magnitude = c.e.emit<AbsOp>({c.operand(0)});
-  reduceWith(c, kOthersSince,
-             [&](const Axes &axes) { return c.e.reduce(Reduction::sum, magnitude, axes.list, axes.keep); });
+  reduceWith(c, kOthersSince, c.e.emit<AbsOp>({c.operand(0)}),
+             [&](const Val &x, const Axes &axes) { return sumOf(c, x, axes); });
 }
 void importSumSquare(NodeContext &c) {
-  Val square = c.e.mul(c.operand(0), c.operand(0));
-  reduceWith(c, kOthersSince,
-             [&](const Axes &axes) { return c.e.reduce(Reduction::sum, square, axes.list, axes.keep); });
+  reduceWith(c, kOthersSince, c.e.mul(c.operand(0), c.operand(0)),
+             [&](const Val &x, const Axes &axes) { return sumOf(c, x, axes); });
 }
 
 /// Integers take roots and logarithms in double and are truncated.
 Val asFloat(NodeContext &c, const Val &x) { return isFloat(x.dtype()) ? x : c.e.cast(x, DType::F64); }
 
 void importL2(NodeContext &c) {
-  Val x = asFloat(c, c.operand(0)), square = c.e.mul(x, x);
-  reduceWith(c, kOthersSince, [&](const Axes &axes) {
-    Val norm = c.e.emit<SqrtOp>({c.e.reduce(Reduction::sum, square, axes.list, axes.keep)});
-    return c.e.cast(norm, c.operand(0).dtype());
+  Val x = asFloat(c, c.operand(0));
+  reduceWith(c, kOthersSince, c.e.mul(x, x), [&](const Val &square, const Axes &axes) {
+    return c.e.cast(c.e.emit<SqrtOp>({sumOf(c, square, axes)}), c.operand(0).dtype());
   });
 }
 void importLogSum(NodeContext &c) {
-  Val x = asFloat(c, c.operand(0));
-  reduceWith(c, kOthersSince, [&](const Axes &axes) {
-    Val sum = c.e.reduce(Reduction::sum, x, axes.list, axes.keep);
-    return c.e.cast(c.e.emit<LogOp>({sum}), c.operand(0).dtype());
+  reduceWith(c, kOthersSince, asFloat(c, c.operand(0)), [&](const Val &x, const Axes &axes) {
+    return c.e.cast(c.e.emit<LogOp>({sumOf(c, x, axes)}), c.operand(0).dtype());
   });
 }
 
@@ -104,8 +133,8 @@ Val logSumExp(NodeContext &c, const Val &x, const Axes &axes) {
   return c.e.cast(c.e.reshape(result, reducedShape(result, named, axes.keep)), c.operand(0).dtype());
 }
 void importLogSumExp(NodeContext &c) {
-  Val x = asFloat(c, c.operand(0));
-  reduceWith(c, kOthersSince, [&](const Axes &axes) { return logSumExp(c, x, axes); });
+  reduceWith(c, kOthersSince, asFloat(c, c.operand(0)),
+             [&](const Val &x, const Axes &axes) { return logSumExp(c, x, axes); });
 }
 
 template <Extremum kind> void arg(NodeContext &c) {
@@ -121,7 +150,7 @@ template <typename Make> void scanWith(NodeContext &c, Make make) {
   int64_t rank = c.operand(0).rank();
   if (c.isConstant(1))
     return c.result(make(c.normalizeAxis(c.constantInt(1, "axis"), rank)));
-  c.requireShape(c.operand(1).numElements() == 1, "the axis (operand 1) must be one number");
+  c.requireShape(mayEqual(c.operand(1).elements(), 1), "the axis (operand 1) must be one number");
   auto any = [](const std::vector<int64_t> &) { return true; };
   c.result(c.chosen(c.namedAxes(1, rank), NodeContext::axisSets(rank, 1, any), [&](const std::vector<int64_t> &named) {
     return make(std::find(named.begin(), named.end(), 1) - named.begin());
@@ -161,7 +190,7 @@ void importTopK(NodeContext &c) {
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
   Dims k{c.since() == 1 ? c.attrInt("k") : 0}, dynamic;
   if (std::optional<int64_t> declared = c.declaredDim(0, axis); c.since() > 1)
-    k = c.sizes(1, "k", declared ? std::optional(std::vector{*declared}) : std::nullopt);
+    k = c.sizes(1, "k", declared ? std::optional(std::vector{*declared}) : std::nullopt, 1);
   c.requireShape(k.size() == 1, "k must be one number");
   bool largest = c.attrInt("largest", 1) != 0;
   llvm::SmallVector<mlir::NamedAttribute> attributes{c.e.attr("k", splitDims(k, dynamic).front()),

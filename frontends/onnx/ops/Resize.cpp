@@ -352,7 +352,7 @@ void importResize(NodeContext &c) {
     return importRuntimeResize(c, o, axes, 1, hasScales ? 2 : -1, hasSizes ? 3 : -1, *declared);
   if (hasScales && !hasSizes && !c.isConstant(2))
     return resampleByScales(c, o, axes, 2);
-  Dims sizes = hasSizes ? c.sizes(3, "sizes") : Dims();
+  Dims sizes = hasSizes ? c.sizes(3, "sizes", std::nullopt, axes.size()) : Dims();
   bool known = llvm::all_of(sizes, [](Dim size) { return size.isStatic(); });
   if (hasSizes != hasScales && (!x.hasStaticShape() || !known))
     return resampleSymbolic(c, o, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>(), sizes);

@@ -18,16 +18,16 @@ Val clamped(Emitter &e, const Val &x, const Val &low, const Val &high) { return 
 class AxisNumbers {
 public:
   /// `count` numbers for the axes that operand `axes` names, or for the first ones where it is absent.
-  AxisNumbers(NodeContext &c, int axes, int64_t count) : c(c), rank(c.operand(0).rank()) {
+  AxisNumbers(NodeContext &c, int axes, Dim count) : c(c), rank(c.operand(0).rank()) {
     Emitter &e = c.e;
     Val named = e.reshape(e.iota(DType::I64, {count}, 0), {count, 1});
     if (axes >= 0 && c.has(axes)) {
-      c.requireShape(c.operand(axes).numElements() == count, "starts, pads and axes differ in length");
+      c.requireShape(mayEqual(c.operand(axes).elements(), count), "starts, pads and axes differ in length");
       c.namedAxes(axes, rank);
       named = e.reshape(c.cast64(axes), {count, 1});
       named = e.select(e.compare(Compare::lt, named, number(e, 0)), e.add(named, number(e, rank)), named);
     } else {
-      c.requireShape(count <= rank, "there are more numbers than axes");
+      c.requireShape(count.valueOr(0) <= rank, "there are more numbers than axes");
     }
     hit = e.cast(e.compare(Compare::eq, named, e.iota(DType::I64, {1, rank}, 1)), DType::I64);
     others = e.sub(number(e, 1), e.reduce(Reduction::sum, hit, {0}, false));
@@ -85,8 +85,8 @@ Dims resultDims(NodeContext &c, const Val &sizes, const std::optional<Shape> &de
 void importRuntimeSlice(NodeContext &c, const std::optional<Shape> &declared) {
   Emitter &e = c.e;
   Val x = c.operand(0);
-  int64_t count = c.operand(1).numElements();
-  c.requireShape(c.operand(2).numElements() == count && (!c.has(4) || c.operand(4).numElements() == count),
+  Dim count = c.operand(1).elements();
+  c.requireShape(mayEqual(c.operand(2).elements(), count) && (!c.has(4) || mayEqual(c.operand(4).elements(), count)),
                  "starts, ends, axes and steps differ in length");
   AxisNumbers numbers(c, 3, count);
   Val zero = number(e, 0), one = number(e, 1), dims = e.sizes(x.dims()), last = e.sub(dims, one);
@@ -116,8 +116,8 @@ void importRuntimeSlice(NodeContext &c, const std::optional<Shape> &declared) {
 void importRuntimePad(NodeContext &c, const std::optional<Shape> &declared, const Val &fill, PadMode mode) {
   Emitter &e = c.e;
   Val x = c.operand(0), pads = c.cast64(1);
-  int64_t count = pads.numElements() / 2;
-  c.requireShape(pads.rank() == 1 && pads.dim(0) == 2 * count, "the pads do not fit the operand");
+  Dim count = Dim::floorDiv(pads.elements(), 2);
+  c.requireShape(pads.rank() == 1 && mayEqual(pads.extent(0), count * 2), "the pads do not fit the operand");
   AxisNumbers numbers(c, c.since() >= 18 ? 3 : -1, count);
   Val zero = number(e, 0), one = number(e, 1), dims = e.sizes(x.dims());
   Val before = numbers.spread(e.sliceAxis(pads, 0, 0, count), zero),

@@ -34,8 +34,7 @@ void importRuntimeReshape(NodeContext &c, const Shape &declared) {
 /// A new shape that the run brings: -1 and 0 are replaced by what they stand for, then the numbers are dims.
 void reshapeAtRun(NodeContext &c) {
   Emitter &e = c.e;
-  Val x = c.operand(0), shape = c.cast64(1), zero = e.size(0), one = e.size(1);
-  c.requireShape(shape.rank() == 1, "the new shape must be a vector");
+  Val x = c.operand(0), shape = c.vector(1, "new shape", c.declaredRank()), zero = e.size(0), one = e.size(1);
   int64_t rank = shape.dim(0);
   if (!c.attrInt("allowzero", 0)) {
     Dims own = x.dims();
@@ -132,8 +131,10 @@ bool hasRuntimeAxes(NodeContext &c) { return c.since() >= 13 && c.has(1) && !c.i
 void squeezeAtRun(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0);
-  int64_t rank = x.rank(), left = rank - c.operand(1).dim(0);
-  c.requireShape(left >= 0, "there are more axes than the operand has");
+  int64_t rank = x.rank(), left = c.declaredRank().value_or(-1);
+  if (c.operand(1).hasStaticShape())
+    left = rank - c.operand(1).numElements();
+  c.requireShape(left >= 0 && left <= rank, "the rank of the result is not known, or does not fit the axes");
   Val kept = e.sub(e.size(1), c.namedAxes(1, rank));
   Val order = e.emitAll<TopKOp>({kept}, {e.attr("k", left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
   c.result(e.reshape(x, e.dimsOf(e.gather(e.sizes(x.dims()), order, 0))));
@@ -142,7 +143,11 @@ void squeezeAtRun(NodeContext &c) {
 void unsqueezeAtRun(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0);
-  Val named = c.namedAxes(1, x.rank() + c.operand(1).dim(0)), one = e.size(1);
+  int64_t rank = c.declaredRank().value_or(-1);
+  if (c.operand(1).hasStaticShape())
+    rank = x.rank() + c.operand(1).numElements();
+  c.requireShape(rank >= x.rank(), "the rank of the result is not known, or does not fit the axes");
+  Val named = c.namedAxes(1, rank), one = e.size(1);
   Val from = e.emit<CumSumOp>({e.sub(one, named)},
                               {e.attr("axis", int64_t(0)), e.attr("exclusive", true), e.attr("reverse", false)});
   Dims own = x.dims();
@@ -231,11 +236,28 @@ void importRuntimeExpand(NodeContext &c, const Shape &declared) {
   c.result(c.e.broadcast(x, declared));
 }
 
+/// A new shape of at most the operand's rank whose length the run brings: ones are put before it.
+void expandAtRun(NodeContext &c) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), shape = c.cast64(1);
+  c.requireShape(shape.rank() == 1, "the new shape must be a vector");
+  Val from = e.add(e.iota(DType::I64, {x.rank()}, 0), e.sub(e.size(shape.extent(0)), e.size(x.rank())));
+  Val padded = e.concat({shape, e.ints({1})}, 0); // where nothing stands, the 1 behind the end is read
+  Val index = e.select(e.compare(Compare::lt, from, e.size(0)), e.size(shape.extent(0)), from);
+  Dims wanted = e.dimsOf(e.gather(padded, index, 0));
+  c.result(e.broadcast(x, Dims(*broadcastDims(x.dims(), wanted))));
+}
+
 void importExpand(NodeContext &c) {
   Val x = c.operand(0);
   if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared)
     return importRuntimeExpand(c, *declared);
-  Dims wanted = c.sizes(1, "new shape");
+  std::optional<int64_t> length; // of a vector that may be shorter than the result's rank: known where it is longer
+  if (!c.operand(1).hasStaticShape() && c.declaredRank() > std::optional(x.rank()))
+    length = c.declaredRank();
+  if (!c.isConstant(1) && !c.operand(1).hasStaticShape() && !length)
+    return expandAtRun(c);
+  Dims wanted = c.sizes(1, "new shape", std::nullopt, length);
   for (Dim dim : wanted)
     c.requireShape(dim.valueOr(0) >= 0, "the new shape has the dim " + dim.str());
   auto joined = broadcastDims(x.dims(), wanted);
@@ -279,7 +301,7 @@ void importTile(NodeContext &c) {
     else
       implied.reset();
   }
-  Dims repeats = c.sizes(1, "repeats", implied);
+  Dims repeats = c.sizes(1, "repeats", implied, x.rank());
   c.requireShape(static_cast<int64_t>(repeats.size()) == x.rank(),
                  std::to_string(repeats.size()) + " repeats for rank " + std::to_string(x.rank()));
   c.result(tile(c, x, repeats));

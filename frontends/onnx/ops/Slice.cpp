@@ -115,7 +115,7 @@ void importSplit(NodeContext &c) {
   Dim dim = x.extent(axis);
   std::optional<Dims> sizes;
   if (c.since() >= 13 ? c.has(1) : c.since() == 1 && c.has(1))
-    sizes = c.sizes(1, "split sizes", declaredSizes(c, axis));
+    sizes = c.sizes(1, "split sizes", declaredSizes(c, axis), parts);
   else if (std::optional<std::vector<int64_t>> given; c.since() < 13 && (given = c.attrInts("split")))
     sizes = Dims(*given);
   if (!sizes) {
@@ -206,7 +206,7 @@ void importCenterCropPad(NodeContext &c) {
     for (int64_t axis : axes)
       implied->push_back((*declared)[c.normalizeAxis(axis, x.rank())]);
   }
-  Dims wanted = c.sizes(1, "shape", implied);
+  Dims wanted = c.sizes(1, "shape", implied, axes.size());
   c.requireShape(wanted.size() == axes.size(),
                  std::to_string(wanted.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
   for (size_t i = 0; i < axes.size(); ++i) {
