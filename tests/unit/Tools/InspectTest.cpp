@@ -1,4 +1,5 @@
 //===- InspectTest.cpp - dmx-inspect on the golden bundle -----------------===//
+#include "BundleBuilder.h"
 #include "InspectSupport.h"
 
 namespace dmxc::tools::test {
@@ -15,6 +16,8 @@ TEST(Inspect, EveryViewAsText) {
   expectParts(inspect(options), {"golden", "x86-64-v2", "batchx5", "sse4.2", "option numerics", "strict"});
   options.what = "tensors";
   expectParts(inspect(options), {"arena 0 @ 0", "buffer 2 @ 0", "weights/model.safetensors @ 4096", "batch*20"});
+  options.what = "dims";
+  expectParts(inspect(options), {"input 0, axis 0", "= batch*5", "64"});
   options.what = "tasks";
   expectParts(inspect(options), {"k0_affine", "Mul_0, Add_1", "copy z"});
   options.what = "memory";
@@ -33,6 +36,38 @@ TEST(Inspect, EveryViewAsJson) {
     auto json = nlohmann::json::parse(inspect(options), nullptr, false);
     EXPECT_TRUE(json.is_object() && !json.empty()) << view;
   }
+}
+
+TEST(Inspect, StagesConstraintsAndOwnedGraphs) {
+  dmxtest::ModelBuilder body;
+  int i = body.input("i", "i64", dmxtest::Json::array()), go = body.output("go", "bool", dmxtest::Json::array());
+  int out = body.output("out", "i64", dmxtest::Json::array());
+  body.dispatch("is_true", {go}, 1, 1);
+  body.copy(i, out, 8);
+  dmxtest::ModelBuilder builder;
+  builder.dim("m", 0, 9, 0, 0);
+  builder.returnedDim("n", 0, 0, 0, "m");
+  builder.constraint("le", "n", 5, "Slice of five");
+  builder.input("x", "f32", {"m"});
+  int start = builder.input("start", "i64", dmxtest::Json::array()), y = builder.output("y", "i64", {1});
+  builder.loop("body", {start}, {}, {}, {{"scans", 0}});
+  builder.copy(builder.result(0, 0, "i64", dmxtest::Json::array()), y, 8, {0});
+  dmxtest::TestBundle model = builder.finish();
+  model.graph["graphs"].push_back(body.graphNamed("body"));
+  model.manifest["format"]["minor"] = 1;
+  model.manifest["required"] = {"constraints", "control-flow", "returned-dims"};
+  TestDir dir;
+  InspectOptions options;
+  options.bundle = dir.path("m.bundle");
+  writeFile(options.bundle, model.zip());
+  options.what = "dims";
+  expectParts(inspect(options),
+              {"task 0 (loop_0) returns 0", "Slice of five", "graphs in tasks", "body   main   loop_0  loop"});
+  options.what = "tasks";
+  expectParts(inspect(options), {"stage", "loop_0"});
+  options.what.clear();
+  options.check = true;
+  expectParts(inspect(options), {"checked, no problems"});
 }
 
 TEST(Inspect, CheckAndVerify) {

@@ -1,5 +1,6 @@
 //===- RunTest.cpp - dmx-run on the golden bundle -------------------------===//
 #include "dmxc/Tools/Run.h"
+#include "BundleBuilder.h"
 #include "TestDir.h"
 #include "dmxc/Bundle/Reader.h"
 #include "dmxc/Tools/TensorFile.h"
@@ -63,6 +64,37 @@ TEST_F(Run, WritesOutputs) {
   EXPECT_EQ(y->name, "y");
   EXPECT_TRUE(compareTensors(y->tensor, *readNpy(dir.path("out_y.npy")), {0, 0}).pass);
   EXPECT_TRUE(compareTensors(*readNpy(dir.path("made/here/out_z.npy")), *readNpy(dir.path("out_z.npy")), {0, 0}).pass);
+}
+
+/// An output whose shape only the run tells: the positions of x's elements that are not 0.
+TEST_F(Run, OutputsOfUnknownShape) {
+  dmxtest::ModelBuilder builder;
+  builder.dim("m", 0, 100, 0, 0);
+  builder.returnedDim("n", 0, 0, 0, "m");
+  dmxtest::Json bytes = {"mul", "n", 8};
+  int x = builder.input("x", "f32", {"m"}), room = builder.arenaOf({"mul", "m", 8}, "i64", {"m"});
+  int part = builder.alias(room, 0, bytes, "i64", {"n"}), y = builder.output("y", "i64", {"n"});
+  builder.dispatch("nonzero", {x, room}, 1, 1, {}, {{"dims", {"m"}}, {"results", 1}});
+  builder.copy(part, y, bytes, {0});
+  options.bundle = dir.path("late.bundle");
+  writeFile(options.bundle, builder.finish().zip());
+  std::filesystem::remove(dir.path("out_y.npy"));
+  std::filesystem::remove(dir.path("out_z.npy"));
+  Tensor in(DType::F32, {5}), expected(DType::I64, {2});
+  in.as<float>()[1] = in.as<float>()[4] = 3;
+  expected.as<int64_t>()[0] = 1;
+  expected.as<int64_t>()[1] = 4;
+  ASSERT_TRUE(writeNpy(dir.path("x.npy"), in) && writeNpy(dir.path("out_y.npy"), expected));
+  options.inputs = {{"x", dir.path("x.npy")}};
+  options.outputs = {{"y", dir.path("given.npy")}};
+  options.expectDir = dir.path();
+  Status done = run();
+  ASSERT_TRUE(done) << done.error().message << out.str();
+  EXPECT_EQ(readNpy(dir.path("given.npy"))->shape(), (Shape{2}));
+  expected.as<int64_t>()[1] = 3;
+  std::filesystem::remove(dir.path("out_y.npy"));
+  ASSERT_TRUE(writeNpy(dir.path("out_y.npy"), expected));
+  EXPECT_FALSE(run());
 }
 
 TEST_F(Run, MissingAndUnknownTensorsAreNamed) {
