@@ -25,19 +25,19 @@ namespace {
 Value excluded(ElementExpr &e, dmir::GreedySelectOp op, Value row, Value i, Value count) {
   KernelBuilder &b = e.builder();
   Value no = b.constantInt(b.getI1Type(), 0), one = b.idx(1);
-  auto loop = scf::WhileOp::create(
-      b, TypeRange{b.getI64Type(), b.getI1Type()}, ValueRange{b.idx(0), no},
-      [&](OpBuilder &, Location, ValueRange at) {
-        Value more = b.cmp(arith::CmpIPredicate::slt, at[0], count);
-        Value free = b.cmp(arith::CmpIPredicate::eq, at[1], no);
-        scf::ConditionOp::create(b, arith::AndIOp::create(b, more, free), at);
-      },
-      [&](OpBuilder &, Location, ValueRange at) {
-        e.forget();
-        Value taken = b.load(b.getI64Type(), b.scratch(), at[0]);
-        Value hit = e.evaluate(op.getExcludes(), {e.at(row), e.at(taken), e.at(i)});
-        scf::YieldOp::create(b, ValueRange{b.add(at[0], one), hit});
-      });
+  SmallVector<Type> types{b.getI64Type(), b.getI1Type()};
+  auto loop = scf::WhileOp::create(b, types, ValueRange{b.idx(0), no});
+  // The op stands before its blocks are filled: what is evaluated in them looks for the kernel around it.
+  SmallVector<Location> locations(2, b.getLoc());
+  Block *before = b.createBlock(&loop.getBefore(), {}, types, locations);
+  Value more = b.cmp(arith::CmpIPredicate::slt, before->getArgument(0), count);
+  Value free = b.cmp(arith::CmpIPredicate::eq, before->getArgument(1), no);
+  scf::ConditionOp::create(b, arith::AndIOp::create(b, more, free), before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, types, locations);
+  e.forget();
+  Value taken = b.load(b.getI64Type(), b.scratch(), after->getArgument(0));
+  Value hit = e.evaluate(op.getExcludes(), {e.at(row), e.at(taken), e.at(i)});
+  scf::YieldOp::create(b, ValueRange{b.add(after->getArgument(0), one), hit});
   b.setInsertionPointAfter(loop);
   return loop.getResult(1);
 }
