@@ -15,6 +15,17 @@ namespace dmxc::onnxfe {
 }
 
 namespace {
+/// Dims of longer text come from shapes that feed on each other; their expressions would grow without bound.
+constexpr size_t kMaxDimText = 400;
+
+void checkComplexity(RankedTensorType type) {
+  for (Dim dim : dmir::dimsOf(type))
+    if (!dim.isStatic() && dim.str().size() > kMaxDimText)
+      fail("op-dynamic-dim",
+           "a result's dims have become too complex an expression: " + dim.str().substr(0, 80) + "...",
+           {"--dim NAME=SIZE fixes a dim"});
+}
+
 constexpr uint64_t kMaxFoldBytes = uint64_t(1) << 30;
 constexpr int64_t kMaxElements = kMaxDim;
 
@@ -27,6 +38,7 @@ void checkSize(RankedTensorType type) {
       fail("op-size", "a result would have the shape " + dimsString(dmir::dimsOf(type)) + ", more than 2^46 elements");
     count *= std::max<int64_t>(dim, 1);
   }
+  checkComplexity(type);
 }
 
 /// Collects what an inference function or a verifier says, so that it reaches

@@ -74,5 +74,22 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %67 = dmir.normalize standard %x {axes = array<i64: 1>, epsilon = 1.0e-5 : f64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %68 = dmir.relayout %image : (tensor<1x8x16x16xf32>) -> tensor<1x8x16x16xf32, #dmir.blocked<1, 8>>
   %69 = dmir.pad_blocks %blocks : (tensor<4x8x!dmir.block_fp<BFP16_64R>>) -> tensor<64x64x!dmir.block_fp<BFP16_64R>>
+  %70 = dmir.dim_tensor {values = array<i64: 4, 8>} : tensor<2xi64>
+  dmir.define_dims %70 {symbols = ["rows", "columns"], max = #dmir.dims<"4", "8">} : tensor<2xi64>
+  %71 = dmir.reshape %b : (tensor<4x8xi1>) -> tensor<2x4x4xi1>
+  %72 = dmir.slice %b {starts = array<i64: 0, 0>, sizes = array<i64: 2, 4>, steps = array<i64: 1, 1>} : (tensor<4x8xi1>) -> tensor<2x4xi1>
+  %73 = dmir.constant dense<3> : tensor<i64>
+  %74 = dmir.greedy_select %72, %71, %73 : (tensor<2x4xi1>, tensor<2x4x4xi1>, tensor<i64>) -> tensor<2x4xi1>
+  %75 = dmir.constant dense<true> : tensor<i1>
+  %76 = dmir.if %75 then @branch else @branch (%x) : (tensor<i1>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %77 = dmir.loop @body trips %73 carries (%x) () : (tensor<i64>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return
+}
+
+func.func private @branch(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  return %x : tensor<4x8xf32>
+}
+
+func.func private @body(%i: tensor<i64>, %more: tensor<i1>, %x: tensor<4x8xf32>) -> (tensor<i1>, tensor<4x8xf32>) {
+  return %more, %x : tensor<i1>, tensor<4x8xf32>
 }

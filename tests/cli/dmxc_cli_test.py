@@ -126,9 +126,9 @@ class Messages(Base):
         self.assertIn("help:", err)
 
     def test_refusal_names_the_node(self):
-        model = DATA / "test_unique_not_sorted_without_axis/model.onnx"
+        model = DATA / "test_bernoulli/model.onnx"
         err = self.run_tool(model, "-o", "o", code=1).stderr
-        self.assertRegex(err, r"node '.+': error: Unique .*\[[a-z0-9-]+\]")
+        self.assertRegex(err, r"node '.+': error: Bernoulli .*\[[a-z0-9-]+\]")
         self.assertFalse((self.dir / "o").exists())
 
     def test_text_errors_have_positions(self):
@@ -182,7 +182,9 @@ class Queries(Base):
         self.assertGreater(len(rows), 60)
         for row in rows:
             self.assertTrue(row["verifier"], f"{row['op']}: no sample in OpSamples.mlir")
-            self.assertTrue(row["interpreter"], f"{row['op']}: unknown to the interpreter")
+            # What a run decides has no value before it.
+            if row["op"] not in ("dmir.define_dims", "dmir.if", "dmir.loop"):
+                self.assertTrue(row["interpreter"], f"{row['op']}: unknown to the interpreter")
 
     def test_onnx_table(self):
         self.assertIn("Conv", self.run_tool("--print-ops", "--input-format", "onnx").stdout)

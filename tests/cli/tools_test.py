@@ -50,7 +50,7 @@ def case_help():
         assert text.index("Examples:") < text.index("--json"), "examples come first"
         run(tool, "--version", out=[tool + " 0."])
     run("dmx-run", "--help", out=["Inputs and outputs:", "Comparison:", "Execution:", "Measurement:"])
-    run("dmx-inspect", "--help", out=["Views:", "Checks:", "summary|tensors|tasks|memory|kernels|sizes", "--kernel NAME", "--report FILE",
+    run("dmx-inspect", "--help", out=["Views:", "Checks:", "summary|tensors|dims|tasks|memory|kernels|sizes", "--kernel NAME", "--report FILE",
                                       "dmx-inspect m.bundle --what kernels --kernel k0_conv"])
 
 

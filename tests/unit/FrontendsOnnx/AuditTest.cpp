@@ -44,7 +44,7 @@ TEST(Audit, NamesTypesOperandsAndConstants) {
   ModelBuilder b;
   b.input("x", "2,3").input("i", "2", 7).output("y");
   b.node("Exp", {"i"}, {"a"}, "dtype");
-  b.node("Reshape", {"x", "i"}, {"b"}, "constant");
+  b.node("HannWindow", {"i"}, {"b"}, "constant");
   b.node("Add", {"x"}, {"c"}, "missing");
   b.node("Relu", {"nowhere"}, {"y"}, "undefined");
   ImportRun run(inFile(dir, b));

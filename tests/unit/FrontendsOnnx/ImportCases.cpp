@@ -154,6 +154,12 @@ Outcome runModel(const fs::path &file, const onnx::ModelProto &model, const fs::
       }
     return {'w', "refused without an error"};
   }
+  bool late = false;
+  imported->module->walk([&](dmir::DefineDimsOp) { late = true; });
+  if (late) { // the interpreter knows static shapes only: see with frozen inputs
+    errorId = "op-dynamic-shape";
+    return {'r', "a run makes dims"};
+  }
   return runSet(*imported->module->getOps<mlir::func::FuncOp>().begin(), inputs, set);
 }
 

@@ -174,9 +174,10 @@ TEST(RuntimeOperands, RangeIsAsLongAsDeclared) {
   EXPECT_FAILS(range, floats({}, {1}), floats({}, {6}), floats({}, {0}));
 }
 
-TEST(RuntimeOperands, NothingDeclaredIsRefused) {
+TEST(RuntimeOperands, NothingDeclaredBecomesADim) {
   OneNode open("Tile", 13, {{"2", kF32}, {"1", kI64}}, "n");
-  EXPECT_NE(open({counted({2}), ints({2})}).second.find("must be known at compile time"), std::string::npos);
+  // The interpreter knows static shapes only; what runs is tested with bundles.
+  EXPECT_NE(open({counted({2}), ints({2})}).second.find("define_dims"), std::string::npos);
 }
 
 } // namespace

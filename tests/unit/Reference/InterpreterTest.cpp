@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 
 #include <set>
 
@@ -184,9 +185,20 @@ TEST(ReferenceErrors, MissingBodyAndWrongOperandCount) {
   expectTensor((*results)[0], tensorOf("2xf32: 4 6"), 0);
 }
 
+TEST(Interpreter, SizesThatAreNumbersAreATensor) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      "func.func @main() -> tensor<3xi64> {\n  %0 = dmir.dim_tensor {values = array<i64: 7, 0, 12>} : tensor<3xi64>\n"
+      "  return %0 : tensor<3xi64>\n}",
+      &context());
+  ASSERT_TRUE(module);
+  Result<std::vector<Tensor>> results = evaluateFunction(module->lookupSymbol<mlir::func::FuncOp>("main"), {});
+  ASSERT_TRUE(results) << results.error().message;
+  expectTensor((*results)[0], tensorOf("3xi64: 7 0 12"), 0);
+}
+
 TEST(ReferenceCoverage, EveryOpIsEvaluatedAndTested) {
-  std::set<std::string> tested = {"dmir.constant", "dmir.region"}; // above
-  tested.insert({"dmir.pad_blocks", "dmir.undef"});                // BlockFloatTest.cpp
+  std::set<std::string> tested = {"dmir.constant", "dmir.region", "dmir.dim_tensor"}; // above
+  tested.insert({"dmir.pad_blocks", "dmir.undef"});                                   // BlockFloatTest.cpp
   for (const Family &family : Family::all())
     for (const Case &testCase : family.cases)
       tested.insert("dmir." + testCase.op.substr(0, testCase.op.find(' ')));
