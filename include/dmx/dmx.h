@@ -72,10 +72,10 @@ enum {
   DMX_STATUS_CHECKSUM = 4,         /* bytes differ from their recorded sha256 */
   DMX_STATUS_UNSUPPORTED = 5,      /* newer format, unknown required feature, missing CPU feature or device */
   DMX_STATUS_OUT_OF_MEMORY = 6,
-  DMX_STATUS_NOT_READY = 7, /* an input or output is not bound yet, or no run is in flight */
-  DMX_STATUS_BUSY = 8,      /* the session is in use by another thread or an async run */
-  DMX_STATUS_KERNEL = 9,    /* a task refused its data, e.g. a gather index out of range */
-  DMX_STATUS_INTERNAL = 10, /* a bug of the runtime */
+  DMX_STATUS_NOT_READY = 7,     /* an input or output is not bound yet, or no run is in flight */
+  DMX_STATUS_BUSY = 8,          /* the session is in use by another thread or an async run */
+  DMX_STATUS_KERNEL = 9,        /* a task refused its data, e.g. a gather index out of range */
+  DMX_STATUS_INTERNAL = 10,     /* a bug of the runtime */
   DMX_STATUS_SHAPE_UNKNOWN = 11 /* an output's shape depends on the data: ask again after a run */
 };
 
@@ -284,7 +284,8 @@ DMX_API dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t 
 /* Shape of an input or output for the inputs bound now. Fixed shapes are known at any time;
  * others need the inputs that define their dims (DMX_STATUS_NOT_READY names the missing one), and where the shape of an
  * output depends on the data, a run: DMX_STATUS_SHAPE_UNKNOWN before it and after inputs of other shapes were bound,
- * then the last run's shape. Writes `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the rank. */
+ * then the last run's shape. Writes `*rank` and up to `capacity` extents; fails when `capacity` is smaller than the
+ * rank. */
 DMX_API dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity,
                                      uint32_t *rank, dmx_error *error);
 
@@ -344,7 +345,8 @@ typedef struct dmx_task_info {
   uint64_t busy_ns;  /* their time summed over threads */
 } dmx_task_info;
 
-/* One task, in execution order; the names of tasks that a branch or loop runs begin with its name. `info->struct_size` must be set. */
+/* One task, in execution order; the names of tasks that a branch or loop runs begin with its name. `info->struct_size`
+ * must be set. */
 DMX_API dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info, dmx_error *error);
 
 /* One slice of one task on one thread. */

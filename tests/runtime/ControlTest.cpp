@@ -309,6 +309,38 @@ TEST(Control, ErrorsInLoopsNameTaskAndIteration) {
   expectLoop(session.get(), inputs);
 }
 
+/// What is stacked has one shape in all iterations.
+TEST(Control, ScanOutputsKeepTheirShape) {
+  TestBundle model = loopModel();
+  Json &body = model.graph["graphs"][1], &main = model.graph["graphs"][0];
+  body["buffers"][8]["shape"] = {"n1"};
+  body["tasks"][3] = body["tasks"][2]; // append into the scan output
+  body["tasks"][3]["buffers"] = {2, 5, 8};
+  body["tasks"].erase(4);
+  main["dims"].push_back({{"name", "w"}, {"task", 0}, {"output", 1}, {"axis", 1}, {"min", 0}, {"max", 100}});
+  main["buffers"][6]["shape"] = main["buffers"][8]["shape"] = {"k", "w"};
+  main["tasks"][2]["size"] = {"mul", {"mul", "k", "w"}, 8};
+  OpenBundle open(model);
+  ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+  SessionPtr session = makeSession(open.get());
+  LoopInputs inputs;
+  inputs.trips = 1;
+  inputs.bind(session.get());
+  dmx_error error = DMX_ERROR_INIT;
+  ASSERT_EQ(dmx_session_run(session.get(), &error), DMX_OK) << error.message;
+  std::vector<int64_t> dims;
+  EXPECT_EQ(takeOutput<int64_t>(session.get(), 1, &dims), (std::vector<int64_t>{5, 6, 10}));
+  EXPECT_EQ(dims, (std::vector<int64_t>{1, 3}));
+  inputs.trips = 0; // the body's dims say what one would be
+  inputs.bind(session.get());
+  ASSERT_EQ(dmx_session_run(session.get(), &error), DMX_OK) << error.message;
+  takeOutput<int64_t>(session.get(), 1, &dims);
+  EXPECT_EQ(dims, (std::vector<int64_t>{0, 3}));
+  inputs.trips = 2;
+  EXPECT_EQ(dmx_session_run(session.get(), &error), DMX_STATUS_KERNEL);
+  expectPart(error, "task 'loop_0': iteration 1: scan output 1: its shape differs from that of the iterations before");
+}
+
 /// A loop that would not end fails when memory does.
 TEST(Control, EndlessScansRunOutOfMemory) {
   struct Limited {
