@@ -223,6 +223,31 @@ std::string Emitter::freshSymbol() {
       return name;
 }
 
+RankedTensorType Emitter::withShortDims(RankedTensorType type) {
+  constexpr size_t longText = 60;
+  Dims dims(dmir::dimsOf(type));
+  bool changed = false;
+  for (Dim &dim : dims) {
+    if (dim.isStatic() || dim.symbolName() || dim.str().size() <= longText)
+      continue;
+    auto [known, isNew] = computedOf.try_emplace(dim.key(), 0);
+    if (isNew) {
+      computed.push_back({freshSymbol(), dim});
+      known->second = Dim::symbol(computed.back().first);
+    }
+    dim = known->second;
+    changed = true;
+  }
+  return changed ? dmir::tensorOf(dims, type.getElementType()) : type;
+}
+
+ArrayAttr Emitter::computedDims() {
+  SmallVector<Attribute> list;
+  for (const auto &[name, dim] : computed)
+    list.push_back(builder.getArrayAttr({builder.getStringAttr(name), dmir::DimsAttr::get(context(), dim)}));
+  return builder.getArrayAttr(list);
+}
+
 Dims Emitter::dimsOf(const Val &vector, Dim max) {
   if (vector.hasSizes())
     return vector.sizes();
@@ -297,8 +322,10 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
     types.push_back(given);
   else if (failed(kind.infer(context(), loc, operands, attributes, types)))
     fail("op-shape", capture.text.empty() ? "the operands do not fit " + kind.name.str() : capture.text);
-  for (Type type : types)
+  for (Type &type : types) {
     checkSize(mlir::cast<RankedTensorType>(type));
+    type = withShortDims(mlir::cast<RankedTensorType>(type));
+  }
   OperationState state(loc, kind.name);
   state.addOperands(operands);
   state.addTypes(types);

@@ -142,6 +142,9 @@ public:
   /// The SSA value; materialises a constant at the end of the block.
   mlir::Value ssa(const Val &value);
 
+  /// Symbols that stand for long expressions, in an order in which each mentions earlier ones only.
+  mlir::ArrayAttr computedDims();
+
   // --- Ops
   // --------------------------------------------------------------------
   mlir::NamedAttribute attr(llvm::StringRef name, int64_t value);
@@ -236,16 +239,20 @@ private:
   std::optional<Val> moveSizes(const Kind &kind, llvm::ArrayRef<Val> operands,
                                llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::RankedTensorType given);
   std::string freshSymbol();
+  /// The type with a symbol in the place of each long expression.
+  mlir::RankedTensorType withShortDims(mlir::RankedTensorType type);
   std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands, std::string &why);
 
   mlir::Block *block;
   mlir::OpBuilder builder;
   mlir::Location loc;
   const FoldFunction &fold;
-  std::string node;            ///< its name
-  std::set<std::string> taken; ///< names of symbols that were made
-  mlir::Block scratch;         ///< its arguments stand for constants while an op is
-                               ///< built to be folded
+  std::string node; ///< its name
+  std::vector<std::pair<std::string, Dim>> computed;
+  llvm::DenseMap<std::pair<int64_t, const void *>, Dim> computedOf; ///< by Dim::key
+  std::set<std::string> taken;                                      ///< names of symbols that were made
+  mlir::Block scratch; ///< its arguments stand for constants while an op is
+                       ///< built to be folded
 };
 
 } // namespace dmxc::onnxfe

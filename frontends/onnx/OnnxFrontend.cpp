@@ -4,6 +4,8 @@
 #include "GraphImporter.h"
 #include "WireReader.h"
 
+#include "dmxc/Dialect/DMIR/Constraints.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 
@@ -191,6 +193,8 @@ std::optional<ImportedModel> ModelImport::run() {
   importer.importNodes(model.graph().node(), model.graph().output(), scope);
   if (!finishFunction(function, emitter, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;
+  if (ArrayAttr computed = emitter.computedDims(); !computed.empty())
+    (*imported.module)->setAttr(dmir::kComputedDimsAttr, computed);
   imported.files = tensors.files();
   imported.files.insert(imported.files.begin(), options.path);
 

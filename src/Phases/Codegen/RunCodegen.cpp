@@ -66,6 +66,7 @@ public:
   void run() {
     graph.name = program.getSymName().str();
     addDims();
+    addComputedDims();
     for (Attribute attr : program.getArenas()) {
       auto arena = cast<DictionaryAttr>(attr);
       Dim unit = dmir::dimOfAttr(arena.get("unit"), 1);
@@ -114,6 +115,28 @@ private:
         graph.dims.push_back(std::move(desc));
         dims.push_back({*symbol, bounds.min, bounds.max});
       }
+    }
+  }
+
+  bool isKnown(StringRef symbol) {
+    return llvm::any_of(graph.dims, [&](const bundle::DimDesc &row) { return row.name == symbol; });
+  }
+
+  /// Rows of the symbols that are computed from those known by now.
+  void addComputedDims() {
+    auto list = program->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(dmir::kComputedDimsAttr);
+    for (Attribute attr : list ? list.getValue() : ArrayRef<Attribute>()) {
+      auto pair = cast<ArrayAttr>(attr);
+      StringRef name = cast<StringAttr>(pair[0]).getValue();
+      Dim dim = dmir::dimOfAttr(pair[1]);
+      bool ready = !isKnown(name);
+      dim.forEachSymbol([&](std::string_view symbol) { ready &= isKnown(StringRef(symbol.data(), symbol.size())); });
+      if (!ready)
+        continue;
+      bundle::DimDesc row;
+      row.name = name.str();
+      row.expr = exprOf(dim);
+      graph.dims.push_back(std::move(row));
     }
   }
 
@@ -263,6 +286,7 @@ private:
       graph.dims.push_back(std::move(row));
     }
     desc.results = op.getSymbols()->size();
+    addComputedDims();
   }
 
   void addCopy(dlir::CopyOp op) {

@@ -22,6 +22,10 @@ struct DimConstraint {
 /// Calls `visit` with the conditions of an op that its types do not prove.
 void collectConstraints(mlir::Operation *op, llvm::function_ref<void(const DimConstraint &)> visit);
 
+/// Module: array of [name, #dmir.dims of one]: symbols that are computed from others. Long expressions get one, so that
+/// those made of them stay short.
+inline constexpr llvm::StringLiteral kComputedDimsAttr = "dmir.computed_dims";
+
 /// A function keeps its constraints as this attribute.
 inline constexpr llvm::StringLiteral kConstraintsAttr = "dmir.constraints";
 mlir::Attribute toAttr(mlir::MLIRContext *context, const DimConstraint &constraint);
