@@ -64,7 +64,7 @@ void useSession(dmx_session *session, dmx_bundle *bundle) {
       int64_t dims[DMX_MAX_RANK];
       uint32_t rank = 0;
       for (uint32_t axis = 0; axis < info.rank; ++axis)
-        dims[axis] = std::min<int64_t>(info.dims[axis].min + 1, info.dims[axis].max);
+        dims[axis] = info.dims[axis].min + (info.dims[axis].min < info.dims[axis].max);
       int64_t bytes = dmx_tensor_bytes(info.dtype, info.rank, dims);
       dmx_tensor_view view{info.dtype, info.rank, dims, data};
       if (bytes >= 0 && bytes <= int64_t(sizeof data))
