@@ -229,8 +229,11 @@ Verdict checkCase(const Case &testCase, const CheckOptions &options) {
   for (const std::string &set : testCase.sets) {
     if (transformed && set == testCase.sets.front())
       if (Status made = transformFile(testCase.folder + "/model.onnx", options.transform, set, job.model); !made) {
-        // Data that no tensor holds (strings) cannot become a constant: that is refused, as the compiler would.
-        bool refused = made.error().message.find("it holds strings") != std::string::npos;
+        // Data that no tensor holds (strings, types that are not known) cannot become a constant: that is refused, as
+        // the compiler would.
+        const std::string &why = made.error().message;
+        bool refused =
+            why.find("it holds strings") != std::string::npos || why.find("its data type") != std::string::npos;
         result = verdict(refused ? Outcome::Refused : Outcome::Wrong, "the transform: " + made.error().message);
         break;
       }
