@@ -123,23 +123,14 @@ static KernelPlan poolPlan(const RegionBody &body) {
   return plan;
 }
 
-static KernelPlan topKPlan(const RegionBody &body) {
+/// Ops that pick elements of lines, with the picked ones in scratch.
+static KernelPlan selectPlan(const RegionBody &body, StringRef algorithm, const TopKPlan &details,
+                             void (*emit)(KernelBuilder &, const RegionBody &, const TopKPlan &)) {
   KernelPlan plan;
-  TopKPlan details = planTopK(body);
-  plan.algorithm = "top-k";
+  plan.algorithm = algorithm.str();
   takeWork(plan, details.work);
   plan.scratch = details.scratch;
-  plan.emit = [body, details](KernelBuilder &b) { emitTopK(b, body, details); };
-  return plan;
-}
-
-static KernelPlan greedyPlan(const RegionBody &body) {
-  KernelPlan plan;
-  TopKPlan details = planGreedySelect(body);
-  plan.algorithm = "greedy-select";
-  takeWork(plan, details.work);
-  plan.scratch = details.scratch;
-  plan.emit = [body, details](KernelBuilder &b) { emitGreedySelect(b, body, details); };
+  plan.emit = [body, details, emit](KernelBuilder &b) { emit(b, body, details); };
   return plan;
 }
 
@@ -183,8 +174,9 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
           .Case<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp>([&](auto) { return reducePlan(body); })
           .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([&](auto) { return rowPlan(body); })
           .Case<dmir::PoolOp, dmir::ArgMaxPoolOp>([&](auto) { return poolPlan(body); })
-          .Case<dmir::TopKOp>([&](auto) { return topKPlan(body); })
-          .Case<dmir::GreedySelectOp>([&](auto) { return greedyPlan(body); })
+          .Case<dmir::TopKOp>([&](auto) { return selectPlan(body, "top-k", planTopK(body), emitTopK); })
+          .Case<dmir::GreedySelectOp>(
+              [&](auto) { return selectPlan(body, "greedy-select", planGreedySelect(body), emitGreedySelect); })
           .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
           .Case<dmir::DefineDimsOp>([&](auto) { return defineDimsPlan(body); })
           .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
