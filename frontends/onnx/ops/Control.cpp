@@ -21,6 +21,15 @@ void setAll(NodeContext &c, const std::vector<Val> &values) {
     c.result(i, values[i]);
 }
 
+/// The operator that gives a graph's one output; "" where it has several or nothing computes it.
+std::string lastOperator(const onnx::GraphProto &graph) {
+  if (graph.output_size() == 1)
+    for (const onnx::NodeProto &node : graph.node())
+      if (node.output_size() == 1 && node.output(0) == graph.output(0).name())
+        return node.op_type();
+  return "";
+}
+
 void importIf(NodeContext &c) {
   Val condition = c.operand(0);
   c.requireShape(mayEqual(condition.elements(), 1), "the condition must be one bool");
@@ -32,11 +41,12 @@ void importIf(NodeContext &c) {
   try {
     return setAll(c, c.e.branch(condition, onTrue, onFalse));
   } catch (const NodeFailure &failure) {
-    if (failure.id != kBranchesDiffer)
+    // Exporters write x.squeeze(axis) of a dim that they do not know as "if it is 1, squeeze, else x". A tensor has one
+    // rank here: that of the squeezed one, which every run must then take.
+    if (failure.id != kBranchesDiffer || lastOperator(c.attrGraph("then_branch")) != "Squeeze" ||
+        lastOperator(c.attrGraph("else_branch")) != "Identity")
       throw;
   }
-  // Exporters write x.squeeze(axis) of a dim that they do not know as "if it is 1, squeeze, else x". A tensor has one
-  // rank here: that of the first branch, which every run must then take.
   c.e.rollBack(start);
   c.requireAtRun(condition);
   setAll(c, onTrue());

@@ -100,6 +100,7 @@ Cells cellsOf(NodeContext &c, int64_t gates) {
   cells.hidden = c.hasAttr("hidden_size") ? c.attrInt("hidden_size") : hidden ? *hidden : c.operand(2).dim(2);
   c.requireAttr(cells.hidden > 0 && cells.hidden <= kMaxDim / (gates * 2), "'hidden_size' must be positive");
   int64_t rows = gates * cells.hidden;
+  c.requireShape(c.operand(1).rank() == 3, "the weights must have rank 3");
   cells.w = fitting(c, 1, {cells.directions, rows, cells.x.extent(2)}, "weights");
   cells.r = fitting(c, 2, {cells.directions, rows, cells.hidden}, "recurrent weights");
   cells.bias = fitting(c, 3, {cells.directions, 2 * rows}, "biases");
