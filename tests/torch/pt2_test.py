@@ -51,12 +51,17 @@ class Pt2(unittest.TestCase):
             arrays[name[1]] = np.load(path).view("V2") if name[2] else np.load(path)
         return arrays
 
-    def run_bundle(self, inputs, extra=()):
+    def run_bundle(self, inputs):
+        """{name: array}, in the bundle's order."""
+        for path in [*self.dir.glob("in_*.npy"), *self.dir.glob("out_*.npy")]:
+            path.unlink()
         for name, values in inputs.items():
             np.save(self.dir / f"in_{name}.npy", values)
-        result = run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir, "--output-dir", self.dir, *extra)
+        result = run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir, "--output-dir", self.dir)
         self.assertEqual(result.returncode, 0, result.stderr)
-        return {path.stem[4:]: np.load(path) for path in self.dir.glob("out_*.npy")}
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            names = [tensor.name for tensor in session.outputs]
+        return {name: np.load(self.dir / f"out_{name}.npy") for name in names}
 
     def close(self, got, expected, what):
         self.assertEqual(got.shape, expected.shape, what)
@@ -66,27 +71,34 @@ class Pt2(unittest.TestCase):
 class Fixtures(Pt2):
     """Archives with what torch computes for them."""
 
-    def outputs_of(self, folder):
+    def outputs_of(self, folder, states=False):
         """The expected results that a run gives back, in order: buffers that change stay in the session."""
         paths = sorted(folder.glob("out*.npy"), key=lambda path: int(re.match(r"out(\d+)", path.name)[1]))
-        return [(path.name, np.load(path)) for path in paths if "_buffer_mutation_" not in path.name]
+        return [(path.name, np.load(path)) for path in paths if states or "_buffer_mutation_" not in path.name]
 
-    def check(self, archive):
-        folder = archive.with_suffix("")
-        self.compile(archive)
-        got = self.run_bundle(self.inputs_of(folder))
-        names = [line.split()[1] for line in run(BIN / "dmx-inspect", self.dir / "m.bundle").stdout.splitlines() if line.split()[:1] == ["output"]]
-        expected = self.outputs_of(folder)
-        self.assertEqual(len(got), len(expected), f"{archive}: {sorted(got)}")
-        for (name, values), result in zip(expected, [got[n] for n in names] or got.values()):
-            self.close(result, values, f"{archive} {name}")
+    def check(self, model, folder, is_text=False):
+        self.compile(model)
+        inputs = self.inputs_of(folder)
+        got = self.run_bundle({f"arg{i}": values for i, values in enumerate(inputs.values())} if is_text else inputs)
+        expected = self.outputs_of(folder, states=is_text)
+        self.assertEqual(len(got), len(expected), f"{model}: {sorted(got)}")
+        for (name, values), result in zip(expected, got.values()):
+            self.close(result, values, f"{model} {name}")
 
     def test_archives(self):
         archives = sorted((FILES / "gen").glob("*.pt2")) + [FILES / "real/executorch_linear.pt2"]
         self.assertEqual(len(archives), 17)
         for archive in archives:
             with self.subTest(archive=archive.name):
-                self.check(archive)
+                self.check(archive, archive.with_suffix(""))
+
+    def test_torch_dialect_text(self):
+        """The same programs as torch-mlir writes them: what an archive keeps as state is a result there."""
+        texts = sorted((FILES / "gen").glob("*/model.torch.mlir"))
+        self.assertEqual(len(texts), 16)
+        for text in texts:
+            with self.subTest(text=text.parent.name):
+                self.check(text, text.parent, is_text=True)
 
     def test_broken_archives(self):
         archives = sorted((FILES / "bad").glob("*.pt2"))
