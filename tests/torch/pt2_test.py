@@ -247,6 +247,57 @@ class Programs(Pt2):
         np.save(self.dir / "in_x.npy", np.zeros((3, 5), np.float32))
         self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0)
 
+    def test_sizes_and_elements_as_numbers(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 3, 4])
+        program.input("n", "i64", [1])
+        program.input("f", "f32", [])
+        tensor = {name: {"as_tensor": {"name": name}} for name in "xnf"}
+        calls = (("sym_size.int", {"self": tensor["x"], "dim": {"as_int": -1}}, 4), ("sym_numel.default", {"self": tensor["x"]}, 24),
+                 ("sym_stride.int", {"self": tensor["x"], "dim": {"as_int": 0}}, 12), ("sym_storage_offset.default", {"self": tensor["x"]}, 0),
+                 ("item.default", {"self": tensor["n"]}, 7), ("_local_scalar_dense.default", {"self": tensor["n"]}, 7))
+        for i, (target, arguments, _) in enumerate(calls):
+            program.node("torch.ops.aten." + target, arguments, [{"as_sym_int": {"as_name": f"s{i}"}}])
+        program.node("torch.ops.aten.item.default", {"self": tensor["f"]}, [{"as_sym_float": {"as_name": "real"}}])
+        program.node("torch.sym_float", {"a": {"as_sym_int": {"as_name": "s4"}}}, [{"as_sym_float": {"as_name": "seven"}}])
+        program.node("_operator.truediv", {"a": {"as_sym_float": {"as_name": "real"}}, "b": {"as_sym_float": {"as_name": "seven"}}},
+                     [{"as_sym_float": {"as_name": "ratio"}}])
+        program.node("torch.ops.aten._assert_scalar.default", {"self": {"as_sym_int": {"as_name": "s4"}}, "assert_msg": {"as_string": "no"}}, [])
+        for i, name in enumerate([f"s{i}" for i in range(len(calls))] + ["ratio"]):
+            tag = "as_sym_float" if name == "ratio" else "as_sym_int"
+            program.node("torch.ops.aten.mul.Tensor", {"self": tensor["f"], "other": {tag: {"as_name": name}}}, [{"as_tensor": {"name": f"y{i}"}}])
+            program.output(f"y{i}")
+        self.compile_program(program)
+        got = self.run_bundle({"x": np.zeros((2, 3, 4), np.float32), "n": np.array([7]), "f": np.float32(2.5)})
+        np.testing.assert_allclose(list(got.values()), [2.5 * number for _, _, number in calls] + [2.5 * 2.5 / 7], rtol=1e-6)
+
+    def test_text_of_onnx_operators(self):
+        (self.dir / "m.mlir").write_text("""module {
+  func.func @main(%x: !torch.vtensor<[1,2,4,4],f32>) -> (!torch.vtensor<[1,3,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>)
+      attributes {torch.onnx_meta.ir_version = 8 : si64, torch.onnx_meta.opset_version = 17 : si64} {
+    %none = torch.constant.none
+    %w = torch.operator "onnx.Constant"() {torch.onnx.value = dense<0.5> : tensor<3x2x1x1xf32>} : () -> !torch.vtensor<[3,2,1,1],f32>
+    %y = torch.operator "onnx.Conv"(%x, %w) {torch.onnx.kernel_shape = [1 : si64, 1 : si64], torch.onnx.group = 1 : si64} : (!torch.vtensor<[1,2,4,4],f32>, !torch.vtensor<[3,2,1,1],f32>) -> !torch.vtensor<[1,3,4,4],f32>
+    %s:2 = torch.operator "onnx.Split"(%x) {torch.onnx.axis = 1 : si64} : (!torch.vtensor<[1,2,4,4],f32>) -> (!torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>)
+    return %y, %s#0, %s#1 : !torch.vtensor<[1,3,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>
+  }
+}
+""")
+        self.compile(self.dir / "m.mlir")
+        x = np.random.default_rng(1).standard_normal((1, 2, 4, 4)).astype(np.float32)
+        y, first, second = self.run_bundle({"arg0": x}).values()
+        self.close(y, np.repeat(x.sum(1, keepdims=True) * 0.5, 3, 1), "Conv")
+        self.close(np.concatenate([first, second], 1), x, "Split")
+
+    def test_errors_in_text(self):
+        relu = "%y = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>"
+        for line, message in ((relu.replace("relu", "relux"), "the operator is unknown"), (relu.replace(" %x", " %z"), "use of undeclared SSA value"),
+                              (relu.replace("aten.relu", "aten.rand_like"), "random numbers"), (relu.replace("torch.aten", "torch.mylib"), "none of torch's ATen"),
+                              (relu.replace("aten.relu", "aten.softmax.int"), "the operand 'dim' is missing"), (relu.replace(":", ";"), "error")):
+            (self.dir / "m.mlir").write_text("func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n" + line +
+                                             "\nreturn %y : !torch.vtensor<[2],f32>\n}\n")
+            self.assertIn(message, self.compile(self.dir / "m.mlir", code=1))
+
     def test_several_programs(self):
         program = self.program("torch.ops.aten.relu.default", {"self": self.X})
         records = program.records()
