@@ -6,6 +6,7 @@
 #include "llvm/Support/ConvertUTF.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 #include <zlib.h>
 

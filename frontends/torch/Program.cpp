@@ -19,7 +19,10 @@ SymInt symInt(const Cursor &at) {
     return {value.integer(), ""};
   if (tag != "as_expr")
     at.fail("has the unknown tag '" + tag + "' of a size");
-  return {0, value["expr_str"].text()};
+  std::string expression = value["expr_str"].text();
+  if (expression.empty())
+    at.fail("has an empty expression for a size");
+  return {0, expression};
 }
 
 std::vector<SymInt> symInts(const Cursor &at) {

@@ -48,7 +48,9 @@ ParseResult finish(OpAsmParser &parser, OperationState &state, const Operands &o
 }
 
 /// torch.constant.int 1, torch.constant.float 1.0e+00, ...
-ParseResult parseConstant(OpAsmParser &parser, OperationState &state, StringRef kind) {
+ParseResult parseConstant(OpAsmParser &parser, OperationState &state) {
+  StringRef kind = state.name.getStringRef();
+  kind.consume_front("torch.constant.");
   MLIRContext *context = parser.getContext();
   Attribute value = UnitAttr::get(context);
   if (kind == "int") {
@@ -155,9 +157,8 @@ void TextDialect::printType(Type type, DialectAsmPrinter &printer) const {
 std::optional<Dialect::ParseOpHook> TextDialect::getParseOperationHook(StringRef name) const {
   StringRef op = name;
   op.consume_front("torch.");
-  if (StringRef kind = op; kind.consume_front("constant."))
-    return
-        [kind = kind.str()](OpAsmParser &parser, OperationState &state) { return parseConstant(parser, state, kind); };
+  if (op.starts_with("constant."))
+    return parseConstant;
   if (op == "vtensor.literal" || op == "tensor.literal")
     return parseLiteral;
   if (op == "operator")

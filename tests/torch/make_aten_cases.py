@@ -185,6 +185,10 @@ def elementwise():
         case("_to_copy.default", self=T(4, lo=0, hi=3), dtype=dtype)
     case("fill.Scalar", self=a, value=3)
     case("copy.default", self=a, src=I(4), instead=lambda self, src: self.clone().copy_(src))
+    case("atan2.out", self=a, other=b, out=T(3, 4))
+    case("to.dtype", self=a, dtype=torch.int64, instead=lambda self, dtype: self.to(dtype))
+    case("to.dtype_layout", self=a, dtype=torch.float64, instead=lambda self, dtype: self.to(dtype))
+    case("to.device", self=a, device="cpu", dtype=torch.float16, instead=lambda self, device, dtype: self.to(dtype))
     case("type_as.default", self=I(4), other=T(1), instead=lambda self, other: self.type_as(other))
 
 
@@ -310,7 +314,7 @@ def creations():
     case("new_full.default", self=x, size=[3], fill_value=2)
     case("full.default", size=[2], fill_value=3)
     case("full.default", size=[2], fill_value=3.5)
-    case("full.default", size=[2], fill_value=True)
+    case("full.default", size=[2], fill_value=True, instead=torch.full)
     case("scalar_tensor.default", s=2)
     case("scalar_tensor.default", s=2, dtype=torch.int64)
     case("arange.default", end=5)
@@ -320,6 +324,10 @@ def creations():
     case("arange.start_step", start=5, end=0, step=-2)
     case("arange.start_step", start=0.5, end=2.0, step=0.25)
     case("arange.start_step", start=0, end=4, step=1, dtype=torch.float32)
+    # What torch leaves undefined is 0 here.
+    case("empty.memory_format", size=[2, 3], instead=torch.zeros)
+    case("empty_strided.default", size=[2, 3], stride=[3, 1], dtype=torch.int32, instead=lambda size, stride, dtype: torch.zeros(size, dtype=dtype))
+    case("empty_like.default", self=x, instead=lambda self: torch.zeros_like(self))
     case("linspace.default", start=0, end=1, steps=5)
     case("eye.default", n=3)
     case("eye.m", n=2, m=3)
@@ -446,6 +454,8 @@ def products():
     case(name, instead=attention, query=q, key=k, value=v, is_causal=True)
     case(name, instead=attention, query=q, key=k, value=v, attn_mask=T(3, 5), scale=0.3)
     case(name, instead=attention, query=q, key=k, value=v, attn_mask=L([[1, 0, 1, 1, 0]] * 3, "bool"))
+    case("_scaled_dot_product_flash_attention_for_cpu.default", query=q, key=k, value=v, is_causal=True, scale=0.4,
+         instead=lambda **arguments: (attention(**arguments), None))
     case(name, instead=attention, query=T(1, 4, 3, 4), key=T(1, 2, 3, 4), value=T(1, 2, 3, 4), enable_gqa=True)
 
 
@@ -504,6 +514,7 @@ def pools():
          padding=[0, 0, 0], ceil_mode=False, count_include_pad=True, divisor_override=None)
     for size in ([1, 1], [3, 7], [4, 3]):
         case("_adaptive_avg_pool2d.default", self=x, output_size=size)
+    case("adaptive_avg_pool2d.default", self=T(3, 6, 7), output_size=[2, 2])
     case("adaptive_avg_pool1d.default", self=T(2, 3, 7), output_size=[3])
     case("_adaptive_avg_pool3d.default", self=T(1, 2, 4, 5, 4), output_size=[2, 3, 4])
     case("_adaptive_avg_pool2d_backward.default", grad_output=T(2, 3, 4, 3), self=x)
@@ -516,6 +527,12 @@ def norms():
     case("_native_batch_norm_legit_no_training.default", input=x, weight=w, bias=b, running_mean=m, running_var=v, momentum=0.1, eps=1e-5,
          results=[0], instead=lambda input, weight, bias, running_mean, running_var, momentum, eps:
          torch.native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps))
+    case("_native_batch_norm_legit.default", input=x, weight=w, bias=b, running_mean=m, running_var=v, training=False, momentum=0.1, eps=1e-5,
+         results=[0], instead=lambda input, weight, bias, running_mean, running_var, training, momentum, eps:
+         torch.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps))
+    case("_native_batch_norm_legit_functional.default", input=x, weight=w, bias=b, running_mean=m, running_var=v, training=True, momentum=0.1,
+         eps=1e-5, instead=lambda input, weight, bias, running_mean, running_var, training, momentum, eps:
+         (*torch.native_batch_norm(input, weight, bias, mean := running_mean.clone(), var := running_var.clone(), training, momentum, eps), mean, var))
     case("_native_batch_norm_legit.no_stats", input=x, weight=w, bias=b, training=True, momentum=0.1, eps=1e-5,
          instead=lambda input, weight, bias, training, momentum, eps: torch.native_batch_norm(input, weight, bias, None, None, True, momentum, eps))
     case("instance_norm.default", input=x, weight=w, bias=b, running_mean=None, running_var=None, use_input_stats=True, momentum=0.1,
@@ -570,7 +587,7 @@ def resampling():
         case("upsample_bilinear2d_backward.vec", grad_output=T(1, 2, 7, 10), output_size=[7, 10], input_size=[1, 2, 4, 5],
              align_corners=corners, scale_factors=None)
     for mode in (0, 1, 2):
-        for padding in (0, 1, 2):
+        for padding in (0, 1, 2) if mode != 2 else (0,):
             case("grid_sampler_2d.default", input=x, grid=T(1, 3, 3, 2, lo=-1.2, hi=1.2), interpolation_mode=mode, padding_mode=padding,
                  align_corners=bool(padding % 2), tol=[1e-3, 1e-4])
 
@@ -594,6 +611,7 @@ def recurrent():
 
 def dropouts():
     case("dropout.default", input=T(3), p=0.5, train=False)
+    case("feature_dropout.default", input=T(3), p=0.5, train=False)
     case("native_dropout.default", input=T(3), p=0.5, train=False)
 
 

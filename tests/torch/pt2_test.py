@@ -51,12 +51,17 @@ class Pt2(unittest.TestCase):
             arrays[name[1]] = np.load(path).view("V2") if name[2] else np.load(path)
         return arrays
 
-    def run_bundle(self, inputs, extra=()):
+    def run_bundle(self, inputs):
+        """{name: array}, in the bundle's order."""
+        for path in [*self.dir.glob("in_*.npy"), *self.dir.glob("out_*.npy")]:
+            path.unlink()
         for name, values in inputs.items():
             np.save(self.dir / f"in_{name}.npy", values)
-        result = run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir, "--output-dir", self.dir, *extra)
+        result = run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir, "--output-dir", self.dir)
         self.assertEqual(result.returncode, 0, result.stderr)
-        return {path.stem[4:]: np.load(path) for path in self.dir.glob("out_*.npy")}
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            names = [tensor.name for tensor in session.outputs]
+        return {name: np.load(self.dir / f"out_{name}.npy") for name in names}
 
     def close(self, got, expected, what):
         self.assertEqual(got.shape, expected.shape, what)
@@ -66,27 +71,34 @@ class Pt2(unittest.TestCase):
 class Fixtures(Pt2):
     """Archives with what torch computes for them."""
 
-    def outputs_of(self, folder):
+    def outputs_of(self, folder, states=False):
         """The expected results that a run gives back, in order: buffers that change stay in the session."""
         paths = sorted(folder.glob("out*.npy"), key=lambda path: int(re.match(r"out(\d+)", path.name)[1]))
-        return [(path.name, np.load(path)) for path in paths if "_buffer_mutation_" not in path.name]
+        return [(path.name, np.load(path)) for path in paths if states or "_buffer_mutation_" not in path.name]
 
-    def check(self, archive):
-        folder = archive.with_suffix("")
-        self.compile(archive)
-        got = self.run_bundle(self.inputs_of(folder))
-        names = [line.split()[1] for line in run(BIN / "dmx-inspect", self.dir / "m.bundle").stdout.splitlines() if line.split()[:1] == ["output"]]
-        expected = self.outputs_of(folder)
-        self.assertEqual(len(got), len(expected), f"{archive}: {sorted(got)}")
-        for (name, values), result in zip(expected, [got[n] for n in names] or got.values()):
-            self.close(result, values, f"{archive} {name}")
+    def check(self, model, folder, is_text=False):
+        self.compile(model)
+        inputs = self.inputs_of(folder)
+        got = self.run_bundle({f"arg{i}": values for i, values in enumerate(inputs.values())} if is_text else inputs)
+        expected = self.outputs_of(folder, states=is_text)
+        self.assertEqual(len(got), len(expected), f"{model}: {sorted(got)}")
+        for (name, values), result in zip(expected, got.values()):
+            self.close(result, values, f"{model} {name}")
 
     def test_archives(self):
         archives = sorted((FILES / "gen").glob("*.pt2")) + [FILES / "real/executorch_linear.pt2"]
         self.assertEqual(len(archives), 17)
         for archive in archives:
             with self.subTest(archive=archive.name):
-                self.check(archive)
+                self.check(archive, archive.with_suffix(""))
+
+    def test_torch_dialect_text(self):
+        """The same programs as torch-mlir writes them: what an archive keeps as state is a result there."""
+        texts = sorted((FILES / "gen").glob("*/model.torch.mlir"))
+        self.assertEqual(len(texts), 16)
+        for text in texts:
+            with self.subTest(text=text.parent.name):
+                self.check(text, text.parent, is_text=True)
 
     def test_broken_archives(self):
         archives = sorted((FILES / "bad").glob("*.pt2"))
@@ -234,6 +246,57 @@ class Programs(Pt2):
             self.close(got, x.reshape(2, n * n) * n, f"n = {n}")
         np.save(self.dir / "in_x.npy", np.zeros((3, 5), np.float32))
         self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0)
+
+    def test_sizes_and_elements_as_numbers(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 3, 4])
+        program.input("n", "i64", [1])
+        program.input("f", "f32", [])
+        tensor = {name: {"as_tensor": {"name": name}} for name in "xnf"}
+        calls = (("sym_size.int", {"self": tensor["x"], "dim": {"as_int": -1}}, 4), ("sym_numel.default", {"self": tensor["x"]}, 24),
+                 ("sym_stride.int", {"self": tensor["x"], "dim": {"as_int": 0}}, 12), ("sym_storage_offset.default", {"self": tensor["x"]}, 0),
+                 ("item.default", {"self": tensor["n"]}, 7), ("_local_scalar_dense.default", {"self": tensor["n"]}, 7))
+        for i, (target, arguments, _) in enumerate(calls):
+            program.node("torch.ops.aten." + target, arguments, [{"as_sym_int": {"as_name": f"s{i}"}}])
+        program.node("torch.ops.aten.item.default", {"self": tensor["f"]}, [{"as_sym_float": {"as_name": "real"}}])
+        program.node("torch.sym_float", {"a": {"as_sym_int": {"as_name": "s4"}}}, [{"as_sym_float": {"as_name": "seven"}}])
+        program.node("_operator.truediv", {"a": {"as_sym_float": {"as_name": "real"}}, "b": {"as_sym_float": {"as_name": "seven"}}},
+                     [{"as_sym_float": {"as_name": "ratio"}}])
+        program.node("torch.ops.aten._assert_scalar.default", {"self": {"as_sym_int": {"as_name": "s4"}}, "assert_msg": {"as_string": "no"}}, [])
+        for i, name in enumerate([f"s{i}" for i in range(len(calls))] + ["ratio"]):
+            tag = "as_sym_float" if name == "ratio" else "as_sym_int"
+            program.node("torch.ops.aten.mul.Tensor", {"self": tensor["f"], "other": {tag: {"as_name": name}}}, [{"as_tensor": {"name": f"y{i}"}}])
+            program.output(f"y{i}")
+        self.compile_program(program)
+        got = self.run_bundle({"x": np.zeros((2, 3, 4), np.float32), "n": np.array([7]), "f": np.float32(2.5)})
+        np.testing.assert_allclose(list(got.values()), [2.5 * number for _, _, number in calls] + [2.5 * 2.5 / 7], rtol=1e-6)
+
+    def test_text_of_onnx_operators(self):
+        (self.dir / "m.mlir").write_text("""module {
+  func.func @main(%x: !torch.vtensor<[1,2,4,4],f32>) -> (!torch.vtensor<[1,3,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>)
+      attributes {torch.onnx_meta.ir_version = 8 : si64, torch.onnx_meta.opset_version = 17 : si64} {
+    %none = torch.constant.none
+    %w = torch.operator "onnx.Constant"() {torch.onnx.value = dense<0.5> : tensor<3x2x1x1xf32>} : () -> !torch.vtensor<[3,2,1,1],f32>
+    %y = torch.operator "onnx.Conv"(%x, %w) {torch.onnx.kernel_shape = [1 : si64, 1 : si64], torch.onnx.group = 1 : si64} : (!torch.vtensor<[1,2,4,4],f32>, !torch.vtensor<[3,2,1,1],f32>) -> !torch.vtensor<[1,3,4,4],f32>
+    %s:2 = torch.operator "onnx.Split"(%x) {torch.onnx.axis = 1 : si64} : (!torch.vtensor<[1,2,4,4],f32>) -> (!torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>)
+    return %y, %s#0, %s#1 : !torch.vtensor<[1,3,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>
+  }
+}
+""")
+        self.compile(self.dir / "m.mlir")
+        x = np.random.default_rng(1).standard_normal((1, 2, 4, 4)).astype(np.float32)
+        y, first, second = self.run_bundle({"arg0": x}).values()
+        self.close(y, np.repeat(x.sum(1, keepdims=True) * 0.5, 3, 1), "Conv")
+        self.close(np.concatenate([first, second], 1), x, "Split")
+
+    def test_errors_in_text(self):
+        relu = "%y = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>"
+        for line, message in ((relu.replace("relu", "relux"), "the operator is unknown"), (relu.replace(" %x", " %z"), "use of undeclared SSA value"),
+                              (relu.replace("aten.relu", "aten.rand_like"), "random numbers"), (relu.replace("torch.aten", "torch.mylib"), "none of torch's ATen"),
+                              (relu.replace("aten.relu", "aten.softmax.int"), "the operand 'dim' is missing"), (relu.replace(":", ";"), "error")):
+            (self.dir / "m.mlir").write_text("func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n" + line +
+                                             "\nreturn %y : !torch.vtensor<[2],f32>\n}\n")
+            self.assertIn(message, self.compile(self.dir / "m.mlir", code=1))
 
     def test_several_programs(self):
         program = self.program("torch.ops.aten.relu.default", {"self": self.X})

@@ -18,6 +18,15 @@ template <typename Op> void unaryNumber(AtenContext &c) {
   c.result(x.dtype() == DType::Bool ? x : c.e.emit<Op>({x}));
 }
 
+/// Of NaN it is 0.
+void importSign(AtenContext &c) {
+  Val x = c.tensor("self");
+  if (x.dtype() == DType::Bool)
+    return c.result(x);
+  Val sign = c.e.emit<SignOp>({x});
+  c.result(isFloat(x.dtype()) ? c.e.select(isNaN(c.e, x), c.like(x, 0), sign) : sign);
+}
+
 /// ceil, floor, round, trunc: integers are what they are.
 template <typename Op> void rounding(AtenContext &c) {
   Val x = c.tensor("self");
@@ -348,8 +357,8 @@ void unaryRows(std::vector<AtenRow> &rows) {
   const AtenRow list[] = {
       {"abs(Tensor self) -> Tensor", unaryNumber<AbsOp>},
       {"neg(Tensor self) -> Tensor", unaryNumber<NegOp>},
-      {"sign(Tensor self) -> Tensor", unaryNumber<SignOp>},
-      {"sgn(Tensor self) -> Tensor", unaryNumber<SignOp>},
+      {"sign(Tensor self) -> Tensor", importSign},
+      {"sgn(Tensor self) -> Tensor", importSign},
       {"relu(Tensor self) -> Tensor", unaryNumber<ReluOp>},
       {"positive(Tensor(a) self) -> Tensor(a)", importSame},
       {"square(Tensor self) -> Tensor", importSquare},

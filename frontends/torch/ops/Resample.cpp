@@ -16,7 +16,8 @@ std::map<std::string, OnnxAttribute> resizeMode(AtenContext &c, const std::strin
   return {{"mode", mode}, {"coordinate_transformation_mode", std::string(corners ? "align_corners" : "half_pixel")}};
 }
 
-/// torch resamples by the scales where they are given, else by the sizes.
+/// torch resamples by the scales where they are given, else by the sizes; with the corners aligned, by the sizes
+/// always.
 Val resized(AtenContext &c, const Val &x, const std::string &mode) {
   Dims size = c.dims("output_size");
   std::vector<double> scales = c.numbers("scale_factors");
@@ -24,7 +25,9 @@ Val resized(AtenContext &c, const Val &x, const std::string &mode) {
   c.requireShape(x.rank() == static_cast<int64_t>(2 + std::max(size.size(), scales.size())),
                  "the sizes do not fit the rank");
   Val sizes, factors;
-  if (!scales.empty()) {
+  for (size_t i = 0; i < scales.size() && c.given("align_corners") && c.flag("align_corners"); ++i)
+    size.push_back(static_cast<int64_t>(static_cast<double>(x.dim(i + 2)) * scales[i]));
+  if (size.empty()) {
     scales.insert(scales.begin(), 2, 1.0);
     factors = c.e.floats(DType::F32, {static_cast<int64_t>(scales.size())}, scales);
   } else {
@@ -69,6 +72,8 @@ template <char mode> void importUpsampleBackward(AtenContext &c) {
 void importGridSample(AtenContext &c) {
   int64_t mode = c.integer("interpolation_mode"), padding = c.integer("padding_mode");
   c.require(mode >= 0 && mode <= 2 && padding >= 0 && padding <= 2, "the mode is unknown");
+  // ONNX clamps a point before it takes the sixteen pixels around it, torch each pixel.
+  c.require(mode != 2 || padding == 0, "bicubic interpolation is known with zeros around the image alone");
   static const char *const modes[] = {"linear", "nearest", "cubic"}, *const paddings[] = {"zeros", "border",
                                                                                           "reflection"};
   c.result(emitOnnx(c.e, "GridSample", {c.tensor("input"), c.tensor("grid")},
@@ -96,10 +101,10 @@ std::vector<AtenRow> resampleOps() {
        importUpsampleBackward<'l'>},
       {"grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
        "Tensor",
-       importGridSample},
+       importGridSample, "bicubic with zero padding alone"},
       {"grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
        "Tensor",
-       importGridSample},
+       importGridSample, "bicubic with zero padding alone"},
   };
 #undef VEC
 #undef GRAD
