@@ -67,7 +67,8 @@ public:
     accType = e.computed(element);
     lanes = b.isa().lanes(accType.getIntOrFloatBitWidth());
     sums = b.isa().vectorRegisters - 4;
-    most = s.channels == 1 ? 4 : 3;
+    // With a stride of 2, vectors for two taps wait in registers.
+    most = last().stride == 2 ? 2 : s.channels == 1 ? 4 : 3;
     rank = cast<RankedTensorType>(op.getResult().getType()).getRank();
     if (writer.acceptsJoined())
       joined = joinedAxis(writer.values(), op->getResult(0), 2, rank - 1);
@@ -88,7 +89,8 @@ private:
   void emitTile(Tile tile);
   SmallVector<Value> reduce(const Tile &tile);
   void addTaps(const Tile &tile, Value row, Value weight, SmallVectorImpl<Value> &acc);
-  Value pixels(const Tile &tile, Value row, int64_t vector, int64_t tap);
+  void addTap(const Tile &tile, ArrayRef<Value> x, Value weight, SmallVectorImpl<Value> &acc);
+  Value pixels(const Tile &tile, Value row, int64_t vector, int64_t tap, SmallVectorImpl<Value> *between);
   Value runOf(Value row, Value position, bool masked);
   void store(const Tile &tile, ArrayRef<Value> acc);
   /// The input position of a pixel for tap 0.
@@ -193,32 +195,47 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
 
 /// The taps along a row: `row` is its offset in the input channel, `weight` that of the first tap's weight.
 void PixelConv::addTaps(const Tile &tile, Value row, Value weight, SmallVectorImpl<Value> &acc) {
-  bool isUnsigned = isUnsignedElement(element);
-  Value weights = pointer(op.getWeights());
-  for (int64_t tap = 0; tap < *last().window.known(); ++tap) {
-    SmallVector<Value> x;
+  int64_t taps = *last().window.known(), pairs = last().stride == 2 && last().dilation == 1 ? taps / 2 : 0;
+  for (int64_t tap = 0; tap < taps;) {
+    // With a stride of 2, the elements between those of a tap are the next tap's.
+    int64_t count = tap / 2 < pairs ? 2 : 1;
+    SmallVector<Value> x, next;
     for (int64_t v = 0; v < tile.vectors; ++v)
-      x.push_back(pixels(tile, row, v, tap));
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      Value raw = b.load(element, weights, b.add(tile.weights[r], b.addC(weight, tap)));
-      Value w = b.splat(convertElements(b, {element, accType, isUnsigned}, raw), lanes);
-      for (int64_t v = 0; v < tile.vectors; ++v)
-        acc[r * tile.vectors + v] = multiplyAdd(b, x[v], w, acc[r * tile.vectors + v]);
-    }
+      x.push_back(pixels(tile, row, v, tap, count == 2 ? &next : nullptr));
+    addTap(tile, x, b.addC(weight, tap), acc);
+    if (count == 2)
+      addTap(tile, next, b.addC(weight, tap + 1), acc);
+    tap += count;
   }
 }
 
-/// The input under one tap of a vector of pixels.
-Value PixelConv::pixels(const Tile &tile, Value row, int64_t vector, int64_t tap) {
+void PixelConv::addTap(const Tile &tile, ArrayRef<Value> x, Value weight, SmallVectorImpl<Value> &acc) {
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    Value raw = b.load(element, pointer(op.getWeights()), b.add(tile.weights[r], weight));
+    Value w = b.splat(convertElements(b, {element, accType, isUnsignedElement(element)}, raw), lanes);
+    for (int64_t v = 0; v < tile.vectors; ++v)
+      acc[r * tile.vectors + v] = multiplyAdd(b, x[v], w, acc[r * tile.vectors + v]);
+  }
+}
+
+/// The input under one tap of a vector of pixels; with a stride of 2, the elements between go to `between`.
+Value PixelConv::pixels(const Tile &tile, Value row, int64_t vector, int64_t tap, SmallVectorImpl<Value> *between) {
   int64_t stride = last().stride;
   Value position = b.addC(positionOf(b.addC(tile.pixel, vector * lanes)), tap * last().dilation);
   if (stride == 1)
     return runOf(row, position, tile.masked);
   SmallVector<Value> elements;
-  if (stride == 2 && lanes > 1) {
+  if (stride == 2) {
     Value low = runOf(row, position, tile.masked), high = runOf(row, b.addC(position, lanes), tile.masked);
-    return vector::ShuffleOp::create(
-        b, low, high, llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(0, lanes), [](int64_t i) { return 2 * i; })));
+    auto every = [&](int64_t from) -> Value {
+      SmallVector<int64_t> order;
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        order.push_back(from + 2 * lane);
+      return vector::ShuffleOp::create(b, low, high, order);
+    };
+    if (between)
+      between->push_back(every(1));
+    return every(0);
   }
   for (int64_t lane = 0; lane < lanes; ++lane) {
     Value at = b.addC(position, lane * stride), inside;
