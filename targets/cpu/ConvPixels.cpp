@@ -1,9 +1,9 @@
 //===- ConvPixels.cpp - convolutions over images of open sizes ----------------===//
 //
 // For a batch and spatial dims that a run brings, in row-major layout: lanes are adjacent pixels of an output row, and
-// a register tile is some vectors of them times some output channels. Weights are read as they are, an element for a
-// whole vector. Tiles whose taps all lie inside the input load plainly; those at the ends of a row load under masks,
-// which give zeros for the padding.
+// a register tile is some vectors of them times some output channels. The input that a run of pixels reads is copied to
+// scratch first, with zeros for the padding and one row a tap, cut in phases where the stride is not 1: what the tiles
+// load is contiguous and whatever the place. Weights are read as they are, an element for a whole vector.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +23,10 @@ using namespace mlir;
 
 namespace {
 
+/// Pixels whose input is copied at a time; a multiple of all lane counts.
+constexpr int64_t kSegment = 48;
+constexpr int64_t kMaxScratch = int64_t(4) << 20;
+
 /// What a convolution over open sizes computes. Where all kernel dims, strides and pads are trivial, the spatial axes
 /// are one axis.
 struct PixelSpec {
@@ -30,10 +34,21 @@ struct PixelSpec {
 
   Dim batch, inChannels;
   int64_t groupIc, groupOc, groups, taps = 1;
+  unsigned bits; ///< of a sum
   SmallVector<WindowAxis> axes;
   SmallVector<Dim> out; ///< one a spatial axis
   /// Output channels of a work item, all of one group; the last item may have fewer where there is one group.
-  int64_t channels = 8;
+  int64_t channels = 32;
+
+  int64_t kernel() const { return *axes.back().window.known(); }
+  int64_t stride() const { return axes.back().stride; }
+  /// Rows of input that a pixel reads.
+  int64_t rows() const { return groupIc * (taps / kernel()); }
+  /// By how much a phase of a row is longer than the pixels it is for.
+  int64_t overhang() const { return (kernel() - 1) * axes.back().dilation / stride(); }
+  int64_t scratchBytes() const {
+    return rows() * stride() * static_cast<int64_t>(llvm::alignTo(kSegment + overhang(), 16)) * bits / 8;
+  }
 };
 
 PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()) {
@@ -42,6 +57,7 @@ PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()) {
   SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
   batch = in[0];
   inChannels = in[1];
+  bits = getElementTypeOrSelf(op.getResult().getType()).getIntOrFloatBitWidth() == 64 ? 64 : 32;
   groupIc = weights[1];
   groupOc = weights[0] / groups;
   bool pointwise = true;
@@ -78,32 +94,26 @@ public:
 
 private:
   struct Tile {
-    Value pixel, end; ///< the first one, and one past the last of the row
-    int64_t vectors, rows;
-    bool masked;
-    Value oc;                        ///< its first output channel
+    Value at; ///< its first pixel, counted from the segment's
+    int64_t vectors, rows = 1;
+    Value oc = {};                   ///< its first output channel
     SmallVector<Value> weights = {}; ///< offset of the first weight of each channel
   };
 
-  void emitTile(Tile tile);
+  void copySegment();
+  void copyRow(Value source, Value width, Value target);
+  Value runOf(Value source, Value position, Value width);
+  Value gathered(Value source, Value position, Value width);
+  void emitTile(Tile tile, Value firstChannel);
   SmallVector<Value> reduce(const Tile &tile);
-  void addTaps(const Tile &tile, Value row, Value weight, SmallVectorImpl<Value> &acc);
-  Value pixels(const Tile &tile, Value row, int64_t vector, int64_t tap);
-  Value runOf(Value row, Value position, bool masked);
   void store(const Tile &tile, ArrayRef<Value> acc);
-  /// The input position of a pixel for tap 0.
-  Value positionOf(Value pixel) { return b.sub(b.mulC(pixel, last().stride), b.idx(last().low)); }
+
   const WindowAxis &last() const { return s.axes.back(); }
-  Value planeSize() {
-    Dim size = 1;
-    for (const WindowAxis &axis : s.axes)
-      size *= axis.in;
-    return b.idx(size);
-  }
   int64_t channelCount() const { return s.groupOc * s.groups; }
   /// Whether no item has channels beyond the last one.
   bool allExist() const { return channelCount() % s.channels == 0; }
   Value pointer(Value tensor) { return b.buffer(cast<BlockArgument>(tensor).getArgNumber()); }
+  Value widened(Value raw) { return convertElements(b, {element, accType, isUnsignedElement(element)}, raw); }
 
   KernelBuilder &b;
   ElementExpr e;
@@ -114,48 +124,128 @@ private:
   int64_t lanes, sums, most;
   size_t rank;
   std::optional<unsigned> joined; ///< carries a position through all spatial axes, where the epilogue allows that
-  // Of the item.
-  Value image, input; ///< pointer to the first channel of the group
+  // Of the item and its segment.
+  Value image, firstInput; ///< number of the group's first channel in all images
   SmallVector<Value> leading;
+  Value pixel, count; ///< the first one of the segment, and how many there are
+  Value phase;        ///< elements of one phase of a copied row
 };
 
 void PixelConv::run(ArrayRef<Value> outer, Value lo, Value hi) {
   image = outer[0];
   leading.assign(outer.begin() + 2, outer.end());
   Value oc = b.mulC(outer[1], s.channels);
-  Value firstChannel = s.groups == 1 ? b.idx(0) : b.mulC(b.floorDiv(oc, b.idx(s.groupOc)), s.groupIc);
-  Value channel = b.add(b.mul(image, b.idx(s.inChannels)), firstChannel);
-  input = b.elementPtr(element, pointer(op.getInput()), b.mul(channel, planeSize()));
-  // Pixels from which on, and up to which, a whole tile reads inside the input.
-  int64_t span = most * lanes, stride = last().stride;
-  int64_t reach = (span - 1) * stride + (*last().window.known() - 1) * last().dilation + (stride == 2);
-  Value first = b.ceilDiv(b.maxS(b.idx(last().low), b.idx(0)), b.idx(stride));
-  Value room = b.sub(b.idx(last().in + last().low), b.idx(reach + 1)); // >= pixel * stride
-  b.forLoop(lo, hi, b.idx(span), [&](Value pixel) {
-    auto tile = [&](int64_t vectors, bool masked) { emitTile({pixel, hi, vectors, 1, masked, oc}); };
-    Value left = b.sub(hi, pixel);
-    auto below = [&](Value x, Value y) { return b.cmp(arith::CmpIPredicate::sle, x, y); };
-    Value inside = arith::AndIOp::create(b, below(first, pixel), below(b.mulC(pixel, stride), room));
-    inside = arith::AndIOp::create(b, inside, below(b.idx(span), left));
-    auto ends = [&](auto &&self, int64_t vectors) -> void {
-      if (vectors == most)
-        return tile(vectors, true);
-      b.ifThen(
-          below(left, b.idx(vectors * lanes)), [&] { tile(vectors, true); }, [&] { self(self, vectors + 1); });
-    };
-    b.ifThen(
-        inside, [&] { tile(most, false); }, [&] { ends(ends, 1); });
+  Value group = s.groups == 1 ? b.idx(0) : b.floorDiv(oc, b.idx(s.groupOc));
+  firstInput = b.add(b.mul(image, b.idx(s.inChannels)), b.mulC(group, s.groupIc));
+  b.forLoop(lo, hi, b.idx(kSegment), [&](Value first) {
+    pixel = first;
+    count = b.minS(b.sub(hi, first), b.idx(kSegment));
+    auto whole = [&](Value n) { return b.mulC(b.ceilDiv(n, b.idx(lanes)), lanes); };
+    phase = whole(b.addC(whole(count), s.overhang()));
+    copySegment();
+    b.forLoop(b.idx(0), count, b.idx(most * lanes), [&](Value at) {
+      Value left = b.sub(count, at);
+      auto fewest = [&](auto &&self, int64_t vectors) -> void {
+        if (vectors == most)
+          return emitTile({at, vectors}, oc);
+        Value fits = b.cmp(arith::CmpIPredicate::sle, left, b.idx(vectors * lanes));
+        b.ifThen(
+            fits,
+            [&] {
+              emitTile({at, vectors}, oc);
+            },
+            [&] { self(self, vectors + 1); });
+      };
+      fewest(fewest, 1);
+    });
   });
 }
 
-/// All channels of the item for a tile of pixels, as many at a time as there are registers.
-void PixelConv::emitTile(Tile tile) {
+//===----------------------------------------------------------------------===//
+// The input of a segment
+//===----------------------------------------------------------------------===//
+
+/// Copies the rows of all channels and leading taps, [channel][taps..][phase][pixels].
+void PixelConv::copySegment() {
+  Value rowElements = b.mulC(phase, s.stride());
+  auto nest = [&](auto &&self, size_t axis, Value row, Value inside, Value index) -> void {
+    if (axis + 1 == s.axes.size()) {
+      Value source = b.elementPtr(element, pointer(op.getInput()), b.mul(row, b.idx(last().in)));
+      Value width = arith::SelectOp::create(b, inside, b.idx(last().in), b.idx(0));
+      return copyRow(source, width, b.elementPtr(accType, b.scratch(), b.mul(index, rowElements)));
+    }
+    const WindowAxis &window = s.axes[axis];
+    Value origin = b.sub(b.mulC(leading[axis], window.stride), b.idx(window.low));
+    b.forLoop(0, *window.window.known(), 1, [&](Value tap) {
+      Value at = b.add(origin, b.mulC(tap, window.dilation));
+      Value below = b.cmp(arith::CmpIPredicate::ult, at, b.idx(window.in)); // a negative one is large
+      self(self, axis + 1, b.add(b.mul(row, b.idx(window.in)), at), arith::AndIOp::create(b, inside, below),
+           b.add(b.mulC(index, *window.window.known()), tap));
+    });
+  };
+  b.forLoop(0, s.groupIc, 1, [&](Value channel) {
+    nest(nest, 0, b.add(firstInput, channel), b.constantInt(b.getI1Type(), 1), channel);
+  });
+}
+
+/// One row of `width` elements (0: all is padding) from the segment's first tap on, element i of it to phase
+/// i % stride.
+void PixelConv::copyRow(Value source, Value width, Value target) {
+  int64_t stride = s.stride();
+  Value origin = b.sub(b.mulC(pixel, stride), b.idx(last().low));
+  b.forLoop(b.idx(0), phase, b.idx(lanes), [&](Value i) {
+    Value position = b.add(origin, b.mulC(i, stride));
+    if (stride == 1)
+      return b.store(runOf(source, position, width), target, i);
+    if (stride == 2) {
+      Value low = runOf(source, position, width), high = runOf(source, b.addC(position, lanes), width);
+      for (int64_t from : {0, 1}) {
+        SmallVector<int64_t> order;
+        for (int64_t lane = 0; lane < lanes; ++lane)
+          order.push_back(from + 2 * lane);
+        b.store(vector::ShuffleOp::create(b, low, high, order), target, b.add(b.mulC(phase, from), i));
+      }
+      return;
+    }
+    b.forLoop(0, stride, 1, [&](Value k) {
+      b.store(gathered(source, b.add(position, k), width), target, b.add(b.mul(phase, k), i));
+    });
+  });
+}
+
+/// Adjacent elements of a row from a position on; zeros outside of it.
+Value PixelConv::runOf(Value source, Value position, Value width) {
+  auto until = [&](Value limit) { return b.headMask(lanes, b.maxS(b.sub(limit, position), b.idx(0))); };
+  Value on = arith::AndIOp::create(
+      b, until(width),
+      arith::XOrIOp::create(b, until(b.idx(0)), b.constantInt(VectorType::get({lanes}, b.getI1Type()), 1)));
+  return widened(b.maskedLoad(element, source, position, on));
+}
+
+/// Elements of a row a stride apart; zeros outside of it.
+Value PixelConv::gathered(Value source, Value position, Value width) {
+  SmallVector<Value> elements;
+  auto one = VectorType::get({1}, b.getI1Type());
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value at = b.addC(position, lane * s.stride());
+    Value inside = b.cmp(arith::CmpIPredicate::ult, at, width);
+    Value x = b.maskedLoad(element, source, at, vector::BroadcastOp::create(b, one, inside));
+    elements.push_back(widened(vector::ExtractOp::create(b, x, 0)));
+  }
+  return vector::FromElementsOp::create(b, VectorType::get({lanes}, accType), elements);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// All channels of the item for some pixels, as many at a time as there are registers.
+void PixelConv::emitTile(Tile tile, Value firstChannel) {
   for (tile.rows = s.channels; tile.rows > 1 && tile.rows * tile.vectors > sums;)
     tile.rows /= 2;
-  Value first = tile.oc;
   b.forLoop(b.idx(0), b.idx(s.channels), b.idx(tile.rows), [&](Value row) {
     Tile part = tile;
-    part.oc = b.add(first, row);
+    part.oc = b.add(firstChannel, row);
     for (int64_t r = 0; r < part.rows; ++r) {
       Value oc = b.addC(part.oc, r);
       part.weights.push_back(b.mulC(allExist() ? oc : b.minS(oc, b.idx(channelCount() - 1)), s.groupIc * s.taps));
@@ -165,93 +255,31 @@ void PixelConv::emitTile(Tile tile) {
 }
 
 SmallVector<Value> PixelConv::reduce(const Tile &tile) {
-  Value plane = planeSize();
+  Value rowElements = b.mulC(phase, s.stride()), weights = pointer(op.getWeights());
   RegisterTile registers{tile.rows, tile.vectors, lanes, accType};
-  auto nest = [&](auto &&self, size_t axis, Value row, Value tap, ValueRange carried) -> SmallVector<Value> {
-    if (axis + 1 == s.axes.size()) {
-      SmallVector<Value> acc(carried);
-      addTaps(tile, b.mul(row, b.idx(last().in)), b.mulC(tap, *last().window.known()), acc);
-      return acc;
-    }
-    const WindowAxis &window = s.axes[axis];
-    auto [lo, hi] = validTaps(b, window, leading[axis], 0, window.in);
-    Value origin = b.sub(b.mulC(leading[axis], window.stride), b.idx(window.low));
-    return b.forLoop(lo, hi, b.idx(1), carried, [&](Value k, ValueRange inner) {
-      Value at = b.add(b.mul(row, b.idx(window.in)), b.add(origin, b.mulC(k, window.dilation)));
-      return self(self, axis + 1, at, b.add(b.mulC(tap, *window.window.known()), k), inner);
-    });
-  };
-  Value whole = input;
-  SmallVector<Value> acc =
-      b.forLoop(b.idx(0), b.idx(s.groupIc), b.idx(1), zeroTile(b, registers), [&](Value channel, ValueRange carried) {
-        input = b.elementPtr(element, whole, b.mul(channel, plane));
-        return nest(nest, 0, b.idx(0), channel, carried);
-      });
-  input = whole;
-  return acc;
-}
-
-/// The taps along a row: `row` is its offset in the input channel, `weight` that of the first tap's weight.
-void PixelConv::addTaps(const Tile &tile, Value row, Value weight, SmallVectorImpl<Value> &acc) {
-  bool isUnsigned = isUnsignedElement(element);
-  Value weights = pointer(op.getWeights());
-  for (int64_t tap = 0; tap < *last().window.known(); ++tap) {
-    SmallVector<Value> x;
-    for (int64_t v = 0; v < tile.vectors; ++v)
-      x.push_back(pixels(tile, row, v, tap));
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      Value raw = b.load(element, weights, b.add(tile.weights[r], b.addC(weight, tap)));
-      Value w = b.splat(convertElements(b, {element, accType, isUnsigned}, raw), lanes);
+  return b.forLoop(b.idx(0), b.idx(s.rows()), b.idx(1), zeroTile(b, registers), [&](Value row, ValueRange carried) {
+    SmallVector<Value> acc(carried);
+    Value from = b.add(b.mul(row, rowElements), tile.at), weight = b.mulC(row, s.kernel());
+    for (int64_t tap = 0; tap < s.kernel(); ++tap) {
+      int64_t distance = tap * last().dilation;
+      Value at = b.addC(b.add(from, b.mulC(phase, distance % s.stride())), distance / s.stride());
+      SmallVector<Value> x;
       for (int64_t v = 0; v < tile.vectors; ++v)
-        acc[r * tile.vectors + v] = multiplyAdd(b, x[v], w, acc[r * tile.vectors + v]);
+        x.push_back(b.load(accType, b.scratch(), b.addC(at, v * lanes), lanes));
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        Value w = b.splat(widened(b.load(element, weights, b.add(tile.weights[r], b.addC(weight, tap)))), lanes);
+        for (int64_t v = 0; v < tile.vectors; ++v)
+          acc[r * tile.vectors + v] = multiplyAdd(b, x[v], w, acc[r * tile.vectors + v]);
+      }
     }
-  }
-}
-
-/// The input under one tap of a vector of pixels.
-Value PixelConv::pixels(const Tile &tile, Value row, int64_t vector, int64_t tap) {
-  int64_t stride = last().stride;
-  Value position = b.addC(positionOf(b.addC(tile.pixel, vector * lanes)), tap * last().dilation);
-  if (stride == 1)
-    return runOf(row, position, tile.masked);
-  SmallVector<Value> elements;
-  if (stride == 2 && lanes > 1) {
-    Value low = runOf(row, position, tile.masked), high = runOf(row, b.addC(position, lanes), tile.masked);
-    return vector::ShuffleOp::create(
-        b, low, high, llvm::to_vector(llvm::map_range(llvm::seq<int64_t>(0, lanes), [](int64_t i) { return 2 * i; })));
-  }
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    Value at = b.addC(position, lane * stride), inside;
-    if (tile.masked) { // a place outside reads the nearest one inside
-      Value clamped = b.maxS(b.minS(at, b.idx(last().in - 1)), b.idx(0));
-      inside = b.cmp(arith::CmpIPredicate::eq, at, clamped);
-      at = clamped;
-    }
-    Value x =
-        convertElements(b, {element, accType, isUnsignedElement(element)}, b.load(element, input, b.add(row, at)));
-    elements.push_back(inside ? arith::SelectOp::create(b, inside, x, b.constantInt(accType, 0)).getResult() : x);
-  }
-  return vector::FromElementsOp::create(b, VectorType::get({lanes}, accType), elements);
-}
-
-/// Adjacent input elements from a position in a row on; zeros outside of the row.
-Value PixelConv::runOf(Value row, Value position, bool masked) {
-  Value at = b.add(row, position), raw;
-  if (masked) {
-    auto count = [&](Value limit) { return b.maxS(b.sub(limit, position), b.idx(0)); };
-    Value before = b.headMask(lanes, count(b.idx(0))), until = b.headMask(lanes, count(b.idx(last().in)));
-    Value on = arith::XOrIOp::create(b, before, until); // `before` is part of `until`
-    raw = b.maskedLoad(element, input, at, on);
-  } else {
-    raw = b.load(element, input, at, lanes);
-  }
-  return convertElements(b, {element, accType, isUnsignedElement(element)}, raw);
+    return acc;
+  });
 }
 
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {
   auto write = [&](int64_t r, int64_t v) {
-    Value pixel = b.addC(tile.pixel, v * lanes);
-    ElementExpr::Lanes scope(e, lanes, tile.masked ? b.headMask(lanes, b.sub(tile.end, pixel)) : Value());
+    Value at = b.addC(tile.at, v * lanes);
+    ElementExpr::Lanes scope(e, lanes, b.headMask(lanes, b.sub(count, at)));
     e.forget();
     Value narrow = fromAccumulator(e, acc[r * tile.vectors + v], element);
     e.bind(op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
@@ -260,7 +288,7 @@ void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {
     index[1] = e.at(b.addC(tile.oc, r));
     for (auto [i, value] : llvm::enumerate(leading))
       index[i + 2] = e.at(value);
-    Index rest = e.at(pixel, 1, 1);
+    Index rest = e.at(b.add(pixel, at), 1, 1);
     if (s.axes.size() + 2 < rank && !joined)
       for (size_t axis = rank - 1; axis > 2; --axis)
         std::tie(rest, index[axis]) = e.divRem(rest, Dim::max(dmir::dimOf(op.getResult(), axis), 1));
@@ -289,7 +317,8 @@ bool dmxc::cpu::isPixelConv(const RegionBody &body) {
       element.getIntOrFloatBitWidth() >= 16 && (mlir::isa<FloatType>(element) || element.getIntOrFloatBitWidth() >= 32);
   bool plain = !dmir::layoutOf(op.getInput().getType()) && !dmir::layoutOf(op.getResult().getType());
   return wide && plain && weights.hasStaticShape() && weights.getNumElements() > 0 &&
-         mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights());
+         mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights()) &&
+         PixelSpec(op).scratchBytes() <= kMaxScratch;
 }
 
 KernelPlan dmxc::cpu::planPixelConv(const RegionBody &body) {
@@ -301,6 +330,7 @@ KernelPlan dmxc::cpu::planPixelConv(const RegionBody &body) {
   plan.algorithm = "conv-pixels";
   plan.work = work.items;
   plan.grain = work.grain;
+  plan.scratch = spec->scratchBytes();
   plan.emit = [body, spec, work](KernelBuilder &b) {
     PixelConv conv(b, body, *spec);
     emitItems(b, work, [&](ArrayRef<Value> outer, Value lo, Value hi) { conv.run(outer, lo, hi); });
