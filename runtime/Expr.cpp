@@ -8,7 +8,7 @@
 namespace dmxrt {
 namespace {
 
-/// Deeper than anything a compiler writes; bounds the recursions below.
+/// FORMAT.md's limit, which the bundle library's Expr.h has too; bounds the recursions below.
 constexpr int kMaxDepth = 48;
 
 /// In the order of ExprPool::Op from Add on.
@@ -44,7 +44,7 @@ ExprId ExprPool::parseAt(JsonCursor cursor, const DimNames &dims, int depth) {
     cursor.fail(cat("dim '", name, "' is not in the table of dims (or comes later there)"));
     return constant(0);
   }
-  if (depth > kMaxDepth) {
+  if (depth >= kMaxDepth) {
     cursor.fail("the expression nests too deeply");
     return constant(0);
   }

@@ -356,6 +356,8 @@ void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &
 void GraphImporter::importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
                                    AttributeMap attributes, std::vector<Val> operands, Scope &scope) {
   const OpRow &row = findRow(node, domain, scope);
+  if (node.output_size() == 0)
+    fail("onnx-graph", "the node has no results");
   for (size_t i = 0; i < operands.size() && !row.operandTypes.empty(); ++i) {
     TypeSet accepted = row.operandTypes[std::min(i, row.operandTypes.size() - 1)];
     if (operands[i] && !operands[i].isSequence() && !(accepted & bitOf(operands[i].dtype())))

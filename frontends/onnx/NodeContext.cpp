@@ -88,6 +88,9 @@ std::optional<int64_t> NodeContext::declaredRank(int i) const {
   return found == scope.ranks->end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
+/// Longer operands are data: no tensor has so many axes, no node so many results.
+constexpr int64_t kMaxNumbers = 1024;
+
 Val NodeContext::vector(int i, const char *what, std::optional<int64_t> length) {
   Val value = cast64(i);
   Dim count = value.elements();
@@ -96,6 +99,8 @@ Val NodeContext::vector(int i, const char *what, std::optional<int64_t> length) 
   requireShape(count.isStatic() && value.rank() <= 1 && mayEqual(value.elements(), count),
                std::string("how many numbers the ") + what + " (operand " + std::to_string(i) +
                    ") has must be known at compile time");
+  requireShape(*count.known() <= kMaxNumbers, std::string("the ") + what + " (operand " + std::to_string(i) +
+                                                  ") has more than " + std::to_string(kMaxNumbers) + " numbers");
   return e.reshape(value, {count});
 }
 

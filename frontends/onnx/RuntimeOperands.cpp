@@ -1,10 +1,12 @@
 //===- RuntimeOperands.cpp - operands that declared shapes imply ----------===//
 //
 // A requirement becomes a gather whose index is out of range when it does not hold, which fails the run, and every
-// result of the node depends on what is gathered.
+// result of the node depends on what is gathered. Its location says what was required: an error names it.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+
+#include "dmxc/Dialect/DMIR/Constraints.h"
 
 #include <algorithm>
 
@@ -133,8 +135,12 @@ void NodeContext::tieRequirements() {
     Val more = violations(e, condition);
     count = count ? e.add(count, more) : more;
   }
-  Val zero = e.ints({0});
-  Val held = e.compare(Compare::eq, e.gather(zero, count, 0), e.intScalar(DType::I64, 0));
+  e.setNode(name + ": what is known at run time only must be valid and give what the model declares");
+  Val gathered = e.gather(e.ints({0}), count, 0);
+  if (auto gather = e.ssa(gathered).getDefiningOp<GatherOp>())
+    gather->setAttr(kRequirementAttr, mlir::UnitAttr::get(gather->getContext()));
+  e.setNode(name);
+  Val held = e.compare(Compare::eq, gathered, e.intScalar(DType::I64, 0));
   for (auto &[i, value] : produced)
     if (!value.isSequence())
       value = e.select(held, value, e.scalarLike(value, 0));

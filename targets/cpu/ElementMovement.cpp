@@ -10,6 +10,7 @@
 #include "VectorMath.h"
 
 #include "dmx/dmx_kernel.h"
+#include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -77,7 +78,7 @@ private:
   Value concatFrom(dmir::ConcatOp op, unsigned first, Index along);
   Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
-  Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim);
+  Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
 
   ElementExpr &e;
   KernelBuilder &b;
@@ -232,8 +233,8 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
 //===----------------------------------------------------------------------===//
 
 /// An element of an index tensor as a position on an axis of `dim`: negative ones count from the end,
-/// those out of range fail the kernel and read an element that exists.
-Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim) {
+/// those out of range fail the kernel with `failure` and read an element that exists.
+Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure) {
   bool uniform = llvm::all_of(llvm::zip(at, shapeOf(tensor)),
                               [](auto pair) { return std::get<0>(pair).uniform() || std::get<1>(pair) == 1; });
   int64_t lanes = uniform ? 1 : e.lanes();
@@ -246,7 +247,7 @@ Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim) {
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, raw, zero);
   Value wrapped = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, raw, end), raw);
   Value outside = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, wrapped, end);
-  e.failIf(outside, DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  e.failIf(outside, failure);
   Value safe = arith::SelectOp::create(b, outside, zero, wrapped);
   return lanes == 1 ? e.at(safe) : Index{{}, 0, 1, safe};
 }
@@ -254,7 +255,9 @@ Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim) {
 Value Movement::evaluate(dmir::GatherOp op) {
   int64_t axis = op.getAxis(), count = shapeOf(op.getIndices()).size();
   Indices from(index.begin(), index.begin() + axis);
-  from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), dimsOf(op.getData())[axis]));
+  bool isRequirement = op->hasAttr(dmir::kRequirementAttr);
+  from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), dimsOf(op.getData())[axis],
+                           isRequirement ? DMX_KERNEL_INVALID_ARGUMENT : DMX_KERNEL_INDEX_OUT_OF_RANGE));
   from.append(index.begin() + axis + count, index.end());
   return e.evaluate(op.getData(), from);
 }

@@ -15,6 +15,8 @@ except ImportError:
     sys.exit(77)
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
+import make_corpus as onnx  # writes ONNX models without the onnx package
 
 
 def typed(shape):
@@ -116,6 +118,11 @@ class BundleTest(unittest.TestCase):
         result = subprocess.run([BIN / "dmxc", model, "-o", self.dir / "m.bundle", *arguments], capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def compile_onnx(self, model):
+        (self.dir / "m.onnx").write_bytes(model)
+        result = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "m.bundle"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def run_bundle(self, values):
         folder = self.dir / "in"
         shutil.rmtree(folder, ignore_errors=True)
@@ -173,6 +180,18 @@ class Dynamic(BundleTest):
         result = self.run_bundle(values)
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("'v'", result.stderr)
+
+    def test_operands_that_break_a_rule_name_their_node(self):
+        inputs = [onnx.info("x", onnx.FLOAT, [2, 3]), onnx.info("shape", onnx.INT64, [2])]
+        self.compile_onnx(onnx.model([onnx.node("Reshape", "x shape", "y")], inputs, [onnx.info("y", onnx.FLOAT, [3, 2])]))
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        result = self.run_bundle({"x": x, "shape": np.array([3, -1])})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        np.testing.assert_array_equal(np.load(self.dir / "out" / "out_y.npy"), x.reshape(3, 2))
+        result = self.run_bundle({"x": x, "shape": np.array([6, 1])})
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("node 'Reshape_0: what is known at run time only must be valid and give what the model declares'", result.stderr)
+        self.assertIn("an operand has a value its operation does not allow", result.stderr)
 
 
 if __name__ == "__main__":

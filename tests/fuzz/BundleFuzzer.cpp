@@ -1,26 +1,22 @@
 //===- BundleFuzzer.cpp - hostile bundles ---------------------------------===//
 //
-// LLVMFuzzerTestOneInput for libFuzzer or AFL, and a main of its own that mutates
-// a small corpus for a fixed number of rounds, the same on every machine. The first
-// byte of an input says what the rest is: checksums are made right around JSON and code, or
-// else no mutation would get past them.
+// The first byte of an input says what the rest is: checksums are made right around JSON and code, or else no mutation
+// would get past them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BundleBuilder.h"
+#include "Engine.h"
 #include "devices/cpu/ElfImage.h"
 #include "dmx/dmx.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <fstream>
+#include <cstring>
 #include <iterator>
 #include <random>
-#include <unistd.h>
 
 using namespace dmxtest;
+using dmxfuzz::promise;
 
 namespace {
 
@@ -36,18 +32,11 @@ void *smallAllocate(void *, size_t size, size_t alignment) {
 
 void smallRelease(void *, void *memory, size_t) { std::free(memory); }
 
-void check(bool condition, const char *what) {
-  if (condition)
-    return;
-  std::fprintf(stderr, "broken promise: %s\n", what);
-  std::abort();
-}
-
 /// A refusal must come with a status of its own and a sentence.
 bool accepted(dmx_status status, const dmx_error &error) {
-  check(status == error.status, "the status is also in the error");
-  check(status != DMX_STATUS_INTERNAL, "no internal error");
-  check((status == DMX_OK) == (error.message[0] == 0), "a sentence comes with a failure and only then");
+  promise(status == error.status, "the status is also in the error");
+  promise(status != DMX_STATUS_INTERNAL, "no internal error");
+  promise((status == DMX_OK) == (error.message[0] == 0), "a sentence comes with a failure and only then");
   return status == DMX_OK;
 }
 
@@ -163,22 +152,6 @@ TestBundle controlModel() {
   return model;
 }
 
-std::vector<std::string> seeds() {
-  TestBundle model = seedModel(), control = controlModel();
-  auto tagged = [](Kind kind, const std::string &text) { return std::string(1, static_cast<char>(kind)) + text; };
-  std::string manifest;
-  {
-    AlignedBytes bytes(model.zip());
-    dmx_bundle *bundle = nullptr;
-    check(dmx_bundle_open_memory(bytes.get(), bytes.size(), &bundle, nullptr) == DMX_OK, "the seed is valid");
-    manifest = dmx_bundle_describe(bundle);
-    dmx_bundle_close(bundle);
-  }
-  return {tagged(Archive, model.zip()),         tagged(Graph, model.graph.dump()),   tagged(Manifest, manifest),
-          tagged(Code, kernelObject()),         tagged(Code, kernelObject("-sysv")), tagged(Archive, control.zip()),
-          tagged(Control, control.graph.dump())};
-}
-
 /// One to four changes of the kinds that break readers.
 std::string mutate(std::string text, std::mt19937_64 &random) {
   static const std::string words[] = {"-1",
@@ -238,18 +211,23 @@ std::string mutate(std::string text, std::mt19937_64 &random) {
   return text;
 }
 
-unsigned long long currentRound = 0;
-
-void onCrash(int signal) {
-  char line[96];
-  int length =
-      std::snprintf(line, sizeof line, "crash in round %llu; repeat it with --only %llu\n", currentRound, currentRound);
-  (void)!write(2, line, static_cast<size_t>(length));
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
-
 } // namespace
+
+std::vector<std::string> dmxfuzz::builtInSeeds() {
+  TestBundle model = seedModel(), control = controlModel();
+  auto tagged = [](Kind kind, const std::string &text) { return std::string(1, static_cast<char>(kind)) + text; };
+  std::string manifest;
+  {
+    AlignedBytes bytes(model.zip());
+    dmx_bundle *bundle = nullptr;
+    promise(dmx_bundle_open_memory(bytes.get(), bytes.size(), &bundle, nullptr) == DMX_OK, "the seed is valid");
+    manifest = dmx_bundle_describe(bundle);
+    dmx_bundle_close(bundle);
+  }
+  return {tagged(Archive, model.zip()),         tagged(Graph, model.graph.dump()),   tagged(Manifest, manifest),
+          tagged(Code, kernelObject()),         tagged(Code, kernelObject("-sysv")), tagged(Archive, control.zip()),
+          tagged(Control, control.graph.dump())};
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0)
@@ -280,40 +258,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   return 0;
 }
 
-#ifndef DMX_LIBFUZZER
-/// fuzz [--rounds N] [--only ROUND] [--write-corpus DIR] [FILE...]
-int main(int argc, char **argv) {
-  unsigned long long rounds = 2000, first = 0;
-  for (int i = 1; i < argc; ++i) {
-    std::string option = argv[i];
-    if (option == "--rounds" && i + 1 < argc) {
-      rounds = std::strtoull(argv[++i], nullptr, 10);
-    } else if (option == "--only" && i + 1 < argc) {
-      first = std::strtoull(argv[++i], nullptr, 10);
-      rounds = 1;
-    } else if (option == "--write-corpus" && i + 1 < argc) {
-      int number = 0;
-      for (const std::string &seed : seeds())
-        writeFile(std::string(argv[i + 1]) + "/seed" + std::to_string(number++), seed);
-      return 0;
-    } else { // an input that was found earlier
-      std::ifstream file(option, std::ios::binary);
-      std::string text{std::istreambuf_iterator<char>(file), {}};
-      LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(text.data()), text.size());
-      rounds = 0;
-    }
-  }
-  for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL})
-    std::signal(signal, onCrash);
-  std::vector<std::string> corpus = seeds();
-  for (const std::string &seed : corpus)
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(seed.data()), seed.size());
-  for (currentRound = first; currentRound < first + rounds; ++currentRound) {
-    std::mt19937_64 random(currentRound * 0x9E3779B97F4A7C15u + 1); // a round does not depend on those before
-    std::string text = mutate(corpus[currentRound % corpus.size()], random);
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(text.data()), text.size());
-  }
-  std::printf("%llu rounds\n", rounds);
-  return 0;
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::string text = mutate(std::string(reinterpret_cast<char *>(data), size), random);
+  text.resize(std::min(text.size(), capacity));
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
 }
-#endif

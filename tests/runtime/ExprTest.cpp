@@ -114,9 +114,11 @@ TEST(Expr, Refusals) {
   EXPECT_NE(parse("null").error, "");
   EXPECT_NE(parse("{}").error, "");
   EXPECT_NE(parse("18446744073709551615").error.find("integer"), std::string::npos);
-  std::string deep = "1";
-  for (int i = 0; i < 55; ++i)
+  std::string deep = "1"; // FORMAT.md: at most 48 operations
+  for (int i = 0; i < 48; ++i)
     deep = "[\"add\", 1, " + deep + "]";
+  EXPECT_EQ(parse(deep).error, "");
+  deep = "[\"add\", 1, " + deep + "]";
   EXPECT_NE(parse(deep).error.find("nests"), std::string::npos);
   for (int i = 0; i < 100000; ++i)
     deep = "[" + deep;

@@ -29,6 +29,8 @@ Val withTupleLength(NodeContext &c, Val indices, std::optional<int64_t> length) 
 void importGatherND(NodeContext &c) {
   Val data = c.operand(0), indices = c.operand(1);
   int64_t batch = c.attrInt("batch_dims", 0);
+  c.requireAttr(batch >= 0 && batch < std::min(data.rank(), indices.rank()),
+                "batch_dims must be less than the ranks of the data and the indices");
   std::optional<int64_t> length = c.declaredRank();
   if (length)
     length = indices.rank() + data.rank() - 1 - batch - *length;

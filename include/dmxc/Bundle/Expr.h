@@ -27,9 +27,9 @@ class Expr {
 public:
   enum class Kind { Int, Dim, Op };
   enum class Op { Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max, Broadcast };
-  /// Deeper nesting is refused when a bundle is read (a hostile file must not
-  /// exhaust the stack).
-  static constexpr unsigned maxDepth = 64;
+  /// Deeper nesting is refused when a bundle is read (a hostile file must not exhaust the stack). FORMAT.md's number,
+  /// which the runtime's Expr.cpp has too.
+  static constexpr unsigned maxDepth = 48;
 
   Expr(int64_t value = 0) : number(value) {}
   static Expr dim(std::string name);

@@ -12,11 +12,12 @@
 namespace dmxc::tools::test {
 namespace {
 
-/// The golden bundle's sample tensors, unpacked.
+/// A golden bundle's sample tensors, unpacked.
 class Run : public testing::Test {
 protected:
-  void SetUp() override {
-    options.bundle = DMXC_GOLDEN_BUNDLE;
+  void SetUp() override { unpack(DMXC_GOLDEN_BUNDLE); }
+  void unpack(const std::string &path) {
+    options.bundle = path;
     options.session.threads = 2;
     auto bundle = bundle::Bundle::open(options.bundle);
     ASSERT_TRUE(bundle) << bundle.error().message;
@@ -37,6 +38,24 @@ TEST_F(Run, ComparesWithExpected) {
   EXPECT_TRUE(done) << done.error().message;
   EXPECT_EQ(out.str(), "y: ok, max abs 0, max rel 0\nz: ok, max abs 0, max rel 0\nPASS\n");
 }
+
+/// Every released format, newest last.
+class RunGolden : public Run, public testing::WithParamInterface<const char *> {
+protected:
+  void SetUp() override { unpack(std::string(DMXC_GOLDEN_DIR) + "/" + GetParam()); }
+};
+
+TEST_P(RunGolden, GivesWhatItWasReleasedWith) {
+  options.inputsDir = options.expectDir = dir.path();
+  options.tolerance = {0, 0};
+  Status done = run();
+  EXPECT_TRUE(done) << done.error().message << out.str();
+  EXPECT_NE(out.str().find("y: ok"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("z: ok"), std::string::npos) << out.str();
+}
+
+INSTANTIATE_TEST_SUITE_P(Released, RunGolden, testing::Values("format-1.0.bundle", "format-1.1.bundle"),
+                         [](auto &info) { return std::string("format_1_") + info.param[9]; });
 
 TEST_F(Run, AMismatchFails) {
   Tensor y = readNpy(dir.path("out_y.npy"))->reshaped({3, 5});

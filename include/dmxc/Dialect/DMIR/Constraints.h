@@ -26,6 +26,9 @@ void collectConstraints(mlir::Operation *op, llvm::function_ref<void(const DimCo
 /// those made of them stay short.
 inline constexpr llvm::StringLiteral kComputedDimsAttr = "dmir.computed_dims";
 
+/// Gather: its index is out of range where a node's operands break a rule; they are at fault, not an index.
+inline constexpr llvm::StringLiteral kRequirementAttr = "dmir.requirement";
+
 /// A function keeps its constraints as this attribute.
 inline constexpr llvm::StringLiteral kConstraintsAttr = "dmir.constraints";
 mlir::Attribute toAttr(mlir::MLIRContext *context, const DimConstraint &constraint);
