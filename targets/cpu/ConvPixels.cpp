@@ -143,8 +143,11 @@ void PixelConv::run(ArrayRef<Value> outer, Value lo, Value hi) {
     auto whole = [&](Value n) { return b.mulC(b.ceilDiv(n, b.idx(lanes)), lanes); };
     phase = whole(b.addC(whole(count), s.overhang()));
     copySegment();
-    b.forLoop(b.idx(0), count, b.idx(most * lanes), [&](Value at) {
-      Value left = b.sub(count, at);
+    // Tiles of about equal width: a narrow one at the end would be slow.
+    Value vectors = b.ceilDiv(count, b.idx(lanes)), tiles = b.ceilDiv(vectors, b.idx(most));
+    Value step = b.mulC(b.ceilDiv(vectors, tiles), lanes);
+    b.forLoop(b.idx(0), count, step, [&](Value at) {
+      Value left = b.minS(b.sub(count, at), step);
       auto fewest = [&](auto &&self, int64_t vectors) -> void {
         if (vectors == most)
           return emitTile({at, vectors}, oc);
