@@ -38,7 +38,7 @@ struct PixelSpec {
   SmallVector<WindowAxis> axes;
   SmallVector<Dim> out; ///< one a spatial axis
   /// Output channels of a work item, all of one group; the last item may have fewer where there is one group.
-  int64_t channels = 32;
+  int64_t channels = 64;
 
   int64_t kernel() const { return *axes.back().window.known(); }
   int64_t stride() const { return axes.back().stride; }
@@ -143,8 +143,11 @@ void PixelConv::run(ArrayRef<Value> outer, Value lo, Value hi) {
     auto whole = [&](Value n) { return b.mulC(b.ceilDiv(n, b.idx(lanes)), lanes); };
     phase = whole(b.addC(whole(count), s.overhang()));
     copySegment();
-    b.forLoop(b.idx(0), count, b.idx(most * lanes), [&](Value at) {
-      Value left = b.sub(count, at);
+    // Tiles of about equal width: a narrow one at the end would be slow.
+    Value vectors = b.ceilDiv(count, b.idx(lanes)), tiles = b.ceilDiv(vectors, b.idx(most));
+    Value step = b.mulC(b.ceilDiv(vectors, tiles), lanes);
+    b.forLoop(b.idx(0), count, step, [&](Value at) {
+      Value left = b.minS(b.sub(count, at), step);
       auto fewest = [&](auto &&self, int64_t vectors) -> void {
         if (vectors == most)
           return emitTile({at, vectors}, oc);
@@ -195,17 +198,25 @@ void PixelConv::copyRow(Value source, Value width, Value target) {
   Value origin = b.sub(b.mulC(pixel, stride), b.idx(last().low));
   b.forLoop(b.idx(0), phase, b.idx(lanes), [&](Value i) {
     Value position = b.add(origin, b.mulC(i, stride));
-    if (stride == 1)
-      return b.store(runOf(source, position, width), target, i);
-    if (stride == 2) {
-      Value low = runOf(source, position, width), high = runOf(source, b.addC(position, lanes), width);
+    auto copy = [&](llvm::function_ref<Value(Value)> run) {
+      Value low = run(position);
+      if (stride == 1)
+        return b.store(low, target, i);
+      Value high = run(b.addC(position, lanes));
       for (int64_t from : {0, 1}) {
         SmallVector<int64_t> order;
         for (int64_t lane = 0; lane < lanes; ++lane)
           order.push_back(from + 2 * lane);
         b.store(vector::ShuffleOp::create(b, low, high, order), target, b.add(b.mulC(phase, from), i));
       }
-      return;
+    };
+    if (stride <= 2) {
+      Value begins = b.cmp(arith::CmpIPredicate::sge, position, b.idx(0));
+      Value ends = b.cmp(arith::CmpIPredicate::sle, b.addC(position, stride * lanes), width);
+      return b.ifThen(
+          arith::AndIOp::create(b, begins, ends),
+          [&] { copy([&](Value at) { return widened(b.load(element, source, at, lanes)); }); },
+          [&] { copy([&](Value at) { return runOf(source, at, width); }); });
     }
     b.forLoop(0, stride, 1, [&](Value k) {
       b.store(gathered(source, b.add(position, k), width), target, b.add(b.mul(phase, k), i));
