@@ -55,7 +55,7 @@ std::vector<Val> Emitter::moveBytes(Kind kind, llvm::ArrayRef<Val> operands, llv
   for (const Val &operand : operands)
     bytes.push_back(operand.dtype() == type ? asBytes(*this, operand) : operand);
   if (given)
-    given = cast<RankedTensorType>(given.clone(elementTypeOf(bytes.front().dtype(), context())));
+    given = mlir::cast<RankedTensorType>(given.clone(elementTypeOf(bytes.front().dtype(), context())));
   std::vector<Val> results = build(kind, bytes, attributes, given);
   for (Val &result : results)
     result = fromBytes(*this, result, type);
