@@ -11,12 +11,13 @@ struct Row {
   uint32_t bits;
 };
 /// Indexed by dmx_dtype.
-constexpr Row kTypes[] = {
-    {nullptr, 0}, {"bool", 8}, {"i4", 4},       {"i8", 8},         {"i16", 16},   {"i32", 32},       {"i64", 64},
-    {"u4", 4},    {"u8", 8},   {"u16", 16},     {"u32", 32},       {"u64", 64},   {"f16", 16},       {"bf16", 16},
-    {"f32", 32},  {"f64", 64}, {"f8e4m3fn", 8}, {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8}, {"f4e2m1", 4}};
+constexpr Row kTypes[] = {{nullptr, 0},  {"bool", 8},     {"i4", 4},         {"i8", 8},     {"i16", 16},
+                          {"i32", 32},   {"i64", 64},     {"u4", 4},         {"u8", 8},     {"u16", 16},
+                          {"u32", 32},   {"u64", 64},     {"f16", 16},       {"bf16", 16},  {"f32", 32},
+                          {"f64", 64},   {"f8e4m3fn", 8}, {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8},
+                          {"f4e2m1", 4}, {"f8e8m0", 8},   {"i2", 2},         {"u2", 2}};
 constexpr dmx_dtype kCount = static_cast<dmx_dtype>(std::size(kTypes));
-static_assert(kCount == DMX_DTYPE_F4E2M1 + 1);
+static_assert(kCount == DMX_DTYPE_U2 + 1);
 
 } // namespace
 

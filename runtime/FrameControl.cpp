@@ -108,7 +108,7 @@ Status Frame::stack(const Task &task, Control &control) {
     if (given.bytes && dmx_dtype_bits(dtype) *
                            dmx_tensor_bytes(DMX_DTYPE_I8, static_cast<uint32_t>(given.dims.size()), given.dims.data()) %
                            8)
-      return wrong(DMX_STATUS_UNSUPPORTED, "an odd number of 4-bit elements cannot be stacked");
+      return wrong(DMX_STATUS_UNSUPPORTED, "elements of 4 or 2 bits that do not fill whole bytes cannot be stacked");
     uint64_t needed = place.bytes + given.bytes;
     if (needed > place.own.size)
       if (Status status = grow(place.own, std::max(needed, 2 * place.bytes), place.bytes); !status)

@@ -13,7 +13,8 @@ namespace dmxrt {
 namespace {
 
 /// What a bundle may require.
-constexpr std::array<std::string_view, 4> kFeatures = {"broadcast", "constraints", "control-flow", "returned-dims"};
+constexpr std::array<std::string_view, 5> kFeatures = {"broadcast", "constraints", "control-flow", "narrow-types",
+                                                       "returned-dims"};
 
 /// "dmxc 0.3.0", for messages about skew.
 std::string producerText(JsonCursor root) {

@@ -387,6 +387,8 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<Name
       fail("op-dtype", "a sequence stands where a tensor is needed");
     constant &= operand.isConstant();
   }
+  if (movesAsBytes(kind.name, operands))
+    return moveBytes(kind, operands, attributes, given);
   std::string why;
   if (!constant)
     if (std::optional<Val> folded = foldSizes(kind, operands, attributes, given))
@@ -443,6 +445,10 @@ Val Emitter::compare(dmir::Compare kind, const Val &a, const Val &b) {
 Val Emitter::cast(const Val &value, DType type, bool saturate) {
   if (value.dtype() == type)
     return value;
+  if (value.dtype() == DType::F8E8M0)
+    return castFromScale(value, type, saturate);
+  if (type == DType::F8E8M0)
+    return castToScale(value, saturate, ScaleRounding::Up);
   return emitAs<dmir::CastOp>(typeOf(type, value.dims()), {value}, {attr("saturate", saturate)});
 }
 

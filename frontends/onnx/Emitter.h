@@ -47,6 +47,9 @@ inline bool mayEqual(Dim a, Dim b) { return mayEqual(llvm::ArrayRef<Dim>(a), llv
 /// "2x3xseq".
 std::string dimsString(llvm::ArrayRef<Dim> dims);
 
+/// How a number becomes a power of two.
+enum class ScaleRounding { Up, Down, Nearest };
+
 /// No dim is larger: keeps all later size computations far from overflow.
 constexpr int64_t kMaxDim = int64_t(1) << 46;
 
@@ -195,6 +198,9 @@ public:
     return emit<dmir::SelectOp>({condition, onTrue, onFalse});
   }
   Val cast(const Val &value, DType type, bool saturate = true);
+  /// Between f8e8m0 and other types.
+  Val castFromScale(const Val &scale, DType type, bool saturate);
+  Val castToScale(const Val &value, bool saturate, ScaleRounding rounding);
   Val reshape(const Val &value, const Dims &dims);
   Val broadcast(const Val &value, const Dims &dims);
   Val transpose(const Val &value, llvm::ArrayRef<int64_t> permutation);
@@ -264,6 +270,10 @@ private:
                          mlir::RankedTensorType given);
   mlir::Operation *create(Kind kind, mlir::ValueRange operands, mlir::DictionaryAttr attributes,
                           mlir::RankedTensorType given);
+  /// Whether an op moves elements of a type that targets move as bytes; see NarrowElements.cpp.
+  bool movesAsBytes(llvm::StringRef op, llvm::ArrayRef<Val> operands) const;
+  std::vector<Val> moveBytes(Kind kind, llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
+                             mlir::RankedTensorType given);
   /// Folds an op over sizes, if that is how far its result is known; see SizeFolding.cpp.
   std::optional<Val> foldSizes(const Kind &kind, llvm::ArrayRef<Val> operands,
                                llvm::ArrayRef<mlir::NamedAttribute> attributes, mlir::RankedTensorType given);

@@ -15,7 +15,7 @@ std::string typeSetName(TypeSet set) {
   if (set == types::Any)
     return "any";
   std::string text;
-  for (unsigned i = 0; i <= static_cast<unsigned>(DType::F4E2M1); ++i)
+  for (unsigned i = 0; i < kDTypeCount; ++i)
     if (set & (TypeSet(1) << i))
       text += (text.empty() ? "" : " ") + std::string(dtypeName(static_cast<DType>(i)));
   return text;

@@ -19,9 +19,9 @@ constexpr TypeSet bitOf(DType type) { return TypeSet(1) << static_cast<unsigned>
 namespace types {
 inline constexpr TypeSet Bool = bitOf(DType::Bool);
 inline constexpr TypeSet Signed =
-    bitOf(DType::I4) | bitOf(DType::I8) | bitOf(DType::I16) | bitOf(DType::I32) | bitOf(DType::I64);
+    bitOf(DType::I2) | bitOf(DType::I4) | bitOf(DType::I8) | bitOf(DType::I16) | bitOf(DType::I32) | bitOf(DType::I64);
 inline constexpr TypeSet Unsigned =
-    bitOf(DType::U4) | bitOf(DType::U8) | bitOf(DType::U16) | bitOf(DType::U32) | bitOf(DType::U64);
+    bitOf(DType::U2) | bitOf(DType::U4) | bitOf(DType::U8) | bitOf(DType::U16) | bitOf(DType::U32) | bitOf(DType::U64);
 inline constexpr TypeSet Int = Signed | Unsigned;
 inline constexpr TypeSet Float = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32) | bitOf(DType::F64);
 inline constexpr TypeSet Narrow = bitOf(DType::F8E4M3FN) | bitOf(DType::F8E4M3FNUZ) | bitOf(DType::F8E5M2) |

@@ -37,9 +37,9 @@ const TypeRow kTypes[] = {
     {21, "UINT4", DType::U4},
     {22, "INT4", DType::I4},
     {23, "FLOAT4E2M1", DType::F4E2M1},
-    {24, "FLOAT8E8M0", std::nullopt},
-    {25, "UINT2", std::nullopt},
-    {26, "INT2", std::nullopt},
+    {24, "FLOAT8E8M0", DType::F8E8M0},
+    {25, "UINT2", DType::U2},
+    {26, "INT2", DType::I2},
 };
 
 /// No real tensor comes near; keeps every later size computation far from
@@ -61,8 +61,8 @@ Result<Shape> shapeOf(const onnx::TensorProto &proto) {
 
 template <typename Field> Result<StoredTensor> fromInts(DType type, Shape shape, const Field &field, const char *name) {
   int64_t count = elementCount(shape);
-  bool packed = dtypeBits(type) == 4;
-  int64_t expected = packed ? (count + 1) / 2 : count;
+  bool packed = isPacked(type);
+  int64_t expected = packed ? static_cast<int64_t>(dtypeBytes(type, count)) : count;
   if (field.size() != expected)
     return modelError("has " + std::to_string(field.size()) + " values in " + name + " but its shape " +
                       shapeString(shape) + " needs " + std::to_string(expected));

@@ -116,7 +116,10 @@ enum {
   DMX_DTYPE_F8E4M3FNUZ = 17,
   DMX_DTYPE_F8E5M2 = 18,
   DMX_DTYPE_F8E5M2FNUZ = 19,
-  DMX_DTYPE_F4E2M1 = 20
+  DMX_DTYPE_F4E2M1 = 20,
+  DMX_DTYPE_F8E8M0 = 21, /* an exponent: 2^(bits - 127), 255 is NaN */
+  DMX_DTYPE_I2 = 22,     /* 2-bit types: four to a byte, lowest bits first */
+  DMX_DTYPE_U2 = 23
 };
 
 /* Highest rank a tensor of a bundle may have. */
@@ -128,7 +131,7 @@ DMX_API const char *dmx_dtype_name(dmx_dtype dtype);
 /* Bits of one element: 4, 8, 16, 32 or 64; 0 for an unknown value. */
 DMX_API uint32_t dmx_dtype_bits(dmx_dtype dtype);
 
-/* Bytes of a dense tensor (4-bit types rounded up to whole bytes), or -1 when a
+/* Bytes of a dense tensor (types of 4 and 2 bits rounded up to whole bytes), or -1 when a
  * dim is negative, the dtype unknown or the product exceeds 63 bits. `dims` may be NULL for
  * rank 0. */
 DMX_API int64_t dmx_tensor_bytes(dmx_dtype dtype, uint32_t rank, const int64_t *dims);

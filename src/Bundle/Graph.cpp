@@ -81,7 +81,7 @@ std::vector<int64_t> TaskDesc::writes() const {
 Expr denseBytes(DType dtype, const std::vector<Expr> &shape) {
   unsigned bits = dtypeBits(dtype);
   // The integers are multiplied first, so that few operations remain.
-  Expr fixed = bits == 4 ? 1 : static_cast<int64_t>(bits / 8);
+  Expr fixed = bits < 8 ? 1 : static_cast<int64_t>(bits / 8);
   std::optional<Expr> symbolic;
   for (const Expr &dim : shape) {
     if (dim.isInt())
@@ -92,7 +92,7 @@ Expr denseBytes(DType dtype, const std::vector<Expr> &shape) {
   Expr bytes = fixed;
   if (symbolic)
     bytes = fixed == Expr(1) ? *symbolic : Expr::binary(Expr::Op::Mul, *symbolic, fixed);
-  return bits == 4 ? Expr::binary(Expr::Op::CeilDiv, bytes, 2) : bytes;
+  return bits < 8 ? Expr::binary(Expr::Op::CeilDiv, bytes, 8 / bits) : bytes;
 }
 
 const GraphDesc *GraphFile::find(std::string_view name) const {

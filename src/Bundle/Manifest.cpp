@@ -16,7 +16,8 @@ const EntryPoint *Manifest::findEntryPoint(std::string_view name) const {
 }
 
 const std::vector<std::string> &knownFeatures() {
-  static const std::vector<std::string> names = {"broadcast", "constraints", "control-flow", "returned-dims"};
+  static const std::vector<std::string> names = {"broadcast", "constraints", "control-flow", "narrow-types",
+                                                 "returned-dims"};
   return names;
 }
 

@@ -139,8 +139,11 @@ std::vector<std::string> featuresOf(const GraphFile &file) {
       note(constraint.lhs), note(constraint.rhs);
     for (const ArenaDesc &arena : graph.arenas)
       note(arena.size), note(arena.lowerBound);
-    for (const BufferDesc &buffer : graph.buffers)
+    for (const BufferDesc &buffer : graph.buffers) {
       forEachExpr(buffer, note);
+      if (buffer.dtype >= DType::F8E8M0) // the types that format 1.1 added
+        names.insert("narrow-types");
+    }
     for (const TaskDesc &task : graph.tasks) {
       forEachExpr(task, note);
       if (task.results)

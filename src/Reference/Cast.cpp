@@ -62,11 +62,10 @@ template <typename From> void convertToNarrow(const From *in, Tensor &result, bo
       continue;
     }
     uint8_t bits = doubleToNarrow(to, exactDouble(in[i]), saturate);
-    uint8_t *bytes = result.as<uint8_t>();
-    if (to == DType::F4E2M1)
-      bytes[i / 2] |= static_cast<uint8_t>((bits & 15) << (i % 2 * 4));
+    if (isPacked(to))
+      setPackedBits(to, result.mutableData(), i, bits);
     else
-      bytes[i] = bits;
+      result.as<uint8_t>()[i] = bits;
   }
 }
 
@@ -99,8 +98,17 @@ Outputs evaluateCast(const Call &call) {
   return one(narrowFloat ? result : fromNative(result, to, Mode::Arithmetic));
 }
 
+/// The same bytes under the other type.
+Outputs evaluateBitcast(const Call &call) {
+  const Tensor &in = call.in[0];
+  return one(Tensor(call.declaredType(), in.shape(), in.data(), in.owner()));
+}
+
 } // namespace
 
-void addCast(Table &table) { table["dmir.cast"] = {evaluateCast, Mode::Raw}; }
+void addCast(Table &table) {
+  table["dmir.cast"] = {evaluateCast, Mode::Raw};
+  table["dmir.bitcast"] = {evaluateBitcast, Mode::Raw};
+}
 
 } // namespace dmxc::reference

@@ -61,10 +61,10 @@ double toDoubleSticky(int64_t value) {
 DType nativeType(DType type, Mode mode) {
   if (mode == Mode::Raw)
     return type;
-  if (dtypeBits(type) == 4) {
+  if (isPacked(type)) {
     if (mode == Mode::Movement)
       return DType::U8;
-    return type == DType::I4 ? DType::I8 : type == DType::U4 ? DType::U8 : DType::F32;
+    return isSignedInt(type) ? DType::I8 : isUnsignedInt(type) ? DType::U8 : DType::F32;
   }
   if (mode == Mode::Arithmetic && isFloat(type) && type != DType::F64)
     return DType::F32;
@@ -73,11 +73,9 @@ DType nativeType(DType type, Mode mode) {
 
 namespace {
 
-uint8_t nibble(const std::byte *data, int64_t i) { return static_cast<uint8_t>(data[i / 2]) >> (i % 2 * 4) & 15; }
-
 /// Values of a type whose elements are bytes or nibbles, by bit pattern.
 std::vector<float> narrowTable(DType type) {
-  std::vector<float> values(dtypeBits(type) == 4 ? 16 : 256);
+  std::vector<float> values(size_t(1) << dtypeBits(type));
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = narrowToFloat(type, static_cast<uint8_t>(i));
   return values;
@@ -101,9 +99,9 @@ void widenFloats(const Tensor &tensor, float *out) {
   }
   default: {
     std::vector<float> table = narrowTable(tensor.dtype());
-    bool half = dtypeBits(tensor.dtype()) == 4;
+    bool packed = isPacked(tensor.dtype());
     for (int64_t i = 0; i < count; ++i)
-      out[i] = table[half ? nibble(tensor.data(), i) : tensor.as<uint8_t>()[i]];
+      out[i] = table[packed ? packedBits(tensor.dtype(), tensor.data(), i) : tensor.as<uint8_t>()[i]];
   }
   }
 }
@@ -142,8 +140,8 @@ Tensor toNative(const Tensor &tensor, Mode mode) {
   bool extendSign = native == DType::I8;
   uint8_t *out = result.as<uint8_t>();
   for (int64_t i = 0, count = tensor.numElements(); i < count; ++i) {
-    uint8_t bits = nibble(tensor.data(), i);
-    out[i] = extendSign ? static_cast<uint8_t>(static_cast<int8_t>(bits << 4) >> 4) : bits;
+    uint8_t bits = packedBits(tensor.dtype(), tensor.data(), i);
+    out[i] = extendSign ? static_cast<uint8_t>(signExtended(tensor.dtype(), bits)) : bits;
   }
   return result;
 }
@@ -157,9 +155,8 @@ Tensor fromNative(const Tensor &tensor, DType target, Mode mode) {
     return result;
   }
   const uint8_t *in = tensor.as<uint8_t>();
-  uint8_t *out = result.as<uint8_t>();
   for (int64_t i = 0, count = tensor.numElements(); i < count; ++i)
-    out[i / 2] |= static_cast<uint8_t>((in[i] & 15) << (i % 2 * 4));
+    setPackedBits(target, result.mutableData(), i, in[i]);
   return result;
 }
 

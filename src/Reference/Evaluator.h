@@ -21,10 +21,11 @@ namespace dmxc::reference {
 
 /// How operands and results of an op meet the evaluator.
 enum class Mode : uint8_t {
-  /// i4 as i8, u4 as u8; f16, bf16, f8 and f4 as f32. Results are wrapped, respectively rounded, once. To f8 and f4 a
+  /// i4 and i2 as i8, u4 and u2 as u8; f16, bf16, f8 and f4 as f32. Results are wrapped, respectively rounded, once. To
+  /// f8 and f4 a
   /// finite overflow saturates.
   Arithmetic,
-  /// Elements are opaque bits; only the 4-bit types are unpacked, one to a byte. NaN payloads survive.
+  /// Elements are opaque bits; only packed types are unpacked, one to a byte. NaN payloads survive.
   Movement,
   /// Nothing is converted: the evaluator handles every type (constant, cast, views).
   Raw,

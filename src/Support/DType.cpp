@@ -2,6 +2,7 @@
 #include "dmxc/Support/DType.h"
 #include "dmxc/Support/Result.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace dmxc {
@@ -21,8 +22,10 @@ constexpr Row rows[] = {
     {"u32", 32, Class::Unsigned},    {"u64", 64, Class::Unsigned},    {"f16", 16, Class::Float},
     {"bf16", 16, Class::Float},      {"f32", 32, Class::Float},       {"f64", 64, Class::Float},
     {"f8e4m3fn", 8, Class::Float},   {"f8e4m3fnuz", 8, Class::Float}, {"f8e5m2", 8, Class::Float},
-    {"f8e5m2fnuz", 8, Class::Float}, {"f4e2m1", 4, Class::Float},
+    {"f8e5m2fnuz", 8, Class::Float}, {"f4e2m1", 4, Class::Float},     {"f8e8m0", 8, Class::Float},
+    {"i2", 2, Class::Signed},        {"u2", 2, Class::Unsigned},
 };
+static_assert(std::size(rows) == kDTypeCount);
 const Row &row(DType type) { return rows[static_cast<unsigned>(type)]; }
 } // namespace
 
@@ -37,7 +40,8 @@ std::optional<DType> dtypeFromName(std::string_view name) {
 
 unsigned dtypeBits(DType type) { return row(type).bits; }
 uint64_t dtypeBytes(DType type, uint64_t count) {
-  return row(type).bits == 4 ? (count + 1) / 2 : count * (row(type).bits / 8);
+  unsigned bits = row(type).bits, perByte = 8 / std::min(bits, 8u);
+  return bits < 8 ? count / perByte + (count % perByte != 0) : count * (bits / 8);
 }
 bool isFloat(DType type) { return row(type).kind == Class::Float; }
 bool isSignedInt(DType type) { return row(type).kind == Class::Signed; }

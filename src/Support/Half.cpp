@@ -110,14 +110,37 @@ float decode(const Format &f, uint32_t bits) {
   return static_cast<float>(bits & signBit ? -value : value);
 }
 
+/// E8M0 has the exponents of 2^-127 to 2^127 and NaN.
+constexpr uint8_t scaleNaN = 255;
+
+float decodeScale(uint8_t bits) { return bits == scaleNaN ? NAN : std::ldexp(1.0f, bits - 127); }
+
+/// Rounds up, as ONNX does where nothing else is asked for. There is no sign.
+uint8_t encodeScale(double value, bool saturate) {
+  double magnitude = std::fabs(value);
+  if (std::isnan(value))
+    return scaleNaN;
+  if (magnitude <= 0x1p-127)
+    return saturate || magnitude == 0x1p-127 ? 0 : scaleNaN;
+  if (magnitude > 0x1p127)
+    return saturate ? scaleNaN - 1 : scaleNaN;
+  int exponent = 0; // magnitude is fraction * 2^exponent with a fraction in [0.5, 1)
+  double fraction = std::frexp(magnitude, &exponent);
+  return static_cast<uint8_t>(127 + exponent - (fraction == 0.5));
+}
+
 } // namespace
 
 float halfToFloat(uint16_t bits) { return decode(f16, bits); }
 uint16_t doubleToHalf(double value) { return static_cast<uint16_t>(encode(f16, value, false)); }
 float bfloatToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 uint16_t doubleToBfloat(double value) { return static_cast<uint16_t>(encode(bf16, value, false)); }
-float narrowToFloat(DType type, uint8_t bits) { return decode(formatOf(type), bits); }
+float narrowToFloat(DType type, uint8_t bits) {
+  return type == DType::F8E8M0 ? decodeScale(bits) : decode(formatOf(type), bits);
+}
 uint8_t doubleToNarrow(DType type, double value, bool saturate) {
+  if (type == DType::F8E8M0)
+    return encodeScale(value, saturate);
   return static_cast<uint8_t>(encode(formatOf(type), value, saturate));
 }
 

@@ -48,22 +48,34 @@ template <typename T, typename V> void store(std::byte *base, int64_t i, V value
   T narrow = static_cast<T>(value);
   std::memcpy(base + i * sizeof(T), &narrow, sizeof(T));
 }
-uint8_t nibble(const std::byte *base, int64_t i) { return (static_cast<uint8_t>(base[i / 2]) >> (i % 2 * 4)) & 15; }
-void setNibble(std::byte *base, int64_t i, uint8_t value) {
-  uint8_t old = static_cast<uint8_t>(base[i / 2]);
-  unsigned shift = i % 2 * 4;
-  base[i / 2] = static_cast<std::byte>((old & ~(15u << shift)) | (value & 15u) << shift);
-}
 } // namespace
+
+uint8_t packedBits(DType type, const std::byte *data, int64_t i) {
+  unsigned bits = dtypeBits(type), perByte = 8 / bits;
+  return static_cast<uint8_t>(data[i / perByte]) >> (i % perByte * bits) & ((1u << bits) - 1);
+}
+
+void setPackedBits(DType type, std::byte *data, int64_t i, uint8_t value) {
+  unsigned bits = dtypeBits(type), perByte = 8 / bits, shift = i % perByte * bits, ones = (1u << bits) - 1;
+  std::byte &byte = data[i / perByte];
+  byte = static_cast<std::byte>((static_cast<uint8_t>(byte) & ~(ones << shift)) | (value & ones) << shift);
+}
+
+int8_t signExtended(DType type, uint8_t bits) {
+  unsigned unused = 8 - dtypeBits(type);
+  return static_cast<int8_t>(static_cast<int8_t>(bits << unused) >> unused);
+}
 
 int64_t Tensor::asInt(int64_t i) const {
   switch (type) {
   case DType::Bool:
     return load<uint8_t>(bytes, i) != 0;
+  case DType::I2:
   case DType::I4:
-    return static_cast<int8_t>(nibble(bytes, i) << 4) >> 4;
+    return signExtended(type, packedBits(type, bytes, i));
+  case DType::U2:
   case DType::U4:
-    return nibble(bytes, i);
+    return packedBits(type, bytes, i);
   case DType::I8:
     return load<int8_t>(bytes, i);
   case DType::I16:
@@ -99,9 +111,10 @@ double Tensor::asDouble(int64_t i) const {
   case DType::F8E4M3FNUZ:
   case DType::F8E5M2:
   case DType::F8E5M2FNUZ:
+  case DType::F8E8M0:
     return narrowToFloat(type, load<uint8_t>(bytes, i));
   case DType::F4E2M1:
-    return narrowToFloat(type, nibble(bytes, i));
+    return narrowToFloat(type, packedBits(type, bytes, i));
   case DType::U64:
     return static_cast<double>(load<uint64_t>(bytes, i));
   default:
@@ -114,9 +127,11 @@ void Tensor::setInt(int64_t i, int64_t value) {
   switch (type) {
   case DType::Bool:
     return store<uint8_t>(base, i, value != 0);
+  case DType::I2:
+  case DType::U2:
   case DType::I4:
   case DType::U4:
-    return setNibble(base, i, static_cast<uint8_t>(value));
+    return setPackedBits(type, base, i, static_cast<uint8_t>(value));
   case DType::I8:
   case DType::U8:
     return store<uint8_t>(base, i, value);
@@ -149,9 +164,10 @@ void Tensor::setDouble(int64_t i, double value) {
   case DType::F8E4M3FNUZ:
   case DType::F8E5M2:
   case DType::F8E5M2FNUZ:
+  case DType::F8E8M0:
     return store<uint8_t>(base, i, doubleToNarrow(type, value, true));
   case DType::F4E2M1:
-    return setNibble(base, i, doubleToNarrow(type, value, true));
+    return setPackedBits(type, base, i, doubleToNarrow(type, value, true));
   default:
     return setInt(i, static_cast<int64_t>(value));
   }

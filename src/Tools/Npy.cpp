@@ -131,7 +131,7 @@ std::optional<DType> plainType(char kind, int64_t width) {
 
 bool isNarrowFloat(DType type) { return isFloat(type) && dtypeBits(type) == 8; }
 
-/// The element type of the file; with `unpacked` set when a 4-bit type lies one
+/// The element type of the file; with `unpacked` set when a packed type lies one
 /// element a byte.
 std::optional<DType> elementType(const Header &h, std::optional<DType> expected, bool &unpacked) {
   unpacked = false;
@@ -140,7 +140,7 @@ std::optional<DType> elementType(const Header &h, std::optional<DType> expected,
   bool byte = h.width == 1 && (h.kind == 'V' || h.kind == 'u' || h.kind == 'i');
   if (expected && byte && isNarrowFloat(*expected) && h.kind != 'i')
     return *expected;
-  if (expected && byte && dtypeBits(*expected) == 4) {
+  if (expected && byte && isPacked(*expected)) {
     unpacked = true;
     return *expected;
   }
@@ -178,17 +178,17 @@ void fromFortran(const std::byte *from, std::byte *to, const Shape &shape, uint6
   }
 }
 
-Result<Tensor> packNibbles(const std::string &path, DType type, const Header &header, const std::byte *bytes) {
+Result<Tensor> pack(const std::string &path, DType type, const Header &header, const std::byte *bytes) {
   Tensor tensor(type, header.shape);
   int64_t count = tensor.numElements();
-  int low = type == DType::I4 ? -8 : 0, high = type == DType::I4 ? 7 : 15;
-  auto *out = reinterpret_cast<uint8_t *>(tensor.mutableData());
+  int patterns = 1 << dtypeBits(type);
+  int low = isSignedInt(type) ? -patterns / 2 : 0, high = low + patterns - 1;
   for (int64_t i = 0; i < count; ++i) {
     int value = header.kind == 'i' ? static_cast<int8_t>(bytes[i]) : static_cast<uint8_t>(bytes[i]);
     if (value < low || value > high)
       return bad(path, "element " + std::to_string(i) + " is " + std::to_string(value) + ", out of range for " +
                            std::string(dtypeName(type)));
-    out[i / 2] = static_cast<uint8_t>(out[i / 2] | (value & 15) << (4 * (i % 2)));
+    setPackedBits(type, tensor.mutableData(), i, static_cast<uint8_t>(value));
   }
   return tensor;
 }
@@ -215,7 +215,7 @@ Result<Tensor> decode(const std::string &path, const Header &header, std::option
     return bad(path, "shape " + shapeString(header.shape) + " of '" + descr + "' needs more than the " +
                          std::to_string(data.size()) + " bytes after the header; the file is truncated");
   if (unpacked)
-    return packNibbles(path, *type, header, data.data());
+    return pack(path, *type, header, data.data());
   uint64_t width = static_cast<uint64_t>(header.width);
   bool swapped = header.order == '>' && width > 1;
   bool aligned = reinterpret_cast<uintptr_t>(data.data()) % width == 0;
@@ -238,8 +238,10 @@ std::string descrOf(DType type) {
     return "|b1";
   case DType::BF16:
     return "|V2";
+  case DType::I2:
   case DType::I4:
     return "|i1";
+  case DType::U2:
   case DType::U4:
     return "|u1";
   case DType::F8E4M3FN:
@@ -247,6 +249,7 @@ std::string descrOf(DType type) {
   case DType::F8E5M2:
   case DType::F8E5M2FNUZ:
   case DType::F4E2M1:
+  case DType::F8E8M0:
     return "|V1";
   default:
     break;
@@ -301,12 +304,10 @@ Status writeNpy(const std::string &path, const Tensor &tensor) {
   std::ofstream file(path, std::ios::binary);
   std::string header = npyHeader(tensor);
   file.write(header.data(), static_cast<std::streamsize>(header.size()));
-  if (dtypeBits(tensor.dtype()) == 4) {
-    bool isSigned = tensor.dtype() == DType::I4;
-    const uint8_t *packed = reinterpret_cast<const uint8_t *>(tensor.data());
+  if (DType type = tensor.dtype(); isPacked(type)) {
     for (int64_t i = 0; i < tensor.numElements(); ++i) {
-      unsigned nibble = packed[i / 2] >> (4 * (i % 2)) & 15u;
-      file.put(static_cast<char>(isSigned && nibble > 7 ? nibble - 16 : nibble));
+      uint8_t bits = packedBits(type, tensor.data(), i);
+      file.put(static_cast<char>(isSignedInt(type) ? signExtended(type, bits) : bits));
     }
   } else {
     file.write(reinterpret_cast<const char *>(tensor.data()), static_cast<std::streamsize>(tensor.byteSize()));

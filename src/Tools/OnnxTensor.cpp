@@ -24,12 +24,13 @@ constexpr TypeCode typeCodes[] = {
     {DType::I32, 6},     {DType::I64, 7},         {DType::Bool, 9},  {DType::F16, 10},      {DType::F64, 11},
     {DType::U32, 12},    {DType::U64, 13},        {DType::BF16, 16}, {DType::F8E4M3FN, 17}, {DType::F8E4M3FNUZ, 18},
     {DType::F8E5M2, 19}, {DType::F8E5M2FNUZ, 20}, {DType::U4, 21},   {DType::I4, 22},       {DType::F4E2M1, 23},
+    {DType::F8E8M0, 24}, {DType::U2, 25},         {DType::I2, 26},
 };
 
 Error bad(const std::string &path, const std::string &what) { return ioError("cannot read '" + path + "': " + what); }
 
-/// Copies the values of a typed field, each cut to the element's width. 4-bit
-/// types come one byte (two elements) a value.
+/// Copies the values of a typed field, each cut to the element's width. Packed
+/// types come one byte (two or four elements) a value.
 template <typename T, typename Field> bool copyTyped(const Field &field, Tensor &tensor) {
   if (static_cast<uint64_t>(field.size()) * sizeof(T) != tensor.byteSize())
     return false;
@@ -102,7 +103,7 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
     return NamedTensor{proto.name(), copy};
   }
   // Refuse before allocating what the file cannot hold.
-  if (count > static_cast<uint64_t>(proto.ByteSizeLong()) * 2)
+  if (count > static_cast<uint64_t>(proto.ByteSizeLong()) * 4)
     return bad(path, where + " has fewer elements in its data field");
   Tensor tensor(*type, shape);
   if (!copyTypedField(proto, tensor))

@@ -8,8 +8,7 @@ namespace dmxc::tools {
 
 // The C API numbers the types from 1 in the order of DType.
 static_assert(static_cast<int>(DType::Bool) + 1 == DMX_DTYPE_BOOL &&
-              static_cast<int>(DType::F32) + 1 == DMX_DTYPE_F32 &&
-              static_cast<int>(DType::F4E2M1) + 1 == DMX_DTYPE_F4E2M1);
+              static_cast<int>(DType::F32) + 1 == DMX_DTYPE_F32 && static_cast<int>(DType::U2) + 1 == DMX_DTYPE_U2);
 
 double nowMs() {
   using namespace std::chrono;

@@ -32,11 +32,13 @@ struct Emitter {
   Operation *op;
   Type in, out; ///< element types of the first operand and the result, as in DMIR
   SmallVector<Value> x;
+  Value raw; ///< the first operand as it is carried
   bool isFloat, isUnsigned;
 
   Emitter(ElementExpr &e, Operation *op, ArrayRef<Value> operands) : e(e), b(e.builder()), op(op) {
     in = getElementTypeOrSelf(op->getOperand(0).getType());
     out = getElementTypeOrSelf(op->getResult(0).getType());
+    raw = operands.front();
     for (auto [operand, value] : llvm::zip(op->getOperands(), operands))
       x.push_back(e.widen(value, getElementTypeOrSelf(operand.getType())));
     isFloat = mlir::isa<FloatType>(in);
@@ -262,6 +264,7 @@ Value Emitter::emit() {
     return value;
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](dmir::CastOp o) { return cast_(o.getSaturate()); })
+      .Case([&](dmir::BitcastOp) { return arith::BitcastOp::create(b, like(e.carried(out)), raw); })
       .Case([&](dmir::CompareOp o) { return compare(o.getKind()); })
       .Case([&](dmir::SelectOp) { return finish(select(x[0], x[1], x[2])); })
       .Case([&](dmir::NegOp) {

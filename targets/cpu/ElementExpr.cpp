@@ -28,13 +28,19 @@ void ElementExpr::unbind(Value tensor) { bound.erase(tensor); }
 
 bool dmxc::cpu::isUnsignedElement(Type element) { return element.isUnsignedInteger() || element.isInteger(1); }
 
-bool dmxc::cpu::isPacked(Type element) { return element.getIntOrFloatBitWidth() == 4; }
+bool dmxc::cpu::isPacked(Type element) {
+  unsigned bits = element.getIntOrFloatBitWidth();
+  return bits == 2 || bits == 4;
+}
 
-/// The 8-bit and 4-bit floats.
-static bool isF8(Type element) { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 8; }
+/// The 8-bit and 4-bit floats that are computed with.
+static bool isF8(Type element) {
+  return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 8 &&
+         !mlir::isa<Float8E8M0FNUType>(element);
+}
 
 Type ElementExpr::carried(Type element) const {
-  if (isF8(element))
+  if (isF8(element) || mlir::isa<Float8E8M0FNUType>(element))
     return IntegerType::get(element.getContext(), 8);
   if (auto integer = dyn_cast<IntegerType>(element))
     return IntegerType::get(element.getContext(), isPacked(element) ? 8 : integer.getWidth());
@@ -42,7 +48,7 @@ Type ElementExpr::carried(Type element) const {
 }
 
 Type ElementExpr::computed(Type element) const {
-  if (mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+  if (isF8(element) || element.isF16() || element.isBF16())
     return Float32Type::get(element.getContext());
   return carried(element);
 }
@@ -328,34 +334,38 @@ Value ElementExpr::loadAt(Type element, Value base, Index offset) {
 }
 
 /// The byte of a packed element and the bits to shift it by.
-std::pair<Value, Value> ElementExpr::placeOfPacked(Index offset) {
+std::pair<Value, Value> ElementExpr::placeOfPacked(Type element, Index offset) {
   assert(laneCount == 1 && "regions with packed elements have one lane");
-  Value at = offset.vec ? offset.vec : offset.base, one = b.constantInt(at.getType(), 1);
-  Value odd = arith::TruncIOp::create(b, b.getI8Type(), arith::AndIOp::create(b, at, one));
-  return {arith::ShRUIOp::create(b, at, one), arith::ShLIOp::create(b, odd, b.constantInt(b.getI8Type(), 2))};
+  unsigned bits = element.getIntOrFloatBitWidth(), perByte = 8 / bits;
+  Value at = offset.vec ? offset.vec : offset.base;
+  Value inByte =
+      arith::TruncIOp::create(b, b.getI8Type(), arith::AndIOp::create(b, at, b.constantInt(at.getType(), perByte - 1)));
+  return {arith::ShRUIOp::create(b, at, b.constantInt(at.getType(), llvm::Log2_32(perByte))),
+          arith::ShLIOp::create(b, inByte, b.constantInt(b.getI8Type(), llvm::Log2_32(bits)))};
 }
 
 Value ElementExpr::loadElement(Type element, Value base, Index offset) {
   if (!isPacked(element))
     return loadAt(carried(element), base, offset);
   ++counts.contiguous;
-  auto [byte, shift] = placeOfPacked(offset);
-  Value four = b.constantInt(b.getI8Type(), 4);
-  Value high = arith::ShLIOp::create(b, arith::ShRUIOp::create(b, b.load(b.getI8Type(), base, byte), shift), four);
+  auto [byte, shift] = placeOfPacked(element, offset);
+  Value unused = b.constantInt(b.getI8Type(), 8 - element.getIntOrFloatBitWidth());
+  Value high = arith::ShLIOp::create(b, arith::ShRUIOp::create(b, b.load(b.getI8Type(), base, byte), shift), unused);
   if (element.isSignlessInteger() || element.isSignedInteger())
-    return arith::ShRSIOp::create(b, high, four);
-  return arith::ShRUIOp::create(b, high, four);
+    return arith::ShRSIOp::create(b, high, unused);
+  return arith::ShRUIOp::create(b, high, unused);
 }
 
 void ElementExpr::storeElement(Value value, Value base, Type element, Index offset) {
   if (!isPacked(element))
     return storeAt(value, base, offset);
-  auto [byte, shift] = placeOfPacked(offset);
-  Value ones = b.constantInt(b.getI8Type(), 15), all = b.constantInt(b.getI8Type(), -1);
+  auto [byte, shift] = placeOfPacked(element, offset);
+  Value ones = b.constantInt(b.getI8Type(), (1 << element.getIntOrFloatBitWidth()) - 1);
+  Value all = b.constantInt(b.getI8Type(), -1);
   Value kept = arith::XOrIOp::create(b, arith::ShLIOp::create(b, ones, shift), all);
-  // The second half of a byte is 0 until it is written: stores run upwards.
-  Value isSecond = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, shift, b.constantInt(b.getI8Type(), 0));
-  kept = arith::SelectOp::create(b, isSecond, kept, b.constantInt(b.getI8Type(), 0));
+  // The rest of a byte is 0 until it is written: stores run upwards, and the first one of a byte clears it.
+  Value isLater = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, shift, b.constantInt(b.getI8Type(), 0));
+  kept = arith::SelectOp::create(b, isLater, kept, b.constantInt(b.getI8Type(), 0));
   Value old = arith::AndIOp::create(b, b.load(b.getI8Type(), base, byte), kept);
   Value bits = arith::ShLIOp::create(b, arith::AndIOp::create(b, value, ones), shift);
   b.store(arith::OrIOp::create(b, old, bits), base, byte);
@@ -505,12 +515,13 @@ Value ElementExpr::makeTable(StringRef bytes, unsigned alignment) {
   return LLVM::AddressOfOp::create(b, global);
 }
 
-/// 4-bit elements as bytes; the patterns of f4 do not mind how they are extended.
-static Tensor unpacked(const Tensor &tensor, bool isSigned) {
+/// Packed elements as bytes.
+static Tensor unpacked(const Tensor &tensor) {
   Tensor bytes(DType::I8, tensor.shape());
   for (int64_t i = 0; i < tensor.numElements(); ++i) {
-    int half = std::to_integer<int>(tensor.data()[i / 2]) >> (i % 2 * 4) & 15;
-    bytes.as<int8_t>()[i] = static_cast<int8_t>(isSigned && half > 7 ? half - 16 : half);
+    uint8_t bits = packedBits(tensor.dtype(), tensor.data(), i);
+    bytes.as<int8_t>()[i] =
+        isSignedInt(tensor.dtype()) ? signExtended(tensor.dtype(), bits) : static_cast<int8_t>(bits);
   }
   return bytes;
 }
@@ -522,7 +533,7 @@ Value ElementExpr::evaluateConstant(Operation *op, ArrayRef<Index> index) {
   auto tensor = dmir::constantTensor(op->getResult(0));
   assert(tensor && "checked by CpuTarget::refuses");
   if (isPacked(type.getElementType()))
-    tensor = unpacked(*tensor, !type.getElementType().isUnsignedInteger());
+    tensor = unpacked(*tensor);
   unsigned bytes = dtypeBits(tensor->dtype()) / 8;
   bool splat = true;
   for (int64_t i = 1; i < tensor->numElements(); ++i)

@@ -118,7 +118,7 @@ public:
   Index offsetOf(mlir::RankedTensorType type, llvm::ArrayRef<Index> index);
   Value loadAt(mlir::Type element, Value base, Index offset);
   void storeAt(Value value, Value base, Index offset);
-  /// The same by the tensor's element type, with 4-bit elements two a byte; those need one lane, one work item and
+  /// The same by the tensor's element type, with packed elements; those need one lane, one work item and
   /// stores that run upwards.
   Value loadElement(mlir::Type element, Value base, Index offset);
   void storeElement(Value value, Value base, mlir::Type element, Index offset);
@@ -144,7 +144,7 @@ private:
   Value evaluateConstant(mlir::Operation *op, llvm::ArrayRef<Index> index);
   Value evaluateElementwise(mlir::Operation *op, llvm::ArrayRef<Index> index);
   Value evaluateMovement(mlir::Operation *op, llvm::ArrayRef<Index> index);
-  std::pair<Value, Value> placeOfPacked(Index offset);
+  std::pair<Value, Value> placeOfPacked(mlir::Type element, Index offset);
   Value gatherLanes(mlir::Type element, Value base, Index offset);
   Value cached(int kind, Value a, Value b, llvm::function_ref<Value()> make);
   Value addV(Value a, Value b);

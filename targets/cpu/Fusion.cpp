@@ -53,7 +53,7 @@ bool hasKernel(Operation *op) {
                    dmir::GreedySelectOp>(op);
 }
 
-/// 4-bit elements lie two a byte: the ops that read or write them stand alone, so that no other kernel has to.
+/// Elements of 4 and 2 bits share bytes: the ops that read or write them stand alone, so that no other kernel has to.
 bool hasPacked(Operation *op) {
   auto packed = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -79,7 +79,7 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     if (!tensor.getElementType().isIntOrFloat())
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType());
     unsigned bits = tensor.getElementType().getIntOrFloatBitWidth();
-    if (bits < 8 && bits != 1 && !(bits == 4 && mlir::isa<dmir::CastOp>(op)))
+    if (cpu::isPacked(tensor.getElementType()) && !mlir::isa<dmir::CastOp, dmir::BitcastOp>(op))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";
     if (!tensor.hasStaticShape() && !mlir::isa_and_nonnull<dmir::DimsAttr>(tensor.getEncoding()))

@@ -73,7 +73,7 @@ PointwisePlan dmxc::cpu::planPointwise(const RegionBody &body) {
     plan.groups = {{0, static_cast<unsigned>(std::max<int64_t>(type.getRank() - 1, 0)), elementsInMemory(type)}};
     SmallVector<AxisGroup> all = plan.groups;
     double cost = costAlong(body, all, 0, lanes, isa) / 3;
-    // Neighbours share a byte of 4-bit results: one thread writes them all.
+    // Neighbours share a byte of packed results: one thread writes them all.
     bool packed = llvm::any_of(body.results, [](Value v) { return isPacked(getElementTypeOrSelf(v.getType())); });
     plan.work = planWork(body.block, {plan.groups[0].size}, packed ? 0 : cost);
     return plan;

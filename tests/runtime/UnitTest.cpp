@@ -27,7 +27,9 @@ TEST(DType, NamesAndBits) {
   EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_F8E5M2FNUZ), "f8e5m2fnuz");
   EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_F4E2M1), "f4e2m1");
   EXPECT_EQ(dmx_dtype_name(0), nullptr);
-  EXPECT_EQ(dmx_dtype_name(21), nullptr);
+  EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_F8E8M0), "f8e8m0");
+  EXPECT_STREQ(dmx_dtype_name(DMX_DTYPE_U2), "u2");
+  EXPECT_EQ(dmx_dtype_name(24), nullptr);
   EXPECT_EQ(dmx_dtype_name(-1), nullptr);
   EXPECT_EQ(dmx_dtype_bits(DMX_DTYPE_U4), 4u);
   EXPECT_EQ(dmx_dtype_bits(DMX_DTYPE_BF16), 16u);
@@ -38,6 +40,8 @@ TEST(DType, TensorBytes) {
   int64_t dims[] = {3, 5}, zero[] = {INT64_MAX, INT64_MAX, 0}, huge[] = {INT64_MAX, 2}, negative[] = {0, -1};
   EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F32, 2, dims), 60);
   EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_I4, 2, dims), 8);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_I2, 2, dims), 4);
+  EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F8E8M0, 2, dims), 15);
   EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F64, 0, nullptr), 8);
   EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_F32, 3, zero), 0);
   EXPECT_EQ(dmx_tensor_bytes(DMX_DTYPE_I8, 2, huge), -1);

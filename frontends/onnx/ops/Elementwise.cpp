@@ -103,17 +103,26 @@ DType castTarget(NodeContext &c) {
   if (c.since() > 1)
     return c.attrType("to");
   std::string name = c.attrString("to"); // version 1 spells the type
-  for (int32_t type = 1; type <= 23; ++type)
+  for (int32_t type = 1; type <= 16; ++type)
     if (onnxTypeName(type) == name)
       if (std::optional<DType> found = dtypeOfOnnx(type))
         return *found;
   fail("op-dtype", "the attribute 'to' asks for " + name + ", which has no tensor meaning here");
 }
 
-void importCast(NodeContext &c) {
-  c.requireAttr(c.attrString("round_mode", "up") == "up", "round_mode is defined for FLOAT8E8M0 only");
-  c.result(c.e.cast(c.operand(0), castTarget(c), c.attrInt("saturate", 1) != 0));
+Val castAs(NodeContext &c, const Val &x, DType to) {
+  bool saturate = c.attrInt("saturate", 1) != 0;
+  if (to != DType::F8E8M0 || x.dtype() == to) // round_mode is for that type alone
+    return c.e.cast(x, to, saturate);
+  std::string mode = c.attrString("round_mode", "up");
+  c.requireAttr(mode == "up" || mode == "down" || mode == "nearest", "round_mode '" + mode + "' is unknown");
+  return c.e.castToScale(x, saturate,
+                         mode == "up"     ? ScaleRounding::Up
+                         : mode == "down" ? ScaleRounding::Down
+                                          : ScaleRounding::Nearest);
 }
+
+void importCast(NodeContext &c) { c.result(castAs(c, c.operand(0), castTarget(c))); }
 /// The same bits as another type of the same width.
 void importBitCast(NodeContext &c) {
   Val x = c.operand(0);
@@ -121,19 +130,14 @@ void importBitCast(NodeContext &c) {
   c.requireAttr(dtypeBits(x.dtype()) == dtypeBits(to), "'to' has another width than the operand's type");
   if (x.dtype() == to)
     return c.result(x);
-  if (x.isConstant()) {
-    Tensor bits(to, Shape(x.shape().begin(), x.shape().end()));
-    std::memcpy(bits.mutableData(), x.constant().data(), bits.byteSize());
-    return c.result(c.e.constant(std::move(bits)));
-  }
-  if (!isInt(x.dtype()) || !isInt(to))
-    fail("op-unsupported", "the bits of floats that are computed are not supported yet");
-  c.result(c.e.cast(x, to)); // integers wrap
+  Val bits = x.dtype() == DType::Bool ? c.e.cast(x, DType::U8) : x; // a byte, 0 or 1
+  DType target = to == DType::Bool ? DType::U8 : to;
+  if (bits.dtype() != target)
+    bits = c.e.emitAs<BitcastOp>(c.e.typeOf(target, bits.dims()), {bits});
+  c.result(c.e.cast(bits, to));
 }
 
-void importCastLike(NodeContext &c) {
-  c.result(c.e.cast(c.operand(0), c.operand(1).dtype(), c.attrInt("saturate", 1) != 0));
-}
+void importCastLike(NodeContext &c) { c.result(castAs(c, c.operand(0), c.operand(1).dtype())); }
 
 void importIdentity(NodeContext &c) { c.result(c.anyOperand(0)); }
 
@@ -188,7 +192,7 @@ std::vector<OpRows> elementwiseOps() {
       {"Cast", {1, 6, 9, 13}, importCast, "to", {Any}},
       {"Cast", {19, 21, 23}, importCast, "saturate,to", {Any}},
       {"Cast", {24, 25}, importCast, "round_mode,saturate,to", {Any}},
-      {"BitCast", {26}, importBitCast, "to", {Any}, "of computed values: integers only"},
+      {"BitCast", {26}, importBitCast, "to", {Any}},
       {"CastLike", {15}, importCastLike, "", {Any}},
       {"CastLike", {19, 21, 23}, importCastLike, "saturate", {Any}},
       {"CastLike", {24, 25}, importCastLike, "round_mode,saturate", {Any}},

@@ -12,6 +12,10 @@ struct Range {
 };
 Range rangeOf(DType type) {
   switch (type) {
+  case DType::U2:
+    return {0, 3};
+  case DType::I2:
+    return {-2, 1};
   case DType::U4:
     return {0, 15};
   case DType::I4:

@@ -22,7 +22,8 @@ uint16_t doubleToBfloat(double value);
 float narrowToFloat(DType type, uint8_t bits);
 /// Rounds to an f8/f4 pattern. With `saturate`, out-of-range finite and infinite values
 /// become the largest finite one; without, they become inf or NaN as the format has them
-/// (ONNX Cast, `saturate` attribute).
+/// (ONNX Cast, `saturate` attribute). To F8E8M0 it rounds away from zero and drops the sign; what is less than its
+/// least number becomes that, respectively NaN.
 uint8_t doubleToNarrow(DType type, double value, bool saturate);
 
 } // namespace dmxc

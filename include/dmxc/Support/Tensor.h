@@ -19,6 +19,12 @@ int64_t elementCount(std::span<const int64_t> shape);
 /// "2x3x4", "scalar" for rank 0.
 std::string shapeString(std::span<const int64_t> shape);
 
+/// Element `i` of data of a packed type (isPacked), as bits without a sign.
+uint8_t packedBits(DType type, const std::byte *data, int64_t i);
+void setPackedBits(DType type, std::byte *data, int64_t i, uint8_t value);
+/// The value of such bits of a signed integer type.
+int8_t signExtended(DType type, uint8_t bits);
+
 /// A dense, row-major, little-endian tensor. The bytes are shared and treated
 /// as immutable once shared; `mutableData` is for the one who fills it.
 /// Copying copies the handle, not the bytes. Thread-safe as shared_ptr is.

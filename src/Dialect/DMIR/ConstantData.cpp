@@ -21,6 +21,8 @@ std::optional<DType> dtypeOf(Type type) {
     switch (integer.getWidth()) {
     case 1:
       return DType::Bool;
+    case 2:
+      return isUnsigned ? DType::U2 : DType::I2;
     case 4:
       return isUnsigned ? DType::U4 : DType::I4;
     case 8:
@@ -53,6 +55,8 @@ std::optional<DType> dtypeOf(Type type) {
     return DType::F8E5M2FNUZ;
   if (isa<Float4E2M1FNType>(type))
     return DType::F4E2M1;
+  if (isa<Float8E8M0FNUType>(type))
+    return DType::F8E8M0;
   return std::nullopt;
 }
 
@@ -76,6 +80,8 @@ Type elementTypeOf(DType type, MLIRContext *context) {
     return Float8E5M2FNUZType::get(context);
   case DType::F4E2M1:
     return Float4E2M1FNType::get(context);
+  case DType::F8E8M0:
+    return Float8E8M0FNUType::get(context);
   case DType::Bool:
     return IntegerType::get(context, 1);
   default:
@@ -140,7 +146,7 @@ Result<Tensor> denseTensor(DenseElementsAttr attr, DType dtype, Shape shape) {
   if (isa<FloatType>(attr.getElementType())) {
     for (APFloat value : attr.getValues<APFloat>()) {
       APInt bits = value.bitcastToAPInt();
-      if (dtypeBits(dtype) == 4)
+      if (isPacked(dtype))
         tensor.setDouble(i, value.convertToDouble());
       else
         std::memcpy(tensor.mutableData() + i * dtypeBits(dtype) / 8, bits.getRawData(), dtypeBits(dtype) / 8);

@@ -46,10 +46,11 @@ LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type>
 UNARY(NegOp)
 UNARY(AbsOp)
 UNARY(SignOp)
-UNARY(CeilOp) UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp) UNARY(LogOp) UNARY(Log1pOp)
-    UNARY(Expm1Op) UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp) UNARY(AtanOp) UNARY(SinhOp)
-        UNARY(CoshOp) UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp) UNARY(SigmoidOp)
-            UNARY(ReluOp) UNARY(NotOp)
+UNARY(CeilOp)
+UNARY(FloorOp) UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp) UNARY(LogOp) UNARY(Log1pOp) UNARY(Expm1Op)
+    UNARY(SinOp) UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp) UNARY(AtanOp) UNARY(SinhOp) UNARY(CoshOp)
+        UNARY(TanhOp) UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp) UNARY(SigmoidOp) UNARY(ReluOp)
+            UNARY(NotOp)
 #undef UNARY
 
 #define BINARY(OP)                                                                                                     \
@@ -80,9 +81,21 @@ DMIR_INFER(SelectOp) {
   return inferBroadcast(loc, op.getOperands(), element, "C2", results);
 }
 
+LogicalResult BitcastOp::verify() {
+  Type from = tensorType(getInput()).getElementType(), to = tensorType(getResult()).getElementType();
+  if (!llvm::equal(shapeOf(getInput()), shapeOf(getResult())))
+    return emitOpError("C1: shapes differ: ") << getInput().getType() << " and " << getType();
+  if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    return emitOpError("C2: elements differ in width: ") << from << " and " << to;
+  return success();
+}
+
 LogicalResult CastOp::verify() {
   if (!llvm::equal(shapeOf(getInput()), shapeOf(getResult())))
     return emitOpError("C1: shapes differ: ") << getInput().getType() << " and " << getType();
+  for (Value value : {getInput(), getResult()})
+    if (isa<mlir::Float8E8M0FNUType>(tensorType(value).getElementType()) && getInput().getType() != getType())
+      return emitOpError("C4: f8E8M0FNU is not cast, its bits are: ") << getInput().getType() << " to " << getType();
   BlockFpType from = blockFpOf(getInput().getType()), to = blockFpOf(getType());
   if (!from && !to)
     return success();

@@ -185,6 +185,11 @@ TEST(Stages, FeaturesAreRequired) {
   requireFeaturesOf(plain, manifest);
   EXPECT_EQ(manifest.minor, 0) << "a bundle without them can be read by older readers";
   EXPECT_TRUE(manifest.required.empty());
+  for (DType type : {DType::F8E8M0, DType::I2, DType::U2}) {
+    GraphFile narrow = plain;
+    narrow.graphs.front().buffers.front().dtype = type;
+    EXPECT_EQ(featuresOf(narrow), std::vector<std::string>{"narrow-types"}) << dtypeName(type);
+  }
   requireFeaturesOf(stagedFile(), manifest);
   EXPECT_EQ(manifest.minor, 1);
   EXPECT_NE(problemsAfter([](GraphFile &, Manifest &m) {

@@ -104,7 +104,7 @@ TEST(PointwiseRegion, ComparisonsAndTests) {
 
 TEST(PointwiseRegion, Casts) {
   std::string text;
-  const std::vector<std::string> packed{"i4", "ui4", "f4E2M1FN"};
+  const std::vector<std::string> packed{"i4", "ui4", "f4E2M1FN", "i2", "ui2"};
   auto all = plainFloats + tinyFloats + signedInts + unsignedInts + packed + std::vector<std::string>{"i1"};
   for (const std::string &from : all)
     for (const std::string &to : all)
@@ -118,6 +118,25 @@ TEST(PointwiseRegion, Casts) {
             {{"from", from}, {"to", to}, {"sat", saturate}});
       }
   expectAgree(text, 3);
+}
+
+TEST(PointwiseRegion, Bitcasts) {
+  const std::vector<std::vector<std::string>> widths{{"i2", "ui2"},
+                                                     {"i4", "ui4", "f4E2M1FN"},
+                                                     {"i8", "ui8", "f8E4M3FN", "f8E5M2FNUZ", "f8E8M0FNU"},
+                                                     {"i16", "ui16", "f16", "bf16"},
+                                                     {"i32", "ui32", "f32"},
+                                                     {"i64", "ui64", "f64"}};
+  std::string text;
+  for (const std::vector<std::string> &types : widths)
+    for (const std::string &from : types)
+      for (const std::string &to : types)
+        text +=
+            substitute("func.func @bitcast_$from_$to(%a: tensor<71x$from>) -> tensor<71x$to> attributes {specials} {\n"
+                       "  %r = dmir.bitcast %a : (tensor<71x$from>) -> tensor<71x$to>\n"
+                       "  return %r : tensor<71x$to>\n}\n",
+                       {{"from", from}, {"to", to}});
+  expectAgree(text, 5);
 }
 
 TEST(PointwiseRegion, FusedChainsAndBroadcasts) {

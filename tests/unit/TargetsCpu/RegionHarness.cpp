@@ -228,7 +228,7 @@ struct Storage {
 static Storage toMemory(const Tensor &tensor, RankedTensorType type) {
   int64_t count;
   std::vector<int64_t> order = memoryOrder(type, count);
-  if (dtypeBits(tensor.dtype()) == 4) { // two a byte, in no layout but their order
+  if (isPacked(tensor.dtype())) { // several a byte, in no layout but their order
     Storage storage(tensor.byteSize());
     std::memcpy(storage.base, tensor.data(), tensor.byteSize());
     return storage;
@@ -244,7 +244,7 @@ static Tensor fromMemory(const Storage &storage, RankedTensorType type) {
   int64_t count;
   std::vector<int64_t> order = memoryOrder(type, count);
   Tensor tensor(*dmir::dtypeOf(type.getElementType()), shapeOf(type));
-  if (dtypeBits(tensor.dtype()) == 4) {
+  if (isPacked(tensor.dtype())) {
     std::memcpy(tensor.mutableData(), storage.base, tensor.byteSize());
     return tensor;
   }

@@ -97,7 +97,7 @@ TEST_P(EveryType, RoundTripsThroughNpyAndPb) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryType, testing::Range(0, 20),
+INSTANTIATE_TEST_SUITE_P(All, EveryType, testing::Range(0, static_cast<int>(kDTypeCount)),
                          [](auto &info) { return std::string(dtypeName(static_cast<DType>(info.param))); });
 
 TEST(OnnxCodes, AreTheStandards) {
@@ -105,9 +105,12 @@ TEST(OnnxCodes, AreTheStandards) {
   EXPECT_EQ(onnxTypeCode(DType::BF16), 16);
   EXPECT_EQ(onnxTypeCode(DType::F8E5M2FNUZ), 20);
   EXPECT_EQ(onnxTypeCode(DType::F4E2M1), 23);
-  for (int i = 0; i < 20; ++i)
+  EXPECT_EQ(onnxTypeCode(DType::F8E8M0), 24);
+  EXPECT_EQ(onnxTypeCode(DType::U2), 25);
+  EXPECT_EQ(onnxTypeCode(DType::I2), 26);
+  for (int i = 0; i < static_cast<int>(kDTypeCount); ++i)
     EXPECT_EQ(dtypeFromOnnxCode(onnxTypeCode(static_cast<DType>(i))), static_cast<DType>(i));
-  for (int code : {0, 8, 14, 15, 24, -1})
+  for (int code : {0, 8, 14, 15, 27, -1})
     EXPECT_EQ(dtypeFromOnnxCode(code), std::nullopt);
 }
 

@@ -16,7 +16,7 @@ def DMIR_Dialect : Dialect {
   let summary = "Tensor-level graph IR, the meeting point of all frontends and targets";
   let description = [{
     Value semantics, one named op per meaning, numpy broadcasting in elementwise ops.
-    Signless integers are signed (`i8` .. `i64`), `ui8` .. `ui64` unsigned, `i1` is bool. Shapes are
+    Signless integers are signed (`i2` .. `i64`), `ui2` .. `ui64` unsigned, `i1` is bool. Shapes are
     logical: a physical layout is an encoding on the tensor type (`#dmir.blocked`) that no op's
     meaning depends on. Each op's description lists its constraints as C1, C2, ...; the verifier's
     messages cite them and so do the tests.
@@ -96,7 +96,7 @@ def DMIR_ScatterModeAttr : DMIR_EnumAttr<DMIR_ScatterMode, "scatter_mode">;
 //===--- Types ----------------------------------------------------------------===//
 
 def DMIR_Float : AnyTypeOf<[F16, BF16, F32, F64, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1FN]>;
-def DMIR_Int : AnyTypeOf<[SignlessIntOfWidths<[4, 8, 16, 32, 64]>, UnsignedIntOfWidths<[4, 8, 16, 32, 64]>]>;
+def DMIR_Int : AnyTypeOf<[SignlessIntOfWidths<[2, 4, 8, 16, 32, 64]>, UnsignedIntOfWidths<[2, 4, 8, 16, 32, 64]>]>;
 def DMIR_Element : AnyTypeOf<[I1, DMIR_Int, DMIR_Float]>;
 
 def DMIR_BlockFpType : TypeDef<DMIR_Dialect, "BlockFp", [MemRefElementTypeInterface]> {
@@ -136,8 +136,8 @@ def DMIR_NumberTensor : RankedTensorOf<[DMIR_Int, DMIR_Float]>;
 def DMIR_LogicTensor : RankedTensorOf<[I1, DMIR_Int]>;
 def DMIR_Bfp32 : DialectType<DMIR_Dialect, CPred<"::dmxc::dmir::isBfp32($_self)">, "BFP32_1">;
 def DMIR_SumTensor : RankedTensorOf<[DMIR_Int, DMIR_Float, DMIR_Bfp32]>;
-/// What ops that know block floating point take.
-def DMIR_AnyTensor : RankedTensorOf<[DMIR_Element, DMIR_BlockFpType]>;
+/// What ops that know block floating point take. f8E8M0FNU is for scales: its bits are taken, nothing is computed.
+def DMIR_AnyTensor : RankedTensorOf<[DMIR_Element, F8E8M0FNU, DMIR_BlockFpType]>;
 def DMIR_NumberOrBlockTensor : RankedTensorOf<[DMIR_Int, DMIR_Float, DMIR_BlockFpType]>;
 def DMIR_IndexTensor : RankedTensorOf<[I32, I64]>;
 

@@ -110,11 +110,20 @@ def DMIR_CastOp : DMIR_TypedOp<"cast", [DMIR_Elementwise]> {
     exact values. That rounds twice, which the verifier warns of unless the attribute `dmir.rounds_twice` says that it
     is meant.
     C1: equal shapes. C2: block_fp is cast from and to floats and block_fp only. C3: a block_fp tensor is static and
-    has a wire format.
+    has a wire format. C4: f8E8M0FNU is not cast; its bits are an exponent that `dmir.bitcast` gives.
   }];
   let arguments = (ins DMIR_AnyTensor:$input, DefaultValuedAttr<BoolAttr, "true">:$saturate);
   let results = (outs DMIR_AnyTensor:$result);
   let hasFolder = 1;
+}
+
+def DMIR_BitcastOp : DMIR_TypedOp<"bitcast", [DMIR_Elementwise]> {
+  let summary = "the same bits as another element type";
+  let description = [{
+    Each element keeps its bits, NaN payloads included. C1: equal shapes. C2: elements of equal width, none of them bool.
+  }];
+  let arguments = (ins RankedTensorOf<[DMIR_Int, DMIR_Float, F8E8M0FNU]>:$input);
+  let results = (outs RankedTensorOf<[DMIR_Int, DMIR_Float, F8E8M0FNU]>:$result);
 }
 
 //===--- Elementwise, two and three operands ----------------------------------===//

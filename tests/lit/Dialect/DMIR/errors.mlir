@@ -575,6 +575,38 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C4: f8E8M0FNU is not cast}}
+  %0 = dmir.cast %x : (tensor<4xf32>) -> tensor<4xf8E8M0FNU>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C1: shapes differ}}
+  %0 = dmir.bitcast %x : (tensor<4xf32>) -> tensor<3xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C2: elements differ in width: 'f32' and 'i16'}}
+  %0 = dmir.bitcast %x : (tensor<4xf32>) -> tensor<4xi16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi1>) {
+  // expected-error @+1 {{operand #0 must be}}
+  %0 = dmir.bitcast %x : (tensor<4xi1>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
 func.func @f() {
   // expected-error @+1 {{C1: axis 1 is not in}}
   %0 = dmir.iota {axis = 1 : i64} : () -> tensor<4xf32>

@@ -156,6 +156,12 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %c2 = dmir.constant #dmir.file<"weights.bin", 64, 16> : tensor<4xf32>
   // CHECK: dmir.cast {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf8E4M3FN>
   %c3 = dmir.cast %x {saturate = false} : (tensor<4x8xf32>) -> tensor<4x8xf8E4M3FN>
+  // CHECK: dmir.bitcast {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  %bits = dmir.bitcast %x : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  // CHECK: dmir.constant dense<[1.000000e+00, 5.877470e-39]> : tensor<2xf8E8M0FNU>
+  %scales = dmir.constant dense<[1.0, 5.8774717541114375e-39]> : tensor<2xf8E8M0FNU>
+  // CHECK: dmir.constant dense<[-2, 1]> : tensor<2xi2>
+  %two = dmir.constant dense<[-2, 1]> : tensor<2xi2>
   // CHECK: dmir.pad {{.*}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<6x10xf32>
   %c4 = dmir.pad %x, %scalar {low = array<i64: 1, 1>, high = array<i64: 1, 1>, interior = array<i64: 0, 0>, mode = #dmir<pad_mode reflect>} : (tensor<4x8xf32>, tensor<f32>) -> tensor<6x10xf32>
   // CHECK: dmir.scatter_nd {{.*}} : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4xf32>) -> tensor<4x8xf32>
