@@ -28,7 +28,7 @@ constexpr int64_t kSegment = 48;
 constexpr int64_t kMaxScratch = int64_t(4) << 20;
 
 /// What a convolution over open sizes computes. Where all kernel dims, strides and pads are trivial, the spatial axes
-/// are one axis.
+/// are one axis; last axes of one element are left out.
 struct PixelSpec {
   explicit PixelSpec(dmir::ConvOp op);
 
@@ -36,7 +36,8 @@ struct PixelSpec {
   int64_t groupIc, groupOc, groups, taps = 1;
   unsigned bits; ///< of a sum
   SmallVector<WindowAxis> axes;
-  SmallVector<Dim> out; ///< one a spatial axis
+  SmallVector<Dim> out;   ///< one a spatial axis
+  bool isOneAxis = false; ///< `out` counts through several axes of the result
   /// Output channels of a work item, all of one group; the last item may have fewer where there is one group.
   int64_t channels = 64;
 
@@ -70,6 +71,11 @@ PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()) {
   if (pointwise) {
     out = {dmir::product(out)};
     axes = {{out[0], 1, 1, 1, 0, 0, 0}};
+    isOneAxis = in.size() > 3;
+  }
+  while (axes.size() > 1 && axes.back().in.is(1) && axes.back().window.is(1) && out.back().is(1)) {
+    axes.pop_back();
+    out.pop_back();
   }
   while (groups > 1 ? groupOc % channels != 0 : channels / 2 >= groupOc)
     channels /= 2;
@@ -290,25 +296,27 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {
   auto write = [&](int64_t r, int64_t v) {
     Value at = b.addC(tile.at, v * lanes);
-    ElementExpr::Lanes scope(e, lanes, b.headMask(lanes, b.sub(count, at)));
+    bool single = s.out.back().is(1); // the writer wants a scalar where the axis has one element
+    ElementExpr::Lanes scope(e, single ? 1 : lanes, single ? Value() : b.headMask(lanes, b.sub(count, at)));
     e.forget();
-    Value narrow = fromAccumulator(e, acc[r * tile.vectors + v], element);
+    Value sum = acc[r * tile.vectors + v];
+    Value narrow = fromAccumulator(e, single ? Value(vector::ExtractOp::create(b, sum, 0)) : sum, element);
     e.bind(op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
     Indices index(rank, e.at(0));
     index[0] = e.at(image);
     index[1] = e.at(b.addC(tile.oc, r));
     for (auto [i, value] : llvm::enumerate(leading))
       index[i + 2] = e.at(value);
-    Index rest = e.at(b.add(pixel, at), 1, 1);
-    if (s.axes.size() + 2 < rank && !joined)
+    Index rest = single ? e.at(b.add(pixel, at)) : e.at(b.add(pixel, at), 1, 1);
+    if (s.isOneAxis && !joined)
       for (size_t axis = rank - 1; axis > 2; --axis)
         std::tie(rest, index[axis]) = e.divRem(rest, Dim::max(dmir::dimOf(op.getResult(), axis), 1));
-    index[s.axes.size() + 2 == rank ? rank - 1 : joined.value_or(2)] = rest;
+    index[s.isOneAxis ? joined.value_or(2) : s.axes.size() + 1] = rest;
     writer.write(index);
   };
   for (int64_t r = 0; r < tile.rows; ++r) {
     auto vectors = [&] {
-      for (int64_t v = 0; v < tile.vectors; ++v)
+      for (int64_t v = 0; v < (s.out.back().is(1) ? 1 : tile.vectors); ++v)
         write(r, v);
     };
     if (allExist())
