@@ -18,7 +18,7 @@ add_test(NAME cli.dynamic-operators
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dynamic_operators.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 add_test(NAME cli.control-flow
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set_tests_properties(cli.dynamic-shapes cli.dynamic-operators cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+set_tests_properties(cli.dynamic-shapes cli.dynamic-operators cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 
 if("corsair" IN_LIST DMXC_TARGETS)
   add_test(NAME cli.corsair-graphs
