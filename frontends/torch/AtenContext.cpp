@@ -117,6 +117,11 @@ DType AtenContext::type(std::string_view name, DType otherwise) const {
   return found.kind == Arg::Kind::Type ? found.type : otherwise;
 }
 
+int64_t AtenContext::axis(std::string_view name, int64_t rank) const {
+  requireShape(rank > 0, "a scalar has no axis");
+  return normalizeAxis(integer(name), rank);
+}
+
 std::vector<int64_t> AtenContext::axes(std::string_view name, int64_t rank) const {
   std::vector<int64_t> list = integers(name);
   if (list.empty()) {

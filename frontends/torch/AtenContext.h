@@ -56,7 +56,7 @@ public:
   /// The dtype argument, or what it is without.
   DType type(std::string_view name, DType otherwise) const;
   /// An axis that counts from the end where it is negative.
-  int64_t axis(std::string_view name, int64_t rank) const { return normalizeAxis(integer(name), rank); }
+  int64_t axis(std::string_view name, int64_t rank) const;
   /// Sorted and unique; None and an empty list are all axes.
   std::vector<int64_t> axes(std::string_view name, int64_t rank) const;
 

@@ -10,8 +10,8 @@ namespace dmxc::torchfe {
 
 AtenTable::AtenTable() {
   for (auto family :
-       {elementwiseOps, activationOps, viewOps, joinOps, createOps, reduceOps, indexOps, productOps, attentionOps,
-        convolutionOps, poolOps, normOps, lossOps, resampleOps, recurrentOps, sizeOps, refusedOps})
+       {elementwiseOps, selectOps, activationOps, viewOps, joinOps, createOps, reduceOps, indexOps, productOps,
+        attentionOps, convolutionOps, poolOps, normOps, lossOps, resampleOps, recurrentOps, sizeOps, refusedOps})
     for (const AtenRow &row : family()) {
       Schema schema(row.signature);
       std::string name = schema.name;

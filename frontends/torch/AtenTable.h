@@ -45,6 +45,7 @@ private:
 
 // The families; each is defined in ops/<Family>.cpp.
 std::vector<AtenRow> elementwiseOps();
+std::vector<AtenRow> selectOps();
 std::vector<AtenRow> activationOps();
 std::vector<AtenRow> viewOps();
 std::vector<AtenRow> joinOps();

@@ -13,7 +13,7 @@ constexpr size_t kMaxStack = 1 << 20, kMaxMemo = 1 << 24, kMaxValues = 1 << 24;
 struct Failure {
   std::string text;
 };
-[[noreturn]] void fail(const std::string &text) { throw Failure{text}; }
+[[noreturn]] void fail(std::string_view text) { throw Failure{std::string(text)}; }
 
 struct Value;
 using Ref = Value *; ///< owned by the machine: values may refer to each other in circles

@@ -259,6 +259,10 @@ Arg coerce(const Parameter &parameter, Arg arg) {
     refuse();
   if (!fits(parameter, arg))
     refuse();
+  if (parameter.type == Parameter::Type::Tensor && parameter.list && !parameter.optionalElements)
+    for (const Val &item : arg.tensors)
+      if (!item)
+        fail("op-argument", "an item of the argument '" + parameter.name + "' is None");
   return arg;
 }
 

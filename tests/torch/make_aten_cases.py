@@ -287,6 +287,7 @@ def joins():
     case("roll.default", self=x, shifts=[1, -2], dims=[0, 2])
     case("roll.default", self=x, shifts=[5])
     case("repeat.default", self=T(2, 3), repeats=[2, 1, 3])
+    case("tile.default", self=T(2, 3), dims=[2])
     case("repeat_interleave.self_int", self=T(2, 3), repeats=2, dim=1)
     case("repeat_interleave.self_int", self=T(2, 3), repeats=3)
     case("pixel_shuffle.default", self=T(1, 8, 2, 3), upscale_factor=2)

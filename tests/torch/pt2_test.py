@@ -77,7 +77,7 @@ class Fixtures(Pt2):
         return [(path.name, np.load(path)) for path in paths if states or "_buffer_mutation_" not in path.name]
 
     def check(self, model, folder, is_text=False):
-        self.compile(model)
+        self.assertNotIn("warning", self.compile(model))
         inputs = self.inputs_of(folder)
         got = self.run_bundle({f"arg{i}": values for i, values in enumerate(inputs.values())} if is_text else inputs)
         expected = self.outputs_of(folder, states=is_text)
@@ -288,6 +288,60 @@ class Programs(Pt2):
         y, first, second = self.run_bundle({"arg0": x}).values()
         self.close(y, np.repeat(x.sum(1, keepdims=True) * 0.5, 3, 1), "Conv")
         self.close(np.concatenate([first, second], 1), x, "Split")
+
+    def shape_of_bundle(self):
+        """Kernels and bytes of arenas."""
+        inspect = [json.loads(run(BIN / "dmx-inspect", self.dir / "m.bundle", "--what", what, "--json").stdout) for what in ("tasks", "memory")]
+        return len(inspect[0]["tasks of 'main'"]), [arena["bytes"] for arena in inspect[1].get("arenas of 'main'", [])]
+
+    def test_the_same_network_from_onnx(self):
+        """Convolution, batch norm, pool, linear, layer norm, gelu, softmax: equal kernels, equal memory, equal results."""
+        random = np.random.default_rng(3)
+        weights = {"cw": (4, 3, 3, 3), "cb": (4,), "bw": (4,), "bb": (4,), "bm": (4,), "bv": (4,), "lw": (8, 64), "lb": (8,), "nw": (8,), "nb": (8,)}
+        weights = {name: random.uniform(0.1, 1, shape).astype(np.float32) for name, shape in weights.items()}
+        program, value = pt2file.Program(), lambda name: {"as_tensor": {"name": name}}
+        for name, data in weights.items():
+            program.tensor(name, "parameter", "f32", list(data.shape), data.tobytes())
+        program.input("arg0", "f32", [2, 3, 8, 8])
+        ints = lambda *numbers: {"as_ints": list(numbers)}
+        calls = (("conv2d.default", {"input": value("arg0"), "weight": value("cw"), "bias": value("cb"), "padding": ints(1, 1)}),
+                 ("batch_norm.default", {"input": value("v0"), "weight": value("bw"), "bias": value("bb"), "running_mean": value("bm"),
+                                         "running_var": value("bv"), "training": {"as_bool": False}, "momentum": {"as_float": 0.1},
+                                         "eps": {"as_float": 1e-5}, "cudnn_enabled": {"as_bool": True}}),
+                 ("relu.default", {"self": value("v1")}), ("max_pool2d.default", {"self": value("v2"), "kernel_size": ints(2, 2)}),
+                 ("flatten.using_ints", {"self": value("v3"), "start_dim": {"as_int": 1}}),
+                 ("linear.default", {"input": value("v4"), "weight": value("lw"), "bias": value("lb")}),
+                 ("layer_norm.default", {"input": value("v5"), "normalized_shape": ints(8), "weight": value("nw"), "bias": value("nb")}),
+                 ("gelu.default", {"self": value("v6")}), ("softmax.int", {"self": value("v7"), "dim": {"as_int": 1}}))
+        for i, (target, arguments) in enumerate(calls):
+            program.node("torch.ops.aten." + target, arguments, [value(f"v{i}")])
+        program.output("v8")
+        x = random.standard_normal((2, 3, 8, 8)).astype(np.float32)
+        self.compile_program(program)
+        kernels, (result,) = self.shape_of_bundle(), self.run_bundle({"arg0": x}).values()
+
+        def tensor(shape):
+            return f"!torch.vtensor<[{','.join(map(str, shape))}],f32>"
+        lines = [f'    %{name} = torch.vtensor.literal(dense<"0x{data.tobytes().hex().upper()}"> : tensor<{"x".join(map(str, data.shape))}xf32>) : {tensor(data.shape)}'
+                 for name, data in weights.items()]
+        shapes = {**{name: data.shape for name, data in weights.items()}, "arg0": (2, 3, 8, 8)}
+        image, small, row = (2, 4, 8, 8), (2, 4, 4, 4), (2, 8)
+        nodes = (("Conv", "arg0 cw cb", "torch.onnx.pads = [1 : si64, 1 : si64, 1 : si64, 1 : si64]", image),
+                 ("BatchNormalization", "v0 bw bb bm bv", "torch.onnx.epsilon = 1.0e-05 : f32", image), ("Relu", "v1", "", image),
+                 ("MaxPool", "v2", "torch.onnx.kernel_shape = [2 : si64, 2 : si64], torch.onnx.strides = [2 : si64, 2 : si64]", small),
+                 ("Flatten", "v3", "", (2, 64)), ("Gemm", "v4 lw lb", "torch.onnx.transB = 1 : si64", row), ("LayerNormalization", "v5 nw nb", "", row),
+                 ("Gelu", "v6", "", row), ("Softmax", "v7", "torch.onnx.axis = 1 : si64", row))
+        for i, (op, operands, attributes, shape) in enumerate(nodes):
+            names = operands.split()
+            shapes[f"v{i}"] = shape
+            lines.append(f'    %v{i} = torch.operator "onnx.{op}"({", ".join("%" + n for n in names)}) {{{attributes}}} : '
+                         f'({", ".join(tensor(shapes[n]) for n in names)}) -> {tensor(shape)}')
+        (self.dir / "m.mlir").write_text(f"func.func @main(%arg0: {tensor(x.shape)}) -> {tensor(row)} attributes {{torch.onnx_meta.opset_version = 20 : si64}} {{\n"
+                                         + "\n".join(lines) + f"\n    return %v8 : {tensor(row)}\n}}\n")
+        self.compile(self.dir / "m.mlir")
+        self.assertEqual(self.shape_of_bundle(), kernels)
+        self.assertGreater(kernels[0], 2)
+        np.testing.assert_array_equal(next(iter(self.run_bundle({"arg0": x}).values())), result)
 
     def test_errors_in_text(self):
         relu = "%y = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>"

@@ -196,10 +196,9 @@ template <bool log> void importSoftmax(AtenContext &c) {
   if (!isFloat(type))
     type = DType::F32;
   x = c.cast(x, type);
-  int64_t axis = c.axis("dim", x.rank());
   if (x.rank() == 0) // one element: its share is 1
     return c.result(c.e.reshape(c.e.softmax(c.e.reshape(x, {1}), 0, log), {}));
-  c.result(c.e.softmax(x, axis, log));
+  c.result(c.e.softmax(x, c.axis("dim", x.rank()), log));
 }
 
 /// Rows of nothing but minus infinity, masked as a whole, are zeros.

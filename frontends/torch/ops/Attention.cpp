@@ -42,7 +42,8 @@ void importAttention(AtenContext &c) {
   c.requireShape(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2, "the operands must be matrices");
   c.require(c.number("dropout_p") == 0, "dropout is for training; export the model in eval mode");
   if (c.given("enable_gqa") && c.flag("enable_gqa")) {
-    c.requireShape(q.rank() >= 3 && k.rank() == q.rank() && v.rank() == q.rank(),
+    c.requireShape(q.rank() >= 3 && k.rank() == q.rank() && v.rank() == q.rank() && !k.extent(-3).is(0) &&
+                       !v.extent(-3).is(0),
                    "shared key heads need an axis of heads");
     k = repeatHeads(c, k, q.extent(-3));
     v = repeatHeads(c, v, q.extent(-3));

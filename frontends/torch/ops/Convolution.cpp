@@ -107,6 +107,7 @@ Val gradientOfWeights(AtenContext &c, const Val &g, const Val &x, const Val &wei
 
 void importConvolutionBackward(AtenContext &c) {
   Val g = c.tensor("grad_output"), x = c.tensor("input"), weights = c.tensor("weight");
+  c.requireShape(x.rank() >= 3 && g.rank() == x.rank() && weights.rank() == x.rank(), "expected one rank of 3 or more");
   c.require(!c.flag("transposed"), "the gradient of a transposed convolution is not known here");
   std::vector<double> mask = c.numbers("output_mask");
   c.require(mask.size() == 3, "output_mask must have three bools");
@@ -137,6 +138,9 @@ void importCol2im(AtenContext &c) {
   w.strides = c.integers("stride", 2, 1);
   w.dilations = c.integers("dilation", 2, 1);
   w.low = w.high = Dims(c.integers("padding", 2, 0));
+  for (size_t i = 0; i < 2; ++i)
+    c.require(w.kernel[i].valueOr(0) > 0 && w.kernel[i].valueOr(0) <= 4096 && w.strides[i] > 0 && w.dilations[i] > 0,
+              "a window's number is not positive");
   Dims sizes = c.dims("output_size");
   c.requireShape(sizes.size() == 2, "output_size must have two numbers");
   Dims split{x.extent(0), Dim::floorDiv(x.extent(1), w.kernel[0] * w.kernel[1]), w.kernel[0], w.kernel[1]};

@@ -192,6 +192,7 @@ void importEmbedding(AtenContext &c) { c.result(c.e.gather(c.tensor("weight"), a
 void importEmbeddingBackward(AtenContext &c) {
   Val grad = c.tensor("grad_output"), indices = c.cast(c.tensor("indices"), DType::I64);
   c.require(!c.flag("scale_grad_by_freq"), "scale_grad_by_freq is not known here");
+  c.requireShape(grad.rank() > 0, "the gradient is a scalar");
   Dim count = indices.elements(), width = grad.extent(-1);
   Val rows = c.e.reshape(grad, {count, width}), column = c.e.reshape(indices, {count, 1});
   Val padding = c.e.compare(Compare::eq, column, c.e.intScalar(DType::I64, c.integer("padding_idx")));
@@ -300,7 +301,8 @@ void importEmbeddingBag(AtenContext &c) {
   int64_t mode = c.integer("mode");
   c.require(mode >= 0 && mode <= 2, "the mode " + std::to_string(mode) + " is unknown");
   c.require(c.integer("padding_idx") < 0, "padding_idx is not known here");
-  c.requireShape(indices.rank() == 1 && offsets.rank() == 1, "indices and offsets must be vectors");
+  c.requireShape(table.rank() == 2 && indices.rank() == 1 && offsets.rank() == 1,
+                 "the table must be a matrix, indices and offsets vectors");
   if (c.flag("include_last_offset"))
     offsets = c.e.sliceAxis(offsets, 0, 0, offsets.extent(0) - 1);
   Dim count = indices.extent(0), bags = offsets.extent(0), width = table.extent(1);

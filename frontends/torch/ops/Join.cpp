@@ -85,6 +85,7 @@ void importFlip(AtenContext &c) {
   Dims starts(x.rank(), 0);
   std::vector<int64_t> steps(x.rank(), 1);
   for (int64_t axis : c.integers("dims")) {
+    c.requireShape(x.rank() > 0, "a scalar has no axis");
     axis = AtenContext::normalizeAxis(axis, x.rank());
     starts[axis] = x.extent(axis) - 1;
     steps[axis] = -1;
@@ -109,7 +110,7 @@ void importRoll(AtenContext &c) {
     c.require(shifts.size() == 1, "a roll of the flat tensor has one shift");
     return c.result(c.e.reshape(rolled(c, c.e.reshape(x, {x.elements()}), 0, shifts[0]), x.dims()));
   }
-  c.require(axes.size() == shifts.size(), "shifts and dims differ in length");
+  c.require(axes.size() == shifts.size() && x.rank() > 0, "shifts and dims differ in length");
   for (size_t i = 0; i < axes.size(); ++i)
     x = rolled(c, x, AtenContext::normalizeAxis(axes[i], x.rank()), shifts[i]);
   c.result(x);
@@ -117,7 +118,9 @@ void importRoll(AtenContext &c) {
 
 void importRepeat(AtenContext &c) {
   Val x = c.tensor("self");
-  Dims repeats = c.dims("repeats");
+  Dims repeats = c.dims(c.given("dims") ? "dims" : "repeats");
+  if (c.target() == "tile.default" && static_cast<int64_t>(repeats.size()) < x.rank())
+    repeats.insert(repeats.begin(), x.rank() - repeats.size(), Dim(1));
   c.requireShape(static_cast<int64_t>(repeats.size()) >= x.rank(), "there are fewer repeats than axes");
   // [r0, d0, r1, d1, ..], broadcast and joined.
   Dims single, wide, joined;
@@ -146,7 +149,8 @@ void importRepeatInterleave(AtenContext &c) {
 void importPixelShuffle(AtenContext &c) {
   Val x = c.tensor("self");
   int64_t r = c.integer("upscale_factor"), n = x.rank();
-  c.requireShape(n >= 3 && r > 0 && x.extent(n - 3).valueOr(0) % (r * r) == 0, "the channels must divide by r*r");
+  c.requireShape(n >= 3 && r > 0 && r < 32768 && x.extent(n - 3).valueOr(0) % (r * r) == 0,
+                 "the channels must divide by r*r");
   Dim channels = Dim::floorDiv(x.extent(n - 3), r * r), h = x.extent(n - 2), w = x.extent(n - 1);
   Dims front(llvm::ArrayRef<Dim>(x.dims()).drop_back(3)), split = front, joined = front;
   split.append({channels, Dim(r), Dim(r), h, w});
@@ -159,7 +163,8 @@ void importPixelShuffle(AtenContext &c) {
 void importPixelUnshuffle(AtenContext &c) {
   Val x = c.tensor("self");
   int64_t r = c.integer("downscale_factor"), n = x.rank();
-  c.requireShape(n >= 3 && r > 0 && x.extent(n - 2).valueOr(0) % r == 0 && x.extent(n - 1).valueOr(0) % r == 0,
+  c.requireShape(n >= 3 && r > 0 && r < 32768 && x.extent(n - 2).valueOr(0) % r == 0 &&
+                     x.extent(n - 1).valueOr(0) % r == 0,
                  "height and width must divide by r");
   Dim channels = x.extent(n - 3), h = Dim::floorDiv(x.extent(n - 2), r), w = Dim::floorDiv(x.extent(n - 1), r);
   Dims front(llvm::ArrayRef<Dim>(x.dims()).drop_back(3)), split = front, joined = front;
@@ -264,7 +269,7 @@ std::vector<AtenRow> joinOps() {
       {"flip(Tensor self, int[] dims) -> Tensor", importFlip},
       {"roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", importRoll},
       {"repeat(Tensor self, SymInt[] repeats) -> Tensor", importRepeat},
-      {"tile(Tensor self, SymInt[] repeats) -> Tensor", nullptr, "ep.run_decompositions() makes it a repeat"},
+      {"tile(Tensor self, SymInt[] dims) -> Tensor", importRepeat},
       {"repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
        importRepeatInterleave},
       {"pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", importPixelShuffle},

@@ -53,6 +53,7 @@ void importNllBackward(AtenContext &c) {
 
 void importCrossEntropy(AtenContext &c) {
   Val x = c.tensor("self"), target = c.tensor("target");
+  c.requireShape(x.rank() > 0, "the input is a scalar");
   int64_t axis = x.rank() == 1 ? 0 : 1;
   c.require(c.number("label_smoothing") == 0, "label_smoothing is not known here");
   Val logs = c.e.softmax(x, axis, /*log=*/true);

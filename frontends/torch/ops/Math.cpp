@@ -77,6 +77,15 @@ std::vector<Val> promote(AtenContext &c, std::vector<Operand> operands) {
   return values;
 }
 
+Val scaled(AtenContext &c, const Val &b, const char *name) {
+  const Arg &alpha = c.arg(name);
+  if (alpha.isNone() || (alpha.ints.size() == 1 && alpha.ints[0].is(1)) ||
+      (alpha.numbers.size() == 1 && alpha.numbers[0] == 1))
+    return b;
+  c.require(isFloat(b.dtype()) || alpha.kind != Arg::Kind::Float, "alpha must be an integer for integers");
+  return c.e.mul(b, c.cast(c.operand(name).value, b.dtype()));
+}
+
 Val reduceLoss(AtenContext &c, const Val &loss) {
   int64_t kind = c.integer("reduction");
   c.require(kind >= 0 && kind <= 2, "the reduction " + std::to_string(kind) + " is unknown");

@@ -40,6 +40,8 @@ std::vector<int64_t> axesFrom(int64_t first, int64_t rank);
 Val sumTo(Emitter &e, Val x, const Dims &dims);
 /// The operands converted to the type that torch computes them with.
 std::vector<Val> promote(AtenContext &c, std::vector<Operand> operands);
+/// b * alpha; alpha of 1 is left out.
+Val scaled(AtenContext &c, const Val &b, const char *name = "alpha");
 /// 0 none, 1 mean, 2 sum, as losses name their reductions.
 Val reduceLoss(AtenContext &c, const Val &loss);
 

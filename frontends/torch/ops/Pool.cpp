@@ -38,6 +38,7 @@ template <int axes> void importMaxPoolIndices(AtenContext &c) {
 template <int axes> void importMaxPoolBackward(AtenContext &c) {
   Val x = c.tensor("self"), g = c.tensor("grad_output"), indices = c.cast(c.tensor("indices"), DType::I64);
   int64_t front = x.rank() - axes;
+  c.requireShape(front >= 0 && g.rank() == x.rank(), "the gradient must have the input's rank");
   Dim lines = product(llvm::ArrayRef<Dim>(x.dims()).take_front(front));
   Dim size = product(llvm::ArrayRef<Dim>(x.dims()).drop_front(front)),
       out = product(llvm::ArrayRef<Dim>(g.dims()).drop_front(front));
@@ -98,7 +99,8 @@ template <int axes> void importAveragePoolBackward(AtenContext &c) {
 
 /// [out, in]: what each result of an axis takes of each element, 1 or the average's share.
 Val shares(AtenContext &c, DType type, int64_t in, int64_t out) {
-  c.requireShape(in * out <= int64_t(1) << 26, "an adaptive pool of too large an axis");
+  c.requireShape(in > 0 && out > 0 && in <= 65536 && out <= 65536 && in * out <= int64_t(1) << 26,
+                 "an adaptive pool of too large an axis");
   std::vector<double> numbers(in * out, 0);
   for (int64_t i = 0; i < out; ++i) {
     int64_t start = i * in / out, end = ((i + 1) * in + out - 1) / out;
@@ -148,6 +150,7 @@ template <int axes> void importAdaptiveAverage(AtenContext &c) {
 }
 void importAdaptiveAverageBackward(AtenContext &c) {
   Val x = c.tensor("self"), g = c.wide(c.tensor("grad_output"));
+  c.requireShape(x.rank() >= 2 && g.rank() == x.rank(), "the gradient must have the input's rank");
   for (int64_t axis = x.rank() - 2; axis < x.rank(); ++axis)
     g = alongAxis(c.e, g, axis, c.e.transposeLast(shares(c, g.dtype(), x.dim(axis), g.dim(axis))));
   c.result(c.cast(g, x.dtype()));

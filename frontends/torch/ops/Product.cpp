@@ -58,6 +58,7 @@ void importEinsum(AtenContext &c) {
 /// sum over i, j of x1[.., i] * w[o, i, j] * x2[.., j].
 void importBilinear(AtenContext &c) {
   Val a = c.tensor("input1"), b = c.tensor("input2"), weight = c.tensor("weight");
+  c.requireShape(a.rank() > 0 && b.rank() > 0 && weight.rank() == 3, "expected vectors and a weight of rank 3");
   Dim rows = Dim::floorDiv(a.elements(), Dim::max(a.extent(-1), 1)), out = weight.extent(0);
   Val x = c.e.reshape(a, {rows, 1, 1, a.extent(-1)}), y = c.e.reshape(b, {rows, 1, b.extent(-1), 1});
   Val product = c.e.matmul(c.e.matmul(x, c.e.reshape(weight, {1, out, weight.extent(1), weight.extent(2)})), y);
@@ -133,7 +134,7 @@ void importPdist(AtenContext &c) {
   Val x = c.tensor("self");
   c.requireShape(x.rank() == 2, "expected a matrix");
   int64_t n = x.dim(0);
-  c.requireShape(n <= 4096, "more than 4096 rows");
+  c.requireShape(n <= 1024, "more than 1024 rows");
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = i + 1; j < n; ++j) {

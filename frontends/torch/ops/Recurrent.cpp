@@ -28,6 +28,10 @@ void importRecurrent(AtenContext &c, bool isLstm) {
   c.require(layers > 0 && params.size() == each * layers * directions && states.size() == (isLstm ? 2u : 1u),
             "the parameters do not fit the layers");
   c.requireShape(x.rank() == 3, "expected [sequence, batch, features]");
+  for (size_t i = 0; i < params.size(); ++i)
+    c.requireShape(params[i].rank() == (i % each < 2 ? 2 : 1), "the parameters must be matrices and vectors");
+  for (const Val &state : states)
+    c.requireShape(state.rank() == 3, "the states must have rank 3");
   if (batchFirst)
     x = e.transpose(x, {1, 0, 2});
   std::vector<int64_t> gates = isLstm ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{1, 0, 2};

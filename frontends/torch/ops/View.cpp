@@ -128,6 +128,7 @@ void importUnflatten(AtenContext &c) {
   Dim rest = 1;
   for (Dim size : sizes)
     rest *= size.is(-1) ? Dim(1) : size;
+  c.requireShape(!rest.is(0), "-1 beside a size of 0 is ambiguous");
   for (Dim &size : sizes)
     if (size.is(-1))
       size = Dim::divideExactly(x.extent(axis), rest).value_or(Dim::floorDiv(x.extent(axis), rest));
@@ -167,6 +168,7 @@ void importMovedim(AtenContext &c) {
   Val x = c.tensor("self");
   std::vector<int64_t> from = c.integers("source"), to = c.integers("destination");
   c.require(from.size() == to.size(), "source and destination differ in length");
+  c.requireShape(x.rank() > 0 || from.empty(), "a scalar has no axis");
   std::vector<int64_t> order(x.rank(), -1), rest;
   for (size_t i = 0; i < from.size(); ++i) {
     from[i] = AtenContext::normalizeAxis(from[i], x.rank());
@@ -249,7 +251,10 @@ void importNarrow(AtenContext &c) {
 }
 void importDiagonal(AtenContext &c) {
   Val x = c.tensor("self");
-  c.result(diagonalOf(c.e, x, c.integer("offset"), c.axis("dim1", x.rank()), c.axis("dim2", x.rank())));
+  int64_t first = c.axis("dim1", x.rank()), second = c.axis("dim2", x.rank()), offset = c.integer("offset");
+  c.requireShape(first != second, "the two axes are one");
+  c.require(std::abs(offset) <= int64_t(1) << 46, "the offset is too large");
+  c.result(diagonalOf(c.e, x, offset, first, second));
 }
 
 /// Only of a tensor whose storage is its elements in row-major order.
@@ -293,9 +298,9 @@ void splitInto(AtenContext &c, const Val &x, int64_t axis, int64_t size) {
   c.require(size > 0, "the size of the parts must be positive");
   Dims sizes;
   int64_t total = x.dim(axis);
+  c.requireShape(total / size <= 4096, "a split into more than 4096 parts");
   for (int64_t at = 0; at < total; at += size)
     sizes.push_back(std::min(size, total - at));
-  c.requireShape(sizes.size() <= 4096, "a split into more than 4096 parts");
   if (sizes.empty())
     sizes.push_back(0);
   c.result(split(c, x, axis, sizes));

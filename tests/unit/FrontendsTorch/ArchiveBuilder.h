@@ -20,7 +20,7 @@ using Records = std::vector<std::pair<std::string, std::string>>;
 
 inline void put(std::string &bytes, uint64_t value, int count) {
   for (int i = 0; i < count; ++i)
-    bytes += static_cast<char>(value >> (8 * i));
+    bytes += i < 8 ? static_cast<char>(value >> (8 * i)) : 0;
 }
 
 /// Stored records at multiples of 64, sizes and checksums in descriptors and the central directory alone, a ZIP64 end
@@ -130,12 +130,12 @@ inline std::string pickle(int offset = 0, const std::string &global = "torch._ut
     put(bytes, value.size(), 4);
     return bytes + value;
   };
-  std::string bytes = "\x80\x02}q";
-  bytes += '\0';
-  bytes += "(" + text("w") + "c" + global + "\n((" + text("storage") + "ctorch\nFloatStorage\n" + text("0") +
-           text("cpu") + "K\x10tQK";
-  bytes += static_cast<char>(offset);
-  bytes += std::string("K\x03\x85K\x01\x85\x89") + "ccollections\nOrderedDict\n)RtRu.";
+  std::string bytes("\x80\x02}q\0(", 6);
+  for (const std::string &part :
+       {text("w"), "c" + global, std::string("\n(("), text("storage"), std::string("ctorch\nFloatStorage\n"), text("0"),
+        text("cpu"), std::string("K\x10tQK"), std::string(1, static_cast<char>(offset)),
+        std::string("K\x03\x85K\x01\x85\x89"), std::string("ccollections\nOrderedDict\n)RtRu.")})
+    bytes += part;
   return bytes;
 }
 

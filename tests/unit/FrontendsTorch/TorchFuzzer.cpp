@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <string>
 
 using namespace dmxc;
 using namespace dmxc::torchfe;
@@ -56,8 +57,7 @@ void readArchive(const std::string &bytes) {
   Result<ModelFile> file = readModelFile(mapped(bytes), "");
   if (!file)
     return refused(file.error());
-  static volatile uint64_t sink;
-  sink = touch(file->weights) + touch(file->constants);
+  [[maybe_unused]] volatile uint64_t sum = touch(file->weights) + touch(file->constants);
 }
 
 std::string weights() { return std::string(64, '\1'); }
@@ -217,6 +217,11 @@ int main(int argc, char **argv) {
       rounds = std::strtoull(argv[++i], nullptr, 10);
     } else if (option == "--first" && i + 1 < argc) {
       first = std::strtoull(argv[++i], nullptr, 10);
+    } else if (option == "--write-corpus" && i + 1 < argc) { // for fuzzing engines to start from
+      int number = 0;
+      for (const std::string &seed : seeds())
+        std::ofstream(std::string(argv[i + 1]) + "/seed" + std::to_string(number++), std::ios::binary) << seed;
+      return 0;
     } else { // an input that was found earlier
       std::ifstream file(option, std::ios::binary);
       std::string text{std::istreambuf_iterator<char>(file), {}};
