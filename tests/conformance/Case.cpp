@@ -223,7 +223,8 @@ Verdict checkCase(const Case &testCase, const CheckOptions &options) {
   const std::string stem = options.scratch + "/" + std::to_string(getpid());
   const bool transformed = options.transform != Transform::None;
   CompileJob job{transformed ? stem + ".onnx" : testCase.folder + "/model.onnx", stem + ".bundle",
-                 options.transform == Transform::None || options.transform == Transform::Constant};
+                 options.dims == OpenDims::Fixed &&
+                     (options.transform == Transform::None || options.transform == Transform::Constant)};
   Verdict result = verdict(Outcome::Wrong, "the case has no data set");
   bool shaped = true;
   for (const std::string &set : testCase.sets) {

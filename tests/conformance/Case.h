@@ -25,12 +25,19 @@ struct Verdict {
   std::string reason; ///< empty for Pass
 };
 
+/// What becomes of dims that the model leaves open.
+enum class OpenDims {
+  Fixed, ///< where the compiler refuses them, each data set's shapes fix them: a bundle a set
+  Open   ///< they stay open: one bundle for all sets, and a refusal is a refusal
+};
+
 struct CheckOptions {
   double rtol = 1e-3, atol = 1e-7;
   bool perturb = false;                  ///< negative control: one element of each expected
                                          ///< output is changed before the comparison
   Transform transform = Transform::None; ///< Constant looks at data set 0 only
-  std::string scratch;                   ///< folder for bundles
+  OpenDims dims = OpenDims::Fixed;
+  std::string scratch; ///< folder for bundles
 };
 
 /// All cases below `folder`, sorted by name.

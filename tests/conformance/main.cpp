@@ -233,6 +233,8 @@ is wrong or crashed and enough cases pass; 77 (skipped) when FOLDER is not there
       dynamic               every dim that inputs, outputs and value_info declare has neither number nor name
       dynamic-named         each of them has a name of its own
       constant              every input is a constant with its value in data set 0 (the only set that is compared)
+  --dims open               dims that a model leaves open stay open: one bundle for all its data sets (default: data, where
+                            the compiler refuses them, each set's shapes fix them)
   --rtol R --atol A         how near results must come (1e-3, 1e-7)
   --tolerances CSV          those of single cases, in columns case, rtol and atol
   --min-pass PCT            at least so many percent must pass (0)
@@ -274,6 +276,10 @@ bool parse(int argc, char **argv, Settings &settings) {
     else if (argument == "--transform") {
       if (!transformFromName(value, settings.check.transform))
         return false;
+    } else if (argument == "--dims") {
+      if (value != "open" && value != "data")
+        return false;
+      settings.check.dims = value == "open" ? OpenDims::Open : OpenDims::Fixed;
     } else if (argument == "--tolerances")
       settings.tolerances = readTolerances(value);
     else if (argument == "--scratch")
