@@ -136,7 +136,7 @@ void NodeContext::tieRequirements() {
   Val zero = e.ints({0});
   Val held = e.compare(Compare::eq, e.gather(zero, count, 0), e.intScalar(DType::I64, 0));
   for (auto &[i, value] : produced)
-    if (!value.isSequence())
+    if (value.isTensor())
       value = e.select(held, value, e.scalarLike(value, 0));
 }
 
