@@ -80,6 +80,20 @@ private:
   std::map<std::string, std::string> first;
 };
 
+/// Adds what follows from `declared` for the values that have the shape of a declared one.
+template <typename T> void spread(const onnx::GraphProto &graph, std::map<std::string, T> &declared) {
+  SameShapes same(graph);
+  std::map<std::string, T> known;
+  for (const auto &[name, value] : declared)
+    if (const std::string &first = same.of(name); !first.empty())
+      known.emplace(first, value);
+  for (const auto &[first, value] : known)
+    declared.emplace(first, value);
+  for (const auto &[name, first] : same.all())
+    if (auto found = known.find(first); found != known.end())
+      declared.emplace(name, found->second);
+}
+
 } // namespace
 
 DeclaredShapes declaredShapes(const onnx::GraphProto &graph) {
@@ -88,16 +102,7 @@ DeclaredShapes declaredShapes(const onnx::GraphProto &graph) {
     declare(shapes, output);
   for (const auto &info : graph.value_info())
     declare(shapes, info);
-  SameShapes same(graph);
-  DeclaredShapes known;
-  for (const auto &[name, shape] : shapes)
-    if (const std::string &first = same.of(name); !first.empty())
-      known.emplace(first, shape);
-  for (const auto &[first, shape] : known)
-    shapes.emplace(first, shape);
-  for (const auto &[name, first] : same.all())
-    if (auto found = known.find(first); found != known.end())
-      shapes.emplace(name, found->second);
+  spread(graph, shapes);
   return shapes;
 }
 
@@ -110,6 +115,7 @@ std::map<std::string, int64_t> declaredRanks(const onnx::GraphProto &graph) {
   };
   add(graph.output());
   add(graph.value_info());
+  spread(graph, ranks);
   return ranks;
 }
 

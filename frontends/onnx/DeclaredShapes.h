@@ -17,7 +17,7 @@ using DeclaredShapes = std::map<std::string, Shape>;
 /// that follow backwards through operators whose result has their operand's shape.
 DeclaredShapes declaredShapes(const onnx::GraphProto &graph);
 
-/// The ranks that a graph declares for its outputs and values in between.
+/// The ranks that a graph declares for its outputs and values in between, and those that follow in the same way.
 std::map<std::string, int64_t> declaredRanks(const onnx::GraphProto &graph);
 
 } // namespace dmxc::onnxfe

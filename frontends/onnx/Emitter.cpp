@@ -278,14 +278,21 @@ Value Emitter::ssa(const Val &value) {
   if (value.isPoison() || !value.isTensor())
     fail("op-dtype", "a " + value.describe() + " stands where a tensor is needed");
   Val::State &state = *value.state;
-  if (state.ssa)
+  if (state.ssa && state.ssa.getParentBlock() == block)
     return state.ssa;
+  if (!frames.empty())
+    return capture(value);
+  return state.ssa = materialise(value);
+}
+
+Value Emitter::materialise(const Val &value) {
+  const Val::State &state = *value.state;
   if (state.sizes) {
     Dims dynamic;
     SmallVector<NamedAttribute> attributes{attr("values", *state.sizes, dynamic)};
     addDims(attributes, dynamic);
     Val vector = emit<dmir::DimTensorOp>({}, attributes);
-    return state.ssa = ssa(cast(reshape(vector, value.dims()), value.dtype()));
+    return ssa(cast(reshape(vector, value.dims()), value.dtype()));
   }
   TypedAttr attribute;
   if (state.path.empty())
@@ -294,8 +301,7 @@ Value Emitter::ssa(const Val &value) {
     attribute = dmir::FileDataAttr::get(context(), builder.getStringAttr(state.path).getValue(), state.offset,
                                         state.tensor.byteSize(), state.type);
   Location where = state.name.empty() ? loc : NameLoc::get(builder.getStringAttr(state.name));
-  state.ssa = dmir::ConstantOp::create(builder, where, state.type, attribute);
-  return state.ssa;
+  return dmir::ConstantOp::create(builder, where, state.type, attribute);
 }
 
 //===--- Ops
@@ -419,11 +425,16 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<Name
     values.push_back(ssa(operand));
   Operation *op = create(kind, values, dictionary, given);
   builder.insert(op);
+  std::vector<Val> results = resultsOf(op);
+  for (Val &result : results)
+    result.state->foldNote = why;
+  return results;
+}
+
+std::vector<Val> Emitter::resultsOf(Operation *op) {
   std::vector<Val> results;
-  for (Value result : op->getResults()) {
+  for (Value result : op->getResults())
     results.push_back(fromSSA(result));
-    results.back().state->foldNote = why;
-  }
   return results;
 }
 

@@ -7,7 +7,9 @@
 #include "dmxc/Support/Tensor.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +26,7 @@ struct NodeFailure {
   std::string text; ///< the clause that failed
   std::vector<std::string> helps = {};
 };
+inline constexpr const char *kBranchesDiffer = "op-branches";
 [[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps = {});
 
 /// Dims of a shape, made of numbers or Dims.
@@ -114,7 +117,7 @@ private:
   std::shared_ptr<State> state;
 };
 
-/// Appends DMIR ops to a block. An op whose operands are all constant is
+/// Appends DMIR ops to a block, and to the graphs of branches and loops. An op whose operands are all constant is
 /// evaluated instead, when the caller of the frontend handed in a fold function
 /// and the result is at most 1 GiB.
 class Emitter {
@@ -221,7 +224,35 @@ public:
   Val iota(DType type, const Dims &dims, int64_t axis);
   Val matmul(const Val &a, const Val &b) { return emit<dmir::MatMulOp>({a, b}); }
 
+  // --- Control flow that a run decides (ControlGraphs.cpp)
+  // -------------------------------------------------------------
+  // What the functions below emit goes into graphs of their own (private functions). Values from around a graph may be
+  // used in it: they become its captures. Results whose dims differ from run to run have new symbols there. Poison
+  // among the results makes all results poison.
+
+  using Branch = std::function<std::vector<Val>()>;
+  /// One of two graphs, by a bool of one element. Fails with the id kBranchesDiffer where an output has another type
+  /// or rank in one than in the other.
+  std::vector<Val> branch(const Val &condition, const Branch &onTrue, const Branch &onFalse);
+
+  /// The iteration's number (i64), the condition (bool) and the carried values give the next condition, the next
+  /// carried values and the scanned values.
+  using LoopBody =
+      std::function<std::vector<Val>(const Val &iteration, const Val &condition, llvm::ArrayRef<Val> carried)>;
+  /// Runs the body while its number is less than `trips` (null: no limit) and the condition (null: true) holds. Gives
+  /// the carried values, then the scanned ones with a new first axis. May call `body` several times, until the dims
+  /// that change from one iteration to the next are known to.
+  std::vector<Val> loop(const Val &trips, const Val &condition, const std::vector<Val> &carried, const LoopBody &body);
+
+  /// Where emission stands, to go back to.
+  class Checkpoint;
+  Checkpoint checkpoint();
+  /// Erases what was emitted since, but for constants. No value made since may be used any more.
+  void rollBack(const Checkpoint &checkpoint);
+
 private:
+  class OwnedGraph;
+  struct Frame;
   struct Kind {
     llvm::StringRef name;
     mlir::LogicalResult (*infer)(mlir::MLIRContext *, mlir::Location, mlir::ValueRange, mlir::DictionaryAttr,
@@ -255,7 +286,23 @@ private:
   std::string freshSymbol();
   /// The type with a symbol in the place of each long expression.
   mlir::RankedTensorType withShortDims(mlir::RankedTensorType type);
+  std::vector<Val> resultsOf(mlir::Operation *op);
   std::vector<Val> tryFold(mlir::Operation *op, llvm::ArrayRef<Val> operands, std::string &why);
+
+  /// The value of a graph further out, or a constant, in the innermost graph.
+  mlir::Value capture(const Val &value);
+  /// Makes a constant or sizes into ops of the innermost graph.
+  mlir::Value materialise(const Val &value);
+  /// A tensor of no elements whose first dim is the symbol: it brings the symbol into a graph.
+  Val symbolCarrier(const std::string &symbol);
+  /// A new symbol for a dim of a result that only a run knows.
+  Dim resultDim();
+  std::vector<Val> makeLoop(OwnedGraph &graph, const Val &trips, const Val &condition, const std::vector<Val> &carried,
+                            const std::vector<Dims> &dims, const std::vector<Val> &outputs);
+  static bool goesOn(const OwnedGraph &graph, const Val &condition);
+  /// Erases a graph and those it owns.
+  static void eraseGraph(mlir::ModuleOp module, mlir::StringRef name);
+  static void eraseGraphsOf(mlir::Operation *op);
 
   mlir::Block *block;
   mlir::OpBuilder builder;
@@ -265,8 +312,11 @@ private:
   std::vector<std::pair<std::string, Dim>> computed;
   llvm::DenseMap<std::pair<int64_t, const void *>, Dim> computedOf; ///< by Dim::key
   std::set<std::string> taken;                                      ///< names of symbols that were made
-  mlir::Block scratch; ///< its arguments stand for constants while an op is
-                       ///< built to be folded
+  std::set<std::string> resultSymbols;                              ///< those that results of branches and loops define
+  std::set<std::string> graphNames;
+  std::vector<Frame *> frames; ///< graphs being emitted, innermost last
+  mlir::Block scratch;         ///< its arguments stand for constants while an op is
+                               ///< built to be folded
 };
 
 } // namespace dmxc::onnxfe

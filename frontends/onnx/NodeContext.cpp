@@ -74,6 +74,13 @@ Dims NodeContext::sizes(int i, const char *what, const std::optional<std::vector
   return implied ? Dims(impliedInts(i, what, implied)) : e.dimsOf(vector(i, what, length));
 }
 
+Dim NodeContext::size(int i, const char *what, std::optional<int64_t> implied) {
+  Dims values = sizes(i, what, implied ? std::optional(std::vector{*implied}) : std::nullopt, 1);
+  requireShape(values.size() == 1, std::string("the ") + what + " (operand " + std::to_string(i) +
+                                       ") must be one number, not " + std::to_string(values.size()));
+  return values.front();
+}
+
 std::optional<int64_t> NodeContext::declaredRank(int i) const {
   if (!scope.ranks || i >= numResults())
     return std::nullopt;

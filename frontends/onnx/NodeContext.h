@@ -59,6 +59,8 @@ public:
              std::optional<int64_t> length = std::nullopt);
   /// The same of an operand that is known up to symbolic dims; the numbers may be negative.
   Dims knownSizes(int i, const char *what) const;
+  /// Operand i as one size.
+  Dim size(int i, const char *what, std::optional<int64_t> implied = std::nullopt);
 
   // --- Operands known at run time only
   // ---------------------------------------------------------------

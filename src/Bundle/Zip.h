@@ -1,25 +1,18 @@
 //===- Zip.h - the parts of the ZIP format that a bundle uses ---*- C++ -*-===//
 //
-// Private to the Bundle room. Numbers are those of PKWARE's APPNOTE 6.3.
+// Private to the Bundle room.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include "dmxc/Support/ZipFormat.h"
+
 #include <string_view>
 
 namespace dmxc::bundle::zip {
 
-inline constexpr uint32_t localSignature = 0x04034b50;
-inline constexpr uint32_t centralSignature = 0x02014b50;
-inline constexpr uint32_t end64Signature = 0x06064b50;
-inline constexpr uint32_t locator64Signature = 0x07064b50;
-inline constexpr uint32_t endSignature = 0x06054b50;
+using namespace dmxc::zip;
 
-inline constexpr uint64_t localSize = 30, centralSize = 46, end64Size = 56, locator64Size = 20, endSize = 22;
-
-inline constexpr uint16_t zip64Extra = 0x0001;
 /// Our padding field ("DM"): zero bytes that align the data.
 inline constexpr uint16_t paddingExtra = 0x4D44;
 inline constexpr uint16_t version45 = 45;

@@ -4,39 +4,13 @@
 #include "EntryName.h"
 #include "Zip.h"
 
-#include <cstring>
 #include <set>
 
 namespace dmxc::bundle {
 
 namespace {
 
-/// Bounded little-endian reads; outside the file they give zero, and every
-/// caller compares against a non-zero signature first.
-class View {
-public:
-  explicit View(std::span<const std::byte> bytes) : bytes(bytes) {}
-  uint64_t size() const { return bytes.size(); }
-  bool has(uint64_t at, uint64_t count) const { return at <= bytes.size() && count <= bytes.size() - at; }
-  uint16_t u16(uint64_t at) const { return read<uint16_t>(at); }
-  uint32_t u32(uint64_t at) const { return read<uint32_t>(at); }
-  uint64_t u64(uint64_t at) const { return read<uint64_t>(at); }
-  std::string text(uint64_t at, uint64_t count) const {
-    if (!has(at, count))
-      return {};
-    return {reinterpret_cast<const char *>(bytes.data()) + at, count};
-  }
-  std::span<const std::byte> slice(uint64_t at, uint64_t count) const { return bytes.subspan(at, count); }
-
-private:
-  template <typename T> T read(uint64_t at) const {
-    T value{};
-    if (has(at, sizeof(T)))
-      std::memcpy(&value, bytes.data() + at, sizeof(T));
-    return value;
-  }
-  std::span<const std::byte> bytes;
-};
+using zip::View;
 
 Error damaged(const std::string &what) {
   return modelError("the archive is not a bundle or is damaged: " + what +

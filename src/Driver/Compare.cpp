@@ -120,7 +120,8 @@ private:
       if (request.options.entry.empty() || function.getSymName() == request.options.entry)
         return function;
     // A model with one entry point may call it as it likes.
-    auto functions = module.getOps<func::FuncOp>();
+    auto functions =
+        llvm::make_filter_range(module.getOps<func::FuncOp>(), [](func::FuncOp f) { return f.isPublic(); });
     return llvm::hasSingleElement(functions) ? *functions.begin() : func::FuncOp();
   }
 

@@ -37,12 +37,9 @@ Placement placementOf(ModuleOp module) {
     if (auto region = dyn_cast<dmir::RegionOp>(op)) {
       device = region.getDevice();
       ops = llvm::count_if(*region.getBlock(), isComputed);
-    } else if (auto dispatch = dyn_cast<dlir::DispatchOp>(op)) {
-      device = dispatch.getQueue();
-      ops = dispatch.getNodes().size();
-    } else if (auto copy = dyn_cast<dlir::CopyOp>(op)) {
-      device = copy.getQueue();
-      ops = copy.getNodes().size();
+    } else if (auto task = dyn_cast<dlir::TaskInterface>(op)) {
+      device = task.getQueue();
+      ops = task.getNodes().size();
     } else {
       return;
     }
@@ -71,7 +68,7 @@ static std::string reasonOf(Operation &op, StringRef device, const PhaseContext 
   for (const TargetBackend *target : context.targets) {
     if (target->name() == device)
       return text + (text.empty() ? "the first target that computes it" : "");
-    std::optional<std::string> refusal = target->refuses(&op);
+    std::optional<std::string> refusal = context.refusal(*target, &op);
     text += (text.empty() ? "" : "; ") + target->name().str() + ": " +
             refusal.value_or("computes it, but another was chosen");
   }
@@ -94,7 +91,8 @@ std::string placementReport(ModuleOp module, const PhaseContext &context) {
     }
     if (op->getDialect() && isComputed(*op))
       text += dmir::nodeName(op) + "\t" + op->getName().getStringRef().str() +
-              "\t-\t-\tview\tno bytes move: another view of its operand\n";
+              (isa<dmir::IfOp, dmir::LoopOp>(op) ? "\t-\t-\tgraph\tthe runtime runs the graphs that it names\n"
+                                                 : "\t-\t-\tview\tno bytes move: another view of its operand\n");
     return WalkResult::advance();
   });
   return text;

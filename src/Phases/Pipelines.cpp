@@ -8,6 +8,20 @@ using namespace mlir;
 
 namespace dmxc {
 
+std::optional<std::string> PhaseContext::refusal(const TargetBackend &target, Operation *op) const {
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (function && function.isPrivate() && !target.runsOnHost())
+    return "the graphs of branches and loops run on the host";
+  return target.refuses(op);
+}
+
+const TargetBackend *PhaseContext::responsible(Operation *op) const {
+  for (const TargetBackend *target : targets)
+    if (!refusal(*target, op))
+      return target;
+  return nullptr;
+}
+
 void buildFrontendPhase(OpPassManager &pm, const PhaseContext &context) {
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass(context));
   pm.addNestedPass<func::FuncOp>(createSimplifyPass(context));
@@ -39,10 +53,11 @@ void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
 
 void registerAllPasses(const PhaseContext &context) {
   using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
-  static constexpr Create passes[] = {createFoldConstantsPass, createSimplifyPass,         createBindStatesPass, createCollectConstraintsPass,
-                                      createCheckSupportPass,  createFoldScalingPass,      createAssignLayoutsPass,
-                                      createFormRegionsPass,   createChooseStrategiesPass, createPlaceBuffersPass,
-                                      createBuildProgramPass,  createOrderTasksPass,       createScheduleDevicesPass};
+  static constexpr Create passes[] = {createFoldConstantsPass,      createSimplifyPass,     createBindStatesPass,
+                                      createCollectConstraintsPass, createCheckSupportPass, createFoldScalingPass,
+                                      createAssignLayoutsPass,      createFormRegionsPass,  createChooseStrategiesPass,
+                                      createPlaceBuffersPass,       createBuildProgramPass, createOrderTasksPass,
+                                      createScheduleDevicesPass};
   for (Create create : passes)
     registerPass([create, &context] { return create(context); });
   using Build = void (*)(OpPassManager &, const PhaseContext &);

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <cstring>
 #include <new>
 
 namespace dmxc::reference {
@@ -144,7 +145,71 @@ private:
   Outputs runOp(mlir::Operation &op, std::vector<Tensor> operands) {
     if (auto region = llvm::dyn_cast<dmir::RegionOp>(op))
       return run(*region.getBlock(), std::move(operands));
+    if (auto branch = llvm::dyn_cast<dmir::IfOp>(op))
+      return checked(op, runIf(branch, operands));
+    if (auto loop = llvm::dyn_cast<dmir::LoopOp>(op))
+      return checked(op, runLoop(loop, operands));
     return evaluateOp(&op, operands);
+  }
+
+  /// Results whose shapes are what the op's types say.
+  static Outputs checked(mlir::Operation &op, Outputs results) {
+    for (size_t i = 0; results && i < results->size(); ++i)
+      if (Status status = checkTensor(&op, op.getResult(i).getType(), (*results)[i], "result " + std::to_string(i));
+          !status)
+        return status.takeError();
+    return results;
+  }
+
+  Outputs call(mlir::Operation *op, llvm::StringRef graph, llvm::ArrayRef<Tensor> inputs) {
+    auto function = op->getParentOfType<mlir::ModuleOp>().lookupSymbol<mlir::func::FuncOp>(graph);
+    return evaluateFunction(function, inputs, observer);
+  }
+
+  Outputs runIf(dmir::IfOp op, llvm::ArrayRef<Tensor> operands) {
+    return call(op, operands[0].asInt(0) ? op.getThenGraph() : op.getElseGraph(), operands.drop_front());
+  }
+
+  Outputs runLoop(dmir::LoopOp op, llvm::ArrayRef<Tensor> operands) {
+    size_t limits = (op.getTripCount() ? 1 : 0) + (op.getCondition() ? 1 : 0), states = op.getCarried().size();
+    int64_t trips = op.getTripCount() ? operands[0].asInt(0) : INT64_MAX;
+    Tensor go(DType::Bool, {}), number(DType::I64, {});
+    go.setInt(0, op.getCondition() ? operands[limits - 1].asInt(0) : 1);
+    std::vector<Tensor> carried(operands.begin() + limits, operands.begin() + limits + states);
+    std::vector<std::vector<Tensor>> scanned(op.getNumResults() - states);
+    for (int64_t i = 0; i < trips && go.asInt(0); ++i) {
+      number = Tensor(DType::I64, {});
+      number.setInt(0, i);
+      std::vector<Tensor> inputs{number, go};
+      llvm::append_range(inputs, carried);
+      llvm::append_range(inputs, operands.drop_front(limits + states));
+      Outputs outputs = call(op, op.getBody(), inputs);
+      if (!outputs)
+        return outputs;
+      go = outputs->front();
+      std::copy_n(outputs->begin() + 1, states, carried.begin());
+      for (size_t k = 0; k < scanned.size(); ++k)
+        scanned[k].push_back((*outputs)[1 + states + k]);
+    }
+    for (size_t k = 0; k < scanned.size(); ++k)
+      carried.push_back(stacked(llvm::cast<mlir::RankedTensorType>(op.getResult(states + k).getType()), scanned[k]));
+    return carried;
+  }
+
+  /// The parts along a new first axis; their shapes are checked with the result's.
+  static Tensor stacked(mlir::RankedTensorType type, llvm::ArrayRef<Tensor> parts) {
+    Shape shape(type.getShape().begin(), type.getShape().end());
+    if (!parts.empty()) {
+      shape = parts.front().shape();
+      shape.insert(shape.begin(), parts.size());
+    }
+    Tensor all(*dmir::dtypeOf(type.getElementType()), shape);
+    size_t at = 0;
+    for (const Tensor &part : parts) {
+      std::memcpy(all.mutableData() + at, part.data(), part.byteSize());
+      at += part.byteSize();
+    }
+    return all;
   }
 
   const OpObserver &observer;

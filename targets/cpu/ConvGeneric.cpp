@@ -1,7 +1,7 @@
 //===- ConvGeneric.cpp - convolutions of unusual operands ---------------------===//
 //
-// Element by element, for what the register tiles of Conv.h do not take: weights that are a constant
-// inside the region, and 8-bit floats.
+// Element by element, for what register tiles do not take: weights of open sizes or that are a constant
+// inside the region, 8-bit floats and narrow integers of open sizes.
 //
 //===----------------------------------------------------------------------===//
 

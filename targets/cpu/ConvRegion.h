@@ -14,8 +14,11 @@ namespace dmxc::cpu {
 /// `strategy` is null. Weights that are no constant are packed by the kernel into scratch at the start of each call.
 KernelPlan planConv(const RegionBody &body, mlir::DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant);
 
-/// True when planConv's register tiles take the operands and their types; others go to planGenericConv.
+/// True when planConv's register tiles take the operands and their types; else planPixelConv's may, which are made for
+/// batch and spatial dims that a run brings. What is left goes to planGenericConv.
 bool isDirectConv(const RegionBody &body);
+bool isPixelConv(const RegionBody &body);
+KernelPlan planPixelConv(const RegionBody &body);
 KernelPlan planGenericConv(const RegionBody &body);
 
 /// Writes packed weights ("convpanel16").

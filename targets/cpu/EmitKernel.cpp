@@ -180,8 +180,11 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
           .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
           .Case<dmir::DefineDimsOp>([&](auto) { return defineDimsPlan(body); })
           .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
-          .Case<dmir::ConvOp>(
-              [&](auto) { return isDirectConv(body) ? planConv(body, strategy, constant) : planGenericConv(body); })
+          .Case<dmir::ConvOp>([&](auto) {
+            return isDirectConv(body)  ? planConv(body, strategy, constant)
+                   : isPixelConv(body) ? planPixelConv(body)
+                                       : planGenericConv(body);
+          })
           .Default([&](Operation *op) -> Result<KernelPlan> { return unsupported(op); });
   if (plan && !body.results.empty())
     plan->inPlace = InPlaceSearch(body).operands();

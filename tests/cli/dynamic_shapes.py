@@ -105,14 +105,15 @@ def windows():
 CASES = {"attention": attention(), "broadcasting": broadcasting(), "movement": movement(), "reductions": reductions(), "windows": windows()}
 
 
-class Dynamic(unittest.TestCase):
+class BundleTest(unittest.TestCase):
+    """One bundle, run again and again."""
+
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-dynamic-"))
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
-    def compile(self, case, *arguments):
-        (self.dir / "m.mlir").write_text(case.text())
-        result = subprocess.run([BIN / "dmxc", self.dir / "m.mlir", "-o", self.dir / "m.bundle", *arguments], capture_output=True, text=True)
+    def compile_file(self, model, *arguments):
+        result = subprocess.run([BIN / "dmxc", model, "-o", self.dir / "m.bundle", *arguments], capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def run_bundle(self, values):
@@ -123,6 +124,12 @@ class Dynamic(unittest.TestCase):
             np.save(folder / f"{name}.npy", value)
         return subprocess.run([BIN / "dmx-run", self.dir / "m.bundle", "--inputs", folder, "--output-dir", self.dir / "out"],
                               capture_output=True, text=True)
+
+
+class Dynamic(BundleTest):
+    def compile(self, case, *arguments):
+        (self.dir / "m.mlir").write_text(case.text())
+        self.compile_file(self.dir / "m.mlir", *arguments)
 
     def inputs(self, case, sizes, seed=0):
         random = np.random.default_rng(seed)

@@ -32,8 +32,9 @@ FRONTEND_MAY = (["Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "js
 TARGET_MAY = (["Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
 # Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
 # LLDMIR's verifier knows a slice's cores.
+# Both model formats build DMIR with the emitter that stands beside the ONNX tables.
 FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Corsair"], "src/Dialect/LLDMIR": ["Corsair"],
-              "targets/corsair": ["Corsair"]}
+              "targets/corsair": ["Corsair"], "frontends/torch": ["frontends/onnx"]}
 TOOL_MAX_LINES = 200
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

@@ -1,4 +1,9 @@
-//===- Control.cpp - control flow that is decided at compile time ---------===//
+//===- Control.cpp - If, Loop and Scan ------------------------------------===//
+//
+// What is known at compile time is inlined and unrolled; the rest becomes graphs that a run branches to and repeats.
+//
+//===----------------------------------------------------------------------===//
+#include "../ControlGraphs.h"
 #include "../NodeContext.h"
 
 using namespace dmxc::dmir;
@@ -16,14 +21,35 @@ void setAll(NodeContext &c, const std::vector<Val> &values) {
     c.result(i, values[i]);
 }
 
+/// The operator that gives a graph's one output; "" where it has several or nothing computes it.
+std::string lastOperator(const onnx::GraphProto &graph) {
+  if (graph.output_size() == 1)
+    for (const onnx::NodeProto &node : graph.node())
+      if (node.output_size() == 1 && node.output(0) == graph.output(0).name())
+        return node.op_type();
+  return "";
+}
+
 void importIf(NodeContext &c) {
   Val condition = c.operand(0);
-  if (!condition.isConstant())
-    fail("op-unsupported", "the condition is decided at run time; only conditions known at "
-                           "compile time are supported so far");
-  c.requireShape(condition.numElements() == 1, "the condition must be one bool");
-  bool taken = condition.constant().asInt(0) != 0;
-  setAll(c, c.inlineGraph(c.attrGraph(taken ? "then_branch" : "else_branch"), {}, taken ? "/then" : "/else"));
+  c.requireShape(mayEqual(condition.elements(), 1), "the condition must be one bool");
+  auto onTrue = [&] { return c.inlineGraph(c.attrGraph("then_branch"), {}, "/then"); };
+  auto onFalse = [&] { return c.inlineGraph(c.attrGraph("else_branch"), {}, "/else"); };
+  if (condition.isConstant())
+    return setAll(c, condition.constant().asInt(0) ? onTrue() : onFalse());
+  Emitter::Checkpoint start = c.e.checkpoint();
+  try {
+    return setAll(c, c.e.branch(condition, onTrue, onFalse));
+  } catch (const NodeFailure &failure) {
+    // Exporters write x.squeeze(axis) of a dim that they do not know as "if it is 1, squeeze, else x". A tensor has one
+    // rank here: that of the squeezed one, which every run must then take.
+    if (failure.id != kBranchesDiffer || lastOperator(c.attrGraph("then_branch")) != "Squeeze" ||
+        lastOperator(c.attrGraph("else_branch")) != "Identity")
+      throw;
+  }
+  c.e.rollBack(start);
+  c.requireAtRun(condition);
+  setAll(c, onTrue());
 }
 
 /// Stacks what each iteration produced along a new axis.
@@ -39,8 +65,6 @@ Val stack(NodeContext &c, const std::vector<Val> &slices, int64_t axis, bool rev
   }
   if (reverse)
     std::reverse(parts.begin(), parts.end());
-  if (parts.empty())
-    fail("op-dynamic-shape", "no iteration runs, so the shape of the stacked results is unknown");
   return c.e.concat(parts, c.normalizeAxis(axis, parts.front().rank()));
 }
 
@@ -56,53 +80,79 @@ void poisonResults(NodeContext &c) {
     c.result(i, Val::poison());
 }
 
-/// The constant of a condition, or nullopt while it is true by absence.
-bool holds(NodeContext &c, const Val &condition) {
-  if (!condition)
-    return true;
-  if (!condition.isConstant() || condition.numElements() != 1)
-    fail("op-unsupported", "the loop's condition is decided at run time; only conditions known "
-                           "at compile time are supported so far");
-  return condition.constant().asInt(0) != 0;
-}
-
-void importLoop(NodeContext &c) {
-  const onnx::GraphProto &body = c.attrGraph("body");
-  int64_t limit = INT64_MAX;
-  if (c.has(0)) {
-    if (!c.operand(0).isConstant())
-      fail("op-unsupported", "the trip count is decided at run time; only counts known at "
-                             "compile time are supported so far");
-    limit = c.constantInt(0, "trip count");
-  }
-  Val condition = c.optional(1);
-  std::vector<Val> carried;
-  for (int i = 2; i < c.numOperands(); ++i)
-    carried.push_back(c.anyOperand(i));
+/// Unrolls a loop of at most `limit` iterations. False, with nothing set, where it has too many or its condition is not
+/// known at compile time.
+bool unroll(NodeContext &c, const onnx::GraphProto &body, int64_t limit, std::vector<Val> carried) {
   size_t states = carried.size();
-  if (body.input_size() != static_cast<int>(states) + 2 || body.output_size() < static_cast<int>(states) + 1)
-    fail("onnx-graph", "the body's inputs or outputs do not fit the " + std::to_string(states) + " carried values");
+  Val condition = c.optional(1);
   std::vector<std::vector<Val>> scanned(body.output_size() - 1 - states);
-  for (int64_t i = 0; i < limit && holds(c, condition); ++i) {
+  for (int64_t i = 0; i < limit; ++i) {
+    if (condition && !condition.isConstant())
+      return false;
+    if (condition && condition.constant().asInt(0) == 0)
+      break;
     if (i >= kMaxUnrolled)
-      fail("op-unsupported",
-           "the loop runs more than " + std::to_string(kMaxUnrolled) + " times; longer ones are not unrolled");
+      return false;
     std::vector<Val> inputs{c.e.intScalar(DType::I64, i), condition ? condition : c.e.scalar(DType::Bool, 1)};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     std::vector<Val> outputs = c.inlineGraph(body, inputs, "/" + std::to_string(i));
-    if (anyPoison(outputs))
-      return poisonResults(c);
+    if (anyPoison(outputs)) {
+      poisonResults(c);
+      return true;
+    }
     // Without a condition operand the body's own still ends the loop.
     condition = outputs[0];
     std::copy_n(outputs.begin() + 1, states, carried.begin());
     for (size_t k = 0; k < scanned.size(); ++k)
       scanned[k].push_back(outputs[1 + states + k]);
   }
+  if (!scanned.empty() && scanned[0].empty()) // no iteration: the body says what none of them would have given
+    return false;
   for (size_t k = 0; k < states; ++k)
     c.result(k, carried[k]);
   for (size_t k = 0; k < scanned.size(); ++k)
     if (c.wants(states + k))
       c.result(states + k, stack(c, scanned[k], 0, false));
+  return true;
+}
+
+void importLoop(NodeContext &c) {
+  const onnx::GraphProto &body = c.attrGraph("body");
+  Val trips = c.optional(0), condition = c.optional(1);
+  for (const Val &single : {trips, condition})
+    c.requireShape(!single || mayEqual(single.elements(), 1), "the trip count and the condition have one element each");
+  std::vector<Val> carried;
+  for (int i = 2; i < c.numOperands(); ++i)
+    carried.push_back(c.anyOperand(i));
+  size_t states = carried.size();
+  if (body.input_size() != static_cast<int>(states) + 2 || body.output_size() < static_cast<int>(states) + 1)
+    fail("onnx-graph", "the body's inputs or outputs do not fit the " + std::to_string(states) + " carried values");
+  int64_t limit = trips && trips.isConstant() ? trips.constant().asInt(0) : INT64_MAX;
+  if (!trips || limit <= kMaxUnrolled) {
+    Emitter::Checkpoint start = c.e.checkpoint();
+    if (unroll(c, body, limit, carried))
+      return;
+    c.e.rollBack(start);
+  }
+  setAll(c,
+         c.e.loop(trips, condition, carried, [&](const Val &iteration, const Val &holds, llvm::ArrayRef<Val> values) {
+           std::vector<Val> inputs{iteration, holds};
+           inputs.insert(inputs.end(), values.begin(), values.end());
+           return c.inlineGraph(body, inputs, "/body");
+         }));
+}
+
+/// Results of all steps, stacked along a first axis, as the node wants them.
+Val arrangeScanned(NodeContext &c, Val stacked, int64_t axis, bool reverse) {
+  if (stacked.isPoison())
+    return stacked;
+  if (reverse)
+    stacked = c.e.sliceAxis(stacked, 0, stacked.extent(0) - 1, stacked.extent(0), -1);
+  std::vector<int64_t> permutation;
+  for (int64_t i = 1; i < stacked.rank(); ++i)
+    permutation.push_back(i);
+  permutation.insert(permutation.begin() + c.normalizeAxis(axis, stacked.rank()), 0);
+  return c.e.transpose(stacked, permutation);
 }
 
 /// What Scan does along each of its scanned operands and results.
@@ -124,15 +174,39 @@ ScanPlan planOf(NodeContext &c, size_t inputs, size_t outputs) {
   return plan;
 }
 
+/// A scan over any number of steps.
+std::vector<Val> scanAtRun(NodeContext &c, Dim steps, std::vector<Val> states, const std::vector<Val> &inputs,
+                           const ScanPlan &plan, const std::string &suffix) {
+  Emitter &e = c.e;
+  for (size_t k = 0; k < inputs.size(); ++k)
+    c.requireShape(mayEqual(inputs[k].extent(c.normalizeAxis(plan.inputAxes[k], inputs[k].rank())), steps),
+                   "the scanned operands differ in length");
+  auto body = [&](const Val &iteration, const Val &, llvm::ArrayRef<Val> carried) {
+    std::vector<Val> arguments(carried.begin(), carried.end());
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      Val at = plan.inputReverse[k] ? e.sub(e.size(steps - 1), iteration) : iteration;
+      arguments.push_back(e.gather(inputs[k], at, c.normalizeAxis(plan.inputAxes[k], inputs[k].rank())));
+    }
+    std::vector<Val> outputs = c.inlineGraph(c.attrGraph("body"), arguments, suffix + "/body");
+    outputs.insert(outputs.begin(), e.scalar(DType::Bool, 1));
+    return outputs;
+  };
+  size_t count = states.size();
+  std::vector<Val> results = e.loop(e.size(steps), Val(), states, body);
+  for (size_t k = count; k < results.size(); ++k)
+    results[k] = arrangeScanned(c, results[k], plan.outputAxes[k - count], plan.outputReverse[k - count] != 0);
+  return results;
+}
+
 /// One run of a Scan: final states, then the stacked results.
 std::vector<Val> scan(NodeContext &c, std::vector<Val> states, const std::vector<Val> &inputs, const ScanPlan &plan,
                       const std::string &suffix) {
   const onnx::GraphProto &body = c.attrGraph("body");
   std::vector<std::vector<Val>> scanned(body.output_size() - states.size());
-  int64_t axis = c.normalizeAxis(plan.inputAxes[0], inputs[0].rank()), steps = inputs[0].dim(axis);
-  if (steps > kMaxUnrolled)
-    fail("op-unsupported", "the scan has " + std::to_string(steps) + " steps; more than " +
-                               std::to_string(kMaxUnrolled) + " are not unrolled");
+  Dim length = inputs[0].extent(c.normalizeAxis(plan.inputAxes[0], inputs[0].rank()));
+  int64_t steps = length.valueOr(0);
+  if (steps == 0 || steps > kMaxUnrolled)
+    return scanAtRun(c, length, std::move(states), inputs, plan, suffix);
   for (int64_t t = 0; t < steps; ++t) {
     std::vector<Val> arguments = states;
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -177,42 +251,35 @@ void importScan(NodeContext &c) {
   auto split = values.begin() + states;
   if (!first)
     return setAll(c, scan(c, std::vector<Val>(values.begin(), split), std::vector<Val>(split, values.end()), plan, ""));
-  c.requireShape(values.front().rank() >= 1 && values.front().dim(0) <= kMaxUnrolled,
-                 "the batch is too large to be unrolled");
-  std::vector<std::vector<Val>> batches(body.output_size());
-  for (int64_t b = 0; b < values.front().dim(0); ++b) {
-    std::vector<Val> entry;
-    for (const Val &value : values) {
-      c.requireShape(value.rank() >= 1 && value.dim(0) == values.front().dim(0), "the operands' batches differ");
-      entry.push_back(c.e.reshape(c.e.sliceAxis(value, 0, b, 1), value.shape().drop_front()));
-    }
-    std::vector<Val> results =
-        scan(c, std::vector<Val>(entry.begin(), entry.begin() + states),
-             std::vector<Val>(entry.begin() + states, entry.end()), plan, "/" + std::to_string(b));
-    if (anyPoison(results))
-      return poisonResults(c);
-    for (size_t k = 0; k < results.size(); ++k)
-      batches[k].push_back(results[k]);
-  }
-  std::vector<Val> stacked;
-  for (const std::vector<Val> &slices : batches)
-    stacked.push_back(stack(c, slices, 0, false));
-  setAll(c, stacked);
+  for (const Val &value : values)
+    c.requireShape(value.rank() >= 1 && mayEqual(value.extent(0), values.front().extent(0)),
+                   "the operands' batches differ");
+  setAll(c, c.e.loop(
+                c.e.size(values.front().extent(0)), Val(), {}, [&](const Val &batch, const Val &, llvm::ArrayRef<Val>) {
+                  std::vector<Val> entry;
+                  for (const Val &value : values)
+                    entry.push_back(c.e.gather(value, batch, 0));
+                  auto split = entry.begin() + states;
+                  std::vector<Val> results =
+                      scan(c, std::vector<Val>(entry.begin(), split), std::vector<Val>(split, entry.end()), plan, "");
+                  results.insert(results.begin(), c.e.scalar(DType::Bool, 1));
+                  return results;
+                }));
 }
 
 } // namespace
 
 std::vector<OpRows> controlOps() {
   using namespace types;
-  const char *loop = "unrolled: counts and conditions known at compile time, "
-                     "up to 64 iterations";
+  const char *loop = "up to 64 iterations that are known at compile time are unrolled; tensors alone are carried "
+                     "through others, of one type and rank";
   return {
       {"If",
        {1, 11, 13, 16, 19, 21, 23, 24, 25},
        importIf,
        "else_branch,then_branch",
        {Bool},
-       "the condition must be known at compile time"},
+       "branches that a run chooses agree in the type and rank of their results"},
       {"Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, importLoop, "body", {}, loop},
       {"Scan", {8}, importScan, "body,directions,num_scan_inputs", {}, loop},
       {"Scan",

@@ -130,8 +130,10 @@ Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias, const Windo
   llvm::SmallVector<mlir::NamedAttribute> attributes = windowAttributes(e, w);
   attributes.push_back(e.attr("groups", groups));
   Val y = e.emit<ConvOp>({x, weights}, attributes);
-  if (!bias)
-    return y;
+  return bias ? withBias(e, y, bias) : y;
+}
+
+Val withBias(Emitter &e, const Val &y, const Val &bias) {
   if (bias.rank() != 1 || !mayEqual(bias.extent(0), y.extent(1)))
     fail("op-shape", "the bias " + bias.describe() + " must have one number for each of the " + y.extent(1).str() +
                          " output channels");
@@ -193,8 +195,56 @@ void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<Dim> spatial, const st
   }
 }
 
-/// A convolution of the input with zeros between its elements and the flipped
-/// weights.
+/// Whether a transposed convolution is computed phase by phase.
+bool hasPhases(const Window &w) {
+  bool numbers = llvm::all_of(w.kernel, [](Dim size) { return size.isStatic(); }) &&
+                 llvm::all_of(w.low, [](Dim low) { return low.valueOr(-1) >= 0; });
+  bool dense = llvm::all_of(w.dilations, [](int64_t dilation) { return dilation == 1; });
+  return numbers && dense && llvm::any_of(w.strides, [](int64_t stride) { return stride > 1; });
+}
+
+/// Every stride-th tap makes results of one phase: a convolution of the input as it is, with channels for each phase,
+/// which then take turns. `weights` [O, C/g, k..] are flipped; `out`: the result's spatial dims.
+Val convolvePhases(Emitter &e, const Val &x, Val weights, const Window &w, const Dims &out, int64_t groups) {
+  size_t axes = w.kernel.size();
+  Window inner = w;
+  inner.strides.assign(axes, 1);
+  Dims front(axes + 2, 0), none(axes + 2, 0), split{weights.extent(0), weights.extent(1)}, starts{0, 0};
+  Dims phased{x.extent(0), weights.extent(0)}, joined = phased, first(axes + 2, 0), cut = phased;
+  std::vector<int64_t> steps{1, 1}, gather{0}, turns{0, 1};
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t stride = w.strides[i], size = *w.kernel[i].known(), taps = (size + stride - 1) / stride;
+    Dim count = Dim::ceilDiv(w.low[i] + out[i], stride);
+    front[i + 2] = taps * stride - size;
+    split.append({taps, stride});
+    starts.append({0, stride - 1});
+    steps.insert(steps.end(), {1, -1});
+    gather.push_back(3 + 2 * i);
+    phased.push_back(stride);
+    joined.push_back(count * stride);
+    turns.insert(turns.end(), {static_cast<int64_t>(2 + axes + i), static_cast<int64_t>(2 + i)});
+    inner.kernel[i] = taps;
+    inner.low[i] = taps - 1;
+    inner.high[i] = count - x.extent(i + 2);
+    first[i + 2] = w.low[i];
+    cut.push_back(out[i]);
+  }
+  gather.push_back(1);
+  Dims panel{weights.extent(0), weights.extent(1)};
+  for (size_t i = 0; i < axes; ++i) {
+    gather.push_back(2 + 2 * i);
+    panel[0] = panel[0] * w.strides[i];
+    panel.push_back(inner.kernel[i]);
+    phased.push_back(Dim::ceilDiv(w.low[i] + out[i], w.strides[i]));
+  }
+  weights = e.reshape(e.pad(weights, e.scalarLike(weights, 0), front, none), split);
+  weights = e.reshape(e.transpose(e.slice(weights, starts, split, steps), gather), panel);
+  Val y = e.reshape(convolve(e, x, weights, Val(), inner, groups), phased);
+  y = e.reshape(e.transpose(y, turns), joined);
+  return e.slice(y, first, cut, std::vector<int64_t>(axes + 2, 1));
+}
+
+/// A convolution with the flipped weights: of the phases, or of the input with zeros between its elements.
 void importConvTranspose(NodeContext &c) {
   Val x = c.operand(0), weights = c.operand(1);
   Window w = windowOf(c, x.dims(), kernelOf(c, x, weights));
@@ -205,12 +255,6 @@ void importConvTranspose(NodeContext &c) {
   Dim in = x.extent(1), out = weights.extent(1);
   c.requireShape(groups > 0 && mayEqual(weights.extent(0), in) && in.valueOr(0) % groups == 0,
                  "the weights must have the " + in.str() + " input channels as dim 0, divisible by the groups");
-
-  Shape interior(x.rank(), 0);
-  Dims none(x.rank(), 0);
-  for (size_t i = 0; i < axes; ++i)
-    interior[i + 2] = w.strides[i] - 1;
-  x = c.e.pad(x, c.e.scalarLike(x, 0), none, none, interior);
 
   // [C, O/g, k..] -> [g, C/g, O/g, k..] -> [g, O/g, C/g, k..] -> [O, C/g, k..],
   // then flipped.
@@ -227,12 +271,23 @@ void importConvTranspose(NodeContext &c) {
   }
   weights = c.e.slice(c.e.reshape(c.e.transpose(c.e.reshape(weights, split), swap), joined), starts, joined, steps);
 
+  if (hasPhases(w)) {
+    Dims out;
+    for (size_t i = 0; i < axes; ++i)
+      out.push_back((x.extent(i + 2) - 1) * w.strides[i] + w.kernel[i] - w.low[i] - w.high[i] + extra[i]);
+    Val y = convolvePhases(c.e, x, weights, w, out, groups);
+    return c.result(c.has(2) ? withBias(c.e, y, c.operand(2)) : y);
+  }
+  Shape interior(x.rank(), 0);
+  Dims none(x.rank(), 0);
   for (size_t i = 0; i < axes; ++i) {
+    interior[i + 2] = w.strides[i] - 1;
     Dim reach = (w.kernel[i] - 1) * w.dilations[i];
     w.low[i] = reach - w.low[i];
     w.high[i] = reach - w.high[i] + extra[i];
     w.strides[i] = 1;
   }
+  x = c.e.pad(x, c.e.scalarLike(x, 0), none, none, interior);
   c.result(convolve(c.e, x, weights, c.optional(2), w, groups));
 }
 

@@ -5,63 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../NodeContext.h"
+#include "Counting.h"
 
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
 namespace {
 
-/// Small helpers over an emitter, all i64.
-class Counting {
-public:
-  explicit Counting(NodeContext &c) : c(c), e(c.e) {}
-
-  Val flat(const Val &x) { return e.reshape(x, {x.elements()}); }
-  Val positions(Dim count) { return e.iota(DType::I64, {count}, 0); }
-  Val runningCount(const Val &flags) {
-    return e.emit<CumSumOp>({e.cast(flags, DType::I64)},
-                            {e.attr("axis", int64_t(0)), e.attr("exclusive", false), e.attr("reverse", false)});
-  }
-  /// `data` with `updates` at `indices`, along axis 0.
-  Val scatter(const Val &data, const Val &indices, const Val &updates) {
-    return e.emit<ScatterElementsOp>(
-        {data, indices, updates},
-        {e.attr("axis", int64_t(0)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::replace))});
-  }
-  /// The positions of the true elements of a bool vector, in order: a dim of its own.
-  Val whereTrue(const Val &flags) {
-    Dim all = flags.extent(0);
-    Val ones = e.cast(flags, DType::I64);
-    Dim count = e.dimsOf(e.reduce(Reduction::sum, ones, {0}, true), all)[0];
-    // Each true element writes its position to the next place; the others share a place behind the last.
-    Val place = e.select(flags, e.add(runningCount(flags), -1.0), e.size(count));
-    Val found = scatter(e.splat(DType::I64, {count + 1}, 0), place, positions(all));
-    return e.sliceAxis(found, 0, 0, count);
-  }
-  /// The elements of an axis in order, smallest first, and where they stood; equal ones stay in order.
-  std::vector<Val> sorted(const Val &x, int64_t axis, bool largest = false) {
-    Dims k{x.extent(axis)}, dynamic;
-    llvm::SmallVector<mlir::NamedAttribute> attributes{e.attr("k", splitDims(k, dynamic).front()), e.attr("axis", axis),
-                                                       e.attr("largest", largest)};
-    e.addDims(attributes, dynamic);
-    return e.emitAll<TopKOp>({x}, attributes);
-  }
-  Val divide(const Val &x, Dim by) { return e.div(x, e.size(Dim::max(by, 1))); }
-  Val rest(const Val &x, Dim by) { return e.emit<ModOp>({x, e.size(Dim::max(by, 1))}); }
-  /// Vectors as the rows (axis 0) or the columns (axis 1) of a matrix.
-  Val stacked(llvm::ArrayRef<Val> vectors, int64_t axis) {
-    std::vector<Val> lines;
-    for (const Val &vector : vectors)
-      lines.push_back(e.reshape(vector, axis ? Dims{vector.extent(0), 1} : Dims{1, vector.extent(0)}));
-    return e.concat(lines, axis);
-  }
-
-  NodeContext &c;
-  Emitter &e;
-};
-
 void importNonZero(NodeContext &c) {
-  Counting n(c);
+  Counting n(c.e);
   Val x = c.operand(0), flags = x;
   if (x.dtype() != DType::Bool)
     flags = c.e.compare(Compare::ne, x, c.e.scalarLike(x, 0));
@@ -75,7 +27,7 @@ void importNonZero(NodeContext &c) {
 }
 
 void importCompress(NodeContext &c) {
-  Counting n(c);
+  Counting n(c.e);
   Val x = c.operand(0), condition = c.operand(1);
   c.requireShape(condition.rank() == 1, "the condition must be a vector");
   int64_t axis = 0;
@@ -130,7 +82,7 @@ SortedRows sortRows(Counting &n, const Val &rows) {
 }
 
 void importUnique(NodeContext &c) {
-  Counting n(c);
+  Counting n(c.e);
   Emitter &e = c.e;
   Val x = c.operand(0);
   bool whole = !c.hasAttr("axis");
@@ -185,7 +137,7 @@ Boxes boxesOf(NodeContext &c, const Val &boxes) {
 }
 
 void importNonMaxSuppression(NodeContext &c) {
-  Counting n(c);
+  Counting n(c.e);
   Emitter &e = c.e;
   Val boxes = c.operand(0), scores = c.operand(1);
   c.requireShape(boxes.rank() == 3 && scores.rank() == 3 && mayEqual(boxes.extent(2), 4) &&

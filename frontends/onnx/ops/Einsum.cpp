@@ -57,13 +57,17 @@ Term withoutRepeats(Emitter &e, Term term) {
       order.push_back(j);
       if (!mayEqual(term.value.extent(i), term.value.extent(j)))
         fail("op-shape", "a repeated label stands for different dims");
-      int64_t n = term.value.dim(i); // the step between the elements of a diagonal is a number
+      Dim n = term.value.extent(i);
       Val moved = e.transpose(term.value, order);
       Dims flat = moved.dims();
       flat.pop_back_n(2);
       flat.push_back(n * n);
       int64_t last = flat.size() - 1, label = term.labels[i];
-      term.value = e.sliceAxis(e.reshape(moved, flat), last, 0, n, n + 1);
+      moved = e.reshape(moved, flat);
+      if (std::optional<int64_t> size = n.known())
+        term.value = e.sliceAxis(moved, last, 0, n, *size + 1);
+      else // the step of a slice is a number
+        term.value = e.gather(moved, e.mul(e.iota(DType::I64, {n}, 0), e.size(n + 1)), last);
       std::vector<int> labels;
       for (size_t k = 0; k + 2 < order.size(); ++k)
         labels.push_back(term.labels[order[k]]);

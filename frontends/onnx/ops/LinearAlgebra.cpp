@@ -95,12 +95,27 @@ Val determinant(Emitter &e, const Val &x) {
   return sum;
 }
 
+/// Square matrices of up to kMaxDeterminant rows, enlarged to that size without changing the determinant: by ones on
+/// the diagonal.
+Val enlarged(Emitter &e, const Val &x, Dim rows) {
+  Dims square = x.dims(), low(x.rank(), 0), high(x.rank(), 0);
+  square[x.rank() - 2] = square.back() = rows;
+  high[x.rank() - 2] = high.back() = Dim(kMaxDeterminant) - rows;
+  Val row = e.iota(DType::I64, {kMaxDeterminant, 1}, 0), column = e.iota(DType::I64, {1, kMaxDeterminant}, 1);
+  Val added = e.emit<AndOp>({e.compare(Compare::eq, row, column), e.compare(Compare::ge, row, e.size(rows))});
+  return e.select(added, e.scalarLike(x, 1), e.pad(e.expectDims(x, square), e.scalarLike(x, 0), low, high));
+}
+
 void importDet(NodeContext &c) {
   Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && x.dim(-1) == x.dim(-2) && x.dim(-1) >= 1, "expected square matrices");
-  if (x.dim(-1) > kMaxDeterminant)
+  c.requireShape(x.rank() >= 2 && mayEqual(x.extent(-1), x.extent(-2)) && x.extent(-1).valueOr(1) >= 1,
+                 "expected square matrices");
+  Dim rows = x.extent(-1).isStatic() ? x.extent(-1) : x.extent(-2);
+  if (rows.valueOr(0) > kMaxDeterminant)
     fail("op-unsupported", "determinants of more than " + std::to_string(kMaxDeterminant) + " rows are not supported");
-  Shape shape(x.shape().begin(), x.shape().end() - 2);
+  Dims shape = x.dims();
+  shape.pop_back_n(2);
+  x = x.extent(-1) == x.extent(-2) && rows.isStatic() ? x : enlarged(c.e, x, rows);
   c.result(c.e.reshape(determinant(c.e, x), shape));
 }
 

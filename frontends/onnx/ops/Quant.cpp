@@ -130,8 +130,8 @@ void importQLinearConv(NodeContext &c) {
   Emitter &e = c.e;
   Val x = e.sub(integers(c, 0), e.cast(scalarOperand(c, 2, "input's zero point"), DType::I32)),
       weights = integers(c, 3);
-  Shape first(weights.rank(), 1);
-  first[0] = c.operand(5).numElements();
+  Dims first(weights.rank(), 1);
+  first[0] = c.operand(5).elements();
   weights = e.sub(weights, e.reshape(integers(c, 5), first));
   Dims kernel;
   if (weights.rank() > 2)

@@ -1,4 +1,8 @@
-//===- Recurrent.cpp - RNN, GRU and LSTM, unrolled over time --------------===//
+//===- Recurrent.cpp - RNN, GRU and LSTM ----------------------------------===//
+//
+// A few steps are unrolled; more, or as many as a run brings, are a loop.
+//
+//===----------------------------------------------------------------------===//
 #include "Elementwise.h"
 
 #include <functional>
@@ -8,7 +12,7 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-/// Steps times directions that are still unrolled.
+/// Steps that are still unrolled.
 constexpr int64_t kMaxSteps = 512;
 
 struct Activation {
@@ -60,11 +64,21 @@ struct Cells {
   Val w, r, bias; ///< [dirs, gates*h, input], [dirs, gates*h, h], [dirs,
                   ///< 2*gates*h] or null
   Val lengths;    ///< [batch] or null
-  Dim batch;
-  int64_t time, hidden, directions, gates;
+  Dim time, batch;
+  int64_t hidden, directions, gates;
   bool batchFirst, backwardOnly;
   double clip = 0; ///< 0: none
 };
+
+/// An operand that must have these dims, null when it is absent.
+Val fitting(NodeContext &c, int operand, const Dims &dims, const char *what) {
+  Val value = c.optional(operand);
+  if (!value)
+    return value;
+  c.requireShape(mayEqual(value.dims(), dims), std::string("the ") + what + " are " + value.describe() +
+                                                   "; input, direction and hidden size ask for " + dimsString(dims));
+  return c.e.expectDims(value, dims);
+}
 
 Cells cellsOf(NodeContext &c, int64_t gates) {
   Cells cells;
@@ -74,36 +88,29 @@ Cells cellsOf(NodeContext &c, int64_t gates) {
   c.requireShape(cells.x.rank() == 3, "the input must have rank 3");
   if (cells.batchFirst)
     cells.x = c.e.transpose(cells.x, {1, 0, 2});
-  cells.w = c.operand(1);
-  cells.r = c.operand(2);
-  cells.bias = c.optional(3);
   std::string direction = c.attrString("direction", "forward");
   c.requireAttr(direction == "forward" || direction == "reverse" || direction == "bidirectional",
                 "direction '" + direction + "' is unknown");
   cells.directions = direction == "bidirectional" ? 2 : 1;
   cells.backwardOnly = direction == "reverse";
-  cells.time = cells.x.dim(0);
+  cells.time = cells.x.extent(0);
   cells.batch = cells.x.extent(1);
-  c.requireShape(cells.r.rank() == 3 && cells.w.rank() == 3, "the weights must have rank 3");
-  cells.hidden = cells.r.dim(2);
+  c.requireShape(c.operand(2).rank() == 3, "the weights must have rank 3");
+  std::optional<int64_t> hidden = c.operand(2).extent(2).known();
+  cells.hidden = c.hasAttr("hidden_size") ? c.attrInt("hidden_size") : hidden ? *hidden : c.operand(2).dim(2);
+  c.requireAttr(cells.hidden > 0 && cells.hidden <= kMaxDim / (gates * 2), "'hidden_size' must be positive");
   int64_t rows = gates * cells.hidden;
-  c.requireShape(cells.w.dim(0) == cells.directions && cells.r.dim(0) == cells.directions && cells.w.dim(1) == rows &&
-                     cells.r.dim(1) == rows && cells.w.dim(2) == cells.x.dim(2),
-                 "the weights do not fit the input, the direction and the hidden size " + std::to_string(cells.hidden));
-  c.requireAttr(c.attrInt("hidden_size", cells.hidden) == cells.hidden, "hidden_size differs from the weights' shape");
-  c.requireShape(!cells.bias ||
-                     (cells.bias.rank() == 2 && cells.bias.dim(0) == cells.directions && cells.bias.dim(1) == 2 * rows),
-                 "the bias does not fit the weights");
+  c.requireShape(c.operand(1).rank() == 3, "the weights must have rank 3");
+  cells.w = fitting(c, 1, {cells.directions, rows, cells.x.extent(2)}, "weights");
+  cells.r = fitting(c, 2, {cells.directions, rows, cells.hidden}, "recurrent weights");
+  cells.bias = fitting(c, 3, {cells.directions, 2 * rows}, "biases");
   cells.clip = c.attrFloat("clip", 0);
-  if (cells.time * cells.directions > kMaxSteps)
-    fail("op-unsupported", std::to_string(cells.time * cells.directions) + " steps are more than the " +
-                               std::to_string(kMaxSteps) + " that are unrolled");
   if (Val lengths = c.optional(4)) {
     c.requireShape(lengths.rank() == 1 && mayEqual(lengths.extent(0), cells.batch),
                    "expected one sequence length a batch entry");
     bool full = lengths.isConstant();
     for (int64_t i = 0; full && i < lengths.numElements(); ++i)
-      full = lengths.constant().asInt(i) == cells.time;
+      full = cells.time.is(lengths.constant().asInt(i));
     if (!full)
       cells.lengths = c.e.reshape(c.e.cast(lengths, DType::I64), {cells.batch, 1});
   }
@@ -121,14 +128,11 @@ Val ofDirection(Emitter &e, const Val &value, int64_t d) {
 Val initialState(NodeContext &c, const Cells &cells, int operand, int64_t d) {
   if (!c.has(operand))
     return c.e.splat(cells.x.dtype(), {cells.batch, cells.hidden}, 0);
-  Val state = c.operand(operand);
-  c.requireShape(state.rank() == 3, "the initial state must have rank 3");
-  if (cells.batchFirst)
-    state = c.e.transpose(state, {1, 0, 2});
-  c.requireShape(state.dim(0) == cells.directions && mayEqual(state.extent(1), cells.batch) &&
-                     state.dim(2) == cells.hidden,
-                 "the initial state " + state.describe() + " does not fit");
-  return ofDirection(c.e, state, d);
+  Dims dims{cells.directions, cells.batch, cells.hidden};
+  if (!cells.batchFirst)
+    return ofDirection(c.e, fitting(c, operand, dims, "initial states"), d);
+  std::swap(dims[0], dims[1]);
+  return ofDirection(c.e, c.e.transpose(fitting(c, operand, dims, "initial states"), {1, 0, 2}), d);
 }
 
 /// What one direction works with.
@@ -144,7 +148,7 @@ Direction directionOf(NodeContext &c, const Cells &cells, const std::vector<Acti
   Emitter &e = c.e;
   int64_t rows = cells.gates * cells.hidden;
   Direction dir;
-  Val flat = e.reshape(cells.x, {cells.batch * cells.time, cells.x.dim(2)});
+  Val flat = e.reshape(cells.x, {cells.batch * cells.time, cells.x.extent(2)});
   Val product = e.matmul(flat, e.transposeLast(ofDirection(e, cells.w, d)));
   if (Val bias = ofDirection(e, cells.bias, d)) {
     product = e.add(product, e.sliceAxis(bias, 0, 0, rows));
@@ -166,27 +170,58 @@ struct Sequence {
   std::vector<Val> final_; ///< [batch, h] each
 };
 
-Sequence runDirection(NodeContext &c, const Cells &cells, const Direction &dir, bool backward, std::vector<Val> states,
-                      const Step &step) {
-  Emitter &e = c.e;
-  std::vector<Val> outputs(cells.time);
-  for (int64_t k = 0; k < cells.time; ++k) {
-    int64_t t = backward ? cells.time - 1 - k : k;
+/// One step, number t: its output, then the new states. Beyond an entry's length the state is held and the output is 0.
+std::vector<Val> runStep(Emitter &e, const Cells &cells, const Val &inputs, const Val &t, llvm::ArrayRef<Val> states,
+                         const Step &step) {
+  std::vector<Val> next = step(inputs, std::vector<Val>(states.begin(), states.end()));
+  next.insert(next.begin(), next.front());
+  if (!cells.lengths)
+    return next;
+  Val valid = e.compare(Compare::gt, cells.lengths, t);
+  next[0] = e.select(valid, next[0], e.scalarLike(next[0], 0));
+  for (size_t i = 1; i < next.size(); ++i)
+    next[i] = e.select(valid, next[i], states[i - 1]);
+  return next;
+}
+
+Sequence unrollDirection(Emitter &e, const Cells &cells, const Direction &dir, bool backward, std::vector<Val> states,
+                         const Step &step) {
+  int64_t time = *cells.time.known();
+  std::vector<Val> outputs(time);
+  for (int64_t k = 0; k < time; ++k) {
+    int64_t t = backward ? time - 1 - k : k;
     Val inputs = e.reshape(e.sliceAxis(dir.inputs, 0, t, 1), {cells.batch, cells.gates * cells.hidden});
-    std::vector<Val> next = step(inputs, states);
-    Val output = next.front();
-    if (cells.lengths) { // beyond an entry's length the state is held and the
-                         // output is 0
-      Val valid = e.compare(Compare::gt, cells.lengths, e.intScalar(DType::I64, t));
-      output = e.select(valid, output, e.scalarLike(output, 0));
-      for (size_t i = 0; i < next.size(); ++i)
-        next[i] = e.select(valid, next[i], states[i]);
-    }
-    outputs[t] = e.reshape(output, {1, cells.batch, cells.hidden});
-    states = std::move(next);
+    std::vector<Val> next = runStep(e, cells, inputs, e.intScalar(DType::I64, t), states, step);
+    outputs[t] = e.reshape(next.front(), {1, cells.batch, cells.hidden});
+    states.assign(next.begin() + 1, next.end());
   }
   Val all = outputs.empty() ? e.splat(cells.x.dtype(), {0, cells.batch, cells.hidden}, 0) : e.concat(outputs, 0);
   return {all, std::move(states)};
+}
+
+Sequence loopDirection(Emitter &e, const Cells &cells, const Direction &dir, bool backward,
+                       const std::vector<Val> &states, const Step &step) {
+  auto body = [&](const Val &iteration, const Val &, llvm::ArrayRef<Val> carried) {
+    Val t = backward ? e.sub(e.size(cells.time - 1), iteration) : iteration;
+    std::vector<Val> next = runStep(e, cells, e.gather(dir.inputs, t, 0), t, carried, step);
+    std::vector<Val> outputs{e.scalar(DType::Bool, 1)};
+    outputs.insert(outputs.end(), next.begin() + 1, next.end());
+    outputs.push_back(next.front());
+    return outputs;
+  };
+  std::vector<Val> results = e.loop(e.size(cells.time), Val(), states, body);
+  Val all = results.back();
+  if (backward)
+    all = e.sliceAxis(all, 0, cells.time - 1, cells.time, -1);
+  results.pop_back();
+  return {all, std::move(results)};
+}
+
+Sequence runDirection(Emitter &e, const Cells &cells, const Direction &dir, bool backward, std::vector<Val> states,
+                      const Step &step) {
+  bool few = cells.time.isStatic() && *cells.time.known() * cells.directions <= kMaxSteps;
+  return few ? unrollDirection(e, cells, dir, backward, std::move(states), step)
+             : loopDirection(e, cells, dir, backward, states, step);
 }
 
 /// Y [time, dirs, batch, h] and the final states [dirs, batch, h], in the
@@ -239,7 +274,8 @@ void run(NodeContext &c, const Cells &cells, const std::vector<std::string> &def
     std::vector<Val> states;
     for (int operand : stateOperands)
       states.push_back(initialState(c, cells, operand, d));
-    sequences.push_back(runDirection(c, cells, dir, cells.backwardOnly || d == 1, std::move(states), makeStep(dir, d)));
+    sequences.push_back(
+        runDirection(c.e, cells, dir, cells.backwardOnly || d == 1, std::move(states), makeStep(dir, d)));
   }
   setResults(c, cells, sequences);
 }
@@ -283,10 +319,7 @@ void importGRU(NodeContext &c) {
 void importLSTM(NodeContext &c) {
   Cells cells = cellsOf(c, 4);
   bool coupled = c.attrInt("input_forget", 0) != 0;
-  Val peepholes = c.optional(7);
-  c.requireShape(!peepholes || (peepholes.rank() == 2 && peepholes.dim(0) == cells.directions &&
-                                peepholes.dim(1) == 3 * cells.hidden),
-                 "the peephole weights do not fit");
+  Val peepholes = fitting(c, 7, {cells.directions, 3 * cells.hidden}, "peephole weights");
   run(c, cells, {"Sigmoid", "Tanh", "Tanh"}, {5, 6}, [&](const Direction &dir, int64_t d) -> Step {
     Val peep = ofDirection(c.e, peepholes, d);
     return [&c, &cells, dir, coupled, peep](const Val &x, const std::vector<Val> &states) -> std::vector<Val> {
@@ -314,7 +347,6 @@ void importLSTM(NodeContext &c) {
 
 std::vector<OpRows> recurrentOps() {
   using namespace types;
-  const char *note = "unrolled: up to 512 steps times directions";
   std::vector<TypeSet> set{Float, Float, Float, Float, Int, Float, Float, Float};
   return {
       {"RNN",
@@ -322,71 +354,61 @@ std::vector<OpRows> recurrentOps() {
        importRNN,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,output_sequence",
-       set,
-       note},
+       set},
       {"RNN",
        {7},
        importRNN,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size",
-       set,
-       note},
+       set},
       {"RNN",
        {14, 22},
        importRNN,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,layout",
-       set,
-       note},
+       set},
       {"GRU",
        {1},
        importGRU,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,output_sequence",
-       set,
-       note},
+       set},
       {"GRU",
        {3},
        importGRU,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,linear_before_reset,output_sequence",
-       set,
-       note},
+       set},
       {"GRU",
        {7},
        importGRU,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,linear_before_reset",
-       set,
-       note},
+       set},
       {"GRU",
        {14, 22},
        importGRU,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,layout,linear_before_reset",
-       set,
-       note},
+       set},
       {"LSTM",
        {1},
        importLSTM,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,input_forget,output_sequence",
-       set,
-       note},
+       set},
       {"LSTM",
        {7},
        importLSTM,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,input_forget",
-       set,
-       note},
+       set},
       {"LSTM",
        {14, 22},
        importLSTM,
        "activation_alpha,activation_beta,activations,clip,direction,hidden_"
        "size,input_forget,layout",
-       set,
-       note},
+       set},
   };
 }
 

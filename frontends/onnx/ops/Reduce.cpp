@@ -165,13 +165,29 @@ void importCumSum(NodeContext &c) {
   });
 }
 
+/// Running product along an axis of any size: each element is the product over a row of its own, with ones where an
+/// element does not count.
+Val productOfRows(NodeContext &c, const Val &x, int64_t axis) {
+  Emitter &e = c.e;
+  bool reverse = c.attrInt("reverse", 0) != 0, exclusive = c.attrInt("exclusive", 0) != 0;
+  Dims row = x.dims(), mask(x.rank() + 1, 1);
+  mask[axis] = mask[axis + 1] = row[axis];
+  row.insert(row.begin() + axis, 1);
+  Val element = e.iota(DType::I64, mask, axis), factor = e.iota(DType::I64, mask, axis + 1);
+  Compare kind = reverse ? exclusive ? Compare::gt : Compare::ge : exclusive ? Compare::lt : Compare::le;
+  Val rows = e.select(e.compare(kind, factor, element), e.reshape(x, row), e.scalarLike(x, 1));
+  return e.reduce(Reduction::prod, rows, {axis + 1}, false);
+}
+
 /// Running product by doubling: after step s each element holds the product of
 /// the last 2s.
 Val cumulativeProduct(NodeContext &c, Val x, int64_t axis) {
+  if (!x.extent(axis).isStatic())
+    return productOfRows(c, x, axis);
   int64_t dim = x.dim(axis);
   bool reverse = c.attrInt("reverse", 0) != 0;
   auto shifted = [&](const Val &v, int64_t by) { // ones come in
-    Shape low(x.rank(), 0), high(x.rank(), 0);
+    Dims low(x.rank(), 0), high(x.rank(), 0);
     (reverse ? high : low)[axis] = by;
     return c.e.pad(c.e.sliceAxis(v, axis, reverse ? by : 0, dim - by), c.e.scalarLike(x, 1), low, high);
   };
@@ -188,10 +204,7 @@ void importCumProd(NodeContext &c) {
 void importTopK(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  Dims k{c.since() == 1 ? c.attrInt("k") : 0}, dynamic;
-  if (std::optional<int64_t> declared = c.declaredDim(0, axis); c.since() > 1)
-    k = c.sizes(1, "k", declared ? std::optional(std::vector{*declared}) : std::nullopt, 1);
-  c.requireShape(k.size() == 1, "k must be one number");
+  Dims k{c.since() == 1 ? Dim(c.attrInt("k")) : c.size(1, "k", c.declaredDim(0, axis))}, dynamic;
   bool largest = c.attrInt("largest", 1) != 0;
   llvm::SmallVector<mlir::NamedAttribute> attributes{c.e.attr("k", splitDims(k, dynamic).front()),
                                                      c.e.attr("axis", axis), c.e.attr("largest", largest)};

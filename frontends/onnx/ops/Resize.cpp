@@ -147,7 +147,7 @@ void resample(NodeContext &c, const Options &o, const std::vector<AxisPlan> &pla
   // Weighted sums of narrow floats and integers are rounded once, at the end.
   if (o.mode != "nearest" && type != DType::F64)
     x = c.e.cast(x, DType::F32);
-  bool crop = o.coordinates == "tf_crop_and_resize";
+  bool crop = isCrop(o);
   for (int64_t axis = 0; axis < static_cast<int64_t>(plans.size()); ++axis) {
     const AxisPlan &a = plans[axis];
     if (a.in == a.out && a.scale == 1 && !crop)
@@ -236,7 +236,6 @@ void resampleByScales(NodeContext &c, const Options &o, const std::vector<int64_
   Emitter &e = c.e;
   Val x = c.operand(0), scales = e.cast(c.operand(operand), DType::F64);
   int64_t count = axes.size();
-  c.requireAttr(o.coordinates != "tf_crop_and_resize", "a crop needs scales that are known at compile time");
   c.requireShape(mayEqual(scales.elements(), count), "the scales do not fit the axes");
   scales = e.reshape(scales, {count});
   Dims own;
@@ -246,37 +245,65 @@ void resampleByScales(NodeContext &c, const Options &o, const std::vector<int64_
   Dims sizes = e.dimsOf(e.cast(lengths, DType::I64));
   std::vector<ResizeAxis> plans;
   for (Dim dim : x.dims())
-    plans.push_back({dim, dim, Val(), Val(), Val()});
+    plans.push_back({dim, dim});
   for (int64_t i = 0; i < count; ++i) {
     plans[axes[i]].out = sizes[i];
     plans[axes[i]].scale = e.reshape(e.sliceAxis(scales, 0, i, 1), {});
   }
-  resampleAtRun(c, o, plans);
+  resampleAtRun(c, o, axes, plans);
+}
+
+/// The axes at the sizes that are asked for, or all at the scale of one of them, which keeps the aspect ratio.
+void scaleToSizes(NodeContext &c, const Options &o, const std::vector<int64_t> &axes, const Dims &sizes,
+                  std::vector<ResizeAxis> &plans) {
+  Emitter &e = c.e;
+  std::string policy = c.attrString("keep_aspect_ratio_policy", "stretch");
+  c.requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
+                "keep_aspect_ratio_policy '" + policy + "' is unknown");
+  auto extremum = [&](Dim a, Dim b) { return policy == "not_larger" ? Dim::min(a, b) : Dim::max(a, b); };
+  Val common;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ResizeAxis &a = plans[axes[i]];
+    c.requireShape(!a.in.is(0), "an empty axis");
+    a.out = sizes[i];
+    a.scale = e.div(e.size(sizes[i], DType::F64), e.size(a.in, DType::F64));
+    common = !common ? a.scale : policy == "not_larger" ? e.min(common, a.scale) : e.max(common, a.scale);
+  }
+  for (int64_t axis : axes) {
+    ResizeAxis &a = plans[axis];
+    if (policy == "stretch") {
+      if (a.in == a.out && !isCrop(o))
+        a.scale = Val(); // the axis stays as it is
+      continue;
+    }
+    a.scale = common;
+    std::optional<Dim> out; // in * size / dim, rounded half up, of the axis that decides
+    for (size_t i = 0; i < axes.size(); ++i) {
+      Dim dim = plans[axes[i]].in, scaled = Dim::floorDiv(a.in * sizes[i] * 2 + dim, dim * 2);
+      out = out ? extremum(*out, scaled) : scaled;
+    }
+    a.out = *out;
+  }
 }
 
 /// Axes of symbolic sizes: indices and weights of the taps are computed at run time.
 void resampleSymbolic(NodeContext &c, const Options &o, const std::vector<int64_t> &axes,
                       const std::vector<double> &scales, const Dims &sizes) {
-  Emitter &e = c.e;
   Val x = c.operand(0);
-  c.requireAttr(o.coordinates != "tf_crop_and_resize" || !c.has(1),
-                "a crop needs sizes that are known at compile time");
-  c.requireAttr(sizes.empty() || c.attrString("keep_aspect_ratio_policy", "stretch") == "stretch",
-                "keep_aspect_ratio_policy needs dims that are known at compile time");
   c.requireShape((sizes.empty() ? scales.size() : sizes.size()) == axes.size(),
                  "the scales or sizes do not fit the axes");
   std::vector<ResizeAxis> plans;
   for (Dim dim : x.dims())
-    plans.push_back({dim, dim, Val(), Val(), Val()});
-  for (size_t i = 0; i < axes.size(); ++i) {
+    plans.push_back({dim, dim});
+  if (!sizes.empty())
+    scaleToSizes(c, o, axes, sizes, plans);
+  for (size_t i = 0; i < scales.size(); ++i) {
     ResizeAxis &a = plans[axes[i]];
-    a.out = sizes.empty() ? scaledSize(c, a.in, scales[i]) : sizes[i];
-    bool same = sizes.empty() ? scales[i] == 1 : a.in == a.out;
-    if (!same)
-      a.scale =
-          sizes.empty() ? e.scalar(DType::F64, scales[i]) : e.div(e.size(a.out, DType::F64), e.size(a.in, DType::F64));
+    a.out = scaledSize(c, a.in, scales[i]);
+    if (scales[i] != 1 || isCrop(o))
+      a.scale = c.e.scalar(DType::F64, scales[i]);
   }
-  resampleAtRun(c, o, plans);
+  resampleAtRun(c, o, axes, plans);
 }
 
 std::vector<int64_t> allAxes(const Val &x) {
@@ -302,8 +329,8 @@ void importUpsample(NodeContext &c) {
     scales = {1, 1, c.attrFloat("height_scale", 1), c.attrFloat("width_scale", 1)};
   } else if (c.since() == 7) {
     scales = c.attrFloats("scales").value_or(std::vector<double>());
-  } else if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared) {
-    return importRuntimeResize(c, o, allAxes(x), -1, 1, -1, *declared);
+  } else if (std::optional<Shape> declared = c.declaredShape(); !c.isConstant(1) && declared && x.hasStaticShape()) {
+    return importRuntimeResize(c, o, allAxes(x), 1, -1, *declared);
   } else if (!c.isConstant(1)) {
     return resampleByScales(c, o, allAxes(x), 1);
   } else {
@@ -346,15 +373,16 @@ void importResize(NodeContext &c) {
   // An empty tensor stands for an operand that is not there.
   bool hasSizes = c.has(3) && !c.operand(3).elements().is(0), hasScales = c.has(2) && !c.operand(2).elements().is(0);
   c.requireShape(hasSizes != hasScales || x.rank() == 0, "exactly one of scales and sizes must be given");
-  bool crop = o.coordinates == "tf_crop_and_resize";
+  bool crop = isCrop(o);
   bool runtime = (hasSizes && !c.isConstant(3)) || (hasScales && !c.isConstant(2)) || (crop && !c.isConstant(1));
-  if (std::optional<Shape> declared = c.declaredShape(); runtime && declared && hasSizes != hasScales)
-    return importRuntimeResize(c, o, axes, 1, hasScales ? 2 : -1, hasSizes ? 3 : -1, *declared);
+  if (std::optional<Shape> declared = c.declaredShape();
+      runtime && declared && x.hasStaticShape() && hasSizes != hasScales)
+    return importRuntimeResize(c, o, axes, hasScales ? 2 : -1, hasSizes ? 3 : -1, *declared);
   if (hasScales && !hasSizes && !c.isConstant(2))
     return resampleByScales(c, o, axes, 2);
   Dims sizes = hasSizes ? c.sizes(3, "sizes", std::nullopt, axes.size()) : Dims();
   bool known = llvm::all_of(sizes, [](Dim size) { return size.isStatic(); });
-  if (hasSizes != hasScales && (!x.hasStaticShape() || !known))
+  if (hasSizes != hasScales && (!x.hasStaticShape() || !known || (crop && !c.isConstant(1))))
     return resampleSymbolic(c, o, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>(), sizes);
   std::vector<AxisPlan> plans =
       hasSizes ? plansFromSizes(c, x, axes, c.constantInts(3, "sizes"))
@@ -375,7 +403,6 @@ void importResize(NodeContext &c) {
 
 std::vector<OpRows> resizeOps() {
   using namespace types;
-  const char *note = "scales and sizes must be known at compile time or the shape declared";
   const char *options = "coordinate_transformation_mode,cubic_coeff_a,exclude_"
                         "outside,extrapolation_value,mode,nearest_mode";
   const char *options18 = "antialias,axes,coordinate_transformation_mode,cubic_"
@@ -384,10 +411,10 @@ std::vector<OpRows> resizeOps() {
   return {
       {"Upsample", {1}, importUpsample, "height_scale,mode,width_scale", {Any}},
       {"Upsample", {7}, importUpsample, "mode,scales", {Any}},
-      {"Upsample", {9}, importUpsample, "mode", {Any, Float}, note},
-      {"Resize", {10}, importUpsample, "mode", {Any, Float}, note},
-      {"Resize", {11, 13}, importResize, options, {Any, Float, Float, Index}, note},
-      {"Resize", {18, 19}, importResize, options18, {Any, Float, Float, Index}, note},
+      {"Upsample", {9}, importUpsample, "mode", {Any, Float}},
+      {"Resize", {10}, importUpsample, "mode", {Any, Float}},
+      {"Resize", {11, 13}, importResize, options, {Any, Float, Float, Index}},
+      {"Resize", {18, 19}, importResize, options18, {Any, Float, Float, Index}},
   };
 }
 

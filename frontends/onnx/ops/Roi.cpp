@@ -15,8 +15,7 @@ struct Samples {
 
 /// `from`, `to`: [regions, 1] ends of the regions in elements of an axis of
 /// `size`; `bins` of `ratio` samples each.
-Samples samplesOf(Emitter &e, const Val &from, const Val &to, int64_t size, int64_t bins, int64_t ratio,
-                  bool atLeastOne) {
+Samples samplesOf(Emitter &e, const Val &from, const Val &to, Dim size, int64_t bins, int64_t ratio, bool atLeastOne) {
   Val extent = e.sub(to, from);
   if (atLeastOne)
     extent = e.max(extent, e.scalarLike(extent, 1));
@@ -25,29 +24,29 @@ Samples samplesOf(Emitter &e, const Val &from, const Val &to, int64_t size, int6
   for (int64_t i = 0; i < count; ++i)
     centers[i] = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
   Val at = e.add(from, e.mul(extent, e.floats(from.dtype(), {1, count}, centers)));
-  double last = static_cast<double>(size - 1);
   Samples samples;
   samples.inside = e.emit<AndOp>(
-      {e.compare(Compare::ge, at, e.scalarLike(at, -1)), e.compare(Compare::le, at, e.scalarLike(at, last + 1))});
-  at = e.min(e.max(at, e.scalarLike(at, 0)), e.scalarLike(at, last));
+      {e.compare(Compare::ge, at, e.scalarLike(at, -1)), e.compare(Compare::le, at, e.size(size, at.dtype()))});
+  at = e.min(e.max(at, e.scalarLike(at, 0)), e.size(size - 1, at.dtype()));
   Val low = e.emit<FloorOp>({at});
   samples.highWeight = e.sub(at, low);
   samples.lowWeight = e.sub(e.scalarLike(at, 1), samples.highWeight);
   samples.low = e.cast(low, DType::I64);
-  samples.high = e.min(e.add(samples.low, 1.0), e.intScalar(DType::I64, size - 1));
+  samples.high = e.min(e.add(samples.low, 1.0), e.size(size - 1));
   return samples;
 }
 
 /// [regions, n] as [regions, n, 1] or [regions, 1, n].
 Val along(Emitter &e, const Val &value, bool rows) {
-  return rows ? e.reshape(value, {value.dim(0), value.dim(1), 1}) : e.reshape(value, {value.dim(0), 1, value.dim(1)});
+  Dim n = value.extent(0), samples = value.extent(1);
+  return e.reshape(value, rows ? Dims{n, samples, 1} : Dims{n, 1, samples});
 }
 
 void importRoiAlign(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0), rois = c.operand(1), batch = c.cast64(2);
-  c.requireShape(x.rank() == 4 && x.numElements() > 0 && rois.rank() == 2 && rois.dim(1) == 4 && batch.rank() == 1 &&
-                     batch.dim(0) == rois.dim(0),
+  c.requireShape(x.rank() == 4 && !x.elements().is(0) && rois.rank() == 2 && mayEqual(rois.extent(1), 4) &&
+                     batch.rank() == 1 && mayEqual(batch.extent(0), rois.extent(0)),
                  "expected an image of rank 4, regions [n, 4] and n indices");
   std::string mode = c.attrString("mode", "avg");
   std::string transform =
@@ -63,22 +62,22 @@ void importRoiAlign(NodeContext &c) {
   if (ratio == 0)
     fail("op-dynamic-shape", "with sampling_ratio 0 the number of samples "
                              "depends on the regions' values");
-  int64_t regions = rois.dim(0), channels = x.dim(1), h = x.dim(2), w = x.dim(3), area = h * w;
-  Val scaled = e.mul(rois, c.attrFloat("spatial_scale", 1));
+  Dim regions = rois.extent(0), channels = x.extent(1), h = x.extent(2), w = x.extent(3), area = h * w;
+  Val scaled = e.mul(e.expectDims(rois, {regions, 4}), c.attrFloat("spatial_scale", 1));
   if (half)
     scaled = e.add(scaled, -0.5);
   auto column = [&](int64_t k) { return e.sliceAxis(scaled, 1, k, 1); };
   Samples ys = samplesOf(e, column(1), column(3), h, height, ratio, !half);
   Samples xs = samplesOf(e, column(0), column(2), w, width, ratio, !half);
   // One row of channels a pixel, so that a sample is one gathered row.
-  Val pixels = e.reshape(e.transpose(x, {0, 2, 3, 1}), {x.dim(0) * area, channels});
-  Val base = e.reshape(e.mul(batch, static_cast<double>(area)), {regions, 1, 1});
-  Shape weightShape{regions, height * ratio, width * ratio, 1};
+  Val pixels = e.reshape(e.transpose(x, {0, 2, 3, 1}), {x.extent(0) * area, channels});
+  Val base = e.reshape(e.mul(e.expectDims(batch, {regions}), e.size(area)), {regions, 1, 1});
+  Dims weightShape{regions, height * ratio, width * ratio, 1};
   Val total;
   for (bool upper : {false, true})
     for (bool right : {false, true}) {
       Val row = along(e, upper ? ys.high : ys.low, true);
-      Val index = e.add(e.add(base, e.mul(row, static_cast<double>(w))), along(e, right ? xs.high : xs.low, false));
+      Val index = e.add(e.add(base, e.mul(row, e.size(w))), along(e, right ? xs.high : xs.low, false));
       Val weight = e.mul(along(e, upper ? ys.highWeight : ys.lowWeight, true),
                          along(e, right ? xs.highWeight : xs.lowWeight, false));
       Val part = e.mul(e.gather(pixels, index, 0), e.cast(e.reshape(weight, weightShape), x.dtype()));

@@ -16,7 +16,8 @@ namespace {
 
 using Axis = ResizeAxis;
 
-constexpr int64_t kMaxTaps = 256;
+/// More taps than these are summed by a reduction instead of one after the other.
+constexpr int64_t kMaxUnrolledTaps = 32;
 
 class Resampler {
 public:
@@ -47,6 +48,11 @@ private:
   Val coordinates(const Axis &a);
   Val nearest(const Val &at);
   Val weight(const Val &distance);
+  struct Taps {
+    Val weights, index;
+  };
+  Dim reach(const Axis &a);
+  Taps tapsOf(const Axis &a);
   Val weighted(const Val &x, int64_t axis, const Axis &a);
 
   NodeContext &c;
@@ -103,49 +109,60 @@ Val Resampler::weight(const Val &distance) {
   return e.select(e.compare(Compare::le, x, number(1.0)), inner, tail);
 }
 
-Val Resampler::weighted(const Val &x, int64_t axis, const Axis &a) {
-  // As many taps as the smallest scale with this many results needs; further ones weigh nothing.
-  double smallest = 1;
+/// The taps of a result element are those up to so many elements before and after its place; further ones weigh
+/// nothing.
+Dim Resampler::reach(const Axis &a) {
+  int64_t support = o.mode == "cubic" ? 2 : 1;
+  if (!o.antialias)
+    return support;
   if (a.scale.isConstant())
-    smallest = std::min(a.scale.constant().asDouble(0), 1.0);
-  else if (a.in.isStatic() && a.out.isStatic())
-    smallest = std::min((static_cast<double>(*a.out.known()) - 0.5) / static_cast<double>(*a.in.known()), 1.0);
-  else if (o.antialias)
-    fail("op-dynamic-dim", "the width of the antialiasing filter depends on dims that are known at run time only");
-  double reach = (o.mode == "cubic" ? 2 : 1) / (o.antialias ? smallest : 1.0);
-  int64_t first = static_cast<int64_t>(std::floor(-reach)) + 1;
-  c.requireShape(2 - 2 * first <= kMaxTaps, "the filter is too wide");
-  Val at = coordinates(a), base = minus(ceil(at), 1), ratio = e.sub(at, base);
-  Val squeeze = o.antialias ? e.min(a.scale, number(1.0)) : number(1.0), sum;
-  std::vector<Val> weights, sources;
-  for (int64_t k = first; k < 2 - first; ++k) {
-    weights.push_back(weight(e.mul(e.sub(number(static_cast<double>(k)), ratio), squeeze)));
-    sources.push_back(e.add(base, static_cast<double>(k)));
-    sum = sum ? e.add(sum, weights.back()) : weights.back();
+    return static_cast<int64_t>(
+        std::clamp(std::ceil(static_cast<double>(support) / a.scale.constant().asDouble(0)), double(support), 1e9));
+  // No smaller scale gives this many results: a size may have been rounded up from one half more.
+  return Dim::max(support, Dim::ceilDiv(a.in * (2 * support), Dim::max(a.out * 2 - 1, 1)));
+}
+
+/// What the taps of each result element weigh and where they are, [results, taps].
+Resampler::Taps Resampler::tapsOf(const Axis &a) {
+  Dim side = reach(a);
+  Val at = e.reshape(coordinates(a), {a.out, 1}), base = minus(ceil(at), 1), ratio = e.sub(at, base);
+  Val squeeze = o.antialias ? e.min(a.scale, number(1.0)) : number(1.0);
+  Val k = e.add(e.iota(DType::F64, {1, side * 2}, 1), number(1 - side)), source = e.add(base, k);
+  auto total = [&](const Val &weights) { return e.reduce(Reduction::sum, weights, {1}, true); };
+  Val weights = weight(e.mul(e.sub(k, ratio), squeeze));
+  weights = e.div(weights, total(weights));
+  if (o.excludeOutside) {
+    Val outside =
+        e.emit<OrOp>({e.compare(Compare::lt, source, number(0.0)), e.compare(Compare::gt, source, number(a.in - 1))});
+    weights = e.select(outside, number(0.0), weights);
+    Val inside = total(weights);
+    weights = e.div(weights, e.select(e.compare(Compare::eq, inside, number(0.0)), number(1.0), inside));
   }
-  Val inside;
-  for (size_t k = 0; k < weights.size(); ++k) {
-    weights[k] = e.div(weights[k], sum);
-    if (!o.excludeOutside)
-      continue;
-    Val out = e.emit<OrOp>(
-        {e.compare(Compare::lt, sources[k], number(0.0)), e.compare(Compare::gt, sources[k], number(a.in - 1))});
-    weights[k] = e.select(out, number(0.0), weights[k]);
-    inside = inside ? e.add(inside, weights[k]) : weights[k];
+  return {weights, index(source, a.in)};
+}
+
+Val Resampler::weighted(const Val &x, int64_t axis, const Axis &a) {
+  Taps taps = tapsOf(a);
+  Val factors = e.cast(taps.weights, x.dtype());
+  Dim count = factors.extent(1);
+  if (count.valueOr(INT64_MAX) > kMaxUnrolledTaps) {
+    Dims shape(x.rank() + 1, 1);
+    shape[axis] = a.out;
+    shape[axis + 1] = count;
+    Val products = e.mul(e.gather(x, taps.index, axis), e.reshape(factors, shape));
+    return e.reduce(Reduction::sum, products, {axis + 1}, false);
   }
-  if (inside)
-    inside = e.select(e.compare(Compare::eq, inside, number(0.0)), number(1.0), inside);
+  auto column = [&](const Val &table, int64_t k) { return e.reshape(e.sliceAxis(table, 1, k, 1), {a.out}); };
   Val result;
-  for (size_t k = 0; k < weights.size(); ++k) {
-    Val factor = e.cast(inside ? e.div(weights[k], inside) : weights[k], x.dtype());
-    Val part = e.mul(e.gather(x, index(sources[k], a.in), axis), along(x, axis, factor));
+  for (int64_t k = 0; k < *count.known(); ++k) {
+    Val part = e.mul(e.gather(x, column(taps.index, k), axis), along(x, axis, column(factors, k)));
     result = result ? e.add(result, part) : part;
   }
   return result;
 }
 
 Val Resampler::run(Val x, int64_t axis, const Axis &a) {
-  bool crop = o.coordinates == "tf_crop_and_resize";
+  bool crop = isCrop(o);
   c.requireShape(!a.in.is(0) || a.out.valueOr(0) == 0, "an empty axis cannot grow");
   if (a.out.is(0))
     return e.sliceAxis(x, axis, 0, 0);
@@ -163,6 +180,20 @@ Val Resampler::extrapolate(const Val &y, int64_t axis, const Axis &a) {
   Val at = coordinates(a);
   Val outside = e.emit<OrOp>({e.compare(Compare::lt, at, number(0.0)), e.compare(Compare::gt, at, number(a.in - 1))});
   return e.select(along(y, axis, outside), e.scalarLike(y, o.extrapolation), y);
+}
+
+/// The region of interest: a start for each of the axes that the numbers stand for, then an end.
+void takeRegion(NodeContext &c, const std::vector<int64_t> &axes, std::vector<Axis> &plans) {
+  Emitter &e = c.e;
+  int64_t count = axes.size();
+  Val region = e.cast(c.operand(1), DType::F64);
+  c.requireShape(mayEqual(region.elements(), 2 * count),
+                 "the region of interest must have " + std::to_string(2 * count) + " numbers");
+  region = e.reshape(region, {2 * count});
+  for (int64_t i = 0; i < count; ++i) {
+    plans[axes[i]].roiStart = e.reshape(e.sliceAxis(region, 0, i, 1), {});
+    plans[axes[i]].roiEnd = e.reshape(e.sliceAxis(region, 0, i + count, 1), {});
+  }
 }
 
 /// The scales, and what the declared shape asks of them.
@@ -204,45 +235,36 @@ std::vector<Val> scalesOf(NodeContext &c, const std::vector<int64_t> &axes, int 
 
 } // namespace
 
-void importRuntimeResize(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int roi, int scales,
+void importRuntimeResize(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int scales,
                          int sizes, const Shape &declared) {
-  Emitter &e = c.e;
   Val x = c.operand(0);
   c.requireShape(static_cast<int64_t>(declared.size()) == x.rank(), "the declared shape has another rank");
   std::vector<Axis> plans;
   for (int64_t i = 0; i < x.rank(); ++i)
-    plans.push_back({x.dim(i), declared[i], Val(), e.scalar(DType::F64, 0), e.scalar(DType::F64, 1)});
+    plans.push_back({x.dim(i), declared[i]});
   std::vector<Val> factors = scalesOf(c, axes, scales, sizes, declared);
   for (size_t i = 0; i < axes.size(); ++i)
     plans[axes[i]].scale = factors[i];
-  bool crop = o.coordinates == "tf_crop_and_resize";
-  if (crop) {
-    int64_t count = axes.size();
-    Val region = e.cast(c.operand(roi), DType::F64);
-    c.requireShape(region.numElements() == 2 * count,
-                   "the region of interest must have " + std::to_string(2 * count) + " numbers");
-    region = e.reshape(region, {2 * count});
-    for (int64_t i = 0; i < count; ++i) {
-      plans[axes[i]].roiStart = e.reshape(e.sliceAxis(region, 0, i, 1), {});
-      plans[axes[i]].roiEnd = e.reshape(e.sliceAxis(region, 0, i + count, 1), {});
-    }
-  }
   for (const Axis &a : plans)
     c.requireShape(a.scale || a.in == a.out, "the declared shape changes an axis that is not resampled");
-  resampleAtRun(c, o, plans);
+  resampleAtRun(c, o, axes, plans);
 }
 
-void resampleAtRun(NodeContext &c, const ResizeOptions &o, const std::vector<ResizeAxis> &axes) {
+void resampleAtRun(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &named,
+                   std::vector<ResizeAxis> axes) {
   Emitter &e = c.e;
   Val x = c.operand(0);
   DType type = x.dtype();
   if (o.mode != "nearest" && type != DType::F64)
     x = e.cast(x, DType::F32); // weighted sums are rounded once, at the end
+  bool crop = isCrop(o);
+  if (crop)
+    takeRegion(c, named, axes);
   Resampler resampler(c, o);
   for (int64_t axis = 0; axis < x.rank(); ++axis)
     if (axes[axis].scale)
       x = resampler.run(x, axis, axes[axis]);
-  for (int64_t axis = 0; o.coordinates == "tf_crop_and_resize" && axis < x.rank(); ++axis)
+  for (int64_t axis = 0; crop && axis < x.rank(); ++axis)
     if (axes[axis].scale && !axes[axis].out.is(0))
       x = resampler.extrapolate(x, axis, axes[axis]);
   c.result(e.cast(x, type));

@@ -13,33 +13,29 @@ namespace {
 /// would make it too large.
 constexpr int64_t kMaxMatrix = int64_t(1) << 24;
 
-/// [rows, columns] of scale(row) * cos or sin of 2 pi row column / n.
-template <typename Scale>
-Val waves(NodeContext &c, DType type, int64_t rows, int64_t columns, int64_t n, bool sine, Scale scale) {
-  std::vector<double> values(rows * columns);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t k = 0; k < columns; ++k) {
-      double angle = 2 * M_PI * static_cast<double>(i * k % n) / static_cast<double>(n);
-      values[i * columns + k] = scale(i) * (sine ? std::sin(angle) : std::cos(angle));
-    }
-  return c.e.floats(type, {rows, columns}, values);
+/// 2 pi i / n for i in [0, count), in double.
+Val angles(Emitter &e, Dim count, Dim n) {
+  return e.div(e.mul(e.iota(DType::F64, {count}, 0), 2 * M_PI), e.size(Dim::max(n, 1), DType::F64));
+}
+
+/// [rows, columns] of scale[row] * f(2 pi row column / n) for the cosine or the sine as f; scale is [rows, 1].
+template <typename Wave> Val waves(Emitter &e, DType type, Dim rows, Dim columns, Dim n, const Val &scale) {
+  Val table = e.emit<Wave>({angles(e, n, n)});
+  Val index = e.mul(e.iota(DType::I64, {rows, 1}, 0), e.iota(DType::I64, {1, columns}, 1));
+  return e.cast(e.mul(e.gather(table, e.emit<ModOp>({index, e.size(n)}), 0), scale), type);
 }
 
 /// Cuts or pads with zeros to `length` along an axis.
-Val fitted(Emitter &e, const Val &x, int64_t axis, int64_t length) {
-  if (x.dim(axis) > length)
-    return e.sliceAxis(x, axis, 0, length);
-  Shape low(x.rank(), 0), high(x.rank(), 0);
-  high[axis] = length - x.dim(axis);
-  return e.pad(x, e.scalarLike(x, 0), low, high);
+Val fitted(Emitter &e, const Val &x, int64_t axis, Dim length) {
+  Dims low(x.rank(), 0), high(x.rank(), 0);
+  high[axis] = Dim::max(length - x.extent(axis), 0);
+  return e.sliceAxis(e.pad(x, e.scalarLike(x, 0), low, high), axis, 0, length);
 }
 
-/// Real or imaginary part with the transformed axis last; null when there is no
-/// imaginary part.
+/// Real or imaginary part with the transformed axis last.
 Val part(Emitter &e, const Val &x, int64_t axis, int64_t which) {
-  if (which >= x.dim(-1))
-    return Val();
-  Shape shape(x.shape().begin(), x.shape().end() - 1);
+  Dims shape = x.dims();
+  shape.pop_back();
   Val plain = e.reshape(e.sliceAxis(x, x.rank() - 1, which, 1), shape);
   std::vector<int64_t> order;
   for (int64_t i = 0; i < plain.rank(); ++i)
@@ -57,34 +53,49 @@ Val restored(Emitter &e, const Val &value, int64_t axis) {
     order.push_back(i);
   order.insert(order.begin() + axis, value.rank() - 1);
   Val moved = e.transpose(value, order);
-  Shape shape(moved.shape().begin(), moved.shape().end());
+  Dims shape = moved.dims();
   shape.push_back(1);
   return e.reshape(moved, shape);
 }
 
-/// x [..., n, ..., 1 or 2] along `axis`. With `length` < 0: the axis' own
-/// length.
-Val transform(NodeContext &c, Val x, int64_t axis, int64_t length, bool inverse, bool onesided) {
+/// The size of a transform without a length of its own, of an axis of `dim` elements.
+Dim ownLength(Dim dim, bool inverse, bool onesided) { return inverse && onesided ? (dim - 1) * 2 : dim; }
+
+/// The factor of each row, [rows, 1]: an inverse transform is a mean, and half a spectrum stands for both halves.
+Val rowScale(Emitter &e, Dim rows, Dim n, bool inverse, bool halfInput) {
+  if (!inverse)
+    return e.scalar(DType::F64, 1);
+  Val scale = e.div(e.scalar(DType::F64, 1), e.size(n, DType::F64));
+  if (!halfInput)
+    return scale;
+  Val row = e.iota(DType::I64, {rows, 1}, 0), both = e.mul(row, e.size(2));
+  Val twice = e.emit<AndOp>({e.compare(Compare::gt, row, e.size(0)), e.compare(Compare::ne, both, e.size(n))});
+  return e.select(twice, e.mul(scale, 2.0), scale);
+}
+
+/// x [..., m, ..., 1 or 2] along `axis`, cut or padded to fit a transform of size n.
+Val transform(NodeContext &c, Val x, int64_t axis, Dim n, bool inverse, bool onesided) {
   Emitter &e = c.e;
-  c.requireShape(x.rank() >= 3 && (x.dim(-1) == 1 || x.dim(-1) == 2) && axis != x.rank() - 1,
+  c.requireShape(x.rank() >= 3 && (mayEqual(x.extent(-1), 1) || mayEqual(x.extent(-1), 2)) && axis != x.rank() - 1,
                  "expected a last axis of 1 or 2 (real and imaginary part) and "
                  "another axis to transform");
-  bool halfInput = inverse && onesided;
-  int64_t n = length >= 0 ? length : halfInput ? 2 * (x.dim(axis) - 1) : x.dim(axis);
-  c.requireShape(n > 0 && n <= kMaxMatrix / n, "a transform of length " + std::to_string(n) + " is not supported");
-  int64_t in = halfInput ? n / 2 + 1 : n, out = onesided && !inverse ? n / 2 + 1 : n;
+  c.requireShape(n.valueOr(1) > 0 && n.valueOr(1) <= kMaxMatrix / n.valueOr(1),
+                 "a transform of length " + n.str() + " is not supported");
+  bool halfInput = inverse && onesided, isReal = x.extent(-1).is(1);
+  Dim half = Dim::floorDiv(n, 2) + 1, in = halfInput ? half : n, out = onesided && !inverse ? half : n;
   x = fitted(e, x, axis, in);
-  Val re = part(e, x, axis, 0), im = part(e, x, axis, 1);
-  auto scale = [&](int64_t row) { // the half spectrum stands for both halves
-    bool twice = halfInput && row != 0 && !(n % 2 == 0 && row == n / 2);
-    return (inverse ? 1.0 / static_cast<double>(n) : 1.0) * (twice ? 2 : 1);
-  };
-  Val cosine = waves(c, x.dtype(), in, out, n, false, scale), sine = waves(c, x.dtype(), in, out, n, true, scale);
+  if (!x.extent(-1).isStatic()) { // whether there is an imaginary part is known at run time
+    Dims low(x.rank(), 0), high(x.rank(), 0);
+    high.back() = 2 - x.extent(-1);
+    x = e.pad(x, e.scalarLike(x, 0), low, high);
+  }
+  Val re = part(e, x, axis, 0), scale = rowScale(e, in, n, inverse, halfInput);
+  Val cosine = waves<CosOp>(e, x.dtype(), in, out, n, scale), sine = waves<SinOp>(e, x.dtype(), in, out, n, scale);
   Val real = e.matmul(re, cosine), imaginary = e.matmul(re, sine);
   if (!inverse)
     imaginary = e.emit<NegOp>({imaginary});
-  if (im) {
-    Val cross = e.matmul(im, sine);
+  if (!isReal) {
+    Val im = part(e, x, axis, 1), cross = e.matmul(im, sine);
     real = inverse ? e.sub(real, cross) : e.add(real, cross);
     imaginary = e.add(imaginary, e.matmul(im, cosine));
   }
@@ -93,61 +104,92 @@ Val transform(NodeContext &c, Val x, int64_t axis, int64_t length, bool inverse,
   return e.concat({restored(e, real, axis), restored(e, imaginary, axis)}, x.rank() - 1);
 }
 
+/// A transform along the axis that a run names: the tensor becomes [before, axis, after, parts].
+Val transformNamed(NodeContext &c, std::optional<Dim> length, bool inverse, bool onesided) {
+  Emitter &e = c.e;
+  Val x = c.operand(0), one = e.size(1), named = c.namedAxes(2, x.rank());
+  c.requireShape(x.rank() >= 3, "expected a last axis of 1 or 2 and another one to transform");
+  Val own = e.sizes(x.dims()), isNamed = e.compare(Compare::eq, named, one);
+  Val passed = e.emit<CumSumOp>({named}, {e.attr("axis", int64_t(0)), e.attr("exclusive", false),
+                                          e.attr("reverse", false)}); // 1 from the named axis on
+  Val before = e.compare(Compare::eq, passed, e.size(0));
+  Val isParts = e.compare(Compare::eq, e.iota(DType::I64, {x.rank()}, 0), e.size(x.rank() - 1));
+  c.requireAtRun(e.emit<NotOp>({e.emit<AndOp>({isNamed, isParts})}));
+  auto productOf = [&](const Val &which) { return e.reduce(Reduction::prod, e.select(which, own, one), {0}, true); };
+  Val after = e.emit<NotOp>({e.emit<OrOp>({e.emit<OrOp>({before, isNamed}), isParts})});
+  Dims flat = e.dimsOf(e.concat({productOf(before), productOf(isNamed), productOf(after)}, 0));
+  flat.push_back(x.extent(-1));
+  Dim n = length ? *length : ownLength(flat[1], inverse, onesided);
+  Val y = transform(c, e.reshape(x, flat), 1, n, inverse, onesided);
+  Dims result = e.dimsOf(e.select(isNamed, e.size(y.extent(1)), own));
+  result.back() = y.extent(-1);
+  return e.reshape(y, result);
+}
+
 /// A transform along an axis known at run time only: those that give the declared shape are computed.
-void importRuntimeDFT(NodeContext &c, const Shape &declared, int64_t length, bool inverse, bool onesided) {
+void importRuntimeDFT(NodeContext &c, const Shape &declared, std::optional<Dim> length, bool inverse, bool onesided) {
   Val x = c.operand(0);
+  auto sizeAlong = [&](int64_t axis) { return length ? *length : ownLength(x.dim(axis), inverse, onesided); };
+  auto axisOf = [](const std::vector<int64_t> &named) {
+    return std::find(named.begin(), named.end(), 1) - named.begin();
+  };
   auto fits = [&](const std::vector<int64_t> &named) {
-    int64_t axis = std::find(named.begin(), named.end(), 1) - named.begin();
+    int64_t axis = axisOf(named);
     if (axis == x.rank() - 1)
       return false;
-    Shape shape(x.shape().begin(), x.shape().end());
-    bool half = inverse && onesided;
-    int64_t n = length >= 0 ? length : half ? 2 * (shape[axis] - 1) : shape[axis];
-    shape[axis] = onesided && !inverse ? n / 2 + 1 : n;
-    shape.back() = half ? 1 : 2;
-    return shape == declared;
+    Dims shape = x.dims();
+    Dim n = sizeAlong(axis);
+    shape[axis] = onesided && !inverse ? Dim::floorDiv(n, 2) + 1 : n;
+    shape.back() = inverse && onesided ? 1 : 2;
+    return shape == Dims(declared);
   };
   c.result(c.chosen(c.namedAxes(2, x.rank()), NodeContext::axisSets(x.rank(), 1, fits),
                     [&](const std::vector<int64_t> &named) {
-                      int64_t axis = std::find(named.begin(), named.end(), 1) - named.begin();
-                      return transform(c, x, axis, length, inverse, onesided);
+                      return transform(c, x, axisOf(named), sizeAlong(axisOf(named)), inverse, onesided);
                     }));
 }
 
 void importDFT(NodeContext &c) {
   Val x = c.operand(0);
   bool inverse = c.attrInt("inverse", 0) != 0, onesided = c.attrInt("onesided", 0) != 0;
-  if (std::optional<Shape> declared = c.declaredShape(); c.since() >= 20 && c.has(2) && !c.isConstant(2) && declared)
-    return importRuntimeDFT(c, *declared, c.has(1) ? c.constantInt(1, "length") : -1, inverse, onesided);
-  int64_t axis = c.since() >= 20 ? (c.has(2) ? c.constantInt(2, "axis") : -2) : c.attrInt("axis", 1);
-  // Half a spectrum does not tell whether the length was even.
-  std::optional<int64_t> implied =
-      onesided && !inverse ? std::nullopt : c.declaredDim(0, c.normalizeAxis(axis, x.rank()));
-  int64_t length = c.has(1) ? c.impliedInt(1, "length", implied) : -1;
-  c.requireShape(!c.has(1) || length > 0, "a length of " + std::to_string(length));
-  c.result(transform(c, x, c.normalizeAxis(axis, x.rank()), length, inverse, onesided));
+  bool named = c.since() >= 20 && c.has(2) && !c.isConstant(2);
+  int64_t axis = c.since() < 20 ? c.attrInt("axis", 1) : c.has(2) && !named ? c.constantInt(2, "axis") : -2;
+  axis = c.normalizeAxis(axis, x.rank());
+  std::optional<Dim> length;
+  if (c.has(1)) {
+    // Half a spectrum does not tell whether the length was even.
+    std::optional<int64_t> implied = named || (onesided && !inverse) ? std::nullopt : c.declaredDim(0, axis);
+    length = c.size(1, "length", implied);
+    c.requireShape(length->valueOr(1) > 0, "a length of " + length->str());
+  }
+  if (!named)
+    return c.result(
+        transform(c, x, axis, length ? *length : ownLength(x.extent(axis), inverse, onesided), inverse, onesided));
+  std::optional<Shape> declared = c.declaredShape();
+  if (declared && x.hasStaticShape() && (!length || length->isStatic()))
+    return importRuntimeDFT(c, *declared, length, inverse, onesided);
+  c.result(transformNamed(c, length, inverse, onesided));
 }
 
 /// The transforms of `frames` frames that begin `step` elements apart, each `length` long.
-Val framesOf(NodeContext &c, const Val &step, int64_t frames, int64_t length, bool onesided) {
+Val framesOf(NodeContext &c, const Val &step, Dim frames, Dim length, bool onesided) {
   Emitter &e = c.e;
   Val signal = c.operand(0);
   Val index = e.add(e.mul(e.iota(DType::I64, {frames, 1}, 0), step), e.iota(DType::I64, {1, length}, 1));
   // Frames that are computed for a length that is not the one asked for may reach over the end.
-  Val framed = e.gather(signal, e.min(index, e.intScalar(DType::I64, signal.dim(1) - 1)), 1);
+  Val framed = e.gather(signal, e.min(index, e.size(signal.extent(1) - 1)), 1);
   if (Val window = c.optional(2)) {
-    c.requireShape(window.rank() == 1 && window.dim(0) == length, "the window must have the frame length");
-    framed = e.mul(framed, e.reshape(window, {length, 1}));
+    c.requireShape(window.rank() == 1 && mayEqual(window.extent(0), length), "the window must have the frame length");
+    framed = e.mul(framed, e.reshape(e.expectDims(window, {length}), {length, 1}));
   }
-  return transform(c, framed, 2, -1, false, onesided);
+  return transform(c, framed, 2, length, false, onesided);
 }
 
 /// Step or length known at run time only, with the number of frames declared.
 void importRuntimeSTFT(NodeContext &c, const Shape &declared) {
   Emitter &e = c.e;
   Val signal = c.operand(0);
-  c.requireShape(signal.rank() == 3 && signal.dim(1) > 0 && declared.size() == 4 && (c.has(2) || c.has(3)),
-                 "expected a signal of rank 3 and a window or a frame length");
+  c.requireShape(signal.dim(1) > 0 && declared.size() == 4, "expected a signal that is not empty");
   bool onesided = c.attrInt("onesided", 1) != 0;
   Val step = e.reshape(c.cast64(1), {}), one = e.intScalar(DType::I64, 1);
   Val length = c.has(3) ? e.reshape(c.cast64(3), {}) : e.intScalar(DType::I64, c.operand(2).numElements());
@@ -168,93 +210,79 @@ void importRuntimeSTFT(NodeContext &c, const Shape &declared) {
 
 void importSTFT(NodeContext &c) {
   Val signal = c.operand(0);
-  if (std::optional<Shape> declared = c.declaredShape();
-      declared && (!c.isConstant(1) || (c.has(3) && !c.isConstant(3))))
-    return importRuntimeSTFT(c, *declared);
-  int64_t step = c.constantInt(1, "frame step");
   c.requireShape(signal.rank() == 3 && (c.has(2) || c.has(3)),
                  "expected a signal of rank 3 and a window or a frame length");
-  int64_t length = c.has(3) ? c.constantInt(3, "frame length") : c.operand(2).numElements();
-  c.requireShape(step > 0 && length > 0 && length <= signal.dim(1), "the frames do not fit the signal");
-  int64_t frames = (signal.dim(1) - length) / step + 1;
-  c.requireShape(frames <= kMaxMatrix / length, "there are too many frames");
-  c.result(framesOf(c, c.e.intScalar(DType::I64, step), frames, length, c.attrInt("onesided", 1) != 0));
+  if (std::optional<Shape> declared = c.declaredShape(); declared && signal.hasStaticShape() &&
+                                                         (!c.has(2) || c.operand(2).hasStaticShape()) &&
+                                                         (!c.isConstant(1) || (c.has(3) && !c.isConstant(3))))
+    return importRuntimeSTFT(c, *declared);
+  Dim step = c.size(1, "frame step"), length = c.has(3) ? c.size(3, "frame length") : c.operand(2).elements();
+  Dim room = signal.extent(1) - length;
+  c.requireShape(step.valueOr(1) > 0 && length.valueOr(1) > 0 && room.valueOr(0) >= 0,
+                 "the frames do not fit the signal");
+  Dim frames = Dim::floorDiv(room, step) + 1;
+  c.requireShape((frames * length).valueOr(0) <= kMaxMatrix, "there are too many frames");
+  c.result(framesOf(c, c.e.size(step), frames, length, c.attrInt("onesided", 1) != 0));
 }
 
 /// a - b cos(2 pi i / n) + d cos(4 pi i / n).
 void cosineWindow(NodeContext &c, double a, double b, double d) {
-  int64_t size = c.impliedInt(0, "size", c.declaredDim(0, 0));
-  c.requireShape(size >= 0 && size <= kMaxMatrix, "a size of " + std::to_string(size));
-  double n = static_cast<double>(c.attrInt("periodic", 1) ? size : size - 1);
-  std::vector<double> values(size);
-  for (int64_t i = 0; i < size; ++i) {
-    double angle = n == 0 ? 0 : 2 * M_PI * static_cast<double>(i) / n;
-    values[i] = a - b * std::cos(angle) + d * std::cos(2 * angle);
-  }
-  c.result(c.e.floats(c.attrType("output_datatype", DType::F32), {size}, values));
+  Emitter &e = c.e;
+  Dim size = c.size(0, "size", c.declaredDim(0, 0));
+  c.requireShape(size.valueOr(0) >= 0 && size.valueOr(0) <= kMaxMatrix, "a size of " + size.str());
+  Val angle = angles(e, size, c.attrInt("periodic", 1) ? size : size - 1);
+  Val window = e.sub(e.scalar(DType::F64, a), e.mul(e.emit<CosOp>({angle}), b));
+  if (d != 0)
+    window = e.add(window, e.mul(e.emit<CosOp>({e.mul(angle, 2.0)}), d));
+  c.result(e.cast(window, c.attrType("output_datatype", DType::F32)));
 }
 void importHann(NodeContext &c) { cosineWindow(c, 0.5, 0.5, 0); }
 void importHamming(NodeContext &c) { cosineWindow(c, 25.0 / 46, 21.0 / 46, 0); }
 void importBlackman(NodeContext &c) { cosineWindow(c, 0.42, 0.5, 0.08); }
 
+/// Triangles of height 1 over the bins of a spectrum, which overlap and are equally wide on the mel scale.
 void importMelWeights(NodeContext &c) {
-  int64_t bands = c.constantInt(0, "number of bands"), length = c.constantInt(1, "length"),
-          rate = c.constantInt(2, "sample rate");
-  double low = c.constantDouble(3, "lower edge"), high = c.constantDouble(4, "upper edge");
-  c.requireShape(bands > 0 && length > 0 && rate > 0 && bands < 65536 && length < kMaxMatrix / bands && low >= 0 &&
-                     high >= low,
+  Emitter &e = c.e;
+  Dim bands = c.size(0, "number of bands", c.declaredDim(0, 1)), length = c.size(1, "length");
+  c.requireShape(bands.valueOr(1) > 0 && length.valueOr(1) > 0 && bands.valueOr(1) < 65536 &&
+                     length.valueOr(1) < kMaxMatrix / bands.valueOr(1),
                  "the parameters are out of range");
-  int64_t bins = length / 2 + 1;
-  auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  double step = (mel(high) - mel(low)) / static_cast<double>(bands + 2);
-  std::vector<int64_t> edge(bands + 2);
-  for (int64_t i = 0; i < bands + 2; ++i) {
-    double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + mel(low)) / 2595) - 1);
-    edge[i] = static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate)));
-    c.requireShape(edge[i] < bins, "the upper edge lies above half of the sample rate");
-  }
-  std::vector<double> values(bins * bands, 0);
-  for (int64_t band = 0; band < bands; ++band) {
-    int64_t from = edge[band], center = edge[band + 1], to = edge[band + 2];
-    if (center == from)
-      values[center * bands + band] = 1;
-    for (int64_t j = from; center > from && j <= center; ++j)
-      values[j * bands + band] = static_cast<double>(j - from) / static_cast<double>(center - from);
-    for (int64_t j = center; j < to; ++j)
-      values[j * bands + band] = static_cast<double>(to - j) / static_cast<double>(to - center);
-  }
-  c.result(c.e.floats(c.attrType("output_datatype", DType::F32), {bins, bands}, values));
+  Dim bins = Dim::floorDiv(length, 2) + 1;
+  auto number = [&](double value) { return e.scalar(DType::F64, value); };
+  auto given = [&](int i) { return e.reshape(e.cast(c.operand(i), DType::F64), {}); };
+  Val rate = given(2), low = given(3), high = given(4), zero = number(0);
+  c.requireAtRun(e.emit<AndOp>({e.compare(Compare::gt, rate, zero), e.compare(Compare::ge, low, zero)}));
+  c.requireAtRun(e.compare(Compare::ge, high, low));
+  auto mel = [&](const Val &hertz) {
+    return e.mul(e.emit<LogOp>({e.add(e.mul(hertz, 1.0 / 700), 1.0)}), 2595 / M_LN10);
+  };
+  Val first = mel(low), step = e.div(e.sub(mel(high), first), e.size(bands + 2, DType::F64));
+  Val at = e.add(e.mul(e.iota(DType::F64, {bands + 2}, 0), step), first);
+  Val hertz = e.mul(e.add(e.emit<PowOp>({number(10), e.mul(at, 1.0 / 2595)}), -1.0), 700.0);
+  Val edges = e.emit<FloorOp>({e.div(e.mul(hertz, e.size(length + 1, DType::F64)), rate)});
+  // The upper edge lies at or below half of the sample rate.
+  c.requireAtRun(e.compare(Compare::lt, edges, e.size(bins, DType::F64)));
+  auto edge = [&](int64_t i) { return e.reshape(e.sliceAxis(edges, 0, i, bands), {1, bands}); };
+  Val from = edge(0), center = edge(1), to = edge(2), bin = e.iota(DType::F64, {bins, 1}, 0), one = number(1);
+  Val rising = e.div(e.sub(bin, from), e.max(e.sub(center, from), one));
+  Val falling = e.div(e.sub(to, bin), e.max(e.sub(to, center), one));
+  Val sides = e.max(e.select(e.compare(Compare::lt, bin, center), rising, falling), zero);
+  Val weights = e.select(e.compare(Compare::eq, bin, center), one, sides);
+  c.result(e.cast(weights, c.attrType("output_datatype", DType::F32)));
 }
 
 } // namespace
 
 std::vector<OpRows> signalOps() {
   using namespace types;
-  const char *constant = "the size must be known at compile time or declared";
   return {
-      {"DFT", {17}, importDFT, "axis,inverse,onesided", {Float, Index}, "a product with a constant matrix"},
-      {"DFT",
-       {20},
-       importDFT,
-       "inverse,onesided",
-       {Float, Index, Index},
-       "a product with a constant matrix; the axis must be known at compile "
-       "time or the shape declared"},
-      {"STFT",
-       {17},
-       importSTFT,
-       "onesided",
-       {Float, Index, Float, Index},
-       "frame step and length must be known at compile time or the shape declared"},
-      {"HannWindow", {17}, importHann, "output_datatype,periodic", {Index}, constant},
-      {"HammingWindow", {17}, importHamming, "output_datatype,periodic", {Index}, constant},
-      {"BlackmanWindow", {17}, importBlackman, "output_datatype,periodic", {Index}, constant},
-      {"MelWeightMatrix",
-       {17},
-       importMelWeights,
-       "output_datatype",
-       {Index, Index, Index, Float},
-       "the operands must be known at compile time"},
+      {"DFT", {17}, importDFT, "axis,inverse,onesided", {Float, Index}, "a product with a matrix"},
+      {"DFT", {20}, importDFT, "inverse,onesided", {Float, Index, Index}, "a product with a matrix"},
+      {"STFT", {17}, importSTFT, "onesided", {Float, Index, Float, Index}, "a product with a matrix"},
+      {"HannWindow", {17}, importHann, "output_datatype,periodic", {Index}},
+      {"HammingWindow", {17}, importHamming, "output_datatype,periodic", {Index}},
+      {"BlackmanWindow", {17}, importBlackman, "output_datatype,periodic", {Index}},
+      {"MelWeightMatrix", {17}, importMelWeights, "output_datatype", {Index, Index, Index, Float}},
   };
 }
 

@@ -26,6 +26,9 @@ std::vector<int64_t> numbersOf(const Dims &dims);
 /// if it is there.
 Val convolve(Emitter &e, Val x, const Val &weights, const Val &bias, const Window &window, int64_t groups);
 
+/// y with one number of `bias` added for each channel.
+Val withBias(Emitter &e, const Val &y, const Val &bias);
+
 /// [c] as [c, 1, 1, ...] that broadcasts along axis 1 of a tensor of `rank`.
 Val perChannel(Emitter &e, const Val &value, int64_t rank);
 

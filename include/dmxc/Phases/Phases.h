@@ -30,6 +30,11 @@ struct PhaseContext {
         return t;
     return nullptr;
   }
+  /// Why the target does not compute the op where it is; nullopt when it does. Graphs of branches and loops (private
+  /// functions) run on the host.
+  std::optional<std::string> refusal(const TargetBackend &target, mlir::Operation *op) const;
+  /// The first target that computes the op; null when none does.
+  const TargetBackend *responsible(mlir::Operation *op) const;
 };
 
 /// frontend: folding and canonical form of an imported module.

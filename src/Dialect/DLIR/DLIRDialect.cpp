@@ -11,6 +11,7 @@ using namespace mlir;
 #include "dmxc/Dialect/DLIR/DLIRDialect.cpp.inc"
 #include "dmxc/Dialect/DLIR/DLIREnums.cpp.inc"
 #define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/DLIR/DLIRInterfaces.cpp.inc"
 #include "dmxc/Dialect/DLIR/DLIRTypes.cpp.inc"
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/DLIR/DLIROps.cpp.inc"
@@ -48,6 +49,22 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+SmallVector<Value> IfOp::reads() {
+  SmallVector<Value> all{getCondition()};
+  llvm::append_range(all, getInputs());
+  return all;
+}
+
+SmallVector<Value> WhileOp::reads() {
+  SmallVector<Value> all;
+  for (Value limit : {getTripCount(), getCondition()})
+    if (limit)
+      all.push_back(limit);
+  llvm::append_range(all, getCarried());
+  llvm::append_range(all, getInputs());
+  return all;
+}
+
 ByteRange byteRange(BufferOp buffer) {
   int64_t offset = 0;
   int64_t size = buffer.getSize();
@@ -58,7 +75,7 @@ ByteRange byteRange(BufferOp buffer) {
   if (buffer.getKind() == BufferKind::arena)
     offset += buffer.getOffset();
   int64_t index = buffer.getIndex();
-  if (buffer.getKind() == BufferKind::constant) // every constant is its own space
+  if (buffer.getKind() == BufferKind::constant || buffer.getKind() == BufferKind::result) // each is its own space
     index = reinterpret_cast<intptr_t>(buffer.getOperation());
   return {buffer.getKind(), index, offset, offset + size};
 }

@@ -38,18 +38,10 @@ FailureOr<Order> collect(ProgramOp program) {
         return op.emitOpError("C1: comes after a task");
       continue;
     }
-    Task task{&op, {}, {}, {}};
-    if (auto dispatch = dyn_cast<DispatchOp>(op)) {
-      task.reads = definitions(dispatch.getInputs());
-      task.writes = definitions(dispatch.getOutputs());
-      task.after = dispatch.getAfter();
-    } else if (auto copy = dyn_cast<CopyOp>(op)) {
-      task.reads = definitions(copy.getSource());
-      task.writes = definitions(copy.getTarget());
-      task.after = copy.getAfter();
-    } else {
+    auto inner = dyn_cast<TaskInterface>(op);
+    if (!inner)
       return op.emitOpError("is neither a buffer nor a task");
-    }
+    Task task{&op, definitions(inner.reads()), definitions(inner.writes()), inner.getAfter()};
     llvm::BitVector done(order.tasks.size());
     for (Value token : task.after) {
       unsigned index = taskOf.lookup(token);

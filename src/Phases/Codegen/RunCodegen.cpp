@@ -78,6 +78,10 @@ public:
         addBuffer(buffer);
       else if (auto dispatch = dyn_cast<dlir::DispatchOp>(op))
         addDispatch(dispatch);
+      else if (auto branch = dyn_cast<dlir::IfOp>(op))
+        addBranch(branch);
+      else if (auto loop = dyn_cast<dlir::WhileOp>(op))
+        addLoop(loop);
       else
         addCopy(cast<dlir::CopyOp>(op));
     }
@@ -86,6 +90,8 @@ public:
         if (std::optional<dmir::DimConstraint> constraint = dmir::constraintOf(attr))
           graph.constraints.push_back(constraintDesc(*constraint));
     model.graph.graphs.push_back(std::move(graph));
+    if (program.getOwned())
+      return;
     bundle::EntryPoint entry;
     entry.name = program.getSymName().str();
     for (Attribute port : program.getInputs())
@@ -170,6 +176,9 @@ private:
       desc.kind = bundle::BufferKind::Alias;
       desc.of = ids.lookup(op.getBase());
       break;
+    case dlir::BufferKind::result:
+      desc.kind = bundle::BufferKind::Result;
+      break;
     case dlir::BufferKind::state:
       desc.kind = bundle::BufferKind::State;
       break;
@@ -251,10 +260,8 @@ private:
     desc.kernel = op.getKernel().str();
     if (desc.name.empty())
       desc.name = desc.kernel;
-    for (Value buffer : op.getInputs())
-      desc.buffers.push_back(ids.lookup(buffer));
-    for (Value buffer : op.getOutputs())
-      desc.buffers.push_back(ids.lookup(buffer));
+    desc.buffers = idsOf(op.getInputs());
+    llvm::append_range(desc.buffers, idsOf(op.getOutputs()));
     desc.outputs = op.getOutputs().size();
     auto dynamic = dyn_cast_or_null<dmir::DimsAttr>(op.getDimsAttr());
     auto count = [&](unsigned i, uint64_t number) {
@@ -286,6 +293,60 @@ private:
       graph.dims.push_back(std::move(row));
     }
     desc.results = op.getSymbols()->size();
+    addComputedDims();
+  }
+
+  std::vector<int64_t> idsOf(OperandRange buffers) {
+    std::vector<int64_t> list;
+    for (Value buffer : buffers)
+      list.push_back(ids.lookup(buffer));
+    return list;
+  }
+
+  void addBranch(dlir::IfOp op) {
+    bundle::TaskDesc desc = task(op.getQueue(), op.getNodes(), op.getAfter());
+    desc.kind = bundle::TaskKind::If;
+    desc.cond = ids.lookup(op.getCondition());
+    desc.thenGraph = op.getThenGraph().str();
+    desc.elseGraph = op.getElseGraph().str();
+    desc.buffers = idsOf(op.getInputs());
+    desc.outputs = op.getOutputs().size();
+    addResults(op.getOutputs());
+    addTask(op.getDone(), std::move(desc));
+  }
+
+  void addLoop(dlir::WhileOp op) {
+    bundle::TaskDesc desc = task(op.getQueue(), op.getNodes(), op.getAfter());
+    desc.kind = bundle::TaskKind::Loop;
+    desc.body = op.getBody().str();
+    if (op.getTripCount())
+      desc.tripCount = ids.lookup(op.getTripCount());
+    if (op.getCondition())
+      desc.cond = ids.lookup(op.getCondition());
+    desc.carried = idsOf(op.getCarried());
+    desc.buffers = idsOf(op.getInputs());
+    desc.scans = op.getOutputs().size() - op.getCarried().size();
+    addResults(op.getOutputs());
+    addTask(op.getDone(), std::move(desc));
+  }
+
+  /// The next task's results, and rows of the symbols that they define.
+  void addResults(OperandRange buffers) {
+    for (Value value : buffers) {
+      auto buffer = value.getDefiningOp<dlir::BufferOp>();
+      graph.buffers[ids.lookup(value)].task = graph.tasks.size();
+      for (auto [axis, dim] : llvm::enumerate(dmir::dimsOf(buffer.getTensor()))) {
+        std::optional<std::string> symbol = dim.symbolName();
+        if (!symbol || isKnown(*symbol))
+          continue;
+        bundle::DimDesc row;
+        row.name = *symbol;
+        row.task = graph.tasks.size();
+        row.output = buffer.getIndex();
+        row.axis = axis;
+        graph.dims.push_back(std::move(row));
+      }
+    }
     addComputedDims();
   }
 

@@ -194,7 +194,7 @@ private:
 struct BindStates : dmxc::impl::BindStatesBase<BindStates> {
   explicit BindStates(const PhaseContext &context) : context(context) {}
   void runOnOperation() override {
-    if (!context.states.empty() && failed(Binder(getOperation(), context).run()))
+    if (!context.states.empty() && getOperation().isPublic() && failed(Binder(getOperation(), context).run()))
       signalPassFailure();
   }
   const PhaseContext &context;

@@ -73,11 +73,27 @@ private:
     auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
     for (OpOperand &operand : ret->getOpOperands()) {
       Value base = viewedValue(operand.get());
-      if (!base.getDefiningOp<dmir::RegionOp>() || slots[base].output >= 0 ||
+      auto region = base.getDefiningOp<dmir::RegionOp>();
+      if (!region || slots[base].output >= 0 || !knownBefore(operand.get().getType(), region) ||
           function.getResultAttr(operand.getOperandNumber(), dmir::kStateAttr)) // copied or kept, see schedule
         continue;
       slots[base].output = operand.getOperandNumber();
     }
+  }
+
+  /// Whether the dims of a view of the region's result are known when it runs, not only by what runs after it.
+  bool knownBefore(Type type, dmir::RegionOp region) {
+    dmir::SymbolSet known = dmir::symbolsOf(region.getBlock());
+    auto add = [&](Type given, auto into) {
+      for (Dim dim : dmir::dimsOf(given))
+        dim.forEachSymbol([&](std::string_view symbol) { into(StringAttr::get(function.getContext(), symbol)); });
+    };
+    for (TypeRange types : {TypeRange(function.getArgumentTypes()), TypeRange(region->getResultTypes())})
+      for (Type given : types)
+        add(given, [&](StringAttr symbol) { known.insert(symbol); });
+    bool all = true;
+    add(type, [&](StringAttr symbol) { all &= known.contains(symbol); });
+    return all;
   }
 
   void assignRange(dmir::RegionOp region, OpResult result, int64_t step) {

@@ -68,14 +68,9 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
     return {};
   }
 
-  /// Who computes the op; null for views and the return, which are row-major.
+  /// Who computes the op; null for what is row-major: views, the return, operands of branches and loops.
   const TargetBackend *responsible(Operation *op) {
-    if (isa<dmir::ReshapeOp, func::ReturnOp>(op))
-      return nullptr;
-    for (const TargetBackend *target : context.targets)
-      if (!target->refuses(op))
-        return target;
-    return nullptr;
+    return isa<dmir::ReshapeOp, dmir::IfOp, dmir::LoopOp, func::ReturnOp>(op) ? nullptr : context.responsible(op);
   }
 
   const PhaseContext &context;

@@ -16,13 +16,13 @@ struct CheckSupport : dmxc::impl::CheckSupportBase<CheckSupport> {
 
   void runOnOperation() override {
     for (Operation &op : getOperation().getOps()) {
-      // Constants, views and the return are nobody's work.
-      if (isa<dmir::ConstantOp, dmir::ReshapeOp, func::ReturnOp>(op))
+      // Constants, views, the return, branches and loops are no target's work.
+      if (isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::IfOp, dmir::LoopOp, func::ReturnOp>(op))
         continue;
       SmallVector<std::pair<StringRef, std::string>> reasons;
       bool supported = false;
       for (const TargetBackend *target : context.targets) {
-        std::optional<std::string> reason = target->refuses(&op);
+        std::optional<std::string> reason = context.refusal(*target, &op);
         supported |= !reason;
         if (reason)
           reasons.emplace_back(target->name(), *reason);

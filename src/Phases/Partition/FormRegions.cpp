@@ -25,8 +25,10 @@ namespace {
 
 bool isPull(Operation *op) { return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>(); }
 
-/// What stays outside of regions: constants are buffers, reshapes are views.
-bool staysOutside(Operation *op) { return isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::RegionOp, func::ReturnOp>(op); }
+/// What stays outside of regions: constants are buffers, reshapes are views, branches and loops tasks of their own.
+bool staysOutside(Operation *op) {
+  return isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::RegionOp, dmir::IfOp, dmir::LoopOp, func::ReturnOp>(op);
+}
 
 /// A group of ops that becomes one region.
 struct Group {
@@ -34,14 +36,6 @@ struct Group {
   Operation *root; ///< null: a whole graph
   llvm::SetVector<Operation *> ops;
 };
-
-/// The first target that computes the op; null when none does.
-const TargetBackend *targetOf(Operation *op, const PhaseContext &context) {
-  for (const TargetBackend *target : context.targets)
-    if (!target->refuses(op))
-      return target;
-  return nullptr;
-}
 
 /// Groups of targets that compute whole graphs. An op's turn is the number of times that values changed targets on the
 /// way to it: ops of equal target and turn are one group, and no value leaves a group and comes back.
@@ -55,10 +49,10 @@ public:
     for (Operation &op : function.getOps()) {
       if (isa<dmir::ConstantOp, dmir::RegionOp, func::ReturnOp>(op))
         continue;
-      const TargetBackend *target = isa<dmir::ReshapeOp>(op) ? targetOfView(&op) : targetOf(&op, context);
+      const TargetBackend *target = isa<dmir::ReshapeOp>(op) ? targetOfView(&op) : context.responsible(&op);
       int64_t turn = turnOf(&op, target);
       places[&op] = {target, turn};
-      if (target && target->computesWholeGraphs() && !target->refuses(&op))
+      if (target && target->computesWholeGraphs() && !context.refusal(*target, &op))
         groupAt(groups, target, turn).ops.insert(&op);
     }
     // A group of views alone computes nothing.
@@ -73,7 +67,7 @@ private:
     auto place = places.find(op->getOperand(0).getDefiningOp());
     if (place != places.end())
       return place->second.target;
-    return op->use_empty() ? nullptr : targetOf(*op->user_begin(), context);
+    return op->use_empty() ? nullptr : context.responsible(*op->user_begin());
   }
 
   int64_t turnOf(Operation *op, const TargetBackend *target) {
@@ -131,7 +125,7 @@ public:
 
 private:
   bool startGroup(Operation *root, std::vector<Group> &groups, bool takesConsumers) {
-    const TargetBackend *target = targetOf(root, context);
+    const TargetBackend *target = context.responsible(root);
     if (!target) {
       root->emitError() << "no target computes '" << root->getName() << "' [op-unsupported]";
       return false;
@@ -157,7 +151,7 @@ private:
     while (true) {
       Operation *consumer = onlyUser(result);
       if (!consumer || !isPull(consumer) || staysOutside(consumer) || grouped.contains(consumer) ||
-          group.target->refuses(consumer) || !group.target->fusesConsumer(group.root, result, consumer))
+          context.refusal(*group.target, consumer) || !group.target->fusesConsumer(group.root, result, consumer))
         return;
       add(group, consumer);
       result = consumer->getResult(0);
@@ -179,7 +173,7 @@ private:
       for (OpOperand &use : group.ops[i]->getOpOperands()) {
         Operation *producer = use.get().getDefiningOp();
         if (!producer || !isPull(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) ||
-            group.target->refuses(producer))
+            context.refusal(*group.target, producer))
           continue;
         bool private_ = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
         if (private_ && group.target->fusesProducer(group.root, use, producer))

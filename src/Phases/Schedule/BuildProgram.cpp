@@ -68,15 +68,16 @@ void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp function, KernelTable &kernels, StringRef queue)
-      : function(function), kernels(kernels), builder(function.getContext()), defaultQueue(queue) {}
+  ProgramBuilder(func::FuncOp function, KernelTable &kernels, StringRef queue, StringRef hostQueue)
+      : function(function), kernels(kernels), builder(function.getContext()),
+        defaultQueue(function.isPrivate() ? hostQueue : queue), hostQueue(hostQueue) {}
 
   void run() {
     builder.setInsertionPoint(function);
     auto arenas = function->getAttrOfType<ArrayAttr>("dmir.arenas");
     program = dlir::ProgramOp::create(builder, function.getLoc(), function.getSymName(), signature(true),
                                       signature(false), arenas ? arenas : builder.getArrayAttr({}),
-                                      function->getAttrOfType<ArrayAttr>(dmir::kConstraintsAttr));
+                                      function->getAttrOfType<ArrayAttr>(dmir::kConstraintsAttr), function.isPrivate());
     builder.createBlock(&program.getBody());
     tasks = OpBuilder::atBlockEnd(&program.getBody().front());
     for (BlockArgument argument : function.getArguments())
@@ -91,6 +92,10 @@ public:
         addView(reshape);
       else if (auto region = dyn_cast<dmir::RegionOp>(op))
         addDispatch(region);
+      else if (auto branch = dyn_cast<dmir::IfOp>(op))
+        addBranch(branch);
+      else if (auto loop = dyn_cast<dmir::LoopOp>(op))
+        addLoop(loop);
     }
     addCopies(cast<func::ReturnOp>(function.getBody().front().getTerminator()));
   }
@@ -203,6 +208,46 @@ private:
     return found;
   }
 
+  /// A value as it is, as tasks that need no other form of constants read it.
+  Value plainBuffer(Value value) {
+    return value.getDefiningOp<dmir::ConstantOp>() ? constantBuffer(value, {}) : buffers.at(value);
+  }
+
+  SmallVector<Value> plainBuffers(ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return plainBuffer(value); });
+  }
+
+  /// What a branch or loop gives.
+  SmallVector<Value> resultBuffers(Operation *op) {
+    SmallVector<Value> made;
+    for (OpResult result : op->getResults())
+      made.push_back(buffers[result] = buffer(dlir::BufferKind::result, result, result.getResultNumber(), 0,
+                                              storageSize(result.getType()), dmir::nodeName(op)));
+    return made;
+  }
+
+  void addBranch(dmir::IfOp op) {
+    SmallVector<Value> inputs = plainBuffers(op.getCaptures()), outputs = resultBuffers(op);
+    lastToken = dlir::IfOp::create(tasks, op.getLoc(), dlir::TokenType::get(function.getContext()),
+                                   plainBuffer(op.getCondition()), op.getThenGraph(), op.getElseGraph(), inputs,
+                                   outputs, afterLast(), hostQueue, nodesOf(op));
+  }
+
+  void addLoop(dmir::LoopOp op) {
+    SmallVector<Value> carried = plainBuffers(op.getCarried()), inputs = plainBuffers(op.getCaptures());
+    Value trips = op.getTripCount() ? plainBuffer(op.getTripCount()) : Value();
+    Value condition = op.getCondition() ? plainBuffer(op.getCondition()) : Value();
+    SmallVector<Value> outputs = resultBuffers(op);
+    lastToken = dlir::WhileOp::create(tasks, op.getLoc(), dlir::TokenType::get(function.getContext()), op.getBody(),
+                                      trips, condition, carried, inputs, outputs, afterLast(), hostQueue, nodesOf(op));
+  }
+
+  ArrayAttr nodesOf(Operation *op) {
+    llvm::SetVector<StringAttr> nodes;
+    collectNodes(op->getLoc(), nodes);
+    return builder.getArrayAttr(SmallVector<Attribute>(nodes.begin(), nodes.end()));
+  }
+
   Value operandBuffer(dmir::RegionOp region, unsigned index) {
     Value value = region.getInputs()[index];
     if (!value.getDefiningOp<dmir::ConstantOp>())
@@ -233,11 +278,6 @@ private:
       buffers[result] = made;
       outputs.push_back(made);
     }
-    llvm::SetVector<StringAttr> nodes;
-    collectNodes(region.getLoc(), nodes);
-    SmallVector<StringRef> names;
-    for (StringAttr node : nodes)
-      names.push_back(node.getValue());
     Dim counts[] = {dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kWork), 1),
                     dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kGrain), 1),
                     dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kScratch)),
@@ -245,11 +285,11 @@ private:
                     dmir::dimOfAttr(region.getStrategyAttr().get(strategy::kBytes))};
     bool dynamic = llvm::any_of(counts, [](Dim count) { return !count.isStatic(); });
     auto number = [&](int i) { return counts[i].valueOr(1); };
-    lastToken =
-        dlir::DispatchOp::create(tasks, region.getLoc(), dlir::TokenType::get(function.getContext()),
-                                 kernels.lookup(region).getSymName(), inputs, outputs, afterLast(), region.getDevice(),
-                                 builder.getStrArrayAttr(names), number(0), number(1), number(2), number(3), number(4),
-                                 dynamic ? Attribute(dmir::DimsAttr::get(function.getContext(), counts)) : Attribute(), ArrayAttr(), Attribute());
+    lastToken = dlir::DispatchOp::create(
+        tasks, region.getLoc(), dlir::TokenType::get(function.getContext()), kernels.lookup(region).getSymName(),
+        inputs, outputs, afterLast(), region.getDevice(), nodesOf(region), number(0), number(1), number(2), number(3),
+        number(4), dynamic ? Attribute(dmir::DimsAttr::get(function.getContext(), counts)) : Attribute(), ArrayAttr(),
+        Attribute());
     for (auto define : region.getBlock()->getOps<dmir::DefineDimsOp>()) {
       auto dispatch = lastToken.getDefiningOp<dlir::DispatchOp>();
       dispatch.setSymbolsAttr(define.getSymbols());
@@ -268,7 +308,7 @@ private:
       if (written.contains(operand.getOperandNumber()))
         continue;
       Value value = operand.get();
-      Value source = value.getDefiningOp<dmir::ConstantOp>() ? constantBuffer(value, {}) : buffers.at(value);
+      Value source = plainBuffer(value);
       StorageSize size = sizeOf(source.getDefiningOp<dlir::BufferOp>());
       std::string name = portName(false, operand.getOperandNumber());
       StringAttr state = stateOf(false, operand.getOperandNumber());
@@ -288,7 +328,7 @@ private:
   func::FuncOp function;
   KernelTable &kernels;
   OpBuilder builder;
-  StringRef defaultQueue;
+  StringRef defaultQueue, hostQueue;
   Value lastToken;
   OpBuilder tasks{function.getContext()};
   dlir::ProgramOp program;
@@ -302,10 +342,13 @@ struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
   explicit BuildProgram(const PhaseContext &context) : context(context) {}
 
   void runOnOperation() override {
-    StringRef queue = context.targets.empty() ? "host" : context.targets.front()->name();
+    StringRef queue = context.targets.empty() ? "host" : context.targets.front()->name(), host = queue;
+    for (const TargetBackend *target : context.targets)
+      if (target->runsOnHost())
+        host = target->name();
     KernelTable kernels(getOperation());
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      ProgramBuilder(function, kernels, queue).run();
+      ProgramBuilder(function, kernels, queue, host).run();
       function.erase();
     }
   }

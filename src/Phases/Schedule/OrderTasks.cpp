@@ -20,7 +20,7 @@ using namespace dmxc;
 namespace {
 
 struct Task {
-  Operation *op;
+  dlir::TaskInterface op;
   SmallVector<dlir::ByteRange> reads, writes;
 };
 
@@ -44,12 +44,8 @@ bool conflict(const Task &a, const Task &b) {
 struct OrderTasks : dmxc::impl::OrderTasksBase<OrderTasks> {
   void runOnOperation() override {
     std::vector<Task> tasks;
-    for (Operation &op : getOperation().getBody().front()) {
-      if (auto dispatch = dyn_cast<dlir::DispatchOp>(op))
-        tasks.push_back({&op, rangesOf(dispatch.getInputs()), rangesOf(dispatch.getOutputs())});
-      else if (auto copy = dyn_cast<dlir::CopyOp>(op))
-        tasks.push_back({&op, rangesOf(copy.getSource()), rangesOf(copy.getTarget())});
-    }
+    for (auto task : getOperation().getBody().front().getOps<dlir::TaskInterface>())
+      tasks.push_back({task, rangesOf(task.reads()), rangesOf(task.writes())});
     std::vector<llvm::BitVector> before(tasks.size(), llvm::BitVector(tasks.size()));
     for (size_t t = 0; t < tasks.size(); ++t) {
       SmallVector<Value> tokens;
@@ -62,10 +58,7 @@ struct OrderTasks : dmxc::impl::OrderTasksBase<OrderTasks> {
         tokens.push_back(tasks[s].op->getResult(0));
       }
       std::reverse(tokens.begin(), tokens.end());
-      if (auto dispatch = dyn_cast<dlir::DispatchOp>(tasks[t].op))
-        dispatch.getAfterMutable().assign(tokens);
-      else
-        cast<dlir::CopyOp>(tasks[t].op).getAfterMutable().assign(tokens);
+      tasks[t].op.getAfterMutable().assign(tokens);
     }
   }
 };

@@ -155,7 +155,11 @@ Outcome runModel(const fs::path &file, const onnx::ModelProto &model, const fs::
     return {'w', "refused without an error"};
   }
   bool late = false;
-  imported->module->walk([&](dmir::DefineDimsOp) { late = true; });
+  imported->module->walk([&](mlir::Operation *op) {
+    late |= mlir::isa<dmir::DefineDimsOp>(op) || llvm::any_of(op->getResultTypes(), [](mlir::Type type) {
+              return !mlir::cast<mlir::RankedTensorType>(type).hasStaticShape();
+            });
+  });
   if (late) { // the interpreter knows static shapes only: see with frozen inputs
     errorId = "op-dynamic-shape";
     return {'r', "a run makes dims"};

@@ -6,10 +6,11 @@
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/SymbolTable.h"
 
-#include "dmxc/Dialect/DLIR/DLIRDialect.h.inc"
 #include "dmxc/Dialect/DLIR/DLIRDeviceEnums.h.inc"
+#include "dmxc/Dialect/DLIR/DLIRDialect.h.inc"
 #include "dmxc/Dialect/DLIR/DLIREnums.h.inc"
 #define GET_TYPEDEF_CLASSES
+#include "dmxc/Dialect/DLIR/DLIRInterfaces.h.inc"
 #include "dmxc/Dialect/DLIR/DLIRTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/DLIR/DLIRDeviceOps.h.inc"
@@ -22,7 +23,7 @@ namespace dmxc::dlir {
 /// and they overlap.
 struct ByteRange {
   BufferKind kind;
-  int64_t index; ///< input, output or arena number; for constants, the buffer op's position
+  int64_t index; ///< input, output or arena number; for constants and results, the buffer op's address
   int64_t begin, end;
   bool overlaps(const ByteRange &other) const {
     return kind == other.kind && index == other.index && begin < other.end && other.begin < end;

@@ -1,0 +1,66 @@
+//===- AtenTable.cpp - one row per ATen overload --------------------------===//
+#include "AtenTable.h"
+#include "TorchFrontend.h"
+
+#include "dmxc/Support/Diagnostic.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dmxc::torchfe {
+
+AtenTable::AtenTable() {
+  for (auto family :
+       {elementwiseOps, activationOps, viewOps, joinOps, createOps, reduceOps, indexOps, productOps, attentionOps,
+        convolutionOps, poolOps, normOps, lossOps, resampleOps, recurrentOps, sizeOps, refusedOps})
+    for (const AtenRow &row : family()) {
+      Schema schema(row.signature);
+      std::string name = schema.name;
+      all.emplace(std::move(name), AtenOp{row, std::move(schema)});
+    }
+}
+
+const AtenTable &AtenTable::get() {
+  static const AtenTable table;
+  return table;
+}
+
+const AtenOp *AtenTable::find(std::string_view name) const {
+  auto found = all.find(name);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+const AtenOp *AtenTable::findInPlace(std::string_view name) const {
+  size_t dot = name.find('.');
+  if (dot == std::string_view::npos || dot < 2 || name[dot - 1] != '_')
+    return nullptr;
+  return find(std::string(name.substr(0, dot - 1)) + std::string(name.substr(dot)));
+}
+
+std::string AtenTable::nearest(const std::string &name) const {
+  std::vector<std::string> names;
+  for (const auto &[known, op] : all)
+    names.push_back(known);
+  return nearestName(name, names);
+}
+
+void printAtenTable(llvm::raw_ostream &os, bool json) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  if (!json)
+    os << "| op | imported | signature | note |\n|---|---|---|---|\n";
+  for (const auto &[name, op] : AtenTable::get().ops()) {
+    bool imported = op.row.import != nullptr;
+    if (json)
+      list.push_back({{"domain", "aten"},
+                      {"op", name},
+                      {"imported", imported},
+                      {"signature", op.row.signature},
+                      {"note", op.row.note}});
+    else
+      os << "| " << name << " | " << (imported ? "yes" : "no") << " | " << op.row.signature << " | " << op.row.note
+         << " |\n";
+  }
+  if (json)
+    os << list.dump(1) << "\n";
+}
+
+} // namespace dmxc::torchfe

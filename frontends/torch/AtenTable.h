@@ -1,0 +1,65 @@
+//===- AtenTable.h - one row per ATen overload ------------------*- C++ -*-===//
+#pragma once
+
+#include "Schema.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dmxc::torchfe {
+
+class AtenContext;
+using ImportFn = void (*)(AtenContext &);
+
+/// How one overload is imported.
+struct AtenRow {
+  const char *signature; ///< as torch declares it; the defaults stand in it
+  ImportFn import;       ///< null: refused, `note` says why
+  const char *note = ""; ///< a limit of the import, or the reason of the refusal
+};
+
+/// A row with its signature taken apart.
+struct AtenOp {
+  AtenRow row;
+  Schema schema;
+};
+
+/// All overloads; built once, immutable.
+class AtenTable {
+public:
+  static const AtenTable &get();
+  /// By "add.Tensor"; null when there is none.
+  const AtenOp *find(std::string_view name) const;
+  /// The functional form of an in-place overload: of "add_.Tensor" that is "add.Tensor".
+  const AtenOp *findInPlace(std::string_view name) const;
+  /// Nearest known name, for "did you mean".
+  std::string nearest(const std::string &name) const;
+  const std::map<std::string, AtenOp, std::less<>> &ops() const { return all; }
+
+private:
+  AtenTable();
+  std::map<std::string, AtenOp, std::less<>> all;
+};
+
+// The families; each is defined in ops/<Family>.cpp.
+std::vector<AtenRow> elementwiseOps();
+std::vector<AtenRow> activationOps();
+std::vector<AtenRow> viewOps();
+std::vector<AtenRow> joinOps();
+std::vector<AtenRow> createOps();
+std::vector<AtenRow> reduceOps();
+std::vector<AtenRow> indexOps();
+std::vector<AtenRow> productOps();
+std::vector<AtenRow> attentionOps();
+std::vector<AtenRow> convolutionOps();
+std::vector<AtenRow> poolOps();
+std::vector<AtenRow> normOps();
+std::vector<AtenRow> lossOps();
+std::vector<AtenRow> resampleOps();
+std::vector<AtenRow> recurrentOps();
+std::vector<AtenRow> sizeOps();
+std::vector<AtenRow> refusedOps();
+
+} // namespace dmxc::torchfe

@@ -1,0 +1,437 @@
+//===- ProgramImporter.cpp - walks graphs and imports their nodes ---------===//
+#include "ProgramImporter.h"
+#include "AtenContext.h"
+#include "SymbolicExpr.h"
+
+#include <algorithm>
+
+namespace dmxc::torchfe {
+namespace {
+
+constexpr int kMaxDepth = 16;
+/// Nodes after inlining.
+constexpr int64_t kMaxNodes = 2'000'000;
+constexpr std::string_view kAten = "torch.ops.aten.", kHigherOrder = "torch.ops.higher_order.";
+
+bool isPoison(const Arg &arg) {
+  return std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &v) { return v && v.isPoison(); });
+}
+
+/// Names an argument reads or a node writes.
+template <typename Visit> void forEachName(const Argument &argument, Visit visit) {
+  for (const Element &element : argument.elements)
+    if (element.kind == Element::Kind::Name)
+      visit(element.text);
+}
+
+std::string nameOfNode(const Node &node, size_t index) {
+  if (!node.name.empty())
+    return node.name;
+  std::string name;
+  for (const Argument &output : node.outputs)
+    forEachName(output, [&](const std::string &text) { name = name.empty() ? text : name; });
+  return name.empty() ? node.target + "_" + std::to_string(index) : name;
+}
+
+/// The last frame of a Python stack trace on one line: `model.py:12 in forward: return self.fc(x)`.
+std::string lastFrame(const std::string &trace) {
+  size_t file = trace.rfind("File \"");
+  if (file == std::string::npos)
+    return "";
+  std::string text;
+  for (char c : trace.substr(file, 400)) {
+    bool space = c == '\n' || c == ' ';
+    if (!space)
+      text += c;
+    else if (!text.empty() && text.back() != ' ')
+      text += ' ';
+  }
+  return text;
+}
+
+} // namespace
+
+/// Position of the last node that reads each name; the graph's outputs are read after all of them.
+struct ProgramImporter::Uses {
+  explicit Uses(const Graph &graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      for (const NamedArgument &input : graph.nodes[i].inputs)
+        forEachName(input.value, [&](const std::string &name) { last[name] = i; });
+    for (const Argument &output : graph.outputs)
+      forEachName(output, [&](const std::string &name) { last[name] = graph.nodes.size(); });
+  }
+  bool after(const std::string &name, size_t index) const {
+    auto found = last.find(name);
+    return found != last.end() && found->second > index;
+  }
+  std::map<std::string, size_t> last;
+};
+
+Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const {
+  auto lookup = [&](const std::string &name) -> const Arg & {
+    auto found = scope.values.find(name);
+    if (found == scope.values.end())
+      fail("torch-graph", "the value '" + name + "' is defined nowhere before");
+    return found->second;
+  };
+  using Kind = Argument::Kind;
+  switch (argument.kind) {
+  case Kind::None:
+    return Arg::none();
+  case Kind::Ignored:
+    return Arg::ignored();
+  case Kind::Refused:
+    fail("op-argument", "an argument of kind '" + argument.tag + "' has no tensor meaning");
+  case Kind::Graph: {
+    Arg arg;
+    arg.kind = Arg::Kind::Graph;
+    arg.graph = argument.graph.get();
+    return arg;
+  }
+  case Kind::Type: {
+    std::optional<DType> type = dtypeOfSchema(argument.elements[0].integer);
+    if (!type)
+      fail("op-dtype",
+           "the element type " + schemaTypeName(argument.elements[0].integer) + " has no tensor meaning here");
+    return Arg::dtype(*type);
+  }
+  default:
+    break;
+  }
+  if (!argument.list && argument.elements[0].kind == Element::Kind::Name)
+    return lookup(argument.elements[0].text);
+  Arg arg;
+  arg.list = argument.list;
+  arg.kind = argument.kind == Kind::Tensor  ? Arg::Kind::Tensor
+             : argument.kind == Kind::Int   ? Arg::Kind::Int
+             : argument.kind == Kind::Float ? Arg::Kind::Float
+             : argument.kind == Kind::Bool  ? Arg::Kind::Bool
+                                            : Arg::Kind::String;
+  for (const Element &element : argument.elements)
+    switch (element.kind) {
+    case Element::Kind::None:
+      arg.tensors.push_back(Val());
+      break;
+    case Element::Kind::Name: {
+      const Arg &value = lookup(element.text);
+      if (value.kind != arg.kind || value.list)
+        fail("op-argument", "the list has '" + element.text + "', which is " + value.describe());
+      arg.tensors.insert(arg.tensors.end(), value.tensors.begin(), value.tensors.end());
+      arg.ints.append(value.ints.begin(), value.ints.end());
+      arg.numbers.insert(arg.numbers.end(), value.numbers.begin(), value.numbers.end());
+      break;
+    }
+    case Element::Kind::Int:
+    case Element::Kind::Bool:
+      if (arg.kind == Arg::Kind::Int)
+        arg.ints.push_back(element.integer);
+      else
+        arg.numbers.push_back(static_cast<double>(element.integer));
+      break;
+    case Element::Kind::Float:
+      arg.numbers.push_back(element.number);
+      break;
+    case Element::Kind::Text:
+      arg.text = element.text;
+      break;
+    }
+  return arg;
+}
+
+void ProgramImporter::importNodes(const Graph &graph, Scope &scope) {
+  Uses uses(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    importNode(graph.nodes[i], i, graph, scope, uses);
+    // Folded intermediates can be as large as weights: let them go after their last reader.
+    for (const NamedArgument &input : graph.nodes[i].inputs)
+      forEachName(input.value, [&](const std::string &name) {
+        if (!uses.after(name, i) && !scope.viewOf.count(name) && !scope.kept.count(name))
+          scope.values.erase(name);
+      });
+  }
+}
+
+void ProgramImporter::importNode(const Node &node, size_t index, const Graph &graph, Scope &scope, const Uses &uses) {
+  std::string name = scope.prefix + nameOfNode(node, index);
+  emitter.setNode(name);
+  try {
+    if (++nodeCount > kMaxNodes)
+      fail("op-unsupported", "the program has more than " + std::to_string(kMaxNodes) + " nodes after inlining");
+    importKnown(node, name, graph, scope, index, uses);
+  } catch (const NodeFailure &failure) {
+    report(node, name, scope, failure);
+    for (const Argument &output : node.outputs)
+      forEachName(output, [&](const std::string &text) { scope.values[text] = Arg::tensor(Val::poison()); });
+  }
+}
+
+void ProgramImporter::importKnown(const Node &node, const std::string &name, const Graph &graph, Scope &scope,
+                                  size_t index, const Uses &uses) {
+  std::string_view target = node.target;
+  bool aten = target.starts_with(kAten);
+  if (aten) { // what needs no operands is checked even behind a failed node
+    std::string op(target.substr(kAten.size()));
+    const AtenOp *known = AtenTable::get().find(op);
+    if (!known)
+      known = AtenTable::get().findInPlace(op);
+    if (!known) {
+      std::string near = AtenTable::get().nearest(op);
+      fail("op-unknown", "the operator is unknown",
+           near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
+    }
+    if (!known->row.import)
+      fail("op-unsupported", known->row.note);
+  } else if (!target.starts_with(kHigherOrder) && !isSymbolic(node.target)) {
+    fail("op-unknown", "the operator is none of torch's ATen; operators of other libraries are not known here");
+  }
+  bool poisoned = false;
+  std::vector<Arg> operands;
+  for (const NamedArgument &input : node.inputs) {
+    operands.push_back(resolve(input.value, scope));
+    poisoned |= isPoison(operands.back());
+  }
+  if (poisoned) {
+    for (const Argument &output : node.outputs)
+      forEachName(output, [&](const std::string &text) { scope.values[text] = Arg::tensor(Val::poison()); });
+    return;
+  }
+  std::vector<Arg> results;
+  if (aten)
+    results = importOperator(node, name, scope, index, uses);
+  else if (target.starts_with(kHigherOrder))
+    results = importHigherOrder(node, std::string(target.substr(kHigherOrder.size())), name, scope);
+  else
+    results.push_back(*importSymbolic(emitter, node.target, operands));
+  bindResults(node, std::move(results), graph, scope);
+}
+
+std::vector<Arg> ProgramImporter::bindArguments(const AtenOp &op, const Node &node, const Scope &scope) const {
+  const std::vector<Parameter> &parameters = op.schema.parameters;
+  std::vector<std::optional<Arg>> given(parameters.size());
+  for (const NamedArgument &input : node.inputs) {
+    auto found =
+        std::find_if(parameters.begin(), parameters.end(), [&](const Parameter &p) { return p.name == input.name; });
+    if (found == parameters.end())
+      fail("op-argument", "the operator has no argument '" + input.name + "'",
+           {"it is " + std::string(op.row.signature)});
+    std::optional<Arg> &place = given[found - parameters.begin()];
+    if (place)
+      fail("op-argument", "the argument '" + input.name + "' stands twice");
+    place = coerce(*found, resolve(input.value, scope));
+  }
+  std::vector<Arg> arguments;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!given[i] && !parameters[i].otherwise && !parameters[i].optional)
+      fail("op-argument", "the argument '" + parameters[i].name + "' is missing");
+    arguments.push_back(given[i] ? *given[i] : parameters[i].otherwise.value_or(Arg::none()));
+  }
+  return arguments;
+}
+
+std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::string &name, Scope &scope, size_t index,
+                                                 const Uses &uses) {
+  std::string target = node.target.substr(kAten.size());
+  const AtenOp *op = AtenTable::get().find(target);
+  bool inPlace = !op;
+  if (inPlace)
+    op = AtenTable::get().findInPlace(target);
+  std::vector<Arg> arguments = bindArguments(*op, node, scope);
+  AtenContext context(*op, arguments, name, emitter);
+  op->row.import(context);
+  std::vector<Arg> results = context.results();
+  for (size_t i = 0; i < op->schema.parameters.size(); ++i) {
+    if (!op->schema.parameters[i].written && !(inPlace && i == 0))
+      continue;
+    if (results.empty() || results[0].tensors.size() != 1 || arguments[i].tensors.size() != 1)
+      fail("op-unsupported", "the operator changes its argument in place in a way that is not known here");
+    const Val &before = arguments[i].tensors[0];
+    results[0] = Arg::tensor(emitter.broadcast(emitter.cast(results[0].tensors[0], before.dtype()), before.dims()));
+    writeInPlace(*op, node, i, results[0], scope, index, uses);
+  }
+  if (!inPlace)
+    noteViews(*op, node, scope);
+  return results;
+}
+
+/// Remembers which values share storage with the operator's first argument, by its signature: "Tensor(a)" on both
+/// sides.
+void ProgramImporter::noteViews(const AtenOp &op, const Node &node, Scope &scope) const {
+  std::string_view signature = op.row.signature;
+  bool view =
+      signature.find("-> Tensor(a)") != std::string_view::npos && signature.find("(a!)") == std::string_view::npos;
+  if (!view || node.inputs.empty())
+    return;
+  std::string base;
+  forEachName(node.inputs[0].value, [&](const std::string &text) { base = text; });
+  auto deeper = scope.viewOf.find(base);
+  std::string root = deeper == scope.viewOf.end() ? base : deeper->second;
+  static const std::set<std::string> identities = {"alias.default", "detach.default", "contiguous.default",
+                                                   "to.dtype",      "to.device",      "to.dtype_layout"};
+  bool same = identities.count(op.schema.name) && (base == root || scope.sameAs.count(base));
+  for (const Argument &output : node.outputs)
+    forEachName(output, [&](const std::string &text) {
+      scope.viewOf[text] = root;
+      if (same)
+        scope.sameAs.insert(text);
+    });
+}
+
+/// An operator has changed a value: all its names mean the new one from here on.
+void ProgramImporter::writeInPlace(const AtenOp &op, const Node &node, size_t parameter, const Arg &written,
+                                   Scope &scope, size_t index, const Uses &uses) {
+  const std::vector<std::string> helps = {
+      "ep.run_decompositions() before torch.export.save makes such programs functional"};
+  std::string changed;
+  for (const NamedArgument &input : node.inputs)
+    if (input.name == op.schema.parameters[parameter].name)
+      forEachName(input.value, [&](const std::string &text) { changed = text; });
+  auto above = scope.viewOf.find(changed);
+  std::string root = above == scope.viewOf.end() ? changed : above->second;
+  if (root != changed && !scope.sameAs.count(changed))
+    fail("op-unsupported", "the operator changes '" + changed + "', which is a part of '" + root + "'", helps);
+  for (const auto &[view, base] : scope.viewOf) {
+    if (base != root || view == changed)
+      continue;
+    if (scope.sameAs.count(view))
+      scope.values[view] = written;
+    else if (uses.after(view, index))
+      fail("op-unsupported",
+           "the operator changes '" + changed + "', of which '" + view + "' is a part that is read later", helps);
+  }
+  scope.values[root] = scope.values[changed] = written;
+  for (const Argument &output : node.outputs) // the result is the changed value itself
+    forEachName(output, [&](const std::string &text) {
+      scope.viewOf[text] = root;
+      scope.sameAs.insert(text);
+    });
+}
+
+std::vector<Arg> ProgramImporter::inlineGraph(const Graph &graph, std::vector<Arg> arguments,
+                                              const std::string &prefix) {
+  if (depth >= kMaxDepth)
+    fail("op-unsupported", "graphs are nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (arguments.size() != graph.inputs.size())
+    fail("torch-graph", "the inner graph has " + std::to_string(graph.inputs.size()) + " inputs for " +
+                            std::to_string(arguments.size()) + " operands");
+  Scope inner;
+  inner.prefix = prefix;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    forEachName(graph.inputs[i], [&](const std::string &name) {
+      inner.values[name] = arguments[i];
+      inner.defined.insert(name);
+    });
+  ++depth;
+  importNodes(graph, inner);
+  --depth;
+  std::vector<Arg> results;
+  for (const Argument &output : graph.outputs)
+    results.push_back(resolve(output, inner));
+  return results;
+}
+
+std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std::string &hop, const std::string &name,
+                                                    Scope &scope) {
+  std::vector<Arg> arguments;
+  const Graph *body = nullptr;
+  size_t bodies = 0;
+  for (const NamedArgument &input : node.inputs) {
+    if (input.value.kind == Argument::Kind::Graph) {
+      body = input.value.graph.get();
+      ++bodies;
+      arguments.clear(); // what stands before the body are settings
+    } else {
+      arguments.push_back(resolve(input.value, scope));
+    }
+  }
+  if (hop != "wrap_with_set_grad_enabled" || bodies != 1)
+    fail("op-unsupported", "the higher-order operator '" + hop + "' is not known here");
+  std::vector<Arg> results = inlineGraph(*body, std::move(arguments), name + "/");
+  bool flatten = node.outputs.size() == 1 && node.outputs[0].list;
+  if (!flatten)
+    return results;
+  std::vector<Val> tensors;
+  for (const Arg &result : results)
+    tensors.insert(tensors.end(), result.tensors.begin(), result.tensors.end());
+  return {Arg::tensorList(std::move(tensors))};
+}
+
+//===--- Results -------------------------------------------------------------------===//
+
+void ProgramImporter::checkMeta(const std::string &name, const Val &value, const Graph &graph) {
+  auto found = graph.tensors.find(name);
+  if (found == graph.tensors.end() || value.isPoison() || !value.isTensor())
+    return;
+  const TensorMeta &meta = found->second;
+  std::optional<DType> declared = dtypeOfSchema(meta.dtype);
+  bool good = declared == value.dtype() && static_cast<int64_t>(meta.sizes.size()) == value.rank();
+  for (size_t i = 0; good && i < meta.sizes.size(); ++i)
+    if (meta.sizes[i].expression.empty())
+      good = value.extent(i).valueOr(meta.sizes[i].number) == meta.sizes[i].number;
+  if (good)
+    return;
+  std::string text;
+  for (const SymInt &size : meta.sizes)
+    text += (text.empty() ? "" : "x") + (size.expression.empty() ? std::to_string(size.number) : "?");
+  diagnostics.report({Severity::Warning,
+                      "torch-meta",
+                      path,
+                      name,
+                      "the program says that the result is " + schemaTypeName(meta.dtype) + "[" + text +
+                          "], but the operator gives " + value.describe(),
+                      ErrorKind::Model,
+                      {}});
+}
+
+void ProgramImporter::bindOne(const std::string &name, Arg value, const Graph &graph, Scope &scope) {
+  if (!scope.defined.insert(name).second)
+    fail("torch-graph", "the value '" + name + "' is defined a second time");
+  if (value.kind == Arg::Kind::Tensor && value.tensors.size() == 1 && value.tensors[0])
+    checkMeta(name, value.tensors[0], graph);
+  scope.values[name] = std::move(value);
+}
+
+void ProgramImporter::bindResults(const Node &node, std::vector<Arg> results, const Graph &graph, Scope &scope) {
+  if (node.outputs.size() == 1 && node.outputs[0].list) {
+    const std::vector<Element> &names = node.outputs[0].elements;
+    if (results.size() != 1 || results[0].tensors.size() != names.size())
+      fail("torch-graph", "the node has " + std::to_string(names.size()) + " results, the operator gives " +
+                              std::to_string(results.empty() ? 0 : results[0].tensors.size()));
+    for (size_t i = 0; i < names.size(); ++i)
+      if (names[i].kind == Element::Kind::Name)
+        bindOne(names[i].text, Arg::tensor(results[0].tensors[i]), graph, scope);
+    return;
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    forEachName(node.outputs[i], [&](const std::string &name) {
+      if (i < results.size() && !results[i].isNone() && (results[i].tensors.empty() || results[i].tensors[0]))
+        return bindOne(name, results[i], graph, scope);
+      if (name.find("_unused_") == std::string::npos) // read later, it is an undefined value
+        fail("op-unsupported", "result " + std::to_string(i) + " ('" + name + "') is not available from this operator");
+    });
+}
+
+void ProgramImporter::report(const Node &node, const std::string &name, const Scope &scope,
+                             const NodeFailure &failure) {
+  Diagnostic diagnostic{Severity::Error,  failure.id, path, name, node.target + ": " + failure.text,
+                        ErrorKind::Model, {}};
+  std::string operands;
+  for (const NamedArgument &input : node.inputs)
+    forEachName(input.value, [&](const std::string &text) {
+      auto found = scope.values.find(text);
+      std::string what = found == scope.values.end() ? "undefined" : found->second.describe();
+      if (found != scope.values.end() && found->second.tensors.size() == 1 && found->second.tensors[0])
+        what = found->second.tensors[0].describe();
+      operands += (operands.empty() ? "'" : ", '") + text + "' " + what;
+    });
+  if (!operands.empty())
+    diagnostic.note("operands: " + operands);
+  if (!node.module.empty())
+    diagnostic.note("in module " + node.module);
+  if (std::string frame = lastFrame(node.stackTrace); !frame.empty())
+    diagnostic.note("exported from " + frame);
+  for (const std::string &help : failure.helps)
+    diagnostic.help(help);
+  diagnostics.report(std::move(diagnostic));
+}
+
+} // namespace dmxc::torchfe

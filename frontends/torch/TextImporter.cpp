@@ -1,0 +1,536 @@
+//===- TextImporter.cpp - torch-dialect text to DMIR ----------------------===//
+#include "TextImporter.h"
+#include "AtenContext.h"
+#include "ModelFunction.h"
+#include "OnnxBridge.h"
+#include "ProgramImporter.h"
+#include "TextDialect.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
+#include "mlir/IR/AffineExprVisitor.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/Parser/Parser.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mlir;
+
+namespace dmxc::torchfe {
+namespace {
+
+/// !torch.vtensor<[2,?,8],f32>.
+struct TensorType {
+  DType type;
+  std::vector<int64_t> dims; ///< -1 where it is not known
+};
+
+std::optional<DType> elementNamed(StringRef name) {
+  static const std::pair<const char *, DType> table[] = {{"i1", DType::Bool},      {"si8", DType::I8},
+                                                         {"ui8", DType::U8},       {"si16", DType::I16},
+                                                         {"ui16", DType::U16},     {"si32", DType::I32},
+                                                         {"ui32", DType::U32},     {"si64", DType::I64},
+                                                         {"ui64", DType::U64},     {"f16", DType::F16},
+                                                         {"bf16", DType::BF16},    {"f32", DType::F32},
+                                                         {"f64", DType::F64},      {"f8E4M3FN", DType::F8E4M3FN},
+                                                         {"f8E5M2", DType::F8E5M2}};
+  for (const auto &[known, type] : table)
+    if (name == known)
+      return type;
+  return std::nullopt;
+}
+
+std::optional<TensorType> tensorType(Type type) {
+  auto opaque = dyn_cast<OpaqueType>(type);
+  StringRef text = opaque ? opaque.getTypeData() : "";
+  if (!text.consume_front("vtensor<[") || !text.consume_back(">"))
+    return std::nullopt;
+  auto [shape, element] = text.split(']');
+  std::optional<DType> dtype = element.consume_front(",") ? elementNamed(element.trim()) : std::nullopt;
+  if (!dtype)
+    return std::nullopt;
+  TensorType result{*dtype, {}};
+  SmallVector<StringRef> parts;
+  if (!shape.trim().empty())
+    shape.split(parts, ',');
+  for (StringRef part : parts) {
+    int64_t dim = -1;
+    if (part.trim() != "?" && part.trim().getAsInteger(10, dim))
+      return std::nullopt;
+    result.dims.push_back(dim);
+  }
+  return result;
+}
+
+std::string typeText(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+/// A literal's elements as a host tensor. Signed integers are plain ones here.
+Tensor literalOf(ElementsAttr literal) {
+  ShapedType type = literal.getShapedType();
+  std::string name = typeText(type.getElementType());
+  std::optional<DType> dtype = elementNamed(name);
+  if (!dtype)
+    dtype = dmir::dtypeOf(type.getElementType());
+  if (!dtype)
+    fail("op-dtype", "a literal's element type " + name + " has no tensor meaning here");
+  Shape shape(type.getShape().begin(), type.getShape().end());
+  Tensor tensor(*dtype, shape);
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(literal)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob || blob->getData().size() < tensor.byteSize())
+      fail("torch-tensor",
+           "the resource '" + resource.getRawHandle().getKey().str() + "' has too few bytes or is missing");
+    std::memcpy(tensor.mutableData(), blob->getData().data(), tensor.byteSize());
+    return tensor;
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(literal);
+  if (!dense)
+    fail("torch-tensor", "a literal of an unknown form");
+  int64_t i = 0;
+  if (isa<FloatType>(type.getElementType()))
+    for (APFloat value : dense.getValues<APFloat>()) {
+      bool inexact;
+      value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
+      tensor.setDouble(i++, value.convertToDouble());
+    }
+  else
+    for (const APInt &value : dense.getValues<APInt>())
+      tensor.setInt(i++, isUnsignedInt(*dtype) || *dtype == DType::Bool ? static_cast<int64_t>(value.getZExtValue())
+                                                                        : value.getSExtValue());
+  return tensor;
+}
+
+/// [1 : si64, 2 : si64] or strings.
+OnnxAttribute listAttribute(ArrayAttr array) {
+  std::vector<int64_t> numbers;
+  std::vector<double> reals;
+  std::vector<std::string> strings;
+  for (Attribute item : array)
+    if (auto number = dyn_cast<IntegerAttr>(item))
+      numbers.push_back(number.getValue().getSExtValue());
+    else if (auto real = dyn_cast<FloatAttr>(item))
+      reals.push_back(real.getValueAsDouble());
+    else if (auto string = dyn_cast<StringAttr>(item))
+      strings.push_back(string.str());
+  if (!strings.empty())
+    return strings;
+  return reals.empty() ? OnnxAttribute(numbers) : OnnxAttribute(reals);
+}
+
+/// `torch.aten.mul.int` and its kind as host scalar operators; "" for others.
+std::string scalarOperator(StringRef name) {
+  static const std::pair<const char *, const char *> table[] = {
+      {"add.int", "_operator.add"},        {"sub.int", "_operator.sub"},
+      {"mul.int", "_operator.mul"},        {"floordiv.int", "_operator.floordiv"},
+      {"remainder.int", "_operator.mod"},  {"neg.int", "_operator.neg"},
+      {"div.int", "_operator.truediv"},    {"eq.int", "_operator.eq"},
+      {"ne.int", "_operator.ne"},          {"lt.int", "_operator.lt"},
+      {"le.int", "_operator.le"},          {"gt.int", "_operator.gt"},
+      {"ge.int", "_operator.ge"},          {"add.float_int", "_operator.add"},
+      {"sub.float", "_operator.sub"},      {"mul.float", "_operator.mul"},
+      {"mul.float_int", "_operator.mul"},  {"mul.int_float", "_operator.mul"},
+      {"div.float", "_operator.truediv"},  {"neg.float", "_operator.neg"},
+      {"sqrt.int", "torch.sym_sqrt"},      {"Int.Scalar", "torch.sym_int"},
+      {"Int.float", "torch.sym_int"},      {"Int.bool", "torch.sym_int"},
+      {"Float.Scalar", "torch.sym_float"}, {"__and__.bool", "_operator.and_"},
+      {"__or__.bool", "_operator.or_"},    {"__not__", "torch.sym_not"}};
+  for (const auto &[known, target] : table)
+    if (name == known)
+      return target;
+  return "";
+}
+
+class TextImport {
+public:
+  TextImport(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics)
+      : context(context), options(options), diagnostics(diagnostics) {}
+  std::optional<ImportedModel> run();
+
+private:
+  void error(const std::string &id, const std::string &text, const std::string &node = "",
+             ErrorKind kind = ErrorKind::Model) {
+    diagnostics.report({Severity::Error, id, options.path, node, text, kind, {}});
+  }
+  bool parse();
+  bool chooseFunction();
+  bool describeInputs();
+  bool addOutputs();
+
+  void importOp(Operation &op);
+  std::vector<Arg> evaluate(Operation &op);
+  std::vector<Arg> call(StringRef target, const std::vector<Arg> &operands);
+  std::vector<Arg> callOnnx(Operation &op, StringRef name, const std::vector<Arg> &operands);
+  Arg constant(Operation &op);
+  Arg list(Operation &op, const std::vector<Arg> &operands);
+  void checkResult(Value result, const Arg &value, const std::string &name);
+  std::string nameOf(Operation &op) const;
+
+  MLIRContext &context;
+  const ImportOptions &options;
+  Diagnostics &diagnostics;
+  OwningOpRef<ModuleOp> text;
+  func::FuncOp source;
+  std::vector<ProgramInput> inputs;
+  SymbolBounds bounds;
+  std::unique_ptr<ModelFunction> function;
+  DenseMap<Value, Arg> values;
+};
+
+bool TextImport::parse() {
+  context.loadDialect<TextDialect, func::FuncDialect>();
+  ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &message) {
+    std::string file = options.path;
+    if (auto place = dyn_cast<FileLineColLoc>(message.getLocation()))
+      file += ":" + std::to_string(place.getLine()) + ":" + std::to_string(place.getColumn());
+    bool isError = message.getSeverity() == DiagnosticSeverity::Error;
+    diagnostics.report(
+        {isError ? Severity::Error : Severity::Warning, "mlir-text", file, "", message.str(), ErrorKind::Model, {}});
+    return success();
+  });
+  text = parseSourceFile<ModuleOp>(options.path, ParserConfig(&context));
+  return static_cast<bool>(text);
+}
+
+bool TextImport::chooseFunction() {
+  std::vector<std::string> names;
+  for (auto candidate : text->getOps<func::FuncOp>()) {
+    names.push_back(candidate.getSymName().str());
+    if (options.entry.empty() ? !source : candidate.getSymName() == options.entry)
+      source = candidate;
+  }
+  if (!source || source.isExternal() || !llvm::hasSingleElement(source.getBody()) ||
+      (options.entry.empty() && names.size() != 1)) {
+    std::string text =
+        options.entry.empty() ? "expected one func.func with one block" : "there is no function @" + options.entry;
+    error("entry-unknown", text, "", options.entry.empty() ? ErrorKind::Model : ErrorKind::Usage);
+    return false;
+  }
+  return true;
+}
+
+std::string TextImport::nameOf(Operation &op) const {
+  if (std::string name = dmir::nodeName(op.getLoc()); !name.empty())
+    return name;
+  if (auto place = op.getLoc()->findInstanceOf<FileLineColLoc>())
+    return "line " + std::to_string(place.getLine());
+  return op.getName().getStringRef().str();
+}
+
+/// A result of an affine map as a Dim; nothing for forms that sizes do not have.
+std::optional<Dim> dimOf(AffineExpr expression, ArrayRef<Dim> symbols) {
+  if (auto number = dyn_cast<AffineConstantExpr>(expression))
+    return Dim(number.getValue());
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expression))
+    return symbol.getPosition() < symbols.size() ? std::optional<Dim>(symbols[symbol.getPosition()]) : std::nullopt;
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expression);
+  if (!binary)
+    return std::nullopt;
+  std::optional<Dim> a = dimOf(binary.getLHS(), symbols), b = dimOf(binary.getRHS(), symbols);
+  if (!a || !b)
+    return std::nullopt;
+  switch (expression.getKind()) {
+  case AffineExprKind::Add:
+    return *a + *b;
+  case AffineExprKind::Mul:
+    return *a * *b;
+  case AffineExprKind::FloorDiv:
+    return Dim::floorDiv(*a, *b);
+  case AffineExprKind::CeilDiv:
+    return Dim::ceilDiv(*a, *b);
+  case AffineExprKind::Mod:
+    return Dim::mod(*a, *b);
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Dims of the arguments: numbers, symbols that the text binds, or symbols of their own.
+bool TextImport::describeInputs() {
+  for (BlockArgument argument : source.getArguments()) {
+    std::string name = "arg" + std::to_string(argument.getArgNumber());
+    std::optional<TensorType> type = tensorType(argument.getType());
+    if (!type) {
+      error("mlir-type", "argument " + std::to_string(argument.getArgNumber()) + " is " + typeText(argument.getType()) +
+                             "; expected a !torch.vtensor<[...],...> of a known rank");
+      return false;
+    }
+    ProgramInput input{name, type->type, {}};
+    for (size_t i = 0; i < type->dims.size(); ++i) {
+      input.dims.push_back(type->dims[i] < 0 ? Dim::symbol(name + "_d" + std::to_string(i)) : Dim(type->dims[i]));
+    }
+    for (Operation *user : argument.getUsers()) {
+      auto map = user->getName().getStringRef() == "torch.bind_symbolic_shape"
+                     ? user->getAttrOfType<AffineMapAttr>(kTextValue)
+                     : AffineMapAttr();
+      if (!map || map.getAffineMap().getNumResults() != input.dims.size())
+        continue;
+      SmallVector<Dim> symbols;
+      for (Value symbol : user->getOperands().drop_front()) {
+        Operation *definition = symbol.getDefiningOp();
+        auto text = definition ? definition->getAttrOfType<StringAttr>(kTextValue) : StringAttr();
+        symbols.push_back(Dim::symbol(text ? text.getValue() : StringRef("s")));
+      }
+      for (size_t i = 0; i < input.dims.size(); ++i)
+        if (std::optional<Dim> dim = dimOf(map.getAffineMap().getResult(i), symbols); dim && type->dims[i] < 0)
+          input.dims[i] = *dim;
+    }
+    inputs.push_back(std::move(input));
+  }
+  source.walk([&](Operation *op) {
+    auto name =
+        op->getName().getStringRef() == "torch.symbolic_int" ? op->getAttrOfType<StringAttr>(kTextValue) : StringAttr();
+    if (!name)
+      return;
+    auto number = [&](StringRef key, int64_t otherwise) {
+      auto attr = op->getAttrOfType<IntegerAttr>(key);
+      return attr ? attr.getInt() : otherwise;
+    };
+    int64_t max = number("max_val", INT64_MAX);
+    bounds[name.str()] = {std::max<int64_t>(number("min_val", 0), 0), max >= int64_t(1) << 62 ? INT64_MAX : max};
+  });
+  auto resolved = resolveInputs(std::move(inputs), bounds, options, diagnostics);
+  if (resolved)
+    inputs = std::move(*resolved);
+  return resolved.has_value();
+}
+
+//===--- Operators -----------------------------------------------------------------===//
+
+Arg TextImport::constant(Operation &op) {
+  Attribute value = op.getAttr(kTextValue);
+  if (auto flag = dyn_cast<BoolAttr>(value))
+    return Arg::flag(flag.getValue());
+  if (auto number = dyn_cast<IntegerAttr>(value))
+    return Arg::integer(number.getInt());
+  if (auto number = dyn_cast<FloatAttr>(value))
+    return Arg::number(number.getValueAsDouble());
+  if (auto string = dyn_cast<StringAttr>(value))
+    return Arg::string(string.str());
+  return Arg::none();
+}
+
+Arg TextImport::list(Operation &op, const std::vector<Arg> &operands) {
+  Arg result;
+  result.list = true;
+  StringRef type = cast<OpaqueType>(op.getResult(0).getType()).getTypeData();
+  result.kind = type.contains("tensor")  ? Arg::Kind::Tensor
+                : type.contains("float") ? Arg::Kind::Float
+                : type.contains("bool")  ? Arg::Kind::Bool
+                                         : Arg::Kind::Int;
+  for (const Arg &item : operands) {
+    if (item.list || (item.kind != result.kind && !item.isNone()))
+      fail("op-argument", "a list of " + typeText(op.getResult(0).getType()) + " has " + item.describe());
+    if (item.isNone())
+      result.tensors.push_back(Val());
+    result.tensors.insert(result.tensors.end(), item.tensors.begin(), item.tensors.end());
+    result.ints.append(item.ints.begin(), item.ints.end());
+    result.numbers.insert(result.numbers.end(), item.numbers.begin(), item.numbers.end());
+  }
+  return result;
+}
+
+/// An operator of the ATen table; operands stand in the order of its signature.
+std::vector<Arg> TextImport::call(StringRef target, const std::vector<Arg> &operands) {
+  std::string name = target.str();
+  if (name.find('.') == std::string::npos)
+    name += ".default";
+  if (std::string scalar = scalarOperator(target); !scalar.empty())
+    return {*importSymbolic(function->emitter(), scalar, operands)};
+  const AtenOp *op = AtenTable::get().find(name);
+  if (!op) {
+    std::string near = AtenTable::get().nearest(name);
+    fail("op-unknown", "the operator is unknown",
+         near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
+  }
+  if (!op->row.import)
+    fail("op-unsupported", op->row.note);
+  const std::vector<Parameter> &parameters = op->schema.parameters;
+  if (operands.size() > parameters.size())
+    fail("op-argument", "there are " + std::to_string(operands.size()) + " operands for " + op->row.signature);
+  std::vector<Arg> arguments;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    bool given = i < operands.size();
+    if (!given && !parameters[i].otherwise && !parameters[i].optional)
+      fail("op-argument", "the operand '" + parameters[i].name + "' is missing");
+    arguments.push_back(given ? coerce(parameters[i], operands[i]) : parameters[i].otherwise.value_or(Arg::none()));
+  }
+  AtenContext c(*op, std::move(arguments), name, function->emitter());
+  op->row.import(c);
+  return c.results();
+}
+
+std::vector<Arg> TextImport::callOnnx(Operation &op, StringRef name, const std::vector<Arg> &operands) {
+  if (op.getNumRegions())
+    fail("op-unsupported", "control flow of ONNX is not known in this text");
+  std::map<std::string, OnnxAttribute> attributes;
+  for (NamedAttribute attribute : op.getAttrs()) {
+    StringRef key = attribute.getName();
+    if (!key.consume_front("torch.onnx."))
+      continue;
+    if (auto elements = dyn_cast<ElementsAttr>(attribute.getValue()))
+      attributes[key.str()] = literalOf(elements);
+    else if (auto number = dyn_cast<IntegerAttr>(attribute.getValue()))
+      attributes[key.str()] = number.getValue().getSExtValue();
+    else if (auto real = dyn_cast<FloatAttr>(attribute.getValue()))
+      attributes[key.str()] = real.getValueAsDouble();
+    else if (auto string = dyn_cast<StringAttr>(attribute.getValue()))
+      attributes[key.str()] = string.str();
+    else if (auto array = dyn_cast<ArrayAttr>(attribute.getValue()))
+      attributes[key.str()] = listAttribute(array);
+    else
+      fail("op-attribute", "the attribute '" + key.str() + "' has an unknown form");
+  }
+  std::vector<Val> tensors;
+  for (const Arg &operand : operands) {
+    if (!operand.isNone() && (operand.kind != Arg::Kind::Tensor || operand.list))
+      fail("op-argument", "an operand is " + operand.describe() + ", not a tensor");
+    tensors.push_back(operand.isNone() ? Val() : operand.tensors[0]);
+  }
+  auto opset = source->getAttrOfType<IntegerAttr>("torch.onnx_meta.opset_version");
+  std::vector<Arg> results;
+  for (const Val &value : emitOnnx(function->emitter(), name.str(), std::move(tensors), attributes, op.getNumResults(),
+                                   opset ? opset.getValue().getSExtValue() : kNewestOpset))
+    results.push_back(value ? Arg::tensor(value) : Arg::none());
+  return results;
+}
+
+std::vector<Arg> TextImport::evaluate(Operation &op) {
+  StringRef name = op.getName().getStringRef();
+  std::vector<Arg> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(values.lookup(operand));
+  if (name.starts_with("torch.constant."))
+    return {constant(op)};
+  if (name.ends_with("tensor.literal")) {
+    auto literal = dyn_cast_or_null<ElementsAttr>(op.getAttr(kTextValue));
+    if (!literal)
+      fail("torch-tensor", "the literal is no tensor");
+    return {Arg::tensor(function->emitter().constant(literalOf(literal)))};
+  }
+  if (name == "torch.symbolic_int") {
+    std::string symbol = op.getAttrOfType<StringAttr>(kTextValue).str();
+    return {Arg::integer(Dim::symbol(symbol))};
+  }
+  if (name == "torch.bind_symbolic_shape" || name == "torch.runtime.assert")
+    return {};
+  if (name == "torch.prim.ListConstruct" || name == "torch.prim.TupleConstruct")
+    return {list(op, operands)};
+  if (name == "torch.prim.ListUnpack" || name == "torch.prim.TupleUnpack") {
+    std::vector<Arg> items;
+    for (size_t i = 0; i < op.getNumResults(); ++i)
+      if (operands.empty() || operands[0].tensors.size() != op.getNumResults())
+        fail("op-argument", "the list has another length");
+      else
+        items.push_back(Arg::tensor(operands[0].tensors[i]));
+    return items;
+  }
+  if (name == "torch.tensor_static_info_cast" || name == "torch.derefine" || name == "torch.copy.to_vtensor")
+    return {operands.at(0)};
+  StringRef target = name;
+  if (name == "torch.operator")
+    target = op.getAttrOfType<StringAttr>(kTextCallee).getValue();
+  if (StringRef onnx = target; onnx.consume_front("onnx."))
+    return callOnnx(op, onnx, operands);
+  if (target == "torch.prims.convert_element_type")
+    return call("to.dtype", operands);
+  if (!target.consume_front("torch.aten."))
+    fail("op-unknown", "the operator is none of torch's ATen");
+  return call(target, operands);
+}
+
+/// A warning where the text says another type.
+void TextImport::checkResult(Value result, const Arg &value, const std::string &name) {
+  std::optional<TensorType> type = tensorType(result.getType());
+  if (!type || value.kind != Arg::Kind::Tensor || value.tensors.size() != 1 || !value.tensors[0] ||
+      value.tensors[0].isPoison())
+    return;
+  const Val &tensor = value.tensors[0];
+  bool good = tensor.dtype() == type->type && tensor.rank() == static_cast<int64_t>(type->dims.size());
+  for (size_t i = 0; good && i < type->dims.size(); ++i)
+    good = type->dims[i] < 0 || tensor.extent(i).valueOr(type->dims[i]) == type->dims[i];
+  if (!good)
+    diagnostics.report({Severity::Warning,
+                        "torch-meta",
+                        options.path,
+                        name,
+                        "the text says that the result is " + typeText(result.getType()) + ", but the operator gives " +
+                            tensor.describe(),
+                        ErrorKind::Model,
+                        {}});
+}
+
+void TextImport::importOp(Operation &op) {
+  std::string name = nameOf(op);
+  function->emitter().setNode(name);
+  auto poison = [&] {
+    for (Value result : op.getResults())
+      values[result] = Arg::tensor(Val::poison());
+  };
+  for (Value operand : op.getOperands())
+    for (const Val &tensor : values.lookup(operand).tensors)
+      if (tensor && tensor.isPoison())
+        return poison();
+  try {
+    std::vector<Arg> results = evaluate(op);
+    results.resize(std::max<size_t>(results.size(), op.getNumResults()));
+    for (auto [i, result] : llvm::enumerate(op.getResults())) {
+      bool nothing = results[i].isNone() || (results[i].tensors.size() == 1 && !results[i].tensors[0]);
+      if (nothing && !result.use_empty() && op.getName().getStringRef() != "torch.constant.none" &&
+          op.getName().getStringRef() != "torch.derefine")
+        fail("op-unsupported", "result " + std::to_string(i) + " is not available from this operator");
+      checkResult(result, results[i], name);
+      values[result] = std::move(results[i]);
+    }
+  } catch (const NodeFailure &failure) {
+    std::string what = op.getName().getStringRef().str();
+    if (auto callee = op.getAttrOfType<StringAttr>(kTextCallee))
+      what += " \"" + callee.str() + "\"";
+    Diagnostic diagnostic{Severity::Error,  failure.id, options.path, name, what + ": " + failure.text,
+                          ErrorKind::Model, {}};
+    for (const std::string &help : failure.helps)
+      diagnostic.help(help);
+    diagnostics.report(std::move(diagnostic));
+    poison();
+  }
+}
+
+bool TextImport::addOutputs() {
+  Operation *end = source.getBody().front().getTerminator();
+  for (auto [i, operand] : llvm::enumerate(end->getOperands()))
+    if (!function->addResult(values.lookup(operand), "out" + std::to_string(i)))
+      return false;
+  return true;
+}
+
+std::optional<ImportedModel> TextImport::run() {
+  size_t before = diagnostics.errorCount();
+  if (!parse() || !chooseFunction() || !describeInputs())
+    return std::nullopt;
+  function = std::make_unique<ModelFunction>(context, options, diagnostics);
+  function->bounds = bounds;
+  for (auto [argument, input] : llvm::zip(source.getArguments(), inputs))
+    values[argument] = Arg::tensor(function->addInput(input));
+  for (Operation &op : source.getBody().front().without_terminator())
+    importOp(op);
+  if (diagnostics.errorCount() > before || !addOutputs())
+    return std::nullopt;
+  return function->finish();
+}
+
+} // namespace
+
+bool recognisesText(const std::string &path, llvm::ArrayRef<char> head) {
+  StringRef text(head.data(), head.size());
+  return StringRef(path).ends_with(".mlir") && (text.contains("!torch.") || text.contains(" torch."));
+}
+
+std::optional<ImportedModel> importText(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics) {
+  return TextImport(context, options, diagnostics).run();
+}
+
+} // namespace dmxc::torchfe

@@ -1,0 +1,92 @@
+//===- Attention.cpp - scaled dot product attention and dropout -----------===//
+#include "Math.h"
+#include "View.h"
+
+#include <cmath>
+
+using namespace dmxc::dmir;
+
+namespace dmxc::torchfe {
+namespace {
+
+constexpr double kMasked = -INFINITY;
+
+/// What is added to the scores; null where nothing is.
+Val biasOf(AtenContext &c, DType type, Dim queries, Dim keys) {
+  Emitter &e = c.e;
+  Val zero = e.scalar(type, 0), masked = e.scalar(type, kMasked), bias;
+  if (Val mask = c.optional("attn_mask"))
+    bias = mask.dtype() == DType::Bool ? e.select(mask, zero, masked) : c.cast(mask, type);
+  if (c.flag("is_causal")) {
+    c.require(!bias, "a mask and is_causal exclude each other");
+    Val row = e.iota(DType::I64, {queries, 1}, 0), column = e.iota(DType::I64, {1, keys}, 1);
+    bias = e.select(e.compare(Compare::lt, row, column), masked, zero);
+  }
+  return bias;
+}
+
+/// Each key head serves a group of query heads.
+Val repeatHeads(AtenContext &c, const Val &x, Dim heads) {
+  int64_t axis = x.rank() - 3;
+  if (x.extent(axis) == heads)
+    return x;
+  Dims wide = x.dims(), joined = x.dims();
+  wide.insert(wide.begin() + axis + 1, Dim::floorDiv(heads, x.extent(axis)));
+  joined[axis] = heads;
+  return c.e.reshape(c.e.broadcast(unsqueeze(c.e, x, axis + 1), wide), joined);
+}
+
+void importAttention(AtenContext &c) {
+  Emitter &e = c.e;
+  Val q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
+  c.requireShape(q.rank() >= 2 && k.rank() >= 2 && v.rank() >= 2, "the operands must be matrices");
+  c.require(c.number("dropout_p") == 0, "dropout is for training; export the model in eval mode");
+  if (c.given("enable_gqa") && c.flag("enable_gqa")) {
+    c.requireShape(q.rank() >= 3 && k.rank() == q.rank() && v.rank() == q.rank(),
+                   "shared key heads need an axis of heads");
+    k = repeatHeads(c, k, q.extent(-3));
+    v = repeatHeads(c, v, q.extent(-3));
+  }
+  Val root; // on both sides, as torch does: products stay small in half precision
+  if (!c.given("scale") && !q.extent(-1).isStatic())
+    root = e.emit<SqrtOp>({reciprocal(e, e.emit<SqrtOp>({e.size(q.extent(-1), DType::F64)}))});
+  else
+    root =
+        e.scalar(DType::F64, std::sqrt(c.number("scale", 1 / std::sqrt(static_cast<double>(q.extent(-1).valueOr(1))))));
+  root = c.cast(root, q.dtype());
+  Val scores = e.matmul(e.mul(q, root), e.transposeLast(e.mul(k, root)));
+  if (Val bias = biasOf(c, scores.dtype(), q.extent(-2), k.extent(-2)))
+    scores = e.add(scores, bias);
+  Val weights = e.softmax(scores, scores.rank() - 1);
+  c.result(0, e.matmul(weights, v));
+}
+
+/// Nothing in an inference program.
+void importDropout(AtenContext &c) {
+  Val x = c.tensor(c.given("input") ? "input" : "self");
+  bool train = c.given("train") && c.flag("train");
+  c.require(!train || c.number("p") == 0, "dropout is random in training; export the model in eval mode");
+  c.result(0, x);
+  c.result(1, c.e.splat(DType::Bool, x.dims(), 1));
+}
+
+} // namespace
+
+std::vector<AtenRow> attentionOps() {
+  const char *evalOnly = "without dropout";
+  return {
+      {"scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+       "dropout_p=0.0, "
+       "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+       importAttention, evalOnly},
+      {"_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
+       "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+       importAttention, "without dropout; the first result alone"},
+      {"dropout(Tensor input, float p, bool train) -> Tensor", importDropout, "train=False"},
+      {"feature_dropout(Tensor input, float p, bool train) -> Tensor", importDropout, "train=False"},
+      {"alpha_dropout(Tensor input, float p, bool train) -> Tensor", importDropout, "train=False"},
+      {"native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", importDropout, "train=False"},
+  };
+}
+
+} // namespace dmxc::torchfe

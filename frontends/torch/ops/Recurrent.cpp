@@ -1,0 +1,81 @@
+//===- Recurrent.cpp - LSTM and GRU ---------------------------------------===//
+#include "../OnnxBridge.h"
+#include "Math.h"
+#include "View.h"
+
+namespace dmxc::torchfe {
+namespace {
+
+/// Blocks of rows, one a gate, in another order.
+Val reordered(Emitter &e, const Val &x, const std::vector<int64_t> &order) {
+  Dim size = Dim::floorDiv(x.extent(0), static_cast<int64_t>(order.size()));
+  std::vector<Val> parts;
+  for (int64_t gate : order)
+    parts.push_back(e.sliceAxis(x, 0, size * gate, size));
+  return e.concat(parts, 0);
+}
+
+/// A network of layers, each by ONNX' operator: torch's gates i f g o are its i o f c, r z n its z r h.
+void importRecurrent(AtenContext &c, bool isLstm) {
+  Emitter &e = c.e;
+  Val x = c.tensor("input");
+  std::vector<Val> params = c.tensors("params"), states = isLstm ? c.tensors("hx") : std::vector<Val>{c.tensor("hx")};
+  bool biases = c.flag("has_biases"), both = c.flag("bidirectional"), batchFirst = c.flag("batch_first");
+  int64_t layers = c.integer("num_layers"), directions = both ? 2 : 1;
+  size_t each = biases ? 4 : 2;
+  c.require(!c.flag("train") || c.number("dropout") == 0,
+            "dropout between layers is random; export the model in eval mode");
+  c.require(layers > 0 && params.size() == each * layers * directions && states.size() == (isLstm ? 2u : 1u),
+            "the parameters do not fit the layers");
+  c.requireShape(x.rank() == 3, "expected [sequence, batch, features]");
+  if (batchFirst)
+    x = e.transpose(x, {1, 0, 2});
+  std::vector<int64_t> gates = isLstm ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{1, 0, 2};
+  std::vector<Val> hidden, cells;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    std::vector<Val> w, r, b;
+    for (int64_t d = 0; d < directions; ++d) {
+      size_t at = each * (layer * directions + d);
+      w.push_back(unsqueeze(e, reordered(e, params[at], gates), 0));
+      r.push_back(unsqueeze(e, reordered(e, params[at + 1], gates), 0));
+      if (biases)
+        b.push_back(
+            unsqueeze(e, e.concat({reordered(e, params[at + 2], gates), reordered(e, params[at + 3], gates)}, 0), 0));
+    }
+    auto initial = [&](const Val &all) { return e.sliceAxis(all, 0, layer * directions, directions); };
+    std::map<std::string, OnnxAttribute> attributes{{"hidden_size", r[0].dim(2)},
+                                                    {"direction", std::string(both ? "bidirectional" : "forward")}};
+    std::vector<Val> operands{x,     e.concat(w, 0),    e.concat(r, 0), biases ? e.concat(b, 0) : Val(),
+                              Val(), initial(states[0])};
+    if (isLstm)
+      operands.push_back(initial(states[1]));
+    else
+      attributes["linear_before_reset"] = int64_t(1);
+    std::vector<Val> results = emitOnnx(e, isLstm ? "LSTM" : "GRU", operands, attributes, isLstm ? 3 : 2);
+    Val y = e.transpose(results[0], {0, 2, 1, 3}); // [sequence, directions, batch, hidden]
+    x = e.reshape(y, {y.extent(0), y.extent(1), y.extent(2) * y.extent(3)});
+    hidden.push_back(results[1]);
+    if (isLstm)
+      cells.push_back(results[2]);
+  }
+  c.result(0, batchFirst ? e.transpose(x, {1, 0, 2}) : x);
+  c.result(1, e.concat(hidden, 0));
+  if (isLstm)
+    c.result(2, e.concat(cells, 0));
+}
+void importLstm(AtenContext &c) { importRecurrent(c, true); }
+void importGru(AtenContext &c) { importRecurrent(c, false); }
+
+} // namespace
+
+std::vector<AtenRow> recurrentOps() {
+#define LAYERS                                                                                                         \
+  "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first"
+  return {
+      {"lstm.input(Tensor input, Tensor[] hx, " LAYERS ") -> (Tensor, Tensor, Tensor)", importLstm},
+      {"gru.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importGru},
+  };
+#undef LAYERS
+}
+
+} // namespace dmxc::torchfe

@@ -1,0 +1,113 @@
+//===- Resample.cpp - resampling of images --------------------------------===//
+#include "../OnnxBridge.h"
+#include "Math.h"
+
+using namespace dmxc::dmir;
+
+namespace dmxc::torchfe {
+namespace {
+
+std::map<std::string, OnnxAttribute> resizeMode(AtenContext &c, const std::string &mode) {
+  bool corners = c.given("align_corners") && c.flag("align_corners");
+  if (mode == "nearest")
+    return {{"mode", std::string("nearest")},
+            {"coordinate_transformation_mode", std::string("asymmetric")},
+            {"nearest_mode", std::string("floor")}};
+  return {{"mode", mode}, {"coordinate_transformation_mode", std::string(corners ? "align_corners" : "half_pixel")}};
+}
+
+/// torch resamples by the scales where they are given, else by the sizes; with the corners aligned, by the sizes
+/// always.
+Val resized(AtenContext &c, const Val &x, const std::string &mode) {
+  Dims size = c.dims("output_size");
+  std::vector<double> scales = c.numbers("scale_factors");
+  c.require(size.empty() != scales.empty(), "exactly one of output_size and scale_factors must be given");
+  c.requireShape(x.rank() == static_cast<int64_t>(2 + std::max(size.size(), scales.size())),
+                 "the sizes do not fit the rank");
+  Val sizes, factors;
+  for (size_t i = 0; i < scales.size() && c.given("align_corners") && c.flag("align_corners"); ++i)
+    size.push_back(static_cast<int64_t>(static_cast<double>(x.dim(i + 2)) * scales[i]));
+  if (size.empty()) {
+    scales.insert(scales.begin(), 2, 1.0);
+    factors = c.e.floats(DType::F32, {static_cast<int64_t>(scales.size())}, scales);
+  } else {
+    Dims whole{x.extent(0), x.extent(1)};
+    whole.append(size.begin(), size.end());
+    sizes = c.e.sizes(whole);
+  }
+  return emitOnnx(c.e, "Resize", {x, Val(), factors, sizes}, resizeMode(c, mode)).front();
+}
+template <char mode> void importUpsample(AtenContext &c) {
+  c.result(resized(c, c.tensor("input"), mode == 'n' ? "nearest" : mode == 'l' ? "linear" : "cubic"));
+}
+
+/// By the same matrix as forward: what each unit of the input gives, an axis at a time.
+template <char mode> void importUpsampleBackward(AtenContext &c) {
+  Val g = c.tensor("grad_output");
+  std::vector<int64_t> size = c.integers("input_size");
+  c.requireShape(size.size() == 4 && g.rank() == 4, "expected rank 4");
+  for (int64_t axis = 2; axis < 4; ++axis) {
+    int64_t in = size[axis], out = g.dim(axis);
+    c.requireShape(in * out <= int64_t(1) << 26 && in * in <= int64_t(1) << 26, "an axis is too large");
+    Val units = c.e.cast(c.e.compare(Compare::eq, c.e.iota(DType::I64, {in, 1}, 0), c.e.iota(DType::I64, {1, in}, 1)),
+                         g.dtype());
+    std::vector<double> scales = c.numbers("scale_factors");
+    Val factors, sizes;
+    if (scales.empty())
+      sizes = c.e.sizes(Dims{in, 1, out});
+    else
+      factors = c.e.floats(DType::F32, {3}, {1.0, 1.0, scales[axis - 2]});
+    Val matrix = emitOnnx(c.e, "Resize", {c.e.reshape(units, {in, 1, in}), Val(), factors, sizes},
+                          resizeMode(c, mode == 'n' ? "nearest" : "linear"))
+                     .front();
+    matrix = c.e.reshape(matrix, {in, out});
+    if (axis == 3)
+      g = c.e.matmul(g, c.e.transposeLast(matrix));
+    else
+      g = c.e.matmul(matrix, g);
+  }
+  c.result(c.e.expectDims(g, Dims(size)));
+}
+
+void importGridSample(AtenContext &c) {
+  int64_t mode = c.integer("interpolation_mode"), padding = c.integer("padding_mode");
+  c.require(mode >= 0 && mode <= 2 && padding >= 0 && padding <= 2, "the mode is unknown");
+  // ONNX clamps a point before it takes the sixteen pixels around it, torch each pixel.
+  c.require(mode != 2 || padding == 0, "bicubic interpolation is known with zeros around the image alone");
+  static const char *const modes[] = {"linear", "nearest", "cubic"}, *const paddings[] = {"zeros", "border",
+                                                                                          "reflection"};
+  c.result(emitOnnx(c.e, "GridSample", {c.tensor("input"), c.tensor("grid")},
+                    {{"mode", std::string(modes[mode])},
+                     {"padding_mode", std::string(paddings[padding])},
+                     {"align_corners", int64_t(c.flag("align_corners"))}})
+               .front());
+}
+
+} // namespace
+
+std::vector<AtenRow> resampleOps() {
+#define VEC "Tensor input, SymInt[]? output_size, "
+#define GRAD "Tensor grad_output, SymInt[]? output_size, SymInt[] input_size, "
+  return {
+      {"upsample_nearest1d.vec(" VEC "float[]? scale_factors) -> Tensor", importUpsample<'n'>},
+      {"upsample_nearest2d.vec(" VEC "float[]? scale_factors) -> Tensor", importUpsample<'n'>},
+      {"upsample_nearest3d.vec(" VEC "float[]? scale_factors) -> Tensor", importUpsample<'n'>},
+      {"upsample_linear1d.vec(" VEC "bool align_corners, float[]? scale_factors) -> Tensor", importUpsample<'l'>},
+      {"upsample_bilinear2d.vec(" VEC "bool align_corners, float[]? scale_factors) -> Tensor", importUpsample<'l'>},
+      {"upsample_trilinear3d.vec(" VEC "bool align_corners, float[]? scale_factors) -> Tensor", importUpsample<'l'>},
+      {"upsample_bicubic2d.vec(" VEC "bool align_corners, float[]? scale_factors) -> Tensor", importUpsample<'c'>},
+      {"upsample_nearest2d_backward.vec(" GRAD "float[]? scale_factors) -> Tensor", importUpsampleBackward<'n'>},
+      {"upsample_bilinear2d_backward.vec(" GRAD "bool align_corners, float[]? scale_factors) -> Tensor",
+       importUpsampleBackward<'l'>},
+      {"grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+       "Tensor",
+       importGridSample, "bicubic with zero padding alone"},
+      {"grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
+       "Tensor",
+       importGridSample, "bicubic with zero padding alone"},
+  };
+#undef VEC
+#undef GRAD
+}
+
+} // namespace dmxc::torchfe

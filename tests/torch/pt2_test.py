@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+"""Exported PyTorch programs, compiled and run. Usage: pt2_test.py BIN LIBDMXRT FILES [unittest arguments]; FILES holds gen/, real/ and
+bad/. Exit 77 where numpy or FILES is not there."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("SKIPPED: numpy is not installed (python3-numpy)")
+    sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
+import dmxrt
+import pt2file
+
+BIN, LIBRARY, FILES = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], pathlib.Path(sys.argv[3])
+TYPES = {"f16": np.float16, "f32": np.float32, "i64": np.int64}
+
+
+def run(*arguments):
+    return subprocess.run(arguments, capture_output=True, text=True, errors="replace")
+
+
+def real(values):
+    """bf16 as it is stored in fixtures (u16) and in dmx-run's files (void2)."""
+    return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if values.dtype in (np.uint16, np.dtype("V2")) else values
+
+
+class Pt2(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-pt2-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def compile(self, model, *arguments, code=0):
+        result = run(BIN / "dmxc", model, "-o", self.dir / "m.bundle", "--color", "never", *arguments)
+        self.assertEqual(result.returncode, code, f"{model}: {result.stderr}")
+        return result.stderr
+
+    def inputs_of(self, folder):
+        """{name: array} of files in<number>_<name>[.bf16bits].npy."""
+        arrays = {}
+        for path in sorted(folder.glob("in*.npy")):
+            name = re.fullmatch(r"in\d+_(.*?)(\.bf16bits)?\.npy", path.name)
+            arrays[name[1]] = np.load(path).view("V2") if name[2] else np.load(path)
+        return arrays
+
+    def run_bundle(self, inputs):
+        """{name: array}, in the bundle's order."""
+        for path in [*self.dir.glob("in_*.npy"), *self.dir.glob("out_*.npy")]:
+            path.unlink()
+        for name, values in inputs.items():
+            np.save(self.dir / f"in_{name}.npy", values)
+        result = run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir, "--output-dir", self.dir)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            names = [tensor.name for tensor in session.outputs]
+        return {name: np.load(self.dir / f"out_{name}.npy") for name in names}
+
+    def close(self, got, expected, what):
+        self.assertEqual(got.shape, expected.shape, what)
+        np.testing.assert_allclose(real(got), real(expected), rtol=1e-4, atol=1e-5, err_msg=what)
+
+
+class Fixtures(Pt2):
+    """Archives with what torch computes for them."""
+
+    def outputs_of(self, folder, states=False):
+        """The expected results that a run gives back, in order: buffers that change stay in the session."""
+        paths = sorted(folder.glob("out*.npy"), key=lambda path: int(re.match(r"out(\d+)", path.name)[1]))
+        return [(path.name, np.load(path)) for path in paths if states or "_buffer_mutation_" not in path.name]
+
+    def check(self, model, folder, is_text=False):
+        self.compile(model)
+        inputs = self.inputs_of(folder)
+        got = self.run_bundle({f"arg{i}": values for i, values in enumerate(inputs.values())} if is_text else inputs)
+        expected = self.outputs_of(folder, states=is_text)
+        self.assertEqual(len(got), len(expected), f"{model}: {sorted(got)}")
+        for (name, values), result in zip(expected, got.values()):
+            self.close(result, values, f"{model} {name}")
+
+    def test_archives(self):
+        archives = sorted((FILES / "gen").glob("*.pt2")) + [FILES / "real/executorch_linear.pt2"]
+        self.assertEqual(len(archives), 17)
+        for archive in archives:
+            with self.subTest(archive=archive.name):
+                self.check(archive, archive.with_suffix(""))
+
+    def test_torch_dialect_text(self):
+        """The same programs as torch-mlir writes them: what an archive keeps as state is a result there."""
+        texts = sorted((FILES / "gen").glob("*/model.torch.mlir"))
+        self.assertEqual(len(texts), 16)
+        for text in texts:
+            with self.subTest(text=text.parent.name):
+                self.check(text, text.parent, is_text=True)
+
+    def test_broken_archives(self):
+        archives = sorted((FILES / "bad").glob("*.pt2"))
+        self.assertEqual(len(archives), 33)
+        for archive in archives:
+            with self.subTest(archive=archive.name):
+                result = run(BIN / "dmxc", archive, "-o", self.dir / "m.bundle", "--color", "never")
+                self.assertIn(result.returncode, (1, 3), result.stderr)
+                self.assertRegex(result.stderr, r"\.pt2: .*error: .{20,}")
+                self.assertFalse((self.dir / "m.bundle").exists())
+
+    def test_other_packages(self):
+        text = self.compile(FILES / "real/executorch_aoti_only_b4277d6.pt2", code=1)
+        self.assertIn("compiled package without an exported program", text)
+
+    def test_joint_graph_names_its_gradients(self):
+        self.compile(FILES / "gen/hello_nn_joint.pt2")
+        got = self.run_bundle(self.inputs_of(FILES / "gen/hello_nn_joint"))
+        self.assertEqual(sorted(got), ["grad.linear.bias", "grad.linear.weight", "loss"])
+
+    def test_buffers_live_in_the_session(self):
+        folder = FILES / "gen/buffer_mutation"
+        self.compile(FILES / "gen/buffer_mutation.pt2")
+        x, = self.inputs_of(folder).values()
+        program = json.loads((folder / "model.json").read_text())
+        first, = self.outputs_of(folder)
+        weight = first[1] / (x - np.load(folder / "out1_buffer_mutation_ema.npy"))
+        self.assertEqual(len(program["graph_module"]["graph"]["nodes"]), 7)
+        ema = np.load(folder / "out1_buffer_mutation_ema.npy")
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            for step in range(3):
+                got, = session.run(x=x).values()
+                self.close(got, (x - ema) * weight, f"run {step}")
+                ema = ema * np.float32(0.9) + x.mean(0) * np.float32(0.1)
+            session.reset_state()
+            self.close(next(iter(session.run(x=x).values())), first[1], "after a reset")
+
+    def test_dims(self):
+        archive = FILES / "gen/dynamic_batch_core.pt2"
+        self.compile(archive)
+        for batch in (2, 5, 64):
+            x = np.random.default_rng(batch).standard_normal((batch, 4, 8)).astype(np.float32)
+            whole = self.run_bundle({"x": x})
+            halves = [self.run_bundle({"x": part}) for part in (x[:2], x[-2:])]
+            for name, values in whole.items():
+                self.close(values[:2], halves[0][name], name)
+                self.close(values[-2:], halves[1][name], name)
+        np.save(self.dir / "in_x.npy", np.zeros((65, 4, 8), np.float32))  # outside of what the exporter has checked
+        self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0)
+        self.compile(archive, "--dim", "s77=3")
+        self.assertIn("exported for 2 to 64", self.compile(archive, "--dim", "s77=1", code=2))
+        self.assertIn("did you mean 's77'", self.compile(archive, "--dim", "s78=3", code=2))
+        self.compile(archive, "--shape", "x=3x4x8")
+        self.assertIn("fixes dim 1 to 4", self.compile(archive, "--shape", "x=3x5x8", code=2))
+
+
+class Programs(Pt2):
+    """Programs made here, so that these need no files."""
+
+    def program(self, node, arguments, output="y", inputs=(("x", "f32", [2, 3]),), results=None, **more):
+        program = pt2file.Program()
+        for name, dtype, shape in inputs:
+            program.input(name, dtype, shape)
+        program.node(node, arguments, results or [{"as_tensor": {"name": output}}], **more)
+        program.output(output)
+        return program
+
+    def compile_program(self, program, *arguments, code=0):
+        program.write(self.dir / "m.pt2")
+        return self.compile(self.dir / "m.pt2", *arguments, code=code)
+
+    X = {"as_tensor": {"name": "x"}}
+
+    def test_errors_name_node_module_and_source(self):
+        metadata = {"stack_trace": 'File "model.py", line 12, in forward\n    return self.fc(x)', "nn_module_stack": "a,,M;b,h.0.attn,N"}
+        program = self.program("torch.ops.aten.bmm.default", {"self": self.X, "mat2": self.X})
+        program.nodes[0]["metadata"] = metadata
+        program.nodes[0]["inputs"][1]["arg"] = {"as_int": 3}
+        text = self.compile_program(program, code=1)
+        for part in ("node 'y'", "torch.ops.aten.bmm.default", "in module h.0.attn", 'File "model.py", line 12', "'x' f32[2x3]"):
+            self.assertIn(part, text)
+
+    def test_arguments_are_checked(self):
+        relu = "torch.ops.aten.softmax.int"
+        for arguments, message in (({"self": self.X}, "'dim' is missing"), ({"self": self.X, "dim": {"as_string": "a"}}, "must be an integer"),
+                                   ({"self": self.X, "dim": {"as_int": 7}}, "axis 7 is outside"),
+                                   ({"self": self.X, "dim": {"as_int": 0}, "axis": {"as_int": 0}}, "no argument 'axis'"),
+                                   ({"self": {"as_none": True}, "dim": {"as_int": 0}}, "must be a tensor, not None"),
+                                   ({"self": self.X, "dim": {"as_int": 0}, "dtype": {"as_scalar_type": 10}}, "complex64")):
+            self.assertIn(message, self.compile_program(self.program(relu, arguments), code=1))
+
+    def test_every_problem_is_reported(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2])
+        for i, target in enumerate(("torch.ops.aten.rand_like.default", "torch.ops.aten.unheard_of.default", "torch.ops.mylib.op.default",
+                                    "torch.ops.higher_order.cond")):
+            program.node(target, {"self": self.X}, [{"as_tensor": {"name": f"y{i}"}}])
+        program.node("torch.ops.aten.relu.default", {"self": {"as_tensor": {"name": "y0"}}}, [{"as_tensor": {"name": "z"}}])
+        program.output("z")
+        text = self.compile_program(program, code=1)
+        self.assertEqual(text.count(" error: "), 4, text)
+        for part in ("random numbers", "the operator is unknown", "other libraries", "'cond' is not known"):
+            self.assertIn(part, text)
+
+    def test_in_place_operators(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [3])
+        program.tensor("total", "buffer", "f32", [3], np.array([1, 2, 3], np.float32).tobytes())
+        program.node("torch.ops.aten.add_.Tensor", {"self": {"as_tensor": {"name": "total"}}, "other": self.X}, [{"as_tensor": {"name": "add_"}}])
+        program.node("torch.ops.aten.mul.Tensor", {"self": {"as_tensor": {"name": "total"}}, "other": {"as_int": 2}}, [{"as_tensor": {"name": "mul"}}])
+        program.output("mul")
+        self.compile_program(program)
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            total, x = np.array([1, 2, 3], np.float32), np.array([1, 1, 2], np.float32)
+            for _ in range(3):
+                total = total + x
+                got, = session.run(x=x).values()
+                self.close(got, total * 2, "a running total")
+
+    def test_in_place_on_a_part_is_refused(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 3])
+        program.node("torch.ops.aten.clone.default", {"self": self.X}, [{"as_tensor": {"name": "clone"}}])
+        program.node("torch.ops.aten.select.int", {"self": {"as_tensor": {"name": "clone"}}, "dim": {"as_int": 0}, "index": {"as_int": 0}}, [{"as_tensor": {"name": "row"}}])
+        program.node("torch.ops.aten.add_.Tensor", {"self": {"as_tensor": {"name": "row"}}, "other": {"as_int": 1}}, [{"as_tensor": {"name": "add_"}}])
+        program.output("clone")
+        text = self.compile_program(program, code=1)
+        self.assertIn("a part of 'clone'", text)
+        self.assertIn("run_decompositions", text)
+
+    def test_symbolic_sizes(self):
+        program = pt2file.Program()
+        size = "Symbol('s0', positive=True, integer=True)"
+        program.input("x", "f32", [size, f"Mul(Integer(2), {size})"])
+        program.ranges["s0"] = {"min_val": 2, "max_val": None}
+        program.node("torch.ops.aten.sym_size.int", {"self": self.X, "dim": {"as_int": 0}}, [{"as_sym_int": {"as_name": "n"}}])
+        program.node("_operator.mul", {"a": {"as_sym_int": {"as_name": "n"}}, "b": {"as_sym_int": {"as_name": "n"}}}, [{"as_sym_int": {"as_name": "nn"}}])
+        program.node("torch.ops.aten.view.default", {"self": self.X, "size": {"as_sym_ints": [{"as_int": 2}, {"as_name": "nn"}]}}, [{"as_tensor": {"name": "y"}}])
+        program.node("torch.ops.aten.mul.Tensor", {"self": {"as_tensor": {"name": "y"}}, "other": {"as_sym_int": {"as_name": "n"}}}, [{"as_tensor": {"name": "z"}}])
+        program.output("z")
+        self.compile_program(program)
+        for n in (2, 5):
+            x = np.arange(2 * n * n, dtype=np.float32).reshape(n, 2 * n)
+            got, = self.run_bundle({"x": x}).values()
+            self.close(got, x.reshape(2, n * n) * n, f"n = {n}")
+        np.save(self.dir / "in_x.npy", np.zeros((3, 5), np.float32))
+        self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0)
+
+    def test_sizes_and_elements_as_numbers(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 3, 4])
+        program.input("n", "i64", [1])
+        program.input("f", "f32", [])
+        tensor = {name: {"as_tensor": {"name": name}} for name in "xnf"}
+        calls = (("sym_size.int", {"self": tensor["x"], "dim": {"as_int": -1}}, 4), ("sym_numel.default", {"self": tensor["x"]}, 24),
+                 ("sym_stride.int", {"self": tensor["x"], "dim": {"as_int": 0}}, 12), ("sym_storage_offset.default", {"self": tensor["x"]}, 0),
+                 ("item.default", {"self": tensor["n"]}, 7), ("_local_scalar_dense.default", {"self": tensor["n"]}, 7))
+        for i, (target, arguments, _) in enumerate(calls):
+            program.node("torch.ops.aten." + target, arguments, [{"as_sym_int": {"as_name": f"s{i}"}}])
+        program.node("torch.ops.aten.item.default", {"self": tensor["f"]}, [{"as_sym_float": {"as_name": "real"}}])
+        program.node("torch.sym_float", {"a": {"as_sym_int": {"as_name": "s4"}}}, [{"as_sym_float": {"as_name": "seven"}}])
+        program.node("_operator.truediv", {"a": {"as_sym_float": {"as_name": "real"}}, "b": {"as_sym_float": {"as_name": "seven"}}},
+                     [{"as_sym_float": {"as_name": "ratio"}}])
+        program.node("torch.ops.aten._assert_scalar.default", {"self": {"as_sym_int": {"as_name": "s4"}}, "assert_msg": {"as_string": "no"}}, [])
+        for i, name in enumerate([f"s{i}" for i in range(len(calls))] + ["ratio"]):
+            tag = "as_sym_float" if name == "ratio" else "as_sym_int"
+            program.node("torch.ops.aten.mul.Tensor", {"self": tensor["f"], "other": {tag: {"as_name": name}}}, [{"as_tensor": {"name": f"y{i}"}}])
+            program.output(f"y{i}")
+        self.compile_program(program)
+        got = self.run_bundle({"x": np.zeros((2, 3, 4), np.float32), "n": np.array([7]), "f": np.float32(2.5)})
+        np.testing.assert_allclose(list(got.values()), [2.5 * number for _, _, number in calls] + [2.5 * 2.5 / 7], rtol=1e-6)
+
+    def test_text_of_onnx_operators(self):
+        (self.dir / "m.mlir").write_text("""module {
+  func.func @main(%x: !torch.vtensor<[1,2,4,4],f32>) -> (!torch.vtensor<[1,3,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>)
+      attributes {torch.onnx_meta.ir_version = 8 : si64, torch.onnx_meta.opset_version = 17 : si64} {
+    %none = torch.constant.none
+    %w = torch.operator "onnx.Constant"() {torch.onnx.value = dense<0.5> : tensor<3x2x1x1xf32>} : () -> !torch.vtensor<[3,2,1,1],f32>
+    %y = torch.operator "onnx.Conv"(%x, %w) {torch.onnx.kernel_shape = [1 : si64, 1 : si64], torch.onnx.group = 1 : si64} : (!torch.vtensor<[1,2,4,4],f32>, !torch.vtensor<[3,2,1,1],f32>) -> !torch.vtensor<[1,3,4,4],f32>
+    %s:2 = torch.operator "onnx.Split"(%x) {torch.onnx.axis = 1 : si64} : (!torch.vtensor<[1,2,4,4],f32>) -> (!torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>)
+    return %y, %s#0, %s#1 : !torch.vtensor<[1,3,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>, !torch.vtensor<[1,1,4,4],f32>
+  }
+}
+""")
+        self.compile(self.dir / "m.mlir")
+        x = np.random.default_rng(1).standard_normal((1, 2, 4, 4)).astype(np.float32)
+        y, first, second = self.run_bundle({"arg0": x}).values()
+        self.close(y, np.repeat(x.sum(1, keepdims=True) * 0.5, 3, 1), "Conv")
+        self.close(np.concatenate([first, second], 1), x, "Split")
+
+    def test_errors_in_text(self):
+        relu = "%y = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>"
+        for line, message in ((relu.replace("relu", "relux"), "the operator is unknown"), (relu.replace(" %x", " %z"), "use of undeclared SSA value"),
+                              (relu.replace("aten.relu", "aten.rand_like"), "random numbers"), (relu.replace("torch.aten", "torch.mylib"), "none of torch's ATen"),
+                              (relu.replace("aten.relu", "aten.softmax.int"), "the operand 'dim' is missing"), (relu.replace(":", ";"), "error")):
+            (self.dir / "m.mlir").write_text("func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n" + line +
+                                             "\nreturn %y : !torch.vtensor<[2],f32>\n}\n")
+            self.assertIn(message, self.compile(self.dir / "m.mlir", code=1))
+
+    def test_several_programs(self):
+        program = self.program("torch.ops.aten.relu.default", {"self": self.X})
+        records = program.records()
+        records["models/other.json"] = records["models/model.json"]
+        pt2file.write_archive(self.dir / "m.pt2", records)
+        self.assertIn("several programs", self.compile(self.dir / "m.pt2", code=2))
+        self.compile(self.dir / "m.pt2", "--entry", "other")
+        self.assertIn("no program 'third'", self.compile(self.dir / "m.pt2", "--entry", "third", code=2))
+
+    def test_other_kinds_of_files(self):
+        for records, message in (({"data.pkl": b"", "constants.pkl": b""}, "TorchScript"), ({"data.pkl": b""}, "checkpoint"), ({"a": b""}, "did not write")):
+            pt2file.write_archive(self.dir / "m.pt2", records)
+            self.assertIn(message, self.compile(self.dir / "m.pt2", code=1))
+
+    def test_operators_are_listed(self):
+        rows = json.loads(run(BIN / "dmxc", "--print-ops", "--input-format", "pt2", "--format", "json").stdout)
+        by_name = {row["op"]: row for row in rows}
+        self.assertTrue(by_name["add.Tensor"]["imported"])
+        self.assertFalse(by_name["rand.default"]["imported"])
+        for row in rows:
+            self.assertTrue(row["imported"] or row["note"], row)
+
+
+if __name__ == "__main__":
+    if not FILES.is_dir() and "Fixtures" in " ".join(sys.argv[4:]):
+        print(f"SKIPPED: {FILES} is not there")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
