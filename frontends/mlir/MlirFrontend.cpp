@@ -26,7 +26,7 @@ public:
                    "out",
                    ErrorKind::Usage),
              std::nullopt;
-    if (!options.shapes.empty())
+    if (!options.shapes.empty() || !options.absent.empty())
       return error("mlir-dim",
                    "--shape has no meaning for DMIR text: its shapes are "
                    "written out",
@@ -120,8 +120,9 @@ private:
     if (named && dmir::dtypeOf(tensor.getElementType()))
       return true;
     std::string text;
-    llvm::raw_string_ostream(text) << what << " has type " << type
-                                   << "; expected a tensor of a DMIR element type, its dynamic dims named by #dmir.dims<...>";
+    llvm::raw_string_ostream(text)
+        << what << " has type " << type
+        << "; expected a tensor of a DMIR element type, its dynamic dims named by #dmir.dims<...>";
     error("mlir-type", text);
     return false;
   }

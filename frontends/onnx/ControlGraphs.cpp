@@ -159,7 +159,7 @@ static std::vector<Val> poisons(size_t count) { return std::vector<Val>(count, V
 
 static void requireTensors(ArrayRef<Val> values, const char *what) {
   for (const Val &value : values)
-    if (value.isSequence())
+    if (!value.isTensor())
       fail("op-unsupported",
            std::string(what) + " that a run decides has a sequence; only tensors can be passed there");
 }

@@ -23,7 +23,7 @@ class Resolver {
 public:
   Resolver(const ImportOptions &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics) {}
 
-  void read(const onnx::ValueInfoProto &info);
+  void read(const onnx::ValueInfoProto &info) { read(info.name(), info.type()); }
   void checkNames(const std::set<std::string> &constants);
   void applyShapes();
   void applyDims();
@@ -42,11 +42,16 @@ private:
     pending.clear();
   }
   void fix(InputDim &dim, int64_t value, const std::string &by);
+  void read(const std::string &name, const onnx::TypeProto &type);
+  void readTensor(const std::string &name, const onnx::TypeProto::Tensor &tensor);
+  void readSequence(const std::string &name, const onnx::TypeProto &item);
+  void readOptional(const std::string &name, const onnx::TypeProto &value);
 
   const ImportOptions &options;
   Diagnostics &diagnostics;
   std::vector<Diagnostic> pending;
   std::vector<Input> inputs;
+  std::vector<InputContainer> containers;
   std::map<std::string, int64_t> symbols; ///< sizes by --shape and --dim
 };
 
@@ -67,22 +72,65 @@ std::string kindName(const onnx::TypeProto &type) {
   }
 }
 
-void Resolver::read(const onnx::ValueInfoProto &info) {
-  if (!info.type().has_tensor_type()) {
-    error("onnx-graph", "the input '" + info.name() + "' is " + kindName(info.type()) + "; only tensors can be inputs",
+void Resolver::read(const std::string &name, const onnx::TypeProto &type) {
+  if (type.has_tensor_type())
+    return readTensor(name, type.tensor_type());
+  if (type.has_sequence_type())
+    return readSequence(name, type.sequence_type().elem_type());
+  if (type.has_optional_type())
+    return readOptional(name, type.optional_type().elem_type());
+  error("onnx-graph", "the input '" + name + "' is " + kindName(type) + "; only tensors can be inputs",
+        ErrorKind::Model);
+  flush();
+}
+
+/// As many tensors as --shape names.
+void Resolver::readSequence(const std::string &name, const onnx::TypeProto &item) {
+  InputContainer container{name, /*isSequence=*/true};
+  while (options.shapes.count(name + "." + std::to_string(container.items.size())))
+    container.items.push_back(name + "." + std::to_string(container.items.size()));
+  if (!item.has_tensor_type())
+    error("onnx-graph",
+          "the input '" + name + "' is a sequence of what is " + kindName(item) +
+              "; only sequences of tensors can be inputs",
           ErrorKind::Model);
-    return flush();
+  else if (container.items.empty() && !options.absent.count(name))
+    error("onnx-dim", "the input '" + name + "' is a sequence, of how many tensors is not known", ErrorKind::Model)
+        .help("--shape " + name + ".0=DIMS --shape " + name + ".1=DIMS and so on name them; --shape " + name +
+              "=none makes it empty");
+  for (const std::string &own : container.items)
+    read(own, item);
+  containers.push_back(std::move(container));
+  flush();
+}
+
+void Resolver::readOptional(const std::string &name, const onnx::TypeProto &value) {
+  InputContainer container{name, value.has_sequence_type(), options.absent.count(name) != 0};
+  if (container.isNone) {
+    container.isSequence = false;
+    containers.push_back(std::move(container));
+  } else if (value.has_sequence_type() && options.shapes.count(name + ".0")) {
+    readSequence(name, value.sequence_type().elem_type());
+  } else if (value.has_tensor_type() && options.shapes.count(name)) {
+    readTensor(name, value.tensor_type());
+  } else {
+    error("onnx-dim", "the input '" + name + "' is an optional; whether it has a value is not known", ErrorKind::Model)
+        .help("--shape " + name + (value.has_sequence_type() ? ".0" : "") + "=DIMS gives it one, --shape " + name +
+              "=none gives it none");
+    flush();
   }
-  const auto &tensor = info.type().tensor_type();
+}
+
+void Resolver::readTensor(const std::string &name, const onnx::TypeProto::Tensor &tensor) {
   std::optional<DType> type = dtypeOfOnnx(tensor.elem_type());
   if (!type) {
     error("op-dtype",
-          "the input '" + info.name() + "' has element type " + onnxTypeName(tensor.elem_type()) +
+          "the input '" + name + "' has element type " + onnxTypeName(tensor.elem_type()) +
               ", which has no tensor meaning here",
           ErrorKind::Model);
     return flush();
   }
-  Input input{info.name(), *type, tensor.has_shape(), {}};
+  Input input{name, *type, tensor.has_shape(), {}};
   for (const auto &proto : tensor.shape().dim()) {
     InputDim dim;
     if (proto.has_dim_value() && proto.dim_value() >= 0)
@@ -90,7 +138,7 @@ void Resolver::read(const onnx::ValueInfoProto &info) {
     else if (proto.has_dim_param() && !proto.dim_param().empty())
       dim.symbol = proto.dim_param();
     else // older exporters write -1 for unknown
-      dim.symbol = info.name() + "_d" + std::to_string(input.dims.size());
+      dim.symbol = name + "_d" + std::to_string(input.dims.size());
     input.dims.push_back(std::move(dim));
   }
   inputs.push_back(std::move(input));
@@ -122,6 +170,14 @@ void Resolver::checkNames(const std::set<std::string> &constants) {
     else if (std::find(inputNames.begin(), inputNames.end(), name) == inputNames.end())
       unknown("--shape", name, "input", inputNames);
   }
+  for (const std::string &name : options.absent)
+    if (std::none_of(containers.begin(), containers.end(),
+                     [&](const InputContainer &container) { return container.name == name; }))
+      error("onnx-dim", "--shape " + name + "=none: the model has no sequence or optional of this name as an input",
+            ErrorKind::Usage);
+  std::sort(inputNames.begin(), inputNames.end());
+  if (auto twice = std::adjacent_find(inputNames.begin(), inputNames.end()); twice != inputNames.end())
+    error("onnx-graph", "the name '" + *twice + "' stands for two inputs", ErrorKind::Model);
   flush();
 }
 
@@ -197,6 +253,7 @@ GraphInputs Resolver::finish() {
     }
     result.inputs.push_back(std::move(out));
   }
+  result.containers = std::move(containers);
   flush();
   return result;
 }

@@ -69,6 +69,8 @@ std::string Val::describe() const {
     return "unknown";
   if (isSequence())
     return "sequence of " + std::to_string(items().size());
+  if (isNone())
+    return "optional without a value";
   return std::string(dtypeName(dtype())) + "[" + (rank() ? dimsString(dims()) : "") + "]";
 }
 
@@ -141,6 +143,13 @@ Val Val::sequenceOf(std::vector<Val> items) {
   value.state = std::make_shared<State>();
   value.state->sequence = true;
   value.state->items = std::move(items);
+  return value;
+}
+
+Val Val::none() {
+  Val value;
+  value.state = std::make_shared<State>();
+  value.state->none = true;
   return value;
 }
 
@@ -266,8 +275,8 @@ Dims Emitter::dimsOf(const Val &vector, Dim max) {
 }
 
 Value Emitter::ssa(const Val &value) {
-  if (value.isPoison() || value.isSequence())
-    fail("op-dtype", "a sequence stands where a tensor is needed");
+  if (value.isPoison() || !value.isTensor())
+    fail("op-dtype", "a " + value.describe() + " stands where a tensor is needed");
   Val::State &state = *value.state;
   if (state.ssa && state.ssa.getParentBlock() == block)
     return state.ssa;
@@ -383,8 +392,8 @@ std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<Name
   DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
   bool constant = fold != nullptr;
   for (const Val &operand : operands) {
-    if (operand.isSequence())
-      fail("op-dtype", "a sequence stands where a tensor is needed");
+    if (!operand.isTensor())
+      fail("op-dtype", "a " + operand.describe() + " stands where a tensor is needed");
     constant &= operand.isConstant();
   }
   if (movesAsBytes(kind.name, operands))

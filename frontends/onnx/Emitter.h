@@ -55,7 +55,7 @@ constexpr int64_t kMaxDim = int64_t(1) << 46;
 
 /// A tensor during import: an SSA value, a host constant that becomes one only
 /// when an op that is not folded uses it, or both. Also a sequence of tensors
-/// whose length is known. Copies share the state.
+/// whose length is known, or an optional that has no value. Copies share the state.
 ///
 /// `dim`, `shape` and `numElements` are for what needs numbers: they fail the
 /// node where a dim is symbolic. What takes symbols too asks for `extent`,
@@ -95,13 +95,17 @@ public:
   bool isSequence() const { return state->sequence; }
   const std::vector<Val> &items() const { return state->items; }
   static Val sequenceOf(std::vector<Val> items);
+  /// An optional without a value. One with a value is that value.
+  static Val none();
+  bool isNone() const { return state->none; }
+  bool isTensor() const { return !state->sequence && !state->none; }
 
 private:
   friend class Emitter;
   struct State {
     mlir::RankedTensorType type;
     mlir::Value ssa;
-    bool isConstant = false, poison = false, sequence = false;
+    bool isConstant = false, poison = false, sequence = false, none = false;
     Tensor tensor;
     std::string path; ///< the file that holds the constant's bytes at `offset`
     uint64_t offset = 0;

@@ -360,7 +360,7 @@ void GraphImporter::importOperator(const onnx::NodeProto &node, const std::strin
     fail("onnx-graph", "the node has no results");
   for (size_t i = 0; i < operands.size() && !row.operandTypes.empty(); ++i) {
     TypeSet accepted = row.operandTypes[std::min(i, row.operandTypes.size() - 1)];
-    if (operands[i] && !operands[i].isSequence() && !(accepted & bitOf(operands[i].dtype())))
+    if (operands[i] && operands[i].isTensor() && !(accepted & bitOf(operands[i].dtype())))
       fail("op-dtype", "operand " + std::to_string(i) + " is " + std::string(dtypeName(operands[i].dtype())) +
                            "; accepted: " + typeSetName(accepted));
   }

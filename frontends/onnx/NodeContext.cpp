@@ -23,8 +23,8 @@ Val NodeContext::anyOperand(int i) const {
 
 Val NodeContext::operand(int i) const {
   Val value = anyOperand(i);
-  if (value.isSequence())
-    fail("op-dtype", "operand " + std::to_string(i) + " is a sequence; expected a tensor");
+  if (!value.isTensor())
+    fail("op-dtype", "operand " + std::to_string(i) + " is a " + value.describe() + "; expected a tensor");
   return value;
 }
 

@@ -32,6 +32,7 @@ private:
   }
   bool read();
   func::FuncOp createFunction(OpBuilder &builder, const std::vector<GraphInput> &inputs);
+  bool collectOutputs(std::vector<std::pair<std::string, Val>> &outputs, const Scope &scope);
   bool finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope);
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
   void noteConstantInputs(const std::set<std::string> &constants);
@@ -128,10 +129,14 @@ void ModelImport::noteConstantInputs(const std::set<std::string> &constants) {
                         {}});
 }
 
-bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope) {
-  SmallVector<Value> results;
-  SmallVector<Type> types;
-  SmallVector<std::string> names;
+/// The tensors of a sequence `y` are the outputs `y.0`, `y.1` and so on.
+bool ModelImport::collectOutputs(std::vector<std::pair<std::string, Val>> &outputs, const Scope &scope) {
+  std::set<std::string> names;
+  auto add = [&](const std::string &name, const Val &value) {
+    outputs.push_back({name, value});
+    if (!names.insert(name).second)
+      error("onnx-graph", "the name '" + name + "' stands for two outputs");
+  };
   for (const auto &output : model.graph().output()) {
     Val value = scope.lookup(output.name());
     if (!value) {
@@ -141,14 +146,34 @@ bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter, const 
     if (value.isPoison())
       return false;
     if (value.isSequence()) {
-      error("onnx-graph", "the output '" + output.name() + "' is a sequence; only tensors can be outputs");
-      return false;
+      for (size_t i = 0; i < value.items().size(); ++i)
+        if (value.items()[i].isPoison())
+          return false;
+        else
+          add(output.name() + "." + std::to_string(i), value.items()[i]);
+    } else if (value.isTensor()) {
+      checkDeclared(output, value);
+      add(output.name(), value);
     }
-    checkDeclared(output, value);
-    emitter.setNode(output.name());
+  }
+  if (outputs.empty() && model.graph().output_size())
+    error("onnx-graph", "the output '" + model.graph().output(0).name() +
+                            "' and all others are sequences without a tensor or optionals without a value");
+  return !outputs.empty();
+}
+
+bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope) {
+  std::vector<std::pair<std::string, Val>> outputs;
+  if (!collectOutputs(outputs, scope))
+    return false;
+  SmallVector<Value> results;
+  SmallVector<Type> types;
+  SmallVector<std::string> names;
+  for (const auto &[name, value] : outputs) {
+    emitter.setNode(name);
     results.push_back(emitter.ssa(value));
     types.push_back(results.back().getType());
-    names.push_back(output.name());
+    names.push_back(name);
   }
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
@@ -190,6 +215,12 @@ std::optional<ImportedModel> ModelImport::run() {
   importer.bindInitializers(model.graph(), scope);
   for (size_t i = 0; i < inputs.size(); ++i)
     scope.values[inputs[i].name] = emitter.fromSSA(function.getArgument(i));
+  for (const InputContainer &container : graph->containers) {
+    std::vector<Val> items;
+    for (const std::string &item : container.items)
+      items.push_back(scope.values.at(item));
+    scope.values[container.name] = container.isNone ? Val::none() : Val::sequenceOf(std::move(items));
+  }
   importer.importNodes(model.graph().node(), model.graph().output(), scope);
   if (!finishFunction(function, emitter, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;

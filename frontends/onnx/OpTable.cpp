@@ -41,11 +41,12 @@ void OpTable::add(std::vector<OpRows> family) {
 }
 
 OpTable::OpTable() {
-  for (auto family : {elementwiseOps,   activationOps, logicOps,   shapeOps,         sliceOps,           gatherOps,
-                      dataDependentOps, generatorOps,  reduceOps,  linearAlgebraOps, einsumOps,          convolutionOps,
-                      poolOps,          normOps,       lossOps,    quantOps,         resizeOps,          recurrentOps,
-                      signalOps,        imageOps,      roiOps,     attentionOps,     linearAttentionOps, mlOps,
-                      treeOps,          sequenceOps,   controlOps, refusedOps})
+  for (auto family :
+       {elementwiseOps, activationOps, logicOps,           shapeOps,     sliceOps,       gatherOps,   dataDependentOps,
+        generatorOps,   reduceOps,     linearAlgebraOps,   einsumOps,    convolutionOps, poolOps,     normOps,
+        lossOps,        quantOps,      resizeOps,          recurrentOps, signalOps,      imageOps,    roiOps,
+        maxRoiPoolOps,  attentionOps,  linearAttentionOps, mlOps,        mlFeatureOps,   mlLinearOps, treeOps,
+        sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <
@@ -82,28 +83,91 @@ std::string OpTable::nearest(const std::string &name) const {
   return nearestName(name, names);
 }
 
-void printOpTable(llvm::raw_ostream &os, bool json) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  if (!json)
-    os << "| op | since | imported | operand 0 | attributes | note "
-          "|\n|---|---|---|---|---|---|\n";
-  for (const OpRow &row : OpTable::get().rows()) {
-    std::string name = (*row.domain ? std::string(row.domain) + "." : "") + row.name;
-    std::string first = row.operandTypes.empty() ? "any" : typeSetName(row.operandTypes.front());
-    if (json)
-      list.push_back({{"domain", row.domain},
-                      {"op", row.name},
-                      {"since", row.since},
-                      {"imported", row.import != nullptr},
-                      {"operand0", first},
-                      {"attributes", row.attributes},
-                      {"note", row.note}});
-    else
-      os << "| " << name << " | " << row.since << " | " << (row.import ? "yes" : "no") << " | "
-         << (row.import ? first : "") << " | " << row.attributes << " | " << row.note << " |\n";
+namespace {
+
+/// Families of element types, largest first.
+constexpr std::pair<TypeSet, const char *> kFamilies[] = {{types::Int, "int"},
+                                                          {types::Signed, "signed"},
+                                                          {types::Unsigned, "unsigned"},
+                                                          {types::Float, "float"},
+                                                          {types::Narrow, "narrow"}};
+
+/// typeSetName with the families' names for their members.
+std::string familyNames(TypeSet set) {
+  if (set == types::Any)
+    return "any";
+  std::string text;
+  for (auto [family, name] : kFamilies)
+    if ((set & family) == family) {
+      text += (text.empty() ? "" : " ") + std::string(name);
+      set &= ~family;
+    }
+  std::string rest = typeSetName(set);
+  return text + (text.empty() || rest.empty() ? "" : " ") + rest;
+}
+
+/// Of all operands; equal ones at the end are written once, as the row has them.
+std::string operandTypes(const OpRow &row) {
+  std::vector<std::string> names;
+  for (TypeSet set : row.operandTypes)
+    names.push_back(familyNames(set));
+  while (names.size() > 1 && names.back() == names[names.size() - 2])
+    names.pop_back();
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "any" : text;
+}
+
+bool sameImport(const OpRow &a, const OpRow &b) {
+  return std::string_view(a.domain) == b.domain && std::string_view(a.name) == b.name && a.import == b.import &&
+         operandTypes(a) == operandTypes(b) && std::string_view(a.note) == b.note;
+}
+
+bool sameOperator(const OpRow &a, const OpRow &b) {
+  return std::string_view(a.domain) == b.domain && std::string_view(a.name) == b.name;
+}
+
+void printMarkdown(llvm::raw_ostream &os) {
+  os << "Element types: any = all there are";
+  for (auto [family, name] : kFamilies)
+    os << "; " << name << " = " << typeSetName(family);
+  os << ". The types of operands are separated by commas; the last one counts for all that follow.\n\n"
+     << "| operator | opsets | element types | what is limited, or why it is refused |\n|---|---|---|---|\n";
+  const std::vector<OpRow> &rows = OpTable::get().rows();
+  for (size_t first = 0, next; first < rows.size(); first = next) {
+    const OpRow &row = rows[first];
+    for (next = first + 1; next < rows.size() && sameImport(row, rows[next]);)
+      ++next;
+    std::string opsets = std::to_string(row.since);
+    if (next == rows.size() || !sameOperator(row, rows[next]))
+      opsets += " and later";
+    else if (rows[next].since - 1 > row.since)
+      opsets += " to " + std::to_string(rows[next].since - 1);
+    os << "| " << (*row.domain ? std::string(row.domain) + "." : "") << row.name << " | " << opsets << " | "
+       << (row.import ? operandTypes(row) : "refused") << " | " << row.note << " |\n";
   }
-  if (json)
-    os << list.dump(1) << "\n";
+}
+
+} // namespace
+
+void printOpTable(llvm::raw_ostream &os, bool json) {
+  if (!json)
+    return printMarkdown(os);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const OpRow &row : OpTable::get().rows()) {
+    nlohmann::ordered_json operands = nlohmann::ordered_json::array();
+    for (TypeSet set : row.operandTypes)
+      operands.push_back(typeSetName(set));
+    list.push_back({{"domain", row.domain},
+                    {"op", row.name},
+                    {"since", row.since},
+                    {"imported", row.import != nullptr},
+                    {"operands", operands},
+                    {"attributes", row.attributes},
+                    {"note", row.note}});
+  }
+  os << list.dump(1) << "\n";
 }
 
 } // namespace dmxc::onnxfe

@@ -101,11 +101,15 @@ std::vector<OpRows> recurrentOps();
 std::vector<OpRows> signalOps();
 std::vector<OpRows> imageOps();
 std::vector<OpRows> roiOps();
+std::vector<OpRows> maxRoiPoolOps();
 std::vector<OpRows> attentionOps();
 std::vector<OpRows> linearAttentionOps();
 std::vector<OpRows> mlOps();
+std::vector<OpRows> mlFeatureOps();
+std::vector<OpRows> mlLinearOps();
 std::vector<OpRows> treeOps();
 std::vector<OpRows> sequenceOps();
+std::vector<OpRows> optionalOps();
 std::vector<OpRows> controlOps();
 std::vector<OpRows> refusedOps();
 

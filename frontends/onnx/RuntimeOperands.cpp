@@ -142,7 +142,7 @@ void NodeContext::tieRequirements() {
   e.setNode(name);
   Val held = e.compare(Compare::eq, gathered, e.intScalar(DType::I64, 0));
   for (auto &[i, value] : produced)
-    if (!value.isSequence())
+    if (value.isTensor())
       value = e.select(held, value, e.scalarLike(value, 0));
 }
 

@@ -359,7 +359,7 @@ std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std:
 
 void ProgramImporter::checkMeta(const std::string &name, const Val &value, const Graph &graph) {
   auto found = graph.tensors.find(name);
-  if (found == graph.tensors.end() || value.isPoison() || value.isSequence())
+  if (found == graph.tensors.end() || value.isPoison() || !value.isTensor())
     return;
   const TensorMeta &meta = found->second;
   std::optional<DType> declared = dtypeOfSchema(meta.dtype);

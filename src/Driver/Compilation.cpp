@@ -180,6 +180,7 @@ bool Compilation::importModel(const Frontend &frontend) {
   request.path = options.model;
   request.dims = options.dims;
   request.shapes = options.shapes;
+  request.absent = options.absent;
   request.entry = options.entry;
   request.externalDataDir = options.externalDataDir;
   request.fold = [](Operation *op, llvm::ArrayRef<Tensor> operands,

@@ -34,6 +34,7 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %28 = dmir.is_nan %x : (tensor<4x8xf32>) -> tensor<4x8xi1>
   %29 = dmir.is_inf %x : (tensor<4x8xf32>) -> tensor<4x8xi1>
   %30 = dmir.cast %x : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  %bits = dmir.bitcast %x : (tensor<4x8xf32>) -> tensor<4x8xi32>
   %31 = dmir.add %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %32 = dmir.sub %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %33 = dmir.mul %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>

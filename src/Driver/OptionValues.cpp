@@ -72,13 +72,17 @@ static bool splitAssignment(const std::string &text, std::string &name, std::str
   return true;
 }
 
-Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::string &text) {
+Result<std::pair<std::string, std::optional<std::vector<int64_t>>>> parseShape(const std::string &text) {
   std::string name, value;
   Error bad = usageError("--shape " + text +
                          ": expected NAME=DIMxDIM.. with non-negative dims, "
-                         "for example x=1x3x224x224 (or x=scalar)");
+                         "for example x=1x3x224x224 (or x=scalar; x=none for an optional without a value or an empty "
+                         "sequence)");
   if (!splitAssignment(text, name, value))
     return bad;
+  using Shape = std::optional<std::vector<int64_t>>;
+  if (value == "none")
+    return std::pair(name, Shape());
   std::vector<int64_t> dims;
   if (value != "scalar")
     for (const std::string &part : split(value, 'x')) {
@@ -87,7 +91,7 @@ Result<std::pair<std::string, std::vector<int64_t>>> parseShape(const std::strin
         return bad;
       dims.push_back(*dim);
     }
-  return std::pair(name, dims);
+  return std::pair(name, Shape(std::move(dims)));
 }
 
 Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text) {

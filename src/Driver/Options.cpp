@@ -141,7 +141,7 @@ private:
     for (const std::string &name : frontendNames())
       formats.push_back(name);
     choice("--input-format", options.inputFormat, formats, "What the model file is; auto looks at it", "input");
-    list("--shape", raw.shapes, "NAME=1x3x224x224", "Fix the shape of an input, repeatable", "input");
+    list("--shape", raw.shapes, "NAME=1x3x224x224", "Fix the shape of an input (x=none: an optional or sequence without a value), repeatable", "input");
     list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
     list("--state", raw.states, "INPUT=OUTPUT",
          "The output of a run is the input of the next, zeros in the first: both leave the signature and stay in the "
@@ -277,7 +277,14 @@ static Status convert(const RawOptions &raw, Options &options) {
   if (Status s = convertAll(raw.targets, parseTarget, [&](TargetChoice t) { options.targets.push_back(std::move(t)); });
       !s)
     return s;
-  if (Status s = convertAll(raw.shapes, parseShape, [&](auto p) { options.shapes[p.first] = p.second; }); !s)
+  if (Status s = convertAll(raw.shapes, parseShape,
+                            [&](auto p) {
+                              if (p.second)
+                                options.shapes[p.first] = *p.second;
+                              else
+                                options.absent.insert(p.first);
+                            });
+      !s)
     return s;
   if (Status s = convertAll(raw.dims, parseDim, [&](auto p) { options.dims[p.first] = p.second; }); !s)
     return s;

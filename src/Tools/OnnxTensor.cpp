@@ -61,13 +61,14 @@ bool copyTypedField(const onnx::TensorProto &proto, Tensor &tensor) {
                                          : copyTyped<uint8_t>(proto.int32_data(), tensor);
 }
 
-/// A sequence and an optional share field numbers with each other, but a
-/// tensor's dims cannot hold what they have in field 3.
-bool isContainer(const MappedFile &file) {
+/// A sequence or an optional: they have the same field numbers, and a tensor has fields that they have not.
+std::optional<onnx::SequenceProto> containerIn(const MappedFile &file) {
   onnx::SequenceProto sequence;
-  return sequence.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())) &&
-         sequence.elem_type() >= 1 && sequence.elem_type() <= 5 &&
-         (sequence.tensor_values_size() || sequence.sequence_values_size() || sequence.map_values_size());
+  bool is = !file.bytes().empty() &&
+            sequence.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size())) &&
+            sequence.elem_type() >= 0 && sequence.elem_type() <= 5 && !sequence.sparse_tensor_values_size() &&
+            sequence.GetReflection()->GetUnknownFields(sequence).empty();
+  return is ? std::optional(std::move(sequence)) : std::nullopt;
 }
 
 std::string unusableType(int code) {
@@ -111,6 +112,42 @@ Result<NamedTensor> decode(const std::string &path, onnx::TensorProto &proto) {
   return NamedTensor{proto.name(), tensor};
 }
 
+/// Appends the tensors of a container, those of sequences as `name.0`, `name.1` and so on.
+Status flatten(const std::string &path, onnx::SequenceProto &container, const std::string &name, bool numbered,
+               std::vector<NamedTensor> &items) {
+  if (container.map_values_size() || container.optional_values_size())
+    return bad(path, "it holds maps or nested optionals; bundles take tensors only");
+  for (onnx::TensorProto &tensor : *container.mutable_tensor_values()) {
+    auto item = decode(path, tensor);
+    if (!item)
+      return item.takeError();
+    items.push_back({numbered ? name + "." + std::to_string(items.size()) : name, item->tensor});
+  }
+  if (container.sequence_values_size() > 1)
+    return bad(path, "it holds a sequence of sequences; bundles take tensors only");
+  // An optional that holds a sequence.
+  for (onnx::SequenceProto &sequence : *container.mutable_sequence_values())
+    if (Status status = flatten(path, sequence, name, true, items); !status)
+      return status;
+  return Status::ok();
+}
+
+/// A file's message, mapped and small enough to be parsed.
+Result<std::shared_ptr<const MappedFile>> openProto(const std::string &path) {
+  auto file = MappedFile::open(path);
+  if (file && (*file)->bytes().size() > INT32_MAX)
+    return bad(path, "a protobuf file cannot exceed 2 GiB; use .npy");
+  return file;
+}
+
+Result<NamedTensor> tensorIn(const std::string &path, const MappedFile &file) {
+  onnx::TensorProto proto;
+  bool parsed = proto.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size()));
+  if (!parsed || proto.data_type() == 0 || proto.has_segment())
+    return bad(path, "not an ONNX TensorProto");
+  return decode(path, proto);
+}
+
 } // namespace
 
 int onnxTypeCode(DType type) {
@@ -128,21 +165,34 @@ std::optional<DType> dtypeFromOnnxCode(int code) {
 }
 
 Result<NamedTensor> readTensorProto(const std::string &path) {
-  auto file = MappedFile::open(path);
+  auto file = openProto(path);
   if (!file)
     return file.takeError();
-  std::span<const std::byte> bytes = (*file)->bytes();
-  if (bytes.size() > INT32_MAX)
-    return bad(path, "a protobuf file cannot exceed 2 GiB; use .npy");
-  onnx::TensorProto proto;
-  bool parsed = proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  bool plausible = parsed && dtypeFromOnnxCode(proto.data_type()) && !proto.has_segment();
-  if (!plausible && isContainer(**file))
-    return bad(path, "it holds a SequenceProto or OptionalProto; bundles take "
-                     "tensors only");
-  if (!parsed || proto.data_type() == 0)
-    return bad(path, "not an ONNX TensorProto");
-  return decode(path, proto);
+  Result<NamedTensor> tensor = tensorIn(path, **file);
+  if (!tensor && containerIn(**file))
+    return bad(path, "it holds a SequenceProto or OptionalProto; expected one tensor");
+  return tensor;
+}
+
+Result<std::vector<NamedTensor>> readTensorsProto(const std::string &path) {
+  auto file = openProto(path);
+  if (!file)
+    return file.takeError();
+  std::vector<NamedTensor> items;
+  Result<NamedTensor> tensor = tensorIn(path, **file);
+  if (tensor) {
+    items.push_back(std::move(*tensor));
+    return items;
+  }
+  std::optional<onnx::SequenceProto> container = containerIn(**file);
+  if (!container)
+    return tensor.takeError();
+  // One tensor alone may be an optional's, whose name is its own, or a sequence's: where only names tell, positions
+  // count.
+  const bool numbered = container->tensor_values_size() != 1;
+  if (Status status = flatten(path, *container, container->name(), numbered, items); !status)
+    return status.takeError();
+  return items;
 }
 
 Status writeTensorProto(const std::string &path, const NamedTensor &named) {

@@ -50,7 +50,7 @@ std::optional<std::string> existing(const std::string &directory, const std::str
 
 /// Gives the ONNX files' tensors to the wanted ones: by the names in the files
 /// when all of them are names of wanted tensors, else by position.
-void assignIndexed(std::vector<NamedTensor> &files, const std::vector<size_t> &positions,
+void assignIndexed(const std::vector<NamedTensor> &files, const std::vector<size_t> &positions,
                    const std::vector<WantedTensor> &wanted, std::vector<Tensor> &result) {
   auto wantedNamed = [&](const std::string &name) {
     return std::find_if(wanted.begin(), wanted.end(), [&](const WantedTensor &w) { return w.name == name; }) -
@@ -69,6 +69,54 @@ void assignIndexed(std::vector<NamedTensor> &files, const std::vector<size_t> &p
       result[target] = files[i].tensor;
   }
 }
+
+/// The tensors of files in ONNX's layout. A file of a sequence or an optional holds those of several positions, or of
+/// none.
+struct IndexedFiles {
+  std::vector<NamedTensor> tensors;
+  std::vector<size_t> positions;
+
+  Status read(const std::string &directory, TensorRole role, const std::vector<WantedTensor> &wanted) {
+    size_t position = 0;
+    for (size_t file = 0;; ++file) {
+      auto proto = existing(directory, indexedStem(role, file) + ".pb");
+      auto npy = existing(directory, indexedStem(role, file) + ".npy");
+      if (!proto && !npy) {
+        if (position++ < wanted.size()) // a gap, or a tensor that is found by its name
+          continue;
+        return Status::ok();
+      }
+      if (position >= wanted.size() && !proto)
+        return Status::ok();
+      Status status = proto ? readProto(*proto, wanted.size(), position) : readOne(*npy, wanted[position], position);
+      if (!status)
+        return status;
+    }
+  }
+
+private:
+  Status readOne(const std::string &path, const WantedTensor &wanted, size_t &position) {
+    auto tensor = readTensorFile(path, wanted.dtype);
+    if (!tensor)
+      return tensor.takeError();
+    tensors.push_back(std::move(*tensor));
+    positions.push_back(position++);
+    return Status::ok();
+  }
+  Status readProto(const std::string &path, size_t wanted, size_t &position) {
+    auto items = readTensorsProto(path);
+    if (!items)
+      return position < wanted ? Status(items.takeError()) : Status::ok();
+    if (items->size() > 1 && position + items->size() > wanted)
+      return ioError("'" + path + "' holds " + std::to_string(items->size()) + " tensors, of which only " +
+                     std::to_string(wanted - std::min(position, wanted)) + " have a place");
+    for (NamedTensor &item : *items) {
+      tensors.push_back(std::move(item));
+      positions.push_back(position++);
+    }
+    return Status::ok();
+  }
+};
 } // namespace
 
 Result<NamedTensor> readTensorFile(const std::string &path, std::optional<DType> expected) {
@@ -111,19 +159,11 @@ Result<std::vector<Tensor>> readTensorDirectory(const std::string &directory, Te
         result[i] = read->tensor;
         any = true;
       }
-  std::vector<NamedTensor> files;
-  std::vector<size_t> positions;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    for (const char *ending : {".pb", ".npy"})
-      if (auto path = existing(directory, indexedStem(role, i) + ending)) {
-        auto read = readTensorFile(*path, wanted[i].dtype);
-        if (!read)
-          return read.takeError();
-        files.push_back(*read);
-        positions.push_back(i);
-        break;
-      }
-  assignIndexed(files, positions, wanted, result);
+  IndexedFiles indexedFiles;
+  if (Status status = indexedFiles.read(directory, role, wanted); !status)
+    return status.takeError();
+  const std::vector<NamedTensor> &files = indexedFiles.tensors;
+  assignIndexed(files, indexedFiles.positions, wanted, result);
   if (!any && files.empty() && !wanted.empty()) {
     std::string stem = indexedStem(role, 0);
     return ioError("'" + directory + "' has no file for '" + wanted[0].name + "': expected '" +

@@ -53,6 +53,22 @@ def onnx_with_external_weights():
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
+def onnx_with_sequences():
+    """y = x, a sequence, with twice its first tensor at the end."""
+    sequence = field(4, field(1, field(1, field(1, 1))))
+    node = lambda op, inputs, output: field(1, b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, op))
+    nodes = node("SequenceAt", ["x", "zero"], "a") + node("Add", ["a", "a"], "b") + node("SequenceInsert", ["x", "b"], "y")
+    zero = field(2, 7) + field(8, "zero") + field(9, bytes(8))
+    graph = nodes + field(2, "g") + field(5, zero) + field(11, field(1, "x") + field(2, sequence)) + field(12, field(1, "y") + field(2, sequence))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+def sequence_of(name, *tensors):
+    """A SequenceProto of vectors of f32."""
+    data = [field(1, len(values)) + field(2, 1) + field(9, struct.pack(f"<{len(values)}f", *values)) for values in tensors]
+    return field(1, name) + field(2, 1) + b"".join(field(3, tensor) for tensor in data)
+
+
 class Base(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-cli-"))
@@ -192,6 +208,27 @@ class Queries(Base):
     def test_readme_is_fresh(self):
         result = subprocess.run([sys.executable, REPO / "tools/scripts/update_readme.py", "--check", BIN / "dmxc"], capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+class Sequences(Base):
+    def test_their_tensors_are_inputs_and_outputs(self):
+        model = self.dir / "m.onnx"
+        model.write_bytes(onnx_with_sequences())
+        refused = self.run_tool(model, code=1).stderr
+        self.assertIn("the input 'x' is a sequence", refused)
+        self.assertIn("--shape x.0=DIMS", refused)
+        self.run_tool(model, "--shape", "x.0=3", "--shape", "x.1=2", "-o", "m.bundle")
+        (self.dir / "set").mkdir()
+        (self.dir / "set/input_0.pb").write_bytes(sequence_of("x", [1, 2, 3], [4, 5]))
+        (self.dir / "set/output_0.pb").write_bytes(sequence_of("y", [1, 2, 3], [4, 5], [2, 4, 6]))
+        self.run_tool("m.bundle", "--inputs", "set", "--expect", "set", tool="dmx-run")
+        (self.dir / "set/output_0.pb").write_bytes(sequence_of("y", [1, 2, 3], [4, 5], [2, 4, 7]))
+        self.assertIn("y.2", self.run_tool("m.bundle", "--inputs", "set", "--expect", "set", tool="dmx-run", code=5).stdout)
+
+    def test_none_is_for_what_may_be_empty(self):
+        (self.dir / "m.onnx").write_bytes(onnx_with_external_weights())
+        (self.dir / "weights.bin").write_bytes(bytes(16))
+        self.assertIn("--shape x=none", self.run_tool("m.onnx", "--shape", "x=none", code=2).stderr)
 
 
 class Pipeline(Base):

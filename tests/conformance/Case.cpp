@@ -73,23 +73,46 @@ Verdict verdict(Outcome outcome, std::string reason, std::string node = "") {
   return {outcome, std::move(node), std::move(reason)};
 }
 
-/// The shapes that a data set's files have, by input name, for models whose
-/// dims are symbolic.
-std::map<std::string, std::vector<int64_t>> shapesOf(const std::string &set) {
-  std::map<std::string, std::vector<int64_t>> shapes;
+/// The shapes that a data set's files have, for models whose dims are symbolic.
+void addShapesOf(const std::string &set, driver::Options &options) {
   for (const auto &entry : fs::directory_iterator(set)) {
     std::string name = entry.path().filename().string();
     bool zoo = name.rfind("in_", 0) == 0, onnxLayout = name.rfind("input_", 0) == 0;
     if (!zoo && !onnxLayout)
       continue;
-    Result<tools::NamedTensor> tensor = tools::readTensorFile(entry.path().string());
-    if (!tensor)
+    if (entry.path().extension() == ".pb") {
+      if (auto tensors = tools::readTensorsProto(entry.path().string()))
+        for (const tools::NamedTensor &tensor : *tensors)
+          if (!tensor.name.empty())
+            options.shapes[tensor.name] = tensor.tensor.shape();
       continue;
-    std::string input = zoo ? entry.path().stem().string().substr(3) : tensor->name;
-    if (!input.empty())
-      shapes[input] = tensor->tensor.shape();
+    }
+    Result<tools::NamedTensor> tensor = tools::readTensorFile(entry.path().string());
+    std::string input = zoo ? entry.path().stem().string().substr(3) : "";
+    if (tensor && !input.empty())
+      options.shapes[input] = tensor->tensor.shape();
   }
-  return shapes;
+}
+
+/// The same of sequences and optionals, by what the model declares: a sequence of one tensor needs a number in its
+/// name, and what is empty must be said to be.
+void addContainersOf(const std::string &model, driver::Options &options) {
+  std::ifstream file(model, std::ios::binary);
+  onnx::ModelProto proto;
+  if (!proto.ParseFromIstream(&file))
+    return;
+  for (const auto &input : proto.graph().input()) {
+    const onnx::TypeProto &type = input.type();
+    if (type.has_tensor_type())
+      continue;
+    const bool sequence = type.has_sequence_type() || type.optional_type().elem_type().has_sequence_type();
+    if (auto one = options.shapes.find(input.name()); sequence && one != options.shapes.end()) {
+      options.shapes[input.name() + ".0"] = one->second;
+      options.shapes.erase(one);
+    } else if (one == options.shapes.end() && !options.shapes.count(input.name() + ".0")) {
+      options.absent.insert(input.name());
+    }
+  }
 }
 
 /// What a failed compile comes to: a refusal when it is the model's (exit 1)
@@ -124,8 +147,10 @@ std::optional<Verdict> compileCase(const Case &testCase, const std::string &set,
   options.externalDataDir = testCase.folder;
   options.quiet = true;
   for (bool useShapes : {false, true}) {
-    if (useShapes)
-      options.shapes = shapesOf(set);
+    if (useShapes) {
+      addShapesOf(set, options);
+      addContainersOf(job.model, options);
+    }
     Diagnostics diagnostics;
     int code = driver::compile(options, diagnostics);
     shaped = useShapes;

@@ -34,13 +34,14 @@ std::map<std::string, Tolerance> readTolerances(const std::string &path) {
     return tolerances;
   std::vector<std::string> head = fieldsOf(line);
   auto column = [&](const char *name) { return std::find(head.begin(), head.end(), name) - head.begin(); };
-  size_t name = column("case"), rtol = column("rtol"), atol = column("atol");
+  size_t name = column("case"), rtol = column("rtol"), atol = column("atol"), group = column("class");
   while (std::getline(file, line)) {
     std::vector<std::string> fields = fieldsOf(line);
     if (std::max({name, rtol, atol}) >= fields.size())
       continue;
     std::string shortName = fields[name].substr(fields[name].find_last_of('/') + 1);
-    tolerances.emplace(shortName, Tolerance{std::atof(fields[rtol].c_str()), std::atof(fields[atol].c_str())});
+    tolerances.emplace(shortName, Tolerance{std::atof(fields[rtol].c_str()), std::atof(fields[atol].c_str()),
+                                            group < fields.size() ? fields[group] : ""});
   }
   return tolerances;
 }

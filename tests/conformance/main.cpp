@@ -40,7 +40,7 @@ struct Settings {
   bool withoutDefects = false;
   std::string folder, csv, only;
   std::map<std::string, Tolerance> tolerances; ///< by case, where they are not `check`'s
-  double minPass = 0;
+  std::map<std::string, double> minPass;       ///< percent by class; "" is all cases
   bool allPass = false;
   unsigned jobs = 1, timeout = 120;
   CheckOptions check;
@@ -205,15 +205,45 @@ Counts printTable(const std::vector<Case> &cases, const std::vector<Verdict> &ve
   return total;
 }
 
-int judge(const Settings &settings, Counts total, size_t count, const std::vector<Verdict> &verdicts) {
-  double percent = count ? 100.0 * total[Outcome::Pass] / count : 0;
-  std::printf("%zu of %zu cases pass (%.1f %%)\n", total[Outcome::Pass], count, percent);
+/// Prints what passes of each class and of all; whether that is as much as is asked for.
+bool judgeShares(const Settings &settings, const std::vector<Case> &cases, const std::vector<Verdict> &verdicts) {
+  struct Share {
+    size_t pass = 0, count = 0;
+  };
+  std::map<std::string, Share> shares;
+  for (auto [name, percent] : settings.minPass) // a class without a case fails
+    shares[name];
+  for (size_t i = 0; i < cases.size(); ++i) {
+    auto known = settings.tolerances.find(cases[i].name);
+    for (const std::string &name : {std::string(), known == settings.tolerances.end() ? "" : known->second.group}) {
+      Share &share = shares[name];
+      ++share.count;
+      share.pass += verdicts[i].outcome == Outcome::Pass;
+      if (known == settings.tolerances.end() || known->second.group.empty())
+        break;
+    }
+  }
+  bool good = true;
+  for (auto [name, share] : shares) {
+    double percent = share.count ? 100.0 * share.pass / share.count : 0;
+    auto bar = settings.minPass.find(name);
+    bool enough = bar == settings.minPass.end() || percent >= bar->second;
+    std::printf("%zu of %zu %s%scases pass (%.1f %%)%s\n", share.pass, share.count, name.c_str(),
+                name.empty() ? "" : " ", percent, enough ? "" : ": TOO FEW");
+    good &= enough;
+  }
+  return good;
+}
+
+int judge(const Settings &settings, Counts total, const std::vector<Case> &cases,
+          const std::vector<Verdict> &verdicts) {
+  bool enough = judgeShares(settings, cases, verdicts);
   if (settings.check.perturb) {
     bool good = total[Outcome::Pass] == 0 && total[Outcome::Crash] == 0 && total[Outcome::Wrong] > 0;
     std::printf("negative control: changed expectations were %s\n", good ? "all found" : "MISSED");
     return good ? 0 : 1;
   }
-  bool good = total[Outcome::Wrong] + total[Outcome::Crash] == 0 && percent >= settings.minPass && count > 0;
+  bool good = total[Outcome::Wrong] + total[Outcome::Crash] == 0 && enough && !cases.empty();
   for (const Verdict &verdict : verdicts)
     if (settings.allPass && verdict.outcome == Outcome::Refused) {
       std::printf("refused: node '%s': %s\n", verdict.node.c_str(), verdict.reason.c_str());
@@ -236,8 +266,8 @@ is wrong or crashed and enough cases pass; 77 (skipped) when FOLDER is not there
   --dims open               dims that a model leaves open stay open: one bundle for all its data sets (default: data, where
                             the compiler refuses them, each set's shapes fix them)
   --rtol R --atol A         how near results must come (1e-3, 1e-7)
-  --tolerances CSV          those of single cases, in columns case, rtol and atol
-  --min-pass PCT            at least so many percent must pass (0)
+  --tolerances CSV          those of single cases, in columns case, rtol and atol, and their class
+  --min-pass [CLASS=]PCT    at least so many percent must pass, of all cases or of one class; repeatable
   --all-pass                a refused case is a failure too
   --perturb                 negative control: expectations are changed, and no case may pass
   --without-1.12-defects    leaves out the cases of ONNX 1.12 whose data is known to be wrong
@@ -249,6 +279,13 @@ is wrong or crashed and enough cases pass; 77 (skipped) when FOLDER is not there
 int usage() {
   std::cerr << help;
   return 2;
+}
+
+/// "PCT" or "CLASS=PCT".
+void setMinPass(Settings &settings, const std::string &value) {
+  size_t equals = value.find('=');
+  bool ofClass = equals != std::string::npos;
+  settings.minPass[ofClass ? value.substr(0, equals) : ""] = std::stod(ofClass ? value.substr(equals + 1) : value);
 }
 
 bool parse(int argc, char **argv, Settings &settings) {
@@ -285,7 +322,7 @@ bool parse(int argc, char **argv, Settings &settings) {
     else if (argument == "--scratch")
       settings.check.scratch = value;
     else if (argument == "--min-pass")
-      settings.minPass = std::stod(value);
+      setMinPass(settings, value);
     else if (argument == "--rtol")
       settings.check.rtol = std::stod(value);
     else if (argument == "--atol")
@@ -329,5 +366,5 @@ int main(int argc, char **argv) {
   Counts total = printTable(cases, runner.results());
   if (!settings.csv.empty())
     writeCsv(settings.csv, cases, runner.results());
-  return judge(settings, total, cases.size(), runner.results());
+  return judge(settings, total, cases, runner.results());
 }

@@ -56,7 +56,7 @@ void importIf(NodeContext &c) {
 Val stack(NodeContext &c, const std::vector<Val> &slices, int64_t axis, bool reverse) {
   std::vector<Val> parts;
   for (const Val &slice : slices) {
-    if (slice.isSequence())
+    if (!slice.isTensor())
       fail("op-dtype", "sequences cannot be stacked into a tensor");
     Shape shape(slice.shape().begin(), slice.shape().end());
     int64_t at = c.normalizeAxis(axis, slice.rank() + 1);

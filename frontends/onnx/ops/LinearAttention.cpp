@@ -132,7 +132,7 @@ Val modified(NodeContext &c, const char *graph, const Val &value) {
                 std::string("'") + graph + "' must have one input and one output");
   if (results[0].isPoison())
     fail("op-unsupported", std::string("'") + graph + "' could not be imported");
-  c.requireShape(!results[0].isSequence() && results[0].shape() == value.shape() && results[0].dtype() == value.dtype(),
+  c.requireShape(results[0].isTensor() && results[0].shape() == value.shape() && results[0].dtype() == value.dtype(),
                  std::string("'") + graph + "' must give what it gets: " + value.describe());
   return results[0];
 }

@@ -14,8 +14,8 @@ std::vector<OpRows> refusedOps() {
   refuse({"StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch"},
          "it works on strings, which have no tensor meaning here");
   refuse({"ImageDecoder"}, "it decodes compressed images, which is the application's part");
-  refuse({"Optional", "OptionalGetElement", "OptionalHasElement"}, "optional values have no tensor meaning here");
-  refuse({"MaxRoiPool"}, "it is not supported yet");
+  refuse({"CategoryMapper"}, "it maps to or from strings, which have no tensor meaning here", "ai.onnx.ml");
+  refuse({"ZipMap", "CastMap", "DictVectorizer"}, "it works on maps, which have no tensor meaning here", "ai.onnx.ml");
   refuse({"Gradient", "Adagrad", "Adam", "Momentum"}, "training is not supported", "ai.onnx.preview.training");
   return rows;
 }

@@ -4,7 +4,7 @@
 // one to a child. Leaves lead to themselves, so as many steps as the deepest tree has nodes on a path are enough.
 //
 //===----------------------------------------------------------------------===//
-#include "../NodeContext.h"
+#include "MlScores.h"
 
 #include <algorithm>
 #include <limits>
@@ -18,7 +18,6 @@ namespace {
 /// The numbers of nodes_modes; a leaf has none.
 enum Mode : int64_t { Leq = 0, Lt, Gte, Gt, Eq, Neq, Member, Leaf };
 enum class Aggregate { Average, Sum, Min, Max };
-enum class PostTransform { None, Softmax, Logistic, SoftmaxZero };
 
 struct Forest {
   std::vector<int64_t> feature, mode, onTrue, onFalse; ///< of each node; leaves are nodes
@@ -98,7 +97,7 @@ Val condition(Emitter &e, const Conditions &nodes, const Val &x, const Val &plac
       holds = e.compare(kinds[mode], x, split);
     } else {
       Val list = e.gather(nodes.members, places, 0);
-      Val same = e.compare(Compare::eq, e.broadcast(e.reshape(x, {x.dim(0), x.dim(1), 1}), list.shape()), list);
+      Val same = e.compare(Compare::eq, e.broadcast(e.reshape(x, {x.extent(0), x.extent(1), 1}), list.dims()), list);
       Val found = e.reduce(Reduction::max, e.cast(same, DType::I32), {2}, /*keepDims=*/false);
       holds = e.compare(Compare::gt, found, e.scalarLike(found, 0));
     }
@@ -123,7 +122,8 @@ Val evaluate(NodeContext &c, const Val &x, const Forest &forest, Aggregate aggre
                       std::to_string(x.dim(1)));
   std::optional<int64_t> depth = forest.depth();
   c.requireAttr(depth.has_value(), "the trees have a cycle");
-  const int64_t rows = x.dim(0), trees = static_cast<int64_t>(forest.roots.size());
+  const Dim rows = x.extent(0);
+  const int64_t trees = static_cast<int64_t>(forest.roots.size());
   Val places = e.broadcast(e.reshape(e.ints(forest.roots), {1, trees}), {rows, trees});
   const Conditions conditions(e, forest, x.dtype());
   const Val feature = e.ints(forest.feature), onTrue = e.ints(forest.onTrue), onFalse = e.ints(forest.onFalse);
@@ -145,30 +145,11 @@ Val evaluate(NodeContext &c, const Val &x, const Forest &forest, Aggregate aggre
   Val votingHere = e.compare(Compare::gt, voting, e.scalarLike(voting, 0));
   const double none = (least ? 1 : -1) * std::numeric_limits<double>::infinity();
   Val extreme = e.reduce(least ? Reduction::min : Reduction::max,
-                         e.select(votingHere, weights, e.broadcast(e.scalarLike(weights, none), weights.shape())), {1},
+                         e.select(votingHere, weights, e.broadcast(e.scalarLike(weights, none), weights.dims())), {1},
                          /*keepDims=*/false);
   Val any = e.reduce(Reduction::max, voting, {1}, /*keepDims=*/false);
   return e.select(e.compare(Compare::gt, any, e.scalarLike(any, 0)), extreme,
-                  e.broadcast(e.scalarLike(extreme, 0), extreme.shape()));
-}
-
-Val transformed(NodeContext &c, const Val &scores, PostTransform transform) {
-  Emitter &e = c.e;
-  switch (transform) {
-  case PostTransform::None:
-    return scores;
-  case PostTransform::Softmax:
-    return e.softmax(scores, 1);
-  case PostTransform::Logistic:
-    return e.emit<SigmoidOp>({scores});
-  case PostTransform::SoftmaxZero: {
-    Val largest = e.reduce(Reduction::max, scores, {1}, /*keepDims=*/true);
-    Val power = e.emit<ExpOp>({e.sub(scores, largest)}), zero = e.scalarLike(scores, 0);
-    power = e.select(e.compare(Compare::eq, scores, zero), e.broadcast(zero, power.shape()), power);
-    return e.div(power, e.reduce(Reduction::sum, power, {1}, /*keepDims=*/true));
-  }
-  }
-  return scores;
+                  e.broadcast(e.scalarLike(extreme, 0), extreme.dims()));
 }
 
 std::vector<int64_t> intsOfLength(NodeContext &c, const char *name, size_t length) {
@@ -178,11 +159,10 @@ std::vector<int64_t> intsOfLength(NodeContext &c, const char *name, size_t lengt
   return values;
 }
 
-Forest emptyForest(NodeContext &c) {
-  Forest forest;
-  forest.targets = c.attrInt("n_targets", 1);
-  c.requireAttr(forest.targets >= 1 && forest.targets <= (1 << 20), "n_targets is not positive");
-  return forest;
+int64_t targetCountOf(NodeContext &c) {
+  const int64_t count = c.attrInt("n_targets", 1);
+  c.requireAttr(count >= 1 && count <= (1 << 20), "n_targets is not positive");
+  return count;
 }
 
 /// Of the nodes that are there so far.
@@ -221,7 +201,8 @@ void readMembers(NodeContext &c, Forest &forest) {
 }
 
 Forest readForest(NodeContext &c) {
-  Forest forest = emptyForest(c);
+  Forest forest;
+  forest.targets = targetCountOf(c);
   std::vector<double> modes = numbersOf(c, "nodes_modes"), splits = numbersOf(c, "nodes_splits");
   const size_t nodes = modes.size();
   c.requireAttr(nodes >= 1 && splits.size() == nodes, "nodes_splits and nodes_modes differ in length");
@@ -259,13 +240,13 @@ Forest readForest(NodeContext &c) {
 void importTreeEnsemble(NodeContext &c) {
   const int64_t aggregate = c.attrInt("aggregate_function", 1), transform = c.attrInt("post_transform", 0);
   c.requireAttr(aggregate >= 0 && aggregate <= 3, "aggregate_function is unknown");
-  c.requireAttr(transform >= 0 && transform <= 3, "the probit transform is not supported");
+  c.requireAttr(transform >= 0 && transform <= 4, "post_transform is unknown");
   Val scores = evaluate(c, c.operand(0), readForest(c), static_cast<Aggregate>(aggregate));
-  c.result(transformed(c, scores, static_cast<PostTransform>(transform)));
+  c.result(transformed(c.e, scores, static_cast<PostTransform>(transform)));
 }
 
 //===----------------------------------------------------------------------===//
-// TreeEnsembleRegressor: nodes by the numbers of their trees
+// TreeEnsembleRegressor and -Classifier: nodes by the numbers of their trees
 //===----------------------------------------------------------------------===//
 
 /// An attribute of floats, or its form as a tensor.
@@ -275,10 +256,12 @@ std::vector<double> floatsOrTensor(NodeContext &c, const std::string &name) {
   return c.attrFloats(name.c_str()).value_or(std::vector<double>());
 }
 
-Forest readNodes(NodeContext &c) {
+/// Its weights are the attributes `<kind>_weights`, `<kind>_ids` and so on.
+Forest readNodes(NodeContext &c, int64_t targetCount, const std::string &kind) {
   static constexpr const char *names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                           "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
-  Forest forest = emptyForest(c);
+  Forest forest;
+  forest.targets = targetCount;
   std::vector<std::string> modes = c.attrStrings("nodes_modes").value_or(std::vector<std::string>());
   const size_t nodes = modes.size();
   std::vector<int64_t> trees = intsOfLength(c, "nodes_treeids", nodes), ids = intsOfLength(c, "nodes_nodeids", nodes);
@@ -313,38 +296,67 @@ Forest readNodes(NodeContext &c) {
       forest.roots.push_back(static_cast<int64_t>(i));
   c.requireAttr(forest.roots.size() == std::set<int64_t>(trees.begin(), trees.end()).size(), "a tree has not one root");
   readMissing(c, forest);
-  std::vector<double> weights = floatsOrTensor(c, "target_weights");
-  std::vector<int64_t> targetTrees = intsOfLength(c, "target_treeids", weights.size());
-  std::vector<int64_t> targetNodes = intsOfLength(c, "target_nodeids", weights.size());
-  std::vector<int64_t> targets = intsOfLength(c, "target_ids", weights.size());
+  std::vector<double> weights = floatsOrTensor(c, kind + "_weights");
+  std::vector<int64_t> targetTrees = intsOfLength(c, (kind + "_treeids").c_str(), weights.size());
+  std::vector<int64_t> targetNodes = intsOfLength(c, (kind + "_nodeids").c_str(), weights.size());
+  std::vector<int64_t> targets = intsOfLength(c, (kind + "_ids").c_str(), weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {
-    c.requireAttr(targets[i] >= 0 && targets[i] < forest.targets, "target_ids leaves n_targets");
+    c.requireAttr(targets[i] >= 0 && targets[i] < forest.targets,
+                  kind + "_ids has the number " + std::to_string(targets[i]) + " of " + std::to_string(forest.targets));
     forest.addWeight(placeOf(targetTrees[i], targetNodes[i]), targets[i], weights[i]);
   }
   return forest;
 }
 
+/// Scores plus base_values, if there are any.
+Val withBase(NodeContext &c, const Val &scores) {
+  std::vector<double> base = floatsOrTensor(c, "base_values");
+  if (base.empty())
+    return scores;
+  const int64_t targets = scores.dim(1);
+  c.requireAttr(static_cast<int64_t>(base.size()) == targets, "base_values has " + std::to_string(base.size()) +
+                                                                  " numbers for " + std::to_string(targets) +
+                                                                  " scores");
+  return c.e.add(scores, c.e.floats(scores.dtype(), {targets}, base));
+}
+
 void importTreeEnsembleRegressor(NodeContext &c) {
   static const std::map<std::string, Aggregate> aggregates = {
       {"AVERAGE", Aggregate::Average}, {"SUM", Aggregate::Sum}, {"MIN", Aggregate::Min}, {"MAX", Aggregate::Max}};
-  static const std::map<std::string, PostTransform> transforms = {{"NONE", PostTransform::None},
-                                                                  {"SOFTMAX", PostTransform::Softmax},
-                                                                  {"LOGISTIC", PostTransform::Logistic},
-                                                                  {"SOFTMAX_ZERO", PostTransform::SoftmaxZero}};
   auto aggregate = aggregates.find(c.attrString("aggregate_function", "SUM"));
-  auto transform = transforms.find(c.attrString("post_transform", "NONE"));
   c.requireAttr(aggregate != aggregates.end(), "aggregate_function is unknown");
-  c.requireAttr(transform != transforms.end(), "the probit transform is not supported");
-  Val x = c.operand(0);
-  if (!isFloat(x.dtype()))
-    x = c.e.cast(x, DType::F32);
-  Forest forest = readNodes(c);
-  Val scores = evaluate(c, x, forest, aggregate->second);
-  if (std::vector<double> base = floatsOrTensor(c, "base_values"); !base.empty()) {
-    c.requireAttr(static_cast<int64_t>(base.size()) == forest.targets, "base_values has not one number a target");
-    scores = c.e.add(scores, c.e.floats(scores.dtype(), {forest.targets}, base));
+  Val x = rowsOfFeatures(c, 0);
+  Forest forest = readNodes(c, targetCountOf(c), "target");
+  Val scores = withBase(c, evaluate(c, x, forest, aggregate->second));
+  c.result(c.e.cast(transformed(c.e, scores, postTransformOf(c)), DType::F32));
+}
+
+/// One score a row that says yes (the second of two classes) or no. Weights that are all positive are probabilities.
+void setBinary(NodeContext &c, const ClassLabels &labels, const Val &score, bool probability) {
+  Emitter &e = c.e;
+  Val no = probability ? e.sub(e.scalarLike(score, 1), score) : e.emit<NegOp>({score});
+  Val both = e.concat({no, score}, 1);
+  c.result(1, e.cast(probability ? both : transformed(e, both, postTransformOf(c)), DType::F32));
+  Val isYes = e.compare(Compare::gt, e.reshape(score, {score.extent(0)}), e.scalarLike(score, probability ? 0.5 : 0));
+  labels.setResult(c, e.cast(isYes, DType::I64));
+}
+
+void importTreeEnsembleClassifier(NodeContext &c) {
+  Emitter &e = c.e;
+  const ClassLabels labels(c, "classlabels_int64s");
+  c.requireAttr(labels.count() >= 2, "there must be two labels or more");
+  std::vector<int64_t> ids = c.attrInts("class_ids", {});
+  std::vector<double> weights = floatsOrTensor(c, "class_weights");
+  const bool oneScore = labels.count() == 2 && std::set<int64_t>(ids.begin(), ids.end()).size() == 1;
+  Forest forest = readNodes(c, labels.count(), "class");
+  Val scores = evaluate(c, rowsOfFeatures(c, 0), forest, Aggregate::Sum);
+  if (oneScore) {
+    const bool probability = std::none_of(weights.begin(), weights.end(), [](double weight) { return weight < 0; });
+    return setBinary(c, labels, withBase(c, e.sliceAxis(scores, 1, ids.front(), 1)), probability);
   }
-  c.result(c.e.cast(transformed(c, scores, transform->second), DType::F32));
+  scores = withBase(c, scores);
+  labels.setResult(c, placeOfLargest(e, scores));
+  c.result(1, e.cast(transformed(e, scores, postTransformOf(c)), DType::F32));
 }
 
 } // namespace
@@ -361,6 +373,16 @@ std::vector<OpRows> treeOps() {
       "nodes_hitrates,nodes_hitrates_as_tensor,nodes_missing_value_tracks_true,nodes_modes,nodes_nodeids,nodes_treeids,"
       "nodes_truenodeids,nodes_values,nodes_values_as_tensor,post_transform,target_ids,target_nodeids,target_treeids,"
       "target_weights,target_weights_as_tensor";
+  constexpr const char *classNodes =
+      "base_values,class_ids,class_nodeids,class_treeids,class_weights,classlabels_int64s,classlabels_strings,"
+      "nodes_falsenodeids,nodes_featureids,nodes_hitrates,nodes_missing_value_tracks_true,nodes_modes,nodes_nodeids,"
+      "nodes_treeids,nodes_truenodeids,nodes_values,post_transform";
+  constexpr const char *classWithTensors =
+      "base_values,base_values_as_tensor,class_ids,class_nodeids,class_treeids,class_weights,class_weights_as_tensor,"
+      "classlabels_int64s,classlabels_strings,nodes_falsenodeids,nodes_featureids,nodes_hitrates,"
+      "nodes_hitrates_as_tensor,nodes_missing_value_tracks_true,nodes_modes,nodes_nodeids,nodes_treeids,"
+      "nodes_truenodeids,nodes_values,nodes_values_as_tensor,post_transform";
+  constexpr const char *strings = "labels that are strings are refused where they are asked for";
   constexpr TypeSet Plain = bitOf(DType::F32) | bitOf(DType::F64);
   return {
       {"TreeEnsemble",
@@ -370,22 +392,12 @@ std::vector<OpRows> treeOps() {
        "nodes_featureids,nodes_hitrates,nodes_missing_value_tracks_true,nodes_modes,nodes_splits,nodes_trueleafs,"
        "nodes_truenodeids,post_transform,tree_roots",
        {Plain | bitOf(DType::F16)},
-       "without the probit transform",
+       "",
        ml},
-      {"TreeEnsembleRegressor",
-       {1},
-       importTreeEnsembleRegressor,
-       nodes,
-       {Plain | Index},
-       "without the probit transform",
-       ml},
-      {"TreeEnsembleRegressor",
-       {3},
-       importTreeEnsembleRegressor,
-       withTensors,
-       {Plain | Index},
-       "without the probit transform",
-       ml},
+      {"TreeEnsembleRegressor", {1}, importTreeEnsembleRegressor, nodes, {Plain | Index}, "", ml},
+      {"TreeEnsembleRegressor", {3}, importTreeEnsembleRegressor, withTensors, {Plain | Index}, "", ml},
+      {"TreeEnsembleClassifier", {1}, importTreeEnsembleClassifier, classNodes, {Plain | Index}, strings, ml},
+      {"TreeEnsembleClassifier", {3}, importTreeEnsembleClassifier, classWithTensors, {Plain | Index}, strings, ml},
   };
 }
 

@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct Options {
   std::string inputFormat = "auto";
   std::map<std::string, DimBounds> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
+  std::set<std::string> absent; ///< --shape NAME=none
   std::string entry, externalDataDir;
   std::vector<std::pair<std::string, std::string>> states; ///< --state INPUT=OUTPUT
 

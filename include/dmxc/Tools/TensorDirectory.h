@@ -19,7 +19,9 @@ struct WantedTensor {
 /// (Tensor::empty()). Layouts, by file, first match wins:
 ///   in_<name>.npy / out_<name>.npy      the model zoo's
 ///   <name>.npy, <name>.pb
-///   input_<i>.npy|pb / output_<i>.npy|pb ONNX's test layout, i = position
+///   input_<i>.npy|pb / output_<i>.npy|pb ONNX's test layout, i = position;
+///                                        one of a sequence or optional has as
+///                                        many positions as tensors
 /// In <name>, characters outside [A-Za-z0-9._-] may be replaced by '_'. When
 /// all ONNX files carry names of wanted tensors, the names count, not the
 /// positions. Errors: ErrorKind::IO for a missing directory or a bad file, and

@@ -19,13 +19,13 @@ struct NamedTensor {
 /// Reads a NumPy file of format 1 to 3: bool, i8..i64, u8..u64, f16..f64, any
 /// byte order, C or Fortran order. NumPy has no name for the other types, so
 /// `expected` decides how raw bytes are taken: void2 as bf16, void1 (or u8) as
-/// an f8 type, and i8/u8 as i4/u4, one element a byte, range-checked. A
+/// an f8 type, and i8/u8 as a type of 4 or 2 bits, one element a byte, range-checked. A
 /// little-endian C-order file is mapped, not copied. Errors: ErrorKind::IO when
 /// the file cannot be read or is not such a file.
 Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected = std::nullopt);
 
-/// Writes format 1.0, C order. bf16 and f8 go out as raw void2/void1, 4-bit
-/// types as one i8/u8 (f4: void1) an element.
+/// Writes format 1.0, C order. bf16 and f8 go out as raw void2/void1, types of
+/// 4 and 2 bits as one i8/u8 (f4: void1) an element.
 Status writeNpy(const std::string &path, const Tensor &tensor);
 
 /// Reads an ONNX TensorProto with raw or typed data, element types by their
@@ -33,6 +33,10 @@ Status writeNpy(const std::string &path, const Tensor &tensor);
 /// OptionalProto, strings, complex numbers and external data are refused by
 /// name.
 Result<NamedTensor> readTensorProto(const std::string &path);
+
+/// The same, but a SequenceProto or OptionalProto gives the tensors that it holds: those of a sequence `name` are
+/// `name.0`, `name.1` and so on. An optional without a value gives none.
+Result<std::vector<NamedTensor>> readTensorsProto(const std::string &path);
 
 /// Writes a TensorProto with raw data.
 Status writeTensorProto(const std::string &path, const NamedTensor &tensor);

@@ -62,11 +62,38 @@ struct ModelBuilder {
       node.add_output(output);
     return node;
   }
-  static void setInt(onnx::NodeProto &node, const std::string &name, int64_t value) {
+  static onnx::AttributeProto &attribute(onnx::NodeProto &node, const std::string &name,
+                                         onnx::AttributeProto::AttributeType type) {
     auto &attribute = *node.add_attribute();
     attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(value);
+    attribute.set_type(type);
+    return attribute;
+  }
+  static void setInt(onnx::NodeProto &node, const std::string &name, int64_t value) {
+    attribute(node, name, onnx::AttributeProto::INT).set_i(value);
+  }
+  static void setFloat(onnx::NodeProto &node, const std::string &name, float value) {
+    attribute(node, name, onnx::AttributeProto::FLOAT).set_f(value);
+  }
+  static void setString(onnx::NodeProto &node, const std::string &name, const std::string &value) {
+    attribute(node, name, onnx::AttributeProto::STRING).set_s(value);
+  }
+  static void setInts(onnx::NodeProto &node, const std::string &name, const std::vector<int64_t> &values) {
+    auto &list = attribute(node, name, onnx::AttributeProto::INTS);
+    for (int64_t value : values)
+      list.add_ints(value);
+  }
+  static void setFloats(onnx::NodeProto &node, const std::string &name, const std::vector<float> &values) {
+    auto &list = attribute(node, name, onnx::AttributeProto::FLOATS);
+    for (float value : values)
+      list.add_floats(value);
+  }
+  /// Imports a further domain.
+  ModelBuilder &domain(const std::string &name, int64_t version) {
+    auto &import = *model.add_opset_import();
+    import.set_domain(name);
+    import.set_version(version);
+    return *this;
   }
   /// A float initializer in raw form.
   onnx::TensorProto &weights(const std::string &name, const std::vector<int64_t> &dims, float value = 1) {
@@ -146,6 +173,31 @@ inline ImportOptions optionsFor(const std::string &path) {
   ImportOptions options;
   options.path = path;
   return options;
+}
+
+/// What the interpreter makes of an imported model; an error with all messages where the import fails.
+inline Result<std::vector<Tensor>> evaluate(const ModelBuilder &builder, const std::vector<Tensor> &inputs,
+                                            ImportOptions options = {}) {
+  TempDir dir;
+  options.path = dir.write("m.onnx", builder.bytes());
+  ImportRun run(std::move(options));
+  if (!run.imported)
+    return modelError(run.text());
+  auto function = *run.imported->module->getOps<mlir::func::FuncOp>().begin();
+  return reference::evaluateFunction(function, inputs);
+}
+
+inline Tensor floatTensor(Shape shape, const std::vector<float> &values) {
+  Tensor tensor(DType::F32, std::move(shape));
+  std::copy(values.begin(), values.end(), tensor.as<float>());
+  return tensor;
+}
+
+inline std::vector<double> numbersOf(const Tensor &tensor) {
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    numbers.push_back(tensor.asDouble(i));
+  return numbers;
 }
 
 } // namespace dmxc::test

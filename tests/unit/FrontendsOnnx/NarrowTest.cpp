@@ -16,22 +16,9 @@ namespace {
 
 constexpr int kFloat = 1, kScale = 24, kUint8 = 2;
 
-void setString(onnx::NodeProto &node, const std::string &name, const std::string &value) {
-  auto &attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(onnx::AttributeProto::STRING);
-  attribute.set_s(value);
-}
-
-/// What the model's only result is for these inputs; nothing where the import fails.
+/// What the model's only result is for these inputs; nothing where it has none.
 std::optional<Tensor> run(const ModelBuilder &builder, const std::vector<Tensor> &inputs) {
-  TempDir dir;
-  ImportRun run(optionsFor(dir.write("m.onnx", builder.bytes())));
-  EXPECT_TRUE(run.imported) << run.text();
-  if (!run.imported)
-    return std::nullopt;
-  auto function = *run.imported->module->getOps<mlir::func::FuncOp>().begin();
-  Result<std::vector<Tensor>> results = reference::evaluateFunction(function, inputs);
+  Result<std::vector<Tensor>> results = evaluate(builder, inputs);
   EXPECT_TRUE(bool(results)) << results.error().message;
   return results ? std::optional<Tensor>(results->front()) : std::nullopt;
 }
@@ -80,7 +67,7 @@ TEST(Narrow, NumbersBecomePowersOfTwoByTheRoundingAskedFor) {
       onnx::NodeProto &node = builder.node("Cast", {"x"}, {"y"}, "cast");
       ModelBuilder::setInt(node, "to", kScale);
       ModelBuilder::setInt(node, "saturate", saturate);
-      setString(node, "round_mode", mode);
+      ModelBuilder::setString(node, "round_mode", mode);
       std::optional<Tensor> y = run(builder, {x});
       ASSERT_TRUE(y);
       ASSERT_EQ(y->dtype(), DType::F8E8M0);

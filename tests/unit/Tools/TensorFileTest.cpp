@@ -249,6 +249,53 @@ TEST(TensorDirectory, OnnxNumbersCountEvenWhenTheyAreNames) {
   EXPECT_EQ(valueOf((*read)[1]), 2);
 }
 
+/// A field of a message: its number, then bytes with their length.
+std::string field(int number, const std::string &bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+/// A TensorProto of one f32, without a name.
+std::string tensorProto(float value) {
+  return std::string("\x10\x01", 2) + field(9, std::string(reinterpret_cast<const char *>(&value), 4));
+}
+
+TEST(TensorDirectory, SequencesAndOptionalsHoldSeveralPositionsOrNone) {
+  TestDir dir;
+  const std::string isTensors("\x10\x01", 2), isSequence("\x10\x03", 2), isNothing("\x10\x00", 2);
+  writeFile(dir.path("input_0.pb"), isTensors + field(3, tensorProto(1)) + field(3, tensorProto(2)));
+  writeFile(dir.path("input_1.pb"), field(1, "none") + isNothing);
+  ASSERT_TRUE(writeTensorProto(dir.path("input_2.pb"), {"", scalar(3)}));
+  writeFile(dir.path("input_3.pb"), isSequence + field(5, isTensors + field(3, tensorProto(4))));
+  writeFile(dir.path("input_4.pb"), field(1, "empty") + isTensors);
+  ASSERT_TRUE(writeTensorProto(dir.path("input_5.pb"), {"", scalar(5)}));
+  std::vector<WantedTensor> wanted;
+  for (const char *name : {"s.0", "s.1", "t", "o.0", "u"})
+    wanted.push_back({name, DType::F32});
+  auto read = readTensorDirectory(dir.path(), TensorRole::Input, wanted);
+  ASSERT_TRUE(read) << read.error().message;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_EQ(valueOf((*read)[i]), i + 1.0F) << wanted[i].name;
+  // More tensors than there are places are not left out in silence.
+  writeFile(dir.path("input_3.pb"),
+            isTensors + field(3, tensorProto(4)) + field(3, tensorProto(5)) + field(3, tensorProto(6)));
+  read = readTensorDirectory(dir.path(), TensorRole::Input, wanted);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("holds 3 tensors, of which only 2 have a place"), std::string::npos)
+      << read.error().message;
+}
+
+TEST(TensorDirectory, TensorsOfSequencesAreFoundByName) {
+  TestDir dir;
+  writeFile(dir.path("output_0.pb"),
+            field(1, "y") + std::string("\x10\x01", 2) + field(3, tensorProto(1)) + field(3, tensorProto(2)));
+  ASSERT_TRUE(writeTensorProto(dir.path("output_1.pb"), {"z", scalar(3)}));
+  auto read = readTensorDirectory(dir.path(), TensorRole::Output,
+                                  {{"z", DType::F32}, {"y.0", DType::F32}, {"y.1", DType::F32}});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(valueOf((*read)[0]), 3);
+  EXPECT_EQ(valueOf((*read)[1]), 1);
+  EXPECT_EQ(valueOf((*read)[2]), 2);
+}
+
 TEST(TensorDirectory, PlainNamesAndAbsentOnes) {
   TestDir dir;
   ASSERT_TRUE(writeNpy(dir.path("y_b.npy"), scalar(2)));

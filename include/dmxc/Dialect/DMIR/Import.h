@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct ImportOptions {
   std::string path;                                   ///< the model file
   std::map<std::string, DimBounds> dims;              ///< --dim NAME=.. by symbolic name
   std::map<std::string, std::vector<int64_t>> shapes; ///< --shape INPUT=..
+  std::set<std::string> absent;                       ///< --shape INPUT=none: an optional or a sequence that is empty
   std::string entry;                                  ///< --entry; "" = the only one
   std::string externalDataDir;                        ///< --allow-external-data; "" = the model's own folder
   FoldFunction fold;                                  ///< may be empty: nothing is folded
