@@ -161,7 +161,7 @@ static void requireTensors(ArrayRef<Val> values, const char *what) {
   for (const Val &value : values)
     if (!value.isTensor())
       fail("op-unsupported",
-           std::string(what) + " that a run decides has a sequence; only tensors can be passed there");
+           std::string(what) + " that a run decides has a sequence or an optional; only tensors can be passed there");
 }
 
 Dim Emitter::resultDim() { return Dim::symbol(*resultSymbols.insert(freshSymbol()).first); }

@@ -64,6 +64,8 @@ void Resolver::applyDims() {
 }
 
 void Resolver::applyShapes() {
+  for (const std::string &name : options.absent)
+    error("--shape " + name + "=none: the inputs of a program are tensors");
   for (const auto &[name, shape] : options.shapes) {
     std::string by = "--shape " + name + "=" + shapeString(shape);
     auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ProgramInput &i) { return i.name == name; });
