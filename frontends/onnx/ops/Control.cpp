@@ -119,6 +119,8 @@ bool unroll(NodeContext &c, const onnx::GraphProto &body, int64_t limit, std::ve
 void importLoop(NodeContext &c) {
   const onnx::GraphProto &body = c.attrGraph("body");
   Val trips = c.optional(0), condition = c.optional(1);
+  if ((trips && trips.dtype() != DType::I64) || (condition && condition.dtype() != DType::Bool))
+    fail("op-dtype", "the trip count must be i64 and the condition bool");
   for (const Val &single : {trips, condition})
     c.requireShape(!single || mayEqual(single.elements(), 1), "the trip count and the condition have one element each");
   std::vector<Val> carried;
