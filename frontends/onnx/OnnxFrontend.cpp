@@ -156,10 +156,11 @@ bool ModelImport::collectOutputs(std::vector<std::pair<std::string, Val>> &outpu
       add(output.name(), value);
     }
   }
-  if (outputs.empty() && model.graph().output_size())
+  bool none = outputs.empty() && model.graph().output_size();
+  if (none)
     error("onnx-graph", "the output '" + model.graph().output(0).name() +
                             "' and all others are sequences without a tensor or optionals without a value");
-  return !outputs.empty();
+  return !none;
 }
 
 bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope) {

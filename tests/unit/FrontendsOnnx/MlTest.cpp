@@ -148,7 +148,7 @@ TEST(Ml, SupportVectorsVoteInPairs) {
   node.floats("coefficients", {1, -1, -1, 2, 3, -2})
       .floats("rho", {0, 0.5F, -0.5F})
       .ints("classlabels_ints", {4, 5, 6});
-  const std::vector<float> rows{3, 1, 1, 3, -2, -1, 0, 0.1F};
+  const std::vector<float> rows{3, 1, 1, 3, -2, -1, 0, 0.3F};
   auto y = node({floatTensor({4, 2}, rows)});
   ASSERT_EQ(y.size(), 2u);
   Numbers labels, scores;
