@@ -16,6 +16,9 @@ using namespace mlir;
 namespace dmxc::torchfe {
 namespace {
 
+/// The number, of a signed type too; 0 where 64 bits do not hold it.
+int64_t integerOf(IntegerAttr attr) { return attr.getValue().trySExtValue().value_or(0); }
+
 /// [1 : si64, 2 : si64] or strings.
 OnnxAttribute listAttribute(ArrayAttr array) {
   std::vector<int64_t> numbers;
@@ -23,7 +26,7 @@ OnnxAttribute listAttribute(ArrayAttr array) {
   std::vector<std::string> strings;
   for (Attribute item : array)
     if (auto number = dyn_cast<IntegerAttr>(item))
-      numbers.push_back(number.getValue().getSExtValue());
+      numbers.push_back(integerOf(number));
     else if (auto real = dyn_cast<FloatAttr>(item))
       reals.push_back(real.getValueAsDouble());
     else if (auto string = dyn_cast<StringAttr>(item))
@@ -171,7 +174,7 @@ bool TextImport::describeInputs() {
       return;
     auto number = [&](StringRef key, int64_t otherwise) {
       auto attr = op->getAttrOfType<IntegerAttr>(key);
-      return attr ? attr.getInt() : otherwise;
+      return attr ? integerOf(attr) : otherwise;
     };
     int64_t max = number("max_val", INT64_MAX);
     bounds[name.str()] = {std::max<int64_t>(number("min_val", 0), 0), max >= int64_t(1) << 62 ? INT64_MAX : max};
@@ -186,13 +189,13 @@ bool TextImport::describeInputs() {
 
 Arg TextImport::constant(Operation &op) {
   Attribute value = op.getAttr(kTextValue);
-  if (auto flag = dyn_cast<BoolAttr>(value))
+  if (auto flag = dyn_cast_or_null<BoolAttr>(value))
     return Arg::flag(flag.getValue());
-  if (auto number = dyn_cast<IntegerAttr>(value))
-    return Arg::integer(number.getInt());
-  if (auto number = dyn_cast<FloatAttr>(value))
+  if (auto number = dyn_cast_or_null<IntegerAttr>(value))
+    return Arg::integer(integerOf(number));
+  if (auto number = dyn_cast_or_null<FloatAttr>(value))
     return Arg::number(number.getValueAsDouble());
-  if (auto string = dyn_cast<StringAttr>(value))
+  if (auto string = dyn_cast_or_null<StringAttr>(value))
     return Arg::string(string.str());
   return Arg::none();
 }
@@ -200,7 +203,10 @@ Arg TextImport::constant(Operation &op) {
 Arg TextImport::list(Operation &op, const std::vector<Arg> &operands) {
   Arg result;
   result.list = true;
-  StringRef type = cast<OpaqueType>(op.getResult(0).getType()).getTypeData();
+  auto opaque = op.getNumResults() == 1 ? dyn_cast<OpaqueType>(op.getResult(0).getType()) : OpaqueType();
+  if (!opaque)
+    fail("op-argument", "the result is no list");
+  StringRef type = opaque.getTypeData();
   result.kind = type.contains("tensor")  ? Arg::Kind::Tensor
                 : type.contains("float") ? Arg::Kind::Float
                 : type.contains("bool")  ? Arg::Kind::Bool
@@ -258,7 +264,7 @@ std::vector<Arg> TextImport::callOnnx(Operation &op, StringRef name, const std::
     if (auto elements = dyn_cast<ElementsAttr>(attribute.getValue()))
       attributes[key.str()] = literalOf(elements);
     else if (auto number = dyn_cast<IntegerAttr>(attribute.getValue()))
-      attributes[key.str()] = number.getValue().getSExtValue();
+      attributes[key.str()] = integerOf(number);
     else if (auto real = dyn_cast<FloatAttr>(attribute.getValue()))
       attributes[key.str()] = real.getValueAsDouble();
     else if (auto string = dyn_cast<StringAttr>(attribute.getValue()))
@@ -277,7 +283,7 @@ std::vector<Arg> TextImport::callOnnx(Operation &op, StringRef name, const std::
   auto opset = source->getAttrOfType<IntegerAttr>("torch.onnx_meta.opset_version");
   std::vector<Arg> results;
   for (const Val &value : emitOnnx(function->emitter(), name.str(), std::move(tensors), attributes, op.getNumResults(),
-                                   opset ? opset.getValue().getSExtValue() : kNewestOpset))
+                                   opset ? integerOf(opset) : kNewestOpset))
     results.push_back(value ? Arg::tensor(value) : Arg::none());
   return results;
 }
@@ -296,8 +302,10 @@ std::vector<Arg> TextImport::evaluate(Operation &op) {
     return {Arg::tensor(function->emitter().constant(literalOf(literal)))};
   }
   if (name == "torch.symbolic_int") {
-    std::string symbol = op.getAttrOfType<StringAttr>(kTextValue).str();
-    return {Arg::integer(Dim::symbol(symbol))};
+    auto symbol = op.getAttrOfType<StringAttr>(kTextValue);
+    if (!symbol || symbol.empty())
+      fail("op-argument", "the symbol has no name");
+    return {Arg::integer(Dim::symbol(symbol.getValue()))};
   }
   if (name == "torch.bind_symbolic_shape" || name == "torch.runtime.assert")
     return {};
@@ -313,10 +321,10 @@ std::vector<Arg> TextImport::evaluate(Operation &op) {
     return items;
   }
   if (name == "torch.tensor_static_info_cast" || name == "torch.derefine" || name == "torch.copy.to_vtensor")
-    return {operands.at(0)};
+    return operands.empty() ? std::vector<Arg>() : std::vector<Arg>{operands[0]};
   StringRef target = name;
-  if (name == "torch.operator")
-    target = op.getAttrOfType<StringAttr>(kTextCallee).getValue();
+  if (auto callee = op.getAttrOfType<StringAttr>(kTextCallee); callee && name == "torch.operator")
+    target = callee.getValue();
   if (StringRef onnx = target; onnx.consume_front("onnx."))
     return callOnnx(op, onnx, operands);
   if (target == "torch.prims.convert_element_type")
