@@ -98,8 +98,14 @@ void Resolver::readSequence(const std::string &name, const onnx::TypeProto &item
     error("onnx-dim", "the input '" + name + "' is a sequence, of how many tensors is not known", ErrorKind::Model)
         .help("--shape " + name + ".0=DIMS --shape " + name + ".1=DIMS and so on name them; --shape " + name +
               "=none makes it empty");
-  for (const std::string &own : container.items)
+  for (const std::string &own : container.items) {
     read(own, item);
+    if (inputs.empty() || inputs.back().name != own)
+      continue;
+    for (size_t i = 0; i < inputs.back().dims.size(); ++i) // a dim named in the type may differ between the tensors
+      if (InputDim &dim = inputs.back().dims[i]; !dim.symbol.empty())
+        dim.symbol = own + "_d" + std::to_string(i);
+  }
   containers.push_back(std::move(container));
   flush();
 }
