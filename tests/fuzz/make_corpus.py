@@ -280,6 +280,9 @@ def hostile():
         3, message((1, 0), (2, 99)))])
     # Found by fuzzing.
     yield "no-results", model([node("Split", "x", "")], [x], [y])
+    body = graph([node("Identity", "go", "again"), node("Exp", "v", "next")], [info("i", INT64, []), info("go", BOOL, []), info(
+        "v", FLOAT, [2])], [info("again", BOOL, []), info("next", FLOAT, None)])
+    yield "loop-condition", model([node("Loop", "n n x", "y", body=("g", body))], [x, info("n", INT64, [])], [y])
     yield "long-shape", model([node("Reshape", "x s", "y")], [x, info("s", INT64, [2**63 - 1])], [y])
     yield "batch-dims", model([node("GatherND", "x i", "y", batch_dims=-2**63)], [info("x", FLOAT, [2, 3]), info(
         "i", INT64, [2, 1])], [info("y", FLOAT, [None, None])])
