@@ -283,6 +283,8 @@ def hostile():
     body = graph([node("Identity", "go", "again"), node("Exp", "v", "next")], [info("i", INT64, []), info("go", BOOL, []), info(
         "v", FLOAT, [2])], [info("again", BOOL, []), info("next", FLOAT, None)])
     yield "loop-condition", model([node("Loop", "n n x", "y", body=("g", body))], [x, info("n", INT64, [])], [y])
+    yield "scalar-weights", model([node("QLinearConv", "x s z z s z s z", "y")], [info("x", UINT8, [1, 1, 4, 4])], [y], weights=[
+        floats("s", []), tensor("z", UINT8, [], [3])])
     yield "long-shape", model([node("Reshape", "x s", "y")], [x, info("s", INT64, [2**63 - 1])], [y])
     yield "batch-dims", model([node("GatherND", "x i", "y", batch_dims=-2**63)], [info("x", FLOAT, [2, 3]), info(
         "i", INT64, [2, 1])], [info("y", FLOAT, [None, None])])

@@ -130,12 +130,12 @@ void importQLinearConv(NodeContext &c) {
   Emitter &e = c.e;
   Val x = e.sub(integers(c, 0), e.cast(scalarOperand(c, 2, "input's zero point"), DType::I32)),
       weights = integers(c, 3);
+  c.requireShape(weights.rank() > 2 && weights.rank() == x.rank(),
+                 "the weights must have the input's rank, at least 3, not " + std::to_string(weights.rank()));
   Dims first(weights.rank(), 1);
   first[0] = c.operand(5).elements();
   weights = e.sub(weights, e.reshape(integers(c, 5), first));
-  Dims kernel;
-  if (weights.rank() > 2)
-    kernel = Dims(llvm::ArrayRef<Dim>(weights.dims()).drop_front(2));
+  Dims kernel(llvm::ArrayRef<Dim>(weights.dims()).drop_front(2));
   Val sum = convolve(e, x, weights, c.optional(8), windowOf(c, x.dims(), kernel), c.attrInt("group", 1));
   Val scale = c.operand(4);
   scale = scale.elements().is(1) ? e.reshape(scale, {}) : perChannel(e, scale, x.rank());
