@@ -80,7 +80,7 @@ class Session:
             raise Error(f"the inputs are {', '.join(t.name for t in self.inputs)}; not given, or not among them: {', '.join(sorted(missing))}")
         bound = []
         for i, tensor in enumerate(self.inputs):
-            array = numpy.ascontiguousarray(inputs[tensor.name])
+            array = numpy.asarray(inputs[tensor.name], order="C")
             if array.dtype != DTYPES.get(tensor.dtype):
                 raise Error(f"input '{tensor.name}' is {DTYPES.get(tensor.dtype, 'of a type numpy has not')}, not {array.dtype}")
             bound.append(self._bind_array(INPUT, i, tensor, array))
