@@ -47,11 +47,72 @@ struct DropBroadcastOperand : RewritePattern {
   }
 };
 
+/// reshape(f(x . w)) = f(reshape(x) . w) where w is a matrix, f works element by element with operands that vary along
+/// columns alone, and the reshape keeps columns. Exporters flatten a product's rows to one axis and shape them again
+/// afterwards; without that what follows (a residual, an activation) can join the product.
+struct KeepRowsOfProduct : OpRewritePattern<dmir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(dmir::ReshapeOp reshape, PatternRewriter &rewriter) const override {
+    auto flat = reshape.getInput().getType(), type = reshape.getType();
+    SmallVector<Dim> dims = dmir::dimsOf(type);
+    if (flat.getRank() != 2 || dims.size() < 3 || dims.back() != dmir::dimsOf(flat)[1])
+      return failure();
+    SmallVector<OpOperand *> chain; // from the reshape to the product: where each op takes the rows
+    Value rows = reshape.getInput();
+    while (OpOperand *operand = rowsOperand(rows)) {
+      chain.push_back(operand);
+      rows = operand->get();
+    }
+    auto product = rows.getDefiningOp<dmir::MatMulOp>();
+    if (!product || !product->hasOneUse() || rankOf(product.getLhs()) != 2 || rankOf(product.getRhs()) != 2 ||
+        dmir::layoutOf(product.getLhs().getType()))
+      return failure();
+    dims.back() = dmir::dimsOf(product.getLhs())[1];
+    auto lhs = cast<RankedTensorType>(product.getLhs().getType());
+    Value value = dmir::ReshapeOp::create(rewriter, reshape.getLoc(), dmir::tensorOf(dims, lhs.getElementType()),
+                                          product.getLhs());
+    value = again(rewriter, product->getOpOperand(0), value, type);
+    for (OpOperand *operand : llvm::reverse(chain))
+      value = again(rewriter, *operand, value, type);
+    rewriter.replaceOp(reshape, value);
+    return success();
+  }
+
+  static int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }
+
+  /// The operand that alone makes the rows of an elementwise op whose result is used once; null if there is none.
+  static OpOperand *rowsOperand(Value result) {
+    Operation *op = result.getDefiningOp();
+    if (!op || !op->hasTrait<dmir::Elementwise>() || !result.hasOneUse())
+      return nullptr;
+    OpOperand *rows = nullptr;
+    for (OpOperand &operand : op->getOpOperands()) {
+      SmallVector<Dim> dims = dmir::dimsOf(operand.get());
+      if (dims.size() < 2 || dims[0].is(1))
+        continue;
+      if (rows || dims != dmir::dimsOf(result))
+        return nullptr;
+      rows = &operand;
+    }
+    return rows;
+  }
+
+  /// The operand's op with another value, and with the dims of `shape` as its result's.
+  static Value again(PatternRewriter &rewriter, OpOperand &operand, Value value, RankedTensorType shape) {
+    Operation *op = rewriter.clone(*operand.getOwner());
+    op->setOperand(operand.getOperandNumber(), value);
+    Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+    op->getResult(0).setType(shape.clone(element));
+    return op->getResult(0);
+  }
+};
+
 struct Simplify : dmxc::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
-    patterns.add<DropBroadcastOperand>(context);
+    patterns.add<DropBroadcastOperand, KeepRowsOfProduct>(context);
     for (RegisteredOperationName name : context->getRegisteredOperations())
       if (name.getDialectNamespace() == dmir::DMIRDialect::getDialectNamespace())
         name.getCanonicalizationPatterns(patterns, context);

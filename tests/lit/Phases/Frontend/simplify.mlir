@@ -42,3 +42,40 @@ func.func @transposes(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %1 = dmir.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
   return %1 : tensor<2x3xf32>
 }
+
+// -----
+
+// The flat rows of a product get their axes back, so that the residual can join it.
+// CHECK-LABEL: func @rows_of_a_product
+// CHECK: %[[X:.*]] = dmir.reshape %arg0 : (tensor<12x8xf32>) -> tensor<3x4x8xf32>
+// CHECK-NEXT: %[[P:.*]] = dmir.matmul %[[X]], %arg1 : (tensor<3x4x8xf32>, tensor<8x16xf32>) -> tensor<3x4x16xf32>
+// CHECK-NEXT: %[[B:.*]] = dmir.add %arg2, %[[P]] : (tensor<16xf32>, tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+// CHECK-NEXT: %[[R:.*]] = dmir.relu %[[B]] : (tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+// CHECK-NEXT: dmir.add %arg3, %[[R]]
+func.func @rows_of_a_product(%x: tensor<12x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>, %r: tensor<3x4x16xf32>)
+    -> tensor<3x4x16xf32> {
+  %0 = dmir.matmul %x, %w : (tensor<12x8xf32>, tensor<8x16xf32>) -> tensor<12x16xf32>
+  %1 = dmir.add %b, %0 : (tensor<16xf32>, tensor<12x16xf32>) -> tensor<12x16xf32>
+  %2 = dmir.relu %1 : (tensor<12x16xf32>) -> tensor<12x16xf32>
+  %3 = dmir.reshape %2 : (tensor<12x16xf32>) -> tensor<3x4x16xf32>
+  %4 = dmir.add %r, %3 : (tensor<3x4x16xf32>, tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+  return %4 : tensor<3x4x16xf32>
+}
+
+// -----
+
+// A residual has rows of its own, and a reshape that divides columns is none of the rows alone: both stay.
+// CHECK-LABEL: func @rows_that_stay
+// CHECK: dmir.matmul %arg0, %arg1 : (tensor<12x8xf32>, tensor<8x16xf32>) -> tensor<12x16xf32>
+// CHECK: dmir.reshape {{.*}} -> tensor<3x4x16xf32>
+// CHECK: dmir.matmul %arg0, %arg2 : (tensor<12x8xf32>, tensor<8x16xf32>) -> tensor<12x16xf32>
+// CHECK: dmir.reshape {{.*}} -> tensor<3x4x2x8xf32>
+func.func @rows_that_stay(%x: tensor<12x8xf32>, %w: tensor<8x16xf32>, %v: tensor<8x16xf32>, %r: tensor<12x16xf32>)
+    -> (tensor<3x4x16xf32>, tensor<3x4x2x8xf32>) {
+  %0 = dmir.matmul %x, %w : (tensor<12x8xf32>, tensor<8x16xf32>) -> tensor<12x16xf32>
+  %1 = dmir.add %0, %r : (tensor<12x16xf32>, tensor<12x16xf32>) -> tensor<12x16xf32>
+  %2 = dmir.reshape %1 : (tensor<12x16xf32>) -> tensor<3x4x16xf32>
+  %3 = dmir.matmul %x, %v : (tensor<12x8xf32>, tensor<8x16xf32>) -> tensor<12x16xf32>
+  %4 = dmir.reshape %3 : (tensor<12x16xf32>) -> tensor<3x4x2x8xf32>
+  return %2, %4 : tensor<3x4x16xf32>, tensor<3x4x2x8xf32>
+}
