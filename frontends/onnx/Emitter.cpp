@@ -67,6 +67,8 @@ DType Val::dtype() const { return *dmir::dtypeOf(elementType()); }
 std::string Val::describe() const {
   if (isPoison())
     return "unknown";
+  if (pieces())
+    return "sequence whose length is known at run time only";
   if (isSequence())
     return "sequence of " + std::to_string(items().size());
   if (isNone())
@@ -143,6 +145,14 @@ Val Val::sequenceOf(std::vector<Val> items) {
   value.state = std::make_shared<State>();
   value.state->sequence = true;
   value.state->items = std::move(items);
+  return value;
+}
+
+Val Val::sequenceOf(Pieces pieces) {
+  Val value;
+  value.state = std::make_shared<State>();
+  value.state->sequence = true;
+  value.state->pieces = std::make_shared<const Pieces>(std::move(pieces));
   return value;
 }
 

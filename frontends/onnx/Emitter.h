@@ -93,8 +93,13 @@ public:
   bool isPoison() const { return state->poison; }
   static Val poison();
   bool isSequence() const { return state->sequence; }
+  /// The tensors of a sequence whose length is known.
   const std::vector<Val> &items() const { return state->items; }
   static Val sequenceOf(std::vector<Val> items);
+  /// The pieces that make up a sequence whose length a run decides; null for any other value.
+  struct Pieces;
+  const Pieces *pieces() const { return state->pieces.get(); }
+  static Val sequenceOf(Pieces pieces);
   /// An optional without a value. One with a value is that value.
   static Val none();
   bool isNone() const { return state->none; }
@@ -112,9 +117,19 @@ private:
     std::string name; ///< of a model tensor, for the constant's location
     std::string foldNote;
     std::vector<Val> items;
+    std::shared_ptr<const Pieces> pieces;
     std::optional<Dims> sizes; ///< of integers that are no constant
   };
   std::shared_ptr<State> state;
+};
+
+/// What a tensor was split into along an axis.
+struct Val::Pieces {
+  Val whole;
+  int64_t axis = 0;
+  bool squeezed = false; ///< each is one element long and lacks the axis
+  Val length;            ///< i64[]: how many there are
+  Val starts, sizes;     ///< i64[length]: where each begins and how long it is; null where each has one element
 };
 
 /// Appends DMIR ops to a block, and to the graphs of branches and loops. An op whose operands are all constant is

@@ -145,6 +145,11 @@ bool ModelImport::collectOutputs(std::vector<std::pair<std::string, Val>> &outpu
     }
     if (value.isPoison())
       return false;
+    if (value.pieces()) {
+      error("onnx-graph", "the output '" + output.name() + "' is a " + value.describe() +
+                              "; its tensors cannot be outputs, what is made of them can");
+      return false;
+    }
     if (value.isSequence()) {
       for (size_t i = 0; i < value.items().size(); ++i)
         if (value.items()[i].isPoison())

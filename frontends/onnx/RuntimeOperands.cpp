@@ -24,6 +24,24 @@ Val violations(Emitter &e, const Val &condition) {
   return e.reduce(Reduction::sum, e.reshape(wrong, {wrong.elements()}), {0}, false);
 }
 
+/// The value, whose tensors depend on `held` (bool).
+Val tied(Emitter &e, const Val &held, const Val &value) {
+  if (value.isPoison() || value.isNone())
+    return value;
+  if (value.isTensor())
+    return e.select(held, value, e.scalarLike(value, 0));
+  if (value.pieces()) {
+    Val::Pieces pieces = *value.pieces();
+    pieces.whole = tied(e, held, pieces.whole);
+    pieces.length = tied(e, held, pieces.length);
+    return Val::sequenceOf(std::move(pieces));
+  }
+  std::vector<Val> items = value.items();
+  for (Val &item : items)
+    item = tied(e, held, item);
+  return Val::sequenceOf(std::move(items));
+}
+
 } // namespace
 
 std::optional<Shape> NodeContext::declaredShape(int i) const {
@@ -142,8 +160,7 @@ void NodeContext::tieRequirements() {
   e.setNode(name);
   Val held = e.compare(Compare::eq, gathered, e.intScalar(DType::I64, 0));
   for (auto &[i, value] : produced)
-    if (value.isTensor())
-      value = e.select(held, value, e.scalarLike(value, 0));
+    value = tied(e, held, value);
 }
 
 } // namespace dmxc::onnxfe

@@ -158,6 +158,28 @@ def scanning():
                 [dict(start=floats(b, 4), x=floats(b, t, 4)) for b, t in ((1, 1), (2, 5), (3, 64), (1, 300), (2, 0))])
 
 
+def pieces():
+    """What a run splits: by sizes, in chunks, into rows; taken apart by a loop and by positions."""
+    body = graph(node("piece", "SequenceAt", "parts i") + node("sum", "ReduceSum", "piece axes", keepdims=0) + node("go", "Identity", "cond"),
+                 "i cond".split(), "go sum".split())
+    text = (constant("axes", [0]) + constant("last", -1) +
+            node("parts", "SplitToSequence", "x sizes") + node("count", "SequenceLength", "parts") + node("sums", "Loop", "count _", body=body) +
+            node("whole", "ConcatFromSequence", "parts", axis=0) +
+            node("chunks", "SplitToSequence", "x part", axis=0) + node("chunk_count", "SequenceLength", "chunks") + node("tail", "SequenceAt", "chunks last") +
+            node("rows", "SplitToSequence", "x", keepdims=0) + node("row", "SequenceAt", "rows at") + node("turned", "ConcatFromSequence", "rows", axis=1, new_axis=1) +
+            node("double", "Add", "x x") + node("two", "SequenceConstruct", "x double") + node("either", "SequenceAt", "two which"))
+
+    def oracle(x, sizes, part, at, which):
+        parts = np.split(x, np.cumsum(sizes)[:-1]) if len(sizes) else []
+        chunks = [x[i:i + int(part)] for i in range(0, len(x), int(part))]
+        return [np.array(len(sizes)), np.array([p.sum(0) for p in parts]).reshape(-1, x.shape[1]), x, np.array(len(chunks)), chunks[-1], x[at], x.T,
+                [x, x + x][which]]
+    return Case({"x": ("f32", ["n", 3]), "sizes": ("i64", ["m"]), "part": ("i64", []), "at": ("i64", []), "which": ("i64", [])}, text,
+                "count sums whole chunk_count tail row turned either".split(), oracle,
+                [dict(x=floats(sum(s), 3), sizes=np.array(s, np.int64), part=np.array(p), at=np.array(a), which=np.array(w))
+                 for s, p, a, w in (([1], 1, 0, 0), ([2, 0, 5], 3, -1, 1), ([0, 9, 1, 1, 0], 100, 10, -1), ([4, 4], 4, 3, -2))])
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -188,7 +210,7 @@ def recurrence():
                 [dict(x=floats(t, b, width), lengths=np.array(n)) for t, b, n in ((1, 1, [1]), (5, 3, [5, 2, 4]), (130, 2, [130, 77]), (4, 2, [0, 4]))])
 
 
-CASES = {"branches": branches(), "growing": growing(), "searching": searching(), "nested": nested(), "scanning": scanning(), "recurrence": recurrence()}
+CASES = {"branches": branches(), "growing": growing(), "searching": searching(), "nested": nested(), "scanning": scanning(), "pieces": pieces(), "recurrence": recurrence()}
 
 
 class Base(unittest.TestCase):
@@ -243,6 +265,33 @@ class Refusals(Base):
         result = self.run_bundle({"trips": np.array(3)})
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn("'y'", result.stderr)
+
+    def test_pieces_must_make_up_the_whole(self):
+        case = CASES["pieces"]
+        self.assertEqual(self.compile(case.text()).returncode, 0)
+        good = dict(x=floats(4, 3), sizes=np.array([1, 3]), part=np.array(2), at=np.array(0), which=np.array(0))
+        for name, value, culprit in (("sizes", [1, 2], "parts"), ("sizes", [1, 4], "parts"), ("sizes", [-1, 5], "parts"), ("part", 0, "chunks"),
+                                     ("part", -3, "chunks"), ("at", 4, "row"), ("at", -5, "row"), ("which", 2, "either")):
+            with self.subTest(name=name, value=value):
+                result = self.run_bundle({**good, name: np.array(value)})
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertRegex(result.stderr, f"'{culprit}[':]")
+        self.assertEqual(self.run_bundle(good).returncode, 0)
+
+    def test_a_known_number_of_pieces_must_make_up_the_whole(self):
+        case = Case({"x": ("f32", ["n", 3]), "sizes": ("i64", [2])}, node("parts", "SplitToSequence", "x sizes") + constant("first", 0) +
+                    node("y", "SequenceAt", "parts first"), ["y"], None, [])
+        self.assertEqual(self.compile(case.text()).returncode, 0)
+        self.assertEqual(self.run_bundle(dict(x=floats(4, 3), sizes=np.array([1, 3]))).returncode, 0)
+        result = self.run_bundle(dict(x=floats(4, 3), sizes=np.array([1, 2])))
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stderr, "'parts[':]")
+
+    def test_pieces_are_no_output(self):
+        case = Case({"x": ("f32", ["n", 3])}, node("rows", "SplitToSequence", "x"), ["rows"], None, [])
+        compiled = self.compile(case.text())
+        self.assertEqual(compiled.returncode, 1)
+        self.assertIn("'rows' is a sequence whose length is known at run time only", compiled.stderr)
 
     def test_carried_types_must_stay(self):
         body = graph(node("n", "Cast", "v", to=1) + node("go", "Identity", "cond"), "i cond v".split(), "go n".split())

@@ -119,8 +119,6 @@ bool unroll(NodeContext &c, const onnx::GraphProto &body, int64_t limit, std::ve
 void importLoop(NodeContext &c) {
   const onnx::GraphProto &body = c.attrGraph("body");
   Val trips = c.optional(0), condition = c.optional(1);
-  if ((trips && trips.dtype() != DType::I64) || (condition && condition.dtype() != DType::Bool))
-    fail("op-dtype", "the trip count must be i64 and the condition bool");
   for (const Val &single : {trips, condition})
     c.requireShape(!single || mayEqual(single.elements(), 1), "the trip count and the condition have one element each");
   std::vector<Val> carried;
@@ -282,7 +280,12 @@ std::vector<OpRows> controlOps() {
        "else_branch,then_branch",
        {Bool},
        "branches that a run chooses agree in the type and rank of their results"},
-      {"Loop", {1, 11, 13, 16, 19, 21, 23, 24, 25}, importLoop, "body", {}, loop},
+      {"Loop",
+       {1, 11, 13, 16, 19, 21, 23, 24, 25},
+       importLoop,
+       "body",
+       {bitOf(DType::I64), types::Bool, types::Any},
+       loop},
       {"Scan", {8}, importScan, "body,directions,num_scan_inputs", {}, loop},
       {"Scan",
        {9, 11, 16, 19, 21, 23, 24, 25},
