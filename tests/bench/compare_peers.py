@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Paired latency of dmxc bundles and a peer on the same models, in one run.
+"""Paired figures of dmxc bundles and a peer on the same models, in one run; README.md beside this file says how to read them.
 
-Every round times both, in alternating order, each as its own process; the table gives each side's median
-latency over rounds and the ratio peer / dmxc of each round as median [min, max]. A ratio above 1 means that
-dmxc is faster. Rounds in which either process got under 90 % of its processor time are repeated.
+Every round times both sides, each as a process of its own, in an order that changes from round to round. A round during
+which other work took more than a tenth of the processors is repeated, and marked "*" when that never ceased. Ratios are
+peer / dmxc, median [min, max] over rounds: above 1 means that dmxc is faster, or needs less.
 
     compare_peers.py --zoo ZOO --build BUILD --peer 'node ort_bench.mjs {dir}/model.onnx --inputs {dir}/set0 --threads {threads}'
-                     [--models a,b] [--threads 1] [--rounds 5] [--target cpu:host] [--json FILE]
+                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu:host] [--roofs] [--json FILE]
 
-The peer's command prints a line of JSON or text with a number after "median" (milliseconds).
+The peer prints a JSON line with median_ms, and create_ms and peak_rss_mib where it has them. --roofs adds the tasks of each
+model that take a hundredth of its time or more and run below 70 % of this machine's roof, the most time lost first.
 """
 import argparse
 import json
+import math
 import os
-import re
+import pathlib
 import resource
 import shlex
 import statistics
@@ -23,87 +25,155 @@ import tempfile
 import time
 
 
-def run(command, env=None):
-    """Runs a command; returns its output and the share of one processor it got while it ran."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-    wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+class Failure(Exception):
+    """A side that cannot run a model; the table says so and goes on."""
+
+
+def processor_seconds():
+    """Seconds that the machine's processors have worked so far, what other machines took from them included."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, open("/proc/stat").readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / 100
+
+
+def run(command):
+    """Runs a command: its output and the share of the processors that other work took meanwhile."""
+    usage, all_before, start = resource.getrusage(resource.RUSAGE_CHILDREN), processor_seconds(), time.monotonic()
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wall, all_after, after = time.monotonic() - start, processor_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}:\n{done.stdout}{done.stderr}")
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout, used / max(wall, 1e-9)
+        raise Failure((done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1][:160])
+    own = after.ru_utime + after.ru_stime - usage.ru_utime - usage.ru_stime
+    return done.stdout, max(0.0, all_after - all_before - own) / wall
 
 
-def peer_median(text):
-    match = re.search(r'median\D{0,12}([0-9.]+)', text)
-    if not match:
-        sys.exit(f"no median in the peer's output:\n{text}")
-    return float(match.group(1))
+class Ours:
+    def __init__(self, options, folder, bundle):
+        self.command = [options.build / "bin/dmx-run", bundle, "--inputs", folder / "set0", "--benchmark", "--min-time", options.seconds]
+
+    def measure(self, threads, *more):
+        with tempfile.NamedTemporaryFile(suffix=".json") as out:
+            _, foreign = run([*self.command, "--threads", threads, "--json", out.name, *more])
+            report = json.load(open(out.name))
+        load = report["load_ms"] + report["session_ms"] + report["first_run_ms"]
+        return {"ms": report["latency"]["median"], "load": load, "rss": report["peak_rss_mb"], "foreign": foreign, "report": report}
 
 
-def dmxc_median(run_tool, bundle, inputs, threads, seconds):
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [run_tool, bundle, "--inputs", inputs, "--benchmark", "--threads", str(threads),
-                   "--min-time", str(seconds), "--json", out.name]
-        _, share = run(command)
-        report = json.load(open(out.name))
-    return report["latency"]["median"], share
+class Peer:
+    def __init__(self, options, folder):
+        self.parts, self.folder = shlex.split(options.peer), folder
+
+    def measure(self, threads):
+        text, foreign = run([part.replace("{dir}", str(self.folder)).replace("{threads}", str(threads)) for part in self.parts])
+        try:
+            report = next(json.loads(line) for line in text.splitlines() if line.startswith("{"))
+            return {"ms": report["median_ms"], "load": report.get("create_ms"), "rss": report.get("peak_rss_mib"), "foreign": foreign}
+        except (StopIteration, KeyError, json.JSONDecodeError) as error:
+            raise Failure(f"no median_ms in the peer's output: {text[:120]!r}") from error
 
 
-def measure(options, name):
-    folder = os.path.join(options.zoo, name)
-    bundle = os.path.join(options.work, name + ".bundle")
-    compile_command = [os.path.join(options.build, "bin/dmxc"), os.path.join(folder, "model.onnx"), "-o", bundle, "-q",
-                       "-t", options.target, "-j2"]
-    start = time.monotonic()
-    run(compile_command)
-    compile_seconds = time.monotonic() - start
-    peer = shlex.split(options.peer.format(dir=folder, threads=options.threads))
-    run_tool = os.path.join(options.build, "bin/dmx-run")
-    ours, theirs, ratios = [], [], []
-    for attempt in range(options.rounds * 3):
-        if len(ratios) == options.rounds:
+def paired(ours, peer, threads, rounds, cores):
+    """The quiet rounds; all of the last ones where none was."""
+    kept, loud = [], []
+    for attempt in range(rounds * 3):
+        if len(kept) == rounds:
             break
-        sides = [lambda: dmxc_median(run_tool, bundle, os.path.join(folder, "set0"), options.threads, options.seconds),
-                 lambda: (lambda r: (peer_median(r[0]), r[1]))(run(peer))]
-        order = (0, 1) if attempt % 2 == 0 else (1, 0)
-        result = {}
-        for side in order:
-            result[side] = sides[side]()
-        if min(result[0][1], result[1][1]) < 0.9 and attempt < options.rounds * 2:
-            continue
-        ours.append(result[0][0])
-        theirs.append(result[1][0])
-        ratios.append(result[1][0] / result[0][0])
-    return {"model": name, "compile_s": compile_seconds, "dmxc_ms": statistics.median(ours),
-            "peer_ms": statistics.median(theirs), "ratio": statistics.median(ratios), "ratio_min": min(ratios),
-            "ratio_max": max(ratios)}
+        first, second = (ours, peer) if attempt % 2 == 0 else (peer, ours)
+        result = {first: first.measure(threads), second: second.measure(threads)}
+        both = result[ours], result[peer]
+        (kept if max(side["foreign"] for side in both) < 0.1 * cores else loud).append(both)
+    missing = rounds - len(kept)
+    return kept + (loud[-missing:] if missing else []), missing > 0
+
+
+def spread(pairs, figure):
+    """peer / dmxc over the rounds; None where the peer does not tell."""
+    ratios = [peer[figure] / own[figure] for own, peer in pairs if peer[figure] and own[figure]]
+    return {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)} if ratios else None
+
+
+def bandwidth(roof, footprint):
+    """GB/s of reading as much as the model touches in a run: by then a task's operands have left the smaller caches."""
+    sizes = sorted((int(size), rate) for size, rate in roof["read_gbs"].items())
+    return next((rate for size, rate in sizes if size >= footprint), sizes[-1][1])
+
+
+def slow_tasks(ours, threads, roof):
+    """Tasks below 70 % of the roof, by the time they lose to it."""
+    report = ours.measure(threads, "--per-task")["report"]
+    gbs, found = bandwidth(roof, report["constant_bytes"] + report["arena_bytes"]), []
+    total = sum(task["mean_ms"] for task in report["tasks"])
+    for task in report["tasks"]:
+        least = max(task["flops"] / roof["gflops"], task["bytes"] / gbs) / 1e6
+        if task["mean_ms"] >= total / 100 and least < 0.7 * task["mean_ms"]:
+            found.append({"task": task["name"], "kernel": task["kernel"], "nodes": task["nodes"], "share": task["mean_ms"] / total,
+                          "mean_ms": task["mean_ms"], "gflops": task["flops"] / task["mean_ms"] / 1e6,
+                          "gbs": task["bytes"] / task["mean_ms"] / 1e6, "of_roof": least / task["mean_ms"]})
+    return sorted(found, key=lambda task: task["mean_ms"] * (task["of_roof"] - 1))
+
+
+def text(ratio):
+    return f"{ratio['median']:5.2f} [{ratio['min']:.2f}, {ratio['max']:.2f}]" if ratio else "    -"
+
+
+def model_rows(options, name, roofs):
+    folder = options.zoo / name
+    with tempfile.TemporaryDirectory(prefix="dmxc-bench-") as scratch:
+        bundle = pathlib.Path(scratch) / "model.bundle"
+        start = time.monotonic()
+        run([options.build / "bin/dmxc", folder / "model.onnx", "-o", bundle, "-q", "-t", options.target, "-j2"])
+        compiled = time.monotonic() - start
+        ours, peer = Ours(options, folder, bundle), Peer(options, folder)
+        for threads in options.threads:
+            pairs, busy = paired(ours, peer, threads, options.rounds, os.cpu_count())
+            report = pairs[-1][0]["report"]
+            row = {"model": name, "threads": threads, "compile_s": compiled, "busy": busy,
+                   "dmxc_ms": statistics.median(own["ms"] for own, _ in pairs), "peer_ms": statistics.median(other["ms"] for _, other in pairs),
+                   "latency": spread(pairs, "ms"), "load": spread(pairs, "load"), "rss": spread(pairs, "rss"),
+                   "arena": report["arena_bytes"] / max(report["arena_lower_bound"], 1)}
+            print(f"{name:20}{threads:2} {compiled:6.1f} {row['dmxc_ms']:9.3f} {row['peer_ms']:9.3f}  {text(row['latency']):19}{'*' if busy else ' '} "
+                  f"{row['load']['median'] if row['load'] else math.nan:6.1f} {row['rss']['median'] if row['rss'] else math.nan:5.2f} {row['arena']:5.2f}", flush=True)
+            if options.roofs:
+                row["slow_tasks"] = slow_tasks(ours, threads, roofs[threads])
+                for task in row["slow_tasks"]:
+                    print(f"    {task['share']:6.1%} {task['mean_ms']:9.4f} ms {task['gflops']:7.1f} GFLOP/s {task['gbs']:6.1f} GB/s "
+                          f"{task['of_roof']:4.0%} of the roof  {task['task']} [{task['kernel']}]", flush=True)
+            yield row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--zoo", required=True)
-    parser.add_argument("--build", default="build")
+    parser.add_argument("--zoo", required=True, type=pathlib.Path, help="folder of models, each a folder with model.onnx and set0")
+    parser.add_argument("--build", default="build", type=pathlib.Path)
     parser.add_argument("--peer", required=True)
     parser.add_argument("--models", default="")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", default=[1], type=lambda value: [int(part) for part in value.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=2, help="per side and round; the peer's command has its own")
     parser.add_argument("--target", default="cpu:host")
+    parser.add_argument("--roofs", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
-    names = options.models.split(",") if options.models else sorted(os.listdir(options.zoo))
-    rows = []
-    with tempfile.TemporaryDirectory() as options.work:
-        print(f"{'model':22} {'compile s':>9} {'dmxc ms':>9} {'peer ms':>9}  ratio peer/dmxc")
-        for name in names:
-            row = measure(options, name)
-            rows.append(row)
-            print(f"{name:22} {row['compile_s']:9.1f} {row['dmxc_ms']:9.3f} {row['peer_ms']:9.3f}  "
-                  f"{row['ratio']:.2f} [{row['ratio_min']:.2f}, {row['ratio_max']:.2f}]", flush=True)
+    names = options.models.split(",") if options.models else sorted(path.parent.name for path in options.zoo.glob("*/model.onnx"))
+    roofs = {threads: json.loads(run([options.build / "bin/roof_bench", threads])[0]) for threads in options.threads}
+    for roof in roofs.values():
+        print(f"roofs, {roof['threads']} threads: {roof['gflops']} GFLOP/s; reading " +
+              ", ".join(f"{int(size) >> 10} KiB {rate}" for size, rate in roof["read_gbs"].items()) + " GB/s")
+    print(f"\n{'model':20}{'T':>2} {'comp s':>6} {'dmxc ms':>9} {'peer ms':>9}  latency ratio         load   RSS arena/bound")
+    rows, failed = [], []
+    for name in names:
+        try:
+            rows += model_rows(options, name, roofs)
+        except Failure as failure:
+            failed.append(name)
+            print(f"{name:20} FAILED: {failure}", flush=True)
+    for threads in options.threads:
+        ratios = [row["latency"]["median"] for row in rows if row["threads"] == threads]
+        if ratios:
+            print(f"{threads} threads: geometric mean {statistics.geometric_mean(ratios):.3f} over {len(ratios)} models, lowest {min(ratios):.2f}")
     if options.json:
-        json.dump(rows, open(options.json, "w"), indent=1)
+        json.dump({"roofs": roofs, "models": rows, "failed": failed}, open(options.json, "w"), indent=1)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
