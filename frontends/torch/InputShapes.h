@@ -23,9 +23,17 @@ struct ProgramInput {
 /// Symbols and their bounds.
 using SymbolBounds = std::map<std::string, DimBounds>;
 
+struct ResolvedInputs {
+  std::vector<ProgramInput> inputs;
+  std::map<std::string, Dim> symbols; ///< what the program's symbols are: numbers, or computed from sizes of inputs
+};
+
+/// What the size of an input is called where the program has no name for it.
+std::string nameOfDim(const ProgramInput &input, size_t axis);
+
 /// Puts the sizes of --dim and --shape in the place of symbols and narrows the bounds of the others; `bounds` keeps
 /// those of the symbols that are left. Nothing after an error.
-std::optional<std::vector<ProgramInput>> resolveInputs(std::vector<ProgramInput> inputs, SymbolBounds &bounds,
-                                                       const ImportOptions &options, Diagnostics &diagnostics);
+std::optional<ResolvedInputs> resolveInputs(std::vector<ProgramInput> inputs, SymbolBounds &bounds,
+                                            const ImportOptions &options, Diagnostics &diagnostics);
 
 } // namespace dmxc::torchfe

@@ -38,9 +38,9 @@ Val ModelFunction::addInput(const ProgramInput &input) {
   Dims plain = input.dims;
   for (size_t i = 0; i < plain.size(); ++i)
     if (!plain[i].isStatic() && !plain[i].symbolName()) {
-      std::string symbol = input.name + "_d" + std::to_string(i);
+      std::string symbol = nameOfDim(input, i);
       plain[i] = Dim::symbol(symbol);
-      bounds[symbol] = {0, INT64_MAX};
+      bounds.try_emplace(symbol, DimBounds{0, INT64_MAX});
     }
   Val argument = addArgument(dmir::tensorOf(plain, dmir::elementTypeOf(input.type, &context)), input.name);
   e->setNode(input.name);

@@ -165,8 +165,11 @@ private:
   }
   template <typename T> T &as(Ref value, const char *what) {
     T *content = std::get_if<T>(&value->content);
-    if (!content)
-      fail(std::string("it has no ") + what + " where one must be");
+    if (!content) {
+      std::string message = "it has no ";
+      message.append(what).append(" where one must be");
+      fail(message);
+    }
     return *content;
   }
 

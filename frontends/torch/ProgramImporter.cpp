@@ -17,11 +17,19 @@ bool isPoison(const Arg &arg) {
   return std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &v) { return v && v.isPoison(); });
 }
 
-/// Names an argument reads or a node writes.
-template <typename Visit> void forEachName(const Argument &argument, Visit visit) {
-  for (const Element &element : argument.elements)
-    if (element.kind == Element::Kind::Name)
-      visit(element.text);
+[[noreturn]] void failHigherOrder(const std::string &hop) {
+  static const std::map<std::string, const char *> advice = {
+      {"cond", "torch.where chooses by value; a condition that export knows leaves one branch"},
+      {"while_loop", "a loop whose count export knows is unrolled"},
+      {"map_impl", "torch.vmap or a batched form of the function"},
+      {"scan", "a loop whose count export knows is unrolled"},
+      {"wrap_with_autocast", "export without torch.autocast, the model in the type that it shall compute in"},
+      {"flex_attention", "scaled_dot_product_attention with a mask"},
+      {"auto_functionalized", "operators of other libraries are not known here; write them with torch's own"},
+      {"auto_functionalized_v2", "operators of other libraries are not known here; write them with torch's own"}};
+  auto found = advice.find(hop);
+  fail("op-unsupported", "the higher-order operator '" + hop + "' is not known here",
+       found == advice.end() ? std::vector<std::string>() : std::vector<std::string>{found->second});
 }
 
 std::string nameOfNode(const Node &node, size_t index) {
@@ -51,21 +59,15 @@ std::string lastFrame(const std::string &trace) {
 
 } // namespace
 
-/// Position of the last node that reads each name; the graph's outputs are read after all of them.
-struct ProgramImporter::Uses {
-  explicit Uses(const Graph &graph) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i)
-      for (const NamedArgument &input : graph.nodes[i].inputs)
-        forEachName(input.value, [&](const std::string &name) { last[name] = i; });
-    for (const Argument &output : graph.outputs)
-      forEachName(output, [&](const std::string &name) { last[name] = graph.nodes.size(); });
+ProgramImporter::Uses::Uses(const Graph &graph) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const NamedArgument &input : graph.nodes[i].inputs)
+      forEachName(input.value, [&](const std::string &name) { last[name] = i; });
+    inPlace |= inPlaceOperator(graph.nodes[i]) != nullptr;
   }
-  bool after(const std::string &name, size_t index) const {
-    auto found = last.find(name);
-    return found != last.end() && found->second > index;
-  }
-  std::map<std::string, size_t> last;
-};
+  for (const Argument &output : graph.outputs)
+    forEachName(output, [&](const std::string &name) { last[name] = graph.nodes.size(); });
+}
 
 Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const {
   auto lookup = [&](const std::string &name) -> const Arg & {
@@ -145,7 +147,7 @@ void ProgramImporter::importNodes(const Graph &graph, Scope &scope) {
     // Folded intermediates can be as large as weights: let them go after their last reader.
     for (const NamedArgument &input : graph.nodes[i].inputs)
       forEachName(input.value, [&](const std::string &name) {
-        if (!uses.after(name, i) && !scope.viewOf.count(name) && !scope.kept.count(name))
+        if (!uses.after(name, i) && !scope.views.count(name) && !scope.kept.count(name))
           scope.values.erase(name);
       });
   }
@@ -248,62 +250,9 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
     results[0] = Arg::tensor(emitter.broadcast(emitter.cast(results[0].tensors[0], before.dtype()), before.dims()));
     writeInPlace(*op, node, i, results[0], scope, index, uses);
   }
-  if (!inPlace)
-    noteViews(*op, node, scope);
+  if (!inPlace && uses.inPlace)
+    noteViews(*op, node, arguments, results, scope);
   return results;
-}
-
-/// Remembers which values share storage with the operator's first argument, by its signature: "Tensor(a)" on both
-/// sides.
-void ProgramImporter::noteViews(const AtenOp &op, const Node &node, Scope &scope) const {
-  std::string_view signature = op.row.signature;
-  bool view =
-      signature.find("-> Tensor(a)") != std::string_view::npos && signature.find("(a!)") == std::string_view::npos;
-  if (!view || node.inputs.empty())
-    return;
-  std::string base;
-  forEachName(node.inputs[0].value, [&](const std::string &text) { base = text; });
-  auto deeper = scope.viewOf.find(base);
-  std::string root = deeper == scope.viewOf.end() ? base : deeper->second;
-  static const std::set<std::string> identities = {"alias.default", "detach.default", "contiguous.default",
-                                                   "to.dtype",      "to.device",      "to.dtype_layout"};
-  bool same = identities.count(op.schema.name) && (base == root || scope.sameAs.count(base));
-  for (const Argument &output : node.outputs)
-    forEachName(output, [&](const std::string &text) {
-      scope.viewOf[text] = root;
-      if (same)
-        scope.sameAs.insert(text);
-    });
-}
-
-/// An operator has changed a value: all its names mean the new one from here on.
-void ProgramImporter::writeInPlace(const AtenOp &op, const Node &node, size_t parameter, const Arg &written,
-                                   Scope &scope, size_t index, const Uses &uses) {
-  const std::vector<std::string> helps = {
-      "ep.run_decompositions() before torch.export.save makes such programs functional"};
-  std::string changed;
-  for (const NamedArgument &input : node.inputs)
-    if (input.name == op.schema.parameters[parameter].name)
-      forEachName(input.value, [&](const std::string &text) { changed = text; });
-  auto above = scope.viewOf.find(changed);
-  std::string root = above == scope.viewOf.end() ? changed : above->second;
-  if (root != changed && !scope.sameAs.count(changed))
-    fail("op-unsupported", "the operator changes '" + changed + "', which is a part of '" + root + "'", helps);
-  for (const auto &[view, base] : scope.viewOf) {
-    if (base != root || view == changed)
-      continue;
-    if (scope.sameAs.count(view))
-      scope.values[view] = written;
-    else if (uses.after(view, index))
-      fail("op-unsupported",
-           "the operator changes '" + changed + "', of which '" + view + "' is a part that is read later", helps);
-  }
-  scope.values[root] = scope.values[changed] = written;
-  for (const Argument &output : node.outputs) // the result is the changed value itself
-    forEachName(output, [&](const std::string &text) {
-      scope.viewOf[text] = root;
-      scope.sameAs.insert(text);
-    });
 }
 
 std::vector<Arg> ProgramImporter::inlineGraph(const Graph &graph, std::vector<Arg> arguments,
@@ -319,6 +268,7 @@ std::vector<Arg> ProgramImporter::inlineGraph(const Graph &graph, std::vector<Ar
     forEachName(graph.inputs[i], [&](const std::string &name) {
       inner.values[name] = arguments[i];
       inner.defined.insert(name);
+      inner.outer.insert(name);
     });
   ++depth;
   importNodes(graph, inner);
@@ -344,7 +294,7 @@ std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std:
     }
   }
   if (hop != "wrap_with_set_grad_enabled" || bodies != 1)
-    fail("op-unsupported", "the higher-order operator '" + hop + "' is not known here");
+    failHigherOrder(hop);
   std::vector<Arg> results = inlineGraph(*body, std::move(arguments), name + "/");
   bool flatten = node.outputs.size() == 1 && node.outputs[0].list;
   if (!flatten)

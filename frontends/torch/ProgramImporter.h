@@ -13,6 +13,14 @@
 
 namespace dmxc::torchfe {
 
+/// A value that shares storage with another.
+struct View {
+  std::string base;
+  const AtenOp *op = nullptr; ///< what gives it from its base; null: torch may have copied, as `reshape` does
+  std::vector<Arg> arguments;
+  bool same = false; ///< it is its base: what `detach` gives
+};
+
 /// What the names of one graph stand for. Graphs inside see nothing outside: their operands are passed.
 struct Scope {
   std::map<std::string, Arg> values;
@@ -20,10 +28,10 @@ struct Scope {
   std::set<std::string> kept;    ///< names whose values stay to the end
   std::set<std::string> defined; ///< every name so far
 
-  /// The value a name is a view of, by names; itself where it is none. In-place operators change all views of a value.
-  std::map<std::string, std::string> viewOf;
-  /// Names that are the very value they view: what `detach` gives.
-  std::set<std::string> sameAs;
+  // In-place operators change all views of a value; see InPlace.cpp.
+  std::map<std::string, View> views;
+  std::vector<std::string> viewOrder; ///< their names, each behind that of its base
+  std::set<std::string> outer;        ///< values of the graph around this one
 };
 
 /// Imports the nodes of a program in order, reporting every failure and going on after it.
@@ -37,7 +45,16 @@ public:
   Arg resolve(const Argument &argument, const Scope &scope) const;
 
 private:
-  struct Uses;
+  /// Position of the last node that reads each name; the graph's outputs are read after all of them.
+  struct Uses {
+    explicit Uses(const Graph &graph);
+    bool after(const std::string &name, size_t index) const {
+      auto found = last.find(name);
+      return found != last.end() && found->second > index;
+    }
+    std::map<std::string, size_t> last;
+    bool inPlace = false; ///< some node changes a value
+  };
   void importNode(const Node &node, size_t index, const Graph &graph, Scope &scope, const Uses &uses);
   void importKnown(const Node &node, const std::string &name, const Graph &graph, Scope &scope, size_t index,
                    const Uses &uses);
@@ -46,9 +63,13 @@ private:
   std::vector<Arg> bindArguments(const AtenOp &op, const Node &node, const Scope &scope) const;
   std::vector<Arg> importHigherOrder(const Node &node, const std::string &hop, const std::string &name, Scope &scope);
   std::vector<Arg> inlineGraph(const Graph &graph, std::vector<Arg> arguments, const std::string &prefix);
-  void noteViews(const AtenOp &op, const Node &node, Scope &scope) const;
+  void noteViews(const AtenOp &op, const Node &node, const std::vector<Arg> &arguments, const std::vector<Arg> &results,
+                 Scope &scope) const;
   void writeInPlace(const AtenOp &op, const Node &node, size_t parameter, const Arg &written, Scope &scope,
                     size_t index, const Uses &uses);
+  /// The base with `value` in the place of its view; null where that is not known.
+  Val putBack(const View &view, const Val &base, const Val &value);
+  Val callOperator(const AtenOp &op, std::vector<Arg> arguments);
   void bindResults(const Node &node, std::vector<Arg> results, const Graph &graph, Scope &scope);
   void bindOne(const std::string &name, Arg value, const Graph &graph, Scope &scope);
   void checkMeta(const std::string &name, const Val &value, const Graph &graph);
@@ -60,6 +81,18 @@ private:
   int depth = 0;
   int64_t nodeCount = 0;
 };
+
+/// Names an argument reads or a node writes.
+template <typename Visit> void forEachName(const Argument &argument, Visit visit) {
+  for (const Element &element : argument.elements)
+    if (element.kind == Element::Kind::Name)
+      visit(element.text);
+}
+
+/// The operator that a node changes its first argument with, or one whose signature says that it does; else null.
+const AtenOp *inPlaceOperator(const Node &node);
+/// The values whose storage in-place operators of the graph change: those that are no views themselves.
+std::set<std::string> changedValues(const Graph &graph);
 
 /// A host scalar's operator (`_operator.mul`, `torch.sym_max`, ...); nothing where `target` is none.
 std::optional<Arg> importSymbolic(Emitter &e, const std::string &target, const std::vector<Arg> &operands);

@@ -59,6 +59,8 @@ std::string scalarOperator(StringRef name) {
   return "";
 }
 
+bool isShapeBinding(Operation *op) { return op->getName().getStringRef() == "torch.bind_symbolic_shape"; }
+
 class TextImport {
 public:
   TextImport(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics)
@@ -91,6 +93,7 @@ private:
   func::FuncOp source;
   std::vector<ProgramInput> inputs;
   SymbolBounds bounds;
+  std::map<std::string, Dim> symbols; ///< what those of the text are
   std::unique_ptr<ModelFunction> function;
   DenseMap<Value, Arg> values;
 };
@@ -150,9 +153,7 @@ bool TextImport::describeInputs() {
       input.dims.push_back(type->dims[i] < 0 ? Dim::symbol(name + "_d" + std::to_string(i)) : Dim(type->dims[i]));
     }
     for (Operation *user : argument.getUsers()) {
-      auto map = user->getName().getStringRef() == "torch.bind_symbolic_shape"
-                     ? user->getAttrOfType<AffineMapAttr>(kTextValue)
-                     : AffineMapAttr();
+      auto map = isShapeBinding(user) ? user->getAttrOfType<AffineMapAttr>(kTextValue) : AffineMapAttr();
       if (!map || map.getAffineMap().getNumResults() != input.dims.size())
         continue;
       SmallVector<Dim> symbols;
@@ -180,9 +181,11 @@ bool TextImport::describeInputs() {
     bounds[name.str()] = {std::max<int64_t>(number("min_val", 0), 0), max >= int64_t(1) << 62 ? INT64_MAX : max};
   });
   auto resolved = resolveInputs(std::move(inputs), bounds, options, diagnostics);
-  if (resolved)
-    inputs = std::move(*resolved);
-  return resolved.has_value();
+  if (!resolved)
+    return false;
+  inputs = std::move(resolved->inputs);
+  symbols = std::move(resolved->symbols);
+  return true;
 }
 
 //===--- Operators -----------------------------------------------------------------===//
@@ -221,6 +224,22 @@ Arg TextImport::list(Operation &op, const std::vector<Arg> &operands) {
     result.numbers.insert(result.numbers.end(), item.numbers.begin(), item.numbers.end());
   }
   return result;
+}
+
+/// The items of a list, each alone.
+std::vector<Arg> unpacked(const Arg &list, size_t count) {
+  size_t length = std::max({list.tensors.size(), list.ints.size(), list.numbers.size()});
+  if (!list.list || length != count)
+    fail("op-argument", "the list has another length");
+  std::vector<Arg> items;
+  for (size_t i = 0; i < count; ++i)
+    if (i < list.tensors.size())
+      items.push_back(list.tensors[i] ? Arg::tensor(list.tensors[i]) : Arg::none());
+    else if (i < list.ints.size())
+      items.push_back(Arg::integer(list.ints[i]));
+    else
+      items.push_back(list.kind == Arg::Kind::Bool ? Arg::flag(list.numbers[i] != 0) : Arg::number(list.numbers[i]));
+  return items;
 }
 
 /// An operator of the ATen table; operands stand in the order of its signature.
@@ -303,22 +322,19 @@ std::vector<Arg> TextImport::evaluate(Operation &op) {
   }
   if (name == "torch.symbolic_int") {
     auto symbol = op.getAttrOfType<StringAttr>(kTextValue);
-    if (!symbol || symbol.empty())
-      fail("op-argument", "the symbol has no name");
-    return {Arg::integer(Dim::symbol(symbol.getValue()))};
+    auto known = symbol ? symbols.find(symbol.str()) : symbols.end();
+    if (known != symbols.end())
+      return {Arg::integer(known->second)};
+    if (!op.use_empty() && !llvm::all_of(op.getUsers(), isShapeBinding))
+      fail("op-dynamic-dim", "no size of an argument tells this symbol");
+    return {Arg::integer(0)}; // only types mention it
   }
   if (name == "torch.bind_symbolic_shape" || name == "torch.runtime.assert")
     return {};
   if (name == "torch.prim.ListConstruct" || name == "torch.prim.TupleConstruct")
     return {list(op, operands)};
   if (name == "torch.prim.ListUnpack" || name == "torch.prim.TupleUnpack") {
-    std::vector<Arg> items;
-    for (size_t i = 0; i < op.getNumResults(); ++i)
-      if (operands.empty() || operands[0].tensors.size() != op.getNumResults())
-        fail("op-argument", "the list has another length");
-      else
-        items.push_back(Arg::tensor(operands[0].tensors[i]));
-    return items;
+    return unpacked(operands.empty() ? Arg() : operands[0], op.getNumResults());
   }
   if (name == "torch.tensor_static_info_cast" || name == "torch.derefine" || name == "torch.copy.to_vtensor")
     return operands.empty() ? std::vector<Arg>() : std::vector<Arg>{operands[0]};

@@ -134,17 +134,21 @@ SymbolBounds ArchiveImport::boundsOfSymbols() const {
 
 bool ArchiveImport::describeInputs() {
   std::vector<ProgramInput> declared;
+  std::set<std::string> names;
   size_t before = diagnostics.errorCount();
   for (const InputSpec &spec : model->program.inputs)
     if (spec.kind == InputSpec::Kind::User)
-      if (std::optional<ProgramInput> input = inputOf(spec))
+      if (std::optional<ProgramInput> input = inputOf(spec)) {
+        if (!names.insert(input->name).second)
+          error("torch-program", "the input '" + input->name + "' stands twice");
         declared.push_back(std::move(*input));
+      }
   if (diagnostics.errorCount() > before)
     return false;
   bounds = boundsOfSymbols();
   auto resolved = resolveInputs(std::move(declared), bounds, options, diagnostics);
   if (resolved)
-    inputs = std::move(*resolved);
+    inputs = std::move(resolved->inputs);
   return resolved.has_value();
 }
 
@@ -205,14 +209,8 @@ void ArchiveImport::findStates() {
   for (const OutputSpec &spec : model->program.outputs)
     if (spec.kind == OutputSpec::Kind::BufferMutation || spec.kind == OutputSpec::Kind::ParameterMutation)
       add(valueOf(spec.name), nameOf(spec.argument));
-  constexpr std::string_view aten = "torch.ops.aten.";
-  for (const Node &node : graph().nodes) {
-    if (!std::string_view(node.target).starts_with(aten) || node.inputs.empty())
-      continue;
-    std::string op = node.target.substr(aten.size());
-    if (!AtenTable::get().find(op) && AtenTable::get().findInPlace(op))
-      add(nameOf(node.inputs[0].value), nameOf(node.inputs[0].value));
-  }
+  for (const std::string &value : changedValues(graph()))
+    add(value, value);
 }
 
 bool ArchiveImport::bindTensors(Scope &scope) {
@@ -297,6 +295,11 @@ bool ArchiveImport::addOutputs(const Scope &scope) {
       return false;
     }
   }
+  // What operators change in place in the caller's tensors is a result here.
+  for (const std::string &value : changedValues(graph()))
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const ProgramInput &input) { return input.name == value; }))
+      if (!function->addResult(scope.values.at(value), "mutated." + value))
+        return false;
   return true;
 }
 

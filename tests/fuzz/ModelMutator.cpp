@@ -224,13 +224,6 @@ void fitData(onnx::TensorProto &tensor) {
 
 } // namespace
 
-int64_t oddNumber(Random &random) {
-  static const int64_t numbers[] = {
-      0,     1,       -1,      2,         3,         -2,      5,         7,         16,        100,       -100,
-      65536, INT_MAX, INT_MIN, INT64_MAX, INT64_MIN, 1 << 20, 1LL << 31, 1LL << 40, 1LL << 46, 1LL << 62, -(1LL << 62)};
-  return numbers[random() % (random() % 3 ? 8 : std::size(numbers))];
-}
-
 void changeTensor(onnx::TensorProto &tensor, Random &random) {
   switch (random() % 8) {
   case 0:

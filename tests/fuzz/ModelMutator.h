@@ -1,16 +1,11 @@
 //===- ModelMutator.h - other models from a model ---------------*- C++ -*-===//
 #pragma once
 
+#include "TextMutator.h"
+
 #include <onnx/onnx_pb.h>
 
-#include <random>
-
 namespace dmxfuzz {
-
-using Random = std::mt19937;
-
-/// Numbers at the edges of what sizes, axes and counts may be; mostly small ones, which reach further.
-int64_t oddNumber(Random &random);
 
 /// One change that keeps the protobuf well-formed: types, shapes, attributes, operators, edges, nodes of `other`.
 void changeModel(onnx::ModelProto &model, Random &random);

@@ -12,6 +12,7 @@ NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch
          torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
 TYPES = {name: dtype for dtype, name in NAMES.items()}
 generator = torch.Generator().manual_seed(1)
+torch.manual_seed(1)  # of rand_like
 cases = []
 
 
@@ -184,6 +185,7 @@ def elementwise():
     for dtype in (torch.float64, torch.float16, torch.int32, torch.bool, torch.uint8):
         case("_to_copy.default", self=T(4, lo=0, hi=3), dtype=dtype)
     case("fill.Scalar", self=a, value=3)
+    case("zero.default", self=a)
     case("copy.default", self=a, src=I(4), instead=lambda self, src: self.clone().copy_(src))
     case("atan2.out", self=a, other=b, out=T(3, 4))
     case("to.dtype", self=a, dtype=torch.int64, instead=lambda self, dtype: self.to(dtype))

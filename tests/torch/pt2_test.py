@@ -190,6 +190,10 @@ class Programs(Pt2):
                                    ({"self": self.X, "dim": {"as_int": 0}, "dtype": {"as_scalar_type": 10}}, "complex64")):
             self.assertIn(message, self.compile_program(self.program(relu, arguments), code=1))
 
+    def test_an_input_stands_once(self):
+        inputs = (("x", "f32", [2]), ("x", "f32", [2]))
+        self.assertIn("the input 'x' stands twice", self.compile_program(self.program("torch.ops.aten.relu.default", {"self": self.X}, inputs=inputs), code=1))
+
     def test_every_problem_is_reported(self):
         program = pt2file.Program()
         program.input("x", "f32", [2])
@@ -200,7 +204,7 @@ class Programs(Pt2):
         program.output("z")
         text = self.compile_program(program, code=1)
         self.assertEqual(text.count(" error: "), 4, text)
-        for part in ("random numbers", "the operator is unknown", "other libraries", "'cond' is not known"):
+        for part in ("random numbers", "the operator is unknown", "other libraries", "'cond' is not known", "torch.where"):
             self.assertIn(part, text)
 
     def test_in_place_operators(self):
@@ -218,16 +222,136 @@ class Programs(Pt2):
                 got, = session.run(x=x).values()
                 self.close(got, total * 2, "a running total")
 
-    def test_in_place_on_a_part_is_refused(self):
+    def steps(self, program, *calls):
+        """Appends calls (overload, result, arguments); text is the name of a tensor, a number an integer."""
+        for target, result, arguments in calls:
+            given = {n: {"as_tensor": {"name": a}} if isinstance(a, str) else {"as_int": a} if isinstance(a, int) else a for n, a in arguments.items()}
+            results = [{"as_tensors": [{"name": r} for r in result]}] if isinstance(result, list) else [{"as_tensor": {"name": result}}]
+            program.node("torch.ops.aten." + target, given, results)
+
+    def test_in_place_on_parts(self):
+        """Through each kind of view, and seen by views made before."""
+        program = pt2file.Program()
+        program.input("x", "f32", [4, 3])
+        self.steps(program, ("clone.default", "all", {"self": "x"}), ("transpose.int", "turned", {"self": "all", "dim0": 0, "dim1": 1}),
+                   ("select.int", "row", {"self": "all", "dim": 0, "index": 1}), ("slice.Tensor", "part", {"self": "row", "dim": 0, "start": 1, "end": 3}),
+                   ("add_.Scalar", "a1", {"self": "part", "other": 10}), ("mul_.Scalar", "a2", {"self": "turned", "other": 2}),
+                   ("view.default", "flat", {"self": "all", "size": {"as_ints": [12]}}),
+                   ("slice.Tensor", "tail", {"self": "flat", "dim": 0, "start": 9, "end": 9223372036854775807}),
+                   ("copy_.default", "a3", {"self": "tail", "src": "row"}), ("split.Tensor", ["upper", "lower"], {"self": "all", "split_size": 2, "dim": 0}),
+                   ("unsqueeze.default", "line", {"self": "upper", "dim": 0}), ("sub_.Scalar", "a4", {"self": "line", "other": 1}),
+                   ("permute.default", "order", {"self": "lower", "dims": {"as_ints": [1, 0]}}), ("neg_.default", "a5", {"self": "order"}),
+                   ("detach.default", "seen", {"self": "all"}), ("dropout.default", "kept", {"input": "seen", "p": {"as_float": 0.5}, "train": {"as_bool": False}}),
+                   ("to.dtype", "copied", {"self": "kept", "dtype": {"as_scalar_type": pt2file.SCHEMA["f32"]}, "copy": {"as_bool": True}}),
+                   ("add_.Scalar", "a7", {"self": "copied", "other": 100}), ("relu_.default", "a6", {"self": "kept"}))
+        for name in ("all", "turned", "part", "a2", "a4", "flat"):
+            program.output(name)
+        self.compile_program(program)
+        x = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
+        whole = x.copy()
+        turned, row, part = whole.T, whole[1], whole[1, 1:3]
+        part += 10
+        turned *= 2
+        whole.reshape(12)[9:] = row
+        whole[:2] -= 1
+        whole[2:] *= -1
+        np.maximum(whole, 0, out=whole)
+        for got, expected in zip(self.run_bundle({"x": x}).values(), (whole, turned, part, turned, whole[None, :2], whole.reshape(12)), strict=True):
+            self.close(got, expected, "in place")
+
+    def test_a_cache_written_in_place(self):
+        """As exporters write `cache[:, at] = x` and `cache[:, 0] = y` without run_decompositions()."""
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 1, 3])
+        program.input("at", "i64", [1])
+        program.tensor("cache", "buffer", "f32", [2, 4, 3], bytes(96))
+        self.steps(program, ("slice.Tensor", "rows", {"self": "cache", "dim": 0}),
+                   ("index_put_.default", "put", {"self": "rows", "values": "x", "indices": {"as_optional_tensors": [{"as_none": True}, {"as_tensor": {"name": "at"}}]}}),
+                   ("select.int", "first", {"self": "cache", "dim": 1, "index": 0}), ("fill_.Scalar", "filled", {"self": "first", "value": 7}),
+                   ("sum.dim_IntList", "y", {"self": "cache", "dim": {"as_ints": [1]}}))
+        program.output("y")
+        self.compile_program(program)
+        cache = np.zeros((2, 4, 3), np.float32)
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            for at in (1, 3, 1, 0):
+                x = np.random.default_rng(at).standard_normal((2, 1, 3)).astype(np.float32)
+                cache[:, [at]] = x
+                cache[:, 0] = 7
+                got, = session.run(x=x, at=np.array([at])).values()
+                self.close(got, cache.sum(1), f"at {at}")
+
+    def test_in_place_that_is_refused(self):
+        inner = pt2file.Program()
+        inner.input("arg", "f32", [2, 3])
+        self.steps(inner, ("add_.Scalar", "changed", {"self": "arg", "other": 1}))
+        inner.output("changed")
+        graph = {"as_graph": {"name": "g", "graph": inner.json()["graph_module"]["graph"]}}
+        for calls, message in ((((("reshape.default", "r", {"self": "x", "shape": {"as_ints": [6]}}), ("add_.Scalar", "a", {"self": "r", "other": 1}))), "unless it is a copy"),
+                               ((("expand.default", "r", {"self": "x", "size": {"as_ints": [2, 2, 3]}}), ("add_.Scalar", "a", {"self": "r", "other": 1})), "not known here"),
+                               ((("flatten.using_ints", "r", {"self": "x"}), ("add_.Scalar", "a", {"self": "x", "other": 1}), ("relu.default", "b", {"self": "r"})), "may be a copy")):
+            program = pt2file.Program()
+            program.input("x", "f32", [2, 3])
+            self.steps(program, *calls)
+            program.output(calls[-1][1])
+            text = self.compile_program(program, code=1)
+            self.assertIn(message, text)
+            self.assertIn("run_decompositions", text)
         program = pt2file.Program()
         program.input("x", "f32", [2, 3])
-        program.node("torch.ops.aten.clone.default", {"self": self.X}, [{"as_tensor": {"name": "clone"}}])
-        program.node("torch.ops.aten.select.int", {"self": {"as_tensor": {"name": "clone"}}, "dim": {"as_int": 0}, "index": {"as_int": 0}}, [{"as_tensor": {"name": "row"}}])
-        program.node("torch.ops.aten.add_.Tensor", {"self": {"as_tensor": {"name": "row"}}, "other": {"as_int": 1}}, [{"as_tensor": {"name": "add_"}}])
-        program.output("clone")
-        text = self.compile_program(program, code=1)
-        self.assertIn("a part of 'clone'", text)
-        self.assertIn("run_decompositions", text)
+        program.nodes.append({"target": "torch.ops.higher_order.wrap_with_set_grad_enabled", "metadata": {}, "outputs": [{"as_tensors": [{"name": "y"}]}],
+                              "inputs": [{"name": "", "arg": argument} for argument in ({"as_bool": False}, graph, self.X)]})
+        program.output("y")
+        self.assertIn("a value of the graph around it", self.compile_program(program, code=1))
+
+    def test_changed_inputs_are_results(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 3])
+        self.steps(program, ("add_.Scalar", "a", {"self": "x", "other": 1}), ("relu.default", "y", {"self": "x"}))
+        program.output("y")
+        self.compile_program(program)
+        x = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+        got = self.run_bundle({"x": x})
+        self.close(got["mutated.x"], x + 1, "x")
+        self.close(got["out0"], np.maximum(x + 1, 0), "y")
+
+    def test_queries_that_see_no_key_give_zero(self):
+        program = pt2file.Program()
+        for name, dtype, shape in (("q", "f32", [2, 3, 4]), ("m", "bool", [3, 3])):
+            program.input(name, dtype, shape)
+        self.steps(program, ("scaled_dot_product_attention.default", "y", {"query": "q", "key": "q", "value": "q", "attn_mask": "m"}))
+        program.output("y")
+        self.compile_program(program)
+        q, mask = np.random.default_rng(2).standard_normal((2, 3, 4)).astype(np.float32), np.array([[1, 0, 0], [0, 0, 0], [1, 1, 0]], np.bool_)
+        scores = np.where(mask, np.exp(q @ q.transpose(0, 2, 1) / 2), 0)
+        expected = scores @ q / np.maximum(scores.sum(-1, keepdims=True), 1e-30)
+        self.close(next(iter(self.run_bundle({"q": q, "m": mask}).values())), expected, "attention")
+
+    def test_sizes_that_must_be_multiples(self):
+        """Exporters write 2*s0 where no input has the size s0 itself."""
+        program = pt2file.Program()
+        size = "Symbol('s0', positive=True, integer=True)"
+        program.input("x", "f32", [f"Add(Mul(Integer(2), {size}), Integer(1))", 3])
+        program.ranges["s0"] = {"min_val": 2, "max_val": 8}
+        program.node("torch.ops.aten.sym_size.int", {"self": self.X, "dim": {"as_int": 0}}, [{"as_sym_int": {"as_name": "n"}}])
+        program.node("_operator.floordiv", {"a": {"as_sym_int": {"as_name": "n"}}, "b": {"as_int": 2}}, [{"as_sym_int": {"as_name": "half"}}])
+        program.node("torch.ops.aten.slice.Tensor", {"self": self.X, "dim": {"as_int": 0}, "end": {"as_sym_int": {"as_name": "half"}}}, [{"as_tensor": {"name": "y"}}])
+        program.output("y")
+        self.compile_program(program)
+        for n in (5, 9, 17):
+            x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+            np.testing.assert_array_equal(next(iter(self.run_bundle({"x": x}).values())), x[:n // 2])
+        for n in (3, 6, 19):
+            np.save(self.dir / "in_x.npy", np.zeros((n, 3), np.float32))
+            self.assertNotEqual(run(BIN / "dmx-run", self.dir / "m.bundle", "--inputs", self.dir).returncode, 0, n)
+        self.compile_program(program, "--dim", "s0=4")
+        self.assertEqual(next(iter(self.run_bundle({"x": np.zeros((9, 3), np.float32)}).values())).shape, (4, 3))
+        self.compile_program(program, "--shape", "x=9x3")
+        self.assertEqual(next(iter(self.run_bundle({"x": np.zeros((9, 3), np.float32)}).values())).shape, (4, 3))
+        self.assertIn("dim 0 must be 2*s0 + 1", self.compile_program(program, "--shape", "x=8x3", code=2))
+        program.values["x"]["sizes"][0]["as_expr"]["expr_str"] = f"Mul({size}, Symbol('s1'))"
+        text = self.compile_program(program, code=2)
+        self.assertIn("no size of an input tells the dim 's0'", text)
+        self.assertIn("--dim s0=SIZE", text)
 
     def test_symbolic_sizes(self):
         program = pt2file.Program()
@@ -289,60 +413,6 @@ class Programs(Pt2):
         self.close(y, np.repeat(x.sum(1, keepdims=True) * 0.5, 3, 1), "Conv")
         self.close(np.concatenate([first, second], 1), x, "Split")
 
-    def shape_of_bundle(self):
-        """Kernels and bytes of arenas."""
-        inspect = [json.loads(run(BIN / "dmx-inspect", self.dir / "m.bundle", "--what", what, "--json").stdout) for what in ("tasks", "memory")]
-        return len(inspect[0]["tasks of 'main'"]), [arena["bytes"] for arena in inspect[1].get("arenas of 'main'", [])]
-
-    def test_the_same_network_from_onnx(self):
-        """Convolution, batch norm, pool, linear, layer norm, gelu, softmax: equal kernels, equal memory, equal results."""
-        random = np.random.default_rng(3)
-        weights = {"cw": (4, 3, 3, 3), "cb": (4,), "bw": (4,), "bb": (4,), "bm": (4,), "bv": (4,), "lw": (8, 64), "lb": (8,), "nw": (8,), "nb": (8,)}
-        weights = {name: random.uniform(0.1, 1, shape).astype(np.float32) for name, shape in weights.items()}
-        program, value = pt2file.Program(), lambda name: {"as_tensor": {"name": name}}
-        for name, data in weights.items():
-            program.tensor(name, "parameter", "f32", list(data.shape), data.tobytes())
-        program.input("arg0", "f32", [2, 3, 8, 8])
-        ints = lambda *numbers: {"as_ints": list(numbers)}
-        calls = (("conv2d.default", {"input": value("arg0"), "weight": value("cw"), "bias": value("cb"), "padding": ints(1, 1)}),
-                 ("batch_norm.default", {"input": value("v0"), "weight": value("bw"), "bias": value("bb"), "running_mean": value("bm"),
-                                         "running_var": value("bv"), "training": {"as_bool": False}, "momentum": {"as_float": 0.1},
-                                         "eps": {"as_float": 1e-5}, "cudnn_enabled": {"as_bool": True}}),
-                 ("relu.default", {"self": value("v1")}), ("max_pool2d.default", {"self": value("v2"), "kernel_size": ints(2, 2)}),
-                 ("flatten.using_ints", {"self": value("v3"), "start_dim": {"as_int": 1}}),
-                 ("linear.default", {"input": value("v4"), "weight": value("lw"), "bias": value("lb")}),
-                 ("layer_norm.default", {"input": value("v5"), "normalized_shape": ints(8), "weight": value("nw"), "bias": value("nb")}),
-                 ("gelu.default", {"self": value("v6")}), ("softmax.int", {"self": value("v7"), "dim": {"as_int": 1}}))
-        for i, (target, arguments) in enumerate(calls):
-            program.node("torch.ops.aten." + target, arguments, [value(f"v{i}")])
-        program.output("v8")
-        x = random.standard_normal((2, 3, 8, 8)).astype(np.float32)
-        self.compile_program(program)
-        kernels, (result,) = self.shape_of_bundle(), self.run_bundle({"arg0": x}).values()
-
-        def tensor(shape):
-            return f"!torch.vtensor<[{','.join(map(str, shape))}],f32>"
-        lines = [f'    %{name} = torch.vtensor.literal(dense<"0x{data.tobytes().hex().upper()}"> : tensor<{"x".join(map(str, data.shape))}xf32>) : {tensor(data.shape)}'
-                 for name, data in weights.items()]
-        shapes = {**{name: data.shape for name, data in weights.items()}, "arg0": (2, 3, 8, 8)}
-        image, small, row = (2, 4, 8, 8), (2, 4, 4, 4), (2, 8)
-        nodes = (("Conv", "arg0 cw cb", "torch.onnx.pads = [1 : si64, 1 : si64, 1 : si64, 1 : si64]", image),
-                 ("BatchNormalization", "v0 bw bb bm bv", "torch.onnx.epsilon = 1.0e-05 : f32", image), ("Relu", "v1", "", image),
-                 ("MaxPool", "v2", "torch.onnx.kernel_shape = [2 : si64, 2 : si64], torch.onnx.strides = [2 : si64, 2 : si64]", small),
-                 ("Flatten", "v3", "", (2, 64)), ("Gemm", "v4 lw lb", "torch.onnx.transB = 1 : si64", row), ("LayerNormalization", "v5 nw nb", "", row),
-                 ("Gelu", "v6", "", row), ("Softmax", "v7", "torch.onnx.axis = 1 : si64", row))
-        for i, (op, operands, attributes, shape) in enumerate(nodes):
-            names = operands.split()
-            shapes[f"v{i}"] = shape
-            lines.append(f'    %v{i} = torch.operator "onnx.{op}"({", ".join("%" + n for n in names)}) {{{attributes}}} : '
-                         f'({", ".join(tensor(shapes[n]) for n in names)}) -> {tensor(shape)}')
-        (self.dir / "m.mlir").write_text(f"func.func @main(%arg0: {tensor(x.shape)}) -> {tensor(row)} attributes {{torch.onnx_meta.opset_version = 20 : si64}} {{\n"
-                                         + "\n".join(lines) + f"\n    return %v8 : {tensor(row)}\n}}\n")
-        self.compile(self.dir / "m.mlir")
-        self.assertEqual(self.shape_of_bundle(), kernels)
-        self.assertGreater(kernels[0], 2)
-        np.testing.assert_array_equal(next(iter(self.run_bundle({"arg0": x}).values())), result)
-
     def test_errors_in_text(self):
         relu = "%y = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>"
         for line, message in ((relu.replace("relu", "relux"), "the operator is unknown"), (relu.replace(" %x", " %z"), "use of undeclared SSA value"),
@@ -351,6 +421,31 @@ class Programs(Pt2):
             (self.dir / "m.mlir").write_text("func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n" + line +
                                              "\nreturn %y : !torch.vtensor<[2],f32>\n}\n")
             self.assertIn(message, self.compile(self.dir / "m.mlir", code=1))
+
+    def test_sizes_in_text(self):
+        """Symbols in arithmetic, a list of sizes taken apart, a symbol that nothing tells."""
+        text = """func.func @main(%x: !torch.vtensor<[?,4],f32>) -> !torch.vtensor<[?],f32> {
+  %s = torch.symbolic_int "s0" {min_val = 2, max_val = 64} : !torch.int
+  torch.bind_symbolic_shape %x, [%s], affine_map<()[s0] -> (s0 * 2, 4)> : !torch.vtensor<[?,4],f32>
+  %two = torch.constant.int 2
+  %sizes = torch.prim.ListConstruct %s, %two : (!torch.int, !torch.int) -> !torch.list<int>
+  %a, %b = torch.prim.ListUnpack %sizes : !torch.list<int> -> !torch.int, !torch.int
+  %n = torch.aten.mul.int %a, %b : !torch.int, !torch.int -> !torch.int
+  %dims = torch.aten.size %x : !torch.vtensor<[?,4],f32> -> !torch.list<int>
+  %rows, %columns = torch.prim.ListUnpack %dims : !torch.list<int> -> !torch.int, !torch.int
+  %all = torch.aten.mul.int %n, %columns : !torch.int, !torch.int -> !torch.int
+  %shape = torch.prim.ListConstruct %all : (!torch.int) -> !torch.list<int>
+  %y = torch.aten.view %x, %shape : !torch.vtensor<[?,4],f32>, !torch.list<int> -> !torch.vtensor<[?],f32>
+  return %y : !torch.vtensor<[?],f32>
+}
+"""
+        (self.dir / "m.mlir").write_text(text)
+        x = np.arange(24, dtype=np.float32).reshape(6, 4)
+        for options in ((), ("--dim", "s0=3")):
+            self.compile(self.dir / "m.mlir", *options)
+            np.testing.assert_array_equal(next(iter(self.run_bundle({"arg0": x}).values())), x.reshape(24))
+        (self.dir / "m.mlir").write_text(text.replace("%s, %two :", "%u, %two :").replace("%two = ", '%u = torch.symbolic_int "u0" {} : !torch.int\n  %two = '))
+        self.assertIn("no size of an argument tells this symbol", self.compile(self.dir / "m.mlir", code=1))
 
     def test_several_programs(self):
         program = self.program("torch.ops.aten.relu.default", {"self": self.X})

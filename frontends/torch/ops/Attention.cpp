@@ -25,6 +25,17 @@ Val biasOf(AtenContext &c, DType type, Dim queries, Dim keys) {
   return bias;
 }
 
+/// Queries that may see no key: they give 0, not NaN. Null where each is known to see one.
+Val blindQueries(AtenContext &c, const Val &bias) {
+  c.requireShape(bias.rank() >= 1, "the mask must have an axis of keys");
+  Val best = c.e.reduce(Reduction::max, bias, {bias.rank() - 1}, true);
+  Val blind = c.e.compare(Compare::eq, best, c.e.scalar(bias.dtype(), kMasked));
+  bool none = blind.isConstant();
+  for (int64_t i = 0; none && i < blind.constant().numElements(); ++i)
+    none = blind.constant().asInt(i) == 0;
+  return none ? Val() : blind;
+}
+
 /// Each key head serves a group of query heads.
 Val repeatHeads(AtenContext &c, const Val &x, Dim heads) {
   int64_t axis = x.rank() - 3;
@@ -56,9 +67,13 @@ void importAttention(AtenContext &c) {
         e.scalar(DType::F64, std::sqrt(c.number("scale", 1 / std::sqrt(static_cast<double>(q.extent(-1).valueOr(1))))));
   root = c.cast(root, q.dtype());
   Val scores = e.matmul(e.mul(q, root), e.transposeLast(e.mul(k, root)));
-  if (Val bias = biasOf(c, scores.dtype(), q.extent(-2), k.extent(-2)))
+  Val bias = biasOf(c, scores.dtype(), q.extent(-2), k.extent(-2));
+  if (bias)
     scores = e.add(scores, bias);
   Val weights = e.softmax(scores, scores.rank() - 1);
+  if (c.given("attn_mask"))
+    if (Val blind = blindQueries(c, bias))
+      weights = e.select(blind, e.scalar(weights.dtype(), 0), weights);
   c.result(0, e.matmul(weights, v));
 }
 

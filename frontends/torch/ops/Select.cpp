@@ -67,6 +67,7 @@ void importFill(AtenContext &c) {
   Val x = c.tensor("self");
   c.result(c.e.broadcast(c.cast(c.operand("value").value, x.dtype()), x.dims()));
 }
+void importZero(AtenContext &c) { c.result(c.e.splat(c.tensor("self").dtype(), c.tensor("self").dims(), 0)); }
 
 } // namespace
 
@@ -108,6 +109,7 @@ std::vector<AtenRow> selectOps() {
        importTypeAs},
       {"type_as(Tensor self, Tensor other) -> Tensor", importTypeAs},
       {"copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", importCopy},
+      {"zero(Tensor self) -> Tensor", importZero},
       {"fill.Scalar(Tensor self, Scalar value) -> Tensor", importFill},
       {"fill.Tensor(Tensor self, Tensor value) -> Tensor", importFill},
   };

@@ -10,6 +10,7 @@ void importSize(AtenContext &c) {
   Val x = c.tensor("self");
   c.result(Arg::integer(x.extent(c.axis("dim", x.rank()))));
 }
+void importSizes(AtenContext &c) { c.result(Arg::intList(c.tensor("self").dims())); }
 void importNumel(AtenContext &c) { c.result(Arg::integer(c.tensor("self").elements())); }
 /// Of a tensor in row-major order, which every value is here.
 void importStride(AtenContext &c) {
@@ -43,6 +44,7 @@ std::vector<AtenRow> sizeOps() {
   return {
       {"sym_size.int(Tensor self, int dim) -> SymInt", importSize},
       {"size.int(Tensor self, int dim) -> int", importSize},
+      {"size(Tensor self) -> int[]", importSizes},
       {"sym_numel(Tensor self) -> SymInt", importNumel},
       {"numel(Tensor self) -> int", importNumel},
       {"sym_stride.int(Tensor self, int dim) -> SymInt", importStride, ordered},
