@@ -25,7 +25,6 @@ using namespace dmxc::cpu;
 using namespace mlir;
 
 static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
-static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
 
 //===----------------------------------------------------------------------===//
 // Views
