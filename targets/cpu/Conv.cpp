@@ -68,7 +68,7 @@ void ConvEmitter::locateRow(Item &item) {
 }
 
 void ConvEmitter::locateChannels(Item &item) {
-  int64_t imageChannels = blocked() ? ceilDivInt(spec.ic, 16) * 16 : spec.ic;
+  int64_t imageChannels = blocked() ? ceilDivInt(spec.ic, spec.blockElements()) * spec.blockElements() : spec.ic;
   Value offset = b.mulC(item.image, imageChannels * inPositions());
   if (t.mode == ConvMode::Broadcast && spec.groups > 1) {
     Value channel = b.mulC(b.floorDiv(item.oc, b.idx(spec.groupOc())), spec.groupIc());
@@ -96,7 +96,7 @@ void ConvEmitter::emitPasses(Item &item) {
   Type vectorType = b.laneType(spec.accType, t.lanes);
   b.forLoop(0, spec.outPositions() * columns / t.lanes, 1,
             [&](Value i) { b.store(b.constant(vectorType, 0), scratch, b.mulC(i, t.lanes)); });
-  b.forLoop(0, spec.groupIc() / 16, 1, [&](Value block) {
+  b.forLoop(0, spec.groupIc() / spec.blockElements(), 1, [&](Value block) {
     item.passLow = block;
     item.passHigh = b.addC(block, 1);
     b.forLoop(0, rows, 1, [&](Value row) {
@@ -135,7 +135,7 @@ void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
     most *= 2;
   for (int64_t v = 0; v < item.vectors; v += most) {
     Item part = partOf(item, v, std::min(most, item.vectors - v));
-    RegisterTile regs{tile.run->pixels, part.vectors, t.lanes, spec.accType};
+    RegisterTile regs{tile.run->pixels, part.vectors, t.lanes, spec.accType, spec.quads};
     Values acc = t.passes ? loadPartials(part, tile) : zeroTile(b, regs);
     acc = t.mode == ConvMode::Broadcast ? reduceBroadcast(part, tile, acc) : reduceLanes(part, tile, acc);
     storeTile(part, tile, acc);

@@ -14,7 +14,7 @@ using namespace mlir;
 ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &tile, Values acc) {
   // With one tap, blocks of channels are adjacent in the weights whatever their
   // size: take 16 at a time from a plain input as well.
-  int64_t block = spec.taps() == 1 ? 16 : weightBlock(spec);
+  int64_t block = spec.taps() == 1 ? spec.blockElements() : weightBlock(spec);
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
@@ -75,7 +75,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     };
     auto add = [&](int64_t r, int64_t v, Value x, Value w) {
       Value &sum = acc[r * item.vectors + v];
-      sum = multiplyAdd(b, x, w, sum);
+      sum = spec.quads ? dotQuads(b, x, w, sum) : multiplyAdd(b, x, w, sum);
     };
     // The side with fewer vectors waits in registers for those of the other.
     Values held;
@@ -109,7 +109,7 @@ void ConvEmitter::prefetchWeights(const Item &item, const Tile &tile, Value prog
     return;
   // What one sweep over the image's tiles goes through: all channels, or a
   // pass's.
-  int64_t sweep = t.passes ? 16 * spec.taps() * 16 : panelElements();
+  int64_t sweep = t.passes ? spec.blockElements() * spec.taps() * 16 : panelElements();
   Value start = t.passes ? b.mulC(item.passLow, sweep) : b.idx(0);
   Value done = b.mulC(b.add(b.mulC(item.row, tiles), tile.index), sweep);
   Value reached = b.add(done, b.sub(progress, start));

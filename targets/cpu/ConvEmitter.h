@@ -82,7 +82,7 @@ private:
   bool blocked() const { return spec.input == ConvLayout::Blocked16; }
   /// Elements from one input column to the next, and between channels of a
   /// block.
-  int64_t columnStride() const { return blocked() ? 16 : 1; }
+  int64_t columnStride() const { return blocked() ? spec.blockElements() : 1; }
   int64_t channelStride() const { return blocked() ? 1 : inPositions(); }
   /// Packed elements of 16 output channels.
   int64_t panelElements() const { return spec.groupIc() * spec.taps() * 16; }

@@ -24,12 +24,12 @@ ConvSpec dmxc::cpu::normalized(const ConvSpec &spec) {
 ConvMode dmxc::cpu::convMode(const ConvSpec &spec) {
   if (spec.groups == 1)
     return ConvMode::Broadcast;
-  bool inputFits = spec.input == ConvLayout::Plain || spec.groupIc() % 16 == 0;
+  bool inputFits = spec.input == ConvLayout::Plain || spec.groupIc() % spec.blockElements() == 0;
   return spec.groupOc() % 16 == 0 && inputFits ? ConvMode::Broadcast : ConvMode::Lanes;
 }
 
 int64_t dmxc::cpu::weightBlock(const ConvSpec &spec) {
-  return convMode(spec) == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 ? 16 : 1;
+  return convMode(spec) == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 ? spec.blockElements() : 1;
 }
 
 int64_t dmxc::cpu::tilesOfRow(const ConvSpec &spec, int64_t rows) {
@@ -78,7 +78,7 @@ std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
 //===----------------------------------------------------------------------===//
 
 static bool canPass(const ConvSpec &spec, ConvMode mode) {
-  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 && spec.groupIc() % 16 == 0 &&
+  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 && spec.groupIc() % spec.blockElements() == 0 &&
          spec.taps() > 1;
 }
 
@@ -87,7 +87,7 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &i
   ConvTiles t;
   t.mode = convMode(spec);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  TileShape most = largestTile(isa, spec.accType);
+  TileShape most = largestTile(isa, spec.accType, spec.quads);
   int64_t width = std::max<int64_t>(1, spec.out[2]);
   t.rows = ceilDivInt(width, ceilDivInt(width, most.rows));
   t.vectors = most.vectors;

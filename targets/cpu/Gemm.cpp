@@ -218,13 +218,11 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
   }
   // With a constant stride one pointer serves all rows (the rest is
   // displacement).
-  Value depth = b.mul(k0, a.colStride);
+  Value depth = leftDepth(k0);
   bool shared = KernelBuilder::constantOf(a.rowStride).has_value() && !tile.guarded;
   for (int64_t r = 0; r < (shared ? 1 : tile.rows); ++r) {
-    Value row = b.addC(tile.row, r);
-    if (tile.guarded)
-      row = b.minS(row, b.addC(m, -1));
-    pointers.push_back(b.elementPtr(spec.aType, item.aBase, b.add(b.mul(row, a.rowStride), depth)));
+    Value offset = b.add(b.mul(leftRow(tile, r), a.rowStride), depth);
+    pointers.push_back(b.elementPtr(spec.aType, item.aBase, offset));
   }
   return pointers;
 }
@@ -241,15 +239,13 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
       x = callbacks.mapB(x, b.addC(item.column, v * t.lanes));
     vectors.push_back(x);
   }
-  Value aOffset = t.packA ? b.mulC(kk, tile.rows) : b.mul(kk, a.colStride);
+  Value aOffset = t.packA ? b.mulC(kk, tile.rows) : leftDepth(kk);
   auto left = [&](int64_t r) -> Value {
     if (t.packA)
       return b.load(spec.accType, rowBase[0], b.addC(aOffset, r));
     bool shared = rowBase.size() == 1;
     Value offset = shared ? b.add(aOffset, b.mul(b.idx(r), a.rowStride)) : aOffset;
-    Value raw = b.load(spec.aType, rowBase[shared ? 0 : r], offset);
-    Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
-    return callbacks.mapA ? callbacks.mapA(x) : x;
+    return loadLeft(rowBase[shared ? 0 : r], offset);
   };
   accumulateTile(b, registers(item, tile.rows), acc, left, vectors);
 }

@@ -59,6 +59,10 @@ private:
   void dynamicTiles(const Item &item, TileFn fn);
   void packLeft(const Item &item);
   void packLeftTile(const Item &item, const RowTile &tile);
+  Value loadLeft(Value base, Value offset, int64_t lanes = 1);
+  Value leftRow(const RowTile &tile, int64_t r);
+  Value partialQuad(const Item &item, Value row);
+  Value leftDepth(Value k) { return spec.quads ? b.mulC(k, 4) : b.mul(k, a.colStride); }
   Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
@@ -74,7 +78,7 @@ private:
   void epilogueLoop(const Item &item, Value row, Value inBlock, Value count);
 
   Value mask(const Item &item, int64_t v);
-  RegisterTile registers(const Item &item, int64_t rows) const { return {rows, item.vectors, t.lanes, spec.accType}; }
+  RegisterTile registers(const Item &item, int64_t rows) const { return {rows, item.vectors, t.lanes, spec.accType, spec.quads}; }
   Value firstRow(const Item &item) { return b.mulC(item.block, t.rowsPerBlock()); }
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }

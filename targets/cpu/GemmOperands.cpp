@@ -2,12 +2,42 @@
 
 #include "GemmEmitter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 using namespace dmxc::cpu;
 using namespace mlir;
 
 //===----------------------------------------------------------------------===//
 // Copying a block of A
 //===----------------------------------------------------------------------===//
+
+/// Elements of A as accumulator elements, mapped.
+Value GemmEmitter::loadLeft(Value base, Value offset, int64_t lanes) {
+  if (spec.quads)
+    return LLVM::LoadOp::create(b, b.laneType(spec.accType, lanes), b.elementPtr(spec.aType, base, offset),
+                                /*alignment=*/1);
+  Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, b.load(spec.aType, base, offset, lanes));
+  return callbacks.mapA ? callbacks.mapA(x) : x;
+}
+
+/// The r-th row of a tile, the last row of A for those beyond it.
+Value GemmEmitter::leftRow(const RowTile &tile, int64_t r) {
+  Value row = b.addC(tile.row, r);
+  return tile.guarded ? b.minS(row, b.addC(m, -1)) : row;
+}
+
+/// The last quad of a row, bytes beyond the row zero.
+Value GemmEmitter::partialQuad(const Item &item, Value row) {
+  Value from = b.addC(b.mul(row, a.rowStride), (spec.k - 1) * 4);
+  Value quad = b.constantInt(spec.accType, 0);
+  for (int64_t i = 0; i < spec.lastQuad; ++i) {
+    Value byte = convertElements(b, {spec.aType, spec.accType, true}, b.load(spec.aType, item.aBase, b.addC(from, i)));
+    Value placed = arith::ShLIOp::create(b, byte, b.constantInt(spec.accType, 8 * i));
+    quad = arith::OrIOp::create(b, quad, placed);
+  }
+  return quad;
+}
 
 void GemmEmitter::packLeft(const Item &item) {
   forEachTile(item, [&](const RowTile &tile) { packLeftTile(item, tile); });
@@ -16,19 +46,12 @@ void GemmEmitter::packLeft(const Item &item) {
 /// The tile's elements at depths kk .. kk+lanes as one vector a depth; rows
 /// beyond the tile are arbitrary.
 SmallVector<Value> GemmEmitter::loadLeftVectors(const Item &item, const RowTile &tile, Value kk) {
-  ElementConversion conversion{spec.aType, spec.accType, spec.aUnsigned};
   SmallVector<Value> rows;
   for (int64_t r = 0; r < t.lanes; ++r) {
-    if (r >= tile.rows) {
+    if (r >= tile.rows)
       rows.push_back(rows.back());
-      continue;
-    }
-    Value row = b.addC(tile.row, r);
-    if (tile.guarded)
-      row = b.minS(row, b.addC(m, -1));
-    Value offset = b.add(b.mul(row, a.rowStride), kk);
-    Value x = convertElements(b, conversion, b.load(spec.aType, item.aBase, offset, t.lanes));
-    rows.push_back(callbacks.mapA ? callbacks.mapA(x) : x);
+    else
+      rows.push_back(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk)), t.lanes));
   }
   return transposeVectors(b, rows);
 }
@@ -38,24 +61,22 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
   // Whole vectors are stored at consecutive depths, each overwriting the excess
   // of the one before; only tiles of at most one vector are written that way.
   bool adjacent = KernelBuilder::constantOf(a.colStride) == 1 && tile.rows <= t.lanes;
-  Value main = adjacent ? b.mulC(b.floorDiv(k, b.idx(t.lanes)), t.lanes) : b.idx(0);
+  bool partial = spec.quads && spec.lastQuad != 4;
+  Value whole = partial ? b.addC(k, -1) : k;
+  Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : b.idx(0);
   if (adjacent)
     b.forLoop(b.idx(0), main, b.idx(t.lanes), [&](Value kk) {
       SmallVector<Value> vectors = loadLeftVectors(item, tile, kk);
       for (int64_t i = 0; i < t.lanes; ++i)
         b.store(vectors[i], to, b.mulC(b.addC(kk, i), tile.rows));
     });
-  ElementConversion conversion{spec.aType, spec.accType, spec.aUnsigned};
-  b.forLoop(main, k, b.idx(1), [&](Value kk) {
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      Value row = b.addC(tile.row, r);
-      if (tile.guarded)
-        row = b.minS(row, b.addC(m, -1));
-      Value from = b.add(b.mul(row, a.rowStride), b.mul(kk, a.colStride));
-      Value x = convertElements(b, conversion, b.load(spec.aType, item.aBase, from));
-      b.store(callbacks.mapA ? callbacks.mapA(x) : x, to, b.addC(b.mulC(kk, tile.rows), r));
-    }
+  auto put = [&](Value x, Value kk, int64_t r) { b.store(x, to, b.addC(b.mulC(kk, tile.rows), r)); };
+  b.forLoop(main, whole, b.idx(1), [&](Value kk) {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      put(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk))), kk, r);
   });
+  for (int64_t r = 0; partial && r < tile.rows; ++r)
+    put(partialQuad(item, leftRow(tile, r)), whole, r);
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #include "GemmTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -36,19 +37,55 @@ Value dmxc::cpu::multiplyAdd(KernelBuilder &b, Value x, Value y, Value sum) {
   return arith::AddIOp::create(b, sum, product);
 }
 
+static Value intrinsic(KernelBuilder &b, const llvm::Twine &name, Type result, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr("llvm.x86." + name), operands).getResult(0);
+}
+
+/// The even or the odd bytes of vectors of quads as pairs of i16.
+static Value bytePairs(KernelBuilder &b, Value quads, bool odd, bool isSigned) {
+  int64_t lanes = cast<VectorType>(quads.getType()).getNumElements();
+  auto pairs = VectorType::get({2 * lanes}, b.getI16Type());
+  Value x = vector::BitCastOp::create(b, pairs, quads), eight = b.constantInt(pairs, 8);
+  if (!isSigned)
+    return odd ? Value(arith::ShRUIOp::create(b, x, eight))
+               : Value(arith::AndIOp::create(b, x, b.constantInt(pairs, 0xff)));
+  return arith::ShRSIOp::create(b, odd ? x : Value(arith::ShLIOp::create(b, x, eight)), eight);
+}
+
+Value dmxc::cpu::dotQuads(KernelBuilder &b, Value x, Value y, Value sum) {
+  auto type = cast<VectorType>(sum.getType());
+  int64_t bits = type.getNumElements() * 32;
+  if (b.isa().hasVnni) {
+    auto bytes = VectorType::get({bits / 8}, b.getI8Type());
+    Value left = vector::BitCastOp::create(b, bytes, x), right = vector::BitCastOp::create(b, bytes, y);
+    return intrinsic(b, "avx512.vpdpbusd." + llvm::Twine(bits), type, {sum, left, right});
+  }
+  // Products of bytes as i16 are exact, and so are sums of two of them: nothing saturates.
+  const char *name = bits == 512 ? "avx512.pmaddw.d.512" : bits == 256 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
+  for (bool odd : {false, true}) {
+    Value products = intrinsic(b, name, type, {bytePairs(b, x, odd, false), bytePairs(b, y, odd, true)});
+    sum = arith::AddIOp::create(b, sum, products);
+  }
+  return sum;
+}
+
 void dmxc::cpu::accumulateTile(KernelBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,
                                llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     Value x = b.splat(left(r), tile.lanes);
     for (int64_t v = 0; v < tile.vectors; ++v) {
       Value &sum = acc[r * tile.vectors + v];
-      sum = multiplyAdd(b, x, right[v], sum);
+      sum = tile.quads ? dotQuads(b, x, right[v], sum) : multiplyAdd(b, x, right[v], sum);
     }
   }
 }
 
-TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc) {
+TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool quads) {
   bool wide = isa.vectorRegisters >= 32;
+  if (quads && !isa.hasVnni) // both halves of every operand, and a product
+    return wide ? TileShape{12, 2} : TileShape{4, 2};
+  if (quads)
+    return wide ? TileShape{14, 2} : TileShape{6, 2};
   if (acc.isInteger(64)) // without AVX512DQ a 64-bit product takes several temporaries
     return wide ? TileShape{8, 2} : TileShape{3, 2};
   if (mlir::isa<IntegerType>(acc) || !isa.hasFma) // a register for the product

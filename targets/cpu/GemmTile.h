@@ -18,6 +18,7 @@ inline int64_t ceilDivInt(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct RegisterTile {
   int64_t rows, vectors, lanes;
   mlir::Type acc;
+  bool quads = false; ///< operands are quads: see dotQuads
 
   int64_t size() const { return rows * vectors; }
 };
@@ -41,12 +42,15 @@ void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArr
 /// a*b+c for floats and integers.
 mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
+/// sum + the product of each four u8 of x with the four s8 of y: all vectors of i32. Exact (wraps) at every level.
+mlir::Value dotQuads(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
 /// Most rows and vectors whose accumulators, operands and temporaries fit in
 /// the registers.
 struct TileShape {
   int64_t rows, vectors;
 };
-TileShape largestTile(const IsaLevel &isa, mlir::Type acc);
+TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool quads = false);
 
 /// Transposes L vectors of L elements (L a power of two).
 llvm::SmallVector<mlir::Value> transposeVectors(KernelBuilder &b, llvm::ArrayRef<mlir::Value> rows);

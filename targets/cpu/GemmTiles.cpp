@@ -32,7 +32,7 @@ int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lane
 }
 
 void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
-  TileShape most = largestTile(isa, spec.accType);
+  TileShape most = largestTile(isa, spec.accType, spec.quads);
   if (spec.m >= 0 && spec.m <= 4) {
     t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
     t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
@@ -69,6 +69,9 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   t.prefetch = spec.packedB && !skinny;
   // The copy pays when several groups of columns read it.
   t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
+  // The copy completes the last quads.
+  if (spec.quads && spec.k > 0)
+    t.packA |= spec.lastQuad != 4;
   return t;
 }
 

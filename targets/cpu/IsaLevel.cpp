@@ -56,6 +56,7 @@ IsaLevel makeHost() {
       continue;
     isa.features += (isa.features.empty() ? "+" : ",+") + extra.str();
     isa.required.push_back(extra.str());
+    isa.hasVnni |= extra == (v4 ? "avx512vnni" : "avxvnni");
   }
   return isa;
 }
@@ -69,6 +70,15 @@ std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
     if (name == "x86-64-v" + std::to_string(level))
       return makeLevel(level);
   return std::nullopt;
+}
+
+llvm::ArrayRef<IsaLevel> IsaLevel::forSizes() {
+  static const llvm::SmallVector<IsaLevel> all = [] {
+    llvm::SmallVector<IsaLevel> levels{makeLevel(2), makeLevel(3), makeLevel(4), makeLevel(3), makeLevel(4)};
+    levels[3].hasVnni = levels[4].hasVnni = true;
+    return levels;
+  }();
+  return all;
 }
 
 llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {

@@ -20,6 +20,7 @@ struct IsaLevel {
   unsigned vectorBytes;     ///< widest vector register: 16, 32, 64
   unsigned vectorRegisters; ///< architectural vector registers: 16 or 32
   bool hasFma, hasF16C;
+  bool hasVnni = false; ///< u8 x s8 dot products of full vectors (AVX512-VNNI, AVX-VNNI)
   /// Feature names the runtime checks at load (manifest "features").
   llvm::SmallVector<std::string> required;
 
@@ -29,6 +30,8 @@ struct IsaLevel {
   /// Level by name ("x86-64-v2", "-v3", "-v4", "host"); nullopt for an unknown
   /// name.
   static std::optional<IsaLevel> byName(llvm::StringRef name);
+  /// Levels of which one has the largest of any buffer that tiles need: those of the psABI, without and with VNNI.
+  static llvm::ArrayRef<IsaLevel> forSizes();
   /// Names byName knows, best first.
   static llvm::ArrayRef<llvm::StringRef> names();
   /// Whether this machine has every required feature.
