@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluator.h"
+#include "Products.h"
 #include "Strided.h"
 #include "Types.h"
 
@@ -44,11 +45,12 @@ Outputs evaluateMatMul(const Call &call) {
                               broadcastStrides(std::span(rhs).first(rhs.size() - 2), batch), stridesOf(batch)});
   if (result.numElements() == 0)
     return one(std::move(result));
+  Tensor left = productOperand(call.in[0], result.dtype()), right = productOperand(call.in[1], result.dtype());
   withNumber(result.dtype(), [&]<typename T>(T) {
     std::vector<Accumulator<T>> sums(4 * n);
     loop.forEach([&](const std::array<int64_t, 3> &at) {
-      multiply(result.as<T>() + at[2] * m * n, call.in[0].as<T>() + at[0] * m * k, call.in[1].as<T>() + at[1] * k * n,
-               m, n, k, sums);
+      multiply(result.as<T>() + at[2] * m * n, left.as<T>() + at[0] * m * k, right.as<T>() + at[1] * k * n, m, n, k,
+               sums);
     });
   });
   return one(std::move(result));

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "Evaluator.h"
 #include "Limits.h"
+#include "Products.h"
 #include "Strided.h"
 #include "Types.h"
 
@@ -112,9 +113,11 @@ void accumulateTap(std::vector<Accumulator<T>> &sums, const T *in, Accumulator<T
   });
 }
 
-template <typename T> void convolve(const Call &call, Tensor &result, const Geometry &geometry, int64_t groups) {
+template <typename T>
+void convolve(const Tensor &input, const Tensor &weightTensor, Tensor &result, const Geometry &geometry,
+              int64_t groups) {
   using A = Accumulator<T>;
-  int64_t channels = call.in[1].shape()[1], outputs = call.in[1].shape()[0];
+  int64_t channels = weightTensor.shape()[1], outputs = weightTensor.shape()[0];
   int64_t inPlane = elementCount(geometry.in), outPlane = elementCount(geometry.out),
           window = elementCount(geometry.window);
   std::vector<Tap> taps = makeTaps(geometry);
@@ -124,8 +127,8 @@ template <typename T> void convolve(const Call &call, Tensor &result, const Geom
     for (int64_t o = 0; o < outputs; ++o, out += outPlane) {
       std::fill(sums.begin(), sums.end(), A{});
       int64_t firstChannel = o / (outputs / groups) * channels;
-      const T *in = call.in[0].as<T>() + (n * channels * groups + firstChannel) * inPlane;
-      const T *weights = call.in[1].as<T>() + o * channels * window;
+      const T *in = input.as<T>() + (n * channels * groups + firstChannel) * inPlane;
+      const T *weights = weightTensor.as<T>() + o * channels * window;
       for (int64_t c = 0; c < channels; ++c, in += inPlane, weights += window)
         for (const Tap &tap : taps)
           accumulateTap<T>(sums, in, static_cast<A>(weights[tap.position]), tap);
@@ -142,7 +145,8 @@ Outputs evaluateConv(const Call &call) {
   Shape window = spatial(call.in[1].shape());
   Geometry geometry{spatial(call.in[0].shape()), spatial(result.shape()), window, op.getStrides(),
                     op.getDilations(),           op.getLow().vec()};
-  withNumber(result.dtype(), [&]<typename T>(T) { convolve<T>(call, result, geometry, op.getGroups()); });
+  Tensor input = productOperand(call.in[0], result.dtype()), weights = productOperand(call.in[1], result.dtype());
+  withNumber(result.dtype(), [&]<typename T>(T) { convolve<T>(input, weights, result, geometry, op.getGroups()); });
   return one(std::move(result));
 }
 

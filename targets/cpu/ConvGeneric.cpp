@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConvRegion.h"
+#include "GemmTile.h"
 #include "MatmulRegion.h"
 #include "Pool.h"
 
@@ -72,7 +73,12 @@ private:
       from.push_back(b.add(origin, b.mulC(taps[i], axis.dilation)));
       weight.push_back(taps[i]);
     }
-    Value x = e.evaluateWide(op.getInput(), positions(from)), w = e.evaluateWide(op.getWeights(), positions(weight));
+    auto operand = [&](Value tensor, ArrayRef<Value> at) {
+      Type own = getElementTypeOrSelf(tensor.getType());
+      return convertElements(b, {e.computed(own), e.computed(element), isUnsignedElement(own)},
+                             e.evaluateWide(tensor, positions(at)));
+    };
+    Value x = operand(op.getInput(), from), w = operand(op.getWeights(), weight);
     if (mlir::isa<FloatType>(element))
       return b.fma(x, w, sum);
     return arith::AddIOp::create(b, sum, arith::MulIOp::create(b, x, w));

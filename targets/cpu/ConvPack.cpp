@@ -42,8 +42,8 @@ void dmxc::cpu::packConvQuads(const ConvSpec &spec, int64_t channels, const std:
         for (int64_t h = 0; h < spec.kernel[1]; ++h)
           for (int64_t w = 0; w < spec.kernel[2]; ++w, ++to)
             for (int64_t i = 0; i < std::min<int64_t>(4, channels - quad * 4); ++i)
-              (*to)[i] = src[oc * strides[0] + (quad * 4 + i) * strides[1] + d * strides[2] + h * strides[3] +
-                             w * strides[4]];
+              (*to)[i] =
+                  src[oc * strides[0] + (quad * 4 + i) * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
   int64_t row = spec.kernel[2], plane = row * spec.kernel[1];
   packConvWeights(spec, quads.data()->data(), {spec.groupIc() * spec.taps(), spec.taps(), plane, row, 1}, dst);
 }

@@ -24,6 +24,8 @@ namespace {
 /// Everything about a convolution that does not depend on the level.
 struct Convolution {
   explicit Convolution(const RegionBody &body);
+  /// Packs weights at compile time; bytes are then computed four at a time where the layouts allow that.
+  void pack();
 
   const RegionBody body;
   mutable dmir::ConvOp op; ///< a handle; reading it changes nothing
@@ -53,8 +55,11 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
   }
   MLIRContext *context = op.getContext();
   if (auto integer = dyn_cast<IntegerType>(element)) {
-    spec.aType = spec.bType = IntegerType::get(context, integer.getWidth());
-    spec.aUnsigned = spec.bUnsigned = isUnsignedElement(element);
+    Type input = getElementTypeOrSelf(op.getInput().getType()),
+         weights = getElementTypeOrSelf(op.getWeights().getType());
+    spec.aType = IntegerType::get(context, input.getIntOrFloatBitWidth());
+    spec.bType = IntegerType::get(context, weights.getIntOrFloatBitWidth());
+    spec.aUnsigned = isUnsignedElement(input), spec.bUnsigned = isUnsignedElement(weights);
     spec.accType = IntegerType::get(context, integer.getWidth() == 64 ? 64 : 32);
   } else {
     spec.aType = spec.bType = element;
@@ -62,6 +67,18 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
   }
   spec.input = dmir::layoutOf(op.getInput().getType()) ? ConvLayout::Blocked16 : ConvLayout::Plain;
   spec.heavyEpilogue = heavyEpilogue(body);
+}
+
+void Convolution::pack() {
+  packed = true;
+  bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
+  bool bytes = element.isInteger(32) && getElementTypeOrSelf(op.getInput().getType()).isUnsignedInteger(8) &&
+               getElementTypeOrSelf(op.getWeights().getType()).isSignlessInteger(8);
+  if (!bytes || !wholeBlocks || spec.input != ConvLayout::Blocked16)
+    return;
+  spec.ic = quadsOf(spec.groupIc()) * spec.groups;
+  spec.aType = spec.bType = spec.accType;
+  spec.quads = true;
 }
 
 class ConvEmitter {
@@ -145,10 +162,10 @@ DictionaryAttr packedForm(const Convolution &conv) {
   Builder b(conv.op.getContext());
   NamedAttrList form;
   const ConvSpec &s = conv.spec;
-  form.set("form", b.getStringAttr("convpanel16"));
+  form.set("form", b.getStringAttr(s.quads ? "convquads16" : "convpanel16"));
   form.set("size", b.getI64IntegerAttr(packedConvWeightBytes(s)));
   form.set("oc", b.getI64IntegerAttr(s.oc));
-  form.set("ic", b.getI64IntegerAttr(s.ic));
+  form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
   form.set("groups", b.getI64IntegerAttr(s.groups));
   form.set("kernel", b.getDenseI64ArrayAttr(s.kernel));
   form.set("blocked_input", b.getBoolAttr(s.input == ConvLayout::Blocked16));
@@ -174,18 +191,22 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
   bool alone = body.block->getArgument(conv->weightsBuffer).hasOneUse();
   bool filled = typeOf(conv->op.getWeights()).getNumElements() > 0;
-  conv->packed = strategy ? packed && packed.contains(key) : alone && filled && constant(conv->weightsBuffer);
+  if (strategy ? packed && packed.contains(key) : alone && filled && constant(conv->weightsBuffer))
+    conv->pack();
   KernelPlan plan;
   if (conv->packed)
     plan.packed.set(key, packedForm(*conv));
   int64_t packBytes = conv->packed ? 0 : (packedConvWeightBytes(conv->spec) + 63) / 64 * 64;
   ConvTiles nominal = chooseConvTiles(conv->spec, nominalIsa());
-  plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise" : conv->packed ? "conv-direct" : "conv-unpacked";
+  plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
+                   : conv->spec.quads              ? "conv-quads"
+                   : conv->packed                  ? "conv-direct"
+                                                   : "conv-unpacked";
   int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal)), scratch = 0;
   plan.work = items;
   plan.grain = conv->packed ? convGrain(conv->spec, nominal) : items; // packing again in each thread does not pay
-  for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
-    scratch = std::max(scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, *IsaLevel::byName(level))));
+  for (const IsaLevel &level : IsaLevel::forSizes())
+    scratch = std::max(scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level)));
   plan.scratch = scratch + packBytes;
   plan.emit = [conv, items, packBytes](KernelBuilder &b) { ConvEmitter(b, *conv).run(items, packBytes); };
   return plan;
@@ -206,6 +227,13 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   strides[2] = strides[3] * spec.kernel[1];
   strides[1] = strides[2] * spec.kernel[0];
   strides[0] = strides[1] * spec.groupIc();
+  if (form.getAs<StringAttr>("form").getValue() == "convquads16") {
+    int64_t channels = spec.groupIc();
+    spec.quads = true;
+    spec.ic = quadsOf(channels) * spec.groups;
+    packConvQuads(spec, channels, constant.data(), strides, out);
+    return Status::ok();
+  }
   packConvWeights(spec, constant.data(), strides, out);
   return Status::ok();
 }

@@ -21,7 +21,7 @@ bool isPixelConv(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body);
 KernelPlan planGenericConv(const RegionBody &body);
 
-/// Writes packed weights ("convpanel16").
+/// Writes packed weights ("convpanel16", "convquads16").
 Status packConvOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 } // namespace dmxc::cpu

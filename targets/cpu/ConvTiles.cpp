@@ -78,8 +78,8 @@ std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
 //===----------------------------------------------------------------------===//
 
 static bool canPass(const ConvSpec &spec, ConvMode mode) {
-  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 && spec.groupIc() % spec.blockElements() == 0 &&
-         spec.taps() > 1;
+  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 &&
+         spec.groupIc() % spec.blockElements() == 0 && spec.taps() > 1;
 }
 
 ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &isa) {

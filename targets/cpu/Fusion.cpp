@@ -127,9 +127,9 @@ bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
 
 Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
   auto name = form.getAs<StringAttr>("form");
-  if (name && name.getValue() == "panel16")
+  if (name && (name.getValue() == "panel16" || name.getValue() == "quads16"))
     return packMatmulOperand(form, constant, out);
-  if (name && name.getValue() == "convpanel16")
+  if (name && (name.getValue() == "convpanel16" || name.getValue() == "convquads16"))
     return packConvOperand(form, constant, out);
   return Error{ErrorKind::Internal,
                "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};

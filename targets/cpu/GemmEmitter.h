@@ -78,7 +78,9 @@ private:
   void epilogueLoop(const Item &item, Value row, Value inBlock, Value count);
 
   Value mask(const Item &item, int64_t v);
-  RegisterTile registers(const Item &item, int64_t rows) const { return {rows, item.vectors, t.lanes, spec.accType, spec.quads}; }
+  RegisterTile registers(const Item &item, int64_t rows) const {
+    return {rows, item.vectors, t.lanes, spec.accType, spec.quads};
+  }
   Value firstRow(const Item &item) { return b.mulC(item.block, t.rowsPerBlock()); }
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }

@@ -1,7 +1,8 @@
 //===- Layouts.cpp - which layouts the CPU target wants -----------------------===//
 //
-// Convolutions of f32 with enough output channels write the blocked layout, in which their register tiles are whole
-// cache lines; pooling, elementwise ops and joins along whole blocks hand it on. Everything else is row-major.
+// Convolutions of f32, or of bytes summed in i32, with enough output channels write the blocked layout, in which their
+// register tiles are whole cache lines; pooling, elementwise ops and joins along whole blocks hand it on. Everything
+// else is row-major.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +30,13 @@ bool isBlockedChannels(Attribute layout) {
 /// Blocks that are mostly padding cost more memory traffic than they save.
 bool worthBlocking(int64_t channels) { return channels >= 8; }
 
+/// Convolutions of u8 with s8: four input channels of a pixel meet at a time, so they have to be adjacent.
+bool isByteConv(dmir::ConvOp conv) {
+  return typeOf(conv.getResult()).getElementType().isInteger(32) &&
+         typeOf(conv.getInput()).getElementType().isUnsignedInteger(8) &&
+         typeOf(conv.getWeights()).getElementType().isSignlessInteger(8);
+}
+
 /// The blocked layout of an operand with the result's shape, which an elementwise op takes over.
 Attribute operandLayout(Operation *op) {
   auto result = typeOf(op->getResult(0));
@@ -44,7 +52,8 @@ Attribute cpu::preferredResultLayout(Operation *op) {
   auto blocked = dmir::BlockedAttr::get(op->getContext(), 1, kBlock);
   return llvm::TypeSwitch<Operation *, Attribute>(op)
       .Case([&](dmir::ConvOp conv) -> Attribute {
-        bool wide = typeOf(conv.getResult()).hasStaticShape() && typeOf(conv.getResult()).getElementType().isF32() &&
+        bool tiled = typeOf(conv.getResult()).getElementType().isF32() || isByteConv(conv);
+        bool wide = typeOf(conv.getResult()).hasStaticShape() && typeOf(conv.getInput()).hasStaticShape() && tiled &&
                     worthBlocking(typeOf(conv.getResult()).getDimSize(1));
         return wide ? blocked : Attribute();
       })
@@ -68,7 +77,8 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
         if (operand != 0)
           return !layout;
         // The first layer reads the model's input as it is; later ones want whole lines of channels.
-        return layout ? true : typeOf(value).getDimSize(1) < kBlock || !layoutOf(conv.getResult());
+        bool readsPlain = typeOf(value).getDimSize(1) < kBlock && !isByteConv(conv);
+        return layout ? true : readsPlain || !layoutOf(conv.getResult());
       })
       .Case<dmir::PoolOp, dmir::ConcatOp>([&](Operation *o) { return layout == layoutOf(o->getResult(0)); })
       .Case([&](dmir::ReduceOp reduce) {

@@ -9,6 +9,7 @@
 #include "MatmulRegion.h"
 
 #include "Gemm.h"
+#include "GemmTile.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -144,10 +145,15 @@ struct Product {
   Dim lhsRow = 0;
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false;
-  Type element;
+  Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
 
   explicit Product(const RegionBody &body);
   bool direct() const { return lhs && rhs && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
+  /// Bytes along rows times constant bytes: computed four at a time.
+  bool quads() const {
+    return packedRhs && element.isInteger(32) && lhsElement.isUnsignedInteger(8) && rhsElement.isSignlessInteger(8) &&
+           k.valueOr(0) > 0 && (lhs->strides.back().is(1) || k.is(1));
+  }
   bool isF8() const { return mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
   GemmSpec spec(MLIRContext *context) const;
   Dim workItems(const GemmTiles &tiles) const;
@@ -160,6 +166,8 @@ private:
 Product::Product(const RegionBody &body) : body(body), op(cast<dmir::MatMulOp>(body.root)) {
   SmallVector<Dim> result = dmir::dimsOf(op.getResult());
   element = getElementTypeOrSelf(op.getResult().getType());
+  lhsElement = getElementTypeOrSelf(op.getLhs().getType());
+  rhsElement = getElementTypeOrSelf(op.getRhs().getType());
   size_t rank = result.size();
   m = result[rank - 2];
   n = result[rank - 1];
@@ -222,14 +230,20 @@ GemmSpec Product::spec(MLIRContext *context) const {
   spec.n = n.valueOr(kDynamic);
   spec.k = k.valueOr(kDynamic);
   bool isInt = mlir::isa<IntegerType>(element);
-  Type memory = isInt ? Type(IntegerType::get(context, element.getIntOrFloatBitWidth())) : element;
-  spec.aType = spec.bType = memory;
-  spec.aUnsigned = spec.bUnsigned = isUnsignedElement(element);
+  auto memory = [&](Type type) { return isInt ? Type(IntegerType::get(context, type.getIntOrFloatBitWidth())) : type; };
+  spec.aType = memory(lhsElement), spec.bType = memory(rhsElement);
+  spec.aUnsigned = isUnsignedElement(lhsElement), spec.bUnsigned = isUnsignedElement(rhsElement);
   if (isInt)
     spec.accType = IntegerType::get(context, element.getIntOrFloatBitWidth() == 64 ? 64 : 32);
   else
     spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
   spec.packedB = packedRhs;
+  if (quads()) {
+    spec.quads = true;
+    spec.bType = spec.accType;
+    spec.lastQuad = (spec.k - 1) % 4 + 1;
+    spec.k = quadsOf(spec.k);
+  }
   spec.heavyEpilogue = heavyEpilogue(body);
   return spec;
 }
@@ -367,7 +381,8 @@ void MatmulEmitter::generic(const WorkPlan &work) {
           index.push_back(e.broadcastIndex(e.at(outer[axis + missing]), own[axis], product.batchDims[axis + missing]));
         index.push_back(e.at(row));
         index.push_back(e.at(column));
-        return e.evaluateWide(tensor, index);
+        Type type = getElementTypeOrSelf(tensor.getType());
+        return convertElements(b, {e.computed(type), compute, isUnsignedElement(type)}, e.evaluateWide(tensor, index));
       };
       Value sum =
           b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
@@ -398,7 +413,8 @@ DictionaryAttr packedForm(const Product &product, MLIRContext *context) {
   Builder b(context);
   NamedAttrList form;
   auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
-  form.set("form", b.getStringAttr("panel16"));
+  bool quads = product.quads();
+  form.set("form", b.getStringAttr(quads ? "quads16" : "panel16"));
   const StridedView &view = *product.rhs;
   int64_t k = *product.k.known(), n = *product.n.known();
   number("k", k);
@@ -406,7 +422,8 @@ DictionaryAttr packedForm(const Product &product, MLIRContext *context) {
   number("offset", *view.offset.known());
   number("stride_k", *view.strides[view.strides.size() - 2].known());
   number("stride_n", *view.strides.back().known());
-  number("size", panel16Bytes(k, n, product.element.getIntOrFloatBitWidth() / 8));
+  int64_t bytes = product.rhsElement.getIntOrFloatBitWidth() / 8;
+  number("size", quads ? panel16Bytes(quadsOf(k), n, 4) : panel16Bytes(k, n, bytes));
   return form.getDictionary(context);
 }
 
@@ -437,12 +454,12 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
     plan.packed.set(key, packedForm(*product, context));
   GemmSpec spec = product->spec(context);
   GemmTiles nominal = chooseGemmTiles(spec, nominalIsa());
-  plan.algorithm = product->packedRhs ? "matmul-packed" : "matmul";
+  plan.algorithm = product->quads() ? "matmul-quads" : product->packedRhs ? "matmul-packed" : "matmul";
   plan.work = product->workItems(nominal);
   plan.grain = gemmGrain(spec, nominal);
   int64_t scratch = 0;
-  for (StringRef level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
-    scratch = std::max(scratch, gemmScratchBytes(spec, chooseGemmTiles(spec, *IsaLevel::byName(level))));
+  for (const IsaLevel &level : IsaLevel::forSizes())
+    scratch = std::max(scratch, gemmScratchBytes(spec, chooseGemmTiles(spec, level)));
   plan.scratch = scratch;
   Dim items = plan.work;
   plan.emit = [product, items](KernelBuilder &b) { MatmulEmitter(b, *product).direct(items); };
@@ -452,7 +469,11 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
 Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
   auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
   int64_t bytes = dtypeBits(constant.dtype()) / 8;
-  packPanel16(constant.data() + number("offset") * bytes, number("k"), number("n"), number("stride_k"),
-              number("stride_n"), bytes, out);
+  if (form.getAs<StringAttr>("form").getValue() == "quads16")
+    packQuads16(constant.data() + number("offset"), number("k"), number("n"), number("stride_k"), number("stride_n"),
+                out);
+  else
+    packPanel16(constant.data() + number("offset") * bytes, number("k"), number("n"), number("stride_k"),
+                number("stride_n"), bytes, out);
   return Status::ok();
 }

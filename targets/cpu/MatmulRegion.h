@@ -20,7 +20,7 @@ std::optional<StridedView> stridedView(mlir::Value value);
 /// when `strategy` is null.
 KernelPlan planMatmul(const RegionBody &body, mlir::DictionaryAttr strategy,
                       llvm::function_ref<bool(unsigned)> constant);
-/// Writes a packed operand ("panel16").
+/// Writes a packed operand ("panel16", "quads16").
 Status packMatmulOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 /// Maps this call's range of `nominal` work items to the builder's range of `own` ones.

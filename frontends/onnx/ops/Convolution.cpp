@@ -1,4 +1,5 @@
 //===- Convolution.cpp - convolutions -------------------------------------===//
+#include "LinearAlgebra.h"
 #include "Window.h"
 
 #include <algorithm>
@@ -156,7 +157,7 @@ void importConv(NodeContext &c) {
 }
 
 void importConvInteger(NodeContext &c) {
-  Val x = c.e.cast(c.operand(0), DType::I32), weights = c.e.cast(c.operand(1), DType::I32);
+  Val x = widenedBytes(c.e, c.operand(0)), weights = widenedBytes(c.e, c.operand(1));
   Window window = windowOf(c, x.dims(), kernelOf(c, x, weights));
   if (Val zero = c.optional(2)) {
     c.requireShape(mayEqual(zero.elements(), 1), "the input's zero point must be one number");

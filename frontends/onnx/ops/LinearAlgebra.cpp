@@ -55,10 +55,19 @@ void importGemm(NodeContext &c) {
   c.result(product);
 }
 
+} // namespace
+
+Val widenedBytes(Emitter &e, const Val &bytes) {
+  bool matrix = bytes.isConstant() && bytes.rank() >= 2 && dtypeBits(bytes.dtype()) == 8;
+  return e.cast(matrix ? e.fromSSA(e.ssa(bytes)) : bytes, DType::I32);
+}
+
+namespace {
+
 /// A zero point as i32: one number, or one a row (of the left operand) or a
 /// column (of the right one).
 Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
-  Val x = c.e.cast(c.operand(operand), DType::I32);
+  Val x = widenedBytes(c.e, c.operand(operand));
   if (!c.has(zeroPoint))
     return x;
   Val zero = c.e.cast(c.operand(zeroPoint), DType::I32);

@@ -94,7 +94,7 @@ void importDequantize(NodeContext &c) {
   if (isFloat(x.dtype())) {
     real = c.e.cast(x, wide);
   } else {
-    real = c.e.cast(x, DType::I32);
+    real = widenedBytes(c.e, x);
     if (c.has(2))
       real = c.e.sub(real, spread(c, c.e.cast(c.operand(2), DType::I32), x));
     real = c.e.cast(real, wide);
@@ -120,7 +120,7 @@ void importDynamicQuantize(NodeContext &c) {
   c.result(2, point);
 }
 
-Val integers(NodeContext &c, int operand) { return c.e.cast(c.operand(operand), DType::I32); }
+Val integers(NodeContext &c, int operand) { return widenedBytes(c.e, c.operand(operand)); }
 Val scalarOperand(NodeContext &c, int operand, const char *what) {
   c.requireShape(mayEqual(c.operand(operand).elements(), 1), std::string("the ") + what + " must be one number");
   return c.e.reshape(c.operand(operand), {});

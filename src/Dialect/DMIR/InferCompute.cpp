@@ -81,6 +81,24 @@ DMIR_INFER(GreedySelectOp) {
 
 namespace {
 
+bool isByte(Type type) { return type.isInteger(8); }
+
+/// The sum's type of a product of plain elements: theirs, or i32 for bytes of different signs.
+Type productElement(Type lhs, Type rhs) {
+  if (lhs == rhs)
+    return lhs;
+  return isByte(lhs) && isByte(rhs) ? Type(mlir::IntegerType::get(lhs.getContext(), 32)) : Type();
+}
+
+/// compatible(), but bytes may be summed in i32 where their own type was inferred.
+bool compatibleProduct(TypeRange inferred, TypeRange actual) {
+  auto x = inferred.size() == 1 ? dyn_cast<RankedTensorType>(inferred[0]) : RankedTensorType();
+  auto y = actual.size() == 1 ? dyn_cast<RankedTensorType>(actual[0]) : RankedTensorType();
+  if (x && y && isByte(x.getElementType()) && y.getElementType().isSignlessInteger(32))
+    return compatible(TypeRange(RankedTensorType::get(x.getShape(), y.getElementType())), actual);
+  return compatible(inferred, actual);
+}
+
 bool isBfp32OrFloat(Type type) { return isBfp32(type) || type.isF16() || type.isF32(); }
 
 LogicalResult checkBlockProduct(OptLoc loc, BlockFpType lhs, BlockFpType rhs) {
@@ -106,7 +124,7 @@ bool MatMulOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) {
   if (x && y && (isBfp32(x.getElementType()) || isBfp32(y.getElementType())) && isBfp32OrFloat(x.getElementType()) &&
       isBfp32OrFloat(y.getElementType()))
     return compatible(TypeRange(x), TypeRange(RankedTensorType::get(y.getShape(), x.getElementType())));
-  return compatible(a, b);
+  return compatibleProduct(a, b);
 }
 
 LogicalResult MatMulOp::verify() {
@@ -127,7 +145,9 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *context, OptLoc loc, MatMu
     return emitOptionalError(loc, "C1: both operands need rank 2 or more, got ", lhs, " and ", rhs);
   Type element = lhs.getElementType();
   BlockFpType left = blockFpOf(lhs), right = blockFpOf(rhs);
-  if (static_cast<bool>(left) != static_cast<bool>(right) || (!left && element != rhs.getElementType()))
+  if (!left && !right)
+    element = productElement(element, rhs.getElementType());
+  if (static_cast<bool>(left) != static_cast<bool>(right) || !element)
     return emitOptionalError(loc, "C2: element types differ: ", lhs, " and ", rhs);
   if (left && failed(checkBlockProduct(loc, left, right)))
     return failure();
@@ -164,7 +184,10 @@ void appendWindows(SmallVectorImpl<Dim> &dims, Adaptor op, RankedTensorType inpu
 }
 } // namespace
 
-DMIR_INFER(ConvOp) {
+bool ConvOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) { return compatibleProduct(a, b); }
+
+LogicalResult ConvOp::inferReturnTypes(MLIRContext *context, OptLoc loc, ConvOp::Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
   auto input = tensorType(op.getInput()), weights = tensorType(op.getWeights());
   if (input.getRank() != weights.getRank() || input.getRank() < 3)
     return emitOptionalError(loc, "C1: input and weights need equal ranks of 3 or more, got ", input, " and ", weights);
@@ -180,11 +203,12 @@ DMIR_INFER(ConvOp) {
       (!weights.isDynamicDim(0) && outputs % groups))
     return emitOptionalError(loc, "C3: ", channels, " input channels and ", outputs,
                              " output channels do not fit weights ", weights, " in ", groups, " groups");
-  if (input.getElementType() != weights.getElementType())
+  Type element = productElement(input.getElementType(), weights.getElementType());
+  if (!element)
     return emitOptionalError(loc, "C4: element types differ: ", input, " and ", weights);
   SmallVector<Dim> dims{dimOf(input, 0), dimOf(weights, 0)}, kernel = dimsOf(weights);
   appendWindows(dims, op, input, ArrayRef<Dim>(kernel).drop_front(2));
-  results.push_back(tensorOf(dims, input.getElementType()));
+  results.push_back(tensorOf(dims, element));
   return success();
 }
 

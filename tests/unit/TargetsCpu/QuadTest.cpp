@@ -98,15 +98,15 @@ void Quads::check(const Product &p, int parts, std::function<void(GemmTiles &)> 
   GemmTiles tiles = chooseGemmTiles(spec, GetParam());
   if (tune)
     tune(tiles);
-  TestKernel kernel = makeKernel("quads", GetParam(), 3, p.dynamicRows ? 1 : 0,
-                                 [&](KernelBuilder &b) { emitProduct(b, p, tiles); });
+  TestKernel kernel =
+      makeKernel("quads", GetParam(), 3, p.dynamicRows ? 1 : 0, [&](KernelBuilder &b) { emitProduct(b, p, tiles); });
   ASSERT_TRUE(kernel.fn) << kernel.error;
   Tensor out(DType::I32, {p.batch * p.m * p.n + 16});
   for (int64_t i = 0; i < out.numElements(); ++i)
     out.setInt(i, kUntouched);
   int64_t blocks = p.dynamicRows ? (p.m + tiles.rowsPerBlock() - 1) / tiles.rowsPerBlock() : 0;
-  int64_t work = p.dynamicRows ? p.batch * blocks * ((p.n + tiles.columns() - 1) / tiles.columns())
-                               : gemmWorkItems(spec, tiles);
+  int64_t work =
+      p.dynamicRows ? p.batch * blocks * ((p.n + tiles.columns() - 1) / tiles.columns()) : gemmWorkItems(spec, tiles);
   for (int part = 0; part < parts; ++part)
     kernel({a.mutableData(), packed.mutableData(), out.mutableData()}, work * part / parts, work * (part + 1) / parts,
            gemmScratchBytes(spec, tiles), {p.m});
@@ -300,10 +300,10 @@ TEST(QuadForms, LastQuadsAreFilledWithZeros) {
     src[i] = 10 + i;
   packQuads16(reinterpret_cast<const std::byte *>(src.data()), 5, 2, 2, 1,
               {reinterpret_cast<std::byte *>(dst.data()), dst.size()});
-  EXPECT_EQ(dst[4 + 2], 10 + 2 * 2 + 1);   // row 2, column 1
-  EXPECT_EQ(dst[16 * 4], 10 + 4 * 2);      // row 4, column 0
-  EXPECT_EQ(dst[16 * 4 + 1], 0);           // beyond k
-  EXPECT_EQ(dst[2 * 4], 0);                // beyond n
+  EXPECT_EQ(dst[4 + 2], 10 + 2 * 2 + 1); // row 2, column 1
+  EXPECT_EQ(dst[16 * 4], 10 + 4 * 2);    // row 4, column 0
+  EXPECT_EQ(dst[16 * 4 + 1], 0);         // beyond k
+  EXPECT_EQ(dst[2 * 4], 0);              // beyond n
 }
 
 } // namespace

@@ -1,6 +1,16 @@
 //===- Passes.td - passes of the frontend phase -----------------*- tablegen -*-===//
 include "mlir/Pass/PassBase.td"
 
+def IntegerProducts : Pass<"dmir-integer-products", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createIntegerProductsPass(context)";
+  let summary = "Products of dequantised bytes become i32 products of the bytes and one multiplication by the scales";
+  let description = [{
+    Where the right operand is constant, fits s8 without its zero points, and the target computes products of bytes. The
+    left operand's zero point is corrected with sums of the weights; padding is that zero point. Integer sums are exact.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFoldConstantsPass(context)";
   let summary = "Evaluate ops whose operands are all constant with the reference interpreter";
