@@ -23,8 +23,10 @@ const TargetBackend *PhaseContext::responsible(Operation *op) const {
 }
 
 void buildFrontendPhase(OpPassManager &pm, const PhaseContext &context) {
-  if (context.optLevel > 0) // before constants are folded, which are then no longer bytes
+  if (context.optLevel > 0) { // before constants are folded, which are then no longer bytes
+    pm.addNestedPass<func::FuncOp>(createIntegerPoolsPass(context));
     pm.addNestedPass<func::FuncOp>(createIntegerProductsPass(context));
+  }
   pm.addNestedPass<func::FuncOp>(createFoldConstantsPass(context));
   pm.addNestedPass<func::FuncOp>(createSimplifyPass(context));
   pm.addNestedPass<func::FuncOp>(createBindStatesPass(context));
@@ -55,11 +57,11 @@ void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
 
 void registerAllPasses(const PhaseContext &context) {
   using Create = std::unique_ptr<Pass> (*)(const PhaseContext &);
-  static constexpr Create passes[] = {createIntegerProductsPass,  createFoldConstantsPass,      createSimplifyPass,
-                                      createBindStatesPass,       createCollectConstraintsPass, createCheckSupportPass,
-                                      createFoldScalingPass,      createAssignLayoutsPass,      createFormRegionsPass,
-                                      createChooseStrategiesPass, createPlaceBuffersPass,       createBuildProgramPass,
-                                      createOrderTasksPass,       createScheduleDevicesPass};
+  static constexpr Create passes[] = {createIntegerPoolsPass, createIntegerProductsPass,  createFoldConstantsPass,
+                                      createSimplifyPass,     createBindStatesPass,       createCollectConstraintsPass,
+                                      createCheckSupportPass, createFoldScalingPass,      createAssignLayoutsPass,
+                                      createFormRegionsPass,  createChooseStrategiesPass, createPlaceBuffersPass,
+                                      createBuildProgramPass, createOrderTasksPass,       createScheduleDevicesPass};
   for (Create create : passes)
     registerPass([create, &context] { return create(context); });
   using Build = void (*)(OpPassManager &, const PhaseContext &);

@@ -142,6 +142,20 @@ class Quantised(BundleTest):
         self.check([helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1])], {"x": x}, {"y": quantised},
                    {"w": w, **scales, **points}, "conv-quads")
 
+    def test_max_pools(self):
+        """Between a dequantisation and the same quantisation the bytes are pooled, else the floats are."""
+        for act, scale in itertools.product((np.uint8, np.int8), (0.3, 0.1, 1e-6)):
+            with self.subTest(act=act, scale=scale):
+                x, s, z = self.random(act, (1, 20, 8, 10), 1), np.float32(scale), act(5)
+                nodes = [helper.make_node("DequantizeLinear", ["x", "s", "z"], ["xf"]),
+                         helper.make_node("MaxPool", ["xf"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+                         helper.make_node("QuantizeLinear", ["p", "s", "z"], ["same"]),
+                         helper.make_node("QuantizeLinear", ["p", "t", "z"], ["other"])]
+                pooled = x.reshape(1, 20, 4, 2, 5, 2).max(axis=(3, 5))
+                real = (pooled.astype(np.int32) - z).astype(np.float32) * s
+                self.check(nodes, {"x": x}, {"same": pooled, "other": requantise(real, s * 2, z)},
+                           {"s": s, "z": z, "t": np.float32(s * 2)}, None)
+
     def test_weights_that_do_not_fit(self):
         x, w = self.random(np.uint8, (4, 30), 1), self.random(np.uint8, (30, 20), 2)
         sums = x.astype(np.int64) @ (w.astype(np.int64) - 40)

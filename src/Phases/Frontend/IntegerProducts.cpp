@@ -8,10 +8,9 @@
 // also computes the one of bytes. Others are left as they are.
 //
 //===----------------------------------------------------------------------===//
-#include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/Dims.h"
+#include "Quantised.h"
+
 #include "dmxc/Phases/Frontend/Passes.h"
-#include "dmxc/Reference/Interpreter.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_INTEGERPRODUCTS
@@ -20,47 +19,12 @@ namespace dmxc {
 
 using namespace mlir;
 using namespace dmxc;
+using namespace dmxc::quantised;
 
 namespace {
 
 /// Most terms of a sum: 255 * 255 times this is below 2^31.
 constexpr int64_t kMostTerms = 32768;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-Type elementOf(Value value) { return typeOf(value).getElementType(); }
-bool isByte(Type type) { return type.isSignlessInteger(8) || type.isUnsignedInteger(8); }
-
-/// (bytes - zero) * scale. A null zero is 0; the scale is null for integers. Neither has more axes than the bytes.
-struct Quantised {
-  Value bytes, zero, scale;
-};
-
-/// The tensor of a value that is computed from constants alone.
-std::optional<Tensor> evaluate(Value value) {
-  if (std::optional<Tensor> tensor = dmir::constantTensor(value))
-    return tensor;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getNumResults() != 1 || op->getNumOperands() == 0 || !typeOf(value).hasStaticShape() ||
-      !reference::canEvaluate(op->getName()))
-    return std::nullopt;
-  SmallVector<Tensor> operands;
-  for (Value operand : op->getOperands()) {
-    std::optional<Tensor> tensor = evaluate(operand);
-    if (!tensor)
-      return std::nullopt;
-    operands.push_back(std::move(*tensor));
-  }
-  auto results = reference::evaluateOp(op, operands);
-  return results ? std::optional<Tensor>((*results)[0]) : std::nullopt;
-}
-
-bool isConstantExpression(Value value) {
-  if (dmir::isConstant(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  return op && op->getNumOperands() && reference::canEvaluate(op->getName()) &&
-         llvm::all_of(op->getOperands(), isConstantExpression);
-}
 
 /// Smallest and largest element; nullopt for no elements.
 std::optional<std::pair<int64_t, int64_t>> rangeOf(const Tensor &tensor) {
@@ -123,7 +87,7 @@ private:
   static std::optional<int64_t> numberOf(Value value) {
     if (!value)
       return 0;
-    std::optional<Tensor> tensor = typeOf(value).getNumElements() == 1 ? evaluate(value) : std::nullopt;
+    std::optional<Tensor> tensor = typeOf(value).getNumElements() == 1 ? evaluateConstant(value) : std::nullopt;
     return tensor ? std::optional<int64_t>(tensor->asInt(0)) : std::nullopt;
   }
 
@@ -144,27 +108,7 @@ private:
           from->bytes);
       return from;
     }
-    Quantised q;
-    if (elementOf(value).isF32()) {
-      auto mul = value.getDefiningOp<dmir::MulOp>();
-      auto cast = mul ? mul.getLhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
-      if (!cast || !isConstantExpression(mul.getRhs()) ||
-          typeOf(cast.getResult()).getShape() != typeOf(value).getShape())
-        return std::nullopt;
-      q.scale = mul.getRhs();
-      value = cast.getInput();
-    }
-    if (auto sub = value.getDefiningOp<dmir::SubOp>()) {
-      if (!isConstantExpression(sub.getRhs()) || typeOf(sub.getLhs()).getShape() != typeOf(value).getShape())
-        return std::nullopt;
-      q.zero = sub.getRhs();
-      value = sub.getLhs();
-    }
-    auto widened = value.getDefiningOp<dmir::CastOp>();
-    if (!widened || !elementOf(value).isSignlessInteger(32) || !isByte(elementOf(widened.getInput())))
-      return std::nullopt;
-    q.bytes = widened.getInput();
-    return q;
+    return matchQuantised(value);
   }
 
   static bool isOne(Value value) { return !value || typeOf(value).getNumElements() == 1; }
@@ -224,7 +168,7 @@ private:
 
   /// The weights without their zero points as s8; null where they do not fit.
   Value signedWeights(const Quantised &rhs) {
-    std::optional<Tensor> zeros = rhs.zero ? evaluate(rhs.zero) : std::nullopt;
+    std::optional<Tensor> zeros = rhs.zero ? evaluateConstant(rhs.zero) : std::nullopt;
     std::pair<int64_t, int64_t> zero{0, 0};
     if (rhs.zero) {
       if (!zeros || !rangeOf(*zeros))
@@ -234,7 +178,7 @@ private:
     bool shifted = zero.first != 0 || zero.second != 0;
     if (!shifted && elementOf(rhs.bytes).isSignlessInteger(8))
       return rhs.bytes;
-    std::optional<Tensor> bytes = evaluate(rhs.bytes);
+    std::optional<Tensor> bytes = evaluateConstant(rhs.bytes);
     auto range = bytes ? rangeOf(*bytes) : std::nullopt;
     if (!range || range->first - zero.second < -128 || range->second - zero.first > 127)
       return {};

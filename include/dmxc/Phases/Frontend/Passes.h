@@ -9,6 +9,7 @@ namespace dmxc {
 
 // See Passes.td for what each does. The context outlives the pass.
 std::unique_ptr<mlir::Pass> createIntegerProductsPass(const PhaseContext &context);
+std::unique_ptr<mlir::Pass> createIntegerPoolsPass(const PhaseContext &context);
 std::unique_ptr<mlir::Pass> createFoldConstantsPass(const PhaseContext &context);
 std::unique_ptr<mlir::Pass> createSimplifyPass(const PhaseContext &context);
 std::unique_ptr<mlir::Pass> createBindStatesPass(const PhaseContext &context);

@@ -11,6 +11,13 @@ def IntegerProducts : Pass<"dmir-integer-products", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def IntegerPools : Pass<"dmir-integer-pools", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createIntegerPoolsPass(context)";
+  let summary = "A max pool between a dequantisation and the same quantisation pools the bytes";
+  let description = "Only for scales and zero points of one number. The results are the same.";
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFoldConstantsPass(context)";
   let summary = "Evaluate ops whose operands are all constant with the reference interpreter";

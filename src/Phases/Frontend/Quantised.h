@@ -1,0 +1,28 @@
+//===- Quantised.h - what a dequantisation looks like -----------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Support/Tensor.h"
+
+#include <optional>
+
+namespace dmxc::quantised {
+
+inline mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+inline mlir::Type elementOf(mlir::Value value) { return typeOf(value).getElementType(); }
+inline bool isByte(mlir::Type type) { return type.isSignlessInteger(8) || type.isUnsignedInteger(8); }
+
+/// (bytes - zero) * scale. A null zero is 0; the scale is null for integers. Both are constant expressions.
+struct Quantised {
+  mlir::Value bytes, zero, scale;
+};
+/// A value as that, if it is an f32 or i32 tensor computed so, the bytes having its shape.
+std::optional<Quantised> matchQuantised(mlir::Value value);
+
+bool isConstantExpression(mlir::Value value);
+/// The tensor of a value that is computed from constants alone.
+std::optional<Tensor> evaluateConstant(mlir::Value value);
+/// Its only element as a float.
+std::optional<double> evaluateNumber(mlir::Value value);
+
+} // namespace dmxc::quantised
