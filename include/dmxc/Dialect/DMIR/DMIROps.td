@@ -368,10 +368,11 @@ def DMIR_MatMulOp : DMIR_Op<"matmul"> {
   let summary = "batched matrix product";
   let description = [{
     `result[b.., m, n] = sum_k lhs[b.., m, k] * rhs[b.., k, n]`; leading axes broadcast. f16/bf16 accumulate in f32 and
-    round once; integers wrap. block_fp operands compute as the array does: `dmir.num_imc` (default 16) tiles along k
+    round once; integers wrap. Integers of 8 bits may be summed in i32, and then one may be signed and the other not.
+    block_fp operands compute as the array does: `dmir.num_imc` (default 16) tiles along k
     are reduced by a balanced tree in f32 and rounded to BFP32_1; longer k adds chunk after chunk, each sum rounded to
     BFP32_1. The result is that BFP32_1, or it as f32 (exact) or f16 (rounded by the array's rule).
-    C1: ranks >= 2. C2: equal element types, or block_fp both. C3: the k dims agree. C4: leading axes broadcast.
+    C1: ranks >= 2. C2: equal element types, or block_fp both, or i8 and ui8 with an i32 result. C3: the k dims agree. C4: leading axes broadcast.
     C5: a block_fp lhs is R, its rhs C. C6: block_fp operands have equal p and block, p is 4, 8 or 16. C7: their result is BFP32_1,
     f32 or f16. C8: `dmir.num_imc` is an integer from 1 to 64.
   }];
@@ -385,9 +386,9 @@ def DMIR_ConvOp : DMIR_Op<"conv"> {
   let description = [{
     input `N x C x spatial..`, weights `O x C/groups x kernel..`, result `N x O x spatial..` with
     `out = floor((in + low + high - dilation * (kernel - 1) - 1) / stride) + 1`. Padding reads as zero.
-    Dynamic ones of `low` and then of `high` are the `dims`.
+    Types are computed as matmul's. Dynamic ones of `low` and then of `high` are the `dims`.
     C1: equal ranks >= 3. C2: one stride, dilation, low and high pad a spatial axis, a dim for each dynamic one; strides and dilations > 0. C3: C = groups * weights' C;
-    groups divides O. C4: equal element types.
+    groups divides O. C4: equal element types, or i8 and ui8 with an i32 result.
   }];
   let arguments = (ins DMIR_NumberTensor:$input, DMIR_NumberTensor:$weights, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,

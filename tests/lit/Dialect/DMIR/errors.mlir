@@ -1073,3 +1073,30 @@ func.func @constant() {
   %0 = "dmir.constant"() <{value = dense<1.0> : tensor<2xf32>}> : () -> tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @matmul_bytes_result(%x: tensor<2x3xui8>, %y: tensor<3x4xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{incompatible with return type(s)}}
+  %0 = "dmir.matmul"(%x, %y) : (tensor<2x3xui8>, tensor<3x4xi8>) -> tensor<2x4xi8>
+  return
+}
+
+// -----
+
+func.func @conv_bytes_result(%x: tensor<1x3x4xi8>, %y: tensor<2x3x1xi8>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{incompatible with return type(s)}}
+  %0 = "dmir.conv"(%x, %y) {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x3x4xi8>, tensor<2x3x1xi8>) -> tensor<1x2x4xi64>
+  return
+}
+
+// -----
+
+func.func @conv_bytes_and_words(%x: tensor<1x3x4xui8>, %y: tensor<2x3x1xi16>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C4: element types differ}}
+  %0 = "dmir.conv"(%x, %y) {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x3x4xui8>, tensor<2x3x1xi16>) -> tensor<1x2x4xi32>
+  return
+}
