@@ -142,6 +142,24 @@ class Quantised(BundleTest):
         self.check([helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1])], {"x": x}, {"y": quantised},
                    {"w": w, **scales, **points}, "conv-quads")
 
+    def test_rows_that_a_run_brings(self):
+        w = self.random(np.int8, (46, 50), 2)
+        shape = lambda *dims: helper.make_tensor_type_proto(TensorProto.UINT8 if dims[-1] == 46 else TensorProto.INT32, dims)
+        graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w", "xz"], ["y"])], "g",
+                                  [helper.make_value_info("x", shape("b", "n", 46))],
+                                  [helper.make_value_info("y", shape("b", "n", 50))],
+                                  [numpy_helper.from_array(w, "w"), numpy_helper.from_array(np.asarray(np.uint8(9)), "xz")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        (self.dir / "m.onnx").write_bytes(model.SerializeToString())
+        for level in LEVELS:
+            self.compile_file(self.dir / "m.onnx", "-t", level)
+            for b, n in [(1, 1), (2, 3), (3, 33), (1, 14)]:
+                x = self.random(np.uint8, (b, n, 46), n)
+                result = self.run_bundle({"x": x})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                np.testing.assert_array_equal(np.load(next((self.dir / "out").glob("*y.npy"))),
+                                              (x.astype(np.int64) - 9) @ w.astype(np.int64))
+
     def test_max_pools(self):
         """Between a dequantisation and the same quantisation the bytes are pooled, else the floats are."""
         for act, scale in itertools.product((np.uint8, np.int8), (0.3, 0.1, 1e-6)):
