@@ -2,8 +2,9 @@
 
 #include "ConvRegion.h"
 
-#include "Conv.h"
 #include "ConvPlan.h"
+#include "ConvSegment.h"
+#include "Convolution.h"
 #include "MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -18,22 +19,6 @@ using namespace mlir;
 
 static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
-
-namespace {
-
-/// Everything about a convolution that does not depend on the level.
-struct Convolution {
-  explicit Convolution(const RegionBody &body);
-  /// Packs weights at compile time; bytes are then computed four at a time where the layouts allow that.
-  void pack();
-
-  const RegionBody body;
-  mutable dmir::ConvOp op; ///< a handle; reading it changes nothing
-  ConvSpec spec;
-  Type element;
-  unsigned inputBuffer, weightsBuffer;
-  bool packed = false; ///< weights are packed at compile time
-};
 
 Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::ConvOp>(body.root)) {
   element = getElementTypeOrSelf(op.getResult().getType());
@@ -56,10 +41,10 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
   MLIRContext *context = op.getContext();
   if (auto integer = dyn_cast<IntegerType>(element)) {
     Type input = getElementTypeOrSelf(op.getInput().getType()),
-         weights = getElementTypeOrSelf(op.getWeights().getType());
+         filter = getElementTypeOrSelf(op.getWeights().getType());
     spec.aType = IntegerType::get(context, input.getIntOrFloatBitWidth());
-    spec.bType = IntegerType::get(context, weights.getIntOrFloatBitWidth());
-    spec.aUnsigned = isUnsignedElement(input), spec.bUnsigned = isUnsignedElement(weights);
+    spec.bType = IntegerType::get(context, filter.getIntOrFloatBitWidth());
+    spec.aUnsigned = isUnsignedElement(input), spec.bUnsigned = isUnsignedElement(filter);
     spec.accType = IntegerType::get(context, integer.getWidth() == 64 ? 64 : 32);
   } else {
     spec.aType = spec.bType = element;
@@ -81,84 +66,78 @@ void Convolution::pack() {
   spec.quads = true;
 }
 
-class ConvEmitter {
-public:
-  ConvEmitter(KernelBuilder &b, const Convolution &conv)
-      : b(b), conv(conv), e(b, conv.body.block), writer(e, conv.body), rank(shapeOf(conv.op.getResult()).size()) {
-    // The position counts through all spatial axes: they are one axis for the epilogue if every access joins them.
-    if (writer.acceptsJoined())
-      positionAxis = joinedAxis(writer.values(), conv.op->getResult(0), 2, rank - 1);
-  }
+ConvWriter::ConvWriter(KernelBuilder &b, const Convolution &conv)
+    : b(b), conv(conv), e(b, conv.body.block), writer(e, conv.body),
+      rank(cast<RankedTensorType>(conv.op.getResult().getType()).getRank()) {
+  // The position counts through all spatial axes: they are one axis for the epilogue if every access joins them.
+  if (writer.acceptsJoined())
+    positionAxis = joinedAxis(writer.values(), conv.op->getResult(0), 2, rank - 1);
+}
 
-  void run(int64_t nominalItems, int64_t scratchOffset) {
-    ConvTiles tiles = chooseConvTiles(conv.spec, b.isa());
-    mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
-    Value weights = conv.packed ? b.buffer(conv.weightsBuffer) : packWeights();
-    ConvCallbacks callbacks;
-    callbacks.store = [&](Value n, Value oc, Value position, Value value, Value mask) {
-      auto vector = dyn_cast<VectorType>(value.getType());
-      int64_t lanes = vector ? vector.getNumElements() : 1;
-      ElementExpr::Lanes scope(e, lanes, mask);
-      write(n, e.at(oc, lanes, lanes > 1), position, value);
-    };
-    emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacks, {}, scratchOffset);
-  }
+void ConvWriter::write(Value n, Value oc, Value position, Value sums, Value mask) {
+  auto vector = dyn_cast<VectorType>(sums.getType());
+  int64_t lanes = vector ? vector.getNumElements() : 1;
+  ElementExpr::Lanes scope(e, lanes, mask);
+  e.forget();
+  Value narrow = fromAccumulator(e, sums, conv.element);
+  e.bind(conv.op.getResult(), [narrow, this](ArrayRef<Index>) -> Value {
+    // Asked for as a scalar where there is one channel only.
+    if (e.lanes() == 1 && mlir::isa<VectorType>(narrow.getType()))
+      return vector::ExtractOp::create(b, narrow, 0);
+    return narrow;
+  });
+  Indices index(rank, e.at(0));
+  index[0] = e.at(n);
+  index[1] = e.at(oc, lanes, lanes > 1);
+  Index rest = e.at(position);
+  for (size_t axis = rank - 1; axis > 2 && !positionAxis; --axis)
+    std::tie(rest, index[axis]) = e.divRem(rest, Dim::max(dmir::dimOf(conv.op.getResult(), axis), 1));
+  index[positionAxis.value_or(2)] = rest;
+  writer.write(index);
+}
 
-private:
-  void write(Value n, Index oc, Value position, Value value) {
-    e.forget();
-    Value narrow = fromAccumulator(e, value, conv.element);
-    e.bind(conv.op.getResult(), [narrow, this](ArrayRef<Index>) -> Value {
-      // Asked for as a scalar where there is one channel only.
-      if (e.lanes() == 1 && mlir::isa<VectorType>(narrow.getType()))
-        return vector::ExtractOp::create(b, narrow, 0);
-      return narrow;
-    });
-    Indices index(rank, e.at(0));
-    index[0] = e.at(n);
-    index[1] = oc;
-    Index rest = e.at(position);
-    for (size_t axis = rank - 1; axis > 2 && !positionAxis; --axis)
-      std::tie(rest, index[axis]) = e.divRem(rest, std::max<int64_t>(shapeOf(conv.op.getResult())[axis], 1));
-    index[positionAxis.value_or(2)] = rest;
-    writer.write(index);
-  }
-
-  /// Packs run-time weights into this thread's scratch, in the order of packConvWeights.
-  Value packWeights() {
-    const ConvSpec &s = conv.spec;
-    int64_t channels = s.groupIc(), taps = s.taps(), block = weightBlock(s);
-    Value source = b.buffer(conv.weightsBuffer), target = b.scratch();
-    b.forLoop(0, (s.oc + 15) / 16, 1, [&](Value panel) {
-      b.forLoop(0, channels, 1, [&](Value channel) {
-        b.forLoop(0, taps, 1, [&](Value tap) {
-          // Within a block of channels the taps come before the channels.
-          Value blockStart = b.mulC(b.floorDiv(channel, b.idx(block)), block);
-          Value width = b.minS(b.idx(block), b.sub(b.idx(channels), blockStart));
-          Value row = b.add(b.add(b.mulC(blockStart, taps), b.mul(tap, width)), b.sub(channel, blockStart));
-          Value to = b.mulC(b.add(b.mulC(panel, channels * taps), row), 16);
-          b.forLoop(0, 16, 1, [&](Value lane) {
-            Value oc = b.add(b.mulC(panel, 16), lane);
-            Value inside = b.minS(oc, b.idx(s.oc - 1)); // lanes beyond the last channel are never stored
-            Value from = b.add(b.mulC(b.add(b.mulC(inside, channels), channel), taps), tap);
-            b.store(b.load(s.bType, source, from), target, b.add(to, lane));
-          });
+/// Packs run-time weights into this thread's scratch, in the order of packConvWeights.
+static Value packWeights(KernelBuilder &b, const Convolution &conv) {
+  const ConvSpec &s = conv.spec;
+  int64_t channels = s.groupIc(), taps = s.taps(), block = weightBlock(s);
+  Value source = b.buffer(conv.weightsBuffer), target = b.scratch();
+  b.forLoop(0, (s.oc + 15) / 16, 1, [&](Value panel) {
+    b.forLoop(0, channels, 1, [&](Value channel) {
+      b.forLoop(0, taps, 1, [&](Value tap) {
+        // Within a block of channels the taps come before the channels.
+        Value blockStart = b.mulC(b.floorDiv(channel, b.idx(block)), block);
+        Value width = b.minS(b.idx(block), b.sub(b.idx(channels), blockStart));
+        Value row = b.add(b.add(b.mulC(blockStart, taps), b.mul(tap, width)), b.sub(channel, blockStart));
+        Value to = b.mulC(b.add(b.mulC(panel, channels * taps), row), 16);
+        b.forLoop(0, 16, 1, [&](Value lane) {
+          Value oc = b.add(b.mulC(panel, 16), lane);
+          Value inside = b.minS(oc, b.idx(s.oc - 1)); // lanes beyond the last channel are never stored
+          Value from = b.add(b.mulC(b.add(b.mulC(inside, channels), channel), taps), tap);
+          b.store(b.load(s.bType, source, from), target, b.add(to, lane));
         });
       });
     });
-    return target;
-  }
+  });
+  return target;
+}
 
-  KernelBuilder &b;
-  const Convolution &conv;
-  ElementExpr e;
-  ResultWriter writer;
-  size_t rank;
-  std::optional<unsigned>
-      positionAxis; ///< carries the position through all spatial axes, where the epilogue allows that
-};
+Value dmxc::cpu::packedWeights(KernelBuilder &b, const Convolution &conv) {
+  return conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
+}
 
-DictionaryAttr packedForm(const Convolution &conv) {
+static void emitDirectConv(KernelBuilder &b, const Convolution &conv, int64_t nominalItems, int64_t scratchOffset) {
+  ConvTiles tiles = chooseConvTiles(conv.spec, b.isa());
+  mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
+  Value weights = packedWeights(b, conv);
+  ConvWriter writer(b, conv);
+  ConvCallbacks callbacks;
+  callbacks.store = [&](Value n, Value oc, Value position, Value value, Value mask) {
+    writer.write(n, oc, position, value, mask);
+  };
+  emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacks, {}, scratchOffset);
+}
+
+static DictionaryAttr packedForm(const Convolution &conv) {
   Builder b(conv.op.getContext());
   NamedAttrList form;
   const ConvSpec &s = conv.spec;
@@ -173,15 +152,14 @@ DictionaryAttr packedForm(const Convolution &conv) {
   return form.getDictionary(conv.op.getContext());
 }
 
-} // namespace
-
 bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   auto op = cast<dmir::ConvOp>(body.root);
   Type element = getElementTypeOrSelf(op.getResult().getType());
   bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   // The register tiles are made for shapes that are known.
   bool known = typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims();
-  return known && !tiny && mlir::isa<BlockArgument>(op.getInput()) && mlir::isa<BlockArgument>(op.getWeights());
+  return (known || isOpenConv(op)) && !tiny && mlir::isa<BlockArgument>(op.getInput()) &&
+         mlir::isa<BlockArgument>(op.getWeights());
 }
 
 KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
@@ -197,18 +175,28 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
   if (conv->packed)
     plan.packed.set(key, packedForm(*conv));
   int64_t packBytes = conv->packed ? 0 : (packedConvWeightBytes(conv->spec) + 63) / 64 * 64;
-  ConvTiles nominal = chooseConvTiles(conv->spec, nominalIsa());
-  plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
-                   : conv->spec.quads              ? "conv-quads"
-                   : conv->packed                  ? "conv-direct"
-                                                   : "conv-unpacked";
-  int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal)), scratch = 0;
-  plan.work = items;
-  plan.grain = conv->packed ? convGrain(conv->spec, nominal) : items; // packing again in each thread does not pay
-  for (const IsaLevel &level : IsaLevel::forSizes())
-    scratch = std::max(scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level)));
-  plan.scratch = scratch + packBytes;
-  plan.emit = [conv, items, packBytes](KernelBuilder &b) { ConvEmitter(b, *conv).run(items, packBytes); };
+  if (isOpenConv(conv->op) && conv->spec.groups > 1 && conv->spec.groupIc() == 1) {
+    planOpenLanes(conv, packBytes, plan);
+  } else if (isOpenConv(conv->op)) {
+    planOpenConv(conv, packBytes, plan);
+  } else {
+    ConvTiles nominal = chooseConvTiles(conv->spec, nominalIsa());
+    plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
+                     : conv->spec.quads              ? "conv-quads"
+                                                     : "conv-direct";
+    int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal)), scratch = 0;
+    plan.work = items;
+    plan.grain = convGrain(conv->spec, nominal);
+    for (const IsaLevel &level : IsaLevel::forSizes())
+      scratch = std::max(scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level)));
+    plan.scratch = scratch + packBytes;
+    plan.emit = [conv, items, packBytes](KernelBuilder &b) { emitDirectConv(b, *conv, items, packBytes); };
+  }
+  if (!conv->packed) {
+    if (plan.algorithm == "conv-direct")
+      plan.algorithm = "conv-unpacked";
+    plan.grain = Dim::max(plan.work, 1); // packing again in each thread does not pay
+  }
   return plan;
 }
 

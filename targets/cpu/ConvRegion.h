@@ -15,8 +15,12 @@ namespace dmxc::cpu {
 KernelPlan planConv(const RegionBody &body, mlir::DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant);
 
 /// True when planConv's register tiles take the operands and their types; else planPixelConv's may, which are made for
-/// batch and spatial dims that a run brings. What is left goes to planGenericConv.
+/// row-major images of sizes that a run brings. What is left goes to planGenericConv.
 bool isDirectConv(const RegionBody &body);
+/// Whether planConv takes a convolution of open batch or spatial dims: its result is blocked.
+bool isOpenConv(dmir::ConvOp op);
+/// Whether it can write a blocked result; of a plain input as well.
+bool mayBlockOpenConv(dmir::ConvOp op);
 bool isPixelConv(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body);
 KernelPlan planGenericConv(const RegionBody &body);

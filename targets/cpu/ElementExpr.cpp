@@ -282,22 +282,21 @@ Value ElementExpr::inRange(Index x, Dim low, Dim high) {
 //===----------------------------------------------------------------------===//
 
 Index ElementExpr::offsetOf(RankedTensorType type, ArrayRef<Index> index) {
-  auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding());
+  auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type));
+  SmallVector<Dim> dims = dmir::dimsOf(type);
   Index offset = at(0);
+  Dim stride = 1;
   if (blocked) {
-    int64_t stride = 1;
     auto [block, inner] = divRem(index[blocked.getAxis()], blocked.getBlock());
     offset = inner;
     stride = blocked.getBlock();
     for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
       bool cut = axis == blocked.getAxis();
       offset = add(offset, mulC(cut ? block : index[axis], stride));
-      stride *= cut ? llvm::divideCeil(type.getDimSize(axis), blocked.getBlock()) : type.getDimSize(axis);
+      stride *= cut ? Dim::ceilDiv(dims[axis], blocked.getBlock()) : dims[axis];
     }
     return offset;
   }
-  SmallVector<Dim> dims = dmir::dimsOf(type);
-  Dim stride = 1;
   for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
     offset = add(offset, mulC(index[axis], stride));
     stride *= dims[axis];

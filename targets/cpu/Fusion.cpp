@@ -82,7 +82,7 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     if (cpu::isPacked(tensor.getElementType()) && !mlir::isa<dmir::CastOp, dmir::BitcastOp>(op))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";
-    if (!tensor.hasStaticShape() && !mlir::isa_and_nonnull<dmir::DimsAttr>(tensor.getEncoding()))
+    if (!tensor.hasStaticShape() && !mlir::isa_and_nonnull<dmir::DimsAttr, ArrayAttr>(tensor.getEncoding()))
       return text(type) + " has dims without a name; say what they are with #dmir.dims<...>";
     if (!tensor.hasStaticShape() && bits < 8 && bits != 1)
       return "the cpu target packs elements of type " + text(tensor.getElementType()) +

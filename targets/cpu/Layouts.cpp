@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ConvRegion.h"
 #include "Fusion.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -41,7 +42,7 @@ bool isByteConv(dmir::ConvOp conv) {
 Attribute operandLayout(Operation *op) {
   auto result = typeOf(op->getResult(0));
   for (Value operand : op->getOperands())
-    if (isBlockedChannels(layoutOf(operand)) && typeOf(operand).getShape() == result.getShape())
+    if (isBlockedChannels(layoutOf(operand)) && dmir::dimsOf(operand) == dmir::dimsOf(result))
       return layoutOf(operand);
   return {};
 }
@@ -52,10 +53,10 @@ Attribute cpu::preferredResultLayout(Operation *op) {
   auto blocked = dmir::BlockedAttr::get(op->getContext(), 1, kBlock);
   return llvm::TypeSwitch<Operation *, Attribute>(op)
       .Case([&](dmir::ConvOp conv) -> Attribute {
-        bool tiled = typeOf(conv.getResult()).getElementType().isF32() || isByteConv(conv);
-        bool wide = typeOf(conv.getResult()).hasStaticShape() && typeOf(conv.getInput()).hasStaticShape() && tiled &&
-                    worthBlocking(typeOf(conv.getResult()).getDimSize(1));
-        return wide ? blocked : Attribute();
+        auto type = typeOf(conv.getResult());
+        bool known = type.hasStaticShape() && typeOf(conv.getInput()).hasStaticShape();
+        bool tiled = known ? type.getElementType().isF32() || isByteConv(conv) : cpu::mayBlockOpenConv(conv);
+        return tiled && worthBlocking(type.getDimSize(1)) ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
       .Case([&](dmir::ConcatOp concat) -> Attribute {
@@ -77,8 +78,10 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
         if (operand != 0)
           return !layout;
         // The first layer reads the model's input as it is; later ones want whole lines of channels.
+        if (layout) // of open sizes only the register tiles read blocks
+          return typeOf(value).hasStaticShape() || layoutOf(conv.getResult());
         bool readsPlain = typeOf(value).getDimSize(1) < kBlock && !isByteConv(conv);
-        return layout ? true : readsPlain || !layoutOf(conv.getResult());
+        return readsPlain || !layoutOf(conv.getResult());
       })
       .Case<dmir::PoolOp, dmir::ConcatOp>([&](Operation *o) { return layout == layoutOf(o->getResult(0)); })
       .Case([&](dmir::ReduceOp reduce) {
@@ -91,7 +94,7 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
           return !layout;
         auto result = typeOf(other->getResult(0));
         // Operands that are broadcast are read as they are.
-        if (typeOf(value).getShape() != result.getShape())
+        if (dmir::dimsOf(value) != dmir::dimsOf(result))
           return !layout;
         return layout == dmir::layoutOf(result);
       });

@@ -138,7 +138,7 @@ private:
     return o.getStarts()[axis] == 0 && o.getSizeDims()[axis] == dmir::dimOf(o.getInput(), axis);
   }
   static bool joinsInMemory(RankedTensorType type, unsigned axis) {
-    auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding());
+    auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type));
     return !blocked || !touches(blocked.getAxis(), axis);
   }
   /// An operand broadcast to `shape`: it has both axes whole, or neither.

@@ -11,7 +11,7 @@ using namespace dmxc::cpu;
 using namespace mlir;
 
 static dmir::BlockedAttr blockedOf(Type type) {
-  return dyn_cast_or_null<dmir::BlockedAttr>(cast<RankedTensorType>(type).getEncoding());
+  return dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type));
 }
 
 /// True when the region is one function applied to every element in memory, padding included: it may

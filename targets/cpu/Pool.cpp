@@ -28,7 +28,7 @@ PoolPlan dmxc::cpu::planPool(const RegionBody &body) {
   for (int64_t w : body.root->getAttrOfType<DenseI64ArrayAttr>("window").asArrayRef())
     taps *= w;
   SmallVector<Dim> dims = dmir::dimsOf(result);
-  if (auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(type.getEncoding()); blocked && blocked.getAxis() == 1) {
+  if (auto blocked = dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)); blocked && blocked.getAxis() == 1) {
     plan.block = blocked.getBlock();
     dims[1] = Dim::ceilDiv(dims[1], plan.block);
     dims.push_back(1);

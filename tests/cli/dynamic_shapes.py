@@ -104,7 +104,105 @@ def windows():
     return Case({"x": x, "w": w}, body, "%p", z, oracle, [dict(b=b, h=h) for b, h in ((1, 3), (2, 16), (3, 33), (1, 64))])
 
 
-CASES = {"attention": attention(), "broadcasting": broadcasting(), "movement": movement(), "reductions": reductions(), "windows": windows()}
+def constant(name, value):
+    dims = "x".join(map(str, value.shape))
+    return f'  {name} = dmir.constant dense<"0x{value.astype("<f4").tobytes().hex()}"> : tensor<{dims}xf32>\n'
+
+
+def conv_oracle(x, w, strides, dilations, low, high, groups):
+    """By the definition, all output positions of a tap at once."""
+    x = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *zip(low, high)])
+    out = [max((n - d * (k - 1) - 1) // s + 1, 0) for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilations)]
+    channels = w.shape[0]
+    x = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    w = w.reshape(groups, channels // groups, *w.shape[1:])
+    total = np.zeros((x.shape[0], groups, w.shape[1], *out))
+    for tap in np.ndindex(*w.shape[3:]):
+        window = tuple(slice(t * d, t * d + s * (n - 1) + 1 if n else t * d, s) for t, d, s, n in zip(tap, dilations, strides, out))
+        total += np.einsum("bgc...,goc->bgo...", x[(slice(None),) * 3 + window], w[(slice(None),) * 3 + tap])
+    return total.reshape(total.shape[0], channels, *out)
+
+
+class ConvChain:
+    """Convolutions of a shape with symbolic batch and spatial dims, one after the other."""
+
+    def __init__(self, shape):
+        self.shape, self.body, self.layers, self.inputs, self.value = shape, "", [], {"x": shape}, "%x"
+        self.random = np.random.default_rng(7)
+
+    def step(self, name, shape, attributes, function, operands=()):
+        result = f"%v{len(self.layers)}"
+        self.body += op(result, name, [(self.value, self.shape), *operands], shape, attributes)
+        self.layers.append(function)
+        self.value, self.shape = result, shape
+        return self
+
+    def conv(self, channels, kernel, strides=1, dilations=1, low=0, high=None, groups=1, at_run_time=False):
+        rank = len(self.shape) - 2
+        spread = lambda v: list(v) if isinstance(v, (list, tuple)) else [v] * rank
+        kernel, strides, dilations, low = map(spread, (kernel, strides, dilations, low))
+        high = low if high is None else spread(high)
+        shape = [channels, self.shape[1] // groups, *kernel]
+        w = (self.random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+        name = f"%w{len(self.layers)}"
+        if at_run_time:
+            self.inputs[name[1:]] = shape
+        else:
+            self.body += constant(name, w)
+        rest = [l + h - d * (k - 1) - 1 for k, d, l, h in zip(kernel, dilations, low, high)]
+        out = [f"max(floordiv({n} {'-' if r < 0 else '+'} {abs(r)}, {s}) + 1, 0)" for n, r, s in zip(self.shape[2:], rest, strides)]
+        array = lambda name, v: f"{name} = array<i64: {', '.join(map(str, v))}>"
+        attributes = ", ".join(map(array, ("strides", "dilations", "low", "high"), (strides, dilations, low, high))) + f", groups = {groups} : i64"
+        return self.step("conv", [self.shape[0], channels, *out], attributes,
+                         lambda x, given, before: conv_oracle(x, given.get(name[1:], w), strides, dilations, low, high, groups), [(name, shape)])
+
+    def relu(self):
+        return self.step("relu", self.shape, "", lambda x, given, before: np.maximum(x, 0))
+
+    def add(self, layer):
+        """The sum with an earlier layer's value."""
+        return self.step("add", self.shape, "", lambda x, given, before: x + before[layer], [(f"%v{layer}", self.shape)])
+
+    def pool(self):
+        shape = [*self.shape[:2], *(f"max(floordiv({n} - 1, 2) + 1, 0)" for n in self.shape[2:])]
+        array = lambda name, v: f"{name} = array<i64: {v}, {v}>"
+        attributes = ", ".join(map(array, ("window", "strides", "dilations", "low", "high", "ceilExtra"), (3, 2, 1, 1, 1, 0)))
+
+        def oracle(x, given, before):
+            x = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-np.inf)
+            h, w = ((n - 3) // 2 + 1 for n in x.shape[2:])
+            return np.max([x[:, :, i:i + 2 * h - 1:2, j:j + 2 * w - 1:2] for i in range(3) for j in range(3)], 0)
+        return self.step("pool max", shape, attributes, oracle)
+
+    def case(self, sizes):
+        def oracle(x, *weights):
+            given, values = dict(zip(list(self.inputs)[1:], weights)), [x]
+            for layer in self.layers:
+                values.append(layer(values[-1], given, values[1:]))
+            return values[-1]
+        return Case(self.inputs, self.body, self.value, self.shape, oracle, sizes)
+
+
+def convolutions():
+    """Through the blocked layout: sizes of 0, 1, less than the kernel, and around the sizes of tiles and runs."""
+    image = [dict(b=b, h=h, w=w) for b, h, w in ((1, 1, 1), (2, 2, 3), (0, 9, 9), (1, 13, 7), (3, 29, 14), (1, 30, 57), (2, 5, 171), (1, 8, 0))]
+    chain = ConvChain(["b", 3, "h", "w"]).conv(20, 7, strides=2, low=3).relu().conv(20, 3, low=1).relu().conv(40, 1).relu()
+    chain.conv(20, 3, low=1).add(3).relu().conv(33, 3, strides=2, low=(0, 2), high=(2, 0)).conv(9, (1, 5), dilations=(1, 2), low=(0, 4))
+    small = ConvChain(["b", 8, "h", "w"]).conv(8, 3, low=1).relu().conv(64, 3, low=1, strides=(1, 3)).conv(16, 3, low=1, dilations=3).conv(3, 1)
+    pooled = ConvChain(["b", 3, "h", "w"]).conv(24, 3, low=1).relu().pool().conv(150, 1, strides=2).conv(17, 2, low=1, high=0, at_run_time=True)
+    groups = ConvChain(["b", 32, "h", "w"]).conv(64, 3, low=1, groups=2).conv(64, 3, low=1, groups=64).relu().conv(64, 5, strides=2, low=2, groups=64)
+    groups.conv(48, 3, low=2, dilations=2, groups=16).conv(12, 3, low=1)
+    # A kernel that is larger than the image has nothing to compute.
+    valid = ConvChain(["b", 16, "h", "w"]).conv(16, 3).conv(24, 3, strides=2)
+    line = ConvChain(["b", 1, "n"]).conv(24, 11, strides=4, low=5).relu().conv(40, 3, dilations=4, low=8, high=0).conv(40, 3, low=1, groups=40).conv(33, 1)
+    volume = ConvChain(["b", 2, "d", "h", "w"]).conv(18, 3, low=1).conv(18, (1, 3, 2), strides=(2, 1, 2), low=(0, 1, 1))
+    return {"chain": chain.case(image), "small": small.case(image), "pooled": pooled.case([s for s in image if s["w"]]), "groups": groups.case(image),
+            "valid": valid.case(image), "line": line.case([dict(b=b, n=n) for b, n in ((1, 1), (2, 3), (1, 64), (3, 100), (1, 3001), (0, 5), (1, 0))]),
+            "volume": volume.case([dict(b=b, d=d, h=h, w=w) for b, d, h, w in ((1, 1, 1, 1), (2, 3, 2, 5), (1, 4, 9, 15), (1, 2, 0, 3))])}
+
+
+CONVOLUTIONS = convolutions()
+CASES = {"attention": attention(), "broadcasting": broadcasting(), "movement": movement(), "reductions": reductions(), "windows": windows(), **CONVOLUTIONS}
 
 
 class BundleTest(unittest.TestCase):
@@ -142,17 +240,17 @@ class Dynamic(BundleTest):
         random = np.random.default_rng(seed)
         return {n: random.standard_normal([sizes.get(d, d) for d in s]).astype(np.float32) for n, s in case.inputs.items()}
 
-    def check(self, name):
+    def check(self, name, level="host"):
         case = CASES[name]
-        self.compile(case, "-t", "cpu:host")
+        self.compile(case, "-t", f"cpu:{level}")
         for sizes in case.sizes:
-            with self.subTest(case=name, **sizes):
+            with self.subTest(case=name, level=level, **sizes):
                 values = self.inputs(case, sizes)
                 result = self.run_bundle(values)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 got, wanted = np.load(next((self.dir / "out").glob("*.npy"))), case.oracle(*values.values())
                 self.assertEqual(got.shape, wanted.shape)
-                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=max(2e-5, 4e-6 * np.abs(wanted).max(initial=0)))
 
     def test_attention(self):
         self.check("attention")
@@ -168,6 +266,11 @@ class Dynamic(BundleTest):
 
     def test_windows(self):
         self.check("windows")
+
+    def test_convolutions(self):
+        for name in CONVOLUTIONS:
+            for level in ("host", "x86-64-v3", "x86-64-v2"):
+                self.check(name, level)
 
     def test_shapes_that_do_not_fit_are_refused(self):
         self.compile(CASES["broadcasting"])

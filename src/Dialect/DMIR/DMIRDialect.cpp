@@ -43,7 +43,7 @@ Operation *DMIRDialect::materializeConstant(OpBuilder &builder, Attribute value,
 
 RankedTensorType logicalType(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return layoutOf(type) ? RankedTensorType::get(tensor.getShape(), tensor.getElementType()) : tensor;
+  return layoutOf(type) ? tensorOf(dimsOf(type), tensor.getElementType()) : tensor;
 }
 
 std::string nodeName(Location loc) {

@@ -11,9 +11,20 @@ Dim dmir::unnamedDim() { return Dim::symbol("?"); }
 
 static RankedTensorType tensorType(Type type) { return cast<RankedTensorType>(type); }
 
+/// The part of an encoding that is an AttrT: open dims in a layout have an array of both.
+template <typename AttrT> static AttrT partOf(Attribute encoding) {
+  if (auto parts = dyn_cast_or_null<mlir::ArrayAttr>(encoding)) {
+    for (Attribute part : parts)
+      if (auto found = dyn_cast<AttrT>(part))
+        return found;
+    return {};
+  }
+  return dyn_cast_or_null<AttrT>(encoding);
+}
+
 SmallVector<Dim> dmir::dimsOf(Type type) {
   auto tensor = tensorType(type);
-  auto named = dyn_cast_or_null<DimsAttr>(tensor.getEncoding());
+  auto named = partOf<DimsAttr>(tensor.getEncoding());
   return mixDims(tensor.getShape(), named ? std::optional<DimsAttr>(named) : std::nullopt);
 }
 
@@ -34,13 +45,17 @@ Dim dmir::elementsOf(Type type) { return product(dimsOf(type)); }
 RankedTensorType dmir::tensorOf(ArrayRef<Dim> dims, Type element, Attribute layout) {
   SmallVector<Dim> dynamic;
   SmallVector<int64_t> shape = splitDims(dims, dynamic);
-  if (!dynamic.empty())
-    layout = DimsAttr::get(element.getContext(), dynamic);
-  return RankedTensorType::get(shape, element, layout);
+  MLIRContext *context = element.getContext();
+  Attribute named = dimsAttr(context, dynamic), encoding = layout;
+  if (named)
+    encoding = layout ? mlir::ArrayAttr::get(context, {named, layout}) : named;
+  return RankedTensorType::get(shape, element, encoding);
 }
 
 Attribute dmir::layoutOf(Type type) {
   Attribute encoding = tensorType(type).getEncoding();
+  if (isa_and_nonnull<mlir::ArrayAttr>(encoding))
+    return partOf<BlockedAttr>(encoding);
   return isa_and_nonnull<DimsAttr>(encoding) ? Attribute() : encoding;
 }
 

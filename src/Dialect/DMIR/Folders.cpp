@@ -41,7 +41,7 @@ template <typename OpTy> OpFoldResult foldNeutral(OpTy op, Value keep, Value oth
 /// Whether equal types mean equal shapes: dims without a name may differ.
 bool isKnown(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.hasStaticShape() || isa_and_nonnull<DimsAttr>(tensor.getEncoding());
+  return tensor.hasStaticShape() || isa_and_nonnull<DimsAttr, mlir::ArrayAttr>(tensor.getEncoding());
 }
 
 bool hasFloats(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }

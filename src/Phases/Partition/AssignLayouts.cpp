@@ -20,8 +20,7 @@ using namespace dmxc;
 namespace {
 
 RankedTensorType withLayout(Type type, Attribute layout) {
-  auto tensor = cast<RankedTensorType>(type);
-  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(), layout);
+  return dmir::tensorOf(dmir::dimsOf(type), cast<RankedTensorType>(type).getElementType(), layout);
 }
 
 struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {

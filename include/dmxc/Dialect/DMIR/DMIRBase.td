@@ -47,7 +47,8 @@ def DMIR_DimsAttr : DMIR_Attr<"Dims", "dims"> {
   let summary = "Sizes that are expressions over symbols";
   let description = [{
     As the encoding of a tensor type, what its `?` dims are, in their order: `tensor<?x?x64xf32, #dmir.dims<"batch",
-    "2*seq + 1">>`. As an attribute `dims` of an op, what the dynamic numbers of its other attributes are, in theirs.
+    "2*seq + 1">>`; with a layout an array of both: `[#dmir.dims<"batch">, #dmir.blocked<1, 16>]`. As an attribute
+    `dims` of an op, what the dynamic numbers of its other attributes are, in theirs.
     Symbols are the dims of the function's arguments and those that `dmir.define_dims` makes; include/dmxc/Support/Dim.h
     has the expressions.
   }];

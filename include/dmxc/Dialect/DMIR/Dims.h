@@ -33,7 +33,7 @@ inline Dim dimOf(mlir::Value value, int64_t axis) { return dimOf(value.getType()
 Dim elementsOf(mlir::Type type);
 Dim product(llvm::ArrayRef<Dim> dims);
 
-/// The tensor type with these dims; `layout` is for static shapes alone.
+/// The tensor type with these dims, in a layout where that is not null.
 mlir::RankedTensorType tensorOf(llvm::ArrayRef<Dim> dims, mlir::Type element, mlir::Attribute layout = {});
 /// The type's layout (`#dmir.blocked`), null where it is row-major.
 mlir::Attribute layoutOf(mlir::Type type);

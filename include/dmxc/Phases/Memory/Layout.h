@@ -38,7 +38,10 @@ inline StorageSize storageSize(mlir::Type type) {
   if (tensor.hasStaticShape())
     return {storageBytes(type), 1};
   int64_t bits = dtypeBits(*dmir::dtypeOf(tensor.getElementType()));
-  Dim elements = dmir::elementsOf(type);
+  llvm::SmallVector<Dim> dims = dmir::dimsOf(type);
+  if (auto blocked = mlir::dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)))
+    dims[blocked.getAxis()] = Dim::ceilDiv(dims[blocked.getAxis()], blocked.getBlock()) * blocked.getBlock();
+  Dim elements = dmir::product(dims);
   auto [count, unit] = (bits >= 8 ? elements * (bits / 8) : Dim::ceilDiv(elements * bits, 8)).contentAndPrimitive();
   return {count, unit};
 }

@@ -26,3 +26,19 @@ func.func @plain(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = dmir.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// Open batch and spatial dims run blocked as well; weights of an open shape do not.
+// CHECK-LABEL: func @open
+// CHECK: %[[C:.*]] = dmir.conv %arg0, {{.*}} -> tensor<?x32x?xf32, [#dmir.dims<"n", "h">, #dmir.blocked<1, 16>]>
+// CHECK: %[[R:.*]] = dmir.relayout %[[C]]
+// CHECK: dmir.conv %[[R]], %arg1 {{.*}} -> tensor<?x32x?xf32, #dmir.dims<"n", "h">>
+// CHECK-NOT: blocked
+// CHECK: return
+func.func @open(%x: tensor<?x3x?xf32, #dmir.dims<"n", "h">>, %u: tensor<32x32x?xf32, #dmir.dims<"k">>) -> tensor<?x32x?xf32, #dmir.dims<"n", "h">> {
+  %w = dmir.constant dense<1.0> : tensor<32x3x3xf32>
+  %0 = dmir.conv %x, %w {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 1>, high = array<i64: 1>} : (tensor<?x3x?xf32, #dmir.dims<"n", "h">>, tensor<32x3x3xf32>) -> tensor<?x32x?xf32, #dmir.dims<"n", "h">>
+  %1 = dmir.conv %0, %u {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 1>, high = array<i64: 1>} : (tensor<?x32x?xf32, #dmir.dims<"n", "h">>, tensor<32x32x?xf32, #dmir.dims<"k">>) -> tensor<?x32x?xf32, #dmir.dims<"n", "h">>
+  return %1 : tensor<?x32x?xf32, #dmir.dims<"n", "h">>
+}

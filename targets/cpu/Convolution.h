@@ -1,0 +1,55 @@
+//===- Convolution.h - what the plans of a convolution share ----*- C++ -*-===//
+//
+// Private to ConvRegion.cpp (static shapes) and ConvOpen.cpp (open sizes).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Conv.h"
+#include "ConvRegion.h"
+
+namespace dmxc::cpu {
+
+/// Everything about a convolution that does not depend on the level. Of open sizes `spec` has only what weights tell.
+struct Convolution {
+  explicit Convolution(const RegionBody &body);
+  /// Packs weights at compile time; bytes are then computed four at a time where the layouts allow that.
+  void pack();
+
+  const RegionBody body;
+  mutable dmir::ConvOp op; ///< a handle; reading it changes nothing
+  ConvSpec spec;
+  mlir::Type element;
+  unsigned inputBuffer, weightsBuffer;
+  bool packed = false; ///< weights are packed at compile time
+};
+
+/// Takes sums to the result through the region's epilogue.
+class ConvWriter {
+public:
+  using Value = mlir::Value;
+
+  ConvWriter(KernelBuilder &b, const Convolution &conv);
+  /// Sums of channels from `oc` on (a multiple of the lanes) at a position counted through all spatial axes. `mask` is
+  /// null where all channels exist.
+  void write(Value n, Value oc, Value position, Value sums, Value mask);
+
+private:
+  KernelBuilder &b;
+  const Convolution &conv;
+  ElementExpr e;
+  ResultWriter writer;
+  size_t rank;
+  std::optional<unsigned>
+      positionAxis; ///< carries the position through all spatial axes, where the epilogue allows that
+};
+
+/// The packed weights, which are packed into this thread's scratch where they are no constant.
+mlir::Value packedWeights(KernelBuilder &b, const Convolution &conv);
+
+/// Adds to `plan` how a convolution of open sizes is computed; scratch from `scratchOffset` on is free.
+void planOpenConv(std::shared_ptr<Convolution> conv, int64_t scratchOffset, KernelPlan &plan);
+/// The same for depthwise ones; `scratchBytes` are used.
+void planOpenLanes(std::shared_ptr<Convolution> conv, int64_t scratchBytes, KernelPlan &plan);
+
+} // namespace dmxc::cpu
