@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxText = 10000, kMaxPower = 16;
+/// Characters of a value: each step may double them.
+constexpr size_t kMaxValue = 2000;
 
 struct Failure {
   std::string text;
@@ -52,9 +54,9 @@ private:
     Dim value = term(depth);
     for (;;) {
       if (take("+"))
-        value += term(depth);
+        value = bounded(value + term(depth));
       else if (take("-"))
-        value -= term(depth);
+        value = bounded(value - term(depth));
       else
         return value;
     }
@@ -66,11 +68,11 @@ private:
       if (text.substr(at).starts_with("**"))
         fail("a power of a power");
       if (take("*"))
-        value *= factor(depth);
+        value = bounded(value * factor(depth));
       else if (take("//"))
-        value = Dim::floorDiv(value, divisor(factor(depth)));
+        value = bounded(Dim::floorDiv(value, divisor(factor(depth))));
       else if (take("%"))
-        value = Dim::mod(value, divisor(factor(depth)));
+        value = bounded(Dim::mod(value, divisor(factor(depth))));
       else
         return value;
     }
@@ -84,6 +86,11 @@ private:
     return take("**") ? power(value, factor(depth + 1)) : value;
   }
 
+  Dim bounded(Dim value) const {
+    if (!value.isStatic() && value.str().size() > kMaxValue)
+      fail("it becomes too complex");
+    return value;
+  }
   Dim divisor(Dim value) const {
     if (value.is(0))
       fail("a division by 0");
@@ -95,7 +102,7 @@ private:
       fail("a power with the exponent " + exponent.str());
     Dim value = 1;
     for (int64_t i = 0; i < *count; ++i)
-      value *= base;
+      value = bounded(value * base);
     return value;
   }
 
@@ -178,7 +185,7 @@ private:
     };
     auto fold = [&](Dim start, Dim (*join)(Dim, Dim)) {
       for (Dim argument : arguments)
-        start = join(start, argument);
+        start = bounded(join(start, argument));
       return start;
     };
     if (arguments.empty())
@@ -199,9 +206,9 @@ private:
       if (name.starts_with("Pow"))
         return power(arguments[0], arguments[1]);
       divisor(arguments[1]);
-      return name.ends_with("Mod") ? Dim::mod(arguments[0], arguments[1])
-             : name == "CeilDiv"   ? Dim::ceilDiv(arguments[0], arguments[1])
-                                   : Dim::floorDiv(arguments[0], arguments[1]);
+      return bounded(name.ends_with("Mod") ? Dim::mod(arguments[0], arguments[1])
+                     : name == "CeilDiv"   ? Dim::ceilDiv(arguments[0], arguments[1])
+                                           : Dim::floorDiv(arguments[0], arguments[1]));
     }
     fail("the function '" + std::string(name.substr(0, 60)) + "'");
   }

@@ -202,6 +202,10 @@ TEST(SymbolicExpr, BothFormsOfSizes) {
                           "9999999999999999999", "f(", "(((("})
     EXPECT_HAS(parsed(bad), "cannot be read") << bad;
   EXPECT_HAS(parsed(std::string(5000, '(')), "nested too deep");
+  std::string doubling = "s0"; // a remainder has its operand twice
+  for (int i = 0; i < 60; ++i)
+    doubling += " % s" + std::to_string(i + 1);
+  EXPECT_HAS(parsed(doubling), "too complex");
 }
 
 } // namespace
