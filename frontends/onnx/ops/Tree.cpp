@@ -208,8 +208,8 @@ Forest readForest(NodeContext &c) {
   c.requireAttr(nodes >= 1 && splits.size() == nodes, "nodes_splits and nodes_modes differ in length");
   std::vector<int64_t> features = intsOfLength(c, "nodes_featureids", nodes);
   for (size_t i = 0; i < nodes; ++i) {
-    c.requireAttr(modes[i] >= Leq && modes[i] <= Member,
-                  "nodes_modes has the unknown mode " + std::to_string(modes[i]));
+    bool known = modes[i] >= static_cast<double>(Leq) && modes[i] <= static_cast<double>(Member);
+    c.requireAttr(known, "nodes_modes has the unknown mode " + std::to_string(modes[i]));
     forest.addNode(features[i], static_cast<int64_t>(modes[i]), splits[i]);
   }
   readMembers(c, forest);
