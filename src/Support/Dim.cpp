@@ -236,7 +236,8 @@ Dim Dim::floorDiv(Dim a, Dim b) {
   // What b divides comes out: floordiv(6*n + m + 5, 3) = 2*n + 1 + floordiv(m + 2, 3).
   std::vector<DimTerm> whole, rest;
   for (DimTerm term : a.terms()) {
-    int64_t times = floorDivide(term.coefficient, b.number), left = term.coefficient - times * b.number;
+    int64_t times = floorDivide(term.coefficient, b.number);
+    int64_t left = static_cast<int64_t>(term.coefficient - __int128(times) * b.number); // times * b may exceed 64 bits
     // A rest with another sign would hide that the value is not negative.
     if (left && !term.factors.empty()) {
       rest.push_back(std::move(term));

@@ -35,6 +35,8 @@ TEST(Dim, DivisionTakesOutWhatItCan) {
   EXPECT_EQ(Dim::floorDiv(n * 6 + m + 5, 3).str(), "floordiv(m + 2, 3) + 2*n + 1");
   EXPECT_EQ(Dim::ceilDiv(n * 4, 4), n);
   EXPECT_EQ(Dim::floorDiv(Dim::floorDiv(n, 2) + 3, 2), Dim::floorDiv(n + 6, 4));
+  // The multiple of 5 below the coefficient has more than 64 bits.
+  EXPECT_EQ(Dim::floorDiv(n - INT64_MAX, 5).str(), "floordiv(n + 3, 5) - 1844674407370955162");
   EXPECT_EQ(Dim::mod(n * 6 + 5, 3), Dim(2));
 }
 
