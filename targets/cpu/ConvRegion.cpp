@@ -57,9 +57,7 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
 void Convolution::pack() {
   packed = true;
   bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
-  bool bytes = element.isInteger(32) && getElementTypeOrSelf(op.getInput().getType()).isUnsignedInteger(8) &&
-               getElementTypeOrSelf(op.getWeights().getType()).isSignlessInteger(8);
-  if (!bytes || !wholeBlocks || spec.input != ConvLayout::Blocked16)
+  if (!isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
     return;
   spec.ic = quadsOf(spec.groupIc()) * spec.groups;
   spec.aType = spec.bType = spec.accType;
@@ -150,6 +148,12 @@ static DictionaryAttr packedForm(const Convolution &conv) {
   form.set("blocked_input", b.getBoolAttr(s.input == ConvLayout::Blocked16));
   form.set("element", TypeAttr::get(s.bType));
   return form.getDictionary(conv.op.getContext());
+}
+
+bool dmxc::cpu::isByteConv(dmir::ConvOp op) {
+  return typeOf(op.getResult()).getElementType().isInteger(32) &&
+         typeOf(op.getInput()).getElementType().isUnsignedInteger(8) &&
+         typeOf(op.getWeights()).getElementType().isSignlessInteger(8);
 }
 
 bool dmxc::cpu::isDirectConv(const RegionBody &body) {

@@ -21,6 +21,9 @@ bool isDirectConv(const RegionBody &body);
 bool isOpenConv(dmir::ConvOp op);
 /// Whether it can write a blocked result; of a plain input as well.
 bool mayBlockOpenConv(dmir::ConvOp op);
+/// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
+/// adjacent.
+bool isByteConv(dmir::ConvOp op);
 bool isPixelConv(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body);
 KernelPlan planGenericConv(const RegionBody &body);

@@ -31,13 +31,6 @@ bool isBlockedChannels(Attribute layout) {
 /// Blocks that are mostly padding cost more memory traffic than they save.
 bool worthBlocking(int64_t channels) { return channels >= 8; }
 
-/// Convolutions of u8 with s8: four input channels of a pixel meet at a time, so they have to be adjacent.
-bool isByteConv(dmir::ConvOp conv) {
-  return typeOf(conv.getResult()).getElementType().isInteger(32) &&
-         typeOf(conv.getInput()).getElementType().isUnsignedInteger(8) &&
-         typeOf(conv.getWeights()).getElementType().isSignlessInteger(8);
-}
-
 /// The blocked layout of an operand with the result's shape, which an elementwise op takes over.
 Attribute operandLayout(Operation *op) {
   auto result = typeOf(op->getResult(0));
@@ -55,7 +48,7 @@ Attribute cpu::preferredResultLayout(Operation *op) {
       .Case([&](dmir::ConvOp conv) -> Attribute {
         auto type = typeOf(conv.getResult());
         bool known = type.hasStaticShape() && typeOf(conv.getInput()).hasStaticShape();
-        bool tiled = known ? type.getElementType().isF32() || isByteConv(conv) : cpu::mayBlockOpenConv(conv);
+        bool tiled = known ? type.getElementType().isF32() || cpu::isByteConv(conv) : cpu::mayBlockOpenConv(conv);
         return tiled && worthBlocking(type.getDimSize(1)) ? blocked : Attribute();
       })
       .Case([&](dmir::PoolOp pool) { return isBlockedChannels(layoutOf(pool.getInput())) ? blocked : Attribute(); })
@@ -80,7 +73,7 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
         // The first layer reads the model's input as it is; later ones want whole lines of channels.
         if (layout) // of open sizes only the register tiles read blocks
           return typeOf(value).hasStaticShape() || layoutOf(conv.getResult());
-        bool readsPlain = typeOf(value).getDimSize(1) < kBlock && !isByteConv(conv);
+        bool readsPlain = typeOf(value).getDimSize(1) < kBlock && !cpu::isByteConv(conv);
         return readsPlain || !layoutOf(conv.getResult());
       })
       .Case<dmir::PoolOp, dmir::ConcatOp>([&](Operation *o) { return layout == layoutOf(o->getResult(0)); })
