@@ -54,8 +54,30 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
   spec.heavyEpilogue = heavyEpilogue(body);
 }
 
+/// The convolution as one that minimal filtering computes.
+static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
+  auto all = [](ArrayRef<int64_t> values, int64_t value) {
+    return llvm::all_of(values, [&](int64_t v) { return v == value; });
+  };
+  ArrayRef<int64_t> weights = shapeOf(op.getWeights());
+  bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && all(op.getStrides(), 1) &&
+              all(op.getDilations(), 1) && op.getGroups() == 1 && weights[1] % 16 == 0 &&
+              typeOf(op.getResult()).getElementType().isF32() && dmir::layoutOf(op.getInput().getType());
+  if (!fits)
+    return std::nullopt;
+  SmallVector<Dim> in = dmir::dimsOf(op.getInput()), out = dmir::dimsOf(op.getResult());
+  SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
+  return WinogradSpec{
+      Float32Type::get(op.getContext()), weights[1], weights[0], in[0], in[2], in[3], out[2], out[3], low[0], low[1]};
+}
+
 void Convolution::pack() {
   packed = true;
+  if (std::optional<WinogradSpec> filtering = winogradSpec(op); filtering && winogradPays(*filtering)) {
+    winograd = filtering;
+    winograd->heavyEpilogue = spec.heavyEpilogue;
+    return;
+  }
   bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
   if (!isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
     return;
@@ -123,24 +145,38 @@ Value dmxc::cpu::packedWeights(KernelBuilder &b, const Convolution &conv) {
   return conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
 }
 
+/// Results through the region's epilogue, for the emitters of static shapes.
+static ConvCallbacks callbacksOf(KernelBuilder &b, const Convolution &conv) {
+  ConvCallbacks callbacks;
+  callbacks.store = [writer = std::make_shared<ConvWriter>(b, conv)](Value n, Value oc, Value position, Value value,
+                                                                     Value mask) {
+    writer->write(n, oc, position, value, mask);
+  };
+  return callbacks;
+}
+
 static void emitDirectConv(KernelBuilder &b, const Convolution &conv, int64_t nominalItems, int64_t scratchOffset) {
   ConvTiles tiles = chooseConvTiles(conv.spec, b.isa());
   mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
   Value weights = packedWeights(b, conv);
-  ConvWriter writer(b, conv);
-  ConvCallbacks callbacks;
-  callbacks.store = [&](Value n, Value oc, Value position, Value value, Value mask) {
-    writer.write(n, oc, position, value, mask);
-  };
-  emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacks, {}, scratchOffset);
+  emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacksOf(b, conv), {}, scratchOffset);
+}
+
+static void emitWinogradConv(KernelBuilder &b, const Convolution &conv, Dim nominalItems) {
+  WinogradTiles tiles = chooseWinogradTiles(*conv.winograd, b.isa());
+  mapRange(b, nominalItems, winogradWorkItems(*conv.winograd, tiles));
+  emitWinograd(b, *conv.winograd, tiles, b.buffer(conv.inputBuffer), b.buffer(conv.weightsBuffer),
+               callbacksOf(b, conv));
 }
 
 static DictionaryAttr packedForm(const Convolution &conv) {
   Builder b(conv.op.getContext());
   NamedAttrList form;
   const ConvSpec &s = conv.spec;
-  form.set("form", b.getStringAttr(s.quads ? "convquads16" : "convpanel16"));
-  form.set("size", b.getI64IntegerAttr(packedConvWeightBytes(s)));
+  bool filtering = conv.winograd.has_value();
+  int64_t bytes = filtering ? winogradWeightBytes(s.oc, s.ic) : packedConvWeightBytes(s);
+  form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.quads ? "convquads16" : "convpanel16"));
+  form.set("size", b.getI64IntegerAttr(bytes));
   form.set("oc", b.getI64IntegerAttr(s.oc));
   form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
   form.set("groups", b.getI64IntegerAttr(s.groups));
@@ -166,6 +202,20 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
          mlir::isa<BlockArgument>(op.getWeights());
 }
 
+static void planWinograd(std::shared_ptr<Convolution> conv, KernelPlan &plan) {
+  const WinogradSpec &spec = *conv->winograd;
+  WinogradTiles nominal = chooseWinogradTiles(spec, nominalIsa());
+  Dim items = winogradWorkItems(spec, nominal);
+  int64_t scratch = 0;
+  for (const IsaLevel &level : IsaLevel::forSizes())
+    scratch = std::max(scratch, winogradScratchBytes(spec, chooseWinogradTiles(spec, level)));
+  plan.algorithm = "conv-winograd";
+  plan.work = items;
+  plan.grain = winogradGrain(spec, nominal);
+  plan.scratch = scratch;
+  plan.emit = [conv, items](KernelBuilder &b) { emitWinogradConv(b, *conv, items); };
+}
+
 KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
                                llvm::function_ref<bool(unsigned)> constant) {
   auto conv = std::make_shared<Convolution>(body);
@@ -178,6 +228,10 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
   KernelPlan plan;
   if (conv->packed)
     plan.packed.set(key, packedForm(*conv));
+  if (conv->winograd) {
+    planWinograd(conv, plan);
+    return plan;
+  }
   int64_t packBytes = conv->packed ? 0 : (packedConvWeightBytes(conv->spec) + 63) / 64 * 64;
   if (isOpenConv(conv->op) && conv->spec.groups > 1 && conv->spec.groupIc() == 1) {
     planOpenLanes(conv, packBytes, plan);
@@ -213,6 +267,10 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   llvm::copy(form.getAs<DenseI64ArrayAttr>("kernel").asArrayRef(), spec.kernel.begin());
   spec.bType = form.getAs<TypeAttr>("element").getValue();
   spec.input = form.getAs<BoolAttr>("blocked_input").getValue() ? ConvLayout::Blocked16 : ConvLayout::Plain;
+  if (form.getAs<StringAttr>("form").getValue() == "convwinograd16") {
+    packWinogradWeights(spec.oc, spec.ic, constant.data(), out);
+    return Status::ok();
+  }
   std::array<int64_t, 5> strides;
   strides[4] = 1;
   strides[3] = spec.kernel[2];

@@ -7,13 +7,15 @@
 
 #include "Conv.h"
 #include "ConvRegion.h"
+#include "Winograd.h"
 
 namespace dmxc::cpu {
 
 /// Everything about a convolution that does not depend on the level. Of open sizes `spec` has only what weights tell.
 struct Convolution {
   explicit Convolution(const RegionBody &body);
-  /// Packs weights at compile time; bytes are then computed four at a time where the layouts allow that.
+  /// Packs weights at compile time, for minimal filtering where that pays; bytes are then computed four at a time where
+  /// the layouts allow that.
   void pack();
 
   const RegionBody body;
@@ -21,7 +23,8 @@ struct Convolution {
   ConvSpec spec;
   mlir::Type element;
   unsigned inputBuffer, weightsBuffer;
-  bool packed = false; ///< weights are packed at compile time
+  bool packed = false;                  ///< weights are packed at compile time
+  std::optional<WinogradSpec> winograd; ///< when it is computed that way
 };
 
 /// Takes sums to the result through the region's epilogue.

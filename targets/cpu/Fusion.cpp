@@ -129,7 +129,7 @@ Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<
   auto name = form.getAs<StringAttr>("form");
   if (name && (name.getValue() == "panel16" || name.getValue() == "quads16"))
     return packMatmulOperand(form, constant, out);
-  if (name && (name.getValue() == "convpanel16" || name.getValue() == "convquads16"))
+  if (name && name.getValue().starts_with("conv"))
     return packConvOperand(form, constant, out);
   return Error{ErrorKind::Internal,
                "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};

@@ -1,8 +1,10 @@
 //===- ConvTest.cpp - convolution against a naive reference --------------===//
 
 #include "Conv.h"
+#include "GemmTile.h"
 #include "KernelHarness.h"
 #include "TestTensors.h"
+#include "Winograd.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -24,6 +26,7 @@ struct Case {
   DType a = DType::F32, b = DType::F32, acc = DType::F32;
   bool dynamicBatch = false;
   int zeroPoint = 0; ///< subtracted from the input
+  bool winograd = false;
 };
 
 Case makeCase(int64_t n, int64_t ic, int64_t oc, ConvSpec::Spatial in, ConvSpec::Spatial kernel) {
@@ -41,7 +44,7 @@ std::string describe(const Case &c) {
          std::to_string(c.spec.groups) + " in " + text(c.spec.in) + " k " + text(c.spec.kernel) + " s " +
          text(c.spec.stride) + " d " + text(c.spec.dilation) + " p " + text(c.spec.pad) + "/" + text(c.padEnd) + " " +
          std::string(dtypeName(c.a)) + (c.spec.input == ConvLayout::Plain ? " plain" : " blocked") +
-         (c.spec.heavyEpilogue ? " heavy" : "");
+         (c.spec.heavyEpilogue ? " heavy" : "") + (c.winograd ? " winograd" : "");
 }
 
 class Problem {
@@ -110,6 +113,11 @@ private:
     mlir::MLIRContext context;
     mlir::Builder types(&context);
     ConvSpec typed = specIn(types);
+    if (c.winograd) {
+      packed = Tensor(DType::U8, {winogradWeightBytes(s.oc, s.ic)});
+      return packWinogradWeights(s.oc, s.ic, weights.data(),
+                                 {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
+    }
     packed = Tensor(DType::U8, {packedConvWeightBytes(typed)});
     int64_t k2 = s.kernel[2], k1 = s.kernel[1];
     packConvWeights(typed, weights.data(), {s.groupIc() * s.taps(), s.taps(), k1 * k2, k2, 1},
@@ -138,6 +146,64 @@ ConvCallbacks addBias(KernelBuilder &b, const ConvSpec &spec, int zeroPoint) {
   return callbacks;
 }
 
+/// The same convolution for minimal filtering; sizes of images are dims where the batch is.
+WinogradSpec winogradSpec(const Case &c, const ConvSpec &s) {
+  auto size = [&](const char *name, int64_t known) { return c.dynamicBatch ? Dim::symbol(name) : Dim(known); };
+  return {s.accType,
+          s.ic,
+          s.oc,
+          size("n", s.n),
+          size("h", s.in[1]),
+          size("w", s.in[2]),
+          size("p", s.out[1]),
+          size("q", s.out[2]),
+          s.pad[1],
+          s.pad[2],
+          s.heavyEpilogue};
+}
+
+/// How a case is computed on a level.
+struct Plan {
+  Plan(const Case &given, const ConvSpec &spec, const IsaLevel &isa, const std::function<void(ConvTiles &)> &tune)
+      : given(given), isa(isa) {
+    if (given.winograd) {
+      WinogradSpec filtering = winogradSpec(given, spec);
+      winograd = chooseWinogradTiles(filtering, isa);
+      scratch = winogradScratchBytes(filtering, winograd);
+      return;
+    }
+    direct = chooseConvTiles(spec, isa);
+    if (tune)
+      tune(direct);
+    scratch = convScratchBytes(spec, direct);
+  }
+
+  int64_t items(const ConvSpec &spec) const {
+    if (!given.winograd)
+      return convWorkItems(spec, direct) * (given.dynamicBatch ? given.spec.n : 1);
+    Case known = given;
+    known.dynamicBatch = false;
+    WinogradTiles tiles = winograd;
+    tiles.blocks =
+        *Dim::ceilDiv(ceilDivInt(given.spec.out[1], 2) * ceilDivInt(given.spec.out[2], 2), tiles.blockTiles).known();
+    return *winogradWorkItems(winogradSpec(known, given.spec), tiles).known();
+  }
+
+  void emit(KernelBuilder &b, const ConvSpec &spec, const ConvCallbacks &callbacks) const {
+    if (given.winograd) {
+      WinogradSpec inside = winogradSpec(given, spec);
+      return emitWinograd(b, inside, winograd, b.buffer(0), b.buffer(1), callbacks);
+    }
+    emitConv(b, spec, direct, b.buffer(0), b.buffer(1), callbacks, given.dynamicBatch ? b.dim(0) : Value());
+  }
+
+  const Case &given;
+  const IsaLevel &isa;
+  ConvTiles direct;
+  WinogradTiles winograd;
+  int64_t scratch;
+};
+
 /// The number of wrong outputs (also those written that should not be), or -1.
 int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error, int parts = 1, bool corrupt = false,
                       std::function<void(ConvTiles &)> tune = {}) {
@@ -147,15 +213,17 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
   ConvSpec spec = p.specIn(types);
   if (given.dynamicBatch)
     spec.n = kDynamic;
-  ConvTiles tiles = chooseConvTiles(spec, isa);
-  if (tune)
-    tune(tiles);
-  TestKernel kernel = makeKernel("conv", isa, 4, given.dynamicBatch, [&](KernelBuilder &b) {
+  Plan plan(p.c, spec, isa, tune);
+  bool open = given.winograd && given.dynamicBatch;
+  TestKernel kernel = makeKernel("conv", isa, 4, open ? 5 : given.dynamicBatch, [&](KernelBuilder &b) {
+    dmir::SymbolSet symbols;
+    for (const char *name : {"n", "h", "w", "p", "q"})
+      symbols.insert(b.getStringAttr(name));
+    b.setSymbols(symbols);
     ConvSpec inside = p.specIn(b);
     if (given.dynamicBatch)
       inside.n = kDynamic;
-    emitConv(b, inside, tiles, b.buffer(0), b.buffer(1), addBias(b, inside, given.zeroPoint),
-             given.dynamicBatch ? b.dim(0) : Value());
+    plan.emit(b, inside, addBias(b, inside, given.zeroPoint));
   });
   error = kernel.error;
   if (!kernel.fn)
@@ -167,17 +235,17 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
   Tensor out(p.c.acc, {s.n, blocks, positions, 16});
   for (int64_t i = 0; i < out.numElements(); ++i)
     out.setDouble(i, -77);
-  int64_t work = convWorkItems(spec, tiles) * (given.dynamicBatch ? s.n : 1);
+  int64_t work = plan.items(spec);
   for (int part = 0; part < parts; ++part)
     kernel({p.memory.mutableData(), p.packed.mutableData(), p.bias.mutableData(), out.mutableData()},
-           work * part / parts, work * (part + 1) / parts, convScratchBytes(spec, tiles), {s.n});
+           work * part / parts, work * (part + 1) / parts, plan.scratch, {s.n, s.in[1], s.in[2], s.out[1], s.out[2]});
   int64_t wrong = 0;
   for (int64_t n = 0; n < s.n; ++n)
     for (int64_t oc = 0; oc < blocks * 16; ++oc)
       for (int64_t pos = 0; pos < positions; ++pos) {
         double got = out.asDouble(((n * blocks + oc / 16) * positions + pos) * 16 + oc % 16);
         if (oc >= s.oc) {
-          wrong += tiles.lanes <= 16 && got != -77;
+          wrong += got != -77;
           continue;
         }
         int64_t hw = s.out[1] * s.out[2];
@@ -322,9 +390,44 @@ TEST_P(ConvLevels, RandomSpecs) {
   }
 }
 
+TEST_P(ConvLevels, Winograd) {
+  for (auto [n, ic, oc, height, width, pad, padEnd] : {std::array<int64_t, 7>{1, 32, 64, 14, 14, 1, 1},
+                                                       {2, 48, 40, 9, 13, 1, 1},  // odd sizes, a tail of channels
+                                                       {1, 32, 96, 30, 31, 1, 0}, // several blocks, the last one short
+                                                       {1, 64, 33, 8, 6, 0, 0},
+                                                       {2, 32, 32, 5, 5, 2, 2},
+                                                       {1, 96, 16, 1, 2, 1, 1}}) {
+    Case c = makeCase(n, ic, oc, {1, height, width}, {1, 3, 3});
+    c.spec.pad = {0, pad, pad}, c.padEnd = {0, padEnd, padEnd};
+    c.winograd = true;
+    for (bool heavy : {false, true})
+      for (bool open : {false, true})
+        for (int parts : {1, 3}) {
+          c.spec.heavyEpilogue = heavy, c.dynamicBatch = open;
+          std::string error;
+          EXPECT_EQ(wrongElements(c, GetParam(), error, parts), 0) << describe(c) << " open " << open << ": " << error;
+        }
+  }
+}
+
+TEST(Conv, WinogradOnlyWhereItPays) {
+  WinogradSpec spec{{}, 64, 64, 1, 14, 14, 14, 14, 1, 1};
+  EXPECT_TRUE(winogradPays(spec));
+  spec.outHeight = 7, spec.outWidth = Dim::symbol("w");
+  EXPECT_TRUE(winogradPays(spec));
+  spec.outHeight = 1; // half of each tile is not there
+  EXPECT_FALSE(winogradPays(spec));
+  spec.outHeight = 0;
+  EXPECT_FALSE(winogradPays(spec));
+  EXPECT_FALSE(winogradPays({{}, 16, 64, 1, 14, 14, 14, 14, 1, 1}));
+  EXPECT_FALSE(winogradPays({{}, 64, 16, 1, 14, 14, 14, 14, 1, 1}));
+}
+
 TEST(Conv, ReferenceNoticesAWrongElement) {
   std::string error;
   Case c = makeCase(1, 16, 16, {1, 4, 4}, {1, 3, 3});
+  EXPECT_GT(wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0) << error;
+  c.winograd = true;
   EXPECT_GT(wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0) << error;
 }
 
