@@ -18,8 +18,11 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
-  acc = b.forLoop(low, high, b.idx(1), acc, [&](Value index, ValueRange carried) {
-    return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
+  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.quads};
+  acc = sumInRuns(b, regs, low, high, block * spec.taps(), 1, acc, [&](Value from, Value to, ValueRange init) {
+    return b.forLoop(from, to, b.idx(1), init, [&](Value index, ValueRange carried) {
+      return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
+    });
   });
   if (rest)
     acc = channelBlock(item, tile, b.idx(full * block), rest, acc);

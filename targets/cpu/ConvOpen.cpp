@@ -192,6 +192,14 @@ SmallVector<Value> OpenConv::reduce(const Group &group, const Tile &tile) {
                      : reducePlain(group, tile, zeros);
 }
 
+/// Sums over [0, count), of `terms` terms each.
+SmallVector<Value> OpenConv::inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms, ValueRange init,
+                                    llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  RegisterTile regs{tile.rows, group.vectors, lanes, f32};
+  return sumInRuns(b, regs, b.idx(0), b.idx(count), terms, 1, init,
+                   [&](Value from, Value to, ValueRange acc) { return b.forLoop(from, to, b.idx(1), acc, body); });
+}
+
 /// `count` channels of a block, for one tap. `ahead`: how far the elements are that come next, where that is not close.
 SmallVector<Value> OpenConv::channels(const Group &group, const Tile &tile, Value from, Value weight, int64_t count,
                                       Value ahead, ValueRange init) {
@@ -236,8 +244,8 @@ SmallVector<Value> OpenConv::reduceRow(const Group &group, const Tile &tile, Val
                 carried);
   };
   int64_t full = s.groupIc / 16, rest = s.groupIc % 16;
-  SmallVector<Value> acc = b.forLoop(b.idx(0), b.idx(full), b.idx(1), init,
-                                     [&](Value index, ValueRange carried) { return block(index, 16, carried); });
+  SmallVector<Value> acc = inRuns(group, tile, full, 16 * s.taps, init,
+                                  [&](Value index, ValueRange carried) { return block(index, 16, carried); });
   return rest ? block(b.idx(full), rest, acc) : acc;
 }
 
@@ -246,7 +254,7 @@ SmallVector<Value> OpenConv::reduceBlocked(const Group &group, const Tile &tile,
   Value distance = tile.gathered ? b.idx(tapElements()) : b.mulC(plane, 16); // between blocks, or taps of one
   int64_t full = s.groupIc / 16 * s.taps, rest = s.groupIc % 16;
   SmallVector<Value> acc =
-      b.forLoop(b.idx(0), b.idx(full), b.idx(1), init, [&](Value index, ValueRange carried) -> SmallVector<Value> {
+      inRuns(group, tile, full, 16, init, [&](Value index, ValueRange carried) -> SmallVector<Value> {
         Value from = b.elementPtr(f32, pixels, b.mul(index, distance));
         return channels(group, tile, from, b.elementPtr(f32, group.weights, b.mulC(index, 256)), 16, distance, carried);
       });
@@ -260,7 +268,7 @@ SmallVector<Value> OpenConv::reduceBlocked(const Group &group, const Tile &tile,
 }
 
 SmallVector<Value> OpenConv::reducePlain(const Group &group, const Tile &tile, ValueRange init) {
-  return b.forLoop(b.idx(0), b.idx(s.rows()), b.idx(1), init, [&](Value row, ValueRange carried) {
+  return inRuns(group, tile, s.rows(), s.kernel(), init, [&](Value row, ValueRange carried) {
     SmallVector<Value> acc(carried);
     Value weight = b.elementPtr(f32, group.weights, b.mulC(row, s.kernel() * 16));
     for (int64_t tap = 0; tap < s.kernel(); ++tap) {

@@ -79,6 +79,9 @@ private:
   void cutInTiles(Value count, llvm::function_ref<void(int64_t pixels, Value at, Value left)> body);
   void tiles(const Group &group, Value image, Value position, Value count, bool inPlace);
   llvm::SmallVector<Value> reduce(const Group &group, const Tile &tile);
+  llvm::SmallVector<Value> inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms,
+                                  mlir::ValueRange init,
+                                  llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)> body);
   llvm::SmallVector<Value> reduceBlocked(const Group &group, const Tile &tile, mlir::ValueRange init);
   llvm::SmallVector<Value> reduceRow(const Group &group, const Tile &tile, mlir::ValueRange init);
   llvm::SmallVector<Value> channels(const Group &group, const Tile &tile, Value from, Value weight, int64_t count,

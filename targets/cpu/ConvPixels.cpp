@@ -125,7 +125,7 @@ void PixelConv::emitTile(Tile tile, Value firstChannel) {
 SmallVector<Value> PixelConv::reduce(const Tile &tile) {
   Value weights = pointer(op.getWeights());
   RegisterTile registers{tile.rows, tile.vectors, lanes, accType};
-  return b.forLoop(b.idx(0), b.idx(s.rows()), b.idx(1), zeroTile(b, registers), [&](Value row, ValueRange carried) {
+  auto step = [&](Value row, ValueRange carried) {
     SmallVector<Value> acc(carried);
     Value weight = b.mulC(row, s.kernel());
     for (int64_t tap = 0; tap < s.kernel(); ++tap) {
@@ -140,7 +140,9 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
       }
     }
     return acc;
-  });
+  };
+  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), s.kernel(), 1, zeroTile(b, registers),
+                   [&](Value from, Value to, ValueRange init) { return b.forLoop(from, to, b.idx(1), init, step); });
 }
 
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {

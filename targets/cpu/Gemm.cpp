@@ -265,8 +265,8 @@ void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, 
 SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0,
                                        Value depth, SmallVector<Value> acc) {
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
-  auto steps = [&](Value from, Value to, int64_t unroll, bool prefetch) {
-    acc = b.forLoop(from, to, b.idx(unroll), acc, [&](Value kk, ValueRange carried) {
+  auto steps = [&](Value from, Value to, ValueRange init, int64_t unroll, bool prefetch) {
+    return b.forLoop(from, to, b.idx(unroll), init, [&](Value kk, ValueRange carried) {
       SmallVector<Value> sums = llvm::to_vector(carried);
       if (prefetch)
         prefetchNext(item, tile, kk, depth);
@@ -276,9 +276,11 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     });
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  steps(b.idx(0), main, t.unroll, item.next && tile.index);
+  acc = sumInRuns(
+      b, registers(item, tile.rows), b.idx(0), main, 1, t.unroll, acc,
+      [&](Value from, Value to, ValueRange init) { return steps(from, to, init, t.unroll, item.next && tile.index); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
-    steps(main, depth, 1, false);
+    acc = steps(main, depth, acc, 1, false);
   return acc;
 }
 

@@ -30,6 +30,34 @@ SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &til
   return SmallVector<Value>(tile.size(), zero);
 }
 
+SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high,
+                                        int64_t termsPerStep, int64_t steps, ValueRange init,
+                                        llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
+  int64_t run = std::max<int64_t>(1, kSumRun / (termsPerStep * steps)) * steps;
+  auto first = KernelBuilder::constantOf(low), last = KernelBuilder::constantOf(high);
+  bool known = first && last;
+  if (!isFloatType(tile.acc) || (known && *last - *first <= run))
+    return body(low, high, init);
+  bool whole = known && (*last - *first) % run == 0;
+  // In memory, as there are no registers for a second tile.
+  Value total = b.tileBuffer();
+  for (int64_t i = 0; i < tile.size(); ++i)
+    b.store(init[i], total, b.idx(i * tile.lanes));
+  auto sumOf = [&](int64_t i, Value acc) -> Value {
+    return arith::AddFOp::create(b, acc, b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes));
+  };
+  b.forLoop(low, high, b.idx(run), [&](Value from) {
+    Value to = b.addC(from, run);
+    SmallVector<Value> acc = body(from, whole ? to : b.minS(to, high), zeroTile(b, tile));
+    for (int64_t i = 0; i < tile.size(); ++i)
+      b.store(sumOf(i, acc[i]), total, b.idx(i * tile.lanes));
+  });
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < tile.size(); ++i)
+    sums.push_back(b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes));
+  return sums;
+}
+
 Value dmxc::cpu::multiplyAdd(KernelBuilder &b, Value x, Value y, Value sum) {
   if (isFloatType(sum.getType()))
     return b.fma(x, y, sum);

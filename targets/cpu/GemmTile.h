@@ -39,6 +39,17 @@ llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &ti
 void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArrayRef<mlir::Value> acc,
                     llvm::function_ref<mlir::Value(int64_t row)> left, llvm::ArrayRef<mlir::Value> right);
 
+/// Terms that a lane sums one after the other before the sum joins those of earlier terms. Rounding errors of a sum
+/// grow with the number of terms in a row, so long products of floats are summed in runs.
+constexpr int64_t kSumRun = 128;
+
+/// init plus the sums of [low, high): body(from, to, acc) adds those of a run to `acc`. A step of the loop has
+/// `termsPerStep` terms; runs are a multiple of `steps` long.
+llvm::SmallVector<mlir::Value> sumInRuns(
+    KernelBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t termsPerStep, int64_t steps,
+    mlir::ValueRange init,
+    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value from, mlir::Value to, mlir::ValueRange acc)> body);
+
 /// a*b+c for floats and integers.
 mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 

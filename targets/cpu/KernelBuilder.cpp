@@ -121,6 +121,17 @@ void KernelBuilder::failIf(Value condition, int32_t code) {
   LLVM::StoreOp::create(*this, next, status);
 }
 
+Value KernelBuilder::tileBuffer() {
+  if (!tile) {
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(&cast<func::FuncOp>(body).getBody().front());
+    auto pointer = LLVM::LLVMPointerType::get(getContext());
+    Value room = LLVM::AllocaOp::create(*this, pointer, getI8Type(), constantInt(getI32Type(), 2048), /*alignment=*/64);
+    tile = opaque(room); // LLVM would make registers of it
+  }
+  return tile;
+}
+
 //===----------------------------------------------------------------------===//
 // Index arithmetic
 //===----------------------------------------------------------------------===//

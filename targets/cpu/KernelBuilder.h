@@ -41,6 +41,8 @@ public:
   /// Makes begin() and end() give these values: a caller that cuts work differently maps its range first.
   void setRange(Value first, Value last) { range[0] = first, range[1] = last; }
   Value scratch() const; ///< !llvm.ptr: this thread's scratch
+  /// !llvm.ptr: room for 2 KiB, the sums of a register tile, on the stack; one for the whole kernel.
+  Value tileBuffer();
   Value results() const; ///< !llvm.ptr to i64: data-dependent dims
   /// Says that dim i is the value of symbol i.
   void setSymbols(dmir::SymbolSet names) { symbols = std::move(names); }
@@ -131,6 +133,7 @@ private:
   mlir::Operation *body = nullptr; ///< the private func.func
   Value range[2];                  ///< of setRange; null: the call's own
   Value status;                    ///< stack slot of the sticky failure, made on demand
+  Value tile;                      ///< tileBuffer, made on demand
   unsigned numBuffers, numDims;
   dmir::SymbolSet symbols;                                         ///< of the dims
   llvm::DenseMap<std::pair<int64_t, const void *>, Value> extents; ///< by Dim::key

@@ -25,7 +25,6 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 
 //===----------------------------------------------------------------------===//
 // Views

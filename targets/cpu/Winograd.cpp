@@ -281,7 +281,7 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value fir
   RegisterTile regs{rows, group.vectors, t.lanes, f32};
   Value left = b.elementPtr(f32, tiles, b.add(b.mulC(position, inputPlane()), b.mulC(firstRow, inputRow())));
   Value right = b.elementPtr(f32, group.weights, b.mulC(position, spec.ic * 16));
-  Values acc = b.forLoop(b.idx(0), b.idx(spec.ic), b.idx(kUnroll), zeroTile(b, regs), [&](Value k, ValueRange carried) {
+  auto step = [&](Value k, ValueRange carried) {
     Values next(carried);
     for (int64_t u = 0; u < kUnroll; ++u) {
       // A pointer of its own keeps LLVM from sharing loads between steps and running out of registers.
@@ -298,7 +298,10 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value fir
           b, regs, next, [&](int64_t r) { return b.load(f32, row, b.idx(r * inputRow())); }, w);
     }
     return next;
-  });
+  };
+  Values acc =
+      sumInRuns(b, regs, b.idx(0), b.idx(spec.ic), 1, kUnroll, zeroTile(b, regs),
+                [&](Value from, Value to, ValueRange init) { return b.forLoop(from, to, b.idx(kUnroll), init, step); });
   Value to = b.elementPtr(f32, sums, b.add(b.mulC(position, sumsPlane()), b.mulC(firstRow, t.columns())));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t v = 0; v < group.vectors; ++v)
