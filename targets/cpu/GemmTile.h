@@ -41,7 +41,7 @@ void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArr
 
 /// Terms that a lane sums one after the other before the sum joins those of earlier terms. Rounding errors of a sum
 /// grow with the number of terms in a row, so long products of floats are summed in runs.
-constexpr int64_t kSumRun = 128;
+constexpr int64_t kSumRun = 64;
 
 /// init plus the sums of [low, high): body(from, to, acc) adds those of a run to `acc`. A step of the loop has
 /// `termsPerStep` terms; runs are a multiple of `steps` long.

@@ -180,15 +180,27 @@ void RowWalker::rows(llvm::function_ref<void()> bodyFn) {
   });
 }
 
-RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Carried(Value, ValueRange)> bodyFn) {
+RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Carried(Value, ValueRange)> bodyFn,
+                                         int64_t chains) {
   auto nest = [&](auto &&self, size_t depth, Value slot, ValueRange carried) -> Carried {
     if (depth == outer.size())
       return bodyFn(slot, carried);
     Dim size = plan.groups[outer[depth]].size;
-    return b.forLoop(b.idx(0), b.idx(size), b.idx(1), carried, [&](Value i, ValueRange c) {
+    auto step = [&](Value i, ValueRange c) {
       at[outer[depth]] = e.at(i);
       return self(self, depth + 1, b.add(b.mulC(slot, size), i), c);
+    };
+    if (chains == 1 || depth + 1 < outer.size())
+      return b.forLoop(b.idx(0), b.idx(size), b.idx(1), carried, step);
+    Dim whole = Dim::floorDiv(size, chains) * chains;
+    Carried acc = b.forLoop(b.idx(0), b.idx(whole), b.idx(chains), carried, [&](Value i, ValueRange c) {
+      Carried next;
+      for (int64_t u = 0; u < chains; ++u)
+        next.push_back(step(b.addC(i, u), c[u])[0]);
+      return next;
     });
+    acc[0] = b.forLoop(b.idx(whole), b.idx(size), b.idx(1), acc[0], step)[0];
+    return acc;
   };
   return nest(nest, 0, b.idx(0), init);
 }
@@ -249,12 +261,19 @@ RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t
 
 Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
                       llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn) {
+  // Independent chains hide the latency of the combination; a sum's rounding errors are those of its longest chain.
   if (plan.lanesAcross()) {
-    Value init = start(b.laneType(scalar, e.lanes()));
-    return outerLoops(
-        init, [&](Value slot, ValueRange c) { return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))}; })[0];
+    int64_t chains = !outer.empty() && plan.groups[outer.back()].size.valueOr(16) >= 16 ? 8 : 1;
+    Carried acc(chains, start(b.laneType(scalar, e.lanes())));
+    acc = outerLoops(
+        acc, [&](Value slot, ValueRange c) { return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))}; },
+        chains);
+    for (; chains > 1; chains /= 2)
+      for (int64_t i = 0; i < chains / 2; ++i)
+        acc[i] = combine(acc[i], acc[i + chains / 2]);
+    return acc[0];
   }
-  constexpr int64_t unroll = 4; // independent chains hide the latency of the combination
+  constexpr int64_t unroll = 4;
   Carried init(unroll, start(b.laneType(scalar, lanes)));
   init.push_back(start(scalar));
   Carried acc = outerLoops(init, [&](Value slot, ValueRange c) {

@@ -72,7 +72,9 @@ public:
 
 private:
   using Carried = llvm::SmallVector<Value>;
-  Carried outerLoops(mlir::ValueRange init, llvm::function_ref<Carried(Value outerSlot, mlir::ValueRange)> body);
+  /// With several chains `init` has one value a chain, and the body gets those of the innermost loop in turn.
+  Carried outerLoops(mlir::ValueRange init, llvm::function_ref<Carried(Value outerSlot, mlir::ValueRange)> body,
+                     int64_t chains = 1);
   Carried along(Value outerSlot, mlir::ValueRange carried, int64_t unroll,
                 llvm::function_ref<Value(Value slot, Value acc)> step);
   llvm::SmallVector<unsigned> outer; ///< reduced groups that are loops

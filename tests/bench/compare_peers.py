@@ -6,10 +6,12 @@ which other work took more than a tenth of the processors is repeated, and marke
 peer / dmxc, median [min, max] over rounds: above 1 means that dmxc is faster, or needs less.
 
     compare_peers.py --zoo ZOO --build BUILD --peer 'node ort_bench.mjs {dir}/model.onnx --inputs {dir}/set0 --threads {threads}'
-                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu:host] [--roofs] [--json FILE]
+                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu:host] [--roofs] [--errors] [--json FILE]
 
-The peer prints a JSON line with median_ms, and create_ms and peak_rss_mib where it has them. --roofs adds the tasks of each
-model that take a hundredth of its time or more and run below 70 % of this machine's roof, the most time lost first.
+The peer prints a JSON line with median_ms, and create_ms, peak_rss_mib and rel_err where it has them. --roofs adds the
+tasks of each model that take a hundredth of its time or more and run below 70 % of this machine's roof, the most time lost
+first. --errors adds the worst max|got - want| / max|want| over the outputs of all sets of a model, ours and the peer's
+(its rel_err; {set} in its command is the set's folder). It needs numpy.
 """
 import argparse
 import json
@@ -54,7 +56,8 @@ class Ours:
         with tempfile.NamedTemporaryFile(suffix=".json") as out:
             _, foreign = run([*self.command, "--threads", threads, "--json", out.name, *more])
             report = json.load(open(out.name))
-        load = report["load_ms"] + report["session_ms"] + report["first_run_ms"]
+        # What the first run takes beyond a warm one (pages that are read, code that is linked) is loading, too.
+        load = report["load_ms"] + report["session_ms"] + max(0, report["first_run_ms"] - report["latency"]["median"])
         return {"ms": report["latency"]["median"], "load": load, "rss": report["peak_rss_mb"], "foreign": foreign, "report": report}
 
 
@@ -62,11 +65,16 @@ class Peer:
     def __init__(self, options, folder):
         self.parts, self.folder = shlex.split(options.peer), folder
 
-    def measure(self, threads):
-        text, foreign = run([part.replace("{dir}", str(self.folder)).replace("{threads}", str(threads)) for part in self.parts])
+    def measure(self, threads, inputs=None):
+        values = {"{dir}": self.folder, "{threads}": threads, "{set}": inputs or self.folder / "set0"}
+        parts = self.parts
+        for name, value in values.items():
+            parts = [part.replace(name, str(value)) for part in parts]
+        text, foreign = run(parts)
         try:
             report = next(json.loads(line) for line in text.splitlines() if line.startswith("{"))
-            return {"ms": report["median_ms"], "load": report.get("create_ms"), "rss": report.get("peak_rss_mib"), "foreign": foreign}
+            return {"ms": report["median_ms"], "load": report.get("create_ms"), "rss": report.get("peak_rss_mib"), "error": report.get("rel_err"),
+                    "foreign": foreign}
         except (StopIteration, KeyError, json.JSONDecodeError) as error:
             raise Failure(f"no median_ms in the peer's output: {text[:120]!r}") from error
 
@@ -111,6 +119,28 @@ def slow_tasks(ours, threads, roof):
     return sorted(found, key=lambda task: task["mean_ms"] * (task["of_roof"] - 1))
 
 
+def relative_error(got_dir, want_dir):
+    """max|got - want| / max|want| of the worst output of a set."""
+    import numpy
+    worst = 0.0
+    for path in want_dir.glob("out_*.npy"):
+        want, got = numpy.load(path).astype(float), numpy.load(got_dir / path.name).astype(float)
+        if want.size:
+            worst = max(worst, float(abs(got - want).max() / max(abs(want).max(), 1e-30)))
+    return worst
+
+
+def worst_errors(options, folder, bundle, peer):
+    """Ours and the peer's over all sets; None where the peer does not tell."""
+    ours, theirs = [], []
+    for inputs in sorted(folder.glob("set*")):
+        with tempfile.TemporaryDirectory(prefix="dmxc-bench-") as outputs:
+            run([options.build / "bin/dmx-run", bundle, "--inputs", inputs, "--output-dir", outputs, "-q"])
+            ours.append(relative_error(pathlib.Path(outputs), inputs))
+        theirs.append(peer.measure(1, inputs)["error"])
+    return max(ours), max(theirs) if None not in theirs else None
+
+
 def text(ratio):
     return f"{ratio['median']:5.2f} [{ratio['min']:.2f}, {ratio['max']:.2f}]" if ratio else "    -"
 
@@ -123,6 +153,7 @@ def model_rows(options, name, roofs):
         run([options.build / "bin/dmxc", folder / "model.onnx", "-o", bundle, "-q", "-t", options.target, "-j2"])
         compiled = time.monotonic() - start
         ours, peer = Ours(options, folder, bundle), Peer(options, folder)
+        errors = worst_errors(options, folder, bundle, peer) if options.errors else None
         for threads in options.threads:
             pairs, busy = paired(ours, peer, threads, options.rounds, os.cpu_count())
             report = pairs[-1][0]["report"]
@@ -132,6 +163,10 @@ def model_rows(options, name, roofs):
                    "arena": report["arena_bytes"] / max(report["arena_lower_bound"], 1)}
             print(f"{name:20}{threads:2} {compiled:6.1f} {row['dmxc_ms']:9.3f} {row['peer_ms']:9.3f}  {text(row['latency']):19}{'*' if busy else ' '} "
                   f"{row['load']['median'] if row['load'] else math.nan:6.1f} {row['rss']['median'] if row['rss'] else math.nan:5.2f} {row['arena']:5.2f}", flush=True)
+            if errors:
+                row["errors"] = errors
+            if errors and threads == options.threads[0]:
+                print(f"    error {errors[0]:.2e}, peer {errors[1] if errors[1] is not None else math.nan:.2e}", flush=True)
             if options.roofs:
                 row["slow_tasks"] = slow_tasks(ours, threads, roofs[threads])
                 for task in row["slow_tasks"]:
@@ -151,6 +186,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2, help="per side and round; the peer's command has its own")
     parser.add_argument("--target", default="cpu:host")
     parser.add_argument("--roofs", action="store_true")
+    parser.add_argument("--errors", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
     names = options.models.split(",") if options.models else sorted(path.parent.name for path in options.zoo.glob("*/model.onnx"))

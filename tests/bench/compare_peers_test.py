@@ -86,6 +86,28 @@ class Run(unittest.TestCase):
         self.assertLess(0, result["roofs"]["1"]["gflops"])
         self.assertIn("geometric mean", done.stdout)
 
+    def test_errors(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not there")
+        bundle = self.dir / "digits.bundle"
+        subprocess.run([BIN / "dmxc", self.dir / "zoo/digits/model.onnx", "-o", bundle, "-q", "-t", "cpu:host"], check=True)
+        for name, change in (("set0", 1.0), ("set1", 1.25)):  # the worst set counts: max|x - 1.25 x| / max|1.25 x|
+            inputs = self.dir / "zoo/digits" / name
+            inputs.mkdir(exist_ok=True)
+            shutil.copy(DIGITS / "images.npy", inputs / "in_image.npy")
+            subprocess.run([BIN / "dmx-run", bundle, "--inputs", inputs, "--output-dir", inputs, "-q"], check=True)
+            for path in inputs.glob("out_*.npy"):
+                numpy.save(path, numpy.load(path) * change)
+        peer = self.dir / "peer.py"
+        peer.write_text("import sys\nprint('{\"median_ms\": 1, \"rel_err\": 0.%s}' % sys.argv[1][-1])\n")
+        done = self.compare("--models", "digits", "--errors", peer=f"{sys.executable} {peer} {{set}}")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        ours, theirs = json.loads((self.dir / "out.json").read_text())["models"][0]["errors"]
+        self.assertAlmostEqual(ours, 0.2, places=6)
+        self.assertEqual(theirs, 0.1)
+
     def test_a_model_that_fails_is_named(self):
         done = self.compare()
         self.assertEqual(done.returncode, 1, done.stdout)
