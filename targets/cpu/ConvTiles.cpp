@@ -133,7 +133,7 @@ int64_t dmxc::cpu::convWorkItems(const ConvSpec &original, const ConvTiles &t) {
 int64_t dmxc::cpu::convGrain(const ConvSpec &spec, const ConvTiles &t) {
   double pixels = t.passes ? spec.outPositions() : t.rows * t.tilesPerItem;
   double flops = 2.0 * pixels * t.columns() * std::max<int64_t>(1, spec.groupIc() * spec.taps());
-  return std::max<int64_t>(1, static_cast<int64_t>(1e6 / flops));
+  return std::max<int64_t>(1, static_cast<int64_t>(4e5 / flops));
 }
 
 int64_t dmxc::cpu::convScratchBytes(const ConvSpec &spec, const ConvTiles &t) {

@@ -83,9 +83,11 @@ int64_t dmxc::cpu::gemmWorkItems(const GemmSpec &spec, const GemmTiles &t) {
 }
 
 int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
-  // About 20 us on a fast core, and enough groups to pay for a copy of A.
-  double flops = 2.0 * t.rowsPerBlock() * t.columns() * std::max<int64_t>(spec.k, 1);
-  int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(2e6 / flops));
+  // About 4 us on a fast core, which does 100 operations a nanosecond, or reads 60 bytes of weights that serve few rows.
+  double depth = std::max<int64_t>(spec.k, 1), flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
+  double bytes = depth * t.columns() * spec.bType.getIntOrFloatBitWidth() / 8;
+  int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
+  // Enough groups to pay for a copy of A.
   int64_t groups = spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
   return t.packA ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
 }

@@ -214,7 +214,7 @@ Indices dmxc::cpu::spread(ElementExpr &e, ArrayRef<AxisGroup> groups, ArrayRef<I
 
 // Time below which a nest is not cut, that an item should take at least, and at most before the
 // innermost loop is cut too. A wake-up of a thread costs microseconds.
-static constexpr double kSmallNs = 4000, kItemNs = 1000, kLargeNs = 64000, kGrainNs = 8000;
+static constexpr double kSmallNs = 4000, kItemNs = 1000, kLargeNs = 64000, kGrainNs = 4000;
 static constexpr int64_t kManyItems = 64;
 
 WorkPlan dmxc::cpu::planWork(Block *block, ArrayRef<Dim> dims, double cost) {

@@ -354,7 +354,7 @@ Dim dmxc::cpu::winogradWorkItems(const WinogradSpec &spec, const WinogradTiles &
 int64_t dmxc::cpu::winogradGrain(const WinogradSpec &spec, const WinogradTiles &t) {
   double flops = 2.0 * kPositions * t.blockTiles * t.columns() * spec.ic;
   // Enough groups of channels to pay for the transforms of their input.
-  return std::max<int64_t>(static_cast<int64_t>(1e6 / flops), std::min<int64_t>(4, ceilDivInt(spec.oc, t.columns())));
+  return std::max<int64_t>(static_cast<int64_t>(4e5 / flops), std::min<int64_t>(4, ceilDivInt(spec.oc, t.columns())));
 }
 
 int64_t dmxc::cpu::winogradScratchBytes(const WinogradSpec &spec, const WinogradTiles &t) {
