@@ -24,7 +24,6 @@ constexpr int64_t kPositions = kIn * kIn;
 constexpr int64_t kPad = 16;               ///< elements of a cache line
 constexpr int64_t kInputBytes = 640 << 10; ///< transformed input of a block; leaves room for weights in L2
 constexpr int64_t kUnroll = 4;
-constexpr int64_t kPrefetchSteps = 64; ///< how many input channels ahead weights are fetched
 
 using Matrix = std::array<std::array<int, kIn>, kIn>;
 constexpr Matrix kInputTransform{{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}};
@@ -58,7 +57,8 @@ private:
   void transformInput(const Block &block);
   void transformTile(const Block &block, Value inBlock);
   void multiply(const Block &block, const Group &group);
-  void multiplyRows(const Group &group, Value position, Value firstRow, int64_t rows);
+  void multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows);
+  Value nextPanel(const Group &group, Value position);
   void transformOutput(const Block &block, const Group &group);
   void storeTile(const Block &block, const Group &group, Value inBlock);
   Values transformed(const Matrix &matrix, int64_t rows, Values values, int64_t columns);
@@ -67,6 +67,7 @@ private:
   int64_t inputRow() const { return spec.ic + kPad; }
   int64_t inputPlane() const { return t.blockTiles * inputRow(); }
   int64_t sumsPlane() const { return t.blockTiles * t.columns() + kPad; }
+  int64_t registerTiles() const { return ceilDivInt(t.blockTiles, t.rows); } ///< of a full block
   int64_t panelElements() const { return kPositions * spec.ic * 16; }
 
   KernelBuilder &b;
@@ -267,22 +268,36 @@ void WinogradEmitter::multiply(const Block &block, const Group &group) {
   b.forLoop(0, kPositions, 1, [&](Value position) {
     if (!spec.isStatic())
       return b.forLoop(b.idx(0), b.ceilDiv(block.count, b.idx(t.rows)), b.idx(1),
-                       [&](Value i) { multiplyRows(group, position, b.mulC(i, t.rows), t.rows); });
+                       [&](Value i) { multiplyRows(group, position, i, b.mulC(i, t.rows), t.rows); });
     // Balanced register tiles: the first `high` of them have one row more.
-    int64_t count = ceilDivInt(t.blockTiles, t.rows), low = t.blockTiles / count, high = t.blockTiles % count;
-    b.forLoop(0, high, 1, [&](Value i) { multiplyRows(group, position, b.mulC(i, low + 1), low + 1); });
-    b.forLoop(0, count - high, 1,
-              [&](Value i) { multiplyRows(group, position, b.addC(b.mulC(i, low), high * (low + 1)), low); });
+    int64_t count = registerTiles(), low = t.blockTiles / count, high = t.blockTiles % count;
+    b.forLoop(0, high, 1, [&](Value i) { multiplyRows(group, position, i, b.mulC(i, low + 1), low + 1); });
+    b.forLoop(high, count, 1, [&](Value i) { multiplyRows(group, position, i, b.addC(b.mulC(i, low), high), low); });
   });
 }
 
-/// Rows beyond a short block's tiles are multiplied too, whatever they hold; they are never stored.
-void WinogradEmitter::multiplyRows(const Group &group, Value position, Value firstRow, int64_t rows) {
+/// The weights that come after those of a position: of the next one, or of the next group.
+Value WinogradEmitter::nextPanel(const Group &group, Value position) {
+  Value last = b.cmp(arith::CmpIPredicate::eq, position, b.idx(kPositions - 1));
+  Value next = arith::SelectOp::create(b, last, b.idx(t.columns() / 16 * panelElements()),
+                                       b.mulC(b.addC(position, 1), spec.ic * 16));
+  return b.elementPtr(f32, group.weights, next);
+}
+
+/// Rows beyond a short block's tiles are multiplied too, whatever they hold; they are never stored. The weights that
+/// come next are fetched meanwhile, an equal share of them by each register tile.
+void WinogradEmitter::multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows) {
   RegisterTile regs{rows, group.vectors, t.lanes, f32};
   Value left = b.elementPtr(f32, tiles, b.add(b.mulC(position, inputPlane()), b.mulC(firstRow, inputRow())));
   Value right = b.elementPtr(f32, group.weights, b.mulC(position, spec.ic * 16));
+  Value upcoming = nextPanel(group, position);
+  int64_t panels = t.columns() / 16; // 0 on levels whose groups share a panel
   auto step = [&](Value k, ValueRange carried) {
     Values next(carried);
+    Value line = b.floorDiv(b.add(b.mulC(tile, spec.ic), k), b.idx(registerTiles()));
+    for (int64_t q = 0; q < ceilDivInt(kUnroll, registerTiles()); ++q)
+      for (int64_t p = 0; p < panels; ++p)
+        b.prefetch(f32, upcoming, b.addC(b.mulC(b.addC(line, q), 16), p * panelElements()), /*locality=*/2);
     for (int64_t u = 0; u < kUnroll; ++u) {
       // A pointer of its own keeps LLVM from sharing loads between steps and running out of registers.
       Value row = b.opaque(b.elementPtr(f32, left, b.addC(k, u)));
@@ -291,8 +306,6 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value fir
       for (int64_t v = 0; v < group.vectors; ++v) {
         int64_t column = v * t.lanes, at = column / 16 * panelElements() + column % 16;
         w.push_back(b.load(f32, panel, b.idx(at), t.lanes));
-        if (column % 16 == 0)
-          b.prefetch(f32, panel, b.idx(at + kPrefetchSteps * 16), /*locality=*/2);
       }
       accumulateTile(
           b, regs, next, [&](int64_t r) { return b.load(f32, row, b.idx(r * inputRow())); }, w);
