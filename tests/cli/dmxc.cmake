@@ -21,6 +21,9 @@ add_test(NAME cli.quantized
 add_test(NAME cli.control-flow
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+add_test(NAME cli.large-weights
+  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)
 
 if("corsair" IN_LIST DMXC_TARGETS)
   add_test(NAME cli.corsair-graphs
