@@ -192,6 +192,14 @@ bool dmxc::cpu::isPixelConv(const RegionBody &body) {
          PixelSpec(op).scratchBytes() <= kMaxConvScratch;
 }
 
+bool dmxc::cpu::prefersPixels(const RegionBody &body) {
+  auto op = cast<dmir::ConvOp>(body.root);
+  if (!isPixelConv(body) || op.getGroups() != 1)
+    return false;
+  PixelSpec spec(op);
+  return spec.groupOc < 8 && spec.out.back().isStatic() && spec.out.back().valueOr(0) >= 8;
+}
+
 KernelPlan dmxc::cpu::planPixelConv(const RegionBody &body) {
   auto spec = std::make_shared<PixelSpec>(cast<dmir::ConvOp>(body.root));
   SmallVector<Dim> dims{spec->batch, ceilDivInt(spec->groupOc * spec->groups, spec->channels)};

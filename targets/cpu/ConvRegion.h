@@ -25,6 +25,8 @@ bool mayBlockOpenConv(dmir::ConvOp op);
 /// adjacent.
 bool isByteConv(dmir::ConvOp op);
 bool isPixelConv(const RegionBody &body);
+/// Whether lanes along a row do better than lanes of output channels, which are too few to fill a vector.
+bool prefersPixels(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body);
 KernelPlan planGenericConv(const RegionBody &body);
 

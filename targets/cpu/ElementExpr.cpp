@@ -319,11 +319,35 @@ Value ElementExpr::gatherLanes(Type element, Value base, Index offset) {
   return vector::FromElementsOp::create(b, VectorType::get({laneCount}, element), values);
 }
 
+/// Lanes `stride` elements apart, all of which exist: vectors of what lies between the first and the last lane.
+Value ElementExpr::loadStrided(Type element, Value base, Value first, int64_t stride) {
+  ++counts.contiguous;
+  int64_t last = stride - 1; // the last vector ends with the last lane
+  Value picked;
+  for (int64_t part = 0; part < stride; ++part) {
+    int64_t begin = part * laneCount - (part == last ? last : 0);
+    Value vector = b.load(element, base, b.addC(first, begin), laneCount);
+    if (!picked) {
+      picked = vector;
+      continue;
+    }
+    SmallVector<int64_t> order;
+    for (int64_t lane = 0; lane < laneCount; ++lane) {
+      int64_t at = lane * stride, kept = part == 1 ? std::min(at, laneCount - 1) : lane;
+      order.push_back(at / laneCount == part ? laneCount + at - begin : kept);
+    }
+    picked = vector::ShuffleOp::create(b, picked, vector, order);
+  }
+  return picked;
+}
+
 Value ElementExpr::loadAt(Type element, Value base, Index offset) {
   if (laneCount == 1)
     return ++counts.contiguous, b.load(element, base, offset.vec ? offset.vec : offset.base);
   if (offset.uniform())
     return ++counts.uniform, b.splat(b.load(element, base, offset.base), laneCount);
+  if (!offset.vec && !laneMask && offset.stride >= 2 && offset.stride <= std::min<int64_t>(4, laneCount))
+    return loadStrided(element, base, offset.base, offset.stride);
   if (offset.vec || offset.stride != 1)
     return gatherLanes(element, base, offset);
   ++counts.contiguous;

@@ -146,6 +146,7 @@ private:
   Value evaluateMovement(mlir::Operation *op, llvm::ArrayRef<Index> index);
   std::pair<Value, Value> placeOfPacked(mlir::Type element, Index offset);
   Value gatherLanes(mlir::Type element, Value base, Index offset);
+  Value loadStrided(mlir::Type element, Value base, Value first, int64_t stride);
   Value cached(int kind, Value a, Value b, llvm::function_ref<Value()> make);
   Value addV(Value a, Value b);
   Value mulV(Value a, int64_t c);

@@ -181,9 +181,9 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
           .Case<dmir::DefineDimsOp>([&](auto) { return defineDimsPlan(body); })
           .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
           .Case<dmir::ConvOp>([&](auto) {
-            return isDirectConv(body)  ? planConv(body, strategy, constant)
-                   : isPixelConv(body) ? planPixelConv(body)
-                                       : planGenericConv(body);
+            return isDirectConv(body) && !prefersPixels(body) ? planConv(body, strategy, constant)
+                   : isPixelConv(body)                        ? planPixelConv(body)
+                                                              : planGenericConv(body);
           })
           .Default([&](Operation *op) -> Result<KernelPlan> { return unsupported(op); });
   if (plan && !body.results.empty())

@@ -272,8 +272,8 @@ void PoolEmitter::emitPlain() {
   unsigned narrowest;
   int64_t lanes = chooseLanes({input, writer.values()[0]}, b.isa(), &narrowest);
   auto [first, last] = interior();
-  if (!mlir::isa<dmir::PoolOp>(root) || nominal(body.block, last - first) < lanes)
-    lanes = 1;
+  while (lanes > 1 && (!mlir::isa<dmir::PoolOp>(root) || nominal(body.block, last - first) < lanes))
+    lanes /= 2;
   emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
     batch = e.at(outer[0]);
     channel = e.at(outer[1]);
@@ -291,10 +291,21 @@ void PoolEmitter::emitPlain() {
     Value start = b.minS(b.maxS(lo, b.idx(first)), hi), end = b.maxS(b.minS(hi, b.idx(last)), start);
     one(lo, start);
     laneSpatial = true; // with one lane, too: every tap is inside
-    laneLoop(e, start, end, lanes, narrowest, 1, [&](Index along) {
-      at.back() = along.base;
-      window(at);
-    });
+    if (axes.back().stride == 1)
+      laneLoop(e, start, end, lanes, narrowest, 1, [&](Index along) {
+        at.back() = along.base;
+        window(at);
+      });
+    else // lanes that are strides apart are loaded as vectors only where all of them exist
+      for (int64_t width = lanes; width >= 1; width /= 2) {
+        ElementExpr::Lanes all(e, width);
+        Value whole = b.add(start, b.mulC(b.floorDiv(b.sub(end, start), b.idx(width)), width));
+        b.forLoop(start, whole, b.idx(width), [&](Value i) {
+          at.back() = i;
+          window(at);
+        });
+        start = whole;
+      }
     laneSpatial = false;
     one(end, hi);
   });
