@@ -91,12 +91,14 @@ private:
   }
   Value readInput(ArrayRef<Value> at, ArrayRef<Value> taps);
   Value accumulate(dmir::Pooling kind, ArrayRef<Value> at);
+  Value floatMaximum(ArrayRef<Value> at, Value start);
   Value divided(Value sum, ArrayRef<Value> at);
   Value argMax(dmir::ArgMaxPoolOp op, ArrayRef<Value> at);
   void window(ArrayRef<Value> at);
   void emitBlocked();
   void emitPlain();
-  std::pair<Dim, Dim> interior() const;
+  std::pair<Dim, Dim> interior(size_t axis) const;
+  void blockedWindow(ArrayRef<Value> at);
 
   KernelBuilder &b;
   const RegionBody &body;
@@ -110,6 +112,7 @@ private:
   bool isFloat, isUnsigned;
   Index batch, channel;     ///< of the current window
   bool laneSpatial = false; ///< lanes run along the last spatial axis
+  bool everyTap = false;    ///< all taps of the current window are inside the input
 };
 
 PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
@@ -119,15 +122,22 @@ PoolEmitter::Carried PoolEmitter::overTaps(ArrayRef<Value> at, ValueRange init,
     size_t axis = taps.size();
     if (axis == axes.size())
       return bodyFn(taps, carried);
-    bool whole = laneSpatial && axis + 1 == axes.size(); // interior lanes have every tap
+    bool whole = everyTap || (laneSpatial && axis + 1 == axes.size()); // interior lanes have every tap
     auto [lo, hi] =
         whole ? std::pair(b.idx(0), b.idx(axes[axis].window)) : validTaps(b, axes[axis], at[axis], 0, axes[axis].in);
-    return b.forLoop(lo, hi, b.idx(1), carried, [&](Value tap, ValueRange c) {
+    auto step = [&](Value tap, ValueRange c) {
       taps.push_back(tap);
       Carried next = self(self, c);
       taps.pop_back();
       return next;
-    });
+    };
+    if (std::optional<int64_t> few = axes[axis].window.known(); whole && few && *few <= 4) {
+      Carried acc(carried);
+      for (int64_t tap = 0; tap < *few; ++tap)
+        acc = step(b.idx(tap), acc);
+      return acc;
+    }
+    return b.forLoop(lo, hi, b.idx(1), carried, step);
   };
   return nest(nest, init);
 }
@@ -151,9 +161,11 @@ Value PoolEmitter::accumulate(dmir::Pooling kind, ArrayRef<Value> at) {
   Value start = !max      ? b.constantInt(type, 0)
                 : isFloat ? b.constant(type, -std::numeric_limits<double>::infinity())
                           : b.constantInt(type, isUnsigned ? 0 : static_cast<int64_t>(uint64_t(1) << (bits - 1)));
+  if (max && isFloat)
+    return e.narrow(floatMaximum(at, start), element);
   Value sum = overTaps(at, start, [&](ArrayRef<Value> taps, ValueRange c) -> Carried {
     Value value = readInput(at, taps);
-    if (max)
+    if (max) // integers
       return {emitMax(b, c[0], value, isUnsigned)};
     if (isFloat)
       return {arith::AddFOp::create(b, c[0], value)};
@@ -169,11 +181,24 @@ Value PoolEmitter::accumulate(dmir::Pooling kind, ArrayRef<Value> at) {
   return e.narrow(sum, element);
 }
 
+/// The largest number of a window; NaN where there is one. That is told apart, so that a step is one instruction.
+Value PoolEmitter::floatMaximum(ArrayRef<Value> at, Value start) {
+  Value none = b.constantInt(b.laneType(b.getI1Type(), e.lanes()), 0);
+  Carried found = overTaps(at, {start, none}, [&](ArrayRef<Value> taps, ValueRange c) -> Carried {
+    Value value = readInput(at, taps);
+    Value larger = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, c[0]);
+    Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+    return {arith::SelectOp::create(b, larger, value, c[0]), arith::OrIOp::create(b, c[1], isNaN)};
+  });
+  Value nan = b.constant(start.getType(), std::numeric_limits<double>::quiet_NaN());
+  return arith::SelectOp::create(b, found[1], nan, found[0]);
+}
+
 Value PoolEmitter::divided(Value sum, ArrayRef<Value> at) {
   bool padded = cast<dmir::PoolOp>(root).getCountPadding();
   Value count = b.idx(1);
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    if (laneSpatial && i + 1 == axes.size()) {
+    if (everyTap || (laneSpatial && i + 1 == axes.size())) {
       count = b.mulC(count, axis.window);
       continue;
     }
@@ -232,6 +257,31 @@ void PoolEmitter::window(ArrayRef<Value> at) {
   writer.write(index);
 }
 
+/// Away from the borders the loops over taps have known bounds, so that they are unrolled.
+void PoolEmitter::blockedWindow(ArrayRef<Value> at) {
+  Value inside = b.constantInt(b.getI1Type(), 1);
+  auto both = [&](arith::CmpIPredicate predicate, Value x, Dim limit) {
+    inside = arith::AndIOp::create(b, inside, b.cmp(predicate, x, b.idx(limit)));
+  };
+  bool borders = false;
+  for (auto [i, position] : llvm::enumerate(at)) {
+    auto [first, last] = interior(i);
+    if (first.is(0) && last == dmir::dimOf(root->getResult(0), i + 2))
+      continue;
+    borders = true;
+    both(arith::CmpIPredicate::sge, position, first);
+    both(arith::CmpIPredicate::slt, position, last);
+  }
+  auto whole = [&] {
+    everyTap = true;
+    window(at);
+    everyTap = false;
+  };
+  if (!borders)
+    return whole();
+  b.ifThen(inside, whole, [&] { window(at); });
+}
+
 void PoolEmitter::emitBlocked() {
   unsigned narrowest;
   int64_t lanes = std::min(chooseLanes({input, writer.values()[0]}, b.isa(), &narrowest), plan.block);
@@ -248,21 +298,21 @@ void PoolEmitter::emitBlocked() {
       Value inside = b.sub(b.idx(channels), first);
       if (channels % plan.block == 0) {
         ElementExpr::Lanes all(e, lanes);
-        window(outer.drop_front(2));
+        blockedWindow(outer.drop_front(2));
       } else if (lanes == 1) {
-        b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), [&] { window(outer.drop_front(2)); });
+        b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), [&] { blockedWindow(outer.drop_front(2)); });
       } else {
         ElementExpr::Lanes some(e, lanes, b.headMask(lanes, inside));
-        window(outer.drop_front(2));
+        blockedWindow(outer.drop_front(2));
       }
     }
   });
 }
 
-/// Outputs of the last axis whose taps all lie inside the input.
-std::pair<Dim, Dim> PoolEmitter::interior() const {
-  const WindowAxis &axis = axes.back();
-  Dim out = dmir::dimsOf(root->getResult(0)).back(), first = Dim::ceilDiv(axis.low, axis.stride);
+/// Outputs of an axis whose taps all lie inside the input.
+std::pair<Dim, Dim> PoolEmitter::interior(size_t number) const {
+  const WindowAxis &axis = axes[number];
+  Dim out = dmir::dimOf(root->getResult(0), number + 2), first = Dim::ceilDiv(axis.low, axis.stride);
   Dim room = axis.in + axis.low - (axis.window - 1) * axis.dilation - 1;
   Dim last = Dim::min(Dim::max(Dim::floorDiv(room, axis.stride) + 1, 0), out);
   return {Dim::min(first, last), last};
@@ -271,7 +321,7 @@ std::pair<Dim, Dim> PoolEmitter::interior() const {
 void PoolEmitter::emitPlain() {
   unsigned narrowest;
   int64_t lanes = chooseLanes({input, writer.values()[0]}, b.isa(), &narrowest);
-  auto [first, last] = interior();
+  auto [first, last] = interior(axes.size() - 1);
   while (lanes > 1 && (!mlir::isa<dmir::PoolOp>(root) || nominal(body.block, last - first) < lanes))
     lanes /= 2;
   emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
