@@ -14,6 +14,7 @@ first. --errors adds the worst max|got - want| / max|want| over the outputs of a
 (its rel_err; {set} in its command is the set's folder). It needs numpy.
 """
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -189,6 +190,8 @@ def main():
     parser.add_argument("--errors", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.errors and not importlib.util.find_spec("numpy"):
+        parser.error("--errors needs numpy, which this Python lacks (Debian: python3-numpy for /usr/bin/python3)")
     names = options.models.split(",") if options.models else sorted(path.parent.name for path in options.zoo.glob("*/model.onnx"))
     roofs = {threads: json.loads(run([options.build / "bin/roof_bench", threads])[0]) for threads in options.threads}
     for roof in roofs.values():
