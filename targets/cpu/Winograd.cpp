@@ -58,6 +58,7 @@ private:
   void transformTile(const Block &block, Value inBlock);
   void multiply(const Block &block, const Group &group);
   void multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows);
+  void multiplyOpen(const Block &block, const Group &group, Value position);
   Value nextPanel(const Group &group, Value position);
   void transformOutput(const Block &block, const Group &group);
   void storeTile(const Block &block, const Group &group, Value inBlock);
@@ -267,13 +268,27 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
 void WinogradEmitter::multiply(const Block &block, const Group &group) {
   b.forLoop(0, kPositions, 1, [&](Value position) {
     if (!spec.isStatic())
-      return b.forLoop(b.idx(0), b.ceilDiv(block.count, b.idx(t.rows)), b.idx(1),
-                       [&](Value i) { multiplyRows(group, position, i, b.mulC(i, t.rows), t.rows); });
+      return multiplyOpen(block, group, position);
     // Balanced register tiles: the first `high` of them have one row more.
     int64_t count = registerTiles(), low = t.blockTiles / count, high = t.blockTiles % count;
     b.forLoop(0, high, 1, [&](Value i) { multiplyRows(group, position, i, b.mulC(i, low + 1), low + 1); });
     b.forLoop(high, count, 1, [&](Value i) { multiplyRows(group, position, i, b.addC(b.mulC(i, low), high), low); });
   });
+}
+
+/// Full register tiles, and the smallest one of a few that holds the rest.
+void WinogradEmitter::multiplyOpen(const Block &block, const Group &group, Value position) {
+  Value full = b.floorDiv(block.count, b.idx(t.rows)), left = b.sub(block.count, b.mulC(full, t.rows));
+  b.forLoop(b.idx(0), full, b.idx(1), [&](Value i) { multiplyRows(group, position, i, b.mulC(i, t.rows), t.rows); });
+  int64_t below = 0;
+  for (int64_t rows : {int64_t(2), t.rows / 2, t.rows}) {
+    if (rows <= below)
+      continue;
+    Value fits = arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sgt, left, b.idx(below)),
+                                       b.cmp(arith::CmpIPredicate::sle, left, b.idx(rows)));
+    b.ifThen(fits, [&] { multiplyRows(group, position, full, b.mulC(full, t.rows), rows); });
+    below = rows;
+  }
 }
 
 /// The weights that come after those of a position: of the next one, or of the next group.
@@ -353,7 +368,8 @@ WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const Isa
   t.vectors = most.vectors;
   t.rows = most.rows;
   int64_t fitting = kInputBytes / (kPositions * (spec.ic + kPad) * 4);
-  t.blockTiles = std::clamp<int64_t>(fitting, 14, 56) / most.rows * most.rows;
+  // Of open sizes a small image should still be one block.
+  t.blockTiles = std::clamp<int64_t>(fitting, spec.isStatic() ? 14 : 28, 56) / most.rows * most.rows;
   if (std::optional<int64_t> tiles = t.imageTiles().known())
     t.blockTiles = ceilDivInt(*tiles, ceilDivInt(*tiles, t.blockTiles));
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
