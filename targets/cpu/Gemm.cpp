@@ -252,10 +252,11 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
 
 void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
   // The next panels' lines are spread evenly over the tiles that read the
-  // present ones.
-  int64_t tiles = t.tilesPerBlock;
-  Value line = b.floorDiv(b.add(b.mul(tile.index, depth), kk), b.idx(tiles));
-  for (int64_t q = 0; q < ceilDivInt(t.unroll, tiles); ++q)
+  // present ones. How many these are when m is dynamic is not known.
+  int64_t tiles = tile.index ? t.tilesPerBlock : 1;
+  int64_t depthsOfLine = std::max<int64_t>(1, 64 / (16 * spec.bType.getIntOrFloatBitWidth() / 8));
+  Value line = tile.index ? b.floorDiv(b.add(b.mul(tile.index, depth), kk), b.idx(tiles)) : kk;
+  for (int64_t q = 0; q < ceilDivInt(t.unroll, tiles); q += depthsOfLine)
     for (int64_t p = 0; p < t.columns() / 16; ++p) {
       Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(k, p * 16));
       b.prefetch(spec.bType, item.next, offset, /*locality=*/2);
@@ -265,6 +266,7 @@ void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, 
 SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0,
                                        Value depth, SmallVector<Value> acc) {
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
+  bool prefetch = item.next && (tile.index || (tile.guarded && t.prefetchRest));
   auto steps = [&](Value from, Value to, ValueRange init, int64_t unroll, bool prefetch) {
     return b.forLoop(from, to, b.idx(unroll), init, [&](Value kk, ValueRange carried) {
       SmallVector<Value> sums = llvm::to_vector(carried);
@@ -276,9 +278,8 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     });
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  acc = sumInRuns(
-      b, registers(item, tile.rows), b.idx(0), main, 1, t.unroll, acc,
-      [&](Value from, Value to, ValueRange init) { return steps(from, to, init, t.unroll, item.next && tile.index); });
+  acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, 1, t.unroll, acc,
+                  [&](Value from, Value to, ValueRange init) { return steps(from, to, init, t.unroll, prefetch); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
     acc = steps(main, depth, acc, 1, false);
   return acc;

@@ -25,7 +25,8 @@ constexpr int64_t kDynamic = -1;
 struct GemmSpec {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   /// Element types in memory (signless) and of the accumulator: f32 (from f32,
-  /// f16, bf16), f64 (from any float), i32 or i64 (from integers).
+  /// f16, bf16, and bytes that are exact in it), f64 (from any float), i32 or
+  /// i64 (from integers).
   mlir::Type aType, bType, accType;
   bool aUnsigned = false, bUnsigned = false;
   /// B is a constant in panel16 form; otherwise a strided matrix of this run.
@@ -52,6 +53,7 @@ struct GemmTiles {
   int64_t unroll = 4;        ///< steps of k in one iteration
   int64_t tilesPerBlock = 1; ///< register tiles of rows in one work item
   bool prefetch = false;     ///< prefetch the next panels of a packed B while computing
+  bool prefetchRest = false; ///< also where m is dynamic, by its rest of rows, which may be all
   /// Copy a block of A to scratch as [tile][k][row] of accumulator elements,
   /// once for all the groups of columns of a call. Avoids rows that share a
   /// cache set. Needs a static k.

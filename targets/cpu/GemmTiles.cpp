@@ -66,7 +66,11 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
     blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
   }
   t.tilesPerBlock = ceilDivInt(tiles, blocks);
-  t.prefetch = spec.packedB && !skinny;
+  // Of few rows, elements of a byte go by too fast for the hardware's prefetching, which starts anew on every page;
+  // wide ones wait for memory whatever is done.
+  int64_t bits = spec.bType.getIntOrFloatBitWidth();
+  t.prefetch = spec.packedB && (!skinny || bits <= 8);
+  t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
   t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
   // The copy completes the last quads.
