@@ -1,6 +1,7 @@
 //===- BundleOutput.cpp - the compiled model becomes a bundle -------------===//
 #include "PassTimes.h"
 #include "Placement.h"
+#include "Reports.h"
 #include "Work.h"
 
 #include "dmxc/Bundle/Weights.h"
@@ -89,7 +90,12 @@ bundle::Manifest Compilation::manifest() const {
   if (auto file = MappedFile::open(options.model))
     manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
   manifest.modelSource = sourceFormat;
-  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)}, {"numerics", options.numerics.empty() ? "default" : options.numerics}};
+  manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)},
+                      {"numerics", options.numerics.empty() ? "default" : options.numerics}};
+  if (RoundingTotals totals = roundingOf(*compiled); totals.weights) {
+    manifest.options.push_back({"rounded_weights", totals.weights});
+    manifest.options.push_back({"rounding_error", totals.errorText()});
+  }
   for (const bundle::TargetDesc &target : compiled->targets)
     manifest.targets.push_back(target);
   manifest.entryPoints = compiled->entryPoints;

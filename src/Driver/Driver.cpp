@@ -166,6 +166,8 @@ private:
       return std::to_string(compilation->model().constants.size()) + " constant(s), " + byteText(codeBytes) +
              " of code";
     });
+    if (std::string rounding = roundingOf(compilation->model()).summary(); !rounding.empty())
+      say(rounding);
     say("wrote " + path + ": " + byteText(compilation->bundleBytes()));
     return true;
   }

@@ -178,8 +178,10 @@ private:
          "e.g. to set strategies",
          "pipeline");
     text("--numerics", options.numerics, "MODE",
-         "In which numbers a target computes; its own by default, --print-targets names each one's modes. Prints the "
-         "formats of nodes that are not computed in their tensors' types",
+         "In which numbers a target computes; its own by default, --print-targets names each one's modes. Of cpu: "
+         "strict (default); bf16 and int8-weights keep constant f32 weights that products of few rows wait for as "
+         "bf16, or as s8 with a scale a column. Prints the formats of nodes that are not computed in their tensors' "
+         "types, and the error that rounding made",
          "numbers");
   }
 

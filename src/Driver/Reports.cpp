@@ -80,6 +80,30 @@ std::string timeReport(const std::vector<TimeRow> &rows, bool json) {
   return text + llvm::formatv("{0,11:f3}         total; peak memory {1:f0} MiB\n", total, peakMemory()).str();
 }
 
+RoundingTotals roundingOf(const CompiledModel &model) {
+  RoundingTotals totals;
+  for (const ConstantPayload &constant : model.constants) {
+    if (!constant.rounded)
+      continue;
+    ++totals.weights;
+    totals.before += constant.rounded->bytes;
+    totals.after += constant.size;
+    if (!totals.worst || totals.worst->error < constant.rounded->error)
+      totals.worst = &*constant.rounded;
+  }
+  return totals;
+}
+
+std::string RoundingTotals::errorText() const { return llvm::formatv("{0:e2}", worst ? worst->error : 0.0).str(); }
+
+std::string RoundingTotals::summary() const {
+  if (!weights)
+    return "";
+  return llvm::formatv("rounded {0} {1}: {2} in {3}, relative RMS error at most {4} ('{5}')", weights,
+                       weights == 1 ? "weight" : "weights", byteText(before), byteText(after), errorText(), worst->node)
+      .str();
+}
+
 std::string byteText(uint64_t bytes) {
   if (bytes < 1024)
     return std::to_string(bytes) + " B";

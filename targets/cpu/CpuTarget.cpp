@@ -7,6 +7,7 @@
 #include "Link.h"
 #include "Loops.h"
 #include "Lowering.h"
+#include "MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
@@ -34,8 +35,8 @@ std::string kernelText(Operation *kernel) {
 
 class CpuTarget final : public TargetBackend {
 public:
-  CpuTarget(TargetOptions options, std::vector<IsaLevel> levels)
-      : options(std::move(options)), levels(std::move(levels)) {}
+  CpuTarget(TargetOptions options, WeightFormat weights, std::vector<IsaLevel> levels)
+      : options(std::move(options)), weights(weights), levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
@@ -52,8 +53,12 @@ public:
   }
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::optional<OpFormats> formatsOf(Operation *op) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packConstant(form, constant, out);
+  }
+  std::optional<double> roundingError(DictionaryAttr form, const Tensor &constant) const override {
+    return isMatmulForm(form) ? matmulOperandError(form, constant) : std::nullopt;
   }
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
@@ -63,12 +68,13 @@ private:
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
+  WeightFormat weights;
   std::vector<IsaLevel> levels;
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  Result<KernelPlan> plan = planKernel(region.getBlock(), {}, constant);
+  Result<KernelPlan> plan = planKernel(region.getBlock(), {}, {constant, weights});
   if (!plan)
     return plan.takeError();
   Builder b(region.getContext());
@@ -79,7 +85,7 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   set(strategy::kGrain, plan->grain);
   set(strategy::kScratch, plan->scratch);
   set(strategy::kFlops, regionFlops(region));
-  set(strategy::kBytes, regionBytes(region));
+  set(strategy::kBytes, regionBytes(region) - plan->savedBytes);
   if (DictionaryAttr sizes = nominalSizes(region.getBlock()); !sizes.empty())
     list.set("nominal", sizes);
   if (!plan->packed.empty())
@@ -91,6 +97,16 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
     list.set(strategy::kInPlace, b.getArrayAttr(operands));
   }
   return list.getDictionary(region.getContext());
+}
+
+std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
+  auto region = op->getParentOfType<dmir::RegionOp>();
+  auto matmul = dyn_cast<dmir::MatMulOp>(op);
+  DictionaryAttr form = region && matmul ? packedRhsForm(matmul, region.getStrategyAttr()) : DictionaryAttr();
+  std::optional<WeightFormat> format = form ? formatOfForm(formName(form)) : std::nullopt;
+  if (!format || *format == WeightFormat::Kept)
+    return std::nullopt;
+  return OpFormats{{"f32", formatName(*format).str()}, "f32"};
 }
 
 Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const {
@@ -176,8 +192,9 @@ std::string CpuTarget::describe() const {
 } // namespace
 
 Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
-  if (!options.numerics.empty() && options.numerics != "strict")
-    return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has strict");
+  std::optional<WeightFormat> weights = formatOfMode(options.numerics);
+  if (!weights)
+    return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has " + numericsModes());
   std::vector<std::string> names = options.levels;
   if (names.empty())
     names.push_back("x86-64-v3");
@@ -193,5 +210,5 @@ Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions
     if (llvm::none_of(levels, [&](const IsaLevel &other) { return other.name == isa->name; }))
       levels.push_back(std::move(*isa));
   }
-  return std::unique_ptr<TargetBackend>(std::make_unique<CpuTarget>(options, std::move(levels)));
+  return std::unique_ptr<TargetBackend>(std::make_unique<CpuTarget>(options, *weights, std::move(levels)));
 }

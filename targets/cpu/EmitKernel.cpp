@@ -158,8 +158,7 @@ static KernelPlan defineDimsPlan(const RegionBody &body) {
   return plan;
 }
 
-Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
-                                         llvm::function_ref<bool(unsigned)> constant) {
+Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy, const Choice &choice) {
   Result<RegionBody> found = RegionBody::of(block);
   if (!found)
     return found.takeError();
@@ -179,9 +178,9 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy,
               [&](auto) { return selectPlan(body, "greedy-select", planGreedySelect(body), emitGreedySelect); })
           .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
           .Case<dmir::DefineDimsOp>([&](auto) { return defineDimsPlan(body); })
-          .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, constant); })
+          .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, choice); })
           .Case<dmir::ConvOp>([&](auto) {
-            return isDirectConv(body) && !prefersPixels(body) ? planConv(body, strategy, constant)
+            return isDirectConv(body) && !prefersPixels(body) ? planConv(body, strategy, choice.constant)
                    : isPixelConv(body)                        ? planPixelConv(body)
                                                               : planGenericConv(body);
           })

@@ -126,13 +126,12 @@ bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
 }
 
 Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
-  auto name = form.getAs<StringAttr>("form");
-  if (name && (name.getValue() == "panel16" || name.getValue() == "quads16"))
+  StringRef name = formName(form);
+  if (isMatmulForm(form))
     return packMatmulOperand(form, constant, out);
-  if (name && name.getValue().starts_with("conv"))
+  if (name.starts_with("conv"))
     return packConvOperand(form, constant, out);
-  return Error{ErrorKind::Internal,
-               "the cpu target knows no packed form '" + (name ? name.getValue().str() : "") + "'"};
+  return Error{ErrorKind::Internal, "the cpu target knows no packed form '" + name.str() + "'"};
 }
 
 Dim cpu::regionFlops(dmir::RegionOp region) {

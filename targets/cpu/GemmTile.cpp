@@ -18,8 +18,11 @@ Value dmxc::cpu::convertElements(KernelBuilder &b, const ElementConversion &c, V
   Type type = c.to;
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     type = VectorType::get(vector.getShape(), c.to);
-  if (isFloatType(c.to))
+  if (isFloatType(c.from))
     return arith::ExtFOp::create(b, type, value);
+  if (isFloatType(c.to))
+    return c.isUnsigned ? Value(arith::UIToFPOp::create(b, type, value))
+                        : Value(arith::SIToFPOp::create(b, type, value));
   if (c.isUnsigned)
     return arith::ExtUIOp::create(b, type, value);
   return arith::ExtSIOp::create(b, type, value);

@@ -67,13 +67,22 @@ static int64_t nominalOf(Operation *owner, StringRef symbol) {
   return std::clamp(kNominalSize, std::max<int64_t>(bounds.min, 1), std::max<int64_t>(bounds.max, 1));
 }
 
-int64_t dmxc::cpu::nominal(Block *block, Dim size) {
+/// A size where `valueOf` gives its symbols' values.
+static int64_t valueAt(Block *block, Dim size, llvm::function_ref<int64_t(Operation *, StringRef)> valueOf) {
   if (std::optional<int64_t> number = size.known())
     return *number;
   auto value = size.evaluate([&](std::string_view symbol) {
-    return std::optional<int64_t>(nominalOf(block->getParentOp(), StringRef(symbol.data(), symbol.size())));
+    return std::optional<int64_t>(valueOf(block->getParentOp(), StringRef(symbol.data(), symbol.size())));
   });
   return std::max<int64_t>(value.value_or(kNominalSize), 1);
+}
+
+int64_t dmxc::cpu::nominal(Block *block, Dim size) { return valueAt(block, size, nominalOf); }
+
+int64_t dmxc::cpu::smallest(Block *block, Dim size) {
+  return valueAt(block, size, [](Operation *owner, StringRef symbol) {
+    return std::max<int64_t>(dmir::symbolBounds(owner, symbol).min, 1);
+  });
 }
 
 DictionaryAttr dmxc::cpu::nominalSizes(Block *block) {

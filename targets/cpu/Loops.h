@@ -26,6 +26,8 @@ struct RegionBody {
 /// The size that a plan is made for: a symbol's nominal value is the one in the region's strategy ("nominal"), or
 /// before there is one a middling size within its bounds. Choices may rest on it, results may not.
 int64_t nominal(mlir::Block *block, Dim size);
+/// A size where its symbols have the least values that their bounds allow, but 1 where that is 0.
+int64_t smallest(mlir::Block *block, Dim size);
 /// The nominal values of the symbols in a region, as the strategy keeps them.
 mlir::DictionaryAttr nominalSizes(mlir::Block *block);
 

@@ -25,7 +25,6 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-
 //===----------------------------------------------------------------------===//
 // Views
 //===----------------------------------------------------------------------===//
@@ -144,6 +143,7 @@ struct Product {
   Dim lhsRow = 0;
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false;
+  WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
   Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
 
   explicit Product(const RegionBody &body);
@@ -237,6 +237,8 @@ GemmSpec Product::spec(MLIRContext *context) const {
   else
     spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
   spec.packedB = packedRhs;
+  if (weights != WeightFormat::Kept)
+    spec.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
   if (quads()) {
     spec.quads = true;
     spec.bType = spec.accType;
@@ -355,10 +357,15 @@ void MatmulEmitter::direct(Dim nominalItems) {
   GemmMatrix rhs = matrix(*product.rhs, product.rhsBatch, product.rhs->strides[product.rhs->strides.size() - 2]);
   if (product.packedRhs)
     rhs.offset = nullptr;
+  Value scales;
+  if (product.weights == WeightFormat::S8)
+    scales = b.elementPtr(b.getI8Type(), rhs.base, b.idx(scalesOffset(spec.k, spec.n)));
   GemmCallbacks callbacks;
   callbacks.store = [&](Value batch, Value m, Value n, Value value, Value mask) {
     auto vector = dyn_cast<VectorType>(value.getType());
     int64_t lanes = vector ? vector.getNumElements() : 1;
+    if (scales) // there are some for whole panels, so no lane is beyond them
+      value = arith::MulFOp::create(b, value, b.load(spec.accType, scales, n, lanes));
     ElementExpr::Lanes scope(e, lanes, mask);
     write(batch, m, e.at(n, lanes, lanes > 1), value);
   };
@@ -413,7 +420,7 @@ DictionaryAttr packedForm(const Product &product, MLIRContext *context) {
   NamedAttrList form;
   auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
   bool quads = product.quads();
-  form.set("form", b.getStringAttr(quads ? "quads16" : "panel16"));
+  form.set("form", b.getStringAttr(quads ? "quads16" : panelForm(product.weights)));
   const StridedView &view = *product.rhs;
   int64_t k = *product.k.known(), n = *product.n.known();
   number("k", k);
@@ -422,14 +429,32 @@ DictionaryAttr packedForm(const Product &product, MLIRContext *context) {
   number("stride_k", *view.strides[view.strides.size() - 2].known());
   number("stride_n", *view.strides.back().known());
   int64_t bytes = product.rhsElement.getIntOrFloatBitWidth() / 8;
-  number("size", quads ? panel16Bytes(quadsOf(k), n, 4) : panel16Bytes(k, n, bytes));
+  bool rounded = product.weights != WeightFormat::Kept;
+  number("size", rounded ? roundedPanelBytes(product.weights, k, n)
+                         : panel16Bytes(quads ? quadsOf(k) : k, n, quads ? 4 : bytes));
   return form.getDictionary(context);
+}
+
+/// Whether a product waits for its weights: its rows are few, at least in some runs, and the weights outgrow a core's
+/// nearest cache.
+bool waitsForWeights(const Product &product) {
+  constexpr int64_t fewRows = 16, manyBytes = 64 << 10;
+  Block *block = product.body.block;
+  bool floats = product.element.isF32() && product.lhsElement.isF32() && product.rhsElement.isF32();
+  return floats && smallest(block, product.m) <= fewRows &&
+         smallest(block, product.batch) * smallest(block, product.m) <= fewRows &&
+         *product.k.known() * *product.n.known() >= manyBytes / 4;
 }
 
 } // namespace
 
-KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy,
-                                 llvm::function_ref<bool(unsigned)> constant) {
+DictionaryAttr dmxc::cpu::packedRhsForm(dmir::MatMulOp op, DictionaryAttr strategy) {
+  std::optional<StridedView> view = stridedView(op.getRhs());
+  auto packed = strategy && view ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  return packed ? packed.getAs<DictionaryAttr>(std::to_string(view->buffer)) : DictionaryAttr();
+}
+
+KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy, const Choice &choice) {
   auto product = std::make_shared<Product>(body);
   KernelPlan plan;
   MLIRContext *context = body.root->getContext();
@@ -442,18 +467,28 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
     return plan;
   }
   // A constant right operand of one matrix is packed, if nothing else in the region reads it.
-  std::string key = std::to_string(product->rhs->buffer);
-  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  auto chosen = packedRhsForm(product->op, strategy);
   bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
   bool alone =
       body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
-  product->packedRhs = strategy ? packed && packed.contains(key)
-                                : oneMatrix && alone && isConstantMatrix(*product) && constant(product->rhs->buffer);
-  if (product->packedRhs)
-    plan.packed.set(key, packedForm(*product, context));
+  product->packedRhs = strategy
+                           ? bool(chosen)
+                           : oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer);
+  if (product->packedRhs) {
+    if (chosen)
+      product->weights = formatOfForm(formName(chosen)).value_or(WeightFormat::Kept);
+    else if (waitsForWeights(*product))
+      product->weights = choice.weights;
+    DictionaryAttr form = packedForm(*product, context);
+    plan.packed.set(std::to_string(product->rhs->buffer), form);
+    if (product->weights != WeightFormat::Kept)
+      plan.savedBytes = *product->k.known() * *product->n.known() * 4 - form.getAs<IntegerAttr>("size").getInt();
+  }
   GemmSpec spec = product->spec(context);
   GemmTiles nominal = chooseGemmTiles(spec, nominalIsa());
   plan.algorithm = product->quads() ? "matmul-quads" : product->packedRhs ? "matmul-packed" : "matmul";
+  if (product->weights != WeightFormat::Kept)
+    plan.algorithm += "-" + formatName(product->weights).str();
   plan.work = product->workItems(nominal);
   plan.grain = gemmGrain(spec, nominal);
   int64_t scratch = 0;
@@ -463,16 +498,4 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
   Dim items = plan.work;
   plan.emit = [product, items](KernelBuilder &b) { MatmulEmitter(b, *product).direct(items); };
   return plan;
-}
-
-Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
-  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
-  int64_t bytes = dtypeBits(constant.dtype()) / 8;
-  if (form.getAs<StringAttr>("form").getValue() == "quads16")
-    packQuads16(constant.data() + number("offset"), number("k"), number("n"), number("stride_k"), number("stride_n"),
-                out);
-  else
-    packPanel16(constant.data() + number("offset") * bytes, number("k"), number("n"), number("stride_k"),
-                number("stride_n"), bytes, out);
-  return Status::ok();
 }

@@ -16,12 +16,17 @@ struct StridedView {
 /// when it is not one.
 std::optional<StridedView> stridedView(mlir::Value value);
 
-/// Plans a product. `constant(i)`: operand i is a constant of the model, which may be packed; asked only
-/// when `strategy` is null.
-KernelPlan planMatmul(const RegionBody &body, mlir::DictionaryAttr strategy,
-                      llvm::function_ref<bool(unsigned)> constant);
-/// Writes a packed operand ("panel16", "quads16").
+/// Plans a product. A constant operand may be packed, and rounded as the choice says.
+KernelPlan planMatmul(const RegionBody &body, mlir::DictionaryAttr strategy, const Choice &choice);
+/// The packed form that a product's right operand has in a region's strategy, if any.
+mlir::DictionaryAttr packedRhsForm(dmir::MatMulOp op, mlir::DictionaryAttr strategy);
+/// The name of a packed form, and whether it is one of this file's.
+llvm::StringRef formName(mlir::DictionaryAttr form);
+bool isMatmulForm(mlir::DictionaryAttr form);
+/// Writes a packed operand ("panel16" and its rounded kinds, "quads16").
 Status packMatmulOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+/// What the form's rounding costs: see roundingError. nullopt where values are kept.
+std::optional<double> matmulOperandError(mlir::DictionaryAttr form, const Tensor &constant);
 
 /// Maps this call's range of `nominal` work items to the builder's range of `own` ones.
 void mapRange(KernelBuilder &b, Dim nominal, Dim own);

@@ -11,8 +11,16 @@
 #include "dmxc/Phases/Phases.h"
 
 #include <functional>
+#include <optional>
 
 namespace dmxc {
+
+/// What a packed form that rounds a constant costs.
+struct RoundedConstant {
+  std::string node;   ///< that reads it
+  uint64_t bytes = 0; ///< in the model
+  double error = 0;   ///< see TargetBackend::roundingError
+};
 
 /// One constant of the bundle; `fill` writes its `size` bytes (packed) when the writer gets to it.
 struct ConstantPayload {
@@ -21,6 +29,7 @@ struct ConstantPayload {
   Shape shape;
   uint64_t size;
   std::string form; ///< name of the packing; "" = as in the model
+  std::optional<RoundedConstant> rounded; ///< the packing keeps other values than the model's
   std::function<Status(std::span<std::byte>)> fill;
 };
 

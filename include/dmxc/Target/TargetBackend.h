@@ -96,6 +96,11 @@ public:
   //--- memory ----------------------------------------------------------------------
   /// Writes the packed form of a constant into `out` (`form`'s size bytes).
   virtual Status pack(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const = 0;
+  /// RMS of what the form's values differ from the constant's by, over the RMS of the constant's; nullopt for forms
+  /// that keep values, and where a target does not tell.
+  virtual std::optional<double> roundingError(mlir::DictionaryAttr form, const Tensor &constant) const {
+    return std::nullopt;
+  }
 
   //--- schedule --------------------------------------------------------------------
   /// Puts a program for the device's queues (a dlir.dmmq of the same name and device) in the place of each of the

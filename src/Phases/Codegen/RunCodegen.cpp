@@ -196,12 +196,24 @@ private:
     graph.buffers.push_back(std::move(desc));
   }
 
-  /// The target whose kernels read a packed constant: a form is one target's own.
-  const TargetBackend *targetOf(dlir::BufferOp op) {
+  /// The first task that reads a constant; null where a copy does.
+  dlir::DispatchOp readerOf(dlir::BufferOp op) {
+    dlir::DispatchOp first;
     for (Operation *user : op.getResult().getUsers())
-      if (auto dispatch = dyn_cast<dlir::DispatchOp>(user))
-        return context.target(dispatch.getQueue());
-    return context.targets.front();
+      if (auto dispatch = dyn_cast<dlir::DispatchOp>(user); dispatch && (!first || dispatch->isBeforeInBlock(first)))
+        first = dispatch;
+    return first;
+  }
+
+  std::optional<RoundedConstant> roundingOf(dlir::BufferOp op, const TargetBackend &target) {
+    Result<Tensor> tensor = dmir::constantTensor(op.getDataAttr());
+    std::optional<double> error = tensor ? target.roundingError(op.getFormAttr(), *tensor) : std::nullopt;
+    if (!error)
+      return std::nullopt;
+    dlir::DispatchOp reader = readerOf(op);
+    auto nodes = reader ? reader.getNodes() : ArrayAttr();
+    std::string node = nodes && !nodes.empty() ? cast<StringAttr>(nodes[0]).getValue().str() : op.getName().str();
+    return RoundedConstant{node, dtypeBytes(tensor->dtype(), tensor->numElements()), *error};
   }
 
   std::string addConstant(dlir::BufferOp op, DType dtype) {
@@ -225,7 +237,10 @@ private:
       payload.dtype = DType::U8;
       payload.shape = {static_cast<int64_t>(payload.size)};
       payload.form = form.getAs<StringAttr>("form").getValue().str();
-      const TargetBackend *target = targetOf(op);
+      // A form is one target's own.
+      dlir::DispatchOp reader = readerOf(op);
+      const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
+      payload.rounded = roundingOf(op, *target);
       payload.fill = [data, form, target](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
         return tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());

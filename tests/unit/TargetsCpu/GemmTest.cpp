@@ -2,10 +2,12 @@
 
 #include "Gemm.h"
 #include "KernelHarness.h"
+#include "RoundedWeights.h"
 #include "TestTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -26,7 +28,23 @@ struct Case {
   bool packedB = true, transA = false, transB = false, heavy = false;
   bool dynamic = false; ///< m, n and k at run time (n and k only for a run-time B)
   int64_t padding = 0;  ///< extra elements in a row of A
+  WeightFormat weights = WeightFormat::Kept; ///< of a packed B of f32 and one batch item
 };
+
+/// The f32 weights of column `col` (`count` of them, `stride` apart) as the definition of a format rounds them.
+void roundColumn(WeightFormat format, Tensor &weights, int64_t first, int64_t stride, int64_t count) {
+  double most = 0;
+  for (int64_t i = 0; i < count; ++i)
+    most = std::max(most, std::abs(weights.asDouble(first + i * stride)));
+  double scale = static_cast<float>(most) / 127.0f;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = first + i * stride;
+    uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(weights.asDouble(at)));
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    double steps = scale > 0 ? std::nearbyint(weights.asDouble(at) / scale) : 0;
+    weights.setDouble(at, format == WeightFormat::BF16 ? std::bit_cast<float>(bits) : steps * scale);
+  }
+}
 
 struct Problem {
   Case c;
@@ -38,11 +56,25 @@ struct Problem {
     a = randomTensor(c.a, {c.batch, c.transA ? c.k : c.m, lda}, 1);
     b = randomTensor(c.b, {c.batch, c.k, c.n}, 2);
     bias = randomTensor(c.acc, {c.n}, 3);
+    if (c.weights != WeightFormat::Kept) {
+      packWithRounding();
+      return;
+    }
     int64_t bytes = dtypeBits(c.b) / 8, each = panel16Bytes(c.k, c.n, bytes);
     packed = Tensor(DType::U8, {std::max<int64_t>(1, each * c.batch)});
     for (int64_t i = 0; i < c.batch; ++i)
       packPanel16(b.data() + i * c.k * c.n * bytes, c.k, c.n, strideK(), strideN(), bytes,
                   {packed.mutableData() + i * each, static_cast<size_t>(each)});
+  }
+  /// Packs f32 weights that no format holds exactly, and keeps what the format makes of them as B.
+  void packWithRounding() {
+    for (int64_t i = 0; i < b.numElements(); ++i)
+      b.setDouble(i, b.asDouble(i) * 1.0137f);
+    packed = Tensor(DType::U8, {roundedPanelBytes(c.weights, c.k, c.n)});
+    packRounded(c.weights, {reinterpret_cast<const float *>(b.data()), c.k, c.n, strideK(), strideN()},
+                {packed.mutableData(), static_cast<size_t>(packed.numElements())});
+    for (int64_t j = 0; j < c.n; ++j)
+      roundColumn(c.weights, b, j * strideN(), strideK(), c.k);
   }
   int64_t strideK() const { return c.transB ? 1 : c.n; }
   int64_t strideN() const { return c.transB ? c.k : 1; }
@@ -69,16 +101,20 @@ GemmSpec specOf(const Case &c, mlir::Builder &b) {
   spec.accType = mlirType(b, c.acc);
   spec.aUnsigned = isUnsignedInt(c.a);
   spec.bUnsigned = isUnsignedInt(c.b);
+  if (c.weights != WeightFormat::Kept)
+    spec.bType = c.weights == WeightFormat::BF16 ? mlirType(b, DType::BF16) : mlirType(b, DType::I8);
   spec.packedB = c.packedB;
   spec.heavyEpilogue = c.heavy;
   return spec;
 }
 
-/// relu(sum + bias) to a dense C.
-GemmCallbacks biasRelu(KernelBuilder &b, mlir::Type acc, Value m, Value n) {
+/// relu(sum + bias) to a dense C; sums are scaled by column where `scales` is given.
+GemmCallbacks biasRelu(KernelBuilder &b, mlir::Type acc, Value m, Value n, Value scales) {
   GemmCallbacks callbacks;
-  callbacks.store = [&b, acc, m, n](Value batch, Value row, Value col, Value value, Value mask) {
+  callbacks.store = [&b, acc, m, n, scales](Value batch, Value row, Value col, Value value, Value mask) {
     int64_t lanes = mlir::cast<mlir::VectorType>(value.getType()).getNumElements();
+    if (scales)
+      value = arith::MulFOp::create(b, value, b.load(acc, scales, col, lanes));
     Value bias = mask ? b.maskedLoad(acc, b.buffer(2), col, mask) : b.load(acc, b.buffer(2), col, lanes);
     Value zero = b.constant(value.getType(), 0);
     Value result = mlir::isa<mlir::FloatType>(acc)
@@ -102,7 +138,10 @@ void emitCase(KernelBuilder &b, const Problem &p, const GemmSpec &spec, const Ge
     Value columns = c.packedB ? b.mulC(b.ceilDiv(n, b.idx(16)), 16) : n;
     return b.mul(z, b.mul(k, columns));
   };
-  emitGemm(b, spec, tiles, a, right, biasRelu(b, spec.accType, m, n), {b.idx(c.batch), m, n, k});
+  Value scales;
+  if (c.weights == WeightFormat::S8)
+    scales = b.elementPtr(b.getI8Type(), b.buffer(1), b.idx(scalesOffset(c.k, c.n)));
+  emitGemm(b, spec, tiles, a, right, biasRelu(b, spec.accType, m, n, scales), {b.idx(c.batch), m, n, k});
 }
 
 /// Runs the case, its work split in `parts` calls; the number of wrong
@@ -126,8 +165,8 @@ int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error, in
   auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
   int64_t work =
       c.dynamic ? c.batch * up(c.m, tiles.rowsPerBlock()) * up(c.n, tiles.columns()) : gemmWorkItems(fixed, tiles);
-  if (corrupt)
-    p.packed.mutableData()[3] ^= std::byte(0x40);
+  if (corrupt) // of s8 weights a scale, else a weight
+    p.packed.mutableData()[(c.weights == WeightFormat::S8 ? scalesOffset(c.k, c.n) : 0) + 3] ^= std::byte(0x40);
   Tensor out(c.acc, {c.batch, c.m, c.n + 1}); // room to notice a store behind the last row
   for (int64_t i = 0; i < out.numElements(); ++i)
     out.setDouble(i, -77);
@@ -156,7 +195,7 @@ public:
     EXPECT_EQ(wrongElements(c, GetParam(), error, parts, false, tune), 0)
         << c.batch << "x" << c.m << "x" << c.n << "x" << c.k << " " << dtypeName(c.a) << " packed " << c.packedB
         << " transA " << c.transA << " transB " << c.transB << " heavy " << c.heavy << " dynamic " << c.dynamic
-        << " parts " << parts << ": " << error;
+        << " parts " << parts << " weights " << formatName(c.weights).str() << ": " << error;
   }
 };
 std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
@@ -249,6 +288,28 @@ TEST_P(GemmLevels, ElementTypes) {
     }
 }
 
+TEST_P(GemmLevels, RoundedWeights) {
+  for (WeightFormat format : {WeightFormat::BF16, WeightFormat::S8}) {
+    for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                           {1, 10, 84},
+                           {1, 100, 700},
+                           {2, 33, 5},
+                           {4, 65, 64},
+                           {5, 7, 1},
+                           {9, 80, 257},
+                           {16, 48, 66},
+                           {37, 100, 59}}) {
+      Case c{1, m, n, k};
+      c.weights = format;
+      check(c, 3);
+      c.transB = c.heavy = true;
+      check(c, 2, [](GemmTiles &t) { t.kBlock = 32, t.tilesPerBlock = 2; });
+      c.dynamic = true;
+      check(c, 2);
+    }
+  }
+}
+
 TEST_P(GemmLevels, RandomShapes) {
   std::mt19937 rng(11);
   for (int i = 0; i < 12; ++i) {
@@ -264,6 +325,15 @@ TEST(Gemm, ReferenceNoticesAWrongElement) {
   std::string error;
   auto isa = runnableLevels().back();
   EXPECT_GT(wrongElements({1, 9, 20, 6}, isa, error, 1, /*corrupt=*/true), 0) << error;
+}
+
+TEST(Gemm, ReferenceNoticesAWrongRoundedWeight) {
+  std::string error;
+  for (WeightFormat format : {WeightFormat::BF16, WeightFormat::S8}) {
+    Case c{1, 9, 20, 6};
+    c.weights = format;
+    EXPECT_GT(wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0) << error;
+  }
 }
 
 TEST(Gemm, PackPanel16) {

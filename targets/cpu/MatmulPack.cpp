@@ -1,0 +1,46 @@
+//===- MatmulPack.cpp - packed operands of products -----------------------===//
+
+#include "MatmulRegion.h"
+
+#include "Gemm.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+StringRef dmxc::cpu::formName(DictionaryAttr form) {
+  auto name = form.getAs<StringAttr>("form");
+  return name ? name.getValue() : "";
+}
+
+bool dmxc::cpu::isMatmulForm(DictionaryAttr form) {
+  return formName(form) == "quads16" || formatOfForm(formName(form));
+}
+
+static int64_t number(DictionaryAttr form, StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); }
+
+static FloatMatrix matrixOf(DictionaryAttr form, const Tensor &constant) {
+  const float *data = reinterpret_cast<const float *>(constant.data()) + number(form, "offset");
+  return {data, number(form, "k"), number(form, "n"), number(form, "stride_k"), number(form, "stride_n")};
+}
+
+Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  int64_t offset = number(form, "offset"), k = number(form, "k"), n = number(form, "n");
+  int64_t strideK = number(form, "stride_k"), strideN = number(form, "stride_n");
+  int64_t bytes = dtypeBits(constant.dtype()) / 8;
+  std::optional<WeightFormat> format = formatOfForm(formName(form));
+  if (!format)
+    packQuads16(constant.data() + offset, k, n, strideK, strideN, out);
+  else if (*format == WeightFormat::Kept)
+    packPanel16(constant.data() + offset * bytes, k, n, strideK, strideN, bytes, out);
+  else
+    packRounded(*format, matrixOf(form, constant), out);
+  return Status::ok();
+}
+
+std::optional<double> dmxc::cpu::matmulOperandError(DictionaryAttr form, const Tensor &constant) {
+  std::optional<WeightFormat> format = formatOfForm(formName(form));
+  if (!format || *format == WeightFormat::Kept)
+    return std::nullopt;
+  return roundingError(*format, matrixOf(form, constant));
+}
