@@ -141,7 +141,7 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
     }
     return acc;
   };
-  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), s.kernel(), 1, zeroTile(b, registers),
+  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), stepsOfRun(kConvRun, s.kernel()), zeroTile(b, registers),
                    [&](Value from, Value to, ValueRange init) { return b.forLoop(from, to, b.idx(1), init, step); });
 }
 

@@ -278,7 +278,7 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     });
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, 1, t.unroll, acc,
+  acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, stepsOfRun(kProductRun, 1, t.unroll), acc,
                   [&](Value from, Value to, ValueRange init) { return steps(from, to, init, t.unroll, prefetch); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
     acc = steps(main, depth, acc, 1, false);

@@ -33,10 +33,9 @@ SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &til
   return SmallVector<Value>(tile.size(), zero);
 }
 
-SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high,
-                                        int64_t termsPerStep, int64_t steps, ValueRange init,
+SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t run,
+                                        ValueRange init,
                                         llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
-  int64_t run = std::max<int64_t>(1, kSumRun / (termsPerStep * steps)) * steps;
   auto first = KernelBuilder::constantOf(low), last = KernelBuilder::constantOf(high);
   bool known = first && last;
   if (!isFloatType(tile.acc) || (known && *last - *first <= run))

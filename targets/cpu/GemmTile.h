@@ -8,6 +8,8 @@
 
 #include "KernelBuilder.h"
 
+#include <algorithm>
+
 namespace dmxc::cpu {
 
 /// Rounded-up quotient of compile-time sizes.
@@ -39,15 +41,17 @@ llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &ti
 void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArrayRef<mlir::Value> acc,
                     llvm::function_ref<mlir::Value(int64_t row)> left, llvm::ArrayRef<mlir::Value> right);
 
-/// Terms that a lane sums one after the other before the sum joins those of earlier terms. Rounding errors of a sum
-/// grow with the number of terms in a row, so long products of floats are summed in runs.
-constexpr int64_t kSumRun = 64;
+/// Rounding errors of a sum grow with the terms that a lane sums one after the other, so long products of floats are
+/// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as two
+/// to four terms; convolutions follow one another more often than other products do, which adds up their errors.
+constexpr int64_t kConvRun = 64, kProductRun = 128;
+inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
+  return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
+}
 
-/// init plus the sums of [low, high): body(from, to, acc) adds those of a run to `acc`. A step of the loop has
-/// `termsPerStep` terms; runs are a multiple of `steps` long.
+/// init plus the sums of [low, high), `run` steps at a time: body(from, to, acc) adds those of a run to `acc`.
 llvm::SmallVector<mlir::Value> sumInRuns(
-    KernelBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t termsPerStep, int64_t steps,
-    mlir::ValueRange init,
+    KernelBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t run, mlir::ValueRange init,
     llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value from, mlir::Value to, mlir::ValueRange acc)> body);
 
 /// a*b+c for floats and integers.
