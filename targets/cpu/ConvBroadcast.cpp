@@ -19,11 +19,9 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
   RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.quads};
-  acc = sumInRuns(b, regs, low, high, stepsOfRun(kConvRun, block * spec.taps()), acc,
-                  [&](Value from, Value to, ValueRange init) {
-                    return b.forLoop(from, to, b.idx(1), init, [&](Value index, ValueRange carried) {
-                      return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
-                    });
+  acc = sumInRuns(b, regs, low, high, 1, stepsOfRun(kConvRun, block * spec.taps()), acc,
+                  [&](Value index, ValueRange carried) {
+                    return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
                   });
   if (rest)
     acc = channelBlock(item, tile, b.idx(full * block), rest, acc);

@@ -141,8 +141,8 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
     }
     return acc;
   };
-  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), stepsOfRun(kConvRun, s.kernel()), zeroTile(b, registers),
-                   [&](Value from, Value to, ValueRange init) { return b.forLoop(from, to, b.idx(1), init, step); });
+  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), 1, stepsOfRun(kConvRun, s.kernel()), zeroTile(b, registers),
+                   step);
 }
 
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {
@@ -197,7 +197,7 @@ bool dmxc::cpu::prefersPixels(const RegionBody &body) {
   if (!isPixelConv(body) || op.getGroups() != 1)
     return false;
   PixelSpec spec(op);
-  return spec.groupOc < 8 && spec.out.back().isStatic() && spec.out.back().valueOr(0) >= 8;
+  return spec.groupOc < 8 && spec.out.back().valueOr(0) >= 8;
 }
 
 KernelPlan dmxc::cpu::planPixelConv(const RegionBody &body) {

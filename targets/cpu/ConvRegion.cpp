@@ -267,7 +267,7 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   llvm::copy(form.getAs<DenseI64ArrayAttr>("kernel").asArrayRef(), spec.kernel.begin());
   spec.bType = form.getAs<TypeAttr>("element").getValue();
   spec.input = form.getAs<BoolAttr>("blocked_input").getValue() ? ConvLayout::Blocked16 : ConvLayout::Plain;
-  if (form.getAs<StringAttr>("form").getValue() == "convwinograd16") {
+  if (formName(form) == "convwinograd16") {
     packWinogradWeights(spec.oc, spec.ic, constant.data(), out);
     return Status::ok();
   }
@@ -277,7 +277,7 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   strides[2] = strides[3] * spec.kernel[1];
   strides[1] = strides[2] * spec.kernel[0];
   strides[0] = strides[1] * spec.groupIc();
-  if (form.getAs<StringAttr>("form").getValue() == "convquads16") {
+  if (formName(form) == "convquads16") {
     int64_t channels = spec.groupIc();
     spec.quads = true;
     spec.ic = quadsOf(channels) * spec.groups;

@@ -267,21 +267,19 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
                                        Value depth, SmallVector<Value> acc) {
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
   bool prefetch = item.next && (tile.index || (tile.guarded && t.prefetchRest));
-  auto steps = [&](Value from, Value to, ValueRange init, int64_t unroll, bool prefetch) {
-    return b.forLoop(from, to, b.idx(unroll), init, [&](Value kk, ValueRange carried) {
-      SmallVector<Value> sums = llvm::to_vector(carried);
-      if (prefetch)
-        prefetchNext(item, tile, kk, depth);
-      for (int64_t u = 0; u < unroll; ++u)
-        step(item, tile, source, rowBase, b.addC(kk, u), sums);
-      return sums;
-    });
+  auto steps = [&](int64_t unroll, bool prefetch, Value kk, ValueRange carried) {
+    SmallVector<Value> sums = llvm::to_vector(carried);
+    if (prefetch)
+      prefetchNext(item, tile, kk, depth);
+    for (int64_t u = 0; u < unroll; ++u)
+      step(item, tile, source, rowBase, b.addC(kk, u), sums);
+    return sums;
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, stepsOfRun(kProductRun, 1, t.unroll), acc,
-                  [&](Value from, Value to, ValueRange init) { return steps(from, to, init, t.unroll, prefetch); });
+  acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, t.unroll, stepsOfRun(kProductRun, 1, t.unroll), acc,
+                  [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
-    acc = steps(main, depth, acc, 1, false);
+    acc = b.forLoop(main, depth, b.idx(1), acc, [&](Value kk, ValueRange sums) { return steps(1, false, kk, sums); });
   return acc;
 }
 

@@ -33,14 +33,15 @@ SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &til
   return SmallVector<Value>(tile.size(), zero);
 }
 
-SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t run,
-                                        ValueRange init,
-                                        llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)> body) {
+SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t step,
+                                        int64_t run, ValueRange init,
+                                        llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto first = KernelBuilder::constantOf(low), last = KernelBuilder::constantOf(high);
   bool known = first && last;
   if (!isFloatType(tile.acc) || (known && *last - *first <= run))
-    return body(low, high, init);
+    return b.forLoop(low, high, b.idx(step), init, body);
   bool whole = known && (*last - *first) % run == 0;
+  assert(tile.size() * tile.lanes * tile.acc.getIntOrFloatBitWidth() / 8 <= KernelBuilder::kTileBytes);
   // In memory, as there are no registers for a second tile.
   Value total = b.tileBuffer();
   for (int64_t i = 0; i < tile.size(); ++i)
@@ -50,7 +51,7 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
   };
   b.forLoop(low, high, b.idx(run), [&](Value from) {
     Value to = b.addC(from, run);
-    SmallVector<Value> acc = body(from, whole ? to : b.minS(to, high), zeroTile(b, tile));
+    SmallVector<Value> acc = b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
     for (int64_t i = 0; i < tile.size(); ++i)
       b.store(sumOf(i, acc[i]), total, b.idx(i * tile.lanes));
   });

@@ -49,10 +49,11 @@ inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple 
   return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
 }
 
-/// init plus the sums of [low, high), `run` steps at a time: body(from, to, acc) adds those of a run to `acc`.
-llvm::SmallVector<mlir::Value> sumInRuns(
-    KernelBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t run, mlir::ValueRange init,
-    llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value from, mlir::Value to, mlir::ValueRange acc)> body);
+/// init plus what body(i, sums) adds for i = low, low + step, .. below high; `run`: a multiple of `step`.
+llvm::SmallVector<mlir::Value>
+sumInRuns(KernelBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t step, int64_t run,
+          mlir::ValueRange init,
+          llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value index, mlir::ValueRange sums)> body);
 
 /// a*b+c for floats and integers.
 mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);

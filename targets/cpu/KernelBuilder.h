@@ -41,7 +41,8 @@ public:
   /// Makes begin() and end() give these values: a caller that cuts work differently maps its range first.
   void setRange(Value first, Value last) { range[0] = first, range[1] = last; }
   Value scratch() const; ///< !llvm.ptr: this thread's scratch
-  /// !llvm.ptr: room for 2 KiB, the sums of a register tile, on the stack; one for the whole kernel.
+  static constexpr int64_t kTileBytes = 2048;
+  /// !llvm.ptr: kTileBytes, room for the sums of a register tile, on the stack; one for the whole kernel.
   Value tileBuffer();
   Value results() const; ///< !llvm.ptr to i64: data-dependent dims
   /// Says that dim i is the value of symbol i.

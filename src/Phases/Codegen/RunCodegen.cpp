@@ -205,12 +205,11 @@ private:
     return first;
   }
 
-  std::optional<RoundedConstant> roundingOf(dlir::BufferOp op, const TargetBackend &target) {
+  std::optional<RoundedConstant> roundingOf(dlir::BufferOp op, dlir::DispatchOp reader, const TargetBackend &target) {
     Result<Tensor> tensor = dmir::constantTensor(op.getDataAttr());
     std::optional<double> error = tensor ? target.roundingError(op.getFormAttr(), *tensor) : std::nullopt;
     if (!error)
       return std::nullopt;
-    dlir::DispatchOp reader = readerOf(op);
     auto nodes = reader ? reader.getNodes() : ArrayAttr();
     std::string node = nodes && !nodes.empty() ? cast<StringAttr>(nodes[0]).getValue().str() : op.getName().str();
     return RoundedConstant{node, dtypeBytes(tensor->dtype(), tensor->numElements()), *error};
@@ -240,7 +239,7 @@ private:
       // A form is one target's own.
       dlir::DispatchOp reader = readerOf(op);
       const TargetBackend *target = reader ? context.target(reader.getQueue()) : context.targets.front();
-      payload.rounded = roundingOf(op, *target);
+      payload.rounded = roundingOf(op, reader, *target);
       payload.fill = [data, form, target](std::span<std::byte> out) -> Status {
         Result<Tensor> tensor = dmir::constantTensor(data);
         return tensor ? target->pack(form, *tensor, out) : Status(tensor.takeError());
