@@ -23,6 +23,8 @@ using namespace mlir;
 
 /// Input channels in one iteration of the innermost loop.
 constexpr int64_t kUnroll = 4;
+/// Tiles for the pixels that are left.
+constexpr int64_t kRestTiles[] = {1, 2, 4, 7, 10};
 /// How many input channels ahead weights are fetched.
 constexpr int64_t kPrefetchSteps = 64;
 /// Input of a run that still leaves room for weights in L2.
@@ -116,7 +118,8 @@ void OpenConv::runRow(Value image, Value firstOc, ArrayRef<Value> leading, Value
     row = b.add(b.mulC(row, axis.in), origin);
   }
   Value rowInside = inside;
-  cutInTiles(b.minS(b.sub(b.idx(s.out.back()), first), b.idx(s.segment)), [&](int64_t pixels, Value at, Value left) {
+  Value count = b.minS(b.sub(b.idx(s.out.back()), first), b.idx(s.segment));
+  cutInTiles(b, count, tileRows, kRestTiles, [&](int64_t pixels, Value at, Value left) {
     Value column = b.sub(b.mulC(b.add(first, at), last.stride), b.idx(last.low));
     inside = rowInside;
     both(b.cmp(arith::CmpIPredicate::sge, column, b.idx(0)));
@@ -158,29 +161,9 @@ void OpenConv::forGroups(Value firstOc, llvm::function_ref<void(const Group &)> 
              [&] { groupAt(b.idx(full), ceilDivInt(tail, lanes), tail); });
 }
 
-/// Cuts `count` pixels in full tiles (`left` is null) and the smallest one that holds the rest, `left` pixels.
-void OpenConv::cutInTiles(Value count, llvm::function_ref<void(int64_t, Value, Value)> body) {
-  Value full = b.mulC(b.floorDiv(count, b.idx(tileRows)), tileRows);
-  b.forLoop(b.idx(0), full, b.idx(tileRows), [&](Value at) { body(tileRows, at, {}); });
-  Value left = b.sub(count, full);
-  SmallVector<int64_t> sizes;
-  for (int64_t size : {1, 2, 4, 7, 10})
-    if (size < tileRows - 1)
-      sizes.push_back(size);
-  sizes.push_back(tileRows);
-  auto smallest = [&](auto &&self, size_t i) -> void {
-    if (i + 1 == sizes.size())
-      return body(sizes[i], full, left);
-    b.ifThen(
-        b.cmp(arith::CmpIPredicate::sle, left, b.idx(sizes[i])), [&] { body(sizes[i], full, left); },
-        [&] { self(self, i + 1); });
-  };
-  b.ifThen(b.cmp(arith::CmpIPredicate::sgt, left, b.idx(0)), [&] { smallest(smallest, 0); });
-}
-
 /// All tiles of a run whose first position in the image is `position`; full ones in place if asked for.
 void OpenConv::tiles(const Group &group, Value image, Value position, Value count, bool inPlace) {
-  cutInTiles(count, [&](int64_t pixels, Value at, Value left) {
+  cutInTiles(b, count, tileRows, kRestTiles, [&](int64_t pixels, Value at, Value left) {
     store(group, image, b.add(position, at), left, pixels, reduce(group, {pixels, at, left || !inPlace}));
   });
 }

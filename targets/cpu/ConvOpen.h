@@ -76,7 +76,6 @@ private:
   Value rowOf(llvm::ArrayRef<Value> leading);
   void copyTile(llvm::ArrayRef<Value> leading, Value column, int64_t pixels);
   void forGroups(Value firstOc, llvm::function_ref<void(const Group &)> body);
-  void cutInTiles(Value count, llvm::function_ref<void(int64_t pixels, Value at, Value left)> body);
   void tiles(const Group &group, Value image, Value position, Value count, bool inPlace);
   llvm::SmallVector<Value> reduce(const Group &group, const Tile &tile);
   llvm::SmallVector<Value> inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms,

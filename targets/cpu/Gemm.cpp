@@ -34,7 +34,8 @@ GemmEmitter::GemmEmitter(KernelBuilder &b, const GemmSpec &spec, const GemmTiles
 void GemmEmitter::emit() {
   Value columns = b.idx(t.columns());
   Value groups = b.ceilDiv(n, columns);
-  Value blocks = staticM() ? b.idx(ceilDivInt(numTiles(), t.tilesPerBlock)) : b.ceilDiv(m, b.idx(t.rowsPerBlock()));
+  Value rowTiles = staticM() ? b.idx(numTiles()) : b.ceilDiv(m, b.idx(t.rows));
+  Value blocks = b.ceilDiv(rowTiles, b.idx(t.tilesPerBlock));
   Value fullGroups = b.floorDiv(n, columns);
   // Carried along: which block's copy of A is in scratch.
   auto body = [&](Value index, ValueRange carried) -> SmallVector<Value> {
@@ -42,6 +43,12 @@ void GemmEmitter::emit() {
     Value group = b.rem(index, groups), rest = b.floorDiv(index, groups);
     item.block = b.rem(rest, blocks);
     item.batch = b.floorDiv(rest, blocks);
+    if (!staticM()) {
+      // Blocks of equal size, so that equal numbers of items are equal work.
+      auto rowOf = [&](Value block) { return b.mulC(b.floorDiv(b.mul(block, rowTiles), blocks), t.rows); };
+      item.firstRow = rowOf(item.block);
+      item.lastRow = b.minS(rowOf(b.addC(item.block, 1)), m);
+    }
     item.column = b.mulC(group, t.columns());
     item.vectors = t.vectors;
     item.tailColumns = 0;
@@ -149,8 +156,8 @@ void GemmEmitter::severalPasses(Item &item) {
     first = rowOf(tile);
     last = rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)));
   } else {
-    first = firstRow(item);
-    last = b.minS(b.addC(first, rows), m);
+    first = item.firstRow;
+    last = item.lastRow;
   }
   epilogueLoop(item, first, b.idx(0), b.sub(last, first));
 }
@@ -185,25 +192,9 @@ void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
 }
 
 void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {
-  Value first = firstRow(item);
-  Value last = b.minS(b.addC(first, t.rowsPerBlock()), m);
-  Value full = b.mulC(b.floorDiv(b.sub(last, first), b.idx(t.rows)), t.rows);
-  b.forLoop(b.idx(0), full, b.idx(t.rows), [&](Value i) {
-    fn({b.add(first, i), i, Value(), t.rows, /*guarded=*/false});
+  cutInTiles(b, b.sub(item.lastRow, item.firstRow), t.rows, {1, 4}, [&](int64_t rows, Value at, Value left) {
+    fn({b.add(item.firstRow, at), at, Value(), rows, /*guarded=*/bool(left)});
   });
-  Value left = b.sub(b.sub(last, first), full);
-  // The rest goes to the smallest of a few tiles that holds it.
-  SmallVector<int64_t> sizes;
-  for (int64_t size : {int64_t(1), int64_t(4), t.rows - 1})
-    if (size < t.rows && size > 0 && (sizes.empty() || size > sizes.back()))
-      sizes.push_back(size);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    Value fits = b.cmp(arith::CmpIPredicate::sle, left, b.idx(sizes[i]));
-    Value above = b.cmp(arith::CmpIPredicate::sgt, left, b.idx(i ? sizes[i - 1] : 0));
-    b.ifThen(arith::AndIOp::create(b, fits, above), [&] {
-      fn({b.add(first, full), full, Value(), sizes[i], /*guarded=*/true});
-    });
-  }
 }
 
 //===----------------------------------------------------------------------===//

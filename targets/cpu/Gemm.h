@@ -60,8 +60,7 @@ struct GemmTiles {
   bool packA = false;
 
   int64_t columns() const { return vectors * lanes; }
-  /// Rows of a work item when m is kDynamic (a static m has balanced tiles
-  /// instead).
+  /// Most rows of a work item.
   int64_t rowsPerBlock() const { return rows * tilesPerBlock; }
 };
 

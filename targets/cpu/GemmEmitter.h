@@ -34,6 +34,7 @@ public:
 private:
   struct Item {
     Value batch, block, column; ///< column: first of the group
+    Value firstRow, lastRow;    ///< of a dynamic m's block
     Value aBase, bBase;         ///< with the batch item's offset
     int64_t vectors;            ///< of this group
     int64_t tailColumns;        ///< valid columns when static and not full; 0 otherwise
@@ -81,7 +82,6 @@ private:
   RegisterTile registers(const Item &item, int64_t rows) const {
     return {rows, item.vectors, t.lanes, spec.accType, spec.quads};
   }
-  Value firstRow(const Item &item) { return b.mulC(item.block, t.rowsPerBlock()); }
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }
 

@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include <cassert>
+
 using namespace dmxc::cpu;
 using namespace mlir;
 
@@ -59,6 +61,24 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
   for (int64_t i = 0; i < tile.size(); ++i)
     sums.push_back(b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes));
   return sums;
+}
+
+void dmxc::cpu::cutInTiles(KernelBuilder &b, Value count, int64_t rows, ArrayRef<int64_t> sizes,
+                           llvm::function_ref<void(int64_t rows, Value at, Value left)> body) {
+  Value full = b.mulC(b.floorDiv(count, b.idx(rows)), rows);
+  b.forLoop(b.idx(0), full, b.idx(rows), [&](Value at) { body(rows, at, {}); });
+  if (rows == 1)
+    return;
+  sizes = sizes.take_while([&](int64_t size) { return size < rows - 1; });
+  Value left = b.sub(count, full);
+  auto smallest = [&](auto &&self, size_t i) -> void {
+    if (i == sizes.size())
+      return body(rows - 1, full, left);
+    b.ifThen(
+        b.cmp(arith::CmpIPredicate::sle, left, b.idx(sizes[i])), [&] { body(sizes[i], full, left); },
+        [&] { self(self, i + 1); });
+  };
+  b.ifThen(b.cmp(arith::CmpIPredicate::sgt, left, b.idx(0)), [&] { smallest(smallest, 0); });
 }
 
 Value dmxc::cpu::multiplyAdd(KernelBuilder &b, Value x, Value y, Value sum) {

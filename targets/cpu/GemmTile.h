@@ -55,6 +55,11 @@ sumInRuns(KernelBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Val
           mlir::ValueRange init,
           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value index, mlir::ValueRange sums)> body);
 
+/// Cuts `count` rows in tiles of `rows` (`left` is null) and one for the `left` rows that rest: the smallest that holds
+/// them among `sizes` (ascending) and rows - 1.
+void cutInTiles(KernelBuilder &b, mlir::Value count, int64_t rows, llvm::ArrayRef<int64_t> sizes,
+                llvm::function_ref<void(int64_t rows, mlir::Value at, mlir::Value left)> body);
+
 /// a*b+c for floats and integers.
 mlir::Value multiplyAdd(KernelBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 

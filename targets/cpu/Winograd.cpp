@@ -58,7 +58,6 @@ private:
   void transformTile(const Block &block, Value inBlock);
   void multiply(const Block &block, const Group &group);
   void multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows);
-  void multiplyOpen(const Block &block, const Group &group, Value position);
   Value nextPanel(const Group &group, Value position);
   void transformOutput(const Block &block, const Group &group);
   void storeTile(const Block &block, const Group &group, Value inBlock);
@@ -268,27 +267,14 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
 void WinogradEmitter::multiply(const Block &block, const Group &group) {
   b.forLoop(0, kPositions, 1, [&](Value position) {
     if (!spec.isStatic())
-      return multiplyOpen(block, group, position);
+      return cutInTiles(b, block.count, t.rows, {2, t.rows / 2}, [&](int64_t rows, Value at, Value) {
+        multiplyRows(group, position, b.floorDiv(at, b.idx(t.rows)), at, rows);
+      });
     // Balanced register tiles: the first `high` of them have one row more.
     int64_t count = registerTiles(), low = t.blockTiles / count, high = t.blockTiles % count;
     b.forLoop(0, high, 1, [&](Value i) { multiplyRows(group, position, i, b.mulC(i, low + 1), low + 1); });
     b.forLoop(high, count, 1, [&](Value i) { multiplyRows(group, position, i, b.addC(b.mulC(i, low), high), low); });
   });
-}
-
-/// Full register tiles, and the smallest one of a few that holds the rest.
-void WinogradEmitter::multiplyOpen(const Block &block, const Group &group, Value position) {
-  Value full = b.floorDiv(block.count, b.idx(t.rows)), left = b.sub(block.count, b.mulC(full, t.rows));
-  b.forLoop(b.idx(0), full, b.idx(1), [&](Value i) { multiplyRows(group, position, i, b.mulC(i, t.rows), t.rows); });
-  int64_t below = 0;
-  for (int64_t rows : {int64_t(2), t.rows / 2, t.rows}) {
-    if (rows <= below)
-      continue;
-    Value fits = arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sgt, left, b.idx(below)),
-                                       b.cmp(arith::CmpIPredicate::sle, left, b.idx(rows)));
-    b.ifThen(fits, [&] { multiplyRows(group, position, full, b.mulC(full, t.rows), rows); });
-    below = rows;
-  }
 }
 
 /// The weights that come after those of a position: of the next one, or of the next group.
