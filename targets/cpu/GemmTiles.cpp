@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t tallPanelBytes = 128 << 10, flatPanelBytes = 24 << 10;
 // Of a block of A, read once a group of columns.
 constexpr int64_t blockBytes = 512 << 10;
-constexpr int64_t minItems = 16; ///< enough for a few threads to share
+constexpr int64_t minItems = 16;      ///< enough for a few threads to share
+constexpr int64_t nominalDepth = 128; ///< k in the cost of an item, when it is not known
 
 /// Vectors of a GEMV-like tile: enough independent sums to hide the latency of
 /// an fma.
@@ -87,8 +88,10 @@ int64_t dmxc::cpu::gemmWorkItems(const GemmSpec &spec, const GemmTiles &t) {
 }
 
 int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
-  // About 4 us on a fast core, which does 100 operations a nanosecond, or reads 60 bytes of weights that serve few rows.
-  double depth = std::max<int64_t>(spec.k, 1), flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
+  // About 4 us on a fast core, which does 100 operations a nanosecond, or reads 60 bytes of weights that serve few
+  // rows.
+  double depth = spec.k < 0 ? nominalDepth : std::max<int64_t>(spec.k, 1),
+         flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
   double bytes = depth * t.columns() * spec.bType.getIntOrFloatBitWidth() / 8;
   int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
   // Enough groups to pay for a copy of A.

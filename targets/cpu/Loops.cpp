@@ -240,13 +240,14 @@ WorkPlan dmxc::cpu::planWork(Block *block, ArrayRef<Dim> dims, double cost) {
   double inner = total, items = 1;
   while (plan.split + 1 < dims.size() && (items < kManyItems || inner > kLargeNs) &&
          inner / sizes[plan.split] >= kItemNs) {
-    items *= sizes[plan.split];
+    items *= dims[plan.split].known().value_or(1); // an open size may be one, whatever is nominal
     plan.items *= dims[plan.split];
     inner /= sizes[plan.split++];
   }
   // Outer loops are used up and a row is still long, or there are few rows: cut rows into runs.
   if (plan.split + 1 == dims.size() && items < kManyItems && inner > 2 * kItemNs) {
-    int64_t runs = std::min<int64_t>(std::ceil(kManyItems / items), inner / kItemNs);
+    bool open = !dims.back().known();
+    int64_t runs = open ? inner / kGrainNs : std::min<int64_t>(std::ceil(kManyItems / items), inner / kItemNs);
     int64_t chunk = llvm::alignTo(llvm::divideCeil(sizes.back(), std::max<int64_t>(runs, 1)), 64);
     if (chunk < sizes.back()) {
       plan.chunk = chunk;
