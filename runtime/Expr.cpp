@@ -48,11 +48,11 @@ ExprId ExprPool::parseAt(JsonCursor cursor, const DimNames &dims, int depth) {
     cursor.fail("the expression nests too deeply");
     return constant(0);
   }
-  if (cursor.size() != 3) {
+  if (!cursor.isArray() || cursor.size() != 3) {
     cursor.fail("an expression is an integer, the name of a dim, or [op, a, b]");
     return constant(0);
   }
-  std::string opName = cursor.at(0).string();
+  std::string_view opName = cursor.at(0).text();
   auto op = std::find(kOpNames.begin(), kOpNames.end(), opName);
   if (op == kOpNames.end()) {
     cursor.fail(cat("unknown operation '", opName, "' in an expression"));

@@ -33,7 +33,7 @@ private:
   void parseConstraints(JsonCursor list);
   void parseArenas(JsonCursor list);
   Buffer parseBuffer(JsonCursor at);
-  void placeBuffer(JsonCursor at, const std::string &kind, Buffer &buffer);
+  void placeBuffer(JsonCursor at, std::string_view kind, Buffer &buffer);
   void registerBound(JsonCursor at, const Buffer &buffer, uint32_t position);
   void checkBuffers(JsonCursor list);
   void parseQueues(JsonCursor list);
@@ -73,7 +73,7 @@ void GraphParser::parseReturnedDim(JsonCursor at, Dim &dim) {
 void GraphParser::parseConstraints(JsonCursor list) {
   for (size_t i = 0; i < list.size(); ++i) {
     JsonCursor at = list.at(i);
-    std::string name = at["rel"].string();
+    std::string_view name = at["rel"].text();
     Constraint constraint;
     if (name == "le")
       constraint.relation = Relation::Le;
@@ -122,7 +122,7 @@ void GraphParser::parseArenas(JsonCursor list) {
   }
 }
 
-void GraphParser::placeBuffer(JsonCursor at, const std::string &kind, Buffer &buffer) {
+void GraphParser::placeBuffer(JsonCursor at, std::string_view kind, Buffer &buffer) {
   buffer.offset = graph.exprs.constant(0);
   buffer.size = graph.exprs.constant(0);
   if (kind == "input" || kind == "output") {
@@ -168,8 +168,8 @@ void GraphParser::placeBuffer(JsonCursor at, const std::string &kind, Buffer &bu
 
 Buffer GraphParser::parseBuffer(JsonCursor at) {
   Buffer buffer;
-  placeBuffer(at, at["kind"].string(), buffer);
-  std::string dtype = at["dtype"].string();
+  placeBuffer(at, at["kind"].text(), buffer);
+  std::string_view dtype = at["dtype"].text();
   buffer.dtype = dtypeFromName(dtype);
   if (!buffer.dtype)
     at.fail(cat("unknown dtype '", dtype, "'"));
@@ -320,7 +320,7 @@ void GraphParser::parseLoop(JsonCursor at, Task &task) {
 
 /// A task that runs other graphs; linkGraphs finds them.
 void GraphParser::parseControl(JsonCursor at, Task &task) {
-  if (at["kind"].string() == "loop") {
+  if (at["kind"].text() == "loop") {
     parseLoop(at, task);
   } else {
     task.kind = TaskKind::If;
@@ -362,7 +362,7 @@ void GraphParser::checkReturned(JsonCursor dims, JsonCursor buffers) {
 
 Task GraphParser::parseTask(JsonCursor at, size_t position) {
   Task task;
-  std::string kind = at["kind"].string();
+  std::string_view kind = at["kind"].text();
   uint32_t queue = id(at["queue"], queueDevices.size(), "queue");
   task.device = queue < queueDevices.size() ? queueDevices[queue] : 0;
   task.name = at["name"].string();

@@ -9,10 +9,8 @@
 #pragma once
 
 #include "Error.h"
+#include "JsonText.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,17 +22,20 @@ class JsonCursor;
 /// Owns a parsed document and the first error found while reading it.
 class JsonDocument {
 public:
-  /// `name` is the entry's name, for errors.
+  /// `name` is the entry's name, for errors. `text` must outlive the document.
   JsonDocument(std::span<const std::byte> text, std::string name);
 
   JsonCursor root();
   bool failed() const { return bad; }
   Error takeError() { return std::move(error); }
   /// Records a failure at `value` unless there is one already.
-  void fail(const nlohmann::json *value, std::string_view sentence);
+  void fail(const JsonValue *value, std::string_view sentence);
 
 private:
-  nlohmann::json tree;
+  friend class JsonCursor;
+  bool findPath(const JsonValue &node, const JsonValue *target, std::string &path) const;
+
+  JsonText json;
   std::string name;
   bool bad = false;
   Error error;
@@ -43,24 +44,27 @@ private:
 /// A value inside a document; cheap to copy.
 class JsonCursor {
 public:
-  JsonCursor(JsonDocument *document, const nlohmann::json *value) : document(document), value(value) {}
+  JsonCursor(JsonDocument *document, const JsonValue *value) : document(document), value(value) {}
 
-  /// A member of an object; missing is an error.
-  JsonCursor operator[](const char *key) const;
+  /// A member of an object; missing is an error. Of members of the same name the last one counts.
+  JsonCursor operator[](std::string_view key) const;
   /// A member that may be missing: then `present()` is false and all reads give defaults.
-  JsonCursor optional(const char *key) const;
+  JsonCursor optional(std::string_view key) const;
   bool present() const { return value != nullptr; }
-  bool isInteger() const { return value && value->is_number_integer(); }
+  bool isInteger() const { return value && value->kind == JsonValue::Kind::Integer; }
   /// Whether anything failed in the whole document.
   bool failed() const { return document->failed(); }
-  bool isString() const { return value && value->is_string(); }
+  bool isArray() const { return value && value->kind == JsonValue::Kind::Array; }
+  bool isString() const { return value && value->kind == JsonValue::Kind::String; }
 
   /// Elements of an array; 0 when it is not one (an error) or is absent.
   size_t size() const;
   JsonCursor at(size_t index) const;
 
   int64_t integer(int64_t min, int64_t max, int64_t fallback = 0) const;
-  std::string string() const;
+  std::string string() const { return std::string(text()); }
+  /// The same while the document lives.
+  std::string_view text() const;
 
   void fail(std::string_view sentence) const {
     if (present())
@@ -69,7 +73,7 @@ public:
 
 private:
   JsonDocument *document;
-  const nlohmann::json *value; // null: absent
+  const JsonValue *value; // null: absent
 };
 
 } // namespace dmxrt
