@@ -19,7 +19,7 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
   RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.quads};
-  acc = sumInRuns(b, regs, low, high, 1, stepsOfRun(kConvRun, block * spec.taps()), acc,
+  acc = sumInRuns(b, regs, low, high, 1, stepsOfRun(convRun(spec.groupIc() * spec.taps()), block * spec.taps()), acc,
                   [&](Value index, ValueRange carried) {
                     return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
                   });

@@ -179,7 +179,7 @@ SmallVector<Value> OpenConv::reduce(const Group &group, const Tile &tile) {
 SmallVector<Value> OpenConv::inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms, ValueRange init,
                                     llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   RegisterTile regs{tile.rows, group.vectors, lanes, f32};
-  return sumInRuns(b, regs, b.idx(0), b.idx(count), 1, stepsOfRun(kConvRun, terms), init, body);
+  return sumInRuns(b, regs, b.idx(0), b.idx(count), 1, stepsOfRun(convRun(s.steps()), terms), init, body);
 }
 
 /// `count` channels of a block, for one tap. `ahead`: how far the elements are that come next, where that is not close.

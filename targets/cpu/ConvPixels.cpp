@@ -141,8 +141,8 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
     }
     return acc;
   };
-  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), 1, stepsOfRun(kConvRun, s.kernel()), zeroTile(b, registers),
-                   step);
+  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), 1, stepsOfRun(convRun(s.rows() * s.kernel()), s.kernel()),
+                   zeroTile(b, registers), step);
 }
 
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
 #include <cassert>
@@ -42,25 +43,41 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
   bool known = first && last;
   if (!isFloatType(tile.acc) || (known && *last - *first <= run))
     return b.forLoop(low, high, b.idx(step), init, body);
-  bool whole = known && (*last - *first) % run == 0;
   assert(tile.size() * tile.lanes * tile.acc.getIntOrFloatBitWidth() / 8 <= KernelBuilder::kTileBytes);
   // In memory, as there are no registers for a second tile.
   Value total = b.tileBuffer();
-  for (int64_t i = 0; i < tile.size(); ++i)
-    b.store(init[i], total, b.idx(i * tile.lanes));
-  auto sumOf = [&](int64_t i, Value acc) -> Value {
-    return arith::AddFOp::create(b, acc, b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes));
+  auto store = [&](ValueRange sums) {
+    for (int64_t i = 0; i < tile.size(); ++i)
+      b.store(sums[i], total, b.idx(i * tile.lanes));
   };
+  auto totals = [&](ValueRange sums) { // plus `sums`, where there are some
+    SmallVector<Value> result;
+    for (int64_t i = 0; i < tile.size(); ++i) {
+      Value x = b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes);
+      result.push_back(sums.empty() ? x : Value(arith::AddFOp::create(b, sums[i], x)));
+    }
+    return result;
+  };
+  if (known && *last - *first <= 2 * run) {
+    Value middle = b.addC(low, run);
+    store(b.forLoop(low, middle, b.idx(step), init, body));
+    return totals(b.forLoop(middle, high, b.idx(step), zeroTile(b, tile), body));
+  }
+  bool whole = known && (*last - *first) % run == 0;
+  bool fromZero = known && llvm::all_of(init, [](Value x) { return matchPattern(x, m_AnyZeroFloat()); });
+  if (!fromZero)
+    store(init);
   b.forLoop(low, high, b.idx(run), [&](Value from) {
     Value to = b.addC(from, run);
     SmallVector<Value> acc = b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
-    for (int64_t i = 0; i < tile.size(); ++i)
-      b.store(sumOf(i, acc[i]), total, b.idx(i * tile.lanes));
+    auto add = [&] { store(totals(acc)); };
+    if (fromZero)
+      b.ifThen(
+          b.cmp(arith::CmpIPredicate::eq, from, low), [&] { store(acc); }, add);
+    else
+      add();
   });
-  SmallVector<Value> sums;
-  for (int64_t i = 0; i < tile.size(); ++i)
-    sums.push_back(b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes));
-  return sums;
+  return totals({});
 }
 
 void dmxc::cpu::cutInTiles(KernelBuilder &b, Value count, int64_t rows, ArrayRef<int64_t> sizes,
