@@ -56,12 +56,12 @@ void importBatchNorm(NodeContext &c) {
   if (c.since() >= 14 && c.attrInt("training_mode", 0))
     return batchNormTraining(c, x, epsilon);
   Val scale = c.operand(1), bias = c.operand(2), mean = c.operand(3), variance = c.operand(4);
-  // Parameters are folded in their own type, which may be wider than the
-  // input's.
-  if (mean.dtype() != scale.dtype()) {
-    scale = like(c.e, scale, mean);
-    bias = like(c.e, bias, mean);
-  }
+  // Roundings of the factor would be errors that all elements of a channel share, so constants are folded in f64.
+  // Others in the type of the mean, which may be wider than the input's.
+  bool folded = scale.isConstant() && bias.isConstant() && mean.isConstant() && variance.isConstant();
+  DType wide = folded ? DType::F64 : mean.dtype();
+  for (Val *parameter : {&scale, &bias, &mean, &variance})
+    *parameter = c.e.cast(*parameter, wide);
   Val factor = c.e.div(scale, c.e.emit<SqrtOp>({c.e.add(variance, epsilon)}));
   Val offset = c.e.sub(bias, c.e.mul(mean, factor));
   factor = batchParameter(c, like(c.e, factor, x), x);

@@ -45,6 +45,11 @@ template <typename Shaped> Val affine(AtenContext &c, Val y, Shaped shaped) {
 /// With statistics that are known: one factor and one offset a channel.
 Val batchNormInference(AtenContext &c, const Val &x) {
   Val mean = c.tensor("running_mean"), variance = c.tensor("running_var");
+  // Roundings of the factor would be errors that all elements of a channel share.
+  if (mean.isConstant() && variance.isConstant()) {
+    mean = c.cast(mean, DType::F64);
+    variance = c.cast(variance, DType::F64);
+  }
   Val factor = inverseRoot(c.e, variance, c.number("eps"));
   if (Val weight = c.optional("weight"))
     factor = c.e.mul(c.cast(weight, factor.dtype()), factor);
