@@ -45,7 +45,7 @@ struct Emitter {
     isUnsigned = isUnsignedElement(in);
   }
 
-  VectorMath math() { return VectorMath(b, b.isa().hasFma); }
+  VectorMath math() { return VectorMath(b, b.isa()); }
   Type type() const { return x[0].getType(); }
   template <typename Op> Value unary() { return Op::create(b, x[0]); }
   template <typename Op> Value binary() { return Op::create(b, x[0], x[1]); }

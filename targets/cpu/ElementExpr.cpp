@@ -56,17 +56,17 @@ Type ElementExpr::computed(Type element) const {
 Value ElementExpr::widen(Value value, Type element) {
   auto f32 = b.getF32Type();
   if (isF8(element))
-    return VectorMath(b, b.isa().hasFma).decodeF8(value, cast<FloatType>(element), f32);
+    return VectorMath(b, b.isa()).decodeF8(value, cast<FloatType>(element), f32);
   if (element.isF16() || element.isBF16())
-    return VectorMath(b, b.isa().hasFma).extendFloat(value, f32);
+    return VectorMath(b, b.isa()).extendFloat(value, f32);
   return value;
 }
 
 Value ElementExpr::narrow(Value value, Type element, Overflow overflow) {
   if (isF8(element))
-    return VectorMath(b, b.isa().hasFma).encodeF8(value, cast<FloatType>(element), overflow);
+    return VectorMath(b, b.isa()).encodeF8(value, cast<FloatType>(element), overflow);
   if ((element.isF16() || element.isBF16()) && getElementTypeOrSelf(value.getType()) != element)
-    return VectorMath(b, b.isa().hasFma).truncateFloat(value, cast<FloatType>(element));
+    return VectorMath(b, b.isa()).truncateFloat(value, cast<FloatType>(element));
   return value;
 }
 

@@ -99,7 +99,7 @@ Value Movement::evaluate(dmir::IotaOp op) {
   if (auto floatType = dyn_cast<FloatType>(element)) {
     bool tiny = floatType.getWidth() == 8;
     auto wide = cast<FloatType>(tiny ? Type(b.getF32Type()) : element);
-    return e.narrow(VectorMath(b, b.isa().hasFma).intToFloat(position, wide, false), element);
+    return e.narrow(VectorMath(b, b.isa()).intToFloat(position, wide, false), element);
   }
   if (carried.getIntOrFloatBitWidth() < 64)
     position = arith::TruncIOp::create(b, b.laneType(carried, e.lanes()), position);

@@ -65,7 +65,7 @@ private:
 };
 
 void RowEmitter::softmax(dmir::SoftmaxOp op) {
-  VectorMath math(b, b.isa().hasFma);
+  VectorMath math(b, b.isa());
   constexpr double lowest = -std::numeric_limits<double>::infinity();
   walker.rows([&] {
     Value highest = walker.fold(

@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "IsaLevel.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -39,9 +41,10 @@ class VectorMath {
 public:
   using Value = mlir::Value;
 
-  /// `hasFma`: the level has fused multiply-add (IsaLevel::hasFma). Results with and without may
-  /// differ in the last bits; both are inside the documented error.
-  VectorMath(mlir::ImplicitLocOpBuilder &builder, bool hasFma) : b(builder), hasFma(hasFma) {}
+  /// Levels with and without fused multiply-add may differ in the last bits of results; all are inside
+  /// the documented error.
+  VectorMath(mlir::ImplicitLocOpBuilder &builder, const IsaLevel &isa)
+      : b(builder), hasFma(isa.hasFma), hasScale(isa.vectorBytes == 64) {}
 
   // --- exponentials --------------------------------------------------------------
   Value exp(Value x);
@@ -100,6 +103,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   bool hasFma;
+  bool hasScale; ///< AVX-512's m * 2^n
 };
 
 /// One row of the table of functions.

@@ -11,7 +11,10 @@
 #include "VectorMathCoefficients.h"
 #include "VectorMathExpr.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 #include <cmath>
+#include <optional>
 
 namespace dmxc::cpu::expr {
 
@@ -59,7 +62,26 @@ ExpParts reduceExp(Expr x, double offset) {
 
 double twoStepOffset(Expr x) { return 2.0 * formatOf(x).bias; }
 
-Expr scaleTwoStep(Expr m, Expr t) {
+/// The level's own m * 2^n, for full vectors of levels that have it; null otherwise.
+static std::optional<Expr> scaleInstruction(Expr m, Expr n) {
+  auto type = mlir::dyn_cast<mlir::VectorType>(m.value.getType());
+  if (!m.context->hasScale || !type || type.getNumElements() * m.width() != 512)
+    return std::nullopt;
+  mlir::Type flags = m.b().getIntegerType(type.getNumElements()), word = m.b().getI32Type();
+  auto number = [&](mlir::Type type, int64_t value) -> mlir::Value {
+    return mlir::arith::ConstantOp::create(m.b(), m.b().getIntegerAttr(type, value));
+  };
+  mlir::Value all = number(flags, -1), asTheEnvironment = number(word, 4);
+  auto name =
+      m.b().getStringAttr(m.isF32() ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512");
+  auto call = mlir::LLVM::CallIntrinsicOp::create(m.b(), type, name,
+                                                  mlir::ValueRange{m.value, n.value, m.value, all, asTheEnvironment});
+  return Expr(*m.context, call.getResult(0));
+}
+
+Expr scaleBy(Expr m, Expr n, Expr t) {
+  if (std::optional<Expr> scaled = scaleInstruction(m, n))
+    return *scaled;
   // The low bits hold n + 2 bias. Halving gives the biased exponents of two factors whose
   // product is 2^n; the first product is exact, the second rounds (subnormals) or overflows.
   int shift = formatOf(t).mantissaBits;
@@ -71,7 +93,7 @@ Expr scaleTwoStep(Expr m, Expr t) {
 Expr expAny(Expr x) {
   const Format &f = formatOf(x);
   ExpParts e = reduceExp(atMost(atLeast(x, f.low), f.high), twoStepOffset(x));
-  return scaleTwoStep(1.0 + e.em1, e.t);
+  return scaleBy(1.0 + e.em1, e.n, e.t);
 }
 
 /// 2^x: the reduction is exact, r ln2 rounds once.
@@ -79,8 +101,8 @@ static Expr exp2Any(Expr x) {
   const Format &f = formatOf(x);
   Expr c = atMost(atLeast(x, 1.5 * f.low), 1.5 * f.high);
   Expr t = c + (f.magic + twoStepOffset(x));
-  Expr r = (c - (t - (f.magic + twoStepOffset(x)))) * 0x1.62e42fefa39efp-1;
-  return scaleTwoStep(1.0 + expm1Kernel(r), t);
+  Expr n = t - (f.magic + twoStepOffset(x));
+  return scaleBy(1.0 + expm1Kernel((c - n) * 0x1.62e42fefa39efp-1), n, t);
 }
 
 /// e^x - 1 = 2^n (em1 + (1 - 2^-n)).
@@ -88,7 +110,7 @@ static Expr expm1From(ExpParts e) {
   const Format &f = formatOf(e.n);
   // Past 64 the term 2^-n is below the last place; the bound keeps its exponent in range.
   Expr inverse = powerOfTwo((f.magic + f.bias) - atMost(e.n, 64.0));
-  return scaleTwoStep(e.em1 + (1.0 - inverse), e.t);
+  return scaleBy(e.em1 + (1.0 - inverse), e.n, e.t);
 }
 
 Expr expm1Any(Expr x) {
@@ -99,11 +121,12 @@ Expr expm1Any(Expr x) {
 
 static Expr sigmoidAny(Expr x) {
   // With e = e^-|x| <= 1: 1/(1+e) or, for negative x, e/(1+e).
-  // e is scaled in two steps for the subnormal ones; as n <= 0, the second can be a constant.
+  // Without an instruction e is scaled in two steps for the subnormal ones; as n <= 0, the second can be a constant.
   const Format &f = formatOf(x);
   int shift = x.isF32() ? 64 : 512;
   ExpParts p = reduceExp(atLeast(-abs(x), f.low), f.bias + shift);
-  Expr e = (1.0 + p.em1) * powerOfTwo(p.t) * std::ldexp(1.0, -shift);
+  std::optional<Expr> scaled = scaleInstruction(1.0 + p.em1, p.n);
+  Expr e = scaled ? *scaled : (1.0 + p.em1) * powerOfTwo(p.t) * std::ldexp(1.0, -shift);
   return select(x < 0.0, e, 1.0) / (1.0 + e);
 }
 
@@ -120,7 +143,7 @@ static Expr tanhAny(Expr x) {
 }
 
 /// e^a / 2 for a >= 0, without overflow before the result does: one less in the exponent.
-static Expr halfExp(Expr em1, Expr t) { return scaleTwoStep(1.0 + em1, t - 1.0); }
+static Expr halfExp(const ExpParts &e) { return scaleBy(1.0 + e.em1, e.n - 1.0, e.t - 1.0); }
 
 static Expr sinhAny(Expr x) {
   Expr a = atMost(abs(x), formatOf(x).high + 2.0);
@@ -128,13 +151,13 @@ static Expr sinhAny(Expr x) {
   Expr t = expm1From(e);
   Expr small = 0.5 * (t + t / (t + 1.0));
   // Past 22 the term e^-a is below the last place.
-  return copysign(select(a < 22.0, small, halfExp(e.em1, e.t)), x);
+  return copysign(select(a < 22.0, small, halfExp(e)), x);
 }
 
 static Expr coshAny(Expr x) {
   Expr a = atMost(abs(x), formatOf(x).high + 2.0);
   ExpParts e = reduceExp(a, twoStepOffset(x));
-  Expr h = halfExp(e.em1, e.t);
+  Expr h = halfExp(e);
   return h + 0.25 / h;
 }
 

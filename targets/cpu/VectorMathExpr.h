@@ -22,7 +22,7 @@ namespace dmxc::cpu::expr {
 
 struct Context {
   mlir::ImplicitLocOpBuilder &b;
-  bool hasFma;
+  bool hasFma, hasScale;
 };
 
 class Expr {
@@ -210,9 +210,9 @@ struct ExpParts {
 ExpParts reduceExp(Expr x, double offset);
 /// e^r - 1 for |r| <= ln2/2.
 Expr expm1Kernel(Expr r);
-/// m * 2^n with one rounding, where `t` came from reduceExp with offset twoStepOffset(x) and
+/// m * 2^n with one rounding, where `n` and `t` came from reduceExp with offset twoStepOffset(x) and
 /// 2^n itself may be out of the normal range.
-Expr scaleTwoStep(Expr m, Expr t);
+Expr scaleBy(Expr m, Expr n, Expr t);
 double twoStepOffset(Expr x);
 
 /// x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x; subnormals included.

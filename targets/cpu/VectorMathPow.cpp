@@ -57,7 +57,7 @@ Expr expPair(Pair e) {
   Expr n = t - magic;
   Expr r = fma(n, -0x1.62e42feep-1, high); // exact
   r = r - fma(n, 0x1.a39ef35793c76p-33, -low);
-  return scaleTwoStep(1.0 + expm1Kernel(r), t);
+  return scaleBy(1.0 + expm1Kernel(r), n, t);
 }
 
 /// |x|^y for 0 < |x| < inf and finite y.

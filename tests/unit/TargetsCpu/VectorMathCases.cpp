@@ -203,7 +203,7 @@ TestKernel makeMathKernel(const VectorMathFunction &fn, const IsaLevel &isa, uns
   std::string name = fn.name.str() + std::to_string(bits);
   return makeKernel(name, isa, operands + 1, 0, [&](KernelBuilder &b) {
     mlir::Type element = bits == 32 ? mlir::Type(b.getF32Type()) : mlir::Type(b.getF64Type());
-    VectorMath math(b, isa.hasFma);
+    VectorMath math(b, isa);
     b.forLoop(b.begin(), b.end(), b.idx(step), [&](mlir::Value i) {
       mlir::Value x = b.load(element, b.buffer(0), i, step);
       mlir::Value r = fn.binary ? (math.*fn.binary)(x, b.load(element, b.buffer(1), i, step)) : (math.*fn.unary)(x);

@@ -43,7 +43,7 @@ std::vector<Out> run(const IsaLevel &isa, std::vector<In> in, llvm::function_ref
   in.resize((in.size() + lanes - 1) / lanes * lanes);
   std::vector<Out> out(in.size());
   TestKernel kernel = makeKernel("convert", isa, 2, 0, [&](KernelBuilder &b) {
-    VectorMath math(b, isa.hasFma);
+    VectorMath math(b, isa);
     Type element = type(b);
     b.forLoop(b.begin(), b.end(), b.idx(lanes),
               [&](Value i) { b.store(body(b, math, b.load(element, b.buffer(0), i, lanes)), b.buffer(1), i); });
