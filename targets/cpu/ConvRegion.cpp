@@ -206,13 +206,11 @@ static void planWinograd(std::shared_ptr<Convolution> conv, KernelPlan &plan) {
   const WinogradSpec &spec = *conv->winograd;
   WinogradTiles nominal = chooseWinogradTiles(spec, nominalIsa());
   Dim items = winogradWorkItems(spec, nominal);
-  int64_t scratch = 0;
-  for (const IsaLevel &level : IsaLevel::forSizes())
-    scratch = std::max(scratch, winogradScratchBytes(spec, chooseWinogradTiles(spec, level)));
   plan.algorithm = "conv-winograd";
   plan.work = items;
   plan.grain = winogradGrain(spec, nominal);
-  plan.scratch = scratch;
+  plan.scratch = IsaLevel::mostBytes(
+      [&](const IsaLevel &level) { return winogradScratchBytes(spec, chooseWinogradTiles(spec, level)); });
   plan.emit = [conv, items](KernelBuilder &b) { emitWinogradConv(b, *conv, items); };
 }
 
@@ -242,12 +240,12 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
     plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
                      : conv->spec.quads              ? "conv-quads"
                                                      : "conv-direct";
-    int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal)), scratch = 0;
+    int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal));
     plan.work = items;
     plan.grain = convGrain(conv->spec, nominal);
-    for (const IsaLevel &level : IsaLevel::forSizes())
-      scratch = std::max(scratch, convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level)));
-    plan.scratch = scratch + packBytes;
+    plan.scratch = packBytes + IsaLevel::mostBytes([&](const IsaLevel &level) {
+                     return convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level));
+                   });
     plan.emit = [conv, items, packBytes](KernelBuilder &b) { emitDirectConv(b, *conv, items, packBytes); };
   }
   if (!conv->packed) {

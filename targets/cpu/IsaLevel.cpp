@@ -72,13 +72,17 @@ std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
   return std::nullopt;
 }
 
-llvm::ArrayRef<IsaLevel> IsaLevel::forSizes() {
-  static const llvm::SmallVector<IsaLevel> all = [] {
-    llvm::SmallVector<IsaLevel> levels{makeLevel(2), makeLevel(3), makeLevel(4), makeLevel(3), makeLevel(4)};
-    levels[3].hasVnni = levels[4].hasVnni = true;
-    return levels;
+int64_t IsaLevel::mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) {
+  // Those of the psABI, without and with VNNI: one of them has the largest tiles of any kind.
+  static const llvm::SmallVector<IsaLevel> levels = [] {
+    llvm::SmallVector<IsaLevel> all{makeLevel(2), makeLevel(3), makeLevel(4), makeLevel(3), makeLevel(4)};
+    all[3].hasVnni = all[4].hasVnni = true;
+    return all;
   }();
-  return all;
+  int64_t most = 0;
+  for (const IsaLevel &level : levels)
+    most = std::max(most, bytesAt(level));
+  return most;
 }
 
 llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {

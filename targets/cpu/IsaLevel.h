@@ -2,6 +2,7 @@
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -30,8 +31,8 @@ struct IsaLevel {
   /// Level by name ("x86-64-v2", "-v3", "-v4", "host"); nullopt for an unknown
   /// name.
   static std::optional<IsaLevel> byName(llvm::StringRef name);
-  /// Levels of which one has the largest of any buffer that tiles need: those of the psABI, without and with VNNI.
-  static llvm::ArrayRef<IsaLevel> forSizes();
+  /// The most bytes that a buffer of tiles takes at any level; it is planned before one is chosen.
+  static int64_t mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt);
   /// Names byName knows, best first.
   static llvm::ArrayRef<llvm::StringRef> names();
   /// Whether this machine has every required feature.

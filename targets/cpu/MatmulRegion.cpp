@@ -144,7 +144,7 @@ struct Product {
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false;
   WeightFormat weights = WeightFormat::Kept; ///< of a packed right operand of f32
-  Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
+  Type element, lhsElement, rhsElement;      ///< of the result and of the operands, which may be bytes summed in i32
 
   explicit Product(const RegionBody &body);
   bool direct() const { return lhs && rhs && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
@@ -491,10 +491,8 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
     plan.algorithm += "-" + formatName(product->weights).str();
   plan.work = product->workItems(nominal);
   plan.grain = gemmGrain(spec, nominal);
-  int64_t scratch = 0;
-  for (const IsaLevel &level : IsaLevel::forSizes())
-    scratch = std::max(scratch, gemmScratchBytes(spec, chooseGemmTiles(spec, level)));
-  plan.scratch = scratch;
+  plan.scratch =
+      IsaLevel::mostBytes([&](const IsaLevel &level) { return gemmScratchBytes(spec, chooseGemmTiles(spec, level)); });
   Dim items = plan.work;
   plan.emit = [product, items](KernelBuilder &b) { MatmulEmitter(b, *product).direct(items); };
   return plan;
