@@ -78,7 +78,7 @@ size_t JsonCursor::size() const {
 JsonCursor JsonCursor::at(size_t index) const {
   if (!value || value->kind != Kind::Array || index >= value->count)
     return {document, nullptr};
-  return {document, &document->json.values[value->first + index]};
+  return {document, &document->json.childrenOf(*value)[index]};
 }
 
 int64_t JsonCursor::integer(int64_t min, int64_t max, int64_t fallback) const {

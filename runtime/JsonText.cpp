@@ -42,6 +42,7 @@ private:
   bool unescape(std::string &result);
   bool codeUnit(uint32_t &unit);
   bool codePoint(uint32_t &point);
+  bool character();
   bool multibyte();
 };
 
@@ -146,21 +147,19 @@ bool Reader::number(JsonValue &result) {
 bool Reader::string(std::string_view &result) {
   const char *begin = ++at;
   while (at != end) {
-    unsigned char c = static_cast<unsigned char>(*at);
-    if (c == '"') {
+    if (*at == '"') {
       result = {begin, static_cast<size_t>(at++ - begin)};
       return true;
     }
-    if (c == '\\') {
+    if (*at == '\\') {
       std::string &copy = out.strings.emplace_back(begin, at);
       if (!unescape(copy))
         return false;
       result = copy;
       return true;
     }
-    if (c < 0x20 || (c >= 0x80 && !multibyte()))
+    if (!character())
       return false;
-    at += c < 0x80;
   }
   return false;
 }
@@ -168,13 +167,10 @@ bool Reader::string(std::string_view &result) {
 /// The rest of a string with escapes, its end included.
 bool Reader::unescape(std::string &result) {
   while (at != end) {
-    unsigned char c = static_cast<unsigned char>(*at);
-    if (c == '"') {
-      ++at;
+    if (next('"'))
       return true;
-    }
-    if (c == '\\') {
-      if (++at == end)
+    if (next('\\')) {
+      if (at == end)
         return false;
       char escape = *at++;
       size_t known = std::string_view("\"\\/bfnrt").find(escape);
@@ -194,9 +190,8 @@ bool Reader::unescape(std::string &result) {
       continue;
     }
     const char *begin = at;
-    if (c < 0x20 || (c >= 0x80 && !multibyte()))
+    if (!character())
       return false;
-    at += c < 0x80;
     result.append(begin, at);
   }
   return false;
@@ -222,6 +217,15 @@ bool Reader::codePoint(uint32_t &point) {
     return false;
   point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
   return true;
+}
+
+/// One that stands for itself.
+bool Reader::character() {
+  unsigned char first = static_cast<unsigned char>(*at);
+  if (first >= 0x80)
+    return multibyte();
+  ++at;
+  return first >= 0x20;
 }
 
 /// A character of several bytes, by Unicode's table of well-formed UTF-8 (3-7).
