@@ -268,7 +268,7 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   // Products of few rows wait for their weights: short runs cost them nothing.
-  int64_t run = stepsOfRun(staticM() && spec.m <= 4 ? kShortRun : kProductRun, 1, t.unroll);
+  int64_t run = stepsOfRun(spec.skinny() ? kShortRun : kProductRun, 1, t.unroll);
   acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, t.unroll, run, acc,
                   [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)

@@ -40,6 +40,9 @@ struct GemmSpec {
   /// The store callback emits much code (a GELU, say): it is then emitted once
   /// a vector of a row instead of once a vector of the register tile.
   bool heavyEpilogue = false;
+
+  /// So few rows, known now, that the product waits for B.
+  bool skinny() const { return m >= 0 && m <= 4; }
 };
 
 /// The blocking chosen for a spec; part of a region's strategy, all of it may

@@ -45,7 +45,7 @@ void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArr
 /// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as two
 /// to four terms; convolutions follow one another more often than other products do, which adds up their errors.
 constexpr int64_t kProductRun = 128, kShortRun = 32;
-inline int64_t convRun(int64_t terms) { return terms <= 512 ? 32 : 64; } ///< of sums of so many terms
+inline int64_t convRun(int64_t terms) { return terms <= 512 ? kShortRun : 64; } ///< of sums of so many terms
 inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
   return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
 }

@@ -34,7 +34,7 @@ int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lane
 
 void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType, spec.quads);
-  if (spec.m >= 0 && spec.m <= 4) {
+  if (spec.skinny()) {
     t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
     t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
     return;
@@ -51,7 +51,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   t.lanes = isa.lanes(8 * bytes);
   chooseRows(t, spec, isa);
   int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
-  bool skinny = spec.m >= 0 && spec.m <= 4;
+  bool skinny = spec.skinny();
   if (skinny && spec.packedB && spec.k >= 0) {
     t.kBlock = depth; // B is read once: nothing to keep in a cache
   } else {
