@@ -169,17 +169,20 @@ void OpenConv::tiles(const Group &group, Value image, Value position, Value coun
 }
 
 SmallVector<Value> OpenConv::reduce(const Group &group, const Tile &tile) {
-  SmallVector<Value> zeros = zeroTile(b, {tile.rows, group.vectors, lanes, f32});
-  return s.byRow     ? reduceRow(group, tile, zeros)
-         : s.blocked ? reduceBlocked(group, tile, zeros)
-                     : reducePlain(group, tile, zeros);
+  RegisterTile regs = registers(group, tile);
+  SmallVector<Value> zeros = zeroTile(b, regs);
+  return sumChains(b, regs,
+                   s.byRow     ? reduceRow(group, tile, zeros)
+                   : s.blocked ? reduceBlocked(group, tile, zeros)
+                               : reducePlain(group, tile, zeros));
 }
 
 /// Sums over [0, count), of `terms` terms each.
 SmallVector<Value> OpenConv::inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms, ValueRange init,
                                     llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  RegisterTile regs{tile.rows, group.vectors, lanes, f32};
-  return sumInRuns(b, regs, b.idx(0), b.idx(count), 1, stepsOfRun(convRun(s.steps()), terms), init, body);
+  RegisterTile regs = registers(group, tile);
+  int64_t run = stepsOfRun(convRun(s.steps()) * regs.chains, terms);
+  return sumInRuns(b, regs, b.idx(0), b.idx(count), 1, run, init, body);
 }
 
 /// `count` channels of a block, for one tap. `ahead`: how far the elements are that come next, where that is not close.
@@ -197,7 +200,8 @@ SmallVector<Value> OpenConv::channels(const Group &group, const Tile &tile, Valu
           b.prefetch(f32, line, b.idx(u * 16), /*locality=*/3);
       }
       for (int64_t u = 0; u < width; ++u)
-        step(group, tile.rows, b.elementPtr(f32, x, b.idx(u)), distance, b.elementPtr(f32, w, b.idx(u * 16)), next);
+        step(group, registers(group, tile), b.elementPtr(f32, x, b.idx(u)), distance,
+             b.elementPtr(f32, w, b.idx(u * 16)), u, next);
       return next;
     });
   };
@@ -255,15 +259,15 @@ SmallVector<Value> OpenConv::reducePlain(const Group &group, const Tile &tile, V
     Value weight = b.elementPtr(f32, group.weights, b.mulC(row, s.kernel() * 16));
     for (int64_t tap = 0; tap < s.kernel(); ++tap) {
       Value from = b.elementPtr(f32, input, b.add(rows.offset(row, tap), tile.at));
-      step(group, tile.rows, from, 1, b.elementPtr(f32, weight, b.idx(tap * 16)), acc);
+      step(group, registers(group, tile), from, 1, b.elementPtr(f32, weight, b.idx(tap * 16)), tap, acc);
     }
     return acc;
   });
 }
 
-/// One input channel and tap: pixels `distance` elements apart.
-void OpenConv::step(const Group &group, int64_t rows, Value pixels, int64_t distance, Value weight,
-                    MutableArrayRef<Value> acc) {
+/// One input channel and tap: pixels `distance` elements apart. `term`: its number, which tells its chain.
+void OpenConv::step(const Group &group, const RegisterTile &regs, Value pixels, int64_t distance, Value weight,
+                    int64_t term, MutableArrayRef<Value> acc) {
   // A pointer of its own keeps LLVM from sharing loads between taps and running out of registers.
   pixels = b.opaque(pixels);
   SmallVector<Value> w;
@@ -273,11 +277,8 @@ void OpenConv::step(const Group &group, int64_t rows, Value pixels, int64_t dist
     if (column % 16 == 0)
       b.prefetch(f32, weight, b.idx(column / 16 * panelElements() + kPrefetchSteps * 16), /*locality=*/2);
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    Value x = b.splat(b.load(f32, pixels, b.idx(r * distance)), lanes);
-    for (int64_t v = 0; v < group.vectors; ++v)
-      acc[r * group.vectors + v] = multiplyAdd(b, x, w[v], acc[r * group.vectors + v]);
-  }
+  accumulateTile(
+      b, regs, acc, [&](int64_t r) { return b.load(f32, pixels, b.idx(r * distance)); }, w, term % regs.chains);
 }
 
 /// Stores a tile's pixels, the first `count` of them where that is not null.

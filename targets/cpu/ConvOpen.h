@@ -15,6 +15,8 @@ namespace dmxc::cpu {
 
 /// Pixels of the largest tile of all levels.
 constexpr int64_t kMaxPixels = 14;
+/// Chains of a tile's sums: more would only be emptied more often.
+constexpr int64_t kMostChains = 2;
 
 struct OpenSpec : PixelSpec {
   /// `blocked`: the input, as it is or will be.
@@ -86,8 +88,13 @@ private:
   llvm::SmallVector<Value> channels(const Group &group, const Tile &tile, Value from, Value weight, int64_t count,
                                     Value ahead, mlir::ValueRange init);
   llvm::SmallVector<Value> reducePlain(const Group &group, const Tile &tile, mlir::ValueRange init);
-  void step(const Group &group, int64_t rows, Value pixels, int64_t distance, Value weight,
+  void step(const Group &group, const RegisterTile &regs, Value pixels, int64_t distance, Value weight, int64_t term,
             llvm::MutableArrayRef<Value> acc);
+  RegisterTile registers(const Group &group, const Tile &tile) const {
+    RegisterTile regs{tile.rows, group.vectors, lanes, f32};
+    regs.chains = std::min(kMostChains, chainsThatFit(b.isa(), regs));
+    return regs;
+  }
   void store(const Group &group, Value image, Value position, Value count, int64_t rows, llvm::ArrayRef<Value> acc);
 
   int64_t panelElements() const { return s.steps() * 16; }

@@ -103,8 +103,9 @@ void GemmEmitter::onePass(Item &item) {
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(item, [&](const RowTile &tile) {
-    RegisterTile regs = registers(item, tile.rows);
-    SmallVector<Value> acc = reduce(item, tile, source, b.idx(0), k, zeroTile(b, regs));
+    Value zero = b.constant(b.laneType(spec.accType, t.lanes), 0);
+    SmallVector<Value> acc =
+        reduce(item, tile, source, b.idx(0), k, SmallVector<Value>(tile.rows * item.vectors, zero));
     if (!spec.heavyEpilogue)
       return storeTile(item, tile, acc);
     for (int64_t r = 0; r < tile.rows; ++r)
@@ -219,7 +220,7 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
 }
 
 void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
-                       Value kk, MutableArrayRef<Value> acc) {
+                       Value kk, const RegisterTile &regs, int64_t chain, MutableArrayRef<Value> acc) {
   b.fence();
   SmallVector<Value> vectors;
   Value kOffset = b.mulC(kk, source.kStride);
@@ -238,7 +239,7 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
     Value offset = shared ? b.add(aOffset, b.mul(b.idx(r), a.rowStride)) : aOffset;
     return loadLeft(rowBase[shared ? 0 : r], offset);
   };
-  accumulateTile(b, registers(item, tile.rows), acc, left, vectors);
+  accumulateTile(b, regs, acc, left, vectors, chain);
 }
 
 void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
@@ -257,23 +258,24 @@ void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, 
 SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0,
                                        Value depth, SmallVector<Value> acc) {
   SmallVector<Value> rowBase = rowPointers(item, tile, k0);
+  RegisterTile regs = registers(item, tile.rows);
   bool prefetch = item.next && (tile.index || (tile.guarded && t.prefetchRest));
   auto steps = [&](int64_t unroll, bool prefetch, Value kk, ValueRange carried) {
     SmallVector<Value> sums = llvm::to_vector(carried);
     if (prefetch)
       prefetchNext(item, tile, kk, depth);
     for (int64_t u = 0; u < unroll; ++u)
-      step(item, tile, source, rowBase, b.addC(kk, u), sums);
+      step(item, tile, source, rowBase, b.addC(kk, u), regs, u % regs.chains, sums);
     return sums;
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   // Products of few rows wait for their weights: short runs cost them nothing.
-  int64_t run = stepsOfRun(spec.skinny() ? kShortRun : kProductRun, 1, t.unroll);
-  acc = sumInRuns(b, registers(item, tile.rows), b.idx(0), main, t.unroll, run, acc,
+  int64_t run = stepsOfRun((spec.skinny() ? kShortRun : kProductRun) * regs.chains, 1, t.unroll);
+  acc = sumInRuns(b, regs, b.idx(0), main, t.unroll, run, beginChains(b, regs, acc),
                   [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
     acc = b.forLoop(main, depth, b.idx(1), acc, [&](Value kk, ValueRange sums) { return steps(1, false, kk, sums); });
-  return acc;
+  return sumChains(b, regs, acc);
 }
 
 //===----------------------------------------------------------------------===//

@@ -71,7 +71,7 @@ private:
   void packTransposed(const Item &item, Value k0, Value depth, int64_t v);
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
   void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk,
-            llvm::MutableArrayRef<Value> acc);
+            const RegisterTile &regs, int64_t chain, llvm::MutableArrayRef<Value> acc);
   Values rowPointers(const Item &item, const RowTile &tile, Value k0);
   void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
   void storeTile(const Item &item, const RowTile &tile, ValueList acc);
@@ -80,7 +80,9 @@ private:
 
   Value mask(const Item &item, int64_t v);
   RegisterTile registers(const Item &item, int64_t rows) const {
-    return {rows, item.vectors, t.lanes, spec.accType, spec.quads};
+    RegisterTile tile{rows, item.vectors, t.lanes, spec.accType, spec.quads};
+    tile.chains = std::min(t.unroll, chainsThatFit(b.isa(), tile));
+    return tile;
   }
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }

@@ -36,6 +36,31 @@ SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &til
   return SmallVector<Value>(tile.size(), zero);
 }
 
+int64_t dmxc::cpu::chainsThatFit(const IsaLevel &isa, const RegisterTile &tile) {
+  TileShape most = largestTile(isa, tile.acc, tile.quads);
+  if (!isFloatType(tile.acc))
+    return 1;
+  int64_t fitting = most.rows * most.vectors / tile.sums();
+  return fitting >= 4 ? 4 : fitting >= 2 ? 2 : 1;
+}
+
+SmallVector<Value> dmxc::cpu::beginChains(KernelBuilder &b, const RegisterTile &tile, ValueRange sums) {
+  SmallVector<Value> acc = zeroTile(b, tile);
+  llvm::copy(sums, acc.begin());
+  return acc;
+}
+
+SmallVector<Value> dmxc::cpu::sumChains(KernelBuilder &b, const RegisterTile &tile, ValueRange acc) {
+  SmallVector<Value> sums(acc);
+  for (int64_t chains = tile.chains; chains > 1; chains /= 2) {
+    int64_t half = chains / 2 * tile.sums();
+    for (int64_t i = 0; i < half; ++i)
+      sums[i] = arith::AddFOp::create(b, sums[i], sums[half + i]);
+    sums.truncate(half);
+  }
+  return sums;
+}
+
 SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t step,
                                         int64_t run, ValueRange init,
                                         llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
@@ -138,11 +163,11 @@ Value dmxc::cpu::dotQuads(KernelBuilder &b, Value x, Value y, Value sum) {
 }
 
 void dmxc::cpu::accumulateTile(KernelBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,
-                               llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right) {
+                               llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right, int64_t chain) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     Value x = b.splat(left(r), tile.lanes);
     for (int64_t v = 0; v < tile.vectors; ++v) {
-      Value &sum = acc[r * tile.vectors + v];
+      Value &sum = acc[chain * tile.sums() + r * tile.vectors + v];
       sum = tile.quads ? dotQuads(b, x, right[v], sum) : multiplyAdd(b, x, right[v], sum);
     }
   }

@@ -16,13 +16,16 @@ namespace dmxc::cpu {
 inline int64_t ceilDivInt(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// rows x vectors accumulators of `lanes` elements, row-major in every list of
-/// values.
+/// values, once for each chain.
 struct RegisterTile {
   int64_t rows, vectors, lanes;
   mlir::Type acc;
   bool quads = false; ///< operands are quads: see dotQuads
+  /// Partial sums of an element, which take turns: they wait for one another less, and each rounds fewer times.
+  int64_t chains = 1;
 
-  int64_t size() const { return rows * vectors; }
+  int64_t size() const { return chains * sums(); }
+  int64_t sums() const { return rows * vectors; }
 };
 
 /// How the elements of one operand become accumulator elements.
@@ -36,10 +39,17 @@ mlir::Value convertElements(KernelBuilder &b, const ElementConversion &conversio
 
 llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &tile);
 
-/// acc[r][v] += left(r) * right[v], where left gives a scalar of the
+/// Chains of a tile of floats that leaves registers free: 1, 2 or 4.
+int64_t chainsThatFit(const IsaLevel &isa, const RegisterTile &tile);
+/// A tile's first chain begins with `sums`, the others with zeros; and all of them together.
+llvm::SmallVector<mlir::Value> beginChains(KernelBuilder &b, const RegisterTile &tile, mlir::ValueRange sums);
+llvm::SmallVector<mlir::Value> sumChains(KernelBuilder &b, const RegisterTile &tile, mlir::ValueRange acc);
+
+/// acc[r][v] += left(r) * right[v] in one chain, where left gives a scalar of the
 /// accumulator type.
 void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArrayRef<mlir::Value> acc,
-                    llvm::function_ref<mlir::Value(int64_t row)> left, llvm::ArrayRef<mlir::Value> right);
+                    llvm::function_ref<mlir::Value(int64_t row)> left, llvm::ArrayRef<mlir::Value> right,
+                    int64_t chain = 0);
 
 /// Rounding errors of a sum grow with the terms that a lane sums one after the other, so long products of floats are
 /// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as two
