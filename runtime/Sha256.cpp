@@ -101,7 +101,8 @@ __attribute__((target("sha,sse4.1"))) void blocksNative(uint32_t *state, const s
 
 void blocks(uint32_t *state, const std::byte *data, size_t count) {
 #if defined(__x86_64__)
-  if (hasShaInstructions())
+  static const bool native = hasShaInstructions(); // a hypervisor makes each question a matter of microseconds
+  if (native)
     return blocksNative(state, data, count);
 #endif
   blocksPortable(state, data, count);

@@ -3,6 +3,7 @@
 #include "CpuFeatures.h"
 
 #if defined(__x86_64__)
+#include <array>
 #include <cpuid.h>
 #endif
 
@@ -85,28 +86,47 @@ constexpr FeatureRow kFeatures[] = {
     {"64bit", 0x80000001, 0, EDX, 29, kNoState},
 };
 
-uint64_t enabledState() {
-  unsigned regs[4];
-  // OSXSAVE says that XGETBV may be used.
-  if (!__get_cpuid(1, &regs[EAX], &regs[EBX], &regs[ECX], &regs[EDX]) || !(regs[ECX] >> 27 & 1))
-    return 0;
-  uint32_t low, high;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return uint64_t(high) << 32 | low;
-}
+/// What the processor says of itself, asked once: a hypervisor answers each question in microseconds.
+class Processor {
+public:
+  Processor() {
+    for (Leaf &leaf : leaves)
+      if (!__get_cpuid_count(leaf.number, leaf.subleaf, &leaf.regs[EAX], &leaf.regs[EBX], &leaf.regs[ECX],
+                             &leaf.regs[EDX]))
+        leaf.regs.fill(0);
+    // OSXSAVE says that XGETBV may be used.
+    if (!(leaves[0].regs[ECX] >> 27 & 1))
+      return;
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    enabled = uint64_t(high) << 32 | low;
+  }
+
+  bool has(const FeatureRow &row) const {
+    for (const Leaf &leaf : leaves)
+      if (leaf.number == row.leaf && leaf.subleaf == row.subleaf)
+        return (leaf.regs[row.reg] >> row.bit & 1) && (enabled & row.state) == row.state;
+    return false;
+  }
+
+private:
+  struct Leaf {
+    uint32_t number, subleaf;
+    std::array<uint32_t, 4> regs{};
+  };
+  std::array<Leaf, 4> leaves{{{1, 0}, {7, 0}, {7, 1}, {0x80000001, 0}}};
+  uint64_t enabled = 0; ///< XCR0
+};
 #endif
 
 } // namespace
 
 bool cpuHasFeature(std::string_view name) {
 #if defined(__x86_64__)
-  for (const FeatureRow &row : kFeatures) {
-    if (row.name != name)
-      continue;
-    unsigned regs[4];
-    return __get_cpuid_count(row.leaf, row.subleaf, &regs[EAX], &regs[EBX], &regs[ECX], &regs[EDX]) &&
-           (regs[row.reg] >> row.bit & 1) && (enabledState() & row.state) == row.state;
-  }
+  static const Processor processor;
+  for (const FeatureRow &row : kFeatures)
+    if (row.name == name)
+      return processor.has(row);
 #endif
   return false;
 }
