@@ -60,15 +60,18 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
     return llvm::all_of(values, [&](int64_t v) { return v == value; });
   };
   ArrayRef<int64_t> weights = shapeOf(op.getWeights());
-  bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && all(op.getStrides(), 1) &&
+  int64_t stride = op.getStrides()[0];
+  bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && stride <= 2 && all(op.getStrides(), stride) &&
               all(op.getDilations(), 1) && op.getGroups() == 1 && weights[1] % 16 == 0 &&
               typeOf(op.getResult()).getElementType().isF32() && dmir::layoutOf(op.getInput().getType());
   if (!fits)
     return std::nullopt;
   SmallVector<Dim> in = dmir::dimsOf(op.getInput()), out = dmir::dimsOf(op.getResult());
   SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
-  return WinogradSpec{
+  WinogradSpec spec{
       Float32Type::get(op.getContext()), weights[1], weights[0], in[0], in[2], in[3], out[2], out[3], low[0], low[1]};
+  spec.stride = stride;
+  return spec;
 }
 
 void Convolution::pack() {
@@ -181,6 +184,8 @@ static DictionaryAttr packedForm(const Convolution &conv) {
   form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
   form.set("groups", b.getI64IntegerAttr(s.groups));
   form.set("kernel", b.getDenseI64ArrayAttr(s.kernel));
+  if (filtering)
+    form.set("stride", b.getI64IntegerAttr(conv.winograd->stride));
   form.set("blocked_input", b.getBoolAttr(s.input == ConvLayout::Blocked16));
   form.set("element", TypeAttr::get(s.bType));
   return form.getDictionary(conv.op.getContext());
@@ -266,7 +271,7 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   spec.bType = form.getAs<TypeAttr>("element").getValue();
   spec.input = form.getAs<BoolAttr>("blocked_input").getValue() ? ConvLayout::Blocked16 : ConvLayout::Plain;
   if (formName(form) == "convwinograd16") {
-    packWinogradWeights(spec.oc, spec.ic, constant.data(), out);
+    packWinogradWeights(spec.oc, spec.ic, number("stride"), constant.data(), out);
     return Status::ok();
   }
   std::array<int64_t, 5> strides;

@@ -19,16 +19,31 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kOut = 2, kTaps = 3, kIn = kOut + kTaps - 1; ///< m, r and m + r - 1
-constexpr int64_t kPositions = kIn * kIn;
-constexpr int64_t kPad = 16;               ///< elements of a cache line
+constexpr int64_t kOut = 2, kTaps = 3;
+constexpr int64_t kWeightRows = 4, kPanels = kWeightRows * kWeightRows; ///< of transformed weights
+constexpr int64_t kPad = 16;                                            ///< elements of a cache line
 constexpr int64_t kInputBytes = 640 << 10; ///< transformed input of a block; leaves room for weights in L2
 constexpr int64_t kUnroll = 4;
 
-using Matrix = std::array<std::array<int, kIn>, kIn>;
-constexpr Matrix kInputTransform{{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}};
-constexpr Matrix kOutputTransform{{{1, 1, 1, 0}, {0, 1, -1, -1}}}; ///< kOut rows
-constexpr double kWeightTransform[kIn][kTaps] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+using Matrix = std::array<std::array<int, 5>, 5>;
+/// What a tile goes through along one axis.
+struct Scheme {
+  int64_t in; ///< inputs it reads, which become as many positions
+  Matrix input, output;
+  double weights[kWeightRows][kTaps]; ///< a row for each position, the last one for all that are left
+
+  int64_t positions() const { return in * in; }
+};
+constexpr Scheme kStride1{4,
+                          {{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}},
+                          {{{1, 1, 1, 0}, {0, 1, -1, -1}}},
+                          {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}}};
+/// F(2, 2) of the even inputs, and the odd ones times the tap in the middle.
+constexpr Scheme kStride2{5,
+                          {{{1, 0, -1, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 1, 0, -1}, {0, 1, 0, 0, 0}, {0, 0, 0, 1, 0}}},
+                          {{{1, 1, 0, 1, 0}, {0, 1, -1, 0, 1}}},
+                          {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}}};
+constexpr const Scheme &schemeOf(int64_t stride) { return stride == 1 ? kStride1 : kStride2; }
 
 class WinogradEmitter {
 public:
@@ -62,17 +77,19 @@ private:
   void transformOutput(const Block &block, const Group &group);
   void storeTile(const Block &block, const Group &group, Value inBlock);
   Values transformed(const Matrix &matrix, int64_t rows, Values values, int64_t columns);
+  Value panelOf(Value position);
   Value combined(ArrayRef<int> coefficients, ValueRange values);
 
   int64_t inputRow() const { return spec.ic + kPad; }
   int64_t inputPlane() const { return t.blockTiles * inputRow(); }
   int64_t sumsPlane() const { return t.blockTiles * t.columns() + kPad; }
   int64_t registerTiles() const { return ceilDivInt(t.blockTiles, t.rows); } ///< of a full block
-  int64_t panelElements() const { return kPositions * spec.ic * 16; }
+  int64_t panelElements() const { return kPanels * spec.ic * 16; }
 
   KernelBuilder &b;
   const WinogradSpec &spec;
   const WinogradTiles &t;
+  const Scheme &scheme;
   Value input, weights;
   const ConvCallbacks &callbacks;
   Type f32;
@@ -81,10 +98,11 @@ private:
 
 WinogradEmitter::WinogradEmitter(KernelBuilder &b, const WinogradSpec &spec, const WinogradTiles &tiles, Value input,
                                  Value weights, const ConvCallbacks &callbacks, int64_t scratchOffset)
-    : b(b), spec(spec), t(tiles), input(input), weights(weights), callbacks(callbacks), f32(b.getF32Type()) {
+    : b(b), spec(spec), t(tiles), scheme(schemeOf(spec.stride)), input(input), weights(weights), callbacks(callbacks),
+      f32(b.getF32Type()) {
   this->tiles = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
-  sums = b.elementPtr(f32, this->tiles, b.idx(kPositions * inputPlane()));
-  pixels = b.elementPtr(f32, sums, b.idx(kPositions * sumsPlane()));
+  sums = b.elementPtr(f32, this->tiles, b.idx(scheme.positions() * inputPlane()));
+  pixels = b.elementPtr(f32, sums, b.idx(scheme.positions() * sumsPlane()));
 }
 
 void WinogradEmitter::emit() {
@@ -141,16 +159,16 @@ Value WinogradEmitter::combined(ArrayRef<int> coefficients, ValueRange values) {
   return sum;
 }
 
-/// The first `rows` rows of `matrix` times values[kIn][columns].
+/// The first `rows` rows of `matrix` times values[scheme.in][columns].
 WinogradEmitter::Values WinogradEmitter::transformed(const Matrix &matrix, int64_t rows, Values values,
                                                      int64_t columns) {
   Values result;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
       Values line;
-      for (int64_t i = 0; i < kIn; ++i)
+      for (int64_t i = 0; i < scheme.in; ++i)
         line.push_back(values[i * columns + column]);
-      result.push_back(combined(matrix[row], line));
+      result.push_back(combined(ArrayRef(matrix[row]).take_front(scheme.in), line));
     }
   return result;
 }
@@ -169,7 +187,8 @@ void WinogradEmitter::transformInput(const Block &block) {
 
 void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
   Corner corner = cornerOf(b.add(block.first, inBlock));
-  Value y = b.sub(corner.y, b.idx(spec.padTop)), x = b.sub(corner.x, b.idx(spec.padLeft));
+  Value y = b.sub(b.mulC(corner.y, spec.stride), b.idx(spec.padTop));
+  Value x = b.sub(b.mulC(corner.x, spec.stride), b.idx(spec.padLeft));
   auto below = [&](Value at, Value size) { return b.cmp(arith::CmpIPredicate::ult, at, size); };
   auto both = [&](Value p, Value q) -> Value { return arith::AndIOp::create(b, p, q); };
   Value height = b.idx(spec.height), width = b.idx(spec.width), positions = b.mul(height, width);
@@ -180,17 +199,17 @@ void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
       Value plane = b.mulC(b.mul(b.floorDiv(channel, b.idx(16)), positions), 16);
       Value base = b.elementPtr(f32, image, b.add(plane, b.rem(channel, b.idx(16))));
       Values values;
-      for (int64_t i = 0; i < kPositions; ++i)
-        values.push_back(load(base, i / kIn, i % kIn));
+      for (int64_t i = 0; i < scheme.positions(); ++i)
+        values.push_back(load(base, i / scheme.in, i % scheme.in));
       // B^T d B = (B^T (B^T d)^T)^T
-      values = transposed(transformed(kInputTransform, kIn, values, kIn), kIn);
-      values = transposed(transformed(kInputTransform, kIn, values, kIn), kIn);
-      for (int64_t i = 0; i < kPositions; ++i)
+      values = transposed(transformed(scheme.input, scheme.in, values, scheme.in), scheme.in);
+      values = transposed(transformed(scheme.input, scheme.in, values, scheme.in), scheme.in);
+      for (int64_t i = 0; i < scheme.positions(); ++i)
         b.store(values[i], target, b.addC(channel, i * inputPlane()));
     });
   };
-  Value inside = both(both(below(y, height), below(b.addC(y, kIn - 1), height)),
-                      both(below(x, width), below(b.addC(x, kIn - 1), width)));
+  Value inside = both(both(below(y, height), below(b.addC(y, scheme.in - 1), height)),
+                      both(below(x, width), below(b.addC(x, scheme.in - 1), width)));
   Value origin = b.add(b.mul(y, width), x);
   auto at = [&](int64_t row, int64_t column) { return b.mulC(b.add(origin, b.addC(b.mulC(width, row), column)), 16); };
   b.ifThen(
@@ -200,7 +219,7 @@ void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
       },
       [&] {
         Values rows, columns;
-        for (int64_t i = 0; i < kIn; ++i) {
+        for (int64_t i = 0; i < scheme.in; ++i) {
           rows.push_back(below(b.addC(y, i), height));
           columns.push_back(below(b.addC(x, i), width));
         }
@@ -220,10 +239,10 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
   Value from = b.elementPtr(f32, sums, b.mulC(inBlock, t.columns()));
   auto valuesOf = [&](int64_t v) {
     Values values;
-    for (int64_t i = 0; i < kPositions; ++i)
+    for (int64_t i = 0; i < scheme.positions(); ++i)
       values.push_back(b.load(f32, from, b.idx(i * sumsPlane() + v * t.lanes), t.lanes));
-    values = transposed(transformed(kOutputTransform, kOut, values, kIn), kIn);
-    return transposed(transformed(kOutputTransform, kOut, values, kOut), kOut);
+    values = transposed(transformed(scheme.output, kOut, values, scheme.in), scheme.in);
+    return transposed(transformed(scheme.output, kOut, values, kOut), kOut);
   };
   auto storePixel = [&](Value y, Value x, int64_t v, Value value) {
     int64_t left = group.tailChannels - v * t.lanes;
@@ -265,7 +284,7 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
 //===----------------------------------------------------------------------===//
 
 void WinogradEmitter::multiply(const Block &block, const Group &group) {
-  b.forLoop(0, kPositions, 1, [&](Value position) {
+  b.forLoop(0, scheme.positions(), 1, [&](Value position) {
     if (!spec.isStatic())
       return cutInTiles(b, block.count, t.rows, {2, t.rows / 2}, [&](int64_t rows, Value at, Value) {
         multiplyRows(group, position, b.floorDiv(at, b.idx(t.rows)), at, rows);
@@ -277,11 +296,20 @@ void WinogradEmitter::multiply(const Block &block, const Group &group) {
   });
 }
 
+/// The number of a position's weights.
+Value WinogradEmitter::panelOf(Value position) {
+  if (scheme.in == kWeightRows)
+    return position;
+  auto row = [&](Value at) { return b.minS(at, b.idx(kWeightRows - 1)); };
+  return b.add(b.mulC(row(b.floorDiv(position, b.idx(scheme.in))), kWeightRows),
+               row(b.rem(position, b.idx(scheme.in))));
+}
+
 /// The weights that come after those of a position: of the next one, or of the next group.
 Value WinogradEmitter::nextPanel(const Group &group, Value position) {
-  Value last = b.cmp(arith::CmpIPredicate::eq, position, b.idx(kPositions - 1));
+  Value last = b.cmp(arith::CmpIPredicate::eq, position, b.idx(scheme.positions() - 1));
   Value next = arith::SelectOp::create(b, last, b.idx(t.columns() / 16 * panelElements()),
-                                       b.mulC(b.addC(position, 1), spec.ic * 16));
+                                       b.mulC(panelOf(b.addC(position, 1)), spec.ic * 16));
   return b.elementPtr(f32, group.weights, next);
 }
 
@@ -290,7 +318,7 @@ Value WinogradEmitter::nextPanel(const Group &group, Value position) {
 void WinogradEmitter::multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows) {
   RegisterTile regs{rows, group.vectors, t.lanes, f32};
   Value left = b.elementPtr(f32, tiles, b.add(b.mulC(position, inputPlane()), b.mulC(firstRow, inputRow())));
-  Value right = b.elementPtr(f32, group.weights, b.mulC(position, spec.ic * 16));
+  Value right = b.elementPtr(f32, group.weights, b.mulC(panelOf(position), spec.ic * 16));
   Value upcoming = nextPanel(group, position);
   int64_t panels = t.columns() / 16; // 0 on levels whose groups share a panel
   auto step = [&](Value k, ValueRange carried) {
@@ -340,8 +368,9 @@ bool dmxc::cpu::winogradPays(const WinogradSpec &spec) {
     int64_t known = size.valueOr(kOut);
     return static_cast<double>(ceilDivInt(known, kOut) * kOut) / std::max<int64_t>(known, 1);
   };
-  constexpr double kGain = double(kOut * kOut * kTaps * kTaps) / kPositions;
-  return kGain >= 1.5 * waste(spec.outHeight) * waste(spec.outWidth);
+  double gain = double(kOut * kOut * kTaps * kTaps) / schemeOf(spec.stride).positions();
+  double asked = spec.stride == 1 ? 1.5 : 1.2;
+  return gain >= asked * waste(spec.outHeight) * waste(spec.outWidth);
 }
 
 WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa) {
@@ -352,7 +381,7 @@ WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const Isa
   TileShape most = largestTile(isa, spec.f32);
   t.vectors = most.vectors;
   t.rows = most.rows;
-  int64_t fitting = kInputBytes / (kPositions * (spec.ic + kPad) * 4);
+  int64_t fitting = kInputBytes / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);
   // Of open sizes a small image should still be one block.
   t.blockTiles = std::clamp<int64_t>(fitting, spec.isStatic() ? 14 : 28, 56) / most.rows * most.rows;
   if (std::optional<int64_t> tiles = t.imageTiles().known())
@@ -366,14 +395,14 @@ Dim dmxc::cpu::winogradWorkItems(const WinogradSpec &spec, const WinogradTiles &
 }
 
 int64_t dmxc::cpu::winogradGrain(const WinogradSpec &spec, const WinogradTiles &t) {
-  double flops = 2.0 * kPositions * t.blockTiles * t.columns() * spec.ic;
+  double flops = 2.0 * schemeOf(spec.stride).positions() * t.blockTiles * t.columns() * spec.ic;
   // Enough groups of channels to pay for the transforms of their input.
   return std::max<int64_t>(static_cast<int64_t>(4e5 / flops), std::min<int64_t>(4, ceilDivInt(spec.oc, t.columns())));
 }
 
 int64_t dmxc::cpu::winogradScratchBytes(const WinogradSpec &spec, const WinogradTiles &t) {
-  int64_t elements = kPositions * t.blockTiles * (spec.ic + kPad) + kPositions * (t.blockTiles * t.columns() + kPad) +
-                     kOut * kOut * t.columns();
+  int64_t row = spec.ic + kPad + t.columns();
+  int64_t elements = schemeOf(spec.stride).positions() * (t.blockTiles * row + kPad) + kOut * kOut * t.columns();
   return ceilDivInt(elements * 4, 64) * 64;
 }
 
@@ -382,23 +411,25 @@ int64_t dmxc::cpu::winogradScratchBytes(const WinogradSpec &spec, const Winograd
 //===----------------------------------------------------------------------===//
 
 int64_t dmxc::cpu::winogradWeightBytes(int64_t outputs, int64_t inputs) {
-  return ceilDivInt(outputs, 16) * kPositions * inputs * 16 * 4;
+  return ceilDivInt(outputs, 16) * kPanels * inputs * 16 * 4;
 }
 
-void dmxc::cpu::packWinogradWeights(int64_t outputs, int64_t inputs, const std::byte *src, std::span<std::byte> dst) {
+void dmxc::cpu::packWinogradWeights(int64_t outputs, int64_t inputs, int64_t stride, const std::byte *src,
+                                    std::span<std::byte> dst) {
   const auto *from = reinterpret_cast<const float *>(src);
   auto *to = reinterpret_cast<float *>(dst.data());
+  const auto &transform = schemeOf(stride).weights;
   std::fill_n(to, winogradWeightBytes(outputs, inputs) / 4, 0.0f);
   for (int64_t oc = 0; oc < outputs; ++oc)
     for (int64_t ic = 0; ic < inputs; ++ic) {
       const float *g = from + (oc * inputs + ic) * kTaps * kTaps;
-      for (int64_t i = 0; i < kIn; ++i)
-        for (int64_t j = 0; j < kIn; ++j) {
+      for (int64_t i = 0; i < kWeightRows; ++i)
+        for (int64_t j = 0; j < kWeightRows; ++j) {
           double sum = 0;
           for (int64_t k = 0; k < kTaps; ++k)
             for (int64_t l = 0; l < kTaps; ++l)
-              sum += kWeightTransform[i][k] * g[k * kTaps + l] * kWeightTransform[j][l];
-          int64_t panel = oc / 16 * kPositions + i * kIn + j;
+              sum += transform[i][k] * g[k * kTaps + l] * transform[j][l];
+          int64_t panel = oc / 16 * kPanels + i * kWeightRows + j;
           to[(panel * inputs + ic) * 16 + oc % 16] = static_cast<float>(sum);
         }
     }

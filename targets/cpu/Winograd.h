@@ -1,10 +1,13 @@
 //===- Winograd.h - convolution by minimal filtering ------------*- C++ -*-===//
 //
-// Winograd's minimal filtering F(m x m, 3 x 3) of 3x3 convolutions of stride 1: the image is cut in tiles of m x m
+// Winograd's minimal filtering F(m x m, 3 x 3) of 3x3 convolutions: the image is cut in tiles of m x m
 // outputs, which read (m+2) x (m+2) inputs; transformed inputs and weights are multiplied position by position, as
 // (m+2)^2 matrix products over the channels, and the sums are transformed back. m = 2 takes 16 products an output
 // channel and tile where the direct way takes 36. (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks",
 // 2015, section 4; the matrices are theirs.)
+//
+// A convolution of stride 2 is one of its even inputs with the outer taps, F(2, 2), plus the odd inputs times the tap
+// in the middle: 3 + 2 products where the direct way takes 6 along an axis, 25 where it takes 36 in a tile.
 //
 // Results differ from direct sums by rounding: transformed inputs are sums of four inputs, and outputs are sums of nine
 // sums of products that may be larger than their sum. For m = 2 all coefficients of inputs and outputs are 0 or +-1, so
@@ -20,13 +23,14 @@
 
 namespace dmxc::cpu {
 
-/// A 3x3 convolution of stride 1 of f32, blocked16 images. Sizes of images may be known at run time only.
+/// A 3x3 convolution of f32, blocked16 images. Sizes of images may be known at run time only.
 struct WinogradSpec {
   mlir::Type f32;
   int64_t ic = 0, oc = 0; ///< ic: whole blocks of 16
   Dim n = 1, height, width, outHeight, outWidth;
   Dim padTop = 0, padLeft = 0; ///< the other sides follow from the sizes
   bool heavyEpilogue = false;  ///< as in GemmSpec
+  int64_t stride = 1;          ///< of both axes, 1 or 2
 
   bool isStatic() const { return outHeight.known() && outWidth.known(); }
 };
@@ -56,10 +60,10 @@ int64_t winogradScratchBytes(const WinogradSpec &spec, const WinogradTiles &tile
 void emitWinograd(KernelBuilder &b, const WinogradSpec &spec, const WinogradTiles &tiles, mlir::Value input,
                   mlir::Value weights, const ConvCallbacks &callbacks, int64_t scratchOffset = 0);
 
-/// Bytes of the transformed weights ("convwinograd16"): per 16 output channels [16 positions][input channels][16], zero
+/// Bytes of the transformed weights ("convwinograd16"): per 16 output channels [4x4][input channels][16], zero
 /// padded. The same for every ISA level.
 int64_t winogradWeightBytes(int64_t oc, int64_t ic);
 /// Transforms contiguous f32 weights [oc][ic][3][3], in f64. `dst` has winogradWeightBytes bytes.
-void packWinogradWeights(int64_t oc, int64_t ic, const std::byte *src, std::span<std::byte> dst);
+void packWinogradWeights(int64_t oc, int64_t ic, int64_t stride, const std::byte *src, std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

@@ -115,7 +115,7 @@ private:
     ConvSpec typed = specIn(types);
     if (c.winograd) {
       packed = Tensor(DType::U8, {winogradWeightBytes(s.oc, s.ic)});
-      return packWinogradWeights(s.oc, s.ic, weights.data(),
+      return packWinogradWeights(s.oc, s.ic, s.stride[2], weights.data(),
                                  {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
     }
     packed = Tensor(DType::U8, {packedConvWeightBytes(typed)});
@@ -159,7 +159,8 @@ WinogradSpec winogradSpec(const Case &c, const ConvSpec &s) {
           size("q", s.out[2]),
           s.pad[1],
           s.pad[2],
-          s.heavyEpilogue};
+          s.heavyEpilogue,
+          s.stride[2]};
 }
 
 /// How a case is computed on a level.
@@ -391,14 +392,19 @@ TEST_P(ConvLevels, RandomSpecs) {
 }
 
 TEST_P(ConvLevels, Winograd) {
-  for (auto [n, ic, oc, height, width, pad, padEnd] : {std::array<int64_t, 7>{1, 32, 64, 14, 14, 1, 1},
-                                                       {2, 48, 40, 9, 13, 1, 1},  // odd sizes, a tail of channels
-                                                       {1, 32, 96, 30, 31, 1, 0}, // several blocks, the last one short
-                                                       {1, 64, 33, 8, 6, 0, 0},
-                                                       {2, 32, 32, 5, 5, 2, 2},
-                                                       {1, 96, 16, 1, 2, 1, 1}}) {
+  for (auto [n, ic, oc, height, width, pad, padEnd, stride] :
+       {std::array<int64_t, 8>{1, 32, 64, 14, 14, 1, 1, 1},
+        {2, 48, 40, 9, 13, 1, 1, 1},  // odd sizes, a tail of channels
+        {1, 32, 96, 30, 31, 1, 0, 1}, // several blocks, the last one short
+        {1, 64, 33, 8, 6, 0, 0, 1},
+        {2, 32, 32, 5, 5, 2, 2, 1},
+        {1, 96, 16, 1, 2, 1, 1, 1},
+        {1, 32, 64, 28, 28, 1, 1, 2},
+        {2, 48, 40, 19, 25, 1, 0, 2},
+        {1, 32, 33, 61, 60, 0, 1, 2},
+        {2, 16, 32, 2, 3, 1, 1, 2}}) {
     Case c = makeCase(n, ic, oc, {1, height, width}, {1, 3, 3});
-    c.spec.pad = {0, pad, pad}, c.padEnd = {0, padEnd, padEnd};
+    c.spec.pad = {0, pad, pad}, c.padEnd = {0, padEnd, padEnd}, c.spec.stride = {1, stride, stride};
     c.winograd = true;
     for (bool heavy : {false, true})
       for (bool open : {false, true})
@@ -421,6 +427,12 @@ TEST(Conv, WinogradOnlyWhereItPays) {
   EXPECT_FALSE(winogradPays(spec));
   EXPECT_FALSE(winogradPays({{}, 16, 64, 1, 14, 14, 14, 14, 1, 1}));
   EXPECT_FALSE(winogradPays({{}, 64, 16, 1, 14, 14, 14, 14, 1, 1}));
+  spec.outHeight = 14, spec.stride = 2;
+  EXPECT_TRUE(winogradPays(spec));
+  spec.outHeight = 7; // 8 rows computed, and fewer products saved
+  EXPECT_TRUE(winogradPays(spec));
+  spec.outWidth = 7;
+  EXPECT_FALSE(winogradPays(spec));
 }
 
 TEST(Conv, ReferenceNoticesAWrongElement) {
