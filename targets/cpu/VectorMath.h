@@ -44,7 +44,7 @@ public:
   /// Levels with and without fused multiply-add may differ in the last bits of results; all are inside
   /// the documented error.
   VectorMath(mlir::ImplicitLocOpBuilder &builder, const IsaLevel &isa)
-      : b(builder), hasFma(isa.hasFma), hasScale(isa.vectorBytes == 64) {}
+      : b(builder), hasFma(isa.hasFma), hasAvx512(isa.vectorBytes == 64) {}
 
   // --- exponentials --------------------------------------------------------------
   Value exp(Value x);
@@ -103,7 +103,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   bool hasFma;
-  bool hasScale; ///< AVX-512's m * 2^n
+  bool hasAvx512; ///< for its m * 2^n, and tables in a register
 };
 
 /// One row of the table of functions.

@@ -127,7 +127,7 @@ using namespace dmxc::cpu;
 using namespace dmxc::cpu::expr;
 
 Value VectorMath::apply(Value x, Expr (*f32)(Expr), Expr (*f64)(Expr)) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr e(context, x);
   Type element = e.element();
   if (element.isF64())
@@ -140,7 +140,7 @@ Value VectorMath::apply(Value x, Expr (*f32)(Expr), Expr (*f64)(Expr)) {
 }
 
 Value VectorMath::apply(Value x, Value y, Expr (*f32)(Expr, Expr), Expr (*f64)(Expr, Expr)) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr ex(context, x), ey(context, y);
   assert(x.getType() == y.getType());
   Type element = ex.element();
@@ -161,7 +161,7 @@ Value VectorMath::roundHalfEven(Value x) {
 Value VectorMath::roundHalfAway(Value x) { return apply(x, roundAwayAny, roundAwayAny); }
 
 Value VectorMath::decodeF8(Value pattern, FloatType format, FloatType element) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr raw = Expr(context, pattern).convert<arith::ExtUIOp>(b.getI32Type());
   if (format.getWidth() == 4)
     raw = (raw & 7) | ((raw & 8) << 4);
@@ -170,7 +170,7 @@ Value VectorMath::decodeF8(Value pattern, FloatType format, FloatType element) {
 }
 
 Value VectorMath::encodeF8(Value x, FloatType format, Overflow overflow) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr e(context, x);
   if (e.width() < 32)
     e = e.convert<arith::ExtFOp>(b.getF32Type());
@@ -183,7 +183,7 @@ Value VectorMath::encodeF8(Value x, FloatType format, Overflow overflow) {
 }
 
 Value VectorMath::extendFloat(Value x, FloatType element) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr e(context, x);
   if (e.element() == element)
     return x;
@@ -197,7 +197,7 @@ Value VectorMath::extendFloat(Value x, FloatType element) {
 }
 
 Value VectorMath::truncateFloat(Value x, FloatType element, Overflow overflow) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr e(context, x);
   if (e.element() == element)
     return x;
@@ -209,7 +209,7 @@ Value VectorMath::truncateFloat(Value x, FloatType element, Overflow overflow) {
 }
 
 Value VectorMath::floatToInt(Value x, IntegerType element, bool isUnsigned) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr e(context, x);
   if (e.width() < 32)
     e = Expr(context, extendFloat(x, b.getF32Type()));
@@ -222,7 +222,7 @@ Value VectorMath::floatToInt(Value x, IntegerType element, bool isUnsigned) {
 }
 
 Value VectorMath::intToFloat(Value x, FloatType element, bool isUnsigned) {
-  Context context{b, hasFma, hasScale};
+  Context context{b, hasFma, hasAvx512};
   Expr e(context, x);
   auto convert = [&](Expr from, FloatType to) {
     return isUnsigned ? from.convert<arith::UIToFPOp>(to) : from.convert<arith::SIToFPOp>(to);

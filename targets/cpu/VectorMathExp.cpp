@@ -12,7 +12,10 @@
 #include "VectorMathExpr.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 
@@ -62,12 +65,19 @@ ExpParts reduceExp(Expr x, double offset) {
 
 double twoStepOffset(Expr x) { return 2.0 * formatOf(x).bias; }
 
+/// Whether AVX-512's instructions can be named: for full vectors.
+static bool hasAvx512(Expr x) {
+  auto type = mlir::dyn_cast<mlir::VectorType>(x.value.getType());
+  return x.context->hasAvx512 && type && type.getNumElements() * x.width() == 512;
+}
+
 /// The level's own m * 2^n, for full vectors of levels that have it; null otherwise.
 static std::optional<Expr> scaleInstruction(Expr m, Expr n) {
-  auto type = mlir::dyn_cast<mlir::VectorType>(m.value.getType());
-  if (!m.context->hasScale || !type || type.getNumElements() * m.width() != 512)
+  if (!hasAvx512(m))
     return std::nullopt;
-  mlir::Type flags = m.b().getIntegerType(type.getNumElements()), word = m.b().getI32Type();
+  mlir::Type type = m.value.getType();
+  int64_t lanes = mlir::cast<mlir::VectorType>(type).getNumElements();
+  mlir::Type flags = m.b().getIntegerType(lanes), word = m.b().getI32Type();
   auto number = [&](mlir::Type type, int64_t value) -> mlir::Value {
     return mlir::arith::ConstantOp::create(m.b(), m.b().getIntegerAttr(type, value));
   };
@@ -119,7 +129,72 @@ Expr expm1Any(Expr x) {
   return copysign(expm1From(e), x); // the sign of x; restores -0
 }
 
+/// The unit of sigmoidByTable. Of all mantissas this one's products with 2^(i/16), i < 16, lie nearest to floats:
+/// within 0.13 * 2^-23 of them where 1 would have 0.4. The exponent keeps the products of e^104 and e^-20 normal.
+constexpr double kUnit = 0x1.d026fcp-64;
+
+/// The elements of a table of 16 that the low four bits of an i32, or of each of a vector, tell. For AVX-512.
+static Expr lookUp(llvm::ArrayRef<int32_t> table, Expr index) {
+  mlir::ImplicitLocOpBuilder &b = index.b();
+  auto full = mlir::VectorType::get({16}, b.getI32Type());
+  mlir::Value values = mlir::arith::ConstantOp::create(b, mlir::DenseElementsAttr::get(full, table));
+  auto permuted = [&](mlir::Value indices) -> mlir::Value {
+    return mlir::LLVM::CallIntrinsicOp::create(b, full, b.getStringAttr("llvm.x86.avx512.permvar.si.512"),
+                                               mlir::ValueRange{values, indices})
+        .getResult(0);
+  };
+  auto type = mlir::dyn_cast<mlir::VectorType>(index.value.getType());
+  if (type == full)
+    return {*index.context, permuted(index.value)};
+  if (!type) {
+    mlir::Value spread = mlir::vector::BroadcastOp::create(b, full, index.value);
+    return {*index.context, mlir::vector::ExtractOp::create(b, permuted(spread), 0)};
+  }
+  // Any other number of lanes, 16 at a time.
+  int64_t lanes = type.getNumElements();
+  mlir::Value found = Expr(*index.context, index.value).integer(0).value;
+  for (int64_t first = 0; first < lanes; first += 16) {
+    llvm::SmallVector<int64_t> in, out;
+    for (int64_t i = 0; i < 16; ++i)
+      in.push_back(std::min(first + i, lanes - 1));
+    mlir::Value part = permuted(mlir::vector::ShuffleOp::create(b, index.value, index.value, in));
+    llvm::SmallVector<int64_t> widen;
+    for (int64_t i = 0; i < lanes; ++i)
+      widen.push_back(std::clamp<int64_t>(i - first, 0, 15));
+    mlir::Value spread = mlir::vector::ShuffleOp::create(b, part, part, widen);
+    for (int64_t i = 0; i < lanes; ++i)
+      out.push_back(i >= first ? lanes + i : i);
+    found = mlir::vector::ShuffleOp::create(b, found, spread, out);
+  }
+  return {*index.context, found};
+}
+
+/// 2^(t - magic) * kUnit for t that was rounded to sixteenths by adding magic = 1.5 * 2^19. The low four bits of t look
+/// up its fraction; the others, added to the exponent, bring those bits and magic's along, which the table takes back.
+static Expr sixteenthPower(Expr t) {
+  llvm::SmallVector<int32_t> table;
+  for (uint32_t i = 0; i < 16; ++i)
+    table.push_back(static_cast<int32_t>(std::bit_cast<uint32_t>(static_cast<float>(kUnit * std::exp2(i / 16.0))) -
+                                         ((std::bit_cast<uint32_t>(0x1.8p19f) + i) << 19)));
+  Expr index = bits(t);
+  return asFloat(lookUp(table, index) + (index << 19));
+}
+
+/// 1 / (1 + e^-x) as c / (c + c e^-x), c = kUnit. e^-x = 2^n e^-r with n in sixteenths, so |r| <= ln2/32 and Taylor's
+/// terms to r^3 leave out less than 1e-8.
+static Expr sigmoidByTable(Expr x) {
+  constexpr double magic = 0x1.8p19;
+  Expr a = atLeast(atMost(x, 20.0), f32Format.low); // 1 above, 0 below
+  Expr t = fma(a, -log2e, a.num(magic));
+  Expr n = t - magic;
+  Expr r = fma(n, f32Format.ln2Low, fma(n, f32Format.ln2High, a));
+  Expr power = fma(fma(fma(r, -1.0 / 6, r.num(0.5)), r, -1.0), r, 1.0);
+  return kUnit / fma(power, sixteenthPower(t), kUnit);
+}
+
 static Expr sigmoidAny(Expr x) {
+  if (x.isF32() && x.context->hasAvx512)
+    return sigmoidByTable(x);
   // With e = e^-|x| <= 1: 1/(1+e) or, for negative x, e/(1+e).
   // Without an instruction e is scaled in two steps for the subnormal ones; as n <= 0, the second can be a constant.
   const Format &f = formatOf(x);

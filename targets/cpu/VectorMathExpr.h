@@ -22,7 +22,7 @@ namespace dmxc::cpu::expr {
 
 struct Context {
   mlir::ImplicitLocOpBuilder &b;
-  bool hasFma, hasScale;
+  bool hasFma, hasAvx512;
 };
 
 class Expr {
