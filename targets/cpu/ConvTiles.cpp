@@ -88,6 +88,9 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &i
   t.mode = convMode(spec);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
   TileShape most = largestTile(isa, spec.accType, spec.quads);
+  int64_t terms = spec.groupIc() * spec.taps();
+  if (t.mode == ConvMode::Broadcast && !spec.quads && terms > convRun(terms))
+    most = largestTileOfRuns(isa, spec.accType);
   int64_t width = std::max<int64_t>(1, spec.out[2]);
   t.rows = ceilDivInt(width, ceilDivInt(width, most.rows));
   t.vectors = most.vectors;

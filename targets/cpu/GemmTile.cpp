@@ -61,6 +61,10 @@ SmallVector<Value> dmxc::cpu::sumChains(KernelBuilder &b, const RegisterTile &ti
   return sums;
 }
 
+bool dmxc::cpu::totalsFit(const IsaLevel &isa, const RegisterTile &tile) {
+  return 2 * tile.size() + tile.vectors + 1 <= isa.vectorRegisters;
+}
+
 SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t step,
                                         int64_t run, ValueRange init,
                                         llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
@@ -68,6 +72,14 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
   bool known = first && last;
   if (!isFloatType(tile.acc) || (known && *last - *first <= run))
     return b.forLoop(low, high, b.idx(step), init, body);
+  if (totalsFit(b.isa(), tile))
+    return b.forLoop(low, high, b.idx(run), init, [&](Value from, ValueRange totals) {
+      Value to = b.minS(b.addC(from, run), high);
+      SmallVector<Value> acc = b.forLoop(from, to, b.idx(step), zeroTile(b, tile), body);
+      for (auto [sum, total] : llvm::zip(acc, totals))
+        sum = arith::AddFOp::create(b, total, sum);
+      return acc;
+    });
   assert(tile.size() * tile.lanes * tile.acc.getIntOrFloatBitWidth() / 8 <= KernelBuilder::kTileBytes);
   // In memory, as there are no registers for a second tile.
   Value total = b.tileBuffer();
@@ -184,6 +196,13 @@ TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool quads) {
   if (mlir::isa<IntegerType>(acc) || !isa.hasFma) // a register for the product
     return wide ? TileShape{13, 2} : TileShape{5, 2};
   return wide ? TileShape{14, 2} : TileShape{6, 2};
+}
+
+TileShape dmxc::cpu::largestTileOfRuns(const IsaLevel &isa, Type acc) {
+  TileShape most = largestTile(isa, acc);
+  if (isFloatType(acc) && isa.vectorRegisters >= 32)
+    most.rows /= 2;
+  return most;
 }
 
 SmallVector<Value> dmxc::cpu::transposeVectors(KernelBuilder &b, ArrayRef<Value> rows) {

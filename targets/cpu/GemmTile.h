@@ -52,13 +52,17 @@ void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArr
                     int64_t chain = 0);
 
 /// Rounding errors of a sum grow with the terms that a lane sums one after the other, so long products of floats are
-/// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as two
-/// to four terms; convolutions follow one another more often than other products do, which adds up their errors.
+/// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as
+/// half a term where totals stay in registers, else as two to four; convolutions follow one another more often than
+/// other products do, which adds up their errors.
 constexpr int64_t kProductRun = 128, kShortRun = 32;
-inline int64_t convRun(int64_t terms) { return terms <= 512 ? kShortRun : 64; } ///< of sums of so many terms
+inline int64_t convRun(int64_t terms) { return terms < 512 ? kShortRun : 64; } ///< of sums of so many terms
 inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
   return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
 }
+
+/// Whether registers hold the sums of a run and those of the runs before it, beside the operands.
+bool totalsFit(const IsaLevel &isa, const RegisterTile &tile);
 
 /// init plus what body(i, sums) adds for i = low, low + step, .. below high; `run`: a multiple of `step`.
 llvm::SmallVector<mlir::Value>
@@ -83,6 +87,9 @@ struct TileShape {
   int64_t rows, vectors;
 };
 TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool quads = false);
+/// The same for sums that are cut in runs: where there are 32 registers, half the rows, so that totals stay in
+/// registers. Storing them costs more than reading the right operand twice as often.
+TileShape largestTileOfRuns(const IsaLevel &isa, mlir::Type acc);
 
 /// Transposes L vectors of L elements (L a power of two).
 llvm::SmallVector<mlir::Value> transposeVectors(KernelBuilder &b, llvm::ArrayRef<mlir::Value> rows);

@@ -378,12 +378,12 @@ WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const Isa
   t.tilesX = Dim::ceilDiv(spec.outWidth, kOut);
   t.tilesY = Dim::ceilDiv(spec.outHeight, kOut);
   t.lanes = isa.lanes(32);
-  TileShape most = largestTile(isa, spec.f32);
+  TileShape most = spec.ic > convRun(spec.ic) ? largestTileOfRuns(isa, spec.f32) : largestTile(isa, spec.f32);
   t.vectors = most.vectors;
   t.rows = most.rows;
   int64_t fitting = kInputBytes / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);
   // Of open sizes a small image should still be one block.
-  t.blockTiles = std::clamp<int64_t>(fitting, spec.isStatic() ? 14 : 28, 56) / most.rows * most.rows;
+  t.blockTiles = std::clamp<int64_t>(fitting, spec.isStatic() ? 14 : 28, 56) / t.rows * t.rows;
   if (std::optional<int64_t> tiles = t.imageTiles().known())
     t.blockTiles = ceilDivInt(*tiles, ceilDivInt(*tiles, t.blockTiles));
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
