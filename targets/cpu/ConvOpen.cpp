@@ -50,6 +50,9 @@ OpenConv::OpenConv(KernelBuilder &b, const Convolution &conv, const OpenSpec &sp
   vectors = most.vectors;
   while (vectors > 1 && (s.groups > 1 ? s.groupOc % (vectors * lanes) != 0 : vectors / 2 * lanes >= s.groupOc))
     vectors /= 2;
+  RegisterTile full{tileRows, vectors, lanes, f32};
+  full.chains = std::min(kMostChains, chainsThatFit(b.isa(), full));
+  chains = s.steps() > convRun(s.steps()) && !totalsFit(b.isa(), full) ? 1 : full.chains;
   input = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   sums = b.elementPtr(b.getI8Type(), input, b.idx(static_cast<int64_t>(llvm::alignTo(s.inputBytes(), 64))));
 }

@@ -91,9 +91,7 @@ private:
   void step(const Group &group, const RegisterTile &regs, Value pixels, int64_t distance, Value weight, int64_t term,
             llvm::MutableArrayRef<Value> acc);
   RegisterTile registers(const Group &group, const Tile &tile) const {
-    RegisterTile regs{tile.rows, group.vectors, lanes, f32};
-    regs.chains = std::min(kMostChains, chainsThatFit(b.isa(), regs));
-    return regs;
+    return {tile.rows, group.vectors, lanes, f32, /*quads=*/false, chains};
   }
   void store(const Group &group, Value image, Value position, Value count, int64_t rows, llvm::ArrayRef<Value> acc);
 
@@ -109,6 +107,7 @@ private:
   SegmentCopy rows;
   mlir::Type f32;
   int64_t lanes, tileRows, vectors;
+  int64_t chains;    ///< in every tile, so that equal pixels have equal results wherever they are
   Value input, sums; ///< in scratch
   Value source;      ///< the image's first channel of the group
   Value plane;       ///< positions of a channel of the input

@@ -80,9 +80,11 @@ private:
 
   Value mask(const Item &item, int64_t v);
   RegisterTile registers(const Item &item, int64_t rows) const {
-    RegisterTile tile{rows, item.vectors, t.lanes, spec.accType, spec.quads};
-    tile.chains = std::min(t.unroll, chainsThatFit(b.isa(), tile));
-    return tile;
+    return {rows, item.vectors, t.lanes, spec.accType, spec.quads, chains()};
+  }
+  /// The same in every tile, so that equal rows and columns have equal results wherever they are.
+  int64_t chains() const {
+    return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.quads}));
   }
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }

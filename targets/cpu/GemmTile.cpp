@@ -72,10 +72,14 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
   bool known = first && last;
   if (!isFloatType(tile.acc) || (known && *last - *first <= run))
     return b.forLoop(low, high, b.idx(step), init, body);
+  bool whole = known && (*last - *first) % run == 0;
+  auto runFrom = [&](Value from) {
+    Value to = b.addC(from, run);
+    return b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
+  };
   if (totalsFit(b.isa(), tile))
     return b.forLoop(low, high, b.idx(run), init, [&](Value from, ValueRange totals) {
-      Value to = b.minS(b.addC(from, run), high);
-      SmallVector<Value> acc = b.forLoop(from, to, b.idx(step), zeroTile(b, tile), body);
+      SmallVector<Value> acc = runFrom(from);
       for (auto [sum, total] : llvm::zip(acc, totals))
         sum = arith::AddFOp::create(b, total, sum);
       return acc;
@@ -100,13 +104,11 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
     store(b.forLoop(low, middle, b.idx(step), init, body));
     return totals(b.forLoop(middle, high, b.idx(step), zeroTile(b, tile), body));
   }
-  bool whole = known && (*last - *first) % run == 0;
   bool fromZero = known && llvm::all_of(init, [](Value x) { return matchPattern(x, m_AnyZeroFloat()); });
   if (!fromZero)
     store(init);
   b.forLoop(low, high, b.idx(run), [&](Value from) {
-    Value to = b.addC(from, run);
-    SmallVector<Value> acc = b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
+    SmallVector<Value> acc = runFrom(from);
     auto add = [&] { store(totals(acc)); };
     if (fromZero)
       b.ifThen(
