@@ -147,25 +147,40 @@ private:
   }
 
   void absorbConsumers(Group &group) {
-    Value result = group.root->getResult(0);
-    while (true) {
-      Operation *consumer = onlyUser(result);
-      if (!consumer || !isPull(consumer) || staysOutside(consumer) || grouped.contains(consumer) ||
-          context.refusal(*group.target, consumer) || !group.target->fusesConsumer(group.root, result, consumer))
-        return;
-      add(group, consumer);
-      result = consumer->getResult(0);
+    for (Value result = group.root->getResult(0); result;) {
+      llvm::SetVector<Operation *> consumers;
+      result = join(group, result, consumers);
+      for (Operation *consumer : consumers)
+        add(group, consumer);
     }
   }
 
-  static Operation *onlyUser(Value value) {
-    Operation *user = nullptr;
-    for (Operation *candidate : value.getUsers()) {
-      if (user && candidate != user)
-        return nullptr;
-      user = candidate;
+  /// The first value that everything computed from `result` goes through, and the consumers on the way: one op, or all
+  /// of x * sigmoid(x). Null, and none, where there is no such value near or the target does not fuse a consumer.
+  Value join(const Group &group, Value result, llvm::SetVector<Operation *> &consumers) const {
+    constexpr size_t kMost = 16; // what takes more is no activation
+    for (Value next = result; consumers.size() < kMost;) {
+      for (Operation *user : next.getUsers()) {
+        if (!isPull(user) || staysOutside(user) || grouped.contains(user) || context.refusal(*group.target, user) ||
+            !group.target->fusesConsumer(group.root, result, user)) {
+          consumers.clear();
+          return {};
+        }
+        consumers.insert(user);
+      }
+      SmallVector<Operation *> open; // used outside
+      for (Operation *op : consumers)
+        if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !consumers.contains(user); }))
+          open.push_back(op);
+      if (open.empty())
+        break;
+      Operation *first = *llvm::min_element(open, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+      next = first->getResult(0);
+      if (open.size() == 1)
+        return next;
     }
-    return user;
+    consumers.clear();
+    return {};
   }
 
   void absorbProducers(Group &group) {

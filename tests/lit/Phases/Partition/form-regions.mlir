@@ -18,6 +18,58 @@ func.func @epilogue(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf
 
 // -----
 
+// An activation that reads the result twice belongs to the epilogue, and so does what follows it.
+// CHECK-LABEL: func @silu
+// CHECK-COUNT-1: dmir.region "cpu"
+// CHECK: dmir.matmul
+// CHECK-NEXT: dmir.add
+// CHECK-NEXT: dmir.sigmoid
+// CHECK-NEXT: dmir.mul
+// CHECK-NEXT: dmir.relu
+// CHECK-NOT: dmir.region
+func.func @silu(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf32>) -> tensor<8x32xf32> {
+  %0 = dmir.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  %1 = dmir.add %0, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+  %2 = dmir.sigmoid %1 : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %3 = dmir.mul %1, %2 : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+  %4 = dmir.relu %3 : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %4 : tensor<8x32xf32>
+}
+
+// -----
+
+// Not where another region reads the result, too, on its way or at its end.
+// CHECK-LABEL: func @used_outside
+// CHECK: dmir.region "cpu"
+// CHECK: dmir.matmul
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.region "cpu"
+// CHECK: dmir.sigmoid
+// CHECK-NEXT: dmir.mul
+func.func @used_outside(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> (tensor<8x32xf32>, tensor<8x32xf32>) {
+  %0 = dmir.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  %1 = dmir.sigmoid %0 : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %2 = dmir.mul %0, %1 : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %0, %2 : tensor<8x32xf32>, tensor<8x32xf32>
+}
+
+// -----
+
+// Nor where the second operand waits for what the result becomes elsewhere.
+// CHECK-LABEL: func @around
+// CHECK: dmir.matmul
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.matmul
+// CHECK-NEXT: dmir.add
+func.func @around(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %v: tensor<32x32xf32>) -> tensor<8x32xf32> {
+  %0 = dmir.matmul %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+  %1 = dmir.matmul %0, %v : (tensor<8x32xf32>, tensor<32x32xf32>) -> tensor<8x32xf32>
+  %2 = dmir.add %0, %1 : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %2 : tensor<8x32xf32>
+}
+
+// -----
+
 // A value with two users ends its region.
 // CHECK-LABEL: func @two_users
 // CHECK-COUNT-2: dmir.region "cpu"
