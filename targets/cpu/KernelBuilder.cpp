@@ -126,7 +126,8 @@ Value KernelBuilder::tileBuffer() {
     OpBuilder::InsertionGuard guard(*this);
     setInsertionPointToStart(&cast<func::FuncOp>(body).getBody().front());
     auto pointer = LLVM::LLVMPointerType::get(getContext());
-    Value room = LLVM::AllocaOp::create(*this, pointer, getI8Type(), constantInt(getI32Type(), kTileBytes), /*alignment=*/64);
+    Value room =
+        LLVM::AllocaOp::create(*this, pointer, getI8Type(), constantInt(getI32Type(), kTileBytes), /*alignment=*/64);
     tile = opaque(room); // LLVM would make registers of it
   }
   return tile;

@@ -10,9 +10,7 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-static dmir::BlockedAttr blockedOf(Type type) {
-  return dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type));
-}
+static dmir::BlockedAttr blockedOf(Type type) { return dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)); }
 
 /// True when the region is one function applied to every element in memory, padding included: it may
 /// then run over memory in order whatever the layout. Integer division would fail on padding.
