@@ -2,12 +2,13 @@
 
 #include "Sha256.h"
 
+#include "devices/cpu/CpuFeatures.h"
+
 #include <array>
 #include <bit>
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -61,11 +62,6 @@ void blocksPortable(uint32_t *state, const std::byte *data, size_t count) {
 }
 
 #if defined(__x86_64__)
-bool hasShaInstructions() {
-  unsigned a, b, c, d;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __get_cpuid(1, &a, &b, &c, &d) && (c >> 19 & 1);
-}
-
 /// The same with the SHA extensions; four rounds a step, message schedule in
 /// four rotating registers.
 __attribute__((target("sha,sse4.1"))) void blocksNative(uint32_t *state, const std::byte *data, size_t count) {
@@ -101,8 +97,7 @@ __attribute__((target("sha,sse4.1"))) void blocksNative(uint32_t *state, const s
 
 void blocks(uint32_t *state, const std::byte *data, size_t count) {
 #if defined(__x86_64__)
-  static const bool native = hasShaInstructions(); // a hypervisor makes each question a matter of microseconds
-  if (native)
+  if (cpuHasFeature("sha") && cpuHasFeature("sse4.1"))
     return blocksNative(state, data, count);
 #endif
   blocksPortable(state, data, count);
