@@ -45,7 +45,7 @@ OpenConv::OpenConv(KernelBuilder &b, const Convolution &conv, const OpenSpec &sp
     : b(b), conv(conv), s(spec), weights(packedWeights(b, conv)), writer(b, conv),
       rows(b, conv.op, spec, conv.spec.accType), f32(conv.spec.accType) {
   lanes = b.isa().lanes(32);
-  TileShape most = s.steps() > convRun(s.steps()) ? largestTileOfRuns(b.isa(), f32) : largestTile(b.isa(), f32);
+  TileShape most = largestConvTile(b.isa(), f32, s.steps());
   tileRows = most.rows;
   vectors = most.vectors;
   while (vectors > 1 && (s.groups > 1 ? s.groupOc % (vectors * lanes) != 0 : vectors / 2 * lanes >= s.groupOc))

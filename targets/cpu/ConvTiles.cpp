@@ -87,10 +87,9 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &i
   ConvTiles t;
   t.mode = convMode(spec);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  TileShape most = largestTile(isa, spec.accType, spec.quads);
-  int64_t terms = spec.groupIc() * spec.taps();
-  if (t.mode == ConvMode::Broadcast && !spec.quads && terms > convRun(terms))
-    most = largestTileOfRuns(isa, spec.accType);
+  // The few terms of lanes with inputs of their own are not cut in runs.
+  int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
+  TileShape most = largestConvTile(isa, spec.accType, terms, spec.quads);
   int64_t width = std::max<int64_t>(1, spec.out[2]);
   t.rows = ceilDivInt(width, ceilDivInt(width, most.rows));
   t.vectors = most.vectors;

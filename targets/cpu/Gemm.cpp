@@ -103,9 +103,7 @@ void GemmEmitter::onePass(Item &item) {
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
   forEachTile(item, [&](const RowTile &tile) {
-    Value zero = b.constant(b.laneType(spec.accType, t.lanes), 0);
-    SmallVector<Value> acc =
-        reduce(item, tile, source, b.idx(0), k, SmallVector<Value>(tile.rows * item.vectors, zero));
+    SmallVector<Value> acc = reduce(item, tile, source, b.idx(0), k, /*acc=*/{});
     if (!spec.heavyEpilogue)
       return storeTile(item, tile, acc);
     for (int64_t r = 0; r < tile.rows; ++r)

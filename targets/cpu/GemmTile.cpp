@@ -200,9 +200,9 @@ TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool quads) {
   return wide ? TileShape{14, 2} : TileShape{6, 2};
 }
 
-TileShape dmxc::cpu::largestTileOfRuns(const IsaLevel &isa, Type acc) {
-  TileShape most = largestTile(isa, acc);
-  if (isFloatType(acc) && isa.vectorRegisters >= 32)
+TileShape dmxc::cpu::largestConvTile(const IsaLevel &isa, Type acc, int64_t terms, bool quads) {
+  TileShape most = largestTile(isa, acc, quads);
+  if (isFloatType(acc) && terms > convRun(terms) && isa.vectorRegisters >= 32)
     most.rows /= 2;
   return most;
 }

@@ -41,7 +41,7 @@ llvm::SmallVector<mlir::Value> zeroTile(KernelBuilder &b, const RegisterTile &ti
 
 /// Chains of a tile of floats that leaves registers free: 1, 2 or 4.
 int64_t chainsThatFit(const IsaLevel &isa, const RegisterTile &tile);
-/// A tile's first chain begins with `sums`, the others with zeros; and all of them together.
+/// A tile's first chain begins with `sums` (none: zeros), the others with zeros; and all of them together.
 llvm::SmallVector<mlir::Value> beginChains(KernelBuilder &b, const RegisterTile &tile, mlir::ValueRange sums);
 llvm::SmallVector<mlir::Value> sumChains(KernelBuilder &b, const RegisterTile &tile, mlir::ValueRange acc);
 
@@ -87,9 +87,9 @@ struct TileShape {
   int64_t rows, vectors;
 };
 TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool quads = false);
-/// The same for sums that are cut in runs: where there are 32 registers, half the rows, so that totals stay in
-/// registers. Storing them costs more than reading the right operand twice as often.
-TileShape largestTileOfRuns(const IsaLevel &isa, mlir::Type acc);
+/// The same for a convolution's sums of `terms`. Those that are cut in runs get half the rows where there are 32
+/// registers, so that totals stay in registers: storing them costs more than reading the right operand twice as often.
+TileShape largestConvTile(const IsaLevel &isa, mlir::Type acc, int64_t terms, bool quads = false);
 
 /// Transposes L vectors of L elements (L a power of two).
 llvm::SmallVector<mlir::Value> transposeVectors(KernelBuilder &b, llvm::ArrayRef<mlir::Value> rows);

@@ -65,19 +65,12 @@ ExpParts reduceExp(Expr x, double offset) {
 
 double twoStepOffset(Expr x) { return 2.0 * formatOf(x).bias; }
 
-/// Whether AVX-512's instructions can be named: for full vectors.
-static bool hasAvx512(Expr x) {
-  auto type = mlir::dyn_cast<mlir::VectorType>(x.value.getType());
-  return x.context->hasAvx512 && type && type.getNumElements() * x.width() == 512;
-}
-
 /// The level's own m * 2^n, for full vectors of levels that have it; null otherwise.
 static std::optional<Expr> scaleInstruction(Expr m, Expr n) {
-  if (!hasAvx512(m))
+  auto type = mlir::dyn_cast<mlir::VectorType>(m.value.getType());
+  if (!m.context->hasAvx512 || !type || type.getNumElements() * m.width() != 512)
     return std::nullopt;
-  mlir::Type type = m.value.getType();
-  int64_t lanes = mlir::cast<mlir::VectorType>(type).getNumElements();
-  mlir::Type flags = m.b().getIntegerType(lanes), word = m.b().getI32Type();
+  mlir::Type flags = m.b().getIntegerType(type.getNumElements()), word = m.b().getI32Type();
   auto number = [&](mlir::Type type, int64_t value) -> mlir::Value {
     return mlir::arith::ConstantOp::create(m.b(), m.b().getIntegerAttr(type, value));
   };
@@ -152,7 +145,7 @@ static Expr lookUp(llvm::ArrayRef<int32_t> table, Expr index) {
   }
   // Any other number of lanes, 16 at a time.
   int64_t lanes = type.getNumElements();
-  mlir::Value found = Expr(*index.context, index.value).integer(0).value;
+  mlir::Value found = index.value; // of the same type
   for (int64_t first = 0; first < lanes; first += 16) {
     llvm::SmallVector<int64_t> in, out;
     for (int64_t i = 0; i < 16; ++i)

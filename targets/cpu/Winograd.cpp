@@ -378,7 +378,7 @@ WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const Isa
   t.tilesX = Dim::ceilDiv(spec.outWidth, kOut);
   t.tilesY = Dim::ceilDiv(spec.outHeight, kOut);
   t.lanes = isa.lanes(32);
-  TileShape most = spec.ic > convRun(spec.ic) ? largestTileOfRuns(isa, spec.f32) : largestTile(isa, spec.f32);
+  TileShape most = largestConvTile(isa, spec.f32, spec.ic);
   t.vectors = most.vectors;
   t.rows = most.rows;
   int64_t fitting = kInputBytes / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);

@@ -157,15 +157,14 @@ private:
 
   /// The first value that everything computed from `result` goes through, and the consumers on the way: one op, or all
   /// of x * sigmoid(x). Null, and none, where there is no such value near or the target does not fuse a consumer.
-  Value join(const Group &group, Value result, llvm::SetVector<Operation *> &consumers) const {
+  Value join(const Group &group, Value result, llvm::SetVector<Operation *> &absorbed) const {
     constexpr size_t kMost = 16; // what takes more is no activation
+    llvm::SetVector<Operation *> consumers;
     for (Value next = result; consumers.size() < kMost;) {
       for (Operation *user : next.getUsers()) {
         if (!isPull(user) || staysOutside(user) || grouped.contains(user) || context.refusal(*group.target, user) ||
-            !group.target->fusesConsumer(group.root, result, user)) {
-          consumers.clear();
+            !group.target->fusesConsumer(group.root, result, user))
           return {};
-        }
         consumers.insert(user);
       }
       SmallVector<Operation *> open; // used outside
@@ -176,10 +175,11 @@ private:
         break;
       Operation *first = *llvm::min_element(open, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
       next = first->getResult(0);
-      if (open.size() == 1)
+      if (open.size() == 1) {
+        absorbed = std::move(consumers);
         return next;
+      }
     }
-    consumers.clear();
     return {};
   }
 
