@@ -71,6 +71,12 @@ inline constexpr double asinF64[] = {
     0x1.aab0875ea5d01p-8, 0x1.40b419a519fafp-6, -0x1.0af865d2dc217p-6, 0x1.05cf980229750p-5,
 };
 
+/// (tanh(x) - x) / x^3 with z = x^2, error relative to tanh(x),
+/// on [0.0, 0.3025]; weighted error 2^-29.72.
+inline constexpr double tanhSmallF32[] = {
+    -0x1.55554a0000000p-2, 0x1.110cf00000000p-3, -0x1.b91f280000000p-5, 0x1.58edc60000000p-6, -0x1.99688e0000000p-8,
+};
+
 /// erf(x) / x - 1 with z = x^2, error relative to erf(x) / x,
 /// on [0.0, 1.17079]; weighted error 2^-27.98.
 inline constexpr double erfSmallF32[] = {

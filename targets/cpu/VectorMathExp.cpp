@@ -198,12 +198,27 @@ static Expr sigmoidAny(Expr x) {
   return select(x < 0.0, e, 1.0) / (1.0 + e);
 }
 
-static Expr tanhAny(Expr x) {
+/// A polynomial near zero; 1 - 2 / (1 + e^2|x|) beyond, of which the rounding errors are halved at least.
+static Expr tanhF32(Expr x) {
+  constexpr double split = 0.55;
+  Expr a = atMost(abs(x), 10.0); // past which the result rounds to 1
+  Expr z = x * x;
+  Expr small = fma(x * z, poly(z, coefficients::tanhSmallF32), x);
+  auto inverse = [&] { // 1 / (1 + e^2a)
+    if (x.context->hasAvx512)
+      return sigmoidByTable(-2.0 * a);
+    ExpParts e = reduceExp(2.0 * a, f32Format.bias);
+    Expr s = powerOfTwo(e.t);
+    return 1.0 / fma(s, e.em1, 1.0 + s);
+  };
+  return giveSign(select(a < split, small, fma(inverse(), -2.0, x.num(1.0))), x); // restores -0
+}
+
+static Expr tanhF64(Expr x) {
   // With e = e^-2|x|: tanh|x| = (1 - e) / (1 + e) near zero and 1 - 2e / (1 + e) beyond 1/2, where
   // the first would lose a bit by rounding 1 - e. Past the bound the result rounds to 1.
-  const Format &f = formatOf(x);
-  Expr a = atMost(abs(x), x.isF32() ? 10.0 : 22.0);
-  ExpParts e = reduceExp(-2.0 * a, f.bias);
+  Expr a = atMost(abs(x), 22.0);
+  ExpParts e = reduceExp(-2.0 * a, f64Format.bias);
   Expr s = powerOfTwo(e.t), large = a > 0.55;
   Expr power = fma(s, e.em1, s), difference = fma(-s, e.em1, 1.0 - s);
   Expr q = select(large, power, difference) / fma(s, e.em1, 1.0 + s);
@@ -238,6 +253,6 @@ mlir::Value VectorMath::exp(Value x) { return apply(x, expAny, expAny); }
 mlir::Value VectorMath::exp2(Value x) { return apply(x, exp2Any, exp2Any); }
 mlir::Value VectorMath::expm1(Value x) { return apply(x, expm1Any, expm1Any); }
 mlir::Value VectorMath::sigmoid(Value x) { return apply(x, sigmoidAny, sigmoidAny); }
-mlir::Value VectorMath::tanh(Value x) { return apply(x, tanhAny, tanhAny); }
+mlir::Value VectorMath::tanh(Value x) { return apply(x, tanhF32, tanhF64); }
 mlir::Value VectorMath::sinh(Value x) { return apply(x, nullptr, sinhAny); }
 mlir::Value VectorMath::cosh(Value x) { return apply(x, nullptr, coshAny); }

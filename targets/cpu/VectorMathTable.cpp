@@ -47,7 +47,7 @@ llvm::ArrayRef<VectorMathFunction> vectorMathFunctions() {
       unary("sin", &M::sin, 1, 2, "all finite reals; NaN for infinities"),
       unary("sinh", &M::sinh, 1, 4, "all reals"),
       unary("tan", &M::tan, 1, 4, "all finite reals; NaN for infinities"),
-      unary("tanh", &M::tanh, 3, 4, "all reals"),
+      unary("tanh", &M::tanh, 2, 4, "all reals"),
   };
   return table;
 }

@@ -151,6 +151,12 @@ def fit_trig():
          lambda z: z, 0, "0.25", 12, to_f64)
 
 
+def fit_tanh():
+    small = lambda z: series(z, (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z else 0, -mpf(1) / 3 + z * 2 / 15)
+    emit("tanhSmallF32", "(tanh(x) - x) / x^3 with z = x^2, error relative to tanh(x),", small,
+         lambda z: z / (1 + z * small(z)), 0, mpf("0.55") ** 2, 5, to_f32)
+
+
 def fit_erf():
     small = lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1 if z > mpf(10) ** -30 else 2 / mp.sqrt(mp.pi) - 1
     rel = lambda z: 1 / (small(z) + 1)
@@ -177,5 +183,6 @@ if __name__ == "__main__":
     fit_exp()
     fit_log()
     fit_trig()
+    fit_tanh()
     fit_erf()
     print("} // namespace dmxc::cpu::coefficients")
