@@ -267,8 +267,7 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     return sums;
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  // Products of few rows wait for their weights: short runs cost them nothing.
-  int64_t run = stepsOfRun((spec.skinny() ? kShortRun : kProductRun) * regs.chains, 1, t.unroll);
+  int64_t run = stepsOfRun(productRun(spec.k, spec.skinny()) * regs.chains, 1, t.unroll);
   acc = sumInRuns(b, regs, b.idx(0), main, t.unroll, run, beginChains(b, regs, acc),
                   [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)

@@ -54,9 +54,11 @@ void accumulateTile(KernelBuilder &b, const RegisterTile &tile, llvm::MutableArr
 /// Rounding errors of a sum grow with the terms that a lane sums one after the other, so long products of floats are
 /// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as
 /// half a term where totals stay in registers, else as two to four; convolutions follow one another more often than
-/// other products do, which adds up their errors.
-constexpr int64_t kProductRun = 128, kShortRun = 32;
-inline int64_t convRun(int64_t terms) { return terms < 512 ? kShortRun : 64; } ///< of sums of so many terms
+/// other products do, which adds up their errors. Products of few rows wait for their weights: runs cost them nothing.
+inline int64_t convRun(int64_t terms) { return terms < 512 ? 32 : 64; } ///< of sums of so many terms
+inline int64_t productRun(int64_t terms, bool fewRows) {
+  return fewRows ? 32 : terms >= 0 && terms < 512 ? 64 : 128; // negative: unknown
+}
 inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
   return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
 }
