@@ -135,11 +135,23 @@ void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
     most *= 2;
   for (int64_t v = 0; v < item.vectors; v += most) {
     Item part = partOf(item, v, std::min(most, item.vectors - v));
-    RegisterTile regs{tile.run->pixels, part.vectors, t.lanes, spec.accType, spec.quads};
-    Values acc = t.passes ? loadPartials(part, tile) : zeroTile(b, regs);
+    Values acc = t.passes ? loadPartials(part, tile) : zeroTile(b, registers(part, tile));
     acc = t.mode == ConvMode::Broadcast ? reduceBroadcast(part, tile, acc) : reduceLanes(part, tile, acc);
+    for (Value &x : acc)
+      x = b.widened(x, t.lanes);
     storeTile(part, tile, acc);
   }
+}
+
+/// A last vector of which half the channels exist is half as wide: where vectors of 512 bits are two of 256 to the
+/// processor, it costs half.
+RegisterTile ConvEmitter::registers(const Item &item, const Tile &tile) const {
+  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.quads};
+  bool half = item.tailChannels && item.tailChannels <= item.vectors * t.lanes - t.lanes / 2;
+  bool can = t.mode == ConvMode::Broadcast && !t.passes && !callbacks.mapB && b.isa().vectorBytes == 64;
+  if (half && can && mlir::isa<FloatType>(spec.accType))
+    regs.lastLanes = t.lanes / 2;
+  return regs;
 }
 
 /// Some of an item's vectors of channels, as an item of their own.
@@ -228,11 +240,11 @@ int64_t ConvEmitter::columnOffset(const Tile &tile, int64_t r, int64_t kw) const
   return (column - tile.run->shift) * columnStride();
 }
 
-/// Vector v of the item's channels at a packed offset of its first panel.
-Value ConvEmitter::weightVector(const Item &item, Value offset, int64_t v) {
+/// Vector v of the item's channels, or its first lanes, at a packed offset of its first panel.
+Value ConvEmitter::weightVector(const Item &item, Value offset, int64_t v, int64_t lanes) {
   int64_t column = v * t.lanes;
   Value at = b.addC(offset, column / 16 * panelElements() + column % 16);
-  Value raw = b.load(spec.bType, item.weights, at, t.lanes);
+  Value raw = b.load(spec.bType, item.weights, at, lanes);
   Value x = convertElements(b, {spec.bType, spec.accType, spec.bUnsigned}, raw);
   return callbacks.mapB ? callbacks.mapB(x, b.addC(item.oc, column)) : x;
 }

@@ -18,8 +18,8 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
-  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.quads};
-  acc = sumInRuns(b, regs, low, high, 1, stepsOfRun(convRun(spec.groupIc() * spec.taps()), block * spec.taps()), acc,
+  acc = sumInRuns(b, registers(item, tile), low, high, 1,
+                  stepsOfRun(convRun(spec.groupIc() * spec.taps()), block * spec.taps()), acc,
                   [&](Value index, ValueRange carried) {
                     return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
                   });
@@ -60,6 +60,7 @@ ConvEmitter::Values ConvEmitter::channelBlock(const Item &item, const Tile &tile
 /// All taps of one row for one input channel of the block.
 void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
                           Values &acc) {
+  RegisterTile regs = registers(item, tile);
   Value inChannel = b.add(row.input, b.mulC(channel, channelStride()));
   for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
     const std::vector<int64_t> &valid = tile.run->valid[kw];
@@ -73,17 +74,20 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     auto left = [&](int64_t r) {
       Value raw = b.load(spec.aType, pixels, b.idx(columnOffset(tile, r, kw) - first));
       Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
-      return b.splat(callbacks.mapA ? callbacks.mapA(x) : x, t.lanes);
+      Value splat = b.splat(callbacks.mapA ? callbacks.mapA(x) : x, regs.lanesOf(0));
+      // Else LLVM would spread x again for the fewer lanes of the last vector.
+      return regs.lanesOf(item.vectors - 1) < regs.lanesOf(0) ? b.held(splat) : splat;
     };
     auto add = [&](int64_t r, int64_t v, Value x, Value w) {
       Value &sum = acc[r * item.vectors + v];
+      x = b.narrowed(x, regs.lanesOf(v));
       sum = spec.quads ? dotQuads(b, x, w, sum) : multiplyAdd(b, x, w, sum);
     };
     // The side with fewer vectors waits in registers for those of the other.
     Values held;
     if (item.vectors <= static_cast<int64_t>(valid.size())) {
       for (int64_t v = 0; v < item.vectors; ++v)
-        held.push_back(weightVector(item, at, v));
+        held.push_back(weightVector(item, at, v, regs.lanesOf(v)));
       for (int64_t r : valid) {
         Value x = left(r);
         for (int64_t v = 0; v < item.vectors; ++v)
@@ -94,7 +98,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     for (int64_t r : valid)
       held.push_back(left(r));
     for (int64_t v = 0; v < item.vectors; ++v) {
-      Value w = weightVector(item, at, v);
+      Value w = weightVector(item, at, v, regs.lanesOf(v));
       for (size_t i = 0; i < valid.size(); ++i)
         add(valid[i], v, held[i], w);
     }

@@ -62,6 +62,7 @@ private:
   void storeTile(const Item &item, const Tile &tile, const Values &acc);
   Value mask(const Item &item, int64_t v);
 
+  RegisterTile registers(const Item &item, const Tile &tile) const;
   Values reduceBroadcast(const Item &item, const Tile &tile, Values acc);
   Values channelBlock(const Item &item, const Tile &tile, Value block, int64_t channels, Values acc);
   void tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
@@ -76,7 +77,7 @@ private:
 
   Values forTaps(const Item &item, Values acc, TapFn fn);
   Value inputRow(const Item &item, const Tile &tile, Value kd, Value kh);
-  Value weightVector(const Item &item, Value offset, int64_t v);
+  Value weightVector(const Item &item, Value offset, int64_t v, int64_t lanes);
   int64_t columnOffset(const Tile &tile, int64_t r, int64_t kw) const;
   int64_t inPositions() const { return spec.in[0] * spec.in[1] * spec.in[2]; }
   bool blocked() const { return spec.input == ConvLayout::Blocked16; }

@@ -32,8 +32,13 @@ Value dmxc::cpu::convertElements(KernelBuilder &b, const ElementConversion &c, V
 }
 
 SmallVector<Value> dmxc::cpu::zeroTile(KernelBuilder &b, const RegisterTile &tile) {
-  Value zero = b.constant(b.laneType(tile.acc, tile.lanes), 0);
-  return SmallVector<Value>(tile.size(), zero);
+  SmallVector<Value> row;
+  for (int64_t v = 0; v < tile.vectors; ++v)
+    row.push_back(b.constant(b.laneType(tile.acc, tile.lanesOf(v)), 0));
+  SmallVector<Value> zeros;
+  for (int64_t r = 0; r < tile.chains * tile.rows; ++r)
+    zeros.append(row);
+  return zeros;
 }
 
 int64_t dmxc::cpu::chainsThatFit(const IsaLevel &isa, const RegisterTile &tile) {
@@ -94,7 +99,7 @@ SmallVector<Value> dmxc::cpu::sumInRuns(KernelBuilder &b, const RegisterTile &ti
   auto totals = [&](ValueRange sums) { // plus `sums`, where there are some
     SmallVector<Value> result;
     for (int64_t i = 0; i < tile.size(); ++i) {
-      Value x = b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanes);
+      Value x = b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanesOf(i % tile.vectors));
       result.push_back(sums.empty() ? x : Value(arith::AddFOp::create(b, sums[i], x)));
     }
     return result;

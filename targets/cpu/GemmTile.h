@@ -23,7 +23,9 @@ struct RegisterTile {
   bool quads = false; ///< operands are quads: see dotQuads
   /// Partial sums of an element, which take turns: they wait for one another less, and each rounds fewer times.
   int64_t chains = 1;
+  int64_t lastLanes = 0; ///< of the last vector, when it has fewer than the others
 
+  int64_t lanesOf(int64_t vector) const { return lastLanes && vector + 1 == vectors ? lastLanes : lanes; }
   int64_t size() const { return chains * sums(); }
   int64_t sums() const { return rows * vectors; }
 };

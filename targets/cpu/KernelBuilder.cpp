@@ -353,6 +353,23 @@ Value KernelBuilder::splat(Value scalar, int64_t lanes) {
   return vector::BroadcastOp::create(*this, laneType(scalar.getType(), lanes), scalar);
 }
 
+Value KernelBuilder::narrowed(Value vector, int64_t lanes) {
+  auto type = dyn_cast<VectorType>(vector.getType());
+  if (!type || type.getNumElements() == lanes)
+    return vector;
+  int64_t first = 0, step = 1;
+  return vector::ExtractStridedSliceOp::create(*this, vector, first, lanes, step);
+}
+
+Value KernelBuilder::widened(Value vector, int64_t lanes) {
+  auto type = dyn_cast<VectorType>(vector.getType());
+  if (!type || type.getNumElements() == lanes)
+    return vector;
+  int64_t first = 0, step = 1;
+  Value zeros = constant(laneType(type.getElementType(), lanes), 0);
+  return vector::InsertStridedSliceOp::create(*this, vector, zeros, first, step);
+}
+
 Type KernelBuilder::laneType(Type element, int64_t lanes) {
   return lanes == 1 ? element : VectorType::get({lanes}, element);
 }
@@ -479,6 +496,8 @@ void KernelBuilder::fence() { emptyAsm(*this, {}, {}, "~{memory}"); }
 Value KernelBuilder::opaque(Value pointer) {
   return emptyAsm(*this, pointer.getType(), pointer, "=r,0,~{memory}").getRes();
 }
+
+Value KernelBuilder::held(Value vector) { return emptyAsm(*this, vector.getType(), vector, "=v,0").getRes(); }
 
 void KernelBuilder::prefetch(Type element, Value base, Value offset, int locality, bool write) {
   // Without "inbounds": emitters prefetch what comes next, which may lie behind

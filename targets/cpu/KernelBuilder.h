@@ -93,6 +93,10 @@ public:
   Value constantInt(mlir::Type type, int64_t value);
   /// Splat of a scalar to `lanes` lanes; the scalar itself for lanes == 1.
   Value splat(Value scalar, int64_t lanes);
+  /// The first lanes of a vector; and a vector that begins with `vector`, then has zeros. Of as many lanes as it has,
+  /// or a scalar's one: itself.
+  Value narrowed(Value vector, int64_t lanes);
+  Value widened(Value vector, int64_t lanes);
   /// vector<lanes x T>, or T for lanes == 1.
   mlir::Type laneType(mlir::Type element, int64_t lanes);
   /// Fused multiply-add a*b+c of floats where the level has it, else a multiply
@@ -125,6 +129,8 @@ public:
   /// from merging equal loads through different copies and spilling the values;
   /// loading twice is cheaper.
   Value opaque(Value pointer);
+  /// The vector, of which LLVM knows only that a register holds it. For levels with AVX-512.
+  Value held(Value vector);
   /// Prefetch of the line that holds the element; locality 3 = L1 .. 0 = none.
   void prefetch(mlir::Type element, Value base, Value offset, int locality, bool write = false);
 

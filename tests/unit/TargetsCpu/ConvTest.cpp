@@ -354,6 +354,16 @@ TEST_P(ConvLevels, TilesDoneInParts) {
   check(c, 1, [](ConvTiles &t) { t.vectors = 4, t.rows = 2; });
 }
 
+TEST_P(ConvLevels, TailsOfHalfAVector) {
+  // Alone, and after a whole vector; sums of one run and of several, whose totals are in registers or in memory.
+  for (auto [oc, ic, heavy] : {std::array<int64_t, 3>{5, 20, 1}, {24, 144, 0}, {24, 144, 1}, {25, 144, 0}, {40, 40, 1}})
+    for (int64_t factor : {1, 2}) {
+      Case c = makeCase(1, ic, oc, {1, 1, 28}, {1, 1, 1});
+      c.spec.heavyEpilogue = heavy;
+      check(c, 2, [&](ConvTiles &t) { t.rows *= factor; });
+    }
+}
+
 TEST_P(ConvLevels, HeavyEpilogueAndDynamicBatch) {
   Case c = makeCase(3, 16, 40, {1, 4, 13}, {1, 3, 3});
   c.spec.pad = {0, 1, 1}, c.padEnd = {0, 1, 1};
