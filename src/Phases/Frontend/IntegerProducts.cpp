@@ -3,6 +3,8 @@
 // (a - za) * sa times (w - zw) * sw, summed over k, is (sum of a * (w - zw) - za * sum of (w - zw)) * (sa * sw): an i32
 // product of the bytes, a constant a column, and one multiplication. The sum is exact: k is bounded so that i32 holds
 // it. Products of integers minus zero points (MatMulInteger, ConvInteger, QLinear*) are the same without the scales.
+// A bias that is added to the product joins the integers where it is a multiple of sa * sw, as quantised models' are:
+// in f32 its rounding would often be the largest of the result's.
 //
 // Done where w is constant and w - zw are bytes, za and sa are one number, and the target that computes the product
 // also computes the one of bytes. Others are left as they are.
@@ -11,6 +13,8 @@
 #include "Quantised.h"
 
 #include "dmxc/Phases/Frontend/Passes.h"
+
+#include <cmath>
 
 namespace dmxc {
 #define GEN_PASS_DEF_INTEGERPRODUCTS
@@ -57,17 +61,31 @@ public:
     Value weights = zero ? signedWeights(*rhs) : Value();
     if (!weights)
       return;
-    Value sum = product(lhs->bytes, *zero, weights);
+    Value factor = scaled ? productOfScales(*lhs, *rhs) : Value();
+    dmir::AddOp biased = scaled ? biasAdded() : dmir::AddOp();
+    Value bias = biased ? integerBias(biased, factor) : Value();
+    Value sum = product(lhs->bytes, *zero, weights, bias);
     if (!sum)
       return;
     if (scaled)
-      sum = scale(sum, *lhs, *rhs);
-    result.replaceAllUsesWith(sum);
+      sum = dmir::MulOp::create(b, op->getLoc(), cast(sum, b.getF32Type()), factor);
+    if (bias) {
+      biased.getResult().replaceAllUsesWith(sum);
+      biased->erase();
+    } else {
+      result.replaceAllUsesWith(sum);
+    }
     op->erase();
   }
 
 private:
   bool isConv() const { return isa<dmir::ConvOp>(op); }
+
+  /// Of a sum.
+  int64_t terms() const {
+    auto weights = typeOf(op->getOperand(1));
+    return isConv() ? weights.getNumElements() / weights.getDimSize(0) : weights.getDimSize(weights.getRank() - 2);
+  }
 
   /// Static where code depends on it, and few enough terms.
   bool sizesFit() {
@@ -76,11 +94,10 @@ private:
       return false;
     auto conv = dyn_cast<dmir::ConvOp>(op);
     if (!conv)
-      return weights.getDimSize(weights.getRank() - 2) <= kMostTerms;
+      return terms() <= kMostTerms;
     int64_t groups = conv.getGroups(), channels = weights.getDimSize(1), outputs = weights.getDimSize(0) / groups;
     bool wholeBlocks = groups == 1 || (channels % 16 == 0 && outputs % 16 == 0);
-    return typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks &&
-           weights.getNumElements() / weights.getDimSize(0) <= kMostTerms;
+    return typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks && terms() <= kMostTerms;
   }
 
   /// A value that is null (0) or a constant of one number.
@@ -188,8 +205,8 @@ private:
     return cast(wide, b.getIntegerType(8));
   }
 
-  /// The i32 sums of (bytes - zero) * weights; null when the target does not compute them.
-  Value product(Value bytes, int64_t zero, Value weights) {
+  /// The i32 sums of (bytes - zero) * weights, plus a bias if there is one; null when the target does not compute them.
+  Value product(Value bytes, int64_t zero, Value weights, Value bias) {
     if (!elementOf(bytes).isUnsignedInteger(8)) {
       Value wide = dmir::AddOp::create(b, op->getLoc(), cast(bytes, i32()), number(i32(), 128));
       bytes = cast(wide, ui8());
@@ -207,7 +224,12 @@ private:
       return {};
     }
     Value sum = narrow->getResult(0);
-    return zero == 0 ? sum : Value(dmir::SubOp::create(b, op->getLoc(), sum, correction(weights, zero)));
+    if (zero == 0)
+      return bias ? Value(dmir::AddOp::create(b, op->getLoc(), sum, bias)) : sum;
+    Value excess = correction(weights, zero);
+    if (bias)
+      excess = dmir::SubOp::create(b, op->getLoc(), excess, bias);
+    return dmir::SubOp::create(b, op->getLoc(), sum, excess);
   }
 
   /// Padding is the zero point, so that all results have the same correction: the input gets it before.
@@ -250,14 +272,58 @@ private:
     return shape;
   }
 
-  Value scale(Value sum, const Quantised &lhs, const Quantised &rhs) {
+  Value productOfScales(const Quantised &lhs, const Quantised &rhs) {
     Value right = rhs.scale;
     if (isConv() && !isOne(right))
       right = reshaped(right, channelShape(typeOf(right).getNumElements()));
     else if (isOne(right))
       right = reshaped(right, {});
-    Value factor = dmir::MulOp::create(b, op->getLoc(), reshaped(lhs.scale, {}), right);
-    return dmir::MulOp::create(b, op->getLoc(), cast(sum, b.getF32Type()), factor);
+    return dmir::MulOp::create(b, op->getLoc(), reshaped(lhs.scale, {}), right);
+  }
+
+  //--- Biases -----------------------------------------------------------------------------
+
+  /// The addition of a constant that alone reads the product; null when there is none.
+  dmir::AddOp biasAdded() {
+    Value result = op->getResult(0);
+    auto add = result.hasOneUse() ? dyn_cast<dmir::AddOp>(*result.user_begin()) : dmir::AddOp();
+    if (!add || add.getResult().getType() != result.getType())
+      return {};
+    Value bias = add.getLhs() == result ? add.getRhs() : add.getLhs();
+    return isConstantExpression(bias) && typeOf(bias).getNumElements() > 0 ? add : dmir::AddOp();
+  }
+
+  /// The added constant as multiples of the factor, in i32. Null where it is not one number a channel, where a multiple
+  /// is further from it than its own rounding, or where sums with it may not fit.
+  Value integerBias(dmir::AddOp add, Value factor) {
+    Value value = add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
+    std::optional<Tensor> bias = evaluateConstant(value), unit = evaluateConstant(factor);
+    auto type = typeOf(value);
+    int64_t elements = type.getNumElements();
+    if (!bias || !unit || (elements != 1 && !isOneAChannel(type)) || (!isOne(factor) && !isOneAChannel(typeOf(factor))))
+      return {};
+    auto shape = (elements == 1 ? typeOf(factor) : type).getShape();
+    double room = 0x1p31 - 256.0 * 128.0 * static_cast<double>(terms());
+    SmallVector<int32_t> multiples;
+    for (int64_t i = 0; i < std::max(elements, unit->numElements()); ++i) {
+      double x = bias->asDouble(elements == 1 ? 0 : i), one = unit->asDouble(isOne(factor) ? 0 : i);
+      double multiple = std::nearbyint(x / one);
+      if (!(std::abs(multiple) < room && std::abs(multiple * one - x) <= std::abs(x) * 0x1p-23))
+        return {};
+      multiples.push_back(static_cast<int32_t>(multiple));
+    }
+    auto integers = RankedTensorType::get(shape, i32());
+    return dmir::ConstantOp::create(b, op->getLoc(), DenseElementsAttr::get(integers, ArrayRef<int32_t>(multiples)));
+  }
+
+  /// Whether the only axis of more than one element is that of the result's channels or columns.
+  bool isOneAChannel(RankedTensorType type) {
+    auto result = typeOf(op->getResult(0));
+    int64_t lead = result.getRank() - type.getRank(), channel = isConv() ? 1 : result.getRank() - 1;
+    for (auto [i, size] : llvm::enumerate(type.getShape()))
+      if (size != 1 && (lead + static_cast<int64_t>(i) != channel || size != result.getDimSize(channel)))
+        return false;
+    return lead >= 0;
   }
 
   const PhaseContext &context;

@@ -102,3 +102,61 @@ func.func @left_alone(%x: tensor<3x2xui8>, %y: tensor<2x2xi8>) -> (tensor<3x2xi3
   %11 = dmir.matmul %7, %10 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
   return %3, %5, %11 : tensor<3x2xi32>, tensor<3x2xi32>, tensor<3x2xf32>
 }
+
+// -----
+
+// A bias of multiples of the scales' product, 3 and -4 halves, joins the integers, and the correction of 40 and 20.
+// CHECK-LABEL: func @biased
+// CHECK-DAG: %[[S:.*]] = dmir.constant dense<5.000000e-01> : tensor<f32>
+// CHECK-DAG: %[[Z:.*]] = dmir.constant dense<{{\[\[}}37, 24]]> : tensor<1x2xi32>
+// CHECK: %[[P:.*]] = dmir.matmul
+// CHECK: %[[D:.*]] = dmir.sub %[[P]], %[[Z]]
+// CHECK: %[[F:.*]] = dmir.cast %[[D]]
+// CHECK: %[[R:.*]] = dmir.mul %[[F]], %[[S]]
+// CHECK: return %[[R]]
+func.func @biased(%x: tensor<3x2xui8>) -> tensor<3x2xf32> {
+  %w = dmir.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
+  %s = dmir.constant dense<0.25> : tensor<f32>
+  %t = dmir.constant dense<2.0> : tensor<f32>
+  %z = dmir.constant dense<10> : tensor<i32>
+  %bias = dmir.constant dense<[1.5, -2.0]> : tensor<2xf32>
+  %0 = dmir.cast %x : (tensor<3x2xui8>) -> tensor<3x2xi32>
+  %1 = dmir.sub %0, %z : (tensor<3x2xi32>, tensor<i32>) -> tensor<3x2xi32>
+  %2 = dmir.cast %1 : (tensor<3x2xi32>) -> tensor<3x2xf32>
+  %3 = dmir.mul %2, %s : (tensor<3x2xf32>, tensor<f32>) -> tensor<3x2xf32>
+  %4 = dmir.cast %w : (tensor<2x2xi8>) -> tensor<2x2xi32>
+  %5 = dmir.cast %4 : (tensor<2x2xi32>) -> tensor<2x2xf32>
+  %6 = dmir.mul %5, %t : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+  %7 = dmir.matmul %3, %6 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %8 = dmir.add %7, %bias : (tensor<3x2xf32>, tensor<2xf32>) -> tensor<3x2xf32>
+  return %8 : tensor<3x2xf32>
+}
+
+// -----
+
+// 1.75 is no multiple of a half; rows have a bias each; 3e9 halves do not fit: these are added in f32.
+// CHECK-LABEL: func @other_biases
+// CHECK: %[[R:.*]] = dmir.mul
+// CHECK-COUNT-3: dmir.add %[[R]]
+// CHECK: return
+func.func @other_biases(%x: tensor<3x2xui8>) -> (tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>) {
+  %w = dmir.constant dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>
+  %s = dmir.constant dense<0.25> : tensor<f32>
+  %t = dmir.constant dense<2.0> : tensor<f32>
+  %bias = dmir.constant dense<[1.5, 1.75]> : tensor<2xf32>
+  %rows = dmir.constant dense<[[1.5], [2.0], [0.5]]> : tensor<3x1xf32>
+  %large = dmir.constant dense<1.5e9> : tensor<f32>
+  %0 = dmir.cast %x : (tensor<3x2xui8>) -> tensor<3x2xi32>
+  %1 = dmir.cast %0 : (tensor<3x2xi32>) -> tensor<3x2xf32>
+  %2 = dmir.mul %1, %s : (tensor<3x2xf32>, tensor<f32>) -> tensor<3x2xf32>
+  %3 = dmir.cast %w : (tensor<2x2xi8>) -> tensor<2x2xi32>
+  %4 = dmir.cast %3 : (tensor<2x2xi32>) -> tensor<2x2xf32>
+  %5 = dmir.mul %4, %t : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+  %6 = dmir.matmul %2, %5 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %7 = dmir.add %6, %bias : (tensor<3x2xf32>, tensor<2xf32>) -> tensor<3x2xf32>
+  %8 = dmir.matmul %2, %5 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %9 = dmir.add %8, %rows : (tensor<3x2xf32>, tensor<3x1xf32>) -> tensor<3x2xf32>
+  %10 = dmir.matmul %2, %5 : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %11 = dmir.add %10, %large : (tensor<3x2xf32>, tensor<f32>) -> tensor<3x2xf32>
+  return %7, %9, %11 : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
+}
