@@ -331,8 +331,7 @@ Value dmxc::cpu::combineLanes(KernelBuilder &b, Value vector, llvm::function_ref
   int64_t half = type.getNumElements() / 2;
   if (half == 1)
     return combine(vector::ExtractOp::create(b, vector, 0), vector::ExtractOp::create(b, vector, 1));
-  Value low = vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{half},
-                                                    ArrayRef<int64_t>{1});
+  Value low = b.narrowed(vector, half);
   Value high = vector::ExtractStridedSliceOp::create(b, vector, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{half},
                                                      ArrayRef<int64_t>{1});
   return combineLanes(b, combine(low, high), combine);

@@ -62,19 +62,16 @@ public:
     if (!weights)
       return;
     Value factor = scaled ? productOfScales(*lhs, *rhs) : Value();
-    dmir::AddOp biased = scaled ? biasAdded() : dmir::AddOp();
+    auto biased = scaled && result.hasOneUse() ? dyn_cast<dmir::AddOp>(*result.user_begin()) : dmir::AddOp();
     Value bias = biased ? integerBias(biased, factor) : Value();
     Value sum = product(lhs->bytes, *zero, weights, bias);
     if (!sum)
       return;
     if (scaled)
       sum = dmir::MulOp::create(b, op->getLoc(), cast(sum, b.getF32Type()), factor);
-    if (bias) {
-      biased.getResult().replaceAllUsesWith(sum);
+    (bias ? biased.getResult() : result).replaceAllUsesWith(sum);
+    if (bias)
       biased->erase();
-    } else {
-      result.replaceAllUsesWith(sum);
-    }
     op->erase();
   }
 
@@ -160,10 +157,15 @@ private:
       return true;
     if (!isOne(lhs.scale) || !elementOf(lhs.scale).isF32() || !elementOf(rhs.scale).isF32())
       return false;
-    auto scale = typeOf(rhs.scale);
-    int64_t rank = typeOf(rhs.bytes).getRank(), lead = rank - scale.getRank(), channel = isConv() ? 0 : rank - 1;
-    for (auto [i, size] : llvm::enumerate(scale.getShape()))
-      if (size != 1 && lead + static_cast<int64_t>(i) != channel)
+    int64_t rank = typeOf(rhs.bytes).getRank();
+    return variesAlong(isConv() ? 0 : rank - 1, rank, typeOf(rhs.scale));
+  }
+
+  /// Whether no axis but this one of `rank` has more than one element in a tensor that is broadcast to that rank.
+  static bool variesAlong(int64_t axis, int64_t rank, RankedTensorType type) {
+    int64_t lead = rank - type.getRank();
+    for (auto [i, size] : llvm::enumerate(type.getShape()))
+      if (size != 1 && lead + static_cast<int64_t>(i) != axis)
         return false;
     return lead >= 0;
   }
@@ -283,47 +285,30 @@ private:
 
   //--- Biases -----------------------------------------------------------------------------
 
-  /// The addition of a constant that alone reads the product; null when there is none.
-  dmir::AddOp biasAdded() {
-    Value result = op->getResult(0);
-    auto add = result.hasOneUse() ? dyn_cast<dmir::AddOp>(*result.user_begin()) : dmir::AddOp();
-    if (!add || add.getResult().getType() != result.getType())
-      return {};
-    Value bias = add.getLhs() == result ? add.getRhs() : add.getLhs();
-    return isConstantExpression(bias) && typeOf(bias).getNumElements() > 0 ? add : dmir::AddOp();
-  }
-
-  /// The added constant as multiples of the factor, in i32. Null where it is not one number a channel, where a multiple
-  /// is further from it than its own rounding, or where sums with it may not fit.
+  /// The constant added to the product as multiples of the factor, in i32. Null where none is added, where it is not
+  /// one number a channel, where a multiple is further from it than its own rounding, or where sums with it may not
+  /// fit.
   Value integerBias(dmir::AddOp add, Value factor) {
     Value value = add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
-    std::optional<Tensor> bias = evaluateConstant(value), unit = evaluateConstant(factor);
-    auto type = typeOf(value);
-    int64_t elements = type.getNumElements();
-    if (!bias || !unit || (elements != 1 && !isOneAChannel(type)) || (!isOne(factor) && !isOneAChannel(typeOf(factor))))
+    auto type = typeOf(value), unitType = typeOf(factor), result = typeOf(op->getResult(0));
+    int64_t rank = result.getRank(), channel = isConv() ? 1 : rank - 1;
+    if (add.getResult().getType() != result || !variesAlong(channel, rank, type) ||
+        !variesAlong(channel, rank, unitType) || !isConstantExpression(value))
       return {};
-    auto shape = (elements == 1 ? typeOf(factor) : type).getShape();
+    std::optional<Tensor> bias = evaluateConstant(value), unit = evaluateConstant(factor);
+    if (!bias || !unit)
+      return {};
+    auto at = [](const Tensor &tensor, int64_t i) { return tensor.asDouble(tensor.numElements() == 1 ? 0 : i); };
     double room = 0x1p31 - 256.0 * 128.0 * static_cast<double>(terms());
     SmallVector<int32_t> multiples;
-    for (int64_t i = 0; i < std::max(elements, unit->numElements()); ++i) {
-      double x = bias->asDouble(elements == 1 ? 0 : i), one = unit->asDouble(isOne(factor) ? 0 : i);
-      double multiple = std::nearbyint(x / one);
+    for (int64_t i = 0; i < std::max(bias->numElements(), unit->numElements()); ++i) {
+      double x = at(*bias, i), one = at(*unit, i), multiple = std::nearbyint(x / one);
       if (!(std::abs(multiple) < room && std::abs(multiple * one - x) <= std::abs(x) * 0x1p-23))
         return {};
       multiples.push_back(static_cast<int32_t>(multiple));
     }
-    auto integers = RankedTensorType::get(shape, i32());
+    auto integers = RankedTensorType::get((isOne(value) ? unitType : type).getShape(), i32());
     return dmir::ConstantOp::create(b, op->getLoc(), DenseElementsAttr::get(integers, ArrayRef<int32_t>(multiples)));
-  }
-
-  /// Whether the only axis of more than one element is that of the result's channels or columns.
-  bool isOneAChannel(RankedTensorType type) {
-    auto result = typeOf(op->getResult(0));
-    int64_t lead = result.getRank() - type.getRank(), channel = isConv() ? 1 : result.getRank() - 1;
-    for (auto [i, size] : llvm::enumerate(type.getShape()))
-      if (size != 1 && (lead + static_cast<int64_t>(i) != channel || size != result.getDimSize(channel)))
-        return false;
-    return lead >= 0;
   }
 
   const PhaseContext &context;

@@ -6,8 +6,8 @@ def IntegerProducts : Pass<"dmir-integer-products", "::mlir::func::FuncOp"> {
   let summary = "Products of dequantised bytes become i32 products of the bytes and one multiplication by the scales";
   let description = [{
     Where the right operand is constant, fits s8 without its zero points, and the target computes products of bytes. The
-    left operand's zero point is corrected with sums of the weights; padding is that zero point. Integer sums are exact. A bias of
-    multiples of the scales' product is part of them.
+    left operand's zero point is corrected with sums of the weights; padding is that zero point. Integer sums are exact. A
+    bias of multiples of the scales' product is part of them.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
