@@ -51,6 +51,7 @@ public:
   Value exp2(Value x);
   Value expm1(Value x);
   Value sigmoid(Value x); ///< 1 / (1 + e^-x), no overflow, subnormal results kept
+  Value silu(Value x);    ///< x / (1 + e^-x)
   Value tanh(Value x);
   Value sinh(Value x);
   Value cosh(Value x);
@@ -113,7 +114,8 @@ struct VectorMathFunction {
   mlir::Value (VectorMath::*binary)(mlir::Value, mlir::Value); ///< null for unary functions
   /// Largest error allowed, in units in the last place of the exact result; 0 is exact.
   double maxUlpF32, maxUlpF64;
-  llvm::StringRef notes; ///< domain, and what was measured
+  double maxAbsoluteF32, maxAbsoluteF64; ///< errors that are allowed where they are larger than those
+  llvm::StringRef notes;                 ///< domain, and what was measured
 };
 
 /// All functions, sorted by name.

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numbers>
 #include <optional>
 
 namespace dmxc::cpu::expr {
@@ -124,7 +125,7 @@ Expr expm1Any(Expr x) {
 
 /// The unit of sigmoidByTable. Of all mantissas this one's products with 2^(i/16), i < 16, lie nearest to floats:
 /// within 0.13 * 2^-23 of them where 1 would have 0.4. The exponent keeps the products of e^104 and e^-20 normal.
-constexpr double kUnit = 0x1.d026fcp-64;
+constexpr double kSigmoidUnit = 0x1.d026fcp-64;
 
 /// The elements of a table of 16 that the low four bits of an i32, or of each of a vector, tell. For AVX-512.
 static Expr lookUp(llvm::ArrayRef<int32_t> table, Expr index) {
@@ -162,27 +163,34 @@ static Expr lookUp(llvm::ArrayRef<int32_t> table, Expr index) {
   return {*index.context, found};
 }
 
-/// 2^(t - magic) * kUnit for t that was rounded to sixteenths by adding magic = 1.5 * 2^19. The low four bits of t look
+/// 2^(t - magic) * unit for t that was rounded to sixteenths by adding magic = 1.5 * 2^19. The low four bits of t look
 /// up its fraction; the others, added to the exponent, bring those bits and magic's along, which the table takes back.
-static Expr sixteenthPower(Expr t) {
+static Expr sixteenthPower(Expr t, double unit) {
   llvm::SmallVector<int32_t> table;
   for (uint32_t i = 0; i < 16; ++i)
-    table.push_back(static_cast<int32_t>(std::bit_cast<uint32_t>(static_cast<float>(kUnit * std::exp2(i / 16.0))) -
+    table.push_back(static_cast<int32_t>(std::bit_cast<uint32_t>(static_cast<float>(unit * std::exp2(i / 16.0))) -
                                          ((std::bit_cast<uint32_t>(0x1.8p19f) + i) << 19)));
   Expr index = bits(t);
   return asFloat(lookUp(table, index) + (index << 19));
 }
 
-/// 1 / (1 + e^-x) as c / (c + c e^-x), c = kUnit. e^-x = 2^n e^-r with n in sixteenths, so |r| <= R = ln2/32 and
-/// Taylor's terms to r^3 leave out r^4/24; 0.0345 R^2 r^2 more, the best that r^2 can do for it, leaves 1.6e-9.
-static Expr sigmoidByTable(Expr x) {
+/// c + c e^-x where c e^-x is a normal number. e^-x = 2^n e^-r with n in sixteenths, so |r| <= R = ln2/32 and Taylor's
+/// terms to r^3 leave out r^4/24; 0.0345 R^2 r^2 more, the best that r^2 can do for it, leaves 1.6e-9.
+/// The reduction takes ln2 in one part, which as an f32 is 1.9e-9 too large: an error of 2.7e-9 |x|, one unit for each
+/// 43 of a negative x. Multiply-adds are what this costs, and the second part would be a seventh of them.
+static Expr onePlusExpByTable(Expr x, double c) {
   constexpr double magic = 0x1.8p19;
-  Expr a = atLeast(atMost(x, 20.0), f32Format.low); // 1 above, 0 below
-  Expr t = fma(a, -log2e, a.num(magic));
+  Expr t = fma(x, -log2e, x.num(magic));
   Expr n = t - magic;
-  Expr r = fma(n, f32Format.ln2Low, fma(n, f32Format.ln2High, a));
+  Expr r = fma(n, std::numbers::ln2, x);
   Expr power = fma(fma(fma(r, -1.0 / 6, r.num(0.5 + 1.62e-5)), r, -1.0), r, 1.0);
-  return kUnit / fma(power, sixteenthPower(t), kUnit);
+  return fma(power, sixteenthPower(t, c), c);
+}
+
+/// 1 / (1 + e^-x).
+static Expr sigmoidByTable(Expr x) {
+  Expr bounded = atLeast(atMost(x, 20.0), f32Format.low); // 1 above, 0 below
+  return kSigmoidUnit / onePlusExpByTable(bounded, kSigmoidUnit);
 }
 
 static Expr sigmoidAny(Expr x) {
@@ -197,6 +205,15 @@ static Expr sigmoidAny(Expr x) {
   Expr e = scaled ? *scaled : (1.0 + p.em1) * powerOfTwo(p.t) * std::ldexp(1.0, -shift);
   return select(x < 0.0, e, 1.0) / (1.0 + e);
 }
+
+/// x / (1 + e^-x): no product, so the unit is 1 and e^-x must stay below 2^127. What lies beyond, past -2^-120, is 0;
+/// of infinity, as the product with sigmoid's zero, NaN.
+static Expr siluByTable(Expr x) {
+  Expr quotient = x / onePlusExpByTable(atMost(x, 87.0), 1.0);
+  return select(x < -88.0, x - x, quotient);
+}
+
+static Expr siluAny(Expr x) { return x.isF32() && x.context->hasAvx512 ? siluByTable(x) : x * sigmoidAny(x); }
 
 /// A polynomial near zero; 1 - 2 / (1 + e^2|x|) beyond, of which the rounding errors are halved at least.
 static Expr tanhF32(Expr x) {
@@ -253,6 +270,7 @@ mlir::Value VectorMath::exp(Value x) { return apply(x, expAny, expAny); }
 mlir::Value VectorMath::exp2(Value x) { return apply(x, exp2Any, exp2Any); }
 mlir::Value VectorMath::expm1(Value x) { return apply(x, expm1Any, expm1Any); }
 mlir::Value VectorMath::sigmoid(Value x) { return apply(x, sigmoidAny, sigmoidAny); }
+mlir::Value VectorMath::silu(Value x) { return apply(x, siluAny, siluAny); }
 mlir::Value VectorMath::tanh(Value x) { return apply(x, tanhF32, tanhF64); }
 mlir::Value VectorMath::sinh(Value x) { return apply(x, nullptr, sinhAny); }
 mlir::Value VectorMath::cosh(Value x) { return apply(x, nullptr, coshAny); }

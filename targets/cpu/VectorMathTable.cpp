@@ -11,11 +11,12 @@ namespace {
 using Unary = mlir::Value (VectorMath::*)(mlir::Value);
 using Binary = mlir::Value (VectorMath::*)(mlir::Value, mlir::Value);
 
-constexpr VectorMathFunction unary(llvm::StringRef name, Unary f, double f32, double f64, llvm::StringRef notes) {
-  return {name, f, nullptr, f32, f64, notes};
+constexpr VectorMathFunction unary(llvm::StringRef name, Unary f, double f32, double f64, llvm::StringRef notes,
+                                   double absoluteF32 = 0, double absoluteF64 = 0) {
+  return {name, f, nullptr, f32, f64, absoluteF32, absoluteF64, notes};
 }
 constexpr VectorMathFunction binary(llvm::StringRef name, Binary f, double f32, double f64, llvm::StringRef notes) {
-  return {name, nullptr, f, f32, f64, notes};
+  return {name, nullptr, f, f32, f64, 0, 0, notes};
 }
 
 } // namespace
@@ -43,7 +44,8 @@ llvm::ArrayRef<VectorMathFunction> vectorMathFunctions() {
       binary("pow", &M::pow, 1, 2, "all special cases of C99 F.9.4.4"),
       unary("round_half_away", &M::roundHalfAway, 0, 0, "exact"),
       unary("round_half_even", &M::roundHalfEven, 0, 0, "exact"),
-      unary("sigmoid", &M::sigmoid, 3, 3, "all reals; subnormal results kept"),
+      unary("sigmoid", &M::sigmoid, 6, 3, "all reals, f32 within 3 from -20 up; subnormal results kept"),
+      unary("silu", &M::silu, 7, 4, "all reals, f32 within 3 from -20 up", 0x1p-120, 0x1p-1010),
       unary("sin", &M::sin, 1, 2, "all finite reals; NaN for infinities"),
       unary("sinh", &M::sinh, 1, 4, "all reals"),
       unary("tan", &M::tan, 1, 4, "all finite reals; NaN for infinities"),

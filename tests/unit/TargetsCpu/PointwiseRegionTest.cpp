@@ -57,6 +57,23 @@ TEST(PointwiseRegion, Functions) {
   expectAgree(text);
 }
 
+/// x * sigmoid(x), one function in f32 and f64, and the product with another's sigmoid, which is not.
+TEST(PointwiseRegion, ProductsWithSigmoids) {
+  std::string text;
+  for (const std::string &type : plainFloats)
+    for (const char *factors : {"%a, %s", "%s, %a", "%b, %s"})
+      text += substitute("func.func @r$n(%a: tensor<3x37x$type>, %b: tensor<3x37x$type>) -> tensor<3x37x$type> "
+                         "attributes {specials, ulp = $ulp, abs = 1.0e-36} {\n"
+                         "  %s = dmir.sigmoid %a : (tensor<3x37x$type>) -> tensor<3x37x$type>\n"
+                         "  %r = dmir.mul $factors : (tensor<3x37x$type>, tensor<3x37x$type>) -> tensor<3x37x$type>\n"
+                         "  return %r : tensor<3x37x$type>\n}\n",
+                         {{"n", std::to_string(text.size())},
+                          {"type", type},
+                          {"factors", factors},
+                          {"ulp", type == "f16" || type == "bf16" ? "1.0" : "5.0"}});
+  expectAgree(text);
+}
+
 TEST(PointwiseRegion, BinaryOps) {
   std::string text;
   for (const std::string &type : plainFloats + tinyFloats)

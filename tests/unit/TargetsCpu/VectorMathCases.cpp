@@ -20,6 +20,7 @@ struct UnaryReference {
 };
 
 long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+long double silu(long double x) { return x * sigmoid(x); }
 
 const UnaryReference unaryReferences[] = {{"acos", acosl},
                                           {"acosh", acoshl},
@@ -41,6 +42,7 @@ const UnaryReference unaryReferences[] = {{"acos", acosl},
                                           {"sinh", sinhl},
                                           {"round_half_even", nearbyintl},
                                           {"sigmoid", sigmoid},
+                                          {"silu", silu},
                                           {"tan", tanl},
                                           {"tanh", tanhl}};
 
