@@ -5,7 +5,6 @@
 #include "dmx/dmx_kernel.h"
 
 #include <algorithm>
-#include <ctime>
 
 namespace dmxrt {
 namespace {
@@ -21,12 +20,6 @@ std::string_view kernelErrorText(int32_t code) {
   default:
     return "unknown kernel error";
   }
-}
-
-uint64_t nowNs() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
 }
 
 } // namespace

@@ -38,14 +38,20 @@ public:
     if (sleepers.load(std::memory_order_seq_cst) != 0)
       futexWake(count);
   }
-  /// Until the count has reached `target` (modulo 2^32).
-  void waitFor(uint32_t target, uint32_t spins) {
+  /// Whether the count has reached `target` (modulo 2^32).
+  bool has(uint32_t target) const { return reached(value(), target); }
+  /// Whether it does while this thread spins.
+  bool spinFor(uint32_t target, uint32_t spins) const {
     for (uint32_t i = 0; i < spins; ++i) {
-      if (reached(value(), target))
-        return;
+      if (has(target))
+        return true;
       cpuRelax();
     }
-    if (reached(value(), target))
+    return has(target);
+  }
+  /// Until it has.
+  void waitFor(uint32_t target, uint32_t spins) {
+    if (spinFor(target, spins))
       return;
     sleepers.fetch_add(1, std::memory_order_seq_cst);
     for (;;) {

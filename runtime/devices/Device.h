@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,6 +81,13 @@ struct DeviceTask {
   uint32_t dimCount = 0;                 // of `dims`
   int64_t *results = nullptr;            // where the kernel stores the values it returns
 };
+
+/// The clock of TaskSlice.
+inline uint64_t nowNs() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
+}
 
 /// What one thread did for one task in a run.
 struct TaskSlice {

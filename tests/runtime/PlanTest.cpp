@@ -33,6 +33,18 @@ CpuPlan planWhole(std::span<const DeviceTask> tasks, uint32_t threads, bool stag
   return planTasks(tasks, {0, static_cast<uint32_t>(tasks.size())}, threads, staged);
 }
 
+/// Whether every dep of a step is one that the step, or one before it, waits for: another thread may run the step.
+void checkWaits(const CpuPlan &plan, std::span<const DeviceTask> tasks) {
+  for (const CpuLanePlan &lane : plan.lanes) {
+    std::set<uint32_t> known;
+    for (const CpuStep &step : lane.steps) {
+      known.insert(lane.waits.begin() + step.firstWait, lane.waits.begin() + step.firstWait + step.waitCount);
+      for (uint32_t dep : tasks[step.task].deps)
+        EXPECT_TRUE(known.contains(dep)) << "task " << step.task << " does not wait for " << dep;
+    }
+  }
+}
+
 /// Whether the plan runs every item once and in an order that keeps deps, by playing it
 /// with threads that only move when their waits are over.
 void checkWalk(const CpuPlan &plan, std::span<const DeviceTask> tasks) {
@@ -106,6 +118,7 @@ TEST(Plan, IndependentNarrowTasksOverlap) {
   EXPECT_EQ(plan.lanes[0].steps.size(), 2u);
   EXPECT_EQ(plan.lanes[1].steps.size(), 1u);
   checkWalk(plan, tasks.get());
+  checkWaits(plan, tasks.get());
 }
 
 TEST(Plan, TinyTasksStayTogether) {
@@ -115,6 +128,7 @@ TEST(Plan, TinyTasksStayTogether) {
   tasks.add(1, 1, {0}, 100);
   CpuPlan plan = planWhole(tasks.get(), 2, false);
   EXPECT_EQ(plan.lanes[0].steps.size(), 3u);
+  checkWaits(plan, tasks.get());
 }
 
 TEST(Plan, HugeWorkDoesNotOverflow) {

@@ -9,16 +9,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 
 namespace dmxrt::corsair {
 namespace {
-
-uint64_t nowNs() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
-}
 
 void *defaultAllocate(void *, size_t size, size_t alignment) {
   size_t rounded = (size + alignment - 1) / alignment * alignment;

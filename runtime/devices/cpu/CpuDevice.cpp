@@ -9,39 +9,15 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace dmxrt {
 namespace {
 
 /// Pages that arenas of some size are put on.
 constexpr uint64_t kHugePage = uint64_t(2) << 20;
-
-uint64_t nowNs() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
-}
-
-/// Kernels are compiled for the default floating-point environment; a caller
-/// that flushes denormals or traps must not change results.
-class DefaultFloatEnvironment {
-public:
-#if defined(__x86_64__)
-  DefaultFloatEnvironment() : saved(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~DefaultFloatEnvironment() { _mm_setcsr(saved); }
-
-private:
-  unsigned saved;
-#endif
-};
 
 void *defaultAllocate(void *, size_t size, size_t alignment) {
   // Large arenas on huge pages: fewer TLB misses in every kernel.
@@ -247,117 +223,11 @@ void CpuDevice::chooseSegment(uint32_t segment) {
     lanes[i].plan = &program->plans[segment][i];
 }
 
-void CpuDevice::runStep(CpuStep &step, const Lane &lane) {
-  const DeviceTask &task = program->tasks[step.task];
-  if (step.begin == step.end || failure.load(std::memory_order_relaxed) != 0)
-    return;
-  if (profiling)
-    step.startNs = nowNs();
-  if (task.kernel) {
-    dmx_kernel_args args{task.buffers, task.dims, step.begin, step.end, task.scratch ? lane.scratch : nullptr,
-                         task.results};
-    int32_t code = reinterpret_cast<dmx_kernel_fn>(const_cast<void *>(task.kernel))(&args);
-    if (code != DMX_KERNEL_OK) [[unlikely]] {
-      uint64_t none = 0, mine = (uint64_t(step.task) + 1) << 32 | static_cast<uint32_t>(code);
-      failure.compare_exchange_strong(none, mine);
-    }
-  } else {
-    std::memmove(static_cast<std::byte *>(task.buffers[1]) + task.dstOffset + step.begin,
-                 static_cast<const std::byte *>(task.buffers[0]) + task.srcOffset + step.begin,
-                 static_cast<size_t>(step.end - step.begin));
-  }
-  if (profiling)
-    step.endNs = nowNs();
-}
-
-void CpuDevice::runLane(Lane &lane) {
-  // With one thread nobody waits: a plain loop.
-  bool shared = part->activeWorkers != 0;
-  const uint32_t *slices = program->slices.data(), first = program->first;
-  TaskGate *gates = program->gates.get();
-  for (CpuStep &step : lane.plan->steps) {
-    for (uint32_t i = 0; i < step.waitCount; ++i) {
-      uint32_t dep = lane.plan->waits[step.firstWait + i] - first;
-      gates[dep].gate.waitFor(part->runs * slices[dep], spins);
-    }
-    runStep(step, lane);
-    if (shared)
-      gates[step.task - first].gate.raise();
-  }
-}
-
-void *CpuDevice::workerMain(void *argument) {
-  Lane &lane = *static_cast<Lane *>(argument);
-  CpuDevice &device = *lane.device;
-  DefaultFloatEnvironment environment;
-  for (uint32_t run = 1;; ++run) {
-    lane.go.waitFor(run, device.spins);
-    if (device.stopping.load())
-      return nullptr;
-    device.runLane(lane);
-    device.finished.raise();
-  }
-}
-
-void CpuDevice::stageMain(void *argument, uint32_t index) {
-  CpuDevice &device = *static_cast<CpuDevice *>(argument);
-  DefaultFloatEnvironment environment;
-  Lane &lane = device.lanes[index];
-  uint32_t begin = device.stage ? lane.plan->stageEnds[device.stage - 1] : 0;
-  for (uint32_t i = begin; i < lane.plan->stageEnds[device.stage]; ++i)
-    device.runStep(lane.plan->steps[i], lane);
-}
-
-void CpuDevice::runStaged() {
-  for (stage = 0; stage < part->stageCount; ++stage) {
-    bool wide = false;
-    for (uint32_t i = 1; i < threadCount && !wide; ++i) {
-      const std::vector<uint32_t> &ends = lanes[i].plan->stageEnds;
-      wide = ends[stage] != (stage ? ends[stage - 1] : 0);
-    }
-    if (wide)
-      executor.parallel(executor.user, threadCount, stageMain, this);
-    else
-      stageMain(this, 0);
-  }
-}
-
-void CpuDevice::enqueue(uint32_t segment) {
-  failure.store(0, std::memory_order_relaxed);
-  if (segment != program->current)
-    chooseSegment(segment);
-  ++part->runs;
-  if (profiling)
-    for (uint32_t i = 0; i < threadCount; ++i)
-      for (CpuStep &step : lanes[i].plan->steps)
-        step.startNs = step.endNs = 0;
-  if (executor.parallel)
-    return;
-  finishedTarget += part->activeWorkers;
-  for (uint32_t i = 1; i < threadCount; ++i)
-    if (!lanes[i].plan->steps.empty())
-      lanes[i].go.raise();
-}
-
-RunOutcome CpuDevice::fence() {
-  if (executor.parallel) {
-    runStaged();
-  } else {
-    DefaultFloatEnvironment environment;
-    runLane(lanes[0]);
-    finished.waitFor(finishedTarget, spins);
-  }
-  uint64_t failed = failure.load(std::memory_order_relaxed);
-  if (failed == 0)
-    return {};
-  return {static_cast<int32_t>(static_cast<uint32_t>(failed)), static_cast<uint32_t>((failed >> 32) - 1)};
-}
-
 void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
   for (uint32_t i = 0; i < threadCount; ++i)
     for (const CpuStep &step : lanes[i].plan->steps)
       if (step.endNs)
-        out.push_back({step.task, i, step.startNs, step.endNs});
+        out.push_back({step.task, step.thread, step.startNs, step.endNs});
 }
 
 } // namespace dmxrt

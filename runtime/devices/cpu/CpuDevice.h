@@ -48,7 +48,8 @@ private:
     uint32_t index = 0;
     pthread_t thread{};
     bool started = false;
-    Gate go; // raised once for every start of a segment that has steps for this lane
+    Gate go;                                   // raised once for every start of a segment that has steps for this lane
+    alignas(64) std::atomic<uint32_t> next{0}; // the first step that no thread has taken
   };
   /// What all lanes have in common in a segment.
   struct Part {
@@ -77,8 +78,15 @@ private:
   void choose(uint32_t number);
   void chooseSegment(uint32_t segment);
   void plan(Segment segment);
-  void runLane(Lane &lane);
-  void runStep(CpuStep &step, const Lane &lane);
+  void runAlone();
+  void runSteps(Lane &lane, Lane &runner);
+  void await(const Lane &lane, const CpuStep &step, Lane &runner);
+  uint32_t patience() const;
+  bool ready(const Lane &lane, const CpuStep &step) const;
+  bool take(Lane &lane, uint32_t number, Lane &runner);
+  bool help(Lane &runner);
+  bool enter();
+  void runStep(CpuStep &step, const Lane &runner);
   void runStaged();
   static void *workerMain(void *lane);
   static void stageMain(void *device, uint32_t lane);
@@ -98,9 +106,13 @@ private:
   uint64_t scratchSize = 0; // a lane
   std::byte *scratch = nullptr;
 
+  /// Workers take part in a segment from the moment they enter it; the door is shut when all steps are done. A worker
+  /// that comes late finds it shut, and nobody waited for it.
+  static constexpr uint32_t kOpen = uint32_t(1) << 31;
+  alignas(64) std::atomic<uint32_t> door{0}; // kOpen and how many entered since it opened
+  alignas(64) Gate finished;                 // raised by every worker that leaves
   uint32_t finishedTarget = 0;
   std::atomic<bool> stopping{false};
-  alignas(64) Gate finished;                    // raised by every worker at the end of its part
   alignas(64) std::atomic<uint64_t> failure{0}; // (task + 1) << 32 | code of the first one
 };
 

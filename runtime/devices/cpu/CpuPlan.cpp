@@ -76,10 +76,9 @@ void Planner::addStep(uint32_t lane, uint32_t index, int64_t begin, int64_t end)
   step.end = end;
   step.firstWait = static_cast<uint32_t>(out.waits.size());
   for (uint32_t dep : deps) {
-    // A dep that ran on this lane alone is done by the order of steps.
-    bool onlyHere = lanesOf[dep].size() == 1 && lanesOf[dep][0] == lane;
+    // Also for what this lane alone does: another thread may have taken it. One thread needs to wait for nothing.
     std::vector<bool>::reference seen = waited[size_t(lane) * tasks.size() + dep];
-    if (onlyHere || seen)
+    if (seen || threads == 1)
       continue;
     seen = true;
     out.waits.push_back(first + dep);

@@ -14,10 +14,12 @@ struct CpuStep {
   uint32_t task = 0;
   uint32_t firstWait = 0, waitCount = 0; // tasks to wait for, in CpuLanePlan::waits
   int64_t begin = 0, end = 0;            // work items, or bytes of a copy
-  uint64_t startNs = 0, endNs = 0;       // of the last run, while profiling
+  uint32_t thread = 0;                   // that did it in the last run, and when, while profiling
+  uint64_t startNs = 0, endNs = 0;
 };
 
-/// What one thread does in a segment, in order.
+/// What one thread does in a segment, in order, or others for it while it does not come to it: a step waits for all
+/// that must be done before it, be it that earlier steps of the lane did so.
 struct CpuLanePlan {
   std::vector<CpuStep> steps;
   std::vector<uint32_t> waits;

@@ -1,0 +1,152 @@
+//===- CpuDeviceTest.cpp - threads that take each other's steps -----------===//
+
+#include "devices/cpu/CpuDevice.h"
+#include "RuntimeTest.h"
+
+#include "dmx/dmx_kernel.h"
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+using namespace dmxrt;
+
+namespace {
+
+/// What the kernels below get as their only buffer.
+struct Log {
+  std::atomic<int64_t> items{0};   // done, of any task
+  std::atomic<int64_t> waitFor{0}; // the number of them that `hold` waits for
+  std::atomic<bool> gaveUp{false};
+};
+
+int32_t countItems(const dmx_kernel_args *args) {
+  static_cast<Log *>(args->buffers[0])->items += args->end - args->begin;
+  return DMX_KERNEL_OK;
+}
+
+/// Item 1 waits until all other items are done, whoever does them.
+int32_t hold(const dmx_kernel_args *args) {
+  Log &log = *static_cast<Log *>(args->buffers[0]);
+  auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (args->end == 2 && log.items < log.waitFor && !log.gaveUp) {
+    log.gaveUp = std::chrono::steady_clock::now() > limit;
+    std::this_thread::yield();
+  }
+  log.items += args->end - args->begin;
+  return DMX_KERNEL_OK;
+}
+
+struct Tasks {
+  std::vector<DeviceTask> list;
+  std::vector<std::vector<uint32_t>> deps;
+  void *buffer;
+
+  explicit Tasks(void *memory) : buffer(memory) {}
+  void add(dmx_kernel_fn kernel, int64_t work, std::vector<uint32_t> after, double costNs = 1e6) {
+    deps.push_back(std::move(after));
+    DeviceTask task;
+    task.kernel = reinterpret_cast<const void *>(kernel);
+    task.buffers = &buffer;
+    task.work = work;
+    task.costNs = costNs;
+    list.push_back(task);
+  }
+  void prepare(Device &device) {
+    for (size_t i = 0; i < list.size(); ++i)
+      list[i].deps = deps[i];
+    segment = {0, static_cast<uint32_t>(list.size())};
+    ASSERT_TRUE(device.prepare(list, {&segment, 1}));
+  }
+  Segment segment;
+};
+
+std::unique_ptr<Device> device(uint32_t threads) {
+  DeviceOptions options;
+  options.threads = threads;
+  auto made = CpuDevice::create(options, {});
+  EXPECT_TRUE(made);
+  return std::move(*made);
+}
+
+} // namespace
+
+/// With a last task that waits for the held one, threads help while they wait for it; without, at the end.
+TEST(CpuDevice, ThreadsTakeStepsOfOneThatIsHeldUp) {
+  for (auto [threads, last] : {std::pair(2u, false), {2u, true}, {3u, false}, {3u, true}, {5u, true}}) {
+    Log log;
+    Tasks tasks(&log);
+    tasks.add(hold, threads, {});
+    for (int i = 0; i < 6; ++i)
+      tasks.add(countItems, threads, {});
+    if (last)
+      tasks.add(countItems, threads, {0});
+    log.waitFor = 7 * threads - 1;
+    auto cpu = device(threads);
+    tasks.prepare(*cpu);
+    cpu->enqueue(0);
+    EXPECT_EQ(cpu->fence().code, 0);
+    EXPECT_FALSE(log.gaveUp) << threads << " threads: nobody took the steps";
+    EXPECT_EQ(log.items, (last ? 8 : 7) * threads);
+  }
+}
+
+namespace {
+
+/// A task of a random graph: what it reads must be what the tasks before it made in this run.
+struct Node {
+  std::vector<Node *> before;
+  std::atomic<int64_t> value{0}; // of all items in all runs
+  int64_t work = 0;
+  std::atomic<int64_t> *run = nullptr;
+  std::atomic<int> *errors = nullptr;
+};
+
+int32_t checkNode(const dmx_kernel_args *args) {
+  Node &node = *static_cast<Node *>(args->buffers[0]);
+  for (Node *other : node.before)
+    if (other->value != *node.run * other->work)
+      ++*node.errors;
+  node.value += args->end - args->begin;
+  return DMX_KERNEL_OK;
+}
+
+} // namespace
+
+/// More threads than CPUs, so that workers are late, and graphs of few and of many tasks in turn.
+TEST(CpuDevice, RandomGraphsRunInOrder) {
+  std::mt19937 random(3);
+  for (uint32_t threads : {2, 4, 9}) {
+    auto cpu = device(threads);
+    for (int graph = 0; graph < 12; ++graph) {
+      std::atomic<int64_t> run{0};
+      std::atomic<int> errors{0};
+      size_t count = 1 + random() % 40;
+      std::vector<Node> nodes(count);
+      std::vector<void *> buffers(count);
+      Tasks tasks(nullptr);
+      for (size_t i = 0; i < count; ++i) {
+        std::vector<uint32_t> after;
+        for (uint32_t j = 0; j < i; ++j)
+          if (random() % i < 2)
+            after.push_back(j), nodes[i].before.push_back(&nodes[j]);
+        nodes[i].work = 1 + random() % 12;
+        nodes[i].run = &run;
+        nodes[i].errors = &errors;
+        buffers[i] = &nodes[i];
+        tasks.add(checkNode, nodes[i].work, std::move(after), random() % 2 ? 1e6 : 100);
+      }
+      for (size_t i = 0; i < count; ++i)
+        tasks.list[i].buffers = &buffers[i];
+      tasks.prepare(*cpu);
+      for (int i = 0; i < 150; ++i) {
+        ++run;
+        cpu->enqueue(0);
+        ASSERT_EQ(cpu->fence().code, 0);
+        for (Node &node : nodes)
+          ASSERT_EQ(node.value, run * node.work) << "run " << run << " on " << threads << " threads";
+      }
+      ASSERT_EQ(errors, 0);
+    }
+  }
+}
