@@ -48,6 +48,9 @@ public:
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     return cpu::fusesProducer(root, use, producer);
   }
+  bool yieldsProducer(Operation *root, Operation *producer) const override {
+    return cpu::yieldsProducer(root, producer);
+  }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
     return cpu::fusesConsumer(root, result, consumer);
   }

@@ -118,6 +118,14 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
   return !grows || view;
 }
 
+bool cpu::yieldsProducer(Operation *root, Operation *producer) {
+  // The same loop has both values at hand.
+  return root->hasTrait<dmir::Elementwise>() && producer->hasTrait<dmir::Elementwise>() && !hasPacked(root) &&
+         !hasPacked(producer) &&
+         typeOf(producer->getResult(0)).getEncoding() == typeOf(root->getResult(0)).getEncoding() &&
+         dmir::dimsOf(producer->getResult(0)) == dmir::dimsOf(root->getResult(0));
+}
+
 bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
   // A relayout only changes where the result is written.
   bool follows = consumer->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::RelayoutOp>(consumer);

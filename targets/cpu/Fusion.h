@@ -19,6 +19,7 @@ std::optional<std::string> refuses(mlir::Operation *op);
 mlir::Attribute preferredResultLayout(mlir::Operation *op);
 bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout);
 bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
+bool yieldsProducer(mlir::Operation *root, mlir::Operation *producer);
 bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer);
 Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 

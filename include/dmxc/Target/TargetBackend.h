@@ -85,6 +85,8 @@ public:
   /// True if `producer` (one use) may be computed inside the region of `root`, element by element, where `root` reads
   /// it.
   virtual bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer) const = 0;
+  /// True if the value of such a producer may be a further result of the region, for others that read it later.
+  virtual bool yieldsProducer(mlir::Operation *root, mlir::Operation *producer) const { return false; }
   /// True if `consumer` may be computed inside the region whose result so far is `result` (defined by `root` or an
   /// epilogue of it).
   virtual bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer) const = 0;

@@ -2,7 +2,8 @@
 //
 // A region has one root (an op with its own kernel), consumers through which the root's result is written, and
 // producers that are computed where they are read. What may be fused is the target's answer; this pass only keeps
-// the graph sound: whatever a region computes besides its result is used inside it alone.
+// the graph sound: whatever a region computes besides its results is used inside it alone, and what it gives out
+// besides the last value of all is read behind it.
 //
 // A target that computes whole graphs gets regions of another kind: all of its ops that no other target's op separates.
 //
@@ -191,9 +192,19 @@ private:
             context.refusal(*group.target, producer))
           continue;
         bool private_ = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
-        if (private_ && group.target->fusesProducer(group.root, use, producer))
+        if ((private_ || isFurtherResult(group, producer)) && group.target->fusesProducer(group.root, use, producer))
           add(group, producer);
       }
+  }
+
+  /// Whether the group may give out the producer's value too: all others that read it stand behind the group.
+  static bool isFurtherResult(const Group &group, Operation *producer) {
+    if (!isPull(group.root) || !group.target->yieldsProducer(group.root, producer))
+      return false;
+    return llvm::all_of(producer->getUsers(), [&](Operation *user) {
+      Operation *reader = group.root->getBlock()->findAncestorOpInBlock(*user);
+      return group.ops.contains(user) || (reader && group.root->isBeforeInBlock(reader));
+    });
   }
 
   const PhaseContext &context;

@@ -193,6 +193,14 @@ func.func @two_results(%a: tensor<3x50xf32>) -> (tensor<3x50xf32>, tensor<3x50xi
   %c = dmir.compare gt %n, %z : (tensor<3x50xf32>, tensor<f32>) -> tensor<3x50xi1>
   return %n, %c : tensor<3x50xf32>, tensor<3x50xi1>
 }
+func.func @one_result_of_another(%a: tensor<3x50xf32>, %b: tensor<3x50xf32>, %d: tensor<50xf32>)
+    -> (tensor<3x50xf32>, tensor<3x50xf32>) attributes {ulp = 8.0, abs = 1.0e-6} {
+  %m = dmir.mul %a, %b : (tensor<3x50xf32>, tensor<3x50xf32>) -> tensor<3x50xf32>
+  %c = dmir.add %m, %d : (tensor<3x50xf32>, tensor<50xf32>) -> tensor<3x50xf32>
+  %t = dmir.tanh %c : (tensor<3x50xf32>) -> tensor<3x50xf32>
+  %h = dmir.mul %t, %b : (tensor<3x50xf32>, tensor<3x50xf32>) -> tensor<3x50xf32>
+  return %c, %h : tensor<3x50xf32>, tensor<3x50xf32>
+}
 func.func @large(%a: tensor<64x1000xf32>, %b: tensor<64x1xf32>) -> tensor<64x1000xf32> attributes {ulp = 4.0} {
   %s = dmir.mul %a, %b : (tensor<64x1000xf32>, tensor<64x1xf32>) -> tensor<64x1000xf32>
   %r = dmir.tanh %s : (tensor<64x1000xf32>) -> tensor<64x1000xf32>

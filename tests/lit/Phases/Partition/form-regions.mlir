@@ -70,13 +70,41 @@ func.func @around(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %v: tensor<32x32x
 
 // -----
 
-// A value with two users ends its region.
-// CHECK-LABEL: func @two_users
-// CHECK-COUNT-2: dmir.region "cpu"
-func.func @two_users(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+// A value that is read behind the region is a further result.
+// CHECK-LABEL: func @read_behind
+// CHECK: %[[R:.*]]:2 = dmir.region "cpu"
+// CHECK: dmir.yield
+// CHECK-NOT: dmir.region
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @read_behind(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %0 = dmir.exp %x : (tensor<8xf32>) -> tensor<8xf32>
   %1 = dmir.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// One of another shape is not, nor one that is read before the region's end: it has a region of its own.
+// CHECK-LABEL: func @read_elsewhere
+// CHECK-COUNT-2: dmir.region "cpu"
+// CHECK-NOT: dmir.region
+func.func @read_elsewhere(%x: tensor<8xf32>, %y: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<4x8xf32>) {
+  %0 = dmir.exp %x : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = dmir.add %0, %y : (tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @read_between
+// CHECK-COUNT-3: dmir.region "cpu"
+// CHECK-NOT: dmir.region
+func.func @read_between(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = dmir.exp %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = dmir.matmul %0, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = dmir.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = dmir.add %0, %2 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
 }
 
 // -----
