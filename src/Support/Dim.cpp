@@ -277,9 +277,17 @@ Dim Dim::max(Dim a, Dim b) {
 }
 
 Dim Dim::broadcast(Dim a, Dim b) {
-  if (a == b || b.is(1))
+  // The broadcast of b and another dim stays what it is with b once more.
+  auto includes = [](Dim a, Dim b) {
+    std::vector<DimTerm> all = a.terms();
+    if (all.size() != 1 || all[0].coefficient != 1 || all[0].factors.size() != 1)
+      return false;
+    const DimFactor *factor = all[0].factors[0];
+    return factor->call == Call::Broadcast && (factor->lhs == b || factor->rhs == b);
+  };
+  if (a == b || b.is(1) || includes(a, b))
     return a;
-  if (a.is(1))
+  if (a.is(1) || includes(b, a))
     return b;
   // A number other than 1 decides; whether the other fits it is checked where shapes meet.
   if (a.isStatic() && !b.isStatic())

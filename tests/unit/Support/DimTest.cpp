@@ -55,6 +55,10 @@ TEST(Dim, BroadcastFollowsNumpy) {
   EXPECT_EQ(Dim::broadcast(n, n), n);
   EXPECT_EQ(Dim::broadcast(n, 7), Dim(7));
   Dim both = Dim::broadcast(n, m);
+  EXPECT_EQ(Dim::broadcast(both, m), both);
+  EXPECT_EQ(Dim::broadcast(n, both), both);
+  EXPECT_NE(Dim::broadcast(both, n + 1), both);
+  EXPECT_NE(Dim::broadcast(both + 1, m), both + 1);
   auto value = [&](int64_t a, int64_t b) {
     return both.evaluate([&](std::string_view name) { return name == "n" ? a : b; });
   };
