@@ -2,6 +2,7 @@
 
 #include "CpuTarget.h"
 
+#include "Attention.h"
 #include "EmitKernel.h"
 #include "Fusion.h"
 #include "Link.h"
@@ -45,6 +46,7 @@ public:
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
   }
+  SmallVector<Operation *> computedWith(Operation *root) const override { return cpu::computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     return cpu::fusesProducer(root, use, producer);
   }

@@ -35,7 +35,8 @@ struct AccessCounts {
 
 /// A tensor's elements have `carried` types in kernels: signless integers, the float type itself, i8
 /// for the 8-bit floats and all 4-bit types (f4 as its pattern). Signedness is in the DMIR type. Every op computes as
-/// its definition says and rounds to its element type once, so fusion never changes a result.
+/// its definition says and rounds to its element type once, so fusion never changes a result; but x * sigmoid(x) is one
+/// function.
 ///
 /// Values are memoised: a tensor asked for twice at the same place is emitted once. An emitter that
 /// changes memory which was read must call `forget`.

@@ -2,6 +2,7 @@
 
 #include "EmitKernel.h"
 
+#include "Attention.h"
 #include "ConvRegion.h"
 #include "MatmulRegion.h"
 #include "Pointwise.h"
@@ -178,7 +179,10 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy, 
               [&](auto) { return selectPlan(body, "greedy-select", planGreedySelect(body), emitGreedySelect); })
           .Case<dmir::ScatterElementsOp, dmir::ScatterNDOp>([&](auto) { return scatterPlan(body); })
           .Case<dmir::DefineDimsOp>([&](auto) { return defineDimsPlan(body); })
-          .Case<dmir::MatMulOp>([&](auto) { return planMatmul(body, strategy, choice); })
+          .Case<dmir::MatMulOp>([&](auto op) -> Result<KernelPlan> {
+            std::optional<Attention> attention = matchAttention(op);
+            return attention ? planAttention(body, *attention) : planMatmul(body, strategy, choice);
+          })
           .Case<dmir::ConvOp>([&](auto) {
             return isDirectConv(body) && !prefersPixels(body) ? planConv(body, strategy, choice.constant)
                    : isPixelConv(body)                        ? planPixelConv(body)

@@ -25,6 +25,7 @@ GemmEmitter::GemmEmitter(KernelBuilder &b, const GemmSpec &spec, const GemmTiles
   m = spec.m < 0 ? extents.m : b.idx(spec.m);
   n = spec.n < 0 ? extents.n : b.idx(spec.n);
   k = spec.k < 0 ? extents.k : b.idx(spec.k);
+  batch = spec.batch < 0 ? extents.batch : b.idx(spec.batch);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(spec, t)));
   int64_t packedElements = spec.packedB ? 0 : t.kBlock * t.columns();
@@ -59,7 +60,9 @@ void GemmEmitter::emit() {
     emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups));
     return {rest};
   };
-  b.forLoop(b.begin(), b.end(), b.idx(1), {b.idx(-1)}, body);
+  Value begin = spec.nested ? b.idx(0) : b.begin();
+  Value end = spec.nested ? b.mul(b.mul(batch, blocks), groups) : b.end();
+  b.forLoop(begin, end, b.idx(1), {b.idx(-1)}, body);
 }
 
 void GemmEmitter::emitFullOrTail(const Item &item, Value isFull) {

@@ -40,6 +40,9 @@ struct GemmSpec {
   /// The store callback emits much code (a GELU, say): it is then emitted once
   /// a vector of a row instead of once a vector of the register tile.
   bool heavyEpilogue = false;
+  /// The product is part of a work item of another kernel: all of it is computed where it is emitted, and not cut for
+  /// threads.
+  bool nested = false;
 
   /// So few rows, known now, that the product waits for B.
   bool skinny() const { return m >= 0 && m <= 4; }
@@ -106,7 +109,7 @@ int64_t gemmGrain(const GemmSpec &spec, const GemmTiles &tiles);
 /// Scratch of one thread; does not depend on dynamic sizes.
 int64_t gemmScratchBytes(const GemmSpec &spec, const GemmTiles &tiles);
 
-/// Emits the work items [begin, end) of the builder's kernel. Scratch starts at
+/// Emits the work items [begin, end) of the builder's kernel, of a nested product all. Scratch starts at
 /// `scratchOffset` bytes (a multiple of 64).
 void emitGemm(KernelBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
               const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents = {},

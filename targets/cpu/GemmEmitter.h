@@ -94,7 +94,7 @@ private:
   const GemmTiles &t;
   const GemmMatrix &a, &right;
   const GemmCallbacks &callbacks;
-  Value m, n, k;
+  Value batch, m, n, k;
   Value packedLeft; ///< scratch for a block of A: [tile][k][row of the tile]
   Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
   Value partials;   ///< scratch for sums, [row in block][columns()]

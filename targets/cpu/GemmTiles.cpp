@@ -62,7 +62,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
   int64_t most = std::max<int64_t>(1, blockBytes / (depth * bytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
-  if (spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
+  if (!spec.nested && spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
     int64_t others = std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
     blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
   }

@@ -2,6 +2,8 @@
 
 #include "Loops.h"
 
+#include "Attention.h"
+
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Support/Result.h"
 
@@ -10,6 +12,7 @@
 #include "mlir/IR/TypeUtilities.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -31,12 +34,16 @@ static bool isFused(Operation &op) {
 Result<RegionBody> RegionBody::of(Block *block) {
   RegionBody body;
   body.block = block;
+  llvm::SmallPtrSet<Operation *, 8> inner; // computed by the root's kernel
+  for (Operation &op : *block)
+    for (Operation *other : computedWith(&op))
+      inner.insert(other);
   for (Operation &op : *block) {
     if (auto yield = dyn_cast<dmir::YieldOp>(op)) {
       body.results.assign(yield->operand_begin(), yield->operand_end());
       continue;
     }
-    if (isFused(op))
+    if (isFused(op) || inner.contains(&op))
       continue;
     if (body.root)
       return Error{ErrorKind::Internal, "a region has two roots: '" + dmir::nodeName(body.root) + "' (" +

@@ -3,18 +3,9 @@
 
 #include "EmitKernel.h"
 #include "Loops.h"
+#include "StridedView.h"
 
 namespace dmxc::cpu {
-
-/// A tensor as a strided view of a kernel's buffer: element [i..] is at offset + sum of i * stride.
-struct StridedView {
-  unsigned buffer = 0;
-  Dim offset = 0;
-  llvm::SmallVector<Dim> strides; ///< one an axis
-};
-/// The view that `value` is of an operand through transposes, slices, broadcasts and reshapes; nullopt
-/// when it is not one.
-std::optional<StridedView> stridedView(mlir::Value value);
 
 /// Plans a product. A constant operand may be packed, and rounded as the choice says.
 KernelPlan planMatmul(const RegionBody &body, mlir::DictionaryAttr strategy, const Choice &choice);
@@ -36,5 +27,6 @@ mlir::Value fromAccumulator(ElementExpr &e, mlir::Value value, mlir::Type elemen
 
 /// True when the epilogue has more than a few cheap ops a result element.
 bool heavyEpilogue(const RegionBody &body);
+bool heavyEpilogue(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace dmxc::cpu

@@ -82,6 +82,9 @@ public:
   /// True if one region is to hold all that the target computes between two turns of another target, else regions are
   /// made by the two questions that follow.
   virtual bool computesWholeGraphs() const { return false; }
+  /// Ops, some of them with kernels of their own, that `root`'s kernel computes on the way to its result; what they
+  /// compute is read by each other and `root` alone.
+  virtual llvm::SmallVector<mlir::Operation *> computedWith(mlir::Operation *root) const { return {}; }
   /// True if `producer` (one use) may be computed inside the region of `root`, element by element, where `root` reads
   /// it.
   virtual bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer) const = 0;

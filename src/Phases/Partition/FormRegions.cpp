@@ -1,9 +1,9 @@
 //===- FormRegions.cpp - group ops into regions ---------------------------===//
 //
-// A region has one root (an op with its own kernel), consumers through which the root's result is written, and
-// producers that are computed where they are read. What may be fused is the target's answer; this pass only keeps
-// the graph sound: whatever a region computes besides its results is used inside it alone, and what it gives out
-// besides the last value of all is read behind it.
+// A region has one root (an op with its own kernel, which may compute others on the way), consumers through which the
+// root's result is written, and producers that are computed where they are read. What may be fused is the target's
+// answer; this pass only keeps the graph sound: whatever a region computes besides its results is used inside it alone,
+// and what it gives out besides the last value of all is read behind it.
 //
 // A target that computes whole graphs gets regions of another kind: all of its ops that no other target's op separates.
 //
@@ -107,6 +107,7 @@ public:
     WholeGraphs(context, function).run(groups);
     for (const Group &group : groups)
       grouped.insert(group.ops.begin(), group.ops.end());
+    claimInner();
     SmallVector<Operation *> pulls;
     for (Operation &op : function.getOps()) {
       if (staysOutside(&op) || grouped.contains(&op))
@@ -125,6 +126,22 @@ public:
   }
 
 private:
+  /// Puts aside what the kernels of later ops compute on the way.
+  void claimInner() {
+    for (Operation &op : function.getOps()) {
+      const TargetBackend *target =
+          context.optLevel > 0 && !staysOutside(&op) && !grouped.contains(&op) ? context.responsible(&op) : nullptr;
+      SmallVector<Operation *> ops = target ? target->computedWith(&op) : SmallVector<Operation *>();
+      if (llvm::any_of(ops, [&](Operation *inside) {
+            return grouped.contains(inside) || context.responsible(inside) != target;
+          }))
+        continue;
+      grouped.insert(ops.begin(), ops.end());
+      if (!ops.empty())
+        inner[&op] = std::move(ops);
+    }
+  }
+
   bool startGroup(Operation *root, std::vector<Group> &groups, bool takesConsumers) {
     const TargetBackend *target = context.responsible(root);
     if (!target) {
@@ -132,6 +149,8 @@ private:
       return false;
     }
     Group group{target, root, {}};
+    for (Operation *op : inner.lookup(root))
+      add(group, op);
     add(group, root);
     if (context.optLevel > 0) {
       if (takesConsumers && root->getNumResults() == 1)
@@ -210,6 +229,7 @@ private:
   const PhaseContext &context;
   func::FuncOp function;
   llvm::DenseSet<Operation *> grouped;
+  llvm::DenseMap<Operation *, SmallVector<Operation *>> inner; // by root
 };
 
 /// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are

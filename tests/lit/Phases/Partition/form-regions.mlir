@@ -120,3 +120,32 @@ func.func @chain(%x: tensor<8xf32>) -> tensor<8xf32> {
   %2 = dmir.add %0, %1 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %2 : tensor<8xf32>
 }
+
+// -----
+
+// Attention is one region, its scores' product, mask and softmax inside.
+// CHECK-LABEL: func @attention
+// CHECK-COUNT-1: dmir.region "cpu"
+// CHECK: dmir.matmul
+// CHECK: dmir.softmax
+// CHECK: dmir.matmul
+// CHECK-NOT: dmir.region
+func.func @attention(%q: tensor<2x8x4xf32>, %k: tensor<2x4x8xf32>, %v: tensor<2x8x4xf32>, %mask: tensor<8x8xf32>) -> tensor<2x8x4xf32> {
+  %0 = dmir.matmul %q, %k : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+  %1 = dmir.add %0, %mask : (tensor<2x8x8xf32>, tensor<8x8xf32>) -> tensor<2x8x8xf32>
+  %2 = dmir.softmax %1 {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %3 = dmir.matmul %2, %v : (tensor<2x8x8xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %3 : tensor<2x8x4xf32>
+}
+
+// -----
+
+// Weights that are read elsewhere are in memory: three kernels.
+// CHECK-LABEL: func @attention_weights
+// CHECK-COUNT-3: dmir.region "cpu"
+func.func @attention_weights(%q: tensor<2x8x4xf32>, %k: tensor<2x4x8xf32>, %v: tensor<2x8x4xf32>) -> (tensor<2x8x4xf32>, tensor<2x8x8xf32>) {
+  %0 = dmir.matmul %q, %k : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+  %1 = dmir.softmax %0 {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %2 = dmir.matmul %1, %v : (tensor<2x8x8xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %2, %1 : tensor<2x8x4xf32>, tensor<2x8x8xf32>
+}

@@ -1,0 +1,110 @@
+//===- AttentionRegionTest.cpp - attention as one kernel ------------------------===//
+
+#include "RegionHarness.h"
+
+#include <gtest/gtest.h>
+
+using namespace dmxc::cpu::test;
+
+namespace {
+
+struct Shape {
+  std::string name, batch; ///< "2x3": batch items, then heads
+  int rows, keys, depth, width;
+};
+
+/// Q, K and V as projections leave them, heads behind positions; `between` is what comes between the products.
+std::string attention(const Shape &shape, const std::string &between) {
+  std::string batch = shape.batch.substr(0, shape.batch.find('x')),
+              heads = shape.batch.substr(shape.batch.find('x') + 1);
+  std::string scores = "tensor<$BATCHx$HEADSx$ROWSx$KEYSxf32>";
+  std::string text = substitute(
+      R"(
+func.func @$NAME(%q: tensor<$BATCHx$ROWSx$HEADSx$DEPTHxf32>, %k: tensor<$BATCHx$KEYSx$HEADSx$DEPTHxf32>,
+                 %v: tensor<$BATCHx$KEYSx$HEADSx$WIDTHxf32>, %keep: tensor<$ROWSx$KEYSxi1>, %bias: tensor<$BATCHx1x1x$KEYSxf32>)
+    -> tensor<$BATCHx$HEADSx$ROWSx$WIDTHxf32> attributes {ulp = 16.0, abs = 5.0e-5} {
+  %scale = dmir.constant dense<5.65685415> : tensor<f32>
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %x = dmir.transpose %q {permutation = array<i64: 0, 2, 1, 3>} : (tensor<$BATCHx$ROWSx$HEADSx$DEPTHxf32>) -> tensor<$BATCHx$HEADSx$ROWSx$DEPTHxf32>
+  %y = dmir.transpose %k {permutation = array<i64: 0, 2, 3, 1>} : (tensor<$BATCHx$KEYSx$HEADSx$DEPTHxf32>) -> tensor<$BATCHx$HEADSx$DEPTHx$KEYSxf32>
+  %z = dmir.transpose %v {permutation = array<i64: 0, 2, 1, 3>} : (tensor<$BATCHx$KEYSx$HEADSx$WIDTHxf32>) -> tensor<$BATCHx$HEADSx$KEYSx$WIDTHxf32>
+  %s = dmir.matmul %x, %y : (tensor<$BATCHx$HEADSx$ROWSx$DEPTHxf32>, tensor<$BATCHx$HEADSx$DEPTHx$KEYSxf32>) -> tensor<$BATCHx$HEADSx$ROWSx$KEYSxf32>
+$BETWEEN
+  %p = dmir.softmax %m {axis = 3 : i64} : (tensor<$BATCHx$HEADSx$ROWSx$KEYSxf32>) -> tensor<$BATCHx$HEADSx$ROWSx$KEYSxf32>
+  %r = dmir.matmul %p, %z : (tensor<$BATCHx$HEADSx$ROWSx$KEYSxf32>, tensor<$BATCHx$HEADSx$KEYSx$WIDTHxf32>) -> tensor<$BATCHx$HEADSx$ROWSx$WIDTHxf32>
+  return %r : tensor<$BATCHx$HEADSx$ROWSx$WIDTHxf32>
+}
+)",
+      {{"BETWEEN", substitute(between, {{"SCORES", scores}})}});
+  return substitute(text, {{"NAME", shape.name},
+                           {"BATCH", batch},
+                           {"HEADS", heads},
+                           {"ROWS", std::to_string(shape.rows)},
+                           {"KEYS", std::to_string(shape.keys)},
+                           {"DEPTH", std::to_string(shape.depth)},
+                           {"WIDTH", std::to_string(shape.width)}});
+}
+
+const char *none = "  %m = dmir.div %s, %scale : ($SCORES, tensor<f32>) -> $SCORES";
+const char *added = "  %d = dmir.div %s, %scale : ($SCORES, tensor<f32>) -> $SCORES\n"
+                    "  %m = dmir.add %d, %bias : ($SCORES, tensor<$BATCHx1x1x$KEYSxf32>) -> $SCORES";
+const char *chosen = "  %d = dmir.div %s, %scale : ($SCORES, tensor<f32>) -> $SCORES\n"
+                     "  %m = dmir.select %keep, %d, %low : (tensor<$ROWSx$KEYSxi1>, $SCORES, tensor<f32>) -> $SCORES";
+
+void check(const std::string &text) {
+  expectAgree(text);
+  RegionModule module(text);
+  for (const std::string &name : module.names())
+    EXPECT_NE(module.strategy(name).find("algorithm = \"attention\""), std::string::npos) << module.strategy(name);
+}
+
+} // namespace
+
+TEST(AttentionRegion, Masks) {
+  check(attention({"scaled", "2x3", 37, 29, 20, 24}, none) + attention({"bias", "2x3", 33, 64, 16, 16}, added) +
+        attention({"keep", "1x4", 40, 40, 32, 32}, chosen) +
+        // Some rows without a key are NaN.
+        attention({"without_keys", "1x2", 60, 2, 8, 8}, chosen));
+}
+
+TEST(AttentionRegion, RowsAndKeys) {
+  check(attention({"one_row", "1x5", 1, 77, 16, 16}, added) + attention({"few_rows", "1x2", 3, 130, 16, 40}, chosen) +
+        attention({"one_key", "1x2", 9, 1, 4, 5}, none) + attention({"blocks", "1x1", 300, 700, 8, 16}, added) +
+        attention({"last_block_shorter", "1x1", 301, 700, 8, 17}, chosen) +
+        attention({"deep", "1x1", 20, 50, 700, 3}, none));
+}
+
+/// One K and V for all heads, and an epilogue behind the last product.
+TEST(AttentionRegion, SharedKeysAndEpilogue) {
+  check(R"(
+func.func @shared(%q: tensor<2x6x19x16xf32>, %k: tensor<2x1x23x16xf32>, %v: tensor<1x1x23x32xf32>, %x: tensor<2x6x19x32xf32>)
+    -> tensor<2x6x19x32xf32> attributes {ulp = 16.0, abs = 5.0e-5} {
+  %y = dmir.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x1x23x16xf32>) -> tensor<2x1x16x23xf32>
+  %s = dmir.matmul %q, %y : (tensor<2x6x19x16xf32>, tensor<2x1x16x23xf32>) -> tensor<2x6x19x23xf32>
+  %p = dmir.softmax %s {axis = 3 : i64} : (tensor<2x6x19x23xf32>) -> tensor<2x6x19x23xf32>
+  %r = dmir.matmul %p, %v : (tensor<2x6x19x23xf32>, tensor<1x1x23x32xf32>) -> tensor<2x6x19x32xf32>
+  %t = dmir.tanh %r : (tensor<2x6x19x32xf32>) -> tensor<2x6x19x32xf32>
+  %z = dmir.add %t, %x : (tensor<2x6x19x32xf32>, tensor<2x6x19x32xf32>) -> tensor<2x6x19x32xf32>
+  return %z : tensor<2x6x19x32xf32>
+}
+)");
+}
+
+/// Batch axes that are joined around the products, as bmm wants them, and rows that may attend to nothing set to zero.
+TEST(AttentionRegion, ReshapesAndZeroRows) {
+  check(R"(
+func.func @bmm(%q: tensor<6x19x16xf32>, %k: tensor<6x23x16xf32>, %v: tensor<6x23x32xf32>, %mask: tensor<2x1x1x23xf32>, %empty: tensor<19x1xi1>)
+    -> tensor<6x19x32xf32> attributes {ulp = 16.0, abs = 5.0e-5} {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %y = dmir.transpose %k {permutation = array<i64: 0, 2, 1>} : (tensor<6x23x16xf32>) -> tensor<6x16x23xf32>
+  %s = dmir.matmul %q, %y : (tensor<6x19x16xf32>, tensor<6x16x23xf32>) -> tensor<6x19x23xf32>
+  %a = dmir.reshape %s : (tensor<6x19x23xf32>) -> tensor<2x3x19x23xf32>
+  %m = dmir.add %a, %mask : (tensor<2x3x19x23xf32>, tensor<2x1x1x23xf32>) -> tensor<2x3x19x23xf32>
+  %p = dmir.softmax %m {axis = 3 : i64} : (tensor<2x3x19x23xf32>) -> tensor<2x3x19x23xf32>
+  %w = dmir.select %empty, %zero, %p : (tensor<19x1xi1>, tensor<f32>, tensor<2x3x19x23xf32>) -> tensor<2x3x19x23xf32>
+  %b = dmir.reshape %w : (tensor<2x3x19x23xf32>) -> tensor<6x19x23xf32>
+  %r = dmir.matmul %b, %v : (tensor<6x19x23xf32>, tensor<6x23x32xf32>) -> tensor<6x19x32xf32>
+  return %r : tensor<6x19x32xf32>
+}
+)");
+}
