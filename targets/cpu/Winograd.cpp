@@ -113,8 +113,17 @@ void WinogradEmitter::emit() {
     Value group = b.rem(index, groups), number = b.floorDiv(index, groups);
     Block block;
     block.image = b.floorDiv(number, blocks);
-    block.first = b.mulC(b.rem(number, blocks), t.blockTiles);
-    block.count = b.minS(b.sub(b.idx(t.imageTiles()), block.first), b.idx(t.blockTiles));
+    Value position = b.rem(number, blocks), tiles = b.idx(t.imageTiles());
+    if (spec.isStatic()) {
+      block.first = b.mulC(position, t.blockTiles);
+      block.count = b.minS(b.sub(tiles, block.first), b.idx(t.blockTiles));
+    } else {
+      // Blocks of about equal numbers of register tiles, so that equal numbers of items are equal work.
+      Value registerTiles = b.ceilDiv(tiles, b.idx(t.rows));
+      auto tileOf = [&](Value at) { return b.mulC(b.floorDiv(b.mul(at, registerTiles), blocks), t.rows); };
+      block.first = tileOf(position);
+      block.count = b.sub(b.minS(tileOf(b.addC(position, 1)), tiles), block.first);
+    }
     b.ifThen(b.cmp(arith::CmpIPredicate::ne, number, carried[0]), [&] { transformInput(block); });
     Value oc = b.mulC(group, t.columns());
     Value panel = b.add(b.mulC(b.floorDiv(oc, b.idx(16)), panelElements()), b.rem(oc, b.idx(16)));
