@@ -15,7 +15,6 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 #include <limits>
@@ -54,8 +53,10 @@ static bool isOperand(Value value, ArrayRef<Dim> batch) {
 static Operation *findSource(Value value, SmallVector<Operation *> &path) {
   constexpr size_t most = 8;
   Operation *op = value.getDefiningOp();
-  if (!op || !value.hasOneUse() || !isPlainF32(value) || mlir::isa<dmir::MatMulOp, dmir::SoftmaxOp>(op))
-    return op && value.hasOneUse() && isPlainF32(value) ? op : nullptr;
+  if (!op || !value.hasOneUse() || !isPlainF32(value))
+    return nullptr;
+  if (mlir::isa<dmir::MatMulOp, dmir::SoftmaxOp>(op))
+    return op;
   bool reshapes = mlir::isa<dmir::ReshapeOp>(op);
   if ((!reshapes && !op->hasTrait<dmir::Elementwise>()) || op->getNumResults() != 1 || path.size() == most)
     return nullptr;
@@ -187,7 +188,7 @@ private:
   void emitResult();
   Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,
                 llvm::function_ref<Value(Value, Value)> combine);
-  void bind(Value tensor, Value value);
+  GemmCallbacks storing(std::function<void(Value row, Index column, Value sums)> use);
   Indices indexOf(Value tensor, Value row, Index column);
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value max(Value x, Value y) {
@@ -232,15 +233,17 @@ Indices AttentionEmitter::indexOf(Value tensor, Value row, Index column) {
   return index;
 }
 
-/// Makes the value a tensor's element.
-void AttentionEmitter::bind(Value tensor, Value value) {
-  e.forget();
-  e.bind(tensor, [value, this](ArrayRef<Index>) -> Value {
-    // Asked for as a scalar where there is one column only.
-    if (e.lanes() == 1 && mlir::isa<VectorType>(value.getType()))
-      return vector::ExtractOp::create(b, value, 0);
-    return value;
-  });
+/// Calls `use` with the sums of a product as they are stored, in their lanes, and the place of their columns.
+GemmCallbacks AttentionEmitter::storing(std::function<void(Value row, Index column, Value sums)> use) {
+  GemmCallbacks callbacks;
+  callbacks.store = [this, use](Value, Value row, Value column, Value sums, Value mask) {
+    auto vector = dyn_cast<VectorType>(sums.getType());
+    int64_t lanes = vector ? vector.getNumElements() : 1;
+    ElementExpr::Lanes scope(e, lanes, mask);
+    e.forget();
+    use(row, e.at(column, lanes, lanes > 1), sums);
+  };
+  return callbacks;
 }
 
 /// A matrix of this batch item, from a row on.
@@ -255,17 +258,12 @@ static GemmMatrix within(KernelBuilder &b, GemmMatrix matrix, Value batch, Value
 void AttentionEmitter::emitScores() {
   GemmSpec spec = d.specOf(d.scores);
   GemmTiles tiles = chooseGemmTiles(spec, b.isa());
-  GemmCallbacks callbacks;
-  callbacks.store = [&](Value, Value row, Value column, Value value, Value mask) {
-    auto vector = dyn_cast<VectorType>(value.getType());
-    int64_t lanes = vector ? vector.getNumElements() : 1;
-    ElementExpr::Lanes scope(e, lanes, mask);
-    bind(d.scores.op.getResult(), value);
-    Value input = d.attention.softmax.getInput();
-    Value score = e.evaluate(input, indexOf(input, row, e.at(column, lanes, lanes > 1)));
+  GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
+    e.bindValue(d.scores.op.getResult(), sums);
+    Value input = d.attention.softmax.getInput(), score = e.evaluate(input, indexOf(input, row, column));
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
-    b.store(score, table, b.add(b.mul(row, stride), column));
-  };
+    b.store(score, table, b.add(b.mul(row, stride), column.base));
+  });
   GemmMatrix q = within(b, d.scores.left(b), batch, first), k = within(b, d.scores.right(b), batch, {});
   emitGemm(b, spec, tiles, q, k, callbacks, {b.idx(1), rows, b.idx(d.scores.n), b.idx(d.scores.k)});
   e.unbind(d.scores.op.getResult());
@@ -333,7 +331,8 @@ void AttentionEmitter::finishWeights(Value row, Value inverse) {
     Value at = b.add(b.mul(row, stride), column);
     // Lanes beyond the row are written, and not read.
     ElementExpr::Lanes scope(e, lanes, lanes > 1 ? b.headMask(lanes, b.sub(count, column)) : Value());
-    bind(softmax, arith::MulFOp::create(b, b.load(f32, table, at, lanes), inverse));
+    e.forget();
+    e.bindValue(softmax, arith::MulFOp::create(b, b.load(f32, table, at, lanes), inverse));
     b.store(e.evaluate(weights, indexOf(weights, row, e.at(column, lanes, lanes > 1))), table, at);
   });
   e.unbind(softmax);
@@ -342,15 +341,11 @@ void AttentionEmitter::finishWeights(Value row, Value inverse) {
 void AttentionEmitter::emitResult() {
   GemmSpec spec = d.specOf(d.result);
   GemmTiles tiles = chooseGemmTiles(spec, b.isa());
-  GemmCallbacks callbacks;
-  callbacks.store = [&](Value, Value row, Value column, Value value, Value mask) {
-    auto vector = dyn_cast<VectorType>(value.getType());
-    int64_t lanes = vector ? vector.getNumElements() : 1;
-    ElementExpr::Lanes scope(e, lanes, mask);
-    Value divided = arith::MulFOp::create(b, value, b.splat(b.load(f32, inverses, row), lanes));
-    bind(d.result.op.getResult(), divided);
-    writer.write(indexOf(d.result.op.getResult(), row, e.at(column, lanes, lanes > 1)));
-  };
+  GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
+    Value result = d.result.op.getResult(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
+    e.bindValue(result, arith::MulFOp::create(b, sums, inverse));
+    writer.write(indexOf(result, row, column));
+  });
   GemmMatrix weights;
   weights.base = table;
   weights.rowStride = stride;
@@ -364,8 +359,7 @@ void AttentionEmitter::emitResult() {
 
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention) {
   auto details = std::make_shared<Details>(body, attention);
-  if (!details->scores.rhs || !details->scores.lhs || details->scores.unclear || !details->result.rhs ||
-      details->result.unclear)
+  if (!details->scores.direct() || !details->result.rhs || details->result.unclear)
     return Error{ErrorKind::Internal,
                  "node '" + dmir::nodeName(body.root) + "': an operand of attention is no view of memory"};
   details->chooseRows();

@@ -10,7 +10,6 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace dmxc;
@@ -102,13 +101,7 @@ void ConvWriter::write(Value n, Value oc, Value position, Value sums, Value mask
   int64_t lanes = vector ? vector.getNumElements() : 1;
   ElementExpr::Lanes scope(e, lanes, mask);
   e.forget();
-  Value narrow = fromAccumulator(e, sums, conv.element);
-  e.bind(conv.op.getResult(), [narrow, this](ArrayRef<Index>) -> Value {
-    // Asked for as a scalar where there is one channel only.
-    if (e.lanes() == 1 && mlir::isa<VectorType>(narrow.getType()))
-      return vector::ExtractOp::create(b, narrow, 0);
-    return narrow;
-  });
+  e.bindValue(conv.op.getResult(), fromAccumulator(e, sums, conv.element));
   Indices index(rank, e.at(0));
   index[0] = e.at(n);
   index[1] = e.at(oc, lanes, lanes > 1);

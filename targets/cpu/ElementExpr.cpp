@@ -20,6 +20,14 @@ using namespace mlir;
 ElementExpr::ElementExpr(KernelBuilder &builder, Block *block) : b(builder), block(block) {}
 
 void ElementExpr::bind(Value tensor, Source source) { bound[tensor] = std::move(source); }
+void ElementExpr::bindValue(Value tensor, Value value) {
+  bind(tensor, [value, this](ArrayRef<Index>) -> Value {
+    // One is, also of a vector, where the lanes' axis has one element.
+    if (laneCount == 1 && mlir::isa<VectorType>(value.getType()))
+      return vector::ExtractOp::create(b, value, 0);
+    return value;
+  });
+}
 void ElementExpr::unbind(Value tensor) { bound.erase(tensor); }
 
 //===----------------------------------------------------------------------===//

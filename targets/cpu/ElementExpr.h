@@ -51,6 +51,8 @@ public:
 
   /// Makes `tensor` come from `source` instead of its defining op.
   void bind(Value tensor, Source source);
+  /// The same from a value in hand, whatever the index: its first lane where one is asked for.
+  void bindValue(Value tensor, Value value);
   void unbind(Value tensor);
 
   /// The value of `tensor` at `index`: of its carried type, `lanes()` lanes (a scalar for one).

@@ -14,12 +14,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
-
-#include "llvm/ADT/TypeSwitch.h"
-
-#include <numeric>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -125,12 +120,7 @@ Indices MatmulEmitter::rowIndex(Value batch, Value m) {
 
 void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
   e.forget();
-  Value narrow = fromAccumulator(e, value, product.element);
-  e.bind(product.op.getResult(), [narrow, this](ArrayRef<Index>) -> Value {
-    if (e.lanes() == 1 && mlir::isa<VectorType>(narrow.getType()))
-      return vector::ExtractOp::create(b, narrow, 0);
-    return narrow;
-  });
+  e.bindValue(product.op.getResult(), fromAccumulator(e, value, product.element));
   Indices index = rowIndex(batch, m);
   index.push_back(n);
   writer.write(index);

@@ -9,7 +9,6 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 #include <limits>
@@ -246,11 +245,7 @@ void PoolEmitter::window(ArrayRef<Value> at) {
   e.forget();
   Value value = mlir::isa<dmir::PoolOp>(root) ? accumulate(cast<dmir::PoolOp>(root).getKind(), at)
                                               : argMax(cast<dmir::ArgMaxPoolOp>(root), at);
-  e.bind(root->getResult(0), [value, this](ArrayRef<Index>) -> Value {
-    if (e.lanes() == 1 && mlir::isa<VectorType>(value.getType()))
-      return vector::ExtractOp::create(b, value, 0);
-    return value;
-  });
+  e.bindValue(root->getResult(0), value);
   Indices index{batch, channel};
   for (size_t i = 0; i < axes.size(); ++i)
     index.push_back(e.at(at[i], 1, laneSpatial && i + 1 == axes.size() ? 1 : 0));

@@ -4,7 +4,6 @@
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
@@ -154,12 +153,7 @@ Indices RowWalker::resultIndex(bool whole) {
 }
 
 void RowWalker::write(Value value, bool whole) {
-  e.bind(body.root->getResult(0), [value, this](ArrayRef<Index>) -> Value {
-    // Asked for as a scalar where the lanes' axis has one element.
-    if (e.lanes() == 1 && mlir::isa<VectorType>(value.getType()))
-      return vector::ExtractOp::create(b, value, 0);
-    return value;
-  });
+  e.bindValue(body.root->getResult(0), value);
   writer.write(resultIndex(whole));
 }
 

@@ -129,8 +129,8 @@ private:
   /// Puts aside what the kernels of later ops compute on the way.
   void claimInner() {
     for (Operation &op : function.getOps()) {
-      const TargetBackend *target =
-          context.optLevel > 0 && !staysOutside(&op) && !grouped.contains(&op) ? context.responsible(&op) : nullptr;
+      bool candidate = context.optLevel > 0 && !isPull(&op) && !staysOutside(&op) && !grouped.contains(&op);
+      const TargetBackend *target = candidate ? context.responsible(&op) : nullptr;
       SmallVector<Operation *> ops = target ? target->computedWith(&op) : SmallVector<Operation *>();
       if (llvm::any_of(ops, [&](Operation *inside) {
             return grouped.contains(inside) || context.responsible(inside) != target;
