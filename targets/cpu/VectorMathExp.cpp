@@ -123,69 +123,84 @@ Expr expm1Any(Expr x) {
   return copysign(expm1From(e), x); // the sign of x; restores -0
 }
 
-/// The unit of sigmoidByTable. Of all mantissas this one's products with 2^(i/16), i < 16, lie nearest to floats:
-/// within 0.13 * 2^-23 of them where 1 would have 0.4. The exponent keeps the products of e^104 and e^-20 normal.
-constexpr double kSigmoidUnit = 0x1.d026fcp-64;
-
-/// The elements of a table of 16 that the low four bits of an i32, or of each of a vector, tell. For AVX-512.
-static Expr lookUp(llvm::ArrayRef<int32_t> table, Expr index) {
-  mlir::ImplicitLocOpBuilder &b = index.b();
-  auto full = mlir::VectorType::get({16}, b.getI32Type());
-  mlir::Value values = mlir::arith::ConstantOp::create(b, mlir::DenseElementsAttr::get(full, table));
-  auto permuted = [&](mlir::Value indices) -> mlir::Value {
-    return mlir::LLVM::CallIntrinsicOp::create(b, full, b.getStringAttr("llvm.x86.avx512.permvar.si.512"),
-                                               mlir::ValueRange{values, indices})
-        .getResult(0);
-  };
-  auto type = mlir::dyn_cast<mlir::VectorType>(index.value.getType());
-  if (type == full)
-    return {*index.context, permuted(index.value)};
+/// Computes a function of an f32 in vectors of 16 lanes, whatever the number of lanes. For AVX-512.
+static Expr inSixteens(Expr x, llvm::function_ref<Expr(Expr)> function) {
+  constexpr int64_t full = 16;
+  mlir::ImplicitLocOpBuilder &b = x.b();
+  auto type = mlir::dyn_cast<mlir::VectorType>(x.value.getType());
+  auto wide = mlir::VectorType::get({full}, b.getF32Type());
+  auto compute = [&](mlir::Value lanes) { return function({*x.context, lanes}).value; };
+  if (type == wide)
+    return function(x);
   if (!type) {
-    mlir::Value spread = mlir::vector::BroadcastOp::create(b, full, index.value);
-    return {*index.context, mlir::vector::ExtractOp::create(b, permuted(spread), 0)};
+    mlir::Value spread = mlir::vector::BroadcastOp::create(b, wide, x.value);
+    return {*x.context, mlir::vector::ExtractOp::create(b, compute(spread), 0)};
   }
-  // Any other number of lanes, 16 at a time.
   int64_t lanes = type.getNumElements();
-  mlir::Value found = index.value; // of the same type
-  for (int64_t first = 0; first < lanes; first += 16) {
-    llvm::SmallVector<int64_t> in, out;
-    for (int64_t i = 0; i < 16; ++i)
+  mlir::Value found = x.value; // of the same type
+  for (int64_t first = 0; first < lanes; first += full) {
+    llvm::SmallVector<int64_t> in, out, widen;
+    for (int64_t i = 0; i < full; ++i)
       in.push_back(std::min(first + i, lanes - 1));
-    mlir::Value part = permuted(mlir::vector::ShuffleOp::create(b, index.value, index.value, in));
-    llvm::SmallVector<int64_t> widen;
+    mlir::Value part = compute(mlir::vector::ShuffleOp::create(b, x.value, x.value, in));
     for (int64_t i = 0; i < lanes; ++i)
-      widen.push_back(std::clamp<int64_t>(i - first, 0, 15));
+      widen.push_back(std::clamp<int64_t>(i - first, 0, full - 1));
     mlir::Value spread = mlir::vector::ShuffleOp::create(b, part, part, widen);
     for (int64_t i = 0; i < lanes; ++i)
       out.push_back(i >= first ? lanes + i : i);
     found = mlir::vector::ShuffleOp::create(b, found, spread, out);
   }
-  return {*index.context, found};
+  return {*x.context, found};
 }
 
-/// 2^(t - magic) * unit for t that was rounded to sixteenths by adding magic = 1.5 * 2^19. The low four bits of t look
-/// up its fraction; the others, added to the exponent, bring those bits and magic's along, which the table takes back.
+/// The elements of a table of 16 that the low four bits of 16 lanes tell.
+static Expr lookUp(llvm::ArrayRef<float> table, Expr lanes) {
+  mlir::ImplicitLocOpBuilder &b = lanes.b();
+  auto type = mlir::cast<mlir::VectorType>(lanes.value.getType());
+  mlir::Value values = mlir::arith::ConstantOp::create(b, mlir::DenseElementsAttr::get(type, table));
+  auto name = b.getStringAttr("llvm.x86.avx512.permvar.sf.512");
+  auto call = mlir::LLVM::CallIntrinsicOp::create(b, type, name, mlir::ValueRange{values, bits(lanes).value});
+  return {*lanes.context, call.getResult(0)};
+}
+
+/// e^-r, |r| <= ln2/32, as scale * (z^3 + linear z + constant) with z = r - 22 ln2/16: two multiply-adds where a
+/// polynomial in r takes three. A cubic has no square about its point of inflection, and Taylor's for e^-r has it at
+/// r = 1 (Knuth, The Art of Computer Programming, 4.6.4: adapting coefficients). A whole number of sixteenths costs
+/// nothing, and 22 keeps z and z^2 + linear within one binade each, where 23, nearer to 1/ln2 * 16, rounds worse.
+/// The best relative error, 2.1e-8.
+namespace cubicPower {
+constexpr int shift = 22; ///< in sixteenths
+constexpr double linear = 0x1.7f1d24p+1, constant = -0x1.fff29p+0, scale = -0x1.662830ee79a1p-3;
+} // namespace cubicPower
+
+/// Adding it rounds to sixteenths, with their number in the low bits.
+constexpr double kSixteenths = 0x1.8p19;
+
+/// 2^n * unit for t = n + kSixteenths. The low four bits of t look up the fraction; scaling by n - shift/16, which is
+/// at hand, leaves its own fraction out and saturates at both ends.
 static Expr sixteenthPower(Expr t, double unit) {
-  llvm::SmallVector<int32_t> table;
-  for (uint32_t i = 0; i < 16; ++i)
-    table.push_back(static_cast<int32_t>(std::bit_cast<uint32_t>(static_cast<float>(unit * std::exp2(i / 16.0))) -
-                                         ((std::bit_cast<uint32_t>(0x1.8p19f) + i) << 19)));
-  Expr index = bits(t);
-  return asFloat(lookUp(table, index) + (index << 19));
+  constexpr double shift = cubicPower::shift / 16.0;
+  llvm::SmallVector<float> table;
+  for (int i = 0; i < 16; ++i)
+    table.push_back(static_cast<float>(unit * std::exp2(i / 16.0 - std::floor(i / 16.0 - shift))));
+  return inSixteens(t,
+                    [&](Expr lanes) { return *scaleInstruction(lookUp(table, lanes), lanes - (kSixteenths + shift)); });
 }
 
-/// c + c e^-x where c e^-x is a normal number. e^-x = 2^n e^-r with n in sixteenths, so |r| <= R = ln2/32 and Taylor's
-/// terms to r^3 leave out r^4/24; 0.0345 R^2 r^2 more, the best that r^2 can do for it, leaves 1.6e-9.
-/// The reduction takes ln2 in one part, which as an f32 is 1.9e-9 too large: an error of 2.7e-9 |x|, one unit for each
-/// 43 of a negative x. Multiply-adds are what this costs, and the second part would be a seventh of them.
+/// c + c e^-x. e^-x = 2^n e^-r with n in sixteenths, so |r| <= ln2/32. The reduction takes ln2 in one part, which as an
+/// f32 is 1.9e-9 too large: an error of 2.7e-9 |x|, one unit for each 43 of a negative x. Multiply-adds are what this
+/// costs (comparisons go to the same ports of Zen 4, additions and scaling to others): five, and the division's two.
 static Expr onePlusExpByTable(Expr x, double c) {
-  constexpr double magic = 0x1.8p19;
-  Expr t = fma(x, -log2e, x.num(magic));
-  Expr n = t - magic;
-  Expr r = fma(n, std::numbers::ln2, x);
-  Expr power = fma(fma(fma(r, -1.0 / 6, r.num(0.5 + 1.62e-5)), r, -1.0), r, 1.0);
-  return fma(power, sixteenthPower(t, c), c);
+  Expr t = fma(x, -log2e, x.num(kSixteenths));
+  Expr z = fma(t - (kSixteenths + cubicPower::shift / 16.0), std::numbers::ln2, x);
+  Expr power = fma(fma(z, z, z.num(cubicPower::linear)), z, cubicPower::constant);
+  return fma(power, sixteenthPower(t, c * cubicPower::scale), c);
 }
+
+/// The unit of sigmoidByTable. Of all mantissas this one's products with cubicPower::scale and 2^(i/16), i < 16, lie
+/// nearest to floats: within 0.15 * 2^-23 of them where 1 would have 0.44. The exponent keeps the products of e^104 and
+/// e^-20 normal.
+constexpr double kSigmoidUnit = 0x1.931b48p-64;
 
 /// 1 / (1 + e^-x).
 static Expr sigmoidByTable(Expr x) {
@@ -206,12 +221,9 @@ static Expr sigmoidAny(Expr x) {
   return select(x < 0.0, e, 1.0) / (1.0 + e);
 }
 
-/// x / (1 + e^-x): no product, so the unit is 1 and e^-x must stay below 2^127. What lies beyond, past -2^-120, is 0;
-/// of infinity, as the product with sigmoid's zero, NaN.
-static Expr siluByTable(Expr x) {
-  Expr quotient = x / onePlusExpByTable(atMost(x, 87.0), 1.0);
-  return select(x < -88.0, x - x, quotient);
-}
+/// x / (1 + e^-x). Far below zero e^-x is infinite and the quotient 0 (of infinity, as the product with sigmoid's zero,
+/// NaN); far above, the bound keeps the reduced x finite for the product with zero.
+static Expr siluByTable(Expr x) { return x / onePlusExpByTable(atMost(x, 128.0), 1.0); }
 
 static Expr siluAny(Expr x) { return x.isF32() && x.context->hasAvx512 ? siluByTable(x) : x * sigmoidAny(x); }
 
