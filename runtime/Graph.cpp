@@ -396,6 +396,7 @@ Graph GraphParser::parse() {
   parseConstraints(cursor.optional("constraints"));
   parseArenas(cursor["arenas"]);
   JsonCursor buffers = cursor["buffers"], tasks = cursor["tasks"];
+  graph.buffers.reserve(buffers.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     graph.buffers.push_back(parseBuffer(buffers.at(i)));
     registerBound(buffers.at(i), graph.buffers.back(), static_cast<uint32_t>(i));

@@ -62,7 +62,7 @@ bool Reader::value(JsonValue &result, int depth) {
     if (!string(text))
       return false;
     result.kind = Kind::String;
-    result.count = text.size();
+    result.count = static_cast<uint32_t>(text.size());
     result.characters = text.data();
     return true;
   }
@@ -90,8 +90,11 @@ bool Reader::container(JsonValue &result, int depth, char close) {
       JsonValue child;
       skipSpace();
       if (result.kind == Kind::Object) {
-        if (at == end || *at != '"' || !string(child.key))
+        std::string_view key;
+        if (at == end || *at != '"' || !string(key))
           return false;
+        child.keyCharacters = key.data();
+        child.keyLength = static_cast<uint32_t>(key.size());
         skipSpace();
         if (!next(':'))
           return false;
@@ -105,7 +108,7 @@ bool Reader::container(JsonValue &result, int depth, char close) {
       return false;
   }
   result.first = out.values.size();
-  result.count = waiting.size() - begin;
+  result.count = static_cast<uint32_t>(waiting.size() - begin);
   out.values.insert(out.values.end(), waiting.begin() + begin, waiting.end());
   waiting.resize(begin);
   return true;
@@ -247,9 +250,13 @@ bool Reader::multibyte() {
 } // namespace
 
 JsonText::JsonText(std::string_view text) {
-  values.reserve(text.size() / 8 + 1); // about what a graph has
-  if (Reader(text, *this).document())
-    return;
+  if (text.size() > kMaxLength) {
+    problem = Problem::TooLong;
+  } else {
+    values.reserve(text.size() / 8 + 1); // about what a graph has
+    if (Reader(text, *this).document())
+      return;
+  }
   if (problem == Problem::None)
     problem = Problem::Invalid;
   values.assign(1, {});

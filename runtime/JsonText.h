@@ -15,24 +15,29 @@ namespace dmxrt {
 struct JsonValue {
   enum class Kind : uint8_t { Other, Integer, String, Array, Object }; ///< Other: null, bool, reals, beyond 64 bits
   Kind kind = Kind::Other;
-  std::string_view key; // of a member
-  size_t count = 0;     // elements, members or characters
+  uint32_t keyLength = 0; // of a member
+  uint32_t count = 0;     // elements, members or characters
+  const char *keyCharacters = nullptr;
   union {
     int64_t integer = 0;
     size_t first; // element or member
     const char *characters;
   };
 
-  std::string_view text() const { return {characters, count}; } ///< of a String
+  std::string_view key() const { return {keyCharacters, keyLength}; } ///< of a member
+  std::string_view text() const { return {characters, count}; }       ///< of a String
 };
+static_assert(sizeof(JsonValue) == 32, "a graph has tens of thousands");
 
 /// The values of a text by RFC 8259 (UTF-8, no byte order mark). Most of the time that opening a bundle takes goes into
 /// its graph, so there is one array instead of a tree, strings stay where they are in the text, and nothing is read
 /// that a bundle has no use for (reals are checked, not converted).
 struct JsonText {
-  enum class Problem { None, Invalid, TooDeep };
+  enum class Problem { None, Invalid, TooDeep, TooLong };
   /// Containers within each other, at most; keeps recursion over values bounded.
   static constexpr int kMaxDepth = 64;
+  /// Characters; keeps all counts within 32 bits.
+  static constexpr size_t kMaxLength = UINT32_MAX;
 
   /// `text` must outlive the values.
   explicit JsonText(std::string_view text);

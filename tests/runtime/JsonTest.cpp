@@ -41,7 +41,7 @@ json plain(const JsonText &text, const JsonValue &value) {
   case JsonValue::Kind::Object: {
     json result = json::object();
     for (const JsonValue &child : text.childrenOf(value))
-      result[std::string(child.key)] = plain(text, child);
+      result[std::string(child.key())] = plain(text, child);
     return result;
   }
   default:
@@ -100,6 +100,11 @@ TEST(JsonText, ReadsValues) {
                            "\"\xED\x9F\xBF\xEE\x80\x80\xF4\x8F\xBF\xBF\"",
                            "[\"a\\n\",\"b\",{\"k\\t\":\"v\"}]"})
     EXPECT_EQ(agrees(text), true) << text;
+}
+
+TEST(JsonText, RefusesTextsBeyondItsCounts) {
+  char space = ' '; // the length is looked at first
+  EXPECT_EQ(JsonText({&space, JsonText::kMaxLength + 1}).problem, JsonText::Problem::TooLong);
 }
 
 TEST(JsonText, RefusesWhatIsNotJson) {
