@@ -97,7 +97,7 @@ std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
   return found;
 }
 
-SmallVector<Operation *> dmxc::cpu::computedWith(Operation *result) {
+SmallVector<Operation *> dmxc::cpu::innerOpsOf(Operation *result) {
   std::optional<Attention> found = matchAttention(result);
   if (!found)
     return {};
@@ -136,7 +136,7 @@ struct Details {
 };
 
 SmallVector<Operation *> Details::epilogue() const {
-  SmallVector<Operation *> ops, inner = computedWith(attention.result);
+  SmallVector<Operation *> ops, inner = innerOpsOf(attention.result);
   for (Operation &op : *body.block)
     if (!llvm::is_contained(inner, &op))
       ops.push_back(&op);

@@ -21,7 +21,7 @@ struct Attention {
 /// The attention whose last product an op is. What is between the products is read there alone.
 std::optional<Attention> matchAttention(mlir::Operation *result);
 /// The ops that the kernel of an attention's last product computes besides it; none for other ops.
-llvm::SmallVector<mlir::Operation *> computedWith(mlir::Operation *result);
+llvm::SmallVector<mlir::Operation *> innerOpsOf(mlir::Operation *result);
 
 /// Plans the kernel of a region whose root is an attention's last product. A work item is a block of rows of one
 /// matrix: their scores, whole rows, stay in the thread's scratch.

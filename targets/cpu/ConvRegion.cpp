@@ -19,9 +19,63 @@ using namespace mlir;
 static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
 
+/// x and s of an ungrouped 1x1 convolution of x * s, s one factor for each channel of one image: what the kernel of a
+/// region may do with the weights. Null elsewhere.
+static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
+  auto scaling = op.getInput().getDefiningOp<dmir::MulOp>();
+  auto weights = typeOf(op.getWeights());
+  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !typeOf(op.getResult()).getElementType().isF32() ||
+      op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
+    return {};
+  for (auto [x, s] :
+       {std::pair<Value, Value>(scaling.getLhs(), scaling.getRhs()), {scaling.getRhs(), scaling.getLhs()}}) {
+    SmallVector<int64_t> factors(typeOf(x).getRank(), 1);
+    factors[1] = typeOf(x).getDimSize(1);
+    if (x.getType() == scaling.getResult().getType() && shapeOf(x)[0] == 1 && shapeOf(s) == ArrayRef(factors))
+      return {x, s};
+  }
+  return {};
+}
+
+/// The other operand of a min or max with a constant within [-1, 1]; null elsewhere.
+template <typename OpTy> static Value boundedInput(Value value) {
+  auto op = value ? value.getDefiningOp<OpTy>() : OpTy();
+  if (!op)
+    return {};
+  for (auto [x, bound] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+    std::optional<Tensor> tensor = dmir::constantTensor(bound);
+    if (tensor && tensor->numElements() == 1 && std::abs(tensor->as<float>()[0]) <= 1)
+      return x;
+  }
+  return {};
+}
+
+/// Whether all elements of an f32 tensor are known to be within [-1, 1].
+static bool isFactor(Value value) {
+  while (auto relayout = value.getDefiningOp<dmir::RelayoutOp>())
+    value = relayout.getInput();
+  return value.getDefiningOp<dmir::SigmoidOp>() || boundedInput<dmir::MinOp>(boundedInput<dmir::MaxOp>(value)) ||
+         boundedInput<dmir::MaxOp>(boundedInput<dmir::MinOp>(value));
+}
+
+dmir::MulOp dmxc::cpu::scalingOfInput(dmir::ConvOp op) {
+  auto [image, factors] = scaledInput(op);
+  if (!image || !op.getInput().hasOneUse() || !dmir::layoutOf(image.getType()) || !dmir::isConstant(op.getWeights()) ||
+      !isFactor(factors))
+    return {};
+  // Each thread scales all weights.
+  constexpr int64_t threads = 4;
+  int64_t channels = shapeOf(op.getWeights())[0];
+  bool pays = channels * channels * threads <= typeOf(op.getResult()).getNumElements();
+  return pays ? op.getInput().getDefiningOp<dmir::MulOp>() : dmir::MulOp();
+}
+
 Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::ConvOp>(body.root)) {
   element = getElementTypeOrSelf(op.getResult().getType());
-  inputBuffer = cast<BlockArgument>(op.getInput()).getArgNumber();
+  auto [image, factors] = scaledInput(op);
+  if (factors)
+    scaleBuffer = cast<BlockArgument>(factors).getArgNumber();
+  inputBuffer = cast<BlockArgument>(image ? image : op.getInput()).getArgNumber();
   weightsBuffer = cast<BlockArgument>(op.getWeights()).getArgNumber();
   ArrayRef<int64_t> in = shapeOf(op.getInput()), weights = shapeOf(op.getWeights()), out = shapeOf(op.getResult());
   spec.n = in[0];
@@ -137,8 +191,29 @@ static Value packWeights(KernelBuilder &b, const Convolution &conv) {
   return target;
 }
 
+/// Multiplies packed 1x1 weights by the factors of their input channels, into this thread's scratch.
+static Value scaleWeights(KernelBuilder &b, const Convolution &conv, Value source) {
+  constexpr int64_t lanes = 16;
+  const ConvSpec &s = conv.spec;
+  Value scale = b.buffer(*conv.scaleBuffer), target = b.scratch();
+  b.forLoop(0, (s.oc + lanes - 1) / lanes, 1, [&](Value panel) {
+    b.forLoop(0, s.ic, 1, [&](Value channel) {
+      Value at = b.mulC(b.add(b.mulC(panel, s.ic), channel), lanes);
+      Value factor = b.splat(b.load(s.bType, scale, channel), lanes);
+      b.store(arith::MulFOp::create(b, b.load(s.bType, source, at, lanes), factor), target, at);
+    });
+  });
+  return target;
+}
+
 Value dmxc::cpu::packedWeights(KernelBuilder &b, const Convolution &conv) {
-  return conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
+  Value weights = conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
+  return conv.scaleBuffer ? scaleWeights(b, conv, weights) : weights;
+}
+
+int64_t dmxc::cpu::packedWeightScratch(const Convolution &conv) {
+  bool inPlace = conv.packed && !conv.scaleBuffer;
+  return inPlace ? 0 : (packedConvWeightBytes(conv.spec) + 63) / 64 * 64;
 }
 
 /// Results through the region's epilogue, for the emitters of static shapes.
@@ -196,8 +271,10 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   // The register tiles are made for shapes that are known.
   bool known = typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims();
-  return (known || isOpenConv(op)) && !tiny && mlir::isa<BlockArgument>(op.getInput()) &&
-         mlir::isa<BlockArgument>(op.getWeights());
+  auto inMemory = [](Value value) { return mlir::isa_and_nonnull<BlockArgument>(value); };
+  auto [image, factors] = scaledInput(op);
+  bool input = inMemory(op.getInput()) || (known && inMemory(image) && inMemory(factors));
+  return (known || isOpenConv(op)) && !tiny && input && inMemory(op.getWeights());
 }
 
 static void planWinograd(std::shared_ptr<Convolution> conv, KernelPlan &plan) {
@@ -228,7 +305,7 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
     planWinograd(conv, plan);
     return plan;
   }
-  int64_t packBytes = conv->packed ? 0 : (packedConvWeightBytes(conv->spec) + 63) / 64 * 64;
+  int64_t packBytes = packedWeightScratch(*conv);
   if (isOpenConv(conv->op) && conv->spec.groups > 1 && conv->spec.groupIc() == 1) {
     planOpenLanes(conv, packBytes, plan);
   } else if (isOpenConv(conv->op)) {

@@ -21,6 +21,10 @@ bool isDirectConv(const RegionBody &body);
 bool isOpenConv(dmir::ConvOp op);
 /// Whether it can write a blocked result; of a plain input as well.
 bool mayBlockOpenConv(dmir::ConvOp op);
+/// The product x * s that a 1x1 convolution reads, where its kernel multiplies the weights by s instead: s is one
+/// factor per channel, within [-1, 1] (what a sigmoid or a clip gives, as in squeeze and excitation, so that no product
+/// with a weight overflows), and there are several positions for each output channel. Null elsewhere. Asked of graphs.
+dmir::MulOp scalingOfInput(dmir::ConvOp op);
 /// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
 /// adjacent.
 bool isByteConv(dmir::ConvOp op);

@@ -23,6 +23,7 @@ struct Convolution {
   ConvSpec spec;
   mlir::Type element;
   unsigned inputBuffer, weightsBuffer;
+  std::optional<unsigned> scaleBuffer;  ///< factors of the input's channels, see scalingOfInput
   bool packed = false;                  ///< weights are packed at compile time
   std::optional<WinogradSpec> winograd; ///< when it is computed that way
 };
@@ -47,8 +48,10 @@ private:
       positionAxis; ///< carries the position through all spatial axes, where the epilogue allows that
 };
 
-/// The packed weights, which are packed into this thread's scratch where they are no constant.
+/// The packed weights: the constant, or in this thread's scratch, where they are scaled or come at run time.
 mlir::Value packedWeights(KernelBuilder &b, const Convolution &conv);
+/// Bytes of scratch that packedWeights takes, a multiple of 64.
+int64_t packedWeightScratch(const Convolution &conv);
 
 /// Adds to `plan` how a convolution of open sizes is computed; scratch from `scratchOffset` on is free.
 void planOpenConv(std::shared_ptr<Convolution> conv, int64_t scratchOffset, KernelPlan &plan);

@@ -2,7 +2,6 @@
 
 #include "CpuTarget.h"
 
-#include "Attention.h"
 #include "EmitKernel.h"
 #include "Fusion.h"
 #include "Link.h"

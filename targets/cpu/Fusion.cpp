@@ -2,6 +2,7 @@
 
 #include "Fusion.h"
 
+#include "Attention.h"
 #include "ConvRegion.h"
 #include "ElementExpr.h"
 #include "MatmulRegion.h"
@@ -91,6 +92,12 @@ std::optional<std::string> cpu::refuses(Operation *op) {
   if (!hasKernel(op))
     return "the cpu target has no kernel for '" + op->getName().getStringRef().str() + "'";
   return std::nullopt;
+}
+
+SmallVector<Operation *> cpu::computedWith(Operation *root) {
+  auto conv = dyn_cast<dmir::ConvOp>(root);
+  dmir::MulOp scaling = conv ? scalingOfInput(conv) : dmir::MulOp();
+  return scaling ? SmallVector<Operation *>{scaling} : innerOpsOf(root);
 }
 
 bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {

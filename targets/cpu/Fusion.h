@@ -18,6 +18,7 @@ namespace dmxc::cpu {
 std::optional<std::string> refuses(mlir::Operation *op);
 mlir::Attribute preferredResultLayout(mlir::Operation *op);
 bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout);
+llvm::SmallVector<mlir::Operation *> computedWith(mlir::Operation *root);
 bool fusesProducer(mlir::Operation *root, mlir::OpOperand &use, mlir::Operation *producer);
 bool yieldsProducer(mlir::Operation *root, mlir::Operation *producer);
 bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer);

@@ -36,7 +36,7 @@ Result<RegionBody> RegionBody::of(Block *block) {
   body.block = block;
   llvm::SmallPtrSet<Operation *, 8> inner; // computed by the root's kernel
   for (Operation &op : *block)
-    for (Operation *other : computedWith(&op))
+    for (Operation *other : innerOpsOf(&op))
       inner.insert(other);
   for (Operation &op : *block) {
     if (auto yield = dyn_cast<dmir::YieldOp>(op)) {

@@ -228,6 +228,43 @@ func.func @run_time_$A_$B(%a: tensor<3x9x21x$A>, %b: tensor<3x21x40x$B>) -> tens
   EXPECT_EQ(module.strategy("packed_i8_i8").find("matmul-quads"), std::string::npos);
 }
 
+/// Factors of the input's channels: multiplied with the weights where those are 1x1, the convolution is not grouped and
+/// there is one image.
+TEST(ProductRegion, ScaledConv) {
+  auto scaled = [](const std::string &name, const std::string &in, const std::string &factors,
+                   const std::string &weights, const std::string &out, const std::string &stride,
+                   const std::string &groups = "1") {
+    return substitute(R"(
+func.func @$NAME(%x: tensor<$INxf32, #dmir.blocked<1, 16>>, %s: tensor<$FACTORS>, %w: tensor<$WEIGHTSxf32> {test.packed}, %b: tensor<$OUTxf32, #dmir.blocked<1, 16>>)
+    -> tensor<$OUTxf32, #dmir.blocked<1, 16>> attributes {ulp = 16.0, abs = 5.0e-5} {
+  %y = dmir.mul %s, %x : (tensor<$FACTORS>, tensor<$INxf32, #dmir.blocked<1, 16>>) -> tensor<$INxf32, #dmir.blocked<1, 16>>
+  %c = dmir.conv %y, %w {groups = $GROUPS : i64, strides = array<i64: $STRIDE, $STRIDE>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<$INxf32, #dmir.blocked<1, 16>>, tensor<$WEIGHTSxf32>) -> tensor<$OUTxf32, #dmir.blocked<1, 16>>
+  %r = dmir.add %c, %b : (tensor<$OUTxf32, #dmir.blocked<1, 16>>, tensor<$OUTxf32, #dmir.blocked<1, 16>>) -> tensor<$OUTxf32, #dmir.blocked<1, 16>>
+  return %r : tensor<$OUTxf32, #dmir.blocked<1, 16>>
+}
+)",
+                      {{"NAME", name},
+                       {"IN", in},
+                       {"FACTORS", factors},
+                       {"WEIGHTS", weights},
+                       {"OUT", out},
+                       {"STRIDE", stride},
+                       {"GROUPS", groups}});
+  };
+  std::string direct =
+      scaled("whole_blocks", "1x32x20x20", "1x32x1x1xf32", "48x32x1x1", "1x48x20x20", "1") +
+      scaled("tails", "1x20x31x9", "1x20x1x1xf32", "40x20x1x1", "1x40x31x9", "1") +
+      scaled("blocked_factors", "1x40x9x9", "1x40x1x1xf32, #dmir.blocked<1, 16>", "7x40x1x1", "1x7x9x9", "1") +
+      scaled("strided", "1x16x15x15", "1x16x1x1xf32", "24x16x1x1", "1x24x8x8", "2");
+  std::string other = scaled("images", "2x32x6x6", "1x32x1x1xf32", "16x32x1x1", "2x16x6x6", "1") +
+                      scaled("taps", "1x16x6x6", "1x16x1x1xf32", "16x16x3x3", "1x16x4x4", "1") +
+                      scaled("grouped", "1x32x6x6", "1x32x1x1xf32", "32x16x1x1", "1x32x6x6", "1", "2");
+  expectAgree(direct + other);
+  RegionModule module(direct);
+  for (const std::string &name : module.names())
+    EXPECT_NE(module.strategy(name).find("algorithm = \"conv-direct\""), std::string::npos) << module.strategy(name);
+}
+
 TEST(ProductRegion, ConvOfBytes) {
   std::string text;
   for (auto [channels, groups, layout] : {std::tuple("19", "1", ", #dmir.blocked<1, 16>"),

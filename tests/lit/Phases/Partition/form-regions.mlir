@@ -149,3 +149,68 @@ func.func @attention_weights(%q: tensor<2x8x4xf32>, %k: tensor<2x4x8xf32>, %v: t
   %2 = dmir.matmul %1, %v : (tensor<2x8x8xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
   return %2, %1 : tensor<2x8x4xf32>, tensor<2x8x8xf32>
 }
+
+// -----
+
+// Factors within 1 of a 1x1 convolution's input go to its weights, in its kernel.
+// CHECK-LABEL: func @scaled_conv
+// CHECK: dmir.region "cpu"
+// CHECK: dmir.sigmoid
+// CHECK: dmir.region "cpu"
+// CHECK-NEXT: dmir.mul
+// CHECK-NEXT: dmir.conv
+// CHECK-NOT: dmir.region
+func.func @scaled_conv(%x: tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, %g: tensor<1x16x1x1xf32>) -> tensor<1x8x8x8xf32, #dmir.blocked<1, 16>> {
+  %w = dmir.constant dense<0.5> : tensor<8x16x1x1xf32>
+  %s = dmir.sigmoid %g : (tensor<1x16x1x1xf32>) -> tensor<1x16x1x1xf32>
+  %y = dmir.mul %s, %x : (tensor<1x16x1x1xf32>, tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>) -> tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>
+  %r = dmir.conv %y, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, tensor<8x16x1x1xf32>) -> tensor<1x8x8x8xf32, #dmir.blocked<1, 16>>
+  return %r : tensor<1x8x8x8xf32, #dmir.blocked<1, 16>>
+}
+
+// -----
+
+// A clip's are.
+// CHECK-LABEL: func @scaled_conv_clip
+// CHECK: dmir.mul
+// CHECK-NEXT: dmir.conv
+func.func @scaled_conv_clip(%x: tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, %g: tensor<1x16x1x1xf32>) -> tensor<1x8x8x8xf32, #dmir.blocked<1, 16>> {
+  %w = dmir.constant dense<0.5> : tensor<8x16x1x1xf32>
+  %one = dmir.constant dense<1.0> : tensor<f32>
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %m = dmir.min %one, %g : (tensor<f32>, tensor<1x16x1x1xf32>) -> tensor<1x16x1x1xf32>
+  %s = dmir.max %zero, %m : (tensor<f32>, tensor<1x16x1x1xf32>) -> tensor<1x16x1x1xf32>
+  %y = dmir.mul %s, %x : (tensor<1x16x1x1xf32>, tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>) -> tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>
+  %r = dmir.conv %y, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, tensor<8x16x1x1xf32>) -> tensor<1x8x8x8xf32, #dmir.blocked<1, 16>>
+  return %r : tensor<1x8x8x8xf32, #dmir.blocked<1, 16>>
+}
+
+// -----
+
+// Others might overflow with a weight.
+// CHECK-LABEL: func @scaled_conv_unbounded
+// CHECK: dmir.mul
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.conv
+func.func @scaled_conv_unbounded(%x: tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, %g: tensor<1x16x1x1xf32>) -> tensor<1x8x8x8xf32, #dmir.blocked<1, 16>> {
+  %w = dmir.constant dense<0.5> : tensor<8x16x1x1xf32>
+  %s = dmir.exp %g : (tensor<1x16x1x1xf32>) -> tensor<1x16x1x1xf32>
+  %y = dmir.mul %s, %x : (tensor<1x16x1x1xf32>, tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>) -> tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>
+  %r = dmir.conv %y, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, tensor<8x16x1x1xf32>) -> tensor<1x8x8x8xf32, #dmir.blocked<1, 16>>
+  return %r : tensor<1x8x8x8xf32, #dmir.blocked<1, 16>>
+}
+
+// -----
+
+// Where there are few positions for each channel, scaling the image is less work.
+// CHECK-LABEL: func @scaled_conv_few_positions
+// CHECK: dmir.mul
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.conv
+func.func @scaled_conv_few_positions(%x: tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, %g: tensor<1x16x1x1xf32>) -> tensor<1x24x8x8xf32, #dmir.blocked<1, 16>> {
+  %w = dmir.constant dense<0.5> : tensor<24x16x1x1xf32>
+  %s = dmir.sigmoid %g : (tensor<1x16x1x1xf32>) -> tensor<1x16x1x1xf32>
+  %y = dmir.mul %s, %x : (tensor<1x16x1x1xf32>, tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>) -> tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>
+  %r = dmir.conv %y, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, tensor<24x16x1x1xf32>) -> tensor<1x24x8x8xf32, #dmir.blocked<1, 16>>
+  return %r : tensor<1x24x8x8xf32, #dmir.blocked<1, 16>>
+}
