@@ -1,8 +1,8 @@
 //===- TopK.cpp - the k best elements of a line -------------------------------===//
 //
-// The best k so far stay sorted in scratch. An element that is not better than the last of them costs
-// one comparison; another one is put in its place from the end, after those equal to it, so that of
-// equal elements the lower index comes first.
+// The best k so far are a heap in scratch, the last of them at its root: an element that is not better costs one
+// comparison, another one takes the root's place. At the end the heap is sorted from its back. Of equal elements the
+// one with the lower index comes first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +12,8 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -27,7 +29,7 @@ TopKPlan dmxc::cpu::planTopK(const RegionBody &body) {
   double line = nominal(body.block, dims[op.getAxis()]), k = nominal(body.block, sizeOf(op));
   dims.erase(dims.begin() + op.getAxis());
   dims.push_back(1);
-  plan.work = planWork(body.block, dims, 2.0 * line + 0.5 * k * k + 10);
+  plan.work = planWork(body.block, dims, 2.0 * line + 5.0 * k * std::log2(k + 1) + 10);
   plan.scratch = sizeOf(op) * 16;
   return plan;
 }
@@ -45,14 +47,22 @@ public:
   void line(ArrayRef<Value> others);
 
 private:
+  /// An element in scratch or on its way there.
+  struct Entry {
+    Value value, index;
+  };
   /// i1: x comes before y (strictly).
   Value before(Value x, Value y);
-  Value valueAt(Value i) { return b.load(compute, b.scratch(), i); }
-  void put(Value i, Value value, Value index) {
-    b.store(value, b.scratch(), i);
-    b.store(index, indices, i);
+  /// The same where of equal values the one of the lower index comes first.
+  Value outranks(const Entry &x, const Entry &y);
+  Entry entryAt(Value i) { return {b.load(compute, b.scratch(), i), b.load(b.getI64Type(), indices, i)}; }
+  void put(Value i, const Entry &entry) {
+    b.store(entry.value, b.scratch(), i);
+    b.store(entry.index, indices, i);
   }
-  void insert(Value value, Value index, Value filled);
+  void sink(const Entry &entry, Value from, Value size);
+  void scan(Value k, llvm::function_ref<Entry(Value)> elementAt, Value size);
+  void sort(Value k);
 
   KernelBuilder &b;
   ElementExpr e;
@@ -77,24 +87,61 @@ Value TopKEmitter::before(Value x, Value y) {
   return arith::OrIOp::create(b, greater, arith::AndIOp::create(b, highNaN, lowNumber));
 }
 
-/// Moves those that come after `value` back by one, from position `filled` on, and puts it there.
-void TopKEmitter::insert(Value value, Value index, Value filled) {
+Value TopKEmitter::outranks(const Entry &x, const Entry &y) {
+  Value lower = b.cmp(arith::CmpIPredicate::slt, x.index, y.index);
+  Value no = b.constantInt(b.getI1Type(), 0);
+  Value notAfter = b.cmp(arith::CmpIPredicate::eq, before(y.value, x.value), no);
+  return arith::OrIOp::create(b, before(x.value, y.value), arith::AndIOp::create(b, notAfter, lower));
+}
+
+/// Puts an entry into the heap of the first `size` places, of which place `from` is free: lower ones that it outranks
+/// move up.
+void TopKEmitter::sink(const Entry &entry, Value from, Value size) {
+  Value last = b.addC(size, -1);
   auto loop = scf::WhileOp::create(
-      b, TypeRange(filled.getType()), ValueRange(filled),
+      b, TypeRange{from.getType(), from.getType()}, ValueRange(from),
       [&](OpBuilder &, Location, ValueRange at) {
-        // at > 0 and before(value, best[at - 1]); position 0 stands in where there is none
-        Value some = b.cmp(arith::CmpIPredicate::sgt, at[0], b.idx(0));
-        Value previous = b.maxS(b.addC(at[0], -1), b.idx(0));
-        Value moves = arith::AndIOp::create(b, some, before(value, valueAt(previous)));
-        scf::ConditionOp::create(b, moves, at);
+        // The one of the two places below that is outranked; a last place without a neighbour is its own.
+        Value left = b.addC(b.mulC(at[0], 2), 1), some = b.cmp(arith::CmpIPredicate::slt, left, size);
+        Value one = b.minS(left, last), other = b.minS(b.addC(left, 1), last);
+        Entry first = entryAt(one), second = entryAt(other);
+        Value isSecond = outranks(first, second);
+        auto choose = [&](Value x, Value y) -> Value { return arith::SelectOp::create(b, isSecond, x, y); };
+        Entry worse{choose(second.value, first.value), choose(second.index, first.index)};
+        Value moves = arith::AndIOp::create(b, some, outranks(entry, worse));
+        scf::ConditionOp::create(b, moves, ValueRange{at[0], choose(other, one)});
       },
       [&](OpBuilder &, Location, ValueRange at) {
-        Value previous = b.addC(at[0], -1);
-        put(at[0], valueAt(previous), b.load(b.getI64Type(), indices, previous));
-        scf::YieldOp::create(b, ValueRange(previous));
+        put(at[0], entryAt(at[1]));
+        scf::YieldOp::create(b, ValueRange(at[1]));
       });
   b.setInsertionPointAfter(loop);
-  put(loop.getResult(0), value, index);
+  put(loop.getResult(0), entry);
+}
+
+/// Leaves the best k of a line of `size` elements, k at least 1, as a heap.
+void TopKEmitter::scan(Value k, llvm::function_ref<Entry(Value)> elementAt, Value size) {
+  Value zero = b.idx(0), one = b.idx(1);
+  b.forLoop(zero, k, one, [&](Value i) { put(i, elementAt(i)); });
+  Value inner = b.floorDiv(k, b.idx(2)); // places with others below them
+  b.forLoop(zero, inner, one, [&](Value i) {
+    Value place = b.sub(b.addC(inner, -1), i);
+    sink(entryAt(place), place, k);
+  });
+  b.forLoop(k, size, one, [&](Value i) {
+    Entry entry = elementAt(i);
+    b.ifThen(before(entry.value, entryAt(zero).value), [&] { sink(entry, zero, k); });
+  });
+}
+
+/// Takes the root, the last of those that are left, to the end again and again.
+void TopKEmitter::sort(Value k) {
+  b.forLoop(b.idx(1), k, b.idx(1), [&](Value i) {
+    Value end = b.sub(k, i);
+    Entry root = entryAt(b.idx(0)), moved = entryAt(end);
+    put(end, root);
+    sink(moved, b.idx(0), end);
+  });
 }
 
 void TopKEmitter::line(ArrayRef<Value> others) {
@@ -107,25 +154,25 @@ void TopKEmitter::line(ArrayRef<Value> others) {
     index.insert(index.begin() + axis, e.at(position));
     return index;
   };
+  auto elementAt = [&](Value i) -> Entry {
+    e.forget();
+    return {e.evaluateWide(op.getInput(), indexAt(i)), i};
+  };
   if (k.is(0))
     return;
-  b.forLoop(b.idx(0), b.idx(size), b.idx(1), [&](Value i) {
-    e.forget();
-    Value value = e.evaluateWide(op.getInput(), indexAt(i));
-    // Until k are there each is put in; then only what comes before the last one, which falls out.
-    Value full = b.cmp(arith::CmpIPredicate::sge, i, b.idx(k));
-    Value last = valueAt(b.idx(Dim::max(k - 1, 0)));
-    Value notFull = arith::XOrIOp::create(b, full, b.constantInt(b.getI1Type(), 1));
-    Value takes = arith::OrIOp::create(b, notFull, before(value, last));
-    if (!k.isStatic()) // of none nothing is kept
-      takes = arith::AndIOp::create(b, takes, b.cmp(arith::CmpIPredicate::sgt, b.idx(k), b.idx(0)));
-    b.ifThen(takes, [&] { insert(value, i, b.minS(i, b.idx(k - 1))); });
-  });
+  auto select = [&] {
+    scan(b.idx(k), elementAt, b.idx(size));
+    sort(b.idx(k));
+  };
+  if (k.isStatic())
+    select();
+  else // of none nothing is kept
+    b.ifThen(b.cmp(arith::CmpIPredicate::sgt, b.idx(k), b.idx(0)), select);
   unsigned first = body.block->getNumArguments();
   b.forLoop(b.idx(0), b.idx(k), b.idx(1), [&](Value i) {
-    Value value = e.narrow(valueAt(i), element);
-    e.store(value, b.buffer(first), body.resultType(0), indexAt(i));
-    e.store(b.load(b.getI64Type(), indices, i), b.buffer(first + 1), body.resultType(1), indexAt(i));
+    Entry entry = entryAt(i);
+    e.store(e.narrow(entry.value, element), b.buffer(first), body.resultType(0), indexAt(i));
+    e.store(entry.index, b.buffer(first + 1), body.resultType(1), indexAt(i));
   });
 }
 

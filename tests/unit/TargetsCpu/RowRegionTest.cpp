@@ -260,6 +260,25 @@ func.func @sort_$L_$T(%a: tensor<20x3x$T>) -> (tensor<20x3x$T>, tensor<20x3xi64>
 )",
                                 {"f32", "f16", "i64", "ui8"}),
                        {{"L", largest}});
+  // Heaps of every size up to a few levels; values that are equal often.
+  for (int k = 1; k <= 18; ++k)
+    text += substitute(R"(
+func.func @top_$K_of_some(%a: tensor<2x300xi32> {test.lo = -6, test.hi = 6}) -> (tensor<2x$Kxi32>, tensor<2x$Kxi64>) {
+  %v, %i = dmir.top_k %a {k = $K : i64, axis = 1 : i64, largest = true} : (tensor<2x300xi32>) -> (tensor<2x$Kxi32>, tensor<2x$Kxi64>)
+  return %v, %i : tensor<2x$Kxi32>, tensor<2x$Kxi64>
+}
+func.func @sort_$K(%a: tensor<2x$Kxi32> {test.lo = -6, test.hi = 6}) -> (tensor<2x$Kxi32>, tensor<2x$Kxi64>) {
+  %v, %i = dmir.top_k %a {k = $K : i64, axis = 1 : i64, largest = false} : (tensor<2x$Kxi32>) -> (tensor<2x$Kxi32>, tensor<2x$Kxi64>)
+  return %v, %i : tensor<2x$Kxi32>, tensor<2x$Kxi64>
+}
+)",
+                       {{"K", std::to_string(k)}});
+  text += R"(
+func.func @sort_many(%a: tensor<1x5000xf32>) -> (tensor<1x5000xf32>, tensor<1x5000xi64>) {
+  %v, %i = dmir.top_k %a {k = 5000 : i64, axis = 1 : i64, largest = true} : (tensor<1x5000xf32>) -> (tensor<1x5000xf32>, tensor<1x5000xi64>)
+  return %v, %i : tensor<1x5000xf32>, tensor<1x5000xi64>
+}
+)";
   expectAgree(text);
 }
 
