@@ -6,7 +6,8 @@ which other work took more than a tenth of the processors is repeated, and marke
 peer / dmxc, median [min, max] over rounds: above 1 means that dmxc is faster, or needs less.
 
     compare_peers.py --zoo ZOO --build BUILD --peer 'node ort_bench.mjs {dir}/model.onnx --inputs {dir}/set0 --threads {threads}'
-                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu:host] [--roofs] [--errors] [--json FILE]
+                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu:host] [--numerics MODE] [--roofs] [--errors]
+                     [--json FILE]
 
 The peer prints a JSON line with median_ms, and create_ms, peak_rss_mib and rel_err where it has them. --roofs adds the
 tasks of each model that take a hundredth of its time or more and run below 70 % of this machine's roof, the most time lost
@@ -154,7 +155,8 @@ def model_rows(options, name, roofs):
     with tempfile.TemporaryDirectory(prefix="dmxc-bench-") as scratch:
         bundle = pathlib.Path(scratch) / "model.bundle"
         start = time.monotonic()
-        run([options.build / "bin/dmxc", folder / "model.onnx", "-o", bundle, "-q", "-t", options.target, "-j2"])
+        run([options.build / "bin/dmxc", folder / "model.onnx", "-o", bundle, "-q", "-t", options.target, "-j2",
+             *(["--numerics", options.numerics] if options.numerics else [])])
         compiled = time.monotonic() - start
         ours, peer = Ours(options, folder, bundle), Peer(options, folder)
         errors = worst_errors(options, folder, bundle, peer) if options.errors else None
@@ -189,6 +191,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="per side and round; the peer's command has its own")
     parser.add_argument("--target", default="cpu:host")
+    parser.add_argument("--numerics", help="dmxc's mode, e.g. bf16 for weights; the peer keeps to its own")
     parser.add_argument("--roofs", action="store_true")
     parser.add_argument("--errors", action="store_true")
     parser.add_argument("--json")

@@ -86,6 +86,12 @@ class Run(unittest.TestCase):
         self.assertLess(0, result["roofs"]["1"]["gflops"])
         self.assertIn("geometric mean", done.stdout)
 
+    def test_numerics_reach_the_compiler(self):
+        self.assertEqual(self.compare("--models", "digits", "--numerics", "bf16").returncode, 0)
+        done = self.compare("--models", "digits", "--numerics", "none")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("numerics", done.stdout)
+
     def test_errors(self):
         try:
             import numpy
