@@ -207,13 +207,16 @@ Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
   from[axis] = along;
   bool last =
       llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
-  if (last && (first == 0 || along.uniform()))
+  // Lanes along the axis lie in one part together where vectors and parts are aligned to them.
+  bool together = !along.vec && along.stride == 1 && along.multiple % e.lanes() == 0 &&
+                  (last || (dim.known() && *dim.known() % e.lanes() == 0));
+  if (last && (first == 0 || along.uniform() || together))
     return e.evaluate(part, from);
   Index beyond = last ? along : e.addC(along, Dim(0) - dim);
-  beyond.multiple = 1; // lanes that belong to an earlier part are negative
+  beyond.multiple = together ? e.lanes() : 1; // else lanes that belong to an earlier part are negative
   if (dim.is(0) && !last)
     return concatFrom(op, first + 1, beyond);
-  Value inside = e.inRange(along, 0, dim);
+  Value inside = e.inRange(together ? e.at(along.base) : along, 0, dim);
   if (!mlir::isa<VectorType>(inside.getType()))
     return choose(
         b, inside, valueType(part), [&] { return e.evaluate(part, from); },

@@ -105,9 +105,14 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
   if (hasPacked(root) || hasPacked(owner) || hasPacked(producer))
     return false;
   if (mlir::isa<dmir::ConcatOp>(producer)) {
-    // A part is chosen by a branch where lanes do not run along the axis, by masks where they do.
+    // A part is chosen by a branch where lanes do not run along the axis, or lie in one part together (the halves that
+    // rotary embeddings swap); else by masks.
     auto concat = cast<dmir::ConcatOp>(producer);
-    if (static_cast<int64_t>(concat.getAxis()) + 1 == typeOf(concat.getResult()).getRank())
+    unsigned axis = concat.getAxis();
+    bool aligned = concat.getInputs().size() <= 4 && llvm::all_of(concat.getInputs(), [&](Value part) {
+                     return typeOf(part).getDimSize(axis) > 0 && typeOf(part).getDimSize(axis) % 16 == 0;
+                   });
+    if (axis + 1 == typeOf(concat.getResult()).getRank() && !aligned)
       return false;
   }
   if (mlir::isa<dmir::MatMulOp>(owner) || (mlir::isa<dmir::MatMulOp>(root) && isView(owner)))

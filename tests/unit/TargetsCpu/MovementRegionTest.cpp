@@ -113,6 +113,10 @@ func.func @concat_inner_$T(%a: tensor<3x5x$T>, %b: tensor<3x1x$T>, %e: tensor<3x
   %r = dmir.concat %a, %b, %e, %c {axis = 1 : i64} : (tensor<3x5x$T>, tensor<3x1x$T>, tensor<3x0x$T>, tensor<3x30x$T>) -> tensor<3x36x$T>
   return %r : tensor<3x36x$T>
 }
+func.func @concat_aligned_$T(%a: tensor<3x16x$T>, %b: tensor<3x48x$T>, %c: tensor<3x7x$T>) -> tensor<3x71x$T> {
+  %r = dmir.concat %a, %b, %c {axis = 1 : i64} : (tensor<3x16x$T>, tensor<3x48x$T>, tensor<3x7x$T>) -> tensor<3x71x$T>
+  return %r : tensor<3x71x$T>
+}
 func.func @concat_one_$T(%a: tensor<3x5x$T>) -> tensor<3x5x$T> {
   %r = dmir.concat %a {axis = 0 : i64} : (tensor<3x5x$T>) -> tensor<3x5x$T>
   return %r : tensor<3x5x$T>

@@ -214,3 +214,42 @@ func.func @scaled_conv_few_positions(%x: tensor<1x16x8x8xf32, #dmir.blocked<1, 1
   %r = dmir.conv %y, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32, #dmir.blocked<1, 16>>, tensor<24x16x1x1xf32>) -> tensor<1x24x8x8xf32, #dmir.blocked<1, 16>>
   return %r : tensor<1x24x8x8xf32, #dmir.blocked<1, 16>>
 }
+
+// -----
+
+// A rotary embedding is one region: vectors lie in one of its halves.
+// CHECK-LABEL: func @rotary
+// CHECK-COUNT-1: dmir.region "cpu"
+// CHECK: dmir.transpose
+// CHECK: dmir.concat
+// CHECK-NOT: dmir.region
+func.func @rotary(%p: tensor<1x8x2x64xf32>, %c: tensor<8x64xf32>, %s: tensor<8x64xf32>) -> tensor<1x2x8x64xf32> {
+  %x = dmir.transpose %p {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x8x2x64xf32>) -> tensor<1x2x8x64xf32>
+  %l = dmir.slice %x {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 1, 2, 8, 32>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x2x8x64xf32>) -> tensor<1x2x8x32xf32>
+  %h = dmir.slice %x {starts = array<i64: 0, 0, 0, 32>, sizes = array<i64: 1, 2, 8, 32>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x2x8x64xf32>) -> tensor<1x2x8x32xf32>
+  %n = dmir.neg %h : (tensor<1x2x8x32xf32>) -> tensor<1x2x8x32xf32>
+  %r = dmir.concat %n, %l {axis = 3 : i64} : (tensor<1x2x8x32xf32>, tensor<1x2x8x32xf32>) -> tensor<1x2x8x64xf32>
+  %a = dmir.mul %x, %c : (tensor<1x2x8x64xf32>, tensor<8x64xf32>) -> tensor<1x2x8x64xf32>
+  %b = dmir.mul %r, %s : (tensor<1x2x8x64xf32>, tensor<8x64xf32>) -> tensor<1x2x8x64xf32>
+  %y = dmir.add %a, %b : (tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>) -> tensor<1x2x8x64xf32>
+  return %y : tensor<1x2x8x64xf32>
+}
+
+// -----
+
+// Halves shorter than a vector are put together first.
+// CHECK-LABEL: func @rotary_short
+// CHECK: dmir.concat
+// CHECK-NEXT: dmir.yield
+// CHECK: dmir.region
+func.func @rotary_short(%p: tensor<1x8x2x16xf32>, %c: tensor<8x16xf32>, %s: tensor<8x16xf32>) -> tensor<1x2x8x16xf32> {
+  %x = dmir.transpose %p {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x8x2x16xf32>) -> tensor<1x2x8x16xf32>
+  %l = dmir.slice %x {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 1, 2, 8, 8>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x2x8x16xf32>) -> tensor<1x2x8x8xf32>
+  %h = dmir.slice %x {starts = array<i64: 0, 0, 0, 8>, sizes = array<i64: 1, 2, 8, 8>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x2x8x16xf32>) -> tensor<1x2x8x8xf32>
+  %n = dmir.neg %h : (tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  %r = dmir.concat %n, %l {axis = 3 : i64} : (tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x8x16xf32>
+  %a = dmir.mul %x, %c : (tensor<1x2x8x16xf32>, tensor<8x16xf32>) -> tensor<1x2x8x16xf32>
+  %b = dmir.mul %r, %s : (tensor<1x2x8x16xf32>, tensor<8x16xf32>) -> tensor<1x2x8x16xf32>
+  %y = dmir.add %a, %b : (tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>) -> tensor<1x2x8x16xf32>
+  return %y : tensor<1x2x8x16xf32>
+}
