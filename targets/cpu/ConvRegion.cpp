@@ -12,12 +12,19 @@
 
 #include "mlir/IR/TypeUtilities.h"
 
+#include <array>
+
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
 static RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 static ArrayRef<int64_t> shapeOf(Value v) { return typeOf(v).getShape(); }
+
+/// The operands of a commutative op as (one, other), in both orders.
+template <typename OpTy> static std::array<std::pair<Value, Value>, 2> bothOrders(OpTy op) {
+  return {{{op.getLhs(), op.getRhs()}, {op.getRhs(), op.getLhs()}}};
+}
 
 /// x and s of an ungrouped 1x1 convolution of x * s, s one factor for each channel of one image: what the kernel of a
 /// region may do with the weights. Null elsewhere.
@@ -27,8 +34,7 @@ static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
   if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !typeOf(op.getResult()).getElementType().isF32() ||
       op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
     return {};
-  for (auto [x, s] :
-       {std::pair<Value, Value>(scaling.getLhs(), scaling.getRhs()), {scaling.getRhs(), scaling.getLhs()}}) {
+  for (auto [x, s] : bothOrders(scaling)) {
     SmallVector<int64_t> factors(typeOf(x).getRank(), 1);
     factors[1] = typeOf(x).getDimSize(1);
     if (x.getType() == scaling.getResult().getType() && shapeOf(x)[0] == 1 && shapeOf(s) == ArrayRef(factors))
@@ -42,7 +48,7 @@ template <typename OpTy> static Value boundedInput(Value value) {
   auto op = value ? value.getDefiningOp<OpTy>() : OpTy();
   if (!op)
     return {};
-  for (auto [x, bound] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+  for (auto [x, bound] : bothOrders(op)) {
     std::optional<Tensor> tensor = dmir::constantTensor(bound);
     if (tensor && tensor->numElements() == 1 && std::abs(tensor->as<float>()[0]) <= 1)
       return x;

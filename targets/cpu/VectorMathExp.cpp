@@ -175,6 +175,8 @@ constexpr double linear = 0x1.7f1d24p+1, constant = -0x1.fff29p+0, scale = -0x1.
 
 /// Adding it rounds to sixteenths, with their number in the low bits.
 constexpr double kSixteenths = 0x1.8p19;
+/// Subtracting it from t = n + kSixteenths leaves n - cubicPower::shift / 16.
+constexpr double kShiftedSixteenths = kSixteenths + cubicPower::shift / 16.0;
 
 /// 2^n * unit for t = n + kSixteenths. The low four bits of t look up the fraction; scaling by n - shift/16, which is
 /// at hand, leaves its own fraction out and saturates at both ends.
@@ -183,8 +185,7 @@ static Expr sixteenthPower(Expr t, double unit) {
   llvm::SmallVector<float> table;
   for (int i = 0; i < 16; ++i)
     table.push_back(static_cast<float>(unit * std::exp2(i / 16.0 - std::floor(i / 16.0 - shift))));
-  return inSixteens(t,
-                    [&](Expr lanes) { return *scaleInstruction(lookUp(table, lanes), lanes - (kSixteenths + shift)); });
+  return inSixteens(t, [&](Expr lanes) { return *scaleInstruction(lookUp(table, lanes), lanes - kShiftedSixteenths); });
 }
 
 /// c + c e^-x. e^-x = 2^n e^-r with n in sixteenths, so |r| <= ln2/32. The reduction takes ln2 in one part, which as an
@@ -192,7 +193,7 @@ static Expr sixteenthPower(Expr t, double unit) {
 /// costs (comparisons go to the same ports of Zen 4, additions and scaling to others): five, and the division's two.
 static Expr onePlusExpByTable(Expr x, double c) {
   Expr t = fma(x, -log2e, x.num(kSixteenths));
-  Expr z = fma(t - (kSixteenths + cubicPower::shift / 16.0), std::numbers::ln2, x);
+  Expr z = fma(t - kShiftedSixteenths, std::numbers::ln2, x);
   Expr power = fma(fma(z, z, z.num(cubicPower::linear)), z, cubicPower::constant);
   return fma(power, sixteenthPower(t, c * cubicPower::scale), c);
 }
