@@ -10,40 +10,34 @@
 #include "Winograd.h"
 
 #include "GemmTile.h"
+#include "WinogradScheme.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace dmxc;
 using namespace dmxc::cpu;
+using namespace dmxc::cpu::winograd;
 using namespace mlir;
 
 namespace {
 
-constexpr int64_t kOut = 2, kTaps = 3;
-constexpr int64_t kWeightRows = 4, kPanels = kWeightRows * kWeightRows; ///< of transformed weights
-constexpr int64_t kPad = 16;                                            ///< elements of a cache line
-constexpr int64_t kInputBytes = 640 << 10; ///< transformed input of a block; leaves room for weights in L2
 constexpr int64_t kUnroll = 4;
 
-using Matrix = std::array<std::array<int, 5>, 5>;
-/// What a tile goes through along one axis.
-struct Scheme {
-  int64_t in; ///< inputs it reads, which become as many positions
-  Matrix input, output;
-  double weights[kWeightRows][kTaps]; ///< a row for each position, the last one for all that are left
+/// The tiles of an image that is one block of an odd size, by how they overhang. In scratch they follow each other in
+/// this order, so that those that need a position are neighbours, whichever it is. Of other blocks all count as whole.
+struct Overhang {
+  int64_t right = 0, whole = 0, below = 0, corner = 0;
 
-  int64_t positions() const { return in * in; }
+  int64_t tiles() const { return right + whole + below + corner; }
 };
-constexpr Scheme kStride1{4,
-                          {{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}}},
-                          {{{1, 1, 1, 0}, {0, 1, -1, -1}}},
-                          {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}}};
-/// F(2, 2) of the even inputs, and the odd ones times the tap in the middle.
-constexpr Scheme kStride2{5,
-                          {{{1, 0, -1, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 1, 0, -1}, {0, 1, 0, 0, 0}, {0, 0, 0, 1, 0}}},
-                          {{{1, 1, 0, 1, 0}, {0, 1, -1, 0, 1}}},
-                          {{1, 0, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}}};
-constexpr const Scheme &schemeOf(int64_t stride) { return stride == 1 ? kStride1 : kStride2; }
+
+Overhang overhangOf(const WinogradSpec &spec, const WinogradTiles &t) {
+  if (!spec.isStatic() || *t.blocks.known() != 1)
+    return {0, t.blockTiles, 0, 0};
+  int64_t height = *spec.outHeight.known(), width = *spec.outWidth.known();
+  int64_t rows = height / kOut, columns = width / kOut;
+  return {width % kOut * rows, rows * columns, height % kOut * columns, width % kOut * (height % kOut)};
+}
 
 class WinogradEmitter {
 public:
@@ -63,16 +57,19 @@ private:
     Value oc, weights;
     int64_t vectors, tailChannels;
   };
-  /// Output position of a tile's first pixel.
-  struct Corner {
-    Value y, x;
+  /// Output position of a tile's first pixel, and the tile's number in scratch.
+  struct Place {
+    Value y, x, slot;
   };
 
-  Corner cornerOf(Value tile);
+  Place placeOf(const Block &block, Value inBlock);
   void transformInput(const Block &block);
   void transformTile(const Block &block, Value inBlock);
   void multiply(const Block &block, const Group &group);
-  void multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows);
+  void ifForAll(Value position, bool overhanging, llvm::function_ref<void()> forAll,
+                llvm::function_ref<void()> forWhole);
+  void multiplyTiles(const Group &group, Value position, int64_t first, int64_t count);
+  void multiplyRows(const Group &group, Value position, Value share, int64_t shares, Value firstRow, int64_t rows);
   Value nextPanel(const Group &group, Value position);
   void transformOutput(const Block &block, const Group &group);
   void storeTile(const Block &block, const Group &group, Value inBlock);
@@ -83,13 +80,13 @@ private:
   int64_t inputRow() const { return spec.ic + kPad; }
   int64_t inputPlane() const { return t.blockTiles * inputRow(); }
   int64_t sumsPlane() const { return t.blockTiles * t.columns() + kPad; }
-  int64_t registerTiles() const { return ceilDivInt(t.blockTiles, t.rows); } ///< of a full block
   int64_t panelElements() const { return kPanels * spec.ic * 16; }
 
   KernelBuilder &b;
   const WinogradSpec &spec;
   const WinogradTiles &t;
   const Scheme &scheme;
+  const Overhang overhang;
   Value input, weights;
   const ConvCallbacks &callbacks;
   Type f32;
@@ -98,8 +95,8 @@ private:
 
 WinogradEmitter::WinogradEmitter(KernelBuilder &b, const WinogradSpec &spec, const WinogradTiles &tiles, Value input,
                                  Value weights, const ConvCallbacks &callbacks, int64_t scratchOffset)
-    : b(b), spec(spec), t(tiles), scheme(schemeOf(spec.stride)), input(input), weights(weights), callbacks(callbacks),
-      f32(b.getF32Type()) {
+    : b(b), spec(spec), t(tiles), scheme(schemeOf(spec.stride)), overhang(overhangOf(spec, tiles)), input(input),
+      weights(weights), callbacks(callbacks), f32(b.getF32Type()) {
   this->tiles = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   sums = b.elementPtr(f32, this->tiles, b.idx(scheme.positions() * inputPlane()));
   pixels = b.elementPtr(f32, sums, b.idx(scheme.positions() * sumsPlane()));
@@ -144,9 +141,18 @@ void WinogradEmitter::emit() {
   });
 }
 
-WinogradEmitter::Corner WinogradEmitter::cornerOf(Value tile) {
-  Value columns = b.idx(t.tilesX);
-  return {b.mulC(b.floorDiv(tile, columns), kOut), b.mulC(b.rem(tile, columns), kOut)};
+WinogradEmitter::Place WinogradEmitter::placeOf(const Block &block, Value inBlock) {
+  Value columns = b.idx(t.tilesX), tile = b.add(block.first, inBlock);
+  Value y = b.floorDiv(tile, columns), x = b.rem(tile, columns), slot = inBlock;
+  if (overhang.right > 0) {
+    int64_t wholeColumns = *t.tilesX.known() - 1, wholeRows = overhang.right;
+    auto chosen = [&](Value at, int64_t end, Value before, Value otherwise) -> Value {
+      return arith::SelectOp::create(b, b.cmp(arith::CmpIPredicate::slt, at, b.idx(end)), before, otherwise);
+    };
+    Value wholeOrBelow = b.addC(b.add(b.mulC(y, wholeColumns), x), overhang.right);
+    slot = chosen(x, wholeColumns, wholeOrBelow, chosen(y, wholeRows, y, b.idx(overhang.tiles() - 1)));
+  }
+  return {b.mulC(y, kOut), b.mulC(x, kOut), slot};
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,14 +201,14 @@ void WinogradEmitter::transformInput(const Block &block) {
 }
 
 void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
-  Corner corner = cornerOf(b.add(block.first, inBlock));
-  Value y = b.sub(b.mulC(corner.y, spec.stride), b.idx(spec.padTop));
-  Value x = b.sub(b.mulC(corner.x, spec.stride), b.idx(spec.padLeft));
+  Place place = placeOf(block, inBlock);
+  Value y = b.sub(b.mulC(place.y, spec.stride), b.idx(spec.padTop));
+  Value x = b.sub(b.mulC(place.x, spec.stride), b.idx(spec.padLeft));
   auto below = [&](Value at, Value size) { return b.cmp(arith::CmpIPredicate::ult, at, size); };
   auto both = [&](Value p, Value q) -> Value { return arith::AndIOp::create(b, p, q); };
   Value height = b.idx(spec.height), width = b.idx(spec.width), positions = b.mul(height, width);
   Value image = b.elementPtr(f32, input, b.mulC(b.mul(block.image, positions), ceilDivInt(spec.ic, 16) * 16));
-  Value target = b.elementPtr(f32, tiles, b.mulC(inBlock, inputRow()));
+  Value target = b.elementPtr(f32, tiles, b.mulC(place.slot, inputRow()));
   auto channels = [&](llvm::function_ref<Value(Value, int64_t, int64_t)> load) {
     b.forLoop(0, spec.ic, t.lanes, [&](Value channel) {
       Value plane = b.mulC(b.mul(b.floorDiv(channel, b.idx(16)), positions), 16);
@@ -244,8 +250,8 @@ void WinogradEmitter::transformOutput(const Block &block, const Group &group) {
 }
 
 void WinogradEmitter::storeTile(const Block &block, const Group &group, Value inBlock) {
-  Corner corner = cornerOf(b.add(block.first, inBlock));
-  Value from = b.elementPtr(f32, sums, b.mulC(inBlock, t.columns()));
+  Place place = placeOf(block, inBlock);
+  Value from = b.elementPtr(f32, sums, b.mulC(place.slot, t.columns()));
   auto valuesOf = [&](int64_t v) {
     Values values;
     for (int64_t i = 0; i < scheme.positions(); ++i)
@@ -267,7 +273,7 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
     for (int64_t v = 0; v < group.vectors; ++v) {
       Values values = valuesOf(v);
       for (int64_t i = 0; i < kOut * kOut; ++i) {
-        Value y = b.addC(corner.y, i / kOut), x = b.addC(corner.x, i % kOut);
+        Value y = b.addC(place.y, i / kOut), x = b.addC(place.x, i % kOut);
         ifInside(y, spec.outHeight, i / kOut == 0,
                  [&] { ifInside(x, spec.outWidth, i % kOut == 0, [&] { storePixel(y, x, v, values[i]); }); });
       }
@@ -278,7 +284,7 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
     for (auto [i, value] : llvm::enumerate(valuesOf(v)))
       b.store(value, pixels, b.idx(static_cast<int64_t>(i) * t.columns() + v * t.lanes));
   b.forLoop(0, kOut * kOut, 1, [&](Value i) {
-    Value y = b.add(corner.y, b.floorDiv(i, b.idx(kOut))), x = b.add(corner.x, b.rem(i, b.idx(kOut)));
+    Value y = b.add(place.y, b.floorDiv(i, b.idx(kOut))), x = b.add(place.x, b.rem(i, b.idx(kOut)));
     ifInside(y, spec.outHeight, false, [&] {
       ifInside(x, spec.outWidth, false, [&] {
         for (int64_t v = 0; v < group.vectors; ++v)
@@ -293,16 +299,50 @@ void WinogradEmitter::storeTile(const Block &block, const Group &group, Value in
 //===----------------------------------------------------------------------===//
 
 void WinogradEmitter::multiply(const Block &block, const Group &group) {
+  auto [right, whole, below, corner] = overhang;
   b.forLoop(0, scheme.positions(), 1, [&](Value position) {
     if (!spec.isStatic())
       return cutInTiles(b, block.count, t.rows, {2, t.rows / 2}, [&](int64_t rows, Value at, Value) {
-        multiplyRows(group, position, b.floorDiv(at, b.idx(t.rows)), at, rows);
+        multiplyRows(group, position, b.floorDiv(at, b.idx(t.rows)), ceilDivInt(t.blockTiles, t.rows), at, rows);
       });
-    // Balanced register tiles: the first `high` of them have one row more.
-    int64_t count = registerTiles(), low = t.blockTiles / count, high = t.blockTiles % count;
-    b.forLoop(0, high, 1, [&](Value i) { multiplyRows(group, position, i, b.mulC(i, low + 1), low + 1); });
-    b.forLoop(high, count, 1, [&](Value i) { multiplyRows(group, position, i, b.addC(b.mulC(i, low), high), low); });
+    Value row = b.floorDiv(position, b.idx(scheme.in)), column = b.rem(position, b.idx(scheme.in));
+    auto ofRows = [&](int64_t first, int64_t above, int64_t all) {
+      ifForAll(
+          row, below + corner > 0, [&] { multiplyTiles(group, position, first, all); },
+          [&] { multiplyTiles(group, position, first, above); });
+    };
+    ifForAll(
+        column, right + corner > 0, [&] { ofRows(0, right + whole, overhang.tiles()); },
+        [&] { ofRows(right, whole, whole + below); });
   });
+}
+
+/// Decides whether tiles that overhang along an axis, if there are any, need a position along it.
+void WinogradEmitter::ifForAll(Value position, bool overhanging, llvm::function_ref<void()> forAll,
+                               llvm::function_ref<void()> forWhole) {
+  if (!overhanging)
+    return forAll();
+  Value whole;
+  for (int64_t i = 0; i < scheme.in; ++i)
+    if (scheme.forSecondOnly(i)) {
+      Value same = b.cmp(arith::CmpIPredicate::eq, position, b.idx(i));
+      whole = whole ? Value(arith::OrIOp::create(b, whole, same)) : same;
+    }
+  b.ifThen(whole, forWhole, forAll);
+}
+
+/// Multiplies `count` tiles from `first` on, in balanced register tiles: the first `high` of them have one row more.
+void WinogradEmitter::multiplyTiles(const Group &group, Value position, int64_t first, int64_t count) {
+  if (count == 0)
+    return;
+  int64_t shares = ceilDivInt(count, t.rows), low = count / shares, high = count % shares;
+  auto multiplyFrom = [&](int64_t begin, int64_t end, int64_t rows) {
+    b.forLoop(begin, end, 1, [&](Value i) {
+      multiplyRows(group, position, i, shares, b.addC(b.mulC(i, rows), first + (rows == low ? high : 0)), rows);
+    });
+  };
+  multiplyFrom(0, high, low + 1);
+  multiplyFrom(high, shares, low);
 }
 
 /// The number of a position's weights.
@@ -324,7 +364,8 @@ Value WinogradEmitter::nextPanel(const Group &group, Value position) {
 
 /// Rows beyond a short block's tiles are multiplied too, whatever they hold; they are never stored. The weights that
 /// come next are fetched meanwhile, an equal share of them by each register tile.
-void WinogradEmitter::multiplyRows(const Group &group, Value position, Value tile, Value firstRow, int64_t rows) {
+void WinogradEmitter::multiplyRows(const Group &group, Value position, Value share, int64_t shares, Value firstRow,
+                                   int64_t rows) {
   RegisterTile regs{rows, group.vectors, t.lanes, f32};
   Value left = b.elementPtr(f32, tiles, b.add(b.mulC(position, inputPlane()), b.mulC(firstRow, inputRow())));
   Value right = b.elementPtr(f32, group.weights, b.mulC(panelOf(position), spec.ic * 16));
@@ -332,8 +373,8 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value til
   int64_t panels = t.columns() / 16; // 0 on levels whose groups share a panel
   auto step = [&](Value k, ValueRange carried) {
     Values next(carried);
-    Value line = b.floorDiv(b.add(b.mulC(tile, spec.ic), k), b.idx(registerTiles()));
-    for (int64_t q = 0; q < ceilDivInt(kUnroll, registerTiles()); ++q)
+    Value line = b.floorDiv(b.add(b.mulC(share, spec.ic), k), b.idx(shares));
+    for (int64_t q = 0; q < ceilDivInt(kUnroll, shares); ++q)
       for (int64_t p = 0; p < panels; ++p)
         b.prefetch(f32, upcoming, b.addC(b.mulC(b.addC(line, q), 16), p * panelElements()), /*locality=*/2);
     for (int64_t u = 0; u < kUnroll; ++u) {
@@ -363,83 +404,4 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value til
 void dmxc::cpu::emitWinograd(KernelBuilder &b, const WinogradSpec &spec, const WinogradTiles &tiles, Value input,
                              Value weights, const ConvCallbacks &callbacks, int64_t scratchOffset) {
   WinogradEmitter(b, spec, tiles, input, weights, callbacks, scratchOffset).emit();
-}
-
-//===----------------------------------------------------------------------===//
-// Choice
-//===----------------------------------------------------------------------===//
-
-bool dmxc::cpu::winogradPays(const WinogradSpec &spec) {
-  if (spec.ic < 32 || spec.oc < 32 || spec.outHeight.is(0) || spec.outWidth.is(0))
-    return false;
-  // Tiles that overhang compute for nothing.
-  auto waste = [](Dim size) {
-    int64_t known = size.valueOr(kOut);
-    return static_cast<double>(ceilDivInt(known, kOut) * kOut) / std::max<int64_t>(known, 1);
-  };
-  double gain = double(kOut * kOut * kTaps * kTaps) / schemeOf(spec.stride).positions();
-  double asked = spec.stride == 1 ? 1.5 : 1.2;
-  return gain >= asked * waste(spec.outHeight) * waste(spec.outWidth);
-}
-
-WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa) {
-  WinogradTiles t;
-  t.tilesX = Dim::ceilDiv(spec.outWidth, kOut);
-  t.tilesY = Dim::ceilDiv(spec.outHeight, kOut);
-  t.lanes = isa.lanes(32);
-  TileShape most = largestConvTile(isa, spec.f32, spec.ic);
-  t.vectors = most.vectors;
-  t.rows = most.rows;
-  int64_t fitting = kInputBytes / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);
-  // Of open sizes a small image should still be one block.
-  t.blockTiles = std::clamp<int64_t>(fitting, spec.isStatic() ? 14 : 28, 56) / t.rows * t.rows;
-  if (std::optional<int64_t> tiles = t.imageTiles().known())
-    t.blockTiles = ceilDivInt(*tiles, ceilDivInt(*tiles, t.blockTiles));
-  t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
-  return t;
-}
-
-Dim dmxc::cpu::winogradWorkItems(const WinogradSpec &spec, const WinogradTiles &t) {
-  return spec.n * t.blocks * ceilDivInt(spec.oc, t.columns());
-}
-
-int64_t dmxc::cpu::winogradGrain(const WinogradSpec &spec, const WinogradTiles &t) {
-  double flops = 2.0 * schemeOf(spec.stride).positions() * t.blockTiles * t.columns() * spec.ic;
-  // Enough groups of channels to pay for the transforms of their input.
-  return std::max<int64_t>(static_cast<int64_t>(4e5 / flops), std::min<int64_t>(4, ceilDivInt(spec.oc, t.columns())));
-}
-
-int64_t dmxc::cpu::winogradScratchBytes(const WinogradSpec &spec, const WinogradTiles &t) {
-  int64_t row = spec.ic + kPad + t.columns();
-  int64_t elements = schemeOf(spec.stride).positions() * (t.blockTiles * row + kPad) + kOut * kOut * t.columns();
-  return ceilDivInt(elements * 4, 64) * 64;
-}
-
-//===----------------------------------------------------------------------===//
-// Weights
-//===----------------------------------------------------------------------===//
-
-int64_t dmxc::cpu::winogradWeightBytes(int64_t outputs, int64_t inputs) {
-  return ceilDivInt(outputs, 16) * kPanels * inputs * 16 * 4;
-}
-
-void dmxc::cpu::packWinogradWeights(int64_t outputs, int64_t inputs, int64_t stride, const std::byte *src,
-                                    std::span<std::byte> dst) {
-  const auto *from = reinterpret_cast<const float *>(src);
-  auto *to = reinterpret_cast<float *>(dst.data());
-  const auto &transform = schemeOf(stride).weights;
-  std::fill_n(to, winogradWeightBytes(outputs, inputs) / 4, 0.0f);
-  for (int64_t oc = 0; oc < outputs; ++oc)
-    for (int64_t ic = 0; ic < inputs; ++ic) {
-      const float *g = from + (oc * inputs + ic) * kTaps * kTaps;
-      for (int64_t i = 0; i < kWeightRows; ++i)
-        for (int64_t j = 0; j < kWeightRows; ++j) {
-          double sum = 0;
-          for (int64_t k = 0; k < kTaps; ++k)
-            for (int64_t l = 0; l < kTaps; ++l)
-              sum += transform[i][k] * g[k * kTaps + l] * transform[j][l];
-          int64_t panel = oc / 16 * kPanels + i * kWeightRows + j;
-          to[(panel * inputs + ic) * 16 + oc % 16] = static_cast<float>(sum);
-        }
-    }
 }

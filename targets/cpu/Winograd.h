@@ -9,6 +9,9 @@
 // A convolution of stride 2 is one of its even inputs with the outer taps, F(2, 2), plus the odd inputs times the tap
 // in the middle: 3 + 2 products where the direct way takes 6 along an axis, 25 where it takes 36 in a tile.
 //
+// The last tile of an odd size has one output along an axis, which takes 3 products instead of 4 or 5. They are left out
+// where an image is a block: 7x7 outputs take 15^2 instead of 16^2 products at stride 1, 18^2 instead of 20^2 at stride 2.
+//
 // Results differ from direct sums by rounding: transformed inputs are sums of four inputs, and outputs are sums of nine
 // sums of products that may be larger than their sum. For m = 2 all coefficients of inputs and outputs are 0 or +-1, so
 // an error of a product is weighed with at most 1, and the error stays within 4 times the bound of the direct way in
