@@ -339,7 +339,7 @@ typedef struct dmx_task_info {
   const char *kernel;       /* NULL for a copy, a branch or a loop */
   const char *const *nodes; /* `node_count` names of the model's nodes it computes */
   uint32_t node_count;
-  uint32_t slices; /* threads it is split over for the bound shapes; 0 before they are known */
+  uint32_t slices; /* parts it is cut in for the bound shapes, some for each thread; 0 before they are known */
   int64_t work;    /* work items; -1 before the shapes are known */
   int64_t flops;   /* cost model's figures for the bound shapes; -1 when unknown */
   int64_t bytes;

@@ -7,8 +7,10 @@
  * which returns a versioned table of kernels.
  *
  * Versioning: DMX_KERNEL_ABI_VERSION changes whenever a field's meaning or
- * offset changes. The query function returns NULL for a version it was not
- * built for, and the runtime then refuses the bundle by name and version.
+ * offset changes, and when one is added that kernels rely on. The query
+ * function returns NULL for a version it was not built for; the runtime asks
+ * for those down to DMX_KERNEL_OLDEST_ABI_VERSION, then refuses the bundle.
+ * Version 2 added `kept`.
  *
  * Plain C11, no includes beyond <stdint.h>: it is parsed by C consumers and
  * mirrored, field by field, by the code generator.
@@ -22,7 +24,8 @@
 extern "C" {
 #endif
 
-#define DMX_KERNEL_ABI_VERSION 1u
+#define DMX_KERNEL_ABI_VERSION 2u
+#define DMX_KERNEL_OLDEST_ABI_VERSION 1u
 #define DMX_KERNEL_QUERY_SYMBOL "dmx_query_kernels"
 
 /* What a kernel returns. Anything but OK stops the run; the runtime adds the
@@ -48,10 +51,15 @@ typedef struct dmx_kernel_args {
   int64_t begin;
   int64_t end;
   /* This thread's scratch: the task's "scratch" bytes, 64-byte aligned,
-   * contents undefined on entry. NULL when the task asked for none. */
+   * contents undefined on entry but for `kept`. NULL when the task asked for
+   * none. */
   void *scratch;
   /* Where a task with data-dependent result dims stores them; NULL otherwise. */
   int64_t *results;
+  /* A number that a call may leave for this thread's next one: -1, unless that
+   * thread's last call was of this task, in this run; then what that call left,
+   * and scratch is as it was left. Says what is prepared there. */
+  int64_t *kept;
 } dmx_kernel_args;
 
 typedef int32_t (*dmx_kernel_fn)(const dmx_kernel_args *args);

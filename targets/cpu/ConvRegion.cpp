@@ -198,7 +198,7 @@ static Value packWeights(KernelBuilder &b, const Convolution &conv) {
 }
 
 /// Multiplies packed 1x1 weights by the factors of their input channels, into this thread's scratch.
-static Value scaleWeights(KernelBuilder &b, const Convolution &conv, Value source) {
+static void scaleWeights(KernelBuilder &b, const Convolution &conv, Value source) {
   constexpr int64_t lanes = 16;
   const ConvSpec &s = conv.spec;
   Value scale = b.buffer(*conv.scaleBuffer), target = b.scratch();
@@ -209,12 +209,18 @@ static Value scaleWeights(KernelBuilder &b, const Convolution &conv, Value sourc
       b.store(arith::MulFOp::create(b, b.load(s.bType, source, at, lanes), factor), target, at);
     });
   });
-  return target;
 }
 
 Value dmxc::cpu::packedWeights(KernelBuilder &b, const Convolution &conv) {
-  Value weights = conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
-  return conv.scaleBuffer ? scaleWeights(b, conv, weights) : weights;
+  if (packedWeightScratch(conv) == 0)
+    return b.buffer(conv.weightsBuffer);
+  b.ifThen(b.cmp(arith::CmpIPredicate::slt, b.kept(), b.idx(0)), [&] {
+    Value weights = conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
+    if (conv.scaleBuffer)
+      scaleWeights(b, conv, weights);
+    b.keep(b.idx(0));
+  });
+  return b.scratch();
 }
 
 int64_t dmxc::cpu::packedWeightScratch(const Convolution &conv) {

@@ -25,7 +25,7 @@ using namespace mlir;
 namespace {
 
 /// Position of the body's arguments after its buffers and dims.
-enum TailArg : unsigned { BeginArg, EndArg, ScratchArg, ResultsArg, TailArgs };
+enum TailArg : unsigned { BeginArg, EndArg, ScratchArg, ResultsArg, KeptArg, TailArgs };
 
 Value loadField(ImplicitLocOpBuilder &b, Type type, Value base, int64_t byteOffset) {
   Value ptr = LLVM::GEPOp::create(b, base.getType(), b.getI8Type(), base,
@@ -52,6 +52,7 @@ void emitWrapper(ImplicitLocOpBuilder &b, func::FuncOp wrapper, func::FuncOp bod
   operands.push_back(loadField(b, i64, args, offsetof(dmx_kernel_args, end)));
   operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, scratch)));
   operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, results)));
+  operands.push_back(loadField(b, ptr, args, offsetof(dmx_kernel_args, kept)));
   auto call = func::CallOp::create(b, body, operands);
   func::ReturnOp::create(b, call.getResults());
 }
@@ -65,7 +66,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, Location loc, StringRef name, unsi
   Type ptr = LLVM::LLVMPointerType::get(getContext());
   SmallVector<Type> types(numBuffers, ptr);
   types.append(numDims, getI64Type());
-  types.append({getI64Type(), getI64Type(), ptr, ptr});
+  types.append({getI64Type(), getI64Type(), ptr, ptr, ptr});
 
   setInsertionPointToEnd(module.getBody());
   auto wrapper = func::FuncOp::create(*this, name, getFunctionType({ptr}, {getI32Type()}));
@@ -98,6 +99,8 @@ Value KernelBuilder::begin() const { return range[0] ? range[0] : bodyArg(body, 
 Value KernelBuilder::end() const { return range[1] ? range[1] : bodyArg(body, numBuffers + numDims + EndArg); }
 Value KernelBuilder::scratch() const { return bodyArg(body, numBuffers + numDims + ScratchArg); }
 Value KernelBuilder::results() const { return bodyArg(body, numBuffers + numDims + ResultsArg); }
+Value KernelBuilder::kept() { return load(getI64Type(), bodyArg(body, numBuffers + numDims + KeptArg), idx(0)); }
+void KernelBuilder::keep(Value number) { store(number, bodyArg(body, numBuffers + numDims + KeptArg), idx(0)); }
 
 void KernelBuilder::finish() {
   Value code =

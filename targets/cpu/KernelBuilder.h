@@ -45,6 +45,10 @@ public:
   /// !llvm.ptr: kTileBytes, room for the sums of a register tile, on the stack; one for the whole kernel.
   Value tileBuffer();
   Value results() const; ///< !llvm.ptr to i64: data-dependent dims
+  /// i64: what this thread's last call of the task left by `keep`, which says what is prepared in scratch; -1 if this
+  /// is the first one.
+  Value kept();
+  void keep(Value number);
   /// Says that dim i is the value of symbol i.
   void setSymbols(dmir::SymbolSet names) { symbols = std::move(names); }
   const IsaLevel &isa() const { return level; }

@@ -106,7 +106,7 @@ void WinogradEmitter::emit() {
   int64_t full = spec.oc / t.columns(), tail = spec.oc % t.columns();
   Value groups = b.idx(full + (tail > 0)), blocks = b.idx(t.blocks);
   // Carried along: the block whose transformed input is in scratch.
-  b.forLoop(b.begin(), b.end(), b.idx(1), {b.idx(-1)}, [&](Value index, ValueRange carried) -> Values {
+  auto item = [&](Value index, ValueRange carried) -> Values {
     Value group = b.rem(index, groups), number = b.floorDiv(index, groups);
     Block block;
     block.image = b.floorDiv(number, blocks);
@@ -138,7 +138,8 @@ void WinogradEmitter::emit() {
     else
       b.ifThen(b.cmp(arith::CmpIPredicate::slt, group, b.idx(full)), whole, last);
     return {number};
-  });
+  };
+  b.keep(b.forLoop(b.begin(), b.end(), b.idx(1), {b.kept()}, item).front());
 }
 
 WinogradEmitter::Place WinogradEmitter::placeOf(const Block &block, Value inBlock) {

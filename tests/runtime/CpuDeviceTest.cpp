@@ -25,11 +25,11 @@ int32_t countItems(const dmx_kernel_args *args) {
   return DMX_KERNEL_OK;
 }
 
-/// Item 1 waits until all other items are done, whoever does them.
-int32_t hold(const dmx_kernel_args *args) {
+/// Item `held` waits until all others but those of its step are done, whoever does them.
+template <int64_t held> int32_t hold(const dmx_kernel_args *args) {
   Log &log = *static_cast<Log *>(args->buffers[0]);
   auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (args->end == 2 && log.items < log.waitFor && !log.gaveUp) {
+  while (args->begin <= held && args->end > held && log.items < log.waitFor && !log.gaveUp) {
     log.gaveUp = std::chrono::steady_clock::now() > limit;
     std::this_thread::yield();
   }
@@ -76,7 +76,7 @@ TEST(CpuDevice, ThreadsTakeStepsOfOneThatIsHeldUp) {
   for (auto [threads, last] : {std::pair(2u, false), {2u, true}, {3u, false}, {3u, true}, {5u, true}}) {
     Log log;
     Tasks tasks(&log);
-    tasks.add(hold, threads, {});
+    tasks.add(hold<1>, threads, {});
     for (int i = 0; i < 6; ++i)
       tasks.add(countItems, threads, {});
     if (last)
@@ -88,6 +88,23 @@ TEST(CpuDevice, ThreadsTakeStepsOfOneThatIsHeldUp) {
     EXPECT_EQ(cpu->fence().code, 0);
     EXPECT_FALSE(log.gaveUp) << threads << " threads: nobody took the steps";
     EXPECT_EQ(log.items, (last ? 8 : 7) * threads);
+  }
+}
+
+/// The last half of a long share is for whoever is done first.
+TEST(CpuDevice, ThreadsTakeSpareSteps) {
+  for (uint32_t threads : {2, 3}) {
+    Log log;
+    Tasks tasks(&log);
+    tasks.add(hold<8>, 8 * threads, {}, 1e8);
+    tasks.add(countItems, threads, {0});
+    log.waitFor = 8 * threads - 4;
+    auto cpu = device(threads);
+    tasks.prepare(*cpu);
+    cpu->enqueue(0);
+    EXPECT_EQ(cpu->fence().code, 0);
+    EXPECT_FALSE(log.gaveUp) << threads << " threads: nobody took the spare steps";
+    EXPECT_EQ(log.items, 9 * threads);
   }
 }
 
@@ -107,6 +124,15 @@ int32_t checkNode(const dmx_kernel_args *args) {
   for (Node *other : node.before)
     if (other->value != *node.run * other->work)
       ++*node.errors;
+  // What the last call left, if it was of this task in this run.
+  static thread_local struct {
+    Node *node = nullptr;
+    int64_t run = 0, kept = 0;
+  } last;
+  if (*args->kept != (last.node == &node && last.run == *node.run ? last.kept : -1))
+    ++*node.errors;
+  last = {&node, *node.run, args->end};
+  *args->kept = args->end;
   node.value += args->end - args->begin;
   return DMX_KERNEL_OK;
 }
@@ -134,7 +160,7 @@ TEST(CpuDevice, RandomGraphsRunInOrder) {
         nodes[i].run = &run;
         nodes[i].errors = &errors;
         buffers[i] = &nodes[i];
-        tasks.add(checkNode, nodes[i].work, std::move(after), random() % 2 ? 1e6 : 100);
+        tasks.add(checkNode, nodes[i].work, std::move(after), random() % 2 ? 1e8 : 100);
       }
       for (size_t i = 0; i < count; ++i)
         tasks.list[i].buffers = &buffers[i];

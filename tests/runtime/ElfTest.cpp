@@ -67,7 +67,8 @@ TEST(Elf, LoadsKernels) {
     ASSERT_TRUE(fill);
     int32_t out[8] = {};
     void *buffers[] = {out};
-    dmx_kernel_args args{buffers, nullptr, 2, 6, nullptr, nullptr};
+    int64_t kept = -1;
+    dmx_kernel_args args{buffers, nullptr, 2, 6, nullptr, nullptr, &kept};
     EXPECT_EQ(reinterpret_cast<dmx_kernel_fn>(const_cast<void *>(fill))(&args), DMX_KERNEL_OK);
     EXPECT_EQ(out[1], 0);
     EXPECT_EQ(out[5], 5);

@@ -100,6 +100,25 @@ TEST(Plan, SplitsWorkEvenlyAndRespectsGrain) {
   checkWalk(plan, tasks.get());
 }
 
+TEST(Plan, TheLastHalfOfALongShareIsSpare) {
+  Tasks tasks;
+  tasks.add(100, 2, {}, 1e8);
+  tasks.add(100, 10, {0}, 1e8); // grains
+  tasks.add(100, 30, {1}, 1e8); // too coarse
+  tasks.add(100, 1, {2}, 1e6);  // too short
+  CpuPlan plan = planWhole(tasks.get(), 2, false);
+  EXPECT_EQ(plan.slices, (std::vector<uint32_t>{10, 6, 2, 2}));
+  std::vector<int64_t> ends;
+  for (const CpuStep &step : plan.lanes[1].steps) {
+    ends.push_back(step.end);
+    EXPECT_EQ(step.spare, step.begin != 50) << "task " << step.task << " from " << step.begin;
+  }
+  EXPECT_EQ(ends, (std::vector<int64_t>{76, 82, 88, 94, 100, 80, 90, 100, 100, 100}));
+  checkWalk(plan, tasks.get());
+  checkWaits(plan, tasks.get());
+  EXPECT_EQ(planWhole(tasks.get(), 1, false).slices, (std::vector<uint32_t>{1, 1, 1, 1}));
+}
+
 TEST(Plan, OneThreadNeverWaits) {
   Tasks tasks;
   for (uint32_t i = 0; i < 5; ++i)
@@ -196,7 +215,8 @@ TEST(Plan, RandomGraphsKeepDeps) {
       std::set<uint32_t> deps;
       for (uint32_t d = random() % 4; i && d; --d)
         deps.insert(random() % i);
-      tasks.add(random() % 50, 1 + random() % 20, {deps.begin(), deps.end()}, random() % 5000);
+      tasks.add(random() % 50, 1 + random() % 20, {deps.begin(), deps.end()},
+                (random() % 5000) * (random() % 2 ? 1.0 : 1e5));
     }
     checkWalk(planWhole(tasks.get(), threads, false), tasks.get());
     if (HasFatalFailure())

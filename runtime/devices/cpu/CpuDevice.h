@@ -48,6 +48,8 @@ private:
     uint32_t index = 0;
     pthread_t thread{};
     bool started = false;
+    uint32_t lastTask = 0;                     // whose kernel used the scratch last in this run
+    int64_t kept = -1;                         // of that kernel, see dmx_kernel_args
     Gate go;                                   // raised once for every start of a segment that has steps for this lane
     alignas(64) std::atomic<uint32_t> next{0}; // the first step that no thread has taken
   };
@@ -85,8 +87,9 @@ private:
   bool ready(const Lane &lane, const CpuStep &step) const;
   bool take(Lane &lane, uint32_t number, Lane &runner);
   bool help(Lane &runner);
+  bool takeSpare(uint32_t task, Lane &runner);
   bool enter();
-  void runStep(CpuStep &step, const Lane &runner);
+  void runStep(CpuStep &step, Lane &runner);
   void runStaged();
   static void *workerMain(void *lane);
   static void stageMain(void *device, uint32_t lane);

@@ -34,7 +34,7 @@ private:
 
 } // namespace
 
-void CpuDevice::runStep(CpuStep &step, const Lane &runner) {
+void CpuDevice::runStep(CpuStep &step, Lane &runner) {
   const DeviceTask &task = program->tasks[step.task];
   if (step.begin == step.end || failure.load(std::memory_order_relaxed) != 0)
     return;
@@ -43,8 +43,10 @@ void CpuDevice::runStep(CpuStep &step, const Lane &runner) {
     step.startNs = nowNs();
   }
   if (task.kernel) {
-    dmx_kernel_args args{task.buffers, task.dims, step.begin, step.end, task.scratch ? runner.scratch : nullptr,
-                         task.results};
+    if (runner.lastTask != step.task)
+      runner.lastTask = step.task, runner.kept = -1;
+    dmx_kernel_args args{task.buffers, task.dims,   step.begin, step.end, task.scratch ? runner.scratch : nullptr,
+                         task.results, &runner.kept};
     int32_t code = reinterpret_cast<dmx_kernel_fn>(const_cast<void *>(task.kernel))(&args);
     if (code != DMX_KERNEL_OK) [[unlikely]] {
       uint64_t none = 0, mine = (uint64_t(step.task) + 1) << 32 | static_cast<uint32_t>(code);
@@ -80,12 +82,15 @@ uint32_t CpuDevice::patience() const {
   return (door.load(std::memory_order_relaxed) & ~kOpen) < part->activeWorkers ? 0 : spins;
 }
 
-/// Waits until it is. After some spinning the time is used for steps that others have not come to.
+/// Waits until it is. The time is used for spare steps of what it waits for, and after some spinning for any that
+/// others have not come to.
 void CpuDevice::await(const Lane &lane, const CpuStep &step, Lane &runner) {
   for (uint32_t i = 0; i < step.waitCount; ++i) {
     uint32_t dep = lane.plan->waits[step.firstWait + i] - program->first;
     Gate &gate = program->gates[dep].gate;
     uint32_t target = part->runs * program->slices[dep];
+    while (!gate.has(target) && takeSpare(lane.plan->waits[step.firstWait + i], runner))
+      ;
     if (gate.spinFor(target, patience()))
       continue;
     while (!gate.has(target))
@@ -102,6 +107,18 @@ bool CpuDevice::take(Lane &lane, uint32_t number, Lane &runner) {
   runStep(step, runner);
   program->gates[step.task - program->first].gate.raise();
   return true;
+}
+
+/// Runs one of a task's spare steps that its own thread has not come to, if there is one.
+bool CpuDevice::takeSpare(uint32_t task, Lane &runner) {
+  for (uint32_t i = 0; i < threadCount; ++i) {
+    Lane &lane = lanes[i];
+    uint32_t number = lane.next.load(std::memory_order_acquire);
+    if (&lane != &runner && number < lane.plan->steps.size() && lane.plan->steps[number].spare &&
+        lane.plan->steps[number].task == task && take(lane, number, runner))
+      return true;
+  }
+  return false;
 }
 
 /// Runs one step of another lane, if there is one that its own thread has not come to.
@@ -182,6 +199,8 @@ void CpuDevice::enqueue(uint32_t segment) {
   if (segment != program->current)
     chooseSegment(segment);
   ++part->runs;
+  for (uint32_t i = 0; i < threadCount; ++i)
+    lanes[i].lastTask = UINT32_MAX;
   if (profiling)
     for (uint32_t i = 0; i < threadCount; ++i)
       for (CpuStep &step : lanes[i].plan->steps)

@@ -12,6 +12,10 @@ namespace {
 /// operands: the gate plus cold caches. Below it, overlap does not pay.
 constexpr double kHopNs = 1500;
 
+/// What a share of a task is to take, at least, for its last half to be cut in spare steps.
+constexpr double kSplitNs = 2e6;
+constexpr int64_t kSpareSteps = 4;
+
 /// Numbers tasks from the segment's begin; steps and waits get the numbers of the whole list.
 class Planner {
 public:
@@ -23,6 +27,7 @@ public:
   }
 
   CpuPlan run(bool staged) {
+    sparing = threads > 1 && !staged;
     for (uint32_t i = 0; i < tasks.size(); ++i)
       place(i);
     if (staged)
@@ -34,6 +39,7 @@ private:
   uint32_t first;
   std::span<const DeviceTask> tasks;
   uint32_t threads;
+  bool sparing = false; // threads take steps of others
   CpuPlan plan;
   std::vector<uint32_t> deps;                 // of the task that is placed, in the segment
   std::vector<double> clock, ended;           // per thread, per task
@@ -43,7 +49,8 @@ private:
 
   void place(uint32_t index);
   void chooseLanes(uint32_t index, uint32_t count);
-  void addStep(uint32_t lane, uint32_t index, int64_t begin, int64_t end);
+  void addShare(uint32_t lane, uint32_t index, int64_t begin, int64_t end, double costNs);
+  void addStep(uint32_t lane, uint32_t index, int64_t begin, int64_t end, bool spare);
   void sortByStage();
 };
 
@@ -68,12 +75,24 @@ void Planner::chooseLanes(uint32_t index, uint32_t count) {
   std::sort(lanes.begin(), lanes.end());
 }
 
-void Planner::addStep(uint32_t lane, uint32_t index, int64_t begin, int64_t end) {
+void Planner::addShare(uint32_t lane, uint32_t index, int64_t begin, int64_t end, double costNs) {
+  // Of whole grains: kernels may prepare something for all items of a step, which a grain pays for.
+  int64_t grain = std::max<int64_t>(tasks[index].grain, 1), half = (end - begin) / 2 / grain;
+  int64_t steps = sparing && costNs >= kSplitNs ? std::min(half, kSpareSteps) : 0;
+  int64_t items = steps ? half / steps * grain : 0, own = end - steps * items;
+  addStep(lane, index, begin, own, false);
+  for (int64_t at = own; at < end; at += items)
+    addStep(lane, index, at, at + items, true);
+}
+
+void Planner::addStep(uint32_t lane, uint32_t index, int64_t begin, int64_t end, bool spare) {
+  ++plan.slices[index];
   CpuLanePlan &out = plan.lanes[lane];
   CpuStep step;
   step.task = first + index;
   step.begin = begin;
   step.end = end;
+  step.spare = spare;
   step.firstWait = static_cast<uint32_t>(out.waits.size());
   for (uint32_t dep : deps) {
     // Also for what this lane alone does: another thread may have taken it. One thread needs to wait for nothing.
@@ -102,12 +121,11 @@ void Planner::place(uint32_t index) {
     stageOf[index] = std::max(stageOf[index], stageOf[dep] + 1);
   }
   plan.stageCount = std::max(plan.stageCount, stageOf[index] + 1);
-  plan.slices[index] = count;
   for (uint32_t part = 0; part < count; ++part) {
     uint32_t lane = lanesOf[index][part];
     // 128 bits: `work` may use all of 63.
     auto bound = [&](uint32_t p) { return static_cast<int64_t>(static_cast<__int128>(task.work) * p / count); };
-    addStep(lane, index, bound(part), bound(part + 1));
+    addShare(lane, index, bound(part), bound(part + 1), task.costNs / count);
     clock[lane] = std::max(clock[lane], ready) + task.costNs / count;
     ended[index] = std::max(ended[index], clock[lane]);
   }

@@ -14,6 +14,7 @@ struct CpuStep {
   uint32_t task = 0;
   uint32_t firstWait = 0, waitCount = 0; // tasks to wait for, in CpuLanePlan::waits
   int64_t begin = 0, end = 0;            // work items, or bytes of a copy
+  bool spare = false;                    // for whichever thread is done with its part of the task first
   uint32_t thread = 0;                   // that did it in the last run, and when, while profiling
   uint64_t startNs = 0, endNs = 0;
 };
@@ -27,7 +28,8 @@ struct CpuLanePlan {
 };
 
 /// A static split of a segment over threads. Work ranges are halved, thirded,
-/// ... in equal parts (measured no worse than handing out small pieces), tasks too small
+/// ... in equal parts, the last half of a long share in spare steps (measured no worse than handing out small pieces
+/// where CPUs are equally fast, and better where they are not), tasks too small
 /// for all threads go where a simulated clock says they can start first, so that
 /// independent branches overlap.
 struct CpuPlan {

@@ -309,16 +309,19 @@ Status ElfImage::readTable(uint64_t query, std::span<const Range> executable, st
     uint64_t limit = end(address, readable);
     return limit && size <= limit - address;
   };
-  const dmx_kernel_table *table = reinterpret_cast<dmx_query_kernels_fn>(query)(DMX_KERNEL_ABI_VERSION);
+  const dmx_kernel_table *table = nullptr;
+  uint32_t version = DMX_KERNEL_ABI_VERSION + 1;
+  while (!table && version-- > DMX_KERNEL_OLDEST_ABI_VERSION)
+    table = reinterpret_cast<dmx_query_kernels_fn>(query)(version);
   if (!table)
     return fail(DMX_STATUS_UNSUPPORTED, "the kernels were compiled for another kernel ABI; this runtime has version ",
                 DMX_KERNEL_ABI_VERSION, "; compile the model again with a compiler of the same release");
   uint64_t address = reinterpret_cast<uint64_t>(table);
   if (address % alignof(dmx_kernel_table) || !has(address, sizeof *table))
     return badElf("its kernel table lies outside of it");
-  if (table->abi_version != DMX_KERNEL_ABI_VERSION)
+  if (table->abi_version != version)
     return fail(DMX_STATUS_UNSUPPORTED, "the kernels have ABI version ", table->abi_version,
-                ", this runtime has version ", DMX_KERNEL_ABI_VERSION);
+                ", but gave their table for ", version);
   uint64_t entries = reinterpret_cast<uint64_t>(table->kernels);
   if (table->kernel_count > kMaxKernels || entries % alignof(dmx_kernel_entry) ||
       (table->kernel_count && !has(entries, table->kernel_count * sizeof(dmx_kernel_entry))))

@@ -58,7 +58,8 @@ int32_t TestKernel::operator()(std::vector<void *> buffers, int64_t begin, int64
   void *scratch = scratchBytes ? aligned_alloc(64, (scratchBytes + 63) / 64 * 64) : nullptr;
   if (scratch) // what a kernel must not rely on
     memset(scratch, 0xff, scratchBytes);
-  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end, scratch, nullptr};
+  int64_t kept = -1;
+  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end, scratch, nullptr, &kept};
   int32_t code = fn(&args);
   free(scratch);
   return code;

@@ -295,8 +295,13 @@ std::string RegionModule::run(Entry &entry, const std::string &level, const std:
   std::vector<int64_t> starts;
   for (int64_t begin = 0; begin < work; begin += step)
     starts.push_back(begin);
-  for (int64_t begin : llvm::reverse(starts)) {
-    dmx_kernel_args args = {buffers.data(), nullptr, begin, std::min(begin + step, work), scratch.base, nullptr};
+  int64_t kept = -1;
+  for (auto [i, begin] : llvm::enumerate(llvm::reverse(starts))) {
+    if (i % 3 == 2) { // the thread did something else, or it is another one
+      std::memset(scratch.base, 0xCB, scratch.size);
+      kept = -1;
+    }
+    dmx_kernel_args args = {buffers.data(), nullptr, begin, std::min(begin + step, work), scratch.base, nullptr, &kept};
     int32_t status = fn(&args);
     code = code ? code : status;
   }

@@ -248,7 +248,8 @@ TEST_P(VectorMathLevels, Times) {
     for (int64_t i = 0; i < n; ++i)
       x[i] = -3 + 6.0f * i / n, y[i] = 1.5f;
     void *buffers[] = {x, fn.binary ? y : out, out};
-    dmx_kernel_args args = {buffers, nullptr, 0, n, nullptr, nullptr};
+    int64_t kept = -1;
+    dmx_kernel_args args = {buffers, nullptr, 0, n, nullptr, nullptr, &kept};
     double best = 1e9;
     for (int round = 0; round < 200; ++round) {
       auto start = Clock::now();
