@@ -69,6 +69,16 @@ std::unique_ptr<Device> device(uint32_t threads) {
   return std::move(*made);
 }
 
+/// Runs tasks of which one is held until `log.waitFor` items are done, which takes threads that do others' steps.
+void expectHelp(Tasks &tasks, Log &log, uint32_t threads, int64_t items) {
+  auto cpu = device(threads);
+  tasks.prepare(*cpu);
+  cpu->enqueue(0);
+  EXPECT_EQ(cpu->fence().code, 0);
+  EXPECT_FALSE(log.gaveUp) << threads << " threads: nobody took the steps";
+  EXPECT_EQ(log.items, items);
+}
+
 } // namespace
 
 /// With a last task that waits for the held one, threads help while they wait for it; without, at the end.
@@ -82,12 +92,7 @@ TEST(CpuDevice, ThreadsTakeStepsOfOneThatIsHeldUp) {
     if (last)
       tasks.add(countItems, threads, {0});
     log.waitFor = 7 * threads - 1;
-    auto cpu = device(threads);
-    tasks.prepare(*cpu);
-    cpu->enqueue(0);
-    EXPECT_EQ(cpu->fence().code, 0);
-    EXPECT_FALSE(log.gaveUp) << threads << " threads: nobody took the steps";
-    EXPECT_EQ(log.items, (last ? 8 : 7) * threads);
+    expectHelp(tasks, log, threads, (last ? 8 : 7) * threads);
   }
 }
 
@@ -99,12 +104,7 @@ TEST(CpuDevice, ThreadsTakeSpareSteps) {
     tasks.add(hold<8>, 8 * threads, {}, 1e8);
     tasks.add(countItems, threads, {0});
     log.waitFor = 8 * threads - 4;
-    auto cpu = device(threads);
-    tasks.prepare(*cpu);
-    cpu->enqueue(0);
-    EXPECT_EQ(cpu->fence().code, 0);
-    EXPECT_FALSE(log.gaveUp) << threads << " threads: nobody took the spare steps";
-    EXPECT_EQ(log.items, 9 * threads);
+    expectHelp(tasks, log, threads, 9 * threads);
   }
 }
 

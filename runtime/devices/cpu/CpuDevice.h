@@ -6,6 +6,7 @@
 #include "CpuPlan.h"
 
 #include <atomic>
+#include <optional>
 #include <pthread.h>
 
 namespace dmxrt {
@@ -86,8 +87,7 @@ private:
   uint32_t patience() const;
   bool ready(const Lane &lane, const CpuStep &step) const;
   bool take(Lane &lane, uint32_t number, Lane &runner);
-  bool help(Lane &runner);
-  bool takeSpare(uint32_t task, Lane &runner);
+  bool help(Lane &runner, std::optional<uint32_t> spareOf = {});
   bool enter();
   void runStep(CpuStep &step, Lane &runner);
   void runStaged();

@@ -86,10 +86,10 @@ uint32_t CpuDevice::patience() const {
 /// others have not come to.
 void CpuDevice::await(const Lane &lane, const CpuStep &step, Lane &runner) {
   for (uint32_t i = 0; i < step.waitCount; ++i) {
-    uint32_t dep = lane.plan->waits[step.firstWait + i] - program->first;
+    uint32_t task = lane.plan->waits[step.firstWait + i], dep = task - program->first;
     Gate &gate = program->gates[dep].gate;
     uint32_t target = part->runs * program->slices[dep];
-    while (!gate.has(target) && takeSpare(lane.plan->waits[step.firstWait + i], runner))
+    while (!gate.has(target) && help(runner, task))
       ;
     if (gate.spinFor(target, patience()))
       continue;
@@ -109,25 +109,16 @@ bool CpuDevice::take(Lane &lane, uint32_t number, Lane &runner) {
   return true;
 }
 
-/// Runs one of a task's spare steps that its own thread has not come to, if there is one.
-bool CpuDevice::takeSpare(uint32_t task, Lane &runner) {
+/// Runs one step of another lane, if there is one that its own thread has not come to; of a given task only spare ones.
+bool CpuDevice::help(Lane &runner, std::optional<uint32_t> spareOf) {
   for (uint32_t i = 0; i < threadCount; ++i) {
     Lane &lane = lanes[i];
     uint32_t number = lane.next.load(std::memory_order_acquire);
-    if (&lane != &runner && number < lane.plan->steps.size() && lane.plan->steps[number].spare &&
-        lane.plan->steps[number].task == task && take(lane, number, runner))
-      return true;
-  }
-  return false;
-}
-
-/// Runs one step of another lane, if there is one that its own thread has not come to.
-bool CpuDevice::help(Lane &runner) {
-  for (uint32_t i = 0; i < threadCount; ++i) {
-    Lane &lane = lanes[i];
-    uint32_t number = lane.next.load(std::memory_order_acquire);
-    if (&lane != &runner && number < lane.plan->steps.size() && ready(lane, lane.plan->steps[number]) &&
-        take(lane, number, runner))
+    if (&lane == &runner || number >= lane.plan->steps.size())
+      continue;
+    const CpuStep &step = lane.plan->steps[number];
+    bool wanted = !spareOf || (step.spare && step.task == *spareOf);
+    if (wanted && ready(lane, step) && take(lane, number, runner))
       return true;
   }
   return false;

@@ -309,10 +309,11 @@ Status ElfImage::readTable(uint64_t query, std::span<const Range> executable, st
     uint64_t limit = end(address, readable);
     return limit && size <= limit - address;
   };
-  const dmx_kernel_table *table = nullptr;
-  uint32_t version = DMX_KERNEL_ABI_VERSION + 1;
-  while (!table && version-- > DMX_KERNEL_OLDEST_ABI_VERSION)
-    table = reinterpret_cast<dmx_query_kernels_fn>(query)(version);
+  auto ask = reinterpret_cast<dmx_query_kernels_fn>(query);
+  uint32_t version = DMX_KERNEL_ABI_VERSION;
+  const dmx_kernel_table *table = ask(version);
+  while (!table && version > DMX_KERNEL_OLDEST_ABI_VERSION)
+    table = ask(--version);
   if (!table)
     return fail(DMX_STATUS_UNSUPPORTED, "the kernels were compiled for another kernel ABI; this runtime has version ",
                 DMX_KERNEL_ABI_VERSION, "; compile the model again with a compiler of the same release");
