@@ -60,12 +60,11 @@ void GemmEmitter::emit() {
     emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups));
     return {rest};
   };
-  if (spec.nested) {
-    b.forLoop(b.idx(0), b.mul(b.mul(batch, blocks), groups), b.idx(1), {b.idx(-1)}, body);
-    return;
-  }
-  Value last = b.forLoop(b.begin(), b.end(), b.idx(1), {t.packA ? b.kept() : b.idx(-1)}, body).front();
-  if (t.packA)
+  Value begin = spec.nested ? b.idx(0) : b.begin();
+  Value end = spec.nested ? b.mul(b.mul(batch, blocks), groups) : b.end();
+  bool keeps = t.packA && !spec.nested;
+  Value last = b.forLoop(begin, end, b.idx(1), {keeps ? b.kept() : b.idx(-1)}, body).front();
+  if (keeps)
     b.keep(last);
 }
 

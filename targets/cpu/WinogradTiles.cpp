@@ -24,12 +24,14 @@ static int64_t productsOf(const WinogradSpec &spec, int64_t height, int64_t widt
   return along(height) * along(width);
 }
 
+static int64_t tilesOf(int64_t height, int64_t width) { return ceilDivInt(height, kOut) * ceilDivInt(width, kOut); }
+
 /// Whether an image is a block.
 static bool isOneBlock(const WinogradSpec &spec) {
   if (!spec.isStatic())
     return false;
   int64_t height = *spec.outHeight.known(), width = *spec.outWidth.known();
-  int64_t tiles = ceilDivInt(height, kOut) * ceilDivInt(width, kOut);
+  int64_t tiles = tilesOf(height, width);
   return tiles <= kFewTiles ||
          (tiles <= kMostTiles && productsOf(spec, height, width, true) * (spec.ic + kPad) * 4 <= kInputBytes);
 }
@@ -43,7 +45,7 @@ bool dmxc::cpu::winogradPays(const WinogradSpec &spec) {
   constexpr double kWeight = 4, kInput = 6, kOutput = 5, kGain = 1.15;
   int64_t height = spec.outHeight.valueOr(kLargeImage), width = spec.outWidth.valueOr(kLargeImage);
   double direct = kTaps * kTaps * (height * width + kWeight);
-  double positions = ceilDivInt(height, kOut) * ceilDivInt(width, kOut) * schemeOf(spec.stride).positions();
+  double positions = tilesOf(height, width) * schemeOf(spec.stride).positions();
   double filtered = productsOf(spec, height, width, isOneBlock(spec)) + kPanels * kWeight +
                     positions * (kInput / spec.oc + kOutput / spec.ic);
   return direct >= kGain * filtered;
@@ -58,11 +60,12 @@ WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const Isa
   t.vectors = most.vectors;
   t.rows = most.rows;
   int64_t fitting = kInputBytes / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);
-  if (std::optional<int64_t> tiles = t.imageTiles().known())
-    t.blockTiles =
-        ceilDivInt(*tiles, isOneBlock(spec) ? 1 : ceilDivInt(*tiles, std::clamp(fitting, kFewTiles, kMostTiles)));
-  else // A small image should still be one block.
+  if (std::optional<int64_t> tiles = t.imageTiles().known()) {
+    int64_t blocks = isOneBlock(spec) ? 1 : ceilDivInt(*tiles, std::clamp(fitting, kFewTiles, kMostTiles));
+    t.blockTiles = ceilDivInt(*tiles, blocks);
+  } else { // A small image should still be one block.
     t.blockTiles = std::clamp(fitting, 2 * kFewTiles, kMostTiles) / t.rows * t.rows;
+  }
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
   return t;
 }

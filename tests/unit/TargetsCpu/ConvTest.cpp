@@ -90,6 +90,25 @@ public:
     return sum + bias.asDouble(oc);
   }
 
+  /// Of outputs as blocks of 16 channels, whose padding is -77.
+  int64_t wrongIn(const Tensor &out) const {
+    const ConvSpec &s = c.spec;
+    int64_t blocks = (s.oc + 15) / 16, positions = s.outPositions(), wrong = 0;
+    for (int64_t n = 0; n < s.n; ++n)
+      for (int64_t oc = 0; oc < blocks * 16; ++oc)
+        for (int64_t pos = 0; pos < positions; ++pos) {
+          double got = out.asDouble(((n * blocks + oc / 16) * positions + pos) * 16 + oc % 16);
+          if (oc >= s.oc) {
+            wrong += got != -77;
+            continue;
+          }
+          int64_t hw = s.out[1] * s.out[2];
+          double expected = want(n, oc, pos / hw, pos / s.out[2] % s.out[1], pos % s.out[2]);
+          wrong += !(std::abs(got - expected) <= 1e-5 * (16 + s.groupIc() * s.taps() + std::abs(expected)));
+        }
+    return wrong;
+  }
+
   int64_t positions() const { return c.spec.in[0] * c.spec.in[1] * c.spec.in[2]; }
 
   Case c;
@@ -205,9 +224,10 @@ struct Plan {
   int64_t scratch;
 };
 
-/// The number of wrong outputs (also those written that should not be), or -1.
-int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error, int parts = 1, bool corrupt = false,
-                      std::function<void(ConvTiles &)> tune = {}) {
+/// The number of wrong outputs (also those written that should not be), or -1. The kernel computes all of them once for
+/// each number of `cuts`, in as many parts.
+int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error, std::vector<int> cuts = {1},
+                      bool corrupt = false, std::function<void(ConvTiles &)> tune = {}) {
   Problem p(given);
   mlir::MLIRContext context;
   mlir::Builder types(&context);
@@ -234,25 +254,15 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
   const ConvSpec &s = p.c.spec;
   int64_t blocks = (s.oc + 15) / 16, positions = s.outPositions();
   Tensor out(p.c.acc, {s.n, blocks, positions, 16});
-  for (int64_t i = 0; i < out.numElements(); ++i)
-    out.setDouble(i, -77);
-  int64_t work = plan.items(spec);
-  for (int part = 0; part < parts; ++part)
-    kernel({p.memory.mutableData(), p.packed.mutableData(), p.bias.mutableData(), out.mutableData()},
-           work * part / parts, work * (part + 1) / parts, plan.scratch, {s.n, s.in[1], s.in[2], s.out[1], s.out[2]});
-  int64_t wrong = 0;
-  for (int64_t n = 0; n < s.n; ++n)
-    for (int64_t oc = 0; oc < blocks * 16; ++oc)
-      for (int64_t pos = 0; pos < positions; ++pos) {
-        double got = out.asDouble(((n * blocks + oc / 16) * positions + pos) * 16 + oc % 16);
-        if (oc >= s.oc) {
-          wrong += got != -77;
-          continue;
-        }
-        int64_t hw = s.out[1] * s.out[2];
-        double want = p.want(n, oc, pos / hw, pos / s.out[2] % s.out[1], pos % s.out[2]);
-        wrong += !(std::abs(got - want) <= 1e-5 * (16 + s.groupIc() * s.taps() + std::abs(want)));
-      }
+  int64_t work = plan.items(spec), wrong = 0;
+  for (int parts : cuts) {
+    for (int64_t i = 0; i < out.numElements(); ++i)
+      out.setDouble(i, -77);
+    for (int part = 0; part < parts; ++part)
+      kernel({p.memory.mutableData(), p.packed.mutableData(), p.bias.mutableData(), out.mutableData()},
+             work * part / parts, work * (part + 1) / parts, plan.scratch, {s.n, s.in[1], s.in[2], s.out[1], s.out[2]});
+    wrong += p.wrongIn(out);
+  }
   return wrong;
 }
 
@@ -263,7 +273,7 @@ public:
       Case laid = c;
       laid.spec.input = layout;
       std::string error;
-      EXPECT_EQ(wrongElements(laid, GetParam(), error, parts, false, tune), 0) << describe(laid) << ": " << error;
+      EXPECT_EQ(wrongElements(laid, GetParam(), error, {parts}, false, tune), 0) << describe(laid) << ": " << error;
     }
   }
 };
@@ -341,7 +351,7 @@ TEST_P(ConvLevels, SmallImagesInPasses) {
   check(c, 3);
   auto passes = [](ConvTiles &t) { EXPECT_TRUE(t.passes); };
   std::string error;
-  EXPECT_EQ(wrongElements(c, GetParam(), error, 1, false, passes), 0) << error;
+  EXPECT_EQ(wrongElements(c, GetParam(), error, {1}, false, passes), 0) << error;
   c.spec.groups = 2, c.spec.oc = 64, c.spec.ic = 128, c.spec.heavyEpilogue = true;
   check(c);
 }
@@ -427,8 +437,7 @@ TEST_P(ConvLevels, Winograd) {
       for (bool open : {false, true}) {
         c.spec.heavyEpilogue = heavy, c.dynamicBatch = open;
         std::string error;
-        EXPECT_EQ(wrongElements(c, GetParam(), error, heavy ? 1 : 3), 0)
-            << describe(c) << " open " << open << ": " << error;
+        EXPECT_EQ(wrongElements(c, GetParam(), error, {1, 3}), 0) << describe(c) << " open " << open << ": " << error;
       }
   }
 }
@@ -457,9 +466,9 @@ TEST(Conv, WinogradOnlyWhereItPays) {
 TEST(Conv, ReferenceNoticesAWrongElement) {
   std::string error;
   Case c = makeCase(1, 16, 16, {1, 4, 4}, {1, 3, 3});
-  EXPECT_GT(wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0) << error;
+  EXPECT_GT(wrongElements(c, runnableLevels().back(), error, {1}, /*corrupt=*/true), 0) << error;
   c.winograd = true;
-  EXPECT_GT(wrongElements(c, runnableLevels().back(), error, 1, /*corrupt=*/true), 0) << error;
+  EXPECT_GT(wrongElements(c, runnableLevels().back(), error, {1}, /*corrupt=*/true), 0) << error;
 }
 
 } // namespace
