@@ -109,6 +109,24 @@ def growing():
                 [dict(x=floats(k, 3), start=floats(n, 3), trips=np.array(t)) for k, n, t in ((1, 0, 0), (1, 1, 1), (2, 3, 7), (5, 0, 100), (3, 2, 0))])
 
 
+def viewed():
+    """Values that branches and a loop capture or carry, computed in place of an output that is a view of them: of another
+    rank, and of the same rank with the extents elsewhere."""
+    def either(x):
+        return {"then_branch": graph(node("t", "Tanh", x), outputs="t"), "else_branch": graph(node("e", "Neg", x), outputs="e")}
+    step = graph(node("next", "Add", "w v") + node("go", "Identity", "cond"), "i cond w".split(), "go next".split())
+    text = (constant("last", [-1]) + node("v", "Relu", "x") + node("flat", "Flatten", "v", axis=1) + node("y", "If", "c", **either("v")) +
+            node("row", "Gather", "rows last", axis=0) + node("column", "Transpose", "row", perm=[1, 0]) + node("z", "If", "c", **either("row")) +
+            node("s", "Abs", "x") + node("line", "Reshape", "s last") + node("sum", "Loop", "trips _ s", body=step))
+
+    def oracle(x, rows, c, trips):
+        v, row = np.maximum(x, 0), rows[-1:]
+        return [v.reshape(len(v), -1), np.tanh(v) if c else -v, row.T, np.tanh(row) if c else -row, np.abs(x).reshape(-1), np.abs(x) + int(trips) * v]
+    return Case({"x": ("f32", [2, 3, "k"]), "rows": ("f32", ["n", "m"]), "c": ("bool", []), "trips": ("i64", [])}, text,
+                "flat y column z line sum".split(), oracle,
+                [dict(x=floats(2, 3, k), rows=floats(n, m), c=np.array(c), trips=np.array(k)) for k, n, m in ((4, 3, 5), (1, 1, 1), (3, 2, 0)) for c in (True, False)])
+
+
 def searching():
     """A while loop: halves until the sum is small; counts the iterations."""
     body = graph(node("next", "Mul", "v half") + node("n", "Add", "count unit") + node("size", "ReduceSum", "next", keepdims=0) +
@@ -210,7 +228,7 @@ def recurrence():
                 [dict(x=floats(t, b, width), lengths=np.array(n)) for t, b, n in ((1, 1, [1]), (5, 3, [5, 2, 4]), (130, 2, [130, 77]), (4, 2, [0, 4]))])
 
 
-CASES = {"branches": branches(), "growing": growing(), "searching": searching(), "nested": nested(), "scanning": scanning(), "pieces": pieces(), "recurrence": recurrence()}
+CASES = {"branches": branches(), "growing": growing(), "viewed": viewed(), "searching": searching(), "nested": nested(), "scanning": scanning(), "pieces": pieces(), "recurrence": recurrence()}
 
 
 class Base(unittest.TestCase):

@@ -213,8 +213,22 @@ private:
     return value.getDefiningOp<dmir::ConstantOp>() ? constantBuffer(value, {}) : buffers.at(value);
   }
 
-  SmallVector<Value> plainBuffers(ValueRange values) {
-    return llvm::map_to_vector(values, [&](Value value) { return plainBuffer(value); });
+  /// A value as a graph of a branch or loop gets it: with its own shape, which the graph's parameter has. A region that
+  /// writes an output or a state through a view of it has the type of that as its buffer's, so that it takes an alias.
+  Value passedBuffer(Value value) {
+    Value plain = plainBuffer(value);
+    auto whole = plain.getDefiningOp<dlir::BufferOp>();
+    if (whole.getTensor() == value.getType())
+      return plain;
+    Value &found = passed[value];
+    if (!found)
+      found = buffer(dlir::BufferKind::alias, value, 0, 0, sizeOf(whole), dmir::nodeName(value.getDefiningOp()), {}, {},
+                     plain);
+    return found;
+  }
+
+  SmallVector<Value> passedBuffers(ValueRange values) {
+    return llvm::map_to_vector(values, [&](Value value) { return passedBuffer(value); });
   }
 
   /// What a branch or loop gives.
@@ -227,16 +241,16 @@ private:
   }
 
   void addBranch(dmir::IfOp op) {
-    SmallVector<Value> inputs = plainBuffers(op.getCaptures()), outputs = resultBuffers(op);
+    SmallVector<Value> inputs = passedBuffers(op.getCaptures()), outputs = resultBuffers(op);
     lastToken = dlir::IfOp::create(tasks, op.getLoc(), dlir::TokenType::get(function.getContext()),
-                                   plainBuffer(op.getCondition()), op.getThenGraph(), op.getElseGraph(), inputs,
+                                   passedBuffer(op.getCondition()), op.getThenGraph(), op.getElseGraph(), inputs,
                                    outputs, afterLast(), hostQueue, nodesOf(op));
   }
 
   void addLoop(dmir::LoopOp op) {
-    SmallVector<Value> carried = plainBuffers(op.getCarried()), inputs = plainBuffers(op.getCaptures());
-    Value trips = op.getTripCount() ? plainBuffer(op.getTripCount()) : Value();
-    Value condition = op.getCondition() ? plainBuffer(op.getCondition()) : Value();
+    SmallVector<Value> carried = passedBuffers(op.getCarried()), inputs = passedBuffers(op.getCaptures());
+    Value trips = op.getTripCount() ? passedBuffer(op.getTripCount()) : Value();
+    Value condition = op.getCondition() ? passedBuffer(op.getCondition()) : Value();
     SmallVector<Value> outputs = resultBuffers(op);
     lastToken = dlir::WhileOp::create(tasks, op.getLoc(), dlir::TokenType::get(function.getContext()), op.getBody(),
                                       trips, condition, carried, inputs, outputs, afterLast(), hostQueue, nodesOf(op));
@@ -334,6 +348,7 @@ private:
   dlir::ProgramOp program;
   Operation *lastBuffer = nullptr;
   llvm::DenseMap<Value, Value> buffers; ///< DMIR value -> DLIR buffer
+  llvm::DenseMap<Value, Value> passed;  ///< DMIR value -> alias that has its type
   llvm::DenseMap<std::pair<Attribute, Attribute>, Value> constants;
   llvm::DenseSet<int64_t> written;
 };
