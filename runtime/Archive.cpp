@@ -41,24 +41,26 @@ bool isEntryName(std::string_view name) {
   return true;
 }
 
-Result<Archive> Archive::openPath(const std::string &path) {
+Result<Archive> Archive::openPath(const std::string &path, Load load) {
   Archive archive;
+  archive.mode = load;
   if (isDirectory(path)) {
     if (Status status = archive.openDirectory(path); !status)
       return status.takeError();
     return archive;
   }
-  auto mapping = Mapping::openFile(path);
+  auto mapping = Mapping::openFile(path, load);
   if (!mapping)
     return mapping.takeError();
-  return openMemory((*mapping)->bytes(), *mapping);
+  return openMemory((*mapping)->bytes(), *mapping, load);
 }
 
-Result<Archive> Archive::openMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+Result<Archive> Archive::openMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, Load load) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % 64)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle's memory starts at an address that is not 64-byte "
                                              "aligned; copy it to aligned_alloc(64, size)");
   Archive archive;
+  archive.mode = load;
   if (owner)
     archive.owners.push_back(std::move(owner));
   if (Status status = archive.readZip(bytes); !status)
@@ -83,7 +85,7 @@ Status Archive::readZip(std::span<const std::byte> bytes) {
     if (!isEntryName(name))
       return badBundle("the archive has an entry with an unsafe name (only [A-Za-z0-9._+/-], relative, "
                        "no '..')");
-    if (!table.emplace(std::move(name), Entry{entry.data, entry.crc}).second)
+    if (!table.emplace(std::move(name), Entry{entry.data, entry.crc, mode == Load::Copy}).second)
       return badBundle("the archive has two entries named '", entry.name, "'");
   }
   return {};
@@ -91,7 +93,7 @@ Status Archive::readZip(std::span<const std::byte> bytes) {
 
 Status Archive::openDirectory(const std::string &path) {
   directory = path;
-  auto hash = Mapping::openFile(path + "/manifest.sha256");
+  auto hash = Mapping::openFile(path + "/manifest.sha256", Load::Copy);
   if (!hash)
     return within("directory bundle without its checksum", hash.takeError());
   std::string_view text = asText((*hash)->bytes());
@@ -100,10 +102,10 @@ Status Archive::openDirectory(const std::string &path) {
   if (!isHexDigest(text))
     return badBundle("'", path, "/manifest.sha256' does not hold 64 hex digits");
   manifestHash = text;
-  auto manifest = Mapping::openFile(path + "/manifest.json");
+  auto manifest = Mapping::openFile(path + "/manifest.json", Load::Copy);
   if (!manifest)
     return manifest.takeError();
-  table.emplace("manifest.json", Entry{(*manifest)->bytes(), 0});
+  table.emplace("manifest.json", Entry{(*manifest)->bytes(), 0, true});
   owners.push_back(*manifest);
   return {};
 }
@@ -115,14 +117,27 @@ Status Archive::load(const std::string &name, uint64_t size) {
       return badBundle("the manifest lists entry '", name, "', but the archive has none of that name");
     if (!isEntryName(name))
       return badBundle("the manifest lists an entry with an unsafe name");
-    auto mapping = Mapping::openFile(directory + "/" + name);
+    auto mapping = Mapping::openFile(directory + "/" + name, mode);
     if (!mapping)
       return mapping.takeError();
-    it = table.emplace(name, Entry{(*mapping)->bytes(), 0}).first;
+    it = table.emplace(name, Entry{(*mapping)->bytes(), 0, mode == Load::Copy}).first;
     owners.push_back(*mapping);
   }
   if (it->second.data.size() != size)
     return badBundle("entry '", name, "' has ", it->second.data.size(), " bytes, the manifest says ", size);
+  return {};
+}
+
+Status Archive::hold(std::string_view name) {
+  auto it = table.find(name);
+  if (it == table.end() || it->second.isHeld)
+    return {};
+  auto copy = Mapping::copyOf(it->second.data, name);
+  if (!copy)
+    return copy.takeError();
+  owners.push_back(*copy);
+  it->second.data = (*copy)->bytes();
+  it->second.isHeld = true;
   return {};
 }
 

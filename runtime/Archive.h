@@ -1,7 +1,7 @@
 //===- Archive.h - the entries of a bundle ----------------------*- C++ -*-===//
 //
 // Reads the archive layer of schemas/FORMAT.md: a stored ZIP64 in one piece of
-// memory, or the same tree in a directory. Nothing is copied or extracted.
+// memory, or the same tree in a directory. Nothing is extracted.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -23,19 +23,24 @@ class Archive {
 public:
   struct Entry {
     std::span<const std::byte> data;
-    uint32_t crc = 0; // 0 in a directory, where nothing records one
+    uint32_t crc = 0;     // 0 in a directory, where nothing records one
+    bool isHeld = false;  // in private memory
   };
 
-  /// A bundle file or directory. A directory's entries, manifest.json excepted,
-  /// become visible through `load`.
-  static Result<Archive> openPath(const std::string &path);
+  /// A bundle file or directory, its entries got as `load` says. A directory's entries, manifest.json
+  /// excepted, become visible through `load`.
+  static Result<Archive> openPath(const std::string &path, Load load);
   /// A bundle in memory; `owner` keeps it alive (may be null). The start must
-  /// be 64-byte aligned, or else the entries would not be.
-  static Result<Archive> openMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  /// be 64-byte aligned, or else the entries would not be. `load` says whose memory it
+  /// is: Copy for what nobody else writes.
+  static Result<Archive> openMemory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                    Load load = Load::Map);
 
   /// Makes the entry `name` visible and checks its size. In a file all entries
   /// are visible from the start.
   Status load(const std::string &name, uint64_t size);
+  /// Moves a visible entry into private memory, where no one changes it between a check and a use.
+  Status hold(std::string_view name);
 
   /// Null when there is no such entry.
   const Entry *find(std::string_view name) const;
@@ -46,6 +51,7 @@ public:
 
 private:
   std::string directory; // path of a directory bundle, else empty
+  Load mode = Load::Map;
   std::string manifestHash;
   std::map<std::string, Entry, std::less<>> table;
   std::vector<std::shared_ptr<const void>> owners;

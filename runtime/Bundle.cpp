@@ -95,9 +95,14 @@ Status Bundle::loadEntries() {
   for (const ManifestEntry &entry : parsed.entries) {
     if (Status status = files.load(entry.name, entry.size); !status)
       return status;
-    if (isCheckedAtOpen(entry.name))
-      if (Status status = checkEntry(entry); !status)
-        return status;
+    if (!isCheckedAtOpen(entry.name))
+      continue;
+    // What is checked here is used later: it must be the same bytes then.
+    Status status = files.hold(entry.name);
+    if (status)
+      status = checkEntry(entry);
+    if (!status)
+      return status;
   }
   if (files.entries().size() != parsed.entries.size() + 1)
     return badBundle("the archive has ", files.entries().size(), " entries, the manifest lists ",
@@ -158,6 +163,8 @@ Status Bundle::checkLayouts() const {
 }
 
 Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive) {
+  if (Status status = archive.hold("manifest.json"); !status)
+    return status.takeError();
   auto manifest = checkHeader(archive);
   if (!manifest)
     return manifest.takeError();

@@ -33,7 +33,8 @@ struct Signature {
 /// lock. Thread-safe.
 class Bundle {
 public:
-  /// Opens and checks everything but the bytes of weights, debug and tests.
+  /// Opens and checks everything but the bytes of weights, debug and tests. What is checked is moved
+  /// into private memory first, so that it cannot differ from what is used.
   static Result<std::shared_ptr<const Bundle>> open(Archive archive);
   /// The checks that need the manifest alone.
   static Result<Manifest> checkHeader(const Archive &archive);

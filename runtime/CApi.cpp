@@ -87,12 +87,46 @@ Status openArchive(Result<Archive> archive, dmx_bundle **bundle) {
   return {};
 }
 
-/// The common end of the open functions; `make` returns a Result<Archive>.
-template <typename Make> dmx_status openWith(std::string_view what, dmx_bundle **bundle, dmx_error *error, Make make) {
+/// Copies a struct of options as far as both sides know it. What a newer caller sets beyond that is refused,
+/// not ignored: it may be what keeps the caller safe.
+template <typename Options> Status copyIn(const Options *given, Options &out, std::string_view initializer) {
+  if (!given)
+    return {};
+  if (given->struct_size < sizeof(size_t))
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "options->struct_size is not set; use ", initializer);
+  const std::byte *bytes = reinterpret_cast<const std::byte *>(given);
+  for (size_t i = sizeof out; i < given->struct_size; ++i)
+    if (bytes[i] != std::byte{})
+      return fail(DMX_STATUS_UNSUPPORTED, "options has a field that this runtime (", dmx_version_string(),
+                  ") does not know; use a newer one");
+  std::memcpy(static_cast<void *>(&out), given, std::min(given->struct_size, sizeof out));
+  return {};
+}
+
+Status readOptions(const dmx_bundle_options *given, Load &load) {
+  dmx_bundle_options options = DMX_BUNDLE_OPTIONS_INIT;
+  if (Status status = copyIn(given, options, "DMX_BUNDLE_OPTIONS_INIT"); !status)
+    return status;
+  if (options.flags & ~uint32_t(DMX_BUNDLE_COPY))
+    return fail(DMX_STATUS_UNSUPPORTED, "options->flags has a bit that this runtime (", dmx_version_string(),
+                ") does not know; use a newer one");
+  if (options.reserved)
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "options->reserved is not 0; use DMX_BUNDLE_OPTIONS_INIT");
+  load = options.flags & DMX_BUNDLE_COPY ? Load::Copy : Load::Map;
+  return {};
+}
+
+/// The common end of the open functions; `make` returns a Result<Archive> for a Load.
+template <typename Make>
+dmx_status openWith(std::string_view what, const dmx_bundle_options *options, dmx_bundle **bundle, dmx_error *error,
+                    Make make) {
   return guarded(error, [&]() -> Status {
     if (!bundle)
       return isNull("bundle");
-    if (Status status = openArchive(make(), bundle); !status)
+    Load load = Load::Map;
+    if (Status status = readOptions(options, load); !status)
+      return status;
+    if (Status status = openArchive(make(load), bundle); !status)
       return within(what, status.takeError());
     return {};
   });
@@ -144,11 +178,8 @@ template <typename Info> Status copyOut(Info info, Info *out) {
 
 Status readOptions(const dmx_session_options *given, dmx_session_options &options, DeviceOptions &out) {
   options = DMX_SESSION_OPTIONS_INIT;
-  if (given) {
-    if (given->struct_size < sizeof(size_t))
-      return fail(DMX_STATUS_INVALID_ARGUMENT, "options->struct_size is not set; use DMX_SESSION_OPTIONS_INIT");
-    std::memcpy(static_cast<void *>(&options), given, std::min(given->struct_size, sizeof options));
-  }
+  if (Status status = copyIn(given, options, "DMX_SESSION_OPTIONS_INIT"); !status)
+    return status;
   out.threads = options.threads;
   out.isa = options.isa ? options.isa : "";
   out.allocator = options.allocator;
@@ -195,7 +226,7 @@ dmx_status dmx_bundle_check_header(const char *path, dmx_error *error) {
   return guarded(error, [&]() -> Status {
     if (!path)
       return isNull("path");
-    auto archive = Archive::openPath(path);
+    auto archive = Archive::openPath(path, Load::Map);
     if (!archive)
       return within(path, archive.takeError());
     if (auto manifest = Bundle::checkHeader(*archive); !manifest)
@@ -205,29 +236,50 @@ dmx_status dmx_bundle_check_header(const char *path, dmx_error *error) {
 }
 
 dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error) {
-  return openWith(path ? path : "bundle", bundle, error, [&]() -> Result<Archive> {
+  return dmx_bundle_open_with(path, nullptr, bundle, error);
+}
+
+dmx_status dmx_bundle_open_with(const char *path, const dmx_bundle_options *options, dmx_bundle **bundle,
+                                dmx_error *error) {
+  return openWith(path ? path : "bundle", options, bundle, error, [&](Load load) -> Result<Archive> {
     if (!path)
       return isNull("path");
-    return Archive::openPath(path);
+    return Archive::openPath(path, load);
   });
 }
 
 dmx_status dmx_bundle_open_memory(const void *data, size_t size, dmx_bundle **bundle, dmx_error *error) {
-  return openWith("bundle in memory", bundle, error, [&]() -> Result<Archive> {
+  return dmx_bundle_open_memory_with(data, size, nullptr, bundle, error);
+}
+
+dmx_status dmx_bundle_open_memory_with(const void *data, size_t size, const dmx_bundle_options *options,
+                                       dmx_bundle **bundle, dmx_error *error) {
+  return openWith("bundle in memory", options, bundle, error, [&](Load load) -> Result<Archive> {
     if (!data)
       return isNull("data");
-    return Archive::openMemory({static_cast<const std::byte *>(data), size}, nullptr);
+    std::span<const std::byte> bytes(static_cast<const std::byte *>(data), size);
+    if (load == Load::Map)
+      return Archive::openMemory(bytes, nullptr);
+    auto copy = Mapping::copyOf(bytes, "bundle in memory");
+    if (!copy)
+      return copy.takeError();
+    return Archive::openMemory((*copy)->bytes(), *copy, Load::Copy);
   });
 }
 
 dmx_status dmx_bundle_open_fd(int fd, uint64_t offset, uint64_t size, dmx_bundle **bundle, dmx_error *error) {
-  return openWith("bundle in a file descriptor", bundle, error, [&]() -> Result<Archive> {
+  return dmx_bundle_open_fd_with(fd, offset, size, nullptr, bundle, error);
+}
+
+dmx_status dmx_bundle_open_fd_with(int fd, uint64_t offset, uint64_t size, const dmx_bundle_options *options,
+                                   dmx_bundle **bundle, dmx_error *error) {
+  return openWith("bundle in a file descriptor", options, bundle, error, [&](Load load) -> Result<Archive> {
     if (offset % 64)
       return fail(DMX_STATUS_INVALID_ARGUMENT, "offset ", offset, " is not a multiple of 64");
-    auto mapping = Mapping::openDescriptor(fd, offset, size, cat("file descriptor ", fd));
+    auto mapping = Mapping::openDescriptor(fd, offset, size, load, cat("file descriptor ", fd));
     if (!mapping)
       return mapping.takeError();
-    return Archive::openMemory((*mapping)->bytes(), *mapping);
+    return Archive::openMemory((*mapping)->bytes(), *mapping, load);
   });
 }
 

@@ -1,4 +1,4 @@
-//===- Mapping.cpp - read-only file mappings ------------------------------===//
+//===- Mapping.cpp - bytes of a file, mapped or copied --------------------===//
 
 #include "Mapping.h"
 
@@ -20,13 +20,49 @@ std::string errnoText(int code) {
 
 } // namespace
 
-Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t offset, uint64_t size,
+/// Private pages for `size` > 0 bytes, all there at once: they will be written in a moment.
+Status Mapping::reserve(uint64_t size, std::string_view what) {
+  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "there is no memory for a copy of '", what, "' of ", size, " bytes");
+  base = memory;
+  length = static_cast<size_t>(size);
+  view = {static_cast<const std::byte *>(base), length};
+  return {};
+}
+
+Status Mapping::readFrom(int fd, uint64_t offset, const std::string &what) {
+  for (size_t done = 0; done < length;) {
+    ssize_t count = pread(fd, static_cast<std::byte *>(base) + done, length - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return fail(DMX_STATUS_IO, "cannot read '", what, "': ", errnoText(errno));
+    if (count == 0)
+      return fail(DMX_STATUS_IO, "cannot read '", what, "': it became shorter while it was read");
+    done += static_cast<size_t>(count);
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const Mapping>> Mapping::copyOf(std::span<const std::byte> bytes, std::string_view what) {
+  std::shared_ptr<Mapping> copy(new Mapping);
+  if (!bytes.empty()) {
+    if (Status status = copy->reserve(bytes.size(), what); !status)
+      return status.takeError();
+    std::memcpy(copy->base, bytes.data(), bytes.size());
+    mprotect(copy->base, copy->length, PROT_READ); // where it fails the bytes are as good
+  }
+  return std::shared_ptr<const Mapping>(std::move(copy));
+}
+
+Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t offset, uint64_t size, Load load,
                                                                const std::string &what) {
   struct stat info;
   if (fstat(fd, &info) != 0)
     return fail(DMX_STATUS_IO, "cannot read '", what, "': ", errnoText(errno));
   if (!S_ISREG(info.st_mode))
-    return fail(DMX_STATUS_IO, "cannot map '", what, "': it is not a regular file");
+    return fail(DMX_STATUS_IO, "cannot read '", what, "': it is not a regular file");
   uint64_t fileSize = static_cast<uint64_t>(info.st_size);
   if (offset > fileSize || size > fileSize - offset)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "'", what, "' has ", fileSize, " bytes, but ", size, " bytes at offset ",
@@ -36,6 +72,15 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
   std::shared_ptr<Mapping> mapping(new Mapping);
   if (size == 0) // mmap refuses empty ranges
     return std::shared_ptr<const Mapping>(std::move(mapping));
+  if (load == Load::Copy) {
+    Status status = mapping->reserve(size, what);
+    if (status)
+      status = mapping->readFrom(fd, offset, what);
+    if (!status)
+      return status.takeError();
+    mprotect(mapping->base, mapping->length, PROT_READ);
+    return std::shared_ptr<const Mapping>(std::move(mapping));
+  }
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t start = offset / page * page;
   size_t length = static_cast<size_t>(offset - start + size);
@@ -48,12 +93,12 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
   return std::shared_ptr<const Mapping>(std::move(mapping));
 }
 
-Result<std::shared_ptr<const Mapping>> Mapping::openFile(const std::string &path) {
+Result<std::shared_ptr<const Mapping>> Mapping::openFile(const std::string &path, Load load) {
   // O_NONBLOCK: a pipe of that name must be refused below, not waited for.
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return fail(DMX_STATUS_IO, "cannot open '", path, "': ", errnoText(errno));
-  auto mapping = openDescriptor(fd, 0, 0, path);
+  auto mapping = openDescriptor(fd, 0, 0, load, path);
   close(fd);
   return mapping;
 }

@@ -1,4 +1,4 @@
-//===- Mapping.h - read-only file mappings ----------------------*- C++ -*-===//
+//===- Mapping.h - bytes of a file, mapped or copied ------------*- C++ -*-===//
 #pragma once
 
 #include "Error.h"
@@ -8,17 +8,26 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace dmxrt {
 
-/// A byte range of a regular file, mapped read-only; unmapped with its owner.
+/// How bytes come into memory.
+enum class Load {
+  Map, // pages of the file, which follow what happens to it
+  Copy // private memory, read once
+};
+
+/// A read-only range of bytes at a page of their own; released with its owner.
 class Mapping {
 public:
-  static Result<std::shared_ptr<const Mapping>> openFile(const std::string &path);
-  /// `size` 0 maps up to the end. The descriptor stays the caller's. `what`
+  static Result<std::shared_ptr<const Mapping>> openFile(const std::string &path, Load load);
+  /// `size` 0: up to the end. The descriptor stays the caller's. `what`
   /// names the file in errors.
-  static Result<std::shared_ptr<const Mapping>> openDescriptor(int fd, uint64_t offset, uint64_t size,
+  static Result<std::shared_ptr<const Mapping>> openDescriptor(int fd, uint64_t offset, uint64_t size, Load load,
                                                                const std::string &what);
+  /// A private copy of bytes that may change afterwards. `what` names them.
+  static Result<std::shared_ptr<const Mapping>> copyOf(std::span<const std::byte> bytes, std::string_view what);
   ~Mapping();
   Mapping(const Mapping &) = delete;
   Mapping &operator=(const Mapping &) = delete;
@@ -27,6 +36,8 @@ public:
 
 private:
   Mapping() = default;
+  Status reserve(uint64_t size, std::string_view what);
+  Status readFrom(int fd, uint64_t offset, const std::string &what);
   void *base = nullptr; // page-aligned start of the mapping
   size_t length = 0;
   std::span<const std::byte> view; // the asked-for range inside it

@@ -114,10 +114,11 @@ struct Numbers {
 Status readExtra(const Bytes &zip, uint64_t at, uint64_t length, bool paddingAllowed, Numbers &numbers) {
   bool seenWide = false, seenPadding = false;
   for (uint64_t end = at + length; at < end;) {
-    if (end - at < 4 || end - at - 4 < zip.u16(at + 2))
+    // Every number is read once: the bytes may be a file that somebody writes at this moment.
+    uint16_t id = end - at < 4 ? 0 : zip.u16(at);
+    uint64_t size = end - at < 4 ? kMax32 : zip.u16(at + 2), body = at + 4;
+    if (end - at < 4 || end - at - 4 < size)
       return damaged("an extra field leaves its header");
-    uint16_t id = zip.u16(at);
-    uint64_t size = zip.u16(at + 2), body = at + 4;
     if (id == kZip64Field && !seenWide) {
       seenWide = true;
       uint64_t used = 0;

@@ -174,20 +174,53 @@ typedef struct dmx_bundle dmx_bundle;
  * runtime, required features, the manifest's own checksum. Reads no other entry. */
 DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
 
+/* Bits of dmx_bundle_options.flags. */
+enum {
+  DMX_BUNDLE_COPY = 1u << 0 /* the whole bundle is read once, at open, into private memory; see below */
+};
+
+/* How a bundle is opened. By default it is mapped: opening costs no more than reading manifest, graph and code,
+ * weights come into memory when they are first used, are shared by all processes that have the file open, and may
+ * be dropped and read again at any time. That makes them those of the file: while the bundle is open, a program
+ * that truncates the file takes pages away, and the process dies of SIGBUS at the next use of one; a program that
+ * writes into the file changes the weights of later runs, without an error. Replacing the file by renaming another
+ * one over it (what dmxc does) and removing it are safe.
+ * With DMX_BUNDLE_COPY open reads all of it, which takes the time to read the file and as much memory a process as
+ * the file has bytes; afterwards nothing that happens to the file matters. A file that becomes shorter during open
+ * is DMX_STATUS_IO.
+ * Manifest, graph and code are copied in both cases, and used from the very bytes whose sha256 was checked.
+ * A bit or a field set that this runtime does not know is refused with DMX_STATUS_UNSUPPORTED. */
+typedef struct dmx_bundle_options {
+  size_t struct_size;
+  uint32_t flags;    /* DMX_BUNDLE_... */
+  uint32_t reserved; /* 0 */
+} dmx_bundle_options;
+#define DMX_BUNDLE_OPTIONS_INIT                                                                                        \
+  { sizeof(dmx_bundle_options), 0, 0 }
+
 /* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
  * of everything and the sha256 of manifest, graph and code; weights are checked by
- * dmx_bundle_verify. The file must not be modified while the bundle is open.
+ * dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY the file must not be modified while the bundle is open.
  * `*bundle` is to be closed with dmx_bundle_close. */
 DMX_API dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error);
+/* The same with options; NULL: all defaults. */
+DMX_API dmx_status dmx_bundle_open_with(const char *path, const dmx_bundle_options *options, dmx_bundle **bundle,
+                                        dmx_error *error);
 
 /* The same over bytes that the caller keeps alive and unchanged until the bundle
  * and every session of it are gone. `data` must be 64-byte aligned. */
 DMX_API dmx_status dmx_bundle_open_memory(const void *data, size_t size, dmx_bundle **bundle, dmx_error *error);
+/* The same with options. With DMX_BUNDLE_COPY the bytes need no alignment and are not used after the call. */
+DMX_API dmx_status dmx_bundle_open_memory_with(const void *data, size_t size, const dmx_bundle_options *options,
+                                               dmx_bundle **bundle, dmx_error *error);
 
 /* The same over `size` bytes at `offset` of an open regular file (size 0: up to its end).
  * `offset` must be a multiple of 64. The descriptor stays the caller's and may be closed
  * after the call. */
 DMX_API dmx_status dmx_bundle_open_fd(int fd, uint64_t offset, uint64_t size, dmx_bundle **bundle, dmx_error *error);
+/* The same with options. */
+DMX_API dmx_status dmx_bundle_open_fd_with(int fd, uint64_t offset, uint64_t size, const dmx_bundle_options *options,
+                                           dmx_bundle **bundle, dmx_error *error);
 
 /* Releases the caller's hold; sessions keep what they need. NULL is allowed. */
 DMX_API void dmx_bundle_close(dmx_bundle *bundle);

@@ -88,6 +88,13 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_option("--isa", options.session.isa, "ISA level of the code; the best this CPU has when absent")
       ->group(group)
       ->type_name("LEVEL");
+  app.add_option_function<std::string>(
+         "--load", [&options](const std::string &how) { options.session.copyBundle = how == "copy"; },
+         "map: weights are pages of the file, which must not be modified meanwhile; copy: the file is read once "
+         "into private memory (default map)")
+      ->group(group)
+      ->type_name("map|copy")
+      ->check(CLI::IsMember({"map", "copy"}));
   app.add_option("--device-opt", options.session.deviceOptions, "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable)")
       ->group(group)
       ->type_name("K=V")

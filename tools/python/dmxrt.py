@@ -15,6 +15,7 @@ INPUT, OUTPUT = 0, 1
 DTYPES = {1: "bool", 3: "int8", 4: "int16", 5: "int32", 6: "int64", 8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "float16",
           14: "float32", 15: "float64"}
 I64, F32 = 6, 14
+COPY = 1  # bit of dmx_bundle_options.flags
 SHAPE_UNKNOWN = 11  # dmx_status: the shape depends on the data
 
 
@@ -44,6 +45,10 @@ class _Info(ctypes.Structure):
                 ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(_Dim))]
 
 
+class _BundleOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+
+
 class _Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("isa", ctypes.c_char_p),
                 ("allocator", ctypes.c_void_p), ("executor", ctypes.c_void_p),
@@ -59,14 +64,18 @@ class Tensor:
 
 
 class Session:
-    """One session of an entry point. `threads` 0: as many as allowed; `device_options`: "corsair.report=r.json" and the like."""
+    """One session of an entry point. `threads` 0: as many as allowed; `device_options`: "corsair.report=r.json" and the like;
+    `load`: "map", weights are pages of the file, which must not be modified while the session lives, or "copy", private memory."""
 
-    def __init__(self, bundle, *, entry=None, threads=0, isa=None, device_options=(), library=None):
+    def __init__(self, bundle, *, entry=None, threads=0, isa=None, device_options=(), load="map", library=None):
+        if load not in ("map", "copy"):
+            raise Error(f"load is '{load}'; it may be 'map' or 'copy'")
         self.bundle, self.session, self._error = ctypes.c_void_p(), ctypes.c_void_p(), _Error(ctypes.sizeof(_Error))
         self.lib = ctypes.CDLL(library or os.environ.get("DMXRT_LIBRARY") or ctypes.util.find_library("dmxrt") or "libdmxrt.so")
         self.lib.dmx_bundle_tensor_count.restype = ctypes.c_uint32
         self._entry = entry.encode() if entry else None
-        self.call("dmx_bundle_open", os.fsencode(bundle), ctypes.byref(self.bundle))
+        how = _BundleOptions(ctypes.sizeof(_BundleOptions), COPY if load == "copy" else 0, 0)
+        self.call("dmx_bundle_open_with", os.fsencode(bundle), ctypes.byref(how), ctypes.byref(self.bundle))
         texts = (ctypes.c_char_p * max(1, len(device_options)))(*[option.encode() for option in device_options])
         options = _Options(ctypes.sizeof(_Options), threads, isa.encode() if isa else None, None, None, texts, len(device_options))
         self.call("dmx_session_create", self.bundle, self._entry, ctypes.byref(options), ctypes.byref(self.session))

@@ -40,6 +40,7 @@ struct SessionSettings {
   uint32_t threads = 0;                   ///< 0: all the CPUs allowed
   std::string isa;                        ///< empty: the best
   std::vector<std::string> deviceOptions; ///< "key=value"
+  bool copyBundle = false;                ///< into private memory instead of mapping the file
 };
 
 /// An open bundle and one session over it. Tensors that are bound are kept
