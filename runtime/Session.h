@@ -59,7 +59,7 @@ private:
   Status loadCode(std::string_view isa);
   void noteCode(const Graph &part, std::vector<bool> &needed) const;
   Error noSuchLevel(std::string_view isa) const;
-  Status countPrograms();
+  void countPrograms();
   void describeDevices();
   bool isLate(dmx_io io, uint32_t index) const;
   Status runShape(uint32_t index, std::vector<int64_t> &shape) const;

@@ -86,14 +86,9 @@ Status Session::loadCode(std::string_view isa) {
 }
 
 /// A program for each stage of each graph that has tasks for a device.
-Status Session::countPrograms() {
-  for (size_t i = 0; i < machinery.units.size(); ++i) {
-    const Unit &unit = machinery.units[i];
-    if (unit.programs > 1 && !unit.device->setProgramCount(unit.programs))
-      return fail(DMX_STATUS_UNSUPPORTED, "the tasks of target '", graph.targets[i], "' lie in ", unit.programs,
-                  " stages of the model's graphs, but this device runs those of one only");
-  }
-  return {};
+void Session::countPrograms() {
+  for (const Unit &unit : machinery.units)
+    unit.device->setProgramCount(std::max(unit.programs, 1u));
 }
 
 void Session::describeDevices() {

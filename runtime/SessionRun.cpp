@@ -47,7 +47,11 @@ Status Session::makeReady() {
 }
 
 Status Session::execute() {
+  for (const Unit &unit : machinery.units)
+    unit.device->startRun();
   Status status = frame->execute();
+  for (size_t i = 0; i < machinery.units.size() && status; ++i)
+    status = machinery.units[i].device->endRun();
   outputsValid = static_cast<bool>(status);
   if (machinery.profile.on())
     machinery.profile.endRun();

@@ -122,17 +122,21 @@ public:
   /// Sets memory from `allocate` to zeros; a device that keeps states elsewhere clears them too.
   virtual void clear(void *memory, uint64_t size);
 
-  /// A device may keep several plans, "programs", one for each stage of each graph that has tasks for it. The
-  /// functions below, down to takeSlices, are about the one selected last, at first number 0. False: there is one only.
-  virtual bool setProgramCount(uint32_t count) { return count <= 1; }
-  virtual void selectProgram(uint32_t /*program*/) {}
+  /// A device keeps several plans, "programs": one for each stage of each graph that has tasks for it. The functions
+  /// below, down to takeSlices, are about the one selected last, at first number 0. `count` > 0; before any `prepare`.
+  virtual void setProgramCount(uint32_t count) = 0;
+  virtual void selectProgram(uint32_t program) = 0;
+
+  /// Around all that the session runs of its programs for one call of the user; a run that fails does not end.
+  virtual void startRun() {}
+  virtual Status endRun() { return {}; }
 
   /// Plans what the device does of a task list in all following runs; allocates what that needs. Its
   /// `segments` ascend and do not overlap; the tasks between them are those of other devices. What a
   /// task waits for before its segment is done when the segment starts. Both lists stay in place.
   virtual Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) = 0;
-  /// Starts a segment; no allocation, no lock. A run is the segments in order from 0, each started after
-  /// the fence of the one before; it may end before the last one.
+  /// Starts a segment; no allocation, no lock. A program's segments are started in order from 0, each after the fence of
+  /// the one before; it may end before the last one.
   virtual void enqueue(uint32_t segment) = 0;
   /// Waits for it. A CPU does its share of the work in here.
   virtual RunOutcome fence() = 0;

@@ -77,8 +77,12 @@ RunOutcome CorsairProgram::run() {
   Status prepared = device->prepare({&task, 1}, {&whole, 1});
   if (!prepared)
     return {-1, 0, prepared.error().message};
+  device->startRun();
   device->enqueue(0);
-  return device->fence();
+  RunOutcome outcome = device->fence();
+  if (Status ended = outcome.code ? Status() : device->endRun(); !ended)
+    return {-1, 0, ended.error().message};
+  return outcome;
 }
 
 void CorsairProgram::expectRun() {

@@ -150,6 +150,35 @@ TEST_P(DeviceTest, PointersMayChangeBetweenRuns) {
   }
 }
 
+/// The stages of a session's graphs: a program stays as it was planned while others are planned and run.
+TEST_P(DeviceTest, KeepsSeveralPrograms) {
+  void *filled[] = {upload(std::vector<int32_t>(64)), upload(std::vector<int32_t>(64))};
+  void *ones = upload(std::vector<float>(1000, 1.0f)), *sum = upload(std::vector<float>(1000));
+  void *const first[] = {filled[0]}, *const second[] = {filled[1]}, *const add[] = {ones, ones, sum};
+  // The second has its task behind one of another graph's stage.
+  const std::vector<DeviceTask> lists[] = {
+      {task("fill", first, 64)}, {DeviceTask(), task("fill", second, 64)}, {task("add", add, 1000)}};
+  const Segment ranges[] = {{0, 1}, {1, 2}, {0, 1}};
+  device->setProgramCount(3);
+  for (uint32_t program : {2u, 0u, 1u}) {
+    device->selectProgram(program);
+    Status prepared = device->prepare(lists[program], {&ranges[program], 1});
+    ASSERT_TRUE(prepared) << prepared.error().message;
+  }
+  bool seen = false; // the second program
+  for (uint32_t program : {0u, 2u, 1u, 2u}) {
+    device->selectProgram(program);
+    device->enqueue(0);
+    ASSERT_EQ(device->fence().code, DMX_KERNEL_OK) << program;
+    EXPECT_EQ(download<int32_t>(filled[0], 64), iota<int32_t>(64));
+    if (program == 2) {
+      EXPECT_EQ(download<float>(sum, 1000), std::vector<float>(1000, 2.0f));
+    }
+    seen |= program == 1;
+    EXPECT_EQ(download<int32_t>(filled[1], 64), seen ? iota<int32_t>(64) : std::vector<int32_t>(64)) << program;
+  }
+}
+
 TEST_P(DeviceTest, ReportsTheTaskThatFailed) {
   void *data = upload(iota<float>(10)), *out = upload(std::vector<float>(4));
   void *bad = upload(std::vector<int64_t>{1, 2, 30, 4}), *good = upload(std::vector<int64_t>{1, 2, 3, 4});

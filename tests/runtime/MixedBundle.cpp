@@ -75,6 +75,23 @@ std::string imageOf(const char *text) {
 
 float weight(size_t i) { return static_cast<float>(i % 5); }
 
+std::string weights() {
+  std::vector<float> values(64);
+  for (size_t i = 0; i < 64; ++i)
+    values[i] = weight(i);
+  return {reinterpret_cast<const char *>(values.data()), 256};
+}
+
+const Json kCardQueue = {{"name", "card"}, {"target", "corsair"}};
+
+void addCardCode(TestBundle &bundle) {
+  bundle.manifest["targets"].push_back({{"target", "corsair"},
+                                        {"arch", "corsair-like"},
+                                        {"entry", "code/corsair/corsair-like/kernels.dmxisa"},
+                                        {"features", Json::array()}});
+  bundle.files["code/corsair/corsair-like/kernels.dmxisa"] = imageOf(kKernels);
+}
+
 } // namespace
 
 TestBundle mixedBundle() {
@@ -83,10 +100,7 @@ TestBundle mixedBundle() {
   int at = builder.input("at", "i64", {4}), u = builder.input("u", "f32", {"n"});
   builder.dim("n", 1, 1000, 3, 0);
   int y = builder.output("y", "f32", {64}), p = builder.output("p", "f32", {4}), v = builder.output("v", "f32", {"n"});
-  std::vector<float> weights(64);
-  for (size_t i = 0; i < 64; ++i)
-    weights[i] = weight(i);
-  int w = builder.constant(std::string(reinterpret_cast<char *>(weights.data()), 256), "f32", {64});
+  int w = builder.constant(weights(), "f32", {64});
   int total = builder.state(256, "f32", {64});
   int doubled = builder.arena(256, "f32", {64}), seen = builder.arena(256, "f32", {64});
   int moved = builder.arena(256, "f32", {64}), both = builder.arena(256, "f32", {64});
@@ -101,12 +115,39 @@ TestBundle mixedBundle() {
   builder.dispatch("pick", {result, at, p}, 1, 1, {second}, card);
   builder.dispatch("scale", {u, v}, 1, "n", {}, {{"dims", {3}}});
   TestBundle bundle = builder.finish();
-  bundle.graph["graphs"][0]["queues"].push_back({{"name", "card"}, {"target", "corsair"}});
-  bundle.manifest["targets"].push_back({{"target", "corsair"},
-                                        {"arch", "corsair-like"},
-                                        {"entry", "code/corsair/corsair-like/kernels.dmxisa"},
-                                        {"features", Json::array()}});
-  bundle.files["code/corsair/corsair-like/kernels.dmxisa"] = imageOf(kKernels);
+  bundle.graph["graphs"][0]["queues"].push_back(kCardQueue);
+  addCardCode(bundle);
+  return bundle;
+}
+
+TestBundle branchedBundle() {
+  const Json card = {{"queue", 1}};
+  auto branch = [](const char *name, const char *kernel, int64_t items, int64_t dim) {
+    ModelBuilder builder;
+    int seen = builder.input("seen", "f32", {64}), at = builder.input("at", "i64", {4});
+    int r = builder.output("r", "f32", {items});
+    builder.dispatch(kernel, items == 4 ? std::vector<int>{seen, at, r} : std::vector<int>{seen, r}, 1, items, {},
+                     {{"dims", {dim}}});
+    return builder.graphNamed(name);
+  };
+  ModelBuilder builder;
+  builder.extentDim("k", 2, 0, 0, 0, 64);
+  int x = builder.input("x", "f32", {64}), at = builder.input("at", "i64", {4});
+  int c = builder.input("c", "bool", Json::array());
+  int v = builder.output("v", "f32", {"k"}), p = builder.output("p", "f32", {4});
+  int w = builder.constant(weights(), "f32", {64}), total = builder.state(256, "f32", {64});
+  int doubled = builder.arena(256, "f32", {64}), seen = builder.arena(256, "f32", {64});
+  int r = builder.result(2, 0, "f32", {"k"});
+  builder.dispatch("scale", {x, doubled}, 1, 64, {}, {{"dims", {2}}});
+  builder.dispatch("collect", {doubled, w, total, seen}, 2, 1, {0}, card);
+  builder.branch(c, "then", "else", {seen, at}, 1, {1});
+  builder.dispatch("scale", {r, v}, 1, "k", {2}, {{"dims", {3}}});
+  builder.dispatch("pick", {seen, at, p}, 1, 1, {1}, card);
+  TestBundle bundle = builder.finish();
+  bundle.graph["graphs"][0]["queues"].push_back(kCardQueue);
+  bundle.graph["graphs"].push_back(branch("then", "gather", 4, 64));
+  bundle.graph["graphs"].push_back(branch("else", "scale", 64, 2));
+  addCardCode(bundle);
   return bundle;
 }
 

@@ -15,6 +15,14 @@ namespace dmxtest {
 /// Inputs: x f32[64], index i64[64], at i64[4], u f32["n"]; outputs: y f32[64], p f32[4], v f32["n"].
 TestBundle mixedBundle();
 
+/// Work of the card before and after a branch whose result's size only the run tells:
+///
+///   0: doubled = 2 * x      1: total += doubled; seen = total + 2 * w on the card
+///   2: r = c ? seen[at] : 2 * seen     3: v = 3 * r     4: p = seen[at] on the card
+///
+/// Inputs: x f32[64], at i64[4], c bool; outputs: v f32["k"], p f32[4].
+TestBundle branchedBundle();
+
 /// The same numbers, computed here.
 struct MixedModel {
   std::vector<float> x = iota<float>(64), total = std::vector<float>(64), y = total, p = std::vector<float>(4);

@@ -64,6 +64,44 @@ TEST_F(Mixed, DevicesTakeTurns) {
   }
 }
 
+/// The card has a program for each stage, and all of them are one run.
+TEST(MixedControl, CardBeforeAndAfterABranch) {
+  OpenBundle open(branchedBundle());
+  ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+  std::string path = testing::TempDir() + "/branched-" + std::to_string(getpid()) + ".json", setting = "report=" + path;
+  const std::vector<const char *> settings{setting.c_str()};
+  SessionPtr session = makeSession(open.get(), 2, withSettings(settings));
+  ASSERT_TRUE(session);
+  MixedModel model;
+  std::vector<int64_t> at = {0, 21, 42, 63};
+  uint8_t condition = 0;
+  dmx_tensor_view flag{DMX_DTYPE_BOOL, 0, nullptr, &condition};
+  bindVector(session.get(), DMX_INPUT, 0, model.x, {64});
+  bindVector(session.get(), DMX_INPUT, 1, at, {4});
+  ASSERT_EQ(dmx_session_bind(session.get(), DMX_INPUT, 2, &flag, nullptr), DMX_OK);
+  dmx_error error = DMX_ERROR_INIT;
+  size_t runs = 0;
+  for (bool then : {true, false, false, true}) {
+    condition = then;
+    ASSERT_EQ(dmx_session_run(session.get(), &error), DMX_OK) << error.message;
+    model.run(4); // up to the second `collect`: seen = total + 2 * w
+    std::vector<float> seen(64), expected, picked;
+    for (size_t i = 0; i < 64; ++i)
+      seen[i] = model.total[i] + 2 * static_cast<float>(i % 5);
+    for (int64_t i : at)
+      picked.push_back(seen[static_cast<size_t>(i)]);
+    for (float value : then ? picked : seen)
+      expected.push_back(then ? 3 * value : 6 * value);
+    EXPECT_EQ(takeOutput<float>(session.get(), 0), expected);
+    EXPECT_EQ(takeOutput<float>(session.get(), 1), picked);
+    std::ifstream file(path);
+    Json report = Json::parse(file);
+    EXPECT_EQ(report["runs"], ++runs);
+    EXPECT_EQ(report["first"].size(), 2u);
+    EXPECT_EQ(report["last"].size(), 2u);
+  }
+}
+
 TEST_F(Mixed, QueuesInAnyOrder) {
   TestBundle bundle = mixedBundle();
   Json &graph = bundle.graph["graphs"][0];

@@ -168,10 +168,9 @@ Status CorsairDevice::checkTask(const DeviceTask &task, const isa::Kernel &kerne
   return {};
 }
 
-Status CorsairDevice::prepare(std::span<const DeviceTask> list, std::span<const Segment> ranges) {
-  tasks = list;
-  segments = ranges;
-  size_t longest = 0;
+Status CorsairDevice::prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) {
+  programs[selected] = {tasks, segments};
+  size_t longest = slices.capacity();
   for (Segment segment : segments) {
     longest = std::max<size_t>(longest, segment.end - segment.begin);
     for (const DeviceTask &task : tasks.subspan(segment.begin, segment.end - segment.begin)) {
@@ -266,16 +265,13 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
   return std::nullopt;
 }
 
-void CorsairDevice::enqueue(uint32_t segment) {
-  current = segment;
-  if (segment == 0)
-    lastRun.clear();
-}
+void CorsairDevice::enqueue(uint32_t segment) { current = segment; }
 
 RunOutcome CorsairDevice::fence() {
   slices.clear();
-  for (uint32_t i = segments[current].begin; i < segments[current].end; ++i) {
-    const DeviceTask &task = tasks[i];
+  const Plan &plan = programs[selected];
+  for (uint32_t i = plan.segments[current].begin; i < plan.segments[current].end; ++i) {
+    const DeviceTask &task = plan.tasks[i];
     uint64_t start = profiling ? nowNs() : 0;
     if (!task.kernel) {
       std::memmove(static_cast<std::byte *>(task.buffers[1]) + task.dstOffset,
@@ -286,22 +282,20 @@ RunOutcome CorsairDevice::fence() {
     if (profiling && task.work) // as on the CPU, an empty task takes no time
       slices.push_back({i, 0, start, nowNs()});
   }
-  if (current + 1 < segments.size())
-    return {};
+  return {};
+}
+
+/// Writes the reports.
+Status CorsairDevice::endRun() {
   ++runs;
   if (firstRun.empty())
     firstRun = lastRun;
-  return saveReports();
-}
-
-RunOutcome CorsairDevice::saveReports() {
   if (!image)
     return {};
-  uint32_t task = segments[current].end - 1; // the one that the reports end with
   if (!reportFile.empty() && !writeReport(reportFile, image->machine, firstRun, lastRun, runs))
-    return {kDeviceFault, task, cat("cannot write the report '", reportFile, "'")};
+    return fail(DMX_STATUS_IO, "cannot write the report '", reportFile, "' of the card");
   if (!tracePath.empty() && !writeTrace(tracePath, image->machine, lastRun))
-    return {kDeviceFault, task, cat("cannot write the trace '", tracePath, "'")};
+    return fail(DMX_STATUS_IO, "cannot write the trace '", tracePath, "' of the card");
   return {};
 }
 

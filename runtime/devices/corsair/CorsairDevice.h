@@ -45,6 +45,10 @@ public:
   void release(void *memory, uint64_t size) override;
   void copy(void *destination, const void *source, uint64_t size) override;
   void clear(void *memory, uint64_t size) override;
+  void setProgramCount(uint32_t count) override { programs.resize(count); }
+  void selectProgram(uint32_t program) override { selected = program; }
+  void startRun() override { lastRun.clear(); }
+  Status endRun() override;
   Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) override;
   void enqueue(uint32_t segment) override;
   RunOutcome fence() override;
@@ -64,13 +68,17 @@ private:
   std::optional<Fault> runProgram(const CorsairImage::Handle &handle, const isa::Program &program,
                                   const DeviceTask &task, RunResult &result);
   std::optional<Fault> prepareState(const isa::Argument &argument, const void *buffer);
-  RunOutcome saveReports();
 
   RunOptions options;
   std::string reportFile, tracePath;
   dmx_allocator allocator{};
-  std::span<const DeviceTask> tasks;
-  std::span<const Segment> segments;
+  /// What `prepare` got for one program.
+  struct Plan {
+    std::span<const DeviceTask> tasks;
+    std::span<const Segment> segments;
+  };
+  std::vector<Plan> programs{1};
+  uint32_t selected = 0;             ///< program
   uint32_t current = 0;              ///< the segment that was started last
   const isa::Image *image = nullptr; ///< of the tasks
   std::unique_ptr<Storage> storage;
@@ -78,8 +86,8 @@ private:
   std::set<const isa::Kernel *> initialized;
   /// States that hold what runs left in them: the host's buffer and where the pieces lie.
   std::map<const void *, std::vector<isa::Piece>> states;
-  std::vector<KernelRun> firstRun, lastRun; ///< of all segments of a run
-  uint64_t runs = 0;                        ///< those that reached the end of the last segment
+  std::vector<KernelRun> firstRun, lastRun; ///< all dispatches of a run
+  uint64_t runs = 0;                        ///< those that came to their end
   bool profiling = false;
   std::vector<TaskSlice> slices;
 };

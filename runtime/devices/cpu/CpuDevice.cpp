@@ -169,10 +169,9 @@ Status CpuDevice::growScratch(uint64_t needed) {
   return {};
 }
 
-bool CpuDevice::setProgramCount(uint32_t count) {
+void CpuDevice::setProgramCount(uint32_t count) {
   programs.resize(count);
   choose(0);
-  return true;
 }
 
 Status CpuDevice::prepare(std::span<const DeviceTask> list, std::span<const Segment> segments) {

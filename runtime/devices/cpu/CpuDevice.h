@@ -25,7 +25,7 @@ public:
   Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;
   void copy(void *destination, const void *source, uint64_t size) override;
-  bool setProgramCount(uint32_t count) override;
+  void setProgramCount(uint32_t count) override;
   void selectProgram(uint32_t program) override {
     if (program != currentProgram)
       choose(program);
