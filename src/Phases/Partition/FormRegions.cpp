@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Phases/Partition/Passes.h"
 
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace dmxc {
@@ -38,6 +38,69 @@ struct Group {
   llvm::SetVector<Operation *> ops;
 };
 
+/// What each op of a function waits for: what makes its operands, and what gives the sizes that it mentions their
+/// values, which no operand shows.
+class Dependences {
+public:
+  explicit Dependences(func::FuncOp function) {
+    auto module = function->getParentOfType<ModuleOp>();
+    auto list = module ? module->getAttrOfType<ArrayAttr>(dmir::kComputedDimsAttr) : ArrayAttr();
+    for (Attribute attr : list ? list.getValue() : ArrayRef<Attribute>())
+      computed[cast<StringAttr>(cast<ArrayAttr>(attr)[0])] = dmir::dimOfAttr(cast<ArrayAttr>(attr)[1]);
+    for (Type type : function.getArgumentTypes())
+      addLone(type, nullptr);
+    for (Operation &op : function.getOps())
+      addDefined(&op);
+  }
+
+  llvm::SetVector<Operation *> of(Operation *op) const {
+    llvm::SetVector<Operation *> before;
+    for (Value operand : op->getOperands())
+      if (Operation *maker = operand.getDefiningOp())
+        before.insert(maker);
+    dmir::SymbolSet symbols;
+    op->walk([&](Operation *inner) {
+      dmir::collectSymbols(inner, symbols);
+      if (auto define = dyn_cast<dmir::DefineDimsOp>(inner))
+        for (Dim max : define.getMax().getDims())
+          add(max, define.getContext(), symbols);
+    });
+    for (size_t i = 0; i < symbols.size(); ++i) { // grows while it runs
+      if (auto row = computed.find(symbols[i]); row != computed.end())
+        add(row->second, op->getContext(), symbols);
+      if (Operation *maker = definedBy.lookup(symbols[i]); maker && maker != op)
+        before.insert(maker);
+    }
+    return before;
+  }
+
+private:
+  static void add(Dim dim, MLIRContext *context, dmir::SymbolSet &symbols) {
+    dim.forEachSymbol([&](std::string_view symbol) { symbols.insert(StringAttr::get(context, symbol)); });
+  }
+
+  void addDefined(Operation *op) {
+    op->walk([&](dmir::DefineDimsOp define) {
+      for (Attribute symbol : define.getSymbols())
+        definedBy.try_emplace(cast<StringAttr>(symbol), op);
+    });
+    if (isa<dmir::IfOp, dmir::LoopOp>(op))
+      for (Type type : op->getResultTypes())
+        addLone(type, op);
+  }
+
+  /// The symbols that are dims of a type by themselves; the first type that has one defines it.
+  void addLone(Type type, Operation *op) {
+    for (Dim dim : dmir::dimsOf(type))
+      if (std::optional<std::string> symbol = dim.symbolName(); symbol && !computed.contains(name(type, *symbol)))
+        definedBy.try_emplace(name(type, *symbol), op);
+  }
+  static StringAttr name(Type type, StringRef symbol) { return StringAttr::get(type.getContext(), symbol); }
+
+  llvm::DenseMap<StringAttr, Operation *> definedBy; ///< null: an argument
+  llvm::DenseMap<StringAttr, Dim> computed;
+};
+
 /// Groups of targets that compute whole graphs. An op's turn is the number of times that values changed targets on the
 /// way to it: ops of equal target and turn are one group, and no value leaves a group and comes back.
 class WholeGraphs {
@@ -47,11 +110,15 @@ public:
   void run(std::vector<Group> &groups) {
     if (llvm::none_of(context.targets, [](const TargetBackend *t) { return t->computesWholeGraphs(); }))
       return;
+    Dependences dependences(function);
     for (Operation &op : function.getOps()) {
       if (isa<dmir::ConstantOp, dmir::RegionOp, func::ReturnOp>(op))
         continue;
       const TargetBackend *target = isa<dmir::ReshapeOp>(op) ? targetOfView(&op) : context.responsible(&op);
-      int64_t turn = turnOf(&op, target);
+      int64_t turn = 0;
+      for (Operation *before : dependences.of(&op))
+        if (auto place = places.find(before); place != places.end())
+          turn = std::max(turn, place->second.turn + (place->second.target != target));
       places[&op] = {target, turn};
       if (target && target->computesWholeGraphs() && !context.refusal(*target, &op))
         groupAt(groups, target, turn).ops.insert(&op);
@@ -62,6 +129,12 @@ public:
     });
   }
 
+  /// 0 where no target computes whole graphs.
+  int64_t turnOf(Operation *op) const {
+    auto place = places.find(op);
+    return place == places.end() ? 0 : place->second.turn;
+  }
+
 private:
   /// A view stays with what made its bytes; one of an input goes to its reader.
   const TargetBackend *targetOfView(Operation *op) {
@@ -69,16 +142,6 @@ private:
     if (place != places.end())
       return place->second.target;
     return op->use_empty() ? nullptr : context.responsible(*op->user_begin());
-  }
-
-  int64_t turnOf(Operation *op, const TargetBackend *target) {
-    int64_t turn = 0;
-    for (Value operand : op->getOperands()) {
-      auto place = places.find(operand.getDefiningOp());
-      if (place != places.end())
-        turn = std::max(turn, place->second.turn + (place->second.target != target));
-    }
-    return turn;
   }
 
   Group &groupAt(std::vector<Group> &groups, const TargetBackend *target, int64_t turn) {
@@ -100,11 +163,12 @@ private:
 
 class Grouping {
 public:
-  Grouping(const PhaseContext &context, func::FuncOp function) : context(context), function(function) {}
+  Grouping(const PhaseContext &context, func::FuncOp function)
+      : context(context), function(function), wholeGraphs(context, function) {}
 
   /// All groups, each with its ops; false after an error was reported.
   bool run(std::vector<Group> &groups) {
-    WholeGraphs(context, function).run(groups);
+    wholeGraphs.run(groups);
     for (const Group &group : groups)
       grouped.insert(group.ops.begin(), group.ops.end());
     claimInner();
@@ -216,18 +280,22 @@ private:
       }
   }
 
-  /// Whether the group may give out the producer's value too: all others that read it stand behind the group.
-  static bool isFurtherResult(const Group &group, Operation *producer) {
+  /// Whether the group may give out the producer's value too: all others that read it stand behind the group, and in no
+  /// earlier turn, which the group may wait for.
+  bool isFurtherResult(const Group &group, Operation *producer) const {
     if (!isPull(group.root) || !group.target->yieldsProducer(group.root, producer))
       return false;
     return llvm::all_of(producer->getUsers(), [&](Operation *user) {
       Operation *reader = group.root->getBlock()->findAncestorOpInBlock(*user);
-      return group.ops.contains(user) || (reader && group.root->isBeforeInBlock(reader));
+      return group.ops.contains(user) ||
+             (reader && group.root->isBeforeInBlock(reader) &&
+              (isa<func::ReturnOp>(reader) || wholeGraphs.turnOf(reader) >= wholeGraphs.turnOf(group.root)));
     });
   }
 
   const PhaseContext &context;
   func::FuncOp function;
+  WholeGraphs wholeGraphs;
   llvm::DenseSet<Operation *> grouped;
   llvm::DenseMap<Operation *, SmallVector<Operation *>> inner; // by root
 };
@@ -294,6 +362,31 @@ void outline(Group &group) {
     op->erase();
 }
 
+/// Puts every op behind what it waits for, and moves no op that it need not.
+LogicalResult sortByDependences(func::FuncOp function) {
+  Dependences dependences(function);
+  Operation *end = function.getBody().front().getTerminator();
+  llvm::DenseSet<Operation *> waiting;
+  SmallVector<std::pair<Operation *, llvm::SetVector<Operation *>>> rest;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    rest.emplace_back(&op, dependences.of(&op));
+    waiting.insert(&op);
+  }
+  while (!rest.empty()) {
+    const size_t before = rest.size();
+    llvm::erase_if(rest, [&](auto &entry) {
+      if (llvm::any_of(entry.second, [&](Operation *op) { return waiting.contains(op); }))
+        return false;
+      entry.first->moveBefore(end);
+      waiting.erase(entry.first);
+      return true;
+    });
+    if (rest.size() == before)
+      return rest.front().first->emitError() << "internal error: regions wait for each other";
+  }
+  return success();
+}
+
 struct FormRegions : dmxc::impl::FormRegionsBase<FormRegions> {
   explicit FormRegions(const PhaseContext &context) : context(context) {}
 
@@ -304,8 +397,9 @@ struct FormRegions : dmxc::impl::FormRegionsBase<FormRegions> {
     for (Group &group : groups)
       outline(group);
     // A whole graph stands where its last op was, behind the first readers of its other results.
-    if (llvm::any_of(groups, [](const Group &group) { return !group.root; }))
-      sortTopologically(&getOperation().getBody().front());
+    if (llvm::any_of(groups, [](const Group &group) { return !group.root; }) &&
+        failed(sortByDependences(getOperation())))
+      return signalPassFailure();
     // Constants that were sunk everywhere are left without users.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))
       if (isa<dmir::ConstantOp, dmir::ReshapeOp>(op) && op.use_empty())
