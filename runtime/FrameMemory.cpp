@@ -177,6 +177,7 @@ DeviceTask Frame::makeTask(uint32_t index) {
     return out;
   out.buffers = operands.data() + position;
   out.bufferBytes = std::span(operandBytes).subspan(position, task.buffers.size());
+  out.written = task.outputs;
   out.dims = task.dims.empty() ? nullptr : layout.taskDims.data() + numbers.firstDim;
   out.dimCount = static_cast<uint32_t>(task.dims.size());
   out.results = task.results ? results.data() + firstResult[index] : nullptr;
@@ -189,6 +190,8 @@ DeviceTask Frame::makeTask(uint32_t index) {
   out.costNs = 200 + static_cast<double>(std::max<int64_t>(numbers.flops, 0)) / 20 +
                static_cast<double>(std::max(numbers.bytes, task.isCopy() ? 2 * numbers.work : 0)) / 10;
   for (uint32_t buffer : task.buffers) {
+    const Buffer &base = graph.buffers[buffer];
+    out.updates |= (base.kind == BufferKind::Alias ? graph.buffers[base.parent] : base).kind == BufferKind::State;
     operandBytes[position] = layout.places[buffer].size;
     operands[position++] = bufferData[buffer];
   }

@@ -284,6 +284,9 @@ typedef struct dmx_session_options {
                                     of the session that knows the key; what no device knows is refused.
                                     cpu.spin_us=N  how long an idle thread spins before it sleeps (default 50)
                                     cpu.pin=0|1    bind each own worker thread to one allowed CPU (default 0)
+                                    cpu.guard=start|end    for tests: kernels work on copies of their operands beside
+                                                   inaccessible pages, on the calling thread; one that leaves them ends
+                                                   the run with a sentence (replaces the handler of SIGSEGV meanwhile)
                                     The simulated card of target corsair, whose runs use `threads` host threads:
                                     corsair.hazards=0|1    check every access (default 1)
                                     corsair.skew_seed=N    not 0: quads start at random, reproducible times

@@ -42,7 +42,7 @@ struct DeviceOptions {
 struct SettingSpec {
   std::string_view key;    // "pin"
   std::string_view values; // what it may be, for people: "0|1"
-  uint64_t max = 0;        // the largest number; 0: a text that is not empty
+  uint64_t max = 0;        // the largest number; 0: a text, one of "a|b" or any that is not empty
 };
 
 /// A setting that was found to be one that the device knows.
@@ -80,6 +80,8 @@ struct DeviceTask {
   std::span<const uint64_t> bufferBytes; // of each of `buffers`
   uint32_t dimCount = 0;                 // of `dims`
   int64_t *results = nullptr;            // where the kernel stores the values it returns
+  uint32_t written = 0;                  // how many of `buffers`, the last ones, the kernel writes
+  bool updates = false;                  // whether it may read those before it does: there is a state among them
 };
 
 /// The clock of TaskSlice.

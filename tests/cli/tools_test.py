@@ -68,6 +68,9 @@ def case_usage():
     run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--isa", "x86-64-v9", code=2, err=["x86-64-v9", "x86-64-v2"])
     run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--entry", "mian", code=2, err=["mian", "main"])
     run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--device-opt", "cpu.spin=1", code=2, err=["cpu.spin"])
+    run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--device-opt", "guard=middle", code=2, err=["cpu.guard=start|end"])
+    for side in "start", "end":
+        run("dmx-run", OPTIONS.golden, "--random-inputs", "1", "--device-opt", f"cpu.guard={side}", "--threads", "2")
     run("dmx-inspect", OPTIONS.golden, "--what", "sumary", code=2, err=["unknown view (did you mean 'summary'?)"])
     run("dmx-inspect", OPTIONS.golden, "--wat", "tasks", code=2, err=["did you mean '--what'?"])
     run("dmx-inspect", OPTIONS.golden, "--what", "tasks", "--kernel", "k0_affine", code=2, err=["--kernel goes with --what kernels"])

@@ -426,7 +426,7 @@ TEST_F(Mixed, SettingsGoWhereTheyBelong) {
     MixedSession mixed(open.get(), 2, withSettings(good));
     mixed.runAndCompare();
   }
-  const std::string cpu = "target cpu knows cpu.spin_us=0..1000000 and cpu.pin=0|1";
+  const std::string cpu = "target cpu knows cpu.spin_us=0..1000000, cpu.pin=0|1 and cpu.guard=start|end";
   const std::string card = "target corsair knows corsair.hazards=0|1, corsair.skew_seed=N, corsair.report=FILE and "
                            "corsair.trace=FILE";
   struct {

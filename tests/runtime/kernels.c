@@ -152,6 +152,47 @@ static int32_t fail_at(const dmx_kernel_args *a) { /* i64 out = *x, but not dims
   return x == a->dims[0] ? DMX_KERNEL_INDEX_OUT_OF_RANGE : DMX_KERNEL_OK;
 }
 
+/* add with a mistake: one element more than it was asked for */
+static int32_t add_one_more(const dmx_kernel_args *a) {
+  const float *x = a->buffers[0], *y = a->buffers[1];
+  float *out = a->buffers[2];
+  for (int64_t i = a->begin; i <= a->end; ++i)
+    out[i] = x[i] + y[i];
+  return DMX_KERNEL_OK;
+}
+
+/* add, and an access to byte dims[1] of operand dims[0] (-1: scratch, -2: dims, -3: the list of operands), which is
+ * written when dims[2] is 1 */
+static int32_t add_astray(const dmx_kernel_args *a) {
+  char *bases[] = {(char *)a->buffers, (char *)a->dims, a->scratch};
+  volatile char *at = (a->dims[0] < 0 ? bases[3 + a->dims[0]] : (char *)a->buffers[a->dims[0]]) + a->dims[1];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    ((float *)a->buffers[2])[i] = ((const float *)a->buffers[0])[i] + ((const float *)a->buffers[1])[i];
+  if (a->dims[2])
+    *at = 0x5A;
+  else
+    (void)*at;
+  return DMX_KERNEL_OK;
+}
+
+/* f32 out[0] = x[0], by an instruction that takes aligned addresses only */
+static int32_t aligned_copy(const dmx_kernel_args *a) {
+  typedef float vector __attribute__((vector_size(16)));
+  vector value = *(const vector *)a->buffers[0];
+  __asm__ volatile("movaps %1, %0" : "=m"(*(vector *)a->buffers[1]) : "x"(value));
+  return DMX_KERNEL_OK;
+}
+
+/* f32 out[0] = whether scratch and out are NaNs before they are written; out[1] = x[0] */
+static int32_t find_nans(const dmx_kernel_args *a) {
+  const float *room = a->scratch;
+  float *out = a->buffers[1];
+  int nans = room[0] != room[0] && room[15] != room[15] && out[0] != out[0] && out[1] != out[1];
+  out[0] = nans;
+  out[1] = ((const float *)a->buffers[0])[0];
+  return DMX_KERNEL_OK;
+}
+
 static const dmx_kernel_entry kernels[] = {
     {"fill", fill},
     {"add", add},
@@ -171,6 +212,10 @@ static const dmx_kernel_entry kernels[] = {
     {"below", below},
     {"is_true", is_true},
     {"fail_at", fail_at},
+    {"add_one_more", add_one_more},
+    {"add_astray", add_astray},
+    {"aligned_copy", aligned_copy},
+    {"find_nans", find_nans},
 };
 
 #ifndef DMX_TEST_ABI

@@ -4,6 +4,7 @@
 #include "CpuCount.h"
 #include "CpuFeatures.h"
 #include "ElfImage.h"
+#include "GuardDevice.h"
 
 #include <algorithm>
 #include <csignal>
@@ -46,7 +47,12 @@ uint32_t spinCount(uint32_t microseconds) {
 } // namespace
 
 Result<std::unique_ptr<Device>> CpuDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
-  std::unique_ptr<CpuDevice> device(new CpuDevice);
+  std::unique_ptr<CpuDevice> device;
+  for (const Setting &setting : settings)
+    if (setting.key == "guard")
+      device = std::make_unique<GuardDevice>(setting.text == "end" ? GuardSide::End : GuardSide::Start);
+  if (!device)
+    device.reset(new CpuDevice);
   if (Status status = device->configure(options, settings); !status)
     return status.takeError();
   if (Status status = device->startWorkers(); !status)
@@ -56,7 +62,7 @@ Result<std::unique_ptr<Device>> CpuDevice::create(const DeviceOptions &options, 
 
 Status CpuDevice::configure(const DeviceOptions &options, std::span<const Setting> settings) {
   allocator = options.allocator ? *options.allocator : dmx_allocator{nullptr, defaultAllocate, defaultRelease};
-  if (options.executor)
+  if (options.executor && usesThreads())
     executor = *options.executor;
   uint32_t cpus = defaultThreadCount(), spinUs = 50;
   threadCount = options.threads ? options.threads : cpus;
@@ -80,7 +86,7 @@ Status CpuDevice::startWorkers() {
     lanes[i].index = i;
     lanes[i].device = this;
   }
-  if (executor.parallel)
+  if (executor.parallel || !usesThreads())
     return {};
   std::vector<uint32_t> cpus = pin ? allowedCpus() : std::vector<uint32_t>();
   // Signals stay with the program's own threads.
@@ -203,7 +209,7 @@ void CpuDevice::plan(Segment segment) {
   Part next;
   next.stageCount = made.stageCount;
   for (uint32_t i = 1; i < threadCount; ++i)
-    next.activeWorkers += !made.lanes[i].steps.empty();
+    next.activeWorkers += usesThreads() && !made.lanes[i].steps.empty();
   program->plans.push_back(std::move(made.lanes));
   program->parts.push_back(next);
 }

@@ -14,9 +14,10 @@ namespace dmxrt {
 /// Runs kernels on the calling thread and, for more than one thread, on own
 /// workers that live as long as the device, or on the caller's executor.
 /// One session uses it at a time.
-class CpuDevice final : public Device {
+class CpuDevice : public Device {
 public:
-  static constexpr SettingSpec kSettings[] = {{"spin_us", "0..1000000", 1000000}, {"pin", "0|1", 1}};
+  static constexpr SettingSpec kSettings[] = {
+      {"spin_us", "0..1000000", 1000000}, {"pin", "0|1", 1}, {"guard", "start|end"}};
   static Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings);
   ~CpuDevice() override;
 
@@ -39,7 +40,7 @@ public:
   void setProfiling(bool on) override { profiling = on; }
   void takeSlices(std::vector<TaskSlice> &out) const override;
 
-private:
+protected:
   /// One thread's part; lane 0 is the thread that calls fence. Padded so that
   /// lanes do not share cache lines.
   struct alignas(64) Lane {
@@ -75,13 +76,20 @@ private:
   };
 
   CpuDevice() = default;
+  /// Whether the parts of the plan run at the same time.
+  virtual bool usesThreads() const { return true; }
+  /// All steps of the segment, on this thread.
+  virtual void runAlone();
+  void runStep(CpuStep &step, Lane &runner);
+  void recordFailure(uint32_t task, int32_t code);
+
+private:
   Status configure(const DeviceOptions &options, std::span<const Setting> settings);
   Status startWorkers();
   Status growScratch(uint64_t needed);
   void choose(uint32_t number);
   void chooseSegment(uint32_t segment);
   void plan(Segment segment);
-  void runAlone();
   void runSteps(Lane &lane, Lane &runner);
   void await(const Lane &lane, const CpuStep &step, Lane &runner);
   uint32_t patience() const;
@@ -89,11 +97,11 @@ private:
   bool take(Lane &lane, uint32_t number, Lane &runner);
   bool help(Lane &runner, std::optional<uint32_t> spareOf = {});
   bool enter();
-  void runStep(CpuStep &step, Lane &runner);
   void runStaged();
   static void *workerMain(void *lane);
   static void stageMain(void *device, uint32_t lane);
 
+protected:
   uint32_t threadCount = 1;
   dmx_allocator allocator{};
   dmx_executor executor{};

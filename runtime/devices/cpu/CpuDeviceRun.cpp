@@ -48,10 +48,8 @@ void CpuDevice::runStep(CpuStep &step, Lane &runner) {
     dmx_kernel_args args{task.buffers, task.dims,   step.begin, step.end, task.scratch ? runner.scratch : nullptr,
                          task.results, &runner.kept};
     int32_t code = reinterpret_cast<dmx_kernel_fn>(const_cast<void *>(task.kernel))(&args);
-    if (code != DMX_KERNEL_OK) [[unlikely]] {
-      uint64_t none = 0, mine = (uint64_t(step.task) + 1) << 32 | static_cast<uint32_t>(code);
-      failure.compare_exchange_strong(none, mine);
-    }
+    if (code != DMX_KERNEL_OK) [[unlikely]]
+      recordFailure(step.task, code);
   } else {
     std::memmove(static_cast<std::byte *>(task.buffers[1]) + task.dstOffset + step.begin,
                  static_cast<const std::byte *>(task.buffers[0]) + task.srcOffset + step.begin,
@@ -59,6 +57,12 @@ void CpuDevice::runStep(CpuStep &step, Lane &runner) {
   }
   if (profiling)
     step.endNs = nowNs();
+}
+
+/// Of several, the first one counts.
+void CpuDevice::recordFailure(uint32_t task, int32_t code) {
+  uint64_t none = 0, mine = (uint64_t(task) + 1) << 32 | static_cast<uint32_t>(code);
+  failure.compare_exchange_strong(none, mine);
 }
 
 /// One thread and no gates: a plain loop.
