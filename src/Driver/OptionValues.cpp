@@ -2,10 +2,10 @@
 #include "OptionValues.h"
 
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Support/MappedFile.h"
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 
 namespace dmxc::driver {
@@ -200,10 +200,10 @@ static Status expandInto(const std::vector<std::string> &arguments, std::vector<
     std::string path = argument.substr(1);
     if (std::find(stack.begin(), stack.end(), path) != stack.end())
       return usageError("response file '" + path + "' includes itself");
-    std::ifstream file(path, std::ios::binary);
-    std::string text((std::istreambuf_iterator<char>(file)), {});
+    auto file = MappedFile::open(path);
     if (!file)
-      return ioError("cannot read the response file '" + path + "'");
+      return ioError("response file: " + file.error().message);
+    std::string text(reinterpret_cast<const char *>((*file)->bytes().data()), (*file)->bytes().size());
     std::vector<std::string> tokens;
     if (Status done = tokenize(path, text, tokens); !done)
       return done;

@@ -1,5 +1,6 @@
 //===- Schedule.cpp - the --schedule transform script ---------------------===//
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Support/MappedFile.h"
 
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
 #include "mlir/Dialect/Transform/IR/TransformOps.h"
@@ -14,6 +15,10 @@ namespace dmxc::driver {
 
 bool Compilation::applySchedule() {
   return guarded("schedule-script", ErrorKind::Model, [&] {
+    if (auto file = MappedFile::open(options.schedule); !file) { // a pipe would be waited for
+      diagnostics.report(file.error(), "io", options.schedule);
+      return false;
+    }
     mlirContext->getOrLoadDialect<transform::TransformDialect>();
     OwningOpRef<ModuleOp> script = parseSourceFile<ModuleOp>(options.schedule, ParserConfig(mlirContext.get()));
     if (!script)

@@ -11,13 +11,15 @@
 namespace dmxc {
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string &path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe of that name must be refused below, not waited for.
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return ioError("cannot open '" + path + "': " + std::strerror(errno));
   struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+  int failed = fstat(fd, &info) != 0 ? errno : 0;
+  if (failed || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return ioError("cannot read '" + path + "': not a regular file");
+    return ioError("cannot read '" + path + "': " + (failed ? std::strerror(failed) : "not a regular file"));
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->name = path;
