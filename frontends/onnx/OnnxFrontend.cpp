@@ -262,8 +262,8 @@ std::optional<ImportedModel> importOnnx(MLIRContext &context, const ImportOption
                         "onnx-memory",
                         options.path,
                         "",
-                        "the memory does not suffice to import the model",
-                        ErrorKind::Model,
+                        "out of memory: it does not suffice to import the model",
+                        ErrorKind::IO,
                         {}});
   } catch (const std::exception &exception) { // libprotobuf and std::filesystem throw
     diagnostics.report({Severity::Error,

@@ -356,8 +356,8 @@ std::optional<ImportedModel> importTorch(MLIRContext &context, const ImportOptio
                         "torch-memory",
                         options.path,
                         "",
-                        "the memory does not suffice to import the model",
-                        ErrorKind::Model,
+                        "out of memory: it does not suffice to import the model",
+                        ErrorKind::IO,
                         {}});
   } catch (const NodeFailure &failure) { // of an input's own type
     diagnostics.report({Severity::Error, failure.id, options.path, "", failure.text, ErrorKind::Model, {}});

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Temporary.h"
 #include "dmxc/Bundle/Writer.h"
+#include "dmxc/Support/OutputFile.h"
 #include "dmxc/Support/Sha256.h"
 
 namespace dmxc::bundle {
@@ -17,7 +17,7 @@ Result<std::unique_ptr<Writer>> createDirectoryWriter(const std::string &path);
 /// Passes an entry's bytes to a file while hashing and counting them.
 class HashingSink : public ByteSink {
 public:
-  HashingSink(OutputFile &file, std::string entry, uint64_t expected)
+  HashingSink(ByteFile &file, std::string entry, uint64_t expected)
       : file(file), entry(std::move(entry)), expected(expected) {}
   Status write(std::span<const std::byte> bytes) override;
   using ByteSink::write;
@@ -27,7 +27,7 @@ public:
   uint32_t crc32() const { return crc; }
 
 private:
-  OutputFile &file;
+  ByteFile &file;
   std::string entry;
   uint64_t expected;
   uint64_t count = 0;

@@ -11,10 +11,6 @@
 #include "Zip.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <sys/stat.h>
 
 namespace dmxc::bundle {
@@ -77,8 +73,7 @@ std::string endRecords(uint64_t count, uint64_t centralOffset, uint64_t centralB
 
 class ZipWriter : public Writer {
 public:
-  ZipWriter(std::string path, std::string temporary, std::unique_ptr<OutputFile> file)
-      : Writer(std::move(path)), temporary(std::move(temporary)), file(std::move(file)) {}
+  ZipWriter(std::string path, std::unique_ptr<OutputFile> file) : Writer(std::move(path)), file(std::move(file)) {}
 
   Status writeAll(const std::vector<Item> &items) override;
   Status commit() override;
@@ -88,7 +83,6 @@ private:
   Status writeEntry(const Item &item, EntryDesc &row);
   Status writeEnd();
 
-  std::string temporary;
   std::unique_ptr<OutputFile> file;
   std::vector<ZipEntry> entries;
   std::string manifestSha;
@@ -147,12 +141,7 @@ Status ZipWriter::writeEnd() {
 
 Status ZipWriter::commit() {
   total = file->position();
-  if (Status done = file->close(); !done)
-    return done;
-  if (std::rename(temporary.c_str(), path.c_str()) != 0)
-    return ioError("cannot rename '" + temporary + "' to '" + path + "': " + std::strerror(errno));
-  file->keep();
-  return Status::ok();
+  return file->commit(Durability::Disk);
 }
 
 } // namespace
@@ -163,14 +152,10 @@ Result<std::unique_ptr<Writer>> createZipWriter(const std::string &path) {
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return ioError("cannot write the bundle '" + path + "': it exists and is " +
                    (S_ISDIR(info.st_mode) ? "a directory" : "not a regular file") + "; give the name of a file");
-  for (unsigned attempt = 0;; ++attempt) {
-    std::string temporary = temporaryPath(path, attempt);
-    auto file = OutputFile::create(temporary);
-    if (file)
-      return std::unique_ptr<Writer>(new ZipWriter(path, temporary, std::move(*file)));
-    if (attempt == 100 || !std::filesystem::exists(temporary))
-      return file.takeError();
-  }
+  auto file = OutputFile::create(path);
+  if (!file)
+    return file.takeError();
+  return std::unique_ptr<Writer>(new ZipWriter(path, std::move(*file)));
 }
 
 } // namespace dmxc::bundle

@@ -80,15 +80,17 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
 
 } // namespace
 
-bundle::Manifest Compilation::manifest() const {
+Result<bundle::Manifest> Compilation::manifest() const {
   bundle::Manifest manifest;
   mlir::ModuleOp module = *theModule;
   if (auto name = module->getAttrOfType<mlir::StringAttr>(dmir::kModelNameAttr))
     manifest.modelName = name.getValue().str();
   if (manifest.modelName.empty())
     manifest.modelName = llvm::sys::path::stem(options.model).str();
-  if (auto file = MappedFile::open(options.model))
-    manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
+  auto file = MappedFile::open(options.model);
+  if (!file)
+    return file.takeError();
+  manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
   manifest.modelSource = sourceFormat;
   manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)},
                       {"numerics", options.numerics.empty() ? "default" : options.numerics}};
@@ -114,7 +116,10 @@ bool Compilation::writeBundle(const std::string &path) {
       return false;
     }
     bundle::WeightsWriter weights;
-    if (Status written = fillWriter(**writer, *compiled, weights, manifest()); !written) {
+    Result<bundle::Manifest> described = manifest();
+    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described))
+                               : Status(described.takeError());
+    if (!written) {
       diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);
       return false;
     }

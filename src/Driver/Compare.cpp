@@ -5,12 +5,14 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Reference/Interpreter.h"
+#include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/Compare.h"
 #include "dmxc/Tools/Runtime.h"
 #include "dmxc/Tools/TensorDirectory.h"
 
 #include "llvm/Support/FileSystem.h"
 
+#include <fcntl.h>
 #include <ostream>
 
 using namespace mlir;
@@ -22,6 +24,7 @@ namespace {
 /// A file name that is free now and removed at the end.
 struct TemporaryBundle {
   std::string path;
+  std::unique_ptr<TemporaryName> interrupted; // a signal removes it, too
   ~TemporaryBundle() {
     if (!path.empty())
       llvm::sys::fs::remove(path);
@@ -29,8 +32,10 @@ struct TemporaryBundle {
   Status create() {
     llvm::SmallString<128> name;
     if (std::error_code error = llvm::sys::fs::createTemporaryFile("dmx-compare", "bundle", name))
-      return ioError("cannot make a temporary file: " + error.message());
+      return ioError("cannot make the temporary file '" + name.str().str() + "': " + error.message() +
+                     "; let TMPDIR name a folder that can be written");
     path = name.str().str();
+    interrupted = std::make_unique<TemporaryName>(AT_FDCWD, path);
     return Status::ok();
   }
 };

@@ -7,22 +7,28 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Crash.h"
-#include "TextOutput.h"
 #include "Work.h"
 
-#include "dmxc/Bundle/Writer.h"
+#include "dmxc/Driver/Driver.h"
 #include "dmxc/Driver/PhaseTable.h"
+#include "dmxc/Support/OutputFile.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
+#include <alloca.h>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <fcntl.h>
+#include <new>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace dmxc::driver {
@@ -170,10 +176,52 @@ void writeReproducer() {
 // Handlers
 //===----------------------------------------------------------------------===//
 
-static void onInterrupt(int signal) {
-  removeTextTemporaryFromSignal();
-  bundle::removeTemporariesFromSignal();
-  _exit(128 + signal);
+/// What was being done, for the end of a sentence.
+static void putWork() {
+  put(STDERR_FILENO, " in ");
+  put(STDERR_FILENO, stepText[0] ? stepText : "start-up");
+  if (detailText[0]) {
+    put(STDERR_FILENO, ", pass ");
+    put(STDERR_FILENO, detailText);
+  }
+}
+
+/// The first thread that gets here ends the process, with `code`; others wait for that. A handler that fails itself
+/// ends it at once.
+static void claimEnd(int code) {
+  static std::atomic<pid_t> owner{0};
+  static std::atomic<int> claimed{0};
+  pid_t self = gettid(), none = 0;
+  if (owner.compare_exchange_strong(none, self)) {
+    claimed = code;
+    removeTemporariesFromSignal();
+    return;
+  }
+  if (none == self)
+    _exit(claimed);
+  for (;;)
+    pause();
+}
+
+/// LLVM cannot go on after an allocation that failed, so that is the end wherever it happens; it is not a bug, and
+/// what would reproduce it is the machine.
+[[noreturn]] static void endOutOfMemory() {
+  claimEnd(3);
+  put(STDERR_FILENO, *program_invocation_short_name ? program_invocation_short_name : "dmxc");
+  put(STDERR_FILENO, ": error: out of memory");
+  putWork();
+  put(STDERR_FILENO, "; fewer threads (-j 1) need less of it [out-of-memory]\n");
+  _exit(3);
+}
+
+[[noreturn]] static void endCrashed(const char *what) {
+  claimEnd(70);
+  put(STDERR_FILENO, "dmxc: error: internal error: ");
+  put(STDERR_FILENO, what);
+  putWork();
+  put(STDERR_FILENO, " [internal-crash]\n");
+  writeReproducer();
+  _exit(70);
 }
 
 static const char *crashName(int signal) {
@@ -181,7 +229,7 @@ static const char *crashName(int signal) {
   case SIGSEGV:
     return "segmentation fault";
   case SIGBUS:
-    return "bus error (was an input file truncated while it was read?)";
+    return "bus error";
   case SIGFPE:
     return "arithmetic fault";
   case SIGILL:
@@ -191,31 +239,83 @@ static const char *crashName(int signal) {
   }
 }
 
-[[noreturn]] static void endCrashed(const char *what) {
-  removeTextTemporaryFromSignal();
-  bundle::removeTemporariesFromSignal();
-  put(STDERR_FILENO, "dmxc: error: internal error: ");
-  put(STDERR_FILENO, what);
-  put(STDERR_FILENO, " in ");
-  put(STDERR_FILENO, stepText[0] ? stepText : "start-up");
-  if (detailText[0]) {
-    put(STDERR_FILENO, ", pass ");
-    put(STDERR_FILENO, detailText);
-  }
-  put(STDERR_FILENO, " [internal-crash]\n");
-  writeReproducer();
-  _exit(70);
+/// Set while the stack is made as large as it may become: that it cannot be is a lack of memory, too.
+static volatile sig_atomic_t reservingStack = 0;
+
+/// MLIR does not look at what malloc returns (its tables of interfaces), nor does the C library everywhere: they
+/// write to address 0, or abort, right after malloc has said why in errno.
+static bool lacksMemory(int signal, const siginfo_t *info) {
+  constexpr uintptr_t firstPages = 1 << 16;
+  bool null = signal == SIGSEGV && reinterpret_cast<uintptr_t>(info->si_addr) < firstPages;
+  return (errno == ENOMEM && (null || signal == SIGABRT)) || (signal == SIGSEGV && reservingStack);
 }
 
-static void onCrash(int signal) {
-  static std::atomic_flag once = ATOMIC_FLAG_INIT;
-  if (once.test_and_set()) // another thread crashed first, or the handler
-                           // itself did
-    _exit(70);
+static void onCrash(int signal, siginfo_t *info, void *) {
+  if (lacksMemory(signal, info))
+    endOutOfMemory();
+  if (signal == SIGBUS && info->si_code == BUS_ADRERR) {
+    claimEnd(3);
+    put(STDERR_FILENO, "dmxc: error: a file became shorter while it was read");
+    putWork();
+    put(STDERR_FILENO, "; run dmxc again when nothing writes it [io]\n");
+    _exit(3);
+  }
   endCrashed(crashName(signal));
 }
 
-static void onFatalError(void *, const char *reason, bool) { endCrashed(reason); }
+static void onFatalError(void *, const char *reason, bool) {
+  // Threads that cannot be started are reported as text alone.
+  for (const char *text : {"pthread_", "Cannot allocate memory", "out of memory"})
+    if (std::strstr(reason, text))
+      endOutOfMemory();
+  endCrashed(reason);
+}
+
+static void onBadAlloc(void *, const char *, bool) { endOutOfMemory(); }
+
+/// Exceptions that nobody expects: they name themselves.
+[[noreturn]] static void onTerminate() {
+  try {
+    if (std::exception_ptr thrown = std::current_exception())
+      std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc &) {
+    endOutOfMemory();
+  } catch (const std::system_error &error) {
+    if (error.code() == std::errc::resource_unavailable_try_again || error.code() == std::errc::not_enough_memory)
+      endOutOfMemory();
+    endCrashed(error.what());
+  } catch (const std::exception &error) {
+    endCrashed(error.what());
+  } catch (...) {
+  }
+  endCrashed("std::terminate was called");
+}
+
+void installMemoryHandlers() {
+  std::set_new_handler(endOutOfMemory);
+  std::set_terminate(onTerminate);
+  llvm::install_bad_alloc_error_handler(onBadAlloc, nullptr);
+  llvm::install_fatal_error_handler(onFatalError, nullptr);
+}
+
+/// Makes the main thread's stack as large as its limit allows, in address space, so that it does not find later, in
+/// the middle of a function, that there is no more (ulimit -v).
+__attribute__((noinline)) static void reserveStack() {
+  rlimit space, limit;
+  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY || getrlimit(RLIMIT_STACK, &limit) != 0)
+    return;
+  constexpr rlim_t most = 8 << 20, spare = 256 << 10;
+  char *top = state.argv[0]; // arguments and environment lie at the stack's other end
+  for (char **list : {state.argv, environ})
+    for (; *list; ++list)
+      top = std::max(top, *list + std::strlen(*list));
+  rlim_t size = std::min(limit.rlim_cur, most), used = static_cast<rlim_t>(top - reinterpret_cast<char *>(&space)) + spare;
+  if (size <= used)
+    return;
+  reservingStack = 1;
+  *static_cast<volatile char *>(alloca(size - used)) = 0; // the far end; what lies between costs nothing
+  reservingStack = 0;
+}
 
 void installSignalHandlers(int argc, char **argv) {
   state.argc = argc;
@@ -227,21 +327,15 @@ void installSignalHandlers(int argc, char **argv) {
   sigaltstack(&stack, nullptr);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     struct sigaction action {};
-    action.sa_handler = onCrash;
-    action.sa_flags = SA_ONSTACK;
+    action.sa_sigaction = onCrash;
+    action.sa_flags = SA_ONSTACK | SA_SIGINFO;
     sigemptyset(&action.sa_mask);
     sigaction(signal, &action, nullptr);
   }
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction old {};
-    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
-      continue;
-    struct sigaction action {};
-    action.sa_handler = onInterrupt;
-    sigemptyset(&action.sa_mask);
-    sigaction(signal, &action, nullptr);
-  }
-  llvm::install_fatal_error_handler(onFatalError, nullptr);
+  installInterruptCleanup();
+  installMemoryHandlers();
+  if (environ) // not yet before the libraries' constructors
+    reserveStack();
 }
 
 } // namespace dmxc::driver

@@ -5,10 +5,10 @@
 
 namespace dmxc::driver {
 
-/// SIGINT, SIGTERM and SIGHUP end the process with 128 + the signal's number
-/// and remove what is half written; crashes (SIGSEGV, SIGABRT, ...) and fatal
-/// errors of LLVM end it with 70 after a reproducer was written. `argv` must
-/// stay alive.
+/// SIGINT, SIGTERM and SIGHUP remove what is half written before the process
+/// dies of them; crashes (SIGSEGV, SIGABRT, ...) and fatal errors of LLVM end it
+/// with 70 after a reproducer was written, and a lack of memory with 3 and one
+/// sentence (installMemoryHandlers). `argv` must stay alive.
 void installSignalHandlers(int argc, char **argv);
 
 /// Tells the crash handler where the reproducer goes and which compile it is

@@ -25,6 +25,12 @@ static void setUpLogging(const Options &options) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+#ifndef __SANITIZE_ADDRESS__ // which must be ready first
+/// Before the constructors of LLVM's libraries, which allocate much.
+__attribute__((section(".preinit_array"), used)) static void (*const beforeLibraries)(int,
+                                                                                      char **) = installSignalHandlers;
+#endif
+
 int dmxcMain(int argc, char **argv) {
   installSignalHandlers(argc, argv);
   Options options;

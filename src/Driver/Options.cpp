@@ -20,6 +20,8 @@ static constexpr const char *examples = R"(examples:
   dmxc model.onnx -o m.bundle -MD -MF m.d                 write a dependency file for make or ninja
 
 Turns a model file into a bundle that libdmxrt (dmx-run) executes. Documentation: README.md.
+Exit codes: 0 ok; 1 the model is invalid or unsupported; 2 usage; 3 file, I/O or out of memory; 4 the target cannot satisfy the
+constraints; 5 verification or comparison failed; 70 internal error (a reproducer is written).
 )";
 
 static unsigned availableProcessors() {

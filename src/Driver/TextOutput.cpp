@@ -1,66 +1,21 @@
 //===- TextOutput.cpp - text files that are never half written ------------===//
 #include "TextOutput.h"
 
-#include <atomic>
-#include <cerrno>
-#include <cstring>
+#include "dmxc/Support/OutputFile.h"
+
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dmxc::driver {
 
-/// The temporary of the text being written. One at a time is enough: texts are
-/// written by the driver's thread alone.
-static std::atomic<const char *> temporaryName{nullptr};
-
-void removeTextTemporaryFromSignal() {
-  if (const char *name = temporaryName.load())
-    unlink(name);
-}
-
-static Status failure(const std::string &path) {
-  return ioError("cannot write '" + path + "': " + std::strerror(errno));
-}
-
-static bool writeAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t done = ::write(fd, text.data(), text.size());
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done < 0)
-      return false;
-    text.remove_prefix(static_cast<size_t>(done));
-  }
-  return true;
-}
-
-/// Devices and pipes (/dev/stdout, /dev/null) cannot be renamed over.
-static bool isSpecial(const std::string &path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-}
-
 Status writeText(const std::string &path, std::string_view text) {
-  if (path == "-")
-    return writeAll(STDOUT_FILENO, text) ? Status::ok() : failure("standard output");
-  bool direct = isSpecial(path);
-  std::string name = direct ? path : path + ".tmp-" + std::to_string(getpid());
-  int fd = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_TRUNC), 0644);
-  if (fd < 0)
-    return failure(path);
-  if (!direct)
-    temporaryName = name.c_str();
-  bool written = writeAll(fd, text);
-  written = ::close(fd) == 0 && written;
-  if (written && !direct)
-    written = ::rename(name.c_str(), path.c_str()) == 0;
-  Status result = written ? Status::ok() : failure(path);
-  temporaryName = nullptr;
-  if (!written && !direct)
-    ::unlink(name.c_str());
-  return result;
+  if (path != "-")
+    return writeFile(path, text, Durability::Disk);
+  ByteFile output(Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)), "standard output", /*isStream=*/true);
+  if (Status done = output.write(text); !done)
+    return done;
+  return output.close(/*durable=*/false);
 }
 
 Status makeFolder(const std::string &path) {

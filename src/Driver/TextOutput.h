@@ -9,13 +9,11 @@
 
 namespace dmxc::driver {
 
-/// Writes to a temporary name and renames; "-" is stdout. Missing folders are
-/// not made.
+/// A whole file, never half of one; "-" is stdout. Missing folders are not
+/// made.
 Status writeText(const std::string &path, std::string_view text);
 /// Makes a folder and its parents.
 Status makeFolder(const std::string &path);
-/// Removes the temporary that is being written now; async-signal-safe.
-void removeTextTemporaryFromSignal();
 
 /// A make rule `target: inputs` in GNU make's quoting, with an empty rule per
 /// input so that deleted ones do no harm.

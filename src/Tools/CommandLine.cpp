@@ -2,6 +2,7 @@
 #include "dmxc/Tools/CommandLine.h"
 
 #include "dmx/dmx.h"
+#include "dmxc/Support/OutputFile.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -56,6 +57,9 @@ private:
   std::string usage, examples;
 };
 
+constexpr const char *const exitCodeHelp = "Exit codes: 0 ok; 1 the model or bundle is invalid or unsupported; 2 usage; 3 file, I/O "
+                                 "or out of memory; 5 verification or comparison failed; 70 internal error.";
+
 std::vector<std::string> flagNames(const CLI::App &app) {
   std::vector<std::string> names;
   for (const CLI::Option *option : app.get_options()) {
@@ -98,6 +102,7 @@ void prepareApp(CLI::App &app, const std::string &usage, const std::string &exam
   app.set_help_flag("-h,--help", "Print this help and exit")->group("General");
   app.set_version_flag("--version", app.get_name() + " " + dmx_version_string(), "Print the version and exit")
       ->group("General");
+  app.footer(exitCodeHelp);
   app.allow_extras();
 }
 
@@ -129,6 +134,37 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv) {
 bool wantsColor(int fd) {
   const char *none = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
   return !(none && *none) && !(term && std::string_view(term) == "dumb") && isatty(fd);
+}
+
+/// Until a tool runs there is nobody to catch what the constructors of libraries throw.
+[[noreturn]] static void endAtStart() {
+  constexpr std::string_view text = "error: out of memory at start-up\n";
+  _exit(write(STDERR_FILENO, text.data(), text.size()) < 0 ? 3 : exitCodeOf(ErrorKind::IO));
+}
+#ifndef __SANITIZE_ADDRESS__ // which must be ready first
+static void installAtStart() { std::set_new_handler(endAtStart); }
+__attribute__((section(".preinit_array"), used)) static void (*const beforeLibraries)() = installAtStart;
+#endif
+
+int runTool(std::string_view tool, const std::function<int()> &body) {
+  if (std::get_new_handler() == endAtStart)
+    std::set_new_handler(nullptr);
+  installInterruptCleanup();
+  // Nothing is allocated to say that there is no memory.
+  auto say = [&](const char *what) {
+    for (std::string_view part : {tool, std::string_view(": error: "), std::string_view(what), std::string_view("\n")})
+      if (write(STDERR_FILENO, part.data(), part.size()) < 0)
+        return;
+  };
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    say("out of memory; smaller inputs (--dim) or fewer threads need less of it");
+    return exitCodeOf(ErrorKind::IO);
+  } catch (const std::exception &error) {
+    say(error.what());
+    return exitCodeOf(ErrorKind::Internal);
+  }
 }
 
 int reportError(std::string_view tool, const Error &error) {

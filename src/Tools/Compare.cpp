@@ -137,17 +137,21 @@ std::string describe(const Comparison &c, const Tensor &actual, const Tensor &ex
 
 Tensor randomTensor(DType type, const Shape &shape, uint64_t seed) {
   Tensor tensor(type, shape);
+  fillRandom(tensor, seed);
+  return tensor;
+}
+
+void fillRandom(Tensor &tensor, uint64_t seed) {
   uint64_t state = seed;
   nextRandom(state); // so that seeds 0 and 1 do not share a stream
   state ^= seed << 32;
   for (int64_t i = 0, count = tensor.numElements(); i < count; ++i) {
     uint64_t bits = nextRandom(state);
-    if (isFloat(type))
+    if (isFloat(tensor.dtype()))
       tensor.setDouble(i, static_cast<double>(bits >> 11) * 0x1p-52 - 1.0);
     else
       tensor.setInt(i, static_cast<int64_t>(bits >> 63));
   }
-  return tensor;
 }
 
 } // namespace dmxc::tools

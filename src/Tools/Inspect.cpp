@@ -5,6 +5,7 @@
 #include "Report.h"
 #include "dmx/dmx.h"
 #include "dmxc/Bundle/Validate.h"
+#include "dmxc/Support/OutputFile.h"
 
 #include <ostream>
 
@@ -162,7 +163,7 @@ Status inspectBundle(const InspectOptions &options, std::ostream &out) {
     auto page = inspectHtml(*bundle, options.reportFiles);
     if (!page)
       return page.takeError();
-    if (Status done = writeText(options.htmlFile, *page); !done)
+    if (Status done = writeFile(options.htmlFile, *page); !done)
       return done;
   }
   if (examined)

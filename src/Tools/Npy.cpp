@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/TensorFile.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 
 namespace dmxc::tools {
 
@@ -301,21 +300,20 @@ Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected) {
 }
 
 Status writeNpy(const std::string &path, const Tensor &tensor) {
-  std::ofstream file(path, std::ios::binary);
-  std::string header = npyHeader(tensor);
-  file.write(header.data(), static_cast<std::streamsize>(header.size()));
-  if (DType type = tensor.dtype(); isPacked(type)) {
-    for (int64_t i = 0; i < tensor.numElements(); ++i) {
-      uint8_t bits = packedBits(type, tensor.data(), i);
-      file.put(static_cast<char>(isSignedInt(type) ? signExtended(type, bits) : bits));
-    }
-  } else {
-    file.write(reinterpret_cast<const char *>(tensor.data()), static_cast<std::streamsize>(tensor.byteSize()));
-  }
-  file.close();
+  auto file = OutputFile::create(path);
   if (!file)
-    return ioError("cannot write '" + path + "': " + std::strerror(errno));
-  return Status::ok();
+    return file.takeError();
+  Status done = (*file)->write(npyHeader(tensor));
+  if (DType type = tensor.dtype(); isPacked(type)) {
+    for (int64_t i = 0; done && i < tensor.numElements(); ++i) {
+      uint8_t bits = packedBits(type, tensor.data(), i);
+      auto value = static_cast<std::byte>(isSignedInt(type) ? signExtended(type, bits) : bits);
+      done = (*file)->write({&value, 1});
+    }
+  } else if (done) {
+    done = (*file)->write({tensor.data(), tensor.byteSize()});
+  }
+  return done ? (*file)->commit(Durability::Process) : done;
 }
 
 } // namespace dmxc::tools

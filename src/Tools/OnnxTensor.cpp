@@ -1,11 +1,10 @@
 //===- OnnxTensor.cpp - tensors in ONNX TensorProto files -----------------===//
 #include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/TensorFile.h"
 
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 
@@ -205,12 +204,7 @@ Status writeTensorProto(const std::string &path, const NamedTensor &named) {
   proto.set_data_type(onnxTypeCode(tensor.dtype()));
   proto.set_name(named.name);
   proto.set_raw_data(tensor.data(), tensor.byteSize());
-  std::ofstream file(path, std::ios::binary);
-  bool done = file && proto.SerializeToOstream(&file);
-  file.close();
-  if (!done || !file)
-    return ioError("cannot write '" + path + "': " + std::strerror(errno));
-  return Status::ok();
+  return writeFile(path, proto.SerializeAsString());
 }
 
 } // namespace dmxc::tools

@@ -2,13 +2,11 @@
 #include "Report.h"
 
 #include "InspectView.h"
+#include "dmxc/Support/OutputFile.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <numeric>
 #include <ostream>
 #include <set>
@@ -124,15 +122,6 @@ void printTaskTable(const RunReport &report, std::ostream &out) {
     out << "  " << report.droppedEvents << " profile events were dropped\n";
 }
 
-Status writeText(const std::string &path, const std::string &content) {
-  std::ofstream file(path, std::ios::binary);
-  file << content;
-  file.close();
-  if (!file)
-    return ioError("cannot write '" + path + "': " + std::strerror(errno));
-  return Status::ok();
-}
-
 Status writeReportJson(const std::string &path, const RunReport &r, bool perTask) {
   Json root = {{"model", r.model}, {"bundle", r.bundle}, {"target", r.target}, {"isa", r.isa}, {"threads", r.threads}};
   if (r.latency) {
@@ -166,7 +155,7 @@ Status writeReportJson(const std::string &path, const RunReport &r, bool perTask
     root["profiled_runs"] = r.profiledRuns;
     root["tasks"] = taskJson(r);
   }
-  return writeText(path, dumped(root));
+  return writeFile(path, dumped(root));
 }
 
 Status writeChromeTrace(const std::string &path, const std::string &model, const std::vector<dmx_profile_event> &events,
@@ -200,7 +189,7 @@ Status writeChromeTrace(const std::string &path, const std::string &model, const
                    {"args", std::move(args)}});
   }
   Json root = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(all)}};
-  return writeText(path, dumped(root));
+  return writeFile(path, dumped(root));
 }
 
 std::string tensorSummary(const Tensor &tensor) {

@@ -39,6 +39,4 @@ Status writeChromeTrace(const std::string &path, const std::string &model, const
 /// "f32 1x10, min -3.1, max 4.2, [0.1, 0.2, ...]".
 std::string tensorSummary(const Tensor &tensor);
 
-Status writeText(const std::string &path, const std::string &text);
-
 } // namespace dmxc::tools

@@ -143,7 +143,11 @@ Status Runner::fillRandomInputs() {
     auto shape = randomShape(session->inputs()[i]);
     if (!shape)
       return shape.takeError();
-    inputs[i] = randomTensor(session->inputs()[i].dtype, *shape, options.randomSeed.value_or(0) * 1000 + i);
+    auto tensor = newTensor(session->inputs()[i].dtype, *shape, "input '" + session->inputs()[i].name + "'");
+    if (!tensor)
+      return tensor.takeError();
+    fillRandom(*tensor, options.randomSeed.value_or(0) * 1000 + i);
+    inputs[i] = std::move(*tensor);
   }
   return Status::ok();
 }

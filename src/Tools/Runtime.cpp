@@ -22,14 +22,13 @@ ErrorKind kindOf(dmx_status status) {
   case DMX_STATUS_INVALID_ARGUMENT:
     return ErrorKind::Usage;
   case DMX_STATUS_IO:
+  case DMX_STATUS_OUT_OF_MEMORY:
     return ErrorKind::IO;
   case DMX_STATUS_INVALID_BUNDLE:
   case DMX_STATUS_CHECKSUM:
   case DMX_STATUS_UNSUPPORTED:
   case DMX_STATUS_KERNEL:
     return ErrorKind::Model;
-  case DMX_STATUS_OUT_OF_MEMORY:
-    return ErrorKind::Constraint;
   default:
     return ErrorKind::Internal;
   }
@@ -49,6 +48,20 @@ dmx_tensor_view viewOf(const Tensor &tensor) {
 }
 
 } // namespace
+
+Result<Tensor> newTensor(DType type, const Shape &shape, const std::string &what) {
+  int64_t bytes =
+      dmx_tensor_bytes(static_cast<dmx_dtype>(type) + 1, static_cast<uint32_t>(shape.size()), shape.data());
+  if (bytes >= 0) {
+    try {
+      return Tensor(type, shape);
+    } catch (const std::bad_alloc &) { // said below
+    }
+  }
+  return ioError("out of memory: " + what + " of " + std::string(dtypeName(type)) + " " + shapeString(shape) +
+                 " needs " + (bytes < 0 ? "more than 2^63" : std::to_string(bytes)) +
+                 " bytes; give smaller dims (--dim, or smaller inputs)");
+}
 
 std::string IoTensor::str() const {
   std::string text(dtypeName(dtype));
@@ -139,7 +152,10 @@ Status ModelSession::allocateOutputs() {
     if (status != DMX_OK)
       return Error{kindOf(status), error.message};
     shape.resize(rank);
-    outputTensors[i] = Tensor(outputList[i].dtype, shape);
+    auto tensor = newTensor(outputList[i].dtype, shape, "output '" + outputList[i].name + "'");
+    if (!tensor)
+      return tensor.takeError();
+    outputTensors[i] = std::move(*tensor);
     dmx_tensor_view view = viewOf(outputTensors[i]);
     if (Status done = call(dmx_session_bind, session, DMX_OUTPUT, index, &view); !done)
       return done;
@@ -152,7 +168,10 @@ Status ModelSession::fetchOutput(size_t index) {
   if (Status done = call(dmx_session_output, session, static_cast<uint32_t>(index), &view); !done)
     return done;
   Shape shape(view.dims, view.dims + view.rank);
-  outputTensors[index] = Tensor(outputList[index].dtype, std::move(shape));
+  auto tensor = newTensor(outputList[index].dtype, shape, "output '" + outputList[index].name + "'");
+  if (!tensor)
+    return tensor.takeError();
+  outputTensors[index] = std::move(*tensor);
   if (uint64_t bytes = outputTensors[index].byteSize())
     std::memcpy(outputTensors[index].mutableData(), view.data, bytes);
   return Status::ok();

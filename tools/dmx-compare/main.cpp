@@ -1,5 +1,6 @@
 //===- main.cpp - dmx-compare, the interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
+#include "dmxc/Driver/Driver.h"
 #include "dmxc/Tools/CommandLine.h"
 
 #include <CLI/CLI.hpp>
@@ -14,7 +15,7 @@ static const char *examples = R"(examples:
   dmx-compare model.onnx --inputs data -- --dim batch=8 -O0     options of dmxc after --
 )";
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   // What stands after "--" is dmxc's.
   std::vector<std::string> compilerArguments;
   for (int i = 1; i < argc; ++i)
@@ -43,4 +44,9 @@ int main(int argc, char **argv) {
   dmxc::Diagnostics diagnostics(
       [&](const dmxc::Diagnostic &diagnostic) { std::cerr << dmxc::renderText(diagnostic, color) << "\n"; });
   return dmxc::driver::compareWithReference(request, diagnostics, std::cout);
+}
+
+int main(int argc, char **argv) {
+  dmxc::driver::installMemoryHandlers(); // the compiler is in here
+  return dmxc::tools::runTool("dmx-compare", [&] { return run(argc, argv); });
 }

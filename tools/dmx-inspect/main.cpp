@@ -53,7 +53,7 @@ void addFlags(CLI::App &app, InspectOptions &options) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   CLI::App app("Shows, checks and compares bundles.", "dmx-inspect");
   InspectOptions options;
   addFlags(app, options);
@@ -75,4 +75,8 @@ int main(int argc, char **argv) {
   Status done = inspectBundle(options, std::cout);
   std::cout.flush();
   return done ? 0 : reportError("dmx-inspect", done.error());
+}
+
+int main(int argc, char **argv) {
+  return runTool("dmx-inspect", [&] { return run(argc, argv); });
 }

@@ -158,7 +158,7 @@ std::optional<Error> readPairs(const PairFlags &texts, RunOptions &options) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   CLI::App app("Runs a bundle, compares its outputs, measures it.", "dmx-run");
   RunOptions options;
   PairFlags pairs;
@@ -173,4 +173,8 @@ int main(int argc, char **argv) {
   Status done = runBundle(options, std::cout);
   std::cout.flush();
   return done ? 0 : reportError("dmx-run", done.error());
+}
+
+int main(int argc, char **argv) {
+  return runTool("dmx-run", [&] { return run(argc, argv); });
 }

@@ -1,8 +1,8 @@
 //===- Writer.h - writes a bundle -------------------------------*- C++ -*-===//
 //
-// A bundle is written to a temporary name beside its destination and renamed
-// when it is complete: readers never see half a bundle, and a failed or
-// interrupted compile leaves nothing behind.
+// A bundle gets its name when it is complete and on the disk: readers never see
+// half a bundle, and a failed or interrupted compile leaves nothing behind
+// (Support/OutputFile.h).
 //
 //   auto writer = Writer::create("m.bundle", BundleFormat::Zip);
 //   (*writer)->addEntry("graph.json", toJson(graph));
@@ -43,7 +43,7 @@ enum class BundleFormat { Zip, Directory };
 /// the size of streamed entries.
 class Writer {
 public:
-  /// Makes the temporary file (or directory), so that a path that cannot be
+  /// Starts the file (or directory), so that a path that cannot be
   /// written is reported before any work is done. Errors are ErrorKind::IO.
   /// An existing regular file (or directory that is a bundle) at `path` is
   /// replaced by finish(); anything else there is refused.
@@ -63,10 +63,10 @@ public:
   /// Everything but `entries`, which finish() fills. Must be called once.
   void setManifest(Manifest manifest) { contents = std::move(manifest); }
 
-  /// Writes all entries in FORMAT.md's order, then the manifest, and renames.
+  /// Writes all entries in FORMAT.md's order, then the manifest, and gives the bundle its name.
   /// Errors: ErrorKind::IO for the file system (with the bytes needed and
   /// free when the disk is full), and whatever a producer returned. On failure
-  /// nothing is left at the temporary name and `path` is as it was.
+  /// nothing is left behind and `path` is as it was.
   Status finish();
 
   /// After finish(): the size of the file, or of all files of the directory.
@@ -96,14 +96,5 @@ private:
   std::vector<Item> items;
   bool finished = false;
 };
-
-/// Removes the temporaries of all bundles being written in this process.
-/// Async-signal-safe.
-void removeTemporariesFromSignal();
-
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP that remove temporaries
-/// and end the process with 128 + the signal's number (130 for SIGINT). A
-/// signal that is ignored (nohup) stays ignored.
-void installInterruptCleanup();
 
 } // namespace dmxc::bundle

@@ -80,7 +80,7 @@ private:
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
   /// or internal ones when the IR ends up invalid.
   bool guarded(const char *step, ErrorKind kind, const std::function<bool()> &work);
-  bundle::Manifest manifest() const;
+  Result<bundle::Manifest> manifest() const;
 
   const Options &options;
   Diagnostics &diagnostics;

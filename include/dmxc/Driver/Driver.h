@@ -15,6 +15,11 @@ int compile(const Options &options, Diagnostics &diagnostics);
 /// Answers --version and the --print-* options on stdout.
 int answerQuery(const Options &options);
 
+/// From now on a failed allocation, here or in LLVM, or a thread that cannot be
+/// started, ends the process: temporaries are removed, "out of memory" is said,
+/// the exit code is 3. Other errors that nobody handles end it as crashes do.
+void installMemoryHandlers();
+
 /// The whole of dmxc: signals, options, queries, compile.
 int dmxcMain(int argc, char **argv);
 

@@ -3,6 +3,7 @@
 
 #include "dmxc/Support/Result.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +35,10 @@ void prepareApp(CLI::App &app, const std::string &usage, const std::string &exam
 /// (0 after --help and --version, 2 after a message about a wrong flag with
 /// "did you mean").
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv);
+
+/// Runs a tool's `body`, which gives its exit code. Memory that does not suffice ends it with exit code 3 and a
+/// sentence, SIGINT, SIGTERM and SIGHUP remove what is half written.
+int runTool(std::string_view tool, const std::function<int()> &body);
 
 /// Prints "tool: error: message" on stderr, in colour where allowed, and
 /// returns the exit code.

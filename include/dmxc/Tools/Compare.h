@@ -46,5 +46,7 @@ std::string indexString(const Shape &shape, int64_t position);
 /// uniform in [-1, 1), integers and bools 0 or 1 (so that they are valid as
 /// masks and as indices into any table of two rows or more).
 Tensor randomTensor(DType type, const Shape &shape, uint64_t seed);
+/// The same in a tensor that is there already.
+void fillRandom(Tensor &tensor, uint64_t seed);
 
 } // namespace dmxc::tools

@@ -26,6 +26,9 @@ struct IoTensor {
   std::string str() const;
 };
 
+/// A zeroed tensor. Where there is no memory for it the error says how much `what` ("input 'x'") needs.
+Result<Tensor> newTensor(DType type, const Shape &shape, const std::string &what);
+
 /// A task's figures, copied from dmx_task_info.
 struct TaskFigures {
   std::string name, kernel;
