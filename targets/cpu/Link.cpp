@@ -4,17 +4,23 @@
 
 #include "dmx/dmx_kernel.h"
 
+#include "dmxc/Support/OutputFile.h"
+
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <mutex>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -101,22 +107,97 @@ static Status runLinker(const std::vector<std::string> &inputs, const std::strin
   std::string out, err;
   llvm::raw_string_ostream outStream(out), errStream(err);
   lld::Result result = lld::lldMain(argv, outStream, errStream, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode != 0)
-    return internalError("linking the kernels failed: " + llvm::StringRef(err).trim());
+  if (result.retCode != 0) {
+    llvm::StringRef text = llvm::StringRef(err).trim();
+    for (llvm::StringRef failed : {"cannot open", "failed to write", "Cannot allocate memory"})
+      if (text.contains(failed))
+        return ioError("cannot link the kernels: " + text.str());
+    return internalError("linking the kernels failed: " + text);
+  }
   return Status::ok();
 }
 
-static Status writeBytes(const std::string &path, const std::vector<char> &bytes) {
-  std::error_code failed;
-  llvm::raw_fd_ostream out(path, failed);
-  if (!failed) {
-    out.write(bytes.data(), bytes.size());
-    out.close();
-    failed = out.error();
+/// LLD takes and gives files. These have no name, so nothing can be left behind and no folder for temporaries is
+/// needed; /proc is, where open files have paths.
+static std::string descriptorPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+static Error cannotLink(const char *what, int reason) {
+  return ioError("cannot link the kernels: " + std::string(what) + ": " + std::strerror(reason));
+}
+
+/// All objects as an archive in memory; LLD takes its members in order with --whole-archive.
+static Result<Descriptor> archiveOf(llvm::ArrayRef<llvm::StringRef> objects) {
+  std::vector<llvm::NewArchiveMember> members;
+  for (llvm::StringRef object : objects)
+    members.emplace_back(llvm::MemoryBufferRef(object, "kernels.o"));
+  auto archive = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
+                                            /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive)
+    return internalError("the kernels' archive: " + llvm::toString(archive.takeError()));
+  Descriptor file(memfd_create("kernels.a", MFD_CLOEXEC));
+  if (!file)
+    return cannotLink("a file in memory", errno);
+  for (llvm::StringRef rest = (*archive)->getBuffer(); !rest.empty();) {
+    ssize_t count = write(file.get(), rest.data(), rest.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return cannotLink("a file in memory", count < 0 ? errno : ENOSPC);
+    rest = rest.drop_front(static_cast<size_t>(count));
   }
-  if (failed)
-    return ioError("cannot write the temporary file '" + path + "': " + failed.message());
-  return Status::ok();
+  if (access(descriptorPath(file.get()).c_str(), R_OK) != 0)
+    return ioError("cannot link the kernels: " + descriptorPath(file.get()) + " cannot be opened; is /proc mounted?");
+  return file;
+}
+
+/// Reads a pipe to its end in a thread of its own.
+class PipeReader {
+public:
+  explicit PipeReader(int fd) : thread([this, fd] { readAll(fd); }) {}
+  /// The other end must be closed. 0 or what errno said.
+  int finish() {
+    thread.join();
+    return failure;
+  }
+  std::vector<char> bytes;
+
+private:
+  void readAll(int fd) {
+    constexpr size_t step = 1 << 16;
+    for (;;) {
+      size_t size = bytes.size();
+      bytes.resize(size + step);
+      ssize_t count = read(fd, bytes.data() + size, step);
+      bytes.resize(size + (count > 0 ? static_cast<size_t>(count) : 0));
+      if (count == 0 || (count < 0 && errno != EINTR)) {
+        failure = count < 0 ? errno : 0;
+        return;
+      }
+    }
+  }
+  int failure = 0;
+  std::thread thread; // last, so that it starts when the rest is there
+};
+
+/// Links objects to a shared object, both in memory. What LLD writes to must not be a regular file, or it makes
+/// another one beside it.
+static Result<std::vector<char>> linkObjects(llvm::ArrayRef<llvm::StringRef> objects) {
+  auto archive = archiveOf(objects);
+  if (!archive)
+    return archive.takeError();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return cannotLink("a pipe", errno);
+  Descriptor out(ends[0]), in(ends[1]);
+  PipeReader reader(out.get());
+  Status linked = runLinker({"--whole-archive", descriptorPath(archive->get())}, descriptorPath(in.get()));
+  in = Descriptor();
+  int failure = reader.finish();
+  if (!linked)
+    return linked.takeError();
+  if (failure)
+    return cannotLink("the linker's output", failure);
+  return std::move(reader.bytes);
 }
 
 Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa) {
@@ -127,29 +208,13 @@ Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> o
   if (!table)
     return table.takeError();
 
-  llvm::SmallString<128> dir;
-  if (std::error_code failed = llvm::sys::fs::createUniqueDirectory("dmxc-link", dir))
-    return ioError("cannot make a temporary folder: " + failed.message());
-  llvm::scope_exit cleanUp([&] { llvm::sys::fs::remove_directories(dir); });
-  std::vector<std::string> inputs;
-  auto addInput = [&](const std::vector<char> &bytes) -> Status {
-    inputs.push_back((dir + "/" + llvm::Twine(inputs.size()) + ".o").str());
-    return writeBytes(inputs.back(), bytes);
-  };
-  if (Status s = addInput(*table); !s)
-    return s.takeError();
+  std::vector<llvm::StringRef> inputs = {{table->data(), table->size()}};
   for (const KernelObject &object : objects)
-    if (Status s = addInput(object.elf); !s)
-      return s.takeError();
-  std::string output = (dir + "/kernels.so").str();
-  if (Status s = runLinker(inputs, output); !s)
-    return s.takeError();
-  auto buffer = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return ioError("cannot read the linker's output: " + buffer.getError().message());
-  std::vector<char> bytes((*buffer)->getBufferStart(), (*buffer)->getBufferEnd());
-  auto missing = undefinedSymbols(bytes, /*dynamic=*/true);
+    inputs.push_back({object.elf.data(), object.elf.size()});
+  auto bytes = linkObjects(inputs);
+  if (!bytes)
+    return bytes.takeError();
+  auto missing = undefinedSymbols(*bytes, /*dynamic=*/true);
   if (!missing)
     return missing.takeError();
   if (!missing->empty())
