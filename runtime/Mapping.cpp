@@ -95,12 +95,16 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
 
 Result<std::shared_ptr<const Mapping>> Mapping::openFile(const std::string &path, Load load) {
   // O_NONBLOCK: a pipe of that name must be refused below, not waited for.
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
+  struct Descriptor {
+    int fd;
+    ~Descriptor() {
+      if (fd >= 0)
+        close(fd);
+    }
+  } file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // closed where memory is short, too
+  if (file.fd < 0)
     return fail(DMX_STATUS_IO, "cannot open '", path, "': ", errnoText(errno));
-  auto mapping = openDescriptor(fd, 0, 0, load, path);
-  close(fd);
-  return mapping;
+  return openDescriptor(file.fd, 0, 0, load, path);
 }
 
 Mapping::~Mapping() {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <memory>
 #include <sched.h>
 #include <string>
 #include <unistd.h>
@@ -78,18 +79,16 @@ std::vector<uint32_t> allowedCpus() {
   std::vector<uint32_t> cpus;
   // The mask's size must be at least the kernel's, which is not known before.
   for (uint32_t count = 1024; count <= 1u << 20; count *= 2) {
-    cpu_set_t *set = CPU_ALLOC(count);
+    auto release = [](cpu_set_t *set) { CPU_FREE(set); };
+    std::unique_ptr<cpu_set_t, decltype(release)> set(CPU_ALLOC(count));
     if (!set)
       break;
     size_t size = CPU_ALLOC_SIZE(count);
-    bool done = sched_getaffinity(0, size, set) == 0;
-    if (done)
+    if (sched_getaffinity(0, size, set.get()) == 0)
       for (uint32_t cpu = 0; cpu < count; ++cpu)
-        if (CPU_ISSET_S(cpu, size, set))
+        if (CPU_ISSET_S(cpu, size, set.get()))
           cpus.push_back(cpu);
-    bool retry = !done && errno == EINVAL;
-    CPU_FREE(set);
-    if (!retry)
+    if (!cpus.empty() || errno != EINVAL)
       break;
   }
   if (cpus.empty())
