@@ -301,9 +301,11 @@ private:
 };
 
 /// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are
-/// one.
-bool sinksIntoRegion(Value value) {
-  auto constant = value.getDefiningOp<dmir::ConstantOp>();
+/// one, and so do weights of convolutions for a target that computes whole graphs, which packs them.
+bool sinksIntoRegion(const Group &group, OpOperand &use) {
+  auto constant = use.get().getDefiningOp<dmir::ConstantOp>();
+  if (!group.root && isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1)
+    return false;
   return constant && cast<RankedTensorType>(constant.getType()).getNumElements() == 1 &&
          isa<DenseElementsAttr>(constant.getValue());
 }
@@ -327,10 +329,11 @@ void outline(Group &group) {
   llvm::SetVector<Value> inputs;
   SmallVector<Operation *> constants;
   for (Operation *op : ops)
-    for (Value operand : op->getOperands()) {
+    for (OpOperand &use : op->getOpOperands()) {
+      Value operand = use.get();
       if (group.ops.contains(operand.getDefiningOp()))
         continue;
-      if (sinksIntoRegion(operand)) {
+      if (sinksIntoRegion(group, use)) {
         if (!llvm::is_contained(constants, operand.getDefiningOp()))
           constants.push_back(operand.getDefiningOp());
       } else {

@@ -109,7 +109,8 @@ void KernelLowering::addPlainConstant(BlockArgument argument, const std::string 
     init->task(name);
     DmaSpec spec;
     spec.unit = bytes;
-    init->on(Queue::Load).copy({ddr, 0, {}}, tensor.address, spec).create();
+    if (bytes)
+      init->on(Queue::Load).copy({ddr, 0, {}}, tensor.address, spec).create();
   }
   values[argument] = tensor;
 }

@@ -71,12 +71,13 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
 static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 bool dmxc::corsair::becomesTiles(BlockArgument argument) {
-  if (argument.use_empty() || !cast<RankedTensorType>(argument.getType()).getElementType().isF32() ||
-      llvm::is_contained(shapeOf(argument), 0) || !servesAsTiles(argument))
+  auto type = cast<RankedTensorType>(argument.getType());
+  // Products whose results have no elements need no tiles, but may share those of others.
+  if (llvm::all_of(argument.getUsers(), makesNothing) || !isa<FloatType>(type.getElementType()) ||
+      type.getNumElements() == 0 || !servesAsTiles(argument))
     return false;
   return llvm::all_of(argument.getUsers(), [&](Operation *user) {
-    return !llvm::is_contained(shapeOf(user->getResult(0)), 0) &&
-           (isa<dmir::ConvOp>(user) || shapeOf(argument).size() == 2);
+    return isa<dmir::ConvOp>(user) || (type.getElementType().isF32() && type.getRank() == 2);
   });
 }
 
@@ -196,7 +197,8 @@ static std::vector<int64_t> rowOffsets(const TileForm &form) {
 
 static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
   const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
-  const float *values = constant.as<float>();
+  const bool single = constant.dtype() == DType::F32;
+  const float *values = single ? constant.as<float>() : nullptr;
   const std::vector<int64_t> offsets = rowOffsets(form);
   std::array<float, 64> run;
   std::byte *tile = out.data();
@@ -211,7 +213,10 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
             const int64_t n = first + column, place = (firstColumn + product * form.n + n) * form.strideN;
             for (int64_t i = 0; i < 64; ++i) {
               int64_t offset = offsets[firstRow + chunk * 64 + i];
-              run[i] = n < form.n && offset >= 0 ? values[place + offset] : 0;
+              const bool exists = n < form.n && offset >= 0;
+              run[i] = !exists   ? 0
+                       : single ? values[place + offset]
+                                : static_cast<float>(constant.asDouble(place + offset));
             }
             if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
                                  tile + column * shape.scaleBytes() / 64,

@@ -61,8 +61,6 @@ Status KernelLowering::lowerConv(Operation *op) {
   auto type = cast<RankedTensorType>(conv.getResult().getType());
   DeviceTensor out = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
   values[conv.getResult()] = out;
-  if (out.elements() == 0)
-    return Status::ok();
   ArrayRef<int64_t> weights = cast<RankedTensorType>(conv.getWeights().getType()).getShape();
   DeviceTensor result = withRows(out);
   Window window(source.shape, out.shape, weights.drop_front(2), conv.getStrides(), conv.getDilations(), conv.getLow());

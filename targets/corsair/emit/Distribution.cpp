@@ -21,6 +21,10 @@ static int64_t product(ArrayRef<int64_t> dims) {
 }
 static int64_t elementsOf(Value value) { return product(shapeOf(value)); }
 
+bool dmxc::corsair::makesNothing(Operation *op) {
+  return llvm::all_of(op->getResults(), [](Value result) { return elementsOf(result) == 0; });
+}
+
 bool dmxc::corsair::isDepthwise(dmir::ConvOp conv) {
   const auto groups = static_cast<int64_t>(conv.getGroups());
   return groups > 1 && shapeOf(conv.getInput())[1] == groups && shapeOf(conv.getWeights())[0] == groups;
@@ -72,7 +76,7 @@ public:
       : machine(machine), out(out), isConstant(isConstant) {}
 
   void deal(Operation *op) {
-    if (isa<dmir::ConstantOp>(op))
+    if (isa<dmir::ConstantOp>(op) || makesNothing(op))
       return;
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](dmir::MatMulOp matmul) { dealMatmul(matmul); })

@@ -46,6 +46,8 @@ struct Distribution {
   Split at(mlir::Value value) const { return of.lookup(value); }
 };
 
+/// Whether an op's results have no elements: there is nothing to compute.
+bool makesNothing(mlir::Operation *op);
 /// A convolution of each channel on its own, which the vector device computes.
 bool isDepthwise(dmir::ConvOp conv);
 /// Whether a constant is a right operand of products or the weights of convolutions in all of its uses, and the same

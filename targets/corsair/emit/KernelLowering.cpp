@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -42,8 +44,13 @@ Status KernelLowering::lower() {
   for (BlockArgument argument : body->getArguments())
     if (Status s = addArgument(argument, packedForm(kernel, argument)); !s)
       return s;
-  if (deal.quads > 1)
+  if (deal.quads > 1) {
     meet();
+    // Other quads send parts of them up to here, whether an op reads them or not.
+    for (BlockArgument argument : body->getArguments())
+      if (int buffer = values[argument].address.buffer; buffer >= 0)
+        main->reserve(buffer);
+  }
   for (Operation &op : body->without_terminator()) {
     task(&op);
     auto parts = deal.gathers.find(&op);
@@ -172,11 +179,23 @@ Status KernelLowering::lowerElementwise(Operation *op, hw::SimdFunction function
   return Status::ok();
 }
 
+/// What a row without elements is reduced to; the host has the extremes, which are infinite.
+static double reducedNothing(hw::SimdFunction function) {
+  if (function == hw::SimdFunction::ReduceMean)
+    return std::numeric_limits<double>::quiet_NaN();
+  return function == hw::SimdFunction::ReduceProd ? 1 : 0;
+}
+
 Status KernelLowering::lowerRows(Operation *op, hw::SimdFunction function, ArrayRef<int64_t> axes, float imm0) {
   DeviceTensor source = values[op->getOperand(0)];
   ArrayRef<int64_t> resultShape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
-  bool reduces = static_cast<int64_t>(source.elements()) != 0 && resultShape != ArrayRef<int64_t>(source.shape);
+  bool reduces = resultShape != ArrayRef<int64_t>(source.shape);
   DeviceTensor result = reduces ? allocate(op->getResult(0)) : allocate(op->getResult(0), &source);
+  if (source.elements() == 0) { // rows without elements
+    values[op->getResult(0)] = result;
+    fill(result, reducedNothing(function));
+    return Status::ok();
+  }
   // The axes of a row come last, in the order in which they lie in memory.
   SmallVector<unsigned> dims;
   for (unsigned dim : source.order())

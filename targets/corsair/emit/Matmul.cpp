@@ -104,8 +104,6 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   const bool packed = tiles.count(matmul.getRhs());
   DeviceTensor out = allocate(matmul.getResult());
   values[matmul.getResult()] = out;
-  if (out.elements() == 0)
-    return Status::ok();
   if (const int64_t depth = deal.depth.lookup(op)) {
     multiplyAlongK(op, depth);
     return Status::ok();

@@ -93,8 +93,6 @@ Status KernelLowering::lowerGather(Operation *op) {
     indices = copied(indices, rowMajor(indices.rank()));
   DeviceTensor result = allocate(gather.getResult());
   values[gather.getResult()] = result;
-  if (result.elements() == 0)
-    return Status::ok();
   int64_t axis = gather.getAxis(), outer = 1, inner = 1;
   for (int64_t i = 0; i < axis; ++i)
     outer *= data.shape[i];
@@ -141,6 +139,8 @@ Status KernelLowering::lowerScatter(Operation *op) {
     copyInto(values[scatter.getData()], result, {});
   }
   values[scatter.getResult()] = result;
+  if (updates.elements() == 0)
+    return Status::ok();
   const size_t axis = scatter.getAxis();
   DeviceTensor rows = updates, places = result; // of one index
   places.shape = rows.shape;

@@ -132,7 +132,11 @@ static std::optional<std::string> refusesConv(dmir::ConvOp op) {
     return "convolutions over three dims are not lowered";
   if (isDepthwise(op))
     return std::nullopt;
-  if (!isa<BlockArgument>(op.getWeights()) && !op.getWeights().getDefiningOp<dmir::ConstantOp>())
+  Value weights = op.getWeights();
+  if (auto argument = dyn_cast<BlockArgument>(weights))
+    if (auto region = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp()))
+      weights = region.getInputs()[argument.getArgNumber()];
+  if (!weights.getDefiningOp<dmir::ConstantOp>())
     return "the weights of a convolution must be constant";
   if (!servesAsTiles(op.getWeights()))
     return "the weights of a convolution have other uses too";
@@ -149,8 +153,25 @@ static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
   return std::nullopt;
 }
 
+/// Elements of nothing but padding, or picked from nothing.
+static std::optional<std::string> refusesNothing(Operation *op) {
+  if (makesNothing(op) || !isa<dmir::MatMulOp, dmir::ConvOp, dmir::PoolOp, dmir::GatherOp, dmir::ReduceOp>(op) ||
+      cast<RankedTensorType>(op->getOperand(0).getType()).getNumElements() != 0)
+    return std::nullopt;
+  if (auto reduce = dyn_cast<dmir::ReduceOp>(op)) {
+    const bool extreme = llvm::is_contained({dmir::Reduction::max, dmir::Reduction::min}, reduce.getKind());
+    return extreme ? std::optional<std::string>("the extremes of nothing are infinite, and f16 saturates")
+                   : std::nullopt;
+  }
+  if (isa<dmir::MatMulOp, dmir::ConvOp>(op))
+    return "a product over nothing";
+  return isa<dmir::PoolOp>(op) ? "a window over nothing" : "rows of nothing are gathered on the host";
+}
+
 std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
+    return reason;
+  if (auto reason = refusesNothing(op))
     return reason;
   if (auto reason = refusesSizes(op, machine))
     return reason;
@@ -171,11 +192,8 @@ std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machi
       })
       .Case([](dmir::GatherOp) { return std::nullopt; })
       .Case([](dmir::ScatterElementsOp scatter) { return refusesScatter(scatter); })
-      .Case([&](dmir::MatMulOp matmul) -> std::optional<std::string> {
-        auto lhs = cast<RankedTensorType>(matmul.getLhs().getType());
-        if (!floats)
-          return "the arrays multiply floats only";
-        return lhs.getShape().back() ? std::nullopt : std::optional<std::string>("a product over nothing");
+      .Case([&](dmir::MatMulOp) {
+        return floats ? std::nullopt : std::optional<std::string>("the arrays multiply floats only");
       })
       .Case([](dmir::ConvOp conv) { return refusesConv(conv); })
       .Case([&](dmir::PoolOp pool) -> std::optional<std::string> {
@@ -231,6 +249,11 @@ OpFormats dmxc::corsair::formatsOf(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 Status KernelLowering::lower(Operation *op) {
+  if (makesNothing(op)) {
+    for (Value result : op->getResults())
+      values[result] = allocate(result);
+    return Status::ok();
+  }
   if (std::optional<SimdFunction> function = elementwiseFunction(op))
     return lowerElementwise(op, *function);
   return llvm::TypeSwitch<Operation *, Status>(op)
