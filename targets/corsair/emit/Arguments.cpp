@@ -58,12 +58,13 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   return Status::ok();
 }
 
-/// Every byte leaves a chiplet's DDR once, for all of its quads: each quad fetches a part, or the first everything.
+/// Every byte leaves a chiplet's DDR once, for all of its quads: each quad fetches a part, or the first everything. Parts
+/// only where all chiplets have as many quads of the team.
 void KernelLowering::fetchOnce(DeviceTensor ddr, DeviceTensor tensor) {
   const hw::Term all = hw::registerTerm(kChipletMask);
   const int64_t quads = std::min(deal.quads, machine.quadsPerChiplet());
   for (unsigned dim : tensor.order()) {
-    if (tensor.shape[dim] < quads || tensor.shape[dim] % quads)
+    if (deal.quads % quads || tensor.shape[dim] < quads || tensor.shape[dim] % quads)
       continue;
     const int64_t part = tensor.shape[dim] / quads;
     for (DeviceTensor *end : {&ddr, &tensor}) {
