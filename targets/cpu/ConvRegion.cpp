@@ -327,7 +327,7 @@ KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
     plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
                      : conv->spec.quads              ? "conv-quads"
                                                      : "conv-direct";
-    int64_t items = std::max<int64_t>(1, convWorkItems(conv->spec, nominal));
+    int64_t items = convWorkItems(conv->spec, nominal);
     plan.work = items;
     plan.grain = convGrain(conv->spec, nominal);
     plan.scratch = packBytes + IsaLevel::mostBytes([&](const IsaLevel &level) {

@@ -144,6 +144,21 @@ static Result<KernelPlan> scatterPlan(const RegionBody &body) {
   return plan;
 }
 
+/// Whether there is no element to compute, nor an index to check. Symbols may be 0 too: then a run has no work items, or
+/// loops that do not turn.
+static bool isEmpty(const RegionBody &body) {
+  return !body.results.empty() && !isa_and_nonnull<dmir::ScatterElementsOp, dmir::ScatterNDOp>(body.root) &&
+         llvm::all_of(body.results, [](Value result) { return dmir::elementsOf(result.getType()).is(0); });
+}
+
+/// A task has a work item at least, so the emitters' plans, which are cut by sizes, do not fit.
+static KernelPlan emptyPlan() {
+  KernelPlan plan;
+  plan.algorithm = "empty";
+  plan.emit = [](KernelBuilder &) {};
+  return plan;
+}
+
 /// The values go to the runtime, which checks them.
 static KernelPlan defineDimsPlan(const RegionBody &body) {
   KernelPlan plan;
@@ -164,6 +179,8 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy, 
   if (!found)
     return found.takeError();
   const RegionBody &body = *found;
+  if (isEmpty(body))
+    return emptyPlan();
   if (!body.root) {
     KernelPlan plan = pointwisePlan(body);
     plan.inPlace = InPlaceSearch(body).operands();

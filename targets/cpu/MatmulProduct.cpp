@@ -111,7 +111,7 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
 Dim MatmulProduct::workItems(const GemmTiles &tiles) const {
   GemmSpec s = spec(op.getContext());
   if (s.batch >= 0 && s.m >= 0 && s.n >= 0)
-    return std::max<int64_t>(1, gemmWorkItems(s, tiles));
+    return gemmWorkItems(s, tiles);
   // Static rows are in balanced tiles, dynamic ones in whole blocks.
   Dim blocks =
       s.m >= 0 ? Dim::ceilDiv(Dim::ceilDiv(m, tiles.rows), tiles.tilesPerBlock) : Dim::ceilDiv(m, tiles.rowsPerBlock());
@@ -122,7 +122,7 @@ Dim MatmulProduct::workItems(const GemmTiles &tiles) const {
 static Value batchOffset(KernelBuilder &b, ArrayRef<Dim> batchDims, Value batch, ArrayRef<Dim> strides, Dim base) {
   Value offset = b.idx(base), rest = batch;
   for (size_t axis = batchDims.size(); axis-- > 0;) {
-    Value dim = b.idx(batchDims[axis].is(0) ? Dim(1) : batchDims[axis]);
+    Value dim = b.idx(batchDims[axis]);
     Value at = axis ? b.rem(rest, dim) : rest;
     rest = axis ? b.floorDiv(rest, dim) : rest;
     offset = b.add(offset, b.mulC(at, strides[axis]));

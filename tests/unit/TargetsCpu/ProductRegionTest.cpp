@@ -58,6 +58,34 @@ func.func @sliced_$T(%a: tensor<9x40x$T>, %b: tensor<30x20x$T>) -> tensor<4x10x$
                        {"f32", "f64", "f16", "bf16", "i32", "i64", "i8", "ui8"}));
 }
 
+/// Extents of a product at 0: of nothing no element is touched, and a sum of nothing is 0.
+TEST(ProductRegion, MatmulOfNothing) {
+  std::string text;
+  for (const char *type : {"f32", "i8"})
+    for (const char *batch : {"", "0x", "0x2x"})
+      for (const char *m : {"0", "5"})
+        for (const char *n : {"0", "20"})
+          for (const char *k : {"0", "7"}) {
+            std::string name = substitute("$T_$B_$M_$N_$K", {{"T", type}, {"B", batch}, {"M", m}, {"N", n}, {"K", k}});
+            for (const char *shared : {"0", "1"})
+              text += substitute(R"(
+func.func @of_$NAME_$S(%a: tensor<$B$Mx$Kx$T>, %b: tensor<$C$Kx$Nx$T>) -> tensor<$B$Mx$Nx$T> attributes {abs = 1.0e-3} {
+  %r = dmir.matmul %a, %b : (tensor<$B$Mx$Kx$T>, tensor<$C$Kx$Nx$T>) -> tensor<$B$Mx$Nx$T>
+  return %r : tensor<$B$Mx$Nx$T>
+}
+)",
+                                 {{"NAME", name},
+                                  {"S", shared},
+                                  {"T", type},
+                                  {"B", batch},
+                                  {"C", *shared == '1' ? "" : batch},
+                                  {"M", m},
+                                  {"N", n},
+                                  {"K", k}});
+          }
+  expectAgree(text, 1);
+}
+
 TEST(ProductRegion, MatmulOfConstantScalarAndTinyFloats) {
   expectAgree(R"(
 func.func @constant(%a: tensor<5x1xf32>) -> tensor<5x1xf32> {
