@@ -375,7 +375,9 @@ int64_t dmxc::cpu::chooseLanes(ArrayRef<Value> values, const IsaLevel &isa, unsi
   });
   if (narrowest)
     *narrowest = memory;
-  return packed ? 1 : isa.lanes(widest == 64 && has32 ? 32 : widest);
+  // Of one element there is one lane: its type did not count, and a vector of another width would outgrow its scratch.
+  bool single = llvm::all_of(values, [](Value value) { return dmir::elementsOf(value.getType()).is(1); });
+  return packed || single ? 1 : isa.lanes(widest == 64 && has32 ? 32 : widest);
 }
 
 //===----------------------------------------------------------------------===//

@@ -86,8 +86,8 @@ mlir::Value combineLanes(KernelBuilder &b, mlir::Value vector,
 bool hasMasks(const IsaLevel &isa, unsigned bits);
 
 /// Lanes for the values that compute `values`: a full register of the widest computed type, but not
-/// fewer than a register of 32-bit elements has when there are such. `narrowest` is the least memory
-/// width met.
+/// fewer than a register of 32-bit elements has when there are such; 1 for values of one element. `narrowest` is the
+/// least memory width met.
 int64_t chooseLanes(llvm::ArrayRef<mlir::Value> values, const IsaLevel &isa, unsigned *narrowest = nullptr);
 
 /// Evaluates a region's results at an index of the root's result and stores them. Trailing reshapes,

@@ -206,6 +206,30 @@ func.func @layer_norm_affine(%a: tensor<40x100xf32>, %b: tensor<40x100xf32>, %g:
   expectAgree(text);
 }
 
+/// A row of one element keeps to its scratch, at every level.
+TEST(RowRegion, SoftmaxAndNormalizeOfOneElement) {
+  std::string text;
+  for (const char *type : {"f32", "f64", "f16"})
+    for (const char *shape : {"1x", "1x1x"})
+      for (const char *op : {"softmax %x {axis = 0 : i64}", "softmax %x {axis = 0 : i64, log = true}",
+                             "normalize standard %x {axes = array<i64: 0>, epsilon = 1.0e-5 : f64}",
+                             "normalize rms %x {axes = array<i64: 0>, epsilon = 1.0e-5 : f64}"})
+        text += substitute(R"(
+func.func @f$I(%x: tensor<$S$T>) -> tensor<$S$T> attributes {ulp = 4.0} {
+  %r = dmir.$OP : (tensor<$S$T>) -> tensor<$S$T>
+  return %r : tensor<$S$T>
+}
+func.func @of_bytes_$I(%b: tensor<70xi8>) -> tensor<1x$T> attributes {ulp = 4.0} {
+  %s = dmir.slice %b {starts = array<i64: 3>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<70xi8>) -> tensor<1xi8>
+  %x = dmir.cast %s : (tensor<1xi8>) -> tensor<1x$T>
+  %r = dmir.$OP : (tensor<1x$T>) -> tensor<1x$T>
+  return %r : tensor<1x$T>
+}
+)",
+                           {{"I", std::to_string(text.size())}, {"S", shape}, {"T", type}, {"OP", op}});
+  expectAgree(text, 1);
+}
+
 TEST(RowRegion, Pooling) {
   std::string text;
   for (const char *type : {"f32", "f16", "i8", "ui8", "f64"})
