@@ -69,6 +69,7 @@ bool Compilation::makeTargets() {
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
   phaseCtx.states = options.states;
+  phaseCtx.checkStrategies = !options.from.empty() || !options.schedule.empty();
   phaseCtx.report = [this](const Error &error) { diagnostics.report(error, "schedule", options.model); };
   return true;
 }

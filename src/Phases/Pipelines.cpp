@@ -46,10 +46,14 @@ void buildPartitionPhase(OpPassManager &pm, const PhaseContext &context) {
 }
 
 void buildMemoryPhase(OpPassManager &pm, const PhaseContext &context) {
+  if (context.checkStrategies)
+    pm.addNestedPass<func::FuncOp>(createChooseStrategiesPass(context));
   pm.addNestedPass<func::FuncOp>(createPlaceBuffersPass(context));
 }
 
 void buildSchedulePhase(OpPassManager &pm, const PhaseContext &context) {
+  if (context.checkStrategies)
+    pm.addNestedPass<func::FuncOp>(createChooseStrategiesPass(context));
   pm.addPass(createBuildProgramPass(context));
   pm.addNestedPass<dlir::ProgramOp>(createOrderTasksPass(context));
   pm.addPass(createScheduleDevicesPass(context));

@@ -62,7 +62,10 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
     states.append({operand, result});
   list.set(corsair::kStatesKey, b.getDenseI64ArrayAttr(states));
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  corsair::Distribution deal = corsair::chooseTeam(region.getBlock(), machine, quads, [&](Value value) {
+  auto given = region.getStrategy() ? region.getStrategyAttr().getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr();
+  bool fits = given && given.getInt() >= 1 && given.getInt() <= machine.quadCount();
+  int team = fits ? static_cast<int>(given.getInt()) : quads;
+  corsair::Distribution deal = corsair::chooseTeam(region.getBlock(), machine, team, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument && constant(argument.getArgNumber());
   });

@@ -133,15 +133,17 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
   return spec;
 }
 
-void Convolution::pack() {
+void Convolution::pack(Packing packing) {
   packed = true;
-  if (std::optional<WinogradSpec> filtering = winogradSpec(op); filtering && winogradPays(*filtering)) {
+  bool asked = packing == Packing::Winograd, allowed = packing != Packing::Plain && packing != Packing::Quads;
+  std::optional<WinogradSpec> filtering = allowed ? winogradSpec(op) : std::nullopt;
+  if (filtering && (asked || winogradPays(*filtering))) {
     winograd = filtering;
     winograd->heavyEpilogue = spec.heavyEpilogue;
     return;
   }
   bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
-  if (!isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
+  if (packing == Packing::Plain || !isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
     return;
   spec.ic = quadsOf(spec.groupIc()) * spec.groups;
   spec.aType = spec.bType = spec.accType;
@@ -301,15 +303,16 @@ static void planWinograd(std::shared_ptr<Convolution> conv, KernelPlan &plan) {
   plan.emit = [conv, items](KernelBuilder &b) { emitWinogradConv(b, *conv, items); };
 }
 
-KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy,
-                               llvm::function_ref<bool(unsigned)> constant) {
+KernelPlan dmxc::cpu::planConv(const RegionBody &body, DictionaryAttr strategy, const Choice &choice) {
   auto conv = std::make_shared<Convolution>(body);
   std::string key = std::to_string(conv->weightsBuffer);
   auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  auto form = packed ? packed.getAs<DictionaryAttr>(key) : DictionaryAttr();
   bool alone = body.block->getArgument(conv->weightsBuffer).hasOneUse();
   bool filled = typeOf(conv->op.getWeights()).getNumElements() > 0;
-  if (strategy ? packed && packed.contains(key) : alone && filled && constant(conv->weightsBuffer))
-    conv->pack();
+  Packing packing = !strategy ? choice.packing : packingOfForm(form ? formName(form) : "");
+  if (packing != Packing::None && (strategy || (alone && filled && choice.constant(conv->weightsBuffer))))
+    conv->pack(packing);
   KernelPlan plan;
   if (conv->packed)
     plan.packed.set(key, packedForm(*conv));

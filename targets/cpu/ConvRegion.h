@@ -10,9 +10,9 @@
 
 namespace dmxc::cpu {
 
-/// Plans a convolution. `constant(i)`: operand i is a constant of the model, which may be packed; asked only when
-/// `strategy` is null. Weights that are no constant are packed by the kernel into scratch at the start of each call.
-KernelPlan planConv(const RegionBody &body, mlir::DictionaryAttr strategy, llvm::function_ref<bool(unsigned)> constant);
+/// Plans a convolution, by the choice where `strategy` is null. Weights that are not packed at compile time are packed
+/// by the kernel into scratch at the start of each call.
+KernelPlan planConv(const RegionBody &body, mlir::DictionaryAttr strategy, const Choice &choice);
 
 /// True when planConv's register tiles take the operands and their types; else planPixelConv's may, which are made for
 /// row-major images of sizes that a run brings. What is left goes to planGenericConv.

@@ -14,9 +14,9 @@ namespace dmxc::cpu {
 /// Everything about a convolution that does not depend on the level. Of open sizes `spec` has only what weights tell.
 struct Convolution {
   explicit Convolution(const RegionBody &body);
-  /// Packs weights at compile time, for minimal filtering where that pays; bytes are then computed four at a time where
-  /// the layouts allow that.
-  void pack();
+  /// Packs weights at compile time; the fastest way is for minimal filtering where that pays, and bytes four at a time
+  /// where the layouts allow that.
+  void pack(Packing packing);
 
   const RegionBody body;
   mutable dmir::ConvOp op; ///< a handle; reading it changes nothing

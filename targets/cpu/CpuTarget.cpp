@@ -78,7 +78,7 @@ private:
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  Result<KernelPlan> plan = planKernel(region.getBlock(), {}, {constant, weights});
+  Result<KernelPlan> plan = planAsGiven(region.getBlock(), region.getStrategyAttr(), {constant, weights});
   if (!plan)
     return plan.takeError();
   Builder b(region.getContext());

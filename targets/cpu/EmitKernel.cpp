@@ -16,6 +16,7 @@
 
 #include "mlir/IR/TypeUtilities.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace dmxc;
@@ -201,7 +202,7 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy, 
             return attention ? planAttention(body, *attention) : planMatmul(body, strategy, choice);
           })
           .Case<dmir::ConvOp>([&](auto) {
-            return isDirectConv(body) && !prefersPixels(body) ? planConv(body, strategy, choice.constant)
+            return isDirectConv(body) && !prefersPixels(body) ? planConv(body, strategy, choice)
                    : isPixelConv(body)                        ? planPixelConv(body)
                                                               : planGenericConv(body);
           })
@@ -209,6 +210,48 @@ Result<KernelPlan> dmxc::cpu::planKernel(Block *block, DictionaryAttr strategy, 
   if (plan && !body.results.empty())
     plan->inPlace = InPlaceSearch(body).operands();
   return plan;
+}
+
+Packing dmxc::cpu::packingOfForm(StringRef form) {
+  if (std::optional<WeightFormat> format = formatOfForm(form))
+    return *format == WeightFormat::BF16 ? Packing::BF16 : *format == WeightFormat::S8 ? Packing::S8 : Packing::Plain;
+  return llvm::StringSwitch<Packing>(form)
+      .Case("convpanel16", Packing::Plain)
+      .Case("quads16", Packing::Quads)
+      .Case("convquads16", Packing::Quads)
+      .Case("convwinograd16", Packing::Winograd)
+      .Default(Packing::None);
+}
+
+/// How much of what text decided a plan has: exact forms say more than their names.
+static int agreement(const KernelPlan &plan, DictionaryAttr given) {
+  MLIRContext *context = given.getContext();
+  auto packed = given.getAs<DictionaryAttr>(strategy::kPacked);
+  DictionaryAttr own = plan.packed.getDictionary(context);
+  bool sameNames = !packed || llvm::all_of(own, [&](NamedAttribute entry) {
+    auto form = packed.getAs<DictionaryAttr>(entry.getName());
+    return form && formName(form) == formName(cast<DictionaryAttr>(entry.getValue()));
+  });
+  Attribute algorithm = given.get(strategy::kAlgorithm);
+  bool sameAlgorithm = !algorithm || algorithm == StringAttr::get(context, plan.algorithm);
+  return 2 * sameAlgorithm + 2 * (!packed || packed == own) + sameNames;
+}
+
+Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, const Choice &choice) {
+  Result<KernelPlan> best = planKernel(block, {}, choice);
+  if (!best || !given)
+    return best;
+  for (Packing packing :
+       {Packing::Plain, Packing::Quads, Packing::BF16, Packing::S8, Packing::Winograd, Packing::None}) {
+    Choice other = choice;
+    other.packing = packing;
+    Result<KernelPlan> plan = planKernel(block, {}, other);
+    if (plan && agreement(*plan, given) > agreement(*best, given))
+      best = std::move(plan);
+  }
+  if (auto grain = given.getAs<IntegerAttr>(strategy::kGrain); grain && grain.getInt() >= 1)
+    best->grain = grain.getInt();
+  return best;
 }
 
 Status dmxc::cpu::emitKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa) {

@@ -68,10 +68,10 @@ static constexpr int64_t kNominalSize = 128;
 static int64_t nominalOf(Operation *owner, StringRef symbol) {
   auto strategy = owner->getAttrOfType<DictionaryAttr>("strategy");
   auto sizes = strategy ? strategy.getAs<DictionaryAttr>("nominal") : DictionaryAttr();
-  if (auto size = sizes ? sizes.getAs<IntegerAttr>(symbol) : IntegerAttr())
-    return size.getInt();
+  auto size = sizes ? sizes.getAs<IntegerAttr>(symbol) : IntegerAttr();
   DimBounds bounds = dmir::symbolBounds(owner, symbol);
-  return std::clamp(kNominalSize, std::max<int64_t>(bounds.min, 1), std::max<int64_t>(bounds.max, 1));
+  return std::clamp(size ? size.getInt() : kNominalSize, std::max<int64_t>(bounds.min, 1),
+                    std::max<int64_t>(bounds.max, 1));
 }
 
 /// A size where `valueOf` gives its symbols' values.

@@ -13,7 +13,7 @@ using namespace dmxc::cpu;
 using namespace mlir;
 
 bool MatmulProduct::quads() const {
-  return packedRhs && element.isInteger(32) && lhsElement.isUnsignedInteger(8) && rhsElement.isSignlessInteger(8) &&
+  return packedRhs && mayBeQuads && element.isInteger(32) && lhsElement.isUnsignedInteger(8) && rhsElement.isSignlessInteger(8) &&
          k.valueOr(0) > 0 && (lhs->strides.back().is(1) || k.is(1));
 }
 

@@ -21,6 +21,7 @@ struct MatmulProduct {
   Dim lhsRow = 0;
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false, heavyEpilogue = false;
+  bool mayBeQuads = true; ///< bytes may be multiplied four at a time
   WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
 

@@ -211,14 +211,26 @@ DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
   return form.getDictionary(context);
 }
 
+bool isF32(const MatmulProduct &product) {
+  return product.element.isF32() && product.lhsElement.isF32() && product.rhsElement.isF32();
+}
+
 /// Whether a product waits for its weights: its rows are few, at least in some runs, and the weights outgrow a core's
 /// nearest cache.
 bool waitsForWeights(Block *block, const MatmulProduct &product) {
   constexpr int64_t fewRows = 16, manyBytes = 64 << 10;
-  bool floats = product.element.isF32() && product.lhsElement.isF32() && product.rhsElement.isF32();
-  return floats && smallest(block, product.m) <= fewRows &&
+  return isF32(product) && smallest(block, product.m) <= fewRows &&
          smallest(block, product.batch) * smallest(block, product.m) <= fewRows &&
          *product.k.known() * *product.n.known() >= manyBytes / 4;
+}
+
+/// How a packing keeps the weights; `fewer` bits where they are waited for and nothing else is decided.
+WeightFormat weightFormat(Block *block, const MatmulProduct &product, Packing packing, WeightFormat fewer) {
+  if (packing == Packing::Plain || !isF32(product))
+    return WeightFormat::Kept;
+  if (packing == Packing::BF16 || packing == Packing::S8)
+    return packing == Packing::BF16 ? WeightFormat::BF16 : WeightFormat::S8;
+  return waitsForWeights(block, product) ? fewer : WeightFormat::Kept;
 }
 
 } // namespace
@@ -246,14 +258,12 @@ KernelPlan dmxc::cpu::planMatmul(const RegionBody &body, DictionaryAttr strategy
   bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
   bool alone =
       body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
-  product->packedRhs = strategy
-                           ? bool(chosen)
-                           : oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer);
+  Packing packing = !strategy ? choice.packing : packingOfForm(chosen ? formName(chosen) : "");
+  bool mayPack = strategy || (oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer));
+  product->packedRhs = mayPack && packing != Packing::None;
+  product->mayBeQuads = packing != Packing::Plain;
   if (product->packedRhs) {
-    if (chosen)
-      product->weights = formatOfForm(formName(chosen)).value_or(WeightFormat::Kept);
-    else if (waitsForWeights(body.block, *product))
-      product->weights = choice.weights;
+    product->weights = weightFormat(body.block, *product, packing, choice.weights);
     DictionaryAttr form = packedForm(*product, context);
     plan.packed.set(std::to_string(product->rhs->buffer), form);
     if (product->weights != WeightFormat::Kept)

@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
   // Passes see every target of this build with its default options.
   std::vector<std::unique_ptr<dmxc::TargetBackend>> targets;
   dmxc::PhaseContext context;
+  context.checkStrategies = true;
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets()) {
     auto target = info.create(dmxc::TargetOptions());
     if (!target) {

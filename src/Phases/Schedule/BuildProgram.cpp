@@ -361,11 +361,34 @@ struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
     for (const TargetBackend *target : context.targets)
       if (target->runsOnHost())
         host = target->name();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (Operation &op : function.getOps())
+        if (std::optional<std::string> missing = missingOf(&op)) {
+          op.emitError() << *missing;
+          return signalPassFailure();
+        }
     KernelTable kernels(getOperation());
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       ProgramBuilder(function, kernels, queue, host).run();
       function.erase();
     }
+  }
+
+private:
+  /// What an op lacks that the phases before give it: text may be that of none of them.
+  static std::optional<std::string> missingOf(Operation *op) {
+    auto region = dyn_cast<dmir::RegionOp>(op);
+    if (!region)
+      return isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::IfOp, dmir::LoopOp, func::ReturnOp>(op)
+                 ? std::nullopt
+                 : std::optional<std::string>("it is in no region, which the phase partition makes");
+    if (!region.getStrategyAttr())
+      return "the region has no strategy, which the phase partition gives it";
+    ArrayAttr places = region.getPlacementAttr();
+    if (!places || places.size() != region->getNumResults() ||
+        !llvm::all_of(places, [](Attribute place) { return isa<DictionaryAttr>(place); }))
+      return "the region's placement does not have a place for each result, which the phase memory gives it";
+    return std::nullopt;
   }
 
   const PhaseContext &context;

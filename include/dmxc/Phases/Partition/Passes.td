@@ -27,4 +27,8 @@ def FormRegions : Pass<"dmir-form-regions", "::mlir::func::FuncOp"> {
 def ChooseStrategies : Pass<"dmir-choose-strategies", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createChooseStrategiesPass(context)";
   let summary = "Ask each region's target how it will be computed and record it as the region's strategy";
+  let description = [{
+    A strategy that a region has already, from text or a script, keeps the choices it makes. What follows from them is
+    derived again: keys that are missing are added, those that differ are errors.
+  }];
 }

@@ -18,13 +18,25 @@ func.func @dynamic(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> tensor<8x32xf
   return %0 : tensor<8x32xf32>
 }
 
-// What somebody else chose stays.
+// What somebody else chose stays, and the rest is added.
 // CHECK-LABEL: func @chosen
-// CHECK: strategy = {algorithm = "mine", work = 3 : i64}
+// CHECK: strategy = {algorithm = "elementwise", bytes = 64 : i64, flops = 8 : i64, grain = 7 : i64, in_place = [0], scratch = 0 : i64, work = 1 : i64}
 func.func @chosen(%x: tensor<8xf32>) -> tensor<8xf32> {
-  %0 = dmir.region "cpu" (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) attributes {strategy = {algorithm = "mine", work = 3 : i64}} {
+  %0 = dmir.region "cpu" (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) attributes {strategy = {grain = 7 : i64}} {
     %r = dmir.exp %a : (tensor<8xf32>) -> tensor<8xf32>
     dmir.yield %r : tensor<8xf32>
   }
   return %0 : tensor<8xf32>
+}
+// The packed form is one that the kernel has, though not the fastest one's.
+// CHECK-LABEL: func @unpacked
+// CHECK: algorithm = "matmul",
+// CHECK-NOT: packed
+func.func @unpacked(%x: tensor<8x16xf32>) -> tensor<8x32xf32> {
+  %w = dmir.constant dense<1.0> : tensor<16x32xf32>
+  %0 = dmir.region "cpu" (%a = %x : tensor<8x16xf32>, %b = %w : tensor<16x32xf32>) -> (tensor<8x32xf32>) attributes {strategy = {algorithm = "matmul"}} {
+    %r = dmir.matmul %a, %b : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+    dmir.yield %r : tensor<8x32xf32>
+  }
+  return %0 : tensor<8x32xf32>
 }
