@@ -79,6 +79,7 @@ private:
   Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
   Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  Value readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked);
 
   ElementExpr &e;
   KernelBuilder &b;
@@ -255,6 +256,20 @@ Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t fai
   return lanes == 1 ? e.at(safe) : Index{{}, 0, 1, safe};
 }
 
+/// An element at indices that readIndex made for axes of `picked` elements: where one has none, no element exists.
+Value Movement::readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked) {
+  Operation *owner = data.getParentBlock()->getParentOp();
+  Value filled = b.constantInt(b.getI1Type(), 1);
+  for (Dim dim : picked) {
+    std::optional<std::string> symbol = dim.symbolName();
+    if (dim.valueOr(0) > 0 || (symbol && dmir::symbolBounds(owner, *symbol).min > 0))
+      continue;
+    filled = both(b, filled, b.cmp(arith::CmpIPredicate::ne, b.idx(dim), b.idx(0)));
+  }
+  Type type = valueType(data);
+  return choose(b, filled, type, [&] { return e.evaluate(data, from); }, [&] { return b.constantInt(type, 0); });
+}
+
 Value Movement::evaluate(dmir::GatherOp op) {
   int64_t axis = op.getAxis(), count = shapeOf(op.getIndices()).size();
   Indices from(index.begin(), index.begin() + axis);
@@ -262,13 +277,14 @@ Value Movement::evaluate(dmir::GatherOp op) {
   from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), dimsOf(op.getData())[axis],
                            isRequirement ? DMX_KERNEL_INVALID_ARGUMENT : DMX_KERNEL_INDEX_OUT_OF_RANGE));
   from.append(index.begin() + axis + count, index.end());
-  return e.evaluate(op.getData(), from);
+  return readPicked(op.getData(), from, dimsOf(op.getData())[axis]);
 }
 
 Value Movement::evaluate(dmir::GatherElementsOp op) {
   Indices from(index);
-  from[op.getAxis()] = readIndex(op.getIndices(), index, dimsOf(op.getData())[op.getAxis()]);
-  return e.evaluate(op.getData(), from);
+  Dim dim = dimsOf(op.getData())[op.getAxis()];
+  from[op.getAxis()] = readIndex(op.getIndices(), index, dim);
+  return readPicked(op.getData(), from, dim);
 }
 
 Value Movement::evaluate(dmir::GatherNDOp op) {
@@ -282,7 +298,7 @@ Value Movement::evaluate(dmir::GatherNDOp op) {
     from.push_back(readIndex(op.getIndices(), at, data[batch + j]));
   }
   from.append(index.begin() + lead, index.end());
-  return e.evaluate(op.getData(), from);
+  return readPicked(op.getData(), from, ArrayRef<Dim>(data).slice(batch, width));
 }
 
 } // namespace

@@ -39,9 +39,12 @@ public:
         target(b.buffer(body.block->getNumArguments())) {}
 
   void copyData();
+  /// Puts the updates to their places. Without data there are none.
   void apply();
 
 private:
+  void applyAll();
+
   /// Loops over a shape, in row-major order.
   void overShape(ArrayRef<Dim> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn);
   Value position(ArrayRef<Index> at, Dim dim);
@@ -144,11 +147,22 @@ Value ScatterEmitter::combine(Value old, Value update) {
 }
 
 void ScatterEmitter::apply() {
+  Dim elements = dmir::elementsOf(data.getType());
+  if (elements.valueOr(0) > 0)
+    return applyAll();
+  auto any = [&](Dim count) { return b.cmp(arith::CmpIPredicate::ne, b.idx(count), b.idx(0)); };
+  auto fail = [&] {
+    b.ifThen(any(dmir::elementsOf(updates.getType())),
+             [&] { b.failIf(b.constantInt(b.getI1Type(), 1), DMX_KERNEL_INDEX_OUT_OF_RANGE); });
+  };
+  if (elements.is(0))
+    return fail();
+  b.ifThen(any(elements), [&] { applyAll(); }, fail);
+}
+
+void ScatterEmitter::applyAll() {
   auto nd = dyn_cast<dmir::ScatterNDOp>(root);
   int64_t rank = typeOf(data).getRank();
-  if (llvm::is_contained(shapeOf(data), 0))
-    return b.ifThen(b.cmp(arith::CmpIPredicate::ne, b.idx(dmir::elementsOf(updates.getType())), b.idx(0)),
-                    [&] { b.failIf(b.constantInt(b.getI1Type(), 1), DMX_KERNEL_INDEX_OUT_OF_RANGE); });
   SmallVector<Dim> dims = dmir::dimsOf(data);
   overShape(dmir::dimsOf(updates), [&](ArrayRef<Value> at) {
     e.forget();
