@@ -18,7 +18,15 @@ Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta) {
 }
 
 Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
-  Val best = e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
+  if (x.extent(axis).is(0))
+    return x;
+  Val rows = x;
+  if (!x.extent(axis).isStatic()) { // of none in a run there is no largest; one below all others is not taken
+    Dims low(x.rank(), 0), high(x.rank(), 0);
+    high[axis] = 1;
+    rows = e.pad(x, e.scalarLike(x, -std::numeric_limits<double>::infinity()), low, high);
+  }
+  Val best = e.emit<ArgReduceOp>({rows}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
                                        e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
   Dims line(x.rank(), 1);
   line[axis] = x.extent(axis);

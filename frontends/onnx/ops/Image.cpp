@@ -143,7 +143,6 @@ void importGridSample(NodeContext &c) {
                      mayEqual(grid.extent(0), x.extent(0)),
                  "expected an image of 1 to 3 spatial axes and a grid with as "
                  "many coordinates");
-  c.requireShape(!isEmpty(x), "the image is empty");
   Sampler sampler{c, mode,
                   padding == "zeros"    ? Padding::Zeros
                   : padding == "border" ? Padding::Border
@@ -154,6 +153,11 @@ void importGridSample(NodeContext &c) {
   whole.back() = axes;
   result.append(whole.begin() + 1, whole.end() - 1);
   Dim points = product(llvm::ArrayRef<Dim>(result).drop_front(2));
+  if (isEmpty(x)) { // all points are outside
+    c.requireShape(sampler.padding == Padding::Zeros || product(result).is(0),
+                   "an image without elements has no border to continue");
+    return c.result(c.e.broadcast(c.e.scalarLike(x, 0), result));
+  }
   // Half precision cannot tell the pixels of a large image apart.
   DType wide = grid.dtype() == DType::F64 ? DType::F64 : DType::F32;
   grid = e.cast(e.expectDims(grid, whole), wide);
@@ -373,7 +377,7 @@ void importDeformConv(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0), weights = c.operand(1), offset = c.operand(2);
   int64_t axes = x.rank() - 2, group = c.attrInt("group", 1), offsets = c.attrInt("offset_group", 1);
-  c.requireShape(axes >= 1 && axes <= 3 && weights.rank() == x.rank() && offset.rank() == x.rank() && !isEmpty(x),
+  c.requireShape(axes >= 1 && axes <= 3 && weights.rank() == x.rank() && offset.rank() == x.rank(),
                  "expected input, weights and offsets of one rank from 3 to 5");
   Dim channels = x.extent(1), filters = weights.extent(0);
   c.requireAttr(group > 0 && offsets > 0 && channels.valueOr(0) % offsets == 0 &&
@@ -392,6 +396,10 @@ void importDeformConv(NodeContext &c) {
   c.requireShape(mayEqual(offset.dims(), moves) && (taps * points).valueOr(0) < kMaxColumns,
                  "the offsets do not fit the kernel and offset_group");
   DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32; // rounded once, at the end
+  if (isEmpty(x)) { // sums of nothing
+    Val zeros = e.broadcast(e.scalarLike(x, 0), result);
+    return c.result(c.has(3) ? e.add(zeros, perChannel(e, c.operand(3), zeros.rank())) : zeros);
+  }
   Dim depth = weights.extent(1) * taps;
   Val columns =
       e.reshape(deformedSamples(c, w, e.expectDims(offset, moves), offsets, wide), {x.extent(0), group, depth, points});

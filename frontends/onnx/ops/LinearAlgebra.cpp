@@ -117,13 +117,14 @@ Val enlarged(Emitter &e, const Val &x, Dim rows) {
 
 void importDet(NodeContext &c) {
   Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && mayEqual(x.extent(-1), x.extent(-2)) && x.extent(-1).valueOr(1) >= 1,
-                 "expected square matrices");
+  c.requireShape(x.rank() >= 2 && mayEqual(x.extent(-1), x.extent(-2)), "expected square matrices");
   Dim rows = x.extent(-1).isStatic() ? x.extent(-1) : x.extent(-2);
   if (rows.valueOr(0) > kMaxDeterminant)
     fail("op-unsupported", "determinants of more than " + std::to_string(kMaxDeterminant) + " rows are not supported");
   Dims shape = x.dims();
   shape.pop_back_n(2);
+  if (rows.is(0)) // a product of no factors
+    return c.result(c.e.broadcast(c.e.scalarLike(x, 1), shape));
   x = x.extent(-1) == x.extent(-2) && rows.isStatic() ? x : enlarged(c.e, x, rows);
   c.result(c.e.reshape(determinant(c.e, x), shape));
 }

@@ -110,9 +110,12 @@ void importRMSNorm(NodeContext &c) {
 void importGroupNorm(NodeContext &c) {
   Val x = c.operand(0), scale = like(c.e, c.operand(1), x), bias = like(c.e, c.operand(2), x);
   int64_t groups = c.attrInt("num_groups");
-  c.requireShape(x.rank() >= 2 && groups > 0 && x.extent(1).valueOr(0) % groups == 0 && !x.elements().is(0),
+  c.requireShape(x.rank() >= 2 && groups > 0 && x.extent(1).valueOr(0) % groups == 0,
                  "the channels must divide into num_groups groups");
-  Dims original = x.dims(), grouped{x.extent(0), groups, Dim::floorDiv(x.elements(), x.extent(0) * groups)};
+  Dim positions = product(llvm::ArrayRef<Dim>(x.dims()).drop_front(2));
+  Dim each = x.extent(1).isStatic() ? Dim::floorDiv(x.extent(1), groups) * positions
+                                    : Dim::floorDiv(x.extent(1) * positions, groups);
+  Dims original = x.dims(), grouped{x.extent(0), groups, each};
   Val y = normalize(c.e, Normalization::standard, c.e.reshape(x, grouped), {2}, c.attrFloat("epsilon", 1e-5));
   Dim expected = c.since() == 18 ? Dim(groups) : x.extent(1); // 18: one scale a group, later one a channel
   c.requireShape(mayEqual(scale.elements(), expected) && mayEqual(bias.elements(), expected),

@@ -45,8 +45,9 @@ Val along(Emitter &e, const Val &value, bool rows) {
 void importRoiAlign(NodeContext &c) {
   Emitter &e = c.e;
   Val x = c.operand(0), rois = c.operand(1), batch = c.cast64(2);
-  c.requireShape(x.rank() == 4 && !x.elements().is(0) && rois.rank() == 2 && mayEqual(rois.extent(1), 4) &&
-                     batch.rank() == 1 && mayEqual(batch.extent(0), rois.extent(0)),
+  bool filled = x.rank() == 4 && !x.extent(0).is(0) && !x.extent(2).is(0) && !x.extent(3).is(0);
+  c.requireShape(filled && rois.rank() == 2 && mayEqual(rois.extent(1), 4) && batch.rank() == 1 &&
+                     mayEqual(batch.extent(0), rois.extent(0)),
                  "expected an image of rank 4, regions [n, 4] and n indices");
   std::string mode = c.attrString("mode", "avg");
   std::string transform =

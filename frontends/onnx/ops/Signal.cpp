@@ -79,6 +79,12 @@ Val transform(NodeContext &c, Val x, int64_t axis, Dim n, bool inverse, bool one
   c.requireShape(x.rank() >= 3 && (mayEqual(x.extent(-1), 1) || mayEqual(x.extent(-1), 2)) && axis != x.rank() - 1,
                  "expected a last axis of 1 or 2 (real and imaginary part) and "
                  "another axis to transform");
+  if (n.is(0) && !onesided) {
+    Dims none = x.dims();
+    none[axis] = 0;
+    none.back() = 2;
+    return e.broadcast(e.scalarLike(x, 0), none);
+  }
   c.requireShape(n.valueOr(1) > 0 && n.valueOr(1) <= kMaxMatrix / n.valueOr(1),
                  "a transform of length " + n.str() + " is not supported");
   bool halfInput = inverse && onesided, isReal = x.extent(-1).is(1);

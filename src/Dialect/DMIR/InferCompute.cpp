@@ -38,9 +38,11 @@ DMIR_INFER(ArgReduceOp) {
   auto type = tensorType(op.getInput());
   if (failed(checkAxis(loc, op.getAxis(), type.getRank())))
     return failure();
-  if (type.getDimSize(op.getAxis()) == 0)
+  RankedTensorType result =
+      reducedType(type, {static_cast<int64_t>(op.getAxis())}, op.getKeepDims(), indexType(context));
+  if (type.getDimSize(op.getAxis()) == 0 && !elementsOf(result).is(0))
     return emitOptionalError(loc, "C2: axis ", op.getAxis(), " of ", type, " is empty");
-  results.push_back(reducedType(type, {static_cast<int64_t>(op.getAxis())}, op.getKeepDims(), indexType(context)));
+  results.push_back(result);
   return success();
 }
 
