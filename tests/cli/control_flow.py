@@ -176,6 +176,20 @@ def scanning():
                 [dict(start=floats(b, 4), x=floats(b, t, 4)) for b, t in ((1, 1), (2, 5), (3, 64), (1, 300), (2, 0))])
 
 
+def unrolled():
+    """A loop and a scan of few steps, whose slices have an open extent."""
+    steps = graph(node("next", "Add", "v x") + node("go", "Identity", "cond") + node("kept", "Identity", "v"), "i cond v".split(), "go next kept".split())
+    sums = graph(node("sum", "Add", "s piece") + node("out", "Neg", "sum"), "s piece".split(), "sum out".split())
+    text = (constant("three", 3) + node("y all", "Loop", "three _ x", body=steps) +
+            node("last sums", "Scan", "first x", body=sums, num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[1]))
+
+    def oracle(x, first):
+        sums = first[:, None] + np.cumsum(x, 1)
+        return [4 * x, np.stack([x, 2 * x, 3 * x]), sums[:, -1], -sums]
+    return Case({"x": ("f32", ["n", 4]), "first": ("f32", ["n"])}, text, "y all last sums".split(), oracle,
+                [dict(x=floats(n, 4), first=floats(n)) for n in (5, 1, 0)])
+
+
 def pieces():
     """What a run splits: by sizes, in chunks, into rows; taken apart by a loop and by positions."""
     body = graph(node("piece", "SequenceAt", "parts i") + node("sum", "ReduceSum", "piece axes", keepdims=0) + node("go", "Identity", "cond"),
@@ -228,7 +242,7 @@ def recurrence():
                 [dict(x=floats(t, b, width), lengths=np.array(n)) for t, b, n in ((1, 1, [1]), (5, 3, [5, 2, 4]), (130, 2, [130, 77]), (4, 2, [0, 4]))])
 
 
-CASES = {"branches": branches(), "growing": growing(), "viewed": viewed(), "searching": searching(), "nested": nested(), "scanning": scanning(), "pieces": pieces(), "recurrence": recurrence()}
+CASES = {"branches": branches(), "growing": growing(), "viewed": viewed(), "searching": searching(), "nested": nested(), "scanning": scanning(), "unrolled": unrolled(), "pieces": pieces(), "recurrence": recurrence()}
 
 
 class Base(unittest.TestCase):

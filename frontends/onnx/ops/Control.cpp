@@ -58,10 +58,9 @@ Val stack(NodeContext &c, const std::vector<Val> &slices, int64_t axis, bool rev
   for (const Val &slice : slices) {
     if (!slice.isTensor())
       fail("op-dtype", "sequences cannot be stacked into a tensor");
-    Shape shape(slice.shape().begin(), slice.shape().end());
-    int64_t at = c.normalizeAxis(axis, slice.rank() + 1);
-    shape.insert(shape.begin() + at, 1);
-    parts.push_back(c.e.reshape(slice, shape));
+    Dims dims = slice.dims();
+    dims.insert(dims.begin() + c.normalizeAxis(axis, slice.rank() + 1), 1);
+    parts.push_back(c.e.reshape(slice, dims));
   }
   if (reverse)
     std::reverse(parts.begin(), parts.end());
@@ -212,10 +211,10 @@ std::vector<Val> scan(NodeContext &c, std::vector<Val> states, const std::vector
     for (size_t k = 0; k < inputs.size(); ++k) {
       int64_t along = c.normalizeAxis(plan.inputAxes[k], inputs[k].rank());
       c.requireShape(inputs[k].dim(along) == steps, "the scanned operands differ in length");
-      Shape shape(inputs[k].shape().begin(), inputs[k].shape().end());
-      shape.erase(shape.begin() + along);
+      Dims dims = inputs[k].dims();
+      dims.erase(dims.begin() + along);
       arguments.push_back(
-          c.e.reshape(c.e.sliceAxis(inputs[k], along, plan.inputReverse[k] ? steps - 1 - t : t, 1), shape));
+          c.e.reshape(c.e.sliceAxis(inputs[k], along, plan.inputReverse[k] ? steps - 1 - t : t, 1), dims));
     }
     std::vector<Val> outputs = c.inlineGraph(body, arguments, suffix + "/" + std::to_string(t));
     if (anyPoison(outputs))
