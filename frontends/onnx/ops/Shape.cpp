@@ -338,7 +338,7 @@ void importSpaceToDepth(NodeContext &c) {
 
 void importDropout(NodeContext &c) {
   Val x = c.operand(0);
-  if (c.since() >= 12 && c.has(2) && c.constantInts(2, "training mode") != std::vector<int64_t>{0}) {
+  if (c.since() >= 12 && c.has(2) && c.constantOperand(2, "training mode").asInt(0) != 0) {
     double ratio = c.has(1) ? c.constantDouble(1, "ratio") : 0.5;
     if (ratio != 0)
       fail("op-unsupported", "training mode draws random numbers");
