@@ -1,6 +1,7 @@
 //===- Runtime.cpp - the runtime's C API for tools ------------------------===//
 #include "dmxc/Tools/Runtime.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -137,13 +138,16 @@ Status ModelSession::bindInput(size_t index, const Tensor &tensor) {
 }
 
 Status ModelSession::allocateOutputs() {
-  lateOutputs.clear();
+  std::vector<size_t> lateBefore;
+  std::swap(lateBefore, lateOutputs);
   for (size_t i = 0; i < outputList.size(); ++i) {
     uint32_t index = static_cast<uint32_t>(i), rank = 0;
     Shape shape(DMX_MAX_RANK);
     dmx_error error = DMX_ERROR_INIT;
     dmx_status status = dmx_session_shape(session, DMX_OUTPUT, index, shape.data(), DMX_MAX_RANK, &rank, &error);
-    if (status == DMX_STATUS_SHAPE_UNKNOWN) {
+    // After a run the shape is known, as that run's.
+    bool late = std::find(lateBefore.begin(), lateBefore.end(), i) != lateBefore.end();
+    if (late || status == DMX_STATUS_SHAPE_UNKNOWN) {
       lateOutputs.push_back(i);
       if (Status done = call(dmx_session_unbind, session, DMX_OUTPUT, index); !done)
         return done;
