@@ -585,13 +585,14 @@ class Consumers(Base):
         if subprocess.run(["/usr/bin/python3", "-c", "import numpy"], capture_output=True).returncode:
             self.skipTest("numpy is not there")
         library = next(path for path in self.prefix.rglob("libdmxrt.so*"))
-        result = subprocess.run(["/usr/bin/python3", "-c", script.replace("digits.bundle", str(self.dir / "d.bundle"))], cwd=REPO,
-                                capture_output=True, text=True, timeout=300,
-                                env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1",
-                                     "DMXRT_LIBRARY": str(library)})
-        self.assertEqual(result.returncode, 0, result.stderr)
         self.assertLessEqual(len(script.splitlines()), 10)
-        self.assertEqual(list(map(int, re.findall(r"\d+", result.stdout))), self.expected)
+        for arguments in ('"%s"', '"%s", load="copy"'):
+            text = script.replace('"digits.bundle"', arguments % (self.dir / "d.bundle"))
+            result = subprocess.run(["/usr/bin/python3", "-c", text], cwd=REPO, capture_output=True, text=True, timeout=300,
+                                    env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1",
+                                         "DMXRT_LIBRARY": str(library)})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(list(map(int, re.findall(r"\d+", result.stdout))), self.expected)
 
     def test_cmake(self):
         (self.dir / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)

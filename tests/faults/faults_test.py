@@ -428,10 +428,11 @@ class Kills(Base):
         seeds, count, killed = random.Random(7), 300 if LONG else 10, 0
         for i in range(count):
             form = ("zip", "dir")[i % 2]
-            old = i % 4 < 2
-            if not old:
-                path = self.out / form
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            old, path = i % 4 < 2, self.out / form
+            if path.exists() and not old:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            elif old and not path.exists():
+                self.assertEqual(self.tool("dmxc", model, "-o", form, "--bundle-format", form, timeout=600).returncode, 0)
             process = subprocess.Popen([BIN / "dmxc", model, "-o", form, "--bundle-format", form, "-q"], cwd=self.out, env=self.env)
             # Most of them while it is written, which is the end.
             time.sleep(times[form] * (1 - seeds.random() ** 2 * (1 if i % 8 < 2 else 0.5)))
@@ -439,7 +440,6 @@ class Kills(Base):
             process.wait(60)
             killed += process.returncode == -signal.SIGKILL
             with self.subTest(i=i, form=form, old=old):
-                path = self.out / form
                 if old:
                     self.assertTrue(path.exists())
                 if path.exists():

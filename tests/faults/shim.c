@@ -1,4 +1,5 @@
-/* shim.c - lets the k-th call of a kind fail; for LD_PRELOAD
+/* shim.c - lets the k-th call of a kind fail; for LD_PRELOAD, or, without the memory functions (which are a sanitizer's
+ * there), linked into a test with operator new of its own (DMX_FAULTS_IN_PROCESS, allocations.cpp)
  *
  * A fault is "KIND:K[+][:HOW]": the K-th call (from 1; with '+' all from there on) of
  *   open    open, openat, creat, fopen, opendir, fdopendir, memfd_create, pipe2
@@ -26,9 +27,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
-extern void __libc_free(void *);
 
 enum { OPEN, READ, WRITE, SYNC, MAP, STAT, RENAME, MKDIR, THREAD, ALLOC, KINDS };
 static const char *const names[KINDS] = {"open", "read", "write", "sync", "map", "stat", "rename", "mkdir", "thread", "alloc"};
@@ -92,6 +90,10 @@ static int fault(int kind) {
     errno = how;
   return how;
 }
+
+/* For an allocator that is not ours: whether this allocation shall fail, and how many more there are than before. */
+int dmx_fault_allocation(void) { return fault(ALLOC); }
+void dmx_fault_allocated(long more) { atomic_fetch_add(&live, more); }
 
 static void putText(const char *variable, const char *text) {
   const char *path = getenv(variable);
@@ -252,6 +254,10 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 
 /* ---- memory ---- */
 
+#ifndef DMX_FAULTS_IN_PROCESS
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+
 static void *counted(void *memory) {
   live += memory != NULL;
   return memory;
@@ -277,3 +283,4 @@ void free(void *memory) {
   live -= memory != NULL;
   __libc_free(memory);
 }
+#endif
