@@ -203,15 +203,20 @@ static void claimEnd(int code) {
     pause();
 }
 
-/// LLVM cannot go on after an allocation that failed, so that is the end wherever it happens; it is not a bug, and
-/// what would reproduce it is the machine.
-[[noreturn]] static void endOutOfMemory() {
+/// The end for what is no bug: what would reproduce it is the machine.
+[[noreturn]] static void endWithoutReproducer(const char *what, const char *advice) {
   claimEnd(3);
   put(STDERR_FILENO, *program_invocation_short_name ? program_invocation_short_name : "dmxc");
-  put(STDERR_FILENO, ": error: out of memory");
+  put(STDERR_FILENO, ": error: ");
+  put(STDERR_FILENO, what);
   putWork();
-  put(STDERR_FILENO, "; fewer threads (-j 1) need less of it [out-of-memory]\n");
+  put(STDERR_FILENO, advice);
   _exit(3);
+}
+
+/// LLVM cannot go on after an allocation that failed, so that is the end wherever it happens.
+[[noreturn]] static void endOutOfMemory() {
+  endWithoutReproducer("out of memory", "; fewer threads (-j 1) need less of it [out-of-memory]\n");
 }
 
 [[noreturn]] static void endCrashed(const char *what) {
@@ -253,13 +258,8 @@ static bool lacksMemory(int signal, const siginfo_t *info) {
 static void onCrash(int signal, siginfo_t *info, void *) {
   if (lacksMemory(signal, info))
     endOutOfMemory();
-  if (signal == SIGBUS && info->si_code == BUS_ADRERR) {
-    claimEnd(3);
-    put(STDERR_FILENO, "dmxc: error: a file became shorter while it was read");
-    putWork();
-    put(STDERR_FILENO, "; run dmxc again when nothing writes it [io]\n");
-    _exit(3);
-  }
+  if (signal == SIGBUS && info->si_code == BUS_ADRERR)
+    endWithoutReproducer("a file became shorter while it was read", "; run dmxc again when nothing writes it [io]\n");
   endCrashed(crashName(signal));
 }
 
@@ -268,6 +268,9 @@ static void onFatalError(void *, const char *reason, bool) {
   for (const char *text : {"pthread_", "Cannot allocate memory", "out of memory"})
     if (std::strstr(reason, text))
       endOutOfMemory();
+  // A stream of LLVM's that could not be written (--save-temps on a full disk) says so when it is too late to return.
+  if (std::strstr(reason, "IO failure on output stream"))
+    endWithoutReproducer(reason, "; is there room where it is written? [io]\n");
   endCrashed(reason);
 }
 
