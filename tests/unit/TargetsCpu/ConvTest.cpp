@@ -259,8 +259,8 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
     for (int64_t i = 0; i < out.numElements(); ++i)
       out.setDouble(i, -77);
     for (int part = 0; part < parts; ++part)
-      kernel({p.memory.mutableData(), p.packed.mutableData(), p.bias.mutableData(), out.mutableData()},
-             work * part / parts, work * (part + 1) / parts, plan.scratch, {s.n, s.in[1], s.in[2], s.out[1], s.out[2]});
+      kernel({p.memory, p.packed, p.bias, out}, work * part / parts, work * (part + 1) / parts, plan.scratch,
+             {s.n, s.in[1], s.in[2], s.out[1], s.out[2]});
     wrong += p.wrongIn(out);
   }
   return wrong;

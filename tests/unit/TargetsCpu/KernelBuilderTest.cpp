@@ -57,9 +57,37 @@ TEST_P(EveryLevel, LoopMaskAndRange) {
     x[i] = 0.5f * i;
   for (auto [begin, end] : {std::pair{0, 100}, {3, 4}, {7, 64}, {5, 5}}) {
     std::fill(y.begin(), y.end(), -1);
-    ASSERT_EQ(kernel({x.data(), y.data()}, begin, end, 0, {3}), DMX_KERNEL_OK);
+    ASSERT_EQ(kernel({x, y}, begin, end, 0, {3}), DMX_KERNEL_OK);
     for (int i = 0; i < 100; ++i)
       EXPECT_EQ(y[i], i >= begin && i < end ? i + 3.0f : -1.0f) << i;
+  }
+}
+
+/// The harness sees a kernel that goes one element too far: reads it at the guard, writes it on either side.
+TEST_P(EveryLevel, OneElementMoreIsFound) {
+  for (bool writes : {false, true}) {
+    TestKernel kernel = makeKernel("more", isa(), 2, 0, [&](KernelBuilder &b) {
+      b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) {
+        Value next = b.add(i, b.idx(1));
+        b.store(b.load(b.getF32Type(), b.buffer(0), writes ? i : next), b.buffer(1), writes ? next : i);
+      });
+    });
+    ASSERT_TRUE(kernel.fn) << kernel.error;
+    std::vector<float> x(7), y(7);
+    KernelTask made(kernel.fn, {x, y}, 1, 0);
+    for (dmxrt::GuardSide side : {dmxrt::GuardSide::Start, dmxrt::GuardSide::End}) {
+      dmxrt::GuardedTask guarded(made.task, side, 1);
+      dmxrt::GuardedTask::Thread thread = guarded.makeThread();
+      int32_t code = guarded.call(thread, 0, 7);
+      code = code ? code : guarded.check(thread);
+      bool seen = writes || side == dmxrt::GuardSide::End;
+      EXPECT_EQ(code, seen ? dmxrt::kDeviceFault : 0) << guarded.problem();
+      if (seen) {
+        EXPECT_NE(guarded.problem().find(writes ? "byte 28 of operand 1, a result" : "reads byte 28 of operand 0"),
+                  std::string_view::npos)
+            << guarded.problem();
+      }
+    }
   }
 }
 
@@ -83,9 +111,9 @@ TEST_P(EveryLevel, FailIfIsSticky) {
   });
   ASSERT_TRUE(kernel.fn) << kernel.error;
   std::vector<int64_t> good{1, 2, 3}, seven{1, 7, 0}, zero{0, 7, 1};
-  EXPECT_EQ(kernel({good.data()}, 0, 3), DMX_KERNEL_OK);
-  EXPECT_EQ(kernel({seven.data()}, 0, 3), DMX_KERNEL_INDEX_OUT_OF_RANGE);
-  EXPECT_EQ(kernel({zero.data()}, 0, 3), DMX_KERNEL_DIVISION_BY_ZERO);
+  EXPECT_EQ(kernel({good}, 0, 3), DMX_KERNEL_OK);
+  EXPECT_EQ(kernel({seven}, 0, 3), DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  EXPECT_EQ(kernel({zero}, 0, 3), DMX_KERNEL_DIVISION_BY_ZERO);
 }
 
 TEST_P(EveryLevel, CarriedValuesAndBooleans) {
@@ -103,7 +131,7 @@ TEST_P(EveryLevel, CarriedValuesAndBooleans) {
   ASSERT_TRUE(kernel.fn) << kernel.error;
   std::vector<uint8_t> flags{1, 0, 0, 1, 1};
   int64_t count = -1;
-  kernel({flags.data(), &count}, 0, 5);
+  kernel({flags, {&count, sizeof count}}, 0, 5, 0, {}, 2);
   EXPECT_EQ(count, 3);
   EXPECT_EQ(flags, (std::vector<uint8_t>{0, 1, 1, 0, 0}));
 }
@@ -133,7 +161,7 @@ TEST_P(EveryLevel, ExtendsEveryNarrowFloat) {
       std::vector<float> out(65536);
       for (int i = 0; i < 65536; ++i)
         in[i] = i;
-      kernel({in.data(), out.data()}, 0, 65536);
+      kernel({in, out}, 0, 65536);
       for (int i = 0; i < 65536; ++i) {
         float want = half ? halfToFloat(i) : bfloatToFloat(i);
         ASSERT_TRUE(std::isnan(want) ? std::isnan(out[i]) : want == out[i]) << i;
@@ -170,7 +198,7 @@ template <typename From> void checkTruncate(const IsaLevel &isa, bool half) {
   for (double v : hardDoubles(half))
     in.push_back(static_cast<From>(v));
   std::vector<uint16_t> out(in.size());
-  kernel({in.data(), out.data()}, 0, in.size());
+  kernel({in, out}, 0, in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     if (std::isnan(in[i])) {
       float got = half ? halfToFloat(out[i]) : bfloatToFloat(out[i]);

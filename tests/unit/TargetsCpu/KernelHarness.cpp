@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -53,15 +54,36 @@ dmx_kernel_fn LoadedKernels::find(const std::string &name) const {
   return nullptr;
 }
 
-int32_t TestKernel::operator()(std::vector<void *> buffers, int64_t begin, int64_t end, int64_t scratchBytes,
-                               std::vector<int64_t> dims) const {
-  void *scratch = scratchBytes ? aligned_alloc(64, (scratchBytes + 63) / 64 * 64) : nullptr;
-  if (scratch) // what a kernel must not rely on
-    memset(scratch, 0xff, scratchBytes);
-  int64_t kept = -1;
-  dmx_kernel_args args = {buffers.data(), dims.data(), begin, end, scratch, nullptr, &kept};
-  int32_t code = fn(&args);
-  free(scratch);
+KernelTask::KernelTask(dmx_kernel_fn fn, const std::vector<Operand> &operands, uint32_t results, uint64_t scratchBytes,
+                       std::vector<int64_t> dimValues)
+    : dims(std::move(dimValues)) {
+  for (const Operand &operand : operands) {
+    buffers.push_back(operand.data);
+    bytes.push_back(operand.bytes);
+  }
+  task.kernel = reinterpret_cast<const void *>(fn);
+  task.buffers = buffers.data();
+  task.bufferBytes = bytes;
+  task.dims = dims.data();
+  task.dimCount = static_cast<uint32_t>(dims.size());
+  task.scratch = scratchBytes;
+  task.written = results;
+  task.updates = true;
+}
+
+int32_t TestKernel::operator()(const std::vector<Operand> &operands, int64_t begin, int64_t end, int64_t scratchBytes,
+                               std::vector<int64_t> dims, uint32_t results) const {
+  KernelTask made(fn, operands, results, scratchBytes, std::move(dims));
+  int32_t code = 0;
+  for (dmxrt::GuardSide side : {dmxrt::GuardSide::Start, dmxrt::GuardSide::End}) {
+    dmxrt::GuardedTask guarded(made.task, side, 1);
+    dmxrt::GuardedTask::Thread thread = guarded.makeThread();
+    code = guarded.call(thread, begin, end);
+    if (code == dmxrt::kDeviceFault || guarded.check(thread) != 0)
+      ADD_FAILURE() << guarded.problem();
+    if (side == dmxrt::GuardSide::End)
+      guarded.copyOut();
+  }
   return code;
 }
 

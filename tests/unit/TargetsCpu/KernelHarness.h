@@ -1,15 +1,18 @@
 //===- KernelHarness.h - compile, link, load and call kernels ---*- C++ -*-===//
 //
 // What every test of an emitter does: build a kernel, take it through the real
-// lowering and link, load the shared object with dlopen and call it.
+// lowering and link, load the shared object with dlopen and call it, with all it
+// works on beside inaccessible pages (runtime/devices/cpu/GuardedTask.h).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "KernelBuilder.h"
 #include "Link.h"
+#include "devices/cpu/GuardedTask.h"
 
 #include "dmx/dmx_kernel.h"
+#include "dmxc/Support/Tensor.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -46,6 +49,28 @@ private:
   std::string message;
 };
 
+/// The bytes of an operand, no more.
+struct Operand {
+  Operand(void *data, uint64_t bytes) : data(data), bytes(bytes) {}
+  template <typename T> Operand(std::vector<T> &values) : Operand(values.data(), values.size() * sizeof(T)) {}
+  Operand(Tensor &tensor) : Operand(tensor.mutableData(), tensor.byteSize()) {}
+  void *data;
+  uint64_t bytes;
+};
+
+/// A kernel's task over `operands`, of which it writes the last `results`. The parts keep what others wrote.
+struct KernelTask {
+  KernelTask(dmx_kernel_fn fn, const std::vector<Operand> &operands, uint32_t results, uint64_t scratchBytes,
+             std::vector<int64_t> dims = {});
+  KernelTask(const KernelTask &) = delete;
+  dmxrt::DeviceTask task;
+
+private:
+  std::vector<void *> buffers;
+  std::vector<uint64_t> bytes;
+  std::vector<int64_t> dims;
+};
+
 /// One kernel, compiled for a level and loaded; `fn` is null and `error` set
 /// when that failed.
 struct TestKernel {
@@ -53,10 +78,10 @@ struct TestKernel {
   dmx_kernel_fn fn = nullptr;
   std::string error;
 
-  /// Calls with the whole range [begin, end), 64-byte aligned scratch and the
-  /// given dims.
-  int32_t operator()(std::vector<void *> buffers, int64_t begin, int64_t end, int64_t scratchBytes = 0,
-                     std::vector<int64_t> dims = {}) const;
+  /// Calls for the range [begin, end), once with all operands beside a guard at their start, once at their end. The
+  /// last operand is the result, unless `results` says that there are more. A step over a guard fails the test.
+  int32_t operator()(const std::vector<Operand> &operands, int64_t begin, int64_t end, int64_t scratchBytes = 0,
+                     std::vector<int64_t> dims = {}, uint32_t results = 1) const;
 };
 
 using Emit = std::function<void(KernelBuilder &)>;

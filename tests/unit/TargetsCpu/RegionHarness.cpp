@@ -205,24 +205,9 @@ static std::vector<int64_t> memoryOrder(RankedTensorType type, int64_t &count) {
   return order;
 }
 
-/// Bytes as a kernel sees them: 64-byte aligned, ending where a stray access is noticed by its effect
-/// (guard bytes), padding filled with garbage.
-struct Storage {
-  std::vector<std::byte> bytes;
-  std::byte *base = nullptr;
-  size_t size = 0;
-  static constexpr size_t guard = 256;
-  explicit Storage(size_t size) : bytes(size + 2 * guard + 64, std::byte(0xA5)), size(size) {
-    base = bytes.data() + guard;
-    base += (64 - reinterpret_cast<uintptr_t>(base) % 64) % 64;
-  }
-  Storage(Storage &&) = default; // `base` stays valid: the bytes do not move
-  bool guardsIntact() const {
-    for (const std::byte *p = bytes.data(); p < bytes.data() + bytes.size(); ++p)
-      if ((p < base || p >= base + size) && *p != std::byte(0xA5))
-        return false;
-    return true;
-  }
+/// Bytes as a kernel sees them; padding is filled with garbage.
+struct Storage : std::vector<std::byte> {
+  explicit Storage(size_t size) : vector(size, std::byte(0xA5)) {}
 };
 
 static Storage toMemory(const Tensor &tensor, RankedTensorType type) {
@@ -230,13 +215,13 @@ static Storage toMemory(const Tensor &tensor, RankedTensorType type) {
   std::vector<int64_t> order = memoryOrder(type, count);
   if (isPacked(tensor.dtype())) { // several a byte, in no layout but their order
     Storage storage(tensor.byteSize());
-    std::memcpy(storage.base, tensor.data(), tensor.byteSize());
+    std::memcpy(storage.data(), tensor.data(), tensor.byteSize());
     return storage;
   }
   unsigned bytes = dtypeBits(tensor.dtype()) / 8;
   Storage storage(count * bytes);
   for (size_t e = 0; e < order.size(); ++e)
-    std::memcpy(storage.base + order[e] * bytes, tensor.data() + e * bytes, bytes);
+    std::memcpy(storage.data() + order[e] * bytes, tensor.data() + e * bytes, bytes);
   return storage;
 }
 
@@ -245,12 +230,12 @@ static Tensor fromMemory(const Storage &storage, RankedTensorType type) {
   std::vector<int64_t> order = memoryOrder(type, count);
   Tensor tensor(*dmir::dtypeOf(type.getElementType()), shapeOf(type));
   if (isPacked(tensor.dtype())) {
-    std::memcpy(tensor.mutableData(), storage.base, tensor.byteSize());
+    std::memcpy(tensor.mutableData(), storage.data(), tensor.byteSize());
     return tensor;
   }
   unsigned bytes = dtypeBits(tensor.dtype()) / 8;
   for (size_t e = 0; e < order.size(); ++e)
-    std::memcpy(tensor.mutableData() + e * bytes, storage.base + order[e] * bytes, bytes);
+    std::memcpy(tensor.mutableData() + e * bytes, storage.data() + order[e] * bytes, bytes);
   return tensor;
 }
 
@@ -259,7 +244,7 @@ static Tensor fromMemory(const Storage &storage, RankedTensorType type) {
 //===----------------------------------------------------------------------===//
 
 std::string RegionModule::run(Entry &entry, const std::string &level, const std::vector<Tensor> &inputs,
-                              std::vector<Tensor> &results, int64_t step, int32_t &code) {
+                              std::vector<Tensor> &results, int64_t step, dmxrt::GuardSide side, int32_t &code) {
   DictionaryAttr strategy = entry.kernel.getStrategy();
   auto number = [&](StringRef key) { return strategy.getAs<IntegerAttr>(key).getInt(); };
   auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
@@ -274,42 +259,34 @@ std::string RegionModule::run(Entry &entry, const std::string &level, const std:
       continue;
     }
     Storage bytes(form.getAs<IntegerAttr>("size").getInt());
-    if (Status s = target->pack(form, input, {bytes.base, bytes.size}); !s)
+    if (Status s = target->pack(form, input, bytes); !s)
       return s.error().message;
     storage.push_back(std::move(bytes));
   }
   for (Type type : entry.function.getResultTypes())
     storage.push_back(toMemory(Tensor(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), shapeOf(type)),
                                cast<RankedTensorType>(type)));
-  for (size_t i = inputs.size(); i < storage.size(); ++i)
-    std::memset(storage[i].base, 0xCB, storage[i].size);
-  std::vector<void *> buffers;
-  for (Storage &each : storage)
-    buffers.push_back(each.base);
-  int64_t work = number(strategy::kWork), scratchBytes = number(strategy::kScratch);
-  Storage scratch(scratchBytes);
+  std::vector<Operand> operands(storage.begin(), storage.end());
+  int64_t work = number(strategy::kWork);
+  KernelTask made(fn, operands, storage.size() - inputs.size(), number(strategy::kScratch));
+  made.task.updates = false;
   code = 0;
   if (work < 1)
     return "work must be at least 1";
+  dmxrt::GuardedTask guarded(made.task, side, 1);
+  std::optional<dmxrt::GuardedTask::Thread> thread;
   // Ranges in descending order, as no order may be relied on.
-  std::vector<int64_t> starts;
-  for (int64_t begin = 0; begin < work; begin += step)
-    starts.push_back(begin);
-  int64_t kept = -1;
-  for (auto [i, begin] : llvm::enumerate(llvm::reverse(starts))) {
-    if (i % 3 == 2) { // the thread did something else, or it is another one
-      std::memset(scratch.base, 0xCB, scratch.size);
-      kept = -1;
-    }
-    dmx_kernel_args args = {buffers.data(), nullptr, begin, std::min(begin + step, work), scratch.base, nullptr, &kept};
-    int32_t status = fn(&args);
+  int64_t calls = llvm::divideCeil(work, step);
+  for (int64_t i = 0; i < calls; ++i) {
+    if (i % 3 == 0) // the thread did something else, or it is another one
+      thread.emplace(guarded.makeThread());
+    int64_t begin = (calls - 1 - i) * step;
+    int32_t status = guarded.call(*thread, begin, std::min(begin + step, work));
     code = code ? code : status;
+    if (code == dmxrt::kDeviceFault || ((i % 3 == 2 || i + 1 == calls) && guarded.check(*thread) != 0))
+      return std::string(guarded.problem());
   }
-  if (!scratch.guardsIntact())
-    return "the kernel wrote outside its scratch of " + std::to_string(scratchBytes) + " bytes";
-  for (size_t i = 0; i < storage.size(); ++i)
-    if (!storage[i].guardsIntact())
-      return "the kernel wrote outside buffer " + std::to_string(i);
+  guarded.copyOut();
   for (auto [i, type] : llvm::enumerate(entry.function.getResultTypes()))
     results.push_back(fromMemory(storage[inputs.size() + i], cast<RankedTensorType>(type)));
   return "";
@@ -368,10 +345,12 @@ std::string RegionModule::check(const std::string &name, const std::string &leve
   if (want && fails)
     return "the interpreter was expected to fail";
   int64_t work = entry.kernel.getStrategy().getAs<IntegerAttr>(strategy::kWork).getInt();
-  for (int64_t step : {work, int64_t(1), (work + 2) / 3}) {
+  using dmxrt::GuardSide;
+  for (auto [step, side] : {std::pair(work, GuardSide::End), {work, GuardSide::Start}, {int64_t(1), GuardSide::End},
+                            {(work + 2) / 3, GuardSide::Start}}) {
     std::vector<Tensor> got;
     int32_t code;
-    if (std::string problem = run(entry, level, inputs, got, step, code); !problem.empty())
+    if (std::string problem = run(entry, level, inputs, got, step, side, code); !problem.empty())
       return problem;
     if (fails ? code != fails.getInt() : code != 0)
       return "the kernel returned " + std::to_string(code);

@@ -2,7 +2,7 @@
 //
 // A test writes DMIR functions. Each becomes a region, gets its strategy from the CPU target, is
 // outlined to a kernel, compiled for every level this machine runs, loaded, run over several splits of
-// its work items on random data, and compared with the reference interpreter.
+// its work items on random data beside inaccessible pages, and compared with the reference interpreter.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -49,7 +49,7 @@ private:
   };
   void build(mlir::func::FuncOp function, const TargetBackend &target);
   std::string run(Entry &entry, const std::string &level, const std::vector<Tensor> &inputs,
-                  std::vector<Tensor> &results, int64_t step, int32_t &code);
+                  std::vector<Tensor> &results, int64_t step, dmxrt::GuardSide side, int32_t &code);
   std::vector<Tensor> makeInputs(Entry &entry, unsigned seed);
 
   mlir::MLIRContext context;

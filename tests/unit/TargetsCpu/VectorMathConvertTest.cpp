@@ -50,7 +50,7 @@ std::vector<Out> run(const IsaLevel &isa, std::vector<In> in, llvm::function_ref
   });
   EXPECT_TRUE(kernel.fn) << kernel.error;
   if (kernel.fn) {
-    EXPECT_EQ(kernel({in.data(), out.data()}, 0, in.size()), DMX_KERNEL_OK);
+    EXPECT_EQ(kernel({in, out}, 0, in.size()), DMX_KERNEL_OK);
   }
   return out;
 }

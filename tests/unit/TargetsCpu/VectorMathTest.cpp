@@ -61,7 +61,7 @@ template <typename T> void checkUnary(const VectorMathFunction &fn, const IsaLev
   ASSERT_TRUE(kernel.fn) << kernel.error;
   pad(x);
   std::vector<T> out(x.size());
-  ASSERT_EQ(kernel({x.data(), out.data()}, 0, x.size()), DMX_KERNEL_OK);
+  ASSERT_EQ(kernel({x, out}, 0, x.size()), DMX_KERNEL_OK);
   Worst worst;
   for (size_t i = 0; i < x.size(); ++i) {
     long double exact = referenceUnary(std::string_view(fn.name), x[i]);
@@ -77,7 +77,7 @@ void checkBinary(const VectorMathFunction &fn, const IsaLevel &isa, std::vector<
   ASSERT_TRUE(kernel.fn) << kernel.error;
   pad(x), pad(y);
   std::vector<T> out(x.size());
-  ASSERT_EQ(kernel({x.data(), y.data(), out.data()}, 0, x.size()), DMX_KERNEL_OK);
+  ASSERT_EQ(kernel({x, y, out}, 0, x.size()), DMX_KERNEL_OK);
   Worst worst;
   for (size_t i = 0; i < x.size(); ++i) {
     long double exact = referenceBinary(std::string_view(fn.name), x[i], y[i]);
@@ -156,11 +156,11 @@ template <typename T> void checkLanes(const VectorMathFunction &fn, const IsaLev
   auto call = [&](int64_t lanes, std::vector<T> &out) {
     TestKernel kernel = makeMathKernel(fn, isa, sizeof(T) * 8, lanes);
     ASSERT_TRUE(kernel.fn) << kernel.error;
-    std::vector<void *> buffers = {x.data()};
+    std::vector<Operand> operands = {x};
     if (fn.binary)
-      buffers.push_back(y.data());
-    buffers.push_back(out.data());
-    ASSERT_EQ(kernel(buffers, 0, x.size()), DMX_KERNEL_OK);
+      operands.push_back(y);
+    operands.push_back(out);
+    ASSERT_EQ(kernel(operands, 0, x.size()), DMX_KERNEL_OK);
   };
   call(0, expected);
   for (int64_t lanes : {1, 3}) {
@@ -212,7 +212,7 @@ void walkAllFloats(const VectorMathFunction &fn, const IsaLevel &isa, Fast refer
       uint32_t pattern = uint32_t(start + i);
       std::memcpy(&x[i], &pattern, 4);
     }
-    kernel({x.data(), out.data()}, 0, block);
+    kernel({x, out}, 0, block);
     for (uint64_t i = 0; i < block; ++i) {
       double exact = reference(x[i]);
       if (float(exact) == out[i] && std::signbit(exact) == std::signbit(out[i])) { // at most half a unit off
