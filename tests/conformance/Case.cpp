@@ -140,12 +140,15 @@ struct CompileJob {
 
 /// Compiles; with symbolic dims that nobody fixed, again with the data set's
 /// shapes.
-std::optional<Verdict> compileCase(const Case &testCase, const std::string &set, const CompileJob &job, bool &shaped) {
+std::optional<Verdict> compileCase(const Case &testCase, const std::string &set, const CompileJob &job,
+                                   const std::vector<std::string> &levels, bool &shaped) {
   driver::Options options;
   options.model = job.model;
   options.output = job.bundle;
   options.externalDataDir = testCase.folder;
   options.quiet = true;
+  if (!levels.empty())
+    options.targets.push_back({"cpu", levels});
   for (bool useShapes : {false, true}) {
     if (useShapes) {
       addShapesOf(set, options);
@@ -217,9 +220,8 @@ Verdict compareOutputs(const tools::ModelSession &session, const std::string &se
   return verdict(Outcome::Pass, "");
 }
 
-Verdict runSet(const std::string &bundle, const std::string &set, const CheckOptions &options) {
-  tools::SessionSettings settings;
-  settings.threads = 1;
+Verdict runSet(const std::string &bundle, const std::string &set, const CheckOptions &options,
+               const tools::SessionSettings &settings) {
   Result<std::unique_ptr<tools::ModelSession>> session = tools::ModelSession::open(bundle, settings);
   if (!session)
     return verdict(Outcome::Wrong, "the runtime refuses the bundle: " + session.error().message);
@@ -240,6 +242,27 @@ Verdict runSet(const std::string &bundle, const std::string &set, const CheckOpt
   if (Status ran = (*session)->run(); !ran)
     return verdict(Outcome::Wrong, "run: " + ran.error().message);
   return compareOutputs(**session, set, options);
+}
+
+/// The data set on one thread, and if asked for beside inaccessible pages: each side, level and cut of the work.
+Verdict runSetInAllWays(const std::string &bundle, const std::string &set, const CheckOptions &options) {
+  tools::SessionSettings settings;
+  settings.threads = 1;
+  Verdict result = runSet(bundle, set, options, settings);
+  if (!options.guard)
+    return result;
+  for (const std::string &level : options.levels.empty() ? std::vector<std::string>{""} : options.levels)
+    for (const char *side : {"end", "start"})
+      for (uint32_t threads : {1, 2}) {
+        if (result.outcome != Outcome::Pass)
+          return result;
+        settings = {"", threads, level, {std::string("cpu.guard=") + side}};
+        result = runSet(bundle, set, options, settings);
+        if (result.outcome != Outcome::Pass)
+          result.reason = settings.deviceOptions[0] + " " + level + " threads=" + std::to_string(threads) + ": " +
+                          result.reason;
+      }
+  return result;
 }
 
 } // namespace
@@ -265,11 +288,11 @@ Verdict checkCase(const Case &testCase, const CheckOptions &options) {
       }
     // A bundle for symbolic dims fixed by one data set does not fit the next.
     if (shaped)
-      if (std::optional<Verdict> failed = compileCase(testCase, set, job, shaped)) {
+      if (std::optional<Verdict> failed = compileCase(testCase, set, job, options.levels, shaped)) {
         result = *failed;
         break;
       }
-    result = runSet(job.bundle, set, options);
+    result = runSetInAllWays(job.bundle, set, options);
     if (result.outcome != Outcome::Pass) {
       result.reason = fs::path(set).filename().string() + ": " + result.reason;
       break;

@@ -38,6 +38,8 @@ struct CheckOptions {
   Transform transform = Transform::None; ///< Constant looks at data set 0 only
   OpenDims dims = OpenDims::Fixed;
   std::string scratch; ///< folder for bundles
+  bool guard = false;              ///< run every data set under guard memory as well (dmx.h, cpu.guard), in all ways
+  std::vector<std::string> levels; ///< what the CPU target compiles for, and runs guarded; empty: its default, the best
 };
 
 /// All cases below `folder`, sorted by name.

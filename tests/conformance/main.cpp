@@ -269,6 +269,9 @@ is wrong or crashed and enough cases pass; 77 (skipped) when FOLDER is not there
   --tolerances CSV          those of single cases, in columns case, rtol and atol, and their class
   --min-pass [CLASS=]PCT    at least so many percent must pass, of all cases or of one class; repeatable
   --all-pass                a refused case is a failure too
+  --guard                   every data set also with each operand beside inaccessible pages (cpu.guard=end and start, 1 and
+                            2 threads), to find kernels that leave them
+  --levels LEVEL,..         compile for these levels of x86-64; of those that this machine has, --guard runs each
   --perturb                 negative control: expectations are changed, and no case may pass
   --without-1.12-defects    leaves out the cases of ONNX 1.12 whose data is known to be wrong
   --csv FILE                writes case, op, result, node and reason
@@ -288,6 +291,20 @@ void setMinPass(Settings &settings, const std::string &value) {
   settings.minPass[ofClass ? value.substr(0, equals) : ""] = std::stod(ofClass ? value.substr(equals + 1) : value);
 }
 
+/// Of a list, and says which are left out.
+std::vector<std::string> runnableLevels(const std::string &list) {
+  std::vector<std::string> levels;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    bool runs = name == "x86-64-v4" ? __builtin_cpu_supports("x86-64-v4") : __builtin_cpu_supports("x86-64-v3");
+    if (runs || name == "x86-64-v2")
+      levels.push_back(name);
+    else
+      std::cout << "left out: " << name << ": this machine does not run it\n";
+  }
+  return levels;
+}
+
 bool parse(int argc, char **argv, Settings &settings) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -299,6 +316,10 @@ bool parse(int argc, char **argv, Settings &settings) {
       (argument == "--perturb" ? settings.check.perturb : settings.allPass) = true;
       continue;
     }
+    if (argument == "--guard") {
+      settings.check.guard = true;
+      continue;
+    }
     if (argument.rfind("--", 0) != 0) {
       settings.folder = argument;
       continue;
@@ -308,6 +329,8 @@ bool parse(int argc, char **argv, Settings &settings) {
     std::string value = argv[++i];
     if (argument == "--only")
       settings.only = value;
+    else if (argument == "--levels")
+      settings.check.levels = runnableLevels(value);
     else if (argument == "--csv")
       settings.csv = value;
     else if (argument == "--transform") {
