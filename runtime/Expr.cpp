@@ -2,6 +2,8 @@
 
 #include "Expr.h"
 
+#include "dmx/dmx_kernel.h"
+
 #include <algorithm>
 #include <array>
 
@@ -61,6 +63,24 @@ ExprId ExprPool::parseAt(JsonCursor cursor, const DimNames &dims, int depth) {
   ExprId lhs = parseAt(cursor.at(1), dims, depth + 1);
   ExprId rhs = parseAt(cursor.at(2), dims, depth + 1);
   return add({static_cast<Op>(int(Op::Add) + (op - kOpNames.begin())), 0, lhs, rhs});
+}
+
+bool ExprPool::read(std::span<const int64_t> words, size_t &at, uint32_t dimCount, ExprId &id, int depth) {
+  if (at >= words.size() || depth > kMaxDepth)
+    return false;
+  int64_t word = words[at++];
+  if (word == DMX_WORD_NUMBER || word == DMX_WORD_DIM) {
+    if (at >= words.size() || (word == DMX_WORD_DIM && (words[at] < 0 || words[at] >= dimCount)))
+      return false;
+    id = add({word == DMX_WORD_DIM ? Op::Dim : Op::Const, words[at++], 0, 0});
+    return true;
+  }
+  ExprId lhs = 0, rhs = 0;
+  if (word < DMX_WORD_ADD || word > DMX_WORD_BROADCAST || !read(words, at, dimCount, lhs, depth + 1) ||
+      !read(words, at, dimCount, rhs, depth + 1))
+    return false;
+  id = add({static_cast<Op>(int64_t(Op::Add) + (word - DMX_WORD_ADD)), 0, lhs, rhs});
+  return true;
 }
 
 bool ExprPool::apply(Op op, int64_t a, int64_t b, int64_t &value) {

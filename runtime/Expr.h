@@ -24,6 +24,9 @@ public:
   /// Reads `42`, `"batch"` or `["mul", a, b]`; records an error in the document.
   ExprId parse(JsonCursor cursor, const DimNames &dims);
   ExprId constant(int64_t value);
+  /// Reads the expression of dmx_kernel.h's words that begins at `at` and moves `at` past it; false when there is none
+  /// over `dimCount` dims.
+  bool read(std::span<const int64_t> words, size_t &at, uint32_t dimCount, ExprId &id, int depth = 0);
 
   /// Value for the dims' values, which must cover every dim parsed.
   Result<int64_t> evaluate(ExprId id, std::span<const int64_t> dims) const;

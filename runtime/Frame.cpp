@@ -66,14 +66,37 @@ Status Frame::load() {
 }
 
 Status Frame::findKernels() {
-  for (const Task &task : graph.tasks) {
+  contracts.resize(graph.tasks.size());
+  for (size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task &task = graph.tasks[i];
     const Unit &unit = unitOf(task.device);
     taskNames.push_back(path + task.name);
     kernels.push_back(task.hasKernel() ? unit.code->findKernel(task.kernel) : nullptr);
     if (task.hasKernel() && !kernels.back())
       return badBundle("task '", taskNames.back(), "' needs kernel '", task.kernel, "', which code '",
                        unit.target->entry, "' does not have; compile the model again");
+    if (task.hasKernel())
+      if (Status status = findContract(i); !status)
+        return status;
   }
+  return {};
+}
+
+Status Frame::findContract(size_t index) {
+  const Task &task = graph.tasks[index];
+  const ContractTable *table = unitOf(task.device).code->contracts();
+  contracts[index] = table ? table->find(task.kernel) : nullptr;
+  return contracts[index] ? table->matchTask(graph, index, *contracts[index]) : Status();
+}
+
+/// That the tasks of a stage, once laid out, fit what their kernels rely on.
+Status Frame::checkContracts(const Stage &stage) const {
+  for (uint32_t i = stage.begin; i < stage.end; ++i)
+    if (contracts[i])
+      if (Status status = unitOf(graph.tasks[i].device).code->contracts()->matchNumbers(graph, i, *contracts[i], dims,
+                                                                                        layout);
+          !status)
+        return status;
   return {};
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "Bundle.h"
+#include "Contract.h"
 #include "Layout.h"
 #include "Profile.h"
 #include "devices/Device.h"
@@ -132,6 +133,8 @@ private:
   Frame(Machinery &machinery, const Graph &graph, std::string path, const Signature *signature);
   Status load();
   Status findKernels();
+  Status findContract(size_t task);
+  Status checkContracts(const Stage &stage) const;
   Status makeControls();
   void makeStages();
   void cutSegments(Stage &stage);
@@ -181,6 +184,7 @@ private:
   const Signature *signature;
   std::vector<uint32_t> unitIndex;                // by Graph::targets
   std::vector<const void *> kernels;              // per task
+  std::vector<const KernelContract *> contracts;  // per task; null where its code has none
   std::vector<std::string> taskNames;             // with the path
   std::vector<std::unique_ptr<Control>> controls; // per task; null for others
   uint32_t taskBase = 0;

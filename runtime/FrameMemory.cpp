@@ -205,6 +205,8 @@ Status Frame::prepare(uint32_t index) {
   Stage &stage = stages[index];
   if (Status status = layOut(graph, machinery.bundle->archive(), dims, index, layout); !status)
     return status;
+  if (Status status = checkContracts(stage); !status)
+    return status;
   if (Status status = growArenas(index); !status)
     return status;
   placeBuffers(index);

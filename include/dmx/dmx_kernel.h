@@ -3,14 +3,16 @@
  *
  * A code entry of a bundle (code/cpu/<level>/kernels.so) is a freestanding ELF
  * shared object: no undefined symbol, no constructor, no thread-local storage,
- * relative relocations only. It exports one function, DMX_KERNEL_QUERY_SYMBOL,
- * which returns a versioned table of kernels.
+ * relative relocations only. It exports a versioned table of kernels,
+ * DMX_KERNEL_TABLE_SYMBOL, and a function that returns it,
+ * DMX_KERNEL_QUERY_SYMBOL.
  *
  * Versioning: DMX_KERNEL_ABI_VERSION changes whenever a field's meaning or
  * offset changes, and when one is added that kernels rely on. The query
- * function returns NULL for a version it was not built for; the runtime asks
- * for those down to DMX_KERNEL_OLDEST_ABI_VERSION, then refuses the bundle.
- * Version 2 added `kept`.
+ * function returns NULL for a version it was not built for; where there is no
+ * exported table, as before version 3, the runtime asks for those down to
+ * DMX_KERNEL_OLDEST_ABI_VERSION, then refuses the bundle.
+ * Version 2 added `kept`, version 3 contracts and the exported table.
  *
  * Plain C11, no includes beyond <stdint.h>: it is parsed by C consumers and
  * mirrored, field by field, by the code generator.
@@ -24,9 +26,10 @@
 extern "C" {
 #endif
 
-#define DMX_KERNEL_ABI_VERSION 2u
+#define DMX_KERNEL_ABI_VERSION 3u
 #define DMX_KERNEL_OLDEST_ABI_VERSION 1u
 #define DMX_KERNEL_QUERY_SYMBOL "dmx_query_kernels"
+#define DMX_KERNEL_TABLE_SYMBOL "dmx_kernel_table_v3"
 
 /* What a kernel returns. Anything but OK stops the run; the runtime adds the
  * task's node name to the message. */
@@ -64,16 +67,57 @@ typedef struct dmx_kernel_args {
 
 typedef int32_t (*dmx_kernel_fn)(const dmx_kernel_args *args);
 
+/* What a kernel relies on, in words of 64 bits:
+ *
+ *   [0] how many words there are, this one included
+ *   [1] how many buffers the kernel gets: operands, then results
+ *   [2] how many of them, the last ones, it writes
+ *   [3] how many dims
+ *   [4] how many values it stores in `results`
+ *   then expressions over the dims: the work items of the task, the bytes of
+ *   scratch that a call may touch,
+ *   and for each buffer its dtype (dmx_dtype) | rank << 8, and an expression an
+ *   extent. It touches the bytes of such a tensor, dense in row-major order,
+ *   and no other. A constant in a packed form is bytes: u8, rank 1.
+ *
+ * An expression is in prefix notation: DMX_WORD_NUMBER and the number,
+ * DMX_WORD_DIM and the position among the dims, or an operation and its two
+ * operands, each an expression; with the meaning that graph.json's have.
+ *
+ * The runtime compares each task of graph.json with its kernel's contract
+ * before it runs: counts, dtypes, extents and work must be equal, scratch may be
+ * more. */
+enum {
+  DMX_WORD_NUMBER = 0,
+  DMX_WORD_DIM = 1,
+  DMX_WORD_ADD = 2,
+  DMX_WORD_SUB = 3,
+  DMX_WORD_MUL = 4,
+  DMX_WORD_FLOORDIV = 5, /* towards minus infinity */
+  DMX_WORD_CEILDIV = 6,
+  DMX_WORD_MOD = 7,
+  DMX_WORD_MIN = 8,
+  DMX_WORD_MAX = 9,
+  DMX_WORD_BROADCAST = 10 /* of two extents that are equal, or one of which is 1 */
+};
+
 typedef struct dmx_kernel_entry {
   const char *name; /* NUL-terminated, unique in the table */
   dmx_kernel_fn fn;
+  const int64_t *contract; /* see above; NULL: none */
 } dmx_kernel_entry;
+
+/* The entry of tables before version 3. */
+typedef struct dmx_kernel_entry_v2 {
+  const char *name;
+  dmx_kernel_fn fn;
+} dmx_kernel_entry_v2;
 
 typedef struct dmx_kernel_table {
   uint32_t abi_version; /* DMX_KERNEL_ABI_VERSION of the compiler */
   uint32_t kernel_count;
   const char *isa; /* "x86-64-v3", ...: the level this object was built for */
-  const dmx_kernel_entry *kernels;
+  const dmx_kernel_entry *kernels; /* before version 3: dmx_kernel_entry_v2 */
 } dmx_kernel_table;
 
 typedef const dmx_kernel_table *(*dmx_query_kernels_fn)(uint32_t abi_version);

@@ -24,6 +24,7 @@
 
 namespace dmxrt {
 
+class ContractTable;
 struct TargetCode;
 
 /// The target whose device is the host itself: it does the copies and has the memory that devices share.
@@ -58,6 +59,8 @@ public:
   virtual ~CodeImage() = default;
   /// Handle of a kernel for DeviceTask::kernel, or null.
   virtual const void *findKernel(std::string_view name) const = 0;
+  /// What its kernels rely on; null where the code says nothing, or its device checks every access by itself.
+  virtual const ContractTable *contracts() const { return nullptr; }
 };
 
 /// Tasks begin..end of a list, the last one excluded: a part that one device runs.

@@ -119,13 +119,17 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
     return Error{ErrorKind::Internal, "a kernel's text does not parse again:\n" + text};
   auto kernel = *source->getOps<dlir::KernelOp>().begin();
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  if (Status s = emitKernel(*module, kernel, isa); !s)
-    return s.takeError();
+  Result<std::vector<int64_t>> contract = emitKernel(*module, kernel, isa);
+  if (!contract)
+    return contract.takeError();
   LoweringOptions lowering;
   lowering.optLevel = options.optLevel;
   if (!options.saveTempsDir.empty())
     lowering.saveTempsDir = options.saveTempsDir + "/" + isa.name;
-  return compileKernel(*module, isa, lowering);
+  Result<KernelObject> object = compileKernel(*module, isa, lowering);
+  if (object)
+    object->contracts.push_back(std::move(*contract));
+  return object;
 }
 
 Result<CodeEntry> CpuTarget::emitLevel(ArrayRef<Operation *> kernels, const IsaLevel &isa) const {

@@ -3,6 +3,7 @@
 #include "EmitKernel.h"
 
 #include "Attention.h"
+#include "Contract.h"
 #include "ConvRegion.h"
 #include "MatmulRegion.h"
 #include "Pointwise.h"
@@ -254,7 +255,7 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
   return best;
 }
 
-Status dmxc::cpu::emitKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa) {
+Result<std::vector<int64_t>> dmxc::cpu::emitKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa) {
   Block *block = kernel.getBlock();
   Result<KernelPlan> plan = planKernel(block, kernel.getStrategy());
   if (!plan)
@@ -268,5 +269,5 @@ Status dmxc::cpu::emitKernel(ModuleOp module, dlir::KernelOp kernel, const IsaLe
   b.setSymbols(std::move(symbols));
   plan->emit(b);
   b.finish();
-  return Status::ok();
+  return contractWords(kernel, *plan);
 }

@@ -48,7 +48,7 @@ Result<KernelPlan> planKernel(mlir::Block *body, mlir::DictionaryAttr strategy, 
 /// follows from that, whatever is given.
 Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
 
-/// Emits a kernel into `module` for a level.
-Status emitKernel(mlir::ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa);
+/// Emits a kernel into `module` for a level; the words of its contract (dmx_kernel.h).
+Result<std::vector<int64_t>> emitKernel(mlir::ModuleOp module, dlir::KernelOp kernel, const IsaLevel &isa);
 
 } // namespace dmxc::cpu

@@ -41,38 +41,51 @@ static llvm::Constant *stringConstant(llvm::Module &module, llvm::StringRef text
   return global;
 }
 
+static llvm::Constant *wordsConstant(llvm::Module &module, llvm::ArrayRef<int64_t> words) {
+  if (words.empty())
+    return llvm::ConstantPointerNull::get(llvm::PointerType::get(module.getContext(), 0));
+  llvm::SmallVector<uint64_t> bits(words.begin(), words.end());
+  auto *data = llvm::ConstantDataArray::get(module.getContext(), bits);
+  return new llvm::GlobalVariable(module, data->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, data);
+}
+
 /// The constant dmx_kernel_table and what it points to.
-static llvm::GlobalVariable *makeTable(llvm::Module &module, llvm::ArrayRef<std::string> kernels,
+static llvm::GlobalVariable *makeTable(llvm::Module &module, std::span<const KernelObject> objects,
                                        llvm::StringRef isaName) {
   llvm::LLVMContext &context = module.getContext();
   auto *ptr = llvm::PointerType::get(context, 0);
   auto *i32 = llvm::Type::getInt32Ty(context);
-  auto *entryType = llvm::StructType::get(context, {ptr, ptr});
+  auto *entryType = llvm::StructType::get(context, {ptr, ptr, ptr});
   auto *kernelType = llvm::FunctionType::get(i32, {ptr}, false);
   std::vector<llvm::Constant *> entries;
-  for (const std::string &name : kernels) {
-    auto *fn = llvm::Function::Create(kernelType, llvm::GlobalValue::ExternalLinkage, name, module);
-    fn->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    fn->setDSOLocal(true);
-    entries.push_back(llvm::ConstantStruct::get(entryType, {stringConstant(module, name), fn}));
-  }
+  for (const KernelObject &object : objects)
+    for (const auto &[i, name] : llvm::enumerate(object.kernels)) {
+      auto *fn = llvm::Function::Create(kernelType, llvm::GlobalValue::ExternalLinkage, name, module);
+      fn->setVisibility(llvm::GlobalValue::HiddenVisibility);
+      fn->setDSOLocal(true);
+      llvm::ArrayRef<int64_t> contract;
+      if (i < object.contracts.size())
+        contract = object.contracts[i];
+      entries.push_back(llvm::ConstantStruct::get(entryType,
+                                                  {stringConstant(module, name), fn, wordsConstant(module, contract)}));
+    }
   auto *arrayType = llvm::ArrayType::get(entryType, entries.size());
   auto *array = new llvm::GlobalVariable(module, arrayType, true, llvm::GlobalValue::PrivateLinkage,
                                          llvm::ConstantArray::get(arrayType, entries));
   auto *tableType = llvm::StructType::get(context, {i32, i32, ptr, ptr});
   llvm::Constant *fields[] = {llvm::ConstantInt::get(i32, DMX_KERNEL_ABI_VERSION),
-                              llvm::ConstantInt::get(i32, kernels.size()), stringConstant(module, isaName), array};
-  return new llvm::GlobalVariable(module, tableType, true, llvm::GlobalValue::PrivateLinkage,
-                                  llvm::ConstantStruct::get(tableType, fields));
+                              llvm::ConstantInt::get(i32, entries.size()), stringConstant(module, isaName), array};
+  return new llvm::GlobalVariable(module, tableType, true, llvm::GlobalValue::ExternalLinkage,
+                                  llvm::ConstantStruct::get(tableType, fields), DMX_KERNEL_TABLE_SYMBOL);
 }
 
-static Result<std::vector<char>> tableObject(llvm::ArrayRef<std::string> kernels, const IsaLevel &isa) {
+static Result<std::vector<char>> tableObject(std::span<const KernelObject> objects, const IsaLevel &isa) {
   llvm::LLVMContext context;
   llvm::Module module("kernel_table", context);
   auto machine = makeTargetMachine(isa, 2);
   if (!machine)
     return machine.takeError();
-  llvm::GlobalVariable *table = makeTable(module, kernels, isa.name);
+  llvm::GlobalVariable *table = makeTable(module, objects, isa.name);
   auto *ptr = llvm::PointerType::get(context, 0);
   auto *i32 = llvm::Type::getInt32Ty(context);
   auto *query = llvm::Function::Create(llvm::FunctionType::get(ptr, {i32}, false), llvm::GlobalValue::ExternalLinkage,
@@ -201,10 +214,7 @@ static Result<std::vector<char>> linkObjects(llvm::ArrayRef<llvm::StringRef> obj
 }
 
 Result<std::vector<char>> dmxc::cpu::linkKernels(std::span<const KernelObject> objects, const IsaLevel &isa) {
-  std::vector<std::string> kernels;
-  for (const KernelObject &object : objects)
-    kernels.insert(kernels.end(), object.kernels.begin(), object.kernels.end());
-  auto table = tableObject(kernels, isa);
+  auto table = tableObject(objects, isa);
   if (!table)
     return table.takeError();
 

@@ -9,7 +9,7 @@ namespace dmxc::cpu {
 
 /// Links the objects and a generated table of their kernels (in the order
 /// given) into a freestanding shared object as include/dmx/dmx_kernel.h asks:
-/// dmx_query_kernels is the only dynamic symbol, nothing is undefined,
+/// dmx_query_kernels and the table are the only dynamic symbols, nothing is undefined,
 /// relocations are relative only. Equal inputs give equal bytes. Uses LLD in
 /// this process and temporary files; calls from several threads wait for each
 /// other. Fails when a symbol is defined twice or not at all (internal error

@@ -23,6 +23,7 @@ namespace dmxc::cpu {
 struct KernelObject {
   std::string name;                 ///< the module's first kernel; names the temporaries
   std::vector<std::string> kernels; ///< symbols of all kernels in it, in order
+  std::vector<std::vector<int64_t>> contracts; ///< their words (dmx_kernel.h), in the same order; may be fewer
   std::vector<char> elf;
 };
 

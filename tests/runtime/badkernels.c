@@ -24,14 +24,14 @@ __attribute__((visibility("default"))) __thread int counter;
 
 static const dmx_kernel_entry kernels[] = {
 #if defined(DMX_TEST_BADNAME)
-    {(const char *)16, FIRST},
+    {(const char *)16, FIRST, 0},
 #elif defined(DMX_TEST_BADFN)
-    {"nothing", (dmx_kernel_fn)(void *)"not code"},
+    {"nothing", (dmx_kernel_fn)(void *)"not code", 0},
 #elif defined(DMX_TEST_TWICE)
-    {"nothing", FIRST},
-    {"nothing", FIRST},
+    {"nothing", FIRST, 0},
+    {"nothing", FIRST, 0},
 #else
-    {"nothing", FIRST},
+    {"nothing", FIRST, 0},
 #endif
 };
 

@@ -193,36 +193,57 @@ static int32_t find_nans(const dmx_kernel_args *a) {
   return DMX_KERNEL_OK;
 }
 
-static const dmx_kernel_entry kernels[] = {
-    {"fill", fill},
-    {"add", add},
-    {"scale", scale},
-    {"gather", gather},
-    {"accumulate", accumulate},
-    {"reverse_by_scratch", reverse_by_scratch},
-    {"rendezvous", rendezvous},
-    {"control_word", control_word},
-    {"range", range},
-    {"spin", spin},
-    {"chain", chain},
-    {"nonzero", nonzero},
-    {"return_dims", return_dims},
-    {"add_i64", add_i64},
-    {"append", append},
-    {"below", below},
-    {"is_true", is_true},
-    {"fail_at", fail_at},
-    {"add_one_more", add_one_more},
-    {"add_astray", add_astray},
-    {"aligned_copy", aligned_copy},
-    {"find_nans", find_nans},
-};
+static int32_t twice_by_scratch(const dmx_kernel_args *a) { /* f32 out = 2 x over dims[0] elements, see its contract */
+  const float *x = a->buffers[0];
+  float *out = a->buffers[1], *room = a->scratch;
+  for (int64_t i = a->begin; i < a->end; ++i)
+    room[i] = 2 * x[i];
+  for (int64_t i = a->begin; i < a->end; ++i)
+    out[i] = room[i];
+  return DMX_KERNEL_OK;
+}
 
 #ifndef DMX_TEST_ABI
 #define DMX_TEST_ABI DMX_KERNEL_ABI_VERSION
 #endif
+#ifndef DMX_TEST_WORDS
+#define DMX_TEST_WORDS 18
+#endif
+#ifndef DMX_TEST_DIM
+#define DMX_TEST_DIM DMX_WORD_DIM, 0
+#endif
 
-static const dmx_kernel_table table = {DMX_TEST_ABI, sizeof kernels / sizeof *kernels, "x86-64", kernels};
+#if DMX_TEST_ABI < 3
+#define CONTRACT(words)
+typedef dmx_kernel_entry_v2 entry;
+#else
+#define DMX_TEST_F32 14 /* DMX_DTYPE_F32 */
+#define CONTRACT(words) , words
+typedef dmx_kernel_entry entry;
+/* f32 [n] to f32 [n]: n work items, 4 n bytes of scratch. */
+static const int64_t twice_contract[] = {DMX_TEST_WORDS, 2, 1, 1, 0,
+                                         DMX_TEST_DIM,
+                                         DMX_WORD_MUL, DMX_WORD_DIM, 0, DMX_WORD_NUMBER, 4,
+                                         DMX_TEST_F32 | 1 << 8, DMX_WORD_DIM, 0,
+                                         DMX_TEST_F32 | 1 << 8, DMX_WORD_DIM, 0};
+#endif
+
+#define KERNEL(name) {#name, name CONTRACT(0)}
+static const entry kernels[] = {
+    KERNEL(fill),    KERNEL(add),     KERNEL(scale),    KERNEL(gather),
+    KERNEL(accumulate), KERNEL(reverse_by_scratch), KERNEL(rendezvous), KERNEL(control_word),
+    KERNEL(range),   KERNEL(spin),    KERNEL(chain),    KERNEL(nonzero),
+    KERNEL(return_dims), KERNEL(add_i64), KERNEL(append), KERNEL(below),
+    KERNEL(is_true), KERNEL(fail_at), {"twice_by_scratch", twice_by_scratch CONTRACT(twice_contract)},
+};
+
+#ifdef DMX_TEST_EXPORT
+#define TABLE __attribute__((visibility("default"))) const dmx_kernel_table dmx_kernel_table_v3
+#define table dmx_kernel_table_v3
+#else
+#define TABLE static const dmx_kernel_table table
+#endif
+TABLE = {DMX_TEST_ABI, sizeof kernels / sizeof *kernels, "x86-64", (const dmx_kernel_entry *)kernels};
 
 __attribute__((visibility("default"))) const dmx_kernel_table *dmx_query_kernels(uint32_t abi) {
   return abi == DMX_TEST_ABI ? &table : 0;

@@ -13,9 +13,15 @@ namespace {
 /// Far above any kernel object; keeps hostile addresses from reserving memory.
 constexpr uint64_t kMaxSpan = uint64_t(1) << 31;
 constexpr uint64_t kMaxKernels = 1 << 20;
+constexpr int64_t kMaxWords = 1 << 24; // of a contract
 
 Error badElf(std::string_view what) {
   return badBundle("the kernel object is not one this runtime loads: ", what, "; compile the model again");
+}
+
+Error otherAbi() {
+  return fail(DMX_STATUS_UNSUPPORTED, "the kernels were compiled for another kernel ABI; this runtime has version ",
+              DMX_KERNEL_ABI_VERSION, "; compile the model again with a compiler of the same release");
 }
 
 } // namespace
@@ -26,9 +32,9 @@ Error badElf(std::string_view what) {
 class ElfLoader {
 public:
   ElfLoader(std::span<const std::byte> file, ElfImage &image) : file(file), image(image) {}
-  /// Up to relocated and located, still without running any of it.
+  /// Up to relocated and located, the table read where it is exported, still without running any of it.
   Status prepare();
-  /// Makes the code executable and reads its kernel table.
+  /// Makes the code executable and reads the kernel table of objects that give it by a call alone.
   Status activate();
 
 private:
@@ -37,6 +43,7 @@ private:
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t low = 0;   // virtual address of image.base
   uint64_t query = 0; // virtual address of the query function
+  uint64_t table = 0; // of the exported table; 0: there is none
   std::vector<Elf64_Phdr> headers, loads;
   uint64_t symbols = 0, strings = 0, stringsSize = 0, gnuHash = 0, sysvHash = 0, rela = 0, relaSize = 0;
 
@@ -47,6 +54,23 @@ private:
   Result<uint64_t> countSymbols() const;
   Status findQuery();
   Status protect();
+  Status askForTable(uint64_t &address);
+  Status readTable(uint64_t address);
+  Status readEntries(uint64_t entries, uint32_t count);
+  Status readContract(std::string_view kernel, uint64_t address);
+  /// Where the segment ends that an address of this process lies in, of those with `flag`; 0: in none.
+  uint64_t segmentEnd(uint64_t address, uint32_t flag) const {
+    for (const Elf64_Phdr &load : loads) {
+      uint64_t begin = reinterpret_cast<uint64_t>(at(load.p_vaddr));
+      if ((load.p_flags & flag) && address >= begin && address < begin + load.p_memsz)
+        return begin + load.p_memsz;
+    }
+    return 0;
+  }
+  bool isReadable(uint64_t address, uint64_t size, uint64_t alignment) const {
+    uint64_t end = segmentEnd(address, PF_R | PF_X);
+    return end && size <= end - address && address % alignment == 0;
+  }
 
   bool inImage(uint64_t address, uint64_t size) const {
     return address >= low && address - low <= image.span && size <= image.span - (address - low);
@@ -243,6 +267,8 @@ Status ElfLoader::findQuery() {
       return badElf(cat("it has the undefined symbol '", name, "'"));
     if (std::strcmp(name, DMX_KERNEL_QUERY_SYMBOL) == 0 && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
       query = symbol.st_value;
+    if (std::strcmp(name, DMX_KERNEL_TABLE_SYMBOL) == 0 && ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT)
+      table = symbol.st_value;
   }
   if (!query || !inSegment(query, 1, PF_X))
     return badElf(cat("it does not export the function '", DMX_KERNEL_QUERY_SYMBOL, "'"));
@@ -282,62 +308,77 @@ Status ElfLoader::prepare() {
   // of the relocation that refers to it.
   if (Status status = findQuery(); !status)
     return status;
-  return relocate();
+  if (Status status = relocate(); !status)
+    return status;
+  if (!table)
+    return {};
+  if (!inImage(table, sizeof(dmx_kernel_table)))
+    return badElf("its kernel table lies outside of it");
+  return readTable(reinterpret_cast<uint64_t>(at(table)));
 }
 
 Status ElfLoader::activate() {
-  if (Status status = protect(); !status)
+  if (Status status = protect(); !status || table)
     return status;
-  std::vector<std::pair<uint64_t, uint64_t>> executable, readable;
-  for (const Elf64_Phdr &segment : loads) {
-    uint64_t begin = reinterpret_cast<uint64_t>(at(segment.p_vaddr));
-    auto &list = (segment.p_flags & PF_X) ? executable : readable;
-    list.emplace_back(begin, begin + segment.p_memsz);
-  }
-  readable.insert(readable.end(), executable.begin(), executable.end());
-  return image.readTable(reinterpret_cast<uint64_t>(at(query)), executable, readable);
+  uint64_t address = 0;
+  if (Status status = askForTable(address); !status)
+    return status;
+  return readTable(address);
 }
 
-Status ElfImage::readTable(uint64_t query, std::span<const Range> executable, std::span<const Range> readable) {
-  auto end = [](uint64_t address, std::span<const Range> ranges) -> uint64_t {
-    for (auto [begin, limit] : ranges)
-      if (address >= begin && address < limit)
-        return limit;
-    return 0;
-  };
-  auto has = [&](uint64_t address, uint64_t size) {
-    uint64_t limit = end(address, readable);
-    return limit && size <= limit - address;
-  };
-  auto ask = reinterpret_cast<dmx_query_kernels_fn>(query);
-  uint32_t version = DMX_KERNEL_ABI_VERSION;
-  const dmx_kernel_table *table = ask(version);
-  while (!table && version > DMX_KERNEL_OLDEST_ABI_VERSION)
-    table = ask(--version);
-  if (!table)
-    return fail(DMX_STATUS_UNSUPPORTED, "the kernels were compiled for another kernel ABI; this runtime has version ",
-                DMX_KERNEL_ABI_VERSION, "; compile the model again with a compiler of the same release");
-  uint64_t address = reinterpret_cast<uint64_t>(table);
-  if (address % alignof(dmx_kernel_table) || !has(address, sizeof *table))
+/// Objects of versions that did not export the table.
+Status ElfLoader::askForTable(uint64_t &address) {
+  auto ask = reinterpret_cast<dmx_query_kernels_fn>(reinterpret_cast<uint64_t>(at(query)));
+  const dmx_kernel_table *found = nullptr;
+  for (uint32_t version = DMX_KERNEL_ABI_VERSION; !found && version >= DMX_KERNEL_OLDEST_ABI_VERSION; --version) {
+    found = ask(version);
+    if (found && (!isReadable(reinterpret_cast<uint64_t>(found), sizeof *found, alignof(dmx_kernel_table))))
+      return badElf("its kernel table lies outside of it");
+    if (found && found->abi_version != version)
+      return fail(DMX_STATUS_UNSUPPORTED, "the kernels have ABI version ", found->abi_version,
+                  ", but gave their table for ", version);
+  }
+  address = reinterpret_cast<uint64_t>(found);
+  return found ? Status() : Status(otherAbi());
+}
+
+Status ElfLoader::readTable(uint64_t address) {
+  if (!isReadable(address, sizeof(dmx_kernel_table), alignof(dmx_kernel_table)))
     return badElf("its kernel table lies outside of it");
-  if (table->abi_version != version)
-    return fail(DMX_STATUS_UNSUPPORTED, "the kernels have ABI version ", table->abi_version,
-                ", but gave their table for ", version);
-  uint64_t entries = reinterpret_cast<uint64_t>(table->kernels);
-  if (table->kernel_count > kMaxKernels || entries % alignof(dmx_kernel_entry) ||
-      (table->kernel_count && !has(entries, table->kernel_count * sizeof(dmx_kernel_entry))))
+  const auto &found = *reinterpret_cast<const dmx_kernel_table *>(address);
+  image.version = found.abi_version;
+  if (found.abi_version < DMX_KERNEL_OLDEST_ABI_VERSION || found.abi_version > DMX_KERNEL_ABI_VERSION)
+    return otherAbi();
+  return readEntries(reinterpret_cast<uint64_t>(found.kernels), found.kernel_count);
+}
+
+Status ElfLoader::readEntries(uint64_t entries, uint32_t count) {
+  uint64_t stride = image.version < 3 ? sizeof(dmx_kernel_entry_v2) : sizeof(dmx_kernel_entry);
+  if (count > kMaxKernels || (count && !isReadable(entries, count * stride, alignof(dmx_kernel_entry))))
     return badElf("its list of kernels lies outside of it");
-  for (uint32_t i = 0; i < table->kernel_count; ++i) {
-    const dmx_kernel_entry &kernel = table->kernels[i];
-    uint64_t limit = end(reinterpret_cast<uint64_t>(kernel.name), readable);
-    if (!limit || !std::memchr(kernel.name, 0, limit - reinterpret_cast<uint64_t>(kernel.name)))
+  for (uint32_t i = 0; i < count; ++i) {
+    dmx_kernel_entry kernel{};
+    std::memcpy(&kernel, reinterpret_cast<const void *>(entries + i * stride), stride);
+    uint64_t name = reinterpret_cast<uint64_t>(kernel.name), limit = segmentEnd(name, PF_R | PF_X);
+    if (!limit || !std::memchr(kernel.name, 0, limit - name))
       return badElf(cat("the name of kernel ", i, " lies outside of it"));
-    if (!end(reinterpret_cast<uint64_t>(kernel.fn), executable))
+    if (!segmentEnd(reinterpret_cast<uint64_t>(kernel.fn), PF_X))
       return badElf(cat("kernel '", kernel.name, "' does not point at its code"));
-    if (!kernels.emplace(kernel.name, kernel.fn).second)
+    if (!image.kernels.emplace(kernel.name, kernel.fn).second)
       return badElf(cat("it has two kernels named '", kernel.name, "'"));
+    if (kernel.contract)
+      if (Status status = readContract(kernel.name, reinterpret_cast<uint64_t>(kernel.contract)); !status)
+        return status;
   }
   return {};
+}
+
+Status ElfLoader::readContract(std::string_view kernel, uint64_t address) {
+  auto words = reinterpret_cast<const int64_t *>(address);
+  bool sound = isReadable(address, sizeof *words, alignof(int64_t)) && *words > 0 && *words <= kMaxWords &&
+               isReadable(address, static_cast<uint64_t>(*words) * sizeof *words, alignof(int64_t)) &&
+               image.promises.add(kernel, {words, static_cast<size_t>(*words)});
+  return sound ? Status() : Status(badElf(cat("the contract of kernel '", kernel, "' is not sound")));
 }
 
 Result<std::shared_ptr<const CodeImage>> ElfImage::load(std::span<const std::byte> bytes) {

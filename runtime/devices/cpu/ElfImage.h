@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "../../Contract.h"
 #include "../Device.h"
 #include "dmx/dmx_kernel.h"
 
@@ -20,7 +21,7 @@ class ElfImage final : public CodeImage {
 public:
   /// Checks and loads an ELF64 x86-64 shared object and reads its kernel table.
   static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
-  /// Everything `load` checks short of calling into the object.
+  /// Everything `load` checks short of calling into the object, which before version 3 alone has the table.
   static Status check(std::span<const std::byte> bytes);
   ~ElfImage() override;
   ElfImage(const ElfImage &) = delete;
@@ -28,16 +29,15 @@ public:
 
   /// A dmx_kernel_fn as a data pointer.
   const void *findKernel(std::string_view name) const override;
+  const ContractTable *contracts() const override { return version >= 3 ? &promises : nullptr; }
 
 private:
   ElfImage() = default;
   std::byte *base = nullptr;
   uint64_t span = 0;
+  uint32_t version = 0; // of the table
   std::map<std::string_view, dmx_kernel_fn> kernels;
-
-  using Range = std::pair<uint64_t, uint64_t>; // addresses, half-open
-  /// Calls the query function and checks that what it returns lies inside.
-  Status readTable(uint64_t query, std::span<const Range> executable, std::span<const Range> readable);
+  ContractTable promises;
   friend class ElfLoader;
 };
 

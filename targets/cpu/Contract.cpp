@@ -1,0 +1,92 @@
+//===- Contract.cpp - what a kernel relies on ------------------------------===//
+
+#include "Contract.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmx/dmx.h"
+#include "dmx/dmx_kernel.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+// The runtime's numbers of dtypes are the compiler's, from 1 on.
+static_assert(static_cast<int>(DType::Bool) + 1 == DMX_DTYPE_BOOL && static_cast<int>(DType::F32) + 1 == DMX_DTYPE_F32 &&
+              static_cast<int>(DType::U2) + 1 == DMX_DTYPE_U2);
+
+namespace {
+
+using Words = std::vector<int64_t>;
+
+class ContractWriter {
+public:
+  explicit ContractWriter(dmir::SymbolSet symbols) : symbols(std::move(symbols)) {}
+
+  void number(int64_t value) { words.push_back(value); }
+  void size(Dim dim) {
+    Dim::Builder<Words> builder;
+    builder.number = [](int64_t value) { return Words{DMX_WORD_NUMBER, value}; };
+    builder.symbol = [&](std::string_view name) {
+      auto it = llvm::find_if(symbols, [&](StringAttr symbol) { return symbol.getValue() == StringRef(name); });
+      return Words{DMX_WORD_DIM, it - symbols.begin()};
+    };
+    builder.add = [](Words a, Words b) { return join(DMX_WORD_ADD, std::move(a), std::move(b)); };
+    builder.mul = [](Words a, Words b) { return join(DMX_WORD_MUL, std::move(a), std::move(b)); };
+    builder.call = [](Dim::Call call, Words a, Words b) {
+      constexpr int64_t ops[] = {DMX_WORD_FLOORDIV, DMX_WORD_MIN, DMX_WORD_MAX, DMX_WORD_BROADCAST};
+      return join(ops[static_cast<int>(call)], std::move(a), std::move(b));
+    };
+    llvm::append_range(words, dim.build(builder));
+  }
+  void buffer(DType dtype, ArrayRef<Dim> shape) {
+    number((static_cast<int64_t>(dtype) + 1) | static_cast<int64_t>(shape.size()) << 8);
+    for (Dim extent : shape)
+      size(extent);
+  }
+  void tensor(Type type) {
+    buffer(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), dmir::dimsOf(type));
+  }
+  Words finish() {
+    words.front() = static_cast<int64_t>(words.size());
+    return std::move(words);
+  }
+
+private:
+  static Words join(int64_t op, Words a, Words b) {
+    a.insert(a.begin(), op);
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+  dmir::SymbolSet symbols;
+  Words words{0};
+};
+
+} // namespace
+
+std::vector<int64_t> dmxc::cpu::contractWords(dlir::KernelOp kernel, const KernelPlan &plan) {
+  Block *block = kernel.getBlock();
+  Operation *yield = block->getTerminator();
+  dmir::SymbolSet symbols = dmir::symbolsOf(block);
+  ContractWriter out(symbols);
+  int64_t returned = 0;
+  for (auto op : block->getOps<dmir::DefineDimsOp>())
+    returned += static_cast<int64_t>(op.getSymbols().size());
+  out.number(block->getNumArguments() + yield->getNumOperands());
+  out.number(yield->getNumOperands());
+  out.number(static_cast<int64_t>(symbols.size()));
+  out.number(returned);
+  out.size(plan.work);
+  out.size(plan.scratch);
+  auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
+  for (BlockArgument argument : block->getArguments()) {
+    auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
+    if (form)
+      out.buffer(DType::U8, Dim(form.getAs<IntegerAttr>("size").getInt()));
+    else
+      out.tensor(argument.getType());
+  }
+  for (Value result : yield->getOperands())
+    out.tensor(result.getType());
+  return out.finish();
+}

@@ -1,0 +1,122 @@
+//===- ContractTest.cpp - what kernels rely on, against what tasks say -----===//
+
+#include "RuntimeTest.h"
+#include "devices/cpu/ElfImage.h"
+
+#include <functional>
+
+using namespace dmxtest;
+
+namespace {
+
+/// y = 2 x over a symbolic n, by the kernel that has a contract. `change` may lie about it.
+TestBundle twiceModel(const std::string &variant, const std::function<void(Json &graph)> &change = {}) {
+  ModelBuilder builder;
+  builder.dim("n", 0, 1000, 0, 0);
+  int x = builder.input("x", "f32", {"n"}), y = builder.output("y", "f32", {"n"});
+  int room = builder.arenaOf({"mul", "n", 4}, "f32", {"n"});
+  builder.dispatch("twice_by_scratch", {x, room}, 1, "n", {}, {{"dims", {"n"}}, {"scratch", {"mul", "n", 4}}});
+  builder.copy(room, y, {"mul", "n", 4}, {0});
+  TestBundle model = builder.finish();
+  for (auto &[name, bytes] : model.files)
+    if (name.starts_with("code/"))
+      bytes = kernelObject(variant);
+  if (change)
+    change(model.graph["graphs"][0]);
+  return model;
+}
+
+/// The sentence of the session or run that refuses it; "" when it runs and is right.
+std::string refusal(const TestBundle &model) {
+  OpenBundle open(model);
+  if (open.status != DMX_OK)
+    return std::string("open: ") + open.error.message;
+  dmx_error error = DMX_ERROR_INIT;
+  dmx_session *made = nullptr;
+  if (dmx_session_create(open.get(), nullptr, nullptr, &made, &error) != DMX_OK)
+    return error.message;
+  SessionPtr session(made);
+  std::vector<float> x = iota<float>(7);
+  bindVector(session.get(), DMX_INPUT, 0, x, {7});
+  if (dmx_session_run(session.get(), &error) != DMX_OK) {
+    EXPECT_EQ(error.status, DMX_STATUS_INVALID_BUNDLE);
+    return error.message;
+  }
+  std::vector<float> y = takeOutput<float>(session.get(), 0);
+  EXPECT_EQ(y.size(), 7u);
+  for (size_t i = 0; i < y.size(); ++i)
+    EXPECT_EQ(y[i], 2 * x[i]);
+  return "";
+}
+
+void expectLie(const std::string &part, const std::function<void(Json &graph)> &change) {
+  std::string message = refusal(twiceModel("", change));
+  EXPECT_NE(message.find(part), std::string::npos) << "message: " << message << "\nexpected part: " << part;
+  EXPECT_NE(message.find("kernel 'twice_by_scratch'"), std::string::npos) << message;
+}
+
+} // namespace
+
+TEST(Contract, TruthRuns) {
+  for (const char *variant : {"", "-exported", "-v2"})
+    EXPECT_EQ(refusal(twiceModel(variant)), "") << variant;
+}
+
+TEST(Contract, MoreScratchRuns) {
+  EXPECT_EQ(refusal(twiceModel("", [](Json &graph) { graph["tasks"][0]["scratch"] = 4096; })), "");
+}
+
+TEST(Contract, LiesAreRefusedByName) {
+  expectLie("has 2 buffers, the task 3", [](Json &g) { g["tasks"][0]["buffers"] = {0, 0, 2}; });
+  expectLie("has 1 outputs, the task 0", [](Json &g) { g["tasks"][0]["outputs"] = 0; });
+  expectLie("has 1 dims, the task 2", [](Json &g) { g["tasks"][0]["dims"] = {"n", "n"}; });
+  expectLie("has 0 results, the task 1", [](Json &g) {
+    g["tasks"][0]["results"] = 1;
+    g["tasks"][0]["work"] = 1;
+  });
+  expectLie("has 7 work items, the task 8", [](Json &g) { g["tasks"][0]["work"] = {"add", "n", 1}; });
+  expectLie("has 7 work items, the task 6", [](Json &g) { g["tasks"][0]["work"] = {"sub", "n", 1}; });
+  expectLie("needs 28 bytes of scratch, the task has 0", [](Json &g) { g["tasks"][0].erase("scratch"); });
+  expectLie("needs 28 bytes of scratch, the task has 27",
+            [](Json &g) { g["tasks"][0]["scratch"] = {"sub", {"mul", "n", 4}, 1}; });
+  expectLie("takes 14 for axis 0 of buffer 0, the task gives 7", [](Json &g) {
+    g["tasks"][0]["dims"] = {{"mul", "n", 2}};
+    g["tasks"][0]["work"] = {"mul", "n", 2};
+    g["tasks"][0]["scratch"] = {"mul", "n", 8};
+  });
+  expectLie("takes 7 for axis 0 of buffer 1, the task gives 6", [](Json &g) {
+    g["buffers"][2]["shape"] = {{"sub", "n", 1}};
+    g["buffers"][2]["size"] = {"mul", {"sub", "n", 1}, 4};
+    g["tasks"][1]["size"] = {"mul", {"sub", "n", 1}, 4};
+  });
+  expectLie("takes f32 of rank 1 as buffer 1, the task gives f64 of rank 1", [](Json &g) {
+    g["buffers"][2]["dtype"] = "f64";
+    g["buffers"][2]["size"] = {"mul", "n", 8};
+    g["arenas"][0]["size"] = {"mul", "n", 8};
+  });
+  expectLie("takes f32 of rank 1 as buffer 1, the task gives f32 of rank 2",
+            [](Json &g) { g["buffers"][2]["shape"] = {"n", 1}; });
+}
+
+/// Without a contract a lie is believed: the runtime has nothing to hold against it.
+TEST(Contract, OldCodeIsTakenAtItsWord) {
+  EXPECT_EQ(refusal(twiceModel("-v2", [](Json &g) { g["tasks"][0]["dims"] = {"n", "n"}; })), "");
+}
+
+TEST(Contract, UnsoundOnesAreRefused) {
+  for (const char *variant : {"-shortcontract", "-longcontract", "-endlesscontract", "-otherdim", "-otherop"}) {
+    std::string message = refusal(twiceModel(variant));
+    EXPECT_NE(message.find("the contract of kernel 'twice_by_scratch' is not sound"), std::string::npos)
+        << variant << ": " << message;
+  }
+  EXPECT_NE(refusal(twiceModel("-exportedabi")).find("another kernel ABI"), std::string::npos);
+}
+
+/// Where the table is exported, it is checked without running any of the object.
+TEST(Contract, CheckedWithoutRunning) {
+  const std::string &object = kernelObject("-otherdim");
+  AlignedBytes copy(object);
+  dmxrt::Status status = dmxrt::ElfImage::check({copy.get(), copy.size()});
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("is not sound"), std::string::npos) << status.error().message;
+}
