@@ -187,9 +187,26 @@ Status Bundle::verify() const {
   for (const ManifestEntry &entry : parsed.entries)
     if (Status status = checkEntry(entry); !status)
       return status;
+  int32_t contracts;
   for (const TargetCode &code : parsed.targets)
-    if (Status status = checkCode(code.target, files.find(code.entry)->data); !status)
-      return within(cat("entry '", code.entry, "'"), status.takeError());
+    if (Status status = hasContracts(code, contracts); !status)
+      return status;
+  return {};
+}
+
+Status Bundle::hasContracts(const TargetCode &code, int32_t &contracts) const {
+  Status status = checkCode(code.target, files.find(code.entry)->data, contracts);
+  return status ? Status() : Status(within(cat("entry '", code.entry, "'"), status.takeError()));
+}
+
+Status Bundle::requireContracts() const {
+  int32_t contracts;
+  for (const TargetCode &code : parsed.targets) {
+    if (Status status = hasContracts(code, contracts); !status)
+      return status;
+    if (contracts == 0)
+      return fail(DMX_STATUS_UNSUPPORTED, "entry '", code.entry, "' has kernels without contracts; compile the model again, or open it without DMX_BUNDLE_CONTRACTS");
+  }
   return {};
 }
 

@@ -42,6 +42,11 @@ public:
   /// sha256 and CRC of every entry, and that all code objects can be loaded.
   Status verify() const;
 
+  /// Whether a code object says what its kernels rely on: 1, 0, or -1 for targets that this runtime knows nothing of.
+  Status hasContracts(const TargetCode &code, int32_t &contracts) const;
+  /// Refuses a bundle with code that does not say it.
+  Status requireContracts() const;
+
   const Manifest &manifest() const { return parsed; }
   const Archive &archive() const { return files; }
   const char *manifestText() const { return text.c_str(); }

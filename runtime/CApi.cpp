@@ -77,12 +77,15 @@ dmx_status inSession(dmx_session *session, dmx_error *error, Body body, uint32_t
   return status;
 }
 
-Status openArchive(Result<Archive> archive, dmx_bundle **bundle) {
+Status openArchive(Result<Archive> archive, bool contracts, dmx_bundle **bundle) {
   if (!archive)
     return archive.takeError();
   auto opened = Bundle::open(std::move(*archive));
   if (!opened)
     return opened.takeError();
+  if (contracts)
+    if (Status status = (*opened)->requireContracts(); !status)
+      return status;
   *bundle = new dmx_bundle{std::move(*opened)};
   return {};
 }
@@ -103,30 +106,30 @@ template <typename Options> Status copyIn(const Options *given, Options &out, st
   return {};
 }
 
-Status readOptions(const dmx_bundle_options *given, Load &load) {
-  dmx_bundle_options options = DMX_BUNDLE_OPTIONS_INIT;
+Status readOptions(const dmx_bundle_options *given, dmx_bundle_options &options) {
+  options = DMX_BUNDLE_OPTIONS_INIT;
   if (Status status = copyIn(given, options, "DMX_BUNDLE_OPTIONS_INIT"); !status)
     return status;
-  if (options.flags & ~uint32_t(DMX_BUNDLE_COPY))
+  if (options.flags & ~uint32_t(DMX_BUNDLE_COPY | DMX_BUNDLE_CONTRACTS))
     return fail(DMX_STATUS_UNSUPPORTED, "options->flags has a bit that this runtime (", dmx_version_string(),
                 ") does not know; use a newer one");
   if (options.reserved)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "options->reserved is not 0; use DMX_BUNDLE_OPTIONS_INIT");
-  load = options.flags & DMX_BUNDLE_COPY ? Load::Copy : Load::Map;
   return {};
 }
 
 /// The common end of the open functions; `make` returns a Result<Archive> for a Load.
 template <typename Make>
-dmx_status openWith(std::string_view what, const dmx_bundle_options *options, dmx_bundle **bundle, dmx_error *error,
+dmx_status openWith(std::string_view what, const dmx_bundle_options *given, dmx_bundle **bundle, dmx_error *error,
                     Make make) {
   return guarded(error, [&]() -> Status {
     if (!bundle)
       return isNull("bundle");
-    Load load = Load::Map;
-    if (Status status = readOptions(options, load); !status)
+    dmx_bundle_options options;
+    if (Status status = readOptions(given, options); !status)
       return status;
-    if (Status status = openArchive(make(load), bundle); !status)
+    Load load = options.flags & DMX_BUNDLE_COPY ? Load::Copy : Load::Map;
+    if (Status status = openArchive(make(load), options.flags & DMX_BUNDLE_CONTRACTS, bundle); !status)
       return within(what, status.takeError());
     return {};
   });
@@ -302,6 +305,25 @@ dmx_status dmx_bundle_entry(const dmx_bundle *bundle, const char *name, const vo
     *data = entry->data.data();
     *size = entry->data.size();
     return {};
+  });
+}
+
+uint32_t dmx_bundle_code_count(const dmx_bundle *bundle) {
+  return bundle ? static_cast<uint32_t>(bundle->impl->manifest().targets.size()) : 0;
+}
+
+dmx_status dmx_bundle_code_info(const dmx_bundle *bundle, uint32_t index, dmx_code_info *info, dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!bundle || !info)
+      return isNull(bundle ? "info" : "bundle");
+    if (index >= dmx_bundle_code_count(bundle))
+      return fail(DMX_STATUS_INVALID_ARGUMENT, "code object ", index, " does not exist; there are ",
+                  dmx_bundle_code_count(bundle));
+    const TargetCode &code = bundle->impl->manifest().targets[index];
+    dmx_code_info out{0, code.target.c_str(), code.arch.c_str(), code.entry.c_str(), 0};
+    if (Status status = bundle->impl->hasContracts(code, out.contracts); !status)
+      return status;
+    return copyOut(out, info);
   });
 }
 

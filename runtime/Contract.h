@@ -21,13 +21,9 @@ struct Layout;
 
 /// Expressions are over the task's dims and belong to the table's pool.
 struct KernelContract {
-  struct Buffer {
-    dmx_dtype dtype;
-    std::vector<ExprId> shape;
-  };
   uint32_t outputs = 0, dims = 0, results = 0;
   ExprId work = 0, scratch = 0;
-  std::vector<Buffer> buffers; // operands, then results
+  std::vector<ExprId> bytes; // of each buffer: operands, then results
 };
 
 /// The contracts of a code object. Immutable once filled.
@@ -38,11 +34,10 @@ public:
   /// Null when the kernel has none.
   const KernelContract *find(std::string_view name) const;
 
-  /// What does not change with shapes: counts, dtypes and ranks of a task and its buffers.
+  /// What does not change with shapes: the task's counts.
   Status matchTask(const Graph &graph, size_t task, const KernelContract &contract) const;
-  /// Extents, work and scratch of a task that `layout` has placed for the values of the graph's dims.
-  Status matchNumbers(const Graph &graph, size_t task, const KernelContract &contract, std::span<const int64_t> dims,
-                      const Layout &layout) const;
+  /// Bytes, work and scratch of a task that `layout` has placed.
+  Status matchNumbers(const Graph &graph, size_t task, const KernelContract &contract, const Layout &layout) const;
 
 private:
   ExprPool exprs;

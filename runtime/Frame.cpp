@@ -93,8 +93,8 @@ Status Frame::findContract(size_t index) {
 Status Frame::checkContracts(const Stage &stage) const {
   for (uint32_t i = stage.begin; i < stage.end; ++i)
     if (contracts[i])
-      if (Status status = unitOf(graph.tasks[i].device).code->contracts()->matchNumbers(graph, i, *contracts[i], dims,
-                                                                                        layout);
+      if (Status status =
+              unitOf(graph.tasks[i].device).code->contracts()->matchNumbers(graph, i, *contracts[i], layout);
           !status)
         return status;
   return {};

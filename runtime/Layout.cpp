@@ -78,7 +78,7 @@ bool LayoutBuilder::addBuffer(size_t index) {
   int64_t needed = dmx_tensor_bytes(buffer.dtype, static_cast<uint32_t>(shape.size()), shape.data());
   if (needed < 0 || needed > kMaxBytes)
     return reject(badBundle("its shape has more elements than any memory"));
-  place.size = static_cast<uint64_t>(needed);
+  place.size = place.dense = static_cast<uint64_t>(needed);
   if (buffer.kind >= BufferKind::Const) {
     if (!bytes(buffer.offset, "offset", place.offset) || !bytes(buffer.size, "size", place.size))
       return false;

@@ -17,6 +17,7 @@ struct Layout {
   struct Place {
     uint64_t offset = 0; // in the arena, entry or parent
     uint64_t size = 0;   // bytes
+    uint64_t dense = 0;  // of these, those of a dense tensor of its shape
   };
   struct TaskNumbers {
     int64_t work = 0, grain = 1; // a copy's work is its bytes

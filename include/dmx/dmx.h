@@ -176,7 +176,8 @@ DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
 
 /* Bits of dmx_bundle_options.flags. */
 enum {
-  DMX_BUNDLE_COPY = 1u << 0 /* the whole bundle is read once, at open, into private memory; see below */
+  DMX_BUNDLE_COPY = 1u << 0,     /* the whole bundle is read once, at open, into private memory; see below */
+  DMX_BUNDLE_CONTRACTS = 1u << 1 /* refuse code that does not say what its kernels rely on (dmx_code_info) */
 };
 
 /* How a bundle is opened. By default it is mapped: opening costs no more than reading manifest, graph and code,
@@ -236,6 +237,22 @@ DMX_API dmx_status dmx_bundle_verify(const dmx_bundle *bundle, dmx_error *error)
  * debug and tests unless dmx_bundle_verify was called. Lives as long as the bundle. */
 DMX_API dmx_status dmx_bundle_entry(const dmx_bundle *bundle, const char *name, const void **data, size_t *size,
                                     dmx_error *error);
+
+/* A code object of a bundle. Strings live as long as the bundle. */
+typedef struct dmx_code_info {
+  size_t struct_size;
+  const char *target; /* "cpu" */
+  const char *arch;   /* "x86-64-v3" */
+  const char *entry;  /* "code/cpu/x86-64-v3/kernels.so" */
+  int32_t contracts;  /* 1: it says of each kernel which buffers, work and scratch it relies on, and a graph.json that
+                         says otherwise is refused; 0: compiled before dmxc wrote that, graph.json is believed;
+                         -1: this runtime has no device for it */
+} dmx_code_info;
+
+DMX_API uint32_t dmx_bundle_code_count(const dmx_bundle *bundle);
+/* By index; `info->struct_size` must be set. Checks the object's form, runs none of it. */
+DMX_API dmx_status dmx_bundle_code_info(const dmx_bundle *bundle, uint32_t index, dmx_code_info *info,
+                                        dmx_error *error);
 
 /* Entry points (functions of the model), at least one. `name` NULL means the first. */
 DMX_API uint32_t dmx_bundle_entry_point_count(const dmx_bundle *bundle);

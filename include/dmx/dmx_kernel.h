@@ -75,18 +75,16 @@ typedef int32_t (*dmx_kernel_fn)(const dmx_kernel_args *args);
  *   [3] how many dims
  *   [4] how many values it stores in `results`
  *   then expressions over the dims: the work items of the task, the bytes of
- *   scratch that a call may touch,
- *   and for each buffer its dtype (dmx_dtype) | rank << 8, and an expression an
- *   extent. It touches the bytes of such a tensor, dense in row-major order,
- *   and no other. A constant in a packed form is bytes: u8, rank 1.
+ *   scratch that a call may touch, and for each buffer how many bytes it has:
+ *   a dense tensor's, or those of a constant's packed form. The kernel touches
+ *   no others.
  *
  * An expression is in prefix notation: DMX_WORD_NUMBER and the number,
  * DMX_WORD_DIM and the position among the dims, or an operation and its two
  * operands, each an expression; with the meaning that graph.json's have.
  *
  * The runtime compares each task of graph.json with its kernel's contract
- * before it runs: counts, dtypes, extents and work must be equal, scratch may be
- * more. */
+ * before it runs: counts, work and bytes must be equal, scratch may be more. */
 enum {
   DMX_WORD_NUMBER = 0,
   DMX_WORD_DIM = 1,

@@ -162,8 +162,8 @@ public:
 Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,
                                                            const DeviceOptions &options);
 
-/// Checks a code object's form without running any of it; targets this runtime
-/// has no device for are not looked at.
-Status checkCode(std::string_view target, std::span<const std::byte> bytes);
+/// Checks a code object's form without running any of it. Tells in `contracts` whether all its kernels say what they
+/// rely on: 1, 0, or -1 for targets that this runtime has no device for, which are not looked at.
+Status checkCode(std::string_view target, std::span<const std::byte> bytes, int32_t &contracts);
 
 } // namespace dmxrt

@@ -15,7 +15,7 @@ struct DeviceKind {
   std::string_view target;
   std::span<const SettingSpec> settings;
   Result<std::unique_ptr<Device>> (*create)(const DeviceOptions &, std::span<const Setting>);
-  Status (*checkCode)(std::span<const std::byte>);
+  Status (*checkCode)(std::span<const std::byte>, int32_t &contracts);
 };
 
 constexpr DeviceKind kDevices[] = {
@@ -128,9 +128,10 @@ Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::
   return devices;
 }
 
-Status checkCode(std::string_view target, std::span<const std::byte> bytes) {
+Status checkCode(std::string_view target, std::span<const std::byte> bytes, int32_t &contracts) {
   const DeviceKind *kind = findKind(target);
-  return kind ? kind->checkCode(bytes) : Status();
+  contracts = -1;
+  return kind ? kind->checkCode(bytes, contracts) : Status();
 }
 
 } // namespace dmxrt

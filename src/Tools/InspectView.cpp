@@ -4,6 +4,7 @@
 #include "InspectCode.h"
 #include "dmxc/Bundle/Validate.h"
 #include "dmxc/Tools/CommandLine.h"
+#include "dmxc/Tools/Runtime.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -180,10 +181,16 @@ View summary(const Bundle &bundle) {
     std::visit([&, &key = name](const auto &v) { view.facts.emplace_back("option " + key, v); }, value);
   if (!m.required.empty())
     view.facts.emplace_back("requires", joined(m.required));
-  Table targets{"targets", {"target", "arch", "code", "features"}, {}};
-  for (const TargetDesc &target : m.targets)
-    targets.add({target.target, target.arch, target.entry, joined(target.features)});
+  Table targets{"targets", {"target", "arch", "code", "contracts", "features"}, {}};
+  std::vector<std::string> contracts = contractsOf(bundle.path());
+  contracts.resize(m.targets.size());
+  for (size_t i = 0; i < m.targets.size(); ++i)
+    targets.add(
+        {m.targets[i].target, m.targets[i].arch, m.targets[i].entry, contracts[i], joined(m.targets[i].features)});
   view.tables.push_back(std::move(targets));
+  if (std::find(contracts.begin(), contracts.end(), "no") != contracts.end())
+    view.facts.emplace_back("without contracts",
+                            "graph.json is believed where it says what kernels touch; compile again to have it checked");
   addEntryPoints(m, view);
   Table placement{"placement", {"target", "ops", "reason"}, {}};
   for (const PlacementDesc &place : m.placement)

@@ -99,7 +99,8 @@ Result<std::unique_ptr<ModelSession>> ModelSession::open(const std::string &path
   self->entryPoint = settings.entryPoint;
   double start = nowMs();
   dmx_bundle_options bundleOptions = DMX_BUNDLE_OPTIONS_INIT;
-  bundleOptions.flags = settings.copyBundle ? DMX_BUNDLE_COPY : 0;
+  bundleOptions.flags =
+      (settings.copyBundle ? DMX_BUNDLE_COPY : 0) | (settings.requireContracts ? DMX_BUNDLE_CONTRACTS : 0);
   if (Status done = call(dmx_bundle_open_with, path.c_str(), &bundleOptions, &self->bundle); !done)
     return done.takeError();
   double opened = nowMs();
@@ -122,6 +123,21 @@ Result<std::unique_ptr<ModelSession>> ModelSession::open(const std::string &path
   self->inputTensors.resize(self->inputList.size());
   self->outputTensors.resize(self->outputList.size());
   return self;
+}
+
+std::vector<std::string> contractsOf(const std::string &path) {
+  std::vector<std::string> list;
+  dmx_bundle *bundle = nullptr;
+  if (dmx_bundle_open(path.c_str(), &bundle, nullptr) != DMX_OK)
+    return list;
+  for (uint32_t i = 0; i < dmx_bundle_code_count(bundle); ++i) {
+    dmx_code_info info = {};
+    info.struct_size = sizeof info;
+    bool known = dmx_bundle_code_info(bundle, i, &info, nullptr) == DMX_OK;
+    list.push_back(!known ? "" : info.contracts < 0 ? "unknown target" : info.contracts ? "yes" : "no");
+  }
+  dmx_bundle_close(bundle);
+  return list;
 }
 
 ModelSession::~ModelSession() {

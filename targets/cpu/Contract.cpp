@@ -4,16 +4,11 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmx/dmx.h"
 #include "dmx/dmx_kernel.h"
 
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
-
-// The runtime's numbers of dtypes are the compiler's, from 1 on.
-static_assert(static_cast<int>(DType::Bool) + 1 == DMX_DTYPE_BOOL && static_cast<int>(DType::F32) + 1 == DMX_DTYPE_F32 &&
-              static_cast<int>(DType::U2) + 1 == DMX_DTYPE_U2);
 
 namespace {
 
@@ -39,14 +34,6 @@ public:
     };
     llvm::append_range(words, dim.build(builder));
   }
-  void buffer(DType dtype, ArrayRef<Dim> shape) {
-    number((static_cast<int64_t>(dtype) + 1) | static_cast<int64_t>(shape.size()) << 8);
-    for (Dim extent : shape)
-      size(extent);
-  }
-  void tensor(Type type) {
-    buffer(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), dmir::dimsOf(type));
-  }
   Words finish() {
     words.front() = static_cast<int64_t>(words.size());
     return std::move(words);
@@ -61,6 +48,15 @@ private:
   dmir::SymbolSet symbols;
   Words words{0};
 };
+
+/// Bytes of a dense tensor.
+Dim tensorBytes(Type type) {
+  Dim count = 1;
+  for (Dim extent : dmir::dimsOf(type))
+    count *= extent;
+  unsigned bits = dtypeBits(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()));
+  return bits % 8 == 0 ? count * Dim(bits / 8) : Dim::ceilDiv(count * Dim(bits), 8);
+}
 
 } // namespace
 
@@ -81,12 +77,9 @@ std::vector<int64_t> dmxc::cpu::contractWords(dlir::KernelOp kernel, const Kerne
   auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
   for (BlockArgument argument : block->getArguments()) {
     auto form = packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
-    if (form)
-      out.buffer(DType::U8, Dim(form.getAs<IntegerAttr>("size").getInt()));
-    else
-      out.tensor(argument.getType());
+    out.size(form ? Dim(form.getAs<IntegerAttr>("size").getInt()) : tensorBytes(argument.getType()));
   }
   for (Value result : yield->getOperands())
-    out.tensor(result.getType());
+    out.size(tensorBytes(result.getType()));
   return out.finish();
 }

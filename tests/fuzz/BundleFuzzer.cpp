@@ -253,7 +253,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     break;
   default: // never run: a hostile object is hostile code
     AlignedBytes bytes(text);
-    (void)dmxrt::ElfImage::check({bytes.get(), bytes.size()});
+    int32_t contracts = 0;
+    (void)dmxrt::ElfImage::check({bytes.get(), bytes.size()}, contracts);
   }
   return 0;
 }

@@ -24,7 +24,8 @@ std::string loadError(const std::string &object) {
 /// The refusal of `check`, which runs nothing.
 std::string checkError(const std::string &object) {
   AlignedBytes copy(object); // a sanitizer sees the end
-  Status status = ElfImage::check({copy.get(), copy.size()});
+  int32_t contracts = 0;
+  Status status = ElfImage::check({copy.get(), copy.size()}, contracts);
   return status ? "" : status.error().message;
 }
 

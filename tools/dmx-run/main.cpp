@@ -95,6 +95,9 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->group(group)
       ->type_name("map|copy")
       ->check(CLI::IsMember({"map", "copy"}));
+  app.add_flag("--require-contracts", options.session.requireContracts,
+               "Refuse code that does not say what its kernels touch (dmx-inspect: without contracts)")
+      ->group(group);
   app.add_option("--device-opt", options.session.deviceOptions, "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable), e.g. cpu.guard=end|start: find kernels that leave their operands")
       ->group(group)
       ->type_name("K=V")

@@ -44,6 +44,7 @@ struct SessionSettings {
   std::string isa;                        ///< empty: the best
   std::vector<std::string> deviceOptions; ///< "key=value"
   bool copyBundle = false;                ///< into private memory instead of mapping the file
+  bool requireContracts = false;          ///< refuse code that does not say what its kernels rely on
 };
 
 /// An open bundle and one session over it. Tensors that are bound are kept
@@ -89,6 +90,10 @@ private:
   std::vector<size_t> lateOutputs; ///< those left to the session
   double loadTime = 0, sessionTime = 0;
 };
+
+/// What the runtime says of each code object of a bundle: "yes", "no", or "unknown target"; nothing when it refuses the
+/// bundle or the object, which other checks tell.
+std::vector<std::string> contractsOf(const std::string &bundle);
 
 /// Milliseconds of a monotonic clock.
 double nowMs();

@@ -45,7 +45,9 @@ Result<std::shared_ptr<const CodeImage>> CorsairImage::load(std::span<const std:
   return std::shared_ptr<const CodeImage>(std::move(out));
 }
 
-Status CorsairImage::check(std::span<const std::byte> bytes) {
+/// A kernel's arguments are declared in the image, and the card checks every access.
+Status CorsairImage::check(std::span<const std::byte> bytes, int32_t &contracts) {
+  contracts = 1;
   std::string error;
   if (!isa::read(bytesOf(bytes), error))
     return fail(DMX_STATUS_INVALID_BUNDLE, "the DMX ISA image is not usable: ", error);

@@ -19,7 +19,7 @@ namespace dmxrt::corsair {
 class CorsairImage final : public CodeImage {
 public:
   static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
-  static Status check(std::span<const std::byte> bytes);
+  static Status check(std::span<const std::byte> bytes, int32_t &contracts);
   const void *findKernel(std::string_view name) const override;
 
   /// What findKernel points at.

@@ -395,9 +395,13 @@ Result<std::shared_ptr<const CodeImage>> ElfImage::load(std::span<const std::byt
 #endif
 }
 
-Status ElfImage::check(std::span<const std::byte> bytes) {
+Status ElfImage::check(std::span<const std::byte> bytes, int32_t &contracts) {
   ElfImage image;
-  return ElfLoader(bytes, image).prepare();
+  Status status = ElfLoader(bytes, image).prepare();
+  contracts = !image.kernels.empty();
+  for (const auto &[name, function] : image.kernels)
+    contracts &= image.promises.find(name) != nullptr;
+  return status;
 }
 
 ElfImage::~ElfImage() {

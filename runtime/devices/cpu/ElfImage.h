@@ -22,7 +22,7 @@ public:
   /// Checks and loads an ELF64 x86-64 shared object and reads its kernel table.
   static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
   /// Everything `load` checks short of calling into the object, which before version 3 alone has the table.
-  static Status check(std::span<const std::byte> bytes);
+  static Status check(std::span<const std::byte> bytes, int32_t &contracts);
   ~ElfImage() override;
   ElfImage(const ElfImage &) = delete;
   ElfImage &operator=(const ElfImage &) = delete;
