@@ -24,8 +24,8 @@ def levels():
 class Failure:
     """`what`: compile, run, interpreter, wrong or oracles; with `variant` it tells apart what a reducer must keep."""
 
-    def __init__(self, variant, what, text, binding=0, output=None):
-        self.variant, self.what, self.text, self.binding, self.output = variant, what, text, binding, output
+    def __init__(self, variant, what, text, binding=0, output=None, oracle=None):
+        self.variant, self.what, self.text, self.binding, self.output, self.oracle = variant, what, text, binding, output, oracle
 
     def __str__(self):
         return f"{self.variant}: {self.what}: {self.text.strip()[:600]}"
@@ -88,7 +88,7 @@ class Checker:
 
     # --- one graph ------------------------------------------------------------------------------------------------
     def check(self, graph, seed, only=None, bindings=None):
-        """The failures of a graph. `only`: the variant to check; `bindings`: those to run."""
+        """The failures of a graph. `only`: the variants to check; `bindings`: those to run."""
         for old in self.folder.glob("*"):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         self.graph, self.failures, self.only = graph, [], only
@@ -106,7 +106,7 @@ class Checker:
         self.interpret()
         self.judge_oracles()
         for name, arguments, which, isas in self.variants():
-            if only in (None, name):
+            if only is None or name in only:
                 self.variant(name, arguments, which, isas)
         return self.failures
 
@@ -191,7 +191,7 @@ class Checker:
         for name in self.graph.outputs:
             text = different(self.graph.values[name], got[name], wanted[name])
             if text:
-                self.failures.append(Failure(variant or who, what, f"output {name} at {self.graph.bindings[k]} against {oracle}: {text}", k, name))
+                self.failures.append(Failure(variant or who, what, f"output {name} at {self.graph.bindings[k]} against {oracle}: {text}", k, name, oracle))
                 return
 
     def compare_coarse(self, who, got, wanted, k):

@@ -65,6 +65,8 @@ def eight(g, dtype, dims, **about):
 def matmul_integer(g):
     a = g.pick(("u8", "i8"), (2, 3), where=lambda v: v.known)
     k = a.dims[-1]
+    if not k.least:
+        raise Skip  # ONNX Runtime leaves the sums of nothing as they are
     dtype = g.choose("u8", "i8")
     b = eight(g, dtype, [k, g.extent()], weight=g.chance(0.7))
     inputs = [a, b]

@@ -26,12 +26,12 @@ def reduce_graph(checker, graph, seed, failure):
     def fails(candidate):
         if time.time() > end or not candidate.outputs:
             return False
-        only = failure.variant if failure.what not in ("oracles", "interpreter") else "none"
+        only = {failure.variant, failure.oracle} if failure.what not in ("oracles", "interpreter") else ()
         return any(failure.like(f) for f in checker.check(candidate, seed, only, bindings))
 
     bindings = [failure.binding]
     if not fails(graph):
-        bindings = None
+        bindings = None  # it takes another run before, or another variant
 
     if failure.output:
         one = variant_of(graph, outputs=[failure.output])
