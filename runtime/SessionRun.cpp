@@ -71,11 +71,11 @@ void *Session::asyncMain(void *argument) {
     session.asyncGo.waitFor(run, 0);
     if (session.asyncStop)
       return nullptr;
-    // Only a failing task makes a message; out of memory there must not end the process.
+    // Out of memory must not end the process; so short a text is not allocated.
     try {
       session.asyncStatus = session.execute();
     } catch (...) {
-      session.asyncStatus = Error{DMX_STATUS_OUT_OF_MEMORY, {}};
+      session.asyncStatus = Error{DMX_STATUS_OUT_OF_MEMORY, "out of memory"};
     }
     session.asyncDone.raise();
   }

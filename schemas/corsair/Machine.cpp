@@ -8,11 +8,96 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 namespace dmx::corsair {
 namespace {
 
-using Json = nlohmann::json;
+/// What a description needs of JSON. The library's own values may allocate where they are destroyed, which ends a
+/// program that is out of memory.
+struct Value {
+  struct Member;
+  enum class Kind : uint8_t { Other, Object, Number, Text } kind = Kind::Other;
+  double number = 0;
+  std::string text;
+  std::vector<Member> members; ///< of an Object
+
+  const Value *find(std::string_view key) const;
+};
+struct Value::Member {
+  std::string key;
+  Value value;
+};
+
+const Value *Value::find(std::string_view key) const {
+  auto at = std::find_if(members.begin(), members.end(), [&](const Member &member) { return member.key == key; });
+  return at == members.end() ? nullptr : &at->value;
+}
+
+/// Builds values from the events of a text that is read; those in arrays are dropped.
+class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
+public:
+  Value root;
+
+  bool null() override { return set(Value::Kind::Other); }
+  bool boolean(bool) override { return set(Value::Kind::Other); }
+  bool number_integer(int64_t value) override { return set(Value::Kind::Number, static_cast<double>(value)); }
+  bool number_unsigned(uint64_t value) override { return set(Value::Kind::Number, static_cast<double>(value)); }
+  bool number_float(double value, const std::string &) override { return set(Value::Kind::Number, value); }
+  bool string(std::string &value) override {
+    set(Value::Kind::Text);
+    if (!dropped)
+      next->text = std::move(value);
+    return true;
+  }
+  bool binary(nlohmann::json::binary_t &) override { return false; }
+  bool key(std::string &value) override {
+    if (dropped)
+      return true;
+    std::vector<Value::Member> &members = open.back()->members;
+    next = const_cast<Value *>(open.back()->find(value)); // of members of the same name the last one counts
+    if (!next)
+      next = &members.emplace_back(Value::Member{std::move(value), {}}).value;
+    return true;
+  }
+  bool start_object(size_t) override {
+    set(Value::Kind::Object);
+    if (dropped)
+      ++dropped;
+    else
+      open.push_back(next);
+    return true;
+  }
+  bool end_object() override { return end(); }
+  bool start_array(size_t) override {
+    set(Value::Kind::Other);
+    ++dropped;
+    return true;
+  }
+  bool end_array() override { return end(); }
+  bool parse_error(size_t, const std::string &, const nlohmann::json::exception &) override { return false; }
+
+private:
+  std::vector<Value *> open; ///< objects
+  Value *next = &root;       ///< what the next event is about
+  int dropped = 0;           ///< containers within an array, and the array
+
+  bool set(Value::Kind kind, double number = 0) {
+    if (!dropped) {
+      *next = Value();
+      next->kind = kind;
+      next->number = number;
+    }
+    return true;
+  }
+  bool end() {
+    if (dropped)
+      --dropped;
+    else
+      open.pop_back();
+    return true;
+  }
+};
 
 /// What the numbers of one card must come to; part of the description.
 struct Totals {
@@ -33,11 +118,11 @@ std::string text(double value) {
 /// Reads one description. The first failure is kept; later reads do nothing.
 class Reader {
 public:
-  Reader(const Json &root, std::string &error) : root(root), error(error) {}
+  Reader(const Value &root, std::string &error) : root(root), error(error) {}
   bool run(Machine &out);
 
 private:
-  const Json &root;
+  const Value &root;
   std::string &error;
   size_t leaves = 0; ///< marked numbers read
   Totals totals;
@@ -47,41 +132,38 @@ private:
       error = "machine description: " + std::move(message);
     return false;
   }
-  const Json *find(const std::string &path) const;
+  const Value *find(std::string_view path) const;
   double number(const std::string &path, double min, double max);
   int integer(const std::string &path, int min, int max);
   void memory(Memory which, MemoryInfo::Scope scope, Machine &out);
   LinkInfo link(const char *name, double clockHz);
   void readCompute(Machine &out);
   void readRest(Machine &out);
-  size_t countLeaves(const Json &value) const;
+  size_t countLeaves(const Value &value) const;
   void check(const char *total, double got, double wanted, const char *knobs);
   void checkTotals(const Machine &out);
 };
 
-const Json *Reader::find(const std::string &path) const {
-  const Json *at = &root;
-  for (size_t begin = 0; begin <= path.size();) {
+const Value *Reader::find(std::string_view path) const {
+  const Value *at = &root;
+  for (size_t begin = 0; at && begin <= path.size();) {
     size_t end = std::min(path.find('.', begin), path.size());
-    auto it = at->is_object() ? at->find(path.substr(begin, end - begin)) : at->end();
-    if (!at->is_object() || it == at->end())
-      return nullptr;
-    at = &*it;
+    at = at->find(path.substr(begin, end - begin));
     begin = end + 1;
   }
   return at;
 }
 
 double Reader::number(const std::string &path, double min, double max) {
-  const Json *leaf = find(path);
+  const Value *leaf = find(path);
   if (!leaf)
     return fail("'" + path + "' is missing"), min;
-  if (!leaf->is_object() || !leaf->contains("value") || !(*leaf)["value"].is_number())
+  const Value *figure = leaf->find("value"), *mark = leaf->find("mark");
+  if (!figure || figure->kind != Value::Kind::Number)
     return fail("'" + path + "' is not {\"value\": number, \"mark\": ...}"), min;
-  const Json &mark = leaf->contains("mark") ? (*leaf)["mark"] : Json();
-  if (mark != "fact" && mark != "derived" && mark != "assumption")
+  if (!mark || (mark->text != "fact" && mark->text != "derived" && mark->text != "assumption"))
     return fail("'" + path + "' has no mark fact, derived or assumption"), min;
-  double value = (*leaf)["value"].get<double>();
+  double value = figure->number;
   if (!(value >= min && value <= max))
     return fail("'" + path + "' is " + text(value) + ", allowed are " + text(min) + " to " + text(max)), min;
   ++leaves;
@@ -182,14 +264,12 @@ void Reader::readRest(Machine &out) {
   totals.quads = number("totals.quads", 1, 32);
 }
 
-size_t Reader::countLeaves(const Json &value) const {
-  if (!value.is_object())
-    return 0;
-  if (value.contains("value"))
+size_t Reader::countLeaves(const Value &value) const {
+  if (value.find("value"))
     return 1;
   size_t count = 0;
-  for (const Json &member : value)
-    count += countLeaves(member);
+  for (const Value::Member &member : value.members)
+    count += countLeaves(member.value);
   return count;
 }
 
@@ -216,12 +296,12 @@ void Reader::checkTotals(const Machine &out) {
 }
 
 bool Reader::run(Machine &out) {
-  if (!root.is_object())
+  if (root.kind != Value::Kind::Object)
     return fail("not a JSON object");
-  auto name = root.find("name");
-  if (name == root.end() || !name->is_string() || name->get_ref<const std::string &>().empty())
+  const Value *name = root.find("name");
+  if (!name || name->text.empty())
     return fail("'name' is missing");
-  out.name = name->get<std::string>();
+  out.name = name->text;
   readCompute(out);
   readRest(out);
   // A misspelt knob would silently leave the right one at its value.
@@ -289,13 +369,13 @@ std::optional<Machine> parseMachine(std::string_view json, std::string &error) {
     error = "machine description: nested too deeply";
     return std::nullopt;
   }
-  Json root = Json::parse(json, nullptr, false);
-  if (root.is_discarded()) {
+  ValueBuilder values;
+  if (!nlohmann::json::sax_parse(json.begin(), json.end(), &values)) {
     error = "machine description: not valid JSON";
     return std::nullopt;
   }
   Machine out;
-  if (!Reader(root, error).run(out))
+  if (!Reader(values.root, error).run(out))
     return std::nullopt;
   out.source = json;
   return out;

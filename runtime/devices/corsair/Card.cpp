@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 #include <pthread.h>
 
 namespace dmxrt::corsair {
@@ -95,46 +96,63 @@ void Card::settle(Slot &slot, int outcome, bool progress) {
       other->state = State::Ready;
 }
 
-void Card::work() {
-  std::unique_lock lock(mutex);
-  while (!finished) {
-    if (Slot *slot = takeReady()) {
+Card::Worker::Worker(Card &card) : card(card), scratch(std::make_unique<ProductScratch>()) {}
+Card::Worker::~Worker() = default;
+
+void Card::Worker::work() {
+  std::unique_lock lock(card.mutex);
+  while (!card.finished) {
+    if (Slot *slot = card.takeReady()) {
       slot->state = State::Running;
-      uint64_t limit = grant;
-      ++running;
+      uint64_t limit = card.grant;
+      ++card.running;
       lock.unlock();
-      int outcome = slot->quad->run(limit);
+      int outcome = Quad::Faulted;
+      std::exception_ptr thrown; // out of memory; it goes on in run(), on the session's thread
+      try {
+        outcome = slot->quad->run(limit, *scratch);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
       lock.lock();
-      --running;
-      settle(*slot, outcome, slot->quad->madeProgress);
-      changed.notify_all();
-    } else if (running) {
-      changed.wait(lock);
-    } else if (!advance()) {
-      finished = true;
-      changed.notify_all();
+      --card.running;
+      card.settle(*slot, outcome, slot->quad->madeProgress);
+      if (thrown) {
+        card.failure = thrown;
+        card.finished = true;
+      }
+      card.changed.notify_all();
+    } else if (card.running) {
+      card.changed.wait(lock);
+    } else if (!card.advance()) {
+      card.finished = true;
+      card.changed.notify_all();
     }
   }
 }
 
-void *Card::workMain(void *card) {
-  static_cast<Card *>(card)->work();
+void *Card::workMain(void *worker) {
+  static_cast<Worker *>(worker)->work();
   return nullptr;
 }
 
 RunResult Card::run(const ProgramRun &what, const RunOptions &options) {
   prepare(what, options);
-  size_t count = std::min<size_t>(options.threads, what.program->launches.size());
-  std::vector<pthread_t> workers;
-  for (size_t i = 1; i < count; ++i) {
-    pthread_t worker;
-    if (pthread_create(&worker, nullptr, workMain, this) != 0)
-      break; // fewer threads give the same result
-    workers.push_back(worker);
-  }
-  work();
-  for (pthread_t worker : workers)
-    pthread_join(worker, nullptr);
+  size_t count = std::max<size_t>(std::min<size_t>(options.threads, what.program->launches.size()), 1);
+  while (workers.size() < count)
+    workers.push_back(std::make_unique<Worker>(*this));
+  size_t started = 1;
+  while (started < count && pthread_create(&workers[started]->thread, nullptr, workMain, workers[started].get()) == 0)
+    ++started; // fewer threads give the same result
+  workers.front()->work();
+  for (size_t i = 1; i < started; ++i)
+    pthread_join(workers[i]->thread, nullptr);
+  // What the quads did stays in the memories' shadows, whatever became of the run.
+  for (auto &slot : slots)
+    if (slot)
+      slot->quad->saveClocks(clocks);
+  if (failure)
+    std::rethrow_exception(std::exchange(failure, nullptr));
   return collect();
 }
 
@@ -155,7 +173,6 @@ RunResult Card::collect() {
       out.fault = quad.fault;
     for (auto &[mark, usage] : quad.marks)
       out.marks[mark].add(usage);
-    quad.saveClocks(clocks);
     out.quads.push_back(std::move(quad.result));
   }
   out.chiplets = std::popcount(chiplets);

@@ -16,14 +16,17 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <pthread.h>
 
 namespace dmxrt::corsair {
 
 class Quad;
+struct ProductScratch;
 
 struct RunOptions {
   uint32_t threads = 1;
@@ -130,6 +133,15 @@ private:
     State state = State::Ready;
     bool poked = false;
   };
+  /// A host thread that runs quads; the first is the caller's.
+  struct Worker {
+    explicit Worker(Card &card);
+    ~Worker();
+    Card &card;
+    std::unique_ptr<ProductScratch> scratch;
+    pthread_t thread{};
+    void work();
+  };
   struct Mailbox {
     std::deque<Message> messages; ///< at most one
     uint64_t emptySince = 0;
@@ -145,11 +157,13 @@ private:
     uint32_t scope = 0, domain = 0;
   };
 
+  std::vector<std::unique_ptr<Worker>> workers; ///< grows to as many as a run has needed
   std::mutex mutex;
   std::condition_variable changed;
   std::array<std::unique_ptr<Slot>, 32> slots;
   uint32_t running = 0;
   bool finished = false;
+  std::exception_ptr failure; ///< of a quad's thread, or of another's
   uint64_t grant = 0;                                       ///< suspended quads may go on up to here
   std::map<std::array<uint32_t, 3>, TokenQueue> tokens;     // sender, receiver, id
   std::map<std::array<uint32_t, 2>, Mailbox> mailboxes;     // sender, receiver
@@ -157,8 +171,7 @@ private:
   std::array<uint32_t, kThreads> clocks{};                  ///< where each thread's clock stands
 
   void prepare(const ProgramRun &what, const RunOptions &options);
-  void work();
-  static void *workMain(void *card);
+  static void *workMain(void *worker);
   Slot *takeReady();
   bool advance();
   void settle(Slot &slot, int outcome, bool progress);

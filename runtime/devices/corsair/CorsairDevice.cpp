@@ -209,10 +209,11 @@ std::optional<Fault> CorsairDevice::runProgram(const CorsairImage::Handle &handl
 }
 
 std::optional<Fault> CorsairDevice::prepareState(const isa::Argument &argument, const void *buffer) {
-  auto [it, fresh] = states.emplace(buffer, argument.pieces);
-  if (fresh)
+  auto known = states.find(buffer);
+  if (known == states.end()) {
     Boundary(*storage, options.hazards).clear(argument);
-  else if (it->second != argument.pieces)
+    states.emplace(buffer, argument.pieces); // only now: out of memory may have come in between
+  } else if (known->second != argument.pieces)
     return Fault{FaultKind::BadOperand, 0, 0,
                  cat("bad-operand: state '", argument.name, "' lies elsewhere in another kernel")};
   return std::nullopt;
@@ -221,7 +222,7 @@ std::optional<Fault> CorsairDevice::prepareState(const isa::Argument &argument, 
 /// A kernel's first dispatch of the session: constants, then `init`.
 std::optional<Fault> CorsairDevice::initialize(const DeviceTask &task, const CorsairImage::Handle &handle,
                                                KernelRun &report) {
-  if (!initialized.insert(handle.kernel).second)
+  if (initialized.contains(handle.kernel))
     return std::nullopt;
   Boundary boundary(*storage, options.hazards);
   for (size_t i = 0; i < handle.kernel->arguments.size(); ++i)
@@ -229,11 +230,11 @@ std::optional<Fault> CorsairDevice::initialize(const DeviceTask &task, const Cor
       boundary.write(argument, static_cast<const std::byte *>(task.buffers[i]));
       report.hostIn += static_cast<uint64_t>(argument.hostBytes());
     }
-  if (handle.kernel->init.launches.empty())
-    return std::nullopt;
-  std::optional<Fault> fault = runProgram(handle, handle.kernel->init, task, report.init.emplace());
-  if (fault)
-    initialized.erase(handle.kernel);
+  std::optional<Fault> fault;
+  if (!handle.kernel->init.launches.empty())
+    fault = runProgram(handle, handle.kernel->init, task, report.init.emplace());
+  if (!fault)
+    initialized.insert(handle.kernel);
   return fault;
 }
 

@@ -18,16 +18,6 @@ namespace {
 
 constexpr int kMaxCores = 16;
 
-/// Scratch of one host thread.
-struct Scratch {
-  isa::TileMatmul product;
-  std::vector<std::byte> tiles; ///< gathered activation tiles
-};
-Scratch &scratch() {
-  static thread_local Scratch instance;
-  return instance;
-}
-
 class ProductEngine {
 public:
   ProductEngine(Quad &quad, Queue &queue, const isa::Instruction &in)
@@ -162,7 +152,7 @@ int ProductEngine::chunksOf(int64_t step) const {
 /// Activation tiles of a MATMUL step: in place, or gathered when they do not begin at row 0.
 bool ProductEngine::gatherRows(int slice, int64_t step, int chunks, const std::byte *(&tiles)[kMaxCores]) {
   uint32_t unit = quad.unitOf(Memory::IB, slice);
-  std::vector<std::byte> &room = scratch().tiles;
+  std::vector<std::byte> &room = quad.scratch->tiles;
   room.resize(static_cast<size_t>(tileBytes) * kMaxCores);
   for (int i = 0; i < chunks; ++i) {
     int64_t tile = ib + step * config->ibStep + i * config->ibChunk;
@@ -222,7 +212,7 @@ bool ProductEngine::gatherChunk(int slice, int64_t chunk, int64_t firstPixel, in
 
 bool ProductEngine::gatherImage(int slice, int64_t step, int chunks, int64_t firstPixel, int64_t count,
                                 const std::byte *(&tiles)[kMaxCores]) {
-  std::vector<std::byte> &room = scratch().tiles;
+  std::vector<std::byte> &room = quad.scratch->tiles;
   room.resize(static_cast<size_t>(tileBytes) * kMaxCores);
   int64_t first = k0 + (config->stepAccumulates ? step * imc : 0);
   const Window &win = config->window;
@@ -285,7 +275,7 @@ bool ProductEngine::store(int slice, int64_t step, int group, int64_t count, int
   }
   product.rows = static_cast<int>(count);
   product.accumulate = add;
-  isa::MaybeError wrong = scratch().product.run(product, {activations, static_cast<size_t>(chunks)},
+  isa::MaybeError wrong = quad.scratch->product.run(product, {activations, static_cast<size_t>(chunks)},
                                                 {weights, static_cast<size_t>(chunks)}, values, stride);
   macs += static_cast<uint64_t>(count * chunks * product.activation.depth) * 64;
   return !wrong || quad.raise(queue, FaultKind::BadOperand, *wrong);

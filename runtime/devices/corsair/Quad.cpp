@@ -96,7 +96,8 @@ uint64_t Quad::horizon(uint64_t time) const {
   return bound;
 }
 
-Quad::Outcome Quad::run(uint64_t grant) {
+Quad::Outcome Quad::run(uint64_t grant, ProductScratch &room) {
+  scratch = &room;
   madeProgress = false;
   for (;;) {
     bool remote = anyRemote();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Card.h"
+#include "schemas/corsair/DotProduct.h"
 
 #include <atomic>
 
@@ -39,6 +40,12 @@ struct Queue {
   bool isReady() const { return !done && !stuck && !local.active && remote.kind == RemoteWait::Kind::None; }
 };
 
+/// What products keep from one to the next on a host thread.
+struct ProductScratch {
+  isa::TileMatmul product;
+  std::vector<std::byte> tiles; ///< gathered activation tiles
+};
+
 /// Interprets the streams of one quad in the order of their issue times.
 class Quad {
 public:
@@ -47,8 +54,8 @@ public:
   Quad(Card &card, const ProgramRun &what, const RunOptions &options, const isa::Launch &launch, int ddrUsers,
        std::array<uint32_t, kThreads> &clocks, uint64_t start);
   /// Runs until nothing can be done without other quads, or only after them; up to
-  /// `grant` it need not ask them.
-  Outcome run(uint64_t grant);
+  /// `grant` it need not ask them. `scratch` is the host thread's.
+  Outcome run(uint64_t grant, ProductScratch &scratch);
   /// No event that is still to come is earlier; read while the quad runs.
   uint64_t lowerBound() const { return published.load(std::memory_order_acquire); }
   uint64_t candidate = 0;    ///< Suspended: the next event that this quad itself can do
@@ -70,6 +77,7 @@ public:
   const isa::Machine &machine;
   const uint32_t number;
   Timeline timeline;
+  ProductScratch *scratch = nullptr; ///< in `run`
 
   /// The value of a field of the instruction at hand.
   int64_t value(Queue &queue, const isa::Instruction &in, int field);
@@ -87,14 +95,10 @@ public:
   template <typename Visit> void visitKinds(Memory memory, uint32_t unit, int64_t address, int64_t size, Visit visit) {
     if (!options.hazards)
       return;
-    std::mutex *lock = card.storage.lock(memory, unit);
-    if (lock)
-      lock->lock();
+    auto lock = card.storage.lock(memory, unit);
     card.storage.shadow(memory, unit)
         .kinds(static_cast<uint64_t>(address), static_cast<uint64_t>(size),
                [&](uint64_t, uint64_t, ElemKind kind) { visit(kind); });
-    if (lock)
-      lock->unlock();
   }
   /// Gives destination bytes the kinds of source bytes, as a write.
   bool copyKinds(Queue &queue, Memory source, uint32_t sourceUnit, int64_t from, Memory destination,

@@ -122,13 +122,11 @@ bool Quad::access(Queue &queue, Memory memory, uint32_t unit, int64_t address, i
   Problem problem;
   Actor who = actor(queue);
   Shadow &shadow = card.storage.shadow(memory, unit);
-  std::mutex *lock = card.storage.lock(memory, unit);
-  if (lock)
-    lock->lock();
+  auto lock = card.storage.lock(memory, unit);
   auto begin = static_cast<uint64_t>(address), bytes = static_cast<uint64_t>(size);
   bool good = writing ? shadow.write(begin, bytes, kind, who, problem) : shadow.read(begin, bytes, kind, who, problem);
   if (lock)
-    lock->unlock();
+    lock.unlock();
   return good || report(queue, memory, unit, address, size, kind, writing, problem);
 }
 
@@ -157,9 +155,7 @@ bool Quad::copyKinds(Queue &queue, Memory source, uint32_t sourceUnit, int64_t f
     ElemKind kind;
   };
   std::vector<Run> runs;
-  std::mutex *lock = card.storage.lock(source, sourceUnit);
-  if (lock)
-    lock->lock();
+  auto lock = card.storage.lock(source, sourceUnit);
   card.storage.shadow(source, sourceUnit)
       .kinds(static_cast<uint64_t>(from), static_cast<uint64_t>(size), [&](uint64_t at, uint64_t bytes, ElemKind kind) {
         auto offset = static_cast<int64_t>(at) - from;
@@ -169,7 +165,7 @@ bool Quad::copyKinds(Queue &queue, Memory source, uint32_t sourceUnit, int64_t f
           runs.push_back({offset, static_cast<int64_t>(bytes), kind});
       });
   if (lock)
-    lock->unlock();
+    lock.unlock();
   for (const Run &run : runs)
     if (!access(queue, destination, destinationUnit, to + run.offset, run.size, run.kind, true))
       return false;

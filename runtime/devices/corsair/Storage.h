@@ -31,10 +31,10 @@ public:
     return space.base + uint64_t(unit) * space.stride;
   }
   Shadow &shadow(Memory memory, uint32_t unit) { return spaces[static_cast<int>(memory)].shadows[unit]; }
-  /// Of units that several quads reach; null for the others.
-  std::mutex *lock(Memory memory, uint32_t unit) {
+  /// Holds the lock of a unit that several quads reach; of the others there is none.
+  std::unique_lock<std::mutex> lock(Memory memory, uint32_t unit) {
     Space &space = spaces[static_cast<int>(memory)];
-    return space.locks ? &space.locks[unit] : nullptr;
+    return space.locks ? std::unique_lock(space.locks[unit]) : std::unique_lock<std::mutex>();
   }
   /// Undefined contents of a whole memory, e.g. the buffers of slices between dispatches.
   void forget(Memory memory);
