@@ -1,7 +1,7 @@
 // Every computational op of DMIR once, in its plainest form. dmxc --print-ops asks the verifier, the interpreter and the targets with it.
 func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>, %b: tensor<4x8xi1>, %index: tensor<4xi64>,
                    %pairs: tensor<4x2xi64>, %picks: tensor<4x8xi64>, %updates: tensor<4xf32>, %scalar: tensor<f32>, %image: tensor<1x8x16x16xf32>,
-                   %weights: tensor<16x8x3x3xf32>, %matrix: tensor<8x16xf32>, %u: tensor<4x8xui8>,
+                   %matrix: tensor<8x16xf32>, %u: tensor<4x8xui8>,
                    %blocks: tensor<4x8x!dmir.block_fp<BFP16_64R>>) {
   %0 = dmir.neg %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %1 = dmir.abs %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -68,7 +68,8 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %61 = dmir.cumsum %x {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %values, %indices = dmir.top_k %x {k = 3 : i64, axis = 1 : i64} : (tensor<4x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi64>)
   %62 = dmir.matmul %x, %matrix : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  %63 = dmir.conv %image, %weights {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x8x16x16xf32>, tensor<16x8x3x3xf32>) -> tensor<1x16x16x16xf32>
+  %filters = dmir.constant dense<5.000000e-01> : tensor<16x8x3x3xf32>
+  %63 = dmir.conv %image, %filters {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x8x16x16xf32>, tensor<16x8x3x3xf32>) -> tensor<1x16x16x16xf32>
   %64 = dmir.pool max %image {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>, ceilExtra = array<i64: 0, 0>} : (tensor<1x8x16x16xf32>) -> tensor<1x8x8x8xf32>
   %65 = dmir.arg_max_pool %image {window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>} : (tensor<1x8x16x16xf32>) -> tensor<1x8x8x8xi64>
   %66 = dmir.softmax %x {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
