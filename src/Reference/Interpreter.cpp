@@ -199,6 +199,9 @@ private:
   /// The parts along a new first axis; their shapes are checked with the result's.
   static Tensor stacked(mlir::RankedTensorType type, llvm::ArrayRef<Tensor> parts) {
     Shape shape(type.getShape().begin(), type.getShape().end());
+    // Without a part, what only the parts would say is 0.
+    for (int64_t &extent : shape)
+      extent = mlir::ShapedType::isDynamic(extent) ? 0 : extent;
     if (!parts.empty()) {
       shape = parts.front().shape();
       shape.insert(shape.begin(), parts.size());

@@ -6,6 +6,7 @@ chunks, steps, parts of quads) from the disassembly of `dmx-inspect --what kerne
 import collections
 import json
 import math
+import pathlib
 import random
 import re
 
@@ -60,7 +61,7 @@ class Blocks:
     def __init__(self, values):
         missing = -values.shape[-1] % BLOCK
         padded = np.pad(wide(values), [(0, 0)] * (values.ndim - 1) + [(0, missing)])
-        padded = padded.reshape(*values.shape[:-1], -1, BLOCK)
+        padded = padded.reshape(*values.shape[:-1], padded.shape[-1] // BLOCK, BLOCK)
         largest = np.abs(padded).max(-1)
         empty, bad = largest < 2.0 ** -126, ~np.isfinite(largest)
         # frexp's fraction is in [0.5, 1): floor(log2) is one less than its exponent.
@@ -161,7 +162,7 @@ def lanes(rows, neutral, combine):
     """Lane l takes elements l, l + 64, ... in order; then the upper half of the lanes is combined with the lower."""
     missing = -rows.shape[-1] % 64
     rows = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)], constant_values=neutral)
-    rows = rows.reshape(*rows.shape[:-1], -1, 64)
+    rows = rows.reshape(*rows.shape[:-1], rows.shape[-1] // 64, 64)
     result = rows[..., 0, :]
     for i in range(1, rows.shape[-2]):
         result = combine(result, rows[..., i, :])
@@ -197,6 +198,8 @@ def standardize(rows, epsilon):
 def along(axes, function, values):
     if len(axes) != 1:  # the order of a row's elements would be that of memory
         raise Unknown(f"rows over {len(axes)} dims")
+    if not values.shape[axes[0]]:
+        raise Unknown("rows of nothing")
     return np.moveaxis(function(np.moveaxis(values, axes[0], -1)), -1, axes[0])
 
 
@@ -252,7 +255,7 @@ def convolution(image, weights, attributes, plan, bias):
 
 ELEMENTWISE = {
     "relu": lambda x: np.where(x < 0, 0, x), "abs": np.abs, "tanh": np.tanh, "sigmoid": sigmoid, "erf": erf,
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum}
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 def compute(name, kind, operands, attributes, shape, plan, bias):
@@ -282,17 +285,30 @@ def compute(name, kind, operands, attributes, shape, plan, bias):
     if name == "concat":
         return np.concatenate(operands, attributes["axis"])
     if name == "slice":
-        return x[tuple(slice(start, start + (size - 1) * step + 1, step) for start, size, step in
-                       zip(attributes["starts"], attributes["sizes"], attributes["steps"]))]
+        return x[np.ix_(*(start + step * np.arange(size) for start, size, step in
+                          zip(attributes["starts"], attributes["sizes"], attributes["steps"])))]
     raise Unknown(f"dmir.{name} {kind}")
 
 
 # --- the text of --emit partition -------------------------------------------------------------------------------------------
 
-def constant_of(text, shape):
+def resources_of(text):
+    """{name: bytes} of the blobs behind the module; the first four bytes are an alignment."""
+    return {name: bytes.fromhex(digits[8:]) for name, digits in re.findall(r'^ *(\w+): "0x([0-9A-Fa-f]*)"', text, re.M)}
+
+
+def constant_of(kind, text, shape, resources, folder):
+    """`folder`: where the model is that `dmir.file` names."""
+    if kind == "dense_resource":
+        return np.frombuffer(resources[text], "<f4").reshape(shape)
+    if kind == "#dmir.file":
+        name, offset, size = re.match(r'"(.*)", (\d+), (\d+)$', text).groups()
+        with open(folder / name, "rb") as file:
+            file.seek(int(offset))
+            return np.frombuffer(file.read(int(size)), "<f4").reshape(shape)
     if text.startswith('"0x'):
         return np.resize(np.frombuffer(bytes.fromhex(text[3:-1]), "<f4"), shape)  # resize: one number may stand for all
-    return np.broadcast_to(np.array(json.loads(text), np.float32), shape)
+    return np.broadcast_to(np.array(json.loads(text or "[]"), np.float32).reshape(() if text and text[0] != "[" else shape), shape)
 
 
 def shape_of(tensor):
@@ -315,7 +331,7 @@ def names_of(text):
 
 
 OP = re.compile(r"\s*(%\w+) = dmir\.(\w+)\s+([^{%]*?)\s*(%[^{]*?)\s*(\{.*\})? : \(.*\) -> (tensor\S*) loc\((.*)\)$")
-CONSTANT = re.compile(r"\s*(%\w+) = dmir\.constant dense<(.*)> : (tensor\S*) loc\(.*\)$")
+CONSTANT = re.compile(r"\s*(%\w+) = dmir\.constant (dense|dense_resource|#dmir\.file)<(.*)> : (tensor\S*) loc\(.*\)$")
 REGION = re.compile(r'\s*(%\w+)(?::\d+)? = dmir\.region "corsair" \((.*?)\) -> \(.*\) attributes \{(.*)\} \{$')
 
 
@@ -332,9 +348,9 @@ def added_to(partition):
     return dict(pairs) | {b: a for a, b in pairs}
 
 
-def interpret(partition, disassembly, inputs, change=lambda plan: plan):
-    """{name: result} of the function, for f32 inputs by name. `change`: another plan for each product."""
-    plans, names, added = plans_of(disassembly), names_of(partition), added_to(partition)
+def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=pathlib.Path()):
+    """{name: result} of the function, for f32 inputs by name. `change`: another plan for each product; `folder`: the model's."""
+    plans, names, added, resources = plans_of(disassembly), names_of(partition), added_to(partition), resources_of(partition)
     values, biases, results, region = {}, set(), None, None
     for line in partition.splitlines():
         words = line.split()
@@ -345,11 +361,11 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan):
             arguments, results = (re.findall(r'dmir\.name = "(\w+)"', part) for part in line.split(" -> "))
             values.update((f"%arg{i}", inputs[name]) for i, name in enumerate(arguments))
         elif match := CONSTANT.match(line):
-            number = constant_of(match[2], shape_of(match[3]))
+            number = constant_of(match[2], match[3], shape_of(match[4]), resources, folder)
             values[match[1]] = number if region is None else f16(wide(number))
         elif match := REGION.match(line):
             region, forms = match[1], dict(re.findall(r'"(\d+)" = \{[^}]*form = "([^"]*)"', match[3]))
-            for i, (inner, outer) in enumerate(re.findall(r"(%\w+)(?: loc\([^)]*\))? = (%\w+)", match[2])):
+            for i, (inner, outer) in enumerate(re.findall(r"(%\w+)(?: loc\([^)]*\))? = (%\w+(?:#\d+)?)", match[2])):
                 values[inner] = form_of(values[outer], forms.get(str(i)))
                 biases |= {inner} if forms.get(str(i)) == "bfp32-bias" else set()
         elif "= dmir.region " in line:

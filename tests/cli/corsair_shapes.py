@@ -115,6 +115,19 @@ def elementwise():
         yield case.result(below, case.call("select", [below, x, y], "", shape), case.call("cast", [y], "", shape, "i64"))
 
 
+def infinite():
+    """Infinities saturate on the way to the card, which still knows them; the host knows those of its own values."""
+    for shape in [(), (1,), (7,), (0,), (64, 65), (3, 1, 5)]:
+        values = np.resize([1.0, np.inf, np.nan, -np.inf, 65000.0, -0.5], shape)
+        for host, op in [(None, "neg"), ("f16 saturates", None)]:
+            case = Case(f"infinite {shape} {op}", host)
+            x = case.input(shape, values=values)
+            yield case.result(case.call("is_inf", [case.call(op, [x], "", shape) if op else x], "", shape, "i1"))
+    case = Case("infinite constant")
+    picked = case.call("gather", [case.op("dmir.constant dense<[0x7F800000, 2.0, 0xFF800000]> : tensor<3xf32>", (3,)), case.input((4,), "i64", [2, 1, 0, 1])], "{axis = 0 : i64}", (4,))
+    yield case.result(case.call("is_inf", [picked], "", (4,), "i1"))
+
+
 def movement():
     for shape in SHAPES:
         for kind in ("f32", "f16", "i64", "i1"):
@@ -167,13 +180,13 @@ def scatter():
 
 
 def matmul():
-    for a, b in [((1, 1), (1, 1)), ((1, 5), (5, 1)), ((0, 5), (5, 3)), ((1, 64), (64, 1)), ((65, 1), (1, 65)), ((2, 3, 1), (1, 4)), ((0, 3, 4), (4, 2)),
+    for a, b in [((1, 1), (1, 1)), ((1, 5), (5, 1)), ((0, 5), (5, 3)), ((3, 5), (5, 0)), ((1, 64), (64, 1)), ((65, 1), (1, 65)), ((2, 3, 1), (1, 4)), ((0, 3, 4), (4, 2)),
                  ((2, 0, 4), (4, 2)), ((1, 1, 4), (4, 1)), ((3, 1, 1, 4), (4, 70)), ((1, 129), (129, 130)), ((66, 129), (129, 1)), ((3, 0), (0, 2))]:
         for constant in (False, True):
             case = Case(f"matmul {a} {b} {constant}", "a product over nothing" if a[-1] == 0 else None)
             y = case.call("matmul", [case.input(a), case.constant(b) if constant else case.input(b)], "", a[:-1] + b[-1:])
             yield case.result(y, case.call("add", [y, case.constant(b[-1:])], "", a[:-1] + b[-1:]))
-    for a, b in [((1, 1, 1), (1, 1, 1)), ((2, 1, 5), (2, 5, 1)), ((0, 2, 3), (0, 3, 2)), ((2, 0, 3), (2, 3, 4)), ((1, 3, 4), (5, 4, 1)), ((5, 1, 4), (1, 4, 3)),
+    for a, b in [((1, 1, 1), (1, 1, 1)), ((2, 1, 5), (2, 5, 1)), ((0, 2, 3), (0, 3, 2)), ((2, 0, 3), (2, 3, 4)), ((2, 3, 4), (2, 4, 0)), ((1, 3, 4), (5, 4, 1)), ((5, 1, 4), (1, 4, 3)),
                  ((3, 1, 2, 5), (2, 5, 3)), ((2, 1, 1, 1), (1, 3, 1, 1)), ((9, 1, 64), (9, 64, 1))]:
         case = Case(f"matmul {a} {b}")
         out = np.broadcast_shapes(a[:-2], b[:-2]) + (a[-2], b[-1])
@@ -277,7 +290,7 @@ func.func private @else(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
     yield case.result(divided(quotient, first), case.call("mul", [quotient, first], "", shape, "i64"))
 
 
-KINDS = {f.__name__: f for f in (order, elementwise, movement, pad, gather, scatter, matmul, conv, pool, reduce, rows)}
+KINDS = {f.__name__: f for f in (order, elementwise, infinite, movement, pad, gather, scatter, matmul, conv, pool, reduce, rows)}
 
 
 # --- running them -----------------------------------------------------------------------------------------------------------

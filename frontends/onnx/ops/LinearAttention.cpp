@@ -22,11 +22,14 @@ void importCausalConv(NodeContext &c) {
                      weights.dim(2) > 0,
                  "expected an input [n, c, length] and weights [c, 1, k]");
   int64_t before = weights.dim(2) - 1;
-  Shape state{x.dim(0), x.dim(1), before};
+  Dims state{x.extent(0), x.dim(1), before};
   Val past = c.has(3) ? c.operand(3) : e.splat(x.dtype(), state, 0);
-  c.requireShape(past.shape() == llvm::ArrayRef<int64_t>(state), "the state " + past.describe() + " does not fit");
+  c.requireShape(mayEqual(past.dims(), state), "the state " + past.describe() + " does not fit");
+  past = e.expectDims(past, state);
   Val whole = e.concat({past, x}, 2);
-  c.result(1, e.sliceAxis(whole, 2, whole.dim(2) - before, before));
+  if (x.dim(1) == 0) // no channel, no group
+    return c.result(0, x), c.result(1, past);
+  c.result(1, e.sliceAxis(whole, 2, whole.extent(2) - before, before));
   // In f32: product, bias and activation are rounded once.
   auto wide = [&](const Val &value) { return e.cast(value, DType::F32); };
   Val bias = c.has(2) ? wide(c.operand(2)) : Val();
@@ -42,7 +45,8 @@ struct Recurrence {
   Val q;           ///< [b, t, kv heads, group, k]
   Val k, v;        ///< [b, t, kv heads, k], [b, t, kv heads, v]
   Val decay, beta; ///< [b, t, kv heads, k or 1, 1], [b, t, kv heads or 1, 1, 1], or null
-  int64_t b, t, heads, group, sizeK, sizeV;
+  Dim b;
+  int64_t t, heads, group, sizeK, sizeV;
 };
 
 Recurrence recurrenceOf(NodeContext &c) {
@@ -56,16 +60,14 @@ Recurrence recurrenceOf(NodeContext &c) {
   r.group = queries / r.heads;
   c.requireShape(q.rank() == 3 && k.rank() == 3 && v.rank() == 3 && q.dim(2) % queries == 0 && v.dim(2) % r.heads == 0,
                  "expected query, key and value of rank 3 that divide into heads");
-  r.b = q.dim(0);
+  r.b = q.extent(0);
   r.t = q.dim(1);
   r.sizeK = q.dim(2) / queries;
   r.sizeV = v.dim(2) / r.heads;
-  c.requireShape(k.dim(2) == r.heads * r.sizeK && k.dim(0) == r.b && k.dim(1) == r.t && v.dim(0) == r.b &&
-                     v.dim(1) == r.t,
+  c.requireShape(k.dim(2) == r.heads * r.sizeK && mayEqual(k.extent(0), r.b) && k.dim(1) == r.t &&
+                     mayEqual(v.extent(0), r.b) && v.dim(1) == r.t,
                  "query, key and value differ in batch, length or head size");
-  auto wide = [&](const Val &value, llvm::ArrayRef<int64_t> shape) {
-    return e.reshape(e.cast(value, DType::F32), shape);
-  };
+  auto wide = [&](const Val &value, const Dims &dims) { return e.reshape(e.cast(value, DType::F32), dims); };
   r.q = wide(q, {r.b, r.t, r.heads, r.group, r.sizeK});
   r.k = wide(k, {r.b, r.t, r.heads, r.sizeK});
   r.v = wide(v, {r.b, r.t, r.heads, r.sizeV});
@@ -98,12 +100,12 @@ void importLinearAttention(NodeContext &c) {
          std::to_string(r.t) + " tokens are more than the " + std::to_string(kMaxTokens) + " that are unrolled");
   double scale = c.attrFloat("scale", 0);
   scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(r.sizeK)) : scale;
-  Shape matrix{r.b, r.heads, r.sizeK, r.sizeV};
+  Dims matrix{r.b, r.heads, r.sizeK, r.sizeV};
   Val past = c.optional(3);
-  c.requireShape(!past || past.shape() == llvm::ArrayRef<int64_t>(matrix), "the past state does not fit");
-  Val state = past ? e.cast(past, DType::F32) : e.splat(DType::F32, matrix, 0);
-  auto token = [&](const Val &value, int64_t t, llvm::ArrayRef<int64_t> shape) {
-    return e.reshape(e.sliceAxis(value, 1, t, 1), shape);
+  c.requireShape(!past || mayEqual(past.dims(), matrix), "the past state does not fit");
+  Val state = past ? e.expectDims(e.cast(past, DType::F32), matrix) : e.splat(DType::F32, matrix, 0);
+  auto token = [&](const Val &value, int64_t t, const Dims &dims) {
+    return e.reshape(e.sliceAxis(value, 1, t, 1), dims);
   };
   std::vector<Val> outputs;
   for (int64_t t = 0; t < r.t; ++t) {
@@ -132,7 +134,7 @@ Val modified(NodeContext &c, const char *graph, const Val &value) {
                 std::string("'") + graph + "' must have one input and one output");
   if (results[0].isPoison())
     fail("op-unsupported", std::string("'") + graph + "' could not be imported");
-  c.requireShape(results[0].isTensor() && results[0].shape() == value.shape() && results[0].dtype() == value.dtype(),
+  c.requireShape(results[0].isTensor() && results[0].dims() == value.dims() && results[0].dtype() == value.dtype(),
                  std::string("'") + graph + "' must give what it gets: " + value.describe());
   return results[0];
 }
@@ -141,22 +143,24 @@ void importFlexAttention(NodeContext &c) {
   Emitter &e = c.e;
   Val q = c.operand(0), k = c.operand(1), v = c.operand(2);
   c.requireShape(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "expected rank 4");
-  int64_t b = q.dim(0), heads = q.dim(1), kvHeads = k.dim(1), keys = k.dim(2), size = q.dim(3);
-  c.requireShape(k.dim(0) == b && v.dim(0) == b && v.dim(1) == kvHeads && v.dim(2) == keys && k.dim(3) == size &&
-                     kvHeads > 0 && heads % kvHeads == 0,
+  int64_t heads = q.dim(1), kvHeads = k.dim(1), size = q.dim(3);
+  Dim b = q.extent(0), keys = k.extent(2);
+  c.requireShape(mayEqual(k.extent(0), b) && mayEqual(v.extent(0), b) && v.dim(1) == kvHeads &&
+                     mayEqual(v.extent(2), keys) && k.dim(3) == size && (kvHeads ? heads % kvHeads : heads) == 0,
                  "query, key and value do not fit each other");
+  int64_t group = kvHeads ? heads / kvHeads : 1;
   double scale = c.attrFloat("scale", 1 / std::sqrt(static_cast<double>(size)));
   c.requireAttr(scale >= 0, "a negative scale");
   DType wide = c.attrType("softmax_precision", q.dtype() == DType::F64 ? DType::F64 : DType::F32);
   c.requireAttr(isFloat(wide), "softmax_precision must be a float type");
   // The query heads of a group share their keys: they stand as further rows of queries.
-  Shape grouped{b, kvHeads, heads / kvHeads * q.dim(2), size}, scored{b, heads, q.dim(2), keys};
+  Dims grouped{b, kvHeads, q.extent(2) * group, size}, scored{b, heads, q.extent(2), keys};
   Val root = e.scalarLike(q, std::sqrt(scale));
   Val scores = e.matmul(e.reshape(e.mul(q, root), grouped), e.transposeLast(e.mul(k, root)));
   scores = modified(c, "score_mod", e.cast(e.reshape(scores, scored), wide));
   Val weights = modified(c, "prob_mod", e.softmax(scores, 3));
-  Val y = e.matmul(e.reshape(weights, {b, kvHeads, heads / kvHeads * q.dim(2), keys}), e.cast(v, wide));
-  c.result(e.cast(e.reshape(y, {b, heads, q.dim(2), v.dim(3)}), q.dtype()));
+  Val y = e.matmul(e.reshape(weights, {b, kvHeads, q.extent(2) * group, keys}), e.cast(v, wide));
+  c.result(e.cast(e.reshape(y, {b, heads, q.extent(2), v.extent(3)}), q.dtype()));
 }
 
 } // namespace

@@ -250,8 +250,8 @@ void importBlackman(NodeContext &c) { cosineWindow(c, 0.42, 0.5, 0.08); }
 void importMelWeights(NodeContext &c) {
   Emitter &e = c.e;
   Dim bands = c.size(0, "number of bands", c.declaredDim(0, 1)), length = c.size(1, "length");
-  c.requireShape(bands.valueOr(1) > 0 && length.valueOr(1) > 0 && bands.valueOr(1) < 65536 &&
-                     length.valueOr(1) < kMaxMatrix / bands.valueOr(1),
+  c.requireShape(bands.valueOr(1) >= 0 && length.valueOr(1) > 0 && bands.valueOr(1) < 65536 &&
+                     length.valueOr(1) < kMaxMatrix / std::max<int64_t>(bands.valueOr(1), 1),
                  "the parameters are out of range");
   Dim bins = Dim::floorDiv(length, 2) + 1;
   auto number = [&](double value) { return e.scalar(DType::F64, value); };

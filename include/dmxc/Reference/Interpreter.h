@@ -34,8 +34,9 @@ bool canEvaluate(mlir::OperationName name);
 /// the node's name on run-time errors (index out of range, integer division by zero).
 Result<std::vector<Tensor>> evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands);
 
-/// Called after each op of a function (regions are entered) with its results; for dmx-compare --per-node.
-using OpObserver = std::function<void(mlir::Operation *op, llvm::ArrayRef<Tensor> results)>;
+/// Called after each op of a function (regions are entered) with its results, which it may replace by tensors of the
+/// same types.
+using OpObserver = std::function<void(mlir::Operation *op, llvm::MutableArrayRef<Tensor> results)>;
 
 /// Runs a whole function; inputs and results in the function's order. The body is one block of DMIR ops; a value's
 /// tensor is dropped after its last use. Fails when an input's type is not the declared one, on a type that is not

@@ -34,7 +34,22 @@ KernelLowering::KernelLowering(dlir::KernelOp kernel, const hw::Machine &machine
       registers(launchRegisters()), builder(kernel),
       writer(builder, kernel.getLoc(), kernel.getSymName(), kernel.getDevice()), buffers(writer, machine) {}
 
+/// The programs' shape is fixed; a machine may be described that cannot run them.
+static std::optional<std::string> machineLacks(Block *body, const hw::Machine &machine) {
+  if (machine.queuesPerQuad < kQueues)
+    return "dispatch.queues_per_quad is " + std::to_string(machine.queuesPerQuad) + ", programs need " +
+           std::to_string(kQueues);
+  const bool multiplies = llvm::any_of(*body, [](Operation &op) {
+    auto conv = dyn_cast<dmir::ConvOp>(op);
+    return !makesNothing(&op) && (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)));
+  });
+  return multiplies ? lacksForProducts(machine) : std::nullopt;
+}
+
 Status KernelLowering::lower() {
+  if (std::optional<std::string> lack = machineLacks(kernel.getBlock(), machine))
+    return Error{ErrorKind::Constraint, "kernel '" + kernel.getSymName().str() + "' does not run on the machine '" +
+                                            machine.name + "': " + *lack + "; nodes on the host (--place 'NODE=cpu') may help"};
   init = std::make_unique<Program>(writer, buffers, "init", deal.quads, registers);
   main = std::make_unique<Program>(writer, buffers, "main", deal.quads, registers);
   if (auto pairs = kernel.getStrategy().getAs<DenseI64ArrayAttr>(kStatesKey))
@@ -106,11 +121,7 @@ DeviceTensor KernelLowering::copied(const DeviceTensor &tensor, ArrayRef<unsigne
 }
 
 void KernelLowering::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
-  SimdOp op{hw::SimdFunction::Copy, to.shape};
-  op.result = SimdOp::operand(to, to.shape);
-  op.sources = {SimdOp::operand(from, to.shape)};
-  op.split = split;
-  simd(std::move(op));
+  map(hw::SimdFunction::Copy, to, from, split);
 }
 
 void KernelLowering::fill(const DeviceTensor &tensor, double value) {
@@ -120,6 +131,16 @@ void KernelLowering::fill(const DeviceTensor &tensor, double value) {
     op.imm0 = static_cast<float>(value);
   else
     op.index = static_cast<int64_t>(value);
+  simd(std::move(op));
+}
+
+void KernelLowering::map(hw::SimdFunction function, const DeviceTensor &result, ArrayRef<DeviceTensor> operands,
+                         Split split) {
+  SimdOp op{function, result.shape};
+  op.result = SimdOp::operand(result, result.shape);
+  for (const DeviceTensor &operand : operands)
+    op.sources.push_back(SimdOp::operand(operand, result.shape));
+  op.split = split;
   simd(std::move(op));
 }
 
@@ -160,22 +181,28 @@ Status KernelLowering::lowerElementwise(Operation *op, hw::SimdFunction function
       values[op->getResult(0)] = std::move(sums);
       return Status::ok();
     }
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
-  // The result lies in memory as its largest operand does.
-  const DeviceTensor *like = nullptr;
-  for (Value operand : op->getOperands()) {
-    const DeviceTensor &tensor = values[operand];
-    if (!like || tensor.elements() > like->elements())
-      like = &tensor;
-  }
-  DeviceTensor result = allocate(op->getResult(0), like);
-  SimdOp simdOp{function, SmallVector<int64_t>(shape)};
-  simdOp.result = SimdOp::operand(result, shape);
+  SmallVector<DeviceTensor> operands;
   for (Value operand : op->getOperands())
-    simdOp.sources.push_back(SimdOp::operand(values[operand], shape));
-  simdOp.split = deal.at(op->getResult(0));
+    operands.push_back(values[operand]);
+  // The result lies in memory as its largest operand does.
+  const DeviceTensor *like = llvm::max_element(
+      operands, [](const DeviceTensor &a, const DeviceTensor &b) { return a.elements() < b.elements(); });
+  DeviceTensor result = allocate(op->getResult(0), like);
   values[op->getResult(0)] = result;
-  simd(std::move(simdOp));
+  map(function, result, operands, deal.at(op->getResult(0)));
+  return Status::ok();
+}
+
+/// Infinities are the largest magnitude here, which they saturate to.
+Status KernelLowering::lowerIsInf(Operation *op) {
+  const DeviceTensor source = values[op->getOperand(0)];
+  const Split split = deal.at(op->getResult(0));
+  DeviceTensor sizes = allocate(source.shape, source.kind, source.order()), largest = allocate({}, source.kind, {});
+  fill(largest, 65504);
+  map(hw::SimdFunction::Abs, sizes, source, split);
+  DeviceTensor result = allocate(op->getResult(0), &source);
+  values[op->getResult(0)] = result;
+  map(hw::SimdFunction::Ge, result, {sizes, largest}, split);
   return Status::ok();
 }
 

@@ -88,6 +88,7 @@ private:
   /// Where the vector is that is added to a product; no buffer when there is none.
   Address biasOf(mlir::Operation *product);
   Status lowerElementwise(mlir::Operation *op, hw::SimdFunction function);
+  Status lowerIsInf(mlir::Operation *op);
   Status lowerRows(mlir::Operation *op, hw::SimdFunction function, llvm::ArrayRef<int64_t> axes, float imm0);
   Status lowerMatmul(mlir::Operation *op);
   void multiplyAlongK(mlir::Operation *op, int64_t depth);
@@ -112,6 +113,8 @@ private:
   DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
   void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
   void fill(const DeviceTensor &tensor, double value);
+  /// Elements of the operands, broadcast, to those of the result.
+  void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands, Split split);
   void simd(SimdOp op);
   /// Starts a task of the main program that is called as the op's node.
   void task(mlir::Operation *op);

@@ -10,9 +10,10 @@ using namespace dmxc::corsair;
 
 /// num_imc and groups: the fewest array clocks a tile win; of equals the widest reduction, which adds least often.
 static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t chunks) {
-  const int64_t cores = machine.cores, tiles = (plan.tilesN() + plan.columnSlices() - 1) / plan.columnSlices();
+  const int64_t cores = machine.cores, widest = std::min(cores, int64_t(1) << machine.maxPprMode);
+  const int64_t tiles = (plan.tilesN() + plan.columnSlices() - 1) / plan.columnSlices();
   double best = 0;
-  for (int64_t imc = std::min(chunks, cores); imc >= 1; --imc) {
+  for (int64_t imc = std::min(chunks, widest); imc >= 1; --imc) {
     int64_t groups = std::min({cores / imc, int64_t(4), tiles}); // OB holds four tiles of sums
     double clocks = static_cast<double>((chunks + imc - 1) / imc) / static_cast<double>(groups);
     if (best != 0 && clocks >= best)

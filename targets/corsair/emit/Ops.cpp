@@ -153,6 +153,15 @@ static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
   return std::nullopt;
 }
 
+/// The device's own results are infinite where they saturated. What others give it is not: their infinities are exact.
+static std::optional<std::string> refusesIsInf(dmir::IsInfOp op, const hw::Machine &machine) {
+  Operation *source = op.getInput().getDefiningOp();
+  auto region = dyn_cast<dmir::RegionOp>(op->getParentOp());
+  if (source ? !refusal(source, machine) : region && region.getDevice() == "corsair")
+    return std::nullopt;
+  return "the host knows which of its values are infinite, f16 saturates";
+}
+
 /// Elements of nothing but padding, or picked from nothing.
 static std::optional<std::string> refusesNothing(Operation *op) {
   if (makesNothing(op) || !isa<dmir::MatMulOp, dmir::ConvOp, dmir::PoolOp, dmir::GatherOp, dmir::ReduceOp>(op) ||
@@ -191,6 +200,7 @@ std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machi
                    : std::optional<std::string>("only constant padding is lowered");
       })
       .Case([](dmir::GatherOp) { return std::nullopt; })
+      .Case([&](dmir::IsInfOp test) { return refusesIsInf(test, machine); })
       .Case([](dmir::ScatterElementsOp scatter) { return refusesScatter(scatter); })
       .Case([&](dmir::MatMulOp) {
         return floats ? std::nullopt : std::optional<std::string>("the arrays multiply floats only");
@@ -258,6 +268,7 @@ Status KernelLowering::lower(Operation *op) {
     return lowerElementwise(op, *function);
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<dmir::ConstantOp>([&](auto) { return lowerConstant(op); })
+      .Case<dmir::IsInfOp>([&](auto) { return lowerIsInf(op); })
       .Case<dmir::MatMulOp>([&](auto) { return lowerMatmul(op); })
       .Case<dmir::ConvOp>([&](auto) { return lowerConv(op); })
       .Case<dmir::PoolOp>([&](auto) { return lowerPool(op); })

@@ -18,6 +18,16 @@ using namespace dmxc::corsair;
 static constexpr int64_t kRows = 64, kBlock = 64;
 static constexpr int64_t kObHalf = 32768, kWbHalf = 4224, kIbHalf = MatmulPlan::kSegment * MatmulPlan::kTileBytes;
 
+std::optional<std::string> dmxc::corsair::lacksForProducts(const hw::Machine &machine) {
+  const std::pair<hw::Memory, int64_t> needs[] = {
+      {hw::Memory::IB, 2 * kIbHalf}, {hw::Memory::WB, 2 * kWbHalf}, {hw::Memory::OB, 2 * kObHalf}};
+  for (auto [memory, bytes] : needs)
+    if (const auto size = static_cast<int64_t>(machine.memory(memory).size); size < bytes)
+      return "memories." + std::string(hw::nameOf(memory)) + ".size is " + std::to_string(size) +
+             ", the double buffers of a product need " + std::to_string(bytes);
+  return std::nullopt;
+}
+
 static StringRef name(hw::ElemKind kind) { return hw::nameOf(kind); }
 
 namespace dmxc::corsair {

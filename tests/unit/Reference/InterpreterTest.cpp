@@ -196,6 +196,26 @@ TEST(Interpreter, SizesThatAreNumbersAreATensor) {
   expectTensor((*results)[0], tensorOf("3xi64: 7 0 12"), 0);
 }
 
+TEST(Interpreter, RefusesAnUnknownTripCountWhateverItIs) {
+  auto module = parse(R"(
+func.func @main(%trips: tensor<i64>, %x: tensor<2xf32>) -> tensor<?x2xf32, #dmir.dims<"n">> {
+  %y = dmir.loop @body trips %trips carries () (%x) : (tensor<i64>, tensor<2xf32>) -> tensor<?x2xf32, #dmir.dims<"n">>
+  return %y : tensor<?x2xf32, #dmir.dims<"n">>
+}
+func.func private @body(%i: tensor<i64>, %go: tensor<i1>, %x: tensor<2xf32>) -> (tensor<i1>, tensor<2xf32>) {
+  %y = dmir.neg %x : (tensor<2xf32>) -> tensor<2xf32>
+  return %go, %y : tensor<i1>, tensor<2xf32>
+})");
+  ASSERT_TRUE(module);
+  auto function = module->lookupSymbol<mlir::func::FuncOp>("main");
+  for (const char *trips : {"i64: 0", "i64: 2"}) {
+    Result<std::vector<Tensor>> results = evaluateFunction(function, {tensorOf(trips), tensorOf("2xf32: 1 2")});
+    ASSERT_FALSE(results);
+    EXPECT_NE(results.error().message.find("its result 0 has a shape that is not known"), std::string::npos)
+        << results.error().message;
+  }
+}
+
 TEST(ReferenceCoverage, EveryOpIsEvaluatedAndTested) {
   std::set<std::string> tested = {"dmir.constant", "dmir.region", "dmir.dim_tensor"}; // above
   tested.insert({"dmir.pad_blocks", "dmir.undef"});                                   // BlockFloatTest.cpp
