@@ -109,9 +109,9 @@ def graph(nodes, inputs=(), outputs=(), weights=(), sparse_weights=(), infos=())
             b"".join(field(13, i) for i in infos) + b"".join(field(15, s) for s in sparse_weights))
 
 
-def model(nodes, inputs=(), outputs=(), opset=17, extra=b"", **parts):
+def model(nodes, inputs=(), outputs=(), opset=17, extra=b"", ml=3, **parts):
     return (message((1, 8), (2, "seed"), (7, graph(nodes, inputs, outputs, **parts)), (8, field(2, opset)),
-                    (8, message((1, "local"), (2, 1))), (8, message((1, "ai.onnx.ml"), (2, 3)))) + extra)
+                    (8, message((1, "local"), (2, 1))), (8, message((1, "ai.onnx.ml"), (2, ml)))) + extra)
 
 
 def unary(op, dims, out="y", dtype=FLOAT, weights=(), more="", opset=17, **attributes):

@@ -6,9 +6,12 @@
 //
 //   compile    MODEL ARGUMENTS..               as dmxc
 //   interpret  INPUTS OUTPUTS MODEL ARGUMENTS..  the frontend phase's function in the interpreter, on the folder INPUTS
+//   formats    INPUTS OUTPUTS MODEL ARGUMENTS..  likewise behind the partition phase, in the numbers of the device (DeviceFormats.h)
 //   run        BUNDLE ISA THREADS OPTIONS [INPUTS OUTPUTS]..  in one session; OPTIONS of devices, "" or k=v,k=v
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceFormats.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Driver/Compilation.h"
@@ -69,14 +72,19 @@ Result<std::vector<Tensor>> readAll(const std::string &folder, const std::vector
   return tools::readTensorDirectory(folder, tools::TensorRole::Input, wanted);
 }
 
-int interpret(const Words &words) {
+int interpret(const Words &words, bool formats) {
   driver::Options options;
   if (std::optional<int> code = driver::parseOptions({words.begin() + 3, words.end()}, options, std::cout, std::cerr))
     return *code;
   Diagnostics diagnostics([](const Diagnostic &d) { std::cerr << renderText(d, false) << "\n"; });
   auto compilation = driver::Compilation::create(options, diagnostics);
-  if (!compilation || !compilation->import() || !compilation->runPhase(driver::phases().front()))
+  if (!compilation || !compilation->import())
     return diagnostics.exitCode();
+  for (const driver::Phase &phase : driver::phases().take_front(formats ? driver::phaseIndex("partition") + 1 : 1))
+    if (!compilation->runPhase(phase))
+      return diagnostics.exitCode();
+  if (formats)
+    fuzz::castToDeviceFormats(compilation->module());
   auto functions = compilation->module().getOps<mlir::func::FuncOp>();
   auto entry = llvm::find_if(functions, [](mlir::func::FuncOp f) { return f.isPublic(); });
   if (entry == functions.end())
@@ -89,7 +97,7 @@ int interpret(const Words &words) {
   Result<std::vector<Tensor>> inputs = readAll(words[1], wanted);
   if (!inputs)
     return failed(inputs.error());
-  Result<std::vector<Tensor>> results = reference::evaluateFunction(function, *inputs);
+  Result<std::vector<Tensor>> results = reference::evaluateFunction(function, *inputs, formats ? fuzz::narrowing() : reference::OpObserver());
   if (!results)
     return failed(results.error());
   Words names;
@@ -150,8 +158,8 @@ int run(const Words &words) {
   int code = 2;
   if (words[0] == "compile" && words.size() > 1)
     code = compile(words);
-  else if (words[0] == "interpret" && words.size() > 3)
-    code = interpret(words);
+  else if ((words[0] == "interpret" || words[0] == "formats") && words.size() > 3)
+    code = interpret(words, words[0] == "formats");
   else if (words[0] == "run" && words.size() > 4)
     code = run(words);
   else

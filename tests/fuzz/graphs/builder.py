@@ -91,11 +91,9 @@ class Builder:
         attributes = {k: v for k, v in attributes.items() if v is not None}
         node = Node(operator, [v.name if isinstance(v, Value) else v for v in inputs], names, domain, attributes, f"{operator}_{self.count}")
         self.scopes[-1].append(node)
-        kind = (domain + "." if domain else "") + operator
-        for v in inputs[:1] or [None]:
-            rank = v.rank if isinstance(v, Value) else 0
-            extents = [(d.kind, "static" if d.static else "open") for d in v.dims] if isinstance(v, Value) else []
-            self.graph.counted.append((kind, rank, sorted(set(extents)) or [("scalar", "static")]))
+        first = self.graph.values.get(inputs[0].name if isinstance(inputs[0], Value) else inputs[0]) if inputs else None
+        if first:
+            node.rank, node.extents = first.rank, set().union(*(d.kinds for d in first.dims))
         return names[0] if outputs == 1 else names
 
     def value(self, name, dtype, dims, lo, hi, err=0.0, step=None, rounding=1.0, leaf=False, hazy=False):
@@ -167,8 +165,8 @@ class Builder:
         if dtype not in NUMPY:
             source = self.fresh("f32", dims, lo, hi, step, weight)
             return self.cast(source, dtype)
-        if most(dims) > MOST_ELEMENTS:
-            raise Skip
+        if most(dims) > MOST_ELEMENTS or not all(d.exact for d in dims):
+            raise Skip  # too large, or of an extent that only a run decides
         low, high, grid = self.range_of(dtype)
         lo, hi = low if lo is None else lo, high if hi is None else hi
         step = step if step != "any" else grid if is_float(dtype) else 1
@@ -193,8 +191,7 @@ class Builder:
 
     def pick(self, dtypes=ANY, rank=(0, 5), where=None, fresh=0.12, **about):
         """A value of one of the types and ranks for which `where` holds: one that is there, one that is fitted, or a new one."""
-        if self.style.plain:
-            dtypes = [d for d in dtypes if d in PLAIN] or dtypes
+        dtypes = [d for d in dtypes if d in self.style.types] or dtypes
 
         def fits(v):
             return v.dtype in dtypes and rank[0] <= v.rank <= rank[1] and not v.leaf and (where is None or where(v))
@@ -326,15 +323,14 @@ class Builder:
     def attempt(self, make):
         """Makes a node, or nothing: what was begun is undone."""
         before = (len(self.scopes[-1]), list(self.visible), list(self.graph.inputs), dict(self.graph.weights), list(self.graph.outputs),
-                  len(self.graph.counted), len(self.scopes))
+                  len(self.scopes))
         try:
             make(self)
             return True
         except Skip:
-            length, self.visible, self.graph.inputs, self.graph.weights, self.graph.outputs, counted, depth = before
+            length, self.visible, self.graph.inputs, self.graph.weights, self.graph.outputs, depth = before
             del self.scopes[depth:]
             del self.scopes[-1][length:]
-            del self.graph.counted[counted:]
             return False
 
     def grow(self, names=None):

@@ -2,7 +2,7 @@
 import collections
 import pathlib
 
-EXTENTS = [(extent, kind) for extent in ("0", "1", "many") for kind in ("static", "open")]
+from graph import walk
 
 
 def operators():
@@ -16,24 +16,28 @@ class Coverage:
     def __init__(self):
         self.graphs = self.nodes = 0
         self.made = collections.Counter()
-        self.ranks = collections.defaultdict(collections.Counter)
-        self.extents = collections.defaultdict(collections.Counter)
+        self.cells = collections.defaultdict(collections.Counter)  # (operator, rank) -> extents
 
     def add(self, graph):
         self.graphs += 1
-        for operator, rank, extents in graph.counted:
+        for node in walk(graph.nodes):
             self.nodes += 1
-            self.made[operator] += 1
-            self.ranks[operator][rank] += 1
-            for extent in extents:
-                self.extents[operator][extent] += 1
+            self.made[node.kind] += 1
+            self.cells[node.kind, node.rank].update(node.extents if node.rank else ["scalar"])
+
+    def missing(self):
+        return sorted(operators() - set(self.made))
 
     def print(self):
-        print(f"{self.graphs} graphs, {self.nodes} nodes. Of each operator: nodes, first operands by rank, those with an extent of 0, 1 and more, static "
-              "and open.")
+        print(f"{self.graphs} graphs, {self.nodes} nodes. Of each operator: nodes; for each rank of first operands those with an extent of 0, of 1 and of "
+              "more, static+open in a run.")
         for operator in sorted(self.made):
-            ranks = " ".join(f"{r}:{n}" for r, n in sorted(self.ranks[operator].items()))
-            extents = " ".join(f"{self.extents[operator][e]}" for e in EXTENTS)
-            print(f"  {operator:32} {self.made[operator]:6}  rank {ranks:44} extents {extents}")
-        missing = sorted(operators() - set(self.made))
-        print(f"not made: {', '.join(missing) or 'none'}")
+            ranks = sorted(rank for name, rank in self.cells if name == operator)
+            print(f"  {operator} {self.made[operator]}: " + ", ".join(self.row(operator, rank) for rank in ranks))
+        print(f"not made: {', '.join(self.missing()) or 'none'}")
+
+    def row(self, operator, rank):
+        cell = self.cells[operator, rank]
+        if not rank:
+            return f"r0 {cell['scalar']}"
+        return f"r{rank} " + " ".join(f"{cell[e, 'static']}+{cell[e, 'open']}" for e in ("0", "1", "many"))

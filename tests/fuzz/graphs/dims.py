@@ -49,9 +49,9 @@ class Dim:
         return self.key or str(self.values[0])
 
     @property
-    def kind(self):
-        """0, 1 or many, of the first binding; for the table of what was made."""
-        return "0" if self.values[0] == 0 else "1" if self.values[0] == 1 else "many"
+    def kinds(self):
+        """0, 1 or many, in all runs, and whether it is static or open; for the table of what was made."""
+        return {("0" if n == 0 else "1" if n == 1 else "many", "static" if self.static else "open") for n in self.values}
 
     def __repr__(self):
         return self.name

@@ -2,10 +2,14 @@
 import random
 
 import ops_control, ops_elementwise, ops_move, ops_net, ops_nn, ops_quant, ops_reduce  # noqa: F401, E401 - they register their operators
-from builder import OPS, Builder
+from builder import OPS, PLAIN, Builder
+from graph import ANY
 
-OPSETS = {9: 3, 11: 3, 13: 10, 17: 20, 18: 15, 21: 20, 22: 12, 24: 10, 26: 4, 27: 2, 28: 3}
+OPSETS = {9: 3, 11: 3, 13: 10, 17: 20, 18: 15, 21: 20, 22: 12, 24: 10, 26: 4, 27: 5, 28: 6}
 MANY = (2, 3, 4, 5, 7, 8, 16, 17, 33)
+# What the simulated card computes and the interpreter of its bits knows; of convolutions those of images, of rows those of one axis.
+CARD = ("Relu", "Abs", "Tanh", "Sigmoid", "Erf", "Add", "Sub", "Mul", "Max", "MatMul", "Conv", "Softmax", "ReduceMean", "ReduceMax",
+        "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Slice", "LayerNormalization", "Identity")
 
 
 class Style:
@@ -23,7 +27,10 @@ class Style:
         self.bindings += [{n: few() for n in names} for _ in range(runs - 1)]
         if not names:
             self.bindings = [{}]
-        self.plain = r.random() < 0.65
+        card = self.card = only is None and r.random() < 0.12  # of what the simulated card computes bit by bit
+        self.types = ("f32",) if card else PLAIN if r.random() < 0.65 else ANY
+        if card:
+            self.open, self.bindings, only = 0.0, [{}], CARD
         self.size = r.randint(20, 60)
         names = [n for n, o in OPS.items() if o.since <= self.opset <= o.until and (only is None or n in only)]
         # A graph dwells on some operators, so that they meet.
@@ -34,7 +41,7 @@ def generate(seed, only=None):
     """The graph of a seed; `only`: the operators that it is made of."""
     g = Builder(seed, Style(seed, only=only))
     for _ in range(g.random.randint(1, 3)):
-        g.attempt(lambda g: g.fresh(g.choose("f32", "f32", "f32", "i64", "bool"), g.dims(g.rank(1, 4)), weight=False))
+        g.attempt(lambda g: g.fresh(g.choose("f32", "f32", *(t for t in PLAIN if t in g.style.types)), g.dims(g.rank(1, 4)), weight=False))
     for _ in range(4 * g.style.size):
         if len(g.graph.nodes) >= g.style.size:
             break

@@ -4,6 +4,7 @@ Every value carries what its elements can be: a range, a bound of the error that
 multiples its elements are exactly, as long as there is one. Ops whose results jump (rounding, comparisons, sorting) take values
 on a grid only; then every right computation gives the same bits. What would leave the range of its type, or would have too
 large an error, is not made (Skip)."""
+import copy
 import math
 
 import numpy as np
@@ -65,6 +66,9 @@ class Value:
 class Node:
     def __init__(self, op, inputs, outputs, domain, attributes, name):
         self.op, self.inputs, self.outputs, self.domain, self.attributes, self.name = op, inputs, outputs, domain, attributes, name
+        self.rank, self.extents = 0, set()  # of its first operand
+
+    kind = property(lambda self: (self.domain + "." if self.domain else "") + self.op)
 
     def bodies(self):
         return [a for a in self.attributes.values() if isinstance(a, Body)]
@@ -93,7 +97,7 @@ class Graph:
 
     def __init__(self, opset, bindings):
         self.opset, self.bindings = opset, bindings
-        self.inputs, self.weights, self.nodes, self.outputs, self.values, self.counted = [], {}, [], [], {}, []
+        self.inputs, self.weights, self.nodes, self.outputs, self.values = [], {}, [], [], {}
 
     def live(self):
         """The nodes, inputs and weights that outputs need."""
@@ -104,13 +108,22 @@ class Graph:
                 wanted |= node.reads()
         return nodes[::-1], [v for v in self.inputs if v.name in wanted], {n: w for n, w in self.weights.items() if n in wanted}
 
+    def part(self, outputs=None, nodes=None, inputs=None):
+        """A graph of the same values with other outputs, nodes or inputs, without what these do not need."""
+        other = copy.copy(self)
+        other.nodes = list(self.nodes if nodes is None else nodes)
+        other.inputs = list(self.inputs if inputs is None else inputs)
+        other.outputs = list(self.outputs if outputs is None else outputs)
+        other.tidy()
+        return other
+
     def tidy(self):
         self.nodes, self.inputs, self.weights = self.live()
 
     def bytes(self):
         """The model file."""
         outputs = [self.info(self.values[name], declared=True) for name in self.outputs]
-        graph = wire.graph([encode(n) for n in self.nodes], [self.info(v) for v in self.inputs], outputs,
+        graph = wire.graph([encode(n, self.values) for n in self.nodes], [self.info(v) for v in self.inputs], outputs,
                            weights=[weight(name, array) for name, array in self.weights.items()])
         opsets = [(8, wire.field(2, self.opset)), (8, wire.message((1, "ai.onnx.ml"), (2, 5 if self.opset > 20 else 3))),
                   (8, wire.message((1, "ai.onnx.preview"), (2, 1)))]
@@ -134,13 +147,14 @@ def walk(nodes):
             yield from walk(body.nodes)
 
 
-def encode(node):
+def encode(node, values):
+    """A node; outputs of its bodies have types where these are known."""
     attributes = {}
     for name, value in node.attributes.items():
         if isinstance(value, Body):
             inner = value
-            value = ("g", wire.graph([encode(n) for n in inner.nodes], [body_info(i) for i in inner.inputs],
-                                     [wire.message((1, o)) for o in inner.outputs]))
+            value = ("g", wire.graph([encode(n, values) for n in inner.nodes], [body_info(i) for i in inner.inputs],
+                                     [wire.info(o, CODES[values[o].dtype], None) if o in values else wire.message((1, o)) for o in inner.outputs]))
         attributes[name] = value
     return wire.message(*((1, n or "") for n in node.inputs), *((2, n) for n in node.outputs), (3, node.name), (4, node.op)) + \
         b"".join(wire.field(5, wire.attribute(k, v)) for k, v in attributes.items()) + \

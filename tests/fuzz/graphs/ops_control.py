@@ -45,6 +45,15 @@ def returned(g, value, captured):
     return value.name if inside and g.chance(0.95) else g.like(g.node("Identity", [value]), value).name
 
 
+def returned_all(g, values, captured):
+    """The same of several, each a name of its own: ONNX Runtime gives away what a body returns twice."""
+    names = []
+    for value in values:
+        name = returned(g, value, captured)
+        names.append(g.node("Identity", [name]) if name in names else name)
+    return names
+
+
 def either(g, condition, likes):
     """An If whose results have the types of `likes`."""
     bodies, results = [], []
@@ -53,7 +62,7 @@ def either(g, condition, likes):
             captured = list(g.visible)
             inner(g, 3)
             made = [result(g, like, captured) for like in likes]
-            body.outputs = [returned(g, v, captured) for v in made]
+            body.outputs = returned_all(g, made, captured)
         bodies.append(body)
         results.append(made)
     names = g.node("If", [condition], len(likes), then_branch=bodies[0], else_branch=bodies[1])
@@ -70,13 +79,13 @@ def branch(g):
     either(g, condition, likes)
 
 
-def scalar_bool(g):
+def scalar_bool(g, ranks=(0, 1)):
     """A condition that a run decides."""
     if g.chance(0.3):
-        found = [v for v in g.visible if v.dtype == "bool" and all(d.is_one() for d in v.dims) and not v.leaf and v.rank <= 1]
+        found = [v for v in g.visible if v.dtype == "bool" and all(d.is_one() for d in v.dims) and not v.leaf and v.rank in ranks]
         if found:
             return g.choose(*found)
-    return g.fresh("bool", g.choose([], [], g.statics(1)), weight=g.chance(0.1))
+    return g.fresh("bool", g.statics(1) if g.chance(0.3) and 1 in ranks else [], weight=g.chance(0.1))
 
 
 @op("If#shapes", since=13, weight=0.7)
@@ -123,8 +132,9 @@ def loop(g):
             scanned.append(result(g, like, captured))
         if not nexts and not scanned:
             raise Skip
-        body.outputs = [g.node("Identity", [go])] + [returned(g, v, captured) for v in nexts + scanned]
-    with_condition = g.scalar(True, "bool") if g.chance(0.3) else scalar_bool(g) if g.chance(0.3) else None
+        body.outputs = [g.node("Identity", [go])] + returned_all(g, nexts + scanned, captured)
+    certain = g.chance(0.7)
+    with_condition = g.choose(None, g.scalar(True, "bool")) if certain else scalar_bool(g, (0,))
     names = g.node("Loop", [trips, with_condition] + carried, len(nexts) + len(scanned), body=body)
     names = [names] if len(nexts) + len(scanned) == 1 else names
     hazy = any(v.hazy for v in nexts + scanned)
@@ -132,10 +142,10 @@ def loop(g):
         about = together([v, first])
         g.value(name, v.dtype, v.dims, rounding=0, **{**about, "hazy": about["hazy"] or hazy})
     for name, v in zip(names[len(nexts):], scanned):
-        if with_condition is not None and count.static and count.most and g.graph.weights.get(with_condition.name) is None:
-            count = Dim(count.values, g.name("d_"), [0] * len(count.values))
-        elif with_condition is not None and not count.static and g.graph.weights.get(with_condition.name) is None:
-            count = Dim(count.values, count.key, [0] * len(count.values))
+        if not certain and count.most:
+            count = Dim(count.values, g.name("d_") if count.static else count.key, [0] * len(count.values))
+        if count.least == 0 and not all(d.static for d in v.dims):
+            raise Skip  # of no results, ONNX says no extent but the first
         g.like(name, v, [count] + list(v.dims), rounding=0)
 
 
@@ -179,10 +189,7 @@ def scan(g):
         after = Value(larger, x.dtype, inside.dims, inside.lo, inside.hi, inside.err, inside.step, hazy=x.hazy) if larger else next_value(g, inside, captured)
         inner(g, 2)
         stacked = result(g, g.choose(piece, inside), captured)
-        outputs = [returned(g, after, captured), returned(g, stacked, captured)]
-        if outputs[0] == outputs[1]:
-            outputs[1] = g.node("Identity", [outputs[1]])
-        body.outputs = outputs
+        body.outputs = returned_all(g, [after, stacked], captured)
     attributes = {}
     if g.chance(0.5):
         attributes["scan_input_directions"] = [1]

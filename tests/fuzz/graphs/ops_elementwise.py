@@ -66,7 +66,8 @@ def with_attributes(g, name):
         "Swish": (lambda x: x * sigmoid(a * x), dict(alpha=a))}[name]
     v = g.floats(exact=name == "ThresholdedRelu")
     low, high, slope = ranged(function, v.lo, v.hi)
-    g.like(g.node(name, [v], **attributes), v, lo=low, hi=high, err=v.err * slope, step=None, rounding=8, hazy=name == "ThresholdedRelu")
+    err = v.err * slope + (1e-6 * v.top if name == "Gelu" else 0)  # the constants of its definition are f32
+    g.like(g.node(name, [v], **attributes), v, lo=low, hi=high, err=err, step=None, rounding=8, hazy=name == "ThresholdedRelu")
 
 
 @op("Abs", "Neg", "Relu", "Identity")
@@ -264,7 +265,7 @@ NARROW = ("f8e4m3fn", "f8e5m2")
 @op("Cast", since=9, weight=1.5)
 def cast(g):
     v = g.pick(ANY)
-    targets = [d for d in (PLAIN if g.style.plain else ANY) if d != v.dtype and (d != "bf16" or g.graph.opset >= 13)]
+    targets = [d for d in g.style.types if d != v.dtype and (d != "bf16" or g.graph.opset >= 13)]
     to = g.choose(*targets)
     if to == "bool":
         if not v.exact:

@@ -29,6 +29,15 @@ def shape_operand(g, dims):
     return g.node("Concat", parts, axis=0) if len(parts) > 1 else parts[0]
 
 
+def to_computed(g, v, dims):
+    """A reshape by an operand. A 0 in it copies the extent at its place, unless allowzero says that it is none."""
+    zeros = [i for i, d in enumerate(dims) if d.least == 0]
+    copies = all(i < v.rank and v.dims[i].same(dims[i]) for i in zeros)
+    if not copies and g.graph.opset < 14:
+        raise Skip
+    return g.like(g.node("Reshape", [v, shape_operand(g, dims)], allowzero=None if copies else 1), v, dims)
+
+
 @op("Reshape", since=5, weight=2)
 def reshape(g):
     v = movable(g, (0, 6), where=lambda v: v.known)
@@ -53,7 +62,7 @@ def reshape(g):
         return g.like(g.node("Reshape", [v, g.ints(*zeros)]), v)
     elif how == "computed":
         g.random.shuffle(dims)
-        return g.like(g.node("Reshape", [v, shape_operand(g, dims)]), v, dims)
+        return to_computed(g, v, dims)
     else:
         dims = [total] if total is not None else g.statics(1)
         if g.chance(0.4):
@@ -61,7 +70,7 @@ def reshape(g):
     open_ = [i for i, d in enumerate(dims) if not d.static]
     # -1 stands for what is left, which nothing decides where another extent is 0
     if len(open_) > 1 or (open_ and any(d.least == 0 for i, d in enumerate(dims) if i != open_[0])):
-        return g.like(g.node("Reshape", [v, shape_operand(g, dims)]), v, dims)
+        return to_computed(g, v, dims)
     target = [-1 if i in open_ else d.values[0] for i, d in enumerate(dims)]
     if g.graph.opset >= 14 and 0 in target:
         return g.like(g.node("Reshape", [v, g.ints(*target)], allowzero=1), v, dims) if -1 not in target else None
@@ -393,11 +402,11 @@ def eye_like(g):
 @op("OneHot", since=11, weight=0.6)
 def one_hot(g):
     depth = g.random.randint(1, 6)
-    at = g.pick(("i64", "i32"), (0, 3), where=lambda v: v.known, lo=0, hi=depth - 1)
+    at = g.pick(("i64", "i32"), (1, 3), where=lambda v: v.known, lo=0, hi=depth - 1)
     axis = g.random.randint(0, at.rank)
     dims = list(at.dims)
     dims.insert(axis, g.static(depth))
-    to = g.choose("f32", "i64", "i32")
+    to = "i64" if len(g.style.types) < 5 and at.dtype == "i64" else g.choose("f32", "i64", "i32")
     values = g.constant(np.array([0, 3], NUMPY[to]))
     g.value(g.node("OneHot", [at, g.scalar(depth), values], axis=-1 if axis == at.rank else axis), to, dims, 0, 3, 0, 1)
 

@@ -46,7 +46,7 @@ def attention(g):
     g.value(g.node("Attention", [q, k, v], is_causal=g.choose(0, 1) if s.same(q.dims[2]) else 0, scale=0.5), "f32", q.dims, -1.0, 1.0, BOUND, None)
 
 
-@op("ai.onnx.preview.FlexAttention", since=26, weight=0.4)
+@op("ai.onnx.preview.FlexAttention", since=26, weight=0.5)
 def flex_attention(g):
     q, k, v = (g.fresh("f32", g.statics(1, 2, 4, 4), lo=-1.0, hi=1.0, step=0.125) for _ in "qkv")
     g.value(g.node("FlexAttention", [q, k, v], domain="ai.onnx.preview"), "f32", q.dims, -1.0, 1.0, BOUND, None)
@@ -61,13 +61,13 @@ def rotary(g):
     g.value(g.node("RotaryEmbedding", [x, cos, sin, at], interleaved=g.choose(0, 1)), "f32", x.dims, -4.0, 4.0, BOUND, None)
 
 
-@op("SwiGLU", since=28, weight=0.3)
+@op("SwiGLU", since=28, weight=1.5)
 def swiglu(g):
     a = g.floats((1, 3), dtypes=("f32",), lo=-4, hi=4)
     g.value(g.node("SwiGLU", [a, a]), "f32", a.dims, -16.0, 16.0, BOUND + 20 * a.err, None)
 
 
-@op("CausalConvWithState", since=27, weight=0.3)
+@op("CausalConvWithState", since=27, weight=1.0)
 def causal_conv(g):
     b, c, n, k = g.random.randint(1, 2), g.random.randint(1, 3), g.random.randint(1, 6), g.random.randint(1, 4)
     x = g.fresh("f32", g.statics(b, c, n), lo=-1.0, hi=1.0, step=0.25)
@@ -76,7 +76,7 @@ def causal_conv(g):
     g.value(state, "f32", g.statics(b, c, k - 1), -1.0, 1.0, BOUND, None)
 
 
-@op("LinearAttention", since=27, weight=0.3)
+@op("LinearAttention", since=27, weight=1.0)
 def linear_attention(g):
     b, t, h, width = g.random.randint(1, 2), g.random.randint(1, 4), 2, g.choose(1, 4)
     q, k, v = (g.fresh("f32", g.statics(b, t, h * width), lo=-0.5, hi=0.5, step=0.125) for _ in "qkv")
@@ -202,14 +202,14 @@ def stump(width, classes):
             f"{which}_treeids": [0, 0], f"{which}_nodeids": [1, 2], f"{which}_ids": [0, 1], f"{which}_weights": [0.5, 0.25]}
 
 
-@op("ai.onnx.ml.TreeEnsembleRegressor", since=9, weight=0.3)
+@op("ai.onnx.ml.TreeEnsembleRegressor", since=9, until=20, weight=0.4)
 def tree_regressor(g):
     x, width = rows(g)
     g.value(g.node("TreeEnsembleRegressor", [x], domain=ML, n_targets=2, post_transform="NONE", aggregate_function="SUM", **stump(width, False)), "f32",
             [x.dims[0], g.static(2)], 0.0, 0.5, 0, 0.25, hazy=True)
 
 
-@op("ai.onnx.ml.TreeEnsembleClassifier", since=9, weight=0.3)
+@op("ai.onnx.ml.TreeEnsembleClassifier", since=9, until=20, weight=0.4)
 def tree_classifier(g):
     labels(g, "TreeEnsembleClassifier", 3, 1.0, lambda width: dict(post_transform="NONE", **stump(width, True)), 0.25)
 

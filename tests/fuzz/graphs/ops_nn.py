@@ -115,22 +115,22 @@ def kernel_for(g, v):
 
 @op("Conv", since=11, weight=2.0)
 def conv(g):
-    v = image(g, g.choose(1, 2, 2, 2, 3), lo=-4, hi=4)
+    v = image(g, 2 if g.style.card else g.choose(1, 2, 2, 2, 3), lo=-4, hi=4)
     c = v.dims[1]
     if not c.static:
         raise Skip
     channels = c.values[0]
-    groups = g.choose(1, 1, 1, channels or 1, 2 if channels % 2 == 0 and channels else 1)
+    groups = 1 if g.style.card else g.choose(1, 1, 1, channels or 1, 2 if channels % 2 == 0 and channels else 1)
     out = groups * g.random.randint(1, 4)
     kernels = kernel_for(g, v)
     attributes, dims = windows(g, v, kernels)
-    w = g.fresh(v.dtype, g.statics(out, channels // groups, *kernels), lo=-1, hi=1, step=0.25, weight=g.chance(0.8))
+    w = g.fresh(v.dtype, g.statics(out, channels // groups, *kernels), lo=-1, hi=1, step=0.25, weight=g.style.card or g.chance(0.8))
     n = max(1, channels // groups * math.prod(kernels))
     about = dot(v, w, n)
     about.update(step=None, rounding=20 * n)  # transforms of filters and images round on their way
     inputs = [v, w]
     if g.chance(0.5):
-        inputs.append(g.fresh(v.dtype, g.statics(out), lo=-1, hi=1, step=0.25))
+        inputs.append(g.fresh(v.dtype, g.statics(out), lo=-1, hi=1, step=0.25, weight=True if g.style.card else None))
         about.update(lo=about["lo"] - 1, hi=about["hi"] + 1)
     if g.chance(0.1) and all(x == 1 for x in attributes["dilations"]):
         attributes = dict(strides=attributes["strides"], auto_pad="SAME_UPPER")

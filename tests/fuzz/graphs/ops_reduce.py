@@ -26,6 +26,8 @@ def reduce(g, name):
     if kind == "LogSum":
         v = g.within(v, 0.25, 50)
     axes = sorted(g.random.sample(range(v.rank), g.random.randint(1, v.rank))) if v.rank and g.chance(0.85) else None
+    if g.style.card and v.rank:
+        axes = axes[:1] if axes else [0]
     over = list(range(v.rank)) if axes is None else axes
     n, least_n = most([v.dims[a] for a in over]), min([math.prod(d) for d in zip(*[v.dims[a].floor for a in over])] or [1])
     keep = g.choose(0, 1)
@@ -174,7 +176,7 @@ def layer_norm(g, name):
     if name == "RMSNormalization" and g.graph.opset < 23:
         raise Skip
     v = g.floats((1, 4), dtypes=("f32", "f32", "f64") if name != "RMSNormalization" else ("f32",), lo=-6, hi=6, where=lambda v: v.known)
-    axis, written = g.axis(v)
+    axis, written = (v.rank - 1, -1) if g.style.card else g.axis(v)
     n = most(v.dims[axis:])
     if min(d.least for d in v.dims[axis:]) == 0:
         raise Skip

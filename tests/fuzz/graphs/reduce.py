@@ -7,16 +7,6 @@ from graph import NUMPY
 LIMIT_SECONDS = 120
 
 
-def variant_of(graph, nodes=None, inputs=None, outputs=None, bindings=None):
-    other = copy.copy(graph)
-    other.nodes = list(graph.nodes if nodes is None else nodes)
-    other.inputs = list(graph.inputs if inputs is None else inputs)
-    other.outputs = list(graph.outputs if outputs is None else outputs)
-    other.weights = dict(graph.weights)
-    other.tidy()
-    return other
-
-
 def reduce_graph(checker, graph, seed, failure):
     """The smallest graph that was found to fail alike."""
     end = time.time() + LIMIT_SECONDS
@@ -34,7 +24,7 @@ def reduce_graph(checker, graph, seed, failure):
         bindings = None  # it takes another run before, or another variant
 
     if failure.output:
-        one = variant_of(graph, outputs=[failure.output])
+        one = graph.part([failure.output])
         graph = one if fails(one) else graph
     graph = fewer_outputs(graph, fails)
     changed = True
@@ -54,7 +44,7 @@ def fewer_outputs(graph, fails):
     while size:
         at = 0
         while at < len(graph.outputs) and len(graph.outputs) > 1:
-            candidate = variant_of(graph, outputs=graph.outputs[:at] + graph.outputs[at + size:])
+            candidate = graph.part(graph.outputs[:at] + graph.outputs[at + size:])
             if candidate.outputs and fails(candidate):
                 graph = candidate
             else:
@@ -90,7 +80,7 @@ def without(graph, nodes):
         return None
     if any(not plain(d) for name in given for d in graph.values[name].dims):
         return None
-    return variant_of(graph, kept, graph.inputs + [graph.values[name] for name in given], outputs)
+    return graph.part(outputs, kept, graph.inputs + [graph.values[name] for name in given])
 
 
 def plain(dim):
@@ -120,7 +110,7 @@ def bypass(graph, node):
         if value and value.dtype == result.dtype and value.rank == result.rank and all(a.same(b) for a, b in zip(value.dims, result.dims)) \
                 and result.lo <= value.lo and value.hi <= result.hi and value.exact >= result.exact:
             nodes = [renamed(n, result.name, name) for n in graph.nodes if n is not node]
-            return variant_of(graph, nodes)
+            return graph.part(nodes=nodes)
     return None
 
 

@@ -3,11 +3,13 @@
 
   run.py BIN [--seconds N | --count N] [--first SEED] [--second PYTHON] [--keep FOLDER] [--only OP,OP] [--no-devices]
 
-BIN has dmx-graph-worker. PYTHON has onnxruntime, the second oracle. A graph that fails is reduced and kept in FOLDER.
-Exit codes: 0, 1 when a graph failed, 77 where numpy is not installed."""
+BIN has dmx-graph-worker. PYTHON has onnxruntime, the second oracle; where there is no such file, there is none. A graph that fails
+is reduced and kept in FOLDER. A run of many graphs makes each operator that is not refused.
+Exit codes: 0, 1 when a graph failed or an operator was not made, 77 where numpy is not installed."""
 import argparse
 import collections
 import pathlib
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +25,8 @@ from check import Checker  # noqa: E402
 from coverage import Coverage  # noqa: E402
 from generate import generate  # noqa: E402
 from reduce import reduce_graph  # noqa: E402
+
+MANY = 1000  # graphs, which make every operator
 
 
 def parse():
@@ -43,20 +47,24 @@ def main():
     arguments = parse()
     first = arguments.first if arguments.first is not None else int(time.time() * 1000) % 2 ** 31
     oracle = pathlib.Path(__file__).resolve().parent / "second_oracle.py"
-    second = [arguments.second.absolute(), oracle] if arguments.second else None
+    second = [arguments.second.absolute(), oracle] if arguments.second and arguments.second.exists() else None
     only = set(arguments.only.split(",")) if arguments.only else None
     start, count, bad = time.time(), 0, collections.Counter()
     coverage = Coverage()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="dmx-graphs-") as folder:
         checker = Checker(arguments.bin.resolve(), pathlib.Path(folder) / "work", second, not arguments.no_devices)
-        while (arguments.count is None or count < arguments.count) and (arguments.seconds is None or time.time() - start < arguments.seconds):
-            seed = first + count
-            graph = generate(seed, only)
-            count += 1
-            failures = checker.check(graph, seed)
-            coverage.add(graph)
-            if failures:
-                report(checker, graph, seed, failures, arguments, bad)
+        try:
+            while (arguments.count is None or count < arguments.count) and (arguments.seconds is None or time.time() - start < arguments.seconds):
+                seed = first + count
+                graph = generate(seed, only)
+                failures = checker.check(graph, seed)
+                count += 1
+                coverage.add(graph)
+                if failures:
+                    report(checker, graph, seed, failures, arguments, bad)
+        except KeyboardInterrupt:  # what was done until then is told
+            print("interrupted")
         checker.close()
     coverage.print()
     took = time.time() - start
@@ -64,9 +72,15 @@ def main():
           f"{sum(bad.values())} {dict(bad) or ''}; second oracle: {'ONNX Runtime' if second else 'none'}")
     for who, text in collections.Counter((w, t.strip().split(chr(10))[0][-150:]) for w, t in checker.refused).most_common(12):
         print(f"  refused {text} times: {who[0]}: {who[1]}")
-    if checker.noisy:
-        print(f"  below {20} dB on the device: {len(checker.noisy)} outputs")
-    return 1 if bad else 0
+    if checker.device:
+        print(f"  device: the bits of {checker.device.outputs} outputs of {checker.device.followed} variants compared; below 20 dB as the interpreter in the "
+              f"same formats: {len(checker.noisy)} outputs")
+        for seed, who, name, ratio, formats in checker.noisy:
+            print(f"    seed {seed} {who} {name}: {ratio:.1f} dB, interpreter {formats:.1f} dB")
+    unmade = coverage.missing() if count >= MANY and not only else []
+    if unmade:
+        print(f"FAILED: {count} graphs, but none with {', '.join(unmade)}")
+    return 1 if bad or unmade else 0
 
 
 def report(checker, graph, seed, failures, arguments, bad):

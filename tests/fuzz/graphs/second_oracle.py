@@ -3,6 +3,7 @@ MODEL and pairs of INPUTS OUTPUTS (folders), separated by tabs; the answer a lin
 import os
 import pathlib
 import resource
+import signal
 import sys
 import time
 
@@ -35,6 +36,7 @@ def main():
         if child == 0:  # it may crash
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_CPU, (60, 65))
+            signal.alarm(40)  # or wait for ever
             text = ""
             try:
                 run(*words)
