@@ -147,8 +147,8 @@ std::optional<Verdict> compileCase(const Case &testCase, const std::string &set,
   options.output = job.bundle;
   options.externalDataDir = testCase.folder;
   options.quiet = true;
-  if (!levels.empty())
-    options.targets.push_back({"cpu", levels});
+  // One level unless others are asked for: thousands of cases are compiled.
+  options.targets = {{"cpu", levels.empty() ? std::vector<std::string>{"x86-64-v3"} : levels}};
   for (bool useShapes : {false, true}) {
     if (useShapes) {
       addShapesOf(set, options);
@@ -256,7 +256,9 @@ Verdict runSetInAllWays(const std::string &bundle, const std::string &set, const
       for (uint32_t threads : {1, 2}) {
         if (result.outcome != Outcome::Pass)
           return result;
-        settings = {"", threads, level, {std::string("cpu.guard=") + side}};
+        settings.threads = threads;
+        settings.isa = level;
+        settings.deviceOptions = {std::string("cpu.guard=") + side};
         result = runSet(bundle, set, options, settings);
         if (result.outcome != Outcome::Pass)
           result.reason = settings.deviceOptions[0] + " " + level + " threads=" + std::to_string(threads) + ": " +

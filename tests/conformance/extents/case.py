@@ -33,14 +33,15 @@ class Case:
     """`oracle` takes the operands that are there and returns the results, by the operator's definition. `forbidden` says
     for sizes by which sentence of the definition a node may be refused. `data` gives operands their values: name -> f(random,
     shape, sizes). Operands that stand in `constants` are the model's (an array, or one made of the sizes, which open dims
-    do not have)."""
+    do not have). `coarse` says for sizes why a device of f16 cannot have the definition's result."""
 
     def __init__(self, op, operands, oracle, results=1, opset=21, domain="", constants=None, data=None, base=None,
-                 forbidden=None, tolerance=1e-4, name=None, nodes=None, attributes=None, **more):
+                 forbidden=None, coarse=None, tolerance=1e-4, name=None, nodes=None, attributes=None, **more):
         self.op, self.name, self.oracle, self.results, self.opset, self.domain = op, name or op, oracle, results, opset, domain
         self.constants = constants or {}
         self.operands = [Operand(text, self.constants) for text in operands.split(";")] if operands else []
         self.data, self.forbidden, self.tolerance, self.nodes = data or {}, forbidden or (lambda s: None), tolerance, nodes
+        self.coarse = coarse or (lambda s: None)
         self.attributes = {**(attributes or {}), **more}
         letters = dict.fromkeys(a for o in self.operands for a in o.axes if isinstance(a, str))
         self.base = {letter: (base or {}).get(letter, BASE[letter]) for letter in letters}
@@ -135,4 +136,6 @@ def model(placed):
                 p.prefix + a if isinstance(a, str) else a for a in operand.axes]
             inputs.append(onnx.info(p.prefix + operand.name, TYPES[operand.kind][1], dims))
         outputs += [onnx.info(f"{p.prefix}o{i}", kind, None) for i, kind in enumerate(p.case.result_types())]
-    return onnx.model(nodes, inputs, outputs, opset=placed[0].case.opset, weights=weights)
+    opset = placed[0].case.opset
+    preview = onnx.field(8, onnx.message((1, "ai.onnx.preview"), (2, 1))) if any(p.case.domain == "ai.onnx.preview" for p in placed) else b""
+    return onnx.model(nodes, inputs, outputs, opset=opset, extra=preview, ml=5 if opset > 21 else 3, weights=weights)

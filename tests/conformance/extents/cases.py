@@ -1,4 +1,5 @@
-"""The table: every operator of frontends/onnx/OPERATORS.md, with its definition in numpy, and the shapes that ONNX forbids."""
+"""The table: every operator of frontends/onnx/OPERATORS.md, with its definition in numpy, the shapes that ONNX forbids, and those
+whose results a device of f16 cannot hold."""
 import numpy as np
 
 from case import Case, onnx
@@ -20,8 +21,13 @@ EQUAL = "Operands that share an axis are of equal size along it."
 RESIZE = "Resize: output = floor(input * scale); a scale is greater than 0, and something has to be scaled."
 
 
+# --- What numbers of a device cannot hold: f16 flushes below 2^-14 ----------------------------------------------------
+
+EPSILON = "epsilon is zero in f16, and rows of one element, whose variance is 0, are divided by its root."
+
+
 def when(sentence, *axes, sizes=(0,)):
-    """Forbidden where one of the axes has one of the sizes."""
+    """Forbidden, or coarse, where one of the axes has one of the sizes."""
     return lambda s: sentence if any(s[a] in sizes for a in axes) else None
 
 
@@ -58,6 +64,9 @@ case("BitwiseNot", "x:i n c", np.invert)
 case("Clip", "x:f n c; low:f; high:f", lambda x, low, high: np.clip(wide(x), -0.5, 0.5), data={"low": lambda *_: -0.5, "high": lambda *_: 0.5})
 case("Dropout", "x:f n c", lambda x: wide(x))
 case("Cast", "x:f n c", lambda x: x.astype(np.int32), to=6)
+for bits, code, low, high in (("i4", 22, -8, 7), ("u4", 21, 0, 15)):  # two elements share a byte
+    case("Cast", "x:f n c", wide, data={"x": lambda r, shape, s, a=low, b=high: r.integers(a, b, shape, endpoint=True)}, name=f"Cast-{bits}",
+         nodes=lambda i, o, t=code: [("Cast", i, ["packed" + o[0]], {"to": t}), ("Cast", ["packed" + o[0]], o, {"to": 1})])
 case("CastLike", "x:f n c; like:i d", lambda x, y: x.astype(np.int64))
 case("BitCast", "x:f n c", lambda x: x.view(np.int32), opset=26, to=6)
 case("QuantizeLinear", "x:f n c; s:f; z:u", quantized, data={"s": lambda *_: 0.1, "z": lambda *_: 100})
@@ -79,6 +88,7 @@ for name, function in {"And": np.logical_and, "Or": np.logical_or, "Xor": np.log
     case(name, "x:b n c; y:b n 1", function)
 for name, function in {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}.items():
     case(name, "x:j n c; y:j c", function)
+case("BitShift", "x:u n c; y:u c", lambda x, y: x << y, data={"y": lambda r, shape, s: r.integers(0, 4, shape)}, direction="LEFT", name="BitShift-left")
 case("BitShift", "x:u n c; y:u c", lambda x, y: x >> y, data={"y": lambda r, shape, s: r.integers(0, 7, shape)}, direction="RIGHT")
 case("Mod", "x:i n c; y:i c", np.mod, data={"y": lambda r, shape, s: r.integers(1, 7, shape)})
 case("Mod", "x:f n c; y:f c", lambda x, y: np.fmod(wide(x), wide(y)), name="Mod-fmod", fmod=1)
@@ -119,13 +129,15 @@ for axis in (0, 1, 2):
     case("LpNormalization", "x:f n c w", lambda x, a=axis: np.nan_to_num(wide(x) / np.sqrt((wide(x) ** 2).sum(a, keepdims=True))), axis=axis, p=2,
          name=f"LpNormalization-{axis}")
 case("CumProd", "x:f n c; axis:i", lambda x, a: np.cumprod(wide(x), 1), constants={"axis": np.array(1)}, opset=26)
-case("LayerNormalization", "x:f n c w; s:f c w; b:f c w", lambda x, s, b: layer_norm(x, 1, s, b), results=3, axis=1)
+case("LayerNormalization", "x:f n c w; s:f c w; b:f c w", lambda x, s, b: layer_norm(x, 1, s, b), results=3, axis=1,
+     coarse=lambda s: EPSILON if s["c"] * s["w"] == 1 else None)
 case("LayerNormalization", "x:f n w; s:f w", lambda x, s: layer_norm(x, -1, s)[0], name="LayerNormalization-last")
 case("RMSNormalization", "x:f n c w; s:f w", lambda x, s: wide(x) / np.sqrt(mean(wide(x) ** 2, (2,)) + 1e-5) * s, opset=23)
 case("InstanceNormalization", "x:f n c h w; s:f c; b:f c", lambda x, s, b: normalized(x, (2, 3)) * s[:, None, None] + b[:, None, None])
 case("GroupNormalization", "x:f n 4 h w; s:f 4; b:f 4", lambda x, s, b: normalized(x.reshape(x.shape[0], 2, 2, *x.shape[2:]), (2, 3, 4)).reshape(x.shape)
      * s[:, None, None] + b[:, None, None], num_groups=2, opset=21)
-case("MeanVarianceNormalization", "x:f n c h w", lambda x: normalized(x, (0, 2, 3), 1e-9), tolerance=1e-3)
+case("MeanVarianceNormalization", "x:f n c h w", lambda x: normalized(x, (0, 2, 3), 1e-9), tolerance=1e-3,
+     coarse=lambda s: EPSILON if s["n"] * s["h"] * s["w"] == 1 else None)
 case("BatchNormalization", "x:f n c h w; s:f c; b:f c; m:f c; v:f c", lambda x, s, b, m, v: (wide(x) - m[:, None, None]) /
      np.sqrt(wide(v)[:, None, None] + 1e-5) * s[:, None, None] + b[:, None, None], data={"v": lambda r, shape, s: r.uniform(0.5, 2, shape)})
 case("LRN", "x:f n c h w", lambda x: lrn(x, 3), size=3)
@@ -157,6 +169,8 @@ for name, operands, options in (("same", "x:f n c h w; k:f m c 3 3; b:f m", {"pa
     case("Conv", operands, lambda *x, o=options: conv(*x, **o), name="Conv-" + name, **options)
     case("Conv", operands, lambda *x, o=options: conv(*x, **o), name="Conv-constant-" + name,
          constants={"k": lambda s, text=operands: np.random.default_rng(5).standard_normal([s.get(a, a) if not a.isdigit() else int(a) for a in text.split(";")[1].split(":")[1].split()[1:]])}, **options)
+WIDE = np.random.default_rng(5).standard_normal([40, 32, 3, 3])
+case("Conv", "x:f n 32 h w; k:f 40 32 3 3", lambda x, k: conv(x, k, pads=[1, 1, 1, 1]), constants={"k": WIDE}, pads=[1, 1, 1, 1], name="Conv-blocked")
 case("ConvInteger", "x:u n c h w; k:s m c 3 3; z:u", lambda x, k, z: conv(x.astype(int) - int(z), k.astype(int), pads=[1, 1, 1, 1]).astype(np.int32),
      data={"z": lambda *_: 3}, pads=[1, 1, 1, 1])
 case("QLinearConv", "x:u n c h w; xs:f; xz:u; k:u m c 1 1; ks:f; kz:u; ys:f; yz:u", lambda x, xs, xz, k, ks, kz, ys, yz:
@@ -180,6 +194,7 @@ for kernel, pads in (([2, 2], [1, 1, 1, 1]), ([1, 1], [0, 0, 0, 0])):
     case("LpPool", "x:f n c h w", lambda x, k=kernel, p=pads: np.sqrt((windows(wide(x), k, [1, 1], [1, 1], p, 0) ** 2).sum((4, 5))), kernel_shape=kernel,
          pads=pads, p=2, name="LpPool" + suffix, forbidden=nothing)
 case("MaxPool", "x:u n c h w", lambda x: max_pool(x, [1, 2], [0, 1, 0, 1]).astype(np.uint8), kernel_shape=[1, 2], pads=[0, 1, 0, 1], name="MaxPool-u8", forbidden=when(EMPTY_WINDOW, "w"))
+case("MaxPool", "x:f n c h w", lambda x: pooled_where(x, [2, 2]), results=2, kernel_shape=[2, 2], name="MaxPool-where", forbidden=when(KERNEL_FITS, "h", "w"))
 case("MaxPool", "x:f n c h w", lambda x: max_pool(x, [2, 2]), kernel_shape=[2, 2], name="MaxPool-valid", forbidden=when(KERNEL_FITS, "h", "w"))
 case("GlobalAveragePool", "x:f n c h w", lambda x: mean(x, (2, 3)))
 case("GlobalMaxPool", "x:f n c h w", lambda x: wide(x).max((2, 3), keepdims=True, initial=-np.inf))
@@ -301,6 +316,38 @@ case("TreeEnsembleRegressor", "x:f n 2", lambda x: np.where(x[:, :1] <= 0.5, 1.0
 case("LinearClassifier", "x:f n 2", lambda x: classified(wide(x) @ np.array([[1.0, -1.0], [0.5, 2.0]]).T + [0.1, 0.2]), results=2, coefficients=[1.0, -1.0, 0.5, 2.0], intercepts=[0.1, 0.2],
      classlabels_ints=[4, 7], **ML)
 
+case("SVMRegressor", "x:f n 2", lambda x: (kernels(x, [[1, 0.5], [-0.5, 2]], 0.5) @ [1, -1] + 0.25)[:, None], coefficients=[1.0, -1.0], kernel_params=[0.5, 0.0, 3.0],
+     kernel_type="RBF", n_supports=2, post_transform="NONE", rho=[0.25], support_vectors=[1.0, 0.5, -0.5, 2.0], **ML)
+case("SVMClassifier", "x:f n 2", lambda x: voted(kernels(x, [[1, 0.5], [-0.5, 2]]) @ [1, -1] + 0.03125), results=2, coefficients=[1.0, -1.0], kernel_params=[0.5, 0.0, 3.0],
+     kernel_type="LINEAR", classlabels_ints=[4, 7], post_transform="NONE", rho=[0.03125], support_vectors=[1.0, 0.5, -0.5, 2.0], vectors_per_class=[1, 1], **ML)
+case("TreeEnsembleClassifier", "x:f n 2", leaf_classes, results=2, opset=17, classlabels_int64s=[4, 7, 9], post_transform="NONE", nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2],
+     nodes_featureids=[0, 0, 0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_values=[0.5, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
+     class_treeids=[0, 0, 0], class_nodeids=[1, 1, 2], class_ids=[0, 1, 2], class_weights=[0.5, 0.25, 1.0], **ML)
+
+
+def numbers(kind, *values):
+    dtype = {onnx.FLOAT: np.float32, onnx.UINT8: np.uint8}[kind]
+    return "t", onnx.tensor("", kind, [len(values)], raw=np.array(values, dtype).tobytes())
+
+
+case("TreeEnsemble", "x:f n 2", lambda x: np.where(x[:, :1] <= 0.375, [0.5, 0.0], [0.0, 0.25]), opset=22, n_targets=2, aggregate_function=1, post_transform=0, tree_roots=[0],
+     nodes_featureids=[0], nodes_modes=numbers(onnx.UINT8, 0), nodes_splits=numbers(onnx.FLOAT, 0.375), nodes_truenodeids=[0], nodes_trueleafs=[1], nodes_falsenodeids=[1],
+     nodes_falseleafs=[1], leaf_targetids=[0, 1], leaf_weights=numbers(onnx.FLOAT, 0.5, 0.25), **ML)
+case("TfIdfVectorizer", "x:i n", tf, data={"x": lambda r, shape, s: r.integers(0, 4, shape)}, max_gram_length=lambda s: 2, min_gram_length=1, max_skip_count=0, mode="TF", ngram_counts=[0, 3],
+     ngram_indexes=[0, 1, 2, 3, 4], pool_int64s=[1, 2, 3, 1, 2, 2, 3])
+for bins, length in ((8, 16), (1, 16), (0, 16), (4, 2)):
+    case("MelWeightMatrix", "b:i; l:i; r:i; low:f; high:f", mel_weights, name=f"MelWeightMatrix-{bins}-{length}", constants={
+        "b": np.array(bins), "l": np.array(length), "r": np.array(8192), "low": np.array(0), "high": np.array(4096)})
+case("SwiGLU", "x:f n c; y:f n c", lambda x, y: wide(x) * sigmoid(x) * wide(y), opset=28)
+case("CausalConvWithState", "x:f n 3 w; k:f 3 1 3", causal_conv, results=2, opset=27)
+case("CausalConvWithState", "x:f n c w; k:f c 1 3", causal_conv, results=2, opset=27, name="CausalConvWithState-channels", activation=lambda s: "none")  # as many groups
+for name, heads, scale in (("", "2", 0.5), ("-heads", "h", lambda s: 0.5)):  # the number of heads is the model's
+    case("FlexAttention", f"q:f n {heads} t 4; k:f n {heads} p 4; v:f n {heads} p c", lambda q, k, v: softmax(wide(q) @ np.swapaxes(wide(k), 2, 3) / 2, 3) @ wide(v), opset=26,
+         domain="ai.onnx.preview", name="FlexAttention" + name, scale=scale)
+case("LinearAttention", "q:f n 3 8; k:f n 3 8; v:f n 3 4", linear_attention, results=2, opset=27, q_num_heads=2, kv_num_heads=2, update_rule="linear", scale=1.0)
+case("LinearAttention", "q:f n t 8; k:f n t 8; v:f n t 4", linear_attention, results=2, opset=27, name="LinearAttention-tokens", q_num_heads=lambda s: 2, kv_num_heads=2,
+     update_rule="linear", scale=1.0)  # unrolled: the number of tokens is the model's
+
 # --- Sequences and control flow ---------------------------------------------------------------------------------------
 
 case("SequenceConstruct", "x:f n c; y:f m c", lambda x, y: wide(np.concatenate([x, y])), nodes=lambda i, o: [
@@ -347,8 +394,16 @@ for trips in (0, 1, 3):
          results=2, data={"m": lambda r, shape, s, v=trips: v}, name=f"Loop-{trips}", nodes=loop)
 case("Scan", "s:f n c; x:f t n c", lambda s, x: (wide(s) + wide(x).sum(0), s + np.cumsum(wide(x), 0)), results=2, nodes=scan)
 
-# Operators that stand inside other cases, and those without a definition here.
+
+
+def negated(inputs, outputs):
+    """A sequence of both operands, each negated by the body, joined again."""
+    o = outputs[0]
+    body = onnx.graph([onnx.node("Neg", f"each{o}", f"neg{o}")], [onnx.info(f"each{o}", onnx.FLOAT, None)], [onnx.info(f"neg{o}", onnx.FLOAT, None)])
+    return [("SequenceConstruct", inputs, [f"seq{o}"]), ("SequenceMap", [f"seq{o}"], [f"all{o}"], {"body": ("g", body)}), ("ConcatFromSequence", [f"all{o}"], outputs, {"axis": 0})]
+
+
+case("SequenceMap", "x:f n c; y:f m c", lambda x, y: -wide(np.concatenate([x, y])), nodes=negated)
+
+# Operators that stand inside other cases.
 INSIDE = {"ConcatFromSequence", "SequenceAt", "SequenceEmpty", "Constant", "Optional", "OptionalHasElement"}
-WITHOUT = {
-    "CausalConvWithState", "FlexAttention", "LinearAttention", "MelWeightMatrix", "SVMClassifier", "SVMRegressor", "SequenceMap", "SwiGLU", "TfIdfVectorizer",
-    "TreeEnsemble", "TreeEnsembleClassifier"}

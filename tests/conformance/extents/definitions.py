@@ -102,6 +102,15 @@ def max_pool(x, kernel, pads=None, strides=None):
     return taken.max(tuple(range(x.ndim, taken.ndim)), initial=low)
 
 
+def pooled_where(x, kernel):
+    """Maxima, and their places in the flattened tensor."""
+    places = windows(np.arange(x.size).reshape(x.shape), kernel, [1] * len(kernel), [1] * len(kernel), [0] * 2 * len(kernel), 0).astype(np.int64)
+    taken, shape = windows(wide(x), kernel, [1] * len(kernel), [1] * len(kernel), [0] * 2 * len(kernel), 0), places.shape[:x.ndim]
+    taken, places = taken.reshape(*shape, math.prod(kernel)), places.reshape(*shape, math.prod(kernel))
+    at = taken.argmax(-1)[..., None]
+    return np.take_along_axis(taken, at, -1)[..., 0], np.take_along_axis(places, at, -1)[..., 0]
+
+
 def lrn(x, size, alpha=1e-4, beta=0.75, bias=1.0):
     total = np.zeros(x.shape)
     for c in range(x.shape[1]):
@@ -375,3 +384,65 @@ def rotated(x, cos, sin):
 def classified(scores):
     labels = np.array([4, 7], np.int64)
     return (labels[scores.argmax(1)] if len(scores) else np.zeros(0, np.int64)), scores
+
+
+# --- Recurrences and classical models ---------------------------------------------------------------------------------
+
+def causal_conv(x, w):
+    """Depthwise over what was before, which is zeros; the state is the last of it."""
+    before = w.shape[2] - 1
+    whole = np.concatenate([np.zeros((*x.shape[:2], before)), wide(x)], 2)
+    y = sum((whole[:, :, k:k + x.shape[2]] * wide(w)[:, 0, k, None] for k in range(before + 1)), np.zeros(x.shape))
+    return y, whole[:, :, whole.shape[2] - before:]
+
+
+def linear_attention(q, k, v, heads=2):
+    """state += k v^T, then q state, token by token; scale 1."""
+    split = [wide(a).reshape(*a.shape[:2], heads, a.shape[2] // heads) for a in (q, k, v)]
+    state = np.zeros((q.shape[0], heads, split[1].shape[3], split[2].shape[3]))
+    y = np.zeros(split[0].shape[:3] + split[2].shape[3:])
+    for t in range(q.shape[1]):
+        state = state + split[1][:, t, :, :, None] * split[2][:, t, :, None, :]
+        y[:, t] = np.einsum("bhk,bhkv->bhv", split[0][:, t], state)
+    return y.reshape(*q.shape[:2], v.shape[2]), state
+
+
+def mel_weights(bins, length, rate, low, high):
+    """Triangles between frequencies that are evenly spaced in mel, on the bins of a spectrum."""
+    def mel(hertz):
+        return 2595 * np.log10(1 + hertz / 700)
+    edges = mel(float(low)) + np.arange(int(bins) + 2) * (mel(float(high)) - mel(float(low))) / (int(bins) + 2)
+    places = ((int(length) + 1) * (700 * (10 ** (edges / 2595) - 1)) // float(rate)).astype(int)
+    result = np.zeros((int(length) // 2 + 1, int(bins)))
+    for i in range(int(bins)):
+        first, middle, last = places[i:i + 3]
+        if first == middle:
+            result[middle, i] = 1
+        for j in range(first, middle + 1) if first != middle else ():
+            result[j, i] = (j - first) / (middle - first)
+        for j in range(middle, last):
+            result[j, i] = (last - j) / (last - middle)
+    return result
+
+
+def tf(x, pool=((1,), (2,), (3,), (1, 2), (2, 3))):
+    """How often each n-gram occurs."""
+    words = [tuple(x[i:i + n]) for n in (1, 2) for i in range(len(x) - n + 1)]
+    return np.array([float(words.count(gram)) for gram in pool])
+
+
+def kernels(x, vectors, gamma=None):
+    """Of each row with each vector: products, or radial with gamma."""
+    differences = wide(x)[:, None] - vectors
+    return wide(x) @ np.array(vectors).T if gamma is None else np.exp(-gamma * (differences ** 2).sum(2))
+
+
+def voted(decision, labels=(4, 7)):
+    """Two classes by the sign of one decision, which is the second one's score negated."""
+    return np.where(decision > 0, *labels).astype(np.int64), np.stack([-decision, decision], 1)
+
+
+def leaf_classes(x):
+    """The tree of the case: classes 4 and 7 with half and a quarter up to 0.5, class 9 beyond."""
+    left = x[:, 0] <= 0.5
+    return np.where(left, 4, 9).astype(np.int64), np.where(left[:, None], [0.5, 0.25, 0.0], [0.0, 0.0, 1.0])
