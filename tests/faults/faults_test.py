@@ -421,37 +421,41 @@ class Kills(Base):
         width, layers = (4096, 5) if LONG else (1024, 4)
         model = self.save(models.products(width, layers), "m")
         wants, times = {}, {}
-        for form in ("zip", "dir"):
+        for form in ("zip", "dir") * 3:  # the first is slower: nothing is in memory yet
             start = time.monotonic()
             self.assertEqual(self.tool("dmxc", model, "-o", form, "--bundle-format", form, timeout=600).returncode, 0)
-            times[form] = time.monotonic() - start
-        seeds, count, killed = random.Random(7), 300 if LONG else 10, 0
-        for i in range(count):
-            form = ("zip", "dir")[i % 2]
-            old, path = i % 4 < 2, self.out / form
+            times[form] = min(times.get(form, 600), time.monotonic() - start)
+        seeds, count, tries, killed = random.Random(7), 300 if LONG else 10, 0, 0
+        while killed < count and tries < 3 * count:
+            form = ("zip", "dir")[tries % 2]
+            old, path = tries % 4 < 2, self.out / form
+            tries += 1
             if path.exists() and not old:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             elif old and not path.exists():
                 self.assertEqual(self.tool("dmxc", model, "-o", form, "--bundle-format", form, timeout=600).returncode, 0)
             process = subprocess.Popen([BIN / "dmxc", model, "-o", form, "--bundle-format", form, "-q"], cwd=self.out, env=self.env)
             # Most of them while it is written, which is the end.
-            time.sleep(times[form] * (1 - seeds.random() ** 2 * (1 if i % 8 < 2 else 0.5)))
+            time.sleep(times[form] * (1 - seeds.random() ** 2 * (1 if tries % 8 < 2 else 0.5)))
             process.kill()
             process.wait(60)
-            killed += process.returncode == -signal.SIGKILL
-            with self.subTest(i=i, form=form, old=old):
-                if old:
+            # What else runs changes how long a compile takes: the estimate follows.
+            ended = process.returncode != -signal.SIGKILL
+            times[form] *= 0.8 if ended else 1.05
+            killed += not ended
+            with self.subTest(tries=tries, form=form, old=old):
+                if old or ended:
                     self.assertTrue(path.exists())
                 if path.exists():
                     done = self.tool("dmx-inspect", path, "--verify", "--check", timeout=300)
                     self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
-                if LONG and i % 10 and i != count - 1:
+                if LONG and tries % 10 and killed < count:
                     continue
                 done = self.tool("dmxc", model, "-o", form, "--bundle-format", form, timeout=600)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.nothing_left(*(name for name in ("zip", "dir") if (self.out / name).exists()))
-        print(f"{killed} of {count} compiles were killed")
-        self.assertGreater(killed, count // 3)
+        print(f"{killed} of {tries} compiles were killed")
+        self.assertEqual(killed, count)
 
     def test_only_what_the_dead_left_is_removed(self):
         """The temporaries of living programs stay."""
