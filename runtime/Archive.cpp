@@ -117,11 +117,9 @@ Status Archive::load(const std::string &name, uint64_t size) {
       return badBundle("the manifest lists entry '", name, "', but the archive has none of that name");
     if (!isEntryName(name))
       return badBundle("the manifest lists an entry with an unsafe name");
-    auto mapping = Mapping::openFile(directory + "/" + name, mode);
-    if (!mapping)
-      return mapping.takeError();
-    it = table.emplace(name, Entry{(*mapping)->bytes(), 0, mode == Load::Copy}).first;
-    owners.push_back(*mapping);
+    if (Status status = addFile(name, mode); !status)
+      return status;
+    it = table.find(name);
   }
   if (it->second.data.size() != size)
     return badBundle("entry '", name, "' has ", it->second.data.size(), " bytes, the manifest says ", size);

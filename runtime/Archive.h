@@ -57,6 +57,7 @@ private:
   std::vector<std::shared_ptr<const void>> owners;
 
   Status openDirectory(const std::string &path);
+  Status addFile(const std::string &name, Load load);
   Status readZip(std::span<const std::byte> bytes);
 };
 

@@ -4,6 +4,8 @@
 #include "Layout.h"
 #include "Sha256.h"
 
+#include <algorithm>
+
 namespace dmxrt {
 namespace {
 
@@ -63,14 +65,30 @@ Status matchTensor(std::string_view what, const ManifestTensor &tensor, const Gr
 
 } // namespace
 
-Result<Manifest> Bundle::checkHeader(const Archive &archive) {
+Status Bundle::checkManifest(const Archive &archive) {
   const Archive::Entry *entry = archive.find("manifest.json");
   if (!entry)
     return badBundle("there is no manifest.json");
   if (sha256Hex(entry->data) != archive.manifestSha256())
     return fail(DMX_STATUS_CHECKSUM, "entry 'manifest.json' does not have its recorded sha256; the bundle is "
                                      "damaged, copy or compile it again");
-  return parseManifest(entry->data);
+  return {};
+}
+
+Result<Manifest> Bundle::checkHeader(const Archive &archive) {
+  if (Status status = checkManifest(archive); !status)
+    return status.takeError();
+  return parseManifest(archive.find("manifest.json")->data);
+}
+
+/// The CRC-32 that the archive's directory has of an entry. A directory has none.
+Status Bundle::checkCrc(std::string_view name) const {
+  const Archive::Entry *entry = files.find(name);
+  if (files.isArchiveFile() && crc32(entry->data) != entry->crc)
+    return fail(DMX_STATUS_CHECKSUM, "entry '", name,
+                "' does not have its recorded CRC-32; the archive's "
+                "directory is damaged, copy or compile the bundle again");
+  return {};
 }
 
 Status Bundle::checkEntry(const ManifestEntry &entry) const {
@@ -79,23 +97,18 @@ Status Bundle::checkEntry(const ManifestEntry &entry) const {
     return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name,
                 "' does not have its recorded sha256; the bundle is "
                 "damaged, copy or compile it again");
-  if (files.isArchiveFile() && crc32(found->data) != found->crc)
-    return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name,
-                "' does not have its recorded CRC-32; the archive's "
-                "directory is damaged, copy or compile the bundle again");
-  return {};
+  return checkCrc(entry.name);
 }
 
-Status Bundle::loadEntries() {
+Status Bundle::loadEntries(bool checkAll) {
   const Archive::Entry *manifestEntry = files.find("manifest.json");
   text.assign(reinterpret_cast<const char *>(manifestEntry->data.data()), manifestEntry->data.size());
-  if (files.isArchiveFile() && crc32(manifestEntry->data) != manifestEntry->crc)
-    return fail(DMX_STATUS_CHECKSUM, "entry 'manifest.json' does not have its recorded CRC-32; the archive's "
-                                     "directory is damaged, copy or compile the bundle again");
+  if (Status status = checkCrc("manifest.json"); !status)
+    return status;
   for (const ManifestEntry &entry : parsed.entries) {
     if (Status status = files.load(entry.name, entry.size); !status)
       return status;
-    if (!isCheckedAtOpen(entry.name))
+    if (!checkAll && !isCheckedAtOpen(entry.name))
       continue;
     // What is checked here is used later: it must be the same bytes then.
     Status status = files.hold(entry.name);
@@ -168,7 +181,6 @@ Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive) {
   auto manifest = checkHeader(archive);
   if (!manifest)
     return manifest.takeError();
-  std::shared_ptr<Bundle> bundle(new Bundle(std::move(archive)));
   bundle->parsed = std::move(*manifest);
   if (Status status = bundle->loadEntries(); !status)
     return status.takeError();
@@ -221,12 +233,13 @@ const Signature *Bundle::findSignature(const char *name) const {
 
 Result<std::shared_ptr<const CodeImage>> Bundle::code(const TargetCode &target, Device &device) const {
   std::lock_guard lock(codeMutex);
-  if (auto it = codeCache.find(target.entry); it != codeCache.end())
+  if (auto it = codeCache.find(entry); isShared && it != codeCache.end())
     return it->second;
-  auto image = device.loadCode(files.find(target.entry)->data);
+  auto image = device.loadCode(files.find(entry)->data);
   if (!image)
-    return within(cat("entry '", target.entry, "'"), image.takeError());
-  codeCache.emplace(target.entry, *image);
+    return within(cat("entry '", entry, "'"), image.takeError());
+  if (isShared)
+    codeCache.emplace(entry, *image);
   return *image;
 }
 

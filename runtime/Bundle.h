@@ -68,8 +68,10 @@ private:
   mutable std::mutex codeMutex;
   mutable std::map<std::string, std::shared_ptr<const CodeImage>> codeCache; // by entry name
 
+  static Status checkManifest(const Archive &archive);
   Status checkEntry(const ManifestEntry &entry) const;
-  Status loadEntries();
+  Status checkCrc(std::string_view name) const;
+  Status loadEntries(bool checkAll);
   Status matchGraphs();
   Status checkLayouts() const;
 };

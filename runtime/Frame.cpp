@@ -71,7 +71,7 @@ Status Frame::findKernels() {
     const Task &task = graph.tasks[i];
     const Unit &unit = unitOf(task.device);
     taskNames.push_back(path + task.name);
-    kernels.push_back(task.hasKernel() ? unit.code->findKernel(task.kernel) : nullptr);
+    kernels.push_back(task.hasKernel() ? unit.findKernel(task.kernel) : nullptr);
     if (task.hasKernel() && !kernels.back())
       return badBundle("task '", taskNames.back(), "' needs kernel '", task.kernel, "', which code '",
                        unit.target->entry, "' does not have; compile the model again");

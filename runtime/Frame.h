@@ -21,9 +21,21 @@ namespace dmxrt {
 /// A device and what it knows.
 struct Unit {
   std::unique_ptr<Device> device;
-  const TargetCode *target = nullptr; // null, like `code`, when all its tasks are copies
-  std::shared_ptr<const CodeImage> code;
+  const TargetCode *target = nullptr;            // null, like `code`, when all its tasks are copies
+  std::shared_ptr<const CodeImage> code, common; // common: null unless the target's code has such
   uint32_t programs = 0; // one for each stage of each frame that has tasks for it
+
+  /// The code that has a kernel; null when none has.
+  const CodeImage *imageOf(std::string_view kernel) const {
+    for (const CodeImage *image : {code.get(), common.get()})
+      if (image && image->findKernel(kernel))
+        return image;
+    return nullptr;
+  }
+  const void *findKernel(std::string_view name) const {
+    const CodeImage *image = imageOf(name);
+    return image ? image->findKernel(name) : nullptr;
+  }
 };
 
 /// What the frames of a session share.
@@ -150,6 +162,7 @@ private:
   Result<int64_t> givenDim(const Dim &dim) const;
   Result<int64_t> inputDim(const Dim &dim) const;
   Result<int64_t> returnedDim(const Dim &dim) const;
+  Status evaluateInputDims();
   Status checkInputs();
   bool fits(const Stage &stage) const;
   Status bringUp(uint32_t index);

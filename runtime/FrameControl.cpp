@@ -32,6 +32,14 @@ Status Frame::bindBuffer(Frame &frame, uint32_t input, uint32_t buffer) {
   return {};
 }
 
+/// Binds what the body gets before the carried values; tells how many inputs that are.
+uint32_t Frame::bindIteration(Control &control) {
+  Frame &body = *control.frames[0];
+  body.bind(DMX_INPUT, kIteration, {}, reinterpret_cast<std::byte *>(&control.iteration), sizeof control.iteration);
+  body.bind(DMX_INPUT, kCondition, {}, reinterpret_cast<std::byte *>(&control.condition), sizeof control.condition);
+  return kFirstCarried;
+}
+
 Status Frame::runControl(uint32_t index) {
   const Task &task = graph.tasks[index];
   Status status = task.kind == TaskKind::If ? runIf(task, *controls[index]) : runLoop(task, *controls[index]);
@@ -57,14 +65,12 @@ Status Frame::runIf(const Task &task, Control &control) {
 }
 
 Status Frame::runLoop(const Task &task, Control &control) {
-  Frame &body = *control.frames[0];
   int64_t limit = task.tripCount == kNone ? INT64_MAX : read<int64_t>(dataOf(task.tripCount));
   control.condition = task.condition == kNone || read<uint8_t>(dataOf(task.condition)) != 0;
+  uint32_t first = bindIteration(control);
   for (uint32_t i = 0; i < task.buffers.size(); ++i)
-    if (Status status = bindBuffer(body, kFirstCarried + i, task.buffers[i]); !status)
+    if (Status status = bindBuffer(*control.frames[0], first + i, task.buffers[i]); !status)
       return status;
-  body.bind(DMX_INPUT, kIteration, {}, reinterpret_cast<std::byte *>(&control.iteration), sizeof control.iteration);
-  body.bind(DMX_INPUT, kCondition, {}, reinterpret_cast<std::byte *>(&control.condition), sizeof control.condition);
   for (TensorPlace &place : control.results)
     place.bytes = 0;
   for (control.iterations = 0; control.condition && control.iterations < limit; ++control.iterations)

@@ -70,10 +70,14 @@ Status Frame::checkInputs() {
   return {};
 }
 
+Status Frame::evaluateInputDims() {
+  return evaluateDims(graph, 0, dims, [this](const Dim &dim) { return inputDim(dim); });
+}
+
 Status Frame::evaluateInputs() {
   if (!inputsChanged)
     return {};
-  if (Status status = evaluateDims(graph, 0, dims, [this](const Dim &dim) { return inputDim(dim); }); !status)
+  if (Status status = evaluateInputDims(); !status)
     return status;
   if (Status status = checkInputs(); !status)
     return status;
@@ -198,13 +202,20 @@ DeviceTask Frame::makeTask(uint32_t index) {
   return out;
 }
 
+/// In a run, what does not fit together came from the run's data.
+static Error inRun(Error error) {
+  if (error.status == DMX_STATUS_INVALID_ARGUMENT)
+    error.status = DMX_STATUS_KERNEL;
+  return error;
+}
+
 /// Everything of a stage that depends on shapes: layout, memory, plans.
 Status Frame::prepare(uint32_t index) {
   for (size_t k = index; k < stages.size(); ++k)
     stages[k].prepared = false;
   Stage &stage = stages[index];
   if (Status status = layOut(graph, machinery.bundle->archive(), dims, index, layout); !status)
-    return status;
+    return index ? inRun(status.takeError()) : status.takeError();
   if (Status status = checkContracts(stage); !status)
     return status;
   if (Status status = growArenas(index); !status)
@@ -306,13 +317,6 @@ Status Frame::arrange() {
   if (Status status = prepareFirst(); !status)
     return status;
   return bringUp(0);
-}
-
-/// In a run, what does not fit together came from the run's data.
-static Error inRun(Error error) {
-  if (error.status == DMX_STATUS_INVALID_ARGUMENT)
-    error.status = DMX_STATUS_KERNEL;
-  return error;
 }
 
 Status Frame::call() {

@@ -49,7 +49,8 @@ bool LayoutBuilder::number(ExprId id, int64_t min, int64_t max, std::string_view
     return reject(within(what, result.takeError()));
   value = *result;
   if (value < min || value > max)
-    return reject(badBundle(what, " is ", value, ", not within ", min, "..", max));
+    return reject(fail(value > max && max == kMaxBytes ? DMX_STATUS_OUT_OF_MEMORY : DMX_STATUS_INVALID_BUNDLE, what, " is ",
+                       value, ", not within ", min, "..", max));
   return true;
 }
 
@@ -77,7 +78,7 @@ bool LayoutBuilder::addBuffer(size_t index) {
     return reject(status.takeError());
   int64_t needed = dmx_tensor_bytes(buffer.dtype, static_cast<uint32_t>(shape.size()), shape.data());
   if (needed < 0 || needed > kMaxBytes)
-    return reject(badBundle("its shape has more elements than any memory"));
+    return reject(fail(DMX_STATUS_OUT_OF_MEMORY, "its shape has more elements than any memory"));
   place.size = place.dense = static_cast<uint64_t>(needed);
   if (buffer.kind >= BufferKind::Const) {
     if (!bytes(buffer.offset, "offset", place.offset) || !bytes(buffer.size, "size", place.size))
@@ -231,7 +232,7 @@ Status evaluateShape(const Graph &graph, uint32_t buffer, std::span<const int64_
     if (!value)
       return within("shape", value.takeError());
     if (*value < 0)
-      return badBundle("shape: ", graph.exprs.text(extent, graph.dimNames), " is ", *value);
+      return fail(DMX_STATUS_INVALID_ARGUMENT, "shape: ", graph.exprs.text(extent, graph.dimNames), " is ", *value);
     shape.push_back(*value);
   }
   return {};
@@ -239,7 +240,12 @@ Status evaluateShape(const Graph &graph, uint32_t buffer, std::span<const int64_
 
 Status layOut(const Graph &graph, const Archive &archive, std::span<const int64_t> dims, uint32_t stage,
               Layout &layout) {
-  return LayoutBuilder(graph, archive, dims, stage, layout).run();
+  Status status = LayoutBuilder(graph, archive, dims, stage, layout).run();
+  if (status || stage > 0 || !isStatic(graph))
+    return status;
+  Error error = status.takeError();
+  error.status = DMX_STATUS_INVALID_BUNDLE; // no input is to blame
+  return error;
 }
 
 } // namespace dmxrt

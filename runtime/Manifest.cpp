@@ -1,6 +1,7 @@
 //===- Manifest.cpp - manifest.json as plain structs ----------------------===//
 
 #include "Manifest.h"
+#include "Archive.h"
 #include "DType.h"
 #include "Json.h"
 
@@ -13,8 +14,8 @@ namespace dmxrt {
 namespace {
 
 /// What a bundle may require.
-constexpr std::array<std::string_view, 5> kFeatures = {"broadcast", "constraints", "control-flow", "narrow-types",
-                                                       "returned-dims"};
+constexpr std::array<std::string_view, 6> kFeatures = {"broadcast",    "common-code",  "constraints",
+                                                       "control-flow", "narrow-types", "returned-dims"};
 
 /// "dmxc 0.3.0", for messages about skew.
 std::string producerText(JsonCursor root) {
@@ -93,6 +94,7 @@ TargetCode parseTarget(JsonCursor cursor) {
   JsonCursor features = cursor["features"];
   for (size_t i = 0; i < features.size(); ++i)
     code.features.push_back(features.at(i).string());
+  code.common = cursor.optional("common").string();
   return code;
 }
 
@@ -115,8 +117,9 @@ void checkManifest(const Manifest &manifest, JsonCursor root) {
   if (!names.count("graph.json"))
     root.fail("entries does not list 'graph.json'");
   for (const TargetCode &code : manifest.targets)
-    if (!names.count(code.entry))
-      root.fail(cat("targets names code '", code.entry, "', which entries does not list"));
+    for (const std::string *entry : {&code.entry, &code.common})
+      if (!names.count(*entry) && (entry == &code.entry || !entry->empty()))
+        root.fail(cat("targets names code '", *entry, "', which entries does not list"));
   std::set<std::string> functions;
   for (const ManifestEntryPoint &entry : manifest.entryPoints)
     if (!functions.insert(entry.name).second)

@@ -13,7 +13,7 @@ namespace dmxrt {
 
 /// The format this runtime reads: this major, minors up to this one.
 inline constexpr int64_t kFormatMajor = 1;
-inline constexpr int64_t kFormatMinor = 1;
+inline constexpr int64_t kFormatMinor = 2;
 
 struct ManifestEntry {
   std::string name;
@@ -25,6 +25,7 @@ struct ManifestEntry {
 struct TargetCode {
   std::string target, arch, entry;
   std::vector<std::string> features; // instruction-set features the code needs
+  std::string common;                // entry of kernels that it shares with other variants; empty: none
 };
 
 struct ManifestTensor {

@@ -45,5 +45,7 @@ private:
 
 /// True when `path` names a directory.
 bool isDirectory(const std::string &path);
+/// True when there is something of that name.
+bool fileExists(const std::string &path);
 
 } // namespace dmxrt

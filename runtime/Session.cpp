@@ -15,13 +15,16 @@ namespace dmxrt {
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Bundle> bundle, const Signature &signature,
                                                  const DeviceOptions &options) {
   std::unique_ptr<Session> session(new Session(std::move(bundle), signature));
-  if (Status status = session->load(options); !status)
+  auto devices = createDevices(session->graph.targets, options);
+  if (!devices)
+    return devices.takeError();
+  if (Status status = session->load(std::move(*devices), options.isa); !status)
     return status.takeError();
   return session;
 }
 
-Status Session::load(const DeviceOptions &options) {
-  if (Status status = loadDevices(options); !status)
+Status Session::load(std::vector<std::unique_ptr<Device>> devices, std::string_view isa) {
+  if (Status status = useDevices(std::move(devices), isa); !status)
     return status;
   auto made = Frame::create(machinery, graph, "", &signature);
   if (!made)
@@ -178,6 +181,7 @@ void Session::info(dmx_session_info &out) const {
   out.task_count = machinery.taskCount;
   out.target = targetText.c_str();
   out.isa = isaText.c_str();
+  out.better_isa = betterIsa;
   for (const Frame *each : frames)
     each->info(out);
 }

@@ -57,6 +57,7 @@ private:
   Status load(const DeviceOptions &options);
   Status loadDevices(const DeviceOptions &options);
   Status loadCode(std::string_view isa);
+  Status loadImage(const std::string &entry, Device &device, std::shared_ptr<const CodeImage> &image) const;
   void noteCode(const Graph &part, std::vector<bool> &needed) const;
   Error noSuchLevel(std::string_view isa) const;
   void countPrograms();
@@ -82,6 +83,7 @@ private:
   std::unique_ptr<Frame> frame;    // of `graph`; freed before the devices
   std::vector<Frame *> frames;     // all, by their tasks' numbers
   std::string targetText, isaText; // for `info`
+  const char *betterIsa = "";
   bool outputsValid = false;       // the last run was good, and its shapes are those of the inputs bound now
   std::vector<Range> ranges;       // scratch of checkOverlaps
 

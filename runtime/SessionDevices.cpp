@@ -11,17 +11,14 @@
 
 namespace dmxrt {
 
-Status Session::loadDevices(const DeviceOptions &options) {
+Status Session::useDevices(std::vector<std::unique_ptr<Device>> devices, std::string_view isa) {
   machinery.targets = graph.targets;
-  auto made = createDevices(graph.targets, options);
-  if (!made)
-    return made.takeError();
-  for (size_t i = 0; i < made->size(); ++i) {
-    machinery.units.emplace_back().device = std::move((*made)[i]);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    machinery.units.emplace_back().device = std::move(devices[i]);
     if (i == 0 || graph.targets[i] == kHostTarget)
       machinery.sharing = machinery.units[i].device.get();
   }
-  if (Status status = loadCode(options.isa); !status)
+  if (Status status = loadCode(isa); !status)
     return status;
   describeDevices();
   return {};
@@ -76,11 +73,15 @@ Status Session::loadCode(std::string_view isa) {
     auto selected = machinery.units[i].device->selectCode(codes, alone || hasLevel(i) ? isa : "");
     if (!selected)
       return selected.takeError();
-    auto image = machinery.bundle->code(**selected, *machinery.units[i].device);
-    if (!image)
-      return image.takeError();
-    machinery.units[i].target = *selected;
-    machinery.units[i].code = *image;
+    Unit &unit = machinery.units[i];
+    unit.target = *selected;
+    if (Status status = loadImage(unit.target->entry, *unit.device, unit.code); !status)
+      return status;
+    if (!unit.target->common.empty())
+      if (Status status = loadImage(unit.target->common, *unit.device, unit.common); !status)
+        return status;
+    if (const char *better = unit.device->betterLevel(codes))
+      betterIsa = better;
   }
   return {};
 }

@@ -197,7 +197,7 @@ typedef struct dmx_bundle_options {
   uint32_t reserved; /* 0 */
 } dmx_bundle_options;
 #define DMX_BUNDLE_OPTIONS_INIT                                                                                        \
-  { sizeof(dmx_bundle_options), 0, 0 }
+  { sizeof(dmx_bundle_options), 0, 0, NULL, NULL, 0 }
 
 /* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
  * of everything and the sha256 of manifest, graph and code; weights are checked by
@@ -379,6 +379,8 @@ typedef struct dmx_session_info {
   uint64_t state_bytes;
   uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
   uint64_t output_bytes;   /* allocated now for outputs left to the session, and for those of branches and loops */
+  const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it, the
+                              model would run faster; "" when there is none */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */

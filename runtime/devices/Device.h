@@ -61,6 +61,8 @@ public:
   virtual const void *findKernel(std::string_view name) const = 0;
   /// What its kernels rely on; null where the code says nothing, or its device checks every access by itself.
   virtual const ContractTable *contracts() const { return nullptr; }
+  /// What the device asks of a task of one of its kernels beyond that.
+  virtual Status checkTask(const DeviceTask &) const { return {}; }
 };
 
 /// Tasks begin..end of a list, the last one excluded: a part that one device runs.
@@ -117,6 +119,8 @@ public:
   /// Which of a bundle's code objects this device runs best, of those of level `isa` when that is not
   /// empty; an error names what is missing and the remedy.
   virtual Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const = 0;
+  /// A level that this device would run faster than all that the bundle has; null when there is none.
+  virtual const char *betterLevel(std::span<const TargetCode>) const { return nullptr; }
   virtual Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) = 0;
 
   /// Memory for arenas and state, 64-byte aligned, contents undefined. `size` > 0.

@@ -19,8 +19,9 @@ struct DeviceKind {
 };
 
 constexpr DeviceKind kDevices[] = {
-    {kHostTarget, CpuDevice::kSettings, CpuDevice::create, ElfImage::check},
-    {"corsair", corsair::CorsairDevice::kSettings, corsair::CorsairDevice::create, corsair::CorsairImage::check},
+    {kHostTarget, CpuDevice::kSettings, CpuDevice::create, ElfImage::check, ElfImage::inspect},
+    {"corsair", corsair::CorsairDevice::kSettings, corsair::CorsairDevice::create, corsair::CorsairImage::check,
+     corsair::CorsairImage::load},
 };
 
 const DeviceKind *findKind(std::string_view target) {
@@ -101,8 +102,7 @@ Status addSetting(const std::string &text, std::span<const DeviceKind *const> ki
 
 void Device::clear(void *memory, uint64_t size) { std::memset(memory, 0, size); }
 
-Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,
-                                                           const DeviceOptions &options) {
+static Result<std::vector<const DeviceKind *>> findKinds(std::span<const std::string> targets) {
   std::vector<const DeviceKind *> kinds;
   for (const std::string &target : targets) {
     kinds.push_back(findKind(target));
@@ -116,11 +116,11 @@ Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::
   }
   std::vector<std::vector<Setting>> settings(kinds.size());
   for (const std::string &text : options.settings)
-    if (Status status = addSetting(text, kinds, settings); !status)
+    if (Status status = addSetting(text, *kinds, settings); !status)
       return status.takeError();
   std::vector<std::unique_ptr<Device>> devices;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    auto made = kinds[i]->create(options, settings[i]);
+  for (size_t i = 0; i < kinds->size(); ++i) {
+    auto made = (*kinds)[i]->create(options, settings[i]);
     if (!made)
       return made.takeError();
     devices.push_back(std::move(*made));

@@ -5,7 +5,10 @@ set -eu
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cc -O1 -march=x86-64-v2 -shared -nostdlib -ffreestanding -fPIC -fvisibility=hidden -fno-stack-protector \
-  -Wl,--build-id=none -I"$here/../../include" -o "$work/kernels.so" "$here/kernels-1.1.c"
-strip "$work/kernels.so"
-"$1/bin/make-golden" "$work/kernels.so" "$2"
+for part in own common; do
+  define=$([ $part = common ] && echo -DCOMMON || true)
+  cc -O1 -march=x86-64-v2 -shared -nostdlib -ffreestanding -fPIC -fvisibility=hidden -fno-stack-protector $define \
+    -Wl,--build-id=none -I"$here/../../include" -o "$work/$part.so" "$here/kernels-1.2.c"
+  strip "$work/$part.so"
+done
+"$1/bin/make-golden" "$work/own.so" "$work/common.so" "$2"

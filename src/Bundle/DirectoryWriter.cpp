@@ -16,6 +16,7 @@ public:
       : Writer(std::move(path)), folder(std::move(folder)) {}
 
   Status writeAll(const std::vector<Item> &items) override;
+  Result<std::string> readablePath() override { return folder->readablePath(); }
   Status commit() override { return folder->commit(Durability::Disk); }
 
 private:

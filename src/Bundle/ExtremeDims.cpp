@@ -2,14 +2,18 @@
 #include "dmxc/Bundle/Validate.h"
 
 #include <algorithm>
+#include <array>
 
 namespace dmxc::bundle {
 
 namespace {
 
+/// What dims of no known size are taken for.
+constexpr int64_t nominal = 16;
+
 /// One end of bounds; of an upper end that is open, a small value.
 int64_t endOf(int64_t min, int64_t max, bool upper) {
-  return !upper ? min : max < INT64_MAX ? max : std::max<int64_t>(min, 16);
+  return !upper ? min : max < INT64_MAX ? max : std::max<int64_t>(min, nominal);
 }
 
 /// The end within bounds, but not beyond `limit` where they allow that.

@@ -3,6 +3,8 @@
 
 #include "Json.h"
 
+#include <algorithm>
+
 namespace dmxc::bundle {
 
 using json::Reader;
@@ -16,14 +18,28 @@ const EntryPoint *Manifest::findEntryPoint(std::string_view name) const {
 }
 
 const std::vector<std::string> &knownFeatures() {
-  static const std::vector<std::string> names = {"broadcast", "constraints", "control-flow", "narrow-types",
-                                                 "returned-dims"};
+  static const std::vector<std::string> names = {"broadcast",    "common-code",  "constraints",
+                                                 "control-flow", "narrow-types", "returned-dims"};
   return names;
 }
 
+std::vector<std::string> featuresOf(const Manifest &manifest) {
+  for (const TargetDesc &target : manifest.targets)
+    if (!target.common.empty())
+      return {"common-code"};
+  return {};
+}
+
+int64_t minorOf(std::string_view feature) { return feature == "common-code" ? 2 : 1; }
+
 void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest) {
   manifest.required = featuresOf(graphs);
-  manifest.minor = manifest.required.empty() ? 0 : 1;
+  for (const std::string &feature : featuresOf(manifest))
+    manifest.required.push_back(feature);
+  std::sort(manifest.required.begin(), manifest.required.end());
+  manifest.minor = 0;
+  for (const std::string &feature : manifest.required)
+    manifest.minor = std::max(manifest.minor, minorOf(feature));
 }
 
 const EntryDesc *Manifest::findEntry(std::string_view name) const {
@@ -79,9 +95,12 @@ Value optionsValue(const Manifest &m) {
 
 Value targetsValue(const Manifest &m) {
   Value array = Value::array();
-  for (const TargetDesc &target : m.targets)
+  for (const TargetDesc &target : m.targets) {
     array.push_back(
         {{"target", target.target}, {"arch", target.arch}, {"entry", target.entry}, {"features", target.features}});
+    if (!target.common.empty())
+      array.back()["common"] = target.common;
+  }
   return array;
 }
 
@@ -188,7 +207,8 @@ void readBody(const Reader &root, Manifest &m) {
                     [&](const std::string &key, const Reader &v) { m.options.emplace_back(key, readOption(v)); });
   root.forEach("targets", true, [&](const Reader &t) {
     m.targets.push_back(
-        {t.string("target"), t.string("arch", ""), t.string("entry", ""), t.strings("features", false)});
+        {t.string("target"), t.string("arch", ""), t.string("entry", ""), t.strings("features", false),
+         t.string("common", "")});
   });
   root.forEach("entry_points", true, [&](const Reader &e) { m.entryPoints.push_back(readEntryPoint(e)); });
   root.forEachField("placement", [&](const std::string &key, const Reader &p) {

@@ -2,6 +2,7 @@
 #include "dmxc/Bundle/Reader.h"
 
 #include "EntryName.h"
+#include "WriterImpl.h"
 #include "Zip.h"
 #include "ZipReader.h"
 #include "dmxc/Support/Sha256.h"

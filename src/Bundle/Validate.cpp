@@ -77,9 +77,13 @@ void BundleChecker::checkManifest() {
     report("manifest.json", "there is no entry point");
   for (const EntryPoint &entry : m.entryPoints)
     checkEntryPoint(entry, names);
-  for (const TargetDesc &target : m.targets)
+  for (const TargetDesc &target : m.targets) {
+    std::string where = "manifest.json, target '" + target.target + "'";
     if (!bundle.find(target.entry))
-      report("manifest.json, target '" + target.target + "'", "there is no entry '" + target.entry + "'");
+      report(where, "there is no entry '" + target.entry + "'");
+    if (!target.common.empty() && !bundle.find(target.common))
+      report(where, "there is no entry '" + target.common + "', its 'common'");
+  }
   for (const std::string &feature : m.required)
     if (const auto &known = knownFeatures(); std::find(known.begin(), known.end(), feature) == known.end())
       report("manifest.json", "the bundle requires the feature '" + feature + "', which this version does not know");
@@ -88,13 +92,17 @@ void BundleChecker::checkManifest() {
 /// An older reader must refuse what it would not understand.
 void BundleChecker::checkFeatures() {
   const Manifest &m = bundle.manifest();
-  std::vector<std::string> used = featuresOf(bundle.graphs());
-  for (const std::string &feature : used)
+  auto check = [&](const std::string &where, const std::string &feature) {
     if (std::find(m.required.begin(), m.required.end(), feature) == m.required.end())
-      report("manifest.json", "graph.json uses '" + feature + "', which 'required' does not list");
-  if (!used.empty() && m.minor < 1)
-    report("manifest.json", "graph.json uses '" + used.front() + "', which format " + std::to_string(m.major) + "." +
-                                std::to_string(m.minor) + " does not have");
+      report("manifest.json", where + " uses '" + feature + "', which 'required' does not list");
+    if (m.minor < minorOf(feature))
+      report("manifest.json", where + " uses '" + feature + "', which format " + std::to_string(m.major) + "." +
+                                  std::to_string(m.minor) + " does not have");
+  };
+  for (const std::string &feature : featuresOf(bundle.graphs()))
+    check("graph.json", feature);
+  for (const std::string &feature : featuresOf(m))
+    check("'targets'", feature);
 }
 
 void BundleChecker::checkTable() {

@@ -72,7 +72,7 @@ private:
   Expr sizeOf(const BufferDesc &buffer) const {
     return buffer.kind >= BufferKind::Const ? buffer.size : denseBytes(buffer.dtype, buffer.shape);
   }
-  /// The values at both ends of the dims; fewer when they cannot be computed.
+  /// The values at the samples of the dims; fewer when they cannot be computed.
   std::vector<int64_t> values(const Expr &expr) const;
   bool atLeast(const Expr &expr, int64_t bound) const {
     for (int64_t value : values(expr))

@@ -78,6 +78,13 @@ Status Writer::finish() {
     contents.entries.push_back({item.name, item.size, std::string(64, '0')});
   if (Status done = writeAll(items); !done)
     return done;
+  if (inspection) {
+    auto written = readablePath();
+    if (!written)
+      return written.takeError();
+    if (Status done = inspection(*written); !done)
+      return done;
+  }
   return commit();
 }
 

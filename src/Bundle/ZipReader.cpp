@@ -159,7 +159,6 @@ Result<ZipContents> readZip(std::span<const std::byte> bytes) {
     expected = *data + n.size;
     if (!names.insert(entry.name).second)
       return damaged("two entries are named '" + entry.name + "'");
-    contents.entries.push_back(std::move(entry));
     at += zip::centralSize + nameSize + extraSize;
   }
   if (at != end || expected != dir->offset)

@@ -9,6 +9,7 @@
 #include "EntryName.h"
 #include "WriterImpl.h"
 #include "Zip.h"
+#include "ZipReader.h"
 
 #include <algorithm>
 #include <sys/stat.h>
@@ -76,6 +77,7 @@ public:
   ZipWriter(std::string path, std::unique_ptr<OutputFile> file) : Writer(std::move(path)), file(std::move(file)) {}
 
   Status writeAll(const std::vector<Item> &items) override;
+  Result<std::string> readablePath() override { return file->readablePath(); }
   Status commit() override;
 
 private:

@@ -14,6 +14,8 @@
 #include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>
 
+#include <chrono>
+
 namespace dmxc::driver {
 
 namespace {
@@ -52,10 +54,27 @@ std::string kernelNodes(const bundle::GraphFile &file) {
   return nlohmann::json{{"kernels", kernels}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+/// What was written, as whoever deploys it will read it.
+Status checkWritten(const std::string &path) {
+  auto written = bundle::Bundle::open(path);
+  if (!written)
+    return written.error().kind == ErrorKind::IO
+               ? written.takeError()
+               : Error{ErrorKind::Internal, "the bundle just written cannot be read: " + written.error().message};
+  auto problems = tools::checkBundle(*written, /*everything=*/false);
+  if (!problems)
+    return problems.takeError();
+  if (problems->empty())
+    return Status::ok();
+  const bundle::Problem &first = problems->front();
+  std::string more = problems->size() > 1 ? " (and " + std::to_string(problems->size() - 1) + " more)" : "";
+  return Error{ErrorKind::Internal, "the bundle just written is not sound: " + first.where + ": " + first.message + more};
+}
+
 constexpr const char *weightsEntry = "weights/model.safetensors";
 
 Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights,
-                  bundle::Manifest manifest) {
+                  bundle::Manifest manifest, std::vector<TimeRow> &times) {
   if (Status added = addConstants(model, weights); !added)
     return added;
   for (bundle::GraphDesc &graph : model.graph.graphs)
@@ -75,6 +94,13 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
   if (Status added = writer.addEntry("debug/kernels.json", kernelNodes(model.graph)); !added)
     return added;
   writer.setManifest(std::move(manifest));
+  writer.setCheck([&times](const std::string &path) {
+    auto start = std::chrono::steady_clock::now();
+    Status sound = checkWritten(path);
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    times.push_back({"write", "check", taken.count()});
+    return sound;
+  });
   return writer.finish();
 }
 
@@ -117,7 +143,7 @@ bool Compilation::writeBundle(const std::string &path) {
     }
     bundle::WeightsWriter weights;
     Result<bundle::Manifest> described = manifest();
-    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described))
+    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), timeRows)
                                : Status(described.takeError());
     if (!written) {
       diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);

@@ -14,7 +14,8 @@ namespace dmxc::driver {
 
 static constexpr const char *examples = R"(examples:
   dmxc model.onnx -o model.bundle                         compile for this build's default target
-  dmxc model.onnx -o m.bundle -t cpu:x86-64-v3+x86-64-v4  two instruction set levels in one bundle
+  dmxc model.onnx -o m.bundle -t cpu:x86-64-v2+x86-64-v4  code for these instruction sets in one bundle
+  dmxc model.onnx -o m.bundle -t cpu:host                 for this machine's processor alone
   dmxc model.onnx -o m.bundle --dim batch=8               fix a symbolic dim
   dmxc model.onnx --emit partition -o -                   see what was fused and where it runs
   dmxc model.onnx -o m.bundle -MD -MF m.d                 write a dependency file for make or ninja
@@ -121,8 +122,9 @@ private:
          "text of a phase on stdout",
          "common");
     list("-t,--target", raw.targets, "NAME[:LEVEL+..]",
-         "Target, repeatable; default cpu. Levels of cpu: host, x86-64-v2, -v3 "
-         "(default), -v4",
+         "Target, repeatable; default cpu. Levels of cpu: host, x86-64-v2, -v3, "
+         "-v4; default x86-64-v3+x86-64-v4: dmx-run takes the best that the "
+         "processor has",
          "common");
     app.add_option("-O", options.optLevel, "Optimisation, 0 to 3; default 2")
         ->type_name("LEVEL")

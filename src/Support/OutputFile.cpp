@@ -482,6 +482,8 @@ Status OutputFolder::takeName() {
   return Status::ok();
 }
 
+std::string OutputFolder::readablePath() const { return descriptorPath(root.get()); }
+
 Status OutputFolder::commit(Durability durability) {
   if (durability == Durability::Disk)
     if (Status done = synchronise(); !done)

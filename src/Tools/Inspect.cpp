@@ -3,8 +3,6 @@
 
 #include "InspectView.h"
 #include "Report.h"
-#include "dmx/dmx.h"
-#include "dmxc/Bundle/Validate.h"
 #include "dmxc/Support/OutputFile.h"
 
 #include <ostream>
@@ -70,19 +68,6 @@ std::string tableText(const Table &table) {
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
-}
-
-/// Structure by our reader; with `everything` all checksums, and the runtime's
-/// own reader, which shares no code with ours.
-std::vector<Problem> examine(const Bundle &bundle, bool everything) {
-  std::vector<Problem> problems = validate(bundle, everything ? CheckLevel::Everything : CheckLevel::Structure);
-  dmx_error error = DMX_ERROR_INIT;
-  dmx_bundle *opened = nullptr;
-  if (dmx_bundle_open(bundle.path().c_str(), &opened, &error) != DMX_OK ||
-      (everything && dmx_bundle_verify(opened, &error) != DMX_OK))
-    problems.push_back({"runtime", error.message});
-  dmx_bundle_close(opened);
-  return problems;
 }
 
 Status report(const std::string &path, const std::vector<Problem> &problems, const InspectOptions &options,
@@ -166,9 +151,13 @@ Status inspectBundle(const InspectOptions &options, std::ostream &out) {
     if (Status done = writeFile(options.htmlFile, *page); !done)
       return done;
   }
-  if (examined)
-    if (Status done = report(options.bundle, examine(*bundle, options.verify), options, out); !done)
+  if (examined) {
+    auto problems = checkBundle(*bundle, options.verify);
+    if (!problems)
+      return problems.takeError();
+    if (Status done = report(options.bundle, *problems, options, out); !done)
       return done;
+  }
   return options.diffWith.empty() ? Status::ok() : printDiff(*bundle, options, out);
 }
 

@@ -73,6 +73,7 @@ void RunReport::setInfo(const dmx_session_info &info) {
   threads = info.threads;
   target = info.target ? info.target : "";
   isa = info.isa ? info.isa : "";
+  betterIsa = info.better_isa ? info.better_isa : "";
   arenaBytes = info.arena_bytes;
   arenaLowerBound = info.arena_lower_bound;
   scratchBytes = info.scratch_bytes;
@@ -82,10 +83,21 @@ void RunReport::setInfo(const dmx_session_info &info) {
   peakRssMb = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+std::string levelText(const RunReport &r) {
+  if (r.betterIsa.empty())
+    return r.isa;
+  // Beside the level that it has, unless that is one machine's own.
+  std::string levels = (r.isa.starts_with("x86-64") ? r.isa + "+" : "") + r.betterIsa;
+  return r.isa + "; this processor has " + r.betterIsa +
+         ", which the bundle has no code of: compile the model with -t cpu:" + levels + " for more speed";
+}
+
 void printBenchmark(const RunReport &r, std::ostream &out) {
   const LatencyFigures &l = *r.latency;
   out << r.model << ": " << r.threads << (r.threads == 1 ? " thread" : " threads") << ", " << r.target << " " << r.isa
       << ", " << l.iters << " runs\n";
+  if (!r.betterIsa.empty())
+    out << "  level " << levelText(r) << "\n";
   out << "  latency ms   min " << text("%.4f", l.min) << "   median " << text("%.4f", l.median) << "   mean "
       << text("%.4f", l.mean) << "   p90 " << text("%.4f", l.p90) << "   p99 " << text("%.4f", l.p99) << "\n";
   out << "  load " << text("%.2f ms", r.loadMs) << ", session " << text("%.2f ms", r.sessionMs) << ", first run "
@@ -123,7 +135,8 @@ void printTaskTable(const RunReport &report, std::ostream &out) {
 }
 
 Status writeReportJson(const std::string &path, const RunReport &r, bool perTask) {
-  Json root = {{"model", r.model}, {"bundle", r.bundle}, {"target", r.target}, {"isa", r.isa}, {"threads", r.threads}};
+  Json root = {{"model", r.model}, {"bundle", r.bundle},        {"target", r.target},
+               {"isa", r.isa},     {"better_isa", r.betterIsa}, {"threads", r.threads}};
   if (r.latency) {
     const LatencyFigures &l = *r.latency;
     root["iters"] = l.iters;

@@ -19,13 +19,15 @@ struct RunReport {
   uint64_t droppedEvents = 0;
 
   uint32_t threads = 0;
-  std::string target, isa;
+  std::string target, isa, betterIsa;
   uint64_t arenaBytes = 0, arenaLowerBound = 0, scratchBytes = 0, constantBytes = 0;
   double peakRssMb = 0;
   /// Copies the session's facts and this process' peak memory.
   void setInfo(const dmx_session_info &info);
 };
 
+/// "x86-64-v3; ...", with what to do where the processor has a better level than the bundle.
+std::string levelText(const RunReport &report);
 void printBenchmark(const RunReport &report, std::ostream &out);
 /// Tasks by their share of the time, the longest first.
 void printTaskTable(const RunReport &report, std::ostream &out);

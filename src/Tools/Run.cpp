@@ -61,6 +61,10 @@ private:
   Status bindInputs();
   Status writeOutputs();
   Status compareOutputs(RunReport &report);
+  bool isSilent() const {
+    return options.benchmark || options.quiet || !options.outputs.empty() || !options.outputDir.empty() ||
+           !options.expectDir.empty();
+  }
   void printOutputs();
   Status profileRun(RunReport &report);
   Status benchmark(RunReport &report);
@@ -264,8 +268,7 @@ Status Runner::runOnce(RunReport &report) {
     return done;
   if (!options.expectDir.empty())
     return compareOutputs(report);
-  bool silent = options.benchmark || options.quiet || !options.outputs.empty() || !options.outputDir.empty();
-  if (!silent)
+  if (!isSilent())
     printOutputs();
   return Status::ok();
 }
@@ -297,6 +300,8 @@ Status Runner::execute() {
   report.setInfo(*info);
   if (options.benchmark)
     printBenchmark(report, out);
+  else if (!isSilent() && !report.isa.empty())
+    out << "ran on " << report.target << " " << levelText(report) << "\n";
   if (options.perTask)
     printTaskTable(report, out);
   if (!options.jsonFile.empty())

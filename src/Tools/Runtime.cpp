@@ -39,7 +39,7 @@ ErrorKind kindOf(dmx_status status) {
 template <typename Fn, typename... Args> Status call(Fn fn, Args... args) {
   dmx_error error = DMX_ERROR_INIT;
   if (dmx_status status = fn(args..., &error))
-    return Error{kindOf(status), error.message};
+    return runtimeError(status, error);
   return Status::ok();
 }
 
@@ -170,7 +170,7 @@ Status ModelSession::allocateOutputs() {
       continue;
     }
     if (status != DMX_OK)
-      return Error{kindOf(status), error.message};
+      return runtimeError(status, error);
     shape.resize(rank);
     auto tensor = newTensor(outputList[i].dtype, shape, "output '" + outputList[i].name + "'");
     if (!tensor)

@@ -40,7 +40,8 @@ static bool isOperand(Value value, ArrayRef<Dim> batch) {
       return false; // a stride that depends on whether it is 1
   for (; isPlainF32(value); value = value.getDefiningOp()->getOperand(0)) {
     if (!mlir::isa_and_nonnull<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(value.getDefiningOp()))
-      return true;
+      // A constant number is part of the kernel and not in memory.
+      return !value.getDefiningOp<dmir::ConstantOp>() || !dmir::elementsOf(value.getType()).is(1);
     if (mlir::isa<dmir::BroadcastOp>(value.getDefiningOp()) &&
         !cast<RankedTensorType>(value.getType()).hasStaticShape())
       return false;

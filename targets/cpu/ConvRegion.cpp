@@ -35,9 +35,11 @@ static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
       op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
     return {};
   for (auto [x, s] : bothOrders(scaling)) {
+    if (x.getType() != scaling.getResult().getType()) // a number, say: it has no axes
+      continue;
     SmallVector<int64_t> factors(typeOf(x).getRank(), 1);
     factors[1] = typeOf(x).getDimSize(1);
-    if (x.getType() == scaling.getResult().getType() && shapeOf(x)[0] == 1 && shapeOf(s) == ArrayRef(factors))
+    if (shapeOf(x)[0] == 1 && shapeOf(s) == ArrayRef(factors))
       return {x, s};
   }
   return {};

@@ -85,9 +85,6 @@ std::optional<std::string> cpu::refuses(Operation *op) {
              "; cast to a type of 8 bits or more";
     if (!tensor.hasStaticShape() && !mlir::isa_and_nonnull<dmir::DimsAttr, ArrayAttr>(tensor.getEncoding()))
       return text(type) + " has dims without a name; say what they are with #dmir.dims<...>";
-    if (!tensor.hasStaticShape() && bits < 8 && bits != 1)
-      return "the cpu target packs elements of type " + text(tensor.getElementType()) +
-             " in tensors of known shapes only";
   }
   if (!hasKernel(op))
     return "the cpu target has no kernel for '" + op->getName().getStringRef().str() + "'";

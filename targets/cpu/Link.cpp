@@ -122,7 +122,9 @@ static Status runLinker(const std::vector<std::string> &inputs, const std::strin
   lld::Result result = lld::lldMain(argv, outStream, errStream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0) {
     llvm::StringRef text = llvm::StringRef(err).trim();
-    for (llvm::StringRef failed : {"cannot open", "failed to write", "Cannot allocate memory"})
+    // The objects are whole where they were made: what LLD cannot open or does not recognise was not read as written.
+    for (llvm::StringRef failed : {"cannot open", "failed to open", "failed to write", "Cannot allocate memory",
+                                   "unknown file type", "file is too short"})
       if (text.contains(failed))
         return ioError("cannot link the kernels: " + text.str());
     return internalError("linking the kernels failed: " + text);

@@ -195,7 +195,7 @@ Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module, llvm::Targ
 
 static LogicalResult lowerToLLVMDialect(ModuleOp module, const IsaLevel &isa) {
   PassManager passes(module.getContext());
-  passes.enableVerifier(true);
+  passes.enableVerifier(false); // once at the end: after each pass it takes longer than some of them
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createLoopInvariantCodeMotionPass());
@@ -214,7 +214,7 @@ static LogicalResult lowerToLLVMDialect(ModuleOp module, const IsaLevel &isa) {
   passes.addPass(createConvertControlFlowToLLVMPass());
   passes.addPass(createUBToLLVMConversionPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
-  return passes.run(module);
+  return success(succeeded(passes.run(module)) && succeeded(mlir::verify(module)));
 }
 
 /// Kernels are hidden, their bodies internal and out of line (so that LLVM

@@ -6,7 +6,7 @@ which other work took more than a tenth of the processors is repeated, and marke
 peer / dmxc, median [min, max] over rounds: above 1 means that dmxc is faster, or needs less.
 
     compare_peers.py --zoo ZOO --build BUILD --peer 'node ort_bench.mjs {dir}/model.onnx --inputs {dir}/set0 --threads {threads}'
-                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu:host] [--numerics MODE] [--roofs] [--errors]
+                     [--models a,b] [--threads 1,2] [--rounds 5] [--target cpu] [--numerics MODE] [--roofs] [--errors]
                      [--json FILE]
 
 The peer prints a JSON line with median_ms, and create_ms, peak_rss_mib and rel_err where it has them. --roofs adds the
@@ -190,7 +190,7 @@ def main():
     parser.add_argument("--threads", default=[1], type=lambda value: [int(part) for part in value.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="per side and round; the peer's command has its own")
-    parser.add_argument("--target", default="cpu:host")
+    parser.add_argument("--target", default="cpu", help="-t of dmxc; its default has the best level of the psABI that the processor has")
     parser.add_argument("--numerics", help="dmxc's mode, e.g. bf16 for weights; the peer keeps to its own")
     parser.add_argument("--roofs", action="store_true")
     parser.add_argument("--errors", action="store_true")

@@ -257,7 +257,7 @@ class Base(unittest.TestCase):
         model = subprocess.run(["protoc", "--encode=onnx.ModelProto", "-I/usr/include/onnx", "onnx.proto"], input=text.encode(), capture_output=True)
         self.assertEqual(model.returncode, 0, model.stderr.decode())
         (self.dir / "m.onnx").write_bytes(model.stdout)
-        return self.run_tool(BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "m.bundle", "-q", *arguments)
+        return self.run_tool(BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "m.bundle", "-q", *(() if "-t" in arguments else ("-t", "cpu:x86-64-v3")), *arguments)
 
     def run_bundle(self, values):
         folder = self.dir / "in"

@@ -35,5 +35,7 @@ if("corsair" IN_LIST DMXC_TARGETS)
             ${CMAKE_SOURCE_DIR}/../shared/design/bfp_ref.py 0 60)
   add_test(NAME cli.corsair-shapes
     COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  set_tests_properties(cli.corsair-graphs cli.corsair-shapes PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+  add_test(NAME cli.corsair-machines
+    COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_tests_properties(cli.corsair-graphs cli.corsair-shapes cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endif()

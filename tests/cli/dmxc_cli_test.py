@@ -25,6 +25,14 @@ SMALL = """func.func @main(%x: tensor<4x8xf32> {dmir.name = "x"}) -> (tensor<4x8
 }
 """
 
+# A sum of one number needs no vectors, the exponentials do.
+SCALAR_AND_VECTOR = """func.func @main(%x: tensor<4x8xf32> {dmir.name = "x"}, %n: tensor<1xi64> {dmir.name = "n"}) -> (tensor<4x8xf32> {dmir.name = "y"}, tensor<1xi64> {dmir.name = "m"}) {
+  %0 = dmir.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("exp")
+  %1 = dmir.add %n, %n : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64> loc("twice")
+  return %0, %1 : tensor<4x8xf32>, tensor<1xi64>
+}
+"""
+
 
 def field(number, value):
     """One protobuf field; ints as varints, everything else as bytes."""
@@ -324,6 +332,28 @@ class Pipeline(Base):
         names = self.entries(self.dir / "o")
         self.assertIn("code/cpu/x86-64-v2/kernels.so", names)
         self.assertIn("code/cpu/x86-64-v3/kernels.so", names)
+
+    def test_default_holds_two_levels_and_equal_kernels_once(self):
+        self.small.write_text(SCALAR_AND_VECTOR)
+        self.run_tool(self.small, "-o", "o", "-j1")
+        self.run_tool(self.small, "-o", "p", "-j7")
+        files = self.entries(self.dir / "o")
+        self.assertEqual(files, self.entries(self.dir / "p"), "results do not depend on the threads")
+        manifest = json.loads(files["manifest.json"])
+        self.assertEqual([(t["arch"], t["entry"]) for t in manifest["targets"]],
+                         [(f"x86-64-{v}", f"code/cpu/x86-64-{v}/kernels.so") for v in ("v3", "v4")])
+        kernels = {name: set(re.findall(rb"k\d+_\w+", data)) for name, data in files.items() if name.startswith("code/")}
+        self.assertEqual(kernels, {"code/cpu/common/kernels.so": {b"k1_elementwise"}, "code/cpu/x86-64-v3/kernels.so": {b"k0_elementwise"},
+                                   "code/cpu/x86-64-v4/kernels.so": {b"k0_elementwise"}})
+        self.assertEqual(manifest["format"]["minor"], 2)
+        self.assertIn("common-code", manifest["required"])
+        self.run_tool("o", "--check", tool="dmx-inspect")
+        flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+        for level, has in (("x86-64-v3", "avx2" in flags), ("x86-64-v4", "avx512vl" in flags)):
+            if has:
+                out = self.run_tool("o", "--random-inputs", "1", "--isa", level, tool="dmx-run").stdout
+                self.assertIn(f"ran on cpu {level}\n", out)
+        self.assertIn("x86-64-v3 and x86-64-v4", self.run_tool("--print-target-info", "cpu").stdout)
 
     def test_kernels_need_no_symbols(self):
         self.run_tool(DIGITS, "-o", "o", "--dim", "batch=1")

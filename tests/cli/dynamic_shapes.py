@@ -213,13 +213,14 @@ class BundleTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def compile_file(self, model, *arguments):
+        if "-t" not in arguments:
+            arguments += ("-t", "cpu:x86-64-v3")
         result = subprocess.run([BIN / "dmxc", model, "-o", self.dir / "m.bundle", *arguments], capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def compile_onnx(self, model):
         (self.dir / "m.onnx").write_bytes(model)
-        result = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "m.bundle"], capture_output=True, text=True)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.compile_file(self.dir / "m.onnx")
 
     def run_bundle(self, values):
         folder = self.dir / "in"

@@ -110,7 +110,7 @@ class States(unittest.TestCase):
     def targets(self):
         """(arguments, tolerance): f16 and block floating point on the device."""
         known = subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
-        both = [(("-t", "cpu"), 1e-5)]
+        both = [(("-t", "cpu:x86-64-v3"), 1e-5)]
         if "corsair" in known:
             both += [(("-t", "corsair:quads=1"), 0.03), (("-t", "corsair:quads=4"), 0.03)]
         return both

@@ -103,7 +103,13 @@ def case_run():
         run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/set", out=["y: ok", "z: ok", "PASS\n"])
         quiet = run("dmx-run", OPTIONS.golden, "-q", "--inputs", path + "/set", "--expect", path + "/set")
         assert quiet == "PASS\n", quiet
-        run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", out=["y: f32 3x5, min -14, max 15"])
+        text = run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", out=["y: f32 3x5, min -14, max 15", "ran on cpu x86-64-v2"])
+        with open("/proc/cpuinfo") as cpu:
+            flags = cpu.read().split()
+        better = "x86-64-v4" if "avx512vl" in flags else "x86-64-v3" if "avx2" in flags else ""
+        assert ("compile the model with -t cpu:x86-64-v2+" + better if better else "ran on cpu x86-64-v2\n") in text, text
+        # A flag that may be repeated takes one value.
+        run("dmx-run", "--dim", "batch=2", OPTIONS.golden, "--random-inputs", "1", out=["y: f32 2x5"])
         run("dmx-run", OPTIONS.golden, code=2, err=["no file was given for input 'x' (f32 batchx5)", "--random-inputs"])
         run("dmx-run", OPTIONS.golden, "--input", f"x={path}/set/in_x.npy", "--output", f"y={path}/y.pb", "--output-dir", path + "/out")
         # What was written serves as input again: y has x's shape.

@@ -136,13 +136,15 @@ std::string TestBundle::zip() const {
   return storedZip(entries, "dmx-manifest-sha256:" + dmxrt::sha256Hex(bytesOf(entries[0].second)));
 }
 
+std::string TestBundle::manifestSha256() const { return dmxrt::sha256Hex(bytesOf(finish()[0].second)); }
+
 void TestBundle::writeDirectory(const std::string &path) const {
   for (const auto &[name, bytes] : finish()) {
     std::filesystem::path file = std::filesystem::path(path) / name;
     std::filesystem::create_directories(file.parent_path());
     writeFile(file, bytes);
     if (name == "manifest.json")
-      writeFile(path + "/manifest.sha256", dmxrt::sha256Hex(bytesOf(bytes)));
+      writeFile(path + "/manifest.sha256", dmxrt::sha256Hex(bytesOf(bytes)) + "\n");
   }
 }
 

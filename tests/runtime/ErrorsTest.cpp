@@ -265,7 +265,25 @@ TEST(SessionErrors, CodeAndTargets) {
   model = addModel(8);
   model.manifest["targets"][0]["target"] = "abacus";
   creates(model, DMX_STATUS_UNSUPPORTED, "no code for target 'cpu'");
+  // The compiler's default, on a machine without either level.
+  Json v3 = model.manifest["targets"][0], v4 = v3;
+  v3["target"] = v4["target"] = "cpu";
+  v3["arch"] = "x86-64-v3", v3["features"] = {"no-avx2", "fma"};
+  v4["arch"] = "x86-64-v4", v4["features"] = {"no-avx2", "no-avx512f"};
+  model.manifest["targets"] = {v3, v4};
+  creates(model, DMX_STATUS_UNSUPPORTED,
+          "its x86-64-v3 code needs CPU feature 'no-avx2'; its x86-64-v4 code needs CPU feature 'no-avx2'");
+  creates(model, DMX_STATUS_UNSUPPORTED, "compile the model for a lower level, e.g. -t cpu:x86-64-v2");
   creates(addModel(8), DMX_STATUS_INVALID_ARGUMENT, "no code of ISA level 'x86-64-v9'; it has x86-64", "x86-64-v9");
+  model = addModel(8);
+  model.manifest["targets"][0]["common"] = "code/cpu/common/kernels.so";
+  {
+    OpenBundle none(model);
+    EXPECT_NE(std::string(none.error.message).find("targets names code 'code/cpu/common/kernels.so'"), std::string::npos)
+        << none.error.message;
+  }
+  model.files["code/cpu/common/kernels.so"] = kernelObject("-undefined");
+  creates(model, DMX_STATUS_INVALID_BUNDLE, "code/cpu/common/kernels.so': the kernel object is not one");
   model = addModel(8);
   model.files["code/cpu/x86-64/kernels.so"] = kernelObject("-undefined");
   creates(model, DMX_STATUS_INVALID_BUNDLE, "code/cpu/x86-64/kernels.so': the kernel object is not one");

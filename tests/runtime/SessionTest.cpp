@@ -324,6 +324,13 @@ TEST(Session, OutlivesTheBundle) {
   EXPECT_EQ(y[3], 5.0f);
 }
 
+/// The best level that this processor has beyond the oldest ones, by the compiler's own test.
+static const char *cpuLevel() {
+  bool v4 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  return v4 ? "x86-64-v4" : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "x86-64-v3" : "";
+}
+
 TEST(Session, InfoAndIsaChoice) {
   TestBundle model = addModel(4);
   model.manifest["targets"].push_back({{"target", "cpu"},
@@ -350,8 +357,36 @@ TEST(Session, InfoAndIsaChoice) {
   SessionPtr plain = makeSession(open.get(), 1, options);
   ASSERT_EQ(dmx_session_get_info(plain.get(), &info, nullptr), DMX_OK);
   EXPECT_STREQ(info.isa, "x86-64");
+  EXPECT_STREQ(info.better_isa, cpuLevel()) << "the bundle's codes use neither AVX2 nor AVX-512";
+  model.manifest["targets"][1]["features"] = {"sse", "sse2", "avx512f", "avx2"};
+  OpenBundle wide(model);
+  ASSERT_EQ(dmx_session_get_info(makeSession(wide.get(), 1, options).get(), &info, nullptr), DMX_OK);
+  EXPECT_STREQ(info.better_isa, "") << "it is there, and not asked for";
   options.isa = "future";
   dmx_session *none = nullptr;
   EXPECT_EQ(dmx_session_create(open.get(), nullptr, &options, &none, &open.error), DMX_STATUS_UNSUPPORTED);
   expectPart(open.error, "its future code needs CPU feature 'quantum'");
+}
+
+/// What a level's own code lacks is in the code that several levels share.
+TEST(Session, FindsKernelsInCommonCode) {
+  TestBundle model = addModel(4);
+  model.manifest["format"]["minor"] = 2;
+  model.manifest["required"].push_back("common-code");
+  model.files["code/cpu/x86-64/kernels.so"] = kernelObject("-nothing");
+  model.files["code/cpu/common/kernels.so"] = kernelObject();
+  OpenBundle alone(model);
+  dmx_session *none = nullptr;
+  EXPECT_EQ(dmx_session_create(alone.get(), nullptr, nullptr, &none, &alone.error), DMX_STATUS_INVALID_BUNDLE);
+  expectPart(alone.error, "needs kernel 'add', which code 'code/cpu/x86-64/kernels.so' does not have");
+  model.manifest["targets"][0]["common"] = "code/cpu/common/kernels.so";
+  OpenBundle open(model);
+  ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+  SessionPtr session = makeSession(open.get());
+  std::vector<float> a{1, 2, 3, 4}, b{4, 3, 2, 1}, y(4);
+  bindVector(session.get(), DMX_INPUT, 0, a, {4});
+  bindVector(session.get(), DMX_INPUT, 1, b, {4});
+  bindVector(session.get(), DMX_OUTPUT, 0, y, {4});
+  ASSERT_EQ(dmx_session_run(session.get(), &open.error), DMX_OK) << open.error.message;
+  EXPECT_EQ(y, std::vector<float>(4, 5));
 }

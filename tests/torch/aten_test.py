@@ -88,7 +88,7 @@ class Aten(unittest.TestCase):
 
     def compile(self, family):
         family.program.write(self.dir / "m.pt2")
-        return run(BIN / "dmxc", self.dir / "m.pt2", "-o", self.dir / "m.bundle", "-O1", "--color", "never")
+        return run(BIN / "dmxc", self.dir / "m.pt2", "-o", self.dir / "m.bundle", "-O1", "-t", "cpu:x86-64-v3", "--color", "never")
 
     def check(self, name):
         cases = {i: case for i, case in enumerate(CASES) if case["family"] == name}

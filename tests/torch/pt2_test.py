@@ -39,7 +39,7 @@ class Pt2(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
     def compile(self, model, *arguments, code=0):
-        result = run(BIN / "dmxc", model, "-o", self.dir / "m.bundle", "--color", "never", *arguments)
+        result = run(BIN / "dmxc", model, "-o", self.dir / "m.bundle", "-t", "cpu:x86-64-v3", "--color", "never", *arguments)
         self.assertEqual(result.returncode, code, f"{model}: {result.stderr}")
         return result.stderr
 

@@ -29,6 +29,7 @@ function(dmxc_write_registry file)
       file(STRINGS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md summary LIMIT_COUNT 1 REGEX "^# ")
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md)
       string(REGEX REPLACE "^# +" "" summary "${summary}")
+      string(REPLACE "\\;" ";" summary "${summary}") # file(STRINGS) gives an element of a list
       string(REPLACE "\"" "'" summary "${summary}")
     endif()
     string(APPEND declarations "Result<std::unique_ptr<TargetBackend>> create${name}Target(const TargetOptions &);\n")

@@ -35,6 +35,7 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->group(group)
       ->type_name("NAME=FILE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   app.add_option("--random-inputs", options.randomSeed,
                  "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1")
@@ -44,11 +45,13 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->group(group)
       ->type_name("NAME=N")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   app.add_option("--output", pairs.outputs, "Write one output; .npy or .pb (repeatable)")
       ->group(group)
       ->type_name("NAME=FILE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy")
       ->group(group)
@@ -102,6 +105,7 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->group(group)
       ->type_name("K=V")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
 
   group = "Measurement";

@@ -14,7 +14,7 @@ namespace dmxc::bundle {
 
 /// The format this library writes; COMPATIBILITY.md has the rule for readers.
 inline constexpr int64_t formatMajor = 1;
-inline constexpr int64_t formatMinor = 1;
+inline constexpr int64_t formatMinor = 2;
 
 /// A tensor at the border of an entry point. Dims are integers, names of the
 /// entry point's `dims`, or expressions over them.
@@ -44,6 +44,7 @@ struct TargetDesc {
   std::string arch;   ///< "x86-64-v3"
   std::string entry;  ///< "code/cpu/x86-64-v3/kernels.so"
   std::vector<std::string> features;
+  std::string common; ///< entry of the kernels that are the same at several levels; "" = none
 };
 
 struct PlacementDesc {
@@ -86,9 +87,13 @@ struct Manifest {
   const EntryDesc *findEntry(std::string_view name) const;
 };
 
-/// Sets `required` and the lowest minor for the graphs. To be called by whoever
+/// Sets `required` and the lowest minor for the graphs and the manifest's targets. To be called by whoever
 /// writes a bundle.
 void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest);
+
+/// The features that the manifest's targets use, and the minor that has a feature.
+std::vector<std::string> featuresOf(const Manifest &manifest);
+int64_t minorOf(std::string_view feature);
 
 /// The names that `required` may have.
 const std::vector<std::string> &knownFeatures();

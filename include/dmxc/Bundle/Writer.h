@@ -63,6 +63,10 @@ public:
   /// Everything but `entries`, which finish() fills. Must be called once.
   void setManifest(Manifest manifest) { contents = std::move(manifest); }
 
+  /// What is to be asked of the complete bundle before it gets its name: `check` gets a path that it can be read at
+  /// meanwhile. Its error is finish()'s.
+  void setCheck(std::function<Status(const std::string &path)> check) { inspection = std::move(check); }
+
   /// Writes all entries in FORMAT.md's order, then the manifest, and gives the bundle its name.
   /// Errors: ErrorKind::IO for the file system (with the bytes needed and
   /// free when the disk is full), and whatever a producer returned. On failure
@@ -84,6 +88,8 @@ protected:
   /// Writes the manifest (its text padded by nothing: its length does not
   /// depend on the checksums) and all items, fills in the checksums.
   virtual Status writeAll(const std::vector<Item> &items) = 0;
+  /// All bytes are in the file system; where a reader of this process finds them.
+  virtual Result<std::string> readablePath() = 0;
   virtual Status commit() = 0;
   /// The manifest's text with the table of entries as known so far.
   std::string manifestText() const { return toJson(contents); }
@@ -94,6 +100,7 @@ protected:
 
 private:
   std::vector<Item> items;
+  std::function<Status(const std::string &)> inspection;
   bool finished = false;
 };
 

@@ -116,6 +116,8 @@ public:
   ~OutputFolder();
   /// A file inside; folders in `name` are made. It is complete when it was closed.
   Result<std::unique_ptr<ByteFile>> add(const std::string &name);
+  /// Where the files are until then.
+  std::string readablePath() const;
   Status commit(Durability durability);
 
 private:

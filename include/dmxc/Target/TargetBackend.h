@@ -48,7 +48,7 @@ struct TargetOptions {
   std::string saveTempsDir;        ///< --save-temps; "" = none
 };
 
-/// One code entry of the bundle and its record in the manifest.
+/// A code entry and its record in the manifest; without arch, code that others share; without bytes, a record alone.
 struct CodeEntry {
   std::string entry;                 ///< "code/cpu/x86-64-v3/kernels.so"
   std::string arch;                  ///< "x86-64-v3"

@@ -48,8 +48,7 @@ struct SessionSettings {
 };
 
 /// An open bundle and one session over it. Tensors that are bound are kept
-/// alive. One caller at a time. Failures of the runtime keep its sentence; the
-/// kind follows its status (file: IO, bad bundle: Model, bad argument: Usage).
+/// alive. One caller at a time. Failures are those of openBundle.
 class ModelSession {
 public:
   static Result<std::unique_ptr<ModelSession>> open(const std::string &bundle, const SessionSettings &settings);

@@ -61,6 +61,21 @@ const void *CorsairImage::findKernel(std::string_view name) const {
   return nullptr;
 }
 
+Status CorsairImage::checkTask(const DeviceTask &task) const {
+  const isa::Kernel &kernel = *static_cast<const Handle *>(task.kernel)->kernel;
+  if (task.bufferBytes.size() != kernel.arguments.size())
+    return badBundle("kernel '", kernel.name, "' has ", kernel.arguments.size(), " arguments, its task has ",
+                     task.bufferBytes.size(), " buffers");
+  for (size_t i = 0; i < kernel.arguments.size(); ++i)
+    if (static_cast<uint64_t>(kernel.arguments[i].hostBytes()) > task.bufferBytes[i])
+      return badBundle("kernel '", kernel.name, "': argument '", kernel.arguments[i].name, "' has ",
+                       kernel.arguments[i].hostBytes(), " bytes, its buffer ", task.bufferBytes[i]);
+  if (kernel.dimRegisters.size() > task.dimCount)
+    return badBundle("kernel '", kernel.name, "' needs ", kernel.dimRegisters.size(), " dims, its task gives ",
+                     task.dimCount);
+  return {};
+}
+
 // --- the device --------------------------------------------------------------
 
 Result<std::unique_ptr<Device>> CorsairDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
@@ -155,21 +170,6 @@ Status CorsairDevice::reserve(const isa::Image &used) {
   return {};
 }
 
-/// That the dispatch's buffers are those the kernel was compiled for.
-Status CorsairDevice::checkTask(const DeviceTask &task, const isa::Kernel &kernel) const {
-  if (task.bufferBytes.size() != kernel.arguments.size())
-    return badBundle("kernel '", kernel.name, "' has ", kernel.arguments.size(), " arguments, its task has ",
-                     task.bufferBytes.size(), " buffers");
-  for (size_t i = 0; i < kernel.arguments.size(); ++i)
-    if (static_cast<uint64_t>(kernel.arguments[i].hostBytes()) > task.bufferBytes[i])
-      return badBundle("kernel '", kernel.name, "': argument '", kernel.arguments[i].name, "' has ",
-                       kernel.arguments[i].hostBytes(), " bytes, its buffer ", task.bufferBytes[i]);
-  if (kernel.dimRegisters.size() > task.dimCount)
-    return badBundle("kernel '", kernel.name, "' needs ", kernel.dimRegisters.size(), " dims, its task gives ",
-                     task.dimCount);
-  return {};
-}
-
 Status CorsairDevice::prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) {
   programs[selected] = {tasks, segments};
   size_t longest = slices.capacity();
@@ -181,7 +181,7 @@ Status CorsairDevice::prepare(std::span<const DeviceTask> tasks, std::span<const
       const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
       if (Status status = reserve(handle.image->image); !status)
         return status;
-      if (Status status = checkTask(task, *handle.kernel); !status)
+      if (Status status = handle.image->checkTask(task); !status)
         return status;
     }
   }

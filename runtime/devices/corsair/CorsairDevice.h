@@ -21,6 +21,8 @@ public:
   static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
   static Status check(std::span<const std::byte> bytes, int32_t &contracts);
   const void *findKernel(std::string_view name) const override;
+  /// That the task's buffers are those the kernel was compiled for.
+  Status checkTask(const DeviceTask &task) const override;
 
   /// What findKernel points at.
   struct Handle {
@@ -62,7 +64,6 @@ private:
   CorsairDevice() = default;
   Status configure(const DeviceOptions &options, std::span<const Setting> settings);
   Status reserve(const isa::Image &image);
-  Status checkTask(const DeviceTask &task, const isa::Kernel &kernel) const;
   std::optional<Fault> dispatch(const DeviceTask &task);
   std::optional<Fault> initialize(const DeviceTask &task, const CorsairImage::Handle &handle, KernelRun &report);
   std::optional<Fault> runProgram(const CorsairImage::Handle &handle, const isa::Program &program,

@@ -134,6 +134,8 @@ Result<const TargetCode *> CpuDevice::selectCode(std::span<const TargetCode> cod
   return selectCpuCode(codes, isa);
 }
 
+const char *CpuDevice::betterLevel(std::span<const TargetCode> codes) const { return betterCpuLevel(codes); }
+
 Result<std::shared_ptr<const CodeImage>> CpuDevice::loadCode(std::span<const std::byte> bytes) {
   return ElfImage::load(bytes);
 }

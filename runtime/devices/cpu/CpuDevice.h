@@ -22,6 +22,7 @@ public:
   ~CpuDevice() override;
 
   Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const override;
+  const char *betterLevel(std::span<const TargetCode> codes) const override;
   Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
   Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;

@@ -2,8 +2,9 @@
 
 #include "CpuFeatures.h"
 
-#if defined(__x86_64__)
+#include <algorithm>
 #include <array>
+#if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
@@ -129,6 +130,25 @@ bool cpuHasFeature(std::string_view name) {
       return processor.has(row);
 #endif
   return false;
+}
+
+const char *betterCpuLevel(std::span<const TargetCode> codes) {
+  // What each level adds that kernels are written for; CPUs have the rest with it.
+  static constexpr struct {
+    const char *name;
+    std::array<std::string_view, 3> features;
+  } kLevels[] = {{"x86-64-v4", {"avx512f", "avx512bw", "avx512vl"}}, {"x86-64-v3", {"avx2", "fma", "f16c"}}};
+  for (const auto &level : kLevels) {
+    bool used = false;
+    for (const TargetCode &code : codes)
+      used |= code.target == "cpu" && std::find(code.features.begin(), code.features.end(), level.features[0]) !=
+                                          code.features.end();
+    if (used)
+      return nullptr;
+    if (std::all_of(level.features.begin(), level.features.end(), cpuHasFeature))
+      return level.name;
+  }
+  return nullptr;
 }
 
 Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std::string_view isa) {

@@ -16,4 +16,7 @@ bool cpuHasFeature(std::string_view name);
 /// An error names the first missing feature and the remedy.
 Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std::string_view isa);
 
+/// The highest level of the x86-64 psABI that this CPU has and none of the "cpu" codes uses; null when they use it.
+const char *betterCpuLevel(std::span<const TargetCode> codes);
+
 } // namespace dmxrt

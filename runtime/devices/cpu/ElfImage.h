@@ -21,6 +21,9 @@ class ElfImage final : public CodeImage {
 public:
   /// Checks and loads an ELF64 x86-64 shared object and reads its kernel table.
   static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
+  /// Loads it without making any of it executable. Objects before version 3, whose table only a call gives, are
+  /// DMX_STATUS_UNSUPPORTED.
+  static Result<std::shared_ptr<const CodeImage>> inspect(std::span<const std::byte> bytes);
   /// Everything `load` checks short of calling into the object, which before version 3 alone has the table.
   static Status check(std::span<const std::byte> bytes, int32_t &contracts);
   ~ElfImage() override;

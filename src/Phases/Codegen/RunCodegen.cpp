@@ -405,9 +405,17 @@ Result<CompiledModel> runCodegen(ModuleOp module, const PhaseContext &context) {
     Result<std::vector<CodeEntry>> entries = target->emit(kernels);
     if (!entries)
       return entries.takeError();
+    // What is of no level has the kernels that all levels share.
+    std::string common;
+    for (const CodeEntry &entry : *entries)
+      if (entry.arch.empty())
+        common = entry.entry;
     for (CodeEntry &entry : *entries) {
-      model.targets.push_back({target->name().str(), entry.arch, entry.entry, entry.features});
-      model.code.push_back(std::move(entry));
+      if (!entry.arch.empty())
+        model.targets.push_back({target->name().str(), entry.arch, entry.entry, entry.features,
+                                 entry.entry == common ? "" : common});
+      if (!entry.bytes.empty())
+        model.code.push_back(std::move(entry));
     }
   }
   return model;

@@ -108,10 +108,10 @@ TEST(ManifestJson, VersionRule) {
   };
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":0}"), "accepted");
   std::string newer = withFormat("{\"major\":2,\"minor\":0}");
-  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.1", "newer version"})
+  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.2", "newer version"})
     EXPECT_NE(newer.find(part), std::string::npos) << newer;
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":1}"), "accepted");
-  EXPECT_NE(withFormat("{\"major\":1,\"minor\":2}").find("format 1.2"), std::string::npos);
+  EXPECT_NE(withFormat("{\"major\":1,\"minor\":3}").find("format 1.3"), std::string::npos);
   EXPECT_NE(withFormat("{\"major\":0,\"minor\":9}").find("Compile the model again"), std::string::npos);
   EXPECT_NE(withFormat("{}").find("field 'major' is missing"), std::string::npos);
 }

@@ -30,6 +30,14 @@ const Released released[] = {{"format-1.0.bundle",
                               {"broadcast", "constraints", "control-flow", "returned-dims"},
                               "batch",
                               "both",
+                              3},
+                             {"format-1.2.bundle",
+                              2,
+                              {TaskKind::Dispatch, TaskKind::If, TaskKind::Loop, TaskKind::Copy, TaskKind::Copy},
+                              {"Add_0"},
+                              {"broadcast", "common-code", "constraints", "control-flow", "returned-dims"},
+                              "batch",
+                              "both",
                               3}};
 
 class Golden : public testing::TestWithParam<Released> {};

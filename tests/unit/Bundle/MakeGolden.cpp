@@ -1,6 +1,6 @@
 //===- MakeGolden.cpp - writes a golden bundle ----------------------------===//
 //
-//   make-golden KERNELS.so OUT.bundle
+//   make-golden KERNELS.so COMMON.so OUT.bundle
 //
 // Rows 2 x + s w that start with a positive number, by a kernel that counts them; a branch negates them or not, a loop
 // doubles them. Sample inputs and outputs are inside. See schemas/golden/make_golden.sh.
@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t kWidth = 5;
 constexpr const char *codeEntry = "code/cpu/x86-64-v2/kernels.so";
+constexpr const char *commonEntry = "code/cpu/common/kernels.so";
 constexpr const char *weightsEntry = "weights/model.safetensors";
 
 Expr rowsOf(const char *dim) { return Expr::binary(Expr::Op::Mul, Expr::dim(dim), 4 * kWidth); }
@@ -194,7 +195,7 @@ Manifest makeManifest(const GraphFile &graphs) {
   m.modelSource = "onnx";
   m.modelMetadata = {{"origin", "make-golden"}};
   m.options = {{"opt", int64_t(2)}, {"numerics", std::string("strict")}};
-  m.targets.push_back({"cpu", "x86-64-v2", codeEntry, {"sse4.2", "popcnt"}});
+  m.targets.push_back({"cpu", "x86-64-v2", codeEntry, {"sse4.2", "popcnt"}, commonEntry});
   m.entryPoints.push_back({"main",
                            {{"x", DType::F32, {Expr::dim("batch"), kWidth}},
                             {"s", DType::F32, {Expr::dim("rows")}},
@@ -237,7 +238,7 @@ std::vector<std::pair<const char *, Tensor>> sample(const Tensor &w) {
           {"tests/in_x.npy", x},         {"tests/out_y.npy", y},      {"tests/out_z.npy", z}};
 }
 
-Status writeGolden(const std::string &kernels, const std::string &path) {
+Status writeGolden(const std::string &kernels, const std::string &common, const std::string &path) {
   Tensor w(DType::F32, {kWidth});
   for (int i = 0; i < kWidth; ++i)
     w.as<float>()[i] = 0.25f * static_cast<float>(i);
@@ -252,6 +253,8 @@ Status writeGolden(const std::string &kernels, const std::string &path) {
     return done;
   if (Status done = (*writer)->addEntry(codeEntry, readAll(kernels)); !done)
     return done;
+  if (Status done = (*writer)->addEntry(commonEntry, readAll(common)); !done)
+    return done;
   for (auto &[name, tensor] : sample(w))
     if (Status done = (*writer)->addEntry(name, npyBytes(tensor)); !done)
       return done;
@@ -264,11 +267,11 @@ Status writeGolden(const std::string &kernels, const std::string &path) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: make-golden KERNELS.so OUT.bundle\n");
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: make-golden KERNELS.so COMMON.so OUT.bundle\n");
     return 2;
   }
-  Status done = writeGolden(argv[1], argv[2]);
+  Status done = writeGolden(argv[1], argv[2], argv[3]);
   if (!done)
     std::fprintf(stderr, "make-golden: %s\n", done.error().message.c_str());
   return done ? 0 : exitCodeOf(done.error().kind);

@@ -77,6 +77,17 @@ const Rule rules[] = {
     {"EntryPointGraph", [](GraphDesc &g, Manifest &) { g.name = "other"; }, "has no graph of that name"},
     {"Required", [](GraphDesc &, Manifest &m) { m.required = {"teleport"}; }, "requires the feature 'teleport'"},
     {"TargetEntry", [](GraphDesc &, Manifest &m) { m.targets[0].entry = "code/k.so"; }, "no entry 'code/k.so'"},
+    {"TargetCommon", [](GraphDesc &, Manifest &m) { m.targets[0].common = "code/c.so"; },
+     "no entry 'code/c.so', its 'common'"},
+    {"CommonUnlisted", [](GraphDesc &, Manifest &m) { m.targets[0].common = m.targets[0].entry; },
+     "'targets' uses 'common-code', which 'required' does not list"},
+    {"CommonMinor",
+     [](GraphDesc &, Manifest &m) {
+       m.targets[0].common = m.targets[0].entry;
+       m.required = {"common-code"};
+       m.minor = 1;
+     },
+     "'targets' uses 'common-code', which format 1.1 does not have"},
     {"InputNames", [](GraphDesc &, Manifest &m) { m.entryPoints[0].outputs[1].name = "y"; },
      "two outputs are named 'y'"},
 };

@@ -2,10 +2,12 @@
 #include "SampleBundle.h"
 #include "dmxc/Bundle/Diff.h"
 #include "dmxc/Bundle/Validate.h"
+#include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/OutputFile.h"
 
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -67,6 +69,33 @@ TEST_P(WriterTest, AFailingProducerLeavesNothing) {
     EXPECT_EQ(done.error().message, "the model file vanished");
   }
   EXPECT_TRUE(scratch.names().empty());
+}
+
+TEST_P(WriterTest, AFailingCheckLeavesWhatWasThere) {
+  std::string path = scratch.path("m.bundle");
+  writeSample(path, GetParam(), [](GraphFile &, Manifest &m) { m.modelName = "old"; });
+  for (bool fails : {true, false}) {
+    auto writer = Writer::create(path, GetParam());
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE((*writer)->addEntry("debug/a", "12345"));
+    std::string seen;
+    (*writer)->setCheck([&](const std::string &written) -> Status {
+      // All of it is there, under another name than its own.
+      EXPECT_EQ(Bundle::open(path)->manifest().modelName, "old");
+      if (GetParam() == BundleFormat::Zip) {
+        auto file = MappedFile::open(written);
+        seen = file ? "archive" : file.error().message;
+      } else {
+        seen = std::filesystem::exists(written + "/debug/a") ? "archive" : "nothing";
+      }
+      return fails ? Status(Error{ErrorKind::Internal, "not sound"}) : Status::ok();
+    });
+    Status done = (*writer)->finish();
+    EXPECT_EQ(seen, "archive");
+    EXPECT_EQ(static_cast<bool>(done), !fails);
+    EXPECT_EQ(fails ? Bundle::open(path)->manifest().modelName : "", fails ? "old" : "");
+  }
+  EXPECT_EQ(scratch.names(), std::vector<std::string>{"m.bundle"});
 }
 
 TEST_P(WriterTest, AProducerIsHeldToItsSize) {

@@ -68,6 +68,8 @@ RegionModule::RegionModule(const std::string &text) {
     return;
   }
   for (CodeEntry &entry : *code) {
+    if (entry.bytes.empty()) // a level with nothing of its own
+      continue;
     LoadedKernels library(entry.bytes);
     if (!library.error().empty())
       error += library.error();
@@ -248,7 +250,10 @@ std::string RegionModule::run(Entry &entry, const std::string &level, const std:
   DictionaryAttr strategy = entry.kernel.getStrategy();
   auto number = [&](StringRef key) { return strategy.getAs<IntegerAttr>(key).getInt(); };
   auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
-  dmx_kernel_fn fn = libraries.at(level).find(entry.kernel.getSymName().str());
+  dmx_kernel_fn fn = nullptr;
+  for (const std::string &arch : {level, std::string()}) // its own, or the one that is the same at all levels
+    if (auto library = libraries.find(arch); !fn && library != libraries.end())
+      fn = library->second.find(entry.kernel.getSymName().str());
   if (!fn)
     return "no kernel in the library";
   std::vector<Storage> storage;

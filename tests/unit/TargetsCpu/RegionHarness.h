@@ -55,7 +55,7 @@ private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::map<std::string, Entry> entries;
-  std::map<std::string, LoadedKernels> libraries;
+  std::map<std::string, LoadedKernels> libraries; // by level; "": kernels that are the same at all of them
   std::unique_ptr<TargetBackend> target;
 };
 
