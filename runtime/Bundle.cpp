@@ -207,8 +207,16 @@ Status Bundle::verify() const {
 }
 
 Status Bundle::hasContracts(const TargetCode &code, int32_t &contracts) const {
-  Status status = checkCode(code.target, files.find(code.entry)->data, contracts);
-  return status ? Status() : Status(within(cat("entry '", code.entry, "'"), status.takeError()));
+  int32_t least = INT32_MAX; // of both its entries
+  for (const std::string *entry : {&code.entry, &code.common}) {
+    if (entry->empty())
+      continue;
+    if (Status status = checkCode(code.target, files.find(*entry)->data, contracts); !status)
+      return within(cat("entry '", *entry, "'"), status.takeError());
+    least = std::min(least, contracts);
+  }
+  contracts = least;
+  return {};
 }
 
 Status Bundle::requireContracts() const {

@@ -67,6 +67,7 @@ Status Frame::load() {
 
 Status Frame::findKernels() {
   contracts.resize(graph.tasks.size());
+  contractTables.resize(graph.tasks.size());
   for (size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task &task = graph.tasks[i];
     const Unit &unit = unitOf(task.device);
@@ -84,7 +85,9 @@ Status Frame::findKernels() {
 
 Status Frame::findContract(size_t index) {
   const Task &task = graph.tasks[index];
-  const ContractTable *table = unitOf(task.device).code->contracts();
+  const CodeImage *image = unitOf(task.device).imageOf(task.kernel);
+  const ContractTable *table = image ? image->contracts() : nullptr;
+  contractTables[index] = table;
   contracts[index] = table ? table->find(task.kernel) : nullptr;
   return contracts[index] ? table->matchTask(graph, index, *contracts[index]) : Status();
 }
@@ -93,9 +96,7 @@ Status Frame::findContract(size_t index) {
 Status Frame::checkContracts(const Stage &stage) const {
   for (uint32_t i = stage.begin; i < stage.end; ++i)
     if (contracts[i])
-      if (Status status =
-              unitOf(graph.tasks[i].device).code->contracts()->matchNumbers(graph, i, *contracts[i], layout);
-          !status)
+      if (Status status = contractTables[i]->matchNumbers(graph, i, *contracts[i], layout); !status)
         return status;
   return {};
 }

@@ -198,6 +198,7 @@ private:
   std::vector<uint32_t> unitIndex;                // by Graph::targets
   std::vector<const void *> kernels;              // per task
   std::vector<const KernelContract *> contracts;  // per task; null where its code has none
+  std::vector<const ContractTable *> contractTables; // per task: that of `contracts`
   std::vector<std::string> taskNames;             // with the path
   std::vector<std::unique_ptr<Control>> controls; // per task; null for others
   uint32_t taskBase = 0;

@@ -25,6 +25,7 @@
 namespace dmxrt {
 
 class ContractTable;
+struct DeviceTask;
 struct TargetCode;
 
 /// The target whose device is the host itself: it does the copies and has the memory that devices share.

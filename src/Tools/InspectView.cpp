@@ -185,8 +185,9 @@ View summary(const Bundle &bundle) {
   std::vector<std::string> contracts = contractsOf(bundle.path());
   contracts.resize(m.targets.size());
   for (size_t i = 0; i < m.targets.size(); ++i)
-    targets.add(
-        {m.targets[i].target, m.targets[i].arch, m.targets[i].entry, contracts[i], joined(m.targets[i].features)});
+    targets.add({m.targets[i].target, m.targets[i].arch,
+                 m.targets[i].entry + (m.targets[i].common.empty() ? "" : " " + m.targets[i].common), contracts[i],
+                 joined(m.targets[i].features)});
   view.tables.push_back(std::move(targets));
   if (std::find(contracts.begin(), contracts.end(), "no") != contracts.end())
     view.facts.emplace_back("without contracts",

@@ -98,10 +98,7 @@ Result<std::unique_ptr<ModelSession>> ModelSession::open(const std::string &path
   std::unique_ptr<ModelSession> self(new ModelSession);
   self->entryPoint = settings.entryPoint;
   double start = nowMs();
-  dmx_bundle_options bundleOptions = DMX_BUNDLE_OPTIONS_INIT;
-  bundleOptions.flags =
-      (settings.copyBundle ? DMX_BUNDLE_COPY : 0) | (settings.requireContracts ? DMX_BUNDLE_CONTRACTS : 0);
-  if (Status done = call(dmx_bundle_open_with, path.c_str(), &bundleOptions, &self->bundle); !done)
+  if (Status done = openBundle(path, settings, self->bundle); !done)
     return done.takeError();
   double opened = nowMs();
   self->loadTime = opened - start;

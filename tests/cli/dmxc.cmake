@@ -20,11 +20,13 @@ add_test(NAME cli.quantized
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/quantized.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 add_test(NAME cli.rounded-weights
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/rounded_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+add_test(NAME cli.contracts
+  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/contracts_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 add_test(NAME cli.strategies
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/strategies_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 add_test(NAME cli.control-flow
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set_tests_properties(cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.strategies cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 add_test(NAME cli.large-weights
   COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)

@@ -150,6 +150,12 @@ class States(unittest.TestCase):
         model = decoder_model(reader).replace("dmir.transpose %nk", "dmir.transpose %e")
         self.assertIn("of which rows may not be there yet", self.compile(model, "--state", "pk=nk", code=1))
 
+    def test_contracts_may_be_required(self):
+        golden = pathlib.Path(__file__).resolve().parents[2] / "schemas/golden/format-1.1.bundle"
+        dmxrt.Session(golden, library=LIBRARY).close()
+        with self.assertRaisesRegex(dmxrt.Error, "compile the model again"):
+            dmxrt.Session(golden, library=LIBRARY, require_contracts=True)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

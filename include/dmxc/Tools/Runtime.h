@@ -43,8 +43,6 @@ struct SessionSettings {
   uint32_t threads = 0;                   ///< 0: all the CPUs allowed
   std::string isa;                        ///< empty: the best
   std::vector<std::string> deviceOptions; ///< "key=value"
-  bool copyBundle = false;                ///< into private memory instead of mapping the file
-  bool requireContracts = false;          ///< refuse code that does not say what its kernels rely on
 };
 
 /// An open bundle and one session over it. Tensors that are bound are kept

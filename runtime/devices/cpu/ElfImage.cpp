@@ -395,6 +395,16 @@ Result<std::shared_ptr<const CodeImage>> ElfImage::load(std::span<const std::byt
 #endif
 }
 
+Result<std::shared_ptr<const CodeImage>> ElfImage::inspect(std::span<const std::byte> bytes) {
+  std::shared_ptr<ElfImage> image(new ElfImage);
+  if (Status status = ElfLoader(bytes, *image).prepare(); !status)
+    return status.takeError();
+  if (!image->version)
+    return fail(DMX_STATUS_UNSUPPORTED, "the kernels can be listed by running their code only: they were compiled before "
+                                        "contracts; compile the model again");
+  return std::shared_ptr<const CodeImage>(std::move(image));
+}
+
 Status ElfImage::check(std::span<const std::byte> bytes, int32_t &contracts) {
   ElfImage image;
   Status status = ElfLoader(bytes, image).prepare();
