@@ -82,6 +82,8 @@ Status Archive::readZip(std::span<const std::byte> bytes) {
     return badBundle("the archive's first entry is not 'manifest.json': this is not a bundle");
   for (const ZipEntry &entry : zip->entries) {
     std::string name(entry.name);
+    if (name == kSignatureName && &entry != &zip->entries.back())
+      return badBundle("the archive's signature is not its last entry");
     if (!isEntryName(name))
       return badBundle("the archive has an entry with an unsafe name (only [A-Za-z0-9._+/-], relative, "
                        "no '..')");
@@ -102,11 +104,18 @@ Status Archive::openDirectory(const std::string &path) {
   if (!isHexDigest(text))
     return badBundle("'", path, "/manifest.sha256' does not hold 64 hex digits");
   manifestHash = text;
-  auto manifest = Mapping::openFile(path + "/manifest.json", Load::Copy);
-  if (!manifest)
-    return manifest.takeError();
-  table.emplace("manifest.json", Entry{(*manifest)->bytes(), 0, true});
-  owners.push_back(*manifest);
+  if (Status status = addFile("manifest.json", Load::Copy); !status)
+    return status;
+  return fileExists(path + "/" + std::string(kSignatureName)) ? addFile(std::string(kSignatureName), Load::Copy)
+                                                             : Status();
+}
+
+Status Archive::addFile(const std::string &name, Load load) {
+  auto mapping = Mapping::openFile(directory + "/" + name, load);
+  if (!mapping)
+    return mapping.takeError();
+  table.emplace(name, Entry{(*mapping)->bytes(), 0, load == Load::Copy});
+  owners.push_back(*mapping);
   return {};
 }
 

@@ -18,6 +18,9 @@
 
 namespace dmxrt {
 
+/// The entry (in a directory: the file) with a bundle's signature. The manifest does not list it: it is of the manifest.
+inline constexpr std::string_view kSignatureName = "manifest.sig";
+
 /// Immutable once open; entries live as long as the archive.
 class Archive {
 public:
@@ -28,7 +31,7 @@ public:
   };
 
   /// A bundle file or directory, its entries got as `load` says. A directory's entries, manifest.json
-  /// excepted, become visible through `load`.
+  /// and the signature excepted, become visible through `load`.
   static Result<Archive> openPath(const std::string &path, Load load);
   /// A bundle in memory; `owner` keeps it alive (may be null). The start must
   /// be 64-byte aligned, or else the entries would not be. `load` says whose memory it

@@ -117,9 +117,10 @@ Status Bundle::loadEntries(bool checkAll) {
     if (!status)
       return status;
   }
-  if (files.entries().size() != parsed.entries.size() + 1)
-    return badBundle("the archive has ", files.entries().size(), " entries, the manifest lists ",
-                     parsed.entries.size() + 1, " (itself included)");
+  size_t found = files.entries().size() - (files.find(kSignatureName) != nullptr);
+  if (found != parsed.entries.size() + 1)
+    return badBundle("the archive has ", found, " entries, the manifest lists ", parsed.entries.size() + 1,
+                     " (itself included)");
   return {};
 }
 
@@ -175,14 +176,23 @@ Status Bundle::checkLayouts() const {
   return {};
 }
 
-Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive) {
+Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive, const Trust &trust) {
   if (Status status = archive.hold("manifest.json"); !status)
     return status.takeError();
-  auto manifest = checkHeader(archive);
+  if (Status status = checkManifest(archive); !status)
+    return status.takeError();
+  std::shared_ptr<Bundle> bundle(new Bundle(std::move(archive)));
+  const Archive::Entry *signature = bundle->files.find(kSignatureName);
+  if (signature)
+    if (Status status = bundle->checkCrc(kSignatureName); !status)
+      return status.takeError();
+  if (Status status = checkSignature(signature, bundle->files.manifestSha256(), trust); !status)
+    return status.takeError();
+  auto manifest = parseManifest(bundle->files.find("manifest.json")->data);
   if (!manifest)
     return manifest.takeError();
   bundle->parsed = std::move(*manifest);
-  if (Status status = bundle->loadEntries(); !status)
+  if (Status status = bundle->loadEntries(trust.isAsked()); !status)
     return status.takeError();
   auto graphs = parseGraphs(bundle->files.find("graph.json")->data);
   if (!graphs)
@@ -239,7 +249,8 @@ const Signature *Bundle::findSignature(const char *name) const {
   return nullptr;
 }
 
-Result<std::shared_ptr<const CodeImage>> Bundle::code(const TargetCode &target, Device &device) const {
+Result<std::shared_ptr<const CodeImage>> Bundle::code(const std::string &entry, Device &device,
+                                                      bool isShared) const {
   std::lock_guard lock(codeMutex);
   if (auto it = codeCache.find(entry); isShared && it != codeCache.end())
     return it->second;

@@ -5,6 +5,7 @@
 #include "Error.h"
 #include "Graph.h"
 #include "Manifest.h"
+#include "Trust.h"
 #include "devices/Device.h"
 
 #include <map>
@@ -33,9 +34,10 @@ struct Signature {
 /// lock. Thread-safe.
 class Bundle {
 public:
-  /// Opens and checks everything but the bytes of weights, debug and tests. What is checked is moved
-  /// into private memory first, so that it cannot differ from what is used.
-  static Result<std::shared_ptr<const Bundle>> open(Archive archive);
+  /// Opens and checks everything but the bytes of weights, debug and tests; with keys to trust, these too. What
+  /// is checked is moved into private memory first, so that it cannot differ from what is used. With keys, nothing is
+  /// parsed before the manifest's signature was found to be by one of them.
+  static Result<std::shared_ptr<const Bundle>> open(Archive archive, const Trust &trust = {});
   /// The checks that need the manifest alone.
   static Result<Manifest> checkHeader(const Archive &archive);
 

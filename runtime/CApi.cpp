@@ -77,10 +77,10 @@ dmx_status inSession(dmx_session *session, dmx_error *error, Body body, uint32_t
   return status;
 }
 
-Status openArchive(Result<Archive> archive, bool contracts, dmx_bundle **bundle) {
+Status openArchive(Result<Archive> archive, const Trust &trust, bool contracts, dmx_bundle **bundle) {
   if (!archive)
     return archive.takeError();
-  auto opened = Bundle::open(std::move(*archive));
+  auto opened = Bundle::open(std::move(*archive), trust);
   if (!opened)
     return opened.takeError();
   if (contracts)
@@ -106,15 +106,17 @@ template <typename Options> Status copyIn(const Options *given, Options &out, st
   return {};
 }
 
-Status readOptions(const dmx_bundle_options *given, dmx_bundle_options &options) {
+Status readOptions(const dmx_bundle_options *given, dmx_bundle_options &options, Trust &trust) {
   options = DMX_BUNDLE_OPTIONS_INIT;
   if (Status status = copyIn(given, options, "DMX_BUNDLE_OPTIONS_INIT"); !status)
     return status;
   if (options.flags & ~uint32_t(DMX_BUNDLE_COPY | DMX_BUNDLE_CONTRACTS))
     return fail(DMX_STATUS_UNSUPPORTED, "options->flags has a bit that this runtime (", dmx_version_string(),
                 ") does not know; use a newer one");
-  if (options.reserved)
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "options->reserved is not 0; use DMX_BUNDLE_OPTIONS_INIT");
+  if (Status status = readTrust(options, trust); !status)
+    return status;
+  if (trust.isAsked())
+    options.flags |= DMX_BUNDLE_COPY;
   return {};
 }
 
@@ -126,10 +128,11 @@ dmx_status openWith(std::string_view what, const dmx_bundle_options *given, dmx_
     if (!bundle)
       return isNull("bundle");
     dmx_bundle_options options;
-    if (Status status = readOptions(given, options); !status)
+    Trust trust;
+    if (Status status = readOptions(given, options, trust); !status)
       return status;
     Load load = options.flags & DMX_BUNDLE_COPY ? Load::Copy : Load::Map;
-    if (Status status = openArchive(make(load), options.flags & DMX_BUNDLE_CONTRACTS, bundle); !status)
+    if (Status status = openArchive(make(load), trust, options.flags & DMX_BUNDLE_CONTRACTS, bundle); !status)
       return within(what, status.takeError());
     return {};
   });
@@ -221,7 +224,8 @@ const char *dmx_status_name(dmx_status status) {
                                            "busy",
                                            "kernel error",
                                            "internal error",
-                                           "shape unknown"};
+                                           "shape unknown",
+                                           "untrusted"};
   return status >= 0 && static_cast<size_t>(status) < std::size(kNames) ? kNames[status] : "unknown status";
 }
 
@@ -374,6 +378,17 @@ dmx_status dmx_bundle_find_tensor(const dmx_bundle *bundle, const char *entry_po
     }
     return fail(DMX_STATUS_INVALID_ARGUMENT, "there is no ", ioName(io), " '", name, "'; there are ",
                 names.empty() ? "none" : names);
+  });
+}
+
+dmx_status dmx_bundle_rehearse(const dmx_bundle *bundle, const char *entry_point, const dmx_tensor_view *inputs,
+                               uint32_t count, dmx_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!bundle || (!inputs && count))
+      return isNull(bundle ? "inputs" : "bundle");
+    const Signature *signature = bundle->impl->findSignature(entry_point);
+    return signature ? Session::rehearse(bundle->impl, *signature, {inputs, count})
+                     : Status(noEntryPoint(*bundle->impl, entry_point));
   });
 }
 

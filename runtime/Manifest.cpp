@@ -110,10 +110,10 @@ ManifestEntry parseEntry(JsonCursor cursor) {
 
 /// Checks across lists: names unique, every code entry listed.
 void checkManifest(const Manifest &manifest, JsonCursor root) {
-  std::set<std::string> names{"manifest.json"};
+  std::set<std::string> names{"manifest.json", std::string(kSignatureName)};
   for (const ManifestEntry &entry : manifest.entries)
     if (!names.insert(entry.name).second)
-      root.fail(cat("entries lists '", entry.name, "' twice or lists the manifest itself"));
+      root.fail(cat("entries lists '", entry.name, "' twice or lists the manifest itself or its signature"));
   if (!names.count("graph.json"))
     root.fail("entries does not list 'graph.json'");
   for (const TargetCode &code : manifest.targets)

@@ -18,6 +18,10 @@ class Session {
 public:
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Bundle> bundle, const Signature &signature,
                                                  const DeviceOptions &options);
+  /// Lays out what a run with inputs of these shapes (their data is not looked at) would, with each of the bundle's
+  /// code objects, and checks all that can be before a kernel starts. Computes nothing and needs no memory for tensors.
+  static Status rehearse(const std::shared_ptr<const Bundle> &bundle, const Signature &signature,
+                         std::span<const dmx_tensor_view> inputs);
   ~Session();
 
   /// Whether (io, index) exists; the functions below rely on it.

@@ -30,7 +30,7 @@
  *    DMX_STATUS_BUSY); sessions are independent of each other. There are no globals.
  *  - No C++ exception leaves a function. No function prints or exits.
  *  - Kernels are machine code: a bundle is as trustworthy as a program. Checksums
- *    find damage, not malice.
+ *    find damage, not malice; signatures (dmx_bundle_options) find both. See SECURITY.md.
  */
 #ifndef DMX_DMX_H
 #define DMX_DMX_H
@@ -75,8 +75,9 @@ enum {
   DMX_STATUS_NOT_READY = 7,     /* an input or output is not bound yet, or no run is in flight */
   DMX_STATUS_BUSY = 8,          /* the session is in use by another thread or an async run */
   DMX_STATUS_KERNEL = 9,        /* a task refused its data, e.g. a gather index out of range */
-  DMX_STATUS_INTERNAL = 10,     /* a bug of the runtime */
-  DMX_STATUS_SHAPE_UNKNOWN = 11 /* an output's shape depends on the data: ask again after a run */
+  DMX_STATUS_INTERNAL = 10,      /* a bug of the runtime */
+  DMX_STATUS_SHAPE_UNKNOWN = 11, /* an output's shape depends on the data: ask again after a run */
+  DMX_STATUS_UNTRUSTED = 12      /* no valid signature by a trusted key */
 };
 
 /* Where a failed call explains itself; owned by the caller, may be reused. */
@@ -174,6 +175,9 @@ typedef struct dmx_bundle dmx_bundle;
  * runtime, required features, the manifest's own checksum. Reads no other entry. */
 DMX_API dmx_status dmx_bundle_check_header(const char *path, dmx_error *error);
 
+/* Bytes of an Ed25519 public key. */
+#define DMX_PUBLIC_KEY_BYTES 32
+
 /* Bits of dmx_bundle_options.flags. */
 enum {
   DMX_BUNDLE_COPY = 1u << 0,     /* the whole bundle is read once, at open, into private memory; see below */
@@ -190,11 +194,24 @@ enum {
  * the file has bytes; afterwards nothing that happens to the file matters. A file that becomes shorter during open
  * is DMX_STATUS_IO.
  * Manifest, graph and code are copied in both cases, and used from the very bytes whose sha256 was checked.
+ *
+ * With trusted_keys a bundle is refused unless one of these keys signed it (dmx-sign; schemas/FORMAT.md, "Signature"):
+ * DMX_STATUS_UNTRUSTED when it is not signed, is signed by another key, or carries a signature that is damaged, forged
+ * or of another bundle; DMX_STATUS_CHECKSUM when an entry is not the one that was signed; DMX_STATUS_UNSUPPORTED for
+ * a signature of a later version, and for any keys where the library was built without signatures. Keys imply
+ * DMX_BUNDLE_COPY, and open then checks the sha256 of every entry, weights too: about 1.4 s a GiB where the CPU has
+ * SHA instructions, 5.3 s where not, besides reading it. The signature is checked before anything of the bundle but the
+ * archive's directory is interpreted, and no code is mapped executable before all is checked.
+ * Keys and signature are read during the call only.
+ *
  * A bit or a field set that this runtime does not know is refused with DMX_STATUS_UNSUPPORTED. */
 typedef struct dmx_bundle_options {
   size_t struct_size;
-  uint32_t flags;    /* DMX_BUNDLE_... */
-  uint32_t reserved; /* 0 */
+  uint32_t flags;                    /* DMX_BUNDLE_... */
+  uint32_t trusted_key_count;        /* 0 and NULL keys: nobody's signature is asked for */
+  const unsigned char *trusted_keys; /* trusted_key_count times DMX_PUBLIC_KEY_BYTES bytes, one after the other */
+  const void *signature;             /* contents of a detached signature, which counts instead of the one in the */
+  size_t signature_size;             /* bundle; NULL and 0: there is none. Goes with trusted_keys only */
 } dmx_bundle_options;
 #define DMX_BUNDLE_OPTIONS_INIT                                                                                        \
   { sizeof(dmx_bundle_options), 0, 0, NULL, NULL, 0 }

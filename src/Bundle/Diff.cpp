@@ -129,6 +129,10 @@ void Differ::entries() {
   for (const EntryDesc &row : b.manifest().entries)
     if (!a.manifest().findEntry(row.name))
       add("entry", row.name, "", describe(&row));
+  auto signer = [](const std::optional<Signature> &signature) {
+    return signature ? "version " + std::to_string(signature->version) + ", key " + signature->key : "";
+  };
+  add("entry", std::string(signatureName), signer(a.signature()), signer(b.signature()));
 }
 
 void Differ::graphs() {

@@ -54,13 +54,17 @@ Status Bundle::openZip() {
   if (!contents)
     return contents.takeError();
   all = std::move(contents->entries);
+  if (contents->signature && updateCrc32(0, contents->signature->bytes) != contents->signature->crc)
+    return modelError("the signature is damaged: its CRC-32 differs from the archive's");
   std::string_view comment = contents->comment;
   if (!comment.starts_with(zip::commentPrefix) || !isSha256(comment.substr(zip::commentPrefix.size())))
     return modelError("the archive's comment does not hold the manifest's "
                       "checksum; it was not written by dmxc, or was repacked");
   if (all.empty() || all[0].name != "manifest.json")
     return modelError("the first entry is not manifest.json");
-  return readManifest(std::string(comment.substr(zip::commentPrefix.size())));
+  if (Status done = readManifest(std::string(comment.substr(zip::commentPrefix.size()))); !done)
+    return done;
+  return contents->signature ? readSignature(*contents->signature) : Status::ok();
 }
 
 Status Bundle::openDirectory() {
@@ -87,6 +91,14 @@ Status Bundle::openDirectory() {
   all.push_back(*manifest);
   if (Status done = readManifest(recorded); !done)
     return done;
+  std::string signaturePath = where + "/" + std::string(signatureName);
+  if (fs::exists(signaturePath, error)) {
+    auto signature = map(std::string(signatureName));
+    if (!signature)
+      return signature.takeError();
+    if (Status done = readSignature(*signature); !done)
+      return done;
+  }
   for (const EntryDesc &row : contents.entries) {
     if (std::string problem = entryNameProblem(row.name); !problem.empty())
       return modelError("manifest.json: entry '" + row.name + "': " + problem);
@@ -99,7 +111,7 @@ Status Bundle::openDirectory() {
   for (; !error && walk != end; walk.increment(error)) {
     std::string name = walk->path().lexically_relative(where).string();
     std::error_code ignored;
-    if (!walk->is_directory(ignored) && name != "manifest.sha256" && !find(name))
+    if (!walk->is_directory(ignored) && name != "manifest.sha256" && name != signatureName && !find(name))
       strangers.push_back(name);
   }
   std::sort(strangers.begin(), strangers.end());
@@ -114,6 +126,17 @@ Status Bundle::readManifest(const std::string &recordedSha) {
   if (!parsed)
     return parsed.takeError();
   contents = std::move(*parsed);
+  return Status::ok();
+}
+
+Status Bundle::readSignature(const BundleEntry &entry) {
+  signedBy = parseSignature(entry.text());
+  if (!signedBy)
+    return modelError("the signature is truncated, damaged or none (" + std::to_string(entry.bytes.size()) +
+                      " bytes that are not of the form 'dmx-bundle-signature 1'); sign the bundle again");
+  if (signedBy->version == signatureVersion && signedBy->manifestSha256 != manifestSha)
+    return modelError("the signature is of another bundle: it names a manifest of sha256 " + signedBy->manifestSha256 +
+                      ", this one has " + manifestSha);
   return Status::ok();
 }
 

@@ -14,6 +14,9 @@ namespace dmxc::bundle {
 Result<std::unique_ptr<Writer>> createZipWriter(const std::string &path);
 Result<std::unique_ptr<Writer>> createDirectoryWriter(const std::string &path);
 
+/// attachSignature for a bundle that is a file.
+Status attachToZip(const std::string &path, const std::string &text);
+
 /// Passes an entry's bytes to a file while hashing and counting them.
 class HashingSink : public ByteSink {
 public:

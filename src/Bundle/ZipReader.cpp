@@ -3,6 +3,7 @@
 
 #include "EntryName.h"
 #include "Zip.h"
+#include "dmxc/Bundle/Signature.h"
 
 #include <set>
 
@@ -144,7 +145,10 @@ Result<ZipContents> readZip(std::span<const std::byte> bytes) {
       return damaged("a central record leaves the directory");
     BundleEntry entry{file.text(at + zip::centralSize, nameSize), {}, 0, file.u32(at + 16)};
     Numbers n{file.u32(at + 24), file.u32(at + 20), file.u32(at + 42)};
-    if (entry.name != "manifest.json" && !entryNameProblem(entry.name).empty())
+    bool isSignature = entry.name == signatureName;
+    if (isSignature && i + 1 != dir->count)
+      return damaged("the signature is not the last entry");
+    if (entry.name != "manifest.json" && !isSignature && !entryNameProblem(entry.name).empty())
       return damaged("entry " + std::to_string(i) + ": " + entryNameProblem(entry.name));
     if (file.u16(at + 4) != (3 << 8 | zip::version45) || !fixedFields(file, at + 6) || file.u32(at + 32) != 0 ||
         file.u16(at + 36) != 0 || file.u32(at + 38) != 0x81A40000u ||
@@ -160,6 +164,13 @@ Result<ZipContents> readZip(std::span<const std::byte> bytes) {
     if (!names.insert(entry.name).second)
       return damaged("two entries are named '" + entry.name + "'");
     at += zip::centralSize + nameSize + extraSize;
+    if (isSignature) {
+      contents.signature = std::move(entry);
+      continue;
+    }
+    contents.entries.push_back(std::move(entry));
+    contents.entriesEnd = expected;
+    contents.records = file.slice(dir->offset, at - dir->offset);
   }
   if (at != end || expected != dir->offset)
     return damaged("there are bytes between its parts");

@@ -10,7 +10,10 @@
 namespace dmxc::bundle {
 
 struct ZipContents {
-  std::vector<BundleEntry> entries;
+  std::vector<BundleEntry> entries; ///< without the signature
+  std::optional<BundleEntry> signature;
+  uint64_t entriesEnd = 0;            ///< where the data of the last of `entries` ends
+  std::span<const std::byte> records; ///< the central records of `entries`
   std::string comment;
 };
 

@@ -148,6 +148,37 @@ Status ZipWriter::commit() {
 
 } // namespace
 
+/// The bundle's bytes up to the end of its data, the signature, its directory with a record more.
+Status attachToZip(const std::string &path, const std::string &text) {
+  auto bundle = MappedFile::open(path);
+  if (!bundle)
+    return bundle.takeError();
+  std::span<const std::byte> bytes = (*bundle)->bytes();
+  auto contents = readZip(bytes);
+  if (!contents)
+    return contents.takeError();
+  auto file = OutputFile::create(path);
+  if (!file)
+    return file.takeError();
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0)
+    if (Status done = (*file)->setMode(info.st_mode & 07777); !done)
+      return done;
+  if (Status done = (*file)->write(bytes.first(contents->entriesEnd)); !done)
+    return done;
+  ZipEntry entry{std::string(signatureName), text.size(), contents->entriesEnd, updateCrc32(0, bytesOf(text))};
+  if (Status done = (*file)->write(bytesOf(localHeader(entry) + text)); !done)
+    return done;
+  uint64_t start = (*file)->position();
+  if (Status done = (*file)->write(contents->records); !done)
+    return done;
+  std::string last = centralHeader(entry);
+  last += endRecords(contents->entries.size() + 1, start, contents->records.size() + last.size(), contents->comment);
+  if (Status done = (*file)->write(bytesOf(last)); !done)
+    return done;
+  return (*file)->commit(Durability::Disk);
+}
+
 Result<std::unique_ptr<Writer>> createZipWriter(const std::string &path) {
   struct stat info;
   // Renaming over a device node or a directory would not do what was meant.

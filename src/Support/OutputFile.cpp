@@ -332,6 +332,16 @@ OutputFile::~OutputFile() {
     unlinkat(folder.get(), temporaryName.c_str(), 0);
 }
 
+Status OutputFile::setMode(unsigned mode) {
+  return !folder || fchmod(file.get(), static_cast<mode_t>(mode)) == 0 ? Status::ok() : Status(failure(errno));
+}
+
+Result<std::string> OutputFile::readablePath() {
+  if (Status done = flush(); !done)
+    return done.takeError();
+  return temporary ? descriptorPath(folder.get()) + "/" + temporaryName : descriptorPath(file.get());
+}
+
 /// Gives the complete file its name.
 Status OutputFile::link() {
   if (!temporary) {

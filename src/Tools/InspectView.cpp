@@ -162,6 +162,15 @@ void addGraphTotals(const Bundle &bundle, View &view) {
   view.tables.push_back(std::move(table));
 }
 
+/// Whom the signature names; only dmx-sign and the runtime, which know keys, can say that it is true.
+std::string signerOf(const Bundle &bundle) {
+  const std::optional<Signature> &signature = bundle.signature();
+  if (!signature)
+    return "nobody";
+  return signature->version == signatureVersion ? "key " + signature->key
+                                                : "a signature of version " + std::to_string(signature->version);
+}
+
 View summary(const Bundle &bundle) {
   const Manifest &m = bundle.manifest();
   View view;
@@ -172,6 +181,7 @@ View summary(const Bundle &bundle) {
                 {"format", std::to_string(m.major) + "." + std::to_string(m.minor)},
                 {"producer", m.producerName + " " + m.producerVersion},
                 {"min runtime", m.minRuntime},
+                {"signed by (unchecked)", signerOf(bundle)},
                 {"model", m.modelName},
                 {"model source", m.modelSource},
                 {"model sha256", m.modelSha256},

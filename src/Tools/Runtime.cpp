@@ -1,6 +1,9 @@
 //===- Runtime.cpp - the runtime's C API for tools ------------------------===//
 #include "dmxc/Tools/Runtime.h"
 
+#include "dmxc/Support/MappedFile.h"
+#include "dmxc/Tools/Keys.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -30,6 +33,8 @@ ErrorKind kindOf(dmx_status status) {
   case DMX_STATUS_UNSUPPORTED:
   case DMX_STATUS_KERNEL:
     return ErrorKind::Model;
+  case DMX_STATUS_UNTRUSTED:
+    return ErrorKind::Mismatch;
   default:
     return ErrorKind::Internal;
   }
@@ -62,6 +67,35 @@ Result<Tensor> newTensor(DType type, const Shape &shape, const std::string &what
   return ioError("out of memory: " + what + " of " + std::string(dtypeName(type)) + " " + shapeString(shape) +
                  " needs " + (bytes < 0 ? "more than 2^63" : std::to_string(bytes)) +
                  " bytes; give smaller dims (--dim, or smaller inputs)");
+}
+
+Error runtimeError(dmx_status status, const dmx_error &error) { return {kindOf(status), error.message}; }
+
+Status openBundle(const std::string &path, const OpenSettings &settings, dmx_bundle *&bundle) {
+  if (!settings.signatureFile.empty() && settings.trustedKeys.empty())
+    return usageError("--signature proves nothing without a --trusted-key");
+  std::vector<unsigned char> keys;
+  for (const std::string &file : settings.trustedKeys) {
+    auto key = readPublicKey(file);
+    if (!key)
+      return key.takeError();
+    keys.insert(keys.end(), key->begin(), key->end());
+  }
+  dmx_bundle_options options = DMX_BUNDLE_OPTIONS_INIT;
+  options.flags =
+      (settings.copyBundle ? DMX_BUNDLE_COPY : 0) | (settings.requireContracts ? DMX_BUNDLE_CONTRACTS : 0);
+  options.trusted_keys = keys.empty() ? nullptr : keys.data();
+  options.trusted_key_count = static_cast<uint32_t>(settings.trustedKeys.size());
+  std::shared_ptr<const MappedFile> signature;
+  if (!settings.signatureFile.empty()) {
+    auto file = MappedFile::open(settings.signatureFile);
+    if (!file)
+      return file.takeError();
+    signature = *file;
+    options.signature = signature->bytes().empty() ? "" : static_cast<const void *>(signature->bytes().data());
+    options.signature_size = signature->bytes().size();
+  }
+  return call(dmx_bundle_open_with, path.c_str(), &options, &bundle);
 }
 
 std::string IoTensor::str() const {

@@ -172,7 +172,7 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   };
   // The work is handed out by a counter, but results keep the kernels' order: the same bytes for any -j.
   std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::min<size_t>(options.jobs, kernels.size()); ++i)
+  for (unsigned i = 1; i < std::min<size_t>(options.jobs, count); ++i)
     helpers.emplace_back(work);
   work();
   for (std::thread &helper : helpers)
@@ -180,23 +180,51 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   for (std::optional<Error> &error : errors)
     if (error)
       return std::move(*error);
-  Result<std::vector<char>> bytes = linkKernels(objects, isa);
-  if (!bytes)
-    return bytes.takeError();
-  CodeEntry entry{"code/cpu/" + isa.name + "/kernels.so", isa.name, {}, std::move(*bytes)};
-  entry.features.assign(isa.required.begin(), isa.required.end());
-  return entry;
+  return objects;
+}
+
+/// Takes out the kernels whose code is the same at every level: an index or a branch may need no vectors at all.
+static std::vector<KernelObject> takeCommon(std::vector<std::vector<KernelObject>> &objects) {
+  std::vector<KernelObject> common;
+  std::vector<std::vector<KernelObject>> own(objects.size());
+  for (size_t k = 0; k < objects.front().size(); ++k) {
+    bool same = objects.size() > 1 &&
+                llvm::all_of(objects, [&](const auto &level) {
+                  return level[k].elf == objects.front()[k].elf && level[k].contracts == objects.front()[k].contracts;
+                });
+    if (same)
+      common.push_back(std::move(objects.front()[k]));
+    for (size_t level = 0; level < objects.size() && !same; ++level)
+      own[level].push_back(std::move(objects[level][k]));
+  }
+  objects = std::move(own);
+  return common;
 }
 
 Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) const {
   std::vector<CodeEntry> entries;
   if (kernels.empty())
     return entries;
-  for (const IsaLevel &isa : levels) {
-    Result<CodeEntry> entry = emitLevel(kernels, isa);
-    if (!entry)
-      return entry.takeError();
-    entries.push_back(std::move(*entry));
+  auto objects = compileAll(kernels);
+  if (!objects)
+    return objects.takeError();
+  std::vector<KernelObject> common = takeCommon(*objects);
+  const std::string commonEntry = common.empty() ? "" : "code/cpu/common/kernels.so";
+  auto link = [](ArrayRef<KernelObject> list, const IsaLevel &isa, CodeEntry &entry) -> Status {
+    Result<std::vector<char>> bytes = linkKernels(list, isa);
+    if (!bytes)
+      return bytes.takeError();
+    entry.bytes = std::move(*bytes);
+    return Status::ok();
+  };
+  for (auto [isa, own] : llvm::zip_equal(levels, *objects)) {
+    // A level that has nothing of its own runs the common kernels alone.
+    CodeEntry entry{own.empty() ? commonEntry : "code/cpu/" + isa.name + "/kernels.so", isa.name, {}, {}};
+    entry.features.assign(isa.required.begin(), isa.required.end());
+    if (!own.empty())
+      if (Status s = link(own, isa, entry); !s)
+        return s.takeError();
+    entries.push_back(std::move(entry));
   }
   if (common.empty())
     return entries;
@@ -227,7 +255,7 @@ Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions
     return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has " + numericsModes());
   std::vector<std::string> names = options.levels;
   if (names.empty())
-    names.push_back("x86-64-v3");
+    names.assign(std::begin(kDefaultLevels), std::end(kDefaultLevels));
   std::vector<IsaLevel> levels;
   for (const std::string &name : names) {
     std::optional<IsaLevel> isa = IsaLevel::byName(name);

@@ -79,7 +79,6 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     auto tensor = cast<RankedTensorType>(type);
     if (!tensor.getElementType().isIntOrFloat())
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType());
-    unsigned bits = tensor.getElementType().getIntOrFloatBitWidth();
     if (cpu::isPacked(tensor.getElementType()) && !mlir::isa<dmir::CastOp, dmir::BitcastOp>(op))
       return "the cpu target has no kernels for elements of type " + text(tensor.getElementType()) +
              "; cast to a type of 8 bits or more";

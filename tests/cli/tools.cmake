@@ -9,3 +9,14 @@ foreach(case help usage files run color benchmark inspect device device_page dev
     --bin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --golden ${CMAKE_SOURCE_DIR}/schemas/golden/format-1.0.bundle
     --device-kernels ${CMAKE_SOURCE_DIR}/tests/unit/Tools/device_kernels.txt ${case})
 endforeach()
+
+if(DMXC_SIGNATURES)
+  foreach(case keys usage sign refuse python)
+    add_test(NAME cli.sign.${case} COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/sign_test.py
+      --bin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --golden ${CMAKE_SOURCE_DIR}/schemas/golden/format-1.0.bundle
+      --source ${CMAKE_SOURCE_DIR} --library $<TARGET_FILE:dmxrt_shared> ${case})
+  endforeach()
+  if(DMXC_SANITIZE) # python is not built with them
+    set_tests_properties(cli.sign.python PROPERTIES DISABLED ON)
+  endif()
+endif()

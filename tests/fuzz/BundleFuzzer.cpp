@@ -10,6 +10,10 @@
 #include "devices/cpu/ElfImage.h"
 #include "dmx/dmx.h"
 
+#if DMXC_SIGNATURES
+#include "TestKey.h"
+#endif
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -20,7 +24,7 @@ using dmxfuzz::promise;
 
 namespace {
 
-enum Kind : uint8_t { Archive, Graph, Manifest, Code, Control, KindCount };
+enum Kind : uint8_t { Archive, Graph, Manifest, Code, Control, Signed, KindCount };
 
 /// Gives up early, so that hostile sizes do not fill the machine.
 void *smallAllocate(void *, size_t size, size_t alignment) {
@@ -82,6 +86,31 @@ void useBundle(const std::string &text) {
   dmx_session_destroy(session);
   dmx_bundle_close(bundle);
 }
+
+#if DMXC_SIGNATURES
+const TestKey &trustedKey() {
+  static const TestKey key(1);
+  return key;
+}
+
+/// Of all texts one is a signature of the bundle by the trusted key.
+void useSignature(TestBundle model, const std::string &text) {
+  model.signature = text.empty() ? " " : text;
+  AlignedBytes bytes(model.zip());
+  dmx_bundle_options options = DMX_BUNDLE_OPTIONS_INIT;
+  options.trusted_keys = trustedKey().key.data();
+  options.trusted_key_count = 1;
+  for (bool detached : {false, true}) {
+    dmx_error error = DMX_ERROR_INIT;
+    dmx_bundle *bundle = nullptr;
+    options.signature = detached ? text.data() : nullptr;
+    options.signature_size = detached ? text.size() : 0;
+    bool opened = accepted(dmx_bundle_open_memory_with(bytes.get(), bytes.size(), &options, &bundle, &error), error);
+    promise(opened == (text == trustedKey().sign(model)), "the signature is accepted and nothing else");
+    dmx_bundle_close(bundle);
+  }
+}
+#endif
 
 /// A model with every kind of buffer, task and dim.
 TestBundle seedModel() {
@@ -170,6 +199,8 @@ std::string mutate(std::string text, std::mt19937_64 &random) {
                                       "\"\\u0000\"",
                                       "\xff",
                                       "4294967296",
+                                      "dmx-bundle-signature 2\n",
+                                      "\nkey ",
                                       "true"};
   for (uint64_t changes = 1 + random() % 4; changes && text.size() > 1; --changes) {
     // Mostly near the ends, where headers are.
@@ -224,9 +255,16 @@ std::vector<std::string> dmxfuzz::builtInSeeds() {
     manifest = dmx_bundle_describe(bundle);
     dmx_bundle_close(bundle);
   }
-  return {tagged(Archive, model.zip()),         tagged(Graph, model.graph.dump()),   tagged(Manifest, manifest),
-          tagged(Code, kernelObject()),         tagged(Code, kernelObject("-sysv")), tagged(Archive, control.zip()),
-          tagged(Control, control.graph.dump())};
+  std::vector<std::string> seeds = {tagged(Archive, model.zip()),         tagged(Graph, model.graph.dump()),
+                                    tagged(Manifest, manifest),           tagged(Code, kernelObject()),
+                                    tagged(Code, kernelObject("-sysv")), tagged(Archive, control.zip()),
+                                    tagged(Control, control.graph.dump())};
+#if DMXC_SIGNATURES
+  model.signature = trustedKey().sign(model);
+  seeds.push_back(tagged(Archive, model.zip()));
+  seeds.push_back(tagged(Signed, model.signature));
+#endif
+  return seeds;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -250,6 +288,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   case Manifest:
     model.manifestText = text.empty() ? " " : text;
     useBundle(model.zip());
+    break;
+  case Signed:
+#if DMXC_SIGNATURES
+    useSignature(model, text);
+#endif
     break;
   default: // never run: a hostile object is hostile code
     AlignedBytes bytes(text);

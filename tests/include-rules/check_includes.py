@@ -11,15 +11,15 @@ import sys
 
 # Libraries by the first part of an include.
 LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf", "onnx": "onnx", "spdlog": "spdlog", "CLI": "CLI11",
-             "nlohmann": "json"}
+             "nlohmann": "json", "sodium.h": "sodium"}
 
 # room -> (folders that make it, rooms it may include, libraries it may use)
 ROOMS = {
     "Corsair": (["schemas/corsair"], [], ["json"]),  # what compiler and runtime share of one target
-    "runtime": (["runtime", "include/dmx"], ["Corsair"], ["json"]),
+    "runtime": (["runtime", "include/dmx"], ["Corsair"], ["json", "sodium"]),
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
     "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Support"], ["json"]),
-    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Support", "Bundle", "runtime"], ["json", "CLI11", "onnx"]),
+    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
     "Dialect": (["src/Dialect", "include/dmxc/Dialect"], ["Support"], ["mlir", "llvm"]),
     "Reference": (["src/Reference", "include/dmxc/Reference"], ["Dialect", "Support", "Corsair"], ["mlir", "llvm"]),
     "Target": (["src/Target", "include/dmxc/Target"], ["Dialect", "Support"], ["mlir", "llvm"]),

@@ -128,6 +128,8 @@ std::vector<std::pair<std::string, std::string>> TestBundle::finish() const {
                                  {"sha256", dmxrt::sha256Hex(bytesOf(entries[i].second))}});
   }
   entries[0].second = manifestText.empty() ? full.dump() : manifestText;
+  if (!signature.empty())
+    entries.emplace_back("manifest.sig", signature);
   return entries;
 }
 

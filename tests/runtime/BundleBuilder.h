@@ -49,9 +49,12 @@ struct TestBundle {
   Json manifest, graph;
   std::map<std::string, std::string> files; // all other entries
   std::string manifestText, graphText;      // when set, used instead of the JSON above
+  std::string signature;                    // when set, the text of manifest.sig
 
   /// The archive's bytes, with sizes and checksums of the entries filled in.
   std::string zip() const;
+  /// Of the manifest as it is written: what a signature names.
+  std::string manifestSha256() const;
   /// The same tree in a directory.
   void writeDirectory(const std::string &path) const;
 

@@ -18,7 +18,8 @@ TEST(Version, NumberAndTextAgree) {
   EXPECT_STREQ(dmx_status_name(DMX_STATUS_KERNEL), "kernel error");
   EXPECT_STREQ(dmx_status_name(DMX_STATUS_INTERNAL), "internal error");
   EXPECT_STREQ(dmx_status_name(DMX_STATUS_SHAPE_UNKNOWN), "shape unknown");
-  EXPECT_STREQ(dmx_status_name(12), "unknown status");
+  EXPECT_STREQ(dmx_status_name(DMX_STATUS_UNTRUSTED), "untrusted");
+  EXPECT_STREQ(dmx_status_name(13), "unknown status");
   EXPECT_STREQ(dmx_status_name(-1), "unknown status");
 }
 

@@ -19,6 +19,10 @@ install(FILES ${CMAKE_BINARY_DIR}/DmxRuntimeConfig.cmake ${CMAKE_BINARY_DIR}/Dmx
   ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcAddBundle.cmake
   DESTINATION ${DMXRT_PACKAGE_DIR} COMPONENT runtime)
 
+set(DMXRT_PC_PRIVATE "")
+if(DMXC_SIGNATURES)
+  set(DMXRT_PC_PRIVATE " -lsodium")
+endif()
 # The .pc file finds its prefix from its own place, so the tree can be moved.
 file(RELATIVE_PATH DMXRT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_SOURCE_DIR}/tools/cmake/dmxrt.pc.in ${CMAKE_BINARY_DIR}/dmxrt.pc @ONLY)

@@ -108,6 +108,19 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->allow_extra_args(false)
       ->take_all();
 
+  group = "Trust";
+  app.add_option("--trusted-key", options.session.trustedKeys,
+                 "Run the bundle only if it is signed by this key, or another one given (repeatable); exit code 5 when not")
+      ->group(group)
+      ->type_name("KEY.pub")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--signature", options.session.signatureFile,
+                 "A detached signature, instead of the one in the bundle; goes with --trusted-key")
+      ->group(group)
+      ->type_name("FILE");
+
   group = "Measurement";
   app.add_flag("--benchmark", options.benchmark, "Run many times and print the latency; inputs not given are random")
       ->group(group);

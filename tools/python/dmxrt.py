@@ -15,7 +15,9 @@ INPUT, OUTPUT = 0, 1
 DTYPES = {1: "bool", 3: "int8", 4: "int16", 5: "int32", 6: "int64", 8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "float16",
           14: "float32", 15: "float64"}
 I64, F32 = 6, 14
-COPY = 1  # bit of dmx_bundle_options.flags
+COPY, CONTRACTS = 1, 2  # bits of dmx_bundle_options.flags
+KEY_BYTES = 32
+UNTRUSTED = 12  # dmx_status: no valid signature by a trusted key
 SHAPE_UNKNOWN = 11  # dmx_status: the shape depends on the data
 
 
@@ -46,13 +48,23 @@ class _Info(ctypes.Structure):
 
 
 class _BundleOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+    _fields_ = [("struct_size", ctypes.c_size_t), ("flags", ctypes.c_uint32), ("trusted_key_count", ctypes.c_uint32),
+                ("trusted_keys", ctypes.c_char_p), ("signature", ctypes.c_char_p), ("signature_size", ctypes.c_size_t)]
 
 
 class _Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("isa", ctypes.c_char_p),
                 ("allocator", ctypes.c_void_p), ("executor", ctypes.c_void_p),
                 ("device_options", ctypes.POINTER(ctypes.c_char_p)), ("device_option_count", ctypes.c_uint32)]
+
+
+def read_public_key(path):
+    """The 32 bytes of a public key that `dmx-sign keygen` wrote."""
+    with open(path, encoding="ascii") as file:
+        lines = file.read().split("\n")
+    if lines[0] != "dmx-public-key 1" or len(lines) != 3 or not lines[1].startswith("key ") or len(lines[1]) != 4 + 2 * KEY_BYTES or lines[2]:
+        raise Error(f"'{path}' is not a public key as 'dmx-sign keygen' writes it")
+    return bytes.fromhex(lines[1][4:])
 
 
 class Tensor:
@@ -65,16 +77,24 @@ class Tensor:
 
 class Session:
     """One session of an entry point. `threads` 0: as many as allowed; `device_options`: "corsair.report=r.json" and the like;
-    `load`: "map", weights are pages of the file, which must not be modified while the session lives, or "copy", private memory."""
+    `load`: "map", weights are pages of the file, which must not be modified while the session lives, or "copy", private memory.
+    `trusted_keys`: 32-byte public keys (read_public_key); the bundle is refused (UNTRUSTED) unless one of them signed it.
+    `signature`: the bytes of a detached signature, instead of the one in the bundle.
+    `require_contracts`: code that does not say what its kernels rely on is refused."""
 
-    def __init__(self, bundle, *, entry=None, threads=0, isa=None, device_options=(), load="map", library=None):
+    def __init__(self, bundle, *, entry=None, threads=0, isa=None, device_options=(), load="map", trusted_keys=None, signature=None,
+                 require_contracts=False, library=None):
         if load not in ("map", "copy"):
             raise Error(f"load is '{load}'; it may be 'map' or 'copy'")
+        if any(len(key) != KEY_BYTES for key in trusted_keys or ()):
+            raise Error(f"a public key has {KEY_BYTES} bytes; read_public_key reads one from a file")
         self.bundle, self.session, self._error = ctypes.c_void_p(), ctypes.c_void_p(), _Error(ctypes.sizeof(_Error))
         self.lib = ctypes.CDLL(library or os.environ.get("DMXRT_LIBRARY") or ctypes.util.find_library("dmxrt") or "libdmxrt.so")
         self.lib.dmx_bundle_tensor_count.restype = ctypes.c_uint32
         self._entry = entry.encode() if entry else None
-        how = _BundleOptions(ctypes.sizeof(_BundleOptions), COPY if load == "copy" else 0, 0)
+        keys = None if trusted_keys is None else b"".join(trusted_keys)  # an empty list trusts nobody, and is refused
+        how = _BundleOptions(ctypes.sizeof(_BundleOptions), (COPY if load == "copy" else 0) | (CONTRACTS if require_contracts else 0),
+                             len(trusted_keys or ()), keys, signature, len(signature or b""))
         self.call("dmx_bundle_open_with", os.fsencode(bundle), ctypes.byref(how), ctypes.byref(self.bundle))
         texts = (ctypes.c_char_p * max(1, len(device_options)))(*[option.encode() for option in device_options])
         options = _Options(ctypes.sizeof(_Options), threads, isa.encode() if isa else None, None, None, texts, len(device_options))

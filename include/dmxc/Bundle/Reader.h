@@ -8,6 +8,7 @@
 #pragma once
 
 #include "dmxc/Bundle/Manifest.h"
+#include "dmxc/Bundle/Signature.h"
 #include "dmxc/Bundle/Weights.h"
 #include "dmxc/Support/MappedFile.h"
 
@@ -45,8 +46,12 @@ public:
   /// sha256 of manifest.json: the identity of the bundle.
   const std::string &manifestSha256() const { return manifestSha; }
 
-  /// All entries in archive order, manifest.json first. (In a directory: those
-  /// the manifest lists; `unlisted` has the other files.)
+  /// What the bundle is signed with. Its form is sound and it names this
+  /// manifest; who signed, and whether, is for the runtime to check.
+  const std::optional<Signature> &signature() const { return signedBy; }
+
+  /// All entries in archive order, manifest.json first, without the signature.
+  /// (In a directory: those the manifest lists; `unlisted` has the other files.)
   const std::vector<BundleEntry> &entries() const { return all; }
   const BundleEntry *find(std::string_view name) const;
   const std::vector<std::string> &unlisted() const { return strangers; }
@@ -55,6 +60,7 @@ private:
   Status openZip();
   Status openDirectory();
   Status readManifest(const std::string &recordedSha);
+  Status readSignature(const BundleEntry &entry);
   Status readGraph();
 
   std::string where;
@@ -66,6 +72,7 @@ private:
   Manifest contents;
   GraphFile graphFile;
   std::string manifestSha;
+  std::optional<Signature> signedBy;
 };
 
 } // namespace dmxc::bundle

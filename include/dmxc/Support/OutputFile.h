@@ -96,6 +96,10 @@ public:
   static Result<std::unique_ptr<OutputFile>> create(const std::string &path);
   /// Removes what is not committed.
   ~OutputFile() override;
+  /// Gives the file these permissions, whatever the umask says; a device or pipe keeps its own.
+  Status setMode(unsigned mode);
+  /// Where this process can read what was written so far, before it has its name; not for a device or pipe.
+  Result<std::string> readablePath();
   Status commit(Durability durability);
 
 private:

@@ -38,7 +38,22 @@ struct TaskFigures {
   uint64_t calls = 0, totalNs = 0, busyNs = 0;
 };
 
-struct SessionSettings {
+/// How a bundle is opened.
+struct OpenSettings {
+  bool copyBundle = false;              ///< into private memory instead of mapping the file
+  bool requireContracts = false;        ///< refuse code that does not say what its kernels rely on
+  std::vector<std::string> trustedKeys; ///< files of public keys (Keys.h); none: whoever signed it or not
+  std::string signatureFile;            ///< a detached signature; empty: the one in the bundle
+};
+
+/// Opens a bundle with the runtime; `bundle` is to be closed by dmx_bundle_close. Failures of the runtime keep its
+/// sentence; the kind follows its status (file: IO, bad bundle: Model, untrusted: Mismatch, bad argument: Usage).
+Status openBundle(const std::string &path, const OpenSettings &settings, dmx_bundle *&bundle);
+
+/// The error of a call of the runtime.
+Error runtimeError(dmx_status status, const dmx_error &error);
+
+struct SessionSettings : OpenSettings {
   std::string entryPoint;                 ///< empty: the first
   uint32_t threads = 0;                   ///< 0: all the CPUs allowed
   std::string isa;                        ///< empty: the best

@@ -1,0 +1,3 @@
+//===- UnsignedTest.cpp - a runtime without signatures --------------------===//
+
+#include "SignatureTest.cpp"
