@@ -57,8 +57,8 @@ public:
   /// Null when there is no such entry point; NULL `name` is the first.
   const Signature *findSignature(const char *name) const;
 
-  /// The loaded code of a target, shared by all sessions that use it.
-  Result<std::shared_ptr<const CodeImage>> code(const TargetCode &target, Device &device) const;
+  /// A code entry, loaded; shared by all sessions that use it, but for what a rehearsal loads, which cannot run.
+  Result<std::shared_ptr<const CodeImage>> code(const std::string &entry, Device &device, bool isShared) const;
 
 private:
   Bundle(Archive archive) : files(std::move(archive)) {}

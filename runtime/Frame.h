@@ -38,6 +38,10 @@ struct Unit {
   }
 };
 
+/// Whether a session only lays runs out (Rehearsal.cpp), and at which end of their bounds are the values that only a
+/// real run tells.
+enum class Rehearsal : uint8_t { No, Least, Most };
+
 /// What the frames of a session share.
 struct Machinery {
   std::shared_ptr<const Bundle> bundle;
@@ -46,6 +50,7 @@ struct Machinery {
   Device *sharing = nullptr; // its memory is what devices share: arenas
   Profile profile;
   uint32_t taskCount = 0; // of all frames made
+  Rehearsal rehearsal = Rehearsal::No;
 };
 
 struct Memory {
@@ -93,6 +98,8 @@ public:
   Status execute();
   /// All of these, inside of a run.
   Status call();
+  /// Instead of `execute`, in a rehearsal.
+  Status rehearse(bool &reached);
 
   /// Of the last execution, or of the bindings so far as the shape is known.
   const TensorPlace &output(uint32_t index) const { return outputs[index]; }
@@ -189,6 +196,13 @@ private:
   Status endLoop(const Task &task, Control &control);
   void emptyScan(Frame &body, uint32_t output, TensorPlace &place);
   Status bindBuffer(Frame &frame, uint32_t input, uint32_t buffer);
+  uint32_t bindIteration(Control &control);
+  /// In a rehearsal, what only a real run tells.
+  static constexpr int64_t kUnknownExtent = -1;
+  int64_t rehearsedValue(int64_t lower, int64_t upper) const;
+  Status rehearseControl(uint32_t task);
+  Status rehearsePart(const Task &task, Control &control, Frame &frame, bool &reached);
+  static void takeRehearsed(const Frame &frame, uint32_t output, bool reached, std::vector<int64_t> &shape);
   Error taskError(const RunOutcome &outcome) const;
 
   Machinery &machinery;

@@ -58,8 +58,9 @@ private:
       : signature(signature), graph(bundle->graph(signature.graph)) {
     machinery.bundle = std::move(bundle);
   }
-  Status load(const DeviceOptions &options);
-  Status loadDevices(const DeviceOptions &options);
+  Status load(std::vector<std::unique_ptr<Device>> devices, std::string_view isa);
+  Status rehearse(std::span<const dmx_tensor_view> inputs, size_t variant);
+  Status useDevices(std::vector<std::unique_ptr<Device>> devices, std::string_view isa);
   Status loadCode(std::string_view isa);
   Status loadImage(const std::string &entry, Device &device, std::shared_ptr<const CodeImage> &image) const;
   void noteCode(const Graph &part, std::vector<bool> &needed) const;

@@ -86,6 +86,14 @@ Status Session::loadCode(std::string_view isa) {
   return {};
 }
 
+Status Session::loadImage(const std::string &entry, Device &device, std::shared_ptr<const CodeImage> &image) const {
+  auto loaded = machinery.bundle->code(entry, device, machinery.rehearsal == Rehearsal::No);
+  if (!loaded)
+    return loaded.takeError();
+  image = std::move(*loaded);
+  return {};
+}
+
 /// A program for each stage of each graph that has tasks for a device.
 void Session::countPrograms() {
   for (const Unit &unit : machinery.units)

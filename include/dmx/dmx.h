@@ -285,6 +285,17 @@ DMX_API dmx_status dmx_bundle_tensor_info(const dmx_bundle *bundle, const char *
 DMX_API dmx_status dmx_bundle_find_tensor(const dmx_bundle *bundle, const char *entry_point, dmx_io io,
                                           const char *name, uint32_t *index, dmx_error *error);
 
+/* Lays out a run of an entry point (NULL: the first) for inputs of these dtypes and shapes, in the entry point's order,
+ * and checks all that a run checks before kernels start: shapes, views, offsets, sizes and contracts, of branches and
+ * bodies of loops too. Of what only a run tells, both ends of the bounds are tried. Every code object of the bundle is
+ * taken once, whether this CPU has what it needs or not. Computes nothing, allocates no arena, maps nothing
+ * executable; `data` of the views is not looked at. May be called from any thread.
+ * DMX_STATUS_INVALID_ARGUMENT when inputs of these shapes do not go together or break a constraint;
+ * DMX_STATUS_OUT_OF_MEMORY when no machine could run them; DMX_STATUS_UNSUPPORTED for code without
+ * contracts (dmx_code_info); DMX_STATUS_INVALID_BUNDLE when the bundle is not sound. */
+DMX_API dmx_status dmx_bundle_rehearse(const dmx_bundle *bundle, const char *entry_point,
+                                       const dmx_tensor_view *inputs, uint32_t count, dmx_error *error);
+
 /* ---- Session ------------------------------------------------------------ */
 
 typedef struct dmx_session dmx_session;

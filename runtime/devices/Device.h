@@ -166,6 +166,10 @@ public:
 /// is for none of them is an error that names those they know.
 Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,
                                                            const DeviceOptions &options);
+/// Stand-ins for them that run nothing and need none of the machine that the code is for. Of several code objects for a
+/// target each takes number `variant`, of fewer the last.
+Result<std::vector<std::unique_ptr<Device>>> createRehearsalDevices(std::span<const std::string> targets,
+                                                                    size_t variant);
 
 /// Checks a code object's form without running any of it. Tells in `contracts` whether all its kernels say what they
 /// rely on: 1, 0, or -1 for targets that this runtime has no device for, which are not looked at.

@@ -1,6 +1,7 @@
 //===- Devices.cpp - the devices this runtime has -------------------------===//
 
 #include "Device.h"
+#include "RehearsalDevice.h"
 #include "corsair/CorsairDevice.h"
 #include "cpu/CpuDevice.h"
 #include "cpu/ElfImage.h"
@@ -16,6 +17,7 @@ struct DeviceKind {
   std::span<const SettingSpec> settings;
   Result<std::unique_ptr<Device>> (*create)(const DeviceOptions &, std::span<const Setting>);
   Status (*checkCode)(std::span<const std::byte>, int32_t &contracts);
+  RehearsalDevice::Inspect inspect;
 };
 
 constexpr DeviceKind kDevices[] = {
@@ -114,7 +116,26 @@ static Result<std::vector<const DeviceKind *>> findKinds(std::span<const std::st
     return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
                 "', which this runtime has no device for; it has: ", have);
   }
-  std::vector<std::vector<Setting>> settings(kinds.size());
+  return kinds;
+}
+
+Result<std::vector<std::unique_ptr<Device>>> createRehearsalDevices(std::span<const std::string> targets,
+                                                                    size_t variant) {
+  auto kinds = findKinds(targets);
+  if (!kinds)
+    return kinds.takeError();
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const DeviceKind *kind : *kinds)
+    devices.push_back(std::make_unique<RehearsalDevice>(std::string(kind->target), variant, kind->inspect));
+  return devices;
+}
+
+Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,
+                                                           const DeviceOptions &options) {
+  auto kinds = findKinds(targets);
+  if (!kinds)
+    return kinds.takeError();
+  std::vector<std::vector<Setting>> settings(kinds->size());
   for (const std::string &text : options.settings)
     if (Status status = addSetting(text, *kinds, settings); !status)
       return status.takeError();

@@ -68,4 +68,34 @@ Result<DimValues> extremeDims(const GraphDesc &graph, bool upper) {
   return dimsWithin(graph, upper, common);
 }
 
+Result<DimValues> usualDims(const GraphDesc &graph) { return dimsWithin(graph, true, nominal); }
+
+namespace {
+
+/// Whether a run may have these values: every tensor has a size.
+bool areUsable(const GraphDesc &graph, const DimValues &values) {
+  constexpr int64_t mostBytes = int64_t(1) << 47; // as the runtime has it
+  for (const BufferDesc &buffer : graph.buffers) {
+    for (const Expr &extent : buffer.shape)
+      if (auto value = extent.evaluate(values); !extent.isInt() && (!value || *value < 0))
+        return false;
+    if (auto bytes = denseBytes(buffer.dtype, buffer.shape).evaluate(values); !bytes || *bytes > mostBytes)
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+std::vector<DimValues> sampleDims(const GraphDesc &graph) {
+  bool open = std::any_of(graph.dims.begin(), graph.dims.end(), [](const DimDesc &dim) { return !dim.expr; });
+  std::vector<DimValues> samples;
+  for (Result<DimValues> &values :
+       std::array{extremeDims(graph, false), usualDims(graph), extremeDims(graph, true)})
+    if (values && (!open || areUsable(graph, *values)) &&
+        std::find(samples.begin(), samples.end(), *values) == samples.end())
+      samples.push_back(std::move(*values));
+  return samples;
+}
+
 } // namespace dmxc::bundle

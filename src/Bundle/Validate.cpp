@@ -219,11 +219,10 @@ void BundleChecker::checkGraph(const GraphDesc &graph) {
   if (!sound)
     return;
   std::set<std::string> seen;
-  for (bool upper : {false, true})
-    if (auto dims = extremeDims(graph, upper))
-      for (const Problem &hazard : findHazards(graph, *dims, 10))
-        if (seen.insert(hazard.message).second)
-          report(hazard.where, hazard.message);
+  for (const DimValues &dims : sampleDims(graph))
+    for (const Problem &hazard : findHazards(graph, dims, 10))
+      if (seen.insert(hazard.message).second)
+        report(hazard.where, hazard.message);
 }
 
 } // namespace

@@ -160,13 +160,10 @@ void GraphChecker::checkDims() {
     if (!dimNames.insert(dim.name).second)
       report(where, "the name is used twice");
   }
-  for (bool upper : {false, true}) {
-    auto dims = extremeDims(graph, upper);
-    if (dims)
-      ends.push_back(std::move(*dims));
-    else if (problems.empty() && dims.error().kind != ErrorKind::Constraint)
-      report("", dims.error().message);
-  }
+  ends = sampleDims(graph);
+  auto usual = usualDims(graph);
+  if (problems.empty() && !usual && usual.error().kind != ErrorKind::Constraint)
+    report("", usual.error().message);
 }
 
 void GraphChecker::checkConstraints() {

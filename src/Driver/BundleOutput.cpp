@@ -10,6 +10,7 @@
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
+#include "dmxc/Tools/Check.h"
 
 #include "llvm/Support/Path.h"
 #include <nlohmann/json.hpp>

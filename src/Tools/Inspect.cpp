@@ -4,6 +4,7 @@
 #include "InspectView.h"
 #include "Report.h"
 #include "dmxc/Support/OutputFile.h"
+#include "dmxc/Tools/Check.h"
 
 #include <ostream>
 
