@@ -107,7 +107,7 @@ Status Archive::openDirectory(const std::string &path) {
   if (Status status = addFile("manifest.json", Load::Copy); !status)
     return status;
   return fileExists(path + "/" + std::string(kSignatureName)) ? addFile(std::string(kSignatureName), Load::Copy)
-                                                             : Status();
+                                                              : Status();
 }
 
 Status Archive::addFile(const std::string &name, Load load) {

@@ -18,7 +18,8 @@
 
 namespace dmxrt {
 
-/// The entry (in a directory: the file) with a bundle's signature. The manifest does not list it: it is of the manifest.
+/// The entry (in a directory: the file) with a bundle's signature. The manifest does not list it: it is of the
+/// manifest.
 inline constexpr std::string_view kSignatureName = "manifest.sig";
 
 /// Immutable once open; entries live as long as the archive.

@@ -249,8 +249,7 @@ const Signature *Bundle::findSignature(const char *name) const {
   return nullptr;
 }
 
-Result<std::shared_ptr<const CodeImage>> Bundle::code(const std::string &entry, Device &device,
-                                                      bool isShared) const {
+Result<std::shared_ptr<const CodeImage>> Bundle::code(const std::string &entry, Device &device, bool isShared) const {
   std::lock_guard lock(codeMutex);
   if (auto it = codeCache.find(entry); isShared && it != codeCache.end())
     return it->second;

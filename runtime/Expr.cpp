@@ -134,8 +134,9 @@ Result<int64_t> ExprPool::evaluate(ExprId id, std::span<const int64_t> dims) con
     return value;
   if (node.op == Op::Broadcast)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "cannot broadcast ", *lhs, " and ", *rhs);
-  return fail(DMX_STATUS_INVALID_ARGUMENT, "an expression divides by zero or leaves 64 bits: ", kOpNames[size_t(node.op) - size_t(Op::Add)],
-                   " of ", *lhs, " and ", *rhs);
+  return fail(DMX_STATUS_INVALID_ARGUMENT,
+              "an expression divides by zero or leaves 64 bits: ", kOpNames[size_t(node.op) - size_t(Op::Add)], " of ",
+              *lhs, " and ", *rhs);
 }
 
 std::string ExprPool::text(ExprId id, std::span<const std::string> dimNames) const {

@@ -17,9 +17,9 @@ namespace {
 size_t countVariants(const Graph &graph, const Manifest &manifest) {
   size_t most = 1;
   for (const std::string &target : graph.targets)
-    most = std::max<size_t>(most, static_cast<size_t>(std::count_if(
-                                      manifest.targets.begin(), manifest.targets.end(),
-                                      [&](const TargetCode &code) { return code.target == target; })));
+    most = std::max<size_t>(
+        most, static_cast<size_t>(std::count_if(manifest.targets.begin(), manifest.targets.end(),
+                                                [&](const TargetCode &code) { return code.target == target; })));
   return most;
 }
 

@@ -147,8 +147,7 @@ Status checkSignature(const Archive::Entry *inside, std::string_view manifestSha
     return {};
 #if DMXC_SIGNATURES
   if (trust.hasDetached) {
-    if (Status status =
-            readFor(manifestSha256, "the detached signature", trust.detached, DMX_STATUS_UNTRUSTED, found);
+    if (Status status = readFor(manifestSha256, "the detached signature", trust.detached, DMX_STATUS_UNTRUSTED, found);
         !status)
       return status;
   } else if (!inside) {
@@ -156,8 +155,8 @@ Status checkSignature(const Archive::Entry *inside, std::string_view manifestSha
                                       "opened here; sign it with dmx-sign or give its detached signature");
   }
   if (found.version != "1")
-    return fail(DMX_STATUS_UNSUPPORTED, "the signature has version ", found.version, "; runtime ",
-                dmx_version_string(), " checks version 1; install a newer runtime");
+    return fail(DMX_STATUS_UNSUPPORTED, "the signature has version ", found.version, "; runtime ", dmx_version_string(),
+                " checks version 1; install a newer runtime");
   return checkKey(found, trust.keys);
 #else
   return fail(DMX_STATUS_INTERNAL, "keys where signatures are not built");

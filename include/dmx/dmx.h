@@ -72,9 +72,9 @@ enum {
   DMX_STATUS_CHECKSUM = 4,         /* bytes differ from their recorded sha256 */
   DMX_STATUS_UNSUPPORTED = 5,      /* newer format, unknown required feature, missing CPU feature or device */
   DMX_STATUS_OUT_OF_MEMORY = 6,
-  DMX_STATUS_NOT_READY = 7,     /* an input or output is not bound yet, or no run is in flight */
-  DMX_STATUS_BUSY = 8,          /* the session is in use by another thread or an async run */
-  DMX_STATUS_KERNEL = 9,        /* a task refused its data, e.g. a gather index out of range */
+  DMX_STATUS_NOT_READY = 7,      /* an input or output is not bound yet, or no run is in flight */
+  DMX_STATUS_BUSY = 8,           /* the session is in use by another thread or an async run */
+  DMX_STATUS_KERNEL = 9,         /* a task refused its data, e.g. a gather index out of range */
   DMX_STATUS_INTERNAL = 10,      /* a bug of the runtime */
   DMX_STATUS_SHAPE_UNKNOWN = 11, /* an output's shape depends on the data: ask again after a run */
   DMX_STATUS_UNTRUSTED = 12      /* no valid signature by a trusted key */
@@ -213,8 +213,7 @@ typedef struct dmx_bundle_options {
   const void *signature;             /* contents of a detached signature, which counts instead of the one in the */
   size_t signature_size;             /* bundle; NULL and 0: there is none. Goes with trusted_keys only */
 } dmx_bundle_options;
-#define DMX_BUNDLE_OPTIONS_INIT                                                                                        \
-  { sizeof(dmx_bundle_options), 0, 0, NULL, NULL, 0 }
+#define DMX_BUNDLE_OPTIONS_INIT {sizeof(dmx_bundle_options), 0, 0, NULL, NULL, 0}
 
 /* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
  * of everything and the sha256 of manifest, graph and code; weights are checked by
@@ -293,8 +292,8 @@ DMX_API dmx_status dmx_bundle_find_tensor(const dmx_bundle *bundle, const char *
  * DMX_STATUS_INVALID_ARGUMENT when inputs of these shapes do not go together or break a constraint;
  * DMX_STATUS_OUT_OF_MEMORY when no machine could run them; DMX_STATUS_UNSUPPORTED for code without
  * contracts (dmx_code_info); DMX_STATUS_INVALID_BUNDLE when the bundle is not sound. */
-DMX_API dmx_status dmx_bundle_rehearse(const dmx_bundle *bundle, const char *entry_point,
-                                       const dmx_tensor_view *inputs, uint32_t count, dmx_error *error);
+DMX_API dmx_status dmx_bundle_rehearse(const dmx_bundle *bundle, const char *entry_point, const dmx_tensor_view *inputs,
+                                       uint32_t count, dmx_error *error);
 
 /* ---- Session ------------------------------------------------------------ */
 
@@ -407,8 +406,8 @@ typedef struct dmx_session_info {
   uint64_t state_bytes;
   uint64_t constant_bytes; /* weights used by the entry point, in place in the bundle */
   uint64_t output_bytes;   /* allocated now for outputs left to the session, and for those of branches and loops */
-  const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it, the
-                              model would run faster; "" when there is none */
+  const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it,
+                              the  model would run faster; "" when there is none */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */

@@ -43,7 +43,8 @@ static int32_t yes(const dmx_kernel_args *a) {
 }
 
 #ifndef GOLDEN_KERNELS
-#define GOLDEN_KERNELS {"k0_affine", affine}, {"k1_negate", negate}, {"k2_twice", twice}, {"k3_yes", yes}
+#define GOLDEN_KERNELS                                                                                                 \
+  {"k0_affine", affine}, {"k1_negate", negate}, {"k2_twice", twice}, { "k3_yes", yes }
 #endif
 static const dmx_kernel_entry kernels[] = {GOLDEN_KERNELS};
 static const dmx_kernel_table table = {DMX_KERNEL_ABI_VERSION, sizeof kernels / sizeof *kernels, "x86-64-v2", kernels};

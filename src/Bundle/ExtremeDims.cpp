@@ -90,8 +90,7 @@ bool areUsable(const GraphDesc &graph, const DimValues &values) {
 std::vector<DimValues> sampleDims(const GraphDesc &graph) {
   bool open = std::any_of(graph.dims.begin(), graph.dims.end(), [](const DimDesc &dim) { return !dim.expr; });
   std::vector<DimValues> samples;
-  for (Result<DimValues> &values :
-       std::array{extremeDims(graph, false), usualDims(graph), extremeDims(graph, true)})
+  for (Result<DimValues> &values : std::array{extremeDims(graph, false), usualDims(graph), extremeDims(graph, true)})
     if (values && (!open || areUsable(graph, *values)) &&
         std::find(samples.begin(), samples.end(), *values) == samples.end())
       samples.push_back(std::move(*values));

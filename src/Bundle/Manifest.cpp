@@ -206,9 +206,8 @@ void readBody(const Reader &root, Manifest &m) {
   root.forEachField("options",
                     [&](const std::string &key, const Reader &v) { m.options.emplace_back(key, readOption(v)); });
   root.forEach("targets", true, [&](const Reader &t) {
-    m.targets.push_back(
-        {t.string("target"), t.string("arch", ""), t.string("entry", ""), t.strings("features", false),
-         t.string("common", "")});
+    m.targets.push_back({t.string("target"), t.string("arch", ""), t.string("entry", ""), t.strings("features", false),
+                         t.string("common", "")});
   });
   root.forEach("entry_points", true, [&](const Reader &e) { m.entryPoints.push_back(readEntryPoint(e)); });
   root.forEachField("placement", [&](const std::string &key, const Reader &p) {

@@ -69,7 +69,8 @@ Status checkWritten(const std::string &path) {
     return Status::ok();
   const bundle::Problem &first = problems->front();
   std::string more = problems->size() > 1 ? " (and " + std::to_string(problems->size() - 1) + " more)" : "";
-  return Error{ErrorKind::Internal, "the bundle just written is not sound: " + first.where + ": " + first.message + more};
+  return Error{ErrorKind::Internal,
+               "the bundle just written is not sound: " + first.where + ": " + first.message + more};
 }
 
 constexpr const char *weightsEntry = "weights/model.safetensors";

@@ -61,11 +61,10 @@ private:
       return;
     std::vector<dmx_tensor_view> views;
     for (size_t i = 0; i < shapes.size(); ++i)
-      views.push_back({dtypes[i], static_cast<uint32_t>(shapes[i].size()),
-                       shapes[i].data(), nullptr});
+      views.push_back({dtypes[i], static_cast<uint32_t>(shapes[i].size()), shapes[i].data(), nullptr});
     dmx_error error = DMX_ERROR_INIT;
-    dmx_status status = dmx_bundle_rehearse(opened, entry.name.c_str(), views.data(),
-                                            static_cast<uint32_t>(views.size()), &error);
+    dmx_status status =
+        dmx_bundle_rehearse(opened, entry.name.c_str(), views.data(), static_cast<uint32_t>(views.size()), &error);
     // Values that no caller may give, or no machine has room for, say nothing about the bundle; nor does code that is
     // older than contracts, or for a device that this runtime does not have.
     if (status == DMX_OK || status == DMX_STATUS_INVALID_ARGUMENT || status == DMX_STATUS_OUT_OF_MEMORY ||

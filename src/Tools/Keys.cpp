@@ -83,7 +83,8 @@ Result<KeyBytes> readPublicKey(const std::string &path) {
   if (sound)
     text.remove_prefix(publicMagic.size());
   if (!sound || !takeKey(text, keyWord, key) || !text.empty())
-    return ioError("'" + path + "' is not a public key as 'dmx-sign keygen' writes it: the line 'dmx-public-key 1' and a "
+    return ioError("'" + path +
+                   "' is not a public key as 'dmx-sign keygen' writes it: the line 'dmx-public-key 1' and a "
                    "line 'key' with 64 hex digits");
   return key;
 }

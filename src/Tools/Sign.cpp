@@ -32,7 +32,8 @@ std::string_view entryText(const dmx_bundle *bundle, std::string_view name) {
 }
 
 Status startSodium() {
-  return sodium_init() < 0 ? Status(Error{ErrorKind::Internal, "libsodium does not start on this system"}) : Status::ok();
+  return sodium_init() < 0 ? Status(Error{ErrorKind::Internal, "libsodium does not start on this system"})
+                           : Status::ok();
 }
 
 Status keygen(const SignOptions &options, std::ostream &out) {
@@ -96,14 +97,16 @@ Status sign(const SignOptions &options, std::ostream &out) {
   if (target.empty()) {
     auto old = bundle::parseSignature(entryText(opened->get(), bundle::signatureName));
     if (old && old->key != key && !options.force)
-      return usageError("'" + options.path + "' is signed by key " + old->key + "; --force replaces that signature, "
+      return usageError("'" + options.path + "' is signed by key " + old->key +
+                        "; --force replaces that signature, "
                         "--detached leaves it");
     // Through a link to the file itself, which would else be replaced by one.
     std::error_code error;
     target = std::filesystem::canonical(options.path, error).string();
     opened->reset();
   }
-  Status done = options.detachedFile.empty() ? bundle::attachSignature(target, *text) : writeFile(target, *text, Durability::Disk);
+  Status done = options.detachedFile.empty() ? bundle::attachSignature(target, *text)
+                                             : writeFile(target, *text, Durability::Disk);
   if (done)
     out << options.path << ": signed by key " << key
         << (options.detachedFile.empty() ? "" : ", signature in " + options.detachedFile) << "\n";
@@ -143,11 +146,10 @@ Status checkFlags(const SignOptions &options) {
   auto stray = [&](bool given, bool allowed, const char *flag) {
     return given && !allowed ? std::string(flag) : std::string();
   };
-  for (const std::string &flag : {stray(!options.keyFile.empty(), signs, "--key"),
-                                  stray(!options.detachedFile.empty(), signs, "--detached"),
-                                  stray(!options.trustedKeys.empty(), verifies, "--trusted-key"),
-                                  stray(!options.signatureFile.empty(), verifies, "--signature"),
-                                  stray(options.force, !verifies, "--force")})
+  for (const std::string &flag :
+       {stray(!options.keyFile.empty(), signs, "--key"), stray(!options.detachedFile.empty(), signs, "--detached"),
+        stray(!options.trustedKeys.empty(), verifies, "--trusted-key"),
+        stray(!options.signatureFile.empty(), verifies, "--signature"), stray(options.force, !verifies, "--force")})
     if (!flag.empty())
       return usageError("dmx-sign " + options.command + " has no flag " + flag);
   if (signs && options.keyFile.empty())

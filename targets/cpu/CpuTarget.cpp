@@ -188,8 +188,7 @@ static std::vector<KernelObject> takeCommon(std::vector<std::vector<KernelObject
   std::vector<KernelObject> common;
   std::vector<std::vector<KernelObject>> own(objects.size());
   for (size_t k = 0; k < objects.front().size(); ++k) {
-    bool same = objects.size() > 1 &&
-                llvm::all_of(objects, [&](const auto &level) {
+    bool same = objects.size() > 1 && llvm::all_of(objects, [&](const auto &level) {
                   return level[k].elf == objects.front()[k].elf && level[k].contracts == objects.front()[k].contracts;
                 });
     if (same)
@@ -235,9 +234,10 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
 }
 
 std::string CpuTarget::describe() const {
-  std::string text = "cpu: x86-64, kernels compiled ahead of time, one shared object a level and one of kernels that are the "
-                     "same at all; the default is " +
-                     llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + "\n";
+  std::string text =
+      "cpu: x86-64, kernels compiled ahead of time, one shared object a level and one of kernels that are the "
+      "same at all; the default is " +
+      llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + "\n";
   for (const IsaLevel &isa : levels) {
     text += "  " + isa.name + ": vectors of " + std::to_string(isa.vectorBytes) + " bytes, needs";
     for (StringRef feature : isa.required)

@@ -257,7 +257,7 @@ std::vector<std::string> dmxfuzz::builtInSeeds() {
   }
   std::vector<std::string> seeds = {tagged(Archive, model.zip()),         tagged(Graph, model.graph.dump()),
                                     tagged(Manifest, manifest),           tagged(Code, kernelObject()),
-                                    tagged(Code, kernelObject("-sysv")), tagged(Archive, control.zip()),
+                                    tagged(Code, kernelObject("-sysv")),  tagged(Archive, control.zip()),
                                     tagged(Control, control.graph.dump())};
 #if DMXC_SIGNATURES
   model.signature = trustedKey().sign(model);

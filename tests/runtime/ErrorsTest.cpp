@@ -279,7 +279,8 @@ TEST(SessionErrors, CodeAndTargets) {
   model.manifest["targets"][0]["common"] = "code/cpu/common/kernels.so";
   {
     OpenBundle none(model);
-    EXPECT_NE(std::string(none.error.message).find("targets names code 'code/cpu/common/kernels.so'"), std::string::npos)
+    EXPECT_NE(std::string(none.error.message).find("targets names code 'code/cpu/common/kernels.so'"),
+              std::string::npos)
         << none.error.message;
   }
   model.files["code/cpu/common/kernels.so"] = kernelObject("-undefined");

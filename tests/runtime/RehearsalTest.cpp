@@ -150,9 +150,8 @@ TEST(Rehearsal, FindsWhatOnlyALaterStageShows) {
 TEST(Rehearsal, FindsWhatOnlyABranchShows) {
   expectRefused(rehearse(listed(branchModel("n")), {{}, {5}, {}}), DMX_STATUS_INVALID_BUNDLE, "is 6, expected 5");
   for (int branch : {1, 2}) {
-    TestBundle model = listed(branchModel({"add", "n", 1}), [&](Json &graphs) {
-      graphs[branch]["tasks"][0]["work"] = {"sub", "n", 5};
-    });
+    TestBundle model = listed(branchModel({"add", "n", 1}),
+                              [&](Json &graphs) { graphs[branch]["tasks"][0]["work"] = {"sub", "n", 5}; });
     EXPECT_EQ(rehearse(model, {{}, {5}, {}}).message, "");
     expectRefused(rehearse(model, {{}, {4}, {}}), DMX_STATUS_INVALID_BUNDLE, "work is -1");
   }

@@ -1,7 +1,7 @@
 //===- SignatureTest.cpp - opening with trusted keys ----------------------===//
 //
-// What is not byte for byte what a trusted key signed is refused, each case by its own sentence, and what was checked is
-// what runs. SignatureForm.* hold in every build of the runtime, Trust.* where signatures are checked.
+// What is not byte for byte what a trusted key signed is refused, each case by its own sentence, and what was checked
+// is what runs. SignatureForm.* hold in every build of the runtime, Trust.* where signatures are checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,8 @@ TEST(SignatureForm, IsCheckedWithoutKeys) {
 TEST(SignatureForm, HasItsPlace) {
   TestBundle model = addModel(4);
   model.files["manifest.sig"] = "x"; // no group: not written, but may be listed
-  model.manifest["entries"] = Json::parse(R"([{"name": "manifest.sig", "size": 1, "sha256": ")" + std::string(64, '0') + R"("}])");
+  model.manifest["entries"] =
+      Json::parse(R"([{"name": "manifest.sig", "size": 1, "sha256": ")" + std::string(64, '0') + R"("}])");
   expectRefused(model, DMX_STATUS_INVALID_BUNDLE, "or its signature");
   TestBundle good = addModel(4);
   std::string manifest = good.manifestSha256();

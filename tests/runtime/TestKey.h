@@ -24,8 +24,8 @@ public:
   std::string hex() const { return hexOf(key.data(), key.size()); }
   /// The text of a signature of this manifest. `named` is the key that it says it is by.
   std::string sign(const std::string &manifestSha256, std::string named = "") const {
-    std::string text = "dmx-bundle-signature 1\nmanifest-sha256 " + manifestSha256 + "\nkey " +
-                       (named.empty() ? hex() : named) + "\n";
+    std::string text =
+        "dmx-bundle-signature 1\nmanifest-sha256 " + manifestSha256 + "\nkey " + (named.empty() ? hex() : named) + "\n";
     unsigned char value[crypto_sign_BYTES];
     crypto_sign_detached(value, nullptr, reinterpret_cast<const unsigned char *>(text.data()), text.size(),
                          secret.data());

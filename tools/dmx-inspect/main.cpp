@@ -42,7 +42,9 @@ void addFlags(CLI::App &app, InspectOptions &options) {
       ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--check", options.check, "Check structure and code, and lay out runs at the smallest, usual and largest dims; exit code 5 when something is wrong")
+  app.add_flag("--check", options.check,
+               "Check structure and code, and lay out runs at the smallest, usual and largest dims; exit code 5 when "
+               "something is wrong")
       ->group("Checks");
   app.add_flag("--verify", options.verify, "Check everything, weights and every checksum included")->group("Checks");
   app.add_option("--diff", options.diffWith,

@@ -101,7 +101,9 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_flag("--require-contracts", options.session.requireContracts,
                "Refuse code that does not say what its kernels touch (dmx-inspect: without contracts)")
       ->group(group);
-  app.add_option("--device-opt", options.session.deviceOptions, "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable), e.g. cpu.guard=end|start: find kernels that leave their operands")
+  app.add_option("--device-opt", options.session.deviceOptions,
+                 "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable), e.g. "
+                 "cpu.guard=end|start: find kernels that leave their operands")
       ->group(group)
       ->type_name("K=V")
       ->expected(1)
@@ -109,8 +111,9 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->take_all();
 
   group = "Trust";
-  app.add_option("--trusted-key", options.session.trustedKeys,
-                 "Run the bundle only if it is signed by this key, or another one given (repeatable); exit code 5 when not")
+  app.add_option(
+         "--trusted-key", options.session.trustedKeys,
+         "Run the bundle only if it is signed by this key, or another one given (repeatable); exit code 5 when not")
       ->group(group)
       ->type_name("KEY.pub")
       ->expected(1)

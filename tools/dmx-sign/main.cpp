@@ -13,11 +13,12 @@ namespace {
 constexpr const char *usage = "  dmx-sign keygen KEY [--force]\n"
                               "  dmx-sign sign BUNDLE --key KEY [--detached FILE] [--force]\n"
                               "  dmx-sign verify BUNDLE --trusted-key KEY.pub... [--signature FILE]\n";
-constexpr const char *examples = "  dmx-sign keygen release.key                        writes release.key and release.key.pub\n"
-                                 "  dmx-sign sign m.bundle --key release.key\n"
-                                 "  dmx-sign sign m.bundle --key release.key --detached m.sig\n"
-                                 "  dmx-sign verify m.bundle --trusted-key release.key.pub --signature m.sig\n"
-                                 "  dmx-run m.bundle --trusted-key release.key.pub --inputs data\n";
+constexpr const char *examples =
+    "  dmx-sign keygen release.key                        writes release.key and release.key.pub\n"
+    "  dmx-sign sign m.bundle --key release.key\n"
+    "  dmx-sign sign m.bundle --key release.key --detached m.sig\n"
+    "  dmx-sign verify m.bundle --trusted-key release.key.pub --signature m.sig\n"
+    "  dmx-run m.bundle --trusted-key release.key.pub --inputs data\n";
 
 void addFlags(CLI::App &app, SignOptions &options) {
   app.add_option("command", options.command, "keygen, sign or verify")->required();

@@ -49,8 +49,9 @@ Result<DimValues> extremeDims(const GraphDesc &graph, bool upper);
 /// The same with every dim at 16 where its bounds allow it, and next to that where not.
 Result<DimValues> usualDims(const GraphDesc &graph);
 
-/// The values that rules about symbolic dims are tried at: those of extremeDims and usualDims. Of a graph with open dims, without values at which an extent is negative or cannot be
-/// computed, or a tensor is larger than any memory: no run has these.
+/// The values that rules about symbolic dims are tried at: those of extremeDims and usualDims. Of a graph with open
+/// dims, without values at which an extent is negative or cannot be computed, or a tensor is larger than any memory: no
+/// run has these.
 std::vector<DimValues> sampleDims(const GraphDesc &graph);
 
 } // namespace dmxc::bundle

@@ -141,8 +141,8 @@ const char *betterCpuLevel(std::span<const TargetCode> codes) {
   for (const auto &level : kLevels) {
     bool used = false;
     for (const TargetCode &code : codes)
-      used |= code.target == "cpu" && std::find(code.features.begin(), code.features.end(), level.features[0]) !=
-                                          code.features.end();
+      used |= code.target == "cpu" &&
+              std::find(code.features.begin(), code.features.end(), level.features[0]) != code.features.end();
     if (used)
       return nullptr;
     if (std::all_of(level.features.begin(), level.features.end(), cpuHasFeature))

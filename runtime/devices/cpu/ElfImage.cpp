@@ -400,8 +400,9 @@ Result<std::shared_ptr<const CodeImage>> ElfImage::inspect(std::span<const std::
   if (Status status = ElfLoader(bytes, *image).prepare(); !status)
     return status.takeError();
   if (!image->version)
-    return fail(DMX_STATUS_UNSUPPORTED, "the kernels can be listed by running their code only: they were compiled before "
-                                        "contracts; compile the model again");
+    return fail(DMX_STATUS_UNSUPPORTED,
+                "the kernels can be listed by running their code only: they were compiled before "
+                "contracts; compile the model again");
   return std::shared_ptr<const CodeImage>(std::move(image));
 }
 

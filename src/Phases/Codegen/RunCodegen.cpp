@@ -412,8 +412,8 @@ Result<CompiledModel> runCodegen(ModuleOp module, const PhaseContext &context) {
         common = entry.entry;
     for (CodeEntry &entry : *entries) {
       if (!entry.arch.empty())
-        model.targets.push_back({target->name().str(), entry.arch, entry.entry, entry.features,
-                                 entry.entry == common ? "" : common});
+        model.targets.push_back(
+            {target->name().str(), entry.arch, entry.entry, entry.features, entry.entry == common ? "" : common});
       if (!entry.bytes.empty())
         model.code.push_back(std::move(entry));
     }

@@ -49,7 +49,8 @@ static std::optional<std::string> machineLacks(Block *body, const hw::Machine &m
 Status KernelLowering::lower() {
   if (std::optional<std::string> lack = machineLacks(kernel.getBlock(), machine))
     return Error{ErrorKind::Constraint, "kernel '" + kernel.getSymName().str() + "' does not run on the machine '" +
-                                            machine.name + "': " + *lack + "; nodes on the host (--place 'NODE=cpu') may help"};
+                                            machine.name + "': " + *lack +
+                                            "; nodes on the host (--place 'NODE=cpu') may help"};
   init = std::make_unique<Program>(writer, buffers, "init", deal.quads, registers);
   main = std::make_unique<Program>(writer, buffers, "main", deal.quads, registers);
   if (auto pairs = kernel.getStrategy().getAs<DenseI64ArrayAttr>(kStatesKey))

@@ -91,8 +91,8 @@ struct ArrayUnits {
   int ib, wb, ob;
 };
 
-/// Which of the arrays' memories is too small for any product: a clause with its key in the description, its size and what
-/// is needed; nullopt where none is.
+/// Which of the arrays' memories is too small for any product: a clause with its key in the description, its size and
+/// what is needed; nullopt where none is.
 std::optional<std::string> lacksForProducts(const hw::Machine &machine);
 /// Writes one product (or one for each slice). B's tiles are in ST.
 void emitProduct(Program &program, const ArrayUnits &units, const MatmulPlan &plan, const MatmulOperands &operands);

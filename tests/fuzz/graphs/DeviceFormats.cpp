@@ -46,8 +46,8 @@ bool fits(Value value) {
          !type.getEncoding();
 }
 
-/// Blocks of an operand run along the terms of a sum: the last dim of a left matrix, the second-last of a right one, the
-/// channels of an image and of a filter.
+/// Blocks of an operand run along the terms of a sum: the last dim of a left matrix, the second-last of a right one,
+/// the channels of an image and of a filter.
 void quantize(OpBuilder &b, Operation *product, unsigned number) {
   OpOperand &operand = product->getOpOperand(number);
   if (!fits(operand.get()))
@@ -102,9 +102,8 @@ reference::OpObserver narrowing() {
         continue;
       Tensor rounded(DType::F32, result.shape());
       const float *from = result.as<float>();
-      std::transform(from, from + result.numElements(), rounded.as<float>(), [](float x) {
-        return static_cast<float>(dmx::corsair::f16Read(dmx::corsair::f16Round(x)));
-      });
+      std::transform(from, from + result.numElements(), rounded.as<float>(),
+                     [](float x) { return static_cast<float>(dmx::corsair::f16Read(dmx::corsair::f16Round(x))); });
       result = std::move(rounded);
     }
   };

@@ -1,8 +1,8 @@
 //===- DeviceFormats.h - DMIR in the numbers of a device --------*- C++ -*-===//
 //
-// What a graph loses to the formats of the simulated card alone (schemas/corsair/NUMERICS.md): in its regions the operands
-// of products are BFP16_64 and all other floats f16. The sums are the interpreter's, so the bits are not the card's; a
-// result that is as far away as this is far away because of the formats.
+// What a graph loses to the formats of the simulated card alone (schemas/corsair/NUMERICS.md): in its regions the
+// operands of products are BFP16_64 and all other floats f16. The sums are the interpreter's, so the bits are not the
+// card's; a result that is as far away as this is far away because of the formats.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -6,8 +6,9 @@
 //
 //   compile    MODEL ARGUMENTS..               as dmxc
 //   interpret  INPUTS OUTPUTS MODEL ARGUMENTS..  the frontend phase's function in the interpreter, on the folder INPUTS
-//   formats    INPUTS OUTPUTS MODEL ARGUMENTS..  likewise behind the partition phase, in the numbers of the device (DeviceFormats.h)
-//   run        BUNDLE ISA THREADS OPTIONS [INPUTS OUTPUTS]..  in one session; OPTIONS of devices, "" or k=v,k=v
+//   formats    INPUTS OUTPUTS MODEL ARGUMENTS..  likewise behind the partition phase, in the numbers of the device
+//   (DeviceFormats.h) run        BUNDLE ISA THREADS OPTIONS [INPUTS OUTPUTS]..  in one session; OPTIONS of devices, ""
+//   or k=v,k=v
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceFormats.h"
@@ -97,7 +98,8 @@ int interpret(const Words &words, bool formats) {
   Result<std::vector<Tensor>> inputs = readAll(words[1], wanted);
   if (!inputs)
     return failed(inputs.error());
-  Result<std::vector<Tensor>> results = reference::evaluateFunction(function, *inputs, formats ? fuzz::narrowing() : reference::OpObserver());
+  Result<std::vector<Tensor>> results =
+      reference::evaluateFunction(function, *inputs, formats ? fuzz::narrowing() : reference::OpObserver());
   if (!results)
     return failed(results.error());
   Words names;

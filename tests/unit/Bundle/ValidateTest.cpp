@@ -43,11 +43,7 @@ const Rule rules[] = {
     {"BufferOffsetNegative", [](GraphDesc &g, Manifest &) { g.buffers[4].offset = -64; }, "leave arena 0"},
     {"BufferSmall", [](GraphDesc &g, Manifest &) { g.buffers[4].size = 4; }, "less than dtype and shape need"},
     {"BufferUnknownDim", [](GraphDesc &g, Manifest &) { g.buffers[4].size = Expr::dim("seq"); }, "uses dim 'seq'"},
-    {"BufferNegativeDim",
-     [](GraphDesc &g, Manifest &) {
-       g.buffers[4].shape = {-1, 3};
-     },
-     "is negative"},
+    {"BufferNegativeDim", [](GraphDesc &g, Manifest &) { g.buffers[4].shape = {-1, 3}; }, "is negative"},
     {"ConstEntry", [](GraphDesc &g, Manifest &) { g.buffers[3].entry = "weights/x"; }, "no weights entry 'weights/x'"},
     {"ConstTensor", [](GraphDesc &g, Manifest &) { g.buffers[3].tensor = "v"; }, "has no tensor 'v'"},
     {"ConstOffset", [](GraphDesc &g, Manifest &) { g.buffers[3].offset = 64; }, "tensor 'w' lies at 4096+60"},

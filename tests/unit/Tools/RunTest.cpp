@@ -54,7 +54,8 @@ TEST_P(RunGolden, GivesWhatItWasReleasedWith) {
   EXPECT_NE(out.str().find("z: ok"), std::string::npos) << out.str();
 }
 
-INSTANTIATE_TEST_SUITE_P(Released, RunGolden, testing::Values("format-1.0.bundle", "format-1.1.bundle", "format-1.2.bundle"),
+INSTANTIATE_TEST_SUITE_P(Released, RunGolden,
+                         testing::Values("format-1.0.bundle", "format-1.1.bundle", "format-1.2.bundle"),
                          [](auto &info) { return std::string("format_1_") + info.param[9]; });
 
 TEST_F(Run, AMismatchFails) {
