@@ -67,36 +67,36 @@ Status Frame::load() {
 
 Status Frame::findKernels() {
   contracts.resize(graph.tasks.size());
-  contractTables.resize(graph.tasks.size());
+  kernels.resize(graph.tasks.size());
   for (size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task &task = graph.tasks[i];
     const Unit &unit = unitOf(task.device);
     taskNames.push_back(path + task.name);
-    kernels.push_back(task.hasKernel() ? unit.findKernel(task.kernel) : nullptr);
-    if (task.hasKernel() && !kernels.back())
+    if (!task.hasKernel())
+      continue;
+    const CodeImage *image = unit.imageOf(task.kernel);
+    if (!image)
       return badBundle("task '", taskNames.back(), "' needs kernel '", task.kernel, "', which code '",
                        unit.target->entry, "' does not have; compile the model again");
-    if (task.hasKernel())
-      if (Status status = findContract(i); !status)
-        return status;
+    kernels[i] = image->findKernel(task.kernel);
+    if (Status status = findContract(i, *image); !status)
+      return status;
   }
   return {};
 }
 
-Status Frame::findContract(size_t index) {
-  const Task &task = graph.tasks[index];
-  const CodeImage *image = unitOf(task.device).imageOf(task.kernel);
-  const ContractTable *table = image ? image->contracts() : nullptr;
-  contractTables[index] = table;
-  contracts[index] = table ? table->find(task.kernel) : nullptr;
-  return contracts[index] ? table->matchTask(graph, index, *contracts[index]) : Status();
+Status Frame::findContract(size_t index, const CodeImage &image) {
+  auto &[table, contract] = contracts[index];
+  table = image.contracts();
+  contract = table ? table->find(graph.tasks[index].kernel) : nullptr;
+  return contract ? table->matchTask(graph, index, *contract) : Status();
 }
 
 /// That the tasks of a stage, once laid out, fit what their kernels rely on.
 Status Frame::checkContracts(const Stage &stage) const {
   for (uint32_t i = stage.begin; i < stage.end; ++i)
-    if (contracts[i])
-      if (Status status = contractTables[i]->matchNumbers(graph, i, *contracts[i], layout); !status)
+    if (contracts[i].contract)
+      if (Status status = contracts[i].table->matchNumbers(graph, i, *contracts[i].contract, layout); !status)
         return status;
   return {};
 }

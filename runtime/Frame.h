@@ -32,10 +32,6 @@ struct Unit {
         return image;
     return nullptr;
   }
-  const void *findKernel(std::string_view name) const {
-    const CodeImage *image = imageOf(name);
-    return image ? image->findKernel(name) : nullptr;
-  }
 };
 
 /// Whether a session only lays runs out (Rehearsal.cpp), and at which end of their bounds are the values that only a
@@ -152,7 +148,7 @@ private:
   Frame(Machinery &machinery, const Graph &graph, std::string path, const Signature *signature);
   Status load();
   Status findKernels();
-  Status findContract(size_t task);
+  Status findContract(size_t task, const CodeImage &image);
   Status checkContracts(const Stage &stage) const;
   Status makeControls();
   void makeStages();
@@ -211,8 +207,11 @@ private:
   const Signature *signature;
   std::vector<uint32_t> unitIndex;                // by Graph::targets
   std::vector<const void *> kernels;              // per task
-  std::vector<const KernelContract *> contracts;  // per task; null where its code has none
-  std::vector<const ContractTable *> contractTables; // per task: that of `contracts`
+  struct TaskContract {
+    const ContractTable *table = nullptr;     // null where its code has none
+    const KernelContract *contract = nullptr; // of `table`, likewise
+  };
+  std::vector<TaskContract> contracts;            // per task
   std::vector<std::string> taskNames;             // with the path
   std::vector<std::unique_ptr<Control>> controls; // per task; null for others
   uint32_t taskBase = 0;

@@ -31,8 +31,9 @@ private:
     error = std::move(because);
     return false;
   }
-  /// Evaluates into `value` and checks its range.
-  bool number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value);
+  /// Evaluates into `value` and checks its range; `tooLarge` is what a number above it means.
+  bool number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value,
+              dmx_status tooLarge = DMX_STATUS_INVALID_BUNDLE);
   bool bytes(ExprId id, std::string_view what, uint64_t &value);
   bool addArena(size_t index);
   bool addBuffer(size_t index);
@@ -43,20 +44,21 @@ private:
   void makeRoom();
 };
 
-bool LayoutBuilder::number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value) {
+bool LayoutBuilder::number(ExprId id, int64_t min, int64_t max, std::string_view what, int64_t &value,
+                           dmx_status tooLarge) {
   auto result = graph.exprs.evaluate(id, dims);
   if (!result)
     return reject(within(what, result.takeError()));
   value = *result;
   if (value < min || value > max)
-    return reject(fail(value > max && max == kMaxBytes ? DMX_STATUS_OUT_OF_MEMORY : DMX_STATUS_INVALID_BUNDLE, what,
-                       " is ", value, ", not within ", min, "..", max));
+    return reject(fail(value > max ? tooLarge : DMX_STATUS_INVALID_BUNDLE, what, " is ", value, ", not within ", min,
+                       "..", max));
   return true;
 }
 
 bool LayoutBuilder::bytes(ExprId id, std::string_view what, uint64_t &value) {
   int64_t number = 0;
-  if (!this->number(id, 0, kMaxBytes, what, number))
+  if (!this->number(id, 0, kMaxBytes, what, number, DMX_STATUS_OUT_OF_MEMORY))
     return false;
   value = static_cast<uint64_t>(number);
   return true;

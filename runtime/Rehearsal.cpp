@@ -38,15 +38,12 @@ Status Session::rehearse(const std::shared_ptr<const Bundle> &bundle, const Sign
     return fail(DMX_STATUS_INVALID_ARGUMENT, inputs.size(), " inputs were given, the entry point has ",
                 signature.inputs.size());
   size_t variants = countVariants(bundle->graph(signature.graph), bundle->manifest());
-  for (size_t variant = 0; variant < variants; ++variant)
-    for (Rehearsal kind : {Rehearsal::Most, Rehearsal::Least}) {
-      Session session(bundle, signature);
-      session.machinery.rehearsal = kind;
-      if (Status status = session.rehearse(inputs, variant); !status)
-        return status;
-      if (isStatic(session.graph) && session.graph.stageEnds.size() == 1)
-        break; // nothing that only a run tells
-    }
+  for (size_t variant = 0; variant < variants; ++variant) {
+    Session session(bundle, signature);
+    session.machinery.rehearsal = Rehearsal::Most;
+    if (Status status = session.rehearse(inputs, variant); !status)
+      return status;
+  }
   return {};
 }
 
@@ -64,10 +61,15 @@ Status Session::rehearse(std::span<const dmx_tensor_view> inputs, size_t variant
     if (Status status = bind(DMX_INPUT, i, view); !status)
       return status;
   }
-  if (Status status = frame->arrange(); !status)
-    return status;
-  bool reached = false;
-  return frame->rehearse(reached);
+  for (Rehearsal kind : {Rehearsal::Most, Rehearsal::Least}) {
+    machinery.rehearsal = kind;
+    if (Status status = frame->arrange(); !status)
+      return status;
+    bool reached = false;
+    if (Status status = frame->rehearse(reached); !status)
+      return status;
+  }
+  return {};
 }
 
 /// What only a run tells, at one end of its bounds.

@@ -97,10 +97,9 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
     return added;
   writer.setManifest(std::move(manifest));
   writer.setCheck([&times](const std::string &path) {
-    auto start = std::chrono::steady_clock::now();
+    Clock::time_point start = Clock::now();
     Status sound = checkWritten(path);
-    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    times.push_back({"write", "check", taken.count()});
+    times.push_back({"write", "check", secondsSince(start)});
     return sound;
   });
   return writer.finish();

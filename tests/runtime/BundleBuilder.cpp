@@ -360,6 +360,21 @@ TestBundle batchModel() {
   return model.finish();
 }
 
+ModelBuilder nonzeroBuilder() {
+  ModelBuilder builder;
+  builder.dim("m", 0, 1000, 0, 0);
+  builder.returnedDim("n", 0, 0, 0, "m");
+  Json bytes = {"mul", "n", 8};
+  int x = builder.input("x", "f32", {"m"});
+  int room = builder.arenaOf({"mul", "m", 8}, "i64", {"m"}), part = builder.alias(room, 0, bytes, "i64", {"n"});
+  int doubled = builder.arenaOf({"add", bytes, 64}, "i64", {"n"});
+  int y = builder.output("y", "i64", {"n"});
+  builder.dispatch("nonzero", {x, room}, 1, 1, {}, {{"dims", {"m"}}, {"results", 1}});
+  builder.dispatch("add_i64", {part, part, doubled}, 1, "n", {0}, {{"dims", {1}}});
+  builder.copy(doubled, y, bytes, {1});
+  return builder;
+}
+
 void writeFile(const std::string &path, std::string_view bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

@@ -114,6 +114,8 @@ const std::string &kernelObject(const std::string &variant = "");
 TestBundle addModel(int64_t n);
 /// The same over a symbolic "batch" x 4 with constant b, through an arena: y = (x + c) * batch.
 TestBundle batchModel();
+/// i64 y = positions of x's nonzero elements, each plus itself; the second stage has an arena of n elements of its own.
+ModelBuilder nonzeroBuilder();
 
 /// Writes a file or ends the test program.
 void writeFile(const std::string &path, std::string_view bytes);

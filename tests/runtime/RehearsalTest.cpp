@@ -20,21 +20,6 @@ TestBundle listed(TestBundle model, const Change &change = {}) {
   return model;
 }
 
-/// i64 y = positions of x's nonzero elements, each plus itself, in an arena of the second stage.
-TestBundle stagesModel() {
-  ModelBuilder builder;
-  builder.dim("m", 0, 1000, 0, 0);
-  builder.returnedDim("n", 0, 0, 0, "m");
-  Json bytes = {"mul", "n", 8};
-  int x = builder.input("x", "f32", {"m"});
-  int room = builder.arenaOf({"mul", "m", 8}, "i64", {"m"}), part = builder.alias(room, 0, bytes, "i64", {"n"});
-  int doubled = builder.arenaOf({"add", bytes, 64}, "i64", {"n"}), y = builder.output("y", "i64", {"n"});
-  builder.dispatch("nonzero", {x, room}, 1, 1, {}, {{"dims", {"m"}}, {"results", 1}});
-  builder.dispatch("add_i64", {part, part, doubled}, 1, "n", {0}, {{"dims", {1}}});
-  builder.copy(doubled, y, bytes, {1});
-  return builder.finish();
-}
-
 Json appending(const std::string &name) {
   ModelBuilder builder;
   builder.dim("n", 0, 1000, 0, 0);
@@ -119,14 +104,14 @@ void expectRefused(const Outcome &outcome, dmx_status status, const std::string 
 
 TEST(Rehearsal, SoundBundlesPass) {
   for (int64_t n : {0, 1, 7, 1000}) {
-    EXPECT_EQ(rehearse(listed(stagesModel()), {{n}}).message, "");
+    EXPECT_EQ(rehearse(listed(nonzeroBuilder().finish()), {{n}}).message, "");
     EXPECT_EQ(rehearse(listed(branchModel({"add", "n", 1})), {{}, {n}, {}}).message, "");
     EXPECT_EQ(rehearse(listed(loopModel()), {{n}, {}}).message, "");
   }
 }
 
 TEST(Rehearsal, InputsAreThoseOfAnyRun) {
-  TestBundle model = listed(stagesModel());
+  TestBundle model = listed(nonzeroBuilder().finish());
   expectRefused(rehearse(model, {{1001}}), DMX_STATUS_INVALID_ARGUMENT, "is 1001, expected 0 to 1000");
   expectRefused(rehearse(model, {{2, 3}}), DMX_STATUS_INVALID_ARGUMENT, "rank is 2, expected 1");
   expectRefused(rehearse(model, {}), DMX_STATUS_INVALID_ARGUMENT, "0 inputs were given, the entry point has 1");
@@ -139,7 +124,7 @@ TEST(Rehearsal, InputsAreThoseOfAnyRun) {
 
 /// A view of the second stage beyond the buffer of the first: no run before the kernel that returns n would tell.
 TEST(Rehearsal, FindsWhatOnlyALaterStageShows) {
-  TestBundle model = listed(stagesModel(), [](Json &graphs) {
+  TestBundle model = listed(nonzeroBuilder().finish(), [](Json &graphs) {
     for (Json &buffer : graphs[0]["buffers"])
       if (buffer["kind"] == "alias")
         buffer["offset"] = 8;
@@ -190,7 +175,7 @@ TEST(Rehearsal, NoMachineHasTheMemory) {
 }
 
 TEST(Rehearsal, LiesAboutKernelsAreFound) {
-  TestBundle model = listed(stagesModel(), [](Json &graphs) { graphs[0]["tasks"][1]["kernel"] = "no_such"; });
+  TestBundle model = listed(nonzeroBuilder().finish(), [](Json &graphs) { graphs[0]["tasks"][1]["kernel"] = "no_such"; });
   expectRefused(rehearse(model, {{3}}), DMX_STATUS_INVALID_BUNDLE, "'no_such'");
 }
 
@@ -200,7 +185,7 @@ TEST(Rehearsal, OlderKernelsCannotBeListed) {
 
 /// Code for a processor that nobody has is looked at like the rest.
 TEST(Rehearsal, EveryCodeObjectIsTaken) {
-  TestBundle model = listed(stagesModel());
+  TestBundle model = listed(nonzeroBuilder().finish());
   Json other = model.manifest["targets"][0];
   other["arch"] = "x86-64-v9";
   other["entry"] = "code/cpu/x86-64-v9/kernels.so";

@@ -13,22 +13,6 @@ void expectPart(const dmx_error &error, const std::string &part) {
   EXPECT_NE(std::string(error.message).find(part), std::string::npos) << error.message << "\nexpected part: " << part;
 }
 
-/// i64 y = positions of x's nonzero elements, each plus itself; through an arena of n elements of its own.
-ModelBuilder nonzeroBuilder() {
-  ModelBuilder builder;
-  builder.dim("m", 0, 1000, 0, 0);
-  builder.returnedDim("n", 0, 0, 0, "m");
-  Json bytes = {"mul", "n", 8};
-  int x = builder.input("x", "f32", {"m"});
-  int room = builder.arenaOf({"mul", "m", 8}, "i64", {"m"}), part = builder.alias(room, 0, bytes, "i64", {"n"});
-  int doubled = builder.arenaOf({"add", bytes, 64}, "i64", {"n"});
-  int y = builder.output("y", "i64", {"n"});
-  builder.dispatch("nonzero", {x, room}, 1, 1, {}, {{"dims", {"m"}}, {"results", 1}});
-  builder.dispatch("add_i64", {part, part, doubled}, 1, "n", {0}, {{"dims", {1}}});
-  builder.copy(doubled, y, bytes, {1});
-  return builder;
-}
-
 std::vector<int64_t> expectedPositions(const std::vector<float> &x) {
   std::vector<int64_t> out;
   for (size_t i = 0; i < x.size(); ++i)
