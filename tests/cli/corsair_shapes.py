@@ -217,6 +217,14 @@ def conv():
     weights = case.constant(w)
     attributes = f"{{strides = {ints([1, 1])}, dilations = {ints([1, 1])}, low = {ints([0, 0])}, high = {ints([0, 0])}}}"
     yield case.result(*(case.call("conv", [case.input((n, 3, 4, 4)), weights], attributes, (n, 2, 4, 4)) for n in (0, 2)))
+    # The same filter as the right operand of a product, which makes nothing or needs it in another form.
+    attributes = f"{{strides = {ints([1])}, dilations = {ints([1])}, low = {ints([0])}, high = {ints([0])}}}"
+    for rows in (0, 2):
+        for first in (True, False):
+            case = Case(f"filter and factor {rows} {first}", "another was chosen" if rows else None)
+            weights, image, left = case.constant((2, 3, 4)), case.input((1, 3, 9)), case.input((2, rows, 3))
+            calls = [lambda: case.call("conv", [image, weights], attributes, (1, 2, 6)), lambda: case.call("matmul", [left, weights], "", (2, rows, 4))]
+            yield case.result(*(call() for call in (calls if first else calls[::-1])))
 
 
 def pool():

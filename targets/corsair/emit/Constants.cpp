@@ -72,12 +72,11 @@ static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(va
 
 bool dmxc::corsair::becomesTiles(BlockArgument argument) {
   auto type = cast<RankedTensorType>(argument.getType());
-  // Products whose results have no elements need no tiles, but may share those of others.
   if (llvm::all_of(argument.getUsers(), makesNothing) || !isa<FloatType>(type.getElementType()) ||
       type.getNumElements() == 0 || !servesAsTiles(argument))
     return false;
   return llvm::all_of(argument.getUsers(), [&](Operation *user) {
-    return isa<dmir::ConvOp>(user) || (type.getElementType().isF32() && type.getRank() == 2);
+    return makesNothing(user) || isa<dmir::ConvOp>(user) || (type.getElementType().isF32() && type.getRank() == 2);
   });
 }
 
@@ -141,7 +140,7 @@ DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machin
       continue;
     std::string key = std::to_string(argument.getArgNumber());
     if (becomesTiles(argument)) {
-      all.set(key, tileForm(*argument.getUsers().begin(), machine, deal).write(context));
+      all.set(key, tileForm(*llvm::find_if_not(argument.getUsers(), makesNothing), machine, deal).write(context));
       continue;
     }
     auto type = cast<RankedTensorType>(argument.getType());

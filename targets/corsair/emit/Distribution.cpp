@@ -31,12 +31,14 @@ bool dmxc::corsair::isDepthwise(dmir::ConvOp conv) {
 }
 
 bool dmxc::corsair::servesAsTiles(Value constant) {
-  std::optional<uint64_t> groups; // of a product: 1
+  std::optional<uint64_t> groups; // of a product: 0, for its tiles are not a filter's
   return llvm::all_of(constant.getUses(), [&](OpOperand &use) {
+    if (makesNothing(use.getOwner()))
+      return true; // reads nothing
     auto conv = dyn_cast<dmir::ConvOp>(use.getOwner());
     if (use.getOperandNumber() != 1 || (conv ? isDepthwise(conv) : !isa<dmir::MatMulOp>(use.getOwner())))
       return false;
-    const uint64_t own = conv ? conv.getGroups() : 1;
+    const uint64_t own = conv ? conv.getGroups() : 0;
     groups = groups.value_or(own);
     return groups == own;
   });
