@@ -23,6 +23,9 @@ struct PairFlags {
   std::vector<std::string> inputs, outputs, dims;
 };
 
+/// One value each time it is given.
+CLI::Option *repeatable(CLI::Option *option) { return option->expected(1)->allow_extra_args(false)->take_all(); }
+
 void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_option("bundle", options.bundle, "The bundle: a file or a directory")->required();
   std::string group = "Inputs and outputs";
@@ -33,27 +36,18 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->type_name("DIR");
   app.add_option("--input", pairs.inputs, "One input; .npy or ONNX .pb (repeatable)")
       ->group(group)
-      ->type_name("NAME=FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  app.add_option("--random-inputs", options.randomSeed,
-                 "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1")
+      ->type_name("NAME=FILE");
+  repeatable(app.add_option("--random-inputs", options.randomSeed,
+                            "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1"))
       ->group(group)
       ->type_name("SEED");
   app.add_option("--dim", pairs.dims, "Value of a symbolic dim for random inputs (repeatable)")
       ->group(group)
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  app.add_option("--output", pairs.outputs, "Write one output; .npy or .pb (repeatable)")
+      ->type_name("NAME=N");
+  repeatable(app.add_option("--output", pairs.outputs, "Write one output; .npy or .pb (repeatable)"))
       ->group(group)
-      ->type_name("NAME=FILE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy")
+      ->type_name("NAME=FILE");
+  repeatable(app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy"))
       ->group(group)
       ->type_name("DIR");
 
@@ -73,9 +67,10 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->type_name("A")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--min-sqnr", options.tolerance.minSqnr,
-                 "With --expect: floats match when their signal to noise ratio is at least this many decibels, whatever "
-                 "single elements do (for targets with block floating point)")
+  app.add_option(
+         "--min-sqnr", options.tolerance.minSqnr,
+         "With --expect: floats match when their signal to noise ratio is at least this many decibels, whatever "
+         "single elements do (for targets with block floating point)")
       ->group(group)
       ->type_name("DB");
 
@@ -101,26 +96,21 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_flag("--require-contracts", options.session.requireContracts,
                "Refuse code that does not say what its kernels touch (dmx-inspect: without contracts)")
       ->group(group);
-  app.add_option("--device-opt", options.session.deviceOptions,
+  repeatable(app.add_option(
+                 "--device-opt", options.session.deviceOptions,
                  "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable), e.g. "
-                 "cpu.guard=end|start: find kernels that leave their operands")
+                 "cpu.guard=end|start: find kernels that leave their operands"))
       ->group(group)
-      ->type_name("K=V")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
+      ->type_name("K=V");
 
   group = "Trust";
   app.add_option(
          "--trusted-key", options.session.trustedKeys,
          "Run the bundle only if it is signed by this key, or another one given (repeatable); exit code 5 when not")
       ->group(group)
-      ->type_name("KEY.pub")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  app.add_option("--signature", options.session.signatureFile,
-                 "A detached signature, instead of the one in the bundle; goes with --trusted-key")
+      ->type_name("KEY.pub");
+  repeatable(app.add_option("--signature", options.session.signatureFile,
+                            "A detached signature, instead of the one in the bundle; goes with --trusted-key"))
       ->group(group)
       ->type_name("FILE");
 
