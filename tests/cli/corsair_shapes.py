@@ -217,6 +217,12 @@ def conv():
     weights = case.constant(w)
     attributes = f"{{strides = {ints([1, 1])}, dilations = {ints([1, 1])}, low = {ints([0, 0])}, high = {ints([0, 0])}}}"
     yield case.result(*(case.call("conv", [case.input((n, 3, 4, 4)), weights], attributes, (n, 2, 4, 4)) for n in (0, 2)))
+    # A filter of one element that something else reads, or would.
+    for shape in ((0,), (3,)):
+        case = Case(f"filter and scalar {shape}", "another was chosen" if shape[0] else None)
+        filter, x = case.constant((1, 1, 1, 1)), case.input(shape)
+        yield case.result(case.call("conv", [case.input((1, 1, 4, 4)), filter], f"{{strides = {ints([1, 1])}, dilations = {ints([1, 1])}, low = {ints([0, 0])}, high = {ints([0, 0])}}}", (1, 1, 4, 4)),
+                          case.call("mul", [x, filter], "", (1, 1, 1, *shape)))
     # The same filter as the right operand of a product, which makes nothing or needs it in another form.
     attributes = f"{{strides = {ints([1])}, dilations = {ints([1])}, low = {ints([0])}, high = {ints([0])}}}"
     for rows in (0, 2):

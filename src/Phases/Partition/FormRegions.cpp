@@ -302,12 +302,14 @@ private:
 
 /// Scalars become part of the kernel; larger constants stay buffers, so that kernels which differ in them alone are
 /// one, and so do weights of convolutions for a target that computes whole graphs, which packs them.
-bool sinksIntoRegion(const Group &group, OpOperand &use) {
-  auto constant = use.get().getDefiningOp<dmir::ConstantOp>();
-  if (!group.root && isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1)
+bool sinksIntoRegion(const Group &group, Value value) {
+  auto constant = value.getDefiningOp<dmir::ConstantOp>();
+  if (!constant || cast<RankedTensorType>(constant.getType()).getNumElements() != 1 ||
+      !isa<DenseElementsAttr>(constant.getValue()))
     return false;
-  return constant && cast<RankedTensorType>(constant.getType()).getNumElements() == 1 &&
-         isa<DenseElementsAttr>(constant.getValue());
+  return group.root || llvm::none_of(value.getUses(), [&](OpOperand &use) {
+           return isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1 && group.ops.contains(use.getOwner());
+         });
 }
 
 /// What other groups and the function's results read of a group.
@@ -329,11 +331,10 @@ void outline(Group &group) {
   llvm::SetVector<Value> inputs;
   SmallVector<Operation *> constants;
   for (Operation *op : ops)
-    for (OpOperand &use : op->getOpOperands()) {
-      Value operand = use.get();
+    for (Value operand : op->getOperands()) {
       if (group.ops.contains(operand.getDefiningOp()))
         continue;
-      if (sinksIntoRegion(group, use)) {
+      if (sinksIntoRegion(group, operand)) {
         if (!llvm::is_contained(constants, operand.getDefiningOp()))
           constants.push_back(operand.getDefiningOp());
       } else {

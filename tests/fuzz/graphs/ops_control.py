@@ -115,10 +115,21 @@ def trip_count(g):
     return given, Dim([most_] * len(g.graph.bindings), g.name("d_"), [given.lo] * len(g.graph.bindings))
 
 
+def shaped(g, v):
+    """With extents that the graph says: of no results, ONNX tells no others but the first."""
+    if not all(d.static for d in v.dims):
+        raise Skip
+    extents = [d.least for d in v.dims]
+    if 0 in extents and g.graph.opset < 14:
+        raise Skip
+    return g.like(g.node("Reshape", [v, g.ints(*extents)], allowzero=1 if 0 in extents else None), v)
+
+
 @op("Loop", since=13, weight=1.5)
 def loop(g):
     """Carried values stay inside the range that they have at first."""
     trips, count = trip_count(g)
+    certain = g.chance(0.7)
     carried = [g.pick(("f32", "f32", "i64", "i32", "bool"), (0, 3), where=lambda v: v.known) for _ in range(g.choose(0, 1, 1, 2))]
     number, go = g.parameter("i64", [], 0, 5, step=1), g.parameter("bool", [], 0, 1, step=1)
     inside = [g.parameter(v.dtype, v.dims, *kept(v), hazy=v.hazy) for v in carried]
@@ -129,11 +140,10 @@ def loop(g):
         scanned = []
         if g.chance(0.6):
             like = g.pick(ANY, (0, 3), where=lambda v: v.known and v.dtype in NUMPY)
-            scanned.append(result(g, like, captured))
+            scanned.append(shaped(g, result(g, like, captured)) if not certain or count.least == 0 else result(g, like, captured))
         if not nexts and not scanned:
             raise Skip
         body.outputs = [g.node("Identity", [go])] + returned_all(g, nexts + scanned, captured)
-    certain = g.chance(0.7)
     with_condition = g.choose(None, g.scalar(True, "bool")) if certain else scalar_bool(g, (0,))
     names = g.node("Loop", [trips, with_condition] + carried, len(nexts) + len(scanned), body=body)
     names = [names] if len(nexts) + len(scanned) == 1 else names
@@ -144,8 +154,6 @@ def loop(g):
     for name, v in zip(names[len(nexts):], scanned):
         if not certain and count.most:
             count = Dim(count.values, g.name("d_") if count.static else count.key, [0] * len(count.values))
-        if count.least == 0 and not all(d.static for d in v.dims):
-            raise Skip  # of no results, ONNX says no extent but the first
         g.like(name, v, [count] + list(v.dims), rounding=0)
 
 
