@@ -50,6 +50,7 @@ def main():
     second = [arguments.second.absolute(), oracle] if arguments.second and arguments.second.exists() else None
     only = set(arguments.only.split(",")) if arguments.only else None
     start, count, bad = time.time(), 0, collections.Counter()
+    told = start
     coverage = Coverage()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="dmx-graphs-") as folder:
@@ -61,6 +62,9 @@ def main():
                 failures = checker.check(graph, seed)
                 count += 1
                 coverage.add(graph)
+                if time.time() - told > 60:
+                    told = time.time()
+                    print(f"{count} graphs, {sum(bad.values())} failed", flush=True)
                 if failures:
                     report(checker, graph, seed, failures, arguments, bad)
         except KeyboardInterrupt:  # what was done until then is told
