@@ -34,20 +34,20 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
                  "input_0.pb ...")
       ->group(group)
       ->type_name("DIR");
-  app.add_option("--input", pairs.inputs, "One input; .npy or ONNX .pb (repeatable)")
+  repeatable(app.add_option("--input", pairs.inputs, "One input; .npy or ONNX .pb (repeatable)"))
       ->group(group)
       ->type_name("NAME=FILE");
-  repeatable(app.add_option("--random-inputs", options.randomSeed,
-                            "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1"))
+  app.add_option("--random-inputs", options.randomSeed,
+                 "Fill inputs that are not given: floats in [-1, 1), integers 0 or 1")
       ->group(group)
       ->type_name("SEED");
-  app.add_option("--dim", pairs.dims, "Value of a symbolic dim for random inputs (repeatable)")
+  repeatable(app.add_option("--dim", pairs.dims, "Value of a symbolic dim for random inputs (repeatable)"))
       ->group(group)
       ->type_name("NAME=N");
   repeatable(app.add_option("--output", pairs.outputs, "Write one output; .npy or .pb (repeatable)"))
       ->group(group)
       ->type_name("NAME=FILE");
-  repeatable(app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy"))
+  app.add_option("--output-dir", options.outputDir, "Write all outputs as out_<name>.npy")
       ->group(group)
       ->type_name("DIR");
 
@@ -104,13 +104,14 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
       ->type_name("K=V");
 
   group = "Trust";
-  app.add_option(
-         "--trusted-key", options.session.trustedKeys,
-         "Run the bundle only if it is signed by this key, or another one given (repeatable); exit code 5 when not")
+  repeatable(
+      app.add_option(
+          "--trusted-key", options.session.trustedKeys,
+          "Run the bundle only if it is signed by this key, or another one given (repeatable); exit code 5 when not"))
       ->group(group)
       ->type_name("KEY.pub");
-  repeatable(app.add_option("--signature", options.session.signatureFile,
-                            "A detached signature, instead of the one in the bundle; goes with --trusted-key"))
+  app.add_option("--signature", options.session.signatureFile,
+                 "A detached signature, instead of the one in the bundle; goes with --trusted-key")
       ->group(group)
       ->type_name("FILE");
 
