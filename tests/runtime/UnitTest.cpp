@@ -111,6 +111,24 @@ TEST(CpuFeatures, AgreesWithTheCompilersBuiltin) {
   EXPECT_EQ(dmxrt::cpuHasFeature("avx512bf16"), bool(__builtin_cpu_supports("avx512bf16")));
 }
 
+/// A manifest that says less of a level's code than its name does is not believed.
+TEST(CpuFeatures, TheNameOfALevelCounts) {
+  bool v4 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  using Codes = std::vector<dmxrt::TargetCode>;
+  for (Codes codes : {Codes{{"cpu", "x86-64-v4", "code/cpu/a/kernels.so", {"sse2"}, ""}},
+                      Codes{{"cpu", "x86-64-v2", "code/cpu/x86-64-v4/kernels.so", {"sse2"}, ""}}}) {
+    auto chosen = dmxrt::selectCpuCode(codes, "");
+    EXPECT_EQ(bool(chosen), v4);
+    if (!chosen) {
+      EXPECT_NE(chosen.error().message.find("code needs CPU feature 'avx512"), std::string::npos)
+          << chosen.error().message;
+    }
+    codes[0].arch = "x86-64-v3x", codes[0].entry = "code/cpu/x86-64-v44/kernels.so"; // names of no level
+    EXPECT_TRUE(bool(dmxrt::selectCpuCode(codes, "")));
+  }
+}
+
 /// Two threads take turns over a pair of gates, with and without spinning.
 TEST(Gate, PingPong) {
   for (uint32_t spins : {0u, 1000u}) {

@@ -132,13 +132,37 @@ bool cpuHasFeature(std::string_view name) {
   return false;
 }
 
+namespace {
+
+/// What each level adds that kernels are written for, best first; processors have the rest with it.
+struct LevelRow {
+  std::string_view name;
+  std::array<std::string_view, 5> features;
+};
+constexpr LevelRow kLevels[] = {
+    {"x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
+    {"x86-64-v3", {"avx2", "fma", "f16c", "bmi2", "lzcnt"}},
+    {"x86-64-v2", {"sse4.2", "sse4.1", "ssse3", "sse3", "popcnt"}},
+};
+
+/// A feature that the code needs and this CPU lacks; empty when there is none. The level in the name of the code counts
+/// too, so that a manifest that says less of it is not believed: code/cpu/x86-64-v4/kernels.so.
+std::string_view lackingFeature(const TargetCode &code) {
+  for (const std::string &feature : code.features)
+    if (!cpuHasFeature(feature))
+      return feature;
+  for (const LevelRow &level : kLevels)
+    if (code.arch == level.name || code.entry.find(cat("/", level.name, "/")) != std::string::npos)
+      for (std::string_view feature : level.features)
+        if (!cpuHasFeature(feature))
+          return feature;
+  return {};
+}
+
+} // namespace
+
 const char *betterCpuLevel(std::span<const TargetCode> codes) {
-  // What each level adds that kernels are written for; CPUs have the rest with it.
-  static constexpr struct {
-    const char *name;
-    std::array<std::string_view, 3> features;
-  } kLevels[] = {{"x86-64-v4", {"avx512f", "avx512bw", "avx512vl"}}, {"x86-64-v3", {"avx2", "fma", "f16c"}}};
-  for (const auto &level : kLevels) {
+  for (const LevelRow &level : std::span(kLevels).first(2)) { // the last is as good as none
     bool used = false;
     for (const TargetCode &code : codes)
       used |= code.target == "cpu" &&
@@ -146,7 +170,7 @@ const char *betterCpuLevel(std::span<const TargetCode> codes) {
     if (used)
       return nullptr;
     if (std::all_of(level.features.begin(), level.features.end(), cpuHasFeature))
-      return level.name;
+      return level.name.data();
   }
   return nullptr;
 }
@@ -160,12 +184,8 @@ Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std:
     levels += cat(levels.empty() ? "" : ", ", code.arch);
     if (!isa.empty() && code.arch != isa)
       continue;
-    const std::string *lacking = nullptr;
-    for (const std::string &feature : code.features)
-      if (!lacking && !cpuHasFeature(feature))
-        lacking = &feature;
-    if (lacking)
-      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs CPU feature '", *lacking, "'");
+    if (std::string_view lacking = lackingFeature(code); !lacking.empty())
+      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs CPU feature '", lacking, "'");
     else if (!best || code.features.size() > best->features.size())
       best = &code;
   }
