@@ -4,6 +4,7 @@ simulated card must give. Written from schemas/corsair/ISA.md ("I" below) and NU
 What decides the bits is read, not computed again: the ops from `dmxc --emit partition`, the sums of products (num_imc, ppr_mode,
 chunks, steps, parts of quads) from the disassembly of `dmx-inspect --what kernels`, where nodes are known by their names."""
 import collections
+import itertools
 import json
 import math
 import pathlib
@@ -342,17 +343,19 @@ def form_of(constant, form):
     return bfp32(constant).reshape(-1) if form == "bfp32-bias" else f16(wide(constant))
 
 
-def added_to(partition):
-    """{value: the other operand of an addition that reads it}"""
-    pairs = re.findall(r"= dmir\.add (%\w+), (%\w+)", partition)
+def added_to(lines):
+    """{value: the other operand of an addition that reads it}, in a region that begins there: other regions reuse its names."""
+    text = "\n".join(itertools.takewhile(lambda line: not line.lstrip().startswith("dmir.yield"), lines))
+    pairs = re.findall(r"= dmir\.add (%\w+), (%\w+)", text)
     return dict(pairs) | {b: a for a, b in pairs}
 
 
 def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=pathlib.Path()):
     """{name: result} of the function, for f32 inputs by name. `change`: another plan for each product; `folder`: the model's."""
-    plans, names, added, resources = plans_of(disassembly), names_of(partition), added_to(partition), resources_of(partition)
-    values, biases, results, region = {}, set(), None, None
-    for line in partition.splitlines():
+    plans, names, resources = plans_of(disassembly), names_of(partition), resources_of(partition)
+    values, biases, added, results, region = {}, set(), {}, None, None
+    lines = partition.splitlines()
+    for at, line in enumerate(lines):
         words = line.split()
         if line.startswith("#loc") or not words or words[0] in ("module", "}"):
             continue
@@ -365,6 +368,7 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
             values[match[1]] = number if region is None else f16(wide(number))
         elif match := REGION.match(line):
             region, forms = match[1], dict(re.findall(r'"(\d+)" = \{[^}]*form = "([^"]*)"', match[3]))
+            biases, added = set(), added_to(lines[at:])
             for i, (inner, outer) in enumerate(re.findall(r"(%\w+)(?: loc\([^)]*\))? = (%\w+(?:#\d+)?)", match[2])):
                 values[inner] = form_of(values[outer], forms.get(str(i)))
                 biases |= {inner} if forms.get(str(i)) == "bfp32-bias" else set()
