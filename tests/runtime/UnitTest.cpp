@@ -126,6 +126,8 @@ TEST(CpuFeatures, TheNameOfALevelCounts) {
     }
     codes[0].arch = "x86-64-v3x", codes[0].entry = "code/cpu/x86-64-v44/kernels.so"; // names of no level
     EXPECT_TRUE(bool(dmxrt::selectCpuCode(codes, "")));
+    codes[0].features = {""};
+    EXPECT_FALSE(bool(dmxrt::selectCpuCode(codes, "")));
   }
 }
 

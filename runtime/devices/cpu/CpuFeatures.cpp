@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -145,9 +146,9 @@ constexpr LevelRow kLevels[] = {
     {"x86-64-v2", {"sse4.2", "sse4.1", "ssse3", "sse3", "popcnt"}},
 };
 
-/// A feature that the code needs and this CPU lacks; empty when there is none. The level in the name of the code counts
+/// A feature that the code needs and this CPU lacks. The level in the name of the code counts
 /// too, so that a manifest that says less of it is not believed: code/cpu/x86-64-v4/kernels.so.
-std::string_view lackingFeature(const TargetCode &code) {
+std::optional<std::string_view> lackingFeature(const TargetCode &code) {
   for (const std::string &feature : code.features)
     if (!cpuHasFeature(feature))
       return feature;
@@ -156,7 +157,7 @@ std::string_view lackingFeature(const TargetCode &code) {
       for (std::string_view feature : level.features)
         if (!cpuHasFeature(feature))
           return feature;
-  return {};
+  return std::nullopt;
 }
 
 } // namespace
@@ -184,8 +185,8 @@ Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std:
     levels += cat(levels.empty() ? "" : ", ", code.arch);
     if (!isa.empty() && code.arch != isa)
       continue;
-    if (std::string_view lacking = lackingFeature(code); !lacking.empty())
-      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs CPU feature '", lacking, "'");
+    if (std::optional<std::string_view> lacking = lackingFeature(code))
+      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs CPU feature '", *lacking, "'");
     else if (!best || code.features.size() > best->features.size())
       best = &code;
   }
