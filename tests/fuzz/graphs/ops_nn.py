@@ -225,6 +225,8 @@ def resize(g):
         raise Skip
     dims = list(v.dims[:2]) + g.statics(*sizes)
     how = g.choose("half_pixel", "asymmetric", "align_corners") if mode != "nearest" else "asymmetric"
+    if how == "align_corners" and sizes != [d.values[0] * f for d, f in zip(v.dims[2:], factors)]:
+        raise Skip  # ONNX takes the product with the scale as the length, ONNX Runtime what is left of it
     attributes = dict(mode=mode, coordinate_transformation_mode=how, nearest_mode="floor" if mode == "nearest" else None)
     if g.chance(0.5):
         inputs = [v, None, g.constant(np.array([1, 1] + factors, np.float32))]
