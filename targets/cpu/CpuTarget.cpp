@@ -2,12 +2,13 @@
 
 #include "CpuTarget.h"
 
-#include "EmitKernel.h"
 #include "Fusion.h"
-#include "Link.h"
-#include "Loops.h"
-#include "Lowering.h"
-#include "MatmulRegion.h"
+#include "Kernels.h"
+#include "targets/cpu/code/Link.h"
+#include "targets/cpu/code/Lowering.h"
+#include "targets/cpu/product/MatmulRegion.h"
+
+#include "targets/common/code/KernelDialects.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
@@ -83,7 +84,10 @@ private:
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  Result<KernelPlan> plan = planAsGiven(region.getBlock(), region.getStrategyAttr(), {constant, weights});
+  Choice choice;
+  choice.constant = constant;
+  choice.weights = weights;
+  Result<KernelPlan> plan = planAsGiven(region.getBlock(), region.getStrategyAttr(), choice);
   if (!plan)
     return plan.takeError();
   Builder b(region.getContext());
@@ -93,7 +97,7 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   set(strategy::kWork, plan->work);
   set(strategy::kGrain, plan->grain);
   set(strategy::kScratch, plan->scratch);
-  set(strategy::kFlops, regionFlops(region));
+  set(strategy::kFlops, cpuKernels().operations(region.getBlock()));
   set(strategy::kBytes, regionBytes(region) - plan->savedBytes);
   if (DictionaryAttr sizes = nominalSizes(region.getBlock()); !sizes.empty())
     list.set("nominal", sizes);
@@ -124,7 +128,7 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
     return Error{ErrorKind::Internal, "a kernel's text does not parse again:\n" + text};
   auto kernel = *source->getOps<dlir::KernelOp>().begin();
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  Result<std::vector<int64_t>> contract = emitKernel(*module, kernel, isa);
+  Result<std::vector<int64_t>> contract = cpuKernels().emit(*module, kernel, Choice(kernel.getStrategy()), isa);
   if (!contract)
     return contract.takeError();
   LoweringOptions lowering;

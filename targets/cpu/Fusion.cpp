@@ -2,24 +2,23 @@
 
 #include "Fusion.h"
 
-#include "Attention.h"
-#include "ConvRegion.h"
-#include "ElementExpr.h"
-#include "MatmulRegion.h"
+#include "Kernels.h"
+
+#include "targets/common/code/Types.h"
+#include "targets/common/element/ElementExpr.h"
+#include "targets/cpu/conv/ConvRegion.h"
+#include "targets/cpu/product/MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
-#include "mlir/IR/TypeUtilities.h"
-
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace dmxc;
+using namespace dmxc::kernels;
 using namespace mlir;
 
 namespace {
 
-RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 /// Elements of a value, symbols taken as middling sizes: for what pays, not for what is right.
 int64_t elements(Value v) {
   return dmir::elementsOf(v.getType())
@@ -31,27 +30,6 @@ std::string text(Type type) {
   std::string s;
   llvm::raw_string_ostream(s) << type;
   return s;
-}
-
-/// Ops that read each element of operand 0 about once: fused producers are computed no more often.
-bool readsOnce(Operation *op) {
-  return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
-         mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp, dmir::SoftmaxOp, dmir::NormalizeOp,
-                   dmir::DefineDimsOp, dmir::GreedySelectOp>(op);
-}
-
-/// Ops with a kernel of their own that emit their result through the fused epilogue.
-bool hasEpilogue(Operation *op) {
-  return mlir::isa<dmir::ReduceOp, dmir::ArgReduceOp, dmir::SoftmaxOp, dmir::NormalizeOp, dmir::PoolOp,
-                   dmir::ArgMaxPoolOp, dmir::MatMulOp, dmir::ConvOp>(op);
-}
-
-bool hasKernel(Operation *op) {
-  return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>() ||
-         mlir::isa<dmir::IotaOp, dmir::DimTensorOp, dmir::ConstantOp, dmir::ReduceOp, dmir::ArgReduceOp, dmir::CumSumOp,
-                   dmir::SoftmaxOp, dmir::NormalizeOp, dmir::PoolOp, dmir::ArgMaxPoolOp, dmir::TopKOp,
-                   dmir::ScatterElementsOp, dmir::ScatterNDOp, dmir::MatMulOp, dmir::ConvOp, dmir::DefineDimsOp,
-                   dmir::GreedySelectOp>(op);
 }
 
 /// Elements of 4 and 2 bits share bytes: the ops that read or write them stand alone, so that no other kernel has to.
@@ -85,16 +63,12 @@ std::optional<std::string> cpu::refuses(Operation *op) {
     if (!tensor.hasStaticShape() && !mlir::isa_and_nonnull<dmir::DimsAttr, ArrayAttr>(tensor.getEncoding()))
       return text(type) + " has dims without a name; say what they are with #dmir.dims<...>";
   }
-  if (!hasKernel(op))
+  if (!cpuKernels().has(op))
     return "the cpu target has no kernel for '" + op->getName().getStringRef().str() + "'";
   return std::nullopt;
 }
 
-SmallVector<Operation *> cpu::computedWith(Operation *root) {
-  auto conv = dyn_cast<dmir::ConvOp>(root);
-  dmir::MulOp scaling = conv ? scalingOfInput(conv) : dmir::MulOp();
-  return scaling ? SmallVector<Operation *>{scaling} : innerOpsOf(root);
-}
+SmallVector<Operation *> cpu::computedWith(Operation *root) { return cpuKernels().computedWith(root); }
 
 bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
   Operation *owner = use.getOwner();
@@ -113,7 +87,7 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
   }
   if (mlir::isa<dmir::MatMulOp>(owner) || (mlir::isa<dmir::MatMulOp>(root) && isView(owner)))
     return isView(producer);
-  if (!readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())
+  if (!cpuKernels().readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())
     return false;
   // Index tensors are read for every element of the slice they pick.
   bool picks = mlir::isa<dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(owner);
@@ -137,7 +111,7 @@ bool cpu::yieldsProducer(Operation *root, Operation *producer) {
 bool cpu::fusesConsumer(Operation *root, Value result, Operation *consumer) {
   // A relayout only changes where the result is written.
   bool follows = consumer->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::RelayoutOp>(consumer);
-  return hasEpilogue(root) && !hasPacked(consumer) && follows && consumer->getNumResults() == 1 &&
+  return cpuKernels().hasEpilogue(root) && !hasPacked(consumer) && follows && consumer->getNumResults() == 1 &&
          dmir::dimsOf(consumer->getResult(0)) == dmir::dimsOf(result);
 }
 
@@ -148,28 +122,6 @@ Status cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<
   if (name.starts_with("conv"))
     return packConvOperand(form, constant, out);
   return Error{ErrorKind::Internal, "the cpu target knows no packed form '" + name.str() + "'"};
-}
-
-Dim cpu::regionFlops(dmir::RegionOp region) {
-  Dim flops = 0;
-  for (Operation &op : *region.getBlock()) {
-    if (op.hasTrait<dmir::DataMovement>() ||
-        mlir::isa<dmir::ConstantOp, dmir::YieldOp, dmir::IotaOp, dmir::DimTensorOp>(op))
-      continue;
-    Dim each = llvm::TypeSwitch<Operation *, Dim>(&op)
-                   .Case([](dmir::MatMulOp o) { return dmir::dimsOf(o.getLhs()).back() * 2; })
-                   .Case([](dmir::ConvOp o) {
-                     SmallVector<Dim> weights = dmir::dimsOf(o.getWeights());
-                     return dmir::product(ArrayRef<Dim>(weights).drop_front()) * 2;
-                   })
-                   .Case<dmir::SoftmaxOp, dmir::NormalizeOp>([](auto) { return 4; })
-                   .Default([](Operation *) { return 1; });
-    Dim count = op.getNumResults() ? dmir::elementsOf(op.getResult(0).getType()) : Dim(0);
-    if (!mlir::isa<dmir::MatMulOp, dmir::ConvOp>(op) && op.getNumOperands())
-      count = Dim::max(count, dmir::elementsOf(op.getOperand(0).getType()));
-    flops += each * count;
-  }
-  return flops;
 }
 
 Dim cpu::regionBytes(dmir::RegionOp region) {

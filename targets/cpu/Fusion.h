@@ -24,8 +24,6 @@ bool yieldsProducer(mlir::Operation *root, mlir::Operation *producer);
 bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer);
 Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
-/// Arithmetic operations of a region: products and sums count one each, other elements' functions one.
-Dim regionFlops(dmir::RegionOp region);
 /// Bytes of the operands and results.
 Dim regionBytes(dmir::RegionOp region);
 

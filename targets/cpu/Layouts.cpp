@@ -6,21 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ConvRegion.h"
 #include "Fusion.h"
+#include "targets/cpu/conv/ConvRegion.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace dmxc;
+using namespace dmxc::kernels;
 using namespace mlir;
 
 namespace {
 
 constexpr int64_t kBlock = 16;
 
-RankedTensorType typeOf(Value v) { return cast<RankedTensorType>(v.getType()); }
 Attribute layoutOf(Value v) { return dmir::layoutOf(v.getType()); }
 
 bool isBlockedChannels(Attribute layout) {

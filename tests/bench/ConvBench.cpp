@@ -2,7 +2,7 @@
 
 #include "KernelBench.h"
 
-#include "Conv.h"
+#include "targets/cpu/conv/Conv.h"
 
 #include <cstdio>
 
@@ -54,7 +54,7 @@ BenchKernel dmxc::cpu::bench::convKernel(const IsaLevel &isa, const ConvShape &s
   override(tuning, "sums", tiles.sums);
   override(tuning, "prefetch", tiles.prefetch);
   int64_t positions = spec.outPositions(), blocks = (spec.oc + 15) / 16;
-  bench.kernel = test::makeKernel("conv", isa, 3, 0, [&](KernelBuilder &b) {
+  bench.kernel = test::makeKernel("conv", isa, 3, 0, [&](CpuBuilder &b) {
     ConvCallbacks callbacks;
     callbacks.store = [&](Value, Value oc, Value position, Value value, Value) {
       Value block = b.mulC(b.floorDiv(oc, b.idx(16)), positions);

@@ -9,7 +9,7 @@
 
 #include "KernelBench.h"
 
-#include "Gemm.h"
+#include "targets/cpu/product/Gemm.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -35,7 +35,7 @@ BenchKernel dmxc::cpu::bench::peakKernel(const IsaLevel &isa) {
   bench.name = "peak";
   int chains = isa.vectorRegisters >= 32 ? 24 : 12;
   int64_t lanes = isa.lanes(32);
-  bench.kernel = test::makeKernel("peak", isa, 1, 0, [&](KernelBuilder &b) {
+  bench.kernel = test::makeKernel("peak", isa, 1, 0, [&](CpuBuilder &b) {
     auto f32 = b.getF32Type();
     Value x = b.load(f32, b.buffer(0), b.idx(0), lanes);
     llvm::SmallVector<Value> init;
@@ -77,7 +77,7 @@ BenchKernel dmxc::cpu::bench::gemmKernel(const IsaLevel &isa, int64_t m, int64_t
   override(tuning, "tilesPerBlock", tiles.tilesPerBlock);
   override(tuning, "prefetch", tiles.prefetch);
   override(tuning, "packA", tiles.packA);
-  bench.kernel = test::makeKernel("gemm", isa, 3, 0, [&](KernelBuilder &b) {
+  bench.kernel = test::makeKernel("gemm", isa, 3, 0, [&](CpuBuilder &b) {
     GemmCallbacks callbacks;
     callbacks.store = [&](Value, Value row, Value col, Value value, Value mask) {
       Value to = b.add(b.mulC(row, n), col);

@@ -29,7 +29,7 @@ ROOMS = {
                ["mlir", "llvm", "spdlog", "CLI11", "json"]),
 }
 FRONTEND_MAY = (["Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
-TARGET_MAY = (["Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
+TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
 # Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
 # LLDMIR's verifier knows a slice's cores.
 # Both model formats build DMIR with the emitter that stands beside the ONNX tables.

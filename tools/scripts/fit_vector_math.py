@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits every polynomial of targets/cpu/VectorMath*.cpp and prints VectorMathCoefficients.h.
+"""Fits every polynomial of targets/common/math/VectorMath*.cpp and prints VectorMathCoefficients.h.
 
 Method: Remez exchange on a fine Chebyshev grid at 60 digits (mpmath). Coefficients are rounded to
 the working precision one at a time, lowest degree first, and the rest are fitted again after each
@@ -179,10 +179,10 @@ if __name__ == "__main__":
     print("// Printed by tools/scripts/fit_vector_math.py; do not edit. Lowest degree first; the f32 tables")
     print("// hold values that are exact in f32.")
     print("//===----------------------------------------------------------------------===//")
-    print("#pragma once\n\nnamespace dmxc::cpu::coefficients {\n")
+    print("#pragma once\n\nnamespace dmxc::kernels::coefficients {\n")
     fit_exp()
     fit_log()
     fit_trig()
     fit_tanh()
     fit_erf()
-    print("} // namespace dmxc::cpu::coefficients")
+    print("} // namespace dmxc::kernels::coefficients")

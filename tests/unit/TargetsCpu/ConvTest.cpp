@@ -1,10 +1,10 @@
 //===- ConvTest.cpp - convolution against a naive reference --------------===//
 
-#include "Conv.h"
-#include "GemmTile.h"
+#include "targets/cpu/conv/Conv.h"
 #include "KernelHarness.h"
 #include "TestTensors.h"
-#include "Winograd.h"
+#include "targets/cpu/conv/Winograd.h"
+#include "targets/cpu/product/GemmTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -145,7 +145,7 @@ private:
 };
 
 /// Adds the bias; writes blocked16.
-ConvCallbacks addBias(KernelBuilder &b, const ConvSpec &spec, int zeroPoint) {
+ConvCallbacks addBias(CpuBuilder &b, const ConvSpec &spec, int zeroPoint) {
   ConvCallbacks callbacks;
   int64_t blocks = (spec.oc + 15) / 16, positions = spec.outPositions();
   mlir::Type acc = spec.accType;
@@ -209,7 +209,7 @@ struct Plan {
     return *winogradWorkItems(winogradSpec(known, given.spec), tiles).known();
   }
 
-  void emit(KernelBuilder &b, const ConvSpec &spec, const ConvCallbacks &callbacks) const {
+  void emit(CpuBuilder &b, const ConvSpec &spec, const ConvCallbacks &callbacks) const {
     if (given.winograd) {
       WinogradSpec inside = winogradSpec(given, spec);
       return emitWinograd(b, inside, winograd, b.buffer(0), b.buffer(1), callbacks);
@@ -236,7 +236,7 @@ int64_t wrongElements(const Case &given, const IsaLevel &isa, std::string &error
     spec.n = kDynamic;
   Plan plan(p.c, spec, isa, tune);
   bool open = given.winograd && given.dynamicBatch;
-  TestKernel kernel = makeKernel("conv", isa, 4, open ? 5 : given.dynamicBatch, [&](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("conv", isa, 4, open ? 5 : given.dynamicBatch, [&](CpuBuilder &b) {
     dmir::SymbolSet symbols;
     for (const char *name : {"n", "h", "w", "p", "q"})
       symbols.insert(b.getStringAttr(name));

@@ -1,9 +1,9 @@
 //===- GemmTest.cpp - matrix multiplication against a naive reference ----===//
 
-#include "Gemm.h"
+#include "targets/cpu/product/Gemm.h"
 #include "KernelHarness.h"
-#include "RoundedWeights.h"
 #include "TestTensors.h"
+#include "targets/cpu/product/RoundedWeights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -26,8 +26,8 @@ struct Case {
   int64_t batch, m, n, k;
   DType a = DType::F32, b = DType::F32, acc = DType::F32;
   bool packedB = true, transA = false, transB = false, heavy = false;
-  bool dynamic = false; ///< m, n and k at run time (n and k only for a run-time B)
-  int64_t padding = 0;  ///< extra elements in a row of A
+  bool dynamic = false;                      ///< m, n and k at run time (n and k only for a run-time B)
+  int64_t padding = 0;                       ///< extra elements in a row of A
   WeightFormat weights = WeightFormat::Kept; ///< of a packed B of f32 and one batch item
 };
 
@@ -109,7 +109,7 @@ GemmSpec specOf(const Case &c, mlir::Builder &b) {
 }
 
 /// relu(sum + bias) to a dense C; sums are scaled by column where `scales` is given.
-GemmCallbacks biasRelu(KernelBuilder &b, mlir::Type acc, Value m, Value n, Value scales) {
+GemmCallbacks biasRelu(CpuBuilder &b, mlir::Type acc, Value m, Value n, Value scales) {
   GemmCallbacks callbacks;
   callbacks.store = [&b, acc, m, n, scales](Value batch, Value row, Value col, Value value, Value mask) {
     int64_t lanes = mlir::cast<mlir::VectorType>(value.getType()).getNumElements();
@@ -126,7 +126,7 @@ GemmCallbacks biasRelu(KernelBuilder &b, mlir::Type acc, Value m, Value n, Value
   return callbacks;
 }
 
-void emitCase(KernelBuilder &b, const Problem &p, const GemmSpec &spec, const GemmTiles &tiles) {
+void emitCase(CpuBuilder &b, const Problem &p, const GemmSpec &spec, const GemmTiles &tiles) {
   const Case &c = p.c;
   auto size = [&](unsigned dim, int64_t value) { return c.dynamic ? b.dim(dim) : b.idx(value); };
   Value m = size(0, c.m), n = size(1, c.n), k = size(2, c.k);
@@ -156,7 +156,7 @@ int64_t wrongElements(const Case &c, const IsaLevel &isa, std::string &error, in
   if (tune)
     tune(tiles);
   TestKernel kernel =
-      makeKernel("gemm", isa, 4, c.dynamic ? 3 : 0, [&](KernelBuilder &b) { emitCase(b, p, specOf(c, b), tiles); });
+      makeKernel("gemm", isa, 4, c.dynamic ? 3 : 0, [&](CpuBuilder &b) { emitCase(b, p, specOf(c, b), tiles); });
   error = kernel.error;
   if (!kernel.fn)
     return -1;

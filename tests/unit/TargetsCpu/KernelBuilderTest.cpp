@@ -2,6 +2,8 @@
 
 #include "KernelHarness.h"
 
+#include "targets/common/code/KernelDialects.h"
+
 #include "dmxc/Support/Half.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,7 +35,7 @@ std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
 INSTANTIATE_TEST_SUITE_P(Isa, EveryLevel, testing::ValuesIn(runnableLevels()), levelName);
 
 /// y[i] = 2 * x[i] + dim over [begin, end), vectorised with a masked tail.
-void emitAxpy(KernelBuilder &b) {
+void emitAxpy(CpuBuilder &b) {
   int64_t lanes = b.isa().lanes(32);
   auto f32 = b.getF32Type();
   Value bias = arith::SIToFPOp::create(b, f32, b.dim(0));
@@ -66,7 +68,7 @@ TEST_P(EveryLevel, LoopMaskAndRange) {
 /// The harness sees a kernel that goes one element too far: reads it at the guard, writes it on either side.
 TEST_P(EveryLevel, OneElementMoreIsFound) {
   for (bool writes : {false, true}) {
-    TestKernel kernel = makeKernel("more", isa(), 2, 0, [&](KernelBuilder &b) {
+    TestKernel kernel = makeKernel("more", isa(), 2, 0, [&](CpuBuilder &b) {
       b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) {
         Value next = b.add(i, b.idx(1));
         b.store(b.load(b.getF32Type(), b.buffer(0), writes ? i : next), b.buffer(1), writes ? next : i);
@@ -102,7 +104,7 @@ TEST_P(EveryLevel, TableAndQuery) {
 }
 
 TEST_P(EveryLevel, FailIfIsSticky) {
-  TestKernel kernel = makeKernel("check", isa(), 1, 0, [](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("check", isa(), 1, 0, [](CpuBuilder &b) {
     b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) {
       Value v = b.load(b.getI64Type(), b.buffer(0), i);
       b.failIf(b.cmp(arith::CmpIPredicate::eq, v, b.idx(7)), DMX_KERNEL_INDEX_OUT_OF_RANGE);
@@ -118,7 +120,7 @@ TEST_P(EveryLevel, FailIfIsSticky) {
 
 TEST_P(EveryLevel, CarriedValuesAndBooleans) {
   // Counts the true elements of a boolean tensor and inverts them in place.
-  TestKernel kernel = makeKernel("flip", isa(), 2, 0, [](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("flip", isa(), 2, 0, [](CpuBuilder &b) {
     auto i1 = b.getI1Type();
     auto count = b.forLoop(b.begin(), b.end(), b.idx(1), {b.idx(0)}, [&](Value i, ValueRange c) {
       Value flag = b.load(i1, b.buffer(0), i);
@@ -140,7 +142,7 @@ TEST_P(EveryLevel, CarriedValuesAndBooleans) {
 // Narrow floats
 //===----------------------------------------------------------------------===//
 
-void emitCast(KernelBuilder &b, mlir::Type from, mlir::Type to, int64_t lanes) {
+void emitCast(CpuBuilder &b, mlir::Type from, mlir::Type to, int64_t lanes) {
   b.forLoop(b.begin(), b.end(), b.idx(lanes), [&](Value i) {
     Value x = b.load(from, b.buffer(0), i, lanes);
     mlir::Type type = b.laneType(to, lanes);
@@ -153,7 +155,7 @@ void emitCast(KernelBuilder &b, mlir::Type from, mlir::Type to, int64_t lanes) {
 TEST_P(EveryLevel, ExtendsEveryNarrowFloat) {
   for (bool half : {true, false})
     for (int64_t lanes : {1, 8}) {
-      TestKernel kernel = makeKernel("extend", isa(), 2, 0, [&](KernelBuilder &b) {
+      TestKernel kernel = makeKernel("extend", isa(), 2, 0, [&](CpuBuilder &b) {
         emitCast(b, half ? mlir::Type(b.getF16Type()) : mlir::Type(b.getBF16Type()), b.getF32Type(), lanes);
       });
       ASSERT_TRUE(kernel.fn) << kernel.error;
@@ -189,7 +191,7 @@ std::vector<double> hardDoubles(bool half) {
 }
 
 template <typename From> void checkTruncate(const IsaLevel &isa, bool half) {
-  TestKernel kernel = makeKernel("truncate", isa, 2, 0, [&](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("truncate", isa, 2, 0, [&](CpuBuilder &b) {
     emitCast(b, sizeof(From) == 8 ? mlir::Type(b.getF64Type()) : mlir::Type(b.getF32Type()),
              half ? mlir::Type(b.getF16Type()) : mlir::Type(b.getBF16Type()), 8);
   });
@@ -222,7 +224,7 @@ TEST_P(EveryLevel, TruncatesToNarrowFloats) {
 
 TEST(Lowering, RefusesLibraryCallsByName) {
   auto isa = *IsaLevel::byName("x86-64-v3");
-  TestKernel kernel = makeKernel("modulo", isa, 1, 0, [](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("modulo", isa, 1, 0, [](CpuBuilder &b) {
     Value x = b.load(b.getF32Type(), b.buffer(0), b.idx(0));
     Value y = b.load(b.getF32Type(), b.buffer(0), b.idx(1));
     b.store(arith::RemFOp::create(b, x, y), b.buffer(0), b.idx(0));
@@ -235,7 +237,7 @@ TEST(Lowering, RefusesLibraryCallsByName) {
 TEST(Lowering, ClearLoopBecomesNoCall) {
   // A loop LLVM likes to turn into memset.
   auto isa = *IsaLevel::byName("x86-64-v2");
-  TestKernel kernel = makeKernel("clear", isa, 1, 0, [](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("clear", isa, 1, 0, [](CpuBuilder &b) {
     b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value i) { b.store(b.constant(b.getF32Type(), 0), b.buffer(0), i); });
   });
   EXPECT_TRUE(kernel.fn) << kernel.error;
@@ -257,7 +259,7 @@ Compiled compileMany(int count, bool threads) {
     loadKernelDialects(context);
     auto loc = mlir::UnknownLoc::get(&context);
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
-    KernelBuilder b(*module, loc, "k" + std::to_string(i), 2, 1, isa);
+    CpuBuilder b(*module, loc, "k" + std::to_string(i), 2, 1, isa);
     emitAxpy(b);
     b.finish();
     auto object = compileKernel(*module, isa);

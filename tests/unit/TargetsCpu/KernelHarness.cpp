@@ -2,6 +2,8 @@
 
 #include "KernelHarness.h"
 
+#include "targets/common/code/KernelDialects.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -54,23 +56,6 @@ dmx_kernel_fn LoadedKernels::find(const std::string &name) const {
   return nullptr;
 }
 
-KernelTask::KernelTask(dmx_kernel_fn fn, const std::vector<Operand> &operands, uint32_t results, uint64_t scratchBytes,
-                       std::vector<int64_t> dimValues)
-    : dims(std::move(dimValues)) {
-  for (const Operand &operand : operands) {
-    buffers.push_back(operand.data);
-    bytes.push_back(operand.bytes);
-  }
-  task.kernel = reinterpret_cast<const void *>(fn);
-  task.buffers = buffers.data();
-  task.bufferBytes = bytes;
-  task.dims = dims.data();
-  task.dimCount = static_cast<uint32_t>(dims.size());
-  task.scratch = scratchBytes;
-  task.written = results;
-  task.updates = true;
-}
-
 int32_t TestKernel::operator()(const std::vector<Operand> &operands, int64_t begin, int64_t end, int64_t scratchBytes,
                                std::vector<int64_t> dims, uint32_t results) const {
   KernelTask made(fn, operands, results, scratchBytes, std::move(dims));
@@ -93,7 +78,7 @@ TestKernel dmxc::cpu::test::makeKernel(const std::string &name, const IsaLevel &
   loadKernelDialects(context);
   auto loc = mlir::UnknownLoc::get(&context);
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
-  KernelBuilder b(*module, loc, name, numBuffers, numDims, isa, noalias);
+  CpuBuilder b(*module, loc, name, numBuffers, numDims, isa, noalias);
   emit(b);
   b.finish();
   LoweringOptions options;

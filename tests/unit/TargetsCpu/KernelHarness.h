@@ -7,12 +7,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "KernelBuilder.h"
-#include "Link.h"
-#include "devices/cpu/GuardedTask.h"
-
-#include "dmx/dmx_kernel.h"
-#include "dmxc/Support/Tensor.h"
+#include "targets/cpu/code/CpuBuilder.h"
+#include "targets/cpu/code/Link.h"
+#include "tests/unit/TargetsCommon/KernelTask.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -29,6 +26,8 @@ inline void PrintTo(const IsaLevel &isa, std::ostream *os) { *os << isa.name; }
 } // namespace dmxc::cpu
 
 namespace dmxc::cpu::test {
+
+using namespace kernels::test;
 
 /// A loaded kernels.so; unloaded with the object.
 class LoadedKernels {
@@ -49,28 +48,6 @@ private:
   std::string message;
 };
 
-/// The bytes of an operand, no more.
-struct Operand {
-  Operand(void *data, uint64_t bytes) : data(data), bytes(bytes) {}
-  template <typename T> Operand(std::vector<T> &values) : Operand(values.data(), values.size() * sizeof(T)) {}
-  Operand(Tensor &tensor) : Operand(tensor.mutableData(), tensor.byteSize()) {}
-  void *data;
-  uint64_t bytes;
-};
-
-/// A kernel's task over `operands`, of which it writes the last `results`. The parts keep what others wrote.
-struct KernelTask {
-  KernelTask(dmx_kernel_fn fn, const std::vector<Operand> &operands, uint32_t results, uint64_t scratchBytes,
-             std::vector<int64_t> dims = {});
-  KernelTask(const KernelTask &) = delete;
-  dmxrt::DeviceTask task;
-
-private:
-  std::vector<void *> buffers;
-  std::vector<uint64_t> bytes;
-  std::vector<int64_t> dims;
-};
-
 /// One kernel, compiled for a level and loaded; `fn` is null and `error` set
 /// when that failed.
 struct TestKernel {
@@ -84,7 +61,7 @@ struct TestKernel {
                      std::vector<int64_t> dims = {}, uint32_t results = 1) const;
 };
 
-using Emit = std::function<void(KernelBuilder &)>;
+using Emit = std::function<void(CpuBuilder &)>;
 
 /// Emits `name` with `emit` (which must not call finish) and loads it.
 /// DMXC_KERNEL_TEMPS in the environment names a folder for the .mlir, .ll and

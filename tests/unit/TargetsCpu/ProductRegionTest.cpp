@@ -1,10 +1,10 @@
 //===- ProductRegionTest.cpp - matrix products and convolutions -----------------===//
 
-#include "RegionHarness.h"
+#include "tests/unit/TargetsCommon/RegionHarness.h"
 
 #include <gtest/gtest.h>
 
-using namespace dmxc::cpu::test;
+using namespace dmxc::kernels::test;
 
 namespace {
 

@@ -1,8 +1,8 @@
 //===- QuadTest.cpp - products of bytes against exact integer sums -------===//
 
-#include "Conv.h"
 #include "KernelHarness.h"
 #include "TestTensors.h"
+#include "targets/cpu/conv/Conv.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -38,7 +38,7 @@ Tensor randomBytes(DType type, Shape shape, uint64_t seed) {
   return tensor;
 }
 
-void storeVector(KernelBuilder &b, unsigned buffer, Value at, Value value, Value mask) {
+void storeVector(CpuBuilder &b, unsigned buffer, Value at, Value value, Value mask) {
   mask ? b.maskedStore(value, b.buffer(buffer), at, mask) : b.store(value, b.buffer(buffer), at);
 }
 
@@ -68,7 +68,7 @@ GemmSpec specOf(const Product &p, mlir::Builder &b) {
   return spec;
 }
 
-void emitProduct(KernelBuilder &b, const Product &p, const GemmTiles &tiles) {
+void emitProduct(CpuBuilder &b, const Product &p, const GemmTiles &tiles) {
   Value m = p.dynamicRows ? b.dim(0) : b.idx(p.m), row = b.idx(p.k + p.padding);
   GemmMatrix a{b.buffer(0), row, b.idx(1), [&](Value z) { return b.mul(z, b.mul(m, row)); }};
   int64_t each = panel16Bytes(quadsOf(p.k), p.n, 4) / 4;
@@ -99,7 +99,7 @@ void Quads::check(const Product &p, int parts, std::function<void(GemmTiles &)> 
   if (tune)
     tune(tiles);
   TestKernel kernel =
-      makeKernel("quads", GetParam(), 3, p.dynamicRows ? 1 : 0, [&](KernelBuilder &b) { emitProduct(b, p, tiles); });
+      makeKernel("quads", GetParam(), 3, p.dynamicRows ? 1 : 0, [&](CpuBuilder &b) { emitProduct(b, p, tiles); });
   ASSERT_TRUE(kernel.fn) << kernel.error;
   Tensor out(DType::I32, {p.batch * p.m * p.n});
   for (int64_t i = 0; i < out.numElements(); ++i)
@@ -237,7 +237,7 @@ void checkConv(const IsaLevel &isa, const Window &w, int parts = 1, std::functio
   ConvTiles tiles = chooseConvTiles(spec, isa);
   if (tune)
     tune(tiles);
-  TestKernel kernel = makeKernel("quads", isa, 3, 0, [&](KernelBuilder &b) {
+  TestKernel kernel = makeKernel("quads", isa, 3, 0, [&](CpuBuilder &b) {
     ConvCallbacks callbacks;
     callbacks.store = [&](Value n, Value oc, Value position, Value value, Value mask) {
       storeVector(b, 2, b.add(b.mulC(b.add(b.mulC(n, outs), position), w.oc), oc), value, mask);

@@ -1,6 +1,6 @@
 //===- RoundedWeightsTest.cpp - packed forms that round weights -----------===//
 
-#include "RoundedWeights.h"
+#include "targets/cpu/product/RoundedWeights.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,0 +1,340 @@
+//===- ElementMovement.cpp - fused data movement ------------------------------===//
+//
+// A data-movement op costs nothing but index arithmetic: the value of its result at an index is the
+// value of its operand at another one. Positions outside an operand (padding, other parts of a
+// concatenation) are not evaluated: whole-vector conditions branch, per-lane ones mask.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementExpr.h"
+#include "targets/common/math/VectorMath.h"
+
+#include "dmx/dmx_kernel.h"
+#include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace dmxc;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+namespace {
+
+SmallVector<Dim> dimsOf(Value tensor) { return dmir::dimsOf(tensor); }
+
+/// if (condition) then() else otherwise(), with a value.
+Value choose(KernelBuilder &b, Value condition, Type type, llvm::function_ref<Value()> then,
+             llvm::function_ref<Value()> otherwise) {
+  if (auto known = KernelBuilder::constantOf(condition))
+    return *known ? then() : otherwise();
+  auto branch = scf::IfOp::create(b, TypeRange(type), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, then());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise());
+  return branch.getResult(0);
+}
+
+class Movement {
+public:
+  Movement(ElementExpr &e, ArrayRef<Index> index) : e(e), b(e.builder()), index(index.begin(), index.end()) {}
+
+  Value evaluate(dmir::RelayoutOp op) { return e.evaluate(op.getInput(), index); }
+  Value evaluate(dmir::BroadcastOp op) {
+    return e.evaluate(op.getInput(), broadcastIndices(e, index, dimsOf(op.getInput()), dimsOf(op.getResult())));
+  }
+  Value evaluate(dmir::TransposeOp op) {
+    Indices from(index.size());
+    for (auto [i, axis] : llvm::enumerate(op.getPermutation()))
+      from[axis] = index[i];
+    return e.evaluate(op.getInput(), from);
+  }
+  Value evaluate(dmir::SliceOp op) {
+    Indices from;
+    for (auto [i, start, step] : llvm::zip(index, op.getStartDims(), op.getSteps()))
+      from.push_back(e.addC(e.mulC(i, step), start));
+    return e.evaluate(op.getInput(), from);
+  }
+  Value evaluate(dmir::ReshapeOp op);
+  Value evaluate(dmir::IotaOp op);
+  Value evaluate(dmir::DimTensorOp op);
+  Value evaluate(dmir::PadOp op);
+  Value evaluate(dmir::ConcatOp op) { return concatFrom(op, 0, index[op.getAxis()]); }
+  Value evaluate(dmir::GatherOp op);
+  Value evaluate(dmir::GatherElementsOp op);
+  Value evaluate(dmir::GatherNDOp op);
+
+private:
+  Type valueType(Value tensor) { return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes()); }
+  Value concatFrom(dmir::ConcatOp op, unsigned first, Index along);
+  Index padAxis(dmir::PadOp op, unsigned axis, Value &inside);
+  Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
+  Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
+  Value readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked);
+
+  ElementExpr &e;
+  KernelBuilder &b;
+  Indices index;
+};
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+Value Movement::evaluate(dmir::ReshapeOp op) {
+  return e.evaluate(op.getInput(), reshapeIndex(e, dimsOf(op.getResult()), dimsOf(op.getInput()), index));
+}
+
+Value Movement::evaluate(dmir::IotaOp op) {
+  Type element = getElementTypeOrSelf(op.getType()), carried = e.carried(element);
+  Value position = e.vectorOf(index[op.getAxis()]);
+  if (auto floatType = dyn_cast<FloatType>(element)) {
+    bool tiny = floatType.getWidth() == 8;
+    auto wide = cast<FloatType>(tiny ? Type(b.getF32Type()) : element);
+    return e.narrow(VectorMath(b, b.processor()).intToFloat(position, wide, false), element);
+  }
+  if (carried.getIntOrFloatBitWidth() < 64)
+    position = arith::TruncIOp::create(b, b.laneType(carried, e.lanes()), position);
+  return position;
+}
+
+Value Movement::evaluate(dmir::DimTensorOp op) {
+  Value position = e.vectorOf(index[0]), result;
+  for (auto [i, size] : llvm::enumerate(dmir::mixDims(op.getValues(), op.getDims()))) {
+    Value value = b.splat(b.idx(size), e.lanes());
+    Value here = b.cmp(arith::CmpIPredicate::eq, position, b.splat(b.idx(static_cast<int64_t>(i)), e.lanes()));
+    result = result ? Value(arith::SelectOp::create(b, here, value, result)) : value;
+  }
+  return result ? result : b.constantInt(position.getType(), 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+static Value both(KernelBuilder &b, Value x, Value y) {
+  return x && y ? Value(b.createOrFold<arith::AndIOp>(x, y)) : x ? x : y;
+}
+
+/// input[from] where the conditions hold (null: always), else `fill` (a rank-0 tensor).
+Value Movement::guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside) {
+  auto readFill = [&] { return e.evaluate(fill, {}); };
+  auto read = [&]() -> Value {
+    if (!laneInside)
+      return e.evaluate(input, from);
+    Value outside = readFill(), value;
+    {
+      ElementExpr::Lanes masked(e, e.lanes(), both(b, e.mask(), laneInside));
+      value = e.evaluate(input, from);
+    }
+    return arith::SelectOp::create(b, laneInside, value, outside);
+  };
+  return scalarInside ? choose(b, scalarInside, valueType(input), read, readFill) : read();
+}
+
+/// The operand's position for a padded axis; `inside` is null where every position has one.
+Index Movement::padAxis(dmir::PadOp op, unsigned axis, Value &inside) {
+  Dim low = op.getLowDims()[axis], high = op.getHighDims()[axis], dim = dimsOf(op.getInput())[axis];
+  int64_t interior = op.getInterior()[axis];
+  if (low.is(0) && high.is(0) && !interior)
+    return index[axis];
+  Index at = e.addC(index[axis], Dim(0) - low);
+  at.multiple = 1; // lanes outside may be negative, of which divRem must not make use
+  switch (op.getMode()) {
+  case dmir::PadMode::constant: {
+    if (!interior) {
+      inside = e.inRange(at, 0, dim);
+      return at;
+    }
+    // One element and its gap a step; none without elements.
+    Dim extent = Dim::max(dim * (interior + 1) - interior, 0);
+    inside = e.inRange(at, 0, extent);
+    auto [quotient, rest] = e.divRem(e.clamp(at, 0, Dim::max(extent - 1, 0)), interior + 1);
+    inside = both(b, inside, e.inRange(rest, 0, 1));
+    return quotient;
+  }
+  case dmir::PadMode::edge:
+    return e.clamp(at, 0, dim - 1);
+  case dmir::PadMode::reflect: {
+    // |at| below, 2 * (dim - 1) - at above: the largest of at and -at, then the smallest with the mirror.
+    Value v = at.uniform() ? at.base : e.vectorOf(at);
+    Value negated = arith::SubIOp::create(b, b.constantInt(v.getType(), 0), v);
+    Value folded = arith::MaxSIOp::create(b, v, negated);
+    Value most = b.idx(dim * 2 - 2);
+    if (mlir::isa<VectorType>(v.getType()))
+      most = b.splat(most, e.lanes());
+    Value mirror = arith::SubIOp::create(b, most, folded);
+    Value result = arith::MinSIOp::create(b, folded, mirror);
+    return mlir::isa<VectorType>(v.getType()) ? Index{{}, 0, 1, result} : e.at(result);
+  }
+  case dmir::PadMode::wrap: {
+    // Shifted by a multiple of dim that makes it non-negative.
+    return e.divRem(e.addC(at, Dim::ceilDiv(low, dim) * dim), dim).second;
+  }
+  }
+  llvm_unreachable("not a pad mode");
+}
+
+Value Movement::evaluate(dmir::PadOp op) {
+  Indices from;
+  Value scalarInside, laneInside;
+  for (unsigned axis = 0; axis < index.size(); ++axis) {
+    Value inside;
+    from.push_back(padAxis(op, axis, inside));
+    if (!inside)
+      continue;
+    Value &side = mlir::isa<VectorType>(inside.getType()) ? laneInside : scalarInside;
+    side = both(b, side, inside);
+  }
+  if (llvm::is_contained(shapeOf(op.getInput()), 0))
+    return e.evaluate(op.getValue(), {});
+  return guarded(op.getInput(), op.getValue(), from, scalarInside, laneInside);
+}
+
+Value Movement::concatFrom(dmir::ConcatOp op, unsigned first, Index along) {
+  Value part = op.getInputs()[first];
+  int64_t axis = op.getAxis();
+  Dim dim = dimsOf(part)[axis];
+  Indices from(index);
+  from[axis] = along;
+  bool last =
+      llvm::all_of(op.getInputs().drop_front(first + 1), [&](Value later) { return shapeOf(later)[axis] == 0; });
+  // Lanes along the axis lie in one part together where vectors and parts are aligned to them.
+  bool together = !along.vec && along.stride == 1 && along.multiple % e.lanes() == 0 &&
+                  (last || (dim.known() && *dim.known() % e.lanes() == 0));
+  if (last && (first == 0 || along.uniform() || together))
+    return e.evaluate(part, from);
+  Index beyond = last ? along : e.addC(along, Dim(0) - dim);
+  beyond.multiple = together ? e.lanes() : 1; // else lanes that belong to an earlier part are negative
+  if (dim.is(0) && !last)
+    return concatFrom(op, first + 1, beyond);
+  Value inside = e.inRange(together ? e.at(along.base) : along, 0, dim);
+  if (!mlir::isa<VectorType>(inside.getType()))
+    return choose(
+        b, inside, valueType(part), [&] { return e.evaluate(part, from); },
+        [&] { return concatFrom(op, first + 1, beyond); });
+  Value value;
+  {
+    ElementExpr::Lanes masked(e, e.lanes(), both(b, e.mask(), inside));
+    value = e.evaluate(part, from);
+  }
+  if (last)
+    return value;
+  return arith::SelectOp::create(b, inside, value, concatFrom(op, first + 1, beyond));
+}
+
+//===----------------------------------------------------------------------===//
+// Indices from tensors
+//===----------------------------------------------------------------------===//
+
+/// An element of an index tensor as a position on an axis of `dim`: negative ones count from the end,
+/// those out of range fail the kernel with `failure` and read an element that exists.
+Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure) {
+  bool uniform = llvm::all_of(llvm::zip(at, shapeOf(tensor)),
+                              [](auto pair) { return std::get<0>(pair).uniform() || std::get<1>(pair) == 1; });
+  int64_t lanes = uniform ? 1 : e.lanes();
+  ElementExpr::Lanes scope(e, lanes, uniform ? Value() : e.mask());
+  Value raw = e.evaluate(tensor, at);
+  Type i64 = b.laneType(b.getI64Type(), lanes);
+  if (raw.getType() != i64)
+    raw = arith::ExtSIOp::create(b, i64, raw);
+  Value end = b.splat(b.idx(dim), lanes), zero = b.constantInt(i64, 0);
+  Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, raw, zero);
+  Value wrapped = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, raw, end), raw);
+  Value outside = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, wrapped, end);
+  e.failIf(outside, failure);
+  Value safe = arith::SelectOp::create(b, outside, zero, wrapped);
+  return lanes == 1 ? e.at(safe) : Index{{}, 0, 1, safe};
+}
+
+/// An element at indices that readIndex made for axes of `picked` elements: where one has none, no element exists.
+Value Movement::readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked) {
+  Operation *owner = data.getParentBlock()->getParentOp();
+  Value filled = b.constantInt(b.getI1Type(), 1);
+  for (Dim dim : picked) {
+    std::optional<std::string> symbol = dim.symbolName();
+    if (dim.valueOr(0) > 0 || (symbol && dmir::symbolBounds(owner, *symbol).min > 0))
+      continue;
+    filled = both(b, filled, b.cmp(arith::CmpIPredicate::ne, b.idx(dim), b.idx(0)));
+  }
+  Type type = valueType(data);
+  return choose(b, filled, type, [&] { return e.evaluate(data, from); }, [&] { return b.constantInt(type, 0); });
+}
+
+Value Movement::evaluate(dmir::GatherOp op) {
+  int64_t axis = op.getAxis(), count = shapeOf(op.getIndices()).size();
+  Indices from(index.begin(), index.begin() + axis);
+  bool isRequirement = op->hasAttr(dmir::kRequirementAttr);
+  from.push_back(readIndex(op.getIndices(), ArrayRef(index).slice(axis, count), dimsOf(op.getData())[axis],
+                           isRequirement ? DMX_KERNEL_INVALID_ARGUMENT : DMX_KERNEL_INDEX_OUT_OF_RANGE));
+  from.append(index.begin() + axis + count, index.end());
+  return readPicked(op.getData(), from, dimsOf(op.getData())[axis]);
+}
+
+Value Movement::evaluate(dmir::GatherElementsOp op) {
+  Indices from(index);
+  Dim dim = dimsOf(op.getData())[op.getAxis()];
+  from[op.getAxis()] = readIndex(op.getIndices(), index, dim);
+  return readPicked(op.getData(), from, dim);
+}
+
+Value Movement::evaluate(dmir::GatherNDOp op) {
+  ArrayRef<int64_t> tuples = shapeOf(op.getIndices());
+  SmallVector<Dim> data = dimsOf(op.getData());
+  int64_t batch = op.getBatchDims(), width = tuples.back(), lead = tuples.size() - 1;
+  Indices from(index.begin(), index.begin() + batch);
+  for (int64_t j = 0; j < width; ++j) {
+    Indices at(index.begin(), index.begin() + lead);
+    at.push_back(e.at(j));
+    from.push_back(readIndex(op.getIndices(), at, data[batch + j]));
+  }
+  from.append(index.begin() + lead, index.end());
+  return readPicked(op.getData(), from, ArrayRef<Dim>(data).slice(batch, width));
+}
+
+} // namespace
+
+std::pair<size_t, size_t> dmxc::kernels::equalRuns(ArrayRef<Dim> to, ArrayRef<Dim> from, size_t i, size_t j) {
+  for (size_t length = 2; i + j + length <= to.size() + from.size(); ++length)
+    for (size_t iEnd = i + 1; iEnd < i + length && iEnd <= to.size(); ++iEnd) {
+      size_t jEnd = j + length - (iEnd - i);
+      if (jEnd <= from.size() && dmir::product(to.slice(i, iEnd - i)) == dmir::product(from.slice(j, jEnd - j)))
+        return {iEnd, jEnd};
+    }
+  return {to.size(), from.size()};
+}
+
+Indices dmxc::kernels::reshapeIndex(ElementExpr &e, ArrayRef<Dim> to, ArrayRef<Dim> from, ArrayRef<Index> index) {
+  Indices source(from.size(), e.at(0));
+  // Shapes are cut into the shortest runs of axes with equal element counts; each run is linearised and delinearised on
+  // its own, so untouched axes keep their lanes.
+  size_t i = 0, j = 0;
+  while (i < to.size() && j < from.size()) {
+    auto [iEnd, jEnd] = equalRuns(to, from, i, j);
+    Index linear = e.at(0);
+    for (size_t k = i; k < iEnd; ++k)
+      linear = e.add(e.mulC(linear, to[k]), to[k].is(1) ? e.at(0) : index[k]);
+    for (size_t k = jEnd; k-- > j + 1;)
+      std::tie(linear, source[k]) = e.divRem(linear, from[k].is(0) ? Dim(1) : from[k]);
+    source[j] = linear;
+    i = iEnd, j = jEnd;
+  }
+  return source;
+}
+
+Value ElementExpr::evaluateMovement(Operation *op, ArrayRef<Index> index) {
+  Movement movement(*this, index);
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<dmir::RelayoutOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp, dmir::ReshapeOp, dmir::IotaOp,
+            dmir::DimTensorOp, dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(
+          [&](auto o) { return movement.evaluate(o); })
+      .Default([](Operation *) -> Value { llvm_unreachable("checked by CpuTarget::refuses"); });
+}

@@ -1,0 +1,22 @@
+//===- StridedView.h - tensors as views of buffers --------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/Value.h"
+
+#include <optional>
+
+namespace dmxc::kernels {
+
+/// A tensor as a strided view of a kernel's buffer: element [i..] is at offset + sum of i * stride.
+struct StridedView {
+  unsigned buffer = 0;
+  Dim offset = 0;
+  llvm::SmallVector<Dim> strides; ///< one an axis
+};
+/// The view that `value` is of an operand through transposes, slices, broadcasts and reshapes; nullopt
+/// when it is not one.
+std::optional<StridedView> stridedView(mlir::Value value);
+
+} // namespace dmxc::kernels

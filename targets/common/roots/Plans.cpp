@@ -1,0 +1,147 @@
+//===- Plans.cpp - how a region is computed, and what that rests on -----------===//
+
+#include "Plans.h"
+
+#include "targets/common/element/ElementExpr.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
+
+using namespace dmxc;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+RankedTensorType RegionBody::resultType(unsigned i) const { return typeOf(results[i]); }
+
+//===----------------------------------------------------------------------===//
+// Nominal sizes
+//===----------------------------------------------------------------------===//
+
+/// Of a symbol without bounds: long enough for cutting work to pay, short enough for a row to fit the cache.
+static constexpr int64_t kNominalSize = 128;
+
+static int64_t nominalOf(Operation *owner, StringRef symbol) {
+  auto strategy = owner->getAttrOfType<DictionaryAttr>("strategy");
+  auto sizes = strategy ? strategy.getAs<DictionaryAttr>("nominal") : DictionaryAttr();
+  auto size = sizes ? sizes.getAs<IntegerAttr>(symbol) : IntegerAttr();
+  DimBounds bounds = dmir::symbolBounds(owner, symbol);
+  return std::clamp(size ? size.getInt() : kNominalSize, std::max<int64_t>(bounds.min, 1),
+                    std::max<int64_t>(bounds.max, 1));
+}
+
+/// A size where `valueOf` gives its symbols' values.
+static int64_t valueAt(Block *block, Dim size, llvm::function_ref<int64_t(Operation *, StringRef)> valueOf) {
+  if (std::optional<int64_t> number = size.known())
+    return *number;
+  auto value = size.evaluate([&](std::string_view symbol) {
+    return std::optional<int64_t>(valueOf(block->getParentOp(), StringRef(symbol.data(), symbol.size())));
+  });
+  return std::max<int64_t>(value.value_or(kNominalSize), 1);
+}
+
+int64_t dmxc::kernels::nominal(Block *block, Dim size) { return valueAt(block, size, nominalOf); }
+
+int64_t dmxc::kernels::smallest(Block *block, Dim size) {
+  return valueAt(block, size, [](Operation *owner, StringRef symbol) {
+    return std::max<int64_t>(dmir::symbolBounds(owner, symbol).min, 1);
+  });
+}
+
+DictionaryAttr dmxc::kernels::nominalSizes(Block *block) {
+  Builder b(block->getParentOp()->getContext());
+  NamedAttrList sizes;
+  for (StringAttr symbol : dmir::symbolsOf(block))
+    sizes.set(symbol, b.getI64IntegerAttr(nominalOf(block->getParentOp(), symbol)));
+  return sizes.getDictionary(b.getContext());
+}
+
+//===----------------------------------------------------------------------===//
+// Work items
+//===----------------------------------------------------------------------===//
+
+// Time below which a nest is not cut, that an item should take at least, and at most before the
+// innermost loop is cut too. A wake-up of a thread costs microseconds.
+static constexpr double kSmallNs = 4000, kItemNs = 1000, kLargeNs = 64000, kGrainNs = 4000;
+static constexpr int64_t kManyItems = 64;
+
+WorkPlan Processor::planWork(Block *block, ArrayRef<Dim> dims, double cost) const {
+  WorkPlan plan;
+  plan.dims.assign(dims.begin(), dims.end());
+  SmallVector<int64_t> sizes;
+  double total = cost;
+  for (Dim dim : dims) {
+    sizes.push_back(nominal(block, dim));
+    total *= sizes.back();
+  }
+  if (total <= kSmallNs)
+    return plan;
+  double inner = total, items = 1;
+  while (plan.split + 1 < dims.size() && (items < kManyItems || inner > kLargeNs) &&
+         inner / sizes[plan.split] >= kItemNs) {
+    items *= dims[plan.split].known().value_or(1); // an open size may be one, whatever is nominal
+    plan.items *= dims[plan.split];
+    inner /= sizes[plan.split++];
+  }
+  // Outer loops are used up and a row is still long, or there are few rows: cut rows into runs.
+  if (plan.split + 1 == dims.size() && items < kManyItems && inner > 2 * kItemNs) {
+    bool open = !dims.back().known();
+    int64_t runs = open ? inner / kGrainNs : std::min<int64_t>(std::ceil(kManyItems / items), inner / kItemNs);
+    int64_t chunk = llvm::alignTo(llvm::divideCeil(sizes.back(), std::max<int64_t>(runs, 1)), 64);
+    if (chunk < sizes.back()) {
+      plan.chunk = chunk;
+      plan.items *= Dim::ceilDiv(dims.back(), chunk);
+      double count = llvm::divideCeil(sizes.back(), chunk);
+      items *= count;
+      inner /= count;
+    }
+  }
+  plan.grain = std::clamp<int64_t>(kGrainNs / std::max(inner, 1.0), 1, std::max<int64_t>(items, 1));
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Cost by trial
+//===----------------------------------------------------------------------===//
+
+double Processor::costOf(Operation *op) const {
+  if (mlir::isa<arith::ConstantOp, LLVM::GEPOp>(op) || op->getNumResults() + op->getNumOperands() == 0)
+    return 0;
+  Type type = op->getNumResults() ? op->getResult(0).getType() : op->getOperand(0).getType();
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = getElementTypeOrSelf(type);
+  double bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
+  double lanes = vector ? vector.getNumElements() : 1;
+  if (auto from = dyn_cast<vector::FromElementsOp>(op))
+    return lanes;
+  if (mlir::isa<arith::DivUIOp, arith::RemUIOp, arith::DivSIOp, arith::RemSIOp>(op))
+    return vector ? 8 * lanes : 4;
+  if (mlir::isa<arith::MulIOp>(op) && bits == 64)
+    return vector && vectorBytes < 64 ? 2 * lanes : lanes * bits / 512 + 1;
+  return vector ? std::max(1.0, lanes * bits / (8 * vectorBytes)) : 1;
+}
+
+double dmxc::kernels::dryRunCost(Block *block, const Processor &processor, int64_t lanes,
+                                 llvm::function_ref<void(ElementExpr &, llvm::function_ref<Value()>)> emit) {
+  MLIRContext *context = block->getParentOp()->getContext();
+  auto loc = UnknownLoc::get(context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  unsigned results = block->getTerminator()->getNumOperands();
+  dmir::SymbolSet symbols = dmir::symbolsOf(block);
+  std::unique_ptr<KernelBuilder> builder =
+      processor.makeBuilder(*module, loc, "trial", block->getNumArguments() + results, symbols.size());
+  KernelBuilder &b = *builder;
+  b.setSymbols(std::move(symbols));
+  ElementExpr e(b, block);
+  ElementExpr::Lanes scope(e, lanes);
+  int64_t slot = 0;
+  emit(e, [&] { return b.load(b.getI64Type(), b.results(), b.idx(slot++)); });
+  double cost = 0;
+  module->walk([&](Operation *op) { cost += processor.costOf(op); });
+  return cost / lanes;
+}

@@ -1,0 +1,68 @@
+//===- Plans.h - how a region is computed -----------------------*- C++ -*-===//
+#pragma once
+
+#include "targets/common/code/Processor.h"
+#include "targets/common/code/Types.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <functional>
+#include <vector>
+
+namespace dmxc::kernels {
+
+class ElementExpr;
+
+/// The op that gives a region its loop structure, and the region's results.
+struct RegionBody {
+  mlir::Block *block = nullptr;
+  mlir::Operation *root = nullptr; ///< null: elementwise and data movement only
+  llvm::SmallVector<mlir::Value> results;
+
+  mlir::RankedTensorType resultType(unsigned i = 0) const;
+};
+
+/// How a nest over `dims` (outer to inner, the last one of lanes) is cut into work items: the first
+/// `split` loops, and the last one in runs of `chunk` where split == dims.size() - 1.
+struct WorkPlan {
+  llvm::SmallVector<Dim> dims;
+  unsigned split = 0;
+  int64_t chunk = 0; ///< 0: the last loop is whole in every item
+  Dim items = 1;
+  int64_t grain = 1;
+};
+
+/// How a region is computed, for every level: what chooseStrategy records and emission obeys.
+struct KernelPlan {
+  std::string algorithm;
+  Dim work = 1, grain = 1, scratch = 0;
+  std::vector<int64_t> inPlace; ///< operands whose buffer the first result may share
+  mlir::NamedAttrList packed;   ///< "<operand>" -> form
+  int64_t savedBytes = 0;       ///< of constants, by rounding them
+  /// Emits the body; captures the plan's details. Does not call finish.
+  std::function<void(KernelBuilder &)> emit;
+
+  KernelPlan() = default;
+  KernelPlan(std::string algorithm, const WorkPlan &cut)
+      : algorithm(std::move(algorithm)), work(cut.items), grain(cut.grain) {}
+};
+
+/// What a plan rests on besides the body. A target whose own rows ask for more derives from it.
+struct PlanRequest {
+  const Processor &nominal;      ///< that plans are made for
+  mlir::DictionaryAttr strategy; ///< null while it is being chosen; later it is obeyed
+};
+
+/// The size that a plan is made for: a symbol's nominal value is the one in the region's strategy ("nominal"), or
+/// before there is one a middling size within its bounds. Choices may rest on it, results may not.
+int64_t nominal(mlir::Block *block, Dim size);
+/// A size where its symbols have the least values that their bounds allow, but 1 where that is 0.
+int64_t smallest(mlir::Block *block, Dim size);
+/// The nominal values of the symbols in a region, as the strategy keeps them.
+mlir::DictionaryAttr nominalSizes(mlir::Block *block);
+
+/// Ops emitted by `emit` into a throw-away kernel, weighted by what they cost, for `lanes` elements.
+double dryRunCost(mlir::Block *block, const Processor &processor, int64_t lanes,
+                  llvm::function_ref<void(ElementExpr &, llvm::function_ref<mlir::Value()> opaqueIndex)> emit);
+
+} // namespace dmxc::kernels

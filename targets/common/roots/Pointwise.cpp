@@ -1,0 +1,227 @@
+//===- Pointwise.cpp - elementwise and data-movement regions ------------------===//
+
+#include "KernelTable.h"
+#include "Loops.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+namespace {
+
+/// How a region without a root is computed. Depends on the region alone, not on the ISA level.
+struct PointwisePlan {
+  llvm::SmallVector<AxisGroup> groups; ///< loops of the result, joined axes
+  unsigned laneGroup = 0;              ///< the group that lanes run along
+  int64_t block = 0;                   ///< of a blocked result: its lanes run along the block
+  unsigned blockedAxis = 0;
+  bool flat = false; ///< every operand has the result's layout, or one element: one loop over memory
+  WorkPlan work;
+};
+
+} // namespace
+
+static dmir::BlockedAttr blockedOf(Type type) { return dyn_cast_or_null<dmir::BlockedAttr>(dmir::layoutOf(type)); }
+
+/// True when the region is one function applied to every element in memory, padding included: it may
+/// then run over memory in order whatever the layout. Integer division would fail on padding.
+static bool isFlat(const RegionBody &body) {
+  auto type = body.resultType();
+  for (Value result : body.results)
+    if (cast<RankedTensorType>(result.getType()).getEncoding() != type.getEncoding())
+      return false;
+  for (Operation &op : *body.block) {
+    if (mlir::isa<dmir::ConstantOp, dmir::YieldOp>(op))
+      continue;
+    if (!op.hasTrait<dmir::Elementwise>())
+      return false;
+    if (blockedOf(type) && mlir::isa<dmir::DivOp, dmir::ModOp, dmir::FmodOp>(op))
+      return false;
+    for (Value v : op.getOperands()) {
+      auto own = cast<RankedTensorType>(v.getType());
+      bool same = dmir::dimsOf(own) == dmir::dimsOf(type) &&
+                  (!mlir::isa<BlockArgument>(v) || own.getEncoding() == type.getEncoding());
+      bool splat = dmir::elementsOf(own).is(1);
+      if ((!same && !splat) || (v.getDefiningOp<dmir::ConstantOp>() && !splat))
+        return false;
+    }
+  }
+  return llvm::none_of(body.results,
+                       [](Value v) { return mlir::isa<BlockArgument>(v) || v.getDefiningOp<dmir::ConstantOp>(); });
+}
+
+static Dim elementsInMemory(RankedTensorType type) {
+  Dim count = 1;
+  auto blocked = blockedOf(type);
+  for (auto [axis, dim] : llvm::enumerate(dmir::dimsOf(type)))
+    count *= blocked && static_cast<int64_t>(axis) == blocked.getAxis()
+                 ? Dim::ceilDiv(dim, blocked.getBlock()) * blocked.getBlock()
+                 : dim;
+  return count;
+}
+
+/// Cost of an element with lanes along `group`, by emitting it once.
+static double costAlong(const RegionBody &body, ArrayRef<AxisGroup> groups, unsigned group, int64_t lanes,
+                        const Processor &processor) {
+  return dryRunCost(body.block, processor, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
+    SmallVector<Index> at;
+    for (unsigned g = 0; g < groups.size(); ++g)
+      at.push_back(g == group ? e.at(opaque(), lanes, lanes > 1) : e.at(opaque()));
+    ResultWriter(e, body).write(spread(e, groups, at, body.resultType().getRank()));
+  });
+}
+
+static PointwisePlan planOf(const RegionBody &body, const Processor &processor) {
+  PointwisePlan plan;
+  auto type = body.resultType();
+  int64_t lanes = chooseLanes(body.results, processor);
+  auto blocked = blockedOf(type);
+  plan.flat = isFlat(body);
+  if (plan.flat) {
+    plan.groups = {{0, static_cast<unsigned>(std::max<int64_t>(type.getRank() - 1, 0)), elementsInMemory(type)}};
+    SmallVector<AxisGroup> all = plan.groups;
+    double cost = costAlong(body, all, 0, lanes, processor) / 3;
+    // Neighbours share a byte of packed results: one thread writes them all.
+    bool packed = llvm::any_of(body.results, [](Value v) { return isPacked(getElementTypeOrSelf(v.getType())); });
+    plan.work = processor.planWork(body.block, {plan.groups[0].size}, packed ? 0 : cost);
+    return plan;
+  }
+  if (type.getRank() == 0) {
+    plan.work = processor.planWork(body.block, {1}, 1);
+    return plan;
+  }
+  auto mayJoin = [&](unsigned axis) {
+    return !blocked || (axis != blocked.getAxis() && axis + 1 != blocked.getAxis());
+  };
+  plan.groups = groupAxes(body.results, {}, mayJoin);
+  SmallVector<Dim> dims;
+  if (blocked) {
+    plan.block = blocked.getBlock();
+    plan.blockedAxis = blocked.getAxis();
+    for (AxisGroup &group : plan.groups)
+      dims.push_back(group.first == blocked.getAxis() ? Dim::ceilDiv(group.size, plan.block) : group.size);
+    // The innermost loop counts blocks of one position: work is planned without it.
+    dims.push_back(1);
+    plan.work = processor.planWork(body.block, dims, 4.0 * plan.block / lanes);
+    return plan;
+  }
+  // The innermost axis unless another one is much cheaper: stores in order are kind to caches.
+  plan.laneGroup = plan.groups.size() - 1;
+  double best = 0;
+  for (unsigned g = plan.groups.size(); g-- > 0;) {
+    int64_t size = nominal(body.block, plan.groups[g].size);
+    if (size < lanes / 2 && g + 1 != plan.groups.size())
+      continue;
+    double fill = std::max(1.0, double(llvm::alignTo(size, lanes)) / std::max<int64_t>(size, 1));
+    double cost = costAlong(body, plan.groups, g, lanes, processor) * (processor.hasMasks(32) ? fill : 1);
+    if (g + 1 == plan.groups.size() || cost < 0.7 * best) {
+      best = cost;
+      plan.laneGroup = g;
+    }
+  }
+  for (auto [g, group] : llvm::enumerate(plan.groups))
+    if (g != plan.laneGroup)
+      dims.push_back(group.size);
+  dims.push_back(plan.groups[plan.laneGroup].size);
+  plan.work = processor.planWork(body.block, dims, best / 3);
+  return plan;
+}
+
+static void emitFlat(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
+  ElementExpr e(b, body.block);
+  unsigned narrowest, first = body.block->getNumArguments();
+  int64_t lanes = chooseLanes(body.results, b.processor(), &narrowest);
+  // Operands of the result's shape are read at the position in memory, whatever the index is.
+  Index position;
+  for (BlockArgument argument : body.block->getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    if (!dmir::elementsOf(type).is(1) || type == body.resultType())
+      e.bind(argument, [&, argument](ArrayRef<Index>) {
+        return e.loadElement(getElementTypeOrSelf(argument.getType()), b.buffer(argument.getArgNumber()), position);
+      });
+  }
+  emitItems(b, plan.work, [&](ArrayRef<Value>, Value lo, Value hi) {
+    laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index at) {
+      position = at;
+      // Never uniform, so that bound operands are asked for in the full number of lanes.
+      Indices index(body.resultType().getRank(), at);
+      SmallVector<Value> values;
+      for (Value result : body.results)
+        values.push_back(e.evaluate(result, index));
+      for (auto [i, value] : llvm::enumerate(values))
+        e.storeElement(value, b.buffer(first + i), body.resultType(i).getElementType(), at);
+      e.forget();
+    });
+  });
+}
+
+static void emitBlocked(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
+  ElementExpr e(b, body.block);
+  ResultWriter writer(e, body);
+  auto type = body.resultType();
+  unsigned narrowest;
+  int64_t lanes = std::min(chooseLanes(body.results, b.processor(), &narrowest), plan.block);
+  int64_t dim = type.getDimSize(plan.blockedAxis);
+  unsigned blockLoop = 0;
+  while (plan.groups[blockLoop].first != plan.blockedAxis)
+    ++blockLoop;
+  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value, Value) {
+    SmallVector<Index> at;
+    for (Value position : outer)
+      at.push_back(e.at(position));
+    Value block = outer[blockLoop], start = b.mulC(block, plan.block);
+    for (int64_t lane = 0; lane < plan.block; lane += lanes) {
+      Value first = b.addC(start, lane);
+      e.knowDivision(first, plan.block, block, b.idx(lane));
+      at[blockLoop] = e.at(first, lanes, lanes > 1);
+      bool partial = dim % plan.block != 0;
+      Value inside = b.sub(b.idx(dim), first);
+      auto write = [&] { writer.write(spread(e, plan.groups, at, type.getRank())); };
+      if (!partial) {
+        ElementExpr::Lanes all(e, lanes);
+        write();
+      } else if (lanes == 1) {
+        b.ifThen(b.cmp(arith::CmpIPredicate::sgt, inside, b.idx(0)), write);
+      } else {
+        ElementExpr::Lanes some(e, lanes, b.headMask(lanes, inside));
+        write();
+      }
+    }
+  });
+}
+
+static void emitPointwise(KernelBuilder &b, const RegionBody &body, const PointwisePlan &plan) {
+  if (plan.flat)
+    return emitFlat(b, body, plan);
+  if (plan.block)
+    return emitBlocked(b, body, plan);
+  ElementExpr e(b, body.block);
+  ResultWriter writer(e, body);
+  int64_t rank = body.resultType().getRank();
+  unsigned narrowest;
+  int64_t lanes = chooseLanes(body.results, b.processor(), &narrowest);
+  if (rank == 0 || costAlong(body, plan.groups, plan.laneGroup, lanes, b.processor()) >
+                       costAlong(body, plan.groups, plan.laneGroup, 1, b.processor()))
+    lanes = 1;
+  emitItems(b, plan.work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
+    laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index along) {
+      SmallVector<Index> at;
+      for (Value position : outer)
+        at.push_back(e.at(position));
+      if (rank)
+        at.insert(at.begin() + plan.laneGroup, along);
+      writer.write(spread(e, plan.groups, at, rank));
+    });
+  });
+}
+
+KernelPlan dmxc::kernels::planPointwise(const RegionBody &body, const PlanRequest &request) {
+  PointwisePlan details = planOf(body, request.nominal);
+  KernelPlan plan(details.flat ? "elementwise" : "pointwise", details.work);
+  plan.emit = [body, details](KernelBuilder &b) { emitPointwise(b, body, details); };
+  return plan;
+}

@@ -1,0 +1,132 @@
+//===- RowKernels.cpp - softmax and normalisation -----------------------------===//
+//
+// A row is computed once, into scratch that stays in the first-level cache; the later passes read it
+// from there. Types narrower than f32 are computed in f32 and rounded once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelTable.h"
+#include "Rows.h"
+
+#include "targets/common/math/VectorMath.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <limits>
+
+using namespace dmxc;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+namespace {
+
+class RowEmitter {
+public:
+  RowEmitter(KernelBuilder &b, const RegionBody &body, const RowPlan &plan)
+      : b(b), walker(b, body, plan), element(getElementTypeOrSelf(plan.input.getType())),
+        compute(walker.e.computed(element)) {}
+
+  void softmax(dmir::SoftmaxOp op);
+  void normalize(dmir::NormalizeOp op);
+
+private:
+  /// A value of the whole row in as many lanes as its elements have now.
+  Value wide(Value value) {
+    bool scalar = !mlir::isa<VectorType>(value.getType());
+    return scalar ? b.splat(value, walker.e.lanes()) : value;
+  }
+  Value read(Value slot) { return b.load(compute, b.scratch(), slot, walker.e.lanes()); }
+  Value keep(Value value, Value slot) { return b.store(value, b.scratch(), slot), value; }
+  Value zero(Type type) { return b.constant(type, 0); }
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
+  Value sub(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
+  Value sum(llvm::function_ref<Value(Value)> term) {
+    return walker.fold(
+        compute, [&](Type type) { return zero(type); }, [&](Value x, Value y) { return add(x, y); }, term);
+  }
+  void write(Value value) { walker.write(walker.e.narrow(value, element), /*whole=*/true); }
+
+  KernelBuilder &b;
+  RowWalker walker;
+  Type element, compute;
+};
+
+void RowEmitter::softmax(dmir::SoftmaxOp op) {
+  VectorMath math(b, b.processor());
+  constexpr double lowest = -std::numeric_limits<double>::infinity();
+  walker.rows([&] {
+    Value highest = walker.fold(
+        compute, [&](Type type) { return b.constant(type, lowest); },
+        [&](Value x, Value y) { return emitMax(b, x, y, false); },
+        [&](Value slot) { return keep(walker.element(), slot); });
+    Value total = sum([&](Value slot) {
+      Value power = math.exp(sub(read(slot), wide(highest)));
+      return op.getLog() ? power : keep(power, slot);
+    });
+    if (op.getLog()) {
+      Value shift = math.log(total);
+      return walker.each([&](Value slot) { write(sub(sub(read(slot), wide(highest)), wide(shift))); });
+    }
+    Value scale = arith::DivFOp::create(b, b.constant(total.getType(), 1), total);
+    walker.each([&](Value slot) { write(mul(read(slot), wide(scale))); });
+  });
+}
+
+void RowEmitter::normalize(dmir::NormalizeOp op) {
+  auto count = [&](Type type) { return sizeAsFloat(b, walker.plan.count, type); };
+  walker.rows([&] {
+    Value mean, square;
+    if (op.getKind() == dmir::Normalization::standard) {
+      Value total = sum([&](Value slot) { return keep(walker.element(), slot); });
+      mean = arith::DivFOp::create(b, total, count(total.getType()));
+      square = sum([&](Value slot) {
+        Value centred = keep(sub(read(slot), wide(mean)), slot);
+        return mul(centred, centred);
+      });
+    } else {
+      square = sum([&](Value slot) {
+        Value value = keep(walker.element(), slot);
+        return mul(value, value);
+      });
+    }
+    Type type = square.getType();
+    Value variance = arith::DivFOp::create(b, square, count(type));
+    Value deviation = math::SqrtOp::create(b, add(variance, b.constant(type, op.getEpsilon().convertToDouble())));
+    Value scale = arith::DivFOp::create(b, b.constant(type, 1), deviation);
+    walker.each([&](Value slot) { write(mul(read(slot), wide(scale))); });
+  });
+}
+
+} // namespace
+
+static Result<KernelPlan> planRowKernel(const RegionBody &body, const PlanRequest &request) {
+  auto softmax = dyn_cast<dmir::SoftmaxOp>(body.root);
+  RowPlan details = softmax
+                        ? planRows(body, request.nominal, {static_cast<int64_t>(softmax.getAxis())}, false, true, 6)
+                        : planRows(body, request.nominal, cast<dmir::NormalizeOp>(body.root).getAxes(), false, true, 4);
+  KernelPlan plan(details.algorithm(body), details.work);
+  plan.scratch = details.slots() * (getElementTypeOrSelf(details.input.getType()).isF64() ? 8 : 4);
+  plan.emit = [body, details](KernelBuilder &b) {
+    RowEmitter emitter(b, body, details);
+    if (auto op = dyn_cast<dmir::SoftmaxOp>(body.root))
+      emitter.softmax(op);
+    else
+      emitter.normalize(cast<dmir::NormalizeOp>(body.root));
+  };
+  return plan;
+}
+
+static Dim operations(Operation *op) { return Dim(4) * elementsTouched(op); }
+
+void dmxc::kernels::registerRowKernels(KernelTable &table) {
+  // A row is read whole before any of it is written, and written by the same thread.
+  table.add<dmir::SoftmaxOp, dmir::NormalizeOp>({.plan = planRowKernel,
+                                                 .readsOnce = true,
+                                                 .epilogue = true,
+                                                 .inPlace = InPlace::SameIndex,
+                                                 .operations = operations});
+}

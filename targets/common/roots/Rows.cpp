@@ -1,0 +1,309 @@
+//===- Rows.cpp - walking the rows that an op reduces -------------------------===//
+
+#include "Rows.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace dmxc;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+// A copy of a row is padded to the widest register, so that whole vectors can be read from it.
+static constexpr int64_t kSlotAlign = 16;
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+/// Axis of the result that shows the operand's kept axis.
+static unsigned resultAxis(unsigned axis, ArrayRef<int64_t> axes, bool dropsAxes) {
+  return dropsAxes ? axis - llvm::count_if(axes, [&](int64_t a) { return a < axis; }) : axis;
+}
+
+static double costAlong(const RegionBody &body, const RowPlan &plan, unsigned group, int64_t lanes,
+                        const Processor &processor) {
+  return dryRunCost(body.block, processor, lanes, [&](ElementExpr &e, llvm::function_ref<Value()> opaque) {
+    SmallVector<Index> at;
+    for (unsigned g = 0; g < plan.groups.size(); ++g)
+      at.push_back(g == group ? e.at(opaque(), lanes, lanes > 1) : e.at(opaque()));
+    e.evaluateWide(plan.input, spread(e, plan.groups, at, shapeOf(plan.input).size()));
+  });
+}
+
+RowPlan dmxc::kernels::planRows(const RegionBody &body, const Processor &processor, ArrayRef<int64_t> axes,
+                                bool dropsAxes, bool lanesMayReduce, double passes) {
+  RowPlan plan;
+  plan.input = body.root->getOperand(0);
+  int64_t lanes = chooseLanes(plan.input, processor);
+  Value rootResult = body.root->getResult(0);
+  SmallVector<Value> leaves(body.root->getResults());
+  bool keepsAll = dmir::dimsOf(rootResult) == dmir::dimsOf(plan.input);
+  auto isReduced = [&](unsigned axis) { return llvm::is_contained(axes, axis); };
+  auto joinsInResults = [&](unsigned axis) {
+    unsigned at = resultAxis(axis, axes, dropsAxes);
+    for (Value result : body.results) {
+      // A moved result is stored by the index of each axis.
+      Attribute blocked = dmir::layoutOf(result.getType());
+      if (blocked || dmir::dimsOf(result) != dmir::dimsOf(rootResult) || !axesJoin(result, at, leaves))
+        return false;
+    }
+    return true;
+  };
+  plan.groups = groupAxes(plan.input, {}, [&](unsigned axis) {
+    return isReduced(axis) == isReduced(axis + 1) && ((isReduced(axis) && !keepsAll) || joinsInResults(axis));
+  });
+  for (AxisGroup &group : plan.groups) {
+    plan.reduced.push_back(isReduced(group.first));
+    if (plan.reduced.back())
+      plan.count *= group.size;
+  }
+  // The group whose lanes make an element cheapest, counting lanes that stay empty.
+  double best = std::numeric_limits<double>::infinity();
+  for (unsigned g = plan.groups.size(); g-- > 0;) {
+    if (plan.reduced[g] && !lanesMayReduce)
+      continue;
+    double size = std::max<int64_t>(nominal(body.block, plan.groups[g].size), 1);
+    double cost = costAlong(body, plan, g, lanes, processor) * llvm::alignTo(size, lanes) / size;
+    // Combining the partial results of a row costs some elements' time.
+    if (plan.reduced[g])
+      cost += 10.0 / nominal(body.block, plan.count);
+    if (cost < 0.8 * best) {
+      best = cost;
+      plan.laneGroup = g;
+    }
+  }
+  for (unsigned g = 0; g < plan.groups.size(); ++g)
+    if (!plan.reduced[g] && g != plan.laneGroup)
+      plan.kept.push_back(g);
+  if (plan.lanesAcross())
+    plan.kept.push_back(plan.laneGroup);
+  SmallVector<Dim> dims;
+  for (unsigned g : plan.kept)
+    dims.push_back(plan.groups[g].size);
+  if (!plan.lanesAcross())
+    dims.push_back(1);
+  double rowCost = passes * (std::isfinite(best) ? best : 1.0) * nominal(body.block, plan.count) / 3;
+  plan.work = processor.planWork(body.block, dims, rowCost + 1);
+  return plan;
+}
+
+std::string RowPlan::algorithm(const RegionBody &body) const {
+  return body.root->getName().stripDialect().str() + (lanesAcross() ? "-across" : "-along");
+}
+
+Dim RowPlan::slots() const {
+  if (lanesAcross())
+    return count * kSlotAlign;
+  if (groups.empty())
+    return kSlotAlign;
+  Dim others = 1;
+  for (auto [g, group] : llvm::enumerate(groups))
+    if (reduced[g] && g != laneGroup)
+      others *= group.size;
+  return others * Dim::ceilDiv(groups[laneGroup].size, kSlotAlign) * kSlotAlign;
+}
+
+Value dmxc::kernels::sizeAsFloat(KernelBuilder &b, Dim size, Type type) {
+  if (std::optional<int64_t> number = size.known())
+    return b.constant(type, static_cast<double>(*number));
+  Value scalar = arith::SIToFPOp::create(b, getElementTypeOrSelf(type), b.idx(size));
+  auto vector = dyn_cast<VectorType>(type);
+  return b.splat(scalar, vector ? vector.getNumElements() : 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Walks
+//===----------------------------------------------------------------------===//
+
+RowWalker::RowWalker(KernelBuilder &b, const RegionBody &body, const RowPlan &plan)
+    : b(b), body(body), plan(plan), e(b, body.block), writer(e, body), at(plan.groups.size()) {
+  assert(b.team() == 1 && "rows are walked by one thread");
+  const Processor &processor = b.processor();
+  lanes = chooseLanes(plan.input, processor, &narrowest);
+  for (Value value : writer.values()) { // the epilogue's types count too
+    unsigned bits;
+    chooseLanes(value, processor, &bits);
+    narrowest = std::min(narrowest, bits);
+  }
+  if (plan.groups.empty() ||
+      costAlong(body, plan, plan.laneGroup, lanes, processor) >= costAlong(body, plan, plan.laneGroup, 1, processor))
+    lanes = 1;
+  for (unsigned g = 0; g < plan.groups.size(); ++g)
+    if (plan.reduced[g] && (plan.lanesAcross() || g != plan.laneGroup))
+      outer.push_back(g);
+}
+
+Indices RowWalker::operandIndex() { return spread(e, plan.groups, at, shapeOf(plan.input).size()); }
+
+Indices RowWalker::resultIndex(bool whole) {
+  Indices index = operandIndex(), kept;
+  if (whole)
+    return index;
+  bool drops = shapeOf(body.root->getResult(0)).size() != index.size();
+  for (auto [g, group] : llvm::enumerate(plan.groups))
+    for (unsigned axis = group.first; axis <= group.last; ++axis) {
+      if (!plan.reduced[g])
+        kept.push_back(index[axis]);
+      else if (!drops)
+        kept.push_back(e.at(0));
+    }
+  return kept;
+}
+
+void RowWalker::write(Value value, bool whole) {
+  e.bindValue(body.root->getResult(0), value);
+  writer.write(resultIndex(whole));
+}
+
+void RowWalker::rows(llvm::function_ref<void()> bodyFn) {
+  emitItems(b, plan.work, [&](ArrayRef<Value> positions, Value lo, Value hi) {
+    for (auto [g, position] : llvm::zip(plan.kept, positions))
+      at[g] = e.at(position);
+    e.forget();
+    if (!plan.lanesAcross()) {
+      ElementExpr::Lanes one(e, 1);
+      return bodyFn();
+    }
+    laneLoop(e, lo, hi, lanes, narrowest, 64, [&](Index along) {
+      at[plan.laneGroup] = along;
+      e.forget();
+      bodyFn();
+    });
+  });
+}
+
+RowWalker::Carried RowWalker::outerLoops(ValueRange init, llvm::function_ref<Carried(Value, ValueRange)> bodyFn,
+                                         int64_t chains) {
+  auto nest = [&](auto &&self, size_t depth, Value slot, ValueRange carried) -> Carried {
+    if (depth == outer.size())
+      return bodyFn(slot, carried);
+    Dim size = plan.groups[outer[depth]].size;
+    auto step = [&](Value i, ValueRange c) {
+      at[outer[depth]] = e.at(i);
+      return self(self, depth + 1, b.add(b.mulC(slot, size), i), c);
+    };
+    if (chains == 1 || depth + 1 < outer.size())
+      return b.forLoop(b.idx(0), b.idx(size), b.idx(1), carried, step);
+    Dim whole = Dim::floorDiv(size, chains) * chains;
+    Carried acc = b.forLoop(b.idx(0), b.idx(whole), b.idx(chains), carried, [&](Value i, ValueRange c) {
+      Carried next;
+      for (int64_t u = 0; u < chains; ++u)
+        next.push_back(step(b.addC(i, u), c[u])[0]);
+      return next;
+    });
+    acc[0] = b.forLoop(b.idx(whole), b.idx(size), b.idx(1), acc[0], step)[0];
+    return acc;
+  };
+  return nest(nest, 0, b.idx(0), init);
+}
+
+/// The elements of one run along the lane group: `unroll` vectors with a carried value each, then single
+/// vectors with the first one, then the rest: masked into the second one, or one by one into the last.
+RowWalker::Carried RowWalker::along(Value outerSlot, ValueRange carried, int64_t unroll,
+                                    llvm::function_ref<Value(Value, Value)> step) {
+  Dim size = plan.groups.empty() ? Dim(1) : plan.groups[plan.laneGroup].size;
+  Value start = b.mulC(outerSlot, Dim::ceilDiv(size, kSlotAlign) * kSlotAlign);
+  auto stepAt = [&](Value position, Value acc) {
+    if (!plan.groups.empty())
+      at[plan.laneGroup] = e.at(position, e.lanes(), e.lanes() > 1);
+    return step(b.add(start, position), acc);
+  };
+  bool carries = !carried.empty();
+  auto pick = [&](ValueRange values, size_t i) { return carries ? values[i] : Value(); };
+  auto collect = [&](Carried &to, size_t i, Value value) {
+    if (carries)
+      to[i] = value;
+  };
+  Carried acc(carried);
+  Dim whole = Dim::floorDiv(size, lanes * unroll) * lanes * unroll, vectors = Dim::floorDiv(size, lanes) * lanes;
+  auto loop = [&](Dim lo, Dim hi, int64_t by, int64_t copies, size_t first) {
+    if (lo.isStatic() && hi.isStatic() && *lo.known() >= *hi.known())
+      return;
+    acc = b.forLoop(b.idx(lo), b.idx(hi), b.idx(by), acc, [&](Value i, ValueRange c) {
+      Carried next(c);
+      for (int64_t u = 0; u < copies; ++u)
+        collect(next, first + u, stepAt(b.addC(i, u * lanes), pick(next, first + u)));
+      return next;
+    });
+  };
+  {
+    ElementExpr::Lanes all(e, lanes);
+    loop(0, whole, lanes * unroll, unroll, 0);
+    loop(whole, vectors, lanes, 1, 0);
+  }
+  if (vectors == size)
+    return acc;
+  if (lanes > 1 && b.processor().hasMasks(narrowest)) {
+    if (size.isStatic()) {
+      ElementExpr::Lanes some(e, lanes, b.headMask(lanes, *(size - vectors).known()));
+      collect(acc, 1, stepAt(b.idx(vectors), pick(acc, 1)));
+      return acc;
+    }
+    return b.forLoop(b.idx(vectors), b.idx(size), b.idx(lanes), acc, [&](Value i, ValueRange c) { // once or not at all
+      Carried next(c);
+      ElementExpr::Lanes some(e, lanes, b.headMask(lanes, b.sub(b.idx(size), i)));
+      collect(next, 1, stepAt(i, pick(next, 1)));
+      return next;
+    });
+  }
+  ElementExpr::Lanes one(e, 1);
+  loop(vectors, size, 1, 1, unroll);
+  return acc;
+}
+
+Value RowWalker::fold(Type scalar, llvm::function_ref<Value(Type)> start,
+                      llvm::function_ref<Value(Value, Value)> combine, llvm::function_ref<Value(Value)> elementFn) {
+  // Independent chains hide the latency of the combination; a sum's rounding errors are those of its longest chain.
+  if (plan.lanesAcross()) {
+    int64_t chains = !outer.empty() && plan.groups[outer.back()].size.valueOr(16) >= 16 ? 8 : 1;
+    Carried acc(chains, start(b.laneType(scalar, e.lanes())));
+    acc = outerLoops(
+        acc, [&](Value slot, ValueRange c) { return Carried{combine(c[0], elementFn(b.mulC(slot, e.lanes())))}; },
+        chains);
+    for (; chains > 1; chains /= 2)
+      for (int64_t i = 0; i < chains / 2; ++i)
+        acc[i] = combine(acc[i], acc[i + chains / 2]);
+    return acc[0];
+  }
+  constexpr int64_t unroll = 4;
+  Carried init(unroll, start(b.laneType(scalar, lanes)));
+  init.push_back(start(scalar));
+  Carried acc = outerLoops(init, [&](Value slot, ValueRange c) {
+    return along(slot, c, unroll, [&](Value at, Value acc) -> Value {
+      Value value = elementFn(at);
+      if (e.mask())
+        value = arith::SelectOp::create(b, e.mask(), value, start(value.getType()));
+      return combine(acc, value);
+    });
+  });
+  Value sum = combine(combine(acc[0], acc[1]), combine(acc[2], acc[3]));
+  return combine(combineLanes(b, sum, combine), acc[unroll]);
+}
+
+void RowWalker::each(llvm::function_ref<void(Value)> bodyFn) {
+  outerLoops({}, [&](Value slot, ValueRange) {
+    if (plan.lanesAcross())
+      bodyFn(b.mulC(slot, e.lanes()));
+    else
+      along(slot, {}, 1, [&](Value at, Value) { return bodyFn(at), Value(); });
+    return Carried();
+  });
+}
+
+RowWalker::Carried RowWalker::inOrder(ValueRange init, llvm::function_ref<Carried(ValueRange)> bodyFn) {
+  return outerLoops(init, [&](Value, ValueRange c) {
+    if (plan.lanesAcross())
+      return bodyFn(c);
+    Dim size = plan.groups.empty() ? Dim(1) : plan.groups[plan.laneGroup].size;
+    return b.forLoop(b.idx(0), b.idx(size), b.idx(1), c, [&](Value i, ValueRange inner) {
+      if (!plan.groups.empty())
+        at[plan.laneGroup] = e.at(i);
+      return bodyFn(inner);
+    });
+  });
+}

@@ -1,0 +1,65 @@
+//===- Kernels.cpp - the kernels of the CPU target ----------------------------===//
+
+#include "Kernels.h"
+
+#include "targets/cpu/conv/ConvRegion.h"
+#include "targets/cpu/product/MatmulRegion.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+const KernelTable &dmxc::cpu::cpuKernels() {
+  static const KernelTable kernels = [] {
+    KernelTable table;
+    registerRoots(table);
+    registerMatmul(table);
+    registerConv(table);
+    return table;
+  }();
+  return kernels;
+}
+
+Packing dmxc::cpu::packingOfForm(StringRef form) {
+  if (std::optional<WeightFormat> format = formatOfForm(form))
+    return *format == WeightFormat::BF16 ? Packing::BF16 : *format == WeightFormat::S8 ? Packing::S8 : Packing::Plain;
+  return llvm::StringSwitch<Packing>(form)
+      .Case("convpanel16", Packing::Plain)
+      .Case("quads16", Packing::Quads)
+      .Case("convquads16", Packing::Quads)
+      .Case("convwinograd16", Packing::Winograd)
+      .Default(Packing::None);
+}
+
+/// How much of what text decided a plan has: exact forms say more than their names.
+static int agreement(const KernelPlan &plan, DictionaryAttr given) {
+  MLIRContext *context = given.getContext();
+  auto packed = given.getAs<DictionaryAttr>(strategy::kPacked);
+  DictionaryAttr own = plan.packed.getDictionary(context);
+  bool sameNames = !packed || llvm::all_of(own, [&](NamedAttribute entry) {
+    auto form = packed.getAs<DictionaryAttr>(entry.getName());
+    return form && formName(form) == formName(cast<DictionaryAttr>(entry.getValue()));
+  });
+  Attribute algorithm = given.get(strategy::kAlgorithm);
+  bool sameAlgorithm = !algorithm || algorithm == StringAttr::get(context, plan.algorithm);
+  return 2 * sameAlgorithm + 2 * (!packed || packed == own) + sameNames;
+}
+
+Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, const Choice &choice) {
+  Result<KernelPlan> best = cpuKernels().plan(block, choice);
+  if (!best || !given)
+    return best;
+  for (Packing packing :
+       {Packing::Plain, Packing::Quads, Packing::BF16, Packing::S8, Packing::Winograd, Packing::None}) {
+    Choice other = choice;
+    other.packing = packing;
+    Result<KernelPlan> plan = cpuKernels().plan(block, other);
+    if (plan && agreement(*plan, given) > agreement(*best, given))
+      best = std::move(plan);
+  }
+  if (auto grain = given.getAs<IntegerAttr>(strategy::kGrain); grain && grain.getInt() >= 1)
+    best->grain = grain.getInt();
+  return best;
+}

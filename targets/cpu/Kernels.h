@@ -1,0 +1,39 @@
+//===- Kernels.h - the kernels of the CPU target ----------------*- C++ -*-===//
+#pragma once
+
+#include "code/IsaLevel.h"
+#include "product/RoundedWeights.h"
+
+#include "targets/common/roots/KernelTable.h"
+
+#include "dmxc/Target/TargetBackend.h"
+
+namespace dmxc::cpu {
+
+/// Those of targets/common, products and convolutions. Requests for its plans are Choices.
+const KernelTable &cpuKernels();
+
+/// What a root's constant weights are packed for. A packing that the root does not have counts as Fastest.
+enum class Packing { Fastest, Plain, Quads, BF16, S8, Winograd, None };
+/// The packing of a form's name; None for those that are no form.
+Packing packingOfForm(llvm::StringRef form);
+
+/// What a plan rests on besides the body.
+struct Choice : PlanRequest {
+  llvm::function_ref<bool(unsigned)> constant =
+      nullptr;                               ///< operand i is a constant of the model; asked without a strategy
+  WeightFormat weights = WeightFormat::Kept; ///< of the constants whose bytes a product waits for
+  Packing packing = Packing::Fastest;
+
+  explicit Choice(mlir::DictionaryAttr strategy = {}, const IsaLevel &nominal = IsaLevel::nominal())
+      : PlanRequest{nominal, strategy} {}
+  static const Choice &of(const PlanRequest &request) { return static_cast<const Choice &>(request); }
+  const IsaLevel &level() const { return static_cast<const IsaLevel &>(nominal); }
+};
+
+/// Plans a body where a region's text has decided something: of the plans with the packings that there are it is the
+/// one whose algorithm and packed forms are the given ones, or most like them; its grain is the given one. All else
+/// follows from that, whatever is given.
+Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,140 @@
+//===- IsaLevel.cpp - x86-64 levels the CPU target compiles for ----------===//
+
+#include "IsaLevel.h"
+
+#include "CpuBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace dmxc::cpu;
+
+namespace {
+
+// The psABI levels, as the feature names of LLVM and of /proc/cpuinfo-like
+// checks.
+constexpr llvm::StringRef v2Features[] = {"cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"};
+constexpr llvm::StringRef v3Features[] = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
+constexpr llvm::StringRef v4Features[] = {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"};
+// What "host" may add on top of its level. A fixed list, so that the features
+// required of the machine that loads the bundle are exactly those the code may
+// use.
+constexpr llvm::StringRef hostExtras[] = {"avx512bf16", "avx512vnni", "avxvnni"};
+
+void append(IsaLevel &isa, llvm::ArrayRef<llvm::StringRef> features) {
+  for (llvm::StringRef feature : features)
+    isa.required.push_back(feature.str());
+}
+
+IsaLevel makeLevel(int level) {
+  IsaLevel isa;
+  isa.name = isa.cpu = "x86-64-v" + std::to_string(level);
+  isa.vectorBytes = level == 4 ? 64 : level == 3 ? 32 : 16;
+  isa.vectorRegisters = level == 4 ? 32 : 16;
+  isa.maskedBits = level == 4 ? 8 : level == 3 ? 32 : 0;
+  isa.hasFma = isa.hasF16C = level >= 3;
+  append(isa, v2Features);
+  if (level >= 3)
+    append(isa, v3Features);
+  if (level >= 4) {
+    append(isa, v4Features);
+    // The level's LLVM tuning prefers 256-bit vectors; our kernels are written
+    // for 512.
+    isa.features = "-prefer-256-bit";
+  }
+  return isa;
+}
+
+IsaLevel makeHost() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  auto hasAll = [&](llvm::ArrayRef<llvm::StringRef> names) {
+    return llvm::all_of(names, [&](llvm::StringRef n) { return features.lookup(n); });
+  };
+  bool v3 = hasAll(v3Features), v4 = v3 && hasAll(v4Features);
+  IsaLevel isa = makeLevel(v4 ? 4 : v3 ? 3 : 2);
+  isa.name = "host";
+  for (llvm::StringRef extra : hostExtras) {
+    bool wanted = extra.starts_with("avx512") ? v4 : v3;
+    if (!wanted || !features.lookup(extra))
+      continue;
+    isa.features += (isa.features.empty() ? "+" : ",+") + extra.str();
+    isa.required.push_back(extra.str());
+    isa.hasVnni |= extra == (v4 ? "avx512vnni" : "avxvnni");
+  }
+  return isa;
+}
+
+} // namespace
+
+std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
+  if (name == "host")
+    return makeHost();
+  for (int level : {2, 3, 4})
+    if (name == "x86-64-v" + std::to_string(level))
+      return makeLevel(level);
+  return std::nullopt;
+}
+
+int64_t IsaLevel::mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const {
+  // Those of the psABI, without and with VNNI: one of them has the largest tiles of any kind.
+  static const llvm::SmallVector<IsaLevel, 0> levels = [] {
+    llvm::SmallVector<IsaLevel, 0> all{makeLevel(2), makeLevel(3), makeLevel(4), makeLevel(3), makeLevel(4)};
+    all[3].hasVnni = all[4].hasVnni = true;
+    return all;
+  }();
+  int64_t most = bytesAt(*this);
+  for (const IsaLevel &level : levels)
+    most = std::max(most, bytesAt(level));
+  return most;
+}
+
+const IsaLevel &IsaLevel::nominal() {
+  static const IsaLevel level = makeLevel(3);
+  return level;
+}
+
+std::unique_ptr<KernelBuilder> IsaLevel::makeBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name,
+                                                     unsigned buffers, unsigned dims,
+                                                     llvm::ArrayRef<bool> noalias) const {
+  return std::make_unique<CpuBuilder>(module, loc, name, buffers, dims, *this, noalias);
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions of its own
+//===----------------------------------------------------------------------===//
+
+static mlir::Value intrinsic(mlir::ImplicitLocOpBuilder &b, mlir::Type type, llvm::StringRef name,
+                             mlir::ValueRange operands) {
+  return mlir::LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr("llvm.x86.avx512." + name), operands)
+      .getResult(0);
+}
+
+mlir::Value IsaLevel::scale(mlir::ImplicitLocOpBuilder &b, mlir::Value m, mlir::Value n) const {
+  auto type = mlir::dyn_cast<mlir::VectorType>(m.getType());
+  if (vectorBytes != 64 || !type || type.getNumElements() * type.getElementTypeBitWidth() != 512)
+    return {};
+  mlir::Type flags = b.getIntegerType(type.getNumElements()), word = b.getI32Type();
+  auto number = [&](mlir::Type type, int64_t value) -> mlir::Value {
+    return mlir::arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
+  };
+  mlir::Value all = number(flags, -1), asTheEnvironment = number(word, 4);
+  llvm::StringRef name = type.getElementType().isF32() ? "mask.scalef.ps.512" : "mask.scalef.pd.512";
+  return intrinsic(b, type, name, {m, n, m, all, asTheEnvironment});
+}
+
+mlir::Value IsaLevel::lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, mlir::Value lanes) const {
+  return intrinsic(b, table.getType(), "permvar.sf.512", {table, lanes});
+}
+
+llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {
+  static constexpr llvm::StringRef all[] = {"host", "x86-64-v4", "x86-64-v3", "x86-64-v2"};
+  return all;
+}
+
+bool IsaLevel::runsHere() const {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  return llvm::all_of(required, [&](const std::string &n) { return features.lookup(n); });
+}

@@ -1,0 +1,285 @@
+//===- Lowering.cpp - a kernel module to an object file ------------------===//
+
+#include "Lowering.h"
+
+#include "targets/common/code/KernelDialects.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+#include <mutex>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static Error internalError(const llvm::Twine &message) { return {ErrorKind::Internal, message.str()}; }
+
+//===----------------------------------------------------------------------===//
+// Target machine and code generation
+//===----------------------------------------------------------------------===//
+
+Result<std::unique_ptr<llvm::TargetMachine>> dmxc::cpu::makeTargetMachine(const IsaLevel &isa, unsigned optLevel) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser(); // CpuBuilder::opaque is inline assembly
+  });
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  std::string message;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return internalError("LLVM has no x86-64 back end: " + message);
+  llvm::TargetOptions options;
+  options.EmitAddrsig = false;
+  options.MCOptions.AsmVerbose = true; // shows spills in saved assembly
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                  optLevel == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return internalError("LLVM made no target machine for " + isa.name);
+  return machine;
+}
+
+static llvm::OptimizationLevel passLevel(unsigned optLevel) {
+  switch (optLevel) {
+  case 0:
+    return llvm::OptimizationLevel::O0;
+  case 1:
+    return llvm::OptimizationLevel::O1;
+  case 2:
+    return llvm::OptimizationLevel::O2;
+  default:
+    return llvm::OptimizationLevel::O3;
+  }
+}
+
+/// LLVM 22's x86 back end joins a truncation with a masked store, and a store with one lane on then
+/// writes the whole wide element: memory beyond it is overwritten. Such stores become scalar here.
+static void scalarizeSingleLaneStores(llvm::Module &module) {
+  llvm::SmallVector<llvm::IntrinsicInst *> stores;
+  for (llvm::Function &fn : module)
+    for (llvm::Instruction &inst : llvm::instructions(fn))
+      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
+          call && call->getIntrinsicID() == llvm::Intrinsic::masked_store)
+        stores.push_back(call);
+  for (llvm::IntrinsicInst *store : stores) {
+    auto *mask = llvm::dyn_cast<llvm::Constant>(store->getArgOperand(2));
+    auto *type = llvm::cast<llvm::FixedVectorType>(store->getArgOperand(0)->getType());
+    llvm::SmallVector<unsigned> on;
+    for (unsigned lane = 0; mask && lane < type->getNumElements(); ++lane)
+      if (llvm::Constant *bit = mask->getAggregateElement(lane); !bit || !bit->isNullValue())
+        on.push_back(lane);
+    if (on.size() != 1)
+      continue;
+    llvm::IRBuilder<> b(store);
+    llvm::Value *pointer = b.CreateConstGEP1_64(type->getElementType(), store->getArgOperand(1), on[0]);
+    b.CreateAlignedStore(b.CreateExtractElement(store->getArgOperand(0), on[0]), pointer, llvm::Align(1));
+    store->eraseFromParent();
+  }
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::OptimizationLevel level = passLevel(optLevel);
+  llvm::ModulePassManager passes =
+      optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
+  passes.run(module, modules);
+  scalarizeSingleLaneStores(module);
+}
+
+/// As addPassesToEmitFile, without the machine scheduler: the emitters have put the
+/// instructions of register tiles in an order that fits the registers, and its idea
+/// of hiding latencies (an out-of-order core's business) made them spill.
+static bool addCodeGenPasses(llvm::legacy::PassManager &passes, llvm::TargetMachine &machine,
+                             llvm::raw_pwrite_stream &out, llvm::CodeGenFileType type) {
+  auto &codegen = static_cast<llvm::CodeGenTargetMachineImpl &>(machine);
+  auto *info = new llvm::MachineModuleInfoWrapperPass(&codegen);
+  llvm::TargetPassConfig *config = codegen.createPassConfig(passes);
+  config->disablePass(&llvm::MachineSchedulerID);
+  passes.add(config);
+  passes.add(info);
+  if (config->addISelPasses())
+    return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (codegen.addAsmPrinter(passes, out, nullptr, type, info->getMMI().getContext()))
+    return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
+static Result<std::vector<char>> generate(llvm::Module &module, llvm::TargetMachine &machine,
+                                          llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (!addCodeGenPasses(passes, machine, stream, type))
+    return internalError("LLVM's x86-64 back end cannot emit this kind of file");
+  passes.run(module);
+  return std::vector<char>(bytes.begin(), bytes.end());
+}
+
+Result<std::vector<char>> dmxc::cpu::emitObject(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  optimize(module, machine, optLevel);
+  return generate(module, machine, llvm::CodeGenFileType::ObjectFile);
+}
+
+//===----------------------------------------------------------------------===//
+// MLIR -> LLVM IR
+//===----------------------------------------------------------------------===//
+
+/// Kernels are hidden, their bodies internal and out of line (so that LLVM
+/// keeps their noalias arguments); nothing may be turned into a call of a
+/// library function.
+static void setAttributes(llvm::Module &module, const IsaLevel &isa, const llvm::StringSet<> &internal) {
+  for (llvm::Function &fn : module) {
+    if (fn.isDeclaration())
+      continue;
+    if (internal.contains(fn.getName())) {
+      fn.setLinkage(llvm::GlobalValue::InternalLinkage);
+      fn.addFnAttr(llvm::Attribute::NoInline);
+    } else {
+      fn.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    }
+    fn.setDSOLocal(true);
+    fn.addFnAttr(llvm::Attribute::NoUnwind);
+    fn.addFnAttr("no-builtins");
+    fn.addFnAttr("target-cpu", isa.cpu);
+    if (!isa.features.empty())
+      fn.addFnAttr("target-features", isa.features);
+    fn.addFnAttr("prefer-vector-width", std::to_string(isa.vectorBytes * 8));
+  }
+}
+
+static Status writeText(const std::string &dir, const std::string &name,
+                        llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  std::string path = dir + "/" + name;
+  std::error_code failed;
+  llvm::raw_fd_ostream out(path, failed);
+  if (failed)
+    return ioError("cannot write '" + path + "': " + failed.message());
+  print(out);
+  return Status::ok();
+}
+
+static Status saveLLVM(llvm::Module &module, llvm::TargetMachine &machine, const std::string &dir,
+                       const std::string &name) {
+  if (Status s = writeText(dir, name + ".ll", [&](auto &out) { module.print(out, nullptr); }); !s)
+    return s;
+  auto copy = llvm::CloneModule(module); // code generation changes the module
+  auto text = generate(*copy, machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!text)
+    return text.takeError();
+  return writeText(dir, name + ".s", [&](auto &out) { out.write(text->data(), text->size()); });
+}
+
+Result<std::vector<std::string>> dmxc::cpu::undefinedSymbols(const std::vector<char> &elf, bool dynamic) {
+  llvm::MemoryBufferRef ref(llvm::StringRef(elf.data(), elf.size()), "kernels");
+  auto file = llvm::object::ObjectFile::createELFObjectFile(ref);
+  if (!file)
+    return internalError("unreadable ELF: " + llvm::toString(file.takeError()));
+  std::vector<std::string> names;
+  auto &object = llvm::cast<llvm::object::ELFObjectFileBase>(**file);
+  auto collect = [&](auto range) {
+    for (const llvm::object::SymbolRef &symbol : range) {
+      auto flags = symbol.getFlags();
+      auto name = symbol.getName();
+      bool undefined = flags && (*flags & llvm::object::SymbolRef::SF_Undefined);
+      if (!flags)
+        llvm::consumeError(flags.takeError());
+      if (!name)
+        llvm::consumeError(name.takeError());
+      else if (undefined && !name->empty())
+        names.push_back(name->str());
+    }
+  };
+  if (dynamic)
+    collect(object.getDynamicSymbolIterators());
+  else
+    collect(object.symbols());
+  llvm::sort(names);
+  return names;
+}
+
+Result<KernelObject> dmxc::cpu::compileKernel(ModuleOp module, const IsaLevel &isa, const LoweringOptions &options) {
+  KernelObject object;
+  llvm::StringSet<> internal;
+  for (auto fn : module.getOps<func::FuncOp>()) {
+    if (fn.isPrivate())
+      internal.insert(fn.getName());
+    else
+      object.kernels.push_back(fn.getName().str());
+  }
+  if (object.kernels.empty())
+    return internalError("a kernel module without kernels");
+  object.name = object.kernels.front();
+  if (failed(mlir::verify(module)))
+    return internalError("kernel '" + object.name + "': invalid IR was emitted");
+  if (!options.saveTempsDir.empty())
+    if (Status s = writeText(options.saveTempsDir, object.name + ".mlir", [&](auto &out) { module.print(out); }); !s)
+      return s.takeError();
+  if (failed(lowerToLLVMDialect(module, isa.hasF16C)))
+    return internalError("kernel '" + object.name + "': lowering to LLVM failed");
+
+  llvm::LLVMContext context;
+  auto llvmModule = translateModuleToLLVMIR(module, context, object.name);
+  if (!llvmModule)
+    return internalError("kernel '" + object.name + "': translation to LLVM IR failed");
+  auto machine = makeTargetMachine(isa, options.optLevel);
+  if (!machine)
+    return machine.takeError();
+  llvmModule->setTargetTriple((*machine)->getTargetTriple());
+  llvmModule->setDataLayout((*machine)->createDataLayout());
+  setAttributes(*llvmModule, isa, internal);
+  optimize(*llvmModule, **machine, options.optLevel);
+  if (!options.saveTempsDir.empty())
+    if (Status s = saveLLVM(*llvmModule, **machine, options.saveTempsDir, object.name); !s)
+      return s.takeError();
+  auto elf = generate(*llvmModule, **machine, llvm::CodeGenFileType::ObjectFile);
+  if (!elf)
+    return elf.takeError();
+  object.elf = std::move(*elf);
+  auto missing = undefinedSymbols(object.elf, /*dynamic=*/false);
+  if (!missing)
+    return missing.takeError();
+  if (!missing->empty())
+    return internalError("kernel '" + object.name + "' for " + isa.name +
+                         " would call library functions: " + llvm::join(*missing, ", "));
+  return object;
+}

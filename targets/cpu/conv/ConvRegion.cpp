@@ -1,0 +1,402 @@
+//===- ConvRegion.cpp - regions around dmir.conv ------------------------------===//
+
+#include "ConvRegion.h"
+
+#include "ConvPlan.h"
+#include "ConvSegment.h"
+#include "Convolution.h"
+#include "targets/cpu/product/MatmulRegion.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+#include <array>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+/// The operands of a commutative op as (one, other), in both orders.
+template <typename OpTy> static std::array<std::pair<Value, Value>, 2> bothOrders(OpTy op) {
+  return {{{op.getLhs(), op.getRhs()}, {op.getRhs(), op.getLhs()}}};
+}
+
+/// x and s of an ungrouped 1x1 convolution of x * s, s one factor for each channel of one image: what the kernel of a
+/// region may do with the weights. Null elsewhere.
+static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
+  auto scaling = op.getInput().getDefiningOp<dmir::MulOp>();
+  auto weights = typeOf(op.getWeights());
+  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !typeOf(op.getResult()).getElementType().isF32() ||
+      op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
+    return {};
+  for (auto [x, s] : bothOrders(scaling)) {
+    if (x.getType() != scaling.getResult().getType()) // a number, say: it has no axes
+      continue;
+    SmallVector<int64_t> factors(typeOf(x).getRank(), 1);
+    factors[1] = typeOf(x).getDimSize(1);
+    if (shapeOf(x)[0] == 1 && shapeOf(s) == ArrayRef(factors))
+      return {x, s};
+  }
+  return {};
+}
+
+/// The other operand of a min or max with a constant within [-1, 1]; null elsewhere.
+template <typename OpTy> static Value boundedInput(Value value) {
+  auto op = value ? value.getDefiningOp<OpTy>() : OpTy();
+  if (!op)
+    return {};
+  for (auto [x, bound] : bothOrders(op)) {
+    std::optional<Tensor> tensor = dmir::constantTensor(bound);
+    if (tensor && tensor->numElements() == 1 && std::abs(tensor->as<float>()[0]) <= 1)
+      return x;
+  }
+  return {};
+}
+
+/// Whether all elements of an f32 tensor are known to be within [-1, 1].
+static bool isFactor(Value value) {
+  while (auto relayout = value.getDefiningOp<dmir::RelayoutOp>())
+    value = relayout.getInput();
+  return value.getDefiningOp<dmir::SigmoidOp>() || boundedInput<dmir::MinOp>(boundedInput<dmir::MaxOp>(value)) ||
+         boundedInput<dmir::MaxOp>(boundedInput<dmir::MinOp>(value));
+}
+
+dmir::MulOp dmxc::cpu::scalingOfInput(dmir::ConvOp op) {
+  auto [image, factors] = scaledInput(op);
+  if (!image || !op.getInput().hasOneUse() || !dmir::layoutOf(image.getType()) || !dmir::isConstant(op.getWeights()) ||
+      !isFactor(factors))
+    return {};
+  // Each thread scales all weights.
+  constexpr int64_t threads = 4;
+  int64_t channels = shapeOf(op.getWeights())[0];
+  bool pays = channels * channels * threads <= typeOf(op.getResult()).getNumElements();
+  return pays ? op.getInput().getDefiningOp<dmir::MulOp>() : dmir::MulOp();
+}
+
+Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::ConvOp>(body.root)) {
+  element = getElementTypeOrSelf(op.getResult().getType());
+  auto [image, factors] = scaledInput(op);
+  if (factors)
+    scaleBuffer = cast<BlockArgument>(factors).getArgNumber();
+  inputBuffer = cast<BlockArgument>(image ? image : op.getInput()).getArgNumber();
+  weightsBuffer = cast<BlockArgument>(op.getWeights()).getArgNumber();
+  ArrayRef<int64_t> in = shapeOf(op.getInput()), weights = shapeOf(op.getWeights()), out = shapeOf(op.getResult());
+  spec.n = in[0];
+  spec.ic = in[1];
+  spec.oc = weights[0];
+  spec.groups = op.getGroups();
+  size_t spatial = in.size() - 2, lead = 3 - spatial;
+  for (size_t i = 0; i < spatial; ++i) {
+    spec.in[lead + i] = in[i + 2];
+    spec.out[lead + i] = out[i + 2];
+    spec.kernel[lead + i] = weights[i + 2];
+    spec.stride[lead + i] = op.getStrides()[i];
+    spec.dilation[lead + i] = op.getDilations()[i];
+    spec.pad[lead + i] = op.getLow()[i];
+  }
+  MLIRContext *context = op.getContext();
+  if (auto integer = dyn_cast<IntegerType>(element)) {
+    Type input = getElementTypeOrSelf(op.getInput().getType()),
+         filter = getElementTypeOrSelf(op.getWeights().getType());
+    spec.aType = IntegerType::get(context, input.getIntOrFloatBitWidth());
+    spec.bType = IntegerType::get(context, filter.getIntOrFloatBitWidth());
+    spec.aUnsigned = isUnsignedElement(input), spec.bUnsigned = isUnsignedElement(filter);
+    spec.accType = IntegerType::get(context, integer.getWidth() == 64 ? 64 : 32);
+  } else {
+    spec.aType = spec.bType = element;
+    spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
+  }
+  spec.input = dmir::layoutOf(op.getInput().getType()) ? ConvLayout::Blocked16 : ConvLayout::Plain;
+  spec.heavyEpilogue = heavyEpilogue(body);
+}
+
+/// The convolution as one that minimal filtering computes.
+static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
+  auto all = [](ArrayRef<int64_t> values, int64_t value) {
+    return llvm::all_of(values, [&](int64_t v) { return v == value; });
+  };
+  ArrayRef<int64_t> weights = shapeOf(op.getWeights());
+  int64_t stride = op.getStrides()[0];
+  bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && stride <= 2 && all(op.getStrides(), stride) &&
+              all(op.getDilations(), 1) && op.getGroups() == 1 && weights[1] % 16 == 0 &&
+              typeOf(op.getResult()).getElementType().isF32() && dmir::layoutOf(op.getInput().getType());
+  if (!fits)
+    return std::nullopt;
+  SmallVector<Dim> in = dmir::dimsOf(op.getInput()), out = dmir::dimsOf(op.getResult());
+  SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
+  WinogradSpec spec{
+      Float32Type::get(op.getContext()), weights[1], weights[0], in[0], in[2], in[3], out[2], out[3], low[0], low[1]};
+  spec.stride = stride;
+  return spec;
+}
+
+void Convolution::pack(Packing packing) {
+  packed = true;
+  bool asked = packing == Packing::Winograd, allowed = packing != Packing::Plain && packing != Packing::Quads;
+  std::optional<WinogradSpec> filtering = allowed ? winogradSpec(op) : std::nullopt;
+  if (filtering && (asked || winogradPays(*filtering))) {
+    winograd = filtering;
+    winograd->heavyEpilogue = spec.heavyEpilogue;
+    return;
+  }
+  bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
+  if (packing == Packing::Plain || !isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
+    return;
+  spec.ic = quadsOf(spec.groupIc()) * spec.groups;
+  spec.aType = spec.bType = spec.accType;
+  spec.quads = true;
+}
+
+ConvWriter::ConvWriter(CpuBuilder &b, const Convolution &conv)
+    : b(b), conv(conv), e(b, conv.body.block), writer(e, conv.body),
+      rank(cast<RankedTensorType>(conv.op.getResult().getType()).getRank()) {
+  // The position counts through all spatial axes: they are one axis for the epilogue if every access joins them.
+  if (writer.acceptsJoined())
+    positionAxis = joinedAxis(writer.values(), conv.op->getResult(0), 2, rank - 1);
+}
+
+void ConvWriter::write(Value n, Value oc, Value position, Value sums, Value mask) {
+  auto vector = dyn_cast<VectorType>(sums.getType());
+  int64_t lanes = vector ? vector.getNumElements() : 1;
+  ElementExpr::Lanes scope(e, lanes, mask);
+  e.forget();
+  e.bindValue(conv.op.getResult(), fromAccumulator(e, sums, conv.element));
+  Indices index(rank, e.at(0));
+  index[0] = e.at(n);
+  index[1] = e.at(oc, lanes, lanes > 1);
+  Index rest = e.at(position);
+  for (size_t axis = rank - 1; axis > 2 && !positionAxis; --axis)
+    std::tie(rest, index[axis]) = e.divRem(rest, Dim::max(dmir::dimOf(conv.op.getResult(), axis), 1));
+  index[positionAxis.value_or(2)] = rest;
+  writer.write(index);
+}
+
+/// Packs run-time weights into this thread's scratch, in the order of packConvWeights.
+static Value packWeights(CpuBuilder &b, const Convolution &conv) {
+  const ConvSpec &s = conv.spec;
+  int64_t channels = s.groupIc(), taps = s.taps(), block = weightBlock(s);
+  Value source = b.buffer(conv.weightsBuffer), target = b.scratch();
+  b.forLoop(0, (s.oc + 15) / 16, 1, [&](Value panel) {
+    b.forLoop(0, channels, 1, [&](Value channel) {
+      b.forLoop(0, taps, 1, [&](Value tap) {
+        // Within a block of channels the taps come before the channels.
+        Value blockStart = b.mulC(b.floorDiv(channel, b.idx(block)), block);
+        Value width = b.minS(b.idx(block), b.sub(b.idx(channels), blockStart));
+        Value row = b.add(b.add(b.mulC(blockStart, taps), b.mul(tap, width)), b.sub(channel, blockStart));
+        Value to = b.mulC(b.add(b.mulC(panel, channels * taps), row), 16);
+        b.forLoop(0, 16, 1, [&](Value lane) {
+          Value oc = b.add(b.mulC(panel, 16), lane);
+          Value inside = b.minS(oc, b.idx(s.oc - 1)); // lanes beyond the last channel are never stored
+          Value from = b.add(b.mulC(b.add(b.mulC(inside, channels), channel), taps), tap);
+          b.store(b.load(s.bType, source, from), target, b.add(to, lane));
+        });
+      });
+    });
+  });
+  return target;
+}
+
+/// Multiplies packed 1x1 weights by the factors of their input channels, into this thread's scratch.
+static void scaleWeights(CpuBuilder &b, const Convolution &conv, Value source) {
+  constexpr int64_t lanes = 16;
+  const ConvSpec &s = conv.spec;
+  Value scale = b.buffer(*conv.scaleBuffer), target = b.scratch();
+  b.forLoop(0, (s.oc + lanes - 1) / lanes, 1, [&](Value panel) {
+    b.forLoop(0, s.ic, 1, [&](Value channel) {
+      Value at = b.mulC(b.add(b.mulC(panel, s.ic), channel), lanes);
+      Value factor = b.splat(b.load(s.bType, scale, channel), lanes);
+      b.store(arith::MulFOp::create(b, b.load(s.bType, source, at, lanes), factor), target, at);
+    });
+  });
+}
+
+Value dmxc::cpu::packedWeights(CpuBuilder &b, const Convolution &conv) {
+  if (packedWeightScratch(conv) == 0)
+    return b.buffer(conv.weightsBuffer);
+  b.ifThen(b.cmp(arith::CmpIPredicate::slt, b.kept(), b.idx(0)), [&] {
+    Value weights = conv.packed ? b.buffer(conv.weightsBuffer) : packWeights(b, conv);
+    if (conv.scaleBuffer)
+      scaleWeights(b, conv, weights);
+    b.keep(b.idx(0));
+  });
+  return b.scratch();
+}
+
+int64_t dmxc::cpu::packedWeightScratch(const Convolution &conv) {
+  bool inPlace = conv.packed && !conv.scaleBuffer;
+  return inPlace ? 0 : (packedConvWeightBytes(conv.spec) + 63) / 64 * 64;
+}
+
+/// Results through the region's epilogue, for the emitters of static shapes.
+static ConvCallbacks callbacksOf(CpuBuilder &b, const Convolution &conv) {
+  ConvCallbacks callbacks;
+  callbacks.store = [writer = std::make_shared<ConvWriter>(b, conv)](Value n, Value oc, Value position, Value value,
+                                                                     Value mask) {
+    writer->write(n, oc, position, value, mask);
+  };
+  return callbacks;
+}
+
+static void emitDirectConv(CpuBuilder &b, const Convolution &conv, int64_t nominalItems, int64_t scratchOffset) {
+  ConvTiles tiles = chooseConvTiles(conv.spec, b.isa());
+  mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
+  Value weights = packedWeights(b, conv);
+  emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacksOf(b, conv), {}, scratchOffset);
+}
+
+static void emitWinogradConv(CpuBuilder &b, const Convolution &conv, Dim nominalItems) {
+  WinogradTiles tiles = chooseWinogradTiles(*conv.winograd, b.isa());
+  mapRange(b, nominalItems, winogradWorkItems(*conv.winograd, tiles));
+  emitWinograd(b, *conv.winograd, tiles, b.buffer(conv.inputBuffer), b.buffer(conv.weightsBuffer),
+               callbacksOf(b, conv));
+}
+
+static DictionaryAttr packedForm(const Convolution &conv) {
+  Builder b(conv.op.getContext());
+  NamedAttrList form;
+  const ConvSpec &s = conv.spec;
+  bool filtering = conv.winograd.has_value();
+  int64_t bytes = filtering ? winogradWeightBytes(s.oc, s.ic) : packedConvWeightBytes(s);
+  form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.quads ? "convquads16" : "convpanel16"));
+  form.set("size", b.getI64IntegerAttr(bytes));
+  form.set("oc", b.getI64IntegerAttr(s.oc));
+  form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
+  form.set("groups", b.getI64IntegerAttr(s.groups));
+  form.set("kernel", b.getDenseI64ArrayAttr(s.kernel));
+  if (filtering)
+    form.set("stride", b.getI64IntegerAttr(conv.winograd->stride));
+  form.set("blocked_input", b.getBoolAttr(s.input == ConvLayout::Blocked16));
+  form.set("element", TypeAttr::get(s.bType));
+  return form.getDictionary(conv.op.getContext());
+}
+
+bool dmxc::cpu::isByteConv(dmir::ConvOp op) {
+  return typeOf(op.getResult()).getElementType().isInteger(32) &&
+         typeOf(op.getInput()).getElementType().isUnsignedInteger(8) &&
+         typeOf(op.getWeights()).getElementType().isSignlessInteger(8);
+}
+
+bool dmxc::cpu::isDirectConv(const RegionBody &body) {
+  auto op = cast<dmir::ConvOp>(body.root);
+  Type element = getElementTypeOrSelf(op.getResult().getType());
+  bool tiny = mlir::isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+  // The register tiles are made for shapes that are known.
+  bool known = typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims();
+  auto inMemory = [](Value value) { return mlir::isa_and_nonnull<BlockArgument>(value); };
+  auto [image, factors] = scaledInput(op);
+  bool input = inMemory(op.getInput()) || (known && inMemory(image) && inMemory(factors));
+  return (known || isOpenConv(op)) && !tiny && input && inMemory(op.getWeights());
+}
+
+static void planWinograd(std::shared_ptr<Convolution> conv, const Choice &choice, KernelPlan &plan) {
+  const WinogradSpec &spec = *conv->winograd;
+  WinogradTiles nominal = chooseWinogradTiles(spec, choice.level());
+  Dim items = winogradWorkItems(spec, nominal);
+  plan.algorithm = "conv-winograd";
+  plan.work = items;
+  plan.grain = winogradGrain(spec, nominal);
+  plan.scratch = choice.level().mostBytes(
+      [&](const IsaLevel &level) { return winogradScratchBytes(spec, chooseWinogradTiles(spec, level)); });
+  plan.emit = [conv, items](KernelBuilder &b) { emitWinogradConv(CpuBuilder::of(b), *conv, items); };
+}
+
+/// Weights that are not packed at compile time are packed by the kernel into scratch at the start of each call.
+static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
+  DictionaryAttr strategy = choice.strategy;
+  auto conv = std::make_shared<Convolution>(body);
+  std::string key = std::to_string(conv->weightsBuffer);
+  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  auto form = packed ? packed.getAs<DictionaryAttr>(key) : DictionaryAttr();
+  bool alone = body.block->getArgument(conv->weightsBuffer).hasOneUse();
+  bool filled = typeOf(conv->op.getWeights()).getNumElements() > 0;
+  Packing packing = !strategy ? choice.packing : packingOfForm(form ? formName(form) : "");
+  if (packing != Packing::None && (strategy || (alone && filled && choice.constant(conv->weightsBuffer))))
+    conv->pack(packing);
+  KernelPlan plan;
+  if (conv->winograd) {
+    planWinograd(conv, choice, plan);
+    plan.packed.set(key, packedForm(*conv));
+    return plan;
+  }
+  int64_t packBytes = packedWeightScratch(*conv);
+  if (isOpenConv(conv->op) && conv->spec.groups > 1 && conv->spec.groupIc() == 1) {
+    plan = planOpenLanes(conv, packBytes, choice);
+  } else if (isOpenConv(conv->op)) {
+    plan = planOpenConv(conv, packBytes, choice);
+  } else {
+    ConvTiles nominal = chooseConvTiles(conv->spec, choice.level());
+    plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
+                     : conv->spec.quads              ? "conv-quads"
+                                                     : "conv-direct";
+    int64_t items = convWorkItems(conv->spec, nominal);
+    plan.work = items;
+    plan.grain = convGrain(conv->spec, nominal);
+    plan.scratch = packBytes + choice.level().mostBytes([&](const IsaLevel &level) {
+      return convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level));
+    });
+    plan.emit = [conv, items, packBytes](KernelBuilder &b) {
+      emitDirectConv(CpuBuilder::of(b), *conv, items, packBytes);
+    };
+  }
+  if (conv->packed) {
+    plan.packed.set(key, packedForm(*conv));
+  } else {
+    if (plan.algorithm == "conv-direct")
+      plan.algorithm = "conv-unpacked";
+    plan.grain = Dim::max(plan.work, 1); // packing again in each thread does not pay
+  }
+  return plan;
+}
+
+static Result<KernelPlan> planConv(const RegionBody &body, const PlanRequest &request) {
+  const Choice &choice = Choice::of(request);
+  return isDirectConv(body) && !prefersPixels(body) ? planTiles(body, choice)
+         : isPixelConv(body)                        ? planPixelConv(body, choice)
+                                                    : planGenericConv(body, choice);
+}
+
+static Dim operations(Operation *op) {
+  SmallVector<Dim> weights = dmir::dimsOf(op->getOperand(1));
+  return dmir::product(ArrayRef<Dim>(weights).drop_front()) * 2 * dmir::elementsOf(op->getResult(0).getType());
+}
+
+static SmallVector<Operation *> computes(Operation *op) {
+  dmir::MulOp scaling = scalingOfInput(cast<dmir::ConvOp>(op));
+  return scaling ? SmallVector<Operation *>{scaling} : SmallVector<Operation *>();
+}
+
+void dmxc::cpu::registerConv(KernelTable &table) {
+  table.add<dmir::ConvOp>({.plan = planConv, .epilogue = true, .operations = operations, .computes = computes});
+}
+
+Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  auto number = [&](StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); };
+  ConvSpec spec;
+  spec.oc = number("oc");
+  spec.ic = number("ic");
+  spec.groups = number("groups");
+  llvm::copy(form.getAs<DenseI64ArrayAttr>("kernel").asArrayRef(), spec.kernel.begin());
+  spec.bType = form.getAs<TypeAttr>("element").getValue();
+  spec.input = form.getAs<BoolAttr>("blocked_input").getValue() ? ConvLayout::Blocked16 : ConvLayout::Plain;
+  if (formName(form) == "convwinograd16") {
+    packWinogradWeights(spec.oc, spec.ic, number("stride"), constant.data(), out);
+    return Status::ok();
+  }
+  std::array<int64_t, 5> strides;
+  strides[4] = 1;
+  strides[3] = spec.kernel[2];
+  strides[2] = strides[3] * spec.kernel[1];
+  strides[1] = strides[2] * spec.kernel[0];
+  strides[0] = strides[1] * spec.groupIc();
+  if (formName(form) == "convquads16") {
+    int64_t channels = spec.groupIc();
+    spec.quads = true;
+    spec.ic = quadsOf(channels) * spec.groups;
+    packConvQuads(spec, channels, constant.data(), strides, out);
+    return Status::ok();
+  }
+  packConvWeights(spec, constant.data(), strides, out);
+  return Status::ok();
+}

@@ -1,0 +1,40 @@
+//===- ConvRegion.h - regions around dmir.conv ------------------*- C++ -*-===//
+//
+// Glue between regions and the emitters of Conv.h.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "targets/cpu/Kernels.h"
+#include "targets/cpu/code/CpuBuilder.h"
+
+#include "targets/common/roots/Loops.h"
+
+namespace dmxc::cpu {
+
+void registerConv(KernelTable &table);
+
+/// True when register tiles take the operands and their types; else planPixelConv's may, which are made for
+/// row-major images of sizes that a run brings. What is left goes to planGenericConv.
+bool isDirectConv(const RegionBody &body);
+/// Whether register tiles take a convolution of open batch or spatial dims: its result is blocked.
+bool isOpenConv(dmir::ConvOp op);
+/// Whether it can write a blocked result; of a plain input as well.
+bool mayBlockOpenConv(dmir::ConvOp op);
+/// The product x * s that a 1x1 convolution reads, where its kernel multiplies the weights by s instead: s is one
+/// factor per channel, within [-1, 1] (what a sigmoid or a clip gives, as in squeeze and excitation, so that no product
+/// with a weight overflows), and there are several positions for each output channel. Null elsewhere. Asked of graphs.
+dmir::MulOp scalingOfInput(dmir::ConvOp op);
+/// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
+/// adjacent.
+bool isByteConv(dmir::ConvOp op);
+bool isPixelConv(const RegionBody &body);
+/// Whether lanes along a row do better than lanes of output channels, which are too few to fill a vector.
+bool prefersPixels(const RegionBody &body);
+KernelPlan planPixelConv(const RegionBody &body, const Choice &choice);
+KernelPlan planGenericConv(const RegionBody &body, const Choice &choice);
+
+/// Writes packed weights ("convpanel16", "convquads16").
+Status packConvOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,147 @@
+//===- ConvTiles.cpp - blocking and geometry of convolution --------------===//
+
+#include "ConvPlan.h"
+#include "targets/cpu/product/GemmTile.h"
+
+#include <algorithm>
+
+using namespace dmxc::cpu;
+
+//===----------------------------------------------------------------------===//
+// Geometry
+//===----------------------------------------------------------------------===//
+
+ConvSpec dmxc::cpu::normalized(const ConvSpec &spec) {
+  ConvSpec::Spatial one{1, 1, 1}, zero{0, 0, 0};
+  if (spec.kernel != one || spec.stride != one || spec.pad != zero || spec.in != spec.out)
+    return spec;
+  ConvSpec flat = spec;
+  flat.in = flat.out = {1, 1, spec.outPositions()};
+  flat.dilation = one;
+  return flat;
+}
+
+ConvMode dmxc::cpu::convMode(const ConvSpec &spec) {
+  if (spec.groups == 1)
+    return ConvMode::Broadcast;
+  bool inputFits = spec.input == ConvLayout::Plain || spec.groupIc() % spec.blockElements() == 0;
+  return spec.groupOc() % 16 == 0 && inputFits ? ConvMode::Broadcast : ConvMode::Lanes;
+}
+
+int64_t dmxc::cpu::weightBlock(const ConvSpec &spec) {
+  return convMode(spec) == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 ? spec.blockElements() : 1;
+}
+
+int64_t dmxc::cpu::tilesOfRow(const ConvSpec &spec, int64_t rows) {
+  return std::max<int64_t>(1, ceilDivInt(spec.out[2], rows));
+}
+
+/// The run of one tile.
+static TileRun planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
+  TileRun run{0, 1, first, pixels, {}, 0, 0};
+  int64_t origin = first * spec.stride[2] - spec.pad[2];
+  run.anchor = std::clamp<int64_t>(origin, 0, std::max<int64_t>(0, spec.in[2] - 1));
+  run.shift = run.anchor - origin;
+  for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
+    std::vector<int64_t> valid;
+    for (int64_t r = 0; r < pixels; ++r) {
+      int64_t column = origin + r * spec.stride[2] + kw * spec.dilation[2];
+      if (column >= 0 && column < spec.in[2])
+        valid.push_back(r);
+    }
+    run.valid.push_back(std::move(valid));
+  }
+  return run;
+}
+
+std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
+  std::vector<TileRun> runs;
+  int64_t tiles = tilesOfRow(spec, rows), low = spec.out[2] / tiles;
+  int64_t high = spec.out[2] - low * tiles; // this many have low+1 pixels
+  for (int64_t t = 0, first = 0; t < tiles; ++t) {
+    int64_t pixels = low + (t < high);
+    TileRun run = planTile(spec, first, pixels);
+    run.firstTile = t;
+    first += pixels;
+    bool same = !runs.empty() && runs.back().pixels == pixels && runs.back().shift == run.shift &&
+                runs.back().valid == run.valid;
+    if (same)
+      ++runs.back().count;
+    else
+      runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+static bool canPass(const ConvSpec &spec, ConvMode mode) {
+  return mode == ConvMode::Broadcast && spec.input == ConvLayout::Blocked16 &&
+         spec.groupIc() % spec.blockElements() == 0 && spec.taps() > 1;
+}
+
+ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &isa) {
+  ConvSpec spec = normalized(original);
+  ConvTiles t;
+  t.mode = convMode(spec);
+  t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
+  // The few terms of lanes with inputs of their own are not cut in runs.
+  int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
+  TileShape most = largestConvTile(isa, spec.accType, terms, spec.quads);
+  int64_t width = std::max<int64_t>(1, spec.out[2]);
+  t.rows = ceilDivInt(width, ceilDivInt(width, most.rows));
+  t.vectors = most.vectors;
+  t.sums = most.rows * most.vectors;
+  if (t.mode == ConvMode::Lanes) {
+    t.vectors = std::max<int64_t>(1, std::min(t.vectors, 16 / t.lanes));
+  } else {
+    // Few pixels: more channels, as far as registers and channels go.
+    if (4 * t.rows <= t.sums && spec.groupOc() >= 4 * t.lanes)
+      t.vectors = 4;
+    while (t.vectors > 1 &&
+           (spec.groups > 1 ? spec.groupOc() % t.columns() != 0 : (t.vectors / 2) * t.lanes >= spec.oc))
+      t.vectors /= 2;
+  }
+  // Without taps along the row there is little code in an iteration.
+  t.unroll = spec.kernel[2] == 1 ? 16 : 4;
+  int64_t tiles = tilesOfRow(spec, t.rows);
+  int64_t rowCount = spec.out[0] * spec.out[1];
+  // A weight is used once a register tile: with flat tiles that is more than L2
+  // delivers.
+  t.passes = canPass(spec, t.mode) && t.rows <= 7 && rowCount > 1 && spec.outPositions() <= 64 && spec.groupIc() >= 64;
+  if (t.passes) {
+    t.tilesPerItem = tiles;
+    t.prefetch = true;
+    return t;
+  }
+  // Enough items for a few threads even when there is one long row.
+  int64_t parts = rowCount >= 8 ? 1 : std::min(tiles, ceilDivInt(16, rowCount));
+  t.tilesPerItem = ceilDivInt(tiles, parts);
+  t.prefetch = t.mode == ConvMode::Broadcast;
+  return t;
+}
+
+int64_t dmxc::cpu::convWorkItems(const ConvSpec &original, const ConvTiles &t) {
+  ConvSpec spec = normalized(original);
+  if (spec.n == 0 || spec.oc == 0 || spec.outPositions() == 0)
+    return 0;
+  int64_t parts = ceilDivInt(tilesOfRow(spec, t.rows), t.tilesPerItem);
+  int64_t images = ceilDivInt(spec.oc, t.columns()) * std::max<int64_t>(spec.n, 1);
+  return t.passes ? images : images * spec.out[0] * spec.out[1] * parts;
+}
+
+int64_t dmxc::cpu::convGrain(const ConvSpec &spec, const ConvTiles &t) {
+  double pixels = t.passes ? spec.outPositions() : t.rows * t.tilesPerItem;
+  double flops = 2.0 * pixels * t.columns() * std::max<int64_t>(1, spec.groupIc() * spec.taps());
+  return std::max<int64_t>(1, static_cast<int64_t>(4e5 / flops));
+}
+
+int64_t dmxc::cpu::convScratchBytes(const ConvSpec &spec, const ConvTiles &t) {
+  if (!spec.heavyEpilogue && !t.passes)
+    return 0;
+  int64_t pixels = t.passes ? spec.outPositions() : t.rows;
+  int64_t bytes = pixels * t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
+  return ceilDivInt(bytes, 64) * 64;
+}

@@ -1,0 +1,324 @@
+//===- Gemm.cpp - matrix multiplication kernels --------------------------===//
+//
+// Loops: work item (batch, block of rows, group of columns) > pass over k >
+// register tile of rows > k. Sums stay in registers for a whole pass; with
+// several passes they wait in scratch, and the epilogue then runs once over the
+// item.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace dmxc::cpu;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Work items
+//===----------------------------------------------------------------------===//
+
+GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+                         const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
+                         int64_t scratchOffset)
+    : b(b), spec(spec), t(tiles), a(a), right(bMatrix), callbacks(callbacks) {
+  m = spec.m < 0 ? extents.m : b.idx(spec.m);
+  n = spec.n < 0 ? extents.n : b.idx(spec.n);
+  k = spec.k < 0 ? extents.k : b.idx(spec.k);
+  batch = spec.batch < 0 ? extents.batch : b.idx(spec.batch);
+  packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
+  packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(spec, t)));
+  int64_t packedElements = spec.packedB ? 0 : t.kBlock * t.columns();
+  partials = b.elementPtr(spec.accType, packed, b.idx(packedElements));
+}
+
+void GemmEmitter::emit() {
+  Value columns = b.idx(t.columns());
+  Value groups = b.ceilDiv(n, columns);
+  Value rowTiles = staticM() ? b.idx(numTiles()) : b.ceilDiv(m, b.idx(t.rows));
+  Value blocks = b.ceilDiv(rowTiles, b.idx(t.tilesPerBlock));
+  Value fullGroups = b.floorDiv(n, columns);
+  // Carried along: which block's copy of A is in scratch.
+  auto body = [&](Value index, ValueRange carried) -> SmallVector<Value> {
+    Item item;
+    Value group = b.rem(index, groups), rest = b.floorDiv(index, groups);
+    item.block = b.rem(rest, blocks);
+    item.batch = b.floorDiv(rest, blocks);
+    if (!staticM()) {
+      // Blocks of equal size, so that equal numbers of items are equal work.
+      auto rowOf = [&](Value block) { return b.mulC(b.floorDiv(b.mul(block, rowTiles), blocks), t.rows); };
+      item.firstRow = rowOf(item.block);
+      item.lastRow = b.minS(rowOf(b.addC(item.block, 1)), m);
+    }
+    item.column = b.mulC(group, t.columns());
+    item.vectors = t.vectors;
+    item.tailColumns = 0;
+    item.dynamicTail = false;
+    item.aBase = batchBase(a, spec.aType, item.batch);
+    if (t.packA)
+      b.ifThen(b.cmp(arith::CmpIPredicate::ne, rest, carried[0]), [&] { packLeft(item); });
+    emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups));
+    return {rest};
+  };
+  Value begin = spec.nested ? b.idx(0) : b.begin();
+  Value end = spec.nested ? b.mul(b.mul(batch, blocks), groups) : b.end();
+  bool keeps = t.packA && !spec.nested;
+  Value last = b.forLoop(begin, end, b.idx(1), {keeps ? b.kept() : b.idx(-1)}, body).front();
+  if (keeps)
+    b.keep(last);
+}
+
+void GemmEmitter::emitFullOrTail(const Item &item, Value isFull) {
+  Item tail = item;
+  tail.dynamicTail = spec.n < 0;
+  if (spec.n >= 0) {
+    tail.tailColumns = spec.n % t.columns();
+    tail.vectors = ceilDivInt(tail.tailColumns, t.lanes);
+    if (!tail.tailColumns)
+      return emitItem(item);
+    if (spec.n < t.columns())
+      return emitItem(tail);
+  }
+  b.ifThen(isFull, [&] { emitItem(item); }, [&] { emitItem(tail); });
+}
+
+Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element, Value batch) {
+  return b.elementPtr(element, matrix.base, matrix.offset ? matrix.offset(batch) : b.idx(0));
+}
+
+void GemmEmitter::emitItem(Item item) {
+  item.bBase = batchBase(right, spec.bType, item.batch);
+  if (spec.packedB) {
+    // Panel of the first column, and the column's place in it when groups are
+    // narrower.
+    Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
+    Value offset = b.add(b.mulC(b.mul(panel, k), 16), inPanel);
+    item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
+  }
+  if (spec.k >= 0 && spec.k <= t.kBlock)
+    onePass(item);
+  else
+    severalPasses(item);
+}
+
+void GemmEmitter::onePass(Item &item) {
+  if (t.prefetch && t.columns() >= 16)
+    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(k, t.columns()));
+  if (!spec.packedB)
+    packRight(item, b.idx(0), k);
+  RightSource source = rightSource(item, b.idx(0), k);
+  forEachTile(item, [&](const RowTile &tile) {
+    SmallVector<Value> acc = reduce(item, tile, source, b.idx(0), k, /*acc=*/{});
+    if (!spec.heavyEpilogue)
+      return storeTile(item, tile, acc);
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t v = 0; v < item.vectors; ++v)
+        b.store(acc[r * item.vectors + v], partials, b.idx(r * t.columns() + v * t.lanes));
+    Value count = tile.guarded ? b.minS(b.idx(tile.rows), b.sub(m, tile.row)) : b.idx(tile.rows);
+    epilogueLoop(item, tile.row, b.idx(0), count);
+  });
+}
+
+void GemmEmitter::severalPasses(Item &item) {
+  Type vectorType = b.laneType(spec.accType, t.lanes);
+  int64_t rows = t.rowsPerBlock();
+  b.forLoop(0, rows * t.vectors, 1, [&](Value i) { b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes)); });
+  Value nextGroup = b.mulC(k, t.columns());
+  b.forLoop(b.idx(0), k, b.idx(t.kBlock), [&](Value k0) {
+    Value depth = b.minS(b.idx(t.kBlock), b.sub(k, k0));
+    if (t.prefetch && t.columns() >= 16) {
+      Value after = b.addC(k0, t.kBlock);
+      Value more = b.cmp(arith::CmpIPredicate::slt, after, k);
+      Value next = arith::SelectOp::create(b, more, b.mulC(after, 16), nextGroup);
+      item.next = b.elementPtr(spec.bType, item.bBase, next);
+    }
+    if (!spec.packedB)
+      packRight(item, k0, depth);
+    RightSource source = rightSource(item, k0, depth);
+    forEachTile(item, [&](const RowTile &tile) {
+      Value base = b.elementPtr(spec.accType, partials, b.mulC(tile.inBlock, t.columns()));
+      SmallVector<Value> acc;
+      auto offset = [&](int64_t r, int64_t v) { return b.idx(r * t.columns() + v * t.lanes); };
+      for (int64_t r = 0; r < tile.rows; ++r)
+        for (int64_t v = 0; v < item.vectors; ++v)
+          acc.push_back(b.load(spec.accType, base, offset(r, v), t.lanes));
+      acc = reduce(item, tile, source, k0, depth, acc);
+      for (int64_t r = 0; r < tile.rows; ++r)
+        for (int64_t v = 0; v < item.vectors; ++v)
+          b.store(acc[r * item.vectors + v], base, offset(r, v));
+    });
+  });
+  // One sweep over the item's rows; a static m has balanced tiles, whose rows
+  // are not a multiple of `rows`.
+  Value first, last;
+  if (staticM()) {
+    int64_t tiles = numTiles(), low = spec.m / tiles, high = spec.m - low * tiles;
+    auto rowOf = [&](Value tile) { // tiles of low+1 rows come first
+      return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high)));
+    };
+    Value tile = b.mulC(item.block, t.tilesPerBlock);
+    first = rowOf(tile);
+    last = rowOf(b.minS(b.addC(tile, t.tilesPerBlock), b.idx(tiles)));
+  } else {
+    first = item.firstRow;
+    last = item.lastRow;
+  }
+  epilogueLoop(item, first, b.idx(0), b.sub(last, first));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of rows
+//===----------------------------------------------------------------------===//
+
+void GemmEmitter::forEachTile(const Item &item, TileFn fn) {
+  if (staticM())
+    staticTiles(item, fn);
+  else
+    dynamicTiles(item, fn);
+}
+
+void GemmEmitter::staticTiles(const Item &item, TileFn fn) {
+  // Balanced: `high` tiles of low+1 rows, then tiles of low rows.
+  int64_t tiles = numTiles(), low = spec.m / tiles, high = spec.m - low * tiles;
+  Value first = b.mulC(item.block, t.tilesPerBlock);
+  Value last = b.minS(b.addC(first, t.tilesPerBlock), b.idx(tiles));
+  Value split = b.idx(high);
+  auto rowOf = [&](Value tile) { return b.add(b.mulC(tile, low), b.minS(tile, b.idx(high))); };
+  Value blockRow = rowOf(first);
+  auto emitOne = [&](Value index, Value row, int64_t rows) {
+    fn({row, b.sub(row, blockRow), b.sub(index, first), rows,
+        /*guarded=*/false});
+  };
+  if (high)
+    b.forLoop(first, b.minS(last, split), b.idx(1), [&](Value i) { emitOne(i, b.mulC(i, low + 1), low + 1); });
+  if (high < tiles && low)
+    b.forLoop(b.maxS(first, split), last, b.idx(1), [&](Value i) { emitOne(i, b.addC(b.mulC(i, low), high), low); });
+}
+
+void GemmEmitter::dynamicTiles(const Item &item, TileFn fn) {
+  cutInTiles(b, b.sub(item.lastRow, item.firstRow), t.rows, {1, 4}, [&](int64_t rows, Value at, Value left) {
+    fn({b.add(item.firstRow, at), at, Value(), rows, /*guarded=*/bool(left)});
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The register tile
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &tile, Value k0) {
+  SmallVector<Value> pointers;
+  if (t.packA) {
+    Value offset = b.add(b.mul(tile.inBlock, k), b.mulC(k0, tile.rows));
+    return {b.elementPtr(spec.accType, packedLeft, offset)};
+  }
+  // With a constant stride one pointer serves all rows (the rest is
+  // displacement).
+  Value depth = leftDepth(k0);
+  bool shared = CpuBuilder::constantOf(a.rowStride).has_value() && !tile.guarded;
+  for (int64_t r = 0; r < (shared ? 1 : tile.rows); ++r) {
+    Value offset = b.add(b.mul(leftRow(tile, r), a.rowStride), depth);
+    pointers.push_back(b.elementPtr(spec.aType, item.aBase, offset));
+  }
+  return pointers;
+}
+
+void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
+                       Value kk, const RegisterTile &regs, int64_t chain, MutableArrayRef<Value> acc) {
+  b.fence();
+  SmallVector<Value> vectors;
+  Value kOffset = b.mulC(kk, source.kStride);
+  for (int64_t v = 0; v < item.vectors; ++v) {
+    Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
+    Value x = convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
+    if (callbacks.mapB)
+      x = callbacks.mapB(x, b.addC(item.column, v * t.lanes));
+    vectors.push_back(x);
+  }
+  Value aOffset = t.packA ? b.mulC(kk, tile.rows) : leftDepth(kk);
+  auto left = [&](int64_t r) -> Value {
+    if (t.packA)
+      return b.load(spec.accType, rowBase[0], b.addC(aOffset, r));
+    bool shared = rowBase.size() == 1;
+    Value offset = shared ? b.add(aOffset, b.mul(b.idx(r), a.rowStride)) : aOffset;
+    return loadLeft(rowBase[shared ? 0 : r], offset);
+  };
+  accumulateTile(b, regs, acc, left, vectors, chain);
+}
+
+void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
+  // The next panels' lines are spread evenly over the tiles that read the
+  // present ones. How many these are when m is dynamic is not known.
+  int64_t tiles = tile.index ? t.tilesPerBlock : 1;
+  int64_t depthsOfLine = std::max<int64_t>(1, 64 / (16 * spec.bType.getIntOrFloatBitWidth() / 8));
+  Value line = tile.index ? b.floorDiv(b.add(b.mul(tile.index, depth), kk), b.idx(tiles)) : kk;
+  for (int64_t q = 0; q < ceilDivInt(t.unroll, tiles); q += depthsOfLine)
+    for (int64_t p = 0; p < t.columns() / 16; ++p) {
+      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(k, p * 16));
+      b.prefetch(spec.bType, item.next, offset, /*locality=*/2);
+    }
+}
+
+SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0,
+                                       Value depth, SmallVector<Value> acc) {
+  SmallVector<Value> rowBase = rowPointers(item, tile, k0);
+  RegisterTile regs = registers(item, tile.rows);
+  bool prefetch = item.next && (tile.index || (tile.guarded && t.prefetchRest));
+  auto steps = [&](int64_t unroll, bool prefetch, Value kk, ValueRange carried) {
+    SmallVector<Value> sums = llvm::to_vector(carried);
+    if (prefetch)
+      prefetchNext(item, tile, kk, depth);
+    for (int64_t u = 0; u < unroll; ++u)
+      step(item, tile, source, rowBase, b.addC(kk, u), regs, u % regs.chains, sums);
+    return sums;
+  };
+  Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
+  int64_t run = stepsOfRun(productRun(spec.k, spec.skinny()) * regs.chains, 1, t.unroll);
+  acc = sumInRuns(b, regs, b.idx(0), main, t.unroll, run, beginChains(b, regs, acc),
+                  [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
+  if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
+    acc = b.forLoop(main, depth, b.idx(1), acc, [&](Value kk, ValueRange sums) { return steps(1, false, kk, sums); });
+  return sumChains(b, regs, acc);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+Value GemmEmitter::mask(const Item &item, int64_t v) {
+  if (t.lanes == 1)
+    return {};
+  if (item.dynamicTail)
+    return b.headMask(t.lanes, b.sub(n, b.addC(item.column, v * t.lanes)));
+  int64_t valid = item.tailColumns ? item.tailColumns - v * t.lanes : t.lanes;
+  return valid < t.lanes ? b.headMask(t.lanes, valid) : Value();
+}
+
+void GemmEmitter::storeRow(const Item &item, Value row, llvm::function_ref<Value(int64_t)> value) {
+  for (int64_t v = 0; v < item.vectors; ++v)
+    callbacks.store(item.batch, row, b.addC(item.column, v * t.lanes), value(v), mask(item, v));
+}
+
+void GemmEmitter::storeTile(const Item &item, const RowTile &tile, ArrayRef<Value> acc) {
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    Value row = b.addC(tile.row, r);
+    auto store = [&] { storeRow(item, row, [&](int64_t v) { return acc[r * item.vectors + v]; }); };
+    if (tile.guarded)
+      b.ifThen(b.cmp(arith::CmpIPredicate::slt, row, m), store);
+    else
+      store();
+  }
+}
+
+void GemmEmitter::epilogueLoop(const Item &item, Value row, Value inBlock, Value count) {
+  b.forLoop(b.idx(0), count, b.idx(1), [&](Value i) {
+    Value base = b.mulC(b.add(inBlock, i), t.columns());
+    storeRow(item, b.add(row, i),
+             [&](int64_t v) { return b.load(spec.accType, partials, b.addC(base, v * t.lanes), t.lanes); });
+  });
+}
+
+void dmxc::cpu::emitGemm(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+                         const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
+                         int64_t scratchOffset) {
+  GemmEmitter(b, spec, tiles, a, bMatrix, callbacks, extents, scratchOffset).emit();
+}

@@ -1,0 +1,137 @@
+//===- Gemm.h - matrix multiplication kernels -------------------*- C++ -*-===//
+//
+// C[batch][m][n] = sum over k of A[batch][m][k] * B[batch][k][n], with whatever
+// the caller's store callback does to C on the way to memory. One register-tile
+// kernel serves large products, GEMV, and products of two run-time operands; a
+// constant B is packed once at compile time ("panel16"), a run-time B is packed
+// by the kernel into this thread's scratch.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "targets/cpu/code/CpuBuilder.h"
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace dmxc::cpu {
+
+/// A size that is known now, or (negative) only when the kernel runs.
+constexpr int64_t kDynamic = -1;
+
+/// What a product computes. Sizes may be kDynamic; their values then come with
+/// GemmExtents.
+struct GemmSpec {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  /// Element types in memory (signless) and of the accumulator: f32 (from f32,
+  /// f16, bf16, and bytes that are exact in it), f64 (from any float), i32 or
+  /// i64 (from integers).
+  mlir::Type aType, bType, accType;
+  bool aUnsigned = false, bUnsigned = false;
+  /// B is a constant in panel16 form; otherwise a strided matrix of this run.
+  bool packedB = true;
+  /// Elements are quads: four u8 of a row of A and four s8 of a column of B that are adjacent along k, each as one i32
+  /// (bType and accType; aType is i8). k counts quads and is static. B is packed by packQuads16; offsets and strides of
+  /// A count bytes, its columns are adjacent.
+  bool quads = false;
+  /// Bytes of the last quad of a row that A has: 1 to 4. The others are neither read nor count.
+  int64_t lastQuad = 4;
+  /// The store callback emits much code (a GELU, say): it is then emitted once
+  /// a vector of a row instead of once a vector of the register tile.
+  bool heavyEpilogue = false;
+  /// The product is part of a work item of another kernel: all of it is computed where it is emitted, and not cut for
+  /// threads.
+  bool nested = false;
+
+  /// So few rows, known now, that the product waits for B.
+  bool skinny() const { return m >= 0 && m <= 4; }
+};
+
+/// The blocking chosen for a spec; part of a region's strategy, all of it may
+/// be overwritten within the stated bounds.
+struct GemmTiles {
+  int64_t rows = 1;          ///< most rows of a register tile (accumulators: rows * vectors)
+  int64_t vectors = 1;       ///< vectors of a register tile; vectors*lanes divides 16
+                             ///< or is a multiple
+  int64_t lanes = 1;         ///< accumulator elements in a vector register
+  int64_t kBlock = 0;        ///< depth of a pass; at least k means one pass
+  int64_t unroll = 4;        ///< steps of k in one iteration
+  int64_t tilesPerBlock = 1; ///< register tiles of rows in one work item
+  bool prefetch = false;     ///< prefetch the next panels of a packed B while computing
+  bool prefetchRest = false; ///< also where m is dynamic, by its rest of rows, which may be all
+  /// Copy a block of A to scratch as [tile][k][row] of accumulator elements,
+  /// once for all the groups of columns of a call. Avoids rows that share a
+  /// cache set. Needs a static k.
+  bool packA = false;
+
+  int64_t columns() const { return vectors * lanes; }
+  /// Most rows of a work item.
+  int64_t rowsPerBlock() const { return rows * tilesPerBlock; }
+};
+
+/// A matrix in memory: element (row, col) of a batch item is at base +
+/// offset(batch) + row*rowStride + col*colStride, all in elements. Strides are
+/// i64 values, best constants.
+struct GemmMatrix {
+  mlir::Value base;
+  mlir::Value rowStride, colStride;                     ///< unused for a packed B
+  std::function<mlir::Value(mlir::Value batch)> offset; ///< null: 0
+};
+
+/// Run-time values of the spec's kDynamic sizes; the others are ignored.
+struct GemmExtents {
+  mlir::Value batch, m, n, k;
+};
+
+struct GemmCallbacks {
+  /// Takes `value` = vector<lanes x accType> (a scalar for lanes == 1) of
+  /// C[batch][m][n..n+lanes). `mask` is null when all lanes lie inside; n is a
+  /// multiple of lanes.
+  std::function<void(mlir::Value batch, mlir::Value m, mlir::Value n, mlir::Value value, mlir::Value mask)> store;
+  /// Optional change of elements of A (a scalar or a vector of accType), e.g.
+  /// minus a zero point.
+  std::function<mlir::Value(mlir::Value elements)> mapA;
+  /// Optional change of elements of B (a vector of accType) that start at
+  /// column n.
+  std::function<mlir::Value(mlir::Value vector, mlir::Value n)> mapB;
+};
+
+/// Blocking for a spec on a level.
+GemmTiles chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa);
+
+/// Work items: batch x blocks of rows x groups of columns, columns fastest.
+/// Sizes must be static; for a dynamic one the count is batch * ceil(m /
+/// rowsPerBlock()) * ceil(n / columns()).
+int64_t gemmWorkItems(const GemmSpec &spec, const GemmTiles &tiles);
+/// Fewest work items worth a call of their own.
+int64_t gemmGrain(const GemmSpec &spec, const GemmTiles &tiles);
+/// Scratch of one thread; does not depend on dynamic sizes.
+int64_t gemmScratchBytes(const GemmSpec &spec, const GemmTiles &tiles);
+
+/// Emits the work items [begin, end) of the builder's kernel, of a nested product all. Scratch starts at
+/// `scratchOffset` bytes (a multiple of 64).
+void emitGemm(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+              const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents = {},
+              int64_t scratchOffset = 0);
+
+/// Scratch taken by the copy of A, at its start (a multiple of 64).
+int64_t packedABytes(const GemmSpec &spec, const GemmTiles &tiles);
+
+/// Bytes of a K x N matrix in panel16 form: [ceil(N/16)][K][16] elements, zero
+/// padded.
+int64_t panel16Bytes(int64_t k, int64_t n, int64_t elementBytes);
+/// Packs element (row, col) at src + (row*strideK + col*strideN)*elementBytes.
+/// `dst` has panel16Bytes bytes. Strides count elements and may be negative;
+/// elementBytes is 1, 2, 4 or 8.
+void packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, int64_t elementBytes,
+                 std::span<std::byte> dst);
+
+/// Quads of k elements.
+inline int64_t quadsOf(int64_t k) { return (k + 3) / 4; }
+/// Packs a K x N matrix of bytes as the panel16 form of quadsOf(k) x N quads, those beyond k zero. `dst` has
+/// panel16Bytes(quadsOf(k), n, 4) bytes; strides count bytes.
+void packQuads16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
+                 std::span<std::byte> dst);
+
+} // namespace dmxc::cpu

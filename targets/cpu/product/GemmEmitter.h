@@ -1,0 +1,103 @@
+//===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
+//
+// Private to Gemm.cpp (loops, register tiles, results) and GemmOperands.cpp
+// (copies of the operands to scratch).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Gemm.h"
+#include "GemmTile.h"
+
+namespace dmxc::cpu {
+
+/// Where the register tile finds its vectors of B: vector v of depth k is at
+/// base + k*kStride + vectorOffset(v).
+struct RightSource {
+  mlir::Value base;
+  mlir::Type element;
+  int64_t kStride;
+  llvm::SmallVector<mlir::Value> vectorOffset;
+};
+
+class GemmEmitter {
+public:
+  using Value = mlir::Value;
+  using Values = llvm::SmallVector<Value>;
+  using ValueList = llvm::ArrayRef<Value>;
+
+  GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
+              const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
+              int64_t scratchOffset);
+  void emit();
+
+private:
+  struct Item {
+    Value batch, block, column; ///< column: first of the group
+    Value firstRow, lastRow;    ///< of a dynamic m's block
+    Value aBase, bBase;         ///< with the batch item's offset
+    int64_t vectors;            ///< of this group
+    int64_t tailColumns;        ///< valid columns when static and not full; 0 otherwise
+    bool dynamicTail;           ///< every vector needs a run-time mask
+    Value next;                 ///< where to prefetch this pass, or null
+  };
+  struct RowTile {
+    Value row;     ///< first row
+    Value inBlock; ///< the same, counted from the block's first row
+    Value index;   ///< number of the tile in its block; null when m is dynamic
+    int64_t rows;
+    bool guarded; ///< rows beyond m are computed from row m-1 and not stored
+  };
+  using TileFn = llvm::function_ref<void(const RowTile &)>;
+
+  void emitFullOrTail(const Item &item, Value isFull);
+  Value batchBase(const GemmMatrix &matrix, mlir::Type element, Value batch);
+  void emitItem(Item item);
+  void onePass(Item &item);
+  void severalPasses(Item &item);
+  void forEachTile(const Item &item, TileFn fn);
+  void staticTiles(const Item &item, TileFn fn);
+  void dynamicTiles(const Item &item, TileFn fn);
+  void packLeft(const Item &item);
+  void packLeftTile(const Item &item, const RowTile &tile);
+  Value loadLeft(Value base, Value offset, int64_t lanes = 1);
+  Value leftRow(const RowTile &tile, int64_t r);
+  Value partialQuad(const Item &item, Value row);
+  Value leftDepth(Value k) { return spec.quads ? b.mulC(k, 4) : b.mul(k, a.colStride); }
+  Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
+  RightSource rightSource(const Item &item, Value k0, Value depth);
+  void packRight(const Item &item, Value k0, Value depth);
+  void packVector(const Item &item, Value k0, Value depth, int64_t v);
+  void packTransposed(const Item &item, Value k0, Value depth, int64_t v);
+  Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
+  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk,
+            const RegisterTile &regs, int64_t chain, llvm::MutableArrayRef<Value> acc);
+  Values rowPointers(const Item &item, const RowTile &tile, Value k0);
+  void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
+  void storeTile(const Item &item, const RowTile &tile, ValueList acc);
+  void storeRow(const Item &item, Value row, llvm::function_ref<Value(int64_t)> value);
+  void epilogueLoop(const Item &item, Value row, Value inBlock, Value count);
+
+  Value mask(const Item &item, int64_t v);
+  RegisterTile registers(const Item &item, int64_t rows) const {
+    return {rows, item.vectors, t.lanes, spec.accType, spec.quads, chains()};
+  }
+  /// The same in every tile, so that equal rows and columns have equal results wherever they are.
+  int64_t chains() const {
+    return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.quads}));
+  }
+  int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
+  bool staticM() const { return spec.m >= 0; }
+
+  CpuBuilder &b;
+  const GemmSpec &spec;
+  const GemmTiles &t;
+  const GemmMatrix &a, &right;
+  const GemmCallbacks &callbacks;
+  Value batch, m, n, k;
+  Value packedLeft; ///< scratch for a block of A: [tile][k][row of the tile]
+  Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
+  Value partials;   ///< scratch for sums, [row in block][columns()]
+};
+
+} // namespace dmxc::cpu

@@ -1,0 +1,160 @@
+//===- GemmOperands.cpp - copies of a product's operands to scratch ------===//
+
+#include "GemmEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace dmxc::cpu;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Copying a block of A
+//===----------------------------------------------------------------------===//
+
+/// Elements of A as accumulator elements, mapped.
+Value GemmEmitter::loadLeft(Value base, Value offset, int64_t lanes) {
+  if (spec.quads)
+    return LLVM::LoadOp::create(b, b.laneType(spec.accType, lanes), b.elementPtr(spec.aType, base, offset),
+                                /*alignment=*/1);
+  Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, b.load(spec.aType, base, offset, lanes));
+  return callbacks.mapA ? callbacks.mapA(x) : x;
+}
+
+/// The r-th row of a tile, the last row of A for those beyond it.
+Value GemmEmitter::leftRow(const RowTile &tile, int64_t r) {
+  Value row = b.addC(tile.row, r);
+  return tile.guarded ? b.minS(row, b.addC(m, -1)) : row;
+}
+
+/// The last quad of a row, bytes beyond the row zero.
+Value GemmEmitter::partialQuad(const Item &item, Value row) {
+  Value from = b.addC(b.mul(row, a.rowStride), (spec.k - 1) * 4);
+  Value quad = b.constantInt(spec.accType, 0);
+  for (int64_t i = 0; i < spec.lastQuad; ++i) {
+    Value byte = convertElements(b, {spec.aType, spec.accType, true}, b.load(spec.aType, item.aBase, b.addC(from, i)));
+    Value placed = arith::ShLIOp::create(b, byte, b.constantInt(spec.accType, 8 * i));
+    quad = arith::OrIOp::create(b, quad, placed);
+  }
+  return quad;
+}
+
+void GemmEmitter::packLeft(const Item &item) {
+  forEachTile(item, [&](const RowTile &tile) { packLeftTile(item, tile); });
+}
+
+/// The tile's elements at depths kk .. kk+lanes as one vector a depth; rows
+/// beyond the tile are arbitrary.
+SmallVector<Value> GemmEmitter::loadLeftVectors(const Item &item, const RowTile &tile, Value kk) {
+  SmallVector<Value> rows;
+  for (int64_t r = 0; r < t.lanes; ++r) {
+    if (r >= tile.rows)
+      rows.push_back(rows.back());
+    else
+      rows.push_back(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk)), t.lanes));
+  }
+  return transposeVectors(b, rows);
+}
+
+void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
+  Value to = b.elementPtr(spec.accType, packedLeft, b.mul(tile.inBlock, k));
+  // Whole vectors are stored at consecutive depths, each overwriting the excess
+  // of the one before; only tiles of at most one vector are written that way.
+  bool adjacent = CpuBuilder::constantOf(a.colStride) == 1 && tile.rows <= t.lanes;
+  bool partial = spec.quads && spec.lastQuad != 4;
+  Value whole = partial ? b.addC(k, -1) : k;
+  Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : b.idx(0);
+  if (adjacent)
+    b.forLoop(b.idx(0), main, b.idx(t.lanes), [&](Value kk) {
+      SmallVector<Value> vectors = loadLeftVectors(item, tile, kk);
+      for (int64_t i = 0; i < t.lanes; ++i)
+        b.store(vectors[i], to, b.mulC(b.addC(kk, i), tile.rows));
+    });
+  auto put = [&](Value x, Value kk, int64_t r) { b.store(x, to, b.addC(b.mulC(kk, tile.rows), r)); };
+  b.forLoop(main, whole, b.idx(1), [&](Value kk) {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      put(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk))), kk, r);
+  });
+  for (int64_t r = 0; partial && r < tile.rows; ++r)
+    put(partialQuad(item, leftRow(tile, r)), whole, r);
+}
+
+//===----------------------------------------------------------------------===//
+// Packing a run-time B
+//===----------------------------------------------------------------------===//
+
+RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
+  RightSource source;
+  if (!spec.packedB) {
+    source = {packed, spec.accType, t.columns(), {}};
+    for (int64_t v = 0; v < item.vectors; ++v)
+      source.vectorOffset.push_back(b.idx(v * t.lanes));
+    return source;
+  }
+  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(k0, 16)), spec.bType, 16, {}};
+  for (int64_t v = 0; v < item.vectors; ++v) {
+    int64_t column = v * t.lanes;
+    source.vectorOffset.push_back(b.addC(b.mulC(k, column / 16 * 16), column % 16));
+  }
+  return source;
+}
+
+void GemmEmitter::packRight(const Item &item, Value k0, Value depth) {
+  for (int64_t v = 0; v < item.vectors; ++v) {
+    if (CpuBuilder::constantOf(right.rowStride) == 1 && CpuBuilder::constantOf(right.colStride) != 1)
+      packTransposed(item, k0, depth, v);
+    else
+      packVector(item, k0, depth, v);
+  }
+}
+
+/// One vector of columns, row by row: a vector load where columns are adjacent,
+/// else elements.
+void GemmEmitter::packVector(const Item &item, Value k0, Value depth, int64_t v) {
+  Value column = b.addC(item.column, v * t.lanes);
+  Value lanesOn = mask(item, v);
+  bool adjacent = CpuBuilder::constantOf(right.colStride) == 1;
+  Value limit = b.minS(b.idx(t.lanes), b.sub(n, column));
+  b.forLoop(b.idx(0), depth, b.idx(1), [&](Value i) {
+    Value from = b.add(b.mul(b.add(k0, i), right.rowStride), b.mul(column, right.colStride));
+    Value to = b.addC(b.mulC(i, t.columns()), v * t.lanes);
+    auto convert = [&](Value raw) { return convertElements(b, {spec.bType, spec.accType, spec.bUnsigned}, raw); };
+    if (adjacent) {
+      Value raw =
+          lanesOn ? b.maskedLoad(spec.bType, item.bBase, from, lanesOn) : b.load(spec.bType, item.bBase, from, t.lanes);
+      b.store(convert(raw), packed, to);
+      return;
+    }
+    b.forLoop(b.idx(0), limit, b.idx(1), [&](Value j) {
+      Value raw = b.load(spec.bType, item.bBase, b.add(from, b.mul(j, right.colStride)));
+      b.store(convert(raw), packed, b.add(to, j));
+    });
+  });
+}
+
+/// One vector of columns whose elements are adjacent along k: blocks of lanes x
+/// lanes are transposed in registers.
+void GemmEmitter::packTransposed(const Item &item, Value k0, Value depth, int64_t v) {
+  Value column = b.addC(item.column, v * t.lanes);
+  ElementConversion conversion{spec.bType, spec.accType, spec.bUnsigned};
+  auto source = [&](int64_t j) { // columns beyond n repeat the last one
+    Value col = b.minS(b.addC(column, j), b.addC(n, -1));
+    return b.add(b.mul(col, right.colStride), k0);
+  };
+  Value main = b.mulC(b.floorDiv(depth, b.idx(t.lanes)), t.lanes);
+  b.forLoop(b.idx(0), main, b.idx(t.lanes), [&](Value i) {
+    SmallVector<Value> rows;
+    for (int64_t j = 0; j < t.lanes; ++j)
+      rows.push_back(convertElements(b, conversion, b.load(spec.bType, item.bBase, b.add(source(j), i), t.lanes)));
+    SmallVector<Value> turned = transposeVectors(b, rows);
+    for (int64_t j = 0; j < t.lanes; ++j)
+      b.store(turned[j], packed, b.addC(b.mulC(b.addC(i, j), t.columns()), v * t.lanes));
+  });
+  b.forLoop(main, depth, b.idx(1), [&](Value i) {
+    for (int64_t j = 0; j < t.lanes; ++j) {
+      Value raw = b.load(spec.bType, item.bBase, b.add(source(j), i));
+      Value to = b.addC(b.mulC(i, t.columns()), v * t.lanes + j);
+      b.store(convertElements(b, conversion, raw), packed, to);
+    }
+  });
+}

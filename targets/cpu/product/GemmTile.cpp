@@ -1,0 +1,235 @@
+//===- GemmTile.cpp - register tiles of products -------------------------===//
+
+#include "GemmTile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <cassert>
+
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static bool isFloatType(Type type) { return mlir::isa<FloatType>(getElementTypeOrSelf(type)); }
+
+Value dmxc::cpu::convertElements(CpuBuilder &b, const ElementConversion &c, Value value) {
+  if (c.from == c.to)
+    return value;
+  Type type = c.to;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = VectorType::get(vector.getShape(), c.to);
+  if (isFloatType(c.from))
+    return arith::ExtFOp::create(b, type, value);
+  if (isFloatType(c.to))
+    return c.isUnsigned ? Value(arith::UIToFPOp::create(b, type, value))
+                        : Value(arith::SIToFPOp::create(b, type, value));
+  if (c.isUnsigned)
+    return arith::ExtUIOp::create(b, type, value);
+  return arith::ExtSIOp::create(b, type, value);
+}
+
+SmallVector<Value> dmxc::cpu::zeroTile(CpuBuilder &b, const RegisterTile &tile) {
+  SmallVector<Value> row;
+  for (int64_t v = 0; v < tile.vectors; ++v)
+    row.push_back(b.constant(b.laneType(tile.acc, tile.lanesOf(v)), 0));
+  SmallVector<Value> zeros;
+  for (int64_t r = 0; r < tile.chains * tile.rows; ++r)
+    zeros.append(row);
+  return zeros;
+}
+
+int64_t dmxc::cpu::chainsThatFit(const IsaLevel &isa, const RegisterTile &tile) {
+  TileShape most = largestTile(isa, tile.acc, tile.quads);
+  if (!isFloatType(tile.acc))
+    return 1;
+  int64_t fitting = most.rows * most.vectors / tile.sums();
+  return fitting >= 4 ? 4 : fitting >= 2 ? 2 : 1;
+}
+
+SmallVector<Value> dmxc::cpu::beginChains(CpuBuilder &b, const RegisterTile &tile, ValueRange sums) {
+  SmallVector<Value> acc = zeroTile(b, tile);
+  llvm::copy(sums, acc.begin());
+  return acc;
+}
+
+SmallVector<Value> dmxc::cpu::sumChains(CpuBuilder &b, const RegisterTile &tile, ValueRange acc) {
+  SmallVector<Value> sums(acc);
+  for (int64_t chains = tile.chains; chains > 1; chains /= 2) {
+    int64_t half = chains / 2 * tile.sums();
+    for (int64_t i = 0; i < half; ++i)
+      sums[i] = arith::AddFOp::create(b, sums[i], sums[half + i]);
+    sums.truncate(half);
+  }
+  return sums;
+}
+
+bool dmxc::cpu::totalsFit(const IsaLevel &isa, const RegisterTile &tile) {
+  return 2 * tile.size() + tile.vectors + 1 <= isa.vectorRegisters;
+}
+
+SmallVector<Value> dmxc::cpu::sumInRuns(CpuBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t step,
+                                        int64_t run, ValueRange init,
+                                        llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto first = CpuBuilder::constantOf(low), last = CpuBuilder::constantOf(high);
+  bool known = first && last;
+  if (!isFloatType(tile.acc) || (known && *last - *first <= run))
+    return b.forLoop(low, high, b.idx(step), init, body);
+  bool whole = known && (*last - *first) % run == 0;
+  auto runFrom = [&](Value from) {
+    Value to = b.addC(from, run);
+    return b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
+  };
+  if (totalsFit(b.isa(), tile))
+    return b.forLoop(low, high, b.idx(run), init, [&](Value from, ValueRange totals) {
+      SmallVector<Value> acc = runFrom(from);
+      for (auto [sum, total] : llvm::zip(acc, totals))
+        sum = arith::AddFOp::create(b, total, sum);
+      return acc;
+    });
+  assert(tile.size() * tile.lanes * tile.acc.getIntOrFloatBitWidth() / 8 <= CpuBuilder::kTileBytes);
+  // In memory, as there are no registers for a second tile.
+  Value total = b.tileBuffer();
+  auto store = [&](ValueRange sums) {
+    for (int64_t i = 0; i < tile.size(); ++i)
+      b.store(sums[i], total, b.idx(i * tile.lanes));
+  };
+  auto totals = [&](ValueRange sums) { // plus `sums`, where there are some
+    SmallVector<Value> result;
+    for (int64_t i = 0; i < tile.size(); ++i) {
+      Value x = b.load(tile.acc, total, b.idx(i * tile.lanes), tile.lanesOf(i % tile.vectors));
+      result.push_back(sums.empty() ? x : Value(arith::AddFOp::create(b, sums[i], x)));
+    }
+    return result;
+  };
+  if (known && *last - *first <= 2 * run) {
+    Value middle = b.addC(low, run);
+    store(b.forLoop(low, middle, b.idx(step), init, body));
+    return totals(b.forLoop(middle, high, b.idx(step), zeroTile(b, tile), body));
+  }
+  bool fromZero = known && llvm::all_of(init, [](Value x) { return matchPattern(x, m_AnyZeroFloat()); });
+  if (!fromZero)
+    store(init);
+  b.forLoop(low, high, b.idx(run), [&](Value from) {
+    SmallVector<Value> acc = runFrom(from);
+    auto add = [&] { store(totals(acc)); };
+    if (fromZero)
+      b.ifThen(b.cmp(arith::CmpIPredicate::eq, from, low), [&] { store(acc); }, add);
+    else
+      add();
+  });
+  return totals({});
+}
+
+void dmxc::cpu::cutInTiles(CpuBuilder &b, Value count, int64_t rows, ArrayRef<int64_t> sizes,
+                           llvm::function_ref<void(int64_t rows, Value at, Value left)> body) {
+  Value full = b.mulC(b.floorDiv(count, b.idx(rows)), rows);
+  b.forLoop(b.idx(0), full, b.idx(rows), [&](Value at) { body(rows, at, {}); });
+  if (rows == 1)
+    return;
+  sizes = sizes.take_while([&](int64_t size) { return size < rows - 1; });
+  Value left = b.sub(count, full);
+  auto smallest = [&](auto &&self, size_t i) -> void {
+    if (i == sizes.size())
+      return body(rows - 1, full, left);
+    b.ifThen(
+        b.cmp(arith::CmpIPredicate::sle, left, b.idx(sizes[i])), [&] { body(sizes[i], full, left); },
+        [&] { self(self, i + 1); });
+  };
+  b.ifThen(b.cmp(arith::CmpIPredicate::sgt, left, b.idx(0)), [&] { smallest(smallest, 0); });
+}
+
+Value dmxc::cpu::multiplyAdd(CpuBuilder &b, Value x, Value y, Value sum) {
+  if (isFloatType(sum.getType()))
+    return b.fma(x, y, sum);
+  Value product = arith::MulIOp::create(b, x, y);
+  return arith::AddIOp::create(b, sum, product);
+}
+
+static Value intrinsic(CpuBuilder &b, const llvm::Twine &name, Type result, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr("llvm.x86." + name), operands).getResult(0);
+}
+
+/// The even or the odd bytes of vectors of quads as pairs of i16.
+static Value bytePairs(CpuBuilder &b, Value quads, bool odd, bool isSigned) {
+  int64_t lanes = cast<VectorType>(quads.getType()).getNumElements();
+  auto pairs = VectorType::get({2 * lanes}, b.getI16Type());
+  Value x = vector::BitCastOp::create(b, pairs, quads), eight = b.constantInt(pairs, 8);
+  if (!isSigned)
+    return odd ? Value(arith::ShRUIOp::create(b, x, eight))
+               : Value(arith::AndIOp::create(b, x, b.constantInt(pairs, 0xff)));
+  return arith::ShRSIOp::create(b, odd ? x : Value(arith::ShLIOp::create(b, x, eight)), eight);
+}
+
+Value dmxc::cpu::dotQuads(CpuBuilder &b, Value x, Value y, Value sum) {
+  auto type = cast<VectorType>(sum.getType());
+  int64_t bits = type.getNumElements() * 32;
+  if (b.isa().hasVnni) {
+    auto bytes = VectorType::get({bits / 8}, b.getI8Type());
+    Value left = vector::BitCastOp::create(b, bytes, x), right = vector::BitCastOp::create(b, bytes, y);
+    return intrinsic(b, "avx512.vpdpbusd." + llvm::Twine(bits), type, {sum, left, right});
+  }
+  // Products of bytes as i16 are exact, and so are sums of two of them: nothing saturates.
+  const char *name = bits == 512 ? "avx512.pmaddw.d.512" : bits == 256 ? "avx2.pmadd.wd" : "sse2.pmadd.wd";
+  for (bool odd : {false, true}) {
+    Value products = intrinsic(b, name, type, {bytePairs(b, x, odd, false), bytePairs(b, y, odd, true)});
+    sum = arith::AddIOp::create(b, sum, products);
+  }
+  return sum;
+}
+
+void dmxc::cpu::accumulateTile(CpuBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,
+                               llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right, int64_t chain) {
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    Value x = b.splat(left(r), tile.lanes);
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      Value &sum = acc[chain * tile.sums() + r * tile.vectors + v];
+      sum = tile.quads ? dotQuads(b, x, right[v], sum) : multiplyAdd(b, x, right[v], sum);
+    }
+  }
+}
+
+TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool quads) {
+  bool wide = isa.vectorRegisters >= 32;
+  if (quads && !isa.hasVnni) // both halves of every operand, and a product
+    return wide ? TileShape{12, 2} : TileShape{4, 2};
+  if (quads)
+    return wide ? TileShape{14, 2} : TileShape{6, 2};
+  if (acc.isInteger(64)) // without AVX512DQ a 64-bit product takes several temporaries
+    return wide ? TileShape{8, 2} : TileShape{3, 2};
+  if (mlir::isa<IntegerType>(acc) || !isa.hasFma) // a register for the product
+    return wide ? TileShape{13, 2} : TileShape{5, 2};
+  return wide ? TileShape{14, 2} : TileShape{6, 2};
+}
+
+TileShape dmxc::cpu::largestConvTile(const IsaLevel &isa, Type acc, int64_t terms, bool quads) {
+  TileShape most = largestTile(isa, acc, quads);
+  if (isFloatType(acc) && terms > convRun(terms) && isa.vectorRegisters >= 32)
+    most.rows /= 2;
+  return most;
+}
+
+SmallVector<Value> dmxc::cpu::transposeVectors(CpuBuilder &b, ArrayRef<Value> rows) {
+  // Stage by stage, exchange the off-diagonal blocks of size s: after the last
+  // one (s = 1) element (i, j) is at (j, i).
+  SmallVector<Value> v(rows);
+  int64_t n = rows.size();
+  for (int64_t s = n / 2; s >= 1; s /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t j = 0; j < n; ++j) {
+      bool upper = j & s;
+      low.push_back(upper ? n + j - s : j);
+      high.push_back(upper ? n + j : j + s);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (i & s)
+        continue;
+      Value x = v[i], y = v[i + s];
+      v[i] = vector::ShuffleOp::create(b, x, y, low);
+      v[i + s] = vector::ShuffleOp::create(b, x, y, high);
+    }
+  }
+  return v;
+}

@@ -1,0 +1,101 @@
+//===- GemmTile.h - register tiles of products ------------------*- C++ -*-===//
+//
+// The inner step that matrix multiplication and convolution share: a tile of
+// accumulators kept in vector registers as loop-carried values.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "targets/cpu/code/CpuBuilder.h"
+
+#include <algorithm>
+
+namespace dmxc::cpu {
+
+/// Rounded-up quotient of compile-time sizes.
+inline int64_t ceilDivInt(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// rows x vectors accumulators of `lanes` elements, row-major in every list of
+/// values, once for each chain.
+struct RegisterTile {
+  int64_t rows, vectors, lanes;
+  mlir::Type acc;
+  bool quads = false; ///< operands are quads: see dotQuads
+  /// Partial sums of an element, which take turns: they wait for one another less, and each rounds fewer times.
+  int64_t chains = 1;
+  int64_t lastLanes = 0; ///< of the last vector, when it has fewer than the others
+
+  int64_t lanesOf(int64_t vector) const { return lastLanes && vector + 1 == vectors ? lastLanes : lanes; }
+  int64_t size() const { return chains * sums(); }
+  int64_t sums() const { return rows * vectors; }
+};
+
+/// How the elements of one operand become accumulator elements.
+struct ElementConversion {
+  mlir::Type from, to;
+  bool isUnsigned = false;
+};
+
+/// Converts a scalar or a vector; widening, or between equal types.
+mlir::Value convertElements(CpuBuilder &b, const ElementConversion &conversion, mlir::Value value);
+
+llvm::SmallVector<mlir::Value> zeroTile(CpuBuilder &b, const RegisterTile &tile);
+
+/// Chains of a tile of floats that leaves registers free: 1, 2 or 4.
+int64_t chainsThatFit(const IsaLevel &isa, const RegisterTile &tile);
+/// A tile's first chain begins with `sums` (none: zeros), the others with zeros; and all of them together.
+llvm::SmallVector<mlir::Value> beginChains(CpuBuilder &b, const RegisterTile &tile, mlir::ValueRange sums);
+llvm::SmallVector<mlir::Value> sumChains(CpuBuilder &b, const RegisterTile &tile, mlir::ValueRange acc);
+
+/// acc[r][v] += left(r) * right[v] in one chain, where left gives a scalar of the
+/// accumulator type.
+void accumulateTile(CpuBuilder &b, const RegisterTile &tile, llvm::MutableArrayRef<mlir::Value> acc,
+                    llvm::function_ref<mlir::Value(int64_t row)> left, llvm::ArrayRef<mlir::Value> right,
+                    int64_t chain = 0);
+
+/// Rounding errors of a sum grow with the terms that a lane sums one after the other, so long products of floats are
+/// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as
+/// half a term where totals stay in registers, else as two to four; convolutions follow one another more often than
+/// other products do, which adds up their errors. Products of few rows wait for their weights: runs cost them nothing.
+inline int64_t convRun(int64_t terms) { return terms < 512 ? 32 : 64; } ///< of sums of so many terms
+inline int64_t productRun(int64_t terms, bool fewRows) {
+  return fewRows ? 32 : terms >= 0 && terms < 512 ? 64 : 128; // negative: unknown
+}
+inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
+  return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
+}
+
+/// Whether registers hold the sums of a run and those of the runs before it, beside the operands.
+bool totalsFit(const IsaLevel &isa, const RegisterTile &tile);
+
+/// init plus what body(i, sums) adds for i = low, low + step, .. below high; `run`: a multiple of `step`.
+llvm::SmallVector<mlir::Value>
+sumInRuns(CpuBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t step, int64_t run,
+          mlir::ValueRange init,
+          llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value index, mlir::ValueRange sums)> body);
+
+/// Cuts `count` rows in tiles of `rows` (`left` is null) and one for the `left` rows that rest: the smallest that holds
+/// them among `sizes` (ascending) and rows - 1.
+void cutInTiles(CpuBuilder &b, mlir::Value count, int64_t rows, llvm::ArrayRef<int64_t> sizes,
+                llvm::function_ref<void(int64_t rows, mlir::Value at, mlir::Value left)> body);
+
+/// a*b+c for floats and integers.
+mlir::Value multiplyAdd(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
+/// sum + the product of each four u8 of x with the four s8 of y: all vectors of i32. Exact (wraps) at every level.
+mlir::Value dotQuads(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
+/// Most rows and vectors whose accumulators, operands and temporaries fit in
+/// the registers.
+struct TileShape {
+  int64_t rows, vectors;
+};
+TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool quads = false);
+/// The same for a convolution's sums of `terms`. Those that are cut in runs get half the rows where there are 32
+/// registers, so that totals stay in registers: storing them costs more than reading the right operand twice as often.
+TileShape largestConvTile(const IsaLevel &isa, mlir::Type acc, int64_t terms, bool quads = false);
+
+/// Transposes L vectors of L elements (L a power of two).
+llvm::SmallVector<mlir::Value> transposeVectors(CpuBuilder &b, llvm::ArrayRef<mlir::Value> rows);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,111 @@
+//===- GemmTiles.cpp - blocking of matrix multiplication -----------------===//
+
+#include "Gemm.h"
+#include "GemmTile.h"
+
+#include <algorithm>
+
+using namespace dmxc::cpu;
+
+namespace {
+
+constexpr int64_t minItems = 16;      ///< enough for a few threads to share
+constexpr int64_t nominalDepth = 128; ///< k in the cost of an item, when it is not known
+
+/// Vectors of a GEMV-like tile: enough independent sums to hide the latency of
+/// an fma.
+int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lanes) {
+  int64_t budget = isa.vectorRegisters >= 32 ? 16 : 8;
+  int64_t vectors = std::max<int64_t>(2, budget / (2 * rows));
+  if (isa.vectorRegisters >= 32)
+    vectors = rows <= 2 ? 4 : 2;
+  while (vectors > 1 && (vectors / 2) * lanes >= n)
+    vectors /= 2;
+  return vectors;
+}
+
+void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
+  TileShape most = largestTile(isa, spec.accType, spec.quads);
+  if (spec.skinny()) {
+    t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
+    t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
+    return;
+  }
+  t.rows = spec.m < 0 ? most.rows : ceilDivInt(spec.m, ceilDivInt(spec.m, most.rows));
+  t.vectors = spec.n < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1, most.vectors);
+}
+
+} // namespace
+
+GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) {
+  GemmTiles t;
+  int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
+  t.lanes = isa.lanes(8 * bytes);
+  chooseRows(t, spec, isa);
+  int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
+  bool skinny = spec.skinny();
+  if (skinny && spec.packedB && spec.k >= 0) {
+    t.kBlock = depth; // B is read once: nothing to keep in a cache
+  } else {
+    int64_t panelBytes = t.rows >= 10 ? isa.caches.tallPanel : isa.caches.flatPanel;
+    int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
+    t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), t.unroll) * t.unroll;
+  }
+  int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
+  int64_t most = std::max<int64_t>(1, isa.caches.block / (depth * bytes * t.rows));
+  int64_t blocks = ceilDivInt(tiles, most);
+  if (!spec.nested && spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
+    int64_t others = std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
+    blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
+  }
+  t.tilesPerBlock = ceilDivInt(tiles, blocks);
+  // Of few rows, elements of a byte go by too fast for the hardware's prefetching, which starts anew on every page;
+  // wide ones wait for memory whatever is done.
+  int64_t bits = spec.bType.getIntOrFloatBitWidth();
+  t.prefetch = spec.packedB && (!skinny || bits <= 8);
+  t.prefetchRest = t.prefetch && bits < 8 * bytes;
+  // The copy pays when several groups of columns read it.
+  t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
+  // The copy completes the last quads.
+  if (spec.quads && spec.k > 0)
+    t.packA |= spec.lastQuad != 4;
+  return t;
+}
+
+int64_t dmxc::cpu::gemmWorkItems(const GemmSpec &spec, const GemmTiles &t) {
+  if (spec.batch == 0 || spec.m == 0 || spec.n == 0)
+    return 0;
+  int64_t blocks = ceilDivInt(ceilDivInt(spec.m, t.rows), t.tilesPerBlock);
+  return spec.batch * blocks * ceilDivInt(spec.n, t.columns());
+}
+
+int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
+  // About 4 us on a fast core, which does 100 operations a nanosecond, or reads 60 bytes of weights that serve few
+  // rows.
+  double depth = spec.k < 0 ? nominalDepth : std::max<int64_t>(spec.k, 1),
+         flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
+  double bytes = depth * t.columns() * spec.bType.getIntOrFloatBitWidth() / 8;
+  int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
+  // Enough groups to pay for a copy of A.
+  int64_t groups = spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
+  return t.packA ? std::max(grain, std::min<int64_t>(groups, 8)) : grain;
+}
+
+int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
+  if (!t.packA)
+    return 0;
+  // The last vector stored may overhang by a vector.
+  int64_t elements = t.rowsPerBlock() * spec.k + t.lanes;
+  return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) * 64;
+}
+
+int64_t dmxc::cpu::gemmScratchBytes(const GemmSpec &spec, const GemmTiles &t) {
+  int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
+  bool onePass = spec.k >= 0 && spec.k <= t.kBlock;
+  int64_t bytes = packedABytes(spec, t) + (spec.packedB ? 0 : t.kBlock * rowBytes);
+  if (!onePass)
+    bytes += t.rows * t.tilesPerBlock * rowBytes;
+  else if (spec.heavyEpilogue)
+    bytes += t.rows * rowBytes;
+  return ceilDivInt(bytes, 64) * 64;
+}

@@ -1,0 +1,142 @@
+//===- MatmulProduct.cpp - a dmir.matmul as a product of matrices -------------===//
+
+#include "MatmulProduct.h"
+
+#include "targets/common/element/ElementExpr.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+bool MatmulProduct::quads() const {
+  return packedRhs && mayBeQuads && element.isInteger(32) && lhsElement.isUnsignedInteger(8) &&
+         rhsElement.isSignlessInteger(8) && k.valueOr(0) > 0 && (lhs->strides.back().is(1) || k.is(1));
+}
+
+MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool mayJoin)
+    : op(matmul), heavyEpilogue(heavyEpilogue) {
+  SmallVector<Dim> result = dmir::dimsOf(op.getResult());
+  element = getElementTypeOrSelf(op.getResult().getType());
+  lhsElement = getElementTypeOrSelf(op.getLhs().getType());
+  rhsElement = getElementTypeOrSelf(op.getRhs().getType());
+  size_t rank = result.size();
+  m = result[rank - 2];
+  n = result[rank - 1];
+  k = dmir::dimsOf(op.getLhs()).back();
+  batchDims.assign(result.begin(), result.end() - 2);
+  batch = dmir::product(batchDims);
+  lhs = stridedView(op.getLhs());
+  rhs = stridedView(op.getRhs());
+  if (lhs) {
+    lhsBatch = batchStrides(*lhs, op.getLhs());
+    lhsRow = lhs->strides[lhs->strides.size() - 2];
+  }
+  if (rhs)
+    rhsBatch = batchStrides(*rhs, op.getRhs());
+  if (!direct())
+    return;
+  joined = mayJoin && joinsRows();
+  if (joined) {
+    // Rows of one element may have any stride.
+    if (m.is(1))
+      for (size_t axis = batchDims.size(); axis-- > 0;)
+        if (!batchDims[axis].is(1)) {
+          lhsRow = lhsBatch[axis];
+          break;
+        }
+    m *= batch;
+    batch = 1;
+  }
+}
+
+SmallVector<Dim> MatmulProduct::batchStrides(const StridedView &view, Value operand) {
+  SmallVector<Dim> strides(batchDims.size(), 0), shape = dmir::dimsOf(operand);
+  size_t missing = batchDims.size() + 2 - shape.size();
+  for (size_t axis = 0; axis + 2 < shape.size(); ++axis) {
+    unclear |= !shape[axis].isStatic() && !(shape[axis] == batchDims[axis + missing]);
+    if (!shape[axis].is(1))
+      strides[axis + missing] = view.strides[axis];
+  }
+  return strides;
+}
+
+/// One right operand for all batch items, and rows of the left one equally far apart through all of them.
+bool MatmulProduct::joinsRows() const {
+  if (batch.is(0) || m.is(0) || llvm::any_of(rhsBatch, [](Dim s) { return !s.is(0); }))
+    return false;
+  Dim stride = lhsRow, extent = m;
+  for (size_t axis = batchDims.size(); axis-- > 0;) {
+    if (batchDims[axis].is(1))
+      continue;
+    if (extent.is(1))
+      stride = lhsBatch[axis];
+    else if (!(lhsBatch[axis] == stride * extent))
+      return false;
+    extent *= batchDims[axis];
+  }
+  return true;
+}
+
+GemmSpec MatmulProduct::spec(MLIRContext *context) const {
+  GemmSpec spec;
+  spec.batch = batch.valueOr(kDynamic);
+  spec.m = m.valueOr(kDynamic);
+  spec.n = n.valueOr(kDynamic);
+  spec.k = k.valueOr(kDynamic);
+  bool isInt = mlir::isa<IntegerType>(element);
+  auto memory = [&](Type type) { return isInt ? Type(IntegerType::get(context, type.getIntOrFloatBitWidth())) : type; };
+  spec.aType = memory(lhsElement), spec.bType = memory(rhsElement);
+  spec.aUnsigned = isUnsignedElement(lhsElement), spec.bUnsigned = isUnsignedElement(rhsElement);
+  if (isInt)
+    spec.accType = IntegerType::get(context, element.getIntOrFloatBitWidth() == 64 ? 64 : 32);
+  else
+    spec.accType = element.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
+  spec.packedB = packedRhs;
+  if (weights != WeightFormat::Kept)
+    spec.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
+  if (quads()) {
+    spec.quads = true;
+    spec.bType = spec.accType;
+    spec.lastQuad = (spec.k - 1) % 4 + 1;
+    spec.k = quadsOf(spec.k);
+  }
+  spec.heavyEpilogue = heavyEpilogue;
+  return spec;
+}
+
+Dim MatmulProduct::workItems(const GemmTiles &tiles) const {
+  GemmSpec s = spec(op.getContext());
+  if (s.batch >= 0 && s.m >= 0 && s.n >= 0)
+    return gemmWorkItems(s, tiles);
+  // Static rows are in balanced tiles, dynamic ones in whole blocks.
+  Dim blocks =
+      s.m >= 0 ? Dim::ceilDiv(Dim::ceilDiv(m, tiles.rows), tiles.tilesPerBlock) : Dim::ceilDiv(m, tiles.rowsPerBlock());
+  return batch * blocks * Dim::ceilDiv(n, tiles.columns());
+}
+
+/// Element offset of a batch item of an operand.
+static Value batchOffset(CpuBuilder &b, ArrayRef<Dim> batchDims, Value batch, ArrayRef<Dim> strides, Dim base) {
+  Value offset = b.idx(base), rest = batch;
+  for (size_t axis = batchDims.size(); axis-- > 0;) {
+    Value dim = b.idx(batchDims[axis]);
+    Value at = axis ? b.rem(rest, dim) : rest;
+    rest = axis ? b.floorDiv(rest, dim) : rest;
+    offset = b.add(offset, b.mulC(at, strides[axis]));
+  }
+  return offset;
+}
+
+GemmMatrix MatmulProduct::matrix(CpuBuilder &b, const StridedView &view, ArrayRef<Dim> batch, Dim rowStride) const {
+  GemmMatrix result;
+  result.base = b.buffer(view.buffer);
+  result.rowStride = b.idx(rowStride);
+  result.colStride = b.idx(view.strides.back());
+  result.offset = [this, &b, batch, offset = view.offset](Value item) {
+    return joined ? b.idx(offset) : batchOffset(b, batchDims, item, batch, offset);
+  };
+  return result;
+}

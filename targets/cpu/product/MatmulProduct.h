@@ -1,0 +1,46 @@
+//===- MatmulProduct.h - a dmir.matmul as a product of matrices -*- C++ -*-===//
+#pragma once
+
+#include "Gemm.h"
+#include "RoundedWeights.h"
+#include "targets/common/element/StridedView.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+namespace dmxc::cpu {
+
+/// Everything about a product that does not depend on the level.
+struct MatmulProduct {
+  mutable dmir::MatMulOp op; ///< a handle, whose accessors are not const
+  Dim batch = 1, m, n, k;
+  llvm::SmallVector<Dim> batchDims;
+  /// Batch dims are part of m: the right operand has none.
+  bool joined = false;
+  std::optional<StridedView> lhs, rhs;
+  llvm::SmallVector<Dim> lhsBatch, rhsBatch; ///< strides of the batch axes, 0 where broadcast
+  Dim lhsRow = 0;
+  bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
+  bool packedRhs = false, heavyEpilogue = false;
+  bool mayBeQuads = true;                     ///< bytes may be multiplied four at a time
+  WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
+  mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
+
+  /// `mayJoin`: batch dims may become rows where the right operand has none.
+  MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, bool mayJoin = true);
+  bool direct() const { return lhs && rhs && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
+  /// Bytes along rows times constant bytes: computed four at a time.
+  bool quads() const;
+  bool isF8() const { return mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
+  GemmSpec spec(mlir::MLIRContext *context) const;
+  Dim workItems(const GemmTiles &tiles) const;
+  /// The operands in memory. The product outlives them.
+  GemmMatrix left(CpuBuilder &b) const { return matrix(b, *lhs, lhsBatch, lhsRow); }
+  GemmMatrix right(CpuBuilder &b) const { return matrix(b, *rhs, rhsBatch, rhs->strides[rhs->strides.size() - 2]); }
+
+private:
+  llvm::SmallVector<Dim> batchStrides(const StridedView &view, mlir::Value operand);
+  bool joinsRows() const;
+  GemmMatrix matrix(CpuBuilder &b, const StridedView &view, llvm::ArrayRef<Dim> batch, Dim rowStride) const;
+};
+
+} // namespace dmxc::cpu

@@ -1,0 +1,304 @@
+//===- MatmulRegion.cpp - regions around dmir.matmul --------------------------===//
+//
+// Operands are strided views of buffers (or a packed constant), so that transposes and slices cost
+// nothing; the epilogue is evaluated on vectors of the product while they are in registers. A product
+// whose operands are no views, or of a type without vector arithmetic, is computed element by element.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MatmulRegion.h"
+
+#include "Attention.h"
+#include "GemmTile.h"
+#include "MatmulProduct.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+bool dmxc::cpu::heavyEpilogue(const RegionBody &body) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : *body.block)
+    if (&op != body.root)
+      ops.push_back(&op);
+  return heavyEpilogue(ops);
+}
+
+bool dmxc::cpu::heavyEpilogue(ArrayRef<Operation *> ops) {
+  int64_t weight = 0;
+  for (Operation *op : ops) {
+    if (!op->hasTrait<dmir::Elementwise>())
+      continue;
+    bool cheap = mlir::isa<dmir::AddOp, dmir::SubOp, dmir::MulOp, dmir::ReluOp, dmir::MaxOp, dmir::MinOp,
+                           dmir::SelectOp, dmir::CompareOp, dmir::NegOp, dmir::AbsOp>(op);
+    Type element = getElementTypeOrSelf(op->getResult(0).getType());
+    cheap |= mlir::isa<dmir::DivOp>(op) && mlir::isa<FloatType>(element); // slow, but one instruction
+    weight += cheap && element.getIntOrFloatBitWidth() != 16 ? 1 : 8;
+  }
+  return weight > 4;
+}
+
+Value dmxc::cpu::fromAccumulator(ElementExpr &e, Value value, Type element) {
+  KernelBuilder &b = e.builder();
+  if (mlir::isa<FloatType>(element))
+    return e.narrow(value, element);
+  Type narrow = b.laneType(e.carried(element), e.lanes());
+  return narrow == value.getType() ? value : Value(arith::TruncIOp::create(b, narrow, value));
+}
+
+void dmxc::cpu::mapRange(CpuBuilder &b, Dim nominal, Dim own) {
+  if (nominal == own)
+    return;
+  auto map = [&](Value item) { return b.floorDiv(b.mulC(item, own), b.idx(Dim::max(nominal, 1))); };
+  b.setRange(map(b.begin()), map(b.end()));
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class MatmulEmitter {
+public:
+  MatmulEmitter(CpuBuilder &b, const RegionBody &body, const MatmulProduct &product)
+      : b(b), product(product), e(b, body.block), writer(e, body) {
+    rank = product.batchDims.size() + 2;
+    Value result = product.op.getResult();
+    bool plain = writer.acceptsJoined();
+    for (unsigned i = 0; i < body.results.size(); ++i)
+      plain &= !dmir::layoutOf(body.resultType(i));
+    if (plain)
+      rowAxis = joinedAxis(writer.values(), result, 0, rank - 2);
+  }
+
+  void direct(Dim nominalItems);
+  void generic(const WorkPlan &work);
+
+private:
+  /// Index of the row: batch axes and m.
+  Indices rowIndex(Value batch, Value m);
+  void write(Value batch, Value m, Index n, Value value);
+
+  CpuBuilder &b;
+  const MatmulProduct &product;
+  ElementExpr e;
+  ResultWriter writer;
+  size_t rank;
+  std::optional<unsigned> rowAxis; ///< carries the row through all batch items, where the epilogue allows that
+};
+
+Indices MatmulEmitter::rowIndex(Value batch, Value m) {
+  Indices index(rank - 1, e.at(0));
+  if (product.joined && rowAxis) {
+    index[*rowAxis] = e.at(m);
+    return index;
+  }
+  Index rest = e.at(batch);
+  if (product.joined) {
+    Dim rows = dmir::dimOf(product.op.getResult(), rank - 2);
+    std::tie(rest, index.back()) = e.divRem(e.at(m), rows.is(0) ? Dim(1) : rows);
+  } else {
+    index.back() = e.at(m);
+  }
+  for (size_t axis = product.batchDims.size(); axis-- > 0;) {
+    if (axis == 0)
+      index[axis] = rest;
+    else
+      std::tie(rest, index[axis]) = e.divRem(rest, product.batchDims[axis].is(0) ? Dim(1) : product.batchDims[axis]);
+  }
+  return index;
+}
+
+void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
+  e.forget();
+  e.bindValue(product.op.getResult(), fromAccumulator(e, value, product.element));
+  Indices index = rowIndex(batch, m);
+  index.push_back(n);
+  writer.write(index);
+}
+
+void MatmulEmitter::direct(Dim nominalItems) {
+  GemmSpec spec = product.spec(b.getContext());
+  GemmTiles tiles = chooseGemmTiles(spec, b.isa());
+  mapRange(b, nominalItems, product.workItems(tiles));
+  GemmMatrix lhs = product.left(b), rhs = product.right(b);
+  if (product.packedRhs)
+    rhs.offset = nullptr;
+  Value scales;
+  if (product.weights == WeightFormat::S8)
+    scales = b.elementPtr(b.getI8Type(), rhs.base, b.idx(scalesOffset(spec.k, spec.n)));
+  GemmCallbacks callbacks;
+  callbacks.store = [&](Value batch, Value m, Value n, Value value, Value mask) {
+    auto vector = dyn_cast<VectorType>(value.getType());
+    int64_t lanes = vector ? vector.getNumElements() : 1;
+    if (scales) // there are some for whole panels, so no lane is beyond them
+      value = arith::MulFOp::create(b, value, b.load(spec.accType, scales, n, lanes));
+    ElementExpr::Lanes scope(e, lanes, mask);
+    write(batch, m, e.at(n, lanes, lanes > 1), value);
+  };
+  GemmExtents extents{b.idx(product.batch), b.idx(product.m), b.idx(product.n), b.idx(product.k)};
+  emitGemm(b, spec, tiles, lhs, rhs, callbacks, extents);
+}
+
+void MatmulEmitter::generic(const WorkPlan &work) {
+  Type element = product.element, compute = e.computed(element);
+  bool isFloat = mlir::isa<FloatType>(element);
+  emitItems(b, work, [&](ArrayRef<Value> outer, Value lo, Value hi) {
+    ElementExpr::Lanes one(e, 1);
+    b.forLoop(lo, hi, b.idx(1), [&](Value n) {
+      auto operand = [&](Value tensor, Value row, Value column) {
+        Indices index;
+        SmallVector<Dim> own = dmir::dimsOf(tensor);
+        size_t missing = product.batchDims.size() + 2 - own.size();
+        for (size_t axis = 0; axis + 2 < own.size(); ++axis)
+          index.push_back(e.broadcastIndex(e.at(outer[axis + missing]), own[axis], product.batchDims[axis + missing]));
+        index.push_back(e.at(row));
+        index.push_back(e.at(column));
+        Type type = getElementTypeOrSelf(tensor.getType());
+        return convertElements(b, {e.computed(type), compute, isUnsignedElement(type)}, e.evaluateWide(tensor, index));
+      };
+      Value sum =
+          b.forLoop(b.idx(0), b.idx(product.k), b.idx(1), b.constantInt(compute, 0), [&](Value k, ValueRange c) {
+            Value x = operand(product.op.getLhs(), outer.back(), k), y = operand(product.op.getRhs(), k, n);
+            Value next =
+                isFloat ? b.fma(x, y, c[0]) : Value(arith::AddIOp::create(b, c[0], arith::MulIOp::create(b, x, y)));
+            return SmallVector<Value>{next};
+          })[0];
+      Value narrow = fromAccumulator(e, sum, element);
+      e.bind(product.op.getResult(), [narrow](ArrayRef<Index>) { return narrow; });
+      Indices index;
+      for (Value i : outer)
+        index.push_back(e.at(i));
+      index.push_back(e.at(n));
+      writer.write(index);
+    });
+  });
+}
+
+/// Packing needs a matrix of known size that is not empty.
+bool isConstantMatrix(const MatmulProduct &product) {
+  const StridedView &view = *product.rhs;
+  return product.n.valueOr(0) > 0 && product.k.valueOr(0) > 0 && view.offset.isStatic() &&
+         llvm::all_of(view.strides, [](Dim stride) { return stride.isStatic(); });
+}
+
+DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
+  Builder b(context);
+  NamedAttrList form;
+  auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
+  bool quads = product.quads();
+  form.set("form", b.getStringAttr(quads ? "quads16" : panelForm(product.weights)));
+  const StridedView &view = *product.rhs;
+  int64_t k = *product.k.known(), n = *product.n.known();
+  number("k", k);
+  number("n", n);
+  number("offset", *view.offset.known());
+  number("stride_k", *view.strides[view.strides.size() - 2].known());
+  number("stride_n", *view.strides.back().known());
+  int64_t bytes = product.rhsElement.getIntOrFloatBitWidth() / 8;
+  bool rounded = product.weights != WeightFormat::Kept;
+  number("size", rounded ? roundedPanelBytes(product.weights, k, n)
+                         : panel16Bytes(quads ? quadsOf(k) : k, n, quads ? 4 : bytes));
+  return form.getDictionary(context);
+}
+
+bool isF32(const MatmulProduct &product) {
+  return product.element.isF32() && product.lhsElement.isF32() && product.rhsElement.isF32();
+}
+
+/// Whether a product waits for its weights: its rows are few, at least in some runs, and the weights outgrow a core's
+/// nearest cache.
+bool waitsForWeights(Block *block, const MatmulProduct &product) {
+  constexpr int64_t fewRows = 16;
+  return isF32(product) && smallest(block, product.m) <= fewRows &&
+         smallest(block, product.batch) * smallest(block, product.m) <= fewRows &&
+         *product.k.known() * *product.n.known() >= IsaLevel::nominal().caches.nearWeights / 4;
+}
+
+/// How a packing keeps the weights; `fewer` bits where they are waited for and nothing else is decided.
+WeightFormat weightFormat(Block *block, const MatmulProduct &product, Packing packing, WeightFormat fewer) {
+  if (packing == Packing::Plain || !isF32(product))
+    return WeightFormat::Kept;
+  if (packing == Packing::BF16 || packing == Packing::S8)
+    return packing == Packing::BF16 ? WeightFormat::BF16 : WeightFormat::S8;
+  return waitsForWeights(block, product) ? fewer : WeightFormat::Kept;
+}
+
+} // namespace
+
+DictionaryAttr dmxc::cpu::packedRhsForm(dmir::MatMulOp op, DictionaryAttr strategy) {
+  std::optional<StridedView> view = stridedView(op.getRhs());
+  auto packed = strategy && view ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  return packed ? packed.getAs<DictionaryAttr>(std::to_string(view->buffer)) : DictionaryAttr();
+}
+
+static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
+  DictionaryAttr strategy = choice.strategy;
+  auto product = std::make_shared<MatmulProduct>(cast<dmir::MatMulOp>(body.root), heavyEpilogue(body));
+  KernelPlan plan;
+  MLIRContext *context = body.root->getContext();
+  if (!product->direct()) {
+    WorkPlan work = choice.nominal.planWork(body.block, dmir::dimsOf(product->op.getResult()),
+                                            nominal(body.block, product->k) + 1.0);
+    plan = KernelPlan("matmul-generic", work);
+    plan.emit = [body, product, work](KernelBuilder &b) {
+      MatmulEmitter(CpuBuilder::of(b), body, *product).generic(work);
+    };
+    return plan;
+  }
+  // A constant right operand of one matrix is packed, if nothing else in the region reads it.
+  auto chosen = packedRhsForm(product->op, strategy);
+  bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
+  bool alone =
+      body.block->getArgument(product->rhs->buffer).hasOneUse() && product->lhs->buffer != product->rhs->buffer;
+  Packing packing = !strategy ? choice.packing : packingOfForm(chosen ? formName(chosen) : "");
+  bool mayPack =
+      strategy || (oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer));
+  product->packedRhs = mayPack && packing != Packing::None;
+  product->mayBeQuads = packing != Packing::Plain;
+  if (product->packedRhs) {
+    product->weights = weightFormat(body.block, *product, packing, choice.weights);
+    DictionaryAttr form = packedForm(*product, context);
+    plan.packed.set(std::to_string(product->rhs->buffer), form);
+    if (product->weights != WeightFormat::Kept)
+      plan.savedBytes = *product->k.known() * *product->n.known() * 4 - form.getAs<IntegerAttr>("size").getInt();
+  }
+  GemmSpec spec = product->spec(context);
+  GemmTiles nominal = chooseGemmTiles(spec, choice.level());
+  plan.algorithm = product->quads() ? "matmul-quads" : product->packedRhs ? "matmul-packed" : "matmul";
+  if (product->weights != WeightFormat::Kept)
+    plan.algorithm += "-" + formatName(product->weights).str();
+  plan.work = product->workItems(nominal);
+  plan.grain = gemmGrain(spec, nominal);
+  plan.scratch = choice.level().mostBytes(
+      [&](const IsaLevel &level) { return gemmScratchBytes(spec, chooseGemmTiles(spec, level)); });
+  Dim items = plan.work;
+  plan.emit = [body, product, items](KernelBuilder &b) {
+    MatmulEmitter(CpuBuilder::of(b), body, *product).direct(items);
+  };
+  return plan;
+}
+
+static Result<KernelPlan> planMatmul(const RegionBody &body, const PlanRequest &request) {
+  const Choice &choice = Choice::of(request);
+  std::optional<Attention> attention = matchAttention(body.root);
+  return attention ? planAttention(body, *attention, choice) : planProduct(body, choice);
+}
+
+static Dim operations(Operation *op) {
+  return dmir::dimsOf(op->getOperand(0)).back() * 2 * dmir::elementsOf(op->getResult(0).getType());
+}
+
+void dmxc::cpu::registerMatmul(KernelTable &table) {
+  table.add<dmir::MatMulOp>({.plan = planMatmul, .epilogue = true, .operations = operations, .computes = innerOpsOf});
+}
