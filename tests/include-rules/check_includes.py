@@ -30,6 +30,9 @@ ROOMS = {
 }
 FRONTEND_MAY = (["Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
 TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
+# What targets/common is for any processor: no word of one of them.
+ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
+                           r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
 # LLDMIR's verifier knows a slice's cores.
 # Both model formats build DMIR with the emitter that stands beside the ONNX tables.
@@ -102,6 +105,14 @@ def names_targets(room, path, text, root):
     return [f"{path}: {room} names the target '{name}'" for name in names if f'"{name}"' in code]
 
 
+def names_processors(room, path, text):
+    """A word of one processor in the room of all."""
+    if room != "targets/common":
+        return []
+    return [f"{path}:{number}: targets/common names a processor ('{found.group()}')"
+            for number, line in enumerate(text.splitlines(), 1) for found in ONE_PROCESSOR.finditer(line)]
+
+
 def check(root):
     errors, files = [], 0
     for room, (folders, may, libraries) in rooms_of(root).items():
@@ -112,6 +123,7 @@ def check(root):
                 files += 1
                 text = path.read_text(errors="replace")
                 errors += check_text(room, may, libraries, path, text, root) + names_targets(room, path, text, root)
+                errors += names_processors(room, path, text)
     for main in sorted((root / "tools").glob("*/main.cpp")):
         lines = len(main.read_text().splitlines())
         if lines > TOOL_MAX_LINES:
@@ -128,13 +140,16 @@ def self_test(root):
            ("runtime", "#include <spdlog/spdlog.h>"), ("Support", '#include "dmxc/Dialect/DMIR/DMIR.h"'),
            ("Bundle", '#include "mlir/IR/Builders.h"'), ("Dialect", '#include "dmxc/Phases/Phases.h"'),
            ("Phases", '#include "dmxc/Driver/Options.h"'), ("frontends/onnx", '#include "dmxc/Phases/Phases.h"'),
-           ("targets/cpu", '#include "dmxc/Phases/Codegen.h"'), ("Bundle", '#include "../Driver/Work.h"'),
+           ("targets/cpu", '#include "dmxc/Phases/Codegen.h"'), ("targets/common", '#include "targets/cpu/code/IsaLevel.h"'),
+           ("targets/cpu", '#include "targets/corsair/CorsairTarget.h"'), ("Phases", '#include "targets/common/roots/Plans.h"'),
+           ("Bundle", '#include "../Driver/Work.h"'),
            ("targets/cpu", CORSAIR), ("Phases", CORSAIR), ("Dialect", CORSAIR), ("Support", CORSAIR),
            ("Corsair", '#include "dmxc/Support/Result.h"'), ("Corsair", '#include "dmx/dmx.h"'), ("Corsair", "#include <llvm/ADT/APInt.h>"),
            ("runtime", '#include "../schemas/elsewhere/x.h"')]
     inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "Corsair": root / "schemas" / "corsair" / "x.cpp",
               "Dialect": root / "src" / "Dialect" / "DLIR" / "x.cpp", "runtime": root / "runtime" / "x.cpp"}
-    good = [("runtime", '#include "dmx/dmx.h"'), ("targets/cpu", '#include "dmx/dmx_kernel.h"'), ("Phases", "#include <vector>"),
+    good = [("runtime", '#include "dmx/dmx.h"'), ("targets/cpu", '#include "dmx/dmx_kernel.h"'), ("targets/cpu", '#include "targets/common/roots/Plans.h"'),
+            ("targets/common", '#include "dmxc/Dialect/DMIR/DMIR.h"'), ("Phases", "#include <vector>"),
             ("runtime", CORSAIR), ("Reference", CORSAIR), ("Corsair", '#include "BlockFormat.h"'), ("Corsair", CORSAIR)]
     granted = [("Dialect", "src/Dialect/DMIR/x.cpp"), ("Dialect", "include/dmxc/Dialect/DMIR/x.h"), ("targets/cpu", "targets/corsair/x.cpp")]
     rooms, failures = rooms_of(root), 0
@@ -152,6 +167,14 @@ def self_test(root):
     if not names_targets("Phases", here, 'x = "cpu";', root):
         print("self-test: a core room naming a target was not found")
         failures += 1
+    for word in ("LLVMInitializeX86Target();", "// for AVX-512", "isa.hasVnni", "llvm.x86.sse2.pmadd.wd", "x86-64-v3", "a zmm register"):
+        if not names_processors("targets/common", here, word) or names_processors("targets/cpu", here, word):
+            print(f"self-test: {word}: expected in targets/cpu alone")
+            failures += 1
+    for word in ("mlir::isa<dmir::SoftmaxOp>(op)", "the assembler", "passes", "wave", "max(a, x)", "several vectors"):
+        if names_processors("targets/common", here, word):
+            print(f"self-test: {word}: names no processor")
+            failures += 1
     return failures
 
 
