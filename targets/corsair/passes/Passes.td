@@ -20,6 +20,10 @@ def AssignFormats : Pass<"corsair-assign-formats", "::mlir::ModuleOp"> {
 
 def TileMatmul : Pass<"corsair-tile-matmul", "::mlir::func::FuncOp"> {
   let summary = "Products of block_fp tensors to affine loops over 64x64 results";
+  let description = [{
+    Operands that are ragged are continued with zeros to whole tiles, and the result is cut to its size. A bias and a cast
+    that only read the product are computed on its tiles.
+  }];
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::mlir::affine::AffineDialect",
                            "::mlir::tensor::TensorDialect"];
 }
@@ -36,12 +40,19 @@ def BufferizeTiles : Pass<"corsair-bufferize-tiles", "::mlir::func::FuncOp"> {
 
 def LowerTiles : Pass<"corsair-lower-tiles", "::mlir::func::FuncOp"> {
   let summary = "Products of tile arrays to lldmir.matmul over the cores of a slice";
+  let description = [{
+    Each tile along k is a core's. More tiles than cores are chunks in increasing k, each added to what the output buffer
+    holds: the order is part of the result's bits.
+  }];
   let options = [Option<"cores", "cores", "int64_t", "0", "Tiles along k of one product (0 = the cores of a slice)">];
   let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect"];
 }
 
 def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
   let summary = "One loop of each product's nest to the threads of a kernel: a thread is a quad";
+  let description = [{
+    Every quad runs the same program with its number. Of more trips than quads a quad takes every quads-th.
+  }];
   let options = [
     Option<"split", "split", "std::string", "\"auto\"", "The loop that is split: auto (by cost), rows, columns, batch">,
     Option<"quads", "quads", "int64_t", "8", "Threads at most">];
@@ -73,17 +84,30 @@ def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
 
 def AffinePermuteTrip : Pass<"affine-permute-trip", "::mlir::func::FuncOp"> {
   let summary = "Order the loops of perfect nests by trip count, the largest outermost, where dependences allow";
+  let description = [{
+    Only of loops with constant bounds whose bodies access memory by affine maps; loops of equal trips keep their order.
+  }];
 }
 
 def AffinePromoteSingle : Pass<"affine-promote-single", "::mlir::func::FuncOp"> {
   let summary = "Replace innermost loops of one trip by their body";
+  let description = [{
+    Outer loops of one trip stay: they are what is split over quads and cores, and a later stage counts on them.
+  }];
 }
 
 def AffineNormalizeFuse : Pass<"affine-normalize-fuse", "::mlir::func::FuncOp"> {
   let summary = "Normalize loops to 0, 1, 2 .. and fuse producers with consumers";
+  let description = [{
+    Neighbouring loops of equal bounds are fused where each trip of the consumer needs trips of the producer that no other
+    one needs, and all of them are needed: nothing is computed twice.
+  }];
   let options = [Option<"normalize", "normalize", "bool", "true", "Normalize before fusing">];
 }
 
 def AffineTileScalrep : Pass<"affine-tile-scalrep", "::mlir::func::FuncOp"> {
   let summary = "Store-to-load forwarding, redundant loads, dead stores of memrefs of tiles";
+  let description = [{
+    The rules are MLIR's, which ask the effects of every op between; ops on memrefs of tiles tell theirs.
+  }];
 }

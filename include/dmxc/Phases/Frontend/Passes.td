@@ -29,6 +29,10 @@ def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
 def Simplify : Pass<"dmir-simplify", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createSimplifyPass(context)";
   let summary = "Canonical form: folders and patterns of DMIR, explicit broadcasts that consumers do themselves removed, equal ops merged";
+  let description = [{
+    Patterns are applied until none fits. Ops that have no effect and no use go; equal ops of a function become the first one.
+    Nothing is computed here that the interpreter would not compute to the same bits.
+  }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 

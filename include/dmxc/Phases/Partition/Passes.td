@@ -4,23 +4,38 @@ include "mlir/Pass/PassBase.td"
 def CheckSupport : Pass<"dmir-check-support", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createCheckSupportPass(context)";
   let summary = "Report every op that no target of this compile computes, with each target's reason";
+  let description = [{
+    All such ops of the function are reported in one run, each at its node. Nothing is changed.
+  }];
 }
 
 def FoldScaling : Pass<"dmir-fold-scaling", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFoldScalingPass(context)";
   let summary = "Fold per-channel scaling after a convolution or matmul (batch norm) into its weights";
+  let description = [{
+    `conv(x, W) * s` with a constant `s` per output channel becomes `conv(x, W * s)`, and `(y + b) * s` with constants
+    becomes `y * s + b * s`. The constant arithmetic stays for dmir-fold-constants. Floats only: roundings move.
+  }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
 def AssignLayouts : Pass<"dmir-assign-layouts", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createAssignLayoutsPass(context)";
   let summary = "Give values the layouts the target prefers and insert dmir.relayout where neighbours disagree";
+  let description = [{
+    One forward walk. The target of an op says in which layout its result is best, seeing those of its operands, and in
+    which it can read each operand. Arguments and results of functions are row-major.
+  }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
 def FormRegions : Pass<"dmir-form-regions", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFormRegionsPass(context)";
   let summary = "Group ops into dmir.region: a root, the producers it can pull in, the consumers it can write through";
+  let description = [{
+    What may be fused is the target's answer; the pass keeps the graph sound: a value that something outside reads is a
+    result of its region. Targets that compute whole graphs get one region for all that no other target's op separates.
+  }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
