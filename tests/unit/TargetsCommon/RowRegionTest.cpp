@@ -355,14 +355,20 @@ func.func @define(%a: tensor<2xi64>) {
 }
 )");
   ASSERT_EQ(regions.error, "");
+  int ran = 0;
   for (const std::string &level : regions.levels()) {
+    dmx_kernel_fn kernel = regions.kernel("define", level);
+    if (!kernel) // the level is for other rows
+      continue;
+    ++ran;
     int64_t input[] = {3, 20}, results[] = {-1, -1}, kept = -1;
     void *buffers[] = {input};
     dmx_kernel_args args = {buffers, nullptr, 0, 1, nullptr, results, &kept};
-    ASSERT_EQ(regions.kernel("define", level)(&args), DMX_KERNEL_OK);
+    ASSERT_EQ(kernel(&args), DMX_KERNEL_OK);
     EXPECT_EQ(results[0], 6);
     EXPECT_EQ(results[1], 40);
   }
+  EXPECT_GT(ran, 0);
 }
 
 } // namespace
