@@ -1,6 +1,7 @@
 //===- Compilation.cpp - one model on its way to a bundle -----------------===//
 #include "dmxc/Driver/Compilation.h"
 #include "DiagnosticRouter.h"
+#include "OptionValues.h"
 #include "PassTimes.h"
 #include "Work.h"
 
@@ -54,8 +55,8 @@ bool Compilation::makeTargets() {
     }
     if (phaseCtx.target(choice.name)) {
       diagnostics.report(usageError("target '" + choice.name +
-                                    "' is given twice; join the levels with '+', for example " + choice.name +
-                                    ":x86-64-v3+x86-64-v4"),
+                                    "' is given twice; join the levels with '+', for example " +
+                                    exampleOf(choice.name)),
                          "usage");
       return false;
     }

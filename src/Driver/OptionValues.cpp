@@ -22,6 +22,17 @@ std::string didYouMean(const std::string &text, const std::vector<std::string> &
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
+std::string exampleOf(const std::string &target, const TargetHelp::Example &example) {
+  return target + (example.levels.empty() ? "" : ":" + example.levels);
+}
+
+std::string exampleOf(const std::string &target) {
+  for (const TargetHelp::Example &example : helpOf(target).examples)
+    if (!example.levels.empty())
+      return exampleOf(target, example);
+  return target + ":LEVEL";
+}
+
 static std::optional<int64_t> parseInteger(std::string_view text) {
   int64_t value;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -47,6 +58,8 @@ static Status checkTarget(const std::string &name) {
                     didYouMean(name, targetNames()));
 }
 
+static std::string anyTarget() { return targetNames().empty() ? "TARGET" : targetNames().front(); }
+
 Result<TargetChoice> parseTarget(const std::string &text) {
   size_t colon = text.find(':');
   TargetChoice choice{text.substr(0, colon), {}};
@@ -55,7 +68,7 @@ Result<TargetChoice> parseTarget(const std::string &text) {
   if (colon != std::string::npos)
     for (std::string &level : split(text.substr(colon + 1), '+')) {
       if (level.empty())
-        return usageError("--target " + text + ": a level is empty; expected for example cpu:x86-64-v3+x86-64-v4");
+        return usageError("--target " + text + ": a level is empty; expected for example " + exampleOf(choice.name));
       choice.levels.push_back(std::move(level));
     }
   return choice;
@@ -121,7 +134,7 @@ Result<std::pair<std::string, std::string>> parseState(const std::string &text) 
 Result<PlaceRule> parsePlace(const std::string &text) {
   PlaceRule rule;
   if (!splitAssignment(text, rule.glob, rule.target))
-    return usageError("--place " + text + ": expected GLOB=TARGET, for example 'encoder/*=cpu'");
+    return usageError("--place " + text + ": expected GLOB=TARGET, for example 'encoder/*=" + anyTarget() + "'");
   if (Status known = checkTarget(rule.target); !known)
     return known.takeError();
   return rule;
@@ -141,7 +154,8 @@ Result<RequireTarget> parseRequire(const std::string &text) {
     if (number.empty() || *end || !(require.percent >= 0 && require.percent <= 100))
       return usageError("--require-target " + text +
                         ": expected TARGET[:PERCENT] with a percentage from 0 "
-                        "to 100, for example cpu:95");
+                        "to 100, for example " +
+                        require.target + ":95");
   }
   return require;
 }

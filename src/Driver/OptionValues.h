@@ -3,6 +3,7 @@
 
 #include "dmxc/Driver/Options.h"
 #include "dmxc/Support/Result.h"
+#include "dmxc/Target/TargetHelp.h"
 
 namespace dmxc::driver {
 
@@ -23,6 +24,10 @@ Result<std::vector<std::string>> expandResponseFiles(const std::vector<std::stri
 
 /// "; did you mean 'x'?" or "" when nothing is near.
 std::string didYouMean(const std::string &text, const std::vector<std::string> &names);
+/// "NAME" or "NAME:LEVELS", as -t takes it.
+std::string exampleOf(const std::string &target, const TargetHelp::Example &example);
+/// The same of the target's first example with levels, or with LEVEL for it.
+std::string exampleOf(const std::string &target);
 /// "a, b, c"
 std::string joined(const std::vector<std::string> &names);
 

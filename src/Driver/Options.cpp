@@ -12,11 +12,11 @@
 
 namespace dmxc::driver {
 
-static constexpr const char *examples = R"(examples:
+static constexpr const char *firstExamples = R"(examples:
   dmxc model.onnx -o model.bundle                         compile for this build's default target
-  dmxc model.onnx -o m.bundle -t cpu:x86-64-v2+x86-64-v4  code for these instruction sets in one bundle
-  dmxc model.onnx -o m.bundle -t cpu:host                 for this machine's processor alone
-  dmxc model.onnx -o m.bundle --dim batch=8               fix a symbolic dim
+)";
+static constexpr const char *lastExamples =
+    R"(  dmxc model.onnx -o m.bundle --dim batch=8               fix a symbolic dim
   dmxc model.onnx --emit partition -o -                   see what was fused and where it runs
   dmxc model.onnx -o m.bundle -MD -MF m.d                 write a dependency file for make or ninja
 
@@ -24,6 +24,26 @@ Turns a model file into a bundle that libdmxrt (dmx-run) executes. Documentation
 Exit codes: 0 ok; 1 the model is invalid or unsupported; 2 usage; 3 file, I/O or out of memory; 4 the target cannot satisfy the
 constraints; 5 verification or comparison failed; 70 internal error (a reproducer is written).
 )";
+
+/// The text above the options; each target has its own examples.
+static std::string examples() {
+  std::string text = firstExamples;
+  for (const std::string &target : targetNames())
+    for (const TargetHelp::Example &example : helpOf(target).examples) {
+      std::string line = "  dmxc model.onnx -o m.bundle -t " + exampleOf(target, example);
+      text += line + std::string(line.size() < 56 ? 58 - line.size() : 2, ' ') + example.what + "\n";
+    }
+  return text + lastExamples;
+}
+
+/// ". Levels of NAME: ..." for each target that has them; `member` of its help.
+static std::string ofTargets(const char *what, std::string TargetHelp::*member) {
+  std::string text;
+  for (const std::string &target : targetNames())
+    if (const std::string &own = helpOf(target).*member; !own.empty())
+      text += std::string(". ") + what + " " + target + ": " + own;
+  return text;
+}
 
 static unsigned availableProcessors() {
   cpu_set_t set;
@@ -76,7 +96,7 @@ public:
     addQuery();
   }
 
-  CLI::App app{examples};
+  CLI::App app{examples()};
 
   std::vector<std::string> optionNames() const {
     std::vector<std::string> names{"-MD", "-MF", "-MT", "-Werror"};
@@ -91,10 +111,11 @@ public:
   }
 
 private:
-  CLI::Option *text(const char *flags, std::string &value, const char *type, const char *help, const char *group) {
+  CLI::Option *text(const char *flags, std::string &value, const char *type, const std::string &help,
+                    const char *group) {
     return app.add_option(flags, value, help)->type_name(type)->group(group);
   }
-  CLI::Option *list(const char *flags, std::vector<std::string> &value, const char *type, const char *help,
+  CLI::Option *list(const char *flags, std::vector<std::string> &value, const char *type, const std::string &help,
                     const char *group) {
     return app.add_option(flags, value, help)
         ->type_name(type)
@@ -122,9 +143,8 @@ private:
          "text of a phase on stdout",
          "common");
     list("-t,--target", raw.targets, "NAME[:LEVEL+..]",
-         "Target, repeatable; default cpu. Levels of cpu: host, x86-64-v2, -v3, "
-         "-v4; default x86-64-v3+x86-64-v4: dmx-run takes the best that the "
-         "processor has",
+         "Target, repeatable; default " + (targetNames().empty() ? "none" : targetNames().front()) +
+             ofTargets("Levels of", &TargetHelp::levels),
          "common");
     app.add_option("-O", options.optLevel, "Optimisation, 0 to 3; default 2")
         ->type_name("LEVEL")
@@ -145,7 +165,8 @@ private:
     for (const std::string &name : frontendNames())
       formats.push_back(name);
     choice("--input-format", options.inputFormat, formats, "What the model file is; auto looks at it", "input");
-    list("--shape", raw.shapes, "NAME=1x3x224x224", "Fix the shape of an input (x=none: an optional or sequence without a value), repeatable", "input");
+    list("--shape", raw.shapes, "NAME=1x3x224x224",
+         "Fix the shape of an input (x=none: an optional or sequence without a value), repeatable", "input");
     list("--dim", raw.dims, "NAME=8 | NAME=1..512", "Fix or bound a symbolic dim, repeatable", "input");
     list("--state", raw.states, "INPUT=OUTPUT",
          "The output of a run is the input of the next, zeros in the first: both leave the signature and stay in the "
@@ -182,10 +203,9 @@ private:
          "e.g. to set strategies",
          "pipeline");
     text("--numerics", options.numerics, "MODE",
-         "In which numbers a target computes; its own by default, --print-targets names each one's modes. Of cpu: "
-         "strict (default); bf16 and int8-weights keep constant f32 weights that products of few rows wait for as "
-         "bf16, or as s8 with a scale a column. Prints the formats of nodes that are not computed in their tensors' "
-         "types, and the error that rounding made",
+         "In which numbers a target computes; its own by default" + ofTargets("Of", &TargetHelp::numerics) +
+             ". Prints the formats of nodes that are not computed in their tensors' types, and the error that rounding "
+             "made",
          "numbers");
   }
 

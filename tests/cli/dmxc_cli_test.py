@@ -111,6 +111,19 @@ class Messages(Base):
                      "--print-phases", "--format", "--bundle-format"):
             self.assertRegex(text, rf"(?<![\w-]){re.escape(flag)}\b")
 
+    def test_help_has_the_words_of_each_target_built_in_and_of_no_other(self):
+        text = " ".join(self.run_tool("--help").stdout.split())
+        built = [line.split()[0] for line in self.run_tool("--print-targets").stdout.splitlines() if line[:1].strip()]
+        root = REPO / "targets"
+        for path in root.glob("*/Help.cpp"):
+            name = path.parent.name
+            (self.assertIn if name in built else self.assertNotIn)(f"Levels of {name}:", text)
+            (self.assertRegex if name in built else self.assertNotRegex)(text, rf"-t {name}:\w")
+            if name not in built:
+                self.assertNotRegex(text, rf"\b{name}\b")
+        err = self.run_tool(self.small, "-o", "o", "-t", built[0] + ":+", code=2).stderr
+        self.assertRegex(err, rf"a level is empty; expected for example {built[0]}:\w")
+
     def test_unknown_option_suggests(self):
         err = self.run_tool("m.onnx", "--emitt", "frontend", code=2).stderr
         self.assertIn("unknown option '--emitt'; did you mean '--emit'?", err)

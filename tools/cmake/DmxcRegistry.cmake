@@ -4,6 +4,8 @@
 #   Result<std::unique_ptr<TargetBackend>> create<T>Target(const TargetOptions &);
 # and a README.md whose first heading is the summary in --print-targets. With a file passes/Passes.td it also has
 #   void register<T>Passes(mlir::DialectRegistry &);
+# and with a file Help.cpp
+#   TargetHelp help<T>Target();
 # A frontend folder F gives dmxcFrontend<F> with
 #   const Frontend &<f>Frontend();
 # A code format's folder schemas/T with a View.h gives dmx<T>View with the functions of include/dmxc/Tools/CodeView.h
@@ -20,6 +22,7 @@ endfunction()
 function(dmxc_write_registry file)
   set(declarations "")
   set(targets "")
+  set(helps "")
   set(frontends "")
   set(libraries "")
   foreach(target IN LISTS DMXC_TARGETS)
@@ -38,6 +41,10 @@ function(dmxc_write_registry file)
       string(APPEND declarations "void register${name}Passes(mlir::DialectRegistry &);\n")
       set(passes ", register${name}Passes")
     endif()
+    if(EXISTS ${CMAKE_SOURCE_DIR}/targets/${target}/Help.cpp)
+      string(APPEND declarations "TargetHelp help${name}Target();\n")
+      string(APPEND helps "{\"${target}\", help${name}Target()}, ")
+    endif()
     string(APPEND targets "  {\"${target}\", \"${summary}\", create${name}Target${passes}},\n")
     list(APPEND libraries dmxcTarget${name})
   endforeach()
@@ -50,6 +57,9 @@ function(dmxc_write_registry file)
   file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
 // Generated from DMXC_TARGETS and DMXC_FRONTENDS by tools/cmake/DmxcRegistry.cmake.
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Target/TargetHelp.h"
+
+#include <map>
 
 namespace dmxc {
 @declarations@
@@ -57,6 +67,13 @@ llvm::ArrayRef<TargetInfo> registeredTargets() {
   static const std::vector<TargetInfo> all = {
 @targets@  };
   return all;
+}
+
+const TargetHelp &helpOf(const std::string &target) {
+  static const TargetHelp none;
+  static const std::map<std::string, TargetHelp> all = {@helps@};
+  auto found = all.find(target);
+  return found == all.end() ? none : found->second;
 }
 
 llvm::ArrayRef<const Frontend *> registeredFrontends() {
