@@ -40,6 +40,25 @@ FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Co
               "targets/corsair": ["Corsair"], "frontends/torch": ["frontends/onnx"]}
 TOOL_MAX_LINES = 200
 
+# Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.
+CORE = ("Phases", "Driver", "Reference", "Dialect", "Target", "Bundle", "Support")
+TARGET_WORDS = {"corsair": r"corsair|affine_?ext|lldmir|num_?imc|ppr_?mode|(?<![a-z])quads?(?![a-z])",
+                "cpu": r"x86|(?<![a-z])(?:avx|sse\d|aarch64)"}
+# Files that still have words of one target; what is listed and no longer there is an error, so that the list only shrinks.
+STILL_OF_ONE_TARGET = {
+    "corsair": ["include/dmxc/Dialect/AffineExt/AffineExt.h", "include/dmxc/Dialect/AffineExt/AffineExtBase.td",
+                "include/dmxc/Dialect/AffineExt/AffineExtOps.td", "include/dmxc/Dialect/LLDMIR/LLDMIR.h",
+                "include/dmxc/Dialect/LLDMIR/LLDMIROps.td", "src/Dialect/AffineExt/AffineExtDialect.cpp",
+                "src/Dialect/LLDMIR/LLDMIRDialect.cpp",  # two dialects of one target
+                "include/dmxc/Dialect/DLIR/DeviceOps.td", "src/Dialect/DLIR/DeviceOps.cpp",
+                "src/Dialect/DLIR/DeviceSyntax.cpp", "src/Dialect/DLIR/DeviceTasks.cpp",  # engine ops among DLIR's
+                "include/dmxc/Dialect/DMIR/BlockFp.h", "include/dmxc/Dialect/DMIR/DMIR.h",
+                "include/dmxc/Dialect/DMIR/DMIRBase.td", "include/dmxc/Dialect/DMIR/DMIROps.td",
+                "src/Dialect/DMIR/BlockFp.cpp", "src/Dialect/DMIR/InferCompute.cpp",
+                "src/Reference/BlockFloat.cpp"],  # block floating point, whose arithmetic is in schemas/corsair
+    "cpu": ["src/Support/Sha256.cpp"],  # code for the processor that dmxc itself runs on
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -113,8 +132,29 @@ def names_processors(room, path, text):
             for number, line in enumerate(text.splitlines(), 1) for found in ONE_PROCESSOR.finditer(line)]
 
 
+def target_words(room, path, text, root, used):
+    """Core code has no op, enum, table or string that only one target has; adds (target, file) of known ones to used."""
+    if room not in CORE:
+        return []
+    errors = []
+    name = path.relative_to(root).as_posix()
+    for number, line in enumerate(text.splitlines(), 1):
+        for target, words in TARGET_WORDS.items():
+            match = re.search(words, line.split("//")[0], re.IGNORECASE)
+            if match and name in STILL_OF_ONE_TARGET[target]:
+                used.add((target, name))
+            elif match:
+                errors.append(f"{path}:{number}: {room} has '{match.group()}', a word of the target {target} alone")
+    return errors
+
+
+def stale_words(used):
+    return [f"{name} has no word of the target {target} any more: take it out of STILL_OF_ONE_TARGET"
+            for target, names in STILL_OF_ONE_TARGET.items() for name in names if (target, name) not in used]
+
+
 def check(root):
-    errors, files = [], 0
+    errors, files, used = [], 0, set()
     for room, (folders, may, libraries) in rooms_of(root).items():
         for folder in folders:
             for path in sorted((root / folder).rglob("*")):
@@ -124,6 +164,8 @@ def check(root):
                 text = path.read_text(errors="replace")
                 errors += check_text(room, may, libraries, path, text, root) + names_targets(room, path, text, root)
                 errors += names_processors(room, path, text)
+                errors += target_words(room, path, text, root, used)
+    errors += stale_words(used)
     for main in sorted((root / "tools").glob("*/main.cpp")):
         lines = len(main.read_text().splitlines())
         if lines > TOOL_MAX_LINES:
@@ -175,6 +217,25 @@ def self_test(root):
         if names_processors("targets/common", here, word):
             print(f"self-test: {word}: names no processor")
             failures += 1
+    return failures + self_test_words(root)
+
+
+def self_test_words(root):
+    """A word of one target is found in code of the core and nowhere else, and a permission nobody needs is an error."""
+    core, failures = root / "src" / "Phases" / "x.cpp", 0
+    cases = [("Phases", core, "enum class Unit { ImcArray, NumImc };", 1), ("Phases", core, 'help("-t x86-64-v4");', 1),
+             ("Dialect", core, 'def DLIR_X : DLIR_Op<"ppr_mode">', 1), ("Driver", core, "int quads = 4;", 1),
+             ("Driver", core, "int quadratic = 4; // not quads", 0), ("Phases", core, "assert(avxLevel);", 1),
+             ("targets/cpu", root / "targets" / "cpu" / "x.cpp", "int avx512;", 0),
+             ("Reference", root / "src" / "Reference" / "BlockFloat.cpp", "numImc", 0)]
+    for room, path, line, expected in cases:
+        if len(target_words(room, path, line, root, set())) != expected:
+            print(f"self-test: {room}: {line}: expected {expected} words of one target")
+            failures += 1
+    everything = {(target, name) for target, names in STILL_OF_ONE_TARGET.items() for name in names}
+    if stale_words(everything) or len(stale_words(everything - {("cpu", "src/Support/Sha256.cpp")})) != 1:
+        print("self-test: a file without words that may have them was not found")
+        failures += 1
     return failures
 
 
