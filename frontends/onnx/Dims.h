@@ -5,20 +5,14 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Emitter.h"
+#include "Shared.h"
 #include "TensorReader.h"
 
-#include "dmxc/Dialect/DMIR/Import.h"
+#include "frontends/common/SizeOptions.h"
 
 #include <set>
 
 namespace dmxc::onnxfe {
-
-struct GraphInput {
-  std::string name;
-  DType type = DType::F32;
-  Dims dims;
-};
 
 /// An input that is a sequence or an optional: tensors that are inputs of their own.
 struct InputContainer {
@@ -28,9 +22,9 @@ struct InputContainer {
 };
 
 struct GraphInputs {
-  std::vector<GraphInput> inputs;
+  std::vector<ModelInput> inputs;
   std::vector<InputContainer> containers;
-  std::map<std::string, DimBounds> symbols; ///< the dims that are known at run time only, and their bounds
+  SymbolBounds symbols;
 };
 
 /// The inputs of a graph that are not in `constants` (initializers). Their dims are numbers where the model, `--dim` or

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "DeclaredShapes.h"
-#include "Emitter.h"
 #include "NodeContext.h"
 #include "OpTable.h"
+#include "Shared.h"
 #include "TensorReader.h"
 
 #include "dmxc/Support/Diagnostic.h"

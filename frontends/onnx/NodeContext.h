@@ -1,8 +1,8 @@
 //===- NodeContext.h - one ONNX node being imported -------------*- C++ -*-===//
 #pragma once
 
-#include "Emitter.h"
 #include "OpTable.h"
+#include "Shared.h"
 #include "TensorReader.h"
 
 #include <cstdint>

@@ -4,10 +4,7 @@
 #include "GraphImporter.h"
 #include "WireReader.h"
 
-#include "dmxc/Dialect/DMIR/Constraints.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Verifier.h"
+#include "frontends/common/ModelFunction.h"
 
 #include <filesystem>
 
@@ -31,9 +28,7 @@ private:
     diagnostics.report({Severity::Error, id, options.path, node, text, kind, {}});
   }
   bool read();
-  func::FuncOp createFunction(OpBuilder &builder, const std::vector<GraphInput> &inputs);
   bool collectOutputs(std::vector<std::pair<std::string, Val>> &outputs, const Scope &scope);
-  bool finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope);
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
   void noteConstantInputs(const std::set<std::string> &constants);
   std::string modelName() const;
@@ -71,20 +66,6 @@ bool ModelImport::read() {
 std::string ModelImport::modelName() const {
   std::string name = model.graph().name();
   return name.empty() ? std::filesystem::path(options.path).stem().string() : name;
-}
-
-func::FuncOp ModelImport::createFunction(OpBuilder &builder, const std::vector<GraphInput> &inputs) {
-  SmallVector<Type> types;
-  for (const GraphInput &input : inputs)
-    types.push_back(dmir::tensorOf(input.dims, dmir::elementTypeOf(input.type, &context)));
-  std::string name = options.entry.empty() ? "main" : options.entry;
-  auto function = func::FuncOp::create(builder, builder.getUnknownLoc(), name, builder.getFunctionType(types, {}));
-  function.addEntryBlock();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    function.setArgAttr(i, dmir::kNameAttr, builder.getStringAttr(inputs[i].name));
-    function.getArgument(i).setLoc(NameLoc::get(builder.getStringAttr(inputs[i].name)));
-  }
-  return function;
 }
 
 /// Exporters often declare symbolic or wrong shapes; the inferred type counts,
@@ -168,32 +149,10 @@ bool ModelImport::collectOutputs(std::vector<std::pair<std::string, Val>> &outpu
   return !none;
 }
 
-bool ModelImport::finishFunction(func::FuncOp function, Emitter &emitter, const Scope &scope) {
-  std::vector<std::pair<std::string, Val>> outputs;
-  if (!collectOutputs(outputs, scope))
-    return false;
-  SmallVector<Value> results;
-  SmallVector<Type> types;
-  SmallVector<std::string> names;
-  for (const auto &[name, value] : outputs) {
-    emitter.setNode(name);
-    results.push_back(emitter.ssa(value));
-    types.push_back(results.back().getType());
-    names.push_back(name);
-  }
-  OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
-  func::ReturnOp::create(builder, builder.getUnknownLoc(), results);
-  function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), types));
-  for (size_t i = 0; i < names.size(); ++i)
-    function.setResultAttr(i, dmir::kNameAttr, builder.getStringAttr(names[i]));
-  return true;
-}
-
 std::optional<ImportedModel> ModelImport::run() {
   size_t errorsBefore = diagnostics.errorCount();
   if (!read())
     return std::nullopt;
-  context.loadDialect<dmir::DMIRDialect, func::FuncDialect>();
   std::set<std::string> constants;
   for (const auto &tensor : model.graph().initializer())
     constants.insert(tensor.name());
@@ -202,25 +161,21 @@ std::optional<ImportedModel> ModelImport::run() {
   std::optional<GraphInputs> graph = resolveInputs(model.graph(), constants, options, diagnostics);
   if (!graph)
     return std::nullopt;
-  const std::vector<GraphInput> &inputs = graph->inputs;
-
   noteConstantInputs(constants);
 
-  OpBuilder builder(&context);
-  ImportedModel imported;
-  imported.module = ModuleOp::create(builder.getUnknownLoc());
-  (*imported.module)->setAttr(dmir::kModelNameAttr, builder.getStringAttr(modelName()));
-  dmir::setSymbolBounds(*imported.module, graph->symbols);
-  builder.setInsertionPointToEnd(imported.module->getBody());
-  func::FuncOp function = createFunction(builder, inputs);
-
-  Emitter emitter(&function.getBody().front(), options.fold);
+  frontend::ModelFunction function(context, options, diagnostics, modelName(),
+                                   options.entry.empty() ? "main" : options.entry);
+  function.bounds = graph->symbols;
+  std::vector<Val> arguments;
+  for (const ModelInput &input : graph->inputs)
+    arguments.push_back(
+        function.addArgument(dmir::tensorOf(input.dims, dmir::elementTypeOf(input.type, &context)), input.name));
   TensorReader tensors(file, options.path, options.externalDataDir);
-  GraphImporter importer(model, options.path, tensors, emitter, diagnostics);
+  GraphImporter importer(model, options.path, tensors, function.emitter(), diagnostics);
   Scope scope = importer.mainScope();
   importer.bindInitializers(model.graph(), scope);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    scope.values[inputs[i].name] = emitter.fromSSA(function.getArgument(i));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    scope.values[graph->inputs[i].name] = arguments[i];
   for (const InputContainer &container : graph->containers) {
     std::vector<Val> items;
     for (const std::string &item : container.items)
@@ -228,23 +183,14 @@ std::optional<ImportedModel> ModelImport::run() {
     scope.values[container.name] = container.isNone ? Val::none() : Val::sequenceOf(std::move(items));
   }
   importer.importNodes(model.graph().node(), model.graph().output(), scope);
-  if (!finishFunction(function, emitter, scope) || diagnostics.errorCount() > errorsBefore)
+  std::vector<std::pair<std::string, Val>> outputs;
+  if (!collectOutputs(outputs, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;
-  if (ArrayAttr computed = emitter.computedDims(); !computed.empty())
-    (*imported.module)->setAttr(dmir::kComputedDimsAttr, computed);
-  imported.files = tensors.files();
-  imported.files.insert(imported.files.begin(), options.path);
-
-  std::string verifierText;
-  ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-    verifierText += (verifierText.empty() ? "" : "; ") + diagnostic.str();
-    return success();
-  });
-  if (failed(verify(*imported.module))) {
-    error("internal", "the imported module is not valid (a bug of dmxc): " + verifierText, "", ErrorKind::Internal);
-    return std::nullopt;
-  }
-  return imported;
+  for (const auto &[name, value] : outputs)
+    function.addResult(value, name);
+  std::vector<std::string> files = tensors.files();
+  files.insert(files.begin(), options.path);
+  return function.finish(std::move(files));
 }
 
 bool recognises(const std::string &path, llvm::ArrayRef<char> head) {

@@ -30,9 +30,9 @@ std::optional<std::string> onlySymbol(Dim dim) {
 
 class Resolver {
 public:
-  Resolver(const std::vector<ProgramInput> &inputs, const ImportOptions &options, Diagnostics &diagnostics)
-      : inputs(inputs), options(options), diagnostics(diagnostics) {
-    for (const ProgramInput &input : inputs)
+  Resolver(const std::vector<ModelInput> &inputs, const ImportOptions &options, Diagnostics &diagnostics)
+      : given(options, diagnostics, "torch-dim"), inputs(inputs), options(options) {
+    for (const ModelInput &input : inputs)
       for (Dim dim : input.dims)
         dim.forEachSymbol([&](std::string_view name) { symbols.insert(std::string(name)); });
   }
@@ -41,34 +41,15 @@ public:
   void applyShapes();
   Dim substituted(Dim dim) const {
     return dim.substitute([&](std::string_view name) {
-      auto found = known.find(name);
-      return found == known.end() ? Dim::symbol(name) : Dim(found->second);
+      std::optional<int64_t> size = given.sizeOf(name);
+      return size ? Dim(*size) : Dim::symbol(name);
     });
   }
   void narrow(SymbolBounds &bounds);
-  void error(const std::string &text, const std::string &help = "") {
-    failed = true;
-    Diagnostic diagnostic{Severity::Error, "torch-dim", options.path, "", text, ErrorKind::Usage, {}};
-    if (!help.empty())
-      diagnostic.help(help);
-    diagnostics.report(std::move(diagnostic));
-  }
-  /// Those that the command line gives.
-  const std::map<std::string, int64_t, std::less<>> &sizes() const { return known; }
-  bool failed = false;
+
+  SizeOptions given;
 
 private:
-  void unknown(const std::string &text, const std::string &name, const std::vector<std::string> &names) {
-    std::string near = nearestName(name, names);
-    error(text + (names.empty() ? " (it has none at all)" : ""), near.empty() ? "" : "did you mean '" + near + "'?");
-  }
-  void fix(const std::string &symbol, int64_t size, const std::string &by) {
-    auto [place, isNew] = known.try_emplace(symbol, size);
-    if (!isNew && place->second != size)
-      error(by + ": the dim '" + symbol + "' is given both as " + std::to_string(place->second) + " and as " +
-            std::to_string(size));
-  }
-
   /// A dim that has a size from the command line tells its symbol.
   void fixBy(Dim dim, int64_t size, const std::string &by) {
     std::optional<std::string> symbol = onlySymbol(dim);
@@ -77,49 +58,47 @@ private:
       return;
     __int128 units = static_cast<__int128>(size) - line->rest;
     if (units < 0 || units % line->factor != 0)
-      return error(by + " must be " + dim.str());
-    fix(*symbol, static_cast<int64_t>(units / line->factor), by);
+      return given.error(by + " must be " + dim.str());
+    given.fix(*symbol, static_cast<int64_t>(units / line->factor), by);
   }
 
-  const std::vector<ProgramInput> &inputs;
+  const std::vector<ModelInput> &inputs;
   const ImportOptions &options;
-  Diagnostics &diagnostics;
   std::set<std::string> symbols;
-  std::map<std::string, int64_t, std::less<>> known;
 };
 
 void Resolver::applyDims() {
   for (const auto &[name, bounds] : options.dims) {
     if (!symbols.count(name))
-      unknown("--dim " + name + ": the program has no symbolic dim of this name", name,
-              {symbols.begin(), symbols.end()});
+      given.unknown("--dim " + name + ": the program has no symbolic dim of this name", name,
+                    {symbols.begin(), symbols.end()});
     else if (bounds.min == bounds.max)
-      fix(name, bounds.min, "--dim " + name + "=" + std::to_string(bounds.min));
+      given.fix(name, bounds.min, "--dim " + name + "=" + std::to_string(bounds.min));
   }
 }
 
 void Resolver::applyShapes() {
   for (const std::string &name : options.absent)
-    error("--shape " + name + "=none: the inputs of a program are tensors");
+    given.error("--shape " + name + "=none: the inputs of a program are tensors");
   for (const auto &[name, shape] : options.shapes) {
     std::string by = "--shape " + name + "=" + shapeString(shape);
-    auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ProgramInput &i) { return i.name == name; });
+    auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ModelInput &i) { return i.name == name; });
     if (input == inputs.end()) {
       std::vector<std::string> names;
-      for (const ProgramInput &known : inputs)
+      for (const ModelInput &known : inputs)
         names.push_back(known.name);
-      unknown(by + ": the program has no input of this name", name, names);
+      given.unknown(by + ": the program has no input of this name", name, names);
       continue;
     }
     if (input->dims.size() != shape.size()) {
-      error(by + ": the input has " + std::to_string(input->dims.size()) + " dims");
+      given.error(by + ": the input has " + std::to_string(input->dims.size()) + " dims");
       continue;
     }
     for (size_t i = 0; i < shape.size(); ++i)
       fixBy(input->dims[i], shape[i], by + ": dim " + std::to_string(i));
     for (size_t i = 0; i < shape.size(); ++i)
       if (Dim dim = substituted(input->dims[i]); dim.valueOr(shape[i]) != shape[i])
-        error(by + ": the program fixes dim " + std::to_string(i) + " to " + dim.str());
+        given.error(by + ": the program fixes dim " + std::to_string(i) + " to " + dim.str());
   }
 }
 
@@ -128,17 +107,18 @@ void Resolver::narrow(SymbolBounds &bounds) {
   for (const std::string &symbol : symbols) {
     auto declared = bounds.find(symbol);
     DimBounds range = declared == bounds.end() ? DimBounds{0, INT64_MAX} : declared->second;
-    if (auto size = known.find(symbol); size != known.end()) {
-      if (size->second < range.min || size->second > range.max)
-        error("the dim '" + symbol + "' is given as " + std::to_string(size->second) +
-              "; the program was exported for " + std::to_string(range.min) + " to " + std::to_string(range.max));
+    if (std::optional<int64_t> size = given.sizeOf(symbol)) {
+      if (*size < range.min || *size > range.max)
+        given.error("the dim '" + symbol + "' is given as " + std::to_string(*size) +
+                    "; the program was exported for " + std::to_string(range.min) + " to " + std::to_string(range.max));
       continue;
     }
-    if (auto given = options.dims.find(symbol); given != options.dims.end()) {
-      if (given->second.min < range.min || given->second.max > range.max)
-        error("--dim " + symbol + "=" + std::to_string(given->second.min) + ".." + std::to_string(given->second.max) +
-              ": the program was exported for " + std::to_string(range.min) + " to " + std::to_string(range.max));
-      range = given->second;
+    if (auto option = options.dims.find(symbol); option != options.dims.end()) {
+      if (option->second.min < range.min || option->second.max > range.max)
+        given.error("--dim " + symbol + "=" + std::to_string(option->second.min) + ".." +
+                    std::to_string(option->second.max) + ": the program was exported for " + std::to_string(range.min) +
+                    " to " + std::to_string(range.max));
+      range = option->second;
     }
     left[symbol] = range;
   }
@@ -157,28 +137,28 @@ int64_t boundOf(const Line &line, int64_t bound) {
 /// half of its size without 1. Returns the symbols that no dim tells.
 std::set<std::string> solveDims(ResolvedInputs &resolved, SymbolBounds &bounds) {
   std::set<std::string> open;
-  for (const ProgramInput &input : resolved.inputs)
+  for (const ModelInput &input : resolved.inputs)
     for (Dim dim : input.dims)
       dim.forEachSymbol([&](std::string_view name) { open.insert(std::string(name)); });
   for (const std::string &symbol : open)
     resolved.symbols.emplace(symbol, Dim::symbol(symbol));
-  for (const ProgramInput &input : resolved.inputs)
+  for (const ModelInput &input : resolved.inputs)
     for (Dim dim : input.dims)
       open.erase(dim.symbolName().value_or(""));
-  for (const ProgramInput &input : std::vector<ProgramInput>(resolved.inputs))
+  for (const ModelInput &input : std::vector<ModelInput>(resolved.inputs))
     for (size_t i = 0; i < input.dims.size(); ++i)
       for (const std::string &symbol : std::set<std::string>(open)) {
         std::optional<Line> line = lineOf(input.dims[i], symbol);
         if (!line)
           continue;
-        std::string size = nameOfDim(input, i);
+        std::string size = nameOfDim(input.name, i);
         resolved.symbols[symbol] = Dim::floorDiv(Dim::symbol(size) - line->rest, line->factor);
         if (auto range = bounds.find(symbol); range != bounds.end())
           bounds[size] = {boundOf(*line, range->second.min), boundOf(*line, range->second.max)};
         bounds.erase(symbol);
         open.erase(symbol);
       }
-  for (ProgramInput &input : resolved.inputs)
+  for (ModelInput &input : resolved.inputs)
     for (Dim &dim : input.dims)
       dim = dim.substitute([&](std::string_view name) { return resolved.symbols.at(std::string(name)); });
   return open;
@@ -186,26 +166,25 @@ std::set<std::string> solveDims(ResolvedInputs &resolved, SymbolBounds &bounds) 
 
 } // namespace
 
-std::string nameOfDim(const ProgramInput &input, size_t axis) { return input.name + "_d" + std::to_string(axis); }
-
-std::optional<ResolvedInputs> resolveInputs(std::vector<ProgramInput> inputs, SymbolBounds &bounds,
+std::optional<ResolvedInputs> resolveInputs(std::vector<ModelInput> inputs, SymbolBounds &bounds,
                                             const ImportOptions &options, Diagnostics &diagnostics) {
   Resolver resolver(inputs, options, diagnostics);
   resolver.applyDims();
   resolver.applyShapes();
   resolver.narrow(bounds);
-  if (resolver.failed)
+  if (resolver.given.failed())
     return std::nullopt;
   ResolvedInputs resolved;
-  for (const auto &[symbol, size] : resolver.sizes())
+  for (const auto &[symbol, size] : resolver.given.sizes())
     resolved.symbols.emplace(symbol, size);
-  for (ProgramInput &input : inputs)
+  for (ModelInput &input : inputs)
     for (Dim &dim : input.dims)
       dim = resolver.substituted(dim);
   resolved.inputs = std::move(inputs);
   for (const std::string &symbol : solveDims(resolved, bounds))
-    resolver.error("no size of an input tells the dim '" + symbol + "'", "--dim " + symbol + "=SIZE fixes it");
-  if (resolver.failed)
+    resolver.given.error("no size of an input tells the dim '" + symbol + "'", ErrorKind::Usage,
+                         "--dim " + symbol + "=SIZE fixes it");
+  if (resolver.given.failed())
     return std::nullopt;
   return resolved;
 }

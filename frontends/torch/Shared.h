@@ -1,20 +1,10 @@
-//===- Shared.h - what this frontend takes from the ONNX one ----*- C++ -*-===//
-//
-// Both frontends build DMIR with the same emitter.
-//
-//===----------------------------------------------------------------------===//
+//===- Shared.h - what all frontends share ----------------------*- C++ -*-===//
 #pragma once
 
-#include "frontends/onnx/Emitter.h"
+#include "frontends/common/Emitter.h"
 
 namespace dmxc::torchfe {
 
-using onnxfe::Dims;
-using onnxfe::dimsString;
-using onnxfe::Emitter;
-using onnxfe::fail;
-using onnxfe::mayEqual;
-using onnxfe::NodeFailure;
-using onnxfe::Val;
+using namespace frontend;
 
 } // namespace dmxc::torchfe

@@ -1,8 +1,9 @@
 //===- TextImporter.cpp - torch-dialect text to DMIR ----------------------===//
 #include "TextImporter.h"
 #include "AtenContext.h"
-#include "ModelFunction.h"
+#include "InputShapes.h"
 #include "OnnxBridge.h"
+#include "ProgramFunction.h"
 #include "ProgramImporter.h"
 #include "TextDialect.h"
 #include "TextTypes.h"
@@ -91,10 +92,10 @@ private:
   Diagnostics &diagnostics;
   OwningOpRef<ModuleOp> text;
   func::FuncOp source;
-  std::vector<ProgramInput> inputs;
+  std::vector<ModelInput> inputs;
   SymbolBounds bounds;
   std::map<std::string, Dim> symbols; ///< what those of the text are
-  std::unique_ptr<ModelFunction> function;
+  std::unique_ptr<ProgramFunction> function;
   DenseMap<Value, Arg> values;
 };
 
@@ -148,7 +149,7 @@ bool TextImport::describeInputs() {
                              "; expected a !torch.vtensor<[...],...> of a known rank");
       return false;
     }
-    ProgramInput input{name, type->type, {}};
+    ModelInput input{name, type->type, {}};
     for (size_t i = 0; i < type->dims.size(); ++i) {
       input.dims.push_back(type->dims[i] < 0 ? Dim::symbol(name + "_d" + std::to_string(i)) : Dim(type->dims[i]));
     }
@@ -418,7 +419,7 @@ std::optional<ImportedModel> TextImport::run() {
   size_t before = diagnostics.errorCount();
   if (!parse() || !chooseFunction() || !describeInputs())
     return std::nullopt;
-  function = std::make_unique<ModelFunction>(context, options, diagnostics);
+  function = std::make_unique<ProgramFunction>(context, options, diagnostics);
   function->bounds = bounds;
   for (auto [argument, input] : llvm::zip(source.getArguments(), inputs))
     values[argument] = Arg::tensor(function->addInput(input));

@@ -2,7 +2,7 @@
 #include "TorchFrontend.h"
 #include "InputShapes.h"
 #include "ModelFile.h"
-#include "ModelFunction.h"
+#include "ProgramFunction.h"
 #include "ProgramImporter.h"
 #include "SymbolicExpr.h"
 #include "TextImporter.h"
@@ -43,7 +43,7 @@ private:
   const Graph &graph() const { return model->program.graph; }
 
   bool describeInputs();
-  std::optional<ProgramInput> inputOf(const InputSpec &spec);
+  std::optional<ModelInput> inputOf(const InputSpec &spec);
   SymbolBounds boundsOfSymbols() const;
   void bindInputs(Scope &scope);
 
@@ -59,11 +59,11 @@ private:
   const ImportOptions &options;
   Diagnostics &diagnostics;
   std::optional<ModelFile> model;
-  std::vector<ProgramInput> inputs;
+  std::vector<ModelInput> inputs;
   SymbolBounds bounds;
   std::vector<State> states;
   Val started; ///< false in a session's first run; null where no state needs it
-  std::unique_ptr<ModelFunction> function;
+  std::unique_ptr<ProgramFunction> function;
   std::unique_ptr<ProgramImporter> importer;
 };
 
@@ -90,12 +90,12 @@ bool ArchiveImport::read() {
 //===--- Inputs --------------------------------------------------------------------===//
 
 /// An input that a run brings: a tensor, or a number that may change; nothing for None and literals.
-std::optional<ProgramInput> ArchiveImport::inputOf(const InputSpec &spec) {
+std::optional<ModelInput> ArchiveImport::inputOf(const InputSpec &spec) {
   std::string name = nameOf(spec.argument);
   if (name.empty())
     return std::nullopt;
   if (spec.argument.kind == Argument::Kind::Int)
-    return ProgramInput{name, DType::I64, {Dim(1)}};
+    return ModelInput{name, DType::I64, {Dim(1)}};
   auto found = graph().tensors.find(name);
   if (spec.argument.kind != Argument::Kind::Tensor || found == graph().tensors.end()) {
     error("torch-program", "the input '" + name + "' is no tensor that the program describes");
@@ -109,7 +109,7 @@ std::optional<ProgramInput> ArchiveImport::inputOf(const InputSpec &spec) {
                           ", which has no tensor meaning here");
     return std::nullopt;
   }
-  ProgramInput input{name, *type, {}};
+  ModelInput input{name, *type, {}};
   for (const SymInt &size : meta.sizes) {
     std::string problem;
     std::optional<Dim> dim = parseSize(size, problem);
@@ -133,12 +133,12 @@ SymbolBounds ArchiveImport::boundsOfSymbols() const {
 }
 
 bool ArchiveImport::describeInputs() {
-  std::vector<ProgramInput> declared;
+  std::vector<ModelInput> declared;
   std::set<std::string> names;
   size_t before = diagnostics.errorCount();
   for (const InputSpec &spec : model->program.inputs)
     if (spec.kind == InputSpec::Kind::User)
-      if (std::optional<ProgramInput> input = inputOf(spec)) {
+      if (std::optional<ModelInput> input = inputOf(spec)) {
         if (!names.insert(input->name).second)
           error("torch-program", "the input '" + input->name + "' stands twice");
         declared.push_back(std::move(*input));
@@ -153,7 +153,7 @@ bool ArchiveImport::describeInputs() {
 }
 
 void ArchiveImport::bindInputs(Scope &scope) {
-  for (const ProgramInput &input : inputs) {
+  for (const ModelInput &input : inputs) {
     scope.values[input.name] = Arg::tensor(function->addInput(input));
     scope.defined.insert(input.name);
     scope.kept.insert(input.name);
@@ -297,7 +297,7 @@ bool ArchiveImport::addOutputs(const Scope &scope) {
   }
   // What operators change in place in the caller's tensors is a result here.
   for (const std::string &value : changedValues(graph()))
-    if (std::any_of(inputs.begin(), inputs.end(), [&](const ProgramInput &input) { return input.name == value; }))
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const ModelInput &input) { return input.name == value; }))
       if (!function->addResult(scope.values.at(value), "mutated." + value))
         return false;
   return true;
@@ -326,7 +326,7 @@ std::optional<ImportedModel> ArchiveImport::run() {
   size_t before = diagnostics.errorCount();
   if (!read() || !describeInputs())
     return std::nullopt;
-  function = std::make_unique<ModelFunction>(context, options, diagnostics);
+  function = std::make_unique<ProgramFunction>(context, options, diagnostics);
   function->bounds = bounds;
   importer = std::make_unique<ProgramImporter>(options.path, function->emitter(), diagnostics);
   Scope scope;

@@ -28,14 +28,16 @@ ROOMS = {
                ["Phases", "Reference", "Dialect", "Target", "Bundle", "Support", "Tools"],
                ["mlir", "llvm", "spdlog", "CLI11", "json"]),
 }
-FRONTEND_MAY = (["Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
+# What both model formats share knows neither's libraries.
+FRONTEND_COMMON_MAY = (["Dialect", "Support"], ["mlir", "llvm"])
+FRONTEND_MAY = (["frontends/common", "Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
 TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
 # What targets/common is for any processor: no word of one of them.
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
 # LLDMIR's verifier knows a slice's cores.
-# Both model formats build DMIR with the emitter that stands beside the ONNX tables.
+# torch programs import some operators by their rows in the ONNX tables.
 FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Corsair"], "src/Dialect/LLDMIR": ["Corsair"],
               "targets/corsair": ["Corsair"], "frontends/torch": ["frontends/onnx"]}
 TOOL_MAX_LINES = 200
@@ -67,6 +69,7 @@ def rooms_of(root):
     for kind, (may, libraries) in (("frontends", FRONTEND_MAY), ("targets", TARGET_MAY)):
         for folder in sorted(path for path in (root / kind).glob("*") if path.is_dir()):
             rooms[f"{kind}/{folder.name}"] = ([f"{kind}/{folder.name}"], may, libraries)
+    rooms["frontends/common"] = (["frontends/common"], *FRONTEND_COMMON_MAY)
     return rooms
 
 
@@ -182,6 +185,9 @@ def self_test(root):
            ("runtime", "#include <spdlog/spdlog.h>"), ("Support", '#include "dmxc/Dialect/DMIR/DMIR.h"'),
            ("Bundle", '#include "mlir/IR/Builders.h"'), ("Dialect", '#include "dmxc/Phases/Phases.h"'),
            ("Phases", '#include "dmxc/Driver/Options.h"'), ("frontends/onnx", '#include "dmxc/Phases/Phases.h"'),
+           ("frontends/onnx", '#include "frontends/torch/Schema.h"'), ("frontends/mlir", '#include "frontends/onnx/Dims.h"'),
+           ("frontends/common", '#include "frontends/onnx/Dims.h"'), ("frontends/common", "#include <onnx/onnx_pb.h>"),
+           ("frontends/common", "#include <google/protobuf/arena.h>"), ("frontends/common", "#include <nlohmann/json.hpp>"),
            ("targets/cpu", '#include "dmxc/Phases/Codegen.h"'), ("targets/common", '#include "targets/cpu/code/IsaLevel.h"'),
            ("targets/cpu", '#include "targets/corsair/CorsairTarget.h"'), ("Phases", '#include "targets/common/roots/Plans.h"'),
            ("Bundle", '#include "../Driver/Work.h"'),
@@ -191,6 +197,7 @@ def self_test(root):
     inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "Corsair": root / "schemas" / "corsair" / "x.cpp",
               "Dialect": root / "src" / "Dialect" / "DLIR" / "x.cpp", "runtime": root / "runtime" / "x.cpp"}
     good = [("runtime", '#include "dmx/dmx.h"'), ("targets/cpu", '#include "dmx/dmx_kernel.h"'), ("targets/cpu", '#include "targets/common/roots/Plans.h"'),
+            ("frontends/torch", '#include "frontends/common/Emitter.h"'), ("frontends/common", '#include "dmxc/Support/Dim.h"'),
             ("targets/common", '#include "dmxc/Dialect/DMIR/DMIR.h"'), ("Phases", "#include <vector>"),
             ("runtime", CORSAIR), ("Reference", CORSAIR), ("Corsair", '#include "BlockFormat.h"'), ("Corsair", CORSAIR)]
     granted = [("Dialect", "src/Dialect/DMIR/x.cpp"), ("Dialect", "include/dmxc/Dialect/DMIR/x.h"), ("targets/cpu", "targets/corsair/x.cpp")]

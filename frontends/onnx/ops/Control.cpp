@@ -3,8 +3,9 @@
 // What is known at compile time is inlined and unrolled; the rest becomes graphs that a run branches to and repeats.
 //
 //===----------------------------------------------------------------------===//
-#include "../ControlGraphs.h"
 #include "../NodeContext.h"
+
+#include "frontends/common/ControlGraphs.h"
 
 using namespace dmxc::dmir;
 

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../NodeContext.h"
-#include "Counting.h"
+
+#include "frontends/common/ops/Counting.h"
 
 using namespace dmxc::dmir;
 

@@ -3,7 +3,7 @@
 #include "Sort.h"
 #include "View.h"
 
-#include "frontends/onnx/ops/Counting.h"
+#include "frontends/common/ops/Counting.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,6 @@ using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
 namespace {
-
-using onnxfe::Counting;
 
 Val scatterElements(AtenContext &c, const Val &data, const Val &index, const Val &updates, int64_t axis,
                     ScatterMode mode) {

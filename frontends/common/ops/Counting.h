@@ -3,7 +3,7 @@
 
 #include "../Emitter.h"
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 /// Small helpers over an emitter, all i64.
 class Counting {
@@ -54,4 +54,4 @@ public:
   Emitter &e;
 };
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace dmxc::dmir;
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 namespace {
 
 Val sameBits(Emitter &e, const Val &value, DType type) {
@@ -88,4 +88,4 @@ Val Emitter::castToScale(const Val &value, bool saturate, ScaleRounding rounding
   return sameBits(*this, cast(exponent, DType::U8), DType::F8E8M0);
 }
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

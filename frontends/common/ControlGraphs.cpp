@@ -5,7 +5,7 @@
 
 using namespace mlir;
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 //===--- One graph
 //--------------------------------------------------------------===//
@@ -338,4 +338,4 @@ void Emitter::rollBack(const Checkpoint &checkpoint) {
   setNode(checkpoint.node);
 }
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -12,7 +12,7 @@
 
 using namespace mlir;
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 namespace {
 
 /// Longer tensors are data, not shapes.
@@ -181,4 +181,4 @@ std::optional<Val> Emitter::foldSizes(const Kind &kind, ArrayRef<Val> operands, 
   return sizes(result, typeOf(arithmetic ? lhs.dtype() : DType::Bool, Dims(*joined)));
 }
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -3,7 +3,7 @@
 
 using namespace mlir;
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 [[noreturn]] void fail(std::string id, std::string text, std::vector<std::string> helps) {
   throw NodeFailure{std::move(id), std::move(text), std::move(helps)};
@@ -110,4 +110,4 @@ Val Val::none() {
   return value;
 }
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

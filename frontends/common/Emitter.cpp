@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 namespace {
 /// Dims of longer text come from shapes that feed on each other; their expressions would grow without bound.
@@ -471,4 +471,4 @@ Val Emitter::iota(DType type, const Dims &dims, int64_t axis) {
   return emitAs<dmir::IotaOp>(typeOf(type, dims), {}, {attr("axis", axis)});
 }
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -5,7 +5,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 /// A graph while it is being emitted.
 struct Emitter::Frame {
@@ -62,4 +62,4 @@ class Emitter::Checkpoint {
   std::string node;
 };
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 /// How a number becomes a power of two.
 enum class ScaleRounding { Up, Down, Nearest };
@@ -221,4 +221,4 @@ private:
                                ///< built to be folded
 };
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

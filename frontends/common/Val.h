@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 
 /// Thrown by the import of one node and caught where nodes are walked.
 /// Exceptions stay inside this frontend: over a hundred import functions read
@@ -124,4 +124,4 @@ struct Val::Pieces {
   Val starts, sizes;     ///< i64[length]: where each begins and how long it is; null where each has one element
 };
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -5,21 +5,20 @@
 
 #include "mlir/IR/Verifier.h"
 
-#include <filesystem>
 #include <set>
 
 using namespace mlir;
 
-namespace dmxc::torchfe {
+namespace dmxc::frontend {
 
-ModelFunction::ModelFunction(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics)
+ModelFunction::ModelFunction(MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics,
+                             const std::string &model, const std::string &name)
     : context(context), options(options), diagnostics(diagnostics), b(&context) {
   context.loadDialect<dmir::DMIRDialect, func::FuncDialect>();
   owned = ModuleOp::create(b.getUnknownLoc());
-  std::string name = std::filesystem::path(options.path).stem().string();
-  (*owned)->setAttr(dmir::kModelNameAttr, b.getStringAttr(name));
+  (*owned)->setAttr(dmir::kModelNameAttr, b.getStringAttr(model));
   b.setInsertionPointToEnd(owned->getBody());
-  function = func::FuncOp::create(b, b.getUnknownLoc(), "main", b.getFunctionType({}, {}));
+  function = func::FuncOp::create(b, b.getUnknownLoc(), name, b.getFunctionType({}, {}));
   function.addEntryBlock();
   e = std::make_unique<Emitter>(&function.getBody().front(), options.fold);
 }
@@ -34,43 +33,13 @@ Val ModelFunction::addArgument(RankedTensorType type, const std::string &name, b
   return e->fromSSA(function.getArgument(number));
 }
 
-Val ModelFunction::addInput(const ProgramInput &input) {
-  Dims plain = input.dims;
-  for (size_t i = 0; i < plain.size(); ++i)
-    if (!plain[i].isStatic() && !plain[i].symbolName()) {
-      std::string symbol = nameOfDim(input, i);
-      plain[i] = Dim::symbol(symbol);
-      bounds.try_emplace(symbol, DimBounds{0, INT64_MAX});
-    }
-  Val argument = addArgument(dmir::tensorOf(plain, dmir::elementTypeOf(input.type, &context)), input.name);
-  e->setNode(input.name);
-  return e->expectDims(argument, input.dims);
-}
-
 void ModelFunction::error(const std::string &id, const std::string &text, ErrorKind kind, const std::string &node) {
   diagnostics.report({Severity::Error, id, options.path, node, text, kind, {}});
 }
 
-bool ModelFunction::addResult(const Arg &value, const std::string &name, bool state) {
+void ModelFunction::addResult(const Val &value, const std::string &name, bool state) {
   e->setNode(name);
-  try {
-    Val tensor;
-    if (value.kind == Arg::Kind::Int && value.ints.size() == 1 && !value.list)
-      tensor = e->size(value.ints[0]);
-    else if (value.tensors.size() == 1 && !value.list)
-      tensor = value.tensors[0];
-    else if (value.numbers.size() == 1 && !value.list)
-      tensor = e->scalar(value.kind == Arg::Kind::Bool ? DType::Bool : DType::F32, value.numbers[0]);
-    if (!tensor)
-      fail("torch-graph", "the output is " + value.describe() + "; only tensors and numbers can be outputs");
-    if (tensor.isPoison())
-      return false;
-    results.push_back({e->ssa(tensor), name, state});
-    return true;
-  } catch (const NodeFailure &failure) {
-    error(failure.id, failure.text, ErrorKind::Model, name);
-    return false;
-  }
+  results.push_back({e->ssa(value), name, state});
 }
 
 bool ModelFunction::verifies() {
@@ -85,7 +54,7 @@ bool ModelFunction::verifies() {
   return false;
 }
 
-std::optional<ImportedModel> ModelFunction::finish() {
+std::optional<ImportedModel> ModelFunction::finish(std::vector<std::string> files) {
   SmallVector<Value> values;
   SmallVector<Type> types;
   for (const Result &result : results) {
@@ -111,8 +80,8 @@ std::optional<ImportedModel> ModelFunction::finish() {
     return std::nullopt;
   ImportedModel imported;
   imported.module = std::move(owned);
-  imported.files = {options.path};
+  imported.files = std::move(files);
   return imported;
 }
 
-} // namespace dmxc::torchfe
+} // namespace dmxc::frontend

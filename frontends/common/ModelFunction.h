@@ -1,17 +1,19 @@
 //===- ModelFunction.h - the function that a model becomes ------*- C++ -*-===//
 #pragma once
 
-#include "InputShapes.h"
-#include "Schema.h"
+#include "Emitter.h"
+#include "SizeOptions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace dmxc::torchfe {
+namespace dmxc::frontend {
 
 /// A module with one function, which grows: arguments, ops, results.
 class ModelFunction {
 public:
-  ModelFunction(mlir::MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics);
+  /// `model`: its name, which the bundle has.
+  ModelFunction(mlir::MLIRContext &context, const ImportOptions &options, Diagnostics &diagnostics,
+                const std::string &model, const std::string &name = "main");
 
   Emitter &emitter() { return *e; }
   mlir::OpBuilder &builder() { return b; }
@@ -19,16 +21,18 @@ public:
 
   /// A new argument; with `state`, it is what the result of the same name was in the session's last run.
   Val addArgument(mlir::RankedTensorType type, const std::string &name, bool state = false);
-  /// A user's input. A dim that is no lone symbol gets one of its own for the argument's type; a run checks that it has
-  /// the size that it must have.
-  Val addInput(const ProgramInput &input);
-  /// A result, in order. Names that are taken get a number. False after an error was reported.
-  bool addResult(const Arg &value, const std::string &name, bool state = false);
+  /// A result, in order. Names that are taken get a number.
+  void addResult(const Val &value, const std::string &name, bool state = false);
 
-  /// The finished module; nothing after an error.
-  std::optional<ImportedModel> finish();
+  /// The finished module, read from these files; nothing after an error.
+  std::optional<ImportedModel> finish(std::vector<std::string> files);
 
   SymbolBounds bounds; ///< of the symbols in the arguments' types
+
+protected:
+  void error(const std::string &id, const std::string &text, ErrorKind kind, const std::string &node = "");
+  mlir::MLIRContext &context;
+  const ImportOptions &options;
 
 private:
   struct Result {
@@ -36,11 +40,8 @@ private:
     std::string name;
     bool state;
   };
-  void error(const std::string &id, const std::string &text, ErrorKind kind, const std::string &node = "");
   bool verifies();
 
-  mlir::MLIRContext &context;
-  const ImportOptions &options;
   Diagnostics &diagnostics;
   mlir::OpBuilder b;
   mlir::OwningOpRef<mlir::ModuleOp> owned;
@@ -49,4 +50,4 @@ private:
   std::vector<Result> results;
 };
 
-} // namespace dmxc::torchfe
+} // namespace dmxc::frontend
