@@ -5,9 +5,6 @@
 
 namespace dmxc::onnxfe {
 
-/// numpy.matmul: operands of rank 1 are taken as a row and a column.
-Val numpyMatMul(Emitter &e, Val a, Val b);
-
 /// Bytes as i32, what a product adds up. Constant matrices stay ops on their bytes instead of being folded here: the
 /// compiler's products of bytes look for them.
 Val widenedBytes(Emitter &e, const Val &bytes);

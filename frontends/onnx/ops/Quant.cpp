@@ -2,6 +2,8 @@
 #include "LinearAlgebra.h"
 #include "Window.h"
 
+#include "frontends/common/ops/Product.h"
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {

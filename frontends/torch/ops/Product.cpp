@@ -1,9 +1,9 @@
 //===- Product.cpp - matrix products and distances ------------------------===//
-#include "../OnnxBridge.h"
 #include "Math.h"
 #include "View.h"
 
-#include "frontends/onnx/ops/LinearAlgebra.h"
+#include "frontends/common/ops/Einsum.h"
+#include "frontends/common/ops/Product.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,6 @@ using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
 namespace {
-
-using onnxfe::numpyMatMul;
 
 void importProduct(AtenContext &c) {
   Val a = c.tensor("self"), b = c.tensor(c.given("mat2") ? "mat2" : c.given("vec") ? "vec" : "other");
@@ -51,9 +49,7 @@ void importLinear(AtenContext &c) {
   c.result(product);
 }
 
-void importEinsum(AtenContext &c) {
-  c.result(emitOnnx(c.e, "Einsum", c.tensors("tensors"), {{"equation", c.text("equation")}}).front());
-}
+void importEinsum(AtenContext &c) { c.result(einsum(c.e, c.text("equation"), c.tensors("tensors"))); }
 
 /// sum over i, j of x1[.., i] * w[o, i, j] * x2[.., j].
 void importBilinear(AtenContext &c) {
