@@ -1,6 +1,8 @@
 //===- Image.cpp - sampling images at computed places ---------------------===//
 #include "Window.h"
 
+#include "frontends/common/ops/Formulas.h"
+
 #include <algorithm>
 
 using namespace dmxc::dmir;
@@ -396,7 +398,7 @@ void importDeformConv(NodeContext &c) {
   c.requireShape(mayEqual(offset.dims(), moves) && (taps * points).valueOr(0) < kMaxColumns,
                  "the offsets do not fit the kernel and offset_group");
   DType wide = x.dtype() == DType::F64 ? DType::F64 : DType::F32; // rounded once, at the end
-  if (isEmpty(x)) { // sums of nothing
+  if (isEmpty(x)) {                                               // sums of nothing
     Val zeros = e.broadcast(e.scalarLike(x, 0), result);
     return c.result(c.has(3) ? e.add(zeros, perChannel(e, c.operand(3), zeros.rank())) : zeros);
   }

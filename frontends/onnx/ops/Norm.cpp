@@ -1,5 +1,7 @@
 //===- Norm.cpp - normalisations ------------------------------------------===//
-#include "Window.h"
+#include "../NodeContext.h"
+
+#include "frontends/common/ops/Formulas.h"
 
 #include <algorithm>
 #include <numeric>

@@ -6,24 +6,13 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-Val pool(Emitter &e, Pooling kind, const Val &x, const Window &w, bool countPadding = false) {
-  llvm::SmallVector<mlir::NamedAttribute> attributes = windowAttributes(e, w, /*ceilExtra=*/true);
-  attributes.push_back(e.attr("kind", PoolingAttr::get(e.context(), kind)));
-  attributes.push_back(e.attr("window", numbersOf(w.kernel)));
-  attributes.push_back(e.attr("countPadding", countPadding));
-  return e.emit<PoolOp>({x}, attributes);
-}
-
 void importMaxPool(NodeContext &c) {
   Val x = c.operand(0);
   Window w = windowOf(c, x.dims());
   c.result(0, pool(c.e, Pooling::max, x, w));
   if (!c.wants(1))
     return;
-  llvm::SmallVector<mlir::NamedAttribute> attributes = windowAttributes(c.e, w);
-  attributes.push_back(c.e.attr("window", numbersOf(w.kernel)));
-  attributes.push_back(c.e.attr("columnMajor", c.attrInt("storage_order", 0) != 0));
-  c.result(1, c.e.emit<ArgMaxPoolOp>({x}, attributes));
+  c.result(1, argMaxPool(c.e, x, w, c.attrInt("storage_order", 0) != 0));
 }
 
 void importAveragePool(NodeContext &c) {

@@ -2,6 +2,7 @@
 #include "LinearAlgebra.h"
 #include "Window.h"
 
+#include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Product.h"
 
 using namespace dmxc::dmir;

@@ -1,5 +1,4 @@
 //===- Convolution.cpp - convolutions and their gradients -----------------===//
-#include "../OnnxBridge.h"
 #include "Windows.h"
 
 #include <algorithm>
@@ -39,15 +38,14 @@ void resolveNamedPadding(AtenContext &c, Window &w) {
 
 Val transposed(AtenContext &c, const Val &x, const Val &weights, const Val &bias, const Window &w,
                const std::vector<int64_t> &extra, int64_t groups) {
-  std::vector<int64_t> pads = onnxfe::numbersOf(w.low), high = onnxfe::numbersOf(w.high);
-  pads.insert(pads.end(), high.begin(), high.end());
-  return emitOnnx(c.e, "ConvTranspose", {x, weights, bias},
-                  {{"strides", w.strides},
-                   {"dilations", w.dilations},
-                   {"pads", pads},
-                   {"output_padding", extra},
-                   {"group", groups}})
-      .front();
+  requireSpatial(llvm::ArrayRef<Dim>(x.dims()).drop_front(2));
+  requireKernel(w.kernel);
+  requireEntries("strides", w.strides, 1);
+  requireEntries("dilations", w.dilations, 1);
+  requireEntries("pads", numbersOf(w.low), -kMaxExtent);
+  requireEntries("pads", numbersOf(w.high), -kMaxExtent);
+  requireEntries("output_padding", extra, 0);
+  return convolveTransposed(c.e, x, weights, bias, w, extra, groups);
 }
 
 void convolve(AtenContext &c, bool isTransposed) {
@@ -59,7 +57,7 @@ void convolve(AtenContext &c, bool isTransposed) {
   if (c.arg("padding").kind == Arg::Kind::String)
     resolveNamedPadding(c, w);
   Val y = isTransposed ? transposed(c, x, weights, bias, w, c.integers("output_padding", axes, 0), c.integer("groups"))
-                       : onnxfe::convolve(c.e, x, weights, bias, w, c.integer("groups"));
+                       : frontend::convolve(c.e, x, weights, bias, w, c.integer("groups"));
   c.result(withoutBatch(c.e, y, added));
 }
 void importConvolution(AtenContext &c) { convolve(c, c.flag("transposed")); }
@@ -93,7 +91,7 @@ Val gradientOfWeights(AtenContext &c, const Val &g, const Val &x, const Val &wei
   std::swap(inner.strides, inner.dilations);
   std::vector<Val> parts;
   for (int64_t group = 0; group < groups; ++group) {
-    Val y = onnxfe::convolve(c.e, swapped(x, group), swapped(g, group), Val(), inner, 1); // [c/g, o/g, k.. or more]
+    Val y = frontend::convolve(c.e, swapped(x, group), swapped(g, group), Val(), inner, 1); // [c/g, o/g, k.. or more]
     Dims sizes = y.dims();
     for (size_t i = 0; i < w.kernel.size(); ++i)
       sizes[i + 2] = w.kernel[i];

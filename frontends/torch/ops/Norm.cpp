@@ -1,14 +1,12 @@
 //===- Norm.cpp - normalisations and their gradients ----------------------===//
 #include "Math.h"
 
-#include "frontends/onnx/ops/Window.h"
+#include "frontends/common/ops/Formulas.h"
 
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
 namespace {
-
-using onnxfe::perChannel;
 
 Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
   return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),

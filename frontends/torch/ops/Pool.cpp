@@ -8,14 +8,6 @@ using namespace dmxc::dmir;
 namespace dmxc::torchfe {
 namespace {
 
-Val pool(Emitter &e, Pooling kind, const Val &x, const Window &w, bool countPadding) {
-  llvm::SmallVector<mlir::NamedAttribute> attributes = onnxfe::windowAttributes(e, w, /*ceilExtra=*/true);
-  attributes.push_back(e.attr("kind", PoolingAttr::get(e.context(), kind)));
-  attributes.push_back(e.attr("window", onnxfe::numbersOf(w.kernel)));
-  attributes.push_back(e.attr("countPadding", countPadding));
-  return e.emit<PoolOp>({x}, attributes);
-}
-
 Dim spatialSize(const Val &x) { return product(llvm::ArrayRef<Dim>(x.dims()).drop_front(2)); }
 
 template <int axes> void importMaxPool(AtenContext &c) {
@@ -27,10 +19,7 @@ template <int axes> void importMaxPoolIndices(AtenContext &c) {
   importMaxPool<axes>(c);
   auto [x, added] = withBatch(c, c.tensor("self"), axes);
   Window w = poolWindow(c, x, axes);
-  llvm::SmallVector<mlir::NamedAttribute> attributes = onnxfe::windowAttributes(c.e, w);
-  attributes.push_back(c.e.attr("window", onnxfe::numbersOf(w.kernel)));
-  attributes.push_back(c.e.attr("columnMajor", false));
-  Val flat = c.e.emit<ArgMaxPoolOp>({x}, attributes); // counts through the whole tensor, torch's through each channel
+  Val flat = argMaxPool(c.e, x, w); // counts through the whole tensor, torch's through each channel
   c.result(1, withoutBatch(c.e, c.e.emit<ModOp>({flat, c.e.size(Dim::max(spatialSize(x), 1))}), added));
 }
 

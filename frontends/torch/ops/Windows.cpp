@@ -41,11 +41,8 @@ Window poolWindow(AtenContext &c, const Val &x, size_t spatial) {
     c.require(2 * padding[i] <= kernel[i], "the padding is more than half of the kernel");
     if (!c.flag("ceil_mode"))
       continue;
-    // One more window where the last overhangs, unless it would start behind the padded input's front part.
     Dim room = x.extent(i + 2) + 2 * padding[i] - ((kernel[i] - 1) * w.dilations[i] + 1);
-    Dim out = Dim::ceilDiv(room, w.strides[i]) + 1, starts = Dim::ceilDiv(x.extent(i + 2) + padding[i], w.strides[i]);
-    out = Dim::max(Dim::min(out, starts), out - 1);
-    w.ceilExtra[i] = Dim::max(0, (out - 1) * w.strides[i] - room);
+    w.ceilExtra[i] = ceilExtraOf(x.extent(i + 2), padding[i], room, w.strides[i]);
     w.high[i] += w.ceilExtra[i];
   }
   return w;
@@ -53,7 +50,7 @@ Window poolWindow(AtenContext &c, const Val &x, size_t spatial) {
 
 Val addWindows(AtenContext &c, const Val &columns, const Window &w, const Dims &sizes) {
   size_t axes = w.kernel.size();
-  std::vector<int64_t> kernel = onnxfe::numbersOf(w.kernel);
+  std::vector<int64_t> kernel = numbersOf(w.kernel);
   int64_t count = 1;
   for (int64_t size : kernel)
     count *= size;

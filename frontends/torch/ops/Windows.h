@@ -3,11 +3,9 @@
 
 #include "Math.h"
 
-#include "frontends/onnx/ops/Window.h"
+#include "frontends/common/ops/Window.h"
 
 namespace dmxc::torchfe {
-
-using onnxfe::Window;
 
 /// [c, spatial..] as a batch of one; torch takes both forms.
 struct Batched {
