@@ -2,6 +2,8 @@
 #include "../OnnxBridge.h"
 #include "Math.h"
 
+#include "frontends/common/ops/GridSample.h"
+
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
@@ -76,13 +78,10 @@ void importGridSample(AtenContext &c) {
   c.require(mode >= 0 && mode <= 2 && padding >= 0 && padding <= 2, "the mode is unknown");
   // ONNX clamps a point before it takes the sixteen pixels around it, torch each pixel.
   c.require(mode != 2 || padding == 0, "bicubic interpolation is known with zeros around the image alone");
-  static const char *const modes[] = {"linear", "nearest", "cubic"}, *const paddings[] = {"zeros", "border",
-                                                                                          "reflection"};
-  c.result(emitOnnx(c.e, "GridSample", {c.tensor("input"), c.tensor("grid")},
-                    {{"mode", std::string(modes[mode])},
-                     {"padding_mode", std::string(paddings[padding])},
-                     {"align_corners", int64_t(c.flag("align_corners"))}})
-               .front());
+  static const char *const modes[] = {"linear", "nearest", "cubic"};
+  static const Padding paddings[] = {Padding::Zeros, Padding::Border, Padding::Reflection};
+  Sampler sampler{c.e, modes[mode], paddings[padding], c.flag("align_corners")};
+  c.result(gridSample(sampler, c.tensor("input"), c.tensor("grid")));
 }
 
 } // namespace
