@@ -2,12 +2,12 @@
 """Writes the generated tables of README.md and frontends/*/OPERATORS.md: update_readme.py [--check] DMXC
 
 --check changes nothing and fails when one differs from what DMXC prints."""
-import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from generated import ROOT, update
+
 README = ROOT / "README.md"
 # Folder of frontends, what --input-format calls it, the head of the table.
 OPERATORS = [("onnx", "onnx", """# ONNX operators
@@ -50,19 +50,10 @@ def main():
     check = "--check" in sys.argv
     dmxc = [argument for argument in sys.argv[1:] if argument != "--check"][0]
     readme = replaced(replaced(README.read_text(), "phases", phase_table(dmxc)), "ops", output_of(dmxc, "--print-ops", "--format", "md"))
-    files = [(README, readme)] + [
-        (ROOT / "frontends" / folder / "OPERATORS.md", head + output_of(dmxc, "--print-ops", "--input-format", format, "--format", "md"))
-        for folder, format, head in OPERATORS]
-    stale = []
-    for path, text in files:
-        if not path.exists() or path.read_text() != text:
-            stale.append(str(path.relative_to(ROOT)))
-            if not check:
-                path.write_text(text)
-    if check and stale:
-        print(f"{', '.join(stale)}: stale; run: tools/scripts/update_readme.py {dmxc}")
-        return 1
-    return 0
+    files = {README: readme}
+    for folder, format, head in OPERATORS:
+        files[ROOT / "frontends" / folder / "OPERATORS.md"] = head + output_of(dmxc, "--print-ops", "--input-format", format, "--format", "md")
+    return update(files, check, f"tools/scripts/update_readme.py {dmxc}")
 
 
 if __name__ == "__main__":
