@@ -45,7 +45,7 @@ TOOL_MAX_LINES = 200
 # Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.
 CORE = ("Phases", "Driver", "Reference", "Dialect", "Target", "Bundle", "Support")
 TARGET_WORDS = {"corsair": r"corsair|affine_?ext|lldmir|num_?imc|ppr_?mode|(?<![a-z])quads?(?![a-z])",
-                "cpu": r"x86|(?<![a-z])(?:avx|sse\d|aarch64)"}
+                "cpu": ONE_PROCESSOR.pattern}
 # Files that still have words of one target; what is listed and no longer there is an error, so that the list only shrinks.
 STILL_OF_ONE_TARGET = {
     "corsair": ["include/dmxc/Dialect/AffineExt/AffineExt.h", "include/dmxc/Dialect/AffineExt/AffineExtBase.td",
