@@ -1,6 +1,7 @@
 //===- NodeContext.cpp - one ONNX node being imported ---------------------===//
 #include "NodeContext.h"
 #include "GraphImporter.h"
+#include "frontends/common/ops/Require.h"
 
 #include <algorithm>
 
@@ -220,13 +221,11 @@ DType NodeContext::attrType(const char *name, DType otherwise) const {
 //-------------------------------------------------------------------===//
 
 void NodeContext::requireAttr(bool condition, const std::string &clause) const {
-  if (!condition)
-    fail("op-attribute", clause);
+  frontend::requireAttr(condition, clause);
 }
 
 void NodeContext::requireShape(bool condition, const std::string &clause) const {
-  if (!condition)
-    fail("op-shape", clause);
+  frontend::requireShape(condition, clause);
 }
 
 int64_t NodeContext::normalizeAxis(int64_t axis, int64_t rank) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "AtenTable.h"
+#include "frontends/common/ops/Require.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
@@ -78,10 +79,7 @@ public:
     if (!condition)
       fail("op-argument", clause);
   }
-  void requireShape(bool condition, const std::string &clause) const {
-    if (!condition)
-      fail("op-shape", clause);
-  }
+  void requireShape(bool condition, const std::string &clause) const { frontend::requireShape(condition, clause); }
   static int64_t normalizeAxis(int64_t axis, int64_t rank);
 
   // --- Results --------------------------------------------------------------------
