@@ -27,8 +27,8 @@ class Archive {
 public:
   struct Entry {
     std::span<const std::byte> data;
-    uint32_t crc = 0;     // 0 in a directory, where nothing records one
-    bool isHeld = false;  // in private memory
+    uint32_t crc = 0;    // 0 in a directory, where nothing records one
+    bool isHeld = false; // in private memory
   };
 
   /// A bundle file or directory, its entries got as `load` says. A directory's entries, manifest.json

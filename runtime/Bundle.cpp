@@ -235,7 +235,8 @@ Status Bundle::requireContracts() const {
     if (Status status = hasContracts(code, contracts); !status)
       return status;
     if (contracts == 0)
-      return fail(DMX_STATUS_UNSUPPORTED, "entry '", code.entry, "' has kernels without contracts; compile the model again, or open it without DMX_BUNDLE_CONTRACTS");
+      return fail(DMX_STATUS_UNSUPPORTED, "entry '", code.entry,
+                  "' has kernels without contracts; compile the model again, or open it without DMX_BUNDLE_CONTRACTS");
   }
   return {};
 }

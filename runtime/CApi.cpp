@@ -460,8 +460,7 @@ dmx_status dmx_session_run(dmx_session *session, dmx_error *error) {
 }
 
 dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error) {
-  return inSession(
-      session, error, [](Session &impl) { return impl.startAsync(); }, Session::InFlight);
+  return inSession(session, error, [](Session &impl) { return impl.startAsync(); }, Session::InFlight);
 }
 
 dmx_status dmx_session_wait(dmx_session *session, dmx_error *error) {

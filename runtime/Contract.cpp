@@ -35,7 +35,8 @@ bool ContractTable::add(std::string_view name, std::span<const int64_t> words) {
     return false;
   contract.bytes.resize(buffers);
   auto expr = [&](ExprId &out) { return exprs.read(words, at, contract.dims, out); };
-  if (!expr(contract.work) || !expr(contract.scratch) || !std::all_of(contract.bytes.begin(), contract.bytes.end(), expr))
+  if (!expr(contract.work) || !expr(contract.scratch) ||
+      !std::all_of(contract.bytes.begin(), contract.bytes.end(), expr))
     return false;
   return at == words.size() && contracts.emplace(name, std::move(contract)).second;
 }

@@ -57,8 +57,10 @@ private:
 namespace detail {
 inline void append(std::string &out, std::string_view text) { out += text; }
 template <typename T>
-requires std::is_arithmetic_v<T>
-void append(std::string &out, T number) { out += std::to_string(number); }
+  requires std::is_arithmetic_v<T>
+void append(std::string &out, T number) {
+  out += std::to_string(number);
+}
 } // namespace detail
 
 /// Concatenates texts and numbers.

@@ -23,7 +23,7 @@ struct Unit {
   std::unique_ptr<Device> device;
   const TargetCode *target = nullptr;            // null, like `code`, when all its tasks are copies
   std::shared_ptr<const CodeImage> code, common; // common: null unless the target's code has such
-  uint32_t programs = 0; // one for each stage of each frame that has tasks for it
+  uint32_t programs = 0;                         // one for each stage of each frame that has tasks for it
 
   /// The code that has a kernel; null when none has.
   const CodeImage *imageOf(std::string_view kernel) const {
@@ -205,8 +205,8 @@ private:
   const Graph &graph;
   const std::string path;
   const Signature *signature;
-  std::vector<uint32_t> unitIndex;                // by Graph::targets
-  std::vector<const void *> kernels;              // per task
+  std::vector<uint32_t> unitIndex;   // by Graph::targets
+  std::vector<const void *> kernels; // per task
   struct TaskContract {
     const ContractTable *table = nullptr;     // null where its code has none
     const KernelContract *contract = nullptr; // of `table`, likewise

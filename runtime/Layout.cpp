@@ -51,8 +51,8 @@ bool LayoutBuilder::number(ExprId id, int64_t min, int64_t max, std::string_view
     return reject(within(what, result.takeError()));
   value = *result;
   if (value < min || value > max)
-    return reject(fail(value > max ? tooLarge : DMX_STATUS_INVALID_BUNDLE, what, " is ", value, ", not within ", min,
-                       "..", max));
+    return reject(
+        fail(value > max ? tooLarge : DMX_STATUS_INVALID_BUNDLE, what, " is ", value, ", not within ", min, "..", max));
   return true;
 }
 

@@ -89,8 +89,8 @@ private:
   std::vector<Frame *> frames;     // all, by their tasks' numbers
   std::string targetText, isaText; // for `info`
   const char *betterIsa = "";
-  bool outputsValid = false;       // the last run was good, and its shapes are those of the inputs bound now
-  std::vector<Range> ranges;       // scratch of checkOverlaps
+  bool outputsValid = false; // the last run was good, and its shapes are those of the inputs bound now
+  std::vector<Range> ranges; // scratch of checkOverlaps
 
   pthread_t asyncThread{};
   bool asyncStarted = false, asyncStop = false;

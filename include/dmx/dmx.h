@@ -86,10 +86,7 @@ typedef struct dmx_error {
   dmx_status status;
   char message[512]; /* one sentence, truncated to fit, always NUL-terminated */
 } dmx_error;
-#define DMX_ERROR_INIT                                                                                                 \
-  {                                                                                                                    \
-    sizeof(dmx_error), DMX_OK, { 0 }                                                                                   \
-  }
+#define DMX_ERROR_INIT {sizeof(dmx_error), DMX_OK, {0}}
 
 /* Short name of a status, e.g. "invalid argument". Static storage; never NULL. */
 DMX_API const char *dmx_status_name(dmx_status status);
@@ -338,8 +335,7 @@ typedef struct dmx_session_options {
                                     corsair.trace=FILE     the last run as a Chrome trace */
   uint32_t device_option_count;
 } dmx_session_options;
-#define DMX_SESSION_OPTIONS_INIT                                                                                       \
-  { sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0 }
+#define DMX_SESSION_OPTIONS_INIT {sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0}
 
 /* Makes a session for one entry point (NULL: the first). `options` NULL: all defaults.
  * Makes a device for each target the entry point runs on, loads their code, starts the threads and, where

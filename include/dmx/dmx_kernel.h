@@ -114,7 +114,7 @@ typedef struct dmx_kernel_entry_v2 {
 typedef struct dmx_kernel_table {
   uint32_t abi_version; /* DMX_KERNEL_ABI_VERSION of the compiler */
   uint32_t kernel_count;
-  const char *isa; /* "x86-64-v3", ...: the level this object was built for */
+  const char *isa;                 /* "x86-64-v3", ...: the level this object was built for */
   const dmx_kernel_entry *kernels; /* before version 3: dmx_kernel_entry_v2 */
 } dmx_kernel_table;
 

@@ -145,8 +145,8 @@ public:
   /// `segments` ascend and do not overlap; the tasks between them are those of other devices. What a
   /// task waits for before its segment is done when the segment starts. Both lists stay in place.
   virtual Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) = 0;
-  /// Starts a segment; no allocation, no lock. A program's segments are started in order from 0, each after the fence of
-  /// the one before; it may end before the last one.
+  /// Starts a segment; no allocation, no lock. A program's segments are started in order from 0, each after the fence
+  /// of the one before; it may end before the last one.
   virtual void enqueue(uint32_t segment) = 0;
   /// Waits for it. A CPU does its share of the work in here.
   virtual RunOutcome fence() = 0;

@@ -45,8 +45,8 @@ bool readValue(const SettingSpec &spec, std::string_view text, Setting &out) {
   out = {spec.key, std::string(text)};
   bool free = spec.values.find('|') == text.npos;
   if (!spec.max)
-    return !text.empty() && (free || (text.find('|') == text.npos &&
-                                      cat("|", spec.values, "|").find(cat("|", text, "|")) != text.npos));
+    return !text.empty() &&
+           (free || (text.find('|') == text.npos && cat("|", spec.values, "|").find(cat("|", text, "|")) != text.npos));
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out.number);
   return failed == std::errc() && end == text.data() + text.size() && out.number <= spec.max;
 }

@@ -193,8 +193,7 @@ MaybeError convertTile(const TileShape &from, const std::byte *in, const TileSha
     return "a tile " + std::to_string(from.depth) + " deep cannot become one " + std::to_string(to.depth) + " deep";
   TileValues values;
   unpackTile(from, in, values);
-  return packTile(
-      to, values, Rounding::Nearest, [](int, uint16_t *) {}, out);
+  return packTile(to, values, Rounding::Nearest, [](int, uint16_t *) {}, out);
 }
 
 // --- runs ---------------------------------------------------------------------

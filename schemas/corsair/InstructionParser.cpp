@@ -239,8 +239,8 @@ std::optional<Instruction> parseInstruction(const std::vector<Token> &tokens, Sy
     bool done = field >= 0 && !hidden ? parseOperand(*in, field, token, symbols, error)
                 : key                 ? parseKey(*in, *key, token, error)
                                       : (error = std::string(in->info().name) + " has no field '" +
-                                 (token.key.empty() ? token.value : token.key) + "'",
-                         false);
+                                                 (token.key.empty() ? token.value : token.key) + "'",
+                                         false);
     if (!done)
       return std::nullopt;
   }

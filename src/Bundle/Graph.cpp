@@ -253,9 +253,8 @@ Value graphValue(const GraphDesc &graph) {
         {"size", json::toValue(arena.size)}, {"lower_bound", json::toValue(arena.lowerBound)}, {"align", arena.align}};
   });
   v["buffers"] = arrayOf(graph.buffers, bufferValue);
-  v["queues"] = arrayOf(graph.queues, [](const QueueDesc &queue) {
-    return Value{{"name", queue.name}, {"target", queue.target}};
-  });
+  v["queues"] = arrayOf(graph.queues,
+                        [](const QueueDesc &queue) { return Value{{"name", queue.name}, {"target", queue.target}}; });
   v["tasks"] = arrayOf(graph.tasks, taskValue);
   return v;
 }

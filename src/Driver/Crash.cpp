@@ -312,7 +312,8 @@ __attribute__((noinline)) static void reserveStack() {
   for (char **list : {state.argv, environ})
     for (; *list; ++list)
       top = std::max(top, *list + std::strlen(*list));
-  rlim_t size = std::min(limit.rlim_cur, most), used = static_cast<rlim_t>(top - reinterpret_cast<char *>(&space)) + spare;
+  rlim_t size = std::min(limit.rlim_cur, most),
+         used = static_cast<rlim_t>(top - reinterpret_cast<char *>(&space)) + spare;
   if (size <= used)
     return;
   reservingStack = 1;
@@ -329,7 +330,7 @@ void installSignalHandlers(int argc, char **argv) {
   stack.ss_size = alternate.size();
   sigaltstack(&stack, nullptr);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = onCrash;
     action.sa_flags = SA_ONSTACK | SA_SIGINFO;
     sigemptyset(&action.sa_mask);

@@ -211,8 +211,8 @@ Error ByteFile::failure(int reason) const {
 
 Status ByteFile::writeRaw(const std::byte *data, size_t size, uint64_t offset) {
   while (size) {
-    ssize_t done = isStream ? ::write(file.get(), data, size)
-                            : pwrite(file.get(), data, size, static_cast<off_t>(offset));
+    ssize_t done =
+        isStream ? ::write(file.get(), data, size) : pwrite(file.get(), data, size, static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)
@@ -372,8 +372,8 @@ Status OutputFile::commit(Durability durability) {
       return done;
   int reason = durable ? synchronise(folder.get()) : 0;
   if (reason)
-    return ioError("'" + path + "' is written, but its folder cannot be synchronised with the disk: " +
-                   std::strerror(reason));
+    return ioError("'" + path +
+                   "' is written, but its folder cannot be synchronised with the disk: " + std::strerror(reason));
   return Status::ok();
 }
 
@@ -414,8 +414,8 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::create(const std::string &gi
       output->committed = true; // there is nothing to remove
       return output->failure("cannot make the folder", errno);
     }
-    output->root = Descriptor(
-        openat(output->parent.get(), output->temporaryName.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    output->root =
+        Descriptor(openat(output->parent.get(), output->temporaryName.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     int reason = output->root ? EAGAIN : errno;
     if (output->root && lockTemporary(output->parent.get(), output->temporaryName, output->root.get())) {
       output->temporaries.push_back(std::move(temporary));
@@ -506,8 +506,8 @@ Status OutputFolder::commit(Durability durability) {
   removeTree(parent.get(), temporaryName.c_str()); // what was there before
   int reason = durability == Durability::Disk ? dmxc::synchronise(parent.get()) : 0;
   if (reason)
-    return ioError("'" + path + "' is written, but its folder cannot be synchronised with the disk: " +
-                   std::strerror(reason));
+    return ioError("'" + path +
+                   "' is written, but its folder cannot be synchronised with the disk: " + std::strerror(reason));
   return Status::ok();
 }
 

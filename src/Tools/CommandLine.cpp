@@ -57,8 +57,9 @@ private:
   std::string usage, examples;
 };
 
-constexpr const char *const exitCodeHelp = "Exit codes: 0 ok; 1 the model or bundle is invalid or unsupported; 2 usage; 3 file, I/O "
-                                 "or out of memory; 5 verification or comparison failed; 70 internal error.";
+constexpr const char *const exitCodeHelp =
+    "Exit codes: 0 ok; 1 the model or bundle is invalid or unsupported; 2 usage; 3 file, I/O "
+    "or out of memory; 5 verification or comparison failed; 70 internal error.";
 
 std::vector<std::string> flagNames(const CLI::App &app) {
   std::vector<std::string> names;

@@ -200,8 +200,9 @@ View summary(const Bundle &bundle) {
                  joined(m.targets[i].features)});
   view.tables.push_back(std::move(targets));
   if (std::find(contracts.begin(), contracts.end(), "no") != contracts.end())
-    view.facts.emplace_back("without contracts",
-                            "graph.json is believed where it says what kernels touch; compile again to have it checked");
+    view.facts.emplace_back(
+        "without contracts",
+        "graph.json is believed where it says what kernels touch; compile again to have it checked");
   addEntryPoints(m, view);
   Table placement{"placement", {"target", "ops", "reason"}, {}};
   for (const PlacementDesc &place : m.placement)

@@ -56,8 +56,7 @@ dmx_tensor_view viewOf(const Tensor &tensor) {
 } // namespace
 
 Result<Tensor> newTensor(DType type, const Shape &shape, const std::string &what) {
-  int64_t bytes =
-      dmx_tensor_bytes(static_cast<dmx_dtype>(type) + 1, static_cast<uint32_t>(shape.size()), shape.data());
+  int64_t bytes = dmx_tensor_bytes(static_cast<dmx_dtype>(type) + 1, static_cast<uint32_t>(shape.size()), shape.data());
   if (bytes >= 0) {
     try {
       return Tensor(type, shape);

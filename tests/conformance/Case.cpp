@@ -261,8 +261,8 @@ Verdict runSetInAllWays(const std::string &bundle, const std::string &set, const
         settings.deviceOptions = {std::string("cpu.guard=") + side};
         result = runSet(bundle, set, options, settings);
         if (result.outcome != Outcome::Pass)
-          result.reason = settings.deviceOptions[0] + " " + level + " threads=" + std::to_string(threads) + ": " +
-                          result.reason;
+          result.reason =
+              settings.deviceOptions[0] + " " + level + " threads=" + std::to_string(threads) + ": " + result.reason;
       }
   return result;
 }

@@ -37,7 +37,7 @@ struct CheckOptions {
                                          ///< output is changed before the comparison
   Transform transform = Transform::None; ///< Constant looks at data set 0 only
   OpenDims dims = OpenDims::Fixed;
-  std::string scratch; ///< folder for bundles
+  std::string scratch;             ///< folder for bundles
   bool guard = false;              ///< run every data set under guard memory as well (dmx.h, cpu.guard), in all ways
   std::vector<std::string> levels; ///< what the CPU target compiles for, and runs guarded; empty: its default, the best
 };

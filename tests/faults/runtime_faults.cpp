@@ -76,7 +76,8 @@ public:
     step("create", [&] { return dmx_session_create(bundle, nullptr, &options, &session, &error); });
     for (uint32_t i = 0; session && i < inputs.size(); ++i) {
       Input &input = inputs[i];
-      dmx_tensor_view view{input.dtype, static_cast<uint32_t>(input.dims.size()), input.dims.data(), input.bytes.data()};
+      dmx_tensor_view view{input.dtype, static_cast<uint32_t>(input.dims.size()), input.dims.data(),
+                           input.bytes.data()};
       step("bind", [&] { return dmx_session_bind(session, DMX_INPUT, i, &view, &error); });
     }
     step("run", [&] { return dmx_session_run(session, &error); });
@@ -189,10 +190,10 @@ int tryKind(Scenario &scenario, const char *path, const char *kind, const char *
     int descriptors = openDescriptors();
     shim.arm(fault);
     Outcome outcome = scenario.pass();
-    const char *left = shim.live() != live                  ? "memory"
-                       : shim.mapped() != mapped            ? "a mapping"
+    const char *left = shim.live() != live                ? "memory"
+                       : shim.mapped() != mapped          ? "a mapping"
                        : openDescriptors() != descriptors ? "a descriptor"
-                                                            : nullptr;
+                                                          : nullptr;
     (outcome.failures ? failed : good)++;
     if (outcome.wrong || left) {
       ++violations;
@@ -202,8 +203,8 @@ int tryKind(Scenario &scenario, const char *path, const char *kind, const char *
       mapped = shim.mapped();
     }
   }
-  std::printf("%s: %s%s: %ld faults that were errors, %ld that did not matter, %d violations%s\n", path, kind, form, failed,
-              good, violations, keeps ? " (the C library keeps some memory)" : "");
+  std::printf("%s: %s%s: %ld faults that were errors, %ld that did not matter, %d violations%s\n", path, kind, form,
+              failed, good, violations, keeps ? " (the C library keeps some memory)" : "");
   return violations;
 }
 

@@ -6,10 +6,10 @@
  *   read    read, pread           write   write, pwrite         sync    fsync, fdatasync
  *   map     mmap                  stat    stat, fstat, fstatat  rename  rename, renameat, renameat2, linkat
  *   mkdir   mkdir, mkdirat        thread  pthread_create        alloc   malloc, calloc, realloc, aligned_alloc, ...
- * fails with the errno that HOW names (default: the usual one), or is "short" (a part of the bytes, no error) or "end" (0
- * bytes). Standard error is left alone. DMX_FAULT has a fault for the whole process, DMX_FAULT_COUNTS a file that gets
- * "KIND COUNT" lines at the end, DMX_FAULT_TRACE one that gets the names of calls that make output durable, in order.
- * A test that runs many faults in one process finds dmx_fault_arm and its sisters by dlsym.
+ * fails with the errno that HOW names (default: the usual one), or is "short" (a part of the bytes, no error) or "end"
+ * (0 bytes). Standard error is left alone. DMX_FAULT has a fault for the whole process, DMX_FAULT_COUNTS a file that
+ * gets "KIND COUNT" lines at the end, DMX_FAULT_TRACE one that gets the names of calls that make output durable, in
+ * order. A test that runs many faults in one process finds dmx_fault_arm and its sisters by dlsym.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,14 +29,18 @@
 #include <unistd.h>
 
 enum { OPEN, READ, WRITE, SYNC, MAP, STAT, RENAME, MKDIR, THREAD, ALLOC, KINDS };
-static const char *const names[KINDS] = {"open", "read", "write", "sync", "map", "stat", "rename", "mkdir", "thread", "alloc"};
+static const char *const names[KINDS] = {"open", "read",   "write", "sync",   "map",
+                                         "stat", "rename", "mkdir", "thread", "alloc"};
 static const int usual[KINDS] = {EACCES, EIO, ENOSPC, EIO, ENOMEM, EIO, EIO, ENOSPC, EAGAIN, ENOMEM};
-static const struct { const char *name; int value; } errors[] = {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"ENOMEM", ENOMEM},
-    {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}};
+static const struct {
+  const char *name;
+  int value;
+} errors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR}, {"ENOMEM", ENOMEM},         {"EMFILE", EMFILE},
+              {"EACCES", EACCES}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}};
 enum { SHORT = -1, END = -2 };
 
 static atomic_long counts[KINDS];
-static atomic_long live; /* allocations that are not freed */
+static atomic_long live;   /* allocations that are not freed */
 static atomic_long mapped; /* mappings less those taken back */
 static int armed = -1, how, onwards;
 static long target;
@@ -129,7 +133,17 @@ __attribute__((destructor)) static void stop(void) {
 
 /* ---- files ---- */
 
-#define MODE(flags) ({ mode_t m = 0; if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { va_list l; va_start(l, flags); m = va_arg(l, mode_t); va_end(l); } m; })
+#define MODE(flags)                                                                                                    \
+  ({                                                                                                                   \
+    mode_t m = 0;                                                                                                      \
+    if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) {                                                     \
+      va_list l;                                                                                                       \
+      va_start(l, flags);                                                                                              \
+      m = va_arg(l, mode_t);                                                                                           \
+      va_end(l);                                                                                                       \
+    }                                                                                                                  \
+    m;                                                                                                                 \
+  })
 int open(const char *path, int flags, ...) {
   mode_t mode = MODE(flags);
   return fault(OPEN) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
@@ -146,10 +160,15 @@ int openat64(int folder, const char *path, int flags, ...) {
   mode_t mode = MODE(flags);
   return fault(OPEN) ? -1 : (int)syscall(SYS_openat, folder, path, flags, mode);
 }
-int memfd_create(const char *name, unsigned flags) { return fault(OPEN) ? -1 : (int)syscall(SYS_memfd_create, name, flags); }
+int memfd_create(const char *name, unsigned flags) {
+  return fault(OPEN) ? -1 : (int)syscall(SYS_memfd_create, name, flags);
+}
 int pipe2(int ends[2], int flags) { return fault(OPEN) ? -1 : (int)syscall(SYS_pipe2, ends, flags); }
 
-#define NEXT(type, name, ...) static type (*next)(__VA_ARGS__); if (!next) next = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+#define NEXT(type, name, ...)                                                                                          \
+  static type (*next)(__VA_ARGS__);                                                                                    \
+  if (!next)                                                                                                           \
+  next = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 FILE *fopen(const char *path, const char *mode) {
   NEXT(FILE *, "fopen", const char *, const char *);
   return fault(OPEN) ? NULL : next(path, mode);
@@ -168,7 +187,9 @@ DIR *fdopendir(int fd) {
 }
 
 /* Bytes of a call that is to be short, -1 for one that fails. */
-static ssize_t part(int what, size_t size) { return what == SHORT ? (ssize_t)(size > 1 ? size / 2 : size) : what == END ? 0 : -1; }
+static ssize_t part(int what, size_t size) {
+  return what == SHORT ? (ssize_t)(size > 1 ? size / 2 : size) : what == END ? 0 : -1;
+}
 ssize_t read(int fd, void *data, size_t size) {
   int what = fault(READ);
   ssize_t most = what ? part(what, size) : (ssize_t)size;
@@ -216,8 +237,12 @@ int munmap(void *address, size_t size) {
   return failed;
 }
 
-int stat(const char *restrict path, struct stat *restrict info) { return fault(STAT) ? -1 : (int)syscall(SYS_newfstatat, AT_FDCWD, path, info, 0); }
-int stat64(const char *restrict path, struct stat64 *restrict info) { return fault(STAT) ? -1 : (int)syscall(SYS_newfstatat, AT_FDCWD, path, info, 0); }
+int stat(const char *restrict path, struct stat *restrict info) {
+  return fault(STAT) ? -1 : (int)syscall(SYS_newfstatat, AT_FDCWD, path, info, 0);
+}
+int stat64(const char *restrict path, struct stat64 *restrict info) {
+  return fault(STAT) ? -1 : (int)syscall(SYS_newfstatat, AT_FDCWD, path, info, 0);
+}
 int fstat(int fd, struct stat *info) { return fault(STAT) ? -1 : (int)syscall(SYS_fstat, fd, info); }
 int fstat64(int fd, struct stat64 *info) { return fault(STAT) ? -1 : (int)syscall(SYS_fstat, fd, info); }
 int fstatat(int folder, const char *restrict path, struct stat *restrict info, int flags) {
@@ -244,9 +269,12 @@ int linkat(int fromFolder, const char *from, int toFolder, const char *to, int f
   return fault(RENAME) ? -1 : (int)syscall(SYS_linkat, fromFolder, from, toFolder, to, flags);
 }
 int mkdir(const char *path, mode_t mode) { return fault(MKDIR) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode); }
-int mkdirat(int folder, const char *path, mode_t mode) { return fault(MKDIR) ? -1 : (int)syscall(SYS_mkdirat, folder, path, mode); }
+int mkdirat(int folder, const char *path, mode_t mode) {
+  return fault(MKDIR) ? -1 : (int)syscall(SYS_mkdirat, folder, path, mode);
+}
 
-int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes, void *(*body)(void *), void *restrict argument) {
+int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes, void *(*body)(void *),
+                   void *restrict argument) {
   NEXT(int, "pthread_create", pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
   int what = fault(THREAD);
   return what ? what : next(thread, attributes, body, argument);
@@ -255,7 +283,8 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 /* ---- memory ---- */
 
 #ifndef DMX_FAULTS_IN_PROCESS
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 
 static void *counted(void *memory) {
@@ -271,7 +300,9 @@ void *realloc(void *old, size_t size) {
   live += (!old && memory) - (old && !memory && !size);
   return memory;
 }
-void *memalign(size_t alignment, size_t size) { return fault(ALLOC) ? NULL : counted(__libc_memalign(alignment, size)); }
+void *memalign(size_t alignment, size_t size) {
+  return fault(ALLOC) ? NULL : counted(__libc_memalign(alignment, size));
+}
 void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
 int posix_memalign(void **memory, size_t alignment, size_t size) {
   int error = errno;

@@ -515,9 +515,8 @@ TEST(Control, BadBundles) {
   refused(branches, "graph 'then' is another task's already", [](Json &g) { g[0]["tasks"][0]["else"] = "then"; });
   refused(model, "owned by a task",
           [](Json &g) { g[0]["name"] = "body", g[1]["name"] = "main", g[0]["tasks"][0]["body"] = "main"; });
-  refused(model, "its input 3 is i64 of rank 0, but it gets i64 of rank 1", [](Json &g) {
-    g[0]["tasks"][0]["inputs"] = {0, 2};
-  });
+  refused(model, "its input 3 is i64 of rank 0, but it gets i64 of rank 1",
+          [](Json &g) { g[0]["tasks"][0]["inputs"] = {0, 2}; });
   refused(model, "it has input 4, but gets 4 inputs", [](Json &g) { g[0]["tasks"][0]["inputs"] = {1}; });
   refused(
       model, "it has 3 outputs, expected 2",
@@ -533,17 +532,15 @@ TEST(Control, BadBundles) {
   refused(model, "another buffer is the same output", [](Json &g) { g[0]["buffers"][6]["output"] = 0; });
   refused(model, "is read from axis 1 of output 0, which has rank 1", [](Json &g) { g[0]["dims"][1]["axis"] = 1; });
   refused(model, "result of another task", [](Json &g) { g[0]["tasks"][1]["dst"] = 5; });
-  refused(model, "task 0 'loop_0' uses what task 0 'loop_0' returns", [](Json &g) {
-    g[0]["tasks"][0]["inputs"] = {5, 2};
-  });
+  refused(model, "task 0 'loop_0' uses what task 0 'loop_0' returns",
+          [](Json &g) { g[0]["tasks"][0]["inputs"] = {5, 2}; });
   refused(model, "its output 1 is i64 of rank 1, expected i64 of rank 0", [](Json &g) {
     g[0]["tasks"][0]["carried"] = {1};
     g[1]["buffers"][2]["shape"] = Json::array(),
     g[1]["dims"] = {{{"name", "n"}, {"expr", 1}}, {{"name", "n1"}, {"expr", 2}}};
   });
-  refused(branches, "gives i64 of rank 1, but the result's buffer is i64 of rank 2", [](Json &g) {
-    g[0]["buffers"][3]["shape"] = {"r", 1};
-  });
+  refused(branches, "gives i64 of rank 1, but the result's buffer is i64 of rank 2",
+          [](Json &g) { g[0]["buffers"][3]["shape"] = {"r", 1}; });
   refused(branches, "control flow runs on target 'cpu' only", [](Json &g) {
     g[0]["queues"].push_back({{"name", "c"}, {"target", "corsair"}});
     g[0]["tasks"][0]["queue"] = 1;

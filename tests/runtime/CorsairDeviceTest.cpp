@@ -159,16 +159,10 @@ TEST(CorsairDevice, BuffersMustBeThoseOfTheKernel) {
     EXPECT_NE(dmx_session_create(open.get(), nullptr, nullptr, &made, &open.error), DMX_OK);
     EXPECT_NE(std::string(open.error.message).find(part), std::string::npos) << open.error.message;
   };
-  refused(
-      [](TestBundle &b) {
-        b.graph["graphs"][0]["tasks"][0]["buffers"] = {0, 1, 3};
-      },
-      "kernel 'step one' has 4 arguments, its task has 3 buffers");
-  refused(
-      [](TestBundle &b) {
-        b.graph["graphs"][0]["tasks"][0]["buffers"] = {1, 1, 2, 3};
-      },
-      "argument 'x' has 256 bytes, its buffer 8");
+  refused([](TestBundle &b) { b.graph["graphs"][0]["tasks"][0]["buffers"] = {0, 1, 3}; },
+          "kernel 'step one' has 4 arguments, its task has 3 buffers");
+  refused([](TestBundle &b) { b.graph["graphs"][0]["tasks"][0]["buffers"] = {1, 1, 2, 3}; },
+          "argument 'x' has 256 bytes, its buffer 8");
   refused([](TestBundle &b) { b.graph["graphs"][0]["tasks"][0]["kernel"] = "none"; }, "needs kernel 'none'");
   refused([](TestBundle &b) { b.files["code/corsair/corsair-like/kernels.dmxisa"][200] ^= 1; },
           "the DMX ISA image is not usable: section MACH fails its checksum");

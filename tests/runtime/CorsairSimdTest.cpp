@@ -98,38 +98,28 @@ TEST(CorsairSimd, ElementwiseFunctionsAreRoundedOnce) {
   expectElementwise("neg", [](double a, double, double) { return -a; });
   expectElementwise("abs", [](double a, double, double) { return std::fabs(a); });
   expectElementwise("sign", [](double a, double, double) { return (a > 0) - (a < 0); });
-  expectElementwise(
-      "floor", [](double a, double, double) { return std::floor(a); }, "", 8);
-  expectElementwise(
-      "ceil", [](double a, double, double) { return std::ceil(a); }, "", 8);
-  expectElementwise(
-      "round", [](double a, double, double) { return std::nearbyint(a); }, "", 8);
+  expectElementwise("floor", [](double a, double, double) { return std::floor(a); }, "", 8);
+  expectElementwise("ceil", [](double a, double, double) { return std::ceil(a); }, "", 8);
+  expectElementwise("round", [](double a, double, double) { return std::nearbyint(a); }, "", 8);
   expectElementwise("relu", [](double a, double, double) { return std::max(a, 0.0); });
-  expectElementwise(
-      "leaky_relu", [](double a, double, double) { return a < 0 ? a * 0.125 : a; }, "imm0=0.125");
+  expectElementwise("leaky_relu", [](double a, double, double) { return a < 0 ? a * 0.125 : a; }, "imm0=0.125");
   expectElementwise(
       "clip", [](double a, double, double) { return std::min(std::max(a, -0.25), 0.5); }, "imm0=-0.25 imm1=0.5");
-  expectElementwise(
-      "affine", [](double a, double, double) { return a * 3 + 0.5; }, "imm0=3 imm1=0.5");
+  expectElementwise("affine", [](double a, double, double) { return a * 3 + 0.5; }, "imm0=3 imm1=0.5");
   expectElementwise("exp", [](double a, double, double) { return std::exp(a); });
-  expectElementwise(
-      "log", [](double a, double, double) { return std::log(a); }, "", 1, 0x1p-10f);
+  expectElementwise("log", [](double a, double, double) { return std::log(a); }, "", 1, 0x1p-10f);
   expectElementwise("tanh", [](double a, double, double) { return std::tanh(a); });
   expectElementwise("erf", [](double a, double, double) { return std::erf(a); });
   expectElementwise("gelu", [](double a, double, double) { return a * 0.5 * std::erfc(-a / std::numbers::sqrt2); });
   expectElementwise("sigmoid", [](double a, double, double) { return 1 / (1 + std::exp(-a)); });
   expectElementwise("silu", [](double a, double, double) { return a / (1 + std::exp(-a)); });
-  expectElementwise(
-      "sqrt", [](double a, double, double) { return std::sqrt(a); }, "", 1, 0);
-  expectElementwise(
-      "rsqrt", [](double a, double, double) { return 1 / std::sqrt(a); }, "", 1, 0x1p-8f);
-  expectElementwise(
-      "reciprocal", [](double a, double, double) { return 1 / a; }, "", 1, 0x1p-8f);
+  expectElementwise("sqrt", [](double a, double, double) { return std::sqrt(a); }, "", 1, 0);
+  expectElementwise("rsqrt", [](double a, double, double) { return 1 / std::sqrt(a); }, "", 1, 0x1p-8f);
+  expectElementwise("reciprocal", [](double a, double, double) { return 1 / a; }, "", 1, 0x1p-8f);
   expectElementwise(
       "hard_sigmoid", [](double a, double, double) { return std::clamp(a * 0.25 + 0.5, 0.0, 1.0); },
       "imm0=0.25 imm1=0.5");
-  expectElementwise(
-      "elu", [](double a, double, double) { return a < 0 ? std::expm1(a) : a; }, "imm0=1");
+  expectElementwise("elu", [](double a, double, double) { return a < 0 ? std::expm1(a) : a; }, "imm0=1");
   expectElementwise("softplus", [](double a, double, double) { return std::log1p(std::exp(a)); });
 }
 

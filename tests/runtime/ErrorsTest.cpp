@@ -57,9 +57,7 @@ TEST(ManifestErrors, Content) {
       {"another dtype or shape", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["dtype"] = "i32"; }},
       {"another dtype or shape", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["shape"] = {7}; }},
       {"another dtype or shape",
-       [](auto &b, auto &) {
-         b.manifest["entry_points"][0]["outputs"][0]["shape"] = {8, 1};
-       }},
+       [](auto &b, auto &) { b.manifest["entry_points"][0]["outputs"][0]["shape"] = {8, 1}; }},
       {"the name 'a' is used twice", [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][1]["name"] = "a"; }},
       {"rank 33",
        [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["shape"] = std::vector<int>(33, 1); }},
@@ -116,10 +114,7 @@ TEST(GraphErrors, StructureOfTheStaticGraph) {
       {"graphs[0].tasks[0].buffers[2]: buffer 9 does not exist",
        [](auto &, Json &g) { g["tasks"][0]["buffers"][2] = 9; }},
       {"not within", [](auto &, Json &g) { g["tasks"][0]["buffers"][0] = -1; }},
-      {"writes buffer 1, which lies in an input",
-       [](auto &, Json &g) {
-         g["tasks"][0]["buffers"] = {0, 2, 1};
-       }},
+      {"writes buffer 1, which lies in an input", [](auto &, Json &g) { g["tasks"][0]["buffers"] = {0, 2, 1}; }},
       {"not within 0..3", [](auto &, Json &g) { g["tasks"][0]["outputs"] = 4; }},
       {"earlier task 0 does not exist", [](auto &, Json &g) { g["tasks"][0]["deps"] = {0}; }},
       {"queue 1 does not exist", [](auto &, Json &g) { g["tasks"][0]["queue"] = 1; }},
@@ -127,40 +122,25 @@ TEST(GraphErrors, StructureOfTheStaticGraph) {
       {"work is -1", [](auto &, Json &g) { g["tasks"][0]["work"] = -1; }},
       {"grain is 0", [](auto &, Json &g) { g["tasks"][0]["grain"] = 0; }},
       {"scratch is -5", [](auto &, Json &g) { g["tasks"][0]["scratch"] = -5; }},
-      {"leaves 64 bits",
-       [](auto &, Json &g) {
-         g["tasks"][0]["work"] = {"mul", INT64_MAX, 2};
-       }},
+      {"leaves 64 bits", [](auto &, Json &g) { g["tasks"][0]["work"] = {"mul", INT64_MAX, 2}; }},
       {"dim 'n' is not in the table", [](auto &, Json &g) { g["tasks"][0]["work"] = "n"; }},
       {"unknown kind of buffer 'heap'", [](auto &, Json &g) { g["buffers"][0]["kind"] = "heap"; }},
       {"unknown dtype", [](auto &, Json &g) { g["buffers"][0]["dtype"] = "float"; }},
       {"the same kind and index", [](auto &, Json &g) { g["buffers"][1]["index"] = 0; }},
       {"has 2 inputs and 1 outputs, its graph 3 and 1", [](auto &, Json &g) { g["buffers"][1]["index"] = 2; }},
       {"shape: 0 - 8 is -8",
-       [](auto &, Json &g) {
-         g["buffers"][0]["shape"] = Json::array({Json::array({"sub", 0, 8})});
-       }},
+       [](auto &, Json &g) { g["buffers"][0]["shape"] = Json::array({Json::array({"sub", 0, 8})}); }},
       {"two graphs are named 'main'", [](auto &b, auto &) { b.graph["graphs"].push_back(b.graph["graphs"][0]); }},
       {"two dims are named 'n'",
-       [](auto &, Json &g) {
-         g["dims"] = {{{"name", "n"}, {"expr", 1}}, {{"name", "n"}, {"expr", 1}}};
-       }},
+       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"expr", 1}}, {{"name", "n"}, {"expr", 1}}}; }},
       {"which no buffer stands for",
-       [](auto &, Json &g) {
-         g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 9}, {"axis", 0}}};
-       }},
+       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 9}, {"axis", 0}}}; }},
       {"which the input does not have",
-       [](auto &, Json &g) {
-         g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 0}, {"axis", 1}}};
-       }},
+       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"min", 1}, {"max", 2}, {"input", 0}, {"axis", 1}}}; }},
       {"not within 5..",
-       [](auto &, Json &g) {
-         g["dims"] = {{{"name", "n"}, {"min", 5}, {"max", 2}, {"input", 0}, {"axis", 0}}};
-       }},
+       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"min", 5}, {"max", 2}, {"input", 0}, {"axis", 0}}}; }},
       {"dim 'n' is not among what task 0 returns",
-       [](auto &, Json &g) {
-         g["dims"] = {{{"name", "n"}, {"task", 0}, {"result", 0}}};
-       }},
+       [](auto &, Json &g) { g["dims"] = {{{"name", "n"}, {"task", 0}, {"result", 0}}}; }},
       {"align 3 is not a power of two", [](auto &, Json &g) { g["arenas"][0]["align"] = 3; }},
       {"align 4096 is above 64", [](auto &, Json &g) { g["arenas"][0]["align"] = 4096; }},
       {"size is -1", [](auto &, Json &g) { g["arenas"][0]["size"] = -1; }},
@@ -199,17 +179,11 @@ TEST(GraphErrors, Ranges) {
       {"size is ", [](auto &, Json &g) { g["buffers"][2]["size"] = INT64_MAX; }},
       {"less than its shape needs, 64", [](auto &, Json &g) { g["buffers"][2]["size"] = 63; }},
       {"arena 1 does not exist", [](auto &, Json &g) { g["buffers"][2]["arena"] = 1; }},
-      {"more elements than any memory",
-       [](auto &, Json &g) {
-         g["buffers"][2]["shape"] = {INT64_MAX, 2};
-       }},
+      {"more elements than any memory", [](auto &, Json &g) { g["buffers"][2]["shape"] = {INT64_MAX, 2}; }},
       {"leave the entry", [](auto &, Json &g) { g["buffers"][1]["offset"] = 8192; }},
       {"leave the entry", [](auto &, Json &g) { g["buffers"][1]["size"] = 100000; }},
       {"not a multiple of 64", [](auto &, Json &g) { g["buffers"][1]["offset"] = 4032 + 4; }},
-      {"must be integers",
-       [](auto &, Json &g) {
-         g["buffers"][1]["offset"] = {"add", 1, 1};
-       }},
+      {"must be integers", [](auto &, Json &g) { g["buffers"][1]["offset"] = {"add", 1, 1}; }},
       {"lies in entry 'weights/none'", [](auto &, Json &g) { g["buffers"][1]["entry"] = "weights/none"; }},
       {"leave the buffer it is an alias of", [](auto &, Json &g) { g["buffers"][3]["offset"] = 36; }},
       {"not a multiple of 4", [](auto &, Json &g) { g["buffers"][3]["offset"] = 2; }},

@@ -326,7 +326,7 @@ void onSignal(int) {
 
 /// While a guarded kernel runs, a fault of another thread belongs to the program's own handler; afterwards all do.
 TEST(GuardedCall, LeavesOtherFaultsToOthers) {
-  struct sigaction own {}, before {}, after {};
+  struct sigaction own{}, before{}, after{};
   own.sa_handler = onSignal;
   sigaction(SIGSEGV, &own, &before);
   std::thread other([] {

@@ -175,7 +175,8 @@ TEST(Rehearsal, NoMachineHasTheMemory) {
 }
 
 TEST(Rehearsal, LiesAboutKernelsAreFound) {
-  TestBundle model = listed(nonzeroBuilder().finish(), [](Json &graphs) { graphs[0]["tasks"][1]["kernel"] = "no_such"; });
+  TestBundle model =
+      listed(nonzeroBuilder().finish(), [](Json &graphs) { graphs[0]["tasks"][1]["kernel"] = "no_such"; });
   expectRefused(rehearse(model, {{3}}), DMX_STATUS_INVALID_BUNDLE, "'no_such'");
 }
 

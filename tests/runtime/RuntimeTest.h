@@ -47,9 +47,15 @@ inline SessionPtr makeSession(const dmx_bundle *bundle, uint32_t threads = 1,
 }
 
 template <typename T> struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr dmx_dtype value = DMX_DTYPE_F32; };
-template <> struct DTypeOf<int32_t> { static constexpr dmx_dtype value = DMX_DTYPE_I32; };
-template <> struct DTypeOf<int64_t> { static constexpr dmx_dtype value = DMX_DTYPE_I64; };
+template <> struct DTypeOf<float> {
+  static constexpr dmx_dtype value = DMX_DTYPE_F32;
+};
+template <> struct DTypeOf<int32_t> {
+  static constexpr dmx_dtype value = DMX_DTYPE_I32;
+};
+template <> struct DTypeOf<int64_t> {
+  static constexpr dmx_dtype value = DMX_DTYPE_I64;
+};
 
 /// Binds a vector; returns the status and leaves the sentence in `error`.
 template <typename T>

@@ -243,12 +243,10 @@ TEST(Stage, BadBundles) {
   refused("dim 'n' is not among what task 9 returns", [](Json &g) { g["dims"][1]["task"] = 9; });
   refused("must have work 1", [](Json &g) { g["tasks"][0]["work"] = 2; });
   refused("must have work 1", [](Json &g) { g["tasks"][0]["work"] = "m"; });
-  refused("unknown relation 'ne'", [](Json &g) {
-    g["constraints"] = {{{"rel", "ne"}, {"lhs", 1}, {"rhs", 2}, {"text", ""}}};
-  });
-  refused("dim 'q' is not in the table", [](Json &g) {
-    g["constraints"] = {{{"rel", "eq"}, {"lhs", "q"}, {"rhs", 2}, {"text", ""}}};
-  });
+  refused("unknown relation 'ne'",
+          [](Json &g) { g["constraints"] = {{{"rel", "ne"}, {"lhs", 1}, {"rhs", 2}, {"text", ""}}}; });
+  refused("dim 'q' is not in the table",
+          [](Json &g) { g["constraints"] = {{{"rel", "eq"}, {"lhs", "q"}, {"rhs", 2}, {"text", ""}}}; });
   TestBundle required = model;
   required.manifest["format"]["minor"] = 1;
   required.manifest["required"] = {"returned-dims"};

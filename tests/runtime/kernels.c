@@ -220,22 +220,54 @@ typedef dmx_kernel_entry_v2 entry;
 #define CONTRACT(words) , words
 typedef dmx_kernel_entry entry;
 /* f32 [n] to f32 [n]: n work items, 4 n bytes of scratch. */
-static const int64_t twice_contract[] = {DMX_TEST_WORDS, 2, 1, 1, 0,
+static const int64_t twice_contract[] = {DMX_TEST_WORDS,
+                                         2,
+                                         1,
+                                         1,
+                                         0,
                                          DMX_TEST_DIM,
-                                         DMX_WORD_MUL, DMX_WORD_DIM, 0, DMX_WORD_NUMBER, 4,
-                                         DMX_WORD_MUL, DMX_WORD_DIM, 0, DMX_WORD_NUMBER, 4,
-                                         DMX_WORD_MUL, DMX_WORD_DIM, 0, DMX_WORD_NUMBER, 4};
+                                         DMX_WORD_MUL,
+                                         DMX_WORD_DIM,
+                                         0,
+                                         DMX_WORD_NUMBER,
+                                         4,
+                                         DMX_WORD_MUL,
+                                         DMX_WORD_DIM,
+                                         0,
+                                         DMX_WORD_NUMBER,
+                                         4,
+                                         DMX_WORD_MUL,
+                                         DMX_WORD_DIM,
+                                         0,
+                                         DMX_WORD_NUMBER,
+                                         4};
 #endif
 
 #define KERNEL(name) {#name, name CONTRACT(0)}
 static const entry kernels[] = {
 #ifndef DMX_TEST_PROMISED /* each kernel has a contract */
-    KERNEL(fill),    KERNEL(add),     KERNEL(scale),    KERNEL(gather),
-    KERNEL(accumulate), KERNEL(reverse_by_scratch), KERNEL(rendezvous), KERNEL(control_word),
-    KERNEL(range),   KERNEL(spin),    KERNEL(chain),    KERNEL(nonzero),
-    KERNEL(return_dims), KERNEL(add_i64), KERNEL(append), KERNEL(below),
-    KERNEL(is_true), KERNEL(fail_at), KERNEL(add_one_more), KERNEL(add_astray),
-    KERNEL(aligned_copy), KERNEL(find_nans),
+    KERNEL(fill),
+    KERNEL(add),
+    KERNEL(scale),
+    KERNEL(gather),
+    KERNEL(accumulate),
+    KERNEL(reverse_by_scratch),
+    KERNEL(rendezvous),
+    KERNEL(control_word),
+    KERNEL(range),
+    KERNEL(spin),
+    KERNEL(chain),
+    KERNEL(nonzero),
+    KERNEL(return_dims),
+    KERNEL(add_i64),
+    KERNEL(append),
+    KERNEL(below),
+    KERNEL(is_true),
+    KERNEL(fail_at),
+    KERNEL(add_one_more),
+    KERNEL(add_astray),
+    KERNEL(aligned_copy),
+    KERNEL(find_nans),
 #endif
     {"twice_by_scratch", twice_by_scratch CONTRACT(twice_contract)},
 };

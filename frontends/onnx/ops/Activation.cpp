@@ -27,7 +27,7 @@ Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
     rows = e.pad(x, e.scalarLike(x, -std::numeric_limits<double>::infinity()), low, high);
   }
   Val best = e.emit<ArgReduceOp>({rows}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
-                                       e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
+                                          e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
   Dims line(x.rank(), 1);
   line[axis] = x.extent(axis);
   return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());

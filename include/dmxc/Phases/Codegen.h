@@ -28,7 +28,7 @@ struct ConstantPayload {
   DType dtype;
   Shape shape;
   uint64_t size;
-  std::string form; ///< name of the packing; "" = as in the model
+  std::string form;                       ///< name of the packing; "" = as in the model
   std::optional<RoundedConstant> rounded; ///< the packing keeps other values than the model's
   std::function<Status(std::span<std::byte>)> fill;
 };

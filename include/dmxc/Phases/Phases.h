@@ -22,7 +22,8 @@ struct PhaseContext {
   std::vector<std::pair<std::string, std::string>> states;
   int optLevel = 2;
   unsigned jobs = 1;
-  /// Regions with strategies come from text, or a script had them in hand: each phase that goes by them checks them first.
+  /// Regions with strategies come from text, or a script had them in hand: each phase that goes by them checks them
+  /// first.
   bool checkStrategies = false;
   /// Takes errors of targets whose kind matters to the caller; null: they become MLIR's.
   std::function<void(const Error &)> report;

@@ -93,9 +93,9 @@ public:
   /// True if `consumer` may be computed inside the region whose result so far is `result` (defined by `root` or an
   /// epilogue of it).
   virtual bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer) const = 0;
-  /// How a formed region is computed; a dictionary with the keys above. Choices that the region's strategy holds already,
-  /// from text, are obeyed as far as the target has them; everything that follows from them, or is not there, is derived.
-  /// What it holds need not be of any type.
+  /// How a formed region is computed; a dictionary with the keys above. Choices that the region's strategy holds
+  /// already, from text, are obeyed as far as the target has them; everything that follows from them, or is not there,
+  /// is derived. What it holds need not be of any type.
   virtual Result<mlir::DictionaryAttr> chooseStrategy(dmir::RegionOp region) const = 0;
   /// The formats of an op in a region that has its strategy; nullopt where they are those of the tensors.
   virtual std::optional<OpFormats> formatsOf(mlir::Operation *op) const { return std::nullopt; }

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 #include <pthread.h>
+#include <utility>
 
 namespace dmxrt::corsair {
 namespace {

@@ -163,7 +163,7 @@ private:
   std::array<std::unique_ptr<Slot>, 32> slots;
   uint32_t running = 0;
   bool finished = false;
-  std::exception_ptr failure; ///< of a quad's thread, or of another's
+  std::exception_ptr failure;                               ///< of a quad's thread, or of another's
   uint64_t grant = 0;                                       ///< suspended quads may go on up to here
   std::map<std::array<uint32_t, 3>, TokenQueue> tokens;     // sender, receiver, id
   std::map<std::array<uint32_t, 2>, Mailbox> mailboxes;     // sender, receiver

@@ -276,7 +276,7 @@ bool ProductEngine::store(int slice, int64_t step, int group, int64_t count, int
   product.rows = static_cast<int>(count);
   product.accumulate = add;
   isa::MaybeError wrong = quad.scratch->product.run(product, {activations, static_cast<size_t>(chunks)},
-                                                {weights, static_cast<size_t>(chunks)}, values, stride);
+                                                    {weights, static_cast<size_t>(chunks)}, values, stride);
   macs += static_cast<uint64_t>(count * chunks * product.activation.depth) * 64;
   return !wrong || quad.raise(queue, FaultKind::BadOperand, *wrong);
 }

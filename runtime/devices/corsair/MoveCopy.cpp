@@ -227,7 +227,7 @@ bool MoveCopy::copyLinear(const MoveEnd &source, const MoveEnd &destination) {
     return false;
   int64_t from = linearBytes(config.kind), to = linearBytes(config.to);
   bool same = config.kind == config.to || config.retype;
-  return eachItem([&](const int64_t(&i)[4]) {
+  return eachItem([&](const int64_t (&i)[4]) {
     const std::byte *s = in + source.address;
     std::byte *d = out + destination.address;
     for (int k = 0; k < 4; ++k) {
@@ -246,7 +246,7 @@ bool MoveCopy::copyLinear(const MoveEnd &source, const MoveEnd &destination) {
 }
 
 int64_t MoveCopy::rowOf(const MoveEnd &end, const int64_t (&index)[4], bool destination) const {
-  const int64_t(&step)[4] = destination ? config.t : config.s;
+  const int64_t (&step)[4] = destination ? config.t : config.s;
   return end.row + index[0] * step[0] + index[1] * step[1] + index[2] * step[2];
 }
 
@@ -305,7 +305,7 @@ bool MoveCopy::copyRows(const MoveEnd &source, const MoveEnd &destination) {
   bool same = isa::sameBytes(config.kind, config.to);
   int64_t from = runBytes(config.kind), to = runBytes(config.to), depth = depthOf(config.kind);
   int fromBits = isa::tileOf(config.kind)->format.precision, toBits = isa::tileOf(config.to)->format.precision;
-  return eachItem([&](const int64_t(&i)[4]) {
+  return eachItem([&](const int64_t (&i)[4]) {
     int64_t r = rowOf(source, i, false), w = rowOf(destination, i, true);
     std::byte *d = out + destination.address + w / 64 * config.dband + i[3] * config.t[3];
     std::byte *exponent = d + w % 64, *mantissas = d + 64 + w % 64 * to;
@@ -338,7 +338,7 @@ bool MoveCopy::packRows(const MoveEnd &source, const MoveEnd &destination) {
   int64_t depth = depthOf(config.to), bytes = runBytes(config.to);
   int64_t pitch = config.estride ? config.estride : linearBytes(config.kind);
   int bits = isa::tileOf(config.to)->format.precision;
-  return eachItem([&](const int64_t(&i)[4]) {
+  return eachItem([&](const int64_t (&i)[4]) {
     float values[128];
     int16_t mantissas[128];
     int64_t row = rowOf(destination, i, true), valid = validElements(i);
@@ -362,7 +362,7 @@ bool MoveCopy::unpackRows(const MoveEnd &source, const MoveEnd &destination) {
   int64_t depth = depthOf(config.kind), bytes = runBytes(config.kind);
   int64_t pitch = config.estride ? config.estride : linearBytes(config.to);
   int bits = isa::tileOf(config.kind)->format.precision;
-  return eachItem([&](const int64_t(&i)[4]) {
+  return eachItem([&](const int64_t (&i)[4]) {
     float values[128] = {};
     int16_t mantissas[128];
     auto size = static_cast<size_t>(depth);

@@ -309,7 +309,7 @@ void cast(std::byte *d, ElemKind to, const std::byte *a, ElemKind from) {
 void computePlaced(const SimdJob &job) {
   bool integer = isIntegerKind(job.d.kind);
   int64_t rowDim = job.causal ? job.causal - 1 : 2;
-  eachElement(job, [&](const int64_t(&i)[4]) {
+  eachElement(job, [&](const int64_t (&i)[4]) {
     std::byte *d = job.d.at(i);
     int64_t column = job.place(3, i[3]);
     switch (job.function) {

@@ -61,13 +61,13 @@ public:
   }
   std::vector<float> read(const SimdOperand &operand) {
     std::vector<float> values(static_cast<size_t>(job.rowLength()));
-    each([&](int64_t number, const int64_t(&i)[4]) {
+    each([&](int64_t number, const int64_t (&i)[4]) {
       values[static_cast<size_t>(number)] = readFloat(operand.at(i), operand.kind);
     });
     return values;
   }
   void write(const std::vector<float> &values) {
-    each([&](int64_t number, const int64_t(&i)[4]) {
+    each([&](int64_t number, const int64_t (&i)[4]) {
       writeFloat(job.d.at(i), job.d.kind, values[static_cast<size_t>(number)]);
     });
   }

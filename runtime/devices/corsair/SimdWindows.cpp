@@ -64,9 +64,9 @@ float depthwise(const SimdJob &job, const int64_t (&i)[4]) {
 } // namespace
 
 void computeWindows(const SimdJob &job) {
-  float (*compute)(const SimdJob &, const int64_t(&)[4]) = job.function == F::PoolMax   ? poolMax
-                                                           : job.function == F::PoolAvg ? poolAvg
-                                                                                        : depthwise;
+  float (*compute)(const SimdJob &, const int64_t (&)[4]) = job.function == F::PoolMax   ? poolMax
+                                                            : job.function == F::PoolAvg ? poolAvg
+                                                                                         : depthwise;
   int64_t i[4];
   for (i[0] = 0; i[0] < job.n[0]; ++i[0])
     for (i[1] = 0; i[1] < job.n[1]; ++i[1])

@@ -52,7 +52,7 @@ std::optional<int32_t> callGuarded(dmx_kernel_fn kernel, const dmx_kernel_args &
   std::lock_guard<std::mutex> lock(turn);
   static Call call; // not on the stack, whose variables a jump leaves undefined
   call.thread = pthread_self();
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = onFault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigaction(SIGSEGV, &action, &call.before);

@@ -308,7 +308,8 @@ bool sinksIntoRegion(const Group &group, Value value) {
       !isa<DenseElementsAttr>(constant.getValue()))
     return false;
   return group.root || llvm::none_of(value.getUses(), [&](OpOperand &use) {
-           return isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1 && group.ops.contains(use.getOwner());
+           return isa<dmir::ConvOp>(use.getOwner()) && use.getOperandNumber() == 1 &&
+                  group.ops.contains(use.getOwner());
          });
 }
 

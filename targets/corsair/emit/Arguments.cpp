@@ -58,8 +58,8 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   return Status::ok();
 }
 
-/// Every byte leaves a chiplet's DDR once, for all of its quads: each quad fetches a part, or the first everything. Parts
-/// only where all chiplets have as many quads of the team.
+/// Every byte leaves a chiplet's DDR once, for all of its quads: each quad fetches a part, or the first everything.
+/// Parts only where all chiplets have as many quads of the team.
 void KernelLowering::fetchOnce(DeviceTensor ddr, DeviceTensor tensor) {
   const hw::Term all = hw::registerTerm(kChipletMask);
   const int64_t quads = std::min(deal.quads, machine.quadsPerChiplet());

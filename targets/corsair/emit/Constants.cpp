@@ -213,7 +213,7 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
             for (int64_t i = 0; i < 64; ++i) {
               int64_t offset = offsets[firstRow + chunk * 64 + i];
               const bool exists = n < form.n && offset >= 0;
-              run[i] = !exists   ? 0
+              run[i] = !exists  ? 0
                        : single ? values[place + offset]
                                 : static_cast<float>(constant.asDouble(place + offset));
             }

@@ -178,25 +178,25 @@ private:
                     constant ? constant.getValueAttr() : TypedAttr());
     Value memory = writer.memory(dlir::MemoryKind::DDR, name, bytes, /*permanent=*/constant != nullptr);
     const ProductDim &dim = kernel.column;
-    eachMatrix(
-        memref.getShape().drop_back(2), &ProductDim::w,
-        [&](ArrayRef<int64_t> index, int64_t offset, std::optional<int64_t> chiplet) {
-          for (const Run &run : runs(dim, dim.w)) {
-            if (chiplet && *chiplet != run.chiplet)
-              continue;
-            int64_t at = offset + run.first * dim.w;
-            if (constant) {
-              writer.piece(memory, name, run.chiplet, at, {at}, {run.count * kernel.columnBytes()}, {});
-              continue;
-            }
-            size_t rank = host.getRank();
-            SmallVector<int64_t> begin(index), extent(index.size(), 1);
-            int64_t first = run.first * 64, all = host.getDimSize(rank - 1);
-            begin.append({0, first});
-            extent.append({host.getDimSize(rank - 2), std::min(run.count * 64, all - first)});
-            writer.piece(memory, name, run.chiplet, at, begin, extent, {kernel.columnBytes(), kernel.weightTile()});
-          }
-        });
+    eachMatrix(memref.getShape().drop_back(2), &ProductDim::w,
+               [&](ArrayRef<int64_t> index, int64_t offset, std::optional<int64_t> chiplet) {
+                 for (const Run &run : runs(dim, dim.w)) {
+                   if (chiplet && *chiplet != run.chiplet)
+                     continue;
+                   int64_t at = offset + run.first * dim.w;
+                   if (constant) {
+                     writer.piece(memory, name, run.chiplet, at, {at}, {run.count * kernel.columnBytes()}, {});
+                     continue;
+                   }
+                   size_t rank = host.getRank();
+                   SmallVector<int64_t> begin(index), extent(index.size(), 1);
+                   int64_t first = run.first * 64, all = host.getDimSize(rank - 1);
+                   begin.append({0, first});
+                   extent.append({host.getDimSize(rank - 2), std::min(run.count * 64, all - first)});
+                   writer.piece(memory, name, run.chiplet, at, begin, extent,
+                                {kernel.columnBytes(), kernel.weightTile()});
+                 }
+               });
     return memory;
   }
 

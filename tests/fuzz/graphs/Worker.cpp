@@ -60,8 +60,8 @@ int compile(const Words &words) {
 Status writeAll(const std::string &folder, const Words &names, llvm::ArrayRef<Tensor> tensors) {
   fs::create_directories(folder);
   for (size_t i = 0; i < names.size(); ++i)
-    if (Status written = tools::writeNpy(folder + "/" + tools::tensorFileName(tools::TensorRole::Output, names[i]),
-                                         tensors[i]);
+    if (Status written =
+            tools::writeNpy(folder + "/" + tools::tensorFileName(tools::TensorRole::Output, names[i]), tensors[i]);
         !written)
       return written;
   return Status::ok();
@@ -93,8 +93,9 @@ int interpret(const Words &words, bool formats) {
   mlir::func::FuncOp function = *entry;
   std::vector<tools::WantedTensor> wanted;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    wanted.push_back({function.getArgAttrOfType<mlir::StringAttr>(i, dmir::kNameAttr).str(),
-                      *dmir::dtypeOf(mlir::cast<mlir::ShapedType>(function.getArgument(i).getType()).getElementType())});
+    wanted.push_back(
+        {function.getArgAttrOfType<mlir::StringAttr>(i, dmir::kNameAttr).str(),
+         *dmir::dtypeOf(mlir::cast<mlir::ShapedType>(function.getArgument(i).getType()).getElementType())});
   Result<std::vector<Tensor>> inputs = readAll(words[1], wanted);
   if (!inputs)
     return failed(inputs.error());

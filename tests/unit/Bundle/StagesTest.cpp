@@ -220,10 +220,7 @@ const Rule rules[] = {
     {"ResultTask", [](GraphFile &f) { f.graphs[0].buffers[5].task = 0; }, "task 0 has no output 0"},
     {"ResultTwice", [](GraphFile &f) { f.graphs[0].buffers[7].index = 0; }, "same output of the same task"},
     {"ResultWritten", [](GraphFile &f) { f.graphs[0].tasks[5].dst = 6; }, "which is the result of another task"},
-    {"ResultRank",
-     [](GraphFile &f) {
-       f.graphs[0].buffers[7].shape = {Expr::dim("trips"), 1};
-     },
+    {"ResultRank", [](GraphFile &f) { f.graphs[0].buffers[7].shape = {Expr::dim("trips"), 1}; },
      "output 1 is i64 of rank 1, but its result buffer is i64 of rank 2"},
     {"Condition", [](GraphFile &f) { f.graphs[0].tasks[2].cond = 0; }, "buffer 0 is not one bool"},
     {"ConditionMissing", [](GraphFile &f) { f.graphs[0].tasks[2].cond = 99; }, "no buffer 99"},

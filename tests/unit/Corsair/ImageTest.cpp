@@ -130,17 +130,11 @@ TEST(CorsairImage, KernelsAreVerified) {
       {"unit 8 does not exist", [](Kernel &k) { k.arguments[0].pieces[0].unit = 8; }},
       {"lies in GM, allowed is DDR", [](Kernel &k) { k.arguments[0].pieces[0].memory = Memory::GM; }},
       {"host type i64 does not go into form bfp16r", [](Kernel &k) { k.arguments[0].type = HostType::I64; }},
-      {"perm is no permutation",
-       [](Kernel &k) {
-         k.arguments[2].perm = {0, 0, 2};
-       }},
+      {"perm is no permutation", [](Kernel &k) { k.arguments[2].perm = {0, 0, 2}; }},
       {"its pieces cover 64 of 128 elements", [](Kernel &k) { k.arguments[4].pieces.pop_back(); }},
       {"pieces 0 and 1 of an output overlap", [](Kernel &k) { k.arguments[4].pieces[1].begin[0] = 0; }},
       {"a scalar is one integer", [](Kernel &k) { k.arguments[3].shape = {2}; }},
-      {"its size does not fit",
-       [](Kernel &k) {
-         k.arguments[0].shape = {INT64_MAX, 2};
-       }},
+      {"its size does not fit", [](Kernel &k) { k.arguments[0].shape = {INT64_MAX, 2}; }},
       {"a dim goes to register 16", [](Kernel &k) { k.dimRegisters = {16}; }},
       {"main launches quad 0", [](Kernel &k) { k.main.launches[1].quad = 0; }},
       {"main launches stream 7", [](Kernel &k) { k.main.launches[0].streams[0] = 7; }},

@@ -66,9 +66,8 @@ void benchPack(const char *format, Orientation orientation, Rounding rounding) {
   constexpr int64_t kSize = 512;
   std::vector<float> values = randomMatrix(random, kSize * kSize);
   Packed packed = pack(format, orientation, values, kSize, kSize);
-  double packs = rateOf([&] {
-    (void)quantizeTensor(packed.layout, {values.data(), kSize}, {rounding, {}}, packed.bytes.data());
-  });
+  double packs =
+      rateOf([&] { (void)quantizeTensor(packed.layout, {values.data(), kSize}, {rounding, {}}, packed.bytes.data()); });
   double unpacks = rateOf([&] { dequantizeTensor(packed.layout, packed.bytes.data(), values.data(), kSize); });
   std::printf("%-12s %c %-10s  pack %7.1f  unpack %7.1f  M elements/s\n", format,
               orientation == Orientation::Row ? 'R' : 'C', rounding == Rounding::Nearest ? "nearest" : "stochastic",
