@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
@@ -223,16 +224,35 @@ bool Compilation::parsePhaseText() {
   return fits;
 }
 
+/// Names of tensors, dims and the like end in C strings: of the C API, of tables beside kernels.
+bool Compilation::checkNames() {
+  llvm::SetVector<StringAttr> bad;
+  AttrTypeWalker walker;
+  walker.addWalk([&](StringAttr text) {
+    if (text.getValue().contains('\0'))
+      bad.insert(text);
+  });
+  theModule->walk([&](Operation *op) { walker.walk(op->getAttrDictionary()); });
+  for (StringAttr text : bad) {
+    std::string shown;
+    llvm::raw_string_ostream(shown).write_escaped(text.getValue());
+    diagnostics.report(
+        modelError("the name '" + shown + "' holds a byte 0, where every name in a bundle ends; rename it"), "names",
+        options.model);
+  }
+  return bad.empty();
+}
+
 bool Compilation::import() {
   return guarded("import", ErrorKind::Model, [&] {
     if (!options.from.empty()) {
       Result<std::string> head = readHead(options.model);
       if (!head)
         diagnostics.report(head.error(), "io", options.model);
-      return head && parsePhaseText();
+      return head && parsePhaseText() && checkNames();
     }
     const Frontend *frontend = chooseFrontend();
-    return frontend && importModel(*frontend);
+    return frontend && importModel(*frontend) && checkNames();
   });
 }
 

@@ -76,6 +76,7 @@ private:
   void addTarget(std::unique_ptr<TargetBackend> target);
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();
+  bool checkNames();
   const Frontend *chooseFrontend();
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
   /// or internal ones when the IR ends up invalid.
