@@ -173,8 +173,11 @@ class Graph:
         axis = self.random.randrange(len(shape))
         if shape[axis] < 4:
             return
-        start, step = self.random.randrange(shape[axis] // 2), self.random.choice([1, 1, 2])
+        start, step = self.random.randrange(shape[axis] // 2), self.random.choice([1, 1, 2, -1])
         size = (shape[axis] - start + step - 1) // step
+        if step < 0:  # turned round, often all of it
+            start = shape[axis] - 1 - self.random.choice([0, 0, start])
+            size = start + 1
         out = shape[:axis] + (size,) + shape[axis + 1:]
         starts, steps = [0] * len(shape), [1] * len(shape)
         starts[axis], steps[axis] = start, step

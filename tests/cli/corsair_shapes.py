@@ -147,6 +147,12 @@ def movement():
                 total = [dim + sizes[axis] if axis == at else dim for axis, dim in enumerate(shape)]
                 case.result(part, empty, case.call("concat", [x, empty, part], f"{{axis = {at} : i64}}", total, kind))
             yield case
+    for shape, axis in (((8, 8, 7, 8), 0), ((2, 256, 40), 1)):  # quads share the operand
+        case = Case(f"turns round {shape} {axis}")
+        floor = case.call("floor", [case.input(shape)], "", shape)
+        starts, steps = [0] * len(shape), [1] * len(shape)
+        starts[axis], steps[axis] = shape[axis] - 1, -1
+        yield case.result(case.call("slice", [floor], f"{{starts = {ints(starts)}, sizes = {ints(shape)}, steps = {ints(steps)}}}", shape))
 
 
 def pad():

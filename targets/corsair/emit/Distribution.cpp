@@ -219,9 +219,12 @@ private:
     set(op, {});
   }
 
+  /// A quad's part of the result is in its part of the operand where the slice leaves that dim as it is: neither
+  /// shorter nor turned round.
   void dealSlice(dmir::SliceOp op) {
     Split split = splitOf(op.getInput());
-    if (split && shapeOf(op.getResult())[split.dim] != shapeOf(op.getInput())[split.dim]) {
+    if (split &&
+        (shapeOf(op.getResult())[split.dim] != shapeOf(op.getInput())[split.dim] || op.getSteps()[split.dim] != 1)) {
       makeWhole(op, op.getInput());
       split = {};
     }
