@@ -113,11 +113,8 @@ void GraphParser::parseDims(JsonCursor list) {
 void GraphParser::parseArenas(JsonCursor list) {
   for (size_t i = 0; i < list.size(); ++i) {
     JsonCursor at = list.at(i);
-    int64_t align = at.optional("align").integer(1, 1 << 21, 64);
-    if (align & (align - 1))
-      at.fail(cat("align ", align, " is not a power of two"));
-    if (align > 64)
-      at.fail(cat("align ", align, " is above 64, the runtime's alignment of arenas"));
+    if (int64_t align = at.optional("align").integer(1, 1 << 21, 64); align != 64)
+      at.fail(cat("align is ", align, ", not the 64 that arenas have"));
     graph.arenas.push_back({expr(at["size"]), exprOr(at.optional("lower_bound"), 0)});
   }
 }

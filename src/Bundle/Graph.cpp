@@ -366,8 +366,9 @@ void readControl(const Reader &r, TaskDesc &task) {
   }
   task.kind = TaskKind::Loop;
   task.body = r.string("body");
-  task.tripCount = r.integer("trip_count", -1);
-  task.cond = r.integer("cond", -1);
+  for (auto [key, buffer] : {std::pair("trip_count", &task.tripCount), std::pair("cond", &task.cond)})
+    if (*buffer = r.integer(key, -1); r.has(key) && *buffer < 0)
+      r.fail(std::string("'") + key + "' is negative");
   task.carried = r.integers("carried", true);
   task.scans = r.integer("scans", 0);
   if (task.scans < 0 || task.scans > 65536)
@@ -377,8 +378,8 @@ void readControl(const Reader &r, TaskDesc &task) {
 TaskDesc readTask(const Reader &r) {
   TaskDesc task;
   std::string kind = r.string("kind");
-  task.queue = r.integer("queue", 0);
-  task.name = r.string("name", "");
+  task.queue = r.integer("queue");
+  task.name = r.string("name");
   task.deps = r.integers("deps", true);
   if (kind == "copy") {
     task.kind = TaskKind::Copy;
@@ -414,7 +415,7 @@ GraphDesc readGraph(const Reader &r) {
   graph.name = r.string("name");
   r.forEach("dims", false, [&](const Reader &d) { graph.dims.push_back(readDim(d)); });
   r.forEach("constraints", false, [&](const Reader &c) { graph.constraints.push_back(readConstraint(c)); });
-  r.forEach("arenas", false, [&](const Reader &a) {
+  r.forEach("arenas", true, [&](const Reader &a) {
     ArenaDesc arena;
     arena.size = a.expr("size");
     arena.lowerBound = a.expr("lower_bound", 0);

@@ -113,7 +113,10 @@ const Value *Reader::find(const char *key) const {
   return it == value->end() ? nullptr : &*it;
 }
 
-bool Reader::has(const char *key) const { return find(key) != nullptr; }
+bool Reader::has(const char *key) const {
+  expectObject();
+  return find(key) != nullptr;
+}
 
 Reader Reader::at(const char *key) const {
   static const Value nothing;
@@ -126,10 +129,8 @@ Reader Reader::at(const char *key) const {
 }
 
 void Reader::forEach(const char *key, bool required, const std::function<void(const Reader &)> &each) const {
-  if (!required && !has(key)) {
-    expectObject();
+  if (!required && !has(key))
     return;
-  }
   Reader array = at(key);
   if (!array.value->is_array()) {
     array.fail(std::string("expected an array, got ") + kindName(*array.value));
@@ -171,7 +172,10 @@ std::string Reader::asString() const {
     fail(std::string("expected a string, got ") + kindName(*value));
     return {};
   }
-  return value->get<std::string>();
+  auto text = value->get<std::string>();
+  if (text.find('\0') != std::string::npos) // a name in the C API
+    fail("the string holds a byte 0");
+  return text;
 }
 
 Expr Reader::asExpr(unsigned depth) const {

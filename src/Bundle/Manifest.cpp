@@ -4,6 +4,7 @@
 #include "Json.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace dmxc::bundle {
 
@@ -200,20 +201,29 @@ EntryDesc readEntry(const Reader &r) {
   return entry;
 }
 
+void checkMinRuntime(const Reader &root, const std::string &text) {
+  unsigned part = 0;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%5u.%5u.%5u%n", &part, &part, &part, &used) != 3 ||
+      static_cast<size_t>(used) != text.size())
+    root.fail("min_runtime '" + text + "' is not a version like 0.1.0");
+}
+
 void readBody(const Reader &root, Manifest &m) {
-  m.minRuntime = root.string("min_runtime", "");
+  m.minRuntime = root.string("min_runtime");
+  checkMinRuntime(root, m.minRuntime);
   readModel(root, m);
   root.forEachField("options",
                     [&](const std::string &key, const Reader &v) { m.options.emplace_back(key, readOption(v)); });
   root.forEach("targets", true, [&](const Reader &t) {
-    m.targets.push_back({t.string("target"), t.string("arch", ""), t.string("entry", ""), t.strings("features", false),
+    m.targets.push_back({t.string("target"), t.string("arch"), t.string("entry", ""), t.strings("features", true),
                          t.string("common", "")});
   });
   root.forEach("entry_points", true, [&](const Reader &e) { m.entryPoints.push_back(readEntryPoint(e)); });
   root.forEachField("placement", [&](const std::string &key, const Reader &p) {
     m.placement.push_back({key, p.integer("ops", 0), p.string("reason", "")});
   });
-  m.required = root.strings("required", false);
+  m.required = root.strings("required", true);
   root.forEach("entries", true, [&](const Reader &e) { m.entries.push_back(readEntry(e)); });
 }
 
@@ -240,8 +250,9 @@ Result<Manifest> parseManifest(std::string_view text) {
       root.fail("expected an object");
     // The version comes first: a newer major may have changed anything else.
     if (root.has("producer")) {
-      m.producerName = root.at("producer").string("name", "?");
-      m.producerVersion = root.at("producer").string("version", "?");
+      Reader producer = root.at("producer");
+      m.producerName = producer.string("name", "?");
+      m.producerVersion = producer.string("version", "?");
     }
     m.major = root.at("format").integer("major");
     m.minor = root.at("format").integer("minor");

@@ -88,7 +88,8 @@ private:
   std::set<std::string> dimNames;
   std::vector<DimValues> ends;
   std::set<int64_t> written;
-  std::set<std::pair<int64_t, int64_t>> results; ///< task and output of the result buffers so far
+  std::set<std::pair<BufferKind, int64_t>> bound; ///< kind and index of the inputs and outputs so far
+  std::set<std::pair<int64_t, int64_t>> results;  ///< task and output of the result buffers so far
   bool hasHost = false;
   std::map<int64_t, std::string_view> stateTargets; ///< of the first task that uses the state
   std::vector<Problem> problems;
@@ -179,9 +180,10 @@ void GraphChecker::checkArena(size_t i) {
   std::string where = "arena " + std::to_string(i);
   if (known(arena.size, where, "size") && !atLeast(arena.size, 0))
     report(where, "the size is negative");
-  known(arena.lowerBound, where, "lower_bound");
-  if (arena.align < 64 || (arena.align & (arena.align - 1)))
-    report(where, "align is " + std::to_string(arena.align) + ", expected a power of two of at least 64");
+  if (known(arena.lowerBound, where, "lower_bound") && !atLeast(arena.lowerBound, 0))
+    report(where, "the lower bound is negative");
+  if (arena.align != 64)
+    report(where, "align is " + std::to_string(arena.align) + ", expected 64");
 }
 
 void GraphChecker::checkRange(const Expr &offset, const Expr &size, const Expr &whole, const std::string &where,
@@ -232,6 +234,9 @@ void GraphChecker::checkBuffer(size_t i) {
       report(where, "the dim '" + dim.str() + "' is negative");
   if (buffer.kind == BufferKind::Result)
     checkResult(buffer, where);
+  bool isBound = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
+  if (isBound && !bound.emplace(buffer.kind, buffer.index).second)
+    report(where, "another buffer has the same kind and index");
   Expr dense = denseBytes(buffer.dtype, buffer.shape);
   if (!known(dense, where, "shape") || buffer.kind < BufferKind::Const)
     return;
@@ -335,7 +340,9 @@ void GraphChecker::checkDispatch(const TaskDesc &task, const std::string &where)
   }
   for (const Expr &dim : task.dims)
     known(dim, where, "dims");
-  if (task.results < 0 || (task.results && !(task.work == Expr(1))))
+  if (task.results < 0 || task.results > 65536)
+    report(where, "'results' is " + std::to_string(task.results) + ", expected 0 to 65536");
+  else if (task.results && !(task.work == Expr(1)))
     report(where, "a task with results must have work 1");
   struct {
     const char *name;

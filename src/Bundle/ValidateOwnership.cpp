@@ -2,6 +2,7 @@
 #include "dmxc/Bundle/Validate.h"
 
 #include <map>
+#include <set>
 
 namespace dmxc::bundle {
 
@@ -136,8 +137,11 @@ std::vector<Problem> OwnershipChecker::run(const std::vector<EntryPoint> &entryP
   std::map<std::string, const EntryPoint *> entries;
   for (const EntryPoint &entry : entryPoints)
     entries[entry.name] = &entry;
+  std::set<std::string> names;
   for (const GraphDesc &graph : file.graphs) {
     where = "graph '" + graph.name + "'";
+    if (!names.insert(graph.name).second)
+      report("another graph has the same name");
     checkNesting(graph);
     bool owned = owners.count(graph.name), entry = entries.count(graph.name);
     if (owned && entry)

@@ -246,8 +246,14 @@ int ModelBuilder::output(const std::string &name, const std::string &dtype, Json
 
 int ModelBuilder::constant(const std::string &bytes, const std::string &dtype, Json shape) {
   size_t offset = 4096 + weights.size();
-  weights += bytes;
-  weights.append((64 - weights.size() % 64) % 64, '\0');
+  auto append = [&](const std::string &name, const std::string &content) {
+    size_t begin = weights.size();
+    weights += content;
+    tensors[name] = {{"dtype", "U8"}, {"shape", {content.size()}}, {"data_offsets", {begin, weights.size()}}};
+  };
+  append("c" + std::to_string(offset), bytes);
+  if (size_t gap = (64 - weights.size() % 64) % 64)
+    append("__pad" + std::to_string(offset) + "__", std::string(gap, '\0'));
   return addBuffer({{"kind", "const"},
                     {"entry", "weights/model.safetensors"},
                     {"tensor", "c" + std::to_string(offset)},
@@ -321,7 +327,7 @@ TestBundle ModelBuilder::finish() const {
       {"required", Json::array()}};
   bundle.files["code/cpu/x86-64/kernels.so"] = kernelObject();
   if (!weights.empty()) {
-    std::string header = "{}";
+    std::string header = tensors.dump();
     header.resize(4096 - 8, ' ');
     std::string file;
     put<uint64_t>(file, header.size());

@@ -103,6 +103,7 @@ private:
   int addTask(Json task);
   Json inputs = Json::array(), outputs = Json::array(), dims = Json::array();
   Json graph;
+  Json tensors = Json::object(); // of the weights' header
   std::string weights;
   int64_t arenaEnd = 0;
 };

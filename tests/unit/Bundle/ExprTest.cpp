@@ -93,8 +93,8 @@ TEST(GraphJson, MissingAndUnknownFields) {
   EXPECT_EQ(messageOf("{\"graphs\": 1}"), "graph.json: graphs: expected an array, got an integer");
   EXPECT_EQ(messageOf("{"), "graph.json: not valid JSON");
   EXPECT_EQ(messageOf("{\"graphs\": [], \"later\": 1}"), "accepted");
-  std::string prefix = R"({"graphs":[{"name":"g","buffers":[],"queues":[],"tasks":[)";
-  EXPECT_NE(messageOf(prefix + R"({"kind":"call","deps":[]}]}]})").find("unknown kind of task 'call'"),
+  std::string prefix = R"({"graphs":[{"name":"g","arenas":[],"buffers":[],"queues":[],"tasks":[)";
+  EXPECT_NE(messageOf(prefix + R"({"kind":"call","queue":0,"name":"","deps":[]}]}]})").find("unknown kind of task 'call'"),
             std::string::npos);
 }
 

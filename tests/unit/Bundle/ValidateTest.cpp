@@ -35,7 +35,7 @@ const Rule rules[] = {
     {"DimOverflow",
      [](GraphDesc &g, Manifest &) { g.dims[1].expr = Expr::binary(Expr::Op::Mul, Expr::dim("batch"), INT64_MAX); },
      "overflows"},
-    {"ArenaAlign", [](GraphDesc &g, Manifest &) { g.arenas[0].align = 96; }, "power of two"},
+    {"ArenaAlign", [](GraphDesc &g, Manifest &) { g.arenas[0].align = 96; }, "expected 64"},
     {"ArenaNegative", [](GraphDesc &g, Manifest &) { g.arenas[0].size = -1; }, "size is negative"},
     {"ArenaTooSmall", [](GraphDesc &g, Manifest &) { g.arenas[0].size = 8; }, "leave arena 0 of 8 bytes"},
     {"ArenaUnknown", [](GraphDesc &g, Manifest &) { g.buffers[4].arena = 1; }, "there is no arena 1"},
