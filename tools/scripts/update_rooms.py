@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+"""Draws the rooms and their arrows in CONTRIBUTING.md from the include rules' table: update_rooms.py [--check]
+
+A room stands above all that it may include. --check changes nothing and fails when the picture differs."""
+import re
+import sys
+
+from generated import ROOT, update
+
+sys.path.insert(0, str(ROOT / "tests" / "include-rules"))
+import check_includes  # noqa: E402
+
+PAGE = ROOT / "CONTRIBUTING.md"
+
+
+def picture():
+    rooms = {room: (folders, [name for name in may if name != room]) for room, (folders, may, _) in check_includes.rooms_of(ROOT).items()}
+    heights = {}
+
+    def height(room):
+        if room not in heights:
+            heights[room] = 1 + max((height(name) for name in rooms[room][1] if name in rooms), default=0)
+        return heights[room]
+
+    order = sorted(rooms, key=lambda room: (-height(room), room))
+    width = max(map(len, rooms))
+    lines = []
+    for room in order:
+        may = sorted((name for name in rooms[room][1] if name in rooms), key=lambda name: (-height(name), name))
+        lines.append(f"    {room:{width}} {'──> ' + ', '.join(may) if may else ''}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    text = PAGE.read_text()
+    drawn, count = re.subn(r"(<!-- rooms -->\n).*?(<!-- /rooms -->)", lambda match: f"{match[1]}\n{picture()}\n{match[2]}", text, flags=re.S)
+    if count != 1:
+        sys.exit(f"{PAGE.name} has no place for the rooms")
+    return update({PAGE: drawn}, "--check" in sys.argv, "tools/scripts/update_rooms.py")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
