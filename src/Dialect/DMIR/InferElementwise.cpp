@@ -48,20 +48,50 @@ UNARY(AbsOp)
 UNARY(SignOp)
 UNARY(CeilOp)
 UNARY(FloorOp)
-UNARY(RoundOp) UNARY(SqrtOp) UNARY(ReciprocalOp) UNARY(ExpOp) UNARY(LogOp) UNARY(Log1pOp) UNARY(Expm1Op) UNARY(SinOp)
-    UNARY(CosOp) UNARY(TanOp) UNARY(AsinOp) UNARY(AcosOp) UNARY(AtanOp) UNARY(SinhOp) UNARY(CoshOp) UNARY(TanhOp)
-        UNARY(AsinhOp) UNARY(AcoshOp) UNARY(AtanhOp) UNARY(ErfOp) UNARY(SigmoidOp) UNARY(ReluOp) UNARY(NotOp)
+UNARY(RoundOp)
+UNARY(SqrtOp)
+UNARY(ReciprocalOp)
+UNARY(ExpOp)
+UNARY(LogOp)
+UNARY(Log1pOp)
+UNARY(Expm1Op)
+UNARY(SinOp)
+UNARY(CosOp)
+UNARY(TanOp)
+UNARY(AsinOp)
+UNARY(AcosOp)
+UNARY(AtanOp)
+UNARY(SinhOp)
+UNARY(CoshOp)
+UNARY(TanhOp)
+UNARY(AsinhOp)
+UNARY(AcoshOp)
+UNARY(AtanhOp)
+UNARY(ErfOp)
+UNARY(SigmoidOp)
+UNARY(ReluOp)
+UNARY(NotOp)
 #undef UNARY
 
 #define BINARY(OP)                                                                                                     \
   DMIR_INFER(OP) { return inferBinary(loc, op.getLhs(), op.getRhs(), results); }
-            BINARY(AddOp) BINARY(SubOp) BINARY(MulOp) BINARY(DivOp) BINARY(ModOp) BINARY(FmodOp) BINARY(PowOp)
-                BINARY(MaxOp) BINARY(MinOp) BINARY(AndOp) BINARY(OrOp) BINARY(XorOp) BINARY(ShlOp) BINARY(ShrOp)
+BINARY(AddOp)
+BINARY(SubOp)
+BINARY(MulOp)
+BINARY(DivOp)
+BINARY(ModOp)
+BINARY(FmodOp)
+BINARY(PowOp)
+BINARY(MaxOp)
+BINARY(MinOp)
+BINARY(AndOp)
+BINARY(OrOp)
+BINARY(XorOp)
+BINARY(ShlOp)
+BINARY(ShrOp)
 #undef BINARY
 
-                    DMIR_INFER(IsNaNOp) {
-  return inferTest(context, op.getInput(), results);
-}
+DMIR_INFER(IsNaNOp) { return inferTest(context, op.getInput(), results); }
 DMIR_INFER(IsInfOp) { return inferTest(context, op.getInput(), results); }
 
 DMIR_INFER(CompareOp) {
