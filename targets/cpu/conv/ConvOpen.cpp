@@ -11,6 +11,19 @@
 // borders copy what they read, [blocks][taps of the leading axes][columns][16]. Tiles are static: the last positions of
 // a run take the smallest one that holds them, and what it computes beyond them is not stored.
 //
+// A blocked input of 4 x 5 pixels a..t, window 3 x 3, padding 1: one run of 20 positions, gathered for each of 9 taps.
+//
+//     image             outputs             scratch [tap][position], each cell 16 channels
+//     a b c d e          0  1  2 [3  4      tap (0, 0)   0 0 0[0 0   0 a b c]d   0 f g h i   0 k l m n
+//     f g h i j          5  6  7  8] 9      tap (0, 1)   0 0 0[0 0   a b c d]e   f g h i j   k l m n o
+//     k l m n o         10 11 12 13 14      tap (1, 1)   a b c[d e   f g h i]j   k l m n o   p q r s t
+//     p q r s t         15 16 17 18 19      ...
+//
+// The tile of 6 pixels from output 3 reads [..] of every tap: 6 cells in a row, though outputs 4 and 5 lie in two rows
+// of the image. It adds 9 taps x 16 channels of products to 6 pixels x `vectors` of output channels, in registers. With
+// tiles of 6, 20 = 6 + 6 + 6 + 2: the last two positions take a tile of 2. By row (few weights), a run ends with its
+// row of outputs, and a tile whose taps are all inside the image reads three rows of it where they lie.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ConvOpen.h"
