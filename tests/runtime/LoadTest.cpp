@@ -149,7 +149,7 @@ TEST_F(Load, CodeIsNotReadAgainFromMemory) {
   EXPECT_TRUE(makeSession(open.get()));
 }
 
-#ifndef __SANITIZE_ADDRESS__ // reports the signal itself
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // they report the signal themselves
 /// What dmx.h says of a mapped file that is truncated.
 TEST_F(Load, AMappedFileMustNotBeTruncated) {
   writeFile(path, weightsModel().zip());
