@@ -1,6 +1,8 @@
 //===- Attention.cpp - attention and rotary embedding ---------------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Activation.h"
+
 #include <cmath>
 #include <limits>
 
@@ -179,7 +181,8 @@ void importRotary(NodeContext &c) {
 
 void importSwiGLU(NodeContext &c) {
   Val a = c.operand(0);
-  c.result(c.e.mul(c.e.mul(a, c.e.emit<SigmoidOp>({a})), c.operand(1)));
+  Val gate = silu(c.e, a);
+  c.result(c.e.mul(gate, c.operand(1)));
 }
 
 } // namespace

@@ -28,13 +28,6 @@ void importGridSample(NodeContext &c) {
   c.result(gridSample(sampler, x, grid));
 }
 
-/// A vector as an axis of a tensor of `rank`.
-Val alongAxis(Emitter &e, const Val &vector, size_t axis, size_t rank) {
-  Dims shape(rank, 1);
-  shape[axis] = vector.extent(0);
-  return e.reshape(vector, shape);
-}
-
 void importAffineGrid(NodeContext &c) {
   Emitter &e = c.e;
   Val theta = c.operand(0);

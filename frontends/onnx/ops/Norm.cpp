@@ -11,17 +11,6 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
-  std::vector<int64_t> axes(std::max<int64_t>(rank - first, 0));
-  std::iota(axes.begin(), axes.end(), first);
-  return axes;
-}
-
-Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
-  return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),
-                                   e.attr("epsilon", epsilon)});
-}
-
 Val like(Emitter &e, const Val &value, const Val &x) { return e.cast(value, x.dtype()); }
 
 /// Per-channel parameters; before opset 9 `spatial=0` made them one a position.

@@ -8,10 +8,6 @@ using namespace dmxc::dmir;
 namespace dmxc::torchfe {
 namespace {
 
-Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
-  return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),
-                                   e.attr("epsilon", epsilon)});
-}
 Val inverseRoot(Emitter &e, const Val &variance, double epsilon) {
   return reciprocal(e, sqrtOf(e, e.add(variance, epsilon)));
 }
