@@ -85,9 +85,4 @@ Val perChannel(Emitter &e, const Val &value, int64_t rank) {
   return alongAxis(e, value, 0, std::max<int64_t>(rank - 1, 1));
 }
 
-Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
-  return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),
-                                   e.attr("epsilon", epsilon)});
-}
-
 } // namespace dmxc::frontend

@@ -40,7 +40,4 @@ Val alongAxis(Emitter &e, const Val &vector, int64_t axis, int64_t rank);
 /// [c] as [c, 1, 1, ...] that broadcasts along axis 1 of a tensor of `rank`.
 Val perChannel(Emitter &e, const Val &value, int64_t rank);
 
-/// x normalised over the axes.
-Val normalize(Emitter &e, dmir::Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon);
-
 } // namespace dmxc::frontend
