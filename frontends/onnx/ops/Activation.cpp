@@ -3,6 +3,7 @@
 #include "Elementwise.h"
 
 #include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
 
 #include <cmath>
 
@@ -19,8 +20,7 @@ Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
     high[axis] = 1;
     rows = e.pad(x, e.scalarLike(x, -std::numeric_limits<double>::infinity()), low, high);
   }
-  Val best = e.emit<ArgReduceOp>({rows}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
-                                          e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
+  Val best = argExtremum(e, Extremum::max, rows, axis, /*keep=*/true);
   Dims line(x.rank(), 1);
   line[axis] = x.extent(axis);
   return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());

@@ -1,6 +1,8 @@
 //===- Reduce.cpp - reductions, scans and order statistics ----------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 
 using namespace dmxc::dmir;
@@ -63,8 +65,7 @@ template <typename Make> Val reduceAtRun(NodeContext &c, const Val &x, Make make
   if (std::optional<int64_t> count = c.operand(1).elements().known())
     left = rank - *count;
   c.requireShape(left && *left >= 0 && *left <= rank, "the rank of the result must be known at compile time");
-  Val order = e.emitAll<TopKOp>({e.sub(one, named)},
-                                {e.attr("k", *left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
+  Val order = sorted(e, e.sub(one, named), 0, *left, /*largest=*/true)[1];
   return e.reshape(result, e.dimsOf(e.gather(own, order, 0)));
 }
 
@@ -140,9 +141,8 @@ void importLogSumExp(NodeContext &c) {
 template <Extremum kind> void arg(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank());
-  c.result(c.e.emit<ArgReduceOp>({x}, {c.e.attr("kind", ExtremumAttr::get(c.e.context(), kind)), c.e.attr("axis", axis),
-                                       c.e.attr("keepDims", c.attrInt("keepdims", 1) != 0),
-                                       c.e.attr("selectLast", c.attrInt("select_last_index", 0) != 0)}));
+  bool keep = c.attrInt("keepdims", 1) != 0, last = c.attrInt("select_last_index", 0) != 0;
+  c.result(argExtremum(c.e, kind, x, axis, keep, last));
 }
 
 /// A scan along an axis that may be known at run time only: then along each, and the one asked for is picked.
@@ -159,10 +159,7 @@ template <typename Make> void scanWith(NodeContext &c, Make make) {
 
 void importCumSum(NodeContext &c) {
   bool exclusive = c.attrInt("exclusive", 0) != 0, reverse = c.attrInt("reverse", 0) != 0;
-  scanWith(c, [&](int64_t axis) {
-    return c.e.emit<CumSumOp>({c.operand(0)},
-                              {c.e.attr("axis", axis), c.e.attr("exclusive", exclusive), c.e.attr("reverse", reverse)});
-  });
+  scanWith(c, [&](int64_t axis) { return cumulativeSum(c.e, c.operand(0), axis, exclusive, reverse); });
 }
 
 /// Running product along an axis of any size: each element is the product over a row of its own, with ones where an
@@ -204,12 +201,8 @@ void importCumProd(NodeContext &c) {
 void importTopK(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  Dims k{c.since() == 1 ? Dim(c.attrInt("k")) : c.size(1, "k", c.declaredDim(0, axis))}, dynamic;
-  bool largest = c.attrInt("largest", 1) != 0;
-  llvm::SmallVector<mlir::NamedAttribute> attributes{c.e.attr("k", splitDims(k, dynamic).front()),
-                                                     c.e.attr("axis", axis), c.e.attr("largest", largest)};
-  c.e.addDims(attributes, dynamic);
-  std::vector<Val> results = c.e.emitAll<TopKOp>({x}, attributes);
+  Dim k = c.since() == 1 ? Dim(c.attrInt("k")) : c.size(1, "k", c.declaredDim(0, axis));
+  std::vector<Val> results = sorted(c.e, x, axis, k, c.attrInt("largest", 1) != 0);
   c.result(0, results[0]);
   c.result(1, results[1]);
 }

@@ -1,6 +1,8 @@
 //===- Shape.cpp - operators that give a tensor another shape -------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <numeric>
 
 using namespace dmxc::dmir;
@@ -136,7 +138,7 @@ void squeezeAtRun(NodeContext &c) {
     left = rank - c.operand(1).numElements();
   c.requireShape(left >= 0 && left <= rank, "the rank of the result is not known, or does not fit the axes");
   Val kept = e.sub(e.size(1), c.namedAxes(1, rank));
-  Val order = e.emitAll<TopKOp>({kept}, {e.attr("k", left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
+  Val order = sorted(e, kept, 0, left, /*largest=*/true)[1];
   c.result(e.reshape(x, e.dimsOf(e.gather(e.sizes(x.dims()), order, 0))));
 }
 
@@ -148,8 +150,7 @@ void unsqueezeAtRun(NodeContext &c) {
     rank = x.rank() + c.operand(1).numElements();
   c.requireShape(rank >= x.rank(), "the rank of the result is not known, or does not fit the axes");
   Val named = c.namedAxes(1, rank), one = e.size(1);
-  Val from = e.emit<CumSumOp>({e.sub(one, named)},
-                              {e.attr("axis", int64_t(0)), e.attr("exclusive", true), e.attr("reverse", false)});
+  Val from = cumulativeSum(e, e.sub(one, named), 0, /*exclusive=*/true);
   Dims own = x.dims();
   own.push_back(1); // what an axis behind the last one reads
   Val dims = e.gather(e.sizes(own), from, 0);

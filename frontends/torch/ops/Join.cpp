@@ -2,6 +2,8 @@
 #include "Math.h"
 #include "View.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 
 using namespace dmxc::dmir;
@@ -214,9 +216,7 @@ Val replaced(AtenContext &c, const Val &x, const Val &src, int64_t axis, const S
   line[axis] = range.size;
   Val at =
       c.e.add(c.e.mul(c.e.iota(DType::I64, line, axis), c.e.intScalar(DType::I64, range.step)), c.e.size(range.start));
-  return c.e.emit<ScatterElementsOp>(
-      {x, c.e.broadcast(at, dims), update},
-      {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))});
+  return scatterElements(c.e, x, c.e.broadcast(at, dims), update, axis, ScatterMode::replace);
 }
 void importSliceScatter(AtenContext &c) {
   Val x = c.tensor("self");

@@ -1,29 +1,13 @@
 //===- Reduce.cpp - reductions, scans, sorting ----------------------------===//
 #include "Math.h"
-#include "Sort.h"
+
+#include "frontends/common/ops/Order.h"
 
 #include <cmath>
 
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
-
-std::vector<Val> sorted(Emitter &e, const Val &x, int64_t axis, Dim count, bool largest) {
-  Dims k{count}, dynamic;
-  llvm::SmallVector<mlir::NamedAttribute> attributes{e.attr("k", splitDims(k, dynamic).front()), e.attr("axis", axis),
-                                                     e.attr("largest", largest)};
-  e.addDims(attributes, dynamic);
-  return e.emitAll<TopKOp>({x}, attributes);
-}
-
-Val argExtremum(Emitter &e, Extremum kind, const Val &x, int64_t axis, bool keep) {
-  return e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), kind)), e.attr("axis", axis),
-                                   e.attr("keepDims", keep), e.attr("selectLast", false)});
-}
-
-Val cumulativeSum(Emitter &e, const Val &x, int64_t axis) {
-  return e.emit<CumSumOp>({x}, {e.attr("axis", axis), e.attr("exclusive", false), e.attr("reverse", false)});
-}
 
 namespace {
 
