@@ -52,6 +52,14 @@ Val meanOver(Emitter &e, const Val &x, llvm::ArrayRef<int64_t> axes, bool keep) 
   return e.reduce(Reduction::mean, x, axes, keep);
 }
 
+Val logSumExp(Emitter &e, const Val &x, llvm::ArrayRef<int64_t> axes) {
+  Val highest = e.reduce(Reduction::max, x, axes, true);
+  // inf - inf would be NaN: an infinite maximum is not subtracted.
+  highest = e.select(e.emit<IsInfOp>({highest}), e.scalarLike(x, 0), highest);
+  Val sum = sumOver(e, expOf(e, e.sub(x, highest)), axes, true);
+  return e.add(logOf(e, sum), highest);
+}
+
 std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   std::vector<int64_t> axes(std::max<int64_t>(rank - first, 0));
   std::iota(axes.begin(), axes.end(), first);
@@ -73,6 +81,28 @@ Val unsqueeze(Emitter &e, const Val &x, int64_t axis) {
   Dims dims = x.dims();
   dims.insert(dims.begin() + axis, 1);
   return e.reshape(x, dims);
+}
+
+/// The last three axes split as `split`, transposed by `order`, joined as `joined`.
+static Val rearranged(Emitter &e, const Val &x, const Dims &split, llvm::ArrayRef<int64_t> order, const Dims &joined) {
+  int64_t front = x.rank() - 3;
+  Dims parts(llvm::ArrayRef<Dim>(x.dims()).take_front(front)), whole = parts;
+  parts.append(split.begin(), split.end());
+  whole.append(joined.begin(), joined.end());
+  std::vector<int64_t> axes = axesFrom(0, front);
+  for (int64_t axis : order)
+    axes.push_back(front + axis);
+  return e.reshape(e.transpose(e.reshape(x, parts), axes), whole);
+}
+
+Val pixelShuffle(Emitter &e, const Val &x, int64_t r) {
+  Dim channels = Dim::floorDiv(x.extent(-3), r * r), h = x.extent(-2), w = x.extent(-1);
+  return rearranged(e, x, {channels, r, r, h, w}, {0, 3, 1, 4, 2}, {channels, h * r, w * r});
+}
+
+Val pixelUnshuffle(Emitter &e, const Val &x, int64_t r) {
+  Dim channels = x.extent(-3), h = Dim::floorDiv(x.extent(-2), r), w = Dim::floorDiv(x.extent(-1), r);
+  return rearranged(e, x, {channels, h, r, w, r}, {0, 2, 4, 1, 3}, {channels * (r * r), h, w});
 }
 
 Val alongAxis(Emitter &e, const Val &vector, int64_t axis, int64_t rank) {

@@ -11,6 +11,8 @@ std::vector<Val> sorted(Emitter &e, const Val &x, int64_t axis, Dim count, bool 
 Val argExtremum(Emitter &e, dmir::Extremum kind, const Val &x, int64_t axis, bool keep, bool last = false);
 /// The running sum along an axis: `exclusive` without the element itself, `reverse` from the end.
 Val cumulativeSum(Emitter &e, const Val &x, int64_t axis, bool exclusive = false, bool reverse = false);
+/// The running product in the same way.
+Val cumulativeProduct(Emitter &e, Val x, int64_t axis, bool exclusive = false, bool reverse = false);
 /// `data` with `updates` at `indices` of the axis.
 Val scatterElements(Emitter &e, const Val &data, const Val &indices, const Val &updates, int64_t axis,
                     dmir::ScatterMode mode);

@@ -1,6 +1,7 @@
 //===- Reduce.cpp - reductions, scans and order statistics ----------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Order.h"
 
 #include <algorithm>
@@ -123,11 +124,7 @@ void importLogSum(NodeContext &c) {
 }
 
 Val logSumExp(NodeContext &c, const Val &x, const Axes &axes) {
-  Val highest = c.e.reduce(Reduction::max, x, axes.list, true);
-  // inf - inf would be NaN: an infinite maximum is not subtracted.
-  highest = c.e.select(c.e.emit<IsInfOp>({highest}), c.e.scalarLike(x, 0), highest);
-  Val sum = c.e.reduce(Reduction::sum, c.e.emit<ExpOp>({c.e.sub(x, highest)}), axes.list, true);
-  Val result = c.e.add(c.e.emit<LogOp>({sum}), highest);
+  Val result = frontend::logSumExp(c.e, x, axes.list);
   std::vector<int64_t> named(x.rank(), 0);
   for (int64_t axis : axes.list)
     named[axis] = 1;
@@ -162,40 +159,9 @@ void importCumSum(NodeContext &c) {
   scanWith(c, [&](int64_t axis) { return cumulativeSum(c.e, c.operand(0), axis, exclusive, reverse); });
 }
 
-/// Running product along an axis of any size: each element is the product over a row of its own, with ones where an
-/// element does not count.
-Val productOfRows(NodeContext &c, const Val &x, int64_t axis) {
-  Emitter &e = c.e;
-  bool reverse = c.attrInt("reverse", 0) != 0, exclusive = c.attrInt("exclusive", 0) != 0;
-  Dims row = x.dims(), mask(x.rank() + 1, 1);
-  mask[axis] = mask[axis + 1] = row[axis];
-  row.insert(row.begin() + axis, 1);
-  Val element = e.iota(DType::I64, mask, axis), factor = e.iota(DType::I64, mask, axis + 1);
-  Compare kind = reverse ? exclusive ? Compare::gt : Compare::ge : exclusive ? Compare::lt : Compare::le;
-  Val rows = e.select(e.compare(kind, factor, element), e.reshape(x, row), e.scalarLike(x, 1));
-  return e.reduce(Reduction::prod, rows, {axis + 1}, false);
-}
-
-/// Running product by doubling: after step s each element holds the product of
-/// the last 2s.
-Val cumulativeProduct(NodeContext &c, Val x, int64_t axis) {
-  if (!x.extent(axis).isStatic())
-    return productOfRows(c, x, axis);
-  int64_t dim = x.dim(axis);
-  bool reverse = c.attrInt("reverse", 0) != 0;
-  auto shifted = [&](const Val &v, int64_t by) { // ones come in
-    Dims low(x.rank(), 0), high(x.rank(), 0);
-    (reverse ? high : low)[axis] = by;
-    return c.e.pad(c.e.sliceAxis(v, axis, reverse ? by : 0, dim - by), c.e.scalarLike(x, 1), low, high);
-  };
-  if (c.attrInt("exclusive", 0) && dim > 0)
-    x = shifted(x, 1);
-  for (int64_t step = 1; step < dim; step *= 2)
-    x = c.e.mul(x, shifted(x, step));
-  return x;
-}
 void importCumProd(NodeContext &c) {
-  scanWith(c, [&](int64_t axis) { return cumulativeProduct(c, c.operand(0), axis); });
+  bool exclusive = c.attrInt("exclusive", 0) != 0, reverse = c.attrInt("reverse", 0) != 0;
+  scanWith(c, [&](int64_t axis) { return cumulativeProduct(c.e, c.operand(0), axis, exclusive, reverse); });
 }
 
 void importTopK(NodeContext &c) {

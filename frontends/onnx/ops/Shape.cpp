@@ -1,6 +1,7 @@
 //===- Shape.cpp - operators that give a tensor another shape -------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Order.h"
 
 #include <numeric>
@@ -315,10 +316,10 @@ void importDepthToSpace(NodeContext &c) {
   c.requireAttr(mode == "DCR" || mode == "CRD", "mode must be 'DCR' or 'CRD', not '" + mode + "'");
   c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && Dim::mod(x.extent(1).valueOr(0), block * block).is(0),
                  "expected rank 4 and channels divisible by blocksize squared");
+  if (mode == "CRD")
+    return c.result(pixelShuffle(c.e, x, block));
   Dim n = x.extent(0), depth = Dim::floorDiv(x.extent(1), block * block), h = x.extent(2), w = x.extent(3);
-  Val split =
-      mode == "DCR" ? c.e.reshape(x, {n, block, block, depth, h, w}) : c.e.reshape(x, {n, depth, block, block, h, w});
-  Val moved = mode == "DCR" ? c.e.transpose(split, {0, 3, 4, 1, 5, 2}) : c.e.transpose(split, {0, 1, 4, 2, 5, 3});
+  Val moved = c.e.transpose(c.e.reshape(x, {n, block, block, depth, h, w}), {0, 3, 4, 1, 5, 2});
   c.result(c.e.reshape(moved, {n, depth, h * block, w * block}));
 }
 
@@ -330,10 +331,11 @@ void importSpaceToDepth(NodeContext &c) {
   c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && x.extent(2).valueOr(0) % block == 0 &&
                      x.extent(3).valueOr(0) % block == 0,
                  "expected rank 4 and a height and width divisible by blocksize");
+  if (mode == "CRD")
+    return c.result(pixelUnshuffle(c.e, x, block));
   Dim n = x.extent(0), depth = x.extent(1), h = Dim::floorDiv(x.extent(2), block),
       w = Dim::floorDiv(x.extent(3), block);
-  Val split = c.e.reshape(x, {n, depth, h, block, w, block});
-  Val moved = mode == "DCR" ? c.e.transpose(split, {0, 3, 5, 1, 2, 4}) : c.e.transpose(split, {0, 1, 3, 5, 2, 4});
+  Val moved = c.e.transpose(c.e.reshape(x, {n, depth, h, block, w, block}), {0, 3, 5, 1, 2, 4});
   c.result(c.e.reshape(moved, {n, depth * block * block, h, w}));
 }
 
