@@ -350,11 +350,11 @@ void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &
   if (function)
     inlineFunction(*function, node, attributes, operands, name, scope);
   else
-    importOperator(node, domain, name, std::move(attributes), std::move(operands), scope);
+    importOperator(node, domain, name, attributes, std::move(operands), scope);
 }
 
 void GraphImporter::importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
-                                   AttributeMap attributes, std::vector<Val> operands, Scope &scope) {
+                                   const AttributeMap &attributes, std::vector<Val> operands, Scope &scope) {
   const OpRow &row = findRow(node, domain, scope);
   if (node.output_size() == 0)
     fail("onnx-graph", "the node has no results");
@@ -364,8 +364,11 @@ void GraphImporter::importOperator(const onnx::NodeProto &node, const std::strin
       fail("op-dtype", "operand " + std::to_string(i) + " is " + std::string(dtypeName(operands[i].dtype())) +
                            "; accepted: " + typeSetName(accepted));
   }
-  NodeContext context(node, row, scope.opsets->at(domain), name, std::move(operands), std::move(attributes), emitter,
-                      tensors, *this, scope);
+  NodeAttributes own;
+  for (const auto &[key, attribute] : attributes)
+    own[key] = attributeOf(*attribute);
+  NodeContext context(row, scope.opsets->at(domain), name, std::move(operands), std::move(own),
+                      {node.output().begin(), node.output().end()}, emitter, NodePlace{*this, scope, tensors});
   row.import(context);
   context.tieRequirements();
   for (int i = 0; i < node.output_size(); ++i) {

@@ -7,11 +7,11 @@
 
 namespace dmxc::onnxfe {
 
-NodeContext::NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset, std::string name,
-                         std::vector<Val> operands, std::map<std::string, const onnx::AttributeProto *> attributes,
-                         Emitter &e, TensorReader &tensors, GraphImporter &importer, Scope &scope)
-    : e(e), name(std::move(name)), opset(opset), node(node), row(row), operands(std::move(operands)),
-      attributes(std::move(attributes)), tensors(tensors), importer(importer), scope(scope) {}
+NodeContext::NodeContext(const OpRow &row, int64_t opset, std::string name, std::vector<Val> operands,
+                         NodeAttributes attributes, std::vector<std::string> outputs, Emitter &e,
+                         std::optional<NodePlace> place)
+    : e(e), name(std::move(name)), opset(opset), row(row), operands(std::move(operands)),
+      attributes(std::move(attributes)), outputs(std::move(outputs)), place(place) {}
 
 //===--- Operands
 //---------------------------------------------------------------===//
@@ -83,10 +83,10 @@ Dim NodeContext::size(int i, const char *what, std::optional<int64_t> implied) {
 }
 
 std::optional<int64_t> NodeContext::declaredRank(int i) const {
-  if (!scope.ranks || i >= numResults())
+  if (!place || !place->scope.ranks || i >= numResults())
     return std::nullopt;
-  auto found = scope.ranks->find(node.output(i));
-  return found == scope.ranks->end() ? std::nullopt : std::optional<int64_t>(found->second);
+  auto found = place->scope.ranks->find(outputs[i]);
+  return found == place->scope.ranks->end() ? std::nullopt : std::optional<int64_t>(found->second);
 }
 
 /// Longer operands are data: no tensor has so many axes, no node so many results.
@@ -124,36 +124,28 @@ double NodeContext::constantDouble(int i, const char *what) const {
 //===--- Attributes
 //---------------------------------------------------------------===//
 
-const onnx::AttributeProto *NodeContext::attrOrNull(const char *name) const {
+template <typename T> const T &NodeContext::typed(const char *name, const char *what) const {
   auto found = attributes.find(name);
-  return found == attributes.end() ? nullptr : found->second;
-}
-
-const onnx::AttributeProto &NodeContext::typed(const char *name, onnx::AttributeProto::AttributeType type,
-                                               const char *what) const {
-  const onnx::AttributeProto *attribute = attrOrNull(name);
-  if (!attribute)
+  if (found == attributes.end())
     fail("op-attribute", std::string("the attribute '") + name + "' is missing");
-  // Files of IR version 1 do not carry the type.
-  if (attribute->has_type() && attribute->type() != onnx::AttributeProto::UNDEFINED && attribute->type() != type)
-    fail("op-attribute", std::string("the attribute '") + name + "' must be " + what);
-  return *attribute;
+  static const T nothing{};
+  if (std::holds_alternative<std::monostate>(found->second))
+    return nothing;
+  if (const T *value = std::get_if<T>(&found->second))
+    return *value;
+  fail("op-attribute", std::string("the attribute '") + name + "' must be " + what);
 }
 
-int64_t NodeContext::attrInt(const char *name) const {
-  return typed(name, onnx::AttributeProto::INT, "an integer").i();
-}
+int64_t NodeContext::attrInt(const char *name) const { return typed<int64_t>(name, "an integer"); }
 int64_t NodeContext::attrInt(const char *name, int64_t otherwise) const {
   return hasAttr(name) ? attrInt(name) : otherwise;
 }
 
 double NodeContext::attrFloat(const char *name, double otherwise) const {
-  return hasAttr(name) ? typed(name, onnx::AttributeProto::FLOAT, "a number").f() : otherwise;
+  return hasAttr(name) ? typed<double>(name, "a number") : otherwise;
 }
 
-std::string NodeContext::attrString(const char *name) const {
-  return typed(name, onnx::AttributeProto::STRING, "a string").s();
-}
+std::string NodeContext::attrString(const char *name) const { return typed<std::string>(name, "a string"); }
 std::string NodeContext::attrString(const char *name, const std::string &otherwise) const {
   return hasAttr(name) ? attrString(name) : otherwise;
 }
@@ -161,8 +153,7 @@ std::string NodeContext::attrString(const char *name, const std::string &otherwi
 std::optional<std::vector<int64_t>> NodeContext::attrInts(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  const auto &list = typed(name, onnx::AttributeProto::INTS, "a list of integers").ints();
-  return std::vector<int64_t>(list.begin(), list.end());
+  return typed<std::vector<int64_t>>(name, "a list of integers");
 }
 
 std::vector<int64_t> NodeContext::attrInts(const char *name, std::vector<int64_t> otherwise) const {
@@ -172,35 +163,38 @@ std::vector<int64_t> NodeContext::attrInts(const char *name, std::vector<int64_t
 std::optional<std::vector<double>> NodeContext::attrFloats(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  const auto &list = typed(name, onnx::AttributeProto::FLOATS, "a list of numbers").floats();
-  return std::vector<double>(list.begin(), list.end());
+  return typed<std::vector<double>>(name, "a list of numbers");
 }
 
 std::optional<std::vector<std::string>> NodeContext::attrStrings(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  const auto &list = typed(name, onnx::AttributeProto::STRINGS, "a list of strings").strings();
-  return std::vector<std::string>(list.begin(), list.end());
+  return typed<std::vector<std::string>>(name, "a list of strings");
 }
 
 Val NodeContext::attrTensor(const char *name) const {
-  const onnx::AttributeProto &attribute = typed(name, onnx::AttributeProto::TENSOR, "a tensor");
-  Result<StoredTensor> tensor = tensors.read(attribute.t());
+  if (auto found = attributes.find(name); found != attributes.end())
+    if (const Tensor *tensor = std::get_if<Tensor>(&found->second))
+      return e.stored(*tensor, "", 0, this->name);
+  const onnx::TensorProto *proto = typed<const onnx::TensorProto *>(name, "a tensor");
+  return storedTensor(name, proto ? *proto : onnx::TensorProto::default_instance());
+}
+
+Val NodeContext::attrSparseTensor(const char *name) const {
+  const onnx::SparseTensorProto *proto = typed<const onnx::SparseTensorProto *>(name, "a sparse tensor");
+  return storedTensor(name, proto ? *proto : onnx::SparseTensorProto::default_instance());
+}
+
+template <typename Proto> Val NodeContext::storedTensor(const char *name, const Proto &proto) const {
+  Result<StoredTensor> tensor = place->tensors.read(proto);
   if (!tensor)
     fail("onnx-tensor", std::string("the attribute '") + name + "' " + tensor.error().message);
   return e.stored(tensor->tensor, tensor->path, tensor->offset, this->name);
 }
 
-Val NodeContext::attrSparseTensor(const char *name) const {
-  const onnx::AttributeProto &attribute = typed(name, onnx::AttributeProto::SPARSE_TENSOR, "a sparse tensor");
-  Result<StoredTensor> tensor = tensors.read(attribute.sparse_tensor());
-  if (!tensor)
-    fail("onnx-tensor", std::string("the attribute '") + name + "' " + tensor.error().message);
-  return e.stored(tensor->tensor, "", 0, this->name);
-}
-
 const onnx::GraphProto &NodeContext::attrGraph(const char *name) const {
-  return typed(name, onnx::AttributeProto::GRAPH, "a graph").g();
+  const onnx::GraphProto *graph = typed<const onnx::GraphProto *>(name, "a graph");
+  return graph ? *graph : onnx::GraphProto::default_instance();
 }
 
 DType NodeContext::attrType(const char *name) const {
@@ -253,7 +247,7 @@ void NodeContext::result(int i, Val value) {
 
 std::vector<Val> NodeContext::inlineGraph(const onnx::GraphProto &graph, const std::vector<Val> &inputs,
                                           const std::string &suffix) const {
-  return importer.inlineGraph(graph, scope, inputs, name + suffix);
+  return place->importer.inlineGraph(graph, place->scope, inputs, name + suffix);
 }
 
 } // namespace dmxc::onnxfe

@@ -1,6 +1,7 @@
 //===- NodeContext.h - one ONNX node being imported -------------*- C++ -*-===//
 #pragma once
 
+#include "NodeAttributes.h"
 #include "OpTable.h"
 #include "Shared.h"
 #include "TensorReader.h"
@@ -17,15 +18,23 @@ namespace dmxc::onnxfe {
 class GraphImporter;
 struct Scope;
 
+/// Where a node stands in an ONNX file. Nodes that other formats name stand in none: they have no graphs of their own,
+/// and no model declares their shapes.
+struct NodePlace {
+  GraphImporter &importer;
+  Scope &scope;
+  TensorReader &tensors;
+};
+
 /// What an import function sees: operands, attributes, the emitter, results to
 /// set. Every accessor fails the node with a clear clause when the model does
 /// not have what is asked for; import functions need no checks of their own for
 /// that.
 class NodeContext {
 public:
-  NodeContext(const onnx::NodeProto &node, const OpRow &row, int64_t opset, std::string name, std::vector<Val> operands,
-              std::map<std::string, const onnx::AttributeProto *> attributes, Emitter &e, TensorReader &tensors,
-              GraphImporter &importer, Scope &scope);
+  /// `outputs`: names of the results, "" for one that nobody wants.
+  NodeContext(const OpRow &row, int64_t opset, std::string name, std::vector<Val> operands, NodeAttributes attributes,
+              std::vector<std::string> outputs, Emitter &e, std::optional<NodePlace> place = std::nullopt);
 
   Emitter &e;
   const std::string name; ///< of the node
@@ -113,7 +122,6 @@ public:
   Val attrTensor(const char *name) const; ///< required
   Val attrSparseTensor(const char *name) const;
   const onnx::GraphProto &attrGraph(const char *name) const;
-  const onnx::AttributeProto *attrOrNull(const char *name) const;
   /// An element type given as a TensorProto.DataType.
   DType attrType(const char *name, DType otherwise) const;
   DType attrType(const char *name) const;
@@ -132,8 +140,8 @@ public:
 
   // --- Results
   // ------------------------------------------------------------------
-  int numResults() const { return node.output_size(); }
-  bool wants(int i) const { return i < numResults() && !node.output(i).empty(); }
+  int numResults() const { return static_cast<int>(outputs.size()); }
+  bool wants(int i) const { return i < numResults() && !outputs[i].empty(); }
   void result(int i, Val value);
   void result(Val value) { result(0, std::move(value)); }
   const std::map<int, Val> &results() const { return produced; }
@@ -145,15 +153,14 @@ public:
                                const std::string &suffix) const;
 
 private:
-  const onnx::AttributeProto &typed(const char *name, onnx::AttributeProto::AttributeType type, const char *what) const;
+  template <typename T> const T &typed(const char *name, const char *what) const;
+  template <typename Proto> Val storedTensor(const char *name, const Proto &proto) const;
 
-  const onnx::NodeProto &node;
   const OpRow &row;
   std::vector<Val> operands;
-  std::map<std::string, const onnx::AttributeProto *> attributes;
-  TensorReader &tensors;
-  GraphImporter &importer;
-  Scope &scope;
+  NodeAttributes attributes;
+  std::vector<std::string> outputs;
+  std::optional<NodePlace> place;
   std::map<int, Val> produced;
   std::vector<Val> requirements; ///< bool, any shape
 };

@@ -2,6 +2,7 @@
 #include "OnnxFrontend.h"
 #include "Dims.h"
 #include "GraphImporter.h"
+#include "OnnxOperators.h"
 #include "WireReader.h"
 
 #include "frontends/common/ModelFunction.h"
@@ -226,8 +227,12 @@ std::optional<ImportedModel> importOnnx(MLIRContext &context, const ImportOption
 } // namespace
 
 const Frontend &onnxFrontend() {
-  static const Frontend frontend{"onnx", "ONNX models (.onnx), any IR version and opset", recognises, importOnnx,
-                                 onnxfe::printOpTable};
+  static const Frontend frontend{"onnx",
+                                 "ONNX models (.onnx), any IR version and opset",
+                                 recognises,
+                                 importOnnx,
+                                 onnxfe::printOpTable,
+                                 &onnxfe::onnxOperators()};
   return frontend;
 }
 

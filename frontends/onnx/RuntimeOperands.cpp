@@ -45,10 +45,10 @@ Val tied(Emitter &e, const Val &held, const Val &value) {
 } // namespace
 
 std::optional<Shape> NodeContext::declaredShape(int i) const {
-  if (!scope.declared || i >= numResults())
+  if (!place || !place->scope.declared || i >= numResults())
     return std::nullopt;
-  auto found = scope.declared->find(node.output(i));
-  return found == scope.declared->end() ? std::nullopt : std::optional<Shape>(found->second);
+  auto found = place->scope.declared->find(outputs[i]);
+  return found == place->scope.declared->end() ? std::nullopt : std::optional<Shape>(found->second);
 }
 
 std::optional<int64_t> NodeContext::declaredDim(int result, int64_t axis) const {

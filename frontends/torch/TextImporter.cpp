@@ -2,11 +2,11 @@
 #include "TextImporter.h"
 #include "AtenContext.h"
 #include "InputShapes.h"
-#include "OnnxBridge.h"
 #include "ProgramFunction.h"
 #include "ProgramImporter.h"
 #include "TextDialect.h"
 #include "TextTypes.h"
+#include "frontends/common/OperatorSet.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -21,7 +21,7 @@ namespace {
 int64_t integerOf(IntegerAttr attr) { return attr.getValue().trySExtValue().value_or(0); }
 
 /// [1 : si64, 2 : si64] or strings.
-OnnxAttribute listAttribute(ArrayAttr array) {
+frontend::OperatorAttribute listAttribute(ArrayAttr array) {
   std::vector<int64_t> numbers;
   std::vector<double> reals;
   std::vector<std::string> strings;
@@ -34,7 +34,7 @@ OnnxAttribute listAttribute(ArrayAttr array) {
       strings.push_back(string.str());
   if (!strings.empty())
     return strings;
-  return reals.empty() ? OnnxAttribute(numbers) : OnnxAttribute(reals);
+  return reals.empty() ? frontend::OperatorAttribute(numbers) : frontend::OperatorAttribute(reals);
 }
 
 /// `torch.aten.mul.int` and its kind as host scalar operators; "" for others.
@@ -276,7 +276,11 @@ std::vector<Arg> TextImport::call(StringRef target, const std::vector<Arg> &oper
 std::vector<Arg> TextImport::callOnnx(Operation &op, StringRef name, const std::vector<Arg> &operands) {
   if (op.getNumRegions())
     fail("op-unsupported", "control flow of ONNX is not known in this text");
-  std::map<std::string, OnnxAttribute> attributes;
+  auto known = options.operators.find("onnx");
+  if (known == options.operators.end())
+    fail("op-unsupported", "this build has no ONNX front end, whose operator it is",
+         {"configure with onnx among DMXC_FRONTENDS, or lower the text to torch.aten operators"});
+  frontend::OperatorAttributes attributes;
   for (NamedAttribute attribute : op.getAttrs()) {
     StringRef key = attribute.getName();
     if (!key.consume_front("torch.onnx."))
@@ -302,8 +306,9 @@ std::vector<Arg> TextImport::callOnnx(Operation &op, StringRef name, const std::
   }
   auto opset = source->getAttrOfType<IntegerAttr>("torch.onnx_meta.opset_version");
   std::vector<Arg> results;
-  for (const Val &value : emitOnnx(function->emitter(), name.str(), std::move(tensors), attributes, op.getNumResults(),
-                                   opset ? integerOf(opset) : kNewestOpset))
+  for (const Val &value :
+       known->second->import(function->emitter(), name.str(), std::move(tensors), attributes, op.getNumResults(),
+                             opset ? std::optional(integerOf(opset)) : std::nullopt))
     results.push_back(value ? Arg::tensor(value) : Arg::none());
   return results;
 }

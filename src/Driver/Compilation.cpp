@@ -198,6 +198,9 @@ bool Compilation::importModel(const Frontend &frontend) {
     why = results.error().message;
     return std::nullopt;
   };
+  for (const Frontend *other : registeredFrontends())
+    if (other->operators)
+      request.operators[other->name] = other->operators;
   std::optional<ImportedModel> imported = frontend.import(*mlirContext, request, diagnostics);
   if (!imported)
     return false;

@@ -1,43 +1,43 @@
-# One ctest a class of dmxc_cli_test.py.
+# Each names the front ends that its models need. One ctest a class of dmxc_cli_test.py.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(class Messages Queries Pipeline Determinism Ends Digits Corsair Consumers Make Compare)
-  add_test(NAME cli.dmxc.${class}
-    COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_cli_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${class})
+  dmxc_frontend_test(cli.dmxc.${class} "onnx;mlir"
+    Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_cli_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${class})
   set_tests_properties(cli.dmxc.${class} PROPERTIES TIMEOUT 900)
 endforeach()
 
 # The bundles run through the library, as an application's do.
-add_test(NAME cli.states
-  COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
+dmxc_frontend_test(cli.states mlir
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/states_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} $<TARGET_FILE:dmxrt_shared>)
 set_tests_properties(cli.states PROPERTIES TIMEOUT 300)
 
 find_program(DMXC_SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH) # the one with numpy
-add_test(NAME cli.dynamic-shapes
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dynamic_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-add_test(NAME cli.dynamic-operators
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dynamic_operators.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-add_test(NAME cli.quantized
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/quantized.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-add_test(NAME cli.rounded-weights
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/rounded_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-add_test(NAME cli.contracts
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/contracts_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-add_test(NAME cli.strategies
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/strategies_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-add_test(NAME cli.control-flow
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.dynamic-shapes "onnx;mlir"
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dynamic_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.dynamic-operators onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/dynamic_operators.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.quantized onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/quantized.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.rounded-weights onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/rounded_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.contracts onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/contracts_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.strategies onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/strategies_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.control-flow onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/control_flow.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
-add_test(NAME cli.large-weights
-  COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.large-weights onnx
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)
 
 if("corsair" IN_LIST DMXC_TARGETS)
-  add_test(NAME cli.corsair-graphs
-    COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+  dmxc_frontend_test(cli.corsair-graphs mlir
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_graphs.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
             ${CMAKE_SOURCE_DIR}/../shared/design/bfp_ref.py 0 60)
-  add_test(NAME cli.corsair-shapes
-    COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-  add_test(NAME cli.corsair-machines
-    COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.corsair-shapes mlir
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_shapes.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  dmxc_frontend_test(cli.corsair-machines mlir
+    ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/corsair_machines.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   set_tests_properties(cli.corsair-graphs cli.corsair-shapes cli.corsair-machines PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800)
 endif()

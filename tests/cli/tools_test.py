@@ -111,9 +111,15 @@ def case_run():
         # A flag that may be repeated takes one value.
         run("dmx-run", "--dim", "batch=2", OPTIONS.golden, "--random-inputs", "1", out=["y: f32 2x5"])
         run("dmx-run", OPTIONS.golden, code=2, err=["no file was given for input 'x' (f32 batchx5)", "--random-inputs"])
-        run("dmx-run", OPTIONS.golden, "--input", f"x={path}/set/in_x.npy", "--output", f"y={path}/y.pb", "--output-dir", path + "/out")
-        # What was written serves as input again: y has x's shape.
-        run("dmx-run", OPTIONS.golden, "--input", f"x={path}/y.pb")
+        for ending in OPTIONS.endings.split():
+            run("dmx-run", OPTIONS.golden, "--input", f"x={path}/set/in_x.npy", "--output", f"y={path}/y.{ending}", "--output-dir", path + "/out")
+            # What was written serves as input again: y has x's shape.
+            run("dmx-run", OPTIONS.golden, "--input", f"x={path}/y.{ending}")
+        if "pb" in OPTIONS.endings:
+            with open(path + "/y.pb", "rb") as file:
+                assert b"\x42\x01y" in file.read()  # the tensor's name
+        else:
+            run("dmx-run", OPTIONS.golden, "--input", f"x={path}/y.pb", code=3, err=["y.pb': this build has no ONNX front end", ".npy"])
         run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/out", out=["PASS"])
         shutil.copy(path + "/set/in_x.npy", path + "/out/out_y.npy")
         run("dmx-run", OPTIONS.golden, "--inputs", path + "/set", "--expect", path + "/out", code=5,
@@ -292,6 +298,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--golden", required=True)
     parser.add_argument("--device-kernels", required=True)
+    parser.add_argument("--endings", default="npy pb")  # of the tensor files that this build knows
     parser.add_argument("case", choices=cases)
     OPTIONS = parser.parse_args()
     cases[OPTIONS.case]()

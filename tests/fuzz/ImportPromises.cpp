@@ -68,8 +68,10 @@ void runFrontendPhase(MLIRContext &context, ModuleOp module) {
 
 } // namespace
 
-void dmxfuzz::importAndCheck(const Frontend &frontend, const std::string &path) {
+void dmxfuzz::importAndCheck(const Frontend &frontend, const std::string &path, const Frontend *other) {
   ImportOptions options;
+  if (other)
+    options.operators[other->name] = other->operators;
   options.path = path;
   bool leftOut = false;
   options.fold = smallFold(leftOut);

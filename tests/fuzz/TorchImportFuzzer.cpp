@@ -10,6 +10,9 @@
 #include "ImportPromises.h"
 #include "TextMutator.h"
 
+#ifdef DMXC_WITH_ONNX
+#include "frontends/onnx/OnnxFrontend.h"
+#endif
 #include "frontends/torch/Program.h"
 #include "frontends/torch/TorchFrontend.h"
 
@@ -237,6 +240,15 @@ std::string changedText(std::string text, Random &random) {
   return text;
 }
 
+/// The front end whose operators torch-dialect text may name, in builds that have it.
+const dmxc::Frontend *onnxOrNull() {
+#ifdef DMXC_WITH_ONNX
+  return &dmxc::onnxFrontend();
+#else
+  return nullptr;
+#endif
+}
+
 } // namespace
 
 std::vector<std::string> dmxfuzz::builtInSeeds() { return {}; }
@@ -246,7 +258,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string text(reinterpret_cast<const char *>(data), size);
   std::string path =
       text.starts_with("{") ? folder.write("model.pt2", archiveOf(text)) : folder.write("model.mlir", text);
-  dmxfuzz::importAndCheck(dmxc::torchFrontend(), path);
+  dmxfuzz::importAndCheck(dmxc::torchFrontend(), path, onnxOrNull());
   return 0;
 }
 

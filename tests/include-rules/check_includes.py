@@ -30,16 +30,16 @@ ROOMS = {
 }
 # What both model formats share knows neither's libraries.
 FRONTEND_COMMON_MAY = (["Dialect", "Support"], ["mlir", "llvm"])
-FRONTEND_MAY = (["frontends/common", "Dialect", "Support"], ["mlir", "llvm", "protobuf", "onnx", "json"])
+FRONTEND_MAY = (["frontends/common", "Dialect", "Support"], ["mlir", "llvm", "json"])
+FRONTEND_LIBRARIES = {"onnx": ["protobuf", "onnx"]}  # of one format
 TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
 # What targets/common is for any processor: no word of one of them.
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
 # LLDMIR's verifier knows a slice's cores.
-# torch programs import some operators by their rows in the ONNX tables.
 FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Corsair"], "src/Dialect/LLDMIR": ["Corsair"],
-              "targets/corsair": ["Corsair"], "frontends/torch": ["frontends/onnx"]}
+              "targets/corsair": ["Corsair"]}
 TOOL_MAX_LINES = 200
 
 # Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.
@@ -70,6 +70,9 @@ def rooms_of(root):
         for folder in sorted(path for path in (root / kind).glob("*") if path.is_dir()):
             rooms[f"{kind}/{folder.name}"] = ([f"{kind}/{folder.name}"], may, libraries)
     rooms["frontends/common"] = (["frontends/common"], *FRONTEND_COMMON_MAY)
+    for name, libraries in FRONTEND_LIBRARIES.items():
+        folders, may, others = rooms[f"frontends/{name}"]
+        rooms[f"frontends/{name}"] = (folders, may, others + libraries)
     return rooms
 
 
@@ -187,6 +190,7 @@ def self_test(root):
            ("Phases", '#include "dmxc/Driver/Options.h"'), ("frontends/onnx", '#include "dmxc/Phases/Phases.h"'),
            ("frontends/onnx", '#include "frontends/torch/Schema.h"'), ("frontends/mlir", '#include "frontends/onnx/Dims.h"'),
            ("frontends/common", '#include "frontends/onnx/Dims.h"'), ("frontends/common", "#include <onnx/onnx_pb.h>"),
+           ("frontends/torch", '#include "frontends/onnx/OnnxOperators.h"'), ("frontends/torch", "#include <onnx/onnx_pb.h>"),
            ("frontends/common", "#include <google/protobuf/arena.h>"), ("frontends/common", "#include <nlohmann/json.hpp>"),
            ("targets/cpu", '#include "dmxc/Phases/Codegen.h"'), ("targets/common", '#include "targets/cpu/code/IsaLevel.h"'),
            ("targets/cpu", '#include "targets/corsair/CorsairTarget.h"'), ("Phases", '#include "targets/common/roots/Plans.h"'),
@@ -197,7 +201,8 @@ def self_test(root):
     inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "Corsair": root / "schemas" / "corsair" / "x.cpp",
               "Dialect": root / "src" / "Dialect" / "DLIR" / "x.cpp", "runtime": root / "runtime" / "x.cpp"}
     good = [("runtime", '#include "dmx/dmx.h"'), ("targets/cpu", '#include "dmx/dmx_kernel.h"'), ("targets/cpu", '#include "targets/common/roots/Plans.h"'),
-            ("frontends/torch", '#include "frontends/common/Emitter.h"'), ("frontends/common", '#include "dmxc/Support/Dim.h"'),
+            ("frontends/torch", '#include "frontends/common/Emitter.h"'), ("frontends/onnx", "#include <onnx/onnx_pb.h>"),
+            ("frontends/common", '#include "dmxc/Support/Dim.h"'),
             ("targets/common", '#include "dmxc/Dialect/DMIR/DMIR.h"'), ("Phases", "#include <vector>"),
             ("runtime", CORSAIR), ("Reference", CORSAIR), ("Corsair", '#include "BlockFormat.h"'), ("Corsair", CORSAIR)]
     granted = [("Dialect", "src/Dialect/DMIR/x.cpp"), ("Dialect", "include/dmxc/Dialect/DMIR/x.h"), ("targets/cpu", "targets/corsair/x.cpp")]

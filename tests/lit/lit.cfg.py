@@ -15,3 +15,5 @@ config.environment["TMPDIR"] = config.dmxc_build_lit
 config.substitutions.append(("%repo", config.dmxc_source))
 # A folder of one target's tests asks for it in its lit.local.cfg.
 config.available_features.update("target-" + target for target in config.dmxc_targets)
+# The same of a front end's.
+config.available_features.update("frontend-" + frontend for frontend in config.dmxc_frontends)

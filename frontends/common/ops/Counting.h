@@ -1,7 +1,7 @@
 //===- Counting.h - how many elements there are, and where -----*- C++ -*-===//
 #pragma once
 
-#include "../Emitter.h"
+#include "Order.h"
 
 namespace dmxc::frontend {
 
@@ -12,16 +12,10 @@ public:
 
   Val flat(const Val &x) { return e.reshape(x, {x.elements()}); }
   Val positions(Dim count) { return e.iota(DType::I64, {count}, 0); }
-  Val runningCount(const Val &flags) {
-    return e.emit<dmir::CumSumOp>({e.cast(flags, DType::I64)},
-                                  {e.attr("axis", int64_t(0)), e.attr("exclusive", false), e.attr("reverse", false)});
-  }
+  Val runningCount(const Val &flags) { return cumulativeSum(e, e.cast(flags, DType::I64), 0); }
   /// `data` with `updates` at `indices`, along axis 0.
   Val scatter(const Val &data, const Val &indices, const Val &updates) {
-    return e.emit<dmir::ScatterElementsOp>(
-        {data, indices, updates},
-        {e.attr("axis", int64_t(0)),
-         e.attr("mode", dmir::ScatterModeAttr::get(e.context(), dmir::ScatterMode::replace))});
+    return scatterElements(e, data, indices, updates, 0, dmir::ScatterMode::replace);
   }
   /// The positions of the true elements of a bool vector, in order: a dim of its own.
   Val whereTrue(const Val &flags) {
@@ -35,11 +29,7 @@ public:
   }
   /// The elements of an axis in order, smallest first, and where they stood; equal ones stay in order.
   std::vector<Val> sorted(const Val &x, int64_t axis, bool largest = false) {
-    Dims k{x.extent(axis)}, dynamic;
-    llvm::SmallVector<mlir::NamedAttribute> attributes{e.attr("k", dmir::splitDims(k, dynamic).front()),
-                                                       e.attr("axis", axis), e.attr("largest", largest)};
-    e.addDims(attributes, dynamic);
-    return e.emitAll<dmir::TopKOp>({x}, attributes);
+    return frontend::sorted(e, x, axis, x.extent(axis), largest);
   }
   Val divide(const Val &x, Dim by) { return e.div(x, e.size(Dim::max(by, 1))); }
   Val rest(const Val &x, Dim by) { return e.emit<dmir::ModOp>({x, e.size(Dim::max(by, 1))}); }

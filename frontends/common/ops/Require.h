@@ -28,4 +28,9 @@ inline const Val &requireTensor(llvm::ArrayRef<Val> operands, size_t i) {
   return operands[i];
 }
 
+/// The same of an operand that may be left out: null where it is.
+inline Val optionalTensor(llvm::ArrayRef<Val> operands, size_t i) {
+  return i < operands.size() && operands[i] ? requireTensor(operands, i) : Val();
+}
+
 } // namespace dmxc::frontend

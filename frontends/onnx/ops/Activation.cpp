@@ -1,21 +1,15 @@
 //===- Activation.cpp - activation functions ------------------------------===//
+#include "frontends/common/ops/Activation.h"
 #include "Elementwise.h"
+
+#include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
 
 #include <cmath>
 
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
-
-Val softplus(Emitter &e, const Val &x) {
-  Val negated = e.emit<NegOp>({e.emit<AbsOp>({x})});
-  return e.add(e.emit<ReluOp>({x}), e.emit<Log1pOp>({e.emit<ExpOp>({negated})}));
-}
-
-Val hardSigmoid(Emitter &e, const Val &x, double alpha, double beta) {
-  Val line = e.add(e.mul(x, alpha), beta);
-  return e.max(e.scalarLike(x, 0), e.min(e.scalarLike(x, 1), line));
-}
 
 Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
   if (x.extent(axis).is(0))
@@ -26,25 +20,13 @@ Val oneHotOfMax(Emitter &e, const Val &x, int64_t axis) {
     high[axis] = 1;
     rows = e.pad(x, e.scalarLike(x, -std::numeric_limits<double>::infinity()), low, high);
   }
-  Val best = e.emit<ArgReduceOp>({rows}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
-                                          e.attr("axis", axis), e.attr("keepDims", true), e.attr("selectLast", false)});
+  Val best = argExtremum(e, Extremum::max, rows, axis, /*keep=*/true);
   Dims line(x.rank(), 1);
   line[axis] = x.extent(axis);
   return e.cast(e.compare(Compare::eq, e.iota(DType::I64, line, 0 + axis), best), x.dtype());
 }
 
 namespace {
-
-Val leakyRelu(Emitter &e, const Val &x, double alpha) {
-  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)), e.mul(x, alpha), x);
-}
-Val elu(Emitter &e, const Val &x, double alpha) {
-  return e.select(e.compare(Compare::lt, x, e.scalarLike(x, 0)), e.mul(e.emit<Expm1Op>({x}), alpha), x);
-}
-Val thresholdedRelu(Emitter &e, const Val &x, double alpha) {
-  return e.select(e.compare(Compare::gt, x, e.scalarLike(x, alpha)), x, e.scalarLike(x, 0));
-}
-Val softsign(Emitter &e, const Val &x) { return e.div(x, e.add(e.emit<AbsOp>({x}), 1.0)); }
 
 void importLeakyRelu(NodeContext &c) { c.result(leakyRelu(c.e, c.operand(0), c.attrFloat("alpha", 0.01))); }
 void importElu(NodeContext &c) { c.result(elu(c.e, c.operand(0), c.attrFloat("alpha", 1))); }
@@ -58,10 +40,7 @@ void importHardSwish(NodeContext &c) {
   Val x = c.operand(0);
   c.result(c.e.mul(x, hardSigmoid(c.e, x, 1.0 / 6, 0.5)));
 }
-void importMish(NodeContext &c) {
-  Val x = c.operand(0);
-  c.result(c.e.mul(x, c.e.emit<TanhOp>({softplus(c.e, x)})));
-}
+void importMish(NodeContext &c) { c.result(mish(c.e, c.operand(0))); }
 
 void importSelu(NodeContext &c) {
   Val x = c.operand(0);
@@ -84,21 +63,16 @@ void importGelu(NodeContext &c) {
   Val x = c.operand(0);
   std::string mode = c.attrString("approximate", "none");
   c.requireAttr(mode == "none" || mode == "tanh", "approximate must be 'none' or 'tanh', not '" + mode + "'");
-  Val inner;
-  if (mode == "none") {
-    inner = c.e.emit<ErfOp>({c.e.mul(x, std::sqrt(0.5))});
-  } else {
-    Val cube = c.e.mul(c.e.mul(x, x), x);
-    inner = c.e.emit<TanhOp>({c.e.mul(c.e.add(x, c.e.mul(cube, 0.044715)), std::sqrt(2 / M_PI))});
-  }
-  c.result(c.e.mul(c.e.mul(x, 0.5), c.e.add(inner, 1.0)));
+  if (mode == "tanh")
+    return c.result(geluTanh(c.e, x));
+  Val share = c.e.add(c.e.emit<ErfOp>({c.e.mul(x, std::sqrt(0.5))}), 1.0);
+  c.result(c.e.mul(c.e.mul(x, 0.5), share));
 }
 
 void importSwish(NodeContext &c) {
   Val x = c.operand(0);
   double alpha = c.attrFloat("alpha", 1);
-  Val scaled = alpha == 1 ? x : c.e.mul(x, alpha);
-  c.result(c.e.mul(x, c.e.emit<SigmoidOp>({scaled})));
+  c.result(alpha == 1 ? silu(c.e, x) : c.e.mul(x, sigmoid(c.e, c.e.mul(x, alpha))));
 }
 
 void importPRelu(NodeContext &c) {
@@ -162,32 +136,6 @@ void importHardmax(NodeContext &c) {
 }
 
 } // namespace
-
-Val activationByName(Emitter &e, const std::string &name, const Val &x, double alpha, double beta) {
-  if (name == "Relu")
-    return e.emit<ReluOp>({x});
-  if (name == "Tanh")
-    return e.emit<TanhOp>({x});
-  if (name == "Sigmoid")
-    return e.emit<SigmoidOp>({x});
-  if (name == "Affine")
-    return e.add(e.mul(x, alpha), beta);
-  if (name == "LeakyRelu")
-    return leakyRelu(e, x, alpha);
-  if (name == "ThresholdedRelu")
-    return thresholdedRelu(e, x, alpha);
-  if (name == "ScaledTanh")
-    return e.mul(e.emit<TanhOp>({e.mul(x, beta)}), alpha);
-  if (name == "HardSigmoid")
-    return hardSigmoid(e, x, alpha, beta);
-  if (name == "Elu")
-    return elu(e, x, alpha);
-  if (name == "Softsign")
-    return softsign(e, x);
-  if (name == "Softplus")
-    return softplus(e, x);
-  fail("op-attribute", "the activation '" + name + "' is unknown");
-}
 
 std::vector<OpRows> activationOps() {
   using namespace types;

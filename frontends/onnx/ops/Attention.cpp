@@ -1,8 +1,8 @@
 //===- Attention.cpp - attention and rotary embedding ---------------------===//
 #include "../NodeContext.h"
 
-#include <cmath>
-#include <limits>
+#include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Attention.h"
 
 using namespace dmxc::dmir;
 
@@ -30,12 +30,8 @@ Val repeatHeads(NodeContext &c, const Val &x, Dim heads) {
   bool known = have.isStatic() && heads.isStatic();
   c.requireShape(!known || (!have.is(0) && Dim::mod(heads, have).is(0)),
                  heads.str() + " query heads cannot share " + have.str() + " key heads");
-  Dims dims{x.extent(0), have, 1, x.extent(2), x.extent(3)}, wide = dims;
-  wide[2] = Dim::floorDiv(heads, have);
-  return c.e.reshape(c.e.broadcast(c.e.reshape(x, dims), wide), {dims[0], heads, dims[3], dims[4]});
+  return frontend::repeatHeads(c.e, x, heads);
 }
-
-constexpr double kMasked = -std::numeric_limits<double>::infinity();
 
 /// What is added to the scores: the mask, causality and padding; null when
 /// there is none.
@@ -44,7 +40,7 @@ Val biasOf(NodeContext &c, DType type, Dim queries, Dim keys, Dim past) {
   Val bias, zero = e.scalar(type, 0), masked = e.scalar(type, kMasked);
   auto join = [&](const Val &more) { bias = bias ? e.add(bias, more) : more; };
   if (Val mask = c.optional(3)) {
-    mask = mask.dtype() == DType::Bool ? e.select(mask, zero, masked) : e.cast(mask, type);
+    mask = additiveMask(e, mask, type, zero, masked);
     if (Dim have = mask.rank() ? mask.extent(-1) : Dim(1); c.since() >= 24 && !have.is(1) && !(have == keys)) {
       c.requireShape(!have.isStatic() || !keys.isStatic() || *have.known() <= *keys.known(),
                      "the mask has more columns than there are keys");
@@ -70,14 +66,12 @@ Val biasOf(NodeContext &c, DType type, Dim queries, Dim keys, Dim past) {
   return bias;
 }
 
-/// The square root of the scale, which is one over the root of the heads' size where it is not given; f64.
 Val rootOfScale(NodeContext &c, Dim size) {
-  Emitter &e = c.e;
-  if (!c.hasAttr("scale") && !size.isStatic())
-    return e.emit<SqrtOp>({e.emit<ReciprocalOp>({e.emit<SqrtOp>({e.size(size, DType::F64)})})});
-  double scale = c.attrFloat("scale", 1 / std::sqrt(static_cast<double>(size.valueOr(1))));
-  c.requireAttr(scale >= 0, "a negative scale");
-  return e.scalar(DType::F64, std::sqrt(scale));
+  std::optional<double> scale;
+  if (c.hasAttr("scale"))
+    scale = c.attrFloat("scale", 1);
+  c.requireAttr(!scale || *scale >= 0, "a negative scale");
+  return frontend::rootOfScale(c.e, scale, size);
 }
 
 void importAttention(NodeContext &c) {
@@ -96,9 +90,8 @@ void importAttention(NodeContext &c) {
   k = repeatHeads(c, k, q.extent(1));
   v = repeatHeads(c, v, q.extent(1));
   double softcap = c.attrFloat("softcap", 0);
-  // The root on both sides keeps half precision products small.
   Val root = e.cast(rootOfScale(c, q.extent(3)), q.dtype());
-  Val scores = e.matmul(e.mul(q, root), e.transposeLast(e.mul(k, e.cast(root, k.dtype()))));
+  Val scores = scaledScores(e, q, k, root, e.cast(root, k.dtype()));
   int64_t mode = c.attrInt("qk_matmul_output_mode", 0);
   c.requireAttr(mode >= 0 && mode <= 3, "qk_matmul_output_mode must be 0 to 3");
   Val shown = scores;
@@ -179,7 +172,8 @@ void importRotary(NodeContext &c) {
 
 void importSwiGLU(NodeContext &c) {
   Val a = c.operand(0);
-  c.result(c.e.mul(c.e.mul(a, c.e.emit<SigmoidOp>({a})), c.operand(1)));
+  Val gate = silu(c.e, a);
+  c.result(c.e.mul(gate, c.operand(1)));
 }
 
 } // namespace

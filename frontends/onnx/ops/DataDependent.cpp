@@ -7,6 +7,7 @@
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Counting.h"
+#include "frontends/common/ops/Order.h"
 
 using namespace dmxc::dmir;
 
@@ -64,9 +65,7 @@ SortedRows sortRows(Counting &n, const Val &rows) {
   Dim count = rows.extent(0), width = rows.extent(1);
   Val a = e.reshape(rows, {count, 1, width}), b = e.reshape(rows, {1, count, width});
   Val differs = e.cast(e.compare(Compare::ne, a, b), DType::I32);
-  Val column = e.emit<ArgReduceOp>({differs},
-                                   {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
-                                    e.attr("axis", int64_t(2)), e.attr("keepDims", true), e.attr("selectLast", false)});
+  Val column = argExtremum(e, Extremum::max, differs, 2, /*keep=*/true);
   auto at = [&](const Val &value) {
     Val wide = e.broadcast(value, {count, count, width});
     return e.reshape(e.emit<GatherElementsOp>({wide, column}, {e.attr("axis", int64_t(2))}), {count, count});

@@ -1,6 +1,8 @@
 //===- Gather.cpp - reading and writing by index --------------------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Order.h"
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
@@ -55,16 +57,15 @@ ScatterMode scatterModeOf(NodeContext &c) {
 void importScatterElements(NodeContext &c) {
   Val data = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), data.rank());
-  c.result(c.e.emit<ScatterElementsOp>(
-      {data, c.operand(1), c.operand(2)},
-      {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
+  ScatterMode mode = scatterModeOf(c);
+  Val indices = c.operand(1), updates = c.operand(2);
+  c.result(scatterElements(c.e, data, indices, updates, axis, mode));
 }
 
 void importScatterND(NodeContext &c) {
   Val data = c.operand(0), indices = c.operand(1), updates = c.operand(2);
   indices = withTupleLength(c, indices, indices.rank() - 1 + data.rank() - updates.rank());
-  c.result(c.e.emit<ScatterNDOp>({data, indices, updates},
-                                 {c.e.attr("mode", ScatterModeAttr::get(c.e.context(), scatterModeOf(c)))}));
+  c.result(scatterND(c.e, data, indices, updates, scatterModeOf(c)));
 }
 
 void importOneHot(NodeContext &c) {
@@ -102,9 +103,7 @@ void importTensorScatter(NodeContext &c) {
     at = c.e.add(at, c.e.reshape(c.cast64(2), batch));
   if (mode == "circular")
     at = c.e.emit<ModOp>({at, c.e.size(cache.extent(axis))});
-  c.result(c.e.emit<ScatterElementsOp>(
-      {cache, c.e.broadcast(at, update.dims()), update},
-      {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))}));
+  c.result(scatterElements(c.e, cache, c.e.broadcast(at, update.dims()), update, axis, ScatterMode::replace));
 }
 
 } // namespace

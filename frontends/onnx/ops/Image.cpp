@@ -3,6 +3,7 @@
 
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/GridSample.h"
+#include "frontends/common/ops/Order.h"
 
 #include <algorithm>
 
@@ -26,13 +27,6 @@ void importGridSample(NodeContext &c) {
                                         : Padding::Reflection,
                   c.attrInt("align_corners", 0) != 0};
   c.result(gridSample(sampler, x, grid));
-}
-
-/// A vector as an axis of a tensor of `rank`.
-Val alongAxis(Emitter &e, const Val &vector, size_t axis, size_t rank) {
-  Dims shape(rank, 1);
-  shape[axis] = vector.extent(0);
-  return e.reshape(vector, shape);
 }
 
 void importAffineGrid(NodeContext &c) {
@@ -148,10 +142,9 @@ Val imageOf(NodeContext &c, const Columns &k, const Dims &block) {
     starts.push_back(k.pads[i]);
     cropped.push_back(k.image[i]);
   }
-  Val sum = e.emit<ScatterElementsOp>(
-      {e.splat(x.dtype(), {n, channels, area}, 0), e.broadcast(columnTargets(e, k, block, steps), flat),
-       e.reshape(x, flat)},
-      {e.attr("axis", int64_t(2)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::add))});
+  Val zeros = e.splat(x.dtype(), {n, channels, area}, 0);
+  Val targets = e.broadcast(columnTargets(e, k, block, steps), flat);
+  Val sum = scatterElements(e, zeros, targets, e.reshape(x, flat), 2, ScatterMode::add);
   return e.slice(e.reshape(sum, whole), starts, cropped, Shape(axes + 2, 1));
 }
 

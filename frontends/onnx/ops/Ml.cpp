@@ -1,6 +1,8 @@
 //===- Ml.cpp - operators of classical machine learning -------------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 #include <set>
 
@@ -96,9 +98,7 @@ void importTfIdf(NodeContext &c) {
       continue;
     Val counts = countsOf(c, x, grams[n], skip);
     Val at = e.ints(llvm::ArrayRef<int64_t>(indexes).slice(gram, grams[n].size()));
-    result = e.emit<ScatterElementsOp>(
-        {result, e.broadcast(at, counts.shape()), counts},
-        {e.attr("axis", int64_t(1)), e.attr("mode", ScatterModeAttr::get(e.context(), ScatterMode::add))});
+    result = scatterElements(e, result, e.broadcast(at, counts.shape()), counts, 1, ScatterMode::add);
   }
   std::string mode = c.attrString("mode");
   c.requireAttr(mode == "TF" || mode == "IDF" || mode == "TFIDF", "mode '" + mode + "' is unknown");

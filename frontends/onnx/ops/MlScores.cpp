@@ -1,6 +1,8 @@
 //===- MlScores.cpp - scores and labels of ai.onnx.ml ---------------------===//
 #include "MlScores.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <cmath>
 
 using namespace dmxc::dmir;
@@ -59,10 +61,7 @@ Val transformed(Emitter &e, const Val &scores, PostTransform transform) {
   return scores;
 }
 
-Val placeOfLargest(Emitter &e, const Val &scores) {
-  return e.emit<ArgReduceOp>({scores}, {e.attr("kind", ExtremumAttr::get(e.context(), Extremum::max)),
-                                        e.attr("axis", int64_t(1)), e.attr("keepDims", false)});
-}
+Val placeOfLargest(Emitter &e, const Val &scores) { return argExtremum(e, Extremum::max, scores, 1, /*keep=*/false); }
 
 ClassLabels::ClassLabels(NodeContext &c, const char *ints) : numbers(c.attrInts(ints, {})) {
   if (auto list = c.attrStrings("classlabels_strings"); list && !list->empty()) {

@@ -2,25 +2,12 @@
 #include "../NodeContext.h"
 
 #include "frontends/common/ops/Formulas.h"
-
-#include <algorithm>
-#include <numeric>
+#include "frontends/common/ops/Norm.h"
 
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
 namespace {
-
-std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
-  std::vector<int64_t> axes(std::max<int64_t>(rank - first, 0));
-  std::iota(axes.begin(), axes.end(), first);
-  return axes;
-}
-
-Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
-  return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),
-                                   e.attr("epsilon", epsilon)});
-}
 
 Val like(Emitter &e, const Val &value, const Val &x) { return e.cast(value, x.dtype()); }
 
@@ -36,11 +23,7 @@ Val batchParameter(NodeContext &c, const Val &value, const Val &x) {
 
 void batchNormTraining(NodeContext &c, const Val &x, double epsilon) {
   double momentum = c.attrFloat("momentum", 0.9);
-  std::vector<int64_t> axes = axesFrom(2, x.rank());
-  axes.insert(axes.begin(), 0);
-  Val mean = c.e.reduce(Reduction::mean, x, axes, false);
-  Val centered = c.e.sub(x, perChannel(c.e, mean, x.rank()));
-  Val variance = c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, false);
+  auto [mean, centered, variance] = momentsOfChannels(c.e, x);
   Val deviation = c.e.emit<SqrtOp>({c.e.add(perChannel(c.e, variance, x.rank()), epsilon)});
   Val scaled = c.e.mul(c.e.div(centered, deviation), batchParameter(c, like(c.e, c.operand(1), x), x));
   c.result(0, c.e.add(scaled, batchParameter(c, like(c.e, c.operand(2), x), x)));
@@ -93,10 +76,9 @@ void importLayerNorm(NodeContext &c) {
   if (!c.wants(1) && !c.wants(2))
     return;
   Val wide = c.attrInt("stash_type", 1) == 1 ? c.e.cast(x, DType::F32) : x;
-  Val mean = c.e.reduce(Reduction::mean, wide, axes, true), centered = c.e.sub(wide, mean);
-  Val variance = c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, true);
-  c.result(1, mean);
-  c.result(2, c.e.emit<ReciprocalOp>({c.e.emit<SqrtOp>({c.e.add(variance, epsilon)})}));
+  Moments moments = momentsOf(c.e, wide, axes);
+  c.result(1, moments.mean);
+  c.result(2, inverseDeviation(c.e, moments.variance, epsilon));
 }
 
 void importRMSNorm(NodeContext &c) {
@@ -163,9 +145,9 @@ void importLRN(NodeContext &c) {
 void importMeanVariance(NodeContext &c) {
   Val x = c.operand(0);
   std::vector<int64_t> axes = c.normalizeAxes(c.attrInts("axes", {0, 2, 3}), x.rank());
-  Val centered = c.e.sub(x, c.e.reduce(Reduction::mean, x, axes, true));
-  Val deviation = c.e.emit<SqrtOp>({c.e.reduce(Reduction::mean, c.e.mul(centered, centered), axes, true)});
-  c.result(c.e.div(centered, c.e.add(deviation, 1e-9)));
+  Moments moments = momentsOf(c.e, x, axes);
+  Val deviation = c.e.emit<SqrtOp>({moments.variance});
+  c.result(c.e.div(moments.centered, c.e.add(deviation, 1e-9)));
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 //===- Pool.cpp - pools ---------------------------------------------------===//
 #include "Window.h"
 
+#include "frontends/common/ops/Order.h"
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
@@ -75,9 +77,8 @@ void importMaxUnpool(NodeContext &c) {
   }
   Dim count = elementsOf(c.e.typeOf(x.dtype(), inferred));
   Val zeros = c.e.splat(x.dtype(), {count}, 0);
-  Val flat = c.e.emit<ScatterElementsOp>(
-      {zeros, c.e.reshape(indices, {x.elements()}), c.e.reshape(x, {x.elements()})},
-      {c.e.attr("axis", int64_t(0)), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))});
+  Val at = c.e.reshape(indices, {x.elements()});
+  Val flat = scatterElements(c.e, zeros, at, c.e.reshape(x, {x.elements()}), 0, ScatterMode::replace);
   Val y = c.e.reshape(flat, inferred);
   if (c.has(2)) { // indices count in the inferred shape; a larger one is padded
                   // at the end

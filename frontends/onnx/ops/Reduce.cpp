@@ -1,6 +1,9 @@
 //===- Reduce.cpp - reductions, scans and order statistics ----------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 
 using namespace dmxc::dmir;
@@ -63,8 +66,7 @@ template <typename Make> Val reduceAtRun(NodeContext &c, const Val &x, Make make
   if (std::optional<int64_t> count = c.operand(1).elements().known())
     left = rank - *count;
   c.requireShape(left && *left >= 0 && *left <= rank, "the rank of the result must be known at compile time");
-  Val order = e.emitAll<TopKOp>({e.sub(one, named)},
-                                {e.attr("k", *left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
+  Val order = sorted(e, e.sub(one, named), 0, *left, /*largest=*/true)[1];
   return e.reshape(result, e.dimsOf(e.gather(own, order, 0)));
 }
 
@@ -122,11 +124,7 @@ void importLogSum(NodeContext &c) {
 }
 
 Val logSumExp(NodeContext &c, const Val &x, const Axes &axes) {
-  Val highest = c.e.reduce(Reduction::max, x, axes.list, true);
-  // inf - inf would be NaN: an infinite maximum is not subtracted.
-  highest = c.e.select(c.e.emit<IsInfOp>({highest}), c.e.scalarLike(x, 0), highest);
-  Val sum = c.e.reduce(Reduction::sum, c.e.emit<ExpOp>({c.e.sub(x, highest)}), axes.list, true);
-  Val result = c.e.add(c.e.emit<LogOp>({sum}), highest);
+  Val result = frontend::logSumExp(c.e, x, axes.list);
   std::vector<int64_t> named(x.rank(), 0);
   for (int64_t axis : axes.list)
     named[axis] = 1;
@@ -140,9 +138,8 @@ void importLogSumExp(NodeContext &c) {
 template <Extremum kind> void arg(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", 0), x.rank());
-  c.result(c.e.emit<ArgReduceOp>({x}, {c.e.attr("kind", ExtremumAttr::get(c.e.context(), kind)), c.e.attr("axis", axis),
-                                       c.e.attr("keepDims", c.attrInt("keepdims", 1) != 0),
-                                       c.e.attr("selectLast", c.attrInt("select_last_index", 0) != 0)}));
+  bool keep = c.attrInt("keepdims", 1) != 0, last = c.attrInt("select_last_index", 0) != 0;
+  c.result(argExtremum(c.e, kind, x, axis, keep, last));
 }
 
 /// A scan along an axis that may be known at run time only: then along each, and the one asked for is picked.
@@ -159,57 +156,19 @@ template <typename Make> void scanWith(NodeContext &c, Make make) {
 
 void importCumSum(NodeContext &c) {
   bool exclusive = c.attrInt("exclusive", 0) != 0, reverse = c.attrInt("reverse", 0) != 0;
-  scanWith(c, [&](int64_t axis) {
-    return c.e.emit<CumSumOp>({c.operand(0)},
-                              {c.e.attr("axis", axis), c.e.attr("exclusive", exclusive), c.e.attr("reverse", reverse)});
-  });
+  scanWith(c, [&](int64_t axis) { return cumulativeSum(c.e, c.operand(0), axis, exclusive, reverse); });
 }
 
-/// Running product along an axis of any size: each element is the product over a row of its own, with ones where an
-/// element does not count.
-Val productOfRows(NodeContext &c, const Val &x, int64_t axis) {
-  Emitter &e = c.e;
-  bool reverse = c.attrInt("reverse", 0) != 0, exclusive = c.attrInt("exclusive", 0) != 0;
-  Dims row = x.dims(), mask(x.rank() + 1, 1);
-  mask[axis] = mask[axis + 1] = row[axis];
-  row.insert(row.begin() + axis, 1);
-  Val element = e.iota(DType::I64, mask, axis), factor = e.iota(DType::I64, mask, axis + 1);
-  Compare kind = reverse ? exclusive ? Compare::gt : Compare::ge : exclusive ? Compare::lt : Compare::le;
-  Val rows = e.select(e.compare(kind, factor, element), e.reshape(x, row), e.scalarLike(x, 1));
-  return e.reduce(Reduction::prod, rows, {axis + 1}, false);
-}
-
-/// Running product by doubling: after step s each element holds the product of
-/// the last 2s.
-Val cumulativeProduct(NodeContext &c, Val x, int64_t axis) {
-  if (!x.extent(axis).isStatic())
-    return productOfRows(c, x, axis);
-  int64_t dim = x.dim(axis);
-  bool reverse = c.attrInt("reverse", 0) != 0;
-  auto shifted = [&](const Val &v, int64_t by) { // ones come in
-    Dims low(x.rank(), 0), high(x.rank(), 0);
-    (reverse ? high : low)[axis] = by;
-    return c.e.pad(c.e.sliceAxis(v, axis, reverse ? by : 0, dim - by), c.e.scalarLike(x, 1), low, high);
-  };
-  if (c.attrInt("exclusive", 0) && dim > 0)
-    x = shifted(x, 1);
-  for (int64_t step = 1; step < dim; step *= 2)
-    x = c.e.mul(x, shifted(x, step));
-  return x;
-}
 void importCumProd(NodeContext &c) {
-  scanWith(c, [&](int64_t axis) { return cumulativeProduct(c, c.operand(0), axis); });
+  bool exclusive = c.attrInt("exclusive", 0) != 0, reverse = c.attrInt("reverse", 0) != 0;
+  scanWith(c, [&](int64_t axis) { return cumulativeProduct(c.e, c.operand(0), axis, exclusive, reverse); });
 }
 
 void importTopK(NodeContext &c) {
   Val x = c.operand(0);
   int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  Dims k{c.since() == 1 ? Dim(c.attrInt("k")) : c.size(1, "k", c.declaredDim(0, axis))}, dynamic;
-  bool largest = c.attrInt("largest", 1) != 0;
-  llvm::SmallVector<mlir::NamedAttribute> attributes{c.e.attr("k", splitDims(k, dynamic).front()),
-                                                     c.e.attr("axis", axis), c.e.attr("largest", largest)};
-  c.e.addDims(attributes, dynamic);
-  std::vector<Val> results = c.e.emitAll<TopKOp>({x}, attributes);
+  Dim k = c.since() == 1 ? Dim(c.attrInt("k")) : c.size(1, "k", c.declaredDim(0, axis));
+  std::vector<Val> results = sorted(c.e, x, axis, k, c.attrInt("largest", 1) != 0);
   c.result(0, results[0]);
   c.result(1, results[1]);
 }

@@ -1,217 +1,13 @@
-//===- Resize.cpp - resampling with static sizes --------------------------===//
-//
-// Sizes are known at compile time, so each axis is a sum of a few gathers with
-// constant indices, each times a constant weight vector.
-//
-//===----------------------------------------------------------------------===//
-#include "Resize.h"
+//===- Resize.cpp - Resize and Upsample -----------------------------------===//
+#include "frontends/common/ops/Resize.h"
+#include "../NodeContext.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
 namespace {
-
-using Options = ResizeOptions;
-
-struct AxisPlan {
-  int64_t in = 1, out = 1;
-  double scale = 1;
-  double roiStart = 0, roiEnd = 1;
-};
-
-/// Where result element i lies on the input axis.
-double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
-  // The result's length before it was rounded down: what the official cases
-  // were made with.
-  double in = static_cast<double>(a.in), out = a.scale * in, x = static_cast<double>(i);
-  if (o.coordinates == "asymmetric")
-    return x / a.scale;
-  if (o.coordinates == "align_corners")
-    return out == 1 || a.out == 1 ? 0 : x * (in - 1) / (out - 1);
-  if (o.coordinates == "pytorch_half_pixel")
-    return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
-  if (o.coordinates == "tf_half_pixel_for_nn")
-    return (x + 0.5) / a.scale;
-  if (o.coordinates == "tf_crop_and_resize")
-    return a.out > 1 ? a.roiStart * (in - 1) + x * (a.roiEnd - a.roiStart) * (in - 1) / (out - 1)
-                     : 0.5 * (a.roiStart + a.roiEnd) * (in - 1);
-  if (o.coordinates == "half_pixel_symmetric") { // the part of an element that a whole result
-                                                 // size loses is split in two
-    double adjustment = static_cast<double>(a.out) / out, offset = in / 2 * (1 - adjustment);
-    return offset + (x + 0.5) / a.scale - 0.5;
-  }
-  return (x + 0.5) / a.scale - 0.5; // half_pixel
-}
-
-int64_t nearestIndex(const Options &o, double x) {
-  if (o.nearest == "round_prefer_floor")
-    return static_cast<int64_t>(std::ceil(x - 0.5));
-  if (o.nearest == "round_prefer_ceil")
-    return static_cast<int64_t>(std::floor(x + 0.5));
-  return static_cast<int64_t>(o.nearest == "floor" ? std::floor(x) : std::ceil(x));
-}
-
-double cubicWeight(double x, double a) {
-  x = std::abs(x);
-  if (x <= 1)
-    return (a + 2) * x * x * x - (a + 3) * x * x + 1;
-  return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
-}
-
-/// Weights of the taps base + first, base + first + 1, ...; `ratio` in (0, 1]
-/// is the distance from base.
-std::vector<double> tapWeights(const Options &o, double ratio, double scale, int64_t &first) {
-  double squeeze = o.antialias ? std::min(scale, 1.0) : 1.0, reach = o.mode == "cubic" ? 2 : 1;
-  first = static_cast<int64_t>(std::floor(-reach / squeeze)) + 1;
-  std::vector<double> weights;
-  double sum = 0;
-  for (int64_t k = first; k < 2 - first; ++k) {
-    double x = (static_cast<double>(k) - ratio) * squeeze;
-    weights.push_back(o.mode == "cubic" ? cubicWeight(x, o.cubicA) : std::clamp(1 - std::abs(x), 0.0, 1.0));
-    sum += weights.back();
-  }
-  for (double &weight : weights)
-    weight /= sum;
-  return weights;
-}
-
-constexpr int64_t kMaxTaps = 1024;
-/// Elements of one resampled axis: its indices and weights are constants.
-constexpr int64_t kMaxExtent = int64_t(1) << 24;
-
-Val alongAxis(Emitter &e, int64_t rank, int64_t axis, const Val &vector) {
-  Shape shape(rank, 1);
-  shape[axis] = vector.numElements();
-  return e.reshape(vector, shape);
-}
-
-Val interpolate(NodeContext &c, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
-  Emitter &e = c.e;
-  c.requireShape(a.out <= kMaxExtent, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
-  if (o.mode == "nearest") {
-    std::vector<int64_t> index(a.out);
-    for (int64_t i = 0; i < a.out; ++i)
-      index[i] = std::clamp<int64_t>(nearestIndex(o, coordinate(o, a, i)), 0, a.in - 1);
-    return e.gather(x, e.ints(index), axis);
-  }
-  int64_t first = 0;
-  int64_t taps = tapWeights(o, 1, a.scale, first).size();
-  c.requireShape(taps <= kMaxTaps && taps * a.out < (int64_t(1) << 28), "the filter is too wide");
-  std::vector<std::vector<int64_t>> index(taps, std::vector<int64_t>(a.out));
-  std::vector<std::vector<double>> weight(taps, std::vector<double>(a.out));
-  for (int64_t i = 0; i < a.out; ++i) {
-    double at = coordinate(o, a, i), base = std::ceil(at) - 1;
-    std::vector<double> weights = tapWeights(o, at - base, a.scale, first);
-    double sum = 0;
-    for (int64_t k = 0; k < taps; ++k) {
-      int64_t source = static_cast<int64_t>(base) + first + k;
-      if (o.excludeOutside && (source < 0 || source >= a.in))
-        weights[k] = 0;
-      sum += weights[k];
-      index[k][i] = std::clamp<int64_t>(source, 0, a.in - 1);
-    }
-    for (int64_t k = 0; k < taps; ++k)
-      weight[k][i] = o.excludeOutside && sum != 0 ? weights[k] / sum : weights[k];
-  }
-  Val result;
-  for (int64_t k = 0; k < taps; ++k) {
-    Val part = e.mul(e.gather(x, e.ints(index[k]), axis),
-                     alongAxis(e, x.rank(), axis, e.floats(x.dtype(), {a.out}, weight[k])));
-    result = result ? e.add(result, part) : part;
-  }
-  return result;
-}
-
-/// tf_crop_and_resize: what lies outside of the input gets the extrapolation
-/// value.
-Val extrapolate(NodeContext &c, const Val &y, int64_t axis, const Options &o, const AxisPlan &a) {
-  Tensor outside(DType::Bool, {a.out});
-  bool any = false;
-  for (int64_t i = 0; i < a.out; ++i) {
-    double at = coordinate(o, a, i);
-    outside.setInt(i, at < 0 || at > static_cast<double>(a.in - 1));
-    any |= outside.asInt(i) != 0;
-  }
-  if (!any)
-    return y;
-  return c.e.select(alongAxis(c.e, y.rank(), axis, c.e.constant(std::move(outside))),
-                    c.e.scalarLike(y, o.extrapolation), y);
-}
-
-void resample(NodeContext &c, const Options &o, const std::vector<AxisPlan> &plans) {
-  Val x = c.operand(0);
-  DType type = x.dtype();
-  // Weighted sums of narrow floats and integers are rounded once, at the end.
-  if (o.mode != "nearest" && type != DType::F64)
-    x = c.e.cast(x, DType::F32);
-  bool crop = isCrop(o);
-  for (int64_t axis = 0; axis < static_cast<int64_t>(plans.size()); ++axis) {
-    const AxisPlan &a = plans[axis];
-    if (a.in == a.out && a.scale == 1 && !crop)
-      continue;
-    c.requireShape(a.in > 0 || a.out == 0, "an empty axis cannot grow");
-    if (a.out == 0)
-      x = c.e.sliceAxis(x, axis, 0, 0);
-    else
-      x = interpolate(c, x, axis, o, a);
-  }
-  for (int64_t axis = 0; crop && axis < static_cast<int64_t>(plans.size()); ++axis)
-    x = extrapolate(c, x, axis, o, plans[axis]);
-  c.result(c.e.cast(x, type));
-}
-
-void checkScale(NodeContext &c, double scale, int64_t dim) {
-  c.requireShape(std::isfinite(scale) && scale > 0 && scale * static_cast<double>(dim) < 1e9,
-                 "the scale " + std::to_string(scale) + " is not usable");
-}
-
-/// The size of a scaled axis: rounded down.
-AxisPlan scaledAxis(NodeContext &c, int64_t dim, double scale) {
-  checkScale(c, scale, dim);
-  return {dim, static_cast<int64_t>(std::floor(static_cast<double>(dim) * scale)), scale, 0, 1};
-}
-
-std::vector<AxisPlan> plansFromScales(NodeContext &c, const Val &x, const std::vector<int64_t> &axes,
-                                      const std::vector<double> &scales) {
-  c.requireShape(scales.size() == axes.size(),
-                 std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
-  std::vector<AxisPlan> plans;
-  for (int64_t dim : x.shape())
-    plans.push_back({dim, dim, 1, 0, 1});
-  for (size_t i = 0; i < axes.size(); ++i)
-    plans[axes[i]] = scaledAxis(c, x.dim(axes[i]), scales[i]);
-  return plans;
-}
-
-std::vector<AxisPlan> plansFromSizes(NodeContext &c, const Val &x, const std::vector<int64_t> &axes,
-                                     const std::vector<int64_t> &sizes) {
-  c.requireShape(sizes.size() == axes.size(),
-                 std::to_string(sizes.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
-  std::string policy = c.attrString("keep_aspect_ratio_policy", "stretch");
-  c.requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
-                "keep_aspect_ratio_policy '" + policy + "' is unknown");
-  std::vector<AxisPlan> plans;
-  for (int64_t dim : x.shape())
-    plans.push_back({dim, dim, 1, 0, 1});
-  double common = 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t dim = x.dim(axes[i]);
-    c.requireShape(dim > 0 && sizes[i] >= 0 && sizes[i] < (int64_t(1) << 30),
-                   "a size of " + std::to_string(sizes[i]) + " for dim " + std::to_string(dim));
-    double scale = static_cast<double>(sizes[i]) / static_cast<double>(dim);
-    common = i == 0 ? scale : policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
-    plans[axes[i]] = {dim, sizes[i], scale, 0, 1};
-  }
-  if (policy != "stretch")
-    for (int64_t axis : axes) {
-      plans[axis].scale = common;
-      plans[axis].out = static_cast<int64_t>(std::floor(common * static_cast<double>(plans[axis].in) + 0.5));
-    }
-  return plans;
-}
 
 std::vector<double> constantDoubles(NodeContext &c, int i, const char *what) {
   Tensor tensor = c.constantOperand(i, what);
@@ -221,18 +17,8 @@ std::vector<double> constantDoubles(NodeContext &c, int i, const char *what) {
   return values;
 }
 
-/// floor(dim * scale) as an expression: a float is a whole number over a power of two.
-Dim scaledSize(NodeContext &c, Dim dim, double scale) {
-  c.requireShape(std::isfinite(scale) && scale > 1e-6 && scale < 1e6,
-                 "the scale " + std::to_string(scale) + " is not usable");
-  int64_t denominator = 1;
-  for (; scale != std::floor(scale) && denominator < (int64_t(1) << 40); scale *= 2)
-    denominator *= 2;
-  return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
-}
-
 /// Scales that the run brings, and with them the sizes.
-void resampleByScales(NodeContext &c, const Options &o, const std::vector<int64_t> &axes, int operand) {
+void resampleByScales(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int operand) {
   Emitter &e = c.e;
   Val x = c.operand(0), scales = e.cast(c.operand(operand), DType::F64);
   int64_t count = axes.size();
@@ -250,74 +36,68 @@ void resampleByScales(NodeContext &c, const Options &o, const std::vector<int64_
     plans[axes[i]].out = sizes[i];
     plans[axes[i]].scale = e.reshape(e.sliceAxis(scales, 0, i, 1), {});
   }
-  resampleAtRun(c, o, axes, plans);
+  c.result(resampleAtRun(e, x, o, axes, plans, c.optional(1)));
 }
 
-/// The axes at the sizes that are asked for, or all at the scale of one of them, which keeps the aspect ratio.
-void scaleToSizes(NodeContext &c, const Options &o, const std::vector<int64_t> &axes, const Dims &sizes,
-                  std::vector<ResizeAxis> &plans) {
+/// The scales, and what the declared shape asks of them.
+std::vector<Val> scalesOf(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int scales,
+                          int sizes, const Shape &declared) {
   Emitter &e = c.e;
-  std::string policy = c.attrString("keep_aspect_ratio_policy", "stretch");
-  c.requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
-                "keep_aspect_ratio_policy '" + policy + "' is unknown");
-  auto extremum = [&](Dim a, Dim b) { return policy == "not_larger" ? Dim::min(a, b) : Dim::max(a, b); };
-  Val common;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    ResizeAxis &a = plans[axes[i]];
-    c.requireShape(!a.in.is(0), "an empty axis");
-    a.out = sizes[i];
-    a.scale = e.div(e.size(sizes[i], DType::F64), e.size(a.in, DType::F64));
-    common = !common ? a.scale : policy == "not_larger" ? e.min(common, a.scale) : e.max(common, a.scale);
-  }
+  Val x = c.operand(0), given = e.cast(c.operand(scales >= 0 ? scales : sizes), DType::F64);
+  c.requireShape(given.numElements() == static_cast<int64_t>(axes.size()),
+                 std::to_string(given.numElements()) + " scales or sizes for " + std::to_string(axes.size()) + " axes");
+  given = e.reshape(given, {given.numElements()});
+  std::vector<double> dims, results;
   for (int64_t axis : axes) {
-    ResizeAxis &a = plans[axis];
-    if (policy == "stretch") {
-      if (a.in == a.out && !isCrop(o))
-        a.scale = Val(); // the axis stays as it is
-      continue;
-    }
-    a.scale = common;
-    std::optional<Dim> out; // in * size / dim, rounded half up, of the axis that decides
-    for (size_t i = 0; i < axes.size(); ++i) {
-      Dim dim = plans[axes[i]].in, scaled = Dim::floorDiv(a.in * sizes[i] * 2 + dim, dim * 2);
-      out = out ? extremum(*out, scaled) : scaled;
-    }
-    a.out = *out;
+    c.requireShape(x.dim(axis) > 0, "an empty axis");
+    dims.push_back(static_cast<double>(x.dim(axis)));
+    results.push_back(static_cast<double>(declared[axis]));
   }
+  int64_t count = axes.size();
+  Val in = e.floats(DType::F64, {count}, dims), zero = e.scalar(DType::F64, 0), lengths;
+  const std::string &policy = o.policy;
+  if (scales >= 0) {
+    lengths = e.emit<FloorOp>({e.mul(in, given)});
+  } else if (policy == "stretch") {
+    lengths = given;
+    given = e.div(given, in);
+  } else {
+    c.requireAttr(policy == "not_larger" || policy == "not_smaller",
+                  "keep_aspect_ratio_policy '" + policy + "' is unknown");
+    Val common = e.reduce(policy == "not_larger" ? Reduction::min : Reduction::max, e.div(given, in), {0}, true);
+    given = e.broadcast(common, {count});
+    lengths = e.emit<FloorOp>({e.add(e.mul(given, in), 0.5)});
+  }
+  c.requireAtRun(e.compare(Compare::eq, lengths, e.floats(DType::F64, {count}, results)));
+  c.requireAtRun(e.compare(scales >= 0 ? Compare::gt : Compare::ge, given, zero));
+  std::vector<Val> list;
+  for (int64_t i = 0; i < count; ++i)
+    list.push_back(e.reshape(e.sliceAxis(given, 0, i, 1), {}));
+  return list;
 }
 
-/// Axes of symbolic sizes: indices and weights of the taps are computed at run time.
-void resampleSymbolic(NodeContext &c, const Options &o, const std::vector<int64_t> &axes,
-                      const std::vector<double> &scales, const Dims &sizes) {
+/// Scales, sizes or a region known at run time only, of the declared shape; `axes` are those that the numbers stand
+/// for, and -1 as an operand's number means that there is none.
+void importRuntimeResize(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int scales,
+                         int sizes, const Shape &declared) {
   Val x = c.operand(0);
-  c.requireShape((sizes.empty() ? scales.size() : sizes.size()) == axes.size(),
-                 "the scales or sizes do not fit the axes");
+  c.requireShape(static_cast<int64_t>(declared.size()) == x.rank(), "the declared shape has another rank");
   std::vector<ResizeAxis> plans;
-  for (Dim dim : x.dims())
-    plans.push_back({dim, dim});
-  if (!sizes.empty())
-    scaleToSizes(c, o, axes, sizes, plans);
-  for (size_t i = 0; i < scales.size(); ++i) {
-    ResizeAxis &a = plans[axes[i]];
-    a.out = scaledSize(c, a.in, scales[i]);
-    if (scales[i] != 1 || isCrop(o))
-      a.scale = c.e.scalar(DType::F64, scales[i]);
-  }
-  resampleAtRun(c, o, axes, plans);
-}
-
-std::vector<int64_t> allAxes(const Val &x) {
-  std::vector<int64_t> axes(x.rank());
   for (int64_t i = 0; i < x.rank(); ++i)
-    axes[i] = i;
-  return axes;
+    plans.push_back({x.dim(i), declared[i]});
+  std::vector<Val> factors = scalesOf(c, o, axes, scales, sizes, declared);
+  for (size_t i = 0; i < axes.size(); ++i)
+    plans[axes[i]].scale = factors[i];
+  for (const ResizeAxis &a : plans)
+    c.requireShape(a.scale || a.in == a.out, "the declared shape changes an axis that is not resampled");
+  c.result(resampleAtRun(c.e, x, o, axes, plans, c.optional(1)));
 }
 
 /// Upsample, and Resize 10, which has no options: asymmetric coordinates,
 /// rounded down.
 void importUpsample(NodeContext &c) {
   Val x = c.operand(0);
-  Options o;
+  ResizeOptions o;
   std::string mode = c.attrString("mode", "nearest");
   c.requireAttr(mode == "nearest" || mode == "linear" || mode == "bilinear", "mode '" + mode + "' is unknown");
   o.mode = mode == "nearest" ? "nearest" : "linear";
@@ -336,13 +116,11 @@ void importUpsample(NodeContext &c) {
   } else {
     scales = constantDoubles(c, 1, "scales");
   }
-  if (!x.hasStaticShape())
-    return resampleSymbolic(c, o, allAxes(x), scales, {});
-  resample(c, o, plansFromScales(c, x, allAxes(x), scales));
+  c.result(resize(c.e, x, o, allAxes(x), scales, {}));
 }
 
-Options optionsOf(NodeContext &c) {
-  Options o;
+ResizeOptions optionsOf(NodeContext &c) {
+  ResizeOptions o;
   o.mode = c.attrString("mode", "nearest");
   o.coordinates = c.attrString("coordinate_transformation_mode", "half_pixel");
   o.nearest = c.attrString("nearest_mode", "round_prefer_floor");
@@ -350,6 +128,7 @@ Options optionsOf(NodeContext &c) {
   o.extrapolation = c.attrFloat("extrapolation_value", 0);
   o.excludeOutside = c.attrInt("exclude_outside", 0) != 0;
   o.antialias = c.attrInt("antialias", 0) != 0;
+  o.policy = c.attrString("keep_aspect_ratio_policy", "stretch");
   auto known = [&](const std::string &name, const std::string &value, std::initializer_list<const char *> values) {
     c.requireAttr(std::find(values.begin(), values.end(), value) != values.end(), name + " '" + value + "' is unknown");
   };
@@ -363,7 +142,7 @@ Options optionsOf(NodeContext &c) {
 
 void importResize(NodeContext &c) {
   Val x = c.operand(0);
-  Options o = optionsOf(c);
+  ResizeOptions o = optionsOf(c);
   std::vector<int64_t> axes = allAxes(x);
   if (std::optional<std::vector<int64_t>> given = c.attrInts("axes")) {
     axes = *given;
@@ -381,22 +160,8 @@ void importResize(NodeContext &c) {
   if (hasScales && !hasSizes && !c.isConstant(2))
     return resampleByScales(c, o, axes, 2);
   Dims sizes = hasSizes ? c.sizes(3, "sizes", std::nullopt, axes.size()) : Dims();
-  bool known = llvm::all_of(sizes, [](Dim size) { return size.isStatic(); });
-  if (hasSizes != hasScales && (!x.hasStaticShape() || !known || (crop && !c.isConstant(1))))
-    return resampleSymbolic(c, o, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>(), sizes);
-  std::vector<AxisPlan> plans =
-      hasSizes ? plansFromSizes(c, x, axes, c.constantInts(3, "sizes"))
-               : plansFromScales(c, x, axes, hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>());
-  if (crop) {
-    std::vector<double> roi = constantDoubles(c, 1, "region of interest");
-    c.requireShape(roi.size() == 2 * axes.size(),
-                   "the region of interest must have " + std::to_string(2 * axes.size()) + " numbers");
-    for (size_t i = 0; i < axes.size(); ++i) {
-      plans[axes[i]].roiStart = roi[i];
-      plans[axes[i]].roiEnd = roi[i + axes.size()];
-    }
-  }
-  resample(c, o, plans);
+  std::vector<double> scales = hasScales ? constantDoubles(c, 2, "scales") : std::vector<double>();
+  c.result(resize(c.e, x, o, axes, scales, sizes, crop ? c.operand(1) : Val()));
 }
 
 } // namespace

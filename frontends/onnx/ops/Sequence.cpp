@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Order.h"
+
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
@@ -198,8 +200,7 @@ Val openSplit(NodeContext &c, const Val &x, int64_t axis, bool squeezed) {
     pieces.sizes = e.min(part, e.sub(e.size(dim), pieces.starts));
   } else {
     pieces.length = e.size(given.extent(0));
-    pieces.starts =
-        e.emit<CumSumOp>({given}, {e.attr("axis", int64_t(0)), e.attr("exclusive", true), e.attr("reverse", false)});
+    pieces.starts = cumulativeSum(e, given, 0, /*exclusive=*/true);
     pieces.sizes = given;
     c.requireAtRun(e.compare(Compare::ge, given, zero));
     c.requireAtRun(e.compare(Compare::eq, e.reduce(Reduction::sum, given, {0}, false), e.size(dim)));

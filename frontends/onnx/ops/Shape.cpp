@@ -1,6 +1,9 @@
 //===- Shape.cpp - operators that give a tensor another shape -------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
+
 #include <numeric>
 
 using namespace dmxc::dmir;
@@ -136,7 +139,7 @@ void squeezeAtRun(NodeContext &c) {
     left = rank - c.operand(1).numElements();
   c.requireShape(left >= 0 && left <= rank, "the rank of the result is not known, or does not fit the axes");
   Val kept = e.sub(e.size(1), c.namedAxes(1, rank));
-  Val order = e.emitAll<TopKOp>({kept}, {e.attr("k", left), e.attr("axis", int64_t(0)), e.attr("largest", true)})[1];
+  Val order = sorted(e, kept, 0, left, /*largest=*/true)[1];
   c.result(e.reshape(x, e.dimsOf(e.gather(e.sizes(x.dims()), order, 0))));
 }
 
@@ -148,8 +151,7 @@ void unsqueezeAtRun(NodeContext &c) {
     rank = x.rank() + c.operand(1).numElements();
   c.requireShape(rank >= x.rank(), "the rank of the result is not known, or does not fit the axes");
   Val named = c.namedAxes(1, rank), one = e.size(1);
-  Val from = e.emit<CumSumOp>({e.sub(one, named)},
-                              {e.attr("axis", int64_t(0)), e.attr("exclusive", true), e.attr("reverse", false)});
+  Val from = cumulativeSum(e, e.sub(one, named), 0, /*exclusive=*/true);
   Dims own = x.dims();
   own.push_back(1); // what an axis behind the last one reads
   Val dims = e.gather(e.sizes(own), from, 0);
@@ -314,10 +316,10 @@ void importDepthToSpace(NodeContext &c) {
   c.requireAttr(mode == "DCR" || mode == "CRD", "mode must be 'DCR' or 'CRD', not '" + mode + "'");
   c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && Dim::mod(x.extent(1).valueOr(0), block * block).is(0),
                  "expected rank 4 and channels divisible by blocksize squared");
+  if (mode == "CRD")
+    return c.result(pixelShuffle(c.e, x, block));
   Dim n = x.extent(0), depth = Dim::floorDiv(x.extent(1), block * block), h = x.extent(2), w = x.extent(3);
-  Val split =
-      mode == "DCR" ? c.e.reshape(x, {n, block, block, depth, h, w}) : c.e.reshape(x, {n, depth, block, block, h, w});
-  Val moved = mode == "DCR" ? c.e.transpose(split, {0, 3, 4, 1, 5, 2}) : c.e.transpose(split, {0, 1, 4, 2, 5, 3});
+  Val moved = c.e.transpose(c.e.reshape(x, {n, block, block, depth, h, w}), {0, 3, 4, 1, 5, 2});
   c.result(c.e.reshape(moved, {n, depth, h * block, w * block}));
 }
 
@@ -329,10 +331,11 @@ void importSpaceToDepth(NodeContext &c) {
   c.requireShape(x.rank() == 4 && block > 0 && block < 65536 && x.extent(2).valueOr(0) % block == 0 &&
                      x.extent(3).valueOr(0) % block == 0,
                  "expected rank 4 and a height and width divisible by blocksize");
+  if (mode == "CRD")
+    return c.result(pixelUnshuffle(c.e, x, block));
   Dim n = x.extent(0), depth = x.extent(1), h = Dim::floorDiv(x.extent(2), block),
       w = Dim::floorDiv(x.extent(3), block);
-  Val split = c.e.reshape(x, {n, depth, h, block, w, block});
-  Val moved = mode == "DCR" ? c.e.transpose(split, {0, 3, 5, 1, 2, 4}) : c.e.transpose(split, {0, 1, 3, 5, 2, 4});
+  Val moved = c.e.transpose(c.e.reshape(x, {n, depth, h, block, w, block}), {0, 3, 5, 1, 2, 4});
   c.result(c.e.reshape(moved, {n, depth * block * block, h, w}));
 }
 

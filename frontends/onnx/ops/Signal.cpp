@@ -1,6 +1,8 @@
 //===- Signal.cpp - Fourier transforms and what surrounds them ------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -116,8 +118,7 @@ Val transformNamed(NodeContext &c, std::optional<Dim> length, bool inverse, bool
   Val x = c.operand(0), one = e.size(1), named = c.namedAxes(2, x.rank());
   c.requireShape(x.rank() >= 3, "expected a last axis of 1 or 2 and another one to transform");
   Val own = e.sizes(x.dims()), isNamed = e.compare(Compare::eq, named, one);
-  Val passed = e.emit<CumSumOp>({named}, {e.attr("axis", int64_t(0)), e.attr("exclusive", false),
-                                          e.attr("reverse", false)}); // 1 from the named axis on
+  Val passed = cumulativeSum(e, named, 0); // 1 from the named axis on
   Val before = e.compare(Compare::eq, passed, e.size(0));
   Val isParts = e.compare(Compare::eq, e.iota(DType::I64, {x.rank()}, 0), e.size(x.rank() - 1));
   c.requireAtRun(e.emit<NotOp>({e.emit<AndOp>({isNamed, isParts})}));

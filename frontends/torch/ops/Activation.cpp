@@ -1,6 +1,8 @@
 //===- Activation.cpp - activation functions and their gradients ----------===//
 #include "Math.h"
 
+#include "frontends/common/ops/Activation.h"
+
 #include <cmath>
 
 using namespace dmxc::dmir;
@@ -19,21 +21,14 @@ template <typename Formula> void gradient(AtenContext &c, const char *name, Form
   c.result(c.cast(formula(c.wide(g), c.wide(x)), x.dtype()));
 }
 
-constexpr double kSqrt2OverPi = 0.79788456080286535588, kCubic = 0.044715;
-
 bool isTanhGelu(AtenContext &c) {
   std::string mode = c.text("approximate");
   c.require(mode == "none" || mode == "tanh", "approximate must be 'none' or 'tanh', not '" + mode + "'");
   return mode == "tanh";
 }
-Val geluInner(Emitter &e, const Val &x) { return e.mul(e.add(x, e.mul(e.mul(square(e, x), x), kCubic)), kSqrt2OverPi); }
 void importGelu(AtenContext &c) {
   bool tanh = isTanhGelu(c);
-  activation(c, [&](const Val &x) {
-    if (!tanh)
-      return c.e.mul(x, normalCdf(c.e, x));
-    return c.e.mul(c.e.mul(x, 0.5), c.e.add(tanhOf(c.e, geluInner(c.e, x)), 1.0));
-  });
+  activation(c, [&](const Val &x) { return tanh ? geluTanh(c.e, x) : c.e.mul(x, normalCdf(c.e, x)); });
 }
 void importGeluBackward(AtenContext &c) {
   bool tanh = isTanhGelu(c);
@@ -41,14 +36,14 @@ void importGeluBackward(AtenContext &c) {
     if (!tanh)
       return c.e.mul(g, c.e.add(normalCdf(c.e, x), c.e.mul(x, normalPdf(c.e, x))));
     Val t = tanhOf(c.e, geluInner(c.e, x));
-    Val slope = c.e.mul(c.e.add(c.e.mul(square(c.e, x), 3 * kCubic), 1.0), kSqrt2OverPi);
+    Val slope = c.e.mul(c.e.add(c.e.mul(square(c.e, x), 3 * kGeluCubic), 1.0), kGeluSlope);
     Val inner = c.e.mul(c.e.mul(x, 0.5), c.e.mul(c.e.sub(c.like(t, 1), square(c.e, t)), slope));
     return c.e.mul(g, c.e.add(c.e.mul(c.e.add(t, 1.0), 0.5), inner));
   });
 }
 
 void importSilu(AtenContext &c) {
-  activation(c, [&](const Val &x) { return c.e.mul(x, sigmoid(c.e, x)); });
+  activation(c, [&](const Val &x) { return silu(c.e, x); });
 }
 void importSiluBackward(AtenContext &c) {
   gradient(c, "self", [&](const Val &g, const Val &x) {
@@ -56,12 +51,8 @@ void importSiluBackward(AtenContext &c) {
     return c.e.mul(g, c.e.mul(s, c.e.add(c.e.mul(x, c.e.sub(c.like(s, 1), s)), 1.0)));
   });
 }
-/// ln(1 + exp(x)) without overflow.
-Val softplus(Emitter &e, const Val &x) {
-  return e.add(e.emit<ReluOp>({x}), e.emit<Log1pOp>({expOf(e, negOf(e, absOf(e, x)))}));
-}
 void importMish(AtenContext &c) {
-  activation(c, [&](const Val &x) { return c.e.mul(x, tanhOf(c.e, softplus(c.e, x))); });
+  activation(c, [&](const Val &x) { return mish(c.e, x); });
 }
 void importSoftplus(AtenContext &c) {
   double beta = c.number("beta"), threshold = c.number("threshold");
@@ -165,7 +156,7 @@ void importHardshrink(AtenContext &c) {
   });
 }
 void importSoftsign(AtenContext &c) {
-  activation(c, [&](const Val &x) { return c.e.div(x, c.e.add(absOf(c.e, x), 1.0)); });
+  activation(c, [&](const Val &x) { return softsign(c.e, x); });
 }
 void importTanhshrink(AtenContext &c) {
   activation(c, [&](const Val &x) { return c.e.sub(x, tanhOf(c.e, x)); });

@@ -1,22 +1,19 @@
 //===- Attention.cpp - scaled dot product attention and dropout -----------===//
 #include "Math.h"
-#include "View.h"
 
-#include <cmath>
+#include "frontends/common/ops/Attention.h"
 
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
 namespace {
 
-constexpr double kMasked = -INFINITY;
-
 /// What is added to the scores; null where nothing is.
 Val biasOf(AtenContext &c, DType type, Dim queries, Dim keys) {
   Emitter &e = c.e;
   Val zero = e.scalar(type, 0), masked = e.scalar(type, kMasked), bias;
   if (Val mask = c.optional("attn_mask"))
-    bias = mask.dtype() == DType::Bool ? e.select(mask, zero, masked) : c.cast(mask, type);
+    bias = additiveMask(e, mask, type, zero, masked);
   if (c.flag("is_causal")) {
     c.require(!bias, "a mask and is_causal exclude each other");
     Val row = e.iota(DType::I64, {queries, 1}, 0), column = e.iota(DType::I64, {1, keys}, 1);
@@ -36,17 +33,6 @@ Val blindQueries(AtenContext &c, const Val &bias) {
   return none ? Val() : blind;
 }
 
-/// Each key head serves a group of query heads.
-Val repeatHeads(AtenContext &c, const Val &x, Dim heads) {
-  int64_t axis = x.rank() - 3;
-  if (x.extent(axis) == heads)
-    return x;
-  Dims wide = x.dims(), joined = x.dims();
-  wide.insert(wide.begin() + axis + 1, Dim::floorDiv(heads, x.extent(axis)));
-  joined[axis] = heads;
-  return c.e.reshape(c.e.broadcast(unsqueeze(c.e, x, axis + 1), wide), joined);
-}
-
 void importAttention(AtenContext &c) {
   Emitter &e = c.e;
   Val q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
@@ -56,17 +42,14 @@ void importAttention(AtenContext &c) {
     c.requireShape(q.rank() >= 3 && k.rank() == q.rank() && v.rank() == q.rank() && !k.extent(-3).is(0) &&
                        !v.extent(-3).is(0),
                    "shared key heads need an axis of heads");
-    k = repeatHeads(c, k, q.extent(-3));
-    v = repeatHeads(c, v, q.extent(-3));
+    k = repeatHeads(e, k, q.extent(-3));
+    v = repeatHeads(e, v, q.extent(-3));
   }
-  Val root; // on both sides, as torch does: products stay small in half precision
-  if (!c.given("scale") && !q.extent(-1).isStatic())
-    root = e.emit<SqrtOp>({reciprocal(e, e.emit<SqrtOp>({e.size(q.extent(-1), DType::F64)}))});
-  else
-    root =
-        e.scalar(DType::F64, std::sqrt(c.number("scale", 1 / std::sqrt(static_cast<double>(q.extent(-1).valueOr(1))))));
-  root = c.cast(root, q.dtype());
-  Val scores = e.matmul(e.mul(q, root), e.transposeLast(e.mul(k, root)));
+  std::optional<double> scale;
+  if (c.given("scale"))
+    scale = c.number("scale");
+  Val root = c.cast(rootOfScale(e, scale, q.extent(-1)), q.dtype());
+  Val scores = scaledScores(e, q, k, root, root);
   Val bias = biasOf(c, scores.dtype(), q.extent(-2), k.extent(-2));
   if (bias)
     scores = e.add(scores, bias);

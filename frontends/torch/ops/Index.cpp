@@ -1,9 +1,9 @@
 //===- Index.cpp - reading and writing by index ---------------------------===//
 #include "Math.h"
-#include "Sort.h"
 #include "View.h"
 
 #include "frontends/common/ops/Counting.h"
+#include "frontends/common/ops/Order.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,14 +13,6 @@ using namespace dmxc::dmir;
 namespace dmxc::torchfe {
 namespace {
 
-Val scatterElements(AtenContext &c, const Val &data, const Val &index, const Val &updates, int64_t axis,
-                    ScatterMode mode) {
-  return c.e.emit<ScatterElementsOp>(
-      {data, index, updates}, {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), mode))});
-}
-Val scatterND(AtenContext &c, const Val &data, const Val &index, const Val &updates, ScatterMode mode) {
-  return c.e.emit<ScatterNDOp>({data, index, updates}, {c.e.attr("mode", ScatterModeAttr::get(c.e.context(), mode))});
-}
 Val asIndex(AtenContext &c, const Val &index) {
   c.require(isInt(index.dtype()), "an index must be integers");
   return index.dtype() == DType::I32 ? index : c.cast(index, DType::I64);
@@ -170,7 +162,7 @@ void importIndexPut(AtenContext &c) {
   for (int64_t axis : layout)
     shape.push_back(front[axis]);
   Val updates = c.e.transpose(c.e.broadcast(values, shape), inverseOf(layout));
-  Val written = scatterND(c, moved, tuplesOf(c, at), updates, accumulate ? ScatterMode::add : ScatterMode::replace);
+  Val written = scatterND(c.e, moved, tuplesOf(c, at), updates, accumulate ? ScatterMode::add : ScatterMode::replace);
   c.result(c.e.transpose(written, inverseOf(order)));
 }
 
@@ -196,7 +188,7 @@ void importEmbeddingBackward(AtenContext &c) {
   Val padding = c.e.compare(Compare::eq, column, c.e.intScalar(DType::I64, c.integer("padding_idx")));
   rows = c.e.select(padding, c.like(rows, 0), rows);
   column = c.e.select(padding, c.e.intScalar(DType::I64, 0), column); // may lie outside
-  c.result(scatterND(c, c.e.splat(grad.dtype(), {c.dim("num_weights"), width}, 0), column, rows, ScatterMode::add));
+  c.result(scatterND(c.e, c.e.splat(grad.dtype(), {c.dim("num_weights"), width}, 0), column, rows, ScatterMode::add));
 }
 
 /// Scalars as vectors of one element.
@@ -231,11 +223,11 @@ ScatterOperands scatterOperands(AtenContext &c, const char *source) {
 }
 void importScatter(AtenContext &c) {
   ScatterOperands o = scatterOperands(c, c.given("src") ? "src" : "value");
-  c.result(c.e.reshape(scatterElements(c, o.data, o.index, o.updates, o.axis, ScatterMode::replace), o.dims));
+  c.result(c.e.reshape(scatterElements(c.e, o.data, o.index, o.updates, o.axis, ScatterMode::replace), o.dims));
 }
 void importScatterAdd(AtenContext &c) {
   ScatterOperands o = scatterOperands(c, "src");
-  c.result(c.e.reshape(scatterElements(c, o.data, o.index, o.updates, o.axis, ScatterMode::add), o.dims));
+  c.result(c.e.reshape(scatterElements(c.e, o.data, o.index, o.updates, o.axis, ScatterMode::add), o.dims));
 }
 
 /// The value that a reduction starts from.
@@ -256,11 +248,11 @@ void importScatterReduce(AtenContext &c) {
                                       : ScatterMode::add;
   bool include = c.flag("include_self");
   Val ones = c.e.splat(DType::I64, o.index.dims(), 1), zeros = c.e.splat(DType::I64, o.data.dims(), 0);
-  Val hits = scatterElements(c, zeros, o.index, ones, o.axis, ScatterMode::add);
+  Val hits = scatterElements(c.e, zeros, o.index, ones, o.axis, ScatterMode::add);
   Val touched = c.e.compare(Compare::gt, hits, c.e.intScalar(DType::I64, 0)), start = o.data;
   if (!include)
     start = c.e.select(touched, c.e.scalar(o.data.dtype(), identityOf(kind, o.data.dtype())), start);
-  Val reduced = scatterElements(c, start, o.index, o.updates, o.axis, mode);
+  Val reduced = scatterElements(c.e, start, o.index, o.updates, o.axis, mode);
   if (kind == "mean") {
     Val count = include ? c.e.add(hits, 1.0) : c.e.max(hits, c.e.intScalar(DType::I64, 1));
     count = c.cast(count, o.data.dtype());
@@ -279,7 +271,7 @@ template <ScatterMode mode> void importIndexAdd(AtenContext &c) {
     source = c.e.mul(source, c.cast(c.operand("alpha").value, x.dtype()));
   Dims line(x.rank(), 1);
   line[axis] = index.elements();
-  c.result(scatterElements(c, x, c.e.broadcast(c.e.reshape(index, line), source.dims()), source, axis, mode));
+  c.result(scatterElements(c.e, x, c.e.broadcast(c.e.reshape(index, line), source.dims()), source, axis, mode));
 }
 
 void importOneHot(AtenContext &c) {
@@ -312,9 +304,9 @@ void importEmbeddingBag(AtenContext &c) {
     rows = c.e.mul(rows, c.e.reshape(c.cast(c.tensor("per_sample_weights"), table.dtype()), {count, 1}));
   Val place = c.e.reshape(bag, {count, 1});
   Val sizes =
-      scatterND(c, c.e.splat(DType::I64, {bags}, 0), place, c.e.splat(DType::I64, {count}, 1), ScatterMode::add);
+      scatterND(c.e, c.e.splat(DType::I64, {bags}, 0), place, c.e.splat(DType::I64, {count}, 1), ScatterMode::add);
   Val start = c.e.splat(table.dtype(), {bags, width}, mode == 2 ? -INFINITY : 0);
-  Val result = scatterND(c, start, place, rows, mode == 2 ? ScatterMode::max : ScatterMode::add);
+  Val result = scatterND(c.e, start, place, rows, mode == 2 ? ScatterMode::max : ScatterMode::add);
   Val filled = c.e.reshape(c.e.max(sizes, c.e.intScalar(DType::I64, 1)), {bags, 1});
   if (mode == 1)
     result = c.e.div(result, c.cast(filled, table.dtype()));

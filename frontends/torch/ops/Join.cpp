@@ -2,6 +2,8 @@
 #include "Math.h"
 #include "View.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 
 using namespace dmxc::dmir;
@@ -145,20 +147,12 @@ void importRepeatInterleave(AtenContext &c) {
   c.result(c.e.reshape(c.e.broadcast(unsqueeze(c.e, x, axis + 1), wide), joined));
 }
 
-/// [.., c*r*r, h, w] and [.., c, h*r, w*r].
 void importPixelShuffle(AtenContext &c) {
   Val x = c.tensor("self");
   int64_t r = c.integer("upscale_factor"), n = x.rank();
   c.requireShape(n >= 3 && r > 0 && r < 32768 && x.extent(n - 3).valueOr(0) % (r * r) == 0,
                  "the channels must divide by r*r");
-  Dim channels = Dim::floorDiv(x.extent(n - 3), r * r), h = x.extent(n - 2), w = x.extent(n - 1);
-  Dims front(llvm::ArrayRef<Dim>(x.dims()).drop_back(3)), split = front, joined = front;
-  split.append({channels, Dim(r), Dim(r), h, w});
-  joined.append({channels, h * r, w * r});
-  std::vector<int64_t> order = axesFrom(0, n - 3);
-  for (int64_t i : {0, 3, 1, 4, 2})
-    order.push_back(n - 3 + i);
-  c.result(c.e.reshape(c.e.transpose(c.e.reshape(x, split), order), joined));
+  c.result(pixelShuffle(c.e, x, r));
 }
 void importPixelUnshuffle(AtenContext &c) {
   Val x = c.tensor("self");
@@ -166,14 +160,7 @@ void importPixelUnshuffle(AtenContext &c) {
   c.requireShape(n >= 3 && r > 0 && r < 32768 && x.extent(n - 2).valueOr(0) % r == 0 &&
                      x.extent(n - 1).valueOr(0) % r == 0,
                  "height and width must divide by r");
-  Dim channels = x.extent(n - 3), h = Dim::floorDiv(x.extent(n - 2), r), w = Dim::floorDiv(x.extent(n - 1), r);
-  Dims front(llvm::ArrayRef<Dim>(x.dims()).drop_back(3)), split = front, joined = front;
-  split.append({channels, h, Dim(r), w, Dim(r)});
-  joined.append({channels * (r * r), h, w});
-  std::vector<int64_t> order = axesFrom(0, n - 3);
-  for (int64_t i : {0, 2, 4, 1, 3})
-    order.push_back(n - 3 + i);
-  c.result(c.e.reshape(c.e.transpose(c.e.reshape(x, split), order), joined));
+  c.result(pixelUnshuffle(c.e, x, r));
 }
 void importChannelShuffle(AtenContext &c) {
   Val x = c.tensor("self");
@@ -214,9 +201,7 @@ Val replaced(AtenContext &c, const Val &x, const Val &src, int64_t axis, const S
   line[axis] = range.size;
   Val at =
       c.e.add(c.e.mul(c.e.iota(DType::I64, line, axis), c.e.intScalar(DType::I64, range.step)), c.e.size(range.start));
-  return c.e.emit<ScatterElementsOp>(
-      {x, c.e.broadcast(at, dims), update},
-      {c.e.attr("axis", axis), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::replace))});
+  return scatterElements(c.e, x, c.e.broadcast(at, dims), update, axis, ScatterMode::replace);
 }
 void importSliceScatter(AtenContext &c) {
   Val x = c.tensor("self");

@@ -1,26 +1,13 @@
 //===- Norm.cpp - normalisations and their gradients ----------------------===//
 #include "Math.h"
 
-#include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Norm.h"
 
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
 namespace {
 
-Val normalize(Emitter &e, Normalization kind, const Val &x, const std::vector<int64_t> &axes, double epsilon) {
-  return e.emit<NormalizeOp>({x}, {e.attr("kind", NormalizationAttr::get(e.context(), kind)), e.attr("axes", axes),
-                                   e.attr("epsilon", epsilon)});
-}
-Val inverseRoot(Emitter &e, const Val &variance, double epsilon) {
-  return reciprocal(e, sqrtOf(e, e.add(variance, epsilon)));
-}
-/// All axes but the channels.
-std::vector<int64_t> statisticAxes(int64_t rank) {
-  std::vector<int64_t> axes = axesFrom(2, rank);
-  axes.insert(axes.begin(), 0);
-  return axes;
-}
 std::vector<int64_t> lastAxes(AtenContext &c, const Val &x) {
   int64_t count = static_cast<int64_t>(c.dims("normalized_shape").size());
   c.requireShape(count > 0 && count <= x.rank() &&
@@ -48,7 +35,7 @@ Val batchNormInference(AtenContext &c, const Val &x) {
     mean = c.cast(mean, DType::F64);
     variance = c.cast(variance, DType::F64);
   }
-  Val factor = inverseRoot(c.e, variance, c.number("eps"));
+  Val factor = inverseDeviation(c.e, variance, c.number("eps"));
   if (Val weight = c.optional("weight"))
     factor = c.e.mul(c.cast(weight, factor.dtype()), factor);
   Val offset = negOf(c.e, c.e.mul(mean, factor));
@@ -62,11 +49,9 @@ void requireChannels(AtenContext &c, const Val &x) { c.requireShape(x.rank() >= 
 /// With the batch's own statistics; running ones move towards them.
 void batchNormTraining(AtenContext &c, bool functional) {
   Val given = c.tensor("input"), x = c.wide(given);
-  std::vector<int64_t> axes = statisticAxes(x.rank());
   double epsilon = c.number("eps"), momentum = c.number("momentum");
-  Val mean = meanOver(c.e, x, axes, false);
-  Val centered = c.e.sub(x, perChannel(c.e, mean, x.rank()));
-  Val variance = meanOver(c.e, square(c.e, centered), axes, false), scale = inverseRoot(c.e, variance, epsilon);
+  auto [mean, centered, variance] = momentsOfChannels(c.e, x);
+  Val scale = inverseDeviation(c.e, variance, epsilon);
   Val y = affine(c, c.e.mul(centered, perChannel(c.e, scale, x.rank())),
                  [&](const Val &v) { return perChannel(c.e, v, x.rank()); });
   c.result(0, c.cast(y, given.dtype()));
@@ -141,11 +126,9 @@ void importLayerNorm(AtenContext &c) {
 void importNativeLayerNorm(AtenContext &c) {
   importLayerNorm(c);
   Val x = c.wide(c.tensor("input"));
-  std::vector<int64_t> axes = lastAxes(c, x);
-  Val mean = meanOver(c.e, x, axes, true);
-  Val variance = meanOver(c.e, square(c.e, c.e.sub(x, mean)), axes, true);
-  c.result(1, mean);
-  c.result(2, inverseRoot(c.e, variance, c.number("eps")));
+  Moments moments = momentsOf(c.e, x, lastAxes(c, x));
+  c.result(1, moments.mean);
+  c.result(2, inverseDeviation(c.e, moments.variance, c.number("eps")));
 }
 void importRmsNorm(AtenContext &c) {
   Val x = c.tensor("input");
@@ -194,7 +177,7 @@ void importNativeGroupNorm(AtenContext &c) {
   Val mean = meanOver(c.e, x, {2}, true);
   Val variance = meanOver(c.e, square(c.e, c.e.sub(x, mean)), {2}, false);
   c.result(1, c.e.reshape(mean, {x.extent(0), x.extent(1)}));
-  c.result(2, inverseRoot(c.e, variance, c.number("eps")));
+  c.result(2, inverseDeviation(c.e, variance, c.number("eps")));
 }
 void importGroupNormBackward(AtenContext &c) {
   Val x = c.tensor("input"), g = c.tensor("grad_out");
@@ -208,7 +191,7 @@ void importGroupNormBackward(AtenContext &c) {
   Val weight = c.optional("weight"), gw = weight ? c.e.mul(g, perChannel(c.e, weight, x.rank())) : g;
   if (mask[0] != 0)
     c.result(0, c.e.reshape(gradientOfNormalized(c, c.e.reshape(gw, flat.dims()), normalized, rstd, {2}), x.dims()));
-  std::vector<int64_t> axes = statisticAxes(x.rank());
+  std::vector<int64_t> axes = axesBesideChannels(x.rank());
   if (mask[1] != 0)
     c.result(1, sumOver(c.e, c.e.mul(g, c.e.reshape(normalized, x.dims())), axes, false));
   if (mask[2] != 0)

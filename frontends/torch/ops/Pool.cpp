@@ -1,6 +1,8 @@
 //===- Pool.cpp - pools and their gradients -------------------------------===//
 #include "Windows.h"
 
+#include "frontends/common/ops/Order.h"
+
 #include <algorithm>
 
 using namespace dmxc::dmir;
@@ -31,9 +33,8 @@ template <int axes> void importMaxPoolBackward(AtenContext &c) {
   Dim lines = product(llvm::ArrayRef<Dim>(x.dims()).take_front(front));
   Dim size = product(llvm::ArrayRef<Dim>(x.dims()).drop_front(front)),
       out = product(llvm::ArrayRef<Dim>(g.dims()).drop_front(front));
-  Val total = c.e.emit<ScatterElementsOp>(
-      {c.e.splat(g.dtype(), {lines, size}, 0), c.e.reshape(indices, {lines, out}), c.e.reshape(g, {lines, out})},
-      {c.e.attr("axis", int64_t(1)), c.e.attr("mode", ScatterModeAttr::get(c.e.context(), ScatterMode::add))});
+  Val zeros = c.e.splat(g.dtype(), {lines, size}, 0), at = c.e.reshape(indices, {lines, out});
+  Val total = scatterElements(c.e, zeros, at, c.e.reshape(g, {lines, out}), 1, ScatterMode::add);
   c.result(c.e.reshape(total, x.dims()));
 }
 

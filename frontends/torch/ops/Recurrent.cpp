@@ -1,7 +1,6 @@
 //===- Recurrent.cpp - LSTM and GRU ---------------------------------------===//
-#include "../OnnxBridge.h"
+#include "frontends/common/ops/Recurrent.h"
 #include "Math.h"
-#include "View.h"
 
 namespace dmxc::torchfe {
 namespace {
@@ -15,7 +14,7 @@ Val reordered(Emitter &e, const Val &x, const std::vector<int64_t> &order) {
   return e.concat(parts, 0);
 }
 
-/// A network of layers, each by ONNX' operator: torch's gates i f g o are its i o f c, r z n its z r h.
+/// A network of layers: torch's gates i f g o are i o f c there, r z n are z r h.
 void importRecurrent(AtenContext &c, bool isLstm) {
   Emitter &e = c.e;
   Val x = c.tensor("input");
@@ -47,15 +46,15 @@ void importRecurrent(AtenContext &c, bool isLstm) {
             unsqueeze(e, e.concat({reordered(e, params[at + 2], gates), reordered(e, params[at + 3], gates)}, 0), 0));
     }
     auto initial = [&](const Val &all) { return e.sliceAxis(all, 0, layer * directions, directions); };
-    std::map<std::string, OnnxAttribute> attributes{{"hidden_size", r[0].dim(2)},
-                                                    {"direction", std::string(both ? "bidirectional" : "forward")}};
+    RecurrentOptions o;
+    o.hiddenSize = r[0].dim(2);
+    o.direction = both ? "bidirectional" : "forward";
+    o.linearBeforeReset = true;
     std::vector<Val> operands{x,     e.concat(w, 0),    e.concat(r, 0), biases ? e.concat(b, 0) : Val(),
                               Val(), initial(states[0])};
     if (isLstm)
       operands.push_back(initial(states[1]));
-    else
-      attributes["linear_before_reset"] = int64_t(1);
-    std::vector<Val> results = emitOnnx(e, isLstm ? "LSTM" : "GRU", operands, attributes, isLstm ? 3 : 2);
+    std::vector<Val> results = isLstm ? lstm(e, operands, o) : gru(e, operands, o);
     Val y = e.transpose(results[0], {0, 2, 1, 3}); // [sequence, directions, batch, hidden]
     x = e.reshape(y, {y.extent(0), y.extent(1), y.extent(2) * y.extent(3)});
     hidden.push_back(results[1]);

@@ -1,29 +1,13 @@
 //===- Reduce.cpp - reductions, scans, sorting ----------------------------===//
 #include "Math.h"
-#include "Sort.h"
+
+#include "frontends/common/ops/Order.h"
 
 #include <cmath>
 
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
-
-std::vector<Val> sorted(Emitter &e, const Val &x, int64_t axis, Dim count, bool largest) {
-  Dims k{count}, dynamic;
-  llvm::SmallVector<mlir::NamedAttribute> attributes{e.attr("k", splitDims(k, dynamic).front()), e.attr("axis", axis),
-                                                     e.attr("largest", largest)};
-  e.addDims(attributes, dynamic);
-  return e.emitAll<TopKOp>({x}, attributes);
-}
-
-Val argExtremum(Emitter &e, Extremum kind, const Val &x, int64_t axis, bool keep) {
-  return e.emit<ArgReduceOp>({x}, {e.attr("kind", ExtremumAttr::get(e.context(), kind)), e.attr("axis", axis),
-                                   e.attr("keepDims", keep), e.attr("selectLast", false)});
-}
-
-Val cumulativeSum(Emitter &e, const Val &x, int64_t axis) {
-  return e.emit<CumSumOp>({x}, {e.attr("axis", axis), e.attr("exclusive", false), e.attr("reverse", false)});
-}
 
 namespace {
 
@@ -125,10 +109,7 @@ template <bool root, bool withMean> void importVariance(AtenContext &c) {
 void importLogSumExp(AtenContext &c) {
   Val given = c.asFloat(c.tensor("self")), x = c.wide(given);
   std::vector<int64_t> axes = c.axes("dim", x.rank());
-  Val highest = c.e.reduce(Reduction::max, x, axes, true);
-  highest = c.e.select(c.e.emit<IsInfOp>({highest}), c.like(x, 0), highest); // inf - inf would be NaN
-  Val sum = sumOver(c.e, expOf(c.e, c.e.sub(x, highest)), axes, true);
-  c.result(c.cast(withoutAxes(c.e, c.e.add(logOf(c.e, sum), highest), axes, keepDim(c)), given.dtype()));
+  c.result(c.cast(withoutAxes(c.e, logSumExp(c.e, x, axes), axes, keepDim(c)), given.dtype()));
 }
 
 /// The norm of order p over axes.
@@ -164,18 +145,11 @@ void importCumsum(AtenContext &c) {
     return c.result(x);
   c.result(c.cast(cumulativeSum(c.e, c.wide(x), c.axis("dim", x.rank())), x.dtype()));
 }
-/// Running product by doubling: after step s each element holds the product of the last 2s.
 void importCumprod(AtenContext &c) {
   Val x = summand(c, c.tensor("self"));
   if (x.rank() == 0)
     return c.result(x);
-  int64_t axis = c.axis("dim", x.rank()), dim = x.dim(axis);
-  for (int64_t step = 1; step < dim; step *= 2) {
-    Dims low(x.rank(), 0), high(x.rank(), 0);
-    low[axis] = step;
-    x = c.e.mul(x, c.e.pad(c.e.sliceAxis(x, axis, 0, dim - step), c.e.scalar(x.dtype(), 1), low, high));
-  }
-  c.result(x);
+  c.result(cumulativeProduct(c.e, x, c.axis("dim", x.rank())));
 }
 
 //===--- Sorting ------------------------------------------------------------------------===//

@@ -1,21 +1,28 @@
 //===- Resample.cpp - resampling of images --------------------------------===//
-#include "../OnnxBridge.h"
 #include "Math.h"
 
 #include "frontends/common/ops/GridSample.h"
+#include "frontends/common/ops/Resize.h"
 
 using namespace dmxc::dmir;
 
 namespace dmxc::torchfe {
 namespace {
 
-std::map<std::string, OnnxAttribute> resizeMode(AtenContext &c, const std::string &mode) {
+ResizeOptions resizeMode(AtenContext &c, const std::string &mode) {
   bool corners = c.given("align_corners") && c.flag("align_corners");
-  if (mode == "nearest")
-    return {{"mode", std::string("nearest")},
-            {"coordinate_transformation_mode", std::string("asymmetric")},
-            {"nearest_mode", std::string("floor")}};
-  return {{"mode", mode}, {"coordinate_transformation_mode", std::string(corners ? "align_corners" : "half_pixel")}};
+  ResizeOptions o;
+  o.mode = mode;
+  o.coordinates = mode == "nearest" ? "asymmetric" : corners ? "align_corners" : "half_pixel";
+  o.nearest = "floor";
+  return o;
+}
+
+/// Scales as torch' kernels have them, in f32.
+std::vector<double> rounded(std::vector<double> scales) {
+  for (double &scale : scales)
+    scale = static_cast<float>(scale);
+  return scales;
 }
 
 /// torch resamples by the scales where they are given, else by the sizes; with the corners aligned, by the sizes
@@ -28,18 +35,15 @@ Val resized(AtenContext &c, const Val &x, const std::string &mode) {
                  "the sizes do not fit the rank");
   for (double scale : scales)
     c.require(scale > 0 && scale <= 65536, "a scale is no sensible number");
-  Val sizes, factors;
   for (size_t i = 0; i < scales.size() && c.given("align_corners") && c.flag("align_corners"); ++i)
     size.push_back(static_cast<int64_t>(static_cast<double>(x.dim(i + 2)) * scales[i]));
-  if (size.empty()) {
+  if (size.empty())
     scales.insert(scales.begin(), 2, 1.0);
-    factors = c.e.floats(DType::F32, {static_cast<int64_t>(scales.size())}, scales);
-  } else {
-    Dims whole{x.extent(0), x.extent(1)};
-    whole.append(size.begin(), size.end());
-    sizes = c.e.sizes(whole);
-  }
-  return emitOnnx(c.e, "Resize", {x, Val(), factors, sizes}, resizeMode(c, mode)).front();
+  else
+    scales.clear();
+  Dims whole{x.extent(0), x.extent(1)};
+  whole.append(size.begin(), size.end());
+  return resize(c.e, x, resizeMode(c, mode), allAxes(x), rounded(scales), size.empty() ? Dims() : whole);
 }
 template <char mode> void importUpsample(AtenContext &c) {
   c.result(resized(c, c.tensor("input"), mode == 'n' ? "nearest" : mode == 'l' ? "linear" : "cubic"));
@@ -56,14 +60,11 @@ template <char mode> void importUpsampleBackward(AtenContext &c) {
     Val units = c.e.cast(c.e.compare(Compare::eq, c.e.iota(DType::I64, {in, 1}, 0), c.e.iota(DType::I64, {1, in}, 1)),
                          g.dtype());
     std::vector<double> scales = c.numbers("scale_factors");
-    Val factors, sizes;
-    if (scales.size() != 2 || (c.given("align_corners") && c.flag("align_corners")))
-      sizes = c.e.sizes(Dims{in, 1, out});
-    else
-      factors = c.e.floats(DType::F32, {3}, {1.0, 1.0, scales[axis - 2]});
-    Val matrix = emitOnnx(c.e, "Resize", {c.e.reshape(units, {in, 1, in}), Val(), factors, sizes},
-                          resizeMode(c, mode == 'n' ? "nearest" : "linear"))
-                     .front();
+    bool bySize = scales.size() != 2 || (c.given("align_corners") && c.flag("align_corners"));
+    scales = bySize ? std::vector<double>() : std::vector<double>{1.0, 1.0, scales[axis - 2]};
+    Val images = c.e.reshape(units, {in, 1, in});
+    Val matrix = resize(c.e, images, resizeMode(c, mode == 'n' ? "nearest" : "linear"), allAxes(images),
+                        rounded(scales), bySize ? Dims{in, 1, out} : Dims());
     matrix = c.e.reshape(matrix, {in, out});
     if (axis == 3)
       g = c.e.matmul(g, c.e.transposeLast(matrix));

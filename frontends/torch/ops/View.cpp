@@ -49,12 +49,6 @@ Val select(Emitter &e, const Val &x, int64_t axis, Dim index) {
   return e.reshape(line, dims);
 }
 
-Val unsqueeze(Emitter &e, const Val &x, int64_t axis) {
-  Dims dims = x.dims();
-  dims.insert(dims.begin() + axis, 1);
-  return e.reshape(x, dims);
-}
-
 /// A position in [0, dim], from one that may count from the end or lie outside.
 static Dim clampedPosition(Dim position, Dim dim) {
   if (std::optional<int64_t> number = position.known()) {

@@ -11,8 +11,6 @@ Val diagonalOf(Emitter &e, const Val &x, int64_t offset, int64_t first, int64_t 
 Val strided(Emitter &e, const Val &x, const Dims &sizes, llvm::ArrayRef<int64_t> strides, int64_t offset);
 /// One slice of an axis, without the axis.
 Val select(Emitter &e, const Val &x, int64_t axis, Dim index);
-/// With a new axis of 1.
-Val unsqueeze(Emitter &e, const Val &x, int64_t axis);
 
 /// What the arguments start, end and step name of an axis.
 struct SliceRange {

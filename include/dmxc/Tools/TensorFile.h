@@ -28,6 +28,8 @@ Result<Tensor> readNpy(const std::string &path, std::optional<DType> expected = 
 /// 4 and 2 bits as one i8/u8 (f4: void1) an element.
 Status writeNpy(const std::string &path, const Tensor &tensor);
 
+// .pb files come with the ONNX front end: builds without it refuse them by name, and know no codes of types.
+
 /// Reads an ONNX TensorProto with raw or typed data, element types by their
 /// numeric code (also those newer than the ONNX library). A SequenceProto or
 /// OptionalProto, strings, complex numbers and external data are refused by

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Writes tensor files with NumPy (and ONNX, when installed) for TensorFileTest.cpp, or checks what it wrote.
 
-    tensor_files.py write DIR      files plus expect.txt: "<file> <dtype> <shape> <values as f64 hex>"
-    tensor_files.py check DIR      reads every .npy (and .pb) and compares with expect.txt
+    tensor_files.py write DIR E..  files with these endings (npy, pb) plus expect.txt: "<file> <dtype> <shape> <values as f64 hex>"
+    tensor_files.py check DIR E..  reads every .npy (and .pb) and compares with expect.txt
 Exits 77 when NumPy is missing.
 """
 import os
@@ -16,6 +16,8 @@ try:
     import onnx
     from onnx import numpy_helper
 except ImportError:
+    onnx = None
+if "pb" not in sys.argv[3:]:
     onnx = None
 
 DTYPES = {"bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,

@@ -21,6 +21,9 @@
 #include <vector>
 
 namespace dmxc {
+namespace frontend {
+class OperatorSet; // frontends/common/OperatorSet.h
+}
 
 /// Evaluates a DMIR op on host tensors; nullopt when it cannot (unknown op, run-time error such as an index
 /// out of range: `why` says which).
@@ -35,6 +38,8 @@ struct ImportOptions {
   std::string entry;                                  ///< --entry; "" = the only one
   std::string externalDataDir;                        ///< --allow-external-data; "" = the model's own folder
   FoldFunction fold;                                  ///< may be empty: nothing is folded
+  /// Operators that models of other formats may name, by the front end that has them.
+  std::map<std::string, const frontend::OperatorSet *> operators;
 };
 
 /// A module with one func.func per entry point, and the files it was read from (for -MD).
@@ -54,6 +59,7 @@ struct Frontend {
                                          Diagnostics &diagnostics);
   /// Prints the format's own table of operators for --print-ops --input-format NAME; null = it has none.
   void (*printOps)(llvm::raw_ostream &os, bool json) = nullptr;
+  const frontend::OperatorSet *operators = nullptr; ///< for ImportOptions of other front ends; null = it has none
 };
 
 } // namespace dmxc

@@ -1,4 +1,5 @@
 // Branches and loops are tasks that own programs; what they give lies in result buffers.
+// REQUIRES: frontend-mlir, target-cpu
 // RUN: dmxc %s -t cpu:x86-64-v3 --emit schedule -o %t.mlir
 // RUN: FileCheck %s --input-file=%t.mlir
 // RUN: dmxc %t.mlir --from schedule -t cpu:x86-64-v3 -o %t.bundle

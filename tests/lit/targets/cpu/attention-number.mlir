@@ -1,4 +1,5 @@
 // Keys or values that are one constant number are part of a kernel and in no memory: the products stand alone.
+// REQUIRES: frontend-mlir
 // RUN: dmxc %s -t cpu -o %t.bundle
 // RUN: dmx-run %t.bundle --entry values --random-inputs 1 | FileCheck %s --check-prefix=VALUES
 // RUN: dmx-run %t.bundle --entry keys --random-inputs 1 | FileCheck %s --check-prefix=KEYS

@@ -1,4 +1,5 @@
 // The input of a 1x1 convolution is a product with a number, which has no axes: it is no factor of channels.
+// REQUIRES: frontend-mlir
 // RUN: dmxc %s -t cpu -o %t.bundle
 // RUN: dmx-run %t.bundle --entry left --random-inputs 1 | FileCheck %s
 // RUN: dmx-run %t.bundle --entry right --random-inputs 1 | FileCheck %s

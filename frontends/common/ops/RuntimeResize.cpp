@@ -1,9 +1,9 @@
 //===- RuntimeResize.cpp - resampling by scales known at run time -------===//
 //
-// The declared shape says how many elements there are; indices and weights of the taps are computed from the scales, in
-// double like those of constant scales.
+// Indices and weights of the taps are computed from the scales, in double like those of constant scales.
 //
 //===----------------------------------------------------------------------===//
+#include "Require.h"
 #include "Resize.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 using namespace dmxc::dmir;
 
-namespace dmxc::onnxfe {
+namespace dmxc::frontend {
 namespace {
 
 using Axis = ResizeAxis;
@@ -21,7 +21,7 @@ constexpr int64_t kMaxUnrolledTaps = 32;
 
 class Resampler {
 public:
-  Resampler(NodeContext &c, const ResizeOptions &o) : c(c), e(c.e), o(o) {}
+  Resampler(Emitter &e, const ResizeOptions &o) : e(e), o(o) {}
 
   Val run(Val x, int64_t axis, const Axis &a);
   /// What lies outside of the operand on one axis takes the extrapolation value.
@@ -55,7 +55,6 @@ private:
   Taps tapsOf(const Axis &a);
   Val weighted(const Val &x, int64_t axis, const Axis &a);
 
-  NodeContext &c;
   Emitter &e;
   const ResizeOptions &o;
 };
@@ -163,7 +162,7 @@ Val Resampler::weighted(const Val &x, int64_t axis, const Axis &a) {
 
 Val Resampler::run(Val x, int64_t axis, const Axis &a) {
   bool crop = isCrop(o);
-  c.requireShape(!a.in.is(0) || a.out.valueOr(0) == 0, "an empty axis cannot grow");
+  requireShape(!a.in.is(0) || a.out.valueOr(0) == 0, "an empty axis cannot grow");
   if (a.out.is(0))
     return e.sliceAxis(x, axis, 0, 0);
   if (a.in.is(1)) { // all weights go to the one element
@@ -183,12 +182,11 @@ Val Resampler::extrapolate(const Val &y, int64_t axis, const Axis &a) {
 }
 
 /// The region of interest: a start for each of the axes that the numbers stand for, then an end.
-void takeRegion(NodeContext &c, const std::vector<int64_t> &axes, std::vector<Axis> &plans) {
-  Emitter &e = c.e;
+void takeRegion(Emitter &e, Val region, const std::vector<int64_t> &axes, std::vector<Axis> &plans) {
   int64_t count = axes.size();
-  Val region = e.cast(c.operand(1), DType::F64);
-  c.requireShape(mayEqual(region.elements(), 2 * count),
-                 "the region of interest must have " + std::to_string(2 * count) + " numbers");
+  region = e.cast(region, DType::F64);
+  requireShape(mayEqual(region.elements(), 2 * count),
+               "the region of interest must have " + std::to_string(2 * count) + " numbers");
   region = e.reshape(region, {2 * count});
   for (int64_t i = 0; i < count; ++i) {
     plans[axes[i]].roiStart = e.reshape(e.sliceAxis(region, 0, i, 1), {});
@@ -196,78 +194,24 @@ void takeRegion(NodeContext &c, const std::vector<int64_t> &axes, std::vector<Ax
   }
 }
 
-/// The scales, and what the declared shape asks of them.
-std::vector<Val> scalesOf(NodeContext &c, const std::vector<int64_t> &axes, int scales, int sizes,
-                          const Shape &declared) {
-  Emitter &e = c.e;
-  Val x = c.operand(0), given = e.cast(c.operand(scales >= 0 ? scales : sizes), DType::F64);
-  c.requireShape(given.numElements() == static_cast<int64_t>(axes.size()),
-                 std::to_string(given.numElements()) + " scales or sizes for " + std::to_string(axes.size()) + " axes");
-  given = e.reshape(given, {given.numElements()});
-  std::vector<double> dims, results;
-  for (int64_t axis : axes) {
-    c.requireShape(x.dim(axis) > 0, "an empty axis");
-    dims.push_back(static_cast<double>(x.dim(axis)));
-    results.push_back(static_cast<double>(declared[axis]));
-  }
-  int64_t count = axes.size();
-  Val in = e.floats(DType::F64, {count}, dims), zero = e.scalar(DType::F64, 0), lengths;
-  std::string policy = c.attrString("keep_aspect_ratio_policy", "stretch");
-  if (scales >= 0) {
-    lengths = e.emit<FloorOp>({e.mul(in, given)});
-  } else if (policy == "stretch") {
-    lengths = given;
-    given = e.div(given, in);
-  } else {
-    c.requireAttr(policy == "not_larger" || policy == "not_smaller",
-                  "keep_aspect_ratio_policy '" + policy + "' is unknown");
-    Val common = e.reduce(policy == "not_larger" ? Reduction::min : Reduction::max, e.div(given, in), {0}, true);
-    given = e.broadcast(common, {count});
-    lengths = e.emit<FloorOp>({e.add(e.mul(given, in), 0.5)});
-  }
-  c.requireAtRun(e.compare(Compare::eq, lengths, e.floats(DType::F64, {count}, results)));
-  c.requireAtRun(e.compare(scales >= 0 ? Compare::gt : Compare::ge, given, zero));
-  std::vector<Val> list;
-  for (int64_t i = 0; i < count; ++i)
-    list.push_back(e.reshape(e.sliceAxis(given, 0, i, 1), {}));
-  return list;
-}
-
 } // namespace
 
-void importRuntimeResize(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &axes, int scales,
-                         int sizes, const Shape &declared) {
-  Val x = c.operand(0);
-  c.requireShape(static_cast<int64_t>(declared.size()) == x.rank(), "the declared shape has another rank");
-  std::vector<Axis> plans;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    plans.push_back({x.dim(i), declared[i]});
-  std::vector<Val> factors = scalesOf(c, axes, scales, sizes, declared);
-  for (size_t i = 0; i < axes.size(); ++i)
-    plans[axes[i]].scale = factors[i];
-  for (const Axis &a : plans)
-    c.requireShape(a.scale || a.in == a.out, "the declared shape changes an axis that is not resampled");
-  resampleAtRun(c, o, axes, plans);
-}
-
-void resampleAtRun(NodeContext &c, const ResizeOptions &o, const std::vector<int64_t> &named,
-                   std::vector<ResizeAxis> axes) {
-  Emitter &e = c.e;
-  Val x = c.operand(0);
+Val resampleAtRun(Emitter &e, Val x, const ResizeOptions &o, const std::vector<int64_t> &named,
+                  std::vector<ResizeAxis> axes, const Val &region) {
   DType type = x.dtype();
   if (o.mode != "nearest" && type != DType::F64)
     x = e.cast(x, DType::F32); // weighted sums are rounded once, at the end
   bool crop = isCrop(o);
   if (crop)
-    takeRegion(c, named, axes);
-  Resampler resampler(c, o);
+    takeRegion(e, region, named, axes);
+  Resampler resampler(e, o);
   for (int64_t axis = 0; axis < x.rank(); ++axis)
     if (axes[axis].scale)
       x = resampler.run(x, axis, axes[axis]);
   for (int64_t axis = 0; crop && axis < x.rank(); ++axis)
     if (axes[axis].scale && !axes[axis].out.is(0))
       x = resampler.extrapolate(x, axis, axes[axis]);
-  c.result(e.cast(x, type));
+  return e.cast(x, type);
 }
 
-} // namespace dmxc::onnxfe
+} // namespace dmxc::frontend

@@ -1,0 +1,22 @@
+//===- Order.h - order along an axis ----------------------------*- C++ -*-===//
+#pragma once
+
+#include "../Emitter.h"
+
+namespace dmxc::frontend {
+
+/// The first `count` elements of an axis in order and where they stood; equal ones stay in order.
+std::vector<Val> sorted(Emitter &e, const Val &x, int64_t axis, Dim count, bool largest);
+/// Where an extreme element of an axis stands: the first, or the last of them.
+Val argExtremum(Emitter &e, dmir::Extremum kind, const Val &x, int64_t axis, bool keep, bool last = false);
+/// The running sum along an axis: `exclusive` without the element itself, `reverse` from the end.
+Val cumulativeSum(Emitter &e, const Val &x, int64_t axis, bool exclusive = false, bool reverse = false);
+/// The running product in the same way.
+Val cumulativeProduct(Emitter &e, Val x, int64_t axis, bool exclusive = false, bool reverse = false);
+/// `data` with `updates` at `indices` of the axis.
+Val scatterElements(Emitter &e, const Val &data, const Val &indices, const Val &updates, int64_t axis,
+                    dmir::ScatterMode mode);
+/// `data` with `updates` where the rows of `indices` point.
+Val scatterND(Emitter &e, const Val &data, const Val &indices, const Val &updates, dmir::ScatterMode mode);
+
+} // namespace dmxc::frontend

@@ -1,0 +1,300 @@
+//===- Resize.cpp - resampling --------------------------------------------===//
+//
+// Where sizes are known at compile time, each axis is a sum of a few gathers with constant indices, each times a
+// constant weight vector.
+//
+//===----------------------------------------------------------------------===//
+#include "Resize.h"
+#include "Formulas.h"
+#include "Require.h"
+#include "Window.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace dmxc::dmir;
+
+namespace dmxc::frontend {
+namespace {
+
+using Options = ResizeOptions;
+
+struct AxisPlan {
+  int64_t in = 1, out = 1;
+  double scale = 1;
+  double roiStart = 0, roiEnd = 1;
+};
+
+/// Where result element i lies on the input axis.
+double coordinate(const Options &o, const AxisPlan &a, int64_t i) {
+  // The result's length before it was rounded down: what the official cases
+  // were made with.
+  double in = static_cast<double>(a.in), out = a.scale * in, x = static_cast<double>(i);
+  if (o.coordinates == "asymmetric")
+    return x / a.scale;
+  if (o.coordinates == "align_corners")
+    return out == 1 || a.out == 1 ? 0 : x * (in - 1) / (out - 1);
+  if (o.coordinates == "pytorch_half_pixel")
+    return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
+  if (o.coordinates == "tf_half_pixel_for_nn")
+    return (x + 0.5) / a.scale;
+  if (o.coordinates == "tf_crop_and_resize")
+    return a.out > 1 ? a.roiStart * (in - 1) + x * (a.roiEnd - a.roiStart) * (in - 1) / (out - 1)
+                     : 0.5 * (a.roiStart + a.roiEnd) * (in - 1);
+  if (o.coordinates == "half_pixel_symmetric") { // the part of an element that a whole result
+                                                 // size loses is split in two
+    double adjustment = static_cast<double>(a.out) / out, offset = in / 2 * (1 - adjustment);
+    return offset + (x + 0.5) / a.scale - 0.5;
+  }
+  return (x + 0.5) / a.scale - 0.5; // half_pixel
+}
+
+int64_t nearestIndex(const Options &o, double x) {
+  if (o.nearest == "round_prefer_floor")
+    return static_cast<int64_t>(std::ceil(x - 0.5));
+  if (o.nearest == "round_prefer_ceil")
+    return static_cast<int64_t>(std::floor(x + 0.5));
+  return static_cast<int64_t>(o.nearest == "floor" ? std::floor(x) : std::ceil(x));
+}
+
+double cubicWeight(double x, double a) {
+  x = std::abs(x);
+  if (x <= 1)
+    return (a + 2) * x * x * x - (a + 3) * x * x + 1;
+  return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+}
+
+/// Weights of the taps base + first, base + first + 1, ...; `ratio` in (0, 1]
+/// is the distance from base.
+std::vector<double> tapWeights(const Options &o, double ratio, double scale, int64_t &first) {
+  double squeeze = o.antialias ? std::min(scale, 1.0) : 1.0, reach = o.mode == "cubic" ? 2 : 1;
+  first = static_cast<int64_t>(std::floor(-reach / squeeze)) + 1;
+  std::vector<double> weights;
+  double sum = 0;
+  for (int64_t k = first; k < 2 - first; ++k) {
+    double x = (static_cast<double>(k) - ratio) * squeeze;
+    weights.push_back(o.mode == "cubic" ? cubicWeight(x, o.cubicA) : std::clamp(1 - std::abs(x), 0.0, 1.0));
+    sum += weights.back();
+  }
+  for (double &weight : weights)
+    weight /= sum;
+  return weights;
+}
+
+constexpr int64_t kMaxTaps = 1024;
+/// Elements of one resampled axis: its indices and weights are constants.
+constexpr int64_t kMaxResampled = int64_t(1) << 24;
+
+Val interpolate(Emitter &e, const Val &x, int64_t axis, const Options &o, const AxisPlan &a) {
+  requireShape(a.out <= kMaxResampled, "an axis cannot be resampled to " + std::to_string(a.out) + " elements");
+  if (o.mode == "nearest") {
+    std::vector<int64_t> index(a.out);
+    for (int64_t i = 0; i < a.out; ++i)
+      index[i] = std::clamp<int64_t>(nearestIndex(o, coordinate(o, a, i)), 0, a.in - 1);
+    return e.gather(x, e.ints(index), axis);
+  }
+  int64_t first = 0;
+  int64_t taps = tapWeights(o, 1, a.scale, first).size();
+  requireShape(taps <= kMaxTaps && taps * a.out < (int64_t(1) << 28), "the filter is too wide");
+  std::vector<std::vector<int64_t>> index(taps, std::vector<int64_t>(a.out));
+  std::vector<std::vector<double>> weight(taps, std::vector<double>(a.out));
+  for (int64_t i = 0; i < a.out; ++i) {
+    double at = coordinate(o, a, i), base = std::ceil(at) - 1;
+    std::vector<double> weights = tapWeights(o, at - base, a.scale, first);
+    double sum = 0;
+    for (int64_t k = 0; k < taps; ++k) {
+      int64_t source = static_cast<int64_t>(base) + first + k;
+      if (o.excludeOutside && (source < 0 || source >= a.in))
+        weights[k] = 0;
+      sum += weights[k];
+      index[k][i] = std::clamp<int64_t>(source, 0, a.in - 1);
+    }
+    for (int64_t k = 0; k < taps; ++k)
+      weight[k][i] = o.excludeOutside && sum != 0 ? weights[k] / sum : weights[k];
+  }
+  Val result;
+  for (int64_t k = 0; k < taps; ++k) {
+    Val part = e.mul(e.gather(x, e.ints(index[k]), axis),
+                     alongAxis(e, e.floats(x.dtype(), {a.out}, weight[k]), axis, x.rank()));
+    result = result ? e.add(result, part) : part;
+  }
+  return result;
+}
+
+/// tf_crop_and_resize: what lies outside of the input gets the extrapolation
+/// value.
+Val extrapolate(Emitter &e, const Val &y, int64_t axis, const Options &o, const AxisPlan &a) {
+  Tensor outside(DType::Bool, {a.out});
+  bool any = false;
+  for (int64_t i = 0; i < a.out; ++i) {
+    double at = coordinate(o, a, i);
+    outside.setInt(i, at < 0 || at > static_cast<double>(a.in - 1));
+    any |= outside.asInt(i) != 0;
+  }
+  if (!any)
+    return y;
+  return e.select(alongAxis(e, e.constant(std::move(outside)), axis, y.rank()), e.scalarLike(y, o.extrapolation), y);
+}
+
+/// floor(dim * scale) as an expression: a float is a whole number over a power of two.
+Dim scaledSize(Dim dim, double scale) {
+  requireShape(std::isfinite(scale) && scale > 1e-6 && scale < 1e6,
+               "the scale " + std::to_string(scale) + " is not usable");
+  int64_t denominator = 1;
+  for (; scale != std::floor(scale) && denominator < (int64_t(1) << 40); scale *= 2)
+    denominator *= 2;
+  return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
+}
+
+Val resample(Emitter &e, Val x, const Options &o, const std::vector<AxisPlan> &plans) {
+  DType type = x.dtype();
+  // Weighted sums of narrow floats and integers are rounded once, at the end.
+  if (o.mode != "nearest" && type != DType::F64)
+    x = e.cast(x, DType::F32);
+  bool crop = isCrop(o);
+  for (int64_t axis = 0; axis < static_cast<int64_t>(plans.size()); ++axis) {
+    const AxisPlan &a = plans[axis];
+    if (a.in == a.out && a.scale == 1 && !crop)
+      continue;
+    requireShape(a.in > 0 || a.out == 0, "an empty axis cannot grow");
+    if (a.out == 0)
+      x = e.sliceAxis(x, axis, 0, 0);
+    else
+      x = interpolate(e, x, axis, o, a);
+  }
+  for (int64_t axis = 0; crop && axis < static_cast<int64_t>(plans.size()); ++axis)
+    x = extrapolate(e, x, axis, o, plans[axis]);
+  return e.cast(x, type);
+}
+
+void checkScale(double scale, int64_t dim) {
+  requireShape(std::isfinite(scale) && scale > 0 && scale * static_cast<double>(dim) < 1e9,
+               "the scale " + std::to_string(scale) + " is not usable");
+}
+
+/// The size of a scaled axis: rounded down.
+AxisPlan scaledAxis(int64_t dim, double scale) {
+  checkScale(scale, dim);
+  return {dim, static_cast<int64_t>(std::floor(static_cast<double>(dim) * scale)), scale, 0, 1};
+}
+
+std::vector<AxisPlan> plansFromScales(const Val &x, const std::vector<int64_t> &axes,
+                                      const std::vector<double> &scales) {
+  requireShape(scales.size() == axes.size(),
+               std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
+  std::vector<AxisPlan> plans;
+  for (int64_t dim : x.shape())
+    plans.push_back({dim, dim, 1, 0, 1});
+  for (size_t i = 0; i < axes.size(); ++i)
+    plans[axes[i]] = scaledAxis(x.dim(axes[i]), scales[i]);
+  return plans;
+}
+
+std::vector<AxisPlan> plansFromSizes(const Val &x, const std::vector<int64_t> &axes, const std::vector<int64_t> &sizes,
+                                     const std::string &policy) {
+  requireShape(sizes.size() == axes.size(),
+               std::to_string(sizes.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
+  requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
+              "keep_aspect_ratio_policy '" + policy + "' is unknown");
+  std::vector<AxisPlan> plans;
+  for (int64_t dim : x.shape())
+    plans.push_back({dim, dim, 1, 0, 1});
+  double common = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t dim = x.dim(axes[i]);
+    requireShape(dim > 0 && sizes[i] >= 0 && sizes[i] < (int64_t(1) << 30),
+                 "a size of " + std::to_string(sizes[i]) + " for dim " + std::to_string(dim));
+    double scale = static_cast<double>(sizes[i]) / static_cast<double>(dim);
+    common = i == 0 ? scale : policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
+    plans[axes[i]] = {dim, sizes[i], scale, 0, 1};
+  }
+  if (policy != "stretch")
+    for (int64_t axis : axes) {
+      plans[axis].scale = common;
+      plans[axis].out = static_cast<int64_t>(std::floor(common * static_cast<double>(plans[axis].in) + 0.5));
+    }
+  return plans;
+}
+
+/// The axes at the sizes that are asked for, or all at the scale of one of them, which keeps the aspect ratio.
+void scaleToSizes(Emitter &e, const Options &o, const std::vector<int64_t> &axes, const Dims &sizes,
+                  std::vector<ResizeAxis> &plans) {
+  const std::string &policy = o.policy;
+  requireAttr(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
+              "keep_aspect_ratio_policy '" + policy + "' is unknown");
+  auto extremum = [&](Dim a, Dim b) { return policy == "not_larger" ? Dim::min(a, b) : Dim::max(a, b); };
+  Val common;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ResizeAxis &a = plans[axes[i]];
+    requireShape(!a.in.is(0), "an empty axis");
+    a.out = sizes[i];
+    a.scale = e.div(e.size(sizes[i], DType::F64), e.size(a.in, DType::F64));
+    common = !common ? a.scale : policy == "not_larger" ? e.min(common, a.scale) : e.max(common, a.scale);
+  }
+  for (int64_t axis : axes) {
+    ResizeAxis &a = plans[axis];
+    if (policy == "stretch") {
+      if (a.in == a.out && !isCrop(o))
+        a.scale = Val(); // the axis stays as it is
+      continue;
+    }
+    a.scale = common;
+    std::optional<Dim> out; // in * size / dim, rounded half up, of the axis that decides
+    for (size_t i = 0; i < axes.size(); ++i) {
+      Dim dim = plans[axes[i]].in, scaled = Dim::floorDiv(a.in * sizes[i] * 2 + dim, dim * 2);
+      out = out ? extremum(*out, scaled) : scaled;
+    }
+    a.out = *out;
+  }
+}
+
+/// Axes of symbolic sizes: indices and weights of the taps are computed at run time.
+Val resampleSymbolic(Emitter &e, const Val &x, const Options &o, const std::vector<int64_t> &axes,
+                     const std::vector<double> &scales, const Dims &sizes, const Val &region) {
+  requireShape((sizes.empty() ? scales.size() : sizes.size()) == axes.size(),
+               "the scales or sizes do not fit the axes");
+  std::vector<ResizeAxis> plans;
+  for (Dim dim : x.dims())
+    plans.push_back({dim, dim});
+  if (!sizes.empty())
+    scaleToSizes(e, o, axes, sizes, plans);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    ResizeAxis &a = plans[axes[i]];
+    a.out = scaledSize(a.in, scales[i]);
+    if (scales[i] != 1 || isCrop(o))
+      a.scale = e.scalar(DType::F64, scales[i]);
+  }
+  return resampleAtRun(e, x, o, axes, plans, region);
+}
+
+/// What a crop takes of the axes: all starts, then all ends. Numbers that are known.
+void takeRegion(const Val &region, const std::vector<int64_t> &axes, std::vector<AxisPlan> &plans) {
+  std::vector<double> roi;
+  for (int64_t i = 0; region.isConstant() && i < region.numElements(); ++i)
+    roi.push_back(region.constant().asDouble(i));
+  requireShape(roi.size() == 2 * axes.size(),
+               "the region of interest must have " + std::to_string(2 * axes.size()) + " numbers");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    plans[axes[i]].roiStart = roi[i];
+    plans[axes[i]].roiEnd = roi[i + axes.size()];
+  }
+}
+
+} // namespace
+
+std::vector<int64_t> allAxes(const Val &x) { return axesFrom(0, x.rank()); }
+
+Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
+           const std::vector<double> &scales, const Dims &sizes, const Val &region) {
+  bool known = x.hasStaticShape() && llvm::all_of(sizes, [](Dim size) { return size.isStatic(); });
+  bool crop = isCrop(o);
+  if (!known || (crop && !region.isConstant() && !region.elements().is(0)))
+    return resampleSymbolic(e, x, o, axes, scales, sizes, region);
+  std::vector<AxisPlan> plans =
+      sizes.empty() ? plansFromScales(x, axes, scales) : plansFromSizes(x, axes, numbersOf(sizes), o.policy);
+  if (crop)
+    takeRegion(region, axes, plans);
+  return resample(e, x, o, plans);
+}
+
+} // namespace dmxc::frontend

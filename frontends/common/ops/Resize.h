@@ -1,0 +1,38 @@
+//===- Resize.h - resampling ------------------------------------*- C++ -*-===//
+#pragma once
+
+#include "../Emitter.h"
+
+#include <string>
+
+namespace dmxc::frontend {
+
+struct ResizeOptions {
+  std::string mode = "nearest"; ///< or linear, cubic
+  std::string coordinates = "half_pixel", nearest = "round_prefer_floor";
+  std::string policy = "stretch"; ///< or not_larger, not_smaller: sizes at one scale
+  double cubicA = -0.75, extrapolation = 0;
+  bool excludeOutside = false, antialias = false;
+};
+
+/// Whether a part of the operand is cut out, and what lies outside of it extrapolated.
+inline bool isCrop(const ResizeOptions &o) { return o.coordinates == "tf_crop_and_resize"; }
+
+std::vector<int64_t> allAxes(const Val &x);
+
+/// x with the axes resampled to sizes, or by scales where there are no sizes; for a crop `region` has the start of each
+/// axis, then the end of each.
+Val resize(Emitter &e, const Val &x, const ResizeOptions &o, const std::vector<int64_t> &axes,
+           const std::vector<double> &scales, const Dims &sizes, const Val &region = Val());
+
+/// One axis resampled by a scale that is known at run time only, or of a size that is; the numbers are f64 of rank 0.
+/// An axis without a scale stays as it is.
+struct ResizeAxis {
+  Dim in, out;
+  Val scale = {}, roiStart = {}, roiEnd = {};
+};
+/// x resampled so; a crop's region is that of the `named` axes.
+Val resampleAtRun(Emitter &e, Val x, const ResizeOptions &o, const std::vector<int64_t> &named,
+                  std::vector<ResizeAxis> axes, const Val &region);
+
+} // namespace dmxc::frontend
