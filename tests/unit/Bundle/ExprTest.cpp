@@ -94,8 +94,9 @@ TEST(GraphJson, MissingAndUnknownFields) {
   EXPECT_EQ(messageOf("{"), "graph.json: not valid JSON");
   EXPECT_EQ(messageOf("{\"graphs\": [], \"later\": 1}"), "accepted");
   std::string prefix = R"({"graphs":[{"name":"g","arenas":[],"buffers":[],"queues":[],"tasks":[)";
-  EXPECT_NE(messageOf(prefix + R"({"kind":"call","queue":0,"name":"","deps":[]}]}]})").find("unknown kind of task 'call'"),
-            std::string::npos);
+  EXPECT_NE(
+      messageOf(prefix + R"({"kind":"call","queue":0,"name":"","deps":[]}]}]})").find("unknown kind of task 'call'"),
+      std::string::npos);
 }
 
 TEST(ManifestJson, VersionRule) {
