@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "BlockFloat.h"
+#include "Numbers.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 //===- SimdFunctions.cpp - functions of the SIMD device's kernels ---------===//
 
-#include "SimdNumbers.h"
+#include "SimdFunctions.h"
 
 #include <bit>
 #include <cmath>

@@ -1,7 +1,7 @@
 //===- BlockFloat.cpp - ops on block floating point -----------------------===//
 //
-// The arithmetic is schemas/corsair's, which the target's simulator runs too: equal to the bit. A tensor of blocks is a
-// row of bytes here, its wire format (dmir::hostFormOf); BFP32_1 is f32.
+// The arithmetic is schemas/blockfp's, which the simulator of a target runs too: equal to the bit. A tensor of blocks
+// is a row of bytes here, its wire format (dmir::hostFormOf); BFP32_1 is f32.
 //
 //===----------------------------------------------------------------------===//
 #include "Evaluator.h"
@@ -11,11 +11,11 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Support/Half.h"
 
-#include "schemas/corsair/DotProduct.h"
+#include "schemas/blockfp/DotProduct.h"
 
 #include <cstring>
 
-using namespace dmx::corsair;
+using namespace dmx::blockfp;
 using mlir::RankedTensorType;
 
 namespace dmxc::reference {
@@ -155,41 +155,38 @@ Outputs evaluateCast(const Call &call) {
 
 //===--- product --------------------------------------------------------------------===//
 
-/// One matrix product: tiles of 64 x 64 results, chunks of num_imc tiles along k.
+/// One matrix product: tiles of 64 x 64 results, `atOnce` tiles along k summed by one tree.
 struct Product {
   TensorLayout lhs, rhs;
-  int64_t numImc;
+  int64_t atOnce;
   TileMatmul engine;
 
   MaybeError run(const std::byte *a, const std::byte *b, float *out) {
     int64_t tilesK = lhs.tilesAlongRun(), columns = rhs.cols;
-    std::vector<float> ob(kTileRuns * kTileRuns);
+    std::vector<float> sums(kTileRuns * kTileRuns);
     for (int64_t i = 0; i < lhs.tilesOverRuns(); ++i)
       for (int64_t j = 0; j < rhs.tilesOverRuns(); ++j) {
-        std::fill(ob.begin(), ob.end(), 0.0f); // k = 0
+        std::fill(sums.begin(), sums.end(), 0.0f); // k = 0
         int rows = static_cast<int>(std::min<int64_t>(kTileRuns, lhs.rows - i * kTileRuns));
-        for (int64_t k = 0; k < tilesK; k += numImc)
-          if (MaybeError error = runChunk(a, b, i, j, k, std::min(numImc, tilesK - k), rows, ob.data()))
+        for (int64_t k = 0; k < tilesK; k += atOnce)
+          if (MaybeError error = runChunk(a, b, i, j, k, std::min(atOnce, tilesK - k), rows, sums.data()))
             return error;
         int64_t width = std::min<int64_t>(kTileRuns, columns - j * kTileRuns);
         for (int r = 0; r < rows; ++r)
-          std::copy_n(&ob[r * kTileRuns], width, out + (i * kTileRuns + r) * columns + j * kTileRuns);
+          std::copy_n(&sums[r * kTileRuns], width, out + (i * kTileRuns + r) * columns + j * kTileRuns);
       }
     return std::nullopt;
   }
 
 private:
   MaybeError runChunk(const std::byte *a, const std::byte *b, int64_t i, int64_t j, int64_t k, int64_t count, int rows,
-                      float *ob) {
+                      float *sums) {
     std::vector<const std::byte *> activations, weights;
     for (int64_t t = 0; t < count; ++t) {
       activations.push_back(a + lhs.tileOffset(i, k + t));
       weights.push_back(b + rhs.tileOffset(j, k + t));
     }
-    TileProduct product{lhs.tile, rhs.tile, rows, 0, k > 0};
-    while (int64_t(1) << product.pprMode < count)
-      ++product.pprMode;
-    return engine.run(product, activations, weights, ob);
+    return engine.run({lhs.tile, rhs.tile, rows, k > 0}, activations, weights, sums);
   }
 };
 
@@ -198,8 +195,8 @@ Outputs evaluateMatMul(const Call &call) {
   BlockLayout lhs = layoutOf(typeOf(call.op->getOperand(0))), rhs = layoutOf(typeOf(call.op->getOperand(1)));
   Shape shape(type.getShape().begin(), type.getShape().end());
   Tensor sums(DType::F32, shape);
-  auto numImc = call.op->getAttrOfType<mlir::IntegerAttr>(dmir::kNumImcAttr);
-  Product product{lhs.matrix, rhs.matrix, numImc ? numImc.getInt() : dmir::kDefaultNumImc, TileMatmul()};
+  auto atOnce = call.op->getAttrOfType<mlir::IntegerAttr>(dmir::kTreeTilesAttr);
+  Product product{lhs.matrix, rhs.matrix, atOnce ? atOnce.getInt() : dmir::kDefaultTreeTiles, TileMatmul()};
   auto batch = std::span(shape).first(shape.size() - 2);
   auto leading = [](RankedTensorType operand) {
     return Shape(operand.getShape().begin(), operand.getShape().end() - 2);
@@ -227,7 +224,7 @@ Outputs evaluateAdd(const Call &call) {
                               stridesOf(space)});
   if (result.numElements())
     loop.forEach([&](const std::array<int64_t, 3> &at) {
-      result.as<float>()[at[2]] = accumulateOb(call.in[0].as<float>()[at[0]], call.in[1].as<float>()[at[1]]);
+      result.as<float>()[at[2]] = addToSum(call.in[0].as<float>()[at[0]], call.in[1].as<float>()[at[1]]);
     });
   return one(std::move(result));
 }

@@ -15,13 +15,14 @@ LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf",
 
 # room -> (folders that make it, rooms it may include, libraries it may use)
 ROOMS = {
-    "Corsair": (["schemas/corsair"], [], ["json"]),  # what compiler and runtime share of one target
-    "runtime": (["runtime", "include/dmx"], ["Corsair"], ["json", "sodium"]),
+    "BlockFp": (["schemas/blockfp"], [], []),  # block floating point, the same bits everywhere
+    "Corsair": (["schemas/corsair"], ["BlockFp"], ["json"]),  # what compiler and runtime share of one target
+    "runtime": (["runtime", "include/dmx"], ["Corsair", "BlockFp"], ["json", "sodium"]),
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
     "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Support"], ["json"]),
     "Tools": (["src/Tools", "include/dmxc/Tools"], ["Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
     "Dialect": (["src/Dialect", "include/dmxc/Dialect"], ["Support"], ["mlir", "llvm"]),
-    "Reference": (["src/Reference", "include/dmxc/Reference"], ["Dialect", "Support", "Corsair"], ["mlir", "llvm"]),
+    "Reference": (["src/Reference", "include/dmxc/Reference"], ["Dialect", "Support", "BlockFp"], ["mlir", "llvm"]),
     "Target": (["src/Target", "include/dmxc/Target"], ["Dialect", "Support"], ["mlir", "llvm"]),
     "Phases": (["src/Phases", "include/dmxc/Phases"], ["Reference", "Dialect", "Target", "Bundle", "Support"], ["mlir", "llvm"]),
     "Driver": (["src/Driver", "include/dmxc/Driver"],
@@ -36,10 +37,11 @@ TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm
 # What targets/common is for any processor: no word of one of them.
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
-# Folders that may include a room which the rest of their own room may not: DMIR's block_fp type computes as Corsair does.
+# Folders that may include a room which the rest of their own room may not: DMIR has the block_fp type.
 # LLDMIR's verifier knows a slice's cores.
-FOLDER_MAY = {"src/Dialect/DMIR": ["Corsair"], "include/dmxc/Dialect/DMIR": ["Corsair"], "src/Dialect/LLDMIR": ["Corsair"],
-              "targets/corsair": ["Corsair"]}
+FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "src/Dialect/LLDMIR": ["Corsair"],
+              "targets/corsair": ["Corsair", "BlockFp"]}
+SCHEMAS = {"blockfp": "BlockFp", "corsair": "Corsair"}
 TOOL_MAX_LINES = 200
 
 # Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.
@@ -53,11 +55,7 @@ STILL_OF_ONE_TARGET = {
                 "include/dmxc/Dialect/LLDMIR/LLDMIROps.td", "src/Dialect/AffineExt/AffineExtDialect.cpp",
                 "src/Dialect/LLDMIR/LLDMIRDialect.cpp",  # two dialects of one target
                 "include/dmxc/Dialect/DLIR/DeviceOps.td", "src/Dialect/DLIR/DeviceOps.cpp",
-                "src/Dialect/DLIR/DeviceSyntax.cpp", "src/Dialect/DLIR/DeviceTasks.cpp",  # engine ops among DLIR's
-                "include/dmxc/Dialect/DMIR/BlockFp.h", "include/dmxc/Dialect/DMIR/DMIR.h",
-                "include/dmxc/Dialect/DMIR/DMIRBase.td", "include/dmxc/Dialect/DMIR/DMIROps.td",
-                "src/Dialect/DMIR/BlockFp.cpp", "src/Dialect/DMIR/InferCompute.cpp",
-                "src/Reference/BlockFloat.cpp"],  # block floating point, whose arithmetic is in schemas/corsair
+                "src/Dialect/DLIR/DeviceSyntax.cpp", "src/Dialect/DLIR/DeviceTasks.cpp"],  # engine ops among DLIR's
     "cpu": ["src/Support/Sha256.cpp"],  # code for the processor that dmxc itself runs on
 }
 
@@ -87,8 +85,8 @@ def room_of_include(name, includer, root):
         return "runtime"
     if parts[0] in ("frontends", "targets"):
         return "/".join(parts[:2])
-    if parts[:2] == ["schemas", "corsair"]:
-        return "Corsair"
+    if parts[0] == "schemas" and parts[1] in SCHEMAS:
+        return SCHEMAS[parts[1]]
     if ".." in parts:
         resolved = pathlib.Path(os.path.normpath(includer.parent / name))
         for other, (folders, _, _) in rooms_of(root).items():
@@ -179,7 +177,8 @@ def check(root):
     return errors, files
 
 
-CORSAIR = '#include "schemas/corsair/BlockFormat.h"'
+CORSAIR = '#include "schemas/corsair/Isa.h"'
+BLOCKFP = '#include "schemas/blockfp/BlockFormat.h"'
 
 
 def self_test(root):
@@ -195,7 +194,8 @@ def self_test(root):
            ("targets/cpu", '#include "dmxc/Phases/Codegen.h"'), ("targets/common", '#include "targets/cpu/code/IsaLevel.h"'),
            ("targets/cpu", '#include "targets/corsair/CorsairTarget.h"'), ("Phases", '#include "targets/common/roots/Plans.h"'),
            ("Bundle", '#include "../Driver/Work.h"'),
-           ("targets/cpu", CORSAIR), ("Phases", CORSAIR), ("Dialect", CORSAIR), ("Support", CORSAIR),
+           ("targets/cpu", CORSAIR), ("Phases", CORSAIR), ("Dialect", CORSAIR), ("Support", CORSAIR), ("Reference", CORSAIR),
+           ("BlockFp", CORSAIR), ("targets/cpu", BLOCKFP), ("Dialect", BLOCKFP), ("Phases", BLOCKFP), ("BlockFp", '#include "dmx/dmx.h"'),
            ("Corsair", '#include "dmxc/Support/Result.h"'), ("Corsair", '#include "dmx/dmx.h"'), ("Corsair", "#include <llvm/ADT/APInt.h>"),
            ("runtime", '#include "../schemas/elsewhere/x.h"')]
     inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "Corsair": root / "schemas" / "corsair" / "x.cpp",
@@ -204,8 +204,10 @@ def self_test(root):
             ("frontends/torch", '#include "frontends/common/Emitter.h"'), ("frontends/onnx", "#include <onnx/onnx_pb.h>"),
             ("frontends/common", '#include "dmxc/Support/Dim.h"'),
             ("targets/common", '#include "dmxc/Dialect/DMIR/DMIR.h"'), ("Phases", "#include <vector>"),
-            ("runtime", CORSAIR), ("Reference", CORSAIR), ("Corsair", '#include "BlockFormat.h"'), ("Corsair", CORSAIR)]
-    granted = [("Dialect", "src/Dialect/DMIR/x.cpp"), ("Dialect", "include/dmxc/Dialect/DMIR/x.h"), ("targets/cpu", "targets/corsair/x.cpp")]
+            ("runtime", CORSAIR), ("Corsair", '#include "Isa.h"'), ("Corsair", CORSAIR), ("Reference", BLOCKFP), ("Corsair", BLOCKFP),
+            ("runtime", BLOCKFP)]
+    granted = [("Dialect", "src/Dialect/DMIR/x.cpp", BLOCKFP), ("Dialect", "include/dmxc/Dialect/DMIR/x.h", BLOCKFP),
+               ("targets/cpu", "targets/corsair/x.cpp", CORSAIR), ("targets/cpu", "targets/corsair/x.cpp", BLOCKFP)]
     rooms, failures = rooms_of(root), 0
     for expected, cases in ((1, bad), (0, good)):
         for room, line in cases:
@@ -213,10 +215,10 @@ def self_test(root):
             if len(check_text(room, may, libraries, inside.get(room, here), line, root)) != expected:
                 print(f"self-test: {room}: {line}: expected {expected} errors")
                 failures += 1
-    for room, path in granted:
+    for room, path, line in granted:
         _, may, libraries = rooms[room]
-        if check_text(room, may, libraries, root / path, CORSAIR, root):
-            print(f"self-test: {path}: {CORSAIR}: expected no error")
+        if check_text(room, may, libraries, root / path, line, root):
+            print(f"self-test: {path}: {line}: expected no error")
             failures += 1
     if not names_targets("Phases", here, 'x = "cpu";', root):
         print("self-test: a core room naming a target was not found")
@@ -239,7 +241,7 @@ def self_test_words(root):
              ("Dialect", core, 'def DLIR_X : DLIR_Op<"ppr_mode">', 1), ("Driver", core, "int quads = 4;", 1),
              ("Driver", core, "int quadratic = 4; // not quads", 0), ("Phases", core, "assert(avxLevel);", 1),
              ("targets/cpu", root / "targets" / "cpu" / "x.cpp", "int avx512;", 0),
-             ("Reference", root / "src" / "Reference" / "BlockFloat.cpp", "numImc", 0)]
+             ("Dialect", root / "src" / "Dialect" / "DLIR" / "DeviceTasks.cpp", "numImc", 0)]
     for room, path, line, expected in cases:
         if len(target_words(room, path, line, root, set())) != expected:
             print(f"self-test: {room}: {line}: expected {expected} words of one target")

@@ -2,7 +2,7 @@
 
 #include "CorsairHarness.h"
 
-#include "schemas/corsair/DotProduct.h"
+#include "schemas/blockfp/DotProduct.h"
 
 #include <chrono>
 #include <cstdio>
@@ -165,7 +165,7 @@ std::vector<float> expectedConv(const Conv &c, const std::vector<float> &x, cons
               isa::partialToF32(isa::dotBlocks({a.exponent, a.mantissas, 8}, {b.exponent, b.mantissas, 8})));
         }
         float reduced = isa::reducePartials(partials);
-        ob = first ? isa::accumulateOb(ob, isa::writeOb(reduced)) : isa::writeOb(reduced);
+        ob = first ? isa::addToSum(ob, isa::roundSum(reduced)) : isa::roundSum(reduced);
       }
       out.push_back(ob);
     }

@@ -2,7 +2,7 @@
 
 #include "CorsairHarness.h"
 
-#include "schemas/corsair/DotProduct.h"
+#include "schemas/blockfp/DotProduct.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -133,7 +133,7 @@ std::vector<float> plannedProduct(const std::vector<float> &a, const std::vector
         uint8_t ea = block(packedA, *left, i, chunk, x), eb = block(packedB, *right, j, chunk, y);
         partials[chunk] = isa::partialToF32(isa::dotBlocks({ea, x, 8}, {eb, y, 8}));
       }
-      float ob = isa::writeOb(isa::reducePartials({partials, static_cast<size_t>(k / 64)}));
+      float ob = isa::roundSum(isa::reducePartials({partials, static_cast<size_t>(k / 64)}));
       out[static_cast<size_t>(i * n + j)] = isa::f16Widen(isa::f16Round(ob));
     }
   return out;

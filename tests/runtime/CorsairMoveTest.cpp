@@ -3,7 +3,7 @@
 #include "CorsairHarness.h"
 
 #include "devices/corsair/MoveCopy.h"
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 #include <random>
 

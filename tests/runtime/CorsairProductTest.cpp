@@ -2,7 +2,7 @@
 
 #include "CorsairHarness.h"
 
-#include "schemas/corsair/DotProduct.h"
+#include "schemas/blockfp/DotProduct.h"
 
 using namespace dmxtest;
 
@@ -112,7 +112,7 @@ std::vector<float> expectedProduct(const Case &c, const std::vector<float> &a, c
         partials.push_back(
             isa::partialToF32(isa::dotBlocks({row.exponents[chunk], row.mantissas[chunk], p},
                                              {columns[j].exponents[chunk], columns[j].mantissas[chunk], q})));
-      out.push_back(isa::writeOb(isa::reducePartials(partials)));
+      out.push_back(isa::roundSum(isa::reducePartials(partials)));
     }
   }
   return out;

@@ -2,7 +2,7 @@
 
 #include "CorsairHarness.h"
 
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 #include <functional>
 #include <numbers>

@@ -3,7 +3,7 @@
 #include "Boundary.h"
 #include "Region.h"
 
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,7 +8,7 @@
 #include "Quad.h"
 #include "Region.h"
 
-#include "schemas/corsair/DotProduct.h"
+#include "schemas/blockfp/DotProduct.h"
 
 #include <algorithm>
 #include <cstring>
@@ -39,10 +39,12 @@ private:
   int64_t image = 0, imageRow = 0, pix = 0; // CONV
   int64_t tileBytes = 0, runBytes = 0;      // of an activation tile
   int64_t weightBytes = 0;
+  int64_t pprMode = 0;     ///< levels of the tree over cores
   uint64_t imageBytes = 0; ///< read by CONV
   uint64_t macs = 0;
 
   bool decode();
+  isa::MaybeError checkProduct() const;
   bool decodeKinds();
   bool decodeSource();
   bool runSlice(int slice, int rank);
@@ -59,6 +61,18 @@ private:
   Interval schedule(uint64_t issue);
 };
 
+/// What the array computes, and that one of its reduction trees takes so many cores.
+isa::MaybeError ProductEngine::checkProduct() const {
+  constexpr int64_t kMaxPprMode = 6; // a tree of 64 leaves
+  if (isa::MaybeError wrong = isa::checkTileProduct(product, 1))
+    return wrong;
+  if (pprMode < 0 || pprMode > kMaxPprMode)
+    return cat("ppr_mode is 0 to 6, not ", pprMode);
+  if (imc < 1 || imc > int64_t(1) << pprMode)
+    return cat("num_imc ", imc, " is not within 1 to 2^ppr_mode of ppr_mode ", pprMode);
+  return std::nullopt;
+}
+
 bool ProductEngine::decodeKinds() {
   std::optional<isa::TileShape> acts = isa::tileOf(config->acts), weights = isa::tileOf(config->weights);
   bool orientation =
@@ -70,8 +84,8 @@ bool ProductEngine::decodeKinds() {
   product.activation = *acts;
   product.weight = *weights;
   product.rows = static_cast<int>(rows);
-  product.pprMode = static_cast<int>(in.get("ppr"));
-  if (isa::MaybeError wrong = isa::checkTileProduct(product, static_cast<size_t>(imc)))
+  pprMode = in.get("ppr");
+  if (isa::MaybeError wrong = checkProduct())
     return quad.raise(queue, FaultKind::FormatMismatch, *wrong);
   tileBytes = acts->bytes();
   runBytes = acts->runBytes();
@@ -346,7 +360,7 @@ Interval ProductEngine::schedule(uint64_t issue) {
     }
   if (isConv && config->imgMemory == Memory::GM)
     demands.push_back({&time.gmRead, imageClocks});
-  uint64_t latency = ceilClocks(machine.fillLatency + static_cast<double>(product.pprMode) * machine.pprLevelLatency);
+  uint64_t latency = ceilClocks(machine.fillLatency + static_cast<double>(pprMode) * machine.pprLevelLatency);
   Interval when = time.transfer({}, issue, 0, demands, compute, latency);
   for (int slice = 0; slice < machine.slices; ++slice)
     if (slices >> slice & 1) {

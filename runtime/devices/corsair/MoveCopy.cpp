@@ -2,7 +2,7 @@
 
 #include "MoveCopy.h"
 
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 #include <cstring>
 

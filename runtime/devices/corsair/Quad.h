@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Card.h"
-#include "schemas/corsair/DotProduct.h"
+#include "schemas/blockfp/DotProduct.h"
 
 #include <atomic>
 

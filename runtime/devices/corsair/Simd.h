@@ -4,7 +4,7 @@
 #include "Quad.h"
 #include "Region.h"
 
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 namespace dmxrt::corsair {
 

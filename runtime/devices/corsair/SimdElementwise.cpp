@@ -2,7 +2,7 @@
 
 #include "Simd.h"
 
-#include "schemas/corsair/BlockFloat.h"
+#include "schemas/blockfp/BlockFloat.h"
 
 #include <algorithm>
 #include <bit>

@@ -64,7 +64,7 @@ VecExtType affine_ext::tileOf(RankedTensorType tensor) {
   int64_t along = dmir::blockedDim(tensor);
   SmallVector<int64_t> shape(2, 64);
   if (along >= 0)
-    shape[along - (rank - 2)] = dmx::corsair::defaultTileDepth(cast<dmir::BlockFpType>(element).getFormat());
+    shape[along - (rank - 2)] = dmx::blockfp::defaultTileDepth(cast<dmir::BlockFpType>(element).getFormat());
   return VecExtType::get(tensor.getContext(), shape, element);
 }
 

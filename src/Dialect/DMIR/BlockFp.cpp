@@ -7,24 +7,24 @@
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::dmir;
-using dmx::corsair::BlockFormat;
-using dmx::corsair::Orientation;
+using dmx::blockfp::BlockFormat;
+using dmx::blockfp::Orientation;
 
 BlockFpType BlockFpType::get(MLIRContext *context, const BlockFormat &format, bool columns) {
-  return get(context, dmx::corsair::typeId(format), columns && !format.isBfp32());
+  return get(context, dmx::blockfp::typeId(format), columns && !format.isBfp32());
 }
 
 BlockFpType BlockFpType::getBfp32(MLIRContext *context) {
-  return get(context, *dmx::corsair::blockFormatFromName("BFP32_1"), false);
+  return get(context, *dmx::blockfp::blockFormatFromName("BFP32_1"), false);
 }
 
-BlockFormat BlockFpType::getFormat() const { return *dmx::corsair::blockFormatFromId(getId()); }
+BlockFormat BlockFpType::getFormat() const { return *dmx::blockfp::blockFormatFromId(getId()); }
 bool BlockFpType::hasBlocks() const { return !getFormat().isBfp32(); }
 int64_t BlockFpType::getBlock() const { return getFormat().block; }
 BlockFpType BlockFpType::transposed() const { return hasBlocks() ? get(getContext(), getId(), !getColumns()) : *this; }
 
 std::string BlockFpType::getName() const {
-  return dmx::corsair::nameOf(getFormat()) + (hasBlocks() ? getColumns() ? "C" : "R" : "");
+  return dmx::blockfp::nameOf(getFormat()) + (hasBlocks() ? getColumns() ? "C" : "R" : "");
 }
 
 bool dmxc::dmir::isBfp32(Type type) {
@@ -33,7 +33,7 @@ bool dmxc::dmir::isBfp32(Type type) {
 }
 
 LogicalResult BlockFpType::verify(function_ref<InFlightDiagnostic()> emitError, unsigned id, bool columns) {
-  std::optional<BlockFormat> format = dmx::corsair::blockFormatFromId(id);
+  std::optional<BlockFormat> format = dmx::blockfp::blockFormatFromId(id);
   if (!format)
     return emitError() << "no block floating point format has the number " << id;
   if (columns && format->isBfp32())
@@ -46,9 +46,9 @@ namespace {
 /// ": did you mean 'BFP16_64R'?" for what is near a canonical name.
 std::string suggestion(StringRef text) {
   std::vector<std::string> names;
-  for (const BlockFormat &format : dmx::corsair::allBlockFormats())
+  for (const BlockFormat &format : dmx::blockfp::allBlockFormats())
     for (const char *suffix : {"R", "C"})
-      names.push_back(dmx::corsair::nameOf(format) + (format.isBfp32() ? "" : suffix));
+      names.push_back(dmx::blockfp::nameOf(format) + (format.isBfp32() ? "" : suffix));
   std::string near = nearestName(text.str(), names);
   return near.empty() ? "; names are such as BFP16_64R, BFP12_128C, BFP32_1, SBFP12_16_7C"
                       : "; did you mean '" + near + "'?";
@@ -85,13 +85,13 @@ Type BlockFpType::parse(AsmParser &parser) {
     text = keyword.str();
   }
   std::string error;
-  std::optional<dmx::corsair::ParsedFormat> parsed = dmx::corsair::parseFormat(text, error);
-  if (!parsed || parsed->format.kind != dmx::corsair::NumberFormat::Kind::Block ||
-      !dmx::corsair::typeId(parsed->format.block)) {
+  std::optional<dmx::blockfp::ParsedFormat> parsed = dmx::blockfp::parseFormat(text, error);
+  if (!parsed || parsed->format.kind != dmx::blockfp::NumberFormat::Kind::Block ||
+      !dmx::blockfp::typeId(parsed->format.block)) {
     parser.emitError(where, "'") << text << "' is not a block floating point format" << suggestion(text);
     return {};
   }
-  if (parsed->format.rounding != dmx::corsair::Rounding::Nearest) {
+  if (parsed->format.rounding != dmx::blockfp::Rounding::Nearest) {
     parser.emitError(where, "a type has no rounding; write '")
         << text << "' with N for its rounding, casts round to nearest even";
     return {};
@@ -139,8 +139,8 @@ std::optional<BlockLayout> dmxc::dmir::blockLayoutOf(RankedTensorType type, std:
   if (type.getRank() < 2)
     return refuse("blocks run along one of the last two dimensions, and it has fewer");
   std::string reason;
-  std::optional<dmx::corsair::TensorLayout> matrix =
-      dmx::corsair::makeLayout(block.getFormat(), block.getColumns() ? Orientation::Column : Orientation::Row,
+  std::optional<dmx::blockfp::TensorLayout> matrix =
+      dmx::blockfp::makeLayout(block.getFormat(), block.getColumns() ? Orientation::Column : Orientation::Row,
                                type.getDimSize(type.getRank() - 2), type.getDimSize(type.getRank() - 1), reason);
   if (!matrix)
     return refuse(reason);
@@ -170,7 +170,7 @@ Result<Tensor> dmxc::dmir::quantize(const Tensor &values, RankedTensorType type)
   if (isBfp32(type.getElementType())) {
     Tensor result(DType::F32, values.shape());
     for (int64_t i = 0, count = values.numElements(); i < count; ++i)
-      result.as<float>()[i] = dmx::corsair::roundToBfp32(wide.as<float>()[i]);
+      result.as<float>()[i] = dmx::blockfp::roundToBfp32(wide.as<float>()[i]);
     return result;
   }
   std::string error;
@@ -180,8 +180,8 @@ Result<Tensor> dmxc::dmir::quantize(const Tensor &values, RankedTensorType type)
   Tensor result(DType::U8, {layout->bytes()});
   int64_t elements = layout->matrix.rows * layout->matrix.cols;
   for (int64_t m = 0; m < layout->matrices; ++m)
-    if (dmx::corsair::MaybeError failure =
-            dmx::corsair::quantizeTensor(layout->matrix, {wide.as<float>() + m * elements, layout->matrix.cols}, {},
+    if (dmx::blockfp::MaybeError failure =
+            dmx::blockfp::quantizeTensor(layout->matrix, {wide.as<float>() + m * elements, layout->matrix.cols}, {},
                                          result.mutableData() + m * layout->matrix.bytes()))
       return modelError(*failure);
   return result;

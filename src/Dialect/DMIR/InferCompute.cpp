@@ -107,9 +107,9 @@ LogicalResult checkBlockProduct(OptLoc loc, BlockFpType lhs, BlockFpType rhs) {
   if (!lhs.hasBlocks() || lhs.getColumns() || !rhs.hasBlocks() || !rhs.getColumns())
     return emitOptionalError(loc, "C5: blocks must run along k, so operand 0 must be R and operand 1 C, got ", lhs,
                              " and ", rhs, "; cast or transpose");
-  dmx::corsair::BlockFormat a = lhs.getFormat(), b = rhs.getFormat();
+  dmx::blockfp::BlockFormat a = lhs.getFormat(), b = rhs.getFormat();
   bool multiplied =
-      a.kind == dmx::corsair::FormatKind::Bfp && (a.precision == 4 || a.precision == 8 || a.precision == 16);
+      a.kind == dmx::blockfp::FormatKind::Bfp && (a.precision == 4 || a.precision == 8 || a.precision == 16);
   if (a.kind != b.kind || a.precision != b.precision || a.block != b.block || !multiplied)
     return emitOptionalError(loc, "C6: the array has no product of ", lhs, " and ", rhs,
                              "; both need the same mantissa bits (4, 8 or 16) and block, so cast them");
@@ -133,10 +133,10 @@ LogicalResult MatMulOp::verify() {
   bool blocks = static_cast<bool>(blockFpOf(getLhs().getType()));
   if (Type element = tensorType(getResult()).getElementType(); blocks && !isBfp32OrFloat(element))
     return emitOpError("C7: the product of block_fp is BFP32_1, f32 or f16, not ") << element;
-  mlir::Attribute numImc = (*this)->getAttr(kNumImcAttr);
-  auto integer = mlir::dyn_cast_or_null<mlir::IntegerAttr>(numImc);
-  if (numImc && (!integer || !integer.getType().isSignlessInteger(64) || integer.getInt() < 1 || integer.getInt() > 64))
-    return emitOpError("C8: '") << kNumImcAttr << "' must be an i64 from 1 to 64, got " << numImc;
+  mlir::Attribute tiles = (*this)->getAttr(kTreeTilesAttr);
+  auto integer = mlir::dyn_cast_or_null<mlir::IntegerAttr>(tiles);
+  if (tiles && (!integer || !integer.getType().isSignlessInteger(64) || integer.getInt() < 1 || integer.getInt() > 64))
+    return emitOpError("C8: '") << kTreeTilesAttr << "' must be an i64 from 1 to 64, got " << tiles;
   return success();
 }
 

@@ -3,8 +3,8 @@
 #include "Constants.h"
 #include "KernelLowering.h"
 
-#include "schemas/corsair/BlockFloat.h"
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/blockfp/BlockFloat.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 #include "mlir/IR/Builders.h"
 

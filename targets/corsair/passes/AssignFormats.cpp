@@ -29,7 +29,7 @@ bool hasFloats(Value value) { return isa<FloatType>(typeOf(value).getElementType
 
 struct Rule {
   llvm::GlobPattern nodes;
-  dmx::corsair::BlockFormat format;
+  dmx::blockfp::BlockFormat format;
 };
 
 /// Formats of one function's values.
@@ -68,7 +68,7 @@ public:
 
 private:
   LogicalResult assign(dmir::MatMulOp op) {
-    dmx::corsair::BlockFormat format = *dmx::corsair::blockFormatFromName("BFP16_64");
+    dmx::blockfp::BlockFormat format = *dmx::blockfp::blockFormatFromName("BFP16_64");
     std::string node = dmir::nodeName(op);
     for (const Rule &rule : rules)
       if (rule.nodes.match(node))
@@ -287,8 +287,8 @@ struct AssignFormats : dmxc::impl::AssignFormatsBase<AssignFormats> {
         llvm::consumeError(nodes.takeError());
         return getOperation().emitError() << "option 'rules': '" << glob << "' is no glob";
       }
-      std::optional<dmx::corsair::BlockFormat> format = dmx::corsair::blockFormatFromName(name.str());
-      if (!format || format->isBfp32() || format->kind != dmx::corsair::FormatKind::Bfp || format->precision == 6)
+      std::optional<dmx::blockfp::BlockFormat> format = dmx::blockfp::blockFormatFromName(name.str());
+      if (!format || format->isBfp32() || format->kind != dmx::blockfp::FormatKind::Bfp || format->precision == 6)
         return getOperation().emitError()
                << "option 'rules': '" << text << "' is not GLOB=FORMAT with a format such as BFP16_64 or BFP12_128";
       parsed.push_back({std::move(*nodes), *format});

@@ -256,8 +256,8 @@ private:
       return op.emitError("is not the product of one tile in BFP32_1: run corsair-tile-matmul before");
     IntegerAttr rows = op->getAttrOfType<IntegerAttr>(dmir::kRowsAttr);
     auto product = affine_ext::MatMulOp::create(builder, op.getLoc(), tile, lhs, rhs, rows);
-    if (Attribute numImc = op->getAttr(dmir::kNumImcAttr))
-      product->setAttr(dmir::kNumImcAttr, numImc);
+    if (Attribute tiles = op->getAttr(dmir::kTreeTilesAttr))
+      product->setAttr(dmir::kTreeTilesAttr, tiles);
     values.map(op.getResult(), product);
     return success();
   }

@@ -72,8 +72,8 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
       return op.emitError("multiplies arrays of tiles that no affine_ext.load brings");
     if (!canLoadAt(op, a) || !canLoadAt(op, w))
       return op.emitError("does not stand right after the loads of its tiles");
-    if (auto numImc = op->getAttrOfType<IntegerAttr>(dmir::kNumImcAttr))
-      limit = std::min(limit, numImc.getInt());
+    if (auto atOnce = op->getAttrOfType<IntegerAttr>(dmir::kTreeTilesAttr))
+      limit = std::min(limit, atOnce.getInt());
     // The arrays' dimension along k: 1xK after any leading dimensions, Kx1.
     int64_t tiles = a.getType().getShape().back(), axisA = a.getType().getRank() - 1, axisW = w.getType().getRank() - 2;
     OpBuilder builder(op);

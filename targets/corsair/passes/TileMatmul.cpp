@@ -136,8 +136,8 @@ private:
     auto tileType = [&](Type element) { return RankedTensorType::get({64, 64}, element); };
     auto product =
         dmir::MatMulOp::create(builder, loc, tileType(dmir::BlockFpType::getBfp32(builder.getContext())), a, b);
-    if (Attribute numImc = op->getAttr(dmir::kNumImcAttr))
-      product->setAttr(dmir::kNumImcAttr, numImc);
+    if (Attribute tiles = op->getAttr(dmir::kTreeTilesAttr))
+      product->setAttr(dmir::kTreeTilesAttr, tiles);
     int64_t rows = typeOf(op.getResult()).getShape()[indices.size() - 2];
     if (rows < 64)
       product->setAttr(dmir::kRowsAttr, builder.getI64IntegerAttr(rows));

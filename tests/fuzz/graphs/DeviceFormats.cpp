@@ -4,7 +4,7 @@
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/blockfp/ScalarNumbers.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Builders.h"
@@ -103,7 +103,7 @@ reference::OpObserver narrowing() {
       Tensor rounded(DType::F32, result.shape());
       const float *from = result.as<float>();
       std::transform(from, from + result.numElements(), rounded.as<float>(),
-                     [](float x) { return static_cast<float>(dmx::corsair::f16Read(dmx::corsair::f16Round(x))); });
+                     [](float x) { return static_cast<float>(dmx::blockfp::f16Read(dmx::blockfp::f16Round(x))); });
       result = std::move(rounded);
     }
   };

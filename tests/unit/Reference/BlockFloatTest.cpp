@@ -4,7 +4,7 @@
 // of wire-format bytes against the movement of the values they stand for.
 //
 //===----------------------------------------------------------------------===//
-#include "../Corsair/TestSupport.h"
+#include "../BlockFp/TestSupport.h"
 #include "Cases.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -14,8 +14,8 @@
 namespace dmxc::reference::test {
 namespace {
 
-using dmx::corsair::test::crcOf;
-using dmx::corsair::test::goldenInput;
+using dmx::blockfp::test::crcOf;
+using dmx::blockfp::test::goldenInput;
 
 std::vector<Tensor> run(const std::string &text, std::vector<Tensor> inputs) {
   mlir::OwningOpRef<mlir::ModuleOp> module = parse(text);
@@ -34,7 +34,7 @@ Tensor tensor(const std::vector<float> &values, Shape shape) {
 }
 
 template <typename T> uint32_t crcOf(const Tensor &tensor) {
-  return dmx::corsair::test::crcOf(std::vector<T>(tensor.as<T>(), tensor.as<T>() + tensor.byteSize() / sizeof(T)));
+  return dmx::blockfp::test::crcOf(std::vector<T>(tensor.as<T>(), tensor.as<T>() + tensor.byteSize() / sizeof(T)));
 }
 
 TEST(ReferenceBlockFloat, V17) {
@@ -48,7 +48,7 @@ TEST(ReferenceBlockFloat, V17) {
       %r = dmir.cast %a : (tensor<64x512xf32>) -> tensor<64x512x!R>
       %c = dmir.cast %w : (tensor<512x64xf32>) -> tensor<512x64x!C>
       %p = dmir.matmul %r, %c : (tensor<64x512x!R>, tensor<512x64x!C>) -> tensor<64x64x!P>
-      %h = dmir.matmul %r, %c {dmir.num_imc = 8 : i64} : (tensor<64x512x!R>, tensor<512x64x!C>) -> tensor<64x64xf16>
+      %h = dmir.matmul %r, %c {dmir.tree_tiles = 8 : i64} : (tensor<64x512x!R>, tensor<512x64x!C>) -> tensor<64x64xf16>
       %g = dmir.cast %p : (tensor<64x64x!P>) -> tensor<64x64xf16>
       %f = dmir.matmul %r, %c : (tensor<64x512x!R>, tensor<512x64x!C>) -> tensor<64x64xf32>
       return %r, %c, %p, %h, %g, %f : tensor<64x512x!R>, tensor<512x64x!C>, tensor<64x64x!P>, tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>
@@ -162,14 +162,14 @@ TEST(ReferenceBlockFloat, LongProductAndBias) {
       })",
                {tensor(a, {3, 1280}), tensor(w, {1280, 5}), tensor({1, 2, 3, 4, 5}, {5})});
   };
-  std::vector<Tensor> chunks = product(""), same = product("{dmir.num_imc = 16 : i64}"),
-                      tree = product("{dmir.num_imc = 20 : i64}");
+  std::vector<Tensor> chunks = product(""), same = product("{dmir.tree_tiles = 16 : i64}"),
+                      tree = product("{dmir.tree_tiles = 20 : i64}");
   ASSERT_TRUE(chunks.size() == 2 && same.size() == 2 && tree.size() == 2);
   EXPECT_EQ(crcOf<float>(chunks[0]), crcOf<float>(same[0]));
   for (int i = 0; i < 15; ++i) {
     EXPECT_NEAR(chunks[0].asDouble(i), tree[0].asDouble(i), 1e-3 * 1280);
     float sum = chunks[0].as<float>()[i] + static_cast<float>(i % 5 + 1);
-    EXPECT_EQ(chunks[1].as<float>()[i], dmx::corsair::roundToBfp32(sum));
+    EXPECT_EQ(chunks[1].as<float>()[i], dmx::blockfp::roundToBfp32(sum));
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include "Oracle.h"
 
-#include "schemas/corsair/DotProduct.h"
-#include "schemas/corsair/SimdNumbers.h"
+#include "schemas/blockfp/DotProduct.h"
+#include "schemas/corsair/SimdFunctions.h"
 
 #include <gtest/gtest.h>
 
@@ -56,11 +56,11 @@ std::vector<float> expectedProduct(const std::vector<float> &a, const std::vecto
         for (size_t i = first; i < std::min(blocks, first + static_cast<size_t>(imc)); ++i)
           partials.push_back(isa::partialToF32(
               isa::dotBlocks({row.exponents[i], row.mantissas[i], 8}, {column.exponents[i], column.mantissas[i], 8})));
-        float sum = isa::writeOb(isa::reducePartials(partials));
-        ob = first ? isa::accumulateOb(ob, isa::reducePartials(partials)) : sum;
+        float sum = isa::roundSum(isa::reducePartials(partials));
+        ob = first ? isa::addToSum(ob, isa::reducePartials(partials)) : sum;
       }
       if (!bias.empty())
-        ob = isa::accumulateOb(ob, isa::roundToBfp32(bias[out.size() % columns.size()]));
+        ob = isa::addToSum(ob, isa::roundToBfp32(bias[out.size() % columns.size()]));
       out.push_back(isa::f16Widen(isa::f16Round(ob)));
     }
   return out;

@@ -33,7 +33,7 @@ def AffineExt_LoadOp : AffineExt_Op<"load"> {
 def AffineExt_MatMulOp : AffineExt_Op<"matmul", [Pure]> {
   let summary = "a row of tiles times a column of tiles";
   let description = [{
-    The array's product of one result tile: dmir.matmul on the tensors whose tiles these are, `dmir.num_imc` tiles a
+    The array's product of one result tile: dmir.matmul on the tensors whose tiles these are, `dmir.tree_tiles` tiles a
     chunk, in increasing k.
     C1: 1xK tiles by Kx1 tiles, with more dimensions of 1 before them or not. C2: tiles of m x d and d x 64, block_fp R and C of equal p and block. C3: the result is a
     tile of m x 64 BFP32_1. C4: `rows`, how many rows matter, is from 1 to m.

@@ -1,7 +1,7 @@
 //===- BlockFp.h - tensors of block floating point --------------*- C++ -*-===//
 //
-// What the type !dmir.block_fp means in bytes. The formats themselves and their arithmetic are in schemas/corsair,
-// which compiler, run-time boundary and simulator share.
+// What the type !dmir.block_fp means in bytes. The formats themselves and their arithmetic are in schemas/blockfp,
+// which compiler, run-time boundary and simulators share.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -10,7 +10,7 @@
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
 
-#include "schemas/corsair/BlockFloat.h"
+#include "schemas/blockfp/BlockFloat.h"
 
 namespace dmxc::dmir {
 
@@ -19,7 +19,7 @@ BlockFpType blockFpOf(mlir::Type tensor);
 
 /// A tensor of blocks as the matrices of its last two dimensions, one after the other.
 struct BlockLayout {
-  dmx::corsair::TensorLayout matrix;
+  dmx::blockfp::TensorLayout matrix;
   int64_t matrices = 1;
 
   int64_t bytes() const { return matrices * matrix.bytes(); }

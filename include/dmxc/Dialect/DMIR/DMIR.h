@@ -18,7 +18,7 @@
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SetVector.h"
 
-namespace dmx::corsair {
+namespace dmx::blockfp {
 struct BlockFormat;
 }
 
@@ -57,9 +57,9 @@ inline constexpr llvm::StringLiteral kNameAttr = "dmir.name";
 inline constexpr llvm::StringLiteral kStateAttr = "dmir.state";
 /// dmir.cast, unit: rounding from one block format to another is meant.
 inline constexpr llvm::StringLiteral kRoundsTwiceAttr = "dmir.rounds_twice";
-/// dmir.matmul of block_fp, integer: tiles along k that one partial-product reduction takes.
-inline constexpr llvm::StringLiteral kNumImcAttr = "dmir.num_imc";
-inline constexpr int64_t kDefaultNumImc = 16;
+/// dmir.matmul of block_fp, integer: tiles along k whose partial sums one tree adds.
+inline constexpr llvm::StringLiteral kTreeTilesAttr = "dmir.tree_tiles";
+inline constexpr int64_t kDefaultTreeTiles = 16;
 /// dmir.matmul of block_fp, integer: how many rows of the result anybody reads; a product of one tile row that was
 /// padded.
 inline constexpr llvm::StringLiteral kRowsAttr = "dmir.rows";

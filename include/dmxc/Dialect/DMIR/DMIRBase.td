@@ -108,17 +108,17 @@ def DMIR_BlockFpType : TypeDef<DMIR_Dialect, "BlockFp", [MemRefElementTypeInterf
     `C` runs them along the second-last one. Every name and alias of the format family is read, a shorthand as a
     string (`<"BFP[8|8]{64}(SN)", R>`); the canonical name is printed. BFP32_1 has no blocks and no orientation: it
     is f32 with a 22-bit fraction.
-    The data are the wire format: tiles of 64 runs, scale bytes before mantissas, padded with zeros (schemas/corsair).
+    The data are the wire format: tiles of 64 runs, scale bytes before mantissas, padded with zeros (schemas/blockfp).
     A tensor of rank > 2 is its matrices one after the other. BFP32_1 is dense row-major f32.
   }];
   let parameters = (ins "unsigned":$id, "bool":$columns);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    static BlockFpType get(::mlir::MLIRContext *context, const ::dmx::corsair::BlockFormat &format, bool columns);
+    static BlockFpType get(::mlir::MLIRContext *context, const ::dmx::blockfp::BlockFormat &format, bool columns);
     /// BFP32_1.
     static BlockFpType getBfp32(::mlir::MLIRContext *context);
-    ::dmx::corsair::BlockFormat getFormat() const;
+    ::dmx::blockfp::BlockFormat getFormat() const;
     /// BFP16_64R.
     std::string getName() const;
     /// False for BFP32_1, which has neither blocks nor orientation.

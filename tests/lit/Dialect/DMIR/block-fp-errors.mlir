@@ -136,8 +136,8 @@ func.func @f(%x: tensor<64x64x!dmir.block_fp<BFP16_64R>>, %y: tensor<64x64x!dmir
 // -----
 
 func.func @f(%x: tensor<64x64x!dmir.block_fp<BFP16_64R>>, %y: tensor<64x64x!dmir.block_fp<BFP16_64C>>) {
-  // expected-error @+1 {{C8: 'dmir.num_imc' must be an i64 from 1 to 64, got 65 : i64}}
-  %0 = dmir.matmul %x, %y {dmir.num_imc = 65 : i64} : (tensor<64x64x!dmir.block_fp<BFP16_64R>>, tensor<64x64x!dmir.block_fp<BFP16_64C>>) -> tensor<64x64xf16>
+  // expected-error @+1 {{C8: 'dmir.tree_tiles' must be an i64 from 1 to 64, got 65 : i64}}
+  %0 = dmir.matmul %x, %y {dmir.tree_tiles = 65 : i64} : (tensor<64x64x!dmir.block_fp<BFP16_64R>>, tensor<64x64x!dmir.block_fp<BFP16_64C>>) -> tensor<64x64xf16>
   return
 }
 

@@ -32,7 +32,7 @@ func.func @ops(%x: tensor<100x192xf32>, %w: tensor<192x80xf32>, %b: tensor<80x!d
   // CHECK: dmir.matmul {{.*}} -> tensor<100x80x!dmir.block_fp<BFP32_1>>
   %p = dmir.matmul %a, %c : (tensor<100x192x!dmir.block_fp<BFP16_64R>>, tensor<192x80x!dmir.block_fp<BFP16_64C>>) -> tensor<100x80x!dmir.block_fp<BFP32_1>>
   // CHECK: dmir.matmul {{.*}} -> tensor<100x80xf16>
-  %h = dmir.matmul %a, %c {dmir.num_imc = 2 : i64} : (tensor<100x192x!dmir.block_fp<BFP16_64R>>, tensor<192x80x!dmir.block_fp<BFP16_64C>>) -> tensor<100x80xf16>
+  %h = dmir.matmul %a, %c {dmir.tree_tiles = 2 : i64} : (tensor<100x192x!dmir.block_fp<BFP16_64R>>, tensor<192x80x!dmir.block_fp<BFP16_64C>>) -> tensor<100x80xf16>
   // CHECK: dmir.matmul {{.*}} -> tensor<100x80xf32>
   %f = dmir.matmul %a, %c : (tensor<100x192x!dmir.block_fp<BFP16_64R>>, tensor<192x80x!dmir.block_fp<BFP16_64C>>) -> tensor<100x80xf32>
   // CHECK: dmir.add {{.*}} -> tensor<100x80x!dmir.block_fp<BFP32_1>>

@@ -39,6 +39,6 @@ func.func @long(%a: tensor<128x1300x!R>, %b: tensor<1300x128x!C>) -> tensor<128x
 // CHECK: num_imc 3 ppr_mode 2 :
 // CHECK: num_imc 1 ppr_mode 0 accumulate
 func.func @grouped(%a: tensor<64x256x!R>, %b: tensor<256x64x!C>) -> tensor<64x64xf16> {
-  %0 = dmir.matmul %a, %b {dmir.num_imc = 3 : i64} : (tensor<64x256x!R>, tensor<256x64x!C>) -> tensor<64x64xf16>
+  %0 = dmir.matmul %a, %b {dmir.tree_tiles = 3 : i64} : (tensor<64x256x!R>, tensor<256x64x!C>) -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }

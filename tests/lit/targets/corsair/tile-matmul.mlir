@@ -20,9 +20,9 @@ func.func @ragged(%a: tensor<100x130x!R>, %b: tensor<130x70x!C>) -> tensor<100x7
 
 // Fewer rows than a tile has are told to the product.
 // CHECK-LABEL: func @one_row
-// CHECK: dmir.matmul {{.*}} {dmir.num_imc = 2 : i64, dmir.rows = 1 : i64} :
+// CHECK: dmir.matmul {{.*}} {dmir.rows = 1 : i64, dmir.tree_tiles = 2 : i64} :
 func.func @one_row(%a: tensor<1x512x!dmir.block_fp<BFP16_64R>>, %b: tensor<512x64x!dmir.block_fp<BFP16_64C>>) -> tensor<1x64xf16> {
-  %0 = dmir.matmul %a, %b {dmir.num_imc = 2 : i64} : (tensor<1x512x!dmir.block_fp<BFP16_64R>>, tensor<512x64x!dmir.block_fp<BFP16_64C>>) -> tensor<1x64xf16>
+  %0 = dmir.matmul %a, %b {dmir.tree_tiles = 2 : i64} : (tensor<1x512x!dmir.block_fp<BFP16_64R>>, tensor<512x64x!dmir.block_fp<BFP16_64C>>) -> tensor<1x64xf16>
   return %0 : tensor<1x64xf16>
 }
 

@@ -1,0 +1,48 @@
+//===- TileKernelAvx512.cpp - the tile product with AVX-512 -----===//
+
+#include "TileKernel.h"
+
+#if defined(__x86_64__)
+#include <bit>
+#include <cstring>
+#include <immintrin.h>
+
+// Only what follows is compiled for AVX-512: functions of the headers above
+// stay callable on every CPU.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq")
+#endif
+
+namespace dmx::blockfp {
+namespace {
+
+struct Pairs {
+  using Vector = __m512i;
+  static constexpr int kLanes = 16, kVectors = 4, kRows = 4;
+  static Vector zero() { return _mm512_setzero_si512(); }
+  static Vector load(const int16_t *pairs) { return _mm512_loadu_si512(pairs); }
+  static Vector broadcast(const int16_t *pair) {
+    int32_t both;
+    std::memcpy(&both, pair, sizeof both);
+    return _mm512_set1_epi32(both);
+  }
+  static Vector multiplyAdd(Vector sum, Vector a, Vector w) { return _mm512_add_epi32(sum, _mm512_madd_epi16(a, w)); }
+  static void store(int32_t *out, Vector sum) { _mm512_storeu_si512(out, sum); }
+};
+
+#include "TileKernelBody.inc"
+} // namespace
+
+void tileKernelAvx512(const TileOperands &operands) { multiplyTile<Pairs::kRows>(operands); }
+
+} // namespace dmx::blockfp
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif // __x86_64__
