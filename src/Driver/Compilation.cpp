@@ -68,6 +68,10 @@ bool Compilation::makeTargets() {
   }
   if (!addHostTarget())
     return false;
+  DialectRegistry registry; // what targets know is there before any text is read
+  for (const auto &target : targets)
+    target->registerDialects(registry);
+  mlirContext->appendDialectRegistry(registry);
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
   phaseCtx.states = options.states;

@@ -9,7 +9,6 @@ namespace dmxc::driver {
 
 // Each parses the text after one option. Errors are ErrorKind::Usage, with what
 // was expected and an example.
-Result<TargetChoice> parseTarget(const std::string &text);
 /// Without dims for NAME=none.
 Result<std::pair<std::string, std::optional<std::vector<int64_t>>>> parseShape(const std::string &text);
 Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text);

@@ -1,5 +1,6 @@
 //===- CorsairTarget.cpp - the Corsair target's answers to the phases -----===//
 
+#include "dialect/LLDMIR/LLDMIR.h"
 #include "emit/Constants.h"
 #include "emit/KernelLowering.h"
 #include "encode/Encode.h"
@@ -25,6 +26,7 @@ public:
   CorsairTarget(hw::Machine machine, int quads, Mode mode) : machine(std::move(machine)), quads(quads), mode(mode) {}
 
   StringRef name() const override { return "corsair"; }
+  void registerDialects(DialectRegistry &registry) const override { lldmir::registerMachine(registry, machine); }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
   bool computesWholeGraphs() const override { return true; }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }

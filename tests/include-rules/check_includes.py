@@ -38,9 +38,7 @@ TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR has the block_fp type.
-# LLDMIR's verifier knows a slice's cores.
-FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "src/Dialect/LLDMIR": ["Corsair"],
-              "targets/corsair": ["Corsair", "BlockFp"]}
+FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "targets/corsair": ["Corsair", "BlockFp"]}
 SCHEMAS = {"blockfp": "BlockFp", "corsair": "Corsair"}
 TOOL_MAX_LINES = 200
 
@@ -50,11 +48,7 @@ TARGET_WORDS = {"corsair": r"corsair|affine_?ext|lldmir|num_?imc|ppr_?mode|(?<![
                 "cpu": ONE_PROCESSOR.pattern}
 # Files that still have words of one target; what is listed and no longer there is an error, so that the list only shrinks.
 STILL_OF_ONE_TARGET = {
-    "corsair": ["include/dmxc/Dialect/AffineExt/AffineExt.h", "include/dmxc/Dialect/AffineExt/AffineExtBase.td",
-                "include/dmxc/Dialect/AffineExt/AffineExtOps.td", "include/dmxc/Dialect/LLDMIR/LLDMIR.h",
-                "include/dmxc/Dialect/LLDMIR/LLDMIROps.td", "src/Dialect/AffineExt/AffineExtDialect.cpp",
-                "src/Dialect/LLDMIR/LLDMIRDialect.cpp",  # two dialects of one target
-                "include/dmxc/Dialect/DLIR/DeviceOps.td", "src/Dialect/DLIR/DeviceOps.cpp",
+    "corsair": ["include/dmxc/Dialect/DLIR/DeviceOps.td", "src/Dialect/DLIR/DeviceOps.cpp",
                 "src/Dialect/DLIR/DeviceSyntax.cpp", "src/Dialect/DLIR/DeviceTasks.cpp"],  # engine ops among DLIR's
     "cpu": ["src/Support/Sha256.cpp"],  # code for the processor that dmxc itself runs on
 }

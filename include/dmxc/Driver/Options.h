@@ -8,6 +8,8 @@
 
 #include "dmxc/Dialect/DMIR/Import.h"
 
+#include "dmxc/Support/Result.h"
+
 #include <iosfwd>
 #include <map>
 #include <optional>
@@ -22,6 +24,9 @@ struct TargetChoice {
   std::string name;
   std::vector<std::string> levels; ///< empty = the target's default
 };
+
+/// NAME[:LEVEL+..] of -t. Errors are ErrorKind::Usage.
+Result<TargetChoice> parseTarget(const std::string &text);
 
 /// --place 'GLOB=TARGET': nodes whose names match (fnmatch) must run there.
 struct PlaceRule {

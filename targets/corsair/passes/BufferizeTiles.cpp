@@ -1,7 +1,7 @@
 //===- BufferizeTiles.cpp - tensors to memrefs of tiles -------------------===//
 #include "Passes.h"
 
-#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

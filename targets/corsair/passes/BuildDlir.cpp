@@ -2,7 +2,7 @@
 #include "Passes.h"
 #include "ProductSchedule.h"
 
-#include "dmxc/Dialect/AffineExt/AffineExt.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -249,7 +249,7 @@ struct BuildDlir : dmxc::impl::BuildDlirBase<BuildDlir> {
       return failure();
     OpBuilder builder(function);
     DlirWriter writer(builder, launches.front().getLoc(), kernel->name);
-    const hw::Machine &machine = hw::builtinMachine();
+    const hw::Machine &machine = lldmir::machineOf(&getContext());
     FailureOr<ProductBuffers> buffers = ArgumentWriter(machine, *kernel, writer).run();
     if (failed(buffers)) {
       writer.program().erase();

@@ -3,6 +3,7 @@
 
 #include "../encode/Encode.h"
 #include "schemas/corsair/Assembler.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -29,7 +30,7 @@ struct EncodeProgram : dmxc::impl::EncodeProgramBase<EncodeProgram> {
     }
     corsair::EncodeOptions options;
     options.removeConfigs = !keepConfigs;
-    FailureOr<hw::Image> image = corsair::encode(programs, hw::builtinMachine(), options);
+    FailureOr<hw::Image> image = corsair::encode(programs, lldmir::machineOf(&getContext()), options);
     if (failed(image))
       return signalPassFailure();
     std::vector<uint8_t> bytes = hw::write(*image);

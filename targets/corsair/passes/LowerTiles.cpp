@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Passes.h"
 
-#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,7 +46,7 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
   using LowerTilesBase::LowerTilesBase;
 
   void runOnOperation() override {
-    int64_t most = dmx::corsair::builtinMachine().coresPerSlice();
+    int64_t most = lldmir::machineOf(&getContext()).coresPerSlice();
     if (cores < 0 || cores > most) {
       getOperation().emitError() << "option 'cores' is 1 to " << most << ", or 0 for all, not " << cores.getValue();
       return signalPassFailure();

@@ -6,7 +6,7 @@
 #include "Passes.h"
 #include "Split.h"
 
-#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -78,7 +78,7 @@ struct OutlineSpmd : dmxc::impl::OutlineSpmdBase<OutlineSpmd> {
   using OutlineSpmdBase::OutlineSpmdBase;
 
   void runOnOperation() override {
-    int64_t most = dmx::corsair::builtinMachine().quadCount();
+    int64_t most = lldmir::machineOf(&getContext()).quadCount();
     if (quads < 1 || quads > most) {
       getOperation().emitError() << "option 'quads' is 1 to " << most << ", not " << quads.getValue();
       return signalPassFailure();
@@ -150,7 +150,7 @@ struct OutlineSpmd : dmxc::impl::OutlineSpmdBase<OutlineSpmd> {
         return batch;
     }
     if (split == "auto")
-      return cheaperSplit(dmx::corsair::builtinMachine(), product, quads) == Split::Rows ? nest.rows : nest.columns;
+      return cheaperSplit(lldmir::machineOf(&getContext()), product, quads) == Split::Rows ? nest.rows : nest.columns;
     return split == "rows" ? nest.rows : nest.columns;
   }
 

@@ -56,7 +56,8 @@ def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
   let options = [
     Option<"split", "split", "std::string", "\"auto\"", "The loop that is split: auto (by cost), rows, columns, batch">,
     Option<"quads", "quads", "int64_t", "8", "Threads at most">];
-  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect"];
+  let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect"];
 }
 
 def BuildDlir : Pass<"corsair-build-dlir", "::mlir::ModuleOp"> {
@@ -68,12 +69,13 @@ def BuildDlir : Pass<"corsair-build-dlir", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"resident", "resident", "bool", "false",
                         "Compute only after all operands are on the chip: reports show the arrays by themselves">];
-  let dependentDialects = ["::dmxc::dlir::DLIRDialect"];
+  let dependentDialects = ["::dmxc::dlir::DLIRDialect", "::dmxc::lldmir::LLDMIRDialect"];
 }
 
 def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
   let summary = "Write the programs of a module as an image of the DMX ISA";
   let description = "All dlir.dmmq of the module, a kernel each. The module stays what it is.";
+  let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect"];
   let options = [
     Option<"file", "file", "std::string", "", "Write the .dmxisa container to this file">,
     Option<"text", "text", "std::string", "", "Write the assembly to this file">,

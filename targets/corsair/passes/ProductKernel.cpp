@@ -1,7 +1,7 @@
 //===- ProductKernel.cpp - a product's kernel over quads, read ------------===//
 #include "ProductKernel.h"
 
-#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,7 +2,7 @@
 #include "Passes.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
-#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

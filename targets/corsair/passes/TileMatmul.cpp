@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "Passes.h"
 
-#include "dmxc/Dialect/AffineExt/AffineExt.h"
 #include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/dialect/AffineExt/AffineExt.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

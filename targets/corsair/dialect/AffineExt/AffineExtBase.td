@@ -1,6 +1,6 @@
 //===- AffineExtBase.td - dialect and tile type -----------------*- tablegen -*-===//
-#ifndef DMXC_DIALECT_AFFINEEXT_BASE
-#define DMXC_DIALECT_AFFINEEXT_BASE
+#ifndef DMXC_TARGETS_CORSAIR_AFFINEEXT_BASE
+#define DMXC_TARGETS_CORSAIR_AFFINEEXT_BASE
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
@@ -34,4 +34,4 @@ def AffineExt_VecExtType : TypeDef<AffineExt_Dialect, "VecExt", [MemRefElementTy
 
 def AffineExt_MemRef : MemRefOf<[AffineExt_VecExtType]>;
 
-#endif // DMXC_DIALECT_AFFINEEXT_BASE
+#endif // DMXC_TARGETS_CORSAIR_AFFINEEXT_BASE

@@ -1,8 +1,8 @@
 //===- AffineExtOps.td - ops on memrefs of tiles ----------------*- tablegen -*-===//
-#ifndef DMXC_DIALECT_AFFINEEXT_OPS
-#define DMXC_DIALECT_AFFINEEXT_OPS
+#ifndef DMXC_TARGETS_CORSAIR_AFFINEEXT_OPS
+#define DMXC_TARGETS_CORSAIR_AFFINEEXT_OPS
 
-include "dmxc/Dialect/AffineExt/AffineExtBase.td"
+include "targets/corsair/dialect/AffineExt/AffineExtBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -53,4 +53,4 @@ def AffineExt_CastOp : AffineExt_Op<"cast", [Pure]> {
   let hasVerifier = 1;
 }
 
-#endif // DMXC_DIALECT_AFFINEEXT_OPS
+#endif // DMXC_TARGETS_CORSAIR_AFFINEEXT_OPS

@@ -5,11 +5,11 @@
 
 #include "mlir/IR/AffineMap.h"
 
-#include "dmxc/Dialect/AffineExt/AffineExtDialect.h.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtDialect.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dmxc/Dialect/AffineExt/AffineExtTypes.h.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtTypes.h.inc"
 #define GET_OP_CLASSES
-#include "dmxc/Dialect/AffineExt/AffineExtOps.h.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtOps.h.inc"
 
 namespace dmxc::affine_ext {
 

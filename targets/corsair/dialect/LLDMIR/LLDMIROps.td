@@ -1,8 +1,8 @@
 //===- LLDMIROps.td - ops of the array on tiles -----------------*- tablegen -*-===//
-#ifndef DMXC_DIALECT_LLDMIR_OPS
-#define DMXC_DIALECT_LLDMIR_OPS
+#ifndef DMXC_TARGETS_CORSAIR_LLDMIR_OPS
+#define DMXC_TARGETS_CORSAIR_LLDMIR_OPS
 
-include "dmxc/Dialect/AffineExt/AffineExtBase.td"
+include "targets/corsair/dialect/AffineExt/AffineExtBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def LLDMIR_Dialect : Dialect {
@@ -11,6 +11,16 @@ def LLDMIR_Dialect : Dialect {
   let summary = "What the units of an in-memory-computing slice do with tiles";
   let description = "Tiles are !affine_ext.vec_ext; each op is one instruction's worth of work, or a loop of one.";
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect"];
+  let extraClassDeclaration = [{
+    /// The machine that ops are verified for and passes lower to: the built-in one, or that of the compile.
+    const ::dmx::corsair::Machine &getMachine() const;
+    void setMachine(::dmx::corsair::Machine machine);
+
+  private:
+    std::shared_ptr<const ::dmx::corsair::Machine> machine;
+
+  public:
+  }];
 }
 
 class LLDMIR_Op<string mnemonic, list<Trait> traits = []> : Op<LLDMIR_Dialect, mnemonic, traits>;
@@ -72,4 +82,4 @@ def LLDMIR_ReshapeOp : LLDMIR_UnitOp<"reshape"> {
   }];
 }
 
-#endif // DMXC_DIALECT_LLDMIR_OPS
+#endif // DMXC_TARGETS_CORSAIR_LLDMIR_OPS

@@ -1,9 +1,8 @@
 //===- LLDMIRDialect.cpp - syntax and rules of the ops on tiles -----------===//
-#include "dmxc/Dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpImplementation.h"
-
-#include "schemas/corsair/Machine.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -35,17 +34,45 @@ static ParseResult parseResultType(OpAsmParser &parser, const std::optional<OpAs
 }
 static void printResultType(OpAsmPrinter &printer, Operation *, Value, Type, Type resultType) { printer << resultType; }
 
-#include "dmxc/Dialect/LLDMIR/LLDMIRDialect.cpp.inc"
+#include "targets/corsair/dialect/LLDMIR/LLDMIRDialect.cpp.inc"
 #define GET_OP_CLASSES
-#include "dmxc/Dialect/LLDMIR/LLDMIROps.cpp.inc"
+#include "targets/corsair/dialect/LLDMIR/LLDMIROps.cpp.inc"
 
 using namespace dmxc::lldmir;
 
 void LLDMIRDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
-#include "dmxc/Dialect/LLDMIR/LLDMIROps.cpp.inc"
+#include "targets/corsair/dialect/LLDMIR/LLDMIROps.cpp.inc"
       >();
+}
+
+//===--- the machine ----------------------------------------------------------------===//
+
+const dmx::corsair::Machine &LLDMIRDialect::getMachine() const {
+  return machine ? *machine : dmx::corsair::builtinMachine();
+}
+
+void LLDMIRDialect::setMachine(dmx::corsair::Machine given) {
+  machine = std::make_shared<const dmx::corsair::Machine>(std::move(given));
+}
+
+const dmx::corsair::Machine &dmxc::lldmir::machineOf(MLIRContext *context) {
+  return context->getOrLoadDialect<LLDMIRDialect>()->getMachine();
+}
+
+namespace dmxc::lldmir {
+/// Brings the machine to the dialect.
+struct MachineExtension : DialectExtension<MachineExtension, LLDMIRDialect> {
+  explicit MachineExtension(const dmx::corsair::Machine &machine) : machine(machine) {}
+  void apply(MLIRContext *, LLDMIRDialect *dialect) const override { dialect->setMachine(machine); }
+
+  dmx::corsair::Machine machine;
+};
+} // namespace dmxc::lldmir
+
+void dmxc::lldmir::registerMachine(DialectRegistry &registry, const dmx::corsair::Machine &machine) {
+  registry.addExtension(TypeID::get<MachineExtension>(), std::make_unique<MachineExtension>(machine));
 }
 
 //===--- matmul ---------------------------------------------------------------------===//
@@ -61,7 +88,7 @@ static dmir::BlockFpType blocksOf(ValueRange tiles, bool columns) {
 }
 
 LogicalResult MatMulOp::verify() {
-  int64_t cores = dmx::corsair::builtinMachine().coresPerSlice(), count = getNumImc(), mode = getPprMode();
+  int64_t cores = machineOf(getContext()).coresPerSlice(), count = getNumImc(), mode = getPprMode();
   if (count < 1 || static_cast<int64_t>(getActivations().size()) != count ||
       static_cast<int64_t>(getWeights().size()) != count)
     return emitOpError("C1: num_imc ") << count << " needs as many activation and weight tiles, got "

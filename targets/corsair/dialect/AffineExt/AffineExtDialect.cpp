@@ -1,5 +1,5 @@
 //===- AffineExtDialect.cpp - the tile type and its ops -------------------===//
-#include "dmxc/Dialect/AffineExt/AffineExt.h"
+#include "targets/corsair/dialect/AffineExt/AffineExt.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -10,20 +10,20 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::affine_ext;
 
-#include "dmxc/Dialect/AffineExt/AffineExtDialect.cpp.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtDialect.cpp.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dmxc/Dialect/AffineExt/AffineExtTypes.cpp.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtTypes.cpp.inc"
 #define GET_OP_CLASSES
-#include "dmxc/Dialect/AffineExt/AffineExtOps.cpp.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtOps.cpp.inc"
 
 void AffineExtDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST
-#include "dmxc/Dialect/AffineExt/AffineExtTypes.cpp.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtTypes.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST
-#include "dmxc/Dialect/AffineExt/AffineExtOps.cpp.inc"
+#include "targets/corsair/dialect/AffineExt/AffineExtOps.cpp.inc"
       >();
 }
 
