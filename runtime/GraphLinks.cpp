@@ -9,7 +9,7 @@ namespace dmxrt {
 namespace {
 
 /// Deeper than models nest; bounds the recursions over graphs.
-constexpr uint32_t kMaxNesting = 32;
+using dmx::format::kMaxNesting;
 
 /// dtype and rank of a tensor between a task and its graph.
 struct Form {

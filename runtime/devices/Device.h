@@ -13,6 +13,8 @@
 
 #include "../Error.h"
 
+#include "schemas/BundleFormat.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -29,7 +31,7 @@ struct DeviceTask;
 struct TargetCode;
 
 /// The target whose device is the host itself: it does the copies and has the memory that devices share.
-inline constexpr std::string_view kHostTarget = "cpu";
+using dmx::format::kHostTarget;
 
 /// A session's choices, in the form every device gets them.
 struct DeviceOptions {

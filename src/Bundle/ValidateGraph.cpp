@@ -1,6 +1,8 @@
 //===- ValidateGraph.cpp - the rules of graph.json ------------------------===//
 #include "dmxc/Bundle/Validate.h"
 
+#include "schemas/BundleFormat.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,8 +11,7 @@ namespace dmxc::bundle {
 
 namespace {
 
-/// The target that is the host: copies run there when the graph has a queue of it.
-constexpr std::string_view kHostTarget = "cpu";
+using dmx::format::kHostTarget;
 
 /// Walks one graph and collects what is wrong. Checks that need values of
 /// symbolic dims are made at both ends of the dims' bounds.

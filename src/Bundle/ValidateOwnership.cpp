@@ -1,6 +1,8 @@
 //===- ValidateOwnership.cpp - graphs that tasks of other graphs own -------===//
 #include "dmxc/Bundle/Validate.h"
 
+#include "schemas/BundleFormat.h"
+
 #include <map>
 #include <set>
 
@@ -8,9 +10,8 @@ namespace dmxc::bundle {
 
 namespace {
 
-constexpr std::string_view kHostTarget = "cpu";
-/// Readers refuse deeper nesting (FORMAT.md, "Branches and loops").
-constexpr unsigned maxNesting = 32;
+using dmx::format::kHostTarget;
+using dmx::format::kMaxNesting;
 
 /// dtype and rank of a tensor between a task and its graph.
 struct Form {
@@ -123,8 +124,8 @@ void OwnershipChecker::own(const GraphDesc &owner, const TaskDesc &task, const s
 void OwnershipChecker::checkNesting(const GraphDesc &graph) {
   unsigned depth = 0;
   for (auto it = owners.find(graph.name); it != owners.end(); it = owners.find(it->second->name))
-    if (++depth > maxNesting)
-      return report("it is nested deeper than " + std::to_string(maxNesting) + " levels or in itself");
+    if (++depth > kMaxNesting)
+      return report("it is nested deeper than " + std::to_string(kMaxNesting) + " levels or in itself");
 }
 
 std::vector<Problem> OwnershipChecker::run(const std::vector<EntryPoint> &entryPoints) {

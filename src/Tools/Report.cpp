@@ -4,6 +4,8 @@
 #include "InspectView.h"
 #include "dmxc/Support/OutputFile.h"
 
+#include "schemas/BundleFormat.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -86,10 +88,12 @@ void RunReport::setInfo(const dmx_session_info &info) {
 std::string levelText(const RunReport &r) {
   if (r.betterIsa.empty())
     return r.isa;
-  // Beside the level that it has, unless that is one machine's own.
-  std::string levels = (r.isa.starts_with("x86-64") ? r.isa + "+" : "") + r.betterIsa;
+  // Beside the level that it has, unless that is one machine's own: levels of one family differ behind the last dash.
+  auto family = [](const std::string &level) { return level.substr(0, level.rfind('-')); };
+  std::string levels = (family(r.isa) == family(r.betterIsa) ? r.isa + "+" : "") + r.betterIsa;
   return r.isa + "; this processor has " + r.betterIsa +
-         ", which the bundle has no code of: compile the model with -t cpu:" + levels + " for more speed";
+         ", which the bundle has no code of: compile the model with -t " + std::string(dmx::format::kHostTarget) + ":" +
+         levels + " for more speed";
 }
 
 void printBenchmark(const RunReport &r, std::ostream &out) {

@@ -15,12 +15,13 @@ LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf",
 
 # room -> (folders that make it, rooms it may include, libraries it may use)
 ROOMS = {
+    "Format": (["schemas/BundleFormat.h"], [], []),  # the bundle's names, for both its readers
     "BlockFp": (["schemas/blockfp"], [], []),  # block floating point, the same bits everywhere
     "Corsair": (["schemas/corsair"], ["BlockFp"], ["json"]),  # what compiler and runtime share of one target
-    "runtime": (["runtime", "include/dmx"], ["Corsair", "BlockFp"], ["json", "sodium"]),
+    "runtime": (["runtime", "include/dmx"], ["Format", "Corsair", "BlockFp"], ["json", "sodium"]),
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
-    "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Support"], ["json"]),
-    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
+    "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Format", "Support"], ["json"]),
+    "Tools": (["src/Tools", "include/dmxc/Tools"], ["Format", "Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
     "Dialect": (["src/Dialect", "include/dmxc/Dialect"], ["Support"], ["mlir", "llvm"]),
     "Reference": (["src/Reference", "include/dmxc/Reference"], ["Dialect", "Support", "BlockFp"], ["mlir", "llvm"]),
     "Target": (["src/Target", "include/dmxc/Target"], ["Dialect", "Support"], ["mlir", "llvm"]),
@@ -39,7 +40,7 @@ ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzc
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR has the block_fp type.
 FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "targets/corsair": ["Corsair", "BlockFp"]}
-SCHEMAS = {"blockfp": "BlockFp", "corsair": "Corsair"}
+SCHEMAS = {"BundleFormat.h": "Format", "blockfp": "BlockFp", "corsair": "Corsair"}
 TOOL_MAX_LINES = 200
 
 # Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.

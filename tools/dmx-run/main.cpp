@@ -96,10 +96,10 @@ void addFlags(CLI::App &app, RunOptions &options, PairFlags &pairs) {
   app.add_flag("--require-contracts", options.session.requireContracts,
                "Refuse code that does not say what its kernels touch (dmx-inspect: without contracts)")
       ->group(group);
-  repeatable(app.add_option(
-                 "--device-opt", options.session.deviceOptions,
-                 "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key (repeatable), e.g. "
-                 "cpu.guard=end|start: find kernels that leave their operands"))
+  repeatable(app.add_option("--device-opt", options.session.deviceOptions,
+                            "Option of the devices, TARGET.KEY=VALUE or KEY=VALUE for all that know the key "
+                            "(repeatable); an unknown one is "
+                            "answered with those of the model's devices"))
       ->group(group)
       ->type_name("K=V");
 
