@@ -35,7 +35,7 @@ public:
   void put(Memory memory, uint32_t unit, uint64_t address, const std::vector<T> &values, ElemKind kind) {
     std::memcpy(data(memory, unit) + address, values.data(), values.size() * sizeof(T));
     Problem none;
-    storage.shadow(memory, unit).write(address, values.size() * sizeof(T), kind, Actor(), none);
+    storage.shadow(memory, unit).write(address, values.size() * sizeof(T), byteKind(kind), Actor(), none);
   }
   template <typename T> std::vector<T> get(Memory memory, uint32_t unit, uint64_t address, size_t count) {
     std::vector<T> values(count);

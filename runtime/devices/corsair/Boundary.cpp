@@ -166,11 +166,11 @@ struct Runs {
 void Boundary::mark(const isa::Piece &piece, uint64_t address, uint64_t size, ElemKind kind) {
   Problem none;
   if (hazards)
-    storage.shadow(piece.memory, piece.unit).write(address, size, kind, Actor(), none);
+    storage.shadow(piece.memory, piece.unit).write(address, size, byteKind(kind), Actor(), none);
 }
 
 bool Boundary::check(const isa::Piece &piece, uint64_t address, uint64_t size, ElemKind kind, Problem &problem) {
-  return !hazards || storage.shadow(piece.memory, piece.unit).read(address, size, kind, Actor(), problem);
+  return !hazards || storage.shadow(piece.memory, piece.unit).read(address, size, byteKind(kind), Actor(), problem);
 }
 
 /// Visits the contiguous runs of a plain piece on the card: visit(address, bytes).
@@ -301,10 +301,10 @@ std::optional<Fault> Boundary::read(const isa::Argument &argument, std::byte *ho
       return good(address, rows) && good(address + 64, rows * static_cast<uint64_t>(shape->runBytes()));
     };
     if (!(shape ? tiles(argument, piece, tileGood) : plainRuns(argument, piece, good))) {
-      bool poison = problem.kind == FaultKind::PoisonRead;
-      FaultKind kind = poison ? FaultKind::UnwrittenOutput : problem.kind;
-      std::string found =
-          poison ? "was never written" : cat("is ", isa::nameOf(problem.found), ", not ", isa::nameOf(argument.form));
+      bool poison = problem.why == Problem::Undefined;
+      FaultKind kind = poison ? FaultKind::UnwrittenOutput : faultOf(problem);
+      std::string found = poison ? "was never written"
+                                 : cat("is ", isa::nameOf(kindFound(problem)), ", not ", isa::nameOf(argument.form));
       return Fault{kind, 0, 0,
                    cat(nameOf(kind), ": output '", argument.name, "': byte ", problem.address, " of ",
                        isa::nameOf(piece.memory), " ", piece.unit, " ", found)};

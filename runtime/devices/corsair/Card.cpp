@@ -222,7 +222,7 @@ bool TokenQueue::take(uint64_t count, uint64_t &time, VectorClock &clock) {
     uint64_t taken = std::min(count, batch.count);
     time = std::max(time, batch.time);
     if (batch.clock)
-      join(clock, *batch.clock);
+      clock.join(*batch.clock);
     count -= taken;
     batch.count -= taken;
     if (!batch.count)
@@ -310,7 +310,7 @@ std::shared_ptr<BarrierTicket> Card::arrive(uint32_t quad, uint32_t queue, uint3
   auto ticket = std::make_shared<BarrierTicket>();
   barrier.arrivals.push_back({quad, queue, queues, ticket});
   barrier.time = std::max(barrier.time, time);
-  join(barrier.clock, clock);
+  barrier.clock.join(clock);
   size_t expected = 0;
   for (uint32_t i = 0; i < slots.size(); ++i)
     if (takesPart(barrier, i))

@@ -168,7 +168,7 @@ private:
   std::map<std::array<uint32_t, 3>, TokenQueue> tokens;     // sender, receiver, id
   std::map<std::array<uint32_t, 2>, Mailbox> mailboxes;     // sender, receiver
   std::map<std::array<uint32_t, 3>, BarrierState> barriers; // scope, domain, id
-  std::array<uint32_t, kThreads> clocks{};                  ///< where each thread's clock stands
+  VectorClock clocks{kThreads};                             ///< where each thread's clock stands
 
   void prepare(const ProgramRun &what, const RunOptions &options);
   static void *workMain(void *worker);

@@ -7,7 +7,7 @@
 namespace dmxrt::corsair {
 
 Quad::Quad(Card &card, const ProgramRun &what, const RunOptions &options, const isa::Launch &launch, int ddrUsers,
-           std::array<uint32_t, kThreads> &clocks, uint64_t start)
+           const VectorClock &clocks, uint64_t start)
     : card(card), machine(card.machine), number(launch.quad), timeline(card.machine, ddrUsers), what(what),
       options(options), registers(launch.registers) {
   result.quad = number;
@@ -15,26 +15,25 @@ Quad::Quad(Card &card, const ProgramRun &what, const RunOptions &options, const 
     registers[reg] = value;
   registerShadow.resize(sizeof registers);
   Problem none;
-  registerShadow.write(0, sizeof registers, ElemKind::I64, Actor(), none);
+  registerShadow.write(0, sizeof registers, byteKind(ElemKind::I64), Actor(), none);
   for (uint32_t i = 0; i < queues.size(); ++i) {
     Queue &queue = queues[i];
     queue.index = i;
     queue.stream = launch.streams[i];
     queue.done = queue.stream == isa::kNoStream;
     launched |= queue.done ? 0 : 1u << i;
-    queue.thread = static_cast<uint16_t>(number * 4 + i);
+    queue.thread = threadOf(number, i);
     queue.time = start;
     // Everything before this program is over.
-    for (int thread = 0; thread < kThreads; ++thread)
-      queue.clock[thread] = clocks[thread];
+    queue.clock = clocks;
     ++queue.clock[queue.thread];
   }
   published.store(start);
 }
 
-void Quad::saveClocks(std::array<uint32_t, kThreads> &out) const {
+void Quad::saveClocks(VectorClock &out) const {
   for (const Queue &queue : queues)
-    out[queue.thread] = queue.clock[queue.thread];
+    out[queue.thread] = queue.clock.of(queue.thread);
 }
 
 /// When the next instruction of a queue can start.

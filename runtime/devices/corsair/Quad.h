@@ -52,7 +52,7 @@ public:
   enum Outcome { Blocked, Suspended, Done, Faulted };
 
   Quad(Card &card, const ProgramRun &what, const RunOptions &options, const isa::Launch &launch, int ddrUsers,
-       std::array<uint32_t, kThreads> &clocks, uint64_t start);
+       const VectorClock &clocks, uint64_t start);
   /// Runs until nothing can be done without other quads, or only after them; up to
   /// `grant` it need not ask them. `scratch` is the host thread's.
   Outcome run(uint64_t grant, ProductScratch &scratch);
@@ -64,7 +64,7 @@ public:
   /// Queues that the program uses.
   uint32_t launchedMask() const { return launched; }
   /// The threads' clocks at the end.
-  void saveClocks(std::array<uint32_t, kThreads> &out) const;
+  void saveClocks(VectorClock &out) const;
 
   std::optional<Fault> fault;
   std::optional<Fault> poison; ///< of a stuck queue; the fault unless there is another
@@ -98,7 +98,7 @@ public:
     auto lock = card.storage.lock(memory, unit);
     card.storage.shadow(memory, unit)
         .kinds(static_cast<uint64_t>(address), static_cast<uint64_t>(size),
-               [&](uint64_t, uint64_t, ElemKind kind) { visit(kind); });
+               [&](uint64_t, uint64_t, sim::ByteKind kind) { visit(static_cast<ElemKind>(kind)); });
   }
   /// Gives destination bytes the kinds of source bytes, as a write.
   bool copyKinds(Queue &queue, Memory source, uint32_t sourceUnit, int64_t from, Memory destination,

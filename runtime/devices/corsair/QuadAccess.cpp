@@ -53,7 +53,7 @@ bool Quad::raise(Queue &queue, FaultKind kind, const std::string &text) {
 std::string Quad::describe(const Epoch &epoch, bool wrote) const {
   if (epoch.thread == kHostThread)
     return "the host";
-  uint32_t quad = epoch.thread / 4u, queue = epoch.thread % 4u;
+  uint32_t quad = epoch.thread / kQueues, queue = epoch.thread % kQueues;
   std::string text = cat("quad ", quad, " queue ", queue);
   for (const isa::Launch &launch : what.program->launches)
     if (launch.quad == quad && launch.streams[queue] != isa::kNoStream) {
@@ -65,7 +65,7 @@ std::string Quad::describe(const Epoch &epoch, bool wrote) const {
 }
 
 Actor Quad::actor(const Queue &queue) const {
-  return {{queue.clock[queue.thread], queue.position, queue.thread}, &queue.clock};
+  return {{queue.clock.of(queue.thread), queue.position, queue.thread}, &queue.clock};
 }
 
 uint32_t Quad::unitOf(Memory memory, int slice, int core) const {
@@ -87,16 +87,16 @@ bool Quad::report(Queue &queue, Memory memory, uint32_t unit, int64_t address, i
                   bool writing, const Problem &problem) {
   std::string place =
       cat(unitName(machine, memory, unit), " ", rangeText(static_cast<uint64_t>(address), static_cast<uint64_t>(size)));
-  switch (problem.kind) {
-  case FaultKind::PoisonRead:
-    return raise(queue, problem.kind,
+  switch (problem.why) {
+  case Problem::Undefined:
+    return raise(queue, faultOf(problem),
                  cat("reads ", place, ", of which byte ", hex(problem.address), " was never written"));
-  case FaultKind::FormatMismatch:
-    return raise(queue, problem.kind,
+  case Problem::OtherKind:
+    return raise(queue, faultOf(problem),
                  cat("reads ", place, " as ", isa::nameOf(kind), ", but byte ", hex(problem.address), " is ",
-                     isa::nameOf(problem.found)));
-  default:
-    return raise(queue, problem.kind,
+                     isa::nameOf(kindFound(problem))));
+  case Problem::Race:
+    return raise(queue, faultOf(problem),
                  cat(writing ? "writes " : "reads ", place, "; nothing orders this and ",
                      describe(problem.other, problem.otherWrote), " at byte ", hex(problem.address)));
   }
@@ -115,19 +115,20 @@ std::byte *Quad::reachable(Queue &queue, Memory memory, uint32_t unit, int64_t a
   return card.storage.data(memory, unit) + address;
 }
 
-bool Quad::access(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind,
+bool Quad::access(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind element,
                   bool writing) {
   if (!options.hazards)
     return true;
   Problem problem;
   Actor who = actor(queue);
+  sim::ByteKind kind = byteKind(element);
   Shadow &shadow = card.storage.shadow(memory, unit);
   auto lock = card.storage.lock(memory, unit);
   auto begin = static_cast<uint64_t>(address), bytes = static_cast<uint64_t>(size);
   bool good = writing ? shadow.write(begin, bytes, kind, who, problem) : shadow.read(begin, bytes, kind, who, problem);
   if (lock)
     lock.unlock();
-  return good || report(queue, memory, unit, address, size, kind, writing, problem);
+  return good || report(queue, memory, unit, address, size, element, writing, problem);
 }
 
 std::byte *Quad::readable(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size, ElemKind kind) {
@@ -143,7 +144,7 @@ std::byte *Quad::writable(Queue &queue, Memory memory, uint32_t unit, int64_t ad
 bool Quad::discard(Queue &queue, Memory memory, uint32_t unit, int64_t address, int64_t size) {
   if (!reachable(queue, memory, unit, address, size))
     return false;
-  return access(queue, memory, unit, address, size, Shadow::kUndefined, true);
+  return access(queue, memory, unit, address, size, static_cast<ElemKind>(sim::kUndefined), true);
 }
 
 bool Quad::copyKinds(Queue &queue, Memory source, uint32_t sourceUnit, int64_t from, Memory destination,
@@ -157,13 +158,15 @@ bool Quad::copyKinds(Queue &queue, Memory source, uint32_t sourceUnit, int64_t f
   std::vector<Run> runs;
   auto lock = card.storage.lock(source, sourceUnit);
   card.storage.shadow(source, sourceUnit)
-      .kinds(static_cast<uint64_t>(from), static_cast<uint64_t>(size), [&](uint64_t at, uint64_t bytes, ElemKind kind) {
-        auto offset = static_cast<int64_t>(at) - from;
-        if (!runs.empty() && runs.back().kind == kind && runs.back().offset + runs.back().size == offset)
-          runs.back().size += static_cast<int64_t>(bytes);
-        else
-          runs.push_back({offset, static_cast<int64_t>(bytes), kind});
-      });
+      .kinds(static_cast<uint64_t>(from), static_cast<uint64_t>(size),
+             [&](uint64_t at, uint64_t bytes, sim::ByteKind found) {
+               auto kind = static_cast<ElemKind>(found);
+               auto offset = static_cast<int64_t>(at) - from;
+               if (!runs.empty() && runs.back().kind == kind && runs.back().offset + runs.back().size == offset)
+                 runs.back().size += static_cast<int64_t>(bytes);
+               else
+                 runs.push_back({offset, static_cast<int64_t>(bytes), kind});
+             });
   if (lock)
     lock.unlock();
   for (const Run &run : runs)
@@ -181,7 +184,7 @@ bool Quad::checkAligned(Queue &queue, int64_t address, int64_t alignment, std::s
 bool Quad::readRegister(Queue &queue, uint32_t index, int64_t &out) {
   out = registers[index];
   Problem problem;
-  if (!options.hazards || registerShadow.read(index * 8, 8, ElemKind::I64, actor(queue), problem))
+  if (!options.hazards || registerShadow.read(index * 8, 8, byteKind(ElemKind::I64), actor(queue), problem))
     return true;
   return raise(queue, FaultKind::Race,
                cat("reads register R", index, "; nothing orders this and ", describe(problem.other, true)));
@@ -190,7 +193,7 @@ bool Quad::readRegister(Queue &queue, uint32_t index, int64_t &out) {
 bool Quad::writeRegister(Queue &queue, uint32_t index, int64_t in) {
   registers[index] = in;
   Problem problem;
-  if (!options.hazards || registerShadow.write(index * 8, 8, ElemKind::I64, actor(queue), problem))
+  if (!options.hazards || registerShadow.write(index * 8, 8, byteKind(ElemKind::I64), actor(queue), problem))
     return true;
   return raise(
       queue, FaultKind::Race,

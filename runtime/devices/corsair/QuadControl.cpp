@@ -177,7 +177,7 @@ bool Quad::takeMessage(Queue &queue) {
         cat("quad ", wait.quad, " sent ", message->values.size(), " registers, ", wait.count, " are expected"));
   queue.time = std::max(queue.time, message->time) + ceilClocks(machine.mailboxClocks);
   if (message->clock)
-    join(queue.clock, *message->clock);
+    queue.clock.join(*message->clock);
   for (uint32_t i = 0; i < wait.count; ++i)
     if (!writeRegister(queue, wait.id + i, message->values[i]))
       return false;
@@ -216,7 +216,7 @@ bool Quad::pollRemote(Queue &queue) {
     over = card.isOpen(*wait.ticket);
     if (over) {
       queue.time = std::max(queue.time, wait.ticket->time);
-      join(queue.clock, wait.ticket->clock);
+      queue.clock.join(wait.ticket->clock);
     }
     break;
   case RemoteWait::Kind::Message:

@@ -2,46 +2,17 @@
 
 #include "Report.h"
 
+#include "../common/Trace.h"
+
 #include <algorithm>
-#include <charconv>
-#include <cstdarg>
-#include <cstdio>
 
 namespace dmxrt::corsair {
 namespace {
 
-/// JSON and text are written as they go: the formats are small and fixed.
-class Writer {
-public:
-  void add(const char *format, ...) __attribute__((format(printf, 2, 3))) {
-    char buffer[512];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(buffer, sizeof buffer, format, arguments);
-    va_end(arguments);
-    text += buffer;
-  }
-  void quoted(std::string_view value) {
-    text += '"';
-    for (char c : value) {
-      if (c == '"' || c == '\\')
-        text += '\\';
-      if (static_cast<unsigned char>(c) < 0x20)
-        add("\\u%04x", c);
-      else
-        text += c;
-    }
-    text += '"';
-  }
-  bool save(const std::string &path) const {
-    std::FILE *file = std::fopen(path.c_str(), "wb");
-    if (!file)
-      return false;
-    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    return std::fclose(file) == 0 && good;
-  }
-  std::string text;
-};
+using sim::fixed;
+using sim::num;
+using sim::ull;
+using Writer = sim::TextWriter;
 
 uint64_t longest(const Usage &usage, Engine engine) {
   const auto &slices = usage.busy[static_cast<int>(engine)];
@@ -53,20 +24,6 @@ Usage totalOf(const RunResult &run) {
   for (const QuadResult &quad : run.quads)
     total.add(quad.usage);
   return total;
-}
-
-unsigned long long ull(uint64_t value) { return value; }
-
-/// A number's text whatever the process's locale.
-std::string num(double value) {
-  char buffer[40];
-  auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 6);
-  return std::string(buffer, end.ptr);
-}
-std::string fixed(double value, int digits) {
-  char buffer[400];
-  auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, digits);
-  return std::string(buffer, end.ptr);
 }
 
 /// Clocks that one core's array needs for these MACs: 64 x 64 of them take the row clocks of their class.
@@ -280,45 +237,29 @@ bool writeReport(const std::string &path, const isa::Machine &machine, const std
 }
 
 bool writeTrace(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &runs) {
-  Writer out;
-  out.add("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [");
-  bool first = true;
+  sim::Trace trace;
   double offset = 0, microseconds = 1e6 / machine.clockHz;
-  std::vector<bool> named(32 * kEngines * kMaxSlices), quads(32);
   for (const KernelRun &run : runs) {
     for (const QuadResult &quad : run.main.quads)
       for (const TraceEvent &event : quad.trace) {
-        unsigned row = static_cast<unsigned>(event.engine) * kMaxSlices + event.instance;
-        if (!quads[quad.quad]) {
-          quads[quad.quad] = true;
-          out.add("%s\n{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %u, \"args\": {\"name\": \"quad %u\"}}",
-                  first ? "" : ",", quad.quad, quad.quad);
-          first = false;
-        }
-        if (!named[quad.quad * kEngines * kMaxSlices + row]) {
-          named[quad.quad * kEngines * kMaxSlices + row] = true;
-          out.add("%s\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, \"tid\": %u, \"args\": {\"name\": \"%s "
-                  "%u\"}}",
-                  first ? "" : ",", quad.quad, row, nameOf(event.engine).data(), event.instance);
-          first = false;
-        }
+        uint32_t row = static_cast<uint32_t>(event.engine) * kMaxSlices + event.instance;
+        trace.process(quad.quad, cat("quad ", quad.quad));
+        trace.row(quad.quad, row, cat(nameOf(event.engine), " ", uint32_t(event.instance)));
         const isa::Code &code = run.image->streams[event.stream];
-        out.add(",\n{\"ph\": \"X\", \"pid\": %u, \"tid\": %u, \"ts\": %s, \"dur\": %s, \"name\": ", quad.quad, row,
-                fixed((offset + static_cast<double>(event.start)) * microseconds, 4).c_str(),
-                fixed(static_cast<double>(event.end - event.start) * microseconds, 4).c_str());
-        out.quoted(event.mark == kNoMark ? std::string_view(code.instructions[event.position].info().name)
-                                         : std::string_view(run.image->marks[event.mark]));
-        out.add(", \"args\": {\"kernel\": ");
-        out.quoted(run.kernel);
-        out.add(", \"stream\": ");
-        out.quoted(code.name);
-        out.add(", \"at\": %u, \"instruction\": \"%s\"}}", event.position,
-                code.instructions[event.position].info().name);
+        const char *instruction = code.instructions[event.position].info().name;
+        trace.begin(quad.quad, row, (offset + static_cast<double>(event.start)) * microseconds,
+                    static_cast<double>(event.end - event.start) * microseconds,
+                    event.mark == kNoMark ? std::string_view(instruction)
+                                          : std::string_view(run.image->marks[event.mark]));
+        trace.argument("kernel", run.kernel);
+        trace.argument("stream", code.name);
+        trace.argument("at", event.position);
+        trace.argument("instruction", std::string_view(instruction));
+        trace.finish();
       }
     offset += static_cast<double>(run.main.clocks);
   }
-  out.add("\n]}\n");
-  return out.save(path);
+  return trace.save(path);
 }
 
 } // namespace dmxrt::corsair

@@ -42,9 +42,9 @@ void record(const Shadow *shadow, bool write, uint64_t begin, uint64_t size, con
 
 // Shadow::read and Shadow::write as the linker names them.
 #define SHADOW_PARAMETERS                                                                                              \
-  Shadow *shadow, uint64_t begin, uint64_t size, ElemKind kind, const Actor &actor, Problem &problem
-#define SHADOW_READ _ZN5dmxrt7corsair6Shadow4readEmmN3dmx7corsair8ElemKindERKNS0_5ActorERNS0_7ProblemE
-#define SHADOW_WRITE _ZN5dmxrt7corsair6Shadow5writeEmmN3dmx7corsair8ElemKindERKNS0_5ActorERNS0_7ProblemE
+  Shadow *shadow, uint64_t begin, uint64_t size, dmxrt::sim::ByteKind kind, const Actor &actor, Problem &problem
+#define SHADOW_READ _ZN5dmxrt3sim6Shadow4readEmmhRKNS0_5ActorERNS0_7ProblemE
+#define SHADOW_WRITE _ZN5dmxrt3sim6Shadow5writeEmmhRKNS0_5ActorERNS0_7ProblemE
 #define JOIN(a, b) a##b
 #define NAME(a, b) JOIN(a, b)
 extern "C" {
@@ -95,7 +95,7 @@ Executed execute(const Image &image, const std::map<Memory, ElemKind> &kinds) {
     uint32_t first = memory == Memory::DDR ? 1 : 5 * scale;
     uint64_t bytes = std::min<uint64_t>(storage.size(memory), 1 << 20);
     for (uint32_t unit = first; unit < first + scale; ++unit)
-      storage.shadow(memory, unit).write(0, bytes, kind, Actor(), problem);
+      storage.shadow(memory, unit).write(0, bytes, dmxrt::corsair::byteKind(kind), Actor(), problem);
   }
   dmxrt::corsair::Card card(image.machine, storage);
   std::vector<dmxrt::corsair::Stream> streams = dmxrt::corsair::decodeStreams(image);

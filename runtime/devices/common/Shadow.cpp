@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace dmxrt::corsair {
+namespace dmxrt::sim {
 
 Shadow::Cell &Shadow::Cell::operator=(const Cell &other) {
   writer = other.writer;
@@ -48,9 +48,9 @@ void Shadow::merge(Page &page, size_t first, size_t last) {
     page.erase(page.begin() + static_cast<ptrdiff_t>(out) + 1, page.begin() + static_cast<ptrdiff_t>(end));
 }
 
-bool Shadow::readCell(Cell &cell, ElemKind kind, const Actor &actor, Problem &problem) {
+bool Shadow::readCell(Cell &cell, ByteKind kind, const Actor &actor, Problem &problem) {
   if (!actor.after(cell.writer)) {
-    problem.kind = FaultKind::Race;
+    problem.why = Problem::Race;
     problem.other = cell.writer;
     problem.otherWrote = true;
     return false;
@@ -59,11 +59,11 @@ bool Shadow::readCell(Cell &cell, ElemKind kind, const Actor &actor, Problem &pr
     // Recorded all the same: an unordered write that comes later is then known as a race with it.
     cell.reader = actor.epoch;
     cell.hasReader = true;
-    problem.kind = FaultKind::PoisonRead;
+    problem.why = Problem::Undefined;
     return false;
   }
-  if (kind != ElemKind::Raw && kind != cell.kind) {
-    problem.kind = FaultKind::FormatMismatch;
+  if (kind != kAnyKind && kind != cell.kind) {
+    problem.why = Problem::OtherKind;
     problem.found = cell.kind;
     return false;
   }
@@ -82,7 +82,7 @@ bool Shadow::readCell(Cell &cell, ElemKind kind, const Actor &actor, Problem &pr
 }
 
 bool Shadow::checkWrite(const Cell &cell, const Actor &actor, Problem &problem) {
-  problem.kind = FaultKind::Race;
+  problem.why = Problem::Race;
   auto fails = [&](const Epoch &other, bool wrote) {
     if (actor.after(other))
       return false;
@@ -99,7 +99,7 @@ bool Shadow::checkWrite(const Cell &cell, const Actor &actor, Problem &problem) 
   return true;
 }
 
-bool Shadow::readPage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, const Actor &actor, Problem &problem) {
+bool Shadow::readPage(Page &page, uint32_t begin, uint32_t end, ByteKind kind, const Actor &actor, Problem &problem) {
   if (page.empty())
     page.push_back({0, Cell()});
   size_t first = find(page, begin);
@@ -119,7 +119,7 @@ bool Shadow::readPage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, c
   return true;
 }
 
-bool Shadow::writePage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, const Actor &actor, Problem &problem) {
+bool Shadow::writePage(Page &page, uint32_t begin, uint32_t end, ByteKind kind, const Actor &actor, Problem &problem) {
   if (page.empty())
     page.push_back({0, Cell()});
   size_t first = split(page, begin), last = split(page, end);
@@ -137,7 +137,7 @@ bool Shadow::writePage(Page &page, uint32_t begin, uint32_t end, ElemKind kind, 
   return true;
 }
 
-bool Shadow::read(uint64_t begin, uint64_t size, ElemKind kind, const Actor &actor, Problem &problem) {
+bool Shadow::read(uint64_t begin, uint64_t size, ByteKind kind, const Actor &actor, Problem &problem) {
   for (uint64_t at = begin, end = begin + size; at < end;) {
     uint64_t base = at / kPage * kPage, stop = std::min(end, base + kPage);
     if (!readPage(pageOf(at), static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base), kind, actor,
@@ -150,7 +150,7 @@ bool Shadow::read(uint64_t begin, uint64_t size, ElemKind kind, const Actor &act
   return true;
 }
 
-bool Shadow::write(uint64_t begin, uint64_t size, ElemKind kind, const Actor &actor, Problem &problem) {
+bool Shadow::write(uint64_t begin, uint64_t size, ByteKind kind, const Actor &actor, Problem &problem) {
   for (uint64_t at = begin, end = begin + size; at < end;) {
     uint64_t base = at / kPage * kPage, stop = std::min(end, base + kPage);
     if (!writePage(pageOf(at), static_cast<uint32_t>(at - base), static_cast<uint32_t>(stop - base), kind, actor,
@@ -163,4 +163,4 @@ bool Shadow::write(uint64_t begin, uint64_t size, ElemKind kind, const Actor &ac
   return true;
 }
 
-} // namespace dmxrt::corsair
+} // namespace dmxrt::sim
