@@ -1,5 +1,6 @@
 //===- CorsairTarget.cpp - the Corsair target's answers to the phases -----===//
 
+#include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "emit/Constants.h"
 #include "emit/KernelLowering.h"
@@ -26,7 +27,10 @@ public:
   CorsairTarget(hw::Machine machine, int quads, Mode mode) : machine(std::move(machine)), quads(quads), mode(mode) {}
 
   StringRef name() const override { return "corsair"; }
-  void registerDialects(DialectRegistry &registry) const override { lldmir::registerMachine(registry, machine); }
+  void registerDialects(DialectRegistry &registry) const override {
+    corsair::registerDevice(registry, machine);
+    lldmir::registerMachine(registry, machine);
+  }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
   bool computesWholeGraphs() const override { return true; }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
@@ -113,13 +117,13 @@ Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
 }
 
 Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels) const {
-  SmallVector<dlir::DmmqOp> programs;
+  SmallVector<dlir::DeviceProgramOp> programs;
   for (Operation *kernel : kernels)
-    if (auto program = dyn_cast<dlir::DmmqOp>(kernel))
+    if (auto program = dyn_cast<dlir::DeviceProgramOp>(kernel))
       programs.push_back(program);
     else
       return Error{ErrorKind::Model, "kernel '" + SymbolTable::getSymbolName(kernel).str() +
-                                         "' has no program for the device's queues (dlir.dmmq)"};
+                                         "' has no program for the device's queues (dlir.device_program)"};
   std::string why; // the encoder's first error, which names the op
   ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
     why = why.empty() ? diagnostic.str() : why;

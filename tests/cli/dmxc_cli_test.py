@@ -493,12 +493,12 @@ class Corsair(Base):
             self.run_tool(phase, "--from", phase.stem.split("-")[-1], "-t", "corsair", "-o", "again.bundle")
             differ = self.run_tool("d.bundle", "--diff", "again.bundle", tool="dmx-inspect", code=5)
             self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.source"})
-        self.assertIn("dlir.matmul", phase.read_text())
+        self.assertIn("corsair.matmul", phase.read_text())
 
     def test_a_missing_token_is_a_race(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()
-        group = re.search(r' wait\(%\d+\)(?= .*\{\n.*dlir\.simd)', text)
+        group = re.search(r' wait\(%\d+\)(?= .*\{\n.*corsair\.simd)', text)
         (self.dir / "s.mlir").write_text(text[:group.start()] + text[group.end():])
         self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "race.bundle")
         result = self.run_tool("race.bundle", "--random-inputs", "1", tool="dmx-run", code=1)
@@ -508,7 +508,7 @@ class Corsair(Base):
         """The message has the encoder's reason."""
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()
-        (self.dir / "s.mlir").write_text(re.sub(r"(dlir\.memory GM .*) at \d+", r"\1 at 99999936", text, count=1))
+        (self.dir / "s.mlir").write_text(re.sub(r'(dlir\.memory "GM" .*) at \d+', r"\1 at 99999936", text, count=1))
         result = self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "x.bundle", code=1)
         self.assertRegex(result.stderr, "over capacity: '.*' is \\d+ bytes at 99999936, GM holds 16777216")
 

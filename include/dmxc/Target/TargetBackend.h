@@ -110,12 +110,12 @@ public:
   }
 
   //--- schedule --------------------------------------------------------------------
-  /// Puts a program for the device's queues (a dlir.dmmq of the same name and device) in the place of each of the
+  /// Puts a program for the device's queues (of the same name and device) in the place of each of the
   /// target's kernels. A target whose kernels are functions leaves them.
   virtual Status schedule(llvm::ArrayRef<dlir::KernelOp> kernels) const { return Status::ok(); }
 
   //--- codegen ---------------------------------------------------------------------
-  /// Compiles the kernels, each a dlir.kernel or the dlir.dmmq made of it, for every level asked for. Their locations
+  /// Compiles the kernels, each a dlir.kernel or the program made of it, for every level asked for. Their locations
   /// name the nodes for messages.
   virtual Result<std::vector<CodeEntry>> emit(llvm::ArrayRef<mlir::Operation *> kernels) const = 0;
 

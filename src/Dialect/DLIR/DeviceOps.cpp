@@ -1,7 +1,8 @@
 //===- DeviceOps.cpp - rules of a device's programs -----------------------===//
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DLIR/Device.h"
 
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <set>
@@ -11,6 +12,9 @@ using namespace dmxc::dlir;
 
 #include "dmxc/Dialect/DLIR/DLIRDeviceEnums.cpp.inc"
 
+/// Whether an op is of this dialect; other symbols of a program are a target's functions.
+static bool isDlir(Operation *op) { return isa_and_present<DLIRDialect>(op->getDialect()); }
+
 void DLIRDialect::addDeviceOps() {
   addOperations<
 #define GET_OP_LIST
@@ -18,28 +22,56 @@ void DLIRDialect::addDeviceOps() {
       >();
 }
 
-bool dmxc::dlir::canMove(MemoryKind source, MemoryKind target) {
-  using M = MemoryKind;
-  auto among = [&](std::initializer_list<M> kinds) { return llvm::is_contained(kinds, target); };
-  switch (source) {
-  case M::DDR:
-    return among({M::GM, M::ST});
-  case M::GM:
-    return among({M::DDR, M::GM, M::ST, M::IB, M::OB, M::WB, M::DRE, M::SIMD});
-  case M::ST:
-    return among({M::DDR, M::GM, M::IB, M::WB, M::SIMD});
-  case M::OB:
-    return among({M::GM, M::ST, M::IB, M::DRE, M::SIMD});
-  default:
-    return false;
-  }
-}
-
 //===--- the program ------------------------------------------------------------------===//
 
-LogicalResult DmmqOp::verifyRegions() {
+std::vector<DeviceArgument> DeviceProgramOp::deviceArguments() {
+  std::vector<DeviceArgument> arguments;
+  for (auto argument : getBody().getOps<ArgumentOp>())
+    arguments.push_back({argument.getName(), argument.getRole(), argument.getTensor(), argument.getForm()});
+  return arguments;
+}
+
+/// C4: permanent memories at fixed addresses do not overlap.
+static LogicalResult verifyFixed(ArrayRef<MemoryOp> fixed) {
+  for (size_t i = 0; i < fixed.size(); ++i) {
+    MemoryOp a = fixed[i];
+    for (MemoryOp b : fixed.take_front(i))
+      if (a.getKind() == b.getKind() && *a.getAddress() < *b.getAddress() + b.getSize() &&
+          *b.getAddress() < *a.getAddress() + a.getSize())
+        return a.emitOpError("C4: overlaps '") << b.getName() << "'";
+  }
+  return success();
+}
+
+/// C6: what is put is got, and the other way round; and each put can move to each get.
+static LogicalResult verifyChannels(DeviceProgramOp program, const DeviceModel &model) {
+  llvm::DenseMap<StringAttr, SmallVector<PutOp>> puts;
+  llvm::DenseMap<StringAttr, SmallVector<GetOp>> gets;
+  program->walk([&](PutOp op) { puts[op.getChannelAttr().getAttr()].push_back(op); });
+  program->walk([&](GetOp op) { gets[op.getChannelAttr().getAttr()].push_back(op); });
+  for (auto channel : program.getBody().getOps<ChannelOp>()) {
+    ArrayRef<PutOp> sources = puts[channel.getSymNameAttr()];
+    ArrayRef<GetOp> targets = gets[channel.getSymNameAttr()];
+    if (!sources.empty() && targets.empty())
+      return sources.front()->emitOpError("C6: nothing gets what is put into @") << channel.getSymName();
+    if (sources.empty() && !targets.empty())
+      return targets.front()->emitOpError("C6: nothing is put into @") << channel.getSymName();
+    for (PutOp put : sources)
+      for (GetOp get : targets)
+        if (StringRef from = memoryOf(put.getBuffers().front()), to = memoryOf(get.getBuffers().front());
+            !model.memory(from)->moveTo(to))
+          return put->emitOpError("C3: the device does not move from ")
+                 << from << " to " << to << ", where @" << channel.getSymName() << " is got";
+  }
+  return success();
+}
+
+LogicalResult DeviceProgramOp::verifyRegions() {
+  const DeviceModel *model = modelOf(*this);
+  if (!model)
+    return emitOpError("C5: no target of this build is called '") << getDevice() << "', or it has no programs";
   llvm::StringSet<> arguments, memories, graphs;
-  std::vector<MemoryOp> fixed;
+  SmallVector<MemoryOp> fixed;
   for (Operation &op : getBody().front()) {
     if (auto argument = dyn_cast<ArgumentOp>(op)) {
       if (!arguments.insert(argument.getName()).second)
@@ -52,16 +84,11 @@ LogicalResult DmmqOp::verifyRegions() {
     } else if (auto graph = dyn_cast<ScheduledGraphOp>(op)) {
       if (!graphs.insert(graph.getName()).second)
         return op.emitOpError("C3: a second graph \"") << graph.getName() << "\"";
-    } else if (!isa<PieceOp, DmaConfigOp, CpuFunctionOp>(op)) {
-      return op.emitOpError("C1: does not stand in a dlir.dmmq");
+    } else if (!isa<PieceOp, DescriptorOp, ChannelOp>(op) && !(isa<SymbolOpInterface>(op) && !isDlir(&op))) {
+      return op.emitOpError("C1: does not stand in a dlir.device_program");
     }
   }
-  for (auto [i, a] : llvm::enumerate(fixed))
-    for (MemoryOp b : ArrayRef(fixed).take_front(i))
-      if (a.getKind() == b.getKind() && *a.getAddress() < *b.getAddress() + b.getSize() &&
-          *b.getAddress() < *a.getAddress() + a.getSize())
-        return a.emitOpError("C4: overlaps '") << b.getName() << "'";
-  return success();
+  return success(succeeded(verifyFixed(fixed)) && succeeded(verifyChannels(*this, *model)));
 }
 
 LogicalResult ArgumentOp::verify() {
@@ -75,8 +102,20 @@ LogicalResult ArgumentOp::verify() {
 LogicalResult MemoryOp::verify() {
   if (static_cast<int64_t>(getSize()) < 1)
     return emitOpError("C1: has ") << static_cast<int64_t>(getSize()) << " bytes";
-  if (getAddress() && (static_cast<int64_t>(*getAddress()) < 0 || *getAddress() % 64))
-    return emitOpError("C2: address ") << static_cast<int64_t>(*getAddress()) << " is not a multiple of 64";
+  const DeviceModel *model = modelOf(*this);
+  if (!model)
+    return emitOpError("stands in a program of '")
+           << cast<DeviceProgramOp>((*this)->getParentOp()).getDevice() << "', which is no target of this build";
+  const MemoryModel *memory = model->memory(getKind());
+  if (!memory)
+    return emitOpError("C3: the device has no memory ") << getKind() << "; it has " << model->memoryNames();
+  if (getAddress() && (static_cast<int64_t>(*getAddress()) < 0 || *getAddress() % memory->alignment))
+    return emitOpError("C2: address ") << static_cast<int64_t>(*getAddress()) << " is not a multiple of "
+                                       << memory->alignment;
+  int64_t address = getAddress().value_or(0), size = getSize();
+  if (size > memory->size || address > memory->size - size)
+    return emitOpError("C4: over capacity: '")
+           << getName() << "' is " << size << " bytes at " << address << ", " << getKind() << " holds " << memory->size;
   return success();
 }
 
@@ -98,13 +137,33 @@ LogicalResult PieceOp::verify() {
   if (offset < 0 || bytes < 0 || offset + bytes > static_cast<int64_t>(memory.getSize()))
     return emitOpError("C3: leaves the ")
            << static_cast<int64_t>(memory.getSize()) << " bytes of '" << memory.getName() << "'";
+  const DeviceModel *model = modelOf(*this);
+  const MemoryModel *row = model ? model->memory(memory.getKind()) : nullptr;
+  if (int64_t unit = getUnit(); row && (unit < 0 || unit >= row->units))
+    return emitOpError("C4: there is no unit ") << unit << ", the device has " << row->units << " of " << row->name;
   return success();
 }
 
-LogicalResult DmaConfigOp::verify() {
+/// A descriptor's numbers against what the device's have room for.
+static LogicalResult verifyLimits(DescriptorOp op, const DeviceModel &model) {
+  if (op.getDims().size() > model.descriptorDims)
+    return op.emitOpError("C1: has ") << op.getDims().size() << " dims, the device's descriptors "
+                                      << model.descriptorDims;
+  for (int64_t count : op.getDims())
+    if (count > model.largestCount)
+      return op.emitOpError("C1: counts ") << count << " items, the device's descriptors " << model.largestCount;
+  for (ArrayRef<int64_t> steps : {op.getSource(), op.getTarget()})
+    for (int64_t step : steps)
+      if (step > model.largestStep || step < -model.largestStep)
+        return op.emitOpError("C2: has a step of ")
+               << step << ", the device's descriptors at most " << model.largestStep;
+  return success();
+}
+
+LogicalResult DescriptorOp::verify() {
   size_t rank = getDims().size();
-  if (rank > 4 || llvm::any_of(getDims(), [](int64_t n) { return n < 0; }))
-    return emitOpError("C1: has at most four dims, none negative");
+  if (llvm::any_of(getDims(), [](int64_t n) { return n < 0; }))
+    return emitOpError("C1: has a negative dim");
   if (getSource().size() != rank || getTarget().size() != rank)
     return emitOpError("C2: needs a source and a target step for each of ") << rank << " dims";
   for (auto list : {getLow(), getHigh()})
@@ -116,27 +175,70 @@ LogicalResult DmaConfigOp::verify() {
         return emitOpError("C3: low ") << low << " is above high " << high;
   if (static_cast<int64_t>(getUnit()) < 1)
     return emitOpError("C4: a unit of ") << static_cast<int64_t>(getUnit());
+  const DeviceModel *model = modelOf(*this);
+  return model ? verifyLimits(*this, *model) : success();
+}
+
+LogicalResult ChannelOp::verify() {
+  const DeviceModel *model = modelOf(*this);
+  if (!model || !model->channels)
+    return emitOpError("C1: the device has no channels");
+  if (static_cast<int64_t>(getDepth()) < 1)
+    return emitOpError("C2: a depth of ") << static_cast<int64_t>(getDepth());
   return success();
 }
 
 //===--- schedules ----------------------------------------------------------------------===//
 
-/// Whether some group or barrier waits for the token, or signals it.
+/// Counts of tokens, or one of each.
+static std::vector<TokenCount> counted(OperandRange tokens, std::optional<ArrayRef<int64_t>> counts) {
+  std::vector<TokenCount> all;
+  for (auto [i, token] : llvm::enumerate(tokens))
+    all.push_back({token, counts && i < counts->size() ? (*counts)[i] : 1});
+  return all;
+}
+std::vector<TokenCount> TaskGroupOp::waits() { return counted(getWait(), getWaitCounts()); }
+std::vector<TokenCount> TaskGroupOp::signals() { return counted(getSignal(), getSignalCounts()); }
+std::vector<TokenCount> TaskBarrierOp::waits() { return counted(getWait(), getWaitCounts()); }
+std::vector<TokenCount> TaskBarrierOp::signals() { return counted(getSignal(), getSignalCounts()); }
+
+/// C3 of groups and barriers: as many counts as tokens, all positive.
+template <typename OpTy> static LogicalResult verifyCounts(OpTy op) {
+  auto wrong = [](OperandRange tokens, std::optional<ArrayRef<int64_t>> counts) {
+    return counts && (counts->size() != tokens.size() || llvm::any_of(*counts, [](int64_t n) { return n < 1; }));
+  };
+  if (wrong(op.getWait(), op.getWaitCounts()) || wrong(op.getSignal(), op.getSignalCounts()))
+    return op.emitOpError("C3: waits and signals count from 1, one number a token");
+  return success();
+}
+
+/// Whether some group or task waits for the token, or signals it.
 static bool isUsed(TokenOp token, bool wait) {
-  return llvm::any_of(token.getResult().getUses(), [&](OpOperand &use) {
-    auto among = [&](auto op) { return llvm::is_contained(wait ? op.getWait() : op.getSignal(), token.getResult()); };
-    if (auto group = dyn_cast<TaskGroupOp>(use.getOwner()))
-      return among(group);
-    auto barrier = dyn_cast<TaskBarrierOp>(use.getOwner());
-    return barrier && among(barrier);
+  return llvm::any_of(token.getResult().getUsers(), [&](Operation *user) {
+    std::vector<TokenCount> counts;
+    if (auto group = dyn_cast<TaskGroupOp>(user))
+      counts = wait ? group.waits() : group.signals();
+    else if (auto task = dyn_cast<DeviceTaskOpInterface>(user))
+      counts = wait ? task.waits() : task.signals();
+    return llvm::any_of(counts, [&](const TokenCount &count) { return count.token == token.getResult(); });
   });
 }
 
+int64_t ScheduledGraphOp::unitCount() {
+  int64_t count = 1;
+  for (int64_t extent : getUnits())
+    count *= extent;
+  return count;
+}
+
 LogicalResult ScheduledGraphOp::verifyRegions() {
-  if ((getName() != "init" && getName() != "main") || static_cast<int64_t>(getQuads()) < 1)
-    return emitOpError("C1: is \"init\" or \"main\", over one quad or more");
-  if (getBody().getNumArguments() != 1 || !getBody().getArgument(0).getType().isIndex())
-    return emitOpError("C1: has the quad's number as its argument");
+  constexpr int64_t kMost = 1 << 20; // a grid that a machine may have
+  if ((getName() != "init" && getName() != "main") || getUnits().empty() ||
+      llvm::any_of(getUnits(), [](int64_t n) { return n < 1 || n > kMost; }) || getUnits().size() > 3)
+    return emitOpError("C1: is \"init\" or \"main\", over one unit or more");
+  if (getBody().getNumArguments() != getUnits().size() ||
+      llvm::any_of(getBody().getArgumentTypes(), [](Type type) { return !type.isIndex(); }))
+    return emitOpError("C1: has an index for each dim of its units");
   std::set<uint64_t> queues, registers;
   for (Operation &op : getBody().front()) {
     if (auto queue = dyn_cast<DispatchQueueOp>(op)) {
@@ -147,9 +249,9 @@ LogicalResult ScheduledGraphOp::verifyRegions() {
         return op.emitOpError("C3: is waited for, but nothing signals it");
     } else if (auto reg = dyn_cast<RegisterOp>(op)) {
       size_t count = reg.getValues().size();
-      if ((count != 1 && count != getQuads()) || !registers.insert(reg.getNumber()).second)
+      if ((count != 1 && count != static_cast<size_t>(unitCount())) || !registers.insert(reg.getNumber()).second)
         return op.emitOpError("C4: is the only one of register ")
-               << reg.getNumber() << ", with one value or " << getQuads();
+               << reg.getNumber() << ", with one value or " << unitCount();
     } else {
       return op.emitOpError("C2: does not stand in a queue");
     }
@@ -166,12 +268,6 @@ LogicalResult DispatchQueueOp::verifyRegions() {
   return success();
 }
 
-/// Ops that only stand in groups.
-static bool isTask(Operation *op) {
-  return isa<DmaCopyOp, DeviceMatmulOp, DeviceConvOp, DeviceSimdOp, DeviceReshapeOp, CpuOp, TaskBarrierOp,
-             SignalRemoteOp, WaitRemoteOp, SendOp, ReceiveOp, ResetOp, NopOp>(op);
-}
-
 LogicalResult TaskGroupOp::verifyRegions() {
   Operation *parent = (*this)->getParentOp();
   while (isa<LoopOp>(parent))
@@ -179,9 +275,9 @@ LogicalResult TaskGroupOp::verifyRegions() {
   if (!isa<DispatchQueueOp>(parent))
     return emitOpError("C1: stands in no queue");
   for (Operation &op : getBody().front())
-    if (!isTask(&op) && !isa<LoopOp>(op))
+    if (!isa<DeviceTaskOpInterface, LoopOp>(op))
       return op.emitOpError("C2: is no task");
-  return success();
+  return verifyCounts(*this);
 }
 
 LogicalResult LoopOp::verify() {
@@ -191,7 +287,7 @@ LogicalResult LoopOp::verify() {
   if (getTimes().getNumResults() != 1 || getTimes().getNumDims() != getIndices().size() || getTimes().getNumSymbols())
     return emitOpError("C1: needs one number of trips");
   for (Operation &op : getBody().front())
-    if (!isa<LoopOp>(op) && !(inGroup ? isTask(&op) : isa<TaskGroupOp>(op)))
+    if (!isa<LoopOp>(op) && !(inGroup ? isa<DeviceTaskOpInterface>(op) : isa<TaskGroupOp>(op)))
       return op.emitOpError("does not stand in this loop");
   return success();
 }
@@ -203,5 +299,9 @@ LogicalResult TaskBarrierOp::verify() {
     return emitOpError("C2: neither waits nor signals nor meets");
   if (getScope().has_value() != getQueues().has_value() || (getId() && !getScope()))
     return emitOpError("C2: scope and queues come together");
-  return success();
+  const DeviceModel *model = modelOf(*this);
+  if (getScope() && model && !llvm::is_contained(model->scopes, *getScope()))
+    return emitOpError("C4: the device has no scope \"")
+           << *getScope() << "\"; it has " << llvm::join(model->scopes, ", ");
+  return verifyCounts(*this);
 }

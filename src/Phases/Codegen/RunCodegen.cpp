@@ -1,6 +1,7 @@
 //===- RunCodegen.cpp - DLIR to bytes -------------------------------------===//
 #include "dmxc/Phases/Codegen.h"
 
+#include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Phases/Memory/Layout.h"
 
@@ -396,7 +397,7 @@ Result<CompiledModel> runCodegen(ModuleOp module, const PhaseContext &context) {
     SmallVector<Operation *> kernels;
     for (Operation &op : *module.getBody()) {
       auto kernel = dyn_cast<dlir::KernelOp>(op);
-      auto program = dyn_cast<dlir::DmmqOp>(op);
+      auto program = dyn_cast<dlir::DeviceProgramOpInterface>(op);
       if ((kernel && kernel.getDevice() == target->name()) || (program && program.getDevice() == target->name()))
         kernels.push_back(&op);
     }

@@ -14,6 +14,11 @@ namespace {
 struct ScheduleDevices : dmxc::impl::ScheduleDevicesBase<ScheduleDevices> {
   explicit ScheduleDevices(const PhaseContext &context) : context(context) {}
 
+  void getDependentDialects(DialectRegistry &registry) const override {
+    for (const TargetBackend *target : context.targets)
+      target->registerDialects(registry);
+  }
+
   void runOnOperation() override {
     for (const TargetBackend *target : context.targets) {
       SmallVector<dlir::KernelOp> kernels;

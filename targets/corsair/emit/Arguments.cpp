@@ -47,7 +47,7 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
   SmallVector<unsigned> order = preferredOrder(argument, type.getRank());
   DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
   DeviceTensor ddr = tensor;
-  ddr.address = {buffers.add(dlir::MemoryKind::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  ddr.address = {buffers.add(hw::Memory::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::input, name, type, tensor.kind, order, ddr.address.buffer, piecesOf(tensor, order));
   main->task(name);
   if (deal.quads == 1)
@@ -92,7 +92,7 @@ int KernelLowering::declareConstant(const std::string &name, hw::ElemKind kind, 
     int64_t begin = share ? chiplet * share : 0, extent = share ? std::min(share, bytes - begin) : bytes;
     pieces.push_back({hw::Memory::DDR, static_cast<uint32_t>(chiplet), 0, {begin}, {extent}, {}});
   }
-  int buffer = buffers.add(dlir::MemoryKind::DDR, name, bytes, /*permanent=*/true);
+  int buffer = buffers.add(hw::Memory::DDR, name, bytes, /*permanent=*/true);
   declare(dlir::ArgumentRole::constant, name, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)), kind,
           {}, buffer, pieces);
   return buffer;
@@ -106,7 +106,7 @@ void KernelLowering::addPlainConstant(BlockArgument argument, const std::string 
   if (isTable(argument)) {
     tensor.address = {ddr, 0, {}};
   } else {
-    tensor.address = {buffers.add(dlir::MemoryKind::GM, name, bytes, /*permanent=*/true), 0, {}};
+    tensor.address = {buffers.add(hw::Memory::GM, name, bytes, /*permanent=*/true), 0, {}};
     init->task(name);
     DmaSpec spec;
     spec.unit = bytes;
@@ -122,7 +122,7 @@ void KernelLowering::addPackedConstant(BlockArgument argument, DictionaryAttr fo
   packed.ddr = declareConstant(name, hw::ElemKind::Bfp16C, packed.form.bytes(),
                                shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes());
   if (!fromDdr) {
-    packed.home = {buffers.add(dlir::MemoryKind::ST, name, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
+    packed.home = {buffers.add(hw::Memory::ST, name, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
     init->task(name);
     loadTiles(*init, packed, packed.home);
   }
@@ -134,13 +134,13 @@ void KernelLowering::loadTiles(Program &program, const Tiles &packed, const Addr
   const bool dealt = packed.form.slices > 1;
   DmaSpec spec;
   spec.unit = packed.form.sliceBytes();
-  spec.sourceSlice = dealt ? spec.unit : 0;
+  spec.sourceUnitStep = dealt ? spec.unit : 0;
   Address from{packed.ddr, 0, {}};
   if (packed.form.quads > 1)
     from = from.plus(hw::registerTerm(kQuadInChiplet, packed.form.quadBytes()));
   program.on(Queue::Load)
       .copy(from, home, spec)
-      .integer("slices", (1 << (dealt ? packed.form.slices : machine.slices)) - 1)
+      .integer("units", (1 << (dealt ? packed.form.slices : machine.slices)) - 1)
       .create();
 }
 
@@ -148,7 +148,7 @@ Address KernelLowering::residentTiles(Value constant) {
   const Tiles &packed = tiles.find(constant)->second;
   if (!fromDdr)
     return packed.home;
-  Address home{buffers.add(dlir::MemoryKind::ST, node + ".weights", packed.form.sliceBytes()), 0, {}};
+  Address home{buffers.add(hw::Memory::ST, node + ".weights", packed.form.sliceBytes()), 0, {}};
   main->task(node);
   loadTiles(*main, packed, home);
   return home;
@@ -173,7 +173,7 @@ void KernelLowering::addState(BlockArgument argument) {
       DeviceTensor::dense(*deviceKind(type.getElementType()), type.getShape(), rowMajor(type.getRank()));
   const std::string name = "state" + std::to_string(argument.getArgNumber());
   const int64_t bytes = tensor.elements() * tensor.elementSize();
-  tensor.address = {buffers.add(dlir::MemoryKind::GM, name, bytes, /*permanent=*/true), 0, {}};
+  tensor.address = {buffers.add(hw::Memory::GM, name, bytes, /*permanent=*/true), 0, {}};
   declareState(type, tensor, name);
   values[argument] = tensor;
   states[stateResults[argument.getArgNumber()]] = tensor;
@@ -202,7 +202,7 @@ Status KernelLowering::addResult(Value value, unsigned index) {
   DeviceTensor tensor = values[value];
   main->task("result" + std::to_string(index));
   node = "result" + std::to_string(index);
-  if (!tensor.isDense() || buffers[tensor.address.buffer].memory != dlir::MemoryKind::GM)
+  if (!tensor.isDense() || buffers[tensor.address.buffer].memory != hw::Memory::GM)
     tensor = copied(tensor, tensor.order());
   SmallVector<unsigned> order = tensor.order();
   tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
@@ -210,7 +210,7 @@ Status KernelLowering::addResult(Value value, unsigned index) {
   if (!tensor.split)
     pieces.resize(1);
   DeviceTensor ddr = tensor;
-  ddr.address = {buffers.add(dlir::MemoryKind::DDR, node, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  ddr.address = {buffers.add(hw::Memory::DDR, node, tensor.elements() * tensor.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::output, node, value.getType(), tensor.kind, order, ddr.address.buffer, pieces);
   main->task(node);
   auto store = [&] { moveTensor(Queue::Store, tensor.local(tensor.split), ddr.local(tensor.split), {}); };

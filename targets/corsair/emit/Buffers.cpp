@@ -26,7 +26,7 @@ static constexpr int64_t kAlign = 64;
 
 Buffers::Buffers(DlirWriter &writer, const hw::Machine &machine) : writer(writer), machine(machine) {}
 
-int Buffers::add(dlir::MemoryKind memory, llvm::StringRef name, int64_t size, bool permanent) {
+int Buffers::add(hw::Memory memory, llvm::StringRef name, int64_t size, bool permanent) {
   Buffer buffer;
   buffer.memory = memory;
   buffer.size = std::max<int64_t>(kAlign, (size + kAlign - 1) / kAlign * kAlign);
@@ -39,12 +39,12 @@ int Buffers::add(dlir::MemoryKind memory, llvm::StringRef name, int64_t size, bo
   return static_cast<int>(all.size()) - 1;
 }
 
-int Buffers::unit(dlir::MemoryKind memory) {
+int Buffers::unit(hw::Memory memory) {
   for (size_t id = 0; id < all.size(); ++id)
     if (all[id].memory == memory)
       return static_cast<int>(id);
-  std::string name = llvm::StringRef(dlir::stringifyMemoryKind(memory)).lower();
-  int id = add(memory, name, static_cast<int64_t>(machine.memory(static_cast<hw::Memory>(memory)).size));
+  std::string name = llvm::StringRef(hw::nameOf(memory)).lower();
+  int id = add(memory, name, static_cast<int64_t>(machine.memory(memory).size));
   all[id].address = 0;
   return id;
 }

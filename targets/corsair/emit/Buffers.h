@@ -19,7 +19,7 @@ namespace hw = dmx::corsair;
 /// A range of one memory, at the same address in each unit of it. Temporaries are packed by the tasks they are live in;
 /// permanent buffers keep their bytes from run to run, so those of all kernels of an image lie side by side.
 struct Buffer {
-  dlir::MemoryKind memory = dlir::MemoryKind::GM;
+  hw::Memory memory = hw::Memory::GM;
   int64_t size = 0; ///< bytes
   mlir::Value value;
   int first = -1, last = -1; ///< tasks, both included; -1: not used
@@ -27,9 +27,7 @@ struct Buffer {
   int64_t address = -1;      ///< set by the placement
 
   /// IB, WB or OB as a whole: products keep their own order there.
-  bool isUnit() const {
-    return memory == dlir::MemoryKind::IB || memory == dlir::MemoryKind::WB || memory == dlir::MemoryKind::OB;
-  }
+  bool isUnit() const { return memory == hw::Memory::IB || memory == hw::Memory::WB || memory == hw::Memory::OB; }
 };
 
 /// A byte address: offset in a buffer plus affine terms; or a number alone.
@@ -60,9 +58,9 @@ class Buffers {
 public:
   Buffers(DlirWriter &writer, const hw::Machine &machine);
   /// `name` is made unique by a number.
-  int add(dlir::MemoryKind memory, llvm::StringRef name, int64_t size, bool permanent = false);
+  int add(hw::Memory memory, llvm::StringRef name, int64_t size, bool permanent = false);
   /// The memory of the arrays as one buffer.
-  int unit(dlir::MemoryKind memory);
+  int unit(hw::Memory memory);
   Buffer &operator[](int id) { return all[id]; }
   const Buffer &operator[](int id) const { return all[id]; }
   /// Notes a use by a task.

@@ -121,7 +121,7 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
   const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes;
   int places[2];
   for (int &place : places)
-    place = buffers.add(dlir::MemoryKind::GM, node + ".tiles", bytes);
+    place = buffers.add(hw::Memory::GM, node + ".tiles", bytes);
   DeviceTensor part = image; // the channels of one group
   part.shape[1] = channels;
   struct Walk {

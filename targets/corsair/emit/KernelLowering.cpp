@@ -31,8 +31,8 @@ static Distribution distributionOf(dlir::KernelOp kernel, const hw::Machine &mac
 
 KernelLowering::KernelLowering(dlir::KernelOp kernel, const hw::Machine &machine, bool fromDdr)
     : kernel(kernel), machine(machine), fromDdr(fromDdr), deal(distributionOf(kernel, machine)),
-      registers(launchRegisters()), builder(kernel),
-      writer(builder, kernel.getLoc(), kernel.getSymName(), kernel.getDevice()), buffers(writer, machine) {}
+      registers(launchRegisters()), builder(kernel), writer(builder, kernel.getLoc(), kernel.getSymName()),
+      buffers(writer, machine) {}
 
 /// The programs' shape is fixed; a machine may be described that cannot run them.
 static std::optional<std::string> machineLacks(Block *body, const hw::Machine &machine) {
@@ -102,7 +102,7 @@ Status KernelLowering::finish(const MemoryUse &permanent) {
 
 DeviceTensor KernelLowering::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, ArrayRef<unsigned> order) {
   DeviceTensor tensor = DeviceTensor::dense(kind, shape, order);
-  tensor.address.buffer = buffers.add(dlir::MemoryKind::GM, node, tensor.elements() * tensor.elementSize());
+  tensor.address.buffer = buffers.add(hw::Memory::GM, node, tensor.elements() * tensor.elementSize());
   return tensor;
 }
 

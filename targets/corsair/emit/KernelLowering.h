@@ -11,7 +11,7 @@
 #include "SimdOp.h"
 #include "Window.h"
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DLIR/Device.h"
 #include "dmxc/Support/Result.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -54,7 +54,7 @@ public:
   /// behind those.
   void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
   Status finish(const MemoryUse &permanent);
-  dlir::DmmqOp program() { return writer.program(); }
+  dlir::DeviceProgramOp program() { return writer.program(); }
 
 private:
   /// A constant packed as tiles and its places.

@@ -47,8 +47,7 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
 }
 
 void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &operands) {
-  const ArrayUnits units{buffers.unit(dlir::MemoryKind::IB), buffers.unit(dlir::MemoryKind::WB),
-                         buffers.unit(dlir::MemoryKind::OB)};
+  const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
   emitProduct(*main, units, plan, operands);
   // The array controller loads WB itself when it streams; what the load queue brings there later must wait for that.
   if (!plan.isStationary())
@@ -72,7 +71,7 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   const DeviceTensor result = values[matmul.getResult()], whole = values[matmul.getLhs()];
   const int64_t elements = result.elements();
   DeviceTensor sums{hw::ElemKind::F32, {deal.quads, elements}, {elements * 4, 4}, {}};
-  sums.address.buffer = buffers.add(dlir::MemoryKind::GM, node + ".sums", deal.quads * elements * 4);
+  sums.address.buffer = buffers.add(hw::Memory::GM, node + ".sums", deal.quads * elements * 4);
   sums.split = {0, 1};
   DeviceTensor part = result;
   part.kind = hw::ElemKind::F32;
@@ -132,7 +131,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
   const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
-  shape.operands.st = {buffers.add(dlir::MemoryKind::ST, node + ".tiles", bytes), 0, {}};
+  shape.operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
   task(op);
   forEachProduct(*main, plan, shape.operands, shape.batch, plan.bytesPerSlice(),
                  [&](const MatmulPlan &p, const MatmulOperands &at) { emitPack(*main, p, at); });

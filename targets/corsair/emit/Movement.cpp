@@ -120,7 +120,7 @@ void KernelLowering::reshapeByIndex(StringRef function, StringRef rule, const De
   spec.indexPitch = pitch;
   spec.indexRange = range;
   QueueWriter vector = main->on(Queue::Vector);
-  TaskWriter reshape = vector.task("dlir.reshape");
+  TaskWriter reshape = vector.task("corsair.reshape");
   reshape.text("function", function).text("rule", rule).with(vector.descriptor(spec));
   vector.reads(reshape, from.address);
   vector.writes(reshape, to.address);

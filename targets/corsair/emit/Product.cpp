@@ -176,10 +176,10 @@ private:
     QueueWriter load = program.on(Queue::Load);
     load.wait(kWbFree + half);
     DmaSpec spec;
-    spec.unit = spec.sourceCore = MatmulPlan::kTileBytes;
+    spec.unit = spec.sourceSubunitStep = MatmulPlan::kTileBytes;
     load.copy(at.st, {units.wb, half * kWbHalf, {}}, spec)
-        .integer("slices", columns.mask)
-        .integer("cores", (int64_t(1) << (columns.tiles * plan.imc)) - 1)
+        .integer("units", columns.mask)
+        .integer("subunits", (int64_t(1) << (columns.tiles * plan.imc)) - 1)
         .create();
     load.signal(kWbFull + half);
     program.on(Queue::Array).wait(kWbFull + half);
@@ -221,8 +221,8 @@ private:
     if (at.bias.buffer >= 0) {
       DmaSpec spec{name(hw::ElemKind::Bfp32), {}, 64};
       spec.dims = {{tiles, 256, obGroup()}, {rows, 0, 256}};
-      spec.sourceSlice = plan.sharing == Sharing::Columns ? plan.groups * 256 : 0;
-      load.copy(at.bias, {units.ob, half * kObHalf, {}}, spec).integer("slices", mask).create();
+      spec.sourceUnitStep = plan.sharing == Sharing::Columns ? plan.groups * 256 : 0;
+      load.copy(at.bias, {units.ob, half * kObHalf, {}}, spec).integer("units", mask).create();
     }
     load.signal(kObReady + half);
   }
@@ -238,10 +238,10 @@ private:
     spec.dims = {{rows, at.aRow, 1}, {1, 0, 0}, {1, 0, 0}, {chunks, kBlock * at.aColumn, plan.pitch}};
     spec.tail = chunk + chunks == plan.kChunks ? plan.k % kBlock : 0;
     spec.elementStride = at.aColumn == 2 ? 0 : at.aColumn;
-    spec.sourceSlice = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
+    spec.sourceUnitStep = plan.rowSlices() > 1 ? kRows * at.aRow : plan.sharing == Sharing::Batch ? at.aSlice : 0;
     load.wait(kIbFree + half);
     load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
-        .integer("slices", mask)
+        .integer("units", mask)
         .create();
     load.signal(kIbFull + half);
   }
@@ -250,7 +250,7 @@ private:
                 int wbHalf) const {
     QueueWriter array = program.on(Queue::Array);
     const int64_t chunk = segment * plan.segment;
-    TaskWriter product = array.task(at.conv ? "dlir.conv" : "dlir.matmul");
+    TaskWriter product = array.task(at.conv ? "corsair.conv" : "corsair.matmul");
     if (at.conv)
       readImage(array, product, row);
     else
@@ -308,11 +308,11 @@ private:
                                                            : at.outSlice;
     DmaSpec spec{name(hw::ElemKind::Bfp32), name(at.outBytes == 2 ? hw::ElemKind::F16 : hw::ElemKind::F32), columns};
     spec.dims = {{count, obGroup(), 64 * at.outBytes}, {rows, 256, at.outRow}};
-    spec.targetSlice = llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0;
+    spec.targetUnitStep = llvm::popcount(unsigned(share.mask)) > 1 ? slice : 0;
     program.on(Queue::Store)
         .copy({units.ob, half * kObHalf + first * obGroup(), {}},
               at.out.plus((share.skipped + first) * 64 * at.outBytes), spec)
-        .integer("slices", share.mask)
+        .integer("units", share.mask)
         .create();
   }
 
@@ -345,8 +345,8 @@ static void packColumns(Program &program, const MatmulPlan &plan, const MatmulOp
   spec.targetBand = plan.kChunks * MatmulPlan::kTileBytes;
   spec.tail = plan.k % kBlock;
   spec.elementStride = at.bRow == 2 ? 0 : at.bRow;
-  spec.sourceSlice = llvm::popcount(unsigned(mask)) > 1 ? slice : 0;
-  program.on(Queue::Load).copy(at.b, at.st, spec).integer("slices", mask).create();
+  spec.sourceUnitStep = llvm::popcount(unsigned(mask)) > 1 ? slice : 0;
+  program.on(Queue::Load).copy(at.b, at.st, spec).integer("units", mask).create();
 }
 
 void emitPack(Program &program, const MatmulPlan &plan, const MatmulOperands &operands) {

@@ -28,9 +28,9 @@ void QueueWriter::sum(TaskWriter &task, StringRef clause, const Address &value) 
 }
 
 TaskWriter QueueWriter::copy(const Address &from, const Address &to, const DmaSpec &spec) const {
-  auto memory = [&](const Address &place) { return dlir::stringifyMemoryKind(program.buffers[place.buffer].memory); };
-  TaskWriter copy = task("dlir.copy");
-  copy.text("endpoints", (memory(from) + "2" + memory(to)).str()).with(descriptor(spec));
+  program.writer.builder.setInsertionPointToEnd(&program.place(queue, number));
+  TaskWriter copy = program.writer.copy(program.buffers[from.buffer].memory, program.buffers[to.buffer].memory);
+  copy.with(descriptor(spec));
   reads(copy, from);
   writes(copy, to);
   return copy;
@@ -45,12 +45,12 @@ void QueueWriter::uses(int buffer, bool writes) const {
 
 void QueueWriter::signal(int token) const {
   OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
-  dlir::TaskBarrierOp::create(at, program.writer.loc, ValueRange(), program.token(token), {}, {}, {});
+  program.writer.tokens(at, {}, program.token(token));
 }
 
 void QueueWriter::wait(int token) const {
   OpBuilder at = OpBuilder::atBlockEnd(&program.place(queue, number));
-  dlir::TaskBarrierOp::create(at, program.writer.loc, program.token(token), ValueRange(), {}, {}, {});
+  program.writer.tokens(at, program.token(token), {});
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,7 +124,7 @@ void Program::when(int flagRegister, llvm::function_ref<void()> body) {
   open({-1, 0, {hw::registerTerm(flagRegister)}}, body);
 }
 
-void Program::meet(dlir::BarrierScope scope) {
+void Program::meet(llvm::StringRef scope) {
   task("meeting");
   tasks.back().meets = true;
   for (Part &part : tasks.back().parts) {

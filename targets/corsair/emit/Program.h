@@ -89,7 +89,7 @@ public:
   /// Code that runs only in quads whose register is not 0 (it is 0 or 1).
   void when(int flagRegister, llvm::function_ref<void()> body);
   /// All queues of all quads meet.
-  void meet(dlir::BarrierScope scope);
+  void meet(llvm::StringRef scope);
   /// A buffer that other quads write: from the last meeting on nothing else may lie there.
   void reserve(int buffer) { buffers.touch(buffer, lastMeeting); }
 

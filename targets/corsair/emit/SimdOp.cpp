@@ -64,7 +64,7 @@ static int sharedDim(const SimdOp &op) {
 static void emitOne(const QueueWriter &queue, const SimdOp &op, int sliceCount) {
   static constexpr const char *names[][2] = {
       {"to_kind", "to_strides"}, {"a_kind", "a_strides"}, {"b_kind", "b_strides"}, {"c_kind", "c_strides"}};
-  TaskWriter simd = queue.task("dlir.simd");
+  TaskWriter simd = queue.task("corsair.simd");
   simd.text("function", hw::nameOf(op.function)).array("dims", op.dims);
   queue.writes(simd, op.result.address);
   for (const SimdOperand &source : op.sources)

@@ -22,7 +22,7 @@ QuadRegisters KernelLowering::launchRegisters() const {
 }
 
 void KernelLowering::meet() {
-  main->meet(chiplets() == 1 ? dlir::BarrierScope::chiplet : dlir::BarrierScope::card);
+  main->meet(chiplets() == 1 ? "chiplet" : "card");
   sent.clear();
 }
 
@@ -62,7 +62,7 @@ static void emitCopy(Program &program, Queue queue, Address from, Address to, Ar
   QueueWriter code = program.on(queue);
   TaskWriter copy = code.copy(from, to, spec);
   if (quads.scale)
-    code.sum(copy, "quads", {-1, 0, {quads}});
+    code.sum(copy, "peers", {-1, 0, {quads}});
   copy.create();
 }
 

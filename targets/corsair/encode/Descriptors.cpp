@@ -58,7 +58,7 @@ private:
 };
 
 /// Steps of a linear side in bytes: whole elements, or whole lines of 64 of what is made of tiles.
-LogicalResult checkSteps(dlir::DmaConfigOp op, StringRef kindName, bool rows, ArrayRef<int64_t> steps,
+LogicalResult checkSteps(dlir::DescriptorOp op, StringRef kindName, bool rows, ArrayRef<int64_t> steps,
                          std::optional<uint64_t> slice, StringRef side) {
   std::optional<hw::ElemKind> kind = hw::elemKindFromName(kindName.str());
   if (!kind || *kind == hw::ElemKind::Raw)
@@ -76,11 +76,11 @@ LogicalResult checkSteps(dlir::DmaConfigOp op, StringRef kindName, bool rows, Ar
   return success();
 }
 
-FailureOr<std::optional<Config>> describe(Operation *op, dlir::DmaConfigOp d, bool stash) {
+FailureOr<std::optional<Config>> describe(Operation *op, dlir::DescriptorOp d, bool stash) {
   Keys keys(op, stash ? hw::Unit::ST : hw::Unit::GM);
   StringRef to = d.getTo().value_or(d.getKind());
-  if (failed(checkSteps(d, d.getKind(), d.getSourceRows(), d.getSource(), d.getSourceSlice(), "source")) ||
-      failed(checkSteps(d, to, d.getTargetRows(), d.getTarget(), d.getTargetSlice(), "target")) ||
+  if (failed(checkSteps(d, d.getKind(), d.getSourceRows(), d.getSource(), d.getSourceUnitStep(), "source")) ||
+      failed(checkSteps(d, to, d.getTargetRows(), d.getTarget(), d.getTargetUnitStep(), "target")) ||
       failed(keys.kind(ConfigKey::Kind, d.getKind())) || (d.getTo() && failed(keys.kind(ConfigKey::To, to))) ||
       (d.getIndexKind() && failed(keys.kind(ConfigKey::IndexKind, *d.getIndexKind()))) ||
       (d.getWindow() && failed(keys.window(*d.getWindow()))))
@@ -96,9 +96,9 @@ FailureOr<std::optional<Config>> describe(Operation *op, dlir::DmaConfigOp d, bo
   keys.set(ConfigKey::DstMode, static_cast<int64_t>(d.getTargetRows()));
   keys.set(ConfigKey::SrcBand, d.getSourceBand());
   keys.set(ConfigKey::DstBand, d.getTargetBand());
-  keys.set(ConfigKey::SrcSlice, d.getSourceSlice());
-  keys.set(ConfigKey::DstSlice, d.getTargetSlice());
-  keys.set(ConfigKey::SrcCore, d.getSourceCore());
+  keys.set(ConfigKey::SrcSlice, d.getSourceUnitStep());
+  keys.set(ConfigKey::DstSlice, d.getTargetUnitStep());
+  keys.set(ConfigKey::SrcCore, d.getSourceSubunitStep());
   keys.set(ConfigKey::Tail, d.getTail());
   keys.set(ConfigKey::ElemStride, d.getElementStride());
   keys.set(ConfigKey::IndexPitch, d.getIndexPitch());
@@ -119,7 +119,7 @@ template <typename OpTy> LogicalResult describeProduct(OpTy op, Keys &keys) {
                  succeeded(keys.kind(ConfigKey::WeightKind, op.getWeightKind())));
 }
 
-FailureOr<std::optional<Config>> describe(dlir::DeviceMatmulOp op) {
+FailureOr<std::optional<Config>> describe(engine::MatmulOp op) {
   Keys keys(op, hw::Unit::AC);
   if (failed(describeProduct(op, keys)))
     return failure();
@@ -128,20 +128,20 @@ FailureOr<std::optional<Config>> describe(dlir::DeviceMatmulOp op) {
   return keys.finish();
 }
 
-FailureOr<std::optional<Config>> describe(dlir::DeviceConvOp op) {
+FailureOr<std::optional<Config>> describe(engine::ConvOp op) {
   Keys keys(op, hw::Unit::AC);
   if (failed(describeProduct(op, keys)) || failed(keys.window(op.getWindow())))
     return failure();
   keys.set(ConfigKey::ImgBand, op.getImageBand());
   keys.set(ConfigKey::ImgChunk, op.getImageChunk());
   keys.set(ConfigKey::ImgBlocks, op.getImageBlocks());
-  keys.set(ConfigKey::ImgMem, static_cast<int64_t>(dlir::memoryOf(op.getBuffers().front())));
+  keys.set(ConfigKey::ImgMem, static_cast<int64_t>(memoryOf(op.getBuffers().front())));
   keys.set(ConfigKey::PixSlice, op.getPixelSlice());
   keys.set(ConfigKey::Pixels, op.getPixels());
   return keys.finish();
 }
 
-FailureOr<std::optional<Config>> describe(dlir::DeviceSimdOp op) {
+FailureOr<std::optional<Config>> describe(engine::SimdOp op) {
   Keys keys(op, hw::Unit::SIMD);
   size_t missing = 4 - op.getDims().size(); // the innermost dims are the last
   keys.list(ConfigKey::N0, op.getDims(), missing);
@@ -156,7 +156,7 @@ FailureOr<std::optional<Config>> describe(dlir::DeviceSimdOp op) {
     }
     if (failed(keys.kind(shifted(ConfigKey::DKind, i), *kinds[i])))
       return failure();
-    keys.set(shifted(ConfigKey::DMem, i), static_cast<int64_t>(dlir::memoryOf(op.getBuffers()[i])));
+    keys.set(shifted(ConfigKey::DMem, i), static_cast<int64_t>(memoryOf(op.getBuffers()[i])));
     keys.list(kFirst[i], *strides[i], missing);
   }
   if (op.getWindow() && failed(keys.window(*op.getWindow())))
@@ -176,15 +176,14 @@ FailureOr<std::optional<Config>> corsair::configOf(Operation *task) {
   using Result = FailureOr<std::optional<Config>>;
   return TypeSwitch<Operation *, Result>(task)
       .Case([](dlir::DmaCopyOp op) -> Result {
-        bool stash = llvm::any_of(op.getBuffers(), [](Value b) { return dlir::memoryOf(b) == dlir::MemoryKind::ST; });
-        return describe(op, op.getConfig().getDefiningOp<dlir::DmaConfigOp>(), stash);
+        bool stash = llvm::any_of(op.getBuffers(), [](Value b) { return memoryOf(b) == hw::Memory::ST; });
+        return describe(op, op.getDescriptor().getDefiningOp<dlir::DescriptorOp>(), stash);
       })
-      .Case([](dlir::DeviceReshapeOp op) -> Result {
-        if (!op.getConfig())
+      .Case([](engine::ReshapeOp op) -> Result {
+        if (!op.getDescriptor())
           return std::optional<Config>();
-        return describe(op, op.getConfig().getDefiningOp<dlir::DmaConfigOp>(), false);
+        return describe(op, op.getDescriptor().getDefiningOp<dlir::DescriptorOp>(), false);
       })
-      .Case<dlir::DeviceMatmulOp, dlir::DeviceConvOp, dlir::DeviceSimdOp>(
-          [](auto op) -> Result { return describe(op); })
+      .Case<engine::MatmulOp, engine::ConvOp, engine::SimdOp>([](auto op) -> Result { return describe(op); })
       .Default([](Operation *) -> Result { return std::optional<Config>(); });
 }

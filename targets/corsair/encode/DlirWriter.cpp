@@ -63,18 +63,17 @@ void TaskWriter::create() {
   builder.create(state);
 }
 
-DlirWriter::DlirWriter(OpBuilder &builder, Location loc, StringRef name, StringRef device)
-    : builder(builder), loc(loc) {
-  dmmq = dlir::DmmqOp::create(builder, loc, builder.getStringAttr(name),
-                              device.empty() ? StringAttr() : builder.getStringAttr(device), DenseI64ArrayAttr());
-  builder.setInsertionPointToStart(&dmmq.getBody().emplaceBlock());
+DlirWriter::DlirWriter(OpBuilder &builder, Location loc, StringRef name) : builder(builder), loc(loc) {
+  made = dlir::DeviceProgramOp::create(builder, loc, builder.getStringAttr(name), builder.getStringAttr("corsair"),
+                                       DenseI64ArrayAttr());
+  builder.setInsertionPointToStart(&made.getBody().emplaceBlock());
 }
 
 void DlirWriter::toDeclarations() {
   if (declarations)
     builder.setInsertionPoint(declarations);
   else
-    builder.setInsertionPointToEnd(&dmmq.getBody().front());
+    builder.setInsertionPointToEnd(&made.getBody().front());
 }
 
 void DlirWriter::argument(dlir::ArgumentRole role, StringRef name, Type tensor, StringRef form, ArrayRef<int64_t> perm,
@@ -87,11 +86,11 @@ void DlirWriter::argument(dlir::ArgumentRole role, StringRef name, Type tensor, 
                            data);
 }
 
-dlir::MemoryOp DlirWriter::memory(dlir::MemoryKind kind, StringRef name, int64_t size, bool permanent) {
+dlir::MemoryOp DlirWriter::memory(hw::Memory kind, StringRef name, int64_t size, bool permanent) {
   OpBuilder::InsertionGuard guard(builder);
   toDeclarations();
   return dlir::MemoryOp::create(builder, loc, dlir::MemoryType::get(builder.getContext()),
-                                dlir::MemoryKindAttr::get(builder.getContext(), kind), builder.getStringAttr(name),
+                                builder.getStringAttr(hw::nameOf(kind)), builder.getStringAttr(name),
                                 builder.getI64IntegerAttr(size), IntegerAttr(),
                                 permanent ? builder.getUnitAttr() : UnitAttr());
 }
@@ -115,7 +114,7 @@ Value DlirWriter::descriptor(const DmaSpec &spec) {
       source.push_back(dim.source);
       target.push_back(dim.target);
     }
-  OperationState state(loc, dlir::DmaConfigOp::getOperationName());
+  OperationState state(loc, dlir::DescriptorOp::getOperationName());
   auto integer = [&](StringRef name, int64_t value) {
     if (value)
       state.addAttribute(name, builder.getI64IntegerAttr(value));
@@ -136,9 +135,9 @@ Value DlirWriter::descriptor(const DmaSpec &spec) {
     state.addAttribute("high", builder.getDenseI64ArrayAttr(high));
   }
   integer("tail", spec.tail);
-  integer("source_slice", spec.sourceSlice);
-  integer("target_slice", spec.targetSlice);
-  integer("source_core", spec.sourceCore);
+  integer("source_unit_step", spec.sourceUnitStep);
+  integer("target_unit_step", spec.targetUnitStep);
+  integer("source_subunit_step", spec.sourceSubunitStep);
   if (spec.toRows)
     state.addAttribute("target_rows", builder.getUnitAttr());
   integer("target_band", spec.targetBand);
@@ -146,17 +145,18 @@ Value DlirWriter::descriptor(const DmaSpec &spec) {
   text("index_kind", spec.indexKind);
   integer("index_pitch", spec.indexPitch);
   integer("index_range", spec.indexRange);
-  state.addTypes(dlir::ConfigType::get(builder.getContext()));
-  auto made = cast<dlir::DmaConfigOp>(builder.create(state));
-  auto [known, isNew] = configs.insert({made->getAttrDictionary(), made});
+  state.addTypes(dlir::DescriptorType::get(builder.getContext()));
+  auto op = cast<dlir::DescriptorOp>(builder.create(state));
+  auto [known, isNew] = descriptors.insert({op->getAttrDictionary(), op});
   if (!isNew)
-    made.erase();
+    op.erase();
   return known->second;
 }
 
 dlir::ScheduledGraphOp DlirWriter::graph(StringRef name, int64_t quads) {
-  builder.setInsertionPointToEnd(&dmmq.getBody().front());
-  current = dlir::ScheduledGraphOp::create(builder, loc, builder.getStringAttr(name), builder.getI64IntegerAttr(quads));
+  builder.setInsertionPointToEnd(&made.getBody().front());
+  current =
+      dlir::ScheduledGraphOp::create(builder, loc, builder.getStringAttr(name), builder.getDenseI64ArrayAttr(quads));
   current.getBody().emplaceBlock().addArgument(builder.getIndexType(), loc);
   declarations = declarations ? declarations : current.getOperation();
   firstQueue = nullptr;
@@ -192,7 +192,8 @@ void DlirWriter::queue(int64_t number, function_ref<void()> body) {
 
 void DlirWriter::group(StringRef name, ValueRange wait, ValueRange signal, function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(builder);
-  auto op = dlir::TaskGroupOp::create(builder, loc, builder.getStringAttr(name), wait, signal);
+  auto op = dlir::TaskGroupOp::create(builder, loc, builder.getStringAttr(name), wait, signal, DenseI64ArrayAttr(),
+                                      DenseI64ArrayAttr());
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   body();
 }
@@ -226,8 +227,17 @@ void DlirWriter::pairs(int64_t count, function_ref<void(Sum)> body) {
     body(count - 1);
 }
 
-void DlirWriter::barrier(dlir::BarrierScope scope, int64_t id, ArrayRef<int64_t> queues) {
-  dlir::TaskBarrierOp::create(builder, loc, ValueRange(), ValueRange(),
-                              dlir::BarrierScopeAttr::get(builder.getContext(), scope), builder.getI64IntegerAttr(id),
-                              builder.getDenseI64ArrayAttr(queues));
+TaskWriter DlirWriter::copy(hw::Memory from, hw::Memory to) {
+  TaskWriter copy = task(dlir::DmaCopyOp::getOperationName());
+  copy.text("from", hw::nameOf(from)).text("to", hw::nameOf(to));
+  return copy;
+}
+
+void DlirWriter::tokens(OpBuilder &at, ValueRange wait, ValueRange signal) {
+  dlir::TaskBarrierOp::create(at, loc, wait, signal, {}, {}, {}, {}, {});
+}
+
+void DlirWriter::barrier(StringRef scope, int64_t id, ArrayRef<int64_t> queues) {
+  dlir::TaskBarrierOp::create(builder, loc, ValueRange(), ValueRange(), {}, {}, builder.getStringAttr(scope),
+                              builder.getI64IntegerAttr(id), builder.getDenseI64ArrayAttr(queues));
 }

@@ -1,11 +1,13 @@
 //===- DlirWriter.h - building ops of a device's program --------*- C++ -*-===//
 #pragma once
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "targets/corsair/dialect/Corsair/Corsair.h"
 
 #include "mlir/IR/Builders.h"
 
 namespace dmxc {
+
+namespace hw = dmx::corsair;
 
 /// A number that a program computes at run time: base + sum of scale * index.
 struct Sum {
@@ -65,7 +67,7 @@ struct DmaSpec {
   llvm::StringRef kind = "raw", to;
   int64_t unit = 1;
   llvm::SmallVector<DmaDim> dims;
-  int64_t sourceSlice = 0, targetSlice = 0, sourceCore = 0;
+  int64_t sourceUnitStep = 0, targetUnitStep = 0, sourceSubunitStep = 0;
 
   /// The target is rows of tiles: four dims, the last along K, all of them kept.
   bool toRows = false;
@@ -85,13 +87,13 @@ struct DmaSpec {
 /// A program under construction.
 class DlirWriter {
 public:
-  /// Makes `dlir.dmmq @name` at the builder's place and goes into it.
-  DlirWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name, llvm::StringRef device = {});
+  /// Makes `dlir.device_program @name` at the builder's place and goes into it.
+  DlirWriter(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name);
 
-  dlir::DmmqOp program() { return dmmq; }
+  dlir::DeviceProgramOp program() { return made; }
   void argument(dlir::ArgumentRole role, llvm::StringRef name, mlir::Type tensor, llvm::StringRef form,
                 llvm::ArrayRef<int64_t> perm = {}, mlir::TypedAttr data = {});
-  dlir::MemoryOp memory(dlir::MemoryKind kind, llvm::StringRef name, int64_t size, bool permanent = false);
+  dlir::MemoryOp memory(hw::Memory kind, llvm::StringRef name, int64_t size, bool permanent = false);
   /// A box of an argument in `unit` of a buffer's memory.
   void piece(mlir::Value memory, llvm::StringRef argument, int64_t unit, int64_t offset, llvm::ArrayRef<int64_t> begin,
              llvm::ArrayRef<int64_t> extent, llvm::ArrayRef<int64_t> strides);
@@ -114,7 +116,10 @@ public:
   /// A loop at the builder's place with an empty body.
   dlir::LoopOp openLoop(const Sum &times);
   TaskWriter task(llvm::StringRef op) { return {builder, loc, op}; }
-  void barrier(dlir::BarrierScope scope, int64_t id, llvm::ArrayRef<int64_t> queues);
+  TaskWriter copy(hw::Memory from, hw::Memory to);
+  /// A barrier that takes one of each token, or gives them.
+  void tokens(mlir::OpBuilder &at, mlir::ValueRange wait, mlir::ValueRange signal);
+  void barrier(llvm::StringRef scope, int64_t id, llvm::ArrayRef<int64_t> queues);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -123,12 +128,12 @@ private:
   /// Puts the builder before the first graph, or at the end where there is none.
   void toDeclarations();
 
-  dlir::DmmqOp dmmq;
+  dlir::DeviceProgramOp made;
   dlir::ScheduledGraphOp current;
   mlir::Operation *declarations = nullptr; ///< descriptors go before the first graph
   mlir::Operation *firstQueue = nullptr;   ///< tokens and registers go before it
   int64_t registers = 0;
-  llvm::DenseMap<mlir::Attribute, mlir::Value> configs;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> descriptors;
 };
 
 } // namespace dmxc

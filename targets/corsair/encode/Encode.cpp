@@ -14,7 +14,7 @@ namespace {
 /// Encodes one program.
 class KernelEncoder {
 public:
-  KernelEncoder(dlir::DmmqOp program, hw::Image &image, Addresses &addresses, const EncodeOptions &options)
+  KernelEncoder(dlir::DeviceProgramOp program, hw::Image &image, Addresses &addresses, const EncodeOptions &options)
       : program(program), image(image), addresses(addresses), options(options) {}
 
   LogicalResult run(const MemoryUse &permanent) {
@@ -40,7 +40,7 @@ private:
   LogicalResult addPieces();
   LogicalResult addGraph(dlir::ScheduledGraphOp graph);
 
-  dlir::DmmqOp program;
+  dlir::DeviceProgramOp program;
   hw::Image &image;
   Addresses &addresses;
   const EncodeOptions &options;
@@ -48,7 +48,7 @@ private:
 };
 
 LogicalResult KernelEncoder::addFunctions() {
-  for (auto function : program.getBody().getOps<dlir::CpuFunctionOp>()) {
+  for (auto function : program.getBody().getOps<engine::CpuFunctionOp>()) {
     hw::Code code{kernel.name + "." + function.getSymName().str(), {}};
     for (auto line : function.getCode().getAsRange<StringAttr>()) {
       std::string error;
@@ -110,7 +110,7 @@ LogicalResult KernelEncoder::addPieces() {
     if ((argument.role == hw::Role::Const || argument.role == hw::Role::State) && !memory.getPermanent())
       return op.emitOpError("of a constant or state lies in '") << memory.getName() << "', which is not permanent";
     hw::Piece piece;
-    piece.memory = static_cast<hw::Memory>(memory.getKind());
+    piece.memory = memoryOf(memory);
     piece.unit = static_cast<uint32_t>(op.getUnit());
     piece.address = static_cast<uint64_t>(addresses.lookup(op.getMemory())) + op.getOffset();
     piece.begin = op.getBegin().vec();
@@ -123,8 +123,11 @@ LogicalResult KernelEncoder::addPieces() {
 
 LogicalResult KernelEncoder::addGraph(dlir::ScheduledGraphOp graph) {
   const hw::Machine &machine = image.machine;
-  if (static_cast<int64_t>(graph.getQuads()) > machine.quadCount())
-    return graph.emitOpError("runs on ") << graph.getQuads() << " quads, the machine has " << machine.quadCount();
+  const int64_t quads = graph.unitCount();
+  if (graph.getUnits().size() != 1)
+    return graph.emitOpError("has units in ") << graph.getUnits().size() << " dims, quads are in one";
+  if (quads > machine.quadCount())
+    return graph.emitOpError("runs on ") << quads << " quads, the machine has " << machine.quadCount();
   llvm::DenseMap<Value, int> tokens;
   for (auto token : graph.getBody().getOps<dlir::TokenOp>()) {
     if (tokens.size() == hw::kTokens)
@@ -143,7 +146,7 @@ LogicalResult KernelEncoder::addGraph(dlir::ScheduledGraphOp graph) {
     launch.streams[queue.getNumber()] = image.addStream(std::move(*code));
   }
   hw::Program &target = graph.getName() == "init" ? kernel.init : kernel.main;
-  for (uint32_t quad = 0; quad < graph.getQuads(); ++quad) {
+  for (uint32_t quad = 0; quad < quads; ++quad) {
     launch.quad = quad;
     for (auto reg : graph.getBody().getOps<dlir::RegisterOp>()) {
       if (reg.getNumber() >= hw::kRegisters)
@@ -158,7 +161,7 @@ LogicalResult KernelEncoder::addGraph(dlir::ScheduledGraphOp graph) {
 
 } // namespace
 
-FailureOr<hw::Image> corsair::encode(ArrayRef<dlir::DmmqOp> programs, const hw::Machine &machine,
+FailureOr<hw::Image> corsair::encode(ArrayRef<dlir::DeviceProgramOp> programs, const hw::Machine &machine,
                                      const EncodeOptions &options) {
   hw::Image image;
   image.machine = machine;
@@ -166,7 +169,7 @@ FailureOr<hw::Image> corsair::encode(ArrayRef<dlir::DmmqOp> programs, const hw::
   MemoryUse permanent{};
   if (failed(placePermanent(programs, machine, addresses, permanent)))
     return failure();
-  for (dlir::DmmqOp program : programs)
+  for (dlir::DeviceProgramOp program : programs)
     if (failed(KernelEncoder(program, image, addresses, options).run(permanent)))
       return failure();
   if (hw::MaybeError wrong = hw::verify(image)) {

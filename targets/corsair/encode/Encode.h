@@ -1,14 +1,14 @@
 //===- Encode.h - programs in DLIR to an image of the DMX ISA ---*- C++ -*-===//
 //
-// What a dlir.dmmq leaves open is decided here: where buffers lie, which configuration slot holds what, which number a
-// token has. Everything else is one instruction an op. Errors are reported on the op that is wrong.
+// What a dlir.device_program leaves open is decided here: where buffers lie, which configuration slot holds what, which
+// number a token has. Everything else is one instruction an op. Errors are reported on the op that is wrong.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "schemas/corsair/Image.h"
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "targets/corsair/dialect/Corsair/Corsair.h"
 
 namespace dmxc::corsair {
 
@@ -20,7 +20,7 @@ struct EncodeOptions {
 };
 
 /// The image of these programs, a kernel each; verified. Permanent buffers of all lie side by side.
-mlir::FailureOr<hw::Image> encode(llvm::ArrayRef<dlir::DmmqOp> programs, const hw::Machine &machine,
+mlir::FailureOr<hw::Image> encode(llvm::ArrayRef<dlir::DeviceProgramOp> programs, const hw::Machine &machine,
                                   const EncodeOptions &options = {});
 
 } // namespace dmxc::corsair

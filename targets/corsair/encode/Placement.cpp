@@ -17,22 +17,21 @@ static int64_t rounded(dlir::MemoryOp memory) {
   return (static_cast<int64_t>(memory.getSize()) + kAlign - 1) / kAlign * kAlign;
 }
 
-static int memoryNumber(dlir::MemoryOp memory) { return static_cast<int>(memory.getKind()); }
+static int memoryNumber(dlir::MemoryOp memory) { return static_cast<int>(memoryOf(memory)); }
 
 static LogicalResult checkRoom(dlir::MemoryOp memory, int64_t address, const hw::Machine &machine) {
   auto room = static_cast<int64_t>(machine.memories[memoryNumber(memory)].size);
   int64_t size = memory.getSize();
   if (size <= room && address <= room - size)
     return success();
-  return memory.emitOpError("over capacity: '")
-         << memory.getName() << "' is " << size << " bytes at " << address << ", "
-         << dlir::stringifyMemoryKind(memory.getKind()) << " holds " << room;
+  return memory.emitOpError("over capacity: '") << memory.getName() << "' is " << size << " bytes at " << address
+                                                << ", " << memory.getKind() << " holds " << room;
 }
 
-LogicalResult corsair::placePermanent(ArrayRef<dlir::DmmqOp> programs, const hw::Machine &machine, Addresses &addresses,
-                                      MemoryUse &used) {
+LogicalResult corsair::placePermanent(ArrayRef<dlir::DeviceProgramOp> programs, const hw::Machine &machine,
+                                      Addresses &addresses, MemoryUse &used) {
   SmallVector<dlir::MemoryOp> open;
-  for (dlir::DmmqOp program : programs)
+  for (dlir::DeviceProgramOp program : programs)
     for (auto memory : program.getBody().getOps<dlir::MemoryOp>()) {
       if (!memory.getPermanent())
         continue;
@@ -69,7 +68,7 @@ struct Uses {
 /// Steps of all queues; tasks of a loop have the same.
 class Liveness {
 public:
-  explicit Liveness(dlir::DmmqOp program) {
+  explicit Liveness(dlir::DeviceProgramOp program) {
     for (auto graph : program.getBody().getOps<dlir::ScheduledGraphOp>())
       for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>()) {
         step = 0;
@@ -92,7 +91,7 @@ private:
       auto copy = dyn_cast<dlir::DmaCopyOp>(op);
       for (Value operand : op.getOperands())
         if (isa<dlir::MemoryType>(operand.getType()))
-          touch(all[operand], graph, queue, copy && copy.getQuads());
+          touch(all[operand], graph, queue, copy && copy.getPeers());
       step += !inLoop;
     }
   }
@@ -123,8 +122,8 @@ struct Room {
 
 } // namespace
 
-FailureOr<MemoryUse> corsair::placeTemporaries(dlir::DmmqOp program, const hw::Machine &machine, const MemoryUse &used,
-                                               Addresses &addresses) {
+FailureOr<MemoryUse> corsair::placeTemporaries(dlir::DeviceProgramOp program, const hw::Machine &machine,
+                                               const MemoryUse &used, Addresses &addresses) {
   Liveness liveness(program);
   MemoryUse result = used;
   SmallVector<dlir::MemoryOp> open;

@@ -6,16 +6,20 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
+/// What one WAIT or SIGNAL counts.
+static constexpr int64_t kMostTokens = 65535;
+
 FailureOr<hw::Code> StreamEncoder::run(dlir::DispatchQueueOp queue, std::string name) {
   // The credits of a token come from the queue that takes them: nothing was done before them.
   auto graphOp = queue->getParentOfType<dlir::ScheduledGraphOp>();
   for (auto token : graphOp.getBody().getOps<dlir::TokenOp>()) {
     dlir::DispatchQueueOp first;
     for (Operation *user : token.getResult().getUsers()) {
-      auto waits = [&](auto op) { return op && llvm::is_contained(op.getWait(), token.getResult()); };
+      auto group = dyn_cast<dlir::TaskGroupOp>(user);
+      std::vector<dlir::TokenCount> waits = group ? group.waits() : cast<dlir::DeviceTaskOpInterface>(user).waits();
       auto at = user->getParentOfType<dlir::DispatchQueueOp>();
-      if ((waits(dyn_cast<dlir::TaskGroupOp>(user)) || waits(dyn_cast<dlir::TaskBarrierOp>(user))) &&
-          (!first || at.getNumber() < first.getNumber()))
+      bool takes = llvm::any_of(waits, [&](const dlir::TokenCount &w) { return w.token == token.getResult(); });
+      if (takes && (!first || at.getNumber() < first.getNumber()))
         first = at;
     }
     if (token.getCredits() && first == queue)
@@ -90,22 +94,35 @@ FailureOr<bool> StreamEncoder::hoistConfigs(dlir::LoopOp op, hw::Unit unit) {
   return true;
 }
 
-LogicalResult StreamEncoder::tokens(ValueRange list, hw::Opcode opcode) {
-  for (Value token : list)
-    emit(opcode).set("id", graph.tokens.lookup(token));
+LogicalResult StreamEncoder::tokens(Operation *op, ArrayRef<dlir::TokenCount> list, hw::Opcode opcode) {
+  for (auto [token, count] : list) {
+    if (count > kMostTokens)
+      return op->emitOpError("counts ") << count << " of a token, the device at most " << kMostTokens;
+    hw::Instruction &in = emit(opcode).set("id", graph.tokens.lookup(token));
+    if (count != 1)
+      in.set("n", count);
+  }
   return success();
 }
 
 LogicalResult StreamEncoder::group(dlir::TaskGroupOp op) {
-  (void)tokens(op.getWait(), hw::Opcode::Wait);
+  if (failed(tokens(op, op.waits(), hw::Opcode::Wait)))
+    return failure();
   emit(hw::Opcode::Mark).set("label", image.addMark(op.getName().str()));
   if (failed(block(op.getBody().front())))
     return failure();
-  return tokens(op.getSignal(), hw::Opcode::Signal);
+  return tokens(op, op.signals(), hw::Opcode::Signal);
+}
+
+/// Its place among the device's scopes, as the instruction counts them.
+static int64_t scopeNumber(dlir::TaskBarrierOp op) {
+  const std::vector<std::string> &scopes = dlir::modelOf(op)->scopes;
+  return llvm::find(scopes, *op.getScope()) - scopes.begin();
 }
 
 LogicalResult StreamEncoder::barrier(dlir::TaskBarrierOp op) {
-  (void)tokens(op.getWait(), hw::Opcode::Wait);
+  if (failed(tokens(op, op.waits(), hw::Opcode::Wait)))
+    return failure();
   if (op.getScope()) {
     int64_t queues = 0;
     ArrayRef<int64_t> list = *op.getQueues();
@@ -115,11 +132,11 @@ LogicalResult StreamEncoder::barrier(dlir::TaskBarrierOp op) {
       queues |= int64_t(1) << queue;
     }
     emit(hw::Opcode::Barrier)
-        .set("scope", static_cast<int64_t>(*op.getScope()))
+        .set("scope", scopeNumber(op))
         .set("id", static_cast<int64_t>(op.getId().value_or(0)))
         .set("queues", queues);
   }
-  return tokens(op.getSignal(), hw::Opcode::Signal);
+  return tokens(op, op.signals(), hw::Opcode::Signal);
 }
 
 FailureOr<int> StreamEncoder::configure(Operation *task) {

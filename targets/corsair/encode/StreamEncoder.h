@@ -38,7 +38,7 @@ private:
   mlir::LogicalResult loop(dlir::LoopOp op);
   mlir::LogicalResult group(dlir::TaskGroupOp op);
   mlir::LogicalResult barrier(dlir::TaskBarrierOp op);
-  mlir::LogicalResult tokens(mlir::ValueRange list, hw::Opcode opcode);
+  mlir::LogicalResult tokens(mlir::Operation *op, llvm::ArrayRef<dlir::TokenCount> list, hw::Opcode opcode);
   mlir::FailureOr<int> configure(mlir::Operation *task);
   int configure(const Config &config);
   mlir::FailureOr<bool> hoistConfigs(dlir::LoopOp op, hw::Unit unit);
@@ -46,20 +46,20 @@ private:
   //--- tasks (TaskEncoder.cpp)
   mlir::LogicalResult task(mlir::Operation *op);
   mlir::LogicalResult encode(dlir::DmaCopyOp op);
-  mlir::LogicalResult encode(dlir::DeviceMatmulOp op);
-  mlir::LogicalResult encode(dlir::DeviceConvOp op);
-  mlir::LogicalResult encode(dlir::DeviceSimdOp op);
-  mlir::LogicalResult encode(dlir::DeviceReshapeOp op);
-  mlir::LogicalResult encode(dlir::CpuOp op);
-  mlir::LogicalResult encode(dlir::SignalRemoteOp op);
-  mlir::LogicalResult encode(dlir::WaitRemoteOp op);
-  mlir::LogicalResult encode(dlir::SendOp op);
-  mlir::LogicalResult encode(dlir::ReceiveOp op);
-  mlir::LogicalResult encode(dlir::ResetOp op);
-  mlir::LogicalResult encode(dlir::NopOp op);
+  mlir::LogicalResult encode(engine::MatmulOp op);
+  mlir::LogicalResult encode(engine::ConvOp op);
+  mlir::LogicalResult encode(engine::SimdOp op);
+  mlir::LogicalResult encode(engine::ReshapeOp op);
+  mlir::LogicalResult encode(engine::CpuOp op);
+  mlir::LogicalResult encode(engine::SignalRemoteOp op);
+  mlir::LogicalResult encode(engine::WaitRemoteOp op);
+  mlir::LogicalResult encode(engine::SendOp op);
+  mlir::LogicalResult encode(engine::ReceiveOp op);
+  mlir::LogicalResult encode(engine::ResetOp op);
+  mlir::LogicalResult encode(engine::NopOp op);
   template <typename OpTy> mlir::LogicalResult product(OpTy op, hw::Instruction &in);
   template <typename OpTy> mlir::LogicalResult mail(OpTy op, hw::Opcode opcode);
-  mlir::LogicalResult transpose(dlir::DeviceReshapeOp op);
+  mlir::LogicalResult transpose(engine::ReshapeOp op);
 
   /// Sets a field to an affine value; the op says what the indices are.
   mlir::LogicalResult value(mlir::Operation *op, hw::Instruction &in, llvm::StringRef field, mlir::AffineMap map,

@@ -12,9 +12,9 @@ using namespace dmxc::corsair;
 
 LogicalResult StreamEncoder::task(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<dlir::DmaCopyOp, dlir::DeviceMatmulOp, dlir::DeviceConvOp, dlir::DeviceSimdOp, dlir::DeviceReshapeOp,
-            dlir::CpuOp, dlir::SignalRemoteOp, dlir::WaitRemoteOp, dlir::SendOp, dlir::ReceiveOp, dlir::ResetOp,
-            dlir::NopOp>([&](auto typed) { return encode(typed); })
+      .Case<dlir::DmaCopyOp, engine::MatmulOp, engine::ConvOp, engine::SimdOp, engine::ReshapeOp, engine::CpuOp,
+            engine::SignalRemoteOp, engine::WaitRemoteOp, engine::SendOp, engine::ReceiveOp, engine::ResetOp,
+            engine::NopOp>([&](auto typed) { return encode(typed); })
       .Default([](Operation *other) { return other->emitOpError("is no task of the device"); });
 }
 
@@ -29,16 +29,16 @@ LogicalResult StreamEncoder::encode(dlir::DmaCopyOp op) {
   if (failed(slot))
     return failure();
   hw::Instruction &in = emit(hw::Opcode::Move);
-  in.set("src", static_cast<int64_t>(dlir::memoryOf(op.getBuffers()[0])));
-  in.set("dst", static_cast<int64_t>(dlir::memoryOf(op.getBuffers()[1])));
+  in.set("src", static_cast<int64_t>(memoryOf(op.getBuffers()[0])));
+  in.set("dst", static_cast<int64_t>(memoryOf(op.getBuffers()[1])));
   in.set("slot", *slot);
-  number(in, "slices", op.getSlices());
-  number(in, "cores", op.getCores());
+  number(in, "slices", op.getUnits());
+  number(in, "cores", op.getSubunits());
   if (op.getRows() && (failed(value(op, in, "srow", *op.getRows(), op.getIndices(), 0, 0)) ||
                        failed(value(op, in, "drow", *op.getRows(), op.getIndices(), 0, 1))))
     return failure();
   return success(succeeded(place(op, in, "saddr", 0)) && succeeded(place(op, in, "daddr", 1)) &&
-                 succeeded(clause(op, in, "n", op.getCount())) && succeeded(clause(op, in, "quads", op.getQuads())));
+                 succeeded(clause(op, in, "n", op.getCount())) && succeeded(clause(op, in, "quads", op.getPeers())));
 }
 
 template <typename OpTy> LogicalResult StreamEncoder::product(OpTy op, hw::Instruction &in) {
@@ -54,7 +54,7 @@ template <typename OpTy> LogicalResult StreamEncoder::product(OpTy op, hw::Instr
                  succeeded(clause(op, in, "steps", op.getSteps())));
 }
 
-LogicalResult StreamEncoder::encode(dlir::DeviceMatmulOp op) {
+LogicalResult StreamEncoder::encode(engine::MatmulOp op) {
   FailureOr<int> slot = configure(op.getOperation());
   if (failed(slot))
     return failure();
@@ -64,7 +64,7 @@ LogicalResult StreamEncoder::encode(dlir::DeviceMatmulOp op) {
                  succeeded(clause(op, in, "row", op.getRow())));
 }
 
-LogicalResult StreamEncoder::encode(dlir::DeviceConvOp op) {
+LogicalResult StreamEncoder::encode(engine::ConvOp op) {
   FailureOr<int> slot = configure(op.getOperation());
   if (failed(slot))
     return failure();
@@ -75,7 +75,7 @@ LogicalResult StreamEncoder::encode(dlir::DeviceConvOp op) {
                  succeeded(clause(op, in, "pix", std::optional<AffineMap>(op.getPixel()))));
 }
 
-LogicalResult StreamEncoder::encode(dlir::DeviceSimdOp op) {
+LogicalResult StreamEncoder::encode(engine::SimdOp op) {
   int function = 0;
   while (function < hw::kSimdFunctions &&
          StringRef(hw::nameOf(static_cast<hw::SimdFunction>(function))) != op.getFunction())
@@ -99,10 +99,10 @@ LogicalResult StreamEncoder::encode(dlir::DeviceSimdOp op) {
   return success(succeeded(clause(op, in, "index", op.getIndex())) && succeeded(clause(op, in, "n", op.getCount())));
 }
 
-LogicalResult StreamEncoder::transpose(dlir::DeviceReshapeOp op) {
+LogicalResult StreamEncoder::transpose(engine::ReshapeOp op) {
   hw::Instruction &in = emit(hw::Opcode::Transpose);
-  in.set("src", static_cast<int64_t>(dlir::memoryOf(op.getBuffers()[0])));
-  if (dlir::memoryOf(op.getBuffers()[1]) != dlir::MemoryKind::GM)
+  in.set("src", static_cast<int64_t>(memoryOf(op.getBuffers()[0])));
+  if (memoryOf(op.getBuffers()[1]) != hw::Memory::GM)
     return op.emitOpError("transposes to GM only");
   number(in, "slice", op.getSlice());
   number(in, "esize", op.getElement());
@@ -116,7 +116,7 @@ LogicalResult StreamEncoder::transpose(dlir::DeviceReshapeOp op) {
                  succeeded(clause(op, in, "batch", op.getBatch())));
 }
 
-LogicalResult StreamEncoder::encode(dlir::DeviceReshapeOp op) {
+LogicalResult StreamEncoder::encode(engine::ReshapeOp op) {
   if (op.getFunction() == "transpose")
     return transpose(op);
   FailureOr<int> slot = configure(op.getOperation());
@@ -126,31 +126,32 @@ LogicalResult StreamEncoder::encode(dlir::DeviceReshapeOp op) {
   hw::Instruction &in = emit(op.getFunction() == "extract" ? hw::Opcode::Extract : hw::Opcode::Insert);
   in.set("rule", std::find(std::begin(kRules), std::end(kRules), op.getRule().value_or("strided")) - kRules);
   in.set("slot", *slot);
-  in.set("src", static_cast<int64_t>(dlir::memoryOf(op.getBuffers()[0])));
-  in.set("dst", static_cast<int64_t>(dlir::memoryOf(op.getBuffers()[1])));
+  in.set("src", static_cast<int64_t>(memoryOf(op.getBuffers()[0])));
+  in.set("dst", static_cast<int64_t>(memoryOf(op.getBuffers()[1])));
   number(in, "slice", op.getSlice());
   return success(succeeded(place(op, in, "saddr", 0)) && succeeded(place(op, in, "daddr", 1)) &&
                  (op.getBuffers().size() < 3 || succeeded(place(op, in, "iaddr", 2))) &&
                  succeeded(clause(op, in, "pix", op.getPixel())) && succeeded(clause(op, in, "n", op.getCount())));
 }
 
-LogicalResult StreamEncoder::encode(dlir::CpuOp op) {
+LogicalResult StreamEncoder::encode(engine::CpuOp op) {
   for (auto [i, function] : llvm::enumerate(image.functions))
-    if (function.name == op->getParentOfType<dlir::DmmqOp>().getSymName().str() + "." + op.getFunction().str()) {
+    if (function.name ==
+        op->getParentOfType<dlir::DeviceProgramOp>().getSymName().str() + "." + op.getFunction().str()) {
       emit(hw::Opcode::ExecCpu).set("fn", static_cast<int64_t>(i));
       return success();
     }
   return op.emitOpError("calls a function that the program has not");
 }
 
-LogicalResult StreamEncoder::encode(dlir::SignalRemoteOp op) {
+LogicalResult StreamEncoder::encode(engine::SignalRemoteOp op) {
   hw::Instruction &in = emit(hw::Opcode::SignalRemote);
   in.set("id", static_cast<int64_t>(op.getToken()));
   number(in, "n", op.getAmount());
   return clause(op, in, "quads", std::optional<AffineMap>(op.getQuads()));
 }
 
-LogicalResult StreamEncoder::encode(dlir::WaitRemoteOp op) {
+LogicalResult StreamEncoder::encode(engine::WaitRemoteOp op) {
   hw::Instruction &in = emit(hw::Opcode::WaitRemote);
   in.set("id", static_cast<int64_t>(op.getToken()));
   number(in, "n", op.getAmount());
@@ -164,10 +165,10 @@ template <typename OpTy> LogicalResult StreamEncoder::mail(OpTy op, hw::Opcode o
   return clause(op, in, "quad", std::optional<AffineMap>(op.getQuad()));
 }
 
-LogicalResult StreamEncoder::encode(dlir::SendOp op) { return mail(op, hw::Opcode::Send); }
-LogicalResult StreamEncoder::encode(dlir::ReceiveOp op) { return mail(op, hw::Opcode::Recv); }
+LogicalResult StreamEncoder::encode(engine::SendOp op) { return mail(op, hw::Opcode::Send); }
+LogicalResult StreamEncoder::encode(engine::ReceiveOp op) { return mail(op, hw::Opcode::Recv); }
 
-LogicalResult StreamEncoder::encode(dlir::ResetOp op) {
+LogicalResult StreamEncoder::encode(engine::ResetOp op) {
   hw::Instruction &in = emit(hw::Opcode::Reset);
   in.set("units", static_cast<int64_t>(op.getUnits()));
   number(in, "slices", op.getSlices());
@@ -176,7 +177,7 @@ LogicalResult StreamEncoder::encode(dlir::ResetOp op) {
   return success();
 }
 
-LogicalResult StreamEncoder::encode(dlir::NopOp op) {
+LogicalResult StreamEncoder::encode(engine::NopOp op) {
   number(emit(hw::Opcode::Nop), "n", op.getClocks());
   return success();
 }

@@ -88,7 +88,7 @@ private:
     auto memref = cast<MemRefType>(operand.getType());
     for (int64_t dim : memref.getShape().drop_back(2))
       bytes *= dim;
-    Value memory = writer.memory(dlir::MemoryKind::DDR, name, bytes);
+    Value memory = writer.memory(hw::Memory::DDR, name, bytes);
     pieces(memory, name, host, memref, input);
     return memory;
   }
@@ -176,7 +176,7 @@ private:
                                      : hostType(operand, "dm.model_inputs.type", argument.getArgNumber());
     writer.argument(constant ? ArgumentRole::constant : ArgumentRole::input, name, host, form, {},
                     constant ? constant.getValueAttr() : TypedAttr());
-    Value memory = writer.memory(dlir::MemoryKind::DDR, name, bytes, /*permanent=*/constant != nullptr);
+    Value memory = writer.memory(hw::Memory::DDR, name, bytes, /*permanent=*/constant != nullptr);
     const ProductDim &dim = kernel.column;
     eachMatrix(memref.getShape().drop_back(2), &ProductDim::w,
                [&](ArrayRef<int64_t> index, int64_t offset, std::optional<int64_t> chiplet) {
@@ -208,7 +208,7 @@ private:
       return refuse("adds a bias that is no constant of whole tiles");
     writer.argument(ArgumentRole::constant, "bias", RankedTensorType::get({bytes}, b.getIntegerType(8, false)), "bfp32",
                     {}, constant.getValueAttr());
-    Value memory = writer.memory(dlir::MemoryKind::DDR, "bias", bytes, /*permanent=*/true);
+    Value memory = writer.memory(hw::Memory::DDR, "bias", bytes, /*permanent=*/true);
     for (const Run &run : runs(kernel.column, true))
       writer.piece(memory, "bias", run.chiplet, run.first * kernel.column.b, {run.first * kernel.column.b},
                    {run.count * kernel.column.b}, {});

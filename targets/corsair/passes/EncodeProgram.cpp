@@ -23,9 +23,12 @@ struct EncodeProgram : dmxc::impl::EncodeProgramBase<EncodeProgram> {
   using EncodeProgramBase::EncodeProgramBase;
 
   void runOnOperation() override {
-    SmallVector<dlir::DmmqOp> programs(getOperation().getOps<dlir::DmmqOp>());
+    SmallVector<dlir::DeviceProgramOp> programs;
+    for (auto program : getOperation().getOps<dlir::DeviceProgramOp>())
+      if (program.getDevice() == "corsair")
+        programs.push_back(program);
     if (programs.empty()) {
-      getOperation().emitError("has no dlir.dmmq to encode");
+      getOperation().emitError("has no dlir.device_program to encode");
       return signalPassFailure();
     }
     corsair::EncodeOptions options;

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DLIR/Device.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"

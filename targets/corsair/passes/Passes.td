@@ -61,7 +61,7 @@ def OutlineSpmd : Pass<"corsair-outline-spmd", "::mlir::ModuleOp"> {
 }
 
 def BuildDlir : Pass<"corsair-build-dlir", "::mlir::ModuleOp"> {
-  let summary = "The kernel over quads to a dlir.dmmq: what each queue of a quad does";
+  let summary = "The kernel over quads to a dlir.device_program: what each queue of a quad does";
   let description = [{
     A function with one product becomes a program. Constant weights go to the stash in "init", each quad's share; in "main" one
     queue moves between DDR and the chip, one fetches operands for the arrays, one computes, one takes the sums away. The cores' groups and
@@ -69,12 +69,13 @@ def BuildDlir : Pass<"corsair-build-dlir", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"resident", "resident", "bool", "false",
                         "Compute only after all operands are on the chip: reports show the arrays by themselves">];
-  let dependentDialects = ["::dmxc::dlir::DLIRDialect", "::dmxc::lldmir::LLDMIRDialect"];
+  let dependentDialects = ["::dmxc::dlir::DLIRDialect", "::dmxc::corsair::engine::CorsairDialect",
+                           "::dmxc::lldmir::LLDMIRDialect"];
 }
 
 def EncodeProgram : Pass<"corsair-encode", "::mlir::ModuleOp"> {
   let summary = "Write the programs of a module as an image of the DMX ISA";
-  let description = "All dlir.dmmq of the module, a kernel each. The module stays what it is.";
+  let description = "All dlir.device_program of the module, a kernel each. The module stays what it is.";
   let dependentDialects = ["::dmxc::lldmir::LLDMIRDialect"];
   let options = [
     Option<"file", "file", "std::string", "", "Write the .dmxisa container to this file">,

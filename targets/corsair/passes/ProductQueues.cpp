@@ -17,15 +17,14 @@ void ProductSchedule::fetchTiles(Sum row, const ProductKernel::Chunk &chunk) {
   if (pipelined && chunk.first == 0)
     wait.append(loadsPerRow, activationsReady);
   DmaSpec spec{activationKind, {}, chunk.imc * kernel.activationTile()};
-  spec.sourceSlice = plan.sliceRows > 1 ? kernel.band() : 0;
+  spec.sourceUnitStep = plan.sliceRows > 1 ? kernel.band() : 0;
   writer.group("fetch tiles", wait, inputs.ready[half], [&] {
-    writer.task("dlir.copy")
-        .text("endpoints", "GM2IB")
+    writer.copy(hw::Memory::GM, hw::Memory::IB)
         .buffer(gmActivations, onChip(Operand::A) + row * (plan.sliceRows * kernel.band()) +
                                    Sum(chunk.first * kernel.activationTile()))
         .buffer(ib, half * inputHalf)
         .with(writer.descriptor(spec))
-        .integer("slices", plan.sliceMask())
+        .integer("units", plan.sliceMask())
         .create();
   });
 }
@@ -34,19 +33,18 @@ void ProductSchedule::fetchTiles(Sum row, const ProductKernel::Chunk &chunk) {
 void ProductSchedule::fetchWeights(Sum column, const ProductKernel::Chunk &chunk) {
   int64_t half = weights.take(), tile = kernel.weightTile(), bytes = kernel.columnBytes();
   DmaSpec spec{weightKind, {}, tile};
-  spec.sourceCore = tile;
+  spec.sourceSubunitStep = tile;
   // Cores of all groups lie in a row; so do their tiles if a chunk is all of k.
   bool dense = chunk.imc == kernel.kTiles;
   int64_t copies = dense ? 1 : plan.groups, cores = dense ? plan.groups * chunk.imc : chunk.imc;
   writer.group("fetch weights", weights.free[half], weights.ready[half], [&] {
     for (int64_t group = 0; group < copies; ++group)
-      writer.task("dlir.copy")
-          .text("endpoints", "ST2WB")
+      writer.copy(hw::Memory::ST, hw::Memory::WB)
           .buffer(stash, onChip(Operand::W) + column * (plan.groups * bytes) + Sum(group * bytes + chunk.first * tile))
           .buffer(wb, half * weightHalf)
           .with(writer.descriptor(spec))
-          .integer("slices", plan.sliceMask())
-          .integer("cores", ((int64_t(1) << cores) - 1) << (group * cores))
+          .integer("units", plan.sliceMask())
+          .integer("subunits", ((int64_t(1) << cores) - 1) << (group * cores))
           .create();
   });
 }
@@ -83,7 +81,7 @@ void ProductSchedule::fetchQueue() {
 void ProductSchedule::multiply(Sum column, const ProductKernel::Chunk &chunk, int64_t ibPlace, int64_t wbPlace,
                                int64_t obPlace) {
   int64_t sumsBytes = kernel.rows * 256, bytes = kernel.columnBytes();
-  TaskWriter task = writer.task("dlir.matmul");
+  TaskWriter task = writer.task("corsair.matmul");
   task.buffer(ib, ibPlace).buffer(wb, wbPlace).buffer(ob, obPlace);
   if (plan.streamed)
     task.buffer(stash, onChip(Operand::W) + column * (plan.steps * plan.groups * bytes) +
@@ -157,7 +155,7 @@ void ProductSchedule::computeQueue() {
 void ProductSchedule::addBias(Sum column, int64_t obPlace) {
   int64_t sumsBytes = kernel.rows * 256, columns = plan.groups * plan.sliceColumns, bytes = kernel.column.b;
   for (int64_t slice = 0; slice < plan.sliceColumns; ++slice)
-    writer.task("dlir.simd")
+    writer.task("corsair.simd")
         .text("function", "add")
         .buffer(ob, obPlace)
         .buffer(ob, obPlace)
@@ -181,7 +179,7 @@ void ProductSchedule::drainQueue() {
   spec.dims = {{plan.steps, plan.groups * sumsBytes, plan.sliceColumns * plan.groups * 64 * element},
                {plan.groups, sumsBytes, 64 * element},
                {kernel.rows, 256, localPitch}};
-  spec.targetSlice = plan.sliceColumns > 1 ? plan.groups * 64 * element : plan.sliceRows > 1 ? 64 * localPitch : 0;
+  spec.targetUnitStep = plan.sliceColumns > 1 ? plan.groups * 64 * element : plan.sliceRows > 1 ? 64 * localPitch : 0;
   forOuter(Operand::O, [&] {
     writer.pairs(plan.columnUnits(), [&](Sum column) {
       writer.pairs(plan.rowRounds(), [&](Sum row) {
@@ -189,12 +187,11 @@ void ProductSchedule::drainQueue() {
         writer.group("drain", sums.ready[half], {sums.free[half], results.ready[0]}, [&] {
           if (ddr.bias)
             addBias(column, half * resultHalf);
-          writer.task("dlir.copy")
-              .text("endpoints", "OB2GM")
+          writer.copy(hw::Memory::OB, hw::Memory::GM)
               .buffer(ob, half * resultHalf)
               .buffer(gmResult, onChip(Operand::O) + unitPlace(column, row))
               .with(writer.descriptor(spec))
-              .integer("slices", plan.sliceMask())
+              .integer("units", plan.sliceMask())
               .create();
         });
       });

@@ -3,7 +3,6 @@
 
 using namespace mlir;
 using namespace dmxc;
-using dlir::MemoryKind;
 
 ProductSchedule::ProductSchedule(const hw::Machine &machine, const ProductKernel &kernel, DlirWriter &writer,
                                  const ProductBuffers &ddr, const ScheduleOptions &options)
@@ -66,16 +65,16 @@ void ProductSchedule::declareBuffers() {
   inputHalf = imc * kernel.activationTile();
   weightHalf = (kernel.weightTile() + 127) / 128 * 128;
   resultHalf = plan.steps * plan.groups * kernel.rows * 256;
-  gmActivations = writer.memory(MemoryKind::GM, "gm_activations", gmActivationBytes);
-  gmResult = writer.memory(MemoryKind::GM, "gm_result", gmResultBytes);
+  gmActivations = writer.memory(hw::Memory::GM, "gm_activations", gmActivationBytes);
+  gmResult = writer.memory(hw::Memory::GM, "gm_result", gmResultBytes);
   if (ddr.bias)
-    gmBias = writer.memory(MemoryKind::GM, "gm_bias", gmBiasBytes, /*permanent=*/true);
-  stash = writer.memory(MemoryKind::ST, "stash", stashBytes, /*permanent=*/true);
-  ib = writer.memory(MemoryKind::IB, "ib", plan.inputHalves * inputHalf);
+    gmBias = writer.memory(hw::Memory::GM, "gm_bias", gmBiasBytes, /*permanent=*/true);
+  stash = writer.memory(hw::Memory::ST, "stash", stashBytes, /*permanent=*/true);
+  ib = writer.memory(hw::Memory::IB, "ib", plan.inputHalves * inputHalf);
   int64_t wbBytes = plan.streamed ? static_cast<int64_t>(machine.memory(hw::Memory::WB).size)
                                   : (plan.weightHalves - 1) * weightHalf + kernel.weightTile();
-  wb = writer.memory(MemoryKind::WB, "wb", wbBytes);
-  ob = writer.memory(MemoryKind::OB, "ob", plan.resultHalves * resultHalf);
+  wb = writer.memory(hw::Memory::WB, "wb", wbBytes);
+  ob = writer.memory(hw::Memory::OB, "ob", plan.resultHalves * resultHalf);
 }
 
 ProductSchedule::Handover ProductSchedule::handover(int64_t halves) {
@@ -153,14 +152,13 @@ void ProductSchedule::loadWeights() {
   DmaSpec spec{weightKind, {}, bytes};
   spec.dims = {{plan.columnRounds(), plan.sliceColumns * plan.groups * next, plan.groups * bytes},
                {plan.groups, next, bytes}};
-  spec.sourceSlice = plan.sliceColumns > 1 ? plan.groups * next : 0;
+  spec.sourceUnitStep = plan.sliceColumns > 1 ? plan.groups * next : 0;
   forOuter(Operand::W, [&] {
-    writer.task("dlir.copy")
-        .text("endpoints", "DDR2ST")
+    writer.copy(hw::Memory::DDR, hw::Memory::ST)
         .buffer(ddr.weights, inDdr(Operand::W))
         .buffer(stash, onChip(Operand::W))
         .with(writer.descriptor(spec))
-        .integer("slices", plan.sliceMask())
+        .integer("units", plan.sliceMask())
         .create();
   });
 }
@@ -169,8 +167,7 @@ void ProductSchedule::loadBias() {
   DmaSpec spec{"bfp32", {}, 64};
   spec.dims = {{plan.columns, step(kernel.column, Operand::B), kernel.column.b}};
   forOuter(Operand::B, [&] {
-    writer.task("dlir.copy")
-        .text("endpoints", "DDR2GM")
+    writer.copy(hw::Memory::DDR, hw::Memory::GM)
         .buffer(ddr.bias, inDdr(Operand::B))
         .buffer(gmBias, onChip(Operand::B))
         .with(writer.descriptor(spec))
@@ -186,8 +183,7 @@ void ProductSchedule::loadOwnActivations() {
   auto rounds = [&] {
     writer.loop(plan.rowRounds(), [&](Sum row) {
       writer.group("load activations", {}, pipelined ? ValueRange(activationsReady) : ValueRange(), [&] {
-        writer.task("dlir.copy")
-            .text("endpoints", "DDR2GM")
+        writer.copy(hw::Memory::DDR, hw::Memory::GM)
             .buffer(ddr.activations, inDdr(Operand::A) + row * (plan.sliceRows * next))
             .buffer(gmActivations, onChip(Operand::A) + row * (plan.sliceRows * bytes))
             .with(writer.descriptor(spec))
@@ -214,16 +210,15 @@ void ProductSchedule::loadSharedActivations() {
   Sum start = writer.quadRegister(first), receivers = writer.quadRegister(mask);
   Sum trips = llvm::all_equal(count) ? Sum(count.front()) : Sum(writer.quadRegister(count));
   DmaSpec spec{activationKind, {}, kernel.band()};
-  auto meet = [&] { writer.barrier(dlir::BarrierScope::chiplet, 0, {0}); };
+  auto meet = [&] { writer.barrier("chiplet", 0, {0}); };
   writer.loop(trips, [&](Sum trip) {
     writer.group("load activations", {}, pipelined ? ValueRange(activationsReady) : ValueRange(), [&] {
       Sum place = (trip * (pipelined ? most : 1) + start) * kernel.band();
-      writer.task("dlir.copy")
-          .text("endpoints", "DDR2GM")
+      writer.copy(hw::Memory::DDR, hw::Memory::GM)
           .buffer(ddr.activations, place)
           .buffer(gmActivations, place)
           .with(writer.descriptor(spec))
-          .sum("quads", receivers)
+          .sum("peers", receivers)
           .create();
       if (pipelined)
         meet();
@@ -252,8 +247,7 @@ void ProductSchedule::storeResults() {
     writer.loop(plan.columnUnits(), [&](Sum column) {
       writer.loop(plan.rowRounds(), [&](Sum row) {
         writer.group("store results", results.ready[0], {}, [&] {
-          writer.task("dlir.copy")
-              .text("endpoints", "GM2DDR")
+          writer.copy(hw::Memory::GM, hw::Memory::DDR)
               .buffer(gmResult, onChip(Operand::O) + unitPlace(column, row))
               .buffer(ddr.result,
                       inDdr(Operand::O) + row * (plan.sliceRows * nextRow) + column * (columns * nextColumn))

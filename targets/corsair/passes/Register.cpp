@@ -1,7 +1,7 @@
 //===- Register.cpp - the passes and dialects of the stages ---------------===//
 #include "Passes.h"
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "targets/corsair/dialect/Corsair/Corsair.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,8 +16,8 @@ namespace dmxc {
 } // namespace dmxc
 
 void dmxc::registerCorsairPasses(mlir::DialectRegistry &registry) {
-  registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, affine_ext::AffineExtDialect, lldmir::LLDMIRDialect,
-                  mlir::affine::AffineDialect, mlir::arith::ArithDialect, mlir::gpu::GPUDialect,
+  registry.insert<dmir::DMIRDialect, dlir::DLIRDialect, affine_ext::AffineExtDialect, corsair::engine::CorsairDialect,
+                  lldmir::LLDMIRDialect, mlir::affine::AffineDialect, mlir::arith::ArithDialect, mlir::gpu::GPUDialect,
                   mlir::memref::MemRefDialect, mlir::tensor::TensorDialect>();
   registerCorsairPasses();
 }

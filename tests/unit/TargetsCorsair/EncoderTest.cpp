@@ -2,7 +2,7 @@
 
 #include "Device.h"
 
-#include "dmxc/Dialect/DLIR/DLIR.h"
+#include "targets/corsair/dialect/Corsair/Corsair.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -12,16 +12,22 @@
 using namespace dmxtest;
 namespace dlir = dmxc::dlir;
 
-TEST(CorsairEncoder, TheDialectKnowsTheMovesOfTheMachine) {
+TEST(CorsairEncoder, TheTableHasTheMemoriesMovesAndScopesOfTheMachine) {
+  const isa::Machine &machine = isa::builtinMachine();
+  dlir::DeviceModel model = dmxc::corsair::deviceModel(machine);
+  ASSERT_EQ(model.memories.size(), size_t(isa::kMemories));
   for (int from = 0; from < isa::kMemories; ++from) {
-    auto name = dlir::stringifyMemoryKind(static_cast<dlir::MemoryKind>(from));
-    EXPECT_EQ(name, llvm::StringRef(isa::nameOf(static_cast<isa::Memory>(from))));
+    const dlir::MemoryModel &row = model.memories[from];
+    EXPECT_EQ(row.name, isa::nameOf(static_cast<isa::Memory>(from)));
+    EXPECT_EQ(row.size, static_cast<int64_t>(machine.memories[from].size));
     for (int to = 0; to < isa::kMemories; ++to)
-      EXPECT_EQ(dlir::canMove(static_cast<dlir::MemoryKind>(from), static_cast<dlir::MemoryKind>(to)),
+      EXPECT_EQ(row.moveTo(model.memories[to].name) != nullptr,
                 isa::isLegalMove(static_cast<isa::Memory>(from), static_cast<isa::Memory>(to)))
           << from << " to " << to;
   }
-  EXPECT_EQ(static_cast<int>(dlir::BarrierScope::card), static_cast<int>(isa::Scope::Card));
+  EXPECT_TRUE(model.memory("GM")->moveTo("GM")->toPeers);
+  EXPECT_FALSE(model.memory("GM")->moveTo("IB")->toPeers);
+  EXPECT_EQ(model.scopes[static_cast<size_t>(isa::Scope::Card)], "card");
 }
 
 namespace {

@@ -79,7 +79,7 @@ TEST(CorsairHazards, WeightsThatPassTilesByAreOrderedByTheirOwnTokens) {
 
 TEST(CorsairHazards, AMissingBarrierIsARaceBetweenQuads) {
   std::string text = program();
-  size_t at = text.find("dlir.task_barrier over chiplet");
+  size_t at = text.find("dlir.task_barrier over \"chiplet\"");
   ASSERT_NE(at, std::string::npos);
   text.erase(at, text.find('\n', at) - at);
   expectRace(text, {"quad 0", "quad 1", "MOVE_DDR2GM", "MOVE_GM2IB"});
@@ -87,9 +87,9 @@ TEST(CorsairHazards, AMissingBarrierIsARaceBetweenQuads) {
 
 TEST(CorsairHazards, AnExtraBarrierOnlyCostsClocks) {
   std::string text = program();
-  size_t at = text.find("dlir.task_barrier over chiplet");
+  size_t at = text.find("dlir.task_barrier over \"chiplet\"");
   ASSERT_NE(at, std::string::npos);
-  text.insert(at, "dlir.task_barrier over quad id 1 queues [0]\n");
+  text.insert(at, "dlir.task_barrier over \"quad\" id 1 queues [0]\n");
   nlohmann::json reports[2];
   for (int i = 0; i < 2; ++i) {
     auto device = makeDevice(encodeText(i ? text : program()));

@@ -29,6 +29,7 @@ DialectRegistry allDialects() {
   static DialectRegistry stages = [] {
     DialectRegistry made;
     dmxc::registerCorsairPasses(made);
+    dmxc::corsair::registerDevice(made, dmx::corsair::builtinMachine());
     return made;
   }();
   stages.appendTo(list);
@@ -66,7 +67,7 @@ Encoded encodeText(const std::string &dlir, bool removeConfigs) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(dlir, &context);
   if (!module)
     return result;
-  SmallVector<dmxc::dlir::DmmqOp> programs(module->getOps<dmxc::dlir::DmmqOp>());
+  SmallVector<dmxc::dlir::DeviceProgramOp> programs(module->getOps<dmxc::dlir::DeviceProgramOp>());
   if (programs.empty()) {
     result.error += "no program\n";
     return result;

@@ -1,4 +1,8 @@
 //===- DLIR.h - the DLIR dialect --------------------------------*- C++ -*-===//
+//
+// Programs of graphs, their buffers and tasks. What is inside a device's kernels is in Device.h.
+//
+//===----------------------------------------------------------------------===//
 #pragma once
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
@@ -6,14 +10,18 @@
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/SymbolTable.h"
 
-#include "dmxc/Dialect/DLIR/DLIRDeviceEnums.h.inc"
+#include <memory>
+#include <vector>
+
+namespace dmxc::dlir {
+struct DeviceModel;
+}
+
 #include "dmxc/Dialect/DLIR/DLIRDialect.h.inc"
 #include "dmxc/Dialect/DLIR/DLIREnums.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dmxc/Dialect/DLIR/DLIRInterfaces.h.inc"
 #include "dmxc/Dialect/DLIR/DLIRTypes.h.inc"
-#define GET_OP_CLASSES
-#include "dmxc/Dialect/DLIR/DLIRDeviceOps.h.inc"
 #define GET_OP_CLASSES
 #include "dmxc/Dialect/DLIR/DLIROps.h.inc"
 
@@ -30,10 +38,5 @@ struct ByteRange {
   }
 };
 ByteRange byteRange(BufferOp buffer);
-
-/// Whether the device moves from one memory to another.
-bool canMove(MemoryKind source, MemoryKind target);
-/// The memory that a buffer of a dlir.dmmq lies in.
-MemoryKind memoryOf(mlir::Value buffer);
 
 } // namespace dmxc::dlir

@@ -17,11 +17,22 @@ def DLIR_Dialect : Dialect {
     (schemas/FORMAT.md) is its serialisation, field by field. Two verifiers run on every program: no two live buffers overlap in an arena, and every pair
     of conflicting accesses is ordered by tokens.
 
-    What a device's queues do inside a kernel is a `dlir.dmmq` (DeviceOps.td).
+    What a device's queues do inside a kernel is a `dlir.device_program` (DeviceOps.td); a target has ops of its own
+    engines in a dialect of its own, and tells this one of its memories (Device.h).
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
   let useDefaultTypePrinterParser = 1;
-  let extraClassDeclaration = "void addDeviceOps();";
+  let extraClassDeclaration = [{
+    void addDeviceOps();
+    /// What programs of a device may name; null: no target of this name was registered.
+    const DeviceModel *findDevice(::llvm::StringRef name) const;
+    void addDevice(DeviceModel model);
+
+  private:
+    std::vector<std::shared_ptr<const DeviceModel>> devices;
+
+  public:
+  }];
 }
 
 class DLIR_Type<string name, string typeMnemonic, string text> : TypeDef<DLIR_Dialect, name> {
@@ -31,7 +42,7 @@ class DLIR_Type<string name, string typeMnemonic, string text> : TypeDef<DLIR_Di
 def DLIR_BufferType : DLIR_Type<"Buffer", "buffer", "bytes with a place: an input, output, constant, arena range or alias">;
 def DLIR_TokenType : DLIR_Type<"Token", "token", "the completion of a task">;
 def DLIR_MemoryType : DLIR_Type<"Memory", "memory", "a range of a device's memory, the same in all its units">;
-def DLIR_ConfigType : DLIR_Type<"Config", "config", "a descriptor: what a copy walks over and converts">;
+def DLIR_DescriptorType : DLIR_Type<"Descriptor", "descriptor", "what a copy walks over and converts">;
 
 class DLIR_Op<string mnemonic, list<Trait> traits = []> : Op<DLIR_Dialect, mnemonic, traits>;
 

@@ -1,48 +1,42 @@
 //===- DeviceOps.td - what the queues of a device do ------------*- tablegen -*-===//
 //
-// A kernel as a program for the queues of a device's quads. The ops are one instruction each, or a group, a loop, an
-// order of such; which numbers fit is the encoder's knowledge, which things go together is checked here.
+// A kernel as a program for the queues of a device's units. The ops are a copy or an order of tasks; a target has its
+// engines' tasks in a dialect of its own. What memories, moves and scopes there are says the target's table
+// (DeviceModel in Device.h); which numbers fit an instruction is the target's encoder's knowledge.
 //
 //===----------------------------------------------------------------------===//
 #ifndef DMXC_DIALECT_DLIR_DEVICEOPS
 #define DMXC_DIALECT_DLIR_DEVICEOPS
 
 include "dmxc/Dialect/DLIR/DLIRBase.td"
+include "dmxc/Dialect/DLIR/DeviceTask.td"
 
-def DLIR_MemoryKind : I32EnumAttr<"MemoryKind", "a memory of the device, an endpoint of copies", [
-    I32EnumAttrCase<"DDR", 0>, I32EnumAttrCase<"GM", 1>, I32EnumAttrCase<"ST", 2>, I32EnumAttrCase<"OB", 3>,
-    I32EnumAttrCase<"WB", 4>, I32EnumAttrCase<"IB", 5>, I32EnumAttrCase<"DRE", 6>, I32EnumAttrCase<"SIMD", 7>]> {
-  let cppNamespace = "::dmxc::dlir";
-}
 def DLIR_ArgumentRole : I32EnumAttr<"ArgumentRole", "what the host does with an argument", [
     I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"output", 1>, I32EnumAttrCase<"state", 2>,
     I32EnumAttrCase<"constant", 3>, I32EnumAttrCase<"scalar", 4>]> {
   let cppNamespace = "::dmxc::dlir";
 }
-def DLIR_BarrierScope : I32EnumAttr<"BarrierScope", "who takes part in a barrier", [
-    I32EnumAttrCase<"queues", 0>, I32EnumAttrCase<"quad", 1>, I32EnumAttrCase<"chiplet", 2>,
-    I32EnumAttrCase<"card", 3>]> {
-  let cppNamespace = "::dmxc::dlir";
-}
 
 //===--- The program and what it works on ---------------------------------------------===//
 
-def DLIR_DmmqOp : DLIR_Op<"dmmq", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+def DLIR_DeviceProgramOp : DLIR_Op<"device_program", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
+                                                      DLIR_DeviceProgramInterface]> {
   let summary = "a kernel: its arguments, its buffers and the schedules of the device's queues";
   let description = [{
-    `device`: the target whose kernel it is. `dim_registers`: the register of each symbolic dim of the task.
-    C1: it holds arguments, memories, pieces, descriptors, CPU functions and scheduled graphs. C2: no two arguments and
+    `dlir.device_program @name on "device" {..}`: the target whose kernel it is and whose table its texts are checked by.
+    `dim_registers`: the register of each symbolic dim of the task.
+    C1: it holds arguments, memories, pieces, descriptors, channels, functions of the target and scheduled graphs. C2: no two arguments and
     no two memories have the same name. C3: at most one graph "init" and one "main". C4: permanent memories at fixed addresses
-    do not overlap.
+    do not overlap. C5: the device is a target of this build. C6: what is put into a channel is got out of it, and what is got is put.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$device,
-                       OptionalAttr<DenseI64ArrayAttr>:$dim_registers);
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$device, OptionalAttr<DenseI64ArrayAttr>:$dim_registers);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name (`on` $device^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `on` $device attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = "std::vector<::dmxc::dlir::DeviceArgument> deviceArguments();";
 }
 
-def DLIR_ArgumentOp : DLIR_Op<"argument", [HasParent<"DmmqOp">]> {
+def DLIR_ArgumentOp : DLIR_Op<"argument", [HasParent<"DeviceProgramOp">]> {
   let summary = "a buffer of the dispatch, in order";
   let description = [{
     `tensor` is what the host has; `form` the kind of its elements on the device, into which the host's numbers are
@@ -58,25 +52,27 @@ def DLIR_ArgumentOp : DLIR_Op<"argument", [HasParent<"DmmqOp">]> {
   let hasVerifier = 1;
 }
 
-def DLIR_MemoryOp : DLIR_Op<"memory", [HasParent<"DmmqOp">]> {
+def DLIR_MemoryOp : DLIR_Op<"memory", [HasParent<"DeviceProgramOp">]> {
   let summary = "a buffer in a memory of the device, at one address in all units of that memory";
   let description = [{
-    Permanent buffers keep their bytes from dispatch to dispatch; temporary ones share room where their uses allow. C1: the size is
-    positive. C2: a fixed address is a multiple of 64.
+    `dlir.memory "GM" "x" size 64`: the buffer "x" in the memory GM. Permanent buffers keep their bytes from dispatch to dispatch; temporary ones
+    share room where their uses allow. C1: the size is positive. C2: a fixed address is a multiple of the memory's alignment. C3: the device has the
+    memory. C4: the buffer fits it.
   }];
-  let arguments = (ins DLIR_MemoryKind:$kind, StrAttr:$name, I64Attr:$size, OptionalAttr<I64Attr>:$address,
+  let arguments = (ins StrAttr:$kind, StrAttr:$name, I64Attr:$size, OptionalAttr<I64Attr>:$address,
                        UnitAttr:$permanent);
   let results = (outs DLIR_MemoryType:$result);
   let assemblyFormat = "$kind $name `size` $size (`at` $address^)? (`permanent` $permanent^)? attr-dict";
   let hasVerifier = 1;
 }
 
-def DLIR_PieceOp : DLIR_Op<"piece", [HasParent<"DmmqOp">]> {
+def DLIR_PieceOp : DLIR_Op<"piece", [HasParent<"DeviceProgramOp">]> {
   let summary = "a box of an argument and where in a buffer it lies";
   let description = [{
     `unit` of the buffer's memory. `strides`: bytes a dimension; of tiled forms two: from band to band and from tile to tile along
     the blocks; of constants, whose box is of bytes, none.
     C1: the argument exists and has pieces. C2: begin and extent have one number a dimension. C3: it lies inside the buffer's size.
+    C4: the memory has that unit.
   }];
   let arguments = (ins DLIR_MemoryType:$memory, StrAttr:$argument, I64Attr:$unit, I64Attr:$offset,
                        DenseI64ArrayAttr:$begin, DenseI64ArrayAttr:$extent, DenseI64ArrayAttr:$strides);
@@ -86,54 +82,63 @@ def DLIR_PieceOp : DLIR_Op<"piece", [HasParent<"DmmqOp">]> {
   let hasVerifier = 1;
 }
 
-def DLIR_DmaConfigOp : DLIR_Op<"dma_config", [HasParent<"DmmqOp">]> {
-  let summary = "a descriptor of copies: what is copied, by which steps, into what it is converted";
+def DLIR_DescriptorOp : DLIR_Op<"descriptor", [HasParent<"DeviceProgramOp">]> {
+  let summary = "what a copy walks over, by which steps, into what it is converted";
   let description = [{
     `dims` items, the outermost first; item (i0, i1, ..) goes from sum i*source to sum i*target. An item is `unit` elements (bytes of
-    tiled kinds), or with `source_rows`, `target_rows` a row of a tile. Other keys as the device's descriptor has them.
-    C1: at most four dims, none negative. C2: one source and one target step a dim. C3: `low` and `high`, the items that exist, have one
-    number a dim and low <= high. C4: unit is positive.
+    tiled kinds), or with `source_rows`, `target_rows` a row of a tile. `source_unit_step`, `source_subunit_step`, `target_unit_step`: bytes added for each
+    of the units that a copy reaches. Other keys as the device's descriptor has them.
+    C1: no more dims than the device's descriptors have, none negative or larger than they count. C2: one source and one target step a dim, none
+    larger than the device's. C3: `low` and `high`, the items that exist, have one number a dim and low <= high. C4: unit is positive.
   }];
   let arguments = (ins StrAttr:$kind, OptionalAttr<StrAttr>:$to, I64Attr:$unit, DenseI64ArrayAttr:$dims,
                        DenseI64ArrayAttr:$source, DenseI64ArrayAttr:$target, OptionalAttr<DenseI64ArrayAttr>:$low,
                        OptionalAttr<DenseI64ArrayAttr>:$high, OptionalAttr<I64Attr>:$tail,
-                       OptionalAttr<I64Attr>:$source_slice, OptionalAttr<I64Attr>:$target_slice,
-                       OptionalAttr<I64Attr>:$source_core, UnitAttr:$source_rows, UnitAttr:$target_rows,
+                       OptionalAttr<I64Attr>:$source_unit_step, OptionalAttr<I64Attr>:$target_unit_step,
+                       OptionalAttr<I64Attr>:$source_subunit_step, UnitAttr:$source_rows, UnitAttr:$target_rows,
                        OptionalAttr<I64Attr>:$source_band, OptionalAttr<I64Attr>:$target_band,
                        OptionalAttr<I64Attr>:$element_stride, UnitAttr:$retype, OptionalAttr<StrAttr>:$index_kind,
                        OptionalAttr<I64Attr>:$index_pitch, OptionalAttr<I64Attr>:$index_range,
                        OptionalAttr<DictionaryAttr>:$window);
-  let results = (outs DLIR_ConfigType:$result);
+  let results = (outs DLIR_DescriptorType:$result);
   let assemblyFormat = [{
     $kind (`to` $to^)? `unit` $unit `dims` $dims `source` $source `target` $target attr-dict
   }];
   let hasVerifier = 1;
 }
 
-def DLIR_CpuFunctionOp : DLIR_Op<"cpu_function", [Symbol, HasParent<"DmmqOp">]> {
-  let summary = "a function of the quad's CPU, an instruction a line";
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$code);
-  let assemblyFormat = "$sym_name $code attr-dict";
+def DLIR_ChannelOp : DLIR_Op<"channel", [Symbol, HasParent<"DeviceProgramOp">]> {
+  let summary = "a way from what is put into it to those that get it";
+  let description = [{
+    Each get receives all that is put, in order; `depth` puts may be ahead of the slowest get. C1: the device has channels. C2: the depth is positive.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DefaultValuedAttr<I64Attr, "1">:$depth);
+  let assemblyFormat = "$sym_name (`depth` $depth^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 //===--- Schedules ----------------------------------------------------------------------===//
 
-def DLIR_ScheduledGraphOp : DLIR_Op<"scheduled_graph", [HasParent<"DmmqOp">, SingleBlock, NoTerminator]> {
-  let summary = "what the queues of each quad do: once (init) or at every dispatch (main)";
+def DLIR_ScheduledGraphOp : DLIR_Op<"scheduled_graph", [HasParent<"DeviceProgramOp">, SingleBlock, NoTerminator]> {
+  let summary = "what the queues of each unit do: once (init) or at every dispatch (main)";
   let description = [{
-    `dlir.scheduled_graph "main" quads 8 (%q) {..}`: %q is the number of the quad that runs it.
-    C1: the name is "init" or "main", there is a quad. C2: it holds tokens, registers and queues, and no two queues of one
+    `dlir.scheduled_graph "main" units 4x2 (%x, %y) {..}`: a grid of units; %x and %y are the place of the one that runs it.
+    C1: the name is "init" or "main", there is a unit, and an index a dim. C2: it holds tokens, registers and queues, and no two queues of one
     number. C3: a token that is waited for is signalled or has credits. C4: a register has one value, or one for each
-    quad; no two ops name the same.
+    unit; no two ops name the same.
   }];
-  let arguments = (ins StrAttr:$name, I64Attr:$quads);
+  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$units);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// How many units there are.
+    int64_t unitCount();
+  }];
 }
 
 def DLIR_TokenOp : DLIR_Op<"token", [HasParent<"ScheduledGraphOp">]> {
-  let summary = "a counter that orders groups of different queues of a quad";
+  let summary = "a counter that orders groups of different queues of a unit";
   let description = "Credits are there at the start.";
   let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$credits);
   let results = (outs DLIR_TokenType:$result);
@@ -141,14 +146,14 @@ def DLIR_TokenOp : DLIR_Op<"token", [HasParent<"ScheduledGraphOp">]> {
 }
 
 def DLIR_RegisterOp : DLIR_Op<"register", [HasParent<"ScheduledGraphOp">]> {
-  let summary = "a CPU register and what the launch puts into it, per quad";
+  let summary = "a register and what the launch puts into it, per unit";
   let arguments = (ins I64Attr:$number, DenseI64ArrayAttr:$values);
   let results = (outs Index:$result);
   let assemblyFormat = "$number $values attr-dict";
 }
 
 def DLIR_DispatchQueueOp : DLIR_Op<"dispatch_queue", [HasParent<"ScheduledGraphOp">, SingleBlock, NoTerminator]> {
-  let summary = "groups that one queue of the quad works off in order";
+  let summary = "groups that one queue of the unit works off in order";
   let description = "C1: it holds groups and loops of groups. C2: the number is not negative.";
   let arguments = (ins I64Attr:$number);
   let regions = (region SizedRegion<1>:$body);
@@ -158,13 +163,22 @@ def DLIR_DispatchQueueOp : DLIR_Op<"dispatch_queue", [HasParent<"ScheduledGraphO
 
 def DLIR_TaskGroupOp : DLIR_Op<"task_group", [AttrSizedOperandSegments, SingleBlock, NoTerminator]> {
   let summary = "tasks in order, after its tokens have come; then its own tokens are signalled";
-  let description = "C1: it stands in a queue, not in a group. C2: it holds tasks and loops of tasks.";
-  let arguments = (ins StrAttr:$name, Variadic<DLIR_TokenType>:$wait, Variadic<DLIR_TokenType>:$signal);
+  let description = [{
+    `dlir.task_group "x" wait(%a, %b >= 2) signal(%c += 3) {..}` waits for one %a and two %b, takes them, and gives three %c. C1: it stands in a queue, not in a
+    group. C2: it holds tasks and loops of tasks. C3: counts are positive.
+  }];
+  let arguments = (ins StrAttr:$name, Variadic<DLIR_TokenType>:$wait, Variadic<DLIR_TokenType>:$signal,
+                       OptionalAttr<DenseI64ArrayAttr>:$wait_counts, OptionalAttr<DenseI64ArrayAttr>:$signal_counts);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $name (`wait` `(` $wait^ `)`)? (`signal` `(` $signal^ `)`)? attr-dict-with-keyword $body
+    $name (`wait` `(` custom<Waits>($wait, $wait_counts)^ `)`)? (`signal` `(` custom<Signals>($signal, $signal_counts)^ `)`)?
+    attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    std::vector<::dmxc::dlir::TokenCount> waits();
+    std::vector<::dmxc::dlir::TokenCount> signals();
+  }];
 }
 
 def DLIR_LoopOp : DLIR_Op<"loop", [SingleBlock, NoTerminator]> {
@@ -180,124 +194,54 @@ def DLIR_LoopOp : DLIR_Op<"loop", [SingleBlock, NoTerminator]> {
 
 //===--- Tasks --------------------------------------------------------------------------===//
 
-/// A task: buffers with places (affine in loop counters, registers and the quad's number), a descriptor, and clauses,
-/// which are attributes: `name value` or, of affine values, `name[expression]`. DeviceSyntax.cpp has their order.
-class DLIR_TaskOp<string mnemonic, dag attributes, list<Trait> traits = []>
-    : DLIR_Op<mnemonic, !listconcat([AttrSizedOperandSegments], traits)> {
-  let arguments = !con((ins Variadic<DLIR_MemoryType>:$buffers, Optional<DLIR_ConfigType>:$config,
-                            Variadic<Index>:$indices, AffineMapArrayAttr:$places), attributes);
-  let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
-}
-
-def DLIR_DmaCopyOp : DLIR_TaskOp<"copy", (ins StrAttr:$endpoints, OptionalAttr<I64Attr>:$slices,
-    OptionalAttr<I64Attr>:$cores, OptionalAttr<AffineMapAttr>:$rows, OptionalAttr<AffineMapAttr>:$count,
-    OptionalAttr<AffineMapAttr>:$quads)> {
+def DLIR_DmaCopyOp : DLIR_DeviceTask<DLIR_Dialect, "copy", "dma", "0", "1", (ins StrAttr:$from, StrAttr:$to,
+    OptionalAttr<I64Attr>:$units, OptionalAttr<I64Attr>:$subunits, OptionalAttr<AffineMapAttr>:$rows,
+    OptionalAttr<AffineMapAttr>:$count, OptionalAttr<AffineMapAttr>:$peers)> {
   let summary = "moves items between two memories, by a descriptor";
   let description = [{
-    `dlir.copy GM2IB %x[%i * 33280] to %ib[0] with %d slices 15`. `slices`, `cores`: masks of those that take part; `quads`: mask of those whose
-    GM is written; `rows`: first rows at source and target where the descriptor walks rows of tiles; `count` replaces its
-    first dim. C1: the device can move between these memories. C2: the buffers lie in them. C3: there is a descriptor. C4: `cores` go with WB,
-    `quads` with a copy from DDR or GM to GM.
+    `dlir.copy GM -> IB %x[%i * 33280] to %ib[0] with %d units 15`. `units`, `subunits`: masks of those of the memory's units, and of their parts, that
+    take part; `peers`: mask of the graph's units whose memory is written; `rows`: first rows at source and target where the descriptor walks rows of tiles;
+    `count` replaces its first dim. C1: the device can move between these memories. C2: the buffers lie in them. C3: there is a descriptor.
+    C4: `subunits` go with memories that have them, `peers` with moves that reach other units of the graph.
   }];
 }
 
-class DLIR_ProductOp<string mnemonic, dag attributes> : DLIR_TaskOp<mnemonic, !con((ins I64Attr:$num_imc,
-    I64Attr:$ppr_mode, OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$core, OptionalAttr<I64Attr>:$slices,
-    StrAttr:$activation_kind, StrAttr:$weight_kind, OptionalAttr<AffineMapAttr>:$rows, OptionalAttr<AffineMapAttr>:$k0,
-    OptionalAttr<AffineMapAttr>:$accumulate, OptionalAttr<AffineMapAttr>:$steps, UnitAttr:$accumulate_steps,
-    OptionalAttr<I64Attr>:$chunks, OptionalAttr<I64Attr>:$result_row, OptionalAttr<I64Attr>:$result_group,
-    OptionalAttr<I64Attr>:$result_step, OptionalAttr<I64Attr>:$stash_chunk, OptionalAttr<I64Attr>:$stash_group,
-    OptionalAttr<I64Attr>:$stash_step), attributes)>;
+class DLIR_ChannelEnd<string mnemonic, string reads, string writes> : DLIR_DeviceTask<DLIR_Dialect, mnemonic, "dma",
+    reads, writes, (ins FlatSymbolRefAttr:$channel, OptionalAttr<I64Attr>:$units, OptionalAttr<AffineMapAttr>:$count)>;
 
-def DLIR_DeviceMatmulOp : DLIR_ProductOp<"matmul", (ins OptionalAttr<AffineMapAttr>:$row,
-    OptionalAttr<I64Attr>:$activation_chunk, OptionalAttr<I64Attr>:$activation_step)> {
-  let summary = "activation tiles times weight tiles, num_imc cores a result tile, into OB";
+def DLIR_PutOp : DLIR_ChannelEnd<"put", "0", ""> {
+  let summary = "the source end of a copy: items into a channel";
   let description = [{
-    `dlir.matmul %ib[0] x %wb[0] to %ob[0] num_imc 8 ppr_mode 3 groups 2 ..`; with `from %st[..]` each step's weights
-    are streamed from the stash while the step before computes. C1: activations lie in IB, weights in WB, the result in OB, a stash in ST.
-    C2: 1 <= num_imc <= 2^ppr_mode. C3: groups is positive. C4: rows, where constant, are 1 to 64.
+    `dlir.put @a %x[%i * 4096] with %d`: its descriptor's target steps are not used. C1: the channel exists. C2: it has one buffer and a descriptor.
+    C3: the device can move to the memory of each get.
   }];
 }
 
-def DLIR_DeviceConvOp : DLIR_ProductOp<"conv", (ins OptionalAttr<AffineMapAttr>:$image_row,
-    AffineMapAttr:$pixel, OptionalAttr<I64Attr>:$image_band, OptionalAttr<I64Attr>:$image_chunk,
-    OptionalAttr<I64Attr>:$image_blocks, OptionalAttr<I64Attr>:$pixel_slice, OptionalAttr<I64Attr>:$pixels,
-    DictionaryAttr:$window)> {
-  let summary = "as matmul, with activation rows taken from the windows of an image in GM or IB";
-  let description = "C1: the image lies in GM or IB; the rest as in matmul. C2, C3, C4 as there.";
+def DLIR_GetOp : DLIR_ChannelEnd<"get", "", "0"> {
+  let summary = "the target end of a copy: items out of a channel";
+  let description = "`dlir.get @a %y[0] with %d`: its descriptor's source steps are not used. C1, C2 as of put.";
 }
 
-def DLIR_DeviceSimdOp : DLIR_TaskOp<"simd", (ins StrAttr:$function, DenseI64ArrayAttr:$dims,
-    StrAttr:$to_kind, DenseI64ArrayAttr:$to_strides, OptionalAttr<StrAttr>:$a_kind,
-    OptionalAttr<DenseI64ArrayAttr>:$a_strides, OptionalAttr<StrAttr>:$b_kind,
-    OptionalAttr<DenseI64ArrayAttr>:$b_strides, OptionalAttr<StrAttr>:$c_kind,
-    OptionalAttr<DenseI64ArrayAttr>:$c_strides, OptionalAttr<I64Attr>:$slices, OptionalAttr<I64Attr>:$inner,
-    OptionalAttr<I64Attr>:$split, OptionalAttr<I64Attr>:$causal, UnitAttr:$count_pad, OptionalAttr<F32Attr>:$imm0,
-    OptionalAttr<F32Attr>:$imm1, OptionalAttr<AffineMapAttr>:$index, OptionalAttr<AffineMapAttr>:$count,
-    OptionalAttr<DictionaryAttr>:$window)> {
-  let summary = "a function of the vector device over up to four dims";
-  let description = [{
-    `dlir.simd "add" to %y[0] a %x[0] b %z[0] dims [..] ..`; steps in bytes, 0 broadcasts.
-    C1: operands lie in GM, SIMD or OB. C2: one to four dims, the innermost last, and as many steps of each operand. C3: an operand
-    that is there has kind and steps, another none.
-  }];
-}
-
-def DLIR_DeviceReshapeOp : DLIR_TaskOp<"reshape", (ins StrAttr:$function, OptionalAttr<StrAttr>:$rule,
-    OptionalAttr<I64Attr>:$slice, OptionalAttr<AffineMapAttr>:$pixel, OptionalAttr<AffineMapAttr>:$count,
-    OptionalAttr<AffineMapAttr>:$rows, OptionalAttr<AffineMapAttr>:$columns, OptionalAttr<AffineMapAttr>:$batch,
-    OptionalAttr<I64Attr>:$element, OptionalAttr<I64Attr>:$source_pitch, OptionalAttr<I64Attr>:$target_pitch,
-    OptionalAttr<I64Attr>:$source_batch, OptionalAttr<I64Attr>:$target_batch)> {
-  let summary = "moves elements by the reshape engine: extract, insert, transpose";
-  let description = [{
-    `dlir.reshape "extract" %x[0] to %y[0] with %d rule "gather" ..`, `indices %i[0]` for gather and scatter.
-    C1: the function is extract, insert or transpose. C2: extract and insert have a descriptor, transpose rows and columns. C3: extract has no
-    scatter, insert no gather and no window; indices come with gather and scatter only.
-  }];
-}
-
-// The processor that each quad has, not the target of that name.
-def DLIR_CpuOp : DLIR_TaskOp<[{cpu}], (ins FlatSymbolRefAttr:$function)> {
-  let summary = "calls a function of the quad's CPU";
-  let description = "C1: the function is one of the program's.";
-}
-
-def DLIR_TaskBarrierOp : DLIR_Op<"task_barrier", [AttrSizedOperandSegments]> {
+def DLIR_TaskBarrierOp : DLIR_Op<"task_barrier", [AttrSizedOperandSegments, DLIR_DeviceTaskInterface]> {
   let summary = "waits inside a group: for tokens, or for queues that meet";
   let description = [{
-    `dlir.task_barrier wait(%a) signal(%b)` takes and gives tokens; `over chiplet id 0 queues [0]` meets these queues of all quads in the scope.
-    C1: it stands in a group. C2: it waits, signals or meets; who meets is named.
+    `dlir.task_barrier wait(%a) signal(%b)` takes and gives tokens, as a group does; `over "card" id 0 queues [0]` meets these queues of all units in the
+    scope. C1: it stands in a group. C2: it waits, signals or meets; who meets is named. C3: counts are positive. C4: the device has the scope.
   }];
   let arguments = (ins Variadic<DLIR_TokenType>:$wait, Variadic<DLIR_TokenType>:$signal,
-                       OptionalAttr<DLIR_BarrierScope>:$scope, OptionalAttr<I64Attr>:$id,
+                       OptionalAttr<DenseI64ArrayAttr>:$wait_counts, OptionalAttr<DenseI64ArrayAttr>:$signal_counts,
+                       OptionalAttr<StrAttr>:$scope, OptionalAttr<I64Attr>:$id,
                        OptionalAttr<DenseI64ArrayAttr>:$queues);
   let assemblyFormat = [{
-    (`wait` `(` $wait^ `)`)? (`signal` `(` $signal^ `)`)? (`over` $scope^)? (`id` $id^)? (`queues` $queues^)? attr-dict
+    (`wait` `(` custom<Waits>($wait, $wait_counts)^ `)`)? (`signal` `(` custom<Signals>($signal, $signal_counts)^ `)`)?
+    (`over` $scope^)? (`id` $id^)? (`queues` $queues^)? attr-dict
   }];
   let hasVerifier = 1;
-}
-
-def DLIR_SignalRemoteOp : DLIR_TaskOp<"signal_remote", (ins AffineMapAttr:$quads, I64Attr:$token,
-                                                         OptionalAttr<I64Attr>:$amount)> {
-  let summary = "adds tokens at other quads";
-}
-def DLIR_WaitRemoteOp : DLIR_TaskOp<"wait_remote", (ins AffineMapAttr:$quad, I64Attr:$token,
-                                                     OptionalAttr<I64Attr>:$amount)> {
-  let summary = "takes tokens that one other quad signalled";
-}
-def DLIR_SendOp : DLIR_TaskOp<"send", (ins AffineMapAttr:$quad, I64Attr:$first, OptionalAttr<I64Attr>:$amount)> {
-  let summary = "puts registers into the mailbox to another quad";
-}
-def DLIR_ReceiveOp : DLIR_TaskOp<"receive", (ins AffineMapAttr:$quad, I64Attr:$first,
-                                             OptionalAttr<I64Attr>:$amount)> {
-  let summary = "takes registers from the mailbox from another quad";
-}
-def DLIR_ResetOp : DLIR_TaskOp<"reset", (ins I64Attr:$units, OptionalAttr<I64Attr>:$slices)> {
-  let summary = "makes the contents of units undefined";
-}
-def DLIR_NopOp : DLIR_TaskOp<"nop", (ins OptionalAttr<I64Attr>:$clocks)> {
-  let summary = "waits";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getEngine() { return "queue"; }
+    std::vector<::dmxc::dlir::TokenCount> waits();
+    std::vector<::dmxc::dlir::TokenCount> signals();
+  }];
 }
 
 #endif // DMXC_DIALECT_DLIR_DEVICEOPS

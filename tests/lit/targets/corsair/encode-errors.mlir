@@ -1,38 +1,38 @@
 // What the machine has not is refused, on the op that asks for it.
 // RUN: dmx-opt %s -corsair-encode -split-input-file -verify-diagnostics
 
-dlir.dmmq @capacity {
+dlir.device_program @capacity on "corsair" {
   // expected-error @+1 {{over capacity: 'w' is 20000000 bytes at 0, ST holds 12582912}}
-  %w = dlir.memory ST "w" size 20000000 permanent
+  %w = dlir.memory "ST" "w" size 20000000 permanent
 }
 
 // -----
 
-dlir.dmmq @fixed {
+dlir.device_program @fixed on "corsair" {
   // expected-error @+1 {{over capacity: 'w' is 64 bytes at 16777216, GM holds 16777216}}
-  %w = dlir.memory GM "w" size 64 at 16777216
+  %w = dlir.memory "GM" "w" size 64 at 16777216
 }
 
 // -----
 
 // Both live as long as the graph runs.
-dlir.dmmq @together {
-  %x = dlir.memory DDR "x" size 64
-  %a = dlir.memory GM "a" size 10000000
+dlir.device_program @together on "corsair" {
+  %x = dlir.memory "DDR" "x" size 64
+  %a = dlir.memory "GM" "a" size 10000000
   // expected-error @+1 {{over capacity: 'b' is 10000000 bytes at 10000000, GM holds 16777216}}
-  %b = dlir.memory GM "b" size 10000000
-  %d = dlir.dma_config "f16" unit 32 dims [] source [] target []
-  dlir.scheduled_graph "main" quads 1 (%q) {
+  %b = dlir.memory "GM" "b" size 10000000
+  %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
-        dlir.copy DDR2GM %x[0] to %a[0] with %d
-        dlir.copy DDR2GM %x[0] to %b[0] with %d
+        dlir.copy DDR -> GM %x[0] to %a[0] with %d
+        dlir.copy DDR -> GM %x[0] to %b[0] with %d
       }
     }
     dlir.dispatch_queue 1 {
       dlir.task_group "b" {
-        dlir.copy GM2DDR %a[0] to %x[0] with %d
-        dlir.copy GM2DDR %b[0] to %x[0] with %d
+        dlir.copy GM -> DDR %a[0] to %x[0] with %d
+        dlir.copy GM -> DDR %b[0] to %x[0] with %d
       }
     }
   }
@@ -40,14 +40,14 @@ dlir.dmmq @together {
 
 // -----
 
-dlir.dmmq @stride {
-  %a = dlir.memory GM "a" size 4096
+dlir.device_program @stride on "corsair" {
+  %a = dlir.memory "GM" "a" size 4096
   // expected-error @+1 {{invalid stride: target step 3 of f16 is not a multiple of 2}}
-  %d = dlir.dma_config "f16" unit 1 dims [4] source [2] target [3]
-  dlir.scheduled_graph "main" quads 1 (%q) {
+  %d = dlir.descriptor "f16" unit 1 dims [4] source [2] target [3]
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
-        dlir.copy GM2GM %a[0] to %a[1024] with %d
+        dlir.copy GM -> GM %a[0] to %a[1024] with %d
       }
     }
   }
@@ -55,14 +55,14 @@ dlir.dmmq @stride {
 
 // -----
 
-dlir.dmmq @tiles {
-  %a = dlir.memory GM "a" size 4096
+dlir.device_program @tiles on "corsair" {
+  %a = dlir.memory "GM" "a" size 4096
   // expected-error @+1 {{invalid stride: source step 4100 of bfp16r is not a multiple of 64}}
-  %d = dlir.dma_config "bfp16r" unit 4160 dims [4] source [4100] target [4160]
-  dlir.scheduled_graph "main" quads 1 (%q) {
+  %d = dlir.descriptor "bfp16r" unit 4160 dims [4] source [4100] target [4160]
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
-        dlir.copy GM2GM %a[0] to %a[1024] with %d
+        dlir.copy GM -> GM %a[0] to %a[1024] with %d
       }
     }
   }
@@ -70,14 +70,14 @@ dlir.dmmq @tiles {
 
 // -----
 
-dlir.dmmq @kind {
-  %a = dlir.memory GM "a" size 4096
-  %d = dlir.dma_config "f17" unit 1 dims [] source [] target []
-  dlir.scheduled_graph "main" quads 1 (%q) {
+dlir.device_program @kind on "corsair" {
+  %a = dlir.memory "GM" "a" size 4096
+  %d = dlir.descriptor "f17" unit 1 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{names no element kind of the device: 'f17'}}
-        dlir.copy GM2GM %a[0] to %a[1024] with %d
+        dlir.copy GM -> GM %a[0] to %a[1024] with %d
       }
     }
   }
@@ -85,14 +85,14 @@ dlir.dmmq @kind {
 
 // -----
 
-dlir.dmmq @modulo {
-  %a = dlir.memory GM "a" size 4096
-  %d = dlir.dma_config "f16" unit 1 dims [] source [] target []
-  dlir.scheduled_graph "main" quads 1 (%q) {
+dlir.device_program @modulo on "corsair" {
+  %a = dlir.memory "GM" "a" size 4096
+  %d = dlir.descriptor "f16" unit 1 dims [] source [] target []
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{has a place that is no sum of multiples}}
-        dlir.copy GM2GM %a[%q mod 2] to %a[1024] with %d
+        dlir.copy GM -> GM %a[%q mod 2] to %a[1024] with %d
       }
     }
   }
@@ -100,15 +100,15 @@ dlir.dmmq @modulo {
 
 // -----
 
-dlir.dmmq @quads {
+dlir.device_program @quads on "corsair" {
   // expected-error @+1 {{runs on 33 quads, the machine has 32}}
-  dlir.scheduled_graph "main" quads 33 (%q) {}
+  dlir.scheduled_graph "main" units 33 (%q) {}
 }
 
 // -----
 
-dlir.dmmq @queues {
-  dlir.scheduled_graph "main" quads 1 (%q) {
+dlir.device_program @queues on "corsair" {
+  dlir.scheduled_graph "main" units 1 (%q) {
     // expected-error @+1 {{a quad has 4 queues}}
     dlir.dispatch_queue 4 {}
   }
@@ -116,8 +116,8 @@ dlir.dmmq @queues {
 
 // -----
 
-dlir.dmmq @registers {
-  dlir.scheduled_graph "main" quads 1 (%q) {
+dlir.device_program @registers on "corsair" {
+  dlir.scheduled_graph "main" units 1 (%q) {
     // expected-error @+1 {{a quad has 16 registers}}
     %r = dlir.register 16 [0]
   }
@@ -125,13 +125,13 @@ dlir.dmmq @registers {
 
 // -----
 
-dlir.dmmq @function {
-  %a = dlir.memory GM "a" size 4096
-  dlir.scheduled_graph "main" quads 1 (%q) {
+dlir.device_program @function on "corsair" {
+  %a = dlir.memory "GM" "a" size 4096
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{the vector device has no function 'twist'}}
-        dlir.simd "twist" to %a[0] dims [4] to_kind "f16" to_strides [2]
+        corsair.simd "twist" to %a[0] dims [4] to_kind "f16" to_strides [2]
       }
     }
   }
@@ -139,30 +139,30 @@ dlir.dmmq @function {
 
 // -----
 
-dlir.dmmq @code {
+dlir.device_program @code on "corsair" {
   // expected-error @+1 {{line 'CPU_JUMP':}}
-  dlir.cpu_function @f ["CPU_JUMP"]
+  corsair.cpu_function @f ["CPU_JUMP"]
 }
 
 // -----
 
-dlir.dmmq @host {
+dlir.device_program @host on "corsair" {
   // expected-error @+1 {{the host has no 'tensor<4xcomplex<f32>>', or the device no 'f16'}}
   dlir.argument input "x" : tensor<4xcomplex<f32>> as "f16"
 }
 
 // -----
 
-dlir.dmmq @bytes {
+dlir.device_program @bytes on "corsair" {
   // expected-error @+1 {{a constant is a tensor of its bytes, ui8}}
   dlir.argument constant "x" : tensor<4xf32> as "f16"
 }
 
 // -----
 
-dlir.dmmq @fleeting {
+dlir.device_program @fleeting on "corsair" {
   dlir.argument constant "x" : tensor<64xui8> as "f16"
-  %x = dlir.memory DDR "x" size 64
+  %x = dlir.memory "DDR" "x" size 64
   // expected-error @+1 {{of a constant or state lies in 'x', which is not permanent}}
   dlir.piece "x" unit 0 in %x offset 0 begin [0] extent [64] strides []
 }
@@ -171,14 +171,14 @@ dlir.dmmq @fleeting {
 
 // What is left is for the verifier of images.
 // expected-error @+1 {{the device refuses the program: stream 'cores_main_q0' at 2 (MATMUL): core + groups * imc is 24, a slice has 16 cores}}
-dlir.dmmq @cores {
-  %i = dlir.memory IB "i" size 33280
-  %w = dlir.memory WB "w" size 4160
-  %o = dlir.memory OB "o" size 49152
-  dlir.scheduled_graph "main" quads 1 (%q) {
+dlir.device_program @cores on "corsair" {
+  %i = dlir.memory "IB" "i" size 33280
+  %w = dlir.memory "WB" "w" size 4160
+  %o = dlir.memory "OB" "o" size 49152
+  dlir.scheduled_graph "main" units 1 (%q) {
     dlir.dispatch_queue 0 {
       dlir.task_group "a" {
-        dlir.matmul %i[0] x %w[0] to %o[0] num_imc 8 ppr_mode 3 groups 3 activation_kind "bfp16r" weight_kind "bfp16c"
+        corsair.matmul %i[0] x %w[0] to %o[0] num_imc 8 ppr_mode 3 groups 3 activation_kind "bfp16r" weight_kind "bfp16c"
       }
     }
   }
@@ -186,5 +186,24 @@ dlir.dmmq @cores {
 
 // -----
 
-// expected-error @+1 {{has no dlir.dmmq to encode}}
+// expected-error @+1 {{has no dlir.device_program to encode}}
 module {}
+
+// -----
+
+dlir.device_program @grid on "corsair" {
+  // expected-error @+1 {{has units in 2 dims, quads are in one}}
+  dlir.scheduled_graph "main" units 2x2 (%x, %y) {}
+}
+
+// -----
+
+dlir.device_program @counts on "corsair" {
+  dlir.scheduled_graph "main" units 1 (%q) {
+    %t = dlir.token credits 1
+    dlir.dispatch_queue 0 {
+      // expected-error @+1 {{counts 65536 of a token, the device at most 65535}}
+      dlir.task_group "a" wait(%t >= 65536) {}
+    }
+  }
+}

@@ -98,54 +98,54 @@
 
 // Each quad its column of weights, once; every dispatch, a chiplet's quads load a quarter of the activations each.
 // DLIR: module attributes {dm.model_constants.type = [tensor<512x512x!dmir.block_fp<BFP16_64C>>], dm.model_inputs.type = [tensor<512x512xf32>], dm.model_outputs.type = [tensor<512x512xf32>]}
-// DLIR-NEXT: dlir.dmmq @main_0 {
+// DLIR-NEXT: dlir.device_program @main_0 on "corsair" {
 // DLIR-NEXT: dlir.argument constant "weights" : tensor<266240xui8> as "bfp16c" data(dense_resource<c> : tensor<512x512x!dmir.block_fp<BFP16_64C>>)
-// DLIR-NEXT: %[[W:.*]] = dlir.memory DDR "weights" size 266240 permanent
+// DLIR-NEXT: %[[W:.*]] = dlir.memory "DDR" "weights" size 266240 permanent
 // DLIR-NEXT: dlir.piece "weights" unit 0 in %[[W]] offset 0 begin [0] extent [133120] strides []
 // DLIR-NEXT: dlir.piece "weights" unit 1 in %[[W]] offset 133120 begin [133120] extent [133120] strides []
 // DLIR-NEXT: dlir.argument input "arg0" : tensor<512x512xf32> as "bfp16r"
-// DLIR-NEXT: %[[X:.*]] = dlir.memory DDR "arg0" size 266240
+// DLIR-NEXT: %[[X:.*]] = dlir.memory "DDR" "arg0" size 266240
 // DLIR: dlir.argument output "result0" : tensor<512x512xf32> as "f16"
-// DLIR-NEXT: %[[Y:.*]] = dlir.memory DDR "result0" size 524288
+// DLIR-NEXT: %[[Y:.*]] = dlir.memory "DDR" "result0" size 524288
 // DLIR-NEXT: dlir.piece "result0" unit 0 in %[[Y]] offset 0 begin [0, 0] extent [512, 256] strides [1024, 2]
 // DLIR-NEXT: dlir.piece "result0" unit 1 in %[[Y]] offset 512 begin [0, 256] extent [512, 256] strides [1024, 2]
-// DLIR-NEXT: %[[GX:.*]] = dlir.memory GM "gm_activations" size 266240
-// DLIR-NEXT: %[[GY:.*]] = dlir.memory GM "gm_result" size 65536
-// DLIR-NEXT: %[[ST:.*]] = dlir.memory ST "stash" size 33280 permanent
-// DLIR-NEXT: %[[IB:.*]] = dlir.memory IB "ib" size 66560
-// DLIR-NEXT: %[[WB:.*]] = dlir.memory WB "wb" size 8384
-// DLIR-NEXT: %[[OB:.*]] = dlir.memory OB "ob" size 32768
-// DLIR: dlir.dma_config "bfp16c" unit 4160 dims [] source [] target [] {source_core = 4160 : i64}
-// DLIR: dlir.dma_config "bfp32" to "f16" unit 64 dims [64] source [256] target [128] {target_slice = 8192 : i64}
-// DLIR: dlir.scheduled_graph "init" quads 8 (%[[Q:.*]]) {
+// DLIR-NEXT: %[[GX:.*]] = dlir.memory "GM" "gm_activations" size 266240
+// DLIR-NEXT: %[[GY:.*]] = dlir.memory "GM" "gm_result" size 65536
+// DLIR-NEXT: %[[ST:.*]] = dlir.memory "ST" "stash" size 33280 permanent
+// DLIR-NEXT: %[[IB:.*]] = dlir.memory "IB" "ib" size 66560
+// DLIR-NEXT: %[[WB:.*]] = dlir.memory "WB" "wb" size 8384
+// DLIR-NEXT: %[[OB:.*]] = dlir.memory "OB" "ob" size 32768
+// DLIR: dlir.descriptor "bfp16c" unit 4160 dims [] source [] target [] {source_subunit_step = 4160 : i64}
+// DLIR: dlir.descriptor "bfp32" to "f16" unit 64 dims [64] source [256] target [128] {target_unit_step = 8192 : i64}
+// DLIR: dlir.scheduled_graph "init" units 8 (%[[Q:.*]]) {
 // DLIR-NEXT: dlir.dispatch_queue 0 {
 // DLIR-NEXT: dlir.task_group "load weights" {
-// DLIR-NEXT: dlir.copy DDR2ST %[[W]][%[[Q]] * 33280] to %[[ST]][0] with %{{.*}} slices 15
-// DLIR: dlir.scheduled_graph "main" quads 8 (%[[Q:.*]]) {
+// DLIR-NEXT: dlir.copy DDR -> ST %[[W]][%[[Q]] * 33280] to %[[ST]][0] with %{{.*}} units 15
+// DLIR: dlir.scheduled_graph "main" units 8 (%[[Q:.*]]) {
 // DLIR: %[[LOADED:.*]] = dlir.token
 // DLIR: %[[SHARE:.*]] = dlir.register 0 [0, 1, 2, 3, 0, 1, 2, 3]
 // DLIR: %[[MASK:.*]] = dlir.register 1 [15, 15, 15, 15, 240, 240, 240, 240]
 // DLIR: dlir.dispatch_queue 0 {
 // DLIR-NEXT: dlir.loop %[[I:.*]] times[2] {
 // DLIR-NEXT: dlir.task_group "load activations" signal(%[[LOADED]]) {
-// DLIR-NEXT: dlir.copy DDR2GM %[[X]][%[[I]] * 133120 + %[[SHARE]] * 33280] to %[[GX]][%[[I]] * 133120 + %[[SHARE]] * 33280] with %{{.*}} quads[%[[MASK]]]
-// DLIR-NEXT: dlir.task_barrier over chiplet id 0 queues [0]
+// DLIR-NEXT: dlir.copy DDR -> GM %[[X]][%[[I]] * 133120 + %[[SHARE]] * 33280] to %[[GX]][%[[I]] * 133120 + %[[SHARE]] * 33280] with %{{.*}} peers[%[[MASK]]]
+// DLIR-NEXT: dlir.task_barrier over "chiplet" id 0 queues [0]
 // DLIR: dlir.task_group "store results" wait(%[[STORED:.*]]) {
-// DLIR-NEXT: dlir.copy GM2DDR %[[GY]][%{{.*}} * 32768] to %[[Y]][%[[Q]] * 128 + %{{.*}} * 262144]
+// DLIR-NEXT: dlir.copy GM -> DDR %[[GY]][%{{.*}} * 32768] to %[[Y]][%[[Q]] * 128 + %{{.*}} * 262144]
 // DLIR: dlir.dispatch_queue 1 {
 // DLIR-NEXT: dlir.task_group "fetch weights" wait(%{{.*}}) signal(%{{.*}}) {
-// DLIR-NEXT: dlir.copy ST2WB %[[ST]][0] to %[[WB]][0] with %{{.*}} slices 15 cores 255
+// DLIR-NEXT: dlir.copy ST -> WB %[[ST]][0] to %[[WB]][0] with %{{.*}} units 15 subunits 255
 // DLIR: dlir.task_group "fetch tiles" wait(%[[FREE:.*]], %[[LOADED]]) signal(%[[READY:.*]]) {
-// DLIR-NEXT: dlir.copy GM2IB %[[GX]][0] to %[[IB]][0] with %{{.*}} slices 15
+// DLIR-NEXT: dlir.copy GM -> IB %[[GX]][0] to %[[IB]][0] with %{{.*}} units 15
 // DLIR: dlir.task_group "fetch tiles"
-// DLIR-NEXT: dlir.copy GM2IB %[[GX]][133120] to %[[IB]][33280] with %{{.*}} slices 15
+// DLIR-NEXT: dlir.copy GM -> IB %[[GX]][133120] to %[[IB]][33280] with %{{.*}} units 15
 // DLIR: dlir.dispatch_queue 2 {
 // DLIR: dlir.task_group "matmul" wait(%[[EMPTY:.*]], %[[READY]]) signal(%[[FREE]], %[[FULL:.*]]) {
-// DLIR-NEXT: dlir.matmul %[[IB]][0] x %[[WB]][0] to %[[OB]][0] num_imc 8 ppr_mode 3 groups 1 slices 15 activation_kind "bfp16r" weight_kind "bfp16c" rows[64] accumulate[0]
-// DLIR: dlir.matmul %[[IB]][33280] x %[[WB]][0] to %[[OB]][16384] num_imc 8 ppr_mode 3
+// DLIR-NEXT: corsair.matmul %[[IB]][0] x %[[WB]][0] to %[[OB]][0] num_imc 8 ppr_mode 3 groups 1 slices 15 activation_kind "bfp16r" weight_kind "bfp16c" rows[64] accumulate[0]
+// DLIR: corsair.matmul %[[IB]][33280] x %[[WB]][0] to %[[OB]][16384] num_imc 8 ppr_mode 3
 // DLIR: dlir.dispatch_queue 3 {
 // DLIR-NEXT: dlir.task_group "drain" wait(%[[FULL]]) signal(%[[EMPTY]], %[[STORED]]) {
-// DLIR-NEXT: dlir.copy OB2GM %[[OB]][0] to %[[GY]][0] with %{{.*}} slices 15
+// DLIR-NEXT: dlir.copy OB -> GM %[[OB]][0] to %[[GY]][0] with %{{.*}} units 15
 
 // ISA-LABEL: .stream main_0_init_q0
 // ISA: MOVE_DDR2ST saddr=0x0+Q*33280 slices=0xf

@@ -1,0 +1,85 @@
+//===- Device.h - programs for the queues of devices ------------*- C++ -*-===//
+//
+// The half of DLIR that is inside of kernels (DeviceOps.td), and what a target tells it of its machine.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DLIR/DLIR.h"
+
+#include "dmxc/Dialect/DLIR/DLIRDeviceEnums.h.inc"
+
+namespace dmxc::dlir {
+
+/// A token and how many of it.
+struct TokenCount {
+  mlir::Value token;
+  int64_t count = 1;
+};
+
+/// What a dispatch brings: as dlir.argument says.
+struct DeviceArgument {
+  llvm::StringRef name;
+  ArgumentRole role;
+  mlir::Type tensor;
+  llvm::StringRef form;
+};
+
+/// Those of a list with these numbers, as far as there are so many.
+llvm::SmallVector<mlir::Value> buffersAt(mlir::ValueRange buffers, std::initializer_list<unsigned> numbers);
+
+} // namespace dmxc::dlir
+
+#include "dmxc/Dialect/DLIR/DLIRDeviceInterfaces.h.inc"
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DLIR/DLIRDeviceOps.h.inc"
+
+namespace dmxc::dlir {
+
+/// A memory of a device, by the name that programs use.
+struct MemoryModel {
+  struct Move {
+    std::string to;
+    bool toPeers = false; ///< also into that memory of other units of the graph
+  };
+  std::string name;
+  int64_t size = 0;       ///< bytes of one of its units
+  int64_t units = 1;      ///< on the whole device
+  int64_t alignment = 64; ///< of addresses that a program fixes
+  bool subunits = false;  ///< copies into it say which parts of its unit they reach
+  std::vector<Move> moves;
+
+  const Move *moveTo(llvm::StringRef memory) const;
+};
+
+/// What programs of a device may name, and the limits that its texts are checked by.
+struct DeviceModel {
+  std::string name; ///< the target's
+  std::vector<MemoryModel> memories;
+  std::vector<std::string> scopes; ///< in which queues can meet, the narrowest first
+  unsigned descriptorDims = 0;
+  int64_t largestCount = INT64_MAX; ///< of a descriptor's dim
+  int64_t largestStep = INT64_MAX;  ///< of a descriptor's dim, either way
+  bool channels = false;            ///< copies may have their ends in different queues
+
+  const MemoryModel *memory(llvm::StringRef memory) const;
+  /// "A, B, C"
+  std::string memoryNames() const;
+};
+
+/// The model that an op of a device's program is checked by; null if none of that name was registered.
+const DeviceModel *modelOf(mlir::Operation *op);
+/// The memory that a buffer of a program lies in.
+llvm::StringRef memoryOf(mlir::Value buffer);
+
+/// Tells DLIR of a target's device wherever it is loaded. `Target` is any type of the target's own.
+template <typename Target> void registerDevice(mlir::DialectRegistry &registry, DeviceModel model) {
+  struct Extension : mlir::DialectExtension<Extension, DLIRDialect> {
+    explicit Extension(DeviceModel model) : model(std::move(model)) {}
+    void apply(mlir::MLIRContext *, DLIRDialect *dialect) const override { dialect->addDevice(model); }
+    DeviceModel model;
+  };
+  registry.addExtension(mlir::TypeID::get<Target>(), std::make_unique<Extension>(std::move(model)));
+}
+
+} // namespace dmxc::dlir

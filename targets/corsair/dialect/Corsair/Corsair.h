@@ -1,0 +1,23 @@
+//===- Corsair.h - tasks of the device's engines ----------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DLIR/Device.h"
+
+#include "schemas/corsair/Machine.h"
+
+#include "targets/corsair/dialect/Corsair/CorsairDialect.h.inc"
+#define GET_OP_CLASSES
+#include "targets/corsair/dialect/Corsair/CorsairOps.h.inc"
+
+namespace dmxc::corsair {
+
+/// What programs for a machine may name.
+dlir::DeviceModel deviceModel(const dmx::corsair::Machine &machine);
+/// Registers the dialect, and with DLIR the machine.
+void registerDevice(mlir::DialectRegistry &registry, const dmx::corsair::Machine &machine);
+
+/// The memory that a buffer of a verified program lies in.
+dmx::corsair::Memory memoryOf(mlir::Value buffer);
+dmx::corsair::Memory memoryOf(dlir::MemoryOp memory);
+
+} // namespace dmxc::corsair

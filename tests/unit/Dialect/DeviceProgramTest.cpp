@@ -1,0 +1,215 @@
+//===- DeviceProgramTest.cpp - programs of a device from its table alone --===//
+//
+// The toy is unlike the targets of the tree: its units are a grid, each has an L1 beside the L2 that all share, and
+// copies may have their ends in different queues.
+//
+//===----------------------------------------------------------------------===//
+#include "dmxc/Dialect/DLIR/Device.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+struct Toy {};
+
+dlir::DeviceModel toy() {
+  dlir::DeviceModel model;
+  model.name = "toy";
+  model.memories = {{"DDR", 1 << 20, 1, 64, false, {{"L2"}}},
+                    {"L2", 1 << 16, 1, 32, false, {{"L1", true}, {"DDR"}}},
+                    {"L1", 1 << 12, 4, 32, true, {{"L2"}}}};
+  model.scopes = {"all"};
+  model.descriptorDims = 3;
+  model.largestCount = 255;
+  model.largestStep = 8192;
+  model.channels = true;
+  return model;
+}
+
+class DevicePrograms : public testing::Test {
+protected:
+  DevicePrograms() : context(registry(), MLIRContext::Threading::DISABLED) {}
+
+  static DialectRegistry registry() {
+    DialectRegistry made;
+    made.insert<dlir::DLIRDialect>();
+    dlir::registerDevice<Toy>(made, toy());
+    return made;
+  }
+
+  /// The module, or null; `error` is the first message.
+  OwningOpRef<ModuleOp> parse(StringRef text) {
+    error.clear();
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      error = error.empty() ? diagnostic.str() : error;
+      return success();
+    });
+    return parseSourceString<ModuleOp>(text, &context);
+  }
+
+  std::string printed(ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream(text) << module;
+    return text;
+  }
+
+  MLIRContext context;
+  std::string error;
+};
+
+/// One column of units puts panels, both units of the row get them; tokens count the panels.
+constexpr const char *kProgram = R"(
+dlir.device_program @panels on "toy" {
+  dlir.argument input "x" : tensor<64x64xf32> as "f32"
+  %x = dlir.memory "L2" "x" size 16384
+  %a = dlir.memory "L1" "a" size 2048
+  dlir.piece "x" unit 0 in %x offset 0 begin [0, 0] extent [64, 64] strides [256, 4]
+  %d = dlir.descriptor "f32" unit 64 dims [2, 4, 8] source [8192, 256, 4] target [1024, 256, 4]
+  dlir.channel @row depth 2
+  dlir.scheduled_graph "main" units 2x2 (%i, %j) {
+    %full = dlir.token
+    %free = dlir.token credits 2
+    %n = dlir.register 0 [1, 2, 3, 4]
+    dlir.dispatch_queue 0 {
+      dlir.loop %k times[4] {
+        dlir.task_group "put" {
+          dlir.put @row %x[%i * 4096 + %k * 1024] with %d units 3
+        }
+      }
+    }
+    dlir.dispatch_queue 1 {
+      dlir.loop %k times[2] {
+        dlir.task_group "get" wait(%free >= 2) signal(%full += 2) {
+          dlir.get @row to %a[0] with %d
+          dlir.get @row to %a[1024] with %d count[%n]
+        }
+      }
+    }
+    dlir.dispatch_queue 2 {
+      dlir.task_group "drain" wait(%full >= 2) signal(%free += 2) {
+        dlir.copy L1 -> L2 %a[%j * 32] to %x[0] with %d units 1
+        dlir.task_barrier over "all" id 0 queues [0, 1]
+      }
+    }
+  }
+}
+)";
+
+TEST_F(DevicePrograms, ReadAsTheyArePrinted) {
+  OwningOpRef<ModuleOp> module = parse(kProgram);
+  ASSERT_TRUE(module) << error;
+  std::string once = printed(*module);
+  EXPECT_NE(once.find("units 2x2 (%arg0, %arg1)"), std::string::npos) << once;
+  EXPECT_NE(once.find("wait(%4 >= 2) signal(%3 += 2)"), std::string::npos) << once;
+  EXPECT_NE(once.find("dlir.put @row"), std::string::npos) << once;
+  OwningOpRef<ModuleOp> again = parse(once);
+  ASSERT_TRUE(again) << error;
+  EXPECT_EQ(printed(*again), once);
+}
+
+TEST_F(DevicePrograms, SayWhatTheyReadWriteTakeAndGive) {
+  OwningOpRef<ModuleOp> module = parse(kProgram);
+  ASSERT_TRUE(module) << error;
+  std::string seen;
+  module->walk([&](dlir::DeviceTaskOpInterface task) {
+    seen += task.getEngine().str() + " reads";
+    for (Value memory : task.memoriesRead())
+      seen += " " + dlir::memoryOf(memory).str();
+    seen += " writes";
+    for (Value memory : task.memoriesWritten())
+      seen += " " + dlir::memoryOf(memory).str();
+    seen += "\n";
+  });
+  EXPECT_EQ(seen, "dma reads L2 writes\n"
+                  "dma reads writes L1\n"
+                  "dma reads writes L1\n"
+                  "dma reads L1 writes L2\n"
+                  "queue reads writes\n");
+  int64_t waited = 0, given = 0;
+  module->walk([&](dlir::TaskGroupOp group) {
+    for (const dlir::TokenCount &token : group.waits())
+      waited += token.count;
+    for (const dlir::TokenCount &token : group.signals())
+      given += token.count;
+  });
+  EXPECT_EQ(waited, 4);
+  EXPECT_EQ(given, 4);
+  auto program = cast<dlir::DeviceProgramOpInterface>(&module->getBody()->front());
+  ASSERT_EQ(program.deviceArguments().size(), 1u);
+  EXPECT_EQ(program.getDevice(), "toy");
+  EXPECT_EQ(program.deviceArguments()[0].form, "f32");
+}
+
+/// `from` replaced by `to`, the message that it must give.
+struct Wrong {
+  const char *from, *to, *message;
+};
+
+TEST_F(DevicePrograms, AreRefusedByTheTableOfTheDevice) {
+  const Wrong all[] = {
+      {"on \"toy\"", "on \"other\"", "stands in a program of 'other', which is no target of this build"},
+      {"memory \"L1\" \"a\"", "memory \"L3\" \"a\"", "C3: the device has no memory L3; it has DDR, L2, L1"},
+      {"\"a\" size 2048", "\"a\" size 8192", "C4: over capacity: 'a' is 8192 bytes at 0, L1 holds 4096"},
+      {"size 2048", "size 2048 at 48", "C2: address 48 is not a multiple of 32"},
+      {"unit 0 in", "unit 1 in", "C4: there is no unit 1, the device has 1 of L2"},
+      {"dims [2, 4, 8] source [8192, 256, 4] target [1024, 256, 4]",
+       "dims [1, 2, 4, 8] source [0, 8192, 256, 4] target [0, 1024, 256, 4]",
+       "C1: has 4 dims, the device's descriptors 3"},
+      {"dims [2, 4, 8]", "dims [2, 4, 256]", "C1: counts 256 items, the device's descriptors 255"},
+      {"source [8192,", "source [8193,", "C2: has a step of 8193, the device's descriptors at most 8192"},
+      {"depth 2", "depth 0", "C2: a depth of 0"},
+      {"@row to %a[0]", "@column to %a[0]", "C1: there is no channel @column"},
+      {"dlir.put @row %x", "dlir.copy L2 -> L1 %x", "expected 'to'"},
+      {"dlir.put @row %x", "dlir.put @row %a", "C3: the device does not move from L1 to L1, where @row is got"},
+      {"copy L1 -> L2 %a", "copy L1 -> DDR %a", "C1: the device does not move from L1 to DDR; from L1 go L2"},
+      {"[0] with %d units 1", "[0] with %d peers[1]", "C4: no copy from L1 to L2 reaches other units of the graph"},
+      {"[0] with %d units 1", "[0] with %d subunits 1", "C4: L2 has no subunits"},
+      {"over \"all\"", "over \"row\"", "C4: the device has no scope \"row\"; it has all"},
+      {"%full >= 2", "%full >= -1", "C3: waits and signals count from 1, one number a token"},
+      {"wait(%free >= 2) signal(%full += 2)", "wait(%free >= 2)", "C3: is waited for, but nothing signals it"},
+      {"[1, 2, 3, 4]", "[1, 2]", "C4: is the only one of register 0, with one value or 4"},
+      {"2x2 (%i, %j)", "4 (%i, %j)", "C1: has an index for each dim of its units"},
+  };
+  for (const Wrong &wrong : all) {
+    std::string text = kProgram;
+    size_t at = text.find(wrong.from);
+    ASSERT_NE(at, std::string::npos) << wrong.from;
+    text.replace(at, std::string(wrong.from).size(), wrong.to);
+    EXPECT_FALSE(parse(text)) << wrong.to;
+    EXPECT_NE(error.find(wrong.message), std::string::npos) << wrong.to << ": " << error;
+  }
+}
+
+TEST_F(DevicePrograms, NeedBothEndsOfAChannel) {
+  auto without = [&](StringRef word) {
+    std::string text;
+    for (StringRef rest = kProgram; !rest.empty();) {
+      auto [line, tail] = rest.split('\n');
+      if (!line.contains(word))
+        text += line.str() + "\n";
+      rest = tail;
+    }
+    return text;
+  };
+  EXPECT_FALSE(parse(without("dlir.get")));
+  EXPECT_NE(error.find("'dlir.put' op C6: nothing gets what is put into @row"), std::string::npos) << error;
+  EXPECT_FALSE(parse(without("dlir.put")));
+  EXPECT_NE(error.find("'dlir.get' op C6: nothing is put into @row"), std::string::npos) << error;
+}
+
+TEST_F(DevicePrograms, OfAModelThatIsGivenAgainHaveTheLastOne) {
+  auto *dialect = context.getOrLoadDialect<dlir::DLIRDialect>();
+  dlir::DeviceModel smaller = toy();
+  smaller.memories[2].size = 1024;
+  dialect->addDevice(smaller);
+  EXPECT_FALSE(parse(kProgram));
+  EXPECT_NE(error.find("L1 holds 1024"), std::string::npos) << error;
+}
+
+} // namespace
