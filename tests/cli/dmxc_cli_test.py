@@ -495,6 +495,15 @@ class Corsair(Base):
             self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.source"})
         self.assertIn("corsair.matmul", phase.read_text())
 
+    def test_dispatches_bring_what_programs_take(self):
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        for changed, message in ((text.replace("dlir.dispatch @k0", "dlir.dispatch @x0"), "'x0_dmx_isa', which is not in the text"),
+                                 (re.sub(r"(dlir.dispatch @\w+)\([^)]*\)", r"\1(%0)", text), "which takes 10 buffers, not 2")):
+            self.assertNotEqual(changed, text)
+            (self.dir / "c.mlir").write_text(changed)
+            self.assertIn(message, self.run_tool("c.mlir", "--from", "schedule", "-t", "corsair", "-o", "c.bundle", code=1).stderr)
+
     def test_a_missing_token_is_a_race(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()

@@ -387,10 +387,35 @@ private:
   llvm::DenseMap<Value, int64_t> ids, taskIds;
 };
 
+/// C1 of dlir.dispatch: a text that was changed may name kernels that are not there, or bring other buffers.
+Status checkKernels(dlir::ProgramOp program) {
+  for (auto dispatch : program.getBody().getOps<dlir::DispatchOp>()) {
+    auto wrong = [&](const llvm::Twine &why) {
+      return Error{
+          ErrorKind::Model,
+          ("task '" + dmir::nodeName(dispatch) + "' needs the kernel '" + dispatch.getKernel() + "', " + why).str()};
+    };
+    Operation *kernel = SymbolTable::lookupNearestSymbolFrom(program, dispatch.getKernelAttr());
+    size_t brought = dispatch.getInputs().size(), needed = brought;
+    if (auto code = dyn_cast_or_null<dlir::KernelOp>(kernel))
+      needed = code.getBlock()->getNumArguments();
+    else if (auto code = dyn_cast_or_null<dlir::DeviceProgramOpInterface>(kernel))
+      needed = code.deviceArguments().size(), brought += dispatch.getOutputs().size();
+    else
+      return wrong("which is not in the text");
+    if (brought != needed)
+      return wrong("which takes " + llvm::Twine(needed) + " buffers, not " + llvm::Twine(brought));
+  }
+  return Status::ok();
+}
+
 } // namespace
 
 Result<CompiledModel> runCodegen(ModuleOp module, const PhaseContext &context) {
   CompiledModel model;
+  for (auto program : module.getOps<dlir::ProgramOp>())
+    if (Status checked = checkKernels(program); !checked)
+      return checked.takeError();
   for (auto program : module.getOps<dlir::ProgramOp>())
     GraphSerializer(program, model, context).run();
   for (const TargetBackend *target : context.targets) {
