@@ -415,6 +415,19 @@ class Programs(Pt2):
         self.close(y, np.repeat(x.sum(1, keepdims=True) * 0.5, 3, 1), "Conv")
         self.close(np.concatenate([first, second], 1), x, "Split")
 
+    def test_running_product_of_any_length(self):
+        (self.dir / "m.mlir").write_text("""func.func @main(%x: !torch.vtensor<[2,?],f32>) -> !torch.vtensor<[2,?],f32> {
+  %axis = torch.constant.int 1
+  %none = torch.constant.none
+  %y = torch.aten.cumprod %x, %axis, %none : !torch.vtensor<[2,?],f32>, !torch.int, !torch.none -> !torch.vtensor<[2,?],f32>
+  return %y : !torch.vtensor<[2,?],f32>
+}
+""")
+        self.compile(self.dir / "m.mlir")
+        for length in (1, 3, 20):
+            x = np.random.default_rng(length).uniform(0.5, 1.5, (2, length)).astype(np.float32)
+            self.close(*self.run_bundle({"arg0": x}).values(), np.cumprod(x, 1), f"cumprod of {length}")
+
     def test_errors_in_text(self):
         relu = "%y = torch.aten.relu %x : !torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>"
         for line, message in ((relu.replace("relu", "relux"), "the operator is unknown"), (relu.replace(" %x", " %z"), "use of undeclared SSA value"),
