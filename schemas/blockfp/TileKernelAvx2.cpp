@@ -24,11 +24,7 @@ struct Pairs {
   static constexpr int kLanes = 8, kVectors = 4, kRows = 2;
   static Vector zero() { return _mm256_setzero_si256(); }
   static Vector load(const int16_t *pairs) { return _mm256_loadu_si256(reinterpret_cast<const Vector *>(pairs)); }
-  static Vector broadcast(const int16_t *pair) {
-    int32_t both;
-    std::memcpy(&both, pair, sizeof both);
-    return _mm256_set1_epi32(both);
-  }
+  static Vector broadcast(int32_t pair) { return _mm256_set1_epi32(pair); }
   static Vector multiplyAdd(Vector sum, Vector a, Vector w) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, w)); }
   static void store(int32_t *out, Vector sum) { _mm256_storeu_si256(reinterpret_cast<Vector *>(out), sum); }
 };

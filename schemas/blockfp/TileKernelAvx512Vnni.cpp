@@ -25,11 +25,7 @@ struct Pairs {
   static constexpr int kLanes = 16, kVectors = 4, kRows = 4;
   static Vector zero() { return _mm512_setzero_si512(); }
   static Vector load(const int16_t *pairs) { return _mm512_loadu_si512(pairs); }
-  static Vector broadcast(const int16_t *pair) {
-    int32_t both;
-    std::memcpy(&both, pair, sizeof both);
-    return _mm512_set1_epi32(both);
-  }
+  static Vector broadcast(int32_t pair) { return _mm512_set1_epi32(pair); }
   static Vector multiplyAdd(Vector sum, Vector a, Vector w) { return _mm512_dpwssd_epi32(sum, a, w); }
   static void store(int32_t *out, Vector sum) { _mm512_storeu_si512(out, sum); }
 };
