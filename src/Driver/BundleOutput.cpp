@@ -73,22 +73,18 @@ Status checkWritten(const std::string &path) {
                "the bundle just written is not sound: " + first.where + ": " + first.message + more};
 }
 
-constexpr const char *weightsEntry = "weights/model.safetensors";
-
 Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights,
                   bundle::Manifest manifest, std::vector<TimeRow> &times) {
   if (Status added = addConstants(model, weights); !added)
     return added;
   for (bundle::GraphDesc &graph : model.graph.graphs)
     for (bundle::BufferDesc &buffer : graph.buffers)
-      if (buffer.kind == bundle::BufferKind::Const) {
-        buffer.entry = weightsEntry;
+      if (buffer.kind == bundle::BufferKind::Const)
         buffer.offset = static_cast<int64_t>(weights.offsetOf(buffer.tensor));
-      }
   if (Status added = writer.addEntry("graph.json", bundle::toJson(model.graph)); !added)
     return added;
   if (!model.constants.empty())
-    if (Status added = writer.addStream(weightsEntry, weights.size(), weights.producer()); !added)
+    if (Status added = writer.addStream(kWeightsEntry, weights.size(), weights.producer()); !added)
       return added;
   for (const CodeEntry &code : model.code)
     if (Status added = writer.addEntry(code.entry, std::string(code.bytes.begin(), code.bytes.end())); !added)

@@ -33,6 +33,9 @@ struct ConstantPayload {
   std::function<Status(std::span<std::byte>)> fill;
 };
 
+/// The entry that all constants are in; who writes it fills in their offsets.
+inline constexpr const char *kWeightsEntry = "weights/model.safetensors";
+
 /// Everything a bundle is made of but the manifest's identity fields.
 struct CompiledModel {
   bundle::GraphFile graph;

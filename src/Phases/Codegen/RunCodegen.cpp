@@ -56,9 +56,6 @@ bundle::TensorDesc portOf(Attribute attr) {
           *dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), exprShape(type)};
 }
 
-/// The entry all constants go to; offsets are filled in by whoever writes it.
-constexpr const char *weightsEntry = "weights/model.safetensors";
-
 class GraphSerializer {
 public:
   GraphSerializer(dlir::ProgramOp program, CompiledModel &model, const PhaseContext &context)
@@ -185,7 +182,7 @@ private:
       break;
     case dlir::BufferKind::constant:
       desc.kind = bundle::BufferKind::Const;
-      desc.entry = weightsEntry;
+      desc.entry = kWeightsEntry;
       desc.tensor = addConstant(op, desc.dtype);
       if (op.getFormAttr()) { // bytes that only its kernels understand, of any size
         desc.dtype = DType::U8;
