@@ -235,8 +235,9 @@ void GraphChecker::checkBuffer(size_t i) {
       report(where, "the dim '" + dim.str() + "' is negative");
   if (buffer.kind == BufferKind::Result)
     checkResult(buffer, where);
+  // Those of an entry point are counted against its tensors.
   bool isBound = buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
-  if (isBound && !bound.emplace(buffer.kind, buffer.index).second)
+  if (isBound && !entryPoint && !bound.emplace(buffer.kind, buffer.index).second)
     report(where, "another buffer has the same kind and index");
   Expr dense = denseBytes(buffer.dtype, buffer.shape);
   if (!known(dense, where, "shape") || buffer.kind < BufferKind::Const)

@@ -28,14 +28,14 @@ struct Verdict {
 
 Verdict judge(const std::string &path) {
   Verdict verdict;
-  dmx_error error = DMX_ERROR_INIT;
-  dmx_bundle *opened = nullptr;
-  if (dmx_bundle_open(path.c_str(), &opened, &error) != DMX_OK)
-    verdict.runtime = error.message;
-  dmx_bundle_close(opened);
   auto bundle = bundle::Bundle::open(path);
-  if (!bundle) {
+  if (!bundle) { // and checkBundle, which asks the runtime, cannot be called
     verdict.tools = bundle.error().message;
+    dmx_error error = DMX_ERROR_INIT;
+    dmx_bundle *opened = nullptr;
+    if (dmx_bundle_open(path.c_str(), &opened, &error) != DMX_OK)
+      verdict.runtime = error.message;
+    dmx_bundle_close(opened);
     return verdict;
   }
   auto problems = checkBundle(*bundle, false);
