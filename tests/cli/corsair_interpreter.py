@@ -239,6 +239,8 @@ def pool(kind, image, attributes):
 
 def convolution(image, weights, attributes, plan, bias):
     """A product whose rows are output pixels: K goes over the kernel's places, then over blocks of 64 channels."""
+    if weights.ndim != 4:
+        raise Unknown("a convolution of other than two axes")
     columns = Blocks(weights.transpose(0, 2, 3, 1))  # [cout, kh, kw, block]
     pixels = Blocks(image.transpose(0, 2, 3, 1))  # [n, h, w, block]
     kernel, n, cout, count = weights.shape[2:], image.shape[0], weights.shape[0], pixels.steps.shape[-1]

@@ -197,6 +197,15 @@ def matmul():
         case = Case(f"matmul {a} {b}")
         out = np.broadcast_shapes(a[:-2], b[:-2]) + (a[-2], b[-1])
         yield case.result(case.call("matmul", [case.input(a), case.input(b)], "", out))
+    # Operands that are broadcast along what is summed.
+    for constant in (False, True):
+        for batch in ((), (3,)):
+            case = Case(f"matmul broadcast left {batch} {constant}")
+            a = case.call("broadcast", [case.input(batch + (5, 1))], "", batch + (5, 70))
+            yield case.result(case.call("matmul", [a, case.constant((70, 9)) if constant else case.input((70, 9))], "", batch + (5, 9)))
+    case = Case("matmul broadcast right")
+    b = case.call("broadcast", [case.input((1, 9))], "", (70, 9))
+    yield case.result(case.call("matmul", [case.input((5, 70)), b], "", (5, 9)))
 
 
 def conv():
@@ -213,6 +222,12 @@ def conv():
             attributes = f"{{strides = {ints([1] * spatial)}, dilations = {ints([1] * spatial)}, low = {ints(high)}, high = {ints(high)}, groups = {groups} : i64}}"
             y = case.call("conv", [case.input(image, kind), case.constant(weights, kind)], attributes, out, kind)
             yield case.result(y, case.call("add", [y, case.constant((weights[0],) + (1,) * spatial, kind)], "", out, kind))
+    # Channels that are one.
+    for spatial in ((8,), (5, 6)):
+        case = Case(f"conv broadcast {spatial}")
+        image = case.call("broadcast", [case.input((2, 1) + spatial)], "", (2, 3) + spatial)
+        attributes = "{" + ", ".join(f"{key} = {ints([value] * len(spatial))}" for key, value in (("strides", 1), ("dilations", 1), ("low", 1), ("high", 1))) + "}"
+        yield case.result(case.call("conv", [image, case.constant((4, 3) + (3,) * len(spatial))], attributes, (2, 4) + spatial))
     for kernel in (1, 3):
         case = Case(f"conv by an input {kernel}", "must be constant")
         attributes = f"{{strides = {ints([1, 1])}, dilations = {ints([1, 1])}, low = {ints([0, 0])}, high = {ints([0, 0])}}}"

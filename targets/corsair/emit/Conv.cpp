@@ -67,7 +67,7 @@ Status KernelLowering::lowerConv(Operation *op) {
   int64_t channels = source.shape[1];
   if (isDepthwise(conv) && source.strides[1] != source.elementSize() && channels > 1)
     source = copied(source, order);
-  DeviceTensor image = withRows(source);
+  DeviceTensor image = withRows(isDepthwise(conv) ? source : writtenOut(source, 1));
 
   if (isDepthwise(conv)) {
     DeviceTensor kernel = withRows(values[conv.getWeights()]);

@@ -121,6 +121,10 @@ DeviceTensor KernelLowering::copied(const DeviceTensor &tensor, ArrayRef<unsigne
   return result;
 }
 
+DeviceTensor KernelLowering::writtenOut(const DeviceTensor &tensor, size_t dim) {
+  return tensor.strides[dim] == 0 && tensor.shape[dim] > 1 ? copied(tensor, tensor.order()) : tensor;
+}
+
 void KernelLowering::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
   map(hw::SimdFunction::Copy, to, from, split);
 }

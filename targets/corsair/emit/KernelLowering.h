@@ -111,6 +111,9 @@ private:
   DeviceTensor allocate(llvm::ArrayRef<int64_t> shape, hw::ElemKind kind, llvm::ArrayRef<unsigned> order);
   /// The tensor copied to a dense one whose dims lie in this order.
   DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
+  /// The tensor, or its copy where it is broadcast along `dim`, for rows of products: their descriptors take a step of
+  /// 0 between elements for "side by side".
+  DeviceTensor writtenOut(const DeviceTensor &tensor, size_t dim);
   void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
   void fill(const DeviceTensor &tensor, double value);
   /// Elements of the operands, broadcast, to those of the result.

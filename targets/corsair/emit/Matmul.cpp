@@ -68,7 +68,8 @@ Address KernelLowering::biasOf(Operation *product) {
 /// Each quad multiplies by its rows of the weights; all send their sums to all, and everybody adds them up.
 void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   auto matmul = cast<dmir::MatMulOp>(op);
-  const DeviceTensor result = values[matmul.getResult()], whole = values[matmul.getLhs()];
+  const DeviceTensor result = values[matmul.getResult()], lhs = values[matmul.getLhs()];
+  const DeviceTensor whole = writtenOut(lhs, lhs.rank() - 1);
   const int64_t elements = result.elements();
   DeviceTensor sums{hw::ElemKind::F32, {deal.quads, elements}, {elements * 4, 4}, {}};
   sums.address.buffer = buffers.add(hw::Memory::GM, node + ".sums", deal.quads * elements * 4);
@@ -113,7 +114,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
     own.dim -= rank - static_cast<int>(operand.rank());
     return split && split.dim <= lastDim && own.dim >= 0 && operand.shape[own.dim] != 1 ? operand.local(own) : operand;
   };
-  a = part(a, rank - 2);
+  a = part(writtenOut(a, a.rank() - 1), rank - 2);
   out = out.local(split);
   if (packed) {
     // Packed for the rows of one product, whatever the batch.
@@ -127,7 +128,8 @@ Status KernelLowering::lowerMatmul(Operation *op) {
                    [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
     return Status::ok();
   }
-  MatmulShape shape(a, part(values[matmul.getRhs()], rank - 3), out);
+  const DeviceTensor b = values[matmul.getRhs()];
+  MatmulShape shape(a, part(writtenOut(b, b.rank() - 2), rank - 3), out);
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
   MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
   const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
