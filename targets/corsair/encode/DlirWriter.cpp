@@ -4,27 +4,6 @@
 using namespace mlir;
 using namespace dmxc;
 
-Sum Sum::operator+(const Sum &other) const {
-  Sum result = *this;
-  result.base += other.base;
-  for (auto [index, scale] : other.terms) {
-    auto *at = llvm::find_if(result.terms, [index = index](auto &term) { return term.first == index; });
-    if (at == result.terms.end())
-      result.terms.push_back({index, scale});
-    else
-      at->second += scale;
-  }
-  return result;
-}
-
-Sum Sum::operator*(int64_t scale) const {
-  Sum result(base * scale);
-  for (auto [index, factor] : terms)
-    if (factor != 0 && scale != 0)
-      result.terms.push_back({index, factor * scale});
-  return result;
-}
-
 /// The map of a sum over a list of indices, which grows by those that are not in it.
 static AffineExpr exprOf(const Sum &sum, SmallVector<Value> &indices, MLIRContext *context) {
   AffineExpr result;

@@ -3,22 +3,15 @@
 
 #include "targets/corsair/dialect/Corsair/Corsair.h"
 
+#include "dmxc/Dialect/DLIR/Sum.h"
+
 #include "mlir/IR/Builders.h"
 
 namespace dmxc {
 
 namespace hw = dmx::corsair;
 
-/// A number that a program computes at run time: base + sum of scale * index.
-struct Sum {
-  int64_t base = 0;
-  llvm::SmallVector<std::pair<mlir::Value, int64_t>, 2> terms;
-
-  Sum(int64_t base = 0) : base(base) {}
-  Sum(mlir::Value index) { terms.push_back({index, 1}); }
-  Sum operator+(const Sum &other) const;
-  Sum operator*(int64_t scale) const;
-};
+using dlir::Sum;
 
 /// One task, clause by clause; `create` puts it at the builder's place.
 class TaskWriter {

@@ -2,6 +2,8 @@
 
 #include "StreamEncoder.h"
 
+#include "dmxc/Dialect/DLIR/Sum.h"
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -174,68 +176,34 @@ int StreamEncoder::configure(const Config &config) {
 
 namespace {
 
-/// base + sum of scale * source.
-struct Affine {
-  int64_t base = 0;
-  std::map<uint8_t, int64_t> terms;
-
-  bool add(AffineExpr expr, int64_t scale, ArrayRef<uint8_t> sources) {
-    if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
-      int64_t part;
-      return !__builtin_mul_overflow(constant.getValue(), scale, &part) && !__builtin_add_overflow(base, part, &base);
-    }
-    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-      terms[sources[dim.getPosition()]] += scale;
-      return true;
-    }
-    auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-    if (!binary)
-      return false;
-    if (expr.getKind() == AffineExprKind::Add)
-      return add(binary.getLHS(), scale, sources) && add(binary.getRHS(), scale, sources);
-    auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-    int64_t product;
-    return expr.getKind() == AffineExprKind::Mul && factor &&
-           !__builtin_mul_overflow(factor.getValue(), scale, &product) && add(binary.getLHS(), product, sources);
-  }
-};
-
 /// The source of terms that an index is; nullopt for a register that does not exist or a loop too deep.
 std::optional<uint8_t> sourceOf(Value index) {
   if (auto reg = index.getDefiningOp<dlir::RegisterOp>())
     return reg.getNumber() < hw::kRegisters ? std::optional<uint8_t>(hw::kTermRegister + reg.getNumber())
                                             : std::nullopt;
-  auto argument = dyn_cast<BlockArgument>(index);
-  if (!argument)
-    return std::nullopt;
-  Operation *owner = argument.getOwner()->getParentOp();
-  if (isa<dlir::ScheduledGraphOp>(owner))
+  if (auto argument = dyn_cast<BlockArgument>(index);
+      argument && isa<dlir::ScheduledGraphOp>(argument.getOwner()->getParentOp()))
     return hw::kTermQuad;
-  unsigned depth = 0;
-  for (Operation *at = owner->getParentOp(); at; at = at->getParentOp())
-    depth += isa<dlir::LoopOp>(at);
-  return depth < hw::kMaxLoopDepth ? std::optional<uint8_t>(hw::kTermLoop + depth) : std::nullopt;
+  std::optional<unsigned> depth = dlir::loopDepth(index);
+  return depth && *depth < hw::kMaxLoopDepth ? std::optional<uint8_t>(hw::kTermLoop + *depth) : std::nullopt;
 }
 
 } // namespace
 
 LogicalResult StreamEncoder::value(Operation *op, hw::Instruction &in, StringRef field, AffineMap map,
                                    ValueRange indices, int64_t base, unsigned result) {
-  SmallVector<uint8_t> sources;
-  for (Value index : indices) {
-    std::optional<uint8_t> source = sourceOf(index);
-    if (!source)
-      return op->emitOpError("uses an index that the device has not: 16 registers, 8 loops deep");
-    sources.push_back(*source);
-  }
-  Affine affine;
-  affine.base = base;
-  if (!affine.add(map.getResult(result), 1, sources))
+  if (!llvm::all_of(indices, sourceOf))
+    return op->emitOpError("uses an index that the device has not: 16 registers, 8 loops deep");
+  std::optional<dlir::Sum> sum = dlir::sumOf(map, indices, result);
+  if (!sum || __builtin_add_overflow(sum->base, base, &base))
     return op->emitOpError("has a place that is no sum of multiples: ") << AffineMapAttr::get(map);
+  std::map<uint8_t, int64_t> bySource;
+  for (auto [index, scale] : sum->terms)
+    bySource[*sourceOf(index)] += scale;
   std::vector<hw::Term> terms;
-  for (auto [source, scale] : affine.terms)
+  for (auto [source, scale] : bySource)
     if (scale)
       terms.push_back({source, scale});
-  in.set(field.str(), affine.base, std::move(terms));
+  in.set(field.str(), base, std::move(terms));
   return success();
 }
