@@ -164,6 +164,20 @@ public:
   virtual void takeSlices(std::vector<TaskSlice> &out) const = 0;
 };
 
+/// What the runtime knows of a target: its device, and what reads its code. In devices/<name>/ there is one, given by
+///   const DeviceKind &<name>Device();
+struct DeviceKind {
+  std::string_view target;
+  std::span<const SettingSpec> settings;
+  Result<std::unique_ptr<Device>> (*create)(const DeviceOptions &, std::span<const Setting>);
+  /// See checkCode below.
+  Status (*checkCode)(std::span<const std::byte>, int32_t &contracts);
+  /// Loads a code object so that none of it can run.
+  Result<std::shared_ptr<const CodeImage>> (*inspect)(std::span<const std::byte>);
+};
+
+/// All devices of this build. Generated (tools/cmake/DmxcRegistry.cmake).
+std::span<const DeviceKind *const> deviceKinds();
 /// The devices of targets named in a graph's queues, in this order. Each gets the settings that are for it; one that
 /// is for none of them is an error that names those they know.
 Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,

@@ -1,10 +1,7 @@
-//===- Devices.cpp - the devices this runtime has -------------------------===//
+//===- Devices.cpp - devices of sessions, and their settings --------------===//
 
 #include "Device.h"
 #include "RehearsalDevice.h"
-#include "corsair/CorsairDevice.h"
-#include "cpu/CpuDevice.h"
-#include "cpu/ElfImage.h"
 
 #include <charconv>
 #include <cstring>
@@ -12,24 +9,10 @@
 namespace dmxrt {
 namespace {
 
-struct DeviceKind {
-  std::string_view target;
-  std::span<const SettingSpec> settings;
-  Result<std::unique_ptr<Device>> (*create)(const DeviceOptions &, std::span<const Setting>);
-  Status (*checkCode)(std::span<const std::byte>, int32_t &contracts);
-  RehearsalDevice::Inspect inspect;
-};
-
-constexpr DeviceKind kDevices[] = {
-    {kHostTarget, CpuDevice::kSettings, CpuDevice::create, ElfImage::check, ElfImage::inspect},
-    {"corsair", corsair::CorsairDevice::kSettings, corsair::CorsairDevice::create, corsair::CorsairImage::check,
-     corsair::CorsairImage::load},
-};
-
 const DeviceKind *findKind(std::string_view target) {
-  for (const DeviceKind &kind : kDevices)
-    if (kind.target == target)
-      return &kind;
+  for (const DeviceKind *kind : deviceKinds())
+    if (kind->target == target)
+      return kind;
   return nullptr;
 }
 
@@ -111,8 +94,8 @@ static Result<std::vector<const DeviceKind *>> findKinds(std::span<const std::st
     if (kinds.back())
       continue;
     std::string have;
-    for (const DeviceKind &kind : kDevices)
-      have += cat(have.empty() ? "" : ", ", kind.target);
+    for (const DeviceKind *kind : deviceKinds())
+      have += cat(have.empty() ? "" : ", ", kind->target);
     return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
                 "', which this runtime has no device for; it has: ", have);
   }
@@ -126,7 +109,7 @@ Result<std::vector<std::unique_ptr<Device>>> createRehearsalDevices(std::span<co
     return kinds.takeError();
   std::vector<std::unique_ptr<Device>> devices;
   for (const DeviceKind *kind : *kinds)
-    devices.push_back(std::make_unique<RehearsalDevice>(std::string(kind->target), variant, kind->inspect));
+    devices.push_back(std::make_unique<RehearsalDevice>(*kind, variant));
   return devices;
 }
 

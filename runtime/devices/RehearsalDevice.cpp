@@ -9,18 +9,18 @@ Result<const TargetCode *> RehearsalDevice::selectCode(std::span<const TargetCod
   const TargetCode *found = nullptr;
   size_t left = variant;
   for (const TargetCode &code : codes)
-    if (code.target == target) {
+    if (code.target == kind.target) {
       found = &code;
       if (left-- == 0)
         break;
     }
   if (!found)
-    return badBundle("there is no code for target '", target, "', which tasks of the graph run on");
+    return badBundle("there is no code for target '", kind.target, "', which tasks of the graph run on");
   return found;
 }
 
 Result<std::shared_ptr<const CodeImage>> RehearsalDevice::loadCode(std::span<const std::byte> bytes) {
-  auto image = inspect(bytes);
+  auto image = kind.inspect(bytes);
   if (image)
     images.push_back(*image);
   return image;

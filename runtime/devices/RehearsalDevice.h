@@ -9,12 +9,8 @@ namespace dmxrt {
 /// addresses that nobody reads or writes.
 class RehearsalDevice final : public Device {
 public:
-  /// Loads a code object so that none of it can run.
-  using Inspect = Result<std::shared_ptr<const CodeImage>> (*)(std::span<const std::byte>);
-
-  /// Stands for `target`'s device with its `variant`th code, of fewer the last.
-  RehearsalDevice(std::string target, size_t variant, Inspect inspect)
-      : target(std::move(target)), variant(variant), inspect(inspect) {}
+  /// Stands for the device of a target with its `variant`th code, of fewer the last.
+  RehearsalDevice(const DeviceKind &kind, size_t variant) : kind(kind), variant(variant) {}
 
   Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const override;
   Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
@@ -34,9 +30,8 @@ public:
   void takeSlices(std::vector<TaskSlice> &) const override {}
 
 private:
-  std::string target;
+  const DeviceKind &kind;
   size_t variant;
-  Inspect inspect;
   std::vector<std::shared_ptr<const CodeImage>> images;
 };
 

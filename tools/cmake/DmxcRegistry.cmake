@@ -1,4 +1,5 @@
-# The registries of targets and frontends, generated from DMXC_TARGETS and DMXC_FRONTENDS: core code names neither.
+# The registries of targets, front ends, viewers and devices, generated from lists: core code names none of them.
+#   DMXC_TARGETS    folders targets/T; DMXC_FRONTENDS folders frontends/F; DMXC_DEVICES folders runtime/devices/T
 #
 # A target folder T gives a library dmxcTarget<T> with
 #   Result<std::unique_ptr<TargetBackend>> create<T>Target(const TargetOptions &);
@@ -8,14 +9,40 @@
 #   TargetHelp help<T>Target();
 # A frontend folder F gives dmxcFrontend<F> with
 #   const Frontend &<f>Frontend();
-# A code format's folder schemas/T with a View.h gives dmx<T>View with the functions of include/dmxc/Tools/CodeView.h
-# in namespace dmx::<t>: describeCode, printCode, compareCode.
+# A device's folder T gives, in namespace dmxrt,
+#   const DeviceKind &<t>Device();
+# A code format's folder schemas/T may give dmx<T>View with the functions of include/dmxc/Tools/CodeView.h in namespace
+# dmx::<t>: describeCode, printCode, compareCode.
 
 function(dmxc_capitalise text result)
   string(SUBSTRING ${text} 0 1 first)
   string(SUBSTRING ${text} 1 -1 rest)
   string(TOUPPER ${first} first)
   set(${result} ${first}${rest} PARENT_SCOPE)
+endfunction()
+
+# dmxc_describe_target(TARGET ROOT): sets what the registry says of it, as its folder ROOT/targets/TARGET has it.
+function(dmxc_describe_target target root)
+  set(folder ${root}/targets/${target})
+  set(summary "")
+  if(EXISTS ${folder}/README.md)
+    file(STRINGS ${folder}/README.md summary LIMIT_COUNT 1 REGEX "^# ")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/README.md)
+    string(REGEX REPLACE "^# +" "" summary "${summary}")
+    string(REPLACE "\\;" ";" summary "${summary}") # file(STRINGS) gives an element of a list
+    string(REPLACE "\"" "'" summary "${summary}")
+  endif()
+  set(DMXC_SUMMARY_${target} "${summary}" PARENT_SCOPE)
+  foreach(part PASSES:passes/Passes.td HELP:Help.cpp)
+    string(REPLACE ":" ";" part ${part})
+    list(GET part 0 what)
+    list(GET part 1 file)
+    set(has OFF)
+    if(EXISTS ${folder}/${file})
+      set(has ON)
+    endif()
+    set(DMXC_${what}_${target} ${has} PARENT_SCOPE)
+  endforeach()
 endfunction()
 
 # dmxc_write_registry(FILE): writes FILE and sets DMXC_REGISTRY_LIBS to the libraries it needs.
@@ -27,25 +54,17 @@ function(dmxc_write_registry file)
   set(libraries "")
   foreach(target IN LISTS DMXC_TARGETS)
     dmxc_capitalise(${target} name)
-    set(summary "")
-    if(EXISTS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md)
-      file(STRINGS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md summary LIMIT_COUNT 1 REGEX "^# ")
-      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/targets/${target}/README.md)
-      string(REGEX REPLACE "^# +" "" summary "${summary}")
-      string(REPLACE "\\;" ";" summary "${summary}") # file(STRINGS) gives an element of a list
-      string(REPLACE "\"" "'" summary "${summary}")
-    endif()
     string(APPEND declarations "Result<std::unique_ptr<TargetBackend>> create${name}Target(const TargetOptions &);\n")
     set(passes "")
-    if(EXISTS ${CMAKE_SOURCE_DIR}/targets/${target}/passes/Passes.td)
+    if(DMXC_PASSES_${target})
       string(APPEND declarations "void register${name}Passes(mlir::DialectRegistry &);\n")
       set(passes ", register${name}Passes")
     endif()
-    if(EXISTS ${CMAKE_SOURCE_DIR}/targets/${target}/Help.cpp)
+    if(DMXC_HELP_${target})
       string(APPEND declarations "TargetHelp help${name}Target();\n")
       string(APPEND helps "{\"${target}\", help${name}Target()}, ")
     endif()
-    string(APPEND targets "  {\"${target}\", \"${summary}\", create${name}Target${passes}},\n")
+    string(APPEND targets "  {\"${target}\", \"${DMXC_SUMMARY_${target}}\", create${name}Target${passes}},\n")
     list(APPEND libraries dmxcTarget${name})
   endforeach()
   foreach(frontend IN LISTS DMXC_FRONTENDS)
@@ -87,26 +106,33 @@ endfunction()
 
 # dmxc_write_code_viewers(FILE): writes FILE and sets DMXC_CODE_VIEWER_LIBS to the libraries it needs.
 function(dmxc_write_code_viewers file)
-  set(includes "")
+  set(declarations "")
   set(viewers "")
   set(libraries "")
-  file(GLOB headers RELATIVE ${CMAKE_SOURCE_DIR}/schemas CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schemas/*/View.h)
-  foreach(header IN LISTS headers)
-    get_filename_component(target ${header} DIRECTORY)
-    dmxc_capitalise(${target} name)
+  foreach(device IN LISTS DMXC_DEVICES)
+    dmxc_capitalise(${device} name)
     if(NOT TARGET dmx${name}View)
       continue()
     endif()
-    string(APPEND includes "#include \"schemas/${header}\"\n")
-    string(APPEND viewers "    {\"${target}\", dmx::${target}::describeCode, dmx::${target}::printCode, "
-                          "dmx::${target}::compareCode},\n")
+    string(APPEND declarations "
+namespace dmx::${device} {
+Text describeCode(Bytes code, std::string_view kernel, bool full, std::string &error);
+Text printCode(Bytes code, std::string_view kernel, std::string &error);
+Text compareCode(Bytes a, Bytes b, std::string &error);
+}")
+    string(APPEND viewers "    {\"${device}\", dmx::${device}::describeCode, dmx::${device}::printCode, "
+                          "dmx::${device}::compareCode},\n")
     list(APPEND libraries dmx${name}View)
   endforeach()
   file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
-// Generated from the folders under schemas/ by tools/cmake/DmxcRegistry.cmake.
+// Generated from DMXC_DEVICES by tools/cmake/DmxcRegistry.cmake.
 #include "dmxc/Tools/CodeView.h"
-@includes@
+
 #include <vector>
+
+using Text = std::optional<std::string>;
+using Bytes = std::span<const std::byte>;
+@declarations@
 
 std::span<const dmxc::tools::CodeViewer> dmxc::tools::codeViewers() {
   static const std::vector<CodeViewer> all = {
@@ -115,4 +141,26 @@ std::span<const dmxc::tools::CodeViewer> dmxc::tools::codeViewers() {
 }
 ]])
   set(DMXC_CODE_VIEWER_LIBS ${libraries} PARENT_SCOPE)
+endfunction()
+
+# dmxrt_write_registry(FILE): writes FILE, the runtime's list of devices.
+function(dmxrt_write_registry file)
+  set(declarations "")
+  set(devices "")
+  foreach(device IN LISTS DMXC_DEVICES)
+    string(APPEND declarations "const DeviceKind &${device}Device();\n")
+    string(APPEND devices "&${device}Device(), ")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+// Generated from DMXC_DEVICES by tools/cmake/DmxcRegistry.cmake.
+#include "runtime/devices/Device.h"
+
+namespace dmxrt {
+@declarations@
+std::span<const DeviceKind *const> deviceKinds() {
+  static const DeviceKind *const all[] = {@devices@};
+  return all;
+}
+} // namespace dmxrt
+]])
 endfunction()

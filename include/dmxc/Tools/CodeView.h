@@ -1,8 +1,8 @@
 //===- CodeView.h - viewers of targets' code --------------------*- C++ -*-===//
 //
 // dmx-inspect knows no target: what a code object holds is told by the viewer of
-// its format, which lives with the format (schemas/<target>/View.h) and is found
-// by the build (tools/cmake/DmxcRegistry.cmake). Formats without one, such as the
+// its format, which lives with the format (schemas/<target>) and is found by the build
+// (tools/cmake/DmxcRegistry.cmake). Formats without one, such as the
 // CPU's shared objects, are listed by name and size only.
 //
 // describe() gives JSON:

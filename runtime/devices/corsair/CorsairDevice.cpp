@@ -307,3 +307,9 @@ void CorsairDevice::takeSlices(std::vector<TaskSlice> &out) const {
 }
 
 } // namespace dmxrt::corsair
+
+const dmxrt::DeviceKind &dmxrt::corsairDevice() {
+  static constexpr DeviceKind kind{"corsair", corsair::CorsairDevice::kSettings, corsair::CorsairDevice::create,
+                                   corsair::CorsairImage::check, corsair::CorsairImage::load};
+  return kind;
+}

@@ -13,6 +13,10 @@
 #include <map>
 #include <set>
 
+namespace dmxrt {
+const DeviceKind &corsairDevice();
+} // namespace dmxrt
+
 namespace dmxrt::corsair {
 
 /// A loaded image.

@@ -6,6 +6,8 @@
 #include "ElfImage.h"
 #include "GuardDevice.h"
 
+#include "schemas/BundleFormat.h"
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -235,6 +237,12 @@ void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
     for (const CpuStep &step : lanes[i].plan->steps)
       if (step.endNs)
         out.push_back({step.task, step.thread, step.startNs, step.endNs});
+}
+
+const DeviceKind &cpuDevice() {
+  static constexpr DeviceKind kind{dmx::format::kHostTarget, CpuDevice::kSettings, CpuDevice::create, ElfImage::check,
+                                   ElfImage::inspect};
+  return kind;
 }
 
 } // namespace dmxrt

@@ -11,6 +11,8 @@
 
 namespace dmxrt {
 
+const DeviceKind &cpuDevice();
+
 /// Runs kernels on the calling thread and, for more than one thread, on own
 /// workers that live as long as the device, or on the caller's executor.
 /// One session uses it at a time.
