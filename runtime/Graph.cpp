@@ -222,9 +222,10 @@ void GraphParser::parseQueues(JsonCursor list) {
       graph.targets.push_back(std::move(target));
   }
   if (graph.targets.empty()) // a graph without tasks
-    graph.targets.emplace_back(kHostTarget);
-  if (auto found = positions.find(std::string(kHostTarget)); found != positions.end())
-    host = found->second;
+    graph.targets.emplace_back(hostTarget());
+  for (const auto &[target, position] : positions)
+    if (runsOnHost(target))
+      host = position;
 }
 
 void GraphParser::checkWritable(JsonCursor at, uint32_t index) {
@@ -330,7 +331,7 @@ void GraphParser::parseControl(JsonCursor at, Task &task) {
   for (size_t i = 0; i < inputs.size(); ++i)
     task.buffers.push_back(id(inputs.at(i), graph.buffers.size(), "buffer"));
   if (task.device != host)
-    at.fail(cat("control flow runs on target '", kHostTarget, "' only"));
+    at.fail(cat("control flow runs on target '", hostTarget(), "' only"));
 }
 
 /// Dims and buffers that tasks give, once the tasks are there.

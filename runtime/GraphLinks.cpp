@@ -3,6 +3,8 @@
 #include "Graph.h"
 #include "devices/Device.h"
 
+#include "schemas/BundleFormat.h"
+
 #include <map>
 
 namespace dmxrt {
@@ -71,9 +73,9 @@ Status Linker::check(const Graph &owner, const Task &task, Graph &nested) {
       return badBundle("its input ", i, " is ", text(formOf(nested, buffer)), ", but it gets ", text(given[i]));
   }
   for (const std::string &target : nested.targets)
-    if (target != kHostTarget)
+    if (!runsOnHost(target))
       return fail(DMX_STATUS_UNSUPPORTED, "it has a queue of target '", target, "'; graphs of control flow run on '",
-                  kHostTarget, "' only");
+                  hostTarget(), "' only");
   return checkOutputs(owner, task, nested);
 }
 

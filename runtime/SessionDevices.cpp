@@ -15,7 +15,7 @@ Status Session::useDevices(std::vector<std::unique_ptr<Device>> devices, std::st
   machinery.targets = graph.targets;
   for (size_t i = 0; i < devices.size(); ++i) {
     machinery.units.emplace_back().device = std::move(devices[i]);
-    if (i == 0 || graph.targets[i] == kHostTarget)
+    if (i == 0 || runsOnHost(graph.targets[i]))
       machinery.sharing = machinery.units[i].device.get();
   }
   if (Status status = loadCode(isa); !status)

@@ -13,8 +13,6 @@
 
 #include "../Error.h"
 
-#include "schemas/BundleFormat.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -29,9 +27,6 @@ namespace dmxrt {
 class ContractTable;
 struct DeviceTask;
 struct TargetCode;
-
-/// The target whose device is the host itself: it does the copies and has the memory that devices share.
-using dmx::format::kHostTarget;
 
 /// A session's choices, in the form every device gets them.
 struct DeviceOptions {
@@ -168,6 +163,8 @@ public:
 ///   const DeviceKind &<name>Device();
 struct DeviceKind {
   std::string_view target;
+  /// Its kernels run on the processor of the host. One such device does the copies and has the memory that all share.
+  bool runsOnHost = false;
   std::span<const SettingSpec> settings;
   Result<std::unique_ptr<Device>> (*create)(const DeviceOptions &, std::span<const Setting>);
   /// See checkCode below.
@@ -178,6 +175,11 @@ struct DeviceKind {
 
 /// All devices of this build. Generated (tools/cmake/DmxcRegistry.cmake).
 std::span<const DeviceKind *const> deviceKinds();
+/// Whether the target's device is the host itself.
+bool runsOnHost(std::string_view target);
+/// The target whose device that is.
+std::string_view hostTarget();
+
 /// The devices of targets named in a graph's queues, in this order. Each gets the settings that are for it; one that
 /// is for none of them is an error that names those they know.
 Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::string> targets,

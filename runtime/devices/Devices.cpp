@@ -85,6 +85,18 @@ Status addSetting(const std::string &text, std::span<const DeviceKind *const> ki
 
 } // namespace
 
+bool runsOnHost(std::string_view target) {
+  const DeviceKind *kind = findKind(target);
+  return kind && kind->runsOnHost;
+}
+
+std::string_view hostTarget() {
+  for (const DeviceKind *kind : deviceKinds())
+    if (kind->runsOnHost)
+      return kind->target;
+  return {};
+}
+
 void Device::clear(void *memory, uint64_t size) { std::memset(memory, 0, size); }
 
 static Result<std::vector<const DeviceKind *>> findKinds(std::span<const std::string> targets) {

@@ -299,12 +299,19 @@ TEST_P(DeviceTest, RunsSegmentsBetweenThoseOfOthers) {
 }
 
 TEST(Devices, UnknownTargetsAreNamed) {
-  const std::string targets[] = {"cpu", "abacus"};
+  const std::string targets[] = {"cpu", "nowhere"};
   auto made = createDevices(targets, {});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().status, DMX_STATUS_UNSUPPORTED);
-  EXPECT_NE(made.error().message.find("'abacus', which this runtime has no device for; it has: cpu, corsair"),
+  EXPECT_NE(made.error().message.find("'nowhere', which this runtime has no device for; it has: cpu, corsair"),
             std::string::npos);
+}
+
+TEST(Devices, OneOfThemIsTheHost) {
+  EXPECT_EQ(hostTarget(), "cpu");
+  EXPECT_TRUE(runsOnHost("cpu"));
+  EXPECT_FALSE(runsOnHost("corsair"));
+  EXPECT_FALSE(runsOnHost("nowhere"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTest,

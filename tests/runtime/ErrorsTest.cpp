@@ -231,13 +231,13 @@ TEST(SessionErrors, CodeAndTargets) {
   model.graph["graphs"][0]["tasks"][0]["kernel"] = "missing";
   creates(model, DMX_STATUS_INVALID_BUNDLE, "needs kernel 'missing'");
   model = addModel(8);
-  model.graph["graphs"][0]["queues"][0]["target"] = "abacus";
-  creates(model, DMX_STATUS_UNSUPPORTED, "target 'abacus', which this runtime has no device for");
+  model.graph["graphs"][0]["queues"][0]["target"] = "nowhere";
+  creates(model, DMX_STATUS_UNSUPPORTED, "target 'nowhere', which this runtime has no device for");
   model = addModel(8);
   model.manifest["targets"][0]["features"] = {"sse2", "quantum"};
   creates(model, DMX_STATUS_UNSUPPORTED, "needs CPU feature 'quantum'");
   model = addModel(8);
-  model.manifest["targets"][0]["target"] = "abacus";
+  model.manifest["targets"][0]["target"] = "nowhere";
   creates(model, DMX_STATUS_UNSUPPORTED, "no code for target 'cpu'");
   // The compiler's default, on a machine without either level.
   Json v3 = model.manifest["targets"][0], v4 = v3;

@@ -345,8 +345,8 @@ TEST_F(Mixed, MissingCodeIsNamed) {
           "task 'collect_4' needs kernel 'add', which code 'code/corsair/corsair-like/kernels.dmxisa' does not have");
   refused([](TestBundle &b) { b.graph["graphs"][0]["tasks"][3]["kernel"] = "collect"; }, DMX_STATUS_INVALID_BUNDLE,
           "task 'add_3' needs kernel 'collect', which code 'code/cpu/x86-64/kernels.so' does not have");
-  refused([](TestBundle &b) { b.graph["graphs"][0]["queues"].push_back({{"name", "n"}, {"target", "abacus"}}); },
-          DMX_STATUS_UNSUPPORTED, "target 'abacus', which this runtime has no device for");
+  refused([](TestBundle &b) { b.graph["graphs"][0]["queues"].push_back({{"name", "n"}, {"target", "nowhere"}}); },
+          DMX_STATUS_UNSUPPORTED, "target 'nowhere', which this runtime has no device for");
 }
 
 /// Between two turns of another device, tasks overlap as in a graph of their own.

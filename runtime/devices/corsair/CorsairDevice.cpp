@@ -309,7 +309,11 @@ void CorsairDevice::takeSlices(std::vector<TaskSlice> &out) const {
 } // namespace dmxrt::corsair
 
 const dmxrt::DeviceKind &dmxrt::corsairDevice() {
-  static constexpr DeviceKind kind{"corsair", corsair::CorsairDevice::kSettings, corsair::CorsairDevice::create,
-                                   corsair::CorsairImage::check, corsair::CorsairImage::load};
+  static constexpr DeviceKind kind{"corsair",
+                                   /*runsOnHost=*/false,
+                                   corsair::CorsairDevice::kSettings,
+                                   corsair::CorsairDevice::create,
+                                   corsair::CorsairImage::check,
+                                   corsair::CorsairImage::load};
   return kind;
 }

@@ -240,8 +240,8 @@ void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
 }
 
 const DeviceKind &cpuDevice() {
-  static constexpr DeviceKind kind{dmx::format::kHostTarget, CpuDevice::kSettings, CpuDevice::create, ElfImage::check,
-                                   ElfImage::inspect};
+  static constexpr DeviceKind kind{dmx::format::kHostTarget, /*runsOnHost=*/true, CpuDevice::kSettings,
+                                   CpuDevice::create,        ElfImage::check,     ElfImage::inspect};
   return kind;
 }
 
