@@ -2,22 +2,13 @@
 
 #include "CorsairDevice.h"
 
-#include "../../Manifest.h"
 #include "../cpu/CpuCount.h"
 #include "dmx/dmx_kernel.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 namespace dmxrt::corsair {
 namespace {
-
-void *defaultAllocate(void *, size_t size, size_t alignment) {
-  size_t rounded = (size + alignment - 1) / alignment * alignment;
-  return rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
-}
-void defaultRelease(void *, void *memory, size_t) { std::free(memory); }
 
 std::span<const uint8_t> bytesOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
@@ -79,16 +70,17 @@ Status CorsairImage::checkTask(const DeviceTask &task) const {
 // --- the device --------------------------------------------------------------
 
 Result<std::unique_ptr<Device>> CorsairDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
-  std::unique_ptr<CorsairDevice> device(new CorsairDevice);
+  std::unique_ptr<CorsairDevice> device(new CorsairDevice(options));
   if (Status status = device->configure(options, settings); !status)
     return status.takeError();
   return std::unique_ptr<Device>(std::move(device));
 }
 
+CorsairDevice::CorsairDevice(const DeviceOptions &options) : SimulatedDevice(corsairDevice(), options.allocator) {}
+
 CorsairDevice::~CorsairDevice() = default;
 
 Status CorsairDevice::configure(const DeviceOptions &given, std::span<const Setting> settings) {
-  allocator = given.allocator ? *given.allocator : dmx_allocator{nullptr, defaultAllocate, defaultRelease};
   options.threads = given.threads ? given.threads : defaultThreadCount();
   if (options.threads > 1024)
     return fail(DMX_STATUS_INVALID_ARGUMENT, "option threads is ", options.threads, "; at most 1024 are allowed");
@@ -106,45 +98,9 @@ Status CorsairDevice::configure(const DeviceOptions &given, std::span<const Sett
   return {};
 }
 
-Result<const TargetCode *> CorsairDevice::selectCode(std::span<const TargetCode> codes, std::string_view isa) const {
-  std::string have;
-  for (const TargetCode &code : codes) {
-    if (code.target != "corsair")
-      continue;
-    if (isa.empty() || code.arch == isa)
-      return &code;
-    have += cat(have.empty() ? "" : ", ", code.arch);
-  }
-  if (have.empty())
-    return fail(DMX_STATUS_UNSUPPORTED,
-                "the bundle has no code for target 'corsair'; compile the model with -t corsair");
-  return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no corsair code for machine '", isa, "'; it has: ", have);
-}
-
-Result<std::shared_ptr<const CodeImage>> CorsairDevice::loadCode(std::span<const std::byte> bytes) {
-  return CorsairImage::load(bytes);
-}
-
-Result<void *> CorsairDevice::allocate(uint64_t size) {
-  // The card's memory is laid out by the compiler; this is the host's side of it.
-  void *memory = size > uint64_t(1) << 46 ? nullptr : allocator.allocate(allocator.user, size, 64);
-  if (!memory)
-    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");
-  if (reinterpret_cast<uintptr_t>(memory) % 64) {
-    allocator.release(allocator.user, memory, size);
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "the caller's allocator returned memory that is not 64-byte aligned");
-  }
-  return memory;
-}
-
 void CorsairDevice::release(void *memory, uint64_t size) {
   states.erase(memory);
-  allocator.release(allocator.user, memory, size);
-}
-
-void CorsairDevice::copy(void *destination, const void *source, uint64_t size) {
-  if (size)
-    std::memcpy(destination, source, size);
+  SimulatedDevice::release(memory, size);
 }
 
 void CorsairDevice::clear(void *memory, uint64_t size) {
@@ -170,23 +126,11 @@ Status CorsairDevice::reserve(const isa::Image &used) {
   return {};
 }
 
-Status CorsairDevice::prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) {
-  programs[selected] = {tasks, segments};
-  size_t longest = slices.capacity();
-  for (Segment segment : segments) {
-    longest = std::max<size_t>(longest, segment.end - segment.begin);
-    for (const DeviceTask &task : tasks.subspan(segment.begin, segment.end - segment.begin)) {
-      if (!task.kernel)
-        continue;
-      const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
-      if (Status status = reserve(handle.image->image); !status)
-        return status;
-      if (Status status = handle.image->checkTask(task); !status)
-        return status;
-    }
-  }
-  slices.reserve(longest);
-  return {};
+Status CorsairDevice::prepareTask(const DeviceTask &task) {
+  const auto &handle = *static_cast<const CorsairImage::Handle *>(task.kernel);
+  if (Status status = reserve(handle.image->image); !status)
+    return status;
+  return handle.image->checkTask(task);
 }
 
 std::optional<Fault> CorsairDevice::runProgram(const CorsairImage::Handle &handle, const isa::Program &program,
@@ -268,23 +212,9 @@ std::optional<Fault> CorsairDevice::dispatch(const DeviceTask &task) {
   return std::nullopt;
 }
 
-void CorsairDevice::enqueue(uint32_t segment) { current = segment; }
-
-RunOutcome CorsairDevice::fence() {
-  slices.clear();
-  const Plan &plan = programs[selected];
-  for (uint32_t i = plan.segments[current].begin; i < plan.segments[current].end; ++i) {
-    const DeviceTask &task = plan.tasks[i];
-    uint64_t start = profiling ? nowNs() : 0;
-    if (!task.kernel) {
-      std::memmove(static_cast<std::byte *>(task.buffers[1]) + task.dstOffset,
-                   static_cast<const std::byte *>(task.buffers[0]) + task.srcOffset, static_cast<size_t>(task.work));
-    } else if (std::optional<Fault> fault = dispatch(task)) {
-      return {codeOf(*fault), i, std::move(fault->text)};
-    }
-    if (profiling && task.work) // as on the CPU, an empty task takes no time
-      slices.push_back({i, 0, start, nowNs()});
-  }
+RunOutcome CorsairDevice::runTask(const DeviceTask &task) {
+  if (std::optional<Fault> fault = dispatch(task))
+    return {codeOf(*fault), 0, std::move(fault->text)};
   return {};
 }
 
@@ -300,10 +230,6 @@ Status CorsairDevice::endRun() {
   if (!tracePath.empty() && !writeTrace(tracePath, image->machine, lastRun))
     return fail(DMX_STATUS_IO, "cannot write the trace '", tracePath, "' of the card");
   return {};
-}
-
-void CorsairDevice::takeSlices(std::vector<TaskSlice> &out) const {
-  out.insert(out.end(), slices.begin(), slices.end());
 }
 
 } // namespace dmxrt::corsair

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../Device.h"
+#include "../common/SimulatedDevice.h"
 #include "Boundary.h"
 #include "Report.h"
 
@@ -38,34 +38,23 @@ public:
   std::vector<Handle> handles;
 };
 
-class CorsairDevice final : public Device {
+class CorsairDevice final : public sim::SimulatedDevice {
 public:
   static constexpr SettingSpec kSettings[] = {
       {"hazards", "0|1", 1}, {"skew_seed", "N", UINT64_MAX}, {"report", "FILE"}, {"trace", "FILE"}};
   static Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings);
   ~CorsairDevice() override;
 
-  Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const override;
-  Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
-  Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;
-  void copy(void *destination, const void *source, uint64_t size) override;
   void clear(void *memory, uint64_t size) override;
-  void setProgramCount(uint32_t count) override { programs.resize(count); }
-  void selectProgram(uint32_t program) override { selected = program; }
   void startRun() override { lastRun.clear(); }
   Status endRun() override;
-  Status prepare(std::span<const DeviceTask> tasks, std::span<const Segment> segments) override;
-  void enqueue(uint32_t segment) override;
-  RunOutcome fence() override;
   uint32_t threads() const override { return options.threads; }
-  uint64_t scratchBytes() const override { return 0; }
-  uint32_t sliceCount(uint32_t) const override { return 1; }
-  void setProfiling(bool on) override { profiling = on; }
-  void takeSlices(std::vector<TaskSlice> &out) const override;
 
 private:
-  CorsairDevice() = default;
+  explicit CorsairDevice(const DeviceOptions &options);
+  Status prepareTask(const DeviceTask &task) override;
+  RunOutcome runTask(const DeviceTask &task) override;
   Status configure(const DeviceOptions &options, std::span<const Setting> settings);
   Status reserve(const isa::Image &image);
   std::optional<Fault> dispatch(const DeviceTask &task);
@@ -76,15 +65,6 @@ private:
 
   RunOptions options;
   std::string reportFile, tracePath;
-  dmx_allocator allocator{};
-  /// What `prepare` got for one program.
-  struct Plan {
-    std::span<const DeviceTask> tasks;
-    std::span<const Segment> segments;
-  };
-  std::vector<Plan> programs{1};
-  uint32_t selected = 0;             ///< program
-  uint32_t current = 0;              ///< the segment that was started last
   const isa::Image *image = nullptr; ///< of the tasks
   std::unique_ptr<Storage> storage;
   std::unique_ptr<Card> card;
@@ -93,8 +73,6 @@ private:
   std::map<const void *, std::vector<isa::Piece>> states;
   std::vector<KernelRun> firstRun, lastRun; ///< all dispatches of a run
   uint64_t runs = 0;                        ///< those that came to their end
-  bool profiling = false;
-  std::vector<TaskSlice> slices;
 };
 
 } // namespace dmxrt::corsair
