@@ -2,6 +2,7 @@
 
 #include "Report.h"
 
+#include "../common/Report.h"
 #include "../common/Trace.h"
 
 #include <algorithm>
@@ -10,7 +11,6 @@ namespace dmxrt::corsair {
 namespace {
 
 using sim::fixed;
-using sim::num;
 using sim::ull;
 using Writer = sim::TextWriter;
 
@@ -33,26 +33,23 @@ double arrayClocks(const Usage &usage, const isa::Machine &machine) {
          static_cast<double>(usage.macs4) * machine.rowClocks4 / 8192;
 }
 
-void writeEnergy(Writer &out, const Energy &energy) {
-  out.add("{");
+std::array<std::string_view, isa::kMemories> memoryNames() {
+  std::array<std::string_view, isa::kMemories> names;
   for (int i = 0; i < isa::kMemories; ++i)
-    out.add("\"%s\": %s, ", isa::nameOf(static_cast<Memory>(i)).data(), num(energy.memories[i] * 1e-12).c_str());
-  out.add("\"links\": %s, \"macs\": %s, \"simd\": %s, \"static\": %s, \"total\": %s}",
-          num(energy.links * 1e-12).c_str(), num(energy.macs * 1e-12).c_str(), num(energy.simd * 1e-12).c_str(),
-          num(energy.leakage * 1e-12).c_str(), num(energy.total() * 1e-12).c_str());
+    names[i] = isa::nameOf(static_cast<Memory>(i));
+  return names;
 }
 
-void writeUsage(Writer &out, const Usage &usage) {
-  out.add("\"read_bytes\": {");
-  for (int i = 0; i < isa::kMemories; ++i)
-    out.add("%s\"%s\": %llu", i ? ", " : "", isa::nameOf(static_cast<Memory>(i)).data(), ull(usage.readBytes[i]));
-  out.add("}, \"written_bytes\": {");
-  for (int i = 0; i < isa::kMemories; ++i)
-    out.add("%s\"%s\": %llu", i ? ", " : "", isa::nameOf(static_cast<Memory>(i)).data(), ull(usage.writtenBytes[i]));
-  out.add("}, \"link_bytes\": {\"noc\": %llu, \"d2d\": %llu}, ", ull(usage.nocBytes), ull(usage.d2dBytes));
-  out.add("\"macs\": {\"int16\": %llu, \"int8\": %llu, \"int4\": %llu}, \"simd_ops\": %llu, \"instructions\": %llu",
-          ull(usage.macs16), ull(usage.macs8), ull(usage.macs4), ull(usage.simdOps), ull(usage.instructions));
-}
+/// A usage's figures by name, for as long as it lives.
+struct NamedUsage {
+  explicit NamedUsage(const Usage &usage)
+      : links{{"noc", usage.nocBytes}, {"d2d", usage.d2dBytes}},
+        macs{{"int16", usage.macs16}, {"int8", usage.macs8}, {"int4", usage.macs4}},
+        work{usage.readBytes, usage.writtenBytes, links, macs, usage.simdOps, usage.instructions} {}
+  NamedUsage(const NamedUsage &) = delete;
+  sim::Count links[2], macs[3];
+  sim::Work work;
+};
 
 /// Share of the run's time that an engine's busiest instance works, averaged over quads.
 double utilisation(const Usage &usage, Engine engine, uint64_t clocks, size_t quads) {
@@ -61,22 +58,31 @@ double utilisation(const Usage &usage, Engine engine, uint64_t clocks, size_t qu
              : 0;
 }
 
-/// What the units in use could do at most: the arrays with the run's mix of operands, each memory with its mix of
-/// reads and writes. Operations are two a MAC.
-void writeRoofline(Writer &out, const isa::Machine &machine, const RunResult &run, const Usage &total) {
-  uint64_t slices = 0, arrays = 0;
+/// What the units in use could do at most: the arrays with the run's mix of operands. Operations are two a MAC.
+struct Arrays {
+  uint64_t slices = 0;
+  double peakOps = 0, ops = 0;
+};
+Arrays arraysOf(const isa::Machine &machine, const RunResult &run, const Usage &total) {
+  Arrays out;
+  uint64_t arrays = 0;
   for (const QuadResult &quad : run.quads)
     for (int slice = 0; slice < machine.slices; ++slice) {
       arrays += quad.usage.busy[static_cast<int>(Engine::Dimc)][slice] != 0;
-      ++slices;
+      ++out.slices;
     }
   double macs = static_cast<double>(total.macs16 + total.macs8 + total.macs4);
   double clocksOfMacs = arrayClocks(total, machine),
-         cores = static_cast<double>((arrays ? arrays : slices) * machine.cores);
+         cores = static_cast<double>((arrays ? arrays : out.slices) * machine.cores);
   double perClock = macs > 0 ? macs / clocksOfMacs : 4096 / machine.rowClocks8;
-  out.add(", \"roofline\": {\"peak_ops_per_second\": %s, \"ops\": %s, \"memories\": {",
-          num(2 * perClock * cores * machine.clockHz).c_str(), num(2 * macs).c_str());
-  bool first = true;
+  out.peakOps = 2 * perClock * cores * machine.clockHz;
+  out.ops = 2 * macs;
+  return out;
+}
+
+/// Each memory with its mix of reads and writes.
+void writeRoofs(sim::ReportWriter &out, const isa::Machine &machine, const RunResult &run, const Usage &total,
+                uint64_t slices) {
   for (int i = 0; i < isa::kMemories; ++i) {
     const isa::MemoryInfo &info = machine.memories[i];
     auto read = static_cast<double>(total.readBytes[i]), written = static_cast<double>(total.writtenBytes[i]);
@@ -90,68 +96,59 @@ void writeRoofline(Writer &out, const isa::Machine &machine, const RunResult &ru
                      : info.scope == Scope::Slice ? slices
                                                   : slices * static_cast<uint64_t>(machine.cores);
     double perSecond = static_cast<double>(units) * machine.clockHz;
-    out.add("%s\"%s\": {\"units\": %llu, \"bytes_per_second\": %s, \"read_bytes_per_second\": %s, "
-            "\"write_bytes_per_second\": %s, \"one_port\": %s}",
-            first ? "" : ", ", isa::nameOf(static_cast<Memory>(i)).data(), ull(units),
-            num((read + written) / clocks * perSecond).c_str(), num(info.read * perSecond).c_str(),
-            num(info.write * perSecond).c_str(), onePort ? "true" : "false");
-    first = false;
+    out.roof({isa::nameOf(static_cast<Memory>(i)), units, (read + written) / clocks * perSecond, info.read * perSecond,
+              info.write * perSecond, onePort});
   }
-  out.add("}}");
 }
 
-void writeMarks(Writer &out, const KernelRun &kernel, const RunResult &run) {
-  out.add(", \"tasks\": [");
-  bool first = true;
-  for (const auto &[mark, usage] : run.marks) {
-    uint64_t clocks = usage.last > usage.first ? usage.last - usage.first : 0;
-    out.add("%s\n        {\"name\": ", first ? "" : ",");
-    out.quoted(mark == kNoMark ? std::string_view("") : std::string_view(kernel.image->marks[mark]));
-    out.add(", \"first_clock\": %llu, \"last_clock\": %llu, \"bound\": \"%s\", ", ull(usage.first), ull(usage.last),
-            nameOf(boundOf(usage, clocks, run.quads.size())).data());
-    writeUsage(out, usage);
-    out.add("}");
-    first = false;
-  }
-  out.add("]");
-}
-
-void writeRun(Writer &out, const isa::Machine &machine, const KernelRun &kernel, const RunResult &run) {
+void writeRun(sim::ReportWriter &out, const char *which, const isa::Machine &machine, const KernelRun &kernel,
+              const RunResult &run) {
   Usage total = totalOf(run);
-  out.add("{\"clocks\": %llu, \"seconds\": %s, \"quads\": %zu, \"chiplets\": %d, ", ull(run.clocks),
-          num(static_cast<double>(run.clocks) / machine.clockHz).c_str(), run.quads.size(), run.chiplets);
-  out.add("\"bound\": \"%s\", \"dimc_peak_fraction\": %s, ",
-          nameOf(boundOf(total, run.clocks, run.quads.size())).data(), num(peakFraction(run, machine)).c_str());
-  writeUsage(out, total);
-  out.add(", \"utilisation\": {");
+  NamedUsage usage(total);
+  Arrays arrays = arraysOf(machine, run, total);
+  const sim::Count units[] = {{"quads", run.quads.size()}, {"chiplets", static_cast<uint64_t>(run.chiplets)}};
+  const sim::Share peak{"dimc_peak_fraction", peakFraction(run, machine)};
+  sim::Share busy[kEngines];
   for (int i = 0; i < kEngines; ++i)
-    out.add("%s\"%s\": %s", i ? ", " : "", nameOf(static_cast<Engine>(i)).data(),
-            num(utilisation(total, static_cast<Engine>(i), run.clocks, run.quads.size())).c_str());
-  out.add("}, \"energy_joules\": ");
-  writeEnergy(out, energyOf(total, machine, run.chiplets, run.clocks));
-  writeRoofline(out, machine, run, total);
-  writeMarks(out, kernel, run);
-  out.add("}");
+    busy[i] = {nameOf(static_cast<Engine>(i)),
+               utilisation(total, static_cast<Engine>(i), run.clocks, run.quads.size())};
+  Energy energy = energyOf(total, machine, run.chiplets, run.clocks);
+  sim::Share joules[isa::kMemories + 5];
+  for (int i = 0; i < isa::kMemories; ++i)
+    joules[i] = {isa::nameOf(static_cast<Memory>(i)), energy.memories[i] * 1e-12};
+  const sim::Share rest[] = {{"links", energy.links * 1e-12},
+                             {"macs", energy.macs * 1e-12},
+                             {"simd", energy.simd * 1e-12},
+                             {"static", energy.leakage * 1e-12},
+                             {"total", energy.total() * 1e-12}};
+  std::copy(std::begin(rest), std::end(rest), joules + isa::kMemories);
+  out.program(which, {run.clocks,
+                      static_cast<double>(run.clocks) / machine.clockHz,
+                      units,
+                      nameOf(boundOf(total, run.clocks, run.quads.size())),
+                      {&peak, 1},
+                      usage.work,
+                      busy,
+                      joules,
+                      arrays.peakOps,
+                      arrays.ops});
+  writeRoofs(out, machine, run, total, arrays.slices);
+  for (const auto &[mark, part] : run.marks)
+    out.task(mark == kNoMark ? std::string_view() : std::string_view(kernel.image->marks[mark]), part.first, part.last,
+             nameOf(boundOf(part, part.last > part.first ? part.last - part.first : 0, run.quads.size())),
+             NamedUsage(part).work);
 }
 
-void writeRuns(Writer &out, const isa::Machine &machine, const std::vector<KernelRun> &runs) {
-  out.add("[");
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const KernelRun &run = runs[i];
-    double hostSeconds = static_cast<double>(run.hostIn + run.hostOut) / (machine.pcie.bytesPerClock * machine.clockHz);
-    out.add("%s\n    {\"kernel\": ", i ? "," : "");
-    out.quoted(run.kernel);
-    out.add(", \"host_bytes_in\": %llu, \"host_bytes_out\": %llu, \"host_link_seconds\": %s", ull(run.hostIn),
-            ull(run.hostOut), num(hostSeconds).c_str());
-    if (run.init) {
-      out.add(",\n     \"init\": ");
-      writeRun(out, machine, run, *run.init);
-    }
-    out.add(",\n     \"main\": ");
-    writeRun(out, machine, run, run.main);
-    out.add("}");
+void writeRuns(sim::ReportWriter &out, const char *which, const isa::Machine &machine,
+               const std::vector<KernelRun> &runs) {
+  out.runs(which);
+  for (const KernelRun &run : runs) {
+    out.kernel(run.kernel, run.hostIn, run.hostOut,
+               static_cast<double>(run.hostIn + run.hostOut) / (machine.pcie.bytesPerClock * machine.clockHz));
+    if (run.init)
+      writeRun(out, "init", machine, run, *run.init);
+    writeRun(out, "main", machine, run, run.main);
   }
-  out.add("]");
 }
 
 void textOf(Writer &out, const isa::Machine &machine, const char *title, const KernelRun &kernel,
@@ -218,14 +215,11 @@ double peakFraction(const RunResult &run, const isa::Machine &machine) {
 
 bool writeReport(const std::string &path, const isa::Machine &machine, const std::vector<KernelRun> &first,
                  const std::vector<KernelRun> &last, uint64_t runs) {
-  Writer json, text;
-  json.add("{\"machine\": ");
-  json.quoted(machine.name);
-  json.add(", \"clock_hz\": %s, \"runs\": %llu,\n  \"first\": ", fixed(machine.clockHz, 1).c_str(), ull(runs));
-  writeRuns(json, machine, first);
-  json.add(",\n  \"last\": ");
-  writeRuns(json, machine, last);
-  json.add("}\n");
+  const auto names = memoryNames();
+  sim::ReportWriter json(machine.name, names, machine.clockHz, runs);
+  writeRuns(json, "first", machine, first);
+  writeRuns(json, "last", machine, last);
+  Writer text;
   text.add("machine %s at %s GHz, run %llu of the session\n", machine.name.c_str(),
            fixed(machine.clockHz * 1e-9, 4).c_str(), ull(runs));
   for (const KernelRun &run : first)
