@@ -174,6 +174,13 @@ Table tasksOf(const Json &run, double clockHz) {
   return table;
 }
 
+/// Operations that were done, of those that the units in use could have done.
+std::string shareOfPeak(const Json &run) {
+  const Json &roofline = partOf(run, "roofline");
+  double most = numberOf(roofline, "peak_ops_per_second") * numberOf(run, "seconds");
+  return most > 0 ? percent(numberOf(roofline, "ops") / most) + " of peak" : "";
+}
+
 std::string runSection(const std::string &title, const Json &run, double clockHz) {
   std::string body = utilisationBars(run) + rooflines(run, clockHz) + tableHtml(traffic(run), 4);
   if (Table tasks = tasksOf(run, clockHz); !tasks.rows.empty())
@@ -195,8 +202,7 @@ std::string reportSection(const std::string &file, const Json &report) {
       return;
     std::string name = std::string(program) + " of '" + textOf(kernel, "kernel") + "'";
     table.add({name, partOf(run, "clocks"), number(1e6 * numberOf(run, "seconds")), textOf(run, "bound"),
-               percent(numberOf(run, "dimc_peak_fraction")) + " of peak",
-               numberOf(partOf(run, "energy_joules"), "total"), partOf(kernel, "host_bytes_in"),
+               shareOfPeak(run), numberOf(partOf(run, "energy_joules"), "total"), partOf(kernel, "host_bytes_in"),
                partOf(kernel, "host_bytes_out")});
     sections += runSection(name, run, clockHz);
   };
