@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks "Who may include whom" of the architecture: check_includes.py ROOT [--self-test]
+"""Checks "Who may include whom" of the architecture: check_includes.py ROOT [--target DIR | --self-test]
 
 Each room has the list of what its files may include; anything else of ours, or a library that the room must not know, is an
-error with file, line and rule. --self-test feeds it violations and expects each to be found.
+error with file, line and rule. --target checks the targets of a folder outside the tree, which mirrors it, and that the tree does
+not know their names. --self-test feeds it violations and expects each to be found.
 """
 import os
 import pathlib
@@ -18,7 +19,8 @@ ROOMS = {
     "Format": (["schemas/BundleFormat.h"], [], []),  # the bundle's names, for both its readers
     "BlockFp": (["schemas/blockfp"], [], []),  # block floating point, the same bits everywhere
     "Corsair": (["schemas/corsair"], ["BlockFp"], ["json"]),  # what compiler and runtime share of one target
-    "runtime": (["runtime", "include/dmx"], ["Format", "Corsair", "BlockFp"], ["json", "sodium"]),
+    "Queues": (["schemas/queues"], [], ["json"]),  # programs of queues, for machines without an instruction set
+    "runtime": (["runtime", "include/dmx"], ["Format", "Corsair", "Queues", "BlockFp"], ["json", "sodium"]),
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
     "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Format", "Support"], ["json"]),
     "Tools": (["src/Tools", "include/dmxc/Tools"], ["Format", "Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
@@ -39,8 +41,12 @@ TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR has the block_fp type.
-FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "targets/corsair": ["Corsair", "BlockFp"]}
-SCHEMAS = {"BundleFormat.h": "Format", "blockfp": "BlockFp", "corsair": "Corsair"}
+FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "targets/corsair": ["Corsair", "BlockFp"],
+              "targets/common/queues": ["Queues"]}
+SCHEMAS = {"BundleFormat.h": "Format", "blockfp": "BlockFp", "corsair": "Corsair", "queues": "Queues"}
+# The rooms of a target outside the tree: folder, what each may include besides the target's schemas, libraries.
+OUTSIDE = {"targets": (TARGET_MAY[0] + ["Queues", "BlockFp"], TARGET_MAY[1]),
+           "runtime/devices": (["runtime", "Format", "Queues", "BlockFp"], ["json"]), "schemas": (["Queues", "BlockFp"], ["json"])}
 TOOL_MAX_LINES = 200
 
 # Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.
@@ -79,8 +85,10 @@ def room_of_include(name, includer, root):
         return "runtime"
     if parts[0] in ("frontends", "targets"):
         return "/".join(parts[:2])
-    if parts[0] == "schemas" and parts[1] in SCHEMAS:
-        return SCHEMAS[parts[1]]
+    if parts[0] == "runtime":
+        return "runtime"
+    if parts[0] == "schemas":
+        return SCHEMAS.get(parts[1], "/".join(parts[:2]))
     if ".." in parts:
         resolved = pathlib.Path(os.path.normpath(includer.parent / name))
         for other, (folders, _, _) in rooms_of(root).items():
@@ -151,6 +159,43 @@ def stale_words(used):
             for target, names in STILL_OF_ONE_TARGET.items() for name in names if (target, name) not in used]
 
 
+def check_outside(root, outside):
+    """The files of targets outside the tree, and the tree's that name one of them."""
+    errors, files = [], 0
+    names = sorted(folder.name for folder in (outside / "targets").glob("*") if folder.is_dir())
+    for name in names:
+        for kind, (may, libraries) in OUTSIDE.items():
+            for path in sorted((outside / kind / name).rglob("*")):
+                if path.suffix in (".h", ".cpp", ".c", ".td"):
+                    files += 1
+                    errors += check_text(f"{kind}/{name}", may + [f"schemas/{name}"], libraries, path, path.read_text(), root)
+        for room in ("src", "include", "runtime", "targets", "schemas", "frontends", "tools"):
+            errors += [f"{path}: names the target {name}, which lies outside the tree" for path in sorted((root / room).rglob("*"))
+                       if path.is_file() and re.search(rf"\b{name}", path.read_text(errors="replace"), re.IGNORECASE)]
+    if not names:
+        errors.append(f"{outside}: there is no folder targets/NAME")
+    return errors, files
+
+
+def self_test_outside(root):
+    """Rules of a target outside the tree."""
+    cases = [("targets", '#include "runtime/devices/Device.h"', 1), ("targets", '#include "dmxc/Phases/Phases.h"', 1),
+             ("targets", '#include "targets/cpu/x.h"', 1), ("targets", '#include "schemas/mine/x.h"', 0),
+             ("targets", '#include "schemas/other/x.h"', 1), ("targets", '#include "targets/common/queues/QueueCode.h"', 0),
+             ("runtime/devices", '#include "dmxc/Support/Result.h"', 1), ("runtime/devices", "#include <llvm/ADT/StringRef.h>", 1),
+             ("runtime/devices", '#include "runtime/devices/Device.h"', 0), ("runtime/devices", '#include "schemas/mine/x.h"', 0),
+             ("runtime/devices", '#include "targets/mine/x.h"', 1), ("schemas", '#include "dmxc/Support/Result.h"', 1),
+             ("schemas", '#include "runtime/Error.h"', 1), ("schemas", '#include "schemas/queues/Program.h"', 0)]
+    failures = 0
+    for kind, line, expected in cases:
+        may, libraries = OUTSIDE[kind]
+        path = pathlib.Path("/elsewhere") / kind / "mine" / "x.cpp"
+        if len(check_text(f"{kind}/mine", may + ["schemas/mine"], libraries, path, line, root)) != expected:
+            print(f"self-test: {kind} of a target outside: {line}: expected {expected} errors")
+            failures += 1
+    return failures
+
+
 def check(root):
     errors, files, used = [], 0, set()
     for room, (folders, may, libraries) in rooms_of(root).items():
@@ -173,6 +218,7 @@ def check(root):
 
 CORSAIR = '#include "schemas/corsair/Isa.h"'
 BLOCKFP = '#include "schemas/blockfp/BlockFormat.h"'
+QUEUES = '#include "schemas/queues/Program.h"'
 
 
 def self_test(root):
@@ -189,7 +235,7 @@ def self_test(root):
            ("targets/cpu", '#include "targets/corsair/CorsairTarget.h"'), ("Phases", '#include "targets/common/roots/Plans.h"'),
            ("Bundle", '#include "../Driver/Work.h"'),
            ("targets/cpu", CORSAIR), ("Phases", CORSAIR), ("Dialect", CORSAIR), ("Support", CORSAIR), ("Reference", CORSAIR),
-           ("BlockFp", CORSAIR), ("targets/cpu", BLOCKFP), ("Dialect", BLOCKFP), ("Phases", BLOCKFP), ("BlockFp", '#include "dmx/dmx.h"'),
+           ("BlockFp", CORSAIR), ("Phases", QUEUES), ("targets/common", QUEUES), ("Queues", CORSAIR), ("targets/cpu", BLOCKFP), ("Dialect", BLOCKFP), ("Phases", BLOCKFP), ("BlockFp", '#include "dmx/dmx.h"'),
            ("Corsair", '#include "dmxc/Support/Result.h"'), ("Corsair", '#include "dmx/dmx.h"'), ("Corsair", "#include <llvm/ADT/APInt.h>"),
            ("runtime", '#include "../schemas/elsewhere/x.h"')]
     inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "Corsair": root / "schemas" / "corsair" / "x.cpp",
@@ -201,7 +247,8 @@ def self_test(root):
             ("runtime", CORSAIR), ("Corsair", '#include "Isa.h"'), ("Corsair", CORSAIR), ("Reference", BLOCKFP), ("Corsair", BLOCKFP),
             ("runtime", BLOCKFP)]
     granted = [("Dialect", "src/Dialect/DMIR/x.cpp", BLOCKFP), ("Dialect", "include/dmxc/Dialect/DMIR/x.h", BLOCKFP),
-               ("targets/cpu", "targets/corsair/x.cpp", CORSAIR), ("targets/cpu", "targets/corsair/x.cpp", BLOCKFP)]
+               ("targets/cpu", "targets/corsair/x.cpp", CORSAIR), ("targets/cpu", "targets/corsair/x.cpp", BLOCKFP),
+               ("targets/common", "targets/common/queues/x.cpp", QUEUES)]
     rooms, failures = rooms_of(root), 0
     for expected, cases in ((1, bad), (0, good)):
         for room, line in cases:
@@ -225,7 +272,7 @@ def self_test(root):
         if names_processors("targets/common", here, word):
             print(f"self-test: {word}: names no processor")
             failures += 1
-    return failures + self_test_words(root)
+    return failures + self_test_words(root) + self_test_outside(root)
 
 
 def self_test_words(root):
@@ -251,11 +298,12 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     if "--self-test" in sys.argv:
         return 1 if self_test(root) else 0
-    errors, files = check(root)
+    outside = len(sys.argv) > 3 and sys.argv[2] == "--target"
+    errors, files = check_outside(root, pathlib.Path(sys.argv[3]).resolve()) if outside else check(root)
     for error in errors:
         print(error)
     print(f"{files} files, {len(errors)} violations")
-    return 1 if errors or files < 50 else 0
+    return 1 if errors or files < (3 if outside else 50) else 0
 
 
 if __name__ == "__main__":
