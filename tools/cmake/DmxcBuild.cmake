@@ -16,12 +16,16 @@ if(DMXC_SANITIZE)
   add_link_options(-fsanitize=${DMXC_SANITIZE})
 endif()
 
+# Where public headers are: of the compiler, which include/ mirrors, and of the runtime and of schemas/.
+set(DMXC_INCLUDE_DIRS ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+set(DMXRT_INCLUDE_DIRS ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+
 # dmxc_library(NAME SOURCES... [LIBS libs...])
 # A static library of one room. Public headers live in include/, which mirrors src/.
 function(dmxc_library name)
   cmake_parse_arguments(ARG "" "" "LIBS;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+  target_include_directories(${name} PUBLIC ${DMXC_INCLUDE_DIRS})
   target_link_libraries(${name} PUBLIC ${ARG_LIBS})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
