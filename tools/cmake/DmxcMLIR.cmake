@@ -9,9 +9,11 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 
-add_library(dmxcMLIRDeps INTERFACE)
-target_include_directories(dmxcMLIRDeps SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-target_link_libraries(dmxcMLIRDeps INTERFACE MLIR LLVM)
+if(NOT TARGET dmxcMLIRDeps) # an installed compiler brings it
+  add_library(dmxcMLIRDeps INTERFACE)
+  target_include_directories(dmxcMLIRDeps SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  target_link_libraries(dmxcMLIRDeps INTERFACE MLIR LLVM)
+endif()
 
 # A compiled-once header set; rooms reuse it through dmxc_mlir_library.
 file(WRITE ${CMAKE_BINARY_DIR}/pch_anchor.cpp "// Anchor of the shared precompiled header.\n")
