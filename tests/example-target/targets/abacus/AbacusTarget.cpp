@@ -1,0 +1,95 @@
+//===- AbacusTarget.cpp - the target's answers to the phases --------------===//
+#include "Abacus.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Target/TargetBackend.h"
+#include "targets/common/queues/QueueCode.h"
+
+using namespace mlir;
+using namespace dmxc;
+
+namespace {
+
+class AbacusTarget final : public TargetBackend {
+public:
+  StringRef name() const override { return "abacus"; }
+  void registerDialects(DialectRegistry &registry) const override { abacus::registerDevice(registry); }
+
+  std::optional<std::string> refuses(Operation *op) const override {
+    auto product = dyn_cast<dmir::MatMulOp>(op);
+    if (!product)
+      return "the abacus only multiplies matrices";
+    for (Value value : {product.getLhs(), product.getRhs(), product.getResult()}) {
+      auto type = cast<RankedTensorType>(value.getType());
+      if (type.getRank() != 2 || !type.getElementType().isF32() || !type.hasStaticShape() || type.getNumElements() == 0)
+        return "the abacus multiplies matrices of f32 with fixed sizes";
+      if (dmir::isConstant(value) && type.getNumElements() == 1) // it would be part of the kernel
+        return "the abacus has no numbers in its programs";
+    }
+    if (product.getLhs() == product.getRhs())
+      return "the abacus multiplies two matrices, not one with itself";
+    ArrayRef<int64_t> rhs = cast<RankedTensorType>(product.getRhs().getType()).getShape();
+    if (abacus::bytesInDram(cast<RankedTensorType>(product.getLhs().getType()).getDimSize(0), rhs[0], rhs[1]) >
+        dmx::abacus::kMemories[0].size)
+      return "the matrices do not fit the DRAM of the abacus";
+    return std::nullopt;
+  }
+  bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
+  bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
+
+  Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override {
+    auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
+    if (!product || region.getBlock()->getOperations().size() != 2)
+      return Error{ErrorKind::Model, "a region of the abacus is one product"};
+    auto lhs = cast<RankedTensorType>(product.getLhs().getType()),
+         rhs = cast<RankedTensorType>(product.getRhs().getType());
+    auto result = cast<RankedTensorType>(product.getResult().getType());
+    int64_t macs = result.getNumElements() * lhs.getDimSize(1);
+    int64_t bytes = 4 * (lhs.getNumElements() + rhs.getNumElements() + result.getNumElements());
+    Builder b(region.getContext());
+    NamedAttrList list;
+    list.set(strategy::kAlgorithm, b.getStringAttr("tiles of 16 x 16"));
+    const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
+                                                     {strategy::kGrain, 1},
+                                                     {strategy::kScratch, 0},
+                                                     {strategy::kFlops, 2 * macs},
+                                                     {strategy::kBytes, bytes}};
+    for (auto [key, value] : figures)
+      list.set(key, b.getI64IntegerAttr(value));
+    return list.getDictionary(region.getContext());
+  }
+
+  Status pack(DictionaryAttr, const Tensor &, std::span<std::byte>) const override {
+    return Error{ErrorKind::Internal, "the abacus packs no constants"};
+  }
+
+  Status schedule(ArrayRef<dlir::KernelOp> kernels) const override {
+    for (dlir::KernelOp kernel : kernels)
+      if (Status written = abacus::writeProgram(kernel); !written)
+        return written;
+    for (dlir::KernelOp kernel : kernels)
+      kernel.erase();
+    return Status::ok();
+  }
+
+  Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override {
+    Result<std::vector<char>> code = encodeQueues(kernels, dmx::abacus::kMachine);
+    if (!code)
+      return code.takeError();
+    return std::vector<CodeEntry>{{"code/abacus/abacus/kernels.queues", "abacus", {}, std::move(*code)}};
+  }
+
+  std::string describe() const override { return "DRAM 256 MiB, SRAM 16 KiB, an engine for tiles of 16 x 16 f32\n"; }
+};
+
+} // namespace
+
+namespace dmxc {
+Result<std::unique_ptr<TargetBackend>> createAbacusTarget(const TargetOptions &options) {
+  if (!options.levels.empty())
+    return usageError("'" + options.levels.front() + "' is no option of the abacus target; it takes none");
+  if (!options.numerics.empty())
+    return usageError("the abacus target has no numerics mode '" + options.numerics + "'");
+  return std::unique_ptr<TargetBackend>(new AbacusTarget);
+}
+} // namespace dmxc
