@@ -336,6 +336,8 @@ class Calls(Base):
         others = [name for name in os.listdir(self.out) if name != target.name and not name.startswith(".dmxc-tmp-")]
         for name in set(os.listdir(self.out)) - {*others, target.name}:  # a fault before this one is a failure already
             shutil.rmtree(self.out / name) if (self.out / name).is_dir() else (self.out / name).unlink()
+        for left in self.tmp.iterdir():
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
         before = None
         if old:

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
+#include <poll.h>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -178,16 +179,22 @@ public:
   std::vector<char> bytes;
 
 private:
+  /// To the end, whatever fails on the way: LLD waits for room in the pipe. A read of nothing is not the end, no writer
+  /// is.
   void readAll(int fd) {
     constexpr size_t step = 1 << 16;
-    for (;;) {
-      size_t size = bytes.size();
-      bytes.resize(size + step);
-      ssize_t count = read(fd, bytes.data() + size, step);
-      bytes.resize(size + (count > 0 ? static_cast<size_t>(count) : 0));
-      if (count == 0 || (count < 0 && errno != EINTR)) {
-        failure = count < 0 ? errno : 0;
+    for (int failures = 0; failures < 2;) {
+      pollfd wait{fd, POLLIN, 0};
+      const bool ready = poll(&wait, 1, -1) > 0;
+      if (ready && !(wait.revents & POLLIN))
         return;
+      const size_t size = bytes.size();
+      bytes.resize(size + step);
+      const ssize_t count = ready ? read(fd, bytes.data() + size, step) : -1;
+      bytes.resize(size + (count > 0 ? static_cast<size_t>(count) : 0));
+      if (count < 0 && errno != EINTR) {
+        failure = errno;
+        ++failures;
       }
     }
   }
