@@ -491,23 +491,23 @@ class Kills(Base):
 class Runtime(Base):
     """Every call of every kind in open, verify, create, bind, run and async."""
 
-    def check(self, target, threads, stride=7):
+    def check(self, target, threads, names=("lenet", "bert_toy", "dynamic"), stride=7):
         bundles = []
-        for name in ("lenet", "bert_toy", "dynamic"):
+        for name in names:
             model = self.save(getattr(models, name)(), name)
             done = self.tool("dmxc", model, "-t", target, "-o", name, *(["--dim", "s=3"] if (target, name) == ("corsair", "dynamic") else []))
             self.assertEqual(done.returncode, 0, done.stderr)
             bundles.append(name)
-        done = subprocess.run([RUNNER, "--stride", "1" if LONG else str(stride), "--threads", str(threads), *bundles], cwd=self.out, text=True,
+        done = subprocess.run([RUNNER, "--stride", str(stride), "--threads", str(threads), *bundles], cwd=self.out, text=True,
                               capture_output=True, timeout=3000, env={**self.env, "LD_PRELOAD": str(SHIM)})
         print(done.stdout)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
 
     def test_cpu(self):
-        self.check("cpu:x86-64-v3", 1)
+        self.check("cpu:x86-64-v3", 1, stride=1 if LONG else 7)
 
     def test_cpu_threads(self):
-        self.check("cpu:x86-64-v3", 2)
+        self.check("cpu:x86-64-v3", 2, stride=1 if LONG else 7)
 
 
 class RuntimeCorsair(Runtime):
@@ -520,7 +520,11 @@ class RuntimeCorsair(Runtime):
 
     @unittest.skipUnless(CORSAIR, "this build has no corsair target")
     def test_corsair(self):
-        self.check("corsair", 2, stride=37)  # each run is simulated
+        self.check("corsair", 2, stride=37)  # each run is simulated: 30 to 60 ms
+
+    @unittest.skipUnless(CORSAIR, "this build has no corsair target")
+    def test_corsair_small(self):
+        self.check("corsair", 2, ("card", "dynamic"), stride=1 if LONG else 37)
 
 
 if __name__ == "__main__":

@@ -84,3 +84,13 @@ def dynamic():
     """y = x + x over a symbolic dim."""
     b = Builder()
     return b.model(helper.make_tensor_value_info("x", F32, ["s", 1]), b("Add", "x", "x"))
+
+
+def card():
+    """What a device task, a host task between two of them and transfers need, small enough that a simulated run takes a millisecond."""
+    b = Builder(3)
+    v = b("Relu", b("Conv", "x", b.weight(4, 2, 3, 3), b.weight(4), pads=[1, 1, 1, 1]))
+    v = b("Flatten", b("MaxPool", v, kernel_shape=[2, 2], strides=[2, 2]))
+    v = b("CumSum", b("MatMul", v, b.weight(16, 8)), b.constant(np.int64(1)))
+    v = b("Softmax", b("Add", b("MatMul", v, b.weight(8, 4)), b.weight(4)), axis=1)
+    return b.model(helper.make_tensor_value_info("x", F32, [1, 2, 4, 4]), v)
