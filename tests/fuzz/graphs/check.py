@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 
-from device import LEAST_SQNR, SLACK, Device, other_bits, sqnr
+from device import LEAST_SQNR, slack, Device, other_bits, sqnr
 from graph import is_float
 from worker import Worker
 
@@ -216,7 +216,7 @@ class Checker:
         if not done:
             return f"{ratio:.1f} dB, and the interpreter in the same formats says: {done.text[:200]}"
         formats = sqnr(np.load(self.folder / "formats" / f"out_{name}.npy"), wanted)
-        if formats < LEAST_SQNR and formats - SLACK <= ratio:
+        if formats < LEAST_SQNR and formats - slack(got.size) <= ratio:
             self.noisy.append((self.seed, who, name, ratio, formats))
             return None
         return f"{ratio:.1f} dB, the interpreter in the same formats {formats:.1f} dB"
