@@ -30,9 +30,9 @@ endforeach()
 # The runtime, which has a budget of 1 MB, is made of these too: what it does not use is dropped, and
 # nothing in the instruction set's library is hot.
 foreach(library dmxCorsairIsa dmxCorsairMachine dmxCorsairNumerics)
-  target_compile_options(${library} PRIVATE -ffunction-sections -fdata-sections)
+  target_compile_options(${library} PRIVATE ${DMXC_COMPACT})
 endforeach()
-target_compile_options(dmxCorsairIsa PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
+target_compile_options(dmxCorsairIsa PRIVATE ${DMXC_SMALL})
 
 # Writes ISA-tables.md: dmx-isa-tables > schemas/corsair/ISA-tables.md
 add_executable(dmx-isa-tables WriteTables.cpp)

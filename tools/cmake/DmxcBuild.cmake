@@ -8,8 +8,19 @@ if(DMXC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_SLOPPINESS=pch_defines,time_macros ${DMXC_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 
+# What is not hot and becomes part of libdmxrt, which has a budget of 1 MB.
+set(DMXC_SMALL $<$<NOT:$<CONFIG:Debug>>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>>)
+# Everything in libdmxrt: clang would write out every loop eight times, and what unwinding needs nowhere but at calls.
+set(DMXC_COMPACT -ffunction-sections -fdata-sections $<$<CXX_COMPILER_ID:Clang>:-fno-unroll-loops>
+  $<$<CXX_COMPILER_ID:Clang>:-fno-asynchronous-unwind-tables>)
+
+# A product is rounded before it is added, everywhere: results do not depend on the compiler.
+add_compile_options(-ffp-contract=off)
+# clang sees libstdc++ 12's std::stable_sort call what C++17 deprecated.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-deprecated-declarations>)
 add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 if(DMXC_SANITIZE)
   add_compile_options(-fsanitize=${DMXC_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

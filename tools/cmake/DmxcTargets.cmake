@@ -105,7 +105,7 @@ function(dmxrt_device target)
 endfunction()
 
 function(dmxc_runtime_code library)
-  target_compile_options(${library} PRIVATE -ffunction-sections -fdata-sections)
+  target_compile_options(${library} PRIVATE ${DMXC_COMPACT})
   set_target_properties(${library} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
