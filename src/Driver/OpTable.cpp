@@ -58,10 +58,12 @@ Result<OpTable> makeOpTable(const Options &options) {
     OpRow row{name.getStringRef().str()};
     auto sample = sampleOf.find(row.name);
     row.verifier = sample != sampleOf.end(); // the parser verified it
-    row.interpreter = reference::canEvaluate(name);
+    row.control = row.name == dmir::IfOp::getOperationName() || row.name == dmir::LoopOp::getOperationName();
+    row.interpreter = row.control || reference::canEvaluate(name);
     for (const auto &target : *targets)
-      row.refusals.push_back(row.verifier ? target->refuses(sample->second)
-                                          : std::optional<std::string>("no sample to ask with"));
+      row.refusals.push_back(row.control    ? std::nullopt
+                             : row.verifier ? target->refuses(sample->second)
+                                            : std::optional<std::string>("no sample to ask with"));
     table.rows.push_back(std::move(row));
   }
   llvm::sort(table.rows, [](const OpRow &a, const OpRow &b) { return a.name < b.name; });
@@ -78,7 +80,7 @@ std::string toMarkdown(const OpTable &table) {
   for (const OpRow &row : table.rows) {
     text += "| " + row.name + " | " + (row.verifier ? "yes" : "no") + " | " + (row.interpreter ? "yes" : "no") + " |";
     for (const std::optional<std::string> &refusal : row.refusals)
-      text += " " + (refusal ? "no: " + *refusal : std::string("yes")) + " |";
+      text += " " + (refusal ? "no: " + *refusal : std::string(row.control ? "by the runtime" : "yes")) + " |";
     text += "\n";
   }
   return text;
@@ -88,6 +90,8 @@ std::string toJson(const OpTable &table) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const OpRow &row : table.rows) {
     nlohmann::ordered_json json{{"op", row.name}, {"verifier", row.verifier}, {"interpreter", row.interpreter}};
+    if (row.control)
+      json["control"] = true;
     for (size_t i = 0; i < table.targets.size(); ++i)
       json["targets"][table.targets[i]] =
           row.refusals[i] ? nlohmann::ordered_json(*row.refusals[i]) : nlohmann::ordered_json(true);

@@ -12,6 +12,7 @@ namespace dmxc::driver {
 struct OpRow {
   std::string name;
   bool verifier = false, interpreter = false;
+  bool control = false;                             ///< names graphs, which the runtime runs: no target is asked
   std::vector<std::optional<std::string>> refusals; ///< a target each; nullopt = computed
 };
 
