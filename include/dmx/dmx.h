@@ -126,7 +126,7 @@ enum {
 /* Name as in the manifest ("f32"); NULL for an unknown value. Static storage. */
 DMX_API const char *dmx_dtype_name(dmx_dtype dtype);
 
-/* Bits of one element: 4, 8, 16, 32 or 64; 0 for an unknown value. */
+/* Bits of one element: 2, 4, 8, 16, 32 or 64; 0 for an unknown value. */
 DMX_API uint32_t dmx_dtype_bits(dmx_dtype dtype);
 
 /* Bytes of a dense tensor (types of 4 and 2 bits rounded up to whole bytes), or -1 when a

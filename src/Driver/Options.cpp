@@ -2,8 +2,8 @@
 #include "dmxc/Driver/Options.h"
 #include "OptionValues.h"
 
-#include "dmxc/Driver/PhaseTable.h"
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Phases/PhaseTable.h"
 
 #include <CLI/CLI.hpp>
 
@@ -77,7 +77,7 @@ public:
   }
 };
 
-/// One option per line of cli.md's table; groups are those of the table.
+/// The options; groups are those of --help.
 class CommandLine {
 public:
   CommandLine(Options &options, RawOptions &raw) : options(options), raw(raw) {

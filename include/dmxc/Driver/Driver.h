@@ -7,7 +7,7 @@
 namespace dmxc::driver {
 
 /// A whole compile: import to bundle (or to the text of a phase) with all
-/// reports. Returns the exit code of cli.md; messages went to `diagnostics`,
+/// reports. Returns the exit code of README.md; messages went to `diagnostics`,
 /// reports to stdout and stderr as the options say. Same input and options give
 /// the same bytes.
 int compile(const Options &options, Diagnostics &diagnostics);

@@ -12,7 +12,7 @@
 
 namespace dmxc {
 
-/// What kind of failure it was; decides the exit code of a tool (cli.md).
+/// What kind of failure it was; decides the exit code of a tool (README.md).
 enum class ErrorKind {
   Model,      ///< the model or bundle is invalid or unsupported: exit 1
   Usage,      ///< wrong arguments: exit 2
@@ -22,7 +22,7 @@ enum class ErrorKind {
   Internal    ///< a bug of ours: exit 70
 };
 
-/// The exit code that cli.md assigns to a failure.
+/// The exit code that README.md assigns to a failure.
 int exitCodeOf(ErrorKind kind);
 
 /// A failure in one sentence: what, where, expected and got, what to do.

@@ -9,7 +9,7 @@
 
 namespace dmxc::tools {
 
-/// The command line of dmx-inspect (cli.md), one field a flag.
+/// The command line of dmx-inspect (tools/dmx-inspect), one field a flag.
 struct InspectOptions {
   std::string bundle;
   std::string what;   ///< empty: summary, unless another action was asked for

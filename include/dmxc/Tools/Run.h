@@ -10,7 +10,7 @@
 
 namespace dmxc::tools {
 
-/// The command line of dmx-run (cli.md), one field a flag.
+/// The command line of dmx-run (tools/dmx-run), one field a flag.
 struct RunOptions {
   using NamedFile = std::pair<std::string, std::string>;
 
