@@ -24,8 +24,6 @@ namespace {
 
 using dmir::BlockLayout;
 
-RankedTensorType typeOf(mlir::Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-
 /// A zeroed tensor in the host form of a type that the interpreter has checked.
 Tensor makeHost(RankedTensorType type) {
   dmir::HostForm form = *dmir::hostFormOf(type);

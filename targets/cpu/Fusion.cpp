@@ -4,7 +4,7 @@
 
 #include "Kernels.h"
 
-#include "targets/common/code/Types.h"
+#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "targets/common/element/ElementExpr.h"
 #include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/MatmulRegion.h"

@@ -18,9 +18,7 @@ using mlir::ArrayRef, mlir::failure, mlir::FailureOr, mlir::isa, mlir::cast, mli
 
 using OptLoc = std::optional<Location>;
 
-inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
-inline ArrayRef<int64_t> shapeOf(Value value) { return tensorType(value).getShape(); }
-inline int64_t rankOf(Value value) { return tensorType(value).getRank(); }
+inline int64_t rankOf(Value value) { return typeOf(value).getRank(); }
 
 inline bool dimsAgree(int64_t a, int64_t b) { return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b); }
 

@@ -27,7 +27,7 @@ Type indexType(MLIRContext *context) { return mlir::IntegerType::get(context, 64
 } // namespace
 
 DMIR_INFER(ReduceOp) {
-  auto type = tensorType(op.getInput());
+  auto type = typeOf(op.getInput());
   if (!axesValid(op.getAxes(), type.getRank()))
     return emitOptionalError(loc, "C1: axes must be sorted, unique and in [0, ", type.getRank(), ")");
   results.push_back(reducedType(type, op.getAxes(), op.getKeepDims(), type.getElementType()));
@@ -35,7 +35,7 @@ DMIR_INFER(ReduceOp) {
 }
 
 DMIR_INFER(ArgReduceOp) {
-  auto type = tensorType(op.getInput());
+  auto type = typeOf(op.getInput());
   if (failed(checkAxis(loc, op.getAxis(), type.getRank())))
     return failure();
   RankedTensorType result =
@@ -54,7 +54,7 @@ DMIR_INFER(CumSumOp) {
 }
 
 DMIR_INFER(TopKOp) {
-  auto type = tensorType(op.getInput());
+  auto type = typeOf(op.getInput());
   int64_t axis = op.getAxis(), number = op.getK();
   if (failed(checkAxis(loc, axis, type.getRank())))
     return failure();
@@ -131,7 +131,7 @@ bool MatMulOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) {
 
 LogicalResult MatMulOp::verify() {
   bool blocks = static_cast<bool>(blockFpOf(getLhs().getType()));
-  if (Type element = tensorType(getResult()).getElementType(); blocks && !isBfp32OrFloat(element))
+  if (Type element = elementOf(getResult()); blocks && !isBfp32OrFloat(element))
     return emitOpError("C7: the product of block_fp is BFP32_1, f32 or f16, not ") << element;
   mlir::Attribute tiles = (*this)->getAttr(kTreeTilesAttr);
   auto integer = mlir::dyn_cast_or_null<mlir::IntegerAttr>(tiles);
@@ -142,7 +142,7 @@ LogicalResult MatMulOp::verify() {
 
 LogicalResult MatMulOp::inferReturnTypes(MLIRContext *context, OptLoc loc, MatMulOp::Adaptor op,
                                          SmallVectorImpl<Type> &results) {
-  auto lhs = tensorType(op.getLhs()), rhs = tensorType(op.getRhs());
+  auto lhs = typeOf(op.getLhs()), rhs = typeOf(op.getRhs());
   if (lhs.getRank() < 2 || rhs.getRank() < 2)
     return emitOptionalError(loc, "C1: both operands need rank 2 or more, got ", lhs, " and ", rhs);
   Type element = lhs.getElementType();
@@ -190,7 +190,7 @@ bool ConvOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) { return compatib
 
 LogicalResult ConvOp::inferReturnTypes(MLIRContext *context, OptLoc loc, ConvOp::Adaptor op,
                                        SmallVectorImpl<Type> &results) {
-  auto input = tensorType(op.getInput()), weights = tensorType(op.getWeights());
+  auto input = typeOf(op.getInput()), weights = typeOf(op.getWeights());
   if (input.getRank() != weights.getRank() || input.getRank() < 3)
     return emitOptionalError(loc, "C1: input and weights need equal ranks of 3 or more, got ", input, " and ", weights);
   size_t spatial = input.getRank() - 2;
@@ -234,13 +234,13 @@ LogicalResult inferPool(OptLoc loc, Adaptor op, RankedTensorType input, Type ele
 } // namespace
 
 DMIR_INFER(PoolOp) {
-  auto input = tensorType(op.getInput());
+  auto input = typeOf(op.getInput());
   if (op.getCeilExtra().size() != op.getWindow().size())
     return emitOptionalError(loc, "C1: needs a ceilExtra for each spatial axis of ", input);
   return inferPool(loc, op, input, input.getElementType(), results);
 }
 
-DMIR_INFER(ArgMaxPoolOp) { return inferPool(loc, op, tensorType(op.getInput()), indexType(context), results); }
+DMIR_INFER(ArgMaxPoolOp) { return inferPool(loc, op, typeOf(op.getInput()), indexType(context), results); }
 
 DMIR_INFER(SoftmaxOp) {
   if (failed(checkAxis(loc, op.getAxis(), rankOf(op.getInput()))))

@@ -27,14 +27,14 @@ LogicalResult inferBroadcast(OptLoc loc, mlir::ValueRange operands, Type element
 }
 
 LogicalResult inferBinary(OptLoc loc, Value lhs, Value rhs, SmallVectorImpl<Type> &results) {
-  Type element = tensorType(lhs).getElementType();
-  if (element != tensorType(rhs).getElementType())
-    return emitOptionalError(loc, "C1: element types differ: ", element, " and ", tensorType(rhs).getElementType());
+  Type element = elementOf(lhs);
+  if (element != elementOf(rhs))
+    return emitOptionalError(loc, "C1: element types differ: ", element, " and ", elementOf(rhs));
   return inferBroadcast(loc, {lhs, rhs}, element, "C2", results);
 }
 
 LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type> &results) {
-  auto type = tensorType(input);
+  auto type = typeOf(input);
   results.push_back(RankedTensorType::get(type.getShape(), mlir::IntegerType::get(context, 1), type.getEncoding()));
   return success();
 }
@@ -104,15 +104,14 @@ DMIR_INFER(CompareOp) {
 }
 
 DMIR_INFER(SelectOp) {
-  Type element = tensorType(op.getOnTrue()).getElementType();
-  if (element != tensorType(op.getOnFalse()).getElementType())
-    return emitOptionalError(loc, "C1: element types differ: ", element, " and ",
-                             tensorType(op.getOnFalse()).getElementType());
+  Type element = elementOf(op.getOnTrue());
+  if (element != elementOf(op.getOnFalse()))
+    return emitOptionalError(loc, "C1: element types differ: ", element, " and ", elementOf(op.getOnFalse()));
   return inferBroadcast(loc, op.getOperands(), element, "C2", results);
 }
 
 LogicalResult BitcastOp::verify() {
-  Type from = tensorType(getInput()).getElementType(), to = tensorType(getResult()).getElementType();
+  Type from = elementOf(getInput()), to = elementOf(getResult());
   if (!llvm::equal(shapeOf(getInput()), shapeOf(getResult())))
     return emitOpError("C1: shapes differ: ") << getInput().getType() << " and " << getType();
   if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
@@ -124,13 +123,13 @@ LogicalResult CastOp::verify() {
   if (!llvm::equal(shapeOf(getInput()), shapeOf(getResult())))
     return emitOpError("C1: shapes differ: ") << getInput().getType() << " and " << getType();
   for (Value value : {getInput(), getResult()})
-    if (isa<mlir::Float8E8M0FNUType>(tensorType(value).getElementType()) && getInput().getType() != getType())
+    if (isa<mlir::Float8E8M0FNUType>(elementOf(value)) && getInput().getType() != getType())
       return emitOpError("C4: f8E8M0FNU is not cast, its bits are: ") << getInput().getType() << " to " << getType();
   BlockFpType from = blockFpOf(getInput().getType()), to = blockFpOf(getType());
   if (!from && !to)
     return success();
   for (Value value : {getInput(), getResult()})
-    if (!isa<BlockFpType, mlir::FloatType>(tensorType(value).getElementType()))
+    if (!isa<BlockFpType, mlir::FloatType>(elementOf(value)))
       return emitOpError("C2: block_fp is cast from and to floats only, got ") << value.getType();
   for (Value value : {getInput(), getResult()})
     if (failed(checkWireFormat([&] { return emitOpError(); }, "C3", value.getType())))

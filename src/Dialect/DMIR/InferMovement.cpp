@@ -13,7 +13,7 @@ DMIR_INFER(DimTensorOp) {
 }
 
 LogicalResult DefineDimsOp::verify() {
-  auto type = tensorType(getInput());
+  auto type = typeOf(getInput());
   llvm::SmallDenseSet<mlir::Attribute> seen(getSymbols().begin(), getSymbols().end());
   if (type.getRank() != 1 || type.getDimSize(0) != static_cast<int64_t>(getSymbols().size()) ||
       getMax().getDims().size() != getSymbols().size() || seen.size() != getSymbols().size())
@@ -29,7 +29,7 @@ LogicalResult IotaOp::verify() {
 }
 
 LogicalResult ReshapeOp::verify() {
-  auto from = tensorType(getInput()), to = tensorType(getResult());
+  auto from = typeOf(getInput()), to = typeOf(getResult());
   if (from.getElementType() != to.getElementType())
     return emitOpError("C1: element types differ: ") << from << " and " << to;
   if (from.hasStaticShape() && to.hasStaticShape() && from.getNumElements() != to.getNumElements())
@@ -38,7 +38,7 @@ LogicalResult ReshapeOp::verify() {
 }
 
 LogicalResult BroadcastOp::verify() {
-  auto from = tensorType(getInput()), to = tensorType(getResult());
+  auto from = typeOf(getInput()), to = typeOf(getResult());
   if (from.getElementType() != to.getElementType())
     return emitOpError("C1: element types differ: ") << from << " and " << to;
   int64_t lead = to.getRank() - from.getRank();
@@ -58,7 +58,7 @@ LogicalResult RelayoutOp::verify() {
 }
 
 DMIR_INFER(TransposeOp) {
-  auto type = tensorType(op.getInput());
+  auto type = typeOf(op.getInput());
   ArrayRef<int64_t> permutation = op.getPermutation();
   SmallVector<int64_t> sorted(permutation);
   llvm::sort(sorted);
@@ -83,7 +83,7 @@ DMIR_INFER(TransposeOp) {
 }
 
 DMIR_INFER(SliceOp) {
-  auto type = tensorType(op.getInput());
+  auto type = typeOf(op.getInput());
   ArrayRef<int64_t> starts = op.getStarts(), sizes = op.getSizes(), steps = op.getSteps();
   size_t rank = type.getRank();
   if (starts.size() != rank || sizes.size() != rank || steps.size() != rank)
@@ -120,7 +120,7 @@ DMIR_INFER(SliceOp) {
 }
 
 LogicalResult PadBlocksOp::verify() {
-  auto from = tensorType(getInput()), to = tensorType(getResult());
+  auto from = typeOf(getInput()), to = typeOf(getResult());
   BlockFpType block = blockFpOf(from);
   if (!block || !block.hasBlocks() || from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
     return emitOpError("C1: needs one block_fp type and one rank, got ") << from << " and " << to;
@@ -163,11 +163,11 @@ LogicalResult checkPadding(OptLoc loc, PadOp::Adaptor op, int64_t axis, int64_t 
 } // namespace
 
 DMIR_INFER(PadOp) {
-  auto type = tensorType(op.getInput());
+  auto type = typeOf(op.getInput());
   size_t rank = type.getRank();
   if (op.getLow().size() != rank || op.getHigh().size() != rank || op.getInterior().size() != rank)
     return emitOptionalError(loc, "C1: needs one low, high and interior padding for each of the ", rank, " axes");
-  if (tensorType(op.getValue()).getRank() != 0 || tensorType(op.getValue()).getElementType() != type.getElementType())
+  if (typeOf(op.getValue()).getRank() != 0 || elementOf(op.getValue()) != type.getElementType())
     return emitOptionalError(loc, "C2: the value must be a rank-0 tensor of ", type.getElementType());
   size_t dynamic = countDynamic(op.getLow()) + countDynamic(op.getHigh());
   if (dynamic != (op.getDims() ? op.getDims()->getDims().size() : 0))
@@ -188,14 +188,14 @@ DMIR_INFER(PadOp) {
 DMIR_INFER(ConcatOp) {
   if (op.getInputs().empty())
     return emitOptionalError(loc, "C1: needs at least one operand");
-  auto first = tensorType(op.getInputs()[0]);
+  auto first = typeOf(op.getInputs()[0]);
   int64_t axis = op.getAxis(), rank = first.getRank();
   if (axis < 0 || axis >= rank)
     return emitOptionalError(loc, "C3: axis ", axis, " is not in [0, ", rank, ")");
   SmallVector<Dim> dims = dimsOf(first);
   dims[axis] = 0;
   for (Value input : op.getInputs()) {
-    auto type = tensorType(input);
+    auto type = typeOf(input);
     bool fits = type.getRank() == rank && type.getElementType() == first.getElementType();
     for (int64_t i = 0; fits && i < rank; ++i)
       fits = i == axis || dimsAgree(type.getDimSize(i), first.getDimSize(i));
@@ -216,7 +216,7 @@ DMIR_INFER(ConcatOp) {
 }
 
 DMIR_INFER(GatherOp) {
-  auto data = tensorType(op.getData());
+  auto data = typeOf(op.getData());
   int64_t axis = op.getAxis();
   if (axis < 0 || axis >= data.getRank())
     return emitOptionalError(loc, "C1: axis ", axis, " is not in [0, ", data.getRank(), ")");
@@ -246,12 +246,12 @@ LogicalResult checkElementIndices(OptLoc loc, Value data, Value indices, int64_t
 DMIR_INFER(GatherElementsOp) {
   if (failed(checkElementIndices(loc, op.getData(), op.getIndices(), op.getAxis(), /*boundOffAxis=*/true)))
     return failure();
-  results.push_back(tensorOf(dimsOf(op.getIndices()), tensorType(op.getData()).getElementType()));
+  results.push_back(tensorOf(dimsOf(op.getIndices()), elementOf(op.getData())));
   return success();
 }
 
 DMIR_INFER(GatherNDOp) {
-  auto data = tensorType(op.getData()), indices = tensorType(op.getIndices());
+  auto data = typeOf(op.getData()), indices = typeOf(op.getIndices());
   int64_t batch = op.getBatchDims();
   bool valid = batch >= 0 && batch < std::min(data.getRank(), indices.getRank());
   for (int64_t i = 0; valid && i < batch; ++i)
@@ -271,29 +271,28 @@ DMIR_INFER(GatherNDOp) {
 DMIR_INFER(ScatterElementsOp) {
   if (failed(checkElementIndices(loc, op.getData(), op.getIndices(), op.getAxis(), /*boundOffAxis=*/false)))
     return failure();
-  if (!compatible(
-          TypeRange(RankedTensorType::get(shapeOf(op.getIndices()), tensorType(op.getUpdates()).getElementType())),
-          op.getUpdates().getType()))
+  if (!compatible(TypeRange(RankedTensorType::get(shapeOf(op.getIndices()), elementOf(op.getUpdates()))),
+                  op.getUpdates().getType()))
     return emitOptionalError(loc, "C2: updates ", op.getUpdates().getType(), " and indices ", op.getIndices().getType(),
                              " differ in shape");
-  if (tensorType(op.getUpdates()).getElementType() != tensorType(op.getData()).getElementType())
+  if (elementOf(op.getUpdates()) != elementOf(op.getData()))
     return emitOptionalError(loc, "C3: updates and data differ in element type");
   results.push_back(logicalType(op.getData().getType()));
   return success();
 }
 
 DMIR_INFER(ScatterNDOp) {
-  auto data = tensorType(op.getData()), indices = tensorType(op.getIndices());
+  auto data = typeOf(op.getData()), indices = typeOf(op.getIndices());
   int64_t tuple = indices.getRank() ? indices.getShape().back() : -1;
   if (tuple < 0 || tuple > data.getRank())
     return emitOptionalError(loc, "C1: index tuples of ", indices, " do not fit the rank of ", data);
   SmallVector<Dim> dims = dimsOf(indices);
   dims.pop_back();
   llvm::append_range(dims, ArrayRef<Dim>(dimsOf(data)).drop_front(tuple));
-  auto expected = tensorOf(dims, tensorType(op.getUpdates()).getElementType());
+  auto expected = tensorOf(dims, elementOf(op.getUpdates()));
   if (!compatible(TypeRange(expected), op.getUpdates().getType()))
     return emitOptionalError(loc, "C2: updates must have shape of ", expected, ", got ", op.getUpdates().getType());
-  if (tensorType(op.getUpdates()).getElementType() != data.getElementType())
+  if (elementOf(op.getUpdates()) != data.getElementType())
     return emitOptionalError(loc, "C3: updates and data differ in element type");
   results.push_back(logicalType(data));
   return success();

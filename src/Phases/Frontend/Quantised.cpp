@@ -46,13 +46,13 @@ std::optional<Quantised> quantised::matchQuantised(Value value) {
   if (elementOf(value).isF32()) {
     auto mul = value.getDefiningOp<dmir::MulOp>();
     auto cast = mul ? mul.getLhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
-    if (!cast || !isConstantExpression(mul.getRhs()) || typeOf(cast.getResult()).getShape() != typeOf(value).getShape())
+    if (!cast || !isConstantExpression(mul.getRhs()) || shapeOf(cast.getResult()) != shapeOf(value))
       return std::nullopt;
     q.scale = mul.getRhs();
     value = cast.getInput();
   }
   if (auto sub = value.getDefiningOp<dmir::SubOp>()) {
-    if (!isConstantExpression(sub.getRhs()) || typeOf(sub.getLhs()).getShape() != typeOf(value).getShape())
+    if (!isConstantExpression(sub.getRhs()) || shapeOf(sub.getLhs()) != shapeOf(value))
       return std::nullopt;
     q.zero = sub.getRhs();
     value = sub.getLhs();

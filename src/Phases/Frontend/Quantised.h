@@ -8,8 +8,6 @@
 
 namespace dmxc::quantised {
 
-inline mlir::RankedTensorType typeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
-inline mlir::Type elementOf(mlir::Value value) { return typeOf(value).getElementType(); }
 inline bool isByte(mlir::Type type) { return type.isSignlessInteger(8) || type.isUnsignedInteger(8); }
 
 /// (bytes - zero) * scale. A null zero is 0; the scale is null for integers. Both are constant expressions.

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "Processor.h"
-#include "Types.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
 

@@ -232,7 +232,7 @@ int64_t dmxc::kernels::chooseLanes(ArrayRef<Value> values, const Processor &proc
   unsigned widest = 8, memory = 64;
   bool has32 = false, packed = false;
   forEachValue(values, [&](Value value) {
-    Type element = typeOf(value).getElementType();
+    Type element = elementOf(value);
     unsigned bits = element.getIntOrFloatBitWidth();
     memory = std::min(memory, std::max(bits, 8u));
     packed |= isPacked(element);

@@ -1,8 +1,8 @@
 //===- Plans.h - how a region is computed -----------------------*- C++ -*-===//
 #pragma once
 
+#include "dmxc/Dialect/DMIR/DMIR.h"
 #include "targets/common/code/Processor.h"
-#include "targets/common/code/Types.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 

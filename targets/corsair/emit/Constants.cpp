@@ -68,8 +68,6 @@ DictionaryAttr TileForm::write(MLIRContext *context) const {
 // Which form an operand gets
 //===----------------------------------------------------------------------===//
 
-static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
 bool dmxc::corsair::becomesTiles(BlockArgument argument) {
   auto type = cast<RankedTensorType>(argument.getType());
   if (llvm::all_of(argument.getUsers(), makesNothing) || !isa<FloatType>(type.getElementType()) ||

@@ -23,9 +23,8 @@ using namespace dmxc;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 bool isWideFloat(Type type) { return isa<Float32Type, Float64Type, BFloat16Type>(type); }
-bool hasFloats(Value value) { return isa<FloatType>(typeOf(value).getElementType()); }
+bool hasFloats(Value value) { return isa<FloatType>(elementOf(value)); }
 
 struct Rule {
   llvm::GlobPattern nodes;
@@ -83,7 +82,7 @@ private:
     dmir::AddOp add = biasOf(op);
     auto bfp32 = dmir::BlockFpType::getBfp32(builder.getContext());
     auto half = builder.getF16Type();
-    auto withElement = [&](Type element) { return RankedTensorType::get(typeOf(op.getResult()).getShape(), element); };
+    auto withElement = [&](Type element) { return RankedTensorType::get(shapeOf(op.getResult()), element); };
     auto product = dmir::MatMulOp::create(builder, op.getLoc(), withElement(add ? Type(bfp32) : Type(half)), lhs, rhs);
     product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     if (!add) {
@@ -116,15 +115,14 @@ private:
       Value before = quantized(transpose.getInput(), element.transposed());
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPoint(transpose);
-      auto type = RankedTensorType::get(typeOf(value).getShape(), element);
+      auto type = RankedTensorType::get(shapeOf(value), element);
       return dmir::TransposeOp::create(builder, transpose.getLoc(), type, before, transpose.getPermutation());
     }
     dmir::CastOp &cast = known[{value, element}];
     if (!cast) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointAfterValue(value);
-      cast = dmir::CastOp::create(builder, value.getLoc(), RankedTensorType::get(typeOf(value).getShape(), element),
-                                  value);
+      cast = dmir::CastOp::create(builder, value.getLoc(), RankedTensorType::get(shapeOf(value), element), value);
       casts.push_back(cast);
     }
     return cast;
@@ -221,9 +219,9 @@ private:
   }
 
   LogicalResult narrowConstant(dmir::ConstantOp constant) {
-    if (!isWideFloat(typeOf(constant).getElementType()))
+    if (!isWideFloat(elementOf(constant)))
       return success();
-    auto type = RankedTensorType::get(typeOf(constant).getShape(), builder.getF16Type());
+    auto type = RankedTensorType::get(shapeOf(constant), builder.getF16Type());
     FailureOr<Value> value = converted(constant, type);
     if (failed(value))
       return failure();

@@ -22,8 +22,6 @@ using affine_ext::VecExtType;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// Rebuilds a function's body on memrefs. In loops over tiles, slices become loads of tiles and insertions stores.
 class Bufferizer {
 public:
@@ -252,7 +250,7 @@ private:
     if (!dmir::blockFpOf(op.getLhs().getType()) || !isArray(lhs) || !isArray(rhs))
       return op.emitError("is no product of tiles of block_fp: run corsair-tile-matmul before");
     auto tile = VecExtType::get(op.getContext(), {64, 64}, dmir::BlockFpType::getBfp32(op.getContext()));
-    if (typeOf(op.getResult()).getShape() != tile.getShape() || !dmir::isBfp32(typeOf(op.getResult()).getElementType()))
+    if (shapeOf(op.getResult()) != tile.getShape() || !dmir::isBfp32(elementOf(op.getResult())))
       return op.emitError("is not the product of one tile in BFP32_1: run corsair-tile-matmul before");
     IntegerAttr rows = op->getAttrOfType<IntegerAttr>(dmir::kRowsAttr);
     auto product = affine_ext::MatMulOp::create(builder, op.getLoc(), tile, lhs, rhs, rows);
@@ -289,7 +287,7 @@ private:
     Location loc = op->getLoc();
     if (isa<dmir::CastOp>(op) && isa<VecExtType>(inputs[0].getType())) {
       auto from = cast<VecExtType>(inputs[0].getType());
-      auto to = VecExtType::get(op->getContext(), from.getShape(), typeOf(op->getResult(0)).getElementType());
+      auto to = VecExtType::get(op->getContext(), from.getShape(), elementOf(op->getResult(0)));
       values.map(op->getResult(0), affine_ext::CastOp::create(builder, loc, to, inputs[0]));
       return success();
     }
@@ -297,8 +295,7 @@ private:
     if (llvm::any_of(inputs, [](Value input) { return isa<VecExtType>(input.getType()); })) {
       SmallVector<Type> results;
       for (Value result : op->getResults())
-        results.push_back(
-            VecExtType::get(op->getContext(), typeOf(result).getShape(), typeOf(result).getElementType()));
+        results.push_back(VecExtType::get(op->getContext(), shapeOf(result), elementOf(result)));
       auto simd = lldmir::SimdOp::create(builder, loc, results, name, inputs, ValueRange(), parametersOf(op));
       values.map(op->getResults(), simd.getResults());
       return success();

@@ -26,7 +26,6 @@ using namespace dmxc;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 int64_t roundUp(int64_t size, int64_t tile) { return (size + tile - 1) / tile * tile; }
 
 /// What follows a product and is computed with it: product [+ bias] [-> cast].
@@ -41,8 +40,8 @@ Operation *onlyUser(Value value) { return value.hasOneUse() ? *value.user_begin(
 Epilogue epilogueOf(dmir::MatMulOp product) {
   Epilogue epilogue;
   Value value = product.getResult();
-  int64_t columns = typeOf(value).getShape().back();
-  if (auto add = dyn_cast_or_null<dmir::AddOp>(onlyUser(value)); add && dmir::isBfp32(typeOf(value).getElementType())) {
+  int64_t columns = shapeOf(value).back();
+  if (auto add = dyn_cast_or_null<dmir::AddOp>(onlyUser(value)); add && dmir::isBfp32(elementOf(value))) {
     Value other = add.getLhs() == value ? add.getRhs() : add.getLhs();
     // A vector of whole tiles: what is ragged would have to be padded for nothing.
     if (typeOf(other).getRank() == 1 && typeOf(other).getDimSize(0) == columns && columns % 64 == 0 &&
@@ -76,9 +75,9 @@ public:
     lhs = padded(op.getLhs());
     rhs = padded(op.getRhs());
     SmallVector<int64_t> shape(result.getShape());
-    shape[shape.size() - 2] = typeOf(lhs).getShape()[typeOf(lhs).getRank() - 2];
-    shape.back() = typeOf(rhs).getShape().back();
-    auto whole = RankedTensorType::get(shape, typeOf(last->getResult(0)).getElementType());
+    shape[shape.size() - 2] = shapeOf(lhs)[typeOf(lhs).getRank() - 2];
+    shape.back() = shapeOf(rhs).back();
+    auto whole = RankedTensorType::get(shape, elementOf(last->getResult(0)));
     SmallVector<int64_t> trips(shape);
     trips[trips.size() - 2] /= 64;
     trips.back() /= 64;
@@ -106,7 +105,7 @@ private:
   }
 
   Value cut(Value value, ArrayRef<int64_t> shape) {
-    if (typeOf(value).getShape() == shape)
+    if (shapeOf(value) == shape)
       return value;
     SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0)),
         strides(shape.size(), builder.getIndexAttr(1)), sizes = getAsIndexOpFoldResult(builder.getContext(), shape);
@@ -131,14 +130,14 @@ private:
   Value buildTile(Value carried, ArrayRef<Value> indices) {
     OpFoldResult row = offsetOf(indices[indices.size() - 2]), column = offsetOf(indices.back());
     OpFoldResult zero = builder.getIndexAttr(0);
-    Value a = slice(lhs, indices, row, zero, 64, typeOf(lhs).getShape().back());
-    Value b = slice(rhs, indices, zero, column, typeOf(rhs).getShape()[typeOf(rhs).getRank() - 2], 64);
+    Value a = slice(lhs, indices, row, zero, 64, shapeOf(lhs).back());
+    Value b = slice(rhs, indices, zero, column, shapeOf(rhs)[typeOf(rhs).getRank() - 2], 64);
     auto tileType = [&](Type element) { return RankedTensorType::get({64, 64}, element); };
     auto product =
         dmir::MatMulOp::create(builder, loc, tileType(dmir::BlockFpType::getBfp32(builder.getContext())), a, b);
     if (Attribute tiles = op->getAttr(dmir::kTreeTilesAttr))
       product->setAttr(dmir::kTreeTilesAttr, tiles);
-    int64_t rows = typeOf(op.getResult()).getShape()[indices.size() - 2];
+    int64_t rows = shapeOf(op.getResult())[indices.size() - 2];
     if (rows < 64)
       product->setAttr(dmir::kRowsAttr, builder.getI64IntegerAttr(rows));
     Value tile = product.getResult();
@@ -147,8 +146,8 @@ private:
       Value bias = tensor::ExtractSliceOp::create(builder, loc, epilogue.bias, column, size, one);
       tile = dmir::AddOp::create(builder, loc, tile, bias);
     }
-    Type element = typeOf(carried).getElementType();
-    if (typeOf(tile).getElementType() != element)
+    Type element = elementOf(carried);
+    if (elementOf(tile) != element)
       tile = dmir::CastOp::create(builder, loc, tileType(element), tile);
     SmallVector<OpFoldResult> offsets(indices.begin(), indices.end()), sizes(indices.size(), builder.getIndexAttr(1)),
         strides(sizes);

@@ -28,7 +28,7 @@ template <typename OpTy> static std::array<std::pair<Value, Value>, 2> bothOrder
 static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
   auto scaling = op.getInput().getDefiningOp<dmir::MulOp>();
   auto weights = typeOf(op.getWeights());
-  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !typeOf(op.getResult()).getElementType().isF32() ||
+  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !elementOf(op.getResult()).isF32() ||
       op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
     return {};
   for (auto [x, s] : bothOrders(scaling)) {
@@ -121,7 +121,7 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
   int64_t stride = op.getStrides()[0];
   bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && stride <= 2 && all(op.getStrides(), stride) &&
               all(op.getDilations(), 1) && op.getGroups() == 1 && weights[1] % 16 == 0 &&
-              typeOf(op.getResult()).getElementType().isF32() && dmir::layoutOf(op.getInput().getType());
+              elementOf(op.getResult()).isF32() && dmir::layoutOf(op.getInput().getType());
   if (!fits)
     return std::nullopt;
   SmallVector<Dim> in = dmir::dimsOf(op.getInput()), out = dmir::dimsOf(op.getResult());
@@ -273,9 +273,8 @@ static DictionaryAttr packedForm(const Convolution &conv) {
 }
 
 bool dmxc::cpu::isByteConv(dmir::ConvOp op) {
-  return typeOf(op.getResult()).getElementType().isInteger(32) &&
-         typeOf(op.getInput()).getElementType().isUnsignedInteger(8) &&
-         typeOf(op.getWeights()).getElementType().isSignlessInteger(8);
+  return elementOf(op.getResult()).isInteger(32) && elementOf(op.getInput()).isUnsignedInteger(8) &&
+         elementOf(op.getWeights()).isSignlessInteger(8);
 }
 
 bool dmxc::cpu::isDirectConv(const RegionBody &body) {

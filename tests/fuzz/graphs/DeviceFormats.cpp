@@ -22,8 +22,6 @@ bool isDevice(Operation *op) {
   return region && region.getDevice() == "corsair";
 }
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// To a type of elements and back.
 Value through(OpBuilder &b, Location loc, Value value, Type element) {
   auto type = typeOf(value);
@@ -80,7 +78,7 @@ void castToDeviceFormats(ModuleOp module) {
       return;
     b.setInsertionPointToStart(region.getBlock());
     for (BlockArgument argument : region.getBlock()->getArguments())
-      if (typeOf(argument).getElementType().isF32() && typeOf(argument).hasStaticShape()) {
+      if (elementOf(argument).isF32() && typeOf(argument).hasStaticShape()) {
         Value rounded = through(b, region.getLoc(), argument, b.getF16Type());
         argument.replaceAllUsesExcept(rounded, rounded.getDefiningOp()->getOperand(0).getDefiningOp());
       }

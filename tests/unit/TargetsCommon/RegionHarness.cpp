@@ -127,7 +127,7 @@ dmx_kernel_fn RegionModule::kernel(const std::string &name, const std::string &l
 // Data
 //===----------------------------------------------------------------------===//
 
-static Shape shapeOf(Type type) {
+static Shape sizesOf(Type type) {
   auto shape = cast<RankedTensorType>(type).getShape();
   return Shape(shape.begin(), shape.end());
 }
@@ -144,7 +144,7 @@ std::vector<Tensor> RegionModule::makeInputs(Entry &entry, unsigned seed) {
   std::vector<Tensor> inputs;
   for (unsigned i = 0; i < entry.function.getNumArguments(); ++i) {
     Type type = entry.function.getArgument(i).getType();
-    Tensor tensor(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), shapeOf(type));
+    Tensor tensor(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), sizesOf(type));
     auto lo = entry.function.getArgAttrOfType<IntegerAttr>(i, "test.lo");
     auto hi = entry.function.getArgAttrOfType<IntegerAttr>(i, "test.hi");
     for (int64_t e = 0; e < tensor.numElements(); ++e) {
@@ -215,7 +215,7 @@ static Storage toMemory(const Tensor &tensor, RankedTensorType type) {
 static Tensor fromMemory(const Storage &storage, RankedTensorType type) {
   int64_t count;
   std::vector<int64_t> order = memoryOrder(type, count);
-  Tensor tensor(*dmir::dtypeOf(type.getElementType()), shapeOf(type));
+  Tensor tensor(*dmir::dtypeOf(type.getElementType()), sizesOf(type));
   if (isPacked(tensor.dtype())) {
     std::memcpy(tensor.mutableData(), storage.data(), tensor.byteSize());
     return tensor;
@@ -251,7 +251,7 @@ std::string RegionModule::run(Entry &entry, const std::string &level, const std:
     storage.push_back(std::move(bytes));
   }
   for (Type type : entry.function.getResultTypes())
-    storage.push_back(toMemory(Tensor(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), shapeOf(type)),
+    storage.push_back(toMemory(Tensor(*dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), sizesOf(type)),
                                cast<RankedTensorType>(type)));
   std::vector<Operand> operands(storage.begin(), storage.end());
   int64_t work = number(strategy::kWork);

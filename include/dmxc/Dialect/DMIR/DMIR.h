@@ -23,6 +23,13 @@ struct BlockFormat;
 }
 
 namespace dmxc {
+/// Of a value that is a ranked tensor, as every value of DMIR is.
+inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType());
+}
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) { return typeOf(tensor).getShape(); }
+inline mlir::Type elementOf(mlir::Value tensor) { return typeOf(tensor).getElementType(); }
+
 inline llvm::hash_code hash_value(Dim dim) { return llvm::hash_value(dim.key()); }
 } // namespace dmxc
 
