@@ -197,7 +197,7 @@ private:
         return fail(made.error());
       path = temporary.path;
       for (const Phase &phase : phases().drop_front())
-        if (!(phase.build ? compilation.runPhase(phase) : compilation.runCodegen()))
+        if (!(phase.makesIR() ? compilation.runPhase(phase) : compilation.runCodegen()))
           return false;
       if (!compilation.writeBundle(path))
         return false;

@@ -10,7 +10,7 @@
 #include "Work.h"
 
 #include "dmxc/Driver/Driver.h"
-#include "dmxc/Driver/PhaseTable.h"
+#include "dmxc/Phases/PhaseTable.h"
 #include "dmxc/Support/OutputFile.h"
 
 #include "llvm/Support/ErrorHandling.h"

@@ -107,7 +107,7 @@ private:
       setCurrentWork(phase.name);
       progress.step(phase.name, phase.summary);
       log([&] { return std::string("phase ") + phase.name + ": " + phase.summary; });
-      if (!(phase.build ? compilation->runPhase(phase) : compilation->runCodegen()))
+      if (!(phase.makesIR() ? compilation->runPhase(phase) : compilation->runCodegen()))
         return false;
       if (llvm::StringRef(phase.name) == "partition" && !afterPartition())
         return false;
@@ -135,7 +135,7 @@ private:
   }
 
   std::string phaseText(const Phase &phase) {
-    return phase.build ? compilation->text() : bundle::toJson(compilation->model().graph);
+    return phase.makesIR() ? compilation->text() : bundle::toJson(compilation->model().graph);
   }
 
   bool dumpPhase(size_t index) {

@@ -3,8 +3,8 @@
 
 #include "dmxc/Bundle/Manifest.h"
 #include "dmxc/Driver/Driver.h"
-#include "dmxc/Driver/PhaseTable.h"
 #include "dmxc/Driver/Registry.h"
+#include "dmxc/Phases/PhaseTable.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -2,7 +2,7 @@
 #include "ImportPromises.h"
 #include "Engine.h"
 
-#include "dmxc/Phases/Phases.h"
+#include "dmxc/Phases/PhaseTable.h"
 #include "dmxc/Reference/Interpreter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -61,7 +61,7 @@ void runFrontendPhase(MLIRContext &context, ModuleOp module) {
   });
   PhaseContext phase;
   PassManager pm(&context);
-  buildFrontendPhase(pm, phase);
+  phases().front().build(pm, phase);
   bool passed = succeeded(pm.run(module));
   promise(passed || !said.empty(), "a phase that fails says why");
 }

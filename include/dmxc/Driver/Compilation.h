@@ -12,8 +12,8 @@
 #pragma once
 
 #include "dmxc/Driver/Options.h"
-#include "dmxc/Driver/PhaseTable.h"
 #include "dmxc/Phases/Codegen.h"
+#include "dmxc/Phases/PhaseTable.h"
 #include "dmxc/Support/Diagnostic.h"
 
 namespace llvm {

@@ -1,7 +1,7 @@
-//===- Phases.h - the five phases as pass pipelines -------------*- C++ -*-===//
+//===- Phases.h - what passes of all phases may ask -------------*- C++ -*-===//
 //
-// Each function appends one phase's passes. What a phase takes and gives is in architecture.md; each pass has its
-// own file in that phase's folder. Driver/Phases.cpp holds the one table of them.
+// What a phase takes and gives is in src/Phases/README.md; each pass has its own file in that phase's folder;
+// PhaseTable.h has the phases and which passes each has.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -39,17 +39,5 @@ struct PhaseContext {
   /// The first target that computes the op; null when none does.
   const TargetBackend *responsible(mlir::Operation *op) const;
 };
-
-/// frontend: folding and canonical form of an imported module.
-void buildFrontendPhase(mlir::OpPassManager &pm, const PhaseContext &context);
-/// partition: batch-norm folding, layouts, regions, strategies.
-void buildPartitionPhase(mlir::OpPassManager &pm, const PhaseContext &context);
-/// memory: arena offsets and lifetimes.
-void buildMemoryPhase(mlir::OpPassManager &pm, const PhaseContext &context);
-/// schedule: outlining to kernels, tasks, tokens, verification.
-void buildSchedulePhase(mlir::OpPassManager &pm, const PhaseContext &context);
-
-/// Registers every pass under its own name for dmx-opt; they see `context`'s targets.
-void registerAllPasses(const PhaseContext &context);
 
 } // namespace dmxc

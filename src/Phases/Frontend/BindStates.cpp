@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -22,8 +24,6 @@ using namespace mlir;
 using namespace dmxc;
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// A state that grows by one row a run.
 struct Cache {
@@ -71,13 +71,13 @@ private:
       return success();
     auto concat = present.getDefiningOp<dmir::ConcatOp>();
     bool grows = concat && concat.getInputs().size() == 2 && concat.getInputs().front() == past && past.hasOneUse() &&
-                 typeOf(concat.getInputs()[1]).getShape()[concat.getAxis()] == 1;
+                 shapeOf(concat.getInputs()[1])[concat.getAxis()] == 1;
     if (!grows)
       return function.emitError() << "--state " << input << "=" << output << ": the output is " << present.getType()
                                   << " and the input " << past.getType()
                                   << "; they must be equal, or the output the input and one row behind it [state]";
     int64_t axis = concat.getAxis();
-    caches.push_back({cast<BlockArgument>(past), concat, axis, typeOf(present).getShape()[axis], Value()});
+    caches.push_back({cast<BlockArgument>(past), concat, axis, shapeOf(present)[axis], Value()});
     return success();
   }
 
@@ -93,7 +93,7 @@ private:
       cache.past.setType(type);
       builder.setInsertionPoint(cache.concat);
       Value row = cache.concat.getInputs()[1];
-      auto indexType = RankedTensorType::get(typeOf(row).getShape(), builder.getI64Type());
+      auto indexType = RankedTensorType::get(shapeOf(row), builder.getI64Type());
       Value index = dmir::BroadcastOp::create(builder, loc, indexType, count);
       cache.present = dmir::ScatterElementsOp::create(builder, cache.concat.getLoc(), type, cache.past, index, row,
                                                       cache.axis, dmir::ScatterMode::replace);
@@ -133,7 +133,7 @@ private:
       getForwardSlice(cache.present, &reached);
       for (Operation *op : reached) {
         auto softmax = dyn_cast<dmir::SoftmaxOp>(op);
-        if (softmax && typeOf(softmax.getInput()).getShape()[softmax.getAxis()] == cache.rows && masked.insert(op))
+        if (softmax && shapeOf(softmax.getInput())[softmax.getAxis()] == cache.rows && masked.insert(op))
           mask(builder, softmax, count, cache.rows);
       }
     }
@@ -202,6 +202,8 @@ struct BindStates : dmxc::impl::BindStatesBase<BindStates> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createBindStatesPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &context) {
   return std::make_unique<BindStates>(context);
 }
+} // namespace dmxc

@@ -1,6 +1,8 @@
 //===- CollectConstraints.cpp - what symbolic dims must hold --------------===//
 #include "dmxc/Dialect/DMIR/Constraints.h"
-#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <set>
 
@@ -34,6 +36,8 @@ struct CollectConstraints : dmxc::impl::CollectConstraintsBase<CollectConstraint
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createCollectConstraintsPass(const PhaseContext &) {
+namespace dmxc {
+std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &) {
   return std::make_unique<CollectConstraints>();
 }
+} // namespace dmxc

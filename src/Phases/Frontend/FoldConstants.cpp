@@ -1,7 +1,9 @@
 //===- FoldConstants.cpp - evaluate ops on constants ----------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
 #include "dmxc/Reference/Interpreter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_FOLDCONSTANTS
@@ -78,4 +80,6 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createFoldConstantsPass(const PhaseContext &) { return std::make_unique<FoldConstants>(); }
+namespace dmxc {
+std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &) { return std::make_unique<FoldConstants>(); }
+} // namespace dmxc

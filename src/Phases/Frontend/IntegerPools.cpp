@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 #include "Quantised.h"
 
-#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_INTEGERPOOLS
@@ -31,7 +33,7 @@ struct Quantisation {
 template <typename Op> std::optional<std::pair<Value, double>> withNumber(Value value) {
   auto op = value.getDefiningOp<Op>();
   std::optional<double> number = op ? evaluateNumber(op.getRhs()) : std::nullopt;
-  if (!number || typeOf(op.getLhs()).getShape() != typeOf(value).getShape())
+  if (!number || shapeOf(op.getLhs()) != shapeOf(value))
     return std::nullopt;
   return std::pair<Value, double>(op.getLhs(), *number);
 }
@@ -99,6 +101,8 @@ struct IntegerPools : dmxc::impl::IntegerPoolsBase<IntegerPools> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createIntegerPoolsPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createIntegerPoolsPass(const PhaseContext &context) {
   return std::make_unique<IntegerPools>(context);
 }
+} // namespace dmxc

@@ -12,7 +12,9 @@
 //===----------------------------------------------------------------------===//
 #include "Quantised.h"
 
-#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <cmath>
 
@@ -143,7 +145,7 @@ private:
   /// Leading axes of 1 put before a static tensor's.
   Value withRank(Value value, int64_t rank) {
     SmallVector<int64_t> shape(rank - typeOf(value).getRank(), 1);
-    llvm::append_range(shape, typeOf(value).getShape());
+    llvm::append_range(shape, shapeOf(value));
     return reshaped(value, shape);
   }
 
@@ -333,6 +335,8 @@ struct IntegerProducts : dmxc::impl::IntegerProductsBase<IntegerProducts> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createIntegerProductsPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createIntegerProductsPass(const PhaseContext &context) {
   return std::make_unique<IntegerProducts>(context);
 }
+} // namespace dmxc

@@ -1,7 +1,9 @@
 //===- Simplify.cpp - canonical form of DMIR ------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Phases/Frontend/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
@@ -128,4 +130,6 @@ struct Simplify : dmxc::impl::SimplifyBase<Simplify> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createSimplifyPass(const PhaseContext &) { return std::make_unique<Simplify>(); }
+namespace dmxc {
+std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &) { return std::make_unique<Simplify>(); }
+} // namespace dmxc

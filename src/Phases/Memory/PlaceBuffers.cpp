@@ -1,7 +1,9 @@
 //===- PlaceBuffers.cpp - where region results live -----------------------===//
 #include "dmxc/Phases/Memory/Layout.h"
-#include "dmxc/Phases/Memory/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
 #include "dmxc/Support/ArenaPacking.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_PLACEBUFFERS
@@ -183,4 +185,6 @@ struct PlaceBuffers : dmxc::impl::PlaceBuffersBase<PlaceBuffers> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createPlaceBuffersPass(const PhaseContext &) { return std::make_unique<PlaceBuffers>(); }
+namespace dmxc {
+std::unique_ptr<Pass> createPlaceBuffersPass(const PhaseContext &) { return std::make_unique<PlaceBuffers>(); }
+} // namespace dmxc

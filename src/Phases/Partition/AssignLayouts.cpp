@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
-#include "dmxc/Phases/Partition/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_ASSIGNLAYOUTS
@@ -77,6 +79,8 @@ struct AssignLayouts : dmxc::impl::AssignLayoutsBase<AssignLayouts> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createAssignLayoutsPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &context) {
   return std::make_unique<AssignLayouts>(context);
 }
+} // namespace dmxc

@@ -1,5 +1,7 @@
 //===- CheckSupport.cpp - every op has a target ---------------------------===//
-#include "dmxc/Phases/Partition/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_CHECKSUPPORT
@@ -45,6 +47,8 @@ struct CheckSupport : dmxc::impl::CheckSupportBase<CheckSupport> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createCheckSupportPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &context) {
   return std::make_unique<CheckSupport>(context);
 }
+} // namespace dmxc

@@ -1,5 +1,7 @@
 //===- ChooseStrategies.cpp - how each region is computed -----------------===//
-#include "dmxc/Phases/Partition/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_CHOOSESTRATEGIES
@@ -82,6 +84,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createChooseStrategiesPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createChooseStrategiesPass(const PhaseContext &context) {
   return std::make_unique<ChooseStrategies>(context);
 }
+} // namespace dmxc

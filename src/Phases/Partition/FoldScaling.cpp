@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Phases/Partition/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -19,8 +21,6 @@ using namespace dmxc;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 /// A constant, or arithmetic on constants that this pass left for FoldConstants.
 bool isConstantExpression(Value value) {
   if (dmir::isConstant(value))
@@ -32,9 +32,9 @@ bool isConstantExpression(Value value) {
 
 /// True for a constant that varies along `axis` of a tensor of `rank` axes at most.
 bool perChannelConstant(Value value, int64_t rank, int64_t axis, int64_t channels) {
-  if (!isConstantExpression(value) || !isa<FloatType>(typeOf(value).getElementType()))
+  if (!isConstantExpression(value) || !isa<FloatType>(elementOf(value)))
     return false;
-  ArrayRef<int64_t> shape = typeOf(value).getShape();
+  ArrayRef<int64_t> shape = shapeOf(value);
   int64_t lead = rank - static_cast<int64_t>(shape.size());
   if (lead < 0)
     return false;
@@ -51,7 +51,7 @@ template <typename OpTy> std::pair<Value, Value> splitConstant(OpTy op) {
     return {};
   for (auto [x, c] :
        {std::pair<Value, Value>(op.getLhs(), op.getRhs()), std::pair<Value, Value>(op.getRhs(), op.getLhs())})
-    if (typeOf(x).getShape() == type.getShape() && !isConstantExpression(x) &&
+    if (shapeOf(x) == type.getShape() && !isConstantExpression(x) &&
         perChannelConstant(c, type.getRank(), 1, type.getDimSize(1)))
       return {x, c};
   return {};
@@ -63,8 +63,7 @@ struct ScaleIntoWeights : OpRewritePattern<dmir::MulOp> {
   LogicalResult matchAndRewrite(dmir::MulOp op, PatternRewriter &rewriter) const override {
     auto [x, scale] = splitConstant(op);
     auto conv = x ? x.getDefiningOp<dmir::ConvOp>() : dmir::ConvOp();
-    if (!conv || !conv->hasOneUse() || !isConstantExpression(conv.getWeights()) ||
-        !isa<FloatType>(typeOf(x).getElementType()))
+    if (!conv || !conv->hasOneUse() || !isConstantExpression(conv.getWeights()) || !isa<FloatType>(elementOf(x)))
       return failure();
     // The scale as a column over the weights' first axis.
     auto weights = typeOf(conv.getWeights());
@@ -89,7 +88,7 @@ struct DistributeScale : OpRewritePattern<dmir::MulOp> {
   LogicalResult matchAndRewrite(dmir::MulOp op, PatternRewriter &rewriter) const override {
     auto [x, scale] = splitConstant(op);
     auto add = x ? x.getDefiningOp<dmir::AddOp>() : dmir::AddOp();
-    if (!add || !add->hasOneUse() || !isa<FloatType>(typeOf(x).getElementType()))
+    if (!add || !add->hasOneUse() || !isa<FloatType>(elementOf(x)))
       return failure();
     auto [y, bias] = splitConstant(add);
     auto conv = y ? y.getDefiningOp<dmir::ConvOp>() : dmir::ConvOp();
@@ -130,4 +129,6 @@ struct FoldScaling : dmxc::impl::FoldScalingBase<FoldScaling> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createFoldScalingPass(const PhaseContext &) { return std::make_unique<FoldScaling>(); }
+namespace dmxc {
+std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &) { return std::make_unique<FoldScaling>(); }
+} // namespace dmxc

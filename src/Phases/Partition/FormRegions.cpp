@@ -10,7 +10,9 @@
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
-#include "dmxc/Phases/Partition/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -416,6 +418,8 @@ struct FormRegions : dmxc::impl::FormRegionsBase<FormRegions> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createFormRegionsPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &context) {
   return std::make_unique<FormRegions>(context);
 }
+} // namespace dmxc

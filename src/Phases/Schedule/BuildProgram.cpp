@@ -2,7 +2,9 @@
 #include "dmxc/Dialect/DLIR/DLIR.h"
 #include "dmxc/Dialect/DMIR/Constraints.h"
 #include "dmxc/Phases/Memory/Layout.h"
-#include "dmxc/Phases/Schedule/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
@@ -396,6 +398,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createBuildProgramPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createBuildProgramPass(const PhaseContext &context) {
   return std::make_unique<BuildProgram>(context);
 }
+} // namespace dmxc

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
-#include "dmxc/Phases/Schedule/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/ADT/BitVector.h"
 
@@ -65,4 +67,6 @@ struct OrderTasks : dmxc::impl::OrderTasksBase<OrderTasks> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createOrderTasksPass(const PhaseContext &) { return std::make_unique<OrderTasks>(); }
+namespace dmxc {
+std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &) { return std::make_unique<OrderTasks>(); }
+} // namespace dmxc

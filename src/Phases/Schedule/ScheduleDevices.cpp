@@ -1,5 +1,7 @@
 //===- ScheduleDevices.cpp - kernels to programs of devices ---------------===//
-#include "dmxc/Phases/Schedule/Passes.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_SCHEDULEDEVICES
@@ -42,6 +44,8 @@ struct ScheduleDevices : dmxc::impl::ScheduleDevicesBase<ScheduleDevices> {
 
 } // namespace
 
-std::unique_ptr<Pass> dmxc::createScheduleDevicesPass(const PhaseContext &context) {
+namespace dmxc {
+std::unique_ptr<Pass> createScheduleDevicesPass(const PhaseContext &context) {
   return std::make_unique<ScheduleDevices>(context);
 }
+} // namespace dmxc

@@ -81,7 +81,7 @@ int interpret(const Words &words, bool formats) {
   auto compilation = driver::Compilation::create(options, diagnostics);
   if (!compilation || !compilation->import())
     return diagnostics.exitCode();
-  for (const driver::Phase &phase : driver::phases().take_front(formats ? driver::phaseIndex("partition") + 1 : 1))
+  for (const Phase &phase : phases().take_front(formats ? phaseIndex("partition") + 1 : 1))
     if (!compilation->runPhase(phase))
       return diagnostics.exitCode();
   if (formats)

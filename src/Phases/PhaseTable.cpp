@@ -1,0 +1,102 @@
+//===- PhaseTable.cpp - the one table of phases and their passes ----------===//
+#include "dmxc/Phases/PhaseTable.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace dmxc {
+
+// Each is defined in the file of its name; Passes.td of its phase says what it does.
+std::unique_ptr<Pass> createIntegerPoolsPass(const PhaseContext &);
+std::unique_ptr<Pass> createIntegerProductsPass(const PhaseContext &);
+std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &);
+std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &);
+std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &);
+std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &);
+std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
+std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
+std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
+std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
+std::unique_ptr<Pass> createChooseStrategiesPass(const PhaseContext &);
+std::unique_ptr<Pass> createPlaceBuffersPass(const PhaseContext &);
+std::unique_ptr<Pass> createBuildProgramPass(const PhaseContext &);
+std::unique_ptr<Pass> createOrderTasksPass(const PhaseContext &);
+std::unique_ptr<Pass> createScheduleDevicesPass(const PhaseContext &);
+
+static bool optimising(const PhaseContext &context) { return context.optLevel > 0; }
+static bool readsText(const PhaseContext &context) { return context.checkStrategies; }
+
+static constexpr PassRow frontend[] = {
+    {createIntegerPoolsPass, optimising}, // before constants are no longer bytes
+    {createIntegerProductsPass, optimising}, {createFoldConstantsPass}, {createSimplifyPass}, {createBindStatesPass},
+    {createCollectConstraintsPass}};
+static constexpr PassRow partition[] = {{createCheckSupportPass},
+                                        {createFoldScalingPass, optimising},
+                                        {createFoldConstantsPass, optimising},
+                                        {createAssignLayoutsPass, optimising},
+                                        {createSimplifyPass, optimising},
+                                        {createFormRegionsPass},
+                                        {createChooseStrategiesPass}};
+static constexpr PassRow memory[] = {{createChooseStrategiesPass, readsText}, {createPlaceBuffersPass}};
+static constexpr PassRow schedule[] = {{createChooseStrategiesPass, readsText},
+                                       {createBuildProgramPass},
+                                       {createOrderTasksPass},
+                                       {createScheduleDevicesPass}};
+
+static const Phase table[] = {
+    {"frontend", "import, op audit, shape inference, folding, canonical form", "model file", "DMIR", ".mlir", frontend},
+    {"partition", "layouts, fusion into regions, which target computes what, and how", "DMIR",
+     "DMIR regions with a device and a strategy", ".mlir", partition},
+    {"memory", "which buffer each value has: arena offsets, in-place reuse, aliases", "DMIR regions",
+     "regions with placed buffers", ".mlir", memory},
+    {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified, device queues scheduled",
+     "placed regions", "DLIR", ".mlir", schedule},
+    {"codegen",
+     "kernels compiled per target, constants packed, the task graph serialised",
+     "DLIR",
+     "graph.json and code",
+     ".json",
+     {}},
+};
+
+llvm::ArrayRef<Phase> phases() { return table; }
+
+int phaseIndex(llvm::StringRef name) {
+  for (size_t i = 0; i < std::size(table); ++i)
+    if (name == table[i].name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+std::vector<std::string> phaseNames() {
+  std::vector<std::string> names;
+  for (const Phase &phase : table)
+    names.push_back(phase.name);
+  return names;
+}
+
+void Phase::build(OpPassManager &pm, const PhaseContext &context) const {
+  for (const PassRow &row : passes) {
+    if (row.when && !row.when(context))
+      continue;
+    std::unique_ptr<Pass> pass = row.create(context);
+    // Passes of functions and programs run on those of the module.
+    std::optional<StringRef> on = pass->getOpName();
+    OpPassManager &at = !on || *on == ModuleOp::getOperationName() ? pm : pm.nest(*on);
+    at.addPass(std::move(pass));
+  }
+}
+
+void registerAllPasses(const PhaseContext &context) {
+  for (const Phase &phase : table) {
+    for (const PassRow &row : phase.passes)
+      registerPass([create = row.create, &context] { return create(context); });
+    if (phase.makesIR())
+      PassPipelineRegistration<>(("dmxc-" + llvm::Twine(phase.name)).str(), "the " + std::string(phase.name) + " phase",
+                                 [&phase, &context](OpPassManager &pm) { phase.build(pm, context); });
+  }
+}
+
+} // namespace dmxc
