@@ -27,8 +27,8 @@ Packing dmxc::cpu::packingOfForm(StringRef form) {
     return *format == WeightFormat::BF16 ? Packing::BF16 : *format == WeightFormat::S8 ? Packing::S8 : Packing::Plain;
   return llvm::StringSwitch<Packing>(form)
       .Case("convpanel16", Packing::Plain)
-      .Case("quads16", Packing::Quads)
-      .Case("convquads16", Packing::Quads)
+      .Case("quads16", Packing::Fours)
+      .Case("convquads16", Packing::Fours)
       .Case("convwinograd16", Packing::Winograd)
       .Default(Packing::None);
 }
@@ -52,7 +52,7 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
   if (!best || !given)
     return best;
   for (Packing packing :
-       {Packing::Plain, Packing::Quads, Packing::BF16, Packing::S8, Packing::Winograd, Packing::None}) {
+       {Packing::Plain, Packing::Fours, Packing::BF16, Packing::S8, Packing::Winograd, Packing::None}) {
     Choice other = choice;
     other.packing = packing;
     Result<KernelPlan> plan = cpuKernels().plan(block, other);

@@ -146,7 +146,7 @@ void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
 /// A last vector of which half the channels exist is half as wide: where vectors of 512 bits are two of 256 to the
 /// processor, it costs half.
 RegisterTile ConvEmitter::registers(const Item &item, const Tile &tile) const {
-  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.quads};
+  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.fours};
   bool half = item.tailChannels && item.tailChannels <= item.vectors * t.lanes - t.lanes / 2;
   bool can = t.mode == ConvMode::Broadcast && !t.passes && !callbacks.mapB && b.isa().vectorBytes == 64;
   if (half && can && mlir::isa<FloatType>(spec.accType))

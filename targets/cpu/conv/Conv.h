@@ -40,13 +40,13 @@ struct ConvSpec {
   ConvLayout input = ConvLayout::Blocked16;
   /// As in GemmSpec.
   bool heavyEpilogue = false;
-  /// Elements are quads: four u8 of adjacent input channels and four s8 of the weights that meet them, each as one i32
-  /// (all three types). ic counts quads; the input is Blocked16, and either all channels are one group or each group
-  /// has whole blocks of input and output channels. Weights are packed by packConvQuads.
-  bool quads = false;
+  /// Elements are fours: four u8 of adjacent input channels and four s8 of the weights that meet them, each as one i32
+  /// (all three types). ic counts fours; the input is Blocked16, and either all channels are one group or each group
+  /// has whole blocks of input and output channels. Weights are packed by packConvFours.
+  bool fours = false;
 
   /// Elements of a block of 16 channels of a blocked input.
-  int64_t blockElements() const { return quads ? 4 : 16; }
+  int64_t blockElements() const { return fours ? 4 : 16; }
   int64_t groupIc() const { return ic / groups; }
   int64_t groupOc() const { return oc / groups; }
   int64_t outPositions() const { return out[0] * out[1] * out[2]; }
@@ -115,8 +115,8 @@ int64_t packedConvWeightBytes(const ConvSpec &spec);
 /// packedConvWeightBytes bytes. The spec's bType tells the element's size.
 void packConvWeights(const ConvSpec &spec, const std::byte *src, std::array<int64_t, 5> strides,
                      std::span<std::byte> dst);
-/// The same for a spec of quads: `src` has bytes, `channels` of them a group; those that fill up a quad are zero.
-void packConvQuads(const ConvSpec &spec, int64_t channels, const std::byte *src, std::array<int64_t, 5> strides,
+/// The same for a spec of fours: `src` has bytes, `channels` of them a group; those that fill up a four are zero.
+void packConvFours(const ConvSpec &spec, int64_t channels, const std::byte *src, std::array<int64_t, 5> strides,
                    std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

@@ -81,7 +81,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     auto add = [&](int64_t r, int64_t v, Value x, Value w) {
       Value &sum = acc[r * item.vectors + v];
       x = b.narrowed(x, regs.lanesOf(v));
-      sum = spec.quads ? dotQuads(b, x, w, sum) : multiplyAdd(b, x, w, sum);
+      sum = spec.fours ? dotFours(b, x, w, sum) : multiplyAdd(b, x, w, sum);
     };
     // The side with fewer vectors waits in registers for those of the other.
     Values held;

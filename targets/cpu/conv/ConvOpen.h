@@ -91,7 +91,7 @@ private:
   void step(const Group &group, const RegisterTile &regs, Value pixels, int64_t distance, Value weight, int64_t term,
             llvm::MutableArrayRef<Value> acc);
   RegisterTile registers(const Group &group, const Tile &tile) const {
-    return {tile.rows, group.vectors, lanes, f32, /*quads=*/false, chains};
+    return {tile.rows, group.vectors, lanes, f32, /*fours=*/false, chains};
   }
   void store(const Group &group, Value image, Value position, Value count, int64_t rows, llvm::ArrayRef<Value> acc);
 

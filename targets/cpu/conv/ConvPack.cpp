@@ -30,22 +30,22 @@ static void pack(const ConvSpec &spec, const T *src, const std::array<int64_t, 5
               one(oc, i, d, h, w);
 }
 
-void dmxc::cpu::packConvQuads(const ConvSpec &spec, int64_t channels, const std::byte *src,
+void dmxc::cpu::packConvFours(const ConvSpec &spec, int64_t channels, const std::byte *src,
                               std::array<int64_t, 5> strides, std::span<std::byte> dst) {
-  assert(spec.quads && quadsOf(channels) == spec.groupIc());
-  // The weights as [oc][quads][d][h][w] quads, in the strides' order of taps.
-  std::vector<std::array<std::byte, 4>> quads(spec.oc * spec.groupIc() * spec.taps());
-  auto *to = quads.data();
+  assert(spec.fours && foursOf(channels) == spec.groupIc());
+  // The weights as [oc][fours][d][h][w] fours, in the strides' order of taps.
+  std::vector<std::array<std::byte, 4>> fours(spec.oc * spec.groupIc() * spec.taps());
+  auto *to = fours.data();
   for (int64_t oc = 0; oc < spec.oc; ++oc)
-    for (int64_t quad = 0; quad < spec.groupIc(); ++quad)
+    for (int64_t four = 0; four < spec.groupIc(); ++four)
       for (int64_t d = 0; d < spec.kernel[0]; ++d)
         for (int64_t h = 0; h < spec.kernel[1]; ++h)
           for (int64_t w = 0; w < spec.kernel[2]; ++w, ++to)
-            for (int64_t i = 0; i < std::min<int64_t>(4, channels - quad * 4); ++i)
+            for (int64_t i = 0; i < std::min<int64_t>(4, channels - four * 4); ++i)
               (*to)[i] =
-                  src[oc * strides[0] + (quad * 4 + i) * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
+                  src[oc * strides[0] + (four * 4 + i) * strides[1] + d * strides[2] + h * strides[3] + w * strides[4]];
   int64_t row = spec.kernel[2], plane = row * spec.kernel[1];
-  packConvWeights(spec, quads.data()->data(), {spec.groupIc() * spec.taps(), spec.taps(), plane, row, 1}, dst);
+  packConvWeights(spec, fours.data()->data(), {spec.groupIc() * spec.taps(), spec.taps(), plane, row, 1}, dst);
 }
 
 void dmxc::cpu::packConvWeights(const ConvSpec &spec, const std::byte *src, std::array<int64_t, 5> strides,

@@ -134,7 +134,7 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
 
 void Convolution::pack(Packing packing) {
   packed = true;
-  bool asked = packing == Packing::Winograd, allowed = packing != Packing::Plain && packing != Packing::Quads;
+  bool asked = packing == Packing::Winograd, allowed = packing != Packing::Plain && packing != Packing::Fours;
   std::optional<WinogradSpec> filtering = allowed ? winogradSpec(op) : std::nullopt;
   if (filtering && (asked || winogradPays(*filtering))) {
     winograd = filtering;
@@ -144,9 +144,9 @@ void Convolution::pack(Packing packing) {
   bool wholeBlocks = spec.groups == 1 || (spec.groupIc() % 16 == 0 && spec.groupOc() % 16 == 0);
   if (packing == Packing::Plain || !isByteConv(op) || !wholeBlocks || spec.input != ConvLayout::Blocked16)
     return;
-  spec.ic = quadsOf(spec.groupIc()) * spec.groups;
+  spec.ic = foursOf(spec.groupIc()) * spec.groups;
   spec.aType = spec.bType = spec.accType;
-  spec.quads = true;
+  spec.fours = true;
 }
 
 ConvWriter::ConvWriter(CpuBuilder &b, const Convolution &conv)
@@ -259,7 +259,7 @@ static DictionaryAttr packedForm(const Convolution &conv) {
   const ConvSpec &s = conv.spec;
   bool filtering = conv.winograd.has_value();
   int64_t bytes = filtering ? winogradWeightBytes(s.oc, s.ic) : packedConvWeightBytes(s);
-  form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.quads ? "convquads16" : "convpanel16"));
+  form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.fours ? "convquads16" : "convpanel16"));
   form.set("size", b.getI64IntegerAttr(bytes));
   form.set("oc", b.getI64IntegerAttr(s.oc));
   form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
@@ -327,7 +327,7 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
   } else {
     ConvTiles nominal = chooseConvTiles(conv->spec, choice.level());
     plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
-                     : conv->spec.quads              ? "conv-quads"
+                     : conv->spec.fours              ? "conv-quads"
                                                      : "conv-direct";
     int64_t items = convWorkItems(conv->spec, nominal);
     plan.work = items;
@@ -391,9 +391,9 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   strides[0] = strides[1] * spec.groupIc();
   if (formName(form) == "convquads16") {
     int64_t channels = spec.groupIc();
-    spec.quads = true;
-    spec.ic = quadsOf(channels) * spec.groups;
-    packConvQuads(spec, channels, constant.data(), strides, out);
+    spec.fours = true;
+    spec.ic = foursOf(channels) * spec.groups;
+    packConvFours(spec, channels, constant.data(), strides, out);
     return Status::ok();
   }
   packConvWeights(spec, constant.data(), strides, out);

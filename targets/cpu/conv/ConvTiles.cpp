@@ -89,7 +89,7 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &i
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
   // The few terms of lanes with inputs of their own are not cut in runs.
   int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
-  TileShape most = largestConvTile(isa, spec.accType, terms, spec.quads);
+  TileShape most = largestConvTile(isa, spec.accType, terms, spec.fours);
   int64_t width = std::max<int64_t>(1, spec.out[2]);
   t.rows = ceilDivInt(width, ceilDivInt(width, most.rows));
   t.vectors = most.vectors;

@@ -31,12 +31,12 @@ struct GemmSpec {
   bool aUnsigned = false, bUnsigned = false;
   /// B is a constant in panel16 form; otherwise a strided matrix of this run.
   bool packedB = true;
-  /// Elements are quads: four u8 of a row of A and four s8 of a column of B that are adjacent along k, each as one i32
-  /// (bType and accType; aType is i8). k counts quads and is static. B is packed by packQuads16; offsets and strides of
+  /// Elements are fours: four u8 of a row of A and four s8 of a column of B that are adjacent along k, each as one i32
+  /// (bType and accType; aType is i8). k counts fours and is static. B is packed by packFours16; offsets and strides of
   /// A count bytes, its columns are adjacent.
-  bool quads = false;
-  /// Bytes of the last quad of a row that A has: 1 to 4. The others are neither read nor count.
-  int64_t lastQuad = 4;
+  bool fours = false;
+  /// Bytes of the last four of a row that A has: 1 to 4. The others are neither read nor count.
+  int64_t lastFour = 4;
   /// The store callback emits much code (a GELU, say): it is then emitted once
   /// a vector of a row instead of once a vector of the register tile.
   bool heavyEpilogue = false;
@@ -127,11 +127,11 @@ int64_t panel16Bytes(int64_t k, int64_t n, int64_t elementBytes);
 void packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, int64_t elementBytes,
                  std::span<std::byte> dst);
 
-/// Quads of k elements.
-inline int64_t quadsOf(int64_t k) { return (k + 3) / 4; }
-/// Packs a K x N matrix of bytes as the panel16 form of quadsOf(k) x N quads, those beyond k zero. `dst` has
-/// panel16Bytes(quadsOf(k), n, 4) bytes; strides count bytes.
-void packQuads16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
+/// Fours of k elements.
+inline int64_t foursOf(int64_t k) { return (k + 3) / 4; }
+/// Packs a K x N matrix of bytes as the panel16 form of foursOf(k) x N fours, those beyond k zero. `dst` has
+/// panel16Bytes(foursOf(k), n, 4) bytes; strides count bytes.
+void packFours16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                  std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

@@ -62,8 +62,8 @@ private:
   void packLeftTile(const Item &item, const RowTile &tile);
   Value loadLeft(Value base, Value offset, int64_t lanes = 1);
   Value leftRow(const RowTile &tile, int64_t r);
-  Value partialQuad(const Item &item, Value row);
-  Value leftDepth(Value k) { return spec.quads ? b.mulC(k, 4) : b.mul(k, a.colStride); }
+  Value partialFour(const Item &item, Value row);
+  Value leftDepth(Value k) { return spec.fours ? b.mulC(k, 4) : b.mul(k, a.colStride); }
   Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
@@ -80,11 +80,11 @@ private:
 
   Value mask(const Item &item, int64_t v);
   RegisterTile registers(const Item &item, int64_t rows) const {
-    return {rows, item.vectors, t.lanes, spec.accType, spec.quads, chains()};
+    return {rows, item.vectors, t.lanes, spec.accType, spec.fours, chains()};
   }
   /// The same in every tile, so that equal rows and columns have equal results wherever they are.
   int64_t chains() const {
-    return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.quads}));
+    return std::min(t.unroll, chainsThatFit(b.isa(), {t.rows, t.vectors, t.lanes, spec.accType, spec.fours}));
   }
   int64_t numTiles() const { return std::max<int64_t>(1, ceilDivInt(spec.m, t.rows)); }
   bool staticM() const { return spec.m >= 0; }

@@ -14,7 +14,7 @@ using namespace mlir;
 
 /// Elements of A as accumulator elements, mapped.
 Value GemmEmitter::loadLeft(Value base, Value offset, int64_t lanes) {
-  if (spec.quads)
+  if (spec.fours)
     return LLVM::LoadOp::create(b, b.laneType(spec.accType, lanes), b.elementPtr(spec.aType, base, offset),
                                 /*alignment=*/1);
   Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, b.load(spec.aType, base, offset, lanes));
@@ -27,16 +27,16 @@ Value GemmEmitter::leftRow(const RowTile &tile, int64_t r) {
   return tile.guarded ? b.minS(row, b.addC(m, -1)) : row;
 }
 
-/// The last quad of a row, bytes beyond the row zero.
-Value GemmEmitter::partialQuad(const Item &item, Value row) {
+/// The last four of a row, bytes beyond the row zero.
+Value GemmEmitter::partialFour(const Item &item, Value row) {
   Value from = b.addC(b.mul(row, a.rowStride), (spec.k - 1) * 4);
-  Value quad = b.constantInt(spec.accType, 0);
-  for (int64_t i = 0; i < spec.lastQuad; ++i) {
+  Value four = b.constantInt(spec.accType, 0);
+  for (int64_t i = 0; i < spec.lastFour; ++i) {
     Value byte = convertElements(b, {spec.aType, spec.accType, true}, b.load(spec.aType, item.aBase, b.addC(from, i)));
     Value placed = arith::ShLIOp::create(b, byte, b.constantInt(spec.accType, 8 * i));
-    quad = arith::OrIOp::create(b, quad, placed);
+    four = arith::OrIOp::create(b, four, placed);
   }
-  return quad;
+  return four;
 }
 
 void GemmEmitter::packLeft(const Item &item) {
@@ -61,7 +61,7 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
   // Whole vectors are stored at consecutive depths, each overwriting the excess
   // of the one before; only tiles of at most one vector are written that way.
   bool adjacent = CpuBuilder::constantOf(a.colStride) == 1 && tile.rows <= t.lanes;
-  bool partial = spec.quads && spec.lastQuad != 4;
+  bool partial = spec.fours && spec.lastFour != 4;
   Value whole = partial ? b.addC(k, -1) : k;
   Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : b.idx(0);
   if (adjacent)
@@ -76,7 +76,7 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
       put(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk))), kk, r);
   });
   for (int64_t r = 0; partial && r < tile.rows; ++r)
-    put(partialQuad(item, leftRow(tile, r)), whole, r);
+    put(partialFour(item, leftRow(tile, r)), whole, r);
 }
 
 //===----------------------------------------------------------------------===//

@@ -29,12 +29,12 @@ static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int6
   }
 }
 
-void dmxc::cpu::packQuads16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
+void dmxc::cpu::packFours16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                             std::span<std::byte> dst) {
-  assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(quadsOf(k), n, 4));
-  std::memset(dst.data(), 0, panel16Bytes(quadsOf(k), n, 4));
+  assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(foursOf(k), n, 4));
+  std::memset(dst.data(), 0, panel16Bytes(foursOf(k), n, 4));
   for (int64_t col = 0; col < n; ++col) {
-    std::byte *to = dst.data() + (col / 16 * quadsOf(k) * 16 + col % 16) * 4;
+    std::byte *to = dst.data() + (col / 16 * foursOf(k) * 16 + col % 16) * 4;
     for (int64_t row = 0; row < k; ++row)
       to[row / 4 * 64 + row % 4] = src[row * strideK + col * strideN];
   }

@@ -42,7 +42,7 @@ SmallVector<Value> dmxc::cpu::zeroTile(CpuBuilder &b, const RegisterTile &tile) 
 }
 
 int64_t dmxc::cpu::chainsThatFit(const IsaLevel &isa, const RegisterTile &tile) {
-  TileShape most = largestTile(isa, tile.acc, tile.quads);
+  TileShape most = largestTile(isa, tile.acc, tile.fours);
   if (!isFloatType(tile.acc))
     return 1;
   int64_t fitting = most.rows * most.vectors / tile.sums();
@@ -152,18 +152,18 @@ static Value intrinsic(CpuBuilder &b, const llvm::Twine &name, Type result, Valu
   return LLVM::CallIntrinsicOp::create(b, result, b.getStringAttr("llvm.x86." + name), operands).getResult(0);
 }
 
-/// The even or the odd bytes of vectors of quads as pairs of i16.
-static Value bytePairs(CpuBuilder &b, Value quads, bool odd, bool isSigned) {
-  int64_t lanes = cast<VectorType>(quads.getType()).getNumElements();
+/// The even or the odd bytes of vectors of fours as pairs of i16.
+static Value bytePairs(CpuBuilder &b, Value fours, bool odd, bool isSigned) {
+  int64_t lanes = cast<VectorType>(fours.getType()).getNumElements();
   auto pairs = VectorType::get({2 * lanes}, b.getI16Type());
-  Value x = vector::BitCastOp::create(b, pairs, quads), eight = b.constantInt(pairs, 8);
+  Value x = vector::BitCastOp::create(b, pairs, fours), eight = b.constantInt(pairs, 8);
   if (!isSigned)
     return odd ? Value(arith::ShRUIOp::create(b, x, eight))
                : Value(arith::AndIOp::create(b, x, b.constantInt(pairs, 0xff)));
   return arith::ShRSIOp::create(b, odd ? x : Value(arith::ShLIOp::create(b, x, eight)), eight);
 }
 
-Value dmxc::cpu::dotQuads(CpuBuilder &b, Value x, Value y, Value sum) {
+Value dmxc::cpu::dotFours(CpuBuilder &b, Value x, Value y, Value sum) {
   auto type = cast<VectorType>(sum.getType());
   int64_t bits = type.getNumElements() * 32;
   if (b.isa().hasVnni) {
@@ -186,16 +186,16 @@ void dmxc::cpu::accumulateTile(CpuBuilder &b, const RegisterTile &tile, MutableA
     Value x = b.splat(left(r), tile.lanes);
     for (int64_t v = 0; v < tile.vectors; ++v) {
       Value &sum = acc[chain * tile.sums() + r * tile.vectors + v];
-      sum = tile.quads ? dotQuads(b, x, right[v], sum) : multiplyAdd(b, x, right[v], sum);
+      sum = tile.fours ? dotFours(b, x, right[v], sum) : multiplyAdd(b, x, right[v], sum);
     }
   }
 }
 
-TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool quads) {
+TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool fours) {
   bool wide = isa.vectorRegisters >= 32;
-  if (quads && !isa.hasVnni) // both halves of every operand, and a product
+  if (fours && !isa.hasVnni) // both halves of every operand, and a product
     return wide ? TileShape{12, 2} : TileShape{4, 2};
-  if (quads)
+  if (fours)
     return wide ? TileShape{14, 2} : TileShape{6, 2};
   if (acc.isInteger(64)) // without AVX512DQ a 64-bit product takes several temporaries
     return wide ? TileShape{8, 2} : TileShape{3, 2};
@@ -204,8 +204,8 @@ TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool quads) {
   return wide ? TileShape{14, 2} : TileShape{6, 2};
 }
 
-TileShape dmxc::cpu::largestConvTile(const IsaLevel &isa, Type acc, int64_t terms, bool quads) {
-  TileShape most = largestTile(isa, acc, quads);
+TileShape dmxc::cpu::largestConvTile(const IsaLevel &isa, Type acc, int64_t terms, bool fours) {
+  TileShape most = largestTile(isa, acc, fours);
   if (isFloatType(acc) && terms > convRun(terms) && isa.vectorRegisters >= 32)
     most.rows /= 2;
   return most;

@@ -20,7 +20,7 @@ inline int64_t ceilDivInt(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct RegisterTile {
   int64_t rows, vectors, lanes;
   mlir::Type acc;
-  bool quads = false; ///< operands are quads: see dotQuads
+  bool fours = false; ///< operands are fours: see dotFours
   /// Partial sums of an element, which take turns: they wait for one another less, and each rounds fewer times.
   int64_t chains = 1;
   int64_t lastLanes = 0; ///< of the last vector, when it has fewer than the others
@@ -83,17 +83,17 @@ void cutInTiles(CpuBuilder &b, mlir::Value count, int64_t rows, llvm::ArrayRef<i
 mlir::Value multiplyAdd(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
 /// sum + the product of each four u8 of x with the four s8 of y: all vectors of i32. Exact (wraps) at every level.
-mlir::Value dotQuads(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+mlir::Value dotFours(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
 /// Most rows and vectors whose accumulators, operands and temporaries fit in
 /// the registers.
 struct TileShape {
   int64_t rows, vectors;
 };
-TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool quads = false);
+TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool fours = false);
 /// The same for a convolution's sums of `terms`. Those that are cut in runs get half the rows where there are 32
 /// registers, so that totals stay in registers: storing them costs more than reading the right operand twice as often.
-TileShape largestConvTile(const IsaLevel &isa, mlir::Type acc, int64_t terms, bool quads = false);
+TileShape largestConvTile(const IsaLevel &isa, mlir::Type acc, int64_t terms, bool fours = false);
 
 /// Transposes L vectors of L elements (L a power of two).
 llvm::SmallVector<mlir::Value> transposeVectors(CpuBuilder &b, llvm::ArrayRef<mlir::Value> rows);

@@ -25,7 +25,7 @@ int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lane
 }
 
 void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
-  TileShape most = largestTile(isa, spec.accType, spec.quads);
+  TileShape most = largestTile(isa, spec.accType, spec.fours);
   if (spec.skinny()) {
     t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
     t.vectors = skinnyVectors(isa, t.rows, spec.n < 0 ? 1 << 20 : spec.n, t.lanes);
@@ -66,9 +66,9 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
   t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
-  // The copy completes the last quads.
-  if (spec.quads && spec.k > 0)
-    t.packA |= spec.lastQuad != 4;
+  // The copy completes the last fours.
+  if (spec.fours && spec.k > 0)
+    t.packA |= spec.lastFour != 4;
   return t;
 }
 

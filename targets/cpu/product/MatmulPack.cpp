@@ -30,7 +30,7 @@ Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant,
   int64_t bytes = dtypeBits(constant.dtype()) / 8;
   std::optional<WeightFormat> format = formatOfForm(formName(form));
   if (!format)
-    packQuads16(constant.data() + offset, k, n, strideK, strideN, out);
+    packFours16(constant.data() + offset, k, n, strideK, strideN, out);
   else if (*format == WeightFormat::Kept)
     packPanel16(constant.data() + offset * bytes, k, n, strideK, strideN, bytes, out);
   else

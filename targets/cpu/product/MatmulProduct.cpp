@@ -12,8 +12,8 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-bool MatmulProduct::quads() const {
-  return packedRhs && mayBeQuads && element.isInteger(32) && lhsElement.isUnsignedInteger(8) &&
+bool MatmulProduct::fours() const {
+  return packedRhs && mayBeFours && element.isInteger(32) && lhsElement.isUnsignedInteger(8) &&
          rhsElement.isSignlessInteger(8) && k.valueOr(0) > 0 && (lhs->strides.back().is(1) || k.is(1));
 }
 
@@ -98,11 +98,11 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
   spec.packedB = packedRhs;
   if (weights != WeightFormat::Kept)
     spec.bType = weights == WeightFormat::BF16 ? Type(BFloat16Type::get(context)) : IntegerType::get(context, 8);
-  if (quads()) {
-    spec.quads = true;
+  if (fours()) {
+    spec.fours = true;
     spec.bType = spec.accType;
-    spec.lastQuad = (spec.k - 1) % 4 + 1;
-    spec.k = quadsOf(spec.k);
+    spec.lastFour = (spec.k - 1) % 4 + 1;
+    spec.k = foursOf(spec.k);
   }
   spec.heavyEpilogue = heavyEpilogue;
   return spec;

@@ -21,7 +21,7 @@ struct MatmulProduct {
   Dim lhsRow = 0;
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false, heavyEpilogue = false;
-  bool mayBeQuads = true;                     ///< bytes may be multiplied four at a time
+  bool mayBeFours = true;                     ///< bytes may be multiplied four at a time
   WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
 
@@ -29,7 +29,7 @@ struct MatmulProduct {
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, bool mayJoin = true);
   bool direct() const { return lhs && rhs && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
   /// Bytes along rows times constant bytes: computed four at a time.
-  bool quads() const;
+  bool fours() const;
   bool isF8() const { return mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
   GemmSpec spec(mlir::MLIRContext *context) const;
   Dim workItems(const GemmTiles &tiles) const;

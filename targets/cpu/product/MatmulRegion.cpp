@@ -196,8 +196,8 @@ DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
   Builder b(context);
   NamedAttrList form;
   auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
-  bool quads = product.quads();
-  form.set("form", b.getStringAttr(quads ? "quads16" : panelForm(product.weights)));
+  bool fours = product.fours();
+  form.set("form", b.getStringAttr(fours ? "quads16" : panelForm(product.weights)));
   const StridedView &view = *product.rhs;
   int64_t k = *product.k.known(), n = *product.n.known();
   number("k", k);
@@ -208,7 +208,7 @@ DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
   int64_t bytes = product.rhsElement.getIntOrFloatBitWidth() / 8;
   bool rounded = product.weights != WeightFormat::Kept;
   number("size", rounded ? roundedPanelBytes(product.weights, k, n)
-                         : panel16Bytes(quads ? quadsOf(k) : k, n, quads ? 4 : bytes));
+                         : panel16Bytes(fours ? foursOf(k) : k, n, fours ? 4 : bytes));
   return form.getDictionary(context);
 }
 
@@ -265,7 +265,7 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   bool mayPack =
       strategy || (oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer));
   product->packedRhs = mayPack && packing != Packing::None;
-  product->mayBeQuads = packing != Packing::Plain;
+  product->mayBeFours = packing != Packing::Plain;
   if (product->packedRhs) {
     product->weights = weightFormat(body.block, *product, packing, choice.weights);
     DictionaryAttr form = packedForm(*product, context);
@@ -275,7 +275,7 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   }
   GemmSpec spec = product->spec(context);
   GemmTiles nominal = chooseGemmTiles(spec, choice.level());
-  plan.algorithm = product->quads() ? "matmul-quads" : product->packedRhs ? "matmul-packed" : "matmul";
+  plan.algorithm = product->fours() ? "matmul-quads" : product->packedRhs ? "matmul-packed" : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
   plan.work = product->workItems(nominal);

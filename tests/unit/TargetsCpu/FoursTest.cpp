@@ -1,4 +1,4 @@
-//===- QuadTest.cpp - products of bytes against exact integer sums -------===//
+//===- FoursTest.cpp - products of bytes against exact integer sums -------===//
 
 #include "KernelHarness.h"
 #include "TestTensors.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kUntouched = -77;
 
 /// The levels that this machine runs, and those with the dot products that the psABI levels lack.
-std::vector<IsaLevel> quadLevels() {
+std::vector<IsaLevel> fourLevels() {
   std::vector<IsaLevel> levels = runnableLevels();
   if (auto host = IsaLevel::byName("host"); host && host->hasVnni)
     levels.push_back(*host);
@@ -48,22 +48,22 @@ struct Product {
   int64_t padding = 0; ///< bytes between the rows of A
 };
 
-class Quads : public testing::TestWithParam<IsaLevel> {
+class Fours : public testing::TestWithParam<IsaLevel> {
 public:
   void check(const Product &p, int parts = 1, std::function<void(GemmTiles &)> tune = {});
 };
 std::string levelName(const testing::TestParamInfo<IsaLevel> &info) {
   return info.param.name.substr(info.param.name.size() - 2);
 }
-INSTANTIATE_TEST_SUITE_P(Isa, Quads, testing::ValuesIn(quadLevels()), levelName);
+INSTANTIATE_TEST_SUITE_P(Isa, Fours, testing::ValuesIn(fourLevels()), levelName);
 
 GemmSpec specOf(const Product &p, mlir::Builder &b) {
   GemmSpec spec;
-  spec.batch = p.batch, spec.m = p.dynamicRows ? kDynamic : p.m, spec.n = p.n, spec.k = quadsOf(p.k);
+  spec.batch = p.batch, spec.m = p.dynamicRows ? kDynamic : p.m, spec.n = p.n, spec.k = foursOf(p.k);
   spec.aType = b.getI8Type();
   spec.bType = spec.accType = b.getI32Type();
-  spec.quads = true;
-  spec.lastQuad = p.k - 4 * (quadsOf(p.k) - 1);
+  spec.fours = true;
+  spec.lastFour = p.k - 4 * (foursOf(p.k) - 1);
   spec.heavyEpilogue = p.heavy;
   return spec;
 }
@@ -71,7 +71,7 @@ GemmSpec specOf(const Product &p, mlir::Builder &b) {
 void emitProduct(CpuBuilder &b, const Product &p, const GemmTiles &tiles) {
   Value m = p.dynamicRows ? b.dim(0) : b.idx(p.m), row = b.idx(p.k + p.padding);
   GemmMatrix a{b.buffer(0), row, b.idx(1), [&](Value z) { return b.mul(z, b.mul(m, row)); }};
-  int64_t each = panel16Bytes(quadsOf(p.k), p.n, 4) / 4;
+  int64_t each = panel16Bytes(foursOf(p.k), p.n, 4) / 4;
   GemmMatrix right{b.buffer(1), {}, {}, [&](Value z) { return b.mulC(z, each); }};
   GemmCallbacks callbacks;
   callbacks.store = [&](Value batch, Value i, Value j, Value value, Value mask) {
@@ -81,16 +81,16 @@ void emitProduct(CpuBuilder &b, const Product &p, const GemmTiles &tiles) {
   emitGemm(b, spec, tiles, a, right, callbacks, {b.idx(p.batch), m, b.idx(p.n), b.idx(spec.k)});
 }
 
-void Quads::check(const Product &p, int parts, std::function<void(GemmTiles &)> tune) {
+void Fours::check(const Product &p, int parts, std::function<void(GemmTiles &)> tune) {
   SCOPED_TRACE(std::to_string(p.batch) + "x" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" +
                std::to_string(p.k));
   int64_t row = p.k + p.padding, strideK = p.transB ? 1 : p.n, strideN = p.transB ? p.k : 1;
   Tensor a = randomBytes(DType::U8, {p.batch * p.m * row - p.padding}, 1); // nothing behind the last row
   Tensor right = randomBytes(DType::I8, {p.batch, p.k, p.n}, 2);
-  int64_t each = panel16Bytes(quadsOf(p.k), p.n, 4);
+  int64_t each = panel16Bytes(foursOf(p.k), p.n, 4);
   Tensor packed(DType::U8, {p.batch * each});
   for (int64_t z = 0; z < p.batch; ++z)
-    packQuads16(right.data() + z * p.k * p.n, p.k, p.n, strideK, strideN,
+    packFours16(right.data() + z * p.k * p.n, p.k, p.n, strideK, strideN,
                 {packed.mutableData() + z * each, static_cast<size_t>(each)});
   mlir::MLIRContext context;
   mlir::Builder types(&context);
@@ -121,7 +121,7 @@ void Quads::check(const Product &p, int parts, std::function<void(GemmTiles &)> 
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(Quads, Shapes) {
+TEST_P(Fours, Shapes) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
                          {1, 10, 84},
                          {1, 1000, 37},
@@ -138,7 +138,7 @@ TEST_P(Quads, Shapes) {
     check({1, m, n, k}, 3);
 }
 
-TEST_P(Quads, RowsApartAndBatches) {
+TEST_P(Fours, RowsApartAndBatches) {
   for (int64_t k : {4, 21, 32, 67})
     for (int64_t padding : {0, 3}) {
       check({3, 19, 39, k, true, false, false, padding}, 2);
@@ -146,19 +146,19 @@ TEST_P(Quads, RowsApartAndBatches) {
     }
 }
 
-TEST_P(Quads, SeveralPasses) {
+TEST_P(Fours, SeveralPasses) {
   for (bool heavy : {false, true})
     for (int64_t k : {60, 64, 66, 203})
       check({2, 41, 75, k, false, heavy}, 2, [](GemmTiles &t) { t.kBlock = 8, t.tilesPerBlock = 2; });
 }
 
-TEST_P(Quads, RowsAtRunTime) {
+TEST_P(Fours, RowsAtRunTime) {
   for (int64_t m : {1, 2, 6, 14, 33})
     for (int64_t k : {28, 29})
       check({2, m, 43, k, false, false, true}, 2);
 }
 
-TEST_P(Quads, RandomShapes) {
+TEST_P(Fours, RandomShapes) {
   std::mt19937 rng(17);
   for (int i = 0; i < 16; ++i) {
     auto upTo = [&](int n) { return static_cast<int64_t>(1 + rng() % n); };
@@ -181,13 +181,13 @@ struct Window {
 
 ConvSpec specOf(const Window &w, mlir::Builder &b) {
   ConvSpec s;
-  s.n = w.n, s.oc = w.oc, s.groups = w.groups, s.ic = quadsOf(w.ic / w.groups) * w.groups;
+  s.n = w.n, s.oc = w.oc, s.groups = w.groups, s.ic = foursOf(w.ic / w.groups) * w.groups;
   s.in = w.in, s.kernel = w.kernel, s.stride = w.stride, s.dilation = w.dilation, s.pad = w.low;
   for (int i = 0; i < 3; ++i)
     s.out[i] = (w.in[i] + w.low[i] + w.high[i] - w.dilation[i] * (w.kernel[i] - 1) - 1) / w.stride[i] + 1;
   s.aType = s.bType = s.accType = b.getI32Type();
   s.input = ConvLayout::Blocked16;
-  s.quads = true, s.heavyEpilogue = w.heavy;
+  s.fours = true, s.heavyEpilogue = w.heavy;
   return s;
 }
 
@@ -232,7 +232,7 @@ void checkConv(const IsaLevel &isa, const Window &w, int parts = 1, std::functio
   Tensor weights = randomBytes(DType::I8, {w.oc, channels, spec.taps()}, 2), memory = blocked(input, w, positions);
   Tensor packed(DType::U8, {packedConvWeightBytes(spec)});
   int64_t plane = w.kernel[1] * w.kernel[2];
-  packConvQuads(spec, channels, weights.data(), {channels * spec.taps(), spec.taps(), plane, w.kernel[2], 1},
+  packConvFours(spec, channels, weights.data(), {channels * spec.taps(), spec.taps(), plane, w.kernel[2], 1},
                 {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
   ConvTiles tiles = chooseConvTiles(spec, isa);
   if (tune)
@@ -261,13 +261,13 @@ void checkConv(const IsaLevel &isa, const Window &w, int parts = 1, std::functio
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(Quads, PointwiseConvolutions) {
+TEST_P(Fours, PointwiseConvolutions) {
   checkConv(GetParam(), {2, 33, 70, 1, {1, 5, 9}, {1, 1, 1}}, 3);
   checkConv(GetParam(), {1, 64, 64, 1, {1, 9, 15}, {1, 1, 1}, {1, 2, 2}});
   checkConv(GetParam(), {1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}});
 }
 
-TEST_P(Quads, PaddedConvolutions) {
+TEST_P(Fours, PaddedConvolutions) {
   for (int64_t width : {1, 2, 7, 14, 30})
     for (int64_t ic : {3, 18, 32})
       checkConv(GetParam(), {1, ic, 40, 1, {1, 6, width}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}}, 2);
@@ -275,24 +275,24 @@ TEST_P(Quads, PaddedConvolutions) {
   checkConv(GetParam(), {1, 20, 17, 1, {1, 13, 19}, {1, 2, 5}, {1, 3, 2}, {1, 2, 3}, {0, 0, 4}, {0, 3, 1}});
 }
 
-TEST_P(Quads, GroupsAndDimensions) {
+TEST_P(Fours, GroupsAndDimensions) {
   checkConv(GetParam(), {1, 32, 64, 2, {1, 5, 11}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}});
   checkConv(GetParam(), {2, 5, 20, 1, {1, 1, 50}, {1, 1, 4}, {1, 1, 1}, {1, 1, 1}, {0, 0, 2}, {0, 0, 1}}, 3);
   checkConv(GetParam(), {1, 17, 18, 1, {4, 5, 6}, {3, 2, 3}, {2, 1, 1}, {1, 1, 1}, {1, 0, 1}, {1, 1, 1}}, 2);
 }
 
-TEST_P(Quads, ConvolutionsInPasses) {
+TEST_P(Fours, ConvolutionsInPasses) {
   Window w{2, 256, 72, 1, {1, 7, 7}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}};
   checkConv(GetParam(), w, 3, [](ConvTiles &t) { EXPECT_TRUE(t.passes); });
   w.heavy = true;
   checkConv(GetParam(), w, 1);
 }
 
-TEST(QuadForms, LastQuadsAreFilledWithZeros) {
+TEST(FourForms, LastFoursAreFilledWithZeros) {
   std::vector<int8_t> src(5 * 2), dst(panel16Bytes(2, 2, 4), 1);
   for (size_t i = 0; i < src.size(); ++i)
     src[i] = 10 + i;
-  packQuads16(reinterpret_cast<const std::byte *>(src.data()), 5, 2, 2, 1,
+  packFours16(reinterpret_cast<const std::byte *>(src.data()), 5, 2, 2, 1,
               {reinterpret_cast<std::byte *>(dst.data()), dst.size()});
   EXPECT_EQ(dst[4 + 2], 10 + 2 * 2 + 1); // row 2, column 1
   EXPECT_EQ(dst[16 * 4], 10 + 4 * 2);    // row 4, column 0
