@@ -26,7 +26,7 @@ struct CacheShares {
   int64_t nearWeights = 64 << 10;    ///< products of few rows do not wait for so many
   int64_t scores = 256 << 10;        ///< of a block of an attention's rows
   int64_t filteredInput = 704 << 10; ///< transformed, of a block; leaves room for weights
-  int64_t runInput = 400 << 10;      ///< of a run of pixels; leaves room for weights
+  int64_t spanInput = 400 << 10;     ///< of a span of pixels; leaves room for weights
   int64_t rowWeights = 600 << 10;    ///< read again for every row of pixels
   int64_t copiedInput = 4 << 20;     ///< of a convolution, in scratch
 };

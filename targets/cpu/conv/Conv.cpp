@@ -16,7 +16,7 @@ ConvEmitter::ConvEmitter(CpuBuilder &b, const ConvSpec &original, const ConvTile
     : b(b), spec(normalized(original)), t(tiles), input(input), weights(weights), callbacks(callbacks) {
   images = spec.n < 0 ? n : b.idx(spec.n);
   scratch = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
-  runs = planRow(spec, t.rows);
+  spans = planRow(spec, t.rows);
   this->tiles = tilesOfRow(spec, t.rows);
 }
 
@@ -117,21 +117,21 @@ void ConvEmitter::emitPasses(Item &item) {
 void ConvEmitter::emitRow(const Item &item) {
   Value low = b.mulC(item.part, t.tilesPerItem);
   Value high = b.minS(b.addC(low, t.tilesPerItem), b.idx(tiles));
-  for (const TileRun &run : runs) {
-    Value first = b.maxS(low, b.idx(run.firstTile));
-    Value last = b.minS(high, b.idx(run.firstTile + run.count));
+  for (const TileSpan &span : spans) {
+    Value first = b.maxS(low, b.idx(span.firstTile));
+    Value last = b.minS(high, b.idx(span.firstTile + span.count));
     b.forLoop(first, last, b.idx(1), [&](Value tileIndex) {
-      Value inRun = b.addC(tileIndex, -run.firstTile);
-      Value step = b.mulC(inRun, run.pixels);
-      Value anchor = b.addC(b.mulC(step, spec.stride[2]), run.anchor);
-      emitTile(item, {&run, tileIndex, b.addC(step, run.firstPixel), anchor});
+      Value inSpan = b.addC(tileIndex, -span.firstTile);
+      Value step = b.mulC(inSpan, span.pixels);
+      Value anchor = b.addC(b.mulC(step, spec.stride[2]), span.anchor);
+      emitTile(item, {&span, tileIndex, b.addC(step, span.firstPixel), anchor});
     });
   }
 }
 
 void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
   int64_t most = 1; // vectors whose sums fit in the registers
-  while (2 * most * tile.run->pixels <= t.sums)
+  while (2 * most * tile.span->pixels <= t.sums)
     most *= 2;
   for (int64_t v = 0; v < item.vectors; v += most) {
     Item part = partOf(item, v, std::min(most, item.vectors - v));
@@ -146,7 +146,7 @@ void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
 /// A last vector of which half the channels exist is half as wide: where vectors of 512 bits are two of 256 to the
 /// processor, it costs half.
 RegisterTile ConvEmitter::registers(const Item &item, const Tile &tile) const {
-  RegisterTile regs{tile.run->pixels, item.vectors, t.lanes, spec.accType, spec.fours};
+  RegisterTile regs{tile.span->pixels, item.vectors, t.lanes, spec.accType, spec.fours};
   bool half = item.tailChannels && item.tailChannels <= item.vectors * t.lanes - t.lanes / 2;
   bool can = t.mode == ConvMode::Broadcast && !t.passes && !callbacks.mapB && b.isa().vectorBytes == 64;
   if (half && can && mlir::isa<FloatType>(spec.accType))
@@ -179,7 +179,7 @@ Value ConvEmitter::mask(const Item &item, int64_t v) {
 
 void ConvEmitter::storeTile(const Item &item, const Tile &tile, const Values &acc) {
   if (t.passes) {
-    for (int64_t r = 0; r < tile.run->pixels; ++r)
+    for (int64_t r = 0; r < tile.span->pixels; ++r)
       for (int64_t v = 0; v < item.vectors; ++v)
         b.store(acc[r * item.vectors + v], scratch, partialOffset(item, tile, r, v));
     return;
@@ -190,13 +190,13 @@ void ConvEmitter::storeTile(const Item &item, const Tile &tile, const Values &ac
       callbacks.store(item.image, b.addC(item.oc, v * t.lanes), at, value(v), mask(item, v));
   };
   if (!spec.heavyEpilogue) {
-    for (int64_t r = 0; r < tile.run->pixels; ++r)
+    for (int64_t r = 0; r < tile.span->pixels; ++r)
       storePixel(b.addC(position, r), [&](int64_t v) { return acc[r * item.vectors + v]; });
     return;
   }
   for (int64_t i = 0; i < static_cast<int64_t>(acc.size()); ++i)
     b.store(acc[i], scratch, b.idx(i * t.lanes));
-  b.forLoop(0, tile.run->pixels, 1, [&](Value r) {
+  b.forLoop(0, tile.span->pixels, 1, [&](Value r) {
     Value row = b.mulC(r, item.vectors * t.lanes);
     storePixel(b.add(position, r),
                [&](int64_t v) { return b.load(spec.accType, scratch, b.addC(row, v * t.lanes), t.lanes); });
@@ -210,7 +210,7 @@ Value ConvEmitter::partialOffset(const Item &item, const Tile &tile, int64_t r, 
 
 ConvEmitter::Values ConvEmitter::loadPartials(const Item &item, const Tile &tile) {
   Values acc;
-  for (int64_t r = 0; r < tile.run->pixels; ++r)
+  for (int64_t r = 0; r < tile.span->pixels; ++r)
     for (int64_t v = 0; v < item.vectors; ++v)
       acc.push_back(b.load(spec.accType, scratch, partialOffset(item, tile, r, v), t.lanes));
   return acc;
@@ -237,7 +237,7 @@ Value ConvEmitter::inputRow(const Item &item, const Tile &tile, Value kd, Value 
 
 int64_t ConvEmitter::columnOffset(const Tile &tile, int64_t r, int64_t kw) const {
   int64_t column = r * spec.stride[2] + kw * spec.dilation[2];
-  return (column - tile.run->shift) * columnStride();
+  return (column - tile.span->shift) * columnStride();
 }
 
 /// Vector v of the item's channels, or its first lanes, at a packed offset of its first panel.

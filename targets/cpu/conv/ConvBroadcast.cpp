@@ -18,11 +18,12 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
   int64_t full = spec.groupIc() / block, rest = spec.groupIc() % block;
   Value low = item.passLow ? item.passLow : b.idx(0);
   Value high = item.passHigh ? item.passHigh : b.idx(full);
-  acc = sumInRuns(b, registers(item, tile), low, high, 1,
-                  stepsOfRun(convRun(spec.groupIc() * spec.taps()), block * spec.taps()), acc,
-                  [&](Value index, ValueRange carried) {
-                    return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
-                  });
+  acc =
+      sumInStretches(b, registers(item, tile), low, high, 1,
+                     stepsOfStretch(convStretch(spec.groupIc() * spec.taps()), block * spec.taps()), acc,
+                     [&](Value index, ValueRange carried) {
+                       return channelBlock(item, tile, b.mulC(index, block), block, llvm::to_vector_of<Value>(carried));
+                     });
   if (rest)
     acc = channelBlock(item, tile, b.idx(full * block), rest, acc);
   return acc;
@@ -63,7 +64,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
   RegisterTile regs = registers(item, tile);
   Value inChannel = b.add(row.input, b.mulC(channel, channelStride()));
   for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
-    const std::vector<int64_t> &valid = tile.run->valid[kw];
+    const std::vector<int64_t> &valid = tile.span->valid[kw];
     if (valid.empty())
       continue;
     Value at = b.add(row.weights, b.mulC(b.addC(channel, kw * blockChannels), 16));

@@ -35,9 +35,9 @@ private:
     Value passLow, passHigh;
     int64_t firstVector = 0; ///< of the group, when this is a part
   };
-  /// A register tile: `run` at tile number `tile` of the row.
+  /// A register tile: `span` at tile number `tile` of the row.
   struct Tile {
-    const TileRun *run;
+    const TileSpan *span;
     Value index;  ///< number of the tile in its row
     Value pixel;  ///< first output column
     Value anchor; ///< input column that addresses count from
@@ -95,7 +95,7 @@ private:
   const ConvCallbacks &callbacks;
   Value images;
   Value scratch;
-  std::vector<TileRun> runs;
+  std::vector<TileSpan> spans;
   int64_t tiles; ///< of a row
 };
 

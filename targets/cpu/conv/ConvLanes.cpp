@@ -96,7 +96,7 @@ ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile,
         // As in tapStep: no sharing of loads between taps, see opaque.
         Value base = b.opaque(item.input);
         Value w = weightVector(item, b.addC(at, kw * 16), v, t.lanes);
-        for (int64_t r : tile.run->valid[kw]) {
+        for (int64_t r : tile.span->valid[kw]) {
           Value x = loadLanes(inputs[v], base, b.addC(position, columnOffset(tile, r, kw)), j);
           Value &sum = sums[r * item.vectors + v];
           sum = multiplyAdd(b, x, w, sum);

@@ -1,17 +1,17 @@
 //===- ConvOpen.cpp - blocked convolutions over images of open sizes ----------===//
 //
 // The register tiles of Conv.h (pixels times output channels, one input element for a vector of channels) where batch
-// and spatial dims are known at run time. A work item is a run of output positions times some output channels. What its
-// pixels read is gathered in scratch first, so that a tile's pixels are a constant distance apart whatever row they are
-// in, and padding is zeros:
-//   blocked input  [blocks of 16 input channels][taps][positions][16]; a run counts through all spatial axes
-//   plain input    rows as SegmentCopy makes them; a run lies in one row
-// A pointwise convolution reads full tiles in place. Where weights are few, which they are where images are large, runs
-// of a blocked input lie in one row too: tiles whose taps are all inside the image read it in place, those at its
+// and spatial dims are known at run time. A work item is a span of output positions times some output channels. What
+// its pixels read is gathered in scratch first, so that a tile's pixels are a constant distance apart whatever row they
+// are in, and padding is zeros:
+//   blocked input  [blocks of 16 input channels][taps][positions][16]; a span counts through all spatial axes
+//   plain input    rows as SegmentCopy makes them; a span lies in one row
+// A pointwise convolution reads full tiles in place. Where weights are few, which they are where images are large,
+// spans of a blocked input lie in one row too: tiles whose taps are all inside the image read it in place, those at its
 // borders copy what they read, [blocks][taps of the leading axes][columns][16]. Tiles are static: the last positions of
-// a run take the smallest one that holds them, and what it computes beyond them is not stored.
+// a span take the smallest one that holds them, and what it computes beyond them is not stored.
 //
-// A blocked input of 4 x 5 pixels a..t, window 3 x 3, padding 1: one run of 20 positions, gathered for each of 9 taps.
+// A blocked input of 4 x 5 pixels a..t, window 3 x 3, padding 1: one span of 20 positions, gathered for each of 9 taps.
 //
 //     image             outputs             scratch [tap][position], each cell 16 channels
 //     a b c d e          0  1  2 [3  4      tap (0, 0)   0 0 0[0 0   0 a b c]d   0 f g h i   0 k l m n
@@ -21,7 +21,7 @@
 //
 // The tile of 6 pixels from output 3 reads [..] of every tap: 6 cells in a row, though outputs 4 and 5 lie in two rows
 // of the image. It adds 9 taps x 16 channels of products to 6 pixels x `vectors` of output channels, in registers. With
-// tiles of 6, 20 = 6 + 6 + 6 + 2: the last two positions take a tile of 2. By row (few weights), a run ends with its
+// tiles of 6, 20 = 6 + 6 + 6 + 2: the last two positions take a tile of 2. By row (few weights), a span ends with its
 // row of outputs, and a tile whose taps are all inside the image reads three rows of it where they lie.
 //
 //===----------------------------------------------------------------------===//
@@ -49,7 +49,7 @@ OpenSpec::OpenSpec(dmir::ConvOp op, bool blocked) : PixelSpec(op), blocked(block
       blocked && !isPointwise && outChannels() * steps() * 4 <= caches.rowWeights && columns(kMaxPixels) <= kRowColumns;
   // Multiples of the most common tiles, 14 and 6 pixels.
   segment = 84;
-  if (blocked && !isPointwise && inputBytes() > caches.runInput)
+  if (blocked && !isPointwise && inputBytes() > caches.spanInput)
     segment = 56;
   channels = groups == 1 ? std::min<int64_t>(128, llvm::alignTo(groupOc, 16)) : groupOc % 128 == 0 ? 128 : groupOc;
 }
@@ -65,7 +65,7 @@ OpenConv::OpenConv(CpuBuilder &b, const Convolution &conv, const OpenSpec &spec,
     vectors /= 2;
   RegisterTile full{tileRows, vectors, lanes, f32};
   full.chains = std::min(kMostChains, chainsThatFit(b.isa(), full));
-  chains = s.steps() > convRun(s.steps()) && !totalsFit(b.isa(), full) ? 1 : full.chains;
+  chains = s.steps() > convStretch(s.steps()) && !totalsFit(b.isa(), full) ? 1 : full.chains;
   input = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   sums = b.elementPtr(b.getI8Type(), input, b.idx(static_cast<int64_t>(llvm::alignTo(s.inputBytes(), 64))));
 }
@@ -176,7 +176,7 @@ void OpenConv::forGroups(Value firstOc, llvm::function_ref<void(const Group &)> 
              [&] { groupAt(b.idx(full), ceilDivInt(tail, lanes), tail); });
 }
 
-/// All tiles of a run whose first position in the image is `position`; full ones in place if asked for.
+/// All tiles of a span whose first position in the image is `position`; full ones in place if asked for.
 void OpenConv::tiles(const Group &group, Value image, Value position, Value count, bool inPlace) {
   cutInTiles(b, count, tileRows, kRestTiles, [&](int64_t pixels, Value at, Value left) {
     store(group, image, b.add(position, at), left, pixels, reduce(group, {pixels, at, left || !inPlace}));
@@ -193,11 +193,12 @@ SmallVector<Value> OpenConv::reduce(const Group &group, const Tile &tile) {
 }
 
 /// Sums over [0, count), of `terms` terms each.
-SmallVector<Value> OpenConv::inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms, ValueRange init,
-                                    llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+SmallVector<Value> OpenConv::inStretches(const Group &group, const Tile &tile, int64_t count, int64_t terms,
+                                         ValueRange init,
+                                         llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   RegisterTile regs = registers(group, tile);
-  int64_t run = stepsOfRun(convRun(s.steps()) * regs.chains, terms);
-  return sumInRuns(b, regs, b.idx(0), b.idx(count), 1, run, init, body);
+  int64_t stretch = stepsOfStretch(convStretch(s.steps()) * regs.chains, terms);
+  return sumInStretches(b, regs, b.idx(0), b.idx(count), 1, stretch, init, body);
 }
 
 /// `count` channels of a block, for one tap. `ahead`: how far the elements are that come next, where that is not close.
@@ -245,8 +246,8 @@ SmallVector<Value> OpenConv::reduceRow(const Group &group, const Tile &tile, Val
                 carried);
   };
   int64_t full = s.groupIc / 16, rest = s.groupIc % 16;
-  SmallVector<Value> acc = inRuns(group, tile, full, 16 * s.taps, init,
-                                  [&](Value index, ValueRange carried) { return block(index, 16, carried); });
+  SmallVector<Value> acc = inStretches(group, tile, full, 16 * s.taps, init,
+                                       [&](Value index, ValueRange carried) { return block(index, 16, carried); });
   return rest ? block(b.idx(full), rest, acc) : acc;
 }
 
@@ -255,7 +256,7 @@ SmallVector<Value> OpenConv::reduceBlocked(const Group &group, const Tile &tile,
   Value distance = tile.gathered ? b.idx(tapElements()) : b.mulC(plane, 16); // between blocks, or taps of one
   int64_t full = s.groupIc / 16 * s.taps, rest = s.groupIc % 16;
   SmallVector<Value> acc =
-      inRuns(group, tile, full, 16, init, [&](Value index, ValueRange carried) -> SmallVector<Value> {
+      inStretches(group, tile, full, 16, init, [&](Value index, ValueRange carried) -> SmallVector<Value> {
         Value from = b.elementPtr(f32, pixels, b.mul(index, distance));
         return channels(group, tile, from, b.elementPtr(f32, group.weights, b.mulC(index, 256)), 16, distance, carried);
       });
@@ -269,7 +270,7 @@ SmallVector<Value> OpenConv::reduceBlocked(const Group &group, const Tile &tile,
 }
 
 SmallVector<Value> OpenConv::reducePlain(const Group &group, const Tile &tile, ValueRange init) {
-  return inRuns(group, tile, s.rows(), s.kernel(), init, [&](Value row, ValueRange carried) {
+  return inStretches(group, tile, s.rows(), s.kernel(), init, [&](Value row, ValueRange carried) {
     SmallVector<Value> acc(carried);
     Value weight = b.elementPtr(f32, group.weights, b.mulC(row, s.kernel() * 16));
     for (int64_t tap = 0; tap < s.kernel(); ++tap) {
@@ -347,7 +348,7 @@ KernelPlan dmxc::cpu::planOpenConv(std::shared_ptr<Convolution> conv, int64_t sc
   if (spec->inRows())
     dims.append(spec->out.begin(), std::prev(spec->out.end()));
   dims.push_back(Dim::ceilDiv(spec->inRows() ? spec->out.back() : spec->positions(), spec->segment));
-  dims.push_back(1); // a run is never cut
+  dims.push_back(1); // a span is never cut
   WorkPlan work =
       choice.nominal.planWork(conv->body.block, dims, 0.02 * spec->segment * spec->channels * spec->steps() + 1);
   constexpr int64_t kMaxSums = 16 * 32 * 4;

@@ -1,6 +1,6 @@
 //===- ConvOpen.h - state of a blocked convolution of open sizes -*- C++ -*-===//
 //
-// Private to ConvOpen.cpp (runs and tiles) and ConvOpenGather.cpp (their input in scratch).
+// Private to ConvOpen.cpp (spans and tiles) and ConvOpenGather.cpp (their input in scratch).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -23,13 +23,13 @@ struct OpenSpec : PixelSpec {
   OpenSpec(dmir::ConvOp op, bool blocked);
 
   bool blocked; ///< the input
-  bool byRow;   ///< runs of a blocked input lie in one row
+  bool byRow;   ///< spans of a blocked input lie in one row
   int64_t steps() const { return groupIc * taps; }
   int64_t blocks() const { return ceilDivInt(groupIc, 16); }
   int64_t leadingTaps() const { return taps / kernel(); }
   /// Columns that the pixels of a tile read.
   int64_t columns(int64_t pixels) const { return (pixels - 1) * stride() + (kernel() - 1) * axes.back().dilation + 1; }
-  /// Of the gathered input of a run, or of a tile.
+  /// Of the gathered input of a span, or of a tile.
   int64_t inputBytes() const {
     if (byRow)
       return blocks() * 16 * leadingTaps() * columns(kMaxPixels) * 4;
@@ -37,7 +37,7 @@ struct OpenSpec : PixelSpec {
     return blocked ? blocks() * 16 * taps * segment * 4 : scratchBytes() + 64;
   }
   Dim positions() const { return dmir::product(out); }
-  /// Whether a run lies in one row.
+  /// Whether a span lies in one row.
   bool inRows() const { return byRow || !blocked; }
 };
 
@@ -47,7 +47,7 @@ public:
 
   OpenConv(CpuBuilder &b, const Convolution &conv, const OpenSpec &spec, int64_t scratchOffset);
 
-  /// `outer`: image, number of the item's channels, leading positions where runs lie in rows, number of the run.
+  /// `outer`: image, number of the item's channels, leading positions where spans lie in rows, number of the span.
   void run(llvm::ArrayRef<Value> outer);
 
 private:
@@ -59,9 +59,9 @@ private:
   /// A register tile: its pixels' first elements in scratch, or in the image.
   struct Tile {
     int64_t rows;
-    Value at; ///< its first pixel, counted from the run's
+    Value at; ///< its first pixel, counted from the span's
     bool gathered = true;
-    // Where runs lie in rows of blocks: its first element, and elements from one block, and one tap of each leading
+    // Where spans lie in rows of blocks: its first element, and elements from one block, and one tap of each leading
     // axis, to the next.
     Value pixels = {}, blockStride = {};
     llvm::SmallVector<Value> tapStrides = {};
@@ -80,9 +80,9 @@ private:
   void forGroups(Value firstOc, llvm::function_ref<void(const Group &)> body);
   void tiles(const Group &group, Value image, Value position, Value count, bool inPlace);
   llvm::SmallVector<Value> reduce(const Group &group, const Tile &tile);
-  llvm::SmallVector<Value> inRuns(const Group &group, const Tile &tile, int64_t count, int64_t terms,
-                                  mlir::ValueRange init,
-                                  llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)> body);
+  llvm::SmallVector<Value> inStretches(const Group &group, const Tile &tile, int64_t count, int64_t terms,
+                                       mlir::ValueRange init,
+                                       llvm::function_ref<llvm::SmallVector<Value>(Value, mlir::ValueRange)> body);
   llvm::SmallVector<Value> reduceBlocked(const Group &group, const Tile &tile, mlir::ValueRange init);
   llvm::SmallVector<Value> reduceRow(const Group &group, const Tile &tile, mlir::ValueRange init);
   llvm::SmallVector<Value> channels(const Group &group, const Tile &tile, Value from, Value weight, int64_t count,

@@ -6,7 +6,7 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-/// Copies what positions [from, to) read; `first` is the run's first one.
+/// Copies what positions [from, to) read; `first` is the span's first one.
 void OpenConv::gather(Value from, Value to, Value first) {
   Value width = b.idx(Dim::max(s.out.back(), 1));
   b.forLoop(b.floorDiv(from, width), b.ceilDiv(to, width), b.idx(1), [&](Value row) {

@@ -1,9 +1,9 @@
 //===- ConvPixels.cpp - convolutions over images of open sizes ----------------===//
 //
 // For a batch and spatial dims that a run brings, in row-major layout: lanes are adjacent pixels of an output row, and
-// a register tile is some vectors of them times some output channels. The input that a run of pixels reads is copied to
-// scratch first, with zeros for the padding and one row a tap, cut in phases where the stride is not 1: what the tiles
-// load is contiguous and whatever the place. Weights are read as they are, an element for a whole vector.
+// a register tile is some vectors of them times some output channels. The input that a span of pixels reads is copied
+// to scratch first, with zeros for the padding and one row a tap, cut in phases where the stride is not 1: what the
+// tiles load is contiguous and whatever the place. Weights are read as they are, an element for a whole vector.
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,8 +136,8 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
     }
     return acc;
   };
-  return sumInRuns(b, registers, b.idx(0), b.idx(s.rows()), 1, stepsOfRun(convRun(s.rows() * s.kernel()), s.kernel()),
-                   zeroTile(b, registers), step);
+  return sumInStretches(b, registers, b.idx(0), b.idx(s.rows()), 1,
+                        stepsOfStretch(convStretch(s.rows() * s.kernel()), s.kernel()), zeroTile(b, registers), step);
 }
 
 void PixelConv::store(const Tile &tile, ArrayRef<Value> acc) {

@@ -22,7 +22,7 @@ ConvMode convMode(const ConvSpec &spec);
 int64_t weightBlock(const ConvSpec &spec);
 
 /// Adjacent register tiles of a row that run the same code.
-struct TileRun {
+struct TileSpan {
   int64_t firstTile, count;
   int64_t firstPixel, pixels; ///< of the first tile; every tile has `pixels`
   /// valid[kw]: the pixels of the tile whose tap kw lies inside the input.
@@ -33,7 +33,7 @@ struct TileRun {
 };
 
 /// A row of the output cut in balanced tiles of at most `rows` pixels.
-std::vector<TileRun> planRow(const ConvSpec &spec, int64_t rows);
+std::vector<TileSpan> planRow(const ConvSpec &spec, int64_t rows);
 int64_t tilesOfRow(const ConvSpec &spec, int64_t rows);
 
 } // namespace dmxc::cpu

@@ -1,4 +1,4 @@
-//===- ConvSegment.cpp - the input that a run of output pixels reads ----------===//
+//===- ConvSegment.cpp - the input that a span of output pixels reads ----------===//
 
 #include "ConvSegment.h"
 

@@ -1,4 +1,4 @@
-//===- ConvSegment.h - the input that a run of output pixels reads -*- C++ -*-===//
+//===- ConvSegment.h - the input that a span of output pixels reads -*- C++ -*-===//
 //
 // Private to the convolutions over images of open sizes: their geometry, and copies of row-major input to scratch.
 //

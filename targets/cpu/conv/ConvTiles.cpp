@@ -36,12 +36,12 @@ int64_t dmxc::cpu::tilesOfRow(const ConvSpec &spec, int64_t rows) {
   return std::max<int64_t>(1, ceilDivInt(spec.out[2], rows));
 }
 
-/// The run of one tile.
-static TileRun planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
-  TileRun run{0, 1, first, pixels, {}, 0, 0};
+/// The span of one tile.
+static TileSpan planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
+  TileSpan span{0, 1, first, pixels, {}, 0, 0};
   int64_t origin = first * spec.stride[2] - spec.pad[2];
-  run.anchor = std::clamp<int64_t>(origin, 0, std::max<int64_t>(0, spec.in[2] - 1));
-  run.shift = run.anchor - origin;
+  span.anchor = std::clamp<int64_t>(origin, 0, std::max<int64_t>(0, spec.in[2] - 1));
+  span.shift = span.anchor - origin;
   for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
     std::vector<int64_t> valid;
     for (int64_t r = 0; r < pixels; ++r) {
@@ -49,28 +49,28 @@ static TileRun planTile(const ConvSpec &spec, int64_t first, int64_t pixels) {
       if (column >= 0 && column < spec.in[2])
         valid.push_back(r);
     }
-    run.valid.push_back(std::move(valid));
+    span.valid.push_back(std::move(valid));
   }
-  return run;
+  return span;
 }
 
-std::vector<TileRun> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
-  std::vector<TileRun> runs;
+std::vector<TileSpan> dmxc::cpu::planRow(const ConvSpec &spec, int64_t rows) {
+  std::vector<TileSpan> spans;
   int64_t tiles = tilesOfRow(spec, rows), low = spec.out[2] / tiles;
   int64_t high = spec.out[2] - low * tiles; // this many have low+1 pixels
   for (int64_t t = 0, first = 0; t < tiles; ++t) {
     int64_t pixels = low + (t < high);
-    TileRun run = planTile(spec, first, pixels);
-    run.firstTile = t;
+    TileSpan span = planTile(spec, first, pixels);
+    span.firstTile = t;
     first += pixels;
-    bool same = !runs.empty() && runs.back().pixels == pixels && runs.back().shift == run.shift &&
-                runs.back().valid == run.valid;
+    bool same = !spans.empty() && spans.back().pixels == pixels && spans.back().shift == span.shift &&
+                spans.back().valid == span.valid;
     if (same)
-      ++runs.back().count;
+      ++spans.back().count;
     else
-      runs.push_back(std::move(run));
+      spans.push_back(std::move(span));
   }
-  return runs;
+  return spans;
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,7 +87,7 @@ ConvTiles dmxc::cpu::chooseConvTiles(const ConvSpec &original, const IsaLevel &i
   ConvTiles t;
   t.mode = convMode(spec);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  // The few terms of lanes with inputs of their own are not cut in runs.
+  // The few terms of lanes with inputs of their own are not cut in stretches.
   int64_t terms = t.mode == ConvMode::Broadcast ? spec.groupIc() * spec.taps() : 0;
   TileShape most = largestConvTile(isa, spec.accType, terms, spec.fours);
   int64_t width = std::max<int64_t>(1, spec.out[2]);

@@ -391,8 +391,8 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value sha
     }
     return next;
   };
-  Values acc = sumInRuns(b, regs, b.idx(0), b.idx(spec.ic), kUnroll, stepsOfRun(convRun(spec.ic), 1, kUnroll),
-                         zeroTile(b, regs), step);
+  Values acc = sumInStretches(b, regs, b.idx(0), b.idx(spec.ic), kUnroll,
+                              stepsOfStretch(convStretch(spec.ic), 1, kUnroll), zeroTile(b, regs), step);
   Value to = b.elementPtr(f32, sums, b.add(b.mulC(position, sumsPlane()), b.mulC(firstRow, t.columns())));
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t v = 0; v < group.vectors; ++v)

@@ -272,9 +272,9 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     return sums;
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
-  int64_t run = stepsOfRun(productRun(spec.k, spec.skinny()) * regs.chains, 1, t.unroll);
-  acc = sumInRuns(b, regs, b.idx(0), main, t.unroll, run, beginChains(b, regs, acc),
-                  [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
+  int64_t stretch = stepsOfStretch(productStretch(spec.k, spec.skinny()) * regs.chains, 1, t.unroll);
+  acc = sumInStretches(b, regs, b.idx(0), main, t.unroll, stretch, beginChains(b, regs, acc),
+                       [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
   if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
     acc = b.forLoop(main, depth, b.idx(1), acc, [&](Value kk, ValueRange sums) { return steps(1, false, kk, sums); });
   return sumChains(b, regs, acc);

@@ -70,20 +70,20 @@ bool dmxc::cpu::totalsFit(const IsaLevel &isa, const RegisterTile &tile) {
   return 2 * tile.size() + tile.vectors + 1 <= isa.vectorRegisters;
 }
 
-SmallVector<Value> dmxc::cpu::sumInRuns(CpuBuilder &b, const RegisterTile &tile, Value low, Value high, int64_t step,
-                                        int64_t run, ValueRange init,
-                                        llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+SmallVector<Value> dmxc::cpu::sumInStretches(CpuBuilder &b, const RegisterTile &tile, Value low, Value high,
+                                             int64_t step, int64_t stretch, ValueRange init,
+                                             llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto first = CpuBuilder::constantOf(low), last = CpuBuilder::constantOf(high);
   bool known = first && last;
-  if (!isFloatType(tile.acc) || (known && *last - *first <= run))
+  if (!isFloatType(tile.acc) || (known && *last - *first <= stretch))
     return b.forLoop(low, high, b.idx(step), init, body);
-  bool whole = known && (*last - *first) % run == 0;
+  bool whole = known && (*last - *first) % stretch == 0;
   auto runFrom = [&](Value from) {
-    Value to = b.addC(from, run);
+    Value to = b.addC(from, stretch);
     return b.forLoop(from, whole ? to : b.minS(to, high), b.idx(step), zeroTile(b, tile), body);
   };
   if (totalsFit(b.isa(), tile))
-    return b.forLoop(low, high, b.idx(run), init, [&](Value from, ValueRange totals) {
+    return b.forLoop(low, high, b.idx(stretch), init, [&](Value from, ValueRange totals) {
       SmallVector<Value> acc = runFrom(from);
       for (auto [sum, total] : llvm::zip(acc, totals))
         sum = arith::AddFOp::create(b, total, sum);
@@ -104,15 +104,15 @@ SmallVector<Value> dmxc::cpu::sumInRuns(CpuBuilder &b, const RegisterTile &tile,
     }
     return result;
   };
-  if (known && *last - *first <= 2 * run) {
-    Value middle = b.addC(low, run);
+  if (known && *last - *first <= 2 * stretch) {
+    Value middle = b.addC(low, stretch);
     store(b.forLoop(low, middle, b.idx(step), init, body));
     return totals(b.forLoop(middle, high, b.idx(step), zeroTile(b, tile), body));
   }
   bool fromZero = known && llvm::all_of(init, [](Value x) { return matchPattern(x, m_AnyZeroFloat()); });
   if (!fromZero)
     store(init);
-  b.forLoop(low, high, b.idx(run), [&](Value from) {
+  b.forLoop(low, high, b.idx(stretch), [&](Value from) {
     SmallVector<Value> acc = runFrom(from);
     auto add = [&] { store(totals(acc)); };
     if (fromZero)
@@ -206,7 +206,7 @@ TileShape dmxc::cpu::largestTile(const IsaLevel &isa, Type acc, bool fours) {
 
 TileShape dmxc::cpu::largestConvTile(const IsaLevel &isa, Type acc, int64_t terms, bool fours) {
   TileShape most = largestTile(isa, acc, fours);
-  if (isFloatType(acc) && terms > convRun(terms) && isa.vectorRegisters >= 32)
+  if (isFloatType(acc) && terms > convStretch(terms) && isa.vectorRegisters >= 32)
     most.rows /= 2;
   return most;
 }

@@ -54,25 +54,26 @@ void accumulateTile(CpuBuilder &b, const RegisterTile &tile, llvm::MutableArrayR
                     int64_t chain = 0);
 
 /// Rounding errors of a sum grow with the terms that a lane sums one after the other, so long products of floats are
-/// summed in runs: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A run costs as much as
-/// half a term where totals stay in registers, else as two to four; convolutions follow one another more often than
-/// other products do, which adds up their errors. Products of few rows wait for their weights: runs cost them nothing.
-inline int64_t convRun(int64_t terms) { return terms < 512 ? 32 : 64; } ///< of sums of so many terms
-inline int64_t productRun(int64_t terms, bool fewRows) {
+/// summed in stretches: steps of a loop, a multiple of `multiple`, that have about `terms` terms. A stretch costs as
+/// much as half a term where totals stay in registers, else as two to four; convolutions follow one another more often
+/// than other products do, which adds up their errors. Products of few rows wait for their weights: stretches cost them
+/// nothing.
+inline int64_t convStretch(int64_t terms) { return terms < 512 ? 32 : 64; } ///< of sums of so many terms
+inline int64_t productStretch(int64_t terms, bool fewRows) {
   return fewRows ? 32 : terms >= 0 && terms < 512 ? 64 : 128; // negative: unknown
 }
-inline int64_t stepsOfRun(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
+inline int64_t stepsOfStretch(int64_t terms, int64_t termsPerStep, int64_t multiple = 1) {
   return std::max<int64_t>(1, terms / (termsPerStep * multiple)) * multiple;
 }
 
-/// Whether registers hold the sums of a run and those of the runs before it, beside the operands.
+/// Whether registers hold the sums of a stretch and those of the stretches before it, beside the operands.
 bool totalsFit(const IsaLevel &isa, const RegisterTile &tile);
 
-/// init plus what body(i, sums) adds for i = low, low + step, .. below high; `run`: a multiple of `step`.
+/// init plus what body(i, sums) adds for i = low, low + step, .. below high; `stretch`: a multiple of `step`.
 llvm::SmallVector<mlir::Value>
-sumInRuns(CpuBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t step, int64_t run,
-          mlir::ValueRange init,
-          llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value index, mlir::ValueRange sums)> body);
+sumInStretches(CpuBuilder &b, const RegisterTile &tile, mlir::Value low, mlir::Value high, int64_t step,
+               int64_t stretch, mlir::ValueRange init,
+               llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value index, mlir::ValueRange sums)> body);
 
 /// Cuts `count` rows in tiles of `rows` (`left` is null) and one for the `left` rows that rest: the smallest that holds
 /// them among `sizes` (ascending) and rows - 1.
@@ -91,7 +92,7 @@ struct TileShape {
   int64_t rows, vectors;
 };
 TileShape largestTile(const IsaLevel &isa, mlir::Type acc, bool fours = false);
-/// The same for a convolution's sums of `terms`. Those that are cut in runs get half the rows where there are 32
+/// The same for a convolution's sums of `terms`. Those that are cut in stretches get half the rows where there are 32
 /// registers, so that totals stay in registers: storing them costs more than reading the right operand twice as often.
 TileShape largestConvTile(const IsaLevel &isa, mlir::Type acc, int64_t terms, bool fours = false);
 
