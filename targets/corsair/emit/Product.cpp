@@ -5,6 +5,21 @@
 // way into ST. Sums leave OB as f16. Loading, multiplying and storing have a queue each and a double buffer between
 // them. A convolution is a product whose rows the array controller takes from an image in GM.
 //
+// C (128 x 320) = A (128 x 512) x B (512 x 320), weights streamed, two tiles of 64 columns at a time (`groups`): bands
+// of 64 rows b0, b1 downwards, rounds of two tiles r0, r1, r2 to the right, the last of one tile.
+//
+//         t0 t1 | t2 t3 | t4     queue Load         queue Array                 queue Store
+//     b0  r0    | r1    | r2     b0 -> IB half 0
+//     b1  r0    | r1    | r2     b1 -> IB half 1    b0 x t0 t1 -> OB half 0
+//                                                   b0 x t2 t3 -> OB half 1     OB half 0 -> C b0, columns 0..127
+//                                                   b0 x t4    -> OB half 1     OB half 1 -> C b0, columns 128..255
+//                                                   b1 x t0 t1 -> OB half 1     OB half 1 -> C b0, columns 256..319
+//
+// Tokens between them, for each half: IbFull, IbFree; ObFree (Store to Load), ObReady (Load, with the bias in the sums,
+// to Array), ObFull (Array to Store). With k over 512 a band comes in segments of 8 blocks, whose sums add up in OB.
+// Stationary weights turn the loops round: rounds outside, their tiles in WB, and all bands pass them. Slices of the
+// array share rows, columns or a batch; a mask says which take part, and a share how many tiles each of them stores.
+//
 //===----------------------------------------------------------------------===//
 
 #include "MatmulView.h"
