@@ -83,7 +83,6 @@ private:
   };
 
   const Image &image;
-  const Kernel &kernel;
   const Program &program;
   std::map<uint32_t, Layout> layouts;
   std::vector<Queue> queues;
@@ -109,7 +108,7 @@ private:
 };
 
 Runner::Runner(const Image &image, const Kernel &kernel, const Program &program)
-    : image(image), kernel(kernel), program(program) {
+    : image(image), program(program) {
   for (uint32_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
     registers.emplace_back();

@@ -15,7 +15,6 @@ namespace {
 /// One stream on quad 0 (or another) over memories that the test fills and looks at itself.
 class RawCard {
 public:
-  static constexpr uint64_t kBytes = 0x8000;
   explicit RawCard(const std::string &stream, uint32_t quad = 0) {
     std::string error, text = ".stream s\n" + stream +
                               "  HALT\n.kernel k\n  .footprint DDR=0x8000 GM=0x8000 ST=0x8000 OB=0x8000 WB=0x2100 "

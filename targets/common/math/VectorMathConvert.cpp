@@ -25,8 +25,6 @@ Expr truncateToOdd(Expr x) {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// An 8-bit float format, or the 4-bit one with its sign moved to bit 7.
 struct Format8 {
   int exponentBits, mantissaBits, bias;

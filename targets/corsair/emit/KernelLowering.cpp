@@ -1,18 +1,18 @@
 //===- KernelLowering.cpp - a region's ops to instructions ----------------===//
 //
-// Every op reads and writes values in GM. relu(x * w + b), then its softmax, for a team of two quads that share the rows
-// of x (16 x 64; w is 64 x 32, constant, and lies in ST):
+// Every op reads and writes values in GM. softmax(relu(x * w + b)) for a team of two quads that share the rows of x
+// (16 x 64; w is 64 x 32, constant, and lies in ST):
 //
-//     op             GM of quad 0 (rows 0..7)       queues of quad 0                               quad 1
-//     x: argument    x f16, part of 8 rows          copy x[0:8] from DDR                           x[8:16]
-//     matmul, add    y f16, 8 x 32                  emitProduct: x to IB, b into OB, sums to y     the same, its rows
-//     max            z f16, in the order of y       emitSimd Relu, split at dim 0                  the same
-//     softmax        s f16                          emitSimd Softmax, one row after the other      the same
-//     return         .                              copy s to its rows of the result in DDR        its rows
+//     op            GM of quad 0 (rows 0..7)     queues of quad 0, those of quad 1 do the same for rows 8..15
+//     x: argument   x f16, 8 rows                copy x[0:8] from DDR
+//     matmul, add   y f16, 8 x 32                emitProduct: x to IB, b into OB, sums to y
+//     relu          z f16, in the order of y     emitSimd Relu, split at dim 0
+//     softmax       s f16                        emitSimd Softmax, a row after the other
+//     return                                     copy s to its rows of the result in DDR
 //
 // `deal` (Distribution) says how each value is split over quads; where an op needs all of one, its parts are gathered
-// first (makeWhole). An add whose vector the product takes as a bias emits nothing. Arguments that are permanent
-// (weights, states) and temporaries get their places in `finish`, when all kernels of an image are known; what the init
+// first (makeWhole). An add whose vector the product takes as a bias emits nothing. What is permanent (weights, states)
+// and temporaries get their places when all kernels of an image are known (placePermanent, finish); what the init
 // program copies once is not copied in main.
 //
 //===----------------------------------------------------------------------===//

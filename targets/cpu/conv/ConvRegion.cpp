@@ -150,7 +150,7 @@ void Convolution::pack(Packing packing) {
 }
 
 ConvWriter::ConvWriter(CpuBuilder &b, const Convolution &conv)
-    : b(b), conv(conv), e(b, conv.body.block), writer(e, conv.body),
+    : conv(conv), e(b, conv.body.block), writer(e, conv.body),
       rank(cast<RankedTensorType>(conv.op.getResult().getType()).getRank()) {
   // The position counts through all spatial axes: they are one axis for the epilogue if every access joins them.
   if (writer.acceptsJoined())

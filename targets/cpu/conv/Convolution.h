@@ -39,7 +39,6 @@ public:
   void write(Value n, Value oc, Value position, Value sums, Value mask);
 
 private:
-  CpuBuilder &b;
   const Convolution &conv;
   ElementExpr e;
   ResultWriter writer;
