@@ -137,5 +137,5 @@ def model(placed):
             inputs.append(onnx.info(p.prefix + operand.name, TYPES[operand.kind][1], dims))
         outputs += [onnx.info(f"{p.prefix}o{i}", kind, None) for i, kind in enumerate(p.case.result_types())]
     opset = placed[0].case.opset
-    preview = onnx.field(8, onnx.message((1, "ai.onnx.preview"), (2, 1))) if any(p.case.domain == "ai.onnx.preview" for p in placed) else b""
-    return onnx.model(nodes, inputs, outputs, opset=opset, extra=preview, ml=5 if opset > 21 else 3, weights=weights)
+    domains = b"".join(onnx.field(8, onnx.message((1, domain), (2, 1))) for domain in sorted({p.case.domain for p in placed} - {"", "ai.onnx.ml"}))
+    return onnx.model(nodes, inputs, outputs, opset=opset, extra=domains, ml=5 if opset > 21 else 3, weights=weights)
