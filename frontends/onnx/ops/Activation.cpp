@@ -59,21 +59,35 @@ void importCelu(NodeContext &c) {
   c.result(c.e.add(c.e.max(zero, x), c.e.min(zero, negative)));
 }
 
+Val gelu(Emitter &e, const Val &x) {
+  Val share = e.add(e.emit<ErfOp>({e.mul(x, std::sqrt(0.5))}), 1.0);
+  return e.mul(e.mul(x, 0.5), share);
+}
+
 void importGelu(NodeContext &c) {
   Val x = c.operand(0);
   std::string mode = c.attrString("approximate", "none");
   c.requireAttr(mode == "none" || mode == "tanh", "approximate must be 'none' or 'tanh', not '" + mode + "'");
   if (mode == "tanh")
     return c.result(geluTanh(c.e, x));
-  Val share = c.e.add(c.e.emit<ErfOp>({c.e.mul(x, std::sqrt(0.5))}), 1.0);
-  c.result(c.e.mul(c.e.mul(x, 0.5), share));
+  c.result(gelu(c.e, x));
 }
 
-void importSwish(NodeContext &c) {
+//--- com.microsoft: what ONNX Runtime's optimisers make of several nodes
+void importBiasGelu(NodeContext &c) { c.result(gelu(c.e, c.e.add(c.operand(0), c.operand(1)))); }
+
+void importFastGelu(NodeContext &c) {
   Val x = c.operand(0);
-  double alpha = c.attrFloat("alpha", 1);
+  c.result(geluTanh(c.e, c.has(1) ? c.e.add(x, c.operand(1)) : x));
+}
+
+void importSwishBy(NodeContext &c, double usual) {
+  Val x = c.operand(0);
+  double alpha = c.attrFloat("alpha", usual);
   c.result(alpha == 1 ? silu(c.e, x) : c.e.mul(x, sigmoid(c.e, c.e.mul(x, alpha))));
 }
+void importQuickGelu(NodeContext &c) { importSwishBy(c, 1.702F); }
+void importSwish(NodeContext &c) { importSwishBy(c, 1); }
 
 void importPRelu(NodeContext &c) {
   Val x = c.operand(0), slope = c.operand(1);
@@ -138,6 +152,7 @@ void importHardmax(NodeContext &c) {
 } // namespace
 
 std::vector<OpRows> activationOps() {
+  constexpr const char *microsoft = "com.microsoft";
   using namespace types;
   return {
       {"LeakyRelu", {1, 6, 16}, importLeakyRelu, "alpha", {Float}},
@@ -151,6 +166,10 @@ std::vector<OpRows> activationOps() {
       {"Softsign", {1, 22}, importSoftsign, "", {Float}},
       {"Mish", {18, 22}, importMish, "", {Float}},
       {"Gelu", {20}, importGelu, "approximate", {Float}},
+      {"Gelu", {1}, importGelu, "", {Float}, "", microsoft},
+      {"BiasGelu", {1}, importBiasGelu, "", {Float}, "", microsoft},
+      {"FastGelu", {1}, importFastGelu, "", {Float}, "", microsoft},
+      {"QuickGelu", {1}, importQuickGelu, "alpha", {Float}, "", microsoft},
       {"Swish", {24}, importSwish, "alpha", {Float}},
       {"PRelu", {1, 6, 7, 9, 16}, importPRelu, "", {Number}},
       {"Shrink", {9}, importShrink, "bias,lambd", {Number}},

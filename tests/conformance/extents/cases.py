@@ -57,6 +57,19 @@ for name, function in UNARY.items():
     low, high = RANGES.get(name, (-2, 2))
     case(name, "x:f n c w", lambda x, f=function: f(wide(x)), data={"x": lambda r, shape, s, a=low, b=high: r.uniform(a, b, shape)})
 case("Swish", "x:f n c", lambda x: x * sigmoid(x), opset=24)
+
+
+def fast_gelu(x):
+    return 0.5 * x * (1 + np.tanh(x * (0.7978845608028654 + 0.035677408136300125 * x * x)))
+
+
+MICROSOFT = {"domain": "com.microsoft"}  # by the text of its operators' schemas
+case("Gelu", "x:f n c", UNARY["Gelu"], name="ms-Gelu", **MICROSOFT)
+case("BiasGelu", "x:f n c; b:f c", lambda x, b: UNARY["Gelu"](wide(x) + b), **MICROSOFT)
+for text in ("x:f n c", "x:f n c; b:f c"):
+    case("FastGelu", text, lambda x, b=0: fast_gelu(wide(x) + b), name="FastGelu" + "-bias" * (";" in text), **MICROSOFT)
+for alpha in (1.702, 0.5):
+    case("QuickGelu", "x:f n c", lambda x, a=alpha: x * sigmoid(a * wide(x)), name=f"QuickGelu-{alpha}", alpha=alpha, **MICROSOFT)
 case("IsInf", "x:f n c", np.isinf)
 case("IsNaN", "x:f n c", np.isnan)
 case("Not", "x:b n c", np.logical_not)
