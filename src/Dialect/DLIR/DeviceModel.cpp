@@ -16,8 +16,22 @@ const MemoryModel *DeviceModel::memory(StringRef memory) const {
   return row == memories.end() ? nullptr : &*row;
 }
 
+const UnitModel::Engine *UnitModel::engine(StringRef engine) const {
+  auto row = llvm::find_if(engines, [&](const Engine &e) { return e.name == engine; });
+  return row == engines.end() ? nullptr : &*row;
+}
+
+const UnitModel *DeviceModel::unit(StringRef unit) const {
+  auto row = llvm::find_if(units, [&](const UnitModel &u) { return u.name == unit; });
+  return row == units.end() ? nullptr : &*row;
+}
+
 std::string DeviceModel::memoryNames() const {
   return llvm::join(llvm::map_range(memories, [](const MemoryModel &m) { return m.name; }), ", ");
+}
+
+std::string DeviceModel::unitNames() const {
+  return llvm::join(llvm::map_range(units, [](const UnitModel &u) { return u.name; }), ", ");
 }
 
 const DeviceModel *DLIRDialect::findDevice(StringRef name) const {

@@ -231,6 +231,24 @@ int64_t ScheduledGraphOp::unitCount() {
   return count;
 }
 
+/// Where a token is; null where the table has no such units.
+static const UnitModel *homeOf(TokenOp token) {
+  const DeviceModel *model = modelOf(token);
+  if (!model || model->units.empty())
+    return nullptr;
+  return token.getHome() ? model->unit(*token.getHome()) : &model->units.front();
+}
+
+/// C5 of graphs.
+static LogicalResult verifyTokensFit(ScheduledGraphOp graph) {
+  llvm::DenseMap<const UnitModel *, int64_t> held;
+  for (auto token : graph.getBody().getOps<TokenOp>())
+    if (const UnitModel *home = homeOf(token); home && ++held[home] > home->tokens)
+      return token.emitOpError("C5: is one too many: a ")
+             << home->name << " holds " << home->tokens << " tokens";
+  return success();
+}
+
 LogicalResult ScheduledGraphOp::verifyRegions() {
   constexpr int64_t kMost = 1 << 20; // a grid that a machine may have
   if ((getName() != "init" && getName() != "main") || getUnits().empty() ||
@@ -239,11 +257,12 @@ LogicalResult ScheduledGraphOp::verifyRegions() {
   if (getBody().getNumArguments() != getUnits().size() ||
       llvm::any_of(getBody().getArgumentTypes(), [](Type type) { return !type.isIndex(); }))
     return emitOpError("C1: has an index for each dim of its units");
-  std::set<uint64_t> queues, registers;
+  std::set<std::tuple<StringRef, StringRef, int64_t>> queues;
+  std::set<uint64_t> registers;
   for (Operation &op : getBody().front()) {
     if (auto queue = dyn_cast<DispatchQueueOp>(op)) {
-      if (!queues.insert(queue.getNumber()).second)
-        return op.emitOpError("C2: a second queue ") << queue.getNumber();
+      if (!queues.insert({queue.getUnit(), queue.getEngine(), queue.getIndex()}).second)
+        return op.emitOpError("C2: a second queue ") << queue.getIndex() << " of " << queue.getEngine();
     } else if (auto token = dyn_cast<TokenOp>(op)) {
       if (isUsed(token, true) && !isUsed(token, false) && !token.getCredits())
         return op.emitOpError("C3: is waited for, but nothing signals it");
@@ -256,12 +275,33 @@ LogicalResult ScheduledGraphOp::verifyRegions() {
       return op.emitOpError("C2: does not stand in a queue");
     }
   }
+  return verifyTokensFit(*this);
+}
+
+LogicalResult TokenOp::verify() {
+  if (static_cast<int64_t>(getCredits()) < 0)
+    return emitOpError("C2: has ") << static_cast<int64_t>(getCredits()) << " credits";
+  const UnitModel *home = homeOf(*this);
+  if (const DeviceModel *model = modelOf(*this); !home && model)
+    return emitOpError("C1: the device has no units of class ")
+           << getHome().value_or("any") << "; it has " << model->unitNames();
+  if (home && home->tokens < 1)
+    return emitOpError("C1: units of class ") << home->name << " hold no tokens";
   return success();
 }
 
 LogicalResult DispatchQueueOp::verifyRegions() {
-  if (static_cast<int64_t>(getNumber()) < 0)
-    return emitOpError("C2: its number is negative");
+  const DeviceModel *model = modelOf(*this);
+  const UnitModel *unit = model ? model->unit(getUnit()) : nullptr;
+  if (!unit)
+    return emitOpError("C2: the device has no units of class ")
+           << getUnit() << "; it has " << (model ? model->unitNames() : "none");
+  const UnitModel::Engine *engine = unit->engine(getEngine());
+  if (!engine)
+    return emitOpError("C2: ") << getUnit() << " has no queues of " << getEngine() << "; those that have are "
+                               << llvm::join(llvm::map_range(unit->engines, [](auto &e) { return e.name; }), ", ");
+  if (int64_t index = getIndex(); index < 0 || index >= engine->queues)
+    return emitOpError("C2: there is no queue ") << index << ", " << getEngine() << " has " << engine->queues;
   for (Operation &op : getBody().front())
     if (!isa<TaskGroupOp, LoopOp>(op))
       return op.emitOpError("C1: does not stand in a group");

@@ -81,6 +81,21 @@ static std::string movesOf(const MemoryModel &memory) {
   return moves.empty() ? "no copies" : moves;
 }
 
+/// C5: what a copy touches at one end.
+static LogicalResult verifyElement(Operation *op, Attribute place, ArrayRef<int64_t> steps, const MemoryModel &memory) {
+  auto says = [&](StringRef what) {
+    return op->emitOpError("C5: ") << what << " in " << memory.name << " is no multiple of " << memory.element
+                                   << " bytes, which copies cannot divide";
+  };
+  if (memory.element == 1)
+    return success();
+  if (!cast<AffineMapAttr>(place).getValue().getResult(0).isMultipleOf(memory.element))
+    return says("its place");
+  if (llvm::any_of(steps, [&](int64_t step) { return step % memory.element; }))
+    return says("a step of its descriptor");
+  return success();
+}
+
 LogicalResult DmaCopyOp::verify() {
   if (failed(verifyTask(partsOf(*this), "rows")))
     return failure();
@@ -101,7 +116,10 @@ LogicalResult DmaCopyOp::verify() {
     return emitOpError("C4: ") << getTo() << " has no subunits";
   if (getPeers() && !move->toPeers)
     return emitOpError("C4: no copy from ") << getFrom() << " to " << getTo() << " reaches other units of the graph";
-  return success();
+  auto descriptor = getDescriptor().getDefiningOp<DescriptorOp>();
+  TaskParts parts = partsOf(*this);
+  return success(succeeded(verifyElement(*this, parts.places[0], descriptor.getSource(), *source)) &&
+                 succeeded(verifyElement(*this, parts.places[1], descriptor.getTarget(), *target)));
 }
 
 //===--- copies with one end ----------------------------------------------------------===//
@@ -114,7 +132,9 @@ template <typename OpTy> static LogicalResult verifyEnd(OpTy op) {
     return failure();
   if (op.getBuffers().size() != 1 || !op.getDescriptor())
     return op.emitOpError("C2: has one buffer and a descriptor");
-  return success();
+  auto descriptor = op.getDescriptor().template getDefiningOp<DescriptorOp>();
+  return verifyElement(op, partsOf(op).places[0], isa<PutOp>(op) ? descriptor.getSource() : descriptor.getTarget(),
+                       *modelOf(op)->memory(memoryOf(op.getBuffers()[0])));
 }
 
 LogicalResult PutOp::verify() { return verifyEnd(*this); }

@@ -156,7 +156,7 @@ Value Program::token(int number) {
   const bool free = llvm::is_contained({kIbFree, kObFree, kWbFree}, number & ~1);
   OpBuilder at(queues[0]);
   return token = dlir::TokenOp::create(at, writer.loc, dlir::TokenType::get(at.getContext()),
-                                       at.getI64IntegerAttr(free ? 1 : 0));
+                                       at.getI64IntegerAttr(free ? 1 : 0), /*home=*/StringAttr());
 }
 
 Value Program::registerValue(int number) {

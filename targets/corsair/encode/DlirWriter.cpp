@@ -149,7 +149,7 @@ Value DlirWriter::token(int64_t credits) {
   if (firstQueue)
     builder.setInsertionPoint(firstQueue);
   return dlir::TokenOp::create(builder, loc, dlir::TokenType::get(builder.getContext()),
-                               builder.getI64IntegerAttr(credits));
+                               builder.getI64IntegerAttr(credits), /*home=*/StringAttr());
 }
 
 Value DlirWriter::quadRegister(ArrayRef<int64_t> values) {
@@ -163,7 +163,8 @@ Value DlirWriter::quadRegister(ArrayRef<int64_t> values) {
 void DlirWriter::queue(int64_t number, function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&current.getBody().front());
-  auto op = dlir::DispatchQueueOp::create(builder, loc, builder.getI64IntegerAttr(number));
+  auto op = dlir::DispatchQueueOp::create(builder, loc, builder.getStringAttr(corsair::kUnit),
+                                          builder.getStringAttr(corsair::kEngine), builder.getI64IntegerAttr(number));
   firstQueue = firstQueue ? firstQueue : op.getOperation();
   builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
   body();

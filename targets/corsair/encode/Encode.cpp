@@ -129,21 +129,16 @@ LogicalResult KernelEncoder::addGraph(dlir::ScheduledGraphOp graph) {
   if (quads > machine.quadCount())
     return graph.emitOpError("runs on ") << quads << " quads, the machine has " << machine.quadCount();
   llvm::DenseMap<Value, int> tokens;
-  for (auto token : graph.getBody().getOps<dlir::TokenOp>()) {
-    if (tokens.size() == hw::kTokens)
-      return token.emitOpError("is one too many: a quad has ") << int(hw::kTokens) << " tokens";
+  for (auto token : graph.getBody().getOps<dlir::TokenOp>())
     tokens.insert({token, static_cast<int>(tokens.size())});
-  }
   hw::Launch launch;
   GraphContext context{addresses, tokens, options};
   for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>()) {
-    if (static_cast<int64_t>(queue.getNumber()) >= machine.queuesPerQuad)
-      return queue.emitOpError("a quad has ") << machine.queuesPerQuad << " queues";
-    std::string name = kernel.name + "_" + graph.getName().str() + "_q" + std::to_string(queue.getNumber());
+    std::string name = kernel.name + "_" + graph.getName().str() + "_q" + std::to_string(queue.getIndex());
     FailureOr<hw::Code> code = StreamEncoder(image, context).run(queue, std::move(name));
     if (failed(code))
       return failure();
-    launch.streams[queue.getNumber()] = image.addStream(std::move(*code));
+    launch.streams[queue.getIndex()] = image.addStream(std::move(*code));
   }
   hw::Program &target = graph.getName() == "init" ? kernel.init : kernel.main;
   for (uint32_t quad = 0; quad < quads; ++quad) {

@@ -21,7 +21,7 @@ FailureOr<hw::Code> StreamEncoder::run(dlir::DispatchQueueOp queue, std::string 
       std::vector<dlir::TokenCount> waits = group ? group.waits() : cast<dlir::DeviceTaskOpInterface>(user).waits();
       auto at = user->getParentOfType<dlir::DispatchQueueOp>();
       bool takes = llvm::any_of(waits, [&](const dlir::TokenCount &w) { return w.token == token.getResult(); });
-      if (takes && (!first || at.getNumber() < first.getNumber()))
+      if (takes && (!first || at.getIndex() < first.getIndex()))
         first = at;
     }
     if (token.getCredits() && first == queue)

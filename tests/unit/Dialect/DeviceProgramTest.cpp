@@ -21,9 +21,10 @@ struct Toy {};
 dlir::DeviceModel toy() {
   dlir::DeviceModel model;
   model.name = "toy";
-  model.memories = {{"DDR", 1 << 20, 1, 64, false, {{"L2"}}},
-                    {"L2", 1 << 16, 1, 32, false, {{"L1", true}, {"DDR"}}},
-                    {"L1", 1 << 12, 4, 32, true, {{"L2"}}}};
+  model.memories = {{"DDR", 1 << 20, 1, 64, false, 4, {{"L2"}}},
+                    {"L2", 1 << 16, 1, 32, false, 4, {{"L1", true}, {"DDR"}}},
+                    {"L1", 1 << 12, 4, 32, true, 4, {{"L2"}}}};
+  model.units = {{"core", {{"dma", 2}, {"vector", 1}}, 4}, {"shim", {{"dma", 1}}, 0}};
   model.scopes = {"all"};
   model.descriptorDims = 3;
   model.largestCount = 255;
@@ -73,17 +74,17 @@ dlir.device_program @panels on "toy" {
   %d = dlir.descriptor "f32" unit 64 dims [2, 4, 8] source [8192, 256, 4] target [1024, 256, 4]
   dlir.channel @row depth 2
   dlir.scheduled_graph "main" units 2x2 (%i, %j) {
-    %full = dlir.token
+    %full = dlir.token on "core"
     %free = dlir.token credits 2
     %n = dlir.register 0 [1, 2, 3, 4]
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "core" "dma" 0 {
       dlir.loop %k times[4] {
         dlir.task_group "put" {
           dlir.put @row %x[%i * 4096 + %k * 1024] with %d units 3
         }
       }
     }
-    dlir.dispatch_queue 1 {
+    dlir.dispatch_queue "core" "dma" 1 {
       dlir.loop %k times[2] {
         dlir.task_group "get" wait(%free >= 2) signal(%full += 2) {
           dlir.get @row to %a[0] with %d
@@ -91,7 +92,7 @@ dlir.device_program @panels on "toy" {
         }
       }
     }
-    dlir.dispatch_queue 2 {
+    dlir.dispatch_queue "core" "vector" 0 {
       dlir.task_group "drain" wait(%full >= 2) signal(%free += 2) {
         dlir.copy L1 -> L2 %a[%j * 32] to %x[0] with %d units 1
         dlir.task_barrier over "all" id 0 queues [0, 1]
@@ -174,6 +175,17 @@ TEST_F(DevicePrograms, AreRefusedByTheTableOfTheDevice) {
       {"%full >= 2", "%full >= -1", "C3: waits and signals count from 1, one number a token"},
       {"wait(%free >= 2) signal(%full += 2)", "wait(%free >= 2)", "C3: is waited for, but nothing signals it"},
       {"[1, 2, 3, 4]", "[1, 2]", "C4: is the only one of register 0, with one value or 4"},
+      {"\"dma\" 1", "\"cube\" 1", "C2: core has no queues of cube; those that have are dma, vector"},
+      {"\"core\" \"dma\" 1", "\"tile\" \"dma\" 1", "C2: the device has no units of class tile; it has core, shim"},
+      {"\"dma\" 1", "\"dma\" 2", "C2: there is no queue 2, dma has 2"},
+      {"\"dma\" 1", "\"dma\" 0", "C2: a second queue 0 of dma"},
+      {"credits 2", "credits -1", "C2: has -1 credits"},
+      {"credits 2", "credits 2 on \"shim\"", "C1: units of class shim hold no tokens"},
+      {"credits 2", "credits 2 on \"tile\"", "C1: the device has no units of class tile; it has core, shim"},
+      {"%n = ", "%t0 = dlir.token\n %t1 = dlir.token\n %t2 = dlir.token\n %n = ",
+       "C5: is one too many: a core holds 4 tokens"},
+      {"%k * 1024]", "%k * 1022]", "C5: its place in L2 is no multiple of 4 bytes, which copies cannot divide"},
+      {"[1024, 256, 4]", "[1024, 256, 2]", "C5: a step of its descriptor in L1 is no multiple of 4 bytes"},
       {"2x2 (%i, %j)", "4 (%i, %j)", "C1: has an index for each dim of its units"},
   };
   for (const Wrong &wrong : all) {

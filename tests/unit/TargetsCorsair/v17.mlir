@@ -29,7 +29,7 @@ dlir.device_program @v17 on "corsair" {
     %acts = dlir.token
     %cols = dlir.token
     %done = dlir.token
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "activations" signal(%acts) {
         dlir.copy DDR -> GM %a[0] to %gm[0] with %tilesA
         dlir.copy GM -> IB %gm[0] to %ib[0] with %tilesA units 1
@@ -39,13 +39,13 @@ dlir.device_program @v17 on "corsair" {
         dlir.copy GM -> DDR %gh[0] to %h[0] with %halves
       }
     }
-    dlir.dispatch_queue 1 {
+    dlir.dispatch_queue "quad" "dispatch" 1 {
       dlir.task_group "weights" signal(%cols) {
         dlir.copy DDR -> ST %b[0] to %st[0] with %tilesB units 1
         dlir.copy ST -> WB %st[0] to %wb[0] with %tile units 1 subunits 255
       }
     }
-    dlir.dispatch_queue 2 {
+    dlir.dispatch_queue "quad" "dispatch" 2 {
       dlir.task_group "product" wait(%acts, %cols) signal(%done) {
         corsair.matmul %ib[0] x %wb[0] to %ob[0] num_imc 8 ppr_mode 3 slices 1 activation_kind "bfp16r" weight_kind "bfp16c" rows[64]
         dlir.copy OB -> GM %ob[0] to %gc[0] with %all units 1

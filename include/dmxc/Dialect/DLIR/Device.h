@@ -47,15 +47,30 @@ struct MemoryModel {
   int64_t units = 1;      ///< on the whole device
   int64_t alignment = 64; ///< of addresses that a program fixes
   bool subunits = false;  ///< copies into it say which parts of its unit they reach
+  int64_t element = 1;    ///< bytes that copies cannot divide: steps of their descriptors and places are multiples
   std::vector<Move> moves;
 
   const Move *moveTo(llvm::StringRef memory) const;
+};
+
+/// A class of units that work off queues.
+struct UnitModel {
+  struct Engine {
+    std::string name;
+    int64_t queues = 1; ///< of one unit
+  };
+  std::string name;
+  std::vector<Engine> engines; ///< those that have queues
+  int64_t tokens = 0;          ///< that one unit holds
+
+  const Engine *engine(llvm::StringRef engine) const;
 };
 
 /// What programs of a device may name, and the limits that its texts are checked by.
 struct DeviceModel {
   std::string name; ///< the target's
   std::vector<MemoryModel> memories;
+  std::vector<UnitModel> units;    ///< the first one holds tokens of which no text says where they are
   std::vector<std::string> scopes; ///< in which queues can meet, the narrowest first
   unsigned descriptorDims = 0;
   int64_t largestCount = INT64_MAX; ///< of a descriptor's dim
@@ -63,8 +78,10 @@ struct DeviceModel {
   bool channels = false;            ///< copies may have their ends in different queues
 
   const MemoryModel *memory(llvm::StringRef memory) const;
+  const UnitModel *unit(llvm::StringRef unit) const;
   /// "A, B, C"
   std::string memoryNames() const;
+  std::string unitNames() const;
 };
 
 /// The model that an op of a device's program is checked by; null if none of that name was registered.

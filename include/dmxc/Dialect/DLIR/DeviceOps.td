@@ -124,8 +124,8 @@ def DLIR_ScheduledGraphOp : DLIR_Op<"scheduled_graph", [HasParent<"DeviceProgram
   let description = [{
     `dlir.scheduled_graph "main" units 4x2 (%x, %y) {..}`: a grid of units; %x and %y are the place of the one that runs it.
     C1: the name is "init" or "main", there is a unit, and an index a dim. C2: it holds tokens, registers and queues, and no two queues of one
-    number. C3: a token that is waited for is signalled or has credits. C4: a register has one value, or one for each
-    unit; no two ops name the same.
+    engine have one index. C3: a token that is waited for is signalled or has credits. C4: a register has one value, or one for each
+    unit; no two ops name the same. C5: there are no more tokens than their unit holds.
   }];
   let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$units);
   let regions = (region SizedRegion<1>:$body);
@@ -139,10 +139,14 @@ def DLIR_ScheduledGraphOp : DLIR_Op<"scheduled_graph", [HasParent<"DeviceProgram
 
 def DLIR_TokenOp : DLIR_Op<"token", [HasParent<"ScheduledGraphOp">]> {
   let summary = "a counter that orders groups of different queues of a unit";
-  let description = "Credits are there at the start.";
-  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$credits);
+  let description = [{
+    `dlir.token credits 4 on "core"`: credits are there at the start; its home is the class of the units whose bank holds it, without
+    one the device's first. C1: the device has such units, and they hold tokens. C2: credits are not negative.
+  }];
+  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$credits, OptionalAttr<StrAttr>:$home);
   let results = (outs DLIR_TokenType:$result);
-  let assemblyFormat = "(`credits` $credits^)? attr-dict";
+  let assemblyFormat = "(`credits` $credits^)? (`on` $home^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def DLIR_RegisterOp : DLIR_Op<"register", [HasParent<"ScheduledGraphOp">]> {
@@ -153,11 +157,14 @@ def DLIR_RegisterOp : DLIR_Op<"register", [HasParent<"ScheduledGraphOp">]> {
 }
 
 def DLIR_DispatchQueueOp : DLIR_Op<"dispatch_queue", [HasParent<"ScheduledGraphOp">, SingleBlock, NoTerminator]> {
-  let summary = "groups that one queue of the unit works off in order";
-  let description = "C1: it holds groups and loops of groups. C2: the number is not negative.";
-  let arguments = (ins I64Attr:$number);
+  let summary = "groups that one queue of each unit works off in order";
+  let description = [{
+    `dlir.dispatch_queue "core" "dma" 1 {..}`: the class of the units, the engine whose queue it is, and which of them, from 0.
+    C1: it holds groups and loops of groups. C2: the device has such units, they have the engine, and it has so many queues.
+  }];
+  let arguments = (ins StrAttr:$unit, StrAttr:$engine, I64Attr:$index);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$number attr-dict-with-keyword $body";
+  let assemblyFormat = "$unit $engine $index attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 
@@ -202,7 +209,8 @@ def DLIR_DmaCopyOp : DLIR_DeviceTask<DLIR_Dialect, "copy", "dma", "0", "1", (ins
     `dlir.copy GM -> IB %x[%i * 33280] to %ib[0] with %d units 15`. `units`, `subunits`: masks of those of the memory's units, and of their parts, that
     take part; `peers`: mask of the graph's units whose memory is written; `rows`: first rows at source and target where the descriptor walks rows of tiles;
     `count` replaces its first dim. C1: the device can move between these memories. C2: the buffers lie in them. C3: there is a descriptor.
-    C4: `subunits` go with memories that have them, `peers` with moves that reach other units of the graph.
+    C4: `subunits` go with memories that have them, `peers` with moves that reach other units of the graph. C5: places and the descriptor's
+    steps are multiples of what each memory cannot divide.
   }];
 }
 
@@ -213,13 +221,13 @@ def DLIR_PutOp : DLIR_ChannelEnd<"put", "0", ""> {
   let summary = "the source end of a copy: items into a channel";
   let description = [{
     `dlir.put @a %x[%i * 4096] with %d`: its descriptor's target steps are not used. C1: the channel exists. C2: it has one buffer and a descriptor.
-    C3: the device can move to the memory of each get.
+    C3: the device can move to the memory of each get. C5 as of copy.
   }];
 }
 
 def DLIR_GetOp : DLIR_ChannelEnd<"get", "", "0"> {
   let summary = "the target end of a copy: items out of a channel";
-  let description = "`dlir.get @a %y[0] with %d`: its descriptor's source steps are not used. C1, C2 as of put.";
+  let description = "`dlir.get @a %y[0] with %d`: its descriptor's source steps are not used. C1, C2 as of put; C5 as of copy.";
 }
 
 def DLIR_TaskBarrierOp : DLIR_Op<"task_barrier", [AttrSizedOperandSegments, DLIR_DeviceTaskInterface]> {

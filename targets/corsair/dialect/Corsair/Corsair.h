@@ -11,6 +11,9 @@
 
 namespace dmxc::corsair {
 
+/// The class of units that have queues, and what takes their tasks to the engines.
+inline constexpr llvm::StringLiteral kUnit = "quad", kEngine = "dispatch";
+
 /// What programs for a machine may name.
 dlir::DeviceModel deviceModel(const dmx::corsair::Machine &machine);
 /// Registers the dialect, and with DLIR the machine.

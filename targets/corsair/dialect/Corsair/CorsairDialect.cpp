@@ -45,6 +45,7 @@ dlir::DeviceModel corsair::deviceModel(const hw::Machine &machine) {
     row.subunits = machine.memory(memory).scope == hw::MemoryInfo::Scope::Core;
     row.moves = movesFrom(memory);
   }
+  model.units = {{kUnit.str(), {{kEngine.str(), machine.queuesPerQuad}}, hw::kTokens}};
   model.scopes = {"queues", "quad", "chiplet", "card"}; // as hw::Scope counts them
   model.descriptorDims = 4;
   model.largestCount = hw::findConfigKey(hw::ConfigKey::N0)->max;

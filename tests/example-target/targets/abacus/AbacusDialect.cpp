@@ -39,6 +39,8 @@ void abacus::registerDevice(DialectRegistry &registry) {
   dlir::DeviceModel model = queueModel(dmx::abacus::kMachine);
   model.memories[0].moves = {{"SRAM"}};
   model.memories[1].moves = {{"DRAM"}};
+  model.memories[0].element = model.memories[1].element = sizeof(float);
+  model.units = {{"abacus", {{"dma", 4}, {"multiplier", 1}}, 16}};
   model.descriptorDims = 1;
   model.largestCount = dmx::abacus::kTile;
   dlir::registerDevice<AbacusDialect>(registry, std::move(model));

@@ -37,7 +37,7 @@ dlir.device_program @"$name" on "abacus" {
     %b_free = dlir.token credits 4
     %c_full = dlir.token
     %c_free = dlir.token credits 2
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "abacus" "dma" 0 {
       dlir.loop %i times[$rows] { dlir.loop %j times[$columns] { dlir.loop %p times[$depth] {
       dlir.loop %half times[2] { dlir.loop %t times[2] {
         dlir.task_group "load a" wait(%a_free) signal(%a_full) {
@@ -46,7 +46,7 @@ dlir.device_program @"$name" on "abacus" {
         }
       } } } } }
     }
-    dlir.dispatch_queue 1 {
+    dlir.dispatch_queue "abacus" "dma" 1 {
       dlir.loop %i times[$rows] { dlir.loop %j times[$columns] { dlir.loop %p times[$depth] {
       dlir.loop %half times[2] { dlir.loop %t times[2] {
         dlir.task_group "put b" {
@@ -54,14 +54,14 @@ dlir.device_program @"$name" on "abacus" {
         }
       } } } } }
     }
-    dlir.dispatch_queue 2 {
+    dlir.dispatch_queue "abacus" "dma" 2 {
       dlir.loop %n times[$products] { dlir.loop %half times[2] { dlir.loop %t times[2] {
         dlir.task_group "get b" wait(%b_free) signal(%b_full) {
           dlir.get @b to %tb[%half * 2048 + %t * 1024] with %from_b
         }
       } } }
     }
-    dlir.dispatch_queue 3 {
+    dlir.dispatch_queue "abacus" "multiplier" 0 {
       dlir.loop %i times[$results] { dlir.loop %turn times[2] {
         dlir.task_group "multiply" wait(%c_free) signal(%c_full) {
           dlir.loop %p times[$depth] { dlir.loop %half times[2] {
@@ -75,7 +75,7 @@ dlir.device_program @"$name" on "abacus" {
         }
       } }
     }
-    dlir.dispatch_queue 4 {
+    dlir.dispatch_queue "abacus" "dma" 3 {
       dlir.loop %i times[$rows] { dlir.loop %j times[$pairs] { dlir.loop %turn times[2] {
         dlir.task_group "store c" wait(%c_full) signal(%c_free) {
           dlir.copy SRAM -> DRAM %tc[%turn * 1024] to %c[%i * $c_tiles + %j * 128 + %turn * 64] with %to_c

@@ -32,7 +32,7 @@
 // RESIDENT-LABEL: dlir.device_program @square_0 on "corsair"
 // RESIDENT: dlir.task_group "activations" signal(%[[ALL:.*]]) {
 // RESIDENT-NEXT: dlir.task_barrier over "chiplet" id 0 queues [0]
-// RESIDENT: dlir.dispatch_queue 1 {
+// RESIDENT: dlir.dispatch_queue "quad" "dispatch" 1 {
 // RESIDENT-NEXT: dlir.task_group "operands" wait(%[[ALL]], %{{.*}})
 func.func @square(%a: tensor<512x512x!R>, %b: tensor<512x512x!C>) -> tensor<512x512xf16> {
   %0 = dmir.matmul %a, %b : (tensor<512x512x!R>, tensor<512x512x!C>) -> tensor<512x512xf16>

@@ -23,13 +23,13 @@ dlir.device_program @together on "corsair" {
   %b = dlir.memory "GM" "b" size 10000000
   %d = dlir.descriptor "f16" unit 32 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         dlir.copy DDR -> GM %x[0] to %a[0] with %d
         dlir.copy DDR -> GM %x[0] to %b[0] with %d
       }
     }
-    dlir.dispatch_queue 1 {
+    dlir.dispatch_queue "quad" "dispatch" 1 {
       dlir.task_group "b" {
         dlir.copy GM -> DDR %a[0] to %x[0] with %d
         dlir.copy GM -> DDR %b[0] to %x[0] with %d
@@ -45,7 +45,7 @@ dlir.device_program @stride on "corsair" {
   // expected-error @+1 {{invalid stride: target step 3 of f16 is not a multiple of 2}}
   %d = dlir.descriptor "f16" unit 1 dims [4] source [2] target [3]
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         dlir.copy GM -> GM %a[0] to %a[1024] with %d
       }
@@ -60,7 +60,7 @@ dlir.device_program @tiles on "corsair" {
   // expected-error @+1 {{invalid stride: source step 4100 of bfp16r is not a multiple of 64}}
   %d = dlir.descriptor "bfp16r" unit 4160 dims [4] source [4100] target [4160]
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         dlir.copy GM -> GM %a[0] to %a[1024] with %d
       }
@@ -74,7 +74,7 @@ dlir.device_program @kind on "corsair" {
   %a = dlir.memory "GM" "a" size 4096
   %d = dlir.descriptor "f17" unit 1 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{names no element kind of the device: 'f17'}}
         dlir.copy GM -> GM %a[0] to %a[1024] with %d
@@ -89,7 +89,7 @@ dlir.device_program @modulo on "corsair" {
   %a = dlir.memory "GM" "a" size 4096
   %d = dlir.descriptor "f16" unit 1 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{has a place that is no sum of multiples}}
         dlir.copy GM -> GM %a[%q mod 2] to %a[1024] with %d
@@ -109,8 +109,8 @@ dlir.device_program @quads on "corsair" {
 
 dlir.device_program @queues on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    // expected-error @+1 {{a quad has 4 queues}}
-    dlir.dispatch_queue 4 {}
+    // expected-error @+1 {{C2: there is no queue 4, dispatch has 4}}
+    dlir.dispatch_queue "quad" "dispatch" 4 {}
   }
 }
 
@@ -128,7 +128,7 @@ dlir.device_program @registers on "corsair" {
 dlir.device_program @function on "corsair" {
   %a = dlir.memory "GM" "a" size 4096
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{the vector device has no function 'twist'}}
         corsair.simd "twist" to %a[0] dims [4] to_kind "f16" to_strides [2]
@@ -176,7 +176,7 @@ dlir.device_program @cores on "corsair" {
   %w = dlir.memory "WB" "w" size 4160
   %o = dlir.memory "OB" "o" size 49152
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         corsair.matmul %i[0] x %w[0] to %o[0] num_imc 8 ppr_mode 3 groups 3 activation_kind "bfp16r" weight_kind "bfp16c"
       }
@@ -201,7 +201,7 @@ dlir.device_program @grid on "corsair" {
 dlir.device_program @counts on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
     %t = dlir.token credits 1
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       // expected-error @+1 {{counts 65536 of a token, the device at most 65535}}
       dlir.task_group "a" wait(%t >= 65536) {}
     }

@@ -22,7 +22,7 @@ dlir.device_program @slots on "corsair" {
   dlir.scheduled_graph "main" units 2 (%q) {
     %t = dlir.token credits 2
     %r = dlir.register 3 [5, 6]
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       // What a loop needs is configured before it, once.
       // CHECK-LABEL: .stream slots_main_q0
       // CHECK-NEXT: SIGNAL n=2
@@ -83,7 +83,7 @@ dlir.device_program @slots on "corsair" {
       }
     }
     // Buffers of one queue that are not live at the same time share room.
-    dlir.dispatch_queue 1 {
+    dlir.dispatch_queue "quad" "dispatch" 1 {
       // CHECK-LABEL: .stream slots_main_q1
       // CHECK: MOVE_GM2GM saddr=0x400 daddr=0x2000
       // CHECK: MOVE_GM2GM saddr=0x400 daddr=0x2000

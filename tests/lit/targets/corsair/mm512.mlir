@@ -118,32 +118,32 @@
 // DLIR: dlir.descriptor "bfp16c" unit 4160 dims [] source [] target [] {source_subunit_step = 4160 : i64}
 // DLIR: dlir.descriptor "bfp32" to "f16" unit 64 dims [64] source [256] target [128] {target_unit_step = 8192 : i64}
 // DLIR: dlir.scheduled_graph "init" units 8 (%[[Q:.*]]) {
-// DLIR-NEXT: dlir.dispatch_queue 0 {
+// DLIR-NEXT: dlir.dispatch_queue "quad" "dispatch" 0 {
 // DLIR-NEXT: dlir.task_group "load weights" {
 // DLIR-NEXT: dlir.copy DDR -> ST %[[W]][%[[Q]] * 33280] to %[[ST]][0] with %{{.*}} units 15
 // DLIR: dlir.scheduled_graph "main" units 8 (%[[Q:.*]]) {
 // DLIR: %[[LOADED:.*]] = dlir.token
 // DLIR: %[[SHARE:.*]] = dlir.register 0 [0, 1, 2, 3, 0, 1, 2, 3]
 // DLIR: %[[MASK:.*]] = dlir.register 1 [15, 15, 15, 15, 240, 240, 240, 240]
-// DLIR: dlir.dispatch_queue 0 {
+// DLIR: dlir.dispatch_queue "quad" "dispatch" 0 {
 // DLIR-NEXT: dlir.loop %[[I:.*]] times[2] {
 // DLIR-NEXT: dlir.task_group "load activations" signal(%[[LOADED]]) {
 // DLIR-NEXT: dlir.copy DDR -> GM %[[X]][%[[I]] * 133120 + %[[SHARE]] * 33280] to %[[GX]][%[[I]] * 133120 + %[[SHARE]] * 33280] with %{{.*}} peers[%[[MASK]]]
 // DLIR-NEXT: dlir.task_barrier over "chiplet" id 0 queues [0]
 // DLIR: dlir.task_group "store results" wait(%[[STORED:.*]]) {
 // DLIR-NEXT: dlir.copy GM -> DDR %[[GY]][%{{.*}} * 32768] to %[[Y]][%[[Q]] * 128 + %{{.*}} * 262144]
-// DLIR: dlir.dispatch_queue 1 {
+// DLIR: dlir.dispatch_queue "quad" "dispatch" 1 {
 // DLIR-NEXT: dlir.task_group "fetch weights" wait(%{{.*}}) signal(%{{.*}}) {
 // DLIR-NEXT: dlir.copy ST -> WB %[[ST]][0] to %[[WB]][0] with %{{.*}} units 15 subunits 255
 // DLIR: dlir.task_group "fetch tiles" wait(%[[FREE:.*]], %[[LOADED]]) signal(%[[READY:.*]]) {
 // DLIR-NEXT: dlir.copy GM -> IB %[[GX]][0] to %[[IB]][0] with %{{.*}} units 15
 // DLIR: dlir.task_group "fetch tiles"
 // DLIR-NEXT: dlir.copy GM -> IB %[[GX]][133120] to %[[IB]][33280] with %{{.*}} units 15
-// DLIR: dlir.dispatch_queue 2 {
+// DLIR: dlir.dispatch_queue "quad" "dispatch" 2 {
 // DLIR: dlir.task_group "matmul" wait(%[[EMPTY:.*]], %[[READY]]) signal(%[[FREE]], %[[FULL:.*]]) {
 // DLIR-NEXT: corsair.matmul %[[IB]][0] x %[[WB]][0] to %[[OB]][0] num_imc 8 ppr_mode 3 groups 1 slices 15 activation_kind "bfp16r" weight_kind "bfp16c" rows[64] accumulate[0]
 // DLIR: corsair.matmul %[[IB]][33280] x %[[WB]][0] to %[[OB]][16384] num_imc 8 ppr_mode 3
-// DLIR: dlir.dispatch_queue 3 {
+// DLIR: dlir.dispatch_queue "quad" "dispatch" 3 {
 // DLIR-NEXT: dlir.task_group "drain" wait(%[[FULL]]) signal(%[[EMPTY]], %[[STORED]]) {
 // DLIR-NEXT: dlir.copy OB -> GM %[[OB]][0] to %[[GY]][0] with %{{.*}} units 15
 

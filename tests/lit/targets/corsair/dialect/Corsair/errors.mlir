@@ -138,9 +138,9 @@ dlir.device_program @graph on "corsair" {
 
 dlir.device_program @queues on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {}
+    dlir.dispatch_queue "quad" "dispatch" 0 {}
     // expected-error @+1 {{C2: a second queue 0}}
-    dlir.dispatch_queue 0 {}
+    dlir.dispatch_queue "quad" "dispatch" 0 {}
   }
 }
 
@@ -159,7 +159,7 @@ dlir.device_program @unqueued on "corsair" {
 // A task in no group of a queue.
 dlir.device_program @ungrouped on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       // expected-error @+1 {{stands in no group of a queue}}
       corsair.nop
     }
@@ -171,9 +171,9 @@ dlir.device_program @ungrouped on "corsair" {
 // A task in two queues would be a queue in a queue.
 dlir.device_program @nested on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       // expected-error @+1 {{expects parent op 'dlir.scheduled_graph'}}
-      dlir.dispatch_queue 1 {}
+      dlir.dispatch_queue "quad" "dispatch" 1 {}
     }
   }
 }
@@ -182,7 +182,7 @@ dlir.device_program @nested on "corsair" {
 
 dlir.device_program @group on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: stands in no queue}}
         dlir.task_group "b" {}
@@ -197,7 +197,7 @@ dlir.device_program @never on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
     // expected-error @+1 {{C3: is waited for, but nothing signals it}}
     %t = dlir.token
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" wait(%t) {}
     }
   }
@@ -219,7 +219,7 @@ dlir.device_program @illegal on "corsair" {
   %w = dlir.memory "WB" "w" size 4160
   %d = dlir.descriptor "bfp16c" unit 4160 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: the device does not move from DDR to WB; from DDR go GM, ST}}
         dlir.copy DDR -> WB %x[0] to %w[0] with %d
@@ -235,7 +235,7 @@ dlir.device_program @mixed on "corsair" {
   %w = dlir.memory "GM" "w" size 4160
   %d = dlir.descriptor "bfp16c" unit 4160 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C2: its buffers do not lie in DDR and ST}}
         dlir.copy DDR -> ST %x[0] to %w[0] with %d
@@ -250,7 +250,7 @@ dlir.device_program @undescribed on "corsair" {
   %x = dlir.memory "DDR" "x" size 4160
   %w = dlir.memory "GM" "w" size 4160
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C3: needs a descriptor}}
         dlir.copy DDR -> GM %x[0] to %w[0]
@@ -266,7 +266,7 @@ dlir.device_program @masks on "corsair" {
   %w = dlir.memory "ST" "w" size 4160
   %d = dlir.descriptor "bfp16c" unit 4160 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C4: no copy from DDR to ST reaches other units of the graph}}
         dlir.copy DDR -> ST %x[0] to %w[0] with %d peers[3]
@@ -282,7 +282,7 @@ dlir.device_program @operands on "corsair" {
   %w = dlir.memory "WB" "w" size 4160
   %o = dlir.memory "GM" "o" size 16384
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: activations lie in IB, weights in WB, the result in OB, a stash in ST}}
         corsair.matmul %i[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c"
@@ -298,7 +298,7 @@ dlir.device_program @cores on "corsair" {
   %w = dlir.memory "WB" "w" size 4160
   %o = dlir.memory "OB" "o" size 16384
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C2: 1 <= num_imc 9 <= 2^ppr_mode 3 does not hold}}
         corsair.matmul %i[0] x %w[0] to %o[0] num_imc 9 ppr_mode 3 activation_kind "bfp16r" weight_kind "bfp16c"
@@ -314,7 +314,7 @@ dlir.device_program @rows on "corsair" {
   %w = dlir.memory "WB" "w" size 4160
   %o = dlir.memory "OB" "o" size 16384
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C4: rows is 1 to 64, not 65}}
         corsair.matmul %i[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c" rows[65]
@@ -330,7 +330,7 @@ dlir.device_program @image on "corsair" {
   %w = dlir.memory "WB" "w" size 4160
   %o = dlir.memory "OB" "o" size 16384
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: an image lies in GM or IB}}
         corsair.conv %i[0] x %w[0] to %o[0] num_imc 1 ppr_mode 0 activation_kind "bfp16r" weight_kind "bfp16c" pixel[0] window {}
@@ -344,7 +344,7 @@ dlir.device_program @image on "corsair" {
 dlir.device_program @vectors on "corsair" {
   %a = dlir.memory "GM" "a" size 64
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C3: an operand that is there has kind and steps, another none}}
         corsair.simd "relu" to %a[0] a %a[0] dims [4] to_kind "f16" to_strides [2]
@@ -358,7 +358,7 @@ dlir.device_program @vectors on "corsair" {
 dlir.device_program @dimensions on "corsair" {
   %a = dlir.memory "GM" "a" size 64
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C2: has one to four dims and a step of each operand for each}}
         corsair.simd "fill" to %a[0] dims [4, 4] to_kind "f16" to_strides [2]
@@ -372,7 +372,7 @@ dlir.device_program @dimensions on "corsair" {
 dlir.device_program @far on "corsair" {
   %a = dlir.memory "ST" "a" size 64
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: operands lie in GM, SIMD or OB}}
         corsair.simd "fill" to %a[0] dims [4] to_kind "f16" to_strides [2]
@@ -386,7 +386,7 @@ dlir.device_program @far on "corsair" {
 dlir.device_program @shapes on "corsair" {
   %a = dlir.memory "GM" "a" size 64
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: the function is extract, insert or transpose, not "twist"}}
         corsair.reshape "twist" %a[0] to %a[0]
@@ -400,7 +400,7 @@ dlir.device_program @shapes on "corsair" {
 dlir.device_program @transposed on "corsair" {
   %a = dlir.memory "GM" "a" size 64
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C2: extract and insert have a descriptor, transpose rows}}
         corsair.reshape "transpose" %a[0] to %a[0]
@@ -415,7 +415,7 @@ dlir.device_program @rules on "corsair" {
   %a = dlir.memory "GM" "a" size 64
   %d = dlir.descriptor "f16" unit 1 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C3: insert has no rule "window"}}
         corsair.reshape "insert" %a[0] to %a[0] with %d rule "window"
@@ -428,7 +428,7 @@ dlir.device_program @rules on "corsair" {
 
 dlir.device_program @functions on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: there is no CPU function @none}}
         corsair.cpu @none
@@ -441,7 +441,7 @@ dlir.device_program @functions on "corsair" {
 
 dlir.device_program @barriers on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C2: neither waits nor signals nor meets}}
         dlir.task_barrier
@@ -454,7 +454,7 @@ dlir.device_program @barriers on "corsair" {
 
 dlir.device_program @clauses on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{clause 'clocks' stands twice}}
         corsair.nop clocks 3 clocks 4
@@ -538,7 +538,7 @@ dlir.device_program @unitless on "corsair" {
 
 dlir.device_program @scope on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C4: the device has no scope "world"; it has queues, quad, chiplet, card}}
         dlir.task_barrier over "world" queues [0]
@@ -552,7 +552,7 @@ dlir.device_program @scope on "corsair" {
 dlir.device_program @counts on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
     %t = dlir.token credits 1
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       // expected-error @+1 {{C3: waits and signals count from 1, one number a token}}
       dlir.task_group "a" wait(%t >= 0) {}
     }
@@ -566,7 +566,7 @@ dlir.device_program @subunits on "corsair" {
   %w = dlir.memory "IB" "w" size 4160
   %d = dlir.descriptor "bfp16r" unit 4160 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C4: IB has no subunits}}
         dlir.copy GM -> IB %x[0] to %w[0] with %d subunits 3
@@ -580,7 +580,7 @@ dlir.device_program @subunits on "corsair" {
 // Declared behind its use, so that the use is looked at first.
 dlir.device_program @behind on "corsair" {
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{has a buffer in L2, which is no memory of the device}}
         corsair.simd "fill" to %a[0] dims [4] to_kind "f16" to_strides [2]
@@ -596,7 +596,7 @@ dlir.device_program @ends on "corsair" {
   %x = dlir.memory "GM" "x" size 4160
   %d = dlir.descriptor "bfp16r" unit 4160 dims [] source [] target []
   dlir.scheduled_graph "main" units 1 (%q) {
-    dlir.dispatch_queue 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       dlir.task_group "a" {
         // expected-error @+1 {{C1: there is no channel @none}}
         dlir.put @none %x[0] with %d

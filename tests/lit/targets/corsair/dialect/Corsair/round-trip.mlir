@@ -41,8 +41,8 @@ dlir.device_program @all on "corsair" attributes {dim_registers = array<i64: 3>}
     %f = dlir.token credits 2
     // CHECK-NEXT: %[[R:.*]] = dlir.register 1 [4, 3]
     %r = dlir.register 1 [4, 3]
-    // CHECK-NEXT: dlir.dispatch_queue 0 {
-    dlir.dispatch_queue 0 {
+    // CHECK-NEXT: dlir.dispatch_queue "quad" "dispatch" 0 {
+    dlir.dispatch_queue "quad" "dispatch" 0 {
       // CHECK-NEXT: dlir.loop %[[I:.*]] times[%[[R]] + 1] {
       dlir.loop %i times[%r + 1] {
         // CHECK-NEXT: dlir.task_group "load" wait(%[[F]]) signal(%[[T]]) {
@@ -56,8 +56,8 @@ dlir.device_program @all on "corsair" attributes {dim_registers = array<i64: 3>}
         }
       }
     }
-    // CHECK: dlir.dispatch_queue 1 {
-    dlir.dispatch_queue 1 {
+    // CHECK: dlir.dispatch_queue "quad" "dispatch" 1 {
+    dlir.dispatch_queue "quad" "dispatch" 1 {
       // CHECK-NEXT: dlir.task_group "compute" wait(%[[T]]) signal(%[[F]]) {
       dlir.task_group "compute" wait(%t) signal(%f) {
         // CHECK-NEXT: dlir.task_barrier over "chiplet" id 3 queues [0, 1]
