@@ -1,7 +1,7 @@
 //===- DMIRDialect.cpp - registration and shared helpers ------------------===//
-#include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "Infer.h"
+
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"

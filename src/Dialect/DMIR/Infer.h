@@ -64,6 +64,14 @@ inline mlir::Attribute commonLayout(mlir::ValueRange operands, ArrayRef<Dim> dim
   return layout;
 }
 
+// Ops of a class in DMIRBase.td: the operand's type; i1 of its shape; the broadcast of two with one element type.
+inline LogicalResult inferSame(Value input, SmallVectorImpl<Type> &results) {
+  results.push_back(input.getType());
+  return success();
+}
+LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type> &results);
+LogicalResult inferBinary(OptLoc loc, Value lhs, Value rhs, SmallVectorImpl<Type> &results);
+
 } // namespace dmxc::dmir
 
 /// Defines isCompatibleReturnTypes of an op the common way.

@@ -6,11 +6,6 @@ using namespace dmxc::dmir;
 
 namespace {
 
-LogicalResult inferSame(Value input, SmallVectorImpl<Type> &results) {
-  results.push_back(input.getType());
-  return success();
-}
-
 /// Broadcast of all operands' shapes with the given element type.
 LogicalResult inferBroadcast(OptLoc loc, mlir::ValueRange operands, Type element, llvm::StringRef rule,
                              SmallVectorImpl<Type> &results) {
@@ -26,73 +21,20 @@ LogicalResult inferBroadcast(OptLoc loc, mlir::ValueRange operands, Type element
   return success();
 }
 
-LogicalResult inferBinary(OptLoc loc, Value lhs, Value rhs, SmallVectorImpl<Type> &results) {
+} // namespace
+
+LogicalResult dmxc::dmir::inferBinary(OptLoc loc, Value lhs, Value rhs, SmallVectorImpl<Type> &results) {
   Type element = elementOf(lhs);
   if (element != elementOf(rhs))
     return emitOptionalError(loc, "C1: element types differ: ", element, " and ", elementOf(rhs));
   return inferBroadcast(loc, {lhs, rhs}, element, "C2", results);
 }
 
-LogicalResult inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type> &results) {
+LogicalResult dmxc::dmir::inferTest(MLIRContext *context, Value input, SmallVectorImpl<Type> &results) {
   auto type = typeOf(input);
   results.push_back(RankedTensorType::get(type.getShape(), mlir::IntegerType::get(context, 1), type.getEncoding()));
   return success();
 }
-
-} // namespace
-
-#define UNARY(OP)                                                                                                      \
-  DMIR_INFER(OP) { return inferSame(op.getInput(), results); }
-UNARY(NegOp)
-UNARY(AbsOp)
-UNARY(SignOp)
-UNARY(CeilOp)
-UNARY(FloorOp)
-UNARY(RoundOp)
-UNARY(SqrtOp)
-UNARY(ReciprocalOp)
-UNARY(ExpOp)
-UNARY(LogOp)
-UNARY(Log1pOp)
-UNARY(Expm1Op)
-UNARY(SinOp)
-UNARY(CosOp)
-UNARY(TanOp)
-UNARY(AsinOp)
-UNARY(AcosOp)
-UNARY(AtanOp)
-UNARY(SinhOp)
-UNARY(CoshOp)
-UNARY(TanhOp)
-UNARY(AsinhOp)
-UNARY(AcoshOp)
-UNARY(AtanhOp)
-UNARY(ErfOp)
-UNARY(SigmoidOp)
-UNARY(ReluOp)
-UNARY(NotOp)
-#undef UNARY
-
-#define BINARY(OP)                                                                                                     \
-  DMIR_INFER(OP) { return inferBinary(loc, op.getLhs(), op.getRhs(), results); }
-BINARY(AddOp)
-BINARY(SubOp)
-BINARY(MulOp)
-BINARY(DivOp)
-BINARY(ModOp)
-BINARY(FmodOp)
-BINARY(PowOp)
-BINARY(MaxOp)
-BINARY(MinOp)
-BINARY(AndOp)
-BINARY(OrOp)
-BINARY(XorOp)
-BINARY(ShlOp)
-BINARY(ShrOp)
-#undef BINARY
-
-DMIR_INFER(IsNaNOp) { return inferTest(context, op.getInput(), results); }
-DMIR_INFER(IsInfOp) { return inferTest(context, op.getInput(), results); }
 
 DMIR_INFER(CompareOp) {
   SmallVector<Type> operands;

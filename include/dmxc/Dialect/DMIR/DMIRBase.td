@@ -170,6 +170,7 @@ class DMIR_UnaryOp<string mnemonic, Type type, string formula, list<Trait> trait
   let description = "Elementwise `" # formula # "`. C1: the result has the operand's shape and element type.";
   let arguments = (ins type:$input);
   let results = (outs type:$result);
+  let extraClassDefinition = "DMIR_INFER($cppClass) { return inferSame(op.getInput(), results); }";
 }
 
 class DMIR_BinaryOp<string mnemonic, Type type, string formula, string note = "">
@@ -179,6 +180,7 @@ class DMIR_BinaryOp<string mnemonic, Type type, string formula, string note = ""
                     " C1: equal element types. C2: shapes broadcast.";
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
+  let extraClassDefinition = "DMIR_INFER($cppClass) { return inferBinary(loc, op.getLhs(), op.getRhs(), results); }";
 }
 
 #endif // DMXC_DIALECT_DMIR_BASE

@@ -95,6 +95,7 @@ class DMIR_TestOp<string mnemonic, string formula> : DMIR_Op<mnemonic, [DMIR_Ele
   let description = "Elementwise `" # formula # "`. C1: the result is i1 of the operand's shape.";
   let arguments = (ins DMIR_FloatTensor:$input);
   let results = (outs DMIR_BoolTensor:$result);
+  let extraClassDefinition = "DMIR_INFER($cppClass) { return inferTest(context, op.getInput(), results); }";
 }
 def DMIR_IsNaNOp : DMIR_TestOp<"is_nan", "x is NaN">;
 def DMIR_IsInfOp : DMIR_TestOp<"is_inf", "x is plus or minus infinity">;
