@@ -51,6 +51,9 @@ public:
   std::vector<Case> cases;
 };
 
+/// The ops that MathTest.cpp compares with libm, without "dmir.".
+std::vector<std::string> mathFunctions();
+
 /// A context with the dialects the tests need.
 mlir::MLIRContext &context();
 mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text);

@@ -80,4 +80,11 @@ void PrintTo(const Function &function, std::ostream *os) { *os << function.op; }
 
 } // namespace
 
+std::vector<std::string> mathFunctions() {
+  std::vector<std::string> names;
+  for (const Function &function : functions)
+    names.push_back(function.op);
+  return names;
+}
+
 } // namespace dmxc::reference::test
