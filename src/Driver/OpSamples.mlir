@@ -13,6 +13,7 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %7 = dmir.reciprocal %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %8 = dmir.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %9 = dmir.log %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %log2 = dmir.log2 %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %10 = dmir.log1p %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %11 = dmir.expm1 %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %12 = dmir.sin %x : (tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -81,6 +81,7 @@ void addUnary(Table &table) {
   table["dmir.reciprocal"] = {floatOp<[](double x) { return 1.0 / x; }>};
   table["dmir.exp"] = {floatOp<[](double x) { return std::exp(x); }>};
   table["dmir.log"] = {floatOp<[](double x) { return std::log(x); }>};
+  table["dmir.log2"] = {floatOp<[](double x) { return std::log2(x); }>};
   table["dmir.log1p"] = {floatOp<[](double x) { return std::log1p(x); }>};
   table["dmir.expm1"] = {floatOp<[](double x) { return std::expm1(x); }>};
   table["dmir.sin"] = {floatOp<[](double x) { return std::sin(x); }>};

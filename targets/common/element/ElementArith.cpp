@@ -248,6 +248,7 @@ Value Emitter::unaryFunction() {
   Function f = llvm::TypeSwitch<Operation *, Function>(op)
                    .Case([](dmir::ExpOp) { return &VectorMath::exp; })
                    .Case([](dmir::LogOp) { return &VectorMath::log; })
+                   .Case([](dmir::Log2Op) { return &VectorMath::log2; })
                    .Case([](dmir::Log1pOp) { return &VectorMath::log1p; })
                    .Case([](dmir::Expm1Op) { return &VectorMath::expm1; })
                    .Case([](dmir::SinOp) { return &VectorMath::sin; })

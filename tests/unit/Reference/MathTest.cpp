@@ -29,6 +29,7 @@ const std::vector<double> withinOne = {0.0, 0.125, -0.125, 0.75, -0.75, 1e-5, 0.
 const std::vector<Function> functions = {
     {"exp", [](Wide x) { return expl(x); }, anywhere},
     {"log", [](Wide x) { return logl(x); }, positive},
+    {"log2", [](Wide x) { return log2l(x); }, positive},
     {"log1p", [](Wide x) { return log1pl(x); }, {0.0, 1e-5, -0.5, 2.5, 100, inf, nan, -2}},
     {"expm1", [](Wide x) { return expm1l(x); }, anywhere},
     {"sin", [](Wide x) { return sinl(x); }, anywhere},

@@ -71,6 +71,7 @@ def DMIR_SqrtOp  : DMIR_UnaryOp<"sqrt", DMIR_FloatTensor, "sqrt(x)">;
 def DMIR_ReciprocalOp : DMIR_UnaryOp<"reciprocal", DMIR_FloatTensor, "1/x">;
 def DMIR_ExpOp   : DMIR_UnaryOp<"exp", DMIR_FloatTensor, "exp(x)">;
 def DMIR_LogOp   : DMIR_UnaryOp<"log", DMIR_FloatTensor, "ln(x)">;
+def DMIR_Log2Op  : DMIR_UnaryOp<"log2", DMIR_FloatTensor, "log2(x), exact for powers of two">;
 def DMIR_Log1pOp : DMIR_UnaryOp<"log1p", DMIR_FloatTensor, "ln(1 + x), accurate near 0">;
 def DMIR_Expm1Op : DMIR_UnaryOp<"expm1", DMIR_FloatTensor, "exp(x) - 1, accurate near 0">;
 def DMIR_SinOp   : DMIR_UnaryOp<"sin", DMIR_FloatTensor, "sin(x)">;

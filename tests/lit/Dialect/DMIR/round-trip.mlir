@@ -28,6 +28,8 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %8 = dmir.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.log {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
   %9 = dmir.log %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: dmir.log2 {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %log2 = dmir.log2 %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.log1p {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
   %10 = dmir.log1p %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.expm1 {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
