@@ -49,9 +49,6 @@ void importFrac(AtenContext &c) {
 template <typename Formula> void wideFloat(AtenContext &c, Formula formula) {
   c.result(computeWide(c, c.asFloat(c.tensor("self")), formula));
 }
-void importLog2(AtenContext &c) {
-  wideFloat(c, [&](const Val &x) { return c.e.mul(logOf(c.e, x), 1 / std::log(2.0)); });
-}
 void importLog10(AtenContext &c) {
   wideFloat(c, [&](const Val &x) { return c.e.mul(logOf(c.e, x), 1 / std::log(10.0)); });
 }
@@ -305,7 +302,7 @@ void unaryRows(std::vector<AtenRow> &rows) {
       {"expm1(Tensor self) -> Tensor", unaryFloat<Expm1Op>},
       {"log(Tensor self) -> Tensor", unaryFloat<LogOp>},
       {"log1p(Tensor self) -> Tensor", unaryFloat<Log1pOp>},
-      {"log2(Tensor self) -> Tensor", importLog2},
+      {"log2(Tensor self) -> Tensor", unaryFloat<Log2Op>},
       {"log10(Tensor self) -> Tensor", importLog10},
       {"sin(Tensor self) -> Tensor", unaryFloat<SinOp>},
       {"cos(Tensor self) -> Tensor", unaryFloat<CosOp>},
