@@ -12,6 +12,7 @@ namespace dmxc {
 std::unique_ptr<Pass> createIntegerPoolsPass(const PhaseContext &);
 std::unique_ptr<Pass> createIntegerProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &);
+std::unique_ptr<Pass> createRecognizeFunctionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &);
 std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &);
 std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &);
@@ -30,8 +31,13 @@ static bool readsText(const PhaseContext &context) { return context.checkStrateg
 
 static constexpr PassRow frontend[] = {
     {createIntegerPoolsPass, optimising}, // before constants are no longer bytes
-    {createIntegerProductsPass, optimising}, {createFoldConstantsPass}, {createSimplifyPass}, {createBindStatesPass},
-    {createCollectConstraintsPass}};
+    {createIntegerProductsPass, optimising},
+    {createFoldConstantsPass},
+    {createRecognizeFunctionsPass, optimising},
+    {createSimplifyPass},
+    {createBindStatesPass},
+    {createCollectConstraintsPass},
+};
 static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFoldScalingPass, optimising},
                                         {createFoldConstantsPass, optimising},

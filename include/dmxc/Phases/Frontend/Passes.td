@@ -26,6 +26,16 @@ def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def RecognizeFunctions : Pass<"dmir-recognize-functions", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRecognizeFunctionsPass(context)";
+  let summary = "log(x) / ln 2 and log(x) * (1 / ln 2) become log2(x)";
+  let description = [{
+    Which is exact for powers of two. The constant must be the one that its element type has for ln 2 or 1 / ln 2, and the target
+    that computes the logarithm must compute that to base 2.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def Simplify : Pass<"dmir-simplify", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createSimplifyPass(context)";
   let summary = "Canonical form: folders and patterns of DMIR, explicit broadcasts that consumers do themselves removed, equal ops merged";
