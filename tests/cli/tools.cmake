@@ -24,3 +24,7 @@ if(DMXC_SIGNATURES)
     set_tests_properties(cli.sign.python PROPERTIES DISABLED ON)
   endif()
 endif()
+
+if(NOT DMXC_SANITIZE)
+  add_test(NAME cli.build-progress COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/build_progress_test.py)
+endif()
