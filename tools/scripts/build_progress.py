@@ -69,7 +69,10 @@ def main():
     try:
         for line in build.stdout:
             progress.output(line)
-        return build.wait()
+        status = build.wait()
+        if status == 0:
+            progress.done, progress.what = progress.total, "built"
+        return status
     finally:
         stop.set()
         shower.join()
