@@ -67,6 +67,15 @@ Status Bundle::openZip() {
   return contents->signature ? readSignature(*contents->signature) : Status::ok();
 }
 
+/// A file that cannot be looked at is not one that is not there.
+static Result<bool> exists(const std::string &path) {
+  std::error_code error;
+  bool there = fs::exists(path, error);
+  if (error)
+    return ioError("cannot look at '" + path + "': " + error.message());
+  return there;
+}
+
 Status Bundle::openDirectory() {
   auto map = [&](const std::string &name) -> Result<BundleEntry> {
     auto file = MappedFile::open(where + "/" + name);
@@ -76,8 +85,10 @@ Status Bundle::openDirectory() {
     size += (*file)->bytes().size();
     return BundleEntry{name, (*file)->bytes(), 0, 0};
   };
-  std::error_code error;
-  if (!fs::exists(where + "/manifest.json", error))
+  Result<bool> isBundle = exists(where + "/manifest.json");
+  if (!isBundle)
+    return isBundle.takeError();
+  if (!*isBundle)
     return modelError("the directory is not a bundle: it has no manifest.json");
   auto sha = map("manifest.sha256");
   if (!sha)
@@ -91,8 +102,10 @@ Status Bundle::openDirectory() {
   all.push_back(*manifest);
   if (Status done = readManifest(recorded); !done)
     return done;
-  std::string signaturePath = where + "/" + std::string(signatureName);
-  if (fs::exists(signaturePath, error)) {
+  Result<bool> isSigned = exists(where + "/" + std::string(signatureName));
+  if (!isSigned)
+    return isSigned.takeError();
+  if (*isSigned) {
     auto signature = map(std::string(signatureName));
     if (!signature)
       return signature.takeError();
@@ -107,6 +120,7 @@ Status Bundle::openDirectory() {
       return entry.takeError();
     all.push_back(*entry);
   }
+  std::error_code error;
   fs::recursive_directory_iterator walk(where, error), end;
   for (; !error && walk != end; walk.increment(error)) {
     std::string name = walk->path().lexically_relative(where).string();
