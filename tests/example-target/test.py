@@ -125,6 +125,7 @@ def check_configure(folder, copy):
     expect("the name 'abacus' is taken" in configured("twice", copy, copy), "a name that comes twice")
     expect("lower-case" in changed("name", lambda at: (at / "targets/abacus").rename(at / "targets/Abacus")), "a name that is none")
     configured("good", copy, code=0)
+    run("cmake", "-S", ROOT, "-B", folder / "whole", "-G", "Ninja", "-DDMXC_BUILD_TESTS=OFF")  # the compiler, outside the checkout
     run("cmake", "--build", folder / "good", "--target", "dmxrtDeviceAbacus", "dmxAbacusView")
 
 
