@@ -107,8 +107,7 @@ private:
   bool step(Queue &queue);
 };
 
-Runner::Runner(const Image &image, const Kernel &kernel, const Program &program)
-    : image(image), program(program) {
+Runner::Runner(const Image &image, const Kernel &kernel, const Program &program) : image(image), program(program) {
   for (uint32_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
     registers.emplace_back();

@@ -244,8 +244,7 @@ static LogicalResult verifyTokensFit(ScheduledGraphOp graph) {
   llvm::DenseMap<const UnitModel *, int64_t> held;
   for (auto token : graph.getBody().getOps<TokenOp>())
     if (const UnitModel *home = homeOf(token); home && ++held[home] > home->tokens)
-      return token.emitOpError("C5: is one too many: a ")
-             << home->name << " holds " << home->tokens << " tokens";
+      return token.emitOpError("C5: is one too many: a ") << home->name << " holds " << home->tokens << " tokens";
   return success();
 }
 
