@@ -70,6 +70,27 @@ def with_attributes(g, name):
     g.like(g.node(name, [v], **attributes), v, lo=low, hi=high, err=err, step=None, rounding=8, hazy=name == "ThresholdedRelu")
 
 
+MICROSOFT = "com.microsoft"
+
+
+@op(*(f"{MICROSOFT}.{name}" for name in ("Gelu", "BiasGelu", "FastGelu", "QuickGelu")), weight=0.4)
+def contributed(g, name):
+    name = name.removeprefix(MICROSOFT + ".")
+    v = g.floats(dtypes=("f32",), lo=-50, hi=50)
+    operands, lo, hi, err = [v], v.lo, v.hi, v.err
+    if name in ("BiasGelu", "FastGelu") and v.rank and (name == "BiasGelu" or g.chance(0.5)):
+        bias = g.fresh("f32", v.dims[-1:], -1.0, 1.0)
+        operands, lo, hi, err = [v, bias], v.lo + bias.lo, v.hi + bias.hi, v.err + bias.err
+    elif name == "BiasGelu":
+        raise Skip
+    function = {"FastGelu": lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3))),
+                "QuickGelu": lambda x: x * sigmoid(1.702 * x)}.get(name, lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))))
+    low, high, slope = ranged(function, lo, hi)
+    attributes = {"alpha": 1.702} if name == "QuickGelu" else {}
+    g.like(g.node(name, operands, domain=MICROSOFT, **attributes), v, lo=low, hi=high, err=err * slope + 1e-6 * max(abs(lo), abs(hi)),
+           step=None, rounding=8)
+
+
 @op("Abs", "Neg", "Relu", "Identity")
 def simple(g, name):
     dtypes = FLOATS + INTS if name == "Abs" else FLOATS + SIGNED if name == "Neg" else FLOATS + (SIGNED if g.graph.opset >= 14 else ())
