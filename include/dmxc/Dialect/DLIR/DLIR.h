@@ -15,7 +15,7 @@
 
 namespace dmxc::dlir {
 struct DeviceModel;
-}
+} // namespace dmxc::dlir
 
 #include "dmxc/Dialect/DLIR/DLIRDialect.h.inc"
 #include "dmxc/Dialect/DLIR/DLIREnums.h.inc"

@@ -20,7 +20,7 @@
 
 namespace dmx::blockfp {
 struct BlockFormat;
-}
+} // namespace dmx::blockfp
 
 namespace dmxc {
 /// Of a value that is a ranked tensor, as every value of DMIR is.
