@@ -57,6 +57,9 @@ for name, function in UNARY.items():
     low, high = RANGES.get(name, (-2, 2))
     case(name, "x:f n c w", lambda x, f=function: f(wide(x)), data={"x": lambda r, shape, s, a=low, b=high: r.uniform(a, b, shape)})
 case("Swish", "x:f n c", lambda x: x * sigmoid(x), opset=24)
+case("Log", "x:f n c; d:f", lambda x, d: np.log2(wide(x)), name="Log-base-2", constants={"d": np.array(np.log(2), np.float32)},
+     data={"x": lambda r, shape, s: r.uniform(0.5, 2, shape)},
+     nodes=lambda i, o: [("Log", i[:1], ["ln" + o[0]]), ("Div", ["ln" + o[0], i[1]], o)])
 
 
 def fast_gelu(x):
