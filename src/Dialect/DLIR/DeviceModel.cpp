@@ -6,33 +6,27 @@
 using namespace mlir;
 using namespace dmxc::dlir;
 
+/// The row of a table with a name; null if there is none.
+template <typename Row> static const Row *rowOf(const std::vector<Row> &rows, StringRef name) {
+  auto row = llvm::find_if(rows, [&](const Row &r) { return r.name == name; });
+  return row == rows.end() ? nullptr : &*row;
+}
+template <typename Row> static std::string namesOf(const std::vector<Row> &rows) {
+  return llvm::join(llvm::map_range(rows, [](const Row &r) { return r.name; }), ", ");
+}
+
 const MemoryModel::Move *MemoryModel::moveTo(StringRef memory) const {
   auto move = llvm::find_if(moves, [&](const Move &m) { return m.to == memory; });
   return move == moves.end() ? nullptr : &*move;
 }
 
-const MemoryModel *DeviceModel::memory(StringRef memory) const {
-  auto row = llvm::find_if(memories, [&](const MemoryModel &m) { return m.name == memory; });
-  return row == memories.end() ? nullptr : &*row;
-}
+const UnitModel::Engine *UnitModel::engine(StringRef engine) const { return rowOf(engines, engine); }
+std::string UnitModel::engineNames() const { return namesOf(engines); }
 
-const UnitModel::Engine *UnitModel::engine(StringRef engine) const {
-  auto row = llvm::find_if(engines, [&](const Engine &e) { return e.name == engine; });
-  return row == engines.end() ? nullptr : &*row;
-}
-
-const UnitModel *DeviceModel::unit(StringRef unit) const {
-  auto row = llvm::find_if(units, [&](const UnitModel &u) { return u.name == unit; });
-  return row == units.end() ? nullptr : &*row;
-}
-
-std::string DeviceModel::memoryNames() const {
-  return llvm::join(llvm::map_range(memories, [](const MemoryModel &m) { return m.name; }), ", ");
-}
-
-std::string DeviceModel::unitNames() const {
-  return llvm::join(llvm::map_range(units, [](const UnitModel &u) { return u.name; }), ", ");
-}
+const MemoryModel *DeviceModel::memory(StringRef memory) const { return rowOf(memories, memory); }
+const UnitModel *DeviceModel::unit(StringRef unit) const { return rowOf(units, unit); }
+std::string DeviceModel::memoryNames() const { return namesOf(memories); }
+std::string DeviceModel::unitNames() const { return namesOf(units); }
 
 const DeviceModel *DLIRDialect::findDevice(StringRef name) const {
   auto at = llvm::find_if(devices, [&](const auto &model) { return model->name == name; });

@@ -298,7 +298,7 @@ LogicalResult DispatchQueueOp::verifyRegions() {
   const UnitModel::Engine *engine = unit->engine(getEngine());
   if (!engine)
     return emitOpError("C2: ") << getUnit() << " has no queues of " << getEngine() << "; those that have are "
-                               << llvm::join(llvm::map_range(unit->engines, [](auto &e) { return e.name; }), ", ");
+                               << unit->engineNames();
   if (int64_t index = getIndex(); index < 0 || index >= engine->queues)
     return emitOpError("C2: there is no queue ") << index << ", " << getEngine() << " has " << engine->queues;
   for (Operation &op : getBody().front())

@@ -64,6 +64,8 @@ struct UnitModel {
   int64_t tokens = 0;          ///< that one unit holds
 
   const Engine *engine(llvm::StringRef engine) const;
+  /// "A, B, C"
+  std::string engineNames() const;
 };
 
 /// What programs of a device may name, and the limits that its texts are checked by.
