@@ -125,11 +125,10 @@ class Graph:
         outputs = [self.info(self.values[name], declared=True) for name in self.outputs]
         graph = wire.graph([encode(n, self.values) for n in self.nodes], [self.info(v) for v in self.inputs], outputs,
                            weights=[weight(name, array) for name, array in self.weights.items()])
-        opsets = [(8, wire.field(2, self.opset)), (8, wire.message((1, "ai.onnx.ml"), (2, 5 if self.opset > 20 else 3))),
-                  (8, wire.message((1, "ai.onnx.preview"), (2, 1))), (8, wire.message((1, "com.microsoft"), (2, 1)))]
-        used = {"": opsets[0], "ai.onnx.ml": opsets[1], "ai.onnx.preview": opsets[2], "com.microsoft": opsets[3]}
+        versions = {"": self.opset, "ai.onnx.ml": 5 if self.opset > 20 else 3}  # of other domains there is one
         domains = {""} | {n.domain for n in walk(self.nodes)}
-        return wire.message((1, 8 if self.opset < 19 else 10), (2, "graphs"), (7, graph), *(used[d] for d in sorted(domains)))
+        opsets = [(8, (wire.field(1, d) if d else b"") + wire.field(2, versions.get(d, 1))) for d in sorted(domains)]
+        return wire.message((1, 8 if self.opset < 19 else 10), (2, "graphs"), (7, graph), *opsets)
 
     def info(self, value, declared=False):
         dims = [d.values[0] if d.static else d.key if d.key.isalpha() and not declared else None for d in value.dims]

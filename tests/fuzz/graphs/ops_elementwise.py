@@ -13,6 +13,18 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def swish(x, alpha=1.0):
+    return x * sigmoid(alpha * x)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))
+
+
 def softplus(x):
     return np.log1p(np.exp(x))
 
@@ -61,9 +73,8 @@ def with_attributes(g, name):
         "HardSigmoid": (lambda x: np.clip(a * x + b, 0, 1), dict(alpha=a, beta=b)),
         "Selu": (lambda x: b * np.where(x > 0, x, a * np.expm1(x)), dict(alpha=a, gamma=b)),
         "ThresholdedRelu": (lambda x: np.where(x > a, x, 0), dict(alpha=a)),
-        "Gelu": ((lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))) if tanh else (lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2)))),
-                 dict(approximate="tanh" if tanh else "none")),
-        "Swish": (lambda x: x * sigmoid(a * x), dict(alpha=a))}[name]
+        "Gelu": (gelu_tanh if tanh else gelu, dict(approximate="tanh" if tanh else "none")),
+        "Swish": (lambda x: swish(x, a), dict(alpha=a))}[name]
     v = g.floats(exact=name == "ThresholdedRelu")
     low, high, slope = ranged(function, v.lo, v.hi)
     err = v.err * slope + (1e-6 * v.top if name == "Gelu" else 0)  # the constants of its definition are f32
@@ -83,8 +94,7 @@ def contributed(g, name):
         operands, lo, hi, err = [v, bias], v.lo + bias.lo, v.hi + bias.hi, v.err + bias.err
     elif name == "BiasGelu":
         raise Skip
-    function = {"FastGelu": lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3))),
-                "QuickGelu": lambda x: x * sigmoid(1.702 * x)}.get(name, lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))))
+    function = {"FastGelu": gelu_tanh, "QuickGelu": lambda x: swish(x, 1.702)}.get(name, gelu)
     low, high, slope = ranged(function, lo, hi)
     attributes = {"alpha": 1.702} if name == "QuickGelu" else {}
     g.like(g.node(name, operands, domain=MICROSOFT, **attributes), v, lo=low, hi=high, err=err * slope + 1e-6 * max(abs(lo), abs(hi)),
