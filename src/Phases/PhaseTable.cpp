@@ -59,12 +59,8 @@ static const Phase table[] = {
      "regions with placed buffers", ".mlir", memory},
     {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified, device queues scheduled",
      "placed regions", "DLIR", ".mlir", schedule},
-    {"codegen",
-     "kernels compiled per target, constants packed, the task graph serialised",
-     "DLIR",
-     "graph.json and code",
-     ".json",
-     {}},
+    {"codegen", "kernels compiled per target, constants packed, the task graph serialised", "DLIR",
+     "graph.json and code", ".json"},
 };
 
 llvm::ArrayRef<Phase> phases() { return table; }

@@ -8,9 +8,8 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Phases/Phases.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <numeric>

@@ -8,7 +8,6 @@
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace dmxc {

@@ -13,7 +13,6 @@
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "mlir/IR/IRMapping.h"
 
 namespace dmxc {

@@ -5,7 +5,6 @@
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -8,7 +8,6 @@
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "llvm/ADT/BitVector.h"
 
 namespace dmxc {
