@@ -246,13 +246,11 @@ Outputs evaluateNative(mlir::Operation *op, llvm::ArrayRef<Tensor> operands, con
 void addConstants(Table &table) { table["dmir.constant"] = {evaluateConstant, Mode::Raw}; }
 
 Shape Call::shape(unsigned i) const {
-  llvm::ArrayRef<int64_t> dims = llvm::cast<mlir::RankedTensorType>(op->getResult(i).getType()).getShape();
+  llvm::ArrayRef<int64_t> dims = shapeOf(op->getResult(i));
   return Shape(dims.begin(), dims.end());
 }
 
-DType Call::declaredType(unsigned i) const {
-  return *dmir::dtypeOf(llvm::cast<mlir::RankedTensorType>(op->getResult(i).getType()).getElementType());
-}
+DType Call::declaredType(unsigned i) const { return *dmir::dtypeOf(elementOf(op->getResult(i))); }
 
 Error Call::error(const std::string &reason) const { return nodeError(op, reason); }
 

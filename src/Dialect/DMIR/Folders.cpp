@@ -44,7 +44,7 @@ bool isKnown(Type type) {
   return tensor.hasStaticShape() || isa_and_nonnull<DimsAttr, mlir::ArrayAttr>(tensor.getEncoding());
 }
 
-bool hasFloats(Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+bool hasFloats(Value value) { return isa<FloatType>(elementOf(value)); }
 
 } // namespace
 

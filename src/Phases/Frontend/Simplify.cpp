@@ -4,7 +4,6 @@
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -104,7 +103,7 @@ struct KeepRowsOfProduct : OpRewritePattern<dmir::ReshapeOp> {
   static Value again(PatternRewriter &rewriter, OpOperand &operand, Value value, RankedTensorType shape) {
     Operation *op = rewriter.clone(*operand.getOwner());
     op->setOperand(operand.getOperandNumber(), value);
-    Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+    Type element = elementOf(op->getResult(0));
     op->getResult(0).setType(shape.clone(element));
     return op->getResult(0);
   }

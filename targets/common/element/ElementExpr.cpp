@@ -322,7 +322,7 @@ Value ElementExpr::evaluate(Value tensor, ArrayRef<Index> index) {
 }
 
 Value ElementExpr::evaluateWide(Value tensor, ArrayRef<Index> index) {
-  return widen(evaluate(tensor, index), cast<RankedTensorType>(tensor.getType()).getElementType());
+  return widen(evaluate(tensor, index), elementOf(tensor));
 }
 
 Value ElementExpr::evaluateNew(Value tensor, ArrayRef<Index> index) {

@@ -61,7 +61,7 @@ Status KernelLowering::lowerConv(Operation *op) {
   auto type = cast<RankedTensorType>(conv.getResult().getType());
   DeviceTensor out = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
   values[conv.getResult()] = out;
-  ArrayRef<int64_t> weights = cast<RankedTensorType>(conv.getWeights().getType()).getShape();
+  ArrayRef<int64_t> weights = shapeOf(conv.getWeights());
   DeviceTensor result = withRows(out);
   Window window(source.shape, out.shape, weights.drop_front(2), conv.getStrides(), conv.getDilations(), conv.getLow());
   int64_t channels = source.shape[1];

@@ -50,8 +50,7 @@ OpOperand *dmxc::corsair::biasOf(Operation *add, llvm::function_ref<bool(Value)>
     Operation *product = add->getOperand(1 - use.getOperandNumber()).getDefiningOp();
     if (!isa_and_present<dmir::MatMulOp, dmir::ConvOp>(product) || !product->hasOneUse() ||
         product->getResult(0).getType() != add->getResult(0).getType() || !isa<BlockArgument>(use.get()) ||
-        !use.get().hasOneUse() || !isConstant(use.get()) ||
-        !cast<RankedTensorType>(use.get().getType()).getElementType().isF32())
+        !use.get().hasOneUse() || !isConstant(use.get()) || !elementOf(use.get()).isF32())
       continue;
     auto conv = dyn_cast<dmir::ConvOp>(product);
     auto weights = dyn_cast<BlockArgument>(product->getOperand(1));

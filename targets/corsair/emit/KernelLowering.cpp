@@ -237,7 +237,7 @@ static double reducedNothing(hw::SimdFunction function) {
 
 Status KernelLowering::lowerRows(Operation *op, hw::SimdFunction function, ArrayRef<int64_t> axes, float imm0) {
   DeviceTensor source = values[op->getOperand(0)];
-  ArrayRef<int64_t> resultShape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  ArrayRef<int64_t> resultShape = shapeOf(op->getResult(0));
   bool reduces = resultShape != ArrayRef<int64_t>(source.shape);
   DeviceTensor result = reduces ? allocate(op->getResult(0)) : allocate(op->getResult(0), &source);
   if (source.elements() == 0) { // rows without elements

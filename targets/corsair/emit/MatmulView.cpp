@@ -69,7 +69,7 @@ int64_t dmxc::corsair::packedRows(llvm::ArrayRef<int64_t> resultShape) { return 
 int64_t dmxc::corsair::plannedRows(mlir::Value weights, const Distribution &deal) {
   int64_t most = 0;
   for (mlir::Operation *user : weights.getUsers()) {
-    llvm::SmallVector<int64_t> shape(mlir::cast<mlir::RankedTensorType>(user->getResult(0).getType()).getShape());
+    llvm::SmallVector<int64_t> shape(shapeOf(user->getResult(0)));
     if (Split split = deal.at(user->getResult(0)))
       shape[split.dim] = split.part;
     most = std::max(most,

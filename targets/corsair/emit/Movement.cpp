@@ -33,7 +33,7 @@ static DeviceTensor broadcast(const DeviceTensor &tensor, ArrayRef<int64_t> shap
 
 Status KernelLowering::lowerMovement(Operation *op) {
   const DeviceTensor source = values[op->getOperand(0)];
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
   DeviceTensor &result = values[op->getResult(0)];
   if (auto transpose = dyn_cast<dmir::TransposeOp>(op)) {
     result = source;

@@ -120,9 +120,7 @@ static std::optional<std::string> refusesSizes(Operation *op, const hw::Machine 
   return std::nullopt;
 }
 
-static bool holdsFloats(Value value) {
-  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
-}
+static bool holdsFloats(Value value) { return isa<FloatType>(elementOf(value)); }
 
 static std::optional<std::string> refusesConv(dmir::ConvOp op) {
   auto input = cast<RankedTensorType>(op.getInput().getType());
@@ -145,7 +143,7 @@ static std::optional<std::string> refusesConv(dmir::ConvOp op) {
 
 static std::optional<std::string> refusesScatter(dmir::ScatterElementsOp op) {
   auto broadcast = op.getIndices().getDefiningOp<dmir::BroadcastOp>();
-  auto shape = cast<RankedTensorType>(op.getIndices().getType()).getShape();
+  auto shape = shapeOf(op.getIndices());
   if (op.getMode() != dmir::ScatterMode::replace)
     return "only replacing scatters are lowered";
   if (!broadcast || cast<RankedTensorType>(broadcast.getInput().getType()).getNumElements() != shape[op.getAxis()])
@@ -238,9 +236,7 @@ static bool isBias(Value value) {
 
 OpFormats dmxc::corsair::formatsOf(Operation *op) {
   OpFormats formats;
-  auto nameOf = [](Value value) {
-    return std::string(hw::nameOf(*deviceKind(cast<RankedTensorType>(value.getType()).getElementType())));
-  };
+  auto nameOf = [](Value value) { return std::string(hw::nameOf(*deviceKind(elementOf(value)))); };
   const bool adds = llvm::any_of(op->getOperands(), isBias);
   auto conv = dyn_cast<dmir::ConvOp>(op);
   if (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)))

@@ -15,7 +15,7 @@ using namespace mlir;
 
 PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()) {
   SmallVector<Dim> in = dmir::dimsOf(op.getInput()), result = dmir::dimsOf(op.getResult());
-  ArrayRef<int64_t> weights = cast<RankedTensorType>(op.getWeights().getType()).getShape();
+  ArrayRef<int64_t> weights = shapeOf(op.getWeights());
   SmallVector<Dim> low = dmir::mixDims(op.getLow(), op.getDims());
   batch = in[0];
   inChannels = in[1];
