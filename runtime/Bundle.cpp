@@ -14,7 +14,7 @@ namespace {
 bool isCheckedAtOpen(std::string_view name) { return name == "graph.json" || name.starts_with("code/"); }
 
 Signature::Tensor describeTensor(const ManifestTensor &tensor, const Graph &graph, uint32_t buffer) {
-  Signature::Tensor out{tensor.name, tensor.dtype, {}, {}};
+  Signature::Tensor out{tensor.name, tensor.dtype, tensor.description, {}, {}};
   std::vector<ExprPool::Range> ranges;
   for (const Dim &dim : graph.dims)
     ranges.push_back(dim.input != kNone  ? ExprPool::Range{dim.min, dim.max}

@@ -22,6 +22,7 @@ struct Signature {
   struct Tensor {
     std::string name;
     dmx_dtype dtype = 0;
+    std::string description;
     std::vector<std::string> dimTexts; // storage behind dims[].name
     std::vector<dmx_dim> dims;
   };

@@ -294,6 +294,14 @@ void dmx_bundle_close(dmx_bundle *bundle) { delete bundle; }
 
 const char *dmx_bundle_describe(const dmx_bundle *bundle) { return bundle ? bundle->impl->manifestText() : nullptr; }
 
+const char *dmx_bundle_metadata(const dmx_bundle *bundle, const char *key) {
+  if (!bundle || !key)
+    return nullptr;
+  const auto &metadata = bundle->impl->manifest().metadata;
+  auto found = std::find_if(metadata.rbegin(), metadata.rend(), [&](const auto &pair) { return pair.first == key; });
+  return found == metadata.rend() ? nullptr : found->second.c_str();
+}
+
 dmx_status dmx_bundle_verify(const dmx_bundle *bundle, dmx_error *error) {
   return guarded(error, [&]() -> Status { return bundle ? bundle->impl->verify() : Status(isNull("bundle")); });
 }
@@ -355,7 +363,8 @@ dmx_status dmx_bundle_tensor_info(const dmx_bundle *bundle, const char *entry_po
       return status;
     const Signature::Tensor &tensor = (*list)[index];
     return copyOut(dmx_tensor_info{0, tensor.name.c_str(), tensor.dtype, static_cast<uint32_t>(tensor.dims.size()),
-                                   tensor.dims.data()},
+                                   tensor.dims.data(),
+                                   tensor.description.empty() ? nullptr : tensor.description.c_str()},
                    info);
   });
 }

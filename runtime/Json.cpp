@@ -55,13 +55,16 @@ JsonCursor JsonCursor::operator[](std::string_view key) const {
   return member;
 }
 
-JsonCursor JsonCursor::optional(std::string_view key) const {
-  if (!value)
-    return {document, nullptr};
-  if (value->kind != Kind::Object) {
+bool JsonCursor::isObject() const {
+  bool is = value && value->kind == Kind::Object;
+  if (!is)
     fail("an object was expected");
+  return is;
+}
+
+JsonCursor JsonCursor::optional(std::string_view key) const {
+  if (!isObject())
     return {document, nullptr};
-  }
   std::span<const JsonValue> members = document->json.childrenOf(*value);
   // Most of a graph's members have as many letters as others; the first tells most of those apart without a call.
   auto found = std::find_if(members.rbegin(), members.rend(), [&](const JsonValue &m) {

@@ -61,6 +61,14 @@ public:
   size_t size() const;
   JsonCursor at(size_t index) const;
 
+  /// Calls each(key, cursor) for each member of an object, in the text's order; for none when it is absent.
+  template <typename Each> void forEachMember(Each each) const {
+    if (!isObject())
+      return;
+    for (const JsonValue &member : document->json.childrenOf(*value))
+      each(member.key(), JsonCursor(document, &member));
+  }
+
   int64_t integer(int64_t min, int64_t max, int64_t fallback = 0) const;
   std::string string() const { return std::string(text()); }
   /// The same while the document lives.
@@ -72,6 +80,8 @@ public:
   }
 
 private:
+  /// Anything else that is there is an error.
+  bool isObject() const;
   JsonDocument *document;
   const JsonValue *value; // null: absent
 };

@@ -72,6 +72,7 @@ ManifestTensor parseTensor(JsonCursor cursor) {
     JsonCursor dim = shape.at(i);
     tensor.shape.push_back(dim.isInteger() ? std::optional(dim.integer(0, INT64_MAX)) : std::nullopt);
   }
+  tensor.description = cursor.optional("description").string();
   return tensor;
 }
 
@@ -146,6 +147,9 @@ Result<Manifest> parseManifest(std::span<const std::byte> text) {
   }
   for (size_t i = 0; i < entries.size(); ++i)
     manifest.entries.push_back(parseEntry(entries.at(i)));
+  root.optional("model").optional("metadata").forEachMember([&](std::string_view key, JsonCursor text) {
+    manifest.metadata.emplace_back(key, text.string());
+  });
   if (!document.failed())
     checkManifest(manifest, root);
   if (document.failed())

@@ -7,13 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dmxrt {
 
 /// The format this runtime reads: this major, minors up to this one.
 inline constexpr int64_t kFormatMajor = 1;
-inline constexpr int64_t kFormatMinor = 2;
+inline constexpr int64_t kFormatMinor = 3;
 
 struct ManifestEntry {
   std::string name;
@@ -32,6 +33,7 @@ struct ManifestTensor {
   std::string name;
   dmx_dtype dtype = 0;
   std::vector<std::optional<int64_t>> shape; // empty: symbolic or computed
+  std::string description;                   // for people; often empty
 };
 
 struct ManifestEntryPoint {
@@ -43,6 +45,8 @@ struct Manifest {
   std::vector<TargetCode> targets;
   std::vector<ManifestEntryPoint> entryPoints;
   std::vector<ManifestEntry> entries;
+  std::vector<std::pair<std::string, std::string>>
+      metadata; // what the model's file said of it; the last of a key counts
 };
 
 /// Parses and checks manifest.json; refuses other format versions, a newer

@@ -160,7 +160,8 @@ typedef struct dmx_tensor_info {
   const char *name;
   dmx_dtype dtype;
   uint32_t rank;
-  const dmx_dim *dims; /* `rank` of them */
+  const dmx_dim *dims;     /* `rank` of them */
+  const char *description; /* what the model says of it, for people, UTF-8; NULL when it says nothing */
 } dmx_tensor_info;
 
 /* ---- Bundle ------------------------------------------------------------- */
@@ -241,6 +242,11 @@ DMX_API void dmx_bundle_close(dmx_bundle *bundle);
 
 /* The manifest as JSON text, checked against its sha256. */
 DMX_API const char *dmx_bundle_describe(const dmx_bundle *bundle);
+
+/* What the model's file says of the model under `key`, UTF-8: of an ONNX file its metadata_props and "onnx.producer",
+ * "onnx.domain", "onnx.version", "onnx.description" where they are set. dmx_bundle_describe has all of them, in
+ * "model", "metadata". Lives as long as the bundle; NULL where nothing is said. */
+DMX_API const char *dmx_bundle_metadata(const dmx_bundle *bundle, const char *key);
 
 /* Checks every byte: sha256 of all entries including weights, and the archive's
  * padding and CRCs. Reads the whole file; may be called from any thread. */

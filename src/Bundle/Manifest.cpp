@@ -33,12 +33,21 @@ std::vector<std::string> featuresOf(const Manifest &manifest) {
 
 int64_t minorOf(std::string_view feature) { return feature == "common-code" ? 2 : 1; }
 
+int64_t minorOfDescriptions(const Manifest &manifest) {
+  for (const EntryPoint &entry : manifest.entryPoints)
+    for (const std::vector<TensorDesc> *tensors : {&entry.inputs, &entry.outputs})
+      for (const TensorDesc &tensor : *tensors)
+        if (!tensor.description.empty())
+          return 3;
+  return 0;
+}
+
 void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest) {
   manifest.required = featuresOf(graphs);
   for (const std::string &feature : featuresOf(manifest))
     manifest.required.push_back(feature);
   std::sort(manifest.required.begin(), manifest.required.end());
-  manifest.minor = 0;
+  manifest.minor = minorOfDescriptions(manifest);
   for (const std::string &feature : manifest.required)
     manifest.minor = std::max(manifest.minor, minorOf(feature));
 }
@@ -58,10 +67,13 @@ namespace {
 
 Value tensorsValue(const std::vector<TensorDesc> &tensors) {
   Value array = Value::array();
-  for (const TensorDesc &tensor : tensors)
+  for (const TensorDesc &tensor : tensors) {
     array.push_back({{"name", tensor.name},
                      {"dtype", std::string(dtypeName(tensor.dtype))},
                      {"shape", json::toValue(tensor.shape)}});
+    if (!tensor.description.empty())
+      array.back()["description"] = tensor.description;
+  }
   return array;
 }
 
@@ -153,6 +165,7 @@ std::vector<TensorDesc> readTensors(const Reader &r, const char *key) {
     else
       t.fail("unknown dtype '" + dtype + "'");
     tensor.shape = t.exprs("shape", true);
+    tensor.description = t.string("description", "");
     all.push_back(std::move(tensor));
   });
   return all;

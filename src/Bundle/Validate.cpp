@@ -103,6 +103,9 @@ void BundleChecker::checkFeatures() {
     check("graph.json", feature);
   for (const std::string &feature : featuresOf(m))
     check("'targets'", feature);
+  if (m.minor < minorOfDescriptions(m))
+    report("manifest.json", "an input or output has a 'description', which format " + std::to_string(m.major) + "." +
+                                std::to_string(m.minor) + " does not have");
 }
 
 void BundleChecker::checkTable() {

@@ -190,6 +190,29 @@ TEST(Bundle, TensorInfo) {
   EXPECT_NE(std::string(open.error.message).find("it has 'main'"), std::string::npos);
 }
 
+TEST(Bundle, WordsOfTheModel) {
+  TestBundle model = batchModel();
+  OpenBundle silent(model);
+  ASSERT_EQ(silent.status, DMX_OK) << silent.error.message;
+  EXPECT_EQ(dmx_bundle_metadata(silent.get(), "labels"), nullptr);
+  model.manifest["format"]["minor"] = 3;
+  model.manifest["model"]["metadata"] = {{"labels", "cat, d\u00f6g"}, {"", "nameless"}};
+  model.manifest["entry_points"][0]["outputs"][0]["description"] = "scores";
+  OpenBundle open(model);
+  ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+  EXPECT_STREQ(dmx_bundle_metadata(open.get(), "labels"), "cat, d\u00f6g");
+  EXPECT_STREQ(dmx_bundle_metadata(open.get(), ""), "nameless");
+  EXPECT_EQ(dmx_bundle_metadata(open.get(), "label"), nullptr);
+  EXPECT_EQ(dmx_bundle_metadata(open.get(), nullptr), nullptr);
+  EXPECT_EQ(dmx_bundle_metadata(nullptr, "labels"), nullptr);
+  for (dmx_io io : {DMX_INPUT, DMX_OUTPUT}) {
+    dmx_tensor_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(dmx_bundle_tensor_info(open.get(), nullptr, io, 0, &info, nullptr), DMX_OK);
+    EXPECT_STREQ(info.description, io == DMX_INPUT ? nullptr : "scores");
+  }
+}
+
 TEST(Bundle, ComputedOutputDimsAreDescribed) {
   ModelBuilder builder;
   builder.dim("n", 2, 8, 0, 0);

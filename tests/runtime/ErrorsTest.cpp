@@ -46,6 +46,10 @@ TEST(ManifestErrors, VersionsAndFeatures) {
 TEST(ManifestErrors, Content) {
   const Case cases[] = {
       {"member 'format' is missing", [](auto &b, auto &) { b.manifest.erase("format"); }},
+      {"model.metadata: an object was expected", [](auto &b, auto &) { b.manifest["model"]["metadata"] = "pytorch"; }},
+      {"model.metadata.k: a string was expected", [](auto &b, auto &) { b.manifest["model"]["metadata"]["k"] = 1; }},
+      {"inputs[0].description: a string was expected",
+       [](auto &b, auto &) { b.manifest["entry_points"][0]["inputs"][0]["description"] = Json::array(); }},
       {"format.major: an integer was expected", [](auto &b, auto &) { b.manifest["format"]["major"] = "1"; }},
       {"not within", [](auto &b, auto &) { b.manifest["format"]["major"] = -1; }},
       {"entry_points: an array was expected", [](auto &b, auto &) { b.manifest["entry_points"] = 5; }},

@@ -44,7 +44,7 @@ class _Dim(ctypes.Structure):
 
 class _Info(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("dtype", ctypes.c_int32),
-                ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(_Dim))]
+                ("rank", ctypes.c_uint32), ("dims", ctypes.POINTER(_Dim)), ("description", ctypes.c_char_p)]
 
 
 class _BundleOptions(ctypes.Structure):
@@ -68,11 +68,12 @@ def read_public_key(path):
 
 
 class Tensor:
-    """An input or output: `name`, `dtype` (dmx_dtype), `shape` of (lowest, highest) extents."""
+    """An input or output: `name`, `dtype` (dmx_dtype), `shape` of (lowest, highest) extents, `description` (or None)."""
 
     def __init__(self, info):
         self.name, self.dtype = info.name.decode(), info.dtype
         self.shape = [(info.dims[i].min, info.dims[i].max) for i in range(info.rank)]
+        self.description = info.description.decode() if info.description else None
 
 
 class Session:
@@ -91,6 +92,7 @@ class Session:
         self.bundle, self.session, self._error = ctypes.c_void_p(), ctypes.c_void_p(), _Error(ctypes.sizeof(_Error))
         self.lib = ctypes.CDLL(library or os.environ.get("DMXRT_LIBRARY") or ctypes.util.find_library("dmxrt") or "libdmxrt.so")
         self.lib.dmx_bundle_tensor_count.restype = ctypes.c_uint32
+        self.lib.dmx_bundle_metadata.restype = ctypes.c_char_p
         self._entry = entry.encode() if entry else None
         keys = None if trusted_keys is None else b"".join(trusted_keys)  # an empty list trusts nobody, and is refused
         how = _BundleOptions(ctypes.sizeof(_BundleOptions), (COPY if load == "copy" else 0) | (CONTRACTS if require_contracts else 0),
@@ -129,6 +131,11 @@ class Session:
         for i, tensor in late:
             outputs[tensor.name] = self._copy_output(i, tensor)
         return outputs
+
+    def metadata(self, key):
+        """What the model's file says of the model under `key`, or None."""
+        text = self.lib.dmx_bundle_metadata(self.bundle, key.encode())
+        return None if text is None else text.decode()
 
     def reset_state(self):
         """Sets the states back to zero."""

@@ -14,7 +14,7 @@ namespace dmxc::bundle {
 
 /// The format this library writes; COMPATIBILITY.md has the rule for readers.
 inline constexpr int64_t formatMajor = 1;
-inline constexpr int64_t formatMinor = 2;
+inline constexpr int64_t formatMinor = 3;
 
 /// A tensor at the border of an entry point. Dims are integers, names of the
 /// entry point's `dims`, or expressions over them.
@@ -22,6 +22,7 @@ struct TensorDesc {
   std::string name;
   DType dtype = DType::F32;
   std::vector<Expr> shape;
+  std::string description; ///< what the model says of it, for people; "" = nothing
 };
 
 /// A symbolic dim of the inputs with inclusive bounds.
@@ -71,7 +72,7 @@ struct Manifest {
   std::string modelName;
   std::string modelSha256; ///< of the model file
   std::string modelSource; ///< "onnx"
-  /// Free text the model carried, e.g. its producer; order is kept.
+  /// Free text the model carried, e.g. its producer or the labels of its classes; order is kept.
   std::vector<std::pair<std::string, std::string>> modelMetadata;
   /// Options that shaped the bundle; order is kept. Never a path, a date or
   /// the number of jobs: equal inputs must give equal bytes.
@@ -94,6 +95,9 @@ void requireFeaturesOf(const GraphFile &graphs, Manifest &manifest);
 /// The features that the manifest's targets use, and the minor that has a feature.
 std::vector<std::string> featuresOf(const Manifest &manifest);
 int64_t minorOf(std::string_view feature);
+/// The minor that the descriptions of inputs and outputs need; 0 when there are none. Who does not know them may
+/// ignore them, so no feature is required.
+int64_t minorOfDescriptions(const Manifest &manifest);
 
 /// The names that `required` may have.
 const std::vector<std::string> &knownFeatures();

@@ -99,6 +99,21 @@ TEST(GraphJson, MissingAndUnknownFields) {
       std::string::npos);
 }
 
+TEST(ManifestJson, WordsOfTheModelAreKept) {
+  Manifest manifest = sampleManifest();
+  manifest.modelMetadata = {{"names", "{0: 'cat', 1: 'd\u00f6g'}"}, {"author", "a \"test\"\n"}};
+  requireFeaturesOf(GraphFile(), manifest);
+  EXPECT_EQ(manifest.minor, 0);
+  manifest.entryPoints[0].inputs[0].description = "RGB, 0 to 1";
+  requireFeaturesOf(GraphFile(), manifest);
+  EXPECT_EQ(manifest.minor, 3);
+  auto read = parseManifest(toJson(manifest));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->modelMetadata, manifest.modelMetadata);
+  EXPECT_EQ(read->entryPoints[0].inputs[0].description, "RGB, 0 to 1");
+  EXPECT_EQ(read->entryPoints[0].outputs[0].description, "");
+}
+
 TEST(ManifestJson, VersionRule) {
   std::string text = toJson(sampleManifest());
   auto withFormat = [&](const std::string &format) {
@@ -109,10 +124,10 @@ TEST(ManifestJson, VersionRule) {
   };
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":0}"), "accepted");
   std::string newer = withFormat("{\"major\":2,\"minor\":0}");
-  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.2", "newer version"})
+  for (const char *part : {"format 2.0", "dmxc 0.1.0", "up to 1.3", "newer version"})
     EXPECT_NE(newer.find(part), std::string::npos) << newer;
   EXPECT_EQ(withFormat("{\"major\":1,\"minor\":1}"), "accepted");
-  EXPECT_NE(withFormat("{\"major\":1,\"minor\":3}").find("format 1.3"), std::string::npos);
+  EXPECT_NE(withFormat("{\"major\":1,\"minor\":4}").find("format 1.4"), std::string::npos);
   EXPECT_NE(withFormat("{\"major\":0,\"minor\":9}").find("Compile the model again"), std::string::npos);
   EXPECT_NE(withFormat("{}").find("field 'major' is missing"), std::string::npos);
 }

@@ -38,6 +38,14 @@ const Released released[] = {{"format-1.0.bundle",
                               {"broadcast", "common-code", "constraints", "control-flow", "returned-dims"},
                               "batch",
                               "both",
+                              3},
+                             {"format-1.3.bundle",
+                              3,
+                              {TaskKind::Dispatch, TaskKind::If, TaskKind::Loop, TaskKind::Copy, TaskKind::Copy},
+                              {"Add_0"},
+                              {"broadcast", "common-code", "constraints", "control-flow", "returned-dims"},
+                              "batch",
+                              "both",
                               3}};
 
 class Golden : public testing::TestWithParam<Released> {};

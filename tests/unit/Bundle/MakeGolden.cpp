@@ -197,11 +197,12 @@ Manifest makeManifest(const GraphFile &graphs) {
   m.options = {{"opt", int64_t(2)}, {"numerics", std::string("strict")}};
   m.targets.push_back({"cpu", "x86-64-v2", codeEntry, {"sse4.2", "popcnt"}, commonEntry});
   m.entryPoints.push_back({"main",
-                           {{"x", DType::F32, {Expr::dim("batch"), kWidth}},
+                           {{"x", DType::F32, {Expr::dim("batch"), kWidth}, "rows of which the positive ones count"},
                             {"s", DType::F32, {Expr::dim("rows")}},
                             {"flag", DType::Bool, {}},
                             {"count", DType::I64, {}}},
-                           {{"y", DType::F32, {Expr::dim("chosen"), kWidth}}, {"z", DType::I64, {Expr::dim("trips")}}},
+                           {{"y", DType::F32, {Expr::dim("chosen"), kWidth}, "2 x + s w, doubled"},
+                            {"z", DType::I64, {Expr::dim("trips")}}},
                            {{"batch", 1, 64}, {"rows", 1, 64}}});
   m.placement.push_back({"cpu", 4, ""});
   requireFeaturesOf(graphs, m);

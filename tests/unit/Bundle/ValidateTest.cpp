@@ -84,6 +84,8 @@ const Rule rules[] = {
        m.minor = 1;
      },
      "'targets' uses 'common-code', which format 1.1 does not have"},
+    {"DescriptionMinor", [](GraphDesc &, Manifest &m) { m.entryPoints[0].outputs[1].description = "a text"; },
+     "an input or output has a 'description', which format 1.0 does not have"},
     {"InputNames", [](GraphDesc &, Manifest &m) { m.entryPoints[0].outputs[1].name = "y"; },
      "two outputs are named 'y'"},
 };

@@ -89,9 +89,10 @@ const std::vector<Json> &lies() {
 
 /// What tools show and the runtime never reads.
 bool isForToolsAlone(const std::string &place) {
-  static const std::regex places("/(model|options|placement)(/.*)?|/entry_points/0/dims(/.*)?|/entries/[0-9]+/size|"
-                                 "/graphs/[0-9]+/queues/0/name|/graphs/[0-9]+/buffers/[0-9]+/tensor|"
-                                 "/graphs/[0-9]+/tasks/[0-9]+/(flops|bytes)(/.*)?");
+  static const std::regex places(
+      "/(model/(name|sha256|source)|options|placement)(/.*)?|/entry_points/0/dims(/.*)?|/entries/[0-9]+/size|"
+      "/graphs/[0-9]+/queues/0/name|/graphs/[0-9]+/buffers/[0-9]+/tensor|"
+      "/graphs/[0-9]+/tasks/[0-9]+/(flops|bytes)(/.*)?");
   return std::regex_match(place, places);
 }
 
@@ -168,7 +169,13 @@ private:
   }
 };
 
-TEST(Readers, ManifestOfEveryBuffer) { Corpus(dmxtest::everyBuffer(), &TestBundle::manifest).run(); }
+TEST(Readers, ManifestOfEveryBuffer) {
+  TestBundle model = dmxtest::everyBuffer();
+  model.manifest["format"]["minor"] = 3;
+  model.manifest["model"]["metadata"] = {{"labels", "cat, dog"}};
+  model.manifest["entry_points"][0]["inputs"][0]["description"] = "an image";
+  Corpus(std::move(model), &TestBundle::manifest).run();
+}
 TEST(Readers, GraphOfEveryBuffer) { Corpus(dmxtest::everyBuffer(), &TestBundle::graph).run(); }
 TEST(Readers, ManifestOfEveryControl) { Corpus(dmxtest::everyControl(), &TestBundle::manifest).run(); }
 TEST(Readers, GraphOfEveryControl) { Corpus(dmxtest::everyControl(), &TestBundle::graph).run(); }
