@@ -4,6 +4,7 @@
 #include "dmxc/Dialect/DMIR/Constraints.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/JSON.h"
 
 #include <set>
 
@@ -42,6 +43,46 @@ void ModelFunction::addResult(const Val &value, const std::string &name, bool st
   results.push_back({e->ssa(value), name, state});
 }
 
+bool ModelFunction::says(const std::string &what, const std::string &text) {
+  if (text.empty())
+    return false;
+  bool isText = llvm::json::isUTF8(text) && text.find('\0') == std::string::npos;
+  if (!isText)
+    diagnostics.report({Severity::Warning,
+                        "model-text",
+                        options.path,
+                        "",
+                        what + " is not text (UTF-8 without a byte 0): the bundle goes without it",
+                        ErrorKind::Model,
+                        {}});
+  return isText;
+}
+
+void ModelFunction::addMetadata(const std::string &key, const std::string &text) {
+  if (says("a key of the metadata", key) && says("the metadata under '" + key + "'", text))
+    metadata.set(key, b.getStringAttr(text));
+}
+
+void ModelFunction::describe(const std::string &tensor, const std::string &text) {
+  if (says("the description of '" + tensor + "'", text))
+    descriptions[tensor] = text;
+}
+
+void ModelFunction::setDescriptions() {
+  auto describedBy = [&](Attribute name) -> StringAttr {
+    auto found = descriptions.find(cast<StringAttr>(name).getValue().str());
+    return found == descriptions.end() ? StringAttr() : b.getStringAttr(found->second);
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (StringAttr text = describedBy(function.getArgAttr(i, dmir::kNameAttr)))
+      function.setArgAttr(i, dmir::kDescriptionAttr, text);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (StringAttr text = describedBy(function.getResultAttr(i, dmir::kNameAttr)))
+      function.setResultAttr(i, dmir::kDescriptionAttr, text);
+  if (!metadata.empty())
+    (*owned)->setAttr(dmir::kMetadataAttr, metadata.getDictionary(&context));
+}
+
 bool ModelFunction::verifies() {
   std::string text;
   ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
@@ -73,6 +114,7 @@ std::optional<ImportedModel> ModelFunction::finish(std::vector<std::string> file
     if (results[i].state)
       function.setResultAttr(i, dmir::kStateAttr, b.getStringAttr(results[i].name));
   }
+  setDescriptions();
   dmir::setSymbolBounds(*owned, bounds);
   if (ArrayAttr computed = e->computedDims(); !computed.empty())
     (*owned)->setAttr(dmir::kComputedDimsAttr, computed);

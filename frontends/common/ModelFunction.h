@@ -6,6 +6,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <map>
+
 namespace dmxc::frontend {
 
 /// A module with one function, which grows: arguments, ops, results.
@@ -24,6 +26,11 @@ public:
   /// A result, in order. Names that are taken get a number.
   void addResult(const Val &value, const std::string &name, bool state = false);
 
+  /// What the file says of the model under `key`, or of the inputs and outputs of a name. Empty texts say nothing;
+  /// what is not text (UTF-8 without a byte 0) is left out, with a warning.
+  void addMetadata(const std::string &key, const std::string &text);
+  void describe(const std::string &tensor, const std::string &text);
+
   /// The finished module, read from these files; nothing after an error.
   std::optional<ImportedModel> finish(std::vector<std::string> files);
 
@@ -41,6 +48,8 @@ private:
     bool state;
   };
   bool verifies();
+  bool says(const std::string &what, const std::string &text);
+  void setDescriptions();
 
   Diagnostics &diagnostics;
   mlir::OpBuilder b;
@@ -48,6 +57,8 @@ private:
   mlir::func::FuncOp function;
   std::unique_ptr<Emitter> e;
   std::vector<Result> results;
+  mlir::NamedAttrList metadata;
+  std::map<std::string, std::string> descriptions; ///< of inputs and outputs by name
 };
 
 } // namespace dmxc::frontend

@@ -33,6 +33,7 @@ private:
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
   void noteConstantInputs(const std::set<std::string> &constants);
   std::string modelName() const;
+  void describe(frontend::ModelFunction &function) const;
 
   MLIRContext &context;
   const ImportOptions &options;
@@ -67,6 +68,20 @@ bool ModelImport::read() {
 std::string ModelImport::modelName() const {
   std::string name = model.graph().name();
   return name.empty() ? std::filesystem::path(options.path).stem().string() : name;
+}
+
+/// What the file says for people. An input or output has a text, or at least a denotation ("IMAGE").
+void ModelImport::describe(frontend::ModelFunction &function) const {
+  for (const onnx::StringStringEntryProto &entry : model.metadata_props())
+    function.addMetadata(entry.key(), entry.value());
+  const std::string &version = model.producer_version();
+  function.addMetadata("onnx.producer", model.producer_name() + (version.empty() ? "" : " " + version));
+  function.addMetadata("onnx.domain", model.domain());
+  function.addMetadata("onnx.version", model.model_version() ? std::to_string(model.model_version()) : "");
+  function.addMetadata("onnx.description", model.doc_string());
+  for (const auto *values : {&model.graph().input(), &model.graph().output()})
+    for (const onnx::ValueInfoProto &value : *values)
+      function.describe(value.name(), value.doc_string().empty() ? value.type().denotation() : value.doc_string());
 }
 
 /// Exporters often declare symbolic or wrong shapes; the inferred type counts,
@@ -189,6 +204,7 @@ std::optional<ImportedModel> ModelImport::run() {
     return std::nullopt;
   for (const auto &[name, value] : outputs)
     function.addResult(value, name);
+  describe(function);
   std::vector<std::string> files = tensors.files();
   files.insert(files.begin(), options.path);
   return function.finish(std::move(files));

@@ -77,11 +77,11 @@ std::optional<Message> childOf(Message parent, uint32_t field) {
   return std::nullopt;
 }
 
-/// Fields nothing here reads: doc strings and ModelProto.training_info.
+/// Fields nothing here reads: doc strings of all but the model, inputs and outputs, and ModelProto.training_info.
 bool isDropped(Message message, uint32_t field) {
   switch (message) {
   case Message::Model:
-    return field == 6 || field == 20;
+    return field == 20;
   case Message::Graph:
     return field == 10;
   case Message::Node:

@@ -115,6 +115,10 @@ Result<bundle::Manifest> Compilation::manifest() const {
     return file.takeError();
   manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
   manifest.modelSource = sourceFormat;
+  if (auto metadata = module->getAttrOfType<mlir::DictionaryAttr>(dmir::kMetadataAttr))
+    for (mlir::NamedAttribute entry : metadata)
+      if (auto text = mlir::dyn_cast<mlir::StringAttr>(entry.getValue()))
+        manifest.modelMetadata.emplace_back(entry.getName().str(), text.str());
   manifest.options = {{"opt", static_cast<int64_t>(options.optLevel)},
                       {"numerics", options.numerics.empty() ? "default" : options.numerics}};
   if (RoundingTotals totals = roundingOf(*compiled); totals.weights) {

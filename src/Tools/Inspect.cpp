@@ -21,9 +21,24 @@ std::string jsonText(const Json &json) { return json.dump(2, ' ', false, Json::e
 
 namespace {
 
+/// Names and words of other people's models must not move a terminal's cursor.
+std::string visible(const std::string &text) {
+  std::string shown;
+  for (char c : text) {
+    if (static_cast<unsigned char>(c) >= ' ' && c != 0x7F) {
+      shown += c;
+      continue;
+    }
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(c));
+    shown += c == '\n' ? "\\n" : code;
+  }
+  return shown;
+}
+
 std::string cellText(const Json &cell) {
   if (cell.is_string())
-    return cell.get<std::string>();
+    return visible(cell.get<std::string>());
   if (!cell.is_array())
     return cell.dump();
   std::string text;
@@ -98,7 +113,7 @@ std::string viewText(const View &view) {
   for (const auto &[name, value] : view.facts)
     widest = std::max(widest, name.size());
   for (const auto &[name, value] : view.facts)
-    text += padded(name, widest, false) + "  " + cellText(value) + "\n";
+    text += padded(visible(name), widest, false) + "  " + cellText(value) + "\n";
   for (const Table &table : view.tables)
     if (!table.rows.empty())
       text += (text.empty() ? "" : "\n") + tableText(table);

@@ -123,15 +123,16 @@ uint64_t entryBytes(const Bundle &bundle, std::string_view prefix) {
 
 void addIo(Table &table, const char *role, const std::vector<TensorDesc> &tensors) {
   for (const TensorDesc &tensor : tensors)
-    table.add({role, tensor.name, std::string(dtypeName(tensor.dtype)), bundle::shapeString(tensor.shape)});
+    table.add({role, tensor.name, std::string(dtypeName(tensor.dtype)), bundle::shapeString(tensor.shape),
+               tensor.description});
 }
 
 void addEntryPoints(const Manifest &m, View &view) {
-  Table io{"inputs and outputs", {"role", "name", "dtype", "shape"}, {}};
+  Table io{"inputs and outputs", {"role", "name", "dtype", "shape", "description"}, {}};
   Table dims{"symbolic dims", {"name", "min", "max"}, {}};
   for (const EntryPoint &entry : m.entryPoints) {
     if (m.entryPoints.size() > 1)
-      io.add({"entry point", entry.name, "", ""});
+      io.add({"entry point", entry.name, "", "", ""});
     addIo(io, "input", entry.inputs);
     addIo(io, "output", entry.outputs);
     for (const SymbolicDim &dim : entry.dims)
@@ -187,6 +188,8 @@ View summary(const Bundle &bundle) {
                 {"model sha256", m.modelSha256},
                 {"weights", bytes(entryBytes(bundle, "weights/"))},
                 {"code", bytes(entryBytes(bundle, "code/"))}};
+  for (const auto &[key, text] : m.modelMetadata)
+    view.facts.emplace_back("metadata " + key, text);
   for (const auto &[name, value] : m.options)
     std::visit([&, &key = name](const auto &v) { view.facts.emplace_back("option " + key, v); }, value);
   if (!m.required.empty())

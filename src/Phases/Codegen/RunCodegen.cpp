@@ -52,8 +52,10 @@ bundle::ConstraintDesc constraintDesc(const dmir::DimConstraint &constraint) {
 bundle::TensorDesc portOf(Attribute attr) {
   auto entry = cast<DictionaryAttr>(attr);
   Type type = entry.getAs<TypeAttr>("type").getValue();
+  auto description = entry.getAs<StringAttr>("description");
   return {entry.getAs<StringAttr>("name").getValue().str(),
-          *dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), exprShape(type)};
+          *dmir::dtypeOf(cast<RankedTensorType>(type).getElementType()), exprShape(type),
+          description ? description.getValue().str() : ""};
 }
 
 class GraphSerializer {

@@ -144,11 +144,17 @@ private:
   ArrayAttr signature(bool input) {
     SmallVector<Attribute> entries;
     TypeRange types = input ? TypeRange(function.getArgumentTypes()) : TypeRange(function.getResultTypes());
-    for (auto [i, type] : llvm::enumerate(types))
-      if (!stateOf(input, i))
-        entries.push_back(
-            builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(portName(input, i))),
-                                       builder.getNamedAttr("type", TypeAttr::get(type))}));
+    for (auto [i, type] : llvm::enumerate(types)) {
+      if (stateOf(input, i))
+        continue;
+      NamedAttrList entry;
+      entry.set("name", builder.getStringAttr(portName(input, i)));
+      entry.set("type", TypeAttr::get(type));
+      if (Attribute text = input ? function.getArgAttr(i, dmir::kDescriptionAttr)
+                                 : function.getResultAttr(i, dmir::kDescriptionAttr))
+        entry.set("description", text);
+      entries.push_back(entry.getDictionary(builder.getContext()));
+    }
     return builder.getArrayAttr(entries);
   }
 

@@ -27,7 +27,7 @@ def DLIR_TaskInterface : OpInterface<"TaskInterface"> {
 def DLIR_ProgramOp : DLIR_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "one graph: its buffers, queues and tasks in issue order";
   let description = [{
-    `inputs`/`outputs`: array of {name, type}; `arenas`: array of {size, lower_bound} in bytes, or in units of `unit`
+    `inputs`/`outputs`: array of {name, type, description}, where nothing is said without the last; `arenas`: array of {size, lower_bound} in bytes, or in units of `unit`
     (`#dmir.dims` of one) bytes where sizes depend on symbols. `constraints`: what symbols must hold
     (Dialect/DMIR/Constraints.h). An `owned` program is a graph of one `dlir.if` or `dlir.while`, the others are entry points.
     C1: buffers come before tasks. C2: no two arena buffers that are live at the same time overlap. C3: every pair of

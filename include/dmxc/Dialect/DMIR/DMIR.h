@@ -56,10 +56,14 @@ namespace dmxc::dmir {
 /// Names of the attributes DMIR keeps on `builtin.module` and function arguments.
 /// Module: the model's name.
 inline constexpr llvm::StringLiteral kModelNameAttr = "dmir.model_name";
+/// Module: dictionary key -> text, what the model's file says of the model (its exporter, labels of its classes).
+inline constexpr llvm::StringLiteral kMetadataAttr = "dmir.metadata";
 /// Module: dictionary name -> [min, max] of the symbolic dims.
 inline constexpr llvm::StringLiteral kDimsAttr = "dmir.dims";
 /// Function argument / result: the tensor's name in the model file.
 inline constexpr llvm::StringLiteral kNameAttr = "dmir.name";
+/// Function argument / result: what the model's file says of the tensor, a text.
+inline constexpr llvm::StringLiteral kDescriptionAttr = "dmir.description";
 /// Of a function's argument and result that are one state of the session: its name.
 inline constexpr llvm::StringLiteral kStateAttr = "dmir.state";
 /// dmir.cast, unit: rounding from one block format to another is meant.
