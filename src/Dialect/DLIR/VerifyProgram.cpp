@@ -1,5 +1,6 @@
 //===- VerifyProgram.cpp - overlap and hazard rules of dlir.program -------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 
 #include "llvm/ADT/BitVector.h"
 
@@ -114,7 +115,27 @@ LogicalResult verifyOverlaps(const Order &order) {
   return success();
 }
 
+/// C4: what callers bind has a name and a type that a bundle can say.
+LogicalResult verifyPorts(ProgramOp program, ArrayAttr ports, StringRef what) {
+  for (auto [index, port] : llvm::enumerate(ports)) {
+    auto entry = dyn_cast<DictionaryAttr>(port);
+    auto type = entry ? entry.getAs<TypeAttr>("type") : TypeAttr();
+    auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
+    if (!entry || !entry.getAs<StringAttr>("name") || !tensor || !dmxc::dmir::dtypeOf(tensor.getElementType()))
+      return program.emitOpError("C4: ") << what << " " << index << " must be {name, type of a tensor}, not " << port;
+  }
+  return success();
+}
+
 } // namespace
+
+LogicalResult ProgramOp::verify() {
+  for (Attribute arena : getArenas())
+    if (!isa<DictionaryAttr>(arena))
+      return emitOpError("C4: an arena must be {size, lower_bound}, not ") << arena;
+  return failure(failed(verifyPorts(*this, getInputs(), "input")) ||
+                 failed(verifyPorts(*this, getOutputs(), "output")));
+}
 
 LogicalResult ProgramOp::verifyRegions() {
   FailureOr<Order> order = collect(*this);

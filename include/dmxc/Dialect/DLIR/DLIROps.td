@@ -31,12 +31,13 @@ def DLIR_ProgramOp : DLIR_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
     (`#dmir.dims` of one) bytes where sizes depend on symbols. `constraints`: what symbols must hold
     (Dialect/DMIR/Constraints.h). An `owned` program is a graph of one `dlir.if` or `dlir.while`, the others are entry points.
     C1: buffers come before tasks. C2: no two arena buffers that are live at the same time overlap. C3: every pair of
-    tasks that access overlapping bytes, one of them writing, is ordered by tokens.
+    tasks that access overlapping bytes, one of them writing, is ordered by tokens. C4: inputs, outputs and arenas are as said.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$inputs, ArrayAttr:$outputs, ArrayAttr:$arenas,
                        OptionalAttr<ArrayAttr>:$constraints, UnitAttr:$owned);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
 

@@ -40,3 +40,21 @@ dlir.program @overlap attributes {inputs = [], outputs = [], arenas = [{size = 6
   %c = dlir.copy_buffer %s to %y after %b {nodes = ["c"], queue = "cpu", size = 64 : i64}
   %d = dlir.copy_buffer %t to %z after %c {nodes = ["d"], queue = "cpu", size = 64 : i64}
 }
+
+// -----
+
+// expected-error @+1 {{C4: input 1 must be {name, type of a tensor}, not {name = "b"}}}
+dlir.program @port attributes {inputs = [{name = "a", type = tensor<2xf32>}, {name = "b"}], outputs = [], arenas = []} {
+}
+
+// -----
+
+// expected-error @+1 {{C4: output 0 must be {name, type of a tensor}, not {name = "a", type = i32}}}
+dlir.program @type attributes {inputs = [], outputs = [{name = "a", type = i32}], arenas = []} {
+}
+
+// -----
+
+// expected-error @+1 {{C4: an arena must be {size, lower_bound}, not 64}}
+dlir.program @arena attributes {inputs = [], outputs = [], arenas = [64]} {
+}
