@@ -1,13 +1,19 @@
-# Each names the front ends that its models need. One ctest a class of dmxc_cli_test.py.
+# Each names the front ends that its models need. One ctest a class of dmxc_*_test.py.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-foreach(class Messages Queries Pipeline Determinism Ends Digits Corsair Consumers Make Compare)
-  set(formats onnx mlir)
-  if(class MATCHES "^(Determinism|Digits|Consumers)$")
-    set(formats onnx)
-  endif()
-  dmxc_frontend_test(cli.dmxc.${class} "${formats}"
-    Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_cli_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${class})
-  set_tests_properties(cli.dmxc.${class} PROPERTIES TIMEOUT 900)
+foreach(part messages bundles corsair)
+  set(file ${CMAKE_CURRENT_SOURCE_DIR}/dmxc_${part}_test.py)
+  file(STRINGS ${file} classes REGEX "^class [A-Za-z]+\\(Base\\)")
+  foreach(class ${classes})
+    string(REGEX REPLACE "^class ([A-Za-z]+).*" "\\1" class "${class}")
+    set(formats onnx mlir)
+    if(class MATCHES "^(Determinism|Digits|Sequences|Consumers)$")
+      set(formats onnx)
+    endif()
+    dmxc_frontend_test(cli.dmxc.${class} "${formats}"
+      Python3::Interpreter ${file} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${class})
+    set_tests_properties(cli.dmxc.${class} PROPERTIES TIMEOUT 900)
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
 endforeach()
 
 # The bundles run through the library, as an application's do.

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""dmxc: what it writes, phase by phase and as programs use it. Usage: dmxc_bundles_test.py BIN REPO [unittest arguments]"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+
+from dmxc_case import BIN, REPO, DIGITS, SMALL, SCALAR_AND_VECTOR, onnx_with_external_weights, onnx_with_sequences, sequence_of, Base, answers_of
+
+
+class Pipeline(Base):
+    PHASES = ["frontend", "partition", "memory", "schedule"]
+
+    def test_emit_and_from_give_the_same_bundle(self):
+        self.run_tool(DIGITS, "-o", "direct.bundle", "--dim", "batch=2")
+        direct = self.entries(self.dir / "direct.bundle")
+        for phase in self.PHASES:
+            self.run_tool(DIGITS, "--emit", phase, "-o", f"{phase}.mlir", "--dim", "batch=2")
+            self.run_tool(f"{phase}.mlir", "--from", phase, "-o", f"{phase}.bundle")
+            resumed = self.entries(self.dir / f"{phase}.bundle")
+            self.assertEqual(direct.keys(), resumed.keys())
+            for name in direct:
+                if name != "manifest.json":
+                    self.assertEqual(direct[name], resumed[name], f"{phase}: {name}")
+
+    def test_emit_goes_to_stdout_without_o(self):
+        self.assertIn("dmir.region", self.run_tool(self.small, "--emit", "partition").stdout)
+        self.assertIn("dlir.program", self.run_tool(self.small, "--emit", "schedule", "-o", "-").stdout)
+        json.loads(self.run_tool(self.small, "--emit", "codegen").stdout)
+
+    def test_nodes_survive_to_the_task_graph(self):
+        graph = json.loads(self.run_tool(self.small, "--emit", "codegen").stdout)
+        nodes = [node for task in graph["graphs"][0]["tasks"] for node in task["nodes"]]
+        self.assertEqual(sorted(nodes), ["body/exp", "body/softmax"])
+
+    def test_dump_phases_parse_again(self):
+        self.run_tool(self.small, "-o", "o", "--dump-phases", "phases")
+        files = sorted(path.name for path in (self.dir / "phases").iterdir())
+        self.assertEqual(files, ["1-frontend.mlir", "2-partition.mlir", "3-memory.mlir", "4-schedule.mlir", "5-codegen.json"])
+        for name in files[:-1]:
+            self.run_tool(self.dir / "phases" / name, tool="dmx-opt")
+        json.loads((self.dir / "phases" / files[-1]).read_text())
+
+    def test_from_wants_that_phase(self):
+        err = self.run_tool(self.small, "--from", "schedule", "-o", "o", code=1).stderr
+        self.assertIn("[phase-text]", err)
+
+    def test_schedule_script_sets_a_strategy(self):
+        (self.dir / "script.mlir").write_text("""module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %regions = transform.collect_matching @region in %root : (!transform.any_op) -> !transform.any_op
+    transform.annotate %regions "chosen_by_script" : !transform.any_op
+    transform.yield
+  }
+  transform.named_sequence @region(%op: !transform.any_op {transform.readonly}) -> !transform.any_op {
+    transform.match.operation_name %op ["dmir.region"] : !transform.any_op
+    transform.yield %op : !transform.any_op
+  }
+}
+""")
+        text = self.run_tool(self.small, "--emit", "partition", "--schedule", "script.mlir").stdout
+        self.assertIn("chosen_by_script", text)
+        (self.dir / "empty.mlir").write_text("module {}\n")
+        self.assertIn("__transform_main", self.run_tool(self.small, "--schedule", "empty.mlir", "-o", "o", code=1).stderr)
+
+    def test_save_temps(self):
+        self.run_tool(self.small, "-o", "o", "--save-temps", "temps")
+        suffixes = {path.suffix for path in (self.dir / "temps").rglob("*") if path.is_file()}
+        self.assertLessEqual({".mlir", ".ll", ".s"}, suffixes)
+
+    def test_placement(self):
+        self.run_tool(self.small, "-o", "o", "--place", "body/*=cpu", "--require-target", "cpu:100", "--placement-report", "p.txt")
+        report = (self.dir / "p.txt").read_text()
+        self.assertRegex(report, r"(?m)^body/exp\tdmir.exp\tcpu\t")
+
+    def test_time_report(self):
+        report = self.run_tool(self.small, "-o", "o", "-q", "--time-report=json").stderr
+        phases = [row["phase"] for row in json.loads(report)["phases"]]
+        self.assertEqual(phases, ["import", "frontend", "partition", "memory", "schedule", "codegen", "write"])
+        self.assertIn("total", self.run_tool("--time-report", self.small, "-o", "o").stderr)
+
+    def test_progress(self):
+        lines = self.run_tool(self.small, "-o", "o", "--progress", "plain").stderr.splitlines()
+        self.assertEqual(sum(line.startswith("[") for line in lines), 7)
+
+    def test_response_file(self):
+        (self.dir / "args").write_text(f"# a comment\n'{self.small}' -o \"out file.bundle\"\n-q @more\n")
+        (self.dir / "more").write_text("-O1\n")
+        self.run_tool("@args")
+        self.assertTrue((self.dir / "out file.bundle").exists())
+        (self.dir / "more").write_text("@args")
+        self.assertIn("includes itself", self.run_tool("@args", code=2).stderr)
+
+    def test_directory_bundle(self):
+        self.run_tool(self.small, "-o", "tree", "--bundle-format", "dir")
+        self.assertTrue((self.dir / "tree/manifest.json").exists())
+
+    def test_two_levels_share_a_bundle(self):
+        self.run_tool(self.small, "-o", "o", "-t", "cpu:x86-64-v2+x86-64-v3")
+        names = self.entries(self.dir / "o")
+        self.assertIn("code/cpu/x86-64-v2/kernels.so", names)
+        self.assertIn("code/cpu/x86-64-v3/kernels.so", names)
+
+    def test_default_holds_two_levels_and_equal_kernels_once(self):
+        self.small.write_text(SCALAR_AND_VECTOR)
+        self.run_tool(self.small, "-o", "o", "-j1")
+        self.run_tool(self.small, "-o", "p", "-j7")
+        files = self.entries(self.dir / "o")
+        self.assertEqual(files, self.entries(self.dir / "p"), "results do not depend on the threads")
+        manifest = json.loads(files["manifest.json"])
+        self.assertEqual([(t["arch"], t["entry"]) for t in manifest["targets"]],
+                         [(f"x86-64-{v}", f"code/cpu/x86-64-{v}/kernels.so") for v in ("v3", "v4")])
+        kernels = {name: set(re.findall(rb"k\d+_\w+", data)) for name, data in files.items() if name.startswith("code/")}
+        self.assertEqual(kernels, {"code/cpu/common/kernels.so": {b"k1_elementwise"}, "code/cpu/x86-64-v3/kernels.so": {b"k0_elementwise"},
+                                   "code/cpu/x86-64-v4/kernels.so": {b"k0_elementwise"}})
+        self.assertEqual(manifest["format"]["minor"], 2)
+        self.assertIn("common-code", manifest["required"])
+        self.run_tool("o", "--check", tool="dmx-inspect")
+        flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+        for level, has in (("x86-64-v3", "avx2" in flags), ("x86-64-v4", "avx512vl" in flags)):
+            if has:
+                out = self.run_tool("o", "--random-inputs", "1", "--isa", level, tool="dmx-run").stdout
+                self.assertIn(f"ran on cpu {level}\n", out)
+        self.assertIn("x86-64-v3 and x86-64-v4", self.run_tool("--print-target-info", "cpu").stdout)
+
+    def test_kernels_need_no_symbols(self):
+        self.run_tool(DIGITS, "-o", "o", "--dim", "batch=1")
+        for name, data in self.entries(self.dir / "o").items():
+            if name.startswith("code/"):
+                (self.dir / "k.so").write_bytes(data)
+                listing = subprocess.run(["nm", "-D", "--undefined-only", self.dir / "k.so"], capture_output=True, text=True, check=True)
+                self.assertEqual(listing.stdout, "")
+
+
+class Determinism(Base):
+    def test_same_bytes_from_other_folders_and_jobs(self):
+        (self.dir / "a").mkdir()
+        (self.dir / "b").mkdir()
+        shutil.copy(DIGITS, self.dir / "b/digits.onnx")
+        self.run_tool(DIGITS, "-o", "1.bundle", "-j1", "--dim", "batch=4", cwd=self.dir / "a")
+        self.run_tool("digits.onnx", "-o", "2.bundle", "-j2", "--dim", "batch=4", cwd=self.dir / "b")
+        self.assertEqual((self.dir / "a/1.bundle").read_bytes(), (self.dir / "b/2.bundle").read_bytes())
+
+    def test_options_do_change_the_bundle(self):
+        self.run_tool(DIGITS, "-o", "1.bundle", "--dim", "batch=4")
+        self.run_tool(DIGITS, "-o", "2.bundle", "--dim", "batch=4", "-O0")
+        self.assertNotEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
+
+
+class Digits(Base):
+    """What tools/demo shows, with its accuracy checked."""
+
+    def test_accuracy(self):
+        digits = REPO / "tools/digits"
+        self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
+        self.run_tool("d.bundle", "--input", f"image={digits}/images.npy", "--output-dir", "answers", tool="dmx-run")
+        shown = subprocess.run([digits / "show.py", digits / "images.npy", digits / "labels.npy", self.dir / "answers"], capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
+        self.assertIn("353 of 360 test images right: 98.06 %", shown.stdout)
+
+
+class Sequences(Base):
+    def test_their_tensors_are_inputs_and_outputs(self):
+        model = self.dir / "m.onnx"
+        model.write_bytes(onnx_with_sequences())
+        refused = self.run_tool(model, code=1).stderr
+        self.assertIn("the input 'x' is a sequence", refused)
+        self.assertIn("--shape x.0=DIMS", refused)
+        self.run_tool(model, "--shape", "x.0=3", "--shape", "x.1=2", "-o", "m.bundle")
+        (self.dir / "set").mkdir()
+        (self.dir / "set/input_0.pb").write_bytes(sequence_of("x", [1, 2, 3], [4, 5]))
+        (self.dir / "set/output_0.pb").write_bytes(sequence_of("y", [1, 2, 3], [4, 5], [2, 4, 6]))
+        self.run_tool("m.bundle", "--inputs", "set", "--expect", "set", tool="dmx-run")
+        (self.dir / "set/output_0.pb").write_bytes(sequence_of("y", [1, 2, 3], [4, 5], [2, 4, 7]))
+        self.assertIn("y.2", self.run_tool("m.bundle", "--inputs", "set", "--expect", "set", tool="dmx-run", code=5).stdout)
+
+    def test_none_is_for_what_may_be_empty(self):
+        (self.dir / "m.onnx").write_bytes(onnx_with_external_weights())
+        (self.dir / "weights.bin").write_bytes(bytes(16))
+        self.assertIn("--shape x=none", self.run_tool("m.onnx", "--shape", "x=none", code=2).stderr)
+
+
+class Consumers(Base):
+    """Programs outside the project, against an installed tree."""
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.dir / "prefix"
+        self.command("cmake", "--install", BIN.parent, "--prefix", self.prefix)
+        self.program = REPO / "tools/digits/answer.c"
+        self.images = REPO / "tools/digits/images.npy"
+        self.run_tool(DIGITS, "-o", "d.bundle", "--dim", "batch=360")
+        self.run_tool("d.bundle", "--input", f"image={self.images}", "--output-dir", "answers", tool="dmx-run")
+        self.expected = answers_of(self.dir / "answers")
+
+    def command(self, *arguments):
+        pc = next(self.prefix.rglob("dmxrt.pc"), None)
+        env = {**os.environ, **({"PKG_CONFIG_PATH": str(pc.parent), "LD_LIBRARY_PATH": str(pc.parent.parent)} if pc else {})}
+        result = subprocess.run([*map(str, arguments)], cwd=self.dir, capture_output=True, text=True, timeout=300, env=env)
+        self.assertEqual(result.returncode, 0, f"{arguments}\n{result.stdout}\n{result.stderr}")
+        return result.stdout
+
+    def expect_answers(self, program, bundle):
+        self.assertEqual([int(line) for line in self.command(program, bundle, self.images).split()], self.expected)
+
+    def test_c11_with_pkg_config(self):
+        self.command("sh", "-c", f"gcc -std=c11 -Wall -Wextra -Werror {self.program} -o answer $(pkg-config --cflags --libs dmxrt)")
+        self.expect_answers("./answer", "d.bundle")
+
+    def test_python(self):
+        """The script of the README."""
+        script = re.search(r"```python\n(.*?)```", (REPO / "README.md").read_text(), re.S).group(1)
+        if subprocess.run(["/usr/bin/python3", "-c", "import numpy"], capture_output=True).returncode:
+            self.skipTest("numpy is not there")
+        library = next(path for path in self.prefix.rglob("libdmxrt.so*"))
+        self.assertLessEqual(len(script.splitlines()), 10)
+        for arguments in ('"%s"', '"%s", load="copy"'):
+            text = script.replace('"digits.bundle"', arguments % (self.dir / "d.bundle"))
+            result = subprocess.run(["/usr/bin/python3", "-c", text], cwd=REPO, capture_output=True, text=True, timeout=300,
+                                    env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1",
+                                         "DMXRT_LIBRARY": str(library)})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(list(map(int, re.findall(r"\d+", result.stdout))), self.expected)
+
+    def test_cmake(self):
+        (self.dir / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+find_package(DmxRuntime 0.1 REQUIRED)
+dmxc_add_bundle(digits MODEL {DIGITS} TARGETS cpu:x86-64-v3 OPTIONS --dim batch=360 -q)
+add_executable(answer {self.program})
+target_link_libraries(answer PRIVATE DmxRuntime::dmxrt)
+""")
+        self.command("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.command("cmake", "--build", "b")
+        self.expect_answers("b/answer", "b/digits.bundle")
+        self.assertIn("no work to do", self.command("cmake", "--build", "b"))
+
+
+class Make(Base):
+    def make(self):
+        result = subprocess.run(["make", "-s"], cwd=self.dir, capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout.count("compiling")
+
+    def test_rebuilds_when_and_only_when_an_input_changes(self):
+        (self.dir / "model.onnx").write_bytes(onnx_with_external_weights())
+        (self.dir / "weights.bin").write_bytes(struct.pack("<4f", 1, 2, 3, 4))
+        (self.dir / "Makefile").write_text(
+            f"m.bundle: model.onnx\n\t@echo compiling\n\t{BIN}/dmxc -q model.onnx -o m.bundle -MD -MF m.d\n-include m.d\n")
+        self.assertEqual(self.make(), 1)
+        self.assertEqual(self.make(), 0)
+        rule = (self.dir / "m.d").read_text()
+        self.assertTrue(rule.startswith("m.bundle:"))
+        self.assertIn("weights.bin", rule)
+        first = (self.dir / "m.bundle").read_bytes()
+        later = (self.dir / "m.bundle").stat().st_mtime + 5
+        (self.dir / "weights.bin").write_bytes(struct.pack("<4f", 5, 6, 7, 8))
+        os.utime(self.dir / "weights.bin", (later, later))
+        self.assertEqual(self.make(), 1)
+        self.assertNotEqual((self.dir / "m.bundle").read_bytes(), first)
+        for name in ("m.bundle", "model.onnx"):
+            later += 5
+            os.utime(self.dir / name, (later, later))
+        self.assertEqual(self.make(), 1)
+
+    def test_mt_names_the_target(self):
+        self.run_tool(self.small, "-o", "o", "-MD", "-MF", "d", "-MT", "some target")
+        self.assertTrue((self.dir / "d").read_text().startswith("some\\ target:"))
+
+
+class Compare(Base):
+    def write_input(self):
+        data = self.dir / "data"
+        data.mkdir()
+        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 8), }"
+        header += " " * (63 - (10 + len(header)) % 64) + "\n"
+        (data / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                                     struct.pack("<32f", *[i / 16 - 1 for i in range(32)]))
+        return data
+
+    def test_equal(self):
+        out = self.run_tool(self.small, "--inputs", self.write_input(), "--per-node", tool="dmx-compare").stdout
+        self.assertIn("PASS output 'y'", out)
+        self.assertIn("no node differs among 2 values", out)
+
+    def test_a_different_bundle_is_found(self):
+        self.run_tool(self.small, "-o", "good.bundle")
+        self.small.write_text(SMALL.replace("dmir.exp", "dmir.neg"))
+        out = self.run_tool(self.small, "good.bundle", "--inputs", self.write_input(), tool="dmx-compare", code=5).stdout
+        self.assertIn("FAIL output 'y'", out)
+
+    def test_missing_inputs(self):
+        self.run_tool(self.small, "--inputs", self.dir / "absent", tool="dmx-compare", code=3)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""dmxc for the simulated card. Usage: dmxc_corsair_test.py BIN REPO [unittest arguments]"""
+import json
+import re
+import sys
+import unittest
+
+from dmxc_case import REPO, DIGITS, SMALL, Base, answers_of
+
+
+class Corsair(Base):
+    """The accelerator with block floating point: what a user sees of it."""
+
+    def setUp(self):
+        super().setUp()
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+
+    def compile(self, *arguments, output="d.bundle", model=DIGITS):
+        return self.run_tool(model, "-t", "corsair", "-o", output, *arguments)
+
+    def test_digits_are_recognised_alike(self):
+        images = REPO / "tools/digits/images.npy"
+        self.run_tool(DIGITS, "-o", "c.bundle", "--dim", "batch=360")
+        self.compile("--dim", "batch=360", "--require-target", "corsair:95")
+        for bundle, folder in (("c.bundle", "cpu"), ("d.bundle", "device")):
+            self.run_tool(bundle, "--input", f"image={images}", "--output-dir", folder, tool="dmx-run")
+        cpu, device = answers_of(self.dir / "cpu"), answers_of(self.dir / "device")
+        equal = sum(a == b for a, b in zip(cpu, device))
+        print(f"{equal} of {len(cpu)} answers are the same")
+        self.assertGreaterEqual(equal, 0.99 * len(cpu))
+
+    def test_same_bytes(self):
+        self.compile("--dim", "batch=4", "-j1", output="1.bundle")
+        self.compile("--dim", "batch=4", "-j2", output="2.bundle")
+        self.assertEqual((self.dir / "1.bundle").read_bytes(), (self.dir / "2.bundle").read_bytes())
+        self.run_tool("1.bundle", "--diff", "2.bundle", tool="dmx-inspect")
+
+    def test_formats_are_printed(self):
+        result = self.compile("--dim", "batch=4", "--numerics", "basic")
+        rows = {tuple(line.split()) for line in result.stderr.split("formats:\n")[1].splitlines()}
+        self.assertIn(("/hidden/Gemm", "matmul", "BFP16_64R", "BFP16_64C", "BFP32_1"), rows)
+        self.assertIn(("/hidden/Gemm", "add", "BFP32_1", "BFP32_1", "f16"), rows)
+        self.assertIn(("/Softmax", "softmax", "f16", "f16"), rows)
+        refused = self.run_tool(DIGITS, "-t", "corsair", "-o", "x.bundle", "--numerics", "strict", code=2)
+        self.assertIn("it has basic", refused.stderr)
+
+    def test_phases_are_entered_again(self):
+        """Each phase's text gives the same program; the last has the device's queues."""
+        self.compile("--dim", "batch=4", "--dump-phases", "phases")
+        for phase in sorted((self.dir / "phases").glob("*.mlir")):
+            self.run_tool(phase, "--from", phase.stem.split("-")[-1], "-t", "corsair", "-o", "again.bundle")
+            differ = self.run_tool("d.bundle", "--diff", "again.bundle", tool="dmx-inspect", code=5)
+            self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.source"})
+        self.assertIn("corsair.matmul", phase.read_text())
+
+    def test_dispatches_bring_what_programs_take(self):
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        for changed, message in ((text.replace("dlir.dispatch @k0", "dlir.dispatch @x0"), "'x0_dmx_isa', which is not in the text"),
+                                 (re.sub(r"(dlir.dispatch @\w+)\([^)]*\)", r"\1(%0)", text), "which takes 10 buffers, not 2")):
+            self.assertNotEqual(changed, text)
+            (self.dir / "c.mlir").write_text(changed)
+            self.assertIn(message, self.run_tool("c.mlir", "--from", "schedule", "-t", "corsair", "-o", "c.bundle", code=1).stderr)
+
+    def test_a_missing_token_is_a_race(self):
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        group = re.search(r' wait\(%\d+\)(?= .*\{\n.*corsair\.simd)', text)
+        (self.dir / "s.mlir").write_text(text[:group.start()] + text[group.end():])
+        self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "race.bundle")
+        result = self.run_tool("race.bundle", "--random-inputs", "1", tool="dmx-run", code=1)
+        self.assertRegex(result.stderr, "race|poison")
+
+    def test_a_program_without_an_encoding(self):
+        """The message has the encoder's reason."""
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        (self.dir / "s.mlir").write_text(re.sub(r'(dlir\.memory "GM" .*) at \d+', r"\1 at 99999936", text, count=1))
+        result = self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "x.bundle", code=1)
+        self.assertRegex(result.stderr, "over capacity: '.*' is \\d+ bytes at 99999936, GM holds 16777216")
+
+    def test_the_host_computes_what_the_device_refuses(self):
+        """exp and softmax on the device, atan and acos between and after them on the host."""
+        row = "tensor<4x8xf32>"
+        ops = [("exp", ""), ("atan", ""), ("softmax", " {axis = 1 : i64}"), ("acos", "")]
+        text = "".join(f'  %{i + 1} = dmir.{op} %{i}{attributes} : ({row}) -> {row} loc("body/{op}")\n'
+                       for i, (op, attributes) in enumerate(ops))
+        (self.dir / "mixed.mlir").write_text(
+            f'func.func @main(%0: {row} {{dmir.name = "x"}}) -> ({row} {{dmir.name = "y"}}) {{\n{text}  return %4 : {row}\n}}\n')
+        result = self.run_tool("mixed.mlir", "-t", "corsair", "-o", "mixed.bundle", "--placement-report", "-")
+        self.assertIn("body/atan\tdmir.atan\tcpu\t1\telementwise\tcorsair: 'dmir.atan' is not lowered to the device",
+                      result.stdout)
+        self.assertIn("corsair 2 of 4 nodes in 2 tasks; cpu 2 of 4 nodes in 2 tasks", result.stderr)
+        self.run_tool("mixed.mlir", "-o", "host.bundle")
+        for bundle in ("mixed.bundle", "host.bundle"):
+            self.run_tool(bundle, "--random-inputs", "3", "--output-dir", bundle + ".out", tool="dmx-run")
+        self.run_tool("mixed.bundle", "--random-inputs", "3", "--expect", "host.bundle.out", "--min-sqnr", "50", tool="dmx-run")
+        self.run_tool("mixed.mlir", "-t", "corsair", "-o", "x.bundle", "--require-target", "corsair:95", code=4)
+
+    def test_teams_and_machines(self):
+        answers = set()
+        for quads in (1, 2, 8, 32):
+            self.run_tool(DIGITS, "-t", f"corsair:quads={quads}", "-o", "q.bundle", "--dim", "batch=32")
+            self.run_tool("q.bundle", "--random-inputs", "1", "--output-dir", f"q{quads}", "--device-opt", f"skew_seed={quads + 1}",
+                          "--device-opt", "report=r.json", tool="dmx-run")
+            answers.add(next((self.dir / f"q{quads}").glob("*.npy")).read_bytes())
+            self.assertEqual(json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["quads"], quads)
+        self.assertEqual(len(answers), 1)
+        machine = json.loads(self.run_tool("--print-target-info", "corsair").stdout)
+        machine["name"] = "slow-card"
+        machine["dma"]["setup_clocks"]["value"] = 500
+        (self.dir / "slow.json").write_text(json.dumps(machine))
+        self.run_tool(DIGITS, "-t", "corsair:slow.json", "-o", "s.bundle", "--dim", "batch=32")
+        self.assertIn("code/corsair/slow-card/kernels.dmxisa", self.entries(self.dir / "s.bundle"))
+        machine["clock_hz"]["value"] *= 2
+        (self.dir / "wrong.json").write_text(json.dumps(machine))
+        result = self.run_tool(DIGITS, "-t", "corsair:wrong.json", "-o", "w.bundle", "--dim", "batch=32", code=1)
+        self.assertIn("int8_ops_per_second", result.stderr)
+        for level, code in (("quads=0", 2), ("quads=33", 2), ("quads=x", 2), ("nothere.json", 3), ("fast", 2)):
+            self.run_tool(DIGITS, "-t", f"corsair:{level}", "-o", "w.bundle", code=code)
+
+    def test_weights_beyond_the_fast_memory(self):
+        """4 x 16 MiB of weights where a quad holds 48 MiB: kept from the first run on, or fetched in every run."""
+        row, weights = "tensor<1x4096xf32>", "tensor<4096x4096xf32>"
+        text = "".join(f"  %c{i} = dmir.constant dense<{0.0001 * (i + 1)}> : {weights}\n"
+                       f"  %{i + 1} = dmir.matmul %{i}, %c{i} : ({row}, {weights}) -> {row}\n" for i in range(4))
+        (self.dir / "l.mlir").write_text(f'func.func @main(%0: {row} {{dmir.name = "x"}}) -> ({row} {{dmir.name = "y"}}) {{\n{text}  return %4 : {row}\n}}\n')
+        result = self.run_tool("l.mlir", "-t", "corsair:quads=1+performance", "-o", "p.bundle", code=4)
+        self.assertIn("ST holds 12582912 bytes, the model needs 17039360", result.stderr)
+        self.run_tool("l.mlir", "-o", "host.bundle")
+        self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+        for level, fetched in (("quads=1", True), ("quads=8+performance", False), ("quads=4+capacity", True)):
+            self.run_tool("l.mlir", "-t", "corsair:" + level, "-o", "d.bundle")
+            self.run_tool("d.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", "--device-opt", "report=r.json",
+                          tool="dmx-run")
+            read = json.loads((self.dir / "r.json").read_text())["last"][0]["main"]["read_bytes"]["DDR"]
+            self.assertEqual(read > 4 * 4096 * 4096, fetched, level)
+
+    def test_products_along_k(self):
+        """Only where a quad would have neither columns nor rows of its own; sums are then added over quads."""
+        for rows, depth, columns, level, along in ((1, 16384, 128, "quads=4", True), (1, 16384, 128, "quads=1", False),
+                                                   (512, 512, 512, "quads=8", False), (1, 4096, 4096, "quads=4", False)):
+            x, w, y = f"tensor<{rows}x{depth}xf32>", f"tensor<{depth}x{columns}xf32>", f"tensor<{rows}x{columns}xf32>"
+            (self.dir / "k.mlir").write_text(
+                f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {w}\n'
+                f"  %y = dmir.matmul %x, %w : ({x}, {w}) -> {y}\n  return %y : {y}\n}}\n")
+            text = self.run_tool("k.mlir", "-t", "corsair:" + level, "--emit", "partition", "-o", "-").stdout
+            self.assertEqual("along_k = 1" in text, along, f"{rows}x{depth}x{columns} {level}")
+            self.run_tool("k.mlir", "-t", "corsair:" + level, "-o", "k.bundle")
+            self.run_tool("k.mlir", "-o", "host.bundle")
+            self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+            self.run_tool("k.bundle", "--random-inputs", "3", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
+
+    def test_a_model_too_large_for_the_device(self):
+        """A value that GM cannot hold is the host's; values that it cannot hold at once are an error."""
+        (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "8192x8192"))
+        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "l.bundle", "--placement-report", "-")
+        self.assertIn("corsair: GM holds 16777216 bytes, and a value takes 134217728", result.stdout)
+        (self.dir / "large.mlir").write_text(SMALL.replace("4x8", "4096x2048"))
+        result = self.run_tool("large.mlir", "-t", "corsair", "-o", "x.bundle", code=4)
+        self.assertIn("GM holds 16777216 bytes, the model needs 33554432; a smaller batch", result.stderr)
+        self.assertFalse((self.dir / "x.bundle").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
