@@ -1,8 +1,8 @@
 //===- Layouts.cpp - which layouts the CPU target wants -----------------------===//
 //
 // Convolutions of f32, or of bytes summed in i32, with enough output channels write the blocked layout, in which their
-// register tiles are whole cache lines; pooling, elementwise ops and joins along whole blocks hand it on. Everything
-// else is row-major.
+// register tiles are whole cache lines; pooling, elementwise ops, joins along whole blocks and what moves pixels, all
+// channels of one alike (resampling, padding, cropping), hand it on. Everything else is row-major.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +40,24 @@ Attribute operandLayout(Operation *op) {
   return {};
 }
 
+/// Whether a movement leaves the batch and the channels of an image as they are: a channel of the result is made of
+/// that channel of the input alone, at the same place in its block.
+bool movesPixels(Operation *op) {
+  auto isLead = [](ArrayRef<int64_t> perAxis, int64_t same) {
+    return perAxis.size() > 2 && perAxis[0] == same && perAxis[1] == same;
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](dmir::GatherOp gather) { return gather.getAxis() >= 2 && typeOf(gather.getIndices()).getRank() == 1; })
+      .Case([&](dmir::PadOp pad) {
+        return isLead(pad.getLow(), 0) && isLead(pad.getHigh(), 0) && isLead(pad.getInterior(), 0);
+      })
+      .Case([&](dmir::SliceOp slice) {
+        SmallVector<Dim> from = dmir::dimsOf(slice.getInput()), to = dmir::dimsOf(slice.getResult());
+        return isLead(slice.getStarts(), 0) && isLead(slice.getSteps(), 1) && from[0] == to[0] && from[1] == to[1];
+      })
+      .Default([](Operation *) { return false; });
+}
+
 } // namespace
 
 Attribute cpu::preferredResultLayout(Operation *op) {
@@ -58,8 +76,11 @@ Attribute cpu::preferredResultLayout(Operation *op) {
                      });
         return whole ? blocked : Attribute();
       })
-      .Default(
-          [&](Operation *other) { return other->hasTrait<dmir::Elementwise>() ? operandLayout(other) : Attribute(); });
+      .Default([&](Operation *other) -> Attribute {
+        if (movesPixels(other))
+          return isBlockedChannels(layoutOf(other->getOperand(0))) ? blocked : Attribute();
+        return other->hasTrait<dmir::Elementwise>() ? operandLayout(other) : Attribute();
+      });
 }
 
 bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
@@ -83,6 +104,8 @@ bool cpu::acceptsLayout(Operation *op, unsigned operand, Attribute layout) {
       })
       .Case([](dmir::RelayoutOp) { return true; })
       .Default([&](Operation *other) {
+        if (movesPixels(other) && operand == 0)
+          return layout == layoutOf(other->getResult(0));
         if (!other->hasTrait<dmir::Elementwise>())
           return !layout;
         auto result = typeOf(other->getResult(0));

@@ -42,3 +42,48 @@ func.func @open(%x: tensor<?x3x?xf32, #dmir.dims<"n", "h">>, %u: tensor<32x32x?x
   %1 = dmir.conv %0, %u {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 1>, high = array<i64: 1>} : (tensor<?x32x?xf32, #dmir.dims<"n", "h">>, tensor<32x32x?xf32, #dmir.dims<"k">>) -> tensor<?x32x?xf32, #dmir.dims<"n", "h">>
   return %1 : tensor<?x32x?xf32, #dmir.dims<"n", "h">>
 }
+
+// -----
+
+// What moves pixels, and all channels of one alike, stays blocked between convolutions: resampling, reflecting, cropping.
+// CHECK-LABEL: func @pixels
+// CHECK: dmir.relayout %arg0
+// CHECK: dmir.conv
+// CHECK: dmir.gather {{.*}} -> tensor<1x32x8x16xf32, #dmir.blocked<1, 16>>
+// CHECK: dmir.mul {{.*}} -> tensor<1x32x8x16xf32, #dmir.blocked<1, 16>>
+// CHECK: dmir.pad {{.*}} -> tensor<1x32x10x16xf32, #dmir.blocked<1, 16>>
+// CHECK: dmir.slice {{.*}} -> tensor<1x32x8x8xf32, #dmir.blocked<1, 16>>
+// CHECK-NOT: dmir.relayout
+// CHECK: dmir.conv
+// CHECK: dmir.relayout
+// CHECK: return
+func.func @pixels(%x: tensor<1x32x8x8xf32>, %i: tensor<16xi64>, %s: tensor<16xf32>) -> tensor<1x32x8x8xf32> {
+  %w = dmir.constant dense<1.0> : tensor<32x32x3x3xf32>
+  %z = dmir.constant dense<0.0> : tensor<f32>
+  %0 = dmir.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x32x8x8xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x8x8xf32>
+  %1 = dmir.gather %0, %i {axis = 3 : i64} : (tensor<1x32x8x8xf32>, tensor<16xi64>) -> tensor<1x32x8x16xf32>
+  %2 = dmir.mul %1, %s : (tensor<1x32x8x16xf32>, tensor<16xf32>) -> tensor<1x32x8x16xf32>
+  %3 = dmir.pad %2, %z {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 0, 1, 0>, interior = array<i64: 0, 0, 0, 0>, mode = #dmir<pad_mode reflect>} : (tensor<1x32x8x16xf32>, tensor<f32>) -> tensor<1x32x10x16xf32>
+  %4 = dmir.slice %3 {starts = array<i64: 0, 0, 1, 0>, sizes = array<i64: 1, 32, 8, 8>, steps = array<i64: 1, 1, 1, 2>} : (tensor<1x32x10x16xf32>) -> tensor<1x32x8x8xf32>
+  %5 = dmir.conv %4, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x32x8x8xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x8x8xf32>
+  return %5 : tensor<1x32x8x8xf32>
+}
+
+// -----
+
+// What mixes channels or images leaves the layout.
+// CHECK-LABEL: func @channels
+// CHECK: dmir.conv
+// CHECK: dmir.relayout
+// CHECK: dmir.gather {{.*}} -> tensor<1x16x8x8xf32>
+// CHECK: dmir.slice {{.*}} -> tensor<1x16x8x8xf32>
+// CHECK: dmir.pad {{.*}} -> tensor<1x33x8x8xf32>
+func.func @channels(%x: tensor<1x32x8x8xf32>, %i: tensor<16xi64>) -> (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>, tensor<1x33x8x8xf32>) {
+  %w = dmir.constant dense<1.0> : tensor<32x32x3x3xf32>
+  %z = dmir.constant dense<0.0> : tensor<f32>
+  %0 = dmir.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>} : (tensor<1x32x8x8xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x8x8xf32>
+  %1 = dmir.gather %0, %i {axis = 1 : i64} : (tensor<1x32x8x8xf32>, tensor<16xi64>) -> tensor<1x16x8x8xf32>
+  %2 = dmir.slice %0 {starts = array<i64: 0, 8, 0, 0>, sizes = array<i64: 1, 16, 8, 8>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x32x8x8xf32>) -> tensor<1x16x8x8xf32>
+  %3 = dmir.pad %0, %z {low = array<i64: 0, 1, 0, 0>, high = array<i64: 0, 0, 0, 0>, interior = array<i64: 0, 0, 0, 0>} : (tensor<1x32x8x8xf32>, tensor<f32>) -> tensor<1x33x8x8xf32>
+  return %1, %2, %3 : tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>, tensor<1x33x8x8xf32>
+}
