@@ -58,10 +58,15 @@ std::string kernelNodes(const bundle::GraphFile &file) {
 /// What was written, as whoever deploys it will read it.
 Status checkWritten(const std::string &path) {
   auto written = bundle::Bundle::open(path);
-  if (!written)
-    return written.error().kind == ErrorKind::IO
-               ? written.takeError()
-               : Error{ErrorKind::Internal, "the bundle just written cannot be read: " + written.error().message};
+  if (!written) {
+    Error error = written.takeError();
+    // The path is that of a descriptor, which says nothing to a user.
+    std::string quoted = "'" + path + "'";
+    if (size_t at = error.message.find(quoted); at != std::string::npos)
+      error.message.replace(at, quoted.size(), "it");
+    return Error{error.kind == ErrorKind::IO ? ErrorKind::IO : ErrorKind::Internal,
+                 "the bundle just written cannot be read: " + error.message};
+  }
   auto problems = tools::checkBundle(*written, /*everything=*/false);
   if (!problems)
     return problems.takeError();

@@ -14,6 +14,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
@@ -199,6 +200,8 @@ bool Compilation::importModel(const Frontend &frontend) {
     Result<std::vector<Tensor>> results = reference::evaluateOp(op, operands);
     if (results)
       return std::move(*results);
+    if (results.error().kind == ErrorKind::IO)
+      llvm::report_bad_alloc_error("constants"); // which ends as every lack of memory does
     why = results.error().message;
     return std::nullopt;
   };

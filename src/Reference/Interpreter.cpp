@@ -282,7 +282,9 @@ Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
       return evaluateBlockFloat({op, operands, Mode::Raw});
     return evaluateNative(op, operands, found->second);
   } catch (const std::bad_alloc &) {
-    return nodeError(op, "there is not enough memory for its results");
+    Error error = nodeError(op, "there is not enough memory for its results");
+    error.kind = ErrorKind::IO;
+    return error;
   }
 }
 

@@ -236,12 +236,13 @@ class Memory(Base):
 
     def test_address_space(self):
         """ulimit -v: a bundle or one sentence, at any limit under which the libraries can be loaded."""
-        model = self.save(models.lenet(), "m")
+        model, constants = self.save(models.lenet(), "m"), self.save(models.scaled(), "c")
         least = self.least_limit(model)
         seen = set()
-        for i in range(50 if LONG else 5):
-            # Densest where a compile just begins to fit.
-            limit = int(least * (1 + (i / (49 if LONG else 4)) ** 2 * 0.6))
+        # Densest where a compile just begins to fit; of the other model where its constants do.
+        limits = [(model, int(least * (1 + (i / (49 if LONG else 4)) ** 2 * 0.6))) for i in range(50 if LONG else 5)]
+        limits += [(constants, least + (4 * i << 20)) for i in range(0, 40, 1 if LONG else 4)]
+        for model, limit in limits:
             done = self.tool("dmxc", model, "-o", "b", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
             with self.subTest(limit=limit):
                 self.ended_well(done)

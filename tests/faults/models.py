@@ -80,6 +80,15 @@ def products(width, layers):
     return b.model(helper.make_tensor_value_info("x", F32, [1, width]), v)
 
 
+def scaled(width=1536):
+    """A chain of constants to fold, 9 MB each."""
+    b = Builder(3)
+    w = b.weight(width, width)
+    for _ in range(4):
+        w = b("Mul", w, b.weight(width, scale=1))
+    return b.model(helper.make_tensor_value_info("x", F32, [1, width]), b("MatMul", "x", w))
+
+
 def dynamic():
     """y = x + x over a symbolic dim."""
     b = Builder()

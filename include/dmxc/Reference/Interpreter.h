@@ -31,7 +31,8 @@ namespace dmxc::reference {
 bool canEvaluate(mlir::OperationName name);
 
 /// The results of one op. Operand and result types must be static. Fails with
-/// the node's name on run-time errors (index out of range, integer division by zero).
+/// the node's name on run-time errors (index out of range, integer division by zero), and as ErrorKind::IO where
+/// memory does not suffice.
 Result<std::vector<Tensor>> evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands);
 
 /// Called after each op of a function (regions are entered) with its results, which it may replace by tensors of the

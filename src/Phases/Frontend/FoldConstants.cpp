@@ -4,6 +4,7 @@
 
 #include "dmxc/Reference/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/ErrorHandling.h"
 
 namespace dmxc {
 #define GEN_PASS_DEF_FOLDCONSTANTS
@@ -32,6 +33,8 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
         operands.push_back(known.contains(operand) ? known[operand] : *dmir::constantTensor(operand));
       Result<std::vector<Tensor>> results = reference::evaluateOp(&op, operands);
       if (!results) {
+        if (results.error().kind == ErrorKind::IO)
+          llvm::report_bad_alloc_error("constants"); // which ends as every lack of memory does
         op.emitError() << results.error().message;
         return signalPassFailure();
       }
