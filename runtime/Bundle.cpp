@@ -97,14 +97,12 @@ Status Bundle::checkEntry(const ManifestEntry &entry) const {
     return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name,
                 "' does not have its recorded sha256; the bundle is "
                 "damaged, copy or compile it again");
-  return checkCrc(entry.name);
+  return {};
 }
 
 Status Bundle::loadEntries(bool checkAll) {
   const Archive::Entry *manifestEntry = files.find("manifest.json");
   text.assign(reinterpret_cast<const char *>(manifestEntry->data.data()), manifestEntry->data.size());
-  if (Status status = checkCrc("manifest.json"); !status)
-    return status;
   for (const ManifestEntry &entry : parsed.entries) {
     if (Status status = files.load(entry.name, entry.size); !status)
       return status;
@@ -206,9 +204,15 @@ Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive, const Trust 
 }
 
 Status Bundle::verify() const {
-  for (const ManifestEntry &entry : parsed.entries)
-    if (Status status = checkEntry(entry); !status)
+  if (Status status = checkCrc("manifest.json"); !status)
+    return status;
+  for (const ManifestEntry &entry : parsed.entries) {
+    Status status = checkEntry(entry);
+    if (status)
+      status = checkCrc(entry.name);
+    if (!status)
       return status;
+  }
   int32_t contracts;
   for (const TargetCode &code : parsed.targets)
     if (Status status = hasContracts(code, contracts); !status)
