@@ -18,7 +18,7 @@
 
 namespace llvm {
 class ThreadPoolInterface;
-}
+} // namespace llvm
 
 namespace dmxc::driver {
 

@@ -106,7 +106,7 @@ Value ElementExpr::constantIndex(int64_t value) {
 
 namespace {
 enum IndexOp { AddOp, MulOp, DivOp, RemOp, MinOp, MaxOp, VectorOp };
-}
+} // namespace
 
 Value ElementExpr::cached(int kind, Value x, Value y, llvm::function_ref<Value()> make) {
   for (const CachedOp &op : llvm::reverse(indexOps))

@@ -23,7 +23,7 @@ namespace dmxc::kernels {
 
 namespace expr {
 class Expr;
-}
+} // namespace expr
 
 /// What becomes of values beyond the largest finite one of an f8 format. A format without infinity has
 /// NaN in its place.

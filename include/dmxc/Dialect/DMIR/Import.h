@@ -23,7 +23,7 @@
 namespace dmxc {
 namespace frontend {
 class OperatorSet; // frontends/common/OperatorSet.h
-}
+} // namespace frontend
 
 /// Evaluates a DMIR op on host tensors; nullopt when it cannot (unknown op, run-time error such as an index
 /// out of range: `why` says which).
