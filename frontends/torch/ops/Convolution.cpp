@@ -19,8 +19,10 @@ Window windowOf(AtenContext &c, const Val &weights) {
     w.low = Dims(c.integers("padding", axes, 0));
   w.high = w.low;
   w.ceilExtra = Dims(axes, 0);
-  for (size_t i = 0; i < axes; ++i)
-    c.require(w.strides[i] > 0 && w.dilations[i] > 0 && w.low[i].valueOr(0) >= 0, "a window's number is not positive");
+  requireKernel(w.kernel);
+  requireEntries("stride", w.strides, 1);
+  requireEntries("dilation", w.dilations, 1);
+  requireEntries("padding", numbersOf(w.low), 0);
   return w;
 }
 
@@ -39,11 +41,7 @@ void resolveNamedPadding(AtenContext &c, Window &w) {
 Val transposed(AtenContext &c, const Val &x, const Val &weights, const Val &bias, const Window &w,
                const std::vector<int64_t> &extra, int64_t groups) {
   requireSpatial(llvm::ArrayRef<Dim>(x.dims()).drop_front(2));
-  requireKernel(w.kernel);
-  requireEntries("strides", w.strides, 1);
-  requireEntries("dilations", w.dilations, 1);
-  requireEntries("pads", numbersOf(w.low), -kMaxExtent);
-  requireEntries("pads", numbersOf(w.high), -kMaxExtent);
+  requireEntries("padding", numbersOf(w.high), -kMaxExtent);
   requireEntries("output_padding", extra, 0);
   return convolveTransposed(c.e, x, weights, bias, w, extra, groups);
 }
@@ -136,9 +134,10 @@ void importCol2im(AtenContext &c) {
   w.strides = c.integers("stride", 2, 1);
   w.dilations = c.integers("dilation", 2, 1);
   w.low = w.high = Dims(c.integers("padding", 2, 0));
-  for (size_t i = 0; i < 2; ++i)
-    c.require(w.kernel[i].valueOr(0) > 0 && w.kernel[i].valueOr(0) <= 4096 && w.strides[i] > 0 && w.dilations[i] > 0,
-              "a window's number is not positive");
+  requireKernel(w.kernel);
+  requireEntries("stride", w.strides, 1);
+  requireEntries("dilation", w.dilations, 1);
+  requireEntries("padding", numbersOf(w.low), 0);
   Dims sizes = c.dims("output_size");
   c.requireShape(sizes.size() == 2, "output_size must have two numbers");
   Dims split{x.extent(0), Dim::floorDiv(x.extent(1), w.kernel[0] * w.kernel[1]), w.kernel[0], w.kernel[1]};

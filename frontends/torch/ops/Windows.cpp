@@ -35,9 +35,11 @@ Window poolWindow(AtenContext &c, const Val &x, size_t spatial) {
   w.dilations = c.given("dilation") ? c.integers("dilation", spatial, 1) : std::vector<int64_t>(spatial, 1);
   w.low = w.high = Dims(padding);
   w.ceilExtra = Dims(spatial, 0);
+  requireKernel(w.kernel);
+  requireEntries("stride", w.strides, 1);
+  requireEntries("dilation", w.dilations, 1);
+  requireEntries("padding", padding, 0);
   for (size_t i = 0; i < spatial; ++i) {
-    c.require(kernel[i] > 0 && w.strides[i] > 0 && w.dilations[i] > 0 && padding[i] >= 0,
-              "a window's number is not positive");
     c.require(2 * padding[i] <= kernel[i], "the padding is more than half of the kernel");
     if (!c.flag("ceil_mode"))
       continue;
@@ -52,9 +54,10 @@ Val addWindows(AtenContext &c, const Val &columns, const Window &w, const Dims &
   size_t axes = w.kernel.size();
   std::vector<int64_t> kernel = numbersOf(w.kernel);
   int64_t count = 1;
-  for (int64_t size : kernel)
+  for (int64_t size : kernel) {
     count *= size;
-  c.requireShape(count <= 4096, "a kernel of more than 4096 positions");
+    c.requireShape(count <= 4096, "a kernel of more than 4096 positions");
+  }
   Val total;
   for (int64_t k = 0; k < count; ++k) {
     // The windows' elements at one position of the kernel, as they lie in the padded result.
