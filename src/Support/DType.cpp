@@ -41,7 +41,10 @@ std::optional<DType> dtypeFromName(std::string_view name) {
 unsigned dtypeBits(DType type) { return row(type).bits; }
 uint64_t dtypeBytes(DType type, uint64_t count) {
   unsigned bits = row(type).bits, perByte = 8 / std::min(bits, 8u);
-  return bits < 8 ? count / perByte + (count % perByte != 0) : count * (bits / 8);
+  uint64_t bytes = 0;
+  if (bits < 8)
+    return count / perByte + (count % perByte != 0);
+  return __builtin_mul_overflow(count, bits / 8, &bytes) ? UINT64_MAX : bytes;
 }
 bool isFloat(DType type) { return row(type).kind == Class::Float; }
 bool isSignedInt(DType type) { return row(type).kind == Class::Signed; }

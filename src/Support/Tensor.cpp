@@ -10,9 +10,13 @@ namespace dmxc {
 
 int64_t elementCount(std::span<const int64_t> shape) {
   int64_t count = 1;
-  for (int64_t dim : shape)
-    count *= dim;
-  return count;
+  bool isTooLarge = false;
+  for (int64_t dim : shape) {
+    if (dim == 0)
+      return 0;
+    isTooLarge |= __builtin_mul_overflow(count, dim, &count);
+  }
+  return isTooLarge ? INT64_MAX : count;
 }
 
 std::string shapeString(std::span<const int64_t> shape) {
@@ -25,9 +29,10 @@ std::string shapeString(std::span<const int64_t> shape) {
 }
 
 Tensor::Tensor(DType type, Shape shape) : type(type), dims(std::move(shape)) {
-  uint64_t size = (byteSize() + 63) / 64 * 64;
-  size = size ? size : 64;
-  void *memory = std::aligned_alloc(64, size);
+  uint64_t size = byteSize();
+  bool isTooLarge = size > PTRDIFF_MAX - 64;
+  size = size ? (size + 63) / 64 * 64 : 64;
+  void *memory = isTooLarge ? nullptr : std::aligned_alloc(64, size);
   if (!memory)
     throw std::bad_alloc();
   std::memset(memory, 0, size);

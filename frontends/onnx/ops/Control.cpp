@@ -175,7 +175,7 @@ ScanPlan planOf(NodeContext &c, size_t inputs, size_t outputs) {
 }
 
 /// A scan over any number of steps.
-std::vector<Val> scanAtRun(NodeContext &c, Dim steps, std::vector<Val> states, const std::vector<Val> &inputs,
+std::vector<Val> scanAtRun(NodeContext &c, Dim steps, const std::vector<Val> &states, const std::vector<Val> &inputs,
                            const ScanPlan &plan, const std::string &suffix) {
   Emitter &e = c.e;
   for (size_t k = 0; k < inputs.size(); ++k)
@@ -243,8 +243,9 @@ void importScan(NodeContext &c) {
   if (first && c.has(0))
     fail("op-unsupported", "sequence lengths of version 8 are not supported");
   std::vector<Val> values = operandsFrom(c, first);
-  int64_t count = c.attrInt("num_scan_inputs"), states = static_cast<int64_t>(values.size()) - count;
-  if (count < 1 || states < 0 || body.input_size() != static_cast<int>(values.size()) || body.output_size() < states)
+  int64_t count = c.attrInt("num_scan_inputs"), most = static_cast<int64_t>(values.size());
+  int64_t states = count < 1 ? -1 : most - count;
+  if (states < 0 || body.input_size() != static_cast<int>(values.size()) || body.output_size() < states)
     fail("onnx-graph", "the body's inputs or outputs do not fit "
                        "num_scan_inputs and the operands");
   ScanPlan plan = planOf(c, count, body.output_size() - states);

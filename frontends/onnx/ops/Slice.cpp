@@ -116,8 +116,9 @@ void importSplit(NodeContext &c) {
   std::optional<Dims> sizes;
   if (c.since() >= 13 ? c.has(1) : c.since() == 1 && c.has(1))
     sizes = c.sizes(1, "split sizes", declaredSizes(c, axis), parts);
-  else if (std::optional<std::vector<int64_t>> given; c.since() < 13 && (given = c.attrInts("split")))
-    sizes = Dims(*given);
+  else if (c.since() < 13)
+    if (std::optional<std::vector<int64_t>> given = c.attrInts("split"))
+      sizes = Dims(*given);
   if (!sizes) {
     c.requireAttr(c.attrInt("num_outputs", parts) == parts, "num_outputs differs from the number of results");
     c.requireShape(c.since() >= 18 || dim.valueOr(0) % parts == 0,
@@ -182,7 +183,8 @@ void importPad(NodeContext &c) {
     int64_t axis = c.normalizeAxis(axes[i], x.rank());
     Dim before = pads[i], after = pads[i + axes.size()];
     constexpr int64_t limit = int64_t(1) << 40;
-    c.requireShape(std::abs(before.valueOr(0)) < limit && std::abs(after.valueOr(0)) < limit, "a pad is too large");
+    for (int64_t pad : {before.valueOr(0), after.valueOr(0)})
+      c.requireShape(-limit < pad && pad < limit, "a pad is too large");
     low[axis] = Dim::max(before, 0);
     high[axis] = Dim::max(after, 0);
     starts[axis] = Dim::max(Dim(0) - before, 0); // negative pads cut off

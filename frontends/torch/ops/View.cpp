@@ -247,7 +247,8 @@ void importDiagonal(AtenContext &c) {
   Val x = c.tensor("self");
   int64_t first = c.axis("dim1", x.rank()), second = c.axis("dim2", x.rank()), offset = c.integer("offset");
   c.requireShape(first != second, "the two axes are one");
-  c.require(std::abs(offset) <= int64_t(1) << 46, "the offset is too large");
+  constexpr int64_t limit = int64_t(1) << 46;
+  c.require(-limit <= offset && offset <= limit, "the offset is too large");
   c.result(diagonalOf(c.e, x, offset, first, second));
 }
 

@@ -43,7 +43,8 @@ std::optional<DType> dtypeFromName(std::string_view name);
 
 /// Bits of one element (bool counts 8; packed types count 4 or 2).
 unsigned dtypeBits(DType type);
-/// Bytes of `count` densely packed elements (4-bit types two to a byte, 2-bit types four).
+/// Bytes of `count` densely packed elements (4-bit types two to a byte, 2-bit types four); UINT64_MAX where they exceed
+/// it.
 uint64_t dtypeBytes(DType type, uint64_t count);
 /// Whether a byte holds several elements, the first in its lowest bits.
 inline bool isPacked(DType type) { return dtypeBits(type) < 8; }

@@ -14,7 +14,7 @@ namespace dmxc {
 
 using Shape = std::vector<int64_t>;
 
-/// Product of the dims; 1 for rank 0. Dims must be non-negative.
+/// Product of the dims; 1 for rank 0, INT64_MAX where it exceeds 63 bits. Dims must be non-negative.
 int64_t elementCount(std::span<const int64_t> shape);
 /// "2x3x4", "scalar" for rank 0.
 std::string shapeString(std::span<const int64_t> shape);

@@ -201,7 +201,7 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *context, OptLoc loc, ConvOp:
                              spatial, " spatial axes");
   int64_t groups = op.getGroups(), channels = input.getDimSize(1), outputs = weights.getDimSize(0);
   bool known = !ShapedType::isDynamic(channels) && !weights.isDynamicDim(1);
-  if (groups < 1 || (known && channels != groups * weights.getDimSize(1)) ||
+  if (groups < 1 || (known && (channels % groups || channels / groups != weights.getDimSize(1))) ||
       (!weights.isDynamicDim(0) && outputs % groups))
     return emitOptionalError(loc, "C3: ", channels, " input channels and ", outputs,
                              " output channels do not fit weights ", weights, " in ", groups, " groups");
