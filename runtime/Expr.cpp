@@ -149,12 +149,12 @@ std::string ExprPool::text(ExprId id, std::span<const std::string> dimNames) con
   size_t index = size_t(node.op) - size_t(Op::Add);
   if (node.op >= Op::Min)
     return cat(kOpNames[index], "(", lhs, ", ", rhs, ")");
-  auto wrap = [this](ExprId operand, std::string operandText) {
+  auto wrap = [this](ExprId operand, const std::string &operandText) {
     Op op = nodes[operand].op;
     bool atom = op == Op::Const || op == Op::Dim || op >= Op::Min;
     return atom ? operandText : cat("(", operandText, ")");
   };
-  return cat(wrap(node.lhs, std::move(lhs)), kOpSigns[index], wrap(node.rhs, std::move(rhs)));
+  return cat(wrap(node.lhs, lhs), kOpSigns[index], wrap(node.rhs, rhs));
 }
 
 /// Where an operand cannot be 1, the other is equal to it or 1.

@@ -29,7 +29,11 @@ private:
   JsonText &out;
   std::vector<JsonValue> waiting; // values of containers that are still open
 
-  bool next(char c) { return at != end && *at == c && ++at; }
+  bool next(char c) {
+    bool is = at != end && *at == c;
+    at += is;
+    return is;
+  }
   void skipSpace() {
     while (at != end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
       ++at;

@@ -4,10 +4,10 @@
 #include "Archive.h"
 #include "DType.h"
 #include "Json.h"
+#include "schemas/BundleFormat.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <set>
 
 namespace dmxrt {
@@ -24,13 +24,6 @@ std::string producerText(JsonCursor root) {
   return name.empty() ? "an unnamed producer" : cat(name, " ", version);
 }
 
-/// "1.2.3" as comparable numbers; false when it is not of that form.
-bool parseVersion(const std::string &text, std::array<unsigned, 3> &version) {
-  int used = 0;
-  return std::sscanf(text.c_str(), "%5u.%5u.%5u%n", &version[0], &version[1], &version[2], &used) == 3 &&
-         static_cast<size_t>(used) == text.size();
-}
-
 /// Refuses what this runtime cannot read, saying who wrote it and what to do.
 Status checkVersions(JsonDocument &document, JsonCursor root) {
   JsonCursor format = root["format"];
@@ -42,10 +35,10 @@ Status checkVersions(JsonDocument &document, JsonCursor root) {
     return fail(DMX_STATUS_UNSUPPORTED, "the bundle has format ", major, ".", minor, " (written by ", producer,
                 "); runtime ", dmx_version_string(), " reads format ", kFormatMajor, ".0 to ", kFormatMajor, ".",
                 kFormatMinor, major < kFormatMajor ? "; compile the model again" : "; install a newer runtime");
-  std::array<unsigned, 3> needed{}, own{DMX_VERSION_MAJOR, DMX_VERSION_MINOR, DMX_VERSION_PATCH};
-  if (!parseVersion(minimum, needed))
+  std::optional<std::array<unsigned, 3>> needed = dmx::format::parseVersion(minimum);
+  if (!needed)
     return badBundle("entry 'manifest.json': min_runtime '", minimum, "' is not a version like 0.1.0");
-  if (needed > own)
+  if (*needed > std::array<unsigned, 3>{DMX_VERSION_MAJOR, DMX_VERSION_MINOR, DMX_VERSION_PATCH})
     return fail(DMX_STATUS_UNSUPPORTED, "the bundle (written by ", producer, ") needs runtime ", minimum,
                 " or newer; this is ", dmx_version_string(), "; install a newer runtime");
   JsonCursor required = root["required"];

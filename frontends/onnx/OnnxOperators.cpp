@@ -20,7 +20,7 @@ class OnnxOperators : public frontend::OperatorSet {
     NodeAttributes own;
     for (const auto &[name, value] : attributes) {
       if (!rowHasAttribute(*row, name))
-        fail("op-attribute", "ONNX' " + op + " has no attribute '" + name + "'");
+        fail("op-attribute", (llvm::Twine("ONNX' ") + op + " has no attribute '" + name + "'").str());
       own[name] = attributeOf(value);
     }
     std::vector<std::string> names;

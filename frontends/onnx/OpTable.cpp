@@ -34,8 +34,8 @@ bool rowHasAttribute(const OpRow &row, std::string_view name) {
   return row.since == 1 && name == "consumed_inputs";
 }
 
-void OpTable::add(std::vector<OpRows> family) {
-  for (OpRows &rows : family)
+void OpTable::add(const std::vector<OpRows> &family) {
+  for (const OpRows &rows : family)
     for (int since : rows.since)
       all.push_back({rows.name, since, rows.import, rows.attributes, rows.operandTypes, rows.note, rows.domain});
 }

@@ -73,7 +73,7 @@ public:
 
 private:
   OpTable();
-  void add(std::vector<OpRows> family);
+  void add(const std::vector<OpRows> &family);
   std::vector<OpRow> all; ///< sorted by domain, name, since
 };
 

@@ -149,7 +149,7 @@ std::vector<std::string> TensorReader::files() const {
   return names;
 }
 
-Result<StoredTensor> TensorReader::fromRaw(DType type, Shape shape, std::shared_ptr<const MappedFile> file,
+Result<StoredTensor> TensorReader::fromRaw(DType type, Shape shape, const std::shared_ptr<const MappedFile> &file,
                                            const std::string &path, uint64_t offset, uint64_t size) {
   uint64_t expected = dtypeBytes(type, elementCount(shape));
   if (size != expected)

@@ -55,8 +55,8 @@ public:
 private:
   Result<StoredTensor> readExternal(const onnx::TensorProto &proto, DType type, Shape shape);
   Result<std::string> externalPath(const std::string &location) const;
-  Result<StoredTensor> fromRaw(DType type, Shape shape, std::shared_ptr<const MappedFile> file, const std::string &path,
-                               uint64_t offset, uint64_t size);
+  Result<StoredTensor> fromRaw(DType type, Shape shape, const std::shared_ptr<const MappedFile> &file,
+                               const std::string &path, uint64_t offset, uint64_t size);
 
   std::shared_ptr<const MappedFile> model;
   std::string modelPath, externalDir;

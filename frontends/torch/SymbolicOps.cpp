@@ -53,28 +53,29 @@ Dim divisor(Dim value) {
 }
 
 Arg add(Emitter &e, const std::vector<Arg> &o) {
-  return arithmetic(e, o, [](Dim a, Dim b) { return a + b; }, [&](Val a, Val b) { return e.add(a, b); });
+  return arithmetic(e, o, [](Dim a, Dim b) { return a + b; }, [&](const Val &a, const Val &b) { return e.add(a, b); });
 }
 Arg sub(Emitter &e, const std::vector<Arg> &o) {
-  return arithmetic(e, o, [](Dim a, Dim b) { return a - b; }, [&](Val a, Val b) { return e.sub(a, b); });
+  return arithmetic(e, o, [](Dim a, Dim b) { return a - b; }, [&](const Val &a, const Val &b) { return e.sub(a, b); });
 }
 Arg mul(Emitter &e, const std::vector<Arg> &o) {
-  return arithmetic(e, o, [](Dim a, Dim b) { return a * b; }, [&](Val a, Val b) { return e.mul(a, b); });
+  return arithmetic(e, o, [](Dim a, Dim b) { return a * b; }, [&](const Val &a, const Val &b) { return e.mul(a, b); });
 }
 Arg floorDiv(Emitter &e, const std::vector<Arg> &o) {
   return arithmetic(
       e, o, [](Dim a, Dim b) { return Dim::floorDiv(a, divisor(b)); },
-      [&](Val a, Val b) { return e.emit<FloorOp>({e.div(a, b)}); });
+      [&](const Val &a, const Val &b) { return e.emit<FloorOp>({e.div(a, b)}); });
 }
 Arg mod(Emitter &e, const std::vector<Arg> &o) {
   return arithmetic(
-      e, o, [](Dim a, Dim b) { return Dim::mod(a, divisor(b)); }, [&](Val a, Val b) { return e.emit<ModOp>({a, b}); });
+      e, o, [](Dim a, Dim b) { return Dim::mod(a, divisor(b)); },
+      [&](const Val &a, const Val &b) { return e.emit<ModOp>({a, b}); });
 }
 Arg greatest(Emitter &e, const std::vector<Arg> &o) {
-  return arithmetic(e, o, Dim::max, [&](Val a, Val b) { return e.max(a, b); });
+  return arithmetic(e, o, Dim::max, [&](const Val &a, const Val &b) { return e.max(a, b); });
 }
 Arg least(Emitter &e, const std::vector<Arg> &o) {
-  return arithmetic(e, o, Dim::min, [&](Val a, Val b) { return e.min(a, b); });
+  return arithmetic(e, o, Dim::min, [&](const Val &a, const Val &b) { return e.min(a, b); });
 }
 Arg power(Emitter &e, const std::vector<Arg> &o) {
   if (bothInt(o))

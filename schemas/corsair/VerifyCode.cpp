@@ -28,7 +28,6 @@ Range rangeOf(const FieldInfo &field, const Image &image) {
   case FieldKind::Function:
     return below(kSimdFunctions);
   case FieldKind::Rule:
-    return below(4);
   case FieldKind::Scope:
     return below(4);
   case FieldKind::CpuFunction:

@@ -213,12 +213,14 @@ std::string Reader::string(const char *key) const {
   Reader field = at(key);
   return failed() ? std::string() : field.asString();
 }
-std::string Reader::string(const char *key, std::string otherwise) const { return has(key) ? string(key) : otherwise; }
+std::string Reader::string(const char *key, std::string otherwise) const {
+  return has(key) ? string(key) : std::move(otherwise);
+}
 Expr Reader::expr(const char *key) const {
   Reader field = at(key);
   return failed() ? Expr() : field.asExpr();
 }
-Expr Reader::expr(const char *key, Expr otherwise) const { return has(key) ? expr(key) : otherwise; }
+Expr Reader::expr(const char *key, Expr otherwise) const { return has(key) ? expr(key) : std::move(otherwise); }
 
 std::vector<Expr> Reader::exprs(const char *key, bool required) const {
   std::vector<Expr> all;

@@ -2,9 +2,9 @@
 #include "dmxc/Bundle/Manifest.h"
 
 #include "Json.h"
+#include "schemas/BundleFormat.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace dmxc::bundle {
 
@@ -215,10 +215,7 @@ EntryDesc readEntry(const Reader &r) {
 }
 
 void checkMinRuntime(const Reader &root, const std::string &text) {
-  unsigned part = 0;
-  int used = 0;
-  if (std::sscanf(text.c_str(), "%5u.%5u.%5u%n", &part, &part, &part, &used) != 3 ||
-      static_cast<size_t>(used) != text.size())
+  if (!dmx::format::parseVersion(text))
     root.fail("min_runtime '" + text + "' is not a version like 0.1.0");
 }
 

@@ -27,7 +27,7 @@ struct TemporaryBundle {
   std::unique_ptr<TemporaryName> interrupted; // a signal removes it, too
   ~TemporaryBundle() {
     if (!path.empty())
-      llvm::sys::fs::remove(path);
+      (void)llvm::sys::fs::remove(path); // nothing can be done where it fails
   }
   Status create() {
     llvm::SmallString<128> name;

@@ -290,6 +290,7 @@ static void onBadAlloc(void *, const char *, bool) { endOutOfMemory(); }
   } catch (const std::exception &error) {
     endCrashed(error.what());
   } catch (...) {
+    endCrashed("an exception of an unknown type was thrown");
   }
   endCrashed("std::terminate was called");
 }

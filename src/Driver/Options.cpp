@@ -124,7 +124,7 @@ private:
         ->allow_extra_args(false)
         ->group(group);
   }
-  CLI::Option *choice(const char *flags, std::string &value, std::vector<std::string> names, const char *help,
+  CLI::Option *choice(const char *flags, std::string &value, const std::vector<std::string> &names, const char *help,
                       const char *group) {
     std::string type;
     for (const std::string &name : names)
@@ -312,7 +312,7 @@ static Status convert(const RawOptions &raw, Options &options) {
                             });
       !s)
     return s;
-  if (Status s = convertAll(raw.dims, parseDim, [&](auto p) { options.dims[p.first] = p.second; }); !s)
+  if (Status s = convertAll(raw.dims, parseDim, [&](const auto &p) { options.dims[p.first] = p.second; }); !s)
     return s;
   if (Status s = convertAll(raw.states, parseState, [&](auto p) { options.states.push_back(std::move(p)); }); !s)
     return s;
@@ -349,7 +349,7 @@ static std::string unknownArguments(const std::vector<std::string> &extra, const
   return "unknown option '" + name + "'" + didYouMean(name, names) + " (see --help)";
 }
 
-std::optional<int> parseOptions(std::vector<std::string> arguments, Options &options, std::ostream &out,
+std::optional<int> parseOptions(const std::vector<std::string> &arguments, Options &options, std::ostream &out,
                                 std::ostream &err) {
   auto refuse = [&](const Error &error) {
     err << "dmxc: error: " << error.message << " [usage]\n";

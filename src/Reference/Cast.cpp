@@ -32,7 +32,7 @@ template <typename Wide, typename From> Wide clampToInt(From x) {
     return std::numeric_limits<Wide>::max();
   if (x <= lower)
     return std::numeric_limits<Wide>::min();
-  return x == x ? static_cast<Wide>(x) : Wide{};
+  return __builtin_isnan(x) ? Wide{} : static_cast<Wide>(x);
 }
 
 template <typename To, typename From> To convert(From x) {

@@ -99,8 +99,8 @@ template <typename T> T wrapMul(T a, T b) {
 /// IEEE 754-2019 maximum: NaN if either is, and +0 is larger than -0.
 template <typename T> T maximum(T a, T b) {
   if constexpr (std::floating_point<T>) {
-    if (a != a || b != b)
-      return a != a ? a : b;
+    if (__builtin_isnan(a) || __builtin_isnan(b))
+      return __builtin_isnan(a) ? a : b;
     if (a == b)
       return __builtin_signbit(a) ? b : a;
   }
@@ -108,8 +108,8 @@ template <typename T> T maximum(T a, T b) {
 }
 template <typename T> T minimum(T a, T b) {
   if constexpr (std::floating_point<T>) {
-    if (a != a || b != b)
-      return a != a ? a : b;
+    if (__builtin_isnan(a) || __builtin_isnan(b))
+      return __builtin_isnan(a) ? a : b;
     if (a == b)
       return __builtin_signbit(a) ? a : b;
   }

@@ -168,7 +168,7 @@ using Step = std::function<std::vector<Val>(const Val &, const std::vector<Val> 
 
 struct Sequence {
   Val outputs;             ///< [time, batch, h]
-  std::vector<Val> final_; ///< [batch, h] each
+  std::vector<Val> finals; ///< [batch, h] each
 };
 
 /// One step, number t: its output, then the new states. Beyond an entry's length the state is held and the output is 0.
@@ -236,12 +236,12 @@ std::vector<Val> resultsOf(Emitter &e, const Cells &cells, const std::vector<boo
     Val y = e.concat(outputs, 1);
     results[0] = cells.batchFirst ? e.transpose(y, {2, 0, 1, 3}) : y;
   }
-  for (size_t i = 0; i < sequences.front().final_.size(); ++i) {
+  for (size_t i = 0; i < sequences.front().finals.size(); ++i) {
     if (i + 1 >= wanted.size() || !wanted[i + 1])
       continue;
     std::vector<Val> states;
     for (const Sequence &sequence : sequences)
-      states.push_back(e.reshape(sequence.final_[i], {1, cells.batch, cells.hidden}));
+      states.push_back(e.reshape(sequence.finals[i], {1, cells.batch, cells.hidden}));
     Val state = e.concat(states, 0);
     results[i + 1] = cells.batchFirst ? e.transpose(state, {1, 0, 2}) : state;
   }

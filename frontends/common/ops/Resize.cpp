@@ -141,8 +141,10 @@ Dim scaledSize(Dim dim, double scale) {
   requireShape(std::isfinite(scale) && scale > 1e-6 && scale < 1e6,
                "the scale " + std::to_string(scale) + " is not usable");
   int64_t denominator = 1;
-  for (; scale != std::floor(scale) && denominator < (int64_t(1) << 40); scale *= 2)
+  while (scale != std::floor(scale) && denominator < (int64_t(1) << 40)) {
+    scale *= 2;
     denominator *= 2;
+  }
   return Dim::floorDiv(dim * static_cast<int64_t>(scale), denominator);
 }
 

@@ -23,7 +23,7 @@ class Resampler {
 public:
   Resampler(Emitter &e, const ResizeOptions &o) : e(e), o(o) {}
 
-  Val run(Val x, int64_t axis, const Axis &a);
+  Val run(const Val &x, int64_t axis, const Axis &a);
   /// What lies outside of the operand on one axis takes the extrapolation value.
   Val extrapolate(const Val &y, int64_t axis, const Axis &a);
 
@@ -160,7 +160,7 @@ Val Resampler::weighted(const Val &x, int64_t axis, const Axis &a) {
   return result;
 }
 
-Val Resampler::run(Val x, int64_t axis, const Axis &a) {
+Val Resampler::run(const Val &x, int64_t axis, const Axis &a) {
   bool crop = isCrop(o);
   requireShape(!a.in.is(0) || a.out.valueOr(0) == 0, "an empty axis cannot grow");
   if (a.out.is(0))

@@ -53,7 +53,7 @@ void resolveCeil(llvm::ArrayRef<Dim> spatial, Window &w) {
 }
 } // namespace
 
-Window windowOf(NodeContext &c, const Dims &shape, Dims kernel) {
+Window windowOf(NodeContext &c, const Dims &shape, const Dims &kernel) {
   c.requireShape(shape.size() >= 3,
                  "expected rank 3 or more (batch, channels, spatial axes), not " + std::to_string(shape.size()));
   llvm::ArrayRef<Dim> spatial = llvm::ArrayRef<Dim>(shape).drop_front(2);

@@ -5,7 +5,7 @@ namespace dmxc::onnxfe {
 
 std::vector<OpRows> refusedOps() {
   std::vector<OpRows> rows;
-  auto refuse = [&](std::vector<const char *> names, const char *reason, const char *domain = "") {
+  auto refuse = [&](const std::vector<const char *> &names, const char *reason, const char *domain = "") {
     for (const char *name : names)
       rows.push_back({name, {1}, nullptr, "", {}, reason, domain});
   };

@@ -193,7 +193,7 @@ void readMembers(NodeContext &c, Forest &forest) {
   for (int64_t node = 0; node < forest.count(); ++node) {
     if (forest.mode[node] != Member)
       continue;
-    while (at < values.size() && values[at] == values[at])
+    while (at < values.size() && !std::isnan(values[at]))
       forest.members[node].push_back(values[at++]);
     c.requireAttr(!forest.members[node].empty(), "membership_values has no members for a BRANCH_MEMBER node");
     ++at;

@@ -9,6 +9,6 @@ namespace dmxc::onnxfe {
 
 /// All from the attributes, checked; `pads` and `auto_pad` are resolved to low and high. For an input of `shape`
 /// (N x C x spatial). `kernel` empty: the attribute kernel_shape.
-Window windowOf(NodeContext &c, const Dims &shape, Dims kernel = {});
+Window windowOf(NodeContext &c, const Dims &shape, const Dims &kernel = {});
 
 } // namespace dmxc::onnxfe

@@ -3,7 +3,7 @@
 
 namespace dmxc::torchfe {
 
-std::vector<Val> promote(AtenContext &c, std::vector<Operand> operands) {
+std::vector<Val> promote(AtenContext &c, const std::vector<Operand> &operands) {
   DType type = AtenContext::promoted(operands);
   std::vector<Val> values;
   for (const Operand &operand : operands)

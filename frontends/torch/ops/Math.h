@@ -16,7 +16,7 @@ template <typename Formula> Val computeWide(AtenContext &c, const Val &x, Formul
 }
 
 /// The operands converted to the type that torch computes them with.
-std::vector<Val> promote(AtenContext &c, std::vector<Operand> operands);
+std::vector<Val> promote(AtenContext &c, const std::vector<Operand> &operands);
 /// b * alpha; alpha of 1 is left out.
 Val scaled(AtenContext &c, const Val &b, const char *name = "alpha");
 /// 0 none, 1 mean, 2 sum, as losses name their reductions.

@@ -97,7 +97,7 @@ struct Options {
 /// returned and `options` is filled. Otherwise the exit code: 0 after --help
 /// (text on `out`), 2 after a usage error and 3 for an unreadable response file
 /// (sentence on `err`).
-std::optional<int> parseOptions(std::vector<std::string> arguments, Options &options, std::ostream &out,
+std::optional<int> parseOptions(const std::vector<std::string> &arguments, Options &options, std::ostream &out,
                                 std::ostream &err);
 
 } // namespace dmxc::driver

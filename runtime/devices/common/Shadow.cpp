@@ -7,6 +7,8 @@
 namespace dmxrt::sim {
 
 Shadow::Cell &Shadow::Cell::operator=(const Cell &other) {
+  if (this == &other)
+    return *this;
   writer = other.writer;
   reader = other.reader;
   hasReader = other.hasReader;

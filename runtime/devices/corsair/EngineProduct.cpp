@@ -339,7 +339,7 @@ Interval ProductEngine::schedule(uint64_t issue) {
   int p = product.activation.format.precision, q = product.weight.format.precision;
   double rowClocks = p == 16 ? machine.rowClocks16 : p == 4 && q == 4 ? machine.rowClocks4 : machine.rowClocks8;
   uint64_t step = ceilClocks(static_cast<double>(rows) * rowClocks), compute = step * static_cast<uint64_t>(steps);
-  uint64_t cores = static_cast<uint64_t>(groups * imc), load = 0, lead = 0;
+  uint64_t cores = static_cast<uint64_t>(groups) * static_cast<uint64_t>(imc), load = 0, lead = 0;
   std::vector<Timeline::Demand> demands;
   if (stream && steps > 0) {
     double port = static_cast<double>(weightBytes) / machine.memory(Memory::WB).write;

@@ -255,8 +255,10 @@ void SimdEngine::charge(const SimdJob &job) {
   double weight = opClocks(job.function, machine);
   double clocks =
       std::ceil(static_cast<double>(elements) / machine.lanes) / machine.opsPerClock * weight + machine.simdOverhead;
-  if (isRowFunction(job.function) && elements)
-    clocks += static_cast<double>(elements / job.rowLength()) * std::log2(machine.lanes);
+  if (isRowFunction(job.function) && elements) {
+    int64_t rows = elements / job.rowLength();
+    clocks += static_cast<double>(rows) * std::log2(machine.lanes);
+  }
   slowest = std::max(slowest, ceilClocks(clocks));
   ops += static_cast<uint64_t>(static_cast<double>(elements) * weight);
 }

@@ -158,22 +158,22 @@ void textOf(Writer &out, const isa::Machine &machine, const char *title, const K
   out.add("%s of '%s': %llu clocks, %s us, %zu quads; bound by %s; DIMC at %s %% of peak; %s uJ\n", title,
           kernel.kernel.c_str(), ull(run.clocks),
           fixed(static_cast<double>(run.clocks) / machine.clockHz * 1e6, 3).c_str(), run.quads.size(),
-          nameOf(boundOf(total, run.clocks, run.quads.size())).data(),
+          std::string(nameOf(boundOf(total, run.clocks, run.quads.size()))).c_str(),
           fixed(100 * peakFraction(run, machine), 1).c_str(), fixed(energy.total() * 1e-6, 3).c_str());
   out.add("  %-8s %14s %14s %12s\n", "memory", "bytes read", "bytes written", "energy uJ");
   for (int i = 0; i < isa::kMemories; ++i)
     if (total.readBytes[i] || total.writtenBytes[i])
-      out.add("  %-8s %14llu %14llu %12s\n", isa::nameOf(static_cast<Memory>(i)).data(), ull(total.readBytes[i]),
-              ull(total.writtenBytes[i]), fixed(energy.memories[i] * 1e-6, 3).c_str());
+      out.add("  %-8s %14llu %14llu %12s\n", std::string(isa::nameOf(static_cast<Memory>(i))).c_str(),
+              ull(total.readBytes[i]), ull(total.writtenBytes[i]), fixed(energy.memories[i] * 1e-6, 3).c_str());
   out.add("  %-14s %8s\n", "engine", "busy");
   for (int i = 0; i < kEngines; ++i)
     if (longest(total, static_cast<Engine>(i)))
-      out.add("  %-14s %7s%%\n", nameOf(static_cast<Engine>(i)).data(),
+      out.add("  %-14s %7s%%\n", std::string(nameOf(static_cast<Engine>(i))).c_str(),
               fixed(100 * utilisation(total, static_cast<Engine>(i), run.clocks, run.quads.size()), 1).c_str());
   for (const auto &[mark, usage] : run.marks)
     if (mark != kNoMark && usage.last > usage.first)
       out.add("  task %-40.40s %10llu clocks, %s\n", kernel.image->marks[mark].c_str(), ull(usage.last - usage.first),
-              nameOf(boundOf(usage, usage.last - usage.first, run.quads.size())).data());
+              std::string(nameOf(boundOf(usage, usage.last - usage.first, run.quads.size()))).c_str());
 }
 
 } // namespace

@@ -43,8 +43,12 @@ std::string cgroupPath(const std::string &text, const std::string &controllers) 
   return "/";
 }
 
-/// CPUs a quota pays for; 0 when there is none.
-double quotaOf(double quota, double period) { return quota > 0 && period > 0 ? quota / period : 0; }
+/// CPUs that "QUOTA PERIOD" pays for; 0 when there is none ("max 100000", "-1 100000", no text).
+double quotaOf(const std::string &text) {
+  char *rest = nullptr;
+  double quota = std::strtod(text.c_str(), &rest), period = std::strtod(rest, nullptr);
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
 
 /// The smallest quota of a directory and its parents.
 template <typename Reader> double tightestQuota(const std::string &root, std::string path, Reader reader) {
@@ -64,13 +68,11 @@ template <typename Reader> double tightestQuota(const std::string &root, std::st
 
 double cgroupCpus(const std::string &text, const std::string &mount) {
   double v2 = tightestQuota(mount, cgroupPath(text, ""), [](const std::string &directory) {
-    double quota, period;
-    std::string line = readSmallFile(directory + "/cpu.max");
-    return std::sscanf(line.c_str(), "%lf %lf", &quota, &period) == 2 ? quotaOf(quota, period) : 0;
+    return quotaOf(readSmallFile(directory + "/cpu.max"));
   });
   double v1 = tightestQuota(mount + "/cpu", cgroupPath(text, "cpu"), [](const std::string &directory) {
-    return quotaOf(std::atof(readSmallFile(directory + "/cpu.cfs_quota_us").c_str()),
-                   std::atof(readSmallFile(directory + "/cpu.cfs_period_us").c_str()));
+    return quotaOf(readSmallFile(directory + "/cpu.cfs_quota_us") + " " +
+                   readSmallFile(directory + "/cpu.cfs_period_us"));
   });
   return v2 > 0 && v1 > 0 ? std::min(v1, v2) : std::max(v1, v2);
 }

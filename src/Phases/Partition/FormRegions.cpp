@@ -275,8 +275,8 @@ private:
         if (!producer || !isPull(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) ||
             context.refusal(*group.target, producer))
           continue;
-        bool private_ = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
-        if ((private_ || isFurtherResult(group, producer)) && group.target->fusesProducer(group.root, use, producer))
+        bool isPrivate = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
+        if ((isPrivate || isFurtherResult(group, producer)) && group.target->fusesProducer(group.root, use, producer))
           add(group, producer);
       }
   }
@@ -319,9 +319,9 @@ SmallVector<Value> resultsOf(const Group &group) {
   SmallVector<Value> results;
   for (Operation *op : group.ops)
     for (Value result : op->getResults())
-      if (op == group.ops.back() && group.root)
-        results.push_back(result); // the last op of a fused region, used or not
-      else if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !group.ops.contains(user); }))
+      // Of the last op of a fused region, used or not.
+      if ((op == group.ops.back() && group.root) ||
+          llvm::any_of(result.getUsers(), [&](Operation *user) { return !group.ops.contains(user); }))
         results.push_back(result);
   return results;
 }
