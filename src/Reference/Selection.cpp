@@ -27,7 +27,7 @@ struct Lines {
 
 /// True if `value` takes the place of `best` when it comes later.
 template <typename T> bool beats(T value, T best, bool max, bool selectLast) {
-  bool valueNaN = value != value, bestNaN = best != best;
+  bool valueNaN = isNaN(value), bestNaN = isNaN(best);
   if (valueNaN || bestNaN)
     return valueNaN && (!bestNaN || selectLast);
   return (max ? value > best : value < best) || (selectLast && value == best);
@@ -56,7 +56,7 @@ Outputs evaluateArgReduce(const Call &call) {
 }
 
 /// A total order of numbers with NaN on top.
-template <typename T> bool lessNaNLast(T a, T b) { return b != b ? a == a : a < b; }
+template <typename T> bool lessNaNLast(T a, T b) { return isNaN(b) ? !isNaN(a) : a < b; }
 
 template <typename T>
 void topKLines(const Call &call, const Lines &lines, int64_t k, bool largest, Tensor &values, Tensor &indices) {

@@ -96,11 +96,19 @@ template <typename T> T wrapMul(T a, T b) {
     return a * b;
 }
 
+/// False for integers.
+template <typename T> bool isNaN(T value) {
+  if constexpr (std::floating_point<T>)
+    return __builtin_isnan(value);
+  else
+    return false;
+}
+
 /// IEEE 754-2019 maximum: NaN if either is, and +0 is larger than -0.
 template <typename T> T maximum(T a, T b) {
   if constexpr (std::floating_point<T>) {
-    if (__builtin_isnan(a) || __builtin_isnan(b))
-      return __builtin_isnan(a) ? a : b;
+    if (isNaN(a) || isNaN(b))
+      return isNaN(a) ? a : b;
     if (a == b)
       return __builtin_signbit(a) ? b : a;
   }
@@ -108,8 +116,8 @@ template <typename T> T maximum(T a, T b) {
 }
 template <typename T> T minimum(T a, T b) {
   if constexpr (std::floating_point<T>) {
-    if (__builtin_isnan(a) || __builtin_isnan(b))
-      return __builtin_isnan(a) ? a : b;
+    if (isNaN(a) || isNaN(b))
+      return isNaN(a) ? a : b;
     if (a == b)
       return __builtin_signbit(a) ? a : b;
   }

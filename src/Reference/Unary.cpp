@@ -55,7 +55,7 @@ constexpr auto absolute = []<typename T>(T x) {
 
 constexpr auto signOf = []<typename T>(T x) {
   if constexpr (std::floating_point<T>)
-    if (x != x)
+    if (isNaN(x))
       return x;
   return static_cast<T>((x > T{}) - (x < T{}));
 };
@@ -70,7 +70,7 @@ void addUnary(Table &table) {
   table["dmir.sign"] = {numberOp<signOf>};
   table["dmir.relu"] = {numberOp<relu>};
   table["dmir.not"] = {evaluateNot};
-  table["dmir.is_nan"] = {testOp<[](auto x) { return x != x; }>};
+  table["dmir.is_nan"] = {testOp<[](auto x) { return isNaN(x); }>};
   table["dmir.is_inf"] = {testOp<[](auto x) { return std::isinf(x); }>};
 
   table["dmir.ceil"] = {floatOp<[](double x) { return std::ceil(x); }>};

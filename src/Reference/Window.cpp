@@ -251,7 +251,7 @@ Outputs evaluateArgMaxPool(const Call &call) {
       for (const Tap &tap : taps)
         tap.loop.forEach([&](const std::array<int64_t, 2> &at) {
           int64_t &best = out[tap.outBase + at[0]], from = tap.inBase + at[1];
-          if (best < 0 || in[from] > in[best] || (in[from] != in[from] && in[best] == in[best]))
+          if (best < 0 || in[from] > in[best] || (isNaN(in[from]) && !isNaN(in[best])))
             best = from;
         });
       for (int64_t i = 0; i < outPlane; ++i)

@@ -519,7 +519,9 @@ std::optional<Dim> Parser::parseNumber() {
 std::optional<Dim> Parser::parseQuoted() {
   std::string name;
   for (++at; at < text.size() && text[at] != '\''; ++at) {
-    if (text[at] == '\\' && ++at == text.size())
+    if (text[at] == '\\')
+      ++at;
+    if (at == text.size())
       return std::nullopt;
     name += text[at];
   }

@@ -138,10 +138,10 @@ std::optional<DType> elementType(const Header &h, std::optional<DType> expected,
     return DType::BF16;
   bool byte = h.width == 1 && (h.kind == 'V' || h.kind == 'u' || h.kind == 'i');
   if (expected && byte && isNarrowFloat(*expected) && h.kind != 'i')
-    return *expected;
+    return expected;
   if (expected && byte && isPacked(*expected)) {
     unpacked = true;
-    return *expected;
+    return expected;
   }
   return plainType(h.kind, h.width);
 }

@@ -57,15 +57,18 @@ dmx_tensor_view viewOf(const Tensor &tensor) {
 
 Result<Tensor> newTensor(DType type, const Shape &shape, const std::string &what) {
   int64_t bytes = dmx_tensor_bytes(static_cast<dmx_dtype>(type) + 1, static_cast<uint32_t>(shape.size()), shape.data());
-  if (bytes >= 0) {
-    try {
-      return Tensor(type, shape);
-    } catch (const std::bad_alloc &) { // said below
-    }
+  auto lack = [&] {
+    return ioError("out of memory: " + what + " of " + std::string(dtypeName(type)) + " " + shapeString(shape) +
+                   " needs " + (bytes < 0 ? "more than 2^63" : std::to_string(bytes)) +
+                   " bytes; give smaller dims (--dim, or smaller inputs)");
+  };
+  if (bytes < 0)
+    return lack();
+  try {
+    return Tensor(type, shape);
+  } catch (const std::bad_alloc &) {
+    return lack();
   }
-  return ioError("out of memory: " + what + " of " + std::string(dtypeName(type)) + " " + shapeString(shape) +
-                 " needs " + (bytes < 0 ? "more than 2^63" : std::to_string(bytes)) +
-                 " bytes; give smaller dims (--dim, or smaller inputs)");
 }
 
 Error runtimeError(dmx_status status, const dmx_error &error) { return {kindOf(status), error.message}; }

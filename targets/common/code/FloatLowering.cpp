@@ -27,8 +27,8 @@ public:
   }
   Value i32(uint32_t value) { return constant(32, value); }
   template <typename Op> Value make(Value x, Value y) { return Op::create(b, loc, x, y); }
-  template <typename Op> Value cast_(Type element, Value x) { return Op::create(b, loc, type(element), x); }
-  Value bitcast(Type element, Value x) { return cast_<arith::BitcastOp>(element, x); }
+  template <typename Op> Value castTo(Type element, Value x) { return Op::create(b, loc, type(element), x); }
+  Value bitcast(Type element, Value x) { return castTo<arith::BitcastOp>(element, x); }
   Value andI(Value x, uint32_t m) { return make<arith::AndIOp>(x, i32(m)); }
   Value orI(Value x, Value y) { return make<arith::OrIOp>(x, y); }
   Value addI(Value x, Value y) { return make<arith::AddIOp>(x, y); }
@@ -48,7 +48,7 @@ public:
 //===----------------------------------------------------------------------===//
 
 Value extendBf16(Bits &e, Value x) {
-  Value wide = e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
+  Value wide = e.castTo<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
   return e.bitcast(e.b.getF32Type(), e.shl(wide, 16));
 }
 
@@ -60,12 +60,12 @@ Value truncateToBf16(Bits &e, Value x) {
   Value isNan = e.cmp(arith::CmpIPredicate::ugt, e.andI(bits, 0x7fffffff), 0x7f800000);
   Value nan = e.orI(e.shr(bits, 16), e.i32(0x40));
   Value result = e.select(isNan, nan, rounded);
-  Value narrow = e.cast_<arith::TruncIOp>(e.b.getI16Type(), result);
+  Value narrow = e.castTo<arith::TruncIOp>(e.b.getI16Type(), result);
   return e.bitcast(e.b.getBF16Type(), narrow);
 }
 
 Value extendF16(Bits &e, Value x) {
-  Value bits = e.cast_<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
+  Value bits = e.castTo<arith::ExtUIOp>(e.b.getI32Type(), e.bitcast(e.b.getI16Type(), x));
   Value magnitude = e.shl(e.andI(bits, 0x7fff), 13);
   Value sign = e.shl(e.andI(bits, 0x8000), 16);
   // Normal numbers: rebias the exponent; inf and NaN: to the top exponent.
@@ -102,14 +102,14 @@ Value truncateToF16(Bits &e, Value x) {
   Value special = e.select(isNan, nan, e.i32(0x7c00));
   Value finite = e.select(isSubnormal, subnormal, normal);
   Value result = e.orI(e.select(overflows, special, finite), sign);
-  return e.bitcast(e.b.getF16Type(), e.cast_<arith::TruncIOp>(e.b.getI16Type(), result));
+  return e.bitcast(e.b.getF16Type(), e.castTo<arith::TruncIOp>(e.b.getI16Type(), result));
 }
 
 /// f64 -> f32 rounding to odd, so that a second rounding to a narrower type is
 /// the only one.
 Value truncateToOdd(Bits &e, Value x) {
-  Value nearest = e.cast_<arith::TruncFOp>(e.b.getF32Type(), x);
-  Value back = e.cast_<arith::ExtFOp>(e.b.getF64Type(), nearest);
+  Value nearest = e.castTo<arith::TruncFOp>(e.b.getF32Type(), x);
+  Value back = e.castTo<arith::ExtFOp>(e.b.getF64Type(), nearest);
   Value bits = e.bitcast(e.b.getI32Type(), nearest);
   auto magnitude = [&](Value v) {
     Value raw = e.bitcast(e.b.getI64Type(), v);
@@ -140,10 +140,10 @@ struct LowerExtF : OpRewritePattern<arith::ExtFOp> {
       return failure();
     Bits e(rewriter, op.getLoc(), op.getType());
     Value wide = from.isBF16() ? extendBf16(e, op.getIn())
-                 : hasHalf     ? e.cast_<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
+                 : hasHalf     ? e.castTo<arith::ExtFOp>(rewriter.getF32Type(), op.getIn())
                                : extendF16(e, op.getIn());
     if (viaFloat)
-      wide = e.cast_<arith::ExtFOp>(to, wide);
+      wide = e.castTo<arith::ExtFOp>(to, wide);
     rewriter.replaceOp(op, wide);
     return success();
   }
@@ -160,7 +160,7 @@ struct LowerTruncF : OpRewritePattern<arith::TruncFOp> {
     Bits e(rewriter, op.getLoc(), op.getType());
     Value narrow = from.isF64() ? truncateToOdd(e, op.getIn()) : op.getIn();
     narrow = to.isBF16() ? truncateToBf16(e, narrow)
-             : hasHalf   ? e.cast_<arith::TruncFOp>(to, narrow)
+             : hasHalf   ? e.castTo<arith::TruncFOp>(to, narrow)
                          : truncateToF16(e, narrow);
     rewriter.replaceOp(op, narrow);
     return success();

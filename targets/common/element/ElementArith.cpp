@@ -210,7 +210,7 @@ struct Emitter {
     return arith::ExtSIOp::create(b, like(plain), x[0]);
   }
 
-  Value cast_(bool saturate) {
+  Value castResult(bool saturate) {
     Overflow overflow = saturate ? Overflow::Saturate : Overflow::Infinity;
     if (in == out)
       return e.narrow(x[0], out, overflow);
@@ -273,7 +273,7 @@ Value Emitter::emit() {
   if (Value value = unaryFunction())
     return value;
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](dmir::CastOp o) { return cast_(o.getSaturate()); })
+      .Case([&](dmir::CastOp o) { return castResult(o.getSaturate()); })
       .Case([&](dmir::BitcastOp) { return arith::BitcastOp::create(b, like(e.carried(out)), raw); })
       .Case([&](dmir::CompareOp o) { return compare(o.getKind()); })
       .Case([&](dmir::SelectOp) { return finish(select(x[0], x[1], x[2])); })

@@ -14,9 +14,12 @@ Address Address::plus(hw::Term term) const {
   if (term.scale == 0)
     return result;
   auto at = llvm::find_if(result.terms, [&](const hw::Term &t) { return t.source >= term.source; });
-  if (at == result.terms.end() || at->source != term.source)
+  if (at == result.terms.end() || at->source != term.source) {
     result.terms.insert(at, term);
-  else if ((at->scale += term.scale) == 0)
+    return result;
+  }
+  at->scale += term.scale;
+  if (at->scale == 0)
     result.terms.erase(at);
   return result;
 }

@@ -15,7 +15,8 @@ static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t ch
   double best = 0;
   for (int64_t imc = std::min(chunks, widest); imc >= 1; --imc) {
     int64_t groups = std::min({cores / imc, int64_t(4), tiles}); // OB holds four tiles of sums
-    double clocks = static_cast<double>((chunks + imc - 1) / imc) / static_cast<double>(groups);
+    int64_t rounds = (chunks + imc - 1) / imc;
+    double clocks = static_cast<double>(rounds) / static_cast<double>(groups);
     if (best != 0 && clocks >= best)
       continue;
     best = clocks;

@@ -21,15 +21,15 @@ static AffineExpr exprOf(const Sum &sum, SmallVector<Value> &indices, MLIRContex
 void TaskWriter::create() {
   MLIRContext *context = builder.getContext();
   SmallVector<Value> indices;
-  SmallVector<AffineExpr> places_, sums_;
+  SmallVector<AffineExpr> placeExprs, sumExprs;
   for (const Sum &place : places)
-    places_.push_back(exprOf(place, indices, context));
+    placeExprs.push_back(exprOf(place, indices, context));
   for (auto &[name, sum] : sums)
-    sums_.push_back(exprOf(sum, indices, context));
+    sumExprs.push_back(exprOf(sum, indices, context));
   SmallVector<AffineMap> maps;
-  for (AffineExpr expr : places_)
+  for (AffineExpr expr : placeExprs)
     maps.push_back(AffineMap::get(indices.size(), 0, expr));
-  for (auto [named, expr] : llvm::zip(sums, sums_))
+  for (auto [named, expr] : llvm::zip(sums, sumExprs))
     state.addAttribute(named.first, AffineMapAttr::get(AffineMap::get(indices.size(), 0, expr)));
   state.addAttribute("places", builder.getAffineMapArrayAttr(maps));
   state.addAttribute("operandSegmentSizes",
@@ -199,7 +199,7 @@ dlir::LoopOp DlirWriter::openLoop(const Sum &times) {
 
 void DlirWriter::pairs(int64_t count, function_ref<void(Sum)> body) {
   if (count > 1)
-    loop(count / 2, [&](Sum counter) {
+    loop(count / 2, [&](const Sum &counter) {
       body(counter * 2);
       body(counter * 2 + 1);
     });

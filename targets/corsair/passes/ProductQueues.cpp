@@ -65,7 +65,7 @@ void ProductSchedule::fetchQueue() {
       if (!plan.streamed && weightsPerColumn)
         fetchWeights(column, kernel.chunks.front());
       if (!once || (!plan.streamed && !weightsPerColumn))
-        writer.pairs(plan.rowRounds(), [&](Sum row) {
+        writer.pairs(plan.rowRounds(), [&](const Sum &row) {
           for (const ProductKernel::Chunk &chunk : kernel.chunks) {
             if (!plan.streamed && !weightsPerColumn)
               fetchWeights(column, chunk);
@@ -78,7 +78,7 @@ void ProductSchedule::fetchQueue() {
 
 //===--- compute --------------------------------------------------------------------------===//
 
-void ProductSchedule::multiply(Sum column, const ProductKernel::Chunk &chunk, int64_t ibPlace, int64_t wbPlace,
+void ProductSchedule::multiply(const Sum &column, const ProductKernel::Chunk &chunk, int64_t ibPlace, int64_t wbPlace,
                                int64_t obPlace) {
   int64_t sumsBytes = kernel.rows * 256, bytes = kernel.columnBytes();
   TaskWriter task = writer.task("corsair.matmul");
@@ -118,7 +118,7 @@ void ProductSchedule::computeQueue() {
       int64_t wbHalf = keepsColumn ? weights.take() : 0;
       if (keepsColumn)
         writer.group("columns", weights.ready[wbHalf], {}, [] {});
-      writer.pairs(plan.rowRounds(), [&](Sum) {
+      writer.pairs(plan.rowRounds(), [&](const Sum &) {
         int64_t obHalf = sums.take();
         for (const ProductKernel::Chunk &chunk : kernel.chunks) {
           SmallVector<Value> wait, signal;
@@ -129,16 +129,16 @@ void ProductSchedule::computeQueue() {
             wait.push_back(inputs.ready[half]);
             signal.push_back(inputs.free[half]);
           }
-          int64_t column_ = wbHalf;
+          int64_t place = wbHalf;
           if (!plan.streamed && !weightsPerColumn) {
-            column_ = weights.take();
-            wait.push_back(weights.ready[column_]);
-            signal.push_back(weights.free[column_]);
+            place = weights.take();
+            wait.push_back(weights.ready[place]);
+            signal.push_back(weights.free[place]);
           }
           if (&chunk == &kernel.chunks.back())
             signal.push_back(sums.ready[obHalf]);
           writer.group("matmul", wait, signal,
-                       [&] { multiply(column, chunk, half * inputHalf, column_ * weightHalf, obHalf * resultHalf); });
+                       [&] { multiply(column, chunk, half * inputHalf, place * weightHalf, obHalf * resultHalf); });
         }
       });
       if (keepsColumn)
@@ -152,7 +152,7 @@ void ProductSchedule::computeQueue() {
 //===--- drain ----------------------------------------------------------------------------===//
 
 /// Adds the columns' bias to the sums in OB. Slices that share the columns have each their own.
-void ProductSchedule::addBias(Sum column, int64_t obPlace) {
+void ProductSchedule::addBias(const Sum &column, int64_t obPlace) {
   int64_t sumsBytes = kernel.rows * 256, columns = plan.groups * plan.sliceColumns, bytes = kernel.column.b;
   for (int64_t slice = 0; slice < plan.sliceColumns; ++slice)
     writer.task("corsair.simd")
@@ -182,7 +182,7 @@ void ProductSchedule::drainQueue() {
   spec.targetUnitStep = plan.sliceColumns > 1 ? plan.groups * 64 * element : plan.sliceRows > 1 ? 64 * localPitch : 0;
   forOuter(Operand::O, [&] {
     writer.pairs(plan.columnUnits(), [&](Sum column) {
-      writer.pairs(plan.rowRounds(), [&](Sum row) {
+      writer.pairs(plan.rowRounds(), [&](const Sum &row) {
         int64_t half = sums.take();
         writer.group("drain", sums.ready[half], {sums.free[half], results.ready[0]}, [&] {
           if (ddr.bias)

@@ -108,7 +108,7 @@ void ProductSchedule::forOuter(Operand operand, function_ref<void()> body) {
     Outer &loop = outer[i];
     if (!(loop.*localMember(operand)))
       return nest(i + 1);
-    writer.loop(loop.count ? Sum(loop.count) : Sum(loop.most), [&](Sum counter) {
+    writer.loop(loop.count ? Sum(loop.count) : Sum(loop.most), [&](const Sum &counter) {
       loop.counter = counter;
       nest(i + 1);
     });
@@ -140,7 +140,7 @@ Sum ProductSchedule::onChip(Operand operand) {
 }
 
 /// Bytes from the start of a quad's result: the tiles of one unit of columns and one round of rows.
-Sum ProductSchedule::unitPlace(Sum column, Sum row) {
+Sum ProductSchedule::unitPlace(const Sum &column, const Sum &row) {
   return row * (plan.sliceRows * 64 * localPitch) +
          column * (plan.steps * plan.groups * plan.sliceColumns * 64 * kernel.element());
 }

@@ -72,11 +72,11 @@ private:
   void fetchTiles(Sum row, const ProductKernel::Chunk &chunk);
   void fetchWeights(Sum column, const ProductKernel::Chunk &chunk);
   void computeQueue();
-  void multiply(Sum column, const ProductKernel::Chunk &chunk, int64_t ib, int64_t wb, int64_t ob);
+  void multiply(const Sum &column, const ProductKernel::Chunk &chunk, int64_t ib, int64_t wb, int64_t ob);
   void drainQueue();
-  void addBias(Sum column, int64_t ob);
+  void addBias(const Sum &column, int64_t ob);
   void storeResults();
-  Sum unitPlace(Sum column, Sum row);
+  Sum unitPlace(const Sum &column, const Sum &row);
 
   const hw::Machine &machine;
   const ProductKernel &kernel;

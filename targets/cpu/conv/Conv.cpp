@@ -220,7 +220,7 @@ ConvEmitter::Values ConvEmitter::loadPartials(const Item &item, const Tile &tile
 // What both reductions share
 //===----------------------------------------------------------------------===//
 
-ConvEmitter::Values ConvEmitter::forTaps(const Item &item, Values acc, TapFn fn) {
+ConvEmitter::Values ConvEmitter::forTaps(const Item &item, const Values &acc, TapFn fn) {
   return b.forLoop(item.kdLow, item.kdHigh, b.idx(1), acc, [&](Value kd, ValueRange outer) {
     return b.forLoop(item.khLow, item.khHigh, b.idx(1), outer,
                      [&](Value kh, ValueRange inner) { return fn(kd, kh, llvm::to_vector_of<Value>(inner)); });

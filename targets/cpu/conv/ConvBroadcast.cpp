@@ -31,7 +31,7 @@ ConvEmitter::Values ConvEmitter::reduceBroadcast(const Item &item, const Tile &t
 
 /// Adds the taps of input channels [first, first + channels) of the group.
 ConvEmitter::Values ConvEmitter::channelBlock(const Item &item, const Tile &tile, Value first, int64_t channels,
-                                              Values acc) {
+                                              const Values &acc) {
   // First channels of blocks of 16 are 16*positions apart in both layouts.
   Value inBlock = b.mulC(first, inPositions());
   Value weightsBlock = b.mulC(first, spec.taps() * 16);

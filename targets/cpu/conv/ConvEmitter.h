@@ -64,18 +64,18 @@ private:
 
   RegisterTile registers(const Item &item, const Tile &tile) const;
   Values reduceBroadcast(const Item &item, const Tile &tile, Values acc);
-  Values channelBlock(const Item &item, const Tile &tile, Value block, int64_t channels, Values acc);
+  Values channelBlock(const Item &item, const Tile &tile, Value block, int64_t channels, const Values &acc);
   void tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
                Values &acc);
   void prefetchWeights(const Item &item, const Tile &tile, Value progress, int64_t elements);
 
   struct LaneInput;
-  Values reduceLanes(const Item &item, const Tile &tile, Values acc);
+  Values reduceLanes(const Item &item, const Tile &tile, const Values &acc);
   LaneInput laneInput(const Item &item, int64_t v);
   Value loadLanes(const LaneInput &in, Value base, Value position, Value j);
   Value channelOffset(Value channel);
 
-  Values forTaps(const Item &item, Values acc, TapFn fn);
+  Values forTaps(const Item &item, const Values &acc, TapFn fn);
   Value inputRow(const Item &item, const Tile &tile, Value kd, Value kh);
   Value weightVector(const Item &item, Value offset, int64_t v, int64_t lanes);
   int64_t columnOffset(const Tile &tile, int64_t r, int64_t kw) const;

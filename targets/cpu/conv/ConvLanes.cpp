@@ -80,7 +80,7 @@ Value ConvEmitter::loadLanes(const LaneInput &in, Value base, Value position, Va
   return vector::FromElementsOp::create(b, type, elements);
 }
 
-ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile, Values acc) {
+ConvEmitter::Values ConvEmitter::reduceLanes(const Item &item, const Tile &tile, const Values &acc) {
   SmallVector<LaneInput> inputs;
   bool adjacent = true;
   for (int64_t v = 0; v < item.vectors; ++v) {

@@ -342,7 +342,8 @@ bool dmxc::cpu::isOpenConv(dmir::ConvOp op) {
   return dmir::layoutOf(op.getResult().getType()) && mayBlockOpenConv(op) && (readsBlocks(op) || op.getGroups() == 1);
 }
 
-KernelPlan dmxc::cpu::planOpenConv(std::shared_ptr<Convolution> conv, int64_t scratchOffset, const Choice &choice) {
+KernelPlan dmxc::cpu::planOpenConv(const std::shared_ptr<Convolution> &conv, int64_t scratchOffset,
+                                   const Choice &choice) {
   auto spec = std::make_shared<OpenSpec>(conv->op, readsBlocks(conv->op));
   SmallVector<Dim> dims{spec->batch, ceilDivInt(spec->outChannels(), spec->channels)};
   if (spec->inRows())

@@ -108,7 +108,8 @@ SmallVector<Value> OpenLanes::reduce(Value first, int64_t count, Value lane) {
   return nest(nest, 0, b.idx(0), b.idx(0), zeroTile(b, {count, 1, lanes, f32}));
 }
 
-KernelPlan dmxc::cpu::planOpenLanes(std::shared_ptr<Convolution> conv, int64_t scratchBytes, const Choice &choice) {
+KernelPlan dmxc::cpu::planOpenLanes(const std::shared_ptr<Convolution> &conv, int64_t scratchBytes,
+                                    const Choice &choice) {
   auto spec = std::make_shared<PixelSpec>(conv->op);
   SmallVector<Dim> dims{spec->batch, ceilDivInt(spec->outChannels(), 16)};
   dims.append(spec->out);

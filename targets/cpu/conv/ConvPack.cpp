@@ -64,6 +64,7 @@ void dmxc::cpu::packConvWeights(const ConvSpec &spec, const std::byte *src, std:
     return run(uint32_t());
   case 64:
     return run(uint64_t());
+  default:
+    llvm_unreachable("element size");
   }
-  assert(false && "element size");
 }

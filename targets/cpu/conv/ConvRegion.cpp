@@ -289,7 +289,7 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   return (known || isOpenConv(op)) && !tiny && input && inMemory(op.getWeights());
 }
 
-static void planWinograd(std::shared_ptr<Convolution> conv, const Choice &choice, KernelPlan &plan) {
+static void planWinograd(const std::shared_ptr<Convolution> &conv, const Choice &choice, KernelPlan &plan) {
   const WinogradSpec &spec = *conv->winograd;
   WinogradTiles nominal = chooseWinogradTiles(spec, choice.level());
   Dim items = winogradWorkItems(spec, nominal);

@@ -53,8 +53,8 @@ mlir::Value packedWeights(CpuBuilder &b, const Convolution &conv);
 int64_t packedWeightScratch(const Convolution &conv);
 
 /// Plans a convolution of open sizes; scratch from `scratchOffset` on is free.
-KernelPlan planOpenConv(std::shared_ptr<Convolution> conv, int64_t scratchOffset, const Choice &choice);
+KernelPlan planOpenConv(const std::shared_ptr<Convolution> &conv, int64_t scratchOffset, const Choice &choice);
 /// The same for depthwise ones; `scratchBytes` are used.
-KernelPlan planOpenLanes(std::shared_ptr<Convolution> conv, int64_t scratchBytes, const Choice &choice);
+KernelPlan planOpenLanes(const std::shared_ptr<Convolution> &conv, int64_t scratchBytes, const Choice &choice);
 
 } // namespace dmxc::cpu

@@ -189,7 +189,7 @@ private:
   void emitResult();
   Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,
                 llvm::function_ref<Value(Value, Value)> combine);
-  GemmCallbacks storing(std::function<void(Value row, Index column, Value sums)> use);
+  GemmCallbacks storing(const std::function<void(Value row, Index column, Value sums)> &use);
   Indices indexOf(Value tensor, Value row, Index column);
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value max(Value x, Value y) {
@@ -235,7 +235,7 @@ Indices AttentionEmitter::indexOf(Value tensor, Value row, Index column) {
 }
 
 /// Calls `use` with the sums of a product as they are stored, in their lanes, and the place of their columns.
-GemmCallbacks AttentionEmitter::storing(std::function<void(Value row, Index column, Value sums)> use) {
+GemmCallbacks AttentionEmitter::storing(const std::function<void(Value row, Index column, Value sums)> &use) {
   GemmCallbacks callbacks;
   callbacks.store = [this, use](Value, Value row, Value column, Value sums, Value mask) {
     auto vector = dyn_cast<VectorType>(sums.getType());

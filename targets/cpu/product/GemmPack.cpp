@@ -56,6 +56,7 @@ void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t 
     return run(uint32_t());
   case 8:
     return run(uint64_t());
+  default:
+    llvm_unreachable("element size");
   }
-  assert(false && "element size");
 }
