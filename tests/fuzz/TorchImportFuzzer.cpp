@@ -77,6 +77,7 @@ Stored storedOf(const Json &program) {
                 module.at("graph").at("tensor_values").at(spec.at(key).at("arg").at("name").get<std::string>()),
                 stored);
   } catch (const Json::exception &) {
+    return stored; // what is not a program has the weights found so far
   }
   return stored;
 }

@@ -23,10 +23,10 @@ TestBundle rendezvousModel() {
   ModelBuilder builder;
   int flags = builder.state(64, "i32", {16});
   int a = builder.output("a", "i32", {1}), b = builder.output("b", "i32", {1});
-  Json long_ = {{"flops", 100000000}};
+  Json lasting = {{"flops", 100000000}};
   Json first = {{"dims", {0}}}, second = {{"dims", {1}}};
-  first.update(long_);
-  second.update(long_);
+  first.update(lasting);
+  second.update(lasting);
   builder.dispatch("rendezvous", {flags, a}, 2, 1, {}, first);
   builder.dispatch("rendezvous", {flags, b}, 2, 1, {}, second);
   return builder.finish();

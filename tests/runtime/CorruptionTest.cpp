@@ -55,7 +55,7 @@ TEST(Corruption, EveryFlippedByteIsNamed) {
 }
 
 TEST(Corruption, EveryTruncationIsNamed) {
-  std::string text = addModel(4).zip(), message;
+  std::string text = addModel(4).zip();
   // All lengths of the first and last parts, samples between.
   for (size_t size = 0; size < text.size(); size += size < 3000 || size + 1500 > text.size() ? 1 : 37) {
     OpenBundle open(std::string_view(text).substr(0, size));

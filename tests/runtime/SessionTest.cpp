@@ -149,10 +149,10 @@ TEST(Session, OneDimInSeveralInputs) {
   OpenBundle open(builder.finish());
   SessionPtr session = makeSession(open.get());
   dmx_error error = DMX_ERROR_INIT;
-  std::vector<float> x(100), z(200), y_(100);
+  std::vector<float> x(100), z(200), result(100);
   bindVector(session.get(), DMX_INPUT, 0, x, {5});
   bindVector(session.get(), DMX_INPUT, 1, z, {11});
-  bindVector(session.get(), DMX_OUTPUT, 0, y_, {5});
+  bindVector(session.get(), DMX_OUTPUT, 0, result, {5});
   EXPECT_EQ(dmx_session_run(session.get(), &error), DMX_STATUS_INVALID_ARGUMENT);
   expectPart(error, "input 'b': axis 0 is 11, but n * 2 is 10 by the other inputs");
   bindVector(session.get(), DMX_INPUT, 1, z, {10});

@@ -304,7 +304,6 @@ TEST(TileProduct, ThreadsDoNotMatter) {
 }
 
 TEST(TileProduct, Refusals) {
-  std::string error;
   auto shape = [&](const char *name) {
     BlockFormat format = *blockFormatFromName(name);
     return TileShape{format, defaultTileDepth(format)};

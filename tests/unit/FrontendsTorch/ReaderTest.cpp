@@ -5,8 +5,9 @@
 #include "frontends/torch/Pickle.h"
 #include "frontends/torch/SymbolicExpr.h"
 
+#include "gtest/gtest.h"
+
 #include <cstring>
-#include <gtest/gtest.h>
 
 using namespace dmxc;
 using namespace dmxc::torchfe;

@@ -14,7 +14,6 @@
 namespace dmxc::reference::test {
 namespace {
 
-using dmx::blockfp::test::crcOf;
 using dmx::blockfp::test::goldenInput;
 
 std::vector<Tensor> run(const std::string &text, std::vector<Tensor> inputs) {
@@ -34,7 +33,8 @@ Tensor tensor(const std::vector<float> &values, Shape shape) {
 }
 
 template <typename T> uint32_t crcOf(const Tensor &tensor) {
-  return dmx::blockfp::test::crcOf(std::vector<T>(tensor.as<T>(), tensor.as<T>() + tensor.byteSize() / sizeof(T)));
+  size_t count = tensor.byteSize() / sizeof(T);
+  return dmx::blockfp::test::crcOf(std::vector<T>(tensor.as<T>(), tensor.as<T>() + count));
 }
 
 TEST(ReferenceBlockFloat, V17) {
