@@ -6,7 +6,7 @@ foreach(part messages bundles corsair)
   foreach(class ${classes})
     string(REGEX REPLACE "^class ([A-Za-z]+).*" "\\1" class "${class}")
     set(formats onnx mlir)
-    if(class MATCHES "^(Determinism|Digits|Sequences|Consumers)$")
+    if(class MATCHES "^(Determinism|Digits|Sequences|Consumers|Compare)$")
       set(formats onnx)
     endif()
     dmxc_frontend_test(cli.dmxc.${class} "${formats}"

@@ -294,6 +294,20 @@ class Compare(Base):
         out = self.run_tool(self.small, "good.bundle", "--inputs", self.write_input(), tool="dmx-compare", code=5).stdout
         self.assertIn("FAIL output 'y'", out)
 
+    def test_open_dims_are_those_of_the_inputs(self):
+        data = self.dir / "digits"
+        data.mkdir()
+        shutil.copy(REPO / "tools/digits/images.npy", data / "image.npy")
+        out = self.run_tool(DIGITS, "--inputs", data, "--per-node", tool="dmx-compare").stdout
+        self.assertIn("PASS output 'probabilities'", out)
+        self.assertIn("no node differs among", out)
+
+    def test_wrong_shapes(self):
+        data = self.write_input()
+        self.small.write_text(SMALL.replace("4x8xf32", '?x9xf32, #dmir.dims<"batch">'))
+        err = self.run_tool(self.small, "--inputs", data, tool="dmx-compare", code=2).stderr
+        self.assertIn("input 'x': the file has f32 4x8, the model wants f32 batchx9", err)
+
     def test_missing_inputs(self):
         self.run_tool(self.small, "--inputs", self.dir / "absent", tool="dmx-compare", code=3)
 

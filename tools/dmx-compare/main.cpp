@@ -33,7 +33,8 @@ static int run(int argc, char **argv) {
   app.add_option("--inputs", request.inputs, "Folder with the inputs, as dmx-run takes it");
   app.add_flag("--per-node", request.perNode, "Compare the value of every node and name the first that differs");
   app.add_option("--rtol", request.rtol, "Relative tolerance; default 1e-3");
-  app.add_option("--atol", request.atol, "Absolute tolerance; default 1e-7");
+  app.add_option("--atol", request.atol,
+                 "Absolute tolerance; default 1e-7, of a node at least a millionth of its largest element");
   app.add_option("--threads", request.threads, "Threads of the run; default all");
   if (std::optional<int> code = dmxc::tools::parseCommandLine(app, argc, argv))
     return *code;

@@ -59,6 +59,8 @@ public:
   CompiledModel &model() { return *compiled; }
   /// The model file and everything read besides it.
   const std::vector<std::string> &files() const { return inputs; }
+  /// The name of the front end that read the model; "mlir" for a phase's text.
+  const std::string &format() const { return sourceFormat; }
   const std::vector<TimeRow> &times() const { return timeRows; }
   /// After writeBundle.
   uint64_t bundleBytes() const { return bytes; }
