@@ -206,7 +206,7 @@ std::vector<Val> scan(NodeContext &c, std::vector<Val> states, const std::vector
   Dim length = inputs[0].extent(c.normalizeAxis(plan.inputAxes[0], inputs[0].rank()));
   int64_t steps = length.valueOr(0);
   if (steps == 0 || steps > kMaxUnrolled)
-    return scanAtRun(c, length, std::move(states), inputs, plan, suffix);
+    return scanAtRun(c, length, states, inputs, plan, suffix);
   for (int64_t t = 0; t < steps; ++t) {
     std::vector<Val> arguments = states;
     for (size_t k = 0; k < inputs.size(); ++k) {
