@@ -7,7 +7,10 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -113,6 +116,20 @@ private:
   llvm::DenseMap<mlir::Value, std::pair<Tensor, unsigned>> live;
 };
 
+/// Weights lie in a model's file wherever its format put them, but elements are read where their type may lie.
+bool isAligned(const Tensor &tensor) {
+  unsigned bytes = std::max(dtypeBits(tensor.dtype()) / 8, 1U);
+  return reinterpret_cast<uintptr_t>(tensor.data()) % bytes == 0;
+}
+
+Tensor aligned(const Tensor &tensor) {
+  if (isAligned(tensor))
+    return tensor;
+  Tensor copy(tensor.dtype(), tensor.shape());
+  std::memcpy(copy.mutableData(), tensor.data(), tensor.byteSize());
+  return copy;
+}
+
 class Runner {
 public:
   explicit Runner(const OpObserver &observer) : observer(observer) {}
@@ -127,7 +144,7 @@ public:
     for (mlir::Operation &op : block) {
       std::vector<Tensor> operands;
       for (mlir::Value operand : op.getOperands())
-        operands.push_back(frame.use(operand));
+        operands.push_back(aligned(frame.use(operand)));
       if (op.hasTrait<mlir::OpTrait::IsTerminator>())
         return operands;
       Outputs results = runOp(op, std::move(operands));
@@ -278,6 +295,8 @@ Outputs evaluateOp(mlir::Operation *op, llvm::ArrayRef<Tensor> operands) {
 
   // Tensor's only exception is that of an allocation that failed.
   try {
+    if (!llvm::all_of(operands, isAligned))
+      return evaluateOp(op, llvm::map_to_vector(operands, aligned));
     if (usesBlockFloat(op))
       return evaluateBlockFloat({op, operands, Mode::Raw});
     return evaluateNative(op, operands, found->second);

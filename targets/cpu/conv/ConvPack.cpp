@@ -1,6 +1,7 @@
 //===- ConvPack.cpp - the packed form of convolution weights -------------===//
 
 #include "ConvPlan.h"
+#include "targets/cpu/WeightBytes.h"
 
 #include <cassert>
 #include <cstring>
@@ -13,13 +14,13 @@ int64_t dmxc::cpu::packedConvWeightBytes(const ConvSpec &spec) {
 }
 
 template <typename T>
-static void pack(const ConvSpec &spec, const T *src, const std::array<int64_t, 5> &strides, T *dst) {
+static void pack(const ConvSpec &spec, const std::byte *src, const std::array<int64_t, 5> &strides, T *dst) {
   int64_t block = weightBlock(spec), channels = spec.groupIc();
   auto one = [&](int64_t oc, int64_t ic, int64_t d, int64_t h, int64_t w) {
-    const T *at = src + oc * strides[0] + ic * strides[1] + d * strides[2] + h * strides[3] + w * strides[4];
+    int64_t at = oc * strides[0] + ic * strides[1] + d * strides[2] + h * strides[3] + w * strides[4];
     int64_t lanes = std::min<int64_t>(16, spec.oc - oc);
     for (int64_t lane = 0; lane < 16; ++lane)
-      *dst++ = lane < lanes ? at[lane * strides[0]] : T(0);
+      *dst++ = lane < lanes ? elementAt<T>(src, at + lane * strides[0]) : T(0);
   };
   for (int64_t oc = 0; oc < spec.oc; oc += 16)
     for (int64_t ic0 = 0; ic0 < channels; ic0 += block)
@@ -53,7 +54,7 @@ void dmxc::cpu::packConvWeights(const ConvSpec &spec, const std::byte *src, std:
   assert(static_cast<int64_t>(dst.size()) >= packedConvWeightBytes(spec));
   auto run = [&](auto tag) {
     using T = decltype(tag);
-    pack(spec, reinterpret_cast<const T *>(src), strides, reinterpret_cast<T *>(dst.data()));
+    pack(spec, src, strides, reinterpret_cast<T *>(dst.data()));
   };
   switch (spec.bType.getIntOrFloatBitWidth()) {
   case 8:

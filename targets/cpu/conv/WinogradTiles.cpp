@@ -4,6 +4,8 @@
 #include "WinogradScheme.h"
 #include "targets/cpu/product/GemmTile.h"
 
+#include <cstring>
+
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace dmxc::cpu::winograd;
@@ -95,13 +97,13 @@ int64_t dmxc::cpu::winogradWeightBytes(int64_t outputs, int64_t inputs) {
 
 void dmxc::cpu::packWinogradWeights(int64_t outputs, int64_t inputs, int64_t stride, const std::byte *src,
                                     std::span<std::byte> dst) {
-  const auto *from = reinterpret_cast<const float *>(src);
   auto *to = reinterpret_cast<float *>(dst.data());
   const auto &transform = schemeOf(stride).weights;
   std::fill_n(to, winogradWeightBytes(outputs, inputs) / 4, 0.0f);
   for (int64_t oc = 0; oc < outputs; ++oc)
     for (int64_t ic = 0; ic < inputs; ++ic) {
-      const float *g = from + (oc * inputs + ic) * kTaps * kTaps;
+      float g[kTaps * kTaps];
+      std::memcpy(g, src + static_cast<size_t>(oc * inputs + ic) * sizeof g, sizeof g);
       for (int64_t i = 0; i < kWeightRows; ++i)
         for (int64_t j = 0; j < kWeightRows; ++j) {
           double sum = 0;

@@ -1,6 +1,7 @@
 //===- GemmPack.cpp - the panel16 form of a constant matrix --------------===//
 
 #include "Gemm.h"
+#include "targets/cpu/WeightBytes.h"
 
 #include <cassert>
 #include <cstring>
@@ -12,7 +13,7 @@ int64_t dmxc::cpu::panel16Bytes(int64_t k, int64_t n, int64_t elementBytes) {
 }
 
 template <typename T>
-static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, T *dst) {
+static void packPanels(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, T *dst) {
   // Blocks of 64 rows keep the lines of a transposed source in the cache while
   // all sixteen columns read from them.
   constexpr int64_t block = 64;
@@ -22,9 +23,9 @@ static void packPanels(const T *src, int64_t k, int64_t n, int64_t strideK, int6
       std::memset(dst, 0, 16 * k * sizeof(T));
     for (int64_t k0 = 0; k0 < k; k0 += block)
       for (int64_t j = 0; j < width; ++j) {
-        const T *column = src + (n0 + j) * strideN;
+        int64_t column = (n0 + j) * strideN;
         for (int64_t i = k0; i < std::min(k, k0 + block); ++i)
-          dst[i * 16 + j] = column[i * strideK];
+          dst[i * 16 + j] = elementAt<T>(src, column + i * strideK);
       }
   }
 }
@@ -45,7 +46,7 @@ void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t 
   assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(k, n, elementBytes));
   auto run = [&](auto tag) {
     using T = decltype(tag);
-    packPanels(reinterpret_cast<const T *>(src), k, n, strideK, strideN, reinterpret_cast<T *>(dst.data()));
+    packPanels(src, k, n, strideK, strideN, reinterpret_cast<T *>(dst.data()));
   };
   switch (elementBytes) {
   case 1:
