@@ -8,6 +8,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -195,7 +197,12 @@ static std::vector<int64_t> rowOffsets(const TileForm &form) {
 static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
   const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
   const bool single = constant.dtype() == DType::F32;
-  const float *values = single ? constant.as<float>() : nullptr;
+  auto element = [&](int64_t at) { // of weights that lie at any byte of a file
+    float value = 0;
+    if (single)
+      std::memcpy(&value, constant.data() + at * static_cast<int64_t>(sizeof value), sizeof value);
+    return single ? value : static_cast<float>(constant.asDouble(at));
+  };
   const std::vector<int64_t> offsets = rowOffsets(form);
   std::array<float, 64> run;
   std::byte *tile = out.data();
@@ -211,9 +218,7 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
             for (int64_t i = 0; i < 64; ++i) {
               int64_t offset = offsets[firstRow + chunk * 64 + i];
               const bool exists = n < form.n && offset >= 0;
-              run[i] = !exists  ? 0
-                       : single ? values[place + offset]
-                                : static_cast<float>(constant.asDouble(place + offset));
+              run[i] = exists ? element(place + offset) : 0;
             }
             if (!hw::quantizeRun(shape, run.data(), hw::Rounding::Nearest, nullptr,
                                  tile + column * shape.scaleBytes() / 64,
