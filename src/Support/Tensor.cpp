@@ -1,5 +1,6 @@
 //===- Tensor.cpp - a dense host tensor -----------------------------------===//
 #include "dmxc/Support/Tensor.h"
+#include "dmxc/Support/ElementAt.h"
 #include "dmxc/Support/Half.h"
 
 #include <cstdlib>
@@ -44,11 +45,6 @@ Tensor::Tensor(DType type, Shape shape, const std::byte *bytes, std::shared_ptr<
     : type(type), dims(std::move(shape)), bytes(bytes), keepAlive(std::move(owner)) {}
 
 namespace {
-template <typename T> T load(const std::byte *base, int64_t i) {
-  T value;
-  std::memcpy(&value, base + i * sizeof(T), sizeof(T));
-  return value;
-}
 template <typename T, typename V> void store(std::byte *base, int64_t i, V value) {
   T narrow = static_cast<T>(value);
   std::memcpy(base + i * sizeof(T), &narrow, sizeof(T));
@@ -74,7 +70,7 @@ int8_t signExtended(DType type, uint8_t bits) {
 int64_t Tensor::asInt(int64_t i) const {
   switch (type) {
   case DType::Bool:
-    return load<uint8_t>(bytes, i) != 0;
+    return elementAt<uint8_t>(bytes, i) != 0;
   case DType::I2:
   case DType::I4:
     return signExtended(type, packedBits(type, bytes, i));
@@ -82,21 +78,21 @@ int64_t Tensor::asInt(int64_t i) const {
   case DType::U4:
     return packedBits(type, bytes, i);
   case DType::I8:
-    return load<int8_t>(bytes, i);
+    return elementAt<int8_t>(bytes, i);
   case DType::I16:
-    return load<int16_t>(bytes, i);
+    return elementAt<int16_t>(bytes, i);
   case DType::I32:
-    return load<int32_t>(bytes, i);
+    return elementAt<int32_t>(bytes, i);
   case DType::I64:
-    return load<int64_t>(bytes, i);
+    return elementAt<int64_t>(bytes, i);
   case DType::U8:
-    return load<uint8_t>(bytes, i);
+    return elementAt<uint8_t>(bytes, i);
   case DType::U16:
-    return load<uint16_t>(bytes, i);
+    return elementAt<uint16_t>(bytes, i);
   case DType::U32:
-    return load<uint32_t>(bytes, i);
+    return elementAt<uint32_t>(bytes, i);
   case DType::U64:
-    return static_cast<int64_t>(load<uint64_t>(bytes, i));
+    return static_cast<int64_t>(elementAt<uint64_t>(bytes, i));
   default:
     return static_cast<int64_t>(asDouble(i));
   }
@@ -105,23 +101,23 @@ int64_t Tensor::asInt(int64_t i) const {
 double Tensor::asDouble(int64_t i) const {
   switch (type) {
   case DType::F16:
-    return halfToFloat(load<uint16_t>(bytes, i));
+    return halfToFloat(elementAt<uint16_t>(bytes, i));
   case DType::BF16:
-    return bfloatToFloat(load<uint16_t>(bytes, i));
+    return bfloatToFloat(elementAt<uint16_t>(bytes, i));
   case DType::F32:
-    return load<float>(bytes, i);
+    return elementAt<float>(bytes, i);
   case DType::F64:
-    return load<double>(bytes, i);
+    return elementAt<double>(bytes, i);
   case DType::F8E4M3FN:
   case DType::F8E4M3FNUZ:
   case DType::F8E5M2:
   case DType::F8E5M2FNUZ:
   case DType::F8E8M0:
-    return narrowToFloat(type, load<uint8_t>(bytes, i));
+    return narrowToFloat(type, elementAt<uint8_t>(bytes, i));
   case DType::F4E2M1:
     return narrowToFloat(type, packedBits(type, bytes, i));
   case DType::U64:
-    return static_cast<double>(load<uint64_t>(bytes, i));
+    return static_cast<double>(elementAt<uint64_t>(bytes, i));
   default:
     return static_cast<double>(asInt(i));
   }

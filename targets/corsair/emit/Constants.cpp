@@ -3,6 +3,7 @@
 #include "Constants.h"
 #include "KernelLowering.h"
 
+#include "dmxc/Support/ElementAt.h"
 #include "schemas/blockfp/BlockFloat.h"
 #include "schemas/corsair/SimdFunctions.h"
 
@@ -197,11 +198,8 @@ static std::vector<int64_t> rowOffsets(const TileForm &form) {
 static Status packTiles(const TileForm &form, const Tensor &constant, std::span<std::byte> out) {
   const hw::TileShape shape = *hw::tileOf(hw::ElemKind::Bfp16C);
   const bool single = constant.dtype() == DType::F32;
-  auto element = [&](int64_t at) { // of weights that lie at any byte of a file
-    float value = 0;
-    if (single)
-      std::memcpy(&value, constant.data() + at * static_cast<int64_t>(sizeof value), sizeof value);
-    return single ? value : static_cast<float>(constant.asDouble(at));
+  auto element = [&](int64_t at) {
+    return single ? elementAt<float>(constant.data(), at) : static_cast<float>(constant.asDouble(at));
   };
   const std::vector<int64_t> offsets = rowOffsets(form);
   std::array<float, 64> run;

@@ -1,7 +1,7 @@
 //===- ConvPack.cpp - the packed form of convolution weights -------------===//
 
 #include "ConvPlan.h"
-#include "targets/cpu/WeightBytes.h"
+#include "dmxc/Support/ElementAt.h"
 
 #include <cassert>
 #include <cstring>
@@ -20,7 +20,7 @@ static void pack(const ConvSpec &spec, const std::byte *src, const std::array<in
     int64_t at = oc * strides[0] + ic * strides[1] + d * strides[2] + h * strides[3] + w * strides[4];
     int64_t lanes = std::min<int64_t>(16, spec.oc - oc);
     for (int64_t lane = 0; lane < 16; ++lane)
-      *dst++ = lane < lanes ? elementAt<T>(src, at + lane * strides[0]) : T(0);
+      *dst++ = lane < lanes ? dmxc::elementAt<T>(src, at + lane * strides[0]) : T(0);
   };
   for (int64_t oc = 0; oc < spec.oc; oc += 16)
     for (int64_t ic0 = 0; ic0 < channels; ic0 += block)

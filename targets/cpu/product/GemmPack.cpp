@@ -1,7 +1,7 @@
 //===- GemmPack.cpp - the panel16 form of a constant matrix --------------===//
 
 #include "Gemm.h"
-#include "targets/cpu/WeightBytes.h"
+#include "dmxc/Support/ElementAt.h"
 
 #include <cassert>
 #include <cstring>
@@ -25,7 +25,7 @@ static void packPanels(const std::byte *src, int64_t k, int64_t n, int64_t strid
       for (int64_t j = 0; j < width; ++j) {
         int64_t column = (n0 + j) * strideN;
         for (int64_t i = k0; i < std::min(k, k0 + block); ++i)
-          dst[i * 16 + j] = elementAt<T>(src, column + i * strideK);
+          dst[i * 16 + j] = dmxc::elementAt<T>(src, column + i * strideK);
       }
   }
 }
