@@ -117,13 +117,17 @@ bool CpuDevice::take(Lane &lane, uint32_t number, Lane &runner) {
 bool CpuDevice::help(Lane &runner, std::optional<uint32_t> spareOf) {
   for (uint32_t i = 0; i < threadCount; ++i) {
     Lane &lane = lanes[i];
-    uint32_t number = lane.next.load(std::memory_order_acquire);
-    if (&lane == &runner || number >= lane.plan->steps.size())
+    if (&lane == &runner)
       continue;
-    const CpuStep &step = lane.plan->steps[number];
-    bool wanted = !spareOf || (step.spare && step.task == *spareOf);
-    if (wanted && ready(lane, step) && take(lane, number, runner))
-      return true;
+    // Who loses a step to another thread looks at the next one: this may be all that is left to do for a long time.
+    for (uint32_t number; (number = lane.next.load(std::memory_order_acquire)) < lane.plan->steps.size();) {
+      const CpuStep &step = lane.plan->steps[number];
+      bool wanted = !spareOf || (step.spare && step.task == *spareOf);
+      if (!wanted || !ready(lane, step))
+        break;
+      if (take(lane, number, runner))
+        return true;
+    }
   }
   return false;
 }
