@@ -32,6 +32,18 @@ bool isPoison(const Arg &arg) {
        found == advice.end() ? std::vector<std::string>() : std::vector<std::string>{found->second});
 }
 
+/// Whether the body computes as it stands: gradients mean nothing here, and autocast may be switched off, as models do
+/// around what needs f32 (its settings are the device, the type, whether it is on, and whether casts are kept).
+bool computesPlainly(const Node &node, const std::string &hop) {
+  if (hop != "wrap_with_autocast")
+    return hop == "wrap_with_set_grad_enabled";
+  constexpr size_t kEnabled = 2;
+  if (node.inputs.size() <= kEnabled)
+    return false;
+  const Argument &enabled = node.inputs[kEnabled].value;
+  return enabled.kind == Argument::Kind::Bool && enabled.elements.size() == 1 && enabled.elements[0].integer == 0;
+}
+
 std::string nameOfNode(const Node &node, size_t index) {
   if (!node.name.empty())
     return node.name;
@@ -207,12 +219,15 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
   bindResults(node, std::move(results), graph, scope);
 }
 
-std::vector<Arg> ProgramImporter::bindArguments(const AtenOp &op, const Node &node, const Scope &scope) const {
+std::vector<Arg> ProgramImporter::bindArguments(const AtenOp &op, bool inPlace, const Node &node,
+                                                const Scope &scope) const {
   const std::vector<Parameter> &parameters = op.schema.parameters;
   std::vector<std::optional<Arg>> given(parameters.size());
   for (const NamedArgument &input : node.inputs) {
     auto found =
         std::find_if(parameters.begin(), parameters.end(), [&](const Parameter &p) { return p.name == input.name; });
+    if (found == parameters.end() && inPlace && input.name == "self") // whatever the functional form calls it
+      found = parameters.begin();
     if (found == parameters.end())
       fail("op-argument", "the operator has no argument '" + input.name + "'",
            {"it is " + std::string(op.row.signature)});
@@ -237,7 +252,7 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
   bool inPlace = !op;
   if (inPlace)
     op = AtenTable::get().findInPlace(target);
-  std::vector<Arg> arguments = bindArguments(*op, node, scope);
+  std::vector<Arg> arguments = bindArguments(*op, inPlace, node, scope);
   AtenContext context(*op, arguments, name, emitter);
   op->row.import(context);
   std::vector<Arg> results = context.results();
@@ -293,7 +308,7 @@ std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std:
       arguments.push_back(resolve(input.value, scope));
     }
   }
-  if (hop != "wrap_with_set_grad_enabled" || bodies != 1)
+  if (bodies != 1 || !computesPlainly(node, hop))
     failHigherOrder(hop);
   std::vector<Arg> results = inlineGraph(*body, std::move(arguments), name + "/");
   bool flatten = node.outputs.size() == 1 && node.outputs[0].list;

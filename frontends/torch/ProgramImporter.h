@@ -60,7 +60,7 @@ private:
                    const Uses &uses);
   std::vector<Arg> importOperator(const Node &node, const std::string &name, Scope &scope, size_t index,
                                   const Uses &uses);
-  std::vector<Arg> bindArguments(const AtenOp &op, const Node &node, const Scope &scope) const;
+  std::vector<Arg> bindArguments(const AtenOp &op, bool inPlace, const Node &node, const Scope &scope) const;
   std::vector<Arg> importHigherOrder(const Node &node, const std::string &hop, const std::string &name, Scope &scope);
   std::vector<Arg> inlineGraph(const Graph &graph, std::vector<Arg> arguments, const std::string &prefix);
   void noteViews(const AtenOp &op, const Node &node, const std::vector<Arg> &arguments, const std::vector<Arg> &results,

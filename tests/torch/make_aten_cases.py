@@ -618,8 +618,25 @@ def dropouts():
     case("native_dropout.default", input=T(3), p=0.5, train=False)
 
 
+def aliases():
+    """Other names of operators above, and what exporters leave whole. Last, so that the random numbers of the others stay."""
+    x = T(2, 3, 4)
+    for name in ("max.other", "min.other"):
+        case(name, self=T(2, 3), other=T(3))
+        case(name, self=I(2, 3), other=I(2, 1))
+    case("swapaxes.default", self=x, axis0=0, axis1=-1)
+    case("swapdims.default", self=x, dim0=1, dim1=2)
+    case("moveaxis.int", self=x, source=0, destination=2)
+    case("moveaxis.intlist", self=x, source=[0, 1], destination=[2, 0])
+    case("meshgrid.default", tensors=[T(3), T(2)])
+    for indexing in ("ij", "xy"):
+        case("meshgrid.indexing", tensors=[T(3), T(2), T(4)], indexing=indexing)
+    case("_weight_norm.default", v=T(4, 3, 5), g=T(4, 1, 1), dim=0)
+    case("_weight_norm.default", v=T(4, 3, 5), g=T(1, 1, 5), dim=2)
+
+
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts):
+               resampling, recurrent, dropouts, aliases):
     first = len(cases)
     family()
     for entry in cases[first:]:

@@ -303,6 +303,36 @@ class Programs(Pt2):
         program.output("y")
         self.assertIn("a value of the graph around it", self.compile_program(program, code=1))
 
+    def test_a_body_without_autocast(self):
+        """Models switch it off around what needs f32; where it is on, it picks the types of operators."""
+        for enabled in (False, True):
+            program, inner = pt2file.Program(), pt2file.Program()
+            program.input("x", "f32", [2, 3])
+            inner.input("arg", "f32", [2, 3])
+            self.steps(inner, ("sin.default", "wave", {"self": "arg"}))
+            inner.output("wave")
+            graph = {"as_graph": {"name": "body", "graph": inner.json()["graph_module"]["graph"]}}
+            settings = ({"as_string": "cpu"}, {"as_scalar_type": 13}, {"as_bool": enabled}, {"as_bool": False})
+            program.nodes.append({"target": "torch.ops.higher_order.wrap_with_autocast", "metadata": {}, "outputs": [{"as_tensor": {"name": "y"}}],
+                                  "inputs": [{"name": "", "arg": argument} for argument in (*settings, graph, self.X)]})
+            program.output("y")
+            text = self.compile_program(program, code=int(enabled))
+            if enabled:
+                self.assertIn("export without torch.autocast", text)
+                continue
+            x = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+            self.close(self.run_bundle({"x": x})["out0"], np.sin(x), "y")
+
+    def test_in_place_forms_call_their_argument_self(self):
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 3])
+        self.steps(program, ("relu.default", "r", {"self": "x"}),
+                   ("dropout_.default", "d", {"self": "r", "p": {"as_float": 0.5}, "train": {"as_bool": False}}))
+        program.output("d")
+        self.compile_program(program)
+        x = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+        self.close(self.run_bundle({"x": x})["out0"], np.maximum(x, 0), "d")
+
     def test_changed_inputs_are_results(self):
         program = pt2file.Program()
         program.input("x", "f32", [2, 3])

@@ -356,6 +356,8 @@ void binaryRows(std::vector<AtenRow> &rows) {
       {"pow.Scalar(Scalar self, Tensor exponent) -> Tensor", importPow},
       {"maximum(Tensor self, Tensor other) -> Tensor", extremum<MaxOp, OrOp>},
       {"minimum(Tensor self, Tensor other) -> Tensor", extremum<MinOp, AndOp>},
+      {"max.other(Tensor self, Tensor other) -> Tensor", extremum<MaxOp, OrOp>},
+      {"min.other(Tensor self, Tensor other) -> Tensor", extremum<MinOp, AndOp>},
       {"fmax(Tensor self, Tensor other) -> Tensor", extremumOfNumbers<MaxOp>},
       {"fmin(Tensor self, Tensor other) -> Tensor", extremumOfNumbers<MinOp>},
       {"atan2(Tensor self, Tensor other) -> Tensor", importAtan2},

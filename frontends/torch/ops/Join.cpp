@@ -38,6 +38,28 @@ void importStack(AtenContext &c) {
   c.result(c.e.concat(parts, axis));
 }
 
+/// Each tensor, a line, over the grid of all of them; "xy" exchanges the grid's first two axes.
+void importMeshgrid(AtenContext &c) {
+  std::vector<Val> lines = joinedTypes(c, c.tensors("tensors"));
+  std::string indexing = c.text("indexing", "ij");
+  c.require(indexing == "ij" || indexing == "xy", "indexing is 'ij' or 'xy', not '" + indexing + "'");
+  Dims grid;
+  for (Val &line : lines) {
+    c.requireShape(line.rank() <= 1, "the tensors of a grid have one axis");
+    line = c.e.reshape(line, {line.elements()});
+    grid.push_back(line.extent(0));
+  }
+  std::vector<int64_t> order = axesFrom(0, static_cast<int64_t>(grid.size()));
+  if (indexing == "xy" && order.size() > 1)
+    std::swap(order[0], order[1]);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    Dims one(grid.size(), 1);
+    one[i] = grid[i];
+    lines[i] = c.e.transpose(c.e.broadcast(c.e.reshape(lines[i], one), grid), order);
+  }
+  c.result(lines);
+}
+
 //===--- Padding --------------------------------------------------------------------===//
 
 /// Pads are pairs from the last axis on. Negative ones crop.
@@ -242,6 +264,8 @@ std::vector<AtenRow> joinOps() {
       {"cat(Tensor[] tensors, int dim=0) -> Tensor", importCat},
       {"concat(Tensor[] tensors, int dim=0) -> Tensor", importCat},
       {"stack(Tensor[] tensors, int dim=0) -> Tensor", importStack},
+      {"meshgrid(Tensor[] tensors) -> Tensor[]", importMeshgrid},
+      {"meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", importMeshgrid},
       {"constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", importConstantPad},
       {"pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", importPad},
       {"reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", importPadBy<PadMode::reflect>},

@@ -198,11 +198,27 @@ void importGroupNormBackward(AtenContext &c) {
     c.result(2, sumOver(c.e, g, axes, false));
 }
 
+//===--- Weights ---------------------------------------------------------------------------===//
+
+/// v * g / |v|, where |v| is of each slice along the axis; of all of v for -1. And |v|.
+void importWeightNormInterface(AtenContext &c) {
+  Val given = c.tensor("v"), v = c.wide(given);
+  std::vector<int64_t> axes = axesFrom(0, v.rank());
+  if (c.integer("dim") != -1)
+    axes.erase(axes.begin() + c.axis("dim", v.rank()));
+  Val squares = c.e.reduce(Reduction::sum, c.e.mul(v, v), axes, true);
+  Val norm = c.e.emit<SqrtOp>({squares});
+  c.result(0, c.cast(c.e.mul(v, c.e.div(c.wide(c.tensor("g")), norm)), given.dtype()));
+  c.result(1, norm);
+}
+
 } // namespace
 
 std::vector<AtenRow> normOps() {
 #define BATCH "Tensor input, Tensor? weight, Tensor? bias, "
   return {
+      {"_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", importWeightNormInterface},
+      {"_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", importWeightNormInterface},
       {"batch_norm(" BATCH "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool "
        "cudnn_enabled) -> Tensor",
        importBatchNorm},

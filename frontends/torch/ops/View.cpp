@@ -144,14 +144,16 @@ void importPermute(AtenContext &c) {
   c.require(static_cast<int64_t>(order.size()) == x.rank(), "dims must name every axis");
   c.result(c.e.transpose(x, order));
 }
-void importTranspose(AtenContext &c) {
+void swapAxes(AtenContext &c, const char *first, const char *second) {
   Val x = c.tensor("self");
   std::vector<int64_t> order = axesFrom(0, x.rank());
   if (x.rank() == 0)
     return c.result(x);
-  std::swap(order[c.axis("dim0", x.rank())], order[c.axis("dim1", x.rank())]);
+  std::swap(order[c.axis(first, x.rank())], order[c.axis(second, x.rank())]);
   c.result(c.e.transpose(x, order));
 }
+void importTranspose(AtenContext &c) { swapAxes(c, "dim0", "dim1"); }
+void importSwapAxes(AtenContext &c) { swapAxes(c, "axis0", "axis1"); }
 void importT(AtenContext &c) {
   Val x = c.tensor("self");
   c.requireShape(x.rank() <= 2, "t takes a matrix or less");
@@ -371,11 +373,15 @@ std::vector<AtenRow> viewOps() {
       {"permute_copy(Tensor self, int[] dims) -> Tensor", importPermute},
       {"transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", importTranspose},
       {"transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", importTranspose},
+      {"swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", importSwapAxes},
+      {"swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", importTranspose},
       {"t(Tensor(a) self) -> Tensor(a)", importT},
       {"numpy_T(Tensor(a) self) -> Tensor(a)", importT},
       {"mT(Tensor(a) self) -> Tensor(a)", importMT},
       {"movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", importMovedim},
       {"movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", importMovedim},
+      {"moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", importMovedim},
+      {"moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", importMovedim},
       {"squeeze(Tensor(a) self) -> Tensor(a)", importSqueeze},
       {"squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", importSqueeze},
       {"squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", importSqueeze},
