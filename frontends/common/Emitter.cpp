@@ -257,6 +257,8 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
 }
 
 std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::string &why) {
+  if (mlir::isa<dmir::DequantizeOp>(op)) // a product may want its bits; what else reads it is folded later
+    return {};
   for (Type type : op->getResultTypes()) {
     auto tensorType = mlir::cast<RankedTensorType>(type);
     if (!tensorType.hasStaticShape())

@@ -86,6 +86,9 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %75 = dmir.constant dense<true> : tensor<i1>
   %76 = dmir.if %75 then @branch else @branch (%x) : (tensor<i1>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %77 = dmir.loop @body trips %73 carries (%x) () : (tensor<i64>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %scales = dmir.constant dense<5.000000e-01> : tensor<4x2xf32>
+  %nibbles = dmir.constant dense<16> : tensor<4x4xui8>
+  %78 = dmir.dequantize %nibbles, %scales {bits = 4 : i64, axis = 1 : i64, block = 4 : i64, zero = 8 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
   return
 }
 

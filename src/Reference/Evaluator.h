@@ -71,6 +71,7 @@ void addBinary(Table &table);
 void addCast(Table &table);
 void addMovement(Table &table);
 void addGather(Table &table);
+void addDequantize(Table &table);
 void addScatter(Table &table);
 void addReduce(Table &table);
 void addSelection(Table &table);

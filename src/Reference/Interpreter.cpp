@@ -27,6 +27,7 @@ const Table &table() {
     addCast(table);
     addMovement(table);
     addGather(table);
+    addDequantize(table);
     addScatter(table);
     addReduce(table);
     addSelection(table);

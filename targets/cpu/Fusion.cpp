@@ -7,6 +7,7 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "targets/common/element/ElementExpr.h"
 #include "targets/cpu/conv/ConvRegion.h"
+#include "targets/cpu/product/BlockWeights.h"
 #include "targets/cpu/product/MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -39,6 +40,16 @@ bool hasPacked(Operation *op) {
     return tensor && tensor.getElementType().isIntOrFloat() && cpu::isPacked(tensor.getElementType());
   };
   return llvm::any_of(op->getOperandTypes(), packed) || llvm::any_of(op->getResultTypes(), packed);
+}
+
+/// Whether a product may take the bits of the constants that `producer` makes its right operand of.
+bool isOfFewBits(Operation *root, Operation *producer) {
+  auto matmul = dyn_cast<dmir::MatMulOp>(root);
+  if (!matmul || !mlir::isa<dmir::DequantizeOp>(producer) || !cpu::computedWith(root).empty() ||
+      !llvm::all_of(producer->getOperands(), [](Value v) { return dmir::isConstant(v); }))
+    return false;
+  std::optional<cpu::BlockWeights> weights = cpu::matchBlockWeights(matmul.getRhs());
+  return weights && weights->op == producer && typeOf(matmul.getLhs()).getElementType() == typeOf(matmul.getRhs()).getElementType();
 }
 
 /// Values inside a matrix product are read many times: only what is a view of memory may be fused.
@@ -86,7 +97,7 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
       return false;
   }
   if (mlir::isa<dmir::MatMulOp>(owner) || (mlir::isa<dmir::MatMulOp>(root) && isView(owner)))
-    return isView(producer);
+    return isView(producer) || isOfFewBits(root, producer);
   if (!cpuKernels().readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())
     return false;
   // Index tensors are read for every element of the slice they pick.

@@ -133,6 +133,40 @@ LogicalResult PadBlocksOp::verify() {
   return success();
 }
 
+/// Whether a tensor has the dims of an operand that serves blocks: 1, or those of `whole`.
+static bool servesBlocks(ArrayRef<Dim> dims, ArrayRef<Dim> whole) {
+  return dims.size() == whole.size() && llvm::all_of(llvm::zip(dims, whole), [](auto pair) {
+           return std::get<0>(pair).is(1) || std::get<0>(pair) == std::get<1>(pair);
+         });
+}
+
+LogicalResult DequantizeOp::verify() {
+  SmallVector<Dim> dims = dimsOf(getResult()), blocks = dims, scales = dimsOf(getScale());
+  int64_t bits = getBits(), axis = getAxis(), block = getBlock(), rank = dims.size();
+  auto bytesOf = [&](Dim elements) { return Dim::ceilDiv(elements * bits, 8); };
+  SmallVector<Dim> bytes = dims;
+  if (rank)
+    bytes.back() = bytesOf(dims.back());
+  if ((bits != 2 && bits != 4 && bits != 8) || dimsOf(getInput()) != bytes)
+    return emitOpError("C1: ") << bits << " bits an element of " << getType() << " do not lie in "
+                               << getInput().getType();
+  if (axis < 0 || axis >= rank || block <= 0)
+    return emitOpError("C2: blocks of ") << block << " along axis " << axis << " of " << getType();
+  blocks[axis] = Dim::ceilDiv(dims[axis], block);
+  if (elementOf(getScale()).isF64() != getType().getElementType().isF64() || !servesBlocks(scales, blocks))
+    return emitOpError("C2: a scale of ")
+           << getScale().getType() << " for blocks of " << block << " along axis " << axis << " of " << getType();
+  if (!getZeroPoints())
+    return success();
+  SmallVector<Dim> packed = scales;
+  packed.back() = bytesOf(scales.back());
+  bool isFloat = getZeroPoints().getType() == getScale().getType();
+  if (!isFloat && (elementOf(getZeroPoints()) != elementOf(getInput()) || dimsOf(getZeroPoints()) != packed))
+    return emitOpError("C3: zero points of ")
+           << getZeroPoints().getType() << " for a scale of " << getScale().getType();
+  return success();
+}
+
 LogicalResult UndefOp::verify() {
   if (!getType().hasStaticShape())
     return emitOpError("C1: the shape of ") << getType() << " is not static";

@@ -55,7 +55,20 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
     for (Value operand : op->getOperands())
       if (!known.contains(operand) && !dmir::constantTensor(operand))
         return false;
+    // Weights of few bits stay so where a product takes them as they are.
+    if (isa<dmir::DequantizeOp>(op) && isRightOperand(op->getResult(0)))
+      return false;
     return resultsFoldable(op);
+  }
+
+  /// Whether a product reads the value, or a view of it, from the right.
+  static bool isRightOperand(Value value) {
+    return llvm::any_of(value.getUses(), [](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (isa<dmir::TransposeOp, dmir::ReshapeOp, dmir::SliceOp, dmir::BroadcastOp>(user))
+        return isRightOperand(user->getResult(0));
+      return isa<dmir::MatMulOp>(user) && use.getOperandNumber() == 1;
+    });
   }
 
   bool resultsFoldable(Operation *op) {

@@ -25,8 +25,6 @@ using namespace dmxc;
 
 namespace {
 
-bool isPull(Operation *op) { return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>(); }
-
 /// What stays outside of regions: constants are buffers, reshapes are views, branches and loops tasks of their own.
 bool staysOutside(Operation *op) {
   return isa<dmir::ConstantOp, dmir::ReshapeOp, dmir::RegionOp, dmir::IfOp, dmir::LoopOp, func::ReturnOp>(op);
@@ -177,7 +175,7 @@ public:
     for (Operation &op : function.getOps()) {
       if (staysOutside(&op) || grouped.contains(&op))
         continue;
-      if (isPull(&op)) {
+      if (dmir::isPulled(&op)) {
         pulls.push_back(&op);
       } else if (!startGroup(&op, groups, /*takesConsumers=*/true)) {
         return false;
@@ -194,7 +192,7 @@ private:
   /// Puts aside what the kernels of later ops compute on the way.
   void claimInner() {
     for (Operation &op : function.getOps()) {
-      bool candidate = context.optLevel > 0 && !isPull(&op) && !staysOutside(&op) && !grouped.contains(&op);
+      bool candidate = context.optLevel > 0 && !dmir::isPulled(&op) && !staysOutside(&op) && !grouped.contains(&op);
       const TargetBackend *target = candidate ? context.responsible(&op) : nullptr;
       SmallVector<Operation *> ops = target ? target->computedWith(&op) : SmallVector<Operation *>();
       if (llvm::any_of(ops, [&](Operation *inside) {
@@ -247,7 +245,7 @@ private:
     llvm::SetVector<Operation *> consumers;
     for (Value next = result; consumers.size() < kMost;) {
       for (Operation *user : next.getUsers()) {
-        if (!isPull(user) || staysOutside(user) || grouped.contains(user) || context.refusal(*group.target, user) ||
+        if (!dmir::isPulled(user) || staysOutside(user) || grouped.contains(user) || context.refusal(*group.target, user) ||
             !group.target->fusesConsumer(group.root, result, user))
           return {};
         consumers.insert(user);
@@ -272,7 +270,7 @@ private:
     for (size_t i = 0; i < group.ops.size(); ++i) // grows while it runs
       for (OpOperand &use : group.ops[i]->getOpOperands()) {
         Operation *producer = use.get().getDefiningOp();
-        if (!producer || !isPull(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) ||
+        if (!producer || !dmir::isPulled(producer) || isa<dmir::ConstantOp>(producer) || grouped.contains(producer) ||
             context.refusal(*group.target, producer))
           continue;
         bool isPrivate = llvm::all_of(producer->getUsers(), [&](Operation *user) { return group.ops.contains(user); });
@@ -284,7 +282,7 @@ private:
   /// Whether the group may give out the producer's value too: all others that read it stand behind the group, and in no
   /// earlier turn, which the group may wait for.
   bool isFurtherResult(const Group &group, Operation *producer) const {
-    if (!isPull(group.root) || !group.target->yieldsProducer(group.root, producer))
+    if (!dmir::isPulled(group.root) || !group.target->yieldsProducer(group.root, producer))
       return false;
     return llvm::all_of(producer->getUsers(), [&](Operation *user) {
       Operation *reader = group.root->getBlock()->findAncestorOpInBlock(*user);

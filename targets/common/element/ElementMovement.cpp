@@ -71,6 +71,7 @@ public:
   Value evaluate(dmir::GatherOp op);
   Value evaluate(dmir::GatherElementsOp op);
   Value evaluate(dmir::GatherNDOp op);
+  Value evaluate(dmir::DequantizeOp op);
 
 private:
   Type valueType(Value tensor) { return b.laneType(e.carried(getElementTypeOrSelf(tensor.getType())), e.lanes()); }
@@ -79,6 +80,7 @@ private:
   Value guarded(Value input, Value fill, ArrayRef<Index> from, Value scalarInside, Value laneInside);
   Index readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t failure = DMX_KERNEL_INDEX_OUT_OF_RANGE);
   Value readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked);
+  Value readBits(Value bytes, ArrayRef<Index> at, int64_t bits);
 
   ElementExpr &e;
   KernelBuilder &b;
@@ -300,6 +302,51 @@ Value Movement::evaluate(dmir::GatherNDOp op) {
   return readPicked(op.getData(), from, ArrayRef<Dim>(data).slice(batch, width));
 }
 
+//===----------------------------------------------------------------------===//
+// Integers of few bits
+//===----------------------------------------------------------------------===//
+
+/// An integer of `bits` bits, of which several lie in a byte along the last axis, as i32.
+Value Movement::readBits(Value bytes, ArrayRef<Index> at, int64_t bits) {
+  bool isSigned = !isUnsignedElement(getElementTypeOrSelf(bytes.getType()));
+  Indices from(at);
+  Value byte, shift;
+  Type i32 = b.laneType(b.getI32Type(), e.lanes());
+  if (bits < 8) {
+    auto [place, inByte] = e.divRem(at.back(), 8 / bits);
+    from.back() = place;
+    shift = arith::TruncIOp::create(b, i32, e.vectorOf(e.mulC(inByte, bits)));
+  }
+  byte = arith::ExtUIOp::create(b, i32, e.evaluate(bytes, from));
+  if (shift)
+    byte = arith::ShRUIOp::create(b, byte, shift);
+  Value unused = b.constantInt(i32, 32 - bits);
+  Value high = arith::ShLIOp::create(b, byte, unused);
+  return isSigned ? Value(arith::ShRSIOp::create(b, high, unused)) : Value(arith::ShRUIOp::create(b, high, unused));
+}
+
+Value Movement::evaluate(dmir::DequantizeOp op) {
+  Type element = getElementTypeOrSelf(op.getType());
+  auto wide = cast<FloatType>(e.computed(element));
+  SmallVector<Dim> scales = dimsOf(op.getScale());
+  Indices block;
+  for (auto [axis, at] : llvm::enumerate(index)) {
+    bool cut = static_cast<int64_t>(axis) == op.getAxis();
+    block.push_back(scales[axis].is(1) ? e.at(0) : cut ? e.divRem(at, op.getBlock()).first : at);
+  }
+  auto toFloat = [&](Value integer) { return Value(arith::SIToFPOp::create(b, b.laneType(wide, e.lanes()), integer)); };
+  Value q = readBits(op.getInput(), index, op.getBits());
+  if (op.getZero())
+    q = arith::SubIOp::create(b, q, b.constantInt(q.getType(), static_cast<int64_t>(op.getZero())));
+  Value zero = op.getZeroPoints(), x;
+  if (zero && !mlir::isa<FloatType>(getElementTypeOrSelf(zero.getType())))
+    q = arith::SubIOp::create(b, q, readBits(zero, block, op.getBits()));
+  x = toFloat(q);
+  if (zero && mlir::isa<FloatType>(getElementTypeOrSelf(zero.getType())))
+    x = arith::SubFOp::create(b, x, e.evaluateWide(zero, block));
+  return e.narrow(arith::MulFOp::create(b, x, e.evaluateWide(op.getScale(), block)), element);
+}
+
 } // namespace
 
 std::pair<size_t, size_t> dmxc::kernels::equalRuns(ArrayRef<Dim> to, ArrayRef<Dim> from, size_t i, size_t j) {
@@ -334,7 +381,7 @@ Value ElementExpr::evaluateMovement(Operation *op, ArrayRef<Index> index) {
   Movement movement(*this, index);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<dmir::RelayoutOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp, dmir::ReshapeOp, dmir::IotaOp,
-            dmir::DimTensorOp, dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp>(
-          [&](auto o) { return movement.evaluate(o); })
+            dmir::DimTensorOp, dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp,
+            dmir::DequantizeOp>([&](auto o) { return movement.evaluate(o); })
       .Default([](Operation *) -> Value { llvm_unreachable("checked by CpuTarget::refuses"); });
 }

@@ -36,21 +36,22 @@ static std::optional<StridedView> reshapedView(const StridedView &view, ArrayRef
   return result;
 }
 
-std::optional<StridedView> dmxc::kernels::stridedView(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
+std::optional<StridedView> dmxc::kernels::stridedView(Value value, Value origin) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (origin ? value == origin : bool(argument)) {
     if (dmir::layoutOf(value.getType()))
       return std::nullopt;
     SmallVector<Dim> dims = dmir::dimsOf(value);
-    StridedView view{argument.getArgNumber(), 0, SmallVector<Dim>(dims.size())};
+    StridedView view{argument ? argument.getArgNumber() : 0, 0, SmallVector<Dim>(dims.size())};
     Dim stride = 1;
     for (size_t axis = view.strides.size(); axis-- > 0; stride *= dims[axis])
       view.strides[axis] = stride;
     return view;
   }
   Operation *op = value.getDefiningOp();
-  if (!mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp>(op))
+  if (!op || !mlir::isa<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp, dmir::ReshapeOp>(op))
     return std::nullopt;
-  std::optional<StridedView> from = stridedView(op->getOperand(0));
+  std::optional<StridedView> from = stridedView(op->getOperand(0), origin);
   if (!from)
     return std::nullopt;
   if (mlir::isa<dmir::ReshapeOp>(op))

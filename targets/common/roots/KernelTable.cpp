@@ -16,8 +16,6 @@ using namespace mlir;
 // What is known of an op
 //===----------------------------------------------------------------------===//
 
-static bool isPulled(Operation *op) { return op->hasTrait<dmir::Elementwise>() || op->hasTrait<dmir::DataMovement>(); }
-
 /// Ops without operands that are part of any kernel.
 static bool isLeaf(Operation *op) { return mlir::isa<dmir::ConstantOp, dmir::IotaOp, dmir::DimTensorOp>(op); }
 
@@ -26,11 +24,11 @@ const KernelRow *KernelTable::find(Operation *op) const {
   return row == rows.end() ? nullptr : &row->second;
 }
 
-bool KernelTable::has(Operation *op) const { return isPulled(op) || isLeaf(op) || find(op); }
+bool KernelTable::has(Operation *op) const { return dmir::isPulled(op) || isLeaf(op) || find(op); }
 
 bool KernelTable::readsOnce(Operation *op) const {
   const KernelRow *row = find(op);
-  return isPulled(op) || (row && row->readsOnce);
+  return dmir::isPulled(op) || (row && row->readsOnce);
 }
 
 bool KernelTable::hasEpilogue(Operation *op) const {
@@ -129,7 +127,7 @@ Result<RegionBody> KernelTable::bodyOf(Block *block) const {
       body.results.assign(yield->operand_begin(), yield->operand_end());
       continue;
     }
-    if (isPulled(&op) || isLeaf(&op) || inner.contains(&op))
+    if (dmir::isPulled(&op) || isLeaf(&op) || inner.contains(&op))
       continue;
     if (body.root)
       return Error{ErrorKind::Internal, "a region has two roots: '" + dmir::nodeName(body.root) + "' (" +

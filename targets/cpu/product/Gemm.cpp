@@ -28,7 +28,7 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &t
   batch = spec.batch < 0 ? extents.batch : b.idx(spec.batch);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
   packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(spec, t)));
-  int64_t packedElements = spec.packedB ? 0 : t.kBlock * t.columns();
+  int64_t packedElements = spec.copiesB() ? t.kBlock * t.columns() : 0;
   partials = b.elementPtr(spec.accType, packed, b.idx(packedElements));
 }
 
@@ -92,31 +92,43 @@ void GemmEmitter::emitItem(Item item) {
     // Panel of the first column, and the column's place in it when groups are
     // narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
-    Value offset = b.add(b.mulC(b.mul(panel, k), 16), inPanel);
+    Value depth = spec.blocks ? b.idx(ceilDivInt(spec.k, spec.blocks->perWord())) : k;
+    Value offset = b.add(b.mulC(b.mul(panel, depth), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
   }
-  if (spec.k >= 0 && spec.k <= t.kBlock)
-    onePass(item);
+  auto passes = [&] {
+    if (spec.k >= 0 && spec.k <= t.kBlock)
+      onePass(item);
+    else
+      severalPasses(item);
+  };
+  if (!spec.blocks || (staticM() && !spec.skinny()))
+    passes();
+  else if (spec.skinny())
+    forEachTile(item, [&](const RowTile &tile) { finishTile(item, tile, sumOfBlocks(item, tile)); });
   else
-    severalPasses(item);
+    b.ifThen(b.cmp(arith::CmpIPredicate::sle, m, b.idx(GemmSpec::kSkinny)), [&] { fewRowsOfBlocks(item); }, passes);
 }
 
 void GemmEmitter::onePass(Item &item) {
   if (t.prefetch && t.columns() >= 16)
     item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(k, t.columns()));
-  if (!spec.packedB)
+  if (spec.copiesB())
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
-  forEachTile(item, [&](const RowTile &tile) {
-    SmallVector<Value> acc = reduce(item, tile, source, b.idx(0), k, /*acc=*/{});
-    if (!spec.heavyEpilogue)
-      return storeTile(item, tile, acc);
-    for (int64_t r = 0; r < tile.rows; ++r)
-      for (int64_t v = 0; v < item.vectors; ++v)
-        b.store(acc[r * item.vectors + v], partials, b.idx(r * t.columns() + v * t.lanes));
-    Value count = tile.guarded ? b.minS(b.idx(tile.rows), b.sub(m, tile.row)) : b.idx(tile.rows);
-    epilogueLoop(item, tile.row, b.idx(0), count);
-  });
+  forEachTile(
+      item, [&](const RowTile &tile) { finishTile(item, tile, reduce(item, tile, source, b.idx(0), k, /*acc=*/{})); });
+}
+
+/// Results of a tile whose sums are complete.
+void GemmEmitter::finishTile(const Item &item, const RowTile &tile, ArrayRef<Value> acc) {
+  if (!spec.heavyEpilogue)
+    return storeTile(item, tile, acc);
+  for (int64_t r = 0; r < tile.rows; ++r)
+    for (int64_t v = 0; v < item.vectors; ++v)
+      b.store(acc[r * item.vectors + v], partials, b.idx(r * t.columns() + v * t.lanes));
+  Value count = tile.guarded ? b.minS(b.idx(tile.rows), b.sub(m, tile.row)) : b.idx(tile.rows);
+  epilogueLoop(item, tile.row, b.idx(0), count);
 }
 
 void GemmEmitter::severalPasses(Item &item) {
@@ -132,7 +144,7 @@ void GemmEmitter::severalPasses(Item &item) {
       Value next = arith::SelectOp::create(b, more, b.mulC(after, 16), nextGroup);
       item.next = b.elementPtr(spec.bType, item.bBase, next);
     }
-    if (!spec.packedB)
+    if (spec.copiesB())
       packRight(item, k0, depth);
     RightSource source = rightSource(item, k0, depth);
     forEachTile(item, [&](const RowTile &tile) {

@@ -13,12 +13,25 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 
 namespace dmxc::cpu {
 
 /// A size that is known now, or (negative) only when the kernel runs.
 constexpr int64_t kDynamic = -1;
+
+/// How a packed B of few bits is kept: integers of `bits` bits with a scale for each `block` of k and column.
+struct GemmBlocks {
+  int64_t bits = 4, block = 32;
+  bool isSigned = false;
+  int64_t zero = 0;     ///< is subtracted from every integer
+  mlir::Type scaleType; ///< a float
+  mlir::Type zeroType;  ///< of zero points a block: null (there are none), i8 or scaleType
+
+  /// Elements of a column that four bytes hold.
+  int64_t perWord() const { return 32 / bits; }
+};
 
 /// What a product computes. Sizes may be kDynamic; their values then come with
 /// GemmExtents.
@@ -37,6 +50,8 @@ struct GemmSpec {
   bool fours = false;
   /// Bytes of the last four of a row that A has: 1 to 4. The others are neither read nor count.
   int64_t lastFour = 4;
+  /// B is a constant in blocks16 form (bType is i32, four bytes of a column), the accumulator f32, k and n are static.
+  std::optional<GemmBlocks> blocks;
   /// The store callback emits much code (a GELU, say): it is then emitted once
   /// a vector of a row instead of once a vector of the register tile.
   bool heavyEpilogue = false;
@@ -45,7 +60,10 @@ struct GemmSpec {
   bool nested = false;
 
   /// So few rows, known now, that the product waits for B.
-  bool skinny() const { return m >= 0 && m <= 4; }
+  bool skinny() const { return m >= 0 && m <= kSkinny; }
+  static constexpr int64_t kSkinny = 4;
+  /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
+  bool copiesB() const { return !packedB || (blocks && !skinny()); }
 };
 
 /// The blocking chosen for a spec; part of a region's strategy, all of it may
@@ -77,6 +95,7 @@ struct GemmMatrix {
   mlir::Value base;
   mlir::Value rowStride, colStride;                     ///< unused for a packed B
   std::function<mlir::Value(mlir::Value batch)> offset; ///< null: 0
+  mlir::Value scales, zeros;                            ///< of blocks, in panel16 form; zeros may be null
 };
 
 /// Run-time values of the spec's kDynamic sizes; the others are ignored.
@@ -133,5 +152,9 @@ inline int64_t foursOf(int64_t k) { return (k + 3) / 4; }
 /// panel16Bytes(foursOf(k), n, 4) bytes; strides count bytes.
 void packFours16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                  std::span<std::byte> dst);
+
+/// Bytes of a K x N matrix in blocks16 form: [ceil(N/16)][ceil(K/perWord)][16] words, each with perWord elements of a
+/// column, the first in its lowest bits; zero padded.
+int64_t blocks16Bytes(const GemmBlocks &format, int64_t k, int64_t n);
 
 } // namespace dmxc::cpu

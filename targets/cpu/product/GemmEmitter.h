@@ -1,7 +1,7 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
-// Private to Gemm.cpp (loops, register tiles, results) and GemmOperands.cpp
-// (copies of the operands to scratch).
+// Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
+// (copies of the operands to scratch) and GemmBlocks.cpp (right operands of few bits).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -18,6 +18,11 @@ struct RightSource {
   mlir::Type element;
   int64_t kStride;
   llvm::SmallVector<mlir::Value> vectorOffset;
+};
+
+/// The scale of a block's columns and its zero points (null: none), as f32 vectors.
+struct BlockScale {
+  mlir::Value scale, zeros;
 };
 
 class GemmEmitter {
@@ -69,11 +74,21 @@ private:
   void packRight(const Item &item, Value k0, Value depth);
   void packVector(const Item &item, Value k0, Value depth, int64_t v);
   void packTransposed(const Item &item, Value k0, Value depth, int64_t v);
+  Value panelOffset(const Item &item, int64_t v, int64_t depth);
+  BlockScale scaleOfBlock(const Item &item, int64_t v, Value block);
+  Values wordsAt(const Item &item, Value word);
+  Value ofWord(Value word, int64_t i);
+  void unpackBlocks(const Item &item, Value k0, Value depth);
+  Values sumOfBlocks(const Item &item, const RowTile &tile);
+  void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
+                  llvm::MutableArrayRef<Value> totals);
+  void fewRowsOfBlocks(const Item &item);
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
   void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk,
             const RegisterTile &regs, int64_t chain, llvm::MutableArrayRef<Value> acc);
   Values rowPointers(const Item &item, const RowTile &tile, Value k0);
   void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
+  void finishTile(const Item &item, const RowTile &tile, ValueList acc);
   void storeTile(const Item &item, const RowTile &tile, ValueList acc);
   void storeRow(const Item &item, Value row, llvm::function_ref<Value(int64_t)> value);
   void epilogueLoop(const Item &item, Value row, Value inBlock, Value count);

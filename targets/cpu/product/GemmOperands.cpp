@@ -85,7 +85,7 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
 
 RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
   RightSource source;
-  if (!spec.packedB) {
+  if (spec.copiesB()) {
     source = {packed, spec.accType, t.columns(), {}};
     for (int64_t v = 0; v < item.vectors; ++v)
       source.vectorOffset.push_back(b.idx(v * t.lanes));
@@ -100,6 +100,8 @@ RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
 }
 
 void GemmEmitter::packRight(const Item &item, Value k0, Value depth) {
+  if (spec.blocks)
+    return unpackBlocks(item, k0, depth);
   for (int64_t v = 0; v < item.vectors; ++v) {
     if (CpuBuilder::constantOf(right.rowStride) == 1 && CpuBuilder::constantOf(right.colStride) != 1)
       packTransposed(item, k0, depth, v);

@@ -44,12 +44,13 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   chooseRows(t, spec, isa);
   int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
   bool skinny = spec.skinny();
-  if (skinny && spec.packedB && spec.k >= 0) {
+  if (skinny && !spec.copiesB() && spec.k >= 0) {
     t.kBlock = depth; // B is read once: nothing to keep in a cache
   } else {
     int64_t panelBytes = t.rows >= 10 ? isa.caches.tallPanel : isa.caches.flatPanel;
     int64_t most = std::max<int64_t>(64, panelBytes / (t.columns() * bytes));
-    t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), t.unroll) * t.unroll;
+    int64_t multiple = spec.blocks ? std::max(t.unroll, spec.blocks->perWord()) : t.unroll;
+    t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), multiple) * multiple;
   }
   int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
   int64_t most = std::max<int64_t>(1, isa.caches.block / (depth * bytes * t.rows));
@@ -62,7 +63,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   // Of few rows, elements of a byte go by too fast for the hardware's prefetching, which starts anew on every page;
   // wide ones wait for memory whatever is done.
   int64_t bits = spec.bType.getIntOrFloatBitWidth();
-  t.prefetch = spec.packedB && (!skinny || bits <= 8);
+  t.prefetch = spec.packedB && !spec.blocks && (!skinny || bits <= 8);
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
   t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
@@ -84,7 +85,9 @@ int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
   // rows.
   double depth = spec.k < 0 ? nominalDepth : std::max<int64_t>(spec.k, 1),
          flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
-  double bytes = depth * t.columns() * spec.bType.getIntOrFloatBitWidth() / 8;
+  // Unpacking costs as much as reading twice as many bits.
+  double bits = spec.blocks ? 2 * spec.blocks->bits : spec.bType.getIntOrFloatBitWidth();
+  double bytes = depth * t.columns() * bits / 8;
   int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
   // Enough groups to pay for a copy of A.
   int64_t groups = spec.n < 0 ? 1 : std::max<int64_t>(1, ceilDivInt(spec.n, t.columns()));
@@ -102,7 +105,7 @@ int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
 int64_t dmxc::cpu::gemmScratchBytes(const GemmSpec &spec, const GemmTiles &t) {
   int64_t rowBytes = t.columns() * spec.accType.getIntOrFloatBitWidth() / 8;
   bool onePass = spec.k >= 0 && spec.k <= t.kBlock;
-  int64_t bytes = packedABytes(spec, t) + (spec.packedB ? 0 : t.kBlock * rowBytes);
+  int64_t bytes = packedABytes(spec, t) + (spec.copiesB() ? t.kBlock * rowBytes : 0);
   if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
   else if (spec.heavyEpilogue)

@@ -2,6 +2,7 @@
 
 #include "MatmulRegion.h"
 
+#include "BlockWeights.h"
 #include "Gemm.h"
 
 using namespace dmxc;
@@ -14,7 +15,7 @@ StringRef dmxc::cpu::formName(DictionaryAttr form) {
 }
 
 bool dmxc::cpu::isMatmulForm(DictionaryAttr form) {
-  return formName(form) == "quads16" || formatOfForm(formName(form));
+  return formName(form) == "quads16" || isBlockForm(formName(form)) || formatOfForm(formName(form));
 }
 
 static int64_t number(DictionaryAttr form, StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); }
@@ -25,6 +26,10 @@ static FloatMatrix matrixOf(DictionaryAttr form, const Tensor &constant) {
 }
 
 Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  if (isBlockForm(formName(form))) {
+    packBlockForm(form, {constant.data(), constant.byteSize()}, out);
+    return Status::ok();
+  }
   int64_t offset = number(form, "offset"), k = number(form, "k"), n = number(form, "n");
   int64_t strideK = number(form, "stride_k"), strideN = number(form, "stride_n");
   int64_t bytes = dtypeBits(constant.dtype()) / 8;

@@ -37,6 +37,12 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool may
   }
   if (rhs)
     rhsBatch = batchStrides(*rhs, op.getRhs());
+  else if (mayJoin && element == rhsElement && lhsElement == rhsElement)
+    blocks = matchBlockWeights(op.getRhs());
+  if (blocks && !blocks->findBuffers())
+    blocks.reset();
+  if (blocks)
+    rhsBatch.assign(batchDims.size(), 0);
   if (!direct())
     return;
   joined = mayJoin && joinsRows();
@@ -104,6 +110,10 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
     spec.lastFour = (spec.k - 1) % 4 + 1;
     spec.k = foursOf(spec.k);
   }
+  if (blocks) {
+    spec.blocks = blocks->format;
+    spec.bType = IntegerType::get(context, 32);
+  }
   spec.heavyEpilogue = heavyEpilogue;
   return spec;
 }
@@ -128,6 +138,16 @@ static Value batchOffset(CpuBuilder &b, ArrayRef<Dim> batchDims, Value batch, Ar
     offset = b.add(offset, b.mulC(at, strides[axis]));
   }
   return offset;
+}
+
+GemmMatrix MatmulProduct::right(CpuBuilder &b) const {
+  if (!blocks)
+    return matrix(b, *rhs, rhsBatch, rhs->strides[rhs->strides.size() - 2]);
+  GemmMatrix result;
+  result.base = b.buffer(blocks->values);
+  result.scales = b.buffer(blocks->scales);
+  result.zeros = blocks->zeros ? b.buffer(*blocks->zeros) : Value();
+  return result;
 }
 
 GemmMatrix MatmulProduct::matrix(CpuBuilder &b, const StridedView &view, ArrayRef<Dim> batch, Dim rowStride) const {

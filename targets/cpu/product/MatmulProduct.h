@@ -1,6 +1,7 @@
 //===- MatmulProduct.h - a dmir.matmul as a product of matrices -*- C++ -*-===//
 #pragma once
 
+#include "BlockWeights.h"
 #include "Gemm.h"
 #include "RoundedWeights.h"
 #include "targets/common/element/StridedView.h"
@@ -17,6 +18,7 @@ struct MatmulProduct {
   /// Batch dims are part of m: the right operand has none.
   bool joined = false;
   std::optional<StridedView> lhs, rhs;
+  std::optional<BlockWeights> blocks;        ///< what the right operand is made of, where it is no view
   llvm::SmallVector<Dim> lhsBatch, rhsBatch; ///< strides of the batch axes, 0 where broadcast
   Dim lhsRow = 0;
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
@@ -25,9 +27,9 @@ struct MatmulProduct {
   WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
 
-  /// `mayJoin`: batch dims may become rows where the right operand has none.
+  /// `mayJoin`: batch dims may become rows where the right operand has none, which may be of few bits.
   MatmulProduct(dmir::MatMulOp op, bool heavyEpilogue, bool mayJoin = true);
-  bool direct() const { return lhs && rhs && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
+  bool direct() const { return lhs && (rhs || blocks) && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
   /// Bytes along rows times constant bytes: computed four at a time.
   bool fours() const;
   bool isF8() const { return mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
@@ -35,7 +37,7 @@ struct MatmulProduct {
   Dim workItems(const GemmTiles &tiles) const;
   /// The operands in memory. The product outlives them.
   GemmMatrix left(CpuBuilder &b) const { return matrix(b, *lhs, lhsBatch, lhsRow); }
-  GemmMatrix right(CpuBuilder &b) const { return matrix(b, *rhs, rhsBatch, rhs->strides[rhs->strides.size() - 2]); }
+  GemmMatrix right(CpuBuilder &b) const;
 
 private:
   llvm::SmallVector<Dim> batchStrides(const StridedView &view, mlir::Value operand);

@@ -236,27 +236,50 @@ WeightFormat weightFormat(Block *block, const MatmulProduct &product, Packing pa
 
 } // namespace
 
-DictionaryAttr dmxc::cpu::packedRhsForm(dmir::MatMulOp op, DictionaryAttr strategy) {
-  std::optional<StridedView> view = stridedView(op.getRhs());
-  auto packed = strategy && view ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
-  return packed ? packed.getAs<DictionaryAttr>(std::to_string(view->buffer)) : DictionaryAttr();
+static DictionaryAttr formOf(DictionaryAttr strategy, unsigned buffer) {
+  auto packed = strategy ? strategy.getAs<DictionaryAttr>(strategy::kPacked) : DictionaryAttr();
+  return packed ? packed.getAs<DictionaryAttr>(std::to_string(buffer)) : DictionaryAttr();
 }
 
-static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
+DictionaryAttr dmxc::cpu::packedRhsForm(dmir::MatMulOp op, DictionaryAttr strategy) {
+  std::optional<StridedView> view = stridedView(op.getRhs());
+  return view ? formOf(strategy, view->buffer) : DictionaryAttr();
+}
+
+using SharedProduct = std::shared_ptr<MatmulProduct>;
+
+static KernelPlan planGeneric(const RegionBody &body, const Choice &choice, const SharedProduct &product) {
+  WorkPlan work =
+      choice.nominal.planWork(body.block, dmir::dimsOf(product->op.getResult()), nominal(body.block, product->k) + 1.0);
+  KernelPlan plan("matmul-generic", work);
+  plan.emit = [body, product, work](KernelBuilder &b) {
+    MatmulEmitter(CpuBuilder::of(b), body, *product).generic(work);
+  };
+  return plan;
+}
+
+/// Packs block weights, if they are constants that nothing else in the region reads; false where they are not.
+static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProduct &product, KernelPlan &plan) {
+  const BlockWeights &weights = *product.blocks;
+  SmallVector<unsigned> buffers{weights.values, weights.scales};
+  if (weights.zeros)
+    buffers.push_back(*weights.zeros);
+  bool packs = llvm::all_of(buffers, [&](unsigned buffer) {
+    bool isPacked = choice.strategy ? bool(formOf(choice.strategy, buffer)) : choice.constant(buffer);
+    return isPacked && body.block->getArgument(buffer).hasOneUse() && product.lhs->buffer != buffer;
+  });
+  product.packedRhs = packs && choice.packing != Packing::None;
+  if (product.packedRhs)
+    for (NamedAttribute form : blockForms(weights, body.root->getContext()))
+      plan.packed.set(form.getName(), form.getValue());
+  return product.packedRhs;
+}
+
+/// A constant right operand of one matrix is packed, if nothing else in the region reads it.
+static void packRight(const RegionBody &body, const Choice &choice, MatmulProduct &matrix, KernelPlan &plan) {
+  MatmulProduct *product = &matrix;
   DictionaryAttr strategy = choice.strategy;
-  auto product = std::make_shared<MatmulProduct>(cast<dmir::MatMulOp>(body.root), heavyEpilogue(body));
-  KernelPlan plan;
   MLIRContext *context = body.root->getContext();
-  if (!product->direct()) {
-    WorkPlan work = choice.nominal.planWork(body.block, dmir::dimsOf(product->op.getResult()),
-                                            nominal(body.block, product->k) + 1.0);
-    plan = KernelPlan("matmul-generic", work);
-    plan.emit = [body, product, work](KernelBuilder &b) {
-      MatmulEmitter(CpuBuilder::of(b), body, *product).generic(work);
-    };
-    return plan;
-  }
-  // A constant right operand of one matrix is packed, if nothing else in the region reads it.
   auto chosen = packedRhsForm(product->op, strategy);
   bool oneMatrix = llvm::all_of(product->rhsBatch, [](Dim s) { return s.is(0); });
   bool alone =
@@ -273,9 +296,22 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
     if (product->weights != WeightFormat::Kept)
       plan.savedBytes = *product->k.known() * *product->n.known() * 4 - form.getAs<IntegerAttr>("size").getInt();
   }
+}
+
+static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
+  auto product = std::make_shared<MatmulProduct>(cast<dmir::MatMulOp>(body.root), heavyEpilogue(body));
+  KernelPlan plan;
+  MLIRContext *context = body.root->getContext();
+  if (!product->direct() || (product->blocks && !packBlocks(body, choice, *product, plan)))
+    return planGeneric(body, choice, product);
+  if (product->rhs)
+    packRight(body, choice, *product, plan);
   GemmSpec spec = product->spec(context);
   GemmTiles nominal = chooseGemmTiles(spec, choice.level());
-  plan.algorithm = product->fours() ? "matmul-quads" : product->packedRhs ? "matmul-packed" : "matmul";
+  plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
+                   : product->fours()   ? "matmul-quads"
+                   : product->packedRhs ? "matmul-packed"
+                                        : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
   plan.work = product->workItems(nominal);

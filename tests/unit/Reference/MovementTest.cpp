@@ -196,6 +196,44 @@ const Family scatters(
         {"scatter_nd", "", {"2x2xi32: 1 2 3 4", "1x2xi64: 1 -3", "1xi32: 9"}, {"2x2xi32: 0 0 0 0"}, "", 0, "index -3"},
     });
 
+/// Values by hand: the bits of the bytes, less the zero, times the scale.
+const Family dequantizes(
+    "Dequantize",
+    {
+        {"dequantize",
+         "bits = 8, axis = 0, block = 2, zero = 0",
+         {"4xi8: -2 3 4 -5", "2xf32: 0.5 2"},
+         {"4xf32: -1 1.5 8 -10"}},
+        {"dequantize",
+         "bits = 8, axis = 0, block = 3, zero = 128",
+         {"4xui8: 0 129 200 255", "2xf32: 1 0.5"},
+         {"4xf32: -128 1 72 63.5"}},
+        // 0x21, 0x8f: elements 1 2 15 8
+        {"dequantize",
+         "bits = 4, axis = 1, block = 2, zero = 8",
+         {"1x2xui8: 33 143", "1x2xf32: 1 2"},
+         {"1x4xf32: -7 -6 14 0"}},
+        {"dequantize", "bits = 4, axis = 1, block = 4", {"1x2xi8: 33 -113", "1x1xf32: 1"}, {"1x4xf32: 1 2 -1 -8"}},
+        // 0xe4: 0 1 2 3
+        {"dequantize", "bits = 2, axis = 0, block = 3", {"1xui8: 228", "2xf32: 1 10"}, {"4xf32: 0 1 2 30"}},
+        {"dequantize", "bits = 2, axis = 0, block = 3", {"1xi8: -28", "2xf32: 1 10"}, {"4xf32: 0 1 -2 -10"}},
+        // An odd row leaves half a byte; blocks along the first axis; zero points 1 2 3, packed.
+        {"dequantize",
+         "bits = 4, axis = 0, block = 2",
+         {"2x2xui8: 33 3 84 6", "1x3xf32: 1 2 4", "1x2xui8: 33 3"},
+         {"2x3xf32: 0 0 0 3 6 12"}},
+        {"dequantize",
+         "bits = 4, axis = 1, block = 4",
+         {"2x2xui8: 33 143 16 50", "2x1xf32: 1 2", "2x1xf32: 0.5 1.5"},
+         {"2x4xf32: 0.5 1.5 14.5 7.5 -3 -1 1 3"}},
+        {"dequantize", "bits = 8, axis = 0, block = 1", {"2xi8: 1 3", "1xf16: 0.5"}, {"2xf16: 0.5 1.5"}},
+        {"dequantize",
+         "bits = 8, axis = 0, block = 1",
+         {"2xui8: 1 3", "2xf64: 0.5 0.1", "2xf64: 1 0.5"},
+         {"2xf64: 0 0.25"}},
+        {"dequantize", "bits = 4, axis = 0, block = 2", {"0xui8:", "0xf32:"}, {"0xf32:"}},
+    });
+
 } // namespace
 
 } // namespace dmxc::reference::test

@@ -53,6 +53,12 @@ template <typename ConcreteType> class DataMovement : public mlir::OpTrait::Trai
 
 namespace dmxc::dmir {
 
+/// Whether kernels compute an element of the op's result where it is asked for: it depends on few elements of the
+/// operands.
+inline bool isPulled(mlir::Operation *op) {
+  return op->hasTrait<Elementwise>() || op->hasTrait<DataMovement>() || mlir::isa<DequantizeOp>(op);
+}
+
 /// Names of the attributes DMIR keeps on `builtin.module` and function arguments.
 /// Module: the model's name.
 inline constexpr llvm::StringLiteral kModelNameAttr = "dmir.model_name";

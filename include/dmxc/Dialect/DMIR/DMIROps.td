@@ -287,6 +287,24 @@ def DMIR_GatherNDOp : DMIR_Op<"gather_nd", [DMIR_DataMovement]> {
   let results = (outs DMIR_Tensor:$result);
 }
 
+def DMIR_DequantizeOp : DMIR_TypedOp<"dequantize"> {
+  let summary = "integers of few bits as floats, with a scale a block";
+  let description = [{
+    `result[i..] = (q[i..] - zero - zero_points[b..]) * scale[b..]`, computed in f32 (f64) and rounded once; b is i with
+    `i[axis] / block` at the axis, and 0 where scale has one element. q are integers of `bits` bits that lie densely in the bytes of
+    x along its last axis, the first one in the lowest bits, each row in bytes of its own: two's complement where x is i8, else
+    unsigned. zero_points are such integers too, or floats, where they are there. Constants are not folded where a product reads
+    the result: they keep their bits in the bundle.
+    C1: bits is 2, 4 or 8; x has the result's dims, but for the last one, which has the bytes. C2: 0 <= axis < rank, block > 0; scale is
+    a float, f64 if and only if the result is, and has its rank; each of its dims is 1 or the result's, at the axis the number of blocks.
+    C3: zero_points have the type of scale, or x's element type and scale's dims, the last one in bytes.
+  }];
+  let arguments = (ins RankedTensorOf<[I8, UI8]>:$input, DMIR_FloatTensor:$scale,
+                       Optional<RankedTensorOf<[I8, UI8, DMIR_Float]>>:$zeroPoints, I64Attr:$bits, I64Attr:$axis, I64Attr:$block,
+                       DefaultValuedAttr<I64Attr, "0">:$zero);
+  let results = (outs DMIR_FloatTensor:$result);
+}
+
 def DMIR_ScatterElementsOp : DMIR_Op<"scatter_elements"> {
   let summary = "a copy of data with elements replaced or combined along an axis";
   let description = [{

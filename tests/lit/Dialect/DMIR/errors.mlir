@@ -1100,3 +1100,51 @@ func.func @conv_bytes_and_words(%x: tensor<1x3x4xui8>, %y: tensor<2x3x1xi16>) {
   %0 = "dmir.conv"(%x, %y) {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>} : (tensor<1x3x4xui8>, tensor<2x3x1xi16>) -> tensor<1x2x4xi32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x2xf32>) {
+  // expected-error @+1 {{C1: 3 bits an element of 'tensor<4x8xf32>' do not lie in 'tensor<4x4xui8>'}}
+  %0 = dmir.dequantize %x, %s {bits = 3 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x2xf32>) {
+  // expected-error @+1 {{C1: 4 bits an element of 'tensor<4x10xf32>'}}
+  %0 = dmir.dequantize %x, %s {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x10xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x2xf32>) {
+  // expected-error @+1 {{C2: blocks of 0 along axis 1}}
+  %0 = dmir.dequantize %x, %s {bits = 4 : i64, axis = 1 : i64, block = 0 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x3xf32>) {
+  // expected-error @+1 {{C2: a scale of 'tensor<4x3xf32>' for blocks of 4 along axis 1}}
+  %0 = dmir.dequantize %x, %s {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x3xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x2xf64>) {
+  // expected-error @+1 {{C2: a scale of 'tensor<4x2xf64>'}}
+  %0 = dmir.dequantize %x, %s {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf64>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x2xf32>, %z: tensor<4x2xui8>) {
+  // expected-error @+1 {{C3: zero points of 'tensor<4x2xui8>' for a scale of 'tensor<4x2xf32>'}}
+  %0 = dmir.dequantize %x, %s, %z {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>, tensor<4x2xui8>) -> tensor<4x8xf32>
+  return
+}

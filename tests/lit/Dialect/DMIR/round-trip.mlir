@@ -7,7 +7,8 @@
 
 func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>, %b: tensor<4x8xi1>, %index: tensor<4xi64>,
                    %pairs: tensor<4x2xi64>, %picks: tensor<4x8xi64>, %updates: tensor<4xf32>, %scalar: tensor<f32>, %image: tensor<1x8x16x16xf32>,
-                   %weights: tensor<16x8x3x3xf32>, %matrix: tensor<8x16xf32>, %u: tensor<4x8xui8>, %grouped: tensor<8x2x3x3xf32>) {
+                   %weights: tensor<16x8x3x3xf32>, %matrix: tensor<8x16xf32>, %u: tensor<4x8xui8>, %grouped: tensor<8x2x3x3xf32>,
+                   %nibbles: tensor<4x4xui8>, %steps: tensor<4x2xf32>, %points: tensor<4x1xui8>) {
   // CHECK: dmir.neg {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
   %0 = dmir.neg %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.abs {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -124,6 +125,10 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %55 = dmir.gather_elements %x, %picks {axis = 1 : i64} : (tensor<4x8xf32>, tensor<4x8xi64>) -> tensor<4x8xf32>
   // CHECK: dmir.gather_nd {{.*}}: (tensor<4x8xf32>, tensor<4x2xi64>) -> tensor<4xf32>
   %56 = dmir.gather_nd %x, %pairs : (tensor<4x8xf32>, tensor<4x2xi64>) -> tensor<4xf32>
+  // CHECK: dmir.dequantize {{.*}} {axis = 1 : i64, bits = 4 : i64, block = 4 : i64, zero = 8 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  %dq0 = dmir.dequantize %nibbles, %steps {bits = 4 : i64, axis = 1 : i64, block = 4 : i64, zero = 8 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>) -> tensor<4x8xf32>
+  // CHECK: dmir.dequantize {{.*}} : (tensor<4x4xui8>, tensor<4x2xf32>, tensor<4x1xui8>) -> tensor<4x8xf32>
+  %dq1 = dmir.dequantize %nibbles, %steps, %points {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>, tensor<4x1xui8>) -> tensor<4x8xf32>
   // CHECK: dmir.scatter_elements {{.*}}: (tensor<4x8xf32>, tensor<4x8xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %57 = dmir.scatter_elements %x, %picks, %y {axis = 1 : i64} : (tensor<4x8xf32>, tensor<4x8xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.scatter_nd {{.*}}: (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4xf32>) -> tensor<4x8xf32>

@@ -1,0 +1,52 @@
+//===- BlockWeights.h - right operands of few bits with a scale a block -*- C++ -*-===//
+//
+// A constant that dmir.dequantize makes the right operand of a product keeps its bits: in the bundle, in memory and on
+// the way to the register tile, where few rows read them; more rows unpack a panel of it into scratch. The values are
+// packed as "blocks16", integer zero points as "bytes16" ("sbytes16" where they are signed), scales and other zero
+// points as "panel16".
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Gemm.h"
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+#include <optional>
+#include <span>
+
+namespace dmxc::cpu {
+
+/// A right operand of k x n that dmir.dequantize makes of three buffers of a region.
+struct BlockWeights {
+  mutable dmir::DequantizeOp op;   ///< a handle, whose accessors are not const
+  unsigned values = 0, scales = 0; ///< numbers of buffers
+  std::optional<unsigned> zeros;
+  GemmBlocks format;
+  int64_t k = 0, n = 0;
+  int64_t strideK = 0, strideN = 0;           ///< of the values, in elements
+  int64_t blockStrideK = 0, blockStrideN = 0; ///< of scales and float zero points; 0 where one serves all
+  int64_t zeroRowBytes = 0;                   ///< of integer zero points
+
+  int64_t blocks() const { return (k + format.block - 1) / format.block; }
+  /// Whether k runs along the rows of what lies in memory.
+  bool alongRows() const { return op.getAxis() == 1; }
+  /// From one row of integer zero points to the next, in elements.
+  int64_t zeroStride() const {
+    bool oneRow = alongRows() ? blockStrideN == 0 : blockStrideK == 0;
+    return oneRow ? 0 : zeroRowBytes * 8 / format.bits;
+  }
+  /// Finds the numbers of the buffers; false where an operand is none.
+  bool findBuffers();
+};
+
+/// The right operand of a product as block weights: a matrix of known size whose blocks run along k and are whole
+/// groups of four bytes. Without the numbers of its buffers.
+std::optional<BlockWeights> matchBlockWeights(mlir::Value rhs);
+
+/// The forms of its buffers, by number.
+mlir::NamedAttrList blockForms(const BlockWeights &weights, mlir::MLIRContext *context);
+bool isBlockForm(llvm::StringRef form);
+void packBlockForm(mlir::DictionaryAttr form, std::span<const std::byte> constant, std::span<std::byte> out);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,169 @@
+//===- GemmBlocks.cpp - right operands of few bits ------------------------===//
+//
+// A word (i32) holds perWord() elements of a column that follow one another along k, and a vector of words those of
+// `lanes` columns: one load serves as many steps of the tile. Few rows multiply the integers as floats and scale the
+// sum of a block once; for more rows a panel is unpacked, scaled, into scratch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace dmxc::cpu;
+using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Words and scales
+//===----------------------------------------------------------------------===//
+
+/// Where vector v of the item's columns begins in a form of panels that are `depth` deep, from the first panel on.
+Value GemmEmitter::panelOffset(const Item &item, int64_t v, int64_t depth) {
+  Value column = b.addC(item.column, v * t.lanes);
+  Value panel = b.floorDiv(column, b.idx(16)), inPanel = b.rem(column, b.idx(16));
+  return b.add(b.mulC(panel, depth * 16), inPanel);
+}
+
+BlockScale GemmEmitter::scaleOfBlock(const Item &item, int64_t v, Value block) {
+  const GemmBlocks &format = *spec.blocks;
+  Value at = b.add(panelOffset(item, v, ceilDivInt(spec.k, format.block)), b.mulC(block, 16));
+  auto load = [&](Type type, Value base) {
+    return convertElements(b, {type, spec.accType, !format.isSigned}, b.load(type, base, at, t.lanes));
+  };
+  return {load(format.scaleType, right.scales), right.zeros ? load(format.zeroType, right.zeros) : Value()};
+}
+
+/// The words of all the item's vectors, the word-th of their columns.
+SmallVector<Value> GemmEmitter::wordsAt(const Item &item, Value word) {
+  int64_t depth = ceilDivInt(spec.k, spec.blocks->perWord());
+  SmallVector<Value> words;
+  for (int64_t v = 0; v < item.vectors; ++v) {
+    int64_t column = v * t.lanes;
+    Value at = b.addC(b.mulC(word, 16), column / 16 * depth * 16 + column % 16);
+    words.push_back(b.load(spec.bType, item.bBase, at, t.lanes));
+  }
+  return words;
+}
+
+/// Element i of words as floats, less what is subtracted from all of them.
+Value GemmEmitter::ofWord(Value words, int64_t i) {
+  const GemmBlocks &format = *spec.blocks;
+  Type vector = words.getType();
+  auto number = [&](int64_t value) { return b.constantInt(vector, value); };
+  // Four bits at AVX-512: one instruction picks from a table of 16 floats, and ignores the higher bits.
+  if (format.bits <= 4 && t.lanes == 16 && b.isa().vectorBytes == 64) {
+    SmallVector<float> table;
+    for (int64_t q = 0; q < 16; ++q) {
+      int64_t value = q & ((1 << format.bits) - 1);
+      bool isNegative = format.isSigned && value >> (format.bits - 1);
+      table.push_back(static_cast<float>(value - (isNegative ? 1 << format.bits : 0) - format.zero));
+    }
+    auto type = VectorType::get({16}, spec.accType);
+    Value values = arith::ConstantOp::create(b, DenseElementsAttr::get(type, llvm::ArrayRef<float>(table)));
+    Value index = i ? Value(arith::ShRUIOp::create(b, words, number(i * format.bits))) : words;
+    return LLVM::CallIntrinsicOp::create(b, type, b.getStringAttr("llvm.x86.avx512.permvar.sf.512"),
+                                         ValueRange{values, index})
+        .getResult(0);
+  }
+  int64_t above = 32 - (i + 1) * format.bits;
+  Value high = above ? Value(arith::ShLIOp::create(b, words, number(above))) : words;
+  Value q = format.isSigned ? Value(arith::ShRSIOp::create(b, high, number(32 - format.bits)))
+                            : Value(arith::ShRUIOp::create(b, high, number(32 - format.bits)));
+  if (format.zero)
+    q = arith::SubIOp::create(b, q, number(format.zero));
+  return convertElements(b, {spec.bType, spec.accType}, q);
+}
+
+//===----------------------------------------------------------------------===//
+// Many rows
+//===----------------------------------------------------------------------===//
+
+/// Writes elements [k0, k0 + depth) of the item's columns to scratch; k0 and scratch's depth are whole words.
+void GemmEmitter::unpackBlocks(const Item &item, Value k0, Value depth) {
+  const int64_t perWord = spec.blocks->perWord();
+  b.forLoop(b.idx(0), depth, b.idx(perWord), [&](Value kk) {
+    Value row = b.add(k0, kk), block = b.floorDiv(row, b.idx(spec.blocks->block));
+    SmallVector<Value> words = wordsAt(item, b.floorDiv(row, b.idx(perWord)));
+    for (int64_t v = 0; v < item.vectors; ++v) {
+      BlockScale scale = scaleOfBlock(item, v, block);
+      for (int64_t i = 0; i < perWord; ++i) {
+        Value x = ofWord(words[v], i);
+        if (scale.zeros)
+          x = arith::SubFOp::create(b, x, scale.zeros);
+        x = arith::MulFOp::create(b, x, scale.scale);
+        b.store(x, packed, b.addC(b.mulC(b.addC(kk, i), t.columns()), v * t.lanes));
+      }
+    }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Few rows
+//===----------------------------------------------------------------------===//
+
+/// totals += the products of a block of `depth` elements, scaled. `rows` are pointers to the rows of A.
+void GemmEmitter::sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ArrayRef<Value> rows,
+                             MutableArrayRef<Value> totals) {
+  const int64_t perWord = spec.blocks->perWord(), words = ceilDivInt(depth, perWord);
+  RegisterTile regs = registers(item, tile.rows);
+  Value first = b.mulC(block, spec.blocks->block), firstWord = b.floorDiv(first, b.idx(perWord));
+  SmallVector<BlockScale> scales;
+  for (int64_t v = 0; v < item.vectors; ++v)
+    scales.push_back(scaleOfBlock(item, v, block));
+  auto sumWord = [&](Value word, int64_t count, SmallVector<Value> sums) {
+    SmallVector<Value> vectors = wordsAt(item, b.add(firstWord, word));
+    for (int64_t i = 0; i < count; ++i) {
+      b.fence();
+      Value kk = b.addC(b.add(first, b.mulC(word, perWord)), i);
+      SmallVector<Value> columns;
+      for (int64_t v = 0; v < item.vectors; ++v) {
+        Value x = ofWord(vectors[v], i);
+        columns.push_back(scales[v].zeros ? Value(arith::SubFOp::create(b, x, scales[v].zeros)) : x);
+      }
+      auto left = [&](int64_t r) { return loadLeft(rows[r], leftDepth(kk)); };
+      accumulateTile(b, regs, sums, left, columns, i % regs.chains);
+    }
+    return sums;
+  };
+  SmallVector<Value> sums = zeroTile(b, regs);
+  int64_t whole = depth / perWord;
+  sums = b.forLoop(b.idx(0), b.idx(whole), b.idx(1), sums,
+                   [&](Value word, ValueRange carried) { return sumWord(word, perWord, llvm::to_vector(carried)); });
+  if (words > whole)
+    sums = sumWord(b.idx(whole), depth % perWord, sums);
+  sums = sumChains(b, regs, sums);
+  for (int64_t r = 0; r < tile.rows; ++r)
+    for (int64_t v = 0; v < item.vectors; ++v) {
+      Value &total = totals[r * item.vectors + v];
+      total = multiplyAdd(b, sums[r * item.vectors + v], scales[v].scale, total);
+    }
+}
+
+/// The sums of a tile of at most kSkinny rows, which reads B as it is packed.
+SmallVector<Value> GemmEmitter::sumOfBlocks(const Item &item, const RowTile &tile) {
+  const int64_t block = spec.blocks->block, whole = spec.k / block;
+  SmallVector<Value> rows;
+  for (int64_t r = 0; r < tile.rows; ++r)
+    rows.push_back(b.elementPtr(spec.aType, item.aBase, b.mul(leftRow(tile, r), a.rowStride)));
+  RegisterTile regs = registers(item, tile.rows);
+  regs.chains = 1;
+  SmallVector<Value> totals =
+      b.forLoop(b.idx(0), b.idx(whole), b.idx(1), zeroTile(b, regs), [&](Value index, ValueRange carried) {
+        SmallVector<Value> sums = llvm::to_vector(carried);
+        sumOfBlock(item, tile, index, block, rows, sums);
+        return sums;
+      });
+  if (spec.k % block)
+    sumOfBlock(item, tile, b.idx(whole), spec.k % block, rows, totals);
+  return totals;
+}
+
+/// The rows of a product that turns out to have at most kSkinny.
+void GemmEmitter::fewRowsOfBlocks(const Item &item) {
+  auto run = [&](int64_t rows) {
+    RowTile tile{b.idx(0), b.idx(0), Value(), rows, /*guarded=*/rows > 1};
+    finishTile(item, tile, sumOfBlocks(item, tile));
+  };
+  b.ifThen(b.cmp(arith::CmpIPredicate::eq, m, b.idx(1)), [&] { run(1); }, [&] { run(GemmSpec::kSkinny); });
+}
