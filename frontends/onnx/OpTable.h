@@ -113,4 +113,7 @@ std::vector<OpRows> optionalOps();
 std::vector<OpRows> controlOps();
 std::vector<OpRows> refusedOps();
 
+// The domain com.microsoft, in contrib/.
+std::vector<OpRows> contribNBitsOps();
+
 } // namespace dmxc::onnxfe
