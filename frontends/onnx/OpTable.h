@@ -115,5 +115,6 @@ std::vector<OpRows> refusedOps();
 
 // The domain com.microsoft, in contrib/.
 std::vector<OpRows> contribNBitsOps();
+std::vector<OpRows> contribFusedOps();
 
 } // namespace dmxc::onnxfe
