@@ -116,5 +116,7 @@ std::vector<OpRows> refusedOps();
 // The domain com.microsoft, in contrib/.
 std::vector<OpRows> contribNBitsOps();
 std::vector<OpRows> contribFusedOps();
+std::vector<OpRows> contribQLinearOps();
+std::vector<OpRows> contribQMatMulOps();
 
 } // namespace dmxc::onnxfe
