@@ -118,5 +118,7 @@ std::vector<OpRows> contribNBitsOps();
 std::vector<OpRows> contribFusedOps();
 std::vector<OpRows> contribQLinearOps();
 std::vector<OpRows> contribQMatMulOps();
+std::vector<OpRows> contribMoeOps();
+std::vector<OpRows> contribQMoeOps();
 
 } // namespace dmxc::onnxfe
