@@ -120,5 +120,8 @@ std::vector<OpRows> contribQLinearOps();
 std::vector<OpRows> contribQMatMulOps();
 std::vector<OpRows> contribMoeOps();
 std::vector<OpRows> contribQMoeOps();
+std::vector<OpRows> contribOtherOps();
+std::vector<OpRows> contribCropOps();
+std::vector<OpRows> contribRefusedOps(); ///< those that no other family has
 
 } // namespace dmxc::onnxfe
