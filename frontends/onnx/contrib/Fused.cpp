@@ -30,6 +30,8 @@ Val activated(Emitter &e, const std::string &name, const Val &x, const Parameter
     return x;
   if (name == "Silu")
     return silu(e, x);
+  if (name == "HardSwish")
+    return e.mul(x, hardSigmoid(e, x, 1.0F / 6, 0.5));
   if (name == "Celu")
     return celu(e, x, p.alpha.value_or(1));
   if (name == "Selu")

@@ -30,7 +30,7 @@ ExpertActivation expertActivationOf(NodeContext &c) {
   return a;
 }
 
-Val routeWeights(NodeContext &c, Routing routing, const Val &given) {
+Val routeWeights(NodeContext &c, const Val &given) {
   Emitter &e = c.e;
   Val logits = e.cast(c.operand(1), DType::F32);
   c.requireShape(logits.rank() == 2, "router_probs must be [tokens, experts], not " + logits.describe());
@@ -40,14 +40,12 @@ Val routeWeights(NodeContext &c, Routing routing, const Val &given) {
                 "k = " + std::to_string(k) + " experts cannot be chosen from " + experts.str());
   // Of equal ones the last is taken first.
   auto backwards = [&](const Val &x) { return e.slice(x, {Dim(0), experts - 1}, x.dims(), {1, -1}); };
-  Val scores = backwards(routing == Routing::OfAll ? e.softmax(logits, 1) : logits);
+  Val scores = backwards(given ? logits : e.softmax(logits, 1));
   std::vector<Val> chosen = sorted(e, scores, 1, k, true);
   Val weights = chosen[0];
-  if (routing == Routing::OfChosen)
-    weights = e.softmax(weights, 1);
-  if (routing == Routing::Given)
+  if (given)
     weights = e.emit<GatherElementsOp>({backwards(given), chosen[1]}, {e.attr("axis", int64_t(1))});
-  if (routing != Routing::OfChosen && c.attrInt("normalize_routing_weights", 0)) {
+  if (c.attrInt("normalize_routing_weights", 0)) {
     Val sum = sumOver(e, weights, {1}, true), none = e.compare(Compare::eq, sum, e.scalarLike(sum, 0));
     weights = e.select(none, e.scalarLike(weights, 0), e.div(weights, sum));
   }
@@ -169,7 +167,7 @@ void importMoE(NodeContext &c) {
   ExpertActivation activation = expertActivationOf(c);
   c.requireShape(c.has(2) && c.has(4), "the weights of fc1 and fc2 must be there");
   Experts experts{layerOf(c, 2, 3), layerOf(c, 4, 5), layerOf(c, 6, 7)};
-  c.result(mixedExperts(c, experts, activation, routeWeights(c, Routing::OfAll)));
+  c.result(mixedExperts(c, experts, activation, routeWeights(c)));
 }
 
 } // namespace

@@ -28,14 +28,9 @@ struct ExpertActivation {
 };
 ExpertActivation expertActivationOf(NodeContext &c);
 
-/// How the chosen experts' weights come from the router's numbers.
-enum class Routing {
-  OfAll,    ///< softmax over all experts; of those chosen, divided by their sum where the attribute says so
-  OfChosen, ///< softmax over those chosen
-  Given     ///< an operand of their own
-};
-/// f32 [tokens, experts]: 0 for those that are not chosen. `given` is for Routing::Given.
-Val routeWeights(NodeContext &c, Routing routing, const Val &given = {});
+/// What the chosen experts count, f32 [tokens, experts], and 0 for the others: the softmax over all experts, or what
+/// `given` says; divided by the sum of those chosen where the attribute says so.
+Val routeWeights(NodeContext &c, const Val &given = {});
 
 /// The result of a MoE node, with the type and the shape of its input.
 Val mixedExperts(NodeContext &c, const Experts &experts, const ExpertActivation &activation, const Val &route);

@@ -73,8 +73,8 @@ void importRfft(NodeContext &c) {
   c.requireAttr(c.attrInt("normalized", 0) == 0 && c.attrInt("onesided", 1) == 1 && c.attrInt("signal_ndim", 1) == 1,
                 "normalized must be 0, onesided 1 and signal_ndim 1");
   c.requireShape(x.rank() > 0, "expected a signal");
-  Dims dims{1};
-  dims.append(x.dims().begin(), x.dims().end());
+  Dims dims = x.dims(); // between a batch of one and the one real part
+  dims.insert(dims.begin(), 1);
   dims.push_back(1);
   Val y = asOnnx(c, "DFT", 17, {c.e.reshape(x, dims)}, {{"axis", x.rank()}, {"onesided", int64_t(1)}})[0];
   Dims result = y.dims();

@@ -41,14 +41,17 @@ Val bytesOf(NodeContext &c, const Val &real, int scale, DType type) {
 
 void requantize(NodeContext &c, const Val &real, int scale) { c.result(bytesOf(c, real, scale, c.operand(0).dtype())); }
 
+/// The same of what is linear in x: `exact` was made of x without its zero point and its scale, which round only here.
+void rescale(NodeContext &c, const Val &exact, const Val &scaleOfExact, int scale) {
+  Val zero = c.has(scale + 1) ? scalarOperand(c, scale + 1, "result's zero point") : Val();
+  Val real = c.e.mul(exact, c.e.div(scaleOfExact, scaleAt(c, scale)));
+  c.result(saturated(c.e, real, zero, c.operand(0).dtype()));
+}
+
 void importAdd(NodeContext &c) { requantize(c, c.e.add(realOf(c, 0), realOf(c, 3)), 6); }
 
-/// The product of the bytes is exact: only the scales round.
 void importMul(NodeContext &c) {
-  Emitter &e = c.e;
-  Val zero = c.has(7) ? scalarOperand(c, 7, "result's zero point") : Val();
-  Val factor = e.div(e.mul(scaleAt(c, 1), scaleAt(c, 4)), scaleAt(c, 6));
-  c.result(saturated(e, e.mul(e.mul(centred(c, 0), centred(c, 3)), factor), zero, c.operand(0).dtype()));
+  rescale(c, c.e.mul(centred(c, 0), centred(c, 3)), c.e.mul(scaleAt(c, 1), scaleAt(c, 4)), 6);
 }
 
 void importSigmoid(NodeContext &c) { requantize(c, sigmoid(c.e, realOf(c, 0)), 3); }
@@ -75,24 +78,18 @@ template <typename Compute> Val withChannelsFirst(NodeContext &c, const Val &x, 
 }
 
 void importAveragePool(NodeContext &c) {
-  requantize(c,
-             withChannelsFirst(c, realOf(c, 0),
-                               [&](const Val &x) {
-                                 return pool(c.e, Pooling::average, x, windowOf(c, x.dims()),
-                                             c.attrInt("count_include_pad", 0) != 0);
-                               }),
-             3);
+  Val means = withChannelsFirst(c, centred(c, 0), [&](const Val &x) {
+    return pool(c.e, Pooling::average, x, windowOf(c, x.dims()), c.attrInt("count_include_pad", 0) != 0);
+  });
+  rescale(c, means, scaleAt(c, 1), 3);
 }
 
 void importGlobalAveragePool(NodeContext &c) {
-  requantize(c,
-             withChannelsFirst(c, realOf(c, 0),
-                               [&](const Val &x) {
-                                 c.requireShape(x.rank() >= 3,
-                                                "expected rank 3 or more, not " + std::to_string(x.rank()));
-                                 return meanOver(c.e, x, axesFrom(2, x.rank()), true);
-                               }),
-             3);
+  Val means = withChannelsFirst(c, centred(c, 0), [&](const Val &x) {
+    c.requireShape(x.rank() >= 3, "expected rank 3 or more, not " + std::to_string(x.rank()));
+    return meanOver(c.e, x, axesFrom(2, x.rank()), true);
+  });
+  rescale(c, means, scaleAt(c, 1), 3);
 }
 
 void importNhwcMaxPool(NodeContext &c) {
@@ -107,8 +104,8 @@ std::vector<int64_t> axesOf(NodeContext &c, const Val &x) {
 }
 
 void importReduceMean(NodeContext &c) {
-  Val x = realOf(c, 0);
-  requantize(c, meanOver(c.e, x, axesOf(c, x), c.attrInt("keepdims", 1) != 0), 3);
+  Val x = centred(c, 0);
+  rescale(c, meanOver(c.e, x, axesOf(c, x), c.attrInt("keepdims", 1) != 0), scaleAt(c, 1), 3);
 }
 
 void importReduceSumInteger(NodeContext &c) {
