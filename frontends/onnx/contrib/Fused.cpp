@@ -144,7 +144,9 @@ void importBiasAdd(NodeContext &c) {
 
 /// Fails where the node would draw random numbers.
 void requireInference(NodeContext &c, int i) {
-  if (c.has(i) && c.constantOperand(i, "training_mode").asInt(0) != 0)
+  Tensor mode = c.has(i) ? c.constantOperand(i, "training_mode") : Tensor(DType::Bool, {});
+  c.requireShape(mode.numElements() == 1, "the training_mode must be one value");
+  if (c.has(i) && mode.asInt(0) != 0)
     fail("op-unsupported", "training is not supported; export the model in its evaluation mode");
 }
 

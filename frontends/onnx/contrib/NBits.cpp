@@ -236,7 +236,8 @@ Table tableOf(NodeContext &c) {
   if (type == DType::U8)
     requireBytes(c, t);
   else if (!floats)
-    c.requireAttr(c.attrInt("bits", 4) == 4, "numbers of type " + std::string(dtypeName(type)) + " have 4 bits");
+    c.requireAttr(c.attrInt("bits", 4) == 4, "numbers of type " + std::string(dtypeName(type)) + " have 4 bits, not " +
+                                                 std::to_string(c.attrInt("bits", 4)));
   if (t.zeros && t.zeros.dtype() != type)
     fail("op-dtype", "the zero points must have the data's type, not " + std::string(dtypeName(t.zeros.dtype())));
   requireParameters(c, t, floats);

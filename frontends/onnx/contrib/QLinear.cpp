@@ -116,12 +116,21 @@ void importReduceSumInteger(NodeContext &c) {
 
 //===--- Several operands ---------------------------------------------------===//
 
+void requireBytes(NodeContext &c, int i) {
+  if (dtypeBits(c.operand(i).dtype()) != 8)
+    fail("op-dtype",
+         "operand " + std::to_string(i) + " is " + std::string(dtypeName(c.operand(i).dtype())) + "; accepted: u8 i8");
+}
+
 void importConcat(NodeContext &c) {
   c.requireShape(c.numOperands() >= 5 && (c.numOperands() - 2) % 3 == 0,
                  "expected the result's scale and zero point, then a tensor, its scale and its zero point for each " +
                      std::string("part, not ") + std::to_string(c.numOperands()) + " operands");
   std::vector<Val> parts;
+  requireBytes(c, 1);
   for (int i = 2; i < c.numOperands(); i += 3) {
+    requireBytes(c, i);
+    requireBytes(c, i + 2);
     parts.push_back(realOf(c, i));
     c.requireShape(parts.back().rank() == parts.front().rank(), "the parts must have one rank");
   }

@@ -47,6 +47,7 @@ void importDynamicQuantizeMatMul(NodeContext &c) {
 void importMatMulIntegerToFloat(NodeContext &c) {
   Emitter &e = c.e;
   const DType type = c.operand(2).dtype();
+  c.requireShape(c.operand(0).rank() > 0, "a scalar is no matrix");
   Val a = withoutZeroPoint(c, 0, 4, false), b = withoutZeroPoint(c, 1, 5, false);
   Val ofA = e.cast(scaleOfColumns(c, 2, c.operand(0).extent(-1), "scale of A"), DType::F32);
   Val ofB = e.cast(scaleOfColumns(c, 3, columnsOf(c.operand(1)), "scale of B"), DType::F32);
