@@ -48,6 +48,12 @@ OpTable::OpTable() {
         maxRoiPoolOps,  attentionOps,  linearAttentionOps, mlOps,        mlFeatureOps,   mlLinearOps, treeOps,
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
+  for (auto family : {contribNBitsOps, contribFusedOps, contribQLinearOps, contribQMatMulOps, contribMoeOps,
+                      contribQMoeOps, contribOtherOps, contribCropOps})
+    add(family());
+  for (const OpRows &refused : contribRefusedOps())
+    if (!knows(refused.domain, refused.name))
+      add({refused});
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <
            std::tuple(std::string_view(b.domain), std::string_view(b.name), b.since);

@@ -83,6 +83,16 @@ Val unsqueeze(Emitter &e, const Val &x, int64_t axis) {
   return e.reshape(x, dims);
 }
 
+Val moveAxis(Emitter &e, const Val &x, int64_t from, int64_t to) {
+  std::vector<int64_t> order = axesFrom(0, x.rank());
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  return e.transpose(x, order);
+}
+
+Val channelsFirst(Emitter &e, const Val &x) { return x.rank() < 2 ? x : moveAxis(e, x, x.rank() - 1, 1); }
+Val channelsLast(Emitter &e, const Val &x) { return x.rank() < 2 ? x : moveAxis(e, x, 1, x.rank() - 1); }
+
 /// The last three axes split as `split`, transposed by `order`, joined as `joined`.
 static Val rearranged(Emitter &e, const Val &x, const Dims &split, llvm::ArrayRef<int64_t> order, const Dims &joined) {
   int64_t front = x.rank() - 3;

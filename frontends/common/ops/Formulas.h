@@ -37,6 +37,11 @@ Val sumTo(Emitter &e, Val x, const Dims &dims);
 
 /// With a new axis of 1.
 Val unsqueeze(Emitter &e, const Val &x, int64_t axis);
+/// Axis `from` moved to `to`, the others in order.
+Val moveAxis(Emitter &e, const Val &x, int64_t from, int64_t to);
+/// [n, spatial.., c] as [n, c, spatial..], and back.
+Val channelsFirst(Emitter &e, const Val &x);
+Val channelsLast(Emitter &e, const Val &x);
 /// [.., c * r * r, h, w] as [.., c, h * r, w * r], and back.
 Val pixelShuffle(Emitter &e, const Val &x, int64_t r);
 Val pixelUnshuffle(Emitter &e, const Val &x, int64_t r);

@@ -86,15 +86,19 @@ Dims kernelOf(NodeContext &c, const Val &x, const Val &weights) {
   return Dims(llvm::ArrayRef<Dim>(weights.dims()).drop_front(2));
 }
 
-void importConv(NodeContext &c) {
-  Val x = c.operand(0), weights = c.operand(1);
+} // namespace
+
+Val convolution(NodeContext &c, const Val &x, const Val &weights, const Val &bias) {
   Window window = windowOf(c, x.dims(), kernelOf(c, x, weights));
-  c.result(convolve(c.e, x, weights, c.optional(2), window, c.attrInt("group", 1)));
+  return convolve(c.e, x, weights, bias, window, c.attrInt("group", 1));
 }
+
+namespace {
+
+void importConv(NodeContext &c) { c.result(convolution(c, c.operand(0), c.operand(1), c.optional(2))); }
 
 void importConvInteger(NodeContext &c) {
   Val x = widenedBytes(c.e, c.operand(0)), weights = widenedBytes(c.e, c.operand(1));
-  Window window = windowOf(c, x.dims(), kernelOf(c, x, weights));
   if (Val zero = c.optional(2)) {
     c.requireShape(mayEqual(zero.elements(), 1), "the input's zero point must be one number");
     x = c.e.sub(x, c.e.reshape(c.e.cast(zero, DType::I32), {}));
@@ -105,7 +109,7 @@ void importConvInteger(NodeContext &c) {
     shape[0] = zero.elements();
     weights = c.e.sub(weights, c.e.reshape(zero, shape));
   }
-  c.result(convolve(c.e, x, weights, Val(), window, c.attrInt("group", 1)));
+  c.result(convolution(c, x, weights, Val()));
 }
 
 /// Pads of a transposed convolution when output_shape or SAME asks for an
@@ -132,13 +136,24 @@ void resolveTransposedPads(NodeContext &c, llvm::ArrayRef<Dim> spatial, const st
   }
 }
 
-void importConvTranspose(NodeContext &c) {
-  Val x = c.operand(0), weights = c.operand(1);
+} // namespace
+
+Val transposedConvolution(NodeContext &c, const Val &x, const Val &weights, const Val &bias, const Dims &pads) {
   Window w = windowOf(c, x.dims(), kernelOf(c, x, weights));
   size_t axes = w.kernel.size();
   std::vector<int64_t> extra = perAxis(c, "output_padding", axes, 0, 0);
   resolveTransposedPads(c, llvm::ArrayRef<Dim>(x.dims()).drop_front(2), extra, w);
-  c.result(convolveTransposed(c.e, x, weights, c.optional(2), w, extra, c.attrInt("group", 1)));
+  for (size_t i = 0; i < axes && !pads.empty(); ++i) {
+    w.low[i] = pads[i];
+    w.high[i] = pads[axes + i];
+  }
+  return convolveTransposed(c.e, x, weights, bias, w, extra, c.attrInt("group", 1));
+}
+
+namespace {
+
+void importConvTranspose(NodeContext &c) {
+  c.result(transposedConvolution(c, c.operand(0), c.operand(1), c.optional(2)));
 }
 
 } // namespace

@@ -13,7 +13,9 @@ namespace {
 
 void importMatMul(NodeContext &c) { c.result(numpyMatMul(c.e, c.operand(0), c.operand(1))); }
 
-void importGemm(NodeContext &c) {
+} // namespace
+
+Val gemm(NodeContext &c) {
   Val a = c.operand(0), b = c.operand(1);
   c.requireShape(a.rank() == 2 && b.rank() == 2, "expected matrices of rank 2");
   double alpha = c.attrFloat("alpha", 1), beta = c.attrFloat("beta", 1);
@@ -35,20 +37,14 @@ void importGemm(NodeContext &c) {
     c.requireShape(mayEqual(product.dims(), dims), "operand 2 does not broadcast to the product's shape");
     product = c.e.expectDims(product, dims);
   }
-  c.result(product);
+  return product;
 }
-
-} // namespace
 
 Val widenedBytes(Emitter &e, const Val &bytes) {
   bool matrix = bytes.isConstant() && bytes.rank() >= 2 && dtypeBits(bytes.dtype()) == 8;
   return e.cast(matrix ? e.fromSSA(e.ssa(bytes)) : bytes, DType::I32);
 }
 
-namespace {
-
-/// A zero point as i32: one number, or one a row (of the left operand) or a
-/// column (of the right one).
 Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
   Val x = widenedBytes(c.e, c.operand(operand));
   if (!c.has(zeroPoint))
@@ -61,13 +57,27 @@ Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
   return c.e.sub(x, zero);
 }
 
+namespace {
+
+void importGemm(NodeContext &c) { c.result(gemm(c)); }
+
 void importMatMulInteger(NodeContext &c) {
   c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true), withoutZeroPoint(c, 1, 3, false)));
 }
 
-constexpr int64_t kMaxDeterminant = 4;
+} // namespace
 
-/// Laplace expansion along the first row of matrices in the last two axes.
+Val withoutIndex(Emitter &e, const Val &x, int64_t axis, int64_t index) {
+  const int64_t n = x.dim(axis);
+  std::vector<Val> parts;
+  if (index > 0)
+    parts.push_back(e.sliceAxis(x, axis, 0, index));
+  if (index + 1 < n)
+    parts.push_back(e.sliceAxis(x, axis, index + 1, n - index - 1));
+  return e.concat(parts, axis);
+}
+
+/// Laplace expansion along the first row.
 Val determinant(Emitter &e, const Val &x) {
   int64_t n = x.dim(-1), row = x.rank() - 2, column = x.rank() - 1;
   if (n == 1)
@@ -76,16 +86,13 @@ Val determinant(Emitter &e, const Val &x) {
   for (int64_t k = 0; k < n; ++k) {
     Val pivot = e.sliceAxis(e.sliceAxis(x, row, 0, 1), column, k, 1);
     Val below = e.sliceAxis(x, row, 1, n - 1);
-    std::vector<Val> parts;
-    if (k > 0)
-      parts.push_back(e.sliceAxis(below, column, 0, k));
-    if (k + 1 < n)
-      parts.push_back(e.sliceAxis(below, column, k + 1, n - k - 1));
-    Val term = e.mul(pivot, determinant(e, e.concat(parts, column)));
+    Val term = e.mul(pivot, determinant(e, withoutIndex(e, below, column, k)));
     sum = !sum ? term : k % 2 ? e.sub(sum, term) : e.add(sum, term);
   }
   return sum;
 }
+
+namespace {
 
 /// Square matrices of up to kMaxDeterminant rows, enlarged to that size without changing the determinant: by ones on
 /// the diagonal.

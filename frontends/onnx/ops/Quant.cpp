@@ -1,4 +1,5 @@
 //===- Quant.cpp - quantisation -------------------------------------------===//
+#include "Quant.h"
 #include "LinearAlgebra.h"
 #include "Window.h"
 
@@ -36,9 +37,9 @@ Range rangeOf(DType type) {
   }
 }
 
-/// saturate(round(real) + zero): `real` is already divided by the scale; `zero`
-/// may be null.
-Val saturated(Emitter &e, const Val &real, const Val &zero, DType type, bool saturate = true) {
+} // namespace
+
+Val saturated(Emitter &e, const Val &real, const Val &zero, DType type, bool saturate) {
   if (isFloat(type)) // f8 and f4: no zero point, the conversion rounds
     return e.cast(real, type, saturate);
   Val shifted = e.emit<RoundOp>({real});
@@ -48,13 +49,15 @@ Val saturated(Emitter &e, const Val &real, const Val &zero, DType type, bool sat
   return e.cast(e.min(e.max(shifted, e.scalarLike(shifted, range.low)), e.scalarLike(shifted, range.high)), type);
 }
 
+namespace {
+
 /// A scale or zero point that broadcasts against x: one number, one an index of
 /// the axis, or one a block of it.
 Val spread(NodeContext &c, const Val &value, const Val &x) {
   int64_t block = c.attrInt("block_size", 0);
   if (value.elements().is(1) && value.rank() <= 1 && block == 0)
     return c.e.reshape(value, {});
-  int64_t axis = c.normalizeAxis(c.since() < 13 ? 1 : c.attrInt("axis", 1), x.rank());
+  int64_t axis = c.normalizeAxis(c.attrInt("axis", 1), x.rank());
   if (block == 0) {
     c.requireShape(value.rank() == 1 && mayEqual(value.extent(0), x.extent(axis)),
                    value.describe() + " must have one number, or one for each index of axis " + std::to_string(axis));
@@ -105,12 +108,10 @@ void importDequantize(NodeContext &c) {
   c.result(c.e.cast(c.e.mul(real, spread(c, c.e.cast(scale, wide), x)), type));
 }
 
-void importDynamicQuantize(NodeContext &c) {
-  Val x = c.operand(0);
-  std::vector<int64_t> all(x.rank());
-  for (int64_t i = 0; i < x.rank(); ++i)
-    all[i] = i;
-  Emitter &e = c.e;
+} // namespace
+
+DynamicCodes dynamicCodes(Emitter &e, const Val &x) {
+  std::vector<int64_t> all = axesFrom(0, x.rank());
   Val zero = e.scalarLike(x, 0);
   Val high = e.max(zero, e.reduce(Reduction::max, x, all, false)),
       low = e.min(zero, e.reduce(Reduction::min, x, all, false));
@@ -118,21 +119,32 @@ void importDynamicQuantize(NodeContext &c) {
   // All elements 0: any scale but 0 will do.
   Val scale = e.select(e.compare(Compare::eq, span, zero), e.scalarLike(x, 1), e.div(span, e.scalarLike(x, 255)));
   Val point = saturated(e, e.div(e.sub(zero, low), scale), Val(), DType::U8);
-  c.result(0, saturated(e, e.div(x, scale), point, DType::U8));
-  c.result(1, scale);
-  c.result(2, point);
+  return {saturated(e, e.div(x, scale), point, DType::U8), scale, point};
 }
 
-Val integers(NodeContext &c, int operand) { return widenedBytes(c.e, c.operand(operand)); }
 Val scalarOperand(NodeContext &c, int operand, const char *what) {
   c.requireShape(mayEqual(c.operand(operand).elements(), 1), std::string("the ") + what + " must be one number");
   return c.e.reshape(c.operand(operand), {});
 }
 
+namespace {
+
+void importDynamicQuantize(NodeContext &c) {
+  DynamicCodes codes = dynamicCodes(c.e, c.operand(0));
+  c.result(0, codes.codes);
+  c.result(1, codes.scale);
+  c.result(2, codes.zero);
+}
+
+Val integers(NodeContext &c, int operand) { return widenedBytes(c.e, c.operand(operand)); }
+
 void importQLinearConv(NodeContext &c) {
   Emitter &e = c.e;
   Val x = e.sub(integers(c, 0), e.cast(scalarOperand(c, 2, "input's zero point"), DType::I32)),
       weights = integers(c, 3);
+  const bool last = c.attrInt("channels_last", 0) != 0;
+  if (last)
+    x = channelsFirst(e, x);
   c.requireShape(weights.rank() > 2 && weights.rank() == x.rank(),
                  "the weights must have the input's rank, at least 3, not " + std::to_string(weights.rank()));
   Dims first(weights.rank(), 1);
@@ -144,7 +156,8 @@ void importQLinearConv(NodeContext &c) {
   scale = scale.elements().is(1) ? e.reshape(scale, {}) : perChannel(e, scale, x.rank());
   Val factor = e.div(e.mul(scale, scalarOperand(c, 1, "input's scale")), scalarOperand(c, 6, "result's scale"));
   Val real = e.mul(e.cast(sum, DType::F32), factor);
-  c.result(saturated(e, real, scalarOperand(c, 7, "result's zero point"), c.operand(7).dtype()));
+  Val y = saturated(e, real, scalarOperand(c, 7, "result's zero point"), c.operand(7).dtype());
+  c.result(last ? channelsLast(e, y) : y);
 }
 
 /// A parameter of a matrix operand: one number, or one a row or column.
@@ -168,7 +181,10 @@ void importQLinearMatMul(NodeContext &c) {
 
 std::vector<OpRows> quantOps() {
   using namespace types;
-  constexpr TypeSet I32 = bitOf(DType::I32);
+  constexpr TypeSet I32 = bitOf(DType::I32), Single = bitOf(DType::F16) | bitOf(DType::F32),
+                    Codes = Byte | bitOf(DType::I16) | bitOf(DType::U16) | bitOf(DType::I4) | bitOf(DType::U4);
+  constexpr const char *microsoft = "com.microsoft";
+  const std::vector<TypeSet> convTypes = {Byte, Float, Byte, Byte, Float, Byte, Float, Byte, I32};
   return {
       {"QuantizeLinear", {10}, importQuantize, "", {Float | I32, Float, Any}},
       {"QuantizeLinear", {13}, importQuantize, "axis", {Float | I32, Float, Any}},
@@ -184,12 +200,17 @@ std::vector<OpRows> quantOps() {
       {"DequantizeLinear", {21}, importDequantize, "axis,block_size", {Int | Narrow, Float, Any}},
       {"DequantizeLinear", {23, 24, 25}, importDequantize, "axis,block_size,output_dtype", {Int | Narrow, Float, Any}},
       {"DynamicQuantizeLinear", {11}, importDynamicQuantize, "", {bitOf(DType::F32)}},
+      {"QLinearConv", {10}, importQLinearConv, "auto_pad,dilations,group,kernel_shape,pads,strides", convTypes},
       {"QLinearConv",
-       {10},
+       {1},
        importQLinearConv,
-       "auto_pad,dilations,group,kernel_shape,pads,strides",
-       {Byte, Float, Byte, Byte, Float, Byte, Float, Byte, I32}},
+       "auto_pad,channels_last,dilations,group,kernel_shape,pads,strides",
+       convTypes,
+       "",
+       microsoft},
       {"QLinearMatMul", {10, 21}, importQLinearMatMul, "", {Byte, Float, Byte, Byte, Float, Byte, Float, Byte}},
+      {"QuantizeLinear", {1}, importQuantize, "axis", {Single, Single, Codes}, "", microsoft},
+      {"DequantizeLinear", {1}, importDequantize, "axis", {Codes | I32, Single, Codes | I32}, "", microsoft},
   };
 }
 

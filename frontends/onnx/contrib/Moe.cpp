@@ -1,0 +1,186 @@
+//===- Moe.cpp - mixtures of experts --------------------------------------===//
+//
+// Every expert computes every token, and what the router did not choose counts 0: which experts a token takes is known
+// at run time only.
+//
+//===----------------------------------------------------------------------===//
+#include "Moe.h"
+
+#include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
+
+using namespace dmxc::dmir;
+
+namespace dmxc::onnxfe {
+
+ExpertActivation expertActivationOf(NodeContext &c) {
+  ExpertActivation a;
+  a.name = c.attrString("activation_type", "relu");
+  a.alpha = c.attrFloat("activation_alpha", 1);
+  a.beta = c.attrFloat("activation_beta", 0);
+  if (c.hasAttr("swiglu_limit"))
+    a.limit = c.attrFloat("swiglu_limit", 0);
+  a.limitAfter = c.attrInt("swiglu_limit_after_activation", 0) != 0;
+  a.fusion = c.attrInt("swiglu_fusion", 0);
+  c.requireAttr(a.fusion >= 0 && a.fusion <= 2, "swiglu_fusion is 0, 1 or 2, not " + std::to_string(a.fusion));
+  c.requireAttr(a.name != "geglu" || a.fusion != 0, "geglu needs gate and up in fc1 (swiglu_fusion 1 or 2)");
+  c.requireAttr(c.attrInt("use_sparse_mixer", 0) == 0,
+                "the sparse mixer is not supported: its weights depend on an epsilon that no attribute gives");
+  return a;
+}
+
+Val routeWeights(NodeContext &c, const Val &given) {
+  Emitter &e = c.e;
+  Val logits = e.cast(c.operand(1), DType::F32);
+  c.requireShape(logits.rank() == 2, "router_probs must be [tokens, experts], not " + logits.describe());
+  const Dim experts = logits.extent(1);
+  const int64_t k = c.attrInt("k", 1);
+  c.requireAttr(k > 0 && k <= experts.valueOr(k),
+                "k = " + std::to_string(k) + " experts cannot be chosen from " + experts.str());
+  // Of equal ones the last is taken first.
+  auto backwards = [&](const Val &x) { return e.slice(x, {Dim(0), experts - 1}, x.dims(), {1, -1}); };
+  Val scores = backwards(given ? logits : e.softmax(logits, 1));
+  std::vector<Val> chosen = sorted(e, scores, 1, k, true);
+  Val weights = chosen[0];
+  if (given)
+    weights = e.emit<GatherElementsOp>({backwards(given), chosen[1]}, {e.attr("axis", int64_t(1))});
+  if (c.attrInt("normalize_routing_weights", 0)) {
+    Val sum = sumOver(e, weights, {1}, true), none = e.compare(Compare::eq, sum, e.scalarLike(sum, 0));
+    weights = e.select(none, e.scalarLike(weights, 0), e.div(weights, sum));
+  }
+  Val nothing = e.splat(DType::F32, logits.dims(), 0);
+  return backwards(scatterElements(e, nothing, chosen[1], weights, 1, ScatterMode::replace));
+}
+
+void requireLayer(NodeContext &c, const ExpertLayer &layer, const Dims &dims, const char *what) {
+  c.requireShape(mayEqual(layer.weights.dims(), dims),
+                 std::string("the weights of ") + what + " hold " + dimsString(layer.weights.dims()) +
+                     " numbers where " + dimsString(dims) + " (experts, results, operands) are " + "expected");
+  if (layer.bias)
+    c.requireShape(layer.bias.rank() == 2 && mayEqual(layer.bias.dims(), llvm::ArrayRef<Dim>(dims).take_front(2)),
+                   std::string("the bias of ") + what + " " + layer.bias.describe() +
+                       " must have one number for each expert and result");
+}
+
+namespace {
+
+/// x [experts or 1, tokens, k] through a layer of each expert.
+Val through(Emitter &e, const ExpertLayer &layer, const Val &x) {
+  Val y = e.matmul(x, e.transposeLast(layer.weights));
+  return layer.bias ? e.add(y, unsqueeze(e, e.cast(layer.bias, DType::F32), 1)) : y;
+}
+
+Val atMost(Emitter &e, const Val &x, const std::optional<double> &limit) {
+  return limit ? e.min(x, e.scalarLike(x, *limit)) : x;
+}
+Val within(Emitter &e, const Val &x, const std::optional<double> &limit) {
+  return limit ? e.max(atMost(e, x, limit), e.scalarLike(x, -*limit)) : x;
+}
+
+Val swiglu(Emitter &e, const ExpertActivation &a, Val gate, const Val &up) {
+  if (!a.limitAfter)
+    gate = atMost(e, gate, a.limit);
+  Val open = e.mul(gate, sigmoid(e, a.alpha == 1 ? gate : e.mul(gate, a.alpha)));
+  Val line = within(e, up, a.limit);
+  return e.mul(a.limitAfter ? atMost(e, open, a.limit) : open, a.beta == 0 ? line : e.add(line, a.beta));
+}
+
+Val gated(Emitter &e, const ExpertActivation &a, const Val &gate, const Val &up) {
+  return a.name == "geglu" ? e.mul(geluTanh(e, gate), up) : swiglu(e, a, gate, up);
+}
+
+/// One function of a row; `gelu` is its approximation by tanh, as ONNX Runtime's kernels have it.
+Val plain(Emitter &e, const std::string &name, const Val &x) {
+  if (name == "relu")
+    return e.emit<ReluOp>({x});
+  if (name == "relu2")
+    return square(e, e.emit<ReluOp>({x}));
+  if (name == "gelu")
+    return geluTanh(e, x);
+  if (name == "silu")
+    return silu(e, x);
+  if (name == "identity")
+    return x;
+  fail("op-attribute",
+       "the activation_type '" + name + "' is unknown (relu, relu2, gelu, silu, identity, swiglu and geglu are known)");
+}
+
+Val activated(Emitter &e, const Experts &experts, const ExpertActivation &a, const Val &x) {
+  Val h = through(e, experts.fc1, x);
+  if (!a.gated()) {
+    Val y = plain(e, a.name, h);
+    return experts.fc3 ? e.mul(y, through(e, experts.fc3, x)) : y;
+  }
+  if (a.fusion == 0)
+    return gated(e, a, h, through(e, experts.fc3, x));
+  const Dim rows = experts.fc2.weights.extent(2);
+  if (a.fusion == 1)
+    return gated(e, a, e.sliceAxis(h, 2, 0, rows, 2), e.sliceAxis(h, 2, 1, rows, 2));
+  return gated(e, a, e.sliceAxis(h, 2, 0, rows), e.sliceAxis(h, 2, rows, rows));
+}
+
+void requireExperts(NodeContext &c, const Experts &experts, const ExpertActivation &a, const Val &x) {
+  const Dim count = experts.fc1.weights.extent(0), hidden = x.extent(-1), inner = experts.fc2.weights.extent(2);
+  c.requireShape(mayEqual(c.operand(1).extent(1), count), "the router chooses from " + c.operand(1).extent(1).str() +
+                                                              " experts, but there are weights of " + count.str());
+  requireLayer(c, experts.fc1, {count, inner * a.rows(), hidden}, "fc1");
+  requireLayer(c, experts.fc2, {count, hidden, inner}, "fc2");
+  const bool needsThird = a.gated() && a.fusion == 0;
+  c.requireAttr(experts.fc3 || !needsThird, "swiglu that is not fused (swiglu_fusion 0) needs the weights of fc3");
+  c.requireAttr(!experts.fc3 || !a.gated() || needsThird,
+                "gate and up are in fc1 (swiglu_fusion " + std::to_string(a.fusion) + "), but fc3 has weights too");
+  if (experts.fc3)
+    requireLayer(c, experts.fc3, {count, inner, hidden}, "fc3");
+}
+
+} // namespace
+
+Val mixedExperts(NodeContext &c, const Experts &experts, const ExpertActivation &activation, const Val &route) {
+  Emitter &e = c.e;
+  Val x = c.operand(0);
+  c.requireShape(x.rank() == 2 || x.rank() == 3,
+                 "the input must be [tokens, hidden] or [batch, sequence, hidden], not " + x.describe());
+  requireExperts(c, experts, activation, x);
+  const Dim tokens = x.rank() == 2 ? x.extent(0) : x.extent(0) * x.extent(1), hidden = x.extent(-1);
+  c.requireShape(mayEqual(route.extent(0), tokens),
+                 "the router has " + route.extent(0).str() + " rows for " + tokens.str() + " tokens");
+  Val rows = e.reshape(e.cast(x, DType::F32), {1, tokens, hidden});
+  Val y = through(e, experts.fc2, activated(e, experts, activation, rows));
+  Val share = unsqueeze(e, e.transpose(e.expectDims(route, {tokens, route.extent(1)}), {1, 0}), 2);
+  return e.cast(e.reshape(sumOver(e, e.mul(y, share), {0}, false), x.dims()), x.dtype());
+}
+
+namespace {
+
+ExpertLayer layerOf(NodeContext &c, int weights, int bias) {
+  if (!c.has(weights)) {
+    c.requireShape(!c.has(bias), "operand " + std::to_string(bias) + " is the bias of weights that are missing");
+    return {};
+  }
+  Val w = c.operand(weights);
+  c.requireShape(w.rank() == 3, "the weights " + w.describe() + " must be [experts, results, operands]");
+  return {c.e.cast(w, DType::F32), c.optional(bias)};
+}
+
+void importMoE(NodeContext &c) {
+  ExpertActivation activation = expertActivationOf(c);
+  c.requireShape(c.has(2) && c.has(4), "the weights of fc1 and fc2 must be there");
+  Experts experts{layerOf(c, 2, 3), layerOf(c, 4, 5), layerOf(c, 6, 7)};
+  c.result(mixedExperts(c, experts, activation, routeWeights(c)));
+}
+
+} // namespace
+
+std::vector<OpRows> contribMoeOps() {
+  return {{"MoE",
+           {1},
+           importMoE,
+           "activation_alpha,activation_beta,activation_type,k,normalize_routing_weights,swiglu_fusion,swiglu_limit,"
+           "swiglu_limit_after_activation,use_sparse_mixer",
+           {kHalfOrSingle},
+           "use_sparse_mixer 0",
+           kMicrosoft}};
+}
+
+} // namespace dmxc::onnxfe
