@@ -1,6 +1,7 @@
 //===- OpTable.cpp - one row per (op, since-version) ----------------------===//
 #include "OpTable.h"
 #include "OnnxFrontend.h"
+#include "contrib/Families.h"
 
 #include "dmxc/Support/Diagnostic.h"
 
@@ -47,6 +48,8 @@ OpTable::OpTable() {
         lossOps,        quantOps,      resizeOps,          recurrentOps, signalOps,      imageOps,    roiOps,
         maxRoiPoolOps,  attentionOps,  linearAttentionOps, mlOps,        mlFeatureOps,   mlLinearOps, treeOps,
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
+    add(family());
+  for (auto family : {contribGroupQueryOps, contribNormOps, contribRotaryOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

@@ -1,0 +1,17 @@
+//===- Families.h - the operators of com.microsoft --------------*- C++ -*-===//
+#pragma once
+
+#include "../OpTable.h"
+
+namespace dmxc::onnxfe {
+
+inline constexpr const char *kMicrosoft = "com.microsoft";
+/// The element types that the domain's float operators have.
+inline constexpr TypeSet kContribFloat = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32);
+
+// Each is defined in the file that is named as it is.
+std::vector<OpRows> contribGroupQueryOps();
+std::vector<OpRows> contribNormOps();
+std::vector<OpRows> contribRotaryOps();
+
+} // namespace dmxc::onnxfe

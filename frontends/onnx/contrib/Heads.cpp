@@ -1,0 +1,76 @@
+//===- Heads.cpp - what attention of com.microsoft is made of -------------===//
+#include "Heads.h"
+
+#include "frontends/common/ops/Attention.h"
+#include "frontends/common/ops/Formulas.h"
+
+#include <cmath>
+
+using namespace dmxc::dmir;
+
+namespace dmxc::onnxfe {
+
+Val splitHeads(NodeContext &c, const Val &x, int64_t heads, const char *what) {
+  c.requireShape(x.rank() == 3, std::string(what) + " is " + x.describe() + "; expected rank 3");
+  c.requireShape(heads > 0 && x.extent(2).valueOr(0) % heads == 0, "the " + x.extent(2).str() + " numbers of " + what +
+                                                                       " do not divide into " + std::to_string(heads) +
+                                                                       " heads");
+  return c.e.reshape(x, {x.extent(0), x.extent(1), heads, Dim::floorDiv(x.extent(2), heads)});
+}
+
+Val headsFirst(Emitter &e, const Val &x) { return e.transpose(x, {0, 2, 1, 3}); }
+
+Val joinHeads(Emitter &e, const Val &x) {
+  Val last = headsFirst(e, x);
+  return e.reshape(last, {last.extent(0), last.extent(1), last.extent(2) * last.extent(3)});
+}
+
+Val scaleOf(NodeContext &c, Dim size) {
+  double scale = c.attrFloat("scale", 0);
+  if (scale == 0 && !size.isStatic())
+    return c.e.cast(reciprocal(c.e, sqrtOf(c.e, c.e.size(size, DType::F64))), DType::F32);
+  return c.e.scalar(DType::F32, scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.valueOr(1))));
+}
+
+Angles anglesAt(NodeContext &c, int cosines, int sines, const Val &positions, Dim half) {
+  Val cosine = c.operand(cosines), sine = c.operand(sines);
+  c.requireShape(cosine.rank() == 2 && mayEqual(cosine.dims(), sine.dims()) && mayEqual(cosine.extent(1), half),
+                 "cos_cache " + cosine.describe() + " and sin_cache " + sine.describe() +
+                     " must be two matrices of one shape, with " + half.str() + " columns");
+  auto at = [&](const Val &cache) {
+    Val expected = c.e.expectDims(cache, {cache.extent(0), half});
+    return c.e.cast(c.e.gather(expected, positions, 0), DType::F32);
+  };
+  return {at(cosine), at(sine)};
+}
+
+Val turned(Emitter &e, const Val &x, const Angles &angles, int64_t headAxis, bool neighbours) {
+  auto spread = [&](const Val &value) { return unsqueeze(e, value, value.rank() + 1 - headAxis); };
+  return rotatePairs(e, x, spread(angles.cosine), spread(angles.sine), neighbours);
+}
+
+GroupedAttention::GroupedAttention(Emitter &e, const Val &q, const Val &k, const Val &v)
+    : e(e), q(e.cast(q, DType::F32)), k(e.cast(k, DType::F32)), v(e.cast(v, DType::F32)), heads(q.dim(1)),
+      perKey(q.dim(1) / k.dim(1)) {}
+
+Val GroupedAttention::rows(const Val &x) const {
+  if (perKey == 1 || (x.extent(1).is(1) && x.extent(2).is(1)))
+    return x;
+  Dims split{x.extent(0), 1, perKey, q.extent(2), x.extent(3)};
+  if (x.extent(1).is(heads))
+    split[1] = heads / perKey;
+  Val grouped =
+      e.reshape(x, {x.extent(0), split[1], x.extent(1).is(1) ? Dim(1) : Dim(perKey), x.extent(2), x.extent(3)});
+  return e.reshape(e.broadcast(grouped, split), {x.extent(0), split[1], q.extent(2) * perKey, x.extent(3)});
+}
+
+Val GroupedAttention::queries(const Val &x) const {
+  return perKey == 1 ? x : e.reshape(x, {x.extent(0), heads, q.extent(2), x.extent(3)});
+}
+
+Val GroupedAttention::scores(const Val &scale, double softcap) const {
+  Val scores = e.matmul(rows(e.mul(q, scale)), e.transposeLast(k));
+  return softcap == 0 ? scores : e.mul(tanhOf(e, e.mul(scores, 1 / softcap)), softcap);
+}
+
+} // namespace dmxc::onnxfe
