@@ -49,7 +49,7 @@ private:
   void rotate();
   Val rotaryPositions();
   Val placesOfRows();
-  Val present(int pastOperand, const Val &fresh, const Val &places);
+  Val present(int pastOperand, const Val &added, const Val &places);
   Val visible(const GroupedAttention &attention, Dim columns);
   Val bias(const GroupedAttention &attention);
   void attend(Val k, Val v);
@@ -60,11 +60,12 @@ private:
   int64_t heads = 0, kvHeads = 0;
   Val q, k, v; ///< [batch, length, heads, size]
   Dim batch, length, size;
-  bool hasPast = false, shares = false; ///< shares: there are no new keys, all are in the cache
-  Dim past, rows;                       ///< of the cache before and after the step
-  Dim keys;                             ///< rows that any query may see
-  Val counts;                           ///< rows that count after the step, i64 [batch, 1]
-  Val before;                           ///< and before it
+  bool hasPast = false;
+  Dim fresh;      ///< new rows: as many as the query has, or none where all are in the cache
+  Dim past, rows; ///< of the cache before and after the step
+  Dim keys;       ///< rows that any query may see
+  Val counts;     ///< rows that count after the step, i64 [batch, 1]
+  Val before;     ///< and before it
 };
 
 void GroupQuery::checkAttributes() {
@@ -108,13 +109,19 @@ void GroupQuery::readHeads() {
   length = q.extent(1);
   size = q.extent(3);
   hasPast = c.has(kPastKey);
-  shares = hasPast && k.extent(1).is(0);
-  Dims expected{batch, shares ? Dim(0) : length, kvHeads, size};
+  Dim own = k.extent(1);
+  bool open = hasPast && !(own == length) && !(own.isStatic() && length.isStatic());
+  fresh = open || (hasPast && own.is(0)) ? own : length;
+  Dims expected{batch, fresh, kvHeads, size};
   for (auto [what, value] : {std::pair("key", &k), {"value", &v}}) {
     c.requireShape(mayEqual(value->dims(), expected), std::string("the ") + what + " has the dims " +
                                                           dimsString(value->dims()) + " where the query asks for " +
                                                           dimsString(expected) + " (batch, rows, heads, size)");
     *value = e.expectDims(*value, expected);
+  }
+  if (open) { // as many rows as the query has, or none: nothing is added then, which a run checks
+    Val nothing = e.splat(k.dtype(), {batch, own * (length - own), kvHeads, size}, 0);
+    k = e.expectDims(e.concat({k, nothing}, 1), expected);
   }
 }
 
@@ -129,14 +136,14 @@ Val GroupQuery::perEntry(int operand, const char *what) {
 
 void GroupQuery::readLengths() {
   counts = e.add(perEntry(kSeqlens, "seqlens_k"), 1.0);
-  Val fresh = e.size(length);
+  Val steps = e.size(length);
   if (c.has(kQuerySeqlens)) {
-    c.requireShape(hasPast && !shares && c.attrInt("causal", 1) == 1,
+    c.requireShape(hasPast && !fresh.is(0) && c.attrInt("causal", 1) == 1,
                    "query_seqlens needs a past, new keys and causal=1");
-    fresh = perEntry(kQuerySeqlens, "query_seqlens");
+    steps = perEntry(kQuerySeqlens, "query_seqlens");
   }
   Val least = e.intScalar(DType::I64, 0);
-  before = hasPast ? e.max(e.sub(counts, fresh), least) : e.broadcast(least, {batch, 1});
+  before = hasPast ? e.max(e.sub(counts, steps), least) : e.broadcast(least, {batch, 1});
 }
 
 /// The cache has the past's length, or the new rows behind it.
@@ -165,13 +172,13 @@ void GroupQuery::readPresent() {
   }
   keys = c.size(kTotal, "total_sequence_length");
   if (keys.isStatic() && past.isStatic()) {
-    Dim grown = shares ? past : past + length;
+    Dim grown = past + fresh;
     c.requireShape(*keys.known() <= *past.known() || mayEqual(keys, grown),
                    "total_sequence_length " + keys.str() + " is neither the past's " + past.str() +
                        " rows and the new ones, nor within the past");
   }
   rows = fixed ? past : Dim::max(keys, past);
-  if (keys == past + length)
+  if (keys == past + fresh)
     rows = keys;
 }
 
@@ -227,29 +234,33 @@ void GroupQuery::rotate() {
   bool neighbours = c.attrInt("rotary_interleaved", 0) != 0;
   DType type = k.dtype();
   q = turned(e, e.cast(q, DType::F32), angles, 2, neighbours);
-  if (!shares)
-    k = e.cast(turned(e, e.cast(k, DType::F32), angles, 2, neighbours), type);
+  if (fresh.is(0))
+    return;
+  for (Val *value : {&angles.cosine, &angles.sine})
+    *value = fresh == length ? *value : e.sliceAxis(*value, 1, 0, fresh);
+  k = e.cast(turned(e, e.cast(k, DType::F32), angles, 2, neighbours), type);
 }
 
-/// Where the new rows of each head go, i64 [batch, kv heads, length, 3].
+/// Where the new rows of each head go, i64 [batch, kv heads, fresh, 3].
 Val GroupQuery::placesOfRows() {
-  Dims each{batch, kvHeads, length, 1};
-  Val row = e.add(e.reshape(before, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, length, 1}, 2));
+  Dims each{batch, kvHeads, fresh, 1};
+  Val row = e.add(e.reshape(before, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, fresh, 1}, 2));
   return e.concat({e.iota(DType::I64, each, 0), e.iota(DType::I64, each, 1), e.broadcast(row, each)}, 3);
 }
 
-/// The cache with the new rows [batch, kv heads, length, size].
-Val GroupQuery::present(int pastOperand, const Val &fresh, const Val &places) {
+/// The cache with the new rows [batch, kv heads, fresh, size].
+Val GroupQuery::present(int pastOperand, const Val &added, const Val &places) {
   if (!hasPast)
-    return fresh;
+    return added;
   Val cache = e.expectDims(c.operand(pastOperand), {batch, kvHeads, past, size});
   if (!(rows == past)) { // rows that do not count are zeros in a new buffer
     Val zero = e.scalarLike(cache, 0);
     cache = e.pad(cache, zero, {0, 0, 0, 0}, {0, 0, rows - past, 0});
     Val row = e.iota(DType::I64, {1, 1, rows, 1}, 2);
-    cache = e.select(e.compare(Compare::lt, row, e.reshape(before, {batch, 1, 1, 1})), cache, zero);
+    Val old = e.add(e.reshape(before, {batch, 1, 1, 1}), e.size(length - fresh));
+    cache = e.select(e.compare(Compare::lt, row, old), cache, zero);
   }
-  return shares ? cache : scatterND(e, cache, places, fresh, ScatterMode::replace);
+  return places ? scatterND(e, cache, places, added, ScatterMode::replace) : cache;
 }
 
 /// Which of the first `keys` columns a row may see; a column behind them is the sink, which all do.
@@ -325,7 +336,7 @@ void GroupQuery::import() {
   readLengths();
   normalizeHeads();
   rotate();
-  Val places = hasPast && !shares ? placesOfRows() : Val();
+  Val places = hasPast && !fresh.is(0) ? placesOfRows() : Val();
   k = present(kPastKey, headsFirst(e, k), places);
   v = present(kPastValue, headsFirst(e, v), places);
   c.result(1, k);
