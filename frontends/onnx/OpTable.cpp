@@ -49,7 +49,7 @@ OpTable::OpTable() {
         maxRoiPoolOps,  attentionOps,  linearAttentionOps, mlOps,        mlFeatureOps,   mlLinearOps, treeOps,
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
-  for (auto family : {contribGroupQueryOps, contribNormOps, contribRotaryOps})
+  for (auto family : {contribAttentionOps, contribGroupQueryOps, contribNormOps, contribRotaryOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

@@ -10,6 +10,7 @@ inline constexpr const char *kMicrosoft = "com.microsoft";
 inline constexpr TypeSet kContribFloat = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32);
 
 // Each is defined in the file that is named as it is.
+std::vector<OpRows> contribAttentionOps();
 std::vector<OpRows> contribGroupQueryOps();
 std::vector<OpRows> contribNormOps();
 std::vector<OpRows> contribRotaryOps();

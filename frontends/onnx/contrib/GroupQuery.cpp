@@ -48,7 +48,6 @@ private:
   void normalizeHeads();
   void rotate();
   Val rotaryPositions();
-  Val placesOfRows();
   Val present(int pastOperand, const Val &added, const Val &places);
   Val visible(const GroupedAttention &attention, Dim columns);
   Val bias(const GroupedAttention &attention);
@@ -241,13 +240,6 @@ void GroupQuery::rotate() {
   k = e.cast(turned(e, e.cast(k, DType::F32), angles, 2, neighbours), type);
 }
 
-/// Where the new rows of each head go, i64 [batch, kv heads, fresh, 3].
-Val GroupQuery::placesOfRows() {
-  Dims each{batch, kvHeads, fresh, 1};
-  Val row = e.add(e.reshape(before, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, fresh, 1}, 2));
-  return e.concat({e.iota(DType::I64, each, 0), e.iota(DType::I64, each, 1), e.broadcast(row, each)}, 3);
-}
-
 /// The cache with the new rows [batch, kv heads, fresh, size].
 Val GroupQuery::present(int pastOperand, const Val &added, const Val &places) {
   if (!hasPast)
@@ -336,7 +328,7 @@ void GroupQuery::import() {
   readLengths();
   normalizeHeads();
   rotate();
-  Val places = hasPast && !fresh.is(0) ? placesOfRows() : Val();
+  Val places = hasPast && !fresh.is(0) ? placesOfRows(e, batch, kvHeads, fresh, before) : Val();
   k = present(kPastKey, headsFirst(e, k), places);
   v = present(kPastValue, headsFirst(e, v), places);
   c.result(1, k);

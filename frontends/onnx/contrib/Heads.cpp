@@ -49,6 +49,12 @@ Val turned(Emitter &e, const Val &x, const Angles &angles, int64_t headAxis, boo
   return rotatePairs(e, x, spread(angles.cosine), spread(angles.sine), neighbours);
 }
 
+Val placesOfRows(Emitter &e, Dim batch, Dim heads, Dim rows, const Val &first) {
+  Dims each{batch, heads, rows, 1};
+  Val row = e.add(e.reshape(first, {first.extent(0), 1, 1, 1}), e.iota(DType::I64, {1, 1, rows, 1}, 2));
+  return e.concat({e.iota(DType::I64, each, 0), e.iota(DType::I64, each, 1), e.broadcast(row, each)}, 3);
+}
+
 GroupedAttention::GroupedAttention(Emitter &e, const Val &q, const Val &k, const Val &v)
     : e(e), q(e.cast(q, DType::F32)), k(e.cast(k, DType::F32)), v(e.cast(v, DType::F32)), heads(q.dim(1)),
       perKey(q.dim(1) / k.dim(1)) {}

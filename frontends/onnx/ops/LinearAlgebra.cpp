@@ -45,10 +45,6 @@ Val widenedBytes(Emitter &e, const Val &bytes) {
   return e.cast(matrix ? e.fromSSA(e.ssa(bytes)) : bytes, DType::I32);
 }
 
-namespace {
-
-/// A zero point as i32: one number, or one a row (of the left operand) or a
-/// column (of the right one).
 Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
   Val x = widenedBytes(c.e, c.operand(operand));
   if (!c.has(zeroPoint))
@@ -60,6 +56,8 @@ Val withoutZeroPoint(NodeContext &c, int operand, int zeroPoint, bool rows) {
     zero = c.e.reshape(zero, {zero.extent(0), 1});
   return c.e.sub(x, zero);
 }
+
+namespace {
 
 void importMatMulInteger(NodeContext &c) {
   c.result(numpyMatMul(c.e, withoutZeroPoint(c, 0, 2, true), withoutZeroPoint(c, 1, 3, false)));
