@@ -49,7 +49,8 @@ OpTable::OpTable() {
         maxRoiPoolOps,  attentionOps,  linearAttentionOps, mlOps,        mlFeatureOps,   mlLinearOps, treeOps,
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
-  for (auto family : {contribAttentionOps, contribGroupQueryOps, contribNormOps, contribRotaryOps})
+  for (auto family : {contribAttentionOps, contribEmbedOps, contribGroupQueryOps, contribNormOps,
+                      contribPositionBiasOps, contribRotaryOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

@@ -58,7 +58,9 @@ Val maskOf(NodeContext &c, const Heads &h) {
   if (mask.rank() == 1)
     return vectorMask(c, h);
   if (mask.rank() == 2 && mask.extent(1).is(1) && !h.keys().is(1))
-    return Val(); // the same for all keys
+    return Val();                                                               // the same for all keys
+  if (mask.rank() == 2 && !h.past.is(0) && mask.extent(1) == h.keys() - h.past) // of the new keys; older ones are seen
+    mask = e.pad(mask, e.scalarLike(mask, 1), {0, h.past}, {0, 0});
   Dims expected = mask.rank() == 2   ? Dims{h.batch(), h.keys()}
                   : mask.rank() == 3 ? Dims{h.batch(), h.queries(), h.keys()}
                                      : Dims{h.batch(), 1, mask.extent(-1), mask.extent(-1)};
@@ -247,15 +249,32 @@ struct Projected {
   int mask, past, bias, pastLength;
 };
 
+/// Query and key [batch, rows, heads, size] turned by the angles of their positions, the first of which is `first`.
+void rotate(NodeContext &c, Val parts[], Dim first) {
+  if (c.attrInt("do_rotary", 0) == 0)
+    return;
+  Dim size = parts[0].extent(3);
+  int64_t turning = c.attrInt("rotary_embedding_dim", 0);
+  c.requireShape(turning > 0 || size.isStatic(), "do_rotary needs a size of a head that is known at compile time");
+  turning = turning > 0 ? turning : *size.known();
+  c.requireAttr(turning > 0 && turning % 2 == 0 && turning <= size.valueOr(INT64_MAX),
+                std::to_string(turning) + " numbers of a head of " + size.str() + " cannot be rotated");
+  for (int i = 0; i < 2; ++i) {
+    Angles angles = anglesFrom(c.e, first, parts[i].extent(1), turning / 2);
+    DType type = parts[i].dtype();
+    parts[i] = c.e.cast(turned(c.e, c.e.cast(parts[i], DType::F32), angles, 2, false), type);
+  }
+}
+
 /// `all` [batch, rows, hidden sizes of query, key and value].
-void attendProjected(NodeContext &c, const Val &all, const std::vector<int64_t> &sizes, const Projected &at) {
+void attendProjected(NodeContext &c, const Val &all, const Dims &sizes, const Projected &at) {
   Emitter &e = c.e;
-  int64_t heads = c.attrInt("num_heads"), offset = 0;
+  int64_t heads = c.attrInt("num_heads");
+  Dim offset = 0;
   DType type = all.dtype();
   Val parts[3];
   for (int i = 0; i < 3; offset += sizes[i++])
-    parts[i] = headsFirst(e, splitHeads(c, e.sliceAxis(all, 2, offset, sizes[i]), heads, "the projection"));
-  Heads h{parts[0], parts[1], parts[2], 0, at.mask, at.bias};
+    parts[i] = splitHeads(c, e.sliceAxis(all, 2, offset, sizes[i]), heads, "the projection");
   Val past = c.optional(at.past);
   bool shared = c.attrInt("past_present_share_buffer", 0) != 0 && past;
   c.requireShape(!past || (past.rank() == 5 && mayEqual(past.extent(0), 2)),
@@ -264,10 +283,11 @@ void attendProjected(NodeContext &c, const Val &all, const std::vector<int64_t> 
   std::optional<Dim> start;
   if (shared)
     start = c.size(at.pastLength, "past_sequence_length");
-  Dim keys = h.keys();
+  Dim before = past ? start.value_or(past.extent(3)) : Dim(0);
+  rotate(c, parts, before);
+  Heads h{headsFirst(e, parts[0]), headsFirst(e, parts[1]), headsFirst(e, parts[2]), before, at.mask, at.bias};
+  Dim keys = h.past + h.keys();
   if (past) {
-    h.past = start.value_or(past.extent(3));
-    keys = h.past + keys;
     auto half = [&](int64_t i) {
       return e.reshape(e.sliceAxis(past, 0, i, 1), {past.extent(1), past.extent(2), past.extent(3), past.extent(4)});
     };
@@ -285,29 +305,24 @@ void attendProjected(NodeContext &c, const Val &all, const std::vector<int64_t> 
 }
 
 /// The sizes of query, key and value for weights with `columns` columns.
-std::vector<int64_t> hiddenSizes(NodeContext &c, Dim columns) {
+Dims hiddenSizes(NodeContext &c, Dim columns) {
   int64_t heads = c.attrInt("num_heads");
   c.requireAttr(heads > 0, "num_heads must be positive");
-  if (c.attrInt("do_rotary", 0) != 0)
-    fail("op-unsupported", "do_rotary inside of Attention is not supported",
-         {"fuse the model to MultiHeadAttention and RotaryEmbedding"});
-  c.requireShape(columns.isStatic() || c.hasAttr("qkv_hidden_sizes"),
-                 "how many columns the weights have must be known at compile time");
-  std::vector<int64_t> sizes = c.attrInts("qkv_hidden_sizes", {});
-  if (sizes.empty()) {
-    c.requireShape(*columns.known() % 3 == 0,
+  std::vector<int64_t> given = c.attrInts("qkv_hidden_sizes", {});
+  if (given.empty()) {
+    c.requireShape(columns.valueOr(0) % 3 == 0,
                    "the " + columns.str() + " columns do not divide into query, key and value");
-    sizes.assign(3, *columns.known() / 3);
+    return Dims(3, Dim::floorDiv(columns, 3));
   }
-  c.requireAttr(sizes.size() == 3 && sizes[0] == sizes[1],
+  c.requireAttr(given.size() == 3 && given[0] == given[1],
                 "qkv_hidden_sizes must be three numbers, of which the first two are equal");
-  for (int64_t size : sizes)
+  for (int64_t size : given)
     c.requireAttr(size > 0 && size % heads == 0, "the hidden size " + std::to_string(size) + " does not divide into " +
                                                      std::to_string(heads) + " heads");
-  c.requireShape(mayEqual(columns, sizes[0] + sizes[1] + sizes[2]), "the weights have " + columns.str() +
-                                                                        " columns where qkv_hidden_sizes ask for " +
-                                                                        std::to_string(sizes[0] + sizes[1] + sizes[2]));
-  return sizes;
+  Dim all = given[0] + given[1] + given[2];
+  c.requireShape(mayEqual(columns, all),
+                 "the weights have " + columns.str() + " columns where qkv_hidden_sizes ask for " + all.str());
+  return Dims(given);
 }
 
 void requireProjection(NodeContext &c, int bias) {
@@ -322,7 +337,7 @@ void requireProjection(NodeContext &c, int bias) {
 
 void importAttention(NodeContext &c) {
   requireProjection(c, 2);
-  std::vector<int64_t> sizes = hiddenSizes(c, c.operand(1).extent(1));
+  Dims sizes = hiddenSizes(c, c.operand(1).extent(1));
   Val all = frontend::numpyMatMul(c.e, c.operand(0), c.operand(1));
   if (c.has(2))
     all = c.e.add(all, c.operand(2));
@@ -333,7 +348,7 @@ void importAttention(NodeContext &c) {
 void importQAttention(NodeContext &c) {
   Emitter &e = c.e;
   requireProjection(c, 2);
-  std::vector<int64_t> sizes = hiddenSizes(c, c.operand(1).extent(1));
+  Dims sizes = hiddenSizes(c, c.operand(1).extent(1));
   DType type = c.operand(3).dtype();
   auto scale = [&](int operand) {
     Val value = e.cast(c.operand(operand), DType::F32);
@@ -368,14 +383,14 @@ std::vector<OpRows> contribAttentionOps() {
        "do_rotary,mask_filter_value,num_heads,past_present_share_buffer,qkv_hidden_sizes,rotary_embedding_dim,scale,"
        "unidirectional",
        {F, F, F, Index, F, F, Index},
-       "without do_rotary",
+       "",
        kMicrosoft},
       {"QAttention",
        {1},
        importQAttention,
        "do_rotary,mask_filter_value,num_heads,past_present_share_buffer,scale,unidirectional",
        {Byte, Byte, F, F, F, Index, Byte, Byte, F},
-       "without do_rotary",
+       "",
        kMicrosoft},
   };
 }

@@ -11,8 +11,10 @@ inline constexpr TypeSet kContribFloat = bitOf(DType::F16) | bitOf(DType::BF16) 
 
 // Each is defined in the file that is named as it is.
 std::vector<OpRows> contribAttentionOps();
+std::vector<OpRows> contribEmbedOps();
 std::vector<OpRows> contribGroupQueryOps();
 std::vector<OpRows> contribNormOps();
+std::vector<OpRows> contribPositionBiasOps();
 std::vector<OpRows> contribRotaryOps();
 
 } // namespace dmxc::onnxfe

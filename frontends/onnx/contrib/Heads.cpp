@@ -44,6 +44,15 @@ Angles anglesAt(NodeContext &c, int cosines, int sines, const Val &positions, Di
   return {at(cosine), at(sine)};
 }
 
+Angles anglesFrom(Emitter &e, Dim first, Dim rows, int64_t half) {
+  std::vector<double> rates;
+  for (int64_t i = 0; i < half; ++i)
+    rates.push_back(std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(half)));
+  Val position = e.cast(e.add(e.iota(DType::I64, {1, rows, 1}, 1), e.size(first)), DType::F64);
+  Val angle = e.mul(position, e.floats(DType::F64, {1, 1, half}, rates));
+  return {e.cast(e.emit<CosOp>({angle}), DType::F32), e.cast(e.emit<SinOp>({angle}), DType::F32)};
+}
+
 Val turned(Emitter &e, const Val &x, const Angles &angles, int64_t headAxis, bool neighbours) {
   auto spread = [&](const Val &value) { return unsqueeze(e, value, value.rank() + 1 - headAxis); };
   return rotatePairs(e, x, spread(angles.cosine), spread(angles.sine), neighbours);

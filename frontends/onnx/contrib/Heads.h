@@ -20,6 +20,8 @@ struct Angles {
 };
 /// Those of positions (i64 [batch or 1, sequence]) from the caches in two operands, [positions, half].
 Angles anglesAt(NodeContext &c, int cosines, int sines, const Val &positions, Dim half);
+/// Those of `rows` positions from `first` on that no cache holds: position / 10000^(i / half).
+Angles anglesFrom(Emitter &e, Dim first, Dim rows, int64_t half);
 /// x [.., sequence, heads, size] with the angles of its positions; `headAxis` counts from the end.
 Val turned(Emitter &e, const Val &x, const Angles &angles, int64_t headAxis, bool neighbours);
 
