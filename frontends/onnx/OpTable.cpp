@@ -50,7 +50,7 @@ OpTable::OpTable() {
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
   for (auto family : {contribAttentionOps, contribEmbedOps, contribGroupQueryOps, contribNormOps,
-                      contribPositionBiasOps, contribRotaryOps})
+                      contribPositionBiasOps, contribRecurrentOps, contribRotaryOps})
     add(family());
   std::stable_sort(all.begin(), all.end(), [](const OpRow &a, const OpRow &b) {
     return std::tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

@@ -24,6 +24,12 @@ Val rootOfScale(Emitter &e, std::optional<double> scale, Dim size) {
   return e.scalar(DType::F64, std::sqrt(scale.value_or(1 / std::sqrt(static_cast<double>(size.valueOr(1))))));
 }
 
+Val scaleOrDefault(Emitter &e, double scale, Dim size) {
+  if (scale == 0 && !size.isStatic())
+    return e.cast(reciprocal(e, sqrtOf(e, e.size(size, DType::F64))), DType::F32);
+  return e.scalar(DType::F32, scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.valueOr(1))));
+}
+
 Val scaledScores(Emitter &e, const Val &q, const Val &k, const Val &rootOfQ, const Val &rootOfK) {
   Val keys = e.transposeLast(e.mul(k, rootOfK));
   return e.matmul(e.mul(q, rootOfQ), keys);

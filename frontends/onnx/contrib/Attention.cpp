@@ -2,6 +2,7 @@
 #include "../ops/LinearAlgebra.h"
 #include "Heads.h"
 
+#include "frontends/common/ops/Attention.h"
 #include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/Product.h"
 
@@ -94,7 +95,7 @@ Val biasOf(NodeContext &c, const Heads &h) {
 void attend(NodeContext &c, const Heads &h, DType type, int shown = -1) {
   Emitter &e = c.e;
   GroupedAttention attention(e, h.q, h.k, h.v);
-  Val scores = attention.scores(scaleOf(c, h.q.extent(3)), 0);
+  Val scores = attention.scores(scaleOrDefault(e, c.attrFloat("scale", 0), h.q.extent(3)), 0);
   Dims all = scores.dims();
   Val mask = maskOf(c, h), bias = biasOf(c, h);
   if (mask && bias)

@@ -15,6 +15,7 @@ std::vector<OpRows> contribEmbedOps();
 std::vector<OpRows> contribGroupQueryOps();
 std::vector<OpRows> contribNormOps();
 std::vector<OpRows> contribPositionBiasOps();
+std::vector<OpRows> contribRecurrentOps();
 std::vector<OpRows> contribRotaryOps();
 
 } // namespace dmxc::onnxfe

@@ -302,7 +302,8 @@ void GroupQuery::attend(Val k, Val v) {
   }
   GroupedAttention attention(e, headsFirst(e, q), k, v);
   Dim columns = sink ? keys + 1 : keys;
-  Val scores = attention.scores(scaleOf(c, size), c.attrFloat("softcap", 0)), added = bias(attention);
+  Val scores = attention.scores(scaleOrDefault(e, c.attrFloat("scale", 0), size), c.attrFloat("softcap", 0)),
+      added = bias(attention);
   if (added)
     scores = e.add(scores, sink ? e.pad(added, zero, {0, 0, 0, 0}, {0, 0, 0, 1}) : added);
   Val seen = visible(attention, columns), shown = scores;

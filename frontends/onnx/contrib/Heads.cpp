@@ -25,13 +25,6 @@ Val joinHeads(Emitter &e, const Val &x) {
   return e.reshape(last, {last.extent(0), last.extent(1), last.extent(2) * last.extent(3)});
 }
 
-Val scaleOf(NodeContext &c, Dim size) {
-  double scale = c.attrFloat("scale", 0);
-  if (scale == 0 && !size.isStatic())
-    return c.e.cast(reciprocal(c.e, sqrtOf(c.e, c.e.size(size, DType::F64))), DType::F32);
-  return c.e.scalar(DType::F32, scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.valueOr(1))));
-}
-
 Angles anglesAt(NodeContext &c, int cosines, int sines, const Val &positions, Dim half) {
   Val cosine = c.operand(cosines), sine = c.operand(sines);
   c.requireShape(cosine.rank() == 2 && mayEqual(cosine.dims(), sine.dims()) && mayEqual(cosine.extent(1), half),

@@ -11,9 +11,6 @@ Val splitHeads(NodeContext &c, const Val &x, int64_t heads, const char *what);
 /// [batch, sequence, heads, size] as [batch, heads, sequence, size], and back with the heads joined.
 Val headsFirst(Emitter &e, const Val &x);
 Val joinHeads(Emitter &e, const Val &x);
-/// 1 / sqrt(size), or the attribute `scale` where it is there and not 0; f32.
-Val scaleOf(NodeContext &c, Dim size);
-
 /// Cosines and sines, [.., sequence, half] in f32.
 struct Angles {
   Val cosine, sine;

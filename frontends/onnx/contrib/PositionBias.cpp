@@ -74,8 +74,8 @@ void importGatedBias(NodeContext &c) {
   c.requireShape(query.rank() == 3 && bias.rank() == 1 && mayEqual(bias.extent(0), query.extent(2)),
                  "the query has the dims " + dimsString(query.dims()) + " and its bias " + dimsString(bias.dims()));
   Val layer = headsFirst(e, splitHeads(c, e.add(query, bias), heads, "the query"));
-  c.requireShape(weight.rank() == 2 && mayEqual(weight.extent(0), layer.extent(3)) && weight.extent(1).isStatic() &&
-                     weight.dim(1) % 2 == 0 && mayEqual(offset.dims(), Dims{weight.extent(1)}),
+  c.requireShape(weight.rank() == 2 && mayEqual(weight.extent(0), layer.extent(3)) &&
+                     weight.extent(1).valueOr(0) % 2 == 0 && mayEqual(offset.dims(), Dims{weight.extent(1)}),
                  "the weight " + weight.describe() + " and its bias " + offset.describe() +
                      " must have a row for each of a head's " + layer.extent(3).str() +
                      " numbers and an even number of columns");
@@ -83,8 +83,8 @@ void importGatedBias(NodeContext &c) {
   c.requireShape(mayEqual(relative.dims(), places) && mayEqual(eco.dims(), one),
                  "rel_pos " + relative.describe() + " must be [" + dimsString(places) + "] and eco_a " +
                      eco.describe() + " [" + dimsString(one) + "]");
-  Val gates = e.add(e.matmul(layer, weight), offset);
-  gates = e.reshape(gates, {layer.extent(0), heads, layer.extent(2), 2, weight.dim(1) / 2});
+  Val gates = e.add(e.matmul(layer, weight), e.expectDims(offset, {weight.extent(1)}));
+  gates = e.reshape(gates, {layer.extent(0), heads, layer.extent(2), 2, Dim::floorDiv(weight.extent(1), 2)});
   gates = sigmoid(e, e.reduce(Reduction::sum, gates, {4}, false));
   Val u = e.sliceAxis(gates, 3, 0, 1), r = e.sliceAxis(gates, 3, 1, 1);
   Val gate = e.add(e.mul(u, e.add(e.mul(r, eco), -1.0)), 2.0);
