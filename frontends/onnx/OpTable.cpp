@@ -1,6 +1,7 @@
 //===- OpTable.cpp - one row per (op, since-version) ----------------------===//
 #include "OpTable.h"
 #include "OnnxFrontend.h"
+#include "contrib/Families.h"
 
 #include "dmxc/Support/Diagnostic.h"
 
@@ -48,8 +49,10 @@ OpTable::OpTable() {
         maxRoiPoolOps,  attentionOps,  linearAttentionOps, mlOps,        mlFeatureOps,   mlLinearOps, treeOps,
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
-  for (auto family : {contribNBitsOps, contribFusedOps, contribQLinearOps, contribQMatMulOps, contribMoeOps,
-                      contribQMoeOps, contribOtherOps, contribCropOps})
+  for (auto family :
+       {contribAttentionOps, contribEmbedOps, contribGroupQueryOps, contribNormOps, contribPositionBiasOps,
+        contribRecurrentOps, contribRotaryOps, contribNBitsOps, contribFusedOps, contribQLinearOps, contribQMatMulOps,
+        contribMoeOps, contribQMoeOps, contribOtherOps, contribCropOps})
     add(family());
   for (const OpRows &refused : contribRefusedOps())
     if (!knows(refused.domain, refused.name))
@@ -134,15 +137,22 @@ bool sameOperator(const OpRow &a, const OpRow &b) {
   return std::string_view(a.domain) == b.domain && std::string_view(a.name) == b.name;
 }
 
+constexpr const char *kTableHead =
+    "| operator | opsets | element types | what is limited, or why it is refused |\n|---|---|---|---|\n";
+
 void printMarkdown(llvm::raw_ostream &os) {
   os << "Element types: any = all there are";
   for (auto [family, name] : kFamilies)
     os << "; " << name << " = " << typeSetName(family);
-  os << ". The types of operands are separated by commas; the last one counts for all that follow.\n\n"
-     << "| operator | opsets | element types | what is limited, or why it is refused |\n|---|---|---|---|\n";
+  os << ". The types of operands are separated by commas; the last one counts for all that follow.\n\n" << kTableHead;
   const std::vector<OpRow> &rows = OpTable::get().rows();
   for (size_t first = 0, next; first < rows.size(); first = next) {
     const OpRow &row = rows[first];
+    bool microsoft = std::string_view(row.domain) == kMicrosoft;
+    if (microsoft && std::string_view(rows[first - 1].domain) != kMicrosoft)
+      os << "\n## The domain com.microsoft\n\nWhat ONNX Runtime's optimiser, its quantisers and model builders "
+            "write.\n\n"
+         << kTableHead;
     for (next = first + 1; next < rows.size() && sameImport(row, rows[next]);)
       ++next;
     std::string opsets = std::to_string(row.since);
@@ -150,8 +160,8 @@ void printMarkdown(llvm::raw_ostream &os) {
       opsets += " and later";
     else if (rows[next].since - 1 > row.since)
       opsets += " to " + std::to_string(rows[next].since - 1);
-    os << "| " << (*row.domain ? std::string(row.domain) + "." : "") << row.name << " | " << opsets << " | "
-       << (row.import ? operandTypes(row) : "refused") << " | " << row.note << " |\n";
+    os << "| " << (*row.domain && !microsoft ? std::string(row.domain) + "." : "") << row.name << " | " << opsets
+       << " | " << (row.import ? operandTypes(row) : "refused") << " | " << row.note << " |\n";
   }
 }
 

@@ -113,15 +113,4 @@ std::vector<OpRows> optionalOps();
 std::vector<OpRows> controlOps();
 std::vector<OpRows> refusedOps();
 
-// The domain com.microsoft, in contrib/.
-std::vector<OpRows> contribNBitsOps();
-std::vector<OpRows> contribFusedOps();
-std::vector<OpRows> contribQLinearOps();
-std::vector<OpRows> contribQMatMulOps();
-std::vector<OpRows> contribMoeOps();
-std::vector<OpRows> contribQMoeOps();
-std::vector<OpRows> contribOtherOps();
-std::vector<OpRows> contribCropOps();
-std::vector<OpRows> contribRefusedOps(); ///< those that no other family has
-
 } // namespace dmxc::onnxfe

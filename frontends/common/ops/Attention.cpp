@@ -24,9 +24,35 @@ Val rootOfScale(Emitter &e, std::optional<double> scale, Dim size) {
   return e.scalar(DType::F64, std::sqrt(scale.value_or(1 / std::sqrt(static_cast<double>(size.valueOr(1))))));
 }
 
+Val scaleOrDefault(Emitter &e, double scale, Dim size) {
+  if (scale == 0 && !size.isStatic())
+    return e.cast(reciprocal(e, sqrtOf(e, e.size(size, DType::F64))), DType::F32);
+  return e.scalar(DType::F32, scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.valueOr(1))));
+}
+
 Val scaledScores(Emitter &e, const Val &q, const Val &k, const Val &rootOfQ, const Val &rootOfK) {
   Val keys = e.transposeLast(e.mul(k, rootOfK));
   return e.matmul(e.mul(q, rootOfQ), keys);
+}
+
+Val rotatePairs(Emitter &e, const Val &x, const Val &cosine, const Val &sine, bool neighbours) {
+  int64_t last = x.rank() - 1;
+  Dim half = cosine.extent(-1), size = x.extent(-1), turning = half * 2;
+  if (!size.isStatic() && half == Dim::floorDiv(size, 2))
+    turning = size;
+  Val first = neighbours ? e.sliceAxis(x, last, 0, half, 2) : e.sliceAxis(x, last, 0, half);
+  Val second = neighbours ? e.sliceAxis(x, last, 1, half, 2) : e.sliceAxis(x, last, half, half);
+  Val real = e.sub(e.mul(cosine, first), e.mul(sine, second));
+  Val imaginary = e.add(e.mul(sine, first), e.mul(cosine, second));
+  Val turned;
+  if (neighbours) {
+    Dims joined = real.dims();
+    joined.back() = turning;
+    turned = e.reshape(e.concat({unsqueeze(e, real, last + 1), unsqueeze(e, imaginary, last + 1)}, last + 1), joined);
+  } else {
+    turned = e.concat({real, imaginary}, last);
+  }
+  return turning == size ? turned : e.concat({turned, e.sliceAxis(x, last, turning, size - turning)}, last);
 }
 
 Val additiveMask(Emitter &e, const Val &mask, DType type, const Val &zero, const Val &masked) {

@@ -1,6 +1,7 @@
 //===- Norm.cpp - parts of normalisations ---------------------------------===//
 #include "Norm.h"
 #include "Formulas.h"
+#include "Require.h"
 
 using namespace dmxc::dmir;
 
@@ -21,6 +22,15 @@ Moments momentsOfChannels(Emitter &e, const Val &x) {
   Val mean = meanOver(e, x, axes, false);
   Val centered = e.sub(x, perChannel(e, mean, x.rank()));
   return {mean, centered, meanOver(e, square(e, centered), axes, false)};
+}
+
+Val groupsOfChannels(Emitter &e, const Val &x, int64_t groups) {
+  requireShape(x.rank() >= 2 && groups > 0 && x.extent(1).valueOr(0) % groups == 0,
+               "the channels must divide into num_groups groups");
+  Dim positions = product(llvm::ArrayRef<Dim>(x.dims()).drop_front(2));
+  Dim each = x.extent(1).isStatic() ? Dim::floorDiv(x.extent(1), groups) * positions
+                                    : Dim::floorDiv(x.extent(1) * positions, groups);
+  return e.reshape(x, {x.extent(0), groups, each});
 }
 
 std::vector<int64_t> axesBesideChannels(int64_t rank) {

@@ -16,6 +16,8 @@ struct Moments {
 Moments momentsOf(Emitter &e, const Val &x, const std::vector<int64_t> &axes);
 /// Those of each channel of [n, c, ..]: mean and variance are vectors.
 Moments momentsOfChannels(Emitter &e, const Val &x);
+/// x [n, c, ..] as [n, groups, numbers of a group]; fails where the channels do not divide into groups.
+Val groupsOfChannels(Emitter &e, const Val &x, int64_t groups);
 /// All axes of [n, c, ..] but the channels.
 std::vector<int64_t> axesBesideChannels(int64_t rank);
 

@@ -2,13 +2,9 @@
 #pragma once
 
 #include "../NodeContext.h"
+#include "Families.h"
 
 namespace dmxc::onnxfe {
-
-inline constexpr const char *kMicrosoft = "com.microsoft";
-
-/// The element types of most float operators of the domain.
-inline constexpr TypeSet kHalfOrSingle = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32);
 
 /// Fails unless bits are 2, 4 or 8, and a block a power of two of at least 16.
 void requireBits(NodeContext &c, int64_t bits);

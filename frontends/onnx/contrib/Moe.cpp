@@ -178,7 +178,7 @@ std::vector<OpRows> contribMoeOps() {
            importMoE,
            "activation_alpha,activation_beta,activation_type,k,normalize_routing_weights,swiglu_fusion,swiglu_limit,"
            "swiglu_limit_after_activation,use_sparse_mixer",
-           {kHalfOrSingle},
+           {kContribFloat},
            "use_sparse_mixer 0",
            kMicrosoft}};
 }

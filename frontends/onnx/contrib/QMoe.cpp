@@ -151,7 +151,7 @@ void importQMoE(NodeContext &c) {
 
 std::vector<OpRows> contribQMoeOps() {
   using namespace types;
-  constexpr TypeSet Packed = bitOf(DType::U8) | bitOf(DType::F8E4M3FN), Scale = kHalfOrSingle, F = kHalfOrSingle;
+  constexpr TypeSet Packed = bitOf(DType::U8) | bitOf(DType::F8E4M3FN), Scale = kContribFloat, F = kContribFloat;
   return {{"QMoE",
            {1},
            importQMoE,

@@ -152,21 +152,7 @@ void importRotary(NodeContext &c) {
     return e.reshape(e.sliceAxis(cache, 2, 0, half), {cache.extent(0), cache.extent(1), 1, half});
   };
   Val co = angles(cosine), si = angles(sine);
-  bool interleaved = c.attrInt("interleaved", 0) != 0;
-  Val first = interleaved ? e.sliceAxis(x, 3, 0, half, 2) : e.sliceAxis(x, 3, 0, half);
-  Val second = interleaved ? e.sliceAxis(x, 3, 1, half, 2) : e.sliceAxis(x, 3, half, half);
-  Val real = e.sub(e.mul(co, first), e.mul(si, second)), imaginary = e.add(e.mul(si, first), e.mul(co, second));
-  Val turned;
-  if (interleaved) {
-    Dims pair = real.dims(), joined = pair;
-    pair.push_back(1);
-    joined[3] = rotated;
-    turned = e.reshape(e.concat({e.reshape(real, pair), e.reshape(imaginary, pair)}, 4), joined);
-  } else {
-    turned = e.concat({real, imaginary}, 3);
-  }
-  if (!(rotated == size))
-    turned = e.concat({turned, e.sliceAxis(x, 3, rotated, size - rotated)}, 3);
+  Val turned = rotatePairs(e, x, co, si, c.attrInt("interleaved", 0) != 0);
   c.result(heads4 ? e.transpose(turned, {0, 2, 1, 3}) : e.reshape(turned, original));
 }
 

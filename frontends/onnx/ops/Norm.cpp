@@ -1,5 +1,5 @@
 //===- Norm.cpp - normalisations ------------------------------------------===//
-#include "../NodeContext.h"
+#include "Norm.h"
 
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Norm.h"
@@ -81,26 +81,11 @@ void importLayerNorm(NodeContext &c) {
   c.result(2, inverseDeviation(c.e, moments.variance, epsilon));
 }
 
-void importRMSNorm(NodeContext &c) {
-  Val x = c.operand(0);
-  int64_t axis = c.normalizeAxis(c.attrInt("axis", -1), x.rank());
-  Val y = normalize(c.e, Normalization::rms, x, axesFrom(axis, x.rank()), c.attrFloat("epsilon", 1e-5));
-  Val scale = c.operand(1); // the result has its type
-  y = c.e.mul(like(c.e, y, scale), scale);
-  c.requireShape(mayEqual(y.dims(), x.dims()), "the scale is larger than the input");
-  c.result(c.e.expectDims(y, x.dims()));
-}
-
 void importGroupNorm(NodeContext &c) {
   Val x = c.operand(0), scale = like(c.e, c.operand(1), x), bias = like(c.e, c.operand(2), x);
   int64_t groups = c.attrInt("num_groups");
-  c.requireShape(x.rank() >= 2 && groups > 0 && x.extent(1).valueOr(0) % groups == 0,
-                 "the channels must divide into num_groups groups");
-  Dim positions = product(llvm::ArrayRef<Dim>(x.dims()).drop_front(2));
-  Dim each = x.extent(1).isStatic() ? Dim::floorDiv(x.extent(1), groups) * positions
-                                    : Dim::floorDiv(x.extent(1) * positions, groups);
-  Dims original = x.dims(), grouped{x.extent(0), groups, each};
-  Val y = normalize(c.e, Normalization::standard, c.e.reshape(x, grouped), {2}, c.attrFloat("epsilon", 1e-5));
+  Dims original = x.dims();
+  Val y = normalize(c.e, Normalization::standard, groupsOfChannels(c.e, x, groups), {2}, c.attrFloat("epsilon", 1e-5));
   Dim expected = c.since() == 18 ? Dim(groups) : x.extent(1); // 18: one scale a group, later one a channel
   c.requireShape(mayEqual(scale.elements(), expected) && mayEqual(bias.elements(), expected),
                  "scale and bias must have " + expected.str() + " numbers");
@@ -152,6 +137,21 @@ void importMeanVariance(NodeContext &c) {
 
 } // namespace
 
+void importRMSNorm(NodeContext &c) {
+  Val x = c.operand(0), scale = c.operand(1); // the result has its type
+  std::vector<int64_t> axes = axesFrom(c.normalizeAxis(c.attrInt("axis", -1), x.rank()), x.rank());
+  double epsilon = c.attrFloat("epsilon", 1e-5);
+  if (scale.dtype() == DType::F32 || scale.dtype() == DType::F64)
+    x = like(c.e, x, scale);
+  Val y = c.e.mul(like(c.e, normalize(c.e, Normalization::rms, x, axes, epsilon), scale), scale);
+  c.requireShape(mayEqual(y.dims(), x.dims()), "the scale is larger than the input");
+  c.result(0, c.e.expectDims(y, x.dims()));
+  if (!c.wants(1))
+    return;
+  Val wide = c.operand(0).dtype() == DType::F64 ? c.operand(0) : c.e.cast(c.operand(0), DType::F32);
+  c.result(1, inverseDeviation(c.e, meanOver(c.e, square(c.e, wide), axes, true), epsilon));
+}
+
 std::vector<OpRows> normOps() {
   using namespace types;
   return {
@@ -160,6 +160,12 @@ std::vector<OpRows> normOps() {
       {"BatchNormalization", {9}, importBatchNorm, "epsilon,momentum", {Float}},
       {"BatchNormalization", {14, 15}, importBatchNorm, "epsilon,momentum,training_mode", {Float}},
       {"InstanceNormalization", {1, 6, 22}, importInstanceNorm, "epsilon", {Float}},
+      {"LayerNormalization",
+       {1},
+       importLayerNorm,
+       "axis,epsilon,stash_type",
+       {Float},
+       "before 17 as ONNX Runtime's optimiser writes it"},
       {"LayerNormalization", {17}, importLayerNorm, "axis,epsilon,stash_type", {Float}},
       {"RMSNormalization", {23}, importRMSNorm, "axis,epsilon,stash_type", {Float}},
       {"GroupNormalization", {18}, importGroupNorm, "epsilon,num_groups", {Float}},

@@ -149,6 +149,7 @@ case("LayerNormalization", "x:f n c w; s:f c w; b:f c w", lambda x, s, b: layer_
      coarse=lambda s: EPSILON if s["c"] * s["w"] == 1 else None)
 case("LayerNormalization", "x:f n w; s:f w", lambda x, s: layer_norm(x, -1, s)[0], name="LayerNormalization-last")
 case("RMSNormalization", "x:f n c w; s:f w", lambda x, s: wide(x) / np.sqrt(mean(wide(x) ** 2, (2,)) + 1e-5) * s, opset=23)
+case("SimplifiedLayerNormalization", "x:f n c w; s:f w", lambda x, s: wide(x) / np.sqrt(mean(wide(x) ** 2, (2,)) + 1e-5) * s)
 case("InstanceNormalization", "x:f n c h w; s:f c; b:f c", lambda x, s, b: normalized(x, (2, 3)) * s[:, None, None] + b[:, None, None])
 case("GroupNormalization", "x:f n 4 h w; s:f 4; b:f 4", lambda x, s, b: normalized(x.reshape(x.shape[0], 2, 2, *x.shape[2:]), (2, 3, 4)).reshape(x.shape)
      * s[:, None, None] + b[:, None, None], num_groups=2, opset=21)

@@ -241,9 +241,9 @@ def batches(tools, judge, mode, cases):
 
 
 def uncovered():
-    """Operators of the table of the importer that no case has."""
+    """Operators of the table of the importer that no case has; the domain com.microsoft has cases of its own."""
     table = pathlib.Path(__file__).resolve().parents[3] / "frontends" / "onnx" / "OPERATORS.md"
-    rows = re.findall(r"^\| (?:[a-z.]+\.)?([A-Z]\w*) \| [^|]* \| ([^|]*) \|", table.read_text(), re.M)
+    rows = re.findall(r"^\| (?:[a-z.]+\.)?([A-Z]\w*) \| [^|]* \| ([^|]*) \|", table.read_text().partition("## The domain")[0], re.M)
     return sorted({name for name, types in rows if "refused" not in types} - {c.op for c in CASES} - INSIDE)
 
 

@@ -4,12 +4,14 @@ import pathlib
 
 from graph import walk
 
+SYNONYMS = {"SimplifiedLayerNormalization"}  # RMSNormalization by another name
+
 
 def operators():
-    """All that frontends/onnx/OPERATORS.md lists and does not refuse."""
-    text = (pathlib.Path(__file__).resolve().parents[3] / "frontends/onnx/OPERATORS.md").read_text()
+    """All that frontends/onnx/OPERATORS.md lists and does not refuse, but for the domain com.microsoft."""
+    text = (pathlib.Path(__file__).resolve().parents[3] / "frontends/onnx/OPERATORS.md").read_text().partition("## The domain")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
-    return {row[0] for row in rows if len(row) == 4 and row[0] != "operator" and row[2] != "refused"}
+    return {row[0] for row in rows if len(row) == 4 and row[0] != "operator" and row[2] != "refused"} - SYNONYMS
 
 
 class Coverage:
