@@ -85,13 +85,17 @@ class Case:
                     out_names[-1] = f"whole{i}"
                     inputs.append(onnx.info(f"specified{i}", KINDS["bool"][0], dims))
                     weights.append(Tensor(first.kind, np.zeros(())).proto(f"nothing{i}"))
-                    after.append(onnx.node("Where", f"specified{i} whole{i} nothing{i}", self.output_name(i)))
+                    after.append(self.where(i))
         node = (b"".join(onnx.field(1, n) for n in names) + b"".join(onnx.field(2, n) for n in out_names) +
                 onnx.message((3, self.op.lower()), (4, self.op)) +
                 b"".join(onnx.field(5, onnx.attribute(k, v)) for k, v in self.attributes.items()) +
                 (onnx.field(7, self.domain) if self.domain else b""))
         domains = onnx.field(8, onnx.message((1, "com.microsoft"), (2, 1)))
         return onnx.model([node, *after], inputs, outputs, opset=self.opset, weights=weights, extra=domains)
+
+    def where(self, i):
+        inputs = b"".join(onnx.field(1, f"{what}{i}") for what in ("specified", "whole", "nothing"))
+        return inputs + onnx.field(2, self.output_name(i)) + onnx.message((3, f"cut{i}"), (4, "Where"))
 
     def write(self, folder):
         folder = folder / self.name

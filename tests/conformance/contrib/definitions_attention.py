@@ -33,8 +33,9 @@ def rotary_embedding(operands, attributes, results):
     # "1D tensor with shape (1)": the position of the first token, the others follow it.
     at_token = positions.v if positions.v.ndim == 2 else np.broadcast_to(positions.v.reshape(()) + np.arange(length), (batch, length))
     half = dim // 2 or cos.shape[1]
+    # `scale`: "custom scale will be used if specified", without a word for what; the kernels of all providers read it and use
+    # it for nothing, and so does this.
     y = rotated(value, cos.v[:, :half], sin.v[:, :half], at_token, attributes.get("interleaved", 0))
-    y *= np.float32(attributes.get("scale", 1.0))
     return [Tensor(x.kind, y.transpose(0, 2, 1, 3).reshape(x.shape) if x.v.ndim == 3 else y)]
 
 
@@ -122,7 +123,7 @@ class GroupQuery:
         # "it is of length max_sequence_length ... otherwise of length past_sequence_length + kv_sequence_length"
         self.present = self.capacity if self.sliding else max(total, self.capacity)
         self.totals = self.lengths.v.reshape(-1) + 1
-        first_prompt = self.length == total and self.valid is None
+        self.first_prompt = first_prompt = self.length == total and self.valid is None
         news = self.valid.v if self.valid is not None else np.minimum(self.length, self.totals)
         self.pasts = np.zeros(self.batch, np.int64) if first_prompt else self.totals - news
         self.news = news if self.valid is not None else np.full(self.batch, self.length)
@@ -146,8 +147,8 @@ class GroupQuery:
         positions = self.pasts[:, None] + np.arange(self.length)
         if self.positions is not None:
             positions = self.positions.v
-            if self.length > 1 and self.length == int(self.total.v.reshape(-1)[0]) and False:
-                positions = positions[:, :1] + np.arange(self.length)
+            if self.first_prompt:  # "the kernel uses only the first element": of all entries, and the others follow it
+                positions = np.broadcast_to(positions[0, 0] + np.arange(self.length), positions.shape)
         positions = np.minimum(positions, len(self.cos.v) - 1)  # rows of padding may lie beyond; nothing reads them
         turn = [self.cos.v, self.sin.v, positions, a.get("rotary_interleaved", 0)]
         # A rotated value is stored as its type before it is used.

@@ -23,7 +23,7 @@ def is_float(kind):
 
 def bfloat_bits(values):
     """Rounded to nearest, ties to even, from float32."""
-    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    bits = np.atleast_1d(np.asarray(values, np.float32)).view(np.uint32).astype(np.uint64)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
