@@ -92,7 +92,7 @@ ACTIVATIONS = {
     "Softplus": lambda x, a, b, g: np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0), "Softsign": lambda x, a, b, g: x / (1 + np.abs(x)),
     "ThresholdedRelu": lambda x, a, b, g: np.where(x > (1.0 if a is None else a), x, 0),
     "ScaledTanh": lambda x, a, b, g: a * np.tanh(b * x), "ParametricSoftplus": lambda x, a, b, g: a * np.logaddexp(0, b * x),
-    "Selu": lambda x, a, b, g: (1.0507 if b is None else b) * np.where(x > 0, x, (1.6732 if a is None else a) * np.expm1(np.minimum(x, 0))),
+    "Selu": lambda x, a, b, g: (1.0507 if g is None else g) * np.where(x > 0, x, (1.6732 if a is None else a) * np.expm1(np.minimum(x, 0))),
     "HardSwish": lambda x, a, b, g: x * np.clip((1 / 6 if a is None else a) * x + (0.5 if b is None else b), 0, 1),
 }
 

@@ -1,11 +1,20 @@
 """Where ONNX Runtime's CPU provider does not give what the definitions say: case (a pattern) -> why."""
 
-# Computed, with other values.
+INT8 = "its kernel rounds activations to int8, as the definition allows"
+
+# Computed, with other values: the reason, and how far they may lie apart in relation to the largest value (None: anyhow).
 DIFFERENCES = {
-    "MatMulNBits_[24]bits_groups": "with g_idx the kernel takes 2^(bits - 1) instead of packed zero points; float ones it takes",
-    "MatMulNBits_groups_in_order": "with g_idx the kernel takes 2^(bits - 1) instead of packed zero points; float ones it takes",
-    "MatMulNBits_accuracy4*": "accuracy_level 4 lets the kernel round A to int8; a minimum accuracy, which the exact product has too",
-    "MultiHeadAttention_past_not_returned": "the kernel forgets the past where no output asks for the present; the definition does not",
+    "MatMulNBits_[24]bits_groups": ("with g_idx the kernel takes 2^(bits - 1) instead of packed zero points; float ones it takes", None),
+    "MatMulNBits_groups_in_order": ("with g_idx the kernel takes 2^(bits - 1) instead of packed zero points; float ones it takes", None),
+    "MatMulNBits_accuracy4*": ("accuracy_level 4: " + INT8, 0.03),
+    "QMoE_accuracy4": ("accuracy_level 4: " + INT8, 0.03),
+    "QMoE_8bits_*block*": ("blocks of 8 bits: " + INT8, 0.03),
+    "QMoE_2bits_swiglu_block": ("blocks of 2 bits: " + INT8, 0.03),
+    "QMoE_shares*": ("the kernel takes the softmax over the chosen experts whatever normalize_routing_weights says; MoE, and the CUDA provider, do "
+                     "as the definition says", None),
+    "MultiHeadAttention_past_not_returned": ("the kernel forgets the past where no output asks for the present", None),
+    "QLinearSoftmax*": ("the kernel sums exponentials that are rounded to integers: one step apart", 0.017),
+    "QAttention_rotary": ("the kernel reads do_rotary and turns nothing", None),
 }
 
 # Not computed: no kernel for the operator, the type or the form.
@@ -13,10 +22,8 @@ LACKING = {
     "MatMulNBits_*bits_bf16": "no kernel of bfloat16",
     "MatMulNBits_8bits_zero_float": "no kernel of 8 bits with float zero points",
     "MatMulNBits_8bits_groups": "no kernel of 8 bits with g_idx",
-    "RotaryEmbedding_bf16*": "no kernel of bfloat16",
-    "MultiHeadAttention_bf16*": "no kernel of bfloat16",
-    "Attention_bf16*": "no kernel of bfloat16",
-    "GroupQueryAttention_bf16*": "no kernel of bfloat16",
+    "*_bf16*": "no kernel of bfloat16",
+    "SimplifiedLayerNormalization_contrib_domain*": "the operator is declared in the default domain alone; exporters write both",
     "MultiHeadAttention_packed*": "no kernel of packed QKV or packed KV",
     "MultiHeadAttention_past_packed_kv": "no kernel of packed KV",
     "MultiHeadAttention_causal_packed": "no kernel of packed QKV",
@@ -29,7 +36,31 @@ LACKING = {
     "Attention_buffer": "the kernel never reads past_sequence_length, and refuses a shared buffer",
     "GroupQueryAttention_prompt_key_alone": "present_key without present_value is refused",
     "GroupQueryAttention_norm*": "no kernel of q_norm_weight and k_norm_weight",
-    "FusedMatMul_bf16": "no kernel of bfloat16",
-    "GatherBlockQuantized_*bf16": "no kernel of bfloat16",
-    "SimplifiedLayerNormalization_contrib_domain*": "the operator is declared in the default domain alone; exporters write both",
+    "*MoE_swiglu_halves": "SwiGLU interleaved alone",
+    "*MoE_*third*": "no kernel with FC3",
+    "*MoE_swiglu_limit_after": "no kernel of swiglu_limit_after_activation",
+    "*MoE_geglu*": "no kernel of GEGLU",
+    "*MoE_relu2": "no kernel of relu2",
+    "QMoE_mixed_widths*": "no kernel of experts of several widths",
+    "QLinear*no_zeros": "its inference of types asks for zero points that the definition has as optional, or its kernel ends the process",
+    "QLinear*_zero_of_?": "its inference of types asks for zero points that the definition has as optional, or its kernel ends the process",
+    "QLinearReduceMean*": "no kernel of the operator",
+    "GroupNorm*": "no kernel of the operator",
+    "SkipGroupNorm*": "no kernel of the operator",
+    "BiasSplitGelu*": "no kernel of the operator",
+    "RelativePositionBias*": "no kernel of the operator",
+    "GatedRelativePositionBias*": "no kernel of the operator",
+    "EmbedLayerNormalization_output_alone": "its inference of types asks for mask_index, which the definition has as optional",
+    "EmbedLayerNormalization_mask_unread": "its inference of types asks for mask_index, which the definition has as optional",
+    "Gelu_f64": "no kernel of float64",
+    "BiasGelu_f64": "no kernel of float64",
+    "LinearAttention_window*": "no kernel of state_window",
+    "CausalConvWithState_window*": "no kernel of state_window",
+    "QAttention_signed": "no kernel of int8 input",
+    "FusedConv_f64": "no kernel of float64",
+    "FusedGemm_plain": "a node without an activation is refused",
+    "FusedGemm_no_c": "a node without an activation is refused",
+    "FusedGemm_zeros": "a node without an activation is refused",
+    "FusedGemm_f64": "no kernel of float64",
+    "FusedGemm_[iu][36][24]": "no kernel of integers",
 }
