@@ -37,6 +37,13 @@ class Random:
         return self.integers("u8", 0, 255, *shape)
 
 
+def without_last(operands):
+    """Operands that are left out at the end are not named at all."""
+    while operands and operands[-1] is None:
+        operands.pop()
+    return operands
+
+
 def held(tensor):
     return Weight(tensor) if tensor is not None else None
 
@@ -51,7 +58,7 @@ class Cases(list):
         attributes = {k[1:]: more.pop(k) for k in list(more) if k.startswith("_")}
         name = f"{op}_{variant}"
         makes = make if isinstance(make, list) else [make]
-        sets = [one(Random(f"{name}/{number}")) for number, one in enumerate(makes)]
+        sets = [without_last(one(Random(f"{name}/{number}"))) for number, one in enumerate(makes)]
         names = [o["name"] for o in SCHEMAS[op]["inputs"]] if op in SCHEMAS else []
         self.append(Case(name, op, sets, attributes, results, definition or self.definitions[op], names, domain=domain, **more))
 

@@ -72,8 +72,6 @@ class Case:
             elif operand is not None:
                 dims = self.open_dims([s[i].shape for s in self.sets])
                 inputs.append(onnx.info(names[-1], KINDS[operand.kind][0], self.dims.get(names[-1], dims)))
-        while names and not names[-1]:
-            names.pop()
         outputs, out_names, after = [], [], []
         for i, wanted in enumerate(self.results):
             out_names.append(self.output_name(i) if wanted else "")

@@ -93,8 +93,6 @@ class Heads:
             caches = [Tensor(self.kind, np.where(np.arange(rows)[:, None] < past, c.v, 0)) for c in caches]
         shared = [Tensor("i32", [past])] if self.buffer else []
         operands = [*self.qkv(r), bias, mask_for(self.mask, r, self.batch, self.length, self.kv, total), added, *caches, *shared]
-        while operands[-1] is None:
-            operands.pop()
         return operands
 
 
@@ -157,6 +155,7 @@ heads("scale_causal_bias", Heads(bias=True), _scale=1.0, _unidirectional=1)
 heads("buffer", Heads(past=3, length=1, buffer=8), results=(1, 1, 1), group="extended")
 for kind in ("f16", "bf16"):
     heads(kind, Heads(kind=kind))
+    heads(kind + "_qk", Heads(kind=kind), results=(1, 0, 0, 1))
     heads(kind + "_mask_past", Heads(kind=kind, mask="total", past=3, bias=True), results=(1, 1, 1))
 heads("open", Heads(batch=1, length=3), Heads(batch=2, length=5))
 heads("open_past", Heads(past=3, length=1), Heads(past=6, length=1), results=(1, 1, 1))
@@ -188,8 +187,6 @@ class Merged:
                     keep(weights.normal(self.kind, sum(self.sizes), size=0.3)) if self.bias else None,
                     mask_for(self.mask, r, self.batch, self.length, self.length, total), cache, added,
                     Tensor("i32", [past]) if self.buffer else None]
-        while operands[-1] is None:
-            operands.pop()
         return operands
 
 

@@ -17,8 +17,6 @@ def embed(variant, batch=2, length=4, hidden=8, segments=True, mask=None, positi
             operands = [ids(19, batch, length), ids(1, batch, length) if segments else None, keep(w.normal(kind, 20, hidden)), keep(w.normal(kind, 9, hidden)),
                         keep(w.normal(kind, 2, hidden)) if segments else None, keep(w.normal(kind, hidden)), keep(w.normal(kind, hidden)),
                         Tensor("i32", shown) if mask else None, ids(8, positions, length) if positions else None]
-            while operands[-1] is None:
-                operands.pop()
             return operands
         return make
     CASES.add("EmbedLayerNormalization", variant, [one(*s) for s in sets] if sets else one(batch, length), results, **more)
@@ -59,7 +57,7 @@ def group(op, variant, shape=(2, 5, 4, 8), groups=4, activation=0, last=None, sk
             if op == "SkipGroupNorm":
                 ones = (shape[0], channels, 1, 1) if last == 0 else (shape[0], 1, 1, channels)
                 operands += [r.normal(kind, *{"same": shape, "ones": ones, "flat": (shape[0], channels)}[skip]), keep(w.normal(kind, channels)) if bias else None]
-            return operands if operands[-1] is not None else operands[:-1]
+            return operands
         return make
     CASES.add(op, variant, [one(s) for s in sets] if sets else one(shape), results, _groups=groups, _activation=activation, **more)
 

@@ -50,8 +50,6 @@ class Call:
         positions = Tensor("i64", self.positions) if self.positions is not None else None
         valid = Tensor("i32", self.valid) if self.valid else None
         operands = [*qkv, self.cache(r), self.cache(r), lengths, total, *turns, positions, bias, sink, *scales, *norms, valid]
-        while operands[-1] is None:
-            operands.pop()
         return operands
 
 

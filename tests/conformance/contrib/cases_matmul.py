@@ -61,6 +61,7 @@ n_bits("groups_in_order", groups=True, grouped="in order", zero="packed")
 n_bits("groups_alone_tail", groups=True, k=40)
 for level in range(5):
     n_bits(f"accuracy{level}", _accuracy_level=level, zero="packed" if level % 2 else None, rows=(1 + level,))
+n_bits("f16_float_zero", kind="f16", zero="float", bias=True)
 n_bits("accuracy4_8bits", _accuracy_level=4, bits=8, k=128)
 n_bits("not_prepacked", _weight_prepacked=0)
 n_bits("rank1", rows=())

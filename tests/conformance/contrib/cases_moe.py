@@ -28,12 +28,6 @@ class Experts:
         return held(tensor) if self.constant else tensor
 
 
-def trimmed(operands):
-    while operands[-1] is None:
-        operands.pop()
-    return operands
-
-
 def plain(variant, *calls, **more):
     def operands(call):
         def make(r):
@@ -41,7 +35,7 @@ def plain(variant, *calls, **more):
             layers = []
             for i, shape in enumerate(call.shapes()):
                 layers += [weights.normal(call.kind, call.experts, *shape, size=0.3) if shape else None, call.bias(weights, i)]
-            return trimmed([*call.routed(r), *[call.keep(t) for t in layers]])
+            return [*call.routed(r), *[call.keep(t) for t in layers]]
         return make
     CASES.add("MoE", variant, [operands(call) for call in calls or (Experts(),)], **more)
 
@@ -108,7 +102,7 @@ def quantized(variant, *calls, bits=4, widths=None, block=0, zeros=False, mixing
                            weights.uniform(call.kind, 0.1 / (1 << width), 0.5 / (1 << width), call.experts, n, *blocks), call.bias(weights, i)]
                 points.append(zero)
             share = r.uniform(call.kind, 0.05, 1, call.tokens, call.experts) if mixing else None
-            return trimmed([*call.routed(r), *[call.keep(t) for t in layers], *[call.keep(t) if t else None for t in points], share])
+            return [*call.routed(r), *[call.keep(t) for t in layers], *[call.keep(t) if t else None for t in points], share]
         return make
     CASES.add("QMoE", variant, [operands(call) for call in calls or (Experts(hidden=32, inner=64),)], **more)
 
@@ -159,7 +153,8 @@ for layout in (-1, 0):
 for level in (0, 1, 4):
     quantized(f"accuracy{level}", block=32, _accuracy_level=level, _k=2)
 quantized("mixed_widths", widths=(4, 8, 4), _k=2, group="extended")
-quantized("mixed_widths_block", Experts(**WIDE, third=True), widths=(2, 8, 4), block=16, zeros=True, _activation_type="swiglu", group="extended")
+quantized("mixed_widths_first", widths=(2, 4, 4), _k=2, group="extended")
+quantized("mixed_widths_block", Experts(**WIDE, third=True), bits=2, widths=(2, 8, 4), block=16, zeros=True, _activation_type="swiglu", group="extended")
 quantized("3bits", Experts(hidden=32, inner=64, fusion=2, kind="f16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0, _k=2, group="extended")
 quantized("3bits_bf16", Experts(hidden=32, inner=64, fusion=2, kind="bf16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0, group="extended")
 quantized("open", Experts(**WIDE, rows=(1,)), Experts(**WIDE, rows=(7,)), _k=2, _activation_type="silu")

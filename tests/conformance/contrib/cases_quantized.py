@@ -27,7 +27,7 @@ def binary(op, variant, a, b, kind="u8", zeros=(True, True, True), constant=Fals
             zero = [scalar(kind, KINDS[kind][2] - 3 * i) if there else None for i, there in enumerate(zeros)]
             second = held(codes(Random(variant), kind, *b)) if constant else codes(r, kind, *b)
             operands = [codes(r, kind, *a), scalar("f32", scales[0]), zero[0], second, scalar("f32", scales[1]), zero[1], scalar("f32", scales[2]), zero[2]]
-            return operands if operands[-1] is not None else operands[:-1]
+            return operands
         return make
     CASES.add(op, variant, [one(*s) for s in sets] if sets else one(a, b))
 
@@ -52,7 +52,7 @@ def unary(op, variant, shape, kind="u8", zeros=(True, True), scales=(0.0373, 0.0
         def make(r):
             zero = [scalar(kind, z) if there else None for z, there in zip((KINDS[kind][2], KINDS[kind][0] if op in RATIOS else KINDS[kind][2] + 2), zeros)]
             operands = [codes(r, kind, *shape), scalar("f32", scales[0]), zero[0], scalar("f32", scales[1]), zero[1]]
-            return operands if operands[-1] is not None else operands[:-1]
+            return operands
         return make
     CASES.add(op, variant, [one(s) for s in sets] if sets else one(shape), **more)
 
@@ -167,8 +167,6 @@ def integers(op, variant, a=(3, 16), b=(16, 10), a_kind="u8", b_kind="i8", colum
                 a_zero = keep(Tensor(a_kind, np.full((1,) if vectors else (), KINDS[a_kind][2]))) if zeros[0] else None
                 a_scale = keep(Tensor(kind, np.full((1,) if vectors else (), 0.0173)))
                 operands = [codes(r, a_kind, *a), weight, a_scale, b_scale, a_zero, b_zero, last]
-            while operands[-1] is None:
-                operands.pop()
             return operands
         return make
     CASES.add(op, variant, [one(s) for s in sets] if sets else one(a))
@@ -208,8 +206,6 @@ def merged(variant, batch=2, length=4, heads=2, hidden=16, width=12, a_kind="u8"
                     held(Tensor(kind, np.array(0.0173))), held(r.uniform(kind, 0.002, 0.01, *shape)),
                     Tensor("i32", MASKS[mask](r, batch, length, length, total)) if mask else None, scalar(a_kind, KINDS[a_kind][2]) if zeros[0] else None,
                     held(Tensor(b_kind, r.random.integers(KINDS[b_kind][2] - 9, KINDS[b_kind][2] + 9, shape))) if zeros[1] else None, cache]
-        while operands[-1] is None:
-            operands.pop()
         return operands
     CASES.add("QAttention", variant, make, results, _num_heads=heads, **more)
 
@@ -228,6 +224,8 @@ for form in ("lengths", "ends_starts", "total", "full"):
 merged("mask_filter", mask="total", _mask_filter_value=-2.0)
 merged("past", past=3, results=(1, 1), _unidirectional=1)
 merged("past_mask", past=3, mask="total", results=(1, 1))
+merged("past_no_zeros", past=3, results=(1, 1), zeros=(False, False))
+merged("past_zero_of_input", past=3, results=(1, 1), zeros=(True, False))
 merged("present", results=(1, 1))
 merged("scale", _scale=0.3)
 merged("rotary_not", _do_rotary=0, _past_present_share_buffer=0)
@@ -245,8 +243,6 @@ def conv(variant, x=(1, 4, 7, 6), w=(6, 4, 3, 3), bias=False, added=None, kind="
             weights = Random(variant)
             operands = [r.normal(kind, *x), weights.normal(kind, *w, size=0.3), weights.normal(kind, w[0]) if bias else None, r.normal(kind, *added) if added else None]
             operands[1:3] = [held(t) if constant else t for t in operands[1:3]]
-            while operands[-1] is None:
-                operands.pop()
             return operands
         return make
     CASES.add("FusedConv", variant, [one(s) for s in sets] if sets else one(x), **attributes)

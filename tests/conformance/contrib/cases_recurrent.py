@@ -24,8 +24,6 @@ def linear(variant, rule=None, batch=2, length=5, q_heads=2, kv_heads=2, size=8,
                         r.normal(kind, *state) if past else None,
                         r.uniform(kind, -1.5, -0.05, batch, length, kv_heads * (size if decay == "key" else 1)) if decay else None,
                         r.uniform(kind, 0.1, 0.9, batch, length, kv_heads if rate == "head" else 1) if rate else None]
-            while operands[-1] is None:
-                operands.pop()
             return operands
         return make
     CASES.add("LinearAttention", variant, [one(*s) for s in sets] if sets else one(batch, length), (1, 1), _q_num_heads=q_heads, _kv_num_heads=kv_heads, **more)
@@ -73,8 +71,6 @@ def causal(variant, batch=2, channels=6, length=7, taps=4, bias=False, past=Fals
             keep = held if constant else (lambda t: t)
             operands = [r.normal(kind, *shape), keep(w.normal(kind, channels, 1, taps)), keep(w.normal(kind, channels)) if bias else None,
                         r.normal(kind, *([window] if window else []), *states) if past else None]
-            while operands[-1] is None:
-                operands.pop()
             return operands
         return make
     CASES.add("CausalConvWithState", variant, [one(*s) for s in sets] if sets else one(batch, length), (1, 1), **more)
