@@ -63,7 +63,8 @@ class Case:
             raise ValueError(f"{self.name}: the ranks of the sets differ")
         return [sizes[0] if len(set(sizes)) == 1 else "n" + "_".join(map(str, sizes)) for sizes in zip(*shapes)]
 
-    def model(self):
+    def model(self, declared=True):
+        """`declared`: whether outputs have a shape."""
         inputs, weights, names = [], [], []
         for i, operand in enumerate(self.sets[0]):
             names.append(self.input_name(i) if operand is not None else "")
@@ -77,7 +78,7 @@ class Case:
             out_names.append(self.output_name(i) if wanted else "")
             if wanted:
                 first = self.wanted[0][i]
-                dims = self.open_dims([w[i].shape for w in self.wanted])
+                dims = self.open_dims([w[i].shape for w in self.wanted]) if declared else None
                 outputs.append(onnx.info(self.output_name(i), KINDS[first.kind][0], dims))
                 if hasattr(first, "mask"):
                     out_names[-1] = f"whole{i}"

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Models that break the definitions of com.microsoft, through dmxc: each ends with exit 1 and one line that names its node and has
+the words of wrong.py.
+
+Usage: refused.py BIN FOLDER [--only GLOB]
+Exit 77 where numpy is not installed, or dmxc has no front end for ONNX."""
+import argparse
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+
+from generate import all_cases  # noqa: F401 - says where numpy is missing
+from wrong import WRONG
+
+LIMIT = 120  # seconds of one command
+
+
+def says(text, word):
+    """Names of one letter and numbers stand alone; other words may go on."""
+    end = "(?![A-Za-z0-9])" if re.fullmatch(r"'\?.'\?|\d+", word) else ""
+    return re.search(rf"(?<![A-Za-z0-9])(?:{word}){end}", text, re.I)
+
+
+def complaint(dmxc, case, folder):
+    """What is not as it should be, or None."""
+    model, bundle = folder / f"{case.name}.onnx", folder / f"{case.name}.bundle"
+    model.write_bytes(case.model(declared=False))
+    bundle.unlink(missing_ok=True)
+    run = subprocess.run([dmxc, model, "-o", bundle], capture_output=True, text=True, timeout=LIMIT)
+    said = run.stdout + run.stderr
+    if run.returncode != 1:
+        return f"exit {run.returncode}, not 1: {said.strip()[:300]}"
+    if bundle.exists():
+        return "a bundle was written all the same"
+    errors = [line for line in said.splitlines() if "error:" in line]
+    if len(errors) != 1:
+        return f"{len(errors)} lines of errors: {said.strip()[:300]}"
+    if f"'{case.op.lower()}'" not in errors[0]:
+        return f"the node is not named: {errors[0]}"
+    text = errors[0].split("error:", 1)[1]
+    missing = [word for word in case.words if not says(text, word)]
+    return f"lacks {', '.join(missing)}: {text.strip()}" if missing else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", default="*")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    cases = [case for case in WRONG if fnmatch.fnmatch(case.name, options.only)]
+    failed = 0
+    for case in cases:
+        wrong = complaint(options.bin / "dmxc", case, options.folder)
+        if wrong:
+            failed += 1
+            print(f"{case.name}: {wrong}")
+    print(f"{len(cases) - failed} of {len(cases)} models of {len({case.op for case in cases})} operators are refused as they should be")
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
