@@ -31,7 +31,8 @@ def read(value, kind):
     if kind == "bf16":
         import ctypes
         count = int(np.prod(value.shape()))
-        raw = np.ctypeslib.as_array(ctypes.cast(value.data_ptr(), ctypes.POINTER(ctypes.c_uint16)), (count,)).copy() if count else np.zeros(0, np.uint16)
+        raw = np.ctypeslib.as_array(ctypes.cast(value.data_ptr(), ctypes.POINTER(ctypes.c_uint16)),
+                                    (count,)).copy() if count else np.zeros(0, np.uint16)
         return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64).reshape(value.shape())
     return value.numpy()
 

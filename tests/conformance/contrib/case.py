@@ -21,8 +21,8 @@ def tensors_of(operands):
 class Case:
     """`sets` are lists of operands, one a data set: Tensor, Weight(Tensor) or None for one left out. `results` says which
     outputs the node gives (1, 0 ..). `definition(operands, attributes, results)` returns the outputs, None for those that
-    are not asked for. `specified(operands)`: output -> the elements that the definition gives a value. Where sets differ in an extent, the model leaves it open
-    under a name. `domain`: the node's."""
+    are not asked for. `specified(operands)`: output -> the elements that the definition gives a value. Where sets differ in an
+    extent, the model leaves it open under a name. `domain`: the node's."""
 
     def __init__(self, name, op, sets, attributes, results, definition, input_names, domain="com.microsoft", opset=17, tolerance=None,
                  group="core", dims=None, specified=None):

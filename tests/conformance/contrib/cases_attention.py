@@ -67,8 +67,8 @@ def mask_for(form, r, *sizes):
 class Heads:
     """Operands of one call of MultiHeadAttention."""
 
-    def __init__(self, batch=2, length=4, kv=None, heads=2, size=8, v_size=None, form="split", bias=False, mask=None, added=None, past=None, kind="f32",
-                 buffer=None, constant=True):
+    def __init__(self, batch=2, length=4, kv=None, heads=2, size=8, v_size=None, form="split", bias=False, mask=None, added=None,
+                 past=None, kind="f32", buffer=None, constant=True):
         self.__dict__.update(locals())
         self.kv, self.v_size = kv or length, v_size or size
 
@@ -169,8 +169,8 @@ heads("open_causal", Heads(batch=1, length=3, form="packed"), Heads(batch=2, len
 class Merged:
     """Operands of one call of Attention; `sizes`: the hidden sizes of Q, K and V."""
 
-    def __init__(self, batch=2, length=4, heads=2, sizes=(16, 16, 16), width=12, bias=True, mask=None, past=None, added=None, buffer=None, kind="f32",
-                 constant=True):
+    def __init__(self, batch=2, length=4, heads=2, sizes=(16, 16, 16), width=12, bias=True, mask=None, past=None, added=None, buffer=None,
+                 kind="f32", constant=True):
         self.__dict__.update(locals())
 
     def operands(self, r):
@@ -183,7 +183,8 @@ class Merged:
             rows = self.buffer or past
             cache = r.normal(self.kind, 2, self.batch, self.heads, rows, self.sizes[0] // self.heads)
             cache = Tensor(self.kind, np.where(np.arange(rows)[:, None] < past, cache.v, 0))
-        operands = [r.normal(self.kind, self.batch, self.length, self.width), keep(weights.normal(self.kind, self.width, sum(self.sizes), size=0.3)),
+        operands = [r.normal(self.kind, self.batch, self.length, self.width),
+                    keep(weights.normal(self.kind, self.width, sum(self.sizes), size=0.3)),
                     keep(weights.normal(self.kind, sum(self.sizes), size=0.3)) if self.bias else None,
                     mask_for(self.mask, r, self.batch, self.length, self.length, total), cache, added,
                     Tensor("i32", [past]) if self.buffer else None]

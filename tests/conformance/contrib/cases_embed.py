@@ -5,16 +5,19 @@ from definitions_norm import DEFINITIONS
 CASES = Cases(DEFINITIONS)
 
 
-def embed(variant, batch=2, length=4, hidden=8, segments=True, mask=None, positions=None, results=(1, 1), kind="f32", constant=True, sets=None, **more):
+def embed(variant, batch=2, length=4, hidden=8, segments=True, mask=None, positions=None, results=(1, 1), kind="f32", constant=True,
+          sets=None, **more):
     """`mask`: "ends" (ones, then zeros), "full" or "holes"; `positions`: the extent of the batch."""
     def one(batch, length):
         def make(r):
             w = Random(variant)
             keep = held if constant else (lambda t: t)
             ids = lambda high, *shape: r.integers("i32", 0, high, *shape)
-            shown = {None: lambda: None, "full": lambda: np.ones((batch, length)), "ends": lambda: np.arange(length) < np.arange(length, length - batch, -1)[:, None],
+            shown = {None: lambda: None, "full": lambda: np.ones((batch, length)),
+                     "ends": lambda: np.arange(length) < np.arange(length, length - batch, -1)[:, None],
                      "holes": lambda: np.where(np.arange(length) == 0, 1, r.random.integers(0, 2, (batch, length)))}[mask]()
-            operands = [ids(19, batch, length), ids(1, batch, length) if segments else None, keep(w.normal(kind, 20, hidden)), keep(w.normal(kind, 9, hidden)),
+            operands = [ids(19, batch, length), ids(1, batch, length) if segments else None, keep(w.normal(kind, 20, hidden)),
+                        keep(w.normal(kind, 9, hidden)),
                         keep(w.normal(kind, 2, hidden)) if segments else None, keep(w.normal(kind, hidden)), keep(w.normal(kind, hidden)),
                         Tensor("i32", shown) if mask else None, ids(8, positions, length) if positions else None]
             return operands
@@ -43,8 +46,8 @@ embed("open", sets=[(1, 3), (2, 6)])
 embed("open_mask", sets=[(1, 3), (2, 6)], mask="ends")
 
 
-def group(op, variant, shape=(2, 5, 4, 8), groups=4, activation=0, last=None, skip="same", bias=False, results=(1,), kind="f32", gamma="f32", constant=True,
-          sets=None, **more):
+def group(op, variant, shape=(2, 5, 4, 8), groups=4, activation=0, last=None, skip="same", bias=False, results=(1,), kind="f32",
+          gamma="f32", constant=True, sets=None, **more):
     if last is not None:
         more["_channels_last"] = last
 
@@ -56,7 +59,8 @@ def group(op, variant, shape=(2, 5, 4, 8), groups=4, activation=0, last=None, sk
             operands = [r.normal(kind, *shape), keep(w.normal(gamma, channels)), keep(w.normal(gamma, channels))]
             if op == "SkipGroupNorm":
                 ones = (shape[0], channels, 1, 1) if last == 0 else (shape[0], 1, 1, channels)
-                operands += [r.normal(kind, *{"same": shape, "ones": ones, "flat": (shape[0], channels)}[skip]), keep(w.normal(kind, channels)) if bias else None]
+                operands += [r.normal(kind, *{"same": shape, "ones": ones, "flat": (shape[0], channels)}[skip]),
+                             keep(w.normal(kind, channels)) if bias else None]
             return operands
         return make
     CASES.add(op, variant, [one(s) for s in sets] if sets else one(shape), results, _groups=groups, _activation=activation, **more)
@@ -93,7 +97,8 @@ def gelu(op, variant, shape=(2, 3, 8), bias=False, kind="f32", constant=True, se
     CASES.add(op, variant, [one(s) for s in sets] if sets else one(shape), **more)
 
 
-for op, bias, kinds in (("Gelu", False, ("f16", "f64", "bf16")), ("BiasGelu", True, ("f16", "f64", "bf16")), ("FastGelu", False, ("f16", "f64", "bf16")),
+for op, bias, kinds in (("Gelu", False, ("f16", "f64", "bf16")), ("BiasGelu", True, ("f16", "f64", "bf16")),
+                        ("FastGelu", False, ("f16", "f64", "bf16")),
                         ("QuickGelu", False, ("f16", "f64", "bf16")), ("BiasSplitGelu", True, ("f16",))):
     gelu(op, "plain", bias=bias)
     gelu(op, "wide", (1, 3, 70), bias=bias)

@@ -9,8 +9,9 @@ CAPACITY = 16  # positions that the rotary caches have
 class Call:
     """Operands of one call. `totals`: tokens of each batch entry after it; `capacity`: rows of the past, None without one."""
 
-    def __init__(self, totals, length=None, capacity=None, heads=4, kv_heads=2, size=16, packed=False, rotary=0, positions=None, bias=None, sink=False,
-                 kind="f32", constant=False, quantized=None, bits=8, norm=False, valid=None, total=None, per_channel=False, before=None, scalar=True):
+    def __init__(self, totals, length=None, capacity=None, heads=4, kv_heads=2, size=16, packed=False, rotary=0, positions=None, bias=None,
+                 sink=False, kind="f32", constant=False, quantized=None, bits=8, norm=False, valid=None, total=None, per_channel=False,
+                 before=None, scalar=True):
         self.__dict__.update(locals())
         self.batch, self.total = len(totals), total or max(totals)
         self.length = length or max(totals)
@@ -173,17 +174,17 @@ query("open_steps", Call([6], 1, capacity=5, rotary=8), Call([9], 1, capacity=8,
 query("open_buffer", Call([6], 1, capacity=12, rotary=8), Call([9], 1, capacity=12, rotary=8))
 query("open_batch", Call([3], capacity=6), Call([4, 4], capacity=6))
 query("open_prompt_and_step", Call([4], 4, capacity=10, packed=True, rotary=8), Call([5], 1, capacity=10, packed=True, rotary=8))
-query("everything", Call([4, 6], 1, capacity=8, rotary=8, positions=[[3], [5]], bias=(2, 4), sink=True, packed=True), _softcap=5.0, _scale=0.3,
-      _local_window_size=3, _rotary_interleaved=1)
+query("everything", Call([4, 6], 1, capacity=8, rotary=8, positions=[[3], [5]], bias=(2, 4), sink=True, packed=True), _softcap=5.0,
+      _scale=0.3, _local_window_size=3, _rotary_interleaved=1)
 
 EXTENDED = {"group": "extended"}
 for kind, bits in (("i8", 8), ("u8", 4)):
     for per_channel in (False, True):
         quantization = "PER_CHANNEL" if per_channel else "PER_TENSOR"
-        query(f"cache_{kind}_{quantization.lower()}", Call([6], 1, capacity=8, quantized=kind, bits=bits, per_channel=per_channel), **EXTENDED,
-              _k_quant_type=quantization, _v_quant_type=quantization, _kv_cache_bit_width=bits)
-query("cache_i8_chunk", Call([7], 3, capacity=8, quantized="i8", rotary=8), **EXTENDED, _k_quant_type="PER_TENSOR", _v_quant_type="PER_TENSOR",
-      _kv_cache_bit_width=8)
+        query(f"cache_{kind}_{quantization.lower()}", Call([6], 1, capacity=8, quantized=kind, bits=bits, per_channel=per_channel),
+              **EXTENDED, _k_quant_type=quantization, _v_quant_type=quantization, _kv_cache_bit_width=bits)
+query("cache_i8_chunk", Call([7], 3, capacity=8, quantized="i8", rotary=8), **EXTENDED, _k_quant_type="PER_TENSOR",
+      _v_quant_type="PER_TENSOR", _kv_cache_bit_width=8)
 query("cache_none", Call([6], 1, capacity=8), _k_quant_type="NONE", _v_quant_type="NONE")
 query("padded_chunks", Call([5, 4], 3, capacity=10, valid=[3, 1], total=8), **EXTENDED)
 query("padded_chunks_rotary", Call([5, 4], 3, capacity=10, valid=[2, 3], total=5, rotary=8), **EXTENDED, _local_window_size=3)

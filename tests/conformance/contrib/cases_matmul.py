@@ -7,8 +7,10 @@ CASES = Cases(DEFINITIONS)
 
 def n_bits(variant, rows=(3,), k=64, n=24, block=32, bits=4, zero=None, groups=False, bias=False, kind="f32", weights=True, flat=False,
            grouped="shuffled", **attributes):
-    """`rows`: the extents before K, or a list of such. `zero`: None, "packed" or "float"."""
-    blocks = -(-k // block)
+    """`rows`: the extents before K, or a list of such; `bits`: None leaves them to their default. `zero`: None, "packed" or "float"."""
+    if bits:
+        attributes["_bits"] = bits
+    blocks, bits = -(-k // block), bits or 4
     keep = held if weights else (lambda t: t)
 
     def shaped(tensor):
@@ -36,7 +38,7 @@ def n_bits(variant, rows=(3,), k=64, n=24, block=32, bits=4, zero=None, groups=F
             return [r.normal(kind, *extents, k), *constants(r)]
         return one
     makes = [make(e) for e in rows] if isinstance(rows, list) else make(rows)
-    CASES.add("MatMulNBits", variant, makes, _K=k, _N=n, _bits=bits, _block_size=block, **attributes)
+    CASES.add("MatMulNBits", variant, makes, _K=k, _N=n, _block_size=block, **attributes)
 
 
 for bits in (2, 4, 8):
@@ -53,7 +55,8 @@ for bits in (2, 4, 8):
 n_bits("tail_block16", k=17, block=16)
 n_bits("tail_float_zero", k=72, block=64, zero="float")
 n_bits("one_row_tail", rows=(1, 1), k=200, n=33, block=128, zero="packed")
-n_bits("default_bits_bias", bias=True)
+n_bits("default_bits_bias", bits=None, bias=True)
+n_bits("default_bits_zero", bits=None, zero="packed")
 n_bits("bias_and_groups", bias=True, groups=True)
 n_bits("bias_and_zero", bias=True, zero="packed", rows=(2, 3))
 n_bits("everything", bias=True, zero="float", groups=True, rows=(2, 5), k=96, n=17)
@@ -78,7 +81,8 @@ n_bits("flat_scales", flat=True, zero="packed", k=96)
 n_bits("flat_scales_float", flat=True, zero="float")
 CASES.add("MatMulNBits", "no_weights", lambda r: [r.normal("f32", 3, 64), held(r.bytes(0, 2, 16)), held(r.uniform("f32", 0, 1, 24, 2))],
           _K=64, _N=24, _block_size=32, group="extended")
-CASES.add("MatMulNBits", "no_weights_bias", lambda r: [r.normal("f32", 3, 64), held(r.bytes(24, 0, 16)), held(r.uniform("f32", 0, 1, 24, 2)),
+CASES.add("MatMulNBits", "no_weights_bias", lambda r: [r.normal("f32", 3, 64), held(r.bytes(24, 0, 16)),
+                                                       held(r.uniform("f32", 0, 1, 24, 2)),
           None, None, held(r.normal("f32", 24))], _K=64, _N=24, _block_size=32, group="extended")
 
 
@@ -111,7 +115,8 @@ CASES.add("FusedMatMul", "open", [lambda r, b=b, s=s: [r.normal("f32", b, s, 8),
 
 def gather(variant, data, indices, scales, zeros=None, results=(1,), **more):
     keep = held if more.pop("constant", True) else (lambda t: t)
-    CASES.add("GatherBlockQuantized", variant, lambda r: [keep(data(r)), indices(r), keep(scales(r))] + ([keep(zeros(r))] if zeros else []), results, **more)
+    CASES.add("GatherBlockQuantized", variant, lambda r: [keep(data(r)), indices(r),
+                                                          keep(scales(r))] + ([keep(zeros(r))] if zeros else []), results, **more)
 
 
 def codes(kind, *shape):
@@ -131,7 +136,8 @@ for kind in ("u4", "i4"):
     gather(f"{kind}", codes(kind, 10, 64), some(3), scale(10, 2), _block_size=32)
     gather(f"{kind}_zero", codes(kind, 10, 64), some(2, 3, kind="i32"), scale(10, 2), codes(kind, 10, 2), _block_size=32)
     gather(f"{kind}_axis1", codes(kind, 4, 10, 32), some(3), scale(4, 10, 2), _block_size=16, _gather_axis=1, _quantize_axis=2)
-    gather(f"{kind}_quantized_rows", codes(kind, 32, 10), some(3), scale(2, 10), codes(kind, 2, 10), _block_size=16, _gather_axis=1, _quantize_axis=0)
+    gather(f"{kind}_quantized_rows", codes(kind, 32, 10), some(3), scale(2, 10), codes(kind, 2, 10), _block_size=16, _gather_axis=1,
+           _quantize_axis=0)
     gather(f"{kind}_negative_axes", codes(kind, 4, 10, 32), some(2), scale(4, 10, 1), _block_size=32, _gather_axis=-2, _quantize_axis=-1)
     gather(f"{kind}_f16", codes(kind, 10, 32), some(3), scale(10, 2, kind="f16"), codes(kind, 10, 2), _block_size=16)
 for bits in (2, 4, 8):
@@ -149,8 +155,12 @@ gather("bf16", codes("u4", 10, 32), some(3), scale(10, 2, kind="bf16"), codes("u
 gather("u8_bf16", codes("u8", 10, 16), some(3), scale(10, 2, kind="bf16"), _block_size=16)
 gather("u8_f16", codes("u8", 10, 16), some(3, kind="i32"), scale(10, 2, kind="f16"), _block_size=16)
 gather("data_at_run", codes("u8", 10, 16), some(3), scale(10, 2), codes("u8", 10, 1), _block_size=16, constant=False, group="extended")
-CASES.add("GatherBlockQuantized", "open", [lambda r, s=s, c=codes("u8", 10, 16), t=scale(10, 2): [held(Tensor("u8", np.arange(160).reshape(10, 16))), r.integers(
-    "i64", 0, 9, *s), held(Tensor("f32", np.arange(1, 21).reshape(10, 2) / 64))] for s in ((1, 1), (2, 5))], _block_size=16)
+def opened(*shape):
+    data, scales = np.arange(160).reshape(10, 16), np.arange(1, 21).reshape(10, 2) / 64
+    return lambda r: [held(Tensor("u8", data)), r.integers("i64", 0, 9, *shape), held(Tensor("f32", scales))]
+
+
+CASES.add("GatherBlockQuantized", "open", [opened(1, 1), opened(2, 5)], _block_size=16)
 for kind in ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1"):
     gather(kind, lambda r, k=kind: r.codes(k, 10, 32), some(3), scale(10, 2), _block_size=16, opset=23, group="extended")
 gather("f8e4m3fn_rows", lambda r: r.codes("f8e4m3fn", 10, 32), some(3), scale(10, 1), _block_size=0, opset=23, group="extended")

@@ -8,7 +8,8 @@ CASES = Cases(DEFINITIONS)
 class Experts:
     """Operands of one call. `fusion` rows of FC1 are a unit of the inner size; `third`: whether there is an FC3."""
 
-    def __init__(self, rows=(6,), hidden=16, inner=24, experts=4, fusion=1, third=False, biases=(True, True, True), kind="f32", constant=True):
+    def __init__(self, rows=(6,), hidden=16, inner=24, experts=4, fusion=1, third=False, biases=(True, True, True), kind="f32",
+                 constant=True):
         self.__dict__.update(locals())
         self.tokens = int(np.prod(rows))
 
@@ -18,7 +19,8 @@ class Experts:
 
     def routed(self, r):
         """Logits of which no two are near one another: the choice does not depend on rounding."""
-        logits = np.argsort(r.random.standard_normal((self.tokens, self.experts)), -1) * 0.5 + r.random.uniform(0, 0.1, (self.tokens, self.experts))
+        logits = np.argsort(r.random.standard_normal((self.tokens, self.experts)),
+                            -1) * 0.5 + r.random.uniform(0, 0.1, (self.tokens, self.experts))
         return [r.normal(self.kind, *self.rows, self.hidden), Tensor(self.kind, logits)]
 
     def bias(self, r, i):
@@ -55,12 +57,13 @@ plain("rank3", Experts(rows=(2, 3)), _k=2)
 plain("one_expert", Experts(experts=1))
 plain("weights_at_run", Experts(constant=False), _k=2)
 plain("swiglu", Experts(fusion=2), _activation_type="swiglu", _swiglu_fusion=1, _k=2)
-plain("swiglu_parameters", Experts(fusion=2), _activation_type="swiglu", _swiglu_fusion=1, _k=2, _activation_alpha=1.702, _activation_beta=1.0,
-      _swiglu_limit=0.5, _normalize_routing_weights=1)
+plain("swiglu_parameters", Experts(fusion=2), _activation_type="swiglu", _swiglu_fusion=1, _k=2, _activation_alpha=1.702,
+      _activation_beta=1.0, _swiglu_limit=0.5, _normalize_routing_weights=1)
 plain("swiglu_halves", Experts(fusion=2), _activation_type="swiglu", _swiglu_fusion=2, _k=2, _activation_alpha=1.702)
 plain("swiglu_third", Experts(third=True), _activation_type="swiglu", _swiglu_fusion=0, _k=2)
 plain("swiglu_third_no_bias", Experts(third=True, biases=NO_BIAS), _activation_type="swiglu", _k=2)
-plain("swiglu_limit_after", Experts(fusion=2), _activation_type="swiglu", _swiglu_fusion=1, _swiglu_limit=0.4, _swiglu_limit_after_activation=1, group="extended")
+plain("swiglu_limit_after", Experts(fusion=2), _activation_type="swiglu", _swiglu_fusion=1, _swiglu_limit=0.4,
+      _swiglu_limit_after_activation=1, group="extended")
 plain("silu_third", Experts(third=True), _activation_type="silu", _k=2)
 plain("geglu", Experts(fusion=2), _activation_type="geglu", _swiglu_fusion=1, group="extended")
 plain("geglu_halves", Experts(fusion=2), _activation_type="geglu", _swiglu_fusion=2, group="extended")
@@ -99,7 +102,8 @@ def quantized(variant, *calls, bits=4, widths=None, block=0, zeros=False, mixing
                 packed = [n, -(-k // block * width // 8)] if block else [-(-n * width // 8)]
                 zero = weights.bytes(call.experts, *packed) if zeros else None
                 layers += [weights.bytes(call.experts, n, k * width // 8),
-                           weights.uniform(call.kind, 0.1 / (1 << width), 0.5 / (1 << width), call.experts, n, *blocks), call.bias(weights, i)]
+                           weights.uniform(call.kind, 0.1 / (1 << width), 0.5 / (1 << width), call.experts, n,
+                                           *blocks), call.bias(weights, i)]
                 points.append(zero)
             share = r.uniform(call.kind, 0.05, 1, call.tokens, call.experts) if mixing else None
             return [*call.routed(r), *[call.keep(t) for t in layers], *[call.keep(t) if t else None for t in points], share]
@@ -119,6 +123,7 @@ for bits in (2, 4, 8):
     quantized(f"{bits}bits_swiglu", Experts(**WIDE, fusion=2), bits=bits, _k=2, **SWIGLU)
     quantized(f"{bits}bits_swiglu_block", Experts(**WIDE, fusion=2), bits=bits, block=32, _k=2, **SWIGLU)
     quantized(f"{bits}bits_f16", Experts(**WIDE, kind="f16"), bits=bits, _k=2)
+quantized("4bits_written", _expert_weight_bits=4, block=16, _k=2)
 quantized("4bits_bf16", Experts(**WIDE, kind="bf16"), _k=2)
 quantized("4bits_block64", Experts(hidden=64, inner=128), block=64, _k=2)
 quantized("4bits_block128", Experts(hidden=128, inner=256), block=128, _k=2)
@@ -154,8 +159,11 @@ for level in (0, 1, 4):
     quantized(f"accuracy{level}", block=32, _accuracy_level=level, _k=2)
 quantized("mixed_widths", widths=(4, 8, 4), _k=2, group="extended")
 quantized("mixed_widths_first", widths=(2, 4, 4), _k=2, group="extended")
-quantized("mixed_widths_block", Experts(**WIDE, third=True), bits=2, widths=(2, 8, 4), block=16, zeros=True, _activation_type="swiglu", group="extended")
-quantized("3bits", Experts(hidden=32, inner=64, fusion=2, kind="f16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0, _k=2, group="extended")
-quantized("3bits_bf16", Experts(hidden=32, inner=64, fusion=2, kind="bf16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0, group="extended")
+quantized("mixed_widths_block", Experts(**WIDE, third=True), bits=2, widths=(2, 8, 4), block=16, zeros=True, _activation_type="swiglu",
+          group="extended")
+quantized("3bits", Experts(hidden=32, inner=64, fusion=2, kind="f16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0, _k=2,
+          group="extended")
+quantized("3bits_bf16", Experts(hidden=32, inner=64, fusion=2, kind="bf16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0,
+          group="extended")
 quantized("open", Experts(**WIDE, rows=(1,)), Experts(**WIDE, rows=(7,)), _k=2, _activation_type="silu")
 quantized("open_block", Experts(**WIDE, rows=(1, 1), fusion=2), Experts(**WIDE, rows=(2, 3), fusion=2), block=32, _k=2, **SWIGLU)

@@ -10,8 +10,8 @@ def simplified(variant, shape, results=(1,), kind="f32", axis=None, domain="", s
     keep = held if constant else (lambda t: t)
     if axis is not None:
         more["_axis"] = axis
-    CASES.add("SimplifiedLayerNormalization", variant, lambda r: [r.normal(kind, *shape), keep(r.normal(scale_kind or kind, *width))], results, domain=domain,
-              **more)
+    CASES.add("SimplifiedLayerNormalization", variant, lambda r: [r.normal(kind, *shape), keep(r.normal(scale_kind or kind, *width))],
+              results, domain=domain, **more)
 
 
 simplified("plain", (2, 3, 8))
@@ -30,7 +30,8 @@ simplified("f16_inverse", (2, 3, 16), (1, 1), kind="f16", _stash_type=1)
 simplified("scale_at_run", (4, 40), constant=False)
 simplified("wide", (5, 300))
 simplified("mixed_types", (2, 8), kind="f32", scale_kind="f16", tolerance=(4e-3, 2e-3), group="extended")
-CASES.add("SimplifiedLayerNormalization", "open", [lambda r, s=s: [r.normal("f32", *s, 8), held(Tensor("f32", np.arange(1, 9) / 8))] for s in ((1, 1), (2, 5))],
+CASES.add("SimplifiedLayerNormalization", "open", [lambda r, s=s: [r.normal("f32", *s, 8),
+                                                                   held(Tensor("f32", np.arange(1, 9) / 8))] for s in ((1, 1), (2, 5))],
           domain="")
 
 
@@ -61,7 +62,8 @@ for op in ("SkipSimplifiedLayerNormalization", "SkipLayerNormalization"):
     skipped(op, "inverse", results=(1, 0, 1), group="extended")
     skipped(op, "wide", (3, 4, 160), bias=True, results=(1, 0, 0, 1))
     beta = [held(Tensor("f32", np.arange(8) / 16))] if op == "SkipLayerNormalization" else []
-    CASES.add(op, "open", [lambda r, s=s, more=beta: [r.normal("f32", *s, 8), r.normal("f32", *s, 8), held(Tensor("f32", np.arange(1, 9) / 8)), *more] for s in (
+    CASES.add(op, "open", [lambda r, s=s, more=beta: [r.normal("f32", *s, 8), r.normal("f32", *s, 8),
+                                                      held(Tensor("f32", np.arange(1, 9) / 8)), *more] for s in (
         (1, 1), (2, 5))], (1, 0, 0, 1), _epsilon=1e-5)
 skipped("SkipLayerNormalization", "beta", beta=True)
 skipped("SkipLayerNormalization", "beta_bias", beta=True, bias=True, results=(1, 0, 0, 1))

@@ -26,7 +26,8 @@ def binary(op, variant, a, b, kind="u8", zeros=(True, True, True), constant=Fals
         def make(r):
             zero = [scalar(kind, KINDS[kind][2] - 3 * i) if there else None for i, there in enumerate(zeros)]
             second = held(codes(Random(variant), kind, *b)) if constant else codes(r, kind, *b)
-            operands = [codes(r, kind, *a), scalar("f32", scales[0]), zero[0], second, scalar("f32", scales[1]), zero[1], scalar("f32", scales[2]), zero[2]]
+            operands = [codes(r, kind, *a), scalar("f32", scales[0]), zero[0], second, scalar("f32", scales[1]), zero[1],
+                        scalar("f32", scales[2]), zero[2]]
             return operands
         return make
     CASES.add(op, variant, [one(*s) for s in sets] if sets else one(a, b))
@@ -50,7 +51,8 @@ for op in ("QLinearAdd", "QLinearMul"):
 def unary(op, variant, shape, kind="u8", zeros=(True, True), scales=(0.0373, 0.00391), sets=None, **more):
     def one(shape):
         def make(r):
-            zero = [scalar(kind, z) if there else None for z, there in zip((KINDS[kind][2], KINDS[kind][0] if op in RATIOS else KINDS[kind][2] + 2), zeros)]
+            zero = [scalar(kind, z) if there else None for z, there in zip((KINDS[kind][2],
+                                                                            KINDS[kind][0] if op in RATIOS else KINDS[kind][2] + 2), zeros)]
             operands = [codes(r, kind, *shape), scalar("f32", scales[0]), zero[0], scalar("f32", scales[1]), zero[1]]
             return operands
         return make
@@ -80,14 +82,16 @@ POOL = {"scales": (0.0373, 0.0291)}
 for kind in KINDS:
     unary("QLinearAveragePool", kind, (2, 3, 7, 6), kind, **POOL, _kernel_shape=[3, 2])
     unary("QLinearAveragePool", f"{kind}_pads", (1, 3, 7, 6), kind, **POOL, _kernel_shape=[3, 3], _pads=[1, 1, 1, 1], _strides=[2, 2])
-    unary("QLinearAveragePool", f"{kind}_count_pads", (1, 3, 7, 6), kind, **POOL, _kernel_shape=[3, 3], _pads=[1, 0, 1, 2], _count_include_pad=1)
+    unary("QLinearAveragePool", f"{kind}_count_pads", (1, 3, 7, 6), kind, **POOL, _kernel_shape=[3, 3], _pads=[1, 0, 1, 2],
+          _count_include_pad=1)
     unary("QLinearAveragePool", f"{kind}_last", (1, 7, 6, 3), kind, **POOL, _kernel_shape=[2, 2], _channels_last=1, _strides=[2, 1])
     unary("QLinearAveragePool", f"{kind}_no_zeros", (1, 3, 7, 6), kind, **POOL, _kernel_shape=[2, 2], zeros=(False, False))
     unary("QLinearGlobalAveragePool", kind, (2, 3, 7, 6), kind, **POOL)
     unary("QLinearGlobalAveragePool", f"{kind}_last", (2, 7, 6, 3), kind, **POOL, _channels_last=1)
     unary("QLinearGlobalAveragePool", f"{kind}_line", (2, 3, 9), kind, **POOL, _channels_last=0)
 unary("QLinearAveragePool", "ceil", (1, 3, 8, 6), **POOL, _kernel_shape=[3, 3], _strides=[2, 2], _ceil_mode=1)
-unary("QLinearAveragePool", "floor", (1, 3, 8, 6), **POOL, _kernel_shape=[3, 3], _strides=[2, 2], _ceil_mode=0, _count_include_pad=0, _channels_last=0)
+unary("QLinearAveragePool", "floor", (1, 3, 8, 6), **POOL, _kernel_shape=[3, 3], _strides=[2, 2], _ceil_mode=0, _count_include_pad=0,
+      _channels_last=0)
 unary("QLinearAveragePool", "same_upper", (1, 3, 7, 6), **POOL, _kernel_shape=[2, 3], _strides=[2, 2], _auto_pad="SAME_UPPER")
 unary("QLinearAveragePool", "same_lower", (1, 3, 7, 6), **POOL, _kernel_shape=[2, 3], _auto_pad="SAME_LOWER")
 unary("QLinearAveragePool", "valid", (1, 3, 7, 6), **POOL, _kernel_shape=[2, 3], _auto_pad="VALID")
@@ -131,8 +135,8 @@ def choose(variant, shapes, kind="u8", constant=False):
         low, high, zero = KINDS[kind]
         condition, x, y = shapes
         x, y = codes(r, kind, *x), codes(r, kind, *y)
-        return [Tensor("bool", r.random.integers(0, 2, condition)), x, scalar("f32", 0.0373), scalar(kind, zero), held(y) if constant else y,
-                scalar("f32", 0.0519), scalar(kind, zero - 9), scalar("f32", 0.0641), scalar(kind, zero + 3)]
+        return [Tensor("bool", r.random.integers(0, 2, condition)), x, scalar("f32", 0.0373), scalar(kind, zero),
+                held(y) if constant else y, scalar("f32", 0.0519), scalar(kind, zero - 9), scalar("f32", 0.0641), scalar(kind, zero + 3)]
     CASES.add("QLinearWhere", variant, make)
 
 
@@ -147,8 +151,8 @@ choose("constant", ((3, 5), (3, 5), (1,)), constant=True)
 # --- Products of integers ---------------------------------------------------------------------------------------------
 
 
-def integers(op, variant, a=(3, 16), b=(16, 10), a_kind="u8", b_kind="i8", columns=False, zeros=(True, True), bias=False, kind="f32", constant=True,
-             vectors=False, sets=None):
+def integers(op, variant, a=(3, 16), b=(16, 10), a_kind="u8", b_kind="i8", columns=False, zeros=(True, True), bias=False, kind="f32",
+             constant=True, vectors=False, sets=None):
     """`columns`: a scale and a zero point a column of B."""
     keep = held if constant else (lambda t: t)
     dynamic = op == "DynamicQuantizeMatMul"
@@ -196,15 +200,17 @@ integers("MatMulIntegerToFloat", "zero_of_b", zeros=(False, True))
 integers("MatMulIntegerToFloat", "f16", kind="f16", bias=True)
 
 
-def merged(variant, batch=2, length=4, heads=2, hidden=16, width=12, a_kind="u8", b_kind="i8", columns=False, zeros=(True, True), mask=None, past=None,
-           results=(1,), kind="f32", **more):
+def merged(variant, batch=2, length=4, heads=2, hidden=16, width=12, a_kind="u8", b_kind="i8", columns=False, zeros=(True, True),
+           mask=None, past=None, results=(1,), kind="f32", **more):
     def make(r):
         total = length + (past or 0)
         shape = (3 * hidden,) if columns else ()
         cache = r.normal(kind, 2, batch, heads, past, hidden // heads) if past is not None else None
-        operands = [codes(r, a_kind, batch, length, width), held(codes(r, b_kind, width, 3 * hidden)), held(r.normal(kind, 3 * hidden, size=0.2)),
+        operands = [codes(r, a_kind, batch, length, width), held(codes(r, b_kind, width, 3 * hidden)),
+                    held(r.normal(kind, 3 * hidden, size=0.2)),
                     held(Tensor(kind, np.array(0.0173))), held(r.uniform(kind, 0.002, 0.01, *shape)),
-                    Tensor("i32", MASKS[mask](r, batch, length, length, total)) if mask else None, scalar(a_kind, KINDS[a_kind][2]) if zeros[0] else None,
+                    Tensor("i32", MASKS[mask](r, batch, length, length,
+                                              total)) if mask else None, scalar(a_kind, KINDS[a_kind][2]) if zeros[0] else None,
                     held(Tensor(b_kind, r.random.integers(KINDS[b_kind][2] - 9, KINDS[b_kind][2] + 9, shape))) if zeros[1] else None, cache]
         return operands
     CASES.add("QAttention", variant, make, results, _num_heads=heads, **more)
@@ -241,7 +247,8 @@ def conv(variant, x=(1, 4, 7, 6), w=(6, 4, 3, 3), bias=False, added=None, kind="
     def one(x):
         def make(r):
             weights = Random(variant)
-            operands = [r.normal(kind, *x), weights.normal(kind, *w, size=0.3), weights.normal(kind, w[0]) if bias else None, r.normal(kind, *added) if added else None]
+            operands = [r.normal(kind, *x), weights.normal(kind, *w, size=0.3), weights.normal(kind, w[0]) if bias else None,
+                        r.normal(kind, *added) if added else None]
             operands[1:3] = [held(t) if constant else t for t in operands[1:3]]
             return operands
         return make
@@ -250,7 +257,8 @@ def conv(variant, x=(1, 4, 7, 6), w=(6, 4, 3, 3), bias=False, added=None, kind="
 
 SAME = {"_pads": [1, 1, 1, 1], "_kernel_shape": [3, 3]}
 conv("plain")
-for name, parameters in (("Relu", None), ("Tanh", None), ("Sigmoid", None), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.75]), ("HardSigmoid", [0.3, 0.4])):
+for name, parameters in (("Relu", None), ("Tanh", None), ("Sigmoid", None), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.75]),
+                         ("HardSigmoid", [0.3, 0.4])):
     conv(f"type_{name.lower()}", _activation=name, **SAME, **({"_activation_params": parameters} if parameters else {}))
 conv("hard_swish", _activation="HardSwish", _activation_params=[1 / 6, 0.5], group="extended")
 conv("bias", bias=True, _activation="Relu")
@@ -283,7 +291,8 @@ def gemm(variant, a=(3, 8), b=(8, 5), c=None, kind="f32", constant=True, sets=No
 
 gemm("plain", c=(5,))
 gemm("no_c")
-GEMM_TYPES = {"Relu": {}, "Tanh": {}, "Sigmoid": {}, "LeakyRelu": {"alpha": 0.2}, "Elu": {"alpha": 0.7}, "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
+GEMM_TYPES = {"Relu": {}, "Tanh": {}, "Sigmoid": {}, "LeakyRelu": {"alpha": 0.2}, "Elu": {"alpha": 0.7},
+              "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
               "Selu": {"alpha": 1.5, "gamma": 1.1}, "Softplus": {}, "Softsign": {}, "ThresholdedRelu": {"alpha": 0.5}}
 for name, parameters in GEMM_TYPES.items():
     extended = {"group": "extended"} if name in ("Selu", "Softplus", "Softsign", "ThresholdedRelu", "Elu") else {}

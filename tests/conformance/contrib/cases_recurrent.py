@@ -8,7 +8,8 @@ CASES = Cases(DEFINITIONS)
 # --- LinearAttention --------------------------------------------------------------------------------------------------
 
 
-def linear(variant, rule=None, batch=2, length=5, q_heads=2, kv_heads=2, size=8, v_size=4, past=False, decay=None, rate=None, kind="f32", window=0, sets=None, **more):
+def linear(variant, rule=None, batch=2, length=5, q_heads=2, kv_heads=2, size=8, v_size=4, past=False, decay=None, rate=None, kind="f32",
+           window=0, sets=None, **more):
     """`decay`: "head" or "key"; `rate`: "head" or "one"."""
     if rule:
         more["_update_rule"] = rule
@@ -20,13 +21,15 @@ def linear(variant, rule=None, batch=2, length=5, q_heads=2, kv_heads=2, size=8,
             keys = r.random.standard_normal((batch, length, kv_heads, size))
             keys /= np.linalg.norm(keys, axis=-1, keepdims=True)  # "should be L2-normalized for delta modes"
             state = [*([window] if window else []), batch, kv_heads, size, v_size]
-            operands = [r.normal(kind, batch, length, q_heads * size), Tensor(kind, keys.reshape(batch, length, -1)), r.normal(kind, batch, length, kv_heads * v_size),
+            operands = [r.normal(kind, batch, length, q_heads * size), Tensor(kind, keys.reshape(batch, length, -1)),
+                        r.normal(kind, batch, length, kv_heads * v_size),
                         r.normal(kind, *state) if past else None,
                         r.uniform(kind, -1.5, -0.05, batch, length, kv_heads * (size if decay == "key" else 1)) if decay else None,
                         r.uniform(kind, 0.1, 0.9, batch, length, kv_heads if rate == "head" else 1) if rate else None]
             return operands
         return make
-    CASES.add("LinearAttention", variant, [one(*s) for s in sets] if sets else one(batch, length), (1, 1), _q_num_heads=q_heads, _kv_num_heads=kv_heads, **more)
+    CASES.add("LinearAttention", variant, [one(*s) for s in sets] if sets else one(batch, length), (1, 1), _q_num_heads=q_heads,
+              _kv_num_heads=kv_heads, **more)
 
 
 NEEDS = {"linear": {}, "gated": {"decay": "head"}, "delta": {"rate": "head"}, "gated_delta": {"decay": "head", "rate": "head"}}
@@ -54,7 +57,8 @@ linear("open", "gated_delta", decay="head", rate="head", past=True, sets=[(1, 1)
 # --- CausalConvWithState ----------------------------------------------------------------------------------------------
 
 
-def causal(variant, batch=2, channels=6, length=7, taps=4, bias=False, past=False, kind="f32", last=(), dilation=1, window=0, constant=True, sets=None, **more):
+def causal(variant, batch=2, channels=6, length=7, taps=4, bias=False, past=False, kind="f32", last=(), dilation=1, window=0,
+           constant=True, sets=None, **more):
     """`last`: the channels' axes of a layout that has them last."""
     if dilation != 1:
         more["_dilation"] = dilation
@@ -97,7 +101,8 @@ causal("window", window=3, past=True, group="extended")
 causal("window_short", window=5, length=2, past=True, group="extended")
 causal("window_last", window=2, past=True, last=(6,), group="extended")
 causal("no_window", past=True, _state_window=0)
-causal("extensions_unset", past=True, _input_channel_offset=0, _input_channels=0, _state_channels_last=-1, _state_length=0, _state_update_capacity=0)
+causal("extensions_unset", past=True, _input_channel_offset=0, _input_channels=0, _state_channels_last=-1, _state_length=0,
+       _state_update_capacity=0)
 causal("weights_at_run", constant=False, bias=True, past=True)
 causal("f16", kind="f16", bias=True, past=True)
 causal("bf16", kind="bf16", past=True)
@@ -137,7 +142,8 @@ def gated(variant, batch=2, length=5, heads=3, size=8, width=8, kind="f32", pack
             if packed:  # the last entry has two tokens less
                 count = batch * length - 2
                 query, offsets = r.normal(kind, count, hidden), Tensor("i32", np.arange(batch * length).reshape(batch, length))
-            operands = [query, keep(w.normal(kind, hidden)), r.normal(kind, 1, heads, length, length), keep(w.normal(kind, size, width, size=0.3)),
+            operands = [query, keep(w.normal(kind, hidden)), r.normal(kind, 1, heads, length, length),
+                        keep(w.normal(kind, size, width, size=0.3)),
                         keep(w.normal(kind, width, size=0.3)), keep(w.normal(kind, 1, heads, 1, 1))]
             return [*operands, offsets] if offsets else operands
         return make
@@ -147,7 +153,8 @@ def gated(variant, batch=2, length=5, heads=3, size=8, width=8, kind="f32", pack
             return {}
         tokens = np.arange(operands[6].v.size) < len(operands[0].v)
         return {0: tokens.reshape(operands[6].shape)[:, None, :, None]}
-    CASES.add("GatedRelativePositionBias", variant, [one(*s) for s in sets] if sets else one(batch, length), specified=specified, _num_heads=heads, **more)
+    CASES.add("GatedRelativePositionBias", variant, [one(*s) for s in sets] if sets else one(batch, length), specified=specified,
+              _num_heads=heads, **more)
 
 
 gated("plain")

@@ -31,7 +31,8 @@ class Coverage:
             if (self.op, name, what) not in EXEMPT and (self.op, name) not in EXEMPT:
                 self.gaps.append(f"{self.op}: {name}: no case has it {what}")
         shown = ", ".join(f"{count} {what}" for what, count in counts.items())
-        why = EXEMPT.get((self.op, name)) or "; ".join(f"{what}: {EXEMPT[(self.op, name, what)]}" for what in missing if (self.op, name, what) in EXEMPT)
+        reasons = [f"{what}: {EXEMPT[self.op, name, what]}" for what in missing if (self.op, name, what) in EXEMPT]
+        why = EXEMPT.get((self.op, name)) or "; ".join(reasons)
         self.lines.append(f"| {self.op} | {kind} | `{name}` | {shown} | {why if missing else ''} |")
 
     def attributes(self):
@@ -41,9 +42,9 @@ class Coverage:
             if not schema["required"]:
                 counts["absent"] = len(self.cases) - len(values)
             needed = list(counts)
-            if (self.op, name) in VALUES:
+            if name in VALUES.get(self.op, {}):
                 hit = Counter(map(str, values))
-                counts.update({f"= {value}": hit[str(value)] for value in VALUES[self.op, name]})
+                counts.update({f"= {value}": hit[str(value)] for value in VALUES[self.op][name]})
                 needed = list(counts)
             self.row("attribute", name, counts, needed)
 
@@ -58,7 +59,7 @@ class Coverage:
                 counts["absent before others"] = middle
             last = all(o["option"] != "Optional" for o in self.schema["inputs"][i + 1:])
             required_behind = any(o["option"] == "Single" for o in self.schema["inputs"][i + 1:])
-            needed = ["present"] + ([] if required_behind else ["absent"]) + ([] if last and not required_behind else ["absent before others"])
+            needed = ["present"] + ([] if required_behind else ["absent"]) + ([] if last else ["absent before others"])
             self.row("input", schema["name"], counts, needed)
 
     def results(self):
@@ -92,8 +93,8 @@ def page(found, wrong):
     names = ", ".join(f"{c.op} {len(c.cases)}" for c in found)
     head = f"""# What the cases of com.microsoft hit
 
-Made by `coverage.py` from `schemas.json`; `--check` compares. {sum(len(c.cases) for c in found)} cases of {len(found)} operators, and {len(wrong)} models
-that must be refused ({len({w.op for w in wrong})} operators).
+Made by `coverage.py` from `schemas.json`; `--check` compares. {sum(len(c.cases) for c in found)} cases of {len(found)} operators, and
+{len(wrong)} models that must be refused ({len({w.op for w in wrong})} operators).
 
 {names}.
 

@@ -134,7 +134,8 @@ class GroupQuery:
             packed = heads_of(self.query.v, self.heads + 2 * self.kv_heads)
             self.q, self.k, self.v = np.split(packed, [self.heads, self.heads + self.kv_heads], 1)
         else:
-            self.q, self.k, self.v = heads_of(self.query.v, self.heads), heads_of(self.key.v, self.kv_heads), heads_of(self.value.v, self.kv_heads)
+            self.q = heads_of(self.query.v, self.heads)
+            self.k, self.v = (heads_of(x.v, self.kv_heads) for x in (self.key, self.value))
 
     def rotate(self):
         a = self.attributes
@@ -347,5 +348,6 @@ def q_attention(operands, attributes, results):
     return attend_merged(q, k, v, bias.kind, attributes, mask, past, None, None)
 
 
-DEFINITIONS = {"RotaryEmbedding": rotary_embedding, "GroupQueryAttention": group_query_attention, "MultiHeadAttention": multi_head_attention,
+DEFINITIONS = {"RotaryEmbedding": rotary_embedding, "GroupQueryAttention": group_query_attention,
+               "MultiHeadAttention": multi_head_attention,
                "Attention": attention, "QAttention": q_attention}

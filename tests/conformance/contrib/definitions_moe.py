@@ -8,7 +8,8 @@ from definitions_matmul import unpacked
 from tensors import Tensor
 
 ACTIVATIONS = {
-    "relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x)), "identity": lambda x: x, "relu2": lambda x: np.maximum(x, 0) ** 2,
+    "relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x)), "identity": lambda x: x,
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
     # Of a mixture this is the tanh form in the kernels; its text says "gelu" alone.
     "gelu": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
 }
@@ -99,7 +100,8 @@ def q_moe(operands, attributes, results):
         for i in range(3):
             codes, scales, bias, zeros = given[2 + 3 * i], given[3 + 3 * i], given[4 + 3 * i], given[11 + i]
             bits = attributes.get(f"fc{i + 1}_expert_weight_bits", width)
-            layers.append((dequantized(codes, scales, zeros, bits, block, columns[i], e), bias.v[e] if bias is not None else 0) if codes is not None else None)
+            layers.append((dequantized(codes, scales, zeros, bits, block, columns[i], e),
+                           bias.v[e] if bias is not None else 0) if codes is not None else None)
         return layers
     return [Tensor(x.kind, mixed(x.v, router.v, mixing.v if mixing is not None else None, layers_of, attributes))]
 

@@ -125,7 +125,9 @@ def bias_split_gelu(operands, attributes, results):
     return [Tensor(operands[0].kind, left * gelu_of(right))]
 
 
-DEFINITIONS = {"SimplifiedLayerNormalization": simplified_layer_normalization, "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
-               "SkipLayerNormalization": skip_layer_normalization, "EmbedLayerNormalization": embed_layer_normalization, "GroupNorm": group_norm,
+DEFINITIONS = {"SimplifiedLayerNormalization": simplified_layer_normalization,
+               "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
+               "SkipLayerNormalization": skip_layer_normalization, "EmbedLayerNormalization": embed_layer_normalization,
+               "GroupNorm": group_norm,
                "SkipGroupNorm": skip_group_norm, "Gelu": gelu, "BiasGelu": bias_gelu, "FastGelu": fast_gelu, "QuickGelu": quick_gelu,
                "BiasSplitGelu": bias_split_gelu}

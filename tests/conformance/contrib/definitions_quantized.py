@@ -28,7 +28,8 @@ def fused_conv(operands, attributes, results):
     x, w = operands[:2]
     bias, added = at(operands, 2), at(operands, 3)
     pads = padding_of(attributes, x.shape[2:], w.shape[2:])
-    y = plain.conv(x.v, w.v, bias.v if bias is not None else None, attributes.get("strides"), attributes.get("dilations"), pads, attributes.get("group", 1))
+    y = plain.conv(x.v, w.v, bias.v if bias is not None else None, attributes.get("strides"), attributes.get("dilations"), pads,
+                   attributes.get("group", 1))
     y = y + added.v if added is not None else y
     return [Tensor(x.kind, activated(y, attributes.get("activation"), attributes.get("activation_params", [])))]
 
@@ -85,7 +86,8 @@ def average_pool(x, attributes):
             ends[i] = max(ends[i], (count - 1) * s + k - e - pads[i])
     ones = [1] * rank
     total = plain.windows(x, kernel, strides, ones, pads[:rank] + ends, 0)
-    inside = np.pad(np.ones(x.shape), ((0, 0), (0, 0), *zip(pads[:rank], pads[rank:])), constant_values=attributes.get("count_include_pad", 0))
+    inside = np.pad(np.ones(x.shape), ((0, 0), (0, 0), *zip(pads[:rank], pads[rank:])),
+                    constant_values=attributes.get("count_include_pad", 0))
     beyond = [0] * rank + [e - p for e, p in zip(ends, pads[rank:])]
     counted = plain.windows(inside, kernel, strides, ones, beyond, 0)
     axes = tuple(range(x.ndim, total.ndim))
@@ -115,7 +117,8 @@ def where(operands, attributes, results):
 
 
 DEFINITIONS = {
-    "FusedConv": fused_conv, "QLinearAdd": binary(np.add), "QLinearMul": binary(np.multiply), "QLinearSigmoid": unary(lambda x, a: 1 / (1 + np.exp(-x))),
+    "FusedConv": fused_conv, "QLinearAdd": binary(np.add), "QLinearMul": binary(np.multiply),
+    "QLinearSigmoid": unary(lambda x, a: 1 / (1 + np.exp(-x))),
     "QLinearLeakyRelu": unary(lambda x, a: np.where(x < 0, np.float32(a.get("alpha", 0.01)) * x, x)), "QLinearSoftmax": unary(softmax),
     "QLinearAveragePool": unary(average_pool), "QLinearGlobalAveragePool": unary(global_average_pool), "QLinearConcat": concat,
     "QLinearReduceMean": reduce_mean, "QLinearWhere": where,

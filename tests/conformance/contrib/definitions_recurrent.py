@@ -118,5 +118,6 @@ def gated_relative_position_bias(operands, attributes, results):
     return [Tensor(query.kind, gate * relative.v)]
 
 
-DEFINITIONS = {"LinearAttention": linear_attention, "CausalConvWithState": causal_conv_with_state, "RelativePositionBias": relative_position_bias,
+DEFINITIONS = {"LinearAttention": linear_attention, "CausalConvWithState": causal_conv_with_state,
+               "RelativePositionBias": relative_position_bias,
                "GatedRelativePositionBias": gated_relative_position_bias}

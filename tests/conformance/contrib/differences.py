@@ -10,8 +10,8 @@ DIFFERENCES = {
     "QMoE_accuracy4": ("accuracy_level 4: " + INT8, 0.03),
     "QMoE_8bits_*block*": ("blocks of 8 bits: " + INT8, 0.03),
     "QMoE_2bits_swiglu_block": ("blocks of 2 bits: " + INT8, 0.03),
-    "QMoE_shares*": ("the kernel takes the softmax over the chosen experts whatever normalize_routing_weights says; MoE, and the CUDA provider, do "
-                     "as the definition says", None),
+    "QMoE_shares*": ("the kernel takes the softmax over the chosen experts whatever normalize_routing_weights says; MoE, and the CUDA "
+                     "provider, do as the definition says", None),
     "MultiHeadAttention_past_not_returned": ("the kernel forgets the past where no output asks for the present", None),
     "QLinearSoftmax*": ("the kernel sums exponentials that are rounded to integers: one step apart", 0.017),
     "QAttention_rotary": ("the kernel reads do_rotary and turns nothing", None),

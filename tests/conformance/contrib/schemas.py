@@ -7,10 +7,11 @@ import json
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parent / "schemas.json"
-OPERATORS = """GroupQueryAttention MultiHeadAttention Attention RotaryEmbedding SimplifiedLayerNormalization SkipSimplifiedLayerNormalization
-SkipLayerNormalization EmbedLayerNormalization MatMulNBits GatherBlockQuantized MoE QMoE BiasGelu FastGelu QuickGelu Gelu BiasSplitGelu GroupNorm
-SkipGroupNorm FusedMatMul FusedGemm FusedConv QAttention DynamicQuantizeMatMul MatMulIntegerToFloat QLinearAdd QLinearMul QLinearSigmoid
-QLinearLeakyRelu QLinearSoftmax QLinearAveragePool QLinearGlobalAveragePool QLinearConcat QLinearReduceMean QLinearWhere RelativePositionBias
+OPERATORS = """GroupQueryAttention MultiHeadAttention Attention RotaryEmbedding SimplifiedLayerNormalization
+SkipSimplifiedLayerNormalization SkipLayerNormalization EmbedLayerNormalization MatMulNBits GatherBlockQuantized MoE
+QMoE BiasGelu FastGelu QuickGelu Gelu BiasSplitGelu GroupNorm SkipGroupNorm FusedMatMul FusedGemm FusedConv QAttention
+DynamicQuantizeMatMul MatMulIntegerToFloat QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
+QLinearAveragePool QLinearGlobalAveragePool QLinearConcat QLinearReduceMean QLinearWhere RelativePositionBias
 GatedRelativePositionBias LinearAttention CausalConvWithState""".split()
 DOMAINS = {"SimplifiedLayerNormalization": ""}  # where the schema stands, if not com.microsoft
 

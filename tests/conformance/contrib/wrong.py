@@ -28,7 +28,8 @@ def wrong(base, variant, *words, operands=None, results=None, without=(), **attr
     case.sets, case.attributes = [given], {k: v for k, v in {**case.attributes, **attributes}.items() if k not in without}
     if results:
         case.results = results
-        case.wanted = [[case.wanted[0][i] if i < len(case.wanted[0]) and case.wanted[0][i] is not None else case.wanted[0][0] for i in range(len(results))]]
+        known = [w for w in case.wanted[0] if w is not None]  # what an output that the case lacks is declared as does not matter
+        case.wanted = [[*known, *known][:len(results)]]
     case.name, case.words = f"{case.op}_wrong_{variant}", words
     WRONG.append(case)
 
@@ -108,7 +109,8 @@ wrong(STEP, "no_caches", "cos_cache|cache", operands={7: None, 8: None})
 wrong(STEP, "cosines_alone", "sin_cache|cache", operands={8: None})
 wrong(STEP, "cache_width", "cos_cache|cache", operands={7: zeros("f32", 16, 16), 8: zeros("f32", 16, 16)})
 wrong(STEP, "cache_widths", "sin_cache|cache", operands={8: zeros("f32", 16, 4)})
-wrong("GroupQueryAttention_step_buffer_constant", "beyond_capacity", "seqlens_k|capacity|total_sequence_length", operands={5: Tensor("i32", [19])})
+wrong("GroupQueryAttention_step_buffer_constant", "beyond_capacity", "seqlens_k|capacity|total_sequence_length",
+      operands={5: Tensor("i32", [19])})
 wrong("GroupQueryAttention_prompt_constant_lengths", "total_too_small", "total_sequence_length", operands={6: Tensor("i32", np.array(3))})
 wrong("GroupQueryAttention_positions_step", "positions", "position_ids", operands={9: zeros("i64", 2, 1)})
 wrong("GroupQueryAttention_bias_heads", "bias_heads", "attention_bias", operands={10: zeros("f32", 1, 3, 4, 4)})
@@ -165,7 +167,8 @@ wrong(ROTARY, "widths", "sin_cache|cache", operands={3: zeros("f32", 12, 7)})
 wrong(ROTARY, "positions", "position_ids", operands={1: zeros("i64", 2, 3)})
 wrong(ROTARY, "positions_of_two", "position_ids", operands={1: zeros("i64", 2)})
 wrong(ROTARY, "positions_beyond", "position_ids|position|index", "12", operands={1: constant("i64", [[3, 4, 5, 12]] * 2)})
-wrong("RotaryEmbedding_flat", "dim_without_heads", "num_heads", rotary_embedding_dim=8, operands={2: zeros("f32", 12, 4), 3: zeros("f32", 12, 4)})
+wrong("RotaryEmbedding_flat", "dim_without_heads", "num_heads", rotary_embedding_dim=8,
+      operands={2: zeros("f32", 12, 4), 3: zeros("f32", 12, 4)})
 wrong("RotaryEmbedding_flat", "ragged", "is_packed_batching", is_packed_batching=1)
 
 # --- Norms and activations --------------------------------------------------------------------------------------------
