@@ -75,10 +75,10 @@ for kind in KINDS:
     unary("QLinearSoftmax", f"{kind}_no_zero_of_x", (3, 20), kind, zeros=(False, True), _opset=13, _axis=-1)
 unary("QLinearSoftmax", "old_last", (3, 4, 5), _opset=9, _axis=2)
 unary("QLinearSoftmax", "first_axis", (6, 3), _opset=13, _axis=0)
-for op, more in (("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"scales": (0.0373, 0.0291)}), ("QLinearSoftmax", {"_opset": 13})):
+for op, more in (("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"scales": (0.0373, 0.02917)}), ("QLinearSoftmax", {"_opset": 13})):
     unary(op, "open", None, sets=[(1, 8), (3, 8)], **more)
 
-POOL = {"scales": (0.0373, 0.0291)}
+POOL = {"scales": (0.0373, 0.02917)}
 for kind in KINDS:
     unary("QLinearAveragePool", kind, (2, 3, 7, 6), kind, **POOL, _kernel_shape=[3, 2])
     unary("QLinearAveragePool", f"{kind}_pads", (1, 3, 7, 6), kind, **POOL, _kernel_shape=[3, 3], _pads=[1, 1, 1, 1], _strides=[2, 2])

@@ -91,5 +91,10 @@ def rounded(values):
 
 
 def quantized(values, scale, zero_point, kind):
+    """Refuses values that lie so near the middle of two steps that float32 may round them either way: no case should have one."""
     low, high = RANGES[kind]
+    steps = np.asarray(values / scale)
+    middle = np.abs(steps - np.floor(steps) - 0.5) < 4e-7 * (np.abs(steps) + 16)
+    if (middle & (steps + zero_point > low - 1) & (steps + zero_point < high + 1)).any():
+        raise ValueError("a value lies between two steps: choose other scales")
     return Tensor(kind, np.clip(rounded(values / scale) + zero_point, low, high))
