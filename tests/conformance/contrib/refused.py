@@ -18,9 +18,11 @@ LIMIT = 120  # seconds of one command
 
 
 def says(text, word):
-    """Names of one letter and numbers stand alone; other words may go on."""
-    end = "(?![A-Za-z0-9])" if re.fullmatch(r"'\?.'\?|\d+", word) else ""
-    return re.search(rf"(?<![A-Za-z0-9])(?:{word}){end}", text, re.I)
+    """Names of one letter and numbers stand alone; other words may go on, and a name may be written in words."""
+    if word.isdigit():
+        return re.search(rf"(?<!\d){word}(?!\d)", text)
+    word = word.replace("_", "[_ ]")
+    return re.search(rf"(?<![a-z0-9])(?:{word})" + ("(?![a-z0-9])" if re.fullmatch(r"'\?.'\?", word) else ""), text, re.I)
 
 
 def complaint(dmxc, case, folder):
