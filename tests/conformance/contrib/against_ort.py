@@ -13,9 +13,8 @@ import sys
 import numpy as np
 
 from generate import all_cases
-from case import Weight
 from differences import DIFFERENCES, LACKING
-from tensors import KINDS, SMALL, Tensor, bfloat_bits
+from tensors import KINDS, bfloat_bits
 
 
 def value_for(tensor):
@@ -59,10 +58,9 @@ def check(case, folder):
         session = ort.InferenceSession(str(folder / "cases" / case.name / "model.onnx"), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class of its own for each of its codes
         return "lacks: " + str(error).splitlines()[0]
-    for operands, wanted in zip(case.sets, case.wanted):
+    for number, wanted in enumerate(case.wanted):
         try:
-            fed = {case.input_name(i): value_for(o) for i, o in enumerate(operands) if isinstance(o, Tensor)}
-            fed.update({name: value_for(t) for name, t in case.masks_of(wanted)})
+            fed = {name: value_for(tensor) for name, tensor in case.fed(number)}
             got = session.run_with_ort_values([o.name for o in session.get_outputs()], fed)
         except Exception as error:
             return "lacks: " + str(error).splitlines()[0]

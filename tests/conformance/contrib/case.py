@@ -14,6 +14,20 @@ class Weight:
         self.tensor = tensor
 
 
+class Computed(Weight):
+    """Marks an operand that nodes before this one compute (`Before`)."""
+
+
+class Before:
+    """Nodes that compute operands: `inputs` is a list of (name, Tensor), one a data set; `nodes` and `weights` are encoded."""
+
+    def __init__(self, inputs, nodes, weights=()):
+        self.inputs, self.nodes, self.weights = inputs, nodes, weights
+
+    def infos(self, open_dims):
+        return [onnx.info(one[0][0], KINDS[one[0][1].kind][0], open_dims([t.shape for _, t in one])) for one in zip(*self.inputs)]
+
+
 def tensors_of(operands):
     return [o.tensor if isinstance(o, Weight) else o for o in operands]
 
@@ -22,13 +36,13 @@ class Case:
     """`sets` are lists of operands, one a data set: Tensor, Weight(Tensor) or None for one left out. `results` says which
     outputs the node gives (1, 0 ..). `definition(operands, attributes, results)` returns the outputs, None for those that
     are not asked for. `specified(operands)`: output -> the elements that the definition gives a value. Where sets differ in an
-    extent, the model leaves it open under a name. `domain`: the node's."""
+    extent, the model leaves it open under a name. `domain`: the node's; `before`: what computes its Computed operands."""
 
     def __init__(self, name, op, sets, attributes, results, definition, input_names, domain="com.microsoft", opset=17, tolerance=None,
-                 group="core", dims=None, specified=None):
+                 group="core", specified=None, before=None):
         self.name, self.op, self.attributes, self.results, self.domain, self.opset = name, op, attributes, results, domain, opset
-        self.sets, self.input_names, self.group = sets, input_names, group
-        self.dims, self.specified, self.wanted = dims or {}, specified or (lambda operands: {}), []
+        self.sets, self.input_names, self.group, self.before = sets, input_names, group, before or Before([[]] * len(sets), [])
+        self.specified, self.wanted = specified or (lambda operands: {}), []
         for operands in sets:
             outputs = definition(tensors_of(operands), attributes, results)
             masks = self.specified(tensors_of(operands))
@@ -44,8 +58,11 @@ class Case:
         kept.mask = Tensor("bool", np.broadcast_to(mask, output.shape))
         return kept
 
-    def masks_of(self, wanted):
-        return [(f"specified{i}", w.mask) for i, w in enumerate(wanted) if hasattr(w, "mask")]
+    def fed(self, number):
+        """What a data set's run is given, by name."""
+        operands = [(self.input_name(i), o) for i, o in enumerate(self.sets[number]) if isinstance(o, Tensor)]
+        masks = [(f"specified{i}", w.mask) for i, w in enumerate(self.wanted[number]) if hasattr(w, "mask")]
+        return [*self.before.inputs[number], *operands, *masks]
 
     def present(self):
         """index, name and operand of what the node takes."""
@@ -65,14 +82,16 @@ class Case:
 
     def model(self, declared=True):
         """`declared`: whether outputs have a shape."""
-        inputs, weights, names = [], [], []
+        inputs, weights, names = self.before.infos(self.open_dims), [*self.before.weights], []
         for i, operand in enumerate(self.sets[0]):
             names.append(self.input_name(i) if operand is not None else "")
+            if isinstance(operand, Computed):
+                continue
             if isinstance(operand, Weight):
                 weights.append(operand.tensor.proto(names[-1]))
             elif operand is not None:
                 dims = self.open_dims([s[i].shape for s in self.sets])
-                inputs.append(onnx.info(names[-1], KINDS[operand.kind][0], self.dims.get(names[-1], dims)))
+                inputs.append(onnx.info(names[-1], KINDS[operand.kind][0], dims))
         outputs, out_names, after = [], [], []
         for i, wanted in enumerate(self.results):
             out_names.append(self.output_name(i) if wanted else "")
@@ -90,7 +109,7 @@ class Case:
                 b"".join(onnx.field(5, onnx.attribute(k, v)) for k, v in self.attributes.items()) +
                 (onnx.field(7, self.domain) if self.domain else b""))
         domains = onnx.field(8, onnx.message((1, "com.microsoft"), (2, 1)))
-        return onnx.model([node, *after], inputs, outputs, opset=self.opset, weights=weights, extra=domains)
+        return onnx.model([*self.before.nodes, node, *after], inputs, outputs, opset=self.opset, weights=weights, extra=domains)
 
     def where(self, i):
         inputs = b"".join(onnx.field(1, f"{what}{i}") for what in ("specified", "whole", "nothing"))
@@ -100,11 +119,10 @@ class Case:
         folder = folder / self.name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "model.onnx").write_bytes(self.model())
-        for number, (operands, wanted) in enumerate(zip(self.sets, self.wanted)):
+        for number, wanted in enumerate(self.wanted):
             data = folder / f"test_data_set_{number}"
             data.mkdir(exist_ok=True)
-            fed = [(self.input_name(i), o) for i, o in enumerate(operands) if isinstance(o, Tensor)] + self.masks_of(wanted)
             given = [(self.output_name(i), o) for i, o in enumerate(wanted) if o is not None]
-            for kind, listed in (("input", fed), ("output", given)):
+            for kind, listed in (("input", self.fed(number)), ("output", given)):
                 for i, (name, value) in enumerate(listed):
                     (data / f"{kind}_{i}.pb").write_bytes(value.proto(name))

@@ -1,6 +1,7 @@
 """Cases of GroupQueryAttention."""
 from build import Cases, Random, Tensor, held, np
-from definitions_attention import DEFINITIONS, GroupQuery
+from case import Before, Computed, onnx
+from definitions_attention import DEFINITIONS, GroupQuery, resident
 
 CASES = Cases(DEFINITIONS)
 CAPACITY = 16  # positions that the rotary caches have
@@ -53,6 +54,12 @@ class Call:
         operands = [*qkv, self.cache(r), self.cache(r), lengths, total, *turns, positions, bias, sink, *scales, *norms, valid]
         return operands
 
+    def masked(self, r):
+        """With lengths that other nodes compute."""
+        operands = self.operands(r)
+        operands[5:7] = [Computed(o) for o in operands[5:7]]
+        return operands
+
 
 def specified(attributes):
     """Rows of tokens that are there; cache rows that hold some."""
@@ -62,7 +69,6 @@ def specified(attributes):
         rows = np.arange(call.length) < news[:, None]
         held_rows = call.totals
         if call.sliding:
-            from definitions_attention import resident
             held_rows = np.array([resident(int(t), call.capacity, call.window) for t in call.totals])
         cache = (np.arange(call.present) < held_rows[:, None])[:, None, :, None]
         total = int(call.total.v.reshape(-1)[0])
@@ -79,14 +85,26 @@ def specified(attributes):
     return masks
 
 
-def query(variant, *calls, results=(1, 1, 1), **more):
-    attributes = {k[1:]: v for k, v in more.items() if k.startswith("_")}
+def lengths_from_mask(calls):
+    """As exporters write them: seqlens_k is the sum of attention_mask less 1, total_sequence_length its extent."""
+    masks = [[("attention_mask", Tensor("i64", np.arange(c.total) < np.reshape(c.totals, (-1, 1))))] for c in calls]
+    nodes = [onnx.node("ReduceSum", "attention_mask along", "counts", keepdims=0), onnx.node("Sub", "counts one", "last"),
+             onnx.node("Cast", "last", "seqlens_k", to=6), onnx.node("Shape", "attention_mask", "extents"),
+             onnx.node("Gather", "extents second", "extent", axis=0), onnx.node("Cast", "extent", "total_sequence_length", to=6)]
+    nodes = [node + onnx.field(3, f"lengths_{i}") for i, node in enumerate(nodes)]
+    weights = [Tensor("i64", [1]).proto("along"), Tensor("i64", np.array(1)).proto("one"), Tensor("i64", np.array(1)).proto("second")]
+    return Before(masks, nodes, weights)
+
+
+def query(variant, *calls, results=(1, 1, 1), masked=False, **more):
     first = calls[0]
+    if masked:
+        more["before"] = lengths_from_mask(calls)
     more.update(_num_heads=first.heads, _kv_num_heads=first.kv_heads)
     if first.rotary:
         more["_do_rotary"] = 1
     attributes = {k[1:]: v for k, v in more.items() if k.startswith("_")}
-    CASES.add("GroupQueryAttention", variant, [call.operands for call in calls], results, specified=specified(attributes), **more)
+    CASES.add("GroupQueryAttention", variant, [call.masked if masked else call.operands for call in calls], results, specified=specified(attributes), **more)
 
 
 query("prompt", Call([5]))
@@ -174,6 +192,12 @@ query("open_steps", Call([6], 1, capacity=5, rotary=8), Call([9], 1, capacity=8,
 query("open_buffer", Call([6], 1, capacity=12, rotary=8), Call([9], 1, capacity=12, rotary=8))
 query("open_batch", Call([3], capacity=6), Call([4, 4], capacity=6))
 query("open_prompt_and_step", Call([4], 4, capacity=10, packed=True, rotary=8), Call([5], 1, capacity=10, packed=True, rotary=8))
+query("mask_prompt", Call([4, 4], rotary=8), masked=True)
+query("mask_prompt_empty_past", Call([5], capacity=0, packed=True, rotary=8), masked=True)
+query("mask_step", Call([4, 6], 1, capacity=5, rotary=8), masked=True)
+query("mask_step_buffer", Call([6], 1, capacity=12, packed=True, rotary=8), masked=True)
+query("mask_open_steps", Call([5], 5, capacity=0, rotary=8), Call([9], 1, capacity=8, rotary=8), masked=True)
+query("mask_open_buffer", Call([5], 5, capacity=11, rotary=8), Call([9], 1, capacity=11, rotary=8), masked=True)
 query("everything", Call([4, 6], 1, capacity=8, rotary=8, positions=[[3], [5]], bias=(2, 4), sink=True, packed=True), _softcap=5.0,
       _scale=0.3, _local_window_size=3, _rotary_interleaved=1)
 
