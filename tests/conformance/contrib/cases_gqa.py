@@ -104,7 +104,8 @@ def query(variant, *calls, results=(1, 1, 1), masked=False, **more):
     if first.rotary:
         more["_do_rotary"] = 1
     attributes = {k[1:]: v for k, v in more.items() if k.startswith("_")}
-    CASES.add("GroupQueryAttention", variant, [call.masked if masked else call.operands for call in calls], results, specified=specified(attributes), **more)
+    CASES.add("GroupQueryAttention", variant, [call.masked if masked else call.operands for call in calls], results,
+              specified=specified(attributes), **more)
 
 
 query("prompt", Call([5]))
