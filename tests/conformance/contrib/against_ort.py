@@ -4,6 +4,7 @@
 Usage: against_ort.py FOLDER [--only GLOB]    FOLDER as generate.py wrote it; with a Python that has onnxruntime and numpy
 Exit 1 where they differ and DIFFERENCES does not say why, and where an entry of it explains nothing any more."""
 import argparse
+import ctypes
 import fnmatch
 import os
 import pathlib
@@ -27,13 +28,17 @@ def value_for(tensor):
 
 
 def read(value, kind):
-    if kind == "bf16":
-        import ctypes
-        count = int(np.prod(value.shape()))
-        raw = np.ctypeslib.as_array(ctypes.cast(value.data_ptr(), ctypes.POINTER(ctypes.c_uint16)),
-                                    (count,)).copy() if count else np.zeros(0, np.uint16)
-        return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64).reshape(value.shape())
-    return value.numpy()
+    """As numpy, of types too that numpy lacks."""
+    if kind not in ("bf16", "u4", "i4"):
+        return value.numpy()
+    shape, width = value.shape(), 2 if kind == "bf16" else 1
+    count = int(np.prod(shape)) if width == 2 else -(-int(np.prod(shape)) // 2)
+    kind_of = ctypes.c_uint16 if width == 2 else ctypes.c_uint8
+    raw = np.ctypeslib.as_array(ctypes.cast(value.data_ptr(), ctypes.POINTER(kind_of)), (count,)).copy() if count else np.zeros(0, int)
+    if width == 2:
+        return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64).reshape(shape)
+    codes = np.stack([raw & 15, raw >> 4], -1).reshape(-1)[:int(np.prod(shape))].astype(np.int64).reshape(shape)
+    return np.where(codes > 7, codes - 16, codes) if kind == "i4" else codes
 
 
 def differs(got, want, tolerance):

@@ -14,6 +14,7 @@ DIFFERENCES = {
                      "provider, do as the definition says", None),
     "MultiHeadAttention_past_not_returned": ("the kernel forgets the past where no output asks for the present", None),
     "QLinearSoftmax*": ("the kernel sums exponentials that are rounded to integers: one step apart", 0.017),
+    "MatMulBnb4_not_transposed": ("with transB 0 the kernel multiplies by the transposed weights all the same", None),
     "QAttention_rotary": ("the kernel reads do_rotary and turns nothing", None),
 }
 
@@ -45,6 +46,9 @@ LACKING = {
     "QLinear*no_zeros": "its inference of types asks for zero points that the definition has as optional, or its kernel ends the process",
     "QLinear*_zero_of_?": "its inference of types asks for zero points that the definition has as optional, or its kernel ends the process",
     "QLinearReduceMean*": "no kernel of the operator",
+    **{f"{op}_*": "no kernel of the operator" for op in ("NhwcConv", "NhwcFusedConv", "FusedMatMulActivation", "GemmFastGelu", "BiasAdd",
+                                                          "BiasSoftmax", "MulInteger", "ReduceSumInteger")},
+    "TransposeMatMul_f64": "no kernel of float64",
     "GroupNorm*": "no kernel of the operator",
     "SkipGroupNorm*": "no kernel of the operator",
     "BiasSplitGelu*": "no kernel of the operator",

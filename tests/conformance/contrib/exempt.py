@@ -32,6 +32,9 @@ VALUES = {
     "RelativePositionBias": {"is_bidirectional": [0, 1]},
     "LinearAttention": {"update_rule": ["linear", "gated", "delta", "gated_delta"]},
     "CausalConvWithState": {"activation": ["silu", "swish", "none"], "channels_last": [0, 1]},
+    "QGemm": {"transA": [0, 1], "transB": [0, 1]}, "QLinearConv": {"channels_last": [0, 1]}, "NhwcMaxPool": {"ceil_mode": [0, 1]},
+    "MatMulBnb4": {"quant_type": [0, 1], "transB": [0, 1]}, "BiasSoftmax": {"is_inner_broadcast": [0, 1]},
+    "ReduceSumInteger": {"keepdims": [0, 1]},
     "EmbedLayerNormalization": {"mask_index_type": [0, 1]},
 }
 
@@ -41,6 +44,9 @@ EXEMPT = {
     ("MultiHeadAttention", "past_key", "absent before others"): BEHIND,
     ("MultiHeadAttention", "past_value", "absent before others"): BEHIND,
     ("MultiHeadAttention", "past_sequence_length", "absent before others"): BEHIND,
+    ("QGemm", "y_scale", "absent before others"): BEHIND,
+    ("FusedMatMulActivation", "activation_axis"): "no activation that is fused has an axis",
+    ("FusedMatMulActivation", "activation_gamma"): "no activation that is fused takes it",
     ("MoE", "fc3_experts_weights", "absent before others"): BEHIND,
     ("QMoE", "router_weights", "absent before others"): NOT_INTEGER,
     ("SkipSimplifiedLayerNormalization", "mean"): "without centring there is none; refused (wrong.py)",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models that break the definitions of com.microsoft, through dmxc: each ends with exit 1 and one line that names its node and has
-the words of wrong.py.
+"""Models that break the definitions of com.microsoft, through dmxc, and runs that give forbidden lengths and indices: each ends with
+exit 1 and one line that has the words of wrong.py, dmxc's the node too.
 
 Usage: refused.py BIN FOLDER [--only GLOB]
 Exit 77 where numpy is not installed, or dmxc has no front end for ONNX."""
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from generate import all_cases  # noqa: F401 - says where numpy is missing
-from wrong import WRONG
+from wrong import RUNS, WRONG
 
 LIMIT = 120  # seconds of one command
 
@@ -46,6 +46,24 @@ def complaint(dmxc, case, folder):
     return f"lacks {', '.join(missing)}: {text.strip()}" if missing else None
 
 
+def complaint_of_run(programs, case, folder):
+    """The same of a model that compiles and a run that must not."""
+    bundle, inputs = folder / f"{case.name}.bundle", folder / case.name
+    (folder / f"{case.name}.onnx").write_bytes(case.model())
+    made = subprocess.run([programs / "dmxc", folder / f"{case.name}.onnx", "-o", bundle], capture_output=True, text=True, timeout=LIMIT)
+    if made.returncode:
+        return f"does not compile: {(made.stdout + made.stderr).strip()[:300]}"
+    inputs.mkdir(exist_ok=True)
+    for i, (name, value) in enumerate(case.fed(0)):
+        (inputs / f"input_{i}.pb").write_bytes(value.proto(name))
+    run = subprocess.run([programs / "dmx-run", bundle, "--inputs", inputs], capture_output=True, text=True, timeout=LIMIT)
+    errors = [line for line in run.stderr.splitlines() if "error:" in line]
+    if run.returncode != 1 or len(errors) != 1:
+        return f"exit {run.returncode}, {len(errors)} lines of errors: {(run.stdout + run.stderr).strip()[:300]}"
+    missing = [word for word in case.words if not says(errors[0].lower(), word)]
+    return f"lacks {', '.join(missing)}: {errors[0]}" if missing else None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=pathlib.Path)
@@ -53,10 +71,10 @@ def main():
     parser.add_argument("--only", default="*")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    cases = [case for case in WRONG if fnmatch.fnmatch(case.name, options.only)]
+    cases = [case for case in WRONG + RUNS if fnmatch.fnmatch(case.name, options.only)]
     failed = 0
     for case in cases:
-        wrong = complaint(options.bin / "dmxc", case, options.folder)
+        wrong = complaint_of_run(options.bin, case, options.folder) if case in RUNS else complaint(options.bin / "dmxc", case, options.folder)
         if wrong:
             failed += 1
             print(f"{case.name}: {wrong}")

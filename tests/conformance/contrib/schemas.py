@@ -12,7 +12,9 @@ SkipSimplifiedLayerNormalization SkipLayerNormalization EmbedLayerNormalization 
 QMoE BiasGelu FastGelu QuickGelu Gelu BiasSplitGelu GroupNorm SkipGroupNorm FusedMatMul FusedGemm FusedConv QAttention
 DynamicQuantizeMatMul MatMulIntegerToFloat QLinearAdd QLinearMul QLinearSigmoid QLinearLeakyRelu QLinearSoftmax
 QLinearAveragePool QLinearGlobalAveragePool QLinearConcat QLinearReduceMean QLinearWhere RelativePositionBias
-GatedRelativePositionBias LinearAttention CausalConvWithState""".split()
+GatedRelativePositionBias LinearAttention CausalConvWithState QGemm QLinearConv QuantizeLinear DequantizeLinear
+NhwcMaxPool NhwcConv NhwcFusedConv TransposeMatMul FusedMatMulActivation GemmFastGelu BiasAdd BiasSoftmax MulInteger
+ReduceSumInteger MatMulBnb4""".split()
 DOMAINS = {"SimplifiedLayerNormalization": ""}  # where the schema stands, if not com.microsoft
 
 

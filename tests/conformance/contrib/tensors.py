@@ -7,12 +7,15 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "fuzz"))
 
 # kind: the number in onnx.proto, numpy's type of the same name if it has one
-KINDS = {"f32": (1, np.float32), "u8": (2, np.uint8), "i8": (3, np.int8), "i32": (6, np.int32), "i64": (7, np.int64), "bool": (9, np.bool_),
+KINDS = {"f32": (1, np.float32), "u8": (2, np.uint8), "i8": (3, np.int8), "u16": (4, np.uint16), "i16": (5, np.int16),
+         "i32": (6, np.int32), "i64": (7, np.int64), "bool": (9, np.bool_),
          "f16": (10, np.float16), "f64": (11, np.float64), "u32": (12, np.uint32), "u64": (13, np.uint64), "bf16": (16, None),
          "f8e4m3fn": (17, None), "f8e4m3fnuz": (18, None), "f8e5m2": (19, None), "f8e5m2fnuz": (20, None), "u4": (21, None),
          "i4": (22, None), "f4e2m1": (23, None)}
-RANGES = {"u8": (0, 255), "i8": (-128, 127), "u4": (0, 15), "i4": (-8, 7), "i32": (-2 ** 31, 2 ** 31 - 1)}
-SCHEMA_NAMES = {"f32": "float", "f16": "float16", "f64": "double", "bf16": "bfloat16", "u8": "uint8", "i8": "int8", "i32": "int32",
+RANGES = {"u8": (0, 255), "i8": (-128, 127), "u4": (0, 15), "i4": (-8, 7), "u16": (0, 65535), "i16": (-32768, 32767),
+          "i32": (-2 ** 31, 2 ** 31 - 1)}
+SCHEMA_NAMES = {"f32": "float", "f16": "float16", "f64": "double", "bf16": "bfloat16", "u8": "uint8", "i8": "int8", "u16": "uint16", "i16": "int16",
+                "i32": "int32",
                 "i64": "int64",
                 "u32": "uint32", "u64": "uint64", "bool": "bool", "u4": "uint4", "i4": "int4", "f8e4m3fn": "float8e4m3fn",
                 "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2", "f8e5m2fnuz": "float8e5m2fnuz", "f4e2m1": "float4e2m1"}

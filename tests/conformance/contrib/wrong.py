@@ -8,7 +8,7 @@ from tensors import Tensor
 
 import numpy as np
 
-WRONG = []
+WRONG, RUNS = [], []
 CASES = {case.name: case for case in all_cases()}
 
 
@@ -32,6 +32,14 @@ def wrong(base, variant, *words, operands=None, results=None, without=(), **attr
         case.wanted = [[*known, *known][:len(results)]]
     case.name, case.words = f"{case.op}_wrong_{variant}", words
     WRONG.append(case)
+
+
+def wrong_run(base, variant, *words, operands):
+    """A model that compiles, whose operands a run gives values that the definition forbids."""
+    case = copy.copy(CASES[base])
+    case.sets = [[operands.get(i, operand) for i, operand in enumerate(case.sets[0])]]
+    case.name, case.words = f"{case.op}_wrong_run_{variant}", words
+    RUNS.append(case)
 
 
 def constant(kind, values):
@@ -123,6 +131,15 @@ wrong(PROMPT, "output_qk", "qk_output", qk_output=3)
 wrong("GroupQueryAttention_cache_i8_per_tensor", "cache_without_scale", "k_scale|k_quant_type", operands={12: None})
 wrong(PROMPT, "quantization", "k_quant_type", k_quant_type="PER_ROW")
 wrong("GroupQueryAttention_sliding_full", "window_of_cache", "sliding_window_cache|local_window_size", local_window_size=5)
+
+wrong_run("GroupQueryAttention_step_buffer", "beyond_capacity", "index|length|capacity", operands={
+    5: Tensor("i32", [39]), 6: Tensor("i32", np.array(40))})
+wrong_run("GroupQueryAttention_rotary_step", "beyond_capacity_rotated", "index|length|capacity|position", operands={
+    5: Tensor("i32", [39]), 6: Tensor("i32", np.array(40))})
+wrong_run("GroupQueryAttention_positions_step", "positions_beyond", "index|position", operands={9: Tensor("i64", [[16]])})
+wrong_run("RotaryEmbedding_one_token", "positions_beyond", "index|position", operands={1: Tensor("i64", [[12]])})
+wrong_run("EmbedLayerNormalization_plain", "ids_beyond", "index|input_ids", operands={0: Tensor("i32", np.full((2, 4), 20))})
+wrong_run("MatMulNBits_weights_at_run_everything", "groups_beyond", "index|g_idx", operands={4: Tensor("i32", np.full(64, 2))})
 
 # MultiHeadAttention: 2 heads of 8, 4 queries, a past of 3.
 MULTI, PAST = "MultiHeadAttention_bias_mask_added", "MultiHeadAttention_mask_total_past"
