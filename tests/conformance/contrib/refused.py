@@ -25,12 +25,12 @@ def says(text, word):
     return re.search(rf"(?<![a-z0-9])(?:{word})" + ("(?![a-z0-9])" if re.fullmatch(r"'\?.'\?", word) else ""), text, re.I)
 
 
-def complaint(dmxc, case, folder):
+def complaint(programs, case, folder):
     """What is not as it should be, or None."""
     model, bundle = folder / f"{case.name}.onnx", folder / f"{case.name}.bundle"
     model.write_bytes(case.model(declared=False))
     bundle.unlink(missing_ok=True)
-    run = subprocess.run([dmxc, model, "-o", bundle], capture_output=True, text=True, timeout=LIMIT)
+    run = subprocess.run([programs / "dmxc", model, "-o", bundle], capture_output=True, text=True, timeout=LIMIT)
     said = run.stdout + run.stderr
     if run.returncode != 1:
         return f"exit {run.returncode}, not 1: {said.strip()[:300]}"
@@ -74,7 +74,8 @@ def main():
     cases = [case for case in WRONG + RUNS if fnmatch.fnmatch(case.name, options.only)]
     failed = 0
     for case in cases:
-        wrong = complaint_of_run(options.bin, case, options.folder) if case in RUNS else complaint(options.bin / "dmxc", case, options.folder)
+        judge = complaint_of_run if case in RUNS else complaint
+        wrong = judge(options.bin, case, options.folder)
         if wrong:
             failed += 1
             print(f"{case.name}: {wrong}")

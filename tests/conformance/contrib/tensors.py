@@ -14,8 +14,8 @@ KINDS = {"f32": (1, np.float32), "u8": (2, np.uint8), "i8": (3, np.int8), "u16":
          "i4": (22, None), "f4e2m1": (23, None)}
 RANGES = {"u8": (0, 255), "i8": (-128, 127), "u4": (0, 15), "i4": (-8, 7), "u16": (0, 65535), "i16": (-32768, 32767),
           "i32": (-2 ** 31, 2 ** 31 - 1)}
-SCHEMA_NAMES = {"f32": "float", "f16": "float16", "f64": "double", "bf16": "bfloat16", "u8": "uint8", "i8": "int8", "u16": "uint16", "i16": "int16",
-                "i32": "int32",
+SCHEMA_NAMES = {"f32": "float", "f16": "float16", "f64": "double", "bf16": "bfloat16", "u8": "uint8", "i8": "int8",
+                "u16": "uint16", "i16": "int16", "i32": "int32",
                 "i64": "int64",
                 "u32": "uint32", "u64": "uint64", "bool": "bool", "u4": "uint4", "i4": "int4", "f8e4m3fn": "float8e4m3fn",
                 "f8e4m3fnuz": "float8e4m3fnuz", "f8e5m2": "float8e5m2", "f8e5m2fnuz": "float8e5m2fnuz", "f4e2m1": "float4e2m1"}
