@@ -49,7 +49,7 @@ OpTable::OpTable() {
         sequenceOps,    optionalOps,   controlOps,         refusedOps})
     add(family());
   for (auto family : {contribNBitsOps, contribFusedOps, contribQLinearOps, contribQMatMulOps, contribMoeOps,
-                      contribQMoeOps, contribOtherOps, contribCropOps})
+                      contribQMoeOps, contribOtherOps, contribCropOps, contribInverseOps})
     add(family());
   for (const OpRows &refused : contribRefusedOps())
     if (!knows(refused.domain, refused.name))

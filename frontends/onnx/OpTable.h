@@ -122,6 +122,7 @@ std::vector<OpRows> contribMoeOps();
 std::vector<OpRows> contribQMoeOps();
 std::vector<OpRows> contribOtherOps();
 std::vector<OpRows> contribCropOps();
+std::vector<OpRows> contribInverseOps();
 std::vector<OpRows> contribRefusedOps(); ///< those that no other family has
 
 } // namespace dmxc::onnxfe

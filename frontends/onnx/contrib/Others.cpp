@@ -2,7 +2,6 @@
 #include "Contrib.h"
 
 #include "../OnnxOperators.h"
-#include "../ops/LinearAlgebra.h"
 #include "../ops/Window.h"
 
 #include "frontends/common/ops/Activation.h"
@@ -180,34 +179,6 @@ void importComplexMulOf(NodeContext &c, bool conjugate) {
 void importComplexMul(NodeContext &c) { importComplexMulOf(c, false); }
 void importComplexMulConj(NodeContext &c) { importComplexMulOf(c, true); }
 
-/// By cofactors, in f32 or f64.
-void importInverse(NodeContext &c) {
-  Emitter &e = c.e;
-  Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && mayEqual(x.extent(-1), x.extent(-2)), "expected square matrices");
-  const Dim size = x.extent(-1).isStatic() ? x.extent(-1) : x.extent(-2);
-  if (!size.isStatic() || *size.known() > kMaxDeterminant)
-    fail("op-unsupported", "inverses of matrices with " + size.str() + " rows are not supported, only up to " +
-                               std::to_string(kMaxDeterminant));
-  Dims square = x.dims();
-  square[x.rank() - 2] = square.back() = size;
-  Val wide = e.expectDims(e.cast(x, x.dtype() == DType::F64 ? DType::F64 : DType::F32), square);
-  const int64_t n = *size.known(), row = x.rank() - 2, column = x.rank() - 1;
-  Val scale = reciprocal(e, determinant(e, wide));
-  if (n < 2)
-    return c.result(e.cast(n == 1 ? scale : wide, x.dtype()));
-  std::vector<Val> rows;
-  for (int64_t i = 0; i < n; ++i) {
-    std::vector<Val> line;
-    for (int64_t j = 0; j < n; ++j) {
-      Val minor = determinant(e, withoutIndex(e, withoutIndex(e, wide, row, j), column, i));
-      line.push_back((i + j) % 2 ? negOf(e, minor) : minor);
-    }
-    rows.push_back(e.concat(line, column));
-  }
-  c.result(e.cast(e.mul(e.concat(rows, row), scale), x.dtype()));
-}
-
 /// Windows of `size` along an axis, `step` apart, as a new last axis.
 void importUnfoldTensor(NodeContext &c) {
   Emitter &e = c.e;
@@ -313,7 +284,6 @@ std::vector<OpRows> contribOtherOps() {
       {"GatedAdd", {1}, importGatedAdd, "", {kHalfOrSingle}, "", kMicrosoft},
       {"ComplexMul", {1}, importComplexMul, "", {Single}, "", kMicrosoft},
       {"ComplexMulConj", {1}, importComplexMulConj, "", {Single}, "", kMicrosoft},
-      {"Inverse", {1}, importInverse, "", {Single}, "up to 4 rows", kMicrosoft},
       {"UnfoldTensor", {1}, importUnfoldTensor, "dim,size,step", {Any}, "", kMicrosoft},
       {"ConvTransposeWithDynamicPads",
        {1},

@@ -159,7 +159,7 @@ std::vector<OpRows> contribQMoeOps() {
            "fc1_expert_weight_bits,fc2_expert_weight_bits,fc3_expert_weight_bits,k,normalize_routing_weights,"
            "quant_type,swiglu_fusion,swiglu_limit,swiglu_limit_after_activation,use_sparse_mixer,weights_prepacked",
            {F, F, Packed, Scale, F, Packed, Scale, F, Packed, Scale, F, Packed, Packed, Packed, F, Any},
-           "2, 4 and 8 bits, and quant_type fp8; use_sparse_mixer 0",
+           "quant_type int and fp8",
            kMicrosoft}};
 }
 
