@@ -195,6 +195,7 @@ ExpertLayer layerOf(NodeContext &c, int weights, int bias) {
 
 void importMoE(NodeContext &c) {
   ExpertActivation activation = expertActivationOf(c);
+  requireTypeOfFirst(c, {1, 2, 3, 4, 5, 6, 7});
   c.requireShape(c.has(2) && c.has(4), "the weights of fc1 and fc2 must be there");
   Experts experts{layerOf(c, 2, 3), layerOf(c, 4, 5), layerOf(c, 6, 7)};
   c.result(mixedExperts(c, experts, activation, routeWeights(c)));

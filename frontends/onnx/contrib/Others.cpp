@@ -6,11 +6,17 @@
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
+
+#include <limits>
 
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
 namespace {
+
+/// Longer ones are no language model's.
+constexpr int64_t kMaxNGram = 1024;
 
 //===--- Those that ONNX has too ---------------------------------------------===//
 
@@ -179,6 +185,31 @@ void importComplexMulOf(NodeContext &c, bool conjugate) {
 void importComplexMul(NodeContext &c) { importComplexMulOf(c, false); }
 void importComplexMulConj(NodeContext &c) { importComplexMulOf(c, true); }
 
+/// Scores [batch, words] where words that would repeat n of the ids [batch, length] in a row are -inf. Before the ids
+/// stand n that are no words, so that short sequences have windows too.
+void importNGramRepeatBlock(NodeContext &c) {
+  Emitter &e = c.e;
+  Val ids = c.operand(0), scores = c.operand(1);
+  const int64_t n = c.attrInt("ngram_size");
+  c.requireAttr(n > 0 && n <= kMaxNGram,
+                "ngram_size must be 1 to " + std::to_string(kMaxNGram) + ", not " + std::to_string(n));
+  c.requireShape(ids.rank() == 2 && scores.rank() == 2 && mayEqual(ids.extent(0), scores.extent(0)),
+                 "expected ids [batch, length] and scores [batch, words]");
+  const Dim length = ids.extent(1) + n, windows = ids.extent(1) + 1;
+  Val nothing = e.intScalar(ids.dtype(), -1);
+  Val all = e.pad(ids, nothing, {Dim(0), Dim(n)}, {Dim(0), Dim(0)});
+  Val next = e.sliceAxis(all, 1, n - 1, windows);
+  Val repeats = e.compare(Compare::ge, next, e.scalarLike(next, 0));
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    Val last = e.sliceAxis(all, 1, length - (n - 1) + i, 1);
+    repeats = both(e, repeats, e.compare(Compare::eq, e.sliceAxis(all, 1, i, windows), last));
+  }
+  Val none = e.splat(DType::I32, scores.dims(), 0);
+  Val count = scatterElements(e, none, whereOrZero(e, repeats, next), e.cast(repeats, DType::I32), 1, ScatterMode::add);
+  Val blocked = e.compare(Compare::gt, count, e.scalarLike(count, 0));
+  c.result(e.select(blocked, e.scalarLike(scores, -std::numeric_limits<double>::infinity()), scores));
+}
+
 /// Windows of `size` along an axis, `step` apart, as a new last axis.
 void importUnfoldTensor(NodeContext &c) {
   Emitter &e = c.e;
@@ -284,6 +315,7 @@ std::vector<OpRows> contribOtherOps() {
       {"GatedAdd", {1}, importGatedAdd, "", {kHalfOrSingle}, "", kMicrosoft},
       {"ComplexMul", {1}, importComplexMul, "", {Single}, "", kMicrosoft},
       {"ComplexMulConj", {1}, importComplexMulConj, "", {Single}, "", kMicrosoft},
+      {"NGramRepeatBlock", {1}, importNGramRepeatBlock, "ngram_size", {I64, F32}, "", kMicrosoft},
       {"UnfoldTensor", {1}, importUnfoldTensor, "dim,size,step", {Any}, "", kMicrosoft},
       {"ConvTransposeWithDynamicPads",
        {1},
