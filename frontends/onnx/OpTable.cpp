@@ -52,7 +52,7 @@ OpTable::OpTable() {
   for (auto family :
        {contribAttentionOps, contribEmbedOps, contribGroupQueryOps, contribNormOps, contribPositionBiasOps,
         contribRecurrentOps, contribRotaryOps, contribNBitsOps, contribFusedOps, contribQLinearOps, contribQMatMulOps,
-        contribMoeOps, contribQMoeOps, contribOtherOps, contribCropOps})
+        contribMoeOps, contribQMoeOps, contribOtherOps, contribCropOps, contribInverseOps})
     add(family());
   for (const OpRows &refused : contribRefusedOps())
     if (!knows(refused.domain, refused.name))

@@ -15,6 +15,7 @@ std::vector<OpRows> contribCropOps();
 std::vector<OpRows> contribEmbedOps();
 std::vector<OpRows> contribFusedOps();
 std::vector<OpRows> contribGroupQueryOps();
+std::vector<OpRows> contribInverseOps();
 std::vector<OpRows> contribMoeOps();
 std::vector<OpRows> contribNBitsOps();
 std::vector<OpRows> contribNormOps();

@@ -6,9 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "Moe.h"
 
+#include "../ops/Elementwise.h"
+
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Order.h"
+
+#include <limits>
 
 using namespace dmxc::dmir;
 
@@ -25,10 +29,32 @@ ExpertActivation expertActivationOf(NodeContext &c) {
   a.fusion = c.attrInt("swiglu_fusion", 0);
   c.requireAttr(a.fusion >= 0 && a.fusion <= 2, "swiglu_fusion is 0, 1 or 2, not " + std::to_string(a.fusion));
   c.requireAttr(a.name != "geglu" || a.fusion != 0, "geglu needs gate and up in fc1 (swiglu_fusion 1 or 2)");
-  c.requireAttr(c.attrInt("use_sparse_mixer", 0) == 0,
-                "the sparse mixer is not supported: its weights depend on an epsilon that no attribute gives");
   return a;
 }
+
+namespace {
+
+/// Twice the jitter that the router was trained with: ONNX Runtime's kernel has this constant.
+constexpr double kMixerMargin = 2 * 0.01F;
+
+/// The best expert, and the best of the others: each counts its share of those that come near to it.
+Val sparselyMixed(Emitter &e, const Val &logits) {
+  Val taken, total;
+  for (int i = 0; i < 2; ++i) {
+    Val open = taken ? e.select(taken, e.scalarLike(logits, -std::numeric_limits<double>::infinity()), logits) : logits;
+    Val best = e.reduce(Reduction::max, open, {1}, true), gap = e.sub(best, logits);
+    Val near = e.compare(Compare::le, gap, e.mul(e.max(absOf(e, logits), best), kMixerMargin));
+    if (taken)
+      near = both(e, near, notOf(e, taken));
+    Val sum = sumOver(e, whereOrZero(e, near, expOf(e, negOf(e, gap))), {1}, true);
+    Val chosen = oneHotOfMax(e, open, 1), share = e.div(chosen, sum);
+    total = total ? e.add(total, share) : share;
+    taken = e.compare(Compare::gt, chosen, e.scalarLike(chosen, 0));
+  }
+  return total;
+}
+
+} // namespace
 
 Val routeWeights(NodeContext &c, const Val &given) {
   Emitter &e = c.e;
@@ -38,6 +64,10 @@ Val routeWeights(NodeContext &c, const Val &given) {
   const int64_t k = c.attrInt("k", 1);
   c.requireAttr(k > 0 && k <= experts.valueOr(k),
                 "k = " + std::to_string(k) + " experts cannot be chosen from " + experts.str());
+  if (c.attrInt("use_sparse_mixer", 0)) {
+    c.requireAttr(k == 2 && !given, "the sparse mixer chooses k = 2 experts by router_probs alone");
+    return sparselyMixed(e, logits);
+  }
   // Of equal ones the last is taken first.
   auto backwards = [&](const Val &x) { return e.slice(x, {Dim(0), experts - 1}, x.dims(), {1, -1}); };
   Val scores = backwards(given ? logits : e.softmax(logits, 1));
@@ -165,6 +195,7 @@ ExpertLayer layerOf(NodeContext &c, int weights, int bias) {
 
 void importMoE(NodeContext &c) {
   ExpertActivation activation = expertActivationOf(c);
+  requireTypeOfFirst(c, {1, 2, 3, 4, 5, 6, 7});
   c.requireShape(c.has(2) && c.has(4), "the weights of fc1 and fc2 must be there");
   Experts experts{layerOf(c, 2, 3), layerOf(c, 4, 5), layerOf(c, 6, 7)};
   c.result(mixedExperts(c, experts, activation, routeWeights(c)));
@@ -179,7 +210,7 @@ std::vector<OpRows> contribMoeOps() {
            "activation_alpha,activation_beta,activation_type,k,normalize_routing_weights,swiglu_fusion,swiglu_limit,"
            "swiglu_limit_after_activation,use_sparse_mixer",
            {kContribFloat},
-           "use_sparse_mixer 0",
+           "",
            kMicrosoft}};
 }
 

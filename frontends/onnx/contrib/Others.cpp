@@ -2,16 +2,21 @@
 #include "Contrib.h"
 
 #include "../OnnxOperators.h"
-#include "../ops/LinearAlgebra.h"
 #include "../ops/Window.h"
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Formulas.h"
+#include "frontends/common/ops/Order.h"
+
+#include <limits>
 
 using namespace dmxc::dmir;
 
 namespace dmxc::onnxfe {
 namespace {
+
+/// Longer ones are no language model's.
+constexpr int64_t kMaxNGram = 1024;
 
 //===--- Those that ONNX has too ---------------------------------------------===//
 
@@ -180,32 +185,29 @@ void importComplexMulOf(NodeContext &c, bool conjugate) {
 void importComplexMul(NodeContext &c) { importComplexMulOf(c, false); }
 void importComplexMulConj(NodeContext &c) { importComplexMulOf(c, true); }
 
-/// By cofactors, in f32 or f64.
-void importInverse(NodeContext &c) {
+/// Scores [batch, words] where words that would repeat n of the ids [batch, length] in a row are -inf. Before the ids
+/// stand n that are no words, so that short sequences have windows too.
+void importNGramRepeatBlock(NodeContext &c) {
   Emitter &e = c.e;
-  Val x = c.operand(0);
-  c.requireShape(x.rank() >= 2 && mayEqual(x.extent(-1), x.extent(-2)), "expected square matrices");
-  const Dim size = x.extent(-1).isStatic() ? x.extent(-1) : x.extent(-2);
-  if (!size.isStatic() || *size.known() > kMaxDeterminant)
-    fail("op-unsupported", "inverses of matrices with " + size.str() + " rows are not supported, only up to " +
-                               std::to_string(kMaxDeterminant));
-  Dims square = x.dims();
-  square[x.rank() - 2] = square.back() = size;
-  Val wide = e.expectDims(e.cast(x, x.dtype() == DType::F64 ? DType::F64 : DType::F32), square);
-  const int64_t n = *size.known(), row = x.rank() - 2, column = x.rank() - 1;
-  Val scale = reciprocal(e, determinant(e, wide));
-  if (n < 2)
-    return c.result(e.cast(n == 1 ? scale : wide, x.dtype()));
-  std::vector<Val> rows;
-  for (int64_t i = 0; i < n; ++i) {
-    std::vector<Val> line;
-    for (int64_t j = 0; j < n; ++j) {
-      Val minor = determinant(e, withoutIndex(e, withoutIndex(e, wide, row, j), column, i));
-      line.push_back((i + j) % 2 ? negOf(e, minor) : minor);
-    }
-    rows.push_back(e.concat(line, column));
+  Val ids = c.operand(0), scores = c.operand(1);
+  const int64_t n = c.attrInt("ngram_size");
+  c.requireAttr(n > 0 && n <= kMaxNGram,
+                "ngram_size must be 1 to " + std::to_string(kMaxNGram) + ", not " + std::to_string(n));
+  c.requireShape(ids.rank() == 2 && scores.rank() == 2 && mayEqual(ids.extent(0), scores.extent(0)),
+                 "expected ids [batch, length] and scores [batch, words]");
+  const Dim length = ids.extent(1) + n, windows = ids.extent(1) + 1;
+  Val nothing = e.intScalar(ids.dtype(), -1);
+  Val all = e.pad(ids, nothing, {Dim(0), Dim(n)}, {Dim(0), Dim(0)});
+  Val next = e.sliceAxis(all, 1, n - 1, windows);
+  Val repeats = e.compare(Compare::ge, next, e.scalarLike(next, 0));
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    Val last = e.sliceAxis(all, 1, length - (n - 1) + i, 1);
+    repeats = both(e, repeats, e.compare(Compare::eq, e.sliceAxis(all, 1, i, windows), last));
   }
-  c.result(e.cast(e.mul(e.concat(rows, row), scale), x.dtype()));
+  Val none = e.splat(DType::I32, scores.dims(), 0);
+  Val count = scatterElements(e, none, whereOrZero(e, repeats, next), e.cast(repeats, DType::I32), 1, ScatterMode::add);
+  Val blocked = e.compare(Compare::gt, count, e.scalarLike(count, 0));
+  c.result(e.select(blocked, e.scalarLike(scores, -std::numeric_limits<double>::infinity()), scores));
 }
 
 /// Windows of `size` along an axis, `step` apart, as a new last axis.
@@ -313,7 +315,7 @@ std::vector<OpRows> contribOtherOps() {
       {"GatedAdd", {1}, importGatedAdd, "", {kContribFloat}, "", kMicrosoft},
       {"ComplexMul", {1}, importComplexMul, "", {Single}, "", kMicrosoft},
       {"ComplexMulConj", {1}, importComplexMulConj, "", {Single}, "", kMicrosoft},
-      {"Inverse", {1}, importInverse, "", {Single}, "up to 4 rows", kMicrosoft},
+      {"NGramRepeatBlock", {1}, importNGramRepeatBlock, "ngram_size", {I64, F32}, "", kMicrosoft},
       {"UnfoldTensor", {1}, importUnfoldTensor, "dim,size,step", {Any}, "", kMicrosoft},
       {"ConvTransposeWithDynamicPads",
        {1},

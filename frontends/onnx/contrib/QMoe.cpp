@@ -128,7 +128,10 @@ bool hasFloatWeights(NodeContext &c) {
 
 void importQMoE(NodeContext &c) {
   ExpertActivation activation = expertActivationOf(c);
+  requireTypeOfFirst(c, {1, kFc1.bias, kFc2.bias, kFc3.bias, kRouterWeights});
   const bool floats = hasFloatWeights(c);
+  c.requireAttr(floats || activation.rows() == 1 || bitsOf(c, kFc3) == bitsOf(c, kFc1),
+                "gate and up are in fc1, so that fc3_expert_weight_bits must be as those of fc1");
   c.requireAttr(c.attrInt("weights_prepacked", -1) <= 0,
                 "the weights are packed for one device (weights_prepacked); export them with weights_prepacked 0");
   for (int i = kActivationScales; i < kOperands; ++i)
@@ -159,7 +162,7 @@ std::vector<OpRows> contribQMoeOps() {
            "fc1_expert_weight_bits,fc2_expert_weight_bits,fc3_expert_weight_bits,k,normalize_routing_weights,"
            "quant_type,swiglu_fusion,swiglu_limit,swiglu_limit_after_activation,use_sparse_mixer,weights_prepacked",
            {F, F, Packed, Scale, F, Packed, Scale, F, Packed, Scale, F, Packed, Packed, Packed, F, Any},
-           "2, 4 and 8 bits, and quant_type fp8; use_sparse_mixer 0",
+           "quant_type int and fp8",
            kMicrosoft}};
 }
 

@@ -11,8 +11,7 @@ std::vector<OpRows> contribRefusedOps() {
   };
   refuse({"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"},
          "it generates text in a loop of its own; export the decoder alone, and choose the tokens in the application");
-  refuse({"BifurcationDetector", "SpeculativePrefixCommit", "NGramRepeatBlock", "NGramHashMapping",
-          "VarlenNGramHashMapping"},
+  refuse({"BifurcationDetector", "SpeculativePrefixCommit", "NGramHashMapping", "VarlenNGramHashMapping"},
          "it follows the tokens of a search, which is the application's part");
   refuse({"DynamicTimeWarping"}, "it follows one path step by step, which is the application's part");
   refuse({"Tokenizer", "MurmurHash3", "WordConvEmbedding"}, "it works on strings, which have no tensor meaning here");
