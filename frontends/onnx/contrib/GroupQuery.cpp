@@ -7,6 +7,7 @@
 // with room for both, where all is as in a cache of the whole sequence; the present is the end of that.
 //
 //===----------------------------------------------------------------------===//
+#include "CacheCodes.h"
 #include "Heads.h"
 
 #include "frontends/common/ops/Attention.h"
@@ -52,7 +53,7 @@ private:
   void normalizeHeads();
   void rotate();
   Val rotaryPositions();
-  Val present(int pastOperand, const Val &added, const Val &places);
+  Val present(int pastOperand, const CacheCodes &codes, const Val &added, const Val &places);
   Val visible(const GroupedAttention &attention, Dim columns);
   Val bias(const GroupedAttention &attention);
   void attend(Val k, Val v);
@@ -81,14 +82,6 @@ void GroupQuery::checkAttributes() {
   c.requireAttr(heads > 0 && kvHeads > 0 && heads % kvHeads == 0,
                 "num_heads (" + std::to_string(heads) + ") must be a positive multiple of kv_num_heads (" +
                     std::to_string(kvHeads) + ")");
-  for (const char *name : {"k_quant_type", "v_quant_type"})
-    if (std::string type = c.attrString(name, "NONE"); type != "NONE")
-      fail("op-unsupported", std::string("a quantised cache (") + name + "='" + type + "') is not supported",
-           {"export the model with a cache in its float type"});
-  for (int operand : {kPastKey, kPastValue})
-    if (c.has(operand) && c.operand(operand).dtype() != c.operand(kQuery).dtype())
-      fail("op-unsupported", "the cache " + c.operand(operand).describe() + " must have the query's type",
-           {"a quantised cache is not supported; export the model with a cache in its float type"});
   int64_t causal = c.attrInt("causal", 1), output = c.attrInt("qk_output", 0);
   c.requireAttr(causal == 0 || causal == 1, "causal must be 0 or 1");
   c.requireAttr(causal == 1 || c.attrInt("local_window_size", -1) == -1, "local_window_size needs causal=1");
@@ -197,13 +190,7 @@ void GroupQuery::readPresent() {
                      "without a past, total_sequence_length must be the query's length " + length.str());
     return;
   }
-  for (int operand : {kPastKey, kPastValue}) {
-    Val value = c.operand(operand);
-    Dims expected{batch, kvHeads, c.operand(kPastKey).extent(std::min<int64_t>(2, c.operand(kPastKey).rank() - 1)),
-                  size};
-    c.requireShape(mayEqual(value.dims(), expected),
-                   "the past " + value.describe() + " must be [" + dimsString(expected) + "]");
-  }
+  c.requireShape(c.operand(kPastKey).rank() == 4, "the past " + c.operand(kPastKey).describe() + " must have rank 4");
   past = c.operand(kPastKey).extent(2);
   checkSliding();
   if (window) {
@@ -290,10 +277,13 @@ void GroupQuery::rotate() {
 }
 
 /// The cache with the new rows [batch, kv heads, fresh, size].
-Val GroupQuery::present(int pastOperand, const Val &added, const Val &places) {
+Val GroupQuery::present(int pastOperand, const CacheCodes &codes, const Val &added, const Val &places) {
   if (!hasPast)
     return added;
-  Val cache = e.expectDims(c.operand(pastOperand), {batch, kvHeads, past, size});
+  Dims expected{batch, kvHeads, past, codes.width()};
+  c.requireShape(mayEqual(c.operand(pastOperand).dims(), expected),
+                 "the past " + c.operand(pastOperand).describe() + " must be [" + dimsString(expected) + "]");
+  Val cache = e.expectDims(c.operand(pastOperand), expected);
   if (!(rows == past)) { // rows that do not count are zeros in a new buffer
     Val zero = e.scalarLike(cache, 0);
     cache = e.pad(cache, zero, {0, 0, 0, 0}, {0, 0, rows - past, 0});
@@ -301,7 +291,7 @@ Val GroupQuery::present(int pastOperand, const Val &added, const Val &places) {
     Val old = e.add(e.reshape(first, {batch, 1, 1, 1}), e.size(length - fresh));
     cache = e.select(e.compare(Compare::lt, row, old), cache, zero);
   }
-  return places ? scatterND(e, cache, places, added, ScatterMode::replace) : cache;
+  return places ? scatterND(e, cache, places, codes.encoded(added), ScatterMode::replace) : cache;
 }
 
 /// Which of the first `keys` columns a row may see; a column behind them is the sink, which all do.
@@ -379,12 +369,14 @@ void GroupQuery::import() {
   normalizeHeads();
   rotate();
   Val places = hasPast && !fresh.is(0) ? placesOfRows(e, batch, kvHeads, fresh, first) : Val();
-  k = present(kPastKey, headsFirst(e, k), places);
-  v = present(kPastValue, headsFirst(e, v), places);
+  CacheCodes keyCodes(c, "k_quant_type", kPastKey, kKeyScale, kvHeads, size);
+  CacheCodes valueCodes(c, "v_quant_type", kPastValue, kValueScale, kvHeads, size);
+  k = present(kPastKey, keyCodes, headsFirst(e, k), places);
+  v = present(kPastValue, valueCodes, headsFirst(e, v), places);
   c.result(1, newest(k));
   c.result(2, newest(v));
   auto seen = [&](const Val &cache) { return keys == rows ? cache : e.sliceAxis(cache, 2, 0, keys); };
-  attend(seen(k), seen(v));
+  attend(keyCodes.decoded(seen(k)), valueCodes.decoded(seen(v)));
 }
 
 void importGroupQuery(NodeContext &c) { GroupQuery(c).import(); }
@@ -401,7 +393,7 @@ std::vector<OpRows> contribGroupQueryOps() {
            "q_norm_epsilon,qk_norm_epsilon,qk_output,rotary_interleaved,scale,sliding_window_cache,smooth_softmax,"
            "softcap,v_quant_type",
            {F, F, F, Any, Any, Index, Index, F, F, Index, F, F, F, F, F, F, Index},
-           "float caches",
+           "caches of floats, i8 or packed 4 bits",
            kMicrosoft}};
 }
 
