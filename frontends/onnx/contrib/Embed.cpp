@@ -15,6 +15,8 @@ Val rowsOf(NodeContext &c, int table, const Val &ids) {
   Val rows = c.operand(table);
   c.requireShape(rows.rank() == 2,
                  "the embedding (operand " + std::to_string(table) + ") is " + rows.describe() + "; expected rank 2");
+  c.requireShape(mayEqual(rows.extent(1), c.operand(2).extent(-1)),
+                 "the embeddings " + rows.describe() + " and " + c.operand(2).describe() + " differ in their width");
   return c.e.cast(c.e.gather(rows, ids, 0), DType::F32);
 }
 

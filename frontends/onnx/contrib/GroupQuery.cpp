@@ -3,7 +3,11 @@
 // The cache of a batch entry has `seqlens_k` + 1 rows that count after the step; the new ones are the last of them.
 // They are scattered to their places: a cache of the past's length is written in place where it is a state.
 //
+// A sliding cache holds the newest rows of a batch entry from row 0 on. The new ones are put behind them in a buffer
+// with room for both, where all is as in a cache of the whole sequence; the present is the end of that.
+//
 //===----------------------------------------------------------------------===//
+#include "CacheCodes.h"
 #include "Heads.h"
 
 #include "frontends/common/ops/Attention.h"
@@ -42,17 +46,20 @@ public:
 
 private:
   void checkAttributes();
+  void checkSliding();
   void readHeads();
   void readLengths();
   void readPresent();
   void normalizeHeads();
   void rotate();
   Val rotaryPositions();
-  Val present(int pastOperand, const Val &added, const Val &places);
+  Val present(int pastOperand, const CacheCodes &codes, const Val &added, const Val &places);
   Val visible(const GroupedAttention &attention, Dim columns);
   Val bias(const GroupedAttention &attention);
   void attend(Val k, Val v);
   Val perEntry(int operand, const char *what);
+  Val resident(const Val &count);
+  Val newest(const Val &buffer);
 
   NodeContext &c;
   Emitter &e;
@@ -60,11 +67,13 @@ private:
   Val q, k, v; ///< [batch, length, heads, size]
   Dim batch, length, size;
   bool hasPast = false;
-  Dim fresh;      ///< new rows: as many as the query has, or none where all are in the cache
-  Dim past, rows; ///< of the cache before and after the step
-  Dim keys;       ///< rows that any query may see
-  Val counts;     ///< rows that count after the step, i64 [batch, 1]
-  Val before;     ///< and before it
+  Dim fresh;          ///< new rows: as many as the query has, or none where all are in the cache
+  Dim past, rows;     ///< of the cache before and after the step
+  Dim keys;           ///< rows that any query may see
+  Val counts;         ///< rows that count after the step, i64 [batch, 1]
+  Val before;         ///< and before it
+  int64_t window = 0; ///< rows of a sliding cache that are kept, or 0
+  Val first;          ///< row of the buffer where the new ones begin, i64 [batch, 1]
 };
 
 void GroupQuery::checkAttributes() {
@@ -73,22 +82,24 @@ void GroupQuery::checkAttributes() {
   c.requireAttr(heads > 0 && kvHeads > 0 && heads % kvHeads == 0,
                 "num_heads (" + std::to_string(heads) + ") must be a positive multiple of kv_num_heads (" +
                     std::to_string(kvHeads) + ")");
-  for (const char *name : {"k_quant_type", "v_quant_type"})
-    if (std::string type = c.attrString(name, "NONE"); type != "NONE")
-      fail("op-unsupported", std::string("a quantised cache (") + name + "='" + type + "') is not supported",
-           {"export the model with a cache in its float type"});
-  for (int operand : {kPastKey, kPastValue})
-    if (c.has(operand) && c.operand(operand).dtype() != c.operand(kQuery).dtype())
-      fail("op-unsupported", "the cache " + c.operand(operand).describe() + " must have the query's type",
-           {"a quantised cache is not supported; export the model with a cache in its float type"});
-  if (c.attrInt("sliding_window_cache", 0) != 0)
-    fail("op-unsupported", "sliding_window_cache=1 (a cache of the window's rows) is not supported",
-         {"export the model with a cache of the whole sequence; local_window_size is supported"});
   int64_t causal = c.attrInt("causal", 1), output = c.attrInt("qk_output", 0);
   c.requireAttr(causal == 0 || causal == 1, "causal must be 0 or 1");
   c.requireAttr(causal == 1 || c.attrInt("local_window_size", -1) == -1, "local_window_size needs causal=1");
   c.requireAttr(c.attrFloat("softcap", 0) >= 0, "softcap must not be negative");
   c.requireAttr(output >= 0 && output <= 2, "qk_output must be 0, 1 or 2");
+}
+
+void GroupQuery::checkSliding() {
+  if (c.attrInt("sliding_window_cache", 0) == 0)
+    return;
+  window = c.attrInt("local_window_size", -1);
+  c.requireAttr(window > 0, "sliding_window_cache needs local_window_size");
+  c.requireShape(hasPast && !fresh.is(0), "sliding_window_cache needs a past and new keys");
+  c.requireShape(past.valueOr(INT64_MAX) >= window,
+                 "the cache has " + past.str() + " rows, less than the window of " + std::to_string(window));
+  if (c.has(kBias) || c.wants(3))
+    fail("op-unsupported", "attention_bias and output_qk beside a sliding cache are not supported",
+         {"export the model with a cache of the whole sequence"});
 }
 
 /// Query, key and value, which may be packed as the heads of one operand.
@@ -108,6 +119,7 @@ void GroupQuery::readHeads() {
   length = q.extent(1);
   size = q.extent(3);
   hasPast = c.has(kPastKey);
+  c.requireShape(!size.is(0), "the heads have no numbers");
   Dim own = k.extent(1);
   bool open = hasPast && !(own == length) && !(own.isStatic() && length.isStatic());
   fresh = open || (hasPast && own.is(0)) ? own : length;
@@ -143,6 +155,28 @@ void GroupQuery::readLengths() {
   }
   Val least = e.intScalar(DType::I64, 0);
   before = hasPast ? e.max(e.sub(counts, steps), least) : e.broadcast(least, {batch, 1});
+  first = window ? resident(before) : before;
+  if (c.operand(kSeqlens).isConstant())
+    for (int64_t last : c.constantInts(kSeqlens, "seqlens_k"))
+      c.requireShape(last >= 0 && (window || last < keys.valueOr(INT64_MAX)),
+                     "seqlens_k has " + std::to_string(last) + ", which is outside of " + keys.str() + " rows");
+}
+
+/// How many of `count` rows a sliding cache holds: where it is full, as many are dropped as it has beyond the window.
+Val GroupQuery::resident(const Val &count) {
+  Dim dropped = Dim::max(past - window + 1, 1);
+  Val over = e.max(e.sub(count, e.size(past)), e.intScalar(DType::I64, 0));
+  Val times = e.div(e.add(over, e.size(dropped - 1)), e.size(dropped));
+  return e.sub(count, e.mul(times, e.size(dropped)));
+}
+
+/// The rows of a buffer that stay in a sliding cache.
+Val GroupQuery::newest(const Val &buffer) {
+  if (!window)
+    return buffer;
+  Val gone = e.sub(e.sub(counts, resident(counts)), e.sub(before, first));
+  Val places = placesOfRows(e, batch, kvHeads, past, gone, rows - 1);
+  return e.emit<GatherNDOp>({buffer, places}, {e.attr("batchDims", int64_t(0))});
 }
 
 /// The cache has the past's length, or the new rows behind it.
@@ -156,14 +190,13 @@ void GroupQuery::readPresent() {
                      "without a past, total_sequence_length must be the query's length " + length.str());
     return;
   }
-  for (int operand : {kPastKey, kPastValue}) {
-    Val value = c.operand(operand);
-    Dims expected{batch, kvHeads, c.operand(kPastKey).extent(std::min<int64_t>(2, c.operand(kPastKey).rank() - 1)),
-                  size};
-    c.requireShape(mayEqual(value.dims(), expected),
-                   "the past " + value.describe() + " must be [" + dimsString(expected) + "]");
-  }
+  c.requireShape(c.operand(kPastKey).rank() == 4, "the past " + c.operand(kPastKey).describe() + " must have rank 4");
   past = c.operand(kPastKey).extent(2);
+  checkSliding();
+  if (window) {
+    rows = keys = past + fresh;
+    return;
+  }
   bool fixed = past.isStatic() && c.declaredDim(1, 2) == past.known();
   if (fixed && !c.isConstant(kTotal) && !c.has(kBias) && !c.wants(3)) {
     rows = keys = past;
@@ -229,6 +262,9 @@ void GroupQuery::rotate() {
   Dim half = c.operand(kCosines).rank() == 2 ? c.operand(kCosines).extent(1) : Dim(0);
   c.requireShape(half.valueOr(1) > 0 && half.valueOr(1) * 2 <= size.valueOr(INT64_MAX),
                  "cos_cache " + c.operand(kCosines).describe() + " does not fit heads of " + size.str() + " numbers");
+  Dim most = window ? Dim(0) : keys;
+  c.requireShape(c.operand(kCosines).extent(0).valueOr(INT64_MAX) >= most.valueOr(0) || c.has(kPositions),
+                 "cos_cache " + c.operand(kCosines).describe() + " has fewer than " + most.str() + " positions");
   Angles angles = anglesAt(c, kCosines, kSines, rotaryPositions(), half);
   bool neighbours = c.attrInt("rotary_interleaved", 0) != 0;
   DType type = k.dtype();
@@ -241,18 +277,21 @@ void GroupQuery::rotate() {
 }
 
 /// The cache with the new rows [batch, kv heads, fresh, size].
-Val GroupQuery::present(int pastOperand, const Val &added, const Val &places) {
+Val GroupQuery::present(int pastOperand, const CacheCodes &codes, const Val &added, const Val &places) {
   if (!hasPast)
     return added;
-  Val cache = e.expectDims(c.operand(pastOperand), {batch, kvHeads, past, size});
+  Dims expected{batch, kvHeads, past, codes.width()};
+  c.requireShape(mayEqual(c.operand(pastOperand).dims(), expected),
+                 "the past " + c.operand(pastOperand).describe() + " must be [" + dimsString(expected) + "]");
+  Val cache = e.expectDims(c.operand(pastOperand), expected);
   if (!(rows == past)) { // rows that do not count are zeros in a new buffer
     Val zero = e.scalarLike(cache, 0);
     cache = e.pad(cache, zero, {0, 0, 0, 0}, {0, 0, rows - past, 0});
     Val row = e.iota(DType::I64, {1, 1, rows, 1}, 2);
-    Val old = e.add(e.reshape(before, {batch, 1, 1, 1}), e.size(length - fresh));
+    Val old = e.add(e.reshape(first, {batch, 1, 1, 1}), e.size(length - fresh));
     cache = e.select(e.compare(Compare::lt, row, old), cache, zero);
   }
-  return places ? scatterND(e, cache, places, added, ScatterMode::replace) : cache;
+  return places ? scatterND(e, cache, places, codes.encoded(added), ScatterMode::replace) : cache;
 }
 
 /// Which of the first `keys` columns a row may see; a column behind them is the sink, which all do.
@@ -261,13 +300,13 @@ Val GroupQuery::visible(const GroupedAttention &attention, Dim columns) {
   if (c.attrInt("causal", 1) == 0) {
     seen = e.compare(Compare::lt, column, e.reshape(counts, {batch, 1, 1, 1}));
   } else {
-    Val own = e.add(e.reshape(before, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, length, 1}, 2));
+    Val own = e.add(e.reshape(first, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, length, 1}, 2));
     // Rows of padding see something too: what they give must not be NaN.
     own = attention.rows(e.min(own, e.sub(e.size(keys), e.intScalar(DType::I64, 1))));
     seen = e.compare(Compare::le, column, own);
-    if (int64_t window = c.attrInt("local_window_size", -1); window > 0) {
-      Val first = e.sub(own, e.intScalar(DType::I64, window));
-      seen = e.emit<AndOp>({seen, e.compare(Compare::gt, column, first)});
+    if (int64_t near = c.attrInt("local_window_size", -1); near > 0) {
+      Val last = e.sub(own, e.intScalar(DType::I64, near));
+      seen = e.emit<AndOp>({seen, e.compare(Compare::gt, column, last)});
     }
   }
   return seen;
@@ -329,13 +368,15 @@ void GroupQuery::import() {
   readLengths();
   normalizeHeads();
   rotate();
-  Val places = hasPast && !fresh.is(0) ? placesOfRows(e, batch, kvHeads, fresh, before) : Val();
-  k = present(kPastKey, headsFirst(e, k), places);
-  v = present(kPastValue, headsFirst(e, v), places);
-  c.result(1, k);
-  c.result(2, v);
+  Val places = hasPast && !fresh.is(0) ? placesOfRows(e, batch, kvHeads, fresh, first) : Val();
+  CacheCodes keyCodes(c, "k_quant_type", kPastKey, kKeyScale, kvHeads, size);
+  CacheCodes valueCodes(c, "v_quant_type", kPastValue, kValueScale, kvHeads, size);
+  k = present(kPastKey, keyCodes, headsFirst(e, k), places);
+  v = present(kPastValue, valueCodes, headsFirst(e, v), places);
+  c.result(1, newest(k));
+  c.result(2, newest(v));
   auto seen = [&](const Val &cache) { return keys == rows ? cache : e.sliceAxis(cache, 2, 0, keys); };
-  attend(seen(k), seen(v));
+  attend(keyCodes.decoded(seen(k)), valueCodes.decoded(seen(v)));
 }
 
 void importGroupQuery(NodeContext &c) { GroupQuery(c).import(); }
@@ -352,7 +393,7 @@ std::vector<OpRows> contribGroupQueryOps() {
            "q_norm_epsilon,qk_norm_epsilon,qk_output,rotary_interleaved,scale,sliding_window_cache,smooth_softmax,"
            "softcap,v_quant_type",
            {F, F, F, Any, Any, Index, Index, F, F, Index, F, F, F, F, F, F, Index},
-           "float caches of the whole sequence",
+           "caches of floats, i8 or packed 4 bits",
            kMicrosoft}};
 }
 

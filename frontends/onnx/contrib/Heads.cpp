@@ -51,9 +51,11 @@ Val turned(Emitter &e, const Val &x, const Angles &angles, int64_t headAxis, boo
   return rotatePairs(e, x, spread(angles.cosine), spread(angles.sine), neighbours);
 }
 
-Val placesOfRows(Emitter &e, Dim batch, Dim heads, Dim rows, const Val &first) {
+Val placesOfRows(Emitter &e, Dim batch, Dim heads, Dim rows, const Val &first, std::optional<Dim> last) {
   Dims each{batch, heads, rows, 1};
   Val row = e.add(e.reshape(first, {first.extent(0), 1, 1, 1}), e.iota(DType::I64, {1, 1, rows, 1}, 2));
+  if (last)
+    row = e.min(row, e.size(*last));
   return e.concat({e.iota(DType::I64, each, 0), e.iota(DType::I64, each, 1), e.broadcast(row, each)}, 3);
 }
 

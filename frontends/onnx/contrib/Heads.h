@@ -23,8 +23,8 @@ Angles anglesFrom(Emitter &e, Dim first, Dim rows, int64_t half);
 Val turned(Emitter &e, const Val &x, const Angles &angles, int64_t headAxis, bool neighbours);
 
 /// Where rows go that follow each other from row `first` (i64 [batch or 1, 1]) on in the matrix of each head, i64
-/// [batch, heads, rows, 3].
-Val placesOfRows(Emitter &e, Dim batch, Dim heads, Dim rows, const Val &first);
+/// [batch, heads, rows, 3]; none is behind `last`.
+Val placesOfRows(Emitter &e, Dim batch, Dim heads, Dim rows, const Val &first, std::optional<Dim> last = std::nullopt);
 
 /// Attention of some heads in f32: q [batch, heads, queries, size], k and v [batch, kv heads, keys, size], where each
 /// kv head serves a group of query heads. The queries of a group stand as rows of one matrix, so that keys and values
