@@ -66,9 +66,50 @@ Val byGroups(Emitter &e, const BlockQuantized &q, const Val &codes, Val zeros, V
   return scaled(e, codes, zeros, e.gather(scales, groups, last));
 }
 
+/// As one op; null where it has no such form.
+Val inOneOp(Emitter &e, const BlockQuantized &q) {
+  bool known = q.codes.hasStaticShape() && q.scales.hasStaticShape() && q.count.isStatic() && q.block.isStatic();
+  if ((q.bits != 2 && q.bits != 4 && q.bits != 8) || q.groups || !known || q.codes.dtype() != DType::U8)
+    return Val();
+  const int64_t last = q.codes.rank() - 1;
+  auto bytesFor = [&](const Val &bytes, Dim count) {
+    return e.sliceAxis(bytes, last, 0, Dim::ceilDiv(count * q.bits, 8));
+  };
+  Dequantize d{bytesFor(q.codes, q.count), q.scales, {}, q.bits, last, *q.block.known(), 0, q.codes.dims()};
+  d.dims.back() = q.count;
+  if (!q.zeros)
+    d.zero = int64_t(1) << (q.bits - 1);
+  else
+    d.zeros = q.zeros.dtype() == DType::U8 ? bytesFor(q.zeros, q.scales.extent(-1)) : e.cast(q.zeros, q.scales.dtype());
+  return dequantize(e, d);
+}
+
 } // namespace
 
+Val dequantize(Emitter &e, const Dequantize &d) {
+  std::vector<Val> operands{d.bytes, d.scale};
+  if (d.zeros)
+    operands.push_back(d.zeros);
+  return e.emitAs<DequantizeOp>(
+      e.typeOf(d.type, d.dims), operands,
+      {e.attr("bits", d.bits), e.attr("axis", d.axis), e.attr("block", d.block), e.attr("zero", d.zero)});
+}
+
+Val bytesOfConstant(Emitter &e, const Val &x) {
+  if (!x.isConstant() || x.rank() == 0 || !isInt(x.dtype()) || dtypeBits(x.dtype()) > 8)
+    return Val();
+  const Tensor &tensor = x.constant();
+  Shape shape = tensor.shape();
+  int64_t bits = shape.back() * static_cast<int64_t>(dtypeBits(x.dtype()));
+  if (bits % 8 != 0)
+    return Val();
+  shape.back() = bits / 8;
+  return e.constant(Tensor(isSignedInt(x.dtype()) ? DType::I8 : DType::U8, shape, tensor.data(), tensor.owner()));
+}
+
 Val blockDequantize(Emitter &e, const BlockQuantized &q) {
+  if (Val whole = inOneOp(e, q))
+    return whole;
   const int64_t last = q.codes.rank() - 1;
   Val scales = e.cast(q.scales, DType::F32), zeros = zerosOf(e, q);
   Dim blocks = scales.extent(-1), whole = q.groups ? q.count : blocks * q.block;

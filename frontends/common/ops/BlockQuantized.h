@@ -20,10 +20,24 @@ struct BlockQuantized {
   Val groups; ///< integers [count or more]: the block that each number belongs to; null: in order
 };
 
-/// (code - zero) * scale as f32 [.., count]. Constants are unpacked while the model is imported.
+/// (code - zero) * scale as f32 [.., count].
 Val blockDequantize(Emitter &e, const BlockQuantized &q);
 
 /// The first `count` numbers that the bytes of the last axis hold, as u8.
 Val unpackedBits(Emitter &e, const Val &bytes, int64_t bits, Dim count);
+
+/// dmir.dequantize: integers that lie densely in bytes keep their bits where a product reads them from the right.
+struct Dequantize {
+  Val bytes; ///< u8, or i8 for two's complement
+  Val scale, zeros;
+  int64_t bits, axis, block, zero = 0;
+  Dims dims; ///< of the result
+  DType type = DType::F32;
+};
+Val dequantize(Emitter &e, const Dequantize &d);
+
+/// The bytes of a constant of 2, 4 or 8 bits an element; null for other values, and where rows do not begin with a
+/// byte.
+Val bytesOfConstant(Emitter &e, const Val &x);
 
 } // namespace dmxc::frontend

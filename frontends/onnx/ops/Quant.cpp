@@ -3,6 +3,7 @@
 #include "LinearAlgebra.h"
 #include "Window.h"
 
+#include "frontends/common/ops/BlockQuantized.h"
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Product.h"
 
@@ -90,11 +91,44 @@ void importQuantize(NodeContext &c) {
   c.result(saturated(c.e, c.e.div(c.e.cast(x, wide), scale), zero, type, c.attrInt("saturate", 1) != 0));
 }
 
+/// A constant matrix of few bits, or of blocks, as one op that keeps its bits; null where x is none, or where its zero
+/// points share bytes.
+Val keptBits(NodeContext &c, const Val &x, const Val &scale, DType type) {
+  int64_t block = c.attrInt("block_size", 0);
+  bool wanted = x.isConstant() && x.rank() == 2 && (block > 0 || isPacked(x.dtype())) && isFloat(scale.dtype());
+  Val bytes = wanted && (scale.dtype() == DType::F64) == (type == DType::F64) ? bytesOfConstant(c.e, x) : Val();
+  if (!bytes)
+    return Val();
+  spread(c, scale, x); // checks the shapes
+  int64_t axis = c.normalizeAxis(c.attrInt("axis", 1), 2);
+  Dequantize d{bytes, scale, {}, static_cast<int64_t>(dtypeBits(x.dtype())), axis, block, 0, x.dims(), type};
+  Dims dims = scale.dims();
+  if (block == 0) { // one scale for all, or one an index of the axis: a block is all of the other one
+    bool one = scale.elements().is(1) && scale.rank() <= 1;
+    d.axis = 1 - axis;
+    d.block = std::max<int64_t>(x.dim(d.axis), 1);
+    dims = {1, 1};
+    if (!one)
+      dims[axis] = scale.extent(0);
+    d.scale = c.e.reshape(scale, dims);
+  }
+  if (c.has(2)) {
+    Val zeros = c.e.reshape(c.operand(2), dims);
+    if (isPacked(x.dtype()) && zeros.isConstant() && zeros.elements().is(1))
+      d.zero = c.e.cast(zeros, DType::I32).constant().asInt(0);
+    else if (d.zeros = bytesOfConstant(c.e, zeros); !d.zeros)
+      return Val();
+  }
+  return dequantize(c.e, d);
+}
+
 void importDequantize(NodeContext &c) {
   Val x = c.operand(0), scale = c.operand(1);
   DType type = scale.dtype();
   if (c.hasAttr("output_dtype") && c.attrInt("output_dtype") != 0)
     type = c.attrType("output_dtype");
+  if (Val kept = keptBits(c, x, scale, type))
+    return c.result(kept);
   DType wide = type == DType::F64 ? DType::F64 : DType::F32;
   Val real;
   if (isFloat(x.dtype())) {
