@@ -50,6 +50,7 @@ public:
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
   }
+  bool multipliesFewBits() const override { return true; }
   SmallVector<Operation *> computedWith(Operation *root) const override { return cpu::computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     return cpu::fusesProducer(root, use, producer);

@@ -20,6 +20,9 @@ namespace {
 constexpr uint64_t maxResultBytes = uint64_t(1) << 30;
 
 struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
+  explicit FoldConstants(bool keepsBits) : keepsBits(keepsBits) {}
+  const bool keepsBits; ///< whether all targets multiply weights of few bits
+
   /// Folded values stay host tensors until somebody who is not folded uses them, so that the intermediate
   /// results of long constant chains never become attributes (which live as long as the context).
   void runOnOperation() override {
@@ -56,7 +59,7 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
       if (!known.contains(operand) && !dmir::constantTensor(operand))
         return false;
     // Weights of few bits stay so where a product takes them as they are.
-    if (isa<dmir::DequantizeOp>(op) && isRightOperand(op->getResult(0)))
+    if (keepsBits && isa<dmir::DequantizeOp>(op) && isRightOperand(op->getResult(0)))
       return false;
     return resultsFoldable(op);
   }
@@ -97,5 +100,8 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
 } // namespace
 
 namespace dmxc {
-std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &) { return std::make_unique<FoldConstants>(); }
+std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &context) {
+  return std::make_unique<FoldConstants>(
+      llvm::all_of(context.targets, [](const TargetBackend *target) { return target->multipliesFewBits(); }));
+}
 } // namespace dmxc

@@ -261,6 +261,15 @@ for mode in ("reflect", "edge", "wrap"):
 case("CenterCropPad", "x:f n c; shape:i 2", lambda x, s: centred(x, 4, 2), constants={"shape": np.array([4, 2])})
 case("Gather", "x:f n c w; i:i p q", lambda x, i: wide(np.take(x, i, 1)), data={"i": lambda r, shape, s: r.integers(-1, 1, shape) if s["c"] else np.zeros(shape)}, axis=1,
      forbidden=lambda s: NO_INDEX if s["c"] == 0 and s["p"] and s["q"] else None)
+# Two numbers a byte, the first in the lower bits, less 8; a scale for every 16. Rows of a table, and a matrix of one column.
+NIBBLES, STEPS = np.arange(40, dtype=np.uint8).reshape(5, 8) * 6, np.linspace(0.5, 2, 5, dtype=np.float32).reshape(5, 1)
+HALVES = (np.stack([NIBBLES & 15, NIBBLES >> 4], -1).reshape(5, 16).astype(np.int64) - 8) * wide(STEPS)
+case("GatherBlockQuantized", "x:u 5 8; i:i p q; s:f 5 1", lambda x, i, s: HALVES[i], constants={"x": NIBBLES, "s": STEPS},
+     data={"i": lambda r, shape, s: r.integers(0, 5, shape)}, gather_axis=0, quantize_axis=1, block_size=16, bits=4, **MICROSOFT)
+case("MatMulNBits", "a:f n m 16; b:u 5 1 8; s:f 5", lambda a, b, s: wide(a) @ HALVES.T,
+     constants={"b": NIBBLES.reshape(5, 1, 8), "s": STEPS.reshape(5)}, K=16, N=5, bits=4, block_size=16, **MICROSOFT)
+case("MatMulNBits", "a:f m 16; b:u 1 1 8; s:f 1", lambda a, b, s: wide(a) @ HALVES[1:2].T, name="MatMulNBits-column",
+     constants={"b": NIBBLES[1:2].reshape(1, 1, 8), "s": STEPS[1:2].reshape(1)}, K=16, N=1, bits=4, block_size=16, **MICROSOFT)
 case("Gather", "x:f n c; i:i p", lambda x, i: wide(np.take(x, i, 0)), data={"i": lambda r, shape, s: np.zeros(shape)}, name="Gather-rows",
      forbidden=lambda s: NO_INDEX if s["n"] == 0 and s["p"] else None)
 case("GatherElements", "x:f n c; i:i p c", lambda x, i: wide(np.take_along_axis(x, i, 0)), data={"i": lambda r, shape, s: np.zeros(shape)},
