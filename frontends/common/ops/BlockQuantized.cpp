@@ -58,7 +58,7 @@ Val scaled(Emitter &e, const Val &codes, const Val &zeros, const Val &scales) {
 }
 
 /// With the blocks in the order that `groups` says.
-Val byGroups(Emitter &e, const BlockQuantized &q, const Val &codes, Val zeros, Val scales) {
+Val byGroups(Emitter &e, const BlockQuantized &q, const Val &codes, Val zeros, const Val &scales) {
   const int64_t last = scales.rank() - 1;
   Val groups = e.sliceAxis(q.groups, 0, 0, q.count);
   if (zeros && zeros.rank())
