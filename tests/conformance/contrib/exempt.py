@@ -13,7 +13,7 @@ VALUES = {
                             "sliding_window_cache": [0, 1]},
     "MultiHeadAttention": {"unidirectional": [0, 1]},
     "Attention": {"unidirectional": [0, 1], "do_rotary": [0, 1], "past_present_share_buffer": [0, 1]},
-    "RotaryEmbedding": {"interleaved": [0, 1]},
+    "RotaryEmbedding": {"interleaved": [0, 1], "is_packed_batching": [0, 1]},
     "MoE": {"activation_type": ["relu", "gelu", "silu", "swiglu", "identity", "relu2", "geglu"], "swiglu_fusion": [0, 1, 2],
             "normalize_routing_weights": [0, 1]},
     "QMoE": {"activation_type": ["relu", "gelu", "silu", "swiglu", "identity", "relu2", "geglu"], "swiglu_fusion": [0, 1, 2],
