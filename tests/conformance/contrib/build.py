@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 from case import Case, Weight
-from tensors import Tensor, is_float
+from tensors import SMALL, Tensor
 
 SCHEMAS = json.loads((pathlib.Path(__file__).resolve().parent / "schemas.json").read_text())["operators"]
 
@@ -29,7 +29,6 @@ class Random:
 
     def codes(self, kind, *shape):
         """Of a small type of floats, those that are numbers."""
-        from tensors import SMALL
         good = np.flatnonzero(np.isfinite(SMALL[kind]) & (np.abs(SMALL[kind]) < 1000))
         return Tensor(kind, good[self.random.integers(0, len(good), shape)])
 
@@ -63,4 +62,4 @@ class Cases(list):
         self.append(Case(name, op, sets, attributes, results, definition or self.definitions[op], names, domain=domain, **more))
 
 
-__all__ = ["Cases", "Random", "held", "Tensor", "Weight", "is_float", "np"]
+__all__ = ["Cases", "Random", "held", "Tensor", "Weight", "np"]

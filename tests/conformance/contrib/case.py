@@ -64,10 +64,6 @@ class Case:
         masks = [(f"specified{i}", w.mask) for i, w in enumerate(self.wanted[number]) if hasattr(w, "mask")]
         return [*self.before.inputs[number], *operands, *masks]
 
-    def present(self):
-        """index, name and operand of what the node takes."""
-        return [(i, self.input_name(i), o) for i, o in enumerate(self.sets[0]) if o is not None]
-
     def input_name(self, index):
         return self.input_names[index] if index < len(self.input_names) else f"in{index}"
 

@@ -34,6 +34,9 @@ rotary("num_heads", (2, 4, 48), 8, _num_heads=3, _rotary_embedding_dim=16)
 rotary("scale_half", (2, 4, 48), 8, _scale=0.5)
 rotary("scale", (2, 4, 48), 8, _scale=1.0)
 rotary("not_ragged", (2, 4, 48), 8, _is_packed_batching=0)
+# Sequences one behind the other: more tokens than the caches have positions.
+rotary("ragged", (1, 20, 48), 8, _is_packed_batching=1)
+rotary("ragged_interleaved", (1, 20, 48), 8, _is_packed_batching=1, _interleaved=1, _num_heads=3, _rotary_embedding_dim=16)
 rotary("caches_at_run", (2, 3, 4, 16), 8, constant=False)
 rotary("one_token", (1, 3, 1, 16), 8, positions=[[7]])
 for kind in ("f16", "bf16"):

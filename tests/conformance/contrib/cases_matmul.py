@@ -1,5 +1,5 @@
 """Cases of the products with quantized weights and of FusedMatMul."""
-from build import Cases, Tensor, held, np
+from build import Cases, Random, Tensor, held, np
 from definitions_matmul import DEFINITIONS
 
 CASES = Cases(DEFINITIONS)
@@ -33,7 +33,6 @@ def n_bits(variant, rows=(3,), k=64, n=24, block=32, bits=4, zero=None, groups=F
     def make(extents):
         def one(r):
             if isinstance(rows, list) and weights:  # the model's weights are the same in all its sets
-                from build import Random
                 return [r.normal(kind, *extents, k), *constants(Random(variant))]
             return [r.normal(kind, *extents, k), *constants(r)]
         return one

@@ -9,7 +9,7 @@ class Experts:
     """Operands of one call. `fusion` rows of FC1 are a unit of the inner size; `third`: whether there is an FC3."""
 
     def __init__(self, rows=(6,), hidden=16, inner=24, experts=4, fusion=1, third=False, biases=(True, True, True), kind="f32",
-                 constant=True):
+                 constant=True, near=False):
         self.__dict__.update(locals())
         self.tokens = int(np.prod(rows))
 
@@ -18,9 +18,13 @@ class Experts:
         return [first, second, (self.inner, self.hidden) if self.third else None]
 
     def routed(self, r):
-        """Logits of which no two are near one another: the choice does not depend on rounding."""
+        """Logits of which no two are near one another: the choice does not depend on rounding. `near`: so near that the sparse
+        mixer counts the next one too, and not the one after it."""
         logits = np.argsort(r.random.standard_normal((self.tokens, self.experts)),
                             -1) * 0.5 + r.random.uniform(0, 0.1, (self.tokens, self.experts))
+        if self.near:
+            places = np.argsort(r.random.standard_normal((self.tokens, self.experts)), -1)
+            logits = 4 + places * 0.055 + r.random.uniform(0, 0.01, places.shape)
         return [r.normal(self.kind, *self.rows, self.hidden), Tensor(self.kind, logits)]
 
     def bias(self, r, i):
@@ -69,6 +73,10 @@ plain("geglu", Experts(fusion=2), _activation_type="geglu", _swiglu_fusion=1, gr
 plain("geglu_halves", Experts(fusion=2), _activation_type="geglu", _swiglu_fusion=2, group="extended")
 plain("relu2", _activation_type="relu2", group="extended")
 plain("dense_router", _use_sparse_mixer=0)
+MIXER = {"_use_sparse_mixer": 1, "_k": 2, "group": "extended"}
+plain("mixer", Experts(experts=8), **MIXER)
+plain("mixer_near", Experts(experts=8, rows=(2, 5), near=True), _activation_type="silu", **MIXER)
+plain("mixer_normalized", Experts(experts=8, near=True), _normalize_routing_weights=1, **MIXER)
 for kind in ("f16", "bf16"):
     plain(kind, Experts(kind=kind), _activation_type="silu", _k=2)
 plain("open", Experts(rows=(1,)), Experts(rows=(7,)), _k=2, _activation_type="silu")
@@ -165,5 +173,26 @@ quantized("3bits", Experts(hidden=32, inner=64, fusion=2, kind="f16"), bits=3, b
           group="extended")
 quantized("3bits_bf16", Experts(hidden=32, inner=64, fusion=2, kind="bf16"), bits=3, block=32, **SWIGLU, _weights_prepacked=0,
           group="extended")
+quantized("mixer", Experts(**WIDE, experts=8, near=True), normalized=None, **MIXER)
+
+
+def floats(variant, call, block, kind="f32"):
+    """Weights of f8e4m3fn; without blocks they have a scale an expert."""
+    def make(r):
+        w, layers, experts = Random(variant), [], call.experts
+        for i, (n, k) in enumerate(call.shapes()[:2]):
+            scales = w.uniform(kind, 0.002, 0.01, experts, -(-n // block), -(-k // block)) if block else None
+            layers += [held(w.codes("f8e4m3fn", experts, n, k)), held(scales), held(call.bias(w, i))]
+        globals_of = [held(w.uniform("f32", 0.002, 0.01, experts)) for _ in range(2)] if not block else []
+        return [*call.routed(r), *layers, *[None] * (7 if not block else 0), *globals_of]
+    more = {"_block_size": block} if block else {}
+    CASES.add("QMoE", variant, make, _quant_type="fp8", _k=2, _normalize_routing_weights=1, _activation_type="silu", group="extended",
+              opset=21, **more)
+
+
+floats("fp8_blocks", Experts(**WIDE), 16)
+floats("fp8_partial_blocks", Experts(hidden=40, inner=72), 32)
+floats("fp8_f16", Experts(**WIDE, kind="f16"), 32, "f16")
+floats("fp8_experts", Experts(**WIDE), 0)
 quantized("open", Experts(**WIDE, rows=(1,)), Experts(**WIDE, rows=(7,)), _k=2, _activation_type="silu")
 quantized("open_block", Experts(**WIDE, rows=(1, 1), fusion=2), Experts(**WIDE, rows=(2, 3), fusion=2), block=32, _k=2, **SWIGLU)

@@ -9,9 +9,9 @@ import pathlib
 import sys
 from collections import Counter
 
+from generate import all_cases  # first: it says where numpy is missing
 from build import SCHEMAS
 from exempt import EXEMPT, VALUES
-from generate import all_cases
 from tensors import SCHEMA_NAMES
 from wrong import RUNS, WRONG
 

@@ -3,8 +3,7 @@ import math
 
 import numpy as np
 
-from definitions_matmul import at
-from tensors import RANGES, Tensor, is_float
+from tensors import RANGES, Tensor
 
 
 def rotated(x, cos, sin, positions, interleaved):

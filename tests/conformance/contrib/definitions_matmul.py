@@ -1,7 +1,7 @@
 """Products of com.microsoft by their definitions, in float64. Operands are `Tensor`s or None; results are lists of `Tensor`s."""
 import numpy as np
 
-from tensors import Tensor, is_float, quantized
+from tensors import Tensor, is_float
 
 
 def at(operands, index):
@@ -117,14 +117,15 @@ def centred(tensor, zero_point):
     return tensor.v - (zero_point.v if zero_point is not None else 0)
 
 
-def column_scales(tensor, rows):
+def column_scales(tensor):
+    """One for all, or one a column."""
     return tensor.v.reshape(-1) if tensor.v.size > 1 else tensor.v.reshape(())
 
 
 def mat_mul_integer_to_float(operands, attributes, results):
     a, b, a_scale, b_scale = operands[:4]
     a_zero, b_zero, bias = (at(operands, i) for i in (4, 5, 6))
-    y = np.matmul(centred(a, a_zero), centred(b, b_zero)) * column_scales(a_scale, 0) * column_scales(b_scale, 0)
+    y = np.matmul(centred(a, a_zero), centred(b, b_zero)) * column_scales(a_scale) * column_scales(b_scale)
     return [Tensor(a_scale.kind, y + bias.v if bias is not None else y)]
 
 
@@ -141,7 +142,7 @@ def dynamic_quantize_mat_mul(operands, attributes, results):
     a, b, scale = operands[:3]
     zero, bias = at(operands, 3), at(operands, 4)
     codes, a_scale, a_zero = dynamically_quantized(a.v)
-    y = np.matmul(codes - a_zero, centred(b, zero)) * a_scale * column_scales(scale, 0)
+    y = np.matmul(codes - a_zero, centred(b, zero)) * a_scale * column_scales(scale)
     return [Tensor(a.kind, y + bias.v if bias is not None else y)]
 
 

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from definitions_attention import softmax
-from definitions_matmul import unpacked
+from definitions_matmul import at, unpacked
 from tensors import Tensor
 
 ACTIVATIONS = {
@@ -46,13 +46,30 @@ def expert(x, layers, attributes):
     return hidden @ second[0].T + second[1]
 
 
+def sparsely_mixed(router):
+    """The two experts of the sparse mixer and their weights. Its text names it alone; the CUDA kernel, the only one, takes the best
+    expert, then the best of the others, each with its share of a softmax over those (the first one not among them the second time)
+    that lie no farther below it than 2 * 0.01 * max(|logit|, best)."""
+    open_logits, order, weights = router.copy(), [], []
+    for _ in range(2):
+        best = open_logits.argmax(-1)[:, None]
+        high = np.take_along_axis(open_logits, best, -1)
+        near = np.isfinite(open_logits) & (high - router <= 2 * np.float32(0.01) * np.maximum(np.abs(router), high))
+        weights.append(1 / np.where(near, np.exp(router - high), 0).sum(-1, keepdims=True))
+        order.append(best)
+        np.put_along_axis(open_logits, best, -np.inf, -1)
+    return np.concatenate(order, -1), np.concatenate(weights, -1)
+
+
 def mixed(x, router, mixing, layers_of, attributes):
     """The sum over the chosen experts; "normalize_routing_weights" divides by the sum of theirs."""
     rows = x.reshape(-1, x.shape[-1])
     count = attributes.get("k", 1)
     order = np.argsort(-router, -1, kind="stable")[:, :count]
     weights = np.take_along_axis(softmax(router) if mixing is None else mixing, order, -1)
-    if attributes.get("normalize_routing_weights", 0):
+    if attributes.get("use_sparse_mixer", 0):
+        order, weights = sparsely_mixed(router)
+    elif attributes.get("normalize_routing_weights", 0):
         weights = weights / weights.sum(-1, keepdims=True)
     y = np.zeros((len(rows), x.shape[-1]))
     for e in range(router.shape[1]):
@@ -88,11 +105,21 @@ def dequantized(codes, scales, zero_points, bits, block, columns, e):
     return (values - zero[:, of]) * scale[:, of]
 
 
+def dequantized_floats(weights, scales, global_scale, block, e):
+    """"float(weight[e, n, k]) * scale[e, n / block_size, k / block_size]", or one scale an expert."""
+    value = weights.v[e]
+    if not block:
+        return value * global_scale.v[e]
+    rows, columns = (np.arange(extent) // block for extent in value.shape)
+    return value * scales.v[e][rows[:, None], columns]
+
+
 def q_moe(operands, attributes, results):
     given = [*operands, *[None] * 21][:21]
     x, router, mixing = given[0], given[1], given[14]
     width, block = attributes.get("expert_weight_bits", 4), attributes.get("block_size", 0)
-    inner = given[5].shape[2] * 8 // attributes.get("fc2_expert_weight_bits", width)
+    floats = attributes.get("quant_type", "int") == "fp8"
+    inner = given[5].shape[2] if floats else given[5].shape[2] * 8 // attributes.get("fc2_expert_weight_bits", width)
     columns = (x.shape[-1], inner, x.shape[-1])
 
     def layers_of(e):
@@ -100,8 +127,12 @@ def q_moe(operands, attributes, results):
         for i in range(3):
             codes, scales, bias, zeros = given[2 + 3 * i], given[3 + 3 * i], given[4 + 3 * i], given[11 + i]
             bits = attributes.get(f"fc{i + 1}_expert_weight_bits", width)
-            layers.append((dequantized(codes, scales, zeros, bits, block, columns[i], e),
-                           bias.v[e] if bias is not None else 0) if codes is not None else None)
+            if codes is None:
+                layers.append(None)
+                continue
+            weight = dequantized_floats(codes, scales, at(given, 15 + i), block, e) if floats else dequantized(
+                codes, scales, zeros, bits, block, columns[i], e)
+            layers.append((weight, bias.v[e] if bias is not None else 0))
         return layers
     return [Tensor(x.kind, mixed(x.v, router.v, mixing.v if mixing is not None else None, layers_of, attributes))]
 

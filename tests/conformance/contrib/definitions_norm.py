@@ -29,8 +29,7 @@ def simplified_layer_normalization(operands, attributes, results):
 
 def summed(x, skip, bias):
     """"(batch, sequence, hidden) or (1, sequence, hidden) or (sequence, hidden)": broadcast."""
-    total = x.v + skip.v + (bias.v if bias is not None else 0)
-    return total
+    return x.v + skip.v + (bias.v if bias is not None else 0)
 
 
 def skip_simplified_layer_normalization(operands, attributes, results):

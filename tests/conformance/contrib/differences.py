@@ -13,6 +13,8 @@ DIFFERENCES = {
     "QMoE_shares*": ("the kernel takes the softmax over the chosen experts whatever normalize_routing_weights says; MoE, and the CUDA "
                      "provider, do as the definition says", None),
     "MultiHeadAttention_past_not_returned": ("the kernel forgets the past where no output asks for the present", None),
+    "*MoE_mixer*": ("the kernel reads use_sparse_mixer and routes as without it; the CUDA provider's is what the definition here follows",
+                    None),
     "QLinearSoftmax*": ("the kernel sums exponentials that are rounded to integers: one step apart", 0.017),
     "MatMulBnb4_not_transposed": ("with transB 0 the kernel multiplies by the transposed weights all the same", None),
     "QAttention_rotary": ("the kernel reads do_rotary and turns nothing", None),
@@ -40,6 +42,7 @@ LACKING = {
     "*MoE_swiglu_halves": "SwiGLU interleaved alone",
     "*MoE_*third*": "no kernel with FC3",
     "*MoE_swiglu_limit_after": "no kernel of swiglu_limit_after_activation",
+    "QMoE_fp8*": "no kernel of weights of float8",
     "*MoE_geglu*": "no kernel of GEGLU",
     "*MoE_relu2": "no kernel of relu2",
     "QMoE_mixed_widths*": "no kernel of experts of several widths",

@@ -1,7 +1,7 @@
 """What of the schemas no case can hit, and why; and which values of an attribute change what it does."""
 
 GPU = "of CUDA alone; refused (wrong.py)"
-NOT_INTEGER = "a quantization other than of integers, of CUDA and WebGPU alone; refused (wrong.py)"
+NOT_INTEGER = "FP4, or activations of FP8: of CUDA alone; refused (wrong.py)"
 
 VALUES = {
     "MatMulNBits": {"bits": [2, 4, 8], "block_size": [16, 32, 64, 128, 256], "accuracy_level": [0, 1, 2, 3, 4]},
@@ -13,7 +13,7 @@ VALUES = {
                             "sliding_window_cache": [0, 1]},
     "MultiHeadAttention": {"unidirectional": [0, 1]},
     "Attention": {"unidirectional": [0, 1], "do_rotary": [0, 1], "past_present_share_buffer": [0, 1]},
-    "RotaryEmbedding": {"interleaved": [0, 1]},
+    "RotaryEmbedding": {"interleaved": [0, 1], "is_packed_batching": [0, 1]},
     "MoE": {"activation_type": ["relu", "gelu", "silu", "swiglu", "identity", "relu2", "geglu"], "swiglu_fusion": [0, 1, 2],
             "normalize_routing_weights": [0, 1]},
     "QMoE": {"activation_type": ["relu", "gelu", "silu", "swiglu", "identity", "relu2", "geglu"], "swiglu_fusion": [0, 1, 2],
@@ -49,13 +49,15 @@ EXEMPT = {
     ("FusedMatMulActivation", "activation_gamma"): "no activation that is fused takes it",
     ("MoE", "fc3_experts_weights", "absent before others"): BEHIND,
     ("QMoE", "router_weights", "absent before others"): NOT_INTEGER,
+    ("QMoE", "fc1_global_scale", "absent before others"): BEHIND,
+    ("QMoE", "fc2_global_scale", "absent before others"): NOT_INTEGER,
     ("SkipSimplifiedLayerNormalization", "mean"): "without centring there is none; refused (wrong.py)",
     ("MultiHeadAttention", "cache_indirection"): "beams; refused (wrong.py)",
     ("GroupQueryAttention", "T_CACHE", "float8e4m3fn"): GPU,
-    **{("QMoE", name): NOT_INTEGER for name in ("fc1_global_scale", "fc2_global_scale", "fc1_act_scale", "fc2_act_scale",
+    **{("QMoE", name): NOT_INTEGER for name in ("fc1_act_scale", "fc2_act_scale",
                                                 "fc1_act_block_scale",
-                                                 "fc2_act_block_scale", "T4")},
-    ("QMoE", "T1", "float8e4m3fn"): NOT_INTEGER, ("QMoE", "T2", "float8e8m0"): NOT_INTEGER, ("QMoE", "T2", "float8e4m3fn"): NOT_INTEGER,
+                                                 "fc2_act_block_scale")},
+    ("QMoE", "T2", "float8e8m0"): NOT_INTEGER, ("QMoE", "T2", "float8e4m3fn"): NOT_INTEGER,
     **{("QMoE", f"fc{i}_scales"): "integers have scales in any case" for i in (1, 2)},
     ("CausalConvWithState", "state_update"): GPU,
     ("SimplifiedLayerNormalization", "U", "double"): "`stash_type` is 1 wherever the operator is written",

@@ -128,9 +128,9 @@ wrong("GroupQueryAttention_norm", "norm_alone", "k_norm_weight", operands={15: N
 wrong("GroupQueryAttention_norm", "norm_width", "q_norm_weight|k_norm_weight|norm", operands={14: zeros("f32", 8)})
 wrong("GroupQueryAttention_both_ways", "window_both_ways", "local_window_size", local_window_size=2)
 wrong(PROMPT, "output_qk", "qk_output", qk_output=3)
-wrong("GroupQueryAttention_cache_i8_per_tensor", "cache_without_scale", "k_scale|k_quant_type", operands={12: None})
+wrong("GroupQueryAttention_cache_i8_per_tensor", "cache_without_scale", "scale|k_quant_type", operands={12: None})
 wrong(PROMPT, "quantization", "k_quant_type", k_quant_type="PER_ROW")
-wrong("GroupQueryAttention_sliding_full", "window_of_cache", "sliding_window_cache|local_window_size", local_window_size=5)
+wrong("GroupQueryAttention_sliding_full", "window_of_cache", "sliding_window_cache|local_window_size|window", local_window_size=5)
 
 wrong_run("GroupQueryAttention_step_buffer", "beyond_capacity", "index|length|capacity", operands={
     5: Tensor("i32", [39]), 6: Tensor("i32", np.array(40))})
@@ -186,7 +186,6 @@ wrong(ROTARY, "positions_of_two", "position_ids", operands={1: zeros("i64", 2)})
 wrong(ROTARY, "positions_beyond", "position_ids|position|index", "12", operands={1: constant("i64", [[3, 4, 5, 12]] * 2)})
 wrong("RotaryEmbedding_flat", "dim_without_heads", "num_heads", rotary_embedding_dim=8,
       operands={2: zeros("f32", 12, 4), 3: zeros("f32", 12, 4)})
-wrong("RotaryEmbedding_flat", "ragged", "is_packed_batching", is_packed_batching=1)
 
 # --- Norms and activations --------------------------------------------------------------------------------------------
 wrong("SimplifiedLayerNormalization_plain", "scale", "scale|broadcast", operands={1: zeros("f32", 7)})
@@ -200,7 +199,7 @@ wrong("SkipSimplifiedLayerNormalization_sum", "mean", "mean|out1", results=(1, 1
 EMBED = "EmbedLayerNormalization_everything"
 wrong(EMBED, "gamma", "gamma", operands={5: zeros("f32", 7)})
 wrong(EMBED, "segments_without_table", "segment_embedding", operands={4: None})
-wrong(EMBED, "widths", "position_embedding|hidden|broadcast", operands={3: zeros("f32", 9, 7)})
+wrong(EMBED, "widths", "position_embedding|hidden|broadcast|width", operands={3: zeros("f32", 9, 7)})
 wrong(EMBED, "mask", "mask", operands={7: zeros("i32", 2, 5)})
 wrong("EmbedLayerNormalization_plain", "few_positions", "position_embedding|index", operands={3: zeros("f32", 3, 8)})
 for op in ("GroupNorm", "SkipGroupNorm"):
@@ -225,7 +224,7 @@ wrong("MoE_type_silu_two", "second", "fc1|fc2", operands={4: zeros("f32", 4, 16,
 wrong("MoE_type_silu_two", "experts", "experts", operands={2: zeros("f32", 3, 24, 16)})
 wrong("MoE_type_silu_two", "bias", "fc1", "bias", operands={3: zeros("f32", 4, 23)})
 wrong("MoE_type_silu_two", "activation", "activation_type", "swish", activation_type="swish")
-wrong("MoE_type_silu_two", "mixer", "sparse_mixer", use_sparse_mixer=1)
+wrong("MoE_mixer", "mixer_of_three", "sparse_mixer|'?k'?", k=3)
 wrong("MoE_swiglu", "fusion", "swiglu_fusion", swiglu_fusion=3)
 wrong("MoE_swiglu_third", "no_third", "fc3|swiglu_fusion", operands={6: None, 7: None})
 Q = "QMoE_4bits_block_zero"  # blocks of 16
@@ -244,7 +243,7 @@ wrong(Q, "too_many", "'?k'?", k=5)
 wrong(Q, "floats", "quant_type", "fp4", quant_type="fp4")
 wrong(Q, "floats_8", "quant_type", "fp8", quant_type="fp8")
 wrong(Q, "prepacked", "weights_prepacked", weights_prepacked=1)
-wrong(Q, "mixer", "sparse_mixer", use_sparse_mixer=1)
+wrong("QMoE_mixer", "mixer_of_one", "sparse_mixer|'?k'?", k=1)
 wrong(Q, "activation", "activation_type", activation_type="swish")
 wrong("QMoE_router_weights", "router_weights", "router_weights", operands={14: zeros("f32", 6, 3)})
 wrong("QMoE_swiglu_third", "no_third", "fc3|swiglu_fusion", operands={8: None, 9: None, 10: None})
