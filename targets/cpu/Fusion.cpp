@@ -49,7 +49,8 @@ bool isOfFewBits(Operation *root, Operation *producer) {
       !llvm::all_of(producer->getOperands(), [](Value v) { return dmir::isConstant(v); }))
     return false;
   std::optional<cpu::BlockWeights> weights = cpu::matchBlockWeights(matmul.getRhs());
-  return weights && weights->op == producer && typeOf(matmul.getLhs()).getElementType() == typeOf(matmul.getRhs()).getElementType();
+  return weights && weights->op == producer &&
+         typeOf(matmul.getLhs()).getElementType() == typeOf(matmul.getRhs()).getElementType();
 }
 
 /// Values inside a matrix product are read many times: only what is a view of memory may be fused.

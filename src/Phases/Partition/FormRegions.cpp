@@ -245,8 +245,8 @@ private:
     llvm::SetVector<Operation *> consumers;
     for (Value next = result; consumers.size() < kMost;) {
       for (Operation *user : next.getUsers()) {
-        if (!dmir::isPulled(user) || staysOutside(user) || grouped.contains(user) || context.refusal(*group.target, user) ||
-            !group.target->fusesConsumer(group.root, result, user))
+        if (!dmir::isPulled(user) || staysOutside(user) || grouped.contains(user) ||
+            context.refusal(*group.target, user) || !group.target->fusesConsumer(group.root, result, user))
           return {};
         consumers.insert(user);
       }
