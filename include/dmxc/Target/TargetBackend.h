@@ -79,7 +79,8 @@ public:
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.
   virtual bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout) const { return !layout; }
-  /// True if products take a right operand of dmir.dequantize as it is packed; else such constants become floats before.
+  /// True if products take a right operand of dmir.dequantize as it is packed; else such constants become floats
+  /// before.
   virtual bool multipliesFewBits() const { return false; }
   /// True if one region is to hold all that the target computes between two turns of another target, else regions are
   /// made by the two questions that follow.
