@@ -2,7 +2,6 @@
 import json
 import pathlib
 import re
-import shutil
 import tempfile
 
 import numpy as np
@@ -22,8 +21,8 @@ def load(path):
 
 
 class Judge:
-    def __init__(self, programs):
-        self.programs = pathlib.Path(programs)
+    def __init__(self, programs, target=""):
+        self.programs, self.target = pathlib.Path(programs), ["-t", target] if target else []
 
     def judge(self, folder):
         """{mode: result} of a folder of export_one."""
@@ -61,11 +60,10 @@ class Judge:
     def mode(self, folder, meta, arguments, sets):
         with tempfile.TemporaryDirectory(dir=folder.parents[1], prefix="judge-") as place:
             bundle = pathlib.Path(place) / "m.bundle"
-            done = process.run([self.programs / "dmxc", folder / meta["file"], "-o", bundle, "--color", "never", "--progress", "none", *arguments],
-                               COMPILE_SECONDS, MEMORY)
+            done = self.compile(folder, meta, "-o", bundle, *self.target, *arguments)
             result = {"compile_s": round(done.seconds, 1), "compile_bytes": done.peak, "arguments": arguments}
             if done.code or done.stopped:
-                return result | {"state": self.ended(done, "refused"), "why": done.reason()}
+                return result | {"state": self.ended(done, "refused"), "why": done.reason(), "all": errors(done.text)}
             result["bundle_bytes"] = bundle.stat().st_size
             for number in sets:
                 state, why, error = self.run_set(folder, meta, bundle, number)
@@ -73,6 +71,18 @@ class Judge:
                 if state != "pass":
                     return result | {"state": state, "why": f"set {number}: {why}"}
             return result | {"state": "pass"}
+
+    def compile(self, folder, meta, *arguments):
+        command = [self.programs / "dmxc", folder / meta["file"], "--color", "never", "--progress", "none", *arguments]
+        return process.run(command, COMPILE_SECONDS, MEMORY)
+
+    def read(self, folder):
+        """What the front end alone says: fast, and all of its refusals."""
+        meta = json.loads((folder / "meta.json").read_text())
+        done = self.compile(folder, meta, "--emit", "frontend", "-o", "/dev/null")
+        bad = done.code or done.stopped
+        return {"state": self.ended(done, "refused") if bad else "imports", "why": done.reason() if bad else "", "all": errors(done.text),
+                "compile_s": round(done.seconds, 1)}
 
     @staticmethod
     def ended(done, otherwise):
@@ -104,6 +114,11 @@ class Judge:
         return ("wrong" if why else "pass"), why, error
 
 
+def errors(text):
+    """Every refusal of a compile, without the file's name."""
+    return [line.split("error:", 1)[1].strip()[:300] for line in text.splitlines() if "error:" in line][:40]
+
+
 def against(folder, meta, number, got, peer=True):
     """What is wrong with a set's outputs. The peer of the rule is ONNX Runtime where it ran the file, the framework in the model's own
     type where no ONNX Runtime can."""
@@ -121,7 +136,3 @@ def expected_outputs(folder, meta, number):
     if other is None or len(other) != len(expected):
         return expected
     return [[str(theirs.dtype), shape] for (_, shape), theirs in zip(expected, other.values())]
-
-
-def forget(folder):
-    shutil.rmtree(folder, ignore_errors=True)

