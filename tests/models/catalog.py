@@ -7,8 +7,8 @@ import fnmatch
 import importlib
 
 NEWEST = "2.15"
-# Where an exporter's package is when a row does not say: optimum and genai's builder want the transformers of their day.
-HOME = {"optimum": "2.9", "genai": "2.9"}
+# Where an exporter's package is when a row does not say: optimum wants the transformers of its day.
+HOME = {"optimum": "2.9"}
 MODULES = ["catalog_vision", "catalog_detection", "catalog_encoders", "catalog_decoders", "catalog_seq2seq", "catalog_media",
            "catalog_small", "catalog_classic"]
 ROWS = {}
@@ -48,6 +48,10 @@ class Export:
 
     def home(self):
         return HOME.get(self.exporter.split("-")[0], NEWEST)
+
+    def rank(self):
+        """Its place among the exports of its row."""
+        return next(at for at, word in enumerate(self.row.exports) if word in (self.exporter, f"{self.exporter}@{self.environment}"))
 
     def matches(self, pattern):
         words = (self.name, self.row.name, self.row.family, self.exporter, self.environment)

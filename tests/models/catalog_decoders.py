@@ -14,7 +14,7 @@ GEMMA3 = {"hidden_size": 640, "num_attention_heads": 4, "num_key_value_heads": 1
 row("gpt2-2", "gpt2", text("GPT2LMHeadModel", "GPT2Config", n_layer=2), ALL + " pt2-core pt2-dyn@2.6 pt2-dyn@2.9 dynamo20 script13 q-dyn q4-32 "
     "ortopt-gpt2 optimum-text optimum-past pt2-strict-dyn")
 row("gpt2-step", "gpt2", decoder_step("GPT2LMHeadModel", "GPT2Config", 2, 12, 64, n_layer=2), ALL + " pt2-dyn@2.9")
-row("gpt2", "gpt2", text("GPT2LMHeadModel", "GPT2Config", vocabulary=50257), "pt2-dyn dynamo18", True)
+row("gpt2", "gpt2", text("GPT2LMHeadModel", "GPT2Config", vocabulary=50257), "dynamo18", True)
 row("gpt-neox-2", "gpt-neox", text("GPTNeoXForCausalLM", "GPTNeoXConfig", hidden_size=512, num_attention_heads=8, intermediate_size=2048, **CUT,
                                    rotary_pct=0.25), ALL + " optimum-past q-dyn")
 row("gptj-2", "gptj", text("GPTJForCausalLM", "GPTJConfig", n_embd=1024, n_layer=2, n_head=16, rotary_dim=64), "pt2-dyn script17")
@@ -25,7 +25,7 @@ row("smollm-2", "llama", text("LlamaForCausalLM", "LlamaConfig", **SMOL, **CUT),
     "dynamo21 dynamo23 script14 q-dyn q4-32 q4-128-asym q4-16-acc4 q8-32 q4-qdq fp16 genai-fp32 genai-fp16 genai-int4 genai-int4-acc1 "
     "optimum-text optimum-past")
 row("smollm-step", "llama", decoder_step("LlamaForCausalLM", "LlamaConfig", 2, 3, 64, **SMOL, **CUT), ALL + " q4-32 pt2-dyn@2.9")
-row("tinyllama-2", "llama", text("LlamaForCausalLM", "LlamaConfig", **TINY, **CUT), "pt2-dyn dynamo18 genai-int4 q4-128-asym")
+row("tinyllama-2", "llama", text("LlamaForCausalLM", "LlamaConfig", **TINY, **CUT), "dynamo18 genai-int4")
 row("smollm-135m", "llama", text("LlamaForCausalLM", "LlamaConfig", vocabulary=49152, **SMOL, num_hidden_layers=30), "pt2-dyn genai-int4-acc1", True)
 row("qwen2-2", "qwen", text("Qwen2ForCausalLM", "Qwen2Config", **QWEN2, **CUT), ALL + " pt2-dyn@2.9 q4-32 genai-fp32 genai-fp16 genai-int4 "
     "genai-int4-b128 optimum-past")

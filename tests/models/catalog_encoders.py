@@ -15,7 +15,7 @@ row("bert-base-2", "bert", text("BertModel", "BertConfig", **BASE, **CUT, names=
     ALL + " pt2-strict-dyn pt2-strict@2.6 dynamo21 script12 q-dyn q8-32 ortopt ortopt-fp16 optimum-features")
 row("bert-base-eager", "bert", text("BertForMaskedLM", "BertConfig", **BASE, **CUT, attention="eager"),
     "pt2-dyn script17 ortopt q-qdq optimum-fill q4-qdq")
-row("bert-base", "bert", text("BertModel", "BertConfig", vocabulary=30522, **BASE, num_hidden_layers=12, names=HIDDEN), "pt2-dyn dynamo18 ortopt", True)
+row("bert-base", "bert", text("BertModel", "BertConfig", vocabulary=30522, **BASE, num_hidden_layers=12, names=HIDDEN), "pt2-dyn ortopt", True)
 row("minilm-l6", "bert", text("BertModel", "BertConfig", vocabulary=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
                               intermediate_size=1536, names=HIDDEN), "dynamo18 script14 q-dyn ortopt optimum-features", True)
 row("roberta-base-2", "roberta", text("RobertaForSequenceClassification", "RobertaConfig", **BASE, **CUT), ALL + " pt2-dyn@2.9 ortopt optimum-classes q-dyn")
@@ -27,7 +27,7 @@ row("deberta-base-2", "deberta", text("DebertaModel", "DebertaConfig", **BASE, *
                                       names=HIDDEN), "pt2-dyn dynamo18 script17")
 row("distilbert-2", "distilbert", text("DistilBertForSequenceClassification", "DistilBertConfig", dim=768, n_heads=12, hidden_dim=3072, n_layers=2),
     ALL + " pt2-dyn@2.6 q-dyn ortopt optimum-classes q4-16-acc4")
-row("distilbert", "distilbert", text("DistilBertModel", "DistilBertConfig", vocabulary=30522, names=HIDDEN), "dynamo18 q-dyn", True)
+row("distilbert", "distilbert", text("DistilBertModel", "DistilBertConfig", vocabulary=30522, names=HIDDEN), "q-dyn", True)
 row("albert-base", "albert", text("AlbertModel", "AlbertConfig", vocabulary=30000, embedding_size=128, **BASE, num_hidden_layers=12, names=HIDDEN),
     ALL + " pt2-core optimum-features", True)
 row("mpnet-2", "mpnet", text("MPNetModel", "MPNetConfig", **BASE, **CUT, names=HIDDEN), ALL + " optimum-features")

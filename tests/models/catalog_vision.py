@@ -45,7 +45,7 @@ row("vit-b-16", "torchvision", torchvision("vit_b_16"), ALL + " pt2-strict-dyn@2
 row("swin-t", "torchvision", torchvision("swin_t"), ALL + " pt2-dyn@2.6", True)
 row("swin-v2-t", "torchvision", torchvision("swin_v2_t"), "pt2-dyn dynamo22", True)
 row("maxvit-t", "torchvision", torchvision("maxvit_t"), "pt2 dynamo18 script17", True)
-row("vgg11-bn", "torchvision", torchvision("vgg11_bn"), "pt2-dyn script11", True)
+row("vgg11-bn", "torchvision", torchvision("vgg11_bn"), "script11", True)
 
 row("mobilevit-s", "timm", timm("mobilevit_s", 256), ALL + " pt2-dyn@2.6 q-qdq", True)
 row("mobilenetv4", "timm", timm("mobilenetv4_conv_small"), "pt2-dyn dynamo20 q-qop", True)

@@ -112,14 +112,31 @@ def child(task, folder):
     os._exit(0)
 
 
+def warm():
+    """What exporters build once a process (tables of decompositions and of operators) is built before the forks."""
+    import tempfile
+    import torch
+    torch.set_num_threads(1)
+    model, inputs = torch.nn.Linear(2, 2).eval(), (torch.zeros(1, 2),)
+    with torch.no_grad(), tempfile.TemporaryDirectory() as place:
+        torch.export.export(model, inputs, strict=True)
+        torch.export.export(model, inputs, strict=False).run_decompositions()
+        torch.onnx.export(model, inputs, place + "/m.onnx", dynamo=True, verbose=False)
+
+
 def serve():
+    sys.stdout, answers = open(os.devnull, "w", encoding="ascii"), sys.stdout
     for module in PRELOADED:
         try:
             importlib.import_module(module)
         except Exception as error:  # its rows will say so
-            print(json.dumps({"note": f"{module}: {error}"[:300]}), flush=True)
+            print(json.dumps({"note": f"{module}: {error}"[:300]}), file=answers, flush=True)
+    try:
+        warm()
+    except Exception as error:  # an exporter that this environment lacks
+        print(json.dumps({"note": str(error)[:300]}), file=answers, flush=True)
     catalog.rows()
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         task = json.loads(line)
         folder = pathlib.Path(task["folder"])
@@ -133,7 +150,7 @@ def serve():
         if not (folder / "meta.json").exists():
             reason = stopped or f"the exporter's process ended by status {os.waitstatus_to_exitcode(status)}"
             (folder / "meta.json").write_text(json.dumps({"name": task["name"], "error": reason}))
-        print(json.dumps({"name": task["name"], "seconds": round(time.monotonic() - start, 1)}), flush=True)
+        print(json.dumps({"name": task["name"], "seconds": round(time.monotonic() - start, 1)}), file=answers, flush=True)
 
 
 if __name__ == "__main__":

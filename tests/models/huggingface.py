@@ -1,4 +1,6 @@
 """Models of transformers from configurations, and the exporters that take such a model whole: optimum and onnxruntime-genai's builder."""
+import sys
+
 import catalog
 
 
@@ -7,15 +9,40 @@ def build(kind, config, attention="sdpa", seed=0, **sizes):
     import torch
     import transformers
     torch.manual_seed(seed)
-    options = getattr(transformers, config)(**sizes)
     model = getattr(transformers, kind)
     try:
-        model = model._from_config(options, attn_implementation=attention)
-    except (ValueError, ImportError, TypeError):  # classes that have one way alone
+        model = model._from_config(getattr(transformers, config)(**sizes), attn_implementation=attention)
+    except (ValueError, ImportError):  # classes that have one way alone
+        options = getattr(transformers, config)(**sizes)
+        options._attn_implementation = "eager"
         model = model(options)
+    if attention == "sdpa":
+        without_vmap(model)
     model = catalog.enliven(model).eval()
     model.config.use_cache = False
     return model
+
+
+def without_vmap(model):
+    """transformers' own recipe for exports: masks by broadcasting, since releases of torch do not trace vmap."""
+    try:
+        from transformers.integrations.executorch import sdpa_mask_without_vmap
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    except ImportError:
+        return
+    code = sys.modules[type(model).__module__]
+    if hasattr(code, "create_causal_mask") or hasattr(code, "create_bidirectional_mask"):
+        ALL_MASK_ATTENTION_FUNCTIONS.register("sdpa_without_vmap", sdpa_mask_without_vmap)
+        ALL_ATTENTION_FUNCTIONS.register("sdpa_without_vmap", sdpa_attention_forward)
+        set_attention(model, "sdpa", "sdpa_without_vmap")
+
+
+def set_attention(model, old, new):
+    for module in model.modules():
+        if getattr(getattr(module, "config", None), "_attn_implementation", "") == old:
+            module.config._attn_implementation = new
 
 
 def outputs(*names, **more):
@@ -86,8 +113,11 @@ def save_pretrained(case, folder):
     import tokenizers
     import transformers
     place = folder / "source"
+    set_attention(case.model, "sdpa_without_vmap", "sdpa")
     case.model.config.use_cache = True
     case.model.save_pretrained(place)
+    if not getattr(case.model.config, "vocab_size", 0):
+        return place
     words = {f"w{number}": number for number in range(case.model.config.vocab_size)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="w0", pad_token="w1", eos_token="w2", bos_token="w2").save_pretrained(place)
@@ -134,6 +164,8 @@ def genai(precision, **extra):
 def fit(case, answer):
     """Inputs that a file has beyond the case's: positions, token types and an empty or filled past, as the exporters call them."""
     import torch
+    if "input_ids" not in case.inputs[0]:
+        return
     sets = []
     for number, inputs in enumerate(case.inputs):
         batch, new = inputs["input_ids"].shape
