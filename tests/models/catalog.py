@@ -2,9 +2,11 @@
 
 A row's exports are words: EXPORTER (exporters.py) or EXPORTER@ENVIRONMENT; a file is called ROW.EXPORTER[@ENVIRONMENT]. Weights are
 random and made alive (see enliven), inputs come from a seed, and nothing is fetched."""
+import collections
 import dataclasses
 import fnmatch
 import importlib
+import re
 
 NEWEST = "2.15"
 # Where an exporter's package is when a row does not say: optimum wants the transformers of its day.
@@ -49,10 +51,6 @@ class Export:
     def home(self):
         return HOME.get(self.exporter.split("-")[0], NEWEST)
 
-    def rank(self):
-        """Its place among the exports of its row."""
-        return next(at for at, word in enumerate(self.row.exports) if word in (self.exporter, f"{self.exporter}@{self.environment}"))
-
     def matches(self, pattern):
         words = (self.name, self.row.name, self.row.family, self.exporter, self.environment)
         return any(word == pattern or fnmatch.fnmatch(word, pattern) for word in words)
@@ -77,6 +75,17 @@ def exports(patterns=()):
             exporter, _, environment = word.partition("@")
             result.append(Export(each, exporter, environment or HOME.get(exporter.split("-")[0], NEWEST)))
     return [export for export in result if not patterns or any(export.matches(pattern) for pattern in patterns)]
+
+
+def widest_first(found):
+    """The order of a run: every family with every exporter once, then twice, and so on, whole configurations after those that were cut, so
+    that a table says much early."""
+    counts, keys = collections.Counter(), {}
+    for export in sorted(found, key=lambda export: export.row.whole):
+        pair = (export.row.family, re.sub(r"\d+$", "", export.exporter), export.environment)
+        keys[export.name] = (counts[pair], export.row.whole)
+        counts[pair] += 1
+    return sorted(found, key=lambda export: keys[export.name])
 
 
 def find(name):

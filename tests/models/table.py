@@ -1,6 +1,7 @@
 """Writes tests/models/STATUS.md from what exports, judges and peers left beside the files."""
 import collections
 import json
+import re
 
 PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "iree": "IREE"}
 HEAD = """# Models as people have them
@@ -19,7 +20,8 @@ def read(path):
 
 class Line:
     def __init__(self, export, files):
-        self.export, folder = export, files / export.name
+        self.export, self.folder = export, files / export.name
+        folder = self.folder
         self.meta, self.judge = read(folder / "meta.json"), read(folder / "judge.json") or {}
         self.peers = {peer: read(folder / f"peer_{peer}.json") for peer in PEERS}
 
@@ -75,4 +77,44 @@ def write(exports, files):
                          and line.export.exporter.startswith(("dynamo", "script")) else line.export.exporter), ("family", lambda line: line.export.row.family)):
         counts = collections.Counter(word(line) for line in lines)
         text.append(f"- by {title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
+    return "\n".join(text) + "\n"
+
+
+def reason_of(text):
+    """What a refusal is about, without the node: the operator and the words of the reason."""
+    text = text.split("error:", 1)[-1].strip()
+    text = re.sub(r"set \d+: ", "", text)
+    return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "N", clean(text))[:170] if text.startswith(("output", "dmx-run")) else clean(text)[:170]
+
+
+def results(line):
+    """(mode, result) of the judge, or what the front end alone said where there was no judge yet."""
+    if line.judge:
+        return list(line.judge.items())
+    found = read(line.folder / "import.json")
+    return [("front end", found)] if found and found["state"] != "imports" else []
+
+
+def findings(exports, files):
+    """What does not pass, by reason, with the files that show it: for those who mend it."""
+    lines = [line for line in (Line(export, files) for export in exports) if not line.error()]
+    groups = collections.defaultdict(dict)
+    for line in lines:
+        for mode, result in results(line):
+            if result["state"] != "pass":
+                for reason in dict.fromkeys(map(reason_of, result.get("all") or [result["why"]])):
+                    groups[(result["state"], reason)].setdefault(line.export.name, []).append(mode)
+    text = [f"# What does not pass ({len(lines)} files made, {sum(bool(line.judge) for line in lines)} judged)", ""]
+    for state in ("crash", "wrong", "limit", "refused"):
+        of_state = sorted(((reason, names) for (kind, reason), names in groups.items() if kind == state), key=lambda each: -len(each[1]))
+        text += [f"## {state}: {len({name for _, names in of_state for name in names})} files", ""]
+        for reason, names in of_state:
+            shown = ", ".join(f"{name} ({'/'.join(modes)})" for name, modes in list(names.items())[:4])
+            text.append(f"- {len(names)} x {reason}: {shown}{' ...' if len(names) > 4 else ''}")
+        text.append("")
+    heavy = [(line, mode, result) for line in lines for mode, result in line.judge.items()
+             if result["compile_s"] > 60 or result.get("compile_bytes", 0) > 3 * line.meta.get("bytes", 0) + (1 << 30)]
+    text += ["## compiles of more than 60 s or more than 3 x the model + 1 GB", ""]
+    text += [f"- {line.export.name} {mode}: {result['compile_s']} s, {result['compile_bytes'] / 1e9:.1f} GB of a model of "
+             f"{line.meta.get('bytes', 0) / 1e9:.2f} GB" for line, mode, result in heavy]
     return "\n".join(text) + "\n"
