@@ -12,7 +12,7 @@ NEWEST = "2.15"
 # Where an exporter's package is when a row does not say: optimum wants the transformers of its day.
 HOME = {"optimum": "2.9"}
 MODULES = ["catalog_vision", "catalog_detection", "catalog_encoders", "catalog_decoders", "catalog_seq2seq", "catalog_media",
-           "catalog_small", "catalog_classic"]
+           "catalog_small", "catalog_classic", "catalog_tiny"]
 ROWS = {}
 
 

@@ -29,7 +29,7 @@ def language(states):
 
 def graph(number):
     nodes, edges = 20 + 13 * number, 70 + 41 * number
-    return {"nodes": normal(nodes, 64), "edges": tokens(2, edges, nodes - 3) - 3}
+    return {"nodes": normal(nodes, 64), "edges": tokens(2, edges, nodes + 3) - 3}
 
 
 def cached(number):

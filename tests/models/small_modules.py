@@ -82,7 +82,7 @@ class Graph(nn.Module):
 
 
 class Averages(nn.Module):
-    """A running mean and variance of what came so far: buffers that each run changes."""
+    """A running mean of what came so far: buffers that each run changes."""
 
     def __init__(self, width=32):
         super().__init__()
