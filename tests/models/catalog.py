@@ -58,7 +58,7 @@ class Export:
 
 def row(name, family, build, exports, whole=False, **options):
     assert name not in ROWS, name
-    ROWS[name] = Row(name, family, build, exports.split(), whole, options)
+    ROWS[name] = Row(name, family, build, exports.split(), whole, {"bare": family == "tiny", **options})
 
 
 def rows():

@@ -43,14 +43,14 @@ def heads(name, size=320, **arguments):
         def call(model, image):
             features = list(model.backbone(image).values())
             return list(model.head(features).values())
-        return Case(model, [{"image": images(1, size)}, {"image": images(2, size)}], {"image": {0: "batch"}}, call)
+        return Case(model, [{"image": images(2, size)}, {"image": images(3, size)}], {"image": {0: "batch"}}, call)
     return make
 
 
 def detr(kind, config, size, **sizes):
     def make():
         model = build(kind, config, **sizes)
-        return Case(model, [{"pixel_values": images(1, size)}, {"pixel_values": images(2, size)}], {"pixel_values": {0: "batch"}},
+        return Case(model, [{"pixel_values": images(2, size)}, {"pixel_values": images(3, size)}], {"pixel_values": {0: "batch"}},
                     outputs("logits", "pred_boxes"), config=model.config)
     return make
 
@@ -63,7 +63,7 @@ def backbone():
 def detr_small():
     model = build("DetrForObjectDetection", "DetrConfig", use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=backbone(),
                   encoder_layers=2, decoder_layers=2, d_model=256, num_queries=100, num_labels=91)
-    return Case(model, [{"pixel_values": images(1, 224, 288)}, {"pixel_values": images(2, 224, 288)}], {"pixel_values": {0: "batch"}}, outputs("logits", "pred_boxes"))
+    return Case(model, [{"pixel_values": images(2, 224, 288)}, {"pixel_values": images(3, 224, 288)}], {"pixel_values": {0: "batch"}}, outputs("logits", "pred_boxes"))
 
 
 def rtdetr(kind, config):
@@ -73,7 +73,7 @@ def rtdetr(kind, config):
                                                  out_features=["stage2", "stage3", "stage4"])
         model = build(kind, config, backbone=None, use_timm_backbone=False, use_pretrained_backbone=False, backbone_config=resnet,
                       encoder_in_channels=[128, 256, 512], decoder_layers=2, num_queries=100, anchor_image_size=None, num_labels=80)
-        return Case(model, [{"pixel_values": images(1, 320)}, {"pixel_values": images(2, 320)}], {"pixel_values": {0: "batch"}}, outputs("logits", "pred_boxes"))
+        return Case(model, [{"pixel_values": images(2, 320)}, {"pixel_values": images(3, 320)}], {"pixel_values": {0: "batch"}}, outputs("logits", "pred_boxes"))
     return make
 
 
@@ -85,7 +85,7 @@ def yolo(anchors_free, size=320):
         import yolo as library
         torch.manual_seed(0)
         model = enliven(library.Yolo(classes=80, width=16, free=anchors_free)).eval()
-        return Case(model, [{"images": images(1, size)}, {"images": images(2, size + 64, size)}], {"images": {0: "batch", 2: "height", 3: "width"}})
+        return Case(model, [{"images": images(2, size)}, {"images": images(3, size + 64, size)}], {"images": {0: "batch", 2: "height", 3: "width"}})
     return make
 
 

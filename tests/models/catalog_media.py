@@ -8,13 +8,13 @@ ALL = "pt2-dyn dynamo18 script17"
 def clip(kind, config, tower, size, **towers):
     def make():
         model = build(kind, config, **towers)
-        sets = [{"input_ids": tokens(texts, length, 900), "pixel_values": images(pictures, size)} for texts, pictures, length in ((2, 1, tower), (3, 2, tower))]
+        sets = [{"input_ids": tokens(texts, length, 900), "pixel_values": images(pictures, size)} for texts, pictures, length in ((2, 3, tower), (3, 2, tower))]
         dims = {"input_ids": {0: "texts"}, "pixel_values": {0: "images"}}
         return Case(model, sets, dims, outputs("logits_per_image", "text_embeds", "image_embeds"), config=model.config)
     return make
 
 
-def pixels(kind, config, size=224, names=("logits",), batches=(1, 2), **sizes):
+def pixels(kind, config, size=224, names=("logits",), batches=(2, 3), **sizes):
     def make():
         model = build(kind, config, **sizes)
         return Case(model, [{"pixel_values": images(batch, size)} for batch in batches], {"pixel_values": {0: "batch"}}, outputs(*names), config=model.config)
@@ -35,7 +35,7 @@ def diffusers(kind, inputs, dims, call=None, **sizes):
 def latents(channels, size, width=0, length=7):
     def inputs(number):
         import torch
-        batch, extent = number + 1, size + 8 * number
+        batch, extent = number + 2, size + 8 * number
         given = {"sample": normal(batch, channels, extent, extent), "timestep": torch.full((batch,), 17 + number)}
         if width:
             given["encoder_hidden_states"] = normal(batch, length, width)
@@ -56,11 +56,11 @@ def encodec():
     def call(model, audio):
         hidden = model.encoder(audio)
         return [hidden, model.decoder(hidden)]
-    return Case(model, [{"audio": normal(1, 1, 4800)}, {"audio": normal(2, 1, 6400)}], {"audio": {0: "batch", 2: "samples"}}, call)
+    return Case(model, [{"audio": normal(2, 1, 4800)}, {"audio": normal(3, 1, 6400)}], {"audio": {0: "batch", 2: "samples"}}, call)
 
 
 def vae(_number=0):
-    return {"sample": images(1 + _number, 32 + 16 * _number)}
+    return {"sample": images(2 + _number, 32 + 16 * _number)}
 
 
 SPATIAL = {0: "batch", 2: "height", 3: "width"}
@@ -91,13 +91,13 @@ row("vae", "vae", diffusers("AutoencoderKL", vae, {"sample": SPATIAL}, block_out
     ALL + " pt2 pt2-core script14 pt2-strict ortopt-ext fp16")
 row("vq-vae", "vae", diffusers("VQModel", vae, {"sample": {0: "batch"}}, block_out_channels=(32, 64), down_block_types=("DownEncoderBlock2D",) * 2,
                                up_block_types=("UpDecoderBlock2D",) * 2, layers_per_block=1, norm_num_groups=8), "pt2 script17")
-row("dit-2", "dit", diffusers("DiTTransformer2DModel", lambda number: {"hidden_states": normal(number + 1, 4, 32, 32), "timestep": tokens(1, number + 1, 900)[0],
-                                                                       "class_labels": tokens(1, number + 1, 900)[0]},
+row("dit-2", "dit", diffusers("DiTTransformer2DModel", lambda number: {"hidden_states": normal(number + 2, 4, 32, 32), "timestep": tokens(1, number + 2, 900)[0],
+                                                                       "class_labels": tokens(1, number + 2, 900)[0]},
                               {"hidden_states": {0: "batch"}, "timestep": {0: "batch"}, "class_labels": {0: "batch"}}, num_attention_heads=6,
                               attention_head_dim=64, num_layers=2, sample_size=32, in_channels=4, out_channels=8, norm_type="ada_norm_zero"),
     ALL + " pt2 pt2-core script14 pt2-strict fp16")
-row("pixart-2", "dit", diffusers("PixArtTransformer2DModel", lambda number: {"hidden_states": normal(number + 1, 4, 32, 32), "encoder_hidden_states": normal(number + 1, 9, 768),
-                                                                             "timestep": tokens(1, number + 1, 900)[0]},
+row("pixart-2", "dit", diffusers("PixArtTransformer2DModel", lambda number: {"hidden_states": normal(number + 2, 4, 32, 32), "encoder_hidden_states": normal(number + 2, 9, 768),
+                                                                             "timestep": tokens(1, number + 2, 900)[0]},
                                  {name: {0: "batch"} for name in ("hidden_states", "encoder_hidden_states", "timestep")}, num_attention_heads=6,
                                  attention_head_dim=64, num_layers=2, sample_size=32, cross_attention_dim=384, caption_channels=768,
                                  use_additional_conditions=False), "pt2-dyn dynamo18")
@@ -107,7 +107,7 @@ row("patchtst", "patchtst", series("PatchTSTForPrediction", "PatchTSTConfig", 51
 row("patchtsmixer", "patchtst", series("PatchTSMixerForPrediction", "PatchTSMixerConfig", 512, 7, ("prediction_outputs",), num_input_channels=7, context_length=512,
                                        patch_length=8, patch_stride=8, prediction_length=96, d_model=48), "pt2-dyn dynamo18 script17", True)
 row("encodec", "encodec", encodec, ALL + " pt2 pt2-dyn@2.9 script14 dynamo20 pt2-core", True)
-row("vits-dac", "encodec", lambda: Case(build("DacModel", "DacConfig", encoder_hidden_size=32, decoder_hidden_size=256, hidden_size=128), [{"audio": normal(1, 1, 2560)}, {"audio": normal(2, 1, 4096)}],
+row("vits-dac", "encodec", lambda: Case(build("DacModel", "DacConfig", encoder_hidden_size=32, decoder_hidden_size=256, hidden_size=128), [{"audio": normal(2, 1, 2560)}, {"audio": normal(3, 1, 4096)}],
                                         {"audio": {0: "batch", 2: "samples"}}, lambda model, audio: [model.encoder(audio), model.decoder(model.encoder(audio))]), "pt2-dyn script17")
 row("ast-2", "wav2vec2", lambda: spectrogram(), "pt2-dyn dynamo18")
 row("vilt-2", "clip", lambda: vilt(), "pt2 script17")
@@ -116,7 +116,7 @@ row("blip-text", "clip", lambda: blip(), "pt2-dyn dynamo18")
 
 def spectrogram():
     model = build("ASTForAudioClassification", "ASTConfig", num_hidden_layers=2, num_labels=35, max_length=256)
-    return Case(model, [{"input_values": normal(1, 256, 128)}, {"input_values": normal(2, 256, 128)}], {"input_values": {0: "batch"}}, outputs("logits"))
+    return Case(model, [{"input_values": normal(2, 256, 128)}, {"input_values": normal(3, 256, 128)}], {"input_values": {0: "batch"}}, outputs("logits"))
 
 
 def vilt():

@@ -21,13 +21,13 @@ def whisper(layers, width, heads, vocabulary):
         model = build("WhisperForConditionalGeneration", "WhisperConfig", d_model=width, encoder_layers=layers, decoder_layers=layers,
                       encoder_attention_heads=heads, decoder_attention_heads=heads, encoder_ffn_dim=4 * width, decoder_ffn_dim=4 * width,
                       vocab_size=vocabulary, pad_token_id=1, bos_token_id=1, eos_token_id=1, decoder_start_token_id=2)
-        sets = [{"input_features": normal(batch, 80, 3000), "decoder_input_ids": tokens(batch, length, vocabulary)} for batch, length in ((1, 6), (2, 9))]
+        sets = [{"input_features": normal(batch, 80, 3000), "decoder_input_ids": tokens(batch, length, vocabulary)} for batch, length in ((2, 6), (3, 9))]
         dims = {"input_features": {0: "batch"}, "decoder_input_ids": {0: "batch", 1: "target"}}
         return Case(model, sets, dims, outputs("logits", use_cache=False), config=model.config)
     return make
 
 
-def waveform(kind, config, names=("logits",), lengths=((1, 8000), (2, 9600)), **sizes):
+def waveform(kind, config, names=("logits",), lengths=((2, 8000), (3, 9600)), **sizes):
     def make():
         model = build(kind, config, **sizes)
         sets = [{"input_values": normal(batch, length)} for batch, length in lengths]

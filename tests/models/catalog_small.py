@@ -54,7 +54,7 @@ row("state-cache-put", "states", module("StaticCache", cached, how="index_put"),
 row("state-cache-scatter", "states", module("StaticCache", cached, how="scatter"), "pt2 pt2-core-static")
 row("state-batch-norm", "states", module("Training", lambda number: {"x": images(4, 16, seed=number)}), "pt2 pt2-core-static")
 row("control-cond", "states", module("Control", lambda number: {"x": normal(3, 16, seed=number) + 0.5 - number}), "pt2 pt2-strict dynamo18")
-row("spectrum", "sound", module("Spectrum", lambda number: {"audio": normal(1 + number, 4000 + 800 * number)}, {"audio": {0: "batch", 1: "samples"}}), "pt2-dyn dynamo18 script17")
+row("spectrum", "sound", module("Spectrum", lambda number: {"audio": normal(2 + number, 4000 + 800 * number)}, {"audio": {0: "batch", 1: "samples"}}), "pt2-dyn dynamo18 script17")
 
 
 def static_decoder(kind, config, **sizes):

@@ -40,10 +40,10 @@ def small_cached(number):
     return {"x": normal(1, 3, 16, seed=number), "at": torch.arange(3) + 2 * number}
 
 
-row("tiny-mlp", "tiny", network("Mlp", (2, 8), (3, 8)), ALL + " pt2 pt2-strict pt2-dyn@2.6 pt2-dyn@2.9 pt2-named q-dyn q-qdq q-qop q4-16-acc4 q8-32 q4-qdq fp16")
-row("tiny-cnn", "tiny", network("Cnn", (2, 3, 12, 12), (1, 3, 12, 12)), ALL + " pt2-dyn@2.6 dynamo20 script13 q-qdq q-qop ortopt-ext fp16")
-row("tiny-attention", "tiny", network("Block", (2, 5, 16), (1, 8, 16), dims={0: "batch", 1: "length"}), ALL + " pt2-strict-dyn ortopt-ext")
-row("tiny-upsample", "tiny", network("Upsample", (1, 3, 6, 6), (2, 3, 8, 10), dims={0: "batch", 2: "height", 3: "width"}), ALL)
+row("tiny-mlp", "tiny", network("Mlp", (2, 8), (3, 8)), ALL + " pt2 pt2-strict pt2-dyn@2.6 pt2-dyn@2.9 pt2-named q-dyn q-qdq q-qop fp16")
+row("tiny-cnn", "tiny", network("Cnn", (2, 3, 12, 12), (3, 3, 12, 12)), ALL + " pt2-dyn@2.6 dynamo20 script13 q-qdq q-qop ortopt-ext fp16")
+row("tiny-attention", "tiny", network("Block", (2, 5, 16), (3, 8, 16), dims={0: "batch", 1: "length"}), ALL + " pt2-strict-dyn ortopt-ext q4-16-acc4 q8-32 q4-qdq q4-32")
+row("tiny-upsample", "tiny", network("Upsample", (2, 3, 6, 6), (3, 3, 8, 10), dims={0: "batch", 2: "height", 3: "width"}), ALL)
 row("tiny-lstm", "tiny", module("Tagger", few, {"ids": {0: "batch", 1: "length"}}, vocabulary=20, width=8, hidden=8, layers=1), "pt2-dyn script11 script17")
 row("tiny-gru", "tiny", module("Tagger", few, {"ids": {0: "batch", 1: "length"}}, kind="GRU", vocabulary=20, width=8, hidden=8, layers=1), "pt2 pt2-core script14")
 row("tiny-graph", "tiny", module("Graph", small_graph, {"nodes": {0: "nodes"}, "edges": {1: "edges"}}, how="sum", width=8, layers=1), "pt2-dyn dynamo18 script17")

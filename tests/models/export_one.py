@@ -40,11 +40,19 @@ def run_eager(case, double):
         with torch.no_grad():
             result = case.call(case.model, **inputs) if case.call else case.model(*inputs.values())
         results.append([numbers(value) for value in flatten(result)])
-        with torch.no_grad():
-            for name, value in case.model.named_buffers():
-                if name in start:
-                    value.copy_(start[name])
+        restore(case.model, start)
     return results
+
+
+def restore(model, state):
+    """Buffers as they were before runs and exports changed them."""
+    for name, value in model.named_buffers():
+        if name in state:
+            value.data.copy_(state[name])
+
+
+def has_one(case, inputs):
+    return any(inputs[name].shape[axis] == 1 for name, axes in case.dims.items() if name in inputs for axis in axes)
 
 
 def save(folder, kind, sets):
@@ -78,15 +86,18 @@ def make(name, folder):
     meta = {"name": name, "row": export.row.name, "family": export.row.family, "exporter": export.exporter,
             "environment": export.environment, "torch": torch.__version__}
     case = export.row.build()
-    arrays = [{key: value.numpy() if hasattr(value, "numpy") else value for key, value in inputs.items()} for inputs in case.inputs]
-    is_own = bool(getattr(case.model, "reference", None))
-    eager = [] if is_own else run_eager(case, False)
+    # An axis of 1 in the example is a fixed axis of 1 for exporters that trace: the first set has none where there is such a set.
+    case.inputs.sort(key=lambda inputs: has_one(case, inputs))
+    start_state = {name: value.clone() for name, value in case.model.named_buffers()}
     meta |= exporters.find(export.exporter)(case, folder, export.row.options)
+    restore(case.model, start_state)
+    arrays = [{key: value.numpy() if hasattr(value, "numpy") else value for key, value in inputs.items()} for inputs in case.inputs]
+    eager = [] if getattr(case.model, "reference", None) else run_eager(case, False)
     save(folder, "inputs", [inputs.items() for inputs in arrays])
     if eager:
         meta["outputs_of_set"] = [[[str(value.dtype), list(value.shape)] for value in values] for values in eager]
         save(folder, "eager", [list(enumerate(values)) for values in eager])
-    meta |= {"sets": len(arrays), "scores": case.scores, "dims": case.dims, "dynamic": bool(case.dims)}
+    meta |= {"sets": len(arrays), "scores": case.scores, "dims": case.dims, "ones": [has_one(case, inputs) for inputs in case.inputs]}
     references(case, folder, meta)
     if meta.get("reference") == "float32":
         save(folder, "reference", [list(enumerate(values)) for values in eager])
@@ -101,6 +112,7 @@ def child(task, folder):
     log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
     try:
         meta = make(task["name"], folder)
     except BaseException as error:  # exporters raise all kinds
@@ -125,7 +137,7 @@ def warm():
 
 
 def serve():
-    sys.stdout, answers = open(os.devnull, "w", encoding="ascii"), sys.stdout
+    sys.stdout, answers = open(os.devnull, "w", encoding="utf-8"), sys.stdout
     for module in PRELOADED:
         try:
             importlib.import_module(module)

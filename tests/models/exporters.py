@@ -66,6 +66,8 @@ def pt2(strict=False, dynamic=False, core=False, named=False):
             program = torch.export.export(module, example(case), dynamic_shapes=shapes, strict=strict)
         if core:
             program = program.run_decompositions()
+        if options.get("bare"):
+            strip(program)
         file = folder / "model.pt2"
         torch.export.save(program, file)
         signature = program.graph_signature
@@ -73,6 +75,14 @@ def pt2(strict=False, dynamic=False, core=False, named=False):
         shapes = {name: [size if isinstance(size, int) else str(size) for size in places[name].shape] for name in signature.user_inputs}
         return {"file": file.name, "inputs": shapes, "operators": operators(program)}
     return export
+
+
+def strip(program):
+    """Takes out what says where in a person's sources a node comes from: most of a small file."""
+    for module in program.graph_module.modules():
+        for node in getattr(getattr(module, "graph", None), "nodes", []):
+            for key in ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn"):
+                node.meta.pop(key, None)
 
 
 def operators(program):
@@ -84,16 +94,23 @@ def onnx_inputs(file):
     import onnx
     graph = onnx.load(file, load_external_data=False).graph
     constants = {each.name for each in graph.initializer}
+
     def sizes(value):
         return [dim.dim_param or (dim.dim_value if dim.HasField("dim_value") else "?") for dim in value.type.tensor_type.shape.dim]
     return {value.name: sizes(value) for value in graph.input if value.name not in constants}
+
+
+def onnx_types(file):
+    import onnx
+    graph = onnx.load(file, load_external_data=False).graph
+    return {value.name: str(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)) for value in graph.input}
 
 
 def onnx_answer(file):
     import onnx
     model = onnx.load(file, load_external_data=False)
     found = {(node.domain + "." if node.domain not in ("", "ai.onnx") else "") + node.op_type for node in model.graph.node}
-    return {"file": file.name, "inputs": onnx_inputs(file), "outputs": [value.name for value in model.graph.output],
+    return {"file": file.name, "inputs": onnx_inputs(file), "types": onnx_types(file), "outputs": [value.name for value in model.graph.output],
             "operators": sorted(found), "opsets": {each.domain or "ai.onnx": each.version for each in model.opset_import}}
 
 
@@ -104,8 +121,20 @@ def dynamo(opset):
         with torch.no_grad():
             torch.onnx.export(flat(case), example(case), file, dynamo=True, opset_version=opset, input_names=list(case.inputs[0]),
                               dynamic_shapes=shapes, verbose=False, external_data=options.get("external", False))
+        if options.get("bare"):
+            strip_onnx(file)
         return onnx_answer(file)
     return export
+
+
+def strip_onnx(file):
+    import onnx
+    model = onnx.load(file)
+    for each in [model.graph, *model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output, *model.functions]:
+        del each.metadata_props[:]
+        if hasattr(each, "doc_string"):
+            each.doc_string = ""
+    onnx.save(model, file)
 
 
 def script(opset):

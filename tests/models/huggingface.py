@@ -1,4 +1,7 @@
 """Models of transformers from configurations, and the exporters that take such a model whole: optimum and onnxruntime-genai's builder."""
+import functools
+import re
+import shutil
 import sys
 
 import catalog
@@ -91,7 +94,7 @@ def step_call(model, input_ids, attention_mask, **past):
     return [result.logits, *tensors_of(result.past_key_values)]
 
 
-def decoder_step(kind, config, layers, heads, head, *, attention="sdpa", vocabulary=1000, sizes_of_sets=((2, 1, 9), (1, 3, 14)), **sizes):
+def decoder_step(kind, config, layers, heads, head, *, attention="sdpa", vocabulary=1000, sizes_of_sets=((2, 2, 9), (3, 3, 14)), **sizes):
     """A build of a decoder that gets and gives its cache: batch, new tokens, tokens so far."""
     def make():
         model = build(kind, config, attention, vocab_size=vocabulary, **sizes)
@@ -126,7 +129,6 @@ def save_pretrained(case, folder):
 
 def collect(case, folder, made):
     """Moves the files of an exporter's folder into ours and fits the case's inputs to what the file asks for."""
-    import shutil
     import exporters
     for path in made.iterdir():
         if path.name.endswith((".onnx", ".onnx_data", ".onnx.data", ".data")):
@@ -148,13 +150,20 @@ def optimum(task):
     return export
 
 
-def genai(precision, **extra):
+def genai(precision, device="cpu", **extra):
+    """The builder as its page has it, by its command."""
     def export(case, folder, options):
-        from onnxruntime_genai.models.builder import create_model
-        made = folder / "made"
-        create_model("", str(save_pretrained(case, folder)), str(made), precision, "cpu", str(folder / "cache"), **extra)
-        import shutil
-        shutil.rmtree(folder / "cache", ignore_errors=True)
+        import subprocess
+        made, cache = folder / "made", folder / "cache"
+        command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", save_pretrained(case, folder), "-o", made, "-p", precision,
+                   "-e", device, "-c", cache]
+        if extra:
+            command += ["--extra_options", *(f"{name}={value}" for name, value in extra.items())]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        print(done.stdout, done.stderr)
+        shutil.rmtree(cache, ignore_errors=True)
+        if done.returncode:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
         answer = collect(case, folder, made)
         fit(case, answer)
         return answer
@@ -166,7 +175,7 @@ def fit(case, answer):
     import torch
     if "input_ids" not in case.inputs[0]:
         return
-    sets = []
+    sets, types = [], {name: getattr(torch, kind) for name, kind in answer["types"].items()}
     for number, inputs in enumerate(case.inputs):
         batch, new = inputs["input_ids"].shape
         past = 0 if number == 0 else 5
@@ -181,33 +190,47 @@ def fit(case, answer):
             elif name == "token_type_ids":
                 fitted[name] = torch.zeros(batch, new, dtype=torch.long)
             elif "past" in name:
-                fitted[name] = catalog.normal(batch, sizes[1], past, sizes[3], seed=len(fitted)).to(answer.get("past_type", torch.float32))
+                fitted[name] = catalog.normal(batch, sizes[1], past, head_of(case.config, sizes), seed=len(fitted)).to(types[name])
             else:
                 raise ValueError(f"no value for input {name}")
         sets.append(fitted)
     case.inputs = sets
-    case.call = whole_call
+    case.call = functools.partial(whole_call, answer["outputs"])
+
+
+def head_of(config, sizes):
+    if isinstance(sizes[3], int):
+        return sizes[3]
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def has_past(answer):
     return any("past" in name for name in answer["inputs"])
 
 
-def whole_call(model, **inputs):
-    """What the file computes, by the model that it was made from."""
-    past = [value.to(next(model.parameters()).dtype) for name, value in inputs.items() if "past" in name]
+def layer_and_kind(name):
+    """A cache's tensor by its name: past_key_values.3.value, present.3.key."""
+    found = re.search(r"\.(\d+)\.(key|value)$", name)
+    return (int(found[1]), found[2] == "value") if found else None
+
+
+def whole_call(names, model, **inputs):
+    """What the file computes, by the model that it was made from: the outputs of these names."""
+    past = {layer_and_kind(name): value.to(next(model.parameters()).dtype) for name, value in inputs.items() if "past" in name}
     rest = {name: value for name, value in inputs.items() if "past" not in name}
     if not past:
         result = model(**rest)
         return [result[name] for name in result if name in ("logits", "last_hidden_state", "pooler_output")]
-    result = model(**rest, past_key_values=cache_of(model, past), use_cache=True)
-    return [result.logits, *tensors_of(result.past_key_values)]
+    result = model(**rest, past_key_values=cache_of(model, [past[key] for key in sorted(past)]), use_cache=True)
+    kept = tensors_of(result.past_key_values)
+    places = [layer_and_kind(name) for name in names]
+    return [result.logits if place is None else kept[2 * place[0] + place[1]] for place in places]
 
 
 EXPORTERS = {
     "optimum": optimum("auto"), "optimum-features": optimum("feature-extraction"), "optimum-text": optimum("text-generation"),
     "optimum-past": optimum("text-generation-with-past"), "optimum-classes": optimum("text-classification"), "optimum-fill": optimum("fill-mask"),
-    "genai-fp32": genai("fp32"), "genai-fp16": genai("fp16"), "genai-int4": genai("int4"),
+    "genai-fp32": genai("fp32"), "genai-fp16": genai("fp16", "cuda"), "genai-int4": genai("int4"),
     "genai-int4-acc1": genai("int4", int4_accuracy_level=1), "genai-int4-b128": genai("int4", int4_block_size=128),
     "genai-int4-rtn": genai("int4", int4_algo_config="rtn_last"),
 }
