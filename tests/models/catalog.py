@@ -74,7 +74,7 @@ def exports(patterns=()):
         for word in each.exports:
             exporter, _, environment = word.partition("@")
             result.append(Export(each, exporter, environment or HOME.get(exporter.split("-")[0], NEWEST)))
-    return [export for export in result if not patterns or any(export.matches(pattern) for pattern in patterns)]
+    return [export for export in result if not patterns or any(all(map(export.matches, pattern.split("+"))) for pattern in patterns)]
 
 
 def widest_first(found):
