@@ -72,7 +72,7 @@ def pt2(strict=False, dynamic=False, core=False, named=False):
         torch.export.save(program, file)
         signature = program.graph_signature
         places = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-        shapes = {name: [size if isinstance(size, int) else str(size) for size in places[name].shape] for name in signature.user_inputs}
+        shapes = {name: [int(str(size)) if str(size).isdigit() else str(size) for size in places[name].shape] for name in signature.user_inputs}
         return {"file": file.name, "inputs": shapes, "operators": operators(program)}
     return export
 

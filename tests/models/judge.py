@@ -24,14 +24,19 @@ class Judge:
     def __init__(self, programs, target=""):
         self.programs, self.target = pathlib.Path(programs), ["-t", target] if target else []
 
-    def judge(self, folder):
-        """{mode: result} of a folder of export_one."""
+    def judge(self, folder, first_alone=False):
+        """{mode: result} of a folder of export_one. first_alone: the file as it is, without the mode that fixes its sizes."""
         meta = json.loads((folder / "meta.json").read_text())
         sets = [number for number in range(meta["sets"]) if fits(folder, meta, number)] or [0]
-        results = {"open" if self.is_open(meta) else "fixed": self.mode(folder, meta, [], sets)}
-        if self.is_open(meta):
-            results["fixed"] = self.mode(folder, meta, self.fixing(folder, meta), [0])
+        results = {}
+        for mode in self.modes(meta)[:1 if first_alone else 2]:
+            arguments = self.fixing(folder, meta) if mode == "fixed" else []
+            results[mode] = self.mode(folder, meta, arguments, [0] if arguments else sets)
         return results
+
+    @staticmethod
+    def modes(meta):
+        return ["open", "fixed"] if Judge.is_open(meta) else ["fixed"]
 
     @staticmethod
     def is_open(meta):

@@ -31,6 +31,17 @@ class Done:
         return not self.stopped and (self.code < 0 or self.code == 70 or self.code > 128)
 
 
+def started(command, **options):
+    """The process; a program that a build is writing just now is waited for."""
+    for left in range(60, -1, -1):
+        try:
+            return subprocess.Popen(command, **options)
+        except OSError:
+            if not left:
+                raise
+            time.sleep(2)
+
+
 def resident(pid):
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
@@ -43,7 +54,7 @@ def run(command, seconds, limit=8 << 30, environment=None, cwd=None):
     """The command's end, both of its streams as one text, its wall time and its peak of memory."""
     with tempfile.TemporaryFile() as out:
         start = time.monotonic()
-        child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
+        child = started([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
                                  env={**os.environ, **(environment or {})}, preexec_fn=lambda: os.nice(NICE), start_new_session=True)
         stopped, usage, status = watch(child.pid, start, seconds, limit)
         child.returncode = os.waitstatus_to_exitcode(status)
