@@ -1,7 +1,7 @@
 """The virtual environments that models are exported in, one a torch release, and that of the peers. Pinned where a newer release no
 longer goes with that torch; a package that cannot be had leaves a note, and what needs it becomes a row of the table with that reason."""
 import json
-import pathlib
+import os
 import shutil
 import subprocess
 
@@ -45,9 +45,6 @@ class Environment:
                 notes[group] = done.reason()
         self.notes_file.write_text(json.dumps(notes))
 
-    def size(self):
-        return sum(path.lstat().st_size for path in self.folder.rglob("*") if not path.is_symlink()) if self.folder.exists() else 0
-
     def remove(self):
         """A folder that is a link to one of another checkout stays there."""
         if self.folder.is_symlink():
@@ -58,4 +55,12 @@ class Environment:
 
 
 def disk(folder):
-    return sum(path.lstat().st_size for path in pathlib.Path(folder).rglob("*") if path.is_file() and not path.is_symlink())
+    """Bytes below a folder, links left out; other runs may remove what this one looks at."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                pass
+    return total

@@ -29,9 +29,16 @@ def onnxruntime(file, meta, folder):
     session = library.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     for number, inputs in sets(folder, meta):
         outputs = session.run(None, inputs)
-        outputs = [np.asarray(value) for value in outputs]
+        outputs = [from_maps(value) for value in outputs]
         np.savez(folder / f"ort_{number}.npz", **{str(key): value for key, value in enumerate(outputs)})
         yield number, outputs
+
+
+def from_maps(value):
+    """An output as a tensor; a map a row (what ZipMap gives) by its values."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return np.array([list(each.values()) for each in value], np.float32)
+    return np.asarray(value)
 
 
 def openvino(file, meta, folder):
