@@ -168,7 +168,7 @@ EXPORTERS = {
     "pt2-named": pt2(dynamic=True, named=True), "pt2-core": pt2(dynamic=True, core=True), "pt2-core-static": pt2(core=True),
     **{f"dynamo{opset}": dynamo(opset) for opset in range(18, 27)},
     **{f"script{opset}": script(opset) for opset in range(11, 21)},
-    **{word: after(script(17), then) for word, then in quantizers.REWRITERS.items()},
+    **{word: after(dynamo(21) if word in quantizers.OF_OPSET_21 else script(17), then) for word, then in quantizers.REWRITERS.items()},
 }
 
 

@@ -66,7 +66,7 @@ class Judge:
     def mode(self, folder, meta, arguments, sets):
         with tempfile.TemporaryDirectory(dir=folder.parents[1], prefix="judge-") as place:
             bundle = pathlib.Path(place) / "m.bundle"
-            done = self.compile(folder, meta, "-o", bundle, *self.target, *arguments)
+            done = self.compile(folder, meta, "-o", bundle, "--reproducer", place, *self.target, *arguments)
             result = {"compile_s": round(done.seconds, 1), "compile_bytes": done.peak, "arguments": arguments}
             if done.code or done.stopped:
                 return result | {"state": self.ended(done, "refused"), "why": done.reason(), "all": errors(done.text)}
@@ -85,7 +85,8 @@ class Judge:
     def read(self, folder):
         """What the front end alone says: fast, and all of its refusals."""
         meta = json.loads((folder / "meta.json").read_text())
-        done = self.compile(folder, meta, "--emit", "frontend", "-o", "/dev/null")
+        with tempfile.TemporaryDirectory(prefix="dmxc-read-") as place:
+            done = self.compile(folder, meta, "--emit", "frontend", "-o", "/dev/null", "--reproducer", place)
         bad = done.code or done.stopped
         return {"state": self.ended(done, "refused") if bad else "imports", "why": done.reason() if bad else "", "all": errors(done.text),
                 "compile_s": round(done.seconds, 1)}

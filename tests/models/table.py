@@ -84,7 +84,7 @@ def reason_of(text):
     """What a refusal is about, without the node: the operator and the words of the reason."""
     text = text.split("error:", 1)[-1].strip()
     text = re.sub(r"set \d+: ", "", text)
-    return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "N", clean(text))[:170] if text.startswith(("output", "dmx-run")) else clean(text)[:170]
+    return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "N", clean(text))[:170] if text.startswith(("output", "dmx-run", "the bundle just")) else clean(text)[:170]
 
 
 def results(line):
