@@ -2,6 +2,7 @@
 
 A row's exports are words: EXPORTER (exporters.py) or EXPORTER@ENVIRONMENT; a file is called ROW.EXPORTER[@ENVIRONMENT]. Weights are
 random and made alive (see enliven), inputs come from a seed, and nothing is fetched."""
+
 import collections
 import dataclasses
 import fnmatch
@@ -11,8 +12,17 @@ import re
 NEWEST = "2.15"
 # Where an exporter's package is when a row does not say: optimum wants the transformers of its day.
 HOME = {"optimum": "2.9"}
-MODULES = ["catalog_vision", "catalog_detection", "catalog_encoders", "catalog_decoders", "catalog_seq2seq", "catalog_media",
-           "catalog_small", "catalog_classic", "catalog_tiny"]
+MODULES = [
+    "catalog_vision",
+    "catalog_detection",
+    "catalog_encoders",
+    "catalog_decoders",
+    "catalog_seq2seq",
+    "catalog_media",
+    "catalog_small",
+    "catalog_classic",
+    "catalog_tiny",
+]
 ROWS = {}
 
 
@@ -30,6 +40,7 @@ class Row:
 class Case:
     """A model with sets of inputs by name. call(model, **inputs) gives tensors, alone or in tuples, lists, dicts.
     dims: {input: {axis: name}}, what dynamic exports leave open. scores: {integer output: the float output that ordered it}."""
+
     model: object
     inputs: list
     dims: dict = dataclasses.field(default_factory=dict)
@@ -96,6 +107,7 @@ def enliven(model, seed=1):
     """Random weights as a trained model has them: what an initialisation leaves at one value (scales, biases, statistics, gates) is spread
     around it, so that no branch is multiplied by zero and no normalisation is the identity."""
     import torch
+
     random = torch.Generator().manual_seed(seed)
 
     def spread(values, scale):
@@ -117,22 +129,26 @@ def enliven(model, seed=1):
 
 def images(batch, height, width=None, channels=3, seed=3):
     import torch
+
     random = torch.Generator().manual_seed(seed)
     return torch.randn(batch, channels, height, width or height, generator=random)
 
 
 def normal(*shape, seed=4):
     import torch
+
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def tokens(batch, length, vocabulary, seed=5):
     import torch
+
     return torch.randint(3, vocabulary, (batch, length), generator=torch.Generator().manual_seed(seed))
 
 
 def mask(batch, length):
     """Ones, with a tail of zeros in the later rows."""
     import torch
+
     lengths = torch.tensor([max(1, length - 3 * number) for number in range(batch)])
     return (torch.arange(length)[None] < lengths[:, None]).long()

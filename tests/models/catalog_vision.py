@@ -1,4 +1,5 @@
 """Classifiers of images: torchvision's and timm's."""
+
 from catalog import Case, enliven, images, row
 
 ALL = "pt2-dyn dynamo18 script17"
@@ -8,9 +9,11 @@ def torchvision(name, size=224, open_size=False, **arguments):
     def build():
         import torchvision.models
         import torch
+
         torch.manual_seed(0)
         model = enliven(torchvision.models.get_model(name, weights=None, **arguments)).eval()
         return classifier(model, size, open_size)
+
     return build
 
 
@@ -18,8 +21,10 @@ def timm(name, size=224, open_size=False, **arguments):
     def build():
         import timm as library
         import torch
+
         torch.manual_seed(0)
         return classifier(enliven(library.create_model(name, pretrained=False, **arguments)).eval(), size, open_size)
+
     return build
 
 
@@ -29,8 +34,20 @@ def classifier(model, size, open_size):
     return Case(model, [{"image": images(2, size)}, {"image": second}], {"image": dims})
 
 
-row("mobilenet-v3-small", "torchvision", torchvision("mobilenet_v3_small"), ALL + " pt2 pt2-core dynamo20 script11 script13 q-qdq q-qop ortopt-ext", True)
-row("resnet18", "torchvision", torchvision("resnet18"), ALL + " pt2-strict pt2-dyn@2.6 pt2-dyn@2.9 dynamo18@2.9 script11 q-qdq q-qop ortopt-ext", True)
+row(
+    "mobilenet-v3-small",
+    "torchvision",
+    torchvision("mobilenet_v3_small"),
+    ALL + " pt2 pt2-core dynamo20 script11 script13 q-qdq q-qop ortopt-ext",
+    True,
+)
+row(
+    "resnet18",
+    "torchvision",
+    torchvision("resnet18"),
+    ALL + " pt2-strict pt2-dyn@2.6 pt2-dyn@2.9 dynamo18@2.9 script11 q-qdq q-qop ortopt-ext",
+    True,
+)
 row("squeezenet", "torchvision", torchvision("squeezenet1_1"), "pt2-dyn script11 script20 q-qop", True)
 row("shufflenet-v2", "torchvision", torchvision("shufflenet_v2_x1_0"), "pt2-dyn pt2-dyn@2.6 dynamo19 script14 q-qop", True)
 row("regnet-y-400mf", "torchvision", torchvision("regnet_y_400mf"), "pt2-dyn pt2@2.6 dynamo21 script16 q-qdq", True)

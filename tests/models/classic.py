@@ -1,4 +1,5 @@
 """Models of scikit-learn and of gradient-boosted trees, with what exports them. A model's own prediction is the reference."""
+
 import numpy as np
 
 
@@ -29,13 +30,20 @@ class Fitted:
 
 def case(estimator, features=8, **arguments):
     from catalog import Case
+
     random = np.random.default_rng(1)
     sets = [{"X": random.normal(size=(rows, features)).astype(np.float32)} for rows in (5, 12)]
-    return Case(Fitted(estimator, features=features, **arguments), sets, {"X": {0: "rows"}}, scores={} if arguments.get("regression") else {"0": "1"})
+    return Case(
+        Fitted(estimator, features=features, **arguments),
+        sets,
+        {"X": {0: "rows"}},
+        scores={} if arguments.get("regression") else {"0": "1"},
+    )
 
 
 def write(model, folder):
     from exporters import onnx_answer
+
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     return onnx_answer(folder / "model.onnx")
 
@@ -44,10 +52,12 @@ def with_skl2onnx(zipmap):
     def export(case, folder, options):
         import skl2onnx
         from skl2onnx.common.data_types import FloatTensorType
+
         estimator = case.model.estimator
         settings = {} if zipmap or case.model.regression or not hasattr(estimator, "classes_") else {id(estimator): {"zipmap": False}}
         kind = [("X", FloatTensorType([None, case.model.features]))]
         return write(skl2onnx.convert_sklearn(estimator, initial_types=kind, options=settings), folder)
+
     return export
 
 
@@ -55,11 +65,20 @@ def boosted(name):
     def export(case, folder, options):
         import onnxmltools
         from onnxmltools.convert.common.data_types import FloatTensorType
+
         convert = getattr(onnxmltools, f"convert_{name}")
         more = {"zipmap": False} if name == "lightgbm" and not case.model.regression else {}
-        return write(convert(case.model.estimator, initial_types=[("X", FloatTensorType([None, case.model.features]))], target_opset=15, **more), folder)
+        return write(
+            convert(case.model.estimator, initial_types=[("X", FloatTensorType([None, case.model.features]))], target_opset=15, **more),
+            folder,
+        )
+
     return export
 
 
-EXPORTERS = {"skl2onnx": with_skl2onnx(False), "skl2onnx-zipmap": with_skl2onnx(True), "onnxmltools-lightgbm": boosted("lightgbm"),
-             "onnxmltools-xgboost": boosted("xgboost")}
+EXPORTERS = {
+    "skl2onnx": with_skl2onnx(False),
+    "skl2onnx-zipmap": with_skl2onnx(True),
+    "onnxmltools-lightgbm": boosted("lightgbm"),
+    "onnxmltools-xgboost": boosted("xgboost"),
+}

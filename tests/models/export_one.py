@@ -3,6 +3,7 @@ import is imported once; each export is a process of its own, forked from there,
 
 A folder gets model.onnx or model.pt2, inputs_K.npz, reference_K.npz (outputs by number, float64 where the framework computes in it),
 eager_K.npz (what the framework computes in the model's own type), meta.json, and log.txt."""
+
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ PRELOADED = ["torch", "torchvision", "transformers", "timm", "diffusers", "sklea
 def numbers(value):
     """A tensor as numpy has it; bfloat16 as float32."""
     import torch
+
     value = value.detach()
     return (value.float() if value.dtype == torch.bfloat16 else value).cpu().contiguous().numpy()
 
@@ -30,6 +32,7 @@ def run_eager(case, double):
     """The outputs of each set. Buffers that runs change start anew."""
     import torch
     from exporters import flatten
+
     if double:
         case.model.double()
     start = {name: value.clone() for name, value in case.model.named_buffers()}
@@ -80,11 +83,19 @@ def make(name, folder):
     start = time.monotonic()
     export = catalog.find(name)
     import torch
+
     torch.set_num_threads(1)
     import exporters
+
     exporters.clear(folder)
-    meta = {"name": name, "row": export.row.name, "family": export.row.family, "exporter": export.exporter,
-            "environment": export.environment, "torch": torch.__version__}
+    meta = {
+        "name": name,
+        "row": export.row.name,
+        "family": export.row.family,
+        "exporter": export.exporter,
+        "environment": export.environment,
+        "torch": torch.__version__,
+    }
     case = export.row.build()
     # An axis of 1 in the example is a fixed axis of 1 for exporters that trace: the first set has none where there is such a set.
     case.inputs.sort(key=lambda inputs: has_one(case, inputs))
@@ -128,6 +139,7 @@ def warm():
     """What exporters build once a process (tables of decompositions and of operators) is built before the forks."""
     import tempfile
     import torch
+
     torch.set_num_threads(1)
     model, inputs = torch.nn.Linear(2, 2).eval(), (torch.zeros(1, 2),)
     with torch.no_grad(), tempfile.TemporaryDirectory() as place:

@@ -2,6 +2,7 @@
 makes small), its sets (in K/NAME, reference K/N, peer K/N) and meta, a JSON text.
 
 fixtures_test.py unpacks one into the folder that export_one.py would have made, so that one judge serves both."""
+
 import json
 import pathlib
 
@@ -10,14 +11,32 @@ import numpy as np
 FOLDER = pathlib.Path(__file__).resolve().parent / "fixtures"
 LARGEST = 60 << 10
 KINDS = {"inputs": "in", "reference": "reference", "peer": "peer"}
-KEPT = ("name", "family", "exporter", "environment", "torch", "file", "inputs", "outputs", "opsets", "outputs_of_set", "sets", "scores", "dims", "reference")
+KEPT = (
+    "name",
+    "family",
+    "exporter",
+    "environment",
+    "torch",
+    "file",
+    "inputs",
+    "outputs",
+    "opsets",
+    "outputs_of_set",
+    "sets",
+    "scores",
+    "dims",
+    "reference",
+)
 
 
 def pack(folder):
     """Writes the fixture of a folder of export_one; "" or why there is none."""
     meta = json.loads((folder / "meta.json").read_text())
     model = folder / meta["file"]
-    arrays = {"meta": np.array(json.dumps({key: meta[key] for key in KEPT if key in meta})), "model": np.frombuffer(model.read_bytes(), np.uint8)}
+    arrays = {
+        "meta": np.array(json.dumps({key: meta[key] for key in KEPT if key in meta})),
+        "model": np.frombuffer(model.read_bytes(), np.uint8),
+    }
     for kind, short in KINDS.items():
         for number in range(meta["sets"]):
             path = folder / f"{kind}_{number}.npz"

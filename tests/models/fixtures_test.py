@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Every fixture compiled and run with its sizes open and fixed, against its framework's results. Usage: fixtures_test.py BIN [PART OF A NAME].
-Exit 77 where numpy is not there. fixtures/REFUSED names files that dmxc does not take yet, with words of its sentence."""
+"""Every fixture compiled and run with its sizes open and fixed, against its framework's results.
+
+Usage: fixtures_test.py BIN [PART OF A NAME]. Exit 77 where numpy is not there. fixtures/REFUSED names files that dmxc does not take yet, with words of its sentence."""
+
+import importlib.util
 import pathlib
 import sys
 import tempfile
 
-try:
-    import numpy
-except ImportError:
+if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
 import fixtures
 import judge
-
-assert numpy
 
 
 def refused():
@@ -25,7 +24,7 @@ def refused():
 
 
 def complaint(path, bin_folder, expected):
-    """"" or what is wrong with a fixture."""
+    """ "" or what is wrong with a fixture."""
     with tempfile.TemporaryDirectory(prefix="dmxc-fixture-") as place:
         folder = pathlib.Path(place) / "files" / path.stem
         folder.mkdir(parents=True)

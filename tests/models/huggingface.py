@@ -1,4 +1,5 @@
 """Models of transformers from configurations, and the exporters that take such a model whole: optimum and onnxruntime-genai's builder."""
+
 import functools
 import re
 import shutil
@@ -11,6 +12,7 @@ def build(kind, config, attention="sdpa", seed=0, **sizes):
     """A model of transformers by its class's and its configuration's name."""
     import torch
     import transformers
+
     torch.manual_seed(seed)
     model = getattr(transformers, kind)
     try:
@@ -50,15 +52,30 @@ def set_attention(model, old, new):
 
 def outputs(*names, **more):
     """A call that gives these outputs by name; all tensors without a name."""
+
     def call(model, **inputs):
         result = model(**inputs, **more)
         return [result[name] for name in names] if names else result
+
     return call
 
 
-def text(kind, config, *, attention="sdpa", vocabulary=1000, lengths=((2, 16), (3, 21)), masked=True, open_batch=True, names=("logits",),
-         ids="input_ids", more=None, **sizes):
+def text(
+    kind,
+    config,
+    *,
+    attention="sdpa",
+    vocabulary=1000,
+    lengths=((2, 16), (3, 21)),
+    masked=True,
+    open_batch=True,
+    names=("logits",),
+    ids="input_ids",
+    more=None,
+    **sizes,
+):
     """A build of a model that reads tokens: ids and, mostly, a mask, at two sizes."""
+
     def make():
         model = build(kind, config, attention, vocab_size=vocabulary, **sizes)
         sets = []
@@ -69,13 +86,14 @@ def text(kind, config, *, attention="sdpa", vocabulary=1000, lengths=((2, 16), (
             sets.append(inputs)
         axes = {0: "batch", 1: "sequence"} if open_batch else {1: "sequence"}
         return catalog.Case(model, sets, {name: dict(axes) for name in sets[0]}, outputs(*names, **(more or {})), config=model.config)
-    return make
 
+    return make
 
 
 def cache_of(model, tensors):
     """transformers' cache with these keys and values, layer by layer."""
     from transformers import DynamicCache
+
     cache = DynamicCache()
     for layer in range(len(tensors) // 2):
         cache.update(tensors[2 * layer], tensors[2 * layer + 1], layer)
@@ -96,6 +114,7 @@ def step_call(model, input_ids, attention_mask, **past):
 
 def decoder_step(kind, config, layers, heads, head, *, attention="sdpa", vocabulary=1000, sizes_of_sets=((2, 2, 9), (3, 3, 14)), **sizes):
     """A build of a decoder that gets and gives its cache: batch, new tokens, tokens so far."""
+
     def make():
         model = build(kind, config, attention, vocab_size=vocabulary, **sizes)
         sets = []
@@ -108,6 +127,7 @@ def decoder_step(kind, config, layers, heads, head, *, attention="sdpa", vocabul
         dims = {name: {0: "batch", 2: "past"} for name in sets[0] if name.startswith("past")}
         dims |= {"input_ids": {0: "batch", 1: "sequence"}, "attention_mask": {0: "batch", 1: "total"}}
         return catalog.Case(model, sets, dims, step_call, config=model.config)
+
     return make
 
 
@@ -115,6 +135,7 @@ def save_pretrained(case, folder):
     """The model with a tokenizer of words of its own, as a folder that other tools read."""
     import tokenizers
     import transformers
+
     place = folder / "source"
     set_attention(case.model, "sdpa_without_vmap", "sdpa")
     case.model.config.use_cache = True
@@ -123,13 +144,16 @@ def save_pretrained(case, folder):
         return place
     words = {f"w{number}": number for number in range(case.model.config.vocab_size)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="w0", pad_token="w1", eos_token="w2", bos_token="w2").save_pretrained(place)
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="w0", pad_token="w1", eos_token="w2", bos_token="w2"
+    ).save_pretrained(place)
     return place
 
 
 def collect(case, folder, made):
     """Moves the files of an exporter's folder into ours and fits the case's inputs to what the file asks for."""
     import exporters
+
     for path in made.iterdir():
         if path.name.endswith((".onnx", ".onnx_data", ".onnx.data", ".data")):
             shutil.move(str(path), folder / path.name)
@@ -143,6 +167,7 @@ def collect(case, folder, made):
 def in_one_file(folder):
     """What is small is one file, whatever its exporter does."""
     import onnx
+
     model = onnx.load(folder / "model.onnx")
     for path in folder.glob("model*"):
         path.unlink()
@@ -152,22 +177,46 @@ def in_one_file(folder):
 def optimum(task):
     def export(case, folder, options):
         from optimum.exporters.onnx import main_export
+
         made = folder / "made"
-        main_export(str(save_pretrained(case, folder)), output=made, task=task, do_validation=False, no_post_process=True,
-                    framework="pt", local_files_only=True)
+        main_export(
+            str(save_pretrained(case, folder)),
+            output=made,
+            task=task,
+            do_validation=False,
+            no_post_process=True,
+            framework="pt",
+            local_files_only=True,
+        )
         answer = collect(case, folder, made)
         fit(case, answer)
         return answer
+
     return export
 
 
 def genai(precision, device="cpu", **extra):
     """The builder as its page has it, by its command."""
+
     def export(case, folder, options):
         import subprocess
+
         made, cache = folder / "made", folder / "cache"
-        command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", save_pretrained(case, folder), "-o", made, "-p", precision,
-                   "-e", device, "-c", cache]
+        command = [
+            sys.executable,
+            "-m",
+            "onnxruntime_genai.models.builder",
+            "-i",
+            save_pretrained(case, folder),
+            "-o",
+            made,
+            "-p",
+            precision,
+            "-e",
+            device,
+            "-c",
+            cache,
+        ]
         if extra:
             command += ["--extra_options", *(f"{name}={value}" for name, value in extra.items())]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
@@ -178,12 +227,14 @@ def genai(precision, device="cpu", **extra):
         answer = collect(case, folder, made)
         fit(case, answer)
         return answer
+
     return export
 
 
 def fit(case, answer):
     """Inputs that a file has beyond the case's: positions, token types and an empty or filled past, as the exporters call them."""
     import torch
+
     if "input_ids" not in case.inputs[0]:
         return
     sets, types = [], {name: getattr(torch, kind) for name, kind in answer["types"].items()}
@@ -239,9 +290,16 @@ def whole_call(names, model, **inputs):
 
 
 EXPORTERS = {
-    "optimum": optimum("auto"), "optimum-features": optimum("feature-extraction"), "optimum-text": optimum("text-generation"),
-    "optimum-past": optimum("text-generation-with-past"), "optimum-classes": optimum("text-classification"), "optimum-fill": optimum("fill-mask"),
-    "genai-fp32": genai("fp32"), "genai-fp16": genai("fp16", "cuda"), "genai-int4": genai("int4"),
-    "genai-int4-acc1": genai("int4", int4_accuracy_level=1), "genai-int4-b128": genai("int4", int4_block_size=128),
+    "optimum": optimum("auto"),
+    "optimum-features": optimum("feature-extraction"),
+    "optimum-text": optimum("text-generation"),
+    "optimum-past": optimum("text-generation-with-past"),
+    "optimum-classes": optimum("text-classification"),
+    "optimum-fill": optimum("fill-mask"),
+    "genai-fp32": genai("fp32"),
+    "genai-fp16": genai("fp16", "cuda"),
+    "genai-int4": genai("int4"),
+    "genai-int4-acc1": genai("int4", int4_accuracy_level=1),
+    "genai-int4-b128": genai("int4", int4_block_size=128),
     "genai-int4-rtn": genai("int4", int4_algo_config="rtn_last"),
 }

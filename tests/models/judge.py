@@ -1,4 +1,6 @@
-"""Compiles a file with dmxc and runs it with dmx-run as a user would, and holds the results against the framework's by the rule (rule.py)."""
+"""Compiles a file with dmxc and runs it with dmx-run as a user would, and holds the results against the
+framework's by the rule (rule.py)."""
+
 import json
 import pathlib
 import re
@@ -29,7 +31,7 @@ class Judge:
         meta = json.loads((folder / "meta.json").read_text())
         sets = [number for number in range(meta["sets"]) if fits(folder, meta, number)] or [0]
         results = {}
-        for mode in self.modes(meta)[:1 if first_alone else 2]:
+        for mode in self.modes(meta)[: 1 if first_alone else 2]:
             arguments = self.fixing(folder, meta) if mode == "fixed" else []
             results[mode] = self.mode(folder, meta, arguments, [0] if arguments else sets)
         return results
@@ -61,7 +63,7 @@ class Judge:
     def order(meta, arrays):
         """Names of our arrays in the file's order: by name where the file kept them, by place where not."""
         names = list(meta["inputs"])
-        return names if all(name in arrays for name in names) else list(arrays)[:len(names)]
+        return names if all(name in arrays for name in names) else list(arrays)[: len(names)]
 
     def mode(self, folder, meta, arguments, sets):
         with tempfile.TemporaryDirectory(dir=folder.parents[1], prefix="judge-") as place:
@@ -88,8 +90,12 @@ class Judge:
         with tempfile.TemporaryDirectory(prefix="dmxc-read-") as place:
             done = self.compile(folder, meta, "--emit", "frontend", "-o", "/dev/null", "--reproducer", place)
         bad = done.code or done.stopped
-        return {"state": self.ended(done, "refused") if bad else "imports", "why": done.reason() if bad else "", "all": errors(done.text),
-                "compile_s": round(done.seconds, 1)}
+        return {
+            "state": self.ended(done, "refused") if bad else "imports",
+            "why": done.reason() if bad else "",
+            "all": errors(done.text),
+            "compile_s": round(done.seconds, 1),
+        }
 
     @staticmethod
     def ended(done, otherwise):
@@ -126,8 +132,11 @@ def fits(folder, meta, number):
     arrays = load(folder / f"inputs_{number}.npz")
     if meta["file"].endswith(".pt2") and meta.get("ones", [False] * meta["sets"])[number]:
         return number == 0
-    return all(len(sizes) == arrays[key].ndim and all(size == extent or not isinstance(size, int) for size, extent in zip(sizes, arrays[key].shape))
-               for sizes, key in zip(meta["inputs"].values(), Judge.order(meta, arrays)))
+    return all(
+        len(sizes) == arrays[key].ndim
+        and all(size == extent or not isinstance(size, int) for size, extent in zip(sizes, arrays[key].shape))
+        for sizes, key in zip(meta["inputs"].values(), Judge.order(meta, arrays))
+    )
 
 
 def errors(text):
@@ -142,7 +151,9 @@ def against(folder, meta, number, got, peer=True):
     other = load(folder / f"ort_{number}.npz")
     if other is None and meta["file"].endswith(".pt2"):
         other = load(folder / f"eager_{number}.npz")
-    return rule.check(got, reference, expected_outputs(folder, meta, number), list(other.values()) if peer and other else None, meta.get("scores"))
+    return rule.check(
+        got, reference, expected_outputs(folder, meta, number), list(other.values()) if peer and other else None, meta.get("scores")
+    )
 
 
 def expected_outputs(folder, meta, number):

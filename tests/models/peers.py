@@ -3,6 +3,7 @@
   peers.py PEER FOLDER          prints one line of JSON {state, why, seconds, outputs}; onnxruntime also writes ort_K.npz
 
 pass, wrong (by the rule of the table), refused; what the process did not live to print is a crash."""
+
 import json
 import pathlib
 import sys
@@ -23,6 +24,7 @@ def sets(folder, meta):
 
 def onnxruntime(file, meta, folder):
     import onnxruntime as library
+
     options = library.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
@@ -43,6 +45,7 @@ def from_maps(value):
 
 def openvino(file, meta, folder):
     import openvino as library
+
     core = library.Core()
     compiled = core.compile_model(core.read_model(str(file)), "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1})
     for number, inputs in sets(folder, meta):
@@ -55,12 +58,25 @@ def iree(file, meta, folder):
     import subprocess
     import tempfile
     import iree.runtime as runtime
+
     with tempfile.TemporaryDirectory() as place:
         text, code = pathlib.Path(place) / "m.mlir", pathlib.Path(place) / "m.vmfb"
         tools = pathlib.Path(sys.executable).parent
         subprocess.run([tools / "iree-import-onnx", file, "--opset-version", "17", "-o", text], check=True, capture_output=True, text=True)
-        subprocess.run([tools / "iree-compile", text, "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
-                        "--iree-llvmcpu-target-cpu=host", "-o", code], check=True, capture_output=True, text=True)
+        subprocess.run(
+            [
+                tools / "iree-compile",
+                text,
+                "--iree-hal-target-device=local",
+                "--iree-hal-local-target-device-backends=llvm-cpu",
+                "--iree-llvmcpu-target-cpu=host",
+                "-o",
+                code,
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         context = runtime.SystemContext(config=runtime.Config("local-task"))
         context.add_vm_module(runtime.VmModule.mmap(context.instance, str(code)))
         modules = [module for name, module in context.modules.items() if name != "hal"]

@@ -1,4 +1,5 @@
 """Runs a command with limits of time and memory and says what it took. The memory is the resident set of the process, looked at often."""
+
 import dataclasses
 import os
 import signal
@@ -54,8 +55,16 @@ def run(command, seconds, limit=8 << 30, environment=None, cwd=None):
     """The command's end, both of its streams as one text, its wall time and its peak of memory."""
     with tempfile.TemporaryFile() as out:
         start = time.monotonic()
-        child = started([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
-                                 env={**os.environ, **(environment or {})}, preexec_fn=lambda: os.nice(NICE), start_new_session=True)
+        child = started(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env={**os.environ, **(environment or {})},
+            preexec_fn=lambda: os.nice(NICE),
+            start_new_session=True,
+        )
         stopped, usage, status = watch(child.pid, start, seconds, limit)
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)

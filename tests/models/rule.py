@@ -1,4 +1,5 @@
 """The rule of the table, written once: what of a model's outputs counts as right."""
+
 import numpy as np
 
 RELATIVE, ABSOLUTE, OF_PEER = 2e-3, 2e-4, 3.0
@@ -89,6 +90,9 @@ def check(got, reference, expected, peer=None, scores=None):
         ratio = excess(ours, theirs)
         allowed = 1.0 if other is None else max(1.0, OF_PEER * excess(other, theirs))
         if not ratio <= allowed:
-            return f"output {number}: error {worst(ours, theirs):.3g} of the largest, {ratio:.3g} x what is allowed" + (
-                f" (the peer's own: {allowed / OF_PEER:.3g} x)" if allowed > 1 else ""), largest
+            return (
+                f"output {number}: error {worst(ours, theirs):.3g} of the largest, {ratio:.3g} x what is allowed"
+                + (f" (the peer's own: {allowed / OF_PEER:.3g} x)" if allowed > 1 else ""),
+                largest,
+            )
     return "", largest

@@ -1,4 +1,6 @@
-"""Modules written here for what libraries of models do not show: recurrence, messages along edges, buffers that runs change, static caches."""
+"""Modules written here for what libraries of models do not show: recurrence, messages along edges, buffers that runs change,
+static caches."""
+
 import torch
 from torch import nn
 
@@ -106,7 +108,7 @@ class Stream(nn.Module):
 
     def forward(self, x):
         whole = torch.cat([self.tail, x], 2)
-        self.tail.copy_(whole[:, :, -self.tail.shape[2]:])
+        self.tail.copy_(whole[:, :, -self.tail.shape[2] :])
         left, right = self.conv(whole).chunk(2, 1)
         return left * torch.sigmoid(right)
 
@@ -144,7 +146,9 @@ class Training(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4))
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 4)
+        )
 
     def forward(self, x):
         return self.net.train()(x)

@@ -1,4 +1,5 @@
 """Networks of a few hundred weights."""
+
 import torch
 from torch import nn
 
@@ -6,7 +7,9 @@ from torch import nn
 class Mlp(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.1, inplace=True), nn.Linear(16, 4))
+        self.net = nn.Sequential(
+            nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.1, inplace=True), nn.Linear(16, 4)
+        )
 
     def forward(self, x):
         return self.net(x).softmax(-1)

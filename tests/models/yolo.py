@@ -1,4 +1,5 @@
 """A detector of the YOLO kind, written here since the packages of that family fetch and are under other licences."""
+
 import torch
 from torch import nn
 
@@ -56,7 +57,10 @@ class Yolo(nn.Module):
         each = 64 + classes if free else 3 * (5 + classes)
         self.heads = nn.ModuleList(nn.Conv2d(into * w, each, 1) for into in (4, 8, 16))
         self.register_buffer("bins", torch.arange(16.0))
-        self.register_buffer("anchors", torch.tensor([[10, 13, 16, 30, 33, 23], [30, 61, 62, 45, 59, 119], [116, 90, 156, 198, 373, 326]]).float().view(3, 3, 2))
+        self.register_buffer(
+            "anchors",
+            torch.tensor([[10, 13, 16, 30, 33, 23], [30, 61, 62, 45, 59, 119], [116, 90, 156, 198, 373, 326]]).float().view(3, 3, 2),
+        )
 
     def forward(self, images):
         third = self.third(self.stem(images))
@@ -100,6 +104,7 @@ class Detector(nn.Module):
 
     def forward(self, images):
         from torchvision.ops import nms
+
         found = self.yolo(images)[0]
         scores, labels = found[:, 4:].max(1)
         centre, size = found[:, :2], found[:, 2:4]
