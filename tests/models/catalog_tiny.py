@@ -9,7 +9,8 @@ from huggingface import decoder_step, text
 ONNX = "dynamo18 dynamo23 script11 script17"
 ALL = "pt2-dyn pt2-core " + ONNX
 SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24, "num_hidden_layers": 1, "max_position_embeddings": 24}
-HEADS = {**SIZES, "num_key_value_heads": 1}
+# Heads of 16, the least that ONNX Runtime's attention takes.
+HEADS = {**SIZES, "hidden_size": 32, "num_key_value_heads": 1}
 
 
 def tiny(kind, config, exports, name, **sizes):
@@ -100,11 +101,11 @@ tiny(
     "llama",
     **HEADS,
 )
-tiny("Qwen3ForCausalLM", "Qwen3Config", "pt2-dyn dynamo18 genai-int4", "qwen3", head_dim=8, **HEADS)
-tiny("Gemma2ForCausalLM", "Gemma2Config", "pt2-dyn genai-int4", "gemma2", head_dim=8, sliding_window=4, **HEADS)
+tiny("Qwen3ForCausalLM", "Qwen3Config", "pt2-dyn dynamo18 genai-int4", "qwen3", head_dim=16, **HEADS)
+tiny("Gemma2ForCausalLM", "Gemma2Config", "pt2-dyn genai-int4", "gemma2", head_dim=16, sliding_window=4, **HEADS)
 tiny("MixtralForCausalLM", "MixtralConfig", "pt2-dyn dynamo18", "mixtral", num_local_experts=4, num_experts_per_tok=2, **HEADS)
 row(
-    "tiny-llama-step", "tiny", decoder_step("LlamaForCausalLM", "LlamaConfig", 1, 1, 8, vocabulary=40, **HEADS), "pt2-dyn dynamo18 script17"
+    "tiny-llama-step", "tiny", decoder_step("LlamaForCausalLM", "LlamaConfig", 1, 1, 16, vocabulary=40, **HEADS), "pt2-dyn dynamo18 script17"
 )
 row(
     "tiny-t5",
