@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import sys
 import time
 import traceback
@@ -128,7 +129,9 @@ def child(task, folder):
         meta = make(task["name"], folder)
     except BaseException as error:  # exporters raise all kinds
         traceback.print_exc()
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        while error.__cause__ is not None:  # what an exporter wraps says more
+            error = error.__cause__
+        lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines() if line.strip()]
         meta = {"name": task["name"], "error": f"{type(error).__name__}: {' '.join(lines)[:300]}"}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1, default=str))
     sys.stdout.flush()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every fixture compiled and run with its sizes open and fixed, against its framework's results.
 
-Usage: fixtures_test.py BIN [PART OF A NAME]. Exit 77 where numpy is not there. fixtures/REFUSED names files that dmxc does not take yet, with words of its sentence."""
+Usage: fixtures_test.py BIN [PART OF A NAME]. Exit 77 where numpy is not there.
+fixtures/REFUSED names files that dmxc does not take yet, with words of its sentence."""
 
 import importlib.util
 import pathlib
@@ -31,6 +32,10 @@ def complaint(path, bin_folder, expected):
         fixtures.unpack(path, folder)
         results = judge.Judge(bin_folder, "cpu:host").judge(folder)
     words = expected.get(path.stem)
+    states = {result["state"] for result in results.values()}
+    if words is not None and states == {"pass"}:
+        print(f"{path.stem} passes: take it out of fixtures/REFUSED")
+        return ""
     for mode, result in results.items():
         if words is None and result["state"] != "pass":
             return f"{mode}: {result['state']}: {result['why']}"
