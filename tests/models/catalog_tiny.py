@@ -105,7 +105,10 @@ tiny("Qwen3ForCausalLM", "Qwen3Config", "pt2-dyn dynamo18 genai-int4", "qwen3", 
 tiny("Gemma2ForCausalLM", "Gemma2Config", "pt2-dyn genai-int4", "gemma2", head_dim=16, sliding_window=4, **HEADS)
 tiny("MixtralForCausalLM", "MixtralConfig", "pt2-dyn dynamo18", "mixtral", num_local_experts=4, num_experts_per_tok=2, **HEADS)
 row(
-    "tiny-llama-step", "tiny", decoder_step("LlamaForCausalLM", "LlamaConfig", 1, 1, 16, vocabulary=40, **HEADS), "pt2-dyn dynamo18 script17"
+    "tiny-llama-step",
+    "tiny",
+    decoder_step("LlamaForCausalLM", "LlamaConfig", 1, 1, 16, vocabulary=20, **HEADS),
+    "pt2-dyn dynamo18 script17",
 )
 row(
     "tiny-t5",
