@@ -54,7 +54,8 @@ class Line:
 
 def clean(text):
     """A sentence that fits a cell: no paths of this machine, no bars."""
-    words = [word.rsplit("/", 1)[-1] if word.count("/") > 2 else word for word in (text or "").split()]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text or "")
+    words = [word.rsplit("/", 1)[-1] if word.count("/") > 2 else word for word in text.split()]
     return " ".join(words).replace("|", "\\|")[:260]
 
 
