@@ -259,11 +259,10 @@ Index Movement::readIndex(Value tensor, ArrayRef<Index> at, Dim dim, int32_t fai
 
 /// An element at indices that readIndex made for axes of `picked` elements: where one has none, no element exists.
 Value Movement::readPicked(Value data, ArrayRef<Index> from, ArrayRef<Dim> picked) {
-  Operation *owner = data.getParentBlock()->getParentOp();
   Value filled = b.constantInt(b.getI1Type(), 1);
   for (Dim dim : picked) {
-    std::optional<std::string> symbol = dim.symbolName();
-    if (dim.valueOr(0) > 0 || (symbol && dmir::symbolBounds(owner, *symbol).min > 0))
+    // Bounds of symbols are the module's, of which a kernel knows nothing: its plan may not rest on them.
+    if (dim.valueOr(0) > 0)
       continue;
     filled = both(b, filled, b.cmp(arith::CmpIPredicate::ne, b.idx(dim), b.idx(0)));
   }
@@ -331,7 +330,7 @@ Value Movement::evaluate(dmir::DequantizeOp op) {
   SmallVector<Dim> scales = dimsOf(op.getScale());
   Indices block;
   for (auto [axis, at] : llvm::enumerate(index)) {
-    bool cut = static_cast<int64_t>(axis) == op.getAxis();
+    bool cut = axis == op.getAxis();
     block.push_back(scales[axis].is(1) ? e.at(0) : cut ? e.divRem(at, op.getBlock()).first : at);
   }
   auto toFloat = [&](Value integer) { return Value(arith::SIToFPOp::create(b, b.laneType(wide, e.lanes()), integer)); };
