@@ -17,33 +17,6 @@ bool isPoison(const Arg &arg) {
   return std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &v) { return v && v.isPoison(); });
 }
 
-[[noreturn]] void failHigherOrder(const std::string &hop) {
-  static const std::map<std::string, const char *> advice = {
-      {"cond", "torch.where chooses by value; a condition that export knows leaves one branch"},
-      {"while_loop", "a loop whose count export knows is unrolled"},
-      {"map_impl", "torch.vmap or a batched form of the function"},
-      {"scan", "a loop whose count export knows is unrolled"},
-      {"wrap_with_autocast", "export without torch.autocast, the model in the type that it shall compute in"},
-      {"flex_attention", "scaled_dot_product_attention with a mask"},
-      {"auto_functionalized", "operators of other libraries are not known here; write them with torch's own"},
-      {"auto_functionalized_v2", "operators of other libraries are not known here; write them with torch's own"}};
-  auto found = advice.find(hop);
-  fail("op-unsupported", "the higher-order operator '" + hop + "' is not known here",
-       found == advice.end() ? std::vector<std::string>() : std::vector<std::string>{found->second});
-}
-
-/// Whether the body computes as it stands: gradients mean nothing here, and autocast may be switched off, as models do
-/// around what needs f32 (its settings are the device, the type, whether it is on, and whether casts are kept).
-bool computesPlainly(const Node &node, const std::string &hop) {
-  if (hop != "wrap_with_autocast")
-    return hop == "wrap_with_set_grad_enabled";
-  constexpr size_t kEnabled = 2;
-  if (node.inputs.size() <= kEnabled)
-    return false;
-  const Argument &enabled = node.inputs[kEnabled].value;
-  return enabled.kind == Argument::Kind::Bool && enabled.elements.size() == 1 && enabled.elements[0].integer == 0;
-}
-
 std::string nameOfNode(const Node &node, size_t index) {
   if (!node.name.empty())
     return node.name;
@@ -292,32 +265,6 @@ std::vector<Arg> ProgramImporter::inlineGraph(const Graph &graph, std::vector<Ar
   for (const Argument &output : graph.outputs)
     results.push_back(resolve(output, inner));
   return results;
-}
-
-std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std::string &hop, const std::string &name,
-                                                    Scope &scope) {
-  std::vector<Arg> arguments;
-  const Graph *body = nullptr;
-  size_t bodies = 0;
-  for (const NamedArgument &input : node.inputs) {
-    if (input.value.kind == Argument::Kind::Graph) {
-      body = input.value.graph.get();
-      ++bodies;
-      arguments.clear(); // what stands before the body are settings
-    } else {
-      arguments.push_back(resolve(input.value, scope));
-    }
-  }
-  if (bodies != 1 || !computesPlainly(node, hop))
-    failHigherOrder(hop);
-  std::vector<Arg> results = inlineGraph(*body, std::move(arguments), name + "/");
-  bool flatten = node.outputs.size() == 1 && node.outputs[0].list;
-  if (!flatten)
-    return results;
-  std::vector<Val> tensors;
-  for (const Arg &result : results)
-    tensors.insert(tensors.end(), result.tensors.begin(), result.tensors.end());
-  return {Arg::tensorList(std::move(tensors))};
 }
 
 //===--- Results -------------------------------------------------------------------===//

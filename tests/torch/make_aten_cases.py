@@ -595,14 +595,17 @@ def resampling():
                  align_corners=bool(padding % 2), tol=[1e-3, 1e-4])
 
 
+def parameters(gates, layers, directions, features, hidden):
+    """The weights and biases of a recurrent network, as torch lists them."""
+    made = []
+    for layer in range(layers):
+        for _ in range(directions):
+            inputs = features if layer == 0 else hidden * directions
+            made += [T(gates * hidden, inputs), T(gates * hidden, hidden), T(gates * hidden), T(gates * hidden)]
+    return made
+
+
 def recurrent():
-    def parameters(gates, layers, directions, features, hidden):
-        made = []
-        for layer in range(layers):
-            for _ in range(directions):
-                inputs = features if layer == 0 else hidden * directions
-                made += [T(gates * hidden, inputs), T(gates * hidden, hidden), T(gates * hidden), T(gates * hidden)]
-        return made
     common = dict(has_biases=True, dropout=0.0, train=False)
     case("lstm.input", input=T(5, 2, 3), hx=[T(2, 2, 4), T(2, 2, 4)], params=parameters(4, 2, 1, 3, 4), num_layers=2, bidirectional=False,
          batch_first=False, **common)
@@ -635,8 +638,14 @@ def aliases():
     case("_weight_norm.default", v=T(4, 3, 5), g=T(1, 1, 5), dim=2)
 
 
+def plain_recurrent():
+    for name in ("rnn_tanh.input", "rnn_relu.input"):
+        case(name, input=T(5, 2, 3), hx=T(4, 2, 4), params=parameters(1, 2, 2, 3, 4), num_layers=2, bidirectional=True, batch_first=False,
+             has_biases=True, dropout=0.0, train=False)
+
+
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts, aliases):
+               resampling, recurrent, dropouts, aliases, plain_recurrent):
     first = len(cases)
     family()
     for entry in cases[first:]:

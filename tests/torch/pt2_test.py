@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Exported PyTorch programs, compiled and run. Usage: pt2_test.py BIN LIBDMXRT FILES [unittest arguments]; FILES holds gen/, real/ and
 bad/. Exit 77 where numpy or FILES is not there."""
+import copy
 import json
 import pathlib
 import re
@@ -198,13 +199,13 @@ class Programs(Pt2):
         program = pt2file.Program()
         program.input("x", "f32", [2])
         for i, target in enumerate(("torch.ops.aten.rand_like.default", "torch.ops.aten.unheard_of.default", "torch.ops.mylib.op.default",
-                                    "torch.ops.higher_order.cond")):
+                                    "torch.ops.higher_order.scan")):
             program.node(target, {"self": self.X}, [{"as_tensor": {"name": f"y{i}"}}])
         program.node("torch.ops.aten.relu.default", {"self": {"as_tensor": {"name": "y0"}}}, [{"as_tensor": {"name": "z"}}])
         program.output("z")
         text = self.compile_program(program, code=1)
         self.assertEqual(text.count(" error: "), 4, text)
-        for part in ("random numbers", "the operator is unknown", "other libraries", "'cond' is not known", "torch.where"):
+        for part in ("random numbers", "the operator is unknown", "other libraries", "'scan' is not known", "unrolled"):
             self.assertIn(part, text)
 
     def test_in_place_operators(self):
@@ -323,6 +324,66 @@ class Programs(Pt2):
             x = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
             self.close(self.run_bundle({"x": x})["out0"], np.sin(x), "y")
 
+    def inner(self, inputs, outputs, *steps):
+        """A graph as an argument: inputs by their shapes, outputs and steps by name."""
+        inner = pt2file.Program()
+        for name, shape in inputs.items():
+            inner.input(name, "f32", shape)
+        self.steps(inner, *steps)
+        for name in outputs:
+            inner.output(name)
+        return {"as_graph": {"name": "inner", "graph": inner.json()["graph_module"]["graph"]}}
+
+    def higher_order(self, program, hop, outputs, *arguments):
+        program.nodes.append({"target": f"torch.ops.higher_order.{hop}", "metadata": {}, "outputs": [{"as_tensors": [{"name": name} for name in outputs]}],
+                              "inputs": [{"name": "", "arg": argument} for argument in arguments]})
+
+    def test_a_branch(self):
+        """torch.cond of a value, of a constant, and with branches that differ."""
+        line, lists = {"a": ["Symbol('s0', positive=True, integer=True)", 3]}, {"as_tensors": [{"name": "x"}]}
+        wave, same = self.inner(line, ["wave"], ("sin.default", "wave", {"self": "a"})), self.inner(line, ["kept"], ("relu.default", "kept", {"self": "a"}))
+        program = pt2file.Program()
+        program.input("x", "f32", line["a"])
+        program.ranges["s0"] = {"min_val": 2, "max_val": 8}
+        self.steps(program, ("sum.default", "total", {"self": "x"}), ("gt.Scalar", "positive", {"self": "total", "other": 0}))
+        self.higher_order(program, "cond", ["y"], {"as_tensor": {"name": "positive"}}, wave, same, lists)
+        self.higher_order(program, "cond", ["z"], {"as_bool": False}, wave, same, lists)
+        program.output("y")
+        program.output("z")
+        self.compile_program(program)
+        for n, sign in ((2, 1), (5, -1)):
+            x = sign * np.abs(np.random.default_rng(n).standard_normal((n, 3))).astype(np.float32)
+            y, z = self.run_bundle({"x": x}).values()
+            self.close(y, np.sin(x) if sign > 0 else np.maximum(x, 0), f"y of {sign}")
+            self.close(z, np.maximum(x, 0), "z")
+        for change, part in ((lambda node: node["inputs"].pop(), "inner graph has 1 inputs for 0 operands"),
+                             (lambda node: node["inputs"].pop(2), "a condition, two graphs"),
+                             (lambda node: node["inputs"][0].update(arg={"as_tensor": {"name": "x"}}), "not one bool"),
+                             (lambda node: node["inputs"][2].update(arg=self.inner(line, ["k"], ("sum.default", "k", {"self": "a"}))), "agree in type and rank")):
+            broken = copy.deepcopy(program)
+            change(broken.nodes[2])
+            self.assertIn(part, self.compile_program(broken, code=1))
+
+    def test_a_loop(self):
+        """torch.while_loop: doubles until the sum is large; what no round changes is passed behind."""
+        shapes = {"v": [2, 2], "by": [2, 2]}
+        goes_on = self.inner(shapes, ["small"], ("sum.default", "total", {"self": "v"}), ("lt.Scalar", "small", {"self": "total", "other": 100}))
+        doubled = self.inner(shapes, ["next"], ("mul.Tensor", "next", {"self": "v", "other": "by"}))
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 2])
+        program.input("by", "f32", [2, 2])
+        self.higher_order(program, "while_loop", ["y"], goes_on, doubled, {"as_tensors": [{"name": "x"}]}, {"as_tensors": [{"name": "by"}]})
+        program.output("y")
+        self.compile_program(program)
+        for start in (1, 7, 200):
+            expected = np.full((2, 2), start, np.float32)
+            while expected.sum() < 100:
+                expected = expected * 2
+            got, = self.run_bundle({"x": np.full((2, 2), start, np.float32), "by": np.full((2, 2), 2, np.float32)}).values()
+            np.testing.assert_array_equal(got, expected)
+        program.nodes[0]["inputs"].pop(1)
+        self.assertIn("two graphs and two lists", self.compile_program(program, code=1))
+
     def test_in_place_forms_call_their_argument_self(self):
         program = pt2file.Program()
         program.input("x", "f32", [2, 3])
@@ -382,6 +443,24 @@ class Programs(Pt2):
         text = self.compile_program(program, code=2)
         self.assertIn("no size of an input tells the dim 's0'", text)
         self.assertIn("--dim s0=SIZE", text)
+
+    def test_places_counted_from_the_end(self):
+        """x[-n // 2:], x[:-n // 2] and x[-n // 2] with an open n."""
+        program = pt2file.Program()
+        program.input("x", "f32", ["Symbol('s0', positive=True, integer=True)", 3])
+        program.ranges["s0"] = {"min_val": 2, "max_val": 32}
+        number = lambda name: {"as_sym_int": {"as_name": name}}
+        program.node("torch.ops.aten.sym_size.int", {"self": self.X, "dim": {"as_int": 0}}, [number("n")])
+        program.node("_operator.floordiv", {"a": number("n"), "b": {"as_int": 2}}, [number("half")])
+        program.node("_operator.neg", {"a": number("half")}, [number("place")])
+        for op, key, name in (("slice.Tensor", "start", "last"), ("slice.Tensor", "end", "first"), ("select.int", "index", "one")):
+            program.node("torch.ops.aten." + op, {"self": self.X, "dim": {"as_int": 0}, key: number("place")}, [{"as_tensor": {"name": name}}])
+            program.output(name)
+        self.compile_program(program)
+        for n in (5, 9, 17):
+            x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+            for got, expected in zip(self.run_bundle({"x": x}).values(), (x[-(n // 2):], x[:-(n // 2)], x[-(n // 2)]), strict=True):
+                np.testing.assert_array_equal(got, expected)
 
     def test_symbolic_sizes(self):
         program = pt2file.Program()

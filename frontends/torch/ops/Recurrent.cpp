@@ -1,4 +1,4 @@
-//===- Recurrent.cpp - LSTM and GRU ---------------------------------------===//
+//===- Recurrent.cpp - LSTM, GRU and plain recurrent networks -------------===//
 #include "frontends/common/ops/Recurrent.h"
 #include "Math.h"
 
@@ -14,8 +14,13 @@ Val reordered(Emitter &e, const Val &x, const std::vector<int64_t> &order) {
   return e.concat(parts, 0);
 }
 
-/// A network of layers: torch's gates i f g o are i o f c there, r z n are z r h.
-void importRecurrent(AtenContext &c, bool isLstm) {
+using Layer = std::vector<Val> (*)(Emitter &, llvm::ArrayRef<Val>, const RecurrentOptions &);
+
+/// A network of layers. `gates`: torch's places of those that the layer has, in its order. `activation`: of a cell
+/// without gates.
+void importRecurrent(AtenContext &c, Layer compute, const std::vector<int64_t> &gates,
+                     const char *activation = nullptr) {
+  bool isLstm = compute == lstm;
   Emitter &e = c.e;
   Val x = c.tensor("input");
   std::vector<Val> params = c.tensors("params"), states = isLstm ? c.tensors("hx") : std::vector<Val>{c.tensor("hx")};
@@ -33,7 +38,6 @@ void importRecurrent(AtenContext &c, bool isLstm) {
     c.requireShape(state.rank() == 3, "the states must have rank 3");
   if (batchFirst)
     x = e.transpose(x, {1, 0, 2});
-  std::vector<int64_t> gates = isLstm ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{1, 0, 2};
   std::vector<Val> hidden, cells;
   for (int64_t layer = 0; layer < layers; ++layer) {
     std::vector<Val> w, r, b;
@@ -50,11 +54,13 @@ void importRecurrent(AtenContext &c, bool isLstm) {
     o.hiddenSize = r[0].dim(2);
     o.direction = both ? "bidirectional" : "forward";
     o.linearBeforeReset = true;
+    if (activation)
+      o.activations.emplace(directions, activation);
     std::vector<Val> operands{x,     e.concat(w, 0),    e.concat(r, 0), biases ? e.concat(b, 0) : Val(),
                               Val(), initial(states[0])};
     if (isLstm)
       operands.push_back(initial(states[1]));
-    std::vector<Val> results = isLstm ? lstm(e, operands, o) : gru(e, operands, o);
+    std::vector<Val> results = compute(e, operands, o);
     Val y = e.transpose(results[0], {0, 2, 1, 3}); // [sequence, directions, batch, hidden]
     x = e.reshape(y, {y.extent(0), y.extent(1), y.extent(2) * y.extent(3)});
     hidden.push_back(results[1]);
@@ -66,8 +72,10 @@ void importRecurrent(AtenContext &c, bool isLstm) {
   if (isLstm)
     c.result(2, e.concat(cells, 0));
 }
-void importLstm(AtenContext &c) { importRecurrent(c, true); }
-void importGru(AtenContext &c) { importRecurrent(c, false); }
+void importLstm(AtenContext &c) { importRecurrent(c, lstm, {0, 3, 1, 2}); } // i f g o there, i o f c here
+void importGru(AtenContext &c) { importRecurrent(c, gru, {1, 0, 2}); }      // r z n there, z r h here
+void importTanh(AtenContext &c) { importRecurrent(c, rnn, {0}, "Tanh"); }
+void importRelu(AtenContext &c) { importRecurrent(c, rnn, {0}, "Relu"); }
 
 } // namespace
 
@@ -77,6 +85,8 @@ std::vector<AtenRow> recurrentOps() {
   return {
       {"lstm.input(Tensor input, Tensor[] hx, " LAYERS ") -> (Tensor, Tensor, Tensor)", importLstm},
       {"gru.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importGru},
+      {"rnn_tanh.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importTanh},
+      {"rnn_relu.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importRelu},
   };
 #undef LAYERS
 }

@@ -49,14 +49,15 @@ Val select(Emitter &e, const Val &x, int64_t axis, Dim index) {
   return e.reshape(line, dims);
 }
 
+/// Whether a position counts from the end: a number below 0, or an expression like -s ("the last s"). Exported sizes
+/// are 2 or more unless a file says otherwise, so that -s is not the -0 which stands for the front.
+static bool fromTheEnd(Dim position) { return !position.is(0) && (0 - position).neverNegative(); }
+
 /// A position in [0, dim], from one that may count from the end or lie outside.
 static Dim clampedPosition(Dim position, Dim dim) {
-  if (std::optional<int64_t> number = position.known()) {
-    if (*number < 0)
-      return Dim::max(dim + position, 0);
-    return *number >= int64_t(1) << 62 ? dim : Dim::min(position, dim);
-  }
-  return Dim::min(position, dim); // of sizes, so not negative
+  if (fromTheEnd(position))
+    return Dim::max(dim + position, 0);
+  return position.valueOr(0) >= int64_t(1) << 62 ? dim : Dim::min(position, dim);
 }
 
 SliceRange sliceRange(AtenContext &c, Dim dim) {
@@ -225,7 +226,7 @@ void importSlice(AtenContext &c) {
 /// An index that may count from the end.
 Dim indexOf(AtenContext &c, const char *name, Dim dim) {
   Dim index = c.dim(name);
-  if (index.valueOr(0) < 0)
+  if (fromTheEnd(index))
     index += dim;
   c.requireShape(!index.isStatic() || !dim.isStatic() || (*index.known() >= 0 && *index.known() < *dim.known()),
                  "the index " + c.dim(name).str() + " lies outside of an axis of " + dim.str());
@@ -241,7 +242,7 @@ void importNarrow(AtenContext &c) {
   Val x = c.tensor("self");
   int64_t axis = c.axis("dim", x.rank());
   Dim start = c.dim("start");
-  if (start.valueOr(0) < 0)
+  if (fromTheEnd(start))
     start += x.extent(axis);
   c.result(c.e.sliceAxis(x, axis, start, c.dim("length")));
 }

@@ -1,0 +1,148 @@
+//===- HigherOrder.cpp - nodes that run graphs of their own ---------------===//
+#include "ProgramImporter.h"
+
+#include <algorithm>
+
+namespace dmxc::torchfe {
+namespace {
+
+/// A node's graphs, and the values before and behind them.
+struct Operands {
+  std::vector<Arg> before, behind;
+  std::vector<const Graph *> graphs;
+};
+
+[[noreturn]] void refuse(const std::string &hop) {
+  static const std::map<std::string, const char *> advice = {
+      {"map_impl", "torch.vmap or a batched form of the function"},
+      {"scan", "a loop whose count export knows is unrolled"},
+      {"wrap_with_autocast", "export without torch.autocast, the model in the type that it shall compute in"},
+      {"flex_attention", "scaled_dot_product_attention with a mask"},
+      {"auto_functionalized", "operators of other libraries are not known here; write them with torch's own"},
+      {"auto_functionalized_v2", "operators of other libraries are not known here; write them with torch's own"}};
+  auto found = advice.find(hop);
+  fail("op-unsupported", "the higher-order operator '" + hop + "' is not known here",
+       found == advice.end() ? std::vector<std::string>() : std::vector<std::string>{found->second});
+}
+
+/// Whether the body computes as it stands: gradients mean nothing here, and autocast may be switched off, as models do
+/// around what needs f32 (its settings are the device, the type, whether it is on, and whether casts are kept).
+bool computesPlainly(const Node &node, const std::string &hop) {
+  if (hop != "wrap_with_autocast")
+    return hop == "wrap_with_set_grad_enabled";
+  constexpr size_t kEnabled = 2;
+  if (node.inputs.size() <= kEnabled)
+    return false;
+  const Argument &enabled = node.inputs[kEnabled].value;
+  return enabled.kind == Argument::Kind::Bool && enabled.elements.size() == 1 && enabled.elements[0].integer == 0;
+}
+
+/// The elements of a list, each by itself.
+std::vector<Arg> spread(const Arg &list) {
+  std::vector<Arg> all;
+  for (const Val &value : list.tensors)
+    all.push_back(Arg::tensor(value));
+  for (Dim value : list.ints)
+    all.push_back(Arg::integer(value));
+  return all;
+}
+
+std::vector<Val> tensorsOf(const std::vector<Arg> &values) {
+  std::vector<Val> tensors;
+  for (const Arg &value : values) {
+    if (value.kind != Arg::Kind::Tensor)
+      fail("op-unsupported", "an inner graph that a run decides on has " + value.describe() +
+                                 " among its inputs or results; only tensors can be passed there");
+    tensors.insert(tensors.end(), value.tensors.begin(), value.tensors.end());
+  }
+  return tensors;
+}
+
+std::vector<Arg> argumentsOf(llvm::ArrayRef<Val> values, const std::vector<Arg> &more) {
+  std::vector<Arg> all;
+  for (const Val &value : values)
+    all.push_back(Arg::tensor(value));
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// A bool of one element that only a run knows, or what it is.
+Val conditionOf(Emitter &e, const Arg &given) {
+  Val value = given.numbers.size() == 1 ? e.scalar(DType::Bool, given.numbers[0]) : Val();
+  if (!value && given.tensors.size() == 1)
+    value = given.tensors[0];
+  if (!value || !(value.isPoison() || value.elements().is(1)))
+    fail("op-argument", "the condition is " + given.describe() + ", not one bool");
+  return value.isPoison() ? value : e.reshape(e.cast(value, DType::Bool), {});
+}
+
+using Inline = std::function<std::vector<Val>(size_t graph, std::vector<Arg> arguments, const std::string &suffix)>;
+
+/// torch.cond(condition, graph, graph, operands).
+std::vector<Val> importCond(Emitter &e, const Operands &given, const Inline &inlined) {
+  if (given.before.size() != 1 || given.graphs.size() != 2 || given.behind.size() > 1)
+    fail("op-argument", "it takes a condition, two graphs and a list of operands");
+  std::vector<Arg> operands = given.behind.empty() ? std::vector<Arg>() : spread(given.behind[0]);
+  auto onTrue = [&] { return inlined(0, operands, "/then"); };
+  auto onFalse = [&] { return inlined(1, operands, "/else"); };
+  Val condition = conditionOf(e, given.before[0]);
+  if (condition.isConstant())
+    return condition.constant().asInt(0) ? onTrue() : onFalse();
+  return e.branch(condition, onTrue, onFalse);
+}
+
+/// torch.while_loop: graphs of the condition and of the body, carried values, values that stay.
+std::vector<Val> importWhile(Emitter &e, const Operands &given, const Inline &inlined) {
+  if (!given.before.empty() || given.graphs.size() != 2 || given.behind.empty() || given.behind.size() > 2)
+    fail("op-argument", "it takes two graphs and two lists of operands");
+  std::vector<Val> carried = tensorsOf(spread(given.behind[0]));
+  std::vector<Arg> more = given.behind.size() == 2 ? spread(given.behind[1]) : std::vector<Arg>();
+  auto holds = [&](llvm::ArrayRef<Val> values) {
+    std::vector<Val> results = inlined(0, argumentsOf(values, more), "/cond");
+    return conditionOf(e, results.empty() ? Arg::none() : Arg::tensor(results[0]));
+  };
+  Val start = holds(carried);
+  if (start.isPoison())
+    return std::vector<Val>(carried.size(), Val::poison());
+  return e.loop(Val(), start, carried, [&](const Val &, const Val &, llvm::ArrayRef<Val> values) {
+    std::vector<Val> results = inlined(1, argumentsOf(values, more), "/body");
+    if (results.size() != values.size())
+      fail("torch-graph", "the body has " + std::to_string(results.size()) + " results for " +
+                              std::to_string(values.size()) + " carried values");
+    bool poisoned = std::any_of(results.begin(), results.end(), [](const Val &value) { return value.isPoison(); });
+    results.insert(results.begin(), poisoned ? Val::poison() : holds(results));
+    return results;
+  });
+}
+
+} // namespace
+
+std::vector<Arg> ProgramImporter::importHigherOrder(const Node &node, const std::string &hop, const std::string &name,
+                                                    Scope &scope) {
+  Operands given;
+  for (const NamedArgument &input : node.inputs)
+    if (input.value.kind == Argument::Kind::Graph)
+      given.graphs.push_back(input.value.graph.get());
+    else
+      (given.graphs.empty() ? given.before : given.behind).push_back(resolve(input.value, scope));
+  std::vector<Arg> results;
+  if (hop == "cond" || hop == "while_loop") {
+    Inline inlined = [&](size_t graph, std::vector<Arg> arguments, const std::string &suffix) {
+      return tensorsOf(inlineGraph(*given.graphs[graph], std::move(arguments), name + suffix + "/"));
+    };
+    results = argumentsOf((hop == "cond" ? importCond : importWhile)(emitter, given, inlined), {});
+  } else if (given.graphs.size() == 1 && computesPlainly(node, hop)) { // what stands before the body are settings
+    results = inlineGraph(*given.graphs[0], std::move(given.behind), name + "/");
+  } else {
+    refuse(hop);
+  }
+  bool flatten = node.outputs.size() == 1 && node.outputs[0].list;
+  if (!flatten)
+    return results;
+  std::vector<Val> tensors;
+  for (const Arg &result : results)
+    tensors.insert(tensors.end(), result.tensors.begin(), result.tensors.end());
+  return {Arg::tensorList(std::move(tensors))};
+}
+
+} // namespace dmxc::torchfe
