@@ -32,6 +32,7 @@ private:
   bool collectOutputs(std::vector<std::pair<std::string, Val>> &outputs, const Scope &scope);
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
   void noteConstantInputs(const std::set<std::string> &constants);
+  void noteMaps() const;
   std::string modelName() const;
   void describe(frontend::ModelFunction &function) const;
 
@@ -70,6 +71,21 @@ std::string ModelImport::modelName() const {
   return name.empty() ? std::filesystem::path(options.path).stem().string() : name;
 }
 
+/// The labels of a ZipMap's columns; "" of another node.
+std::string classLabels(const onnx::NodeProto &node) {
+  if (node.op_type() != "ZipMap" || node.output_size() != 1)
+    return "";
+  std::string labels;
+  auto add = [&](const std::string &label) { labels += (labels.empty() ? "" : ", ") + label; };
+  for (const onnx::AttributeProto &attribute : node.attribute()) {
+    for (int64_t label : attribute.ints())
+      add(std::to_string(label));
+    for (const std::string &label : attribute.strings())
+      add("'" + label + "'");
+  }
+  return labels;
+}
+
 /// What the file says for people. An input or output has a text, or at least a denotation ("IMAGE").
 void ModelImport::describe(frontend::ModelFunction &function) const {
   for (const onnx::StringStringEntryProto &entry : model.metadata_props())
@@ -82,6 +98,9 @@ void ModelImport::describe(frontend::ModelFunction &function) const {
   for (const auto *values : {&model.graph().input(), &model.graph().output()})
     for (const onnx::ValueInfoProto &value : *values)
       function.describe(value.name(), value.doc_string().empty() ? value.type().denotation() : value.doc_string());
+  for (const onnx::NodeProto &node : model.graph().node())
+    if (std::string labels = classLabels(node); !labels.empty())
+      function.describe(node.output(0), "columns: " + labels);
 }
 
 /// Exporters often declare symbolic or wrong shapes; the inferred type counts,
@@ -124,6 +143,21 @@ void ModelImport::noteConstantInputs(const std::set<std::string> &constants) {
                         "inputs with a value in the file are constants: " + names,
                         ErrorKind::Model,
                         {}});
+}
+
+/// scikit-learn's converters end a classifier with a map of class to probability for each row.
+void ModelImport::noteMaps() const {
+  for (const onnx::NodeProto &node : model.graph().node())
+    for (const onnx::ValueInfoProto &output : model.graph().output())
+      if (std::string labels = classLabels(node); !labels.empty() && node.output(0) == output.name())
+        diagnostics.report({Severity::Note,
+                            "onnx-maps",
+                            options.path,
+                            node.name(),
+                            "the output '" + output.name() + "' is a tensor with a column for each class: " + labels +
+                                "; in the file it is a map for each row",
+                            ErrorKind::Model,
+                            {}});
 }
 
 /// The tensors of a sequence `y` are the outputs `y.0`, `y.1` and so on.
@@ -202,6 +236,7 @@ std::optional<ImportedModel> ModelImport::run() {
   std::vector<std::pair<std::string, Val>> outputs;
   if (!collectOutputs(outputs, scope) || diagnostics.errorCount() > errorsBefore)
     return std::nullopt;
+  noteMaps();
   for (const auto &[name, value] : outputs)
     function.addResult(value, name);
   describe(function);

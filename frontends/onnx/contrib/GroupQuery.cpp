@@ -97,6 +97,8 @@ void GroupQuery::checkSliding() {
   c.requireShape(hasPast && !fresh.is(0), "sliding_window_cache needs a past and new keys");
   c.requireShape(past.valueOr(INT64_MAX) >= window,
                  "the cache has " + past.str() + " rows, less than the window of " + std::to_string(window));
+  if (!past.isStatic())
+    c.requireAtRun(e.compare(Compare::ge, e.size(past), e.intScalar(DType::I64, window)));
   if (c.has(kBias) || c.wants(3))
     fail("op-unsupported", "attention_bias and output_qk beside a sliding cache are not supported",
          {"export the model with a cache of the whole sequence"});

@@ -1,5 +1,5 @@
 //===- Ml.cpp - operators of classical machine learning -------------------===//
-#include "../NodeContext.h"
+#include "MlScores.h"
 
 #include "frontends/common/ops/Order.h"
 
@@ -115,6 +115,16 @@ void importTfIdf(NodeContext &c) {
   c.result(rows ? result : e.reshape(result, {columns}));
 }
 
+/// A map of class to score for each row: the tensor of scores, whose columns are the classes in their order.
+void importZipMap(NodeContext &c) {
+  Val scores = c.operand(0);
+  int64_t classes = ClassLabels(c, "classlabels_int64s").count();
+  c.requireShape(scores.rank() == 1 || scores.rank() == 2, "expected rank 1 or 2");
+  c.requireShape(scores.extent(scores.rank() - 1).valueOr(classes) == classes,
+                 "there are " + std::to_string(classes) + " labels");
+  c.result(scores);
+}
+
 } // namespace
 
 std::vector<OpRows> mlOps() {
@@ -124,6 +134,13 @@ std::vector<OpRows> mlOps() {
   return {
       {"Binarizer", {1}, importBinarizer, "threshold", {Plain}, "", ml},
       {"ArrayFeatureExtractor", {1}, importArrayFeatureExtractor, "", {Plain, Index}, "", ml},
+      {"ZipMap",
+       {1},
+       importZipMap,
+       "classlabels_int64s,classlabels_strings",
+       {bitOf(DType::F32)},
+       "a tensor instead of maps",
+       ml},
       {"TfIdfVectorizer",
        {9},
        importTfIdf,

@@ -15,7 +15,7 @@ std::vector<OpRows> refusedOps() {
          "it works on strings, which have no tensor meaning here");
   refuse({"ImageDecoder"}, "it decodes compressed images, which is the application's part");
   refuse({"CategoryMapper"}, "it maps to or from strings, which have no tensor meaning here", "ai.onnx.ml");
-  refuse({"ZipMap", "CastMap", "DictVectorizer"}, "it works on maps, which have no tensor meaning here", "ai.onnx.ml");
+  refuse({"CastMap", "DictVectorizer"}, "it works on maps, which have no tensor meaning here", "ai.onnx.ml");
   refuse({"Gradient", "Adagrad", "Adam", "Momentum"}, "training is not supported", "ai.onnx.preview.training");
   return rows;
 }

@@ -335,6 +335,7 @@ case("LinearRegressor", "x:f n 3", lambda x: wide(x) @ [[1.0], [2.0], [3.0]] + 0
 case("LabelEncoder", "x:i n c", lambda x: np.where(x == 1, 10, np.where(x == 2, 20, -1)).astype(np.int64), keys_int64s=[1, 2], values_int64s=[10, 20], default_int64=-1, **ML)
 case("OneHotEncoder", "x:i n", lambda x: (x[:, None] == [0, 1, 2]).astype(np.float64), cats_int64s=[0, 1, 2], **ML)
 case("ArrayFeatureExtractor", "x:f n c; i:i 1", lambda x, i: wide(x[:, [0]]), constants={"i": np.array([0])}, forbidden=when(NO_INDEX, "c"), **ML)
+case("ZipMap", "x:f n 2", lambda x: wide(x), classlabels_int64s=[4, 7], **ML)
 case("FeatureVectorizer", "x:f n 2; y:f n 1", lambda x, y: wide(np.concatenate([x, y], 1)), inputdimensions=[2, 1], **ML)
 case("TreeEnsembleRegressor", "x:f n 2", lambda x: np.where(x[:, :1] <= 0.5, 1.0, 2.0), n_targets=1, nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0],
      nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_values=[0.5, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], target_treeids=[0, 0],

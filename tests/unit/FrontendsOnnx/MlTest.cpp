@@ -256,7 +256,23 @@ TEST(Ml, ProbitIsTheQuantileOfTheNormalDistribution) {
   expectNear(node({floatTensor({3, 1}, {0.5F, 0.975F, 0.025F})}).front(), {0, 1.95996, -1.95996}, 5e-3);
 }
 
+TEST(Ml, MapsOfClassesAreColumns) {
+  MlNode node("ZipMap", "2,3");
+  node.strings("classlabels_strings", {"a", "b", "c"});
+  Tensor scores = floatTensor({2, 3}, {0.5F, 0.25F, 0.25F, 0, 1, 0});
+  EXPECT_EQ(numbersOf(node({scores}).front()), numbersOf(scores));
+  TempDir dir;
+  ImportRun run(optionsFor(dir.write("m.onnx", node.builder.bytes())));
+  EXPECT_NE(run.text().find("'y0' is a tensor with a column for each class: 'a', 'b', 'c'"), std::string::npos)
+      << run.text();
+
+  MlNode few("ZipMap", "2,3");
+  few.ints("classlabels_int64s", {0, 1});
+  EXPECT_NE(few.refusal().find("there are 2 labels"), std::string::npos) << few.refusal();
+  EXPECT_NE(MlNode("ZipMap", "2,3").refusal().find("there are 0 labels"), std::string::npos);
+}
+
 TEST(Ml, WhatWorksOnMapsIsRefused) {
-  MlNode node("ZipMap", "2,2");
+  MlNode node("CastMap", "2,2");
   EXPECT_NE(node.refusal().find("maps"), std::string::npos) << node.refusal();
 }
