@@ -11,6 +11,7 @@ import numpy as np
 FOLDER = pathlib.Path(__file__).resolve().parent / "fixtures"
 LARGEST = 60 << 10
 KINDS = {"inputs": "in", "reference": "reference", "peer": "peer"}
+PEER = {".onnx": "ort", ".pt2": "eager"}
 KEPT = (
     "name",
     "family",
@@ -41,7 +42,7 @@ def pack(folder):
         for number in range(meta["sets"]):
             path = folder / f"{kind}_{number}.npz"
             if kind == "peer":
-                path = next((each for each in (folder / f"ort_{number}.npz", folder / f"eager_{number}.npz") if each.exists()), path)
+                path = folder / f"{PEER[model.suffix]}_{number}.npz"
             if path.exists():
                 with np.load(path) as values:
                     arrays |= {f"{short} {number}/{name}": values[name] for name in values.files}
@@ -67,7 +68,7 @@ def unpack(path, folder):
                 sets.setdefault((kind, number), {})[name] = arrays[key]
         (folder / meta["file"]).write_bytes(arrays["model"].tobytes())
     (folder / "meta.json").write_text(json.dumps(meta))
-    names = {"in": "inputs", "reference": "reference", "peer": "ort" if meta["file"].endswith(".onnx") else "eager"}
+    names = {"in": "inputs", "reference": "reference", "peer": PEER[pathlib.Path(meta["file"]).suffix]}
     for (kind, number), values in sets.items():
         np.savez(folder / f"{names[kind]}_{number}.npz", **values)
     return meta

@@ -255,12 +255,18 @@ def fit(case, answer):
             elif name == "token_type_ids":
                 fitted[name] = torch.zeros(batch, new, dtype=torch.long)
             elif "past" in name:
-                fitted[name] = catalog.normal(batch, sizes[1], past, head_of(case.config, sizes), seed=len(fitted)).to(types[name])
+                rows = catalog.normal(batch, sizes[1], past, head_of(case.config, sizes), seed=len(fitted)).to(types[name])
+                fitted[name] = torch.nn.functional.pad(rows, (0, 0, 0, max(0, capacity(case.config, sizes, past + new) - past)))
             else:
                 raise ValueError(f"no value for input {name}")
         sets.append(fitted)
     case.inputs = sets
     case.call = functools.partial(whole_call, answer["outputs"])
+
+
+def capacity(config, sizes, total):
+    """Rows that a sliding cache must have room for: the window, and here the step, so that nothing is dropped. Others grow."""
+    return max(config.sliding_window, total) if "sliding" in str(sizes[2]) else 0
 
 
 def head_of(config, sizes):
@@ -279,6 +285,13 @@ def layer_and_kind(name):
     return (int(found[1]), found[2] == "value") if found else None
 
 
+def with_rows(cache, count):
+    """A sliding cache has its size before and after a step; rows behind the valid ones are zeros here."""
+    import torch
+
+    return torch.nn.functional.pad(cache, (0, 0, 0, max(0, count - cache.shape[2])))
+
+
 def whole_call(names, model, **inputs):
     """What the file computes, by the model that it was made from: the outputs of these names."""
     past = {layer_and_kind(name): value.to(next(model.parameters()).dtype) for name, value in inputs.items() if "past" in name}
@@ -286,8 +299,9 @@ def whole_call(names, model, **inputs):
     if not past:
         result = model(**rest)
         return [result[name] for name in result if name in ("logits", "last_hidden_state", "pooler_output")]
-    result = model(**rest, past_key_values=cache_of(model, [past[key] for key in sorted(past)]), use_cache=True)
-    kept = tensors_of(result.past_key_values)
+    rows = rest["attention_mask"].shape[1] - rest["input_ids"].shape[1]
+    result = model(**rest, past_key_values=cache_of(model, [past[key][:, :, :rows] for key in sorted(past)]), use_cache=True)
+    kept = [with_rows(value, past[key].shape[2]) for key, value in zip(sorted(past), tensors_of(result.past_key_values), strict=True)]
     places = [layer_and_kind(name) for name in names]
     return [result.logits if place is None else kept[2 * place[0] + place[1]] for place in places]
 

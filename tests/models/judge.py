@@ -1,6 +1,7 @@
 """Compiles a file with dmxc and runs it with dmx-run as a user would, and holds the results against the
 framework's by the rule (rule.py)."""
 
+import datetime
 import json
 import pathlib
 import re
@@ -69,7 +70,8 @@ class Judge:
         with tempfile.TemporaryDirectory(dir=folder.parents[1], prefix="judge-") as place:
             bundle = pathlib.Path(place) / "m.bundle"
             done = self.compile(folder, meta, "-o", bundle, "--reproducer", place, *self.target, *arguments)
-            result = {"compile_s": round(done.seconds, 1), "compile_bytes": done.peak, "arguments": arguments}
+            day = datetime.date.today().isoformat()
+            result = {"compile_s": round(done.seconds, 1), "compile_bytes": done.peak, "arguments": arguments, "day": day}
             if done.code or done.stopped:
                 return result | {"state": self.ended(done, "refused"), "why": done.reason(), "all": errors(done.text)}
             result["bundle_bytes"] = bundle.stat().st_size

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""STATUS.md is what table.py writes of the list and of itself, and a result of this machine takes the place of an old one."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import catalog
+import table
+
+PAGE = pathlib.Path(__file__).resolve().parent / "STATUS.md"
+
+
+class Table(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory(prefix="dmxc-table-")
+        self.addCleanup(place.cleanup)
+        self.files = pathlib.Path(place.name)
+
+    def test_the_page_is_fresh(self):
+        text = PAGE.read_text()
+        self.assertEqual(table.write(catalog.exports(), self.files, text), text, "tools/models --table writes it again")
+
+    def test_rows(self):
+        exports = catalog.exports(["tiny"])
+        one, other, third = exports[0], exports[1], exports[2]
+
+        def judged(export, state, why=""):
+            folder = self.files / export.name
+            folder.mkdir(exist_ok=True)
+            (folder / "meta.json").write_text(json.dumps({"file": "model.onnx", "bytes": 1}))
+            (folder / "judge.json").write_text(json.dumps({"open": {"state": state, "why": why, "compile_s": 1.2, "day": "2026-01-02"}}))
+
+        judged(one, "refused", "a|b /far/away/from/here: 'x'")
+        judged(other, "pass")
+        first = table.rows_of(table.write(exports, self.files))
+        self.assertEqual((first[one.name]["open"], first[one.name]["why"]), ("refused", "a\\|b here: 'x'"))
+        self.assertEqual((first[other.name]["open"], first[other.name]["judged"]), ("pass", "2026-01-02"))
+        self.assertNotIn(third.name, first)
+
+        page = table.write(exports, self.files)
+        (self.files / other.name / "meta.json").unlink()
+        judged(one, "pass")
+        second = table.rows_of(table.write(exports, self.files, page))
+        self.assertEqual(second[one.name]["open"], "pass")
+        self.assertEqual(second[other.name], first[other.name])
+
+
+if __name__ == "__main__":
+    unittest.main()
