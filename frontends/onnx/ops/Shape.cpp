@@ -247,7 +247,9 @@ void expandAtRun(NodeContext &c) {
   Val padded = e.concat({shape, e.ints({1})}, 0); // where nothing stands, the 1 behind the end is read
   Val index = e.select(e.compare(Compare::lt, from, e.size(0)), e.size(shape.extent(0)), from);
   Dims wanted = e.dimsOf(e.gather(padded, index, 0));
-  c.result(e.broadcast(x, Dims(*broadcastDims(x.dims(), wanted))));
+  auto joined = broadcastDims(x.dims(), wanted);
+  c.requireShape(joined.has_value(), x.describe() + " does not broadcast to " + dimsString(wanted));
+  c.result(e.broadcast(x, Dims(*joined)));
 }
 
 void importExpand(NodeContext &c) {

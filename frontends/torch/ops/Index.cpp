@@ -40,7 +40,9 @@ void importNonzero(AtenContext &c) {
 void importMaskedSelect(AtenContext &c) {
   Counting n(c.e);
   Val x = c.tensor("self"), mask = c.truth(c.tensor("mask"));
-  Dims dims(*broadcastDims(x.dims(), mask.dims()));
+  auto joined = broadcastDims(x.dims(), mask.dims());
+  c.requireShape(joined.has_value(), x.describe() + " and the mask " + mask.describe() + " do not broadcast");
+  Dims dims(*joined);
   c.result(c.e.gather(n.flat(c.e.broadcast(x, dims)), n.whereTrue(n.flat(c.e.broadcast(mask, dims))), 0));
 }
 void importMaskedScatter(AtenContext &c) {

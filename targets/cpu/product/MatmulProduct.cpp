@@ -26,7 +26,9 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool may
   size_t rank = result.size();
   m = result[rank - 2];
   n = result[rank - 1];
-  k = dmir::dimsOf(op.getLhs()).back();
+  // Both operands have k, which a run checks: constant weights tell it where an exporter left the other one open.
+  Dim inner = dmir::dimsOf(op.getRhs())[op.getRhs().getType().getRank() - 2];
+  k = inner.isStatic() ? inner : dmir::dimsOf(op.getLhs()).back();
   batchDims.assign(result.begin(), result.end() - 2);
   batch = dmir::product(batchDims);
   lhs = stridedView(op.getLhs());
