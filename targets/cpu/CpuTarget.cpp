@@ -155,8 +155,7 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   if (Status s = makeTempsDirs(); !s)
     return s.takeError();
   size_t count = kernels.size() * levels.size();
-  std::vector<std::vector<KernelObject>> objects(levels.size(), std::vector<KernelObject>(kernels.size()));
-  std::vector<std::optional<Error>> errors(count);
+  std::vector<Result<KernelObject>> results(count, Error{ErrorKind::Internal, "not compiled"});
   std::atomic<size_t> next = 0;
   // Building IR changes its context, so every worker has one of its own and takes kernels over as text.
   std::vector<std::string> texts;
@@ -168,11 +167,7 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
     loadKernelDialects(context);
     for (size_t i = next++; i < count; i = next++) {
       size_t kernel = i / levels.size(), level = i % levels.size();
-      Result<KernelObject> object = compile(texts[kernel], context, levels[level]);
-      if (object)
-        objects[level][kernel] = std::move(*object);
-      else
-        errors[i] = object.takeError();
+      results[i] = compile(texts[kernel], context, levels[level]);
     }
   };
   // The work is handed out by a counter, but results keep the kernels' order: the same bytes for any -j.
@@ -182,9 +177,12 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   work();
   for (std::thread &helper : helpers)
     helper.join();
-  for (std::optional<Error> &error : errors)
-    if (error)
-      return std::move(*error);
+  std::vector<std::vector<KernelObject>> objects(levels.size(), std::vector<KernelObject>(kernels.size()));
+  for (auto [i, result] : llvm::enumerate(results)) {
+    if (!result)
+      return result.takeError();
+    objects[i % levels.size()][i / levels.size()] = std::move(*result);
+  }
   return objects;
 }
 
