@@ -1,7 +1,7 @@
 //===- HigherOrder.cpp - nodes that run graphs of their own ---------------===//
 #include "ProgramImporter.h"
 
-#include <algorithm>
+#include <functional>
 
 namespace dmxc::torchfe {
 namespace {
@@ -109,8 +109,7 @@ std::vector<Val> importWhile(Emitter &e, const Operands &given, const Inline &in
     if (results.size() != values.size())
       fail("torch-graph", "the body has " + std::to_string(results.size()) + " results for " +
                               std::to_string(values.size()) + " carried values");
-    bool poisoned = std::any_of(results.begin(), results.end(), [](const Val &value) { return value.isPoison(); });
-    results.insert(results.begin(), poisoned ? Val::poison() : holds(results));
+    results.insert(results.begin(), holds(results)); // of a failed node too: what reads poison is poison
     return results;
   });
 }

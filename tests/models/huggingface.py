@@ -256,7 +256,7 @@ def fit(case, answer):
                 fitted[name] = torch.zeros(batch, new, dtype=torch.long)
             elif "past" in name:
                 rows = catalog.normal(batch, sizes[1], past, head_of(case.config, sizes), seed=len(fitted)).to(types[name])
-                fitted[name] = torch.nn.functional.pad(rows, (0, 0, 0, max(0, capacity(case.config, sizes, past + new) - past)))
+                fitted[name] = with_rows(rows, capacity(case.config, sizes, past + new))
             else:
                 raise ValueError(f"no value for input {name}")
         sets.append(fitted)

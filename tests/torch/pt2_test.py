@@ -381,6 +381,11 @@ class Programs(Pt2):
                 expected = expected * 2
             got, = self.run_bundle({"x": np.full((2, 2), start, np.float32), "by": np.full((2, 2), 2, np.float32)}).values()
             np.testing.assert_array_equal(got, expected)
+        broken = copy.deepcopy(program)
+        broken.nodes[0]["inputs"][1]["arg"] = self.inner(shapes, ["next"], ("unheard_of.default", "next", {"self": "v"}))
+        text = self.compile_program(broken, code=1)
+        self.assertEqual(text.count(" error: "), 1, text)
+        self.assertIn("the operator is unknown", text)
         program.nodes[0]["inputs"].pop(1)
         self.assertIn("two graphs and two lists", self.compile_program(program, code=1))
 
