@@ -195,9 +195,15 @@ def convolutions():
     # A kernel that is larger than the image has nothing to compute.
     valid = ConvChain(["b", 16, "h", "w"]).conv(16, 3).conv(24, 3, strides=2)
     line = ConvChain(["b", 1, "n"]).conv(24, 11, strides=4, low=5).relu().conv(40, 3, dilations=4, low=8, high=0).conv(40, 3, low=1, groups=40).conv(33, 1)
+    # Windows that are loops: phases of 1, 3 and 2, and strides of which an iteration's taps are a part.
+    filters = ConvChain(["b", 1, "n"]).conv(20, 70, low=35).conv(17, 81, strides=3, low=40).conv(9, 66, strides=4, dilations=6, low=200)
+    octaves = ConvChain(["b", 2, "n"]).conv(20, 140, strides=64, low=60).conv(5, 41, low=20).conv(6, 67, strides=2, dilations=2, low=66)
+    leaps = ConvChain(["b", 1, "n"]).conv(6, 100, strides=40, low=3).conv(36, 3, low=1)
+    lines = [dict(b=b, n=n) for b, n in ((1, 1), (2, 33), (1, 512), (3, 700), (1, 9001), (0, 5), (1, 0))]
     volume = ConvChain(["b", 2, "d", "h", "w"]).conv(18, 3, low=1).conv(18, (1, 3, 2), strides=(2, 1, 2), low=(0, 1, 1))
     return {"chain": chain.case(image), "small": small.case(image), "pooled": pooled.case([s for s in image if s["w"]]), "groups": groups.case(image),
             "valid": valid.case(image), "line": line.case([dict(b=b, n=n) for b, n in ((1, 1), (2, 3), (1, 64), (3, 100), (1, 3001), (0, 5), (1, 0))]),
+            "filters": filters.case(lines), "octaves": octaves.case(lines), "leaps": leaps.case(lines),
             "volume": volume.case([dict(b=b, d=d, h=h, w=w) for b, d, h, w in ((1, 1, 1, 1), (2, 3, 2, 5), (1, 4, 9, 15), (1, 2, 0, 3))])}
 
 

@@ -271,13 +271,11 @@ SmallVector<Value> OpenConv::reduceBlocked(const Group &group, const Tile &tile,
 
 SmallVector<Value> OpenConv::reducePlain(const Group &group, const Tile &tile, ValueRange init) {
   return inStretches(group, tile, s.rows(), s.kernel(), init, [&](Value row, ValueRange carried) {
-    SmallVector<Value> acc(carried);
     Value weight = b.elementPtr(f32, group.weights, b.mulC(row, s.kernel() * 16));
-    for (int64_t tap = 0; tap < s.kernel(); ++tap) {
-      Value from = b.elementPtr(f32, input, b.add(rows.offset(row, tap), tile.at));
-      step(group, registers(group, tile), from, 1, b.elementPtr(f32, weight, b.idx(tap * 16)), tap, acc);
-    }
-    return acc;
+    return rows.forTaps(row, carried, [&](Value offset, Value tap, int64_t number, MutableArrayRef<Value> acc) {
+      Value from = b.elementPtr(f32, input, b.add(offset, tile.at));
+      step(group, registers(group, tile), from, 1, b.elementPtr(f32, weight, b.mulC(tap, 16)), number, acc);
+    });
   });
 }
 

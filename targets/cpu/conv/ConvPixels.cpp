@@ -121,20 +121,18 @@ SmallVector<Value> PixelConv::reduce(const Tile &tile) {
   Value weights = pointer(op.getWeights());
   RegisterTile registers{tile.rows, tile.vectors, lanes, accType};
   auto step = [&](Value row, ValueRange carried) {
-    SmallVector<Value> acc(carried);
     Value weight = b.mulC(row, s.kernel());
-    for (int64_t tap = 0; tap < s.kernel(); ++tap) {
-      Value at = b.add(input.offset(row, tap), tile.at);
+    return input.forTaps(row, carried, [&](Value offset, Value tap, int64_t, MutableArrayRef<Value> acc) {
+      Value at = b.add(offset, tile.at);
       SmallVector<Value> x;
       for (int64_t v = 0; v < tile.vectors; ++v)
         x.push_back(b.load(accType, b.scratch(), b.addC(at, v * lanes), lanes));
       for (int64_t r = 0; r < tile.rows; ++r) {
-        Value w = b.splat(input.widened(b.load(element, weights, b.add(tile.weights[r], b.addC(weight, tap)))), lanes);
+        Value w = b.splat(input.widened(b.load(element, weights, b.add(tile.weights[r], b.add(weight, tap)))), lanes);
         for (int64_t v = 0; v < tile.vectors; ++v)
           acc[r * tile.vectors + v] = multiplyAdd(b, x[v], w, acc[r * tile.vectors + v]);
       }
-    }
-    return acc;
+    });
   };
   return sumInStretches(b, registers, b.idx(0), b.idx(s.rows()), 1,
                         stepsOfStretch(convStretch(s.rows() * s.kernel()), s.kernel()), zeroTile(b, registers), step);

@@ -9,9 +9,16 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include <numeric>
+
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
+
+/// Longer windows (an audio filter's 256 taps) are a loop: code for each tap of each tile took minutes to compile.
+constexpr int64_t kMostUnrolledTaps = 32;
+/// About so many taps are one iteration of it.
+constexpr int64_t kTapsOfIteration = 32;
 
 PixelSpec::PixelSpec(dmir::ConvOp op) : groups(op.getGroups()) {
   SmallVector<Dim> in = dmir::dimsOf(op.getInput()), result = dmir::dimsOf(op.getResult());
@@ -53,6 +60,33 @@ Value SegmentCopy::offset(Value row, int64_t tap) {
   int64_t distance = tap * last().dilation;
   Value from = b.add(b.mul(row, b.mulC(phase, s.stride())), b.mulC(phase, distance % s.stride()));
   return b.addC(from, distance / s.stride());
+}
+
+/// Taps of one iteration of the loop over many: an even number, after which all phases were read alike, or one that
+/// divides the phases, so that none is read from its start again within an iteration. 0: there is no loop.
+static int64_t tapsOfIteration(const PixelSpec &s) {
+  int64_t dilation = s.axes.back().dilation, period = s.stride() / std::gcd(s.stride(), dilation);
+  int64_t taps = period <= kTapsOfIteration ? llvm::alignTo(kTapsOfIteration, std::lcm(period, 2))
+                 : dilation == 1            ? std::gcd(period, kTapsOfIteration)
+                                            : 0;
+  return taps >= kTapsOfIteration / 4 && s.kernel() > kMostUnrolledTaps && s.kernel() >= 2 * taps ? taps : 0;
+}
+
+SmallVector<Value> SegmentCopy::forTaps(Value row, ValueRange sums, TapBody body) {
+  int64_t taps = tapsOfIteration(s), looped = taps ? s.kernel() / taps * taps : 0;
+  SmallVector<Value> acc(sums);
+  if (looped)
+    acc = b.forLoop(b.idx(0), b.idx(looped), b.idx(taps), acc, [&](Value first, ValueRange carried) {
+      SmallVector<Value> next(carried);
+      Value distance = b.mulC(first, last().dilation), stride = b.idx(s.stride());
+      Value ahead = b.add(b.mul(phase, b.rem(distance, stride)), b.floorDiv(distance, stride));
+      for (int64_t tap = 0; tap < taps; ++tap)
+        body(b.add(offset(row, tap), ahead), b.addC(first, tap), tap, next);
+      return next;
+    });
+  for (int64_t tap = looped; tap < s.kernel(); ++tap)
+    body(offset(row, tap), b.idx(tap), tap, acc);
+  return acc;
 }
 
 void SegmentCopy::copy(Value target, Value first, ArrayRef<Value> leading, Value firstPixel, Value count) {

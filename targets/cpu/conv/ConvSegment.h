@@ -53,12 +53,16 @@ public:
   /// Pixels [first, first + count) of the row at `leading`, for the group whose first channel in all images is
   /// `channel`, to `target`.
   void copy(Value target, Value channel, llvm::ArrayRef<Value> leading, Value first, Value count);
-  /// Offset in the copy of the element that pixel 0 reads at a tap of the last axis, in a row.
-  Value offset(Value row, int64_t tap);
+  /// What is summed at a tap of the last axis: `offset` in the copy of the element that pixel 0 reads, the tap itself,
+  /// and its number, right modulo 2.
+  using TapBody = llvm::function_ref<void(Value offset, Value tap, int64_t number, llvm::MutableArrayRef<Value> sums)>;
+  /// All taps of the last axis in a row, in their order; gives the sums after them. Many taps are a loop.
+  llvm::SmallVector<Value> forTaps(Value row, mlir::ValueRange sums, TapBody body);
   /// An element as sums have them.
   Value widened(Value raw);
 
 private:
+  Value offset(Value row, int64_t tap);
   void copyRow(Value source, Value width, Value target);
   Value runOf(Value source, Value position, Value width);
   Value gathered(Value source, Value position, Value width);
