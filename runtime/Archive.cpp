@@ -135,16 +135,28 @@ Status Archive::load(const std::string &name, uint64_t size) {
   return {};
 }
 
-Status Archive::hold(std::string_view name) {
-  auto it = table.find(name);
-  if (it == table.end() || it->second.isHeld)
+Status Archive::hold(std::span<const std::string_view> names) {
+  std::vector<Entry *> moved;
+  std::vector<std::span<const std::byte>> pieces;
+  for (std::string_view name : names)
+    if (auto it = table.find(name); it != table.end() && !it->second.isHeld) {
+      moved.push_back(&it->second);
+      pieces.push_back(it->second.data);
+      it->second.isHeld = true;
+    }
+  if (pieces.empty())
     return {};
-  auto copy = Mapping::copyOf(it->second.data, name);
+  // One mapping for all: opening a small bundle is mostly system calls.
+  auto copy = Mapping::copyOf(pieces, names.size() == 1 ? names.front() : "entries of the bundle");
   if (!copy)
     return copy.takeError();
   owners.push_back(*copy);
-  it->second.data = (*copy)->bytes();
-  it->second.isHeld = true;
+  std::span<const std::byte> rest = (*copy)->bytes();
+  for (Entry *entry : moved) {
+    uint64_t size = entry->data.size();
+    entry->data = rest.first(size);
+    rest = rest.subspan(std::min(Mapping::padded(size), rest.size()));
+  }
   return {};
 }
 

@@ -43,8 +43,8 @@ public:
   /// Makes the entry `name` visible and checks its size. In a file all entries
   /// are visible from the start.
   Status load(const std::string &name, uint64_t size);
-  /// Moves a visible entry into private memory, where no one changes it between a check and a use.
-  Status hold(std::string_view name);
+  /// Moves visible entries into private memory, where no one changes them between a check and a use.
+  Status hold(std::span<const std::string_view> names);
 
   /// Null when there is no such entry.
   const Entry *find(std::string_view name) const;

@@ -103,18 +103,20 @@ Status Bundle::checkEntry(const ManifestEntry &entry) const {
 Status Bundle::loadEntries(bool checkAll) {
   const Archive::Entry *manifestEntry = files.find("manifest.json");
   text.assign(reinterpret_cast<const char *>(manifestEntry->data.data()), manifestEntry->data.size());
+  std::vector<std::string_view> checked;
   for (const ManifestEntry &entry : parsed.entries) {
     if (Status status = files.load(entry.name, entry.size); !status)
       return status;
-    if (!checkAll && !isCheckedAtOpen(entry.name))
-      continue;
-    // What is checked here is used later: it must be the same bytes then.
-    Status status = files.hold(entry.name);
-    if (status)
-      status = checkEntry(entry);
-    if (!status)
-      return status;
+    if (checkAll || isCheckedAtOpen(entry.name))
+      checked.push_back(entry.name);
   }
+  // What is checked here is used later: it must be the same bytes then.
+  if (Status status = files.hold(checked); !status)
+    return status;
+  for (const ManifestEntry &entry : parsed.entries)
+    if (checkAll || isCheckedAtOpen(entry.name))
+      if (Status status = checkEntry(entry); !status)
+        return status;
   size_t found = files.entries().size() - (files.find(kSignatureName) != nullptr);
   if (found != parsed.entries.size() + 1)
     return badBundle("the archive has ", found, " entries, the manifest lists ", parsed.entries.size() + 1,
@@ -175,7 +177,8 @@ Status Bundle::checkLayouts() const {
 }
 
 Result<std::shared_ptr<const Bundle>> Bundle::open(Archive archive, const Trust &trust) {
-  if (Status status = archive.hold("manifest.json"); !status)
+  constexpr std::string_view kManifest[] = {"manifest.json"};
+  if (Status status = archive.hold(kManifest); !status)
     return status.takeError();
   if (Status status = checkManifest(archive); !status)
     return status.takeError();

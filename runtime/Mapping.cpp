@@ -2,6 +2,7 @@
 
 #include "Mapping.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -46,11 +47,23 @@ Status Mapping::readFrom(int fd, uint64_t offset, const std::string &what) {
 }
 
 Result<std::shared_ptr<const Mapping>> Mapping::copyOf(std::span<const std::byte> bytes, std::string_view what) {
+  return copyOf(std::span(&bytes, 1), what);
+}
+
+Result<std::shared_ptr<const Mapping>> Mapping::copyOf(std::span<const std::span<const std::byte>> pieces,
+                                                       std::string_view what) {
   std::shared_ptr<Mapping> copy(new Mapping);
-  if (!bytes.empty()) {
-    if (Status status = copy->reserve(bytes.size(), what); !status)
+  uint64_t size = 0;
+  for (std::span<const std::byte> piece : pieces)
+    size = padded(size) + piece.size();
+  if (size > 0) {
+    if (Status status = copy->reserve(size, what); !status)
       return status.takeError();
-    std::memcpy(copy->base, bytes.data(), bytes.size());
+    uint64_t offset = 0;
+    for (std::span<const std::byte> piece : pieces) {
+      std::copy(piece.begin(), piece.end(), static_cast<std::byte *>(copy->base) + offset);
+      offset += padded(piece.size());
+    }
     mprotect(copy->base, copy->length, PROT_READ); // where it fails the bytes are as good
   }
   return std::shared_ptr<const Mapping>(std::move(copy));

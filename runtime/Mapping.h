@@ -28,6 +28,11 @@ public:
                                                                const std::string &what);
   /// A private copy of bytes that may change afterwards. `what` names them.
   static Result<std::shared_ptr<const Mapping>> copyOf(std::span<const std::byte> bytes, std::string_view what);
+  /// One private copy of several such pieces: each begins where the one before it ends, rounded up by padded().
+  static Result<std::shared_ptr<const Mapping>> copyOf(std::span<const std::span<const std::byte>> pieces,
+                                                       std::string_view what);
+  /// Entries of a bundle begin at multiples of 64 bytes.
+  static constexpr uint64_t padded(uint64_t size) { return (size + 63) / 64 * 64; }
   ~Mapping();
   Mapping(const Mapping &) = delete;
   Mapping &operator=(const Mapping &) = delete;
