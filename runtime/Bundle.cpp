@@ -91,9 +91,8 @@ Status Bundle::checkCrc(std::string_view name) const {
   return {};
 }
 
-Status Bundle::checkEntry(const ManifestEntry &entry) const {
-  const Archive::Entry *found = files.find(entry.name);
-  if (sha256Hex(found->data) != entry.sha256)
+Status Bundle::checkSha256(const ManifestEntry &entry, std::span<const std::byte> bytes) {
+  if (sha256Hex(bytes) != entry.sha256)
     return fail(DMX_STATUS_CHECKSUM, "entry '", entry.name,
                 "' does not have its recorded sha256; the bundle is "
                 "damaged, copy or compile it again");
@@ -103,20 +102,23 @@ Status Bundle::checkEntry(const ManifestEntry &entry) const {
 Status Bundle::loadEntries(bool checkAll) {
   const Archive::Entry *manifestEntry = files.find("manifest.json");
   text.assign(reinterpret_cast<const char *>(manifestEntry->data.data()), manifestEntry->data.size());
-  std::vector<std::string_view> checked;
+  std::vector<std::string_view> left = codeForRequests(parsed.targets), names;
+  std::vector<const ManifestEntry *> checked;
   for (const ManifestEntry &entry : parsed.entries) {
     if (Status status = files.load(entry.name, entry.size); !status)
       return status;
-    if (checkAll || isCheckedAtOpen(entry.name))
-      checked.push_back(entry.name);
+    bool isLeft = std::count(left.begin(), left.end(), entry.name) && !files.find(entry.name)->isHeld;
+    if (!checkAll && (isLeft || !isCheckedAtOpen(entry.name)))
+      continue;
+    checked.push_back(&entry);
+    names.push_back(entry.name);
   }
   // What is checked here is used later: it must be the same bytes then.
-  if (Status status = files.hold(checked); !status)
+  if (Status status = files.hold(names); !status)
     return status;
-  for (const ManifestEntry &entry : parsed.entries)
-    if (checkAll || isCheckedAtOpen(entry.name))
-      if (Status status = checkEntry(entry); !status)
-        return status;
+  for (const ManifestEntry *entry : checked)
+    if (Status status = checkSha256(*entry, files.find(entry->name)->data); !status)
+      return status;
   size_t found = files.entries().size() - (files.find(kSignatureName) != nullptr);
   if (found != parsed.entries.size() + 1)
     return badBundle("the archive has ", found, " entries, the manifest lists ", parsed.entries.size() + 1,
@@ -210,7 +212,7 @@ Status Bundle::verify() const {
   if (Status status = checkCrc("manifest.json"); !status)
     return status;
   for (const ManifestEntry &entry : parsed.entries) {
-    Status status = checkEntry(entry);
+    Status status = checkSha256(entry, files.find(entry.name)->data);
     if (status)
       status = checkCrc(entry.name);
     if (!status)
@@ -228,7 +230,10 @@ Status Bundle::hasContracts(const TargetCode &code, int32_t &contracts) const {
   for (const std::string *entry : {&code.entry, &code.common}) {
     if (entry->empty())
       continue;
-    if (Status status = checkCode(code.target, files.find(*entry)->data, contracts); !status)
+    auto bytes = codeBytes(*entry);
+    if (!bytes)
+      return bytes.takeError();
+    if (Status status = checkCode(code.target, *bytes, contracts); !status)
       return within(cat("entry '", *entry, "'"), status.takeError());
     least = std::min(least, contracts);
   }
@@ -257,11 +262,32 @@ const Signature *Bundle::findSignature(const char *name) const {
   return nullptr;
 }
 
+/// Of a code entry, checked and in private memory: so at open, or else now.
+Result<std::span<const std::byte>> Bundle::codeBytes(const std::string &entry) const {
+  const Archive::Entry &found = *files.find(entry);
+  if (found.isHeld)
+    return found.data;
+  std::lock_guard lock(copyMutex);
+  if (auto it = codeCopies.find(entry); it != codeCopies.end())
+    return it->second->bytes();
+  auto copy = Mapping::copyOf(found.data, entry);
+  if (!copy)
+    return copy.takeError();
+  for (const ManifestEntry &listed : parsed.entries)
+    if (listed.name == entry)
+      if (Status status = checkSha256(listed, (*copy)->bytes()); !status)
+        return status.takeError();
+  return codeCopies.emplace(entry, *copy).first->second->bytes();
+}
+
 Result<std::shared_ptr<const CodeImage>> Bundle::code(const std::string &entry, Device &device, bool isShared) const {
   std::lock_guard lock(codeMutex);
   if (auto it = codeCache.find(entry); isShared && it != codeCache.end())
     return it->second;
-  auto image = device.loadCode(files.find(entry)->data);
+  auto bytes = codeBytes(entry);
+  if (!bytes)
+    return bytes.takeError();
+  auto image = device.loadCode(*bytes);
   if (!image)
     return within(cat("entry '", entry, "'"), image.takeError());
   if (isShared)

@@ -31,13 +31,14 @@ struct Signature {
   uint32_t graph = 0; // index into Bundle::graphs
 };
 
-/// Immutable after open, apart from the cache of loaded code, which has its own
-/// lock. Thread-safe.
+/// Immutable after open, apart from caches of code and its bytes, which have their own
+/// locks. Thread-safe.
 class Bundle {
 public:
-  /// Opens and checks everything but the bytes of weights, debug and tests; with keys to trust, these too. What
-  /// is checked is moved into private memory first, so that it cannot differ from what is used. With keys, nothing is
-  /// parsed before the manifest's signature was found to be by one of them.
+  /// Opens and checks everything but the bytes of weights, debug and tests, and of code that sessions take only where
+  /// they ask for it, which is checked then; with keys to trust, all. What is checked is moved into private memory
+  /// first, so that it cannot differ from what is used. With keys, nothing is parsed before the manifest's signature
+  /// was found to be by one of them.
   static Result<std::shared_ptr<const Bundle>> open(Archive archive, const Trust &trust = {});
   /// The checks that need the manifest alone.
   static Result<Manifest> checkHeader(const Archive &archive);
@@ -68,13 +69,15 @@ private:
   std::string text; // of the manifest, NUL-terminated
   std::vector<Graph> graphs;
   std::vector<Signature> functions;
-  mutable std::mutex codeMutex;
+  mutable std::mutex copyMutex, codeMutex;
+  mutable std::map<std::string, std::shared_ptr<const Mapping>> codeCopies;  // of entries that open left alone
   mutable std::map<std::string, std::shared_ptr<const CodeImage>> codeCache; // by entry name
 
   static Status checkManifest(const Archive &archive);
-  Status checkEntry(const ManifestEntry &entry) const;
+  static Status checkSha256(const ManifestEntry &entry, std::span<const std::byte> bytes);
   Status checkCrc(std::string_view name) const;
   Status loadEntries(bool checkAll);
+  Result<std::span<const std::byte>> codeBytes(const std::string &entry) const;
   Status matchGraphs();
   Status checkLayouts() const;
 };

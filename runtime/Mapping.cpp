@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,15 +22,27 @@ std::string errnoText(int code) {
 
 } // namespace
 
-/// Private pages for `size` > 0 bytes, all there at once: they will be written in a moment.
+/// Less than this is not worth system calls for pages of its own.
+constexpr uint64_t kSmall = 128 << 10;
+
+/// Private memory for `size` > 0 bytes. Pages are all there at once: they will be written in a moment.
 Status Mapping::reserve(uint64_t size, std::string_view what) {
-  void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED)
+  isHeap = size < kSmall;
+  void *memory = isHeap
+                     ? std::aligned_alloc(64, padded(size))
+                     : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (!memory || memory == MAP_FAILED)
     return fail(DMX_STATUS_OUT_OF_MEMORY, "there is no memory for a copy of '", what, "' of ", size, " bytes");
   base = memory;
   length = static_cast<size_t>(size);
   view = {static_cast<const std::byte *>(base), length};
   return {};
+}
+
+/// Pages of its own become read-only; where that fails the bytes are as good.
+void Mapping::protect() {
+  if (!isHeap)
+    mprotect(base, length, PROT_READ);
 }
 
 Status Mapping::readFrom(int fd, uint64_t offset, const std::string &what) {
@@ -64,7 +77,7 @@ Result<std::shared_ptr<const Mapping>> Mapping::copyOf(std::span<const std::span
       std::copy(piece.begin(), piece.end(), static_cast<std::byte *>(copy->base) + offset);
       offset += padded(piece.size());
     }
-    mprotect(copy->base, copy->length, PROT_READ); // where it fails the bytes are as good
+    copy->protect();
   }
   return std::shared_ptr<const Mapping>(std::move(copy));
 }
@@ -91,7 +104,7 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
       status = mapping->readFrom(fd, offset, what);
     if (!status)
       return status.takeError();
-    mprotect(mapping->base, mapping->length, PROT_READ);
+    mapping->protect();
     return std::shared_ptr<const Mapping>(std::move(mapping));
   }
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -121,7 +134,9 @@ Result<std::shared_ptr<const Mapping>> Mapping::openFile(const std::string &path
 }
 
 Mapping::~Mapping() {
-  if (base)
+  if (isHeap)
+    std::free(base);
+  else if (base)
     munmap(base, length);
 }
 

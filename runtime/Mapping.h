@@ -18,7 +18,7 @@ enum class Load {
   Copy // private memory, read once
 };
 
-/// A read-only range of bytes at a page of their own; released with its owner.
+/// A read-only range of bytes, 64-byte aligned where it is not a part of a file; released with its owner.
 class Mapping {
 public:
   static Result<std::shared_ptr<const Mapping>> openFile(const std::string &path, Load load);
@@ -42,9 +42,11 @@ public:
 private:
   Mapping() = default;
   Status reserve(uint64_t size, std::string_view what);
+  void protect();
   Status readFrom(int fd, uint64_t offset, const std::string &what);
-  void *base = nullptr; // page-aligned start of the mapping
+  void *base = nullptr; // start of the mapping, or of memory from the heap
   size_t length = 0;
+  bool isHeap = false;
   std::span<const std::byte> view; // the asked-for range inside it
 };
 

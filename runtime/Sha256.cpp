@@ -105,8 +105,9 @@ void blocks(uint32_t *state, const std::byte *data, size_t count) {
   blocksPortable(state, data, count);
 }
 
-/// Slicing-by-8 tables: a byte-wise CRC would take longer than the SHA-256.
-constexpr auto kCrcTables = [] {
+/// Slicing-by-8 tables: a byte-wise CRC would take longer than the SHA-256. Made when they are needed, which is rare:
+/// they would be 8 KiB of the library.
+auto crcTables() {
   std::array<std::array<uint32_t, 256>, 8> tables{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t crc = i;
@@ -118,7 +119,7 @@ constexpr auto kCrcTables = [] {
     for (size_t t = 1; t < 8; ++t)
       tables[t][i] = tables[t - 1][i] >> 8 ^ tables[0][tables[t - 1][i] & 0xFF];
   return tables;
-}();
+}
 
 } // namespace
 
@@ -152,7 +153,7 @@ uint32_t crc32(std::span<const std::byte> bytes) {
   uint32_t crc = ~0u;
   const std::byte *data = bytes.data();
   size_t size = bytes.size();
-  const auto &t = kCrcTables;
+  static const auto t = crcTables();
   for (; size >= 8; size -= 8, data += 8) {
     uint32_t a, b;
     std::memcpy(&a, data, 4);

@@ -191,7 +191,8 @@ enum {
  * With DMX_BUNDLE_COPY open reads all of it, which takes the time to read the file and as much memory a process as
  * the file has bytes; afterwards nothing that happens to the file matters. A file that becomes shorter during open
  * is DMX_STATUS_IO.
- * Manifest, graph and code are copied in both cases, and used from the very bytes whose sha256 was checked.
+ * Manifest, graph and code are copied in both cases, and used from the very bytes whose sha256 was checked. Code of
+ * a level that is not the best one for this machine is copied and checked when a session asks for it.
  *
  * With trusted_keys a bundle is refused unless one of these keys signed it (dmx-sign; schemas/FORMAT.md, "Signature"):
  * DMX_STATUS_UNTRUSTED when it is not signed, is signed by another key, or carries a signature that is damaged, forged
@@ -214,8 +215,8 @@ typedef struct dmx_bundle_options {
 #define DMX_BUNDLE_OPTIONS_INIT {sizeof(dmx_bundle_options), 0, 0, NULL, NULL, 0}
 
 /* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
- * of everything and the sha256 of manifest, graph and code; weights are checked by
- * dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY the file must not be modified while the bundle is open.
+ * of everything and the sha256 of manifest, graph and the code that is best for this machine; code of other levels is
+ * checked when a session takes it (options.isa), weights by dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY the file must not be modified while the bundle is open.
  * `*bundle` is to be closed with dmx_bundle_close. */
 DMX_API dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error);
 /* The same with options; NULL: all defaults. */

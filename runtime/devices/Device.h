@@ -171,6 +171,8 @@ struct DeviceKind {
   Status (*checkCode)(std::span<const std::byte>, int32_t &contracts);
   /// Loads a code object so that none of it can run.
   Result<std::shared_ptr<const CodeImage>> (*inspect)(std::span<const std::byte>);
+  /// Device::selectCode without a device; null: each code object is the only one for some part of a model.
+  Result<const TargetCode *> (*select)(std::span<const TargetCode>, std::string_view isa) = nullptr;
 };
 
 /// All devices of this build. Generated (tools/cmake/DmxcRegistry.cmake).
@@ -192,5 +194,8 @@ Result<std::vector<std::unique_ptr<Device>>> createRehearsalDevices(std::span<co
 /// Checks a code object's form without running any of it. Tells in `contracts` whether all its kernels say what they
 /// rely on: 1, 0, or -1 for targets that this runtime has no device for, which are not looked at.
 Status checkCode(std::string_view target, std::span<const std::byte> bytes, int32_t &contracts);
+
+/// Entries of code that sessions take only where they ask for it by name: levels beside the best one for this machine.
+std::vector<std::string_view> codeForRequests(std::span<const TargetCode> codes);
 
 } // namespace dmxrt

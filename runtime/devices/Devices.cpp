@@ -1,6 +1,7 @@
 //===- Devices.cpp - devices of sessions, and their settings --------------===//
 
 #include "Device.h"
+#include "../Manifest.h"
 #include "RehearsalDevice.h"
 
 #include <charconv>
@@ -148,6 +149,22 @@ Status checkCode(std::string_view target, std::span<const std::byte> bytes, int3
   const DeviceKind *kind = findKind(target);
   contracts = -1;
   return kind ? kind->checkCode(bytes, contracts) : Status();
+}
+
+std::vector<std::string_view> codeForRequests(std::span<const TargetCode> codes) {
+  std::vector<std::string_view> others;
+  for (const DeviceKind *kind : deviceKinds()) {
+    if (!kind->select)
+      continue;
+    Result<const TargetCode *> best = kind->select(codes, "");
+    if (!best)
+      continue;
+    for (const TargetCode &code : codes)
+      for (std::string_view entry : {std::string_view(code.entry), std::string_view(code.common)})
+        if (code.target == kind->target && entry != (*best)->entry && entry != (*best)->common)
+          others.push_back(entry);
+  }
+  return others;
 }
 
 } // namespace dmxrt

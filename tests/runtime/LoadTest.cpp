@@ -72,6 +72,27 @@ void overwrite(const std::filesystem::path &path) {
   close(fd);
 }
 
+/// With code of a level "base" beside the one that is taken.
+TestBundle modelOfTwoLevels() {
+  TestBundle model = addModel(4);
+  Json best = model.manifest["targets"][0], base = best;
+  base["arch"] = "base", base["entry"] = "code/cpu/base/kernels.so", base["features"] = Json::array();
+  model.files["code/cpu/base/kernels.so"] = model.files["code/cpu/x86-64/kernels.so"];
+  model.manifest["targets"] = {base, best};
+  return model;
+}
+
+dmx_status createAt(const dmx_bundle *bundle, const char *isa, std::string &message) {
+  dmx_session_options options = DMX_SESSION_OPTIONS_INIT;
+  options.isa = isa;
+  dmx_error error = DMX_ERROR_INIT;
+  dmx_session *session = nullptr;
+  dmx_status status = dmx_session_create(bundle, nullptr, &options, &session, &error);
+  message = error.message;
+  dmx_session_destroy(session);
+  return status;
+}
+
 } // namespace
 
 TEST_F(Load, ACopyDoesNotFollowItsFile) {
@@ -147,6 +168,47 @@ TEST_F(Load, CodeIsNotReadAgainFromMemory) {
   ASSERT_EQ(open.status, DMX_OK);
   std::memset(open.bytes.get(), 0xCC, open.bytes.size());
   EXPECT_TRUE(makeSession(open.get()));
+}
+
+/// Code that no session takes here without asking is left alone at open, and checked by who asks for it.
+TEST_F(Load, CodeOfAnotherLevelIsCheckedWhenItIsTaken) {
+  TestBundle model = modelOfTwoLevels();
+  std::string text = model.zip();
+  size_t at = text.find(model.files["code/cpu/base/kernels.so"]); // entries lie in the order of their names
+  ASSERT_NE(at, text.npos);
+  std::string message;
+  for (bool damaged : {false, true}) {
+    if (damaged)
+      text[at + 100] ^= 1;
+    writeFile(path, text);
+    BundlePtr bundle = openWith(path, 0);
+    ASSERT_TRUE(bundle);
+    EXPECT_EQ(createAt(bundle.get(), nullptr, message), DMX_OK) << message;
+    dmx_status wanted = damaged ? DMX_STATUS_CHECKSUM : DMX_OK;
+    for (int repeat = 0; repeat < 2; ++repeat)
+      EXPECT_EQ(createAt(bundle.get(), "base", message), wanted) << message;
+    EXPECT_EQ(dmx_bundle_verify(bundle.get(), nullptr), wanted);
+    for (uint32_t flags : {DMX_BUNDLE_COPY, DMX_BUNDLE_CONTRACTS}) { // which look at all code
+      dmx_bundle_options options = DMX_BUNDLE_OPTIONS_INIT;
+      options.flags = flags;
+      dmx_bundle *other = nullptr;
+      dmx_status status = dmx_bundle_open_with(path.c_str(), &options, &other, nullptr);
+      EXPECT_EQ(status == DMX_STATUS_CHECKSUM, damaged) << flags;
+      dmx_bundle_close(other);
+    }
+  }
+  createAt(openWith(path, 0).get(), "base", message);
+  EXPECT_NE(message.find("'code/cpu/base/kernels.so' does not have its recorded sha256"), message.npos) << message;
+}
+
+/// And once it was taken, it is not read again.
+TEST_F(Load, CodeOfAnotherLevelIsNotReadAgain) {
+  writeFile(path, modelOfTwoLevels().zip());
+  BundlePtr bundle = openWith(path, 0);
+  std::string message;
+  EXPECT_EQ(createAt(bundle.get(), "base", message), DMX_OK) << message;
+  overwrite(path);
+  EXPECT_EQ(createAt(bundle.get(), "base", message), DMX_OK) << message;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // they report the signal themselves

@@ -249,7 +249,8 @@ void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
 
 const DeviceKind &cpuDevice() {
   static constexpr DeviceKind kind{dmx::format::kHostTarget, /*runsOnHost=*/true, CpuDevice::kSettings,
-                                   CpuDevice::create,        ElfImage::check,     ElfImage::inspect};
+                                   CpuDevice::create,        ElfImage::check,     ElfImage::inspect,
+                                   selectCpuCode};
   return kind;
 }
 
