@@ -26,7 +26,7 @@ std::string errnoText(int code) {
 constexpr uint64_t kSmall = 128 << 10;
 
 /// Private memory for `size` > 0 bytes. Pages are all there at once: they will be written in a moment.
-Status Mapping::reserve(uint64_t size, std::string_view what) {
+Result<std::byte *> Mapping::reserve(uint64_t size, std::string_view what) {
   isHeap = size < kSmall;
   void *memory = isHeap
                      ? std::aligned_alloc(64, padded(size))
@@ -36,7 +36,7 @@ Status Mapping::reserve(uint64_t size, std::string_view what) {
   base = memory;
   length = static_cast<size_t>(size);
   view = {static_cast<const std::byte *>(base), length};
-  return {};
+  return static_cast<std::byte *>(base);
 }
 
 /// Pages of its own become read-only; where that fails the bytes are as good.
@@ -70,12 +70,13 @@ Result<std::shared_ptr<const Mapping>> Mapping::copyOf(std::span<const std::span
   for (std::span<const std::byte> piece : pieces)
     size = padded(size) + piece.size();
   if (size > 0) {
-    if (Status status = copy->reserve(size, what); !status)
-      return status.takeError();
-    uint64_t offset = 0;
+    Result<std::byte *> memory = copy->reserve(size, what);
+    if (!memory)
+      return memory.takeError();
+    std::byte *to = *memory;
     for (std::span<const std::byte> piece : pieces) {
-      std::copy(piece.begin(), piece.end(), static_cast<std::byte *>(copy->base) + offset);
-      offset += padded(piece.size());
+      std::copy(piece.begin(), piece.end(), to);
+      to += padded(piece.size());
     }
     copy->protect();
   }
@@ -99,10 +100,9 @@ Result<std::shared_ptr<const Mapping>> Mapping::openDescriptor(int fd, uint64_t 
   if (size == 0) // mmap refuses empty ranges
     return std::shared_ptr<const Mapping>(std::move(mapping));
   if (load == Load::Copy) {
-    Status status = mapping->reserve(size, what);
-    if (status)
-      status = mapping->readFrom(fd, offset, what);
-    if (!status)
+    if (Result<std::byte *> memory = mapping->reserve(size, what); !memory)
+      return memory.takeError();
+    if (Status status = mapping->readFrom(fd, offset, what); !status)
       return status.takeError();
     mapping->protect();
     return std::shared_ptr<const Mapping>(std::move(mapping));

@@ -41,7 +41,7 @@ public:
 
 private:
   Mapping() = default;
-  Status reserve(uint64_t size, std::string_view what);
+  Result<std::byte *> reserve(uint64_t size, std::string_view what);
   void protect();
   Status readFrom(int fd, uint64_t offset, const std::string &what);
   void *base = nullptr; // start of the mapping, or of memory from the heap

@@ -216,7 +216,8 @@ typedef struct dmx_bundle_options {
 
 /* Opens a bundle file (mapped read-only, never extracted) or directory. Checks the bounds
  * of everything and the sha256 of manifest, graph and the code that is best for this machine; code of other levels is
- * checked when a session takes it (options.isa), weights by dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY the file must not be modified while the bundle is open.
+ * checked when a session takes it (options.isa), weights by dmx_bundle_verify. Unless it is opened with DMX_BUNDLE_COPY
+ * the file must not be modified while the bundle is open.
  * `*bundle` is to be closed with dmx_bundle_close. */
 DMX_API dmx_status dmx_bundle_open(const char *path, dmx_bundle **bundle, dmx_error *error);
 /* The same with options; NULL: all defaults. */

@@ -1,7 +1,7 @@
 //===- Devices.cpp - devices of sessions, and their settings --------------===//
 
-#include "Device.h"
 #include "../Manifest.h"
+#include "Device.h"
 #include "RehearsalDevice.h"
 
 #include <charconv>

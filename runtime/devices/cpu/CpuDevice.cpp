@@ -137,7 +137,7 @@ CpuDevice::~CpuDevice() {
       pthread_join(lanes[i].thread, nullptr);
     }
   if (scratch)
-    release(scratch, scratchSize * threadCount);
+    CpuDevice::release(scratch, scratchSize * threadCount); // a destructor calls no override
 }
 
 Result<const TargetCode *> CpuDevice::selectCode(std::span<const TargetCode> codes, std::string_view isa) const {
@@ -248,9 +248,9 @@ void CpuDevice::takeSlices(std::vector<TaskSlice> &out) const {
 }
 
 const DeviceKind &cpuDevice() {
-  static constexpr DeviceKind kind{dmx::format::kHostTarget, /*runsOnHost=*/true, CpuDevice::kSettings,
-                                   CpuDevice::create,        ElfImage::check,     ElfImage::inspect,
-                                   selectCpuCode};
+  static constexpr DeviceKind kind{
+      dmx::format::kHostTarget, /*runsOnHost=*/true, CpuDevice::kSettings, CpuDevice::create,
+      ElfImage::check,          ElfImage::inspect,   selectCpuCode};
   return kind;
 }
 
