@@ -151,10 +151,6 @@ Val Emitter::symbolCarrier(const std::string &symbol) { return splat(DType::Bool
 //===--- Branches
 //---------------------------------------------------------------===//
 
-static bool anyPoison(ArrayRef<Val> values) {
-  return llvm::any_of(values, [](const Val &value) { return value.isPoison(); });
-}
-
 static std::vector<Val> poisons(size_t count) { return std::vector<Val>(count, Val::poison()); }
 
 static void requireTensors(ArrayRef<Val> values, const char *what) {
@@ -170,13 +166,13 @@ std::vector<Val> Emitter::branch(const Val &condition, const Branch &onTrue, con
   Val decides = reshape(condition, {});
   OwnedGraph first(*this, "then", {});
   std::vector<Val> a = onTrue();
-  if (anyPoison(a))
+  if (Val::anyPoison(a))
     return poisons(a.size());
   requireTensors(a, "a branch");
   first.finish(a);
   OwnedGraph second(*this, "else", {}, &first);
   std::vector<Val> b = onFalse();
-  if (anyPoison(b))
+  if (Val::anyPoison(b))
     return poisons(b.size());
   requireTensors(b, "a branch");
   if (a.size() != b.size())
@@ -228,7 +224,7 @@ std::vector<Val> Emitter::loop(const Val &trips, const Val &start, const std::ve
     graph.own = own;
     ArrayRef<Val> inputs(graph.arguments);
     std::vector<Val> outputs = body(inputs[0], inputs[1], inputs.drop_front(2));
-    if (anyPoison(outputs))
+    if (Val::anyPoison(outputs))
       return poisons(outputs.size() - 1);
     requireTensors(outputs, "a loop");
     outputs[0] = reshape(cast(outputs[0], DType::Bool), {});

@@ -84,6 +84,9 @@ public:
   /// The result of a node that failed; nothing that reads it is reported again.
   bool isPoison() const { return state->poison; }
   static Val poison();
+  static bool anyPoison(llvm::ArrayRef<Val> values) {
+    return llvm::any_of(values, [](const Val &value) { return value.isPoison(); });
+  }
   bool isSequence() const { return state->sequence; }
   /// The tensors of a sequence whose length is known.
   const std::vector<Val> &items() const { return state->items; }

@@ -131,10 +131,14 @@ void ModelImport::checkDeclared(const onnx::ValueInfoProto &output, const Val &v
 /// Files of IR version 3 list their weights as inputs too; those stay
 /// constants.
 void ModelImport::noteConstantInputs(const std::set<std::string> &constants) {
+  constexpr size_t most = 3; // old models list all of their weights
   std::string names;
+  size_t count = 0;
   for (const auto &input : model.graph().input())
-    if (constants.count(input.name()))
+    if (constants.count(input.name()) && ++count <= most)
       names += (names.empty() ? "'" : ", '") + input.name() + "'";
+  if (count > most)
+    names += " and " + std::to_string(count - most) + " more";
   if (!names.empty())
     diagnostics.report({Severity::Note,
                         "onnx-graph",

@@ -68,13 +68,6 @@ Val stack(NodeContext &c, const std::vector<Val> &slices, int64_t axis, bool rev
   return c.e.concat(parts, c.normalizeAxis(axis, parts.front().rank()));
 }
 
-bool anyPoison(const std::vector<Val> &values) {
-  for (const Val &value : values)
-    if (value.isPoison())
-      return true;
-  return false;
-}
-
 void poisonResults(NodeContext &c) {
   for (int i = 0; i < c.numResults(); ++i)
     c.result(i, Val::poison());
@@ -96,7 +89,7 @@ bool unroll(NodeContext &c, const onnx::GraphProto &body, int64_t limit, std::ve
     std::vector<Val> inputs{c.e.intScalar(DType::I64, i), condition ? condition : c.e.scalar(DType::Bool, 1)};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
     std::vector<Val> outputs = c.inlineGraph(body, inputs, "/" + std::to_string(i));
-    if (anyPoison(outputs)) {
+    if (Val::anyPoison(outputs)) {
       poisonResults(c);
       return true;
     }
@@ -218,7 +211,7 @@ std::vector<Val> scan(NodeContext &c, std::vector<Val> states, const std::vector
           c.e.reshape(c.e.sliceAxis(inputs[k], along, plan.inputReverse[k] ? steps - 1 - t : t, 1), dims));
     }
     std::vector<Val> outputs = c.inlineGraph(body, arguments, suffix + "/" + std::to_string(t));
-    if (anyPoison(outputs))
+    if (Val::anyPoison(outputs))
       return std::vector<Val>(body.output_size(), Val::poison());
     std::copy_n(outputs.begin(), states.size(), states.begin());
     for (size_t k = 0; k < scanned.size(); ++k)
