@@ -142,11 +142,21 @@ Pairs decidePairs(NodeContext &c, const Val &x, const std::vector<int64_t> &perC
   return {scores, votes};
 }
 
+/// Scores of pairs as probabilities of classes: those of pairs are 1 / (1 + exp(a * score + b)).
+Val probabilitiesOf(NodeContext &c, const Val &scores, int64_t classes) {
+  Emitter &e = c.e;
+  const int64_t pairs = scores.dim(1);
+  Val a = e.floats(scores.dtype(), {pairs}, floatsOfLength(c, "prob_a", pairs));
+  Val b = e.floats(scores.dtype(), {pairs}, floatsOfLength(c, "prob_b", pairs));
+  Val wins = e.emit<SigmoidOp>({e.emit<NegOp>({e.add(e.mul(scores, a), b)})});
+  constexpr double kLeast = 1e-7; // as libsvm has it
+  wins = e.min(e.max(wins, e.scalarLike(wins, kLeast)), e.scalarLike(wins, 1 - kLeast));
+  return coupledProbabilities(e, wins, classes);
+}
+
 void importSvmClassifier(NodeContext &c) {
   Emitter &e = c.e;
-  if (c.attrFloats("prob_a").value_or(std::vector<double>()).size())
-    fail("op-unsupported", "its probabilities (prob_a, prob_b) are found by an iteration until they settle, which is "
-                           "not supported; scores are");
+  const bool asProbabilities = !c.attrFloats("prob_a").value_or(std::vector<double>()).empty();
   const ClassLabels labels(c, "classlabels_ints");
   std::vector<int64_t> perClass = c.attrInts("vectors_per_class", {});
   const int64_t classes = std::max<int64_t>(labels.count(), 1);
@@ -156,9 +166,10 @@ void importSvmClassifier(NodeContext &c) {
     c.requireAttr(static_cast<int64_t>(perClass.size()) == classes && classes >= 2,
                   "vectors_per_class does not have one number a label");
     Pairs pairs = decidePairs(c, x, perClass);
-    scores = pairs.scores;
+    scores = asProbabilities ? probabilitiesOf(c, pairs.scores, classes) : pairs.scores;
     places = placeOfLargest(e, pairs.votes);
   } else {
+    c.requireAttr(!asProbabilities, "prob_a and prob_b need support vectors (vectors_per_class)");
     scores = e.add(product(c, x, c.attrFloats("coefficients").value_or(std::vector<double>()), classes),
                    floatsOfLength(c, "rho", 1).front());
     places = placeOfLargest(e, scores);
@@ -205,7 +216,7 @@ std::vector<OpRows> mlLinearOps() {
        "classlabels_ints,classlabels_strings,coefficients,kernel_params,kernel_type,post_transform,prob_a,prob_b,rho,"
        "support_vectors,vectors_per_class",
        {Plain},
-       "without probabilities; labels that are strings are refused where they are asked for",
+       strings,
        ml},
   };
 }

@@ -16,6 +16,11 @@ Val transformed(Emitter &e, const Val &scores, PostTransform transform);
 /// Of each row (i64 [rows]).
 Val placeOfLargest(Emitter &e, const Val &scores);
 
+/// Of each class, [rows, classes], from the probabilities [rows, pairs] that the first class of a pair wins: (0, 1),
+/// (0, 2),
+/// .. (1, 2), ..
+Val coupledProbabilities(Emitter &e, const Val &firstWins, int64_t classes);
+
 /// The labels of a classifier, of the attributes `ints` and classlabels_strings.
 class ClassLabels {
 public:

@@ -164,8 +164,35 @@ TEST(Ml, SupportVectorsVoteInPairs) {
   }
   EXPECT_EQ(numbersOf(y[0]), labels);
   expectNear(y[1], scores);
-  node.floats("prob_a", {1, 1, 1}).floats("prob_b", {0, 0, 0});
-  EXPECT_NE(node.refusal().find("probabilities"), std::string::npos) << node.refusal();
+
+  // Probabilities are where (Q p)[t] = p Q p for all classes t (Wu, Lin and Weng), about.
+  node.floats("prob_a", {-1, -2, -0.5F}).floats("prob_b", {0, 0.25F, -1});
+  const double a[] = {-1, -2, -0.5}, b[] = {0, 0.25, -1};
+  Numbers p = numbersOf(node({floatTensor({4, 2}, rows)})[1]);
+  ASSERT_EQ(p.size(), 12u);
+  for (size_t row = 0; row < 4; ++row) {
+    double r[3][3] = {}, q[3][3] = {}, product[3] = {}, total = 0;
+    for (size_t pair = 0; pair < 3; ++pair) {
+      const size_t i = pair == 2 ? 1 : 0, j = pair == 0 ? 1 : 2;
+      r[i][j] = 1 / (1 + std::exp(a[pair] * scores[3 * row + pair] + b[pair]));
+      r[j][i] = 1 - r[i][j];
+    }
+    for (size_t t = 0; t < 3; ++t)
+      for (size_t j = 0; j < 3; ++j) {
+        q[t][t] += r[j][t] * r[j][t];
+        q[t][j] -= t == j ? 0 : r[j][t] * r[t][j];
+      }
+    for (size_t t = 0; t < 3; ++t) {
+      for (size_t j = 0; j < 3; ++j)
+        product[t] += q[t][j] * p[3 * row + j];
+      total += p[3 * row + t] * product[t];
+    }
+    for (double each : product)
+      EXPECT_NEAR(each, total, 0.0018) << "row " << row;
+    EXPECT_NEAR(p[3 * row] + p[3 * row + 1] + p[3 * row + 2], 1, 1e-5);
+  }
+  node.floats("prob_a", {1, 1});
+  EXPECT_NE(node.refusal().find("prob_a"), std::string::npos) << node.refusal();
 }
 
 TEST(Ml, ScalerAndNormalizerAndImputer) {
