@@ -8,10 +8,20 @@
 
 namespace dmxc::torchfe {
 
+static constexpr std::string_view kOps = "torch.ops.", kAten = "torch.ops.aten.";
+
+std::string_view operatorName(std::string_view target) {
+  if (isAten(target))
+    return target.substr(kAten.size());
+  return target.starts_with(kOps) ? target.substr(kOps.size()) : std::string_view();
+}
+
+bool isAten(std::string_view target) { return target.starts_with(kAten); }
+
 AtenTable::AtenTable() {
-  for (auto family :
-       {elementwiseOps, selectOps, activationOps, viewOps, joinOps, createOps, reduceOps, indexOps, productOps,
-        attentionOps, convolutionOps, poolOps, normOps, lossOps, resampleOps, recurrentOps, sizeOps, refusedOps})
+  for (auto family : {elementwiseOps, selectOps, activationOps, viewOps, joinOps, createOps, reduceOps, indexOps,
+                      productOps, attentionOps, convolutionOps, poolOps, normOps, lossOps, resampleOps, recurrentOps,
+                      sizeOps, libraryOps, refusedOps})
     for (const AtenRow &row : family()) {
       Schema schema(row.signature);
       std::string name = schema.name;

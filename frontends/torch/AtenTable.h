@@ -15,7 +15,7 @@ using ImportFn = void (*)(AtenContext &);
 
 /// How one overload is imported.
 struct AtenRow {
-  const char *signature; ///< as torch declares it; the defaults stand in it
+  const char *signature; ///< as torch declares it, of other libraries with theirs; the defaults stand in it
   ImportFn import;       ///< null: refused, `note` says why
   const char *note = ""; ///< a limit of the import, or the reason of the refusal
 };
@@ -30,7 +30,7 @@ struct AtenOp {
 class AtenTable {
 public:
   static const AtenTable &get();
-  /// By "add.Tensor"; null when there is none.
+  /// By "add.Tensor", of other libraries "torchvision.nms.default"; null when there is none.
   const AtenOp *find(std::string_view name) const;
   /// The functional form of an in-place overload: of "add_.Tensor" that is "add.Tensor".
   const AtenOp *findInPlace(std::string_view name) const;
@@ -42,6 +42,12 @@ private:
   AtenTable();
   std::map<std::string, AtenOp, std::less<>> all;
 };
+
+/// The name by which the table knows what a program calls: "add.Tensor" for torch.ops.aten.add.Tensor,
+/// "torchvision.nms.default" for torch.ops.torchvision.nms.default; empty for what is no operator of a library.
+std::string_view operatorName(std::string_view target);
+/// Whether it is ATen's, not another library's.
+bool isAten(std::string_view target);
 
 // The families; each is defined in ops/<Family>.cpp.
 std::vector<AtenRow> elementwiseOps();
@@ -61,6 +67,7 @@ std::vector<AtenRow> lossOps();
 std::vector<AtenRow> resampleOps();
 std::vector<AtenRow> recurrentOps();
 std::vector<AtenRow> sizeOps();
+std::vector<AtenRow> libraryOps();
 std::vector<AtenRow> refusedOps();
 
 } // namespace dmxc::torchfe

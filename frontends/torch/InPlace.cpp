@@ -12,13 +12,6 @@
 namespace dmxc::torchfe {
 namespace {
 
-constexpr std::string_view kAten = "torch.ops.aten.";
-
-const AtenOp *atenOperator(const Node &node) {
-  std::string_view target = node.target;
-  return target.starts_with(kAten) ? AtenTable::get().find(target.substr(kAten.size())) : nullptr;
-}
-
 bool isOneOf(const std::string &name, std::initializer_list<const char *> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -92,12 +85,10 @@ std::vector<View> recipesOf(const AtenOp &op, const std::string &base, const std
 } // namespace
 
 const AtenOp *inPlaceOperator(const Node &node) {
-  std::string_view target = node.target;
-  if (!target.starts_with(kAten))
-    return nullptr;
-  const AtenOp *op = atenOperator(node);
+  std::string_view name = operatorName(node.target);
+  const AtenOp *op = AtenTable::get().find(name);
   if (!op)
-    return AtenTable::get().findInPlace(target.substr(kAten.size()));
+    return AtenTable::get().findInPlace(name);
   bool writes = std::any_of(op->schema.parameters.begin(), op->schema.parameters.end(),
                             [](const Parameter &parameter) { return parameter.written; });
   return writes ? op : nullptr;
@@ -114,7 +105,7 @@ std::set<std::string> changedValues(const Graph &graph) {
     const AtenOp *op = inPlaceOperator(node);
     if (op)
       changed.insert(owner(baseOf(node, *op)));
-    else if (op = atenOperator(node); !op || !givesViews(*op))
+    else if (op = AtenTable::get().find(operatorName(node.target)); !op || !givesViews(*op))
       continue;
     for (const Argument &output : node.outputs)
       forEachName(output, [&](const std::string &name) { ownerOf.emplace(name, owner(baseOf(node, *op))); });

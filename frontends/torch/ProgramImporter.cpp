@@ -11,7 +11,7 @@ namespace {
 constexpr int kMaxDepth = 16;
 /// Nodes after inlining.
 constexpr int64_t kMaxNodes = 2'000'000;
-constexpr std::string_view kAten = "torch.ops.aten.", kHigherOrder = "torch.ops.higher_order.";
+constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
 bool isPoison(const Arg &arg) {
   return std::any_of(arg.tensors.begin(), arg.tensors.end(), [](const Val &v) { return v && v.isPoison(); });
@@ -24,6 +24,24 @@ std::string nameOfNode(const Node &node, size_t index) {
   for (const Argument &output : node.outputs)
     forEachName(output, [&](const std::string &text) { name = name.empty() ? text : name; });
   return name.empty() ? node.target + "_" + std::to_string(index) : name;
+}
+
+/// Fails unless the table imports what a node calls.
+void requireKnown(std::string_view target) {
+  std::string_view name = operatorName(target);
+  const AtenOp *known = AtenTable::get().find(name);
+  if (!known)
+    known = AtenTable::get().findInPlace(name);
+  if (!known && !isAten(target))
+    fail("op-unknown", "the operator is none of torch's ATen; of other libraries few operators are known here",
+         {"write it with torch's own operators"});
+  if (!known) {
+    std::string near = AtenTable::get().nearest(std::string(name));
+    fail("op-unknown", "the operator is unknown",
+         near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
+  }
+  if (!known->row.import)
+    fail("op-unsupported", known->row.note);
 }
 
 /// The last frame of a Python stack trace on one line: `model.py:12 in forward: return self.fc(x)`.
@@ -155,22 +173,9 @@ void ProgramImporter::importNode(const Node &node, size_t index, const Graph &gr
 void ProgramImporter::importKnown(const Node &node, const std::string &name, const Graph &graph, Scope &scope,
                                   size_t index, const Uses &uses) {
   std::string_view target = node.target;
-  bool aten = target.starts_with(kAten);
-  if (aten) { // what needs no operands is checked even behind a failed node
-    std::string op(target.substr(kAten.size()));
-    const AtenOp *known = AtenTable::get().find(op);
-    if (!known)
-      known = AtenTable::get().findInPlace(op);
-    if (!known) {
-      std::string near = AtenTable::get().nearest(op);
-      fail("op-unknown", "the operator is unknown",
-           near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
-    }
-    if (!known->row.import)
-      fail("op-unsupported", known->row.note);
-  } else if (!target.starts_with(kHigherOrder) && !isSymbolic(node.target)) {
-    fail("op-unknown", "the operator is none of torch's ATen; operators of other libraries are not known here");
-  }
+  bool higherOrder = target.starts_with(kHigherOrder), symbolic = isSymbolic(node.target);
+  if (!higherOrder && !symbolic)
+    requireKnown(target); // what needs no operands is checked even behind a failed node
   bool poisoned = false;
   std::vector<Arg> operands;
   for (const NamedArgument &input : node.inputs) {
@@ -183,12 +188,12 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
     return;
   }
   std::vector<Arg> results;
-  if (aten)
-    results = importOperator(node, name, scope, index, uses);
-  else if (target.starts_with(kHigherOrder))
+  if (higherOrder)
     results = importHigherOrder(node, std::string(target.substr(kHigherOrder.size())), name, scope);
-  else
+  else if (symbolic)
     results.push_back(*importSymbolic(emitter, node.target, operands));
+  else
+    results = importOperator(node, name, scope, index, uses);
   bindResults(node, std::move(results), graph, scope);
 }
 
@@ -220,7 +225,7 @@ std::vector<Arg> ProgramImporter::bindArguments(const AtenOp &op, bool inPlace, 
 
 std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::string &name, Scope &scope, size_t index,
                                                  const Uses &uses) {
-  std::string target = node.target.substr(kAten.size());
+  std::string_view target = operatorName(node.target);
   const AtenOp *op = AtenTable::get().find(target);
   bool inPlace = !op;
   if (inPlace)

@@ -172,9 +172,13 @@ Parameter parameterOf(std::string_view text) {
 Schema::Schema(std::string_view text) {
   size_t open = text.find('('), close = text.rfind(") ->");
   assert(open != std::string_view::npos && close != std::string_view::npos);
-  name = std::string(text.substr(0, open));
+  size_t library = text.find("::");
+  size_t from = library < open ? library + 2 : 0;
+  name = std::string(text.substr(from, open - from));
   if (name.find('.') == std::string::npos)
     name += ".default";
+  if (from)
+    name = std::string(text.substr(0, library)) + "." + name;
   for (std::string_view part : splitList(text.substr(open + 1, close - open - 1)))
     if (part != "*")
       parameters.push_back(parameterOf(part));

@@ -56,8 +56,31 @@ Outputs evaluateMatMul(const Call &call) {
   return one(std::move(result));
 }
 
+Outputs evaluateGroupedMatMul(const Call &call) {
+  Tensor result = call.makeResult();
+  const Shape &rhs = call.in[1].shape();
+  const int64_t m = result.shape()[0], k = rhs[1], n = rhs[2];
+  const auto *ends = call.in[2].as<int64_t>();
+  withNumber(result.dtype(), [&]<typename T>(T) {
+    std::fill_n(result.as<T>(), m * n, T{});
+    std::vector<Accumulator<T>> sums(4 * n);
+    for (int64_t group = 0, first = 0; group < rhs[0]; ++group) {
+      const int64_t last = std::min(ends[group], m);
+      if (last <= first)
+        continue;
+      multiply(result.as<T>() + first * n, call.in[0].as<T>() + first * k, call.in[1].as<T>() + group * k * n,
+               last - first, n, k, sums);
+      first = last;
+    }
+  });
+  return one(std::move(result));
+}
+
 } // namespace
 
-void addLinearAlgebra(Table &table) { table["dmir.matmul"] = {evaluateMatMul}; }
+void addLinearAlgebra(Table &table) {
+  table["dmir.matmul"] = {evaluateMatMul};
+  table["dmir.grouped_matmul"] = {evaluateGroupedMatMul};
+}
 
 } // namespace dmxc::reference

@@ -42,15 +42,16 @@ bool hasPacked(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), packed) || llvm::any_of(op->getResultTypes(), packed);
 }
 
+bool isProduct(Operation *op) { return mlir::isa<dmir::MatMulOp, dmir::GroupedMatMulOp>(op); }
+
 /// Whether a product may take the bits of the constants that `producer` makes its right operand of.
 bool isOfFewBits(Operation *root, Operation *producer) {
-  auto matmul = dyn_cast<dmir::MatMulOp>(root);
-  if (!matmul || !mlir::isa<dmir::DequantizeOp>(producer) || !cpu::computedWith(root).empty() ||
+  if (!isProduct(root) || !mlir::isa<dmir::DequantizeOp>(producer) || !cpu::computedWith(root).empty() ||
       !llvm::all_of(producer->getOperands(), [](Value v) { return dmir::isConstant(v); }))
     return false;
-  std::optional<cpu::BlockWeights> weights = cpu::matchBlockWeights(matmul.getRhs());
-  return weights && weights->op == producer &&
-         typeOf(matmul.getLhs()).getElementType() == typeOf(matmul.getRhs()).getElementType();
+  std::optional<cpu::BlockWeights> weights = cpu::matchBlockWeights(root->getOperand(1));
+  return weights && weights->op == producer && weights->grouped() == mlir::isa<dmir::GroupedMatMulOp>(root) &&
+         typeOf(root->getOperand(0)).getElementType() == typeOf(root->getOperand(1)).getElementType();
 }
 
 /// Values inside a matrix product are read many times: only what is a view of memory may be fused.
@@ -97,7 +98,7 @@ bool cpu::fusesProducer(Operation *root, OpOperand &use, Operation *producer) {
     if (axis + 1 == typeOf(concat.getResult()).getRank() && !aligned)
       return false;
   }
-  if (mlir::isa<dmir::MatMulOp>(owner) || (mlir::isa<dmir::MatMulOp>(root) && isView(owner)))
+  if (isProduct(owner) || (isProduct(root) && isView(owner)))
     return isView(producer) || isOfFewBits(root, producer);
   if (!cpuKernels().readsOnce(owner) || use.getOperandNumber() >= owner->getNumOperands())
     return false;

@@ -16,6 +16,7 @@ const KernelTable &dmxc::cpu::cpuKernels() {
     KernelTable table;
     registerRoots(table);
     registerMatmul(table);
+    registerGroupedMatmul(table);
     registerConv(table);
     return table;
   }();

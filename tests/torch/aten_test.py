@@ -64,7 +64,8 @@ class Family:
         outputs = [{"as_tensor": {"name": name}} for name in names]
         if case["list"]:
             outputs = [{"as_tensors": [{"name": name} for name in names]}]
-        self.program.node("torch.ops.aten." + case["target"], arguments, outputs, name=f"case{number}")
+        library = "" if case["target"].count(".") == 2 else "aten."  # which other libraries' names have
+        self.program.node(f"torch.ops.{library}{case['target']}", arguments, outputs, name=f"case{number}")
         for name, result in zip(names, case["results"]):
             if result:
                 self.program.values[name] = pt2file.meta(result["dtype"], result["shape"])

@@ -79,9 +79,10 @@ def call(operator, values, rest):
 
 
 def case(target, /, instead=None, tol=None, results=None, **arguments):
-    """One call; `instead` computes it where torch 1.13 has no such operator, `results` are the ones to compare."""
-    name, overload = target.split(".")
+    """One call; `instead` computes it where torch 1.13 has no such operator, or another library has it, `results` are the ones to
+    compare."""
     if instead is None:
+        name, overload = target.split(".")
         operator = getattr(getattr(torch.ops.aten, name), overload)
         positional = [a.name for a in operator._schema.arguments if not a.kwarg_only]
         last = max((i for i, n in enumerate(positional) if n in arguments), default=-1)
@@ -644,8 +645,48 @@ def plain_recurrent():
              has_biases=True, dropout=0.0, train=False)
 
 
+def kept_boxes(dets, scores, iou_threshold):
+    """torchvision's nms, box by box."""
+    kept = []
+    for i in sorted(range(len(scores)), key=lambda i: -scores[i]):
+        def overlap(j):
+            sides = (torch.minimum(dets[i][2:], dets[j][2:]) - torch.maximum(dets[i][:2], dets[j][:2])).clamp(min=0)
+            area = [float((dets[k][2:] - dets[k][:2]).prod()) for k in (i, j)]
+            shared = float(sides.prod())
+            return shared / (area[0] + area[1] - shared)
+        if all(overlap(j) <= iou_threshold for j in kept):
+            kept.append(i)
+    return torch.tensor(kept)
+
+
+def grouped(self, mat2, offs):
+    result, first = torch.zeros(self.shape[0], mat2.shape[2]), 0
+    for group, last in enumerate(offs.tolist()):
+        result[first:last] = self[first:last] @ mat2[group]
+        first = last
+    return result
+
+
+def libraries():
+    """Histograms, products of grouped rows, and operators that other libraries than torch define."""
+    x = T(40, lo=-1, hi=9)
+    for arguments in ({}, {"bins": 8}, {"bins": 8, "min": 0, "max": 7}, {"bins": 5, "min": -0.5, "max": 2.5}, {"bins": 3, "min": 4, "max": 4}):
+        case("histc.default", self=x, **arguments)
+    case("histc.default", self=T(3, dtype="f64", lo=2, hi=2), bins=4)
+    # NaN counts nowhere; torch 1.13 took it for the least.
+    case("histc.default", instead=lambda **_: L([0, 1, 1, 0, 1]), self=L([math.nan, 1, 2, math.inf, 5]), bins=5, min=0, max=5)
+    corners = T(30, 2, lo=0, hi=8)
+    boxes, scores = torch.cat([corners, corners + T(30, 2, lo=0.5, hi=4)], 1), T(30)
+    for threshold in (0.0, 0.3, 0.7):
+        case("torchvision.nms.default", instead=kept_boxes, dets=boxes, scores=scores, iou_threshold=threshold)
+    for offs in ([3, 3, 9], [0, 5, 7], [9, 9, 9]):
+        rows, matrices, ends = T(9, 6), T(3, 6, 5), L(offs, "i32")
+        case("_grouped_mm.default", instead=grouped, self=rows, mat2=matrices, offs=ends)
+        case("transformers.grouped_mm_fallback.default", instead=lambda input, weight, offs: grouped(input, weight, offs), input=rows, weight=matrices, offs=ends)
+
+
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,
-               resampling, recurrent, dropouts, aliases, plain_recurrent):
+               resampling, recurrent, dropouts, aliases, plain_recurrent, libraries):
     first = len(cases)
     family()
     for entry in cases[first:]:

@@ -22,4 +22,11 @@ Val numpyMatMul(Emitter &e, Val a, Val b) {
   return e.reshape(product, shape);
 }
 
+Val groupedProduct(Emitter &e, const Val &rows, const Val &weights, const Val &ends) {
+  if (rows.dtype() != weights.dtype() || !isFloat(rows.dtype()))
+    fail("op-dtype",
+         "grouped rows and matrices must be floats of one type, not " + rows.describe() + " and " + weights.describe());
+  return e.emit<dmir::GroupedMatMulOp>({rows, weights, e.cast(ends, DType::I64)});
+}
+
 } // namespace dmxc::frontend

@@ -1,7 +1,7 @@
 //===- Moe.cpp - mixtures of experts --------------------------------------===//
 //
-// Every expert computes every token, and what the router did not choose counts 0: which experts a token takes is known
-// at run time only.
+// Which experts a token takes is known at run time only: each token stands once for each of its experts, sorted by
+// them, so that an expert's tokens follow one another and are one part of a grouped product.
 //
 //===----------------------------------------------------------------------===//
 #include "Moe.h"
@@ -9,8 +9,10 @@
 #include "../ops/Elementwise.h"
 
 #include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Counting.h"
 #include "frontends/common/ops/Formulas.h"
 #include "frontends/common/ops/Order.h"
+#include "frontends/common/ops/Product.h"
 
 #include <limits>
 
@@ -38,8 +40,9 @@ namespace {
 constexpr double kMixerMargin = 2 * 0.01F;
 
 /// The best expert, and the best of the others: each counts its share of those that come near to it.
-Val sparselyMixed(Emitter &e, const Val &logits) {
-  Val taken, total;
+Route sparselyMixed(Emitter &e, const Val &logits) {
+  std::vector<Val> experts, weights;
+  Val taken, column = e.iota(DType::I64, {1, logits.extent(1)}, 1);
   for (int i = 0; i < 2; ++i) {
     Val open = taken ? e.select(taken, e.scalarLike(logits, -std::numeric_limits<double>::infinity()), logits) : logits;
     Val best = e.reduce(Reduction::max, open, {1}, true), gap = e.sub(best, logits);
@@ -47,16 +50,16 @@ Val sparselyMixed(Emitter &e, const Val &logits) {
     if (taken)
       near = both(e, near, notOf(e, taken));
     Val sum = sumOver(e, whereOrZero(e, near, expOf(e, negOf(e, gap))), {1}, true);
-    Val chosen = oneHotOfMax(e, open, 1), share = e.div(chosen, sum);
-    total = total ? e.add(total, share) : share;
-    taken = e.compare(Compare::gt, chosen, e.scalarLike(chosen, 0));
+    experts.push_back(argExtremum(e, Extremum::max, open, 1, /*keep=*/true));
+    weights.push_back(e.div(e.scalarLike(sum, 1), sum));
+    taken = e.compare(Compare::eq, experts.back(), column);
   }
-  return total;
+  return {e.concat(experts, 1), e.concat(weights, 1)};
 }
 
 } // namespace
 
-Val routeWeights(NodeContext &c, const Val &given) {
+Route routeOf(NodeContext &c, const Val &given) {
   Emitter &e = c.e;
   Val logits = e.cast(c.operand(1), DType::F32);
   c.requireShape(logits.rank() == 2, "router_probs must be [tokens, experts], not " + logits.describe());
@@ -79,8 +82,7 @@ Val routeWeights(NodeContext &c, const Val &given) {
     Val sum = sumOver(e, weights, {1}, true), none = e.compare(Compare::eq, sum, e.scalarLike(sum, 0));
     weights = e.select(none, e.scalarLike(weights, 0), e.div(weights, sum));
   }
-  Val nothing = e.splat(DType::F32, logits.dims(), 0);
-  return backwards(scatterElements(e, nothing, chosen[1], weights, 1, ScatterMode::replace));
+  return {e.sub(e.size(experts - 1), chosen[1]), weights};
 }
 
 void requireLayer(NodeContext &c, const ExpertLayer &layer, const Dims &dims, const char *what) {
@@ -95,10 +97,15 @@ void requireLayer(NodeContext &c, const ExpertLayer &layer, const Dims &dims, co
 
 namespace {
 
-/// x [experts or 1, tokens, k] through a layer of each expert.
-Val through(Emitter &e, const ExpertLayer &layer, const Val &x) {
-  Val y = e.matmul(x, e.transposeLast(layer.weights));
-  return layer.bias ? e.add(y, unsqueeze(e, e.cast(layer.bias, DType::F32), 1)) : y;
+/// Rows sorted by the expert that takes them: i64 [rows], and where each expert's rows end, [experts].
+struct Sorted {
+  Val expert, ends;
+};
+
+/// x [rows, k] through the layer of each row's expert.
+Val through(Emitter &e, const ExpertLayer &layer, const Sorted &by, const Val &x) {
+  Val y = groupedProduct(e, x, e.transposeLast(layer.weights), by.ends);
+  return layer.bias ? e.add(y, e.gather(e.cast(layer.bias, DType::F32), by.expert, 0)) : y;
 }
 
 Val atMost(Emitter &e, const Val &x, const std::optional<double> &limit) {
@@ -136,18 +143,18 @@ Val plain(Emitter &e, const std::string &name, const Val &x) {
        "the activation_type '" + name + "' is unknown (relu, relu2, gelu, silu, identity, swiglu and geglu are known)");
 }
 
-Val activated(Emitter &e, const Experts &experts, const ExpertActivation &a, const Val &x) {
-  Val h = through(e, experts.fc1, x);
+Val activated(Emitter &e, const Experts &experts, const ExpertActivation &a, const Sorted &by, const Val &x) {
+  Val h = through(e, experts.fc1, by, x);
   if (!a.gated()) {
     Val y = plain(e, a.name, h);
-    return experts.fc3 ? e.mul(y, through(e, experts.fc3, x)) : y;
+    return experts.fc3 ? e.mul(y, through(e, experts.fc3, by, x)) : y;
   }
   if (a.fusion == 0)
-    return gated(e, a, h, through(e, experts.fc3, x));
-  const Dim rows = experts.fc2.weights.extent(2);
+    return gated(e, a, h, through(e, experts.fc3, by, x));
+  const Dim inner = experts.fc2.weights.extent(2);
   if (a.fusion == 1)
-    return gated(e, a, e.sliceAxis(h, 2, 0, rows, 2), e.sliceAxis(h, 2, 1, rows, 2));
-  return gated(e, a, e.sliceAxis(h, 2, 0, rows), e.sliceAxis(h, 2, rows, rows));
+    return gated(e, a, e.sliceAxis(h, 1, 0, inner, 2), e.sliceAxis(h, 1, 1, inner, 2));
+  return gated(e, a, e.sliceAxis(h, 1, 0, inner), e.sliceAxis(h, 1, inner, inner));
 }
 
 void requireExperts(NodeContext &c, const Experts &experts, const ExpertActivation &a, const Val &x) {
@@ -166,19 +173,28 @@ void requireExperts(NodeContext &c, const Experts &experts, const ExpertActivati
 
 } // namespace
 
-Val mixedExperts(NodeContext &c, const Experts &experts, const ExpertActivation &activation, const Val &route) {
+Val mixedExperts(NodeContext &c, const Experts &experts, const ExpertActivation &activation, const Route &route) {
   Emitter &e = c.e;
+  Counting n(e);
   Val x = c.operand(0);
   c.requireShape(x.rank() == 2 || x.rank() == 3,
                  "the input must be [tokens, hidden] or [batch, sequence, hidden], not " + x.describe());
   requireExperts(c, experts, activation, x);
   const Dim tokens = x.rank() == 2 ? x.extent(0) : x.extent(0) * x.extent(1), hidden = x.extent(-1);
-  c.requireShape(mayEqual(route.extent(0), tokens),
-                 "the router has " + route.extent(0).str() + " rows for " + tokens.str() + " tokens");
-  Val rows = e.reshape(e.cast(x, DType::F32), {1, tokens, hidden});
-  Val y = through(e, experts.fc2, activated(e, experts, activation, rows));
-  Val share = unsqueeze(e, e.transpose(e.expectDims(route, {tokens, route.extent(1)}), {1, 0}), 2);
-  return e.cast(e.reshape(sumOver(e, e.mul(y, share), {0}, false), x.dims()), x.dtype());
+  c.requireShape(mayEqual(route.experts.extent(0), tokens),
+                 "the router has " + route.experts.extent(0).str() + " rows for " + tokens.str() + " tokens");
+  const Dim each = route.experts.extent(1), pairs = tokens * each, count = experts.fc1.weights.extent(0);
+  Val chosen = n.flat(e.expectDims(route.experts, {tokens, each}));
+  std::vector<Val> order = n.sorted(chosen, 0);
+  Val upTo = e.compare(Compare::le, e.reshape(chosen, {1, pairs}), e.iota(DType::I64, {count, 1}, 0));
+  Sorted by{order[0], sumOver(e, e.cast(upTo, DType::I64), {1}, false)};
+  Val rows = e.gather(e.reshape(e.cast(x, DType::F32), {tokens, hidden}), n.divide(order[1], each), 0);
+  Val y = through(e, experts.fc2, by, activated(e, experts, activation, by, rows));
+  // Back to the order of the tokens, where each sums what its experts give.
+  Val place = n.scatter(e.splat(DType::I64, {pairs}, 0), order[1], n.positions(pairs));
+  Val back = e.reshape(e.gather(y, place, 0), {tokens, each, hidden});
+  Val shares = unsqueeze(e, e.expectDims(route.weights, {tokens, each}), 2);
+  return e.cast(e.reshape(sumOver(e, e.mul(back, shares), {1}, false), x.dims()), x.dtype());
 }
 
 namespace {
@@ -198,7 +214,7 @@ void importMoE(NodeContext &c) {
   requireTypeOfFirst(c, {1, 2, 3, 4, 5, 6, 7});
   c.requireShape(c.has(2) && c.has(4), "the weights of fc1 and fc2 must be there");
   Experts experts{layerOf(c, 2, 3), layerOf(c, 4, 5), layerOf(c, 6, 7)};
-  c.result(mixedExperts(c, experts, activation, routeWeights(c)));
+  c.result(mixedExperts(c, experts, activation, routeOf(c)));
 }
 
 } // namespace

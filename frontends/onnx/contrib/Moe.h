@@ -28,12 +28,16 @@ struct ExpertActivation {
 };
 ExpertActivation expertActivationOf(NodeContext &c);
 
-/// What the chosen experts count, f32 [tokens, experts], and 0 for the others: the softmax over all experts, or what
-/// `given` says; divided by the sum of those chosen where the attribute says so.
-Val routeWeights(NodeContext &c, const Val &given = {});
+/// The experts that each token takes, i64 [tokens, k], and what each counts, f32 of the same shape.
+struct Route {
+  Val experts, weights;
+};
+/// What an expert counts is the softmax over all of them, or what `given` says; divided by the sum of those chosen
+/// where the attribute says so.
+Route routeOf(NodeContext &c, const Val &given = {});
 
 /// The result of a MoE node, with the type and the shape of its input.
-Val mixedExperts(NodeContext &c, const Experts &experts, const ExpertActivation &activation, const Val &route);
+Val mixedExperts(NodeContext &c, const Experts &experts, const ExpertActivation &activation, const Route &route);
 
 /// Fails unless the layers fit each other, the input and the router.
 void requireLayer(NodeContext &c, const ExpertLayer &layer, const Dims &dims, const char *what);

@@ -147,7 +147,7 @@ void importQMoE(NodeContext &c) {
   if (c.has(kRouterWeights))
     given = c.e.cast(shaped(c, c.operand(kRouterWeights), c.operand(1).dims(), "router weights", " of router_probs"),
                      DType::F32);
-  c.result(mixedExperts(c, experts, activation, routeWeights(c, given)));
+  c.result(mixedExperts(c, experts, activation, routeOf(c, given)));
 }
 
 } // namespace

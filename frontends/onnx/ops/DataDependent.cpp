@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Boxes.h"
 #include "frontends/common/ops/Counting.h"
 #include "frontends/common/ops/Order.h"
 
@@ -121,11 +122,7 @@ void importUnique(NodeContext &c) {
 
 //===--- Non-maximum suppression ------------------------------------------------===//
 
-/// Corners of boxes as vectors [batch, boxes]: y1 <= y2, x1 <= x2.
-struct Boxes {
-  Val y1, x1, y2, x2;
-};
-
+/// Corners of boxes as vectors [batch, boxes].
 Boxes boxesOf(NodeContext &c, const Val &boxes) {
   Emitter &e = c.e;
   auto column = [&](int64_t i) { return e.reshape(e.sliceAxis(boxes, 2, i, 1), {boxes.extent(0), boxes.extent(1)}); };
@@ -156,15 +153,7 @@ void importNonMaxSuppression(NodeContext &c) {
     return e.emit<GatherElementsOp>({e.reshape(wide, {lines, count}), order}, {e.attr("axis", int64_t(1))});
   };
   Boxes b{inOrder(all.y1), inOrder(all.x1), inOrder(all.y2), inOrder(all.x2)};
-  auto left = [&](const Val &v) { return e.reshape(v, {lines, count, 1}); };
-  auto right = [&](const Val &v) { return e.reshape(v, {lines, 1, count}); };
-  Val zero = e.scalarLike(b.y1, 0), area = e.mul(e.sub(b.y2, b.y1), e.sub(b.x2, b.x1));
-  Val height = e.max(e.sub(e.min(left(b.y2), right(b.y2)), e.max(left(b.y1), right(b.y1))), zero);
-  Val width = e.max(e.sub(e.min(left(b.x2), right(b.x2)), e.max(left(b.x1), right(b.x1))), zero);
-  Val shared = e.mul(height, width), together = e.sub(e.add(left(area), right(area)), shared);
-  Val excludes = e.emit<AndOp>({e.compare(Compare::gt, e.div(shared, together), e.cast(overlap, shared.dtype())),
-                                e.compare(Compare::gt, shared, zero)});
-  Val kept = e.emit<GreedySelectOp>({candidates, excludes, e.cast(limit, DType::I64)});
+  Val kept = keptBoxes(e, b, candidates, overlap, limit);
   Val found = n.whereTrue(n.flat(kept)), box = e.gather(n.flat(order), found, 0), line = n.divide(found, count);
   c.result(n.stacked({n.divide(line, classes), n.rest(line, classes), box}, 1));
 }

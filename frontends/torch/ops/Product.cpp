@@ -40,6 +40,21 @@ void importAddmm(AtenContext &c) { addProduct(c, "mat1", "mat2"); }
 void importAddmv(AtenContext &c) { addProduct(c, "mat", "vec"); }
 void importBaddbmm(AtenContext &c) { addProduct(c, "batch1", "batch2"); }
 
+/// Rows of `self` and a matrix for each group of them; without `offs` one for each matrix of `self`.
+void importGrouped(AtenContext &c) {
+  Val a = c.tensor("self"), b = c.tensor("mat2"), product;
+  if (c.given("offs")) {
+    c.require(a.rank() == 2 && b.rank() == 3, "with offs only rows are grouped here (operands of ranks 2 and 3), not " +
+                                                  a.describe() + " and " + b.describe());
+    product = groupedProduct(c.e, a, b, c.tensor("offs"));
+  } else {
+    c.require(a.rank() == 3 && b.rank() == 3, "without offs both operands have rank 3");
+    product = numpyMatMul(c.e, a, b);
+  }
+  c.require(!c.given("bias"), "the operator has no bias in any release of torch");
+  c.result(c.cast(product, c.type("out_dtype", product.dtype())));
+}
+
 void importLinear(AtenContext &c) {
   Val x = c.tensor("input"), weight = c.tensor("weight");
   c.requireShape(weight.rank() == 2 || weight.rank() == 1, "the weight must be a matrix");
@@ -154,6 +169,9 @@ std::vector<AtenRow> productOps() {
       {"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importAddmm},
       {"addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importAddmv},
       {"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", importBaddbmm},
+      {"_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
+       "Tensor",
+       importGrouped},
       {"linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", importLinear},
       {"einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", importEinsum},
       {"bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", importBilinear},

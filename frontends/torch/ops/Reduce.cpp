@@ -1,6 +1,7 @@
 //===- Reduce.cpp - reductions, scans, sorting ----------------------------===//
 #include "Math.h"
 
+#include "frontends/common/ops/Counting.h"
 #include "frontends/common/ops/Order.h"
 
 #include <cmath>
@@ -189,6 +190,32 @@ void importMedian(AtenContext &c) {
     c.result(i, withoutAxes(c.e, c.e.sliceAxis(both[i], axis, middle, 1), {axis}, keepDim(c)));
 }
 
+/// How many elements lie in each of `bins` equal parts of a range, the upper end in the last; NaN and what lies outside
+/// count nowhere. Without a range (min equal to max) the elements' own.
+void importHistc(AtenContext &c) {
+  Counting n(c.e);
+  Emitter &e = c.e;
+  Val x = n.flat(c.tensor("self"));
+  c.require(isFloat(x.dtype()), "histc counts floats, not " + std::string(dtypeName(x.dtype())));
+  const int64_t bins = c.integer("bins");
+  const double min = c.number("min"), max = c.number("max");
+  c.require(bins > 0, "bins is " + std::to_string(bins) + ", but must be positive");
+  c.require(min <= max, "max is less than min");
+  Val low = c.like(x, min), high = c.like(x, max), one = c.like(x, 1);
+  if (min == max) {
+    low = extreme(c, Reduction::min, x, {0}, false), high = extreme(c, Reduction::max, x, {0}, false);
+    Val same = e.compare(Compare::eq, low, high);
+    low = e.select(same, e.sub(low, one), low), high = e.select(same, e.add(high, one), high);
+  }
+  Val inside = e.emit<AndOp>({e.compare(Compare::le, low, x), e.compare(Compare::le, x, high)});
+  Val place = e.div(e.mul(e.sub(x, low), static_cast<double>(bins)), e.sub(high, low));
+  Val last = e.intScalar(DType::I64, bins - 1), outside = e.intScalar(DType::I64, bins);
+  Val bin = e.select(inside, e.min(e.cast(e.select(inside, place, c.like(x, 0)), DType::I64), last), outside);
+  Val counts = scatterElements(e, e.splat(DType::I64, {bins + 1}, 0), bin, e.splat(DType::I64, x.dims(), 1), 0,
+                               ScatterMode::add);
+  c.result(e.cast(e.sliceAxis(counts, 0, 0, bins), x.dtype()));
+}
+
 } // namespace
 
 std::vector<AtenRow> reduceOps() {
@@ -201,6 +228,7 @@ std::vector<AtenRow> reduceOps() {
        importReduce<Reduction::prod>},
       {"mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", importMean},
       {"mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", importMean},
+      {"histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", importHistc},
       {"amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", importExtreme<Reduction::max>},
       {"amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", importExtreme<Reduction::min>},
       {"max(Tensor self) -> Tensor", importExtreme<Reduction::max>},

@@ -142,7 +142,18 @@ void Collector::run() {
       .Case([&](TopKOp o) {
         atMost(dimOf(o.getValues(), o.getAxis()), dimOf(o.getInput(), o.getAxis()), "k is at most the axis' size");
       })
+      .Case([&](GreedySelectOp o) {
+        SmallVector<Dim> candidates = dimsOf(o.getCandidates()), excludes = dimsOf(o.getExcludes());
+        equal(candidates[0], excludes[0], "candidates and what excludes them have as many rows");
+        equal(candidates[1], excludes[1], "there is a row of excludes for each candidate");
+        equal(candidates[1], excludes[2], "there is a column of excludes for each candidate");
+      })
       .Case([&](MatMulOp o) { matmul(o); })
+      .Case([&](GroupedMatMulOp o) {
+        equal(dimOf(o.getLhs(), 1), dimOf(o.getRhs(), 1), "the inner dims of a matrix product are equal");
+        equal(dimOf(o.getRhs(), 0), dimOf(o.getEnds(), 0), "each group has a matrix and an end");
+        atMost(1, dimOf(o.getEnds(), 0), "there is a group");
+      })
       .Case([&](ConvOp o) {
         equal(dimOf(o.getInput(), 1), dimOf(o.getWeights(), 1) * o.getGroups(), "the weights fit the input's channels");
       });

@@ -167,6 +167,25 @@ LogicalResult MatMulOp::inferReturnTypes(MLIRContext *context, OptLoc loc, MatMu
   return success();
 }
 
+LogicalResult GroupedMatMulOp::verify() {
+  if (typeOf(getLhs()).getElementType() != typeOf(getRhs()).getElementType())
+    return emitOpError("C2: element types differ: ") << getLhs().getType() << " and " << getRhs().getType();
+  return success();
+}
+
+DMIR_INFER(GroupedMatMulOp) {
+  SmallVector<Dim> lhs = dimsOf(op.getLhs()), rhs = dimsOf(op.getRhs()), ends = dimsOf(op.getEnds());
+  if (lhs.size() != 2 || rhs.size() != 3 || ends.size() != 1 || rhs[0].is(0) || ends[0].is(0))
+    return emitOptionalError(loc, "C1: needs lhs [m, k], rhs [groups, k, n] and ends [groups] of a group or more, got ",
+                             op.getLhs().getType(), ", ", op.getRhs().getType(), " and ", op.getEnds().getType());
+  auto agree = [](Dim a, Dim b) { return a == b || !a.isStatic() || !b.isStatic(); };
+  if (!agree(lhs[1], rhs[1]) || !agree(rhs[0], ends[0]))
+    return emitOptionalError(loc, "C3: the sizes of k or the numbers of groups differ: ", op.getLhs().getType(), ", ",
+                             op.getRhs().getType(), " and ", op.getEnds().getType());
+  results.push_back(tensorOf({lhs[0], rhs[2]}, elementOf(op.getLhs())));
+  return success();
+}
+
 namespace {
 bool allPositive(ArrayRef<int64_t> values) {
   return llvm::all_of(values, [](int64_t v) { return v > 0 && v <= INT32_MAX; });

@@ -70,7 +70,7 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
       Operation *user = use.getOwner();
       if (isa<dmir::TransposeOp, dmir::ReshapeOp, dmir::SliceOp, dmir::BroadcastOp>(user))
         return isRightOperand(user->getResult(0));
-      return isa<dmir::MatMulOp>(user) && use.getOperandNumber() == 1;
+      return isa<dmir::MatMulOp, dmir::GroupedMatMulOp>(user) && use.getOperandNumber() == 1;
     });
   }
 

@@ -32,9 +32,9 @@ static dmir::DequantizeOp sourceOf(Value value) {
   return {};
 }
 
-/// The element strides of a static matrix's dims in row-major memory, 0 for dims of 1.
+/// The element strides of the last two dims of a static tensor in row-major memory, 0 for dims of 1.
 static std::array<int64_t, 2> stridesOf(Value matrix) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(matrix.getType()).getShape();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(matrix.getType()).getShape().take_back(2);
   return {shape[0] == 1 ? 0 : shape[1], shape[1] == 1 ? 0 : 1};
 }
 
@@ -52,30 +52,45 @@ static GemmBlocks formatOf(dmir::DequantizeOp op) {
   return format;
 }
 
+/// Whether a view of what is dequantized is the matrices as they lie there, or each turned round.
+static bool isWhole(Value rhs, const BlockWeights &found) {
+  std::optional<StridedView> view = stridedView(rhs, found.op.getResult());
+  SmallVector<Dim> dims = dmir::dimsOf(rhs);
+  const size_t rank = found.op.getType().getRank();
+  if (!view || dims.size() != rank || !view->offset.is(0))
+    return false;
+  ArrayRef<Dim> size(dims), stride(view->strides);
+  bool groups = rank == 2 || (size[0].is(found.groups) && (found.groups == 1 || stride[0].is(found.k * found.n)));
+  size = size.take_back(2), stride = stride.take_back(2);
+  return groups && size[0].is(found.k) && size[1].is(found.n) && stride[0].is(found.strideK) &&
+         stride[1].is(found.strideN);
+}
+
 std::optional<BlockWeights> dmxc::cpu::matchBlockWeights(Value rhs) {
   BlockWeights found;
   found.op = sourceOf(rhs);
-  if (!found.op || found.op.getType().getRank() != 2 || !found.op.getType().hasStaticShape() ||
-      found.op.getType().getElementType().isF64())
+  const int64_t rank = found.op ? found.op.getType().getRank() : 0;
+  if ((rank != 2 && rank != 3) || !found.op.getType().hasStaticShape() || found.op.getType().getElementType().isF64())
     return std::nullopt;
-  std::optional<StridedView> view = stridedView(rhs, found.op.getResult());
-  SmallVector<Dim> dims = dmir::dimsOf(rhs);
-  ArrayRef<int64_t> shape = found.op.getType().getShape();
-  int64_t axis = found.op.getAxis(), other = 1 - axis;
+  ArrayRef<int64_t> shape = found.op.getType().getShape().take_back(2);
+  const int64_t axis = static_cast<int64_t>(found.op.getAxis()) - (rank - 2), other = 1 - axis;
+  if (axis < 0)
+    return std::nullopt;
+  found.groups = rank == 3 ? found.op.getType().getDimSize(0) : 1;
   found.format = formatOf(found.op);
   found.k = shape[axis], found.n = shape[other];
   found.strideK = axis == 0 ? shape[1] : 1, found.strideN = axis == 0 ? 1 : shape[1];
-  if (!view || dims.size() != 2 || !view->offset.is(0) || !dims[0].is(found.k) || !dims[1].is(found.n) ||
-      !view->strides[0].is(found.strideK) || !view->strides[1].is(found.strideN))
-    return std::nullopt;
   bool wholeBytes = shape[1] * found.format.bits % 8 == 0;
   bool wholeWords = found.format.block >= found.k || found.format.block % found.format.perWord() == 0;
-  if (found.k == 0 || found.n == 0 || !wholeBytes || !wholeWords)
+  if (found.k == 0 || found.n == 0 || found.groups == 0 || !wholeBytes || !wholeWords || !isWhole(rhs, found))
+    return std::nullopt;
+  // A scale for each group: they may not share one.
+  if (rank == 3 && typeOf(found.op.getScale()).getDimSize(0) != found.groups)
     return std::nullopt;
   std::array<int64_t, 2> strides = stridesOf(found.op.getScale());
   found.blockStrideK = strides[axis], found.blockStrideN = strides[other];
   if (found.format.zeroType && found.format.zeroType.isInteger(8))
-    found.zeroRowBytes = cast<RankedTensorType>(found.op.getZeroPoints().getType()).getDimSize(1);
+    found.zeroRowBytes = cast<RankedTensorType>(found.op.getZeroPoints().getType()).getShape().back();
   return found;
 }
 
@@ -105,13 +120,17 @@ NamedAttrList dmxc::cpu::blockForms(const BlockWeights &weights, MLIRContext *co
   Builder b(context);
   NamedAttrList forms;
   auto add = [&](unsigned buffer, StringRef name, int64_t k, int64_t strideK, int64_t strideN, int64_t size,
-                 int64_t bits = 0) {
+                 Value operand, int64_t bits = 0) {
     NamedAttrList form;
     form.set("form", b.getStringAttr(name));
     auto number = [&](StringRef key, int64_t value) { form.set(key, b.getI64IntegerAttr(value)); };
     number("k", k), number("n", weights.n);
     number("stride_k", strideK), number("stride_n", strideN);
-    number("size", size);
+    number("size", size * weights.groups);
+    if (weights.grouped()) {
+      number("count", weights.groups);
+      number("stride", cast<RankedTensorType>(operand.getType()).getNumElements() / weights.groups);
+    }
     if (bits)
       number("bits", bits);
     else
@@ -120,22 +139,22 @@ NamedAttrList dmxc::cpu::blockForms(const BlockWeights &weights, MLIRContext *co
   };
   const GemmBlocks &format = weights.format;
   add(weights.values, "blocks16", weights.k, weights.strideK, weights.strideN,
-      blocks16Bytes(format, weights.k, weights.n), format.bits);
+      blocks16Bytes(format, weights.k, weights.n), weights.op.getInput(), format.bits);
   int64_t blocks = weights.blocks(), scaleBytes = format.scaleType.getIntOrFloatBitWidth() / 8;
-  auto addPanels = [&](unsigned buffer) {
+  auto addPanels = [&](unsigned buffer, Value operand) {
     add(buffer, "panel16", blocks, weights.blockStrideK, weights.blockStrideN,
-        panel16Bytes(blocks, weights.n, scaleBytes));
+        panel16Bytes(blocks, weights.n, scaleBytes), operand);
   };
-  addPanels(weights.scales);
+  addPanels(weights.scales, weights.op.getScale());
   if (!weights.zeros)
     return forms;
   if (format.zeroType == format.scaleType)
-    addPanels(*weights.zeros);
+    addPanels(*weights.zeros, weights.op.getZeroPoints());
   else // rows of integers begin with a byte: strides count those, and elements along the last axis
     add(*weights.zeros, format.isSigned ? "sbytes16" : "bytes16", blocks,
         weights.alongRows() ? weights.blockStrideK : weights.zeroStride(),
         weights.alongRows() ? weights.zeroStride() : weights.blockStrideN, panel16Bytes(blocks, weights.n, 1),
-        format.bits);
+        weights.op.getZeroPoints(), format.bits);
   return forms;
 }
 
@@ -180,15 +199,25 @@ void packWords(const PackedMatrix &m, std::span<std::byte> out) {
 
 } // namespace
 
-void dmxc::cpu::packBlockForm(DictionaryAttr form, std::span<const std::byte> constant, std::span<std::byte> out) {
-  PackedMatrix matrix(form, constant.data());
-  std::memset(out.data(), 0, out.size());
-  if (form.getAs<StringAttr>("form").getValue() == "blocks16")
+static void packOne(const PackedMatrix &matrix, StringRef name, std::span<std::byte> out) {
+  if (name == "blocks16")
     return packWords(matrix, out);
-  const int unused = form.getAs<StringAttr>("form").getValue() == "sbytes16" ? 8 - matrix.bits : 0;
+  const int unused = name == "sbytes16" ? 8 - matrix.bits : 0;
   for (int64_t col = 0; col < matrix.n; ++col)
     for (int64_t row = 0; row < matrix.k; ++row) {
       auto shifted = static_cast<int8_t>(matrix.at(row, col) << unused);
       out[(col / 16 * matrix.k + row) * 16 + col % 16] = std::byte(shifted >> unused);
     }
+}
+
+void dmxc::cpu::packBlockForm(DictionaryAttr form, std::span<const std::byte> constant, std::span<std::byte> out) {
+  std::memset(out.data(), 0, out.size());
+  auto number = [&](StringRef name, int64_t otherwise) {
+    auto value = form.getAs<IntegerAttr>(name);
+    return value ? value.getInt() : otherwise;
+  };
+  const int64_t count = number("count", 1), stride = number("stride", 0); // of elements that are bytes
+  for (int64_t i = 0; i < count; ++i)
+    packOne(PackedMatrix(form, constant.data() + i * stride), form.getAs<StringAttr>("form").getValue(),
+            out.subspan(out.size() / count * i, out.size() / count));
 }

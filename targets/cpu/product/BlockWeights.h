@@ -17,31 +17,38 @@
 
 namespace dmxc::cpu {
 
-/// A right operand of k x n that dmir.dequantize makes of three buffers of a region.
+/// A right operand of k x n, or one for each group of rows, that dmir.dequantize makes of three buffers of a region.
 struct BlockWeights {
   mutable dmir::DequantizeOp op;   ///< a handle, whose accessors are not const
   unsigned values = 0, scales = 0; ///< numbers of buffers
   std::optional<unsigned> zeros;
   GemmBlocks format;
-  int64_t k = 0, n = 0;
+  int64_t groups = 1, k = 0, n = 0;
   int64_t strideK = 0, strideN = 0;           ///< of the values, in elements
   int64_t blockStrideK = 0, blockStrideN = 0; ///< of scales and float zero points; 0 where one serves all
   int64_t zeroRowBytes = 0;                   ///< of integer zero points
 
+  bool grouped() const { return op.getType().getRank() == 3; }
   int64_t blocks() const { return (k + format.block - 1) / format.block; }
   /// Whether k runs along the rows of what lies in memory.
-  bool alongRows() const { return op.getAxis() == 1; }
+  bool alongRows() const { return op.getAxis() + 1 == static_cast<uint64_t>(op.getType().getRank()); }
   /// From one row of integer zero points to the next, in elements.
   int64_t zeroStride() const {
     bool oneRow = alongRows() ? blockStrideN == 0 : blockStrideK == 0;
     return oneRow ? 0 : zeroRowBytes * 8 / format.bits;
   }
+  llvm::SmallVector<unsigned> buffers() const {
+    llvm::SmallVector<unsigned> all{values, scales};
+    if (zeros)
+      all.push_back(*zeros);
+    return all;
+  }
   /// Finds the numbers of the buffers; false where an operand is none.
   bool findBuffers();
 };
 
-/// The right operand of a product as block weights: a matrix of known size whose blocks run along k and are whole
-/// groups of four bytes. Without the numbers of its buffers.
+/// The right operand of a product as block weights: a matrix of known size, or one for each group, whose blocks run
+/// along k and are whole groups of four bytes. Without the numbers of its buffers.
 std::optional<BlockWeights> matchBlockWeights(mlir::Value rhs);
 
 /// The forms of its buffers, by number.

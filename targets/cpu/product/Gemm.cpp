@@ -33,6 +33,8 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &t
 }
 
 void GemmEmitter::emit() {
+  if (spec.grouped)
+    return emitGroups();
   Value columns = b.idx(t.columns());
   Value groups = b.ceilDiv(n, columns);
   Value rowTiles = staticM() ? b.idx(numTiles()) : b.ceilDiv(m, b.idx(t.rows));
@@ -57,7 +59,7 @@ void GemmEmitter::emit() {
     item.aBase = batchBase(a, spec.aType, item.batch);
     if (t.packA)
       b.ifThen(b.cmp(arith::CmpIPredicate::ne, rest, carried[0]), [&] { packLeft(item); });
-    emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups));
+    emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups), [&](const Item &one) { emitItem(one); });
     return {rest};
   };
   Value begin = spec.nested ? b.idx(0) : b.begin();
@@ -68,18 +70,51 @@ void GemmEmitter::emit() {
     b.keep(last);
 }
 
-void GemmEmitter::emitFullOrTail(const Item &item, Value isFull) {
+/// A work item is a batch item and a group of columns: all blocks of that item's rows.
+void GemmEmitter::emitGroups() {
+  Value columns = b.idx(t.columns()), groups = b.ceilDiv(n, columns), fullGroups = b.floorDiv(n, columns), all = m;
+  auto blocksOf = [&](Item item, Value first, Value last) {
+    m = last;
+    b.forLoop(first, last, b.idx(t.rowsPerBlock()), [&](Value row) {
+      item.firstRow = row;
+      item.lastRow = b.minS(b.addC(row, t.rowsPerBlock()), last);
+      emitItem(item);
+    });
+    Value isLast = b.cmp(arith::CmpIPredicate::eq, item.batch, b.addC(batch, -1));
+    b.ifThen(isLast, [&] {
+      Value zero = b.constant(b.laneType(spec.accType, t.lanes), 0);
+      b.forLoop(last, all, b.idx(1), [&](Value row) { storeRow(item, row, [&](int64_t) { return zero; }); });
+    });
+    m = all;
+  };
+  b.forLoop(b.begin(), b.end(), b.idx(1), [&](Value index) {
+    Value group = b.rem(index, groups);
+    Item item;
+    item.batch = b.floorDiv(index, groups);
+    item.block = b.idx(0);
+    item.column = b.mulC(group, t.columns());
+    item.vectors = t.vectors;
+    item.tailColumns = 0;
+    item.dynamicTail = false;
+    item.aBase = batchBase(a, spec.aType, item.batch);
+    auto [first, last] = callbacks.rows(item.batch);
+    emitFullOrTail(item, b.cmp(arith::CmpIPredicate::slt, group, fullGroups),
+                   [&, first = first, last = last](const Item &one) { blocksOf(one, first, last); });
+  });
+}
+
+void GemmEmitter::emitFullOrTail(const Item &item, Value isFull, ItemFn emitOne) {
   Item tail = item;
   tail.dynamicTail = spec.n < 0;
   if (spec.n >= 0) {
     tail.tailColumns = spec.n % t.columns();
     tail.vectors = ceilDivInt(tail.tailColumns, t.lanes);
     if (!tail.tailColumns)
-      return emitItem(item);
+      return emitOne(item);
     if (spec.n < t.columns())
-      return emitItem(tail);
+      return emitOne(tail);
   }
-  b.ifThen(isFull, [&] { emitItem(item); }, [&] { emitItem(tail); });
+  b.ifThen(isFull, [&] { emitOne(item); }, [&] { emitOne(tail); });
 }
 
 Value GemmEmitter::batchBase(const GemmMatrix &matrix, Type element, Value batch) {
@@ -107,7 +142,9 @@ void GemmEmitter::emitItem(Item item) {
   else if (spec.skinny())
     forEachTile(item, [&](const RowTile &tile) { finishTile(item, tile, sumOfBlocks(item, tile)); });
   else
-    b.ifThen(b.cmp(arith::CmpIPredicate::sle, m, b.idx(GemmSpec::kSkinny)), [&] { fewRowsOfBlocks(item); }, passes);
+    b.ifThen(
+        b.cmp(arith::CmpIPredicate::sle, rowsOf(item), b.idx(GemmSpec::kSkinny)), [&] { fewRowsOfBlocks(item); },
+        passes);
 }
 
 void GemmEmitter::onePass(Item &item) {

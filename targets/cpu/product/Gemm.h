@@ -59,6 +59,10 @@ struct GemmSpec {
   /// threads.
   bool nested = false;
 
+  /// Rows of A belong to batch items, which have a B each, as GemmCallbacks::rows says; those behind the last item's
+  /// are zeros in C. Neither m nor batch * m counts them: m is kDynamic.
+  bool grouped = false;
+
   /// So few rows, known now, that the product waits for B.
   bool skinny() const { return m >= 0 && m <= kSkinny; }
   static constexpr int64_t kSkinny = 4;
@@ -114,6 +118,8 @@ struct GemmCallbacks {
   /// Optional change of elements of B (a vector of accType) that start at
   /// column n.
   std::function<mlir::Value(mlir::Value vector, mlir::Value n)> mapB;
+  /// Of a grouped product: the first row of a batch item, and the one behind its last.
+  std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value batch)> rows;
 };
 
 /// Blocking for a spec on a level.
@@ -121,7 +127,7 @@ GemmTiles chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa);
 
 /// Work items: batch x blocks of rows x groups of columns, columns fastest.
 /// Sizes must be static; for a dynamic one the count is batch * ceil(m /
-/// rowsPerBlock()) * ceil(n / columns()).
+/// rowsPerBlock()) * ceil(n / columns()). Of a grouped product: batch x groups of columns.
 int64_t gemmWorkItems(const GemmSpec &spec, const GemmTiles &tiles);
 /// Fewest work items worth a call of their own.
 int64_t gemmGrain(const GemmSpec &spec, const GemmTiles &tiles);

@@ -27,7 +27,10 @@ Value GemmEmitter::panelOffset(const Item &item, int64_t v, int64_t depth) {
 
 BlockScale GemmEmitter::scaleOfBlock(const Item &item, int64_t v, Value block) {
   const GemmBlocks &format = *spec.blocks;
-  Value at = b.add(panelOffset(item, v, ceilDivInt(spec.k, format.block)), b.mulC(block, 16));
+  const int64_t blocks = ceilDivInt(spec.k, format.block);
+  Value at = b.add(panelOffset(item, v, blocks), b.mulC(block, 16));
+  if (spec.grouped)
+    at = b.add(at, b.mulC(item.batch, ceilDivInt(spec.n, 16) * 16 * blocks));
   auto load = [&](Type type, Value base) {
     return convertElements(b, {type, spec.accType, !format.isSigned}, b.load(type, base, at, t.lanes));
   };
@@ -162,8 +165,8 @@ SmallVector<Value> GemmEmitter::sumOfBlocks(const Item &item, const RowTile &til
 /// The rows of a product that turns out to have at most kSkinny.
 void GemmEmitter::fewRowsOfBlocks(const Item &item) {
   auto run = [&](int64_t rows) {
-    RowTile tile{b.idx(0), b.idx(0), Value(), rows, /*guarded=*/rows > 1};
+    RowTile tile{spec.grouped ? item.firstRow : b.idx(0), b.idx(0), Value(), rows, /*guarded=*/rows > 1};
     finishTile(item, tile, sumOfBlocks(item, tile));
   };
-  b.ifThen(b.cmp(arith::CmpIPredicate::eq, m, b.idx(1)), [&] { run(1); }, [&] { run(GemmSpec::kSkinny); });
+  b.ifThen(b.cmp(arith::CmpIPredicate::eq, rowsOf(item), b.idx(1)), [&] { run(1); }, [&] { run(GemmSpec::kSkinny); });
 }

@@ -55,7 +55,9 @@ private:
   };
   using TileFn = llvm::function_ref<void(const RowTile &)>;
 
-  void emitFullOrTail(const Item &item, Value isFull);
+  using ItemFn = llvm::function_ref<void(const Item &)>;
+  void emitGroups();
+  void emitFullOrTail(const Item &item, Value isFull, ItemFn emitOne);
   Value batchBase(const GemmMatrix &matrix, mlir::Type element, Value batch);
   void emitItem(Item item);
   void onePass(Item &item);
@@ -83,6 +85,8 @@ private:
   void sumOfBlock(const Item &item, const RowTile &tile, Value block, int64_t depth, ValueList rows,
                   llvm::MutableArrayRef<Value> totals);
   void fewRowsOfBlocks(const Item &item);
+  /// Rows of a dynamic m that an item of few has.
+  Value rowsOf(const Item &item) { return spec.grouped ? b.sub(item.lastRow, item.firstRow) : m; }
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
   void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk,
             const RegisterTile &regs, int64_t chain, llvm::MutableArrayRef<Value> acc);

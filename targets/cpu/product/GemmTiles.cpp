@@ -66,7 +66,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   t.prefetch = spec.packedB && !spec.blocks && (!skinny || bits <= 8);
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
-  t.packA = !skinny && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
+  t.packA = !skinny && !spec.grouped && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
   // The copy completes the last fours.
   if (spec.fours && spec.k > 0)
     t.packA |= spec.lastFour != 4;

@@ -20,6 +20,9 @@ bool dmxc::cpu::isMatmulForm(DictionaryAttr form) {
 
 static int64_t number(DictionaryAttr form, StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); }
 
+/// Matrices that are packed one after the other.
+static int64_t countOf(DictionaryAttr form) { return form.contains("count") ? number(form, "count") : 1; }
+
 static FloatMatrix matrixOf(DictionaryAttr form, const Tensor &constant) {
   const float *data = reinterpret_cast<const float *>(constant.data()) + number(form, "offset");
   return {data, number(form, "k"), number(form, "n"), number(form, "stride_k"), number(form, "stride_n")};
@@ -37,7 +40,9 @@ Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant,
   if (!format)
     packFours16(constant.data() + offset, k, n, strideK, strideN, out);
   else if (*format == WeightFormat::Kept)
-    packPanel16(constant.data() + offset * bytes, k, n, strideK, strideN, bytes, out);
+    for (int64_t i = 0, size = panel16Bytes(k, n, bytes), count = countOf(form); i < count; ++i)
+      packPanel16(constant.data() + (offset + i * (count > 1 ? number(form, "stride") : 0)) * bytes, k, n, strideK,
+                  strideN, bytes, out.subspan(i * size, size));
   else
     packRounded(*format, matrixOf(form, constant), out);
   return Status::ok();

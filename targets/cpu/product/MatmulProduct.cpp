@@ -41,7 +41,7 @@ MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool may
     rhsBatch = batchStrides(*rhs, op.getRhs());
   else if (mayJoin && element == rhsElement && lhsElement == rhsElement)
     blocks = matchBlockWeights(op.getRhs());
-  if (blocks && !blocks->findBuffers())
+  if (blocks && (blocks->grouped() || !blocks->findBuffers()))
     blocks.reset();
   if (blocks)
     rhsBatch.assign(batchDims.size(), 0);

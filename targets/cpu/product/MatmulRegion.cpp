@@ -261,10 +261,7 @@ static KernelPlan planGeneric(const RegionBody &body, const Choice &choice, cons
 /// Packs block weights, if they are constants that nothing else in the region reads; false where they are not.
 static bool packBlocks(const RegionBody &body, const Choice &choice, MatmulProduct &product, KernelPlan &plan) {
   const BlockWeights &weights = *product.blocks;
-  SmallVector<unsigned> buffers{weights.values, weights.scales};
-  if (weights.zeros)
-    buffers.push_back(*weights.zeros);
-  bool packs = llvm::all_of(buffers, [&](unsigned buffer) {
+  bool packs = llvm::all_of(weights.buffers(), [&](unsigned buffer) {
     bool isPacked = choice.strategy ? bool(formOf(choice.strategy, buffer)) : choice.constant(buffer);
     return isPacked && body.block->getArgument(buffer).hasOneUse() && product.lhs->buffer != buffer;
   });

@@ -10,6 +10,8 @@ namespace dmxc::cpu {
 
 /// Products and attention. A constant operand may be packed, and rounded as the choice says.
 void registerMatmul(KernelTable &table);
+/// Products of grouped rows.
+void registerGroupedMatmul(KernelTable &table);
 /// The packed form that a product's right operand has in a region's strategy, if any.
 mlir::DictionaryAttr packedRhsForm(dmir::MatMulOp op, mlir::DictionaryAttr strategy);
 /// The name of a packed form, and whether it is one of this file's.

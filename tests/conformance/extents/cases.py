@@ -73,6 +73,9 @@ for text in ("x:f n c", "x:f n c; b:f c"):
     case("FastGelu", text, lambda x, b=0: fast_gelu(wide(x) + b), name="FastGelu" + "-bias" * (";" in text), **MICROSOFT)
 for alpha in (1.702, 0.5):
     case("QuickGelu", "x:f n c", lambda x, a=alpha: x * sigmoid(a * wide(x)), name=f"QuickGelu-{alpha}", alpha=alpha, **MICROSOFT)
+case("MoE", "x:f n c; r:f n 3; a:f 3 h c; b:f 3 h; w:f 3 c h", mixed, k=1, **MICROSOFT)
+case("MoE", "x:f n c; r:f n 2; a:f 2 h c; b:f 2 h; w:f 2 c h", lambda *tensors: mixed(*tensors, k=2), name="MoE-2", k=2, activation_type="silu", normalize_routing_weights=1,
+     **MICROSOFT)
 case("IsInf", "x:f n c", np.isinf)
 case("IsNaN", "x:f n c", np.isnan)
 case("Not", "x:b n c", np.logical_not)
@@ -347,6 +350,10 @@ case("SVMRegressor", "x:f n 2", lambda x: (kernels(x, [[1, 0.5], [-0.5, 2]], 0.5
      kernel_type="RBF", n_supports=2, post_transform="NONE", rho=[0.25], support_vectors=[1.0, 0.5, -0.5, 2.0], **ML)
 case("SVMClassifier", "x:f n 2", lambda x: voted(kernels(x, [[1, 0.5], [-0.5, 2]]) @ [1, -1] + 0.03125), results=2, coefficients=[1.0, -1.0], kernel_params=[0.5, 0.0, 3.0],
      kernel_type="LINEAR", classlabels_ints=[4, 7], post_transform="NONE", rho=[0.03125], support_vectors=[1.0, 0.5, -0.5, 2.0], vectors_per_class=[1, 1], **ML)
+case("SVMClassifier", "x:f n 2", lambda x: coupled(kernels(x, [[1, 0.5], [-0.5, 2], [0.25, -1]]) @ [[0.5, 1, 0], [-0.75, 0, 1.5], [0, -0.5, -1]] + [0.1, -0.2, 0.3],
+                                                [-1.5, -1.0, -2.0], [0.1, 0.0, -0.1]),
+     results=2, coefficients=[0.5, -0.75, -0.5, 1.0, 1.5, -1.0], kernel_params=[0.5, 0.0, 3.0], kernel_type="LINEAR", classlabels_ints=[4, 7, 9], post_transform="NONE",
+     rho=[0.1, -0.2, 0.3], support_vectors=[1.0, 0.5, -0.5, 2.0, 0.25, -1.0], vectors_per_class=[1, 1, 1], prob_a=[-1.5, -1.0, -2.0], prob_b=[0.1, 0.0, -0.1], **ML)
 case("TreeEnsembleClassifier", "x:f n 2", leaf_classes, results=2, opset=17, classlabels_int64s=[4, 7, 9], post_transform="NONE", nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2],
      nodes_featureids=[0, 0, 0], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_values=[0.5, 0.0, 0.0], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
      class_treeids=[0, 0, 0], class_nodeids=[1, 1, 2], class_ids=[0, 1, 2], class_weights=[0.5, 0.25, 1.0], **ML)

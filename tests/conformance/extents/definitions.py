@@ -442,7 +442,45 @@ def voted(decision, labels=(4, 7)):
     return np.where(decision > 0, *labels).astype(np.int64), np.stack([-decision, decision], 1)
 
 
+def coupled(decisions, a, b, labels=(4, 7, 9)):
+    """Three classes by the decisions of pairs (0, 1), (0, 2), (1, 2): most wins, and libsvm's multiclass_probability of them."""
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    votes, result = np.zeros((len(decisions), 3)), np.zeros((len(decisions), 3))
+    for row, decision in enumerate(decisions):
+        r = np.zeros((3, 3))
+        for (i, j), f, slope, offset in zip(pairs, decision, a, b):
+            votes[row, i if f > 0 else j] += 1
+            r[i, j] = min(max(1 / (1 + np.exp(f * slope + offset)), 1e-7), 1 - 1e-7)
+            r[j, i] = 1 - r[i, j]
+        q = -r.T * r
+        for t in range(3):
+            q[t, t] = sum(r[j, t] ** 2 for j in range(3))
+        p = np.full(3, 1 / 3)
+        for _ in range(100):
+            product = q @ p
+            if np.abs(product - p @ product).max() < 0.005 / 3:
+                break
+            for t in range(3):  # from the definition: Q p is computed anew
+                product = q @ p
+                p[t] += (p @ product - product[t]) / q[t, t]
+                p /= p.sum()
+        result[row] = p
+    return np.take(labels, votes.argmax(1)).astype(np.int64) if len(decisions) else np.zeros(0, np.int64), result
+
+
 def leaf_classes(x):
     """The tree of the case: classes 4 and 7 with half and a quarter up to 0.5, class 9 beyond."""
     left = x[:, 0] <= 0.5
     return np.where(left, 4, 9).astype(np.int64), np.where(left[:, None], [0.5, 0.25, 0.0], [0.0, 0.0, 1.0])
+
+
+def mixed(x, router, first, bias, second, k=1):
+    """The k best experts of each row, each two layers; with all of them their shares are 1 together, between them silu."""
+    result = np.zeros(x.shape, np.float64)
+    for row, scores in enumerate(wide(router)):
+        shares = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        for expert in np.argsort(-scores)[:k]:
+            hidden = wide(first)[expert] @ wide(x)[row] + wide(bias)[expert]
+            hidden = np.maximum(hidden, 0) if k == 1 else hidden * sigmoid(hidden)
+            result[row] += shares[expert] * (wide(second)[expert] @ hidden)
+    return result

@@ -20,6 +20,13 @@ const Family
                  {"matmul", "", {"1x3xf32: 16777216 1 -16777216", "3x1xf32: 1 1 1"}, {"1x1xf32: 1"}},
                  {"matmul", "", {"1x3xf16: 2048 1 -2048", "3x1xf16: 1 1 1"}, {"1x1xf16: 1"}},
                  {"matmul", "", {"1x2xf32: 0 1", "2x1xf32: inf 1"}, {"1x1xf32: nan"}},
+                 // Two rows of the first group, none of the second, one of the third, one of none.
+                 {"grouped_matmul",
+                  "",
+                  {"4x2xf32: 1 2 3 4 5 6 7 8", "3x2x1xf32: 1 1 9 9 10 100", "3xi64: 2 1 3"},
+                  {"4x1xf32: 3 7 650 0"}},
+                 {"grouped_matmul", "", {"2x1xf16: 2 3", "1x1x2xf16: 1 -1", "1xi64: 9"}, {"2x2xf16: 2 -2 3 -3"}},
+                 {"grouped_matmul", "", {"2x0xf64:", "1x0x1xf64:", "1xi64: 2"}, {"2x1xf64: 0 0"}},
              });
 
 std::string window1(const std::string &stride, const std::string &dilation, const std::string &low,

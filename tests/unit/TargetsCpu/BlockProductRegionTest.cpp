@@ -16,6 +16,7 @@ struct Product {
   std::string type = "ui8", zero = "8", zeros = "";
   std::string element = "f32", scaleElement = ""; ///< "": the same
   std::string scaleDims = "";                     ///< of one scale for all of a row or a column
+  int groups = 0;                                 ///< of rows, each with a right operand; 0: a plain product
 };
 
 std::string dims(std::initializer_list<int> sizes) {
@@ -36,36 +37,44 @@ std::string tolerance(const Product &p) {
 
 std::string textOf(const Product &p) {
   int blocks = (p.k + p.block - 1) / p.block;
+  const std::string groups = p.groups ? dims({p.groups}) : "";
   auto bytes = [&](int elements) { return (elements * p.bits + 7) / 8; };
-  std::string scale = p.scaleDims.empty() ? shapeOf(p, blocks, p.n) : p.scaleDims;
-  std::string packedZeros = p.transposed ? dims({p.n, bytes(blocks)}) : dims({blocks, bytes(p.n)});
+  std::string scale = groups + (p.scaleDims.empty() ? shapeOf(p, blocks, p.n) : p.scaleDims);
+  std::string packedZeros = groups + (p.transposed ? dims({p.n, bytes(blocks)}) : dims({blocks, bytes(p.n)}));
   std::string scaleType = p.scaleElement.empty() ? p.element : p.scaleElement;
   std::string zeros = p.zeros == "float" ? scale + scaleType : packedZeros + p.type;
   bool has = !p.zeros.empty();
+  const std::string rows = p.groups ? "0, 2, 1" : "1, 0";
+  const std::string multiply =
+      p.groups ? "%r = dmir.grouped_matmul %a, %w, %e : (tensor<$Mx$Kx$T>, tensor<$G$Kx$Nx$T>, tensor<$Gi64>)"
+               : "%r = dmir.matmul %a, %w : (tensor<$Mx$Kx$T>, tensor<$Kx$Nx$T>)";
   return substitute(
       R"(
-func.func @$NAME(%a: tensor<$Mx$Kx$T>, %x: tensor<$XxB> {test.packed}, %s: tensor<$S> {test.packed}$ZARG) -> tensor<$Mx$Nx$T> attributes {ulp = 8.0, abs = $ABS} {
+func.func @$NAME(%a: tensor<$Mx$Kx$T>, %x: tensor<$XxB> {test.packed}, %s: tensor<$S> {test.packed}$ZARG$ZEND) -> tensor<$Mx$Nx$T> attributes {ulp = 8.0, abs = $ABS} {
   %q = dmir.dequantize %x, %s$ZUSE {bits = $BITS : i64, axis = $AXIS : i64, block = $BLOCK : i64, zero = $ZERO : i64} : (tensor<$XxB>, tensor<$S>$ZTYPE) -> tensor<$Wx$T>
   $ZTURN
-  %r = dmir.matmul %a, %w : (tensor<$Mx$Kx$T>, tensor<$Kx$Nx$T>) -> tensor<$Mx$Nx$T>
+  $ZMULTIPLY -> tensor<$Mx$Nx$T>
   return %r : tensor<$Mx$Nx$T>
 }
 )",
-      {{"ZARG", has ? ", %z: tensor<" + zeros + "> {test.packed}" : ""},
+      {{"ZEND", p.groups ? ", %e: tensor<$Gi64> {test.lo = 0, test.hi = " + std::to_string(p.m) + "}" : ""},
+       {"ZMULTIPLY", multiply},
+       {"ZARG", has ? ", %z: tensor<" + zeros + "> {test.packed}" : ""},
        {"ZUSE", has ? ", %z" : ""},
        {"ZTYPE", has ? ", tensor<" + zeros + ">" : ""},
-       {"ZTURN", p.transposed
-                     ? "%w = dmir.transpose %q {permutation = array<i64: 1, 0>} : (tensor<$Wx$T>) -> tensor<$Kx$Nx$T>"
-                     : "%w = dmir.reshape %q : (tensor<$Wx$T>) -> tensor<$Kx$Nx$T>"},
+       {"ZTURN", p.transposed ? "%w = dmir.transpose %q {permutation = array<i64: " + rows +
+                                    ">} : (tensor<$Wx$T>) -> tensor<$G$Kx$Nx$T>"
+                              : "%w = dmir.reshape %q : (tensor<$Wx$T>) -> tensor<$G$Kx$Nx$T>"},
        {"NAME", p.name},
-       {"XxB", (p.transposed ? dims({p.n, bytes(p.k)}) : dims({p.k, bytes(p.n)})) + p.type},
+       {"XxB", groups + (p.transposed ? dims({p.n, bytes(p.k)}) : dims({p.k, bytes(p.n)})) + p.type},
        {"S", scale + scaleType},
-       {"Wx", shapeOf(p, p.k, p.n)},
+       {"Wx", groups + shapeOf(p, p.k, p.n)},
+       {"G", groups},
        {"Mx", dims({p.m})},
        {"Kx", dims({p.k})},
        {"Nx", dims({p.n})},
        {"BITS", std::to_string(p.bits)},
-       {"AXIS", p.transposed ? "1" : "0"},
+       {"AXIS", std::to_string((p.transposed ? 1 : 0) + (p.groups ? 1 : 0))},
        {"BLOCK", std::to_string(p.block)},
        {"ZERO", p.zero},
        {"ABS", tolerance(p)},
@@ -133,13 +142,33 @@ TEST(BlockProductRegion, SharedScales) {
   expectAgree(text);
 }
 
+/// Groups of rows: some of none, of few rows, of more than a block of them.
+TEST(BlockProductRegion, Groups) {
+  std::string text;
+  for (int m : {1, 6, 300})
+    for (int groups : {1, 5})
+      for (bool transposed : {true, false})
+        for (const char *zeros : {"", "packed", "float"}) {
+          Product p{.m = m, .k = 70, .n = 34, .block = 32, .transposed = transposed, .zeros = zeros, .groups = groups};
+          p.name = "groups_" + std::to_string(m) + "_" + std::to_string(groups) + (transposed ? "_t_" : "_") + zeros;
+          text += textOf(p);
+        }
+  for (int bits : {2, 8})
+    text += textOf({.name = "of" + std::to_string(bits), .m = 9, .bits = bits, .groups = 3});
+  expectAgree(text);
+}
+
 /// The kernel takes the bits where blocks are whole words of them, else what dequantize gives is computed in its place.
 TEST(BlockProductRegion, Strategies) {
   RegionModule module(textOf({.name = "packed"}) + textOf({.name = "two", .bits = 2, .block = 16, .zero = "2"}) +
-                      textOf({.name = "narrow", .block = 4}));
+                      textOf({.name = "narrow", .block = 4}) + textOf({.name = "groups", .m = 9, .groups = 3}) +
+                      textOf({.name = "narrow_groups", .m = 9, .block = 4, .groups = 3}));
   ASSERT_EQ(module.error, "");
   EXPECT_NE(module.strategy("packed").find("matmul-blocks4"), std::string::npos) << module.strategy("packed");
   EXPECT_NE(module.strategy("packed").find("blocks16"), std::string::npos) << module.strategy("packed");
   EXPECT_NE(module.strategy("two").find("matmul-blocks2"), std::string::npos) << module.strategy("two");
+  EXPECT_NE(module.strategy("groups").find("grouped-matmul-blocks4"), std::string::npos) << module.strategy("groups");
+  EXPECT_NE(module.strategy("narrow_groups").find("grouped-matmul-generic"), std::string::npos)
+      << module.strategy("narrow_groups");
   EXPECT_NE(module.strategy("narrow").find("matmul-generic"), std::string::npos) << module.strategy("narrow");
 }

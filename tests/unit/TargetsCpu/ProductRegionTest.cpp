@@ -58,6 +58,48 @@ func.func @sliced_$T(%a: tensor<9x40x$T>, %b: tensor<30x20x$T>) -> tensor<4x10x$
                        {"f32", "f64", "f16", "bf16", "i32", "i64", "i8", "ui8"}));
 }
 
+/// Rows of groups: ends that rise, that fall, that lie outside; matrices that are packed or not, or are views.
+TEST(ProductRegion, GroupedMatmul) {
+  expectAgree(forTypes(R"(
+func.func @grouped_packed_$T(%a: tensor<29x70x$T>, %b: tensor<5x70x37x$T> {test.packed}, %e: tensor<5xi64> {test.lo = -3, test.hi = 33}) -> tensor<29x37x$T> attributes {$TOL} {
+  %r = dmir.grouped_matmul %a, %b, %e : (tensor<29x70x$T>, tensor<5x70x37x$T>, tensor<5xi64>) -> tensor<29x37x$T>
+  return %r : tensor<29x37x$T>
+}
+func.func @grouped_transposed_$T(%a: tensor<200x24x$T>, %b: tensor<2x50x24x$T> {test.packed}, %e: tensor<2xi64> {test.lo = 90, test.hi = 200}, %bias: tensor<50x$T>) -> tensor<200x50x$T> attributes {$TOL} {
+  %t = dmir.transpose %b {permutation = array<i64: 0, 2, 1>} : (tensor<2x50x24x$T>) -> tensor<2x24x50x$T>
+  %r = dmir.grouped_matmul %a, %t, %e : (tensor<200x24x$T>, tensor<2x24x50x$T>, tensor<2xi64>) -> tensor<200x50x$T>
+  %s = dmir.add %r, %bias : (tensor<200x50x$T>, tensor<50x$T>) -> tensor<200x50x$T>
+  %g = dmir.erf %s : (tensor<200x50x$T>) -> tensor<200x50x$T>
+  return %g : tensor<200x50x$T>
+}
+func.func @grouped_$T(%a: tensor<9x40x$T>, %b: tensor<7x40x20x$T>, %e: tensor<7xi64> {test.lo = 0, test.hi = 9}) -> tensor<9x10x$T> attributes {$TOL} {
+  %x = dmir.slice %a {starts = array<i64: 8, 3>, sizes = array<i64: 9, 30>, steps = array<i64: -1, 1>} : (tensor<9x40x$T>) -> tensor<9x30x$T>
+  %y = dmir.slice %b {starts = array<i64: 0, 4, 1>, sizes = array<i64: 7, 30, 10>, steps = array<i64: 1, 1, 2>} : (tensor<7x40x20x$T>) -> tensor<7x30x10x$T>
+  %r = dmir.grouped_matmul %x, %y, %e : (tensor<9x30x$T>, tensor<7x30x10x$T>, tensor<7xi64>) -> tensor<9x10x$T>
+  return %r : tensor<9x10x$T>
+}
+func.func @grouped_deep_$T(%a: tensor<33x3000x$T>, %b: tensor<2x3000x18x$T>, %e: tensor<2xi64> {test.lo = 10, test.hi = 33}) -> tensor<33x18x$T> attributes {$TOL} {
+  %r = dmir.grouped_matmul %a, %b, %e : (tensor<33x3000x$T>, tensor<2x3000x18x$T>, tensor<2xi64>) -> tensor<33x18x$T>
+  return %r : tensor<33x18x$T>
+}
+func.func @grouped_nothing_$T(%a: tensor<3x0x$T>, %b: tensor<2x0x5x$T>, %e: tensor<2xi64> {test.lo = 0, test.hi = 3}) -> tensor<3x5x$T> {
+  %r = dmir.grouped_matmul %a, %b, %e : (tensor<3x0x$T>, tensor<2x0x5x$T>, tensor<2xi64>) -> tensor<3x5x$T>
+  return %r : tensor<3x5x$T>
+}
+func.func @grouped_no_rows_$T(%a: tensor<0x4x$T>, %b: tensor<2x4x5x$T>, %e: tensor<2xi64>) -> tensor<0x5x$T> {
+  %r = dmir.grouped_matmul %a, %b, %e : (tensor<0x4x$T>, tensor<2x4x5x$T>, tensor<2xi64>) -> tensor<0x5x$T>
+  return %r : tensor<0x5x$T>
+}
+)",
+                       {"f32", "f64", "f16", "bf16"}) +
+              R"(
+func.func @grouped_f8(%a: tensor<6x9xf8E4M3FN>, %b: tensor<3x9x5xf8E4M3FN>, %e: tensor<3xi64> {test.lo = 0, test.hi = 6}) -> tensor<6x5xf8E4M3FN> {
+  %r = dmir.grouped_matmul %a, %b, %e : (tensor<6x9xf8E4M3FN>, tensor<3x9x5xf8E4M3FN>, tensor<3xi64>) -> tensor<6x5xf8E4M3FN>
+  return %r : tensor<6x5xf8E4M3FN>
+}
+)");
+}
+
 /// Extents of a product at 0: of nothing no element is touched, and a sum of nothing is 0.
 TEST(ProductRegion, MatmulOfNothing) {
   std::string text;

@@ -401,6 +401,19 @@ def DMIR_MatMulOp : DMIR_Op<"matmul"> {
   let hasVerifier = 1;
 }
 
+def DMIR_GroupedMatMulOp : DMIR_Op<"grouped_matmul"> {
+  let summary = "product of each row with the matrix of its group";
+  let description = [{
+    `result[i, n] = sum_k lhs[i, k] * rhs[g, k, n]` where g is the group of row i, the first with `i < ends[g]`: groups are
+    rows that follow one another, as tokens sorted by the expert that takes them. Rows from the largest of `ends` on belong
+    to no group and give 0; a group whose end is not above those before it has no rows. f16/bf16 accumulate in f32 and round once.
+    C1: lhs `[m, k]`, rhs `[groups, k, n]`, ends `[groups]`, groups >= 1. C2: lhs and rhs are floats of one type. C3: k and groups agree.
+  }];
+  let arguments = (ins DMIR_FloatTensor:$lhs, DMIR_FloatTensor:$rhs, RankedTensorOf<[I64]>:$ends);
+  let results = (outs DMIR_FloatTensor:$result);
+  let hasVerifier = 1;
+}
+
 def DMIR_ConvOp : DMIR_Op<"conv"> {
   let summary = "convolution (cross-correlation)";
   let description = [{

@@ -1148,3 +1148,56 @@ func.func @f(%x: tensor<4x4xui8>, %s: tensor<4x2xf32>, %z: tensor<4x2xui8>) {
   %0 = dmir.dequantize %x, %s, %z {bits = 4 : i64, axis = 1 : i64, block = 4 : i64} : (tensor<4x4xui8>, tensor<4x2xf32>, tensor<4x2xui8>) -> tensor<4x8xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x5xf32>, %e: tensor<2xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: needs lhs [m, k], rhs [groups, k, n] and ends [groups]}}
+  %0 = dmir.grouped_matmul %x, %w, %e : (tensor<4x8xf32>, tensor<8x5xf32>, tensor<2xi64>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<0x8x5xf32>, %e: tensor<0xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: needs lhs [m, k]}}
+  %0 = dmir.grouped_matmul %x, %w, %e : (tensor<4x8xf32>, tensor<0x8x5xf32>, tensor<0xi64>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x8x5xf16>, %e: tensor<2xi64>) {
+  // expected-error @+1 {{C2: element types differ}}
+  %0 = dmir.grouped_matmul %x, %w, %e : (tensor<4x8xf32>, tensor<2x8x5xf16>, tensor<2xi64>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x7x5xf32>, %e: tensor<2xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C3: the sizes of k}}
+  %0 = dmir.grouped_matmul %x, %w, %e : (tensor<4x8xf32>, tensor<2x7x5xf32>, tensor<2xi64>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x8x5xf32>, %e: tensor<3xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C3: the sizes of k or the numbers of groups differ}}
+  %0 = dmir.grouped_matmul %x, %w, %e : (tensor<4x8xf32>, tensor<2x8x5xf32>, tensor<3xi64>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%c: tensor<2x4xi1>, %e: tensor<2x4x5xi1>, %l: tensor<i64>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: needs candidates [b, n], excludes [b, n, n] and a scalar limit}}
+  %0 = dmir.greedy_select %c, %e, %l : (tensor<2x4xi1>, tensor<2x4x5xi1>, tensor<i64>) -> tensor<2x4xi1>
+  return
+}

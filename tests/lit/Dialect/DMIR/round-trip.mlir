@@ -139,6 +139,10 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %60 = dmir.arg_reduce max %x {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x1xi64>
   // CHECK: dmir.cumsum {{.*}}: (tensor<4x8xf32>) -> tensor<4x8xf32>
   %61 = dmir.cumsum %x {axis = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: dmir.grouped_matmul {{.*}}: (tensor<4x8xf32>, tensor<2x8x5xf32>, tensor<2xi64>) -> tensor<4x5xf32>
+  %experts = dmir.constant dense<1.000000e+00> : tensor<2x8x5xf32>
+  %ends = dmir.constant dense<[1, 4]> : tensor<2xi64>
+  %sorted = dmir.grouped_matmul %x, %experts, %ends : (tensor<4x8xf32>, tensor<2x8x5xf32>, tensor<2xi64>) -> tensor<4x5xf32>
   // CHECK: dmir.top_k {{.*}}: (tensor<4x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi64>)
   %values, %indices = dmir.top_k %x {k = 3 : i64, axis = 1 : i64} : (tensor<4x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi64>)
   // CHECK: dmir.matmul {{.*}}: (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
