@@ -30,19 +30,42 @@ static std::optional<std::string> scatterProblem(Operation *op) {
 
 namespace {
 
+/// How the result is cut into work items: rows of its last joined axis, or where that is the only one, runs of it.
+struct Parts {
+  SmallVector<AxisGroup> groups; ///< joined axes of the data
+  Dim count = 1;                 ///< of work items
+  /// A run is the least that an item takes of a single axis: whole vectors and lines.
+  static constexpr int64_t kRun = 64;
+
+  bool inRows() const { return groups.size() > 1; }
+  Dim rows() const {
+    Dim all = 1;
+    for (const AxisGroup &group : ArrayRef(groups).drop_back())
+      all *= group.size;
+    return all;
+  }
+};
+
+/// Each item copies its part of the data and then does all updates that fall into it, in order.
 class ScatterEmitter {
 public:
-  ScatterEmitter(KernelBuilder &b, const RegionBody &body)
-      : b(b), body(body), e(b, body.block), root(body.root), data(root->getOperand(0)), indices(root->getOperand(1)),
-        updates(root->getOperand(2)), element(getElementTypeOrSelf(data.getType())),
+  ScatterEmitter(KernelBuilder &b, const RegionBody &body, const Parts &parts)
+      : b(b), body(body), parts(parts), e(b, body.block), root(body.root), data(root->getOperand(0)),
+        indices(root->getOperand(1)), updates(root->getOperand(2)), element(getElementTypeOrSelf(data.getType())),
         target(b.buffer(body.block->getNumArguments())) {}
 
-  void copyData();
-  /// Puts the updates to their places. Without data there are none.
-  void apply();
+  void emitItem(Value item);
 
 private:
-  void applyAll();
+  /// Positions [first, last) of what an item takes: rows, or elements of the only axis.
+  struct Range {
+    Value first, last;
+  };
+  void copyData(Range part);
+  void copyRun(ArrayRef<Index> outer, Value lo, Value hi);
+  /// Puts the updates to their places. Without data there are none.
+  void apply(Range part);
+  void applyAll(Range part);
 
   /// Loops over a shape, in row-major order.
   void overShape(ArrayRef<Dim> shape, llvm::function_ref<void(ArrayRef<Value>)> bodyFn);
@@ -51,6 +74,7 @@ private:
 
   KernelBuilder &b;
   const RegionBody &body;
+  const Parts &parts;
   ElementExpr e;
   Operation *root;
   Value data, indices, updates;
@@ -72,26 +96,42 @@ void ScatterEmitter::overShape(ArrayRef<Dim> shape, llvm::function_ref<void(Arra
   nest(nest);
 }
 
-void ScatterEmitter::copyData() {
-  SmallVector<AxisGroup> groups = groupAxes(data);
-  SmallVector<Dim> dims;
-  for (AxisGroup &group : groups)
-    dims.push_back(group.size);
+void ScatterEmitter::emitItem(Value item) {
+  const int64_t unit = parts.inRows() ? 1 : Parts::kRun;
+  Dim all = parts.inRows() ? parts.rows() : parts.groups.empty() ? Dim(1) : parts.groups.back().size;
+  Value units = b.idx(Dim::ceilDiv(all, unit)), count = b.idx(parts.count);
+  auto bound = [&](Value at) { return b.minS(b.mulC(b.floorDiv(b.mul(at, units), count), unit), b.idx(all)); };
+  Range part = parts.count.is(1) ? Range{b.idx(0), b.idx(all)} : Range{bound(item), bound(b.addC(item, 1))};
+  copyData(part);
+  apply(part);
+}
+
+/// Elements [lo, hi) of the last joined axis.
+void ScatterEmitter::copyRun(ArrayRef<Index> outer, Value lo, Value hi) {
   unsigned narrowest;
   int64_t lanes = chooseLanes(data, b.processor(), &narrowest);
+  laneLoop(e, lo, hi, lanes, narrowest, Parts::kRun, [&](Index along) {
+    SmallVector<Index> at(outer);
+    at.push_back(along);
+    Indices index = spread(e, parts.groups, at, typeOf(data).getRank());
+    e.store(e.evaluate(data, index), target, body.resultType(), index);
+    e.forget();
+  });
+}
+
+void ScatterEmitter::copyData(Range part) {
   auto copy = [&] {
-    if (dims.empty())
+    if (parts.groups.empty())
       return e.storeAt(e.evaluate(data, {}), target, e.at(0));
-    overShape(ArrayRef<Dim>(dims).drop_back(), [&](ArrayRef<Value> outer) {
-      laneLoop(e, b.idx(0), b.idx(dims.back()), lanes, narrowest, 64, [&](Index along) {
-        SmallVector<Index> at;
-        for (Value position : outer)
-          at.push_back(e.at(position));
-        at.push_back(along);
-        Indices index = spread(e, groups, at, typeOf(data).getRank());
-        e.store(e.evaluate(data, index), target, body.resultType(), index);
-        e.forget();
-      });
+    if (!parts.inRows())
+      return copyRun({}, part.first, part.last);
+    b.forLoop(part.first, part.last, b.idx(1), [&](Value row) {
+      Indices outer(parts.groups.size() - 1);
+      Index rest = e.at(row);
+      for (size_t i = outer.size(); i-- > 1;)
+        std::tie(rest, outer[i]) = e.divRem(rest, parts.groups[i].size.is(0) ? Dim(1) : parts.groups[i].size);
+      outer[0] = rest;
+      copyRun(outer, b.idx(0), b.idx(parts.groups.back().size));
     });
   };
   auto argument = dyn_cast<BlockArgument>(data);
@@ -145,10 +185,10 @@ Value ScatterEmitter::combine(Value old, Value update) {
   return e.narrow(result, element);
 }
 
-void ScatterEmitter::apply() {
+void ScatterEmitter::apply(Range part) {
   Dim elements = dmir::elementsOf(data.getType());
   if (elements.valueOr(0) > 0)
-    return applyAll();
+    return applyAll(part);
   auto any = [&](Dim count) { return b.cmp(arith::CmpIPredicate::ne, b.idx(count), b.idx(0)); };
   auto fail = [&] {
     b.ifThen(any(dmir::elementsOf(updates.getType())),
@@ -156,10 +196,12 @@ void ScatterEmitter::apply() {
   };
   if (elements.is(0))
     return fail();
-  b.ifThen(any(elements), [&] { applyAll(); }, fail);
+  b.ifThen(any(elements), [&] { applyAll(part); }, fail);
 }
 
-void ScatterEmitter::applyAll() {
+void ScatterEmitter::applyAll(Range part) {
+  Dim row = parts.inRows() ? parts.groups.back().size : Dim(1);
+  Value lo = b.mulC(part.first, row), hi = b.mulC(part.last, row);
   auto nd = dyn_cast<dmir::ScatterNDOp>(root);
   int64_t rank = typeOf(data).getRank();
   SmallVector<Dim> dims = dmir::dimsOf(data);
@@ -186,24 +228,42 @@ void ScatterEmitter::applyAll() {
     assert(static_cast<int64_t>(to.size()) == rank);
     static_cast<void>(rank);
     Index offset = e.offsetOf(body.resultType(), to);
-    Value old = b.load(e.carried(element), target, offset.base);
-    e.storeAt(combine(old, e.evaluate(updates, index)), target, offset);
+    auto put = [&] {
+      Value old = b.load(e.carried(element), target, offset.base);
+      e.storeAt(combine(old, e.evaluate(updates, index)), target, offset);
+    };
+    if (parts.count.is(1))
+      return put();
+    Value behind = b.cmp(arith::CmpIPredicate::sge, offset.base, lo);
+    b.ifThen(arith::AndIOp::create(b, behind, b.cmp(arith::CmpIPredicate::slt, offset.base, hi)), put);
   });
 }
 
 } // namespace
 
-/// The data is copied (unless the result shares its buffer), then updates are applied in order. One work item.
+/// The data is copied (unless the result shares its buffer), then updates are applied in order. Much data that few
+/// updates change, as a growing cache is, is cut into work items, each of which looks at all updates.
+static Parts partsOf(const RegionBody &body) {
+  constexpr int64_t elementsOfItem = 1 << 15, mostItems = 16;
+  Parts parts;
+  Value data = body.root->getOperand(0), updates = body.root->getOperand(2);
+  parts.groups = groupAxes(data);
+  Dim all = dmir::elementsOf(data.getType());
+  int64_t few = nominal(body.block, all) / mostItems;
+  if (!isPacked(typeOf(data).getElementType()) && nominal(body.block, dmir::elementsOf(updates.getType())) <= few)
+    parts.count = Dim::max(1, Dim::min(mostItems, Dim::floorDiv(all, elementsOfItem)));
+  return parts;
+}
+
 static Result<KernelPlan> planScatter(const RegionBody &body, const PlanRequest &) {
   if (auto problem = scatterProblem(body.root))
     return modelError("node '" + dmir::nodeName(body.root) + "': " + *problem);
-  KernelPlan plan("scatter", {});
-  plan.emit = [body](KernelBuilder &b) {
-    b.forItems(1, [&](Value) {
-      ScatterEmitter emitter(b, body);
-      emitter.copyData();
-      emitter.apply();
-    });
+  Parts parts = partsOf(body);
+  KernelPlan plan;
+  plan.algorithm = "scatter";
+  plan.work = parts.count;
+  plan.emit = [body, parts](KernelBuilder &b) {
+    b.forItems(parts.count, [&](Value item) { ScatterEmitter(b, body, parts).emitItem(item); });
   };
   return plan;
 }

@@ -330,6 +330,30 @@ func.func @scatter_out_of_range(%a: tensor<6x20xf32>, %i: tensor<4x20xi64> {test
   expectAgree(text);
 }
 
+/// Much data and few updates: items that copy a part each, of one joined axis or of rows of a transposed one.
+TEST(RowRegion, ScatterOfMuchData) {
+  expectAgree(forTypes(R"(
+func.func @cache_$T(%a: tensor<2x300x130x$T>, %i: tensor<3x2xi64> {test.lo = -2, test.hi = 1}, %u: tensor<3x130x$T>) -> tensor<2x300x130x$T> {
+  %r = dmir.scatter_nd %a, %i, %u : (tensor<2x300x130x$T>, tensor<3x2xi64>, tensor<3x130x$T>) -> tensor<2x300x130x$T>
+  return %r : tensor<2x300x130x$T>
+}
+func.func @rows_$T(%a: tensor<700x130x$T>, %i: tensor<5x1xi64> {test.lo = -700, test.hi = 699}, %u: tensor<5x130x$T>) -> tensor<700x130x$T> {
+  %r = dmir.scatter_nd %a, %i, %u {mode = #dmir<scatter_mode add>} : (tensor<700x130x$T>, tensor<5x1xi64>, tensor<5x130x$T>) -> tensor<700x130x$T>
+  return %r : tensor<700x130x$T>
+}
+func.func @turned_$T(%a: tensor<130x5x139x$T>, %i: tensor<5x1x130xi64> {test.lo = 0, test.hi = 138}, %u: tensor<5x1x130x$T>) -> tensor<5x139x130x$T> {
+  %t = dmir.transpose %a {permutation = array<i64: 1, 2, 0>} : (tensor<130x5x139x$T>) -> tensor<5x139x130x$T>
+  %r = dmir.scatter_elements %t, %i, %u {axis = 1 : i64, mode = #dmir<scatter_mode max>} : (tensor<5x139x130x$T>, tensor<5x1x130xi64>, tensor<5x1x130x$T>) -> tensor<5x139x130x$T>
+  return %r : tensor<5x139x130x$T>
+}
+func.func @outside_$T(%a: tensor<90000x$T>, %i: tensor<4x1xi64> {test.lo = 90000, test.hi = 99999}, %u: tensor<4x$T>) -> tensor<90000x$T> attributes {fails = 1} {
+  %r = dmir.scatter_nd %a, %i, %u : (tensor<90000x$T>, tensor<4x1xi64>, tensor<4x$T>) -> tensor<90000x$T>
+  return %r : tensor<90000x$T>
+}
+)",
+                       {"f32", "i64", "ui8"}));
+}
+
 TEST(RowRegion, GreedySelect) {
   expectAgree(R"(
 func.func @greedy_select(%c: tensor<3x20xi1>, %e: tensor<3x20x20xi1>, %l: tensor<i64> {test.lo = 2, test.hi = 6}) -> tensor<3x20xi1> {
