@@ -20,6 +20,8 @@ std::string Val::describe() const {
     return "sequence of " + std::to_string(items().size());
   if (isNone())
     return "optional without a value";
+  if (isComplex())
+    return "complex tensor of " + real().describe();
   return std::string(dtypeName(dtype())) + "[" + (rank() ? dimsString(dims()) : "") + "]";
 }
 
@@ -84,6 +86,15 @@ Val Val::poison() {
   Val value;
   value.state = std::make_shared<State>();
   value.state->poison = true;
+  return value;
+}
+
+Val Val::complexOf(const Val &real, const Val &imaginary) {
+  Val value;
+  value.state = std::make_shared<State>();
+  value.state->type = real.type();
+  value.state->complex = true;
+  value.state->items = {real, imaginary};
   return value;
 }
 

@@ -47,7 +47,7 @@ constexpr int64_t kMaxDim = int64_t(1) << 46;
 
 /// A tensor during import: an SSA value, a host constant that becomes one only
 /// when an op that is not folded uses it, or both. Also a sequence of tensors
-/// whose length is known, or an optional that has no value. Copies share the state.
+/// whose length is known, a complex tensor, or an optional that has no value. Copies share the state.
 ///
 /// `dim`, `shape` and `numElements` are for what needs numbers: they fail the
 /// node where a dim is symbolic. What takes symbols too asks for `extent`,
@@ -98,14 +98,19 @@ public:
   /// An optional without a value. One with a value is that value.
   static Val none();
   bool isNone() const { return state->none; }
-  bool isTensor() const { return !state->sequence && !state->none; }
+  /// A complex tensor is its parts, real tensors of one type and shape, which are its own.
+  bool isComplex() const { return state->complex; }
+  const Val &real() const { return state->items[0]; }
+  const Val &imaginary() const { return state->items[1]; }
+  static Val complexOf(const Val &real, const Val &imaginary);
+  bool isTensor() const { return !state->sequence && !state->none && !state->complex; }
 
 private:
   friend class Emitter;
   struct State {
     mlir::RankedTensorType type;
     mlir::Value ssa;
-    bool isConstant = false, poison = false, sequence = false, none = false;
+    bool isConstant = false, poison = false, sequence = false, none = false, complex = false;
     Tensor tensor;
     std::string path; ///< the file that holds the constant's bytes at `offset`
     uint64_t offset = 0;

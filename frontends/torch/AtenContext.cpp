@@ -41,7 +41,14 @@ Operand AtenContext::operand(std::string_view name) const {
 
 Val AtenContext::tensor(std::string_view name) const {
   Operand found = operand(name);
+  if (found.value.isComplex())
+    fail("op-dtype", named(name) + "is a " + found.value.describe() + "; a real tensor is expected");
   return found.wrapped && found.value.dtype() == DType::F64 ? e.cast(found.value, DType::F32) : found.value;
+}
+
+ComplexParts AtenContext::parts(std::string_view name) const {
+  const Val &found = operand(name).value;
+  return found.isComplex() ? ComplexParts{found.real(), found.imaginary()} : ComplexParts{tensor(name), Val()};
 }
 
 Val AtenContext::optional(std::string_view name) const { return given(name) ? tensor(name) : Val(); }
@@ -202,6 +209,12 @@ int64_t AtenContext::normalizeAxis(int64_t axis, int64_t rank) {
   if (axis < -range || axis >= range)
     fail("op-rank", "the axis " + std::to_string(axis) + " is outside of a tensor of rank " + std::to_string(rank));
   return axis < 0 ? axis + range : axis;
+}
+
+std::vector<Arg> callOperator(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e) {
+  AtenContext context(op, std::move(arguments), name, e);
+  op.row.import(context);
+  return context.results();
 }
 
 } // namespace dmxc::torchfe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "AtenTable.h"
+#include "frontends/common/ops/Fourier.h"
 #include "frontends/common/ops/Require.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
@@ -32,6 +33,8 @@ public:
   /// Whether the signature has the parameter and the argument is not None.
   bool given(std::string_view name) const;
   Val tensor(std::string_view name) const;
+  /// Of a complex tensor, or a real one without an imaginary part.
+  ComplexParts parts(std::string_view name) const;
   /// Null for None.
   Val optional(std::string_view name) const;
   /// None as an element is a null value.
@@ -85,6 +88,7 @@ public:
   // --- Results --------------------------------------------------------------------
   void result(size_t i, Val value) { set(i, Arg::tensor(std::move(value))); }
   void result(Val value) { result(0, std::move(value)); }
+  void result(const ComplexParts &x) { result(0, x.im ? Val::complexOf(x.re, x.im) : x.re); }
   void result(std::vector<Val> values) { set(0, Arg::tensorList(std::move(values))); }
   void result(Arg value) { set(0, std::move(value)); }
   const std::vector<Arg> &results() const { return produced; }
@@ -99,5 +103,15 @@ private:
   std::vector<Arg> arguments;
   std::vector<Arg> produced;
 };
+
+/// What an operator gives.
+std::vector<Arg> callOperator(const AtenOp &op, std::vector<Arg> arguments, const std::string &name, Emitter &e);
+
+/// Whether a tensor among an argument's is complex.
+bool hasComplex(const Arg &arg);
+/// The same with complex tensors among the arguments (ops/Complex.cpp). Fails the node where the operator has no
+/// meaning for them here.
+std::vector<Arg> callWithComplex(const AtenOp &op, const std::vector<Arg> &arguments, const std::string &name,
+                                 Emitter &e);
 
 } // namespace dmxc::torchfe

@@ -19,9 +19,9 @@ std::string_view operatorName(std::string_view target) {
 bool isAten(std::string_view target) { return target.starts_with(kAten); }
 
 AtenTable::AtenTable() {
-  for (auto family : {elementwiseOps, selectOps, activationOps, viewOps, joinOps, createOps, reduceOps, indexOps,
-                      productOps, attentionOps, convolutionOps, poolOps, normOps, lossOps, resampleOps, recurrentOps,
-                      sizeOps, libraryOps, refusedOps})
+  for (auto family : {elementwiseOps, selectOps,    activationOps, viewOps,        joinOps,    createOps,  reduceOps,
+                      indexOps,       productOps,   attentionOps,  convolutionOps, poolOps,    normOps,    lossOps,
+                      resampleOps,    recurrentOps, sizeOps,       complexOps,     fourierOps, libraryOps, refusedOps})
     for (const AtenRow &row : family()) {
       Schema schema(row.signature);
       std::string name = schema.name;

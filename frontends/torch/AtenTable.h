@@ -67,6 +67,8 @@ std::vector<AtenRow> lossOps();
 std::vector<AtenRow> resampleOps();
 std::vector<AtenRow> recurrentOps();
 std::vector<AtenRow> sizeOps();
+std::vector<AtenRow> complexOps();
+std::vector<AtenRow> fourierOps();
 std::vector<AtenRow> libraryOps();
 std::vector<AtenRow> refusedOps();
 

@@ -138,9 +138,7 @@ void ProgramImporter::noteViews(const AtenOp &op, const Node &node, const std::v
 }
 
 Val ProgramImporter::callOperator(const AtenOp &op, std::vector<Arg> arguments) {
-  AtenContext context(op, std::move(arguments), op.schema.name, emitter);
-  op.row.import(context);
-  return context.results().at(0).tensors.at(0);
+  return torchfe::callOperator(op, std::move(arguments), op.schema.name, emitter).at(0).tensors.at(0);
 }
 
 Val ProgramImporter::putBack(const View &view, const Val &base, const Val &value) {

@@ -36,6 +36,8 @@ bool ProgramFunction::addResult(const Arg &value, const std::string &name, bool 
       fail("torch-graph", "the output is " + value.describe() + "; only tensors and numbers can be outputs");
     if (tensor.isPoison())
       return false;
+    if (tensor.isComplex())
+      fail("torch-graph", "the output is a " + tensor.describe() + "; outputs are real: return torch.view_as_real of it, or its parts");
     ModelFunction::addResult(tensor, name, state);
     return true;
   } catch (const NodeFailure &failure) {

@@ -231,19 +231,19 @@ std::vector<Arg> ProgramImporter::importOperator(const Node &node, const std::st
   if (inPlace)
     op = AtenTable::get().findInPlace(target);
   std::vector<Arg> arguments = bindArguments(*op, inPlace, node, scope);
-  AtenContext context(*op, arguments, name, emitter);
-  op->row.import(context);
-  std::vector<Arg> results = context.results();
+  bool complex = std::any_of(arguments.begin(), arguments.end(), hasComplex);
+  std::vector<Arg> results =
+      complex ? callWithComplex(*op, arguments, name, emitter) : torchfe::callOperator(*op, arguments, name, emitter);
   for (size_t i = 0; i < op->schema.parameters.size(); ++i) {
     if (!op->schema.parameters[i].written && !(inPlace && i == 0))
       continue;
-    if (results.empty() || results[0].tensors.size() != 1 || arguments[i].tensors.size() != 1)
+    if (complex || results.empty() || results[0].tensors.size() != 1 || arguments[i].tensors.size() != 1)
       fail("op-unsupported", "the operator changes its argument in place in a way that is not known here");
     const Val &before = arguments[i].tensors[0];
     results[0] = Arg::tensor(emitter.broadcast(emitter.cast(results[0].tensors[0], before.dtype()), before.dims()));
     writeInPlace(*op, node, i, results[0], scope, index, uses);
   }
-  if (!inPlace && uses.inPlace)
+  if (!inPlace && !complex && uses.inPlace)
     noteViews(*op, node, arguments, results, scope);
   return results;
 }

@@ -277,6 +277,15 @@ Dim Dim::max(Dim a, Dim b) {
 }
 
 Dim Dim::broadcast(Dim a, Dim b) {
+  // min(n, b) and b: they are equal, or one of them is 1 and the other b.
+  auto isLeast = [](Dim a, Dim b) {
+    std::vector<DimTerm> all = a.terms();
+    if (all.size() != 1 || all[0].coefficient != 1 || all[0].factors.size() != 1)
+      return false;
+    const DimFactor *factor = all[0].factors[0];
+    return factor->call == Call::Min &&
+           ((factor->lhs == b && factor->rhs.valueOr(0) >= 1) || (factor->rhs == b && factor->lhs.valueOr(0) >= 1));
+  };
   // The broadcast of b and another dim stays what it is with b once more.
   auto includes = [](Dim a, Dim b) {
     std::vector<DimTerm> all = a.terms();
@@ -285,9 +294,9 @@ Dim Dim::broadcast(Dim a, Dim b) {
     const DimFactor *factor = all[0].factors[0];
     return factor->call == Call::Broadcast && (factor->lhs == b || factor->rhs == b);
   };
-  if (a == b || b.is(1) || includes(a, b))
+  if (a == b || b.is(1) || includes(a, b) || isLeast(b, a))
     return a;
-  if (a.is(1) || includes(b, a))
+  if (a.is(1) || includes(b, a) || isLeast(a, b))
     return b;
   // A number other than 1 decides; whether the other fits it is checked where shapes meet.
   if (a.isStatic() && !b.isStatic())

@@ -1,6 +1,7 @@
 //===- Signal.cpp - Fourier transforms and what surrounds them ------------===//
 #include "../NodeContext.h"
 
+#include "frontends/common/ops/Fourier.h"
 #include "frontends/common/ops/Order.h"
 
 #include <algorithm>
@@ -11,69 +12,21 @@ using namespace dmxc::dmir;
 namespace dmxc::onnxfe {
 namespace {
 
-/// Transforms are products with a matrix of sines and cosines; longer ones
-/// would make it too large.
-constexpr int64_t kMaxMatrix = int64_t(1) << 24;
-
-/// 2 pi i / n for i in [0, count), in double.
-Val angles(Emitter &e, Dim count, Dim n) {
-  return e.div(e.mul(e.iota(DType::F64, {count}, 0), 2 * M_PI), e.size(Dim::max(n, 1), DType::F64));
-}
-
-/// [rows, columns] of scale[row] * f(2 pi row column / n) for the cosine or the sine as f; scale is [rows, 1].
-template <typename Wave> Val waves(Emitter &e, DType type, Dim rows, Dim columns, Dim n, const Val &scale) {
-  Val table = e.emit<Wave>({angles(e, n, n)});
-  Val index = e.mul(e.iota(DType::I64, {rows, 1}, 0), e.iota(DType::I64, {1, columns}, 1));
-  return e.cast(e.mul(e.gather(table, e.emit<ModOp>({index, e.size(n)}), 0), scale), type);
-}
-
-/// Cuts or pads with zeros to `length` along an axis.
-Val fitted(Emitter &e, const Val &x, int64_t axis, Dim length) {
-  Dims low(x.rank(), 0), high(x.rank(), 0);
-  high[axis] = Dim::max(length - x.extent(axis), 0);
-  return e.sliceAxis(e.pad(x, e.scalarLike(x, 0), low, high), axis, 0, length);
-}
-
-/// Real or imaginary part with the transformed axis last.
-Val part(Emitter &e, const Val &x, int64_t axis, int64_t which) {
+/// Real or imaginary part of a tensor whose last axis holds them.
+Val part(Emitter &e, const Val &x, int64_t which) {
   Dims shape = x.dims();
   shape.pop_back();
-  Val plain = e.reshape(e.sliceAxis(x, x.rank() - 1, which, 1), shape);
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i < plain.rank(); ++i)
-    if (i != axis)
-      order.push_back(i);
-  order.push_back(axis);
-  return e.transpose(plain, order);
+  return e.reshape(e.sliceAxis(x, x.rank() - 1, which, 1), shape);
 }
-
-/// The inverse of `part`: moves the last axis back and appends an axis of
-/// size 1.
-Val restored(Emitter &e, const Val &value, int64_t axis) {
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i + 1 < value.rank(); ++i)
-    order.push_back(i);
-  order.insert(order.begin() + axis, value.rank() - 1);
-  Val moved = e.transpose(value, order);
-  Dims shape = moved.dims();
+/// The inverse of `part`: appends an axis of size 1.
+Val asPart(Emitter &e, const Val &value) {
+  Dims shape = value.dims();
   shape.push_back(1);
-  return e.reshape(moved, shape);
+  return e.reshape(value, shape);
 }
 
 /// The size of a transform without a length of its own, of an axis of `dim` elements.
 Dim ownLength(Dim dim, bool inverse, bool onesided) { return inverse && onesided ? (dim - 1) * 2 : dim; }
-
-/// The factor of each row, [rows, 1]: an inverse transform is a mean, and half a spectrum stands for both halves.
-Val rowScale(Emitter &e, Dim rows, Dim n, bool inverse, bool halfInput) {
-  if (!inverse)
-    return e.scalar(DType::F64, 1);
-  Val scale = e.div(e.scalar(DType::F64, 1), e.size(n, DType::F64));
-  if (!halfInput)
-    return scale;
-  Val row = e.iota(DType::I64, {rows, 1}, 0), both = e.mul(row, e.size(2));
-  Val twice = e.emit<AndOp>({e.compare(Compare::gt, row, e.size(0)), e.compare(Compare::ne, both, e.size(n))});
-  return e.select(twice, e.mul(scale, 2.0), scale);
-}
 
 /// x [..., m, ..., 1 or 2] along `axis`, cut or padded to fit a transform of size n.
 Val transform(NodeContext &c, Val x, int64_t axis, Dim n, bool inverse, bool onesided) {
@@ -87,29 +40,16 @@ Val transform(NodeContext &c, Val x, int64_t axis, Dim n, bool inverse, bool one
     none.back() = 2;
     return e.broadcast(e.scalarLike(x, 0), none);
   }
-  c.requireShape(n.valueOr(1) > 0 && n.valueOr(1) <= kMaxMatrix / n.valueOr(1),
-                 "a transform of length " + n.str() + " is not supported");
-  bool halfInput = inverse && onesided, isReal = x.extent(-1).is(1);
-  Dim half = Dim::floorDiv(n, 2) + 1, in = halfInput ? half : n, out = onesided && !inverse ? half : n;
-  x = fitted(e, x, axis, in);
+  bool isReal = x.extent(-1).is(1);
   if (!x.extent(-1).isStatic()) { // whether there is an imaginary part is known at run time
     Dims low(x.rank(), 0), high(x.rank(), 0);
     high.back() = 2 - x.extent(-1);
     x = e.pad(x, e.scalarLike(x, 0), low, high);
   }
-  Val re = part(e, x, axis, 0), scale = rowScale(e, in, n, inverse, halfInput);
-  Val cosine = waves<CosOp>(e, x.dtype(), in, out, n, scale), sine = waves<SinOp>(e, x.dtype(), in, out, n, scale);
-  Val real = e.matmul(re, cosine), imaginary = e.matmul(re, sine);
-  if (!inverse)
-    imaginary = e.emit<NegOp>({imaginary});
-  if (!isReal) {
-    Val im = part(e, x, axis, 1), cross = e.matmul(im, sine);
-    real = inverse ? e.sub(real, cross) : e.add(real, cross);
-    imaginary = e.add(imaginary, e.matmul(im, cosine));
-  }
-  if (halfInput)
-    return restored(e, real, axis);
-  return e.concat({restored(e, real, axis), restored(e, imaginary, axis)}, x.rank() - 1);
+  using Scale = FourierKind::Scale;
+  FourierKind kind{inverse, onesided, inverse ? Scale::Mean : Scale::None};
+  ComplexParts y = fourier(e, {part(e, x, 0), isReal ? Val() : part(e, x, 1)}, axis, n, kind);
+  return y.im ? e.concat({asPart(e, y.re), asPart(e, y.im)}, x.rank() - 1) : asPart(e, y.re);
 }
 
 /// A transform along the axis that a run names: the tensor becomes [before, axis, after, parts].
@@ -181,15 +121,13 @@ void importDFT(NodeContext &c) {
 /// The transforms of `frames` frames that begin `step` elements apart, each `length` long.
 Val framesOf(NodeContext &c, const Val &step, Dim frames, Dim length, bool onesided) {
   Emitter &e = c.e;
-  Val signal = c.operand(0);
-  Val index = e.add(e.mul(e.iota(DType::I64, {frames, 1}, 0), step), e.iota(DType::I64, {1, length}, 1));
   // Frames that are computed for a length that is not the one asked for may reach over the end.
-  Val framed = e.gather(signal, e.min(index, e.size(signal.extent(1) - 1)), 1);
+  Val each = framed(e, c.operand(0), 1, step, frames, length);
   if (Val window = c.optional(2)) {
     c.requireShape(window.rank() == 1 && mayEqual(window.extent(0), length), "the window must have the frame length");
-    framed = e.mul(framed, e.reshape(e.expectDims(window, {length}), {length, 1}));
+    each = e.mul(each, e.reshape(e.expectDims(window, {length}), {length, 1}));
   }
-  return transform(c, framed, 2, length, false, onesided);
+  return transform(c, each, 2, length, false, onesided);
 }
 
 /// Step or length known at run time only, with the number of frames declared.
@@ -228,7 +166,7 @@ void importSTFT(NodeContext &c) {
   c.requireShape(step.valueOr(1) > 0 && length.valueOr(1) > 0 && room.valueOr(0) >= 0,
                  "the frames do not fit the signal");
   Dim frames = Dim::floorDiv(room, step) + 1;
-  c.requireShape((frames * length).valueOr(0) <= kMaxMatrix, "there are too many frames");
+  c.requireShape((frames * length).valueOr(0) <= kMaxFourierMatrix, "there are too many frames");
   c.result(framesOf(c, c.e.size(step), frames, length, c.attrInt("onesided", 1) != 0));
 }
 
@@ -236,8 +174,8 @@ void importSTFT(NodeContext &c) {
 void cosineWindow(NodeContext &c, double a, double b, double d) {
   Emitter &e = c.e;
   Dim size = c.size(0, "size", c.declaredDim(0, 0));
-  c.requireShape(size.valueOr(0) >= 0 && size.valueOr(0) <= kMaxMatrix, "a size of " + size.str());
-  Val angle = angles(e, size, c.attrInt("periodic", 1) ? size : size - 1);
+  c.requireShape(size.valueOr(0) >= 0 && size.valueOr(0) <= kMaxFourierMatrix, "a size of " + size.str());
+  Val angle = anglesOfCircle(e, size, c.attrInt("periodic", 1) ? size : size - 1);
   Val window = e.sub(e.scalar(DType::F64, a), e.mul(e.emit<CosOp>({angle}), b));
   if (d != 0)
     window = e.add(window, e.mul(e.emit<CosOp>({e.mul(angle, 2.0)}), d));
@@ -252,7 +190,7 @@ void importMelWeights(NodeContext &c) {
   Emitter &e = c.e;
   Dim bands = c.size(0, "number of bands", c.declaredDim(0, 1)), length = c.size(1, "length");
   c.requireShape(bands.valueOr(1) >= 0 && length.valueOr(1) > 0 && bands.valueOr(1) < 65536 &&
-                     length.valueOr(1) < kMaxMatrix / std::max<int64_t>(bands.valueOr(1), 1),
+                     length.valueOr(1) < kMaxFourierMatrix / std::max<int64_t>(bands.valueOr(1), 1),
                  "the parameters are out of range");
   Dim bins = Dim::floorDiv(length, 2) + 1;
   auto number = [&](double value) { return e.scalar(DType::F64, value); };

@@ -46,6 +46,17 @@ void importNewFull(AtenContext &c) {
 }
 void importScalarTensor(AtenContext &c) { c.result(filled(c, c.type("dtype", DType::F32), {}, "s")); }
 
+/// A number without a fraction, which may be a size.
+std::optional<Dim> wholeNumber(AtenContext &c, const char *name, int64_t otherwise) {
+  if (!c.given(name))
+    return otherwise;
+  if (c.arg(name).kind == Arg::Kind::Int)
+    return c.dim(name);
+  double number = c.number(name);
+  bool whole = number == std::trunc(number) && std::abs(number) < 1e9;
+  return whole ? std::optional<Dim>(static_cast<int64_t>(number)) : std::nullopt;
+}
+
 /// start, start + step, ... below end. Sizes may be symbolic, other numbers are known.
 void importArange(AtenContext &c) {
   Emitter &e = c.e;
@@ -53,13 +64,14 @@ void importArange(AtenContext &c) {
   for (const char *name : {"start", "end", "step"})
     ints &= !c.given(name) || c.arg(name).kind == Arg::Kind::Int;
   DType type = c.type("dtype", ints ? DType::I64 : DType::F32);
-  if (ints) {
-    Dim start = c.given("start") ? c.dim("start") : Dim(0), end = c.dim("end");
-    int64_t step = c.given("step") ? c.integer("step") : 1;
+  std::optional<Dim> first = wholeNumber(c, "start", 0), last = wholeNumber(c, "end", 0),
+                     by = wholeNumber(c, "step", 1);
+  if (first && last && by && by->isStatic()) {
+    int64_t step = *by->known();
     c.require(step != 0, "the step is 0");
-    Dim count = Dim::max(step > 0 ? Dim::ceilDiv(end - start, step) : Dim::ceilDiv(start - end, -step), 0);
+    Dim count = Dim::max(step > 0 ? Dim::ceilDiv(*last - *first, step) : Dim::ceilDiv(*first - *last, -step), 0);
     Val line = e.mul(e.iota(DType::I64, {count}, 0), e.intScalar(DType::I64, step));
-    return c.result(c.cast(e.add(line, e.size(start)), type));
+    return c.result(c.cast(e.add(line, e.size(*first)), type));
   }
   double start = c.number("start", 0), end = c.number("end"), step = c.number("step", 1);
   double count = std::ceil((end - start) / step);

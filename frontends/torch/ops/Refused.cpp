@@ -5,7 +5,6 @@ namespace dmxc::torchfe {
 
 std::vector<AtenRow> refusedOps() {
   const char *random = "random numbers differ from run to run; pass them to the program as an input";
-  const char *complex = "complex numbers are not supported";
   return {
       {"rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
        "pin_memory=None) -> "
@@ -35,13 +34,6 @@ std::vector<AtenRow> refusedOps() {
        nullptr, random},
       {"resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", nullptr,
        "a tensor that changes its storage has no place in an exported program"},
-      {"_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", nullptr, complex},
-      {"_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", nullptr, complex},
-      {"_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", nullptr, complex},
-      {"fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", nullptr, complex},
-      {"view_as_real(Tensor(a) self) -> Tensor(a)", nullptr, complex},
-      {"view_as_complex(Tensor(a) self) -> Tensor(a)", nullptr, complex},
-      {"complex(Tensor real, Tensor imag) -> Tensor", nullptr, complex},
   };
 }
 

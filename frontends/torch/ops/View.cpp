@@ -365,7 +365,6 @@ std::vector<AtenRow> viewOps() {
       {"lift_fresh(Tensor(a) self) -> Tensor(a)", importSame},
       {"clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", importSame},
       {"contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", importSame},
-      {"_conj(Tensor(a) self) -> Tensor(a)", importSame},
       {"resolve_conj(Tensor(a) self) -> Tensor(a)", importSame},
       {"resolve_neg(Tensor(a) self) -> Tensor(a)", importSame},
       {"flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", importFlatten},

@@ -57,6 +57,11 @@ TEST(Dim, BroadcastFollowsNumpy) {
   Dim both = Dim::broadcast(n, m);
   EXPECT_EQ(Dim::broadcast(both, m), both);
   EXPECT_EQ(Dim::broadcast(n, both), both);
+  // As many as fit into a table of 512, with the whole: where they broadcast, the whole.
+  EXPECT_EQ(Dim::broadcast(Dim::min(512, n), n), n);
+  EXPECT_EQ(Dim::broadcast(n, Dim::min(n, 1)), n);
+  EXPECT_NE(Dim::broadcast(n, Dim::min(n, 0)), n);
+  EXPECT_NE(Dim::broadcast(n, Dim::min(512, m)), n);
   EXPECT_NE(Dim::broadcast(both, n + 1), both);
   EXPECT_NE(Dim::broadcast(both + 1, m), both + 1);
   auto value = [&](int64_t a, int64_t b) {
