@@ -70,6 +70,32 @@ ProgramImporter::Uses::Uses(const Graph &graph) {
   }
   for (const Argument &output : graph.outputs)
     forEachName(output, [&](const std::string &name) { last[name] = graph.nodes.size(); });
+  findDead(graph);
+}
+
+/// From the end: dead is what gives values of which none is read by a node that is not dead. A node that gives none, an
+/// assertion, or that changes its operand is not dead.
+void ProgramImporter::Uses::findDead(const Graph &graph) {
+  std::set<std::string> read;
+  auto addNames = [&](const Argument &argument) {
+    forEachName(argument, [&](const std::string &name) { read.insert(name); });
+  };
+  for (const Argument &output : graph.outputs)
+    addNames(output);
+  dead.assign(graph.nodes.size(), false);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node &node = graph.nodes[i];
+    bool gives = false, isRead = false;
+    for (const Argument &output : node.outputs)
+      forEachName(output, [&](const std::string &name) {
+        gives = true;
+        isRead |= read.count(name) != 0;
+      });
+    dead[i] = gives && !isRead && !inPlaceOperator(node);
+    if (!dead[i])
+      for (const NamedArgument &input : node.inputs)
+        addNames(input.value);
+  }
 }
 
 Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const {
@@ -146,7 +172,8 @@ Arg ProgramImporter::resolve(const Argument &argument, const Scope &scope) const
 void ProgramImporter::importNodes(const Graph &graph, Scope &scope) {
   Uses uses(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    importNode(graph.nodes[i], i, graph, scope, uses);
+    if (!uses.dead[i])
+      importNode(graph.nodes[i], i, graph, scope, uses);
     // Folded intermediates can be as large as weights: let them go after their last reader.
     for (const NamedArgument &input : graph.nodes[i].inputs)
       forEachName(input.value, [&](const std::string &name) {

@@ -53,7 +53,11 @@ private:
       return found != last.end() && found->second > index;
     }
     std::map<std::string, size_t> last;
-    bool inPlace = false; ///< some node changes a value
+    std::vector<bool> dead; ///< nodes whose values nothing reads
+    bool inPlace = false;   ///< some node changes a value
+
+  private:
+    void findDead(const Graph &graph);
   };
   void importNode(const Node &node, size_t index, const Graph &graph, Scope &scope, const Uses &uses);
   void importKnown(const Node &node, const std::string &name, const Graph &graph, Scope &scope, size_t index,

@@ -167,6 +167,17 @@ class Programs(Pt2):
         program.output(output)
         return program
 
+    def test_what_nothing_reads_is_left_out(self):
+        """Random numbers that only feed values nobody reads, as training leaves them behind."""
+        program = self.program("torch.ops.aten.relu.default", {"self": self.X})
+        program.node("torch.ops.aten.rand_like.default", {"self": self.X}, [{"as_tensor": {"name": "noise"}}])
+        program.node("torch.ops.aten.add.Tensor", {"self": self.X, "other": {"as_tensor": {"name": "noise"}}}, [{"as_tensor": {"name": "sum"}}])
+        self.compile_program(program)
+        x = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+        self.close(*self.run_bundle({"x": x}).values(), np.maximum(x, 0), "relu")
+        program.output("sum")
+        self.assertIn("random numbers", self.compile_program(program, code=1))
+
     def compile_program(self, program, *arguments, code=0):
         program.write(self.dir / "m.pt2")
         return self.compile(self.dir / "m.pt2", *arguments, code=code)
@@ -202,7 +213,8 @@ class Programs(Pt2):
                                     "torch.ops.higher_order.scan")):
             program.node(target, {"self": self.X}, [{"as_tensor": {"name": f"y{i}"}}])
         program.node("torch.ops.aten.relu.default", {"self": {"as_tensor": {"name": "y0"}}}, [{"as_tensor": {"name": "z"}}])
-        program.output("z")
+        for output in ("z", "y1", "y2", "y3"):
+            program.output(output)
         text = self.compile_program(program, code=1)
         self.assertEqual(text.count(" error: "), 4, text)
         for part in ("random numbers", "the operator is unknown", "other libraries", "'scan' is not known", "unrolled"):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Compiles many models with two builds of dmxc and compares every byte: bundles, texts of phases, messages, exit codes. Usage:
 
-  compare_bundles.py BEFORE AFTER [--graphs N] [--zoo FOLDER] [--only GLOB] [--variants NAME,NAME] [--texts all|cpu|none] [--jobs N]
+  compare_bundles.py BEFORE AFTER [--graphs N] [--zoo FOLDER] [--only GLOB] [--skip GLOB] [--variants NAME,NAME] [--texts all|cpu|none] [--jobs N]
                      [--keep FOLDER]
 
 BEFORE and AFTER are build folders (they have bin/dmxc). For a change that must not change what is compiled: run it with a build of
@@ -123,7 +123,7 @@ def cases(options, folder):
         some = False
         for case in source:
             some = True
-            if fnmatch.fnmatch(case.name, options.only):
+            if fnmatch.fnmatch(case.name, options.only) and not fnmatch.fnmatch(case.name, options.skip):
                 yield case
         if not some:
             print(f"SKIPPED: {what}: none are there", flush=True)
@@ -194,6 +194,7 @@ def main():
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--zoo", type=pathlib.Path, default=ROOT / "build" / "zoo")
     parser.add_argument("--only", default="*")
+    parser.add_argument("--skip", default="")
     parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--texts", choices=TEXTS, default="all")
