@@ -50,6 +50,18 @@ Val vectorMask(NodeContext &c, const Heads &h) {
   return zeroOrFilter(c, e.emit<AndOp>({kept, e.compare(Compare::ge, key, column(start))}));
 }
 
+/// A mask [batch, keys] that may be of the new keys alone: older ones are seen.
+Val ofAllKeys(NodeContext &c, const Heads &h, const Val &mask) {
+  Emitter &e = c.e;
+  const Dim own = mask.extent(1), fresh = h.keys() - h.past;
+  if (own.isStatic() && h.keys().isStatic() && !(own == fresh))
+    return mask;       // fits nothing
+  if (!(own == fresh)) // which of them it is is known at run time only
+    c.requireAtRun(e.emit<OrOp>(
+        {e.compare(Compare::eq, e.size(own), e.size(fresh)), e.compare(Compare::eq, e.size(own), e.size(h.keys()))}));
+  return e.pad(mask, e.scalarLike(mask, 1), {0, own == fresh ? h.past : h.keys() - own}, {0, 0});
+}
+
 /// What the mask adds to the scores, f32 [batch, 1, queries or 1, keys]; null where that is nothing.
 Val maskOf(NodeContext &c, const Heads &h) {
   Emitter &e = c.e;
@@ -59,9 +71,9 @@ Val maskOf(NodeContext &c, const Heads &h) {
   if (mask.rank() == 1)
     return vectorMask(c, h);
   if (mask.rank() == 2 && mask.extent(1).is(1) && !h.keys().is(1))
-    return Val();                                                               // the same for all keys
-  if (mask.rank() == 2 && !h.past.is(0) && mask.extent(1) == h.keys() - h.past) // of the new keys; older ones are seen
-    mask = e.pad(mask, e.scalarLike(mask, 1), {0, h.past}, {0, 0});
+    return Val(); // the same for all keys
+  if (mask.rank() == 2 && !h.past.is(0) && !(mask.extent(1) == h.keys()))
+    mask = ofAllKeys(c, h, mask);
   Dims expected = mask.rank() == 2   ? Dims{h.batch(), h.keys()}
                   : mask.rank() == 3 ? Dims{h.batch(), h.queries(), h.keys()}
                                      : Dims{h.batch(), 1, mask.extent(-1), mask.extent(-1)};

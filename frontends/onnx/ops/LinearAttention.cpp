@@ -61,8 +61,20 @@ Val pastState(NodeContext &c, int operand, int64_t window, Dims dims) {
                 : past;
 }
 
+/// The same where the number of taps is known at run time only: all taps of each position side by side.
+Val depthwiseOfOpenTaps(Emitter &e, const Val &x, const Val &weights, const Val &bias, int64_t dilation) {
+  const Dim channels = x.extent(1), taps = weights.extent(2), length = x.extent(2) - (taps - 1) * dilation;
+  Val tap = e.mul(e.iota(DType::I64, {1, taps}, 1), e.intScalar(DType::I64, dilation));
+  Val each = e.gather(x, e.add(e.iota(DType::I64, {length, 1}, 0), tap), 2);
+  Val factors = e.reshape(e.expectDims(weights, {channels, 1, taps}), {1, channels, 1, taps});
+  Val sum = e.reduce(Reduction::sum, e.mul(each, factors), {3}, /*keepDims=*/false);
+  return bias ? e.add(sum, e.reshape(bias, {1, channels, 1})) : sum;
+}
+
 /// A product a tap, or one convolution where the number of channels is known; x is [n, channels, positions] in f32.
 Val depthwise(Emitter &e, const Val &x, const Val &weights, const Val &bias, int64_t dilation) {
+  if (!weights.extent(2).isStatic())
+    return depthwiseOfOpenTaps(e, x, weights, bias, dilation);
   int64_t taps = weights.dim(2);
   if (x.extent(1).isStatic()) {
     Window window{{taps}, {1}, {dilation}, {0}, {0}, {0}};
@@ -79,7 +91,7 @@ Val depthwise(Emitter &e, const Val &x, const Val &weights, const Val &bias, int
 }
 
 /// What is left for the next call: the last `held` positions of `whole`, or the last ones at each of some positions.
-Val stateAfter(NodeContext &c, const ConvLayout &layout, const Val &whole, int64_t held, int64_t window) {
+Val stateAfter(NodeContext &c, const ConvLayout &layout, const Val &whole, Dim held, int64_t window) {
   Emitter &e = c.e;
   Dim length = layout.length();
   if (!window)
@@ -111,11 +123,11 @@ void importCausalConv(NodeContext &c) {
   ConvLayout layout(c);
   Dim channels = layout.channels();
   c.requireShape(weights.rank() == 3 && mayEqual(weights.extent(0), channels) && mayEqual(weights.extent(1), 1) &&
-                     weights.dim(2) > 0 && weights.dim(2) <= kMaxExtent,
+                     weights.extent(2).valueOr(1) > 0 && weights.extent(2).valueOr(1) <= kMaxExtent,
                  "expected weights [" + channels.str() + ", 1, k], not " + weights.describe());
   Val bias = c.optional(2);
   c.requireShape(!bias || mayEqual(bias.dims(), Dims{channels}), "the bias must have one number a channel");
-  int64_t held = (weights.dim(2) - 1) * dilation;
+  const Dim held = (weights.extent(2) - 1) * dilation;
   Val x = layout.inside(c.operand(0)), past = pastState(c, 3, window, layout.outsideDims(held));
   past = past ? layout.inside(past) : e.splat(x.dtype(), {x.extent(0), channels, held}, 0);
   Val whole = e.concat({past, x}, 2);
