@@ -37,7 +37,8 @@ bool ProgramFunction::addResult(const Arg &value, const std::string &name, bool 
     if (tensor.isPoison())
       return false;
     if (tensor.isComplex())
-      fail("torch-graph", "the output is a " + tensor.describe() + "; outputs are real: return torch.view_as_real of it, or its parts");
+      fail("torch-graph", "the output is a " + tensor.describe() +
+                              "; outputs are real: return torch.view_as_real of it, or its parts");
     ModelFunction::addResult(tensor, name, state);
     return true;
   } catch (const NodeFailure &failure) {
