@@ -67,7 +67,7 @@ Val rowScale(Emitter &e, Dim rows, Dim n, const FourierKind &kind) {
 
 } // namespace
 
-ComplexParts fourier(Emitter &e, ComplexParts x, int64_t axis, Dim n, const FourierKind &kind) {
+ComplexParts fourier(Emitter &e, const ComplexParts &x, int64_t axis, Dim n, const FourierKind &kind) {
   requireShape(n.valueOr(1) > 0 && n.valueOr(1) <= kMaxFourierMatrix / n.valueOr(1),
                "a transform of length " + n.str() + " is not supported");
   const Dim half = Dim::floorDiv(n, 2) + 1, in = kind.inverse && kind.half ? half : n,

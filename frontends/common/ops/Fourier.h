@@ -21,7 +21,7 @@ struct FourierKind {
 
 /// The transform of length n along an axis, which is cut or padded with zeros to fit. What an inverse one of half a
 /// spectrum gives is real.
-ComplexParts fourier(Emitter &e, ComplexParts x, int64_t axis, Dim n, const FourierKind &kind);
+ComplexParts fourier(Emitter &e, const ComplexParts &x, int64_t axis, Dim n, const FourierKind &kind);
 /// x, a part of it or filled up with zeros at its end.
 Val fitted(Emitter &e, const Val &x, int64_t axis, Dim length);
 /// 2 pi i / n for i in [0, count), in f64.

@@ -13,9 +13,9 @@ struct Product {
   std::string name;
   int m = 1, k = 64, n = 48, bits = 4, block = 32;
   bool transposed = true; ///< of N x K, as exporters write it; else of K x N
-  std::string type = "ui8", zero = "8", zeros = "";
-  std::string element = "f32", scaleElement = ""; ///< "": the same
-  std::string scaleDims = "";                     ///< of one scale for all of a row or a column
+  std::string type = "ui8", zero = "8", zeros = {};
+  std::string element = "f32", scaleElement = {}; ///< "": the same
+  std::string scaleDims = {};                     ///< of one scale for all of a row or a column
   int groups = 0;                                 ///< of rows, each with a right operand; 0: a plain product
 };
 
