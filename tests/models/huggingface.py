@@ -316,7 +316,7 @@ EXPORTERS = {
     "genai-fp32": genai("fp32"),
     "genai-fp16": genai("fp16", "cuda"),
     "genai-int4": genai("int4"),
-    "genai-int4-acc1": genai("int4", int4_accuracy_level=1),
-    "genai-int4-b128": genai("int4", int4_block_size=128),
-    "genai-int4-rtn": genai("int4", int4_algo_config="rtn_last"),
+    "genai-int4-acc1": genai("int4", accuracy_level=1),
+    "genai-int4-b128": genai("int4", block_size=128),
+    "genai-int4-rtn": genai("int4", algo_config="rtn_last"),
 }
