@@ -291,10 +291,15 @@ std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::st
   return results;
 }
 
+/// Of a table turned round FoldConstants knows better whether it may stand beside itself: it sees who reads it.
+bool Emitter::turnsTable(StringRef op, ArrayRef<Val> operands) {
+  return op == dmir::TransposeOp::getOperationName() && operands[0].state->ssa && dmir::isTable(operands[0].state->ssa);
+}
+
 std::vector<Val> Emitter::build(Kind kind, ArrayRef<Val> operands, ArrayRef<NamedAttribute> attributes,
                                 RankedTensorType given) {
   DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
-  bool constant = fold != nullptr;
+  bool constant = fold != nullptr && !turnsTable(kind.name, operands);
   for (const Val &operand : operands) {
     if (!operand.isTensor())
       fail("op-dtype", "a " + operand.describe() + " stands where a tensor is needed");

@@ -178,6 +178,7 @@ private:
                           mlir::RankedTensorType given);
   /// Whether an op moves elements of a type that targets move as bytes; see NarrowElements.cpp.
   bool movesAsBytes(llvm::StringRef op, llvm::ArrayRef<Val> operands) const;
+  static bool turnsTable(llvm::StringRef op, llvm::ArrayRef<Val> operands);
   std::vector<Val> moveBytes(Kind kind, llvm::ArrayRef<Val> operands, llvm::ArrayRef<mlir::NamedAttribute> attributes,
                              mlir::RankedTensorType given);
   /// Folds an op over sizes, if that is how far its result is known; see SizeFolding.cpp.

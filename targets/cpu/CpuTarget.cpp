@@ -7,6 +7,7 @@
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
 #include "targets/cpu/product/MatmulRegion.h"
+#include "targets/cpu/product/PackedRows.h"
 
 #include "targets/common/code/KernelDialects.h"
 
@@ -50,7 +51,7 @@ public:
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
   }
-  bool multipliesFewBits() const override { return true; }
+  bool readsStoredOperands() const override { return true; }
   SmallVector<Operation *> computedWith(Operation *root) const override { return cpu::computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
     return cpu::fusesProducer(root, use, producer);
@@ -84,13 +85,10 @@ private:
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
-  auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  Choice choice;
-  choice.constant = constant;
-  choice.weights = weights;
-  Result<KernelPlan> plan = planAsGiven(region.getBlock(), region.getStrategyAttr(), choice);
+  Result<KernelPlan> plan = planRegion(region, weights);
   if (!plan)
     return plan.takeError();
+  readPackedRows(region, weights, *plan);
   Builder b(region.getContext());
   NamedAttrList list;
   list.set(strategy::kAlgorithm, b.getStringAttr(plan->algorithm));
@@ -129,7 +127,9 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
     return Error{ErrorKind::Internal, "a kernel's text does not parse again:\n" + text};
   auto kernel = *source->getOps<dlir::KernelOp>().begin();
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  Result<std::vector<int64_t>> contract = cpuKernels().emit(*module, kernel, Choice(kernel.getStrategy()), isa);
+  Choice choice(kernel.getStrategy());
+  choice.panels = panelsOf(kernel.getStrategy());
+  Result<std::vector<int64_t>> contract = cpuKernels().emit(*module, kernel, choice, isa);
   if (!contract)
     return contract.takeError();
   LoweringOptions lowering;

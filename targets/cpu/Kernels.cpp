@@ -5,6 +5,8 @@
 #include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/MatmulRegion.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace dmxc;
@@ -64,4 +66,12 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
   if (auto grain = given.getAs<IntegerAttr>(strategy::kGrain); grain && grain.getInt() >= 1)
     best->grain = grain.getInt();
   return best;
+}
+
+Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, WeightFormat weights) {
+  auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+  Choice choice;
+  choice.constant = constant;
+  choice.weights = weights;
+  return planAsGiven(region.getBlock(), region.getStrategyAttr(), choice);
 }

@@ -35,5 +35,7 @@ struct Choice : PlanRequest {
 /// one whose algorithm and packed forms are the given ones, or most like them; its grain is the given one. All else
 /// follows from that, whatever is given.
 Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
+/// The same of a region of a model, with `weights` for the constants that products wait for.
+Result<KernelPlan> planRegion(dmir::RegionOp region, WeightFormat weights);
 
 } // namespace dmxc::cpu

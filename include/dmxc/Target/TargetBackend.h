@@ -79,9 +79,9 @@ public:
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }
   /// The layouts `op` can read operand `operand` in, given its result layout; false = it needs row-major there.
   virtual bool acceptsLayout(mlir::Operation *op, unsigned operand, mlir::Attribute layout) const { return !layout; }
-  /// True if products take a right operand of dmir.dequantize as it is packed; else such constants become floats
-  /// before.
-  virtual bool multipliesFewBits() const { return false; }
+  /// True if products take a constant right operand as it is stored: turned round, or of dmir.dequantize as it is
+  /// packed. Else such constants are computed before.
+  virtual bool readsStoredOperands() const { return false; }
   /// True if one region is to hold all that the target computes between two turns of another target, else regions are
   /// made by the two questions that follow.
   virtual bool computesWholeGraphs() const { return false; }

@@ -190,6 +190,15 @@ std::optional<Tensor> constantTensor(Value value) {
 
 bool isConstant(Value value) { return value.getDefiningOp<ConstantOp>() != nullptr; }
 
+bool isTable(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  bool matrix = type.getRank() == 2 && isa<FloatType>(type.getElementType());
+  return matrix && isConstant(value) && llvm::any_of(value.getUsers(), [&](Operation *user) {
+           auto gather = dyn_cast<GatherOp>(user);
+           return gather && gather.getData() == value && gather.getAxis() == 0;
+         });
+}
+
 namespace {
 TypedAttr denseAttr(const Tensor &tensor, RankedTensorType type) {
   Type element = type.getElementType();

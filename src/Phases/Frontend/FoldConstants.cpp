@@ -20,8 +20,8 @@ namespace {
 constexpr uint64_t maxResultBytes = uint64_t(1) << 30;
 
 struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
-  explicit FoldConstants(bool keepsBits) : keepsBits(keepsBits) {}
-  const bool keepsBits; ///< whether all targets multiply weights of few bits
+  explicit FoldConstants(bool asStored) : asStored(asStored) {}
+  const bool asStored; ///< whether the products of all targets read constants as they are stored
 
   /// Folded values stay host tensors until somebody who is not folded uses them, so that the intermediate
   /// results of long constant chains never become attributes (which live as long as the context).
@@ -59,7 +59,10 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
       if (!known.contains(operand) && !dmir::constantTensor(operand))
         return false;
     // Weights of few bits stay so where a product takes them as they are.
-    if (keepsBits && isa<dmir::DequantizeOp>(op) && isRightOperand(op->getResult(0)))
+    if (asStored && isa<dmir::DequantizeOp>(op) && isRightOperand(op->getResult(0)))
+      return false;
+    // A table turned round would be there twice.
+    if (asStored && isa<dmir::TransposeOp>(op) && dmir::isTable(op->getOperand(0)) && isRightOperand(op->getResult(0)))
       return false;
     return resultsFoldable(op);
   }
@@ -102,6 +105,6 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
 namespace dmxc {
 std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &context) {
   return std::make_unique<FoldConstants>(
-      llvm::all_of(context.targets, [](const TargetBackend *target) { return target->multipliesFewBits(); }));
+      llvm::all_of(context.targets, [](const TargetBackend *target) { return target->readsStoredOperands(); }));
 }
 } // namespace dmxc

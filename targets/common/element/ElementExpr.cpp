@@ -331,8 +331,12 @@ Value ElementExpr::evaluateNew(Value tensor, ArrayRef<Index> index) {
     return read(index);
   }
   auto type = cast<RankedTensorType>(tensor.getType());
-  if (auto argument = dyn_cast<BlockArgument>(tensor))
-    return loadElement(type.getElementType(), b.buffer(argument.getArgNumber()), offsetOf(type, index));
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    unsigned number = argument.getArgNumber();
+    int64_t unit = b.panelUnit(number);
+    return loadElement(type.getElementType(), b.buffer(number),
+                       unit ? offsetInPanels(type, index, unit) : offsetOf(type, index));
+  }
   Operation *op = tensor.getDefiningOp();
   if (mlir::isa<dmir::ConstantOp>(op))
     return evaluateConstant(op, index);

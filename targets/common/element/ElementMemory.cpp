@@ -34,6 +34,13 @@ Index ElementExpr::offsetOf(RankedTensorType type, ArrayRef<Index> index) {
   return offset;
 }
 
+Index ElementExpr::offsetInPanels(RankedTensorType type, ArrayRef<Index> index, int64_t unit) {
+  auto [panel, row] = divRem(index[0], KernelBuilder::kPanelRows);
+  auto [group, column] = divRem(index[1], unit);
+  Index groups = add(mulC(panel, Dim::ceilDiv(dmir::dimsOf(type)[1], unit)), group);
+  return add(mulC(add(mulC(groups, KernelBuilder::kPanelRows), row), unit), column);
+}
+
 Value ElementExpr::gatherLanes(Type element, Value base, Index offset) {
   ++counts.gathered;
   if (laneMask && !offset.vec)

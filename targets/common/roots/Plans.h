@@ -51,6 +51,8 @@ struct KernelPlan {
 struct PlanRequest {
   const Processor &nominal;      ///< that plans are made for
   mlir::DictionaryAttr strategy; ///< null while it is being chosen; later it is obeyed
+  /// Operands that lie in panels, and their units (KernelBuilder::setPanels). Plans do not rest on it.
+  llvm::SmallVector<std::pair<unsigned, int64_t>> panels = {};
 };
 
 /// The size that a plan is made for: a symbol's nominal value is the one in the region's strategy ("nominal"), or

@@ -36,6 +36,8 @@ Result<Tensor> constantTensor(mlir::Attribute value);
 std::optional<Tensor> constantTensor(mlir::Value value);
 /// True when the value is defined by dmir.constant.
 bool isConstant(mlir::Value value);
+/// True for a constant matrix of floats whose rows some op gathers.
+bool isTable(mlir::Value value);
 
 /// A constant attribute of `type` (a static type of the tensor's shape, or one the tensor is the host form of; may
 /// carry an encoding): dense up to kInlineElements elements, else a dense_resource that shares the tensor's bytes.

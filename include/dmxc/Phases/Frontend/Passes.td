@@ -22,7 +22,11 @@ def IntegerPools : Pass<"dmir-integer-pools", "::mlir::func::FuncOp"> {
 def FoldConstants : Pass<"dmir-fold-constants", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createFoldConstantsPass(context)";
   let summary = "Evaluate ops whose operands are all constant with the reference interpreter";
-  let description = "Results over 1 GiB stay ops. A run-time error (division by zero, bad index) is reported at the node.";
+  let description = [{
+    Results over 1 GiB stay ops. A run-time error (division by zero, bad index) is reported at the node. Where all targets read
+    the right operands of products as they are stored, weights of few bits stay packed, and a table whose rows are gathered is not turned
+    round beside itself.
+  }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
