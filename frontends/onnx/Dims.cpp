@@ -129,9 +129,9 @@ void Resolver::readTensor(const std::string &name, const onnx::TypeProto::Tensor
     InputDim dim;
     if (proto.has_dim_value() && proto.dim_value() >= 0)
       dim.value = proto.dim_value();
-    else if (proto.has_dim_param() && !proto.dim_param().empty())
+    else if (proto.has_dim_param() && !proto.dim_param().empty() && proto.dim_param() != "?")
       dim.symbol = proto.dim_param();
-    else // older exporters write -1 for unknown
+    else // older exporters write -1 for unknown, Paddle's a question mark for each
       dim.symbol = nameOfDim(name, input.dims.size());
     input.dims.push_back(std::move(dim));
   }

@@ -303,6 +303,13 @@ class Dynamic(BundleTest):
         self.assertIn("node 'Reshape_0: what is known at run time only must be valid and give what the model declares'", result.stderr)
         self.assertIn("an operand has a value its operation does not allow", result.stderr)
 
+    def test_a_question_mark_names_no_dim(self):
+        self.compile_onnx(onnx.unary("Relu", ["?", "?"]))
+        x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+        result = self.run_bundle({"x": x})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        np.testing.assert_array_equal(np.load(self.dir / "out" / "out_y.npy"), np.maximum(x, 0))
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
