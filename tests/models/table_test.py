@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import catalog
+import decode
 import table
 
 PAGE = pathlib.Path(__file__).resolve().parent / "STATUS.md"
@@ -21,6 +22,14 @@ class Table(unittest.TestCase):
     def test_the_page_is_fresh(self):
         text = PAGE.read_text()
         self.assertEqual(table.write(catalog.exports(), self.files, text), text, "tools/models --table writes it again")
+
+    def test_the_page_of_decoders_is_fresh(self):
+        text = (PAGE.parent / "DECODERS.md").read_text()
+        self.assertEqual(decode.page({}, text), text, "tools/models --decode writes it again")
+        answer = {"equal": 3, "close": 0, "different": [[0, 1]], "worst": 1e-6, "tokens_per_s": 2.0, "peer_tokens_per_s": 1.0,
+                  "ratio": [1, 2, 3], "prompt_ratio": [1, 2, 3], "model_bytes": 100, "bundle_bytes": 101}  # fmt: skip
+        page = decode.page(decode.row_of("a-decoder", answer, "2026-01-02"), text)
+        self.assertIn("| a-decoder | 3 | 0 | 1 | 1.0e-06 | 2.0 | 1.0 | 2.00 [1.00-3.00] | 2.00 [1.00-3.00] | 0 | 1.010 | 2026-01-02 |", page)
 
     def test_rows(self):
         exports = catalog.exports(["tiny"])

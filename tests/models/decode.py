@@ -1,0 +1,159 @@
+"""A decoder of onnxruntime-genai's builder in ONNX Runtime and in dmxc, side by side: 20 prompts of random ids, 64 greedy tokens each. Run
+inside the environment that made it, which has ONNX Runtime:
+
+  decode.py FOLDER --bin DIR --library LIBDMXRT [--prompts N] [--tokens N] [--threads N] [--target TARGET]
+
+Both are fed ONNX Runtime's token, so one different token does not make the rest differ; where its two best logits are closer than 1e-4
+another one is no difference. ONNX Runtime computes with f32 activations (accuracy_level 1, which the file should say). Steps are timed in
+turn, the first of a prompt apart; prints one line of JSON."""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/python"))
+
+PROMPT, CLOSE = (4, 33), 1e-4  # lengths of prompts; logits that rounding may swap
+
+
+class Decoder:
+    """Caches by name between steps. `run` takes and gives arrays by name; `types` are numpy's of the inputs, `heads` the caches' shapes."""
+
+    def __init__(self, caches, run):
+        self.caches, self.run = caches, run
+        self.past, self.seconds = {}, 0.0
+
+    def start(self):
+        self.past = {name: np.zeros((1, heads, 0, size), dtype) for name, (heads, size, dtype) in self.caches.items()}
+
+    def step(self, ids, total):
+        """Logits of the last of these ids, when there are `total` with those before."""
+        inputs = {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, total), np.int64), **self.past}
+        before = time.perf_counter()
+        outputs = self.run(inputs)
+        self.seconds = time.perf_counter() - before
+        self.past = {name: outputs[name.replace("past_key_values", "present")] for name in self.caches}
+        return outputs["logits"][0, -1]
+
+
+def caches_of(folder):
+    """{input: (heads, size of a head, dtype)}, as the step among the export's sets has them."""
+    arrays = np.load(folder / "inputs_1.npz", allow_pickle=False)
+    return {name: (arrays[name].shape[1], arrays[name].shape[3], arrays[name].dtype) for name in arrays.files if "past" in name}
+
+
+def onnxruntime_decoder(file, caches, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return Decoder(caches, lambda inputs: dict(zip(names, session.run(names, inputs))))
+
+
+def dmxc_decoder(bundle, library, caches, threads):
+    import dmxrt
+
+    session = dmxrt.Session(bundle, library=library, threads=threads)
+    return Decoder(caches, lambda inputs: session.run(**inputs))
+
+
+def compare(decoders, prompts, tokens, vocabulary):
+    """Counts of equal tokens, what differs, and the seconds of the steps of each."""
+    ours, theirs = decoders
+    random = np.random.default_rng(7)
+    equal, close, different, worst, steps, first = 0, 0, [], 0.0, ([], []), ([], [])
+    for prompt in range(prompts):
+        ids = random.integers(3, vocabulary, random.integers(*PROMPT)).tolist()
+        total = len(ids)
+        for decoder in decoders:
+            decoder.start()
+        for step in range(tokens):
+            order = decoders if step % 2 else decoders[::-1]
+            logits = {id(decoder): decoder.step(ids, total) for decoder in order}
+            got, wanted = logits[id(ours)], logits[id(theirs)]
+            for decoder, times in zip(decoders, steps if step else first):
+                times.append(decoder.seconds)
+            worst = max(worst, float(np.abs(got - wanted).max() / np.abs(wanted).max()))
+            second, best = np.partition(wanted, -2)[-2:]
+            token = int(wanted.argmax())
+            if int(got.argmax()) == token:
+                equal += 1
+            elif best - second < CLOSE:
+                close += 1
+            else:
+                different.append([prompt, step])
+            ids, total = [token], total + 1
+        print(f"prompt {prompt + 1} of {prompts}: {equal} equal, {close} close, {len(different)} different", file=sys.stderr, flush=True)
+    return {
+        "equal": equal, "close": close, "different": different, "worst": worst,
+        "tokens_per_s": 1 / statistics.median(steps[0]), "peer_tokens_per_s": 1 / statistics.median(steps[1]),
+        "ratio": quartiles([theirs / ours for ours, theirs in zip(*steps)]),
+        "prompt_ratio": quartiles([theirs / ours for ours, theirs in zip(*first)]),
+    }
+
+
+def quartiles(values):
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return [round(value, 3) for value in (low, middle, high)]
+
+
+PAGE = """# Decoders of onnxruntime-genai's builder
+
+Generated by `tools/models --decode`. 4-bit weights, f32 activations on both sides (`accuracy_level` 1), one thread, caches passed in and out; 20
+prompts of random ids and 64 greedy tokens each, both fed ONNX Runtime's token. *equal*: the same token; *close*: another one where ONNX Runtime's
+two best logits are closer than 1e-4; *worst*: the greatest difference of logits over the greatest logit. Tokens a second: medians; *ratio*:
+paired steps, median [quartiles]; *prompt*: the same of the first step of a prompt (4 to 32 ids).
+
+"""
+COLUMNS = ("decoder", "equal", "close", "different", "worst", "tokens/s", "ONNX Runtime", "ratio", "prompt", "model MB", "bundle / model", "day")
+
+
+def row_of(name, answer, day):
+    ratios = ["{1:.2f} [{0:.2f}-{2:.2f}]".format(*answer[key]) for key in ("ratio", "prompt_ratio")]
+    return {name: [name, str(answer["equal"]), str(answer["close"]), str(len(answer["different"])), f"{answer['worst']:.1e}",
+                   f"{answer['tokens_per_s']:.1f}", f"{answer['peer_tokens_per_s']:.1f}", *ratios, f"{answer['model_bytes'] / 1e6:.0f}",
+                   f"{answer['bundle_bytes'] / answer['model_bytes']:.3f}", day]}  # fmt: skip
+
+
+def page(rows, before=""):
+    """The page with these rows; decoders that were not run keep what the page `before` says."""
+    kept = [[cell.strip() for cell in line.strip("|").split("|")] for line in before.splitlines() if line.startswith("| ")][1:]
+    lines = {cells[0]: cells for cells in kept} | rows
+    head, *rest = (f"| {' | '.join(cells)} |" for cells in (COLUMNS, *(lines[name] for name in sorted(lines))))
+    return PAGE + "\n".join([head, "|---" * len(COLUMNS) + "|", *rest]) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--target", default="")
+    for name, default in (("prompts", 20), ("tokens", 64), ("threads", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args()
+    file = options.folder / "model.onnx"
+    model = sum(path.stat().st_size for path in options.folder.glob("model.onnx*"))
+    caches = caches_of(options.folder)
+    vocabulary = json.loads((options.folder / "meta.json").read_text())["outputs_of_set"][0][0][1][-1]
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="decode-") as place:
+        bundle = pathlib.Path(place) / "m.bundle"
+        target = ["-t", options.target] if options.target else []
+        subprocess.run([options.bin / "dmxc", file, "-q", "-o", bundle, *target], check=True)
+        decoders = (dmxc_decoder(bundle, options.library, caches, options.threads), onnxruntime_decoder(file, caches, options.threads))
+        answer = compare(decoders, options.prompts, options.tokens, vocabulary)
+        answer |= {"model_bytes": model, "bundle_bytes": bundle.stat().st_size}
+    print("ANSWER " + json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
