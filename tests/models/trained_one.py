@@ -1,0 +1,81 @@
+"""One package in one mode; a process in the package's environment:
+
+  trained_one.py NAME FOLDER PROGRAMS LIBRARY MODE SECONDS        prints "ANSWER " and one line of JSON
+
+The package's own results come first, in the same process; then those of the bundles, of as many inputs as the time is enough for."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import time
+import warnings
+
+import trained
+import trained_session
+
+
+def answers(package, inputs, seconds):
+    """(answers, why of the first that failed) of as many inputs as the time is enough for."""
+    done, why, start = [], "", time.monotonic()
+    for each in inputs:
+        try:
+            done.append(package.answer(each))
+        except trained_session.Refused:
+            raise
+        except Exception as error:  # a package fails in its own ways on what a bundle gives
+            done.append(None)
+            why = why or f"{type(error).__name__}: {error}"[:300]
+        if time.monotonic() - start > seconds:
+            break
+    return done, why
+
+
+def compared(package, own, got):
+    """(how many are the same, the mean grade, the first that differs)."""
+    there = [answer is not None for answer in got]
+    theirs = iter(package.results([answer for answer, good in zip(own, there) if good]))
+    ours = iter(package.results([answer for answer in got if answer is not None]))
+    same, grades, first = 0, [], ""
+    for good in there:
+        pair = (next(theirs), next(ours)) if good else None
+        right = good and package.same(*pair)
+        same += right
+        grades.append(1.0 if right else package.grade(*pair) if good else 0.0)
+        first = first or ("" if right else f"{pair[1]} instead of {pair[0]}"[:300] if good else "no answer")
+    return same, sum(grades) / len(grades), first
+
+
+def judged(package, bundles, seconds):
+    inputs = package.inputs()
+    with trained_session.replaced(bundles):
+        package.load()
+        start = time.monotonic()
+        own, why = answers(package, inputs, 1e9)
+        result = {"inputs": len(inputs), "own_s": round(time.monotonic() - start, 2)}
+        if why:
+            return result | {"state": "no answer", "why": "the package's own: " + why}
+        bundles.active = True
+        start = time.monotonic()
+        try:
+            got, why = answers(package, inputs, seconds)
+        except trained_session.Refused as refusal:
+            return result | {"state": "refused", "why": str(refusal)}
+    same, grade, first = compared(package, own[: len(got)], got)
+    result |= {"state": "ran", "asked": len(got), "same": same, "grade": grade, "differs": first, "why": why, "calls": bundles.calls}
+    result |= {"error": bundles.error, "sqnr": bundles.sqnr(), "compile_s": round(bundles.compile_seconds, 1), "bundle_bytes": bundles.bytes}
+    return result | {"run_s": round(time.monotonic() - start - bundles.compile_seconds, 2), "sample": repr(package.results(own)[:2])[:300]}
+
+
+def main():
+    name, folder, programs, library, mode, seconds = sys.argv[1:]
+    warnings.simplefilter("ignore")
+    mode = trained.MODES[mode]
+    with tempfile.TemporaryDirectory(dir=folder, prefix="bundles-") as place:
+        bundles = trained_session.Bundles(place, pathlib.Path(programs), library, mode.arguments, mode.fixed, mode.control)
+        result = judged(trained.package(name), bundles, float(seconds))
+    print("\nANSWER " + json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
