@@ -15,9 +15,10 @@ import environments
 import process
 import trained_packages
 import trained_table
+import trained_torch
 
 WORK = ROOT / "build/trained"
-PACKAGES = [*trained_packages.ONNX_PACKAGES, *trained_packages.ABSENT]
+PACKAGES = [*trained_torch.TORCH_PACKAGES, *trained_packages.ONNX_PACKAGES, *trained_packages.ABSENT]
 MEMORY = 16 << 30
 
 
@@ -67,7 +68,7 @@ class Trained:
         done, start = 0, time.monotonic()
         for name in dict.fromkeys(each.environment for each, _ in self.wanted):
             group = [(each, mode) for each, mode in self.wanted if each.environment == name]
-            environment = environments.Environment(WORK, name, group[0][0].requires)
+            environment = environments.Environment(WORK, name, self.requires(name))
             if not environment.ready():
                 print(f"making the environment {name}: {', '.join(environment.groups)}", flush=True)
                 environment.make(sys.executable)
@@ -79,6 +80,11 @@ class Trained:
                 print(f"trained {done} of {len(self.wanted)}, about {left / 60:.0f} min left: {each.name}, {mode}: {said}", flush=True)
             if not self.keep:
                 environment.remove()
+
+    @staticmethod
+    def requires(environment):
+        """What all packages of an environment ask for."""
+        return list(dict.fromkeys(words for each in PACKAGES if each.environment == environment for words in each.requires))
 
     def judge(self, environment, each, mode):
         """A package in a mode, in a process of its own; its result, kept for the table."""

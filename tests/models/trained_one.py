@@ -50,6 +50,7 @@ def compared(package, own, got):
 def judged(package, bundles, seconds):
     inputs = package.inputs()
     with trained_session.replaced(bundles):
+        package.bundles = bundles
         package.load()
         start = time.monotonic()
         own, why = answers(package, inputs, 1e9)

@@ -43,7 +43,8 @@ class Bundles:
         if self.control:
             return {name: self.noisy(values) for name, values in reference.items()}
         session = self.session(file, feed)
-        got = session.run(**{tensor.name: feed[tensor.name] for tensor in session.inputs})
+        got = session.run(**by_place([tensor.name for tensor in session.inputs], feed))
+        got = by_place(list(reference), got)
         for name, values in reference.items():
             self.measure((file, name), got[name], values)
         self.calls += 1
@@ -88,13 +89,19 @@ class Bundles:
         return None if math.isinf(worst) else 10 * math.log10(worst) if worst else -math.inf
 
 
+def by_place(names, arrays):
+    """Arrays under these names: their own where they have them, by place where not, as of programs of torch."""
+    known = all(name in arrays for name in names)
+    return {name: arrays[name] for name in names} if known else dict(zip(names, arrays.values(), strict=True))
+
+
 KINDS = {"float": "float32", "double": "float64"}
 
 
 def arrays(own, feed):
     """The feed as arrays of the types that the model has: packages also give lists."""
     kinds = {each.name: each.type.removeprefix("tensor(").rstrip(")") for each in own.get_inputs()}
-    return {name: np.ascontiguousarray(np.asarray(values, KINDS.get(kinds[name], kinds[name]))) for name, values in feed.items()}
+    return {name: np.asarray(values, KINDS.get(kinds[name], kinds[name]), order="C") for name, values in feed.items()}
 
 
 @contextlib.contextmanager
