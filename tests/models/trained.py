@@ -38,7 +38,7 @@ MODES = {
     "default": Mode("f32"),
     "bf16": Mode("bf16", ("--numerics", "bf16")),
     "int8-weights": Mode("int8-weights", ("--numerics", "int8-weights")),
-    "corsair": Mode("corsair BFP16_64", ("-t", "corsair"), fixed=True, seconds=300),
+    "corsair": Mode("corsair BFP16_64", ("-t", "corsair"), fixed=True, seconds=120),
     "control": Mode("control", control=True),
 }
 

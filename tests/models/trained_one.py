@@ -22,14 +22,19 @@ def answers(package, inputs, seconds):
     for each in inputs:
         try:
             done.append(package.answer(each))
-        except trained_session.Refused:
-            raise
         except Exception as error:  # a package fails in its own ways on what a bundle gives
             done.append(None)
-            why = why or f"{type(error).__name__}: {error}"[:300]
+            why = why or reason(error)
         if time.monotonic() - start > seconds:
             break
     return done, why
+
+
+def reason(error):
+    """The first error of those that were raised because of each other."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__
+    return f"{type(error).__name__}: {error}"[:300]
 
 
 def compared(package, own, got):
@@ -59,12 +64,13 @@ def judged(package, bundles, seconds):
             return result | {"state": "no answer", "why": "the package's own: " + why}
         bundles.active = True
         start = time.monotonic()
-        try:
-            got, why = answers(package, inputs, seconds)
-        except trained_session.Refused as refusal:
-            return result | {"state": "refused", "why": str(refusal)}
+        got, why = answers(package, inputs, seconds)
+    refusals = "; ".join(bundles.refused.values())
+    if bundles.refused and len(bundles.refused) == len(bundles.files):
+        return result | {"state": "refused", "why": refusals}
     same, grade, first = compared(package, own[: len(got)], got)
-    result |= {"state": "ran", "asked": len(got), "same": same, "grade": grade, "differs": first, "why": why, "calls": bundles.calls}
+    result |= {"state": "ran", "asked": len(got), "same": same, "grade": grade, "differs": first, "why": refusals or why, "calls": bundles.calls}
+    result |= {"models": len(bundles.files), "refused": len(bundles.refused)}
     result |= {"error": bundles.error, "sqnr": bundles.sqnr(), "compile_s": round(bundles.compile_seconds, 1), "bundle_bytes": bundles.bytes}
     return result | {"run_s": round(time.monotonic() - start - bundles.compile_seconds, 2), "sample": repr(package.results(own)[:2])[:300]}
 
@@ -87,8 +93,7 @@ def main():
     mode = trained.MODES[mode]
     with tempfile.TemporaryDirectory(dir=folder, prefix="bundles-") as place:
         package = trained.package(name)
-        fixed = ("",) if mode.fixed else package.fixed
-        bundles = trained_session.Bundles(place, pathlib.Path(programs), library, mode.arguments, fixed, mode.control)
+        bundles = trained_session.Bundles(place, pathlib.Path(programs), library, mode.arguments, mode.fixed, mode.control)
         result = absent(package) or judged(package, bundles, float(seconds))
     print("\nANSWER " + json.dumps(result))
 

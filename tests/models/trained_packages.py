@@ -15,7 +15,6 @@ class Package:
     name = task = result = grade_name = environment = ""
     requires = []
     models, why = "*.onnx", ""  # what it must carry, and what it does instead where it is known not to
-    fixed = ()  # parts of names of files whose sizes are fixed for each call in all modes
 
     def inputs(self):
         raise NotImplementedError
@@ -75,7 +74,6 @@ class Magika(Package):
 class RapidOcr(Package):
     name, task, result, grade_name = "rapidocr-onnxruntime", "text found and read on a page", "lines of text", "characters"
     environment = "rapidocr"
-    fixed = ("ppocr_mobile",)  # it calls two sizes "?", which dmxc takes for one
     requires = ["rapidocr-onnxruntime==1.4.4 opencv-python-headless==5.0.0.93 " + ORT]
 
     def inputs(self):

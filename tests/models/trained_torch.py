@@ -11,7 +11,7 @@ TORCH = "torch==2.15.0 " + ORT
 
 class SileroVad(Package):
     name, task, result, grade_name = "silero-vad", "segments of speech", "start and end of each in samples", "samples told alike"
-    environment, length = "torch", 16000 * 8
+    environment, length, opset = "torch", 16000 * 8, 16
     requires = ["silero-vad==6.2.3 packaging==26.4 " + TORCH]
 
     def inputs(self):
@@ -20,7 +20,7 @@ class SileroVad(Package):
     def load(self):
         import silero_vad
 
-        self.package, self.model = silero_vad, silero_vad.load_silero_vad(onnx=True)
+        self.package, self.model = silero_vad, silero_vad.load_silero_vad(onnx=True, opset_version=self.opset)
 
     def answer(self, each):
         import torch
@@ -34,6 +34,12 @@ class SileroVad(Package):
             for start, end in segments:
                 mask[start:end] = True
         return float((masks[0] == masks[1]).mean())
+
+
+class SileroVad16k(SileroVad):
+    """The file for one sampling rate: without the branches of the other, an accelerator can compute it."""
+
+    name, opset = "silero-vad (16 kHz)", 15
 
 
 class Exported:
@@ -114,4 +120,4 @@ class SentenceEncoder(Package):
         return float(np.corrcoef(*places)[0, 1])
 
 
-TORCH_PACKAGES = [SentenceEncoder, SileroVad]
+TORCH_PACKAGES = [SentenceEncoder, SileroVad, SileroVad16k]
