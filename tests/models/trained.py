@@ -56,7 +56,8 @@ class Trained:
         modes = [mode for mode in MODES if mode in only] or list(MODES)
         words = [word for word in only if word not in MODES]
         packages = [each for each in PACKAGES if not words or any(word in each.name or word in each.task for word in words)]
-        self.wanted = [(each, mode) for each in packages for mode in modes if again or not self.file(each, mode).exists()]
+        wanted = [(each, mode) for each in packages for mode in modes if mode == "default" or each not in trained_packages.ABSENT]
+        self.wanted = [(each, mode) for each, mode in wanted if again or not self.file(each, mode).exists()]
 
     @staticmethod
     def file(each, mode):

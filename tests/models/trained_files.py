@@ -33,11 +33,13 @@ int main() {{\n    {b}::{A}<int> one({{1, 2, {n}}});\n    std::cout << one.{d}()
     "rust": """use std::collections::HashMap;\n\n#[derive(Debug, Clone)]\npub struct {A} {{\n    {b}: HashMap<String, u32>,\n}}\n
 impl {A} {{\n    pub fn new() -> Self {{\n        Self {{ {b}: HashMap::new() }}\n    }}\n
     pub fn {d}(&mut self, {c}: &str) -> Option<u32> {{\n        let count = self.{b}.entry({c}.to_string()).or_insert({n});
-        *count += 1;\n        Some(*count)\n    }}\n}}\n\nfn main() {{\n    let mut one = {A}::new();\n    println!("{{:?}}", one.{d}("{c}"));\n}}\n""",
+        *count += 1;\n        Some(*count)\n    }}\n}}\n\nfn main() {{\n    let mut one = {A}::new();
+    println!("{{:?}}", one.{d}("{c}"));\n}}\n""",
     "go": """package main\n\nimport (\n\t"fmt"\n\t"os"\n)\n\ntype {A} struct {{\n\t{b} string\n\t{c} int\n}}\n
 func (t *{A}) {d}() error {{\n\tif t.{c} > {n} {{\n\t\treturn fmt.Errorf("too many: %d", t.{c})\n\t}}\n\treturn nil\n}}\n
 func main() {{\n\tone := &{A}{{"{b}", len(os.Args)}}\n\tif err := one.{d}(); err != nil {{\n\t\tfmt.Println(err)\n\t}}\n}}\n""",
-    "shell": """#!/bin/bash\nset -euo pipefail\n\n{b}="${{1:-/tmp/{c}}}"\n\n{d}() {{\n  local file\n  for file in "$@"; do\n    if [ -f "$file" ]; then
+    "shell": """#!/bin/bash\nset -euo pipefail\n\n{b}="${{1:-/tmp/{c}}}"\n\n{d}() {{\n  local file\n  for file in "$@"; do
+    if [ -f "$file" ]; then
       cp "$file" "${b}/" || echo "cannot copy $file" >&2\n    fi\n  done\n}}\n\nmkdir -p "${b}"\n{d} *.txt\nexit {n}\n""",
     "html": """<!DOCTYPE html>\n<html lang="en">\n<head>\n  <meta charset="utf-8">\n  <title>{A}</title>\n  <link rel="stylesheet" href="{b}.css">
 </head>\n<body>\n  <h1>{A}</h1>\n  <p>The {b} of the {c} costs {n}.</p>\n  <ul>\n    <li><a href="/{c}">{c}</a></li>\n    <li>{d}</li>\n  </ul>
@@ -59,12 +61,14 @@ INSERT INTO {b} (id, {c}) VALUES (1, '{A}'), (2, '{d}');\n\nSELECT {c}, COUNT(*)
     "dockerfile": """FROM debian:12\n\nRUN apt-get update && apt-get install -y {b} {c} \\\n    && rm -rf /var/lib/apt/lists/*\n
 WORKDIR /{d}\nCOPY . .\nENV PORT={n}\nEXPOSE {n}\nENTRYPOINT ["/{d}/{b}"]\nCMD ["--help"]\n""",
     "php": """<?php\n\nnamespace {A}\\Model;\n\nclass {A}\n{{\n    private $items = [];\n\n    public function {d}($name, $count = {n})\n    {{
-        $this->items[$name] = $count;\n        foreach ($this->items as $key => $value) {{\n            echo $key . ': ' . $value . PHP_EOL;\n        }}
+        $this->items[$name] = $count;\n        foreach ($this->items as $key => $value) {{
+            echo $key . ': ' . $value . PHP_EOL;\n        }}
         return $this;\n    }}\n}}\n\n$one = new {A}();\n$one->{d}('{c}');\n""",
     "ruby": """require 'json'\n\nmodule {A}\n  class Reader\n    attr_reader :{b}\n\n    def initialize({b})\n      @{b} = {b}\n    end\n
     def {d}\n      @{b}.each_with_index do |item, index|\n        puts "#{{index}}: #{{item}}" unless item.nil?\n      end\n    end\n  end\nend\n
 {A}::Reader.new([1, 2, {n}]).{d}\n""",
-    "lua": """local {A} = {{}}\n{A}.__index = {A}\n\nfunction {A}.new({b})\n  local self = setmetatable({{}}, {A})\n  self.{b} = {b} or {n}\n  return self\nend\n
+    "lua": """local {A} = {{}}\n{A}.__index = {A}\n\nfunction {A}.new({b})\n  local self = setmetatable({{}}, {A})
+  self.{b} = {b} or {n}\n  return self\nend\n
 function {A}:{d}()\n  for i = 1, self.{b} do\n    print(i .. ": " .. tostring(i % 2 == 0))\n  end\nend\n\nreturn {A}\n""",
     "csv": "id,{b},{c},{d}\n" + "".join(f"{row},{{b}}{row},{{n}}.{row},2024-01-{10 + row}\n" for row in range(12)),
     "plain": "The {b} stood beside the {c} for {n} years. Nobody knew who had put it there, and when the {d} was sold\nit went with the house. "

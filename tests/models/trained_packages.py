@@ -245,7 +245,7 @@ class DnsMos(Package):
         return all(abs(own[name] - got[name]) <= 0.005 for name in own)
 
     def grade(self, own, got):
-        return 1 - float(np.mean([abs(own[name] - got[name]) for name in own]))
+        return max(0.0, 1 - float(np.mean([abs(own[name] - got[name]) for name in own])))
 
 
 class OpenWakeWord(Package):

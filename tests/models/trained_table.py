@@ -50,10 +50,11 @@ def cells(each, mode, result):
 
 
 def rows_of(text):
-    """[{column: text}] of a page."""
+    """[{column: text}] of a page; columns that it did not have are empty."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     parted = [[cell.strip().replace("\x00", "\\|") for cell in line.replace("\\|", "\x00").strip("|").split("|")] for line in lines]
-    return [dict(zip(COLUMNS, row)) for row in parted[1:]]
+    rows = [dict(zip(parted[0], row)) for row in parted[1:]]
+    return [{column: row.get(column, "") for column in COLUMNS} for row in rows]
 
 
 def write(packages, modes, results, before):
@@ -64,7 +65,7 @@ def write(packages, modes, results, before):
         for name, mode in modes.items():
             path = results / each.name / f"{name}.json"
             row = cells(each, mode, json.loads(path.read_text())) if path.exists() else old.get((each.name, mode.title))
-            if row and not (row["why"].startswith("no model") and name != "default"):
+            if row and (name == "default" or not row["why"].startswith(("no model", "not installed"))):
                 rows.append(row)
     text = [HEAD + grades(packages) + "| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     return "\n".join(text + ["| " + " | ".join(row.values()) + " |" for row in rows]) + "\n"
