@@ -28,7 +28,7 @@ class Refused(Exception):
 
 class Bundles:
     """Compiles the files that sessions are made of, once a file, or once a file and its sizes where `fixed`, and measures outputs. The
-    package's own session goes on for a file that dmxc refuses.
+    package's own session goes on for a file that dmxc or the runtime refuses.
     `control`: no bundle, but the package's outputs with noise, which must not pass for right."""
 
     def __init__(self, place, programs, library, arguments=(), fixed=False, control=False):
@@ -46,10 +46,11 @@ class Bundles:
             return {name: self.noisy(values) for name, values in reference.items()}
         try:
             session = self.session(file, feed)
-        except Refused as refusal:
-            self.refused[file] = str(refusal)
+            got = session.run(**by_place([tensor.name for tensor in session.inputs], feed))
+        except (Refused, dmxrt.Error) as refusal:
+            text = str(refusal)
+            self.refused[file] = text if isinstance(refusal, Refused) else f"{pathlib.Path(file).name}: {text}"
             return reference
-        got = session.run(**by_place([tensor.name for tensor in session.inputs], feed))
         got = by_place(list(reference), got)
         for name, values in reference.items():
             self.measure((file, name), got[name], values)
@@ -78,7 +79,7 @@ class Bundles:
         done = process.run([*command, *self.arguments, *shapes], COMPILE_SECONDS, MEMORY)
         self.compile_seconds += done.seconds
         if done.code or done.stopped:
-            raise Refused(f"{pathlib.Path(file).name}: {done.reason()}")
+            raise Refused(f"{pathlib.Path(file).name}: {done.reason().split(' error: ')[-1]}")
         self.bytes += bundle.stat().st_size
         return bundle
 

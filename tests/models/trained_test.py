@@ -7,8 +7,12 @@ import pathlib
 import tempfile
 import unittest
 
+import numpy as np
+
 import trained
+import trained_one
 import trained_packages
+import trained_session
 import trained_table
 
 RAN = {"state": "ran", "day": "2026-01-02", "inputs": 20, "asked": 12, "same": 11, "grade": 0.97, "calls": 3, "error": 0.5, "sqnr": 12.3,
@@ -46,6 +50,27 @@ class Table(unittest.TestCase):
         default, kept = self.write(each, "default", {"state": "refused", "why": "x.onnx: no", "day": "2026-01-03"})
         self.assertEqual(kept, row)
         self.assertEqual((default["why"], trained_table.cell(default)), ("refused: x.onnx: no", "refused"))
+
+    def test_a_wrong_answer_is_told(self):
+        package = trained_packages.CaptchaWhisperer()
+        same, grade, first = trained_one.compared(package, ["AB12", "CD", "EF"], ["AB12", "CX", None])
+        self.assertEqual((same, grade, first), (1, 0.5, "CX instead of CD"))
+
+    def test_outputs_are_measured(self):
+        bundles = trained_session.Bundles(self.results, self.results, "")
+        bundles.measure("y", np.array([3.0, 4.0], "f4"), np.array([3.0, 4.0], "f4"))
+        self.assertEqual((bundles.error, bundles.sqnr()), (0.0, None))
+        bundles.measure("y", np.array([3.0, 4.5], "f4"), np.array([3.0, 4.0], "f4"))
+        self.assertEqual(bundles.error, 0.125)
+        self.assertAlmostEqual(bundles.sqnr(), 23.0103, places=3)
+        bundles.measure("z", np.array([np.nan], "f4"), np.array([1.0], "f4"))
+        self.assertEqual(bundles.sqnr(), -np.inf)
+
+    def test_the_control_differs(self):
+        bundles = trained_session.Bundles(self.results, self.results, "", control=True)
+        reference = {"y": np.arange(6, dtype="f4").reshape(2, 3), "z": np.arange(3)}
+        got = bundles.outputs("x.onnx", {}, reference)
+        self.assertTrue(all((got[name] != values).any() and got[name].dtype == values.dtype for name, values in reference.items()))
 
     def test_grades(self):
         self.assertEqual(trained_packages.characters_right("kitten", "sitting"), 0.5)
