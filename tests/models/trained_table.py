@@ -33,7 +33,7 @@ By `dmx-compare --per-node` on the first input, and by outputs of the nodes in O
 - `DynamicQuantizeLSTM` (ddddocr, text2tashkeel): ONNX Runtime rounds what goes into each step to 8 bits, dmxc keeps f32
   (`frontends/onnx/OPERATORS.md`). All nodes before it agree to the bit; after it outputs differ by up to 0.06 of the largest.
 - silero-vad's file for two sampling rates: with sizes fixed, the branch of the other rate has no valid shape, and dmxc refuses the whole model.
-- Paddle's files call unknown sizes `?`, which dmxc takes for one name: the sizes of one run must then be equal.
+- Paddle's files call every unknown size `?`. dmxc took that for one name when the rows above were made; it is none now.
 """
 SHORT = """| package | task | {titles} |
 |---|---|{lines}
