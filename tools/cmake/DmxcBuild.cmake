@@ -2,10 +2,7 @@
 
 find_program(DMXC_CCACHE ccache)
 if(DMXC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths below the tree count as relative ones, so that every clone that builds into a folder of the same name shares
-  # the cache. The sloppiness is what ccache's manual asks for where precompiled headers are used.
-  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros ${DMXC_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/compile_cached.sh ${DMXC_CCACHE} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
