@@ -106,7 +106,7 @@ inline constexpr int32_t kDeviceFault = 1000;
 /// How a run ended.
 struct RunOutcome {
   int32_t code = 0;   // 0, what the kernel returned (dmx_kernel.h), or kDeviceFault
-  uint32_t task = 0;  // the task that returned it
+  uint32_t task = 0;  // the task that returned it; of several the first in the list
   std::string detail; // what the device knows of it beyond the code; may be empty
 };
 

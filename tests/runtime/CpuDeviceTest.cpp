@@ -110,6 +110,38 @@ TEST(CpuDevice, ThreadsTakeSpareSteps) {
 
 namespace {
 
+template <int32_t code> int32_t refuse(const dmx_kernel_args *args) {
+  ++static_cast<Log *>(args->buffers[0])->items;
+  return code;
+}
+
+} // namespace
+
+/// The last task refuses while the first one runs; the one between them refuses later and is still the one to report.
+TEST(CpuDevice, FirstOfSeveralFailuresIsReported) {
+  for (uint32_t threads : {2, 3}) {
+    Log log;
+    Tasks tasks(&log);
+    tasks.add(hold<0>, 1, {});
+    tasks.add(refuse<DMX_KERNEL_INDEX_OUT_OF_RANGE>, 1, {0});
+    tasks.add(refuse<DMX_KERNEL_INVALID_ARGUMENT>, 1, {});
+    tasks.add(countItems, 1, {1, 2});
+    auto cpu = device(threads);
+    tasks.prepare(*cpu);
+    for (int run = 0; run < 50; ++run) {
+      log.items = 0, log.waitFor = 1;
+      cpu->enqueue(0);
+      RunOutcome outcome = cpu->fence();
+      ASSERT_FALSE(log.gaveUp);
+      ASSERT_EQ(outcome.task, 1u) << "run " << run << " on " << threads << " threads";
+      ASSERT_EQ(outcome.code, DMX_KERNEL_INDEX_OUT_OF_RANGE);
+      ASSERT_EQ(log.items, 3) << "a task after the failed ones has run";
+    }
+  }
+}
+
+namespace {
+
 /// A task of a random graph: what it reads must be what the tasks before it made in this run.
 struct Node {
   std::vector<Node *> before;

@@ -127,7 +127,8 @@ protected:
   alignas(64) Gate finished;                 // raised by every worker that leaves
   uint32_t finishedTarget = 0;
   std::atomic<bool> stopping{false};
-  alignas(64) std::atomic<uint64_t> failure{0}; // (task + 1) << 32 | code of the first one
+  static constexpr uint64_t kNoFailure = UINT64_MAX;
+  alignas(64) std::atomic<uint64_t> failure{kNoFailure}; // task << 32 | code; of several the lowest
 };
 
 } // namespace dmxrt

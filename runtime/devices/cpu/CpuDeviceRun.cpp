@@ -36,7 +36,8 @@ private:
 
 void CpuDevice::runStep(CpuStep &step, Lane &runner) {
   const DeviceTask &task = program->tasks[step.task];
-  if (step.begin == step.end || failure.load(std::memory_order_relaxed) != 0)
+  // What precedes the failed task still runs: it may fail too, and then it is the one to report.
+  if (step.begin == step.end || failure.load(std::memory_order_relaxed) >> 32 < step.task)
     return;
   if (profiling) {
     step.thread = runner.index;
@@ -59,10 +60,11 @@ void CpuDevice::runStep(CpuStep &step, Lane &runner) {
     step.endNs = nowNs();
 }
 
-/// Of several, the first one counts.
+/// Of several, the first one in the order of the tasks counts, whichever thread comes first.
 void CpuDevice::recordFailure(uint32_t task, int32_t code) {
-  uint64_t none = 0, mine = (uint64_t(task) + 1) << 32 | static_cast<uint32_t>(code);
-  failure.compare_exchange_strong(none, mine);
+  uint64_t mine = uint64_t(task) << 32 | static_cast<uint32_t>(code), first = failure.load();
+  while (mine < first && !failure.compare_exchange_weak(first, mine))
+    ;
 }
 
 /// One thread and no gates: a plain loop.
@@ -194,7 +196,7 @@ void CpuDevice::runStaged() {
 }
 
 void CpuDevice::enqueue(uint32_t segment) {
-  failure.store(0, std::memory_order_relaxed);
+  failure.store(kNoFailure, std::memory_order_relaxed);
   if (segment != program->current)
     chooseSegment(segment);
   ++part->runs;
@@ -228,9 +230,9 @@ RunOutcome CpuDevice::fence() {
     finished.waitFor(finishedTarget, spins);
   }
   uint64_t failed = failure.load(std::memory_order_relaxed);
-  if (failed == 0)
+  if (failed == kNoFailure)
     return {};
-  return {static_cast<int32_t>(static_cast<uint32_t>(failed)), static_cast<uint32_t>((failed >> 32) - 1)};
+  return {static_cast<int32_t>(static_cast<uint32_t>(failed)), static_cast<uint32_t>(failed >> 32)};
 }
 
 } // namespace dmxrt

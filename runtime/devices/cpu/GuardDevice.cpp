@@ -19,7 +19,7 @@ void GuardDevice::runAlone() {
   std::vector<std::span<CpuStep>> left(threadCount);
   for (uint32_t i = 0; i < threadCount; ++i)
     left[i] = lanes[i].plan->steps;
-  while (failure.load() == 0) {
+  while (failure.load() == kNoFailure) {
     uint32_t task = UINT32_MAX;
     for (std::span<CpuStep> steps : left)
       task = steps.empty() ? task : std::min(task, steps.front().task);
