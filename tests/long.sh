@@ -1,7 +1,21 @@
 #!/bin/sh
-# Runs a test that is too long for every day: long.sh COMMAND.. when DMXC_LONG is set (tools/test --long), else skips.
-if [ -z "${DMXC_LONG:-}" ]; then
-  echo "SKIPPED: a long test; tools/test --long runs it"
+# Runs a test that is too long for every day: when DMXC_LONG is set (tools/test --long), or when one of the named paths differs from
+# what it was 20 commits ago. Else it says that it skips.
+# long.sh [--changed PATH,PATH..] COMMAND..
+set -eu
+paths=""
+if [ "$1" = --changed ]; then
+  paths=$(echo "$2" | tr , ' ')
+  shift 2
+fi
+changed() {
+  [ -n "$paths" ] || return 1
+  before=$(git rev-list -n 1 --skip=20 HEAD 2>/dev/null) && [ -n "$before" ] || return 1
+  # shellcheck disable=SC2086
+  ! git diff --quiet "$before" -- $paths
+}
+if [ -z "${DMXC_LONG:-}" ] && ! (cd "$(dirname "$0")/.." && changed); then
+  echo "SKIPPED: a long test; tools/test --long runs it${paths:+, and so do changes of $paths}"
   exit 77
 fi
 exec "$@"

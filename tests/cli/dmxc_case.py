@@ -81,6 +81,9 @@ def answers_of(folder):
     return [row.index(max(row)) for row in rows]
 
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+
 class Base(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-cli-"))

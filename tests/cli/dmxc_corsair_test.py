@@ -6,8 +6,10 @@ import sys
 import unittest
 
 from dmxc_case import REPO, DIGITS, SMALL, Base, answers_of
+from sampling import sampled
 
 
+@sampled(3)
 class Corsair(Base):
     """The accelerator with block floating point: what a user sees of it."""
 

@@ -15,7 +15,7 @@ except ImportError:
     sys.exit(77)
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"), str(pathlib.Path(__file__).resolve().parents[1])]
 import make_corpus as onnx  # writes ONNX models without the onnx package
 
 

@@ -522,11 +522,11 @@ class RuntimeCorsair(Runtime):
     @unittest.skipUnless(CORSAIR, "this build has no corsair target")
     def test_corsair(self):
         # Each run is simulated: 30 to 60 ms.
-        self.check("corsair", 2, ("lenet", "bert_toy", "dynamic") if LONG else ("lenet",), stride=37 if LONG else 101)
+        self.check("corsair", 2, ("lenet", "bert_toy", "dynamic") if LONG else ("lenet",), stride=37 if LONG else 307)
 
     @unittest.skipUnless(CORSAIR, "this build has no corsair target")
     def test_corsair_small(self):
-        self.check("corsair", 2, ("card", "dynamic"), stride=1 if LONG else 37)
+        self.check("corsair", 2, ("card", "dynamic"), stride=1 if LONG else 131)
 
 
 if __name__ == "__main__":

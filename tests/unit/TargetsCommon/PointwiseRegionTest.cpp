@@ -134,7 +134,7 @@ TEST(PointwiseRegion, Casts) {
             "  return %r : tensor<71x$to>\n}\n",
             {{"from", from}, {"to", to}, {"sat", saturate}});
       }
-  expectAgree(text, 3);
+  expectAgree(text, 3, 3);
 }
 
 TEST(PointwiseRegion, Bitcasts) {

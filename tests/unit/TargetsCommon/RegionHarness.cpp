@@ -5,6 +5,7 @@
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/Half.h"
+#include "tests/Sample.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
@@ -25,7 +26,7 @@ using namespace mlir;
 // Compiling
 //===----------------------------------------------------------------------===//
 
-RegionModule::RegionModule(const std::string &text) {
+RegionModule::RegionModule(const std::string &text, uint64_t share) {
   context.loadDialect<dmir::DMIRDialect, dlir::DLIRDialect, func::FuncDialect>();
   context.allowUnregisteredDialects();
   std::string diagnostics;
@@ -44,8 +45,10 @@ RegionModule::RegionModule(const std::string &text) {
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
   SmallVector<func::FuncOp> functions(module->getOps<func::FuncOp>());
+  sampling::Sample sample(share);
   for (func::FuncOp function : functions)
-    build(function);
+    if (sample.takesNext())
+      build(function);
   if (!error.empty())
     return;
   SmallVector<dlir::KernelOp> kernels;
@@ -355,8 +358,8 @@ std::string RegionModule::check(const std::string &name, const std::string &leve
   return "";
 }
 
-void dmxc::kernels::test::expectAgree(const std::string &text, unsigned seeds) {
-  RegionModule regions(text);
+void dmxc::kernels::test::expectAgree(const std::string &text, unsigned seeds, uint64_t share) {
+  RegionModule regions(text, share);
   ASSERT_EQ(regions.error, "");
   ASSERT_FALSE(regions.names().empty());
   for (const std::string &level : regions.levels())

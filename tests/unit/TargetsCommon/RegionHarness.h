@@ -47,8 +47,8 @@ RegionTarget makeRegionTarget();
 /// and of their arguments: lo, hi = i: the range of its values; packed: it is a constant of the model.
 class RegionModule {
 public:
-  /// Parses and compiles; failures are in `error`.
-  explicit RegionModule(const std::string &text);
+  /// Parses and compiles one of `share` functions (tests/Sample.h); failures are in `error`.
+  explicit RegionModule(const std::string &text, uint64_t share = 1);
 
   std::vector<std::string> names() const;
   /// "" when the kernel agrees with the interpreter at a level, else what differs.
@@ -77,8 +77,8 @@ private:
   RegionTarget::FindKernel find;
 };
 
-/// Expects every function of `text` to agree at every level; `seeds` sets of inputs each.
-void expectAgree(const std::string &text, unsigned seeds = 2);
+/// Expects every function of `text`, or one of `share`, to agree at every level; `seeds` sets of inputs each.
+void expectAgree(const std::string &text, unsigned seeds = 2, uint64_t share = 1);
 
 /// Replaces each "$name" in `text` by its value.
 std::string substitute(std::string text, const std::map<std::string, std::string> &values);
