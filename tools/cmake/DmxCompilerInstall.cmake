@@ -74,5 +74,6 @@ install(FILES ${CMAKE_BINARY_DIR}/DmxCompilerConfig.cmake ${CMAKE_BINARY_DIR}/Dm
   ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcBuild.cmake ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcMLIR.cmake
   ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcRegistry.cmake ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcTargets.cmake
   DESTINATION ${package} COMPONENT compiler EXCLUDE_FROM_ALL)
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/tools/cmake/compile_cached.sh DESTINATION ${package} COMPONENT compiler EXCLUDE_FROM_ALL)
 install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" --install \"${CMAKE_BINARY_DIR}\"
   --prefix \"\${CMAKE_INSTALL_PREFIX}\" --component runtime COMMAND_ERROR_IS_FATAL ANY)" COMPONENT compiler EXCLUDE_FROM_ALL)
