@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Bundle.h"
-#include "Session.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/session/Session.h"
 
 #include <algorithm>
 #include <cstring>

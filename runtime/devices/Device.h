@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../Error.h"
+#include "runtime/Error.h"
 
 #include <cstddef>
 #include <cstdint>

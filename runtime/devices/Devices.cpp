@@ -1,8 +1,8 @@
 //===- Devices.cpp - devices of sessions, and their settings --------------===//
 
-#include "../Manifest.h"
 #include "Device.h"
 #include "RehearsalDevice.h"
+#include "runtime/bundle/Manifest.h"
 
 #include <charconv>
 #include <cstring>

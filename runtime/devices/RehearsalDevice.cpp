@@ -1,7 +1,7 @@
 //===- RehearsalDevice.cpp - stands in for a device in a rehearsal --------===//
 
 #include "RehearsalDevice.h"
-#include "../Manifest.h"
+#include "runtime/bundle/Manifest.h"
 
 namespace dmxrt {
 

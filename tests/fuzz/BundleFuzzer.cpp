@@ -7,8 +7,8 @@
 
 #include "Engine.h"
 #include "SampleModels.h"
-#include "devices/cpu/ElfImage.h"
 #include "dmx/dmx.h"
+#include "runtime/devices/cpu/ElfImage.h"
 
 #if DMXC_SIGNATURES
 #include "TestKey.h"

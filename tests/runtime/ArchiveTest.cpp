@@ -1,9 +1,9 @@
 //===- ArchiveTest.cpp - the archive layer and checksums ------------------===//
 
-#include "Archive.h"
+#include "runtime/bundle/Archive.h"
 #include "RuntimeTest.h"
-#include "Sha256.h"
-#include "Zip.h"
+#include "runtime/bundle/Sha256.h"
+#include "runtime/bundle/Zip.h"
 
 using namespace dmxtest;
 using namespace dmxrt;

@@ -1,7 +1,7 @@
 //===- BundleBuilder.cpp - bundles made by tests --------------------------===//
 
 #include "BundleBuilder.h"
-#include "Sha256.h"
+#include "runtime/bundle/Sha256.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,7 +1,7 @@
 //===- ContractTest.cpp - what kernels rely on, against what tasks say -----===//
 
 #include "RuntimeTest.h"
-#include "devices/cpu/ElfImage.h"
+#include "runtime/devices/cpu/ElfImage.h"
 
 #include <functional>
 

@@ -1,8 +1,8 @@
 //===- CorsairHarness.h - assembly on the simulated card --------*- C++ -*-===//
 #pragma once
 
-#include "devices/Device.h"
-#include "devices/corsair/CorsairDevice.h"
+#include "runtime/devices/Device.h"
+#include "runtime/devices/corsair/CorsairDevice.h"
 #include "schemas/corsair/Assembler.h"
 
 #include <gtest/gtest.h>

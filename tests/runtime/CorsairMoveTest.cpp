@@ -2,7 +2,7 @@
 
 #include "CorsairHarness.h"
 
-#include "devices/corsair/MoveCopy.h"
+#include "runtime/devices/corsair/MoveCopy.h"
 #include "schemas/corsair/SimdFunctions.h"
 
 #include <random>

@@ -1,6 +1,6 @@
 //===- CpuDeviceTest.cpp - threads that take each other's steps -----------===//
 
-#include "devices/cpu/CpuDevice.h"
+#include "runtime/devices/cpu/CpuDevice.h"
 #include "RuntimeTest.h"
 
 #include "dmx/dmx_kernel.h"

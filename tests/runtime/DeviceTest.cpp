@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "devices/Device.h"
+#include "runtime/devices/Device.h"
 #include "AllocationCount.h"
 #include "CorsairDeviceKernels.h"
-#include "Manifest.h"
 #include "RuntimeTest.h"
 #include "dmx/dmx_kernel.h"
+#include "runtime/bundle/Manifest.h"
 
 using namespace dmxtest;
 using namespace dmxrt;

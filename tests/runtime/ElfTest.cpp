@@ -1,7 +1,7 @@
 //===- ElfTest.cpp - the loader of kernel objects -------------------------===//
 
 #include "RuntimeTest.h"
-#include "devices/cpu/ElfImage.h"
+#include "runtime/devices/cpu/ElfImage.h"
 
 #include <elf.h>
 #include <random>

@@ -1,6 +1,6 @@
 //===- ExprTest.cpp - size expressions and JSON reading -------------------===//
 
-#include "Expr.h"
+#include "runtime/bundle/Expr.h"
 #include "RuntimeTest.h"
 
 using namespace dmxrt;

@@ -1,8 +1,8 @@
 //===- GuardTest.cpp - kernels beside inaccessible pages ------------------===//
 
 #include "RuntimeTest.h"
-#include "devices/cpu/GuardMemory.h"
-#include "devices/cpu/GuardedCall.h"
+#include "runtime/devices/cpu/GuardMemory.h"
+#include "runtime/devices/cpu/GuardedCall.h"
 
 #include <atomic>
 #include <csetjmp>

@@ -1,6 +1,6 @@
 //===- JsonTest.cpp - reading JSON, against nlohmann/json -----------------===//
 
-#include "JsonText.h"
+#include "runtime/bundle/JsonText.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 //===- PlanTest.cpp - how tasks are split over threads --------------------===//
 
 #include "RuntimeTest.h"
-#include "devices/cpu/CpuPlan.h"
+#include "runtime/devices/cpu/CpuPlan.h"
 
 #include <random>
 #include <set>

@@ -3,7 +3,7 @@
 // A machine with two memories and an engine that adds one to bytes. What programs give is written out by hand.
 //
 //===----------------------------------------------------------------------===//
-#include "devices/common/QueueDevice.h"
+#include "runtime/devices/common/QueueDevice.h"
 
 #include <gtest/gtest.h>
 

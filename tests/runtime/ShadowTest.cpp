@@ -1,6 +1,6 @@
 //===- ShadowTest.cpp - the shadow against a model of single bytes -===//
 
-#include "devices/common/Shadow.h"
+#include "runtime/devices/common/Shadow.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 //===- UnitTest.cpp - versions, dtypes, CPU counts, mappings --------------===//
 
-#include "Futex.h"
 #include "RuntimeTest.h"
-#include "devices/cpu/CpuCount.h"
-#include "devices/cpu/CpuFeatures.h"
+#include "runtime/Futex.h"
+#include "runtime/devices/cpu/CpuCount.h"
+#include "runtime/devices/cpu/CpuFeatures.h"
 
 #include <filesystem>
 #include <sched.h>

@@ -1,7 +1,7 @@
 //===- CheckedMemory.cpp - bytes, and what is known of them ---------------===//
 #include "CheckedMemory.h"
 
-#include "../../Error.h"
+#include "runtime/Error.h"
 
 #include <new>
 

@@ -1,7 +1,7 @@
 //===- QueueMachine.cpp - runs programs of queues -------------------------===//
 #include "QueueMachine.h"
 
-#include "../../Error.h"
+#include "runtime/Error.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 //===- SimulatedDevice.cpp - a device that the caller's thread plays ------===//
 #include "SimulatedDevice.h"
 
-#include "../../Manifest.h"
+#include "runtime/bundle/Manifest.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../Device.h"
+#include "runtime/devices/Device.h"
 
 namespace dmxrt::sim {
 

@@ -2,8 +2,8 @@
 
 #include "CorsairDevice.h"
 
-#include "../cpu/CpuCount.h"
 #include "dmx/dmx_kernel.h"
+#include "runtime/devices/cpu/CpuCount.h"
 
 #include <algorithm>
 

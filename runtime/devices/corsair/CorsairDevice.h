@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../common/SimulatedDevice.h"
 #include "Boundary.h"
 #include "Report.h"
+#include "runtime/devices/common/SimulatedDevice.h"
 
 #include <map>
 #include <set>

@@ -2,8 +2,8 @@
 
 #include "Report.h"
 
-#include "../common/Report.h"
-#include "../common/Trace.h"
+#include "runtime/devices/common/Report.h"
+#include "runtime/devices/common/Trace.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 //===- Shadow.h - the card's bytes and queues in the shared shadow --------===//
 #pragma once
 
-#include "../common/Shadow.h"
 #include "Fault.h"
+#include "runtime/devices/common/Shadow.h"
 
 #include "schemas/corsair/Isa.h"
 

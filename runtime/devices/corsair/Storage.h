@@ -1,8 +1,8 @@
 //===- Storage.h - the memories of a simulated card -------------*- C++ -*-===//
 #pragma once
 
-#include "../../Error.h"
 #include "Shadow.h"
+#include "runtime/Error.h"
 #include "schemas/corsair/Machine.h"
 
 #include <array>

@@ -1,9 +1,9 @@
 //===- CpuDevice.h - the host CPU as a device -------------------*- C++ -*-===//
 #pragma once
 
-#include "../../Futex.h"
-#include "../Device.h"
 #include "CpuPlan.h"
+#include "runtime/Futex.h"
+#include "runtime/devices/Device.h"
 
 #include <atomic>
 #include <optional>

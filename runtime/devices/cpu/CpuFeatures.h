@@ -1,7 +1,7 @@
 //===- CpuFeatures.h - instruction-set features of this CPU -----*- C++ -*-===//
 #pragma once
 
-#include "../../Manifest.h"
+#include "runtime/bundle/Manifest.h"
 
 #include <string_view>
 

@@ -1,7 +1,7 @@
 //===- CpuPlan.h - which thread does which part of a task -------*- C++ -*-===//
 #pragma once
 
-#include "../Device.h"
+#include "runtime/devices/Device.h"
 
 #include <cstdint>
 #include <span>

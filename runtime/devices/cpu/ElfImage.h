@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "../../Contract.h"
-#include "../Device.h"
 #include "dmx/dmx_kernel.h"
+#include "runtime/bundle/Contract.h"
+#include "runtime/devices/Device.h"
 
 #include <map>
 

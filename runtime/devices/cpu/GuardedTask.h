@@ -1,8 +1,8 @@
 //===- GuardedTask.h - a task whose operands are guarded --------*- C++ -*-===//
 #pragma once
 
-#include "../Device.h"
 #include "GuardMemory.h"
+#include "runtime/devices/Device.h"
 
 #include "dmx/dmx_kernel.h"
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "schemas/corsair/Access.h"
-#include "devices/corsair/Card.h"
+#include "runtime/devices/corsair/Card.h"
 #include "schemas/corsair/Assembler.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 //===- Zip.h - stored ZIP64 archives ----------------------------*- C++ -*-===//
 #pragma once
 
-#include "Error.h"
+#include "runtime/Error.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Session.h"
-#include "DType.h"
+#include "runtime/bundle/DType.h"
 
 #include <algorithm>
 

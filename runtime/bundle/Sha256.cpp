@@ -2,7 +2,7 @@
 
 #include "Sha256.h"
 
-#include "devices/cpu/CpuFeatures.h"
+#include "runtime/devices/cpu/CpuFeatures.h"
 
 #include <array>
 #include <bit>

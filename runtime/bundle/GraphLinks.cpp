@@ -1,7 +1,7 @@
 //===- GraphLinks.cpp - graphs that tasks of other graphs own --------------===//
 
 #include "Graph.h"
-#include "devices/Device.h"
+#include "runtime/devices/Device.h"
 
 #include "schemas/BundleFormat.h"
 

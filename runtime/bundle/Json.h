@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Error.h"
 #include "JsonText.h"
+#include "runtime/Error.h"
 
 #include <span>
 #include <string>

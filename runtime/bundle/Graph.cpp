@@ -3,7 +3,7 @@
 #include "Graph.h"
 #include "DType.h"
 #include "Json.h"
-#include "devices/Device.h"
+#include "runtime/devices/Device.h"
 
 #include <map>
 #include <set>

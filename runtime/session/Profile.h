@@ -1,7 +1,7 @@
 //===- Profile.h - times of tasks in runs -----------------------*- C++ -*-===//
 #pragma once
 
-#include "devices/Device.h"
+#include "runtime/devices/Device.h"
 
 #include <cstdint>
 #include <span>

@@ -1,9 +1,9 @@
 //===- Session.h - one caller's run of an entry point -----------*- C++ -*-===//
 #pragma once
 
-#include "Bundle.h"
 #include "Frame.h"
-#include "Futex.h"
+#include "runtime/Futex.h"
+#include "runtime/bundle/Bundle.h"
 
 #include <atomic>
 #include <memory>

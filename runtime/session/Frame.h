@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Bundle.h"
-#include "Contract.h"
-#include "Layout.h"
 #include "Profile.h"
-#include "devices/Device.h"
+#include "runtime/bundle/Bundle.h"
+#include "runtime/bundle/Contract.h"
+#include "runtime/bundle/Layout.h"
+#include "runtime/devices/Device.h"
 
 #include <memory>
 #include <vector>

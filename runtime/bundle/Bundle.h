@@ -2,11 +2,11 @@
 #pragma once
 
 #include "Archive.h"
-#include "Error.h"
 #include "Graph.h"
 #include "Manifest.h"
 #include "Trust.h"
-#include "devices/Device.h"
+#include "runtime/Error.h"
+#include "runtime/devices/Device.h"
 
 #include <map>
 #include <memory>

@@ -1,7 +1,7 @@
 //===- Manifest.h - manifest.json as plain structs --------------*- C++ -*-===//
 #pragma once
 
-#include "Error.h"
+#include "runtime/Error.h"
 
 #include <cstdint>
 #include <optional>

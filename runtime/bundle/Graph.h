@@ -1,8 +1,8 @@
 //===- Graph.h - graph.json as plain structs --------------------*- C++ -*-===//
 #pragma once
 
-#include "Error.h"
 #include "Expr.h"
+#include "runtime/Error.h"
 
 #include <cstdint>
 #include <span>

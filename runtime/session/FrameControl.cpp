@@ -1,7 +1,7 @@
 //===- FrameControl.cpp - tasks that run other graphs ---------------------===//
 
-#include "DType.h"
 #include "Frame.h"
+#include "runtime/bundle/DType.h"
 
 #include <algorithm>
 #include <cstring>

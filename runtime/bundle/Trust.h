@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Archive.h"
-#include "Error.h"
+#include "runtime/Error.h"
 
 #include <span>
 #include <string_view>

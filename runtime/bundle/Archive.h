@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "Error.h"
 #include "Mapping.h"
+#include "runtime/Error.h"
 
 #include <map>
 #include <memory>

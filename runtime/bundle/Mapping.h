@@ -1,7 +1,7 @@
 //===- Mapping.h - bytes of a file, mapped or copied ------------*- C++ -*-===//
 #pragma once
 
-#include "Error.h"
+#include "runtime/Error.h"
 
 #include <cstddef>
 #include <cstdint>
