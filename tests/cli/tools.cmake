@@ -8,7 +8,11 @@ set(endings "npy pb")
 if(NOT "onnx" IN_LIST DMXC_FRONTENDS)
   set(endings npy)
 endif()
-foreach(case help usage files run color benchmark inspect device device_page device_damage)
+set(cases help usage files run color benchmark inspect)
+if("corsair" IN_LIST DMXC_DEVICES)
+  list(APPEND cases device device_page device_damage)
+endif()
+foreach(case IN LISTS cases)
   add_test(NAME cli.tools.${case} COMMAND ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools_test.py
     --bin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --golden ${CMAKE_SOURCE_DIR}/schemas/golden/format-1.0.bundle
     --device-kernels ${CMAKE_SOURCE_DIR}/tests/unit/Tools/device_kernels.txt --endings "${endings}" ${case})

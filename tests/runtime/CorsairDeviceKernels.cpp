@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CorsairDeviceKernels.h"
+#include "DeviceParam.h"
 
 #include "schemas/corsair/Assembler.h"
 
@@ -40,8 +40,7 @@ std::string kernelText(const std::string &name, int64_t items,
          "  .main\n    .launch quad=0 q0=" + name + "\n";
 }
 
-} // namespace
-
+/// A .dmxisa image of them.
 std::string corsairObject() {
   std::string text;
   text += kernelText("add_1000", 1000, {{"f32", 1000}, {"f32", 1000}}, "f32",
@@ -73,4 +72,7 @@ std::string corsairObject() {
   return {bytes.begin(), bytes.end()};
 }
 
+const bool added = addDevice({"corsair", 1, corsairObject, /*namedBySize=*/true});
+
+} // namespace
 } // namespace dmxtest

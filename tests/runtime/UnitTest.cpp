@@ -2,7 +2,7 @@
 
 #include "RuntimeTest.h"
 #include "runtime/Futex.h"
-#include "runtime/devices/cpu/CpuCount.h"
+#include "runtime/devices/common/CpuCount.h"
 #include "runtime/devices/cpu/CpuFeatures.h"
 
 #include <filesystem>

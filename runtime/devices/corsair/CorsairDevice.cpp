@@ -3,7 +3,7 @@
 #include "CorsairDevice.h"
 
 #include "dmx/dmx_kernel.h"
-#include "runtime/devices/cpu/CpuCount.h"
+#include "runtime/devices/common/CpuCount.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 //===- CpuDevice.cpp - the host CPU as a device ---------------------------===//
 
 #include "CpuDevice.h"
-#include "CpuCount.h"
 #include "CpuFeatures.h"
 #include "ElfImage.h"
 #include "GuardDevice.h"
+#include "runtime/devices/common/CpuCount.h"
 
 #include "schemas/BundleFormat.h"
 
