@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <span>
@@ -127,7 +128,7 @@ public:
   /// Moves bytes between host and device memory (the same thing on a CPU).
   virtual void copy(void *destination, const void *source, uint64_t size) = 0;
   /// Sets memory from `allocate` to zeros; a device that keeps states elsewhere clears them too.
-  virtual void clear(void *memory, uint64_t size);
+  virtual void clear(void *memory, uint64_t size) { std::memset(memory, 0, size); }
 
   /// A device keeps several plans, "programs": one for each stage of each graph that has tasks for it. The functions
   /// below, down to takeSlices, are about the one selected last, at first number 0. `count` > 0; before any `prepare`.
@@ -175,9 +176,10 @@ struct DeviceKind {
   Result<const TargetCode *> (*select)(std::span<const TargetCode>, std::string_view isa) = nullptr;
 };
 
-/// All devices of this build. Generated (tools/cmake/DmxcRegistry.cmake).
+/// The devices that are linked, the host's first; others may be opened (DeviceLibrary.h). Generated
+/// (tools/cmake/DmxcRegistry.cmake).
 std::span<const DeviceKind *const> deviceKinds();
-/// Whether the target's device is the host itself.
+/// Whether the target's device is the host itself; that one is always linked.
 bool runsOnHost(std::string_view target);
 /// The target whose device that is.
 std::string_view hostTarget();

@@ -1,20 +1,33 @@
 //===- Devices.cpp - devices of sessions, and their settings --------------===//
 
-#include "Device.h"
+#include "DeviceLibrary.h"
 #include "RehearsalDevice.h"
 #include "runtime/bundle/Manifest.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cstring>
 
 namespace dmxrt {
 namespace {
 
-const DeviceKind *findKind(std::string_view target) {
+const DeviceKind *linkedKind(std::string_view target) {
   for (const DeviceKind *kind : deviceKinds())
     if (kind->target == target)
       return kind;
   return nullptr;
+}
+
+Result<const DeviceKind *> findKind(std::string_view target) {
+  if (const DeviceKind *kind = linkedKind(target))
+    return kind;
+  if (DeviceOpener open = deviceOpener())
+    return open(target);
+  std::string have;
+  for (const DeviceKind *kind : deviceKinds())
+    have += cat(have.empty() ? "" : ", ", kind->target);
+  return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
+              "', which this runtime has no device for; it has: ", have,
+              "; compile the model for one of these, or link libdmxrt-", target, ".a");
 }
 
 const SettingSpec *findSetting(const DeviceKind &kind, std::string_view key) {
@@ -87,7 +100,7 @@ Status addSetting(const std::string &text, std::span<const DeviceKind *const> ki
 } // namespace
 
 bool runsOnHost(std::string_view target) {
-  const DeviceKind *kind = findKind(target);
+  const DeviceKind *kind = linkedKind(target);
   return kind && kind->runsOnHost;
 }
 
@@ -98,19 +111,13 @@ std::string_view hostTarget() {
   return {};
 }
 
-void Device::clear(void *memory, uint64_t size) { std::memset(memory, 0, size); }
-
 static Result<std::vector<const DeviceKind *>> findKinds(std::span<const std::string> targets) {
   std::vector<const DeviceKind *> kinds;
   for (const std::string &target : targets) {
-    kinds.push_back(findKind(target));
-    if (kinds.back())
-      continue;
-    std::string have;
-    for (const DeviceKind *kind : deviceKinds())
-      have += cat(have.empty() ? "" : ", ", kind->target);
-    return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
-                "', which this runtime has no device for; it has: ", have);
+    auto kind = findKind(target);
+    if (!kind)
+      return kind.takeError();
+    kinds.push_back(*kind);
   }
   return kinds;
 }
@@ -146,22 +153,27 @@ Result<std::vector<std::unique_ptr<Device>>> createDevices(std::span<const std::
 }
 
 Status checkCode(std::string_view target, std::span<const std::byte> bytes, int32_t &contracts) {
-  const DeviceKind *kind = findKind(target);
+  auto kind = findKind(target);
   contracts = -1;
-  return kind ? kind->checkCode(bytes, contracts) : Status();
+  return kind ? (*kind)->checkCode(bytes, contracts) : Status();
 }
 
 std::vector<std::string_view> codeForRequests(std::span<const TargetCode> codes) {
   std::vector<std::string_view> others;
-  for (const DeviceKind *kind : deviceKinds()) {
-    if (!kind->select)
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const std::string &target = codes[i].target;
+    auto isOf = [&](const TargetCode &code) { return code.target == target; };
+    if (std::any_of(codes.begin(), codes.begin() + i, isOf))
+      continue; // seen
+    auto kind = findKind(target);
+    if (!kind || !(*kind)->select)
       continue;
-    Result<const TargetCode *> best = kind->select(codes, "");
+    Result<const TargetCode *> best = (*kind)->select(codes, "");
     if (!best)
       continue;
     for (const TargetCode &code : codes)
       for (std::string_view entry : {std::string_view(code.entry), std::string_view(code.common)})
-        if (code.target == kind->target && entry != (*best)->entry && entry != (*best)->common)
+        if (isOf(code) && entry != (*best)->entry && entry != (*best)->common)
           others.push_back(entry);
   }
   return others;

@@ -27,7 +27,7 @@ foreach(library dmxCorsairIsa dmxCorsairMachine)
   set_target_properties(${library} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endforeach()
-# The runtime, which has a budget of 1 MB, is made of these too: what it does not use is dropped, and
+# The device, which has a budget, is made of these too: what it does not use is dropped, and
 # nothing in the instruction set's library is hot.
 foreach(library dmxCorsairIsa dmxCorsairMachine dmxCorsairNumerics)
   target_compile_options(${library} PRIVATE ${DMXC_COMPACT})

@@ -1,5 +1,5 @@
 # Installs what a target outside the tree is built with: cmake --install BUILD --component compiler --prefix P. Headers and .td
-# files, static libraries, the CMake package DmxCompiler, and the component runtime with it.
+# files, static libraries, the CMake package DmxCompiler, and the runtime with its devices.
 
 include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/DmxCompiler)
@@ -75,5 +75,11 @@ install(FILES ${CMAKE_BINARY_DIR}/DmxCompilerConfig.cmake ${CMAKE_BINARY_DIR}/Dm
   ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcRegistry.cmake ${CMAKE_SOURCE_DIR}/tools/cmake/DmxcTargets.cmake
   DESTINATION ${package} COMPONENT compiler EXCLUDE_FROM_ALL)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/tools/cmake/compile_cached.sh DESTINATION ${package} COMPONENT compiler EXCLUDE_FROM_ALL)
-install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" --install \"${CMAKE_BINARY_DIR}\"
-  --prefix \"\${CMAKE_INSTALL_PREFIX}\" --component runtime COMMAND_ERROR_IS_FATAL ANY)" COMPONENT compiler EXCLUDE_FROM_ALL)
+set(components runtime)
+foreach(device IN LISTS DMXC_DEVICES)
+  list(APPEND components device-${device})
+endforeach()
+install(CODE "foreach(component ${components})
+  execute_process(COMMAND \"${CMAKE_COMMAND}\" --install \"${CMAKE_BINARY_DIR}\"
+    --prefix \"\${CMAKE_INSTALL_PREFIX}\" --component \${component} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()" COMPONENT compiler EXCLUDE_FROM_ALL)

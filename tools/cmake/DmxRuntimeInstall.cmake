@@ -1,4 +1,5 @@
-# Installs libdmxrt so that find_package(DmxRuntime) and pkg-config find it.
+# Installs libdmxrt so that find_package(DmxRuntime) and pkg-config find it: the component runtime, and for each device X but cpu, which
+# is in libdmxrt, the component device-X, which find_package(DmxRuntime COMPONENTS X) and pkg-config's dmxrt-X find.
 
 include(CMakePackageConfigHelpers)
 set(DMXRT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/DmxRuntime)
@@ -23,7 +24,20 @@ set(DMXRT_PC_PRIVATE "")
 if(DMXC_SIGNATURES)
   set(DMXRT_PC_PRIVATE " -lsodium")
 endif()
-# The .pc file finds its prefix from its own place, so the tree can be moved.
+# A .pc file finds its prefix from its own place, so the tree can be moved.
 file(RELATIVE_PATH DMXRT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_SOURCE_DIR}/tools/cmake/dmxrt.pc.in ${CMAKE_BINARY_DIR}/dmxrt.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/dmxrt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
+
+foreach(device IN LISTS DMXC_DEVICES)
+  if(NOT TARGET dmxrt_${device})
+    continue()
+  endif()
+  set(component COMPONENT device-${device})
+  install(TARGETS dmxrt_${device} EXPORT DmxRuntimeDevice-${device} ${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS dmxrt_${device}_shared ${component} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT DmxRuntimeDevice-${device} NAMESPACE DmxRuntime:: DESTINATION ${DMXRT_PACKAGE_DIR} ${component})
+  set(DMXRT_DEVICE ${device})
+  configure_file(${CMAKE_SOURCE_DIR}/tools/cmake/dmxrt-device.pc.in ${CMAKE_BINARY_DIR}/dmxrt-${device}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/dmxrt-${device}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${component})
+endforeach()

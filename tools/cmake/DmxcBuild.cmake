@@ -8,7 +8,7 @@ if(DMXC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 
-# What is not hot and becomes part of libdmxrt, which has a budget of 1 MB.
+# What is not hot and becomes part of libdmxrt or of a device, which have budgets (tests/runtime/check_exports.cmake).
 set(DMXC_SMALL $<$<NOT:$<CONFIG:Debug>>:$<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>>)
 # Everything in libdmxrt: clang would write out every loop eight times, and what unwinding needs nowhere but at calls.
 set(DMXC_COMPACT -ffunction-sections -fdata-sections $<$<CXX_COMPILER_ID:Clang>:-fno-unroll-loops>
