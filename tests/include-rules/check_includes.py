@@ -5,6 +5,7 @@ Each room has the list of what its files may include; anything else of ours, or 
 error with file, line and rule. --target checks the targets of a folder outside the tree, which mirrors it, and that the tree does
 not know their names. --self-test feeds it violations and expects each to be found.
 """
+import functools
 import os
 import pathlib
 import re
@@ -18,9 +19,9 @@ LIBRARIES = {"mlir": "mlir", "llvm": "llvm", "lld": "lld", "google": "protobuf",
 ROOMS = {
     "Format": (["schemas/BundleFormat.h"], [], []),  # the bundle's names, for both its readers
     "BlockFp": (["schemas/blockfp"], [], []),  # block floating point, the same bits everywhere
-    "Corsair": (["schemas/corsair"], ["BlockFp"], ["json"]),  # what compiler and runtime share of one target
     "Queues": (["schemas/queues"], [], ["json"]),  # programs of queues, for machines without an instruction set
-    "runtime": (["runtime", "include/dmx"], ["Format", "Corsair", "Queues", "BlockFp"], ["json", "sodium"]),
+    "runtime": (["runtime", "include/dmx"], ["Format"], ["sodium"]),
+    "runtime/devices/common": (["runtime/devices/common"], ["runtime", "Queues", "BlockFp"], []),
     "Support": (["src/Support", "include/dmxc/Support"], [], ["json"]),
     "Bundle": (["src/Bundle", "include/dmxc/Bundle"], ["Format", "Support"], ["json"]),
     "Tools": (["src/Tools", "include/dmxc/Tools"], ["Format", "Support", "Bundle", "runtime"], ["json", "CLI11", "onnx", "sodium"]),
@@ -36,17 +37,19 @@ ROOMS = {
 FRONTEND_COMMON_MAY = (["Dialect", "Support"], ["mlir", "llvm"])
 FRONTEND_MAY = (["frontends/common", "Dialect", "Support"], ["mlir", "llvm", "json"])
 FRONTEND_LIBRARIES = {"onnx": ["protobuf", "onnx"]}  # of one format
+# A target X may include schemas/X too, what its two halves share.
 TARGET_MAY = (["targets/common", "Dialect", "Target", "Support"], ["mlir", "llvm", "lld", "json"])
+DEVICE_MAY = (["runtime/devices/common", "runtime", "Format", "Queues", "BlockFp"], [])
+SCHEMA_MAY = (["Queues", "BlockFp"], ["json"])
 # What targets/common is for any processor: no word of one of them.
 ONE_PROCESSOR = re.compile(r"x86|psabi|\b(?:sse|avx|f16c|bmi|fma3|amx|popcnt|lzcnt)[0-9]*|vnni|\b[xyz]mm\b|vpdpb|pmadd|\bzen\b|intel|"
                            r"\bamd\b|aarch64|\bneon\b|\bsve\b|nvptx|cuda", re.IGNORECASE)
 # Folders that may include a room which the rest of their own room may not: DMIR has the block_fp type.
-FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "targets/corsair": ["Corsair", "BlockFp"],
+FOLDER_MAY = {"src/Dialect/DMIR": ["BlockFp"], "include/dmxc/Dialect/DMIR": ["BlockFp"], "targets/corsair": ["BlockFp"],
               "targets/common/queues": ["Queues"]}
-SCHEMAS = {"BundleFormat.h": "Format", "blockfp": "BlockFp", "corsair": "Corsair", "queues": "Queues"}
 # The rooms of a target outside the tree: folder, what each may include besides the target's schemas, libraries.
 OUTSIDE = {"targets": (TARGET_MAY[0] + ["Queues", "BlockFp"], TARGET_MAY[1]),
-           "runtime/devices": (["runtime", "Format", "Queues", "BlockFp"], ["json"]), "schemas": (["Queues", "BlockFp"], ["json"])}
+           "runtime/devices": DEVICE_MAY, "schemas": SCHEMA_MAY}
 TOOL_MAX_LINES = 200
 
 # Words that only one target has, in ops, enums, tables and strings. Core code has none of them, comments aside.
@@ -62,16 +65,31 @@ STILL_OF_ONE_TARGET = {
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
+@functools.cache
 def rooms_of(root):
     rooms = dict(ROOMS)
-    for kind, (may, libraries) in (("frontends", FRONTEND_MAY), ("targets", TARGET_MAY)):
+    named = {folder for folders, _, _ in ROOMS.values() for folder in folders}
+    for kind, (may, libraries) in (("schemas", SCHEMA_MAY), ("frontends", FRONTEND_MAY), ("targets", TARGET_MAY), ("runtime/devices", DEVICE_MAY)):
         for folder in sorted(path for path in (root / kind).glob("*") if path.is_dir()):
-            rooms[f"{kind}/{folder.name}"] = ([f"{kind}/{folder.name}"], may, libraries)
+            room, shared = f"{kind}/{folder.name}", f"schemas/{folder.name}"
+            if room not in named and (kind != "schemas" or any(folder.glob("*.h"))):
+                own = [shared] if kind in ("targets", "runtime/devices") and (root / shared).is_dir() else []
+                rooms[room] = ([room], may + own, libraries)
     rooms["frontends/common"] = (["frontends/common"], *FRONTEND_COMMON_MAY)
     for name, libraries in FRONTEND_LIBRARIES.items():
         folders, may, others = rooms[f"frontends/{name}"]
         rooms[f"frontends/{name}"] = (folders, may, others + libraries)
     return rooms
+
+
+def room_of_path(path, root):
+    """The room that a path is in, the innermost one; None outside of all."""
+    name, best, found = path.relative_to(root).as_posix() if path.is_relative_to(root) else "", "", None
+    for room, (folders, _, _) in rooms_of(root).items():
+        for folder in folders:
+            if (name == folder or name.startswith(folder + "/")) and len(folder) > len(best):
+                best, found = folder, room
+    return found
 
 
 def room_of_include(name, includer, root):
@@ -83,18 +101,12 @@ def room_of_include(name, includer, root):
         return None  # the one header that compiler and runtime share
     if parts[0] == "dmx":
         return "runtime"
-    if parts[0] in ("frontends", "targets"):
-        return "/".join(parts[:2])
-    if parts[0] == "runtime":
-        return "runtime"
-    if parts[0] == "schemas":
-        return SCHEMAS.get(parts[1], "/".join(parts[:2]))
+    if parts[0] in ("frontends", "targets", "runtime", "schemas"):
+        return room_of_path(root / name, root) or "/".join(parts[:2])
     if ".." in parts:
-        resolved = pathlib.Path(os.path.normpath(includer.parent / name))
-        for other, (folders, _, _) in rooms_of(root).items():
-            if any(resolved.is_relative_to(root / folder) for folder in folders):
-                return other
-        return "lib:a path out of every room"
+        return room_of_path(pathlib.Path(os.path.normpath(includer.parent / name)), root) or "lib:a path out of every room"
+    if len(parts) > 1 and (includer.parent / name).exists():
+        return room_of_path(includer.parent / name, root)  # a folder beside the file
     for kind in ("frontends", "targets"):
         if (root / kind / parts[0]).is_dir() and len(parts) > 1 and (root / kind / name).exists():
             return f"{kind}/{parts[0]}"
@@ -183,7 +195,9 @@ def self_test_outside(root):
              ("targets", '#include "targets/cpu/x.h"', 1), ("targets", '#include "schemas/mine/x.h"', 0),
              ("targets", '#include "schemas/other/x.h"', 1), ("targets", '#include "targets/common/queues/QueueCode.h"', 0),
              ("runtime/devices", '#include "dmxc/Support/Result.h"', 1), ("runtime/devices", "#include <llvm/ADT/StringRef.h>", 1),
-             ("runtime/devices", '#include "runtime/devices/Device.h"', 0), ("runtime/devices", '#include "schemas/mine/x.h"', 0),
+             ("runtime/devices", '#include "runtime/devices/Device.h"', 0), ("runtime/devices", '#include "runtime/devices/common/Shadow.h"', 0),
+             ("runtime/devices", '#include "runtime/devices/cpu/CpuPlan.h"', 1), ("runtime/devices", CORSAIR, 1),
+             ("runtime/devices", "#include <nlohmann/json.hpp>", 1), ("runtime/devices", '#include "schemas/mine/x.h"', 0),
              ("runtime/devices", '#include "targets/mine/x.h"', 1), ("schemas", '#include "dmxc/Support/Result.h"', 1),
              ("schemas", '#include "runtime/Error.h"', 1), ("schemas", '#include "schemas/queues/Program.h"', 0)]
     failures = 0
@@ -201,7 +215,7 @@ def check(root):
     for room, (folders, may, libraries) in rooms_of(root).items():
         for folder in folders:
             for path in sorted((root / folder).rglob("*")):
-                if path.suffix not in (".h", ".cpp", ".c", ".td") or not path.is_file():
+                if path.suffix not in (".h", ".cpp", ".c", ".td") or not path.is_file() or room_of_path(path, root) != room:
                     continue
                 files += 1
                 text = path.read_text(errors="replace")
@@ -236,18 +250,33 @@ def self_test(root):
            ("Bundle", '#include "../Driver/Work.h"'),
            ("targets/cpu", CORSAIR), ("Phases", CORSAIR), ("Dialect", CORSAIR), ("Support", CORSAIR), ("Reference", CORSAIR),
            ("BlockFp", CORSAIR), ("Phases", QUEUES), ("targets/common", QUEUES), ("Queues", CORSAIR), ("targets/cpu", BLOCKFP), ("Dialect", BLOCKFP), ("Phases", BLOCKFP), ("BlockFp", '#include "dmx/dmx.h"'),
-           ("Corsair", '#include "dmxc/Support/Result.h"'), ("Corsair", '#include "dmx/dmx.h"'), ("Corsair", "#include <llvm/ADT/APInt.h>"),
-           ("runtime", '#include "../schemas/elsewhere/x.h"')]
-    inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "Corsair": root / "schemas" / "corsair" / "x.cpp",
-              "Dialect": root / "src" / "Dialect" / "DLIR" / "x.cpp", "runtime": root / "runtime" / "x.cpp"}
+           ("schemas/corsair", '#include "dmxc/Support/Result.h"'), ("schemas/corsair", '#include "dmx/dmx.h"'),
+           ("schemas/corsair", "#include <llvm/ADT/APInt.h>"), ("runtime", '#include "../../schemas/elsewhere/x.h"'),
+           # A session, and what devices share, know none of them; no device knows another one or what that shares with the compiler.
+           ("runtime", '#include "runtime/devices/cpu/CpuDevice.h"'), ("runtime", '#include "../devices/corsair/Card.h"'),
+           ("runtime", '#include "runtime/devices/common/Shadow.h"'), ("runtime", CORSAIR), ("runtime", QUEUES), ("runtime", BLOCKFP),
+           ("runtime", "#include <nlohmann/json.hpp>"), ("runtime/devices/common", CORSAIR),
+           ("runtime/devices/common", '#include "runtime/devices/cpu/CpuPlan.h"'), ("runtime/devices/cpu", CORSAIR),
+           ("runtime/devices/cpu", '#include "runtime/devices/corsair/Card.h"'), ("runtime/devices/corsair", '#include "../cpu/CpuPlan.h"'),
+           ("runtime/devices/corsair", "#include <sodium.h>"), ("Phases", '#include "runtime/devices/Device.h"'),
+           ("targets/corsair", '#include "runtime/devices/corsair/Card.h"')]
+    inside = {"Bundle": root / "src" / "Bundle" / "x.cpp", "schemas/corsair": root / "schemas" / "corsair" / "x.cpp",
+              "Dialect": root / "src" / "Dialect" / "DLIR" / "x.cpp", "runtime": root / "runtime" / "session" / "x.cpp",
+              "runtime/devices/common": root / "runtime" / "devices" / "common" / "x.cpp",
+              "runtime/devices/cpu": root / "runtime" / "devices" / "cpu" / "x.cpp",
+              "runtime/devices/corsair": root / "runtime" / "devices" / "corsair" / "x.cpp"}
     good = [("runtime", '#include "dmx/dmx.h"'), ("targets/cpu", '#include "dmx/dmx_kernel.h"'), ("targets/cpu", '#include "targets/common/roots/Plans.h"'),
             ("frontends/torch", '#include "frontends/common/Emitter.h"'), ("frontends/onnx", "#include <onnx/onnx_pb.h>"),
             ("frontends/common", '#include "dmxc/Support/Dim.h"'),
             ("targets/common", '#include "dmxc/Dialect/DMIR/DMIR.h"'), ("Phases", "#include <vector>"),
-            ("runtime", CORSAIR), ("Corsair", '#include "Isa.h"'), ("Corsair", CORSAIR), ("Reference", BLOCKFP), ("Corsair", BLOCKFP),
-            ("runtime", BLOCKFP)]
+            ("schemas/corsair", '#include "Isa.h"'), ("schemas/corsair", CORSAIR), ("Reference", BLOCKFP), ("schemas/corsair", BLOCKFP),
+            ("runtime", '#include "runtime/devices/Device.h"'), ("runtime", '#include "../bundle/Graph.h"'),
+            ("runtime/devices/common", QUEUES), ("runtime/devices/common", BLOCKFP), ("runtime/devices/cpu", BLOCKFP),
+            ("runtime/devices/cpu", QUEUES), ("runtime/devices/cpu", '#include "runtime/devices/common/CpuCount.h"'),
+            ("runtime/devices/corsair", CORSAIR), ("runtime/devices/corsair", '#include "runtime/bundle/Manifest.h"'),
+            ("runtime/devices/corsair", '#include "Card.h"'), ("targets/corsair", CORSAIR)]
     granted = [("Dialect", "src/Dialect/DMIR/x.cpp", BLOCKFP), ("Dialect", "include/dmxc/Dialect/DMIR/x.h", BLOCKFP),
-               ("targets/cpu", "targets/corsair/x.cpp", CORSAIR), ("targets/cpu", "targets/corsair/x.cpp", BLOCKFP),
+               ("targets/corsair", "targets/corsair/x.cpp", BLOCKFP),
                ("targets/common", "targets/common/queues/x.cpp", QUEUES)]
     rooms, failures = rooms_of(root), 0
     for expected, cases in ((1, bad), (0, good)):

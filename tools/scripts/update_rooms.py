@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Draws the rooms and their arrows in CONTRIBUTING.md from the include rules' table: update_rooms.py [--check]
 
-A room stands above all that it may include. --check changes nothing and fails when the picture differs."""
+A room stands above all that it may include; a folder that may include more than the rest of its room, below its room. --check changes nothing and fails when the picture differs."""
 import re
 import sys
 
@@ -23,11 +23,17 @@ def picture():
         return heights[room]
 
     order = sorted(rooms, key=lambda room: (-height(room), room))
-    width = max(map(len, rooms))
+    width = max(map(len, [*rooms, *(f"  {folder}" for folder in check_includes.FOLDER_MAY)]))
     lines = []
+    def line(name, may):
+        may = sorted((other for other in may if other in rooms), key=lambda other: (-height(other), other))
+        lines.append(f"    {name:{width}} {'──> ' + ', '.join(may) if may else ''}".rstrip())
+
     for room in order:
-        may = sorted((name for name in rooms[room][1] if name in rooms), key=lambda name: (-height(name), name))
-        lines.append(f"    {room:{width}} {'──> ' + ', '.join(may) if may else ''}".rstrip())
+        line(room, rooms[room][1] + check_includes.FOLDER_MAY.get(room, []))
+        for folder, more in sorted(check_includes.FOLDER_MAY.items()):
+            if folder != room and check_includes.room_of_path(ROOT / folder, ROOT) == room:
+                line(f"  {folder}", more)
     return "\n".join(lines) + "\n"
 
 
