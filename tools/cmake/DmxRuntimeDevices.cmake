@@ -94,9 +94,6 @@ const dmxrt::DeviceLibrary @symbol@ = {@DMXRT_DEVICE_ABI@, dmxrt::@device@Device
   add_library(dmxrt_${device}_shared MODULE ${entry} ${objects} ${DMXRT_DEVICE_PARTS})
   target_link_libraries(dmxrt_${device}_shared PRIVATE Threads::Threads)
   target_link_options(dmxrt_${device}_shared PRIVATE -Wl,--version-script=${map} ${DMXRT_LINK_OPTIONS})
-  if(NOT DMXC_SANITIZE) # whose symbols the program has
-    target_link_options(dmxrt_${device}_shared PRIVATE -Wl,-z,defs)
-  endif()
   set_target_properties(dmxrt_${device}_shared PROPERTIES LINK_DEPENDS ${map})
   foreach(library dmxrt_${device} dmxrt_${device}_shared)
     dmxrt_runtime_objects(${library})
