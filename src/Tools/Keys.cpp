@@ -13,7 +13,7 @@ namespace dmxc::tools {
 
 namespace {
 
-constexpr std::string_view publicMagic = "dmx-public-key 1\n", secretMagic = "dmx-secret-key 1\n";
+constexpr std::string_view publicMagic = "dmx-public-key 1", secretMagic = "dmx-secret-key 1";
 constexpr std::string_view keyWord = "key ", seedWord = "seed ";
 
 /// explicit_bzero: a plain memset of memory that dies is left out by compilers.
@@ -21,10 +21,33 @@ void wipe(void *bytes, size_t size) { explicit_bzero(bytes, size); }
 
 int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-/// Takes "word", 64 digits and a newline off the front of `text`.
+/// Takes the end of a line off the front of `text`: as dmx-sign writes it, or as editors and mail leave it, which write
+/// CRLF and drop the last one.
+bool takeLineEnd(std::string_view &text) {
+  if (!text.empty() && !text.starts_with('\n') && !text.starts_with("\r\n"))
+    return false;
+  text.remove_prefix(text.empty() ? 0 : text.find('\n') + 1);
+  return true;
+}
+
+/// Takes a whole line that is `line`.
+bool takeLine(std::string_view &text, std::string_view line) {
+  if (!text.starts_with(line))
+    return false;
+  text.remove_prefix(line.size());
+  return takeLineEnd(text);
+}
+
+/// Whether nothing but empty lines is left.
+bool isEnd(std::string_view text) {
+  while (!text.empty() && takeLineEnd(text)) {
+  }
+  return text.empty();
+}
+
+/// Takes a line of "word" and 64 digits.
 bool takeKey(std::string_view &text, std::string_view word, KeyBytes &out) {
-  if (!text.starts_with(word) || text.size() < word.size() + 2 * out.size() + 1 ||
-      text[word.size() + 2 * out.size()] != '\n')
+  if (!text.starts_with(word) || text.size() < word.size() + 2 * out.size())
     return false;
   text.remove_prefix(word.size());
   for (unsigned char &byte : out) {
@@ -34,8 +57,7 @@ bool takeKey(std::string_view &text, std::string_view word, KeyBytes &out) {
     byte = static_cast<unsigned char>(high << 4 | low);
     text.remove_prefix(2);
   }
-  text.remove_prefix(1);
-  return true;
+  return takeLineEnd(text);
 }
 
 std::string_view textOf(const MappedFile &file) {
@@ -79,10 +101,7 @@ Result<KeyBytes> readPublicKey(const std::string &path) {
   if (text.starts_with(secretMagic))
     return ioError("'" + path + "' is a secret key; give the public one, '" + path + ".pub'");
   KeyBytes key;
-  bool sound = text.starts_with(publicMagic);
-  if (sound)
-    text.remove_prefix(publicMagic.size());
-  if (!sound || !takeKey(text, keyWord, key) || !text.empty())
+  if (!takeLine(text, publicMagic) || !takeKey(text, keyWord, key) || !isEnd(text))
     return ioError("'" + path +
                    "' is not a public key as 'dmx-sign keygen' writes it: the line 'dmx-public-key 1' and a "
                    "line 'key' with 64 hex digits");
@@ -100,10 +119,8 @@ Result<SecretKey> readSecretKey(const std::string &path) {
   if (text.starts_with(publicMagic))
     return ioError("'" + path + "' is a public key; to sign takes the secret one that was made with it");
   SecretKey key;
-  bool sound = text.starts_with(secretMagic);
-  if (sound)
-    text.remove_prefix(secretMagic.size());
-  if (!sound || !takeKey(text, keyWord, key.key) || !takeKey(text, seedWord, key.seed) || !text.empty())
+  if (!takeLine(text, secretMagic) || !takeKey(text, keyWord, key.key) || !takeKey(text, seedWord, key.seed) ||
+      !isEnd(text))
     return ioError("'" + path + "' is not a secret key as 'dmx-sign keygen' writes it");
   return key;
 }
@@ -116,12 +133,12 @@ Status writeKeyPair(const std::string &path, const SecretKey &key, bool force) {
       return ioError("'" + name + "' exists; a key that is replaced is lost, so choose another name or give --force");
   std::string line = std::string(keyWord) + hexText(key.key.data(), key.key.size()) + "\n";
   std::string seed = hexText(key.seed.data(), key.seed.size()), secret;
-  secret.reserve(secretMagic.size() + line.size() + seedWord.size() + seed.size() + 1);
-  secret.append(secretMagic).append(line).append(seedWord).append(seed).append("\n");
+  secret.reserve(secretMagic.size() + line.size() + seedWord.size() + seed.size() + 2);
+  secret.append(secretMagic).append("\n").append(line).append(seedWord).append(seed).append("\n");
   Status done = writeKey(path, secret, 0600);
   wipe(seed.data(), seed.size());
   wipe(secret.data(), secret.size());
-  return done ? writeKey(publicPath, std::string(publicMagic) + line, 0644) : done;
+  return done ? writeKey(publicPath, std::string(publicMagic) + "\n" + line, 0644) : done;
 }
 
 } // namespace dmxc::tools

@@ -170,7 +170,19 @@ def case_keys():
         os.chmod(key + ".pub", 0o600)
         run("dmx-sign", "sign", path + "/m.bundle", "--key", key + ".pub", code=3, err=["is a public key"])
         run("dmx-sign", "verify", path + "/m.bundle", "--trusted-key", key, code=3, err=["is a secret key"])
-        good = read(key)
+        good, public = read(key), read(key + ".pub")
+        # As editors and mail leave a file: lines that end with CRLF, empty ones at the end, none at all there.
+        for left in (lambda text: text.replace(b"\n", b"\r\n"), lambda text: text + b"\n", lambda text: text + b"\r\n\n",
+                     lambda text: text[:-1], lambda text: text.replace(b"\n", b"\r\n") + b"\r\n"):
+            write(key, left(good))
+            write(key + ".pub", left(public))
+            shutil.copy(OPTIONS.golden, path + "/edited.bundle")
+            run("dmx-sign", "sign", path + "/edited.bundle", "--key", key, out=["signed by key"])
+            run("dmx-sign", "verify", path + "/edited.bundle", "--trusted-key", key + ".pub", out=["every byte"])
+            run("dmx-run", path + "/edited.bundle", "--random-inputs", "1", "--trusted-key", key + ".pub")
+        for bad in (b"\n" + public, public + b"x", public.replace(b"\nkey", b"\n\nkey"), public.replace(b"\n", b"\r"), public + b"\n x\n"):
+            write(key + ".pub", bad)
+            run("dmx-sign", "verify", path + "/edited.bundle", "--trusted-key", key + ".pub", code=3, err=["is not a public key"])
         for bad in (good[:-2], good + b"x", b"", good.replace(b"seed", b"sead"), good[:-3] + b"G" + good[-2:]):
             write(key, bad)
             said = run("dmx-sign", "sign", path + "/m.bundle", "--key", key, code=3, err=["is not a secret key"])
@@ -331,6 +343,8 @@ def case_python():
     library = OPTIONS.library
     with Scratch() as path:
         key = dmxrt.read_public_key(path + "/a.key.pub")
+        write(path + "/edited.pub", read(path + "/a.key.pub").replace(b"\n", b"\r\n") + b"\r\n")
+        assert dmxrt.read_public_key(path + "/edited.pub") == key
         run("dmx-sign", "sign", path + "/m.bundle", "--key", path + "/a.key", )
         run("dmx-sign", "sign", path + "/m", "--key", path + "/a.key", "--detached", path + "/m.sig")
         with dmxrt.Session(path + "/m.bundle", trusted_keys=[key], library=library) as session:

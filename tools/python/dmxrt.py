@@ -61,8 +61,8 @@ class _Options(ctypes.Structure):
 def read_public_key(path):
     """The 32 bytes of a public key that `dmx-sign keygen` wrote."""
     with open(path, encoding="ascii") as file:
-        lines = file.read().split("\n")
-    if lines[0] != "dmx-public-key 1" or len(lines) != 3 or not lines[1].startswith("key ") or len(lines[1]) != 4 + 2 * KEY_BYTES or lines[2]:
+        lines = file.read().rstrip("\n").split("\n")
+    if lines[0] != "dmx-public-key 1" or len(lines) != 2 or not lines[1].startswith("key ") or len(lines[1]) != 4 + 2 * KEY_BYTES:
         raise Error(f"'{path}' is not a public key as 'dmx-sign keygen' writes it")
     return bytes.fromhex(lines[1][4:])
 

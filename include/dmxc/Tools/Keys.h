@@ -6,6 +6,7 @@
 //   key <64 hex digits>         key <64 hex digits>
 //                               seed <64 hex digits>
 //
+// Lines may end with CRLF, the last one's end may be missing, and empty lines may follow, as editors leave them.
 // `key` is the Ed25519 public key, `seed` what RFC 8032 calls the private key.
 //
 //===----------------------------------------------------------------------===//
