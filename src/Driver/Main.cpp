@@ -25,6 +25,12 @@ static void setUpLogging(const Options &options) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+/// Takes the notes off; false when nothing is left.
+static bool withoutNotes(Diagnostic &diagnostic) {
+  std::erase_if(diagnostic.attached, [](const auto &line) { return line.first == Severity::Note; });
+  return diagnostic.severity == Severity::Warning || diagnostic.severity == Severity::Error;
+}
+
 #ifndef __SANITIZE_ADDRESS__ // which must be ready first
 /// Before the constructors of LLVM's libraries, which allocate much.
 __attribute__((section(".preinit_array"), used)) static void (*const beforeLibraries)(int,
@@ -41,7 +47,9 @@ int dmxcMain(int argc, char **argv) {
   setUpLogging(options);
   prepareReproducer(options);
   bool color = useColor(options);
-  Diagnostics diagnostics([&](const Diagnostic &diagnostic) {
+  Diagnostics diagnostics([&](Diagnostic diagnostic) {
+    if (options.quiet && !withoutNotes(diagnostic))
+      return;
     std::string text = options.jsonDiagnostics ? renderJson(diagnostic) : renderText(diagnostic, color);
     std::fprintf(stderr, "%s\n", text.c_str());
   });

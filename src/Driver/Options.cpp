@@ -211,7 +211,7 @@ private:
 
   void addDiagnostics() {
     const char *group = "diagnostics";
-    app.add_flag("-q,--quiet", options.quiet, "Errors and warnings only")->group(group);
+    app.add_flag("-q,--quiet", options.quiet, "Errors and warnings only, without their notes")->group(group);
     app.add_flag("-v,--verbose", options.verbose, "Say what is being done")->group(group);
     choice("--color", raw.color, {"auto", "always", "never"}, "Colours in messages; NO_COLOR turns auto off", group);
     choice("--diagnostics", raw.diagnostics, {"text", "json"}, "Form of messages: one JSON object a line with json",

@@ -57,6 +57,17 @@ def onnx_with_external_weights():
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
+def onnx_with_listed_weights(*more):
+    """y = x + w; w has a value and is listed as an input. `more`: nodes of no other node's concern, (operator, name)."""
+    info = lambda name: field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(1, 4)))))
+    weights = field(1, 4) + field(2, 1) + field(8, "w") + field(9, bytes(16))
+    graph = field(1, field(1, "x") + field(1, "w") + field(2, "y") + field(4, "Add"))
+    for operator, name in more:
+        graph += field(1, field(1, "x") + field(2, name) + field(3, name) + field(4, operator))
+    graph += field(2, "g") + field(5, weights) + field(11, info("x")) + field(11, info("w")) + field(12, info("y"))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
 def onnx_with_sequences():
     """y = x, a sequence, with twice its first tensor at the end."""
     sequence = field(4, field(1, field(1, field(1, 1))))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from dmxc_case import BIN, REPO, DIGITS, DATA, SMALL, Base
+from dmxc_case import BIN, REPO, DIGITS, DATA, SMALL, Base, onnx_with_listed_weights
 
 
 class Messages(Base):
@@ -115,6 +115,20 @@ class Messages(Base):
     def test_quiet_says_nothing(self):
         result = self.run_tool(self.small, "-o", "o", "-q")
         self.assertEqual(result.stdout + result.stderr, "")
+
+    def test_quiet_prints_no_notes(self):
+        (self.dir / "m.onnx").write_bytes(onnx_with_listed_weights())
+        self.assertIn("note: inputs with a value in the file are constants: 'w'", self.run_tool("m.onnx", "-o", "m.bundle").stderr)
+        self.assertEqual(self.run_tool("m.onnx", "-o", "m.bundle", "-q").stderr, "")
+        self.assertEqual(self.run_tool("m.onnx", "-o", "m.bundle", "-q", "--diagnostics", "json").stderr, "")
+        (self.dir / "m.onnx").write_bytes(onnx_with_listed_weights(("Reluu", "r")))
+        said = self.run_tool("m.onnx", "-o", "m.bundle", code=1).stderr
+        quiet = self.run_tool("m.onnx", "-o", "m.bundle", "-q", code=1).stderr
+        self.assertIn("note: operands:", said)
+        self.assertNotIn("note:", quiet)
+        for part in ("node 'r': error:", "help: did you mean 'Relu'?"):
+            self.assertIn(part, said)
+            self.assertIn(part, quiet)
 
     def test_placement_summary_is_printed(self):
         self.assertRegex(self.run_tool(self.small, "-o", "o").stderr, r"placement: cpu 2 of 2 nodes in \d+ tasks?")
