@@ -1,5 +1,6 @@
 //===- GraphImporter.cpp - walks graphs and imports their nodes -----------===//
 #include "GraphImporter.h"
+#include "Definition.h"
 
 #include <google/protobuf/unknown_field_set.h>
 
@@ -45,6 +46,14 @@ void collectUses(const onnx::NodeProto &node, std::set<std::string> &names) {
     for (const auto &body : attribute.graphs())
       graph(body);
   }
+}
+
+/// How many names a node has before those that are left out at the end.
+size_t countWithoutEnd(const RepeatedPtrField<std::string> &names) {
+  size_t count = names.size();
+  while (count && names[static_cast<int>(count) - 1].empty())
+    --count;
+  return count;
 }
 
 /// A length-delimited field that this libonnx does not know yet.
@@ -319,16 +328,15 @@ void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &
                                 Scope &scope) {
   AttributeMap attributes = resolveAttributes(node, scope);
   const Function *function = findFunction(node, domain);
-  if (!function) { // what needs no operands is checked even behind a failed
-                   // node
-    const OpRow &row = findRow(node, domain, scope);
-    if (!row.import)
-      fail("op-unsupported", row.note);
+  const OpRow *row = function ? nullptr : &findRow(node, domain, scope);
+  NodeAttributes own;
+  if (row) { // what needs no operands is checked even behind a failed node
+    if (!row->import)
+      fail("op-unsupported", row->note);
     for (const auto &[key, attribute] : attributes)
-      if (!rowHasAttribute(row, key))
-        fail("op-attribute",
-             "version " + std::to_string(row.since) + " of the operator has no attribute '" + key + "'" +
-                 (*row.attributes ? " (it has " + std::string(row.attributes) + ")" : " (it has none)"));
+      own[key] = attributeOf(*attribute);
+    requireAttributes(*row, own);
+    requireCounts(*row, countWithoutEnd(node.input()), countWithoutEnd(node.output()));
   }
   std::vector<Val> operands;
   bool poisoned = false;
@@ -350,24 +358,16 @@ void GraphImporter::importKnown(const onnx::NodeProto &node, const std::string &
   if (function)
     inlineFunction(*function, node, attributes, operands, name, scope);
   else
-    importOperator(node, domain, name, attributes, std::move(operands), scope);
+    importOperator(*row, node, domain, name, std::move(own), std::move(operands), scope);
 }
 
-void GraphImporter::importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
-                                   const AttributeMap &attributes, std::vector<Val> operands, Scope &scope) {
-  const OpRow &row = findRow(node, domain, scope);
+void GraphImporter::importOperator(const OpRow &row, const onnx::NodeProto &node, const std::string &domain,
+                                   const std::string &name, NodeAttributes attributes, std::vector<Val> operands,
+                                   Scope &scope) {
   if (node.output_size() == 0)
     fail("onnx-graph", "the node has no results");
-  for (size_t i = 0; i < operands.size() && !row.operandTypes.empty(); ++i) {
-    TypeSet accepted = row.operandTypes[std::min(i, row.operandTypes.size() - 1)];
-    if (operands[i] && operands[i].isTensor() && !(accepted & bitOf(operands[i].dtype())))
-      fail("op-dtype", "operand " + std::to_string(i) + " is " + std::string(dtypeName(operands[i].dtype())) +
-                           "; accepted: " + typeSetName(accepted));
-  }
-  NodeAttributes own;
-  for (const auto &[key, attribute] : attributes)
-    own[key] = attributeOf(*attribute);
-  NodeContext context(row, scope.opsets->at(domain), name, std::move(operands), std::move(own),
+  requireTypes(row, operands);
+  NodeContext context(row, scope.opsets->at(domain), name, std::move(operands), std::move(attributes),
                       {node.output().begin(), node.output().end()}, emitter, NodePlace{*this, scope, tensors});
   row.import(context);
   context.tieRequirements();

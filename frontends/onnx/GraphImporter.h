@@ -59,8 +59,8 @@ private:
 
   void importNode(const onnx::NodeProto &node, int index, Scope &scope);
   void importKnown(const onnx::NodeProto &node, const std::string &domain, const std::string &name, Scope &scope);
-  void importOperator(const onnx::NodeProto &node, const std::string &domain, const std::string &name,
-                      const AttributeMap &attributes, std::vector<Val> operands, Scope &scope);
+  void importOperator(const OpRow &row, const onnx::NodeProto &node, const std::string &domain, const std::string &name,
+                      NodeAttributes attributes, std::vector<Val> operands, Scope &scope);
   void inlineFunction(const Function &function, const onnx::NodeProto &node, const AttributeMap &attributes,
                       const std::vector<Val> &operands, const std::string &name, Scope &scope);
   const OpRow &findRow(const onnx::NodeProto &node, const std::string &domain, Scope &scope) const;

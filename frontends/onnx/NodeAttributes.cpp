@@ -49,9 +49,20 @@ NodeAttribute attributeOf(const onnx::AttributeProto &proto) {
     return &proto.g();
   case onnx::AttributeProto::SPARSE_TENSOR:
     return &proto.sparse_tensor();
+  case onnx::AttributeProto::TYPE_PROTO:
+    return TypeAttribute();
   default:
     return OtherAttribute();
   }
+}
+
+std::optional<AttributeKind> kindOf(const NodeAttribute &attribute) {
+  using Kind = AttributeKind;
+  constexpr std::optional<Kind> kinds[] = {std::nullopt, Kind::Int,     Kind::Float,  Kind::String, Kind::Ints,
+                                           Kind::Floats, Kind::Strings, Kind::Tensor, Kind::Tensor, Kind::SparseTensor,
+                                           Kind::Graph,  Kind::Type,    std::nullopt};
+  static_assert(std::size(kinds) == std::variant_size_v<NodeAttribute>);
+  return kinds[attribute.index()];
 }
 
 NodeAttribute attributeOf(const frontend::OperatorAttribute &attribute) {

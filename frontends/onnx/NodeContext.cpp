@@ -124,7 +124,7 @@ double NodeContext::constantDouble(int i, const char *what) const {
 //===--- Attributes
 //---------------------------------------------------------------===//
 
-template <typename T> const T &NodeContext::typed(const char *name, const char *what) const {
+template <typename T> const T &NodeContext::typed(const char *name) const {
   auto found = attributes.find(name);
   if (found == attributes.end())
     fail("op-attribute", std::string("the attribute '") + name + "' is missing");
@@ -133,19 +133,25 @@ template <typename T> const T &NodeContext::typed(const char *name, const char *
     return nothing;
   if (const T *value = std::get_if<T>(&found->second))
     return *value;
-  fail("op-attribute", std::string("the attribute '") + name + "' must be " + what);
+  fail("op-attribute", std::string("the attribute '") + name + "' must be " + describe(*kindOf(T())));
 }
 
-int64_t NodeContext::attrInt(const char *name) const { return typed<int64_t>(name, "an integer"); }
+int64_t NodeContext::attrInt(const char *name) const { return typed<int64_t>(name); }
 int64_t NodeContext::attrInt(const char *name, int64_t otherwise) const {
   return hasAttr(name) ? attrInt(name) : otherwise;
 }
 
-double NodeContext::attrFloat(const char *name, double otherwise) const {
-  return hasAttr(name) ? typed<double>(name, "a number") : otherwise;
+bool NodeContext::attrFlag(const char *name, bool otherwise) const {
+  int64_t value = attrInt(name, otherwise);
+  requireAttr(value == 0 || value == 1, std::string(name) + " must be 0 or 1, not " + std::to_string(value));
+  return value == 1;
 }
 
-std::string NodeContext::attrString(const char *name) const { return typed<std::string>(name, "a string"); }
+double NodeContext::attrFloat(const char *name, double otherwise) const {
+  return hasAttr(name) ? typed<double>(name) : otherwise;
+}
+
+std::string NodeContext::attrString(const char *name) const { return typed<std::string>(name); }
 std::string NodeContext::attrString(const char *name, const std::string &otherwise) const {
   return hasAttr(name) ? attrString(name) : otherwise;
 }
@@ -153,7 +159,7 @@ std::string NodeContext::attrString(const char *name, const std::string &otherwi
 std::optional<std::vector<int64_t>> NodeContext::attrInts(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  return typed<std::vector<int64_t>>(name, "a list of integers");
+  return typed<std::vector<int64_t>>(name);
 }
 
 std::vector<int64_t> NodeContext::attrInts(const char *name, std::vector<int64_t> otherwise) const {
@@ -163,25 +169,25 @@ std::vector<int64_t> NodeContext::attrInts(const char *name, std::vector<int64_t
 std::optional<std::vector<double>> NodeContext::attrFloats(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  return typed<std::vector<double>>(name, "a list of numbers");
+  return typed<std::vector<double>>(name);
 }
 
 std::optional<std::vector<std::string>> NodeContext::attrStrings(const char *name) const {
   if (!hasAttr(name))
     return std::nullopt;
-  return typed<std::vector<std::string>>(name, "a list of strings");
+  return typed<std::vector<std::string>>(name);
 }
 
 Val NodeContext::attrTensor(const char *name) const {
   if (auto found = attributes.find(name); found != attributes.end())
     if (const Tensor *tensor = std::get_if<Tensor>(&found->second))
       return e.stored(*tensor, "", 0, this->name);
-  const onnx::TensorProto *proto = typed<const onnx::TensorProto *>(name, "a tensor");
+  const onnx::TensorProto *proto = typed<const onnx::TensorProto *>(name);
   return storedTensor(name, proto ? *proto : onnx::TensorProto::default_instance());
 }
 
 Val NodeContext::attrSparseTensor(const char *name) const {
-  const onnx::SparseTensorProto *proto = typed<const onnx::SparseTensorProto *>(name, "a sparse tensor");
+  const onnx::SparseTensorProto *proto = typed<const onnx::SparseTensorProto *>(name);
   return storedTensor(name, proto ? *proto : onnx::SparseTensorProto::default_instance());
 }
 
@@ -193,7 +199,7 @@ template <typename Proto> Val NodeContext::storedTensor(const char *name, const 
 }
 
 const onnx::GraphProto &NodeContext::attrGraph(const char *name) const {
-  const onnx::GraphProto *graph = typed<const onnx::GraphProto *>(name, "a graph");
+  const onnx::GraphProto *graph = typed<const onnx::GraphProto *>(name);
   return graph ? *graph : onnx::GraphProto::default_instance();
 }
 

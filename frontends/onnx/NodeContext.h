@@ -112,6 +112,8 @@ public:
   bool hasAttr(const char *name) const { return attributes.count(name) != 0; }
   int64_t attrInt(const char *name, int64_t otherwise) const;
   int64_t attrInt(const char *name) const; ///< required
+  /// One that is 0 or 1.
+  bool attrFlag(const char *name, bool otherwise) const;
   double attrFloat(const char *name, double otherwise) const;
   std::string attrString(const char *name, const std::string &otherwise) const;
   std::string attrString(const char *name) const;
@@ -153,7 +155,7 @@ public:
                                const std::string &suffix) const;
 
 private:
-  template <typename T> const T &typed(const char *name, const char *what) const;
+  template <typename T> const T &typed(const char *name) const;
   template <typename Proto> Val storedTensor(const char *name, const Proto &proto) const;
 
   const OpRow &row;

@@ -1,5 +1,6 @@
 //===- OnnxOperators.cpp - ONNX' operators for other formats --------------===//
 #include "OnnxOperators.h"
+#include "Definition.h"
 #include "NodeContext.h"
 
 namespace dmxc::onnxfe {
@@ -18,11 +19,13 @@ class OnnxOperators : public frontend::OperatorSet {
     if (!row->import)
       fail("op-unsupported", row->note);
     NodeAttributes own;
-    for (const auto &[name, value] : attributes) {
-      if (!rowHasAttribute(*row, name))
-        fail("op-attribute", (llvm::Twine("ONNX' ") + op + " has no attribute '" + name + "'").str());
+    for (const auto &[name, value] : attributes)
       own[name] = attributeOf(value);
-    }
+    requireAttributes(*row, own);
+    while (!operands.empty() && !operands.back())
+      operands.pop_back();
+    requireCounts(*row, operands.size(), results);
+    requireTypes(*row, operands);
     std::vector<std::string> names;
     for (size_t i = 0; i < results; ++i)
       names.push_back("y" + std::to_string(i));

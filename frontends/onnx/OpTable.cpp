@@ -22,23 +22,65 @@ std::string typeSetName(TypeSet set) {
   return text;
 }
 
-bool rowHasAttribute(const OpRow &row, std::string_view name) {
-  std::string_view list = row.attributes;
-  while (!list.empty()) {
-    size_t comma = list.find(',');
-    if (list.substr(0, comma) == name)
-      return true;
-    list = comma == std::string_view::npos ? "" : list.substr(comma + 1);
+namespace {
+
+/// The attributes of a row: name, and the kind where the row has it.
+std::vector<std::pair<std::string_view, std::string_view>> attributesOf(const OpRow &row) {
+  std::vector<std::pair<std::string_view, std::string_view>> attributes;
+  for (std::string_view list = row.attributes; !list.empty();) {
+    std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+    size_t end = std::min(item.find('='), item.size());
+    attributes.emplace_back(item.substr(0, end), item.substr(std::min(end + 1, item.size())));
   }
+  return attributes;
+}
+
+std::string_view operandSigns(const OpRow &row) {
+  std::string_view signature = row.signature;
+  return signature.substr(0, signature.find('>'));
+}
+
+} // namespace
+
+std::optional<AttributeKind> attributeKind(const OpRow &row, std::string_view name) {
+  for (auto [own, kind] : attributesOf(row))
+    if (own == name)
+      return kind.empty() ? usualKind(name) : kindNamed(kind);
   // A hint for in-place execution that version 1 of many operators carried; it
   // never changed a result.
-  return row.since == 1 && name == "consumed_inputs";
+  return row.since == 1 && name == "consumed_inputs" ? std::optional(usualKind(name)) : std::nullopt;
+}
+
+std::string attributeNames(const OpRow &row) {
+  std::string text;
+  for (auto [name, kind] : attributesOf(row))
+    text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+size_t mostOperands(const OpRow &row) {
+  std::string_view signs = operandSigns(row);
+  return signs.ends_with('*') ? SIZE_MAX : signs.size();
+}
+
+size_t mostResults(const OpRow &row) {
+  char count = row.signature[operandSigns(row).size() + 1];
+  return count == '*' ? SIZE_MAX : static_cast<size_t>(count - '0');
+}
+
+char typeVariable(const OpRow &row, size_t operand) {
+  std::string_view signs = operandSigns(row);
+  if (signs.ends_with('*'))
+    signs.remove_suffix(1);
+  return signs.empty() ? '.' : signs[std::min(operand, signs.size() - 1)];
 }
 
 void OpTable::add(const std::vector<OpRows> &family) {
   for (const OpRows &rows : family)
     for (int since : rows.since)
-      all.push_back({rows.name, since, rows.import, rows.attributes, rows.operandTypes, rows.note, rows.domain});
+      all.push_back(
+          {rows.name, since, rows.signature, rows.import, rows.attributes, rows.operandTypes, rows.note, rows.domain});
 }
 
 OpTable::OpTable() {
@@ -175,12 +217,16 @@ void printOpTable(llvm::raw_ostream &os, bool json) {
     nlohmann::ordered_json operands = nlohmann::ordered_json::array();
     for (TypeSet set : row.operandTypes)
       operands.push_back(typeSetName(set));
+    nlohmann::ordered_json attributes = nlohmann::ordered_json::object();
+    for (auto [name, kind] : attributesOf(row))
+      attributes[std::string(name)] = nameOf(kind.empty() ? usualKind(name) : kindNamed(kind));
     list.push_back({{"domain", row.domain},
                     {"op", row.name},
                     {"since", row.since},
                     {"imported", row.import != nullptr},
                     {"operands", operands},
-                    {"attributes", row.attributes},
+                    {"signature", row.signature},
+                    {"attributes", attributes},
                     {"note", row.note}});
   }
   os << list.dump(1) << "\n";

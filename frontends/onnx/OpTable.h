@@ -1,9 +1,12 @@
 //===- OpTable.h - one row per (op, since-version) --------------*- C++ -*-===//
 #pragma once
 
+#include "AttributeKinds.h"
+
 #include "dmxc/Support/DType.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +41,9 @@ std::string typeSetName(TypeSet set);
 struct OpRow {
   const char *name;
   int since;
+  const char *signature;             ///< of its definition, see OpRows
   ImportFn import;                   ///< null: refused, `note` says why
-  const char *attributes;            ///< the attributes it has, "axis,keepdims"
+  const char *attributes;            ///< see OpRows
   std::vector<TypeSet> operandTypes; ///< per operand; the last one counts for
                                      ///< all that follow; empty = any
   const char *note;                  ///< a limit of the import, or the reason of the refusal
@@ -47,9 +51,18 @@ struct OpRow {
 };
 
 /// A family of rows: the same import from several versions on.
+///
+/// The signature is the definition's: a sign for each operand that it has, optional ones too, and the most results
+/// after
+/// '>'. Operands of the same letter have one type, a dot has a type of its own; '*' behind a sign: any number of such
+/// operands; instead of results: any number. "TT.>1", "T*>1", ".>*".
+///
+/// `attributes` are those that the definition has, "axis,keepdims", with their kind where it is not the usual one of
+/// the name: "p=float".
 struct OpRows {
   const char *name;
   std::vector<int> since;
+  const char *signature;
   ImportFn import;
   const char *attributes = "";
   std::vector<TypeSet> operandTypes = {};
@@ -77,7 +90,15 @@ private:
   std::vector<OpRow> all; ///< sorted by domain, name, since
 };
 
-bool rowHasAttribute(const OpRow &row, std::string_view name);
+/// The kind of an attribute; nothing when the operator has none of this name.
+std::optional<AttributeKind> attributeKind(const OpRow &row, std::string_view name);
+/// The names of its attributes, "axis, keepdims".
+std::string attributeNames(const OpRow &row);
+/// The most operands and results that the definition has; SIZE_MAX when there is no most.
+size_t mostOperands(const OpRow &row);
+size_t mostResults(const OpRow &row);
+/// The type variable of an operand; '.' when it shares its type with no other.
+char typeVariable(const OpRow &row, size_t operand);
 
 // The families; each is defined in ops/<Family>.cpp.
 std::vector<OpRows> elementwiseOps();

@@ -385,6 +385,7 @@ std::vector<OpRows> contribAttentionOps() {
   return {
       {"MultiHeadAttention",
        {1},
+       "TTTTUTTTUU>4",
        importMultiHead,
        "mask_filter_value,num_heads,scale,unidirectional",
        {F, F, F, F, Index, F, F, F, Index},
@@ -392,6 +393,7 @@ std::vector<OpRows> contribAttentionOps() {
        kMicrosoft},
       {"Attention",
        {1},
+       "TTTUTTU>2",
        importAttention,
        "do_rotary,mask_filter_value,num_heads,past_present_share_buffer,qkv_hidden_sizes,rotary_embedding_dim,scale,"
        "unidirectional",
@@ -400,6 +402,7 @@ std::vector<OpRows> contribAttentionOps() {
        kMicrosoft},
       {"QAttention",
        {1},
+       "TUVVV.TUV>2",
        importQAttention,
        "do_rotary,mask_filter_value,num_heads,past_present_share_buffer,scale,unidirectional",
        {Byte, Byte, F, F, F, Index, Byte, Byte, F},

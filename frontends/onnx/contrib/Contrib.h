@@ -9,8 +9,6 @@ namespace dmxc::onnxfe {
 /// Fails unless bits are 2, 4 or 8, and a block a power of two of at least 16.
 void requireBits(NodeContext &c, int64_t bits);
 void requireBlock(NodeContext &c, int64_t block);
-/// Fails unless those of the operands that are there have the first operand's type.
-void requireTypeOfFirst(NodeContext &c, llvm::ArrayRef<int> operands);
 /// An operand with the dims that it must have; `what` names it, `why` says where the dims come from.
 Val shaped(NodeContext &c, const Val &value, const Dims &dims, const char *what, const std::string &why);
 

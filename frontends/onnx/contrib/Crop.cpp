@@ -86,6 +86,7 @@ std::vector<OpRows> contribCropOps() {
   constexpr TypeSet Single = bitOf(DType::F16) | bitOf(DType::F32) | bitOf(DType::F64), I32 = bitOf(DType::I32);
   return {{"CropAndResize",
            {1},
+           "TTUU>1",
            importCropAndResize,
            "extrapolation_value,mode",
            {Single, Single, I32, I32},

@@ -78,6 +78,7 @@ std::vector<OpRows> contribEmbedOps() {
   constexpr TypeSet F = kContribFloat;
   return {{"EmbedLayerNormalization",
            {1},
+           "TTUUUUUTT>3",
            importEmbedLayerNorm,
            "epsilon,mask_index_type",
            {Index, Index, F, F, F, F, F, Index, Index},

@@ -390,6 +390,7 @@ std::vector<OpRows> contribGroupQueryOps() {
   constexpr TypeSet F = kContribFloat;
   return {{"GroupQueryAttention",
            {1},
+           "TTTUUVVTT.TTWWTTV>4",
            importGroupQuery,
            "causal,do_rotary,k_norm_epsilon,k_quant_type,kv_cache_bit_width,kv_num_heads,local_window_size,num_heads,"
            "q_norm_epsilon,qk_norm_epsilon,qk_output,rotary_interleaved,scale,sliding_window_cache,smooth_softmax,"

@@ -76,7 +76,7 @@ void importInverse(NodeContext &c) {
 
 std::vector<OpRows> contribInverseOps() {
   constexpr TypeSet Single = bitOf(DType::F16) | bitOf(DType::F32) | bitOf(DType::F64);
-  return {{"Inverse", {1}, importInverse, "", {Single}, "", kMicrosoft}};
+  return {{"Inverse", {1}, ".>1", importInverse, "", {Single}, "", kMicrosoft}};
 }
 
 } // namespace dmxc::onnxfe

@@ -211,7 +211,6 @@ ExpertLayer layerOf(NodeContext &c, int weights, int bias) {
 
 void importMoE(NodeContext &c) {
   ExpertActivation activation = expertActivationOf(c);
-  requireTypeOfFirst(c, {1, 2, 3, 4, 5, 6, 7});
   c.requireShape(c.has(2) && c.has(4), "the weights of fc1 and fc2 must be there");
   Experts experts{layerOf(c, 2, 3), layerOf(c, 4, 5), layerOf(c, 6, 7)};
   c.result(mixedExperts(c, experts, activation, routeOf(c)));
@@ -222,8 +221,10 @@ void importMoE(NodeContext &c) {
 std::vector<OpRows> contribMoeOps() {
   return {{"MoE",
            {1},
+           "TTTTTTTT>1",
            importMoE,
-           "activation_alpha,activation_beta,activation_type,k,normalize_routing_weights,swiglu_fusion,swiglu_limit,"
+           "activation_alpha=float,activation_beta=float,activation_type,k,normalize_routing_weights,swiglu_fusion,"
+           "swiglu_limit,"
            "swiglu_limit_after_activation,use_sparse_mixer",
            {kContribFloat},
            "",

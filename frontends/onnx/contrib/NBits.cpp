@@ -18,14 +18,6 @@ void requireBlock(NodeContext &c, int64_t block) {
                 "block_size must be a power of two of at least 16, not " + std::to_string(block));
 }
 
-void requireTypeOfFirst(NodeContext &c, llvm::ArrayRef<int> operands) {
-  const DType type = c.operand(0).dtype();
-  for (int i : operands)
-    if (c.has(i) && c.operand(i).dtype() != type)
-      fail("op-dtype", "operand " + std::to_string(i) + " must have the type " + std::string(dtypeName(type)) +
-                           " of operand 0, not " + std::string(dtypeName(c.operand(i).dtype())));
-}
-
 Val shaped(NodeContext &c, const Val &value, const Dims &dims, const char *what, const std::string &why) {
   c.requireShape(mayEqual(value.dims(), dims), std::string("the ") + what + " " + value.describe() + " must have the " +
                                                    "shape " + dimsString(dims) + why);
@@ -126,7 +118,6 @@ Val product(NodeContext &c, const Packing &p, const Val &a) {
 // Computed in f32 whatever the types are; accuracy_level allows less than that.
 void importMatMulNBits(NodeContext &c) {
   Packing p = packingOf(c);
-  requireTypeOfFirst(c, {2, 5});
   Val a = c.operand(0);
   c.requireShape(a.rank() > 0 && mayEqual(a.extent(-1), p.k),
                  "A " + a.describe() + " must have K = " + std::to_string(p.k) + " columns");
@@ -169,7 +160,6 @@ Val tableNumbers(Emitter &e, const Val &bytes, llvm::ArrayRef<double> table, Dim
 void importMatMulBnb4(NodeContext &c) {
   Emitter &e = c.e;
   const int64_t k = c.attrInt("K"), n = c.attrInt("N"), block = c.attrInt("block_size"), type = c.attrInt("quant_type");
-  requireTypeOfFirst(c, {2});
   requireBlock(c, block);
   for (int64_t size : {k, n, block})
     c.requireAttr(size > 0 && size <= INT32_MAX, "K, N and block_size must be positive, and below 2^31");
@@ -307,6 +297,7 @@ std::vector<OpRows> contribNBitsOps() {
   return {
       {"MatMulNBits",
        {1},
+       "T.T..T>1",
        importMatMulNBits,
        "K,N,accuracy_level,bits,block_size,weight_prepacked",
        {kContribFloat, U8, kContribFloat, U8 | kContribFloat, bitOf(DType::I32), kContribFloat},
@@ -314,13 +305,15 @@ std::vector<OpRows> contribNBitsOps() {
        kMicrosoft},
       {"MatMulBnb4",
        {1},
+       "T.T>1",
        importMatMulBnb4,
-       "K,N,block_size,quant_type,training_mode,transB",
+       "K,N,block_size,quant_type=int,training_mode,transB",
        {kContribFloat, U8, kContribFloat},
        "",
        kMicrosoft},
       {"GatherBlockQuantized",
        {1},
+       "T..T>1",
        importGatherBlockQuantized,
        "bits,block_size,gather_axis,quantize_axis",
        {U8 | bitOf(DType::I4) | bitOf(DType::U4) | Narrow, Index, kContribFloat, Any},

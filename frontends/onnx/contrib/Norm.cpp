@@ -77,7 +77,7 @@ struct Channels {
   bool last;
   int64_t rank;
 
-  explicit Channels(NodeContext &c) : c(c), last(c.attrInt("channels_last", 1) != 0), rank(c.operand(0).rank()) {
+  explicit Channels(NodeContext &c) : c(c), last(c.attrFlag("channels_last", true)), rank(c.operand(0).rank()) {
     c.requireShape(rank >= 3, "expected an input of rank 4, not " + c.operand(0).describe());
   }
   Val second(const Val &x) const {
@@ -151,15 +151,15 @@ void importBiasSplitGelu(NodeContext &c) {
 std::vector<OpRows> contribNormOps() {
   using namespace types;
   constexpr TypeSet Half = kContribFloat;
-  constexpr const char *domain = kMicrosoft, *groups = "activation,channels_last,epsilon,groups";
+  constexpr const char *domain = kMicrosoft, *groups = "activation=int,channels_last,epsilon,groups";
   return {
-      {"SimplifiedLayerNormalization", {1}, importRMSNorm, "axis,epsilon,stash_type", {Float}},
-      {"SimplifiedLayerNormalization", {1}, importRMSNorm, "axis,epsilon,stash_type", {Float}, "", domain},
-      {"SkipSimplifiedLayerNormalization", {1}, importSkipRMSNorm, "epsilon", {Half}, "", domain},
-      {"SkipLayerNormalization", {1}, importSkipLayerNorm, "epsilon", {Half}, "", domain},
-      {"GroupNorm", {1}, importGroupNorm, groups, {Half}, "", domain},
-      {"SkipGroupNorm", {1}, importSkipGroupNorm, groups, {Half}, "", domain},
-      {"BiasSplitGelu", {1}, importBiasSplitGelu, "", {Half}, "", domain},
+      {"SimplifiedLayerNormalization", {1}, "..>2", importRMSNorm, "axis,epsilon,stash_type", {Float}},
+      {"SimplifiedLayerNormalization", {1}, "..>2", importRMSNorm, "axis,epsilon,stash_type", {Float}, "", domain},
+      {"SkipSimplifiedLayerNormalization", {1}, "TTTT>4", importSkipRMSNorm, "epsilon", {Half}, "", domain},
+      {"SkipLayerNormalization", {1}, "TTTTT>4", importSkipLayerNorm, "epsilon", {Half}, "", domain},
+      {"GroupNorm", {1}, ".TT>1", importGroupNorm, groups, {Half}, "", domain},
+      {"SkipGroupNorm", {1}, "TUUTT>2", importSkipGroupNorm, groups, {Half}, "", domain},
+      {"BiasSplitGelu", {1}, "TT>1", importBiasSplitGelu, "", {Half}, "", domain},
   };
 }
 

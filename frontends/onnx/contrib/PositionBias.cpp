@@ -97,8 +97,22 @@ std::vector<OpRows> contribPositionBiasOps() {
   using namespace types;
   constexpr TypeSet F = kContribFloat;
   return {
-      {"RelativePositionBias", {1}, importRelativeBias, "is_bidirectional,max_distance", {F, Index}, "", kMicrosoft},
-      {"GatedRelativePositionBias", {1}, importGatedBias, "num_heads", {F, F, F, F, F, F, Index}, "", kMicrosoft},
+      {"RelativePositionBias",
+       {1},
+       ".TT>1",
+       importRelativeBias,
+       "is_bidirectional,max_distance",
+       {F, Index},
+       "",
+       kMicrosoft},
+      {"GatedRelativePositionBias",
+       {1},
+       "TTTTTT.>1",
+       importGatedBias,
+       "num_heads",
+       {F, F, F, F, F, F, Index},
+       "",
+       kMicrosoft},
   };
 }
 

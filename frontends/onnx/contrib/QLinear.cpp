@@ -72,7 +72,7 @@ void importSoftmax(NodeContext &c) {
 
 /// What `compute` makes of x [n, c, spatial..], for an operand whose channels may be last.
 template <typename Compute> Val withChannelsFirst(NodeContext &c, const Val &x, const Compute &compute) {
-  if (!c.attrInt("channels_last", 0))
+  if (!c.attrFlag("channels_last", false))
     return compute(x);
   return channelsLast(c.e, compute(channelsFirst(c.e, x)));
 }
@@ -162,25 +162,33 @@ std::vector<OpRows> contribQLinearOps() {
   const std::vector<TypeSet> binary = {Byte, F32, Byte, Byte, F32, Byte, F32, Byte};
   const char *window = "auto_pad,ceil_mode,channels_last,count_include_pad,kernel_shape,pads,strides";
   return {
-      {"QLinearAdd", {1}, importAdd, "", binary, "", kMicrosoft},
-      {"QLinearMul", {1}, importMul, "", binary, "", kMicrosoft},
-      {"MulInteger", {1}, importMulInteger, "", {Byte}, "", kMicrosoft},
-      {"QLinearSigmoid", {1}, importSigmoid, "", unary, "", kMicrosoft},
-      {"QLinearLeakyRelu", {1}, importLeakyRelu, "alpha", unary, "", kMicrosoft},
-      {"QLinearSoftmax", {1}, importSoftmax, "axis,opset", unary, "", kMicrosoft},
-      {"QLinearAveragePool", {1}, importAveragePool, window, unary, "", kMicrosoft},
-      {"QLinearGlobalAveragePool", {1}, importGlobalAveragePool, "channels_last", unary, "", kMicrosoft},
+      {"QLinearAdd", {1}, "T.TT.T.T>1", importAdd, "", binary, "", kMicrosoft},
+      {"QLinearMul", {1}, "T.TT.T.T>1", importMul, "", binary, "", kMicrosoft},
+      {"MulInteger", {1}, "TTTT>1", importMulInteger, "", {Byte}, "", kMicrosoft},
+      {"QLinearSigmoid", {1}, "T.T.T>1", importSigmoid, "", unary, "", kMicrosoft},
+      {"QLinearLeakyRelu", {1}, "T.T.T>1", importLeakyRelu, "alpha", unary, "", kMicrosoft},
+      {"QLinearSoftmax", {1}, "T.T.T>1", importSoftmax, "axis,opset", unary, "", kMicrosoft},
+      {"QLinearAveragePool", {1}, "T.T.T>1", importAveragePool, window, unary, "", kMicrosoft},
+      {"QLinearGlobalAveragePool", {1}, "T.T.T>1", importGlobalAveragePool, "channels_last", unary, "", kMicrosoft},
       {"NhwcMaxPool",
        {1},
+       ".>1",
        importNhwcMaxPool,
        "auto_pad,ceil_mode,dilations,kernel_shape,pads,strides",
        {Byte},
        "",
        kMicrosoft},
-      {"QLinearReduceMean", {1}, importReduceMean, "axes,keepdims", unary, "", kMicrosoft},
-      {"ReduceSumInteger", {1}, importReduceSumInteger, "axes,keepdims", {Byte}, "", kMicrosoft},
-      {"QLinearConcat", {1}, importConcat, "axis", any, "", kMicrosoft},
-      {"QLinearWhere", {1}, importWhere, "", {Bool, Byte, F32, Byte, Byte, F32, Byte, F32, Byte}, "", kMicrosoft},
+      {"QLinearReduceMean", {1}, "T.T.T>1", importReduceMean, "axes,keepdims", unary, "", kMicrosoft},
+      {"ReduceSumInteger", {1}, ".>1", importReduceSumInteger, "axes,keepdims", {Byte}, "", kMicrosoft},
+      {"QLinearConcat", {1}, "...*>1", importConcat, "axis", any, "", kMicrosoft},
+      {"QLinearWhere",
+       {1},
+       ".TUTTUTUT>1",
+       importWhere,
+       "",
+       {Bool, Byte, F32, Byte, Byte, F32, Byte, F32, Byte},
+       "",
+       kMicrosoft},
   };
 }
 

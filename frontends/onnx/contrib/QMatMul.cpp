@@ -105,9 +105,17 @@ std::vector<OpRows> contribQMatMulOps() {
   constexpr TypeSet F32 = bitOf(DType::F32), Half = F32 | bitOf(DType::F16);
   constexpr TypeSet Short = bitOf(DType::I16) | bitOf(DType::U16);
   return {
-      {"DynamicQuantizeMatMul", {1}, importDynamicQuantizeMatMul, "", {F32, Byte, F32, Byte, F32}, "", kMicrosoft},
+      {"DynamicQuantizeMatMul",
+       {1},
+       "TUTUT>1",
+       importDynamicQuantizeMatMul,
+       "",
+       {F32, Byte, F32, Byte, F32},
+       "",
+       kMicrosoft},
       {"MatMulIntegerToFloat",
        {1},
+       "TUVVTUV>1",
        importMatMulIntegerToFloat,
        "",
        {Byte, Byte, Half, Half, Byte, Byte, Half},
@@ -115,12 +123,13 @@ std::vector<OpRows> contribQMatMulOps() {
        kMicrosoft},
       {"QGemm",
        {1},
+       "TUTVUV.U.>1",
        importQGemm,
        "alpha,transA,transB",
        {Byte, F32, Byte, Byte, F32, Byte, bitOf(DType::I32), F32, Byte},
        "",
        kMicrosoft},
-      {"MatMulInteger16", {1}, importMatMulInteger16, "", {Short}, "", kMicrosoft},
+      {"MatMulInteger16", {1}, "..>1", importMatMulInteger16, "", {Short}, "", kMicrosoft},
   };
 }
 

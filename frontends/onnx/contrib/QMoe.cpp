@@ -128,7 +128,6 @@ bool hasFloatWeights(NodeContext &c) {
 
 void importQMoE(NodeContext &c) {
   ExpertActivation activation = expertActivationOf(c);
-  requireTypeOfFirst(c, {1, kFc1.bias, kFc2.bias, kFc3.bias, kRouterWeights});
   const bool floats = hasFloatWeights(c);
   c.requireAttr(floats || activation.rows() == 1 || bitsOf(c, kFc3) == bitsOf(c, kFc1),
                 "gate and up are in fc1, so that fc3_expert_weight_bits must be as those of fc1");
@@ -157,8 +156,9 @@ std::vector<OpRows> contribQMoeOps() {
   constexpr TypeSet Packed = bitOf(DType::U8) | bitOf(DType::F8E4M3FN), Scale = kContribFloat, F = kContribFloat;
   return {{"QMoE",
            {1},
+           "TTUVTUVTUVTUUUTWWWWVV>1",
            importQMoE,
-           "accuracy_level,activation_alpha,activation_beta,activation_type,block_size,expert_weight_bits,"
+           "accuracy_level,activation_alpha=float,activation_beta=float,activation_type,block_size,expert_weight_bits,"
            "fc1_expert_weight_bits,fc2_expert_weight_bits,fc3_expert_weight_bits,k,normalize_routing_weights,"
            "quant_type,swiglu_fusion,swiglu_limit,swiglu_limit_after_activation,use_sparse_mixer,weights_prepacked",
            {F, F, Packed, Scale, F, Packed, Scale, F, Packed, Scale, F, Packed, Packed, Packed, F, Any},

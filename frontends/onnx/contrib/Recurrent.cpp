@@ -34,6 +34,7 @@ std::vector<OpRows> contribRecurrentOps() {
   return {
       {"CausalConvWithState",
        {1},
+       "TTTT>3",
        importConv,
        "activation,channels_last,dilation,input_channel_offset,input_channels,ndim,state_channels_last,state_length,"
        "state_update_capacity,state_window",
@@ -42,6 +43,7 @@ std::vector<OpRows> contribRecurrentOps() {
        kMicrosoft},
       {"LinearAttention",
        {1},
+       "TTT.TT>2",
        importLinear,
        "chunk_size,kv_num_heads,q_num_heads,scale,state_window,update_rule",
        {kContribFloat},

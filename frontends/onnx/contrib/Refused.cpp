@@ -7,7 +7,7 @@ namespace {
 void refuse(std::vector<OpRows> &rows, const std::vector<const char *> &names, const char *reason,
             const char *domain = kMicrosoft) {
   for (const char *name : names)
-    rows.push_back({name, {1}, nullptr, "", {}, reason, domain});
+    rows.push_back({name, {1}, ">0", nullptr, "", {}, reason, domain});
 }
 
 /// What they compute has no place here.

@@ -60,6 +60,7 @@ std::vector<OpRows> contribRotaryOps() {
   using namespace types;
   return {{"RotaryEmbedding",
            {1},
+           "T.TT>1",
            importRotary,
            "interleaved,is_packed_batching,num_heads,rotary_embedding_dim,scale",
            {kContribFloat, Index, kContribFloat},

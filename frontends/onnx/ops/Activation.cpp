@@ -74,12 +74,16 @@ void importGelu(NodeContext &c) {
 }
 
 //--- com.microsoft: what ONNX Runtime's optimisers make of several nodes
-void importBiasGelu(NodeContext &c) { c.result(gelu(c.e, c.e.add(c.operand(0), c.operand(1)))); }
-
-void importFastGelu(NodeContext &c) {
-  Val x = c.operand(0);
-  c.result(geluTanh(c.e, c.has(1) ? c.e.add(x, c.operand(1)) : x));
+/// The sum with the bias of com.microsoft, a number for each element of the last axis.
+Val withBias(NodeContext &c) {
+  Val x = c.operand(0), bias = c.operand(1);
+  c.requireShape(x.rank() > 0 && bias.rank() == 1 && mayEqual(bias.extent(0), x.extent(-1)),
+                 "the bias " + bias.describe() + " must be a vector as long as the last axis of " + x.describe());
+  return c.e.add(x, bias);
 }
+void importBiasGelu(NodeContext &c) { c.result(gelu(c.e, withBias(c))); }
+
+void importFastGelu(NodeContext &c) { c.result(geluTanh(c.e, c.has(1) ? withBias(c) : c.operand(0))); }
 
 void importSwishBy(NodeContext &c, double usual) {
   Val x = c.operand(0);
@@ -155,27 +159,27 @@ std::vector<OpRows> activationOps() {
   constexpr const char *microsoft = "com.microsoft";
   using namespace types;
   return {
-      {"LeakyRelu", {1, 6, 16}, importLeakyRelu, "alpha", {Float}},
-      {"Elu", {1, 6, 22}, importElu, "alpha", {Float}},
-      {"Selu", {1, 6, 22}, importSelu, "alpha,gamma", {Float}},
-      {"Celu", {12}, importCelu, "alpha", {Float}},
-      {"ThresholdedRelu", {10, 22}, importThresholdedRelu, "alpha", {Float}},
-      {"HardSigmoid", {1, 6, 22}, importHardSigmoid, "alpha,beta", {Float}},
-      {"HardSwish", {14, 22}, importHardSwish, "", {Float}},
-      {"Softplus", {1, 22}, importSoftplus, "", {Float}},
-      {"Softsign", {1, 22}, importSoftsign, "", {Float}},
-      {"Mish", {18, 22}, importMish, "", {Float}},
-      {"Gelu", {20}, importGelu, "approximate", {Float}},
-      {"Gelu", {1}, importGelu, "", {Float}, "", microsoft},
-      {"BiasGelu", {1}, importBiasGelu, "", {Float}, "", microsoft},
-      {"FastGelu", {1}, importFastGelu, "", {Float}, "", microsoft},
-      {"QuickGelu", {1}, importQuickGelu, "alpha", {Float}, "", microsoft},
-      {"Swish", {24}, importSwish, "alpha", {Float}},
-      {"PRelu", {1, 6, 7, 9, 16}, importPRelu, "", {Number}},
-      {"Shrink", {9}, importShrink, "bias,lambd", {Number}},
-      {"Softmax", {1, 11, 13}, importSoftmax, "axis", {Float}},
-      {"LogSoftmax", {1, 11, 13}, importLogSoftmax, "axis", {Float}},
-      {"Hardmax", {1, 11, 13}, importHardmax, "axis", {Float}},
+      {"LeakyRelu", {1, 6, 16}, ".>1", importLeakyRelu, "alpha", {Float}},
+      {"Elu", {1, 6, 22}, ".>1", importElu, "alpha", {Float}},
+      {"Selu", {1, 6, 22}, ".>1", importSelu, "alpha,gamma", {Float}},
+      {"Celu", {12}, ".>1", importCelu, "alpha", {Float}},
+      {"ThresholdedRelu", {10, 22}, ".>1", importThresholdedRelu, "alpha", {Float}},
+      {"HardSigmoid", {1, 6, 22}, ".>1", importHardSigmoid, "alpha,beta", {Float}},
+      {"HardSwish", {14, 22}, ".>1", importHardSwish, "", {Float}},
+      {"Softplus", {1, 22}, ".>1", importSoftplus, "", {Float}},
+      {"Softsign", {1, 22}, ".>1", importSoftsign, "", {Float}},
+      {"Mish", {18, 22}, ".>1", importMish, "", {Float}},
+      {"Gelu", {20}, ".>1", importGelu, "approximate", {Float}},
+      {"Gelu", {1}, ".>1", importGelu, "", {Float}, "", microsoft},
+      {"BiasGelu", {1}, "TT>1", importBiasGelu, "", {Float}, "", microsoft},
+      {"FastGelu", {1}, "TT>1", importFastGelu, "", {Float}, "", microsoft},
+      {"QuickGelu", {1}, ".>1", importQuickGelu, "alpha", {Float}, "", microsoft},
+      {"Swish", {24}, ".>1", importSwish, "alpha", {Float}},
+      {"PRelu", {1, 6, 7, 9, 16}, "TT>1", importPRelu, "", {Number}},
+      {"Shrink", {9}, ".>1", importShrink, "bias,lambd", {Number}},
+      {"Softmax", {1, 11, 13}, ".>1", importSoftmax, "axis", {Float}},
+      {"LogSoftmax", {1, 11, 13}, ".>1", importLogSoftmax, "axis", {Float}},
+      {"Hardmax", {1, 11, 13}, ".>1", importHardmax, "axis", {Float}},
   };
 }
 

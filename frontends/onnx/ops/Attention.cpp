@@ -169,17 +169,26 @@ std::vector<OpRows> attentionOps() {
   std::vector<TypeSet> set{Float, Float, Float, Float | Bool, Float, Float, Index};
   return {
       {"Attention",
-       {23, 24},
+       {23},
+       "TTU.TU>4",
+       importAttention,
+       "is_causal,kv_num_heads,q_num_heads,qk_matmul_output_mode,scale,softcap,"
+       "softmax_precision",
+       set},
+      {"Attention",
+       {24},
+       "TTU.TU.>4",
        importAttention,
        "is_causal,kv_num_heads,q_num_heads,qk_matmul_output_mode,scale,softcap,"
        "softmax_precision",
        set},
       {"RotaryEmbedding",
        {23},
+       "TTT.>1",
        importRotary,
        "interleaved,num_heads,rotary_embedding_dim",
        {Float, Float, Float, Index}},
-      {"SwiGLU", {28}, importSwiGLU, "", {Float}},
+      {"SwiGLU", {28}, "TT>1", importSwiGLU, "", {Float}},
   };
 }
 

@@ -162,10 +162,11 @@ std::vector<OpRows> convolutionOps() {
   using namespace types;
   const char *attributes = "auto_pad,dilations,group,kernel_shape,pads,strides";
   return {
-      {"Conv", {1, 11, 22}, importConv, attributes, {Float}},
-      {"ConvInteger", {10}, importConvInteger, attributes, {Byte}},
+      {"Conv", {1, 11, 22}, "TTT>1", importConv, attributes, {Float}},
+      {"ConvInteger", {10}, "TUTU>1", importConvInteger, attributes, {Byte}},
       {"ConvTranspose",
        {1, 11, 22},
+       "TTT>1",
        importConvTranspose,
        "auto_pad,dilations,group,kernel_shape,output_padding,output_shape,pads,"
        "strides",

@@ -163,10 +163,15 @@ void importNonMaxSuppression(NodeContext &c) {
 std::vector<OpRows> dataDependentOps() {
   using namespace types;
   return {
-      {"NonZero", {9, 13}, importNonZero},
-      {"Compress", {9, 11}, importCompress, "axis", {Any, Bool}},
-      {"Unique", {11}, importUnique, "axis,sorted", {Number}},
-      {"NonMaxSuppression", {10, 11}, importNonMaxSuppression, "center_point_box", {Float, Float, Index, Float, Float}},
+      {"NonZero", {9, 13}, ".>1", importNonZero},
+      {"Compress", {9, 11}, "..>1", importCompress, "axis", {Any, Bool}},
+      {"Unique", {11}, ".>4", importUnique, "axis,sorted", {Number}},
+      {"NonMaxSuppression",
+       {10, 11},
+       ".....>1",
+       importNonMaxSuppression,
+       "center_point_box",
+       {Float, Float, Index, Float, Float}},
   };
 }
 

@@ -15,6 +15,6 @@ void importEinsum(NodeContext &c) {
 
 } // namespace
 
-std::vector<OpRows> einsumOps() { return {{"Einsum", {12}, importEinsum, "equation", {types::Number}}}; }
+std::vector<OpRows> einsumOps() { return {{"Einsum", {12}, "T*>1", importEinsum, "equation", {types::Number}}}; }
 
 } // namespace dmxc::onnxfe

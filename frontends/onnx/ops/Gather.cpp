@@ -111,17 +111,23 @@ void importTensorScatter(NodeContext &c) {
 std::vector<OpRows> gatherOps() {
   using namespace types;
   return {
-      {"Gather", {1, 11, 13}, importGather, "axis", {Any, Index}},
-      {"GatherElements", {11, 13}, importGatherElements, "axis", {Any, Index}},
-      {"GatherND", {11}, importGatherND, "", {Any, Index}},
-      {"GatherND", {12, 13}, importGatherND, "batch_dims", {Any, Index}},
-      {"Scatter", {9, 11}, importScatterElements, "axis", {Any, Index, Any}},
-      {"ScatterElements", {11, 13}, importScatterElements, "axis", {Any, Index, Any}},
-      {"ScatterElements", {16, 18}, importScatterElements, "axis,reduction", {Any, Index, Any}},
-      {"ScatterND", {11, 13}, importScatterND, "", {Any, Index, Any}},
-      {"ScatterND", {16, 18}, importScatterND, "reduction", {Any, Index, Any}},
-      {"OneHot", {9, 11}, importOneHot, "axis", {Number, Number, Any}, "the depth must be known at compile time"},
-      {"TensorScatter", {24}, importTensorScatter, "axis,mode", {Any, Any, Index}},
+      {"Gather", {1, 11, 13}, "..>1", importGather, "axis", {Any, Index}},
+      {"GatherElements", {11, 13}, "..>1", importGatherElements, "axis", {Any, Index}},
+      {"GatherND", {11}, "..>1", importGatherND, "", {Any, Index}},
+      {"GatherND", {12, 13}, "..>1", importGatherND, "batch_dims", {Any, Index}},
+      {"Scatter", {9, 11}, "T.T>1", importScatterElements, "axis", {Any, Index, Any}},
+      {"ScatterElements", {11, 13}, "T.T>1", importScatterElements, "axis", {Any, Index, Any}},
+      {"ScatterElements", {16, 18}, "T.T>1", importScatterElements, "axis,reduction", {Any, Index, Any}},
+      {"ScatterND", {11, 13}, "T.T>1", importScatterND, "", {Any, Index, Any}},
+      {"ScatterND", {16, 18}, "T.T>1", importScatterND, "reduction", {Any, Index, Any}},
+      {"OneHot",
+       {9, 11},
+       "...>1",
+       importOneHot,
+       "axis",
+       {Number, Number, Any},
+       "the depth must be known at compile time"},
+      {"TensorScatter", {24}, "TT.>1", importTensorScatter, "axis,mode", {Any, Any, Index}},
   };
 }
 

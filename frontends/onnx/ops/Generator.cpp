@@ -103,10 +103,11 @@ void importEyeLike(NodeContext &c) {
 std::vector<OpRows> generatorOps() {
   using namespace types;
   return {
-      {"Constant", {1, 9}, importConstant, "value"},
-      {"Constant", {11}, importConstant, "sparse_value,value"},
+      {"Constant", {1, 9}, ">1", importConstant, "value"},
+      {"Constant", {11}, ">1", importConstant, "sparse_value,value"},
       {"Constant",
        {12, 13, 19, 21, 23, 24, 25},
+       ">1",
        importConstant,
        "sparse_value,value,value_float,value_floats,value_int,value_ints,value_"
        "string,value_strings",
@@ -114,12 +115,19 @@ std::vector<OpRows> generatorOps() {
        "strings are refused"},
       {"ConstantOfShape",
        {9, 20, 21, 23, 24, 25},
+       ".>1",
        importConstantOfShape,
        "value",
        {Index},
        "the shape must be known at compile time or declared"},
-      {"Range", {11}, importRange, "", {Number}, "the operands must be known at compile time or the shape declared"},
-      {"EyeLike", {9, 22}, importEyeLike, "dtype,k"},
+      {"Range",
+       {11},
+       "TTT>1",
+       importRange,
+       "",
+       {Number},
+       "the operands must be known at compile time or the shape declared"},
+      {"EyeLike", {9, 22}, ".>1", importEyeLike, "dtype,k"},
   };
 }
 

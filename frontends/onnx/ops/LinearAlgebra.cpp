@@ -124,11 +124,11 @@ void importDet(NodeContext &c) {
 std::vector<OpRows> linearAlgebraOps() {
   using namespace types;
   return {
-      {"MatMul", {1, 9, 13}, importMatMul, "", {Number}},
-      {"Gemm", {1, 6}, importGemm, "alpha,beta,broadcast,transA,transB", {Number}},
-      {"Gemm", {7, 9, 11, 13}, importGemm, "alpha,beta,transA,transB", {Number}},
-      {"MatMulInteger", {10}, importMatMulInteger, "", {Byte}},
-      {"Det", {11, 22}, importDet, "", {Float}, "up to 4 rows"},
+      {"MatMul", {1, 9, 13}, "TT>1", importMatMul, "", {Number}},
+      {"Gemm", {1, 6}, "TTT>1", importGemm, "alpha,beta,broadcast,transA,transB", {Number}},
+      {"Gemm", {7, 9, 11, 13}, "TTT>1", importGemm, "alpha,beta,transA,transB", {Number}},
+      {"MatMulInteger", {10}, "TUTU>1", importMatMulInteger, "", {Byte}},
+      {"Det", {11, 22}, ".>1", importDet, "", {Float}, "up to 4 rows"},
   };
 }
 

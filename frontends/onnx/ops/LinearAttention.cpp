@@ -20,7 +20,7 @@ struct ConvLayout {
   bool last; ///< outside the channels come last, in one axis or more
   Dims dims; ///< of the input
 
-  explicit ConvLayout(NodeContext &c) : c(c), last(c.attrInt("channels_last", 0) != 0), dims(c.operand(0).dims()) {
+  explicit ConvLayout(NodeContext &c) : c(c), last(c.attrFlag("channels_last", false)), dims(c.operand(0).dims()) {
     c.requireShape(last ? dims.size() >= 3 : dims.size() == 3,
                    "expected an input [n, c, length], or [n, length, ..] with channels_last, not " +
                        c.operand(0).describe());
@@ -348,10 +348,16 @@ std::vector<OpRows> linearAttentionOps() {
   using namespace types;
   constexpr TypeSet Half = bitOf(DType::F16) | bitOf(DType::BF16) | bitOf(DType::F32);
   return {
-      {"CausalConvWithState", {27}, importCausalConv, "activation", {Half}},
-      {"LinearAttention", {27}, importLinear, "chunk_size,kv_num_heads,q_num_heads,scale,update_rule", {Half}},
+      {"CausalConvWithState", {27}, "TTTT>2", importCausalConv, "activation", {Half}},
+      {"LinearAttention",
+       {27},
+       "TTT.TT>2",
+       importLinear,
+       "chunk_size,kv_num_heads,q_num_heads,scale,update_rule",
+       {Half}},
       {"FlexAttention",
        {1},
+       "TTT>1",
        importFlexAttention,
        "prob_mod,scale,score_mod,softmax_precision",
        {Float},

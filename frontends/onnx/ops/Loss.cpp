@@ -65,10 +65,16 @@ std::vector<OpRows> lossOps() {
   return {
       {"NegativeLogLikelihoodLoss",
        {12, 13, 22},
+       "T.T>1",
        importNegativeLogLikelihood,
        "ignore_index,reduction",
        {Float, Index, Float}},
-      {"SoftmaxCrossEntropyLoss", {12, 13}, importSoftmaxCrossEntropy, "ignore_index,reduction", {Float, Index, Float}},
+      {"SoftmaxCrossEntropyLoss",
+       {12, 13},
+       "T.T>2",
+       importSoftmaxCrossEntropy,
+       "ignore_index,reduction",
+       {Float, Index, Float}},
   };
 }
 

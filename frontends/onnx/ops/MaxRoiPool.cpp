@@ -53,7 +53,7 @@ void importMaxRoiPool(NodeContext &c) {
 } // namespace
 
 std::vector<OpRows> maxRoiPoolOps() {
-  return {{"MaxRoiPool", {1, 22}, importMaxRoiPool, "pooled_shape,spatial_scale", {types::Float}}};
+  return {{"MaxRoiPool", {1, 22}, "TT>1", importMaxRoiPool, "pooled_shape,spatial_scale", {types::Float}}};
 }
 
 } // namespace dmxc::onnxfe

@@ -132,10 +132,11 @@ std::vector<OpRows> mlOps() {
   constexpr const char *ml = "ai.onnx.ml";
   constexpr TypeSet Plain = bitOf(DType::F32) | bitOf(DType::F64) | Index;
   return {
-      {"Binarizer", {1}, importBinarizer, "threshold", {Plain}, "", ml},
-      {"ArrayFeatureExtractor", {1}, importArrayFeatureExtractor, "", {Plain, Index}, "", ml},
+      {"Binarizer", {1}, ".>1", importBinarizer, "threshold", {Plain}, "", ml},
+      {"ArrayFeatureExtractor", {1}, "..>1", importArrayFeatureExtractor, "", {Plain, Index}, "", ml},
       {"ZipMap",
        {1},
+       ".>1",
        importZipMap,
        "classlabels_int64s,classlabels_strings",
        {bitOf(DType::F32)},
@@ -143,6 +144,7 @@ std::vector<OpRows> mlOps() {
        ml},
       {"TfIdfVectorizer",
        {9},
+       ".>1",
        importTfIdf,
        "max_gram_length,max_skip_count,min_gram_length,mode,ngram_counts,ngram_indexes,pool_int64s,pool_strings,"
        "weights",

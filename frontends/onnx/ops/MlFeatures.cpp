@@ -159,19 +159,20 @@ std::vector<OpRows> mlFeatureOps() {
       "default_float,default_int64,default_string,default_tensor,keys_floats,keys_int64s,keys_strings,keys_tensor,"
       "values_floats,values_int64s,values_strings,values_tensor";
   return {
-      {"Scaler", {1}, importScaler, "offset,scale", {Plain}, "", ml},
-      {"Normalizer", {1}, importNormalizer, "norm", {Plain}, "", ml},
+      {"Scaler", {1}, ".>1", importScaler, "offset,scale=floats", {Plain}, "", ml},
+      {"Normalizer", {1}, ".>1", importNormalizer, "norm", {Plain}, "", ml},
       {"Imputer",
        {1},
+       ".>1",
        importImputer,
        "imputed_value_floats,imputed_value_int64s,replaced_value_float,replaced_value_int64",
        {Plain},
        "",
        ml},
-      {"OneHotEncoder", {1}, importOneHotEncoder, "cats_int64s,cats_strings,zeros", {Plain}, "of integers", ml},
-      {"FeatureVectorizer", {1}, importFeatureVectorizer, "inputdimensions", {Plain}, "", ml},
-      {"LabelEncoder", {2}, importLabelEncoder, labels, {Plain | bitOf(DType::I16)}, "of numbers", ml},
-      {"LabelEncoder", {4}, importLabelEncoder, labelsAndTensors, {Plain | bitOf(DType::I16)}, "of numbers", ml},
+      {"OneHotEncoder", {1}, ".>1", importOneHotEncoder, "cats_int64s,cats_strings,zeros", {Plain}, "of integers", ml},
+      {"FeatureVectorizer", {1}, "T*>1", importFeatureVectorizer, "inputdimensions", {Plain}, "", ml},
+      {"LabelEncoder", {2}, ".>1", importLabelEncoder, labels, {Plain | bitOf(DType::I16)}, "of numbers", ml},
+      {"LabelEncoder", {4}, ".>1", importLabelEncoder, labelsAndTensors, {Plain | bitOf(DType::I16)}, "of numbers", ml},
   };
 }
 

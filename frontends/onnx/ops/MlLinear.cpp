@@ -191,6 +191,7 @@ std::vector<OpRows> mlLinearOps() {
   return {
       {"LinearRegressor",
        {1},
+       ".>1",
        importLinearRegressor,
        "coefficients,intercepts,post_transform,targets",
        {Plain},
@@ -198,6 +199,7 @@ std::vector<OpRows> mlLinearOps() {
        ml},
       {"LinearClassifier",
        {1},
+       ".>2",
        importLinearClassifier,
        "classlabels_ints,classlabels_strings,coefficients,intercepts,multi_class,post_transform",
        {Plain},
@@ -205,6 +207,7 @@ std::vector<OpRows> mlLinearOps() {
        ml},
       {"SVMRegressor",
        {1},
+       ".>1",
        importSvmRegressor,
        "coefficients,kernel_params,kernel_type,n_supports,one_class,post_transform,rho,support_vectors",
        {Plain},
@@ -212,6 +215,7 @@ std::vector<OpRows> mlLinearOps() {
        ml},
       {"SVMClassifier",
        {1},
+       ".>2",
        importSvmClassifier,
        "classlabels_ints,classlabels_strings,coefficients,kernel_params,kernel_type,post_transform,prob_a,prob_b,rho,"
        "support_vectors,vectors_per_class",

@@ -24,9 +24,9 @@ void importGetElement(NodeContext &c) {
 std::vector<OpRows> optionalOps() {
   const char *note = "followed at compile time";
   return {
-      {"Optional", {15}, importOptional, "type", {}, note},
-      {"OptionalHasElement", {15, 18}, importHasElement, "", {}, note},
-      {"OptionalGetElement", {15, 18}, importGetElement, "", {}, note},
+      {"Optional", {15}, ".>1", importOptional, "type", {}, note},
+      {"OptionalHasElement", {15, 18}, ".>1", importHasElement, "", {}, note},
+      {"OptionalGetElement", {15, 18}, ".>1", importGetElement, "", {}, note},
   };
 }
 

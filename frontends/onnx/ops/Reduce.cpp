@@ -180,8 +180,8 @@ std::vector<OpRows> reduceOps() {
   std::vector<OpRows> rows;
   const char *note = "the axes must be known at compile time or the shape declared";
   auto family = [&](const char *name, ImportFn fn, std::vector<int> before, std::vector<int> after, TypeSet set) {
-    rows.push_back({name, std::move(before), fn, "axes,keepdims", {set}});
-    rows.push_back({name, std::move(after), fn, "keepdims,noop_with_empty_axes", {set, Index}, note});
+    rows.push_back({name, std::move(before), ".>1", fn, "axes,keepdims", {set}});
+    rows.push_back({name, std::move(after), "..>1", fn, "keepdims,noop_with_empty_axes", {set, Index}, note});
   };
   family("ReduceSum", plain<Reduction::sum, kSumSince>, {1, 11}, {13}, Number);
   family("ReduceMean", plain<Reduction::mean, kOthersSince>, {1, 11, 13}, {18}, Number);
@@ -193,34 +193,42 @@ std::vector<OpRows> reduceOps() {
   family("ReduceLogSum", importLogSum, {1, 11, 13}, {18}, Number);
   family("ReduceLogSumExp", importLogSumExp, {1, 11, 13}, {18}, Number);
   family("ReduceSumSquare", importSumSquare, {1, 11, 13}, {18}, Number);
-  rows.insert(
-      rows.end(),
-      {
-          {"ArgMax", {1, 11}, arg<Extremum::max>, "axis,keepdims", {Number}},
-          {"ArgMax", {12, 13}, arg<Extremum::max>, "axis,keepdims,select_last_index", {Number}},
-          {"ArgMin", {1, 11}, arg<Extremum::min>, "axis,keepdims", {Number}},
-          {"ArgMin", {12, 13}, arg<Extremum::min>, "axis,keepdims,select_last_index", {Number}},
-          {"CumSum",
-           {11, 14},
-           importCumSum,
-           "exclusive,reverse",
-           {Number, Index},
-           "an axis known at run time costs a scan along each"},
-          {"CumProd",
-           {26},
-           importCumProd,
-           "exclusive,reverse",
-           {Number, Index},
-           "an axis known at run time costs a scan along each"},
-          {"TopK", {1}, importTopK, "axis,k", {Float}},
-          {"TopK", {10}, importTopK, "axis", {Float, Index}, "k must be known at compile time or the shape declared"},
-          {"TopK",
-           {11, 24},
-           importTopK,
-           "axis,largest,sorted",
-           {Number, Index},
-           "k must be known at compile time or the shape declared; always sorted"},
-      });
+  rows.insert(rows.end(),
+              {
+                  {"ArgMax", {1, 11}, ".>1", arg<Extremum::max>, "axis,keepdims", {Number}},
+                  {"ArgMax", {12, 13}, ".>1", arg<Extremum::max>, "axis,keepdims,select_last_index", {Number}},
+                  {"ArgMin", {1, 11}, ".>1", arg<Extremum::min>, "axis,keepdims", {Number}},
+                  {"ArgMin", {12, 13}, ".>1", arg<Extremum::min>, "axis,keepdims,select_last_index", {Number}},
+                  {"CumSum",
+                   {11, 14},
+                   "..>1",
+                   importCumSum,
+                   "exclusive,reverse",
+                   {Number, Index},
+                   "an axis known at run time costs a scan along each"},
+                  {"CumProd",
+                   {26},
+                   "..>1",
+                   importCumProd,
+                   "exclusive,reverse",
+                   {Number, Index},
+                   "an axis known at run time costs a scan along each"},
+                  {"TopK", {1}, ".>2", importTopK, "axis,k", {Float}},
+                  {"TopK",
+                   {10},
+                   "..>2",
+                   importTopK,
+                   "axis",
+                   {Float, Index},
+                   "k must be known at compile time or the shape declared"},
+                  {"TopK",
+                   {11, 24},
+                   "..>2",
+                   importTopK,
+                   "axis,largest,sorted",
+                   {Number, Index},
+                   "k must be known at compile time or the shape declared; always sorted"},
+              });
   return rows;
 }
 

@@ -7,7 +7,7 @@ std::vector<OpRows> refusedOps() {
   std::vector<OpRows> rows;
   auto refuse = [&](const std::vector<const char *> &names, const char *reason, const char *domain = "") {
     for (const char *name : names)
-      rows.push_back({name, {1}, nullptr, "", {}, reason, domain});
+      rows.push_back({name, {1}, ">0", nullptr, "", {}, reason, domain});
   };
   refuse({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"},
          "it draws random numbers, so its results cannot be reproduced");

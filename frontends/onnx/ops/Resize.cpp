@@ -174,12 +174,12 @@ std::vector<OpRows> resizeOps() {
                           "coeff_a,exclude_outside,extrapolation_value,"
                           "keep_aspect_ratio_policy,mode,nearest_mode";
   return {
-      {"Upsample", {1}, importUpsample, "height_scale,mode,width_scale", {Any}},
-      {"Upsample", {7}, importUpsample, "mode,scales", {Any}},
-      {"Upsample", {9}, importUpsample, "mode", {Any, Float}},
-      {"Resize", {10}, importUpsample, "mode", {Any, Float}},
-      {"Resize", {11, 13}, importResize, options, {Any, Float, Float, Index}},
-      {"Resize", {18, 19}, importResize, options18, {Any, Float, Float, Index}},
+      {"Upsample", {1}, ".>1", importUpsample, "height_scale,mode,width_scale", {Any}},
+      {"Upsample", {7}, ".>1", importUpsample, "mode,scales", {Any}},
+      {"Upsample", {9}, "..>1", importUpsample, "mode", {Any, Float}},
+      {"Resize", {10}, "..>1", importUpsample, "mode", {Any, Float}},
+      {"Resize", {11, 13}, "....>1", importResize, options, {Any, Float, Float, Index}},
+      {"Resize", {18, 19}, "....>1", importResize, options18, {Any, Float, Float, Index}},
   };
 }
 

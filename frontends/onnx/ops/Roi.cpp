@@ -100,12 +100,14 @@ std::vector<OpRows> roiOps() {
   return {
       {"RoiAlign",
        {10},
+       "TT.>1",
        importRoiAlign,
        "mode,output_height,output_width,sampling_ratio,spatial_scale",
        {Float, Float, Index},
        note},
       {"RoiAlign",
        {16, 22},
+       "TT.>1",
        importRoiAlign,
        "coordinate_transformation_mode,mode,output_height,output_width,"
        "sampling_ratio,spatial_scale",

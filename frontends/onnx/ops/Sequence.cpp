@@ -251,15 +251,15 @@ std::vector<OpRows> sequenceOps() {
   const char *open =
       "a length or position that a run decides: in what SplitToSequence made, or among tensors of one shape";
   return {
-      {"SequenceConstruct", {11}, importConstruct, "", {}, note},
-      {"SequenceEmpty", {11}, importEmpty, "dtype", {}, note},
-      {"SequenceLength", {11}, importLength, "", {}, open},
-      {"SequenceAt", {11}, importAt, "", {}, open},
-      {"SequenceInsert", {11}, importInsert, "", {}, note},
-      {"SequenceErase", {11}, importErase, "", {}, note},
-      {"SequenceMap", {17}, importSequenceMap, "body", {}, note},
-      {"ConcatFromSequence", {11}, importConcatFromSequence, "axis,new_axis", {}, note},
-      {"SplitToSequence", {11, 24}, importSplitToSequence, "axis,keepdims", {}, ""},
+      {"SequenceConstruct", {11}, "T*>1", importConstruct, "", {}, note},
+      {"SequenceEmpty", {11}, ">1", importEmpty, "dtype", {}, note},
+      {"SequenceLength", {11}, ".>1", importLength, "", {}, open},
+      {"SequenceAt", {11}, "..>1", importAt, "", {}, open},
+      {"SequenceInsert", {11}, "...>1", importInsert, "", {}, note},
+      {"SequenceErase", {11}, "..>1", importErase, "", {}, note},
+      {"SequenceMap", {17}, "..*>*", importSequenceMap, "body", {}, note},
+      {"ConcatFromSequence", {11}, ".>1", importConcatFromSequence, "axis,new_axis", {}, note},
+      {"SplitToSequence", {11, 24}, "..>1", importSplitToSequence, "axis,keepdims", {}, ""},
   };
 }
 

@@ -221,13 +221,13 @@ void importMelWeights(NodeContext &c) {
 std::vector<OpRows> signalOps() {
   using namespace types;
   return {
-      {"DFT", {17}, importDFT, "axis,inverse,onesided", {Float, Index}, "a product with a matrix"},
-      {"DFT", {20}, importDFT, "inverse,onesided", {Float, Index, Index}, "a product with a matrix"},
-      {"STFT", {17}, importSTFT, "onesided", {Float, Index, Float, Index}, "a product with a matrix"},
-      {"HannWindow", {17}, importHann, "output_datatype,periodic", {Index}},
-      {"HammingWindow", {17}, importHamming, "output_datatype,periodic", {Index}},
-      {"BlackmanWindow", {17}, importBlackman, "output_datatype,periodic", {Index}},
-      {"MelWeightMatrix", {17}, importMelWeights, "output_datatype", {Index, Index, Index, Float}},
+      {"DFT", {17}, "..>1", importDFT, "axis,inverse,onesided", {Float, Index}, "a product with a matrix"},
+      {"DFT", {20}, "...>1", importDFT, "inverse,onesided", {Float, Index, Index}, "a product with a matrix"},
+      {"STFT", {17}, "TUTU>1", importSTFT, "onesided", {Float, Index, Float, Index}, "a product with a matrix"},
+      {"HannWindow", {17}, ".>1", importHann, "output_datatype,periodic", {Index}},
+      {"HammingWindow", {17}, ".>1", importHamming, "output_datatype,periodic", {Index}},
+      {"BlackmanWindow", {17}, ".>1", importBlackman, "output_datatype,periodic", {Index}},
+      {"MelWeightMatrix", {17}, "TTTUU>1", importMelWeights, "output_datatype", {Index, Index, Index, Float}},
   };
 }
 

@@ -387,17 +387,25 @@ std::vector<OpRows> treeOps() {
   return {
       {"TreeEnsemble",
        {5},
+       ".>1",
        importTreeEnsemble,
-       "aggregate_function,leaf_targetids,leaf_weights,membership_values,n_targets,nodes_falseleafs,nodes_falsenodeids,"
-       "nodes_featureids,nodes_hitrates,nodes_missing_value_tracks_true,nodes_modes,nodes_splits,nodes_trueleafs,"
-       "nodes_truenodeids,post_transform,tree_roots",
+       "aggregate_function=int,leaf_targetids,leaf_weights,membership_values,n_targets,nodes_falseleafs,"
+       "nodes_falsenodeids,nodes_featureids,nodes_hitrates=tensor,nodes_missing_value_tracks_true,nodes_modes=tensor,"
+       "nodes_splits,nodes_trueleafs,nodes_truenodeids,post_transform=int,tree_roots",
        {Plain | bitOf(DType::F16)},
        "",
        ml},
-      {"TreeEnsembleRegressor", {1}, importTreeEnsembleRegressor, nodes, {Plain | Index}, "", ml},
-      {"TreeEnsembleRegressor", {3}, importTreeEnsembleRegressor, withTensors, {Plain | Index}, "", ml},
-      {"TreeEnsembleClassifier", {1}, importTreeEnsembleClassifier, classNodes, {Plain | Index}, strings, ml},
-      {"TreeEnsembleClassifier", {3}, importTreeEnsembleClassifier, classWithTensors, {Plain | Index}, strings, ml},
+      {"TreeEnsembleRegressor", {1}, ".>1", importTreeEnsembleRegressor, nodes, {Plain | Index}, "", ml},
+      {"TreeEnsembleRegressor", {3}, ".>1", importTreeEnsembleRegressor, withTensors, {Plain | Index}, "", ml},
+      {"TreeEnsembleClassifier", {1}, ".>2", importTreeEnsembleClassifier, classNodes, {Plain | Index}, strings, ml},
+      {"TreeEnsembleClassifier",
+       {3},
+       ".>2",
+       importTreeEnsembleClassifier,
+       classWithTensors,
+       {Plain | Index},
+       strings,
+       ml},
   };
 }
 

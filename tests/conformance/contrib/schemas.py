@@ -33,7 +33,8 @@ def last(value):
 
 
 def described(schema, kernels):
-    operands = lambda listed: [{"name": o.name, "type": o.typeStr, "option": last(o.option)} for o in listed]
+    mixed = lambda o: {} if o.isHomogeneous else {"mixed": True}  # operands of several types
+    operands = lambda listed: [{"name": o.name, "type": o.typeStr, "option": last(o.option), **mixed(o)} for o in listed]
     attributes = {name: {"type": last(a.type), "required": bool(a.required), "default": default_of(a)}
                   for name, a in sorted(schema.attributes.items())}
     types = {t.type_param_str: [name[7:-1] for name in t.allowed_type_strs] for t in schema.type_constraints}

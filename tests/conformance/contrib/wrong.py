@@ -94,6 +94,14 @@ for op in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat"):
     wrong(f"{op}_columns_bias", "bias", "bias", operands={4 if scale_at == 2 else 6: zeros("f32", 9)})
     wrong(f"{op}_columns_bias", "zeros", "zero_point|broadcast", operands={3 if scale_at == 2 else 5: zeros("i8", 9)})
 
+# No more operands than the definition lists, of one type where it has one.
+wrong("FusedGemm_type_relu", "33_operands", "at most 3", "33", operands={i: zeros("f32", 5) for i in range(3, 33)})
+wrong("FusedMatMul_plain", "third_operand", "at most 2", "3", operands={2: zeros("f32", 5)})
+wrong("FusedMatMul_plain", "second_result", "at most 1 result", "2", results=(1, 1))
+wrong("BiasGelu_plain", "third_operand", "at most 2", "3", operands={2: zeros("f32", 5)})
+for op in ("FusedMatMul", "TransposeMatMul"):
+    wrong(f"{op}_plain", "types", "f32", "f16", "one type", operands={1: zeros("f16", 4, 5)})
+
 # --- Attention --------------------------------------------------------------------------------------------------------
 # GroupQueryAttention: 4 heads and 2 of keys, 16 wide; a past of 8 rows, 6 tokens after the step.
 STEP, PROMPT = "GroupQueryAttention_rotary_step", "GroupQueryAttention_prompt_batch"
@@ -267,6 +275,23 @@ wrong("QLinearConcat_u8", "incomplete", "scale|zero|three|3", operands={7: None}
 wrong("QLinearConcat_u8", "axis", "axis", axis=3)
 wrong("QLinearReduceMean_u8", "axes", "axes|axis", axes=[3])
 wrong("QLinearWhere_u8", "broadcast", "broadcast|shape|extent", operands={1: zeros("u8", 4, 5)})
+
+# --- Attributes -------------------------------------------------------------------------------------------------------
+for base in ("GroupNorm_first", "SkipGroupNorm_first", "QLinearConv_plain", "QLinearAveragePool_u8_last", "QLinearGlobalAveragePool_u8_last",
+             "CausalConvWithState_last"):
+    for last in (2, -1):
+        wrong(base, f"channels_last_{last}".replace("-", "minus_"), "channels_last", "0 or 1", str(abs(last)), channels_last=last)
+# Of another kind, whether anything asks for them or not.
+wrong("GroupNorm_plain", "groups_float", "'groups' must be an integer", groups=4.0)
+wrong("GroupNorm_plain", "epsilon_integer", "'epsilon' must be a number", epsilon=1)
+wrong("EmbedLayerNormalization_mask_full", "mask_index_type_float", "'mask_index_type' must be an integer", mask_index_type=1.0)
+wrong(BITS, "accuracy_level_float", "'accuracy_level' must be an integer", accuracy_level=4.0)
+wrong("FusedGemm_type_relu", "activation_integer", "'activation' must be a string", activation=1)
+wrong("FusedConv_bias_added", "activation_params_float", "'activation_params' must be a list of numbers", activation_params=1.0)
+for op in ("BiasGelu", "FastGelu"):
+    base = f"{op}_plain" if op == "BiasGelu" else f"{op}_bias"  # x [2, 3, 8]
+    for shape in ((), (1,), (7,), (1, 8), (3, 8), (2, 3, 8)):
+        wrong(base, "bias_" + "x".join(map(str, shape)), "bias", "vector", operands={1: zeros("f32", *shape)})
 
 # --- Recurrences and positions ----------------------------------------------------------------------------------------
 LINEAR, CONV = "LinearAttention_gated_delta_past", "CausalConvWithState_bias_past"
