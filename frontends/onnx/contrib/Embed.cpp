@@ -31,14 +31,13 @@ Val idsOf(NodeContext &c, int operand, const char *what, const Dims &dims, bool 
   return c.e.expectDims(ids, expected);
 }
 
-/// The position of the first 0 of each row of the mask, or how long the row is; i32 [batch].
+/// How many ones each row of the mask has, as ONNX Runtime counts; i32 [batch].
 Val maskIndex(NodeContext &c, const Dims &dims) {
   Emitter &e = c.e;
   if (!c.has(7))
     return e.splat(DType::I32, {dims[0]}, 0);
-  Val mask = idsOf(c, 7, "the mask", dims), zero = e.intScalar(DType::I64, 0);
-  Val place = e.select(e.compare(Compare::eq, mask, zero), e.iota(DType::I64, {1, dims[1]}, 1), e.size(dims[1]));
-  return e.cast(e.reduce(Reduction::min, place, {1}, false), DType::I32);
+  Val ones = e.compare(Compare::eq, idsOf(c, 7, "the mask", dims), e.intScalar(DType::I64, 1));
+  return e.reduce(Reduction::sum, e.cast(ones, DType::I32), {1}, false);
 }
 
 void importEmbedLayerNorm(NodeContext &c) {

@@ -7,7 +7,8 @@ CASES = Cases(DEFINITIONS)
 
 def embed(variant, batch=2, length=4, hidden=8, segments=True, mask=None, positions=None, results=(1, 1), kind="f32", constant=True,
           sets=None, **more):
-    """`mask`: "ends" (ones, then zeros), "full" or "holes"; `positions`: the extent of the batch."""
+    """`mask`: "ends" (ones, then zeros), "full", "holes" (a zero between ones) or "words" (other numbers too); `positions`: the extent of
+    the batch."""
     def one(batch, length):
         def make(r):
             w = Random(variant)
@@ -15,7 +16,8 @@ def embed(variant, batch=2, length=4, hidden=8, segments=True, mask=None, positi
             ids = lambda high, *shape: r.integers("i32", 0, high, *shape)
             shown = {None: lambda: None, "full": lambda: np.ones((batch, length)),
                      "ends": lambda: np.arange(length) < np.arange(length, length - batch, -1)[:, None],
-                     "holes": lambda: np.where(np.arange(length) == 0, 1, r.random.integers(0, 2, (batch, length)))}[mask]()
+                     "holes": lambda: np.where(np.arange(length) == 1, 0, np.ones((batch, length))),
+                     "words": lambda: r.random.integers(-1, 3, (batch, length))}[mask]()
             operands = [ids(19, batch, length), ids(1, batch, length) if segments else None, keep(w.normal(kind, 20, hidden)),
                         keep(w.normal(kind, 9, hidden)),
                         keep(w.normal(kind, 2, hidden)) if segments else None, keep(w.normal(kind, hidden)), keep(w.normal(kind, hidden)),
@@ -32,6 +34,7 @@ embed("output_alone", results=(1,))
 embed("mask", mask="ends")
 embed("mask_full", mask="full", _mask_index_type=1)
 embed("mask_holes", mask="holes")
+embed("mask_words", batch=5, length=9, mask="words")
 embed("mask_none", _mask_index_type=0, group="extended")
 embed("mask_unread", mask="ends", results=(1,))
 embed("sum", results=(1, 1, 1), mask="ends")

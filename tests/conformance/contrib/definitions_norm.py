@@ -55,10 +55,8 @@ def embed_layer_normalization(operands, attributes, results):
     if segments is not None:
         total = total + segment_table.v[segments.v]
     y, _, _ = layer_normalized(total, gamma.v, beta.v, attributes.get("epsilon", 1e-12))
-    # "position of first 0 in mask, or number of words"
-    counts = np.zeros(batch)
-    if mask is not None:
-        counts = np.array([int(np.argmax(row == 0)) if (row == 0).any() else length for row in mask.v])
+    # The schema says "position of first 0 in mask, or number of words"; ONNX Runtime counts the ones.
+    counts = np.zeros(batch) if mask is None else (mask.v == 1).sum(1)
     return [Tensor(words.kind, y), Tensor("i32", counts), Tensor(words.kind, total)]
 
 
