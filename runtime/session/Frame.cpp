@@ -62,7 +62,11 @@ Status Frame::load() {
   makeOperands();
   if (Status status = makeControls(); !status)
     return status;
-  return allocateState();
+  if (Status status = allocateState(); !status)
+    return status;
+  // A run may reach the graph of a task late or never. Constraints that do not hold may belong to a branch that is
+  // never taken.
+  return !signature && isStatic(graph) && evaluateInputDims() ? layOutStage(0) : Status();
 }
 
 Status Frame::findKernels() {

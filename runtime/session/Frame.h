@@ -150,6 +150,7 @@ private:
   Status findKernels();
   Status findContract(size_t task, const CodeImage &image);
   Status checkContracts(const Stage &stage) const;
+  Status layOutStage(uint32_t index);
   Status makeControls();
   void makeStages();
   void cutSegments(Stage &stage);

@@ -211,14 +211,19 @@ static Error inRun(Error error) {
   return error;
 }
 
+/// A stage's numbers, which fit what its kernels rely on.
+Status Frame::layOutStage(uint32_t index) {
+  if (Status status = layOut(graph, machinery.bundle->archive(), dims, index, layout); !status)
+    return index ? inRun(status.takeError()) : status.takeError();
+  return checkContracts(stages[index]);
+}
+
 /// Everything of a stage that depends on shapes: layout, memory, plans.
 Status Frame::prepare(uint32_t index) {
   for (size_t k = index; k < stages.size(); ++k)
     stages[k].prepared = false;
   Stage &stage = stages[index];
-  if (Status status = layOut(graph, machinery.bundle->archive(), dims, index, layout); !status)
-    return index ? inRun(status.takeError()) : status.takeError();
-  if (Status status = checkContracts(stage); !status)
+  if (Status status = layOutStage(index); !status)
     return status;
   if (Status status = growArenas(index); !status)
     return status;

@@ -8,8 +8,21 @@ import subprocess
 import sys
 import unittest
 
-from dynamic_shapes import BIN, BundleTest  # exits where numpy is not installed
-from strategies_test import convolution, transformer
+from dynamic_shapes import BIN, BundleTest, np  # exits where numpy is not installed
+from strategies_test import convolution, onnx, transformer
+
+
+def branches(shape):
+    """c ? exp(x) + w : exp(x) * w, and a loop whose body takes the sine."""
+    def body(operator):
+        nodes = [onnx.node("Exp", "x", operator + "e"), onnx.node(operator, operator + "e w", operator + "r")]
+        return ("g", onnx.graph(nodes, [], [onnx.info(operator + "r", onnx.FLOAT, None)]))
+    loop = onnx.graph([onnx.node("Sin", "a", "b"), onnx.node("Identity", "go", "again")],
+                      [onnx.info("i", onnx.INT64, []), onnx.info("go", onnx.BOOL, []), onnx.info("a", onnx.FLOAT, shape)],
+                      [onnx.info("again", onnx.BOOL, []), onnx.info("b", onnx.FLOAT, shape)])
+    nodes = [onnx.node("If", "c", "z", then_branch=body("Add"), else_branch=body("Mul")), onnx.node("Loop", "n c z", "y", body=("g", loop))]
+    return onnx.model(nodes, [onnx.info("c", onnx.BOOL, []), onnx.info("n", onnx.INT64, []), onnx.info("x", onnx.FLOAT, shape)],
+                      [onnx.info("y", onnx.FLOAT, None)], weights=[onnx.floats("w", [4, 32])])
 
 
 class Contracts(BundleTest):
@@ -83,6 +96,27 @@ class Contracts(BundleTest):
             self.assertIn(code, (0, 1), text)
             refused += code == 1 and task["kernel"] in text
         self.assertGreater(refused, 2)
+
+    def test_bodies_are_compared_when_a_session_is_made(self):
+        """A run with c false and n 0 comes to the second branch alone."""
+        truth = self.unpack(branches([4, 32]))
+        bodies = [k for k in range(1, len(truth["graphs"])) if any(task["kind"] == "dispatch" for task in truth["graphs"][k]["tasks"])]
+        self.assertEqual(len(bodies), 3)
+        inputs = []
+        for name, value in (("c", np.zeros([], np.bool_)), ("n", np.zeros([], np.int64)), ("x", np.zeros([4, 32], np.float32))):
+            np.save(self.dir / f"{name}.npy", value)
+            inputs += ["--input", f"{name}={self.dir / name}.npy"]
+        self.pack(truth)
+        code, text = self.said("dmx-run", *inputs)
+        self.assertEqual(code, 0, text)
+        for k in bodies:
+            graph = json.loads(json.dumps(truth))
+            task = next(task for task in graph["graphs"][k]["tasks"] if task["kind"] == "dispatch")
+            task["work"] = ["add", task["work"], 1]
+            self.pack(graph)
+            code, text = self.said("dmx-run", *inputs)
+            self.assertEqual(code, 1, (k, text))
+            self.assertIn(task["kernel"], text)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,52 @@ TEST(Contract, LiesAreRefusedByName) {
   });
 }
 
+/// c ? 2 x : 2 x over 7 elements, each branch with a graph of its own; `change` may lie about the second.
+TestBundle chosenModel(const std::function<void(Json &graph)> &change) {
+  auto twice = [](const std::string &name) {
+    ModelBuilder builder;
+    int x = builder.input("x", "f32", {7}), y = builder.output("y", "f32", {7});
+    builder.dispatch("twice_by_scratch", {x, y}, 1, 7, {}, {{"dims", {7}}, {"scratch", 28}});
+    return builder.graphNamed(name);
+  };
+  ModelBuilder builder;
+  int c = builder.input("c", "bool", Json::array()), x = builder.input("x", "f32", {7});
+  int given = builder.result(0, 0, "f32", {7}), y = builder.output("y", "f32", {7});
+  builder.branch(c, "then", "else", {x}, 1);
+  builder.copy(given, y, 28, {0});
+  TestBundle model = builder.finish();
+  model.graph["graphs"].push_back(twice("then"));
+  model.graph["graphs"].push_back(twice("else"));
+  change(model.graph["graphs"][2]);
+  return model;
+}
+
+/// A session does not wait for a run that takes the branch.
+TEST(Contract, GraphsOfTasksAreComparedWithTheSession) {
+  struct {
+    const char *part;
+    std::function<void(Json &)> change;
+  } lies[] = {{"", [](Json &) {}},
+              {"needs 28 bytes of scratch, the task has 27", [](Json &g) { g["tasks"][0]["scratch"] = 27; }},
+              {"has 7 work items, the task 6", [](Json &g) { g["tasks"][0]["work"] = 6; }},
+              {"has 1 dims, the task 2", [](Json &g) { g["tasks"][0]["dims"] = {7, 7}; }},
+              {"takes 24 bytes as buffer 0, the task gives 28", [](Json &g) {
+                 g["tasks"][0]["dims"] = {6};
+                 g["tasks"][0]["work"] = 6;
+               }}};
+  for (const auto &lie : lies) {
+    OpenBundle open(chosenModel(lie.change));
+    ASSERT_EQ(open.status, DMX_OK) << open.error.message;
+    dmx_error error = DMX_ERROR_INIT;
+    dmx_session *made = nullptr;
+    dmx_status status = dmx_session_create(open.get(), nullptr, nullptr, &made, &error);
+    SessionPtr session(made);
+    EXPECT_EQ(status, *lie.part ? DMX_STATUS_INVALID_BUNDLE : DMX_OK) << error.message;
+    EXPECT_NE(std::string(error.message).find(lie.part), std::string::npos) << error.message;
+    EXPECT_EQ(std::string(error.message).find("graph 'else'") != std::string::npos, *lie.part != 0) << error.message;
+  }
+}
+
 /// Without a contract a lie is believed: the runtime has nothing to hold against it.
 TEST(Contract, OldCodeIsTakenAtItsWord) {
   EXPECT_EQ(refusal(twiceModel("-v2", [](Json &g) { g["tasks"][0]["dims"] = {"n", "n"}; })), "");
