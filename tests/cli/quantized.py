@@ -176,10 +176,16 @@ class Quantised(BundleTest):
                            {"s": s, "z": z, "t": np.float32(s * 2)}, None)
 
     def test_weights_that_do_not_fit(self):
+        """s8 without their zero point: what is left of it counts the sums of rows."""
         x, w = self.random(np.uint8, (4, 30), 1), self.random(np.uint8, (30, 20), 2)
         sums = x.astype(np.int64) @ (w.astype(np.int64) - 40)
         self.check([helper.make_node("MatMulInteger", ["x", "w", "", "wz"], ["y"])], {"x": x},
-                   {"y": sums.astype(np.int32)}, {"w": w, "wz": np.uint8(40)}, None)
+                   {"y": sums.astype(np.int32)}, {"w": w, "wz": np.uint8(40)}, "matmul-quads")
+
+    def test_weights_that_a_run_brings(self):
+        x, w = self.random(np.uint8, (4, 30), 1), self.random(np.int8, (30, 20), 2)
+        self.check([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], {"x": x, "w": w},
+                   {"y": x.astype(np.int32) @ w.astype(np.int32)}, {}, None)
 
 
 if __name__ == "__main__":

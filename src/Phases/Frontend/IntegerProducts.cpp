@@ -2,12 +2,16 @@
 //
 // (a - za) * sa times (w - zw) * sw, summed over k, is (sum of a * (w - zw) - za * sum of (w - zw)) * (sa * sw): an i32
 // product of the bytes, a constant a column, and one multiplication. The sum is exact: k is bounded so that i32 holds
-// it. Products of integers minus zero points (MatMulInteger, ConvInteger, QLinear*) are the same without the scales.
-// A bias that is added to the product joins the integers where it is a multiple of sa * sw, as quantised models' are:
-// in f32 its rounding would often be the largest of the result's.
+// it. Products of integers minus zero points (MatMulInteger, ConvInteger, QLinear*) are the same without the scales;
+// they wrap as their definition does, whatever k is. A bias that is added to the product joins the integers where it is
+// a multiple of sa * sw, as quantised models' are: in f32 its rounding would often be the largest of the result's.
 //
-// Done where w is constant and w - zw are bytes, za and sa are one number, and the target that computes the product
-// also computes the one of bytes. Others are left as they are.
+// za and sa may be known when compiling or be brought by a run (dynamic quantisation). Where w - zw are no bytes, the
+// product is that of w - c, which are, and (zw - c) * sum of a is subtracted, a sum a row or window. Static f32
+// products of such weights stay f32.
+//
+// Done where w is constant, za and sa are one number (of a matrix of integers za may be one a row), and the target that
+// computes the product also computes the one of bytes. Others are left as they are.
 //
 //===----------------------------------------------------------------------===//
 #include "Quantised.h"
@@ -32,6 +36,9 @@ namespace {
 /// Most terms of a sum: 255 * 255 times this is below 2^31.
 constexpr int64_t kMostTerms = 32768;
 
+/// Fewest output channels of a convolution that is worth the sums a run adds to it.
+constexpr int64_t kFewestChannels = 8;
+
 /// Smallest and largest element; nullopt for no elements.
 std::optional<std::pair<int64_t, int64_t>> rangeOf(const Tensor &tensor) {
   if (tensor.numElements() == 0)
@@ -44,6 +51,19 @@ std::optional<std::pair<int64_t, int64_t>> rangeOf(const Tensor &tensor) {
   return range;
 }
 
+/// Of the left operand: a number, or an i32 value of a run, one for all or one a row.
+struct ZeroPoint {
+  int64_t number = 0;
+  Value atRun;
+  bool mayPad = true; ///< has the type of the bytes
+  bool isZero() const { return !atRun && number == 0; }
+};
+
+/// Weights as w - zw = bytes - rest. A null rest is 0; else it broadcasts against the product.
+struct Weights {
+  Value bytes, rest;
+};
+
 class Rewriter {
 public:
   Rewriter(const PhaseContext &context, Operation *op) : context(context), op(op), b(op) {}
@@ -53,24 +73,26 @@ public:
     Value result = op->getResult(0);
     Type element = elementOf(result);
     bool scaled = element.isF32();
-    if ((!scaled && !element.isSignlessInteger(32)) || elementOf(op->getOperand(0)) != element || !sizesFit())
+    if ((!scaled && !element.isSignlessInteger(32)) || elementOf(op->getOperand(0)) != element || !sizesFit(scaled))
       return;
     std::optional<Quantised> lhs = match(op->getOperand(0)), rhs = match(op->getOperand(1));
     if (!lhs || !rhs || static_cast<bool>(lhs->scale) != scaled || static_cast<bool>(rhs->scale) != scaled ||
-        !isConstantExpression(rhs->bytes) || !scalesFit(*lhs, *rhs))
+        !isConstant(*rhs) || !scalesFit(*lhs, *rhs))
       return;
-    std::optional<int64_t> zero = numberOf(lhs->zero);
-    Value weights = zero ? signedWeights(*rhs) : Value();
-    if (!weights)
+    std::optional<ZeroPoint> zero = zeroOf(lhs->zero, elementOf(lhs->bytes));
+    std::optional<Weights> weights = zero ? signedWeights(*rhs) : std::nullopt;
+    if (!weights || !worthSums(*lhs, *zero, *weights))
       return;
     Value factor = scaled ? productOfScales(*lhs, *rhs) : Value();
     auto biased = scaled && result.hasOneUse() ? dyn_cast<dmir::AddOp>(*result.user_begin()) : dmir::AddOp();
     Value bias = biased ? integerBias(biased, factor) : Value();
-    Value sum = product(lhs->bytes, *zero, weights, bias);
+    Value sum = product(lhs->bytes, *zero, *weights, bias);
     if (!sum)
       return;
     if (scaled)
       sum = dmir::MulOp::create(b, op->getLoc(), cast(sum, b.getF32Type()), factor);
+    if (sum.getType() != result.getType())
+      return;
     (bias ? biased.getResult() : result).replaceAllUsesWith(sum);
     if (bias)
       biased->erase();
@@ -87,24 +109,53 @@ private:
   }
 
   /// Static where code depends on it, and few enough terms.
-  bool sizesFit() {
+  bool sizesFit(bool scaled) {
     auto weights = typeOf(op->getOperand(1));
     if (!weights.hasStaticShape() || weights.getNumElements() == 0)
       return false;
+    if (scaled && terms() > kMostTerms)
+      return false;
     auto conv = dyn_cast<dmir::ConvOp>(op);
     if (!conv)
-      return terms() <= kMostTerms;
+      return true;
     int64_t groups = conv.getGroups(), channels = weights.getDimSize(1), outputs = weights.getDimSize(0) / groups;
     bool wholeBlocks = groups == 1 || (channels % 16 == 0 && outputs % 16 == 0);
-    return typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks && terms() <= kMostTerms;
+    return typeOf(conv.getInput()).hasStaticShape() && !conv.getDims() && wholeBlocks;
   }
 
-  /// A value that is null (0) or a constant of one number.
-  static std::optional<int64_t> numberOf(Value value) {
+  /// Whether sums of what a run brings pay, if there are any. Static f32 products of weights that are no bytes stay
+  /// f32.
+  bool worthSums(const Quantised &lhs, const ZeroPoint &zero, const Weights &weights) {
+    if (!zero.atRun && !weights.rest)
+      return true;
+    bool isStatic = !zero.atRun && lhs.scale && isConstantExpression(lhs.scale);
+    return !isStatic && (!isConv() || typeOf(weights.bytes).getDimSize(0) >= kFewestChannels);
+  }
+
+  static bool isConstant(const Quantised &q) {
+    return isConstantExpression(q.bytes) && (!q.zero || isConstantExpression(q.zero)) &&
+           (!q.scale || isConstantExpression(q.scale));
+  }
+
+  /// Of a value that is null (0), one number, or one a row of the matrix of bytes of a type.
+  std::optional<ZeroPoint> zeroOf(Value value, Type byte) {
     if (!value)
-      return 0;
-    std::optional<Tensor> tensor = typeOf(value).getNumElements() == 1 ? evaluateConstant(value) : std::nullopt;
-    return tensor ? std::optional<int64_t>(tensor->asInt(0)) : std::nullopt;
+      return ZeroPoint();
+    if (isOne(value)) {
+      std::optional<Tensor> tensor = evaluateConstant(value);
+      int64_t low = byte.isUnsignedInteger() ? 0 : -128, x = tensor ? tensor->asInt(0) : 0;
+      return tensor ? ZeroPoint{x, {}, x >= low && x <= low + 255}
+                    : ZeroPoint{0, reshaped(value, {}), isWidened(value, byte)};
+    }
+    bool rows = !isConv() && typeOf(value).hasStaticShape() && shapeOf(value).back() == 1;
+    return rows ? std::optional<ZeroPoint>({0, value, false}) : std::nullopt;
+  }
+
+  static bool isWidened(Value value, Type byte) {
+    while (auto reshape = value.getDefiningOp<dmir::ReshapeOp>())
+      value = reshape.getInput();
+    auto widened = value.getDefiningOp<dmir::CastOp>();
+    return widened && elementOf(widened.getInput()) == byte;
   }
 
   //--- Matching ---------------------------------------------------------------------
@@ -127,7 +178,9 @@ private:
     return matchQuantised(value);
   }
 
-  static bool isOne(Value value) { return !value || typeOf(value).getNumElements() == 1; }
+  static bool isOne(Value value) {
+    return !value || (typeOf(value).hasStaticShape() && typeOf(value).getNumElements() == 1);
+  }
 
   /// The operand of an op that permutes axes, and what belongs to it permuted in the same way.
   template <typename Op>
@@ -136,9 +189,13 @@ private:
     if (!from)
       return std::nullopt;
     from->bytes = move(from->bytes);
-    for (Value *parameter : {&from->zero, &from->scale})
-      if (!isOne(*parameter))
-        *parameter = move(withRank(*parameter, typeOf(input).getRank()));
+    for (Value *parameter : {&from->zero, &from->scale}) {
+      if (isOne(*parameter))
+        continue;
+      if (!typeOf(*parameter).hasStaticShape())
+        return std::nullopt;
+      *parameter = move(withRank(*parameter, typeOf(input).getRank()));
+    }
     return from;
   }
 
@@ -187,48 +244,65 @@ private:
   Type i32() { return b.getI32Type(); }
   Type ui8() { return b.getIntegerType(8, /*isSigned=*/false); }
 
-  /// The weights without their zero points as s8; null where they do not fit.
-  Value signedWeights(const Quantised &rhs) {
+  Value plus(Value integers, int64_t value) {
+    return dmir::AddOp::create(b, op->getLoc(), integers, number(i32(), value));
+  }
+
+  /// The weights without their zero points as s8, or as far as s8 holds them; nullopt where zero points vary in a
+  /// column.
+  std::optional<Weights> signedWeights(const Quantised &rhs) {
     std::optional<Tensor> zeros = rhs.zero ? evaluateConstant(rhs.zero) : std::nullopt;
     std::pair<int64_t, int64_t> zero{0, 0};
     if (rhs.zero) {
       if (!zeros || !rangeOf(*zeros))
-        return {};
+        return std::nullopt;
       zero = *rangeOf(*zeros);
     }
-    bool shifted = zero.first != 0 || zero.second != 0;
-    if (!shifted && elementOf(rhs.bytes).isSignlessInteger(8))
-      return rhs.bytes;
+    bool shifted = zero.first != 0 || zero.second != 0, isSigned = elementOf(rhs.bytes).isSignlessInteger(8);
+    if (!shifted && isSigned)
+      return Weights{rhs.bytes, {}};
     std::optional<Tensor> bytes = evaluateConstant(rhs.bytes);
     auto range = bytes ? rangeOf(*bytes) : std::nullopt;
-    if (!range || range->first - zero.second < -128 || range->second - zero.first > 127)
-      return {};
+    if (!range)
+      return std::nullopt;
     Value wide = cast(rhs.bytes, i32());
-    if (shifted)
-      wide = dmir::SubOp::create(b, op->getLoc(), wide, rhs.zero);
-    return cast(wide, b.getIntegerType(8));
+    if (range->first - zero.second >= -128 && range->second - zero.first <= 127) {
+      if (shifted)
+        wide = dmir::SubOp::create(b, op->getLoc(), wide, rhs.zero);
+      return Weights{cast(wide, b.getIntegerType(8)), {}};
+    }
+    int64_t middle = isSigned ? 0 : 128, rank = typeOf(rhs.bytes).getRank();
+    Value rest = rhs.zero ? rhs.zero : number(i32(), 0);
+    auto conv = dyn_cast<dmir::ConvOp>(op);
+    if (!variesAlong(conv ? 0 : rank - 1, rank, typeOf(rest)) || (conv && conv.getGroups() != 1))
+      return std::nullopt;
+    return Weights{isSigned ? rhs.bytes : cast(plus(wide, -middle), b.getIntegerType(8)),
+                   besideResult(middle ? plus(rest, -middle) : rest)};
   }
 
   /// The i32 sums of (bytes - zero) * weights, plus a bias if there is one; null when the target does not compute them.
-  Value product(Value bytes, int64_t zero, Value weights, Value bias) {
+  Value product(Value bytes, ZeroPoint zero, const Weights &weights, Value bias) {
     if (!elementOf(bytes).isUnsignedInteger(8)) {
-      Value wide = dmir::AddOp::create(b, op->getLoc(), cast(bytes, i32()), number(i32(), 128));
-      bytes = cast(wide, ui8());
-      zero += 128;
+      bytes = cast(plus(cast(bytes, i32()), 128), ui8());
+      zero.atRun ? void(zero.atRun = plus(zero.atRun, 128)) : void(zero.number += 128);
     }
     Operation *narrow = b.clone(*op);
-    if (zero != 0)
-      bytes = padded(narrow, bytes, zero);
-    narrow->setOperands({bytes, weights});
+    Value input = zero.isZero() ? bytes : padded(narrow, bytes, zero);
     auto type = typeOf(op->getResult(0));
-    narrow->getResult(0).setType(RankedTensorType::get(type.getShape(), i32(), type.getEncoding()));
+    if (input) {
+      narrow->setOperands({input, weights.bytes});
+      narrow->getResult(0).setType(RankedTensorType::get(type.getShape(), i32(), type.getEncoding()));
+    }
     const TargetBackend *target = context.responsible(op);
-    if (!target || context.refusal(*target, narrow)) {
+    if (!input || !target || context.refusal(*target, narrow)) {
       narrow->erase();
       return {};
     }
     Value sum = narrow->getResult(0);
-    if (zero == 0)
+    if (weights.rest)
+      sum = dmir::SubOp::create(b, op->getLoc(), sum,
+                                dmir::MulOp::create(b, op->getLoc(), sumsOfBytes(narrow), weights.rest));
+    if (zero.isZero())
       return bias ? Value(dmir::AddOp::create(b, op->getLoc(), sum, bias)) : sum;
     Value excess = correction(weights, zero);
     if (bias)
@@ -236,37 +310,64 @@ private:
     return dmir::SubOp::create(b, op->getLoc(), sum, excess);
   }
 
-  /// Padding is the zero point, so that all results have the same correction: the input gets it before.
-  Value padded(Operation *product, Value bytes, int64_t zero) {
+  /// Padding is the zero point, so that all results have the same correction: the input gets it before. Null where the
+  /// zero point is no byte.
+  Value padded(Operation *product, Value bytes, const ZeroPoint &zero) {
     auto conv = dyn_cast<dmir::ConvOp>(product);
     auto isZero = [](int64_t pad) { return pad == 0; };
     if (!conv || (llvm::all_of(conv.getLow(), isZero) && llvm::all_of(conv.getHigh(), isZero)))
       return bytes;
+    if (!zero.mayPad)
+      return {};
     SmallVector<int64_t> low{0, 0}, high{0, 0}, none(conv.getLow().size() + 2, 0);
     llvm::append_range(low, conv.getLow());
     llvm::append_range(high, conv.getHigh());
     conv.setLow(ArrayRef<int64_t>(none).drop_front(2));
     conv.setHigh(ArrayRef<int64_t>(none).drop_front(2));
     b.setInsertionPoint(product);
-    Value fill = number(ui8(), zero);
+    Value fill = zero.atRun ? cast(zero.atRun, ui8()) : number(ui8(), zero.number);
     Value result =
         dmir::PadOp::create(b, op->getLoc(), bytes, fill, low, high, none, dmir::PadMode::constant, dmir::DimsAttr());
     b.setInsertionPoint(op);
     return result;
   }
 
-  /// zero times the weights' sums over k.
-  Value correction(Value weights, int64_t zero) {
+  /// What the product's left operand has in each of its sums: of a row, or of a window.
+  Value sumsOfBytes(Operation *product) {
+    Value wide = cast(product->getOperand(0), i32());
+    int64_t axis = isConv() ? 1 : typeOf(wide).getRank() - 1;
+    Value sums = dmir::ReduceOp::create(b, op->getLoc(), dmir::Reduction::sum, wide, axis, true);
+    auto conv = dyn_cast<dmir::ConvOp>(product);
+    if (!conv)
+      return sums;
+    ArrayRef<int64_t> window = shapeOf(conv.getWeights()).drop_front(2);
+    SmallVector<int64_t> none(window.size(), 0);
+    return dmir::PoolOp::create(b, op->getLoc(), dmir::Pooling::sum, sums, window, conv.getStrides(),
+                                conv.getDilations(), conv.getLow(), conv.getHigh(), none, false, dmir::DimsAttr());
+  }
+
+  /// The zero point times the weights' sums over k.
+  Value correction(const Weights &weights, const ZeroPoint &zero) {
     SmallVector<int64_t> axes;
-    int64_t rank = typeOf(weights).getRank();
+    int64_t rank = typeOf(weights.bytes).getRank();
     for (int64_t axis = 1; axis < rank && isConv(); ++axis)
       axes.push_back(axis);
     if (!isConv())
       axes.push_back(rank - 2);
-    Value sums = dmir::ReduceOp::create(b, op->getLoc(), dmir::Reduction::sum, cast(weights, i32()), axes, true);
+    Value sums = dmir::ReduceOp::create(b, op->getLoc(), dmir::Reduction::sum, cast(weights.bytes, i32()), axes, true);
     if (isConv())
-      sums = reshaped(sums, channelShape(typeOf(weights).getDimSize(0)));
-    return dmir::MulOp::create(b, op->getLoc(), sums, number(i32(), zero));
+      sums = reshaped(sums, channelShape(typeOf(weights.bytes).getDimSize(0)));
+    if (weights.rest)
+      sums = dmir::SubOp::create(b, op->getLoc(), sums,
+                                 dmir::MulOp::create(b, op->getLoc(), weights.rest, number(i32(), terms())));
+    return dmir::MulOp::create(b, op->getLoc(), sums, zero.atRun ? zero.atRun : number(i32(), zero.number));
+  }
+
+  /// Numbers of the right operand, one for all or one a column or output channel, as they broadcast against the result.
+  Value besideResult(Value value) {
+    if (isOne(value))
+      return reshaped(value, {});
+    return isConv() ? reshaped(value, channelShape(typeOf(value).getNumElements())) : value;
   }
 
   /// One number an output channel of a convolution's result.
@@ -277,12 +378,7 @@ private:
   }
 
   Value productOfScales(const Quantised &lhs, const Quantised &rhs) {
-    Value right = rhs.scale;
-    if (isConv() && !isOne(right))
-      right = reshaped(right, channelShape(typeOf(right).getNumElements()));
-    else if (isOne(right))
-      right = reshaped(right, {});
-    return dmir::MulOp::create(b, op->getLoc(), reshaped(lhs.scale, {}), right);
+    return dmir::MulOp::create(b, op->getLoc(), reshaped(lhs.scale, {}), besideResult(rhs.scale));
   }
 
   //--- Biases -----------------------------------------------------------------------------

@@ -12,8 +12,7 @@ std::optional<Tensor> quantised::evaluateConstant(Value value) {
   if (std::optional<Tensor> tensor = dmir::constantTensor(value))
     return tensor;
   Operation *op = value.getDefiningOp();
-  if (!op || op->getNumResults() != 1 || op->getNumOperands() == 0 || !typeOf(value).hasStaticShape() ||
-      !reference::canEvaluate(op->getName()))
+  if (!isConstantExpression(value) || op->getNumResults() != 1 || !typeOf(value).hasStaticShape())
     return std::nullopt;
   SmallVector<Tensor> operands;
   for (Value operand : op->getOperands()) {
@@ -33,12 +32,12 @@ std::optional<double> quantised::evaluateNumber(Value value) {
   return tensor ? std::optional<double>(tensor->asDouble(0)) : std::nullopt;
 }
 
-bool quantised::isConstantExpression(Value value) {
+bool quantised::isConstantExpression(Value value, int depth) {
   if (dmir::isConstant(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return op && op->getNumOperands() && reference::canEvaluate(op->getName()) &&
-         llvm::all_of(op->getOperands(), isConstantExpression);
+  return depth > 0 && op && op->getNumOperands() && reference::canEvaluate(op->getName()) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return isConstantExpression(operand, depth - 1); });
 }
 
 std::optional<Quantised> quantised::matchQuantised(Value value) {
@@ -46,13 +45,13 @@ std::optional<Quantised> quantised::matchQuantised(Value value) {
   if (elementOf(value).isF32()) {
     auto mul = value.getDefiningOp<dmir::MulOp>();
     auto cast = mul ? mul.getLhs().getDefiningOp<dmir::CastOp>() : dmir::CastOp();
-    if (!cast || !isConstantExpression(mul.getRhs()) || shapeOf(cast.getResult()) != shapeOf(value))
+    if (!cast || shapeOf(cast.getResult()) != shapeOf(value))
       return std::nullopt;
     q.scale = mul.getRhs();
     value = cast.getInput();
   }
   if (auto sub = value.getDefiningOp<dmir::SubOp>()) {
-    if (!isConstantExpression(sub.getRhs()) || shapeOf(sub.getLhs()) != shapeOf(value))
+    if (shapeOf(sub.getLhs()) != shapeOf(value))
       return std::nullopt;
     q.zero = sub.getRhs();
     value = sub.getLhs();

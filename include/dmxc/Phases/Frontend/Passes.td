@@ -5,8 +5,9 @@ def IntegerProducts : Pass<"dmir-integer-products", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createIntegerProductsPass(context)";
   let summary = "Products of dequantised bytes become i32 products of the bytes and one multiplication by the scales";
   let description = [{
-    Where the right operand is constant, fits s8 without its zero points, and the target computes products of bytes. The
-    left operand's zero point is corrected with sums of the weights; padding is that zero point. Integer sums are exact. A
+    Where the right operand is constant and the target computes products of bytes. The left operand's zero point and scale may be
+    those of a run; the zero point is corrected with sums of the weights, and padding is that zero point. Weights that do not
+    fit s8 without their zero points are corrected with sums of the left operand's rows or windows. Integer sums are exact. A
     bias of multiples of the scales' product is part of them.
   }];
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
