@@ -25,18 +25,12 @@ except ImportError:
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from case import Placed, model
 from cases import CASES, INSIDE
+from levels import levels_here
 from reached import Reached, computed
 from sampling import LONG, sample
 
-LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 CHUNK = 60  # nodes of a model
 LIMIT = 180  # seconds of one command
-
-
-def levels_here():
-    flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M).group(1).split()
-    needs = [["sse4_2"], ["avx2", "fma", "f16c"], ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"]]
-    return [level for level, wanted in zip(LEVELS, needs) if set(wanted) <= set(flags)]
 
 
 def sqnr(wanted, got):
