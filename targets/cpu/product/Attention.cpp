@@ -13,6 +13,7 @@
 #include "MatmulRegion.h"
 #include "targets/common/math/VectorMath.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -49,18 +50,39 @@ static bool isOperand(Value value, ArrayRef<Dim> batch) {
   return false;
 }
 
+/// Whether a small constant holds zeros alone.
+static bool isZero(Value value) {
+  std::optional<Tensor> number = dmir::elementsOf(value.getType()).is(1) ? dmir::constantTensor(value) : std::nullopt;
+  return number && number->asDouble(0) == 0;
+}
+
+/// The test in select(is_nan(w), 0, w), which alone reads w besides the select; null in other selects.
+static dmir::IsNaNOp guardTest(Operation *op) {
+  auto select = dyn_cast<dmir::SelectOp>(op);
+  auto test = select ? select.getCondition().getDefiningOp<dmir::IsNaNOp>() : dmir::IsNaNOp();
+  bool guards = test && test.getInput() == select.getOnFalse() && test.getResult().hasOneUse() &&
+                test.getInput().hasNUses(2) && isZero(select.getOnTrue());
+  return guards ? test : dmir::IsNaNOp();
+}
+
 /// Follows a matrix through elementwise ops, and reshapes of its batch axes, back to what a product or softmax made.
-/// Null where there is nothing of the kind, or it is read elsewhere too; `path` gets the ops in order.
-static Operation *findSource(Value value, SmallVector<Operation *> &path) {
+/// Null where there is nothing of the kind, or it is read elsewhere too; `path` gets the ops in order. Uses of a
+/// `guarded` value are known.
+static Operation *findSource(Value value, SmallVector<Operation *> &path, bool guarded = false) {
   constexpr size_t most = 8;
   Operation *op = value.getDefiningOp();
-  if (!op || !value.hasOneUse() || !isPlainF32(value))
+  if (!op || !(guarded || value.hasOneUse()) || !isPlainF32(value))
     return nullptr;
   if (mlir::isa<dmir::MatMulOp, dmir::SoftmaxOp>(op))
     return op;
   bool reshapes = mlir::isa<dmir::ReshapeOp>(op);
   if ((!reshapes && !op->hasTrait<dmir::Elementwise>()) || op->getNumResults() != 1 || path.size() == most)
     return nullptr;
+  if (dmir::IsNaNOp test = guardTest(op)) {
+    Operation *source = findSource(test.getInput(), path, /*guarded=*/true);
+    path.append({test, op});
+    return source;
+  }
   SmallVector<Dim> dims = dmir::dimsOf(value);
   for (Value operand : op->getOperands()) {
     SmallVector<Dim> own = dmir::dimsOf(operand);
@@ -76,6 +98,31 @@ static Operation *findSource(Value value, SmallVector<Operation *> &path) {
 }
 
 static ArrayRef<Dim> batchOf(ArrayRef<Dim> dims) { return dims.drop_back(2); }
+
+/// What is done behind the softmax, where that is no more than rows of zeros: a guard against NaN, or a choice between
+/// 0 and the weights that is the same in a whole row. Nothing where each weight has to be computed.
+static std::optional<ZeroRows> zeroRowsOf(ArrayRef<Operation *> after) {
+  ZeroRows rows;
+  for (Operation *op : after) {
+    if (mlir::isa<dmir::ReshapeOp>(op))
+      continue;
+    bool isFirst = !rows.whereNaN && !rows.choice;
+    if (mlir::isa<dmir::IsNaNOp>(op) && isFirst) {
+      rows.whereNaN = true;
+      continue;
+    }
+    if (rows.whereNaN && guardTest(op))
+      continue;
+    auto select = dyn_cast<dmir::SelectOp>(op);
+    if (!select || !isFirst || !isZero(select.getOnTrue()))
+      return std::nullopt;
+    SmallVector<Dim> dims = dmir::dimsOf(select.getCondition());
+    if (!dims.empty() && !dims.back().is(1))
+      return std::nullopt;
+    rows.choice = select;
+  }
+  return rows;
+}
 
 std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
   Attention found;
@@ -95,6 +142,7 @@ std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
   if (!filled || batchOf(result) != batchOf(weights) || !isOperand(found.scores.getLhs(), batchOf(scores)) ||
       !isOperand(found.scores.getRhs(), batchOf(scores)) || !isOperand(found.result.getRhs(), batchOf(result)))
     return std::nullopt;
+  found.zeroRows = zeroRowsOf(found.after);
   return found;
 }
 
@@ -185,6 +233,7 @@ public:
 private:
   void emitScores();
   void emitSoftmax(Value row);
+  Value clearRow(Value row, Value total, Value inverse);
   void finishWeights(Value row, Value inverse);
   void emitResult();
   Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,
@@ -317,11 +366,32 @@ void AttentionEmitter::emitSoftmax(Value row) {
   Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, b.constant(f32, 0));
   total = arith::SelectOp::create(b, none, b.constant(f32, 1), total);
   Value inverse = arith::DivFOp::create(b, b.constant(f32, 1), total);
-  if (!d.attention.after.empty()) {
+  if (d.attention.zeroRows) {
+    inverse = clearRow(row, total, inverse);
+  } else {
     finishWeights(row, b.splat(inverse, lanes));
     inverse = b.constant(f32, 1);
   }
   b.store(inverse, inverses, row);
+}
+
+/// The inverse of a row's sum, or 0 where its result is to be zeros. A weight is NaN where the sum is: a row's weights
+/// are all NaN or none is.
+Value AttentionEmitter::clearRow(Value row, Value total, Value inverse) {
+  const ZeroRows &rows = *d.attention.zeroRows;
+  if (!rows)
+    return inverse;
+  Value clear;
+  if (rows.whereNaN) {
+    clear = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, total, total);
+  } else {
+    dmir::SelectOp select = rows.choice;
+    SmallVector<Dim> own = dmir::dimsOf(select.getCondition()), whole = dmir::dimsOf(select.getResult());
+    e.forget();
+    clear =
+        e.evaluate(select.getCondition(), broadcastIndices(e, indexOf(select.getResult(), row, e.at(0)), own, whole));
+  }
+  return arith::SelectOp::create(b, clear, b.constant(f32, 0), inverse);
 }
 
 /// Divides the weights of a row and does with them what comes behind the softmax.
@@ -344,7 +414,13 @@ void AttentionEmitter::emitResult() {
   GemmTiles tiles = chooseGemmTiles(spec, b.isa());
   GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
     Value result = d.result.op.getResult(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
-    e.bindValue(result, arith::MulFOp::create(b, sums, inverse));
+    Value value = arith::MulFOp::create(b, sums, inverse);
+    if (d.attention.zeroRows && *d.attention.zeroRows) {
+      Value zero = b.constant(sums.getType(), 0); // NaN times 0 is none
+      Value clear = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, inverse, zero);
+      value = arith::SelectOp::create(b, clear, zero, value);
+    }
+    e.bindValue(result, value);
     writer.write(indexOf(result, row, column));
   });
   GemmMatrix weights;

@@ -8,6 +8,13 @@
 
 namespace dmxc::cpu {
 
+/// Rows of an attention's weights that become zeros as a whole; false: none.
+struct ZeroRows {
+  bool whereNaN = false; ///< select(is_nan(w), 0, w)
+  dmir::SelectOp choice; ///< select(c, 0, w) with c of one column
+  explicit operator bool() const { return whereNaN || static_cast<mlir::Operation *>(choice); }
+};
+
 /// g(softmax(f(Q K))) V with f and g elementwise, in f32: Q [.., m, d], K [.., d, t], V [.., t, n]. The batch axes may
 /// be other ones from op to op, as long as they are as many elements.
 struct Attention {
@@ -15,6 +22,7 @@ struct Attention {
   llvm::SmallVector<mlir::Operation *> before; ///< f: scale, mask; in order
   dmir::SoftmaxOp softmax;
   llvm::SmallVector<mlir::Operation *> after; ///< g: rows without keys
+  std::optional<ZeroRows> zeroRows;           ///< all that g does; nothing where it computes weights
   dmir::MatMulOp result;
 };
 

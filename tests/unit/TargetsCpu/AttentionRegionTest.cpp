@@ -108,3 +108,33 @@ func.func @bmm(%q: tensor<6x19x16xf32>, %k: tensor<6x23x16xf32>, %v: tensor<6x23
 }
 )");
 }
+
+/// select(is_nan(w), 0, w), as exporters write it behind the softmax: rows without a key are zeros, and so are those
+/// that have a NaN among their scores.
+TEST(AttentionRegion, Guard) {
+  const char *guarded = R"(
+func.func @$NAME(%q: tensor<2x$ROWSx16xf32>, %k: tensor<2x16x$KEYSxf32>, %v: tensor<2x$KEYSx24xf32>, %keep: tensor<$ROWSx$KEYSxi1>)
+    -> tensor<2x$ROWSx24xf32> attributes {ulp = 16.0, abs = 5.0e-5$MORE} {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %s = dmir.matmul %q, %k : (tensor<2x$ROWSx16xf32>, tensor<2x16x$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %m = dmir.select %keep, %s, %low : (tensor<$ROWSx$KEYSxi1>, tensor<2x$ROWSx$KEYSxf32>, tensor<f32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %n = dmir.is_nan %p : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxi1>
+  %w = dmir.select %n, %zero, %p : (tensor<2x$ROWSx$KEYSxi1>, tensor<f32>, tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+$BEHIND
+  %r = dmir.matmul %x, %v : (tensor<2x$ROWSx$KEYSxf32>, tensor<2x$KEYSx24xf32>) -> tensor<2x$ROWSx24xf32>
+  return %r : tensor<2x$ROWSx24xf32>
+}
+)";
+  auto make = [&](const char *name, int rows, int keys, const char *more, std::string behind) {
+    return substitute(substitute(guarded, {{"BEHIND", std::move(behind)}}),
+                      {{"NAME", name}, {"ROWS", std::to_string(rows)}, {"KEYS", std::to_string(keys)}, {"MORE", more}});
+  };
+  std::string same = "  %x = dmir.reshape %w : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>",
+              scaled =
+                  "  %two = dmir.constant dense<2.0> : tensor<f32>\n"
+                  "  %x = dmir.mul %w, %two : (tensor<2x$ROWSx$KEYSxf32>, tensor<f32>) -> tensor<2x$ROWSx$KEYSxf32>";
+  check(make("many_keys", 37, 150, "", same) + make("without_keys", 60, 2, "", same) +
+        make("weights_computed", 60, 2, "", scaled));
+}

@@ -140,6 +140,41 @@ func.func @attention(%q: tensor<2x8x4xf32>, %k: tensor<2x4x8xf32>, %v: tensor<2x
 
 // -----
 
+// So it is with weights that are 0 where they would be NaN: they are read twice, but by the guard alone.
+// CHECK-LABEL: func @guarded_attention
+// CHECK-COUNT-1: dmir.region "cpu"
+// CHECK: dmir.matmul
+// CHECK: dmir.is_nan
+// CHECK: dmir.matmul
+// CHECK-NOT: dmir.region
+func.func @guarded_attention(%q: tensor<2x8x4xf32>, %k: tensor<2x4x8xf32>, %v: tensor<2x8x4xf32>, %mask: tensor<8x8xf32>) -> tensor<2x8x4xf32> {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %0 = dmir.matmul %q, %k : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+  %1 = dmir.add %0, %mask : (tensor<2x8x8xf32>, tensor<8x8xf32>) -> tensor<2x8x8xf32>
+  %2 = dmir.softmax %1 {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %3 = dmir.is_nan %2 : (tensor<2x8x8xf32>) -> tensor<2x8x8xi1>
+  %4 = dmir.select %3, %zero, %2 : (tensor<2x8x8xi1>, tensor<f32>, tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %5 = dmir.matmul %4, %v : (tensor<2x8x8xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %5 : tensor<2x8x4xf32>
+}
+
+// -----
+
+// Weights that are something else than 0 there are computed apart.
+// CHECK-LABEL: func @replaced_weights
+// CHECK-COUNT-3: dmir.region "cpu"
+func.func @replaced_weights(%q: tensor<2x8x4xf32>, %k: tensor<2x4x8xf32>, %v: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+  %one = dmir.constant dense<1.0> : tensor<f32>
+  %0 = dmir.matmul %q, %k : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+  %1 = dmir.softmax %0 {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %2 = dmir.is_nan %1 : (tensor<2x8x8xf32>) -> tensor<2x8x8xi1>
+  %3 = dmir.select %2, %one, %1 : (tensor<2x8x8xi1>, tensor<f32>, tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %4 = dmir.matmul %3, %v : (tensor<2x8x8xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  return %4 : tensor<2x8x4xf32>
+}
+
+// -----
+
 // Weights that are read elsewhere are in memory: three kernels.
 // CHECK-LABEL: func @attention_weights
 // CHECK-COUNT-3: dmir.region "cpu"
