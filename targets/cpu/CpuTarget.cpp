@@ -2,26 +2,21 @@
 
 #include "CpuTarget.h"
 
-#include "Fusion.h"
 #include "Kernels.h"
+#include "Layouts.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/PackedRows.h"
 
-#include "targets/common/code/KernelDialects.h"
+#include "targets/common/code/CompileQueue.h"
+#include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-
-#include "mlir/Parser/Parser.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <atomic>
-#include <mutex>
-#include <thread>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -32,13 +27,6 @@ namespace {
 /// What runs on the machines of the last ten years, and what is up to twice as fast on those with AVX-512.
 constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
 
-std::string kernelText(Operation *kernel) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  kernel->print(out, OpPrintingFlags().enableDebugInfo());
-  return text;
-}
-
 class CpuTarget final : public TargetBackend {
 public:
   CpuTarget(TargetOptions options, WeightFormat weights, std::vector<IsaLevel> levels)
@@ -46,21 +34,21 @@ public:
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
-  std::optional<std::string> refuses(Operation *op) const override { return cpu::refuses(op); }
+  std::optional<std::string> refuses(Operation *op) const override { return answers.refuses(op); }
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
   }
   bool readsStoredOperands() const override { return true; }
-  SmallVector<Operation *> computedWith(Operation *root) const override { return cpu::computedWith(root); }
+  SmallVector<Operation *> computedWith(Operation *root) const override { return cpuKernels().computedWith(root); }
   bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
-    return cpu::fusesProducer(root, use, producer);
+    return answers.fusesProducer(root, use, producer);
   }
   bool yieldsProducer(Operation *root, Operation *producer) const override {
-    return cpu::yieldsProducer(root, producer);
+    return answers.yieldsProducer(root, producer);
   }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
-    return cpu::fusesConsumer(root, result, consumer);
+    return answers.fusesConsumer(root, result, consumer);
   }
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
@@ -82,6 +70,7 @@ private:
   TargetOptions options;
   WeightFormat weights;
   std::vector<IsaLevel> levels;
+  Answers answers{"cpu", cpuKernels()};
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
@@ -89,26 +78,7 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   if (!plan)
     return plan.takeError();
   readPackedRows(region, weights, *plan);
-  Builder b(region.getContext());
-  NamedAttrList list;
-  list.set(strategy::kAlgorithm, b.getStringAttr(plan->algorithm));
-  auto set = [&](StringRef key, Dim size) { list.set(key, dmir::dimAttr(region.getContext(), size)); };
-  set(strategy::kWork, plan->work);
-  set(strategy::kGrain, plan->grain);
-  set(strategy::kScratch, plan->scratch);
-  set(strategy::kFlops, cpuKernels().operations(region.getBlock()));
-  set(strategy::kBytes, regionBytes(region) - plan->savedBytes);
-  if (DictionaryAttr sizes = nominalSizes(region.getBlock()); !sizes.empty())
-    list.set("nominal", sizes);
-  if (!plan->packed.empty())
-    list.set(strategy::kPacked, plan->packed.getDictionary(region.getContext()));
-  if (!plan->inPlace.empty()) {
-    SmallVector<Attribute> operands;
-    for (int64_t operand : plan->inPlace)
-      operands.push_back(b.getI64IntegerAttr(operand));
-    list.set(strategy::kInPlace, b.getArrayAttr(operands));
-  }
-  return list.getDictionary(region.getContext());
+  return answers.strategyOf(region, *plan);
 }
 
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
@@ -122,10 +92,10 @@ std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
 }
 
 Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const {
-  OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(text, &context);
+  Result<ParsedKernel> source = parseKernel(text, context);
   if (!source)
-    return Error{ErrorKind::Internal, "a kernel's text does not parse again:\n" + text};
-  auto kernel = *source->getOps<dlir::KernelOp>().begin();
+    return source.takeError();
+  dlir::KernelOp kernel = source->kernel;
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   Choice choice(kernel.getStrategy());
   choice.panels = panelsOf(kernel.getStrategy());
@@ -154,35 +124,19 @@ Status CpuTarget::makeTempsDirs() const {
 Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels) const {
   if (Status s = makeTempsDirs(); !s)
     return s.takeError();
-  size_t count = kernels.size() * levels.size();
-  std::vector<Result<KernelObject>> results(count, Error{ErrorKind::Internal, "not compiled"});
-  std::atomic<size_t> next = 0;
-  // Building IR changes its context, so every worker has one of its own and takes kernels over as text.
   std::vector<std::string> texts;
   for (Operation *kernel : kernels)
     texts.push_back(kernelText(kernel));
-  auto work = [&] {
-    MLIRContext context(MLIRContext::Threading::DISABLED);
-    context.loadDialect<dmir::DMIRDialect, dlir::DLIRDialect>();
-    loadKernelDialects(context);
-    for (size_t i = next++; i < count; i = next++) {
-      size_t kernel = i / levels.size(), level = i % levels.size();
-      results[i] = compile(texts[kernel], context, levels[level]);
-    }
-  };
-  // The work is handed out by a counter, but results keep the kernels' order: the same bytes for any -j.
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::min<size_t>(options.jobs, count); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread &helper : helpers)
-    helper.join();
-  std::vector<std::vector<KernelObject>> objects(levels.size(), std::vector<KernelObject>(kernels.size()));
-  for (auto [i, result] : llvm::enumerate(results)) {
-    if (!result)
-      return result.takeError();
-    objects[i % levels.size()][i / levels.size()] = std::move(*result);
-  }
+  size_t each = levels.size();
+  auto results =
+      kernels::compileAll<KernelObject>(texts.size() * each, options.jobs, [&](size_t i, MLIRContext &context) {
+        return compile(texts[i / each], context, levels[i % each]);
+      });
+  if (!results)
+    return results.takeError();
+  std::vector<std::vector<KernelObject>> objects(each, std::vector<KernelObject>(texts.size()));
+  for (auto [i, object] : llvm::enumerate(*results))
+    objects[i % each][i / each] = std::move(object);
   return objects;
 }
 

@@ -37,6 +37,15 @@ Packing dmxc::cpu::packingOfForm(StringRef form) {
       .Default(Packing::None);
 }
 
+Status dmxc::cpu::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
+  StringRef name = formName(form);
+  if (isMatmulForm(form))
+    return packMatmulOperand(form, constant, out);
+  if (name.starts_with("conv"))
+    return packConvOperand(form, constant, out);
+  return Error{ErrorKind::Internal, "the cpu target knows no packed form '" + name.str() + "'"};
+}
+
 /// How much of what text decided a plan has: exact forms say more than their names.
 static int agreement(const KernelPlan &plan, DictionaryAttr given) {
   MLIRContext *context = given.getContext();

@@ -18,6 +18,9 @@ enum class Packing { Fastest, Plain, Fours, Blocks, BF16, S8, Winograd, None };
 /// The packing of a form's name; None for those that are no form.
 Packing packingOfForm(llvm::StringRef form);
 
+/// Writes the packed form of a constant into `out`.
+Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+
 /// What a plan rests on besides the body.
 struct Choice : PlanRequest {
   llvm::function_ref<bool(unsigned)> constant =

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Fusion.h"
+#include "Layouts.h"
 #include "targets/cpu/conv/ConvRegion.h"
 
 #include "mlir/IR/TypeUtilities.h"

@@ -31,6 +31,16 @@ bool KernelTable::readsOnce(Operation *op) const {
   return dmir::isPulled(op) || (row && row->readsOnce);
 }
 
+bool KernelTable::readsViews(Operation *op) const {
+  const KernelRow *row = find(op);
+  return row && row->readsViews;
+}
+
+bool KernelTable::takes(Operation *root, Operation *producer) const {
+  const KernelRow *row = find(root);
+  return row && row->takes && row->takes(root, producer);
+}
+
 bool KernelTable::hasEpilogue(Operation *op) const {
   const KernelRow *row = find(op);
   return row && row->epilogue;
@@ -211,8 +221,8 @@ static Result<KernelPlan> planDefineDims(const RegionBody &body, const PlanReque
 }
 
 void kernels::registerRoots(KernelTable &table) {
-  for (auto add :
-       {registerReductions, registerRowKernels, registerPools, registerTopK, registerGreedySelect, registerScatters})
+  for (auto add : {registerProducts, registerConvolutions, registerReductions, registerRowKernels, registerPools,
+                   registerTopK, registerGreedySelect, registerScatters})
     add(table);
   table.add<dmir::DefineDimsOp>({.plan = planDefineDims, .readsOnce = true});
 }

@@ -27,7 +27,10 @@ enum class InPlace {
 struct KernelRow {
   Result<KernelPlan> (*plan)(const RegionBody &body, const PlanRequest &request);
   bool readsOnce = false; ///< each element of operand 0, about: fused producers are computed no more often
-  bool epilogue = false;  ///< results go through fused consumers
+  /// Elements of operands are read many times: only what is a view of memory is fused there, and what the row takes.
+  bool readsViews = false;
+  bool (*takes)(mlir::Operation *root, mlir::Operation *producer) = nullptr; ///< null: nothing else
+  bool epilogue = false;                                                     ///< results go through fused consumers
   InPlace inPlace = InPlace::Never;
   /// Arithmetic operations of the op; null: one for each element that it touches.
   Dim (*operations)(mlir::Operation *op) = nullptr;
@@ -37,8 +40,9 @@ struct KernelRow {
 
 class KernelTable {
 public:
+  /// A row of an op that has one takes its place.
   template <typename... Ops> void add(const KernelRow &row) {
-    (rows.insert({mlir::StringRef(Ops::getOperationName()), row}), ...);
+    ((rows[mlir::StringRef(Ops::getOperationName())] = row), ...);
   }
   /// Null for ops that are no roots.
   const KernelRow *find(mlir::Operation *op) const;
@@ -47,6 +51,9 @@ public:
   /// Whether an op can be computed at all, as a root or by the pull model of ElementExpr.h.
   bool has(mlir::Operation *op) const;
   bool readsOnce(mlir::Operation *op) const;
+  bool readsViews(mlir::Operation *op) const;
+  /// Whether a root's kernel computes `producer`, which is no view, where it reads an operand many times.
+  bool takes(mlir::Operation *root, mlir::Operation *producer) const;
   bool hasEpilogue(mlir::Operation *op) const;
   /// The ops besides a root that its kernel computes.
   llvm::SmallVector<mlir::Operation *> computedWith(mlir::Operation *root) const;
@@ -72,6 +79,8 @@ KernelPlan planPointwise(const RegionBody &body, const PlanRequest &request);
 
 /// All of the rows below.
 void registerRoots(KernelTable &table);
+void registerProducts(KernelTable &table);
+void registerConvolutions(KernelTable &table);
 void registerReductions(KernelTable &table);
 void registerRowKernels(KernelTable &table);
 void registerPools(KernelTable &table);

@@ -264,5 +264,9 @@ Dim operations(Operation *op) {
 } // namespace
 
 void dmxc::cpu::registerGroupedMatmul(KernelTable &table) {
-  table.add<dmir::GroupedMatMulOp>({.plan = planGroupedMatmul, .epilogue = true, .operations = operations});
+  table.add<dmir::GroupedMatMulOp>({.plan = planGroupedMatmul,
+                                    .readsViews = true,
+                                    .takes = takesFewBits,
+                                    .epilogue = true,
+                                    .operations = operations});
 }

@@ -47,14 +47,6 @@ bool dmxc::cpu::heavyEpilogue(ArrayRef<Operation *> ops) {
   return weight > 4;
 }
 
-Value dmxc::cpu::fromAccumulator(ElementExpr &e, Value value, Type element) {
-  KernelBuilder &b = e.builder();
-  if (mlir::isa<FloatType>(element))
-    return e.narrow(value, element);
-  Type narrow = b.laneType(e.carried(element), e.lanes());
-  return narrow == value.getType() ? value : Value(arith::TruncIOp::create(b, narrow, value));
-}
-
 void dmxc::cpu::mapRange(CpuBuilder &b, Dim nominal, Dim own) {
   if (nominal == own)
     return;
@@ -332,6 +324,20 @@ static Dim operations(Operation *op) {
   return dmir::dimsOf(op->getOperand(0)).back() * 2 * dmir::elementsOf(op->getResult(0).getType());
 }
 
+bool dmxc::cpu::takesFewBits(Operation *root, Operation *producer) {
+  if (!mlir::isa<dmir::DequantizeOp>(producer) || !cpuKernels().computedWith(root).empty() ||
+      !llvm::all_of(producer->getOperands(), [](Value v) { return dmir::isConstant(v); }))
+    return false;
+  std::optional<BlockWeights> weights = matchBlockWeights(root->getOperand(1));
+  return weights && weights->op == producer && weights->grouped() == mlir::isa<dmir::GroupedMatMulOp>(root) &&
+         typeOf(root->getOperand(0)).getElementType() == typeOf(root->getOperand(1)).getElementType();
+}
+
 void dmxc::cpu::registerMatmul(KernelTable &table) {
-  table.add<dmir::MatMulOp>({.plan = planMatmul, .epilogue = true, .operations = operations, .computes = innerOpsOf});
+  table.add<dmir::MatMulOp>({.plan = planMatmul,
+                             .readsViews = true,
+                             .takes = takesFewBits,
+                             .epilogue = true,
+                             .operations = operations,
+                             .computes = innerOpsOf});
 }

@@ -5,6 +5,7 @@
 #include "targets/cpu/code/CpuBuilder.h"
 
 #include "targets/common/roots/Loops.h"
+#include "targets/common/roots/Terms.h"
 
 namespace dmxc::cpu {
 
@@ -12,6 +13,8 @@ namespace dmxc::cpu {
 void registerMatmul(KernelTable &table);
 /// Products of grouped rows.
 void registerGroupedMatmul(KernelTable &table);
+/// Whether a product takes the bits of the constants that `producer` makes its right operand of.
+bool takesFewBits(mlir::Operation *root, mlir::Operation *producer);
 /// The packed form that a product's right operand has in a region's strategy, if any.
 mlir::DictionaryAttr packedRhsForm(dmir::MatMulOp op, mlir::DictionaryAttr strategy);
 /// The name of a packed form, and whether it is one of this file's.
@@ -24,9 +27,6 @@ std::optional<double> matmulOperandError(mlir::DictionaryAttr form, const Tensor
 
 /// Maps this call's range of `nominal` work items to the builder's range of `own` ones.
 void mapRange(CpuBuilder &b, Dim nominal, Dim own);
-
-/// An accumulated value (f32, f64, i32, i64) as a tensor element is carried, rounded or wrapped once.
-mlir::Value fromAccumulator(ElementExpr &e, mlir::Value value, mlir::Type element);
 
 /// True when the epilogue has more than a few cheap ops a result element.
 bool heavyEpilogue(const RegionBody &body);

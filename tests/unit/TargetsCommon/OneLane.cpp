@@ -9,7 +9,7 @@
 
 #include "targets/common/code/KernelBuilder.h"
 #include "targets/common/code/KernelDialects.h"
-#include "targets/common/roots/KernelTable.h"
+#include "targets/common/roots/Answers.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -114,29 +114,29 @@ class OneLaneTarget final : public TargetBackend {
 public:
   StringRef name() const override { return "one-lane"; }
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
-  std::optional<std::string> refuses(Operation *op) const override {
-    return table().has(op) ? std::nullopt : std::optional<std::string>("no kernel");
+  std::optional<std::string> refuses(Operation *op) const override { return answers.refuses(op); }
+  bool fusesProducer(Operation *root, OpOperand &use, Operation *producer) const override {
+    return answers.fusesProducer(root, use, producer);
   }
-  bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
-  bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
+  bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
+    return answers.fusesConsumer(root, result, consumer);
+  }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override {
     Result<KernelPlan> plan = table().plan(region.getBlock(), {kProcessor, {}});
     if (!plan)
       return plan.takeError();
     for (Operation &op : *region.getBlock())
       computed().insert(op.getName().getStringRef().str());
-    Builder b(region.getContext());
-    NamedAttrList list;
-    list.set(strategy::kAlgorithm, b.getStringAttr(plan->algorithm));
-    list.set(strategy::kWork, dmir::dimAttr(region.getContext(), plan->work));
-    list.set(strategy::kScratch, dmir::dimAttr(region.getContext(), plan->scratch));
-    return list.getDictionary(region.getContext());
+    return answers.strategyOf(region, *plan);
   }
   Status pack(DictionaryAttr, const Tensor &, std::span<std::byte>) const override {
     return Error{ErrorKind::Internal, "nothing is packed"};
   }
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *>) const override { return std::vector<CodeEntry>(); }
   std::string describe() const override { return ""; }
+
+private:
+  Answers answers{"one-lane", table()};
 };
 
 Error internalError(const std::string &message) { return {ErrorKind::Internal, message}; }
