@@ -1,7 +1,6 @@
 //===- AttributeKinds.cpp - what kind of value an attribute has -----------===//
 #include "AttributeKinds.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace dmxc::onnxfe {
@@ -67,9 +66,10 @@ const char *describe(AttributeKind kind) { return kKinds[static_cast<size_t>(kin
 const char *nameOf(AttributeKind kind) { return kKinds[static_cast<size_t>(kind)].name; }
 
 AttributeKind kindNamed(std::string_view name) {
-  const auto *found =
-      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindText &k) { return k.name == name; });
-  return static_cast<AttributeKind>(found - std::begin(kKinds));
+  size_t kind = 0;
+  while (kind + 1 < std::size(kKinds) && name != kKinds[kind].name)
+    ++kind;
+  return static_cast<AttributeKind>(kind);
 }
 
 AttributeKind usualKind(std::string_view attribute) {
