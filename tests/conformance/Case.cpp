@@ -124,6 +124,8 @@ Verdict refusalOf(int code, const Diagnostics &diagnostics) {
       text = message.text + " [" + message.id + "]";
       node = message.node;
     }
+  if (code == 4) // some op would run elsewhere
+    return verdict(Outcome::Refused, text, node);
   if (code != 1 || text.empty())
     return verdict(Outcome::Crash, "exit code " + std::to_string(code) + ": " + (text.empty() ? "no message" : text));
   // A refusal that names neither a node nor a tensor tells the user nothing.
@@ -141,14 +143,18 @@ struct CompileJob {
 /// Compiles; with symbolic dims that nobody fixed, again with the data set's
 /// shapes.
 std::optional<Verdict> compileCase(const Case &testCase, const std::string &set, const CompileJob &job,
-                                   const std::vector<std::string> &levels, bool &shaped) {
+                                   const CheckOptions &check, bool &shaped) {
   driver::Options options;
   options.model = job.model;
   options.output = job.bundle;
   options.externalDataDir = testCase.folder;
   options.quiet = true;
   // One level unless others are asked for: thousands of cases are compiled.
-  options.targets = {{"cpu", levels.empty() ? std::vector<std::string>{"x86-64-v3"} : levels}};
+  options.targets = {{"cpu", check.levels.empty() ? std::vector<std::string>{"x86-64-v3"} : check.levels}};
+  if (!check.target.empty()) {
+    options.targets = {{check.target, {}}};
+    options.require = {{check.target, 100}};
+  }
   for (bool useShapes : {false, true}) {
     if (useShapes) {
       addShapesOf(set, options);
@@ -290,7 +296,7 @@ Verdict checkCase(const Case &testCase, const CheckOptions &options) {
       }
     // A bundle for symbolic dims fixed by one data set does not fit the next.
     if (shaped)
-      if (std::optional<Verdict> failed = compileCase(testCase, set, job, options.levels, shaped)) {
+      if (std::optional<Verdict> failed = compileCase(testCase, set, job, options, shaped)) {
         result = *failed;
         break;
       }

@@ -40,6 +40,7 @@ struct CheckOptions {
   std::string scratch;             ///< folder for bundles
   bool guard = false;              ///< run every data set under guard memory as well (dmx.h, cpu.guard), in all ways
   std::vector<std::string> levels; ///< what the CPU target compiles for, and runs guarded; empty: its default, the best
+  std::string target;              ///< another target, on which every op must run; empty: the CPU
 };
 
 /// All cases below `folder`, sorted by name.

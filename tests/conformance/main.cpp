@@ -281,6 +281,7 @@ is wrong or crashed and enough cases pass; 77 (skipped) when FOLDER is not there
   --guard                   every data set also with each operand beside inaccessible pages (cpu.guard=end and start, 1 and
                             2 threads), to find kernels that leave them
   --levels LEVEL,..         compile for these levels of x86-64; of those that this machine has, --guard runs each
+  --target TARGET           another target than the CPU, on which every op must run, else the case is refused
   --perturb                 negative control: expectations are changed, and no case may pass
   --without-1.12-defects    leaves out the cases of ONNX 1.12 whose data is known to be wrong
   --csv FILE                writes case, op, result, node and reason
@@ -341,6 +342,8 @@ bool parse(int argc, char **argv, Settings &settings) {
       settings.only = value;
     else if (argument == "--levels")
       settings.check.levels = runnableLevels(value);
+    else if (argument == "--target")
+      settings.check.target = value;
     else if (argument == "--csv")
       settings.csv = value;
     else if (argument == "--transform") {

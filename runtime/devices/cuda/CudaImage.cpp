@@ -1,0 +1,134 @@
+//===- CudaImage.cpp - kernels as PTX, with their launches --------------------===//
+
+#include "CudaImage.h"
+
+#include <algorithm>
+
+namespace dmxrt::cuda {
+namespace {
+
+/// The text of the comment that the entry begins with, without its slashes.
+std::string leadingComment(std::string_view text) {
+  std::string out;
+  while (text.starts_with("//")) {
+    size_t end = std::min(text.find('\n'), text.size());
+    out += text.substr(2, end - 2);
+    out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+} // namespace
+
+Status CudaImage::addKernel(JsonCursor entry) {
+  auto kernel = std::make_unique<KernelLaunch>();
+  kernel->name = entry["name"].string();
+  kernel->image = this;
+  kernel->block = static_cast<uint32_t>(entry["block"].integer(1, 1024, 1));
+  ExprPool::DimNames names;
+  JsonCursor dims = entry["dims"];
+  for (size_t i = 0; i < dims.size(); ++i)
+    names.emplace(dims.at(i).string(), static_cast<uint32_t>(i));
+  kernel->dims = static_cast<uint32_t>(dims.size());
+  kernel->grid = exprs.parse(entry["grid"], names);
+  std::vector<int64_t> words;
+  JsonCursor contract = entry["contract"];
+  for (size_t i = 0; i < contract.size(); ++i)
+    words.push_back(contract.at(i).integer(INT64_MIN, INT64_MAX));
+  if (entry.failed())
+    return {};
+  auto wrong = [&](const auto &...why) {
+    return badBundle("the launch table does not fit its PTX: kernel '", kernel->name, "' ", why...);
+  };
+  for (const Program &program : module->kernels)
+    if (program.name == kernel->name)
+      kernel->program = &program;
+  if (!kernel->program)
+    return wrong("is not there");
+  if (!promises.add(kernel->name, words))
+    return wrong("has no contract");
+  const KernelContract &contracted = *promises.find(kernel->name);
+  kernel->buffers = static_cast<uint32_t>(contracted.bytes.size());
+  kernel->results = contracted.results;
+  if (contracted.dims != dims.size())
+    return wrong("has ", dims.size(), " dims, its contract ", contracted.dims);
+  size_t wanted = kernel->buffers + dims.size() + TailParameters;
+  const std::vector<uint8_t> &given = kernel->program->parameterBytes;
+  if (given.size() != wanted || std::any_of(given.begin(), given.end(), [](uint8_t bytes) { return bytes != 8; }))
+    return wrong("has ", given.size(), " parameters; ", wanted, " of 64 bits follow from its contract");
+  if (kernel->program->blockThreads != kernel->block)
+    return wrong("has blocks of ", kernel->program->blockThreads, " threads, the table says ", kernel->block);
+  kernels.push_back(std::move(kernel));
+  return {};
+}
+
+Status CudaImage::read(std::string_view text) {
+  std::string comment = leadingComment(text);
+  if (comment.empty())
+    return badBundle("the entry does not begin with a launch table");
+  JsonDocument document({reinterpret_cast<const std::byte *>(comment.data()), comment.size()}, "launch table");
+  JsonCursor root = document.root(), list = root["kernels"];
+  root["launch_table"].integer(1, 1);
+  if (root["level"].text() != "sm_90a")
+    root["level"].fail("is no level that is known here");
+  if (document.failed())
+    return document.takeError();
+  auto loaded = loadPtx(text);
+  if (!loaded)
+    return loaded.takeError();
+  module = std::move(*loaded);
+  for (size_t i = 0; i < list.size() && !document.failed(); ++i)
+    if (Status status = addKernel(list.at(i)); !status)
+      return status;
+  if (document.failed())
+    return document.takeError();
+  if (kernels.size() != module->kernels.size())
+    return badBundle("the launch table has ", kernels.size(), " kernels, its PTX ", module->kernels.size());
+  return {};
+}
+
+Result<std::shared_ptr<const CodeImage>> CudaImage::load(std::span<const std::byte> bytes) {
+  auto image = std::make_shared<CudaImage>();
+  if (Status status = image->read({reinterpret_cast<const char *>(bytes.data()), bytes.size()}); !status)
+    return within("the kernels cannot be used", status.takeError());
+  return std::shared_ptr<const CodeImage>(std::move(image));
+}
+
+Status CudaImage::check(std::span<const std::byte> bytes, int32_t &contracts) {
+  contracts = 1;
+  auto loaded = load(bytes);
+  return loaded ? Status() : Status(loaded.takeError());
+}
+
+const void *CudaImage::findKernel(std::string_view name) const {
+  for (const auto &kernel : kernels)
+    if (kernel->name == name)
+      return kernel.get();
+  return nullptr;
+}
+
+Result<uint32_t> CudaImage::blocksOf(const DeviceTask &task) const {
+  const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
+  auto blocks = exprs.evaluate(kernel.grid, {task.dims, task.dimCount});
+  if (!blocks)
+    return blocks.takeError();
+  int64_t wanted = task.work / kernel.block + (task.work % kernel.block != 0);
+  // Threads that have scratch may be fewer than there are items.
+  bool fits = *blocks == wanted || (task.scratch && *blocks >= 1 && *blocks < wanted);
+  if (!fits || *blocks > INT32_MAX)
+    return badBundle("kernel '", kernel.name, "': the launch table has ", *blocks, " blocks of ", kernel.block,
+                     " threads for ", task.work, " work items");
+  return static_cast<uint32_t>(*blocks);
+}
+
+Status CudaImage::checkTask(const DeviceTask &task) const {
+  const auto &kernel = *static_cast<const KernelLaunch *>(task.kernel);
+  if (task.bufferBytes.size() != kernel.buffers || task.dimCount != kernel.dims)
+    return badBundle("kernel '", kernel.name, "' has ", kernel.buffers, " buffers and ", kernel.dims,
+                     " dims, its task ", task.bufferBytes.size(), " and ", task.dimCount);
+  auto blocks = blocksOf(task);
+  return blocks ? Status() : Status(blocks.takeError());
+}
+
+} // namespace dmxrt::cuda

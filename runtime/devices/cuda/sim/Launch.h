@@ -1,0 +1,27 @@
+//===- Launch.h - a kernel's threads, one warp after the other --*- C++ -*-===//
+#pragma once
+
+#include "Program.h"
+
+namespace dmxrt::cuda {
+
+struct Launch {
+  const Program *program = nullptr;
+  const ProgramModule *module = nullptr;
+  std::vector<uint64_t> parameters;
+  uint32_t blocks = 0, threads = 0;       ///< of the grid; of a block
+  uint64_t seed = 0;                      ///< of the order of blocks and warps
+  uint64_t mostSteps = uint64_t(1) << 31; ///< instructions of a warp
+  Memory *memory = nullptr;
+};
+
+/// What a launch ended with.
+struct LaunchOutcome {
+  std::string fault; ///< "" or "check: what", then these
+  uint32_t line = 0, thread = 0;
+  uint64_t steps = 0; ///< instructions of warps
+};
+
+LaunchOutcome runLaunch(const Launch &launch);
+
+} // namespace dmxrt::cuda

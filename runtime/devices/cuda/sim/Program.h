@@ -1,0 +1,48 @@
+//===- Program.h - a kernel that can be executed ----------------*- C++ -*-===//
+#pragma once
+
+#include "Ptx.h"
+#include "Warp.h"
+
+#include <memory>
+
+namespace dmxrt::cuda {
+
+/// A kernel's ops. Slots: registers, then constants and what a launch gives.
+struct Program {
+  std::string name;
+  uint32_t line = 0, blockThreads = 0;
+  std::vector<uint8_t> parameterBytes;
+  std::vector<Op> ops;
+  uint32_t registers = 0, predicates = 0;
+  /// Behind the registers: numbers; then parameters; then specials; then addresses of tables and of a lane's variables.
+  std::vector<uint64_t> constants;
+  uint32_t parameterSlot(uint32_t i) const { return registers + static_cast<uint32_t>(constants.size()) + i; }
+  enum Special : uint32_t { Tid, Ntid, Ctaid, Nctaid, Lane, Specials };
+  uint32_t specialSlot(uint32_t which) const {
+    return parameterSlot(static_cast<uint32_t>(parameterBytes.size())) + which;
+  }
+  uint32_t tableSlot(uint32_t i) const { return specialSlot(Specials) + i; }
+  uint32_t localSlot(uint32_t i) const { return tableSlot(tables) + i; }
+  uint32_t tables = 0;                ///< of the module
+  std::vector<uint64_t> localOffsets; ///< in a lane's memory
+  uint64_t localBytes = 0;            ///< of a lane
+  uint32_t slots() const { return localSlot(static_cast<uint32_t>(localOffsets.size())); }
+};
+
+/// The tables of a module: bytes that its kernels read, at addresses that stay.
+struct Table {
+  std::unique_ptr<std::byte[]> room;
+  std::byte *begin = nullptr; ///< aligned
+  uint64_t bytes = 0;
+};
+
+struct ProgramModule {
+  std::vector<Program> kernels;
+  std::vector<Table> tables;
+};
+
+/// Reads a PTX text. An instruction, a modifier or an operand that is not known here is an error with kernel and line.
+Result<std::shared_ptr<const ProgramModule>> loadPtx(std::string_view text);
+
+} // namespace dmxrt::cuda

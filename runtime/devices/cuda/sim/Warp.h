@@ -1,0 +1,92 @@
+//===- Warp.h - 32 threads and what an instruction does to them -*- C++ -*-===//
+#pragma once
+
+#include "Memory.h"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace dmxrt::cuda {
+
+inline constexpr uint32_t kLanes = 32, kAllLanes = ~0u;
+
+struct Op;
+
+/// What the threads of a warp have. A slot is a register, a constant, a parameter or a special register, of 64 bits a
+/// lane, of which those beyond its type's are zero; predicates are bits of lanes.
+struct Warp {
+  using Slot = uint64_t[kLanes];
+
+  Slot *slots = nullptr;
+  uint32_t *written = nullptr;    ///< lanes, of each slot
+  uint32_t *predicates = nullptr; ///< lanes, of each predicate
+  uint32_t *predicateWritten = nullptr;
+  uint32_t active = 0;      ///< lanes that the instruction is done for
+  uint32_t firstThread = 0; ///< of the launch
+  Memory *memory = nullptr;
+  std::byte *local = nullptr; ///< of the first lane
+  uint64_t localBytes = 0;    ///< of each
+  std::string fault;          ///< "check: what", where an instruction failed
+  uint32_t faultLane = 0;
+  uint32_t regionHint = 0; ///< where the last access was
+
+  bool fail(uint32_t lane, std::string what) {
+    fault = std::move(what);
+    faultLane = lane;
+    return false;
+  }
+};
+
+/// Does an instruction for a warp's active lanes; false: `fault` says why not.
+using Step = bool (*)(Warp &, const Op &);
+
+struct Op {
+  enum Flow : uint8_t { Next, Branch, Exit };
+  Step step = nullptr;
+  Flow flow = Next;
+  bool guardNot = false, signExtends = false, isConstant = false;
+  uint8_t sources = 0, results = 0, bytes = 0, wideBytes = 0; ///< of memory; of a register that is loaded
+  int32_t guard = -1;                                         ///< predicate
+  uint32_t line = 0, target = 0;                              ///< of a branch: number of an op
+  uint32_t source[5] = {}, result[4] = {};                    ///< slots
+  int32_t predicateSource[2] = {-1, -1}, predicateResult = -1;
+  int64_t offset = 0;     ///< of an address
+  uint32_t immediate = 0; ///< of those that have a number of their own
+};
+
+template <typename T> T fromBits(uint64_t bits) {
+  if constexpr (sizeof(T) == 8)
+    return std::bit_cast<T>(bits);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(static_cast<uint32_t>(bits));
+  else if constexpr (sizeof(T) == 2)
+    return std::bit_cast<T>(static_cast<uint16_t>(bits));
+  else
+    return std::bit_cast<T>(static_cast<uint8_t>(bits));
+}
+
+template <typename T> uint64_t toBits(T value) {
+  if constexpr (sizeof(T) == 8)
+    return std::bit_cast<uint64_t>(value);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<uint32_t>(value);
+  else if constexpr (sizeof(T) == 2)
+    return std::bit_cast<uint16_t>(value);
+  else
+    return std::bit_cast<uint8_t>(value);
+}
+
+/// Calls each(lane) for those that are active.
+template <typename Each> void forLanes(uint32_t active, Each each) {
+  if (active == kAllLanes) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane)
+      each(lane);
+    return;
+  }
+  for (; active; active &= active - 1)
+    each(static_cast<uint32_t>(std::countr_zero(active)));
+}
+
+} // namespace dmxrt::cuda

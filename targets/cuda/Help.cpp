@@ -1,0 +1,11 @@
+//===- Help.cpp - what the command line says of the target ----------------===//
+#include "dmxc/Target/TargetHelp.h"
+
+namespace dmxc {
+TargetHelp helpCudaTarget() {
+  return {
+      "sm_90a (default): NVIDIA H100 and H200",
+      "strict (default)",
+      {{"sm_90a", "PTX, which a GPU's driver compiles when the bundle is loaded; without a GPU a simulator runs it"}}};
+}
+} // namespace dmxc

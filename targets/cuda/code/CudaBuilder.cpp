@@ -1,0 +1,94 @@
+//===- CudaBuilder.cpp - kernels that a grid of threads runs ------------------===//
+
+#include "CudaBuilder.h"
+
+#include "targets/common/roots/Plans.h"
+
+#include "dmx/dmx_kernel.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace mlir;
+
+const Hopper &Hopper::get() {
+  static const Hopper processor;
+  return processor;
+}
+
+std::unique_ptr<KernelBuilder> Hopper::makeBuilder(ModuleOp module, Location loc, StringRef name, unsigned buffers,
+                                                   unsigned dims, ArrayRef<bool> noalias) const {
+  return std::make_unique<CudaBuilder>(module, loc, name, buffers, dims, *this, noalias);
+}
+
+WorkPlan Hopper::planWork(Block *, ArrayRef<Dim> dims, double cost) const {
+  WorkPlan plan;
+  plan.dims.assign(dims.begin(), dims.end());
+  if (cost == 0) // one thread for all: elements share bytes
+    return plan;
+  plan.split = dims.size() - 1;
+  plan.chunk = 1;
+  for (Dim dim : dims)
+    plan.items *= dim;
+  return plan;
+}
+
+namespace {
+
+/// Positions of the arguments behind buffers and dims.
+enum Tail : unsigned { Scratch, ScratchBytes, Results, StatusWord, TailArguments };
+
+} // namespace
+
+CudaBuilder::CudaBuilder(ModuleOp module, Location loc, StringRef name, unsigned numBuffers, unsigned numDims,
+                         const Processor &processor, ArrayRef<bool> noalias)
+    : KernelBuilder(loc, processor) {
+  Type ptr = LLVM::LLVMPointerType::get(getContext()), i64 = getI64Type(), i32 = getI32Type();
+  SmallVector<Type> types(numBuffers, ptr);
+  types.append(numDims, i64);
+  types.append({ptr, i64, ptr, ptr});
+  setInsertionPointToEnd(module.getBody());
+  auto kernel = func::FuncOp::create(*this, name, getFunctionType(types, {}));
+  for (unsigned i = 0; i < numBuffers; ++i)
+    if (i >= noalias.size() || noalias[i])
+      kernel.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), getUnitAttr());
+  Block *start = kernel.addEntryBlock();
+  ValueRange given = start->getArguments(), tail = given.drop_front(numBuffers + numDims);
+  for (Tail argument : {Scratch, Results, StatusWord})
+    kernel.setArgAttr(numBuffers + numDims + argument, LLVM::LLVMDialect::getNoAliasAttrName(), getUnitAttr());
+  setInsertionPointToStart(start);
+  auto special = [&](StringRef what) {
+    auto name = getStringAttr("llvm.nvvm.read.ptx.sreg." + what);
+    Value number = LLVM::CallIntrinsicOp::create(*this, i32, name, ValueRange()).getResult(0);
+    return Value(arith::ExtUIOp::create(*this, i64, number));
+  };
+  Value threads = special("ntid.x"), block = special("ctaid.x");
+  Value thread = add(mul(block, threads), special("tid.x"));
+  Value all = mul(special("nctaid.x"), threads);
+  Value scratch = elementPtr(getI8Type(), tail[Scratch], mul(thread, tail[ScratchBytes]));
+  status = tail[StatusWord];
+  // Sizes are computed where the body begins; what stands above comes before them.
+  Block *body = kernel.addBlock();
+  cf::BranchOp::create(*this, body);
+  enter(body, {llvm::to_vector(given.take_front(numBuffers)), llvm::to_vector(given.slice(numBuffers, numDims)), thread,
+               all, scratch, tail[Results]});
+}
+
+void CudaBuilder::finish() { func::ReturnOp::create(*this); }
+
+void CudaBuilder::failIf(Value condition, int32_t code) {
+  ifThen(condition, [&] {
+    Type i32 = getI32Type();
+    LLVM::AtomicCmpXchgOp::create(*this, status, constantInt(i32, DMX_KERNEL_OK), constantInt(i32, code),
+                                  LLVM::AtomicOrdering::monotonic, LLVM::AtomicOrdering::monotonic, "device");
+  });
+}
+
+void CudaBuilder::forItems(Dim count, LoopBody item) {
+  if (count.is(1))
+    return ifThen(cmp(arith::CmpIPredicate::eq, begin(), idx(0)), [&] { item(idx(0)); });
+  forLoop(begin(), idx(count), end(), item); // end() is how many threads there are
+}

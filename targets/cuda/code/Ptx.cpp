@@ -1,0 +1,141 @@
+//===- Ptx.cpp - a kernel module to PTX ---------------------------------------===//
+
+#include "Ptx.h"
+
+#include "targets/common/code/KernelDialects.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace dmxc;
+using namespace dmxc::cuda;
+using namespace mlir;
+
+static Error internalError(const llvm::Twine &message) { return {ErrorKind::Internal, message.str()}; }
+
+static constexpr StringLiteral kHeader = ".version 8.0\n.target sm_90a\n.address_size 64\n";
+
+std::string dmxc::cuda::ptxHeader() { return kHeader.str(); }
+
+static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(unsigned optLevel) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string message;
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return internalError("this LLVM has no back end for PTX: " + message);
+  // The oldest PTX that has sm_90a: the driver may be older than this compiler.
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, "sm_90a", "+ptx80", {}, std::nullopt, std::nullopt,
+                                  optLevel == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return internalError("LLVM made no target machine for sm_90a");
+  return machine;
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopInterleaving = tuning.LoopVectorization = tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
+                                            llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+  llvm::OptimizationLevel level = levels[std::min(optLevel, 3u)];
+  llvm::ModulePassManager passes =
+      optLevel == 0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
+  passes.run(module, modules);
+}
+
+/// Makes functions entries of the grid and names apart from those of other kernels.
+static void finishModule(llvm::Module &module, StringRef kernel, int64_t block) {
+  for (llvm::Function &fn : module)
+    if (!fn.isDeclaration()) {
+      fn.setCallingConv(llvm::CallingConv::PTX_Kernel);
+      fn.addFnAttr(llvm::Attribute::NoUnwind);
+      fn.addFnAttr("no-builtins");
+      fn.addFnAttr("nvvm.reqntid", std::to_string(block));
+    }
+  for (auto [i, global] : llvm::enumerate(module.globals()))
+    global.setName(kernel + "_table" + llvm::Twine(i));
+}
+
+static Status save(const std::string &dir, const std::string &name,
+                   llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  if (dir.empty())
+    return Status::ok();
+  std::string path = dir + "/" + name;
+  std::error_code failed;
+  llvm::raw_fd_ostream out(path, failed);
+  if (failed)
+    return ioError("cannot write '" + path + "': " + failed.message());
+  print(out);
+  return Status::ok();
+}
+
+/// The text behind the header that LLVM writes.
+static Result<std::string> generate(llvm::Module &module, llvm::TargetMachine &machine, StringRef kernel) {
+  llvm::SmallString<0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return internalError("LLVM's back end for PTX cannot emit text");
+  passes.run(module);
+  auto [before, text] = StringRef(bytes).split(kHeader);
+  if (text.empty())
+    return internalError("kernel '" + kernel + "': the PTX has another header than " + kHeader);
+  if (text.contains(".extern") || text.contains("\tcall"))
+    return internalError("kernel '" + kernel + "' would call a function:\n" + text);
+  return ("\n" + text.trim() + "\n").str();
+}
+
+Result<std::string> dmxc::cuda::compileKernel(ModuleOp module, const PtxOptions &options) {
+  auto functions = module.getOps<func::FuncOp>();
+  if (!llvm::hasSingleElement(functions))
+    return internalError("a module of other than one kernel");
+  std::string name = (*functions.begin()).getName().str();
+  if (failed(mlir::verify(module)))
+    return internalError("kernel '" + name + "': invalid IR was emitted");
+  if (Status s = save(options.saveTempsDir, name + ".mlir", [&](auto &out) { module.print(out); }); !s)
+    return s.takeError();
+  if (failed(kernels::lowerToLLVMDialect(module, /*hasHalf=*/true)))
+    return internalError("kernel '" + name + "': lowering to LLVM failed");
+  llvm::LLVMContext context;
+  auto llvmModule = translateModuleToLLVMIR(module, context, name);
+  if (!llvmModule)
+    return internalError("kernel '" + name + "': translation to LLVM IR failed");
+  auto machine = makeTargetMachine(options.optLevel);
+  if (!machine)
+    return machine.takeError();
+  llvmModule->setTargetTriple((*machine)->getTargetTriple());
+  llvmModule->setDataLayout((*machine)->createDataLayout());
+  finishModule(*llvmModule, name, options.block);
+  optimize(*llvmModule, **machine, options.optLevel);
+  if (Status s = save(options.saveTempsDir, name + ".ll", [&](auto &out) { llvmModule->print(out, nullptr); }); !s)
+    return s.takeError();
+  return generate(*llvmModule, **machine, name);
+}

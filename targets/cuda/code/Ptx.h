@@ -1,0 +1,26 @@
+//===- Ptx.h - a kernel module to PTX ---------------------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Support/Result.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace dmxc::cuda {
+
+/// The lines that stand before kernels in a PTX text.
+std::string ptxHeader();
+
+struct PtxOptions {
+  unsigned optLevel = 2;    ///< 0..3
+  int64_t block = 128;      ///< threads that a block of the kernel has
+  std::string saveTempsDir; ///< an existing folder for `<kernel>.mlir` and `.ll`; empty: none
+};
+
+/// Compiles a module with one kernel, written with CudaBuilder, for sm_90a; its text without the header. Consumes the
+/// module's content. The same module and options give the same text. Calls on modules of different contexts may run at
+/// the same time. Errors are internal: invalid IR, or code that would call a function.
+Result<std::string> compileKernel(mlir::ModuleOp module, const PtxOptions &options);
+
+} // namespace dmxc::cuda

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Tiny models of every kind on the simulator of GPUs, no op on the host, against their framework's results.
+
+Usage: models.py BIN. A plain run takes SAMPLE; with DMXC_LONG=1 all of MODELS run. Exit 77 where numpy is not there."""
+
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+if importlib.util.find_spec("numpy") is None:
+    print("SKIPPED: numpy is not installed (python3-numpy)")
+    sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+
+import fixtures  # noqa: E402
+import judge  # noqa: E402
+
+MOST_SECONDS = 60  # of one way of a model, compiled and run
+SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
+MODELS = SAMPLE + [
+    "tiny-attention.script17",
+    "tiny-bert.script14",
+    "tiny-bert.ortopt-fp16",
+    "tiny-cnn.script17",
+    "tiny-cnn.q-qdq",
+    "tiny-gpt2.script14",
+    "tiny-mlp.q-dyn",
+    "tiny-mlp.pt2",
+]
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    names = MODELS if os.environ.get("DMXC_LONG") == "1" else SAMPLE
+    judging = judge.Judge(programs, "cuda:sm_90a")
+    judging.target += ["--require-target", "cuda:100"]
+    bad = 0
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
+            folder = pathlib.Path(place) / "files" / name
+            folder.mkdir(parents=True)
+            fixtures.unpack(fixtures.FOLDER / f"{name}.npz", folder)
+            start = time.monotonic()
+            results = judging.judge(folder)
+            seconds = time.monotonic() - start
+        wrong = [f"{way}: {result['state']}: {result['why']}" for way, result in results.items() if result["state"] != "pass"]
+        if os.environ.get("DMXC_LONG") == "1" and seconds > MOST_SECONDS * len(results):
+            wrong.append(f"it took {seconds:.0f} s")
+        bad += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '} {name} {seconds:.1f} s {'; '.join(wrong)}", flush=True)
+    return 1 if bad else 0
+
+
+sys.exit(main())
