@@ -56,9 +56,11 @@ TOOL_MAX_LINES = 200
 CORE = ("Phases", "Driver", "Reference", "Dialect", "Target", "Bundle", "Support")
 TARGET_WORDS = {"corsair": r"corsair|affine_?ext|lldmir|dmmq|num_?imc|ppr_?mode|(?<![a-z])quads?(?![a-z])",
                 "cpu": ONE_PROCESSOR.pattern,
+                "aie": r"(?<![a-z])aie(?![a-z])|mem(?:ory)?_?tile|(?<![a-z])shim(?![a-z])",
                 "cuda": r"cuda|nvptx|nvvm|\bptx|\bsm_\d|hopper|nvidia"}
 # Files that still have words of one target; what is listed and no longer there is an error, so that the list only shrinks.
 STILL_OF_ONE_TARGET = {
+    "aie": [],
     "corsair": [],
     "cpu": ["src/Support/Sha256.cpp"],  # code for the processor that dmxc itself runs on
     "cuda": [],
@@ -311,6 +313,7 @@ def self_test_words(root):
     core, failures = root / "src" / "Phases" / "x.cpp", 0
     cases = [("Phases", core, "enum class Unit { ImcArray, NumImc };", 1), ("Phases", core, 'help("-t x86-64-v4");', 1),
              ("Dialect", core, 'def DLIR_X : DLIR_Op<"ppr_mode">', 1), ("Driver", core, "int quads = 4;", 1),
+             ("Phases", core, "unsigned memTiles;", 1), ("Target", core, 'add("shim");', 1), ("Phases", core, "bool shimmers;", 0),
              ("Driver", core, "int quadratic = 4; // not quads", 0), ("Phases", core, "assert(avxLevel);", 1),
              ("Driver", core, 'level == "sm_90a"', 1), ("Driver", core, "// as CUDA's", 0),
              ("targets/cpu", root / "targets" / "cpu" / "x.cpp", "int avx512;", 0),
