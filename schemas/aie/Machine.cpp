@@ -35,6 +35,7 @@ Machine npu1(std::string_view name, uint32_t columns) {
   machine.accessBytes = 32;
   machine.loopClocks = 4;
   machine.callClocks = 40;
+  machine.controlClocks = 1;
   machine.instructionBytes = 16;
   machine.clockHz = 1e9;
   return machine;
@@ -124,6 +125,7 @@ std::vector<Figure> figures(const Machine &m) {
       {"core.access_bytes", number(m.accessBytes), Mark::Fact, kManual},
       {"core.loop_clocks", number(m.loopClocks), Mark::Assumption, "an entry of a kernel's loop"},
       {"core.call_clocks", number(m.callClocks), Mark::Assumption, "a call of a kernel"},
+      {"control.word_clocks", number(m.controlClocks), Mark::Assumption, "of the controller"},
       {"core.instruction_bytes", number(m.instructionBytes), Mark::Assumption, "of a core program"},
       {"clock_hz", m.clockHz, second ? Mark::Assumption : Mark::Fact, second ? "as npu1" : kManual},
   };

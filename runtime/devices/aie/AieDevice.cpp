@@ -1,0 +1,170 @@
+//===- AieDevice.cpp - the array as a device of the runtime ---------------===//
+#include "Border.h"
+#include "Report.h"
+
+#include "runtime/devices/Device.h"
+#include "runtime/devices/common/SimulatedDevice.h"
+#include "runtime/devices/common/Trace.h"
+
+namespace dmxrt {
+const DeviceKind &aieDevice();
+} // namespace dmxrt
+
+namespace dmxrt::aie {
+namespace {
+
+constexpr SettingSpec kSettings[] = {{"report", "FILE"}, {"trace", "FILE"}, {"skew_seed", "0..4294967295", UINT32_MAX}};
+
+Status checkBuffers(const hw::KernelCode &kernel, const DeviceTask &task) {
+  if (kernel.arguments.size() != task.bufferBytes.size())
+    return badBundle("kernel '", kernel.name, "' has ", kernel.arguments.size(), " arguments, its task has ",
+                     task.bufferBytes.size(), " buffers");
+  for (size_t i = 0; i < kernel.arguments.size(); ++i)
+    if (const hw::Argument &argument = kernel.arguments[i]; argument.hostBytes() > task.bufferBytes[i])
+      return badBundle("kernel '", kernel.name, "': argument '", argument.name, "' has ", argument.hostBytes(),
+                       " bytes, its buffer ", task.bufferBytes[i]);
+  return {};
+}
+
+/// A kernel with what it is part of.
+struct Loaded {
+  const hw::Machine *machine;
+  const hw::Image *image;
+  const hw::KernelCode *code;
+};
+
+class ArrayImage final : public CodeImage {
+public:
+  explicit ArrayImage(hw::Image read) : image(std::move(read)), machine(*hw::machineOf(image.machine)) {
+    for (const hw::KernelCode &kernel : image.kernels)
+      kernels.push_back({&machine, &image, &kernel});
+  }
+  const void *findKernel(std::string_view name) const override {
+    for (const Loaded &kernel : kernels)
+      if (kernel.code->name == name)
+        return &kernel;
+    return nullptr;
+  }
+  Status checkTask(const DeviceTask &task) const override {
+    return checkBuffers(*static_cast<const Loaded *>(task.kernel)->code, task);
+  }
+
+private:
+  hw::Image image;
+  hw::Machine machine;
+  std::vector<Loaded> kernels;
+};
+
+Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes) {
+  std::string error;
+  std::optional<hw::Image> image = hw::readImage(bytes, error);
+  if (!image)
+    return badBundle("the code for the array is not usable: ", error);
+  return std::shared_ptr<const CodeImage>(std::make_shared<ArrayImage>(std::move(*image)));
+}
+
+class AieDevice final : public sim::SimulatedDevice {
+public:
+  AieDevice(const DeviceOptions &options, std::span<const Setting> settings)
+      : SimulatedDevice(aieDevice(), options.allocator) {
+    for (const Setting &setting : settings)
+      if (setting.key == "skew_seed")
+        seed = setting.number;
+      else
+        (setting.key == "trace" ? traceFile : reportFile) = setting.text;
+  }
+
+  void startRun() override {
+    lastRun.clear();
+    trace = sim::Trace();
+    clocks = 0;
+  }
+
+  Status endRun() override {
+    if (++runs == 1)
+      firstRun = lastRun;
+    if (!reportFile.empty() && machine && !report())
+      return fail(DMX_STATUS_IO, "cannot write the report '", reportFile, "' of the array");
+    if (!traceFile.empty() && !trace.save(traceFile))
+      return fail(DMX_STATUS_IO, "cannot write the trace '", traceFile, "' of the array");
+    return {};
+  }
+
+private:
+  Status prepareTask(const DeviceTask &task) override {
+    return checkBuffers(*static_cast<const Loaded *>(task.kernel)->code, task);
+  }
+
+  /// Each dispatch starts from the overlay's initial configuration.
+  RunOutcome runTask(const DeviceTask &task) override {
+    const Loaded &kernel = *static_cast<const Loaded *>(task.kernel);
+    const std::vector<hw::Argument> &arguments = kernel.code->arguments;
+    machine = kernel.machine;
+    Array array(*kernel.machine, *kernel.image, *kernel.code, seed);
+    array.keepsTrace = !traceFile.empty();
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (!arguments[i].output)
+        if (std::byte *form = array.host(i, true))
+          toDevice(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
+    array.run();
+    Figures figures = figuresOf(array, *kernel.code);
+    for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
+      if (arguments[i].output)
+        if (const std::byte *form = array.host(i, false))
+          toHost(arguments[i], form, static_cast<std::byte *>(task.buffers[i]));
+    if (!array.fault.empty())
+      return {kDeviceFault, 0, array.fault};
+    lastRun.push_back(std::move(figures));
+    record(array, *kernel.code);
+    return {};
+  }
+
+  /// Kernels stand one after the other in the trace.
+  void record(const Array &array, const hw::KernelCode &kernel) {
+    double microseconds = 1e6 / machine->clockHz;
+    trace.process(0, std::string(machine->name));
+    for (const Interval &interval : array.intervals) {
+      trace.row(0, interval.thread, array.nameOf(interval.thread));
+      trace.begin(0, interval.thread, static_cast<double>(clocks + interval.start) * microseconds,
+                  static_cast<double>(interval.end - interval.start) * microseconds, interval.name);
+      trace.argument("kernel", kernel.name);
+      trace.finish();
+    }
+    clocks += array.now;
+  }
+
+  bool report() const {
+    sim::ReportWriter out(machine->name, kMemories, machine->clockHz, runs);
+    for (bool last : {false, true}) {
+      out.runs(last ? "last" : "first");
+      for (const Figures &run : last ? lastRun : firstRun)
+        write(out, *machine, run);
+    }
+    return out.save(reportFile);
+  }
+
+  std::string reportFile, traceFile;
+  uint64_t seed = 0, runs = 0, clocks = 0;
+  const hw::Machine *machine = nullptr; ///< of the image that ran last
+  std::vector<Figures> firstRun, lastRun;
+  sim::Trace trace; ///< of the last run
+};
+
+Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings) {
+  return std::unique_ptr<Device>(std::make_unique<AieDevice>(options, settings));
+}
+
+/// A kernel's arguments are declared in the code, and every access is checked.
+Status checkCode(std::span<const std::byte> bytes, int32_t &contracts) {
+  contracts = 1;
+  auto loaded = load(bytes);
+  return loaded ? Status() : Status(loaded.takeError());
+}
+
+} // namespace
+} // namespace dmxrt::aie
+
+const dmxrt::DeviceKind &dmxrt::aieDevice() {
+  static constexpr DeviceKind kind{"aie", /*runsOnHost=*/false, aie::kSettings, aie::create, aie::checkCode, aie::load};
+  return kind;
+}

@@ -1,0 +1,72 @@
+//===- Report.cpp - what a run of the array cost --------------------------===//
+#include "Report.h"
+
+namespace dmxrt::aie {
+
+Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
+  Figures out;
+  out.kernel = kernel.name;
+  for (const hw::Argument &argument : kernel.arguments)
+    (argument.output ? out.hostOut : out.hostIn) += argument.hostBytes();
+  out.clocks = array.now;
+  out.controlWords = array.controlWords;
+  out.configurationWords = array.configurationWords;
+  out.readBytes = array.readBytes();
+  out.writtenBytes = array.writtenBytes();
+  for (const Core &core : array.allCores()) {
+    ++out.cores;
+    out.macs += core.macs;
+    out.instructions += core.instructions;
+    out.busy.emplace_back(array.nameOf(core.thread.number), core.busy);
+  }
+  for (const Channel &channel : array.allChannels())
+    if (channel.busy)
+      out.busy.emplace_back(array.nameOf(channel.thread.number), channel.busy);
+  for (const Path &path : array.allPaths())
+    out.linkWords.emplace_back(cat(array.nameOf(array.allChannels()[path.source].thread.number), " to ",
+                                   array.nameOf(array.allChannels()[path.sink].thread.number)),
+                               path.moved);
+  return out;
+}
+
+std::string_view boundOf(const hw::Machine &machine, const Figures &figures) {
+  uint64_t compute = figures.macs / (std::max<uint64_t>(figures.cores, 1) * static_cast<uint64_t>(machine.bf16Macs));
+  uint64_t stream = 0;
+  for (const auto &[name, words] : figures.linkWords)
+    stream = std::max(stream, words);
+  uint64_t ddr = (figures.readBytes[0] + figures.writtenBytes[0]) / static_cast<uint64_t>(machine.ddrBytesPerClock);
+  uint64_t control = figures.controlWords * static_cast<uint64_t>(machine.controlClocks);
+  uint64_t most = std::max({compute, stream, ddr, control});
+  return most == compute ? "compute" : most == stream ? "stream" : most == ddr ? "DDR" : "control";
+}
+
+void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &figures) {
+  out.kernel(figures.kernel, figures.hostIn, figures.hostOut, 0);
+  double clocks = static_cast<double>(std::max<uint64_t>(figures.clocks, 1));
+  const sim::Count units[] = {{"cores", figures.cores},
+                              {"configuration_words", figures.configurationWords},
+                              {"control_words", figures.controlWords}},
+                   macs{"bf16", figures.macs};
+  double peak = static_cast<double>(machine.bf16Macs) * static_cast<double>(figures.cores);
+  const sim::Share share{"mac_peak_share", peak > 0 ? static_cast<double>(figures.macs) / (peak * clocks) : 0};
+  std::vector<sim::Share> busy;
+  for (const auto &[name, time] : figures.busy)
+    busy.push_back({name, static_cast<double>(time) / clocks});
+  std::vector<sim::Count> links;
+  for (const auto &[name, words] : figures.linkWords)
+    links.push_back({name, 4 * words});
+  out.program("main", {figures.clocks,
+                       static_cast<double>(figures.clocks) / machine.clockHz,
+                       units,
+                       boundOf(machine, figures),
+                       {&share, 1},
+                       {figures.readBytes, figures.writtenBytes, links, {&macs, 1}, 0, figures.instructions},
+                       busy,
+                       {},
+                       2 * peak * machine.clockHz,
+                       2 * static_cast<double>(figures.macs)});
+  double rate = static_cast<double>(machine.ddrBytesPerClock) * machine.clockHz;
+  out.roof({"DDR", 1, rate, rate, rate, true});
+}
+
+} // namespace dmxrt::aie

@@ -1,0 +1,48 @@
+//===- Kernels.h - what cores can call --------------------------*- C++ -*-===//
+//
+// The library of the model's cores: names and argument order of mlir-aie's aie_kernels where one exists. What a call
+// touches, multiplies and costs is known before it runs; the clocks are a model (NUMERICS.md says what is computed).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Machine.h"
+
+#include <span>
+
+namespace dmx::aie {
+
+inline constexpr size_t kAddresses = 6, kScalars = 8; ///< of a call, at most
+
+enum class KernelId : uint8_t { ZeroF32, MatmulBf16F32, Count };
+
+struct KernelInfo {
+  std::string_view name;
+  std::vector<std::string_view> addresses, scalars; ///< what the arguments are called
+  int64_t programBytes;                             ///< of its code (assumed)
+};
+const KernelInfo &infoOf(KernelId kernel);
+std::optional<KernelId> kernelNamed(std::string_view name);
+
+/// Arguments: addresses as the core sees them.
+struct Call {
+  KernelId kernel = KernelId::ZeroF32;
+  std::array<uint32_t, kAddresses> addresses = {};
+  std::array<int64_t, kScalars> scalars = {};
+};
+/// Bytes that a call touches from one of its addresses on.
+struct Touch {
+  size_t address;
+  int64_t bytes;
+  bool reads, writes;
+};
+/// None, and why, where the kernel does not take such scalars.
+std::vector<Touch> touches(const Call &call, std::string &error);
+/// Of a call whose scalars it takes.
+int64_t macsOf(const Call &call);
+int64_t clocksOf(const Machine &machine, const Call &call);
+
+/// A matrix step of the bf16 kernels: operands and results lie packed as tiles of m x k, k x n and m x n.
+inline constexpr int64_t kStepM = 4, kStepN = 4, kStepK = 8;
+
+} // namespace dmx::aie

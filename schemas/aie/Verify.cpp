@@ -1,0 +1,140 @@
+//===- Verify.cpp - whether an image names only what is there -------------===//
+#include "Configure.h"
+#include "Image.h"
+
+#include <cstdio>
+#include <set>
+
+namespace dmx::aie {
+namespace {
+
+constexpr uint64_t kMostDdr = uint64_t(1) << 36; ///< bytes of an argument; its addresses in DDR have as much room
+
+std::string hex(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// What is wrong with writing so many words from a register on.
+std::string checkWrites(const Machine &machine, uint64_t address, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t at = address + 4 * i;
+    Tile tile = tileOf(static_cast<uint32_t>(at));
+    std::optional<Register> found;
+    if (at <= UINT32_MAX && machine.has(tile))
+      found = registerAt(machine.kindOf(tile.row), offsetIn(static_cast<uint32_t>(at)));
+    if (!found)
+      return "writes " + hex(at) + ", where the machine has no register";
+    if (found->kind == RegisterKind::Program)
+      return "writes program memory; what a core runs is a core program";
+  }
+  return {};
+}
+
+std::string checkInitial(const Machine &machine, const CdoCommand &command) {
+  switch (command.kind) {
+  case CdoCommand::Kind::NoOp:
+    return {};
+  case CdoCommand::Kind::Poll:
+    return "waits for a register, which no array that starts does";
+  case CdoCommand::Kind::BlockWrite:
+    return checkWrites(machine, command.address, command.data.size());
+  case CdoCommand::Kind::Write:
+  case CdoCommand::Kind::MaskWrite:
+    break;
+  }
+  return checkWrites(machine, command.address, 1);
+}
+
+std::string checkSync(const Machine &machine, const ControlOp &op) {
+  if (op.columns == 0 || op.rows == 0 || op.tile.column + op.columns > machine.columns ||
+      op.tile.row + op.rows > machine.rows)
+    return "waits for tiles that the machine does not have";
+  for (uint32_t row = op.tile.row; row < op.tile.row + op.rows; ++row)
+    if (op.channel >= machine.tile(machine.kindOf(row)).channels)
+      return "waits for channel " + std::to_string(op.channel) + " of a " + std::string(nameOf(machine.kindOf(row))) +
+             " tile";
+  return {};
+}
+
+std::string checkOp(const Machine &machine, const KernelCode &kernel, const ControlOp &op) {
+  using Kind = ControlOp::Kind;
+  switch (op.kind) {
+  case Kind::Write:
+  case Kind::MaskWrite:
+    return checkWrites(machine, op.address, 1);
+  case Kind::BlockWrite:
+    return checkWrites(machine, op.address, op.data.size());
+  case Kind::Sync:
+    return checkSync(machine, op);
+  case Kind::Patch: {
+    Tile tile = tileOf(static_cast<uint32_t>(op.address));
+    std::optional<Register> at;
+    if (machine.has(tile) && machine.kindOf(tile.row) == TileKind::Shim)
+      at = registerAt(TileKind::Shim, offsetIn(static_cast<uint32_t>(op.address)));
+    if (!at || at->kind != RegisterKind::Bd || at->word != 1)
+      return "patches " + hex(op.address) + ", which is no address of a shim's BD";
+    return op.argument < kernel.arguments.size() ? std::string()
+                                                 : "patches in argument " + std::to_string(op.argument) + " of " +
+                                                       std::to_string(kernel.arguments.size());
+  }
+  case Kind::Preempt:
+  case Kind::Load:
+    break;
+  }
+  return "is not run by this device";
+}
+
+std::string checkOverlay(const Machine &machine, const Overlay &overlay) {
+  std::string where = "overlay '" + overlay.name + "': ";
+  for (size_t i = 0; i < overlay.initial.size(); ++i)
+    if (std::string wrong = checkInitial(machine, overlay.initial[i]); !wrong.empty())
+      return where + "command " + std::to_string(i) + " " + wrong;
+  std::set<Tile> cores;
+  for (const CoreProgram &program : overlay.programs) {
+    if (std::string wrong = check(machine, program); !wrong.empty())
+      return where + wrong;
+    if (!cores.insert(program.tile).second)
+      return where + "core " + textOf(program.tile) + " has two programs";
+  }
+  return {};
+}
+
+std::string checkKernel(const Machine &machine, const Image &image, const KernelCode &kernel) {
+  std::string where = "kernel '" + kernel.name + "': ";
+  if (kernel.overlay >= image.overlays.size())
+    return where + "it needs overlay " + std::to_string(kernel.overlay) + " of " +
+           std::to_string(image.overlays.size());
+  for (const Argument &argument : kernel.arguments) {
+    bool good = argument.rows && argument.columns && argument.rows <= argument.ddrRows &&
+                argument.columns <= argument.pitch && argument.ddrRows <= kMostDdr / 8 / argument.pitch;
+    if (!good)
+      return where + "argument '" + argument.name + "' does not fit its form";
+  }
+  for (size_t i = 0; i < kernel.control.size(); ++i)
+    if (std::string wrong = checkOp(machine, kernel, kernel.control[i]); !wrong.empty())
+      return where + "op " + std::to_string(i) + " (" + std::string(nameOf(kernel.control[i].kind)) + ") " + wrong;
+  return {};
+}
+
+} // namespace
+
+std::string verify(const Image &image) {
+  std::optional<Machine> machine = machineOf(image.machine);
+  if (!machine)
+    return "it is for the machine '" + image.machine + "'; known are " + machineNames();
+  std::set<std::string_view> names;
+  for (const Overlay &overlay : image.overlays)
+    if (std::string wrong = checkOverlay(*machine, overlay); !wrong.empty())
+      return wrong;
+  for (const KernelCode &kernel : image.kernels) {
+    if (std::string wrong = checkKernel(*machine, image, kernel); !wrong.empty())
+      return wrong;
+    if (!names.insert(kernel.name).second)
+      return "there are two kernels '" + kernel.name + "'";
+  }
+  return {};
+}
+
+} // namespace dmx::aie

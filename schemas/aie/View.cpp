@@ -1,0 +1,104 @@
+//===- View.cpp - what dmx-inspect shows of an image ----------------------===//
+#include "Image.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace dmx::aie {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Text = std::optional<std::string>;
+using Bytes = std::span<const std::byte>;
+
+std::optional<Image> imageOf(Bytes code, std::string_view kernel, std::string &error) {
+  std::optional<Image> image = readImage(code, error);
+  if (image && !kernel.empty())
+    std::erase_if(image->kernels, [&](const KernelCode &each) { return each.name != kernel; });
+  return image;
+}
+
+Json describeKernel(const Image &image, const KernelCode &kernel) {
+  Json counts = Json::object(), arguments = Json::array();
+  using Kind = ControlOp::Kind;
+  for (Kind kind : {Kind::Write, Kind::BlockWrite, Kind::MaskWrite, Kind::Sync, Kind::Patch})
+    counts[std::string(nameOf(kind))] = std::ranges::count(kernel.control, kind, &ControlOp::kind);
+  uint64_t ddr = 0;
+  for (const Argument &argument : kernel.arguments) {
+    ddr += argument.ddrBytes();
+    arguments.push_back({{"name", argument.name},
+                         {"role", argument.output ? "output" : "input"},
+                         {"type", "f32"},
+                         {"shape", {argument.rows, argument.columns}},
+                         {"form", argument.element == Element::Bf16 ? "bf16" : "f32"},
+                         {"pieces", Json::array()}});
+  }
+  return {
+      {"name", kernel.name},         {"runs_on", image.machine + ", overlay " + image.overlays[kernel.overlay].name},
+      {"streams", {"control"}},      {"instructions", counts},
+      {"footprint", {{"DDR", ddr}}}, {"arguments", arguments}};
+}
+
+void print(std::string &text, const Overlay &overlay) {
+  text += "overlay \"" + overlay.name + "\"\n";
+  for (const CdoCommand &command : overlay.initial) {
+    uint32_t address = static_cast<uint32_t>(command.address);
+    if (command.kind == CdoCommand::Kind::BlockWrite)
+      text += "  " + textOf(blockWriteOp(address, command.data)) + "\n";
+    else if (command.kind == CdoCommand::Kind::MaskWrite)
+      text += "  " + textOf(maskWriteOp(address, command.value, command.mask)) + "\n";
+    else if (command.kind == CdoCommand::Kind::Write)
+      text += "  " + textOf(writeOp(address, command.value)) + "\n";
+  }
+  for (const CoreProgram &program : overlay.programs) {
+    text += "  core " + textOf(program.tile) + "\n";
+    for (size_t i = 0; i < program.code.size(); ++i)
+      text += "    " + std::to_string(i) + ": " + textOf(program.code[i]) + "\n";
+  }
+}
+
+} // namespace
+
+Text describeCode(Bytes code, std::string_view kernel, bool, std::string &error) {
+  std::optional<Image> image = imageOf(code, kernel, error);
+  if (!image)
+    return std::nullopt;
+  Json kernels = Json::array();
+  for (const KernelCode &each : image->kernels)
+    kernels.push_back(describeKernel(*image, each));
+  Json all = {{"machine", {{"name", image->machine}}}, {"memories", Json::array()}, {"kernels", kernels}};
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Text printCode(Bytes code, std::string_view kernel, std::string &error) {
+  std::optional<Image> image = imageOf(code, kernel, error);
+  if (!image)
+    return std::nullopt;
+  std::string text = "machine " + image->machine + "\n";
+  for (const Overlay &overlay : image->overlays)
+    print(text, overlay);
+  for (const KernelCode &each : image->kernels) {
+    text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\"\n";
+    for (const Argument &argument : each.arguments)
+      text += "  argument \"" + argument.name + "\" " + (argument.output ? "output" : "input") + " " +
+              std::to_string(argument.rows) + "x" + std::to_string(argument.columns) + " as " +
+              (argument.element == Element::Bf16 ? "bf16 " : "f32 ") + std::to_string(argument.ddrRows) + "x" +
+              std::to_string(argument.pitch) + "\n";
+    for (const ControlOp &op : each.control)
+      text += "  " + textOf(op) + "\n";
+  }
+  return text;
+}
+
+Text compareCode(Bytes a, Bytes b, std::string &error) {
+  Text left = printCode(a, "", error), right = left ? printCode(b, "", error) : std::nullopt;
+  if (!left || !right)
+    return std::nullopt;
+  Json all = Json::array();
+  if (*left != *right)
+    all.push_back({{"what", "image"}, {"name", "all kernels"}, {"a", *left}, {"b", *right}});
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace dmx::aie

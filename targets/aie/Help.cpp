@@ -1,0 +1,10 @@
+//===- Help.cpp - what the command line says of the target ----------------===//
+#include "dmxc/Target/TargetHelp.h"
+
+namespace dmxc {
+TargetHelp helpAieTarget() {
+  return {"cols=N (columns of the array, 1 to 4; 4 where nothing is said)",
+          "bf16: products of bf16 summed in f32",
+          {{"cols=1", "for an array of one column"}}};
+}
+} // namespace dmxc

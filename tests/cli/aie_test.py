@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""The aie target from a model to numbers: aie_test.py BIN [ZOO]
+
+Products that the array computes and those that it leaves to the host with a reason, the files of --save-temps, what the report and
+dmx-inspect say, wrong options, and mlp and bert_mini of the zoo where they are there. Exit 77 where numpy is not installed."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+except ImportError:
+    print("SKIPPED: numpy is not installed (python3-numpy)")
+    sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
+import onnx_file  # noqa: E402
+
+BIN = pathlib.Path(sys.argv[1])
+ZOO = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
+TOLERANCE = 2e-2  # of the largest output of f32
+failures = []
+
+
+def expect(good, what):
+    if not good:
+        failures.append(what)
+        print("FAIL:", what)
+
+
+def run(*command, code=0):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    text = done.stdout + done.stderr
+    expect(done.returncode == code, f"{' '.join(map(str, command))}: exit code {done.returncode}, not {code}:\n{text[-2000:]}")
+    return text
+
+
+def bf16(values):
+    """To the nearest bf16, to even where two are as near."""
+    fraction, exponent = np.frexp(values.astype(np.float64))
+    return np.ldexp(np.rint(np.ldexp(fraction, 8)), exponent - 8)
+
+
+def product(folder, name, a_shape, b_shape, constant=True):
+    """y = a b, with the value that f32 sums of bf16 products are near to."""
+    rng = np.random.default_rng(len(name) + sum(a_shape))
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in (a_shape, b_shape))
+    y = (bf16(a) @ bf16(b)).astype(np.float32)
+    inputs, weights = [("a", a)], []
+    if constant:
+        weights.append(onnx_file.tensor("b", onnx_file.FLOAT, list(b_shape), raw=b.tobytes()))
+    else:
+        inputs.append(("b", b))
+    (folder / f"{name}.onnx").write_bytes(onnx_file.model(
+        [onnx_file.node("MatMul", "a b", "y")], [onnx_file.info(key, onnx_file.FLOAT, value.shape) for key, value in inputs],
+        [onnx_file.info("y", onnx_file.FLOAT, y.shape)], weights=weights))
+    data = folder / name
+    data.mkdir()
+    for key, value in inputs:
+        np.save(data / f"in_{key}.npy", value)
+    np.save(data / "out_y.npy", y)
+    return folder / f"{name}.onnx", data, folder / f"{name}.bundle"
+
+
+def check_products(folder):
+    for name, a, b, constant in (("plain", (70, 100), (100, 130), True), ("computed", (5, 64), (64, 3), False),
+                                 ("rows", (2, 3, 40), (40, 50), True), ("ragged", (1, 33), (33, 1), False)):
+        model, data, bundle = product(folder, name, a, b, constant)
+        said = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle)
+        expect("aie 1 of" in said, f"{name}: {said}")
+        # Sums of f32 differ from those of numpy's f64 by their order alone.
+        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", "1e-4", "--atol", "1e-4")
+        run(BIN / "dmx-inspect", bundle, "--verify")
+    code = run(BIN / "dmx-inspect", folder / "plain.bundle", "--what", "kernels")
+    expect("patch" in code or "matmul_bf16_f32" in code, f"dmx-inspect shows no code: {code[:500]}")
+
+
+def check_refusals(folder):
+    model, _, bundle = product(folder, "batched", (2, 3, 4), (2, 4, 5), constant=False)
+    report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
+    expect("by one matrix so far, not by a batch" in report, report)
+    model, _, bundle = product(folder, "wide", (1, 2), (2, 70000), constant=False)
+    report = run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--placement-report", "-")
+    expect("words, a shim's BD steps over 1048576" in report, report)
+    for level, why in (("cols=0", "1 to 4 columns"), ("cols=9", "1 to 4 columns"), ("cols=", "1 to 4 columns"), ("fast", "it takes cols=N")):
+        expect(why in run(BIN / "dmxc", model, "-t", f"aie:{level}", "-o", bundle, code=2), f"{level}: the message")
+    expect("no numerics mode" in run(BIN / "dmxc", model, "-t", "aie", "--numerics", "int8", "-o", bundle, code=2), "numerics")
+    info = run(BIN / "dmxc", "-t", "aie", "--print-target-info", "aie")
+    expect("real: every word" in info and "(assumption" in info and "(fact" in info, info)
+
+
+def check_words(folder):
+    """The files for tools of the platform: a CDO's header, a control stream's, and texts that give the same bytes."""
+    model, _, bundle = product(folder, "words", (64, 64), (64, 64))
+    temps = folder / "temps"
+    run(BIN / "dmxc", model, "-t", "aie", "-o", bundle, "--save-temps", temps)
+    cdo = np.fromfile(temps / "matmul_bf16_f32.cdo", dtype="<u4")
+    expect(list(cdo[:3]) == [4, 0x004F4443, 0x200] and cdo[3] == len(cdo) - 5, f"the CDO's header: {cdo[:5]}")
+    streams = list(temps.glob("*.insts.txt"))
+    expect(len(streams) == 1, f"control streams: {streams}")
+    words = [int(line, 16) for line in streams[0].read_text().split()]
+    expect(words[0] == 0x06030100 and words[1] == 0x104 and words[3] == 4 * len(words), f"the control stream's header: {words[:4]}")
+    text = folder / "words.mlir"
+    run(BIN / "dmxc", model, "-t", "aie", "--emit", "schedule", "-o", text)
+    again = folder / "again"
+    run(BIN / "dmxc", text, "--from", "schedule", "-t", "aie", "-o", folder / "again.bundle", "--save-temps", again)
+    for name in ("matmul_bf16_f32.cdo", streams[0].name):
+        expect((again / name).read_bytes() == (temps / name).read_bytes(), f"{name} from the schedule's text differs")
+
+
+def outputs_of(folder, bundle, data, *options):
+    out = folder / "outputs"
+    run(BIN / "dmx-run", bundle, "--inputs", data, "--output-dir", out, *options)
+    return {path.name: np.load(path) for path in sorted(out.glob("*.npy"))}
+
+
+def check_zoo(folder):
+    for name, share in (("mlp", 1.0), ("bert_mini", 0.9)):
+        model = ZOO / name if ZOO else None
+        if not model or not (model / "meta.json").exists():
+            print(f"SKIPPED {name}: {model} is not there (conformance.zoo makes it)")
+            continue
+        bundle, report = folder / f"{name}.bundle", folder / "report.json"
+        placed = run(BIN / "dmxc", model / "model.onnx", "-t", "aie", "-o", bundle, "--placement-report", "-")
+        expect(re.search(r"dmir.matmul\taie\t", placed), f"{name}: no product is on the array:\n{placed}")
+        data = model / "set0"
+        largest = max(float(np.abs(np.load(path)).max()) for path in data.glob("out_*.npy"))
+        run(BIN / "dmx-run", bundle, "--inputs", data, "--expect", data, "--rtol", 0, "--atol", TOLERANCE * largest,
+            "--device-opt", f"report={report}")
+        macs = sum(kernel["main"]["macs"]["bf16"] for kernel in json.loads(report.read_text())["last"])
+        print(f"{name}: {macs} MACs on the array, padding included")
+        first = outputs_of(folder, bundle, data)
+        for seed in range(1, 6):
+            other = outputs_of(folder, bundle, data, "--device-opt", f"aie.skew_seed={seed}")
+            expect(first and all(np.array_equal(first[key], other[key]) for key in first), f"{name}: other bits with delays {seed}")
+        run(BIN / "dmxc", model / "model.onnx", "-t", "aie:cols=1", "-o", bundle)
+        narrow = outputs_of(folder, bundle, data)
+        expect(all(np.array_equal(first[key], narrow[key]) for key in first), f"{name}: other bits with one column")
+
+
+with tempfile.TemporaryDirectory(prefix="dmxc-aie-") as scratch:
+    for check in (check_products, check_refusals, check_words, check_zoo):
+        check(pathlib.Path(scratch))
+sys.exit(1 if failures else 0)
