@@ -26,6 +26,27 @@ namespace {
 
 /// What runs on the machines of the last ten years, and what is up to twice as fast on those with AVX-512.
 constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
+/// Unit, in a strategy: the region multiplies bytes that a run quantises. By default such models have code of
+/// kVnniLevel too; at v4 alone bytes are no faster than f32.
+constexpr StringLiteral kByteDots = "byte_dots";
+
+/// Whether a value is computed, in a region or before it, from what a run brings.
+bool isOfRun(Value value, dmir::RegionOp region) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return !dmir::isConstant(region->getOperand(argument.getArgNumber()));
+  return llvm::any_of(value.getDefiningOp()->getOperands(), [&](Value operand) { return isOfRun(operand, region); });
+}
+
+/// Whether sums of bytes are corrected by what a run brings: by its zero point.
+bool hasByteDots(dmir::RegionOp region, StringRef algorithm) {
+  if (!algorithm.ends_with("-quads"))
+    return false;
+  for (Operation &op : *region.getBlock())
+    if (auto sub = dyn_cast<dmir::SubOp>(op))
+      if (elementOf(sub.getResult()).isInteger(32) && isOfRun(sub.getRhs(), region))
+        return true;
+  return false;
+}
 
 class CpuTarget final : public TargetBackend {
 public:
@@ -63,8 +84,10 @@ public:
   std::string describe() const override;
 
 private:
-  Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels) const;
-  Status makeTempsDirs() const;
+  std::vector<IsaLevel> levelsOf(ArrayRef<Operation *> kernels) const;
+  Result<std::vector<std::vector<KernelObject>>> compileAll(ArrayRef<Operation *> kernels,
+                                                            ArrayRef<IsaLevel> levels) const;
+  Status makeTempsDirs(ArrayRef<IsaLevel> levels) const;
   Result<KernelObject> compile(const std::string &text, MLIRContext &context, const IsaLevel &isa) const;
 
   TargetOptions options;
@@ -78,7 +101,12 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   if (!plan)
     return plan.takeError();
   readPackedRows(region, weights, *plan);
-  return answers.strategyOf(region, *plan);
+  DictionaryAttr chosen = answers.strategyOf(region, *plan);
+  if (!hasByteDots(region, plan->algorithm))
+    return chosen;
+  NamedAttrList list(chosen);
+  list.set(kByteDots, UnitAttr::get(region.getContext()));
+  return list.getDictionary(region.getContext());
 }
 
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
@@ -112,7 +140,15 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
   return object;
 }
 
-Status CpuTarget::makeTempsDirs() const {
+std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
+  std::vector<IsaLevel> all = levels;
+  if (options.levels.empty() &&
+      llvm::any_of(kernels, [](Operation *op) { return cast<dlir::KernelOp>(op).getStrategy().contains(kByteDots); }))
+    all.push_back(*IsaLevel::byName(kVnniLevel));
+  return all;
+}
+
+Status CpuTarget::makeTempsDirs(ArrayRef<IsaLevel> levels) const {
   for (const IsaLevel &isa : levels)
     if (std::string dir = options.saveTempsDir + "/" + isa.name; !options.saveTempsDir.empty())
       if (std::error_code failed = llvm::sys::fs::create_directories(dir))
@@ -121,8 +157,9 @@ Status CpuTarget::makeTempsDirs() const {
 }
 
 /// By level, then by kernel. All levels are one queue of work: a thread is idle only when nothing is left of any.
-Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels) const {
-  if (Status s = makeTempsDirs(); !s)
+Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Operation *> kernels,
+                                                                     ArrayRef<IsaLevel> levels) const {
+  if (Status s = makeTempsDirs(levels); !s)
     return s.takeError();
   std::vector<std::string> texts;
   for (Operation *kernel : kernels)
@@ -161,7 +198,8 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
   std::vector<CodeEntry> entries;
   if (kernels.empty())
     return entries;
-  auto objects = compileAll(kernels);
+  const std::vector<IsaLevel> all = levelsOf(kernels);
+  auto objects = compileAll(kernels, all);
   if (!objects)
     return objects.takeError();
   std::vector<KernelObject> common = takeCommon(*objects);
@@ -173,7 +211,7 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
     entry.bytes = std::move(*bytes);
     return Status::ok();
   };
-  for (auto [isa, own] : llvm::zip_equal(levels, *objects)) {
+  for (auto [isa, own] : llvm::zip_equal(all, *objects)) {
     // A level that has nothing of its own runs the common kernels alone.
     CodeEntry entry{own.empty() ? commonEntry : "code/cpu/" + isa.name + "/kernels.so", isa.name, {}, {}};
     entry.features.assign(isa.required.begin(), isa.required.end());
@@ -194,7 +232,8 @@ std::string CpuTarget::describe() const {
   std::string text =
       "cpu: x86-64, kernels compiled ahead of time, one shared object a level and one of kernels that are the "
       "same at all; the default is " +
-      llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + "\n";
+      llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + ", and " + kVnniLevel.str() +
+      " where runs quantise what bytes are multiplied with\n";
   for (const IsaLevel &isa : levels) {
     text += "  " + isa.name + ": vectors of " + std::to_string(isa.vectorBytes) + " bytes, needs";
     for (StringRef feature : isa.required)

@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import sys
 import unittest
+import zipfile
 
 try:
     import numpy as np
@@ -181,6 +182,21 @@ class Quantised(BundleTest):
         sums = x.astype(np.int64) @ (w.astype(np.int64) - 40)
         self.check([helper.make_node("MatMulInteger", ["x", "w", "", "wz"], ["y"])], {"x": x},
                    {"y": sums.astype(np.int32)}, {"w": w, "wz": np.uint8(40)}, "matmul-quads")
+
+    def test_default_levels(self):
+        """A run's zero point brings code with dot products of bytes, a known one does not."""
+        w, level = self.random(np.int8, (48, 64), 2), "code/cpu/x86-64-v4-vnni/kernels.so"
+        nodes = [helper.make_node("MatMulInteger", ["x", "w", "xz"], ["y"])]
+        x, y = np.zeros((9, 48), np.uint8), np.zeros((9, 64), np.int32)
+        for of_run in (True, False):
+            zero = {"xz": np.uint8(3)}
+            self.model(nodes, {"x": x, **(zero if of_run else {})}, {"y": y}, {"w": w, **({} if of_run else zero)})
+            temps = self.dir / f"temps{of_run}"
+            subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-q", "-o", self.dir / "m.bundle", "--save-temps", temps], check=True)
+            with zipfile.ZipFile(self.dir / "m.bundle") as bundle:
+                self.assertEqual(level in bundle.namelist(), of_run)
+            for name, found in ((".", of_run), ("x86-64-v4", False)):
+                self.assertEqual(any("vpdpbusd" in path.read_text() for path in (temps / name).rglob("*.s")), found, name)
 
     def test_weights_that_a_run_brings(self):
         x, w = self.random(np.uint8, (4, 30), 1), self.random(np.int8, (30, 20), 2)

@@ -141,6 +141,7 @@ struct LevelRow {
   std::array<std::string_view, 5> features;
 };
 constexpr LevelRow kLevels[] = {
+    {"x86-64-v4-vnni", {"avx512vnni", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
     {"x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
     {"x86-64-v3", {"avx2", "fma", "f16c", "bmi2", "lzcnt"}},
     {"x86-64-v2", {"sse4.2", "sse4.1", "ssse3", "sse3", "popcnt"}},
@@ -163,7 +164,8 @@ std::optional<std::string_view> lackingFeature(const TargetCode &code) {
 } // namespace
 
 const char *betterCpuLevel(std::span<const TargetCode> codes) {
-  for (const LevelRow &level : std::span(kLevels).first(2)) { // the last is as good as none
+  // The first is of use to products of bytes alone, the last is as good as none.
+  for (const LevelRow &level : std::span(kLevels).subspan(1, 2)) {
     bool used = false;
     for (const TargetCode &code : codes)
       used |= code.target == "cpu" &&

@@ -48,6 +48,16 @@ IsaLevel makeLevel(int level) {
   return isa;
 }
 
+/// AVX-512 as most processors that have it: with dot products of bytes.
+IsaLevel makeVnni() {
+  IsaLevel isa = makeLevel(4);
+  isa.name += "-vnni";
+  isa.features += ",+avx512vnni";
+  isa.required.push_back("avx512vnni");
+  isa.hasVnni = true;
+  return isa;
+}
+
 IsaLevel makeHost() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   auto hasAll = [&](llvm::ArrayRef<llvm::StringRef> names) {
@@ -72,6 +82,8 @@ IsaLevel makeHost() {
 std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
   if (name == "host")
     return makeHost();
+  if (name == kVnniLevel)
+    return makeVnni();
   for (int level : {2, 3, 4})
     if (name == "x86-64-v" + std::to_string(level))
       return makeLevel(level);
@@ -130,7 +142,7 @@ mlir::Value IsaLevel::lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, m
 }
 
 llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {
-  static constexpr llvm::StringRef all[] = {"host", "x86-64-v4", "x86-64-v3", "x86-64-v2"};
+  static constexpr llvm::StringRef all[] = {"host", kVnniLevel, "x86-64-v4", "x86-64-v3", "x86-64-v2"};
   return all;
 }
 

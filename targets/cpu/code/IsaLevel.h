@@ -31,8 +31,11 @@ struct CacheShares {
   int64_t copiedInput = 4 << 20;     ///< of a convolution, in scratch
 };
 
+/// Level v4 and AVX512-VNNI.
+constexpr llvm::StringLiteral kVnniLevel = "x86-64-v4-vnni";
+
 /// An instruction-set level. The levels are those of the x86-64 psABI (v2: SSE4.2, v3: AVX2+FMA+F16C, v4: AVX-512
-/// F/BW/CD/DQ/VL); "host" is this machine. `name` is as in the manifest: "x86-64-v3".
+/// F/BW/CD/DQ/VL) and kVnniLevel; "host" is this machine. `name` is as in the manifest: "x86-64-v3".
 struct IsaLevel : Processor {
   std::string cpu;      ///< LLVM CPU name
   std::string features; ///< LLVM feature string beyond the CPU's
@@ -49,7 +52,7 @@ struct IsaLevel : Processor {
                                              unsigned buffers, unsigned dims,
                                              llvm::ArrayRef<bool> noalias = {}) const override;
 
-  /// Level by name ("x86-64-v2", "-v3", "-v4", "host"); nullopt for an unknown name.
+  /// Level by name ("x86-64-v2", "-v3", "-v4", "-v4-vnni", "host"); nullopt for an unknown name.
   static std::optional<IsaLevel> byName(llvm::StringRef name);
   /// The level that plans are made for.
   static const IsaLevel &nominal();
