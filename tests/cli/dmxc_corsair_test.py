@@ -60,15 +60,31 @@ class Corsair(Base):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()
         for changed, message in ((text.replace("dlir.dispatch @k0", "dlir.dispatch @x0"), "'x0_dmx_isa', which is not in the text"),
-                                 (re.sub(r"(dlir.dispatch @\w+)\([^)]*\)", r"\1(%0)", text), "which takes 10 buffers, not 2")):
+                                 (re.sub(r"(dlir.dispatch @\w+)\((%\w+)[^)]*\)", r"\1(\2)", text), "which takes 10 buffers, not 2")):
             self.assertNotEqual(changed, text)
             (self.dir / "c.mlir").write_text(changed)
             self.assertIn(message, self.run_tool("c.mlir", "--from", "schedule", "-t", "corsair", "-o", "c.bundle", code=1).stderr)
 
+    def test_values_of_a_schedule_have_names(self):
+        """Of what they are; and a text with other names, or with numbers, means the same."""
+        self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
+        text = (self.dir / "s.mlir").read_text()
+        self.assertEqual(re.findall(r"%\d+", text), [])
+        for part in ('%image = dlir.buffer input "image"', "%conv1_Conv_done = dlir.dispatch", '%conv1_Conv = dlir.memory "GM" "/conv1/Conv"',
+                     '%f16_to_bfp16r = dlir.descriptor "f16" to "bfp16r"', "%r0 = dlir.register 0 ", '"main" units '):
+            self.assertIn(part, text)
+        names = sorted(set(re.findall(r"%\w+", text)), key=len, reverse=True)
+        numbers = {name: f"%{i}" for i, name in enumerate(names)}
+        (self.dir / "n.mlir").write_text(re.sub(r"%\w+", lambda name: numbers[name[0]], text))
+        for changed, source in (("a", "s.mlir"), ("b", "n.mlir")):
+            self.run_tool(source, "--from", "schedule", "-t", "corsair", "-o", f"{changed}.bundle")
+        differ = self.run_tool("a.bundle", "--diff", "b.bundle", tool="dmx-inspect", code=5)
+        self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256"})
+
     def test_a_missing_token_is_a_race(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()
-        group = re.search(r' wait\(%\d+\)(?= .*\{\n.*corsair\.simd)', text)
+        group = re.search(r' wait\(%\w+\)(?= .*\{\n.*corsair\.simd)', text)
         (self.dir / "s.mlir").write_text(text[:group.start()] + text[group.end():])
         self.run_tool("s.mlir", "--from", "schedule", "-t", "corsair", "-o", "race.bundle")
         result = self.run_tool("race.bundle", "--random-inputs", "1", tool="dmx-run", code=1)

@@ -239,13 +239,13 @@ def check_schedule(programs, folder):
     refused("more items than copies count", r"dims \[16\]", "dims [17]", "C1: counts 17 items, the device's descriptors 16")
     refused("a put without a get", r"dlir\.get @b to [^\n]*", "", "C6: nothing gets what is put into @b")
     refused("a task of another machine", "abacus.multiply", "corsair.multiply", "corsair.multiply")
-    refused("a tile in DRAM", r"abacus\.multiply %\d+\[", "abacus.multiply %0[", "C1: multiplies two tiles in SRAM into a third")
+    refused("a tile in DRAM", r"abacus\.multiply %\w+\[", "abacus.multiply %a[", "C1: multiplies two tiles in SRAM into a third")
     for what, pattern, replacement, message in (
             ("two units", r"units 1 \(", "units 2 (", 'is not "main" on one unit'), ("another graph", '"main"', '"init"', 'is not "main" on one unit'),
             ("a state", "argument input", "argument state", "is no input or output"), ("another element", 'as "f32"', 'as "f16"', "is no input or output"),
             ("half a tensor", r"begin \[0, 0\] extent \[40, 200\]", "begin [0, 0] extent [20, 200]", "is no input or output"),
             ("permanent bytes", r'("tiles of a" size 4096)', r"\1 permanent", "has 'permanent', which programs of queues do not have"),
-            ("masks of units", r"(to %\d+\[[^\]]*\] with %\d+)", r"\1 units 1", "has 'units', which programs of queues do not have"),
+            ("masks of units", r"(to %\w+\[[^\]]*\] with %\w+)", r"\1 units 1", "has 'units', which programs of queues do not have"),
             ("items that are not there", r"(source \[64\] target \[\d+\])", r"\1 {high = array<i64: 3>}", "has 'high', which programs of queues do not have"),
             ("bits", r'descriptor "f32"', 'descriptor "raw"', "walks over 'raw', which are no whole bytes"),
             ("a register", r"(units 1 \(%\w+\) \{)", r"\1 %r = dlir.register 0 [1]", "is nothing that programs of queues have"),
@@ -256,9 +256,9 @@ def check_schedule(programs, folder):
             ("a queue that is not there", '"dma" 3', '"dma" 4', "C2: there is no queue 4, dma has 4")):
         refused(what, pattern, replacement, message)
     stops("no wait of the engine", r"dlir\.task_barrier wait\([^\n]*", "", "(race|undefined): 'multiply' of queue 3 reads SRAM at ")
-    stops("no wait of the copy", r'("load a") wait\(%\d+\)', r"\1", "race: ('load a' of queue 0 writes|'multiply' of queue 3 reads) SRAM at ")
-    stops("too few are waited for", r"(task_barrier wait\(%\d+) >= 2", r"\1", "race: '(multiply|load a)' of queue [03] ")
-    stops("too many are waited for", r"(task_barrier wait\(%\d+) >= 2", r"\1 >= 5", "deadlock: ")
+    stops("no wait of the copy", r'("load a") wait\(%\w+\)', r"\1", "race: ('load a' of queue 0 writes|'multiply' of queue 3 reads) SRAM at ")
+    stops("too few are waited for", r"(task_barrier wait\(%\w+) >= 2", r"\1", "race: '(multiply|load a)' of queue [03] ")
+    stops("too many are waited for", r"(task_barrier wait\(%\w+) >= 2", r"\1 >= 5", "deadlock: ")
 
 
 # --- what the tools show ------------------------------------------------------------------------------------------------

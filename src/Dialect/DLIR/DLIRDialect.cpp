@@ -1,6 +1,7 @@
 //===- DLIRDialect.cpp - registration of DLIR -----------------------------===//
 #include "dmxc/Dialect/DLIR/DLIR.h"
 
+#include "Names.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -28,6 +29,7 @@ void DLIRDialect::initialize() {
 #include "dmxc/Dialect/DLIR/DLIROps.cpp.inc"
       >();
   addDeviceOps();
+  nameValues(*getContext());
 }
 
 Dim BufferOp::getOffsetDim() { return dmir::dimOfAttr(getUnitAttr(), 1) * static_cast<int64_t>(getOffset()); }

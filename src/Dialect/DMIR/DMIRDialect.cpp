@@ -2,8 +2,10 @@
 #include "Infer.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Names.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -19,6 +21,15 @@ using namespace mlir;
 
 namespace dmxc::dmir {
 
+static void nameConstant(ConstantOp op, OpAsmSetValueNameFn setName) {
+  setName(op.getResult(), valueName(nodeName(op.getLoc()), "constant"));
+}
+
+static void nameRegion(RegionOp op, OpAsmSetValueNameFn setName) {
+  if (!op.getResults().empty())
+    setName(op.getResults().front(), valueName(nodeName(op.getLoc()), "region"));
+}
+
 void DMIRDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
@@ -32,6 +43,8 @@ void DMIRDialect::initialize() {
 #define GET_OP_LIST
 #include "dmxc/Dialect/DMIR/DMIROps.cpp.inc"
       >();
+  ConstantOp::attachInterface<NamesResults<ConstantOp, nameConstant>>(*getContext());
+  RegionOp::attachInterface<NamesResults<RegionOp, nameRegion>>(*getContext());
 }
 
 Operation *DMIRDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
@@ -61,6 +74,21 @@ std::string nodeName(Location loc) {
 std::string nodeName(Operation *op) {
   std::string name = nodeName(op->getLoc());
   return name.empty() ? op->getName().getStringRef().str() : name;
+}
+
+std::string valueName(StringRef text, StringRef otherwise) {
+  constexpr size_t kLongest = 64; // of a path in a deep model; a line has several of them
+  std::string out;
+  for (char c : text.ltrim("/._ ").take_front(kLongest))
+    if (llvm::isAlnum(c))
+      out += c;
+    else if (!out.empty() && out.back() != '_')
+      out += '_';
+  while (!out.empty() && out.back() == '_')
+    out.pop_back();
+  if (out.empty())
+    return otherwise.str();
+  return llvm::isDigit(out.front()) ? (otherwise + "_" + out).str() : out;
 }
 
 } // namespace dmxc::dmir

@@ -106,8 +106,8 @@ TEST_F(DevicePrograms, ReadAsTheyArePrinted) {
   OwningOpRef<ModuleOp> module = parse(kProgram);
   ASSERT_TRUE(module) << error;
   std::string once = printed(*module);
-  EXPECT_NE(once.find("units 2x2 (%arg0, %arg1)"), std::string::npos) << once;
-  EXPECT_NE(once.find("wait(%4 >= 2) signal(%3 += 2)"), std::string::npos) << once;
+  EXPECT_NE(once.find("units 2x2 (%unit, %unit_0)"), std::string::npos) << once;
+  EXPECT_NE(once.find("wait(%drain >= 2) signal(%get += 2)"), std::string::npos) << once;
   EXPECT_NE(once.find("dlir.put @row"), std::string::npos) << once;
   OwningOpRef<ModuleOp> again = parse(once);
   ASSERT_TRUE(again) << error;
