@@ -1,5 +1,6 @@
 //===- Design.cpp - the one design that products are computed by ----------===//
 #include "Design.h"
+#include "Route.h"
 
 #include "schemas/aie/Configure.h"
 
@@ -78,33 +79,39 @@ void ring(hw::Configuration &to, Tile tile, Direction direction, uint32_t channe
   to.start(tile, direction, channel, {first, 1, false});
 }
 
-void route(hw::Configuration &to) {
-  // a and b: up to the memory tile, and on to the core.
-  to.shimDma(kShim, Direction::MM2S, hw::shimPort(Direction::MM2S, kChannelA));
-  to.shimDma(kShim, Direction::MM2S, hw::shimPort(Direction::MM2S, kChannelB));
-  to.shimDma(kShim, Direction::S2MM, hw::shimPort(Direction::S2MM, kChannelC));
+/// a and b: up to the memory tile, and on to the core; c the other way.
+std::vector<Flow> flowsOf() {
+  auto shim = [](Direction direction, uint32_t channel) {
+    return End{kShim, {Bundle::South, hw::shimPort(direction, channel)}};
+  };
+  auto dma = [](Tile tile, uint32_t channel) { return End{tile, {Bundle::Dma, channel}}; };
+  std::vector<Flow> flows;
   for (uint32_t channel : {kChannelA, kChannelB}) {
-    to.connect(kShim, {Bundle::South, hw::shimPort(Direction::MM2S, channel)}, {Bundle::North, channel});
-    to.connect(kMemory, {Bundle::South, channel}, {Bundle::Dma, channel});
-    to.connect(kMemory, {Bundle::Dma, channel}, {Bundle::North, channel});
-    to.connect(kCore, {Bundle::South, channel}, {Bundle::Dma, channel});
+    flows.push_back({shim(Direction::MM2S, channel), {dma(kMemory, channel)}});
+    flows.push_back({dma(kMemory, channel), {dma(kCore, channel)}});
   }
-  // c: down, and the tokens of results that are done.
-  to.connect(kCore, {Bundle::Dma, kChannelC}, {Bundle::South, 0});
-  to.connect(kMemory, {Bundle::North, 0}, {Bundle::Dma, kJoinC});
-  to.connect(kMemory, {Bundle::Dma, kJoinC}, {Bundle::South, 0});
-  to.connect(kShim, {Bundle::North, 0}, {Bundle::South, hw::shimPort(Direction::S2MM, kChannelC)});
-  to.connect(kShim, {Bundle::Ctrl, 0}, {Bundle::South, 0});
+  flows.push_back({dma(kCore, kChannelC), {dma(kMemory, kJoinC)}});
+  flows.push_back({dma(kMemory, kJoinC), {shim(Direction::S2MM, kChannelC)}});
+  return flows;
 }
 
-void configure(hw::Configuration &to) {
+void connect(hw::Configuration &to, const std::vector<Connection> &circuits) {
+  for (const Connection &circuit : circuits)
+    to.connect(circuit.tile, circuit.from, circuit.to);
+  to.connect(kShim, {Bundle::Ctrl, 0}, {Bundle::South, 0}); // the tokens of results that are done
+  for (uint32_t channel : {kChannelA, kChannelB})
+    to.shimDma(kShim, Direction::MM2S, hw::shimPort(Direction::MM2S, channel));
+  to.shimDma(kShim, Direction::S2MM, hw::shimPort(Direction::S2MM, kChannelC));
+}
+
+void configure(hw::Configuration &to, const std::vector<Connection> &circuits) {
   for (Tile tile : {kMemory, kCore})
     for (const Locks &locks : {kLocksA, kLocksB, kLocksC}) {
       to.lock(tile, locks.empty, 2);
       to.lock(tile, locks.full, 0);
     }
   to.lock(kCore, kStart, 0);
-  route(to);
+  connect(to, circuits);
   constexpr int64_t rowA = kTileK / 2, rowB = kTileN / 2, stepA = hw::kStepK / 2, stepB = hw::kStepN / 2;
   ring(to, kMemory, Direction::S2MM, kChannelA, 0, kA, kLocksA, {});
   ring(to, kMemory, Direction::S2MM, kChannelB, 24, kB, kLocksB, {});
@@ -236,8 +243,11 @@ std::optional<std::string> refuses(const hw::Machine &machine, const Sizes &size
 }
 
 hw::Overlay overlay(const hw::Machine &machine, std::string &error) {
+  std::vector<Connection> circuits = route(machine, flowsOf(), error);
+  if (!error.empty())
+    return {};
   hw::Configuration configuration(machine);
-  configure(configuration);
+  configure(configuration, circuits);
   error = configuration.error();
   return {"matmul_bf16_f32", commandsOf(configuration.writes()), {coreProgram()}};
 }
