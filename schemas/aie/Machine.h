@@ -58,7 +58,7 @@ struct Machine {
   int64_t bf16Macs = 0;                       ///< of a core in a clock
   int64_t loadsPerClock = 0, storesPerClock = 0, accessBytes = 0; ///< of a core's vector unit
   int64_t loopClocks = 0, callClocks = 0;                         ///< a core's overheads
-  int64_t controlClocks = 0; ///< of the controller for a word of its stream
+  int64_t controlClocks = 0;                                      ///< of the controller for a word of its stream
   int64_t instructionBytes = 0; ///< what an instruction of a core program is counted as
   double clockHz = 0;
 
