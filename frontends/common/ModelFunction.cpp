@@ -1,7 +1,7 @@
 //===- ModelFunction.cpp - the function that a model becomes --------------===//
 #include "ModelFunction.h"
 
-#include "dmxc/Dialect/DMIR/Constraints.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/JSON.h"
@@ -118,6 +118,7 @@ std::optional<ImportedModel> ModelFunction::finish(std::vector<std::string> file
   dmir::setSymbolBounds(*owned, bounds);
   if (ArrayAttr computed = e->computedDims(); !computed.empty())
     (*owned)->setAttr(dmir::kComputedDimsAttr, computed);
+  dmir::setNodeCount(*owned, nodes);
   if (!verifies())
     return std::nullopt;
   ImportedModel imported;

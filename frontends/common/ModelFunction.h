@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include "llvm/ADT/StringSet.h"
 #include <map>
 
 namespace dmxc::frontend {
@@ -34,7 +35,8 @@ public:
   /// The finished module, read from these files; nothing after an error.
   std::optional<ImportedModel> finish(std::vector<std::string> files);
 
-  SymbolBounds bounds; ///< of the symbols in the arguments' types
+  SymbolBounds bounds;     ///< of the symbols in the arguments' types
+  llvm::StringSet<> nodes; ///< names of the model file's nodes
 
 protected:
   void error(const std::string &id, const std::string &text, ErrorKind kind, const std::string &node = "");

@@ -2,7 +2,7 @@
 #include "MlirFrontend.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -37,6 +37,7 @@ public:
     for (auto function : model.module->getOps<func::FuncOp>())
       if (!checkAndNameTensors(function))
         return std::nullopt;
+    dmir::setNodeCount(*model.module);
     collectFiles();
     return std::move(model);
   }

@@ -265,6 +265,7 @@ void GraphImporter::importNode(const onnx::NodeProto &node, int index, Scope &sc
     name = node.op_type() + "_" + std::to_string(index);
   name = scope.prefix + name;
   emitter.setNode(name);
+  names.insert(name);
   std::vector<Val> operands;
   try {
     if (++nodeCount > kMaxNodes)

@@ -9,6 +9,7 @@
 
 #include "dmxc/Support/Diagnostic.h"
 
+#include "llvm/ADT/StringSet.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ public:
   std::vector<Val> inlineGraph(const onnx::GraphProto &graph, Scope &outer, const std::vector<Val> &inputs,
                                const std::string &prefix);
 
+  /// Of all nodes met so far, those of functions and graphs with the names of who runs them before theirs.
+  const llvm::StringSet<> &nodeNames() const { return names; }
+
 private:
   struct Function {
     const onnx::FunctionProto *proto;
@@ -80,6 +84,7 @@ private:
   std::map<std::string, int64_t> ranks;
   int depth = 0;
   int64_t nodeCount = 0;
+  llvm::StringSet<> names;
 };
 
 } // namespace dmxc::onnxfe

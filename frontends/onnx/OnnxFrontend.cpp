@@ -244,6 +244,7 @@ std::optional<ImportedModel> ModelImport::run() {
   for (const auto &[name, value] : outputs)
     function.addResult(value, name);
   describe(function);
+  function.nodes = importer.nodeNames();
   std::vector<std::string> files = tensors.files();
   files.insert(files.begin(), options.path);
   return function.finish(std::move(files));

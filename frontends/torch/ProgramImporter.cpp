@@ -186,6 +186,7 @@ void ProgramImporter::importNodes(const Graph &graph, Scope &scope) {
 void ProgramImporter::importNode(const Node &node, size_t index, const Graph &graph, Scope &scope, const Uses &uses) {
   std::string name = scope.prefix + nameOfNode(node, index);
   emitter.setNode(name);
+  names.insert(name);
   try {
     if (++nodeCount > kMaxNodes)
       fail("op-unsupported", "the program has more than " + std::to_string(kMaxNodes) + " nodes after inlining");

@@ -6,6 +6,7 @@
 
 #include "dmxc/Support/Diagnostic.h"
 
+#include "llvm/ADT/StringSet.h"
 #include <map>
 #include <set>
 #include <string>
@@ -43,6 +44,9 @@ public:
   void importNodes(const Graph &graph, Scope &scope);
   /// The argument as a value: names are looked up. Fails the node where one is defined nowhere.
   Arg resolve(const Argument &argument, const Scope &scope) const;
+
+  /// Of all nodes met so far.
+  const llvm::StringSet<> &nodeNames() const { return names; }
 
 private:
   /// Position of the last node that reads each name; the graph's outputs are read after all of them.
@@ -84,6 +88,7 @@ private:
   Diagnostics &diagnostics;
   int depth = 0;
   int64_t nodeCount = 0;
+  llvm::StringSet<> names;
 };
 
 /// Names an argument reads or a node writes.

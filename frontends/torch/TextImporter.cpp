@@ -380,6 +380,7 @@ void TextImport::checkResult(Value result, const Arg &value, const std::string &
 void TextImport::importOp(Operation &op) {
   std::string name = nameOf(op);
   function->emitter().setNode(name);
+  function->nodes.insert(name);
   auto poison = [&] {
     for (Value result : op.getResults())
       values[result] = Arg::tensor(Val::poison());

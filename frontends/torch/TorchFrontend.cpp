@@ -338,6 +338,7 @@ std::optional<ImportedModel> ArchiveImport::run() {
   importer->importNodes(graph(), scope);
   if (!addOutputs(scope) || !addStates(scope) || diagnostics.errorCount() > before)
     return std::nullopt;
+  function->nodes = importer->nodeNames();
   return function->finish();
 }
 

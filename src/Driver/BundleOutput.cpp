@@ -1,12 +1,11 @@
 //===- BundleOutput.cpp - the compiled model becomes a bundle -------------===//
 #include "PassTimes.h"
-#include "Placement.h"
 #include "Reports.h"
 #include "Work.h"
 
 #include "dmxc/Bundle/Weights.h"
 #include "dmxc/Bundle/Writer.h"
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
@@ -133,8 +132,12 @@ Result<bundle::Manifest> Compilation::manifest() const {
   for (const bundle::TargetDesc &target : compiled->targets)
     manifest.targets.push_back(target);
   manifest.entryPoints = compiled->entryPoints;
-  for (const PlacedShare &share : placementOf(module).shares)
-    manifest.placement.push_back({share.target, share.ops, share.reason});
+  if (auto shares = module->getAttrOfType<mlir::ArrayAttr>(dmir::kPlacementAttr))
+    for (auto share : shares.getAsRange<mlir::DictionaryAttr>()) {
+      auto target = share.getAs<mlir::StringAttr>("target"), reason = share.getAs<mlir::StringAttr>("reason");
+      if (auto nodes = share.getAs<mlir::IntegerAttr>("nodes"); target && reason && nodes)
+        manifest.placement.push_back({target.str(), nodes.getInt(), reason.str()});
+    }
   bundle::requireFeaturesOf(compiled->graph, manifest);
   return manifest;
 }

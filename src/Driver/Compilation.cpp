@@ -3,6 +3,7 @@
 #include "DiagnosticRouter.h"
 #include "OptionValues.h"
 #include "PassTimes.h"
+#include "Placement.h"
 #include "Work.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
@@ -275,7 +276,13 @@ bool Compilation::runPhase(const Phase &phase) {
     PassManager pm(mlirContext.get());
     pm.addInstrumentation(std::make_unique<PassTimes>(phase.name, timeRows));
     phase.build(pm, phaseCtx);
-    return succeeded(pm.run(*theModule));
+    if (failed(pm.run(*theModule)))
+      return false;
+    if (StringRef(phase.name) == "partition") {
+      placed = std::make_unique<Placement>(placementOf(*theModule, phaseCtx, options));
+      keepPlacement(*theModule, *placed);
+    }
+    return true;
   });
 }
 

@@ -120,17 +120,20 @@ private:
   bool afterPartition() {
     if (!options.schedule.empty() && !compilation->applySchedule())
       return false;
+    const Placement &placement = *compilation->placement();
     if (!options.placementReport.empty())
       if (Status s =
-              writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext()));
+              writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext(), placement));
           !s)
         return fail(s.error());
     if (!options.numerics.empty())
       if (std::string table = formatTable(compilation->module(), compilation->phaseContext()); !table.empty())
         say(table.substr(0, table.size() - 1));
-    if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), diagnostics))
+    if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), placement, diagnostics))
       return false;
-    say("placement: " + placementOf(compilation->module()).summary());
+    say("placement: " + placement.summary());
+    warnOfIdleTargets(compilation->module(), options, placement, /*takesDims=*/compilation->format() != "mlir",
+                      diagnostics);
     return true;
   }
 

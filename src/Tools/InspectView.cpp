@@ -207,7 +207,7 @@ View summary(const Bundle &bundle) {
         "without contracts",
         "graph.json is believed where it says what kernels touch; compile again to have it checked");
   addEntryPoints(m, view);
-  Table placement{"placement", {"target", "ops", "reason"}, {}};
+  Table placement{"placement", {"target", "nodes", "reason"}, {}};
   for (const PlacementDesc &place : m.placement)
     placement.add({place.target, place.ops, place.reason});
   view.tables.push_back(std::move(placement));

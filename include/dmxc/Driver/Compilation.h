@@ -23,6 +23,7 @@ class ThreadPoolInterface;
 namespace dmxc::driver {
 
 class DiagnosticRouter;
+struct Placement;
 
 /// What took how long; rows in the order they were met, passes under their
 /// phase.
@@ -56,6 +57,8 @@ public:
   mlir::ModuleOp module() { return *theModule; }
   mlir::MLIRContext &context() { return *mlirContext; }
   const PhaseContext &phaseContext() const { return phaseCtx; }
+  /// Which target computes what; null before the phase partition ran.
+  const Placement *placement() const { return placed.get(); }
   CompiledModel &model() { return *compiled; }
   /// The model file and everything read besides it.
   const std::vector<std::string> &files() const { return inputs; }
@@ -93,6 +96,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> mlirContext;
   std::unique_ptr<DiagnosticRouter> router;
   mlir::OwningOpRef<mlir::ModuleOp> theModule;
+  std::unique_ptr<Placement> placed;
   std::unique_ptr<CompiledModel> compiled;
   std::vector<std::string> inputs;
   std::vector<TimeRow> timeRows;

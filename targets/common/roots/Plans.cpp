@@ -5,7 +5,7 @@
 #include "targets/common/element/ElementExpr.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
-#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -23,16 +23,11 @@ RankedTensorType RegionBody::resultType(unsigned i) const { return typeOf(result
 // Nominal sizes
 //===----------------------------------------------------------------------===//
 
-/// Of a symbol without bounds: long enough for cutting work to pay, short enough for a row to fit the cache.
-static constexpr int64_t kNominalSize = 128;
-
 static int64_t nominalOf(Operation *owner, StringRef symbol) {
   auto strategy = owner->getAttrOfType<DictionaryAttr>("strategy");
   auto sizes = strategy ? strategy.getAs<DictionaryAttr>("nominal") : DictionaryAttr();
   auto size = sizes ? sizes.getAs<IntegerAttr>(symbol) : IntegerAttr();
-  DimBounds bounds = dmir::symbolBounds(owner, symbol);
-  return std::clamp(size ? size.getInt() : kNominalSize, std::max<int64_t>(bounds.min, 1),
-                    std::max<int64_t>(bounds.max, 1));
+  return dmir::nominalSize(owner, symbol, size ? size.getInt() : dmir::kNominalSize);
 }
 
 /// A size where `valueOf` gives its symbols' values.
@@ -42,7 +37,7 @@ static int64_t valueAt(Block *block, Dim size, llvm::function_ref<int64_t(Operat
   auto value = size.evaluate([&](std::string_view symbol) {
     return std::optional<int64_t>(valueOf(block->getParentOp(), StringRef(symbol.data(), symbol.size())));
   });
-  return std::max<int64_t>(value.value_or(kNominalSize), 1);
+  return std::max<int64_t>(value.value_or(dmir::kNominalSize), 1);
 }
 
 int64_t dmxc::kernels::nominal(Block *block, Dim size) { return valueAt(block, size, nominalOf); }

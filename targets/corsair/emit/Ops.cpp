@@ -2,6 +2,9 @@
 
 #include "KernelLowering.h"
 
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -78,14 +81,12 @@ static SimdFunction reduceFunction(dmir::Reduction kind) {
 static std::optional<std::string> refusesTypes(Operation *op) {
   auto check = [](Type type) -> std::optional<std::string> {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    std::string text;
-    llvm::raw_string_ostream(text) << type;
     if (!tensor || !tensor.hasStaticShape())
-      return "the device's programs have static shapes, and " + text + " has none; fix it with --dim or --shape";
-    if (!deviceKind(tensor.getElementType()))
-      return "the vector device has no elements like those of " + text;
-    if (tensor.getEncoding())
-      return "the device knows no layout but its own";
+      return "the device's programs have static shapes, and the node has open dims";
+    if (!deviceKind(tensor.getElementType())) {
+      std::optional<DType> dtype = dmir::dtypeOf(tensor.getElementType());
+      return "the vector device has no elements of type " + (dtype ? std::string(dtypeName(*dtype)) : "block_fp");
+    }
     return std::nullopt;
   };
   for (Type type : op->getOperandTypes())
@@ -175,7 +176,7 @@ static std::optional<std::string> refusesNothing(Operation *op) {
   return isa<dmir::PoolOp>(op) ? "a window over nothing" : "rows of nothing are gathered on the host";
 }
 
-std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
+static std::optional<std::string> refusesOp(Operation *op, const hw::Machine &machine) {
   if (auto reason = refusesTypes(op))
     return reason;
   if (auto reason = refusesNothing(op))
@@ -218,6 +219,18 @@ std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machi
       .Default([](Operation *other) {
         return "'" + other->getName().getStringRef().str() + "' is not lowered to the device";
       });
+}
+
+std::optional<std::string> dmxc::corsair::refusal(Operation *op, const hw::Machine &machine) {
+  constexpr const char *layouts = "the device knows no layout but its own";
+  if (isa<dmir::RelayoutOp>(op))
+    return layouts;
+  if (auto reason = refusesOp(op, machine))
+    return reason;
+  // Last: another target has layouts where it computes what was refused for another reason.
+  auto hasLayout = [](Type type) { return dmir::layoutOf(type) != nullptr; };
+  bool any = llvm::any_of(op->getOperandTypes(), hasLayout) || llvm::any_of(op->getResultTypes(), hasLayout);
+  return any ? std::optional<std::string>(layouts) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

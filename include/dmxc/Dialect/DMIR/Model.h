@@ -1,0 +1,26 @@
+//===- Model.h - facts of a whole model -------------------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/Constraints.h"
+
+#include "llvm/ADT/StringSet.h"
+
+namespace dmxc::dmir {
+
+/// Module: i64, how many nodes the model file has, by name; what ops have no name of, counts by the op's own.
+inline constexpr llvm::StringLiteral kNodesAttr = "dmir.nodes";
+/// Module, since partition: array of {target, nodes, reason}, for people: what the bundle says of each target's share.
+inline constexpr llvm::StringLiteral kPlacementAttr = "dmir.placement";
+
+/// Gives the module kNodesAttr: the nodes that were read by name, and those that its ops have besides.
+void setNodeCount(mlir::ModuleOp module, llvm::StringSet<> read = {});
+
+/// The size that choices and counts assume of a symbol without a value: long enough for cutting work to pay, short
+/// enough for a row to fit the cache; within the symbol's bounds, as `wanted` is then.
+inline constexpr int64_t kNominalSize = 128;
+int64_t nominalSize(mlir::Operation *op, llvm::StringRef symbol, int64_t wanted = kNominalSize);
+
+/// Whether numbers meet a condition.
+bool holds(DimConstraint::Kind kind, int64_t lhs, int64_t rhs);
+
+} // namespace dmxc::dmir

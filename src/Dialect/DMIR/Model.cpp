@@ -1,0 +1,32 @@
+//===- Model.cpp - facts of a whole model ---------------------------------===//
+#include "dmxc/Dialect/DMIR/Model.h"
+
+using namespace mlir;
+using namespace dmxc;
+
+void dmir::setNodeCount(ModuleOp module, llvm::StringSet<> read) {
+  module.walk([&](Operation *op) {
+    if (isa_and_nonnull<DMIRDialect>(op->getDialect()) && !isa<ConstantOp>(op))
+      read.insert(nodeName(op));
+  });
+  module->setAttr(kNodesAttr, Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(read.size())));
+}
+
+int64_t dmir::nominalSize(Operation *op, StringRef symbol, int64_t wanted) {
+  DimBounds bounds = symbolBounds(op, symbol);
+  return std::clamp(wanted, std::max<int64_t>(bounds.min, 1), std::max<int64_t>(bounds.max, 1));
+}
+
+bool dmir::holds(DimConstraint::Kind kind, int64_t lhs, int64_t rhs) {
+  switch (kind) {
+  case DimConstraint::Kind::Equal:
+    return lhs == rhs;
+  case DimConstraint::Kind::LessOrEqual:
+    return lhs <= rhs;
+  case DimConstraint::Kind::Broadcast:
+    return lhs == rhs || lhs == 1 || rhs == 1;
+  case DimConstraint::Kind::BroadcastTo:
+    return lhs == rhs || lhs == 1;
+  }
+  return false;
+}

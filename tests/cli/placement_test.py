@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""What is said of where nodes run: counts, warnings, flags to paste. Usage: placement_test.py BIN REPO [unittest arguments]. Exit 77
+without numpy and onnx."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import sys
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    print("SKIPPED: numpy or onnx is not installed (python3-numpy python3-onnx)")
+    sys.exit(77)
+
+from dmxc_case import REPO, Base
+
+MODELS = pathlib.Path(os.environ.get("DMXC_SHARED", REPO.parent / "shared")) / "data/real-models"
+OPEN = "the device's programs have static shapes, and the node has open dims"
+COUNTS = r"(\w+) (\d+) of (\d+) nodes(?:, ([\d.]+) % of multiply-adds,)? in \d+ tasks?"
+
+
+def two_nodes(dims=("batch", 64)):
+    """y = relu(x w)."""
+    weight = numpy_helper.from_array(np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64), "w")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"], name="product"), helper.make_node("Relu", ["h"], ["y"], name="relu")]
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, list(dims))
+    graph = helper.make_graph(nodes, "two", [value("x")], [value("y")], [weight])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def file_nodes(path):
+    """How many nodes the file has, by name; unnamed ones have that of their first output."""
+    return len({node.name or node.output[0] for node in onnx.load(path).graph.node})
+
+
+class Placement(Base):
+    def setUp(self):
+        super().setUp()
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+
+    def real(self, name):
+        path = MODELS / name / "model.onnx"
+        if not path.exists():
+            self.skipTest(f"{path} is not there")
+        return path
+
+    def compile(self, model, *arguments, **keywords):
+        """stderr; shares {target: (nodes, of, percent)} of the summary; help lines."""
+        text = self.run_tool(model, "-t", "corsair", "-o", "m.bundle", *arguments, **keywords).stderr
+        line = next((line for line in text.splitlines() if line.startswith("placement: ")), "")
+        shares = {name: (int(nodes), int(total), float(percent or 0)) for name, nodes, total, percent in re.findall(COUNTS, line)}
+        return text, shares, re.findall(r"  help: (.*)", text)
+
+    def paste(self, helps):
+        flags = next(line for line in helps if "--dim" in line)
+        return shlex.split(flags[flags.index("--dim"):])
+
+    def test_two_nodes(self):
+        (self.dir / "two.onnx").write_bytes(two_nodes())
+        text, shares, helps = self.compile("two.onnx")
+        self.assertEqual(text.splitlines()[:4], [
+            "placement: corsair 0 of 2 nodes, 0 % of multiply-adds, in 0 tasks; cpu 2 of 2 nodes, 100 % of multiply-adds, in 1 task",
+            f"two.onnx: warning: the target 'corsair' computes 0 of 2 nodes, 0 % of multiply-adds: {OPEN} (1 products) [placement-idle]",
+            "  help: fix the open dims, for example: --dim batch=1",
+            "  help: --placement-report - says of every node where it runs and why"])
+        text, shares, _ = self.compile("two.onnx", *self.paste(helps))
+        self.assertNotIn("warning", text)
+        self.assertEqual(shares["corsair"], (2, 2, 100))
+        self.assertIn("error: the target 'corsair' computes", self.compile("two.onnx", "-Werror", code=1)[0])
+
+    def test_a_dim_whose_name_needs_quotes(self):
+        (self.dir / "two.onnx").write_bytes(two_nodes(("the batch's size", 64)))
+        _, _, helps = self.compile("two.onnx")
+        _, shares, _ = self.compile("two.onnx", *self.paste(helps))
+        self.assertEqual(shares["corsair"], (2, 2, 100))
+
+    def test_text_has_no_dims_to_fix(self):
+        (self.dir / "t.mlir").write_text("""func.func @main(%x: tensor<?x8xf32, #dmir.dims<"n">> {dmir.name = "x"}) -> (tensor<?x8xf32, #dmir.dims<"n">> {dmir.name = "y"}) {
+  %0 = dmir.exp %x : (tensor<?x8xf32, #dmir.dims<"n">>) -> tensor<?x8xf32, #dmir.dims<"n">> loc("e")
+  return %0 : tensor<?x8xf32, #dmir.dims<"n">>
+}
+""")
+        text, _, helps = self.compile("t.mlir")
+        self.assertIn(f"computes 0 of 1 nodes: {OPEN} (1 nodes)", text)
+        self.assertEqual(len(helps), 1)
+
+    def test_a_target_behind_another(self):
+        """The first one computes everything."""
+        (self.dir / "two.onnx").write_bytes(two_nodes((4, 64)))
+        text = self.run_tool("two.onnx", "-t", "cpu", "-t", "corsair", "-o", "m.bundle").stderr
+        self.assertIn("the target 'corsair' computes 0 of 2 nodes, 0 % of multiply-adds: 'cpu', which -t names before it, computes them", text)
+        self.assertNotIn("warning", self.run_tool("two.onnx", "-t", "corsair", "-t", "cpu", "-o", "m.bundle").stderr)
+
+    def test_bert_toy(self):
+        model = self.real("bert_toy")
+        text, shares, helps = self.compile(model)
+        self.assertIn(f"warning: the target 'corsair' computes {shares['corsair'][0]} of 384 nodes, 0 % of multiply-adds: {OPEN}", text)
+        self.assertEqual(self.paste(helps), ["--dim", "batch=1", "--dim", "max_seq_len_in_batch=128"])
+        _, shares, _ = self.compile(model, *self.paste(helps))
+        self.assertGreater(shares["corsair"][2], 90)
+
+    def test_magika(self):
+        model = self.real("magika_standard_v3_3")
+        text, shares, helps = self.compile(model)
+        self.assertEqual(shares["corsair"], (0, 95, 0))
+        self.assertIn(f"computes 0 of 95 nodes, 0 % of multiply-adds: {OPEN}", text)
+        self.assertEqual(self.paste(helps), ["--dim", "unk__214=1"])
+        _, shares, _ = self.compile(model, *self.paste(helps))
+        self.assertGreater(shares["corsair"][2], 90)
+
+    def test_counts_are_the_same_everywhere(self):
+        """dmxc, its report, dmx-inspect and its page: of ten models of others; of three on plain days."""
+        names = ["mnist_cntk", "mnist_torch_dynamo", "sklearn_randomforest"]
+        if os.environ.get("DMXC_LONG"):
+            names += ["bert_toy", "byte_sb_bidi_lstm", "dtln_model_1", "dtln_model_2", "gtcrn_stream_simple", "magika_standard_v3_3", "ultraface_rfb_320"]
+        for name in names:
+            with self.subTest(name):
+                text, shares, _ = self.compile(self.real(name), "--placement-report", "p.txt")
+                self.assertEqual({total for _, total, _ in shares.values()}, {file_nodes(self.real(name))})
+                rows = [line.split("\t") for line in (self.dir / "p.txt").read_text().splitlines()]
+                self.assertEqual(rows[0][0], "# " + re.search(r"placement: (.*)", text).group(1))
+                summary = json.loads(self.run_tool("m.bundle", "--json", tool="dmx-inspect").stdout)
+                seen = {row["target"]: row for row in summary["placement"]}
+                self.run_tool("m.bundle", "--html", "page.html", tool="dmx-inspect")
+                page = (self.dir / "page.html").read_text()
+                for target, (nodes, total, _) in shares.items():
+                    self.assertEqual(len({row[0] for row in rows[2:] if row[2] == target}), nodes)
+                    self.assertEqual(seen[target]["nodes"], nodes)
+                    self.assertTrue(seen[target]["reason"].startswith(f"{nodes} of {total} nodes"), seen[target])
+                    self.assertIn(f">{nodes} of {total} nodes", page)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
