@@ -29,6 +29,7 @@ private:
     diagnostics.report({Severity::Error, id, options.path, node, text, kind, {}});
   }
   bool read();
+  bool checkRequest();
   bool collectOutputs(std::vector<std::pair<std::string, Val>> &outputs, const Scope &scope);
   void checkDeclared(const onnx::ValueInfoProto &output, const Val &value);
   void noteConstantInputs(const std::set<std::string> &constants);
@@ -63,6 +64,37 @@ bool ModelImport::read() {
     error("onnx-file", "not an ONNX model: it has no graph");
     return false;
   }
+  return true;
+}
+
+/// The newest opset that some operator of the domain was changed in, as far as is known here; 0 of another domain.
+int newestOpset(const std::string &domain) {
+  int newest = 0;
+  for (const OpRow &row : OpTable::get().rows())
+    if (domain == row.domain || (domain == "ai.onnx" && !*row.domain))
+      newest = std::max(newest, row.since);
+  return newest;
+}
+
+/// An ONNX file has one graph that runs. A newer opset is read as the newest that is known.
+bool ModelImport::checkRequest() {
+  if (!options.entry.empty() && options.entry != "main") {
+    error("entry-unknown", "there is no entry point '" + options.entry + "': an ONNX file has one, 'main'", "",
+          ErrorKind::Usage);
+    return false;
+  }
+  for (const auto &import : model.opset_import())
+    if (int known = newestOpset(import.domain()); known && import.version() > known)
+      diagnostics.report({Severity::Warning,
+                          "onnx-opset",
+                          options.path,
+                          "",
+                          "the model imports opset " + std::to_string(import.version()) + " of " +
+                              (import.domain().empty() ? "ai.onnx" : import.domain()) +
+                              ", the newest that is known is " + std::to_string(known) +
+                              ": operators that changed since are read as they were then",
+                          ErrorKind::Model,
+                          {}});
   return true;
 }
 
@@ -205,7 +237,7 @@ bool ModelImport::collectOutputs(std::vector<std::pair<std::string, Val>> &outpu
 
 std::optional<ImportedModel> ModelImport::run() {
   size_t errorsBefore = diagnostics.errorCount();
-  if (!read())
+  if (!read() || !checkRequest())
     return std::nullopt;
   std::set<std::string> constants;
   for (const auto &tensor : model.graph().initializer())

@@ -1,20 +1,17 @@
 //===- Compare.cpp - the reference interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
+#include "Streams.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Reference/Interpreter.h"
-#include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/Compare.h"
 #include "dmxc/Tools/Runtime.h"
 #include "dmxc/Tools/TensorDirectory.h"
 
-#include "llvm/Support/FileSystem.h"
-
 #include <cmath>
-#include <fcntl.h>
 #include <ostream>
 
 using namespace mlir;
@@ -22,25 +19,6 @@ using namespace mlir;
 namespace dmxc::driver {
 
 namespace {
-
-/// A file name that is free now and removed at the end.
-struct TemporaryBundle {
-  std::string path;
-  std::unique_ptr<TemporaryName> interrupted; // a signal removes it, too
-  ~TemporaryBundle() {
-    if (!path.empty())
-      (void)llvm::sys::fs::remove(path); // nothing can be done where it fails
-  }
-  Status create() {
-    llvm::SmallString<128> name;
-    if (std::error_code error = llvm::sys::fs::createTemporaryFile("dmx-compare", "bundle", name))
-      return ioError("cannot make the temporary file '" + name.str().str() + "': " + error.message() +
-                     "; let TMPDIR name a folder that can be written");
-    path = name.str().str();
-    interrupted = std::make_unique<TemporaryName>(AT_FDCWD, path);
-    return Status::ok();
-  }
-};
 
 struct Run {
   std::vector<std::string> names;
@@ -200,6 +178,8 @@ private:
     }
     if (wanted.empty())
       return std::vector<Tensor>();
+    if (request.randomSeed)
+      return randomInputs(function);
     Result<std::vector<Tensor>> inputs = tools::readTensorDirectory(request.inputs, tools::TensorRole::Input, wanted);
     if (!inputs)
       return fail(inputs.error()), std::nullopt;
@@ -207,6 +187,28 @@ private:
       if ((*inputs)[i].empty())
         return fail(ioError("'" + request.inputs + "' has no tensor for input '" + wanted[i].name + "'")), std::nullopt;
     return std::move(*inputs);
+  }
+
+  /// As dmx-run's, of open dims as small as they may be.
+  std::optional<std::vector<Tensor>> randomInputs(func::FuncOp function) {
+    std::vector<Tensor> inputs;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+      Shape shape;
+      for (Dim dim : dmir::dimsOf(type)) {
+        auto extent = dim.evaluate([&](std::string_view name) -> std::optional<int64_t> {
+          return std::max<int64_t>(dmir::symbolBounds(function, {name.data(), name.size()}).min, 1);
+        });
+        shape.push_back(extent.value_or(1));
+      }
+      Result<Tensor> tensor =
+          tools::newTensor(*dmir::dtypeOf(type.getElementType()), shape, "input '" + inputName(function, i) + "'");
+      if (!tensor)
+        return fail(tensor.error()), std::nullopt;
+      tools::fillRandom(*tensor, *request.randomSeed * 1000 + i);
+      inputs.push_back(std::move(*tensor));
+    }
+    return inputs;
   }
 
   /// Makes every computed value an output, in order of computation; fills
@@ -237,12 +239,14 @@ private:
 
   bool runBundle(Compilation &compilation, const std::vector<Tensor> &inputs, const std::string &entry, bool everyNode,
                  std::vector<Tensor> &outputs) {
-    TemporaryBundle temporary;
+    std::unique_ptr<TemporaryFile> temporary;
     std::string path = everyNode ? "" : request.bundle;
     if (path.empty()) {
-      if (Status made = temporary.create(); !made)
+      auto made = TemporaryFile::create("compared.bundle");
+      if (!made)
         return fail(made.error());
-      path = temporary.path;
+      temporary = std::move(*made);
+      path = temporary->path();
       for (const Phase &phase : phases().drop_front())
         if (!(phase.makesIR() ? compilation.runPhase(phase) : compilation.runCodegen()))
           return false;

@@ -18,6 +18,8 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/ThreadPool.h"
 
+#include <filesystem>
+
 using namespace mlir;
 
 namespace dmxc::driver {
@@ -184,6 +186,32 @@ const Frontend *Compilation::chooseFrontend() {
   return nullptr;
 }
 
+/// What was given and would be ignored, or only be found after work is done.
+bool Compilation::checkRequest() {
+  const std::string &folder = options.externalDataDir;
+  std::error_code code;
+  if (folder.empty() || std::filesystem::is_directory(folder, code))
+    return true;
+  diagnostics.report(ioError("--allow-external-data '" + folder +
+                             "': " + (code ? code.message() : "it is not a folder") +
+                             "; give the folder that the model's external data lies in"),
+                     "io");
+  return false;
+}
+
+/// A model computes something, or it is not what was meant.
+bool Compilation::checkOutputs() {
+  for (auto function : theModule->getOps<func::FuncOp>())
+    if (function.isPublic() && function.getNumResults() == 0) {
+      diagnostics.report(
+          modelError("the model has no outputs, so there is nothing to compute; mark the tensors that are "
+                     "wanted as its outputs and export it again"),
+          "no-outputs", options.model);
+      return false;
+    }
+  return true;
+}
+
 bool Compilation::importModel(const Frontend &frontend) {
   ImportOptions request;
   request.path = options.model;
@@ -262,8 +290,8 @@ bool Compilation::import() {
         diagnostics.report(head.error(), "io", options.model);
       return head && parsePhaseText() && checkNames();
     }
-    const Frontend *frontend = chooseFrontend();
-    return frontend && importModel(*frontend) && checkNames();
+    const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
+    return frontend && importModel(*frontend) && checkOutputs() && checkNames();
   });
 }
 

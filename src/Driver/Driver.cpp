@@ -2,10 +2,12 @@
 #include "dmxc/Driver/Driver.h"
 #include "Placement.h"
 #include "Reports.h"
+#include "Streams.h"
 #include "TextOutput.h"
 #include "Work.h"
 
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Target/TargetHelp.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -50,10 +52,10 @@ private:
     compilation = Compilation::create(options, diagnostics);
     if (!compilation)
       return false;
-    progress.step("import", options.model);
+    progress.step("import", shownModel(options));
     if (!compilation->import())
       return false;
-    log([&] { return options.model + ": " + std::to_string(countOps()) + " op(s) at import"; });
+    log([&] { return shownModel(options) + (": " + std::to_string(countOps())) + " op(s) at import"; });
     if (!runPhases())
       return false;
     // An error that was reported without stopping (-Werror) must not leave a
@@ -72,11 +74,15 @@ private:
   }
 
   /// What would only show after the work is done: a folder that cannot be
-  /// written, a model that its own output would replace.
+  /// written or that is in the output's place, a model that its own output would replace.
   bool checkOutput() {
     std::string path = outputPath();
+    if (path == "-" && options.emit == "bundle" && isatty(STDOUT_FILENO))
+      return fail(usageError("a bundle is not for a terminal; give -o FILE, or redirect stdout"));
     if (path == "-")
       return true;
+    if (llvm::sys::fs::is_directory(path) && !(options.emit == "bundle" && options.bundleDirectory))
+      return fail(ioError("cannot write '" + path + "': it is a directory; give the name of a file"));
     llvm::StringRef folder = llvm::sys::path::parent_path(path);
     std::string where = folder.empty() ? "." : folder.str();
     if (access(where.c_str(), W_OK) != 0)
@@ -122,13 +128,15 @@ private:
       return false;
     const Placement &placement = *compilation->placement();
     if (!options.placementReport.empty())
-      if (Status s =
-              writeText(options.placementReport, placementReport(compilation->module(), compilation->phaseContext(), placement));
+      if (Status s = writeText(options.placementReport,
+                               placementReport(compilation->module(), compilation->phaseContext(), placement));
           !s)
         return fail(s.error());
     if (!options.numerics.empty())
-      if (std::string table = formatTable(compilation->module(), compilation->phaseContext()); !table.empty())
+      if (std::string table = formatTable(compilation->module(), compilation->phaseContext()); !table.empty()) {
         say(table.substr(0, table.size() - 1));
+        numericsMatter = true;
+      }
     if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), placement, diagnostics))
       return false;
     say("placement: " + placement.summary());
@@ -159,9 +167,19 @@ private:
 
   bool finishBundle() {
     std::string path = outputPath();
-    progress.step("write", path);
-    if (!compilation->writeBundle(path) || !writeDepfile(path))
+    std::unique_ptr<TemporaryFile> toStdout;
+    if (path == "-") {
+      auto made = TemporaryFile::create("stdout");
+      if (!made)
+        return fail(made.error());
+      toStdout = std::move(*made);
+    }
+    progress.step("write", toStdout ? "stdout" : path);
+    if (!compilation->writeBundle(toStdout ? toStdout->path() : path) || !writeDepfile(path))
       return false;
+    if (toStdout)
+      if (Status copied = copyToStdout(toStdout->path()); !copied)
+        return fail(copied.error());
     uint64_t codeBytes = 0;
     for (const CodeEntry &code : compilation->model().code)
       codeBytes += code.bytes.size();
@@ -171,8 +189,25 @@ private:
     });
     if (std::string rounding = roundingOf(compilation->model()).summary(); !rounding.empty())
       say(rounding);
-    say("wrote " + path + ": " + byteText(compilation->bundleBytes()));
+    else if (!numericsMatter)
+      noteNumerics();
+    say("wrote " + (toStdout ? "stdout" : path) + ": " + byteText(compilation->bundleBytes()));
     return true;
+  }
+
+  /// A mode that was asked for, and that no target had a use for.
+  void noteNumerics() {
+    for (const TargetBackend *target : compilation->phaseContext().targets)
+      if (options.numerics.empty() || helpOf(target->name().str()).defaultNumerics == options.numerics)
+        return;
+    Diagnostic note;
+    note.severity = Severity::Note;
+    note.id = "numerics-unused";
+    note.file = options.model;
+    note.text = "--numerics " + options.numerics +
+                " changes nothing: no node and no weight of this model is of a kind "
+                "that the mode computes or keeps in other numbers";
+    diagnostics.report(std::move(note));
   }
 
   bool writeDepfile(const std::string &output) {
@@ -206,6 +241,7 @@ private:
   Diagnostics &diagnostics;
   Progress progress;
   std::unique_ptr<Compilation> compilation;
+  bool numericsMatter = false; ///< --numerics changed the format of some node
 };
 
 } // namespace

@@ -1,7 +1,9 @@
 //===- Main.cpp - dmxc from argv to exit code -----------------------------===//
 #include "Crash.h"
+#include "Streams.h"
 
 #include "dmxc/Driver/Driver.h"
+#include "dmxc/Driver/Messages.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -31,6 +33,19 @@ static bool withoutNotes(Diagnostic &diagnostic) {
   return diagnostic.severity == Severity::Warning || diagnostic.severity == Severity::Error;
 }
 
+/// Gives a model from stdin a file.
+static Status readModel(Options &options, std::unique_ptr<TemporaryFile> &spooled) {
+  if (options.model != "-")
+    return Status::ok();
+  auto path = fileOfStdin(spooled);
+  if (!path)
+    return path.takeError();
+  options.model = *path;
+  if (spooled)
+    options.stdinFile = *path;
+  return Status::ok();
+}
+
 #ifndef __SANITIZE_ADDRESS__ // which must be ready first
 /// Before the constructors of LLVM's libraries, which allocate much.
 __attribute__((section(".preinit_array"), used)) static void (*const beforeLibraries)(int,
@@ -46,19 +61,24 @@ int dmxcMain(int argc, char **argv) {
     return answerQuery(options);
   setUpLogging(options);
   prepareReproducer(options);
-  bool color = useColor(options);
+  Messages messages(options, useColor(options));
   Diagnostics diagnostics([&](Diagnostic diagnostic) {
-    if (options.quiet && !withoutNotes(diagnostic))
-      return;
-    std::string text = options.jsonDiagnostics ? renderJson(diagnostic) : renderText(diagnostic, color);
-    std::fprintf(stderr, "%s\n", text.c_str());
+    if (!options.quiet || withoutNotes(diagnostic))
+      messages.take(diagnostic);
   });
   diagnostics.setWarningsAsErrors(options.warningsAsErrors);
+  std::unique_ptr<TemporaryFile> spooled;
+  if (Status read = readModel(options, spooled); !read) {
+    diagnostics.report(read.error(), "io");
+    return diagnostics.exitCode();
+  }
   int code = compile(options, diagnostics);
+  bool leftOut = messages.flush();
   if (code == exitCodeOf(ErrorKind::Internal))
     writeReproducer();
   else if (diagnostics.errorCount() > 1 && !options.quiet && !options.jsonDiagnostics)
-    std::fprintf(stderr, "dmxc: %zu errors\n", diagnostics.errorCount());
+    std::fprintf(stderr, "dmxc: %zu errors%s\n", diagnostics.errorCount(),
+                 leftOut ? "; --all-errors says each by itself, with its operands" : "");
   return code;
 }
 

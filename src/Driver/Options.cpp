@@ -19,6 +19,7 @@ static constexpr const char *lastExamples =
     R"(  dmxc model.onnx -o m.bundle --dim batch=8               fix a symbolic dim
   dmxc model.onnx --emit partition -o -                   see what was fused and where it runs
   dmxc model.onnx -o m.bundle -MD -MF m.d                 write a dependency file for make or ninja
+  curl URL | dmxc - -o - > m.bundle                       a model from stdin, a bundle to stdout
 
 Turns a model file into a bundle that libdmxrt (dmx-run) executes. Documentation: README.md.
 Exit codes: 0 ok; 1 the model is invalid or unsupported; 2 usage; 3 file, I/O or out of memory; 4 the target cannot satisfy the
@@ -138,9 +139,7 @@ private:
   }
 
   void addCommon() {
-    text("-o,--output", options.output, "PATH",
-         "Where to write; default: the model's name with .bundle; - for the "
-         "text of a phase on stdout",
+    text("-o,--output", options.output, "PATH", "Where to write; default: the model's name with .bundle; - for stdout",
          "common");
     list("-t,--target", raw.targets, "NAME[:LEVEL+..]",
          "Target, repeatable; default " + (targetNames().empty() ? "none" : targetNames().front()) +
@@ -217,6 +216,8 @@ private:
     choice("--diagnostics", raw.diagnostics, {"text", "json"}, "Form of messages: one JSON object a line with json",
            group);
     app.add_flag("--Werror", raw.werror, "Warnings are errors")->group(group);
+    app.add_flag("--all-errors", options.allErrors, "Each error by itself, with its operands, however many are equal")
+        ->group(group);
     choice("--progress", raw.progress, {"auto", "plain", "none"}, "Progress on stderr", group);
     choice("--time-report", raw.timeReport, {"text", "json"},
            "What each phase and pass took, on stderr; text may be left out", group);
@@ -269,6 +270,49 @@ static Query queryOf(const RawOptions &raw, const Options &options) {
   return raw.printPhases ? Query::Phases : Query::None;
 }
 
+/// A model from stdin has no name that texts could name, and a bundle on stdout none that a rule could.
+static Status checkStreams(const Options &options) {
+  bool bundle = options.emit == "bundle";
+  if (options.output == "-" && bundle && options.bundleDirectory)
+    return usageError("a directory cannot be written to stdout; leave --bundle-format away");
+  if (options.output == "-" && options.depfile && options.depfileTarget.empty())
+    return usageError("-MD needs -MT for a rule of what is written to stdout");
+  if (options.output == "-" && options.depfile && options.depfilePath.empty())
+    return usageError("-MD needs -MF for output that is written to stdout");
+  if (options.model != "-")
+    return Status::ok();
+  if (options.output.empty())
+    return usageError("a model from stdin has no name to derive the output's from; give -o FILE, or -o - for stdout");
+  if (!bundle || !options.dumpPhases.empty() || options.depfile)
+    return usageError("a model from stdin: the texts of phases and dependency files name the model's file; give one");
+  return Status::ok();
+}
+
+/// What belongs to phases that do not run would be ignored.
+static Status checkResumed(const Options &options) {
+  if (!options.from.empty())
+    for (auto [given, flag] : {std::pair(!options.dims.empty(), "--dim"),
+                               {!options.shapes.empty() || !options.absent.empty(), "--shape"},
+                               {!options.entry.empty(), "--entry"},
+                               {!options.externalDataDir.empty(), "--allow-external-data"},
+                               {options.inputFormat != "auto", "--input-format"},
+                               {!options.states.empty(), "--state"}})
+      if (given)
+        return usageError(std::string(flag) + " is for model files; --from " + options.from +
+                          " takes up a phase's text");
+  int partition = phaseIndex("partition");
+  bool runs = (options.from.empty() || phaseIndex(options.from) < partition) &&
+              (options.emit == "bundle" || phaseIndex(options.emit) >= partition);
+  for (auto [given, flag] : {std::pair(!options.place.empty(), "--place"),
+                             {!options.require.empty(), "--require-target"},
+                             {!options.placementReport.empty(), "--placement-report"},
+                             {!options.schedule.empty(), "--schedule"}})
+    if (given && !runs)
+      return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +
+                        (options.from.empty() ? "--emit " + options.emit : "--from " + options.from));
+  return Status::ok();
+}
+
 static Status checkTogether(const Options &options) {
   if (options.query != Query::None)
     return Status::ok();
@@ -277,13 +321,40 @@ static Status checkTogether(const Options &options) {
                       "TARGET]... (see --help)");
   if (!options.from.empty() && options.emit != "bundle" && phaseIndex(options.emit) <= phaseIndex(options.from))
     return usageError("--emit " + options.emit + " does not come after --from " + options.from);
-  if (options.output == "-" && options.emit == "bundle")
-    return usageError("a bundle cannot be written to stdout; give -o FILE, or "
-                      "--emit PHASE for text");
+  if (Status s = checkStreams(options); !s)
+    return s;
+  if (Status s = checkResumed(options); !s)
+    return s;
   if (options.quiet && options.verbose)
     return usageError("-q and -v contradict each other");
   if (!options.depfile && (!options.depfilePath.empty() || !options.depfileTarget.empty()))
     return usageError("-MF and -MT need -MD");
+  return Status::ok();
+}
+
+/// What is given for one name twice is a slip, even where both are the same.
+static Status convertShapes(const RawOptions &raw, Options &options) {
+  std::map<std::string, std::string> shapes, dims; // by name, as given
+  for (const std::string &text : raw.shapes) {
+    auto shape = parseShape(text);
+    if (!shape)
+      return shape.takeError();
+    if (auto [before, isNew] = shapes.try_emplace(shape->first, text); !isNew)
+      return usageError("the shape of '" + shape->first + "' is given twice: --shape " + before->second + ", --shape " +
+                        text);
+    if (shape->second)
+      options.shapes[shape->first] = *shape->second;
+    else
+      options.absent.insert(shape->first);
+  }
+  for (const std::string &text : raw.dims) {
+    auto dim = parseDim(text);
+    if (!dim)
+      return dim.takeError();
+    if (auto [before, isNew] = dims.try_emplace(dim->first, text); !isNew)
+      return usageError("the dim '" + dim->first + "' is given twice: --dim " + before->second + ", --dim " + text);
+    options.dims[dim->first] = dim->second;
+  }
   return Status::ok();
 }
 
@@ -303,16 +374,7 @@ static Status convert(const RawOptions &raw, Options &options) {
   if (Status s = convertAll(raw.targets, parseTarget, [&](TargetChoice t) { options.targets.push_back(std::move(t)); });
       !s)
     return s;
-  if (Status s = convertAll(raw.shapes, parseShape,
-                            [&](auto p) {
-                              if (p.second)
-                                options.shapes[p.first] = *p.second;
-                              else
-                                options.absent.insert(p.first);
-                            });
-      !s)
-    return s;
-  if (Status s = convertAll(raw.dims, parseDim, [&](const auto &p) { options.dims[p.first] = p.second; }); !s)
+  if (Status s = convertShapes(raw, options); !s)
     return s;
   if (Status s = convertAll(raw.states, parseState, [&](auto p) { options.states.push_back(std::move(p)); }); !s)
     return s;
@@ -332,12 +394,17 @@ static Status convert(const RawOptions &raw, Options &options) {
 /// one. -O2 needs nothing. An option whose value may be left out would swallow
 /// the next argument, so it gets its value here.
 static void respell(std::vector<std::string> &arguments) {
-  for (std::string &argument : arguments) {
-    if (argument == "--time-report")
-      argument += "=text";
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string &argument = arguments[i];
+    if (argument == "--time-report") {
+      bool hasForm = i + 1 < arguments.size() && (arguments[i + 1] == "json" || arguments[i + 1] == "text");
+      argument += "=" + (hasForm ? arguments[i + 1] : "text");
+      if (hasForm)
+        arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
     for (const char *name : {"-MD", "-MF", "-MT", "-Werror"})
-      if (argument == name || argument.rfind(std::string(name) + "=", 0) == 0)
-        argument.insert(0, "-");
+      if (arguments[i] == name || arguments[i].rfind(std::string(name) + "=", 0) == 0)
+        arguments[i].insert(0, "-");
   }
 }
 

@@ -4,11 +4,81 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 namespace dmxc {
 
+namespace {
+
+/// "ui8" is u8 to users, "i1" bool, "!dmir.block_fp<BFP16_64R>" BFP16_64R.
+std::string elementName(std::string_view type) {
+  if (size_t open = type.find('<'); type.starts_with("!dmir.block_fp") && open != std::string_view::npos)
+    return std::string(type.substr(open + 1, type.size() - open - 2));
+  if (type == "i1")
+    return "bool";
+  std::string name(type.starts_with("ui") ? "u" + std::string(type.substr(2)) : type);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+/// "4x?xf32, #dmir.dims<"n">" becomes "f32[4xn]".
+std::string tensorName(std::string_view inside) {
+  std::vector<std::string> names;
+  std::string_view dims = inside.substr(std::min(inside.find("#dmir.dims<"), inside.size()));
+  for (size_t at = dims.find('"'); at != std::string_view::npos; at = dims.find('"', at + 1)) {
+    size_t end = std::min(dims.find('"', at + 1), dims.size());
+    names.emplace_back(dims.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  std::string shape;
+  size_t next = 0;
+  while (!inside.empty() && (std::isdigit(static_cast<unsigned char>(inside[0])) || inside[0] == '?')) {
+    size_t end = std::min(inside.find('x'), inside.size());
+    bool open = inside[0] == '?';
+    shape +=
+        (shape.empty() ? "" : "x") + (open && next < names.size() ? names[next] : std::string(inside.substr(0, end)));
+    next += open;
+    inside.remove_prefix(std::min(end + 1, inside.size()));
+  }
+  return elementName(inside.substr(0, inside.find(", "))) + "[" + shape + "]";
+}
+
+/// Without the numbers that constraints have in the IR's own documents ("C3: ").
+std::string withoutNumbers(std::string text) {
+  for (size_t at = text.find('C'); at != std::string::npos; at = text.find('C', at + 1)) {
+    size_t end = text.find_first_not_of("0123456789", at + 1);
+    if ((at == 0 || text[at - 1] == ' ') && end > at + 1 && end != std::string::npos && text.compare(end, 2, ": ") == 0)
+      text.erase(at, end + 2 - at);
+  }
+  return text;
+}
+
+/// With types as messages write them, not as MLIR does.
+std::string withPlainTypes(std::string text) {
+  constexpr std::string_view start = "tensor<";
+  for (size_t at = text.find(start); at != std::string::npos; at = text.find(start, at + 1)) {
+    size_t end = at + start.size();
+    for (int depth = 1; end < text.size() && depth; ++end)
+      depth += (text[end] == '<') - (text[end] == '>');
+    std::string name = tensorName(std::string_view(text).substr(at + start.size(), end - 1 - at - start.size()));
+    bool quoted = at > 0 && text[at - 1] == '\'' && end < text.size() && text[end] == '\'';
+    text.replace(at - quoted, end - at + 2 * quoted, name);
+  }
+  return text;
+}
+
+} // namespace
+
 void Diagnostics::report(Diagnostic diagnostic) {
+  bool isText = diagnostic.id.starts_with("mlir-"); // where types are what the user wrote
+  auto plain = [&](std::string text) {
+    text = withoutNumbers(std::move(text));
+    return isText ? text : withPlainTypes(std::move(text));
+  };
+  diagnostic.text = plain(std::move(diagnostic.text));
+  for (auto &line : diagnostic.attached)
+    line.second = plain(std::move(line.second));
   std::lock_guard lock(mutex);
   if (diagnostic.severity == Severity::Warning && warningsAsErrors)
     diagnostic.severity = Severity::Error;
@@ -64,7 +134,9 @@ std::string painted(Severity severity, bool color) {
 } // namespace
 
 std::string renderText(const Diagnostic &d, bool color) {
-  std::string text = d.file.empty() ? "dmxc: " : d.file + ": ";
+  // A path is said once.
+  bool isSaid = d.node.empty() && d.text.find("'" + d.file + "'") != std::string::npos;
+  std::string text = d.file.empty() || isSaid ? "dmxc: " : d.file + ": ";
   if (!d.node.empty())
     text += "node '" + d.node + "': ";
   text += painted(d.severity, color) + " " + d.text;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -70,6 +71,7 @@ static void onInterrupt(int signal) {
 
 void installInterruptCleanup() {
   signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN); // a reader of messages that went away is no reason to stop
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction old;
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
@@ -109,6 +111,20 @@ static std::pair<std::string, std::string> splitPath(const std::string &path) {
   if (slash == std::string::npos)
     return {".", path};
   return {slash ? path.substr(0, slash) : "/", path.substr(slash + 1)};
+}
+
+/// The path that a symbolic link stands for, so that output replaces what it points to and not the link; there may be
+/// nothing yet. What stands in for an open file (/dev/stdout) stays as it is.
+static std::string followLinks(std::string path) {
+  for (int hops = 0; hops < 40 && !path.starts_with("/dev/") && !path.starts_with("/proc/"); ++hops) {
+    char target[PATH_MAX];
+    ssize_t size = readlink(path.c_str(), target, sizeof target);
+    if (size <= 0 || size == static_cast<ssize_t>(sizeof target))
+      break;
+    std::string_view next(target, static_cast<size_t>(size));
+    path = next.starts_with('/') ? std::string(next) : splitPath(path).first + "/" + std::string(next);
+  }
+  return path;
 }
 
 static Result<Descriptor> openFolderOf(const std::string &path) {
@@ -282,7 +298,8 @@ OutputFile::OutputFile(Descriptor file, std::string path, Descriptor folder, std
 /// The same file under its descriptor, as another open or a link can name it.
 static std::string descriptorPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string &path) {
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string &given) {
+  std::string path = followLinks(given);
   auto folder = openFolderOf(path);
   if (!folder)
     return folder.takeError();
@@ -397,6 +414,7 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::create(const std::string &gi
   std::string path = given;
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
+  path = followLinks(path);
   auto parent = openFolderOf(path);
   if (!parent)
     return parent.takeError();

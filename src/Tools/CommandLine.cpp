@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <numeric>
 #include <unistd.h>
@@ -98,6 +100,15 @@ std::optional<std::pair<std::string, std::string>> splitPair(const std::string &
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
+std::string modelTakenForBundle(const std::string &path) {
+  size_t dot = path.rfind('.');
+  std::string ending = dot == std::string::npos ? "" : path.substr(dot);
+  if ((ending != ".onnx" && ending != ".pt2" && ending != ".mlir") || access(path.c_str(), R_OK) != 0)
+    return "";
+  return "'" + path + "' is a model, not a bundle; compile it first: dmxc " + path + " -o " + path.substr(0, dot) +
+         ".bundle";
+}
+
 void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples) {
   app.formatter(std::make_shared<ExamplesFirst>(usage, examples));
   app.set_help_flag("-h,--help", "Print this help and exit")->group("General");
@@ -158,7 +169,12 @@ int runTool(std::string_view tool, const std::function<int()> &body) {
         return;
   };
   try {
-    return body();
+    int code = body();
+    if (std::cout.flush() || code)
+      return code;
+    if (errno != EPIPE) // whoever closes a pipe has read enough
+      say((std::string("cannot write to stdout: ") + std::strerror(errno)).c_str());
+    return exitCodeOf(ErrorKind::IO);
   } catch (const std::bad_alloc &) {
     say("out of memory; smaller inputs (--dim) or fewer threads need less of it");
     return exitCodeOf(ErrorKind::IO);

@@ -5,6 +5,7 @@
 #include "Report.h"
 #include "dmxc/Support/OutputFile.h"
 #include "dmxc/Tools/Check.h"
+#include "dmxc/Tools/CommandLine.h"
 
 #include <ostream>
 
@@ -149,6 +150,8 @@ Status inspectBundle(const InspectOptions &options, std::ostream &out) {
   if (!bundle) {
     // To --check, a file that is no bundle is one more finding.
     Error error = bundle.takeError();
+    if (std::string model = modelTakenForBundle(options.bundle); error.kind == ErrorKind::Model && !model.empty())
+      error.message = model;
     if (examined && error.kind == ErrorKind::Model)
       return report(options.bundle, {{"bundle", error.message}}, options, out);
     return error;

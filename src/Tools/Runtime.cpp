@@ -2,6 +2,7 @@
 #include "dmxc/Tools/Runtime.h"
 
 #include "dmxc/Support/MappedFile.h"
+#include "dmxc/Tools/CommandLine.h"
 #include "dmxc/Tools/Keys.h"
 
 #include <algorithm>
@@ -96,7 +97,14 @@ Status openBundle(const std::string &path, const OpenSettings &settings, dmx_bun
     options.signature = signature->bytes().empty() ? "" : static_cast<const void *>(signature->bytes().data());
     options.signature_size = signature->bytes().size();
   }
-  return call(dmx_bundle_open_with, path.c_str(), &options, &bundle);
+  Status opened = call(dmx_bundle_open_with, path.c_str(), &options, &bundle);
+  if (std::string twice = path + ": "; !opened && opened.error().message.starts_with(twice) &&
+                                       opened.error().message.find("'" + path + "'") != std::string::npos)
+    return Error{opened.error().kind, opened.error().message.substr(twice.size())};
+  if (!opened && opened.error().kind == ErrorKind::Model)
+    if (std::string model = modelTakenForBundle(path); !model.empty())
+      return Error{ErrorKind::Model, model};
+  return opened;
 }
 
 std::string IoTensor::str() const {

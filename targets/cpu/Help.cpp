@@ -10,6 +10,7 @@ TargetHelp helpCpuTarget() {
       "strict (default); bf16 and int8-weights keep constant f32 weights that products of few rows wait for as bf16, "
       "or as s8 with a scale a column",
       {{"x86-64-v2+x86-64-v4", "code for these instruction sets in one bundle"},
-       {"host", "for this machine's processor alone"}}};
+       {"host", "for this machine's processor alone"}},
+      "strict"};
 }
 } // namespace dmxc

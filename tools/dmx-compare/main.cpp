@@ -1,6 +1,7 @@
 //===- main.cpp - dmx-compare, the interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
 #include "dmxc/Driver/Driver.h"
+#include "dmxc/Driver/Messages.h"
 #include "dmxc/Tools/CommandLine.h"
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@ static const char *examples = R"(examples:
   dmx-compare model.onnx --inputs test_data_set_0               compile, run and compare the outputs
   dmx-compare model.onnx model.bundle --inputs test_data_set_0  compare a bundle that exists
   dmx-compare model.onnx --inputs test_data_set_0 --per-node    name the first node that differs
+  dmx-compare model.onnx --random-inputs 1                      the same without inputs at hand
   dmx-compare model.onnx --inputs data -- --dim batch=8 -O0     options of dmxc after --
 )";
 
@@ -26,11 +28,15 @@ static int run(int argc, char **argv) {
   dmxc::driver::CompareRequest request;
   std::string model;
   CLI::App app("Runs a model in the reference interpreter and as a bundle on "
-               "the same inputs, and compares.");
+               "the same inputs, and compares.",
+               "dmx-compare");
   dmxc::tools::prepareApp(app, "dmx-compare MODEL [BUNDLE] --inputs DIR [--per-node] [-- DMXC OPTIONS]", examples);
   app.add_option("model", model, "The model file")->required();
   app.add_option("bundle", request.bundle, "Its bundle; compiled when not given");
   app.add_option("--inputs", request.inputs, "Folder with the inputs, as dmx-run takes it");
+  app.add_option(
+      "--random-inputs", request.randomSeed,
+      "Seed of inputs instead: floats in [-1, 1), integers 0 or 1; open dims as -- --dim says, else smallest");
   app.add_flag("--per-node", request.perNode, "Compare the value of every node and name the first that differs");
   app.add_option("--rtol", request.rtol, "Relative tolerance; default 1e-3");
   app.add_option("--atol", request.atol,
@@ -38,13 +44,19 @@ static int run(int argc, char **argv) {
   app.add_option("--threads", request.threads, "Threads of the run; default all");
   if (std::optional<int> code = dmxc::tools::parseCommandLine(app, argc, argv))
     return *code;
+  if (request.inputs.empty() == !request.randomSeed)
+    return dmxc::tools::reportError(
+        "dmx-compare", dmxc::usageError(request.randomSeed ? "--inputs and --random-inputs exclude each other"
+                                                           : "no inputs to compare with: give --inputs DIR, as dmx-run "
+                                                             "takes it, or --random-inputs SEED"));
   compilerArguments.insert(compilerArguments.begin(), model);
   if (std::optional<int> code = dmxc::driver::parseOptions(compilerArguments, request.options, std::cout, std::cerr))
     return *code;
-  bool color = dmxc::tools::wantsColor(STDERR_FILENO);
-  dmxc::Diagnostics diagnostics(
-      [&](const dmxc::Diagnostic &diagnostic) { std::cerr << dmxc::renderText(diagnostic, color) << "\n"; });
-  return dmxc::driver::compareWithReference(request, diagnostics, std::cout);
+  dmxc::driver::Messages messages(request.options, dmxc::tools::wantsColor(STDERR_FILENO));
+  dmxc::Diagnostics diagnostics([&](const dmxc::Diagnostic &diagnostic) { messages.take(diagnostic); });
+  int code = dmxc::driver::compareWithReference(request, diagnostics, std::cout);
+  messages.flush();
+  return code;
 }
 
 int main(int argc, char **argv) {

@@ -9,9 +9,10 @@
 namespace dmxc::driver {
 
 struct CompareRequest {
-  Options options;    ///< the model and how to compile it; `output` is not used
-  std::string bundle; ///< "" = the model is compiled to a temporary bundle
-  std::string inputs; ///< folder, in any layout dmx-run takes
+  Options options;                    ///< the model and how to compile it; `output` is not used
+  std::string bundle;                 ///< "" = the model is compiled to a temporary bundle
+  std::string inputs;                 ///< folder, in any layout dmx-run takes
+  std::optional<uint64_t> randomSeed; ///< of inputs instead
   bool perNode = false;
   double rtol = 1e-3, atol = 1e-7;
   unsigned threads = 0; ///< of the runtime; 0 = all

@@ -81,6 +81,8 @@ private:
   void addTarget(std::unique_ptr<TargetBackend> target);
   bool importModel(const Frontend &frontend);
   bool parsePhaseText();
+  bool checkRequest();
+  bool checkOutputs();
   bool checkNames();
   const Frontend *chooseFrontend();
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,

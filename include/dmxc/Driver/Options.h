@@ -46,9 +46,9 @@ enum class Query { None, Version, Targets, TargetInfo, Ops, Phases };
 
 struct Options {
   //--- common
-  std::string model;                 ///< "-" is not accepted: constants are mapped from the file
-  std::string output;                ///< "" = the model's stem + ".bundle"; "-" = stdout for
-                                     ///< the text of a phase
+  std::string model;                 ///< "-" = stdin, until `readStdin` gave it a file
+  std::string stdinFile;             ///< that file where messages are to say <stdin>
+  std::string output;                ///< "" = the model's stem + ".bundle"; "-" = stdout
   std::vector<TargetChoice> targets; ///< empty = all registered targets' first
   int optLevel = 2;
   unsigned jobs = 1;
@@ -79,6 +79,7 @@ struct Options {
   bool quiet = false, verbose = false;
   ColorMode color = ColorMode::Auto;
   bool jsonDiagnostics = false, warningsAsErrors = false;
+  bool allErrors = false; ///< each by itself, however many are equal
   ProgressMode progress = ProgressMode::Auto;
   TimeReport timeReport = TimeReport::None;
   std::string reproducer;
@@ -92,6 +93,11 @@ struct Options {
   std::string queryTarget;
   bool opsAsJson = false;
 };
+
+/// Where messages name the model.
+inline const char *shownModel(const Options &options) {
+  return options.stdinFile.empty() ? options.model.c_str() : "<stdin>";
+}
 
 /// Parses a command line (without the program's name). On success nothing is
 /// returned and `options` is filled. Otherwise the exit code: 0 after --help

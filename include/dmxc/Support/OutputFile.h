@@ -89,8 +89,8 @@ enum class Durability {
   Disk     ///< survives a loss of power too: file and folder are synchronised with the disk
 };
 
-/// A file that appears under its name, in place of what was there, by `commit`. A device or pipe of that name is
-/// written directly.
+/// A file that appears under its name, in place of what was there, by `commit`. A symbolic link stays, what it points
+/// to is replaced. A device or pipe of that name is written directly.
 class OutputFile : public ByteFile {
 public:
   static Result<std::unique_ptr<OutputFile>> create(const std::string &path);
@@ -146,7 +146,8 @@ Status writeFile(const std::string &path, std::string_view content, Durability d
 void removeTemporariesFromSignal();
 
 /// Lets SIGINT, SIGTERM and SIGHUP remove temporaries before the process dies of them, and makes a file that
-/// exceeds its limit (SIGXFSZ) an error of the write. A signal that is ignored (nohup) stays ignored.
+/// exceeds its limit (SIGXFSZ) and a pipe without a reader (SIGPIPE) errors of the write. A signal that is ignored
+/// (nohup) stays ignored.
 void installInterruptCleanup();
 
 } // namespace dmxc

@@ -18,6 +18,7 @@ struct TargetHelp {
   std::string levels;            ///< "fast, small; default fast": those of -t
   std::string numerics;          ///< the modes of --numerics and what they do
   std::vector<Example> examples; ///< the first one with levels stands in messages too
+  std::string defaultNumerics;   ///< the mode that is the target's own; "" = none has a name
 };
 
 /// Of a registered target; empty where it says nothing. Defined beside the registry.

@@ -27,6 +27,9 @@ std::string didYouMean(std::string_view name, const std::vector<std::string> &kn
 /// Nothing when there is no '=' or a side is empty.
 std::optional<std::pair<std::string, std::string>> splitPair(const std::string &text, bool first = true);
 
+/// What to say where a bundle was expected and a readable file has a model's name; "" of others.
+std::string modelTakenForBundle(const std::string &path);
+
 /// Makes `--help` print the description, the usage, `examples`, then the flags
 /// group by group; adds `--version`.
 void prepareApp(CLI::App &app, const std::string &usage, const std::string &examples);

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""What is given and cannot be used is refused, and equal errors are said once. Usage: misuse_test.py BIN REPO [unittest arguments].
+Exit 77 without numpy and onnx."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+try:
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    print("SKIPPED: numpy or onnx is not installed (python3-numpy python3-onnx)")
+    sys.exit(77)
+
+from dmxc_case import BIN, DIGITS, SMALL, Base, onnx_with_external_weights
+
+
+def model(nodes, outputs=("y",), opset=17, shape=(4, 8)):
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape))
+    graph = helper.make_graph(nodes, "g", [value("x")], [value(name) for name in outputs])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8).SerializeToString()
+
+
+def chain(operators):
+    """The operators one after the other, from x to y."""
+    names = ["x"] + [f"t{i}" for i in range(1, len(operators))] + ["y"]
+    return [helper.make_node(op, [names[i]], [names[i + 1]], name=f"n{i}") for i, op in enumerate(operators)]
+
+
+class Misuse(Base):
+    def write(self, *arguments, name="m.onnx", **keywords):
+        (self.dir / name).write_bytes(model(*arguments, **keywords))
+        return name
+
+    # --- refused -----------------------------------------------------------------------
+    def test_an_entry_point_that_is_not_there(self):
+        err = self.run_tool(self.write(chain(["Relu"])), "--entry", "foo", "-o", "o", code=2).stderr
+        self.assertIn("there is no entry point 'foo': an ONNX file has one, 'main'", err)
+        self.run_tool("m.onnx", "--entry", "main", "-o", "o")
+
+    def test_a_folder_of_external_data_that_is_not_there(self):
+        (self.dir / "m.onnx").write_bytes(onnx_with_external_weights())
+        (self.dir / "weights.bin").write_bytes(bytes(16))
+        for folder, why in (("absent", "No such file"), ("weights.bin", "not a folder")):
+            err = self.run_tool("m.onnx", "--allow-external-data", folder, "-o", "o", code=3).stderr
+            self.assertIn(f"--allow-external-data '{folder}': ", err)
+            self.assertIn(why, err)
+        self.run_tool("m.onnx", "--allow-external-data", ".", "-o", "o")
+
+    def test_a_dim_or_shape_given_twice(self):
+        err = self.run_tool(DIGITS, "--dim", "batch=1", "--dim", "batch=2", "-o", "o", code=2).stderr
+        self.assertIn("the dim 'batch' is given twice: --dim batch=1, --dim batch=2", err)
+        self.run_tool(DIGITS, "--dim", "batch=1", "--dim", "batch=1", "-o", "o", code=2)
+        err = self.run_tool("m.onnx", "--shape", "x=4x8", "--shape", "x=none", "-o", "o", code=2).stderr
+        self.assertIn("the shape of 'x' is given twice", err)
+
+    def test_a_model_without_outputs(self):
+        err = self.run_tool(self.write(chain(["Relu"]), outputs=()), "-o", "o", code=1).stderr
+        self.assertIn("the model has no outputs", err)
+        (self.dir / "none.mlir").write_text("func.func @main(%x: tensor<4xf32>) { return }\n")
+        self.run_tool("none.mlir", "-o", "o", code=1)
+        self.assertFalse((self.dir / "o").exists())
+
+    def test_an_output_that_is_a_directory(self):
+        """Before the compile, so of a model that is not even there."""
+        (self.dir / "folder").mkdir()
+        err = self.run_tool("absent.onnx", "-o", "folder", code=3).stderr
+        self.assertIn("cannot write 'folder': it is a directory", err)
+        self.run_tool(self.small, "--emit", "frontend", "-o", "folder", code=3)
+
+    def test_what_belongs_to_phases_that_do_not_run(self):
+        self.run_tool(self.small, "--emit", "memory", "-o", "s.mlir")
+        for flags in (["--dim", "n=1"], ["--entry", "main"], ["--placement-report", "-"], ["--place", "*=cpu"], ["--schedule", "s"]):
+            err = self.run_tool("s.mlir", "--from", "memory", "-o", "o", *flags, code=2).stderr
+            self.assertIn(flags[0] + " ", err)
+        self.assertIn("does not run", self.run_tool(self.small, "--emit", "frontend", "--require-target", "cpu", code=2).stderr)
+
+    def test_a_model_given_to_dmx_run(self):
+        for tool in ("dmx-run", "dmx-inspect"):
+            for given in (DIGITS, self.small):
+                err = self.run_tool(given, tool=tool, code=1).stderr
+                self.assertIn(f"'{given}' is a model, not a bundle; compile it first: dmxc {given} -o", err)
+        self.run_tool("absent.onnx", tool="dmx-run", code=3)
+
+    # --- warnings and notes --------------------------------------------------------------
+    def test_a_newer_opset_is_a_warning(self):
+        err = self.run_tool(self.write(chain(["Relu"]), opset=99), "-o", "o").stderr
+        self.assertRegex(err, r"warning: the model imports opset 99 of ai.onnx, the newest that is known is \d+: ")
+        self.run_tool("m.onnx", "-o", "o", "-Werror", code=1)
+        self.assertNotIn("warning", self.run_tool(self.write(chain(["Relu"]), opset=22), "-o", "o").stderr)
+
+    def test_numerics_that_change_nothing_are_a_note(self):
+        err = self.run_tool(self.write(chain(["Relu"])), "-o", "o", "--numerics", "int8-weights").stderr
+        self.assertIn("note: --numerics int8-weights changes nothing", err)
+        self.assertNotIn("changes nothing", self.run_tool("m.onnx", "-o", "o", "--numerics", "strict").stderr)
+        weight = numpy_helper.from_array(np.ones((512, 512), np.float32), "w")
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 512])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 512])], [weight])
+        (self.dir / "p.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+        err = self.run_tool("p.onnx", "-o", "o", "--numerics", "int8-weights").stderr
+        self.assertIn("rounded 1 weight", err)
+        self.assertNotIn("changes nothing", err)
+
+    # --- many errors -----------------------------------------------------------------------
+    def test_equal_errors_are_said_once(self):
+        err = self.run_tool(self.write(chain(["Strange"] * 300)), "-o", "o", code=1).stderr
+        self.assertEqual(err.splitlines(), [
+            "m.onnx: error: Strange (ai.onnx opset 17): the operator is unknown: 300 nodes: 'n0', 'n1', 'n2' and 297 more [op-unknown]",
+            "dmxc: 300 errors; --all-errors says each by itself, with its operands"])
+        every = self.run_tool("m.onnx", "-o", "o", "--all-errors", code=1).stderr
+        self.assertEqual(len(re.findall(r"node 'n\d+': error: ", every)), 300)
+
+    def test_many_operators_with_one_reason(self):
+        err = self.run_tool(self.write(chain([f"Strange{i}zz" for i in range(300)])), "-o", "o", code=1).stderr
+        self.assertLessEqual(len(err.splitlines()), 10)
+        self.assertIn("the operator is unknown: 300 nodes: Strange0zz 'n0', Strange1zz 'n1', Strange2zz 'n2' and 297 more", err)
+
+    def test_different_errors_stay_apart(self):
+        err = self.run_tool(self.write(chain(["Strange", "Bernoulli", "Strange"])), "-o", "o", code=1).stderr
+        self.assertIn("2 nodes: 'n0', 'n2' [op-unknown]", err)
+        self.assertRegex(err, r"node 'n1': error: Bernoulli ")
+        self.assertIn("dmxc: 3 errors", err)
+
+    # --- words -------------------------------------------------------------------------------
+    def test_no_words_of_the_ir(self):
+        self.small.write_text(SMALL.replace("axis = 1", "axis = 7"))
+        err = self.run_tool(self.small, "-o", "o", code=1).stderr
+        self.assertRegex(err, r"error: axis 7")
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="p")], "g",
+                                  [value("x", TensorProto.FLOAT, [4, 8]), value("w", TensorProto.FLOAT, [9, 8])], [value("y", TensorProto.FLOAT, None)])
+        (self.dir / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+        err = self.run_tool("m.onnx", "-o", "o", code=1).stderr
+        self.assertNotRegex(err, r"C\d|tensor<")
+
+    def test_a_path_is_said_once(self):
+        for tool, arguments in (("dmxc", ["absent.onnx", "-o", "o"]), ("dmx-run", ["absent.bundle"]), ("dmx-inspect", ["absent.bundle"])):
+            err = self.run_tool(*arguments, tool=tool, code=3).stderr
+            self.assertEqual(err.count("absent."), 1, err)
+
+    def test_time_report_with_a_blank(self):
+        for flags in (["--time-report", "json"], ["--time-report=json"]):
+            self.assertIn('"phases"', self.run_tool(self.small, "-q", "-o", "o", *flags).stderr)
+        self.assertIn("seconds", self.run_tool("--time-report", self.small, "-q", "-o", "o").stderr)
+
+    # --- dmx-compare -------------------------------------------------------------------------
+    def test_compare(self):
+        self.assertRegex(self.run_tool("--version", tool="dmx-compare").stdout, r"^dmx-compare \d+\.\d+\.\d+")
+        self.assertIn("--inputs DIR", self.run_tool(self.small, tool="dmx-compare", code=2).stderr)
+        self.run_tool(self.small, "--inputs", ".", "--random-inputs", "1", tool="dmx-compare", code=2)
+        self.assertIn("PASS output 'y'", self.run_tool(self.small, "--random-inputs", "1", "--per-node", tool="dmx-compare").stdout)
+        self.assertIn("PASS output", self.run_tool(DIGITS, "--random-inputs", "1", "--", "--dim", "batch=3", tool="dmx-compare").stdout)
+
+    # --- links and streams -------------------------------------------------------------------
+    def test_output_follows_a_symbolic_link(self):
+        (self.dir / "real").mkdir()
+        (self.dir / "link.bundle").symlink_to("real/m.bundle")
+        for _ in range(2):  # to nothing, then to a bundle
+            self.run_tool(self.small, "-o", "link.bundle")
+            self.assertTrue((self.dir / "link.bundle").is_symlink())
+            self.run_tool("real/m.bundle", "--check", tool="dmx-inspect")
+        (self.dir / "tree").symlink_to("real/tree")
+        self.run_tool(self.small, "-o", "tree", "--bundle-format", "dir")
+        self.assertTrue((self.dir / "tree").is_symlink())
+        self.assertTrue((self.dir / "real/tree/manifest.json").exists())
+
+    def piped(self, command, code=0):
+        result = subprocess.run(["bash", "-c", "set -o pipefail; " + command], cwd=self.dir, capture_output=True, timeout=300,
+                                env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "TMPDIR": str(self.dir)})
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stderr.decode()
+
+    def test_streams(self):
+        self.run_tool(self.write(chain(["Relu", "Exp"])), "-o", "file.bundle")
+        self.piped("cat m.onnx | dmxc - -o - > a.bundle")
+        self.piped("dmxc - -o - < m.onnx | cat > b.bundle")
+        self.piped("cat m.onnx | dmxc - -o c.bundle")
+        first = (self.dir / "file.bundle").read_bytes()
+        for name in "abc":
+            self.assertEqual((self.dir / f"{name}.bundle").read_bytes(), first)
+        err = self.piped("head -c 20 m.onnx | dmxc - -o d.bundle", code=1)
+        self.assertIn("<stdin>", err)
+        self.assertIn("no name to derive", self.piped("cat m.onnx | dmxc -", code=2))
+        self.assertIn("name the model's file", self.piped("cat m.onnx | dmxc - --emit frontend -o -", code=2))
+        self.assertIn("No space left", self.piped("dmxc m.onnx -o - > /dev/full", code=3))
+        self.assertIn("Broken pipe", self.piped("(dmxc m.onnx -o -; echo $? > code) | true; sleep 0.1; exit $(cat code)", code=3))
+        left = {path.name for path in self.dir.iterdir()} - {"code", "small.mlir", "m.onnx", *(f"{name}.bundle" for name in ("file", *"abc"))}
+        self.assertEqual(left, set())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
