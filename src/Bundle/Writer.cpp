@@ -4,6 +4,8 @@
 #include "EntryName.h"
 #include "WriterImpl.h"
 
+#include "dmxc/Support/WorkCount.h"
+
 #include <algorithm>
 #include <array>
 
@@ -29,9 +31,21 @@ Status HashingSink::write(std::span<const std::byte> bytes) {
     return misuse("bundle entry '" + entry + "': more than the announced " + std::to_string(expected) +
                   " bytes were written");
   count += bytes.size();
-  hash.update(bytes);
-  crc = updateCrc32(crc, bytes);
-  return file.write(bytes);
+  constexpr size_t piece = 16 << 20; // so that it can be seen how far a large tensor is
+  while (!bytes.empty()) {
+    std::span<const std::byte> part = bytes.first(std::min(piece, bytes.size()));
+    {
+      WorkTimer timer("write", "hashing");
+      hash.update(part);
+      crc = updateCrc32(crc, part);
+    }
+    WorkTimer timer("write", "writing");
+    if (Status done = file.write(part); !done)
+      return done;
+    advanceWork(part.size());
+    bytes = bytes.subspan(part.size());
+  }
+  return Status::ok();
 }
 
 Status HashingSink::finish() {
@@ -74,17 +88,24 @@ Status Writer::finish() {
            std::pair(entryGroup(b.name), std::string_view(b.name));
   });
   contents.entries.clear();
-  for (const Item &item : items)
+  uint64_t bytes = 0;
+  for (const Item &item : items) {
     contents.entries.push_back({item.name, item.size, std::string(64, '0')});
+    bytes += item.size;
+  }
+  beginWork("bytes", bytes);
   if (Status done = writeAll(items); !done)
     return done;
   if (inspection) {
     auto written = readablePath();
     if (!written)
       return written.takeError();
+    noteWork("checking what was written");
     if (Status done = inspection(*written); !done)
       return done;
   }
+  noteWork("waiting for the disk");
+  WorkTimer timer("write", "writing");
   return commit();
 }
 

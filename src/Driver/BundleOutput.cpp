@@ -9,6 +9,7 @@
 #include "dmxc/Driver/Compilation.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/Sha256.h"
+#include "dmxc/Support/WorkCount.h"
 #include "dmxc/Tools/Check.h"
 
 #include "llvm/Support/Path.h"
@@ -26,8 +27,13 @@ bundle::Producer producerOf(const ConstantPayload &constant) {
   return [&constant](bundle::ByteSink &sink) -> Status {
     Tensor bytes(DType::U8, {static_cast<int64_t>(constant.size)}); // 64-byte aligned, which packing may rely on
     std::span<std::byte> out(bytes.mutableData(), constant.size);
-    if (Status filled = constant.fill(out); !filled)
-      return filled;
+    noteWork("packing '" + constant.name + "'");
+    {
+      WorkTimer timer("write", "packing");
+      if (Status filled = constant.fill(out); !filled)
+        return filled;
+    }
+    noteWork("");
     return sink.write(std::span<const std::byte>(out));
   };
 }
@@ -117,6 +123,7 @@ Result<bundle::Manifest> Compilation::manifest() const {
   auto file = MappedFile::open(options.model);
   if (!file)
     return file.takeError();
+  noteWork("hashing the model");
   manifest.modelSha256 = Sha256::hexOf((*file)->bytes());
   manifest.modelSource = sourceFormat;
   if (auto metadata = module->getAttrOfType<mlir::DictionaryAttr>(dmir::kMetadataAttr))

@@ -1,5 +1,6 @@
 //===- Compare.cpp - the reference interpreter against a bundle -----------===//
 #include "dmxc/Driver/Compare.h"
+#include "Reports.h"
 #include "Streams.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -28,9 +29,17 @@ struct Run {
 class Comparer {
 public:
   Comparer(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out)
-      : request(request), options(request.options), diagnostics(diagnostics), out(out) {}
+      : request(request), options(request.options), diagnostics(diagnostics), out(out),
+        progress(progressForm(request.options), 0) {}
 
   int run() {
+    int code = compare();
+    progress.finish();
+    return code;
+  }
+
+private:
+  int compare() {
     std::optional<Run> plain = runOnce(/*everyNode=*/false);
     if (!plain)
       return diagnostics.exitCode();
@@ -43,7 +52,6 @@ public:
     return perNode(good);
   }
 
-private:
   int perNode(bool outputsGood) {
     std::optional<Run> all = runOnce(/*everyNode=*/true);
     if (!all)
@@ -52,6 +60,7 @@ private:
       if (!report("first node that differs: '" + all->names[i] + "'", *all, i,
                   /*alsoGood=*/false))
         return exitCodeOf(ErrorKind::Mismatch);
+    auto hold = tools::holdProgress();
     out << "no node differs among " << all->names.size() << " values";
     if (!outputsGood)
       out << ", though the outputs do: the difference needs the fused kernels "
@@ -73,6 +82,7 @@ private:
   bool report(const std::string &what, const Run &run, size_t i, bool alsoGood) {
     double atol = alsoGood ? request.atol : std::max(request.atol, roundingOf(run.reference[i]));
     tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], {request.rtol, atol});
+    auto hold = tools::holdProgress(); // stdout may be the same terminal
     if (!result.pass || alsoGood)
       out << (result.pass ? "PASS " : "FAIL ") << what << ": "
           << tools::describe(result, run.actual[i], run.reference[i]) << "\n";
@@ -86,6 +96,7 @@ private:
 
   /// Imports, evaluates and runs; with `everyNode`, every value is an output.
   std::optional<Run> runOnce(bool everyNode) {
+    progress.step("import", shownModel(options));
     std::unique_ptr<Compilation> compilation = Compilation::create(options, diagnostics);
     if (!compilation || !compilation->import() || !compilation->runPhase(phases().front()))
       return std::nullopt;
@@ -106,6 +117,7 @@ private:
       return runOnce(everyNode);
     if (!checkShapes(function, *inputs))
       return std::nullopt;
+    progress.step("reference", "the interpreter computes every value");
     Result<std::vector<Tensor>> reference = reference::evaluateFunction(function, *inputs);
     if (!reference)
       return fail(reference.error()), std::nullopt;
@@ -247,6 +259,7 @@ private:
         return fail(made.error());
       temporary = std::move(*made);
       path = temporary->path();
+      progress.step("compile", "the model becomes a bundle");
       for (const Phase &phase : phases().drop_front())
         if (!(phase.makesIR() ? compilation.runPhase(phase) : compilation.runCodegen()))
           return false;
@@ -267,6 +280,7 @@ private:
         return fail(bound.error());
     if (Status allocated = (*session)->allocateOutputs(); !allocated)
       return fail(allocated.error());
+    progress.step("run", "the bundle computes its outputs");
     if (Status ran = (*session)->run(); !ran)
       return fail(ran.error());
     for (size_t i = 0; i < (*session)->outputs().size(); ++i)
@@ -279,6 +293,7 @@ private:
   Diagnostics &diagnostics;
   std::ostream &out;
   std::vector<std::string> nodes;
+  tools::Progress progress;
 };
 
 } // namespace

@@ -25,13 +25,14 @@ namespace {
 class Job {
 public:
   Job(const Options &options, Diagnostics &diagnostics)
-      : options(options), diagnostics(diagnostics), progress(options, lastPhase() + 3) {}
+      : options(options), diagnostics(diagnostics), progress(progressForm(options), lastPhase() + 3) {}
 
   int run() {
     bool good = compileAll();
-    progress.clear();
+    progress.finish();
     if (compilation && options.timeReport != TimeReport::None)
-      std::fputs(timeReport(compilation->times(), options.timeReport == TimeReport::Json).c_str(), stderr);
+      std::fputs(timeReport(compilation->times(), takeWorkTimes(), options.timeReport == TimeReport::Json).c_str(),
+                 stderr);
     int code = diagnostics.exitCode();
     return good || code ? code : exitCodeOf(ErrorKind::Internal);
   }
@@ -180,6 +181,7 @@ private:
     if (toStdout)
       if (Status copied = copyToStdout(toStdout->path()); !copied)
         return fail(copied.error());
+    progress.finish();
     uint64_t codeBytes = 0;
     for (const CodeEntry &code : compilation->model().code)
       codeBytes += code.bytes.size();
@@ -226,20 +228,20 @@ private:
   template <typename Text> void log(Text text) {
     if (!options.verbose)
       return;
-    progress.clear();
+    auto hold = tools::holdProgress();
     spdlog::info(text());
   }
 
   void say(const std::string &text) {
     if (options.quiet || options.jsonDiagnostics)
       return;
-    progress.clear();
+    auto hold = tools::holdProgress();
     std::fprintf(stderr, "%s\n", text.c_str());
   }
 
   const Options &options;
   Diagnostics &diagnostics;
-  Progress progress;
+  tools::Progress progress;
   std::unique_ptr<Compilation> compilation;
   bool numericsMatter = false; ///< --numerics changed the format of some node
 };

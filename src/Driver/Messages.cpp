@@ -1,6 +1,8 @@
 //===- Messages.cpp - diagnostics on stderr -------------------------------===//
 #include "dmxc/Driver/Messages.h"
 
+#include "dmxc/Tools/Progress.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -88,6 +90,7 @@ void Messages::print(const Diagnostic &diagnostic) {
   if (const std::string &path = options.stdinFile; !path.empty())
     for (size_t at = text.find(path); at != std::string::npos; at = text.find(path, at))
       text.replace(at, path.size(), shownModel(options));
+  auto hold = tools::holdProgress();
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 

@@ -2,6 +2,8 @@
 #include "PassTimes.h"
 #include "Work.h"
 
+#include "dmxc/Support/WorkCount.h"
+
 #include "mlir/Pass/Pass.h"
 
 namespace dmxc::driver {
@@ -11,6 +13,7 @@ void PassTimes::runBeforePass(mlir::Pass *pass, mlir::Operation *op) {
     return;
   std::lock_guard lock(mutex);
   setCurrentWork(phase, {pass->getArgument().data(), pass->getArgument().size()});
+  noteWork(pass->getArgument());
   running[{pass, op}] = Clock::now();
 }
 

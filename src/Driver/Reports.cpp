@@ -4,42 +4,15 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
+#include <algorithm>
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace dmxc::driver {
 
-static ProgressMode effectiveMode(const Options &options) {
-  if (options.quiet || options.jsonDiagnostics)
-    return ProgressMode::None;
-  if (options.progress != ProgressMode::Auto)
-    return options.progress;
-  const char *term = std::getenv("TERM");
-  bool terminal = isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
-  return terminal ? ProgressMode::Auto : ProgressMode::None;
-}
-
-Progress::Progress(const Options &options, size_t steps) : mode(effectiveMode(options)), steps(steps) {}
-
-void Progress::step(const std::string &name, const std::string &summary) {
-  ++count;
-  if (mode == ProgressMode::None)
-    return;
-  std::string line = llvm::formatv("[{0}/{1}] {2}: {3}", count, steps, name, summary).str();
-  if (mode == ProgressMode::Plain) {
-    std::fprintf(stderr, "%s\n", line.c_str());
-    return;
-  }
-  std::fprintf(stderr, "\r\033[K%.*s", 79, line.c_str());
-  std::fflush(stderr);
-  shown = true;
-}
-
-void Progress::clear() {
-  if (shown)
-    std::fprintf(stderr, "\r\033[K");
-  shown = false;
+tools::ProgressForm progressForm(const Options &options) {
+  if (options.quiet || options.jsonDiagnostics || options.progress == ProgressMode::None)
+    return tools::ProgressForm::None;
+  return options.progress == ProgressMode::Plain ? tools::ProgressForm::Plain : tools::progressFormOfStderr();
 }
 
 /// Highest resident size so far, in MiB.
@@ -49,35 +22,71 @@ static double peakMemory() {
   return usage.ru_maxrss / 1024.0;
 }
 
-std::string timeReport(const std::vector<TimeRow> &rows, bool json) {
+/// The kernels that took longest to compile, slowest first.
+static std::vector<WorkTime> slowestKernels(const std::vector<WorkTime> &parts) {
+  constexpr size_t most = 10;
+  std::vector<WorkTime> kernels;
+  for (const WorkTime &part : parts)
+    if (part.kind == "kernel")
+      kernels.push_back(part);
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const WorkTime &a, const WorkTime &b) { return a.seconds > b.seconds; });
+  kernels.resize(std::min(most, kernels.size()));
+  return kernels;
+}
+
+/// The rows with what writing consists of: parts that may overlap.
+static std::vector<TimeRow> withWriting(std::vector<TimeRow> rows, const std::vector<WorkTime> &parts) {
+  for (const WorkTime &part : parts)
+    if (part.kind == "write")
+      rows.push_back({"write", part.name, part.seconds});
+  return rows;
+}
+
+static std::string timeReportJson(const std::vector<TimeRow> &rows, const std::vector<WorkTime> &kernels,
+                                  double total) {
+  using Json = nlohmann::ordered_json;
+  Json phases = Json::array(), slowest = Json::array();
+  for (const TimeRow &row : rows)
+    if (row.pass.empty())
+      phases.push_back({{"phase", row.phase}, {"seconds", row.seconds}, {"passes", Json::array()}});
+  for (const TimeRow &row : rows)
+    for (auto &phase : phases)
+      if (!row.pass.empty() && phase["phase"] == row.phase)
+        phase["passes"].push_back({{"pass", row.pass}, {"seconds", row.seconds}});
+  for (const WorkTime &kernel : kernels)
+    slowest.push_back({{"kernel", kernel.name}, {"seconds", kernel.seconds}});
+  return Json{{"seconds", total}, {"peak_rss_mb", peakMemory()}, {"phases", phases}, {"slowest_kernels", slowest}}.dump(
+             1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string timeReport(const std::vector<TimeRow> &timed, const std::vector<WorkTime> &parts, bool json) {
+  std::vector<TimeRow> rows = withWriting(timed, parts);
+  std::vector<WorkTime> kernels = slowestKernels(parts);
   double total = 0;
   for (const TimeRow &row : rows)
     total += row.pass.empty() ? row.seconds : 0;
-  if (json) {
-    nlohmann::ordered_json phases = nlohmann::ordered_json::array();
-    for (const TimeRow &row : rows)
-      if (row.pass.empty())
-        phases.push_back({{"phase", row.phase}, {"seconds", row.seconds}, {"passes", nlohmann::ordered_json::array()}});
-    for (const TimeRow &row : rows)
-      for (auto &phase : phases)
-        if (!row.pass.empty() && phase["phase"] == row.phase)
-          phase["passes"].push_back({{"pass", row.pass}, {"seconds", row.seconds}});
-    return nlohmann::ordered_json{{"seconds", total}, {"peak_rss_mb", peakMemory()}, {"phases", phases}}.dump(1) + "\n";
-  }
+  if (json)
+    return timeReportJson(rows, kernels, total);
+  auto line = [&](double seconds, const std::string &name) {
+    return llvm::formatv("{0,11:f3} {1,5:f1}%  {2}\n", seconds, total ? 100 * seconds / total : 0.0, name).str();
+  };
   std::string text = "    seconds  share  step\n";
   for (const TimeRow &phase : rows) {
     if (!phase.pass.empty())
       continue;
-    text += llvm::formatv("{0,11:f3} {1,5:f1}%  {2}\n", phase.seconds, total ? 100 * phase.seconds / total : 0.0,
-                          phase.phase)
-                .str();
+    text += line(phase.seconds, phase.phase);
     for (const TimeRow &pass : rows)
       if (!pass.pass.empty() && pass.phase == phase.phase)
-        text += llvm::formatv("{0,11:f3} {1,5:f1}%    {2}\n", pass.seconds, total ? 100 * pass.seconds / total : 0.0,
-                              pass.pass)
-                    .str();
+        text += line(pass.seconds, "  " + pass.pass);
   }
-  return text + llvm::formatv("{0,11:f3}         total; peak memory {1:f0} MiB\n", total, peakMemory()).str();
+  text += llvm::formatv("{0,11:f3}         total; peak memory {1:f0} MiB\n", total, peakMemory()).str();
+  if (!kernels.empty())
+    text += "    seconds  slowest kernels, on whatever threads\n";
+  for (const WorkTime &kernel : kernels)
+    text += llvm::formatv("{0,11:f3}  {1}\n", kernel.seconds, kernel.name).str();
+  return text;
 }
 
 RoundingTotals roundingOf(const CompiledModel &model) {

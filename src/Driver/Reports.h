@@ -2,27 +2,16 @@
 #pragma once
 
 #include "dmxc/Driver/Compilation.h"
+#include "dmxc/Support/WorkCount.h"
+#include "dmxc/Tools/Progress.h"
 
 namespace dmxc::driver {
 
-/// One line on stderr that says which step runs: rewritten in place on a
-/// terminal, one line a step otherwise.
-class Progress {
-public:
-  Progress(const Options &options, size_t steps);
-  ~Progress() { clear(); }
-  void step(const std::string &name, const std::string &summary);
-  /// Removes the line, so that a message can be printed.
-  void clear();
+/// How the options want progress to be said.
+tools::ProgressForm progressForm(const Options &options);
 
-private:
-  ProgressMode mode;
-  size_t count = 0, steps;
-  bool shown = false;
-};
-
-/// The --time-report.
-std::string timeReport(const std::vector<TimeRow> &rows, bool json);
+/// The --time-report; `parts`: kernels, the slowest of which it has, and what writing consists of.
+std::string timeReport(const std::vector<TimeRow> &rows, const std::vector<WorkTime> &parts, bool json);
 
 /// What rounding a model's constants saves and costs.
 struct RoundingTotals {

@@ -1,6 +1,7 @@
 //===- Interpreter.cpp - the table of ops and the walk over functions -----===//
 #include "dmxc/Reference/Interpreter.h"
 #include "Evaluator.h"
+#include "dmxc/Support/WorkCount.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -133,7 +134,8 @@ Tensor aligned(const Tensor &tensor) {
 
 class Runner {
 public:
-  explicit Runner(const OpObserver &observer) : observer(observer) {}
+  /// `counts`: the ops are the work that this process does (Support/WorkCount.h).
+  explicit Runner(const OpObserver &observer, bool counts = false) : observer(observer), counts(counts) {}
 
   /// Runs a block whose operations use nothing from outside; the terminator's operands are the results. `inputs` is
   /// taken over so that a block argument dies after its last use as any value does.
@@ -148,9 +150,13 @@ public:
         operands.push_back(aligned(frame.use(operand)));
       if (op.hasTrait<mlir::OpTrait::IsTerminator>())
         return operands;
+      if (counts)
+        noteWork(dmir::nodeName(&op));
       Outputs results = runOp(op, std::move(operands));
       if (!results)
         return results;
+      if (counts)
+        advanceWork();
       if (observer)
         observer(&op, *results);
       for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
@@ -234,6 +240,7 @@ private:
   }
 
   const OpObserver &observer;
+  bool counts;
 };
 
 Outputs evaluateConstant(const Call &call) {
@@ -318,7 +325,11 @@ Outputs evaluateFunction(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> inp
   for (auto [i, argument] : llvm::enumerate(function.getArguments()))
     if (Status status = checkTensor(function, argument.getType(), inputs[i], "input " + std::to_string(i)); !status)
       return status.takeError();
-  return Runner(observer).run(function.getBody().front(), inputs.vec());
+  mlir::Block &body = function.getBody().front();
+  bool counts = function.isPublic(); // not the graphs of branches and loops, which its ops run
+  if (counts)
+    beginWork("values", body.getOperations().size() - 1);
+  return Runner(observer, counts).run(body, inputs.vec());
 }
 
 } // namespace dmxc::reference

@@ -2,7 +2,9 @@
 #include "dmxc/Tools/Run.h"
 
 #include "Report.h"
+#include "dmxc/Support/WorkCount.h"
 #include "dmxc/Tools/CommandLine.h"
+#include "dmxc/Tools/Progress.h"
 #include "dmxc/Tools/TensorDirectory.h"
 
 #include <algorithm>
@@ -50,10 +52,13 @@ std::vector<WantedTensor> wantedOf(const std::vector<IoTensor> &tensors) {
 /// One execution of the tool: the session and what was read for it.
 class Runner {
 public:
-  Runner(const RunOptions &options, std::ostream &out) : options(options), out(out) {}
+  Runner(const RunOptions &options, std::ostream &out)
+      : options(options), out(out), progress(options.quiet ? ProgressForm::None : progressFormOfStderr(), 0) {}
   Status execute();
 
 private:
+  Status openSession();
+  Status runAll(RunReport &report);
   Status checkOutputNames();
   Status readInputs();
   Status fillRandomInputs();
@@ -74,6 +79,7 @@ private:
   std::ostream &out;
   std::unique_ptr<ModelSession> session;
   std::vector<Tensor> inputs;
+  Progress progress;
 };
 
 Status Runner::checkOutputNames() {
@@ -221,7 +227,8 @@ Status Runner::profileRun(RunReport &report) {
   uint64_t capacity = uint64_t(info->task_count) * info->threads * runs + 64;
   if (Status done = session->profile(static_cast<uint32_t>(std::min<uint64_t>(capacity, 1u << 24))); !done)
     return done;
-  for (uint32_t i = 0; i < runs; ++i)
+  beginWork("runs", runs);
+  for (uint32_t i = 0; i < runs; ++i, advanceWork())
     if (Status done = session->run(); !done)
       return done;
   auto events = session->takeEvents(report.droppedEvents);
@@ -242,6 +249,8 @@ Status Runner::benchmark(RunReport &report) {
     if (Status done = session->run(); !done)
       return done;
   std::vector<double> times;
+  if (options.iters)
+    beginWork("runs", *options.iters);
   double begin = nowMs();
   // With a time to fill, at least five runs, so that percentiles mean
   // something.
@@ -254,6 +263,7 @@ Status Runner::benchmark(RunReport &report) {
     if (Status done = session->run(); !done)
       return done;
     times.push_back(nowMs() - start);
+    advanceWork();
   }
   report.latency = latencyFigures(std::move(times));
   return Status::ok();
@@ -264,6 +274,7 @@ Status Runner::runOnce(RunReport &report) {
   if (Status done = session->run(); !done)
     return done;
   report.runMs = nowMs() - start;
+  auto hold = holdProgress(); // stdout may be the same terminal
   if (Status done = writeOutputs(); !done)
     return done;
   if (!options.expectDir.empty())
@@ -273,27 +284,48 @@ Status Runner::runOnce(RunReport &report) {
   return Status::ok();
 }
 
-Status Runner::execute() {
+Status Runner::openSession() {
+  progress.step("open", options.bundle);
   auto opened = ModelSession::open(options.bundle, options.session);
   if (!opened)
     return opened.takeError();
   session = std::move(*opened);
+  progress.step("read", "the inputs");
+  for (auto step : {&Runner::checkOutputNames, &Runner::readInputs, &Runner::bindInputs})
+    if (Status done = (this->*step)(); !done)
+      return done;
+  return Status::ok();
+}
+
+Status Runner::runAll(RunReport &report) {
+  progress.step("run", report.model);
+  if (Status done = runOnce(report); !done)
+    return done;
+  if (options.benchmark) {
+    progress.step("benchmark", report.model);
+    if (Status done = benchmark(report); !done)
+      return done;
+  }
+  if (options.perTask || !options.profileFile.empty()) {
+    progress.step("profile", report.model);
+    if (Status done = profileRun(report); !done)
+      return done;
+  }
+  return Status::ok();
+}
+
+Status Runner::execute() {
+  if (Status done = openSession(); !done)
+    return done;
   RunReport report;
   report.bundle = options.bundle;
   report.model = fs::path(options.bundle).filename().string();
   report.loadMs = session->loadMs();
   report.sessionMs = session->sessionMs();
-  for (auto step : {&Runner::checkOutputNames, &Runner::readInputs, &Runner::bindInputs})
-    if (Status done = (this->*step)(); !done)
-      return done;
-  if (Status done = runOnce(report); !done)
-    return done;
-  if (options.benchmark)
-    if (Status done = benchmark(report); !done)
-      return done;
-  if (options.perTask || !options.profileFile.empty())
-    if (Status done = profileRun(report); !done)
-      return done;
+  Status ran = runAll(report);
+  progress.finish();
+  if (!ran)
+    return ran;
   auto info = session->info();
   if (!info)
     return info.takeError();

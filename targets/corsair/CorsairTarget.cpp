@@ -8,6 +8,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/WorkCount.h"
 #include "dmxc/Target/TargetBackend.h"
 
 #include <list>
@@ -87,11 +88,15 @@ Status CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) cons
   std::list<corsair::KernelLowering> lowered;
   auto all = [&]() -> Status {
     corsair::MemoryUse permanent{};
+    beginWork("kernels", kernels.size());
     for (dlir::KernelOp kernel : kernels) {
+      WorkTimer timer("kernel", kernel.getSymName());
+      noteWork(kernel.getSymName());
       corsair::KernelLowering &lowering = lowered.emplace_back(kernel, machine, fromDdr);
       if (Status s = lowering.lower(); !s)
         return s;
       lowering.placePermanent(permanent);
+      advanceWork();
     }
     for (corsair::KernelLowering &lowering : lowered)
       if (Status s = lowering.finish(permanent); !s)

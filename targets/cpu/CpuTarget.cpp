@@ -13,6 +13,7 @@
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Support/WorkCount.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -161,13 +162,22 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
                                                                      ArrayRef<IsaLevel> levels) const {
   if (Status s = makeTempsDirs(levels); !s)
     return s.takeError();
-  std::vector<std::string> texts;
-  for (Operation *kernel : kernels)
+  std::vector<std::string> texts, names;
+  for (Operation *kernel : kernels) {
     texts.push_back(kernelText(kernel));
+    names.push_back(SymbolTable::getSymbolName(kernel).str());
+  }
   size_t each = levels.size();
+  beginWork("kernels", texts.size() * each);
   auto results =
       kernels::compileAll<KernelObject>(texts.size() * each, options.jobs, [&](size_t i, MLIRContext &context) {
-        return compile(texts[i / each], context, levels[i % each]);
+        const IsaLevel &level = levels[i % each];
+        std::string name = names[i / each] + " for " + level.name;
+        WorkTimer timer("kernel", name);
+        noteWork(name);
+        auto object = compile(texts[i / each], context, level);
+        advanceWork();
+        return object;
       });
   if (!results)
     return results.takeError();
