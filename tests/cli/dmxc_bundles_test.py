@@ -209,6 +209,40 @@ class Consumers(Base):
     def expect_answers(self, program, bundle):
         self.assertEqual([int(line) for line in self.command(program, bundle, self.images).split()], self.expected)
 
+    def expect_readme_answers(self, program):
+        """The program of the README: one image after the other from stdin."""
+        libraries = next(self.prefix.rglob("dmxrt.pc")).parent.parent
+        result = subprocess.run([program], cwd=self.dir, input=self.images.read_bytes()[128:], capture_output=True, timeout=300,
+                                env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([int(line) for line in result.stdout.split()], self.expected)
+
+    def test_c_of_the_readme(self):
+        """With pkg-config and with CMake, shared and static, from a project of C."""
+        text = (REPO / "README.md").read_text()
+        script = re.search(r"```c\n(.*?)```", text, re.S).group(1)
+        self.assertLessEqual(len(script.splitlines()), 40)
+        (self.dir / "app.c").write_text(script)
+        self.run_tool(DIGITS, "-o", "digits.bundle")
+        compiled = re.search(r"^    cc (app\.c -o app .*)$", text, re.M).group(1)
+        self.command("sh", "-c", f"cc -std=c11 -Wall -Wextra -Werror {compiled}")
+        self.expect_readme_answers(self.dir / "app")
+        library = next(self.prefix.rglob("libdmxrt.a"))
+        self.command("sh", "-c", f"cc app.c -o static $(pkg-config --static --cflags --libs dmxrt | sed 's/-ldmxrt/-l:libdmxrt.a/')")
+        self.assertNotIn("libdmxrt", self.command("ldd", "static"))
+        self.expect_readme_answers(self.dir / "static")
+        lines = re.search(r"```cmake\n(.*?)```", text, re.S).group(1)
+        for name in ("dmxrt", "dmxrt_static"):
+            (self.dir / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(app C)\n" +
+                                                     lines.replace("DmxRuntime::dmxrt)", f"DmxRuntime::{name})"))
+            self.command("cmake", "-S", ".", "-B", name, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+            self.command("cmake", "--build", name)
+            self.expect_readme_answers(self.dir / name / "app")
+        (self.dir / "digits.bundle").unlink()
+        result = subprocess.run([self.dir / "dmxrt_static/app"], cwd=self.dir, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^app: .+: .*digits\.bundle")
+
     def test_c11_with_pkg_config(self):
         self.command("sh", "-c", f"gcc -std=c11 -Wall -Wextra -Werror {self.program} -o answer $(pkg-config --cflags --libs dmxrt)")
         self.expect_answers("./answer", "d.bundle")
@@ -220,13 +254,48 @@ class Consumers(Base):
             self.skipTest("numpy is not there")
         library = next(path for path in self.prefix.rglob("libdmxrt.so*"))
         self.assertLessEqual(len(script.splitlines()), 10)
+        self.run_tool(DIGITS, "-o", "open.bundle")
         for arguments in ('"%s"', '"%s", load="copy"'):
-            text = script.replace('"digits.bundle"', arguments % (self.dir / "d.bundle"))
+            text = script.replace('"digits.bundle"', arguments % (self.dir / "open.bundle"))
             result = subprocess.run(["/usr/bin/python3", "-c", text], cwd=REPO, capture_output=True, text=True, timeout=300,
                                     env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1",
                                          "DMXRT_LIBRARY": str(library)})
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertEqual(list(map(int, re.findall(r"\d+", result.stdout))), self.expected)
+            said, answers = result.stdout.split("\n", 1)
+            self.assertIn("(image: float32[batch, 1, 8, 8]) -> (probabilities: float32[batch, 10])>", said)
+            self.assertEqual(list(map(int, re.findall(r"\d+", answers))), self.expected)
+
+    def test_python_says_what_is_wrong(self):
+        if subprocess.run(["/usr/bin/python3", "-c", "import numpy"], capture_output=True).returncode:
+            self.skipTest("numpy is not there")
+        library = next(path for path in self.prefix.rglob("libdmxrt.so*"))
+        text = """import dmxrt, numpy, os, typing
+def refused(call, *words):
+    try:
+        call()
+    except dmxrt.Error as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise SystemExit("not refused")
+os.environ["DMXRT_LIBRARY"] = "/absent/libdmxrt.so"
+refused(lambda: dmxrt.Session("d.bundle"), "'/absent/libdmxrt.so'", "DMXRT_LIBRARY")
+del os.environ["DMXRT_LIBRARY"]
+os.environ.pop("LD_LIBRARY_PATH", None)
+refused(lambda: dmxrt.Session("d.bundle"), "looked for", "'libdmxrt.so'", "set the environment variable DMXRT_LIBRARY")
+refused(lambda: dmxrt.Session("d.bundle", library="/absent.so"), "'/absent.so'")
+x = numpy.zeros((360, 1, 8, 8), "f4")
+with dmxrt.Session("d.bundle", library=%r) as session:
+    a, b = session(x), session(image=x)
+    assert (a["probabilities"] == b["probabilities"]).all()
+    refused(lambda: session(x, x), "2 arrays for 1 inputs")
+    refused(lambda: session(x, image=x), "by position and by name")
+    refused(lambda: session(picture=x), "not given: image", "not among them: picture", "image: float32[360, 1, 8, 8]")
+for function in (dmxrt.Session.run, dmxrt.Session.__call__, dmxrt.Session.bind, dmxrt.load_library, dmxrt.read_public_key):
+    assert "return" in function.__annotations__, function
+""" % str(library)
+        result = subprocess.run(["/usr/bin/python3", "-c", text], cwd=self.dir, capture_output=True, text=True, timeout=300,
+                                env={**os.environ, "PYTHONPATH": str(REPO / "tools/python"), "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_cmake(self):
         (self.dir / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)

@@ -101,17 +101,15 @@ endif()
 file(MAKE_DIRECTORY ${DIR}/project)
 file(WRITE ${DIR}/project/CMakeLists.txt [[
 cmake_minimum_required(VERSION 3.25)
-project(consumer LANGUAGES C CXX)
+project(consumer LANGUAGES C)
 find_package(DmxRuntime 0.1 REQUIRED ${COMPONENTS})
 add_executable(with_shared ${SOURCE}/consumer.c)
 target_link_libraries(with_shared PRIVATE DmxRuntime::dmxrt)
 add_executable(with_static ${SOURCE}/consumer.c)
 target_link_libraries(with_static PRIVATE DmxRuntime::dmxrt_static)
-set_target_properties(with_static PROPERTIES LINKER_LANGUAGE CXX)
 if(DEVICE)
   add_executable(with_device ${SOURCE}/consumer.c)
   target_link_libraries(with_device PRIVATE DmxRuntime::dmxrt_${DEVICE}_static)
-  set_target_properties(with_device PROPERTIES LINKER_LANGUAGE CXX)
 endif()
 # A compiler that writes a bundle and a depfile: the rule runs when the model or what it names changes.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/fake-dmxc "#!/bin/sh

@@ -2,18 +2,32 @@
 
     import dmxrt, numpy
     with dmxrt.Session("model.bundle") as session:
-        outputs = session.run(image=numpy.zeros((1, 1, 28, 28), "f4"))     # a dict of new arrays
+        print(session)                                                     # its inputs and outputs
+        outputs = session(numpy.zeros((1, 1, 28, 28), "f4"))               # a dict of new arrays; or session(image=...)
 
-A Session is for one thread at a time. Errors are dmxrt.Error with the runtime's text. The library is found by its name, or
-is the file that the environment variable DMXRT_LIBRARY names."""
+A Session is for one thread at a time. Errors are dmxrt.Error with the runtime's text. The library is the argument `library`, or
+the file that the environment variable DMXRT_LIBRARY names, or is found by its name where libraries are installed."""
+from __future__ import annotations
+
 import ctypes
 import ctypes.util
 import os
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union
+
+if TYPE_CHECKING:
+    import numpy
+
+    Arrays = dict[str, numpy.ndarray]
+
+Path = Union[str, "os.PathLike[str]"]
 
 INPUT, OUTPUT = 0, 1
 # dmx_dtype -> numpy's name; 4-bit, bf16 and 8-bit float tensors go through bind() as bytes.
 DTYPES = {1: "bool", 3: "int8", 4: "int16", 5: "int32", 6: "int64", 8: "uint8", 9: "uint16", 10: "uint32", 11: "uint64", 12: "float16",
           14: "float32", 15: "float64"}
+# Those that numpy lacks, for messages.
+OTHER_DTYPES = {2: "i4", 7: "u4", 13: "bf16", 16: "f8e4m3fn", 17: "f8e4m3fnuz", 18: "f8e5m2", 19: "f8e5m2fnuz", 20: "f4e2m1", 21: "f8e8m0",
+                22: "i2", 23: "u2"}
 I64, F32 = 6, 14
 COPY, CONTRACTS = 1, 2  # bits of dmx_bundle_options.flags
 KEY_BYTES = 32
@@ -24,7 +38,7 @@ SHAPE_UNKNOWN = 11  # dmx_status: the shape depends on the data
 class Error(RuntimeError):
     """A call of the runtime failed with `status` (a dmx_status; 0 where it was not the runtime that refused)."""
 
-    def __init__(self, message, status=0):
+    def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
 
@@ -58,7 +72,24 @@ class _Options(ctypes.Structure):
                 ("device_options", ctypes.POINTER(ctypes.c_char_p)), ("device_option_count", ctypes.c_uint32)]
 
 
-def read_public_key(path):
+def load_library(library: Optional[Path] = None) -> ctypes.CDLL:
+    """libdmxrt: the file given, that of DMXRT_LIBRARY, or the one that is installed. Error says where it was looked for."""
+    given = library or os.environ.get("DMXRT_LIBRARY")
+    tried = []
+    for name in [os.fspath(given)] if given else [ctypes.util.find_library("dmxrt"), "libdmxrt.so", "libdmxrt.so.0"]:
+        if not name or name in tried:
+            continue
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            tried.append(name)
+            reason = str(error)
+    where = f"the file that {'library' if library else 'DMXRT_LIBRARY'} names" if given else "where libraries are installed (LD_LIBRARY_PATH, ldconfig)"
+    raise Error(f"libdmxrt cannot be loaded: looked for {', '.join(repr(name) for name in tried)}, {where}: {reason}; "
+                "set the environment variable DMXRT_LIBRARY to the file, build/lib/libdmxrt.so of a build of dmxc")
+
+
+def read_public_key(path: Path) -> bytes:
     """The 32 bytes of a public key that `dmx-sign keygen` wrote."""
     with open(path, encoding="ascii") as file:
         lines = file.read().rstrip("\n").split("\n")
@@ -68,12 +99,18 @@ def read_public_key(path):
 
 
 class Tensor:
-    """An input or output: `name`, `dtype` (dmx_dtype), `shape` of (lowest, highest) extents, `description` (or None)."""
+    """An input or output: `name`, `dtype` (dmx_dtype), `shape` of (lowest, highest) extents, `dims` (names of open ones, numbers of
+    others), `description` (or None)."""
 
-    def __init__(self, info):
-        self.name, self.dtype = info.name.decode(), info.dtype
-        self.shape = [(info.dims[i].min, info.dims[i].max) for i in range(info.rank)]
-        self.description = info.description.decode() if info.description else None
+    def __init__(self, info: _Info) -> None:
+        self.name: str = info.name.decode()
+        self.dtype: int = info.dtype
+        self.shape: list[tuple[int, int]] = [(info.dims[i].min, info.dims[i].max) for i in range(info.rank)]
+        self.dims: list[Union[int, str]] = [info.dims[i].name.decode() if info.dims[i].name else info.dims[i].min for i in range(info.rank)]
+        self.description: Optional[str] = info.description.decode() if info.description else None
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {DTYPES.get(self.dtype) or OTHER_DTYPES.get(self.dtype)}[{', '.join(map(str, self.dims))}]"
 
 
 class Session:
@@ -83,14 +120,17 @@ class Session:
     `signature`: the bytes of a detached signature, instead of the one in the bundle.
     `require_contracts`: code that does not say what its kernels rely on is refused."""
 
-    def __init__(self, bundle, *, entry=None, threads=0, isa=None, device_options=(), load="map", trusted_keys=None, signature=None,
-                 require_contracts=False, library=None):
+    def __init__(self, bundle: Path, *, entry: Optional[str] = None, threads: int = 0, isa: Optional[str] = None,
+                 device_options: Sequence[str] = (), load: str = "map", trusted_keys: Optional[Iterable[bytes]] = None,
+                 signature: Optional[bytes] = None, require_contracts: bool = False, library: Optional[Path] = None) -> None:
+        self.bundle, self.session, self.path = ctypes.c_void_p(), ctypes.c_void_p(), os.fspath(bundle)
+        self.lib = load_library(library)
+        trusted_keys = None if trusted_keys is None else list(trusted_keys)
         if load not in ("map", "copy"):
             raise Error(f"load is '{load}'; it may be 'map' or 'copy'")
         if any(len(key) != KEY_BYTES for key in trusted_keys or ()):
             raise Error(f"a public key has {KEY_BYTES} bytes; read_public_key reads one from a file")
-        self.bundle, self.session, self._error = ctypes.c_void_p(), ctypes.c_void_p(), _Error(ctypes.sizeof(_Error))
-        self.lib = ctypes.CDLL(library or os.environ.get("DMXRT_LIBRARY") or ctypes.util.find_library("dmxrt") or "libdmxrt.so")
+        self._error = _Error(ctypes.sizeof(_Error))
         self.lib.dmx_bundle_tensor_count.restype = ctypes.c_uint32
         self.lib.dmx_bundle_metadata.restype = ctypes.c_char_p
         self._entry = entry.encode() if entry else None
@@ -101,14 +141,29 @@ class Session:
         texts = (ctypes.c_char_p * max(1, len(device_options)))(*[option.encode() for option in device_options])
         options = _Options(ctypes.sizeof(_Options), threads, isa.encode() if isa else None, None, None, texts, len(device_options))
         self.call("dmx_session_create", self.bundle, self._entry, ctypes.byref(options), ctypes.byref(self.session))
-        self.inputs, self.outputs = self._tensors(INPUT), self._tensors(OUTPUT)
+        self.inputs: list[Tensor] = self._tensors(INPUT)
+        self.outputs: list[Tensor] = self._tensors(OUTPUT)
 
-    def run(self, **inputs):
+    def __repr__(self) -> str:
+        return f"<dmxrt.Session {self.path!r}: ({', '.join(map(repr, self.inputs))}) -> ({', '.join(map(repr, self.outputs))})>"
+
+    def __call__(self, /, *arrays: numpy.ndarray, **inputs: numpy.ndarray) -> Arrays:
+        """run() with the first inputs by position."""
+        if len(arrays) > len(self.inputs):
+            raise Error(f"{len(arrays)} arrays for {len(self.inputs)} inputs: {', '.join(map(repr, self.inputs))}")
+        for tensor, array in zip(self.inputs, arrays):
+            if tensor.name in inputs:
+                raise Error(f"the input '{tensor.name}' is given both by position and by name")
+            inputs[tensor.name] = array
+        return self.run(**inputs)
+
+    def run(self, /, **inputs: numpy.ndarray) -> Arrays:
         """Runs on arrays, one for each input by name; gives a new array for each output. Arrays must have the inputs' types."""
         import numpy
-        missing = {tensor.name for tensor in self.inputs} ^ set(inputs)
-        if missing:
-            raise Error(f"the inputs are {', '.join(t.name for t in self.inputs)}; not given, or not among them: {', '.join(sorted(missing))}")
+        names = {tensor.name for tensor in self.inputs}
+        wrong = [f"{what}: {', '.join(sorted(which))}" for what, which in (("not given", names - set(inputs)), ("not among them", set(inputs) - names)) if which]
+        if wrong:
+            raise Error(f"the inputs are {', '.join(map(repr, self.inputs)) or 'none'}; {'; '.join(wrong)}")
         bound = []
         for i, tensor in enumerate(self.inputs):
             array = numpy.asarray(inputs[tensor.name], order="C")
@@ -132,35 +187,35 @@ class Session:
             outputs[tensor.name] = self._copy_output(i, tensor)
         return outputs
 
-    def metadata(self, key):
+    def metadata(self, key: str) -> Optional[str]:
         """What the model's file says of the model under `key`, or None."""
         text = self.lib.dmx_bundle_metadata(self.bundle, key.encode())
         return None if text is None else text.decode()
 
-    def reset_state(self):
+    def reset_state(self) -> None:
         """Sets the states back to zero."""
         self.call("dmx_session_reset_state", self.session)
 
-    def bind(self, io, index, dtype, shape, address):
+    def bind(self, io: int, index: int, dtype: int, shape: Sequence[int], address: int) -> None:
         """Binds memory of the caller's, which must outlive its use, to an input or output."""
         dims = (ctypes.c_int64 * max(1, len(shape)))(*shape)
         self.call("dmx_session_bind", self.session, io, index, ctypes.byref(_View(dtype, len(shape), dims, address)))
 
-    def call(self, name, *arguments):
+    def call(self, name: str, *arguments: Any) -> None:
         """A function of dmx.h that takes a dmx_error last."""
         if getattr(self.lib, name)(*arguments, ctypes.byref(self._error)):
             raise Error(f"{name}: {self._error.message.decode()}", self._error.status)
 
-    def close(self):
+    def close(self) -> None:
         if self.session or self.bundle:
             self.lib.dmx_session_destroy(self.session)
             self.lib.dmx_bundle_close(self.bundle)
         self.session, self.bundle = ctypes.c_void_p(), ctypes.c_void_p()
 
-    def __enter__(self):
+    def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _tensors(self, io):
