@@ -78,8 +78,12 @@ void CudaDevice::addRegions(const DeviceTask &task, const KernelLaunch &kernel) 
     for (uint32_t j = 0; j < operands; ++j)
       region.filled |= overlaps(i, j);
   }
-  for (uint32_t i = 0; i < operands; ++i)
-    addRegion(MemoryRegion::Operand, task.buffers[i], task.bufferBytes[i]).number = i;
+  for (uint32_t i = 0; i < operands; ++i) {
+    MemoryRegion &region = addRegion(MemoryRegion::Operand, task.buffers[i], task.bufferBytes[i]);
+    region.number = i;
+    for (uint32_t j = operands; j < count; ++j)
+      region.alone &= !overlaps(i, j);
+  }
   addRegion(MemoryRegion::StatusWord, &statusWord, sizeof statusWord);
   if (task.results)
     addRegion(MemoryRegion::Dims, task.results, kernel.results * sizeof(int64_t)).filled = !checks;

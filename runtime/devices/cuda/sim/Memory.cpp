@@ -39,10 +39,9 @@ MemoryRegion *Memory::find(const Access &access, uint32_t &hint) {
     return access.address >= region.begin && access.bytes <= region.bytes &&
            access.address - region.begin <= region.bytes - access.bytes;
   };
-  // A result comes before an operand that shares its bytes.
-  if (hint < regions.size() && holds(regions[hint]) &&
-      (regions[hint].isWritten() || regions[hint].kind == MemoryRegion::Table || !races))
+  if (hint < regions.size() && regions[hint].alone && holds(regions[hint]))
     return &regions[hint];
+  // A result comes before an operand that shares its bytes.
   for (uint32_t i = 0; i < regions.size(); ++i)
     if (holds(regions[i])) {
       hint = i;

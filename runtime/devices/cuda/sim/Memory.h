@@ -18,6 +18,7 @@ struct MemoryRegion {
   uint64_t share = 0, used = 0; ///< of a Scratch: bytes of each thread, and how many of them it may use
   /// Whether its bytes mean something before the launch: of a Result, that an operand or a state is there.
   bool filled = true;
+  bool alone = true; ///< no other region has bytes of it
   /// Of each byte, who wrote and read it in this launch: the thread's number + 1; 0: nobody. Of regions that are
   /// written.
   std::vector<uint32_t> writers, readers;
