@@ -27,7 +27,9 @@ MODELS = SAMPLE + [
     "tiny-bert.ortopt-fp16",
     "tiny-cnn.script17",
     "tiny-cnn.q-qdq",
-    "tiny-gpt2.script14",
+    "tiny-gpt2.script17",
+    "tiny-llama.script17",
+    "tiny-t5.script17",
     "tiny-mlp.q-dyn",
     "tiny-mlp.pt2",
 ]

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""NVIDIA's assembler takes every kernel that is emitted for tiny models, where it is found: PTXAS, the PATH, or below BIN's folder
+(python3 -m venv build/ptxas-venv && build/ptxas-venv/bin/pip install nvidia-cuda-nvcc).
+
+Usage: ptxas.py BIN. Exit 77 where there is none. A plain run takes a few models, with DMXC_LONG=1 all of the fixtures."""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+if importlib.util.find_spec("numpy") is None:
+    print("SKIPPED: numpy is not installed (python3-numpy)")
+    sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+
+import fixtures  # noqa: E402
+
+SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
+ENTRY = "code/cuda/sm_90a/kernels.ptx"
+
+
+def find(programs):
+    named = os.environ.get("PTXAS") or shutil.which("ptxas")
+    found = sorted(programs.parent.glob("ptxas-venv/lib/*/site-packages/nvidia/*/bin/ptxas"))
+    return named or (str(found[0]) if found else None)
+
+
+def complaint(ptxas, programs, path, place):
+    """ "" or what is wrong with a fixture's kernels, and how many they are."""
+    folder = place / path.stem
+    folder.mkdir()
+    fixtures.unpack(path, folder)
+    model = next(each for each in folder.iterdir() if each.name in ("model.onnx", "model.pt2"))
+    bundle = folder / "m.bundle"
+    done = subprocess.run([programs / "dmxc", model, "-t", "cuda:sm_90a", "--bundle-format", "dir", "-o", bundle], capture_output=True, text=True)
+    if done.returncode:
+        return ("" if done.returncode == 1 else done.stderr), 0  # refused by the front end: another test's business
+    kernels = bundle / ENTRY
+    if not kernels.exists():
+        return "", 0
+    made = subprocess.run([ptxas, "-arch=sm_90a", "--warn-on-spills", kernels, "-o", folder / "k.cubin"], capture_output=True, text=True)
+    count = kernels.read_text().count(".visible .entry")
+    return (made.stderr if made.returncode or "warning" in made.stderr else ""), count
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    ptxas = find(programs)
+    if not ptxas:
+        print("SKIPPED: no ptxas")
+        return 77
+    long = os.environ.get("DMXC_LONG") == "1"
+    paths = [path for path in sorted(fixtures.FOLDER.glob("*.npz")) if long or path.stem in SAMPLE]
+    bad = kernels = 0
+    with tempfile.TemporaryDirectory(prefix="dmxc-ptxas-") as place:
+        for path in paths:
+            wrong, count = complaint(ptxas, programs, path, pathlib.Path(place))
+            kernels += count
+            if wrong:
+                bad += 1
+                print(f"FAIL {path.stem}: {wrong.strip()[:600]}")
+    print(f"{kernels} kernels of {len(paths)} models, {bad} models with a complaint")
+    return 1 if bad or not kernels else 0
+
+
+sys.exit(main())
