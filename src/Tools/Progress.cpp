@@ -126,6 +126,7 @@ struct Progress::Writer {
     try {
       say();
     } catch (const std::bad_alloc &) {
+      return;
     }
   }
 
@@ -184,7 +185,8 @@ Progress::Progress(ProgressForm form, size_t steps) {
     return;
   try {
     writer = std::make_unique<Writer>(form, steps);
-  } catch (const std::system_error &) { // no thread to be had; what is to be done may need none
+  } catch (const std::system_error &) {
+    writer = nullptr; // no thread to be had; what is to be done may need none
   }
 }
 

@@ -3,7 +3,7 @@
 
 namespace mlir {
 class MLIRContext;
-}
+} // namespace mlir
 
 namespace dmxc::dlir {
 
