@@ -256,6 +256,22 @@ Operation *Emitter::create(Kind kind, ValueRange operands, DictionaryAttr attrib
   return op;
 }
 
+/// Whether a constant would be much larger than what it is made of. Masks are: they are read as rules before anybody
+/// computes them, and FoldConstants folds what was none. Nobody asks such a tensor for a shape.
+static bool grows(Operation *op, ArrayRef<Val> operands) {
+  if (!op->hasTrait<dmir::Elementwise>() && !mlir::isa<dmir::IotaOp, dmir::BroadcastOp>(op))
+    return false;
+  auto bytesOf = [](RankedTensorType type) {
+    return dtypeBytes(*dmir::dtypeOf(type.getElementType()), type.getNumElements());
+  };
+  uint64_t before = 0, after = 0;
+  for (const Val &operand : operands)
+    before += bytesOf(operand.type());
+  for (Type type : op->getResultTypes())
+    after += bytesOf(mlir::cast<RankedTensorType>(type));
+  return after > (64 << 10) && after > 4 * before;
+}
+
 std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::string &why) {
   if (mlir::isa<dmir::DequantizeOp>(op)) // a product may want its bits; what else reads it is folded later
     return {};
@@ -269,6 +285,8 @@ std::vector<Val> Emitter::tryFold(Operation *op, ArrayRef<Val> operands, std::st
       return {};
     }
   }
+  if (grows(op, operands))
+    return {};
   std::vector<Tensor> tensors;
   for (const Val &operand : operands) {
     const Tensor &tensor = operand.constant();

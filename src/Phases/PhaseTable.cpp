@@ -11,6 +11,7 @@ namespace dmxc {
 // Each is defined in the file of its name; Passes.td of its phase says what it does.
 std::unique_ptr<Pass> createIntegerPoolsPass(const PhaseContext &);
 std::unique_ptr<Pass> createIntegerProductsPass(const PhaseContext &);
+std::unique_ptr<Pass> createFindMasksPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldConstantsPass(const PhaseContext &);
 std::unique_ptr<Pass> createRecognizeFunctionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createSimplifyPass(const PhaseContext &);
@@ -32,6 +33,7 @@ static bool readsText(const PhaseContext &context) { return context.checkStrateg
 static constexpr PassRow frontend[] = {
     {createIntegerPoolsPass, optimising}, // before constants are no longer bytes
     {createIntegerProductsPass, optimising},
+    {createFindMasksPass, optimising}, // before masks are tensors
     {createFoldConstantsPass},
     {createRecognizeFunctionsPass, optimising},
     {createSimplifyPass},

@@ -3,7 +3,7 @@
 #include "Strided.h"
 #include "Types.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Where.h"
 
 #include <cmath>
 
@@ -159,6 +159,28 @@ Outputs evaluateSelect(const Call &call) {
   return one(std::move(result));
 }
 
+/// A select whose condition is a rule.
+Outputs evaluateMask(const Call &call) {
+  auto op = llvm::cast<dmir::MaskOp>(call.op);
+  Tensor result = call.makeResult();
+  const Shape &space = result.shape();
+  std::vector<int64_t> symbols;
+  dmir::Rule rule = dmir::ruleOf(op);
+  for (Dim dim : rule.dims) {
+    if (!dim.isStatic())
+      return call.error("the rule's sizes are known at run time only");
+    symbols.push_back(*dim.known());
+  }
+  double fill = llvm::cast<mlir::FloatAttr>(op.getFill()).getValueAsDouble();
+  std::vector<int64_t> index(space.size(), 0);
+  for (int64_t at = 0; at < result.numElements(); ++at) {
+    result.setDouble(at, dmir::keeps(rule, index, symbols) ? call.in[0].asDouble(at) : fill);
+    for (size_t axis = space.size(); axis-- > 0 && ++index[axis] == space[axis];)
+      index[axis] = 0;
+  }
+  return one(std::move(result));
+}
+
 } // namespace
 
 void addBinary(Table &table) {
@@ -179,6 +201,7 @@ void addBinary(Table &table) {
   table["dmir.shr"] = {intOp<shiftRight>};
   table["dmir.compare"] = {evaluateCompare};
   table["dmir.select"] = {evaluateSelect, Mode::Movement};
+  table["dmir.mask"] = {evaluateMask};
 }
 
 } // namespace dmxc::reference

@@ -3,6 +3,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Names.h"
+#include "dmxc/Dialect/DMIR/Where.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -43,6 +44,7 @@ void DMIRDialect::initialize() {
 #define GET_OP_LIST
 #include "dmxc/Dialect/DMIR/DMIROps.cpp.inc"
       >();
+  addOperations<MaskOp>();
   ConstantOp::attachInterface<NamesResults<ConstantOp, nameConstant>>(*getContext());
   RegionOp::attachInterface<NamesResults<RegionOp, nameRegion>>(*getContext());
 }

@@ -1,6 +1,7 @@
 //===- Simplify.cpp - canonical form of DMIR ------------------------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Where.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -85,7 +86,7 @@ struct KeepRowsOfProduct : OpRewritePattern<dmir::ReshapeOp> {
   /// The operand that alone makes the rows of an elementwise op whose result is used once; null if there is none.
   static OpOperand *rowsOperand(Value result) {
     Operation *op = result.getDefiningOp();
-    if (!op || !op->hasTrait<dmir::Elementwise>() || !result.hasOneUse())
+    if (!op || !op->hasTrait<dmir::Elementwise>() || isa<dmir::MaskOp>(op) || !result.hasOneUse())
       return nullptr;
     OpOperand *rows = nullptr;
     for (OpOperand &operand : op->getOpOperands()) {

@@ -2,6 +2,8 @@
 
 #include "ElementExpr.h"
 
+#include "ElementMask.h"
+
 #include "targets/common/math/VectorMath.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -353,6 +355,8 @@ Indices dmxc::kernels::broadcastIndices(ElementExpr &e, ArrayRef<Index> index, A
 }
 
 Value ElementExpr::evaluateElementwise(Operation *op, ArrayRef<Index> index) {
+  if (auto mask = dyn_cast<dmir::MaskOp>(op))
+    return evaluateMask(*this, mask, index);
   SmallVector<Value> operands;
   SmallVector<Dim> whole = dmir::dimsOf(op->getResult(0));
   for (Value operand : op->getOperands())

@@ -3,6 +3,7 @@
 #include "Loops.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Where.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -41,6 +42,8 @@ public:
     if (!seen.insert({value, axis}).second)
       return true; // decided by the first visit
     Operation *op = value.getDefiningOp();
+    if (mlir::isa<dmir::MaskOp>(op)) // asks for each index of its own
+      return false;
     if (op->hasTrait<dmir::Elementwise>() || mlir::isa<dmir::BroadcastOp, dmir::RelayoutOp>(op))
       return llvm::all_of(op->getOperands(),
                           [&](Value operand) { return joinsAligned(operand, dmir::dimsOf(value), axis); });

@@ -4,6 +4,7 @@
 #include "Loops.h"
 
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Where.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -37,7 +38,7 @@ static bool isFlat(const RegionBody &body) {
   for (Operation &op : *body.block) {
     if (mlir::isa<dmir::ConstantOp, dmir::YieldOp>(op))
       continue;
-    if (!op.hasTrait<dmir::Elementwise>())
+    if (!op.hasTrait<dmir::Elementwise>() || mlir::isa<dmir::MaskOp>(op))
       return false;
     if (blockedOf(type) && mlir::isa<dmir::DivOp, dmir::ModOp, dmir::FmodOp>(op))
       return false;

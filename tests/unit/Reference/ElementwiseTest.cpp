@@ -125,25 +125,30 @@ const Family logic("Logic", {
                                 {"shr", "", {"2xui8: 128 255", "2xui8: 7 8"}, {"2xui8: 1 0"}},
                             });
 
-const Family comparison("Comparison",
-                        {
-                            {"compare eq", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 0 1 0"}, kAll},
-                            {"compare ne", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 1 0 1"}, kAll},
-                            {"compare lt", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 1 0 0"}, kAll},
-                            {"compare le", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 1 1 0"}, kAll},
-                            {"compare gt", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 0 0 1"}, kAll},
-                            {"compare ge", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 0 1 1"}, kAll},
-                            {"compare lt", "", {"2xi8: -1 1", "2xi8: 1 -1"}, {"2xi1: 1 0"}},
-                            {"compare lt", "", {"2xui8: 255 1", "2xui8: 1 255"}, {"2xi1: 0 1"}},
-                            {"compare lt", "", {"2xui4: 15 1", "2xui4: 1 15"}, {"2xi1: 0 1"}},
-                            {"compare lt", "", {"2xi4: -1 1", "2xi4: 1 -8"}, {"2xi1: 1 0"}},
-                            {"compare eq", "", {"3x{T}: nan -0 inf", "3x{T}: nan 0 inf"}, {"3xi1: 0 1 1"}, kWideFloats},
-                            {"compare ne", "", {"2x{T}: nan 1", "2x{T}: 1 nan"}, {"2xi1: 1 1"}, kWideFloats},
-                            {"compare ge", "", {"2x{T}: nan 1", "2x{T}: 1 nan"}, {"2xi1: 0 0"}, kWideFloats},
-                            {"select", "", {"3xi1: 1 0 1", "3x{T}: 0 0 0", "3x{T}: 1 1 1"}, {"3x{T}: 0 1 0"}, kAll},
-                            {"select", "", {"2x1xi1: 1 0", "3x{T}: 1 0 1", "{T}: 0"}, {"2x3x{T}: 1 0 1 0 0 0"}, kAll},
-                            {"select", "", {"i1: 0", "f32: 1", "2xf32: nan -0"}, {"2xf32: nan -0"}},
-                        });
+const Family comparison(
+    "Comparison",
+    {
+        {"compare eq", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 0 1 0"}, kAll},
+        {"compare ne", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 1 0 1"}, kAll},
+        {"compare lt", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 1 0 0"}, kAll},
+        {"compare le", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 1 1 0"}, kAll},
+        {"compare gt", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 0 0 1"}, kAll},
+        {"compare ge", "", {"3x{T}: 0 1 1", "3x{T}: 1 1 0"}, {"3xi1: 0 1 1"}, kAll},
+        {"compare lt", "", {"2xi8: -1 1", "2xi8: 1 -1"}, {"2xi1: 1 0"}},
+        {"compare lt", "", {"2xui8: 255 1", "2xui8: 1 255"}, {"2xi1: 0 1"}},
+        {"compare lt", "", {"2xui4: 15 1", "2xui4: 1 15"}, {"2xi1: 0 1"}},
+        {"compare lt", "", {"2xi4: -1 1", "2xi4: 1 -8"}, {"2xi1: 1 0"}},
+        {"compare eq", "", {"3x{T}: nan -0 inf", "3x{T}: nan 0 inf"}, {"3xi1: 0 1 1"}, kWideFloats},
+        {"compare ne", "", {"2x{T}: nan 1", "2x{T}: 1 nan"}, {"2xi1: 1 1"}, kWideFloats},
+        {"compare ge", "", {"2x{T}: nan 1", "2x{T}: 1 nan"}, {"2xi1: 0 0"}, kWideFloats},
+        {"select", "", {"3xi1: 1 0 1", "3x{T}: 0 0 0", "3x{T}: 1 1 1"}, {"3x{T}: 0 1 0"}, kAll},
+        {"select", "", {"2x1xi1: 1 0", "3x{T}: 1 0 1", "{T}: 0"}, {"2x3x{T}: 1 0 1 0 0 0"}, kAll},
+        {"mask",
+         "keep = [affine_set<(i, j) : (i - j >= 0)>, affine_set<(i, j) : (i mod 2 + j - 2 >= 0)>], fill = -9.0 : f32",
+         {"3x3xf32: 1 2 3 4 nan 6 7 8 9"},
+         {"3x3xf32: 1 -9 3 4 nan 6 7 8 9"}},
+        {"select", "", {"i1: 0", "f32: 1", "2xf32: nan -0"}, {"2xf32: nan -0"}},
+    });
 
 const Family
     broadcasting("Broadcasting",

@@ -67,3 +67,16 @@ def CollectConstraints : Pass<"dmir-collect-constraints", "::mlir::func::FuncOp"
   let description = "The function's attribute `dmir.constraints`; the runtime checks it when it knows the dims.";
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
+
+def FindMasks : Pass<"dmir-find-masks", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createFindMasksPass(context)";
+  let summary = "Scores that a rule of their index replaces by one number get a dmir.mask; the tensors that said so go";
+  let description = [{
+    Before each softmax along the last axis. The rule is read from comparisons of indices, selects, sums with masks, constants and
+    what moves them about; a part of a mask that is no rule stays as it is. A sum with -inf or with less than -1e38 counts as replaced.
+    Masks that give numbers above -1000 are left alone: nothing could be skipped. Rows of weights that are zeroed because they see no
+    key stay as they are where the rule shows that each row sees one. The target that computes the softmax must compute dmir.mask.
+    A softmax over scores that are masked by something else says by what in the attribute `dmir.mask_unknown`.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}

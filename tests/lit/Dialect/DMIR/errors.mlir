@@ -1201,3 +1201,57 @@ func.func @f(%c: tensor<2x4xi1>, %e: tensor<2x4x5xi1>, %l: tensor<i64>) {
   %0 = dmir.greedy_select %c, %e, %l : (tensor<2x4xi1>, tensor<2x4x5xi1>, tensor<i64>) -> tensor<2x4xi1>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: a case has 2 dims, 0 symbols and 1 conditions; the operand has 3 axes}}
+  %0 = dmir.mask %x {keep = [affine_set<(i, j) : (i - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: a case has 3 dims, 1 symbols and 1 conditions; the operand has 3 axes, there are 0 dims}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j)[s] : (i + s - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C1: a rule has 1 to 4 cases, not 0}}
+  %0 = dmir.mask %x {keep = [], fill = 0xFF800000 : f32} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C2: a rule divides by something else than a positive number}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i floordiv 0 - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C3: a number lies outside of 2^40}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j * 4611686018427387904 >= 0)>], fill = 0xFF800000 : f32} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C4: fill is no number of type}}
+  %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0.0 : f64} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}

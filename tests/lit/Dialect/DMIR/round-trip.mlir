@@ -4,6 +4,8 @@
 // RUN: diff %t.once %t.twice
 // RUN: FileCheck %s < %t.once
 // RUN: dmx-opt %s --mlir-print-op-generic | dmx-opt | diff - %t.once
+// CHECK: #set = affine_set<(d0, d1) : (d0 - d1 >= 0)>
+// CHECK: #set1 = affine_set<(d0, d1) : (-d1 + 1 >= 0)>
 
 func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>, %b: tensor<4x8xi1>, %index: tensor<4xi64>,
                    %pairs: tensor<4x2xi64>, %picks: tensor<4x8xi64>, %updates: tensor<4xf32>, %scalar: tensor<f32>, %image: tensor<1x8x16x16xf32>,
@@ -105,6 +107,8 @@ func.func @samples(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %i: tensor<4x8xi32>
   %45 = dmir.compare lt %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
   // CHECK: dmir.select {{.*}}: (tensor<4x8xi1>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %46 = dmir.select %b, %x, %y : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: dmir.mask %{{.*}} {fill = 0xFF800000 : f32, keep = [#set, #set1]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %mask = dmir.mask %x {keep = [affine_set<(i, j) : (i - j >= 0)>, affine_set<(i, j) : (1 - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: dmir.iota {{.*}}: () -> tensor<4x8xf32>
   %47 = dmir.iota {axis = 0 : i64} : () -> tensor<4x8xf32>
   // CHECK: dmir.reshape {{.*}}: (tensor<4x8xf32>) -> tensor<8x4xf32>

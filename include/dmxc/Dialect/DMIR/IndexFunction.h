@@ -1,0 +1,96 @@
+//===- IndexFunction.h - values as functions of their index -----*- C++ -*-===//
+//
+// Masks are written as tensors, but what they hold is a rule of the index. A value is read here as a list of pieces:
+// where conditions on the index hold, it is a number, an affine integer expression of the index, or nothing that is
+// known. Nothing is evaluated element by element but constants, once.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Where.h"
+
+#include "dmxc/Support/Tensor.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <vector>
+
+namespace dmxc::dmir {
+
+/// What a value is in a piece: a number (bools are 0 and 1), an integer expression of the index and of sizes (of
+/// integer types always, of floats that count exactly too), or unknown.
+struct Leaf {
+  enum Kind { Unknown, Number, Affine } kind = Unknown;
+  double number = 0;
+  mlir::AffineExpr affine;
+
+  static Leaf of(double number) { return {Number, number, {}}; }
+  static Leaf of(mlir::AffineExpr affine) { return {Affine, 0, affine}; }
+  bool isNumber(double value) const { return kind == Number && number == value; }
+  bool operator==(const Leaf &other) const;
+};
+
+struct Piece {
+  Conditions where;
+  Leaf leaf;
+};
+/// Disjoint, and together all indices.
+using Pieces = std::vector<Piece>;
+
+/// Reads values over one index space: that of a tensor's elements.
+class IndexFunctions {
+public:
+  /// `extents` is the space; bounds of symbols come from the module around `scope`.
+  IndexFunctions(mlir::Operation *scope, llvm::ArrayRef<Dim> extents);
+
+  /// The pieces of a tensor of the space's dims.
+  Pieces of(mlir::Value tensor);
+  /// The pieces of a tensor that broadcasts to the space's dims.
+  Pieces ofBroadcast(mlir::Value tensor);
+  /// Those of `pieces` that meet the conditions.
+  Pieces within(llvm::ArrayRef<Piece> pieces, const Conditions &conditions) const;
+  /// What the symbols of expressions stand for.
+  llvm::ArrayRef<Dim> symbols() const { return symbolDims; }
+  /// The op that kept the last unknown value from being read, null where there was none.
+  mlir::Operation *unreadable() const { return cause; }
+
+private:
+  using Index = llvm::SmallVector<mlir::AffineExpr, 4>;
+  friend class ElementRules;
+
+  Pieces at(mlir::Value tensor, const Index &index);
+  Pieces read(mlir::Value tensor, const Index &index);
+  Pieces readMovement(mlir::Operation *op, const Index &index);
+  Pieces readConstant(mlir::Value tensor, const Index &index);
+  Pieces readSlice(SliceOp op, const Index &index);
+  Pieces readReshape(ReshapeOp op, const Index &index);
+  Pieces readConcat(ConcatOp op, const Index &index);
+  Pieces readPad(PadOp op, const Index &index);
+  Pieces readGather(GatherOp op, const Index &index);
+  Pieces readGreatest(ReduceOp op, const Index &index);
+  bool reaches(const Conditions &conditions, mlir::AffineDimExpr axis, Dim extent) const;
+  std::optional<Index> broadcastIndex(const Index &index, llvm::ArrayRef<Dim> own, llvm::ArrayRef<Dim> whole) const;
+
+  Pieces unknown(mlir::Operation *op);
+  mlir::AffineExpr exprOf(Dim dim);
+  mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
+  Interval range(mlir::AffineExpr expr) const;
+  /// Both, without what follows from the rest; nothing where they exclude each other.
+  std::optional<Conditions> both(const Conditions &a, const Conditions &b) const;
+  Pieces limited(Pieces pieces, mlir::Operation *op);
+
+  mlir::Operation *scope, *cause = nullptr;
+  mlir::MLIRContext *context;
+  llvm::SmallVector<Dim> extents, symbolDims;
+  llvm::SmallVector<Interval> dimRanges, symbolRanges;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, Pieces> memo;
+  unsigned depth = 0, steps = 0;
+};
+
+/// The pieces of a matrix of two values, each of whose rows has one run of one of them between ends that are fixed or
+/// move by 1 a row; nothing for others. Every element is looked at. `row` and `column` are its index.
+std::optional<Pieces> readTwoValues(const Tensor &tensor, int64_t rows, int64_t columns, mlir::AffineExpr row,
+                                    mlir::AffineExpr column);
+
+} // namespace dmxc::dmir

@@ -1,0 +1,26 @@
+//===- MaskOps.td - elements that a rule of their index keeps ------*- tablegen -*-===//
+//
+// Beside DMIROps.td, as few files need it.
+//
+#ifndef DMXC_DIALECT_DMIR_MASK_OPS
+#define DMXC_DIALECT_DMIR_MASK_OPS
+
+include "dmxc/Dialect/DMIR/DMIRBase.td"
+
+def DMIR_RuleAttr : TypedArrayAttrBase<IntegerSetAttr, "integer sets over an index">;
+
+def DMIR_MaskOp : DMIR_Op<"mask", [DMIR_Elementwise]> {
+  let summary = "elements whose index a rule keeps, a number elsewhere";
+  let description = [{
+    `result[x] = keep(x) ? input[x] : fill`. The rule says of scores what `select` says with a tensor of bools, and targets see which
+    rows and columns are empty. It is an "or" of cases, each an integer set over the index, one dim an axis, and over symbols, which
+    are the `dims`: `keep = [affine_set<(b, h, i, j)[past] : (i + past - j >= 0)>], dims = #dmir.dims<"past">`.
+    C1: 1 to 4 cases of at most 16 conditions, over as many dims as the operand has axes and as many symbols as there are `dims`.
+    C2: floordiv and mod have a positive number on their right; ceildiv is not used. C3: numbers lie within 2^40, so that nothing
+    leaves 64 bits. C4: fill has the element type.
+  }];
+  let arguments = (ins DMIR_FloatTensor:$input, DMIR_RuleAttr:$keep, TypedAttrInterface:$fill, OptionalAttr<DMIR_DimsAttr>:$dims);
+  let results = (outs DMIR_FloatTensor:$result);
+}
+
+#endif // DMXC_DIALECT_DMIR_MASK_OPS

@@ -1,0 +1,60 @@
+//===- Mask.cpp - the op whose elements a rule keeps ----------------------===//
+#include "Infer.h"
+
+#include "dmxc/Dialect/DMIR/Where.h"
+
+using namespace dmxc;
+using namespace dmxc::dmir;
+using namespace mlir;
+
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/DMIR/MaskOps.cpp.inc"
+
+std::string dmir::faultOf(AffineExpr expr) {
+  constexpr int64_t most = int64_t(1) << 40;
+  std::string fault;
+  expr.walk([&](AffineExpr inner) {
+    if (auto number = dyn_cast<AffineConstantExpr>(inner);
+        number && (number.getValue() > most || number.getValue() < -most))
+      fault = "C3: a number lies outside of 2^40";
+    auto binary = dyn_cast<AffineBinaryOpExpr>(inner);
+    if (!binary || binary.getKind() == AffineExprKind::Add)
+      return;
+    auto by = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    if (binary.getKind() == AffineExprKind::Mul
+            ? !by
+            : !by || by.getValue() <= 0 || binary.getKind() == AffineExprKind::CeilDiv)
+      fault =
+          "C2: a rule divides by something else than a positive number, or multiplies by something else than a number";
+  });
+  return fault;
+}
+
+DMIR_INFER(MaskOp) {
+  auto input = typeOf(op.getInput());
+  size_t symbols = op.getDims() ? op.getDims()->getDims().size() : 0;
+  if (op.getKeep().empty() || op.getKeep().size() > 4)
+    return emitOptionalError(loc, "C1: a rule has 1 to 4 cases, not ", op.getKeep().size());
+  for (IntegerSet set : op.getKeep().getAsValueRange<IntegerSetAttr>()) {
+    if (set.getNumDims() != input.getRank() || set.getNumSymbols() != symbols || set.getNumConstraints() > 16)
+      return emitOptionalError(loc, "C1: a case has ", set.getNumDims(), " dims, ", set.getNumSymbols(),
+                               " symbols and ", set.getNumConstraints(), " conditions; the operand has ",
+                               input.getRank(), " axes, there are ", symbols, " dims, and 16 conditions are the most");
+    for (AffineExpr expr : set.getConstraints())
+      if (std::string fault = faultOf(expr); !fault.empty())
+        return emitOptionalError(loc, fault);
+  }
+  if (auto fill = dyn_cast<FloatAttr>(op.getFill()); !fill || fill.getType() != input.getElementType())
+    return emitOptionalError(loc, "C4: fill is no number of type ", input.getElementType());
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+Rule dmir::ruleOf(MaskOp op) {
+  Rule rule;
+  rule.rank = typeOf(op.getInput()).getRank();
+  if (op.getDims())
+    rule.dims.assign(op.getDims()->getDims().begin(), op.getDims()->getDims().end());
+  llvm::append_range(rule.cases, op.getKeep().getAsValueRange<IntegerSetAttr>());
+  return rule;
+}

@@ -1,0 +1,126 @@
+//===- TwoValues.cpp - rules of constant matrices -------------------------===//
+#include "dmxc/Dialect/DMIR/IndexFunction.h"
+
+#include "dmxc/Support/Tensor.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::dmir;
+
+namespace {
+
+/// One end of the runs of a matrix' rows: min(max(slope * row + offset, 0), columns), slope 0 or 1.
+struct End {
+  int64_t slope = 0, offset = 0;
+  int64_t of(int64_t row, int64_t columns) const { return std::clamp<int64_t>(slope * row + offset, 0, columns); }
+};
+
+/// The run of one value in each row, [first, last); nothing where a row has several.
+class Runs {
+public:
+  Runs(const Tensor &tensor, int64_t rows, int64_t columns) : rows(rows), columns(columns) {
+    bytes = dtypeBits(tensor.dtype()) / 8;
+    data = tensor.data();
+  }
+
+  bool find(int64_t element) {
+    const std::byte *value = data + element * bytes;
+    runs.clear();
+    for (int64_t row = 0; row < rows; ++row) {
+      const std::byte *at = data + row * columns * bytes;
+      int64_t first = 0;
+      while (first < columns && !same(at + first * bytes, value))
+        ++first;
+      int64_t last = first;
+      while (last < columns && same(at + last * bytes, value))
+        ++last;
+      for (int64_t rest = last; rest < columns; ++rest)
+        if (same(at + rest * bytes, value))
+          return false;
+      runs.emplace_back(first, last);
+    }
+    return true;
+  }
+
+  /// The ends that all rows agree with.
+  std::optional<std::pair<End, End>> ends() const {
+    for (End first : candidates(&std::pair<int64_t, int64_t>::first))
+      for (End last : candidates(&std::pair<int64_t, int64_t>::second))
+        if (fit(first, last))
+          return std::make_pair(first, last);
+    return std::nullopt;
+  }
+
+  /// Whether the elements outside of the runs are all one value; the place of one of them.
+  std::optional<int64_t> other() const {
+    std::optional<int64_t> place;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column) {
+        if (column >= runs[row].first && column < runs[row].second)
+          continue;
+        int64_t at = row * columns + column;
+        if (place && !same(data + *place * bytes, data + at * bytes))
+          return std::nullopt;
+        place = place.value_or(at);
+      }
+    return place;
+  }
+
+private:
+  bool same(const std::byte *a, const std::byte *b) const { return std::memcmp(a, b, bytes) == 0; }
+
+  /// Fixed or moving, through an end that is not the matrix' own.
+  SmallVector<End> candidates(int64_t std::pair<int64_t, int64_t>::*end) const {
+    for (auto [row, run] : llvm::enumerate(runs))
+      if (run.first < run.second && run.*end > 0 && run.*end < columns)
+        return {End{0, run.*end}, End{1, run.*end - static_cast<int64_t>(row)}};
+    return {End{0, end == &std::pair<int64_t, int64_t>::first ? 0 : columns}};
+  }
+
+  bool fit(End first, End last) const {
+    for (auto [row, run] : llvm::enumerate(runs)) {
+      int64_t from = first.of(row, columns), to = last.of(row, columns);
+      bool isEmpty = run.first >= run.second;
+      if (isEmpty ? from < to : from != run.first || to != run.second)
+        return false;
+    }
+    return true;
+  }
+
+  int64_t rows, columns;
+  size_t bytes;
+  const std::byte *data;
+  SmallVector<std::pair<int64_t, int64_t>> runs;
+};
+
+} // namespace
+
+std::optional<Pieces> dmir::readTwoValues(const Tensor &tensor, int64_t rows, int64_t columns, AffineExpr row,
+                                          AffineExpr column) {
+  Runs runs(tensor, rows, columns);
+  SmallVector<int64_t> places{0};
+  if (runs.find(0))
+    if (std::optional<int64_t> other = runs.other())
+      places.push_back(*other);
+  if (places.size() == 1) { // the other value may have the runs
+    for (int64_t i = 1; i < tensor.numElements() && places.size() == 1; ++i)
+      if (tensor.asDouble(i) != tensor.asDouble(0))
+        places.push_back(i);
+    if (places.size() == 1)
+      return Pieces{Piece{{}, Leaf::of(tensor.asDouble(0))}};
+  }
+  for (int64_t place : places) {
+    std::optional<std::pair<End, End>> ends = runs.find(place) ? runs.ends() : std::nullopt;
+    std::optional<int64_t> other = ends ? runs.other() : std::nullopt;
+    if (!other)
+      continue;
+    Leaf inside = Leaf::of(tensor.asDouble(place)), outside = Leaf::of(tensor.asDouble(*other));
+    AffineExpr past = column - row * ends->first.slope - ends->first.offset,
+               before = row * ends->second.slope + ends->second.offset - 1 - column;
+    return Pieces{Piece{{{past, false}, {before, false}}, inside}, Piece{{{-past - 1, false}}, outside},
+                  Piece{{{past, false}, {-before - 1, false}}, outside}};
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,259 @@
+//===- FindMasks.cpp - masks of scores as rules of their index ------------===//
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/IndexFunction.h"
+#include "dmxc/Phases/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_FINDMASKS
+#include "dmxc/Phases/Frontend/Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::dmir;
+
+namespace {
+
+/// Scores above are numbers like others: nothing would be left out.
+constexpr double kMostFill = -1000;
+
+/// Erases ops that nobody reads, and what they alone read.
+void eraseUnread(ArrayRef<Value> values) {
+  SmallVector<Operation *> work;
+  auto push = [&](Value v) {
+    if (Operation *op = v.getDefiningOp(); op && !llvm::is_contained(work, op))
+      work.push_back(op);
+  };
+  llvm::for_each(values, push);
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val();
+    if (!isOpTriviallyDead(op))
+      continue;
+    SmallVector<Value> operands(op->getOperands());
+    op->erase();
+    llvm::for_each(operands, push);
+  }
+}
+
+/// The scores of one softmax.
+class Scores {
+public:
+  Scores(dmir::SoftmaxOp softmax, const PhaseContext &context)
+      : softmax(softmax), context(context), functions(softmax, dimsOf(softmax.getInput())) {}
+
+  void mask() {
+    Pieces pieces = functions.of(softmax.getInput());
+    std::optional<double> fill = fillOf(pieces);
+    if (!fill)
+      return explain();
+    SmallVector<Conditions> cases;
+    for (const Piece &piece : pieces)
+      if (!piece.leaf.isNumber(*fill))
+        cases.push_back(piece.where);
+    bool fits = llvm::all_of(cases, [](const Conditions &c) { return !c.empty() && c.size() <= 16; });
+    if (cases.empty() || cases.size() > 4 || !fits)
+      return explain();
+    Value old = softmax.getInput();
+    if (!insert(cases, *fill))
+      return;
+    simplify(cases);
+    eraseUnread({old});
+  }
+
+  /// Rows of weights that are zeroed where a mask lets them see nothing: not where each row sees something.
+  void keepRows() {
+    auto next = [&] {
+      auto users = softmax.getResult().getUsers();
+      auto found = llvm::find_if(users, [&](Operation *user) { return neverZeroes(dyn_cast<SelectOp>(user)); });
+      return found == users.end() ? SelectOp() : cast<SelectOp>(*found);
+    };
+    while (SelectOp select = next()) {
+      Value condition = select.getCondition(), zero = select.getOnTrue();
+      select.getResult().replaceAllUsesWith(softmax.getResult());
+      select.erase();
+      eraseUnread({condition, zero});
+    }
+  }
+
+private:
+  bool neverZeroes(SelectOp select) {
+    if (!select || select.getOnFalse() != softmax.getResult() ||
+        select.getResult().getType() != softmax.getResult().getType())
+      return false;
+    Pieces pieces = functions.ofBroadcast(select.getCondition());
+    return pieces.size() == 1 && pieces[0].leaf.isNumber(0);
+  }
+
+  /// The number that masked scores become: the least of those that are one.
+  static std::optional<double> fillOf(ArrayRef<Piece> pieces) {
+    std::optional<double> fill;
+    for (const Piece &piece : pieces)
+      if (piece.leaf.kind == Leaf::Number && piece.leaf.number <= kMostFill)
+        fill = std::min(fill.value_or(0), piece.leaf.number);
+    return fill;
+  }
+
+  /// Puts the mask behind all that is done to the scores; false where the target has none.
+  bool insert(ArrayRef<Conditions> cases, double fill) {
+    OpBuilder b(softmax);
+    SmallVector<Dim> bound;
+    SmallVector<AffineExpr> renamed;
+    for (auto [position, dim] : llvm::enumerate(functions.symbols())) {
+      AffineExpr symbol = getAffineSymbolExpr(position, b.getContext());
+      bool used = llvm::any_of(cases, [&](const Conditions &conditions) {
+        return llvm::any_of(conditions, [&](const Condition &c) { return c.expr.isFunctionOfSymbol(position); });
+      });
+      renamed.push_back(used ? getAffineSymbolExpr(bound.size(), b.getContext()) : symbol);
+      if (used)
+        bound.push_back(dim);
+    }
+    auto type = typeOf(softmax.getInput());
+    SmallVector<Attribute> own;
+    for (const Conditions &conditions : cases) {
+      Conditions to;
+      for (const Condition &c : conditions)
+        to.push_back({c.expr.replaceDimsAndSymbols({}, renamed), c.isEq});
+      own.push_back(IntegerSetAttr::get(caseOf(type.getRank(), bound.size(), to)));
+      for (const Condition &c : to)
+        if (!dmir::faultOf(c.expr).empty())
+          return false;
+    }
+    maskOp = MaskOp::create(b, softmax.getLoc(), type, softmax.getInput(), b.getArrayAttr(own),
+                            b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound));
+    const TargetBackend *target = context.responsible(softmax);
+    if (target && context.refusal(*target, maskOp)) {
+      maskOp.erase();
+      return false;
+    }
+    softmax.getInputMutable().set(maskOp.getResult());
+    return true;
+  }
+
+  /// What a value is wherever the rule keeps an index, if it is one number there.
+  std::optional<double> numberWhereKept(Value value, ArrayRef<Conditions> cases) {
+    std::optional<double> number;
+    Pieces pieces = functions.ofBroadcast(value);
+    for (const Conditions &conditions : cases)
+      for (const Piece &piece : functions.within(pieces, conditions)) {
+        if (piece.leaf.kind != Leaf::Number || (number && *number != piece.leaf.number))
+          return std::nullopt;
+        number = piece.leaf.number;
+      }
+    return number;
+  }
+
+  /// Takes away what the mask says now: selects that choose the scores wherever it keeps them, sums with 0.
+  void simplify(ArrayRef<Conditions> cases) {
+    OpOperand *use = &maskOp.getInputMutable();
+    for (int steps = 0; steps < 16; ++steps) {
+      Operation *op = use->get().getDefiningOp();
+      if (!op || typeOf(use->get()).getRank() != typeOf(softmax.getInput()).getRank())
+        return;
+      Value kept = whereKept(op, cases);
+      if (kept && kept.getType() == use->get().getType()) {
+        use->set(kept);
+        continue;
+      }
+      // Deeper only through what nobody else reads.
+      OpOperand *scores = op->hasTrait<Elementwise>() && op->hasOneUse() ? sameDims(op) : nullptr;
+      if (!scores)
+        return;
+      use = scores;
+    }
+  }
+
+  /// The operand that an op gives wherever the rule keeps an index; null if there is none.
+  Value whereKept(Operation *op, ArrayRef<Conditions> cases) {
+    if (auto select = dyn_cast<SelectOp>(op)) {
+      std::optional<double> chosen = numberWhereKept(select.getCondition(), cases);
+      return !chosen ? Value() : *chosen == 0 ? select.getOnFalse() : select.getOnTrue();
+    }
+    if (auto add = dyn_cast<AddOp>(op)) {
+      if (numberWhereKept(add.getRhs(), cases) == 0.0)
+        return add.getLhs();
+      if (numberWhereKept(add.getLhs(), cases) == 0.0)
+        return add.getRhs();
+    }
+    return {};
+  }
+
+  static OpOperand *sameDims(Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (operand.get().getType() == op->getResult(0).getType())
+        return &operand;
+    return nullptr;
+  }
+
+  /// Says what hid a mask, where there may be one: something that differs along rows and columns, or along columns
+  /// alone, meets the scores between the product and the softmax.
+  void explain() {
+    Value value = softmax.getInput();
+    for (int steps = 0; steps < 16; ++steps) {
+      Operation *op = value.getDefiningOp();
+      if (!op || (!op->hasTrait<Elementwise>() && !isa<ReshapeOp>(op)))
+        return;
+      if (isa<AddOp, SelectOp>(op))
+        if (Value mask = maskOf(op))
+          return say(mask);
+      OpOperand *scores = isa<ReshapeOp>(op) ? &op->getOpOperand(0) : sameDims(op);
+      if (!scores)
+        return;
+      value = scores->get();
+    }
+  }
+
+  static Value maskOf(Operation *op) {
+    for (Value operand : op->getOperands())
+      if (SmallVector<Dim> dims = dimsOf(operand);
+          operand.getType() != op->getResult(0).getType() && !dims.empty() && !dims.back().is(1))
+        return operand;
+    return {};
+  }
+
+  void say(Value mask) {
+    IndexFunctions own(softmax, dimsOf(softmax.getInput()));
+    Pieces pieces = own.ofBroadcast(mask);
+    std::string reason;
+    if (auto argument = dyn_cast<BlockArgument>(mask))
+      reason = "it is an input";
+    else if (Operation *op = own.unreadable())
+      reason =
+          "'" + nodeName(op) + "' (" + op->getName().getStringRef().str() + ") is no rule of the index" +
+          (llvm::any_of(op->getOperands(), [](Value v) { return isa<BlockArgument>(v); }) ? ": it reads an input" : "");
+    else
+      reason = "it adds numbers that scores do not drown in, or has more than 4 cases";
+    softmax->setAttr("dmir.mask_unknown", StringAttr::get(softmax.getContext(), reason));
+  }
+
+  dmir::SoftmaxOp softmax;
+  const PhaseContext &context;
+  IndexFunctions functions;
+  MaskOp maskOp;
+};
+
+struct FindMasks : dmxc::impl::FindMasksBase<FindMasks> {
+  explicit FindMasks(const PhaseContext &context) : context(context) {}
+  void runOnOperation() override {
+    SmallVector<dmir::SoftmaxOp> all;
+    getOperation().walk([&](dmir::SoftmaxOp softmax) {
+      int64_t rank = typeOf(softmax.getInput()).getRank();
+      if (!softmax.getLog() && rank >= 2 && rank <= 6 && static_cast<int64_t>(softmax.getAxis()) == rank - 1)
+        all.push_back(softmax);
+    });
+    for (dmir::SoftmaxOp softmax : all) {
+      Scores scores(softmax, context);
+      scores.keepRows();
+      scores.mask();
+    }
+  }
+  const PhaseContext &context;
+};
+
+} // namespace
+
+namespace dmxc {
+std::unique_ptr<Pass> createFindMasksPass(const PhaseContext &context) { return std::make_unique<FindMasks>(context); }
+} // namespace dmxc

@@ -1,0 +1,100 @@
+//===- ElementMask.cpp - elements that a rule of their index keeps ------------===//
+
+#include "ElementMask.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace dmxc;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+namespace {
+
+/// Evaluates the expressions of a rule at an index.
+class RuleEmitter {
+public:
+  RuleEmitter(ElementExpr &e, ArrayRef<Index> dims, ArrayRef<Index> symbols)
+      : e(e), b(e.builder()), dims(dims), symbols(symbols) {}
+
+  /// i1, per lane.
+  Value keeps(const dmir::Rule &rule) {
+    Value any;
+    for (IntegerSet set : rule.cases) {
+      Value all;
+      for (const dmir::Condition &condition : dmir::conditionsOf(set))
+        all = join<arith::AndIOp>(all, holds(condition));
+      any = join<arith::OrIOp>(any, all);
+    }
+    return any;
+  }
+
+private:
+  template <typename Op> Value join(Value x, Value y) { return x ? Value(Op::create(b, x, y)) : y; }
+
+  Value holds(const dmir::Condition &condition) {
+    Index value = evaluate(condition.expr);
+    if (condition.isEq) {
+      Value x = e.vectorOf(value);
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, b.constantInt(x.getType(), 0));
+    }
+    int64_t lanes = e.lanes();
+    // Lanes that follow one another are a head or a tail of the vector, which takes a comparison of 32 bits.
+    if (lanes > 1 && !value.vec && value.stride == -1)
+      return b.headMask(lanes, b.addC(value.base, 1));
+    if (lanes > 1 && !value.vec && value.stride == 1) {
+      Value before = b.headMask(lanes, b.sub(b.idx(0), value.base));
+      return arith::XOrIOp::create(b, before, b.constantInt(before.getType(), -1));
+    }
+    Value x = value.uniform() ? value.base : e.vectorOf(value);
+    Value kept = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, x, b.constantInt(x.getType(), 0));
+    return value.uniform() ? b.splat(kept, lanes) : kept;
+  }
+
+  Index evaluate(AffineExpr expr) {
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      return dims[dim.getPosition()];
+    if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+      return symbols[symbol.getPosition()];
+    if (auto number = dyn_cast<AffineConstantExpr>(expr))
+      return e.at(number.getValue());
+    auto binary = cast<AffineBinaryOpExpr>(expr);
+    Index left = evaluate(binary.getLHS());
+    if (binary.getKind() == AffineExprKind::Add)
+      return e.add(left, evaluate(binary.getRHS()));
+    int64_t by = cast<AffineConstantExpr>(binary.getRHS()).getValue();
+    if (binary.getKind() == AffineExprKind::Mul)
+      return e.mulC(left, by);
+    Index quotient = floorDiv(left, by);
+    return binary.getKind() == AffineExprKind::FloorDiv ? quotient : e.add(left, e.mulC(quotient, -by));
+  }
+
+  /// Rounded towards minus infinity.
+  Index floorDiv(Index x, int64_t by) {
+    if (by == 1)
+      return x;
+    Value value = x.uniform() ? x.base : e.vectorOf(x);
+    auto number = [&](int64_t n) { return b.constantInt(value.getType(), n); };
+    Value isNegative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, value, number(0));
+    Value shift = arith::SelectOp::create(b, isNegative, number(by - 1), number(0));
+    Value quotient = arith::DivSIOp::create(b, arith::SubIOp::create(b, value, shift), number(by));
+    return x.uniform() ? e.at(quotient) : Index{{}, 0, 1, quotient};
+  }
+
+  ElementExpr &e;
+  KernelBuilder &b;
+  ArrayRef<Index> dims, symbols;
+};
+
+} // namespace
+
+Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index) {
+  KernelBuilder &b = e.builder();
+  Value input = e.evaluate(op.getInput(), index);
+  dmir::Rule rule = dmir::ruleOf(op);
+  SmallVector<Index> symbols;
+  for (Dim dim : rule.dims)
+    symbols.push_back(e.at(b.idx(dim)));
+  Value keep = RuleEmitter(e, index, symbols).keeps(rule);
+  Value fill = e.constant(elementOf(op.getInput()), cast<FloatAttr>(op.getFill()).getValueAsDouble());
+  return arith::SelectOp::create(b, keep, input, fill);
+}

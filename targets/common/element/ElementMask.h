@@ -1,0 +1,13 @@
+//===- ElementMask.h - elements that a rule of their index keeps -*- C++ -*-===//
+#pragma once
+
+#include "ElementExpr.h"
+
+#include "dmxc/Dialect/DMIR/Where.h"
+
+namespace dmxc::kernels {
+
+/// The value of a mask at an index, as ElementExpr::evaluate gives it.
+mlir::Value evaluateMask(ElementExpr &e, dmir::MaskOp op, llvm::ArrayRef<Index> index);
+
+} // namespace dmxc::kernels

@@ -1,0 +1,175 @@
+// RUN: dmx-opt %s -split-input-file -pass-pipeline='builtin.module(func.func(dmir-find-masks))' | FileCheck %s
+
+// Comparison of two iotas, as frontends write is_causal: what said so is gone.
+// CHECK: #set = affine_set<(d0, d1, d2) : (d1 - d2 >= 0)>
+// CHECK-LABEL: func @causal
+// CHECK-NEXT: %[[M:.*]] = dmir.mask %arg0 {fill = 0xFF800000 : f32, keep = [#set]}
+// CHECK-NEXT: %[[P:.*]] = dmir.softmax %[[M]]
+// CHECK-NEXT: return %[[P]]
+func.func @causal(%s: tensor<4x8x8xf32>) -> tensor<4x8x8xf32> {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare lt %i, %j : (tensor<8x1xi64>, tensor<1x8xi64>) -> tensor<8x8xi1>
+  %b = dmir.select %c, %low, %zero : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %m = dmir.add %s, %b : (tensor<4x8x8xf32>, tensor<8x8xf32>) -> tensor<4x8x8xf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<4x8x8xf32>) -> tensor<4x8x8xf32>
+  return %p : tensor<4x8x8xf32>
+}
+
+// -----
+
+// With open sizes and rows that were there before; and weights that are zeroed where a row sees nothing, which none does.
+// CHECK: #set = affine_set<(d0, d1)[s0] : (d0 - d1 + s0 >= 0)>
+// CHECK-LABEL: func @open
+// CHECK: dmir.mask %arg0 {dims = #dmir.dims<"past">, fill = 0xFF800000 : f32, keep = [#set]}
+// CHECK-NEXT: %[[P:.*]] = dmir.softmax
+// CHECK-NEXT: return %[[P]]
+func.func @open(%s: tensor<?x?xf32, #dmir.dims<"n", "n + past">>) -> tensor<?x?xf32, #dmir.dims<"n", "n + past">> {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %past = dmir.dim_tensor {values = array<i64: -9223372036854775808>, dims = #dmir.dims<"past">} : tensor<1xi64>
+  %k = dmir.iota {axis = 0 : i64} : () -> tensor<?x1xi64, #dmir.dims<"n">>
+  %i = dmir.add %k, %past : (tensor<?x1xi64, #dmir.dims<"n">>, tensor<1xi64>) -> tensor<?x1xi64, #dmir.dims<"n">>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x?xi64, #dmir.dims<"n + past">>
+  %c = dmir.compare le %j, %i : (tensor<1x?xi64, #dmir.dims<"n + past">>, tensor<?x1xi64, #dmir.dims<"n">>) -> tensor<?x?xi1, #dmir.dims<"n", "n + past">>
+  %b = dmir.select %c, %zero, %low : (tensor<?x?xi1, #dmir.dims<"n", "n + past">>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32, #dmir.dims<"n", "n + past">>
+  %m = dmir.add %s, %b : (tensor<?x?xf32, #dmir.dims<"n", "n + past">>, tensor<?x?xf32, #dmir.dims<"n", "n + past">>) -> tensor<?x?xf32, #dmir.dims<"n", "n + past">>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<?x?xf32, #dmir.dims<"n", "n + past">>) -> tensor<?x?xf32, #dmir.dims<"n", "n + past">>
+  %best = dmir.reduce max %b {axes = array<i64: 1>} : (tensor<?x?xf32, #dmir.dims<"n", "n + past">>) -> tensor<?x1xf32, #dmir.dims<"n">>
+  %blind = dmir.compare eq %best, %low : (tensor<?x1xf32, #dmir.dims<"n">>, tensor<f32>) -> tensor<?x1xi1, #dmir.dims<"n">>
+  %w = dmir.select %blind, %zero, %p : (tensor<?x1xi1, #dmir.dims<"n">>, tensor<f32>, tensor<?x?xf32, #dmir.dims<"n", "n + past">>) -> tensor<?x?xf32, #dmir.dims<"n", "n + past">>
+  return %w : tensor<?x?xf32, #dmir.dims<"n", "n + past">>
+}
+
+// -----
+
+// GPT-2's constant, of which the last rows are taken; and what hides in it is found only where every element agrees.
+// CHECK: #set = affine_set<(d0, d1) : (d0 - d1 + 2 >= 0)>
+// CHECK-LABEL: func @sliced
+// CHECK-NEXT: dmir.mask %arg0 {fill = -3.40282347E+38 : f32, keep = [#set]}
+func.func @sliced(%s: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %low = dmir.constant dense<-3.40282347E+38> : tensor<f32>
+  %t = dmir.constant dense<[[[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]]]> : tensor<1x1x4x4xi1>
+  %c = dmir.slice %t {starts = array<i64: 0, 0, 2, 0>, sizes = array<i64: 1, 1, 2, 4>, steps = array<i64: 1, 1, 1, 1>} : (tensor<1x1x4x4xi1>) -> tensor<1x1x2x4xi1>
+  %r = dmir.reshape %c : (tensor<1x1x2x4xi1>) -> tensor<2x4xi1>
+  %m = dmir.select %r, %s, %low : (tensor<2x4xi1>, tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %p : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func @flipped
+// CHECK-NOT: dmir.mask %
+// CHECK: dmir.softmax {{.*}}dmir.mask_unknown
+func.func @flipped(%s: tensor<1x4x4xf32>) -> tensor<1x4x4xf32> {
+  %low = dmir.constant dense<-3.40282347E+38> : tensor<f32>
+  %t = dmir.constant dense<[[true, false, false, false], [true, true, false, true], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
+  %m = dmir.select %t, %s, %low : (tensor<4x4xi1>, tensor<1x4x4xf32>, tensor<f32>) -> tensor<1x4x4xf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+  return %p : tensor<1x4x4xf32>
+}
+
+// -----
+
+// triu(1) of -inf, strictly above the diagonal; < keeps one key less.
+// CHECK: #set = affine_set<(d0, d1) : (d0 - d1 - 1 >= 0)>
+// CHECK-LABEL: func @strictly
+// CHECK: keep = [#set]
+func.func @strictly(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare gt %i, %j : (tensor<8x1xi64>, tensor<1x8xi64>) -> tensor<8x8xi1>
+  %m = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %p : tensor<8x8xf32>
+}
+
+// -----
+
+// A window of three and padding: the rule says what it knows; what is no rule stays, and is added where the rule keeps.
+// CHECK: #set = affine_set<(d0, d1, d2) : (d1 - d2 >= 0, -d1 + d2 + 2 >= 0)>
+// CHECK-LABEL: func @window
+// CHECK: %[[A:.*]] = dmir.add
+// CHECK: dmir.mask %[[A]] {fill = -3.40282347E+38 : f32, keep = [#set]}
+func.func @window(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %pad: tensor<2x1x8xi1>) -> tensor<2x8x8xf32> {
+  %s = dmir.matmul %q, %t : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<-3.40282347E+38> : tensor<f32>
+  %three = dmir.constant dense<3> : tensor<i64>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare le %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %e = dmir.sub %i, %three : (tensor<8x1xi64>, tensor<i64>) -> tensor<8x1xi64>
+  %w = dmir.compare gt %j, %e : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %cw = dmir.and %c, %w : (tensor<8x8xi1>, tensor<8x8xi1>) -> tensor<8x8xi1>
+  %k = dmir.and %cw, %pad : (tensor<8x8xi1>, tensor<2x1x8xi1>) -> tensor<2x8x8xi1>
+  %b = dmir.select %k, %zero, %low : (tensor<2x8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<2x8x8xf32>
+  %m = dmir.add %s, %b : (tensor<2x8x8xf32>, tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  return %p : tensor<2x8x8xf32>
+}
+
+// -----
+
+// Scores times a mask are 0 there, not left out; positions of the caller are no rule; another axis is another softmax.
+// CHECK-LABEL: func @others
+// CHECK-NOT: dmir.mask %
+// CHECK: return
+func.func @others(%s: tensor<8x8xf32>, %at: tensor<8x1xi64>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare le %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %f = dmir.cast %c : (tensor<8x8xi1>) -> tensor<8x8xf32>
+  %x = dmir.mul %s, %f : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %p = dmir.softmax %x {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %d = dmir.compare le %j, %at : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %m = dmir.select %d, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %q = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %r = dmir.softmax %n {axis = 0 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %p, %q, %r : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// The sum of two least numbers is -inf: beside a mask of the caller's, or one that holds such numbers, nothing is known.
+// CHECK-LABEL: func @twice
+// CHECK-NOT: dmir.mask %
+// CHECK: return
+func.func @twice(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %given: tensor<2x1x8xf32>, %pad: tensor<2x1x8xi1>) -> (tensor<2x8x8xf32>, tensor<2x8x8xf32>) {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<-3.40282347E+38> : tensor<f32>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare le %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %s = dmir.matmul %q, %t : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+  %m = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<2x8x8xf32>, tensor<f32>) -> tensor<2x8x8xf32>
+  %a = dmir.add %m, %given : (tensor<2x8x8xf32>, tensor<2x1x8xf32>) -> tensor<2x8x8xf32>
+  %p = dmir.softmax %a {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  %b = dmir.select %pad, %zero, %low : (tensor<2x1x8xi1>, tensor<f32>, tensor<f32>) -> tensor<2x1x8xf32>
+  %d = dmir.add %m, %b : (tensor<2x8x8xf32>, tensor<2x1x8xf32>) -> tensor<2x8x8xf32>
+  %r = dmir.softmax %d {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  return %p, %r : tensor<2x8x8xf32>, tensor<2x8x8xf32>
+}
+
+// -----
+
+// Numbers that leave 64 bits are not computed with; a list of 8 indices beyond 2^40 is no line.
+// CHECK-LABEL: func @huge
+// CHECK-NOT: dmir.mask %
+// CHECK: return
+func.func @huge(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %far = dmir.constant dense<9223372036854775807> : tensor<i64>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %e = dmir.add %i, %far : (tensor<8x1xi64>, tensor<i64>) -> tensor<8x1xi64>
+  %c = dmir.compare le %j, %e : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %m = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %p = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %p : tensor<8x8xf32>
+}
