@@ -8,154 +8,22 @@
 
 #include "Attention.h"
 
+#include "AttentionKeys.h"
 #include "GemmTile.h"
 #include "MatmulProduct.h"
 #include "MatmulRegion.h"
 #include "targets/common/math/VectorMath.h"
 
-#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
-
-//===----------------------------------------------------------------------===//
-// The pattern
-//===----------------------------------------------------------------------===//
-
-static bool isPlainF32(Value value) {
-  return getElementTypeOrSelf(value.getType()).isF32() && !dmir::layoutOf(value.getType());
-}
-
-/// Whether a product's operand will be a view of memory: what is fused into products are views.
-static bool isOperand(Value value, ArrayRef<Dim> batch) {
-  SmallVector<Dim> dims = dmir::dimsOf(value);
-  size_t missing = batch.size() + 2 - dims.size();
-  for (size_t axis = 0; axis + 2 < dims.size(); ++axis)
-    if (!dims[axis].isStatic() && !(dims[axis] == batch[axis + missing]))
-      return false; // a stride that depends on whether it is 1
-  for (; isPlainF32(value); value = value.getDefiningOp()->getOperand(0)) {
-    if (!mlir::isa_and_nonnull<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(value.getDefiningOp()))
-      // A constant number is part of the kernel and not in memory.
-      return !value.getDefiningOp<dmir::ConstantOp>() || !dmir::elementsOf(value.getType()).is(1);
-    if (mlir::isa<dmir::BroadcastOp>(value.getDefiningOp()) &&
-        !cast<RankedTensorType>(value.getType()).hasStaticShape())
-      return false;
-  }
-  return false;
-}
-
-/// Whether a small constant holds zeros alone.
-static bool isZero(Value value) {
-  std::optional<Tensor> number = dmir::elementsOf(value.getType()).is(1) ? dmir::constantTensor(value) : std::nullopt;
-  return number && number->asDouble(0) == 0;
-}
-
-/// The test in select(is_nan(w), 0, w), which alone reads w besides the select; null in other selects.
-static dmir::IsNaNOp guardTest(Operation *op) {
-  auto select = dyn_cast<dmir::SelectOp>(op);
-  auto test = select ? select.getCondition().getDefiningOp<dmir::IsNaNOp>() : dmir::IsNaNOp();
-  bool guards = test && test.getInput() == select.getOnFalse() && test.getResult().hasOneUse() &&
-                test.getInput().hasNUses(2) && isZero(select.getOnTrue());
-  return guards ? test : dmir::IsNaNOp();
-}
-
-/// Follows a matrix through elementwise ops, and reshapes of its batch axes, back to what a product or softmax made.
-/// Null where there is nothing of the kind, or it is read elsewhere too; `path` gets the ops in order. Uses of a
-/// `guarded` value are known.
-static Operation *findSource(Value value, SmallVector<Operation *> &path, bool guarded = false) {
-  constexpr size_t most = 8;
-  Operation *op = value.getDefiningOp();
-  if (!op || !(guarded || value.hasOneUse()) || !isPlainF32(value))
-    return nullptr;
-  if (mlir::isa<dmir::MatMulOp, dmir::SoftmaxOp>(op))
-    return op;
-  bool reshapes = mlir::isa<dmir::ReshapeOp>(op);
-  if ((!reshapes && !op->hasTrait<dmir::Elementwise>()) || op->getNumResults() != 1 || path.size() == most)
-    return nullptr;
-  if (dmir::IsNaNOp test = guardTest(op)) {
-    Operation *source = findSource(test.getInput(), path, /*guarded=*/true);
-    path.append({test, op});
-    return source;
-  }
-  SmallVector<Dim> dims = dmir::dimsOf(value);
-  for (Value operand : op->getOperands()) {
-    SmallVector<Dim> own = dmir::dimsOf(operand);
-    bool same = reshapes
-                    ? own.size() >= 2 && dims.size() >= 2 && ArrayRef(own).take_back(2) == ArrayRef(dims).take_back(2)
-                    : own == dims;
-    if (Operation *source = same ? findSource(operand, path) : nullptr) {
-      path.push_back(op);
-      return source;
-    }
-  }
-  return nullptr;
-}
-
-static ArrayRef<Dim> batchOf(ArrayRef<Dim> dims) { return dims.drop_back(2); }
-
-/// What is done behind the softmax, where that is no more than rows of zeros: a guard against NaN, or a choice between
-/// 0 and the weights that is the same in a whole row. Nothing where each weight has to be computed.
-static std::optional<ZeroRows> zeroRowsOf(ArrayRef<Operation *> after) {
-  ZeroRows rows;
-  for (Operation *op : after) {
-    if (mlir::isa<dmir::ReshapeOp>(op))
-      continue;
-    bool isFirst = !rows.whereNaN && !rows.choice;
-    if (mlir::isa<dmir::IsNaNOp>(op) && isFirst) {
-      rows.whereNaN = true;
-      continue;
-    }
-    if (rows.whereNaN && guardTest(op))
-      continue;
-    auto select = dyn_cast<dmir::SelectOp>(op);
-    if (!select || !isFirst || !isZero(select.getOnTrue()))
-      return std::nullopt;
-    SmallVector<Dim> dims = dmir::dimsOf(select.getCondition());
-    if (!dims.empty() && !dims.back().is(1))
-      return std::nullopt;
-    rows.choice = select;
-  }
-  return rows;
-}
-
-std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
-  Attention found;
-  found.result = dyn_cast<dmir::MatMulOp>(op);
-  if (!found.result || !isPlainF32(found.result.getResult()))
-    return std::nullopt;
-  found.softmax = dyn_cast_or_null<dmir::SoftmaxOp>(findSource(found.result.getLhs(), found.after));
-  if (!found.softmax || found.softmax.getLog() ||
-      found.softmax.getAxis() + 1 != dmir::dimsOf(found.softmax.getResult()).size())
-    return std::nullopt;
-  found.scores = dyn_cast_or_null<dmir::MatMulOp>(findSource(found.softmax.getInput(), found.before));
-  if (!found.scores)
-    return std::nullopt;
-  SmallVector<Dim> weights = dmir::dimsOf(found.result.getLhs()), result = dmir::dimsOf(found.result.getResult()),
-                   scores = dmir::dimsOf(found.scores.getResult());
-  bool filled = llvm::none_of(weights, [](Dim dim) { return dim.is(0); });
-  if (!filled || batchOf(result) != batchOf(weights) || !isOperand(found.scores.getLhs(), batchOf(scores)) ||
-      !isOperand(found.scores.getRhs(), batchOf(scores)) || !isOperand(found.result.getRhs(), batchOf(result)))
-    return std::nullopt;
-  found.zeroRows = zeroRowsOf(found.after);
-  return found;
-}
-
-SmallVector<Operation *> dmxc::cpu::innerOpsOf(Operation *result) {
-  std::optional<Attention> found = matchAttention(result);
-  if (!found)
-    return {};
-  SmallVector<Operation *> ops{found->scores};
-  llvm::append_range(ops, found->before);
-  ops.push_back(found->softmax);
-  llvm::append_range(ops, found->after);
-  return ops;
-}
 
 //===----------------------------------------------------------------------===//
 // The kernel
@@ -170,13 +38,26 @@ struct Details {
   MatmulProduct scores, result;
   int64_t rows = 0;     ///< of a block
   bool uniform = false; ///< all blocks have as many
+  dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
+  bool all = false;     ///< it does so whatever the rule says
 
   Details(const RegionBody &body, const Attention &attention)
       : body(body), attention(attention), scores(attention.scores, heavyEpilogue(attention.before), false),
-        result(attention.result, heavyEpilogue(epilogue()), false) {}
+        result(attention.result, heavyEpilogue(epilogue()), false) {
+    // Few keys are looked at faster than chosen among.
+    if (auto last = this->attention.softmax.getInput().getDefiningOp<dmir::MaskOp>())
+      if (result.k.valueOr(kKeyPass) >= kKeyPass)
+        mask = last;
+    all = mask && looksAtAllKeys(body.block);
+  }
   /// The ops that read the result.
   SmallVector<Operation *> epilogue() const;
   GemmSpec specOf(const MatmulProduct &product) const;
+  GemmTiles tilesOf(const GemmSpec &spec, const IsaLevel &level) const;
+  double fill() const { return cast<FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
+  /// Whether a row may have to look at keys that the rule leaves out: where it sees none, or none above the number that
+  /// replaces scores.
+  bool looksAgain() const { return mask && !all && std::isfinite(fill()); }
   /// Of a row of scores in scratch, in elements: room for whole tiles, and an odd number of cache lines, so that rows
   /// do not share a set.
   Dim stride() const { return Dim::ceilDiv(result.k, 64) * 64 + 16; }
@@ -197,13 +78,24 @@ GemmSpec Details::specOf(const MatmulProduct &product) const {
   spec.batch = 1;
   spec.m = uniform ? rows : kDynamic;
   spec.nested = true;
+  if (mask)
+    (&product == &scores ? spec.n : spec.k) = kDynamic;
   return spec;
+}
+
+GemmTiles Details::tilesOf(const GemmSpec &spec, const IsaLevel &level) const {
+  GemmTiles tiles = chooseGemmTiles(spec, level);
+  if (mask && spec.k < 0)
+    tiles.kBlock = kKeyPass;
+  return tiles;
 }
 
 /// Blocks whose scores fit the second-level cache; some for a few threads to share. Each block copies K and V.
 void Details::chooseRows() {
   constexpr int64_t fewest = 16, items = 8;
   int64_t m = std::max<int64_t>(1, nominal(body.block, result.m)), t = nominal(body.block, result.k);
+  if (mask)
+    t = std::max(widestKeys(body.block, mask), t / 4);
   int64_t most = std::max(fewest, IsaLevel::nominal().caches.scores / (4 * std::max<int64_t>(t, 1)));
   int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, result.batch));
   blocks = std::max(blocks, std::min(ceilDivInt(items, batch), std::max<int64_t>(1, m / fewest)));
@@ -214,9 +106,11 @@ void Details::chooseRows() {
 
 int64_t gemmBytes(const Details &d, const IsaLevel &level) {
   GemmSpec scores = d.specOf(d.scores), result = d.specOf(d.result);
-  return std::max(gemmScratchBytes(scores, chooseGemmTiles(scores, level)),
-                  gemmScratchBytes(result, chooseGemmTiles(result, level)));
+  return std::max(gemmScratchBytes(scores, d.tilesOf(scores, level)),
+                  gemmScratchBytes(result, d.tilesOf(result, level)));
 }
+
+constexpr int64_t kStateBytes = 64; ///< of `state`
 
 class AttentionEmitter {
 public:
@@ -225,13 +119,20 @@ public:
     Value scratch = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(gemmBytes(d, b.isa())));
     inverses = scratch;
     table = b.elementPtr(f32, scratch, b.idx(ceilDivInt(d.rows, 16) * 16));
+    if (d.mask) {
+      state = table;
+      table = b.elementPtr(f32, table, b.idx(kStateBytes / 4));
+    }
     stride = b.idx(d.stride());
   }
 
   void emit();
 
 private:
-  void emitScores();
+  void emitScores(Value from, Value to);
+  void emitKeptScores(const AttentionKeys &keys);
+  void chooseKeys();
+  Value highestOf(Value row);
   void emitSoftmax(Value row);
   Value clearRow(Value row, Value total, Value inverse);
   void finishWeights(Value row, Value inverse);
@@ -253,7 +154,9 @@ private:
   Type f32;
   Value table, inverses;    ///< scratch: scores of the block; inverses of the sums of its rows
   Value stride;             ///< of a row of the table
+  Value state;              ///< scratch, where keys are chosen: the keys, and whether to look again
   Value batch, first, rows; ///< the block
+  Value from, to;           ///< its keys
 };
 
 void AttentionEmitter::emit() {
@@ -262,7 +165,11 @@ void AttentionEmitter::emit() {
     batch = b.floorDiv(item, blocks);
     first = b.mulC(b.rem(item, blocks), d.rows);
     rows = d.uniform ? b.idx(d.rows) : b.minS(b.idx(d.rows), b.sub(m, first));
-    emitScores();
+    from = b.idx(0), to = b.idx(d.result.k);
+    if (d.mask)
+      chooseKeys();
+    else
+      emitScores(from, to);
     b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) { emitSoftmax(row); });
     emitResult();
   });
@@ -305,18 +212,71 @@ static GemmMatrix within(CpuBuilder &b, GemmMatrix matrix, Value batch, Value ro
   return matrix;
 }
 
-void AttentionEmitter::emitScores() {
+/// Scores of keys [from, to), to the table.
+void AttentionEmitter::emitScores(Value from, Value to) {
   GemmSpec spec = d.specOf(d.scores);
-  GemmTiles tiles = chooseGemmTiles(spec, b.isa());
-  GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
+  GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
     e.bindValue(d.scores.op.getResult(), sums);
+    column.base = b.add(column.base, from);
     Value input = d.attention.softmax.getInput(), score = e.evaluate(input, indexOf(input, row, column));
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
     b.store(score, table, b.add(b.mul(row, stride), column.base));
   });
   GemmMatrix q = within(b, d.scores.left(b), batch, first), k = within(b, d.scores.right(b), batch, {});
-  emitGemm(b, spec, tiles, q, k, callbacks, {b.idx(1), rows, b.idx(d.scores.n), b.idx(d.scores.k)});
+  Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
+  k.offset = [offset](Value) { return offset; };
+  emitGemm(b, spec, d.tilesOf(spec, b.isa()), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});
   e.unbind(d.scores.op.getResult());
+}
+
+/// The same of a block's keys: where all rows keep all keys, the rule is not asked.
+void AttentionEmitter::emitKeptScores(const AttentionKeys &keys) {
+  dmir::MaskOp mask = d.mask;
+  auto isFirst = [&](Value part) { return b.cmp(arith::CmpIPredicate::eq, part, b.idx(0)); };
+  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value part) {
+    Value from = arith::SelectOp::create(b, isFirst(part), keys.first, keys.lastFull);
+    Value to = arith::SelectOp::create(b, isFirst(part), keys.firstFull, keys.last);
+    emitScores(from, to);
+  });
+  if (d.all)
+    return;
+  e.bind(mask.getResult(), [this, mask](ArrayRef<Index> index) mutable { return e.evaluate(mask.getInput(), index); });
+  emitScores(keys.firstFull, keys.lastFull);
+  e.unbind(mask.getResult());
+}
+
+void AttentionEmitter::chooseKeys() {
+  Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
+  batchIndex.pop_back_n(2);
+  AttentionKeys keys = keysOf(b, d.mask, batchIndex, first, rows, d.all);
+  if (!d.looksAgain()) {
+    from = keys.first, to = keys.last;
+    return emitKeptScores(keys);
+  }
+  Value all = b.idx(d.result.k), slots[] = {b.idx(0), b.idx(1), b.idx(2)};
+  b.store(keys.first, state, slots[0]);
+  b.store(keys.last, state, slots[1]);
+  b.store(b.idx(1), state, slots[2]);
+  auto read = [&](int64_t slot) { return b.load(b.getI64Type(), state, slots[slot]); };
+  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value) {
+    b.ifThen(b.cmp(arith::CmpIPredicate::ne, read(2), b.idx(0)), [&] {
+      from = read(0), to = read(1);
+      emitKeptScores({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to)});
+      b.store(b.idx(0), state, slots[2]);
+      b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
+        // What is left out would weigh exp(fill - highest), which is 0 where they are that far apart.
+        Value apart = arith::SubFOp::create(b, highestOf(row), b.constant(f32, d.fill()));
+        Value isNear = arith::CmpFOp::create(b, arith::CmpFPredicate::ULE, apart, b.constant(f32, 110));
+        Value leavesOut = b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
+        b.ifThen(arith::AndIOp::create(b, isNear, leavesOut), [&] {
+          b.store(b.idx(0), state, slots[0]);
+          b.store(all, state, slots[1]);
+          b.store(b.idx(1), state, slots[2]);
+        });
+      });
+    });
+  });
+  from = read(0), to = read(1);
 }
 
 /// Combines a row of the table, a vector at a time; `inside` tells the lanes of the last vector that are in the row,
@@ -324,33 +284,40 @@ void AttentionEmitter::emitScores() {
 Value AttentionEmitter::foldRow(Value row, double start, llvm::function_ref<Value(Value, Value, Value)> step,
                                 llvm::function_ref<Value(Value, Value)> combine) {
   int64_t lanes = b.isa().lanes(32);
-  Value count = b.idx(d.result.k), whole = b.mulC(b.floorDiv(count, b.idx(lanes)), lanes), base = b.mul(row, stride);
+  Value count = to, base = b.mul(row, stride);
+  Value whole = b.add(from, b.mulC(b.floorDiv(b.sub(to, from), b.idx(lanes)), lanes));
   auto loop = [&](Value from, Value to, Value sum, bool partial) {
     return b.forLoop(from, to, b.idx(lanes), sum, [&](Value at, ValueRange sums) -> SmallVector<Value> {
       Value inside = partial ? b.headMask(lanes, b.sub(count, at)) : Value();
       return {step(b.add(base, at), inside, sums[0])};
     })[0];
   };
-  Value sum = loop(b.idx(0), whole, b.constant(b.laneType(f32, lanes), start), false);
+  Value sum = loop(from, whole, b.constant(b.laneType(f32, lanes), start), false);
   std::optional<int64_t> known = d.result.k.known();
-  if (lanes > 1 && (!known || *known % lanes))
+  if (lanes > 1 && (!known || *known % lanes)) // chosen keys end at multiples, or with all
     sum = loop(whole, count, sum, true);
   return lanes > 1 ? combineLanes(b, sum, combine) : sum;
 }
 
-void AttentionEmitter::emitSoftmax(Value row) {
+Value AttentionEmitter::highestOf(Value row) {
   int64_t lanes = b.isa().lanes(32);
   constexpr double lowest = -std::numeric_limits<double>::infinity();
   Type type = b.laneType(f32, lanes);
-  VectorMath math(b, b.isa());
-  auto read = [&](Value at) { return b.load(f32, table, at, lanes); };
-  Value highest = foldRow(
+  return foldRow(
       row, lowest,
       [&](Value at, Value inside, Value sum) {
-        Value x = read(at);
+        Value x = b.load(f32, table, at, lanes);
         return max(inside ? arith::SelectOp::create(b, inside, x, b.constant(type, lowest)) : x, sum);
       },
       [&](Value x, Value y) { return max(x, y); });
+}
+
+void AttentionEmitter::emitSoftmax(Value row) {
+  int64_t lanes = b.isa().lanes(32);
+  Type type = b.laneType(f32, lanes);
+  VectorMath math(b, b.isa());
+  auto read = [&](Value at) { return b.load(f32, table, at, lanes); };
+  Value highest = highestOf(row);
   Value spread = b.splat(highest, lanes);
   Value total = foldRow(
       row, 0,
@@ -397,11 +364,11 @@ Value AttentionEmitter::clearRow(Value row, Value total, Value inverse) {
 /// Divides the weights of a row and does with them what comes behind the softmax.
 void AttentionEmitter::finishWeights(Value row, Value inverse) {
   int64_t lanes = b.isa().lanes(32);
-  Value count = b.idx(d.result.k), softmax = d.attention.softmax.getResult(), weights = d.attention.result.getLhs();
-  b.forLoop(b.idx(0), count, b.idx(lanes), [&](Value column) {
+  Value softmax = d.attention.softmax.getResult(), weights = d.attention.result.getLhs();
+  b.forLoop(from, to, b.idx(lanes), [&](Value column) {
     Value at = b.add(b.mul(row, stride), column);
     // Lanes beyond the row are written, and not read.
-    ElementExpr::Lanes scope(e, lanes, lanes > 1 ? b.headMask(lanes, b.sub(count, column)) : Value());
+    ElementExpr::Lanes scope(e, lanes, lanes > 1 ? b.headMask(lanes, b.sub(to, column)) : Value());
     e.forget();
     e.bindValue(softmax, arith::MulFOp::create(b, b.load(f32, table, at, lanes), inverse));
     b.store(e.evaluate(weights, indexOf(weights, row, e.at(column, lanes, lanes > 1))), table, at);
@@ -411,7 +378,6 @@ void AttentionEmitter::finishWeights(Value row, Value inverse) {
 
 void AttentionEmitter::emitResult() {
   GemmSpec spec = d.specOf(d.result);
-  GemmTiles tiles = chooseGemmTiles(spec, b.isa());
   GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
     Value result = d.result.op.getResult(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
     Value value = arith::MulFOp::create(b, sums, inverse);
@@ -424,11 +390,12 @@ void AttentionEmitter::emitResult() {
     writer.write(indexOf(result, row, column));
   });
   GemmMatrix weights;
-  weights.base = table;
+  weights.base = b.elementPtr(f32, table, from);
   weights.rowStride = stride;
   weights.colStride = b.idx(1);
-  GemmMatrix v = within(b, d.result.right(b), batch, {});
-  emitGemm(b, spec, tiles, weights, v, callbacks, {b.idx(1), rows, b.idx(d.result.n), b.idx(d.result.k)});
+  GemmMatrix v = within(b, d.result.right(b), batch, from);
+  emitGemm(b, spec, d.tilesOf(spec, b.isa()), weights, v, callbacks,
+           {b.idx(1), rows, b.idx(d.result.n), b.sub(to, from)});
   e.unbind(d.result.op.getResult());
 }
 
@@ -441,14 +408,14 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
                  "node '" + dmir::nodeName(body.root) + "': an operand of attention is no view of memory"};
   details->chooseRows();
   KernelPlan plan;
-  plan.algorithm = "attention";
+  plan.algorithm = !details->mask ? "attention" : details->all ? "attention-all-tiles" : "attention-tiles";
   plan.work = details->result.batch * details->blocks();
   double flops = 2.0 * static_cast<double>(details->rows) *
                  static_cast<double>(nominal(body.block, details->result.k)) *
                  static_cast<double>(nominal(body.block, details->scores.k) + nominal(body.block, details->result.n));
   plan.grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 50, 1.0))); // 4 us or more
   plan.scratch = Dim(choice.level().mostBytes([&](const IsaLevel &level) { return gemmBytes(*details, level); }) +
-                     ceilDivInt(details->rows, 16) * 64) +
+                     ceilDivInt(details->rows, 16) * 64 + (details->mask ? kStateBytes : 0)) +
                  details->stride() * (details->rows * 4);
   plan.emit = [details](KernelBuilder &b) { AttentionEmitter(CpuBuilder::of(b), *details).emit(); };
   return plan;

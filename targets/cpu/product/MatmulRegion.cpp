@@ -14,6 +14,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Where.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -39,7 +40,7 @@ bool dmxc::cpu::heavyEpilogue(ArrayRef<Operation *> ops) {
     if (!op->hasTrait<dmir::Elementwise>())
       continue;
     bool cheap = mlir::isa<dmir::AddOp, dmir::SubOp, dmir::MulOp, dmir::ReluOp, dmir::MaxOp, dmir::MinOp,
-                           dmir::SelectOp, dmir::CompareOp, dmir::NegOp, dmir::AbsOp>(op);
+                           dmir::SelectOp, dmir::MaskOp, dmir::CompareOp, dmir::NegOp, dmir::AbsOp>(op);
     Type element = getElementTypeOrSelf(op->getResult(0).getType());
     cheap |= mlir::isa<dmir::DivOp>(op) && mlir::isa<FloatType>(element); // slow, but one instruction
     weight += cheap && element.getIntOrFloatBitWidth() != 16 ? 1 : 8;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 using namespace dmxc::kernels::test;
 
 namespace {
@@ -137,4 +139,46 @@ $BEHIND
                   "  %x = dmir.mul %w, %two : (tensor<2x$ROWSx$KEYSxf32>, tensor<f32>) -> tensor<2x$ROWSx$KEYSxf32>";
   check(make("many_keys", 37, 150, "", same) + make("without_keys", 60, 2, "", same) +
         make("weights_computed", 60, 2, "", scaled));
+}
+
+/// Masks that are rules: the keys that a block of rows looks at, what replaces scores, rows that see nothing, fewer
+/// keys than a tile more than whole passes, and sums over keys in several passes.
+TEST(AttentionRegion, Rules) {
+  const char *masked = R"(
+func.func @$NAME(%q: tensor<2x$ROWSx16xf32>, %k: tensor<2x16x$KEYSxf32>, %v: tensor<2x$KEYSx24xf32>)
+    -> tensor<2x$ROWSx24xf32> attributes {ulp = 16.0, abs = $ABS} {
+  %s = dmir.matmul %q, %k : (tensor<2x$ROWSx16xf32>, tensor<2x16x$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %m = dmir.mask %s {keep = [$RULE], fill = $FILL : f32} : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x$ROWSx$KEYSxf32>) -> tensor<2x$ROWSx$KEYSxf32>
+  %r = dmir.matmul %p, %v : (tensor<2x$ROWSx$KEYSxf32>, tensor<2x$KEYSx24xf32>) -> tensor<2x$ROWSx24xf32>
+  return %r : tensor<2x$ROWSx24xf32>
+}
+)";
+  std::string infinite = "0xFF800000", least = "-3.40282347E+38", close = "-3.0", text;
+  auto add = [&](const char *name, int rows, int keys, const char *rule, const std::string &fill) {
+    text += substitute(masked, {{"NAME", name},
+                                {"ROWS", std::to_string(rows)},
+                                {"KEYS", std::to_string(keys)},
+                                {"RULE", rule},
+                                {"ABS", fill == close ? "2.0e-4" : "5.0e-5"}, // many scores weigh as much
+                                {"FILL", fill}});
+  };
+  add("causal", 70, 330, "affine_set<(b, i, j) : (i + 260 - j >= 0)>", infinite);
+  add("window", 90, 600, "affine_set<(b, i, j) : (i + 510 - j >= 0, j - i - 480 >= 0)>", least);
+  add("blind_finite", 60, 300, "affine_set<(b, i, j) : (i - 20 - j >= 0)>", least);
+  add("near_fill", 40, 300, "affine_set<(b, i, j) : (i - j >= 0)>", close);
+  add("either", 40, 700, "affine_set<(b, i, j) : (4 - j >= 0)>, affine_set<(b, i, j) : (j - i - 500 == 0)>", least);
+  add("none", 30, 300, "affine_set<(b, i, j) : (-1 - j >= 0)>", infinite);
+  add("few_keys", 30, 100, "affine_set<(b, i, j) : (i - j >= 0)>", infinite);
+  if (std::getenv("DMXC_LONG")) {
+    add("items", 50, 300, "affine_set<(b, i, j) : (i + b * 200 - j >= 0)>", infinite);
+    add("chunks", 50, 520, "affine_set<(b, i, j) : ((i + 470) floordiv 64 - j floordiv 64 == 0)>", infinite);
+    add("blind", 60, 300, "affine_set<(b, i, j) : (i - 20 - j >= 0)>", infinite);
+  }
+  expectAgree(text);
+  RegionModule module(text);
+  for (const std::string &name : module.names())
+    EXPECT_NE(module.strategy(name).find(name == "few_keys" ? "\"attention\"" : "\"attention-tiles\""),
+              std::string::npos)
+        << module.strategy(name);
 }

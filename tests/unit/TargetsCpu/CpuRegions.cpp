@@ -52,7 +52,7 @@ static Result<LoadedKernels> compileOneLane(ArrayRef<dlir::KernelOp> kernels) {
 /// Bytes four at a time are summed in vectors.
 static bool lacks(const std::string &level, DictionaryAttr strategy) {
   StringRef algorithm = strategy.getAs<StringAttr>(strategy::kAlgorithm).getValue();
-  bool own = algorithm.starts_with("matmul") || algorithm.starts_with("conv") || algorithm == "attention";
+  bool own = algorithm.starts_with("matmul") || algorithm.starts_with("conv") || algorithm.starts_with("attention");
   return level == oneLane().name && (!own || algorithm.contains("quads"));
 }
 

@@ -1,0 +1,95 @@
+//===- AttentionKeys.cpp - the keys that a block of rows looks at -------------===//
+
+#include "AttentionKeys.h"
+
+#include "targets/common/roots/Plans.h"
+
+#include "dmxc/Dialect/DMIR/Columns.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Target/TargetBackend.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace dmxc::kernels;
+using namespace mlir;
+
+static Dim keysIn(dmir::MaskOp mask) { return dmir::dimsOf(mask.getInput()).back(); }
+
+/// The arithmetic of a kernel's values.
+static dmir::Integers<Value> integersOf(CpuBuilder &b) {
+  dmir::Integers<Value> n;
+  n.number = [&b](int64_t value) { return b.idx(value); };
+  n.add = [&b](Value x, Value y) { return b.add(x, y); };
+  n.min = [&b](Value x, Value y) { return b.minS(x, y); };
+  n.max = [&b](Value x, Value y) { return b.maxS(x, y); };
+  n.mul = [&b](Value x, int64_t by) { return b.mulC(x, by); };
+  n.ifLess = [&b](Value x, Value y, Value then, Value otherwise) -> Value {
+    return arith::SelectOp::create(b, b.cmp(arith::CmpIPredicate::slt, x, y), then, otherwise);
+  };
+  n.floorDiv = [&b, n](Value x, int64_t by) -> Value {
+    Value shifted = n.ifLess(x, b.idx(0), b.addC(x, 1 - by), x);
+    return arith::DivSIOp::create(b, shifted, b.idx(by));
+  };
+  return n;
+}
+
+static Value roundDown(CpuBuilder &b, Value x, int64_t to) { return b.mulC(b.floorDiv(x, b.idx(to)), to); }
+
+AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, dmir::MaskOp mask, ArrayRef<Index> batch, Value row, Value rows,
+                                bool all) {
+  Value keys = b.idx(keysIn(mask));
+  if (all)
+    return {b.idx(0), keys, b.idx(0), b.idx(0)};
+  dmir::Rule rule = dmir::ruleOf(mask);
+  SmallVector<std::pair<Value, Value>> bounds;
+  for (const Index &index : batch)
+    bounds.emplace_back(index.base, index.base);
+  bounds.emplace_back(row, b.addC(b.add(row, rows), -1));
+  SmallVector<Value> symbols;
+  for (Dim dim : rule.dims)
+    symbols.push_back(b.idx(dim));
+  dmir::Integers<Value> n = integersOf(b);
+  dmir::ColumnRange<Value> kept = dmir::Columns<Value>(n, bounds, symbols, keys).of(rule);
+  // One tile at least: a row that sees nothing has its own answer, which takes a score.
+  Value lastPass = roundDown(b, b.maxS(b.addC(keys, -1), b.idx(0)), kKeyPass);
+  AttentionKeys found;
+  found.first = b.minS(roundDown(b, b.maxS(kept.first, b.idx(0)), kKeyPass), lastPass);
+  Value last = roundDown(b, b.addC(b.maxS(kept.last, b.idx(0)), kKeyTile - 1), kKeyTile);
+  found.last = b.minS(b.maxS(last, b.addC(found.first, kKeyTile)), keys);
+  Value firstFull = roundDown(b, b.addC(b.maxS(kept.firstFull, b.idx(0)), kKeyTile - 1), kKeyTile);
+  found.firstFull = b.minS(b.maxS(firstFull, found.first), found.last);
+  Value lastFull = n.ifLess(kept.lastFull, keys, roundDown(b, b.maxS(kept.lastFull, b.idx(0)), kKeyTile), keys);
+  found.lastFull = b.minS(b.maxS(lastFull, found.firstFull), found.last);
+  return found;
+}
+
+int64_t dmxc::cpu::widestKeys(Block *block, dmir::MaskOp mask) {
+  constexpr int64_t rows = 16;
+  dmir::Rule rule = dmir::ruleOf(mask);
+  SmallVector<int64_t> sizes, symbols;
+  for (Dim dim : dmir::dimsOf(mask.getInput()))
+    sizes.push_back(std::max<int64_t>(1, nominal(block, dim)));
+  for (Dim dim : rule.dims)
+    symbols.push_back(nominal(block, dim));
+  int64_t keys = sizes.pop_back_val(), last = std::max<int64_t>(0, sizes.back() - rows), widest = kKeyTile;
+  for (int64_t row : {int64_t(0), last / 2, last}) {
+    SmallVector<std::pair<int64_t, int64_t>> bounds(sizes.size(), {0, 0});
+    bounds.back() = {row, row + rows - 1};
+    auto kept = dmir::Columns<int64_t>(dmir::plainIntegers(), bounds, symbols, keys).of(rule);
+    widest = std::max(widest, kept.last - kept.first);
+  }
+  return std::min(keys, widest + kKeyPass);
+}
+
+bool dmxc::cpu::looksAtAllKeys(Block *block) {
+  Operation *owner = block->getParentOp();
+  auto strategy = owner->getAttrOfType<DictionaryAttr>("strategy");
+  auto algorithm = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
+  if (algorithm)
+    return algorithm.getValue() == "attention-all-tiles";
+  auto module = owner->getParentOfType<ModuleOp>();
+  auto mode = module ? module->getAttrOfType<StringAttr>("dmir.sparsity") : StringAttr();
+  return mode && mode.getValue() == "off";
+}

@@ -1,0 +1,28 @@
+//===- AttentionKeys.h - the keys that a block of rows looks at -*- C++ -*-===//
+#pragma once
+
+#include "targets/common/element/ElementExpr.h"
+#include "targets/cpu/code/CpuBuilder.h"
+
+#include "dmxc/Dialect/DMIR/Where.h"
+
+namespace dmxc::cpu {
+
+/// Keys [first, last) of a block of rows, of which [firstFull, lastFull) are kept by all rows. Ends are multiples of
+/// kKeyTile or the number of keys; the first one is a multiple of kKeyPass, so that sums over keys are cut at the same
+/// places whatever is left out.
+struct AttentionKeys {
+  mlir::Value first, last, firstFull, lastFull;
+};
+constexpr int64_t kKeyTile = 64, kKeyPass = 256;
+
+/// Rows [row, row + rows) of a matrix; `batch` are the mask's indices before them. With `all`, nothing is left out.
+AttentionKeys keysOf(CpuBuilder &b, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch, mlir::Value row,
+                     mlir::Value rows, bool all);
+/// The most keys that a block of some rows looks at, for nominal sizes.
+int64_t widestKeys(mlir::Block *block, dmir::MaskOp mask);
+
+/// Whether the region's text, or the module of one that has no strategy yet, says that nothing is to be left out.
+bool looksAtAllKeys(mlir::Block *block);
+
+} // namespace dmxc::cpu

@@ -1,0 +1,141 @@
+//===- AttentionPattern.cpp - what is attention --------------------------------===//
+
+#include "Attention.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static bool isPlainF32(Value value) {
+  return getElementTypeOrSelf(value.getType()).isF32() && !dmir::layoutOf(value.getType());
+}
+
+/// Whether a product's operand will be a view of memory: what is fused into products are views.
+static bool isOperand(Value value, ArrayRef<Dim> batch) {
+  SmallVector<Dim> dims = dmir::dimsOf(value);
+  size_t missing = batch.size() + 2 - dims.size();
+  for (size_t axis = 0; axis + 2 < dims.size(); ++axis)
+    if (!dims[axis].isStatic() && !(dims[axis] == batch[axis + missing]))
+      return false; // a stride that depends on whether it is 1
+  for (; isPlainF32(value); value = value.getDefiningOp()->getOperand(0)) {
+    if (!mlir::isa_and_nonnull<dmir::TransposeOp, dmir::SliceOp, dmir::BroadcastOp>(value.getDefiningOp()))
+      // A constant number is part of the kernel and not in memory.
+      return !value.getDefiningOp<dmir::ConstantOp>() || !dmir::elementsOf(value.getType()).is(1);
+    if (mlir::isa<dmir::BroadcastOp>(value.getDefiningOp()) &&
+        !cast<RankedTensorType>(value.getType()).hasStaticShape())
+      return false;
+  }
+  return false;
+}
+
+/// Whether a small constant holds zeros alone.
+static bool isZero(Value value) {
+  std::optional<Tensor> number = dmir::elementsOf(value.getType()).is(1) ? dmir::constantTensor(value) : std::nullopt;
+  return number && number->asDouble(0) == 0;
+}
+
+/// The test in select(is_nan(w), 0, w), which alone reads w besides the select; null in other selects.
+static dmir::IsNaNOp guardTest(Operation *op) {
+  auto select = dyn_cast<dmir::SelectOp>(op);
+  auto test = select ? select.getCondition().getDefiningOp<dmir::IsNaNOp>() : dmir::IsNaNOp();
+  bool guards = test && test.getInput() == select.getOnFalse() && test.getResult().hasOneUse() &&
+                test.getInput().hasNUses(2) && isZero(select.getOnTrue());
+  return guards ? test : dmir::IsNaNOp();
+}
+
+/// Follows a matrix through elementwise ops, and reshapes of its batch axes, back to what a product or softmax made.
+/// Null where there is nothing of the kind, or it is read elsewhere too; `path` gets the ops in order. Uses of a
+/// `guarded` value are known.
+static Operation *findSource(Value value, SmallVector<Operation *> &path, bool guarded = false) {
+  constexpr size_t most = 8;
+  Operation *op = value.getDefiningOp();
+  if (!op || !(guarded || value.hasOneUse()) || !isPlainF32(value))
+    return nullptr;
+  if (mlir::isa<dmir::MatMulOp, dmir::SoftmaxOp>(op))
+    return op;
+  bool reshapes = mlir::isa<dmir::ReshapeOp>(op);
+  if ((!reshapes && !op->hasTrait<dmir::Elementwise>()) || op->getNumResults() != 1 || path.size() == most)
+    return nullptr;
+  if (dmir::IsNaNOp test = guardTest(op)) {
+    Operation *source = findSource(test.getInput(), path, /*guarded=*/true);
+    path.append({test, op});
+    return source;
+  }
+  SmallVector<Dim> dims = dmir::dimsOf(value);
+  for (Value operand : op->getOperands()) {
+    SmallVector<Dim> own = dmir::dimsOf(operand);
+    bool same = reshapes
+                    ? own.size() >= 2 && dims.size() >= 2 && ArrayRef(own).take_back(2) == ArrayRef(dims).take_back(2)
+                    : own == dims;
+    if (Operation *source = same ? findSource(operand, path) : nullptr) {
+      path.push_back(op);
+      return source;
+    }
+  }
+  return nullptr;
+}
+
+static ArrayRef<Dim> batchOf(ArrayRef<Dim> dims) { return dims.drop_back(2); }
+
+/// What is done behind the softmax, where that is no more than rows of zeros: a guard against NaN, or a choice between
+/// 0 and the weights that is the same in a whole row. Nothing where each weight has to be computed.
+static std::optional<ZeroRows> zeroRowsOf(ArrayRef<Operation *> after) {
+  ZeroRows rows;
+  for (Operation *op : after) {
+    if (mlir::isa<dmir::ReshapeOp>(op))
+      continue;
+    bool isFirst = !rows.whereNaN && !rows.choice;
+    if (mlir::isa<dmir::IsNaNOp>(op) && isFirst) {
+      rows.whereNaN = true;
+      continue;
+    }
+    if (rows.whereNaN && guardTest(op))
+      continue;
+    auto select = dyn_cast<dmir::SelectOp>(op);
+    if (!select || !isFirst || !isZero(select.getOnTrue()))
+      return std::nullopt;
+    SmallVector<Dim> dims = dmir::dimsOf(select.getCondition());
+    if (!dims.empty() && !dims.back().is(1))
+      return std::nullopt;
+    rows.choice = select;
+  }
+  return rows;
+}
+
+std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
+  Attention found;
+  found.result = dyn_cast<dmir::MatMulOp>(op);
+  if (!found.result || !isPlainF32(found.result.getResult()))
+    return std::nullopt;
+  found.softmax = dyn_cast_or_null<dmir::SoftmaxOp>(findSource(found.result.getLhs(), found.after));
+  if (!found.softmax || found.softmax.getLog() ||
+      found.softmax.getAxis() + 1 != dmir::dimsOf(found.softmax.getResult()).size())
+    return std::nullopt;
+  found.scores = dyn_cast_or_null<dmir::MatMulOp>(findSource(found.softmax.getInput(), found.before));
+  if (!found.scores)
+    return std::nullopt;
+  SmallVector<Dim> weights = dmir::dimsOf(found.result.getLhs()), result = dmir::dimsOf(found.result.getResult()),
+                   scores = dmir::dimsOf(found.scores.getResult());
+  bool filled = llvm::none_of(weights, [](Dim dim) { return dim.is(0); });
+  if (!filled || batchOf(result) != batchOf(weights) || !isOperand(found.scores.getLhs(), batchOf(scores)) ||
+      !isOperand(found.scores.getRhs(), batchOf(scores)) || !isOperand(found.result.getRhs(), batchOf(result)))
+    return std::nullopt;
+  found.zeroRows = zeroRowsOf(found.after);
+  return found;
+}
+
+SmallVector<Operation *> dmxc::cpu::innerOpsOf(Operation *result) {
+  std::optional<Attention> found = matchAttention(result);
+  if (!found)
+    return {};
+  SmallVector<Operation *> ops{found->scores};
+  llvm::append_range(ops, found->before);
+  ops.push_back(found->softmax);
+  llvm::append_range(ops, found->after);
+  return ops;
+}
