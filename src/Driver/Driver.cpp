@@ -2,6 +2,7 @@
 #include "dmxc/Driver/Driver.h"
 #include "Placement.h"
 #include "Reports.h"
+#include "Sparsity.h"
 #include "Streams.h"
 #include "TextOutput.h"
 #include "Work.h"
@@ -141,6 +142,8 @@ private:
     if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), placement, diagnostics))
       return false;
     say("placement: " + placement.summary());
+    if (std::string masks = summaryOf(sparsityOf(compilation->module())); !masks.empty())
+      say(masks);
     warnOfIdleTargets(compilation->module(), options, placement, /*takesDims=*/compilation->format() != "mlir",
                       diagnostics);
     return true;

@@ -134,7 +134,7 @@ def refused(rows, opsets, file):
                               [info("x", TensorProto.FLOAT, [2])])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*each) for each in opsets.items()], ir_version=8)
     file.write_bytes(model.SerializeToString())
-    done = subprocess.run([BIN / "dmxc", file, "-o", file.with_suffix(".bundle")], capture_output=True, text=True)
+    done = subprocess.run([BIN / "dmxc", file, "--all-errors", "-o", file.with_suffix(".bundle")], capture_output=True, text=True)
     said = dict(re.findall(r"node '(.*)': error: (.*)", done.stderr))
     complaints = [f"opset {opsets['']}: {name}: {said.get(name, 'not refused')}" for name, words in nodes.words.items()
                   if words not in said.get(name, "")]
@@ -149,7 +149,7 @@ def taken(opset, file):
     made = [helper.make_node("Relu", ["x", "", ""], ["a", ""], name="relu"), helper.make_node("Clip", ["a", "", "", ""], ["y"], name="clip")]
     graph = helper.make_graph(made, "g", [info], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
     file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8).SerializeToString())
-    done = subprocess.run([BIN / "dmxc", file, "-o", file.with_suffix(".bundle")], capture_output=True, text=True)
+    done = subprocess.run([BIN / "dmxc", file, "--all-errors", "-o", file.with_suffix(".bundle")], capture_output=True, text=True)
     return [f"names left out at the end: {done.stderr}"] if done.returncode else []
 
 

@@ -135,7 +135,7 @@ class Pipes(Base):
         commands += [["dmx-run", p], ["dmx-run", p, "--load", "copy"]]
         commands += [["dmx-run", "b", "--input", f"x={pipes[name]}"] for name in ("p.npy", "p.pb")]
         np.save(self.dir / "x.npy", np.zeros((1, 64), np.float32))
-        commands += [["dmx-compare", p], ["dmx-compare", self.save(models.products(64, 1), "fixed"), p, "--inputs", self.dir]]
+        commands += [["dmx-compare", p, "--random-inputs", "1"], ["dmx-compare", self.save(models.products(64, 1), "fixed"), p, "--inputs", self.dir]]
         if CORSAIR:
             commands.append(["dmxc", model, "-t", f"corsair:{pipes['p.json']}", "-o", "o"])
         for command in commands:
