@@ -105,7 +105,7 @@ std::vector<AttentionSparsity> sparsityOf(ModuleOp module) {
     region.walk([&](dmir::SoftmaxOp softmax) {
       AttentionSparsity one = sparsityOf(region, softmax);
       if (one.byRule || one.unknown)
-        all.push_back(std::move(one));
+        all.push_back(one);
     });
   });
   return all;
