@@ -125,7 +125,7 @@ class Case:
         a, b = v["a"].astype(np.int64), v["b"].astype(np.int64)
         if v["az"] is not None:
             az = v["az"].astype(np.int64)
-            a = a - (az.reshape(-1, 1) if az.size > 1 else az.reshape(()))
+            a = a - (az.reshape(-1, 1) if az.size != 1 else az.reshape(()))
         if v["bz"] is not None:
             b = b - v["bz"].astype(np.int64)
         return a @ b
