@@ -233,13 +233,13 @@ def check_schedule(programs, folder):
         said = run(programs / "dmx-run", again, "--inputs", model.data, code=1)
         expect(re.search(message, said), f"{what}: {said}")
 
-    refused("a memory that is not there", '"SRAM" "tiles of a"', '"TAPE" "tiles of a"', "C3: the device has no memory TAPE; it has DRAM, SRAM")
-    refused("a move that is not there", "copy DRAM -> SRAM", "copy DRAM -> DRAM", "C1: the device does not move from DRAM to DRAM; from DRAM go SRAM")
-    refused("more than a memory holds", '"tiles of a" size 4096', '"tiles of a" size 32768', "C4: over capacity: 'tiles of a' is 32768 bytes")
-    refused("more items than copies count", r"dims \[16\]", "dims [17]", "C1: counts 17 items, the device's descriptors 16")
-    refused("a put without a get", r"dlir\.get @b to [^\n]*", "", "C6: nothing gets what is put into @b")
+    refused("a memory that is not there", '"SRAM" "tiles of a"', '"TAPE" "tiles of a"', "the device has no memory TAPE; it has DRAM, SRAM")
+    refused("a move that is not there", "copy DRAM -> SRAM", "copy DRAM -> DRAM", "the device does not move from DRAM to DRAM; from DRAM go SRAM")
+    refused("more than a memory holds", '"tiles of a" size 4096', '"tiles of a" size 32768', "over capacity: 'tiles of a' is 32768 bytes")
+    refused("more items than copies count", r"dims \[16\]", "dims [17]", "counts 17 items, the device's descriptors 16")
+    refused("a put without a get", r"dlir\.get @b to [^\n]*", "", "nothing gets what is put into @b")
     refused("a task of another machine", "abacus.multiply", "corsair.multiply", "corsair.multiply")
-    refused("a tile in DRAM", r"abacus\.multiply %\w+\[", "abacus.multiply %a[", "C1: multiplies two tiles in SRAM into a third")
+    refused("a tile in DRAM", r"abacus\.multiply %\w+\[", "abacus.multiply %a[", "multiplies two tiles in SRAM into a third")
     for what, pattern, replacement, message in (
             ("two units", r"units 1 \(", "units 2 (", 'is not "main" on one unit'), ("another graph", '"main"', '"init"', 'is not "main" on one unit'),
             ("a state", "argument input", "argument state", "is no input or output"), ("another element", 'as "f32"', 'as "f16"', "is no input or output"),
@@ -252,8 +252,8 @@ def check_schedule(programs, folder):
             ("a long name", '"load a"', '"' + "a" * 64 + '"', "has a name of more than 63 bytes"),
             ("an open loop", r"loop (%\w+) times\[\d+\] \{(\s*)dlir.loop (%\w+) times\[\d+\]", r"loop \1 times[2] {\2dlir.loop \3 times[\1]", "has no fixed number of trips"),
             ("a product of indices", r"%(\w+) \* 128", r"(%\1 floordiv 2) * 128", "has a place that is no sum of multiples"),
-            ("a place within an element", r"%(\w+) \* 128", r"%\1 * 126", "C5: its place in DRAM is no multiple of 4 bytes"),
-            ("a queue that is not there", '"dma" 3', '"dma" 4', "C2: there is no queue 4, dma has 4")):
+            ("a place within an element", r"%(\w+) \* 128", r"%\1 * 126", "its place in DRAM is no multiple of 4 bytes"),
+            ("a queue that is not there", '"dma" 3', '"dma" 4', "there is no queue 4, dma has 4")):
         refused(what, pattern, replacement, message)
     stops("no wait of the engine", r"dlir\.task_barrier wait\([^\n]*", "", "(race|undefined): 'multiply' of queue 3 reads SRAM at ")
     stops("no wait of the copy", r'("load a") wait\(%\w+\)', r"\1", "race: ('load a' of queue 0 writes|'multiply' of queue 3 reads) SRAM at ")
