@@ -19,7 +19,10 @@ except ImportError:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-BIN, LONG = pathlib.Path(sys.argv[1]), os.environ.get("DMXC_LONG") == "1"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from sampling import LONG  # noqa: E402
+
+BIN = pathlib.Path(sys.argv[1])
 STANDARD = json.loads((pathlib.Path(__file__).resolve().parents[2] / "schemas" / "corsair" / "corsair-like.json").read_text())
 
 

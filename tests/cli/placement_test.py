@@ -19,6 +19,9 @@ except ImportError:
 
 from dmxc_case import REPO, Base
 
+sys.path.insert(0, str(REPO / "tests"))
+from sampling import LONG  # noqa: E402
+
 MODELS = pathlib.Path(os.environ.get("DMXC_SHARED", REPO.parent / "shared")) / "data/real-models"
 OPEN = "the device's programs have static shapes, and the node has open dims"
 COUNTS = r"(\w+) (\d+) of (\d+) nodes(?:, ([\d.]+) % of multiply-adds,)? in \d+ tasks?"
@@ -117,7 +120,7 @@ class Placement(Base):
     def test_counts_are_the_same_everywhere(self):
         """dmxc, its report, dmx-inspect and its page: of ten models of others; of three on plain days."""
         names = ["mnist_cntk", "mnist_torch_dynamo", "sklearn_randomforest"]
-        if os.environ.get("DMXC_LONG"):
+        if LONG:
             names += ["bert_toy", "byte_sb_bidi_lstm", "dtln_model_1", "dtln_model_2", "gtcrn_stream_simple", "magika_standard_v3_3", "ultraface_rfb_320"]
         for name in names:
             with self.subTest(name):

@@ -24,7 +24,9 @@ except ImportError:
 
 from dmxc_case import BIN, REPO, Base
 
-LONG = bool(os.environ.get("DMXC_LONG"))
+sys.path.insert(0, str(REPO / "tests"))
+from sampling import LONG  # noqa: E402
+
 RESNET = REPO.parent / "shared/data/onnx-dev/light-hash/test_resnet50/model.onnx"
 COLUMNS, GAP = 60, 3.0
 

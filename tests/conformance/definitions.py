@@ -6,7 +6,6 @@ and a node with one operand or result more, with two types for one, or with an a
 Usage: definitions.py BIN FOLDER      (every opset with DMXC_LONG=1, else some)
 Exit 77 where onnx is not installed, or dmxc has no front end for ONNX."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -18,6 +17,9 @@ try:
 except ImportError:
     print("SKIPPED: onnx is not installed (python3-onnx)")
     sys.exit(77)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from sampling import LONG  # noqa: E402
 
 BIN, FOLDER = map(pathlib.Path, sys.argv[1:3])
 MICROSOFT = "com.microsoft"
@@ -159,7 +161,7 @@ def main():
     rows = json.loads(table.stdout)
     complaints, compared = differences(rows, definitions())
     newest, tried = max(row["since"] for row in rows if not row["domain"]), 0
-    for opset in range(1, newest + 1) if os.environ.get("DMXC_LONG") else (1, 8, 13, 17, newest):
+    for opset in range(1, newest + 1) if LONG else (1, 8, 13, 17, newest):
         opsets = {"": opset, "ai.onnx.ml": 5 if opset > 18 else 3 if opset > 12 else 1, MICROSOFT: 1, "ai.onnx.preview": 1}
         opsets.update({row["domain"]: 1 for row in rows if row["domain"] not in opsets})
         wrong, count = refused(rows, opsets, FOLDER / f"opset{opset}.onnx")

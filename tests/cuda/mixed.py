@@ -6,7 +6,6 @@ The results are held against their framework's. Exit 77 where numpy is not there
 
 import importlib.util
 import json
-import os
 import pathlib
 import random
 import re
@@ -18,10 +17,11 @@ if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str(pathlib.Path(__file__).resolve().parents[1])]
 
 import fixtures  # noqa: E402
 import judge  # noqa: E402
+from sampling import LONG  # noqa: E402
 
 MODELS = ["tiny-mlp.script17", "tiny-attention.script17", "tiny-cnn.script17", "tiny-bert.script14"]
 
@@ -52,7 +52,7 @@ def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
     judging, bad = judge.Judge(programs), 0
     targets = ["-q", "-t", "cuda:sm_90a", "-t", "cpu:host"]
-    for seed in range(20 if os.environ.get("DMXC_LONG") == "1" else 3):
+    for seed in range(20 if LONG else 3):
         choose = random.Random(seed)
         name = MODELS[seed % len(MODELS)]
         with tempfile.TemporaryDirectory(prefix="dmxc-mixed-") as place:

@@ -4,7 +4,6 @@
 Usage: models.py BIN. A plain run takes SAMPLE; with DMXC_LONG=1 all of MODELS run. Exit 77 where numpy is not there."""
 
 import importlib.util
-import os
 import pathlib
 import sys
 import tempfile
@@ -14,10 +13,11 @@ if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str(pathlib.Path(__file__).resolve().parents[1])]
 
 import fixtures  # noqa: E402
 import judge  # noqa: E402
+from sampling import LONG  # noqa: E402
 
 MOST_SECONDS = 60  # of one way of a model, compiled and run
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
@@ -37,7 +37,7 @@ MODELS = SAMPLE + [
 
 def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
-    names = MODELS if os.environ.get("DMXC_LONG") == "1" else SAMPLE
+    names = MODELS if LONG else SAMPLE
     judging = judge.Judge(programs, "cuda:sm_90a")
     judging.target += ["--require-target", "cuda:100"]
     bad = 0
@@ -50,7 +50,7 @@ def main():
             results = judging.judge(folder)
             seconds = time.monotonic() - start
         wrong = [f"{way}: {result['state']}: {result['why']}" for way, result in results.items() if result["state"] != "pass"]
-        if os.environ.get("DMXC_LONG") == "1" and seconds > MOST_SECONDS * len(results):
+        if LONG and seconds > MOST_SECONDS * len(results):
             wrong.append(f"it took {seconds:.0f} s")
         bad += bool(wrong)
         print(f"{'FAIL' if wrong else 'ok  '} {name} {seconds:.1f} s {'; '.join(wrong)}", flush=True)

@@ -7,7 +7,6 @@ Usage: mutants.py BIN. Exit 77 where numpy is not there."""
 import hashlib
 import importlib.util
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -19,12 +18,13 @@ if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str(pathlib.Path(__file__).resolve().parents[1])]
 
 import numpy as np  # noqa: E402
 
 import fixtures  # noqa: E402
 import judge  # noqa: E402
+from sampling import LONG  # noqa: E402
 
 MODEL, ENTRY = "tiny-mlp.script17", "code/cuda/sm_90a/kernels.ptx"
 # What is changed: a name, the text as a regular expression, what stands there instead, which of its places (-1: the last one).
@@ -107,7 +107,7 @@ def main():
     bad = 0
     with tempfile.TemporaryDirectory(prefix="dmxc-cuda-") as place:
         subject = Subject(programs, pathlib.Path(place))
-        for seed in range(50 if os.environ.get("DMXC_LONG") == "1" else 3):
+        for seed in range(50 if LONG else 3):
             code, said = subject.answer(subject.text, "--device-opt", f"cuda.sim_seed={seed}")
             if code:
                 print(f"FAIL unchanged kernels, seed {seed}: {said}")

@@ -16,9 +16,10 @@ if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str(pathlib.Path(__file__).resolve().parents[1])]
 
 import fixtures  # noqa: E402
+from sampling import LONG  # noqa: E402
 
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
 ENTRY = "code/cuda/sm_90a/kernels.ptx"
@@ -54,8 +55,7 @@ def main():
     if not ptxas:
         print("SKIPPED: no ptxas")
         return 77
-    long = os.environ.get("DMXC_LONG") == "1"
-    paths = [path for path in sorted(fixtures.FOLDER.glob("*.npz")) if long or path.stem in SAMPLE]
+    paths = [path for path in sorted(fixtures.FOLDER.glob("*.npz")) if LONG or path.stem in SAMPLE]
     bad = kernels = 0
     with tempfile.TemporaryDirectory(prefix="dmxc-ptxas-") as place:
         for path in paths:

@@ -20,9 +20,10 @@ try:
 except ImportError:
     print("SKIPPED: numpy or onnx is not installed (python3-numpy python3-onnx)")
     sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from sampling import LONG  # noqa: E402
 
 BIN, SHIM, RUNNER = (pathlib.Path(path).resolve() for path in sys.argv[1:4])
-LONG = os.environ.get("DMXC_LONG") == "1"
 CORSAIR = "corsair" in subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
 TARGETS = ["cpu:x86-64-v3"] + (["corsair"] if CORSAIR else [])
 

@@ -38,7 +38,7 @@ configure(${SOURCE} unknown "cpu;nowhere" "DMXC_DEVICES: there is no device 'now
 configure(${SOURCE} common "cpu;common" "DMXC_DEVICES: there is no device 'common'" ${runtime})
 configure(${SOURCE} target cpu "'cpu' lacks 'corsair', which DMXC_TARGETS has")
 
-if(NOT "$ENV{DMXC_LONG}" STREQUAL "")
+if("$ENV{DMXC_LONG}")
   execute_process(COMMAND ${CMAKE_COMMAND} --build ${DIR}/alone COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${DIR}/alone --output-on-failure -R "^(runtime|unit|cli.tools)" -E "^runtime.devices"
     COMMAND_ERROR_IS_FATAL ANY)

@@ -24,7 +24,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "graphs"), str(HERE.parent.parent / "faults"), str(HERE.parent.parent / "torch")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent), str(HERE.parent / "graphs"), str(HERE.parent.parent / "faults"), str(HERE.parent.parent / "torch")]
 try:
     import models
 except ImportError:
@@ -33,6 +33,7 @@ except ImportError:
 import mutate  # noqa: E402
 import pt2file  # noqa: E402
 from generate import generate  # noqa: E402
+from sampling import LONG  # noqa: E402
 
 CODES = {"dmxc": {0, 1, 2, 3, 4}, "dmx-run": {0, 1, 2, 3, 5}, "dmx-inspect": {0, 1, 2, 3, 5}, "dmx-sign": {0, 1, 2, 3, 5}, "dmx-compare": {0, 1, 2, 3, 5}}
 SECONDS, BYTES = 10, 2 << 30
@@ -195,7 +196,7 @@ def check(inputs, seed, folder, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("bin", type=pathlib.Path)
-    parser.add_argument("--count", type=int, default=20000 if os.environ.get("DMXC_LONG") == "1" else 200)
+    parser.add_argument("--count", type=int, default=20000 if LONG else 200)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path)
