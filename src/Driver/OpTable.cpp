@@ -77,12 +77,30 @@ std::string toMarkdown(const OpTable &table) {
     rule += "---|";
   }
   text += "\n" + rule + "\n";
+  // A sentence stands under the table once, however many ops it is said of.
+  std::vector<std::string> sentences;
+  auto numberOf = [&](std::string sentence, const std::string &op) {
+    if (size_t place = sentence.find("'" + op + "'"); place != std::string::npos)
+      sentence.replace(place, op.size() + 2, "the op");
+    auto known = llvm::find(sentences, sentence);
+    if (known == sentences.end())
+      known = sentences.insert(known, sentence);
+    return std::to_string(known - sentences.begin() + 1);
+  };
   for (const OpRow &row : table.rows) {
     text += "| " + row.name + " | " + (row.verifier ? "yes" : "no") + " | " + (row.interpreter ? "yes" : "no") + " |";
     for (const std::optional<std::string> &refusal : row.refusals)
-      text += " " + (refusal ? "no: " + *refusal : std::string(row.control ? "by the runtime" : "yes")) + " |";
+      text += " " +
+              (refusal       ? "no (" + numberOf(*refusal, row.name) + ")"
+               : row.control ? "by the runtime"
+                             : "yes") +
+              " |";
     text += "\n";
   }
+  if (!sentences.empty())
+    text += "\n";
+  for (auto [number, sentence] : llvm::enumerate(sentences))
+    text += std::to_string(number + 1) + ". " + sentence + "\n";
   return text;
 }
 
