@@ -19,14 +19,33 @@ std::string_view operatorName(std::string_view target) {
 bool isAten(std::string_view target) { return target.starts_with(kAten); }
 
 AtenTable::AtenTable() {
-  for (auto family : {elementwiseOps, selectOps,    activationOps, viewOps,        joinOps,    createOps,  reduceOps,
-                      indexOps,       productOps,   attentionOps,  convolutionOps, poolOps,    normOps,    lossOps,
-                      resampleOps,    recurrentOps, sizeOps,       complexOps,     fourierOps, libraryOps, refusedOps})
-    for (const AtenRow &row : family()) {
-      Schema schema(row.signature);
-      std::string name = schema.name;
-      all.emplace(std::move(name), AtenOp{row, std::move(schema)});
+  for (auto family :
+       {elementwiseOps, selectOps,    activationOps,  viewOps,    joinOps,    createOps,    reduceOps,     indexOps,
+        productOps,     attentionOps, convolutionOps, poolOps,    normOps,    lossOps,      resampleOps,   recurrentOps,
+        sizeOps,        complexOps,   fourierOps,     libraryOps, refusedOps, compositeOps, statisticsOps, columnOps})
+    for (const AtenRow &row : family())
+      add(row);
+  addSecondNames();
+}
+
+void AtenTable::add(const AtenRow &row) {
+  Schema schema(row.signature);
+  std::string name = schema.name;
+  all.emplace(std::move(name), AtenOp{row, std::move(schema)});
+}
+
+void AtenTable::addSecondNames() {
+  for (auto [second, first] : secondNames()) {
+    std::vector<AtenRow> rows;
+    for (auto at = all.lower_bound(std::string(first) + ".");
+         at != all.end() && at->first.starts_with(std::string(first) + "."); ++at)
+      rows.push_back(at->second.row);
+    for (AtenRow &row : rows) {
+      signatures.push_back(std::string(second) + std::string(row.signature).substr(first.size()));
+      row.signature = signatures.back().c_str();
+      add(row);
     }
+  }
 }
 
 const AtenTable &AtenTable::get() {

@@ -3,6 +3,7 @@
 
 #include "Schema.h"
 
+#include <list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,7 +41,10 @@ public:
 
 private:
   AtenTable();
+  void add(const AtenRow &row);
+  void addSecondNames();
   std::map<std::string, AtenOp, std::less<>> all;
+  std::list<std::string> signatures; ///< of second names; rows point into them
 };
 
 /// The name by which the table knows what a program calls: "add.Tensor" for torch.ops.aten.add.Tensor,
@@ -70,6 +74,11 @@ std::vector<AtenRow> sizeOps();
 std::vector<AtenRow> complexOps();
 std::vector<AtenRow> fourierOps();
 std::vector<AtenRow> libraryOps();
+std::vector<AtenRow> compositeOps();
+std::vector<AtenRow> statisticsOps();
+std::vector<AtenRow> columnOps();
 std::vector<AtenRow> refusedOps();
+/// Second names and the first ones, for all overloads: what torch calls multiply is mul.
+std::vector<std::pair<std::string_view, std::string_view>> secondNames();
 
 } // namespace dmxc::torchfe

@@ -63,7 +63,7 @@ std::vector<View> recipesOf(const AtenOp &op, const std::string &base, const std
   const Val &whole = arguments[0].tensors[0];
   std::vector<View> views;
   if (results[0].list) { // split, chunk, unbind: parts in order along an axis
-    int64_t axis = 0;
+    int64_t axis = name.starts_with("dsplit.") ? 2 : name.starts_with("hsplit.") && whole.rank() > 1 ? 1 : 0;
     for (size_t i = 0; i < op.schema.parameters.size(); ++i)
       if (op.schema.parameters[i].name == "dim")
         axis = AtenContext::normalizeAxis(arguments[i].ints[0].valueOr(0), whole.rank());
@@ -76,8 +76,8 @@ std::vector<View> recipesOf(const AtenOp &op, const std::string &base, const std
     }
     return views;
   }
-  bool mayCopy = isOneOf(name, {"reshape.default", "flatten.using_ints", "contiguous.default", "to.dtype", "to.device",
-                                "to.dtype_layout"});
+  bool mayCopy = isOneOf(name, {"reshape.default", "flatten.using_ints", "ravel.default", "contiguous.default",
+                                "to.dtype", "to.device", "to.dtype_layout"});
   views.push_back({base, mayCopy ? nullptr : &op, arguments, givesOperand(op)});
   return views;
 }

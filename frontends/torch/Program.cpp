@@ -215,8 +215,10 @@ InputSpec inputSpec(const Cursor &at) {
     return {InputSpec::Kind::Constant, tensorNamed(value["arg"]), value["tensor_constant_name"].text()};
   if (tag == "constant_input")
     return {InputSpec::Kind::Literal, {}, value["name"].text()};
-  if (tag == "custom_obj" || tag == "token")
-    at.fail("is an input of kind '" + tag + "', which has no tensor meaning");
+  if (tag == "token")
+    return {InputSpec::Kind::Token, tensorNamed(value["arg"]), ""};
+  if (tag == "custom_obj")
+    at.fail("is an input of kind 'custom_obj', which has no tensor meaning");
   at.fail("has the unknown tag '" + tag + "' of an input");
 }
 
@@ -237,7 +239,7 @@ OutputSpec outputSpec(const Cursor &at) {
     if (tag == name)
       return {kind, tensorNamed(value["arg"]), value[field].text()};
   if (tag == "token")
-    at.fail("is an output of kind 'token', which has no tensor meaning");
+    return {Kind::Token, tensorNamed(value["arg"]), ""};
   at.fail("has the unknown tag '" + tag + "' of an output");
 }
 

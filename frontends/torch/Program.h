@@ -74,7 +74,8 @@ struct Graph {
 };
 
 struct InputSpec {
-  enum class Kind { User, Parameter, Buffer, Constant, Literal };
+  /// Token: what orders effects; it has no value, and nothing that is imported reads it.
+  enum class Kind { User, Parameter, Buffer, Constant, Literal, Token };
   Kind kind;
   Argument argument;      ///< what the graph calls it
   std::string name;       ///< of the parameter, buffer or constant
@@ -82,7 +83,17 @@ struct InputSpec {
 };
 
 struct OutputSpec {
-  enum class Kind { User, Loss, BufferMutation, ParameterMutation, InputMutation, ParameterGradient, InputGradient };
+  /// Token: of an input that is one.
+  enum class Kind {
+    User,
+    Loss,
+    BufferMutation,
+    ParameterMutation,
+    InputMutation,
+    ParameterGradient,
+    InputGradient,
+    Token
+  };
   Kind kind;
   Argument argument;
   std::string name; ///< of the buffer, parameter or input

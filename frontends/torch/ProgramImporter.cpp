@@ -26,6 +26,9 @@ std::string nameOfNode(const Node &node, size_t index) {
   return name.empty() ? node.target + "_" + std::to_string(index) : name;
 }
 
+/// What helps with most operators that torch.export leaves whole.
+constexpr const char *kDecompose = "export with ep = ep.run_decompositions(), which makes core operators of most others";
+
 /// Fails unless the table imports what a node calls.
 void requireKnown(std::string_view target) {
   std::string_view name = operatorName(target);
@@ -37,8 +40,10 @@ void requireKnown(std::string_view target) {
          {"write it with torch's own operators"});
   if (!known) {
     std::string near = AtenTable::get().nearest(std::string(name));
-    fail("op-unknown", "the operator is unknown",
-         near.empty() ? std::vector<std::string>() : std::vector{"did you mean '" + near + "'?"});
+    std::vector<std::string> helps{kDecompose};
+    if (!near.empty())
+      helps.push_back("did you mean '" + near + "'?");
+    fail("op-unknown", "the operator is unknown", helps);
   }
   if (!known->row.import)
     fail("op-unsupported", known->row.note);

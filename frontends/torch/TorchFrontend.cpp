@@ -218,6 +218,10 @@ bool ArchiveImport::bindTensors(Scope &scope) {
   for (const InputSpec &spec : model->program.inputs) {
     if (spec.kind == InputSpec::Kind::User || spec.kind == InputSpec::Kind::Literal)
       continue;
+    if (spec.kind == InputSpec::Kind::Token) {
+      scope.values[nameOf(spec.argument)] = Arg::none();
+      continue;
+    }
     std::string name = nameOf(spec.argument);
     if (!scope.defined.insert(name).second) {
       error("torch-program", "the input '" + name + "' stands twice");
@@ -283,7 +287,8 @@ bool ArchiveImport::addOutputs(const Scope &scope) {
     }
   };
   for (const OutputSpec &spec : model->program.outputs) {
-    if (spec.kind == OutputSpec::Kind::BufferMutation || spec.kind == OutputSpec::Kind::ParameterMutation)
+    if (spec.kind == OutputSpec::Kind::BufferMutation || spec.kind == OutputSpec::Kind::ParameterMutation ||
+        spec.kind == OutputSpec::Kind::Token)
       continue;
     std::string name = nameFor(spec);
     try {

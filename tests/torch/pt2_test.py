@@ -217,8 +217,85 @@ class Programs(Pt2):
             program.output(output)
         text = self.compile_program(program, code=1)
         self.assertEqual(text.count(" error: "), 4, text)
-        for part in ("random numbers", "the operator is unknown", "other libraries", "'scan' is not known", "unrolled"):
+        for part in ("random numbers", "the operator is unknown", "ep.run_decompositions()", "other libraries", "'scan' is not known", "unrolled"):
             self.assertIn(part, text)
+
+    def test_tokens(self):
+        """They order effects, and have no value that could be read."""
+        program = pt2file.Program()
+        program.input("token", "f32", [])
+        program.specs[0] = {"token": {"arg": {"name": "token"}}}
+        program.input("x", "f32", [2])
+        program.node("torch.ops.aten.neg.default", {"self": self.X}, [{"as_tensor": {"name": "y"}}])
+        program.output("token", "token")
+        program.output("y")
+        self.compile_program(program)
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            got = session.run(x=np.array([1, -2], np.float32))
+            self.assertEqual(list(got), ["out0"])
+            self.close(got["out0"], np.array([-1, 2], np.float32), "a program with a token")
+        program.nodes[0]["inputs"][0]["arg"] = {"as_tensor": {"name": "token"}}
+        self.assertIn("'self' must be a tensor, not None", self.compile_program(program, code=1))
+
+    def test_parts_of_open_sizes(self):
+        """Equal by arithmetic, or a refusal that says what to do."""
+        def parts(target, size, **more):
+            program = pt2file.Program()
+            program.input("x", "f32", [2, size])
+            program.ranges = {"s": {"min_val": 1, "max_val": 1000}}
+            outputs = [{"as_tensor": {"name": f"p{i}"}} for i in range(3)]
+            program.node(target, {"self": self.X, "dim": {"as_int": 1}, **more}, [{"as_tensors": [output["as_tensor"] for output in outputs]}])
+            for i in range(3):
+                program.output(f"p{i}")
+            return program
+        x = np.random.default_rng(0).standard_normal((2, 12)).astype(np.float32)
+        s = {"as_sym_int": {"as_name": "s"}}
+        for program in (parts("torch.ops.aten.chunk.default", "3*s", chunks={"as_int": 3}), ):
+            self.compile_program(program)
+            with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+                for got, want in zip(session.run(x=x).values(), np.split(x, 3, 1)):
+                    self.close(got, want, "a third")
+        for target, more, message in (("chunk.default", {"chunks": {"as_int": 3}}, "an axis of s in 3 chunks, which need not be equal"),
+                                      ("split.Tensor", {"split_size": {"as_int": 4}}, "an axis of s in parts of 4: how many there are is not known")):
+            text = self.compile_program(parts("torch.ops.aten." + target, "s", **more), code=1)
+            self.assertIn(message, text)
+            self.assertIn("--dim NAME=NUMBER", text)
+
+    def test_arguments_without_a_meaning(self):
+        cases = (("quantile.scalar", {"q": {"as_float": 1.5}}, [4], "q must lie in [0, 1]"),
+                 ("quantile.scalar", {"q": {"as_float": 0.5}, "interpolation": {"as_string": "cubic"}}, [4], "the interpolation 'cubic' is unknown"),
+                 ("im2col.default", {"kernel_size": {"as_ints": [9, 2]}, "dilation": {"as_ints": [1, 1]}, "padding": {"as_ints": [1, 0]},
+                                     "stride": {"as_ints": [1, 1]}}, [1, 2, 6, 6], "a window of 9 does not fit into the padded axis of 8"),
+                 ("tensordot.default", {"other": self.X, "dims_self": {"as_ints": [0]}, "dims_other": {"as_ints": [1]}}, [2, 3], "axes of 2 and 3"),
+                 ("hsplit.int", {"sections": {"as_int": 4}}, [2, 6], "an axis of 6 does not divide into 4 sections"),
+                 ("linalg_norm.default", {"ord": {"as_int": 2}}, [2, 3], "needs singular values"),
+                 ("cross.default", {"other": self.X}, [2, 4], "no axis has three elements"))
+        for target, arguments, shape, message in cases:
+            program = self.program("torch.ops.aten." + target, {"self": self.X, **arguments}, inputs=(("x", "f32", shape),))
+            text = self.compile_program(program, code=1)
+            self.assertIn(message, text)
+            self.assertEqual(text.count(" error: "), 1, text)
+        for mode, padding in ((7, 0), (0, 5)):
+            program = self.program("torch.ops.aten.grid_sampler.default", {
+                "input": self.X, "grid": {"as_tensor": {"name": "g"}}, "interpolation_mode": {"as_int": mode}, "padding_mode": {"as_int": padding},
+                "align_corners": {"as_bool": False}}, inputs=(("x", "f32", [1, 1, 4, 4]), ("g", "f32", [1, 2, 2, 2])))
+            self.assertIn("the mode is unknown", self.compile_program(program, code=1))
+
+    def test_in_place_through_other_parts(self):
+        """A column written by way of hsplit, and through a slice of a slice."""
+        program = pt2file.Program()
+        program.input("x", "f32", [2, 6])
+        self.steps(program, ("clone.default", "c", {"self": "x"}))
+        program.node("torch.ops.aten.hsplit.int", {"self": {"as_tensor": {"name": "c"}}, "sections": {"as_int": 2}},
+                     [{"as_tensors": [{"name": "left"}, {"name": "right"}]}])
+        self.steps(program, ("mul_.Tensor", "w", {"self": "right", "other": 2}), ("neg.default", "y", {"self": "c"}))
+        program.output("y")
+        self.compile_program(program)
+        x = np.arange(12, dtype=np.float32).reshape(2, 6)
+        with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+            want = x.copy()
+            want[:, 3:] *= 2
+            self.close(session.run(x=x)["out0"], -want, "half of the columns")
 
     def test_in_place_operators(self):
         program = pt2file.Program()

@@ -19,10 +19,10 @@ void importBinarizer(NodeContext &c) {
 
 void importArrayFeatureExtractor(NodeContext &c) {
   Val x = c.operand(0), index = c.operand(1);
-  c.requireShape(x.rank() >= 1 && index.numElements() > 0, "expected rank 1 or more and at least one index");
+  c.requireShape(x.rank() >= 1 && !index.elements().is(0), "expected rank 1 or more and at least one index");
   if (x.rank() == 1) // a vector's features are a row
-    x = c.e.reshape(x, {1, x.dim(0)});
-  c.result(c.e.gather(x, c.e.reshape(index, {index.numElements()}), x.rank() - 1));
+    x = c.e.reshape(x, {1, x.extent(0)});
+  c.result(c.e.gather(x, c.e.reshape(index, {index.elements()}), x.rank() - 1));
 }
 
 /// The n-grams of one length: how often each occurs in each row of x, [rows, grams], f32.

@@ -158,6 +158,8 @@ bool worksByParts(const std::string &name) {
                                                            "expand.default",
                                                            "repeat.default",
                                                            "roll.default",
+                                                           "fft_fftshift.default",
+                                                           "fft_ifftshift.default",
                                                            "flip.default",
                                                            "split.Tensor",
                                                            "chunk.default",

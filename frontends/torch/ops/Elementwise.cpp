@@ -345,6 +345,7 @@ void binaryRows(std::vector<AtenRow> &rows) {
       {"div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", importDiv},
       {"div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", importDiv},
       {"true_divide.Tensor(Tensor self, Tensor other) -> Tensor", importDiv},
+      {"true_divide.Scalar(Tensor self, Scalar other) -> Tensor", importDiv},
       {"floor_divide(Tensor self, Tensor other) -> Tensor", importFloorDivide},
       {"floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", importFloorDivide},
       {"fmod.Tensor(Tensor self, Tensor other) -> Tensor", binary<FmodOp>},

@@ -27,4 +27,33 @@ Val reduceLoss(AtenContext &c, const Val &loss) {
   return kind == 0 ? loss : kind == 1 ? meanOver(c.e, loss, all, false) : sumOver(c.e, loss, all, false);
 }
 
+std::vector<Arg> call(AtenContext &c, const char *target, std::vector<Arg> arguments) {
+  const AtenOp &op = *AtenTable::get().find(target);
+  for (size_t i = arguments.size(); i < op.schema.parameters.size(); ++i)
+    arguments.push_back(op.schema.parameters[i].otherwise.value_or(Arg::none()));
+  return callOperator(op, std::move(arguments), c.name, c.e);
+}
+Val called(AtenContext &c, const char *target, std::vector<Arg> arguments) {
+  return call(c, target, std::move(arguments))[0].tensors[0];
+}
+
+std::vector<Val> broadcastTogether(AtenContext &c, std::vector<Val> tensors) {
+  Dims dims;
+  for (const Val &tensor : tensors) {
+    std::optional<llvm::SmallVector<Dim>> wider = dmir::broadcastDims(dims, tensor.dims());
+    c.requireShape(wider.has_value(),
+                   "shapes " + dimsString(dims) + " and " + dimsString(tensor.dims()) + " do not broadcast");
+    dims = Dims(*wider);
+  }
+  for (Val &tensor : tensors)
+    tensor = c.e.broadcast(tensor, dims);
+  return tensors;
+}
+
+std::pair<Val, Val> floatPair(AtenContext &c, const char *first, const char *second) {
+  std::vector<Val> v = promote(c, {{c.tensor(first), false}, {c.tensor(second), false}});
+  v = broadcastTogether(c, {c.asFloat(v[0]), c.asFloat(v[1])});
+  return {v[0], v[1]};
+}
+
 } // namespace dmxc::torchfe

@@ -22,4 +22,13 @@ Val scaled(AtenContext &c, const Val &b, const char *name = "alpha");
 /// 0 none, 1 mean, 2 sum, as losses name their reductions.
 Val reduceLoss(AtenContext &c, const Val &loss);
 
+/// The results of another operator of the table, its arguments in order; of those that are left out the defaults.
+std::vector<Arg> call(AtenContext &c, const char *target, std::vector<Arg> arguments);
+/// Its only result.
+Val called(AtenContext &c, const char *target, std::vector<Arg> arguments);
+/// Tensors with the shape that they broadcast to.
+std::vector<Val> broadcastTogether(AtenContext &c, std::vector<Val> tensors);
+/// Two tensors as floats of one type and shape.
+std::pair<Val, Val> floatPair(AtenContext &c, const char *first, const char *second);
+
 } // namespace dmxc::torchfe

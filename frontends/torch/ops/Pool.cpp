@@ -146,6 +146,52 @@ void importAdaptiveAverageBackward(AtenContext &c) {
   c.result(c.cast(g, x.dtype()));
 }
 
+/// The maximum of windows that may overlap and differ in size, and where in its channel it stands. The elements of all
+/// windows are gathered; a shorter window has its last one again.
+template <int axes> void importAdaptiveMax(AtenContext &c) {
+  Emitter &e = c.e;
+  auto [x, added] = withBatch(c, c.tensor("self"), axes);
+  std::vector<int64_t> size = c.integers("output_size", axes, 1), order{0, 1};
+  Val y = x, flat = e.intScalar(DType::I64, 0);
+  Dims out{x.extent(0), x.extent(1)};
+  int64_t taps = 1;
+  for (int64_t i = 0; i < axes; ++i) {
+    int64_t in = x.dim(i + 2), count = size[i], longest = 1;
+    c.require(count > 0, "output_size must be positive numbers");
+    c.requireShape(in > 0 && in <= 65536 && count <= 65536, "an adaptive pool of too large an axis");
+    auto start = [&](int64_t k) { return k * in / count; };
+    auto end = [&](int64_t k) { return ((k + 1) * in + count - 1) / count; };
+    for (int64_t k = 0; k < count; ++k)
+      longest = std::max(longest, end(k) - start(k));
+    c.requireShape((taps *= longest) <= 1 << 20, "windows of an adaptive pool that are too large");
+    std::vector<int64_t> at;
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t tap = 0; tap < longest; ++tap)
+        at.push_back(std::min(start(k) + tap, end(k) - 1));
+    Val positions = e.reshape(e.ints(at), {count, longest});
+    y = e.gather(y, positions, 2 + 2 * i);
+    Dims place(2 * axes, 1);
+    place[i] = count;
+    place[axes + i] = longest;
+    flat = e.add(e.mul(flat, e.intScalar(DType::I64, in)), e.reshape(positions, place));
+    out.push_back(count);
+  }
+  for (int64_t i = 0; i < 2 * axes; ++i) // [n, c, out.., taps..] of [n, c, out, taps, ..]
+    order.push_back(2 + (i < axes ? 2 * i : 2 * (i - axes) + 1));
+  Dims all = out;
+  all.push_back(taps);
+  Dims table(llvm::ArrayRef<Dim>(all).drop_front(2));
+  y = e.reshape(e.transpose(y, order), all);
+  Val first = argExtremum(e, Extremum::max, y, axes + 2, true);
+  Val where = e.broadcast(e.reshape(flat, table), all);
+  auto picked = [&](const Val &from) {
+    Val one = e.emit<GatherElementsOp>({from, first}, {e.attr("axis", int64_t(axes + 2))});
+    return withoutBatch(e, e.reshape(one, out), added);
+  };
+  c.result(0, picked(y));
+  c.result(1, picked(where));
+}
+
 } // namespace
 
 std::vector<AtenRow> poolOps() {
@@ -179,6 +225,9 @@ std::vector<AtenRow> poolOps() {
       {"adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", importAdaptiveAverage<3>},
       {"_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", importAdaptiveAverage<2>},
       {"_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", importAdaptiveAverage<3>},
+      {"adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", importAdaptiveMax<1>},
+      {"adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", importAdaptiveMax<2>},
+      {"adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", importAdaptiveMax<3>},
       {"_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", importAdaptiveAverageBackward},
   };
 #undef MAX

@@ -2,6 +2,8 @@
 #include "frontends/common/ops/Recurrent.h"
 #include "Math.h"
 
+#include "frontends/common/ops/Product.h"
+
 namespace dmxc::torchfe {
 namespace {
 
@@ -77,17 +79,64 @@ void importGru(AtenContext &c) { importRecurrent(c, gru, {1, 0, 2}); }      // r
 void importTanh(AtenContext &c) { importRecurrent(c, rnn, {0}, "Tanh"); }
 void importRelu(AtenContext &c) { importRecurrent(c, rnn, {0}, "Relu"); }
 
+//===--- One step ------------------------------------------------------------------------===//
+
+/// x w^T + b with its gates apart.
+std::vector<Val> gatesOf(AtenContext &c, const Val &x, const char *weight, const char *bias, int64_t gates) {
+  Val w = c.tensor(weight);
+  c.requireShape(w.rank() == 2 && x.rank() >= 1, "the weights must be matrices");
+  Val y = numpyMatMul(c.e, x, c.e.transposeLast(w));
+  if (Val b = c.optional(bias))
+    y = c.e.add(y, b);
+  std::optional<Dim> size = Dim::divideExactly(y.extent(-1), gates);
+  c.requireShape(size.has_value(), "the weights do not divide into " + std::to_string(gates) + " gates");
+  std::vector<Val> parts;
+  for (int64_t i = 0; i < gates; ++i)
+    parts.push_back(c.e.sliceAxis(y, y.rank() - 1, *size * i, *size));
+  return parts;
+}
+void importLstmCell(AtenContext &c) {
+  Emitter &e = c.e;
+  std::vector<Val> states = c.tensors("hx");
+  c.require(states.size() == 2, "an LSTM cell has two states");
+  std::vector<Val> x = gatesOf(c, c.tensor("input"), "w_ih", "b_ih", 4), h = gatesOf(c, states[0], "w_hh", "b_hh", 4);
+  auto gate = [&](int i) { return e.add(x[i], h[i]); };
+  Val in = sigmoid(e, gate(0)), forget = sigmoid(e, gate(1)), value = tanhOf(e, gate(2)), out = sigmoid(e, gate(3));
+  Val cell = e.add(e.mul(forget, states[1]), e.mul(in, value));
+  c.result(0, e.mul(out, tanhOf(e, cell)));
+  c.result(1, cell);
+}
+void importGruCell(AtenContext &c) {
+  Emitter &e = c.e;
+  Val state = c.tensor("hx");
+  std::vector<Val> x = gatesOf(c, c.tensor("input"), "w_ih", "b_ih", 3), h = gatesOf(c, state, "w_hh", "b_hh", 3);
+  Val reset = sigmoid(e, e.add(x[0], h[0])), update = sigmoid(e, e.add(x[1], h[1]));
+  Val next = tanhOf(e, e.add(x[2], e.mul(reset, h[2])));
+  c.result(e.add(next, e.mul(update, e.sub(state, next))));
+}
+template <bool relu> void importPlainCell(AtenContext &c) {
+  Val x = gatesOf(c, c.tensor("input"), "w_ih", "b_ih", 1)[0], h = gatesOf(c, c.tensor("hx"), "w_hh", "b_hh", 1)[0];
+  Val sum = c.e.add(x, h);
+  c.result(relu ? c.e.emit<dmir::ReluOp>({sum}) : tanhOf(c.e, sum));
+}
+
 } // namespace
 
 std::vector<AtenRow> recurrentOps() {
 #define LAYERS                                                                                                         \
   "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first"
+#define CELL "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
   return {
       {"lstm.input(Tensor input, Tensor[] hx, " LAYERS ") -> (Tensor, Tensor, Tensor)", importLstm},
       {"gru.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importGru},
       {"rnn_tanh.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importTanh},
       {"rnn_relu.input(Tensor input, Tensor hx, " LAYERS ") -> (Tensor, Tensor)", importRelu},
+      {"lstm_cell(Tensor input, Tensor[] hx, " CELL ") -> (Tensor, Tensor)", importLstmCell},
+      {"gru_cell(Tensor input, Tensor hx, " CELL ") -> Tensor", importGruCell},
+      {"rnn_tanh_cell(Tensor input, Tensor hx, " CELL ") -> Tensor", importPlainCell<false>},
+      {"rnn_relu_cell(Tensor input, Tensor hx, " CELL ") -> Tensor", importPlainCell<true>},
   };
+#undef CELL
 #undef LAYERS
 }
 

@@ -258,6 +258,15 @@ std::vector<AtenRow> reduceOps() {
       {"var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
        "Tensor)",
        importVariance<false, true>},
+      {"var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", importVariance<false, true>},
+      {"var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+       importVariance<false, true>},
+      {"std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", importVariance<true, true>},
+      {"std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+       importVariance<true, true>},
+      {"std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+       "Tensor)",
+       importVariance<true, true>},
       {"logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", importLogSumExp},
       {"norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", importNorm},
       {"norm.Scalar(Tensor self, Scalar p=2) -> Tensor", importNorm},
@@ -274,6 +283,7 @@ std::vector<AtenRow> reduceOps() {
        "indices)",
        importSort},
       {"argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", importArgsort},
+      {"argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", importArgsort},
       {"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
        "indices)",
        importTopk, "always sorted"},

@@ -85,6 +85,39 @@ void importGridSample(AtenContext &c) {
   c.result(gridSample(sampler, c.tensor("input"), c.tensor("grid")));
 }
 
+/// Pixels' places in [-1, 1]: their centres, or with `corners` the outermost ones at the ends.
+Val places(Emitter &e, DType type, Dim count, bool corners) {
+  Val at = e.cast(e.iota(DType::I64, {count}, 0), type), size = e.cast(e.size(count), type);
+  Val twice = e.mul(at, 2.0), place = corners ? e.div(twice, e.add(size, -1.0)) : e.div(e.add(twice, 1.0), size);
+  Val alone = e.compare(Compare::le, size, e.scalar(type, 1));
+  return e.select(alone, e.scalar(type, 0), e.add(place, -1.0));
+}
+/// theta [n, d, d + 1] applied to each pixel's place (x, y, .., 1): [n, spatial.., d].
+void importAffineGrid(AtenContext &c) {
+  Val theta = c.tensor("theta");
+  Emitter &e = c.e;
+  Dims size = c.dims("size");
+  int64_t axes = static_cast<int64_t>(size.size()) - 2;
+  c.requireShape((axes == 2 || axes == 3) && theta.rank() == 3 && theta.extent(1).is(axes) &&
+                     theta.extent(2).is(axes + 1),
+                 "theta must be [n, 2, 3] for images or [n, 3, 4] for volumes");
+  Dims spatial(llvm::ArrayRef<Dim>(size).drop_front(2)), column = spatial;
+  column.push_back(1);
+  std::vector<Val> columns;
+  for (int64_t i = axes - 1; i >= 0; --i) { // x is the last axis
+    Dims line(axes + 1, 1);
+    line[i] = spatial[i];
+    columns.push_back(
+        e.broadcast(e.reshape(places(e, theta.dtype(), spatial[i], c.flag("align_corners")), line), column));
+  }
+  columns.push_back(e.splat(theta.dtype(), column, 1));
+  Val base = e.reshape(e.concat(columns, axes), {1, product(spatial), axes + 1});
+  Dims dims{theta.extent(0)};
+  dims.append(spatial.begin(), spatial.end());
+  dims.push_back(axes);
+  c.result(e.reshape(e.matmul(base, e.transposeLast(theta)), dims));
+}
+
 } // namespace
 
 std::vector<AtenRow> resampleOps() {
@@ -107,6 +140,7 @@ std::vector<AtenRow> resampleOps() {
       {"grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
        "Tensor",
        importGridSample, "bicubic with zero padding alone"},
+      {"affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", importAffineGrid},
   };
 #undef VEC
 #undef GRAD

@@ -292,26 +292,42 @@ void importSplitWithSizes(AtenContext &c) {
   Val x = c.tensor("self");
   c.result(split(c, x, c.axis("dim", x.rank()), c.dims("split_sizes")));
 }
-void splitInto(AtenContext &c, const Val &x, int64_t axis, int64_t size) {
-  c.require(size > 0, "the size of the parts must be positive");
+/// Parts of `size`, the last of what is left. Of open sizes only where the parts are equal by arithmetic.
+void splitInto(AtenContext &c, const Val &x, int64_t axis, Dim size) {
+  Dim total = x.extent(axis);
+  std::optional<Dim> count = total.isStatic() && size.isStatic() ? std::nullopt : Dim::divideExactly(total, size);
+  if (count && count->isStatic()) {
+    c.requireShape(*count->known() <= 4096, "a split into more than 4096 parts");
+    return c.result(split(c, x, axis, Dims(std::max<int64_t>(*count->known(), 1), size)));
+  }
+  if (!total.isStatic() || !size.isStatic())
+    fail("op-size", "an axis of " + total.str() + " in parts of " + size.str() + ": how many there are is not known",
+         {"give the sizes numbers, --dim NAME=NUMBER"});
+  c.require(*size.known() > 0, "the size of the parts must be positive");
+  c.requireShape(*total.known() / *size.known() <= 4096, "a split into more than 4096 parts");
   Dims sizes;
-  int64_t total = x.dim(axis);
-  c.requireShape(total / size <= 4096, "a split into more than 4096 parts");
-  for (int64_t at = 0; at < total; at += size)
-    sizes.push_back(std::min(size, total - at));
+  for (int64_t at = 0; at < *total.known(); at += *size.known())
+    sizes.push_back(std::min(*size.known(), *total.known() - at));
   if (sizes.empty())
     sizes.push_back(0);
   c.result(split(c, x, axis, sizes));
 }
 void importSplit(AtenContext &c) {
   Val x = c.tensor("self");
-  splitInto(c, x, c.axis("dim", x.rank()), c.integer("split_size"));
+  splitInto(c, x, c.axis("dim", x.rank()), c.dim("split_size"));
 }
 void importChunk(AtenContext &c) {
   Val x = c.tensor("self");
   int64_t axis = c.axis("dim", x.rank()), chunks = c.integer("chunks");
-  c.require(chunks > 0, "there must be at least one chunk");
-  splitInto(c, x, axis, std::max<int64_t>((x.dim(axis) + chunks - 1) / chunks, 1));
+  c.require(chunks > 0 && chunks <= 4096, "there must be 1 to 4096 chunks");
+  Dim total = x.extent(axis);
+  if (total.isStatic())
+    return splitInto(c, x, axis, std::max<int64_t>((*total.known() + chunks - 1) / chunks, 1));
+  std::optional<Dim> size = Dim::divideExactly(total, chunks);
+  if (!size)
+    fail("op-size", "an axis of " + total.str() + " in " + std::to_string(chunks) + " chunks, which need not be equal",
+         {"give the size a number, --dim NAME=NUMBER"});
+  c.result(split(c, x, axis, Dims(static_cast<size_t>(chunks), *size)));
 }
 void importTensorSplit(AtenContext &c) {
   Val x = c.tensor("self");
