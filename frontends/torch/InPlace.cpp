@@ -177,6 +177,22 @@ Val ProgramImporter::putBack(const View &view, const Val &base, const Val &value
   return callOperator(*AtenTable::get().find(scatter->second), std::move(arguments));
 }
 
+bool ProgramImporter::isAlone(const std::string &view, const Scope &scope, size_t index, const Uses &uses) {
+  std::set<std::string> below = {view}, around; // what is made from the view, and the rest of the storage
+  std::string root = view;
+  for (auto found = scope.views.find(root); found != scope.views.end(); found = scope.views.find(root))
+    around.insert(root = found->second.base);
+  for (const std::string &name : scope.viewOrder) {
+    const std::string &base = scope.views.at(name).base;
+    if (below.count(base))
+      below.insert(name);
+    else if (around.count(base) && name != view)
+      around.insert(name);
+  }
+  return !scope.given.count(root) && !scope.outer.count(root) &&
+         std::none_of(around.begin(), around.end(), [&](const std::string &name) { return uses.after(name, index); });
+}
+
 /// An operator has changed a value: all that shares its storage is made again.
 void ProgramImporter::writeInPlace(const AtenOp &op, const Node &node, size_t parameter, const Arg &written,
                                    Scope &scope, size_t index, const Uses &uses) {
@@ -191,6 +207,8 @@ void ProgramImporter::writeInPlace(const AtenOp &op, const Node &node, size_t pa
   scope.values[changed] = written;
   for (auto view = scope.views.find(owner); view != scope.views.end(); view = scope.views.find(owner)) {
     const std::string &base = view->second.base;
+    if (!view->second.op && !view->second.same && isAlone(owner, scope, index, uses))
+      break;
     Val value = putBack(view->second, scope.values[base].tensors.at(0), scope.values[owner].tensors.at(0));
     if (!value)
       fail("op-unsupported",

@@ -27,7 +27,8 @@ std::string nameOfNode(const Node &node, size_t index) {
 }
 
 /// What helps with most operators that torch.export leaves whole.
-constexpr const char *kDecompose = "export with ep = ep.run_decompositions(), which makes core operators of most others";
+constexpr const char *kDecompose =
+    "export with ep = ep.run_decompositions(), which makes core operators of most others";
 
 /// Fails unless the table imports what a node calls.
 void requireKnown(std::string_view target) {
@@ -294,6 +295,7 @@ std::vector<Arg> ProgramImporter::inlineGraph(const Graph &graph, std::vector<Ar
     forEachName(graph.inputs[i], [&](const std::string &name) {
       inner.values[name] = arguments[i];
       inner.defined.insert(name);
+      inner.given.insert(name);
       inner.outer.insert(name);
     });
   ++depth;

@@ -28,6 +28,7 @@ struct Scope {
   std::string prefix;            ///< of node names
   std::set<std::string> kept;    ///< names whose values stay to the end
   std::set<std::string> defined; ///< every name so far
+  std::set<std::string> given;   ///< those that no node of the graph computes: inputs, parameters
 
   // In-place operators change all views of a value; see InPlace.cpp.
   std::map<std::string, View> views;
@@ -75,6 +76,9 @@ private:
                  Scope &scope) const;
   void writeInPlace(const AtenOp &op, const Node &node, size_t parameter, const Arg &written, Scope &scope,
                     size_t index, const Uses &uses);
+  /// Whether nothing but the view itself is read after a node of what shares its storage: then it is one whether it is a
+  /// copy or not.
+  static bool isAlone(const std::string &view, const Scope &scope, size_t index, const Uses &uses);
   /// The base with `value` in the place of its view; null where that is not known.
   Val putBack(const View &view, const Val &base, const Val &value);
   Val callOperator(const AtenOp &op, std::vector<Arg> arguments);

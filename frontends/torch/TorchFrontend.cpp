@@ -156,6 +156,7 @@ void ArchiveImport::bindInputs(Scope &scope) {
   for (const ModelInput &input : inputs) {
     scope.values[input.name] = Arg::tensor(function->addInput(input));
     scope.defined.insert(input.name);
+    scope.given.insert(input.name);
     scope.kept.insert(input.name);
   }
   for (const InputSpec &spec : model->program.inputs)
@@ -228,6 +229,7 @@ bool ArchiveImport::bindTensors(Scope &scope) {
       continue;
     }
     scope.kept.insert(name);
+    scope.given.insert(name);
     std::optional<Payload> payload = payloadOf(spec);
     if (!payload)
       continue;

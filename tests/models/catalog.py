@@ -19,6 +19,7 @@ MODULES = [
     "catalog_decoders",
     "catalog_seq2seq",
     "catalog_media",
+    "catalog_composites",
     "catalog_small",
     "catalog_classic",
     "catalog_tiny",

@@ -297,6 +297,27 @@ class Programs(Pt2):
             want[:, 3:] *= 2
             self.close(session.run(x=x)["out0"], -want, "half of the columns")
 
+    def test_in_place_where_a_copy_is_no_matter(self):
+        """A reshape of a slice may be a copy or not. Where nothing else of its storage is read, that is all one."""
+        def program(*, read):
+            result = pt2file.Program()
+            result.input("x", "f32", [2, 6])
+            self.steps(result, ("neg.default", "c", {"self": "x"}), ("slice.Tensor", "part", {"self": "c", "dim": 1, "start": 1, "end": 5}),
+                       ("reshape.default", "turned", {"self": "part", "shape": {"as_ints": [4, 2]}}),
+                       ("slice.Tensor", "tail", {"self": "turned", "dim": 0, "start": 1, "end": 4}), ("mul_.Scalar", "w", {"self": "tail", "other": 3}),
+                       ("abs.default", "y", {"self": read}))
+            result.output("y")
+            return result
+        x = np.arange(12, dtype=np.float32).reshape(2, 6)
+        want = -x[:, 1:5].reshape(4, 2)
+        want[1:] *= 3
+        for read, part in (("turned", want), ("tail", want[1:]), ("w", want[1:])):
+            self.compile_program(program(read=read))
+            with dmxrt.Session(self.dir / "m.bundle", library=LIBRARY) as session:
+                self.close(session.run(x=x)["out0"], np.abs(part), read)
+        for read in ("part", "c"):
+            self.assertIn("unless it is a copy", self.compile_program(program(read=read), code=1))
+
     def test_in_place_operators(self):
         program = pt2file.Program()
         program.input("x", "f32", [3])

@@ -162,7 +162,7 @@ void importEmbeddingBag(AtenContext &c) {
 std::vector<AtenRow> statisticsOps() {
 #define BAG(rest)                                                                                                      \
   "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq" rest ") -> (Tensor, Tensor, Tensor, "       \
-                                                                                "Tensor)"
+  "Tensor)"
 #define QUANTILE ", int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor"
 #define NORM ", bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
   return {
