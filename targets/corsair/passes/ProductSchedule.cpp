@@ -123,7 +123,7 @@ Sum ProductSchedule::inDdr(Operand operand) {
     place = place + loop.counter * step(*loop.dim, operand);
   auto add = [&](const ProductDim &dim) {
     if (dim.split)
-      place = place + Sum(writer.quad()) * (dim.*member(operand));
+      place = place + Sum(writer.unit()) * (dim.*member(operand));
   };
   for (const ProductDim &dim : kernel.batch)
     add(dim);
@@ -207,8 +207,8 @@ void ProductSchedule::loadSharedActivations() {
     count.push_back(bands * (rank + 1) / here - bands * rank / here);
     mask.push_back(((int64_t(1) << here) - 1) << base);
   }
-  Sum start = writer.quadRegister(first), receivers = writer.quadRegister(mask);
-  Sum trips = llvm::all_equal(count) ? Sum(count.front()) : Sum(writer.quadRegister(count));
+  Sum start = writer.launchRegister(first), receivers = writer.launchRegister(mask);
+  Sum trips = llvm::all_equal(count) ? Sum(count.front()) : Sum(writer.launchRegister(count));
   DmaSpec spec{activationKind, {}, kernel.band()};
   auto meet = [&] { writer.barrier("chiplet", 0, {0}); };
   writer.loop(trips, [&](Sum trip) {
@@ -265,7 +265,7 @@ void ProductSchedule::run(bool constantWeights) {
   declareBuffers();
   auto registers = [&] {
     for (Outer &loop : outer)
-      loop.count = loop.trips.empty() ? Value() : writer.quadRegister(loop.trips);
+      loop.count = loop.trips.empty() ? Value() : writer.launchRegister(loop.trips);
   };
   if (constantWeights || ddr.bias) {
     writer.graph("init", kernel.quads);

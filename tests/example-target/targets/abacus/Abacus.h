@@ -2,7 +2,6 @@
 #pragma once
 
 #include "dmxc/Dialect/DLIR/Device.h"
-#include "dmxc/Support/Result.h"
 
 #include "schemas/abacus/Machine.h"
 
@@ -15,8 +14,8 @@ namespace abacus {
 /// Registers the dialect, and with DLIR the machine.
 void registerDevice(mlir::DialectRegistry &registry);
 /// Writes the program of a kernel, which is one product, before it.
-dmxc::Status writeProgram(dmxc::dlir::KernelOp kernel);
-/// Bytes of DRAM that it needs.
-int64_t bytesInDram(int64_t m, int64_t k, int64_t n);
+void writeProgram(dmxc::dlir::KernelOp kernel);
+/// Bytes of DRAM that the program of a product needs.
+int64_t bytesInDram(dmxc::dmir::MatMulOp product);
 
 } // namespace abacus
