@@ -130,8 +130,9 @@ def cases(options, folder):
 
 
 def tidy(text, folder):
-    """A message without what two compiles of one model may differ in: folders and times."""
+    """A message without what two compiles of one model may differ in: folders, times, and how far it was at one of them."""
     text = text.replace(str(folder), "FOLDER")
+    text = re.sub(r"^\[\d+/\d+\] .*\(\d+ s\)\n", "", text, flags=re.M)
     return re.sub(r"\b\d+(\.\d+)? (ms|s|MiB/s)\b", "TIME", text)
 
 
