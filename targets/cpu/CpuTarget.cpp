@@ -13,7 +13,6 @@
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
-#include "dmxc/Support/WorkCount.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -165,20 +164,13 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   std::vector<std::string> texts, names;
   for (Operation *kernel : kernels) {
     texts.push_back(kernelText(kernel));
-    names.push_back(SymbolTable::getSymbolName(kernel).str());
+    for (const IsaLevel &level : levels)
+      names.push_back(SymbolTable::getSymbolName(kernel).str() + " for " + level.name);
   }
   size_t each = levels.size();
-  beginWork("kernels", texts.size() * each);
-  auto results =
-      kernels::compileAll<KernelObject>(texts.size() * each, options.jobs, [&](size_t i, MLIRContext &context) {
-        const IsaLevel &level = levels[i % each];
-        std::string name = names[i / each] + " for " + level.name;
-        WorkTimer timer("kernel", name);
-        noteWork(name);
-        auto object = compile(texts[i / each], context, level);
-        advanceWork();
-        return object;
-      });
+  auto results = kernels::compileAll<KernelObject>(names, options.jobs, [&](size_t i, MLIRContext &context) {
+    return compile(texts[i / each], context, levels[i % each]);
+  });
   if (!results)
     return results.takeError();
   std::vector<std::vector<KernelObject>> objects(each, std::vector<KernelObject>(texts.size()));

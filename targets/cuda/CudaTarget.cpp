@@ -101,11 +101,13 @@ Result<std::vector<CodeEntry>> CudaTarget::emit(ArrayRef<Operation *> kernels) c
   if (!options.saveTempsDir.empty())
     if (std::error_code failed = llvm::sys::fs::create_directories(options.saveTempsDir))
       return ioError("cannot make the folder '" + options.saveTempsDir + "': " + failed.message());
-  std::vector<std::string> texts;
-  for (Operation *kernel : kernels)
+  std::vector<std::string> texts, names;
+  for (Operation *kernel : kernels) {
     texts.push_back(kernelText(kernel));
+    names.push_back(SymbolTable::getSymbolName(kernel).str());
+  }
   auto compiled = compileAll<CompiledKernel>(
-      texts.size(), options.jobs, [&](size_t i, MLIRContext &context) { return compile(texts[i], context); });
+      names, options.jobs, [&](size_t i, MLIRContext &context) { return compile(texts[i], context); });
   if (!compiled)
     return compiled.takeError();
   std::string text = launchTable(*compiled) + ptxHeader();

@@ -206,6 +206,14 @@ class Progress(Base):
         self.assertLessEqual({"hashing", "writing", "check"}, {row["pass"] for row in writing["passes"]})
         self.assertIn("slowest kernels", self.run_tool(self.small, "-q", "-o", "o", "--time-report").stderr)
 
+    def test_kernels_of_every_processor_are_counted(self):
+        import json
+        if not re.search(r"^\s*cuda\b", self.run_tool("--print-targets").stdout, re.M):
+            self.skipTest("this build lacks the target cuda")
+        report = json.loads(self.run_tool(self.small, "-q", "-t", "cuda", "-o", "o", "--time-report", "json").stderr)
+        self.assertTrue(report["slowest_kernels"])
+        self.assertTrue(all(re.match(r"k\d+_\w+$", kernel["kernel"]) for kernel in report["slowest_kernels"]), report["slowest_kernels"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
