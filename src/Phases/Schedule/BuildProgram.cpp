@@ -22,9 +22,9 @@ namespace {
 constexpr llvm::StringLiteral taskKeys[] = {strategy::kFlops, strategy::kBytes, strategy::kInPlace};
 
 /// Outlines region bodies; regions with equal text (locations aside) share one kernel, unless it owns its constants.
-class KernelTable {
+class Outliner {
 public:
-  explicit KernelTable(ModuleOp module) : module(module) {}
+  explicit Outliner(ModuleOp module) : module(module) {}
 
   dlir::KernelOp lookup(dmir::RegionOp region) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -69,7 +69,7 @@ void collectNodes(Location loc, llvm::SetVector<StringAttr> &nodes) {
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp function, KernelTable &kernels, StringRef queue, StringRef hostQueue)
+  ProgramBuilder(func::FuncOp function, Outliner &kernels, StringRef queue, StringRef hostQueue)
       : function(function), kernels(kernels), builder(function.getContext()),
         defaultQueue(function.isPrivate() ? hostQueue : queue), hostQueue(hostQueue) {}
 
@@ -347,7 +347,7 @@ private:
   SmallVector<Value> afterLast() { return lastToken ? SmallVector<Value>{lastToken} : SmallVector<Value>{}; }
 
   func::FuncOp function;
-  KernelTable &kernels;
+  Outliner &kernels;
   OpBuilder builder;
   StringRef defaultQueue, hostQueue;
   Value lastToken;
@@ -374,7 +374,7 @@ struct BuildProgram : dmxc::impl::BuildProgramBase<BuildProgram> {
           op.emitError() << *missing;
           return signalPassFailure();
         }
-    KernelTable kernels(getOperation());
+    Outliner kernels(getOperation());
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       ProgramBuilder(function, kernels, queue, host).run();
       function.erase();

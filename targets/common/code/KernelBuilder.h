@@ -1,6 +1,6 @@
-//===- KernelBuilder.h - emission of one CPU kernel -------------*- C++ -*-===//
+//===- KernelBuilder.h - emission of one kernel -----------------*- C++ -*-===//
 //
-// The vocabulary every CPU kernel emitter is written in. A kernel is a
+// The vocabulary that emitters of kernels are written in. A kernel is a
 // `func.func` over `!llvm.ptr` buffers made of scf loops, arith/vector values
 // and llvm loads and stores; all index arithmetic is i64. There is no memref
 // and no linalg op, so nothing can silently fall back to scalar loops.

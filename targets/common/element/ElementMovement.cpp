@@ -382,5 +382,5 @@ Value ElementExpr::evaluateMovement(Operation *op, ArrayRef<Index> index) {
       .Case<dmir::RelayoutOp, dmir::BroadcastOp, dmir::TransposeOp, dmir::SliceOp, dmir::ReshapeOp, dmir::IotaOp,
             dmir::DimTensorOp, dmir::PadOp, dmir::ConcatOp, dmir::GatherOp, dmir::GatherElementsOp, dmir::GatherNDOp,
             dmir::DequantizeOp>([&](auto o) { return movement.evaluate(o); })
-      .Default([](Operation *) -> Value { llvm_unreachable("checked by CpuTarget::refuses"); });
+      .Default([](Operation *) -> Value { llvm_unreachable("checked by Answers::refuses"); });
 }
