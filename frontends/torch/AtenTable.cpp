@@ -26,6 +26,7 @@ AtenTable::AtenTable() {
     for (const AtenRow &row : family())
       add(row);
   addSecondNames();
+  addRefused();
 }
 
 void AtenTable::add(const AtenRow &row) {
@@ -46,6 +47,14 @@ void AtenTable::addSecondNames() {
       add(row);
     }
   }
+}
+
+void AtenTable::addRefused() {
+  for (const RefusedFamily &family : refusedFamilies())
+    for (const char *name : family.names) {
+      signatures.push_back(std::string(name) + "(...) -> ...");
+      add({signatures.back().c_str(), nullptr, family.reason});
+    }
 }
 
 const AtenTable &AtenTable::get() {

@@ -43,8 +43,9 @@ private:
   AtenTable();
   void add(const AtenRow &row);
   void addSecondNames();
+  void addRefused();
   std::map<std::string, AtenOp, std::less<>> all;
-  std::list<std::string> signatures; ///< of second names; rows point into them
+  std::list<std::string> signatures; ///< those that are made here; rows point into them
 };
 
 /// The name by which the table knows what a program calls: "add.Tensor" for torch.ops.aten.add.Tensor,
@@ -78,6 +79,12 @@ std::vector<AtenRow> compositeOps();
 std::vector<AtenRow> statisticsOps();
 std::vector<AtenRow> columnOps();
 std::vector<AtenRow> refusedOps();
+/// Operators that are refused for one reason, by name.
+struct RefusedFamily {
+  const char *reason;
+  std::vector<const char *> names;
+};
+std::vector<RefusedFamily> refusedFamilies();
 /// Second names and the first ones, for all overloads: what torch calls multiply is mul.
 std::vector<std::pair<std::string_view, std::string_view>> secondNames();
 

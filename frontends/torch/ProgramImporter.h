@@ -76,8 +76,8 @@ private:
                  Scope &scope) const;
   void writeInPlace(const AtenOp &op, const Node &node, size_t parameter, const Arg &written, Scope &scope,
                     size_t index, const Uses &uses);
-  /// Whether nothing but the view itself is read after a node of what shares its storage: then it is one whether it is a
-  /// copy or not.
+  /// Whether nothing but the view itself is read after a node of what shares its storage: then it is one whether it is
+  /// a copy or not.
   static bool isAlone(const std::string &view, const Scope &scope, size_t index, const Uses &uses);
   /// The base with `value` in the place of its view; null where that is not known.
   Val putBack(const View &view, const Val &base, const Val &value);

@@ -180,7 +180,7 @@ Schema::Schema(std::string_view text) {
   if (from)
     name = std::string(text.substr(0, library)) + "." + name;
   for (std::string_view part : splitList(text.substr(open + 1, close - open - 1)))
-    if (part != "*")
+    if (part != "*" && part != "...") // of those that are refused by name
       parameters.push_back(parameterOf(part));
 }
 

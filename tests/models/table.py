@@ -14,6 +14,9 @@ model's own type); integers may differ only where the scores that ordered them a
 of dmxc, *limit* is more than 120 s or 8 GiB. Columns *open* and *fixed*: sizes left open as the file has them, and fixed with `--dim`;
 *judged*: the day. A row keeps what it says until its file is made and judged again.
 """
+NOT_MADE = "not made yet"
+STALE = "A day with ~ is older than {}, that of the newest change of the front ends when this was written."
+COUNTED = "Of the "
 COLUMNS = ("file", "family", "open", "fixed", "compile s", *PEERS.values(), "judged", "why")
 
 
@@ -30,7 +33,7 @@ class Line:
         self.before = None if self.meta else (before or {}).get(export.name)
 
     def error(self):
-        return "not made yet" if self.meta is None else self.meta.get("error")
+        return NOT_MADE if self.meta is None else self.meta.get("error")
 
     def why(self):
         return " / ".join(dict.fromkeys(result["why"] for result in self.judge.values() if result.get("why")))
@@ -89,7 +92,9 @@ def rows_of(text):
         return {}
     titles, *rows = table
     rows = [dict(zip(titles, cells)) for cells in rows]
-    return {row["file"]: {column: row.get(column, "") for column in COLUMNS} for row in rows if row.get("why") != "not made yet"}
+    for row in rows:
+        row["judged"] = row.get("judged", "").lstrip("~")
+    return {row["file"]: {column: row.get(column, "") for column in COLUMNS} for row in rows if row.get("why") != NOT_MADE}
 
 
 def exporter_word(export):
@@ -98,23 +103,36 @@ def exporter_word(export):
     return word.rstrip("0123456789") if word[-2:].isdigit() and word.startswith(("dynamo", "script")) else word
 
 
-def write(exports, files, before=""):
-    """The page; rows that this machine has no files of keep what the page `before` says."""
+def marked(row, day):
+    """The row with its day marked where the front ends have changed since."""
+    old = row["judged"] < day and states_of(row)
+    return {**row, "judged": "~" + row["judged"] if old else row["judged"]}
+
+
+def write(exports, files, before="", day=None, counted=None):
+    """The page; rows that this machine has no files of keep what the page `before` says. `day`: of the newest change of the front ends;
+    `counted`: the sentence on operators. Without them those of the page before."""
     old = rows_of(before)
+    if day is None:
+        found = re.search(STALE.format(r"([\d-]*)"), before)
+        day = found[1] if found else ""
+    if counted is None:
+        counted = next((line[2:] for line in before.splitlines() if line.startswith("- " + COUNTED)), "")
     rows = [Line(export, files, old).cells() for export in exports]
     made = sum(row["open"] != "no file" for row in rows)
     whole = {export.row.name for export in exports if export.row.whole}
     text = [
         HEAD,
         f"{len(rows)} exports of {len({export.row.name for export in exports})} architectures, {len(whole)} of them whole published "
-        f"configurations; {made} files made, {len(rows) - made} not.",
+        f"configurations; {made} files made, {len(rows) - made} not (those without a row were never tried).",
         "",
         share(rows, ".pt2"),
         share(rows, ".onnx"),
     ]
     text += [peer_line(rows, peer) for peer in PEERS.values()]
-    text += ["", "| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
-    text += ["| " + " | ".join(row.values()) + " |" for row in rows]
+    text += [f"- {counted}"] if counted else []
+    text += ["", STALE.format(day), "", "| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    text += ["| " + " | ".join(marked(row, day).values()) + " |" for row in rows if row["why"] != NOT_MADE]
     text += ["", "## Exports by exporter and family", ""]
     for title, word in (("exporter", exporter_word), ("family", lambda export: export.row.family)):
         counts = collections.Counter(map(word, exports))

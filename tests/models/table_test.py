@@ -55,6 +55,22 @@ class Table(unittest.TestCase):
         self.assertEqual(second[one.name]["open"], "pass")
         self.assertEqual(second[other.name], first[other.name])
 
+    def test_what_the_page_says_of_itself(self):
+        """Days before the newest change are marked, and the mark, that day and the count of operators stay when the page is written again."""
+        one, other = catalog.exports(["tiny"])[:2]
+        for export, day in ((one, "2026-01-02"), (other, "2026-01-03")):
+            (self.files / export.name).mkdir()
+            (self.files / export.name / "meta.json").write_text(json.dumps({"file": "model.onnx", "bytes": 1}))
+            (self.files / export.name / "judge.json").write_text(json.dumps({"open": {"state": "pass", "compile_s": 1, "day": day}}))
+        page = table.write([one, other], self.files, "", "2026-01-03", "Of the 5 operators all are imported.")
+        self.assertIn("| ~2026-01-02 |", page)
+        self.assertIn("| 2026-01-03 |", page)
+        self.assertIn("- Of the 5 operators", page)
+        self.assertEqual(table.write([one, other], self.files, page), page)
+        for export in (one, other):  # on a machine without the files
+            (self.files / export.name / "meta.json").unlink()
+        self.assertEqual(table.write([one, other], self.files, page), page)
+
 
 if __name__ == "__main__":
     unittest.main()

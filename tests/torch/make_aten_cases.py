@@ -819,6 +819,33 @@ def composites():
     case("adaptive_max_pool2d.default", self=T(2, 3, 7, 5), output_size=[3, 4])
     case("adaptive_max_pool2d.default", self=T(3, 6, 4), output_size=[3, 2])
     case("adaptive_max_pool3d.default", self=T(1, 2, 4, 5, 3), output_size=[2, 3, 2])
+    for name in "__and__ __or__ __xor__".split():
+        case(name + ".Scalar", self=I(4, hi=16), other=5)
+    case("__xor__.Tensor", self=I(4, hi=16), other=I(4, hi=16))
+    case("special_softmax.default", self=a, dim=1)
+    case("special_log_softmax.default", self=a, dim=0)
+    case("special_xlogy.default", self=T(4, lo=0), other=T(4, lo=0.1))
+    case("special_xlogy.other_scalar", self=T(4, lo=0), other=2.5)
+    case("split.sizes", self=T(7, 2), split_size=[1, 2, 4], instead=lambda self, split_size: list(self.split(split_size)))
+    case("unsafe_chunk.default", self=T(7), chunks=3)
+    for name, first, second in (("hinge_embedding_loss", "self", None), ("margin_ranking_loss", "input1", "input2"), ("cosine_embedding_loss", "input1", "input2")):
+        for reduction in (0, 1, 2):
+            shape = (4, 3) if name == "cosine_embedding_loss" else (4,)
+            given = {first: T(*shape), **({second: T(*shape)} if second else {}), "target": L([1.0, -1.0, 1.0, -1.0])}
+            case(name + ".default", margin=0.3, reduction=reduction, **given)
+    case("linalg_multi_dot.default", tensors=[T(2, 3), T(3, 4), T(4, 2)])
+    case("chain_matmul.default", matrices=[T(2, 3), T(3, 4)])
+    case("diagflat.default", self=T(2, 2), offset=1)
+    case("sum_to_size.default", self=x, size=[3, 1])
+    for name, arguments in (("Tensor_Tensor", {"self": T(4, lo=0.1), "exponent": T(4)}), ("Tensor_Scalar", {"self": I(4, lo=1), "exponent": 0.5}),
+                            ("Scalar", {"self": 2, "exponent": T(4)})):
+        case("float_power." + name, **arguments)
+    case("trapezoid.dx", y=a, dx=0.5)
+    case("trapezoid.x", y=x, x=T(3), dim=1)
+    case("trapz.x", y=a, x=T(3, 4))
+    case("frobenius_norm.dim", self=x, dim=[1, 2], keepdim=True)
+    case("isreal.default", self=a)
+    case("pdist.default", self=T(5, 3))
 
 
 for family in (elementwise, activations, views, joins, creations, reductions, indexing, products, convolutions, pools, norms, losses,

@@ -254,6 +254,8 @@ std::vector<AtenRow> activationOps() {
       {"_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", importSoftmax<false>},
       {"_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", importSoftmax<true>},
       {"_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", importSafeSoftmax},
+      {"special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", importSoftmax<false>},
+      {"special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", importSoftmax<true>},
       {"softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", importSoftmax<false>},
       {"log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", importSoftmax<true>},
       {"_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",

@@ -222,6 +222,41 @@ void importCrossAnywhere(AtenContext &c) {
   c.requireShape(false, "no axis has three elements");
 }
 
+void importDiagFlat(AtenContext &c) {
+  Val line = c.e.reshape(c.tensor("self"), {c.tensor("self").elements()});
+  c.result(called(c, "diag.default", {Arg::tensor(line), c.arg("offset")}));
+}
+/// All real numbers are.
+void importIsReal(AtenContext &c) { c.result(c.e.splat(DType::Bool, c.tensor("self").dims(), 1)); }
+void importSumToSize(AtenContext &c) { c.result(sumTo(c.e, c.tensor("self"), c.dims("size"))); }
+void importFloatPower(AtenContext &c) {
+  std::vector<Val> v{c.cast(c.operand("self").value, DType::F64), c.cast(c.operand("exponent").value, DType::F64)};
+  c.result(c.e.emit<PowOp>({v[0], v[1]}));
+}
+
+/// The area under lines between points at distances of dx or at x.
+void importTrapezoid(AtenContext &c) {
+  Emitter &e = c.e;
+  Val y = c.asFloat(c.tensor("y"));
+  int64_t axis = c.axis("dim", y.rank());
+  auto steps = [&](const Val &v, int64_t along, bool sum) {
+    Dim rest = Dim::max(v.extent(along) - 1, 0);
+    Val later = e.sliceAxis(v, along, v.extent(along) - rest, rest), before = e.sliceAxis(v, along, 0, rest);
+    return sum ? e.add(later, before) : e.sub(later, before);
+  };
+  Val heights = steps(y, axis, true), widths;
+  if (!c.given("x")) {
+    widths = c.like(y, c.number("dx"));
+  } else {
+    Val x = c.cast(c.tensor("x"), y.dtype());
+    if (x.rank() == 1)
+      x = alongAxis(e, x, axis, y.rank());
+    c.requireShape(x.rank() == y.rank(), "x is a line or has the axes of y");
+    widths = steps(x, axis, false);
+  }
+  c.result(e.mul(sumOver(e, e.mul(heights, widths), {axis}, false), 0.5));
+}
+
 //===--- Distances and norms ----------------------------------------------------------===//
 
 void importCosineSimilarity(AtenContext &c) {
@@ -265,6 +300,9 @@ void importNamedNorm(AtenContext &c) {
   c.require(c.text("ord") == "fro", "the norm '" + c.text("ord") + "' is not known here");
   c.result(vectorNorm(c, Arg::number(2), c.arg("dim")));
 }
+void importFrobenius(AtenContext &c) {
+  c.result(called(c, "linalg_vector_norm.default", {c.arg("self"), Arg::number(2), c.arg("dim"), c.arg("keepdim")}));
+}
 void importLinalgNorm(AtenContext &c) {
   Val x = c.tensor("self");
   size_t axes = c.given("dim") ? c.integers("dim").size() : static_cast<size_t>(x.rank());
@@ -300,6 +338,15 @@ std::vector<AtenRow> compositeOps() {
       {"fliplr(Tensor self) -> Tensor", importFlipLeftRight},
       {"ravel(Tensor(a) self) -> Tensor(a)", importRavel},
       {"diag(Tensor self, int diagonal=0) -> Tensor", importDiag},
+      {"diagflat(Tensor self, int offset=0) -> Tensor", importDiagFlat},
+      {"isreal(Tensor self) -> Tensor", importIsReal},
+      {"sum_to_size(Tensor self, SymInt[] size) -> Tensor", importSumToSize},
+      {"float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", importFloatPower},
+      {"float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", importFloatPower},
+      {"float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", importFloatPower},
+      {"trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", importTrapezoid},
+      {"trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", importTrapezoid},
+      {"frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", importFrobenius},
       {"linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", importLinalgDiagonal},
       {"fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", importHalves<0>},
       {"fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", importHalves<1>},

@@ -128,6 +128,32 @@ void importKlDiv(AtenContext &c) {
   c.result(reduceLoss(c, loss));
 }
 
+/// Of pairs that are alike (1) or not (-1).
+void importHingeEmbedding(AtenContext &c) {
+  auto [x, y] = pairOf(c);
+  Val zero = c.like(x, 0), far = c.e.max(c.e.sub(c.like(x, c.number("margin")), x), zero);
+  Val alike = c.e.select(c.e.compare(Compare::eq, y, c.like(x, -1)), zero, x);
+  Val other = c.e.select(c.e.compare(Compare::eq, y, c.like(x, 1)), zero, far);
+  c.result(reduceLoss(c, c.e.add(alike, other)));
+}
+void importMarginRanking(AtenContext &c) {
+  auto [a, b] = floatPair(c, "input1", "input2");
+  Val wrong = c.e.mul(c.cast(c.tensor("target"), a.dtype()), c.e.sub(b, a));
+  c.result(reduceLoss(c, c.e.max(c.e.add(wrong, c.number("margin")), c.like(a, 0))));
+}
+void importCosineEmbedding(AtenContext &c) {
+  auto [a, b] = floatPair(c, "input1", "input2");
+  Val y = c.cast(c.tensor("target"), a.dtype());
+  int64_t last = a.rank() - 1;
+  auto length = [&](const Val &v) { return c.e.add(sumOver(c.e, square(c.e, v), {last}, false), 1e-12); };
+  Val product = sumOver(c.e, c.e.mul(a, b), {last}, false);
+  Val cosine = c.e.div(product, sqrtOf(c.e, c.e.mul(length(a), length(b)))), zero = c.like(a, 0);
+  Val alike = c.e.sub(c.like(a, 1), cosine), other = c.e.max(c.e.add(cosine, -c.number("margin")), zero);
+  Val loss = c.e.add(c.e.select(c.e.compare(Compare::eq, y, c.like(a, 1)), alike, zero),
+                     c.e.select(c.e.compare(Compare::eq, y, c.like(a, -1)), other, zero));
+  c.result(reduceLoss(c, loss));
+}
+
 } // namespace
 
 std::vector<AtenRow> lossOps() {
@@ -137,6 +163,13 @@ std::vector<AtenRow> lossOps() {
       {"nll_loss_forward(" NLL ") -> (Tensor output, Tensor total_weight)", importNll},
       {"nll_loss2d_forward(" NLL ") -> (Tensor output, Tensor total_weight)", importNll},
       {"nll_loss(" NLL_DEFAULTS ") -> Tensor", importNll},
+      {"hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+       importHingeEmbedding},
+      {"margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+       importMarginRanking},
+      {"cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+       importCosineEmbedding},
+      {"nll_loss2d(" NLL_DEFAULTS ") -> Tensor", importNll},
       {"nll_loss_nd(" NLL_DEFAULTS ") -> Tensor", importNll},
       {"nll_loss_backward(Tensor grad_output, " NLL ", Tensor total_weight) -> Tensor", importNllBackward},
       {"nll_loss2d_backward(Tensor grad_output, " NLL ", Tensor total_weight) -> Tensor", importNllBackward},

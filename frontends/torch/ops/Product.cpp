@@ -101,6 +101,15 @@ void importTrilinear(AtenContext &c) {
   c.result(sumOver(c.e, product, axes, false));
 }
 
+void importMultiDot(AtenContext &c) {
+  std::vector<Val> all = c.tensors(c.given("matrices") ? "matrices" : "tensors");
+  c.require(!all.empty(), "there must be at least one matrix");
+  Val product = all[0];
+  for (size_t i = 1; i < all.size(); ++i)
+    product = numpyMatMul(c.e, product, all[i]);
+  c.result(product);
+}
+
 //===--- Distances ------------------------------------------------------------------===//
 
 /// The p-norm over the last axis of differences.
@@ -181,6 +190,9 @@ std::vector<AtenRow> productOps() {
       {"_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", importCdist},
       {"cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", importCdist},
       {"_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", importCdistBackward},
+      {"linalg_multi_dot(Tensor[] tensors) -> Tensor", importMultiDot},
+      {"chain_matmul(Tensor[] matrices) -> Tensor", importMultiDot},
+      {"pdist(Tensor self, float p=2.) -> Tensor", importPdist},
       {"_pdist_forward(Tensor self, float p=2.) -> Tensor", importPdist},
   };
 }

@@ -14,6 +14,7 @@ std::vector<std::pair<std::string_view, std::string_view>> secondNames() {
       {"arctan", "atan"},
       {"arctan2", "atan2"},
       {"arctanh", "atanh"},
+      {"argwhere", "nonzero"},
       {"clip", "clamp"},
       {"concatenate", "cat"},
       {"divide", "div"},
@@ -41,6 +42,7 @@ std::vector<std::pair<std::string_view, std::string_view>> secondNames() {
       {"special_logit", "logit"},
       {"special_logsumexp", "logsumexp"},
       {"subtract", "sub"},
+      {"trapz", "trapezoid"},
   };
 }
 

@@ -292,6 +292,10 @@ void importSplitWithSizes(AtenContext &c) {
   Val x = c.tensor("self");
   c.result(split(c, x, c.axis("dim", x.rank()), c.dims("split_sizes")));
 }
+void importSplitSizes(AtenContext &c) {
+  Val x = c.tensor("self");
+  c.result(split(c, x, c.axis("dim", x.rank()), c.dims("split_size")));
+}
 /// Parts of `size`, the last of what is left. Of open sizes only where the parts are equal by arithmetic.
 void splitInto(AtenContext &c, const Val &x, int64_t axis, Dim size) {
   Dim total = x.extent(axis);
@@ -425,6 +429,8 @@ std::vector<AtenRow> viewOps() {
       {"unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", importUnfold},
       {"split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", importSplit},
       {"split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", importSplit},
+      {"split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", importSplitSizes},
+      {"unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", importChunk},
       {"split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", importSplitWithSizes},
       {"split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", importSplitWithSizes},
       {"chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", importChunk},
