@@ -31,6 +31,16 @@ def pipeline(*paths, regression=False):
     return make
 
 
+def stacking():
+    import classic
+    from sklearn.ensemble import StackingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.tree import DecisionTreeClassifier
+
+    parts = [("tree", DecisionTreeClassifier(max_depth=4)), ("line", LogisticRegression())]
+    return classic.case(StackingClassifier(parts, final_estimator=LogisticRegression(), cv=3))
+
+
 SCALE, LOGISTIC = ("preprocessing.StandardScaler", {}), ("linear_model.LogisticRegression", {})
 row("skl-logistic", "sklearn", pipeline(SCALE, LOGISTIC), "skl2onnx skl2onnx-zipmap")
 row("skl-poly-logistic", "sklearn", pipeline(("preprocessing.PolynomialFeatures", {"degree": 2}), SCALE, LOGISTIC), "skl2onnx")
@@ -58,6 +68,9 @@ row("skl-hist-boosting", "sklearn", learnt("sklearn.ensemble.HistGradientBoostin
 row("skl-boosting", "sklearn", learnt("sklearn.ensemble.GradientBoostingRegressor", True, n_estimators=30), "skl2onnx")
 row("skl-gaussian-process", "sklearn", learnt("sklearn.gaussian_process.GaussianProcessRegressor", True), "skl2onnx")
 row("skl-tree", "sklearn", learnt("sklearn.tree.DecisionTreeClassifier", max_depth=5), "skl2onnx")
+row("skl-stacking", "sklearn", stacking, "skl2onnx")
+row("skl-adaboost", "sklearn", learnt("sklearn.ensemble.AdaBoostClassifier", n_estimators=10), "skl2onnx")
+row("skl-kbins", "sklearn", pipeline(("preprocessing.KBinsDiscretizer", {"n_bins": 4, "encode": "onehot-dense"}), LOGISTIC), "skl2onnx")
 for depth in (4, 8):
     row(
         f"lightgbm-{depth}",
