@@ -228,7 +228,7 @@ void ProgramImporter::importKnown(const Node &node, const std::string &name, con
     results.push_back(*importSymbolic(emitter, node.target, operands));
   else
     results = importOperator(node, name, scope, index, uses);
-  bindResults(node, std::move(results), graph, scope);
+  bindResults(node, std::move(results), graph, scope, index, uses);
 }
 
 std::vector<Arg> ProgramImporter::bindArguments(const AtenOp &op, bool inPlace, const Node &node,
@@ -342,7 +342,8 @@ void ProgramImporter::bindOne(const std::string &name, Arg value, const Graph &g
   scope.values[name] = std::move(value);
 }
 
-void ProgramImporter::bindResults(const Node &node, std::vector<Arg> results, const Graph &graph, Scope &scope) {
+void ProgramImporter::bindResults(const Node &node, std::vector<Arg> results, const Graph &graph, Scope &scope,
+                                  size_t index, const Uses &uses) {
   if (node.outputs.size() == 1 && node.outputs[0].list) {
     const std::vector<Element> &names = node.outputs[0].elements;
     if (results.size() != 1 || results[0].tensors.size() != names.size())
@@ -357,7 +358,7 @@ void ProgramImporter::bindResults(const Node &node, std::vector<Arg> results, co
     forEachName(node.outputs[i], [&](const std::string &name) {
       if (i < results.size() && !results[i].isNone() && (results[i].tensors.empty() || results[i].tensors[0]))
         return bindOne(name, results[i], graph, scope);
-      if (name.find("_unused_") == std::string::npos) // read later, it is an undefined value
+      if (uses.after(name, index))
         fail("op-unsupported", "result " + std::to_string(i) + " ('" + name + "') is not available from this operator");
     });
 }

@@ -346,6 +346,11 @@ std::vector<AtenRow> indexOps() {
        "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, "
        "Tensor, Tensor, Tensor)",
        importEmbeddingBag, "the first result alone"},
+      {"_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+       "mode=0, bool "
+       "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, "
+       "Tensor, Tensor, Tensor)",
+       importEmbeddingBag, "the first result alone"},
       {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", importGather},
       {"scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", importScatter},
       {"scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", importScatter},
