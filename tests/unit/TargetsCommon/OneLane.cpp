@@ -7,8 +7,8 @@
 
 #include "RegionHarness.h"
 
+#include "targets/common/code/CompileQueue.h"
 #include "targets/common/code/KernelBuilder.h"
-#include "targets/common/code/KernelDialects.h"
 #include "targets/common/roots/Answers.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -16,6 +16,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
 
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -132,42 +134,57 @@ public:
   Status pack(DictionaryAttr, const Tensor &, std::span<std::byte>) const override {
     return Error{ErrorKind::Internal, "nothing is packed"};
   }
-  Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *>) const override { return std::vector<CodeEntry>(); }
+  /// A module of LLVM's IR a kernel, of the kernel's name.
+  Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override {
+    std::vector<std::string> names, texts;
+    for (Operation *kernel : kernels)
+      names.push_back(SymbolTable::getSymbolName(kernel).str()), texts.push_back(kernelText(kernel));
+    return compileAll<CodeEntry>(names, 2, [&](size_t i, MLIRContext &context) -> Result<CodeEntry> {
+      Result<std::string> code = compile(texts[i], context);
+      if (!code)
+        return code.takeError();
+      return CodeEntry{names[i], kProcessor.name, {}, std::vector<char>(code->begin(), code->end())};
+    });
+  }
   std::string describe() const override { return ""; }
 
 private:
+  static Result<std::string> compile(const std::string &text, MLIRContext &context) {
+    Result<ParsedKernel> parsed = parseKernel(text, context);
+    if (!parsed)
+      return parsed.takeError();
+    dlir::KernelOp kernel = parsed->kernel;
+    OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+    auto contract = table().emit(*module, kernel, {kProcessor, kernel.getStrategy()}, kProcessor);
+    if (!contract)
+      return contract.takeError();
+    llvm::LLVMContext llvmContext;
+    bool lowered = succeeded(lowerToLLVMDialect(*module, /*hasHalf=*/false));
+    auto code = lowered ? translateModuleToLLVMIR(*module, llvmContext, kernel.getSymName()) : nullptr;
+    if (!code)
+      return Error{ErrorKind::Internal, kernel.getSymName().str() + " is not translated"};
+    std::string bytes;
+    llvm::raw_string_ostream out(bytes);
+    llvm::WriteBitcodeToFile(*code, out);
+    return bytes;
+  }
+
   Answers answers{"one-lane", table()};
 };
 
-Error internalError(const std::string &message) { return {ErrorKind::Internal, message}; }
-
-Status addKernel(llvm::orc::LLJIT &jit, dlir::KernelOp kernel) {
-  loadKernelDialects(*kernel->getContext());
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  auto contract = table().emit(*module, kernel, {kProcessor, kernel.getStrategy()}, kProcessor);
-  if (!contract)
-    return contract.takeError();
-  if (failed(lowerToLLVMDialect(*module, /*hasHalf=*/false)))
-    return internalError(kernel.getSymName().str() + " is not lowered");
-  auto context = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(*module, *context, kernel.getSymName());
-  if (!code)
-    return internalError(kernel.getSymName().str() + " is not translated");
-  if (auto failed = jit.addIRModule(llvm::orc::ThreadSafeModule(std::move(code), std::move(context))))
-    return internalError(llvm::toString(std::move(failed)));
-  return Status::ok();
-}
-
-Result<RegionTarget::FindKernel> compile(ArrayRef<dlir::KernelOp> kernels) {
+Result<RegionTarget::FindKernel> compile(const TargetBackend &target, ArrayRef<dlir::KernelOp> kernels) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  auto made = llvm::orc::LLJITBuilder().create();
-  if (!made)
-    return internalError(llvm::toString(made.takeError()));
-  std::shared_ptr<llvm::orc::LLJIT> jit = std::move(*made);
-  for (dlir::KernelOp kernel : kernels)
-    if (Status s = addKernel(*jit, kernel); !s)
-      return s.takeError();
+  auto code = target.emit(SmallVector<Operation *>(kernels.begin(), kernels.end()));
+  if (!code)
+    return code.takeError();
+  std::shared_ptr<llvm::orc::LLJIT> jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
+  for (const CodeEntry &entry : *code) {
+    auto context = std::make_unique<llvm::LLVMContext>();
+    llvm::MemoryBufferRef bytes({entry.bytes.data(), entry.bytes.size()}, entry.entry);
+    auto module = llvm::cantFail(llvm::parseBitcodeFile(bytes, *context));
+    llvm::cantFail(jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
+  }
   return RegionTarget::FindKernel([jit](const std::string &, const std::string &name) -> dmx_kernel_fn {
     auto address = jit->lookup(name);
     if (address)
@@ -198,6 +215,6 @@ RegionTarget dmxc::kernels::test::makeRegionTarget() {
   RegionTarget target;
   target.backend = std::make_unique<OneLaneTarget>();
   target.levels = {kProcessor.name};
-  target.compile = compile;
+  target.compile = [&backend = *target.backend](ArrayRef<dlir::KernelOp> kernels) { return compile(backend, kernels); };
   return target;
 }

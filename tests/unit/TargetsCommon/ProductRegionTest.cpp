@@ -280,4 +280,75 @@ func.func @conv_$A_$B(%a: tensor<2x6x9x8x$A>, %w: tensor<4x3x3x3x$B>, %z: tensor
   expectAgree(text);
 }
 
+const std::vector<std::string> kOpenTypes = {"f32", "f16", "bf16", "i8", "i32"};
+
+/// Every extent of a product is open: one kernel for all sizes, 0 and 1 among them.
+TEST(ProductRegion, MatmulOfOpenSizes) {
+  expectAgree(forTypes(R"(
+func.func @open_$T(%a: tensor<?x?x?x$T, #dmir.dims<"b", "m", "k">>, %w: tensor<?x?x?x$T, #dmir.dims<"b", "k", "n">>) -> tensor<?x?x?x$T, #dmir.dims<"b", "m", "n">>
+    attributes {$TOL, sizes = [{b = 2, m = 5, k = 70, n = 37}, {b = 1, m = 1, k = 1, n = 1}, {b = 0, m = 5, k = 7, n = 20}, {b = 3, m = 0, k = 7, n = 20},
+                               {b = 3, m = 5, k = 0, n = 20}, {b = 3, m = 5, k = 7, n = 0}, {b = 3, m = 1, k = 9, n = 20}, {b = 1, m = 8, k = 9, n = 1}]} {
+  %r = dmir.matmul %a, %w : (tensor<?x?x?x$T, #dmir.dims<"b", "m", "k">>, tensor<?x?x?x$T, #dmir.dims<"b", "k", "n">>) -> tensor<?x?x?x$T, #dmir.dims<"b", "m", "n">>
+  return %r : tensor<?x?x?x$T, #dmir.dims<"b", "m", "n">>
+}
+func.func @rows_$T(%a: tensor<?x70x$T, #dmir.dims<"m">>, %w: tensor<70x37x$T> {test.packed}, %b: tensor<37x$T>) -> tensor<?x37x$T, #dmir.dims<"m">>
+    attributes {$TOL, sizes = [{m = 0}, {m = 1}, {m = 2}, {m = 33}]} {
+  %m = dmir.matmul %a, %w : (tensor<?x70x$T, #dmir.dims<"m">>, tensor<70x37x$T>) -> tensor<?x37x$T, #dmir.dims<"m">>
+  %r = dmir.add %m, %b : (tensor<?x37x$T, #dmir.dims<"m">>, tensor<37x$T>) -> tensor<?x37x$T, #dmir.dims<"m">>
+  return %r : tensor<?x37x$T, #dmir.dims<"m">>
+}
+func.func @turned_$T(%a: tensor<?x16x$T, #dmir.dims<"m">>, %b: tensor<?x16x$T, #dmir.dims<"n">>) -> tensor<?x?x$T, #dmir.dims<"m", "n">>
+    attributes {$TOL, sizes = [{m = 6, n = 40}, {m = 1, n = 17}, {m = 4, n = 0}, {m = 4, n = 1}]} {
+  %t = dmir.transpose %b {permutation = array<i64: 1, 0>} : (tensor<?x16x$T, #dmir.dims<"n">>) -> tensor<16x?x$T, #dmir.dims<"n">>
+  %r = dmir.matmul %a, %t : (tensor<?x16x$T, #dmir.dims<"m">>, tensor<16x?x$T, #dmir.dims<"n">>) -> tensor<?x?x$T, #dmir.dims<"m", "n">>
+  return %r : tensor<?x?x$T, #dmir.dims<"m", "n">>
+}
+)",
+                       kOpenTypes) +
+                  forTypes(R"(
+func.func @grouped_$T(%a: tensor<?x30x$T, #dmir.dims<"m">>, %b: tensor<7x30x10x$T>, %e: tensor<7xi64> {test.lo = 0, test.hi = 9}) -> tensor<?x10x$T, #dmir.dims<"m">>
+    attributes {$TOL, sizes = [{m = 9}, {m = 1}, {m = 33}]} {
+  %r = dmir.grouped_matmul %a, %b, %e : (tensor<?x30x$T, #dmir.dims<"m">>, tensor<7x30x10x$T>, tensor<7xi64>) -> tensor<?x10x$T, #dmir.dims<"m">>
+  return %r : tensor<?x10x$T, #dmir.dims<"m">>
+}
+)",
+                           {"f32", "f16", "bf16"}),
+              1, 3);
+}
+
+/// Strides, padding that differs by side, dilations and groups, of fixed and of open sizes; of nothing, and of one.
+TEST(ProductRegion, ConvOfAllSizes) {
+  std::string text = forTypes(R"(
+func.func @open_$T(%a: tensor<?x6x?x8x$T, #dmir.dims<"b", "h">>, %w: tensor<8x3x3x3x$T>, %c: tensor<8x1x1x$T>) -> tensor<?x8x?x5x$T, #dmir.dims<"b", "floordiv(h, 2) + 1">>
+    attributes {$TOL, sizes = [{b = 2, h = 9}, {b = 1, h = 1}, {b = 0, h = 4}, {b = 1, h = 0}, {b = 3, h = 6}]} {
+  %r = dmir.conv %a, %w {groups = 2 : i64, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 2>, high = array<i64: 2, 1>} : (tensor<?x6x?x8x$T, #dmir.dims<"b", "h">>, tensor<8x3x3x3x$T>) -> tensor<?x8x?x5x$T, #dmir.dims<"b", "floordiv(h, 2) + 1">>
+  %s = dmir.add %r, %c : (tensor<?x8x?x5x$T, #dmir.dims<"b", "floordiv(h, 2) + 1">>, tensor<8x1x1x$T>) -> tensor<?x8x?x5x$T, #dmir.dims<"b", "floordiv(h, 2) + 1">>
+  return %s : tensor<?x8x?x5x$T, #dmir.dims<"b", "floordiv(h, 2) + 1">>
+}
+)",
+                              kOpenTypes);
+  struct Case {
+    const char *name, *in, *weights, *out, *attrs;
+  };
+  const Case cases[] = {
+      {"strided", "2x6x9x8x", "8x3x3x3x", "2x8x5x5x",
+       "groups = 2 : i64, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 2>, high = "
+       "array<i64: 1, 1>"},
+      {"depthwise", "1x5x7x8x", "5x1x3x3x", "1x5x5x4x",
+       "groups = 5 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 2>, low = array<i64: 0, 0>, high = "
+       "array<i64: 0, 0>"},
+      {"no_images", "0x4x5x5x", "3x4x3x3x", "0x3x3x3x",
+       "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>"},
+      {"one_pixel", "1x4x1x1x", "3x4x3x3x", "1x3x1x1x",
+       "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>"},
+      {"one_of_all", "1x1x1x1x", "1x1x1x1x", "1x1x1x1x",
+       "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>"},
+      {"padding_alone", "1x2x0x3x", "3x2x2x2x", "1x3x1x2x",
+       "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = array<i64: 1, 0>, high = array<i64: 1, 0>"}};
+  for (const Case &c : cases)
+    for (const std::string &type : kOpenTypes)
+      text += conv(std::string(c.name) + "_" + type, c.in + type, c.weights + type, c.out + type, c.attrs, "", "pp");
+  expectAgree(text, 1, 2);
+}
+
 } // namespace

@@ -3,6 +3,7 @@
 #include "RegionHarness.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/Half.h"
 #include "tests/Sample.h"
@@ -52,13 +53,30 @@ RegionModule::RegionModule(const std::string &text, uint64_t share) {
   if (!error.empty())
     return;
   SmallVector<dlir::KernelOp> kernels;
-  for (auto &[name, entry] : entries)
-    kernels.push_back(entry.kernel);
+  for (auto &[name, cases] : entries)
+    kernels.push_back(cases.front().kernel);
   auto code = target.compile(kernels);
   if (code)
     find = *code;
   else
     error = code.error().message + "\n" + diagnostics;
+}
+
+/// Puts numbers in the place of a function's open dims.
+static void setSizes(func::FuncOp function, llvm::function_ref<int64_t(Dim)> valueOf) {
+  auto set = [&](Value value) {
+    SmallVector<Dim> dims = dmir::dimsOf(value);
+    for (Dim &dim : dims)
+      dim = valueOf(dim);
+    value.setType(dmir::tensorOf(dims, cast<RankedTensorType>(value.getType()).getElementType(),
+                                 dmir::layoutOf(value.getType())));
+  };
+  Block &body = function.getBody().front();
+  llvm::for_each(body.getArguments(), set);
+  for (Operation &op : body)
+    llvm::for_each(op.getResults(), set);
+  function.setType(
+      FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
 }
 
 /// Moves the function's ops into a region for the strategy, and from there into a kernel.
@@ -107,24 +125,44 @@ void RegionModule::build(func::FuncOp function) {
   IRMapping clone;
   region.getBody().cloneInto(&kernel.getBody(), clone);
   scratch.erase();
-  entries[name] = {function, kernel};
+  auto sizes = function->getAttrOfType<ArrayAttr>("sizes");
+  std::vector<Entry> &cases = entries[name];
+  if (!sizes)
+    cases.push_back({function, kernel, {}});
+  for (Attribute each : sizes ? sizes.getValue() : ArrayRef<Attribute>()) {
+    Entry &entry = cases.emplace_back(Entry{function.clone(), kernel, {}});
+    for (NamedAttribute size : cast<DictionaryAttr>(each))
+      entry.sizes[size.getName().str()] = cast<IntegerAttr>(size.getValue()).getInt();
+    module->push_back(entry.function);
+    entry.function.setSymName(name + "." + std::to_string(cases.size()));
+    setSizes(entry.function, [&](Dim dim) { return entry.valueOf(dim); });
+  }
+}
+
+int64_t RegionModule::Entry::valueOf(Dim dim) const {
+  return dim
+      .evaluate([&](std::string_view name) -> std::optional<int64_t> {
+        auto at = sizes.find(std::string(name));
+        return at == sizes.end() ? std::nullopt : std::optional(at->second);
+      })
+      .value();
 }
 
 std::vector<std::string> RegionModule::names() const {
   std::vector<std::string> all;
-  for (auto &[name, entry] : entries)
+  for (auto &[name, cases] : entries)
     all.push_back(name);
   return all;
 }
 
 std::string RegionModule::strategy(const std::string &name) {
   std::string text;
-  llvm::raw_string_ostream(text) << entries.at(name).kernel.getStrategy();
+  llvm::raw_string_ostream(text) << entries.at(name).front().kernel.getStrategy();
   return text;
 }
 
 dmx_kernel_fn RegionModule::kernel(const std::string &name, const std::string &level) {
-  return find(level, entries.at(name).kernel.getSymName().str());
+  return find(level, entries.at(name).front().kernel.getSymName().str());
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,7 +275,7 @@ static Tensor fromMemory(const Storage &storage, RankedTensorType type) {
 std::string RegionModule::run(Entry &entry, const std::string &level, const std::vector<Tensor> &inputs,
                               std::vector<Tensor> &results, int64_t step, dmxrt::GuardSide side, int32_t &code) {
   DictionaryAttr strategy = entry.kernel.getStrategy();
-  auto number = [&](StringRef key) { return strategy.getAs<IntegerAttr>(key).getInt(); };
+  auto number = [&](StringRef key) { return entry.valueOf(dmir::dimOfAttr(strategy.get(key))); };
   auto packed = strategy.getAs<DictionaryAttr>(strategy::kPacked);
   dmx_kernel_fn fn = find(level, entry.kernel.getSymName().str());
   if (!fn)
@@ -259,11 +297,14 @@ std::string RegionModule::run(Entry &entry, const std::string &level, const std:
                                cast<RankedTensorType>(type)));
   std::vector<Operand> operands(storage.begin(), storage.end());
   int64_t work = number(strategy::kWork);
-  int64_t scratch = target.scratch ? target.scratch(level, entry.kernel) : number(strategy::kScratch);
-  KernelTask made(fn, operands, storage.size() - inputs.size(), scratch);
+  int64_t scratch = target.scratch ? entry.valueOf(target.scratch(level, entry.kernel)) : number(strategy::kScratch);
+  std::vector<int64_t> dims;
+  for (StringAttr symbol : dmir::symbolsOf(entry.kernel.getBlock()))
+    dims.push_back(entry.sizes.at(symbol.str()));
+  KernelTask made(fn, operands, storage.size() - inputs.size(), scratch, dims);
   made.task.updates = false;
   code = 0;
-  if (work < 1)
+  if (work < (entry.sizes.empty() ? 1 : 0)) // of open sizes there may be nothing to do
     return "work must be at least 1";
   dmxrt::GuardedTask guarded(made.task, side, 1);
   std::optional<dmxrt::GuardedTask::Thread> thread;
@@ -324,7 +365,16 @@ static std::string compare(const Tensor &want, const Tensor &got, double ulp, do
 }
 
 std::string RegionModule::check(const std::string &name, const std::string &level, unsigned seed) {
-  Entry &entry = entries.at(name);
+  for (Entry &entry : entries.at(name))
+    if (std::string problem = checkOne(entry, level, seed); !problem.empty()) {
+      for (auto [symbol, size] : entry.sizes)
+        problem += ", " + symbol + " = " + std::to_string(size);
+      return problem;
+    }
+  return "";
+}
+
+std::string RegionModule::checkOne(Entry &entry, const std::string &level, unsigned seed) {
   if (target.lacks && target.lacks(level, entry.kernel.getStrategy()))
     return "";
   std::vector<Tensor> inputs = makeInputs(entry, seed);
@@ -338,7 +388,7 @@ std::string RegionModule::check(const std::string &name, const std::string &leve
     return "interpreter: " + want.error().message;
   if (want && fails)
     return "the interpreter was expected to fail";
-  int64_t work = entry.kernel.getStrategy().getAs<IntegerAttr>(strategy::kWork).getInt();
+  int64_t work = std::max<int64_t>(1, entry.valueOf(dmir::dimOfAttr(entry.kernel.getStrategy().get(strategy::kWork))));
   using dmxrt::GuardSide;
   for (auto [step, side] : {std::pair(work, GuardSide::End),
                             {work, GuardSide::Start},

@@ -11,6 +11,7 @@
 #include "KernelTask.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Support/Dim.h"
 #include "dmxc/Support/Tensor.h"
 #include "dmxc/Target/TargetBackend.h"
 
@@ -34,7 +35,7 @@ struct RegionTarget {
   /// Whether a level has no kernel of a strategy.
   std::function<bool(const std::string &level, mlir::DictionaryAttr strategy)> lacks;
   /// Scratch of a thread, where it is not the strategy's.
-  std::function<int64_t(const std::string &level, dlir::KernelOp kernel)> scratch;
+  std::function<Dim(const std::string &level, dlir::KernelOp kernel)> scratch;
 };
 RegionTarget makeRegionTarget();
 
@@ -44,6 +45,7 @@ RegionTarget makeRegionTarget();
 ///   abs = f: an absolute error that is allowed too.
 ///   specials: float inputs hold NaN, infinities, zeros of both signs and subnormals.
 ///   fails = i: the kernel must return this code (and the interpreter an error).
+///   sizes = [{m = 5, n = 0}, ..]: values of its open dims; one kernel is run with each.
 /// and of their arguments: lo, hi = i: the range of its values; packed: it is a constant of the model.
 class RegionModule {
 public:
@@ -61,18 +63,22 @@ public:
   std::string error;
 
 private:
+  /// A function with numbers in the place of open dims, and those.
   struct Entry {
     mlir::func::FuncOp function;
     dlir::KernelOp kernel;
+    std::map<std::string, int64_t> sizes;
+    int64_t valueOf(Dim dim) const;
   };
   void build(mlir::func::FuncOp function);
+  std::string checkOne(Entry &entry, const std::string &level, unsigned seed);
   std::string run(Entry &entry, const std::string &level, const std::vector<Tensor> &inputs,
                   std::vector<Tensor> &results, int64_t step, dmxrt::GuardSide side, int32_t &code);
   std::vector<Tensor> makeInputs(Entry &entry, unsigned seed);
 
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::map<std::string, Entry> entries;
+  std::map<std::string, std::vector<Entry>> entries; ///< one for each of its sizes
   RegionTarget target;
   RegionTarget::FindKernel find;
 };

@@ -13,6 +13,8 @@
 
 #include "targets/common/code/KernelDialects.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 #include <cstdlib>
 
 using namespace dmxc;
@@ -49,19 +51,20 @@ static Result<LoadedKernels> compileOneLane(ArrayRef<dlir::KernelOp> kernels) {
   return LoadedKernels(*so);
 }
 
-/// Bytes four at a time are summed in vectors.
+/// Bytes four at a time are summed in vectors, and where sizes are open, so are the ends of rows.
 static bool lacks(const std::string &level, DictionaryAttr strategy) {
   StringRef algorithm = strategy.getAs<StringAttr>(strategy::kAlgorithm).getValue();
   bool own = algorithm.starts_with("matmul") || algorithm.starts_with("conv") || algorithm.starts_with("attention");
-  return level == oneLane().name && (!own || algorithm.contains("quads"));
+  return level == oneLane().name &&
+         (!own || algorithm.contains("quads") || !strategy.getAs<IntegerAttr>(strategy::kWork));
 }
 
 /// Tiles of one lane are deeper than those that a strategy is made for.
-static int64_t scratchOf(const std::string &level, dlir::KernelOp kernel) {
+static Dim scratchOf(const std::string &level, dlir::KernelOp kernel) {
   DictionaryAttr strategy = kernel.getStrategy();
   if (level != oneLane().name)
-    return strategy.getAs<IntegerAttr>(strategy::kScratch).getInt();
-  return *cpuKernels().plan(kernel.getBlock(), Choice(strategy, oneLane()))->scratch.known();
+    return dmir::dimOfAttr(strategy.get(strategy::kScratch));
+  return cpuKernels().plan(kernel.getBlock(), Choice(strategy, oneLane()))->scratch;
 }
 
 RegionTarget dmxc::kernels::test::makeRegionTarget() {
