@@ -1,6 +1,7 @@
 //===- BundleOutput.cpp - the compiled model becomes a bundle -------------===//
 #include "PassTimes.h"
 #include "Reports.h"
+#include "Sparsity.h"
 #include "Work.h"
 
 #include "dmxc/Bundle/Weights.h"
@@ -84,7 +85,7 @@ Status checkWritten(const std::string &path) {
 }
 
 Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights,
-                  bundle::Manifest manifest, std::vector<TimeRow> &times) {
+                  bundle::Manifest manifest, const std::string &masks, std::vector<TimeRow> &times) {
   if (Status added = addConstants(model, weights); !added)
     return added;
   for (bundle::GraphDesc &graph : model.graph.graphs)
@@ -101,6 +102,9 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
       return added;
   if (Status added = writer.addEntry("debug/kernels.json", kernelNodes(model.graph)); !added)
     return added;
+  if (!masks.empty())
+    if (Status added = writer.addEntry("debug/masks.json", masks); !added)
+      return added;
   writer.setManifest(std::move(manifest));
   writer.setCheck([&times](const std::string &path) {
     Clock::time_point start = Clock::now();
@@ -136,6 +140,10 @@ Result<bundle::Manifest> Compilation::manifest() const {
     manifest.options.push_back({"rounded_weights", totals.weights});
     manifest.options.push_back({"rounding_error", totals.errorText()});
   }
+  if (std::string masks = keptSummary(module); !masks.empty()) {
+    manifest.options.push_back({"sparsity", module->hasAttr(dmir::kSparsityAttr) ? "off" : "on"});
+    manifest.options.push_back({"masks", masks});
+  }
   for (const bundle::TargetDesc &target : compiled->targets)
     manifest.targets.push_back(target);
   manifest.entryPoints = compiled->entryPoints;
@@ -159,7 +167,7 @@ bool Compilation::writeBundle(const std::string &path) {
     }
     bundle::WeightsWriter weights;
     Result<bundle::Manifest> described = manifest();
-    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), timeRows)
+    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), keptMasks(*theModule), timeRows)
                                : Status(described.takeError());
     if (!written) {
       diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);

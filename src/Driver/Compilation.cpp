@@ -7,6 +7,7 @@
 #include "Work.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Driver/Registry.h"
 #include "dmxc/Reference/Interpreter.h"
 #include "dmxc/Support/MappedFile.h"
@@ -282,16 +283,22 @@ bool Compilation::checkNames() {
   return bad.empty();
 }
 
+bool Compilation::chooseSparsity() {
+  if (options.sparsity == "off")
+    (*theModule)->setAttr(dmir::kSparsityAttr, StringAttr::get(mlirContext.get(), options.sparsity));
+  return true;
+}
+
 bool Compilation::import() {
   return guarded("import", ErrorKind::Model, [&] {
     if (!options.from.empty()) {
       Result<std::string> head = readHead(options.model);
       if (!head)
         diagnostics.report(head.error(), "io", options.model);
-      return head && parsePhaseText() && checkNames();
+      return head && parsePhaseText() && checkNames() && chooseSparsity();
     }
     const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
-    return frontend && importModel(*frontend) && checkOutputs() && checkNames();
+    return frontend && importModel(*frontend) && checkOutputs() && checkNames() && chooseSparsity();
   });
 }
 

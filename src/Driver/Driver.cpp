@@ -142,11 +142,26 @@ private:
     if (!checkPlacement(compilation->module(), options, compilation->phaseContext(), placement, diagnostics))
       return false;
     say("placement: " + placement.summary());
-    if (std::string masks = summaryOf(sparsityOf(compilation->module())); !masks.empty())
-      say(masks);
+    if (!reportMasks())
+      return false;
     warnOfIdleTargets(compilation->module(), options, placement, /*takesDims=*/compilation->format() != "mlir",
                       diagnostics);
     return true;
+  }
+
+  bool reportMasks() {
+    std::optional<dmir::TileSize> tile;
+    if (options.sparsityTile)
+      tile = {options.sparsityTile->first, options.sparsityTile->second, options.sparsityTile->second};
+    std::vector<MaskedAttention> masked = maskedAttentions(compilation->module(), tile);
+    keepMasks(compilation->module(), masked);
+    if (std::string masks = summaryOf(masked); !masks.empty())
+      say(masks);
+    if (options.sparsityReport.empty())
+      return true;
+    bool json = llvm::StringRef(options.sparsityReport).ends_with(".json");
+    Status written = writeText(options.sparsityReport, sparsityReport(masked, json));
+    return written || fail(written.error());
   }
 
   std::string phaseText(const Phase &phase) {

@@ -160,6 +160,17 @@ Result<RequireTarget> parseRequire(const std::string &text) {
   return require;
 }
 
+Result<std::pair<int64_t, int64_t>> parseTile(const std::string &text) {
+  std::pair<int64_t, int64_t> tile;
+  auto [rows, columns] = llvm::StringRef(text).split('x');
+  constexpr int64_t most = 1 << 20;
+  bool good = !rows.getAsInteger(10, tile.first) && !columns.getAsInteger(10, tile.second);
+  if (!good || tile.first < 1 || tile.second < 1 || tile.first > most || tile.second > most)
+    return usageError("--sparsity-tile " + text +
+                      ": expected ROWSxCOLUMNS, numbers from 1 to 1048576, for example 64x128");
+  return tile;
+}
+
 //===----------------------------------------------------------------------===//
 // Response files
 //===----------------------------------------------------------------------===//

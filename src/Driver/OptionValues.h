@@ -15,6 +15,8 @@ Result<std::pair<std::string, DimBounds>> parseDim(const std::string &text);
 Result<std::pair<std::string, std::string>> parseState(const std::string &text);
 Result<PlaceRule> parsePlace(const std::string &text);
 Result<RequireTarget> parseRequire(const std::string &text);
+/// Rows and columns of --sparsity-tile.
+Result<std::pair<int64_t, int64_t>> parseTile(const std::string &text);
 
 /// Replaces every `@file` by the file's arguments: separated by white space,
 /// quoted with '…' or "…", backslash takes the next character literally, `#`

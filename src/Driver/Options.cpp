@@ -58,7 +58,8 @@ namespace {
 /// Texts as they come from the command line; `convert` gives them meaning.
 struct RawOptions {
   std::vector<std::string> targets, shapes, dims, states, place, require;
-  std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, bundleFormat = "zip", format = "md";
+  std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, sparsityTile, bundleFormat = "zip",
+              format = "md";
   bool version = false, printTargets = false, printOps = false, printPhases = false, werror = false;
 };
 
@@ -92,6 +93,7 @@ public:
     addCommon();
     addInput();
     addPlacement();
+    addMasks();
     addPipeline();
     addDiagnostics();
     addQuery();
@@ -185,6 +187,17 @@ private:
          "Fail (exit 4) unless at least PCT % of the ops run on T; default 100", "placement");
     text("--placement-report", options.placementReport, "FILE",
          "Write which target computes each node and why (- for stdout)", "placement");
+  }
+
+  void addMasks() {
+    choice("--sparsity", options.sparsity, {"on", "off"},
+           "Whether kernels leave out what masks of attention leave out; results are the same. Default on", "masks");
+    text(
+        "--sparsity-report", options.sparsityReport, "FILE",
+        "Write the rule of each attention's mask, or what is no rule in it, and what is left out (- for stdout; .json)",
+        "masks");
+    text("--sparsity-tile", raw.sparsityTile, "ROWSxCOLUMNS", "Tiles that the report counts in; default: the kernel's",
+         "masks");
   }
 
   void addPipeline() {
@@ -306,6 +319,8 @@ static Status checkResumed(const Options &options) {
   for (auto [given, flag] : {std::pair(!options.place.empty(), "--place"),
                              {!options.require.empty(), "--require-target"},
                              {!options.placementReport.empty(), "--placement-report"},
+                             {options.sparsity == "off", "--sparsity off"},
+                             {!options.sparsityReport.empty(), "--sparsity-report"},
                              {!options.schedule.empty(), "--schedule"}})
     if (given && !runs)
       return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +
@@ -325,6 +340,8 @@ static Status checkTogether(const Options &options) {
     return s;
   if (Status s = checkResumed(options); !s)
     return s;
+  if (options.sparsityTile && options.sparsityReport.empty())
+    return usageError("--sparsity-tile is what --sparsity-report counts in, which is not there");
   if (options.quiet && options.verbose)
     return usageError("-q and -v contradict each other");
   if (!options.depfile && (!options.depfilePath.empty() || !options.depfileTarget.empty()))
@@ -384,6 +401,12 @@ static Status convert(const RawOptions &raw, Options &options) {
           convertAll(raw.require, parseRequire, [&](RequireTarget r) { options.require.push_back(std::move(r)); });
       !s)
     return s;
+  if (!raw.sparsityTile.empty()) {
+    auto tile = parseTile(raw.sparsityTile);
+    if (!tile)
+      return tile.takeError();
+    options.sparsityTile = *tile;
+  }
   if (options.query == Query::TargetInfo && !findTarget(options.queryTarget))
     return usageError("unknown target '" + options.queryTarget + "'; this build has: " + joined(targetNames()) +
                       didYouMean(options.queryTarget, targetNames()));

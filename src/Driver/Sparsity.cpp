@@ -1,11 +1,9 @@
 //===- Sparsity.cpp - what masks leave out --------------------------------===//
 #include "Sparsity.h"
 
-#include "dmxc/Dialect/DMIR/Columns.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Target/TargetBackend.h"
-
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -13,122 +11,147 @@ namespace dmxc::driver {
 
 namespace {
 
-/// Counts of one mask, whose sizes are known.
-class Counter {
+/// Reads one attention of a region.
+class Reader {
 public:
-  Counter(dmir::MaskOp mask) : rule(dmir::ruleOf(mask)) {
-    for (Dim dim : dmir::dimsOf(mask.getInput()))
-      sizes.push_back(dim.valueOr(-1));
-    for (Dim dim : rule.dims)
-      symbols.push_back(dim.valueOr(-1));
-    keys = sizes.pop_back_val();
-  }
-  bool known() const {
-    return keys >= 0 && llvm::all_of(sizes, [](int64_t n) { return n >= 0; }) &&
-           llvm::all_of(symbols, [](int64_t n) { return n >= 0; });
-  }
-  int64_t scores() const { return outer() * sizes.back() * keys; }
+  Reader(dmir::RegionOp region, dmir::SoftmaxOp softmax, std::optional<dmir::TileSize> wanted)
+      : region(region), softmax(softmax), mask(softmax.getInput().getDefiningOp<dmir::MaskOp>()), wanted(wanted) {}
 
-  int64_t kept() const {
-    return sum([&](SmallVector<int64_t> &row, int64_t rows) {
-      int64_t count = 0;
-      for (int64_t i = 0; i < rows; ++i, ++row.back())
-        count += dmir::keptInRow(rule, row, keys, symbols);
-      return count;
-    });
+  /// Nothing of scores that no mask was seen to meet.
+  std::optional<MaskedAttention> read() {
+    auto from = softmax->getAttrOfType<StringAttr>(dmir::kMaskFromAttr),
+         unknown = softmax->getAttrOfType<StringAttr>(dmir::kMaskUnknownAttr);
+    if (!mask && !unknown)
+      return std::nullopt;
+    if (auto strategy = region.getStrategyAttr())
+      readStrategy(strategy);
+    one.node = dmir::nodeName(softmax);
+    one.rest = rest();
+    if (!mask) {
+      one.from = unknown.str();
+      return one;
+    }
+    one.from = from ? from.str() : "the model's text";
+    dmir::Rule rule = dmir::ruleOf(mask);
+    one.rule = dmir::describe(rule);
+    llvm::raw_string_ostream stream(one.fill);
+    cast<FloatAttr>(mask.getFill()).getValue().print(stream);
+    StringRef trimmed = StringRef(one.fill).trim();
+    one.fill = trimmed.str();
+    count(rule);
+    return one;
   }
 
 private:
-  int64_t outer() const {
-    int64_t count = 1;
-    for (int64_t size : ArrayRef(sizes).drop_back())
-      count *= size;
-    return count;
-  }
-
-  /// The sum over matrices, each of which is counted once where the rule asks for no index before the rows.
-  int64_t sum(llvm::function_ref<int64_t(SmallVector<int64_t> &, int64_t)> matrix) const {
-    bool same = llvm::all_of(rule.cases, [&](IntegerSet set) {
-      return llvm::all_of(set.getConstraints(), [&](AffineExpr expr) {
-        for (unsigned axis = 0; axis + 1 < sizes.size(); ++axis)
-          if (expr.isFunctionOfDim(axis))
-            return false;
-        return true;
-      });
-    });
-    SmallVector<int64_t> row(sizes.size(), 0);
-    if (same)
-      return outer() ? outer() * matrix(row, sizes.back()) : 0;
-    int64_t total = 0;
-    for (int64_t item = 0; item < outer(); ++item) {
-      int64_t rest = item;
-      for (size_t axis = sizes.size() - 1; axis-- > 0; rest /= sizes[axis])
-        row[axis] = rest % sizes[axis];
-      row.back() = 0;
-      total += matrix(row, sizes.back());
+  void readStrategy(DictionaryAttr strategy) {
+    if (auto algorithm = strategy.getAs<StringAttr>(strategy::kAlgorithm))
+      one.algorithm = algorithm.str();
+    auto tile = strategy.getAs<ArrayAttr>(strategy::kTile);
+    if (tile && tile.size() == 3 && llvm::all_of(tile, [](Attribute n) { return isa<IntegerAttr>(n); })) {
+      auto number = [&](unsigned i) { return std::max<int64_t>(1, cast<IntegerAttr>(tile[i]).getInt()); };
+      one.tile = dmir::TileSize{number(0), number(1), number(2)};
     }
-    return total;
   }
 
-  dmir::Rule rule;
-  SmallVector<int64_t> sizes, symbols;
-  int64_t keys;
-};
+  void count(const dmir::Rule &rule) {
+    auto known = [](ArrayRef<Dim> dims) -> std::optional<SmallVector<int64_t>> {
+      SmallVector<int64_t> numbers;
+      for (Dim dim : dims)
+        numbers.push_back(dim.valueOr(-1));
+      return llvm::is_contained(numbers, -1) ? std::nullopt : std::optional(numbers);
+    };
+    auto extents = known(dmir::dimsOf(mask.getInput())), symbols = known(rule.dims);
+    if (!extents || !symbols)
+      return;
+    constexpr int64_t usual = 64;
+    one.counts = dmir::countAllTiles(rule, *extents, *symbols,
+                                     wanted.value_or(one.tile.value_or(dmir::TileSize{usual, usual, usual})));
+    if (one.counts)
+      one.operations = 2.0 * static_cast<double>(one.counts->elements) * static_cast<double>(depths());
+    if (wanted)
+      one.tile = wanted;
+  }
 
-std::string percent(double part, double whole) {
-  return llvm::formatv("{0:f1} %", whole ? 100 * part / whole : 0.0).str();
-}
+  /// Terms of a score's sum, and of a result's for each score.
+  int64_t depths() {
+    int64_t sum = 0;
+    Dim scores = dmir::elementsOf(mask.getType());
+    for (Operation &op : *region.getBlock())
+      if (auto product = dyn_cast<dmir::MatMulOp>(op)) {
+        bool makesScores = dmir::elementsOf(product.getResult().getType()) == scores;
+        Value operand = makesScores ? product.getLhs() : product.getResult();
+        sum += dmir::dimsOf(operand).back().valueOr(0);
+      }
+    return sum;
+  }
+
+  /// The tensor beside the scores that is added to them, or chooses among them and a number.
+  std::string rest() {
+    Value value = mask ? mask.getInput() : softmax.getInput();
+    std::string text;
+    for (int steps = 0; steps < 16; ++steps) {
+      Operation *op = value.getDefiningOp();
+      if (!op || isa<dmir::MatMulOp>(op))
+        return text;
+      Value next = isa<dmir::ReshapeOp>(op) ? op->getOperand(0) : Value();
+      for (Value operand : op->getOperands()) {
+        if (!next && operand.getType() == op->getResult(0).getType())
+          next = operand;
+        else if (isa<dmir::AddOp, dmir::SelectOp>(op) && !dmir::elementsOf(operand.getType()).is(1))
+          text += (text.empty() ? "" : ", ") + nameOf(operand) + " of " + shapeOf(operand);
+      }
+      if (!next)
+        return text;
+      value = next;
+    }
+    return text;
+  }
+
+  std::string nameOf(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      value = region->getOperand(argument.getArgNumber());
+    if (Operation *op = value.getDefiningOp())
+      return "'" + dmir::nodeName(op) + "'";
+    auto argument = cast<BlockArgument>(value);
+    auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+    auto name =
+        function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), dmir::kNameAttr) : StringAttr();
+    return name ? "'" + name.str() + "'" : "an input";
+  }
+
+  static std::string shapeOf(Value value) {
+    std::string text;
+    for (Dim dim : dmir::dimsOf(value))
+      text += (text.empty() ? "" : " x ") + dim.str();
+    return text;
+  }
+
+  dmir::RegionOp region;
+  dmir::SoftmaxOp softmax;
+  dmir::MaskOp mask;
+  std::optional<dmir::TileSize> wanted;
+  MaskedAttention one;
+};
 
 } // namespace
 
-static AttentionSparsity sparsityOf(dmir::RegionOp region, dmir::SoftmaxOp softmax) {
-  AttentionSparsity one;
-  auto strategy = region.getStrategyAttr();
-  auto algorithm = strategy ? strategy.getAs<StringAttr>(strategy::kAlgorithm) : StringAttr();
-  one.skips = algorithm && algorithm.getValue() == "attention-tiles";
-  one.unknown = softmax->hasAttr("dmir.mask_unknown");
-  auto mask = softmax.getInput().getDefiningOp<dmir::MaskOp>();
-  if (!mask)
-    return one;
-  one.byRule = true;
-  Counter counter(mask);
-  if (counter.known()) {
-    one.scores = counter.scores();
-    one.kept = counter.kept();
-  }
-  return one;
+double MaskedAttention::issued() const {
+  if (!skips() || !counts || !counts->elements)
+    return operations;
+  return operations * static_cast<double>(counts->visited) / static_cast<double>(counts->elements);
 }
 
-std::vector<AttentionSparsity> sparsityOf(ModuleOp module) {
-  std::vector<AttentionSparsity> all;
+std::vector<MaskedAttention> maskedAttentions(ModuleOp module, std::optional<dmir::TileSize> tile) {
+  std::vector<MaskedAttention> all;
   module.walk([&](dmir::RegionOp region) {
     region.walk([&](dmir::SoftmaxOp softmax) {
-      AttentionSparsity one = sparsityOf(region, softmax);
-      if (one.byRule || one.unknown)
-        all.push_back(one);
+      if (auto one = Reader(region, softmax, tile).read())
+        all.push_back(std::move(*one));
+      softmax->removeAttr(dmir::kMaskFromAttr);
+      softmax->removeAttr(dmir::kMaskUnknownAttr);
     });
   });
   return all;
-}
-
-std::string summaryOf(const std::vector<AttentionSparsity> &all) {
-  size_t rules = 0, skipping = 0;
-  int64_t scores = 0, kept = 0;
-  bool open = false;
-  for (const AttentionSparsity &one : all) {
-    rules += one.byRule;
-    skipping += one.skips;
-    open |= one.byRule && !one.scores;
-    scores += one.scores.value_or(0), kept += one.kept.value_or(0);
-  }
-  if (all.empty())
-    return "";
-  std::string text =
-      llvm::formatv("masks: {0} of {1} masked attention{2} by rule", rules, all.size(), all.size() == 1 ? "" : "s")
-          .str();
-  if (scores)
-    text += ", " + percent(kept, scores) + " of " + (open ? "the known scores" : "their scores") + " kept";
-  return text + ", masked keys skipped in " + std::to_string(skipping);
 }
 
 } // namespace dmxc::driver

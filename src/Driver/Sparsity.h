@@ -1,7 +1,10 @@
 //===- Sparsity.h - what masks leave out ------------------------*- C++ -*-===//
 #pragma once
 
+#include "dmxc/Dialect/DMIR/Tiles.h"
+
 #include "mlir/IR/BuiltinOps.h"
+#include <nlohmann/json_fwd.hpp>
 
 #include <optional>
 #include <string>
@@ -10,17 +13,34 @@
 namespace dmxc::driver {
 
 /// A softmax over masked scores, in a module after partition.
-struct AttentionSparsity {
-  bool byRule = false;  ///< its mask is a rule; else:
-  bool unknown = false; ///< it is a tensor
-  bool skips = false;   ///< the kernel does not look at what the rule leaves out
-  /// Of all batch items and heads; nothing where sizes are open.
-  std::optional<int64_t> scores, kept;
+struct MaskedAttention {
+  std::string node;
+  std::string rule; ///< "" where the mask is a tensor
+  std::string from; ///< where the rule was read; where there is none: what is no rule, and why
+  std::string fill; ///< what takes the place of scores
+  std::string rest; ///< what is left beside the rule: "'pad' of 2x1x1x64"; "" where that is nothing
+  std::string algorithm;
+  std::optional<dmir::TileSize> tile;       ///< in which keys are left out
+  std::optional<dmir::TileCounts> counts;   ///< of all batch items and heads; nothing where sizes are open
+  double operations = 0;                    ///< of both products, on all scores; where sizes are known
+  bool skips() const { return algorithm == "attention-tiles"; }
+  double issued() const;
 };
 
-std::vector<AttentionSparsity> sparsityOf(mlir::ModuleOp module);
+/// Of a module that partition made; tiles are counted in `tile` rows and columns where that is given. Notes that frontend
+/// left on ops for this are taken away, as equal kernels are to have equal texts.
+std::vector<MaskedAttention> maskedAttentions(mlir::ModuleOp module, std::optional<dmir::TileSize> tile);
+
 /// "masks: 12 of 12 masked attentions by rule, 50.4 % of their scores kept, masked keys skipped in 12"; "" where
 /// nothing is masked.
-std::string summaryOf(const std::vector<AttentionSparsity> &all);
+std::string summaryOf(const std::vector<MaskedAttention> &all);
+/// --sparsity-report, as text or JSON.
+std::string sparsityReport(const std::vector<MaskedAttention> &all, bool json);
+
+/// Keeps what is said in the module, for bundles that are made of its texts.
+void keepMasks(mlir::ModuleOp module, const std::vector<MaskedAttention> &all);
+/// What a bundle says: `debug/masks.json`, and of its options "12 of 12 by rule"; "" where nothing is masked.
+std::string keptMasks(mlir::ModuleOp module);
+std::string keptSummary(mlir::ModuleOp module);
 
 } // namespace dmxc::driver

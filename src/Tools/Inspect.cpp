@@ -14,7 +14,8 @@ namespace dmxc::tools {
 using namespace bundle;
 
 const std::vector<std::string> &inspectViews() {
-  static const std::vector<std::string> views = {"summary", "tensors", "dims", "tasks", "memory", "kernels", "sizes"};
+  static const std::vector<std::string> views = {"summary", "tensors", "dims",  "tasks",
+                                                 "memory",  "kernels", "sizes", "masks"};
   return views;
 }
 

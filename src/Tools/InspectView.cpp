@@ -410,6 +410,8 @@ Result<View> makeView(const Bundle &bundle, const std::string &what, const std::
     return kernels(bundle, kernel);
   if (what == "sizes")
     return sizes(bundle);
+  if (what == "masks")
+    return masksView(bundle);
   return summary(bundle);
 }
 

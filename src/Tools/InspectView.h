@@ -49,6 +49,8 @@ std::string tensorName(const bundle::Bundle &bundle, const bundle::GraphDesc &gr
 
 /// "dims": the dim tables, constraints, and which task owns which graph.
 View dimsView(const bundle::Bundle &bundle);
+/// "masks": the rule of each masked attention, or what is no rule in it.
+Result<View> masksView(const bundle::Bundle &bundle);
 /// Of each task; empty when the graph has one stage, or none that are right.
 std::vector<size_t> taskStages(const bundle::GraphDesc &graph);
 

@@ -19,6 +19,13 @@ constexpr const char *examples = "  dmx-inspect m.bundle\n"
                                  "  dmx-inspect old.bundle --diff new.bundle\n"
                                  "  dmx-inspect m.bundle --html m.html --report run.json --report trace.json\n";
 
+std::string known(const std::vector<std::string> &views) {
+  std::string text;
+  for (const std::string &view : views)
+    text += (text.empty() ? "" : ", ") + view;
+  return text;
+}
+
 void addFlags(CLI::App &app, InspectOptions &options) {
   std::string views;
   for (const std::string &view : inspectViews())
@@ -64,9 +71,8 @@ static int run(int argc, char **argv) {
     return *code;
   const std::vector<std::string> &views = inspectViews();
   if (!options.what.empty() && std::find(views.begin(), views.end(), options.what) == views.end())
-    return reportError("dmx-inspect",
-                       usageError("--what " + options.what + ": unknown view" + didYouMean(options.what, views) +
-                                  "; known are summary, tensors, dims, tasks, memory, kernels, sizes"));
+    return reportError("dmx-inspect", usageError("--what " + options.what + ": unknown view" +
+                                                 didYouMean(options.what, views) + "; known are " + known(views)));
   if (!options.kernel.empty() && !options.what.empty() && options.what != "kernels")
     return reportError("dmx-inspect", usageError("--kernel goes with --what kernels, not with --what " + options.what));
   if (!options.kernel.empty())

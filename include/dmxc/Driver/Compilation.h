@@ -84,6 +84,8 @@ private:
   bool checkRequest();
   bool checkOutputs();
   bool checkNames();
+  /// Tells the phases of --sparsity.
+  bool chooseSparsity();
   const Frontend *chooseFrontend();
   /// Runs `work` with MLIR's messages collected; they become errors of `kind`,
   /// or internal ones when the IR ends up invalid.

@@ -72,6 +72,11 @@ struct Options {
   std::string from;            ///< the phase whose text `model` is; "" = a model file
   std::string dumpPhases, saveTemps, schedule;
 
+  //--- masks
+  std::string sparsity = "on"; ///< or "off": kernels look at what masks leave out, too
+  std::string sparsityReport;
+  std::optional<std::pair<int64_t, int64_t>> sparsityTile; ///< rows and columns that the report counts in
+
   //--- numbers
   std::string numerics; ///< "": each target's own
 

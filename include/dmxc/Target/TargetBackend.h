@@ -33,6 +33,9 @@ inline constexpr llvm::StringLiteral kPacked = "packed";
 /// array of i64: operands that the first result may share its buffer with (each element is read before the same one is
 /// written)
 inline constexpr llvm::StringLiteral kInPlace = "in_place";
+/// array of i64: rows and columns of the tiles in which an attention leaves out what its mask does, and what the first
+/// column that it visits is a multiple of
+inline constexpr llvm::StringLiteral kTile = "tile";
 /// unit: states among the operands stay on the device, and results that are their next values are written there
 inline constexpr llvm::StringLiteral kKeepsStates = "keeps_states";
 /// unit: the kernel keeps its constants on the device, so no other dispatch shares it

@@ -4,6 +4,7 @@
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -12,6 +13,7 @@ using namespace dmxc::dmir;
 
 // What is longer is no mask that anybody wrote.
 static constexpr size_t kMostPieces = 16, kMostConditions = 64;
+static constexpr const char *kDims = "its dims do not broadcast to those of the scores";
 static constexpr unsigned kMostSteps = 4096, kMostDepth = 64, kMostDims = 12, kMostSymbols = 16;
 
 IndexFunctions::IndexFunctions(Operation *scope, ArrayRef<Dim> extents)
@@ -118,10 +120,23 @@ Pieces IndexFunctions::within(ArrayRef<Piece> pieces, const Conditions &conditio
   return result;
 }
 
-Pieces IndexFunctions::unknown(Operation *op) {
-  if (op)
-    cause = op;
+Pieces IndexFunctions::unknown(Operation *op, const std::string &why) {
+  cause = op;
+  reason = why;
   return {Piece{}};
+}
+
+std::string IndexFunctions::unreadable() const {
+  if (!cause)
+    return reason;
+  return "'" + nodeName(cause) + "' (" + cause->getName().getStringRef().str() + "): " + reason;
+}
+
+/// The name of a graph's input.
+static std::string inputName(BlockArgument argument) {
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
+  return name ? "the input '" + name.str() + "'" : "an input";
 }
 
 Pieces IndexFunctions::limited(Pieces pieces, Operation *op) {
@@ -129,7 +144,7 @@ Pieces IndexFunctions::limited(Pieces pieces, Operation *op) {
   for (const Piece &piece : pieces)
     conditions += piece.where.size();
   if (pieces.empty() || pieces.size() > kMostPieces || conditions > kMostConditions)
-    return unknown(op);
+    return unknown(op, "it has more than 16 pieces, or more than 64 conditions");
   // select(anything, c, c) is c.
   if (llvm::all_of(pieces, [&](const Piece &piece) { return piece.leaf == pieces[0].leaf; }))
     return {Piece{{}, pieces[0].leaf}};
@@ -147,20 +162,26 @@ Pieces IndexFunctions::ofBroadcast(Value tensor) {
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     index.push_back(getAffineDimExpr(axis, context));
   std::optional<Index> own = broadcastIndex(index, dimsOf(tensor), extents);
-  return own ? at(tensor, *own) : unknown(tensor.getDefiningOp());
+  return own ? at(tensor, *own) : unknown(tensor.getDefiningOp(), kDims);
 }
 
 Pieces IndexFunctions::at(Value tensor, const Index &index) {
   Operation *op = tensor.getDefiningOp();
-  if (!op || depth >= kMostDepth || symbolDims.size() > kMostSymbols)
-    return unknown(op);
+  if (!op) {
+    bool isWhole = !reader;
+    return unknown(reader, (isWhole ? "it is " : "it reads ") + inputName(cast<BlockArgument>(tensor)));
+  }
+  if (depth >= kMostDepth || symbolDims.size() > kMostSymbols)
+    return unknown(op, "it is behind more than 64 ops, or more than 16 sizes");
   auto key = std::make_pair(tensor, AffineMap::get(kMostDims, kMostSymbols + 8, index, context));
   if (auto known = memo.find(key); known != memo.end())
     return known->second;
   if (++steps > kMostSteps)
-    return unknown(op);
+    return unknown(op, "it takes more than 4096 steps to get there");
   ++depth;
+  Operation *outer = std::exchange(reader, op);
   Pieces pieces = read(tensor, index);
+  reader = outer;
   --depth;
   memo[key] = pieces;
   return pieces;
@@ -173,20 +194,21 @@ Pieces IndexFunctions::read(Value tensor, const Index &index) {
   if (auto iota = dyn_cast<IotaOp>(op)) {
     ElementRules rules(*this, op);
     Leaf leaf = rules.exactly(index[iota.getAxis()], elementOf(tensor));
-    return leaf.kind == Leaf::Unknown ? unknown(op) : Pieces{Piece{{}, leaf}};
+    return leaf.kind == Leaf::Unknown ? unknown(op, "its type does not count that far exactly") : Pieces{Piece{{}, leaf}};
   }
   if (auto sizes = dyn_cast<DimTensorOp>(op)) {
     SmallVector<Dim> values = mixDims(sizes.getValues(), sizes.getDims());
     auto which = index.size() == 1 ? dyn_cast<AffineConstantExpr>(index[0]) : AffineConstantExpr();
     bool inside = which && which.getValue() >= 0 && which.getValue() < static_cast<int64_t>(values.size());
-    return inside ? Pieces{Piece{{}, Leaf::of(exprOf(values[which.getValue()]))}} : unknown(op);
+    return inside ? Pieces{Piece{{}, Leaf::of(exprOf(values[which.getValue()]))}}
+                  : unknown(op, "which of its sizes is read depends on the index");
   }
   if (!op->hasTrait<Elementwise>())
     return readMovement(op, index);
   SmallVector<Pieces> operands;
   for (Value operand : op->getOperands()) {
     std::optional<Index> own = broadcastIndex(index, dimsOf(operand), dimsOf(tensor));
-    operands.push_back(own ? at(operand, *own) : unknown(op));
+    operands.push_back(own ? at(operand, *own) : unknown(op, kDims));
   }
   return ElementRules(*this, op).apply(operands);
 }
@@ -195,7 +217,7 @@ Pieces IndexFunctions::readMovement(Operation *op, const Index &index) {
   return llvm::TypeSwitch<Operation *, Pieces>(op)
       .Case([&](BroadcastOp o) {
         std::optional<Index> own = broadcastIndex(index, dimsOf(o.getInput()), dimsOf(o.getResult()));
-        return own ? at(o.getInput(), *own) : unknown(op);
+        return own ? at(o.getInput(), *own) : unknown(op, kDims);
       })
       .Case([&](TransposeOp o) {
         Index own(index.size());
@@ -209,7 +231,7 @@ Pieces IndexFunctions::readMovement(Operation *op, const Index &index) {
       .Case([&](PadOp o) { return readPad(o, index); })
       .Case([&](GatherOp o) { return readGather(o, index); })
       .Case([&](ReduceOp o) { return readGreatest(o, index); })
-      .Default([&](Operation *) { return unknown(op); });
+      .Default([&](Operation *) { return unknown(op, "rules are not read through this op"); });
 }
 
 std::optional<IndexFunctions::Index> IndexFunctions::broadcastIndex(const Index &index, ArrayRef<Dim> own,
@@ -244,12 +266,12 @@ Pieces IndexFunctions::readReshape(ReshapeOp op, const Index &index) {
     while (axis < from.size() && from[axis].is(1))
       ++axis;
     if (axis == from.size() || !(from[axis] == dim))
-      return unknown(op);
+      return unknown(op, "it joins or splits axes");
     own[axis++] = index[i];
   }
   for (; axis < from.size(); ++axis)
     if (!from[axis].is(1))
-      return unknown(op);
+      return unknown(op, "it joins or splits axes");
   return at(op.getInput(), own);
 }
 
@@ -274,7 +296,7 @@ Pieces IndexFunctions::readConcat(ConcatOp op, const Index &index) {
 
 Pieces IndexFunctions::readPad(PadOp op, const Index &index) {
   if (op.getMode() != PadMode::constant || llvm::any_of(op.getInterior(), [](int64_t n) { return n != 0; }))
-    return unknown(op);
+    return unknown(op, "it pads with something else than a constant");
   Pieces fill = at(op.getValue(), {}), result;
   Conditions inside; // of the axes so far
   Index own = index;
@@ -300,8 +322,10 @@ Pieces IndexFunctions::readGather(GatherOp op, const Index &index) {
   size_t axis = op.getAxis(), count = dimsOf(op.getIndices()).size();
   Index picks(index.begin() + axis, index.begin() + axis + count);
   Pieces places = at(op.getIndices(), picks);
+  if (places.size() == 1 && places[0].leaf.kind == Leaf::Unknown)
+    return places;
   if (places.size() != 1 || places[0].leaf.kind != Leaf::Affine || range(places[0].leaf.affine).min < 0)
-    return unknown(op);
+    return unknown(op, "where it reads is no expression that counts from the beginning");
   Index own(index.begin(), index.begin() + axis);
   own.push_back(places[0].leaf.affine);
   own.append(index.begin() + axis + count, index.end());
@@ -330,10 +354,10 @@ bool IndexFunctions::reaches(const Conditions &conditions, AffineDimExpr axis, D
 Pieces IndexFunctions::readGreatest(ReduceOp op, const Index &index) {
   SmallVector<Dim> dims = dimsOf(op.getInput());
   if (op.getKind() != Reduction::max || op.getAxes().size() != 1 || dimRanges.size() >= kMostDims)
-    return unknown(op);
+    return unknown(op, "rules are not read through this op");
   size_t axis = op.getAxes()[0];
   if (range(exprOf(dims[axis])).min < 1 && !llvm::is_contained(extents, dims[axis]))
-    return unknown(op);
+    return unknown(op, "its axis may have no elements");
   auto fresh = cast<AffineDimExpr>(getAffineDimExpr(dimRanges.size(), context));
   Index own = index;
   if (op.getKeepDims())
@@ -355,7 +379,7 @@ Pieces IndexFunctions::readGreatest(ReduceOp op, const Index &index) {
   extents.pop_back();
   dimRanges.pop_back();
   memo.clear(); // the dim is another one next time
-  return greatest ? Pieces{Piece{{}, *greatest}} : unknown(op);
+  return greatest ? Pieces{Piece{{}, *greatest}} : unknown(op, "not each row is seen to hold the greatest number");
 }
 
 //===----------------------------------------------------------------------===//
@@ -387,7 +411,7 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   std::optional<Tensor> tensor = hostFormOf(value.getType()) ? constantTensor(value) : std::nullopt;
   constexpr int64_t most = int64_t(1) << 30;
   if (!tensor || tensor->numElements() == 0 || tensor->numElements() > most || dtypeBits(tensor->dtype()) < 8)
-    return unknown(op);
+    return unknown(op, "the constant is empty, larger than 2^30 elements, or of a type that is not looked at");
   SmallVector<size_t> axes; // that have elements
   for (auto [axis, dim] : llvm::enumerate(tensor->shape()))
     if (dim > 1)
@@ -395,18 +419,20 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   if (axes.empty())
     return {Piece{{}, elementLeaf(*tensor, 0, context)}};
   if (axes.size() > 2)
-    return unknown(op);
+    return unknown(op, "the constant has more than two axes");
   int64_t columns = tensor->shape()[axes.back()], rows = tensor->numElements() / columns;
   bool isInt = !isFloat(tensor->dtype()) && tensor->dtype() != DType::Bool;
   if (isInt && axes.size() == 1)
     if (std::optional<int64_t> step = stepAlong(*tensor, columns, 1))
       return {Piece{{}, Leaf::of(index[axes[0]] * *step + tensor->asInt(0))}};
   if (isInt)
-    return unknown(op);
+    return unknown(op, "the constant's integers do not grow by equal steps");
   AffineExpr row = axes.size() == 2 ? index[axes[0]] : number(0);
   std::optional<Pieces> pieces = readTwoValues(*tensor, rows, columns, row, index[axes.back()]);
   if (!pieces)
-    return unknown(op);
+    return unknown(op, "the constant is not two values, with one run of one of them in each row between ends that are "
+                       "fixed or move by 1 a row");
+  runsOfConstants = true;
   Pieces kept;
   for (const Piece &piece : *pieces)
     if (std::optional<Conditions> where = both({}, piece.where))

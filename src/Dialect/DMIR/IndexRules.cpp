@@ -23,6 +23,8 @@ bool Leaf::operator==(const Leaf &other) const {
   return kind == Number ? sameNumber : kind == Affine ? affine == other.affine : true;
 }
 
+static constexpr const char *kNotAffine = "what it makes of these numbers is no affine expression of the index";
+
 static bool isMasking(double number) { return number < -1e38; }
 
 AffineExpr ElementRules::integer(const Leaf &leaf) const {
@@ -57,7 +59,7 @@ Pieces ElementRules::product(const Pieces &a, const Pieces &b, Rule rule) {
         if (std::optional<Conditions> all = f.both(*where, z.where))
           result.push_back({*all, z.leaf});
       if (result.size() > 64)
-        return f.unknown(op);
+        return f.unknown(op, "it has more than 64 pieces");
     }
   return f.limited(std::move(result), op);
 }
@@ -92,9 +94,11 @@ Pieces ElementRules::compare(Compare kind, const Leaf &x, const Leaf &y) {
     bool values[] = {a == b, a != b, a<b, a <= b, a> b, a >= b};
     return one(Leaf::of(values[static_cast<int>(kind)] ? 1.0 : 0.0));
   }
+  if (x.kind == Leaf::Unknown || y.kind == Leaf::Unknown)
+    return one(Leaf());
   AffineExpr a = integer(x), b = integer(y);
   if (!a || !b)
-    return f.unknown(op);
+    return f.unknown(op, "it compares with something else than an integer");
   switch (kind) {
   case Compare::eq:
   case Compare::ne:
@@ -211,25 +215,21 @@ Leaf ElementRules::withUnknown(const Leaf &x, const Leaf &y) {
 Pieces ElementRules::binary(const Leaf &x, const Leaf &y) {
   if (auto op = dyn_cast<CompareOp>(this->op))
     return compare(op.getKind(), x, y);
-  if (x.kind == Leaf::Unknown || y.kind == Leaf::Unknown) {
-    Leaf leaf = withUnknown(x, y);
-    return leaf.kind == Leaf::Unknown ? f.unknown(op) : one(leaf);
-  }
+  if (x.kind == Leaf::Unknown || y.kind == Leaf::Unknown)
+    return one(withUnknown(x, y));
   if (x.kind == Leaf::Number && y.kind == Leaf::Number) {
     Leaf leaf = floats(x.number, y.number);
-    return leaf.kind == Leaf::Unknown ? f.unknown(op) : one(leaf);
+    return leaf.kind == Leaf::Unknown ? f.unknown(op, "what it makes of two numbers is not computed here") : one(leaf);
   }
   AffineExpr a = integer(x), b = integer(y);
   if (a && b && isa<MaxOp, MinOp>(op))
     return extremum(a, b, isa<MaxOp>(op));
   Leaf leaf = a && b ? integers(a, b) : Leaf();
-  return leaf.kind == Leaf::Unknown ? f.unknown(op) : one(leaf);
+  return leaf.kind == Leaf::Unknown ? f.unknown(op, kNotAffine) : one(leaf);
 }
 
 Pieces ElementRules::cast(const Leaf &x) {
   Type to = elementOf(op->getResult(0));
-  if (x.kind == Leaf::Unknown)
-    return f.unknown(op);
   if (to.isInteger(1))
     return x.kind == Leaf::Number ? one(Leaf::of(x.number != 0 ? 1.0 : 0.0)) : test(x.affine, true, true);
   if (auto type = dyn_cast<FloatType>(to); type && x.kind == Leaf::Number) {
@@ -237,14 +237,16 @@ Pieces ElementRules::cast(const Leaf &x) {
     APFloat value(x.number);
     value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
     value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-    return type.getWidth() >= 16 ? one(Leaf::of(value.convertToDouble())) : f.unknown(op);
+    return type.getWidth() >= 16 ? one(Leaf::of(value.convertToDouble())) : f.unknown(op, "its type has less than 16 bits");
   }
   AffineExpr whole = integer(x);
   Leaf leaf = whole ? exactly(whole, to) : Leaf();
-  return leaf.kind == Leaf::Unknown ? f.unknown(op) : one(leaf);
+  return leaf.kind == Leaf::Unknown ? f.unknown(op, "its type does not hold these numbers exactly") : one(leaf);
 }
 
 Pieces ElementRules::unary(const Leaf &x) {
+  if (x.kind == Leaf::Unknown)
+    return one(x);
   if (isa<CastOp>(op))
     return cast(x);
   if (x.kind == Leaf::Number && isa<NotOp>(op))
@@ -253,11 +255,11 @@ Pieces ElementRules::unary(const Leaf &x) {
     return one(Leaf::of(isa<NegOp>(op) ? -x.number : std::abs(x.number)));
   if (x.kind == Leaf::Affine && isa<NegOp>(op)) {
     Leaf leaf = exactly(-x.affine, elementOf(op->getResult(0)));
-    return leaf.kind == Leaf::Unknown ? f.unknown(op) : one(leaf);
+    return leaf.kind == Leaf::Unknown ? f.unknown(op, kNotAffine) : one(leaf);
   }
   if (x.kind == Leaf::Affine && isa<AbsOp>(op))
     return extremum(x.affine, -x.affine, true);
-  return f.unknown(op);
+  return f.unknown(op, kNotAffine);
 }
 
 Pieces ElementRules::apply(ArrayRef<Pieces> operands) {
@@ -266,6 +268,6 @@ Pieces ElementRules::apply(ArrayRef<Pieces> operands) {
   if (operands.size() == 2)
     return product(operands[0], operands[1], [this](const Leaf &x, const Leaf &y) { return binary(x, y); });
   if (operands.size() != 1)
-    return f.unknown(op);
+    return f.unknown(op, "rules are not read through this op");
   return product(operands[0], one(Leaf::of(0.0)), [this](const Leaf &x, const Leaf &) { return unary(x); });
 }

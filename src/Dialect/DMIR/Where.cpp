@@ -168,23 +168,6 @@ const Integers<int64_t> &dmir::plainIntegers() {
   return numbers;
 }
 
-int64_t dmir::keptInRow(const Rule &rule, ArrayRef<int64_t> row, int64_t columns, ArrayRef<int64_t> symbols) {
-  SmallVector<std::pair<int64_t, int64_t>> bounds;
-  for (int64_t at : row)
-    bounds.push_back({at, at});
-  Columns<int64_t> columnsOf(plainIntegers(), bounds, symbols, columns);
-  ColumnRange<int64_t> range = columnsOf.of(rule);
-  if (range.first == range.firstFull && range.last == range.lastFull)
-    return range.last - range.first;
-  // Several cases, or a rest: column by column.
-  SmallVector<int64_t> index(row);
-  index.push_back(0);
-  int64_t count = 0;
-  for (int64_t &column = index.back() = range.first; column < range.last; ++column)
-    count += keeps(rule, index, symbols);
-  return count;
-}
-
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 //===- FindMasks.cpp - masks of scores as rules of their index ------------===//
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/IndexFunction.h"
+#include "dmxc/Dialect/DMIR/Model.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -57,8 +58,10 @@ public:
     if (cases.empty() || cases.size() > 4 || !fits)
       return explain();
     Value old = softmax.getInput();
+    std::string from = originOf(*fill);
     if (!insert(cases, *fill))
       return;
+    softmax->setAttr(dmir::kMaskFromAttr, StringAttr::get(softmax.getContext(), from));
     simplify(cases);
     eraseUnread({old});
   }
@@ -161,6 +164,8 @@ private:
       OpOperand *scores = op->hasTrait<Elementwise>() && op->hasOneUse() ? sameDims(op) : nullptr;
       if (!scores)
         return;
+      if (isa<AddOp, SelectOp>(op))
+        shrinkOthers(op, *scores, cases);
       use = scores;
     }
   }
@@ -180,6 +185,63 @@ private:
     return {};
   }
 
+  /// What is left of the mask, in operands beside the scores: of the shape of what is no rule, as padding has one row.
+  void shrinkOthers(Operation *op, OpOperand &scores, ArrayRef<Conditions> cases) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value old = operand.get(), less = &operand == &scores ? old : shrunk(old, cases);
+      if (less == old || elementsOf(less.getType()) == elementsOf(old.getType()))
+        continue;
+      operand.set(less);
+      eraseUnread({old});
+    }
+  }
+
+  /// A value that is `value` wherever the rule keeps an index, where there is one of fewer elements.
+  Value shrunk(Value value, ArrayRef<Conditions> cases, unsigned depth = 0) {
+    constexpr unsigned most = 16;
+    Operation *op = value.getDefiningOp();
+    if (!op || depth > most || op->getNumResults() != 1)
+      return value;
+    if (auto broadcast = dyn_cast<BroadcastOp>(op))
+      return shrunk(broadcast.getInput(), cases, depth + 1);
+    if (!op->hasTrait<Elementwise>() || isa<MaskOp>(op))
+      return value;
+    if (Value same = operandWhereKept(op, cases))
+      return shrunk(same, cases, depth + 1);
+    SmallVector<Value> operands;
+    SmallVector<Dim> dims;
+    bool changes = false;
+    for (Value operand : op->getOperands()) {
+      operands.push_back(shrunk(operand, cases, depth + 1));
+      changes |= operands.back() != operand;
+      std::optional<SmallVector<Dim>> both = broadcastDims(dims, dimsOf(operands.back()));
+      if (!both)
+        return value;
+      dims = *both;
+    }
+    if (!changes || elementsOf(value.getType()) == product(dims))
+      return value;
+    OpBuilder b(maskOp);
+    b.setInsertionPointAfter(op);
+    OperationState state(op->getLoc(), op->getName(), operands, tensorOf(dims, elementOf(value)), op->getAttrs());
+    return b.create(state)->getResult(0);
+  }
+
+  /// The operand that an op of masks gives wherever the rule keeps an index; null if there is none.
+  Value operandWhereKept(Operation *op, ArrayRef<Conditions> cases) {
+    if (Value kept = whereKept(op, cases))
+      return kept;
+    std::optional<double> neutral = isa<AndOp, MulOp>(op) ? std::optional(1.0)
+                                    : isa<OrOp>(op)       ? std::optional(0.0)
+                                                          : std::nullopt;
+    if (!neutral || (isa<AndOp, OrOp>(op) && !elementOf(op->getResult(0)).isInteger(1)))
+      return {};
+    for (unsigned i : {0, 1})
+      if (numberWhereKept(op->getOperand(i), cases) == neutral)
+        return op->getOperand(1 - i);
+    return {};
+  }
+
   static OpOperand *sameDims(Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
       if (operand.get().getType() == op->getResult(0).getType())
@@ -187,22 +249,48 @@ private:
     return nullptr;
   }
 
-  /// Says what hid a mask, where there may be one: something that differs along rows and columns, or along columns
-  /// alone, meets the scores between the product and the softmax.
-  void explain() {
+  /// Calls `use` with what may be a mask, and the op where it meets the scores between the product and the softmax:
+  /// something that differs along rows and columns, or along columns alone. Until it returns true.
+  void forEachMask(llvm::function_ref<bool(Operation *op, Value mask)> use) {
     Value value = softmax.getInput();
     for (int steps = 0; steps < 16; ++steps) {
       Operation *op = value.getDefiningOp();
       if (!op || (!op->hasTrait<Elementwise>() && !isa<ReshapeOp>(op)))
         return;
       if (isa<AddOp, SelectOp>(op))
-        if (Value mask = maskOf(op))
-          return say(mask);
+        if (Value mask = maskOf(op); mask && use(op, mask))
+          return;
       OpOperand *scores = isa<ReshapeOp>(op) ? &op->getOpOperand(0) : sameDims(op);
       if (!scores)
         return;
       value = scores->get();
     }
+  }
+
+  /// Where a rule was read, and in what form.
+  std::string originOf(double fill) {
+    Operation *where = softmax.getInput().getDefiningOp();
+    bool isConstant = false;
+    forEachMask([&](Operation *op, Value mask) {
+      IndexFunctions own(softmax, dimsOf(softmax.getInput()));
+      Pieces pieces = own.ofBroadcast(mask);
+      bool says = llvm::any_of(pieces, [&](const Piece &piece) {
+        return piece.leaf.isNumber(fill) || (isa<SelectOp>(op) && piece.leaf.kind == Leaf::Number);
+      });
+      if (says)
+        where = op, isConstant = own.readRuns();
+      return says;
+    });
+    return "'" + nodeName(where) + "' (" + where->getName().getStringRef().str() + ") of " +
+           (isConstant ? "a constant" : "compared positions");
+  }
+
+  /// Says what hid a mask, where there may be one.
+  void explain() {
+    forEachMask([&](Operation *, Value mask) {
+      say(mask);
+      return true;
+    });
   }
 
   static Value maskOf(Operation *op) {
@@ -216,16 +304,17 @@ private:
   void say(Value mask) {
     IndexFunctions own(softmax, dimsOf(softmax.getInput()));
     Pieces pieces = own.ofBroadcast(mask);
-    std::string reason;
-    if (auto argument = dyn_cast<BlockArgument>(mask))
-      reason = "it is an input";
-    else if (Operation *op = own.unreadable())
-      reason =
-          "'" + nodeName(op) + "' (" + op->getName().getStringRef().str() + ") is no rule of the index" +
-          (llvm::any_of(op->getOperands(), [](Value v) { return isa<BlockArgument>(v); }) ? ": it reads an input" : "");
-    else
-      reason = "it adds numbers that scores do not drown in, or has more than 4 cases";
-    softmax->setAttr("dmir.mask_unknown", StringAttr::get(softmax.getContext(), reason));
+    auto unknown = [](const Piece &piece) { return piece.leaf.kind == Leaf::Unknown; };
+    std::string reason = own.unreadable(), name = "the mask";
+    if (Operation *op = mask.getDefiningOp())
+      name = "'" + nodeName(op) + "' (" + op->getName().getStringRef().str() + ")";
+    if (llvm::none_of(pieces, unknown)) {
+      std::optional<double> fill = fillOf(pieces);
+      reason = name + (fill || elementOf(mask).isInteger(1)
+                           ? ": scores may be as low as its numbers, or its rule has more than 4 cases or 16 conditions"
+                           : ": its numbers are added to scores and replace none");
+    }
+    softmax->setAttr(dmir::kMaskUnknownAttr, StringAttr::get(softmax.getContext(), reason));
   }
 
   dmir::SoftmaxOp softmax;

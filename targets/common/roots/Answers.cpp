@@ -143,6 +143,8 @@ DictionaryAttr Answers::strategyOf(dmir::RegionOp region, const KernelPlan &plan
     list.set("nominal", sizes);
   if (!plan.packed.empty())
     list.set(strategy::kPacked, plan.packed.getDictionary(context));
+  if (!plan.tile.empty())
+    list.set(strategy::kTile, b.getI64ArrayAttr(plan.tile));
   if (!plan.inPlace.empty())
     list.set(strategy::kInPlace, b.getI64ArrayAttr(plan.inPlace));
   return list.getDictionary(context);

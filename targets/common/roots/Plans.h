@@ -37,6 +37,7 @@ struct KernelPlan {
   std::string algorithm;
   Dim work = 1, grain = 1, scratch = 0;
   std::vector<int64_t> inPlace; ///< operands whose buffer the first result may share
+  std::vector<int64_t> tile;    ///< see strategy::kTile; empty: none
   mlir::NamedAttrList packed;   ///< "<operand>" -> form
   int64_t savedBytes = 0;       ///< of constants, by rounding them
   /// Emits the body; captures the plan's details. Does not call finish.

@@ -409,6 +409,8 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
   details->chooseRows();
   KernelPlan plan;
   plan.algorithm = !details->mask ? "attention" : details->all ? "attention-all-tiles" : "attention-tiles";
+  if (details->mask)
+    plan.tile = {details->rows, kKeyTile, kKeyPass};
   plan.work = details->result.batch * details->blocks();
   double flops = 2.0 * static_cast<double>(details->rows) *
                  static_cast<double>(nominal(body.block, details->result.k)) *

@@ -52,8 +52,11 @@ public:
   Pieces within(llvm::ArrayRef<Piece> pieces, const Conditions &conditions) const;
   /// What the symbols of expressions stand for.
   llvm::ArrayRef<Dim> symbols() const { return symbolDims; }
-  /// The op that kept the last unknown value from being read, null where there was none.
-  mlir::Operation *unreadable() const { return cause; }
+  /// What kept the last unknown value from being read, with its node: "'attn/Cast' (dmir.cast): it reads the input
+  /// 'm'"; "" where nothing did.
+  std::string unreadable() const;
+  /// Whether a constant was read as two values with a run in each row.
+  bool readRuns() const { return runsOfConstants; }
 
 private:
   using Index = llvm::SmallVector<mlir::AffineExpr, 4>;
@@ -72,7 +75,8 @@ private:
   bool reaches(const Conditions &conditions, mlir::AffineDimExpr axis, Dim extent) const;
   std::optional<Index> broadcastIndex(const Index &index, llvm::ArrayRef<Dim> own, llvm::ArrayRef<Dim> whole) const;
 
-  Pieces unknown(mlir::Operation *op);
+  /// `why`: a clause about the op, which keeps its value from being read.
+  Pieces unknown(mlir::Operation *op, const std::string &why);
   mlir::AffineExpr exprOf(Dim dim);
   mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   Interval range(mlir::AffineExpr expr) const;
@@ -80,7 +84,9 @@ private:
   std::optional<Conditions> both(const Conditions &a, const Conditions &b) const;
   Pieces limited(Pieces pieces, mlir::Operation *op);
 
-  mlir::Operation *scope, *cause = nullptr;
+  mlir::Operation *scope, *cause = nullptr, *reader = nullptr;
+  std::string reason;
+  bool runsOfConstants = false;
   mlir::MLIRContext *context;
   llvm::SmallVector<Dim> extents, symbolDims;
   llvm::SmallVector<Interval> dimRanges, symbolRanges;

@@ -11,6 +11,12 @@ namespace dmxc::dmir {
 inline constexpr llvm::StringLiteral kNodesAttr = "dmir.nodes";
 /// Module, since partition: array of {target, nodes, reason}, for people: what the bundle says of each target's share.
 inline constexpr llvm::StringLiteral kPlacementAttr = "dmir.placement";
+/// Softmax, until partition is done: text, for people: where its mask was read as a rule, or what is no rule in it.
+inline constexpr llvm::StringLiteral kMaskFromAttr = "dmir.mask_from", kMaskUnknownAttr = "dmir.mask_unknown";
+/// Module, since partition: array of dictionaries, for people: what each masked attention leaves out.
+inline constexpr llvm::StringLiteral kMasksAttr = "dmir.masks";
+/// Module: "off" where kernels are to look at what masks leave out, too.
+inline constexpr llvm::StringLiteral kSparsityAttr = "dmir.sparsity";
 
 /// Gives the module kNodesAttr: the nodes that were read by name, and those that its ops have besides.
 void setNodeCount(mlir::ModuleOp module, llvm::StringSet<> read = {});
