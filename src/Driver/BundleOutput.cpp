@@ -167,8 +167,9 @@ bool Compilation::writeBundle(const std::string &path) {
     }
     bundle::WeightsWriter weights;
     Result<bundle::Manifest> described = manifest();
-    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), keptMasks(*theModule), timeRows)
-                               : Status(described.takeError());
+    Status written =
+        described ? fillWriter(**writer, *compiled, weights, std::move(*described), keptMasks(*theModule), timeRows)
+                  : Status(described.takeError());
     if (!written) {
       diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);
       return false;

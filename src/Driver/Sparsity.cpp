@@ -33,6 +33,8 @@ public:
     }
     one.from = from ? from.str() : "the model's text";
     dmir::Rule rule = dmir::ruleOf(mask);
+    for (auto [name, value] : llvm::zip(rule.values, mask.getValues()))
+      name = nameOf(value);
     one.rule = dmir::describe(rule);
     llvm::raw_string_ostream stream(one.fill);
     cast<FloatAttr>(mask.getFill()).getValue().print(stream);
@@ -61,7 +63,7 @@ private:
       return llvm::is_contained(numbers, -1) ? std::nullopt : std::optional(numbers);
     };
     auto extents = known(dmir::dimsOf(mask.getInput())), symbols = known(rule.dims);
-    if (!extents || !symbols)
+    if (!extents || !symbols || !rule.values.empty())
       return;
     constexpr int64_t usual = 64;
     one.counts = dmir::countAllTiles(rule, *extents, *symbols,
@@ -108,8 +110,14 @@ private:
   }
 
   std::string nameOf(Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      value = region->getOperand(argument.getArgNumber());
+    for (bool moved = true; moved;) { // what the mask was given its values by has no name of the model's
+      if (auto argument = dyn_cast<BlockArgument>(value); argument && argument.getOwner() == region.getBlock())
+        value = region->getOperand(argument.getArgNumber());
+      Operation *op = value.getDefiningOp();
+      moved = mlir::isa_and_nonnull<dmir::ReshapeOp, dmir::CastOp, dmir::RegionOp>(op) && op->getNumOperands() == 1;
+      if (moved)
+        value = op->getOperand(0);
+    }
     if (Operation *op = value.getDefiningOp())
       return "'" + dmir::nodeName(op) + "'";
     auto argument = cast<BlockArgument>(value);

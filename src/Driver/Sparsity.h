@@ -20,15 +20,15 @@ struct MaskedAttention {
   std::string fill; ///< what takes the place of scores
   std::string rest; ///< what is left beside the rule: "'pad' of 2x1x1x64"; "" where that is nothing
   std::string algorithm;
-  std::optional<dmir::TileSize> tile;       ///< in which keys are left out
-  std::optional<dmir::TileCounts> counts;   ///< of all batch items and heads; nothing where sizes are open
-  double operations = 0;                    ///< of both products, on all scores; where sizes are known
+  std::optional<dmir::TileSize> tile;     ///< in which keys are left out
+  std::optional<dmir::TileCounts> counts; ///< of all batch items and heads; nothing where sizes are open
+  double operations = 0;                  ///< of both products, on all scores; where sizes are known
   bool skips() const { return algorithm == "attention-tiles"; }
   double issued() const;
 };
 
-/// Of a module that partition made; tiles are counted in `tile` rows and columns where that is given. Notes that frontend
-/// left on ops for this are taken away, as equal kernels are to have equal texts.
+/// Of a module that partition made; tiles are counted in `tile` rows and columns where that is given. Notes that
+/// frontend left on ops for this are taken away, as equal kernels are to have equal texts.
 std::vector<MaskedAttention> maskedAttentions(mlir::ModuleOp module, std::optional<dmir::TileSize> tile);
 
 /// "masks: 12 of 12 masked attentions by rule, 50.4 % of their scores kept, masked keys skipped in 12"; "" where

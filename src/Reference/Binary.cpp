@@ -159,6 +159,15 @@ Outputs evaluateSelect(const Call &call) {
   return one(std::move(result));
 }
 
+/// The element of a tensor that broadcasts to the index' space.
+int64_t valueAt(const Tensor &tensor, llvm::ArrayRef<int64_t> index) {
+  int64_t at = 0;
+  size_t missing = index.size() - tensor.shape().size();
+  for (size_t axis = 0; axis < tensor.shape().size(); ++axis)
+    at = at * tensor.shape()[axis] + (tensor.shape()[axis] == 1 ? 0 : index[missing + axis]);
+  return tensor.asInt(at);
+}
+
 /// A select whose condition is a rule.
 Outputs evaluateMask(const Call &call) {
   auto op = llvm::cast<dmir::MaskOp>(call.op);
@@ -171,9 +180,13 @@ Outputs evaluateMask(const Call &call) {
       return call.error("the rule's sizes are known at run time only");
     symbols.push_back(*dim.known());
   }
+  size_t dims = symbols.size();
+  symbols.resize(rule.symbols());
   double fill = llvm::cast<mlir::FloatAttr>(op.getFill()).getValueAsDouble();
   std::vector<int64_t> index(space.size(), 0);
   for (int64_t at = 0; at < result.numElements(); ++at) {
+    for (size_t value = 1; value < call.in.size(); ++value)
+      symbols[dims + value - 1] = std::clamp(valueAt(call.in[value], index), -dmir::kMostValue, dmir::kMostValue);
     result.setDouble(at, dmir::keeps(rule, index, symbols) ? call.in[0].asDouble(at) : fill);
     for (size_t axis = space.size(); axis-- > 0 && ++index[axis] == space[axis];)
       index[axis] = 0;

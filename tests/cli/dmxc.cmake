@@ -51,6 +51,10 @@ dmxc_frontend_test(cli.control-flow onnx
 dmxc_frontend_test(cli.phase-texts onnx
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/phase_texts.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/zoo)
 set_tests_properties(cli.phase-texts cli.placement cli.misuse cli.progress cli.dynamic-shapes cli.dynamic-operators cli.quantized cli.rounded-weights cli.packed-rows cli.model-words cli.blocked-pixels cli.strategies cli.contracts cli.control-flow PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+dmxc_frontend_test(cli.masks "onnx;mlir"
+  ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/masks_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/zoo
+          ${CMAKE_SOURCE_DIR}/../shared/bench/bar_masks.py)
+set_tests_properties(cli.masks PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
 dmxc_frontend_test(cli.large-weights onnx
   ${CMAKE_SOURCE_DIR}/tests/long.sh --changed src/Bundle,src/Support/OutputFile.cpp,runtime,frontends/onnx/TensorReader.cpp ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/large_weights.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(cli.large-weights PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 RUN_SERIAL TRUE)

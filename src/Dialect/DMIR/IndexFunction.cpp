@@ -13,11 +13,10 @@ using namespace dmxc::dmir;
 
 // What is longer is no mask that anybody wrote.
 static constexpr size_t kMostPieces = 16, kMostConditions = 64;
-static constexpr const char *kDims = "its dims do not broadcast to those of the scores";
-static constexpr unsigned kMostSteps = 4096, kMostDepth = 64, kMostDims = 12, kMostSymbols = 16;
+static constexpr unsigned kMostSteps = 4096, kMostDepth = 64, kMostSymbols = 16;
 
 IndexFunctions::IndexFunctions(Operation *scope, ArrayRef<Dim> extents)
-    : scope(scope), context(scope->getContext()), extents(extents) {
+    : scope(scope), context(scope->getContext()), extents(extents), rank(extents.size()) {
   for (Dim extent : extents)
     dimRanges.push_back({0, std::max<int64_t>(range(exprOf(extent)).max - 1, 0)});
 }
@@ -34,10 +33,10 @@ AffineExpr IndexFunctions::exprOf(Dim dim) {
     AffineExpr expr;
   };
   auto symbol = [&](Dim whole) -> Part {
-    auto known = llvm::find(symbolDims, whole);
-    size_t position = known - symbolDims.begin();
-    if (known == symbolDims.end()) {
-      symbolDims.push_back(whole);
+    auto known = llvm::find_if(symbolList, [&](const Symbol &s) { return !s.value && s.dim == whole; });
+    size_t position = known - symbolList.begin();
+    if (known == symbolList.end()) {
+      symbolList.push_back({whole, {}, {}});
       Dim::Bounds bounds = whole.bounds([&](std::string_view name) -> Dim::Bounds {
         DimBounds own = symbolBounds(scope, StringRef(name.data(), name.size()));
         return {own.min, own.max};
@@ -80,26 +79,24 @@ static std::optional<int64_t> difference(AffineExpr a, AffineExpr b) {
   return termsOf(a - b, constant).empty() ? std::optional(constant) : std::nullopt;
 }
 
-/// Adds a condition to others; false where they exclude it.
-static bool addCondition(Conditions &conditions, const Condition &added, Interval range) {
+bool dmir::addCondition(Conditions &conditions, const Condition &added, Interval range) {
   if (range.max < 0 || (added.isEq && range.min > 0))
     return false;
   if (range.min >= 0 && (!added.isEq || range.max == 0))
     return true;
-  for (Condition &own : conditions) {
+  for (const Condition &own : conditions) {
     std::optional<int64_t> more = difference(added.expr, own.expr), sum = difference(added.expr, -own.expr);
     if (more && own.isEq)
       return added.isEq ? *more == 0 : *more >= 0; // own.expr is 0
-    if (more && added.isEq && *more > 0)
+    if ((more && added.isEq && *more > 0) || (sum && *sum < 0 && !(own.isEq && added.isEq)))
       return false;
-    if (more && !added.isEq) { // the lesser expression says all
-      if (*more < 0)
+  }
+  for (Condition &own : conditions)
+    if (std::optional<int64_t> more = difference(added.expr, own.expr); more && !added.isEq) {
+      if (*more < 0) // the lesser expression says all
         own = added;
       return true;
     }
-    if (sum && *sum < 0 && !(own.isEq && added.isEq))
-      return false;
-  }
   conditions.push_back(added);
   return true;
 }
@@ -139,7 +136,37 @@ static std::string inputName(BlockArgument argument) {
   return name ? "the input '" + name.str() + "'" : "an input";
 }
 
+/// The condition of `a` whose opposite `b` has beside the same others; null where there is none.
+static const Condition *oppositeIn(const Conditions &a, const Conditions &b) {
+  if (a.size() != b.size())
+    return nullptr;
+  const Condition *only = nullptr;
+  for (const Condition &x : a) {
+    if (llvm::is_contained(b, x))
+      continue;
+    bool turned =
+        !x.isEq && llvm::any_of(b, [&](const Condition &y) { return !y.isEq && difference(x.expr, -y.expr) == -1; });
+    if (only || !turned)
+      return nullptr;
+    only = &x;
+  }
+  return only;
+}
+
+/// Pieces of one value that differ in a condition and its opposite are one piece.
+static void joinOpposites(Pieces &pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i)
+    for (size_t j = i + 1; j < pieces.size(); ++j)
+      if (pieces[i].leaf == pieces[j].leaf)
+        if (const Condition *same = oppositeIn(pieces[i].where, pieces[j].where)) {
+          pieces[i].where.erase(same);
+          pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(j));
+          return joinOpposites(pieces);
+        }
+}
+
 Pieces IndexFunctions::limited(Pieces pieces, Operation *op) {
+  joinOpposites(pieces);
   size_t conditions = 0;
   for (const Piece &piece : pieces)
     conditions += piece.where.size();
@@ -168,10 +195,12 @@ Pieces IndexFunctions::ofBroadcast(Value tensor) {
 Pieces IndexFunctions::at(Value tensor, const Index &index) {
   Operation *op = tensor.getDefiningOp();
   if (!op) {
+    if (std::optional<Pieces> symbol = asSymbol(tensor, index))
+      return *symbol;
     bool isWhole = !reader;
     return unknown(reader, (isWhole ? "it is " : "it reads ") + inputName(cast<BlockArgument>(tensor)));
   }
-  if (depth >= kMostDepth || symbolDims.size() > kMostSymbols)
+  if (depth >= kMostDepth || symbolList.size() > kMostSymbols)
     return unknown(op, "it is behind more than 64 ops, or more than 16 sizes");
   auto key = std::make_pair(tensor, AffineMap::get(kMostDims, kMostSymbols + 8, index, context));
   if (auto known = memo.find(key); known != memo.end())
@@ -183,8 +212,40 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
   Pieces pieces = read(tensor, index);
   reader = outer;
   --depth;
+  if (pieces.size() == 1 && pieces[0].leaf.kind == Leaf::Unknown)
+    pieces = asSymbol(tensor, index).value_or(pieces);
   memo[key] = pieces;
   return pieces;
+}
+
+/// Integers that nothing is known of, but that all elements of a matrix read the same one, as lengths of batch entries.
+std::optional<Pieces> IndexFunctions::asSymbol(Value tensor, const Index &index) {
+  Type element = elementOf(tensor);
+  SmallVector<Dim> dims = dimsOf(tensor);
+  if (isConstant(tensor) || (!element.isInteger(32) && !element.isInteger(64)) || element.isUnsignedInteger() ||
+      rank < 2 || symbolList.size() > kMostSymbols)
+    return std::nullopt;
+  Symbol symbol{1, tensor, {}};
+  std::optional<unsigned> last;
+  for (auto [axis, expr] : llvm::enumerate(index)) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (expr == number(0) && dims[axis].is(1)) {
+      symbol.axes.push_back(std::nullopt);
+      continue;
+    }
+    if (!dim || dim.getPosition() + 2 >= rank || (last && dim.getPosition() <= *last) ||
+        !(dims[axis] == extents[dim.getPosition()]))
+      return std::nullopt;
+    symbol.axes.push_back(last = dim.getPosition());
+  }
+  auto known = llvm::find_if(symbolList, [&](const Symbol &s) { return s.value == tensor && s.axes == symbol.axes; });
+  size_t position = known - symbolList.begin();
+  if (known == symbolList.end()) {
+    symbolList.push_back(symbol);
+    int64_t most = element.isInteger(32) ? int64_t(1) << 31 : kMostValue;
+    symbolRanges.push_back({-most, element.isInteger(32) ? most - 1 : most});
+  }
+  return Pieces{Piece{{}, Leaf::of(getAffineSymbolExpr(position, context))}};
 }
 
 Pieces IndexFunctions::read(Value tensor, const Index &index) {
@@ -194,7 +255,8 @@ Pieces IndexFunctions::read(Value tensor, const Index &index) {
   if (auto iota = dyn_cast<IotaOp>(op)) {
     ElementRules rules(*this, op);
     Leaf leaf = rules.exactly(index[iota.getAxis()], elementOf(tensor));
-    return leaf.kind == Leaf::Unknown ? unknown(op, "its type does not count that far exactly") : Pieces{Piece{{}, leaf}};
+    return leaf.kind == Leaf::Unknown ? unknown(op, "its type does not count that far exactly")
+                                      : Pieces{Piece{{}, leaf}};
   }
   if (auto sizes = dyn_cast<DimTensorOp>(op)) {
     SmallVector<Dim> values = mixDims(sizes.getValues(), sizes.getDims());
@@ -213,27 +275,6 @@ Pieces IndexFunctions::read(Value tensor, const Index &index) {
   return ElementRules(*this, op).apply(operands);
 }
 
-Pieces IndexFunctions::readMovement(Operation *op, const Index &index) {
-  return llvm::TypeSwitch<Operation *, Pieces>(op)
-      .Case([&](BroadcastOp o) {
-        std::optional<Index> own = broadcastIndex(index, dimsOf(o.getInput()), dimsOf(o.getResult()));
-        return own ? at(o.getInput(), *own) : unknown(op, kDims);
-      })
-      .Case([&](TransposeOp o) {
-        Index own(index.size());
-        for (auto [axis, from] : llvm::enumerate(o.getPermutation()))
-          own[from] = index[axis];
-        return at(o.getInput(), own);
-      })
-      .Case([&](SliceOp o) { return readSlice(o, index); })
-      .Case([&](ReshapeOp o) { return readReshape(o, index); })
-      .Case([&](ConcatOp o) { return readConcat(o, index); })
-      .Case([&](PadOp o) { return readPad(o, index); })
-      .Case([&](GatherOp o) { return readGather(o, index); })
-      .Case([&](ReduceOp o) { return readGreatest(o, index); })
-      .Default([&](Operation *) { return unknown(op, "rules are not read through this op"); });
-}
-
 std::optional<IndexFunctions::Index> IndexFunctions::broadcastIndex(const Index &index, ArrayRef<Dim> own,
                                                                     ArrayRef<Dim> whole) const {
   if (own.size() > index.size() || whole.size() != index.size())
@@ -246,140 +287,6 @@ std::optional<IndexFunctions::Index> IndexFunctions::broadcastIndex(const Index 
     result.push_back(dim.is(1) ? number(0) : index[missing + axis]);
   }
   return result;
-}
-
-Pieces IndexFunctions::readSlice(SliceOp op, const Index &index) {
-  Index own;
-  for (auto [axis, start] : llvm::enumerate(op.getStartDims()))
-    own.push_back(exprOf(start) + index[axis] * op.getSteps()[axis]);
-  return at(op.getInput(), own);
-}
-
-/// Only axes of one element come and go.
-Pieces IndexFunctions::readReshape(ReshapeOp op, const Index &index) {
-  SmallVector<Dim> from = dimsOf(op.getInput()), to = dimsOf(op.getResult());
-  Index own(from.size(), number(0));
-  size_t axis = 0;
-  for (auto [i, dim] : llvm::enumerate(to)) {
-    if (dim.is(1))
-      continue;
-    while (axis < from.size() && from[axis].is(1))
-      ++axis;
-    if (axis == from.size() || !(from[axis] == dim))
-      return unknown(op, "it joins or splits axes");
-    own[axis++] = index[i];
-  }
-  for (; axis < from.size(); ++axis)
-    if (!from[axis].is(1))
-      return unknown(op, "it joins or splits axes");
-  return at(op.getInput(), own);
-}
-
-Pieces IndexFunctions::readConcat(ConcatOp op, const Index &index) {
-  Pieces result;
-  AffineExpr begin = number(0);
-  size_t axis = op.getAxis();
-  for (Value part : op.getInputs()) {
-    AffineExpr size = exprOf(dimOf(part, axis)), place = index[axis] - begin;
-    Conditions inside;
-    Index own = index;
-    own[axis] = place;
-    if (addCondition(inside, {place, false}, range(place)) &&
-        addCondition(inside, {size - 1 - place, false}, range(size - 1 - place)))
-      for (const Piece &piece : at(part, own))
-        if (std::optional<Conditions> where = both(inside, piece.where))
-          result.push_back({*where, piece.leaf});
-    begin = begin + size;
-  }
-  return limited(std::move(result), op);
-}
-
-Pieces IndexFunctions::readPad(PadOp op, const Index &index) {
-  if (op.getMode() != PadMode::constant || llvm::any_of(op.getInterior(), [](int64_t n) { return n != 0; }))
-    return unknown(op, "it pads with something else than a constant");
-  Pieces fill = at(op.getValue(), {}), result;
-  Conditions inside; // of the axes so far
-  Index own = index;
-  for (auto [axis, low] : llvm::enumerate(op.getLowDims())) {
-    own[axis] = index[axis] - exprOf(low);
-    AffineExpr rest = exprOf(dimOf(op.getInput(), axis)) - 1 - own[axis];
-    for (AffineExpr edge : {own[axis], rest}) {
-      Conditions outside = inside;
-      if (addCondition(outside, {-edge - 1, false}, range(-edge - 1)))
-        result.push_back({outside, fill[0].leaf});
-      if (!addCondition(inside, {edge, false}, range(edge)))
-        return limited(std::move(result), op);
-    }
-  }
-  for (const Piece &piece : at(op.getInput(), own))
-    if (std::optional<Conditions> where = both(inside, piece.where))
-      result.push_back({*where, piece.leaf});
-  return limited(std::move(result), op);
-}
-
-/// Where the place that is picked is an expression that counts from the beginning.
-Pieces IndexFunctions::readGather(GatherOp op, const Index &index) {
-  size_t axis = op.getAxis(), count = dimsOf(op.getIndices()).size();
-  Index picks(index.begin() + axis, index.begin() + axis + count);
-  Pieces places = at(op.getIndices(), picks);
-  if (places.size() == 1 && places[0].leaf.kind == Leaf::Unknown)
-    return places;
-  if (places.size() != 1 || places[0].leaf.kind != Leaf::Affine || range(places[0].leaf.affine).min < 0)
-    return unknown(op, "where it reads is no expression that counts from the beginning");
-  Index own(index.begin(), index.begin() + axis);
-  own.push_back(places[0].leaf.affine);
-  own.append(index.begin() + axis + count, index.end());
-  return at(op.getData(), own);
-}
-
-/// Whether each row has an index along the axis that meets the conditions: its first, its last, or the row's own
-/// number, counted from either end.
-bool IndexFunctions::reaches(const Conditions &conditions, AffineDimExpr axis, Dim extent) const {
-  SmallVector<AffineExpr> places{number(0)};
-  for (unsigned dim = 0; dim < axis.getPosition(); ++dim)
-    if (extents[dim] == extent)
-      places.push_back(getAffineDimExpr(dim, context));
-  if (std::optional<int64_t> size = extent.known(); size && *size > 0)
-    places.push_back(number(*size - 1));
-  return llvm::any_of(places, [&](AffineExpr place) {
-    return llvm::all_of(conditions, [&](const Condition &condition) {
-      Interval values = range(condition.expr.replace(axis, place));
-      return values.min >= 0 && (!condition.isEq || values.max == 0);
-    });
-  });
-}
-
-/// The greatest number along one axis, where each row is seen to have it. An axis without elements has none, unless it
-/// is as long as the space: there is no index to ask for then.
-Pieces IndexFunctions::readGreatest(ReduceOp op, const Index &index) {
-  SmallVector<Dim> dims = dimsOf(op.getInput());
-  if (op.getKind() != Reduction::max || op.getAxes().size() != 1 || dimRanges.size() >= kMostDims)
-    return unknown(op, "rules are not read through this op");
-  size_t axis = op.getAxes()[0];
-  if (range(exprOf(dims[axis])).min < 1 && !llvm::is_contained(extents, dims[axis]))
-    return unknown(op, "its axis may have no elements");
-  auto fresh = cast<AffineDimExpr>(getAffineDimExpr(dimRanges.size(), context));
-  Index own = index;
-  if (op.getKeepDims())
-    own[axis] = fresh;
-  else
-    own.insert(own.begin() + axis, fresh);
-  extents.push_back(dims[axis]);
-  dimRanges.push_back({0, std::max<int64_t>(range(exprOf(dims[axis])).max - 1, 0)});
-  Pieces pieces = at(op.getInput(), own);
-  std::optional<Leaf> greatest;
-  if (llvm::all_of(pieces, [](const Piece &piece) { return piece.leaf.kind == Leaf::Number; })) {
-    double most = pieces[0].leaf.number;
-    for (const Piece &piece : pieces)
-      most = std::max(most, piece.leaf.number);
-    for (const Piece &piece : pieces)
-      if (piece.leaf.number == most && reaches(piece.where, fresh, dims[axis]))
-        greatest = piece.leaf;
-  }
-  extents.pop_back();
-  dimRanges.pop_back();
-  memo.clear(); // the dim is another one next time
-  return greatest ? Pieces{Piece{{}, *greatest}} : unknown(op, "not each row is seen to hold the greatest number");
 }
 
 //===----------------------------------------------------------------------===//

@@ -237,7 +237,8 @@ Pieces ElementRules::cast(const Leaf &x) {
     APFloat value(x.number);
     value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
     value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &inexact);
-    return type.getWidth() >= 16 ? one(Leaf::of(value.convertToDouble())) : f.unknown(op, "its type has less than 16 bits");
+    return type.getWidth() >= 16 ? one(Leaf::of(value.convertToDouble()))
+                                 : f.unknown(op, "its type has less than 16 bits");
   }
   AffineExpr whole = integer(x);
   Leaf leaf = whole ? exactly(whole, to) : Leaf();

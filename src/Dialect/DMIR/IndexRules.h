@@ -5,6 +5,12 @@
 
 namespace dmxc::dmir {
 
+/// Adds a condition to others, whose expression has values in `range`; false where they exclude it.
+bool addCondition(Conditions &conditions, const Condition &added, Interval range);
+
+inline constexpr const char *kDims = "its dims do not broadcast to those of the scores";
+inline constexpr unsigned kMostDims = 12; ///< of a space, and those that are added to it for a while
+
 /// Elementwise ops of values that are read as pieces.
 class ElementRules {
 public:

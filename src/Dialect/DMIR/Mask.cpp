@@ -1,7 +1,10 @@
 //===- Mask.cpp - the op whose elements a rule keeps ----------------------===//
 #include "Infer.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Where.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace dmxc;
 using namespace dmxc::dmir;
@@ -32,20 +35,31 @@ std::string dmir::faultOf(AffineExpr expr) {
 
 DMIR_INFER(MaskOp) {
   auto input = typeOf(op.getInput());
-  size_t symbols = op.getDims() ? op.getDims()->getDims().size() : 0;
+  size_t symbols = (op.getDims() ? op.getDims()->getDims().size() : 0) + op.getValues().size();
   if (op.getKeep().empty() || op.getKeep().size() > 4)
     return emitOptionalError(loc, "C1: a rule has 1 to 4 cases, not ", op.getKeep().size());
   for (IntegerSet set : op.getKeep().getAsValueRange<IntegerSetAttr>()) {
     if (set.getNumDims() != input.getRank() || set.getNumSymbols() != symbols || set.getNumConstraints() > 16)
       return emitOptionalError(loc, "C1: a case has ", set.getNumDims(), " dims, ", set.getNumSymbols(),
                                " symbols and ", set.getNumConstraints(), " conditions; the operand has ",
-                               input.getRank(), " axes, there are ", symbols, " dims, and 16 conditions are the most");
+                               input.getRank(), " axes, there are ", symbols,
+                               " dims and values, and 16 conditions are the most");
     for (AffineExpr expr : set.getConstraints())
       if (std::string fault = faultOf(expr); !fault.empty())
         return emitOptionalError(loc, fault);
   }
   if (auto fill = dyn_cast<FloatAttr>(op.getFill()); !fill || fill.getType() != input.getElementType())
     return emitOptionalError(loc, "C4: fill is no number of type ", input.getElementType());
+  for (Value value : op.getValues()) {
+    SmallVector<Dim> whole = dimsOf(op.getInput()), own = dimsOf(value);
+    bool fits = elementOf(value).isInteger(64) && own.size() <= whole.size();
+    for (size_t axis = 0; axis < own.size() && fits; ++axis) {
+      bool isOfMatrix = axis + 2 < own.size();
+      fits = own[axis].is(1) || (isOfMatrix && own[axis] == whole[whole.size() - own.size() + axis]);
+    }
+    if (!fits)
+      return emitOptionalError(loc, "C5: a value is no i64 tensor with one element for each matrix: ", value.getType());
+  }
   results.push_back(op.getInput().getType());
   return success();
 }
@@ -55,6 +69,15 @@ Rule dmir::ruleOf(MaskOp op) {
   rule.rank = typeOf(op.getInput()).getRank();
   if (op.getDims())
     rule.dims.assign(op.getDims()->getDims().begin(), op.getDims()->getDims().end());
+  for (Value value : op.getValues()) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto function =
+        argument ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp()) : FunctionOpInterface();
+    auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kNameAttr) : StringAttr();
+    rule.values.push_back(name       ? name.str()
+                          : argument ? "value" + std::to_string(rule.values.size())
+                                     : "'" + nodeName(value.getDefiningOp()) + "'");
+  }
   llvm::append_range(rule.cases, op.getKeep().getAsValueRange<IntegerSetAttr>());
   return rule;
 }

@@ -183,6 +183,7 @@ public:
       dims.push_back(rule.rank - axis <= 4 ? last[4 - (rule.rank - axis)] : "a" + std::to_string(axis));
     for (Dim dim : rule.dims)
       symbols.push_back(dim.symbolName() ? *dim.symbolName() : "(" + dim.str() + ")");
+    llvm::append_range(symbols, rule.values);
   }
 
   /// What is negative is on the left, what is positive on the right.

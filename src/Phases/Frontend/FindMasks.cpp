@@ -102,37 +102,61 @@ private:
   /// Puts the mask behind all that is done to the scores; false where the target has none.
   bool insert(ArrayRef<Conditions> cases, double fill) {
     OpBuilder b(softmax);
+    ArrayRef<Symbol> symbols = functions.symbols();
     SmallVector<Dim> bound;
-    SmallVector<AffineExpr> renamed;
-    for (auto [position, dim] : llvm::enumerate(functions.symbols())) {
-      AffineExpr symbol = getAffineSymbolExpr(position, b.getContext());
-      bool used = llvm::any_of(cases, [&](const Conditions &conditions) {
-        return llvm::any_of(conditions, [&](const Condition &c) { return c.expr.isFunctionOfSymbol(position); });
-      });
-      renamed.push_back(used ? getAffineSymbolExpr(bound.size(), b.getContext()) : symbol);
-      if (used)
-        bound.push_back(dim);
-    }
+    SmallVector<const Symbol *> brought;
+    SmallVector<AffineExpr> renamed(symbols.size(), b.getAffineConstantExpr(0));
+    for (bool values : {false, true}) // sizes come first
+      for (auto [position, symbol] : llvm::enumerate(symbols)) {
+        bool used = llvm::any_of(cases, [&](const Conditions &conditions) {
+          return llvm::any_of(conditions, [&](const Condition &c) { return c.expr.isFunctionOfSymbol(position); });
+        });
+        if (!used || values != bool(symbol.value))
+          continue;
+        renamed[position] = b.getAffineSymbolExpr(bound.size() + brought.size());
+        if (values)
+          brought.push_back(&symbol);
+        else
+          bound.push_back(symbol.dim);
+      }
     auto type = typeOf(softmax.getInput());
     SmallVector<Attribute> own;
     for (const Conditions &conditions : cases) {
       Conditions to;
       for (const Condition &c : conditions)
         to.push_back({c.expr.replaceDimsAndSymbols({}, renamed), c.isEq});
-      own.push_back(IntegerSetAttr::get(caseOf(type.getRank(), bound.size(), to)));
+      own.push_back(IntegerSetAttr::get(caseOf(type.getRank(), bound.size() + brought.size(), to)));
       for (const Condition &c : to)
         if (!dmir::faultOf(c.expr).empty())
           return false;
     }
-    maskOp = MaskOp::create(b, softmax.getLoc(), type, softmax.getInput(), b.getArrayAttr(own),
+    SmallVector<Value> values;
+    for (const Symbol *symbol : brought)
+      values.push_back(valueOfMatrices(b, *symbol, type.getRank()));
+    maskOp = MaskOp::create(b, softmax.getLoc(), type, softmax.getInput(), values, b.getArrayAttr(own),
                             b.getFloatAttr(type.getElementType(), fill), dimsAttr(b.getContext(), bound));
     const TargetBackend *target = context.responsible(softmax);
     if (target && context.refusal(*target, maskOp)) {
       maskOp.erase();
+      eraseUnread(values);
       return false;
     }
     softmax.getInputMutable().set(maskOp.getResult());
     return true;
+  }
+
+  /// A symbol's tensor as the mask takes it: i64, by the axes of the scores.
+  Value valueOfMatrices(OpBuilder &b, const Symbol &symbol, size_t rank) {
+    SmallVector<Dim> dims(rank, Dim(1));
+    for (auto [axis, of] : llvm::enumerate(symbol.axes))
+      if (of)
+        dims[*of] = dimOf(symbol.value, axis);
+    Value value = symbol.value;
+    if (dims != dimsOf(value))
+      value = ReshapeOp::create(b, softmax.getLoc(), tensorOf(dims, elementOf(value)), value);
+    Type wide = b.getI64Type();
+    return elementOf(value) == wide ? value
+                                    : CastOp::create(b, softmax.getLoc(), tensorOf(dims, wide), value).getResult();
   }
 
   /// What a value is wherever the rule keeps an index, if it is one number there.

@@ -2,6 +2,8 @@
 
 #include "ElementMask.h"
 
+#include "dmxc/Dialect/DMIR/Dims.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace dmxc;
@@ -87,13 +89,29 @@ private:
 
 } // namespace
 
+Indices dmxc::kernels::symbolsOf(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index) {
+  KernelBuilder &b = e.builder();
+  Indices symbols;
+  for (Dim dim : dmir::ruleOf(op).dims)
+    symbols.push_back(e.at(b.idx(dim)));
+  SmallVector<Dim> whole = dmir::dimsOf(op.getInput());
+  for (Value value : op.getValues()) {
+    Indices own = broadcastIndices(e, index, dmir::dimsOf(value), whole);
+    bool uniform = llvm::all_of(own, [](const Index &i) { return i.uniform(); });
+    ElementExpr::Lanes lanes(e, uniform ? 1 : e.lanes(), uniform ? Value() : e.mask());
+    Value x = e.evaluate(value, own);
+    auto most = [&](int64_t number) { return b.constantInt(x.getType(), number); };
+    x = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, x, most(dmir::kMostValue)), most(-dmir::kMostValue));
+    symbols.push_back(uniform ? e.at(x) : Index{{}, 0, 1, x});
+  }
+  return symbols;
+}
+
 Value dmxc::kernels::evaluateMask(ElementExpr &e, dmir::MaskOp op, ArrayRef<Index> index) {
   KernelBuilder &b = e.builder();
   Value input = e.evaluate(op.getInput(), index);
   dmir::Rule rule = dmir::ruleOf(op);
-  SmallVector<Index> symbols;
-  for (Dim dim : rule.dims)
-    symbols.push_back(e.at(b.idx(dim)));
+  Indices symbols = symbolsOf(e, op, index);
   Value keep = RuleEmitter(e, index, symbols).keeps(rule);
   Value fill = e.constant(elementOf(op.getInput()), cast<FloatAttr>(op.getFill()).getValueAsDouble());
   return arith::SelectOp::create(b, keep, input, fill);

@@ -248,7 +248,7 @@ void AttentionEmitter::emitKeptScores(const AttentionKeys &keys) {
 void AttentionEmitter::chooseKeys() {
   Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
   batchIndex.pop_back_n(2);
-  AttentionKeys keys = keysOf(b, d.mask, batchIndex, first, rows, d.all);
+  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, rows, d.all);
   if (!d.looksAgain()) {
     from = keys.first, to = keys.last;
     return emitKeptScores(keys);

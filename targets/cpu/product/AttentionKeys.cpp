@@ -2,6 +2,7 @@
 
 #include "AttentionKeys.h"
 
+#include "targets/common/element/ElementMask.h"
 #include "targets/common/roots/Plans.h"
 
 #include "dmxc/Dialect/DMIR/Columns.h"
@@ -37,8 +38,8 @@ static dmir::Integers<Value> integersOf(CpuBuilder &b) {
 
 static Value roundDown(CpuBuilder &b, Value x, int64_t to) { return b.mulC(b.floorDiv(x, b.idx(to)), to); }
 
-AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, dmir::MaskOp mask, ArrayRef<Index> batch, Value row, Value rows,
-                                bool all) {
+AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row,
+                                Value rows, bool all) {
   Value keys = b.idx(keysIn(mask));
   if (all)
     return {b.idx(0), keys, b.idx(0), b.idx(0)};
@@ -48,8 +49,10 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, dmir::MaskOp mask, ArrayRef<Index
     bounds.emplace_back(index.base, index.base);
   bounds.emplace_back(row, b.addC(b.add(row, rows), -1));
   SmallVector<Value> symbols;
-  for (Dim dim : rule.dims)
-    symbols.push_back(b.idx(dim));
+  Indices index(batch);
+  index.append({e.at(0), e.at(0)});
+  for (const Index &symbol : symbolsOf(e, mask, index))
+    symbols.push_back(symbol.base);
   dmir::Integers<Value> n = integersOf(b);
   dmir::ColumnRange<Value> kept = dmir::Columns<Value>(n, bounds, symbols, keys).of(rule);
   // One tile at least: a row that sees nothing has its own answer, which takes a score.
@@ -73,6 +76,7 @@ int64_t dmxc::cpu::widestKeys(Block *block, dmir::MaskOp mask) {
     sizes.push_back(std::max<int64_t>(1, nominal(block, dim)));
   for (Dim dim : rule.dims)
     symbols.push_back(nominal(block, dim));
+  symbols.append(rule.values.size(), sizes.back()); // as where a cache is full
   int64_t keys = sizes.pop_back_val(), last = std::max<int64_t>(0, sizes.back() - rows), widest = kKeyTile;
   for (int64_t row : {int64_t(0), last / 2, last}) {
     SmallVector<std::pair<int64_t, int64_t>> bounds(sizes.size(), {0, 0});

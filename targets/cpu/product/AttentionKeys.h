@@ -17,8 +17,8 @@ struct AttentionKeys {
 constexpr int64_t kKeyTile = 64, kKeyPass = 256;
 
 /// Rows [row, row + rows) of a matrix; `batch` are the mask's indices before them. With `all`, nothing is left out.
-AttentionKeys keysOf(CpuBuilder &b, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch, mlir::Value row,
-                     mlir::Value rows, bool all);
+AttentionKeys keysOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch,
+                     mlir::Value row, mlir::Value rows, bool all);
 /// The most keys that a block of some rows looks at, for nominal sizes.
 int64_t widestKeys(mlir::Block *block, dmir::MaskOp mask);
 

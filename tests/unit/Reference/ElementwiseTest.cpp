@@ -147,6 +147,10 @@ const Family comparison(
          "keep = [affine_set<(i, j) : (i - j >= 0)>, affine_set<(i, j) : (i mod 2 + j - 2 >= 0)>], fill = -9.0 : f32",
          {"3x3xf32: 1 2 3 4 nan 6 7 8 9"},
          {"3x3xf32: 1 -9 3 4 nan 6 7 8 9"}},
+        {"mask",
+         "keep = [affine_set<(b, i, j)[n] : (n - j - 1 >= 0)>], fill = -9.0 : f32",
+         {"2x2x2xf32: 1 2 3 4 5 6 7 8", "2x1x1xi64: 1 9223372036854775807"},
+         {"2x2x2xf32: 1 -9 3 -9 5 6 7 8"}},
         {"select", "", {"i1: 0", "f32: 1", "2xf32: nan -0"}, {"2xf32: nan -0"}},
     });
 

@@ -125,7 +125,10 @@ private:
     auto binary = mlir::dyn_cast<mlir::AffineBinaryOpExpr>(expr);
     if (binary && binary.getKind() == mlir::AffineExprKind::Mod) {
       int64_t by = mlir::cast<mlir::AffineConstantExpr>(binary.getRHS()).getValue();
-      return {n.number(0), n.number(by - 1)};
+      Bounds inner = boundsOf(binary.getLHS());
+      T low = divide(inner.first, by), high = divide(inner.second, by), base = n.mul(low, -by); // of one period, or all
+      return {n.ifLess(low, high, n.number(0), n.add(inner.first, base)),
+              n.ifLess(low, high, n.number(by - 1), n.add(inner.second, base))};
     }
     if (binary && binary.getKind() == mlir::AffineExprKind::FloorDiv) {
       int64_t by = mlir::cast<mlir::AffineConstantExpr>(binary.getRHS()).getValue();

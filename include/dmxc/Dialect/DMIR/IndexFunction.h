@@ -38,6 +38,14 @@ struct Piece {
 /// Disjoint, and together all indices.
 using Pieces = std::vector<Piece>;
 
+/// What a symbol of expressions stands for: a size, or the integer that a tensor has for each matrix of the space.
+struct Symbol {
+  Dim dim = 1;
+  mlir::Value value; ///< null: the size
+  /// Of each axis of the value: the space's axis that is its index, or nothing where it has one element.
+  llvm::SmallVector<std::optional<unsigned>, 4> axes;
+};
+
 /// Reads values over one index space: that of a tensor's elements.
 class IndexFunctions {
 public:
@@ -51,7 +59,7 @@ public:
   /// Those of `pieces` that meet the conditions.
   Pieces within(llvm::ArrayRef<Piece> pieces, const Conditions &conditions) const;
   /// What the symbols of expressions stand for.
-  llvm::ArrayRef<Dim> symbols() const { return symbolDims; }
+  llvm::ArrayRef<Symbol> symbols() const { return symbolList; }
   /// What kept the last unknown value from being read, with its node: "'attn/Cast' (dmir.cast): it reads the input
   /// 'm'"; "" where nothing did.
   std::string unreadable() const;
@@ -72,12 +80,15 @@ private:
   Pieces readPad(PadOp op, const Index &index);
   Pieces readGather(GatherOp op, const Index &index);
   Pieces readGreatest(ReduceOp op, const Index &index);
+  Pieces readScatter(ScatterNDOp op, const Index &index);
+  std::optional<Index> tuplesOf(ScatterNDOp op, unsigned first);
   bool reaches(const Conditions &conditions, mlir::AffineDimExpr axis, Dim extent) const;
   std::optional<Index> broadcastIndex(const Index &index, llvm::ArrayRef<Dim> own, llvm::ArrayRef<Dim> whole) const;
 
   /// `why`: a clause about the op, which keeps its value from being read.
   Pieces unknown(mlir::Operation *op, const std::string &why);
   mlir::AffineExpr exprOf(Dim dim);
+  std::optional<Pieces> asSymbol(mlir::Value tensor, const Index &index);
   mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   Interval range(mlir::AffineExpr expr) const;
   /// Both, without what follows from the rest; nothing where they exclude each other.
@@ -88,7 +99,9 @@ private:
   std::string reason;
   bool runsOfConstants = false;
   mlir::MLIRContext *context;
-  llvm::SmallVector<Dim> extents, symbolDims;
+  llvm::SmallVector<Dim> extents;
+  llvm::SmallVector<Symbol> symbolList;
+  size_t rank;
   llvm::SmallVector<Interval> dimRanges, symbolRanges;
   llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, Pieces> memo;
   unsigned depth = 0, steps = 0;

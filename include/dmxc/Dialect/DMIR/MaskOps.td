@@ -14,12 +14,14 @@ def DMIR_MaskOp : DMIR_Op<"mask", [DMIR_Elementwise]> {
   let description = [{
     `result[x] = keep(x) ? input[x] : fill`. The rule says of scores what `select` says with a tensor of bools, and targets see which
     rows and columns are empty. It is an "or" of cases, each an integer set over the index, one dim an axis, and over symbols, which
-    are the `dims`: `keep = [affine_set<(b, h, i, j)[past] : (i + past - j >= 0)>], dims = #dmir.dims<"past">`.
-    C1: 1 to 4 cases of at most 16 conditions, over as many dims as the operand has axes and as many symbols as there are `dims`.
+    are the `dims` and after them the `values`: `keep = [affine_set<(b, h, i, j)[past] : (i + past - j >= 0)>], dims = #dmir.dims<"past">`.
+    A value is one integer for each matrix, as a caller's length of each batch entry; what is beyond 2^40 counts as that.
+    C1: 1 to 4 cases of at most 16 conditions, over as many dims as the operand has axes and as many symbols as there are `dims` and `values`.
     C2: floordiv and mod have a positive number on their right; ceildiv is not used. C3: numbers lie within 2^40, so that nothing
     leaves 64 bits. C4: fill has the element type.
+    C5: values are i64, broadcast to the operand's dims, and have one element along the last two axes.
   }];
-  let arguments = (ins DMIR_FloatTensor:$input, DMIR_RuleAttr:$keep, TypedAttrInterface:$fill, OptionalAttr<DMIR_DimsAttr>:$dims);
+  let arguments = (ins DMIR_FloatTensor:$input, Variadic<DMIR_IndexTensor>:$values, DMIR_RuleAttr:$keep, TypedAttrInterface:$fill, OptionalAttr<DMIR_DimsAttr>:$dims);
   let results = (outs DMIR_FloatTensor:$result);
 }
 

@@ -15,12 +15,17 @@
 
 namespace dmxc::dmir {
 
-/// An "or" of cases, each an "and" of conditions on an index of `rank` numbers; symbols stand for `dims`.
+/// An "or" of cases, each an "and" of conditions on an index of `rank` numbers; symbols stand for `dims`, and after
+/// them for values that operands bring.
 struct Rule {
   unsigned rank = 0;
   llvm::SmallVector<Dim> dims;
+  llvm::SmallVector<std::string> values; ///< as people read them
   llvm::SmallVector<mlir::IntegerSet> cases;
+  unsigned symbols() const { return dims.size() + values.size(); }
 };
+/// What greater values of operands count as.
+inline constexpr int64_t kMostValue = int64_t(1) << 40;
 Rule ruleOf(MaskOp op);
 
 /// expr >= 0, or expr == 0.

@@ -1215,7 +1215,7 @@ func.func @f(%x: tensor<2x4x8xf32>) {
 
 func.func @f(%x: tensor<2x4x8xf32>) {
   // expected-error @+2 {{failed to infer returned types}}
-  // expected-error @+1 {{C1: a case has 3 dims, 1 symbols and 1 conditions; the operand has 3 axes, there are 0 dims}}
+  // expected-error @+1 {{C1: a case has 3 dims, 1 symbols and 1 conditions; the operand has 3 axes, there are 0 dims and values}}
   %0 = dmir.mask %x {keep = [affine_set<(b, i, j)[s] : (i + s - j >= 0)>], fill = 0xFF800000 : f32} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
   return
 }
@@ -1253,5 +1253,23 @@ func.func @f(%x: tensor<2x4x8xf32>) {
   // expected-error @+2 {{failed to infer returned types}}
   // expected-error @+1 {{C4: fill is no number of type}}
   %0 = dmir.mask %x {keep = [affine_set<(b, i, j) : (i - j >= 0)>], fill = 0.0 : f64} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x4x1xi64>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C5: a value is no i64 tensor with one element for each matrix}}
+  %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x4x1xi64>) -> tensor<2x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x8xf32>, %n: tensor<2x1x1xi32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @+1 {{C5: a value is no i64 tensor}}
+  %0 = dmir.mask %x, %n {keep = [affine_set<(b, i, j)[s] : (s - j >= 0)>], fill = 0.0 : f32} : (tensor<2x4x8xf32>, tensor<2x1x1xi32>) -> tensor<2x4x8xf32>
   return
 }

@@ -90,8 +90,10 @@ func.func @strictly(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // A window of three and padding: the rule says what it knows; what is no rule stays, and is added where the rule keeps.
 // CHECK: #set = affine_set<(d0, d1, d2) : (d1 - d2 >= 0, -d1 + d2 + 2 >= 0)>
+// Of its shape: that of the padding alone.
 // CHECK-LABEL: func @window
-// CHECK: %[[A:.*]] = dmir.add
+// CHECK: %[[P:.*]] = dmir.select %arg2, {{.*}} -> tensor<2x1x8xf32>
+// CHECK: %[[A:.*]] = dmir.add %{{.*}}, %[[P]]
 // CHECK: dmir.mask %[[A]] {fill = -3.40282347E+38 : f32, keep = [#set]}
 func.func @window(%q: tensor<2x8x4xf32>, %t: tensor<2x4x8xf32>, %pad: tensor<2x1x8xi1>) -> tensor<2x8x8xf32> {
   %s = dmir.matmul %q, %t : (tensor<2x8x4xf32>, tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
@@ -172,4 +174,70 @@ func.func @huge(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %m = dmir.select %c, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
   %p = dmir.softmax %m {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %p : tensor<8x8xf32>
+}
+
+// -----
+
+// Lengths of batch entries, which a run brings: one symbol, whose value is of the shape that broadcasts.
+// CHECK: #set = affine_set<(d0, d1, d2)[s0] : (-d2 + s0 - 1 >= 0, d1 - d2 >= 0)>
+// CHECK-LABEL: func @lengths
+// CHECK-NEXT: %[[R:.*]] = dmir.reshape %arg1 : (tensor<2xi32>) -> tensor<2x1x1xi32>
+// CHECK-NEXT: %[[N:.*]] = dmir.cast %[[R]] : (tensor<2x1x1xi32>) -> tensor<2x1x1xi64>
+// CHECK-NEXT: dmir.mask %arg0, %[[N]] {fill = -3.40282347E+38 : f32, keep = [#set]}
+// CHECK-NEXT: dmir.softmax
+// CHECK-NEXT: return
+func.func @lengths(%s: tensor<2x8x8xf32>, %n: tensor<2xi32>) -> tensor<2x8x8xf32> {
+  %low = dmir.constant dense<-3.40282347E+38> : tensor<f32>
+  %w = dmir.cast %n : (tensor<2xi32>) -> tensor<2xi64>
+  %l = dmir.reshape %w : (tensor<2xi64>) -> tensor<2x1x1xi64>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare lt %j, %l : (tensor<1x8xi64>, tensor<2x1x1xi64>) -> tensor<2x1x8xi1>
+  %d = dmir.compare le %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %a = dmir.and %c, %d : (tensor<2x1x8xi1>, tensor<8x8xi1>) -> tensor<2x8x8xi1>
+  %m = dmir.select %a, %s, %low : (tensor<2x8x8xi1>, tensor<2x8x8xf32>, tensor<f32>) -> tensor<2x8x8xf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  return %p : tensor<2x8x8xf32>
+}
+
+// -----
+
+// A mask that is written back behind padding was added, as scripted exporters do: rows of indices that fill a box.
+// CHECK: #set = affine_set<(d0, d1) : (d0 - d1 >= 0)>
+// CHECK-LABEL: func @written
+// CHECK-NEXT: dmir.mask %arg0 {fill = -3.40282347E+38 : f32, keep = [#set]}
+func.func @written(%s: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = dmir.constant dense<0.0> : tensor<f32>
+  %low = dmir.constant dense<-3.40282347E+38> : tensor<f32>
+  %i = dmir.iota {axis = 0 : i64} : () -> tensor<8x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare gt %j, %i : (tensor<1x8xi64>, tensor<8x1xi64>) -> tensor<8x8xi1>
+  %b = dmir.select %c, %low, %zero : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
+  %u = dmir.slice %b {starts = array<i64: 0, 0>, sizes = array<i64: 8, 6>, steps = array<i64: 1, 1>} : (tensor<8x8xf32>) -> tensor<8x6xf32>
+  %row = dmir.iota {axis = 0 : i64} : () -> tensor<8x6x1xi64>
+  %column = dmir.iota {axis = 1 : i64} : () -> tensor<8x6x1xi64>
+  %at = dmir.concat %row, %column {axis = 2 : i64} : (tensor<8x6x1xi64>, tensor<8x6x1xi64>) -> tensor<8x6x2xi64>
+  %w = dmir.scatter_nd %b, %at, %u : (tensor<8x8xf32>, tensor<8x6x2xi64>, tensor<8x6xf32>) -> tensor<8x8xf32>
+  %n = dmir.compare eq %w, %zero : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xi1>
+  %x = dmir.select %n, %s, %low : (tensor<8x8xi1>, tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+  %p = dmir.softmax %x {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %p : tensor<8x8xf32>
+}
+
+// -----
+
+// Rows of groups that share keys, one behind the other in a matrix: the row's own number is its rest.
+// CHECK: #set = affine_set<(d0, d1, d2) : (-d2 + d1 mod 8 >= 0)>
+// CHECK-LABEL: func @grouped
+// CHECK: dmir.mask %arg0 {fill = 0xFF800000 : f32, keep = [#set]}
+func.func @grouped(%s: tensor<2x16x8xf32>) -> tensor<2x16x8xf32> {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %i = dmir.iota {axis = 1 : i64} : () -> tensor<1x8x1xi64>
+  %b = dmir.broadcast %i : (tensor<1x8x1xi64>) -> tensor<2x8x1xi64>
+  %r = dmir.reshape %b : (tensor<2x8x1xi64>) -> tensor<16x1xi64>
+  %j = dmir.iota {axis = 1 : i64} : () -> tensor<1x8xi64>
+  %c = dmir.compare le %j, %r : (tensor<1x8xi64>, tensor<16x1xi64>) -> tensor<16x8xi1>
+  %m = dmir.select %c, %s, %low : (tensor<16x8xi1>, tensor<2x16x8xf32>, tensor<f32>) -> tensor<2x16x8xf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x16x8xf32>) -> tensor<2x16x8xf32>
+  return %p : tensor<2x16x8xf32>
 }

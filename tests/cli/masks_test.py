@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Masks of attention as rules: what dmxc and dmx-inspect say of them, near misses, and that leaving keys out changes no bit. Usage:
+masks_test.py BIN ZOO GENERATOR [unittest arguments]. ZOO holds models of tests/conformance, GENERATOR is bar_masks.py of
+shared/bench; what is not there is skipped. Exit 77 where numpy is not installed."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import dynamic_shapes  # exits where numpy is not installed
+from dynamic_shapes import BIN, BundleTest, np, onnx, softmax
+
+ZOO, GENERATOR = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+GOLDEN = pathlib.Path(__file__).resolve().parent / "masks"
+LEAST, INFINITE = np.finfo(np.float32).min, -np.inf
+
+
+def constant(name, array):
+    array = np.ascontiguousarray(array)
+    types = {np.dtype(np.float32): onnx.FLOAT, np.dtype(np.int64): onnx.INT64, np.dtype(bool): onnx.BOOL, np.dtype(np.int32): onnx.INT32}
+    return onnx.tensor(name, types[array.dtype], list(array.shape), raw=array.tobytes())
+
+
+def attention(rows, columns, mask, inputs=(), weights=(), heads=2, depth=16, axis=-1, form="where", fill=LEAST, dims=(), **parts):
+    """softmax(q k under a mask) v; `mask` are nodes whose last output is `keep`, of bools."""
+    info = lambda name, shape, dtype=onnx.FLOAT: onnx.info(name, dtype, shape)
+    masked = {"where": [onnx.node("Where", "keep s fill", "m")],
+              "added": [onnx.node("Where", "keep zero fill", "bias"), onnx.node("Add", "s bias", "m")],
+              "times": [onnx.node("Cast", "keep", "f", to=onnx.FLOAT), onnx.node("Mul", "s f", "m")]}[form]
+    nodes = [*mask, onnx.node("MatMul", "q k", "s"), *masked, onnx.node("Softmax", "m", "w", axis=axis), onnx.node("MatMul", "w v", "y")]
+    fixed = [constant("fill", np.float32(fill)), constant("zero", np.float32(0))]
+    return onnx.model(nodes, [info("q", [1, heads, rows, depth]), info("k", [1, heads, depth, columns]), info("v", [1, heads, columns, depth]),
+                              *[info(n, s, t) for n, s, t in inputs]], [info("y", None)], weights=[*fixed, *weights], **parts)
+
+
+def ranges(rows, columns):
+    """i [rows, 1] and j [1, columns]."""
+    return [constant("i", np.arange(rows, dtype=np.int64)[:, None]), constant("j", np.arange(columns, dtype=np.int64)[None])]
+
+
+class Masks(BundleTest):
+    def report(self, model, *arguments, suffix=""):
+        """The text, or the JSON, of the report; and the line."""
+        path = model
+        if isinstance(model, bytes):
+            path = self.dir / "m.onnx"
+            path.write_bytes(model)
+        file = self.dir / f"report{suffix}"
+        done = subprocess.run([BIN / "dmxc", path, "-t", "cpu:x86-64-v3", "--emit", "partition", "-o", self.dir / "text.mlir",
+                               "--sparsity-report", file, *arguments], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.line = next((line for line in done.stderr.splitlines() if line.startswith("masks: ")), "")
+        return json.loads(file.read_text()) if suffix else file.read_text()
+
+    def rules(self, model, *arguments):
+        return [one.get("rule", "") for one in self.report(model, *arguments, suffix=".json")["attentions"]]
+
+    def reasons(self, model):
+        return [one.get("unknown", "") for one in self.report(model, suffix=".json")["attentions"]]
+
+    # --- near misses
+
+    def test_bounds(self):
+        n = 24
+        for operator, more, rule in (("LessOrEqual", 0, "j <= i"), ("Less", 0, "j + 1 <= i"), ("Less", 1, "j <= i"), ("LessOrEqual", 5, "j <= i + 5")):
+            nodes = [onnx.node("Add", "i more", "p"), onnx.node(operator, "j p", "keep")]
+            model = attention(n, n, nodes, weights=[*ranges(n, n), constant("more", np.int64(more))])
+            self.assertEqual(self.rules(model), [rule], operator)
+
+    def test_triangles(self):
+        n = 24
+        for k, rule in ((0, "i <= j"), (1, "i + 1 <= j"), (-3, "i <= j + 3")):
+            nodes = [onnx.node("Trilu", "ones shift", "t", upper=1), onnx.node("Cast", "t", "keep", to=onnx.BOOL)]
+            model = attention(n, n, nodes, weights=[constant("ones", np.ones((n, n), np.float32)), constant("shift", np.int64(k))])
+            self.assertEqual(self.rules(model), [rule])
+
+    def test_windows(self):
+        n = 40
+        for wide in (7, 8):
+            nodes = [onnx.node("LessOrEqual", "j i", "a"), onnx.node("Sub", "i wide", "e"), onnx.node("Greater", "j e", "b"), onnx.node("And", "a b", "keep")]
+            model = attention(n, n, nodes, weights=[*ranges(n, n), constant("wide", np.int64(wide))])
+            self.assertEqual(self.rules(model), [f"i <= j + {wide - 1} and j <= i"])
+
+    def test_past(self):
+        """Rows that come behind others: with the past added, and by an exporter that forgot it."""
+        shift = [onnx.node("Add", "i past", "p"), onnx.node("LessOrEqual", "j p", "keep")]
+        self.assertEqual(self.rules(attention(8, 20, shift, weights=[*ranges(8, 20), constant("past", np.int64(12))])), ["j <= i + 12"])
+        self.assertEqual(self.rules(attention(8, 20, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(8, 20))), ["j <= i"])
+
+    def test_flipped_element(self):
+        keep = np.tril(np.ones((1024, 1024), bool))
+        model = lambda mask: attention(1024, 1024, [onnx.node("Identity", "c", "keep")], weights=[constant("c", mask)], heads=1)
+        self.assertEqual(self.rules(model(keep)), ["j <= i"])
+        keep[700, 900] = True
+        reason, = self.reasons(model(keep))
+        self.assertIn("'c' (dmir.constant): the constant is not two values, with one run of one of them in each row", reason)
+
+    def test_positions_of_the_caller(self):
+        """A row's position is what the caller says: no i + past. Of one row it is a number that a run brings."""
+        nodes = [onnx.node("Unsqueeze", "position_ids two", "p"), onnx.node("Unsqueeze", "p one", "r"), onnx.node("LessOrEqual", "j r", "keep")]
+        more = [constant("one", np.array([1], np.int64)), constant("two", np.array([2], np.int64))]
+        model = lambda rows: attention(rows, 40, nodes, [("position_ids", [1, rows], onnx.INT64)], [constant("j", np.arange(40)[None]), *more])
+        self.assertEqual(self.rules(model(6)), [""])
+        self.assertIn("it reads the input 'position_ids'", self.reasons(model(6))[0])
+        self.assertEqual(self.rules(model(1)), ["j <= 'position_ids'"])
+        self.compile_onnx(model(1))
+        for position in (0, 17, 39, 2**62):
+            self.check_run(1, 40, np.arange(40)[None] <= position, {"position_ids": np.array([[position]])})
+
+    def test_other_uses(self):
+        n = 24
+        compare = [onnx.node("LessOrEqual", "j i", "keep")]
+        for parts in ({"axis": -2}, {"form": "times"}):
+            self.assertEqual(self.rules(attention(n, n, compare, weights=ranges(n, n), **parts)), [], parts)
+
+    # --- symbols that operands bring
+
+    def test_lengths(self):
+        """Keys of each batch entry, as an i32 operand of a value a batch entry."""
+        nodes = [onnx.node("Cast", "lengths", "l", to=onnx.INT64), onnx.node("Reshape", "l shape", "b"), onnx.node("Less", "j b", "few"),
+                 onnx.node("LessOrEqual", "j i", "past"), onnx.node("And", "few past", "keep")]
+        model = attention(300, 300, nodes, [("lengths", [1], onnx.INT32)], [*ranges(300, 300), constant("shape", np.array([1, 1, 1, 1], np.int64))])
+        self.assertEqual(self.rules(model), ["j + 1 <= 'lengths' and j <= i"])
+        self.compile_onnx(model)
+        for length in (1, 77, 300, 1000):
+            self.check_run(300, 300, np.tril(np.ones((300, 300), bool)) & (np.arange(300)[None] < length), {"lengths": np.array([length], np.int32)})
+
+    def result(self):
+        return np.load(next((self.dir / "out").glob("*.npy")))
+
+    def check_run(self, rows, columns, keep, more):
+        random = np.random.default_rng(1)
+        q, k, v = (random.standard_normal([1, 2, *shape]).astype(np.float32) for shape in ((rows, 16), (16, columns), (columns, 16)))
+        ran = self.run_bundle({"q": q, "k": k, "v": v, **more})
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        wanted = softmax(np.where(keep, q.astype(np.float64) @ k, LEAST)) @ v
+        np.testing.assert_allclose(self.result(), wanted, rtol=1e-4, atol=1e-5)
+
+    # --- what is said
+
+    def test_tiles(self):
+        causal = attention(8, 8, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(8, 8), heads=1)
+        one, = self.report(causal, "--sparsity-tile", "4x4", suffix=".json")["attentions"]
+        self.assertEqual(one["tiles"], [[[0, 0], [4, 4]], [[0, 4], [4, 8]], [[4, 4], [8, 8]]])
+        self.assertEqual([one[k] for k in ("scores", "kept", "empty_tiles", "full_tiles", "mixed_tiles")], [64, 36, 1, 1, 2])
+        self.assertIn("36 of 64 scores, 56.2 %", self.report(causal))
+
+    def test_off(self):
+        """The same kernel, which looks at all keys; the bundle says so."""
+        causal = attention(512, 512, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(512, 512))
+        self.report(causal)
+        self.assertTrue(self.line.endswith("masked keys skipped in 1"), self.line)
+        self.report(causal, "--sparsity", "off")
+        self.assertTrue(self.line.endswith("masked keys skipped in 0"), self.line)
+        self.compile_file(self.dir / "m.onnx", "--sparsity", "off")
+        shown = json.loads(subprocess.run([BIN / "dmx-inspect", self.dir / "m.bundle", "--what", "masks", "--json"], capture_output=True, check=True).stdout)
+        self.assertEqual(shown["sparsity"], "off")
+        self.assertEqual([(m["rule"], m["kept"], m["algorithm"]) for m in shown["masks"]], [("j <= i", 2 * 512 * 513 // 2, "attention-all-tiles")])
+        text = subprocess.run([BIN / "dmx-inspect", self.dir / "m.bundle", "--what", "masks"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("j <= i", text)
+
+    def test_resumed(self):
+        """Texts of later phases say the same in the bundle."""
+        causal = attention(300, 300, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(300, 300))
+        (self.dir / "m.onnx").write_bytes(causal)
+        subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-q", "-t", "cpu:x86-64-v3", "--emit", "memory", "-o", self.dir / "m.mlir"], check=True)
+        self.compile_file(self.dir / "m.mlir", "--from", "memory")
+        shown = json.loads(subprocess.run([BIN / "dmx-inspect", self.dir / "m.bundle", "--what", "masks", "--json"], capture_output=True, check=True).stdout)
+        self.assertEqual([m["rule"] for m in shown["masks"]], ["j <= i"])
+
+    def test_misuse(self):
+        (self.dir / "m.onnx").write_bytes(attention(8, 8, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(8, 8)))
+        for flags, said in ((["--sparsity", "of"], "--sparsity"), (["--sparsity-tile", "4x4"], "--sparsity-report"),
+                            (["--sparsity-report", "r", "--sparsity-tile", "4"], "for example 64x128"),
+                            (["--sparsity-report", "r", "--sparsity-tile", "0x4"], "for example 64x128"),
+                            (["--sparsity-report", "r", "--emit", "frontend"], "--sparsity-report belongs to the phase partition")):
+            done = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "o", *flags], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+        done = subprocess.run([BIN / "dmxc", self.dir / "m.onnx", "-o", self.dir / "o", "--sparsity-report", self.dir / "no" / "r"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def golden(self, name, model, *arguments):
+        text = self.report(model, *arguments)
+        if os.environ.get("DMXC_UPDATE"):
+            (GOLDEN / f"{name}.txt").write_text(text)
+        self.assertEqual(text, (GOLDEN / f"{name}.txt").read_text())
+
+    def test_golden(self):
+        names = ["gpt2_mini_prefill", "gpt2_small_prefill", "llama_mini_dyn", "bert_mini_dyn"]
+        there = [name for name in names if (ZOO / name / "model.onnx").exists()]
+        if not there:
+            self.skipTest(f"no models in {ZOO}")
+        for name in there:
+            with self.subTest(name=name):
+                self.golden(name, ZOO / name / "model.onnx")
+
+    def test_golden_of_hugging_face(self):
+        if not GENERATOR.exists():
+            self.skipTest(f"{GENERATOR} is not there")
+        made = subprocess.run(["/usr/bin/python3", GENERATOR, "hf", self.dir / "hf.onnx", "4", "512", "64"], capture_output=True, text=True)
+        if made.returncode:
+            self.skipTest("bar_masks.py cannot make its model: " + made.stderr[-200:])
+        self.golden("bar_masks_hf", self.dir / "hf.onnx")
+
+    # --- large and hostile
+
+    def test_long_window(self):
+        """131072 tokens and a window of 512: counted exactly, and nothing as large as the matrix."""
+        n = 131072
+        text = (f'func.func @main(%q: tensor<1x{n}x16xf32> {{dmir.name = "q"}}, %k: tensor<1x16x{n}xf32> {{dmir.name = "k"}}, '
+                f'%v: tensor<1x{n}x16xf32> {{dmir.name = "v"}}) -> (tensor<1x{n}x16xf32> {{dmir.name = "y"}}) {{\n'
+                f"  %s = dmir.matmul %q, %k : (tensor<1x{n}x16xf32>, tensor<1x16x{n}xf32>) -> tensor<1x{n}x{n}xf32>\n"
+                f"  %m = dmir.mask %s {{keep = [affine_set<(b, i, j) : (i - j >= 0, j - i + 511 >= 0)>], fill = 0xFF800000 : f32}} : "
+                f"(tensor<1x{n}x{n}xf32>) -> tensor<1x{n}x{n}xf32>\n"
+                f"  %p = dmir.softmax %m {{axis = 2 : i64}} : (tensor<1x{n}x{n}xf32>) -> tensor<1x{n}x{n}xf32>\n"
+                f"  %y = dmir.matmul %p, %v : (tensor<1x{n}x{n}xf32>, tensor<1x{n}x16xf32>) -> tensor<1x{n}x16xf32>\n"
+                f"  return %y : tensor<1x{n}x16xf32>\n}}\n")
+        (self.dir / "long.mlir").write_text(text)
+        one, = self.report(self.dir / "long.mlir", suffix=".json")["attentions"]
+        self.assertEqual(one["kept"], 66978048)
+        self.assertNotIn("tiles", one)
+        self.assertLess(one["issued"], 0.01 * one["operations"])
+
+    def test_chains(self):
+        """10,000 ands, and selects of selects 60 deep that share their operands: quickly, and as they are."""
+        n = 16
+        chain = [onnx.node("LessOrEqual", "j i", "a0")]
+        chain += [onnx.node("And", f"a{x} given", f"a{x + 1}") for x in range(10000)]
+        chain.append(onnx.node("Identity", "a10000", "keep"))
+        given = [("given", [1, 1, 1, n], onnx.BOOL)]
+        diamond = [onnx.node("LessOrEqual", "j i", "a0"), onnx.node("Less", "j i", "b0")]
+        for x in range(60):
+            diamond += [onnx.node("Where", f"given a{x} b{x}", f"a{x + 1}"), onnx.node("Where", f"given b{x} a{x}", f"b{x + 1}")]
+        diamond.append(onnx.node("Identity", "a60", "keep"))
+        for nodes in (chain, diamond):
+            model = attention(n, n, nodes, given, ranges(n, n))
+            self.report(model)
+
+    def test_nan_and_empty(self):
+        """A mask of NaN gives NaN, no keys nothing: the dense answers."""
+        n = 8
+        model = attention(n, n, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(n, n), fill=np.nan)
+        self.compile_onnx(model)
+        random = np.random.default_rng(0)
+        q, k, v = (random.standard_normal([1, 2, *s]).astype(np.float32) for s in ((n, 16), (16, n), (n, 16)))
+        self.assertEqual(self.run_bundle({"q": q, "k": k, "v": v}).returncode, 0)
+        got = self.result()
+        self.assertTrue(np.isnan(got[:, :, :-1]).all() and np.isfinite(got[:, :, -1]).all())
+        for rows, columns in ((0, 5), (5, 0), (9, 4)):
+            self.compile_onnx(attention(rows, columns, [onnx.node("LessOrEqual", "j i", "keep")], weights=ranges(rows, columns), fill=INFINITE))
+            q, k, v = (random.standard_normal([1, 2, *s]).astype(np.float32) for s in ((rows, 16), (16, columns), (columns, 16)))
+            ran = self.run_bundle({"q": q, "k": k, "v": v})
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            got, keep = self.result(), np.arange(columns)[None] <= np.arange(rows)[:, None]
+            wanted = softmax(np.where(keep, q.astype(np.float64) @ k, INFINITE)) @ v if columns else np.zeros((1, 2, rows, 16))
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:])
