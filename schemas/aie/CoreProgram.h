@@ -14,7 +14,7 @@ enum class CoreOp : uint8_t {
   Acquire,       ///< `index`: lock; `value`: -n waits for at least n and takes n, n waits for n and takes it
   Release,       ///< `index`: lock; `value`: what is added
   Loop,          ///< `value`: how often, at least once, up to EndLoop
-  LoopParameter, ///< `value`: address of the word that says how often
+  LoopParameter, ///< `value`: address of the word that says how often, maybe not at all
   EndLoop,
   Address, ///< argument register `index` of addresses
   Scalar,  ///< argument register `index` of scalars

@@ -1,6 +1,7 @@
 //===- Image.cpp - the bytes of an image ----------------------------------===//
 #include "Image.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dmx::aie {
@@ -93,8 +94,8 @@ void put(Writer &out, const KernelCode &kernel, const ControlHeader &header) {
   out.put({kernel.overlay, kernel.arguments.size()});
   for (const Argument &argument : kernel.arguments) {
     out.name(argument.name);
-    out.put({argument.output, static_cast<size_t>(argument.element), argument.rows, argument.columns, argument.ddrRows,
-             argument.pitch});
+    out.put({size_t(argument.packed) * 2 + argument.output, static_cast<size_t>(argument.element), argument.rows,
+             argument.columns, argument.ddrRows, argument.pitch});
   }
   out.list(encode(header, kernel.control));
 }
@@ -131,14 +132,15 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
   kernel.arguments.resize(in.count(7));
   for (Argument &argument : kernel.arguments) {
     argument.name = in.name();
-    uint32_t output = in.word(), element = in.word();
-    argument.output = output != 0;
-    argument.element = static_cast<Element>(element & 1);
+    uint32_t role = in.word(), element = in.word();
+    argument.output = role == 1;
+    argument.packed = role == 2;
+    argument.element = static_cast<Element>(std::min(element, 2u));
     argument.rows = in.word();
     argument.columns = in.word();
     argument.ddrRows = in.word();
     argument.pitch = in.word();
-    if (output > 1 || element > 1) {
+    if (role > 2 || element > 2) {
       error = "argument '" + argument.name + "' has no known role or element";
       return false;
     }
@@ -161,6 +163,9 @@ bool get(Reader &in, KernelCode &kernel, const ControlHeader &expected, std::str
 } // namespace
 
 int64_t bytesOf(Element element) { return element == Element::Bf16 ? 2 : 4; }
+std::string_view nameOf(Element element) {
+  return element == Element::Bf16 ? "bf16" : element == Element::F32 ? "f32" : "i32";
+}
 
 std::vector<std::byte> write(const Image &image) {
   Writer out;

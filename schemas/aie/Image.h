@@ -18,18 +18,21 @@ namespace dmx::aie {
 enum class Element : uint8_t {
   Bf16, ///< f32, rounded to the nearest bf16, to even where two are
   F32,  ///< f32 as it is
+  I32,  ///< i32 as it is
 };
 int64_t bytesOf(Element element);
+std::string_view nameOf(Element element);
 
 /// A matrix of the host, and its form in the array's DDR: rows one after the other, each `pitch` elements, zeros behind
 /// what the host has.
 struct Argument {
   std::string name;
   bool output = false;
+  bool packed = false; ///< an input whose buffer has the form already, not the host's f32
   Element element = Element::F32;
   uint32_t rows = 0, columns = 0;  ///< of the host
   uint32_t ddrRows = 0, pitch = 0; ///< of the form, at least so many
-  uint64_t hostBytes() const { return uint64_t(4) * rows * columns; }
+  uint64_t hostBytes() const { return packed ? ddrBytes() : uint64_t(4) * rows * columns; }
   uint64_t ddrBytes() const { return static_cast<uint64_t>(bytesOf(element)) * ddrRows * pitch; }
   bool operator==(const Argument &) const = default;
 };

@@ -9,59 +9,106 @@ namespace {
 constexpr int64_t kAccumulatorsM = 2, kAccumulatorsN = 4; ///< matrix steps whose sums are kept in registers
 constexpr int64_t kMostOfADim = 4096;                     ///< no memory of a tile holds more
 
-const std::array<KernelInfo, static_cast<size_t>(KernelId::Count)> &table() {
-  static const std::array<KernelInfo, static_cast<size_t>(KernelId::Count)> all = {
-      {{"zero_f32", {"c"}, {"count"}, 256}, {"matmul_bf16_f32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}}};
+enum class Form : uint8_t { Zero, Product, Bias, Relu };
+struct Entry {
+  KernelInfo info;
+  Form form;
+  int64_t operandBytes; ///< of an element of a and b
+};
+
+const std::array<Entry, static_cast<size_t>(KernelId::Count)> &table() {
+  static const std::array<Entry, static_cast<size_t>(KernelId::Count)> all = {{
+      {{"zero_f32", {"c"}, {"count"}, 256}, Form::Zero, 0},
+      {{"matmul_bf16_f32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 2},
+      {{"bias_f32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 0},
+      {{"relu_f32", {"c"}, {"count"}, 256}, Form::Relu, 0},
+      {{"zero_i32", {"c"}, {"count"}, 256}, Form::Zero, 0},
+      {{"matmul_i32_i32", {"a", "b", "c"}, {"m", "k", "n"}, 2048}, Form::Product, 4},
+      {{"bias_i32", {"bias", "c"}, {"m", "n"}, 512}, Form::Bias, 0},
+      {{"relu_i32", {"c"}, {"count"}, 256}, Form::Relu, 0},
+  }};
   return all;
 }
+const Entry &entryOf(KernelId kernel) { return table()[static_cast<size_t>(kernel)]; }
+int64_t stepK(const Entry &entry) { return entry.operandBytes == 2 ? kStepKBf16 : kStepKI32; }
 
-bool isProduct(const Call &call) { return call.kernel == KernelId::MatmulBf16F32; }
+bool inRange(std::initializer_list<int64_t> dims) { return std::min(dims) > 0 && std::max(dims) <= kMostOfADim; }
+
+std::vector<Touch> wrong(const Entry &entry, const std::string &why, std::string &error) {
+  error = std::string(entry.info.name) + " " + why;
+  return {};
+}
+
+std::vector<Touch> touchesOfProduct(const Entry &entry, const Call &call, std::string &error) {
+  int64_t m = call.scalars[0], k = call.scalars[1], n = call.scalars[2];
+  constexpr int64_t unitM = kStepM * kAccumulatorsM, unitN = kStepN * kAccumulatorsN;
+  if (!inRange({m, k, n}) || m % unitM || k % stepK(entry) || n % unitN) {
+    std::string unitK = std::to_string(stepK(entry));
+    return wrong(entry,
+                 "multiplies whole blocks of 8 x " + unitK + " by " + unitK + " x 16, not " + std::to_string(m) +
+                     " x " + std::to_string(k) + " by " + std::to_string(k) + " x " + std::to_string(n),
+                 error);
+  }
+  return {{0, entry.operandBytes * m * k, true, false},
+          {1, entry.operandBytes * k * n, true, false},
+          {2, 4 * m * n, true, true}};
+}
 
 } // namespace
 
-const KernelInfo &infoOf(KernelId kernel) { return table()[static_cast<size_t>(kernel)]; }
+const KernelInfo &infoOf(KernelId kernel) { return entryOf(kernel).info; }
 
 std::optional<KernelId> kernelNamed(std::string_view name) {
   for (size_t i = 0; i < table().size(); ++i)
-    if (table()[i].name == name)
+    if (table()[i].info.name == name)
       return static_cast<KernelId>(i);
   return std::nullopt;
 }
 
-std::vector<Touch> touches(const Call &call, std::string &error) {
-  const auto [m, k, n, rest0, rest1, rest2, rest3, rest4] = call.scalars;
-  if (!isProduct(call)) {
-    if (m <= 0 || m > kMostOfADim * kMostOfADim || m % 8) {
-      error = "zero_f32 clears a multiple of 8 numbers, not " + std::to_string(m);
-      return {};
-    }
-    return {{0, 4 * m, false, true}};
-  }
-  constexpr int64_t unitM = kStepM * kAccumulatorsM, unitN = kStepN * kAccumulatorsN;
-  bool fits = std::min({m, k, n}) > 0 && std::max({m, k, n}) <= kMostOfADim;
-  if (!fits || m % unitM || k % kStepK || n % unitN) {
-    error = "matmul_bf16_f32 multiplies whole blocks of 8 x 8 by 8 x 16, not " + std::to_string(m) + " x " +
-            std::to_string(k) + " by " + std::to_string(k) + " x " + std::to_string(n);
-    return {};
-  }
-  return {{0, 2 * m * k, true, false}, {1, 2 * k * n, true, false}, {2, 4 * m * n, true, true}};
+std::string_view macKind(KernelId kernel) {
+  const Entry &entry = entryOf(kernel);
+  return entry.form != Form::Product ? "" : entry.operandBytes == 2 ? "bf16" : "i32";
 }
 
-int64_t macsOf(const Call &call) { return isProduct(call) ? call.scalars[0] * call.scalars[1] * call.scalars[2] : 0; }
+std::vector<Touch> touches(const Call &call, std::string &error) {
+  const Entry &entry = entryOf(call.kernel);
+  int64_t first = call.scalars[0], second = call.scalars[1];
+  switch (entry.form) {
+  case Form::Product:
+    return touchesOfProduct(entry, call, error);
+  case Form::Bias:
+    if (!inRange({first, second}) || first % kStepM || second % kStepN)
+      return wrong(
+          entry, "adds to whole matrix steps, not to " + std::to_string(first) + " x " + std::to_string(second), error);
+    return {{0, second / kStepN * kBiasStepBytes, true, false}, {1, 4 * first * second, true, true}};
+  case Form::Zero:
+  case Form::Relu:
+    break;
+  }
+  if (first <= 0 || first > kMostOfADim * kMostOfADim || first % 8)
+    return wrong(entry, "takes a multiple of 8 numbers, not " + std::to_string(first), error);
+  return {{0, 4 * first, entry.form == Form::Relu, true}};
+}
+
+int64_t macsOf(const Call &call) {
+  return macKind(call.kernel).empty() ? 0 : call.scalars[0] * call.scalars[1] * call.scalars[2];
+}
 
 int64_t clocksOf(const Machine &machine, const Call &call) {
-  if (!isProduct(call))
-    return machine.callClocks + machine.loopClocks +
-           4 * call.scalars[0] / (machine.storesPerClock * machine.accessBytes);
-  auto [m, k, n, rest0, rest1, rest2, rest3, rest4] = call.scalars;
+  const Entry &entry = entryOf(call.kernel);
+  const auto &[m, k, n, rest0, rest1, rest2, rest3, rest4] = call.scalars;
+  if (entry.form != Form::Product) { // each store has its load beside it
+    int64_t numbers = entry.form == Form::Bias ? m * k : m;
+    return machine.callClocks + machine.loopClocks + 4 * numbers / (machine.storesPerClock * machine.accessBytes);
+  }
   // The inner body goes one step along k: it loads 2 steps of a and 4 of b, and multiplies each with each.
-  int64_t stepClocks = std::max<int64_t>(1, kStepM * kStepN * kStepK / machine.bf16Macs);
-  int64_t macs = kAccumulatorsM * kAccumulatorsN * stepClocks;
-  int64_t bytes = 2 * kStepK * (kAccumulatorsM * kStepM + kAccumulatorsN * kStepN);
+  int64_t depth = stepK(entry), perClockMacs = entry.operandBytes == 2 ? machine.bf16Macs : machine.i32Macs;
+  int64_t macs = kAccumulatorsM * kAccumulatorsN * std::max<int64_t>(1, kStepM * kStepN * depth / perClockMacs);
+  int64_t bytes = entry.operandBytes * depth * (kAccumulatorsM * kStepM + kAccumulatorsN * kStepN);
   int64_t perClock = machine.loadsPerClock * machine.accessBytes;
   int64_t body = std::max(macs, (bytes + perClock - 1) / perClock);
   int64_t blocks = m / (kStepM * kAccumulatorsM) * (n / (kStepN * kAccumulatorsN));
-  return machine.callClocks + blocks * (machine.loopClocks + k / kStepK * body);
+  return machine.callClocks + blocks * (machine.loopClocks + k / depth * body);
 }
 
 } // namespace dmx::aie

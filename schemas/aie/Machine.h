@@ -55,7 +55,7 @@ struct Machine {
   int64_t memoryBytesPerClock = 0;            ///< of a memory tile, each way
   int64_t shimBytesPerClock = 0;              ///< of a shim, each way
   int64_t ddrBytesPerClock = 0;               ///< of all shims together, both ways
-  int64_t bf16Macs = 0;                       ///< of a core in a clock
+  int64_t bf16Macs = 0, i32Macs = 0;          ///< of a core in a clock
   int64_t loadsPerClock = 0, storesPerClock = 0, accessBytes = 0; ///< of a core's vector unit
   int64_t loopClocks = 0, callClocks = 0;                         ///< a core's overheads
   int64_t controlClocks = 0;                                      ///< of the controller for a word of its stream

@@ -28,10 +28,12 @@ Json describeKernel(const Image &image, const KernelCode &kernel) {
   for (const Argument &argument : kernel.arguments) {
     ddr += argument.ddrBytes();
     arguments.push_back({{"name", argument.name},
-                         {"role", argument.output ? "output" : "input"},
-                         {"type", "f32"},
+                         {"role", argument.output   ? "output"
+                                  : argument.packed ? "constant"
+                                                    : "input"},
+                         {"type", argument.element == Element::I32 ? "i32" : "f32"},
                          {"shape", {argument.rows, argument.columns}},
-                         {"form", argument.element == Element::Bf16 ? "bf16" : "f32"},
+                         {"form", nameOf(argument.element)},
                          {"pieces", Json::array()}});
   }
   return {
@@ -81,9 +83,12 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
   for (const KernelCode &each : image->kernels) {
     text += "kernel \"" + each.name + "\" overlay \"" + image->overlays[each.overlay].name + "\"\n";
     for (const Argument &argument : each.arguments)
-      text += "  argument \"" + argument.name + "\" " + (argument.output ? "output" : "input") + " " +
-              std::to_string(argument.rows) + "x" + std::to_string(argument.columns) + " as " +
-              (argument.element == Element::Bf16 ? "bf16 " : "f32 ") + std::to_string(argument.ddrRows) + "x" +
+      text += "  argument \"" + argument.name + "\" " +
+              (argument.output   ? "output"
+               : argument.packed ? "constant"
+                                 : "input") +
+              " " + std::to_string(argument.rows) + "x" + std::to_string(argument.columns) + " as " +
+              std::string(nameOf(argument.element)) + " " + std::to_string(argument.ddrRows) + "x" +
               std::to_string(argument.pitch) + "\n";
     for (const ControlOp &op : each.control)
       text += "  " + textOf(op) + "\n";

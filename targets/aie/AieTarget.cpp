@@ -1,11 +1,12 @@
 //===- AieTarget.cpp - the target's answers to the phases -----------------===//
-#include "Design.h"
+#include "Kernel.h"
+#include "lower/Lower.h"
+#include "passes/Passes.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Target/TargetBackend.h"
+#include "schemas/aie/Border.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -14,142 +15,189 @@ using namespace dmxc;
 namespace {
 
 namespace hw = dmx::aie;
-
-ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
-/// Leading dims of the left operand are rows like others, for the right one has none.
-aie::Sizes sizesOf(dmir::MatMulOp product) {
-  ArrayRef<int64_t> lhs = shapeOf(product.getLhs()), rhs = shapeOf(product.getRhs());
-  return {ShapedType::getNumElements(lhs.drop_back()), lhs.back(), rhs[1]};
-}
+constexpr StringRef kRowsKey = "herd_rows", kColumnsKey = "herd_columns";
 
 class AieTarget final : public TargetBackend {
 public:
-  AieTarget(const hw::Machine &machine, std::string saveTempsDir)
-      : machine(machine), saveTempsDir(std::move(saveTempsDir)) {}
+  AieTarget(const hw::Machine &machine, aie::Herd herd, std::string saveTempsDir)
+      : machine(machine), herd(herd), saveTempsDir(std::move(saveTempsDir)) {}
 
   StringRef name() const override { return "aie"; }
-  std::optional<std::string> refuses(Operation *op) const override;
+  void registerDialects(DialectRegistry &registry) const override { aie::insertDialects(registry); }
+  std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
-  bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
+  bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
+    return isa<dmir::MatMulOp>(root) && result.hasOneUse() && aie::isEpilogue(consumer, result);
+  }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override {
-    return isa<dmir::MatMulOp>(op) ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
+    bool rounds = isa<dmir::MatMulOp>(op) && getElementTypeOrSelf(op->getResult(0)).isF32();
+    return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
   }
-  Status pack(DictionaryAttr, const Tensor &, std::span<std::byte>) const override {
-    return Error{ErrorKind::Internal, "the aie target packs no constants"};
-  }
+  Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override;
+  Status schedule(ArrayRef<dlir::KernelOp> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
 
 private:
-  Status add(Operation *kernel, hw::Image &image) const;
-  Status save(const hw::Image &image) const;
+  aie::Herd herdOf(DictionaryAttr strategy) const;
+  Status save(const hw::Image &image, ModuleOp texts) const;
 
   hw::Machine machine;
+  aie::Herd herd;
   std::string saveTempsDir;
 };
 
-std::optional<std::string> AieTarget::refuses(Operation *op) const {
-  auto product = dyn_cast<dmir::MatMulOp>(op);
-  if (!product)
-    return "the array only multiplies matrices so far";
-  for (Value value : {product.getLhs(), product.getRhs(), product.getResult()}) {
-    auto type = cast<RankedTensorType>(value.getType());
-    if (!type.getElementType().isF32() || !type.hasStaticShape() || type.getNumElements() == 0)
-      return "the array multiplies f32 of fixed sizes so far";
-    if (dmir::isConstant(value) && type.getNumElements() == 1) // it would be part of the kernel
-      return "the array has no numbers in its kernels";
-  }
-  if (shapeOf(product.getRhs()).size() != 2)
-    return "the array multiplies by one matrix so far, not by a batch of them";
-  if (product.getLhs() == product.getRhs())
-    return "the array multiplies two matrices, not one with itself";
-  return aie::refuses(machine, sizesOf(product));
+/// A text's choice, where the machine has so many cores.
+aie::Herd AieTarget::herdOf(DictionaryAttr strategy) const {
+  aie::Herd out = herd;
+  auto choose = [&](StringRef key, int64_t most, int64_t &value) {
+    auto given = strategy ? strategy.getAs<IntegerAttr>(key) : IntegerAttr();
+    if (given && given.getInt() >= 1 && given.getInt() <= most)
+      value = given.getInt();
+  };
+  choose(kRowsKey, machine.coreRows(), out.rows);
+  choose(kColumnsKey, machine.columns, out.columns);
+  return out;
+}
+
+/// The form of a constant operand: as the border would make it.
+DictionaryAttr formOf(Builder &b, const aie::Product &product, const aie::Operand &operand) {
+  auto [rows, pitch] = product.formOf(operand.part);
+  bool rounds = operand.part != aie::Part::Bias && product.numbers->bytes == 2;
+  int64_t bytes = rounds ? 2 : 4;
+  StringRef form = rounds ? "bf16" : operand.tensor.getElementType().isF32() ? "f32" : "i32";
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("form", b.getStringAttr(form)), b.getNamedAttr("size", b.getI64IntegerAttr(bytes * rows * pitch)),
+       b.getNamedAttr("rows", b.getI64IntegerAttr(rows)), b.getNamedAttr("pitch", b.getI64IntegerAttr(pitch))});
 }
 
 Result<DictionaryAttr> AieTarget::chooseStrategy(dmir::RegionOp region) const {
-  auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
-  if (!product || region.getBlock()->getOperations().size() != 2)
-    return Error{ErrorKind::Model, "a region of the aie target is one product"};
-  aie::Sizes sizes = sizesOf(product);
+  aie::Herd cores = herdOf(region.getStrategyAttr());
+  Result<aie::Product> product = aie::productOf(region.getBlock(), cores);
+  if (!product)
+    return product.takeError();
   Builder b(region.getContext());
   NamedAttrList list;
-  list.set(strategy::kAlgorithm, b.getStringAttr("one core, bf16 tiles of 64 x 32 x 64"));
-  const std::pair<StringRef, int64_t> figures[] = {
-      {strategy::kWork, 1},
-      {strategy::kGrain, 1},
-      {strategy::kScratch, 0},
-      {strategy::kFlops, 2 * sizes.m * sizes.k * sizes.n},
-      {strategy::kBytes, 4 * (sizes.m * sizes.k + sizes.k * sizes.n + sizes.m * sizes.n)}};
+  SmallVector<NamedAttribute> packed;
+  for (auto [i, input] : llvm::enumerate(region.getInputs()))
+    if (dmir::isConstant(input))
+      packed.push_back(b.getNamedAttr(std::to_string(i), formOf(b, *product, product->operands[i])));
+  if (!packed.empty())
+    list.set(strategy::kPacked, b.getDictionaryAttr(packed));
+  const aie::Numbers &numbers = *product->numbers;
+  std::string tiles = std::to_string(numbers.m) + "x" + std::to_string(numbers.k) + "x" + std::to_string(numbers.n);
+  list.set(strategy::kAlgorithm, b.getStringAttr(numbers.name + " tiles of " + tiles));
+  int64_t m = product->m, k = product->k, n = product->n;
+  const std::pair<StringRef, int64_t> figures[] = {{kRowsKey, cores.rows},
+                                                   {kColumnsKey, cores.columns},
+                                                   {strategy::kWork, 1},
+                                                   {strategy::kGrain, 1},
+                                                   {strategy::kScratch, 0},
+                                                   {strategy::kFlops, 2 * m * k * n},
+                                                   {strategy::kBytes, 4 * (m * k + k * n + m * n)}};
   for (auto [key, value] : figures)
     list.set(key, b.getI64IntegerAttr(value));
   return list.getDictionary(region.getContext());
 }
 
-/// Adds a kernel, which a text may have changed.
-Status AieTarget::add(Operation *op, hw::Image &image) const {
-  std::string name = SymbolTable::getSymbolName(op).str();
-  auto kernel = dyn_cast<dlir::KernelOp>(op);
-  Block *block = kernel ? kernel.getBlock() : nullptr;
-  auto product = block && !block->empty() ? dyn_cast<dmir::MatMulOp>(block->front()) : nullptr;
-  auto wrong = [&](const std::string &why) { return Error{ErrorKind::Model, "kernel '" + name + "' " + why}; };
-  if (!product || block->getOperations().size() != 2 || block->getNumArguments() != 2)
-    return wrong("is not one product, which is all that the aie target computes");
-  if (std::optional<std::string> why = refuses(product))
-    return wrong("cannot be computed: " + *why);
-  bool swapped = product.getLhs() != block->getArgument(0);
-  if (product.getRhs() != block->getArgument(swapped ? 0 : 1) ||
-      (swapped && product.getLhs() != block->getArgument(1)) || block->back().getOperand(0) != product.getResult())
-    return wrong("does not multiply its arguments");
-  std::string error;
-  image.kernels.push_back(aie::product(machine, name, sizesOf(product), swapped, error));
-  return error.empty() ? Status::ok() : Status(Error{ErrorKind::Internal, "kernel '" + name + "': " + error});
+Status AieTarget::pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const {
+  auto number = [&](StringRef key) {
+    auto value = form.getAs<IntegerAttr>(key);
+    return value && value.getInt() > 0 && value.getInt() <= UINT32_MAX ? static_cast<uint32_t>(value.getInt()) : 0;
+  };
+  auto name = form.getAs<StringAttr>("form");
+  hw::Argument argument;
+  argument.element = name && name.getValue() == "bf16" ? hw::Element::Bf16 : hw::Element::F32; // i32 as f32 as it is
+  argument.ddrRows = number("rows");
+  argument.pitch = number("pitch");
+  int64_t columns = constant.rank() ? constant.shape().back() : 0;
+  int64_t rows = columns ? constant.numElements() / columns : 0;
+  if ((constant.dtype() != DType::F32 && constant.dtype() != DType::I32) || rows == 0 || rows > argument.ddrRows ||
+      columns > argument.pitch || argument.ddrBytes() != out.size())
+    return Error{ErrorKind::Model, "a constant of " + shapeString(constant.shape()) +
+                                       " does not fit its form for the array, " + std::to_string(argument.ddrRows) +
+                                       " rows of " + std::to_string(argument.pitch)};
+  argument.rows = static_cast<uint32_t>(rows);
+  argument.columns = static_cast<uint32_t>(columns);
+  hw::toDevice(argument, constant.data(), out.data());
+  return Status::ok();
+}
+
+/// A kernel may be one of a text that was changed.
+Status AieTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
+  std::vector<aie::Product> products;
+  for (dlir::KernelOp kernel : kernels) {
+    auto wrong = [&](const std::string &why) {
+      return Error{ErrorKind::Model,
+                   "kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why};
+    };
+    Result<aie::Product> product = aie::productOf(kernel.getBlock(), herdOf(kernel.getStrategy()));
+    if (!product)
+      return wrong(product.error().message);
+    if (std::optional<std::string> why = aie::refuses(machine, *product))
+      return wrong(*why);
+    auto packed = kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked);
+    for (size_t i = 0; packed && i < product->operands.size(); ++i)
+      product->operands[i].packed = packed.contains(std::to_string(i));
+    products.push_back(std::move(*product));
+  }
+  for (auto [i, product] : llvm::enumerate(products)) {
+    dlir::KernelOp kernel = kernels[i];
+    OpBuilder builder(kernel);
+    aie::place(builder, kernel.getLoc(), machine, kernel.getSymName(), product);
+  }
+  for (dlir::KernelOp kernel : kernels)
+    kernel.erase();
+  return Status::ok();
 }
 
 Result<std::vector<CodeEntry>> AieTarget::emit(ArrayRef<Operation *> kernels) const {
-  hw::Image image{std::string(machine.name), {}, {}};
-  std::string error;
-  image.overlays.push_back(aie::overlay(machine, error));
+  OwningOpRef<ModuleOp> texts = ModuleOp::create(kernels.front()->getLoc());
   for (Operation *kernel : kernels)
-    if (Status added = add(kernel, image); !added)
-      return added.takeError();
-  if (error.empty())
-    error = hw::verify(image);
-  if (!error.empty())
-    return Error{ErrorKind::Internal, "the image for the array is not sound: " + error};
-  if (Status saved = saveTempsDir.empty() ? Status::ok() : save(image); !saved)
+    if (isa<aie::DeviceOp>(kernel))
+      texts->push_back(kernel->clone());
+    else
+      return Error{ErrorKind::Model, "kernel '" + SymbolTable::getSymbolName(kernel).str() +
+                                         "' has no aie.device, which says what the "
+                                         "array does; the phase schedule makes it"};
+  std::string why; // the first error, which names the op
+  ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
+    why = why.empty() ? diagnostic.str() : why;
+    return success();
+  });
+  hw::Image image;
+  for (auto device : texts->getOps<aie::DeviceOp>())
+    if (failed(aie::routeFlows(device)) || failed(aie::lowerControl(device)) || failed(aie::encode(device, image)))
+      return Error{ErrorKind::Model, "kernel '" + device.getSymName().str() + "' has no words for the array: " + why};
+  if (std::string error = hw::verify(image); !error.empty())
+    return Error{ErrorKind::Model, "the image for the array is not sound: " + error};
+  if (Status saved = saveTempsDir.empty() ? Status::ok() : save(image, *texts); !saved)
     return saved.takeError();
   std::vector<std::byte> bytes = hw::write(image);
   const char *data = reinterpret_cast<const char *>(bytes.data());
-  std::string arch(machine.name);
-  return std::vector<CodeEntry>{{"code/aie/" + arch + "/kernels.aiebin", arch, {}, {data, data + bytes.size()}}};
+  return std::vector<CodeEntry>{
+      {"code/aie/" + image.machine + "/kernels.aiebin", image.machine, {}, {data, data + bytes.size()}}};
 }
 
-/// The words that tools of the platform take: OVERLAY.cdo, and a kernel's control stream as KERNEL.insts.txt.
-Status AieTarget::save(const hw::Image &image) const {
-  auto write = [&](const std::string &name, StringRef text) -> Status {
-    std::error_code failed;
-    llvm::raw_fd_ostream file(saveTempsDir + "/" + name, failed);
-    file << text;
-    file.close();
-    if (failed || file.has_error()) {
-      file.clear_error();
-      return Error{ErrorKind::IO, "cannot write '" + saveTempsDir + "/" + name + "'"};
-    }
-    return Status::ok();
+/// What tools of the platform take: OVERLAY.cdo, KERNEL.insts.txt; and KERNEL.aie.mlir, the last text before.
+Status AieTarget::save(const hw::Image &image, ModuleOp texts) const {
+  auto write = [&](const std::string &name, StringRef content) {
+    std::string path = saveTempsDir + "/" + name;
+    return aie::writeFile(path, content) ? Status::ok() : Status(Error{ErrorKind::IO, "cannot write '" + path + "'"});
   };
-  for (const hw::Overlay &overlay : image.overlays) {
-    std::vector<uint32_t> words = hw::encodeCdo(overlay.initial);
-    if (Status done = write(overlay.name + ".cdo", {reinterpret_cast<const char *>(words.data()), 4 * words.size()});
-        !done)
+  for (const hw::Overlay &overlay : image.overlays)
+    if (Status done = write(overlay.name + ".cdo", aie::cdoOf(overlay)); !done)
       return done;
-  }
-  for (const hw::KernelCode &kernel : image.kernels) {
+  for (const hw::KernelCode &kernel : image.kernels)
+    if (Status done = write(kernel.name + ".insts.txt", aie::instsOf(image, kernel)); !done)
+      return done;
+  for (auto device : texts.getOps<aie::DeviceOp>()) {
     std::string text;
-    for (uint32_t word : hw::encode(hw::headerOf(machine), kernel.control))
-      text += llvm::utohexstr(word, /*LowerCase=*/false, /*Width=*/8) + "\n";
-    if (Status done = write(kernel.name + ".insts.txt", text); !done)
+    llvm::raw_string_ostream out(text);
+    device->print(out);
+    out << "\n";
+    if (Status done = write(device.getSymName().str() + ".aie.mlir", text); !done)
       return done;
   }
   return Status::ok();
@@ -157,8 +205,9 @@ Status AieTarget::save(const hw::Image &image) const {
 
 std::string AieTarget::describe() const {
   std::string text =
-      "machine " + std::string(machine.name) +
-      "\nreal: every word that configures the array (BDs, locks, queues, switches, multiplexers, control "
+      "machine " + std::string(machine.name) + ", products on " + std::to_string(herd.rows) + " x " +
+      std::to_string(herd.columns) +
+      " cores\nreal: every word that configures the array (BDs, locks, queues, switches, multiplexers, control "
       "stream, CDO)\nmodelled: what runs inside a core, and clocks; no code for a core and no PDI or "
       "xclbin is written, and nothing was run on a device\n";
   for (const hw::Figure &figure : hw::figures(machine)) {
@@ -175,16 +224,19 @@ namespace dmxc {
 Result<std::unique_ptr<TargetBackend>> createAieTarget(const TargetOptions &options) {
   if (!options.numerics.empty() && options.numerics != "bf16")
     return usageError("the aie target has no numerics mode '" + options.numerics + "'; it has bf16");
-  std::string columns = "4";
+  std::string columns = "4", rows = "4";
   for (const std::string &level : options.levels) {
-    if (!StringRef(level).starts_with("cols="))
-      return usageError("'" + level + "' is no option of the aie target; it takes cols=N, N from 1 to 4");
-    columns = level.substr(5);
+    bool isColumns = StringRef(level).starts_with("cols="), isRows = StringRef(level).starts_with("rows=");
+    if (!isColumns && !isRows)
+      return usageError("'" + level + "' is no option of the aie target; it takes cols=N and rows=N, N from 1 to 4");
+    (isColumns ? columns : rows) = level.substr(5);
   }
-  std::optional<hw::Machine> machine = hw::machineOf("npu1_" + columns + "col");
+  std::optional<hw::Machine> machine = hw::machineOf(columns == "4" ? "npu1" : "npu1_" + columns + "col");
   if (!machine)
     return usageError("cols=" + columns + " of the aie target: the machine npu1 has 1 to 4 columns");
-  return std::unique_ptr<TargetBackend>(
-      new AieTarget(columns == "4" ? *hw::machineOf("npu1") : *machine, options.saveTempsDir));
+  aie::Herd herd{0, machine->columns};
+  if (StringRef(rows).getAsInteger(10, herd.rows) || herd.rows < 1 || herd.rows > machine->coreRows())
+    return usageError("rows=" + rows + " of the aie target: the machine npu1 has 1 to 4 rows of cores");
+  return std::unique_ptr<TargetBackend>(new AieTarget(*machine, herd, options.saveTempsDir));
 }
 } // namespace dmxc

@@ -1,10 +1,12 @@
 //===- AieDevice.cpp - the array as a device of the runtime ---------------===//
-#include "Border.h"
 #include "Report.h"
 
 #include "runtime/devices/Device.h"
 #include "runtime/devices/common/SimulatedDevice.h"
 #include "runtime/devices/common/Trace.h"
+#include "schemas/aie/Border.h"
+
+#include <cstring>
 
 namespace dmxrt {
 const DeviceKind &aieDevice();
@@ -24,6 +26,13 @@ Status checkBuffers(const hw::KernelCode &kernel, const DeviceTask &task) {
       return badBundle("kernel '", kernel.name, "': argument '", argument.name, "' has ", argument.hostBytes(),
                        " bytes, its buffer ", task.bufferBytes[i]);
   return {};
+}
+
+void give(const hw::Argument &argument, const std::byte *buffer, std::byte *form) {
+  if (argument.packed)
+    std::memcpy(form, buffer, argument.ddrBytes());
+  else
+    hw::toDevice(argument, buffer, form);
 }
 
 /// A kernel with what it is part of.
@@ -105,13 +114,13 @@ private:
     for (size_t i = 0; i < arguments.size(); ++i)
       if (!arguments[i].output)
         if (std::byte *form = array.host(i, true))
-          toDevice(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
+          give(arguments[i], static_cast<const std::byte *>(task.buffers[i]), form);
     array.run();
     Figures figures = figuresOf(array, *kernel.code);
     for (size_t i = 0; i < arguments.size() && array.fault.empty(); ++i)
       if (arguments[i].output)
         if (const std::byte *form = array.host(i, false))
-          toHost(arguments[i], form, static_cast<std::byte *>(task.buffers[i]));
+          hw::toHost(arguments[i], form, static_cast<std::byte *>(task.buffers[i]));
     if (!array.fault.empty())
       return {kDeviceFault, 0, array.fault};
     lastRun.push_back(std::move(figures));

@@ -77,7 +77,7 @@ struct Core {
   size_t at = 0;
   std::vector<std::pair<size_t, int64_t>> loops = {}; ///< first instruction, runs that are left
   hw::Call arguments = {};
-  uint64_t freeAt = 0, busy = 0, macs = 0, instructions = 0;
+  uint64_t freeAt = 0, busy = 0, bf16Macs = 0, i32Macs = 0, instructions = 0;
 };
 
 /// Registers and memory of a tile.
@@ -158,8 +158,8 @@ private:
   // Cores.cpp
   bool step(Core &core);
   bool execute(Core &core, const hw::Instruction &at);
+  bool useLock(Core &core, const hw::Instruction &at);
   bool call(Core &core, hw::KernelId kernel);
-  void leaveLoop(Core &core);
   std::byte *access(Core &core, int64_t address, int64_t bytes, bool write);
   Lock *lockOf(const Core &core, uint32_t number);
   // Controller.cpp

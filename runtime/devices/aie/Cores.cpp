@@ -9,6 +9,16 @@ using hw::CoreOp;
 
 static constexpr uint32_t kSkew = 64;
 
+/// The instruction behind the end of a loop of a program that hw::check accepts.
+static size_t behindLoop(const hw::CoreProgram &program, size_t at) {
+  for (int depth = 0;; ++at) {
+    CoreOp op = program.code[at].op;
+    depth += (op == CoreOp::Loop || op == CoreOp::LoopParameter) - (op == CoreOp::EndLoop);
+    if (depth == 0)
+      return at + 1;
+  }
+}
+
 bool Array::step(Core &core) {
   if (!core.enabled || core.halted || now < core.freeAt)
     return false;
@@ -24,27 +34,33 @@ bool Array::step(Core &core) {
   return true;
 }
 
+/// False where it has to wait, or the core does not reach the lock.
+bool Array::useLock(Core &core, const hw::Instruction &at) {
+  Lock *lock = lockOf(core, at.index);
+  if (!lock)
+    return false;
+  if (at.op == CoreOp::Acquire) {
+    if (!lock->admits(at.value))
+      return false;
+    lock->take(at.value, core.thread.now);
+    return true;
+  }
+  lock->give(at.value, core.thread.now);
+  core.thread.advance();
+  if (lock->value() > machine.largestLock || lock->value() < machine.smallestLock)
+    fail("lock-overflow", cat("core ", hw::textOf(core.tile), " makes lock ", at.index, " ", lock->value()));
+  return true;
+}
+
 /// False where it has to wait, or something is wrong.
 bool Array::execute(Core &core, const hw::Instruction &at) {
   size_t next = core.at + 1;
   switch (at.op) {
   case CoreOp::Acquire:
-  case CoreOp::Release: {
-    Lock *lock = lockOf(core, at.index);
-    if (!lock)
+  case CoreOp::Release:
+    if (!useLock(core, at))
       return false;
-    if (at.op == CoreOp::Acquire) {
-      if (!lock->admits(at.value))
-        return false;
-      lock->take(at.value, core.thread.now);
-      break;
-    }
-    lock->give(at.value, core.thread.now);
-    core.thread.advance();
-    if (lock->value() > machine.largestLock || lock->value() < machine.smallestLock)
-      fail("lock-overflow", cat("core ", hw::textOf(core.tile), " makes lock ", at.index, " ", lock->value()));
     break;
-  }
   case CoreOp::Loop:
     core.loops.emplace_back(next, at.value);
     break;
@@ -54,12 +70,15 @@ bool Array::execute(Core &core, const hw::Instruction &at) {
       return false;
     int32_t times = 0;
     std::memcpy(&times, word, 4);
-    if (times < 1) {
+    if (times < 0) {
       fail("parameter",
            cat("core ", hw::textOf(core.tile), " is to loop ", times, " times, as the word at ", at.value, " says"));
       return false;
     }
-    core.loops.emplace_back(next, times);
+    if (times == 0)
+      next = behindLoop(*core.program, core.at);
+    else
+      core.loops.emplace_back(next, times);
     break;
   }
   case CoreOp::EndLoop:
@@ -117,7 +136,7 @@ bool Array::call(Core &core, hw::KernelId kernel) {
   mark(core.thread, now, now + clocks, std::string(hw::infoOf(kernel).name));
   core.freeAt = now + clocks + skew(kSkew);
   core.busy += clocks;
-  core.macs += static_cast<uint64_t>(hw::macsOf(call));
+  (hw::macKind(kernel) == "i32" ? core.i32Macs : core.bf16Macs) += static_cast<uint64_t>(hw::macsOf(call));
   return true;
 }
 

@@ -11,29 +11,61 @@
 namespace dmxrt::aie {
 namespace {
 
-using hw::kStepK;
 using hw::kStepM;
 using hw::kStepN;
 
-float fromBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
+float numberOf(uint16_t bf16) { return std::bit_cast<float>(uint32_t(bf16) << 16); }
+/// Integers wrap.
+uint32_t numberOf(uint32_t word) { return word; }
 
-/// One matrix step: c += a * b of packed tiles.
-void matrixStep(const uint16_t *a, const uint16_t *b, float *c) {
-  for (int64_t i = 0; i < kStepM; ++i)
-    for (int64_t k = 0; k < kStepK; ++k) {
-      float left = fromBf16(a[i * kStepK + k]);
-      for (int64_t j = 0; j < kStepN; ++j)
-        c[i * kStepN + j] += left * fromBf16(b[k * kStepN + j]);
+/// Sums of one result step over all steps along k, which lie one after the other in a and a row of b apart.
+template <int64_t stepK, typename In, typename Out>
+void resultStep(const In *a, const In *b, int64_t depth, int64_t rowOfB, Out *c) {
+  Out sums[kStepM][kStepN];
+  std::memcpy(sums, c, sizeof sums);
+  for (int64_t step = 0; step < depth; ++step, a += kStepM * stepK, b += rowOfB) {
+    Out right[stepK * kStepN];
+    for (int64_t i = 0; i < stepK * kStepN; ++i)
+      right[i] = numberOf(b[i]);
+    for (int64_t k = 0; k < stepK; ++k)
+      for (int64_t i = 0; i < kStepM; ++i) {
+        Out left = numberOf(a[i * stepK + k]);
+        for (int64_t j = 0; j < kStepN; ++j)
+          sums[i][j] += left * right[k * kStepN + j];
+      }
+  }
+  std::memcpy(c, sums, sizeof sums);
+}
+
+template <int64_t stepK, typename In, typename Out>
+void matmul(const hw::Call &call, const std::byte *first, const std::byte *second, std::byte *result) {
+  int64_t rows = call.scalars[0] / kStepM, depth = call.scalars[1] / stepK, columns = call.scalars[2] / kStepN;
+  auto *a = reinterpret_cast<const In *>(first), *b = reinterpret_cast<const In *>(second);
+  auto *c = reinterpret_cast<Out *>(result);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      resultStep<stepK>(a + i * depth * kStepM * stepK, b + j * stepK * kStepN, depth, columns * stepK * kStepN,
+                        c + (i * columns + j) * kStepM * kStepN);
+}
+
+template <typename T> void bias(const hw::Call &call, const std::byte *steps, std::byte *result) {
+  int64_t rows = call.scalars[0] / kStepM, columns = call.scalars[1] / kStepN;
+  auto *c = reinterpret_cast<T *>(result);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      T add[kStepN];
+      std::memcpy(add, steps + j * hw::kBiasStepBytes, sizeof add);
+      for (int64_t row = 0; row < kStepM; ++row)
+        for (int64_t column = 0; column < kStepN; ++column)
+          *c++ += add[column];
     }
 }
 
-void matmul(const hw::Call &call, const uint16_t *a, const uint16_t *b, float *c) {
-  int64_t rows = call.scalars[0] / kStepM, depth = call.scalars[1] / kStepK, columns = call.scalars[2] / kStepN;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t k = 0; k < depth; ++k)
-        matrixStep(a + (i * depth + k) * kStepM * kStepK, b + (k * columns + j) * kStepK * kStepN,
-                   c + (i * columns + j) * kStepM * kStepN);
+/// max(x, 0); a NaN stays one.
+template <typename T> void relu(const hw::Call &call, std::byte *result) {
+  auto *c = reinterpret_cast<T *>(result);
+  for (int64_t i = 0; i < call.scalars[0]; ++i)
+    c[i] = c[i] < T(0) ? T(0) : c[i];
 }
 
 } // namespace
@@ -41,11 +73,21 @@ void matmul(const hw::Call &call, const uint16_t *a, const uint16_t *b, float *c
 void compute(const hw::Call &call, std::byte *const *touched) {
   switch (call.kernel) {
   case hw::KernelId::ZeroF32:
+  case hw::KernelId::ZeroI32:
     std::memset(touched[0], 0, static_cast<size_t>(4 * call.scalars[0]));
     return;
   case hw::KernelId::MatmulBf16F32:
-    return matmul(call, reinterpret_cast<const uint16_t *>(touched[0]), reinterpret_cast<const uint16_t *>(touched[1]),
-                  reinterpret_cast<float *>(touched[2]));
+    return matmul<hw::kStepKBf16, uint16_t, float>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::MatmulI32:
+    return matmul<hw::kStepKI32, uint32_t, uint32_t>(call, touched[0], touched[1], touched[2]);
+  case hw::KernelId::BiasF32:
+    return bias<float>(call, touched[0], touched[1]);
+  case hw::KernelId::BiasI32:
+    return bias<uint32_t>(call, touched[0], touched[1]);
+  case hw::KernelId::ReluF32:
+    return relu<float>(call, touched[0]);
+  case hw::KernelId::ReluI32:
+    return relu<int32_t>(call, touched[0]);
   case hw::KernelId::Count:
     return;
   }

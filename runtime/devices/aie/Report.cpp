@@ -15,7 +15,8 @@ Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
   out.writtenBytes = array.writtenBytes();
   for (const Core &core : array.allCores()) {
     ++out.cores;
-    out.macs += core.macs;
+    out.bf16Macs += core.bf16Macs;
+    out.i32Macs += core.i32Macs;
     out.instructions += core.instructions;
     out.busy.emplace_back(array.nameOf(core.thread.number), core.busy);
   }
@@ -29,8 +30,15 @@ Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
   return out;
 }
 
+/// Clocks in which all cores could do the multiplications.
+static double macClocks(const hw::Machine &machine, const Figures &figures) {
+  return (static_cast<double>(figures.bf16Macs) / static_cast<double>(machine.bf16Macs) +
+          static_cast<double>(figures.i32Macs) / static_cast<double>(machine.i32Macs)) /
+         static_cast<double>(std::max<uint64_t>(figures.cores, 1));
+}
+
 std::string_view boundOf(const hw::Machine &machine, const Figures &figures) {
-  uint64_t compute = figures.macs / (std::max<uint64_t>(figures.cores, 1) * static_cast<uint64_t>(machine.bf16Macs));
+  auto compute = static_cast<uint64_t>(macClocks(machine, figures));
   uint64_t stream = 0;
   for (const auto &[name, words] : figures.linkWords)
     stream = std::max(stream, words);
@@ -46,9 +54,10 @@ void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &fi
   const sim::Count units[] = {{"cores", figures.cores},
                               {"configuration_words", figures.configurationWords},
                               {"control_words", figures.controlWords}},
-                   macs{"bf16", figures.macs};
-  double peak = static_cast<double>(machine.bf16Macs) * static_cast<double>(figures.cores);
-  const sim::Share share{"mac_peak_share", peak > 0 ? static_cast<double>(figures.macs) / (peak * clocks) : 0};
+                   macs[] = {{"bf16", figures.bf16Macs}, {"i32", figures.i32Macs}};
+  double work = static_cast<double>(figures.bf16Macs + figures.i32Macs), least = macClocks(machine, figures);
+  double peak = least > 0 ? work / least : static_cast<double>(machine.bf16Macs) * static_cast<double>(figures.cores);
+  const sim::Share share{"mac_peak_share", least / clocks};
   std::vector<sim::Share> busy;
   for (const auto &[name, time] : figures.busy)
     busy.push_back({name, static_cast<double>(time) / clocks});
@@ -60,11 +69,11 @@ void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &fi
                        units,
                        boundOf(machine, figures),
                        {&share, 1},
-                       {figures.readBytes, figures.writtenBytes, links, {&macs, 1}, 0, figures.instructions},
+                       {figures.readBytes, figures.writtenBytes, links, macs, 0, figures.instructions},
                        busy,
                        {},
                        2 * peak * machine.clockHz,
-                       2 * static_cast<double>(figures.macs)});
+                       2 * work});
   double rate = static_cast<double>(machine.ddrBytesPerClock) * machine.clockHz;
   out.roof({"DDR", 1, rate, rate, rate, true});
 }

@@ -118,7 +118,7 @@ const Mutant kMutants[] = {
      [](auto &i) { std::swap(master(i, kShim, {Bundle::North, 0}), master(i, kShim, {Bundle::North, 1})); }, "", ""},
     {"a flow to the wrong number", [](auto &i) { master(i, kMemory, {Bundle::North, 1}) = 1u << 31 | 7; },
      "illegal-connection", "SOUTH 0 of tile (0,1) to NORTH 1"},
-    {"a queue overfilled", [](auto &i) { control(i).insert(control(i).begin() + 5, 6, control(i)[4]); },
+    {"a queue overfilled", [](auto &i) { control(i).insert(control(i).begin() + 7, 6, control(i)[6]); },
      "queue-overflow", "MM2S 0 of tile (0,0)"},
     {"the last sync left out", [](auto &i) { eraseSync(i, true); }, "race", "S2MM 0 of tile (0,0)"},
     {"a sync left out", [](auto &i) { eraseSync(i, false); }, "bd-rewritten-while-running", "of tile (0,0)"},
@@ -154,7 +154,7 @@ TEST(AieFault, TheImageItselfIsSound) {
 
 TEST(AieFault, EachMutantIsFound) {
   Matrices of = randomMatrices(kSizes, 1);
-  std::vector<float> expected = byTheRule(kSizes, of);
+  std::vector<uint32_t> expected = byTheRule(kSizes, of);
   for (const Mutant &mutant : kMutants) {
     SCOPED_TRACE(mutant.name);
     hw::Image image = imageOf(kSizes);

@@ -22,7 +22,7 @@ std::string errorOf(const hw::Image &image) {
 
 TEST(AieImage, BytesAndBack) {
   for (bool swapped : {false, true}) {
-    hw::Image image = imageOf({100, 300, 200}, swapped);
+    hw::Image image = imageOf({100, 300, 200}, Form{.swapped = swapped});
     std::vector<std::byte> bytes = hw::write(image);
     std::string error;
     std::optional<hw::Image> read = hw::readImage(bytes, error);
@@ -47,17 +47,17 @@ TEST(AieImage, WhatIsNotThereIsNamed) {
             "kernel 'product': argument 'a' does not fit its form");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control[0].address = 0x30000000; }),
             "kernel 'product': op 0 (write) writes 0x30000000, where the machine has no register");
-  EXPECT_EQ(with([](auto &i) { i.kernels[0].control[3].argument = 3; }),
-            "kernel 'product': op 3 (patch) patches in argument 3 of 3");
+  EXPECT_EQ(with([](auto &i) { i.kernels[0].control[5].argument = 3; }),
+            "kernel 'product': op 5 (patch) patches in argument 3 of 3");
   EXPECT_EQ(with([](auto &i) { i.kernels[0].control.back().channel = 2; }),
-            "kernel 'product': op 11 (sync) waits for channel 2 of a shim tile");
+            "kernel 'product': op 13 (sync) waits for channel 2 of a shim tile");
   EXPECT_EQ(with([](auto &i) { i.overlays[0].programs[0].code.pop_back(); }),
-            "overlay 'matmul_bf16_f32': the program of core (0,2) does not end");
+            "overlay 'matmul_bf16_f32_1x1': the program of core (0,2) does not end");
   EXPECT_EQ(with([](auto &i) { i.overlays[0].programs[0].tile.row = 1; }),
-            "overlay 'matmul_bf16_f32': the program of core (0,1) is for a tile that is no core");
+            "overlay 'matmul_bf16_f32_1x1': the program of core (0,1) is for a tile that is no core");
   EXPECT_EQ(
       with([](auto &i) { i.overlays[0].programs[0].code.resize(2000, {hw::CoreOp::Halt, 0, 0}); }),
-      "overlay 'matmul_bf16_f32': the program of core (0,2) takes 34304 bytes of program memory, there are 16384");
+      "overlay 'matmul_bf16_f32_1x1': the program of core (0,2) takes 35072 bytes of program memory, there are 16384");
 }
 
 /// The way that dmx-fuzz-bundle goes: what is read at all is run, and ends by a name.

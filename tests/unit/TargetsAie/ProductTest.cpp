@@ -1,49 +1,102 @@
-//===- ProductTest.cpp - products by the design are those of the rule -----===//
+//===- ProductTest.cpp - products on the array are those of the rule ------===//
 #include "RunProduct.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 
 using namespace aietest;
 
-TEST(AieProduct, BitByBitAsTheRule) {
-  std::mt19937_64 random(7);
-  auto dim = [&] { return std::uniform_int_distribution<int64_t>(1, 150)(random); };
-  std::vector<Sizes> all = {{1, 1, 1}, {64, 64, 64}, {1, 300, 1}, {65, 1, 130}, {128, 256, 192}, {300, 7, 5}};
-  for (int i = 0; i < 12; ++i)
-    all.push_back({dim(), dim(), dim()});
-  for (const Sizes &sizes : all) {
-    bool swapped = random() % 2;
-    Matrices of = randomMatrices(sizes, random());
-    Outcome outcome = run(hw::write(imageOf(sizes, swapped)), sizes, of, swapped);
-    ASSERT_EQ(outcome.error, "") << sizes.m << "x" << sizes.k << "x" << sizes.n;
-    EXPECT_EQ(outcome.c, byTheRule(sizes, of)) << sizes.m << "x" << sizes.k << "x" << sizes.n;
+namespace {
+
+constexpr Herd kHerds[] = {{1, 1}, {4, 1}, {1, 4}, {4, 4}, {4, 2}, {4, 3}, {3, 4}};
+
+/// A plain run takes a part of the shapes that DMXC_LONG=1 takes.
+int countOf(int all, int plain) {
+  const char *isLong = std::getenv("DMXC_LONG");
+  return isLong && *isLong == '1' ? all : plain;
+}
+
+void expectByTheRule(const Sizes &sizes, const Form &form, uint64_t seed) {
+  Matrices of = randomMatrices(sizes, seed, form);
+  Outcome outcome = run(hw::write(imageOf(sizes, form)), sizes, of, form);
+  std::string what = std::to_string(sizes.m) + "x" + std::to_string(sizes.k) + "x" + std::to_string(sizes.n) + " on " +
+                     std::to_string(form.herd.rows) + "x" + std::to_string(form.herd.columns) +
+                     (form.integers ? " i32" : " bf16") + (form.bias ? " bias" : "") + (form.relu ? " relu" : "");
+  ASSERT_EQ(outcome.error, "") << what;
+  EXPECT_EQ(outcome.c, byTheRule(sizes, of, form)) << what;
+}
+
+void expectRandomShapes(bool integers, int count) {
+  std::mt19937_64 random(integers ? 7 : 8);
+  auto dim = [&] { return std::uniform_int_distribution<int64_t>(1, 300)(random); };
+  for (int i = 0; i < count; ++i) {
+    Form form;
+    form.integers = integers;
+    form.herd = kHerds[i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 3];
+    form.bias = random() % 2;
+    form.relu = random() % 2;
+    form.swapped = random() % 2;
+    expectByTheRule({dim(), dim(), dim()}, form, random());
   }
 }
 
+} // namespace
+
+TEST(AieProduct, RandomShapesOfIntegers) { expectRandomShapes(true, countOf(60, 9)); }
+TEST(AieProduct, RandomShapesOfBf16) { expectRandomShapes(false, countOf(60, 9)); }
+
+TEST(AieProduct, EdgesOfTilesOnAllHerds) {
+  const Sizes all[] = {{1, 1, 1}, {64, 64, 64}, {1, 300, 1}, {65, 1, 130}, {257, 7, 5}};
+  for (const Sizes &sizes : all)
+    for (const Herd &herd : kHerds)
+      for (bool integers : {false, true})
+        expectByTheRule(sizes, {.herd = herd, .integers = integers, .bias = integers}, 1);
+}
+
+TEST(AieProduct, ABiasAndAReluBehind) {
+  for (bool integers : {false, true})
+    for (bool bias : {false, true})
+      for (bool relu : {false, true})
+        expectByTheRule({130, 70, 300}, {.herd = {4, 4}, .integers = integers, .bias = bias, .relu = relu}, 5);
+}
+
 TEST(AieProduct, DelaysAndColumnsChangeNoBit) {
-  Sizes sizes{130, 200, 260}; // 15 results: BDs and queues are used again
-  Matrices of = randomMatrices(sizes, 3);
-  std::vector<float> expected = byTheRule(sizes, of);
-  for (int seed = 0; seed <= 5; ++seed) {
-    Outcome outcome = run(hw::write(imageOf(sizes)), sizes, of, false, {"aie.skew_seed=" + std::to_string(seed)});
-    EXPECT_EQ(outcome.error, "") << seed;
-    EXPECT_EQ(outcome.c, expected) << seed;
+  Sizes sizes{130, 200, 260}; // 15 results of one core: BDs and queues are used again
+  for (bool bias : {false, true}) {
+    Form form{.bias = bias};
+    Matrices of = randomMatrices(sizes, 3, form);
+    std::vector<uint32_t> expected = byTheRule(sizes, of, form);
+    for (Herd herd : {Herd{1, 1}, Herd{4, 4}})
+      for (int seed = 0; seed <= 5; ++seed) {
+        form.herd = herd;
+        Outcome outcome =
+            run(hw::write(imageOf(sizes, form)), sizes, of, form, {"aie.skew_seed=" + std::to_string(seed)});
+        EXPECT_EQ(outcome.error, "") << seed;
+        EXPECT_EQ(outcome.c, expected) << seed;
+      }
+    form.herd = {4, 1};
+    form.machine = "npu1_1col";
+    Outcome narrow = run(hw::write(imageOf(sizes, form)), sizes, of, form);
+    EXPECT_EQ(narrow.error, "");
+    EXPECT_EQ(narrow.c, expected);
   }
-  Outcome narrow = run(hw::write(imageOf(sizes, false, "npu1_1col")), sizes, of);
-  EXPECT_EQ(narrow.error, "");
-  EXPECT_EQ(narrow.c, expected);
+}
+
+TEST(AieProduct, PackedOperandsGiveTheSameBits) {
+  expectByTheRule({70, 90, 110}, {.packed = true}, 9);
+  expectByTheRule({70, 90, 110}, {.herd = {4, 4}, .integers = true, .packed = true}, 9);
 }
 
 TEST(AieProduct, TheReportCountsTheWork) {
   Sizes sizes{100, 100, 100};
   std::string path = testing::TempDir() + "aie-report.json", traced = testing::TempDir() + "aie-trace.json";
   Outcome outcome =
-      run(hw::write(imageOf(sizes)), sizes, randomMatrices(sizes, 1), false, {"report=" + path, "trace=" + traced});
+      run(hw::write(imageOf(sizes)), sizes, randomMatrices(sizes, 1), {}, {"report=" + path, "trace=" + traced});
   ASSERT_EQ(outcome.error, "");
   std::ifstream file(path), trace(traced);
   nlohmann::json report = nlohmann::json::parse(file), events = nlohmann::json::parse(trace);
@@ -65,15 +118,42 @@ TEST(AieProduct, TheReportCountsTheWork) {
   std::remove(traced.c_str());
 }
 
-TEST(AieProduct, WhatTheDesignDoesNotHoldIsSaid) {
+/// What a 4x4 product costs by the model: at least its multiplications, at most twice them.
+TEST(AieProduct, SixteenCoresShareTheWork) {
+  Sizes sizes{512, 512, 512};
+  Form form{.herd = {4, 4}};
+  std::string path = testing::TempDir() + "aie-report16.json";
+  Outcome outcome = run(hw::write(imageOf(sizes, form)), sizes, randomMatrices(sizes, 1), form, {"report=" + path});
+  ASSERT_EQ(outcome.error, "");
+  std::ifstream file(path);
+  const nlohmann::json run = nlohmann::json::parse(file)["last"][0]["main"];
+  int64_t least = 512 * 512 * 512 / (16 * 128);
+  EXPECT_EQ(run["macs"]["bf16"], 512 * 512 * 512);
+  EXPECT_GT(run["clocks"], least);
+  EXPECT_LT(run["clocks"], 3 * least);
+  std::printf("512^3 on 4x4: %lld clocks, %.1f %% of the peak\n", static_cast<long long>(run["clocks"]),
+              100.0 * static_cast<double>(least) / run["clocks"].get<double>());
+  std::remove(path.c_str());
+}
+
+TEST(AieProduct, WhatTheArrayDoesNotHoldIsSaid) {
   hw::Machine machine = *hw::machineOf("npu1");
-  EXPECT_FALSE(dmxc::aie::refuses(machine, {4096, 4096, 4096}));
+  auto refusal = [&](const Sizes &sizes, Herd herd = {1, 1}) {
+    dmxc::aie::Product product;
+    product.herd = herd;
+    product.m = sizes.m;
+    product.k = sizes.k;
+    product.n = sizes.n;
+    return dmxc::aie::refuses(machine, product).value_or("");
+  };
+  EXPECT_EQ(refusal({4096, 4096, 4096}), "");
   const std::pair<Sizes, const char *> cases[] = {
       {{64, 1 << 22, 64}, "a row of the first matrix has 2097152 words, a shim's BD steps over 1048576"},
       {{64, 64, 1 << 17}, "32 rows of the second matrix have 2097152 words, a shim's BD steps over 1048576"},
-      {{6400, 64, 6400}, "the product has 10000 results of 64 x 64, the array's control stream holds 4096"},
+      {{6400, 64, 6400}, "the product has 10000 blocks of 64 x 64, the array's control stream holds 4096"},
       {{int64_t(1) << 40, 1, 1}, "a dim of the product is above 1073741824"},
       {{1 << 16, 1 << 21, 64}, "a matrix takes more than 4 GiB of the array's DDR"}};
   for (const auto &[sizes, why] : cases)
-    EXPECT_EQ(dmxc::aie::refuses(machine, sizes).value_or(""), why);
+    EXPECT_EQ(refusal(sizes), why);
+  EXPECT_EQ(refusal({6400, 64, 6400}, {4, 4}), "");
 }

@@ -1,5 +1,5 @@
 //===- RouteTest.cpp - flows through switches -----------------------------===//
-#include "targets/aie/Route.h"
+#include "targets/aie/lower/Route.h"
 
 #include <gtest/gtest.h>
 

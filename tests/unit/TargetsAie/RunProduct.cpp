@@ -2,14 +2,26 @@
 #include "RunProduct.h"
 
 #include "runtime/devices/Device.h"
+#include "schemas/aie/Border.h"
+#include "targets/aie/lower/Lower.h"
+#include "targets/aie/passes/Passes.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
+
+using namespace mlir;
 
 namespace aietest {
 namespace {
+
+using dmxc::aie::Part;
 
 /// To 8 significant bits, to even where two are as near.
 float rounded(float value) {
@@ -18,38 +30,127 @@ float rounded(float value) {
   return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(fraction, 8)), exponent - 8));
 }
 
+MLIRContext &context() {
+  static auto made = [] {
+    DialectRegistry registry;
+    dmxc::aie::insertDialects(registry);
+    registry.insert<dmxc::dlir::DLIRDialect>();
+    auto made = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+    made->loadAllAvailableDialects();
+    return made;
+  }();
+  return *made;
+}
+
+std::string print(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  op->print(out);
+  return text;
+}
+
+OwningOpRef<ModuleOp> placed(const Sizes &sizes, const Form &form) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context()));
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  dmxc::aie::place(builder, module->getLoc(), *hw::machineOf(form.machine), "product", productOf(sizes, form));
+  return module;
+}
+
+LogicalResult lower(dmxc::aie::DeviceOp device) {
+  return success(succeeded(dmxc::aie::routeFlows(device)) && succeeded(dmxc::aie::lowerControl(device)));
+}
+
 } // namespace
 
-hw::Image imageOf(const Sizes &sizes, bool swapped, const char *name) {
-  hw::Machine machine = *hw::machineOf(name);
-  hw::Image image{name, {}, {}};
-  std::string error;
-  image.overlays.push_back(dmxc::aie::overlay(machine, error));
-  EXPECT_EQ(error, "");
-  image.kernels.push_back(dmxc::aie::product(machine, "product", sizes, swapped, error));
-  EXPECT_EQ(error, "");
+dmxc::aie::Product productOf(const Sizes &sizes, const Form &form) {
+  dmxc::aie::Product out;
+  Builder b(&context());
+  Type element = form.integers ? Type(b.getI32Type()) : Type(b.getF32Type());
+  auto tensor = [&](int64_t rows, int64_t columns) { return RankedTensorType::get({rows, columns}, element); };
+  out.numbers = form.integers ? &dmxc::aie::kI32 : &dmxc::aie::kBf16;
+  out.herd = form.herd;
+  out.m = sizes.m;
+  out.k = sizes.k;
+  out.n = sizes.n;
+  out.relu = form.relu;
+  out.operands = {{Part::A, tensor(sizes.m, sizes.k)}, {Part::B, tensor(sizes.k, sizes.n), form.packed}};
+  if (form.swapped)
+    std::swap(out.operands[0], out.operands[1]);
+  if (form.bias)
+    out.operands.push_back({Part::Bias, RankedTensorType::get({sizes.n}, element)});
+  out.operands.push_back({Part::C, tensor(sizes.m, sizes.n)});
+  return out;
+}
+
+std::string textOf(const Sizes &sizes, const Form &form, bool lowered) {
+  OwningOpRef<ModuleOp> module = placed(sizes, form);
+  if (lowered)
+    EXPECT_TRUE(succeeded(lower(*module->getOps<dmxc::aie::DeviceOp>().begin())));
+  return print(*module);
+}
+
+hw::Image imageOf(const Sizes &sizes, const Form &form) {
+  OwningOpRef<ModuleOp> module = placed(sizes, form);
+  EXPECT_TRUE(succeeded(mlir::verify(*module)));
+  hw::Image image;
+  auto device = *module->getOps<dmxc::aie::DeviceOp>().begin();
+  EXPECT_TRUE(succeeded(lower(device)) && succeeded(dmxc::aie::encode(device, image)));
   EXPECT_EQ(hw::verify(image), "");
   return image;
 }
 
-Matrices randomMatrices(const Sizes &sizes, uint64_t seed) {
+hw::Image imageOf(const std::string &text, std::string &error) {
+  ScopedDiagnosticHandler handler(&context(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty())
+      error = diagnostic.str();
+    return success();
+  });
+  hw::Image image;
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context());
+  if (!module)
+    return image;
+  for (auto device : module->getOps<dmxc::aie::DeviceOp>())
+    if (failed(lower(device)) || failed(dmxc::aie::encode(device, image)))
+      return image;
+  error = hw::verify(image);
+  return image;
+}
+
+Matrices randomMatrices(const Sizes &sizes, uint64_t seed, const Form &form) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal;
   Matrices out;
   out.a.resize(static_cast<size_t>(sizes.m * sizes.k));
   out.b.resize(static_cast<size_t>(sizes.k * sizes.n));
-  for (std::vector<float> *matrix : {&out.a, &out.b})
-    for (float &value : *matrix)
-      value = normal(random);
+  out.bias.resize(form.bias ? static_cast<size_t>(sizes.n) : 0);
+  for (std::vector<uint32_t> *matrix : {&out.a, &out.b, &out.bias})
+    for (uint32_t &value : *matrix)
+      value = form.integers ? static_cast<uint32_t>(random()) : std::bit_cast<uint32_t>(normal(random));
   return out;
 }
 
-std::vector<float> byTheRule(const Sizes &sizes, const Matrices &of) {
+static std::vector<uint32_t> ofIntegers(const Sizes &sizes, const Matrices &of, const Form &form) {
   auto [m, k, n] = sizes;
-  std::vector<float> c(static_cast<size_t>(m * n)), a = of.a, b = of.b;
-  for (std::vector<float> *matrix : {&a, &b})
-    for (float &value : *matrix)
-      value = rounded(value);
+  std::vector<uint32_t> c(static_cast<size_t>(m * n));
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      uint32_t sum = form.bias ? of.bias[static_cast<size_t>(j)] : 0;
+      for (int64_t q = 0; q < k; ++q)
+        sum += of.a[static_cast<size_t>(i * k + q)] * of.b[static_cast<size_t>(q * n + j)];
+      c[static_cast<size_t>(i * n + j)] = form.relu && sum >> 31 ? 0 : sum;
+    }
+  return c;
+}
+
+std::vector<uint32_t> byTheRule(const Sizes &sizes, const Matrices &of, const Form &form) {
+  if (form.integers)
+    return ofIntegers(sizes, of, form);
+  auto [m, k, n] = sizes;
+  std::vector<uint32_t> c(static_cast<size_t>(m * n));
+  std::vector<float> a, b;
+  for (auto [from, to] : {std::pair(&of.a, &a), {&of.b, &b}})
+    for (uint32_t value : *from)
+      to->push_back(rounded(std::bit_cast<float>(value)));
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float sum = 0;
@@ -57,12 +158,14 @@ std::vector<float> byTheRule(const Sizes &sizes, const Matrices &of) {
         volatile float product = a[static_cast<size_t>(i * k + q)] * b[static_cast<size_t>(q * n + j)];
         sum += product;
       }
-      c[static_cast<size_t>(i * n + j)] = sum;
+      if (form.bias)
+        sum += std::bit_cast<float>(of.bias[static_cast<size_t>(j)]);
+      c[static_cast<size_t>(i * n + j)] = std::bit_cast<uint32_t>(form.relu && sum < 0 ? 0.0f : sum);
     }
   return c;
 }
 
-Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, bool swapped,
+Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, const Form &form,
             const std::vector<std::string> &settings) {
   using namespace dmxrt;
   Outcome outcome;
@@ -80,16 +183,36 @@ Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matric
   auto image = device.loadCode(code);
   if (!image)
     return failed(image.takeError());
-  outcome.c.assign(static_cast<size_t>(sizes.m * sizes.n), -1.0f);
-  void *buffers[] = {const_cast<float *>(of.a.data()), const_cast<float *>(of.b.data()), outcome.c.data()};
-  uint64_t bytes[] = {4 * of.a.size(), 4 * of.b.size(), 4 * outcome.c.size()};
-  if (swapped) {
-    std::swap(buffers[0], buffers[1]);
-    std::swap(bytes[0], bytes[1]);
+  outcome.c.assign(static_cast<size_t>(sizes.m * sizes.n), UINT32_MAX);
+  std::vector<std::vector<uint32_t>> inputs = {of.a, of.b};
+  if (form.packed) {
+    auto [rows, pitch] = productOf(sizes, form).formOf(Part::B);
+    hw::Argument b{"b",
+                   false,
+                   false,
+                   form.integers ? hw::Element::I32 : hw::Element::Bf16,
+                   static_cast<uint32_t>(sizes.k),
+                   static_cast<uint32_t>(sizes.n),
+                   static_cast<uint32_t>(rows),
+                   static_cast<uint32_t>(pitch)};
+    inputs[1].resize(b.ddrBytes() / 4);
+    hw::toDevice(b, reinterpret_cast<const std::byte *>(of.b.data()), reinterpret_cast<std::byte *>(inputs[1].data()));
   }
+  if (form.swapped)
+    std::swap(inputs[0], inputs[1]);
+  if (form.bias)
+    inputs.push_back(of.bias);
+  std::vector<void *> buffers;
+  std::vector<uint64_t> bytes;
+  for (std::vector<uint32_t> &input : inputs) {
+    buffers.push_back(input.data());
+    bytes.push_back(4 * input.size());
+  }
+  buffers.push_back(outcome.c.data());
+  bytes.push_back(4 * outcome.c.size());
   DeviceTask task;
   task.kernel = (*image)->findKernel("product");
-  task.buffers = buffers;
+  task.buffers = buffers.data();
   task.work = 1;
   task.bufferBytes = bytes;
   task.written = 1;

@@ -1,7 +1,7 @@
 //===- RunProduct.h - a product on the device, and by the rule --*- C++ -*-===//
 #pragma once
 
-#include "targets/aie/Design.h"
+#include "targets/aie/place/Place.h"
 
 #include <string>
 #include <vector>
@@ -9,24 +9,43 @@
 namespace aietest {
 
 namespace hw = dmx::aie;
-using dmxc::aie::Sizes;
+using dmxc::aie::Herd;
 
-/// An image with one kernel, "product".
-hw::Image imageOf(const Sizes &sizes, bool swapped = false, const char *machine = "npu1");
-
-struct Matrices {
-  std::vector<float> a, b;
+/// c = relu(a * b + bias): a is m x k, b is k x n; how many cores compute it.
+struct Sizes {
+  int64_t m, k, n;
 };
-Matrices randomMatrices(const Sizes &sizes, uint64_t seed);
-/// The stated rule, computed otherwise: operands rounded to bf16 by their exponents, sums in f32 in ascending k.
-std::vector<float> byTheRule(const Sizes &sizes, const Matrices &of);
+struct Form {
+  Herd herd = {1, 1};
+  bool integers = false, bias = false, relu = false, swapped = false;
+  bool packed = false; ///< b comes in its form
+  const char *machine = "npu1";
+};
+
+/// The product as the target places it.
+dmxc::aie::Product productOf(const Sizes &sizes, const Form &form = {});
+/// The text of its device, before any stage and behind aie-control.
+std::string textOf(const Sizes &sizes, const Form &form, bool lowered);
+/// An image with one kernel, "product", by all stages.
+hw::Image imageOf(const Sizes &sizes, const Form &form = {});
+/// The same of a text of a device; or the first diagnostic.
+hw::Image imageOf(const std::string &text, std::string &error);
+
+/// Bits of f32 or i32.
+struct Matrices {
+  std::vector<uint32_t> a, b, bias;
+};
+Matrices randomMatrices(const Sizes &sizes, uint64_t seed, const Form &form = {});
+/// The stated rule, computed otherwise: operands rounded to bf16 by their exponents, sums in f32 in ascending k; of
+/// integers modulo 2^32.
+std::vector<uint32_t> byTheRule(const Sizes &sizes, const Matrices &of, const Form &form = {});
 
 struct Outcome {
   std::string error; ///< of loading, or the fault
-  std::vector<float> c;
+  std::vector<uint32_t> c;
 };
 /// Loads the image's bytes and runs its first kernel as a session does. Options as --device-opt has them.
-Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, bool swapped = false,
+Outcome run(const std::vector<std::byte> &code, const Sizes &sizes, const Matrices &of, const Form &form = {},
             const std::vector<std::string> &options = {});
 
 } // namespace aietest

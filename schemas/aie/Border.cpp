@@ -4,10 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace dmxrt::aie {
-
-using dmx::aie::Argument;
-using dmx::aie::Element;
+namespace dmx::aie {
 
 static uint16_t toBf16(uint32_t bits) {
   if ((bits & 0x7fffffff) > 0x7f800000) // a NaN stays one, and is quiet
@@ -17,11 +14,11 @@ static uint16_t toBf16(uint32_t bits) {
 
 void toDevice(const Argument &argument, const std::byte *host, std::byte *form) {
   std::memset(form, 0, argument.ddrBytes());
-  size_t pitch = size_t(argument.pitch) * static_cast<size_t>(dmx::aie::bytesOf(argument.element));
+  size_t pitch = size_t(argument.pitch) * static_cast<size_t>(bytesOf(argument.element));
   for (size_t row = 0; row < argument.rows; ++row) {
     const std::byte *from = host + 4 * row * argument.columns;
     std::byte *to = form + row * pitch;
-    if (argument.element == Element::F32) {
+    if (argument.element != Element::Bf16) {
       std::memcpy(to, from, size_t(4) * argument.columns);
       continue;
     }
@@ -35,7 +32,7 @@ void toDevice(const Argument &argument, const std::byte *host, std::byte *form) 
 }
 
 void toHost(const Argument &argument, const std::byte *form, std::byte *host) {
-  size_t width = static_cast<size_t>(dmx::aie::bytesOf(argument.element)), pitch = argument.pitch * width;
+  size_t width = static_cast<size_t>(bytesOf(argument.element)), pitch = argument.pitch * width;
   for (size_t row = 0; row < argument.rows; ++row)
     for (size_t column = 0; column < argument.columns; ++column) {
       uint32_t bits = 0; // a bf16 is the upper half of its f32
@@ -44,4 +41,4 @@ void toHost(const Argument &argument, const std::byte *form, std::byte *host) {
     }
 }
 
-} // namespace dmxrt::aie
+} // namespace dmx::aie

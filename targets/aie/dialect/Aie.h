@@ -1,0 +1,59 @@
+//===- Aie.h - mlir-aie's ops, as far as the target uses them ---*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/DLIR/Device.h"
+#include "schemas/aie/Image.h"
+
+#include "targets/aie/dialect/AieEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "targets/aie/dialect/AieAttrs.h.inc"
+
+#include "targets/aie/dialect/AieDialect.h.inc"
+#include "targets/aie/dialect/AiexDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "targets/aie/dialect/AieOps.h.inc"
+
+#define GET_OP_CLASSES
+#include "targets/aie/dialect/AiexOps.h.inc"
+
+namespace dmxc::aie {
+
+namespace hw = dmx::aie;
+
+/// A loop of so many trips is one without an end.
+inline constexpr int64_t kForever = 0xffffffff;
+
+/// What a value of a verified device stands for.
+hw::Tile tileOf(mlir::Value tile);
+BufferOp bufferOf(mlir::Value buffer);
+LockOp lockOf(mlir::Value lock);
+
+inline hw::Direction directionOf(DMAChannelDir dir) {
+  return dir == DMAChannelDir::S2MM ? hw::Direction::S2MM : hw::Direction::MM2S;
+}
+/// The same port in the registers' names, and back.
+inline hw::Port portOf(WireBundle bundle, int32_t index) {
+  return {static_cast<hw::Bundle>(bundle), static_cast<uint32_t>(index)};
+}
+inline WireBundle bundleOf(hw::Bundle bundle) { return static_cast<WireBundle>(bundle); }
+
+/// A walk in words, of sizes and strides in elements of so many bytes, the outermost first; an error where a run does
+/// not fill whole words, or the BD of such a tile does not hold it. Fills length, steps and wraps.
+bool setWalk(hw::Bd &bd, const hw::Machine &machine, hw::TileKind kind, llvm::ArrayRef<int64_t> sizes,
+             llvm::ArrayRef<int64_t> strides, int64_t elementBytes, std::string &error);
+/// The dims of a BD, the outermost first; one of all elements where it has none.
+void walkOf(DMABDOp bd, llvm::SmallVector<int64_t> &sizes, llvm::SmallVector<int64_t> &strides);
+/// Bytes of a memref's element; 0 where it is none that the array moves.
+int64_t elementBytes(mlir::Type memref);
+
+/// A core's number for a lock of its own or a neighbour's, and its address of a byte of such a tile's memory; nullopt
+/// where it does not reach that tile.
+std::optional<uint32_t> lockNumber(const hw::Machine &machine, hw::Tile core, hw::Tile tile, uint32_t lock);
+std::optional<uint32_t> addressFrom(const hw::Machine &machine, hw::Tile core, hw::Tile tile, int64_t address);
+
+/// An argument of the kernel, as the runtime sequence has it; nullopt where no border makes such a form.
+std::optional<hw::Argument> argumentOf(RuntimeSequenceOp sequence, unsigned number);
+
+} // namespace dmxc::aie

@@ -1,0 +1,68 @@
+//===- Place.h - a product on the tiles of an array -------------*- C++ -*-===//
+//
+// c = a * b, by rows x columns cores: memory tile r has the rows of a that the cores of row r need and sends them along
+// that row, memory tile c has the columns of b and sends them down its column, results join in the memory tile of their
+// column. With fewer columns than rows a memory tile has several rows' parts of a. All of that is one configuration
+// a number type; only the shims' tasks and words of the cores' memories change from product to product.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "targets/aie/dialect/Aie.h"
+
+namespace dmxc::aie {
+
+/// What is multiplied: in the array's memory, in tiles of the cores.
+struct Numbers {
+  llvm::StringRef name;   ///< "bf16"
+  llvm::StringRef matmul; ///< kernels of the cores' library
+  llvm::StringRef zero, bias, relu;
+  int64_t m, k, n; ///< of a core's tiles
+  int64_t stepK;   ///< of a matrix step
+  int64_t bytes;   ///< of an operand's element; results have 4
+};
+extern const Numbers kBf16, kI32;
+/// Those of a product's element type; null where the array multiplies no such numbers.
+const Numbers *numbersOf(mlir::Type element);
+
+/// Cores that compute a product together.
+struct Herd {
+  int64_t rows = 4, columns = 4;
+};
+
+/// What an operand of the kernel is.
+enum class Part : uint8_t { A, B, Bias, C };
+struct Operand {
+  Part part;
+  mlir::RankedTensorType tensor;
+  bool packed = false; ///< the bundle has it in its form
+};
+
+/// c = relu(a * b + bias): a is m x k, b is k x n.
+struct Product {
+  const Numbers *numbers = &kBf16;
+  Herd herd;
+  int64_t m = 0, k = 0, n = 0;
+  bool relu = false;
+  std::vector<Operand> operands; ///< as a dispatch brings them
+
+  int64_t blockM() const { return herd.rows * numbers->m; }
+  int64_t blockN() const { return herd.columns * numbers->n; }
+  int64_t paddedM() const { return (m + blockM() - 1) / blockM() * blockM(); }
+  /// A core has two buffers for operands and takes tiles along k in pairs.
+  int64_t paddedK() const { return (k + 2 * numbers->k - 1) / (2 * numbers->k) * (2 * numbers->k); }
+  int64_t paddedN() const { return (n + blockN() - 1) / blockN() * blockN(); }
+  int64_t blocks() const { return paddedM() / blockM() * (paddedN() / blockN()); }
+  bool hasBias() const;
+  /// Rows and pitch of an operand's form in DDR.
+  std::pair<int64_t, int64_t> formOf(Part part) const;
+};
+/// nullopt where the array holds the product, else a clause that says why not.
+std::optional<std::string> refuses(const hw::Machine &machine, const Product &product);
+
+/// The device of a product that `refuses` accepts: tiles, buffers, locks, flows, DMA programs, cores, the runtime
+/// sequence.
+DeviceOp place(mlir::OpBuilder &builder, mlir::Location where, const hw::Machine &machine, llvm::StringRef name,
+               const Product &product);
+
+} // namespace dmxc::aie

@@ -1,0 +1,23 @@
+// i32, 64x256 by 256x64 on one row of four cores: two blocks along m, four pairs of tiles along k.
+// REQUIRES: frontend-mlir
+// RUN: rm -rf %t && mkdir -p %t
+// RUN: dmxc %s -t aie:cols=4+rows=1 -o %t/m.bundle --save-temps %t/direct
+// RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule -o %t/placed.mlir
+// RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
+// RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
+// RUN: bash %S/Inputs/same-words.sh %t 4+rows=1
+// RUN: FileCheck %s --input-file=%t/control.mlir --check-prefix=CONTROL
+
+// PLACED: aie.runtime_sequence(%{{.*}}: memref<64x256xi32>, %{{.*}}: memref<256x128xi32>, %{{.*}}: memref<64x128xi32>) operands
+// PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 4)
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 8, 32, 32][0, 32, 256, 1]) {id = 0 : i64, metadata = @a0}
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 96][1, 8, 32, 32][0, 4096, 128, 1]) {id = 1 : i64, metadata = @b3}
+// The second block's rows, by other BDs.
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 8192][1, 8, 32, 32][0, 32, 256, 1]) {id = 3 : i64, metadata = @a0}
+
+// CONTROL: aiex.npu.address_patch {addr = 118884 : ui32, arg_idx = 0 : i32, arg_plus = 32768 : i64}
+
+func.func @main(%x: tensor<64x256xi32> {dmir.name = "x"}, %w: tensor<256x64xi32> {dmir.name = "w"}) -> (tensor<64x64xi32> {dmir.name = "y"}) {
+  %y = dmir.matmul %x, %w : (tensor<64x256xi32>, tensor<256x64xi32>) -> tensor<64x64xi32>
+  return %y : tensor<64x64xi32>
+}
