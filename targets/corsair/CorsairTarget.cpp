@@ -3,6 +3,7 @@
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "emit/Constants.h"
+#include "emit/Decide.h"
 #include "emit/KernelLowering.h"
 #include "encode/Encode.h"
 
@@ -30,6 +31,7 @@ public:
   StringRef name() const override { return "corsair"; }
   void registerDialects(DialectRegistry &registry) const override {
     corsair::registerDevice(registry, machine);
+    registry.insert<lldmir::LLDMIRDialect>();
     lldmir::registerMachine(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
@@ -72,12 +74,14 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   auto given = region.getStrategy() ? region.getStrategyAttr().getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr();
   bool fits = given && given.getInt() >= 1 && given.getInt() <= machine.quadCount();
   int team = fits ? static_cast<int>(given.getInt()) : quads;
-  corsair::Distribution deal = corsair::chooseTeam(region.getBlock(), machine, team, [&](Value value) {
+  Result<corsair::Distribution> deal = corsair::decide(region.getBlock(), machine, team, [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument && constant(argument.getArgNumber());
   });
-  list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal.quads));
-  DictionaryAttr packed = corsair::packedForms(region.getBlock(), machine, deal, constant);
+  if (!deal)
+    return deal.takeError();
+  list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
+  DictionaryAttr packed = corsair::packedForms(region.getBlock(), *deal, constant);
   if (!packed.empty())
     list.set(strategy::kPacked, packed);
   return list.getDictionary(region.getContext());
@@ -92,7 +96,10 @@ Status CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) cons
     for (dlir::KernelOp kernel : kernels) {
       WorkTimer timer("kernel", kernel.getSymName());
       noteWork(kernel.getSymName());
-      corsair::KernelLowering &lowering = lowered.emplace_back(kernel, machine, fromDdr);
+      Result<corsair::Distribution> deal = corsair::distributionOf(kernel);
+      if (!deal)
+        return deal.takeError();
+      corsair::KernelLowering &lowering = lowered.emplace_back(kernel, std::move(*deal), machine, fromDdr);
       if (Status s = lowering.lower(); !s)
         return s;
       lowering.placePermanent(permanent);
@@ -111,6 +118,7 @@ Status CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) cons
 }
 
 Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
+  corsair::DecisionsMade made;
   Status done = lower(kernels, mode == Mode::Capacity);
   // Weights that do not fit ST are fetched from DDR for every product.
   if (!done && mode == Mode::Auto && done.error().kind == ErrorKind::Constraint)
@@ -122,6 +130,7 @@ Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
 }
 
 Result<std::vector<CodeEntry>> CorsairTarget::emit(ArrayRef<Operation *> kernels) const {
+  corsair::DecisionsMade made;
   SmallVector<dlir::DeviceProgramOp> programs;
   for (Operation *kernel : kernels)
     if (auto program = dyn_cast<dlir::DeviceProgramOp>(kernel))

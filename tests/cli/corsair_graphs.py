@@ -332,6 +332,57 @@ def check_bits(device, partition, code, inputs, out, control):
     return set() if same else {"ordered"}
 
 
+def decided_otherwise(text, quads, numbers):
+    """The text of partition with one decision changed: a deal, or a plan's num_imc or sharing. Packed forms follow from it."""
+    deal = r"#lldmir\.(deal)<(whole|dim \d+), quads \d+>.* -> tensor<([\dx]*)"
+    plan = r"#lldmir\.(plan)<(num_imc \d+, ppr_mode \d+), groups \d+, slices \d+, share (\w+)"
+    places = list(re.finditer(numbers.choice([deal, plan]), text))
+    if not places:
+        return None
+    place = numbers.choice(places)
+    if place[1] == "deal":
+        dims = [int(dim) for dim in place[3].split("x")[:-1]]
+        part, others = 2, ["whole"] + [f"dim {i}" for i, dim in enumerate(dims) if dim % quads == 0] + [f"dim {numbers.randrange(4)}"]
+    elif numbers.random() < 0.5:
+        part, others = 2, [f"num_imc {2 ** ppr}, ppr_mode {ppr}" for ppr in (0, 0, 1, 1, 2, 3, 5)]
+    else:
+        part, others = 3, ["columns", "rows", "rows", "batch"]
+    new = numbers.choice([other for other in others if other != place[part]])
+    return re.sub(r", packed = \{(?:[^{}]|\{[^{}]*\})*\}", "", text[:place.start(part)] + new + text[place.end(part):])
+
+
+CHANGES = {"obeyed": 0, "other code": 0, "refused": 0}
+
+
+def change(model, scratch, inputs, device, numbers):
+    """A changed decision is obeyed, with the bits of the plan that follows from it, or refused by node and key."""
+    quads = numbers.choice([1, 2, 4, 8])
+    changed, bundle, out = scratch / "2-partition.mlir", scratch / "c.bundle", scratch / "changed"
+    shutil.rmtree(out, ignore_errors=True)
+    text = decided_otherwise(tool("dmxc", model, "-q", "-t", f"corsair:quads={quads}", "--emit", "partition", "-o", "-"), quads, numbers)
+    if not text:
+        return
+    changed.write_text(text)
+    command = [str(BIN / "dmxc"), str(changed), "--from", "partition", "-q", "-t", f"corsair:quads={quads}", "--dump-phases", str(scratch / "changes"),
+               "-o", str(bundle)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 1 and re.search(r"node '[^']+': 'lldmir\.\w+' is ", done.stderr):
+        CHANGES["refused"] += 1
+        return
+    if done.returncode == 4 and "does not fit the device" in done.stderr:
+        return
+    if done.returncode:
+        raise Wrong(f"{' '.join(command)}: exit {done.returncode}: {done.stderr}")
+    tool("dmxc", model, "-q", "-t", f"corsair:quads={quads}", "-o", scratch / "d.bundle")
+    code = tool("dmx-inspect", scratch / "d.bundle", "--what", "kernels")
+    tool("dmx-run", bundle, "--inputs", inputs, "--output-dir", out, "--device-opt", "skew_seed=5")
+    now = tool("dmx-inspect", bundle, "--what", "kernels")
+    if device:
+        check_bits(device, (scratch / "changes" / "3-memory.mlir").read_text(), now, inputs, out, False)
+    CHANGES["obeyed"] += 1
+    CHANGES["other code"] += now != code
+
+
 def check(seed, scratch, device, control):
     """Raises Wrong where a graph is. What else there is to say: "noisy", "host" where a part is not on the device, and with
     `control` "ordered" where the order of sums shows."""
@@ -359,6 +410,8 @@ def check(seed, scratch, device, control):
         bytes_now = [path.read_bytes() for path in sorted(out.glob("*.npy"))]
         if first.setdefault(order_of(code), bytes_now) != bytes_now:
             raise Wrong(f"{quads} quads give other bytes")
+    for number in range(2):
+        change(model, scratch, inputs, device, random.Random(2 * seed + number))
     return notes
 
 
@@ -387,6 +440,10 @@ def main():
         if len(seeds[note]) > max(1, len(graphs) // 20):
             print("FAIL: those are too many")
             failed += 1
+    print("decisions changed in the text: " + ", ".join(f"{name} {count}" for name, count in CHANGES.items()))
+    if CHANGES["obeyed"] < CHANGES["refused"] or (len(graphs) > 8 and not CHANGES["other code"]):
+        print("FAIL: decisions in the text are not obeyed")
+        failed += 1
     if device and not seeds["ordered"] and len(graphs) >= 60:
         print("FAIL: no graph shows in which order the sums of a product were added: nothing was checked of the plans")
         failed += 1

@@ -81,11 +81,10 @@ bool dmxc::corsair::becomesTiles(BlockArgument argument) {
   });
 }
 
-static TileForm productForm(dmir::MatMulOp matmul, const hw::Machine &machine, const Distribution &deal) {
+static TileForm productForm(dmir::MatMulOp matmul, const Distribution &deal) {
   ArrayRef<int64_t> shape = shapeOf(matmul.getRhs());
   const int64_t columns = deal.columns.lookup(matmul), depth = deal.depth.lookup(matmul);
-  const int64_t rows = plannedRows(matmul.getRhs(), deal);
-  TileForm form = TileForm::of(planMatmul(machine, rows, columns ? columns : shape[1], depth ? depth : shape[0]));
+  TileForm form = TileForm::of(planOf(matmul, deal));
   form.quads = columns || depth ? deal.quads : 1;
   form.alongK = depth;
   form.extents = {form.kChunks * 64 * (depth ? form.quads : 1)};
@@ -96,17 +95,16 @@ static TileForm productForm(dmir::MatMulOp matmul, const hw::Machine &machine, c
 }
 
 /// Kernel positions, then channels in blocks of 64: the order in which CONV walks over a window.
-static TileForm convForm(dmir::ConvOp conv, const hw::Machine &machine, const Distribution &deal) {
+static TileForm convForm(dmir::ConvOp conv, const Distribution &deal) {
   ArrayRef<int64_t> shape = shapeOf(conv.getWeights());
   const auto groups = static_cast<int64_t>(conv.getGroups());
-  const int64_t columns = deal.columns.lookup(conv), pixels = plannedRows(conv.getWeights(), deal);
   int64_t kernel = 1;
   for (int64_t dim : shape.drop_front(2))
     kernel *= dim;
   const int64_t blocks = (shape[1] + 63) / 64;
-  TileForm form = TileForm::of(planConv(machine, pixels, columns ? columns : shape[0] / groups, kernel * blocks));
+  TileForm form = TileForm::of(planOf(conv, deal));
   form.products = groups;
-  form.quads = columns ? deal.quads : 1;
+  form.quads = deal.columns.contains(conv) ? deal.quads : 1;
   form.strideN = shape[1] * kernel;
   form.extents = {kernel, blocks * 64};
   form.valid = shape[1];
@@ -114,9 +112,9 @@ static TileForm convForm(dmir::ConvOp conv, const hw::Machine &machine, const Di
   return form;
 }
 
-static TileForm tileForm(Operation *product, const hw::Machine &machine, const Distribution &deal) {
+static TileForm tileForm(Operation *product, const Distribution &deal) {
   auto matmul = dyn_cast<dmir::MatMulOp>(product);
-  return matmul ? productForm(matmul, machine, deal) : convForm(cast<dmir::ConvOp>(product), machine, deal);
+  return matmul ? productForm(matmul, deal) : convForm(cast<dmir::ConvOp>(product), deal);
 }
 
 /// The product that an argument is the bias of.
@@ -127,7 +125,7 @@ static Operation *biasedProduct(BlockArgument argument, const Distribution &deal
   return nullptr;
 }
 
-DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machine, const Distribution &deal,
+DictionaryAttr dmxc::corsair::packedForms(Block *body, const Distribution &deal,
                                           llvm::function_ref<bool(unsigned)> constant) {
   MLIRContext *context = body->getParentOp()->getContext();
   Builder b(context);
@@ -141,13 +139,13 @@ DictionaryAttr dmxc::corsair::packedForms(Block *body, const hw::Machine &machin
       continue;
     std::string key = std::to_string(argument.getArgNumber());
     if (becomesTiles(argument)) {
-      all.set(key, tileForm(*llvm::find_if_not(argument.getUsers(), makesNothing), machine, deal).write(context));
+      all.set(key, tileForm(*llvm::find_if_not(argument.getUsers(), makesNothing), deal).write(context));
       continue;
     }
     auto type = cast<RankedTensorType>(argument.getType());
     if (Operation *product = biasedProduct(argument, deal)) {
       // The last round of a quad reads whole tiles.
-      const TileForm form = tileForm(product, machine, deal);
+      const TileForm form = tileForm(product, deal);
       setForm(key, forms::kBias, 4 * (type.getNumElements() - form.n + form.rounds * form.slices * form.groups * 64));
       continue;
     }

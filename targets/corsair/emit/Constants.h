@@ -1,7 +1,7 @@
 //===- Constants.h - packed forms of a model's constants --------*- C++ -*-===//
 #pragma once
 
-#include "MatmulView.h"
+#include "MatmulPlan.h"
 
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
@@ -43,7 +43,7 @@ struct TileForm {
 };
 
 /// The forms of a region's constant operands: operand number -> form. `constant(i)`: operand i is one.
-mlir::DictionaryAttr packedForms(mlir::Block *body, const hw::Machine &machine, const Distribution &deal,
+mlir::DictionaryAttr packedForms(mlir::Block *body, const Distribution &deal,
                                  llvm::function_ref<bool(unsigned)> constant);
 /// Whether a constant argument becomes tiles.
 bool becomesTiles(mlir::BlockArgument argument);

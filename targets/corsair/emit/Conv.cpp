@@ -116,7 +116,7 @@ void KernelLowering::convolve(const DeviceTensor &image, const DeviceTensor &who
   const int64_t packedStep = tiles.find(conv.getWeights())->second.form.productBytes();
   main->taskWithAhead(node);
   const ConvSource source{window, blocks, window.outH * window.outW};
-  MatmulPlan plan = planConv(machine, plannedRows(conv.getWeights(), deal), columns, window.kh * window.kw * blocks);
+  MatmulPlan plan = planOf(conv, deal);
   plan.m = result.shape[2] * result.shape[3];
   const int64_t bytes = (window.h * window.w + 63) / 64 * blocks * MatmulPlan::kTileBytes;
   int places[2];

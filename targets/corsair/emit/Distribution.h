@@ -6,14 +6,21 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "../dialect/LLDMIR/LLDMIR.h"
+
 #include "schemas/corsair/Machine.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Support/Result.h"
 
 #include "mlir/IR/Block.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+#include <string>
 
 namespace dmxc::corsair {
 
@@ -40,10 +47,18 @@ struct Distribution {
   /// Products whose only reader adds a constant vector of the columns to them, and that reader: the vector is in OB
   /// before the sums are.
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> biases;
+  /// Constant arguments that are packed as tiles.
+  llvm::DenseSet<mlir::Value> packed;
   /// Estimate for one run, without what comes from and goes to the host.
   double clocks = 0;
 
   Split at(mlir::Value value) const { return of.lookup(value); }
+
+  /// As attributes of the ops: lldmir.deal, lldmir.gather, lldmir.bias.
+  void write(mlir::Block *body) const;
+  /// From the attributes, which are those that partition decided. `isPacked`: the argument is a constant.
+  static Result<Distribution> read(mlir::Block *body, int quads,
+                                   llvm::function_ref<bool(mlir::BlockArgument)> isPacked);
 };
 
 /// Whether an op's results have no elements: there is nothing to compute.
@@ -58,12 +73,15 @@ bool servesAsTiles(mlir::Value constant);
 /// that nothing else reads; null if there is none.
 mlir::OpOperand *biasOf(mlir::Operation *add, llvm::function_ref<bool(mlir::Value)> isConstant);
 
-/// Deals the ops of a kernel to a number of quads. `isConstant`: the argument is one.
-Distribution distribute(mlir::Block *body, const hw::Machine &machine, int quads,
-                        llvm::function_ref<bool(mlir::Value)> isConstant);
-
-/// The fastest of all team sizes; `quads` asks for one size, 0 for none.
-Distribution chooseTeam(mlir::Block *body, const hw::Machine &machine, int quads,
-                        llvm::function_ref<bool(mlir::Value)> isConstant);
+/// Whether each quad can compute a part of that dim of an op's result, of whatever its operands are.
+bool mayDeal(mlir::Operation *op, int64_t dim, const Distribution &deal);
+/// A view moves nothing: it has what its operand has.
+bool isView(mlir::Operation *op);
+/// What a view has of an operand that is dealt so; nullopt where it needs all of it.
+std::optional<Split> viewedSplit(mlir::Operation *view, Split split, int quads);
+/// Why no op of this kind and shape can be dealt so: a clause; nullopt if it can.
+std::optional<std::string> unfit(mlir::Operation *op, lldmir::DealAttr attribute, const Distribution &deal);
+/// Whether a product by a constant that is dealt so has columns of its own in each quad.
+bool dealsColumns(mlir::Operation *op, Split split, const llvm::DenseSet<mlir::Value> &packed);
 
 } // namespace dmxc::corsair

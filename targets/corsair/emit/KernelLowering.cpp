@@ -38,29 +38,22 @@ static DictionaryAttr packedForm(dlir::KernelOp kernel, BlockArgument argument) 
   return packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
 }
 
-static Distribution distributionOf(dlir::KernelOp kernel, const hw::Machine &machine) {
+Result<Distribution> dmxc::corsair::distributionOf(dlir::KernelOp kernel) {
   auto quads = kernel.getStrategy().getAs<IntegerAttr>(kQuadsKey);
-  return distribute(kernel.getBlock(), machine, quads ? static_cast<int>(quads.getInt()) : 1, [&](Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument && packedForm(kernel, argument);
-  });
+  return Distribution::read(kernel.getBlock(), quads ? static_cast<int>(quads.getInt()) : 1,
+                            [&](BlockArgument argument) { return static_cast<bool>(packedForm(kernel, argument)); });
 }
 
-KernelLowering::KernelLowering(dlir::KernelOp kernel, const hw::Machine &machine, bool fromDdr)
-    : kernel(kernel), machine(machine), fromDdr(fromDdr), deal(distributionOf(kernel, machine)),
-      registers(launchRegisters()), builder(kernel), writer(builder, kernel.getLoc(), kernel.getSymName()),
-      buffers(writer, machine) {}
+KernelLowering::KernelLowering(dlir::KernelOp kernel, Distribution given, const hw::Machine &machine, bool fromDdr)
+    : kernel(kernel), machine(machine), fromDdr(fromDdr), deal(std::move(given)), registers(launchRegisters()),
+      builder(kernel), writer(builder, kernel.getLoc(), kernel.getSymName()), buffers(writer, machine) {}
 
 /// The programs' shape is fixed; a machine may be described that cannot run them.
 static std::optional<std::string> machineLacks(Block *body, const hw::Machine &machine) {
   if (machine.queuesPerQuad < kQueues)
     return "dispatch.queues_per_quad is " + std::to_string(machine.queuesPerQuad) + ", programs need " +
            std::to_string(kQueues);
-  const bool multiplies = llvm::any_of(*body, [](Operation &op) {
-    auto conv = dyn_cast<dmir::ConvOp>(op);
-    return !makesNothing(&op) && (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)));
-  });
-  return multiplies ? lacksForProducts(machine) : std::nullopt;
+  return llvm::any_of(*body, [](Operation &op) { return isProduct(&op); }) ? lacksForProducts(machine) : std::nullopt;
 }
 
 Status KernelLowering::lower() {

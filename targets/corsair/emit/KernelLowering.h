@@ -42,11 +42,14 @@ enum LaunchRegister : int {
 inline constexpr llvm::StringLiteral kQuadsKey = "quads";   ///< of the team
 inline constexpr llvm::StringLiteral kStatesKey = "states"; ///< pairs of argument and result that stay on the device
 
+/// What partition decided for a kernel.
+Result<Distribution> distributionOf(dlir::KernelOp kernel);
+
 class KernelLowering {
 public:
   /// The program is written before the kernel. `fromDdr`: weights are fetched for every product (capacity mode) instead
   /// of staying in ST (performance mode).
-  KernelLowering(dlir::KernelOp kernel, const hw::Machine &machine, bool fromDdr);
+  KernelLowering(dlir::KernelOp kernel, Distribution deal, const hw::Machine &machine, bool fromDdr);
 
   /// Writes the kernel's tasks.
   Status lower();

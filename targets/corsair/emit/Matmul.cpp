@@ -80,7 +80,7 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
     stride *= 2;
   part.address = sums.address.plusQuad(elements * 4);
   MatmulShape shape(whole.local({static_cast<int>(whole.rank()) - 1, depth}), part);
-  MatmulPlan plan = planMatmul(machine, plannedRows(matmul.getRhs(), deal), shape.n, depth);
+  MatmulPlan plan = planOf(op, deal);
   plan.m = shape.m;
   shape.operands.st = residentTiles(matmul.getRhs());
   shape.operands.outBytes = 4;
@@ -119,7 +119,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
   if (packed) {
     // Packed for the rows of one product, whatever the batch.
     MatmulShape shape(a, out);
-    MatmulPlan plan = planMatmul(machine, plannedRows(matmul.getRhs(), deal), shape.n, shape.k);
+    MatmulPlan plan = planOf(op, deal);
     plan.m = shape.m;
     shape.operands.st = residentTiles(matmul.getRhs());
     shape.operands.bias = biasOf(op);
@@ -129,9 +129,10 @@ Status KernelLowering::lowerMatmul(Operation *op) {
     return Status::ok();
   }
   const DeviceTensor b = values[matmul.getRhs()];
-  MatmulShape shape(a, part(writtenOut(b, b.rank() - 2), rank - 3), out);
+  MatmulShape shape(a, part(writtenOut(b, b.rank() - 2), rank - 3), out, isBatched(matmul, split));
   llvm::stable_sort(shape.batch, [](const BatchDim &x, const BatchDim &y) { return x.extent < y.extent; });
-  MatmulPlan plan = planMatmul(machine, shape.m, shape.n, shape.k, shape.batch.empty() ? 1 : shape.batch.back().extent);
+  MatmulPlan plan = planOf(op, deal);
+  plan.m = shape.m;
   const int64_t bytes = turnsOf(plan, shape.batch) * plan.bytesPerSlice();
   shape.operands.st = {buffers.add(hw::Memory::ST, node + ".tiles", bytes), 0, {}};
   task(op);

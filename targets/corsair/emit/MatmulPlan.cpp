@@ -1,29 +1,16 @@
-//===- MatmulPlan.cpp - spreading a product over slices and cores ---------===//
+//===- MatmulPlan.cpp - how a product is computed -------------------------===//
 
-#include "MatmulView.h"
+#include "MatmulPlan.h"
+#include "Constants.h"
 
-#include "llvm/Support/MathExtras.h"
+#include <numeric>
 
-#include <algorithm>
-
+using namespace mlir;
+using namespace dmxc;
 using namespace dmxc::corsair;
 
-/// num_imc and groups: the fewest array clocks a tile win; of equals the widest reduction, which adds least often.
-static void chooseCores(const hw::Machine &machine, MatmulPlan &plan, int64_t chunks) {
-  const int64_t cores = machine.cores, widest = std::min(cores, int64_t(1) << machine.maxPprMode);
-  const int64_t tiles = (plan.tilesN() + plan.columnSlices() - 1) / plan.columnSlices();
-  double best = 0;
-  for (int64_t imc = std::min(chunks, widest); imc >= 1; --imc) {
-    int64_t groups = std::min({cores / imc, int64_t(4), tiles}); // OB holds four tiles of sums
-    int64_t rounds = (chunks + imc - 1) / imc;
-    double clocks = static_cast<double>(rounds) / static_cast<double>(groups);
-    if (best != 0 && clocks >= best)
-      continue;
-    best = clocks;
-    plan.imc = static_cast<int>(imc);
-    plan.groups = static_cast<int>(groups);
-    plan.ppr = static_cast<int>(llvm::Log2_64_Ceil(static_cast<uint64_t>(imc)));
-  }
+static int64_t productOf(ArrayRef<int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
 }
 
 static int64_t bandsOf(int64_t rows) { return (rows + 63) / 64; }
@@ -37,36 +24,136 @@ double MatmulPlan::steps(int64_t batch) const {
   return static_cast<double>(bands * rounds() * products * steps);
 }
 
-static MatmulPlan choosePlan(const hw::Machine &machine, MatmulPlan base, int64_t batch) {
-  MatmulPlan best;
-  for (Sharing sharing : {Sharing::Columns, Sharing::Rows, Sharing::Batch}) {
-    MatmulPlan plan = base;
-    int64_t parts = sharing == Sharing::Columns ? plan.tilesN() : sharing == Sharing::Rows ? bandsOf(plan.m) : batch;
-    plan.sharing = sharing;
-    plan.slices = static_cast<int>(std::clamp<int64_t>(parts, 1, machine.slices));
-    chooseCores(machine, plan, std::min(plan.kChunks, plan.segment));
-    if (plan.kChunks > plan.segment) // a product reads whole groups of chunks
-      plan.segment = plan.segment / plan.imc * plan.imc;
-    // Columns first: weights that are spread are loaded once and streamed from all slices.
-    if (best.k == 0 || plan.steps(batch) < best.steps(batch))
-      best = plan;
+//===----------------------------------------------------------------------===//
+// In the text
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kShares[] = {"columns", "rows", "batch"}; // as Sharing
+
+lldmir::PlanAttr MatmulPlan::write(MLIRContext *context) const {
+  return lldmir::PlanAttr::get(context, imc, ppr, groups, slices, kShares[static_cast<int>(sharing)], segment);
+}
+
+MatmulPlan MatmulPlan::read(lldmir::PlanAttr attribute, const ProductDims &dims) {
+  MatmulPlan plan;
+  plan.m = dims.m, plan.n = dims.n, plan.k = dims.k, plan.kChunks = dims.kChunks;
+  plan.imc = static_cast<int>(attribute.getNumImc());
+  plan.ppr = static_cast<int>(attribute.getPprMode());
+  plan.groups = static_cast<int>(attribute.getGroups());
+  plan.slices = static_cast<int>(attribute.getSlices());
+  plan.sharing = static_cast<Sharing>(llvm::find(kShares, attribute.getShare()) - std::begin(kShares));
+  plan.segment = attribute.getSegment();
+  plan.pitch = dims.conv ? kTileBytes : pitchOf(dims.m);
+  return plan;
+}
+
+MatmulPlan dmxc::corsair::planOf(Operation *product, const Distribution &deal) {
+  return MatmulPlan::read(product->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr), dimsOf(product, deal));
+}
+
+std::optional<std::string> dmxc::corsair::unfit(lldmir::PlanAttr plan, const ProductDims &dims,
+                                                const hw::Machine &machine) {
+  const int64_t imc = plan.getNumImc(), ppr = plan.getPprMode(), groups = plan.getGroups(), cores = machine.cores;
+  auto text = [](int64_t number) { return std::to_string(number); };
+  if (ppr > machine.maxPprMode || (int64_t(1) << ppr) > cores || imc > int64_t(1) << ppr)
+    return "num_imc " + text(imc) + " <= 2^ppr_mode " + text(ppr) + " <= " + text(cores) +
+           " cores of a slice does not hold";
+  if (imc > dims.kChunks)
+    return "num_imc is " + text(imc) + ", and the product has " + text(dims.kChunks) + " blocks of 64 along K";
+  if (groups > 4 || groups * imc > cores)
+    return "groups is " + text(groups) + ": OB has room for four, and a slice has " + text(cores) + " cores";
+  if (plan.getSlices() > machine.slices)
+    return "slices is " + text(plan.getSlices()) + ", a quad has " + text(machine.slices);
+  if (plan.getShare() == "batch" && !dims.batch && plan.getSlices() > 1)
+    return "it has no products that slices could share: B is the same for all";
+  const int64_t segment = plan.getSegment(), longest = dims.conv ? dims.kChunks : MatmulPlan::longestSegment(dims.m);
+  if (dims.conv ? segment != longest : segment > longest)
+    return "segment is " + text(segment) + ", and must be " + text(longest) + (dims.conv ? "" : " at most");
+  if (dims.kChunks > segment && segment % imc)
+    return "segment is " + text(segment) + ", which is no multiple of num_imc " + text(imc);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Dims
+//===----------------------------------------------------------------------===//
+
+bool dmxc::corsair::isProduct(Operation *op) {
+  auto conv = dyn_cast<dmir::ConvOp>(op);
+  return !makesNothing(op) && (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)));
+}
+
+int64_t dmxc::corsair::packedRows(ArrayRef<int64_t> resultShape) { return productOf(resultShape.drop_back()); }
+
+/// The part of a result that a quad computes.
+static SmallVector<int64_t> partOf(Value result, const Distribution &deal) {
+  SmallVector<int64_t> shape(shapeOf(result));
+  if (Split split = deal.at(result))
+    shape[split.dim] = split.part;
+  return shape;
+}
+
+/// The most rows (a convolution's pixels) that a quad multiplies by these packed weights in one of their uses.
+static int64_t plannedRows(Value weights, const Distribution &deal) {
+  int64_t most = 0;
+  for (Operation *user : weights.getUsers()) {
+    if (makesNothing(user))
+      continue;
+    SmallVector<int64_t> shape = partOf(user->getResult(0), deal);
+    most = std::max(most, isa<dmir::ConvOp>(user) ? productOf(ArrayRef(shape).drop_front(2)) : packedRows(shape));
   }
-  return best;
+  return most;
 }
 
-MatmulPlan dmxc::corsair::planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch) {
-  MatmulPlan plan;
-  plan.m = m, plan.n = n, plan.k = k;
-  plan.kChunks = (k + 63) / 64;
-  // The exponents of 64 rows come first, then the rows; those that do not exist need no room.
-  plan.pitch = std::min<int64_t>(MatmulPlan::kTileBytes, 64 + 64 * m);
-  plan.segment = MatmulPlan::kSegment * MatmulPlan::kTileBytes / plan.pitch;
-  return choosePlan(machine, plan, batch);
+static ProductDims convDims(dmir::ConvOp conv, const Distribution &deal) {
+  ArrayRef<int64_t> weights = shapeOf(conv.getWeights());
+  ProductDims dims;
+  dims.conv = true;
+  dims.m = plannedRows(conv.getWeights(), deal);
+  const int64_t columns = deal.columns.lookup(conv);
+  dims.n = columns ? columns : weights[0] / static_cast<int64_t>(conv.getGroups());
+  dims.kChunks = productOf(weights.drop_front(2)) * ((weights[1] + 63) / 64);
+  dims.k = dims.kChunks * 64;
+  return dims;
 }
 
-MatmulPlan dmxc::corsair::planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks) {
-  MatmulPlan plan;
-  plan.m = pixels, plan.n = channelsOut, plan.k = kChunks * 64;
-  plan.kChunks = plan.segment = kChunks; // nothing passes through IB
-  return choosePlan(machine, plan, 1);
+bool dmxc::corsair::isBatched(dmir::MatMulOp product, Split split) {
+  ArrayRef<int64_t> b = shapeOf(product.getRhs()), result = shapeOf(product.getResult());
+  // Of a broadcast B all matrices are one, unless its rows are written out.
+  auto broadcast = product.getRhs().getDefiningOp<dmir::BroadcastOp>();
+  ArrayRef<int64_t> from = broadcast ? shapeOf(broadcast.getInput()) : b;
+  auto own = [&](size_t dim) { // what there is of it, counted from the end
+    return dim <= from.size() ? from[from.size() - dim] : int64_t(1);
+  };
+  if (b[b.size() - 2] != 1 && own(2) == 1)
+    from = b;
+  for (size_t dim = 3; dim <= b.size(); ++dim)
+    if (own(dim) != 1 && !(split && split.dim == static_cast<int>(result.size() - dim) && split.part == 1))
+      return true;
+  return false;
+}
+
+ProductDims dmxc::corsair::dimsOf(Operation *product, const Distribution &deal) {
+  if (auto conv = dyn_cast<dmir::ConvOp>(product))
+    return convDims(conv, deal);
+  auto matmul = cast<dmir::MatMulOp>(product);
+  const SmallVector<int64_t> shape = partOf(matmul.getResult(), deal);
+  ProductDims dims;
+  dims.n = shape.back();
+  dims.k = shapeOf(matmul.getLhs()).back();
+  if (const int64_t depth = deal.depth.lookup(matmul))
+    dims.k = depth;
+  dims.kChunks = (dims.k + 63) / 64;
+  if (deal.packed.contains(matmul.getRhs())) {
+    dims.m = plannedRows(matmul.getRhs(), deal);
+    return dims;
+  }
+  if (!isBatched(matmul, deal.at(matmul.getResult()))) {
+    dims.m = packedRows(shape);
+    return dims;
+  }
+  dims.m = shape[shape.size() - 2];
+  for (int64_t extent : ArrayRef(shape).drop_back(2))
+    dims.batch = std::max(dims.batch, extent);
+  return dims;
 }

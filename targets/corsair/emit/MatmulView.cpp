@@ -2,15 +2,7 @@
 
 #include "MatmulView.h"
 
-#include "dmxc/Dialect/DMIR/DMIR.h"
-
-#include <numeric>
-
 using namespace dmxc::corsair;
-
-static int64_t productOf(llvm::ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
 
 static int64_t batchStride(const DeviceTensor &tensor, size_t dim, size_t rank) {
   size_t missing = rank - tensor.rank();
@@ -30,11 +22,9 @@ MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &out)
   joinBatch();
 }
 
-MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const DeviceTensor &out) : MatmulShape(a, out) {
+MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &b, const DeviceTensor &out, bool batched)
+    : MatmulShape(a, out) {
   // Joined batch dims have no stride in B; start again where it has one.
-  bool batched = false;
-  for (size_t i = 0; i + 2 < out.rank(); ++i)
-    batched |= batchStride(b, i, out.rank()) != 0;
   if (batched) {
     m = out.shape[out.rank() - 2];
     operands.aRow = a.strides[a.rank() - 2];
@@ -62,18 +52,4 @@ void MatmulShape::joinBatch() {
     m *= last.extent;
     batch.pop_back();
   }
-}
-
-int64_t dmxc::corsair::packedRows(llvm::ArrayRef<int64_t> resultShape) { return productOf(resultShape.drop_back()); }
-
-int64_t dmxc::corsair::plannedRows(mlir::Value weights, const Distribution &deal) {
-  int64_t most = 0;
-  for (mlir::Operation *user : weights.getUsers()) {
-    llvm::SmallVector<int64_t> shape(shapeOf(user->getResult(0)));
-    if (Split split = deal.at(user->getResult(0)))
-      shape[split.dim] = split.part;
-    most = std::max(most,
-                    mlir::isa<dmir::ConvOp>(user) ? productOf(llvm::ArrayRef(shape).drop_front(2)) : packedRows(shape));
-  }
-  return most;
 }

@@ -8,10 +8,20 @@
 #include <memory>
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIRDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "targets/corsair/dialect/LLDMIR/LLDMIRAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "targets/corsair/dialect/LLDMIR/LLDMIROps.h.inc"
 
 namespace dmxc::lldmir {
+
+/// What is decided of an op of a region, under these names among its attributes. `deal` is a DealAttr, `plan` a
+/// PlanAttr.
+inline constexpr llvm::StringLiteral kDealAttr = "lldmir.deal", kPlanAttr = "lldmir.plan";
+/// Array of i64: operands of which all parts are sent to all quads before the op.
+inline constexpr llvm::StringLiteral kGatherAttr = "lldmir.gather";
+/// Unit, of an addition: its vector lies in OB before the product's sums do.
+inline constexpr llvm::StringLiteral kBiasAttr = "lldmir.bias";
 
 /// The machine of the compile, as the dialect in this context knows it.
 const dmx::corsair::Machine &machineOf(mlir::MLIRContext *context);

@@ -1,8 +1,11 @@
 //===- LLDMIRDialect.cpp - syntax and rules of the ops on tiles -----------===//
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -35,12 +38,18 @@ static ParseResult parseResultType(OpAsmParser &parser, const std::optional<OpAs
 static void printResultType(OpAsmPrinter &printer, Operation *, Value, Type, Type resultType) { printer << resultType; }
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIRDialect.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "targets/corsair/dialect/LLDMIR/LLDMIRAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "targets/corsair/dialect/LLDMIR/LLDMIROps.cpp.inc"
 
 using namespace dmxc::lldmir;
 
 void LLDMIRDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "targets/corsair/dialect/LLDMIR/LLDMIRAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "targets/corsair/dialect/LLDMIR/LLDMIROps.cpp.inc"
@@ -73,6 +82,68 @@ struct MachineExtension : DialectExtension<MachineExtension, LLDMIRDialect> {
 
 void dmxc::lldmir::registerMachine(DialectRegistry &registry, const dmx::corsair::Machine &machine) {
   registry.addExtension(TypeID::get<MachineExtension>(), std::make_unique<MachineExtension>(machine));
+}
+
+//===--- what is decided ------------------------------------------------------------===//
+
+Attribute DealAttr::parse(AsmParser &parser, Type) {
+  const SMLoc where = parser.getCurrentLocation();
+  int64_t dim = 0, quads = 0;
+  if (parser.parseLess())
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("whole")))
+    dim = kWhole;
+  else if (succeeded(parser.parseOptionalKeyword("sums")))
+    dim = kSums;
+  else if (parser.parseKeyword("dim") || parser.parseInteger(dim))
+    return {};
+  else if (dim < 0)
+    return parser.emitError(where, "a deal is of a dim from 0 on"), Attribute();
+  if (parser.parseComma() || parser.parseKeyword("quads") || parser.parseInteger(quads) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), dim, quads);
+}
+
+void DealAttr::print(AsmPrinter &printer) const {
+  printer << (isWhole() ? "<whole" : isSums() ? "<sums" : "<dim ");
+  if (getDim() >= 0)
+    printer << getDim();
+  printer << ", quads " << getQuads() << ">";
+}
+
+LogicalResult DealAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t dim, int64_t quads) {
+  if (quads < 1 || dim < kSums)
+    return emitError() << "a deal is to one quad or more";
+  return success();
+}
+
+Attribute PlanAttr::parse(AsmParser &parser, Type) {
+  const SMLoc where = parser.getCurrentLocation();
+  int64_t imc = 0, ppr = 0, groups = 0, slices = 0, segment = 0;
+  StringRef share;
+  auto number = [&](StringRef name, int64_t &value) {
+    return parser.parseKeyword(name) || parser.parseInteger(value) || (name != "segment" && parser.parseComma());
+  };
+  if (parser.parseLess() || number("num_imc", imc) || number("ppr_mode", ppr) || number("groups", groups) ||
+      number("slices", slices) || parser.parseKeyword("share") || parser.parseKeyword(&share) || parser.parseComma() ||
+      number("segment", segment) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(where); }, parser.getContext(), imc, ppr, groups, slices, share,
+                    segment);
+}
+
+void PlanAttr::print(AsmPrinter &printer) const {
+  printer << "<num_imc " << getNumImc() << ", ppr_mode " << getPprMode() << ", groups " << getGroups() << ", slices "
+          << getSlices() << ", share " << getShare() << ", segment " << getSegment() << ">";
+}
+
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t imc, int64_t ppr, int64_t groups,
+                               int64_t slices, StringRef share, int64_t segment) {
+  if (imc < 1 || ppr < 0 || groups < 1 || slices < 1 || segment < 1)
+    return emitError() << "the numbers of a plan are positive";
+  if (!llvm::is_contained({"columns", "rows", "batch"}, share))
+    return emitError() << "slices share columns, rows or batch, not '" << share << "'";
+  return success();
 }
 
 //===--- matmul ---------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #define DMXC_TARGETS_CORSAIR_LLDMIR_OPS
 
 include "targets/corsair/dialect/AffineExt/AffineExtBase.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def LLDMIR_Dialect : Dialect {
@@ -11,6 +12,7 @@ def LLDMIR_Dialect : Dialect {
   let summary = "What the units of an in-memory-computing slice do with tiles";
   let description = "Tiles are !affine_ext.vec_ext; each op is one instruction's worth of work, or a loop of one.";
   let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect"];
+  let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
     /// The machine that ops are verified for and passes lower to: the built-in one, or that of the compile.
     const ::dmx::corsair::Machine &getMachine() const;
@@ -22,6 +24,43 @@ def LLDMIR_Dialect : Dialect {
   public:
   }];
 }
+
+//===--- what is decided of the ops of a region -----------------------------------===//
+
+def LLDMIR_DealAttr : AttrDef<LLDMIR_Dialect, "Deal"> {
+  let mnemonic = "deal";
+  let summary = "which part of a value each quad of a team has";
+  let description = [{
+    `lldmir.deal` of an op is that of its result. `#lldmir.deal<dim 1, quads 8>`: of the 8 parts of dim 1, in order, quad q has
+    part q. `#lldmir.deal<whole, quads 8>`: all quads have everything. `#lldmir.deal<sums, quads 8>`, of a product: each quad
+    multiplies by its part along K, and all add up the sums of all.
+  }];
+  let parameters = (ins "int64_t":$dim, "int64_t":$quads);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t kWhole = -1, kSums = -2; ///< instead of a dim
+    bool isWhole() const { return getDim() == kWhole; }
+    bool isSums() const { return getDim() == kSums; }
+  }];
+}
+
+def LLDMIR_PlanAttr : AttrDef<LLDMIR_Dialect, "Plan"> {
+  let mnemonic = "plan";
+  let summary = "how a product is spread over the slices of a quad and the cores of a slice";
+  let description = [{
+    `lldmir.plan` of a product or a convolution has all that decides its bits and its clocks:
+    `#lldmir.plan<num_imc 8, ppr_mode 3, groups 2, slices 4, share columns, segment 8>`. `groups` tiles of 64 columns side by
+    side, `num_imc` cores each, whose sums a tree of `ppr_mode` levels adds up. `slices` take part; each has columns, rows
+    or products (`batch`) of its own. `segment` blocks of 64 along K lie in half of IB at once.
+  }];
+  let parameters = (ins "int64_t":$numImc, "int64_t":$pprMode, "int64_t":$groups, "int64_t":$slices, StringRefParameter<"columns, rows or batch">:$share,
+                        "int64_t":$segment);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+//===--- ops ------------------------------------------------------------------------===//
 
 class LLDMIR_Op<string mnemonic, list<Trait> traits = []> : Op<LLDMIR_Dialect, mnemonic, traits>;
 

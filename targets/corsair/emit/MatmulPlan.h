@@ -1,0 +1,82 @@
+//===- MatmulPlan.h - how a product is computed -----------------*- C++ -*-===//
+#pragma once
+
+#include "Distribution.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace dmxc::corsair {
+
+/// What the slices of a quad share of a product.
+enum class Sharing : uint8_t {
+  Columns, ///< each slice has columns of its own and all rows
+  Rows,    ///< each slice has 64 rows of its own and all columns
+  Batch,   ///< each slice has a product of its own
+};
+
+struct ProductDims;
+
+/// How a product is spread over the slices of a quad and over the cores of a slice, and in which order its terms are
+/// added: all that decides its bits and its time.
+struct MatmulPlan {
+  int64_t m = 0, n = 0, k = 0; ///< of one product
+  int64_t kChunks = 0;         ///< blocks of 64 along k
+  Sharing sharing = Sharing::Columns;
+  int slices = 1;                   ///< that take part
+  int imc = 1, ppr = 0, groups = 1; ///< num_imc, ppr_mode; tiles of 64 columns side by side
+  int64_t pitch = kTileBytes;       ///< bytes of a chunk of rows in IB
+  int64_t segment = kSegment;       ///< chunks that half of IB holds; of a convolution: all
+
+  static constexpr int64_t kTileBytes = 4160, kSegment = 8;
+  /// The exponents of 64 rows come first, then the rows; those that do not exist need no room.
+  static int64_t pitchOf(int64_t rows) { return std::min<int64_t>(kTileBytes, 64 + 64 * rows); }
+  /// The most chunks of so many rows for which half of IB has room.
+  static int64_t longestSegment(int64_t rows) { return kSegment * kTileBytes / pitchOf(rows); }
+  int columnSlices() const { return sharing == Sharing::Columns ? slices : 1; }
+  int rowSlices() const { return sharing == Sharing::Rows ? slices : 1; }
+  int mask() const { return (1 << slices) - 1; }
+  int64_t tilesN() const { return (n + 63) / 64; }
+  /// Tiles of 64 columns that all slices compute at once.
+  int64_t tilesARound() const { return static_cast<int64_t>(groups) * columnSlices(); }
+  /// Rounds over the columns until all slices have seen all of theirs.
+  int64_t rounds() const { return (tilesN() + tilesARound() - 1) / tilesARound(); }
+  /// Times that an array is given 64 rows, one slice after another of a batch of products.
+  double steps(int64_t batch) const;
+  /// Whether a round's tiles stay in WB while several bands of rows pass: one tile a core.
+  bool isStationary() const { return imc == kChunks && m > 64 * rowSlices(); }
+  int64_t segments() const { return (kChunks + segment - 1) / segment; }
+  /// Bytes of B's tiles in one slice: [round][group][chunk].
+  int64_t bytesPerSlice() const { return rounds() * groups * kChunks * kTileBytes; }
+  /// Rows of sums for which half of OB has room.
+  int64_t rowsAtOnce() const { return groups > 2 ? 32 : 64; }
+
+  /// lldmir.plan, and a product of these dims that is computed as it says.
+  lldmir::PlanAttr write(mlir::MLIRContext *context) const;
+  static MatmulPlan read(lldmir::PlanAttr plan, const ProductDims &dims);
+};
+
+/// What of a product its plan depends on.
+struct ProductDims {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t kChunks = 0; ///< blocks of 64 along k
+  int64_t batch = 0;   ///< products that slices may share; 0: B is constant, or there is one product
+  bool conv = false;
+};
+
+/// Of a product under a deal: what a quad has of it. Of a constant B the rows are the most that it meets in its uses;
+/// batch dims along which B has no matrices of its own are rows.
+ProductDims dimsOf(mlir::Operation *product, const Distribution &deal);
+/// Whether B of a product of two values has matrices of its own along batch dims of the part that a quad computes.
+bool isBatched(dmir::MatMulOp product, Split split);
+/// Whether an op is computed on the arrays.
+bool isProduct(mlir::Operation *op);
+/// How a product is computed, as its lldmir.plan says.
+MatmulPlan planOf(mlir::Operation *product, const Distribution &deal);
+/// Why no product of these dims can be computed so on the machine: a clause; nullopt if it can.
+std::optional<std::string> unfit(lldmir::PlanAttr plan, const ProductDims &dims, const hw::Machine &machine);
+/// Rows of all products of a result.
+int64_t packedRows(llvm::ArrayRef<int64_t> resultShape);
+
+} // namespace dmxc::corsair
