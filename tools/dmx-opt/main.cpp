@@ -8,26 +8,48 @@
 
 using Targets = std::vector<std::unique_ptr<dmxc::TargetBackend>>;
 
-/// Every target of this build; `--target=NAME:LEVEL+..`, which is taken out of the arguments, gives one its levels.
-static dmxc::Result<Targets> createTargets(std::vector<char *> &arguments) {
-  constexpr llvm::StringLiteral kFlag = "--target=";
+namespace {
+
+/// What is ours of the arguments, which is taken out of them.
+struct Flags {
   std::map<std::string, std::vector<std::string>> levels;
+  std::vector<std::pair<std::string, std::string>> states;
+};
+
+} // namespace
+
+/// `--target=NAME:LEVEL+..` gives a target its levels, `--state=INPUT=OUTPUT` is what dmir-bind-states reads.
+static dmxc::Result<Flags> takeFlags(std::vector<char *> &arguments) {
+  Flags flags;
   dmxc::Status wrong = dmxc::Status::ok();
   llvm::erase_if(arguments, [&](llvm::StringRef argument) {
-    if (!argument.consume_front(kFlag))
+    if (argument.consume_front("--target=")) {
+      if (auto choice = dmxc::driver::parseTarget(argument.str()))
+        flags.levels[choice->name] = choice->levels;
+      else
+        wrong = choice.takeError();
+      return true;
+    }
+    if (!argument.consume_front("--state="))
       return false;
-    if (auto choice = dmxc::driver::parseTarget(argument.str()))
-      levels[choice->name] = choice->levels;
+    if (auto state = dmxc::driver::parseState(argument.str()))
+      flags.states.push_back(std::move(*state));
     else
-      wrong = choice.takeError();
+      wrong = state.takeError();
     return true;
   });
   if (!wrong)
     return wrong.takeError();
+  return flags;
+}
+
+/// Every target of this build.
+static dmxc::Result<Targets> createTargets(const Flags &flags) {
   Targets targets;
   for (const dmxc::TargetInfo &info : dmxc::registeredTargets()) {
     dmxc::TargetOptions options;
-    options.levels = levels[info.name];
+    if (auto levels = flags.levels.find(info.name); levels != flags.levels.end())
+      options.levels = levels->second;
     auto target = info.create(options);
     if (!target)
       return dmxc::Error{target.error().kind, "target '" + info.name + "': " + target.error().message};
@@ -36,18 +58,25 @@ static dmxc::Result<Targets> createTargets(std::vector<char *> &arguments) {
   return targets;
 }
 
+static int failWith(const dmxc::Error &error) {
+  llvm::errs() << "dmx-opt: error: " << error.message << "\n";
+  return dmxc::exitCodeOf(error.kind);
+}
+
 int main(int argc, char **argv) {
   std::vector<char *> arguments(argv, argv + argc);
-  dmxc::Result<Targets> targets = createTargets(arguments);
-  if (!targets) {
-    llvm::errs() << "dmx-opt: error: " << targets.error().message << "\n";
-    return dmxc::exitCodeOf(targets.error().kind);
-  }
+  dmxc::Result<Flags> flags = takeFlags(arguments);
+  if (!flags)
+    return failWith(flags.error());
+  dmxc::Result<Targets> targets = createTargets(*flags);
+  if (!targets)
+    return failWith(targets.error());
   mlir::DialectRegistry registry;
   dmxc::driver::registerDialects(registry);
   registry.insert<mlir::transform::TransformDialect>();
   dmxc::PhaseContext context;
   context.checkStrategies = true;
+  context.states = flags->states;
   for (const auto &target : *targets) {
     context.targets.push_back(target.get());
     target->registerDialects(registry);

@@ -27,6 +27,8 @@ struct TargetChoice {
 
 /// NAME[:LEVEL+..] of -t. Errors are ErrorKind::Usage.
 Result<TargetChoice> parseTarget(const std::string &text);
+/// INPUT=OUTPUT of --state.
+Result<std::pair<std::string, std::string>> parseState(const std::string &text);
 
 /// --place 'GLOB=TARGET': nodes whose names match (fnmatch) must run there.
 struct PlaceRule {
