@@ -1,6 +1,6 @@
 //===- Dim.cpp - arithmetic of symbolic sizes -----------------------------===//
 
-#include "dmxc/Support/Dim.h"
+#include "DimText.h"
 
 #include <algorithm>
 #include <map>
@@ -57,13 +57,6 @@ private:
   Table<DimFactor> factors;
   Table<DimSum> sums;
 };
-
-bool isIdentifier(std::string_view name) {
-  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  if (name.empty() || !letter(name.front()))
-    return false;
-  return std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; });
-}
 
 std::string quoted(std::string_view name) {
   if (isIdentifier(name))
@@ -176,6 +169,8 @@ Dim Dim::fromCall(Call call, Dim a, Dim b) {
   std::string text = std::string(dimCallName(call)) + "(" + a.str() + ", " + b.str() + ")";
   return fromTerms({{1, {Pool::get().factor({"", call, a, b, std::move(text)})}}});
 }
+
+std::string Dim::str() const { return sum ? sum->text : std::to_string(number); }
 
 std::optional<std::string> Dim::symbolName() const {
   if (!sum || sum->terms.size() != 1 || sum->terms[0].coefficient != 1 || sum->terms[0].factors.size() != 1 ||
@@ -367,8 +362,7 @@ std::optional<int64_t> Dim::evaluate(const Values &values) const {
   return build(builder);
 }
 
-/// A call on dims in its simplest form.
-static Dim simplifiedCall(Dim::Call call, Dim a, Dim b) {
+Dim dmxc::simplifiedCall(Dim::Call call, Dim a, Dim b) {
   switch (call) {
   case Dim::Call::FloorDiv:
     return Dim::floorDiv(a, b);
@@ -430,137 +424,4 @@ void Dim::forEachSymbol(const std::function<void(std::string_view)> &visit) cons
       factor->lhs.forEachSymbol(visit);
       factor->rhs.forEachSymbol(visit);
     }
-}
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
-std::string Dim::str() const { return sum ? sum->text : std::to_string(number); }
-
-namespace {
-
-/// Recursive descent over the canonical text (and any other with the same operators).
-class Parser {
-public:
-  explicit Parser(std::string_view text) : text(text) {}
-
-  std::optional<Dim> parse() {
-    std::optional<Dim> dim = parseSum(0);
-    skipSpace();
-    return at == text.size() ? dim : std::nullopt;
-  }
-
-private:
-  static constexpr int kMaxDepth = 64;
-
-  void skipSpace() {
-    while (at < text.size() && text[at] == ' ')
-      ++at;
-  }
-  bool take(char c) {
-    skipSpace();
-    if (at >= text.size() || text[at] != c)
-      return false;
-    ++at;
-    return true;
-  }
-  std::optional<Dim> parseSum(int depth);
-  std::optional<Dim> parseProduct(int depth);
-  std::optional<Dim> parseFactor(int depth);
-  std::optional<Dim> parseNumber();
-  std::optional<Dim> parseQuoted();
-  std::optional<Dim> parseNamed(int depth);
-
-  std::string_view text;
-  size_t at = 0;
-};
-
-std::optional<Dim> Parser::parseSum(int depth) {
-  bool negative = take('-');
-  std::optional<Dim> total = parseProduct(depth);
-  if (total && negative)
-    total = Dim(-1) * *total;
-  while (total) {
-    bool minus = take('-');
-    if (!minus && !take('+'))
-      break;
-    std::optional<Dim> next = parseProduct(depth);
-    if (!next)
-      return std::nullopt;
-    total = minus ? *total - *next : *total + *next;
-  }
-  return total;
-}
-
-std::optional<Dim> Parser::parseProduct(int depth) {
-  std::optional<Dim> result = parseFactor(depth);
-  while (result && take('*')) {
-    std::optional<Dim> next = parseFactor(depth);
-    if (!next)
-      return std::nullopt;
-    *result *= *next;
-  }
-  return result;
-}
-
-std::optional<Dim> Parser::parseFactor(int depth) {
-  skipSpace();
-  if (at >= text.size() || depth > kMaxDepth)
-    return std::nullopt;
-  if (take('(')) {
-    std::optional<Dim> inner = parseSum(depth + 1);
-    return inner && take(')') ? inner : std::nullopt;
-  }
-  if (text[at] >= '0' && text[at] <= '9')
-    return parseNumber();
-  return text[at] == '\'' ? parseQuoted() : parseNamed(depth);
-}
-
-std::optional<Dim> Parser::parseNumber() {
-  int64_t number = 0;
-  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
-    if (__builtin_mul_overflow(number, 10, &number) || __builtin_add_overflow(number, text[at] - '0', &number))
-      return std::nullopt;
-  return Dim(number);
-}
-
-std::optional<Dim> Parser::parseQuoted() {
-  std::string name;
-  for (++at; at < text.size() && text[at] != '\''; ++at) {
-    if (text[at] == '\\')
-      ++at;
-    if (at == text.size())
-      return std::nullopt;
-    name += text[at];
-  }
-  return take('\'') && !name.empty() ? std::optional<Dim>(Dim::symbol(name)) : std::nullopt;
-}
-
-std::optional<Dim> Parser::parseNamed(int depth) {
-  size_t end = at;
-  while (end < text.size() && isIdentifier(text.substr(at, end + 1 - at)))
-    ++end;
-  std::string_view name = text.substr(at, end - at);
-  if (name.empty())
-    return std::nullopt;
-  at = end;
-  if (!take('('))
-    return Dim::symbol(name);
-  std::optional<Dim> a = parseSum(depth + 1);
-  std::optional<Dim> b = a && take(',') ? parseSum(depth + 1) : std::nullopt;
-  if (!b || !take(')'))
-    return std::nullopt;
-  for (Dim::Call call : {Dim::Call::FloorDiv, Dim::Call::Min, Dim::Call::Max, Dim::Call::Broadcast})
-    if (name == dimCallName(call))
-      return simplifiedCall(call, *a, *b);
-  return std::nullopt;
-}
-
-} // namespace
-
-Result<Dim> Dim::parse(std::string_view text) {
-  if (std::optional<Dim> dim = Parser(text).parse())
-    return *dim;
-  return modelError("'" + std::string(text) + "' is no expression over dims");
 }
