@@ -1,0 +1,57 @@
+//===- HostMemoryDevice.cpp - what a session keeps is host memory ---------===//
+#include "HostMemoryDevice.h"
+
+#include "runtime/bundle/Manifest.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace dmxrt {
+namespace {
+
+void *defaultAllocate(void *, size_t size, size_t alignment) {
+  size_t rounded = (size + alignment - 1) / alignment * alignment;
+  return rounded < size ? nullptr : std::aligned_alloc(alignment, rounded);
+}
+void defaultRelease(void *, void *memory, size_t) { std::free(memory); }
+
+} // namespace
+
+HostMemoryDevice::HostMemoryDevice(const DeviceKind &kind, const dmx_allocator *given)
+    : kind(kind), allocator(given ? *given : dmx_allocator{nullptr, defaultAllocate, defaultRelease}) {}
+
+Result<const TargetCode *> HostMemoryDevice::selectCode(std::span<const TargetCode> codes, std::string_view isa) const {
+  std::string have;
+  for (const TargetCode &code : codes) {
+    if (code.target != kind.target)
+      continue;
+    if (isa.empty() || code.arch == isa)
+      return &code;
+    have += cat(have.empty() ? "" : ", ", code.arch);
+  }
+  if (have.empty())
+    return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no code for target '", kind.target,
+                "'; compile the model with -t ", kind.target);
+  return fail(DMX_STATUS_UNSUPPORTED, "the bundle has no ", kind.target, " code for machine '", isa,
+              "'; it has: ", have);
+}
+
+Result<void *> HostMemoryDevice::allocate(uint64_t size) {
+  void *memory = size > uint64_t(1) << 46 ? nullptr : allocator.allocate(allocator.user, size, 64);
+  if (!memory)
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");
+  if (reinterpret_cast<uintptr_t>(memory) % 64) {
+    allocator.release(allocator.user, memory, size);
+    return fail(DMX_STATUS_INVALID_ARGUMENT, "the caller's allocator returned memory that is not 64-byte aligned");
+  }
+  return memory;
+}
+
+void HostMemoryDevice::release(void *memory, uint64_t size) { allocator.release(allocator.user, memory, size); }
+
+void HostMemoryDevice::copy(void *destination, const void *source, uint64_t size) {
+  if (size)
+    std::memcpy(destination, source, size);
+}
+
+} // namespace dmxrt
