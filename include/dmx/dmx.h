@@ -340,7 +340,15 @@ typedef struct dmx_session_options {
                                     corsair.hazards=0|1    check every access (default 1)
                                     corsair.skew_seed=N    not 0: quads start at random, reproducible times
                                     corsair.report=FILE    JSON of clocks, bytes, energy, bounds; FILE.txt as text
-                                    corsair.trace=FILE     the last run as a Chrome trace */
+                                    corsair.trace=FILE     the last run as a Chrome trace
+                                    GPUs of target cuda, or their simulator; dmx_session_info's `machine` says which:
+                                    cuda.sim=auto|on|off   the GPU where there is one, else the simulator; the
+                                    simulator; the GPU or an error (default auto) cuda.device=N          that one of the
+                                    driver's GPUs, and no simulator cuda.blocking=0|1      wait for each task, so that a
+                                    fault is the right one's cuda.driver=FILE       the driver's library (default
+                                    libcuda.so.1) cuda.sim_seed=N        not 0: blocks and warps in another order
+                                    cuda.sim_checks=0|1    look for races and unwritten bytes (default 1)
+                                    cuda.sim_steps=N       most instructions of a warp (default 2^31) */
   uint32_t device_option_count;
 } dmx_session_options;
 #define DMX_SESSION_OPTIONS_INIT {sizeof(dmx_session_options), 0, NULL, NULL, NULL, NULL, 0}
@@ -412,6 +420,8 @@ typedef struct dmx_session_info {
   uint64_t output_bytes;   /* allocated now for outputs left to the session, and for those of branches and loops */
   const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it,
                               the  model would run faster; "" when there is none */
+  const char *machine; /* what runs tasks that the host's processor does not, where a target has several: "NVIDIA H100
+                          PCIe", or a simulator and why; "" where there is nothing to say */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */

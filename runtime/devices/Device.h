@@ -64,6 +64,22 @@ public:
   virtual Status checkTask(const DeviceTask &) const { return {}; }
 };
 
+/// What a buffer of a task lies in, for devices with memory of their own.
+struct BufferHome {
+  enum Kind : uint8_t {
+    Arena,    // memory of the session
+    State,    // likewise; of one device's tasks, and it stays from run to run
+    Constant, // bytes of the bundle, which nobody writes
+    Border,   // a tensor that the graph gets or gives; where it lies may change from run to run
+  };
+  Kind kind = Border;
+  bool isShared = true; // of an arena's buffer: whether tasks of other devices, or what is no device's, use it too
+  const void *block = nullptr; // names what it lies in while the session lives: the arena; the state; the constant's
+                               // first byte, the same in all sessions; a tensor of the border
+  uint64_t blockBytes = 0; // needed for the shapes prepared
+  uint64_t offset = 0;     // in that
+};
+
 /// Tasks begin..end of a list, the last one excluded: a part that one device runs.
 struct Segment {
   uint32_t begin = 0, end = 0;
@@ -82,6 +98,7 @@ struct DeviceTask {
   std::span<const uint32_t> deps;        // earlier tasks this one waits for
   double costNs = 0;                     // estimated single-thread time, for placing only
   std::span<const uint64_t> bufferBytes; // of each of `buffers`
+  std::span<const BufferHome> homes;     // likewise; none where all devices run on the host
   uint32_t dimCount = 0;                 // of `dims`
   int64_t *results = nullptr;            // where the kernel stores the values it returns
   uint32_t written = 0;                  // how many of `buffers`, the last ones, the kernel writes
@@ -149,6 +166,8 @@ public:
   /// Waits for it. A CPU does its share of the work in here.
   virtual RunOutcome fence() = 0;
 
+  /// What it is, for people, where that is not the host: "NVIDIA H100 PCIe"; "" where there is nothing to say.
+  virtual const char *machine() const { return ""; }
   virtual uint32_t threads() const = 0;
   virtual uint64_t scratchBytes() const = 0;
   /// How many slices the plan gives a task of the device.

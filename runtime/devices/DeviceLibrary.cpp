@@ -45,53 +45,63 @@ bool isName(std::string_view target) {
   });
 }
 
-/// `why`, after the sentence that all refusals start with.
-template <typename... Parts> Error noDevice(std::string_view target, const Parts &...why) {
-  return fail(DMX_STATUS_UNSUPPORTED, "the bundle runs on target '", target,
-              "', which this runtime has no device for: ", why...);
-}
-
-Result<const DeviceKind *> load(std::string_view target, const std::string &path) {
+/// A library's device, which it gives by that name. An error says why there is none, and what to do.
+Result<const DeviceKind *> load(const std::string &path, const std::string &symbol) {
+  auto none = [&](const auto &...why) { return fail(DMX_STATUS_UNSUPPORTED, why...); };
   if (access(path.c_str(), F_OK) != 0)
-    return noDevice(target, "there is no '", path, "'; install it there, or compile the model for cpu");
+    return none("there is no '", path, "'; install it there");
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();
-    return noDevice(target, "'", path, "' cannot be loaded (", why ? why : "no reason given",
-                    "); install the one that was built with this libdmxrt");
+    return none("'", path, "' cannot be loaded (", why ? why : "no reason given",
+                "); install the one that was built with this libdmxrt");
   }
-  const std::string symbol = cat("dmxrt_device_", target);
   const auto *entry = static_cast<const DeviceLibrary *>(dlsym(library, symbol.c_str()));
   if (entry && entry->abi == DMXRT_DEVICE_ABI)
     return &entry->kind();
-  Error error = entry ? noDevice(target, "'", path, "' has ABI number ", entry->abi, ", this libdmxrt has ",
-                                 DMXRT_DEVICE_ABI, "; install both from one build")
-                      : noDevice(target, "'", path, "' has no symbol '", symbol,
-                                 "'; install the one that was built with this libdmxrt");
+  Error error =
+      entry ? none("'", path, "' has ABI number ", entry->abi, ", this libdmxrt has ", DMXRT_DEVICE_ABI,
+                   "; install both from one build")
+            : none("'", path, "' has no symbol '", symbol, "'; install the one that was built with this libdmxrt");
   dlclose(library);
   return error;
+}
+
+/// Libraries that were loaded, by their files' names.
+Result<const DeviceKind *> loadBeside(const std::string &file, const std::string &symbol) {
+  static std::mutex mutex;
+  static std::vector<std::pair<std::string, const DeviceKind *>> opened;
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const auto &[name, kind] : opened)
+    if (name == file)
+      return kind;
+  const std::string folder = ownFolder();
+  if (folder.empty())
+    return fail(DMX_STATUS_UNSUPPORTED, "its library lies beside libdmxrt.so, and where that lies is not known without "
+                                        "/proc/self/maps; mount /proc");
+  auto kind = load(folder + file, symbol);
+  if (kind)
+    opened.emplace_back(file, *kind);
+  return kind;
 }
 
 } // namespace
 
 Result<const DeviceKind *> openDevice(std::string_view target) {
-  static std::mutex mutex;
-  static std::vector<const DeviceKind *> opened;
-  std::lock_guard<std::mutex> lock(mutex);
-  for (const DeviceKind *kind : opened)
-    if (kind->target == target)
-      return kind;
+  const std::string none = cat("the bundle runs on target '", target, "', which this runtime has no device for");
   if (!isName(target))
-    return noDevice(target, "that is no target's name");
-  const std::string folder = ownFolder();
-  if (folder.empty())
-    return noDevice(target,
-                    "its library lies beside libdmxrt.so, and where that lies is not known without /proc/self/maps; "
-                    "mount /proc");
-  auto kind = load(target, cat(folder, "libdmxrt-", target, ".so"));
+    return fail(DMX_STATUS_UNSUPPORTED, none, ": that is no target's name");
+  auto kind = loadBeside(cat("libdmxrt-", target, ".so"), cat("dmxrt_device_", target));
   if (kind)
-    opened.push_back(*kind);
-  return kind;
+    return kind;
+  Error error = within(none, kind.takeError());
+  if (error.message.ends_with("install it there"))
+    error.message += ", or compile the model for cpu";
+  return error;
+}
+
+Result<const DeviceKind *> openDevicePart(std::string_view device, std::string_view part) {
+  return loadBeside(cat("libdmxrt-", device, "-", part, ".so"), cat("dmxrt_device_", device, "_", part));
 }
 
 } // namespace dmxrt

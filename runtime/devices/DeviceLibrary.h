@@ -24,6 +24,10 @@ struct DeviceLibrary {
 /// what to do. Safe to call from several threads.
 Result<const DeviceKind *> openDevice(std::string_view target);
 
+/// A part of a device, from its library beside that of the code that asks. An error says why there is none, and what to
+/// do, without a subject.
+Result<const DeviceKind *> openDevicePart(std::string_view device, std::string_view part);
+
 /// What opens devices that are not among deviceKinds(); null in static programs. Generated, as these are.
 using DeviceOpener = Result<const DeviceKind *> (*)(std::string_view target);
 DeviceOpener deviceOpener();

@@ -184,6 +184,8 @@ void Frame::makeOperands() {
     }
   }
   operandBytes.resize(operands.size());
+  if (std::any_of(graph.targets.begin(), graph.targets.end(), [](const auto &target) { return !runsOnHost(target); }))
+    findShared();
   results.resize(resultCount);
   tasks.resize(graph.tasks.size());
   auto slotAt = [&](uint32_t task) {
@@ -196,6 +198,28 @@ void Frame::makeOperands() {
     stage.firstSlot = slotAt(stage.begin);
     stage.endSlot = slotAt(stage.end);
   }
+}
+
+/// Which buffers tasks of more than one device use, or the graph's caller or those that it calls.
+void Frame::findShared() {
+  operandHomes.resize(operands.size());
+  isShared.resize(graph.buffers.size());
+  std::vector<uint32_t> user(graph.buffers.size(), kNone);
+  auto use = [&](uint32_t buffer, uint32_t device) {
+    if (buffer == kNone)
+      return;
+    uint32_t base = baseOf(buffer);
+    isShared[base] = isShared[base] || device == kNone || (user[base] != kNone && user[base] != device);
+    user[base] = device;
+  };
+  for (const Task &task : graph.tasks) {
+    for (uint32_t buffer : task.buffers)
+      use(buffer, task.isControl() ? kNone : task.device);
+    use(task.condition, kNone);
+    use(task.tripCount, kNone);
+  }
+  for (uint32_t buffer : graph.outputBuffers)
+    use(buffer, kNone);
 }
 
 Status Frame::allocateState() {

@@ -177,6 +177,12 @@ private:
   void release(Memory &memory);
   void placeBuffers(uint32_t stage);
   void makeOperands();
+  void findShared();
+  uint32_t baseOf(uint32_t buffer) const {
+    const Buffer &own = graph.buffers[buffer];
+    return own.kind == BufferKind::Alias ? own.parent : buffer;
+  }
+  BufferHome homeOf(uint32_t buffer) const;
   DeviceTask makeTask(uint32_t index);
   Status placeOutputs(uint32_t index);
   Status checkResults(uint32_t index);
@@ -227,10 +233,12 @@ private:
   std::vector<Memory> arenas, states; // states: per buffer
   uint64_t constantBytes = 0;
 
-  std::vector<std::byte *> bufferData; // per buffer
-  std::vector<uint32_t> firstOperand;  // per task
-  std::vector<void *> operands;        // of all tasks
-  std::vector<uint64_t> operandBytes;  // their sizes
+  std::vector<std::byte *> bufferData;  // per buffer
+  std::vector<uint32_t> firstOperand;   // per task
+  std::vector<void *> operands;         // of all tasks
+  std::vector<uint64_t> operandBytes;   // their sizes
+  std::vector<BufferHome> operandHomes; // none where all devices run on the host
+  std::vector<bool> isShared;           // per buffer, as BufferHome has it; likewise
   std::vector<Slot> boundSlots;
   std::vector<uint32_t> firstResult; // per task
   std::vector<int64_t> results;      // values that tasks return

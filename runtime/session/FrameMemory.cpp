@@ -124,8 +124,7 @@ Status Frame::growArenas(uint32_t stage) {
 
 /// Whether a buffer lies in a tensor whose address changes without the shapes.
 bool Frame::isMovable(uint32_t buffer) const {
-  const Buffer &own = graph.buffers[buffer];
-  BufferKind kind = own.kind == BufferKind::Alias ? graph.buffers[own.parent].kind : own.kind;
+  BufferKind kind = graph.buffers[baseOf(buffer)].kind;
   return kind == BufferKind::Input || kind == BufferKind::Output || kind == BufferKind::Result;
 }
 
@@ -172,6 +171,23 @@ void Frame::placeBuffers(uint32_t stage) {
       bufferData[i] = bufferData[buffer.parent] + layout.places[i].offset;
 }
 
+BufferHome Frame::homeOf(uint32_t index) const {
+  uint32_t number = baseOf(index);
+  const Buffer &base = graph.buffers[number];
+  uint64_t offset = number == index ? 0 : layout.places[index].offset;
+  switch (base.kind) {
+  case BufferKind::Arena:
+    return {BufferHome::Arena, isShared[number], &arenas[base.parent], layout.arenaSizes[base.parent],
+            layout.places[number].offset + offset};
+  case BufferKind::State:
+    return {BufferHome::State, false, &states[number], states[number].size, layout.places[number].offset + offset};
+  case BufferKind::Const:
+    return {BufferHome::Constant, false, bufferData[number], layout.places[number].size, offset};
+  default:
+    return {BufferHome::Border, true, &bufferData[number], layout.places[number].size, offset};
+  }
+}
+
 DeviceTask Frame::makeTask(uint32_t index) {
   const Task &task = graph.tasks[index];
   const Layout::TaskNumbers &numbers = layout.tasks[index];
@@ -183,6 +199,8 @@ DeviceTask Frame::makeTask(uint32_t index) {
     return out;
   out.buffers = operands.data() + position;
   out.bufferBytes = std::span(operandBytes).subspan(position, task.buffers.size());
+  if (!operandHomes.empty())
+    out.homes = std::span(operandHomes).subspan(position, task.buffers.size());
   out.written = task.outputs;
   out.dims = task.dims.empty() ? nullptr : layout.taskDims.data() + numbers.firstDim;
   out.dimCount = static_cast<uint32_t>(task.dims.size());
@@ -196,9 +214,10 @@ DeviceTask Frame::makeTask(uint32_t index) {
   out.costNs = 200 + static_cast<double>(std::max<int64_t>(numbers.flops, 0)) / 20 +
                static_cast<double>(std::max(numbers.bytes, task.isCopy() ? 2 * numbers.work : 0)) / 10;
   for (uint32_t buffer : task.buffers) {
-    const Buffer &base = graph.buffers[buffer];
-    out.updates |= (base.kind == BufferKind::Alias ? graph.buffers[base.parent] : base).kind == BufferKind::State;
+    out.updates |= graph.buffers[baseOf(buffer)].kind == BufferKind::State;
     operandBytes[position] = layout.places[buffer].size;
+    if (!operandHomes.empty())
+      operandHomes[position] = homeOf(buffer);
     operands[position++] = bufferData[buffer];
   }
   return out;

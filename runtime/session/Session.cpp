@@ -182,6 +182,7 @@ void Session::info(dmx_session_info &out) const {
   out.target = targetText.c_str();
   out.isa = isaText.c_str();
   out.better_isa = betterIsa;
+  out.machine = machineText.c_str();
   for (const Frame *each : frames)
     each->info(out);
 }

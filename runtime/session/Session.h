@@ -84,10 +84,10 @@ private:
 
   const Signature &signature;
   const Graph &graph;
-  Machinery machinery;             // units by Graph::targets
-  std::unique_ptr<Frame> frame;    // of `graph`; freed before the devices
-  std::vector<Frame *> frames;     // all, by their tasks' numbers
-  std::string targetText, isaText; // for `info`
+  Machinery machinery;                          // units by Graph::targets
+  std::unique_ptr<Frame> frame;                 // of `graph`; freed before the devices
+  std::vector<Frame *> frames;                  // all, by their tasks' numbers
+  std::string targetText, isaText, machineText; // for `info`
   const char *betterIsa = "";
   bool outputsValid = false; // the last run was good, and its shapes are those of the inputs bound now
   std::vector<Range> ranges; // scratch of checkOverlaps

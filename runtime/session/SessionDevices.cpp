@@ -105,6 +105,8 @@ void Session::describeDevices() {
     targetText += cat(i ? "," : "", graph.targets[i]);
     if (machinery.units[i].target)
       isaText += cat(isaText.empty() ? "" : ",", machinery.units[i].target->arch);
+    const char *machine = machinery.units[i].device->machine();
+    machineText += cat(machineText.empty() || !*machine ? "" : ", ", machine);
   }
 }
 

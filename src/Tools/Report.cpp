@@ -76,6 +76,7 @@ void RunReport::setInfo(const dmx_session_info &info) {
   target = info.target ? info.target : "";
   isa = info.isa ? info.isa : "";
   betterIsa = info.better_isa ? info.better_isa : "";
+  machine = info.machine ? info.machine : "";
   arenaBytes = info.arena_bytes;
   arenaLowerBound = info.arena_lower_bound;
   scratchBytes = info.scratch_bytes;
@@ -87,7 +88,7 @@ void RunReport::setInfo(const dmx_session_info &info) {
 
 std::string levelText(const RunReport &r) {
   if (r.betterIsa.empty())
-    return r.isa;
+    return r.isa + (r.machine.empty() ? "" : ": " + r.machine);
   // Beside the level that it has, unless that is one machine's own: levels of one family differ behind the last dash.
   auto family = [](const std::string &level) { return level.substr(0, level.rfind('-')); };
   std::string levels = (family(r.isa) == family(r.betterIsa) ? r.isa + "+" : "") + r.betterIsa;
@@ -100,7 +101,7 @@ void printBenchmark(const RunReport &r, std::ostream &out) {
   const LatencyFigures &l = *r.latency;
   out << r.model << ": " << r.threads << (r.threads == 1 ? " thread" : " threads") << ", " << r.target << " " << r.isa
       << ", " << l.iters << " runs\n";
-  if (!r.betterIsa.empty())
+  if (!r.betterIsa.empty() || !r.machine.empty())
     out << "  level " << levelText(r) << "\n";
   out << "  latency ms   min " << text("%.4f", l.min) << "   median " << text("%.4f", l.median) << "   mean "
       << text("%.4f", l.mean) << "   p90 " << text("%.4f", l.p90) << "   p99 " << text("%.4f", l.p99) << "\n";
@@ -139,8 +140,8 @@ void printTaskTable(const RunReport &report, std::ostream &out) {
 }
 
 Status writeReportJson(const std::string &path, const RunReport &r, bool perTask) {
-  Json root = {{"model", r.model}, {"bundle", r.bundle},        {"target", r.target},
-               {"isa", r.isa},     {"better_isa", r.betterIsa}, {"threads", r.threads}};
+  Json root = {{"model", r.model},          {"bundle", r.bundle},   {"target", r.target},  {"isa", r.isa},
+               {"better_isa", r.betterIsa}, {"machine", r.machine}, {"threads", r.threads}};
   if (r.latency) {
     const LatencyFigures &l = *r.latency;
     root["iters"] = l.iters;

@@ -19,7 +19,7 @@ struct RunReport {
   uint64_t droppedEvents = 0;
 
   uint32_t threads = 0;
-  std::string target, isa, betterIsa;
+  std::string target, isa, betterIsa, machine;
   uint64_t arenaBytes = 0, arenaLowerBound = 0, scratchBytes = 0, constantBytes = 0;
   double peakRssMb = 0;
   /// Copies the session's facts and this process' peak memory.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Graphs that run partly on the simulator of GPUs and partly on the host, in random shares: each side must see what the other wrote.
 
-Usage: mixed.py BIN. Regions of tiny models are put on one of the two by a generator of fixed seeds: 20 graphs with DMXC_LONG=1, else 3.
-The results are held against their framework's. Exit 77 where numpy is not there."""
+Usage: mixed.py BIN [DRIVER]. Regions of tiny models are put on one of the two by a generator of fixed seeds: 20 graphs with DMXC_LONG=1, else 3.
+The results are held against their framework's. DRIVER: as models.py has it. Exit 77 where numpy is not there."""
 
 import importlib.util
 import json
@@ -21,6 +21,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str
 
 import fixtures  # noqa: E402
 import judge  # noqa: E402
+from models import machine  # noqa: E402
 from sampling import LONG  # noqa: E402
 
 MODELS = ["tiny-mlp.script17", "tiny-attention.script17", "tiny-cnn.script17", "tiny-bert.script14"]
@@ -50,7 +51,7 @@ def put_on_host(text, choose):
 
 def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
-    judging, bad = judge.Judge(programs), 0
+    judging, bad = judge.Judge(programs, run_options=machine(sys.argv[2:])), 0
     targets = ["-q", "-t", "cuda:sm_90a", "-t", "cpu:host"]
     for seed in range(20 if LONG else 3):
         choose = random.Random(seed)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tiny models of every kind on the simulator of GPUs, no op on the host, against their framework's results.
 
-Usage: models.py BIN. A plain run takes SAMPLE; with DMXC_LONG=1 all of MODELS run. Exit 77 where numpy is not there."""
+Usage: models.py BIN [DRIVER]. A plain run takes SAMPLE; with DMXC_LONG=1 all of MODELS run. With DRIVER, a library that stands for
+NVIDIA's (tests/runtime/FakeCuda.h), they run as on a GPU instead. Exit 77 where numpy is not there."""
 
 import importlib.util
 import pathlib
@@ -35,10 +36,15 @@ MODELS = SAMPLE + [
 ]
 
 
+def machine(driver):
+    """Options of dmx-run: the simulator, or the GPU of a driver."""
+    return ["--device-opt", "cuda.sim=off", "--device-opt", f"cuda.driver={driver[0]}"] if driver else ["--device-opt", "cuda.sim=on"]
+
+
 def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
     names = MODELS if LONG else SAMPLE
-    judging = judge.Judge(programs, "cuda:sm_90a")
+    judging = judge.Judge(programs, "cuda:sm_90a", machine(sys.argv[2:]))
     judging.target += ["--require-target", "cuda:100"]
     bad = 0
     for name in names:
@@ -57,4 +63,5 @@ def main():
     return 1 if bad else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

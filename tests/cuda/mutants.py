@@ -91,7 +91,7 @@ class Subject:
         manifest_text = json.dumps(manifest)
         (changed / "manifest.json").write_text(manifest_text)
         (changed / "manifest.sha256").write_text(hashlib.sha256(manifest_text.encode()).hexdigest() + "\n")
-        return self.run("dmx-run", changed, *self.words, "--device-opt", "cuda.sim_steps=1000000", *arguments)
+        return self.run("dmx-run", changed, *self.words, "--device-opt", "cuda.sim=on", "--device-opt", "cuda.sim_steps=1000000", *arguments)
 
 
 def mutated(text, pattern, instead, which):

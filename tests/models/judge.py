@@ -24,8 +24,9 @@ def load(path):
 
 
 class Judge:
-    def __init__(self, programs, target=""):
+    def __init__(self, programs, target="", run_options=()):
         self.programs, self.target = pathlib.Path(programs), ["-t", target] if target else []
+        self.run_options = list(run_options)  # of dmx-run
 
     def judge(self, folder, first_alone=False):
         """{mode: result} of a folder of export_one. first_alone: the file as it is, without the mode that fixes its sizes."""
@@ -121,7 +122,7 @@ class Judge:
             words += ["--input", f"{name}={place}/i{at}.npy"]
         for at, name in enumerate(outputs):
             words += ["--output", f"{name}={place}/o{at}.npy"]
-        done = process.run([self.programs / "dmx-run", bundle, *words], RUN_SECONDS, MEMORY)
+        done = process.run([self.programs / "dmx-run", bundle, *words, *self.run_options], RUN_SECONDS, MEMORY)
         if done.code or done.stopped:
             return self.ended(done, "wrong"), "dmx-run: " + done.reason(), 0.0
         got = [np.load(place / f"o{at}.npy") for at in range(len(outputs))]

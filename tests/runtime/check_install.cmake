@@ -98,6 +98,22 @@ if(DEVICE)
   set(components COMPONENTS ${DEVICE})
 endif()
 
+# A device with a part has both in its component: -DPARTS=DEVICE:PART.
+if(PARTS)
+  string(REPLACE ":" ";" parts ${PARTS})
+  list(GET parts 0 whole)
+  list(JOIN parts - part)
+  execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${DIR}/parts --component device-${whole} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE ${DIR}/prefix ${DIR}/parts there ${libdir})
+  foreach(name ${whole} ${part})
+    foreach(ending a so)
+      if(NOT EXISTS ${there}/libdmxrt-${name}.${ending})
+        message(FATAL_ERROR "the component device-${whole} has no libdmxrt-${name}.${ending}")
+      endif()
+    endforeach()
+  endforeach()
+endif()
+
 file(MAKE_DIRECTORY ${DIR}/project)
 file(WRITE ${DIR}/project/CMakeLists.txt [[
 cmake_minimum_required(VERSION 3.25)

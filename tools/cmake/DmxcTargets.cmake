@@ -111,6 +111,14 @@ function(dmxrt_device target)
   endif()
 endfunction()
 
+# dmxrt_device_part(TARGET PART ..): a part of the target's device that it opens where it needs it, as dmxrt_device has it: libraries of
+# its own, libdmxrt-TARGET-PART, and a function const DeviceKind &<target><Part>Device(). The device gets
+#   Result<const DeviceKind *> <target>Part(std::string_view part);
+function(dmxrt_device_part target part)
+  dmxrt_device(${target}-${part} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY DMXRT_PARTS_${target} ${part})
+endfunction()
+
 function(dmxc_runtime_code library)
   target_compile_options(${library} PRIVATE ${DMXC_COMPACT})
   set_target_properties(${library} PROPERTIES

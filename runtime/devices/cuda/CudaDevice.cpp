@@ -1,142 +1,91 @@
-//===- CudaDevice.cpp - GPUs of NVIDIA, simulated -----------------------------===//
+//===- CudaDevice.cpp - GPUs of NVIDIA, or a simulator of them ----------------===//
+//
+// Which of the two a session gets.
+//
+//===----------------------------------------------------------------------===//
 
 #include "CudaDevice.h"
-#include "sim/Launch.h"
+#include "driver/GpuDevice.h"
 
 namespace dmxrt::cuda {
+namespace {
 
-Result<std::unique_ptr<Device>> CudaDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(options));
+constexpr SettingSpec kSettings[] = {
+    {"sim", "auto|on|off"},        {"device", "N", 1023},    {"blocking", "0|1", 1},        {"driver", "FILE"},
+    {"sim_seed", "N", UINT64_MAX}, {"sim_checks", "0|1", 1}, {"sim_steps", "N", UINT64_MAX}};
+
+struct Choice {
+  std::string sim = "auto", file = Driver::kFile;
+  std::optional<uint64_t> number;
+  bool blocking = false;
+  std::vector<Setting> simulator; ///< for it
+};
+
+Choice read(std::span<const Setting> settings) {
+  Choice choice;
   for (const Setting &setting : settings) {
-    if (setting.key == "sim_seed")
-      device->seed = setting.number;
-    else if (setting.key == "sim_steps")
-      device->mostSteps = setting.number;
-    else if (setting.key == "sim_checks")
-      device->checks = setting.number == 1;
+    if (setting.key == "sim")
+      choice.sim = setting.text;
+    else if (setting.key == "device")
+      choice.number = setting.number;
+    else if (setting.key == "blocking")
+      choice.blocking = setting.number == 1;
+    else if (setting.key == "driver")
+      choice.file = setting.text;
+    else
+      choice.simulator.push_back(setting);
   }
-  return std::unique_ptr<Device>(std::move(device));
+  return choice;
 }
 
-CudaDevice::CudaDevice(const DeviceOptions &options) : SimulatedDevice(cudaDevice(), options.allocator) {}
-
-static constexpr uint64_t kAlign = 64;
-
-/// Bytes from a thread's scratch to the next one's.
-static uint64_t shareOf(const DeviceTask &task) { return (task.scratch + kAlign - 1) / kAlign * kAlign; }
-
-static const KernelLaunch &kernelOf(const DeviceTask &task) { return *static_cast<const KernelLaunch *>(task.kernel); }
-
-Status CudaDevice::prepareTask(const DeviceTask &task) {
-  const KernelLaunch &kernel = kernelOf(task);
-  if (Status status = kernel.image->checkTask(task); !status)
-    return status;
-  auto blocks = kernel.image->blocksOf(task);
-  if (!blocks)
-    return blocks.takeError();
-  uint64_t threads = uint64_t(*blocks) * kernel.block, share = shareOf(task), needed = threads * share;
-  if (task.scratch && (needed / share != threads || needed > uint64_t(1) << 40))
-    return fail(DMX_STATUS_OUT_OF_MEMORY, "kernel '", kernel.name, "' has ", task.scratch,
-                " bytes of scratch for each of ", threads, " threads");
-  if (needed + kAlign > scratch.size())
-    scratch.resize(needed + kAlign);
-  return {};
+Result<std::shared_ptr<Gpu>> findGpu(const Choice &choice) {
+  auto driver = Driver::open(choice.file);
+  if (!driver)
+    return driver.takeError();
+  return Gpu::find(**driver, choice.number);
 }
 
-const std::byte *CudaDevice::scratchBegin() const {
-  auto at = reinterpret_cast<uintptr_t>(scratch.data());
-  return scratch.data() + (kAlign - at % kAlign) % kAlign;
-}
-
-MemoryRegion &CudaDevice::addRegion(MemoryRegion::Kind kind, const void *begin, uint64_t bytes) {
-  MemoryRegion &region = memory.regions.emplace_back();
-  region.kind = kind;
-  region.begin = reinterpret_cast<uintptr_t>(begin);
-  region.bytes = bytes;
-  if (checks && region.isWritten()) {
-    region.writers.assign(bytes, 0);
-    region.readers.assign(bytes, 0);
+Result<std::unique_ptr<Device>> createDevice(const DeviceOptions &options, std::span<const Setting> settings) {
+  Choice choice = read(settings);
+  Error none;
+  if (choice.sim != "on") {
+    auto gpu = findGpu(choice);
+    if (gpu)
+      return GpuDevice::create(options, std::move(*gpu), choice.blocking);
+    none = gpu.takeError();
+    // Who names a GPU wants that one.
+    if (choice.sim == "off" || choice.number)
+      return fail(none.status, "there is no GPU to run on: ", none.message,
+                  "; run on the simulator (device option cuda.sim=on), or compile the model for cpu");
+    choice.simulator.push_back({"why", none.message, 0});
   }
-  return region;
+  auto simulator = cudaPart("sim");
+  if (simulator)
+    return (*simulator)->create(options, choice.simulator);
+  if (choice.sim == "on")
+    return fail(DMX_STATUS_UNSUPPORTED, "there is no simulator of GPUs: ", simulator.error().message);
+  return fail(DMX_STATUS_UNSUPPORTED, "there is neither a GPU to run on (", none.message, ") nor a simulator of one (",
+              simulator.error().message,
+              "); install the driver of such a GPU or the simulator's library, or compile the model for cpu");
 }
 
-/// Results first: an operand may lie in one, and then what it reads is what the launch writes.
-void CudaDevice::addRegions(const DeviceTask &task, const KernelLaunch &kernel) {
-  memory.regions.clear();
-  memory.races = checks;
-  auto count = static_cast<uint32_t>(task.bufferBytes.size()), operands = count - task.written;
-  auto overlaps = [&](uint32_t i, uint32_t j) {
-    auto a = reinterpret_cast<uintptr_t>(task.buffers[i]), b = reinterpret_cast<uintptr_t>(task.buffers[j]);
-    return a < b + task.bufferBytes[j] && b < a + task.bufferBytes[i];
-  };
-  for (uint32_t i = operands; i < count; ++i) {
-    if (task.bufferBytes[i] == 0)
-      continue;
-    MemoryRegion &region = addRegion(MemoryRegion::Result, task.buffers[i], task.bufferBytes[i]);
-    region.number = i - operands;
-    region.filled = task.updates || !checks;
-    for (uint32_t j = 0; j < operands; ++j)
-      region.filled |= overlaps(i, j);
-  }
-  for (uint32_t i = 0; i < operands; ++i) {
-    MemoryRegion &region = addRegion(MemoryRegion::Operand, task.buffers[i], task.bufferBytes[i]);
-    region.number = i;
-    for (uint32_t j = operands; j < count; ++j)
-      region.alone &= !overlaps(i, j);
-  }
-  addRegion(MemoryRegion::StatusWord, &statusWord, sizeof statusWord);
-  if (task.results)
-    addRegion(MemoryRegion::Dims, task.results, kernel.results * sizeof(int64_t)).filled = !checks;
-  if (task.scratch) {
-    MemoryRegion &region = addRegion(MemoryRegion::Scratch, scratchBegin(), scratch.size() / kAlign * kAlign - kAlign);
-    region.share = shareOf(task);
-    region.used = task.scratch;
-    region.filled = !checks;
-  }
-  for (const Table &table : kernel.image->module->tables)
-    addRegion(MemoryRegion::Table, table.begin, table.bytes);
+/// The simulator knows every instruction; without it the driver's compiler has to say what it does not know.
+Result<std::shared_ptr<const CodeImage>> inspect(std::span<const std::byte> bytes) {
+  auto simulator = cudaPart("sim");
+  return simulator ? (*simulator)->inspect(bytes) : CudaImage::load(bytes);
 }
 
-RunOutcome CudaDevice::runTask(const DeviceTask &task) {
-  const KernelLaunch &kernel = kernelOf(task);
-  auto blocks = kernel.image->blocksOf(task);
-  if (!blocks)
-    return {kDeviceFault, 0, blocks.takeError().message};
-  if (*blocks == 0)
-    return {};
-  statusWord = 0;
-  addRegions(task, kernel);
-  Launch launch;
-  launch.program = kernel.program;
-  launch.module = kernel.image->module.get();
-  launch.blocks = *blocks;
-  launch.threads = kernel.block;
-  launch.seed = seed;
-  launch.mostSteps = mostSteps;
-  launch.memory = &memory;
-  auto address = [](const void *pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); };
-  for (size_t i = 0; i < task.bufferBytes.size(); ++i)
-    launch.parameters.push_back(address(task.buffers[i]));
-  for (uint32_t i = 0; i < task.dimCount; ++i)
-    launch.parameters.push_back(static_cast<uint64_t>(task.dims[i]));
-  launch.parameters.insert(launch.parameters.end(),
-                           {address(scratchBegin()), shareOf(task), address(task.results), address(&statusWord)});
-  LaunchOutcome outcome = runLaunch(launch);
-  if (!outcome.fault.empty())
-    return {kDeviceFault, 0,
-            cat("kernel '", kernel.name, "', line ", outcome.line, " of its PTX, thread ", outcome.thread, ": ",
-                outcome.fault)};
-  return {static_cast<int32_t>(statusWord), 0, {}};
+Status check(std::span<const std::byte> bytes, int32_t &contracts) {
+  contracts = 1;
+  auto loaded = inspect(bytes);
+  return loaded ? Status() : Status(loaded.takeError());
 }
 
+} // namespace
 } // namespace dmxrt::cuda
 
 const dmxrt::DeviceKind &dmxrt::cudaDevice() {
-  static constexpr DeviceKind kind{"cuda",
-                                   /*runsOnHost=*/false,
-                                   cuda::CudaDevice::kSettings,
-                                   cuda::CudaDevice::create,
-                                   cuda::CudaImage::check,
-                                   cuda::CudaImage::load};
+  static constexpr DeviceKind kind{"cuda",      /*runsOnHost=*/false, cuda::kSettings, cuda::createDevice,
+                                   cuda::check, cuda::inspect};
   return kind;
 }

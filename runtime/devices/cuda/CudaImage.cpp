@@ -1,6 +1,7 @@
 //===- CudaImage.cpp - kernels as PTX, with their launches --------------------===//
 
 #include "CudaImage.h"
+#include "ptx/Ptx.h"
 
 #include <algorithm>
 
@@ -21,10 +22,14 @@ std::string leadingComment(std::string_view text) {
 
 } // namespace
 
-Status CudaImage::addKernel(JsonCursor entry) {
+Status CudaImage::addKernel(JsonCursor entry, const PtxModule &module) {
   auto kernel = std::make_unique<KernelLaunch>();
   kernel->name = entry["name"].string();
   kernel->image = this;
+  kernel->index = static_cast<uint32_t>(kernels.size());
+  JsonCursor nodes = entry["nodes"];
+  for (size_t i = 0; i < nodes.size(); ++i)
+    kernel->nodes.emplace_back(nodes.at(i).text());
   kernel->block = static_cast<uint32_t>(entry["block"].integer(1, 1024, 1));
   ExprPool::DimNames names;
   JsonCursor dims = entry["dims"];
@@ -41,11 +46,15 @@ Status CudaImage::addKernel(JsonCursor entry) {
   auto wrong = [&](const auto &...why) {
     return badBundle("the launch table does not fit its PTX: kernel '", kernel->name, "' ", why...);
   };
-  for (const Program &program : module->kernels)
-    if (program.name == kernel->name)
-      kernel->program = &program;
-  if (!kernel->program)
+  const PtxKernel *there = nullptr;
+  for (const PtxKernel &each : module.kernels)
+    if (each.name == kernel->name)
+      there = &each;
+  if (!there)
     return wrong("is not there");
+  if (findKernel(kernel->name))
+    return wrong("is listed twice");
+  kernel->line = there->line;
   if (!promises.add(kernel->name, words))
     return wrong("has no contract");
   const KernelContract &contracted = *promises.find(kernel->name);
@@ -54,17 +63,18 @@ Status CudaImage::addKernel(JsonCursor entry) {
   if (contracted.dims != dims.size())
     return wrong("has ", dims.size(), " dims, its contract ", contracted.dims);
   size_t wanted = kernel->buffers + dims.size() + TailParameters;
-  const std::vector<uint8_t> &given = kernel->program->parameterBytes;
-  if (given.size() != wanted || std::any_of(given.begin(), given.end(), [](uint8_t bytes) { return bytes != 8; }))
+  const auto &given = there->parameters;
+  if (given.size() != wanted ||
+      std::any_of(given.begin(), given.end(), [](const auto &parameter) { return parameter.second.bits != 64; }))
     return wrong("has ", given.size(), " parameters; ", wanted, " of 64 bits follow from its contract");
-  if (kernel->program->blockThreads != kernel->block)
-    return wrong("has blocks of ", kernel->program->blockThreads, " threads, the table says ", kernel->block);
+  if (there->blockThreads != kernel->block)
+    return wrong("has blocks of ", there->blockThreads, " threads, the table says ", kernel->block);
   kernels.push_back(std::move(kernel));
   return {};
 }
 
-Status CudaImage::read(std::string_view text) {
-  std::string comment = leadingComment(text);
+Status CudaImage::read() {
+  std::string comment = leadingComment(words);
   if (comment.empty())
     return badBundle("the entry does not begin with a launch table");
   JsonDocument document({reinterpret_cast<const std::byte *>(comment.data()), comment.size()}, "launch table");
@@ -74,12 +84,11 @@ Status CudaImage::read(std::string_view text) {
     root["level"].fail("is no level that is known here");
   if (document.failed())
     return document.takeError();
-  auto loaded = loadPtx(text);
-  if (!loaded)
-    return loaded.takeError();
-  module = std::move(*loaded);
+  auto module = parsePtx(words, /*bodies=*/false);
+  if (!module)
+    return module.takeError();
   for (size_t i = 0; i < list.size() && !document.failed(); ++i)
-    if (Status status = addKernel(list.at(i)); !status)
+    if (Status status = addKernel(list.at(i), *module); !status)
       return status;
   if (document.failed())
     return document.takeError();
@@ -90,15 +99,10 @@ Status CudaImage::read(std::string_view text) {
 
 Result<std::shared_ptr<const CodeImage>> CudaImage::load(std::span<const std::byte> bytes) {
   auto image = std::make_shared<CudaImage>();
-  if (Status status = image->read({reinterpret_cast<const char *>(bytes.data()), bytes.size()}); !status)
+  image->words.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  if (Status status = image->read(); !status)
     return within("the kernels cannot be used", status.takeError());
   return std::shared_ptr<const CodeImage>(std::move(image));
-}
-
-Status CudaImage::check(std::span<const std::byte> bytes, int32_t &contracts) {
-  contracts = 1;
-  auto loaded = load(bytes);
-  return loaded ? Status() : Status(loaded.takeError());
 }
 
 const void *CudaImage::findKernel(std::string_view name) const {
@@ -106,6 +110,14 @@ const void *CudaImage::findKernel(std::string_view name) const {
     if (kernel->name == name)
       return kernel.get();
   return nullptr;
+}
+
+const KernelLaunch *CudaImage::kernelAt(uint32_t line) const {
+  const KernelLaunch *found = nullptr;
+  for (const auto &kernel : kernels)
+    if (kernel->line <= line && (!found || found->line < kernel->line))
+      found = kernel.get();
+  return found;
 }
 
 Result<uint32_t> CudaImage::blocksOf(const DeviceTask &task) const {

@@ -2,26 +2,33 @@
 #pragma once
 
 #include "runtime/bundle/Contract.h"
+#include "runtime/bundle/Expr.h"
+#include "runtime/bundle/Json.h"
 #include "runtime/devices/Device.h"
-#include "sim/Program.h"
+
+#include <mutex>
 
 namespace dmxrt::cuda {
+
+struct PtxModule;
 
 /// A kernel as the launch table has it (schemas/cuda/KERNELS.md).
 struct KernelLaunch {
   std::string name;
+  std::vector<std::string> nodes; ///< of the model
+  uint32_t index = 0;             ///< in the image
+  uint32_t line = 0;              ///< of its text
   uint32_t block = 1;
   ExprId grid = 0;
   uint32_t buffers = 0, dims = 0, results = 0; ///< of the contract
-  const Program *program = nullptr;
   const class CudaImage *image = nullptr;
 };
 
-/// A loaded entry. Immutable.
+/// A loaded entry: the text, and the launch table that fits it. Immutable but for what is made of it, once for all
+/// sessions: what is that is its maker's business.
 class CudaImage final : public CodeImage {
 public:
   static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
-  static Status check(std::span<const std::byte> bytes, int32_t &contracts);
 
   /// A KernelLaunch.
   const void *findKernel(std::string_view name) const override;
@@ -30,12 +37,25 @@ public:
   /// Blocks of a task's grid; an error where they do not fit its work.
   Result<uint32_t> blocksOf(const DeviceTask &task) const;
 
-  std::shared_ptr<const ProgramModule> module;
+  /// Ends with a zero.
+  const std::string &text() const { return words; }
+  const std::vector<std::unique_ptr<KernelLaunch>> &launches() const { return kernels; }
+  /// The kernel that a line of the text is in; null before the first.
+  const KernelLaunch *kernelAt(uint32_t line) const;
+
+  struct Made {
+    std::mutex mutex;
+    std::shared_ptr<const void> simulated;                                 ///< kept with the image
+    std::vector<std::pair<const void *, std::weak_ptr<const void>>> onGpu; ///< by the GPU, kept by sessions
+  };
+  Made &made() const { return madeOfIt; }
 
 private:
-  Status read(std::string_view text);
-  Status addKernel(JsonCursor entry);
+  Status read();
+  Status addKernel(JsonCursor entry, const PtxModule &module);
+  std::string words;
   std::vector<std::unique_ptr<KernelLaunch>> kernels;
+  mutable Made madeOfIt;
   ExprPool exprs;
   ContractTable promises;
 };

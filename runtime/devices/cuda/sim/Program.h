@@ -1,8 +1,8 @@
 //===- Program.h - a kernel that can be executed ----------------*- C++ -*-===//
 #pragma once
 
-#include "Ptx.h"
 #include "Warp.h"
+#include "runtime/devices/cuda/ptx/Ptx.h"
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 //===- Ptx.h - a PTX text as it stands --------------------------*- C++ -*-===//
 //
 // The grammar of the part of PTX that kernels here are made of: directives, nested scopes of registers, guards,
-// instructions with modifiers, vectors and addresses. What an instruction does is Decode's business.
+// instructions with modifiers, vectors and addresses. What an instruction does is sim/Decoder's business.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -85,7 +85,8 @@ struct PtxModule {
   std::vector<PtxKernel> kernels;
 };
 
-/// Parses a text that outlives the module. Errors name the line and, inside of one, the kernel.
-Result<PtxModule> parsePtx(std::string_view text);
+/// Parses a text that outlives the module. Errors name the line and, inside of one, the kernel. `bodies`: what stands
+/// between the brackets of kernels as well.
+Result<PtxModule> parsePtx(std::string_view text, bool bodies = true);
 
 } // namespace dmxrt::cuda

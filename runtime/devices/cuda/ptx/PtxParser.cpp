@@ -49,7 +49,7 @@ constexpr uint64_t kMostRegisters = 1 << 20, kMostBytes = 1u << 30;
 
 class Parser {
 public:
-  explicit Parser(std::string_view text) : lexer(text) { take(); }
+  Parser(std::string_view text, bool bodies) : lexer(text), bodies(bodies) { take(); }
 
   Result<PtxModule> module();
 
@@ -104,6 +104,7 @@ private:
   bool entry(PtxModule &out);
   bool parameters();
   bool body();
+  bool passOver();
   bool statement();
   bool registers();
   bool instruction();
@@ -114,6 +115,7 @@ private:
   const uint32_t *findRegister(std::string_view name) const;
 
   PtxLexer lexer;
+  const bool bodies;
   PtxToken token;
   std::string problem;
   PtxKernel *kernel = nullptr;
@@ -217,7 +219,7 @@ bool Parser::entry(PtxModule &out) {
       return refuse("blocks of more than one axis, or of no threads, are not known here");
     made.blockThreads = static_cast<uint32_t>(threads[0]);
   }
-  if (!expect('{') || !body())
+  if (!expect('{') || !(bodies ? body() : passOver()))
     return false;
   for (const PtxInstruction &each : made.code)
     if (each.root == "bra" && each.operands.size() == 1 && !made.labels.count(each.operands[0].name)) {
@@ -240,6 +242,17 @@ bool Parser::body() {
   scopes.pop_back();
   while (!families.empty() && families.back().scope > scopes.size())
     families.pop_back();
+  return true;
+}
+
+/// What stands up to the bracket that closes the scope, whatever it is.
+bool Parser::passOver() {
+  for (uint32_t open = 1; open; take()) {
+    if (token.kind == PtxToken::End)
+      return wants("}");
+    open += token.is('{');
+    open -= token.is('}');
+  }
   return true;
 }
 
@@ -445,6 +458,6 @@ Result<PtxModule> Parser::module() {
 
 } // namespace
 
-Result<PtxModule> parsePtx(std::string_view text) { return Parser(text).module(); }
+Result<PtxModule> parsePtx(std::string_view text, bool bodies) { return Parser(text, bodies).module(); }
 
 } // namespace dmxrt::cuda

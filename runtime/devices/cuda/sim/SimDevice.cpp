@@ -1,0 +1,187 @@
+//===- SimDevice.cpp - GPUs of NVIDIA, simulated ------------------------------===//
+
+#include "SimDevice.h"
+
+#include <algorithm>
+
+namespace dmxrt::cuda {
+
+Result<std::unique_ptr<Device>> SimDevice::create(const DeviceOptions &options, std::span<const Setting> settings) {
+  std::unique_ptr<SimDevice> device(new SimDevice(options));
+  for (const Setting &setting : settings) {
+    if (setting.key == "sim_seed")
+      device->seed = setting.number;
+    else if (setting.key == "sim_steps")
+      device->mostSteps = setting.number;
+    else if (setting.key == "sim_checks")
+      device->checks = setting.number == 1;
+    else if (setting.key == "why")
+      device->name = cat("simulator, because ", setting.text);
+  }
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+SimDevice::SimDevice(const DeviceOptions &options) : SimulatedDevice(cudaSimDevice(), options.allocator) {}
+
+namespace {
+
+/// What an image's text is to the simulator.
+struct SimCode {
+  std::shared_ptr<const ProgramModule> module;
+  std::vector<const Program *> programs; ///< by KernelLaunch::index
+};
+
+Result<const SimCode *> programsOf(const CudaImage &image) {
+  std::lock_guard<std::mutex> lock(image.made().mutex);
+  auto &known = image.made().simulated;
+  if (!known) {
+    auto loaded = loadPtx(image.text());
+    if (!loaded)
+      return within("the kernels cannot be used", loaded.takeError());
+    auto code = std::make_shared<SimCode>();
+    code->module = std::move(*loaded);
+    for (const auto &kernel : image.launches())
+      code->programs.push_back(&*std::find_if(code->module->kernels.begin(), code->module->kernels.end(),
+                                              [&](const Program &program) { return program.name == kernel->name; }));
+    known = std::move(code);
+  }
+  return static_cast<const SimCode *>(known.get());
+}
+
+} // namespace
+
+Result<std::shared_ptr<const CodeImage>> SimDevice::load(std::span<const std::byte> bytes) {
+  auto image = CudaImage::load(bytes);
+  if (!image)
+    return image;
+  if (auto made = programsOf(static_cast<const CudaImage &>(**image)); !made)
+    return made.takeError();
+  return image;
+}
+
+Status SimDevice::check(std::span<const std::byte> bytes, int32_t &contracts) {
+  contracts = 1;
+  auto loaded = load(bytes);
+  return loaded ? Status() : Status(loaded.takeError());
+}
+
+static constexpr uint64_t kAlign = 64;
+
+/// Bytes from a thread's scratch to the next one's.
+static uint64_t shareOf(const DeviceTask &task) { return (task.scratch + kAlign - 1) / kAlign * kAlign; }
+
+static const KernelLaunch &kernelOf(const DeviceTask &task) { return *static_cast<const KernelLaunch *>(task.kernel); }
+
+Status SimDevice::prepareTask(const DeviceTask &task) {
+  const KernelLaunch &kernel = kernelOf(task);
+  if (Status status = kernel.image->checkTask(task); !status)
+    return status;
+  auto blocks = kernel.image->blocksOf(task);
+  if (!blocks)
+    return blocks.takeError();
+  uint64_t threads = uint64_t(*blocks) * kernel.block, share = shareOf(task), needed = threads * share;
+  if (task.scratch && (needed / share != threads || needed > uint64_t(1) << 40))
+    return fail(DMX_STATUS_OUT_OF_MEMORY, "kernel '", kernel.name, "' has ", task.scratch,
+                " bytes of scratch for each of ", threads, " threads");
+  if (needed + kAlign > scratch.size())
+    scratch.resize(needed + kAlign);
+  return {};
+}
+
+const std::byte *SimDevice::scratchBegin() const {
+  auto at = reinterpret_cast<uintptr_t>(scratch.data());
+  return scratch.data() + (kAlign - at % kAlign) % kAlign;
+}
+
+MemoryRegion &SimDevice::addRegion(MemoryRegion::Kind kind, const void *begin, uint64_t bytes) {
+  MemoryRegion &region = memory.regions.emplace_back();
+  region.kind = kind;
+  region.begin = reinterpret_cast<uintptr_t>(begin);
+  region.bytes = bytes;
+  if (checks && region.isWritten()) {
+    region.writers.assign(bytes, 0);
+    region.readers.assign(bytes, 0);
+  }
+  return region;
+}
+
+/// Results first: an operand may lie in one, and then what it reads is what the launch writes.
+void SimDevice::addRegions(const DeviceTask &task, const KernelLaunch &kernel, const ProgramModule &module) {
+  memory.regions.clear();
+  memory.races = checks;
+  auto count = static_cast<uint32_t>(task.bufferBytes.size()), operands = count - task.written;
+  auto overlaps = [&](uint32_t i, uint32_t j) {
+    auto a = reinterpret_cast<uintptr_t>(task.buffers[i]), b = reinterpret_cast<uintptr_t>(task.buffers[j]);
+    return a < b + task.bufferBytes[j] && b < a + task.bufferBytes[i];
+  };
+  for (uint32_t i = operands; i < count; ++i) {
+    if (task.bufferBytes[i] == 0)
+      continue;
+    MemoryRegion &region = addRegion(MemoryRegion::Result, task.buffers[i], task.bufferBytes[i]);
+    region.number = i - operands;
+    region.filled = task.updates || !checks;
+    for (uint32_t j = 0; j < operands; ++j)
+      region.filled |= overlaps(i, j);
+  }
+  for (uint32_t i = 0; i < operands; ++i) {
+    MemoryRegion &region = addRegion(MemoryRegion::Operand, task.buffers[i], task.bufferBytes[i]);
+    region.number = i;
+    for (uint32_t j = operands; j < count; ++j)
+      region.alone &= !overlaps(i, j);
+  }
+  addRegion(MemoryRegion::StatusWord, &statusWord, sizeof statusWord);
+  if (task.results)
+    addRegion(MemoryRegion::Dims, task.results, kernel.results * sizeof(int64_t)).filled = !checks;
+  if (task.scratch) {
+    MemoryRegion &region = addRegion(MemoryRegion::Scratch, scratchBegin(), scratch.size() / kAlign * kAlign - kAlign);
+    region.share = shareOf(task);
+    region.used = task.scratch;
+    region.filled = !checks;
+  }
+  for (const Table &table : module.tables)
+    addRegion(MemoryRegion::Table, table.begin, table.bytes);
+}
+
+RunOutcome SimDevice::runTask(const DeviceTask &task) {
+  const KernelLaunch &kernel = kernelOf(task);
+  auto blocks = kernel.image->blocksOf(task);
+  if (!blocks)
+    return {kDeviceFault, 0, blocks.takeError().message};
+  if (*blocks == 0)
+    return {};
+  auto made = programsOf(*kernel.image);
+  if (!made)
+    return {kDeviceFault, 0, made.takeError().message};
+  const SimCode &code = **made;
+  statusWord = 0;
+  addRegions(task, kernel, *code.module);
+  Launch launch;
+  launch.program = code.programs[kernel.index];
+  launch.module = code.module.get();
+  launch.blocks = *blocks;
+  launch.threads = kernel.block;
+  launch.seed = seed;
+  launch.mostSteps = mostSteps;
+  launch.memory = &memory;
+  auto address = [](const void *pointer) { return uint64_t(reinterpret_cast<uintptr_t>(pointer)); };
+  for (size_t i = 0; i < task.bufferBytes.size(); ++i)
+    launch.parameters.push_back(address(task.buffers[i]));
+  for (uint32_t i = 0; i < task.dimCount; ++i)
+    launch.parameters.push_back(static_cast<uint64_t>(task.dims[i]));
+  launch.parameters.insert(launch.parameters.end(),
+                           {address(scratchBegin()), shareOf(task), address(task.results), address(&statusWord)});
+  LaunchOutcome outcome = runLaunch(launch);
+  if (!outcome.fault.empty())
+    return {kDeviceFault, 0,
+            cat("kernel '", kernel.name, "', line ", outcome.line, " of its PTX, thread ", outcome.thread, ": ",
+                outcome.fault)};
+  return {static_cast<int32_t>(statusWord), 0, {}};
+}
+
+} // namespace dmxrt::cuda
+
+const dmxrt::DeviceKind &dmxrt::cudaSimDevice() {
+  static constexpr DeviceKind kind{
+      "cuda", /*runsOnHost=*/false, {}, cuda::SimDevice::create, cuda::SimDevice::check, cuda::SimDevice::load};
+  return kind;
+}

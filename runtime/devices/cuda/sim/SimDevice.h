@@ -1,0 +1,41 @@
+//===- SimDevice.h - GPUs of NVIDIA, simulated ------------------*- C++ -*-===//
+#pragma once
+
+#include "Launch.h"
+#include "runtime/devices/common/SimulatedDevice.h"
+#include "runtime/devices/cuda/CudaImage.h"
+
+namespace dmxrt {
+const DeviceKind &cudaSimDevice();
+} // namespace dmxrt
+
+namespace dmxrt::cuda {
+
+/// Runs kernels' PTX and checks every access.
+class SimDevice final : public sim::SimulatedDevice {
+public:
+  static Result<std::unique_ptr<Device>> create(const DeviceOptions &options, std::span<const Setting> settings);
+  static Result<std::shared_ptr<const CodeImage>> load(std::span<const std::byte> bytes);
+  static Status check(std::span<const std::byte> bytes, int32_t &contracts);
+  uint64_t scratchBytes() const override { return scratch.capacity(); }
+  const char *machine() const override { return name.c_str(); }
+
+private:
+  explicit SimDevice(const DeviceOptions &options);
+  Status prepareTask(const DeviceTask &task) override;
+  RunOutcome runTask(const DeviceTask &task) override;
+  void addRegions(const DeviceTask &task, const KernelLaunch &kernel, const ProgramModule &module);
+  MemoryRegion &addRegion(MemoryRegion::Kind kind, const void *begin, uint64_t bytes);
+
+  const std::byte *scratchBegin() const; ///< aligned
+
+  std::string name = "simulator";
+  uint64_t seed = 0;
+  uint64_t mostSteps = uint64_t(1) << 31; ///< instructions of a warp
+  bool checks = true;
+  std::vector<std::byte> scratch; ///< of a launch's threads
+  uint32_t statusWord = 0;
+  Memory memory;
+};
+
+} // namespace dmxrt::cuda
