@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""NVIDIA's assembler takes every kernel that is emitted for tiny models, where it is found: PTXAS, the PATH, or below BIN's folder
+"""NVIDIA's assembler takes every kernel that is emitted, where it is found: PTXAS, the PATH, or below BIN's folder
 (python3 -m venv build/ptxas-venv && build/ptxas-venv/bin/pip install nvidia-cuda-nvcc).
 
-Usage: ptxas.py BIN. Exit 77 where there is none. A plain run takes a few models, with DMXC_LONG=1 all of the fixtures."""
+Usage: ptxas.py BIN. Exit 77 where there is none. A plain run takes a few models and every sixtieth of ONNX's node cases,
+with DMXC_LONG=1 all of the fixtures and cases."""
 
 import importlib.util
 import os
@@ -22,6 +23,7 @@ import fixtures  # noqa: E402
 from sampling import LONG  # noqa: E402
 
 SAMPLE = ["tiny-mlp.script17", "tiny-mlp.fp16"]
+CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 ENTRY = "code/cuda/sm_90a/kernels.ptx"
 
 
@@ -31,14 +33,10 @@ def find(programs):
     return named or (str(found[0]) if found else None)
 
 
-def complaint(ptxas, programs, path, place):
-    """ "" or what is wrong with a fixture's kernels, and how many they are."""
-    folder = place / path.stem
-    folder.mkdir()
-    fixtures.unpack(path, folder)
-    model = next(each for each in folder.iterdir() if each.name in ("model.onnx", "model.pt2"))
+def complaint(ptxas, programs, model, folder):
+    """ "" or what is wrong with a model's kernels, and how many they are."""
     bundle = folder / "m.bundle"
-    done = subprocess.run([programs / "dmxc", model, "-t", "cuda:sm_90a", "--bundle-format", "dir", "-o", bundle], capture_output=True, text=True)
+    done = subprocess.run([programs / "dmxc", model, "-q", "-t", "cuda:sm_90a", "--bundle-format", "dir", "-o", bundle], capture_output=True, text=True)
     if done.returncode:
         return ("" if done.returncode == 1 else done.stderr), 0  # refused by the front end: another test's business
     kernels = bundle / ENTRY
@@ -49,22 +47,37 @@ def complaint(ptxas, programs, path, place):
     return (made.stderr if made.returncode or "warning" in made.stderr else ""), count
 
 
+def models(place):
+    """Files of models, with a folder for each: fixtures, and ONNX's node cases where they are."""
+    for path in sorted(fixtures.FOLDER.glob("*.npz")):
+        if LONG or path.stem in SAMPLE:
+            folder = place / path.stem
+            folder.mkdir()
+            fixtures.unpack(path, folder)
+            yield path.stem, next(each for each in folder.iterdir() if each.name in ("model.onnx", "model.pt2")), folder
+    for path in sorted(CASES.glob("test_*/model.onnx"))[:: 1 if LONG else 60]:
+        folder = place / path.parent.name
+        folder.mkdir()
+        yield path.parent.name, path, folder
+
+
 def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
     ptxas = find(programs)
     if not ptxas:
         print("SKIPPED: no ptxas")
         return 77
-    paths = [path for path in sorted(fixtures.FOLDER.glob("*.npz")) if LONG or path.stem in SAMPLE]
-    bad = kernels = 0
+    bad = kernels = count = 0
     with tempfile.TemporaryDirectory(prefix="dmxc-ptxas-") as place:
-        for path in paths:
-            wrong, count = complaint(ptxas, programs, path, pathlib.Path(place))
-            kernels += count
+        for name, model, folder in models(pathlib.Path(place)):
+            wrong, found = complaint(ptxas, programs, model, folder)
+            shutil.rmtree(folder)
+            kernels += found
+            count += 1
             if wrong:
                 bad += 1
-                print(f"FAIL {path.stem}: {wrong.strip()[:600]}")
-    print(f"{kernels} kernels of {len(paths)} models, {bad} models with a complaint")
+                print(f"FAIL {name}: {wrong.strip()[:600]}", flush=True)
+    print(f"{kernels} kernels of {count} models, {bad} models with a complaint")
     return 1 if bad or not kernels else 0
 
 

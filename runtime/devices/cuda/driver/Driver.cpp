@@ -13,6 +13,8 @@ namespace {
 
 /// What the library calls a function, with where it goes.
 struct Symbol {
+  template <typename Function>
+  Symbol(const char *name, Function &function) : name(name), to(static_cast<void *>(&function)) {}
   const char *name;
   void *to;
 };
@@ -26,36 +28,36 @@ Status Driver::load(const std::string &file) {
     return fail(DMX_STATUS_UNSUPPORTED, "NVIDIA's driver cannot be loaded (", why ? why : file.c_str(), ")");
   }
   // The versions that names with a suffix have had since CUDA 3.2, 4.0 and 7.0.
-  const Symbol symbols[] = {{"cuInit", &api.init},
-                            {"cuGetErrorName", &api.getErrorName},
-                            {"cuGetErrorString", &api.getErrorString},
-                            {"cuDriverGetVersion", &api.driverGetVersion},
-                            {"cuDeviceGetCount", &api.deviceGetCount},
-                            {"cuDeviceGet", &api.deviceGet},
-                            {"cuDeviceGetName", &api.deviceGetName},
-                            {"cuDeviceGetAttribute", &api.deviceGetAttribute},
-                            {"cuDevicePrimaryCtxRetain", &api.primaryContextRetain},
-                            {"cuDevicePrimaryCtxRelease_v2", &api.primaryContextRelease},
-                            {"cuCtxPushCurrent_v2", &api.contextPush},
-                            {"cuCtxPopCurrent_v2", &api.contextPop},
-                            {"cuModuleLoadDataEx", &api.moduleLoad},
-                            {"cuModuleUnload", &api.moduleUnload},
-                            {"cuModuleGetFunction", &api.moduleGetFunction},
-                            {"cuMemGetInfo_v2", &api.memoryInfo},
-                            {"cuMemAlloc_v2", &api.memoryAllocate},
-                            {"cuMemFree_v2", &api.memoryFree},
-                            {"cuMemcpyHtoDAsync_v2", &api.copyToGpu},
-                            {"cuMemcpyDtoHAsync_v2", &api.copyToHost},
-                            {"cuMemcpyDtoDAsync_v2", &api.copyOnGpu},
-                            {"cuMemsetD8Async", &api.fill},
-                            {"cuStreamCreate", &api.streamCreate},
-                            {"cuStreamSynchronize", &api.streamSynchronize},
-                            {"cuStreamDestroy_v2", &api.streamDestroy},
-                            {"cuLaunchKernel", &api.launch},
-                            {"cuEventCreate", &api.eventCreate},
-                            {"cuEventRecord", &api.eventRecord},
-                            {"cuEventElapsedTime", &api.eventElapsed},
-                            {"cuEventDestroy_v2", &api.eventDestroy}};
+  const Symbol symbols[] = {{"cuInit", api.init},
+                            {"cuGetErrorName", api.getErrorName},
+                            {"cuGetErrorString", api.getErrorString},
+                            {"cuDriverGetVersion", api.driverGetVersion},
+                            {"cuDeviceGetCount", api.deviceGetCount},
+                            {"cuDeviceGet", api.deviceGet},
+                            {"cuDeviceGetName", api.deviceGetName},
+                            {"cuDeviceGetAttribute", api.deviceGetAttribute},
+                            {"cuDevicePrimaryCtxRetain", api.primaryContextRetain},
+                            {"cuDevicePrimaryCtxRelease_v2", api.primaryContextRelease},
+                            {"cuCtxPushCurrent_v2", api.contextPush},
+                            {"cuCtxPopCurrent_v2", api.contextPop},
+                            {"cuModuleLoadDataEx", api.moduleLoad},
+                            {"cuModuleUnload", api.moduleUnload},
+                            {"cuModuleGetFunction", api.moduleGetFunction},
+                            {"cuMemGetInfo_v2", api.memoryInfo},
+                            {"cuMemAlloc_v2", api.memoryAllocate},
+                            {"cuMemFree_v2", api.memoryFree},
+                            {"cuMemcpyHtoDAsync_v2", api.copyToGpu},
+                            {"cuMemcpyDtoHAsync_v2", api.copyToHost},
+                            {"cuMemcpyDtoDAsync_v2", api.copyOnGpu},
+                            {"cuMemsetD8Async", api.fill},
+                            {"cuStreamCreate", api.streamCreate},
+                            {"cuStreamSynchronize", api.streamSynchronize},
+                            {"cuStreamDestroy_v2", api.streamDestroy},
+                            {"cuLaunchKernel", api.launch},
+                            {"cuEventCreate", api.eventCreate},
+                            {"cuEventRecord", api.eventRecord},
+                            {"cuEventElapsedTime", api.eventElapsed},
+                            {"cuEventDestroy_v2", api.eventDestroy}};
   for (const Symbol &symbol : symbols) {
     void *found = dlsym(library, symbol.name);
     if (!found)
