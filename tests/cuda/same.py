@@ -5,7 +5,6 @@ Usage: same.py BIN. A plain run takes one model and 4 orders, with DMXC_LONG=1 f
 
 import importlib.util
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -15,9 +14,10 @@ if importlib.util.find_spec("numpy") is None:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "models"), str(pathlib.Path(__file__).resolve().parents[1])]
 
 import fixtures  # noqa: E402
+from sampling import LONG  # noqa: E402
 
 MODELS = ["tiny-mlp.script17", "tiny-cnn.q-qdq", "tiny-bert.script14", "tiny-attention.script17"]
 
@@ -51,12 +51,12 @@ def differences(programs, folder, seeds):
 
 def main():
     programs = pathlib.Path(sys.argv[1]).resolve()
-    long, bad = os.environ.get("DMXC_LONG") == "1", 0
-    for name in MODELS if long else MODELS[:1]:
+    bad = 0
+    for name in MODELS if LONG else MODELS[:1]:
         with tempfile.TemporaryDirectory(prefix="dmxc-same-") as place:
             folder = pathlib.Path(place)
             fixtures.unpack(fixtures.FOLDER / f"{name}.npz", folder)
-            why = differences(programs, folder, 50 if long else 4)
+            why = differences(programs, folder, 50 if LONG else 4)
         bad += bool(why)
         print(f"{'FAIL' if why else 'ok  '} {name} {why}", flush=True)
     return 1 if bad else 0
