@@ -42,6 +42,8 @@ public:
 private:
   aie::Herd herdOf(DictionaryAttr strategy) const;
   Status save(const hw::Image &image, ModuleOp texts) const;
+  Status saveFile(const std::string &name, StringRef content) const;
+  Status saveText(const std::string &name, Operation *op) const;
 
   hw::Machine machine;
   aie::Herd herd;
@@ -142,10 +144,20 @@ Status AieTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
       product->operands[i].packed = packed.contains(std::to_string(i));
     products.push_back(std::move(*product));
   }
+  std::string why; // the first error, which names the op
+  ScopedDiagnosticHandler handler(kernels.front()->getContext(), [&](Diagnostic &diagnostic) {
+    why = why.empty() ? diagnostic.str() : why;
+    return success();
+  });
   for (auto [i, product] : llvm::enumerate(products)) {
     dlir::KernelOp kernel = kernels[i];
     OpBuilder builder(kernel);
-    aie::place(builder, kernel.getLoc(), machine, kernel.getSymName(), product);
+    std::string name = kernel.getSymName().str();
+    herd::ProgramOp program = aie::writeHerd(builder, kernel.getLoc(), machine, name, product);
+    if (Status saved = saveText(name + ".herd.mlir", program); !saved)
+      return saved;
+    if (failed(aie::place(program)))
+      return Error{ErrorKind::Internal, "kernel '" + name + "' has no place on the array: " + why};
   }
   for (dlir::KernelOp kernel : kernels)
     kernel.erase();
@@ -167,9 +179,12 @@ Result<std::vector<CodeEntry>> AieTarget::emit(ArrayRef<Operation *> kernels) co
     return success();
   });
   hw::Image image;
-  for (auto device : texts->getOps<aie::DeviceOp>())
-    if (failed(aie::routeFlows(device)) || failed(aie::lowerControl(device)) || failed(aie::encode(device, image)))
-      return Error{ErrorKind::Model, "kernel '" + device.getSymName().str() + "' has no words for the array: " + why};
+  for (auto device : texts->getOps<aie::DeviceOp>()) {
+    bool holds = succeeded(aie::checkLimits(device)) && succeeded(aie::routeFlows(device));
+    if (!holds || failed(aie::lowerControl(device)) || failed(aie::encode(device, image)))
+      return Error{holds ? ErrorKind::Model : ErrorKind::Constraint,
+                   "kernel '" + device.getSymName().str() + "' has no words for the array: " + why};
+  }
   if (std::string error = hw::verify(image); !error.empty())
     return Error{ErrorKind::Model, "the image for the array is not sound: " + error};
   if (Status saved = saveTempsDir.empty() ? Status::ok() : save(image, *texts); !saved)
@@ -180,26 +195,33 @@ Result<std::vector<CodeEntry>> AieTarget::emit(ArrayRef<Operation *> kernels) co
       {"code/aie/" + image.machine + "/kernels.aiebin", image.machine, {}, {data, data + bytes.size()}}};
 }
 
+Status AieTarget::saveFile(const std::string &name, StringRef content) const {
+  std::string path = saveTempsDir + "/" + name;
+  return saveTempsDir.empty() || aie::writeFile(path, content)
+             ? Status::ok()
+             : Status(Error{ErrorKind::IO, "cannot write '" + path + "'"});
+}
+
+Status AieTarget::saveText(const std::string &name, Operation *op) const {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (!saveTempsDir.empty())
+    op->print(out, OpPrintingFlags().assumeVerified());
+  out << "\n";
+  return saveFile(name, text);
+}
+
 /// What tools of the platform take: OVERLAY.cdo, KERNEL.insts.txt; and KERNEL.aie.mlir, the last text before.
 Status AieTarget::save(const hw::Image &image, ModuleOp texts) const {
-  auto write = [&](const std::string &name, StringRef content) {
-    std::string path = saveTempsDir + "/" + name;
-    return aie::writeFile(path, content) ? Status::ok() : Status(Error{ErrorKind::IO, "cannot write '" + path + "'"});
-  };
   for (const hw::Overlay &overlay : image.overlays)
-    if (Status done = write(overlay.name + ".cdo", aie::cdoOf(overlay)); !done)
+    if (Status done = saveFile(overlay.name + ".cdo", aie::cdoOf(overlay)); !done)
       return done;
   for (const hw::KernelCode &kernel : image.kernels)
-    if (Status done = write(kernel.name + ".insts.txt", aie::instsOf(image, kernel)); !done)
+    if (Status done = saveFile(kernel.name + ".insts.txt", aie::instsOf(image, kernel)); !done)
       return done;
-  for (auto device : texts.getOps<aie::DeviceOp>()) {
-    std::string text;
-    llvm::raw_string_ostream out(text);
-    device->print(out);
-    out << "\n";
-    if (Status done = write(device.getSymName().str() + ".aie.mlir", text); !done)
+  for (auto device : texts.getOps<aie::DeviceOp>())
+    if (Status done = saveText(device.getSymName().str() + ".aie.mlir", device); !done)
       return done;
-  }
   return Status::ok();
 }
 

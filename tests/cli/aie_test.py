@@ -139,6 +139,28 @@ def check_words(folder):
         expect((again / name).read_bytes() == (temps / name).read_bytes(), f"{name} from the schedule's text differs")
 
 
+def check_limits(folder):
+    """Texts that take what the machine does not have: exit 4 with count and limit; texts that are not sound: exit 1."""
+    model, _, bundle = product(folder, "limits", (64, 64), (64, 64))
+    text = folder / "limits.mlir"
+    run(BIN / "dmxc", model, "-t", "aie:cols=1+rows=1", "--emit", "schedule", "-o", text)
+    flow = next(line for line in text.read_text().splitlines() if "aie.flow(%tile_0_2, DMA : 0" in line)
+    many = "\n".join(flow.replace("%tile_0_2, DMA : 0", f"%tile_0_2, Core : {i}") for i in range(1, 6))
+    for name, old, new, code, why in (
+            ("BDs", "bd_id = 26 : i32", "bd_id = 48 : i32", 4, "is number 48, a memory tile has 48 BDs"),
+            ("locks", "aie.lock(%tile_0_2, 6)", "aie.lock(%tile_0_2, 16)", 4, "is number 16 of tile (0,2), which has 16 locks"),
+            ("bytes", "address = 49152 : i32", "address = 57344 : i32", 4, "takes 16384 bytes from 57344 on, tile (0,2) has 65536 bytes"),
+            ("channels", "aie.dma_start(MM2S, 2,", "aie.dma_start(MM2S, 6,", 4, "starts channel 6, a memory tile has 6 of each direction"),
+            ("ports", flow, flow + "\n" + many, 4, "no stream can begin at CORE 1 of tile (0,2)"),
+            ("a BD twice", "bd_id = 1 : i32", "bd_id = 0 : i32", 1, "has the number 0 of another BD of its tile"),
+            ("an unknown op", "aie.next_bd ^bb1", "aie.last_bd ^bb1", 1, "last_bd")):
+        good = text.read_text()
+        expect(old in good, f"limits of {name}: the text has no '{old}'")
+        (folder / "changed.mlir").write_text(good.replace(old, new, 1))
+        said = run(BIN / "dmxc", folder / "changed.mlir", "--from", "schedule", "-t", "aie:cols=1+rows=1", "-o", bundle, code=code)
+        expect(why in said, f"limits of {name}: {said}")
+
+
 def outputs_of(folder, bundle, data, *options):
     out = folder / "outputs"
     run(BIN / "dmx-run", bundle, "--inputs", data, "--output-dir", out, *options)
@@ -170,6 +192,6 @@ def check_zoo(folder):
 
 
 with tempfile.TemporaryDirectory(prefix="dmxc-aie-") as scratch:
-    for check in (check_products, check_epilogues, check_refusals, check_words, check_zoo):
+    for check in (check_products, check_epilogues, check_refusals, check_words, check_limits, check_zoo):
         check(pathlib.Path(scratch))
 sys.exit(1 if failures else 0)

@@ -8,7 +8,7 @@ using F = hw::BdField;
 using Kind = hw::ControlOp::Kind;
 
 constexpr uint32_t kSkew = 32;
-constexpr size_t kMostNamed = 12; ///< of those who wait
+constexpr size_t kMostCores = 16, kMostAtLocks = 24, kMostAtStreams = 12; ///< of those who wait, named
 
 size_t wordsOf(const hw::ControlOp &op) {
   std::vector<uint32_t> words;
@@ -106,17 +106,23 @@ std::string Array::waits() const {
   std::string text = op < kernel.control.size()
                          ? cat("the controller waits in op ", op, " (", hw::textOf(kernel.control[op]), ")")
                          : std::string("the control stream has ended");
-  size_t named = 0;
+  auto *self = const_cast<Array *>(this); // looks only
+  size_t atCores = 0;
   for (const Core &core : cores)
-    if (core.waiting && named++ < kMostNamed) {
+    if (core.waiting && atCores++ < kMostCores) {
       const hw::Instruction &at = core.program->code[core.at];
-      auto *self = const_cast<Array *>(this);
-      text += cat("; core ", hw::textOf(core.tile), " waits in instruction ", core.at, " for ",
-                  textOf(at.index, at.value, self->lockOf(core, at.index)->value()));
+      Tile of = hw::neighbour(core.tile, static_cast<hw::Neighbour>(at.index / hw::kCoreLocks));
+      text += cat("; core ", hw::textOf(core.tile), " waits in instruction ", core.at, " for tile ", hw::textOf(of),
+                  "'s ", textOf(at.index % hw::kCoreLocks, at.value, self->lockOf(core, at.index)->value()));
     }
-  for (const Channel &channel : channels)
-    if (std::string one = waits(channel); !one.empty() && named++ < kMostNamed)
-      text += "; " + one;
+  if (atCores > kMostCores)
+    text += cat(" and so do ", atCores - kMostCores, " cores more");
+  for (bool locks : {true, false}) {
+    size_t named = 0;
+    for (const Channel &channel : channels)
+      if (channel.running && channel.acquired != locks && named++ < (locks ? kMostAtLocks : kMostAtStreams))
+        text += "; " + waits(channel);
+  }
   return text;
 }
 

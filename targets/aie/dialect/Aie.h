@@ -48,11 +48,17 @@ void walkOf(DMABDOp bd, llvm::SmallVector<int64_t> &sizes, llvm::SmallVector<int
 /// Bytes of a memref's element; 0 where it is none that the array moves.
 int64_t elementBytes(mlir::Type memref);
 
+/// Whether the machine has all that a device takes: tiles, locks, bytes, channels, BDs; counts and limits are named.
+mlir::LogicalResult checkLimits(DeviceOp device);
+
 /// A core's number for a lock of its own or a neighbour's, and its address of a byte of such a tile's memory; nullopt
 /// where it does not reach that tile.
 std::optional<uint32_t> lockNumber(const hw::Machine &machine, hw::Tile core, hw::Tile tile, uint32_t lock);
 std::optional<uint32_t> addressFrom(const hw::Machine &machine, hw::Tile core, hw::Tile tile, int64_t address);
 
+/// `(%a: memref<..>, ..) operands [..] attributes {..} {..}`, of ops with an array attribute `operands`.
+mlir::ParseResult parseSequence(mlir::OpAsmParser &parser, mlir::OperationState &result);
+void printSequence(mlir::Operation *op, mlir::OpAsmPrinter &p);
 /// An argument of the kernel, as the runtime sequence has it; nullopt where no border makes such a form.
 std::optional<hw::Argument> argumentOf(RuntimeSequenceOp sequence, unsigned number);
 

@@ -14,9 +14,9 @@ def AIE_DeviceOp : AIE_Op<"device", [Symbol, SymbolTable, IsolatedFromAbove, Sin
   let summary = "a kernel: the configuration of an array, and what its controller does";
   let description = [{
     Stands in the kernel's place from the schedule phase on. Its runtime sequence says what a dispatch brings.
-    C1: each tile is the machine's and there once. C2: buffers lie in their tile's memory and do not overlap; locks are there once, with
-    values that they hold. C3: a BD moves whole words of a buffer of its tile with at most one lock taken and one given, of its tile;
-    its number is the channel's to use and there once. C4: a channel has one program. C5: there is one runtime sequence.
+    C1: each tile is there once. C2: buffers do not overlap; locks are there once, with values that they hold. C3: a BD moves whole words of a buffer of its tile with at most one lock taken and one given, of its tile;
+    its number is the channel's to use and there once. C4: a channel has one program. C5: there is one runtime sequence. What the
+    machine does not have (tiles, locks, bytes, channels, BDs) is refused by the stages, with count and limit.
   }];
   let arguments = (ins AIE_Device:$machine, SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);

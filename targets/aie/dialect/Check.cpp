@@ -43,18 +43,11 @@ public:
 
 private:
   LogicalResult check(TileOp op) {
-    if (!machine.has(op.tile()))
-      return op.emitOpError("is ") << hw::textOf(op.tile()) << ", the machine " << machine.name << " has "
-                                   << machine.columns << " columns of " << machine.rows << " tiles";
     return tiles.insert(op.tile()).second ? success() : op.emitOpError("is there twice");
   }
 
   LogicalResult check(LockOp op) {
     hw::Tile tile = tileOf(op.getTile());
-    int64_t count = machine.tile(machine.kindOf(tile.row)).locks;
-    if (op.getLockID() < 0 || op.getLockID() >= count)
-      return op.emitOpError("is number ")
-             << op.getLockID() << " of tile " << hw::textOf(tile) << ", which has " << count << " locks";
     if (static_cast<int32_t>(op.getInit()) < 0 || op.getInit() > machine.largestLock)
       return op.emitOpError("starts at ") << op.getInit() << ", a lock holds 0 to " << machine.largestLock;
     return locks.insert({tile, op.getLockID()}).second
@@ -67,12 +60,11 @@ private:
     std::set<StringRef> names;
     for (auto op : device.getBody().getOps<BufferOp>()) {
       hw::Tile tile = tileOf(op.getTile());
-      int64_t size = machine.tile(machine.kindOf(tile.row)).dataBytes, first = op.getAddress(), bytes = op.bytes();
+      int64_t first = op.getAddress(), bytes = op.bytes();
       if (bytes == 0)
         return op.emitOpError("has elements that the array does not move: bf16, f32 and i32 are known");
-      if (first < 0 || first % machine.accessBytes || first + bytes > size)
-        return op.emitOpError("takes ") << bytes << " bytes from " << first << " on, tile " << hw::textOf(tile)
-                                        << " has " << size << " bytes and addresses of " << machine.accessBytes;
+      if (first % machine.accessBytes)
+        return op.emitOpError("begins at ") << first << ", which is no multiple of " << machine.accessBytes;
       if (!names.insert(op.getSymName()).second)
         return op.emitOpError("has the name of another buffer");
       auto &there = places[tile];
@@ -117,10 +109,6 @@ private:
   }
 
   LogicalResult checkStart(DMAStartOp start, hw::TileKind kind) {
-    if (start.getChannelIndex() < 0 || start.getChannelIndex() >= machine.tile(kind).channels)
-      return start.emitOpError("starts channel ")
-             << start.getChannelIndex() << ", a " << hw::nameOf(kind) << " tile has " << machine.tile(kind).channels
-             << " of each direction";
     // The ring that it starts.
     std::set<Block *> seen;
     for (Block *at = start.getDest(); at && seen.insert(at).second;) {
@@ -142,9 +130,6 @@ private:
 
   LogicalResult checkBd(DMABDOp bd, Block &block, hw::Tile tile) {
     hw::TileKind kind = machine.kindOf(tile.row);
-    if (bd.getBdId() < 0 || bd.getBdId() >= machine.tile(kind).bds)
-      return bd.emitOpError("is number ")
-             << bd.getBdId() << ", a " << hw::nameOf(kind) << " tile has " << machine.tile(kind).bds << " BDs";
     BufferOp buffer = bd.getBuffer().getDefiningOp<BufferOp>();
     if (!buffer || tileOf(buffer.getTile()) != tile)
       return bd.emitOpError("moves a buffer that is not one of tile ") << hw::textOf(tile);
@@ -205,3 +190,45 @@ private:
 } // namespace
 
 LogicalResult DeviceOp::verifyRegions() { return Check(*this).run(); }
+
+//===--- what the machine has --------------------------------------------------------===//
+
+static LogicalResult checkLimits(Operation &op, const hw::Machine &machine) {
+  Region &region = op.getRegion(0);
+  hw::TileKind kind = isa<MemOp>(op) ? hw::TileKind::Core : hw::TileKind::Memory;
+  const hw::TileInfo &info = machine.tile(kind);
+  for (auto start : region.getOps<DMAStartOp>())
+    if (start.getChannelIndex() >= info.channels)
+      return start.emitOpError("starts channel ") << start.getChannelIndex() << ", a " << hw::nameOf(kind)
+                                                  << " tile has " << info.channels << " of each direction";
+  for (auto bd : region.getOps<DMABDOp>())
+    if (bd.getBdId() >= info.bds)
+      return bd.emitOpError("is number ")
+             << bd.getBdId() << ", a " << hw::nameOf(kind) << " tile has " << info.bds << " BDs";
+  return success();
+}
+
+LogicalResult aie::checkLimits(DeviceOp device) {
+  hw::Machine machine = device.table();
+  for (auto op : device.getBody().getOps<TileOp>())
+    if (!machine.has(op.tile()))
+      return op.emitOpError("is ") << hw::textOf(op.tile()) << ", the machine " << machine.name << " has "
+                                   << machine.columns << " columns of " << machine.rows << " tiles";
+  for (auto op : device.getBody().getOps<LockOp>()) {
+    hw::Tile tile = tileOf(op.getTile());
+    if (int64_t count = machine.tile(machine.kindOf(tile.row)).locks; op.getLockID() >= count)
+      return op.emitOpError("is number ")
+             << op.getLockID() << " of tile " << hw::textOf(tile) << ", which has " << count << " locks";
+  }
+  for (auto op : device.getBody().getOps<BufferOp>()) {
+    hw::Tile tile = tileOf(op.getTile());
+    int64_t size = machine.tile(machine.kindOf(tile.row)).dataBytes, first = op.getAddress();
+    if (first + op.bytes() > size)
+      return op.emitOpError("takes ") << op.bytes() << " bytes from " << first << " on, tile " << hw::textOf(tile)
+                                      << " has " << size << " bytes";
+  }
+  for (Operation &op : device.getBody().getOps())
+    if (isa<MemOp, MemTileDMAOp>(op) && failed(::checkLimits(op, machine)))
+      return failure();
+  return success();
+}

@@ -231,6 +231,8 @@ std::string nameOf(const hw::Overlay &overlay) {
 } // namespace
 
 LogicalResult aie::encode(DeviceOp device, hw::Image &image) {
+  if (failed(checkLimits(device)))
+    return failure();
   std::string machine(device.table().name);
   if (!image.machine.empty() && image.machine != machine)
     return device.emitOpError("is for ") << machine << ", another one of the module for " << image.machine;

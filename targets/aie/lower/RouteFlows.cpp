@@ -82,6 +82,8 @@ template <typename Switch, typename Connections> void FlowRouter::write(hw::Tile
 }
 
 LogicalResult FlowRouter::run() {
+  if (failed(checkLimits(device)))
+    return failure();
   auto all = device.getBody().getOps<FlowOp>();
   if (all.empty())
     return success();

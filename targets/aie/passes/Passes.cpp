@@ -2,6 +2,7 @@
 #include "Passes.h"
 
 #include "targets/aie/lower/Lower.h"
+#include "targets/aie/place/Place.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -12,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 namespace dmxc {
+#define GEN_PASS_DEF_AIEPLACE
 #define GEN_PASS_DEF_AIEROUTE
 #define GEN_PASS_DEF_AIECONTROL
 #define GEN_PASS_DEF_AIEENCODE
@@ -48,8 +50,8 @@ bool aie::writeFile(StringRef path, StringRef content) {
 }
 
 void aie::insertDialects(DialectRegistry &registry) {
-  registry.insert<AIEDialect, aiex::AIEXDialect, arith::ArithDialect, func::FuncDialect, memref::MemRefDialect,
-                  scf::SCFDialect>();
+  registry.insert<AIEDialect, aiex::AIEXDialect, herd::HerdDialect, arith::ArithDialect, func::FuncDialect,
+                  memref::MemRefDialect, scf::SCFDialect>();
 }
 
 void dmxc::registerAiePasses(DialectRegistry &registry) {
@@ -59,6 +61,14 @@ void dmxc::registerAiePasses(DialectRegistry &registry) {
 }
 
 namespace {
+
+struct AiePlace : dmxc::impl::AiePlaceBase<AiePlace> {
+  void runOnOperation() override {
+    for (auto program : llvm::make_early_inc_range(getOperation().getOps<herd::ProgramOp>()))
+      if (failed(place(program)))
+        return signalPassFailure();
+  }
+};
 
 struct AieRoute : dmxc::impl::AieRouteBase<AieRoute> {
   void runOnOperation() override {

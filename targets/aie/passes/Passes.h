@@ -1,11 +1,11 @@
 //===- Passes.h - stages of an aie.device -----------------------*- C++ -*-===//
 //
-// aie-route, aie-control, aie-encode, in that order; the text between any two can be read back.
+// aie-place, aie-route, aie-control, aie-encode, in that order; the text between any two can be read back.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "targets/aie/dialect/Aie.h"
+#include "targets/aie/dialect/Herd.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"

@@ -1,6 +1,16 @@
 //===- Passes.td - stages of an aie.device ----------------------*- tablegen -*-===//
 include "mlir/Pass/PassBase.td"
 
+def AiePlace : Pass<"aie-place", "::mlir::ModuleOp"> {
+  let summary = "Each herd.program to an aie.device: tiles, buffers, locks, DMA channels and BDs";
+  let description = [{
+    A matrix of a channel has two buffers at each end, with a lock that says how many are empty and one that says how many are full, and a
+    ring of BDs. Cores' loops are done twice a trip where they use one of two buffers. Blocks of moves get BDs of their shim and wait for
+    tokens before those are used again, or a queue is full.
+  }];
+  let dependentDialects = ["::dmxc::aie::AIEDialect", "::dmxc::aiex::AIEXDialect", "::dmxc::herd::HerdDialect"];
+}
+
 def AieRoute : Pass<"aie-route", "::mlir::ModuleOp"> {
   let summary = "Flows of each aie.device to circuits of its switchboxes";
   let description = [{

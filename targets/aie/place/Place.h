@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "targets/aie/dialect/Aie.h"
+#include "targets/aie/dialect/Herd.h"
 
 namespace dmxc::aie {
 
@@ -60,9 +60,13 @@ struct Product {
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Product &product);
 
-/// The device of a product that `refuses` accepts: tiles, buffers, locks, flows, DMA programs, cores, the runtime
-/// sequence.
-DeviceOp place(mlir::OpBuilder &builder, mlir::Location where, const hw::Machine &machine, llvm::StringRef name,
-               const Product &product);
+/// The rows whose parts of a the memory tile of a column has: all of them, dealt to the columns.
+llvm::SmallVector<int64_t> rowsOf(const Herd &herd, int64_t column);
+/// The program of a herd for a product that `refuses` accepts.
+herd::ProgramOp writeHerd(mlir::OpBuilder &builder, mlir::Location where, const hw::Machine &machine,
+                          llvm::StringRef name, const Product &product);
+/// The device that takes a program's place: tiles, buffers, locks, flows, DMA programs, cores, the runtime sequence.
+/// Errors are diagnostics at the op; the program stays then.
+mlir::FailureOr<DeviceOp> place(herd::ProgramOp program);
 
 } // namespace dmxc::aie

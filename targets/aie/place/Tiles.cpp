@@ -43,7 +43,7 @@ Ring Tiles::ring(hw::Tile at, const std::string &name, MemRefType type, int64_t 
   return out;
 }
 
-uint32_t Tiles::channel(hw::Tile at, DMAChannelDir direction, ArrayRef<Ring> rings, ArrayRef<WalkDim> walk) {
+uint32_t Tiles::channel(hw::Tile at, DMAChannelDir direction, ArrayRef<Ring> rings, BDDimLayoutArrayAttr walk) {
   Use &use = uses[at];
   bool in = direction == DMAChannelDir::S2MM;
   Channel &out = use.programs.emplace_back();
@@ -53,11 +53,7 @@ uint32_t Tiles::channel(hw::Tile at, DMAChannelDir direction, ArrayRef<Ring> rin
   for (size_t i = 0; i < rings.front().buffers.size(); ++i)
     for (const Ring &ring : rings)
       out.steps.push_back({ring.buffers[i], in ? ring.empty : ring.full, in ? ring.full : ring.empty, use.bds[odd]++});
-  SmallVector<BDDimLayoutAttr> dims;
-  for (const WalkDim &dim : walk)
-    dims.push_back(BDDimLayoutAttr::get(builder.getContext(), dim.size, dim.stride));
-  if (!dims.empty())
-    out.walk = BDDimLayoutArrayAttr::get(builder.getContext(), dims);
+  out.walk = walk;
   return out.number;
 }
 

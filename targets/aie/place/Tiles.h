@@ -10,11 +10,6 @@ struct Ring {
   llvm::SmallVector<mlir::Value> buffers;
   mlir::Value empty, full;
 };
-/// A dim of a walk, in elements.
-struct WalkDim {
-  int64_t size, stride;
-};
-
 /// Gives out memory, locks, channels and BDs of the tiles, in order; writes their ops into a device.
 class Tiles {
 public:
@@ -27,7 +22,7 @@ public:
   /// So many buffers; `bank`: they begin at the next bank of a core's memory.
   Ring ring(hw::Tile at, const std::string &name, mlir::MemRefType type, int64_t depth, bool bank = false);
   /// A channel that fills (S2MM) or empties the buffers of rings in turn, buffer after buffer; its number.
-  uint32_t channel(hw::Tile at, DMAChannelDir direction, llvm::ArrayRef<Ring> rings, llvm::ArrayRef<WalkDim> walk = {});
+  uint32_t channel(hw::Tile at, DMAChannelDir direction, llvm::ArrayRef<Ring> rings, BDDimLayoutArrayAttr walk = {});
   void flow(hw::Tile from, uint32_t channel, hw::Tile to, uint32_t toChannel);
   /// The DMA programs of all tiles.
   void writeChannels();

@@ -49,10 +49,13 @@ std::string print(Operation *op) {
   return text;
 }
 
-OwningOpRef<ModuleOp> placed(const Sizes &sizes, const Form &form) {
+OwningOpRef<ModuleOp> placed(const Sizes &sizes, const Form &form, bool place = true) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  dmxc::aie::place(builder, module->getLoc(), *hw::machineOf(form.machine), "product", productOf(sizes, form));
+  auto program =
+      dmxc::aie::writeHerd(builder, module->getLoc(), *hw::machineOf(form.machine), "product", productOf(sizes, form));
+  if (place)
+    EXPECT_TRUE(succeeded(dmxc::aie::place(program)));
   return module;
 }
 
@@ -82,9 +85,9 @@ dmxc::aie::Product productOf(const Sizes &sizes, const Form &form) {
   return out;
 }
 
-std::string textOf(const Sizes &sizes, const Form &form, bool lowered) {
-  OwningOpRef<ModuleOp> module = placed(sizes, form);
-  if (lowered)
+std::string textOf(const Sizes &sizes, const Form &form, Stage stage) {
+  OwningOpRef<ModuleOp> module = placed(sizes, form, stage != Stage::Herd);
+  if (stage == Stage::Control)
     EXPECT_TRUE(succeeded(lower(*module->getOps<dmxc::aie::DeviceOp>().begin())));
   return print(*module);
 }
@@ -109,6 +112,9 @@ hw::Image imageOf(const std::string &text, std::string &error) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context());
   if (!module)
     return image;
+  for (auto program : llvm::make_early_inc_range(module->getOps<dmxc::herd::ProgramOp>()))
+    if (failed(dmxc::aie::place(program)))
+      return image;
   for (auto device : module->getOps<dmxc::aie::DeviceOp>())
     if (failed(lower(device)) || failed(dmxc::aie::encode(device, image)))
       return image;

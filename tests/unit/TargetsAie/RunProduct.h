@@ -24,8 +24,9 @@ struct Form {
 
 /// The product as the target places it.
 dmxc::aie::Product productOf(const Sizes &sizes, const Form &form = {});
-/// The text of its device, before any stage and behind aie-control.
-std::string textOf(const Sizes &sizes, const Form &form, bool lowered);
+/// Its text before, behind aie-place and behind aie-control.
+enum class Stage : uint8_t { Herd, Placed, Control };
+std::string textOf(const Sizes &sizes, const Form &form, Stage stage);
 /// An image with one kernel, "product", by all stages.
 hw::Image imageOf(const Sizes &sizes, const Form &form = {});
 /// The same of a text of a device; or the first diagnostic.

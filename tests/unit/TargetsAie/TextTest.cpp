@@ -43,7 +43,8 @@ const Change kChanges[] = {
     {"a kernel that is none", "@matmul_bf16_f32", "@matmul_bf16_f64", "which the cores' library does not have"},
     {"a core at a lock that it does not reach", "aie.use_lock(%start_0_2", "aie.use_lock(%b_full_0_1",
      "does not reach"},
-    {"a task of a channel without a name", "metadata = @a0", "metadata = @z0", "which is no aie.shim_dma_allocation"},
+    {"a task of a channel without a name", "metadata = @a_in0", "metadata = @z0",
+     "which is no aie.shim_dma_allocation"},
     {"a task out of its matrix", "[0, 0, 0, 0][1, 2, 64, 32]", "[0, 0, 0, 9][1, 2, 64, 32]",
      "goes from element 9 over 4095"},
     {"a task with a BD too many", "{id = 0 : i64", "{id = 16 : i64", "has BD 16 of 16"},
@@ -67,9 +68,9 @@ TEST(AieText, EachStageIsReadBack) {
     for (Herd herd : {Herd{1, 1}, Herd{4, 1}, Herd{4, 4}}) {
       Form form{.herd = herd, .integers = integers, .bias = true, .relu = true};
       hw::Image direct = imageOf(kSizes, form);
-      for (bool lowered : {false, true}) {
+      for (Stage stage : {Stage::Herd, Stage::Placed, Stage::Control}) {
         std::string error;
-        hw::Image image = imageOf(textOf(kSizes, form, lowered), error);
+        hw::Image image = imageOf(textOf(kSizes, form, stage), error);
         ASSERT_EQ(error, "");
         EXPECT_EQ(hw::write(image), hw::write(direct));
       }
@@ -77,7 +78,7 @@ TEST(AieText, EachStageIsReadBack) {
 }
 
 TEST(AieText, WhatIsNotSoundIsRefused) {
-  std::string good = textOf(kSizes, {}, false), error;
+  std::string good = textOf(kSizes, {}, Stage::Placed), error;
   imageOf(good, error);
   ASSERT_EQ(error, "");
   for (const Change &change : kChanges) {

@@ -5,15 +5,15 @@
 // RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule -o %t/placed.mlir
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
-// RUN: bash %S/Inputs/same-words.sh %t 4+rows=1
+// RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1
 // RUN: FileCheck %s --input-file=%t/control.mlir --check-prefix=CONTROL
 
 // PLACED: aie.runtime_sequence(%{{.*}}: memref<64x256xi32>, %{{.*}}: memref<256x128xi32>, %{{.*}}: memref<64x128xi32>) operands
 // PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 4)
-// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 8, 32, 32][0, 32, 256, 1]) {id = 0 : i64, metadata = @a0}
-// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 96][1, 8, 32, 32][0, 4096, 128, 1]) {id = 1 : i64, metadata = @b3}
-// The second block's rows, by other BDs.
-// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 8192][1, 8, 32, 32][0, 32, 256, 1]) {id = 3 : i64, metadata = @a0}
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 8, 32, 32][0, 32, 256, 1]) {id = 0 : i64, metadata = @a_in0}
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 96][1, 8, 32, 32][0, 4096, 128, 1]) {id = 0 : i64, metadata = @b_in3}
+// The shims of the other columns have no part of a. The second block's rows, by other BDs.
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 8192][1, 8, 32, 32][0, 32, 256, 1]) {id = 3 : i64, metadata = @a_in0}
 
 // CONTROL: aiex.npu.address_patch {addr = 118884 : ui32, arg_idx = 0 : i32, arg_plus = 32768 : i64}
 

@@ -5,10 +5,27 @@
 // RUN: dmxc %s -t aie:cols=4+rows=1 --emit schedule -o %t/placed.mlir
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
-// RUN: bash %S/Inputs/same-words.sh %t 4+rows=1
+// RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1
+// RUN: FileCheck %s --input-file=%t/herd.mlir --check-prefix=HERD
 // RUN: FileCheck %s --input-file=%t/routed.mlir --check-prefix=ROUTED
 // RUN: FileCheck %s --input-file=%t/control.mlir --check-prefix=CONTROL
-// RUN: head -3 %t/words.insts.txt | FileCheck %s --check-prefix=INSTS
+// RUN: head -3 %t/control.insts.txt | FileCheck %s --check-prefix=INSTS
+
+// HERD: herd.program(npu1) @{{.*}} 1 by 4 {
+// HERD: herd.channel @a_in ddr to memory by columns : memref<32x32xi32>
+// HERD: herd.channel @a memory to core by rows : memref<32x32xi32>
+// HERD: herd.channel @c core to memory by cores : memref<32x32xi32>
+// HERD: herd.relay @a_in to @a out [<size = 8, stride = 128>, <size = 8, stride = 4>, <size = 4, stride = 32>, <size = 4, stride = 1>]
+// HERD: herd.cores {
+// HERD: %[[C:.*]] = herd.acquire @c : memref<32x32xi32>
+// HERD: %[[PAIRS:.*]] = herd.parameter 0
+// HERD: scf.for %{{.*}} = %{{.*}} to %[[PAIRS]]
+// HERD: %[[A:.*]] = herd.acquire @a : memref<32x32xi32>
+// HERD: func.call @matmul_i32_i32(%[[A]], %{{.*}}, %[[C]])
+// HERD: herd.release @a
+// HERD: herd.sequence(%[[DDR:.*]]: memref<32x64xi32>, {{.*}}) operands {{.*}} attributes {parameters = array<i64: 1, 0, 0>}
+// HERD: herd.block {
+// HERD: herd.move %[[DDR]][0][1, 2, 32, 32][0, 32, 64, 1] : memref<32x64xi32> by @a_in[0]
 
 // PLACED: aie.device(npu1) @[[KERNEL:[^ ]+]] {
 // PLACED: %[[CORE:.*]] = aie.tile(0, 2)
@@ -33,9 +50,9 @@
 // PLACED: aie.runtime_sequence(%{{.*}}: memref<32x64xi32>, %{{.*}}: memref<64x128xi32>, %{{.*}}: memref<32x128xi32>) operands
 // PLACED: aiex.npu.rtp_write(@parameters_0_2, 0, 1)
 // PLACED: aiex.set_lock(%start_0_2, 1)
-// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 2, 32, 32][0, 32, 64, 1]) {id = 0 : i64, metadata = @a0}
-// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 1, 32, 32][0, 0, 128, 1]) {id = 2 : i64, issue_token = true, metadata = @c0}
-// PLACED: aiex.npu.dma_wait {symbol = @c3}
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 2, 32, 32][0, 32, 64, 1]) {id = 0 : i64, metadata = @a_in0}
+// PLACED: aiex.npu.dma_memcpy_nd(%{{.*}}[0, 0, 0, 0][1, 1, 32, 32][0, 0, 128, 1]) {id = 2 : i64, issue_token = true, metadata = @c_out0}
+// PLACED: aiex.npu.dma_wait {symbol = @c_out3}
 
 // ROUTED-NOT: aie.flow
 // ROUTED: aie.switchbox(%{{.*}}) {

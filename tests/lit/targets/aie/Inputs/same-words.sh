@@ -1,14 +1,15 @@
-# same-words.sh DIR COLS: DIR/placed.mlir, resumed by dmxc and stage by stage by dmx-opt, gives the words of DIR/direct.
+# same-words.sh DIR LEVELS: DIR/placed.mlir, resumed by dmxc and stage by stage by dmx-opt, and the herd's text before it give
+# the words of DIR/direct.
 set -eu
 cd "$1"
-dmxc placed.mlir --from schedule -t "aie:cols=$2" -o again.bundle --save-temps again
+dmxc placed.mlir --from schedule -t "aie:$2" -o again.bundle --save-temps again
+dmx-opt direct/*.herd.mlir -o herd.mlir
 dmx-opt placed.mlir -aie-route -o routed.mlir
 dmx-opt routed.mlir -aie-control -o control.mlir
-dmx-opt control.mlir "--aie-encode=cdo=words.cdo insts=words.insts.txt" -o /dev/null
-for way in placed.mlir routed.mlir; do
-  dmx-opt $way -aie-route -aie-control "--aie-encode=cdo=$way.cdo insts=$way.insts.txt" -o /dev/null
+for way in herd placed routed control; do
+  dmx-opt $way.mlir -aie-place -aie-route -aie-control "--aie-encode=cdo=$way.cdo insts=$way.insts.txt" -o /dev/null
+  cmp direct/*.cdo $way.cdo
+  cmp direct/*.insts.txt $way.insts.txt
 done
-for words in *.cdo; do cmp direct/*.cdo "$words"; done
-for words in *.insts.txt; do cmp direct/*.insts.txt "$words"; done
 cmp direct/*.cdo again/*.cdo
 cmp direct/*.insts.txt again/*.insts.txt
