@@ -4,7 +4,6 @@
 Products that the array computes and those that it leaves to the host with a reason, the files of --save-temps, what the report and
 dmx-inspect say, wrong options, and mlp and bert_mini of the zoo where they are there. Exit 77 where numpy is not installed."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -17,8 +16,10 @@ except ImportError:
     print("SKIPPED: numpy is not installed (python3-numpy)")
     sys.exit(77)
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
 import onnx_file  # noqa: E402
+import sampling  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1])
 ZOO = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -183,7 +184,7 @@ def check_zoo(folder):
         macs = sum(kernel["main"]["macs"]["bf16"] for kernel in json.loads(report.read_text())["last"])
         print(f"{name}: {macs} MACs on the array, padding included")
         first = outputs_of(folder, bundle, data)
-        for seed in range(1, 6) if name == "mlp" or os.environ.get("DMXC_LONG") == "1" else (1,):
+        for seed in range(1, 6) if name == "mlp" or sampling.LONG else (1,):
             other = outputs_of(folder, bundle, data, "--device-opt", f"aie.skew_seed={seed}")
             expect(first and all(np.array_equal(first[key], other[key]) for key in first), f"{name}: other bits with delays {seed}")
         run(BIN / "dmxc", model / "model.onnx", "-t", "aie:cols=1", "-o", bundle)

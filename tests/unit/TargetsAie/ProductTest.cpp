@@ -1,11 +1,12 @@
 //===- ProductTest.cpp - products on the array are those of the rule ------===//
 #include "RunProduct.h"
 
+#include "tests/Sample.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 
@@ -15,11 +16,8 @@ namespace {
 
 constexpr Herd kHerds[] = {{1, 1}, {4, 1}, {1, 4}, {4, 4}, {4, 2}, {4, 3}, {3, 4}};
 
-/// A plain run takes a part of the shapes that DMXC_LONG=1 takes.
-int countOf(int all, int plain) {
-  const char *isLong = std::getenv("DMXC_LONG");
-  return isLong && *isLong == '1' ? all : plain;
-}
+/// A plain run takes a part of the shapes that the long one takes.
+int countOf(int all, int plain) { return dmxc::sampling::longRun() ? all : plain; }
 
 void expectByTheRule(const Sizes &sizes, const Form &form, uint64_t seed) {
   Matrices of = randomMatrices(sizes, seed, form);
