@@ -1,24 +1,17 @@
 //===- Attention.cpp - regions of attention -----------------------------------===//
 //
 // A block of rows of Q at a time: their scores go to scratch, masked and scaled on the way; the softmax is taken there,
-// but for the division, which the second product's epilogue does, as a rule for fewer elements; then the block of the
-// result. The matrix of scores is never in memory as a whole.
+// but for the division, which is done on the block of the result, as a rule for fewer elements. The matrix of scores is
+// never in memory as a whole.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attention.h"
+#include "AttentionEmitter.h"
 
-#include "AttentionKeys.h"
-#include "GemmTile.h"
-#include "MatmulProduct.h"
 #include "MatmulRegion.h"
-#include "targets/common/math/VectorMath.h"
-
-#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace dmxc;
@@ -26,46 +19,22 @@ using namespace dmxc::cpu;
 using namespace mlir;
 
 //===----------------------------------------------------------------------===//
-// The kernel
+// What is decided for all levels
 //===----------------------------------------------------------------------===//
 
-namespace {
+AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention)
+    : body(body), attention(attention), scores(attention.scores, heavyEpilogue(attention.before), false),
+      result(attention.result, heavyEpilogue(epilogue()), false) {
+  online = choosesTiles();
+  // Few keys are looked at faster than chosen among.
+  if (auto last = this->attention.softmax.getInput().getDefiningOp<dmir::MaskOp>())
+    if (result.k.valueOr(kKeyPass) >= kKeyPass)
+      mask = last;
+  all = mask && looksAtAllKeys(body.block);
+  chooseRows();
+}
 
-/// Everything about it that does not depend on the level.
-struct Details {
-  RegionBody body;
-  mutable Attention attention; ///< handles, whose accessors are not const
-  MatmulProduct scores, result;
-  int64_t rows = 0;     ///< of a block
-  bool uniform = false; ///< all blocks have as many
-  dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
-  bool all = false;     ///< it does so whatever the rule says
-
-  Details(const RegionBody &body, const Attention &attention)
-      : body(body), attention(attention), scores(attention.scores, heavyEpilogue(attention.before), false),
-        result(attention.result, heavyEpilogue(epilogue()), false) {
-    // Few keys are looked at faster than chosen among.
-    if (auto last = this->attention.softmax.getInput().getDefiningOp<dmir::MaskOp>())
-      if (result.k.valueOr(kKeyPass) >= kKeyPass)
-        mask = last;
-    all = mask && looksAtAllKeys(body.block);
-  }
-  /// The ops that read the result.
-  SmallVector<Operation *> epilogue() const;
-  GemmSpec specOf(const MatmulProduct &product) const;
-  GemmTiles tilesOf(const GemmSpec &spec, const IsaLevel &level) const;
-  double fill() const { return cast<FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
-  /// Whether a row may have to look at keys that the rule leaves out: where it sees none, or none above the number that
-  /// replaces scores.
-  bool looksAgain() const { return mask && !all && std::isfinite(fill()); }
-  /// Of a row of scores in scratch, in elements: room for whole tiles, and an odd number of cache lines, so that rows
-  /// do not share a set.
-  Dim stride() const { return Dim::ceilDiv(result.k, 64) * 64 + 16; }
-  Dim blocks() const { return Dim::ceilDiv(result.m, rows); }
-  void chooseRows();
-};
-
-SmallVector<Operation *> Details::epilogue() const {
+SmallVector<Operation *> AttentionDetails::epilogue() const {
   SmallVector<Operation *> ops, inner = innerOpsOf(attention.result);
   for (Operation &op : *body.block)
     if (!llvm::is_contained(inner, &op))
@@ -73,30 +42,58 @@ SmallVector<Operation *> Details::epilogue() const {
   return ops;
 }
 
-GemmSpec Details::specOf(const MatmulProduct &product) const {
+/// Rows at once are a little faster while their scores stay near; weights that are computed with need whole rows.
+bool AttentionDetails::choosesTiles() const {
+  constexpr int64_t most = 1024;
+  return attention.zeroRows && result.n.isStatic() && result.k.valueOr(nominal(body.block, result.k)) > most;
+}
+
+GemmSpec AttentionDetails::specOf(const MatmulProduct &product, int64_t keys) const {
   GemmSpec spec = product.spec(body.block->getParentOp()->getContext());
   spec.batch = 1;
   spec.m = uniform ? rows : kDynamic;
   spec.nested = true;
-  if (mask)
-    (&product == &scores ? spec.n : spec.k) = kDynamic;
+  if (online)
+    spec.heavyEpilogue &= &product == &scores; // the result's is emitted once
+  if (online || mask)
+    (&product == &scores ? spec.n : spec.k) = keys;
   return spec;
 }
 
-GemmTiles Details::tilesOf(const GemmSpec &spec, const IsaLevel &level) const {
+GemmTiles AttentionDetails::tilesOf(const GemmSpec &spec, const IsaLevel &level) const {
   GemmTiles tiles = chooseGemmTiles(spec, level);
-  if (mask && spec.k < 0)
+  if (!online && mask && spec.k < 0)
     tiles.kBlock = kKeyPass;
+  if (online && spec.k < 0)
+    tiles.kBlock = kOnlineKeys;
   return tiles;
 }
 
+int64_t AttentionDetails::gemmBytes(const IsaLevel &level) const {
+  int64_t most = 0;
+  for (const MatmulProduct *product : {&scores, &result})
+    for (int64_t keys : {kDynamic, kOnlineKeys})
+      if (online || keys == kDynamic) {
+        GemmSpec spec = specOf(*product, keys);
+        most = std::max(most, gemmScratchBytes(spec, tilesOf(spec, level)));
+      }
+  return most;
+}
+
+Dim AttentionDetails::scratch(int64_t gemm) const {
+  int64_t columns = online ? 4 : 1, fixed = online ? rows * resultStride() * 4 : 0;
+  return stride() * (rows * 4) + (gemm + columns * column() * 4 + fixed + (mask ? kStateBytes : 0));
+}
+
 /// Blocks whose scores fit the second-level cache; some for a few threads to share. Each block copies K and V.
-void Details::chooseRows() {
-  constexpr int64_t fewest = 16, items = 8;
+void AttentionDetails::chooseRows() {
+  constexpr int64_t fewest = 16, items = 8, mostOfTiles = 128;
   int64_t m = std::max<int64_t>(1, nominal(body.block, result.m)), t = nominal(body.block, result.k);
   if (mask)
     t = std::max(widestKeys(body.block, mask), t / 4);
   int64_t most = std::max(fewest, IsaLevel::nominal().caches.scores / (4 * std::max<int64_t>(t, 1)));
+  if (online)
+    most = mostOfTiles;
   int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, result.batch));
   blocks = std::max(blocks, std::min(ceilDivInt(items, batch), std::max<int64_t>(1, m / fewest)));
   rows = ceilDivInt(m, blocks);
@@ -104,60 +101,29 @@ void Details::chooseRows() {
   uniform = known && *known % rows == 0;
 }
 
-int64_t gemmBytes(const Details &d, const IsaLevel &level) {
-  GemmSpec scores = d.specOf(d.scores), result = d.specOf(d.result);
-  return std::max(gemmScratchBytes(scores, d.tilesOf(scores, level)),
-                  gemmScratchBytes(result, d.tilesOf(result, level)));
+//===----------------------------------------------------------------------===//
+// What both schemes do
+//===----------------------------------------------------------------------===//
+
+AttentionEmitter::AttentionEmitter(CpuBuilder &b, const AttentionDetails &details)
+    : b(b), d(details), e(b, d.body.block), writer(e, d.body), f32(b.getF32Type()) {
+  Value next = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(d.gemmBytes(b.isa())));
+  auto take = [&](int64_t floats) {
+    Value taken = next;
+    next = b.elementPtr(f32, next, b.idx(floats));
+    return taken;
+  };
+  inverses = take(d.column());
+  if (d.mask)
+    state = take(kStateBytes / 4);
+  if (d.online) {
+    highest = take(d.column()), totals = take(d.column()), scales = take(d.column());
+    results = take(d.rows * d.resultStride());
+  }
+  table = next;
+  stride = b.idx(d.stride());
+  origin = b.idx(0);
 }
-
-constexpr int64_t kStateBytes = 64; ///< of `state`
-
-class AttentionEmitter {
-public:
-  AttentionEmitter(CpuBuilder &b, const Details &details)
-      : b(b), d(details), e(b, d.body.block), writer(e, d.body), f32(b.getF32Type()) {
-    Value scratch = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(gemmBytes(d, b.isa())));
-    inverses = scratch;
-    table = b.elementPtr(f32, scratch, b.idx(ceilDivInt(d.rows, 16) * 16));
-    if (d.mask) {
-      state = table;
-      table = b.elementPtr(f32, table, b.idx(kStateBytes / 4));
-    }
-    stride = b.idx(d.stride());
-  }
-
-  void emit();
-
-private:
-  void emitScores(Value from, Value to);
-  void emitKeptScores(const AttentionKeys &keys);
-  void chooseKeys();
-  Value highestOf(Value row);
-  void emitSoftmax(Value row);
-  Value clearRow(Value row, Value total, Value inverse);
-  void finishWeights(Value row, Value inverse);
-  void emitResult();
-  Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,
-                llvm::function_ref<Value(Value, Value)> combine);
-  GemmCallbacks storing(const std::function<void(Value row, Index column, Value sums)> &use);
-  Indices indexOf(Value tensor, Value row, Index column);
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
-  Value max(Value x, Value y) {
-    // A NaN is not seen here, but by the sum.
-    return arith::SelectOp::create(b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, y), x, y);
-  }
-
-  CpuBuilder &b;
-  const Details &d;
-  ElementExpr e;
-  ResultWriter writer;
-  Type f32;
-  Value table, inverses;    ///< scratch: scores of the block; inverses of the sums of its rows
-  Value stride;             ///< of a row of the table
-  Value state;              ///< scratch, where keys are chosen: the keys, and whether to look again
-  Value batch, first, rows; ///< the block
-  Value from, to;           ///< its keys
-};
 
 void AttentionEmitter::emit() {
   Value begin = b.begin(), end = b.end(), blocks = b.idx(d.blocks()), m = b.idx(d.result.m);
@@ -165,13 +131,10 @@ void AttentionEmitter::emit() {
     batch = b.floorDiv(item, blocks);
     first = b.mulC(b.rem(item, blocks), d.rows);
     rows = d.uniform ? b.idx(d.rows) : b.minS(b.idx(d.rows), b.sub(m, first));
-    from = b.idx(0), to = b.idx(d.result.k);
-    if (d.mask)
-      chooseKeys();
+    if (d.online)
+      emitTiles();
     else
-      emitScores(from, to);
-    b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) { emitSoftmax(row); });
-    emitResult();
+      emitRows();
   });
 }
 
@@ -203,8 +166,7 @@ GemmCallbacks AttentionEmitter::storing(const std::function<void(Value row, Inde
   return callbacks;
 }
 
-/// A matrix of this batch item, from a row on.
-static GemmMatrix within(CpuBuilder &b, GemmMatrix matrix, Value batch, Value row) {
+GemmMatrix dmxc::cpu::matrixWithin(CpuBuilder &b, GemmMatrix matrix, Value batch, Value row) {
   Value offset = matrix.offset(batch);
   if (row)
     offset = b.add(offset, b.mul(row, matrix.rowStride));
@@ -213,59 +175,46 @@ static GemmMatrix within(CpuBuilder &b, GemmMatrix matrix, Value batch, Value ro
 }
 
 /// Scores of keys [from, to), to the table.
-void AttentionEmitter::emitScores(Value from, Value to) {
-  GemmSpec spec = d.specOf(d.scores);
+void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
     e.bindValue(d.scores.op.getResult(), sums);
     column.base = b.add(column.base, from);
     Value input = d.attention.softmax.getInput(), score = e.evaluate(input, indexOf(input, row, column));
     // Whole vectors: the table's rows have room, and what is beyond them is not read.
-    b.store(score, table, b.add(b.mul(row, stride), column.base));
+    b.store(score, table, b.add(b.mul(row, stride), b.sub(column.base, origin)));
   });
-  GemmMatrix q = within(b, d.scores.left(b), batch, first), k = within(b, d.scores.right(b), batch, {});
+  GemmMatrix q = matrixWithin(b, d.scores.left(b), batch, first), k = matrixWithin(b, d.scores.right(b), batch, {});
   Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
   k.offset = [offset](Value) { return offset; };
   emitGemm(b, spec, d.tilesOf(spec, b.isa()), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});
   e.unbind(d.scores.op.getResult());
 }
 
-/// The same of a block's keys: where all rows keep all keys, the rule is not asked.
-void AttentionEmitter::emitKeptScores(const AttentionKeys &keys) {
-  dmir::MaskOp mask = d.mask;
-  auto isFirst = [&](Value part) { return b.cmp(arith::CmpIPredicate::eq, part, b.idx(0)); };
-  b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value part) {
-    Value from = arith::SelectOp::create(b, isFirst(part), keys.first, keys.lastFull);
-    Value to = arith::SelectOp::create(b, isFirst(part), keys.firstFull, keys.last);
-    emitScores(from, to);
-  });
-  if (d.all)
-    return;
-  e.bind(mask.getResult(), [this, mask](ArrayRef<Index> index) mutable { return e.evaluate(mask.getInput(), index); });
-  emitScores(keys.firstFull, keys.lastFull);
-  e.unbind(mask.getResult());
-}
-
-void AttentionEmitter::chooseKeys() {
+/// Calls `look` with the keys of the block; once more with all of them, where a row has no score that is clearly above
+/// the number that replaces scores. `highestOfRow` is asked then.
+void AttentionEmitter::chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
+                                  llvm::function_ref<Value(Value row)> highestOfRow) {
+  Value all = b.idx(d.result.k);
+  if (!d.mask)
+    return look({b.idx(0), all, b.idx(0), all});
   Indices batchIndex = indexOf(dmir::MaskOp(d.mask).getResult(), b.idx(0), e.at(0));
   batchIndex.pop_back_n(2);
-  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, rows, d.all);
-  if (!d.looksAgain()) {
-    from = keys.first, to = keys.last;
-    return emitKeptScores(keys);
-  }
-  Value all = b.idx(d.result.k), slots[] = {b.idx(0), b.idx(1), b.idx(2)};
+  AttentionKeys keys = keysOf(b, e, d.mask, batchIndex, first, rows, d.tile(), d.all);
+  if (!d.looksAgain())
+    return look(keys);
+  Value slots[] = {b.idx(0), b.idx(1), b.idx(2)};
   b.store(keys.first, state, slots[0]);
   b.store(keys.last, state, slots[1]);
   b.store(b.idx(1), state, slots[2]);
   auto read = [&](int64_t slot) { return b.load(b.getI64Type(), state, slots[slot]); };
   b.forLoop(b.idx(0), b.idx(2), b.idx(1), [&](Value) {
     b.ifThen(b.cmp(arith::CmpIPredicate::ne, read(2), b.idx(0)), [&] {
-      from = read(0), to = read(1);
-      emitKeptScores({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to)});
+      Value from = read(0), to = read(1);
+      look({from, to, b.minS(b.maxS(keys.firstFull, from), to), b.minS(b.maxS(keys.lastFull, from), to)});
       b.store(b.idx(0), state, slots[2]);
       b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
         // What is left out would weigh exp(fill - highest), which is 0 where they are that far apart.
-        Value apart = arith::SubFOp::create(b, highestOf(row), b.constant(f32, d.fill()));
+        Value apart = arith::SubFOp::create(b, highestOfRow(row), b.constant(f32, d.fill()));
         Value isNear = arith::CmpFOp::create(b, arith::CmpFPredicate::ULE, apart, b.constant(f32, 110));
         Value leavesOut = b.cmp(arith::CmpIPredicate::slt, b.sub(to, from), all);
         b.ifThen(arith::AndIOp::create(b, isNear, leavesOut), [&] {
@@ -312,34 +261,22 @@ Value AttentionEmitter::highestOf(Value row) {
       [&](Value x, Value y) { return max(x, y); });
 }
 
-void AttentionEmitter::emitSoftmax(Value row) {
+/// The sum of a row's powers of what is above `shift`, which take the place of the scores.
+Value AttentionEmitter::powersOf(Value row, Value shift) {
   int64_t lanes = b.isa().lanes(32);
   Type type = b.laneType(f32, lanes);
   VectorMath math(b, b.isa());
-  auto read = [&](Value at) { return b.load(f32, table, at, lanes); };
-  Value highest = highestOf(row);
-  Value spread = b.splat(highest, lanes);
-  Value total = foldRow(
+  Value spread = b.splat(shift, lanes);
+  return foldRow(
       row, 0,
       [&](Value at, Value inside, Value sum) {
-        Value power = math.exp(arith::SubFOp::create(b, read(at), spread));
+        Value power = math.exp(arith::SubFOp::create(b, b.load(f32, table, at, lanes), spread));
         if (inside)
           power = arith::SelectOp::create(b, inside, power, b.constant(type, 0));
         b.store(power, table, at);
         return add(sum, power);
       },
       [&](Value x, Value y) { return add(x, y); });
-  // At least 1, or NaN; 0 where there are no keys, and the result is to be zeros.
-  Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, b.constant(f32, 0));
-  total = arith::SelectOp::create(b, none, b.constant(f32, 1), total);
-  Value inverse = arith::DivFOp::create(b, b.constant(f32, 1), total);
-  if (d.attention.zeroRows) {
-    inverse = clearRow(row, total, inverse);
-  } else {
-    finishWeights(row, b.splat(inverse, lanes));
-    inverse = b.constant(f32, 1);
-  }
-  b.store(inverse, inverses, row);
 }
 
 /// The inverse of a row's sum, or 0 where its result is to be zeros. A weight is NaN where the sum is: a row's weights
@@ -361,64 +298,37 @@ Value AttentionEmitter::clearRow(Value row, Value total, Value inverse) {
   return arith::SelectOp::create(b, clear, b.constant(f32, 0), inverse);
 }
 
-/// Divides the weights of a row and does with them what comes behind the softmax.
-void AttentionEmitter::finishWeights(Value row, Value inverse) {
-  int64_t lanes = b.isa().lanes(32);
-  Value softmax = d.attention.softmax.getResult(), weights = d.attention.result.getLhs();
-  b.forLoop(from, to, b.idx(lanes), [&](Value column) {
-    Value at = b.add(b.mul(row, stride), column);
-    // Lanes beyond the row are written, and not read.
-    ElementExpr::Lanes scope(e, lanes, lanes > 1 ? b.headMask(lanes, b.sub(to, column)) : Value());
-    e.forget();
-    e.bindValue(softmax, arith::MulFOp::create(b, b.load(f32, table, at, lanes), inverse));
-    b.store(e.evaluate(weights, indexOf(weights, row, e.at(column, lanes, lanes > 1))), table, at);
-  });
-  e.unbind(softmax);
+/// Writes sums of a row's weighted values, divided by the row's sum.
+void AttentionEmitter::writeSums(Value row, Index column, Value sums) {
+  Value result = d.result.op.getResult(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
+  Value value = mul(sums, inverse);
+  if (d.attention.zeroRows && *d.attention.zeroRows) {
+    Value zero = b.constant(sums.getType(), 0); // NaN times 0 is none
+    Value clear = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, inverse, zero);
+    value = arith::SelectOp::create(b, clear, zero, value);
+  }
+  e.bindValue(result, value);
+  writer.write(indexOf(result, row, column));
 }
-
-void AttentionEmitter::emitResult() {
-  GemmSpec spec = d.specOf(d.result);
-  GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
-    Value result = d.result.op.getResult(), inverse = b.splat(b.load(f32, inverses, row), e.lanes());
-    Value value = arith::MulFOp::create(b, sums, inverse);
-    if (d.attention.zeroRows && *d.attention.zeroRows) {
-      Value zero = b.constant(sums.getType(), 0); // NaN times 0 is none
-      Value clear = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, inverse, zero);
-      value = arith::SelectOp::create(b, clear, zero, value);
-    }
-    e.bindValue(result, value);
-    writer.write(indexOf(result, row, column));
-  });
-  GemmMatrix weights;
-  weights.base = b.elementPtr(f32, table, from);
-  weights.rowStride = stride;
-  weights.colStride = b.idx(1);
-  GemmMatrix v = within(b, d.result.right(b), batch, from);
-  emitGemm(b, spec, d.tilesOf(spec, b.isa()), weights, v, callbacks,
-           {b.idx(1), rows, b.idx(d.result.n), b.sub(to, from)});
-  e.unbind(d.result.op.getResult());
-}
-
-} // namespace
 
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention, const Choice &choice) {
-  auto details = std::make_shared<Details>(body, attention);
+  auto details = std::make_shared<AttentionDetails>(body, attention);
   if (!details->scores.direct() || !details->result.rhs || details->result.unclear)
     return Error{ErrorKind::Internal,
                  "node '" + dmir::nodeName(body.root) + "': an operand of attention is no view of memory"};
-  details->chooseRows();
   KernelPlan plan;
   plan.algorithm = !details->mask ? "attention" : details->all ? "attention-all-tiles" : "attention-tiles";
-  if (details->mask)
-    plan.tile = {details->rows, kKeyTile, kKeyPass};
+  if (details->mask) {
+    dmir::TileSize tile = details->tile();
+    plan.tile = {tile.rows, tile.columns, tile.pass};
+  }
   plan.work = details->result.batch * details->blocks();
   double flops = 2.0 * static_cast<double>(details->rows) *
                  static_cast<double>(nominal(body.block, details->result.k)) *
                  static_cast<double>(nominal(body.block, details->scores.k) + nominal(body.block, details->result.n));
   plan.grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 50, 1.0))); // 4 us or more
-  plan.scratch = Dim(choice.level().mostBytes([&](const IsaLevel &level) { return gemmBytes(*details, level); }) +
-                     ceilDivInt(details->rows, 16) * 64 + (details->mask ? kStateBytes : 0)) +
-                 details->stride() * (details->rows * 4);
+  plan.scratch =
+      details->scratch(choice.level().mostBytes([&](const IsaLevel &level) { return details->gemmBytes(level); }));
   plan.emit = [details](KernelBuilder &b) { AttentionEmitter(CpuBuilder::of(b), *details).emit(); };
   return plan;
 }

@@ -39,7 +39,7 @@ static dmir::Integers<Value> integersOf(CpuBuilder &b) {
 static Value roundDown(CpuBuilder &b, Value x, int64_t to) { return b.mulC(b.floorDiv(x, b.idx(to)), to); }
 
 AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask, ArrayRef<Index> batch, Value row,
-                                Value rows, bool all) {
+                                Value rows, dmir::TileSize tile, bool all) {
   Value keys = b.idx(keysIn(mask));
   if (all)
     return {b.idx(0), keys, b.idx(0), b.idx(0)};
@@ -56,14 +56,14 @@ AttentionKeys dmxc::cpu::keysOf(CpuBuilder &b, ElementExpr &e, dmir::MaskOp mask
   dmir::Integers<Value> n = integersOf(b);
   dmir::ColumnRange<Value> kept = dmir::Columns<Value>(n, bounds, symbols, keys).of(rule);
   // One tile at least: a row that sees nothing has its own answer, which takes a score.
-  Value lastPass = roundDown(b, b.maxS(b.addC(keys, -1), b.idx(0)), kKeyPass);
+  Value lastPass = roundDown(b, b.maxS(b.addC(keys, -1), b.idx(0)), tile.pass);
   AttentionKeys found;
-  found.first = b.minS(roundDown(b, b.maxS(kept.first, b.idx(0)), kKeyPass), lastPass);
-  Value last = roundDown(b, b.addC(b.maxS(kept.last, b.idx(0)), kKeyTile - 1), kKeyTile);
-  found.last = b.minS(b.maxS(last, b.addC(found.first, kKeyTile)), keys);
-  Value firstFull = roundDown(b, b.addC(b.maxS(kept.firstFull, b.idx(0)), kKeyTile - 1), kKeyTile);
+  found.first = b.minS(roundDown(b, b.maxS(kept.first, b.idx(0)), tile.pass), lastPass);
+  Value last = roundDown(b, b.addC(b.maxS(kept.last, b.idx(0)), tile.columns - 1), tile.columns);
+  found.last = b.minS(b.maxS(last, b.addC(found.first, tile.columns)), keys);
+  Value firstFull = roundDown(b, b.addC(b.maxS(kept.firstFull, b.idx(0)), tile.columns - 1), tile.columns);
   found.firstFull = b.minS(b.maxS(firstFull, found.first), found.last);
-  Value lastFull = n.ifLess(kept.lastFull, keys, roundDown(b, b.maxS(kept.lastFull, b.idx(0)), kKeyTile), keys);
+  Value lastFull = n.ifLess(kept.lastFull, keys, roundDown(b, b.maxS(kept.lastFull, b.idx(0)), tile.columns), keys);
   found.lastFull = b.minS(b.maxS(lastFull, found.firstFull), found.last);
   return found;
 }

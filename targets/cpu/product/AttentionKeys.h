@@ -4,21 +4,21 @@
 #include "targets/common/element/ElementExpr.h"
 #include "targets/cpu/code/CpuBuilder.h"
 
-#include "dmxc/Dialect/DMIR/Where.h"
+#include "dmxc/Dialect/DMIR/Tiles.h"
 
 namespace dmxc::cpu {
 
-/// Keys [first, last) of a block of rows, of which [firstFull, lastFull) are kept by all rows. Ends are multiples of
-/// kKeyTile or the number of keys; the first one is a multiple of kKeyPass, so that sums over keys are cut at the same
-/// places whatever is left out.
+/// Keys [first, last) of a block of rows, of which [firstFull, lastFull) are kept by all rows. Ends are multiples of a
+/// tile's columns or the number of keys; the first one is a multiple of its pass, so that sums over keys are cut at the
+/// same places whatever is left out.
 struct AttentionKeys {
   mlir::Value first, last, firstFull, lastFull;
 };
-constexpr int64_t kKeyTile = 64, kKeyPass = 256;
+constexpr int64_t kKeyTile = 64, kKeyPass = 256; ///< where whole rows are at hand
 
 /// Rows [row, row + rows) of a matrix; `batch` are the mask's indices before them. With `all`, nothing is left out.
 AttentionKeys keysOf(CpuBuilder &b, kernels::ElementExpr &e, dmir::MaskOp mask, llvm::ArrayRef<kernels::Index> batch,
-                     mlir::Value row, mlir::Value rows, bool all);
+                     mlir::Value row, mlir::Value rows, dmir::TileSize tile, bool all);
 /// The most keys that a block of some rows looks at, for nominal sizes.
 int64_t widestKeys(mlir::Block *block, dmir::MaskOp mask);
 

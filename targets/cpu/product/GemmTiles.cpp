@@ -32,6 +32,8 @@ void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
     return;
   }
   t.rows = spec.m < 0 ? most.rows : ceilDivInt(spec.m, ceilDivInt(spec.m, most.rows));
+  if (spec.n < 0) // one lane has no mask for a tile that n ends in
+    most.vectors = t.lanes == 1 ? 1 : most.vectors;
   t.vectors = spec.n < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1, most.vectors);
 }
 

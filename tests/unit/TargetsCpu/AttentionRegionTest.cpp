@@ -73,7 +73,8 @@ TEST(AttentionRegion, RowsAndKeys) {
   check(attention({"one_row", "1x5", 1, 77, 16, 16}, added) + attention({"few_rows", "1x2", 3, 130, 16, 40}, chosen) +
         attention({"one_key", "1x2", 9, 1, 4, 5}, none) + attention({"blocks", "1x1", 300, 700, 8, 16}, added) +
         attention({"last_block_shorter", "1x1", 301, 700, 8, 17}, chosen) +
-        attention({"deep", "1x1", 20, 50, 700, 3}, none));
+        attention({"deep", "1x1", 20, 50, 700, 3}, none) + attention({"many_keys", "1x2", 200, 1280, 16, 20}, none) +
+        attention({"many_keys_and_more", "2x1", 131, 1301, 16, 16}, added));
 }
 
 /// One K and V for all heads, and an epilogue behind the last product.
@@ -169,8 +170,15 @@ func.func @$NAME(%q: tensor<2x$ROWSx16xf32>, %k: tensor<2x16x$KEYSxf32>, %v: ten
   add("near_fill", 40, 300, "affine_set<(b, i, j) : (i - j >= 0)>", close);
   add("either", 40, 700, "affine_set<(b, i, j) : (4 - j >= 0)>, affine_set<(b, i, j) : (j - i - 500 == 0)>", least);
   add("none", 30, 300, "affine_set<(b, i, j) : (-1 - j >= 0)>", infinite);
+  // Many keys, some at a time: whole tiles, and a rest; rows that see nothing, at the end too; a row of its own.
+  add("long_causal", 150, 1200, "affine_set<(b, i, j) : (i + 1050 - j >= 0)>", infinite);
+  add("long_blind", 130, 1100, "affine_set<(b, i, j) : (i - 20 - j >= 0)>", infinite);
+  add("long_row", 1, 2000, "affine_set<(b, i, j) : (j - 1500 >= 0)>", least);
   add("few_keys", 30, 100, "affine_set<(b, i, j) : (i - j >= 0)>", infinite);
   if (std::getenv("DMXC_LONG")) {
+    add("long_window", 140, 1152, "affine_set<(b, i, j) : (i + 900 - j >= 0, j - i - 700 >= 0)>", least);
+    add("long_blind_finite", 130, 1100, "affine_set<(b, i, j) : (100 - i >= 0, i - j >= 0)>", least);
+    add("long_near_fill", 20, 1030, "affine_set<(b, i, j) : (i - j >= 0)>", close);
     add("items", 50, 300, "affine_set<(b, i, j) : (i + b * 200 - j >= 0)>", infinite);
     add("chunks", 50, 520, "affine_set<(b, i, j) : ((i + 470) floordiv 64 - j floordiv 64 == 0)>", infinite);
     add("blind", 60, 300, "affine_set<(b, i, j) : (i - 20 - j >= 0)>", infinite);

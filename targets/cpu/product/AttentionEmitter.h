@@ -1,0 +1,123 @@
+//===- AttentionEmitter.h - kernels of attention ----------------*- C++ -*-===//
+//
+// Two schemes. Rows at once: a block's scores, whole rows, go to scratch. Tiles: scores of some keys at a time, with
+// the running greatest score, sum and result of each row, for many keys: what is in scratch then does not grow with
+// them.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Attention.h"
+
+#include "AttentionKeys.h"
+#include "GemmTile.h"
+#include "MatmulProduct.h"
+
+#include "targets/common/math/VectorMath.h"
+
+#include "dmxc/Dialect/DMIR/Dims.h"
+
+#include <cmath>
+
+namespace dmxc::cpu {
+
+constexpr int64_t kOnlineKeys = 128; ///< of a tile
+constexpr int64_t kStateBytes = 64;  ///< of AttentionEmitter::state
+
+/// Everything about an attention's kernel that does not depend on the level.
+struct AttentionDetails {
+  kernels::RegionBody body;
+  mutable Attention attention; ///< handles, whose accessors are not const
+  MatmulProduct scores, result;
+  int64_t rows = 0;     ///< of a block
+  bool uniform = false; ///< all blocks have as many
+  bool online = false;  ///< tiles
+  dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
+  bool all = false;     ///< it does so whatever the rule says
+
+  AttentionDetails(const kernels::RegionBody &body, const Attention &attention);
+  /// Tiles have kOnlineKeys keys; `keys` is that, or kDynamic in the last one.
+  GemmSpec specOf(const MatmulProduct &product, int64_t keys = kDynamic) const;
+  GemmTiles tilesOf(const GemmSpec &spec, const IsaLevel &level) const;
+  int64_t gemmBytes(const IsaLevel &level) const;
+  double fill() const { return cast<mlir::FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
+  /// Whether a row may have to look at keys that the rule leaves out: where it sees none, or none above the number that
+  /// replaces scores.
+  bool looksAgain() const { return mask && !all && std::isfinite(fill()); }
+  /// Of a row of scores in scratch, in elements: room for whole tiles, and an odd number of cache lines, so that rows
+  /// do not share a set.
+  Dim stride() const { return online ? Dim(kOnlineKeys + 16) : Dim::ceilDiv(result.k, 64) * 64 + 16; }
+  /// The same of a row of results.
+  int64_t resultStride() const { return ceilDivInt(*result.n.known(), 16) * 16 + 16; }
+  Dim blocks() const { return Dim::ceilDiv(result.m, rows); }
+  dmir::TileSize tile() const { return {rows, online ? kOnlineKeys : kKeyTile, online ? kOnlineKeys : kKeyPass}; }
+  /// Floats of a block's rows, one a row: rounded up to whole vectors.
+  int64_t column() const { return ceilDivInt(rows, 16) * 16; }
+  /// Bytes, with those of products.
+  Dim scratch(int64_t gemm) const;
+
+private:
+  llvm::SmallVector<mlir::Operation *> epilogue() const;
+  bool choosesTiles() const;
+  void chooseRows();
+};
+
+/// A matrix of a batch item, from a row on.
+GemmMatrix matrixWithin(CpuBuilder &b, GemmMatrix matrix, mlir::Value batch, mlir::Value row);
+
+class AttentionEmitter {
+public:
+  AttentionEmitter(CpuBuilder &b, const AttentionDetails &details);
+  void emit();
+
+private:
+  using Value = mlir::Value;
+  // --- both schemes
+  void chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
+                  llvm::function_ref<Value(Value row)> highestOfRow);
+  void emitScores(Value from, Value to, const GemmSpec &spec);
+  Value highestOf(Value row);
+  Value powersOf(Value row, Value shift);
+  Value clearRow(Value row, Value total, Value inverse);
+  void writeSums(Value row, kernels::Index column, Value sums);
+  Value foldRow(Value row, double first, llvm::function_ref<Value(Value at, Value inside, Value sum)> step,
+                llvm::function_ref<Value(Value, Value)> combine);
+  GemmCallbacks storing(const std::function<void(Value row, kernels::Index column, Value sums)> &use);
+  kernels::Indices indexOf(Value tensor, Value row, kernels::Index column);
+  Value add(Value x, Value y) { return mlir::arith::AddFOp::create(b, x, y); }
+  Value mul(Value x, Value y) { return mlir::arith::MulFOp::create(b, x, y); }
+  Value max(Value x, Value y) {
+    // A NaN is not seen here, but by the sum.
+    using namespace mlir::arith;
+    return SelectOp::create(b, CmpFOp::create(b, CmpFPredicate::OGT, x, y), x, y);
+  }
+  // --- rows at once
+  void emitRows();
+  void emitKeptScores(const AttentionKeys &keys);
+  void emitSoftmax(Value row);
+  void finishWeights(Value row, Value inverse);
+  void emitResult();
+  // --- tiles
+  void emitTiles();
+  void lookAtTiles(const AttentionKeys &keys);
+  void emitTile(Value at, Value end, Value isFull, int64_t keys);
+  void addToRow(Value row);
+  void addResult(Value at, int64_t keys);
+  void writeResult(Value row);
+
+  CpuBuilder &b;
+  const AttentionDetails &d;
+  kernels::ElementExpr e;
+  kernels::ResultWriter writer;
+  mlir::Type f32;
+  Value table, inverses;         ///< scratch: scores of the block; inverses of the sums of its rows
+  Value highest, totals, scales; ///< scratch of tiles: a row's greatest score and sum so far, and what scales these
+  Value results;                 ///< scratch of tiles: what the block's results are so far
+  Value stride;                  ///< of a row of the table
+  Value state;                   ///< scratch, where keys are chosen: the keys, and whether to look again
+  Value batch, first, rows;      ///< the block
+  Value from, to;                ///< its keys in the table
+  Value origin;                  ///< the key that the table begins with
+};
+
+} // namespace dmxc::cpu

@@ -1,0 +1,128 @@
+//===- AttentionTiles.cpp - attention of many keys, some at a time -------------===//
+//
+// A row's greatest score so far is subtracted from its scores; where a tile has a greater one, the row's sum and result
+// so far are scaled by the power of the difference (Milakov and Gimelshein 2018, "Online normalizer calculation for
+// softmax"). Tiles begin at multiples of their keys, whatever is left out, and one without a score above -inf, or below
+// another by more than powers of f32 reach, changes no bit of what is there: it is the same to leave it out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionEmitter.h"
+
+#include <limits>
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+static constexpr double kLowest = -std::numeric_limits<double>::infinity();
+
+void AttentionEmitter::emitTiles() {
+  chooseKeys([&](const AttentionKeys &keys) { lookAtTiles(keys); },
+             [&](Value row) { return b.load(f32, highest, row); });
+  b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
+    Value total = b.load(f32, totals, row);
+    // At least 1, or NaN; 0 where no score is above -inf, which is NaN, or where there are no keys.
+    Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, total, b.constant(f32, 0));
+    Value isEmpty = b.cmp(arith::CmpIPredicate::sle, b.idx(d.result.k), b.idx(0));
+    Value instead = arith::SelectOp::create(b, isEmpty, b.constant(f32, 1),
+                                            b.constant(f32, std::numeric_limits<double>::quiet_NaN()));
+    total = arith::SelectOp::create(b, none, instead, total);
+    b.store(clearRow(row, total, arith::DivFOp::create(b, b.constant(f32, 1), total)), inverses, row);
+    writeResult(row);
+  });
+}
+
+void AttentionEmitter::lookAtTiles(const AttentionKeys &keys) {
+  int64_t lanes = b.isa().lanes(32);
+  b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) {
+    b.store(b.constant(f32, kLowest), highest, row);
+    b.store(b.constant(f32, 0), totals, row);
+    Value base = b.mulC(row, d.resultStride());
+    b.forLoop(b.idx(0), b.idx(d.resultStride() - 16), b.idx(lanes),
+              [&](Value column) { b.store(b.constant(b.laneType(f32, lanes), 0), results, b.add(base, column)); });
+  });
+  std::optional<int64_t> known = d.result.k.known();
+  bool isWhole = known && *known % kOnlineKeys == 0;
+  Value size = b.idx(kOnlineKeys);
+  // Whole tiles, and what is left where all keys are no multiple of them.
+  Value whole =
+      isWhole ? keys.last : b.add(keys.first, b.mulC(b.floorDiv(b.sub(keys.last, keys.first), size), kOnlineKeys));
+  auto isFull = [&](Value at, Value end) -> Value {
+    return arith::AndIOp::create(b, b.cmp(arith::CmpIPredicate::sge, at, keys.firstFull),
+                                 b.cmp(arith::CmpIPredicate::sle, end, keys.lastFull));
+  };
+  b.forLoop(keys.first, whole, size, [&](Value at) {
+    Value end = b.add(at, size);
+    emitTile(at, end, isFull(at, end), kOnlineKeys);
+  });
+  if (!isWhole)
+    b.ifThen(b.cmp(arith::CmpIPredicate::slt, whole, keys.last),
+             [&] { emitTile(whole, keys.last, isFull(whole, keys.last), kDynamic); });
+}
+
+/// Keys [at, end): as many as `keys` says, or fewer where that is kDynamic.
+void AttentionEmitter::emitTile(Value at, Value end, Value isFull, int64_t keys) {
+  GemmSpec spec = d.specOf(d.scores, keys);
+  origin = at;
+  dmir::MaskOp mask = d.mask;
+  if (!mask || d.all) {
+    emitScores(at, end, spec);
+  } else {
+    b.ifThen(
+        isFull,
+        [&] {
+          e.bind(mask.getResult(),
+                 [this, mask](ArrayRef<Index> index) mutable { return e.evaluate(mask.getInput(), index); });
+          emitScores(at, end, spec);
+          e.unbind(mask.getResult());
+        },
+        [&] { emitScores(at, end, spec); });
+  }
+  from = b.idx(0), to = keys == kDynamic ? b.sub(end, at) : b.idx(keys);
+  b.forLoop(b.idx(0), rows, b.idx(1), [&](Value row) { addToRow(row); });
+  addResult(at, keys);
+}
+
+void AttentionEmitter::addToRow(Value row) {
+  Value before = b.load(f32, highest, row), now = max(highestOf(row), before);
+  // Where there is nothing above -inf yet, 0 is subtracted: the powers are 0.
+  Value none = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, now, b.constant(f32, kLowest));
+  Value shift = arith::SelectOp::create(b, none, b.constant(f32, 0), now);
+  Value sum = powersOf(row, shift);
+  Value scale = VectorMath(b, b.isa()).exp(arith::SubFOp::create(b, before, shift));
+  b.store(now, highest, row);
+  b.store(scale, scales, row);
+  b.store(add(mul(b.load(f32, totals, row), scale), sum), totals, row);
+}
+
+/// Adds the weighted values of a tile to the results.
+void AttentionEmitter::addResult(Value at, int64_t keys) {
+  GemmSpec spec = d.specOf(d.result, keys);
+  GemmCallbacks callbacks = storing([this](Value row, Index column, Value sums) {
+    Value place = b.add(b.mulC(row, d.resultStride()), column.base),
+          scale = b.splat(b.load(f32, scales, row), e.lanes());
+    b.store(add(mul(b.load(f32, results, place, e.lanes()), scale), sums), results, place);
+  });
+  GemmMatrix weights;
+  weights.base = table;
+  weights.rowStride = stride;
+  weights.colStride = b.idx(1);
+  GemmMatrix v = matrixWithin(b, d.result.right(b), batch, at);
+  emitGemm(b, spec, d.tilesOf(spec, b.isa()), weights, v, callbacks, {b.idx(1), rows, b.idx(d.result.n), to});
+}
+
+void AttentionEmitter::writeResult(Value row) {
+  int64_t lanes = b.isa().lanes(32), n = *d.result.n.known();
+  auto write = [&](Value column, Value mask) {
+    ElementExpr::Lanes scope(e, lanes, mask);
+    e.forget();
+    Value place = b.add(b.mulC(row, d.resultStride()), column);
+    writeSums(row, e.at(column, lanes, lanes > 1), b.load(f32, results, place, lanes));
+  };
+  int64_t whole = n / lanes * lanes;
+  b.forLoop(b.idx(0), b.idx(whole), b.idx(lanes), [&](Value column) { write(column, {}); });
+  if (whole < n)
+    write(b.idx(whole), b.headMask(lanes, n - whole));
+  e.unbind(d.result.op.getResult());
+}
