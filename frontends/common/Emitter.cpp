@@ -269,6 +269,13 @@ static bool grows(Operation *op, ArrayRef<Val> operands) {
     before += bytesOf(operand.type());
   for (Type type : op->getResultTypes())
     after += bytesOf(mlir::cast<RankedTensorType>(type));
+  // What a comparison says of ranges is a mask, however small; no shape is made of a matrix of bools.
+  if (mlir::isa<dmir::CompareOp>(op)) {
+    auto elements = [](RankedTensorType type) { return type.getNumElements(); };
+    int64_t fewer = elements(operands[0].type()) + elements(operands[1].type()),
+            all = elements(mlir::cast<RankedTensorType>(op->getResult(0).getType()));
+    return all >= 128 && all > 4 * fewer;
+  }
   return after > (64 << 10) && after > 4 * before;
 }
 

@@ -313,6 +313,28 @@ static std::optional<int64_t> stepAlong(const Tensor &tensor, int64_t count, int
   return step;
 }
 
+/// Integers that grow by 1 after equal numbers of elements, as numbers of chunks: base + (place + shift) floordiv by.
+/// The first and the last chunk may be a part of one.
+struct Staircase {
+  int64_t base, shift, by;
+};
+static std::optional<Staircase> staircaseOf(const Tensor &tensor) {
+  constexpr int64_t most = int64_t(1) << 40;
+  int64_t count = tensor.numElements(), first = 1, second = 0;
+  if (std::abs(tensor.asDouble(0)) > most)
+    return std::nullopt;
+  while (first < count && tensor.asInt(first) == tensor.asInt(0))
+    ++first;
+  while (first + second < count && tensor.asInt(first + second) == tensor.asInt(0) + 1)
+    ++second;
+  Staircase stairs{tensor.asInt(0), 0, std::max(first, second)};
+  stairs.shift = stairs.by - first;
+  for (int64_t i = 0; i < count; ++i)
+    if (tensor.asInt(i) != stairs.base + (i + stairs.shift) / stairs.by)
+      return std::nullopt;
+  return stairs;
+}
+
 Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   Operation *op = value.getDefiningOp();
   std::optional<Tensor> tensor = hostFormOf(value.getType()) ? constantTensor(value) : std::nullopt;
@@ -332,17 +354,21 @@ Pieces IndexFunctions::readConstant(Value value, const Index &index) {
   if (isInt && axes.size() == 1)
     if (std::optional<int64_t> step = stepAlong(*tensor, columns, 1))
       return {Piece{{}, Leaf::of(index[axes[0]] * *step + tensor->asInt(0))}};
-  if (isInt)
-    return unknown(op, "the constant's integers do not grow by equal steps");
+  if (isInt && axes.size() == 1)
+    if (std::optional<Staircase> stairs = staircaseOf(*tensor))
+      return {Piece{{}, Leaf::of((index[axes[0]] + stairs->shift).floorDiv(stairs->by) + stairs->base)}};
   AffineExpr row = axes.size() == 2 ? index[axes[0]] : number(0);
   std::optional<Pieces> pieces = readTwoValues(*tensor, rows, columns, row, index[axes.back()]);
-  if (!pieces)
+  constexpr double mostInt = 1e12;
+  bool isHuge =
+      isInt && pieces && llvm::any_of(*pieces, [](const Piece &p) { return std::abs(p.leaf.number) > mostInt; });
+  if (!pieces || isHuge)
     return unknown(op, "the constant is not two values, with one run of one of them in each row between ends that are "
                        "fixed or move by 1 a row");
   runsOfConstants = true;
   Pieces kept;
   for (const Piece &piece : *pieces)
     if (std::optional<Conditions> where = both({}, piece.where))
-      kept.push_back({*where, piece.leaf});
+      kept.push_back({*where, isInt ? Leaf::of(number(static_cast<int64_t>(piece.leaf.number))) : piece.leaf});
   return limited(std::move(kept), op);
 }
