@@ -1,33 +1,19 @@
 //===- CApi.cpp - the functions of dmx.h ----------------------------------===//
 //
-// Arguments are checked and exceptions stopped here; the work is in Bundle and
-// Session. dtype functions are in DType.cpp.
+// Those of bundles; CApiSession.cpp has those of sessions. Arguments are checked and exceptions stopped here; the work
+// is in Bundle and Session. dtype functions are in DType.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/bundle/Bundle.h"
-#include "runtime/session/Session.h"
+#include "CApi.h"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 
 using namespace dmxrt;
+using namespace dmxrt::capi;
 
-struct dmx_bundle {
-  std::shared_ptr<const Bundle> impl;
-};
-
-struct dmx_session {
-  std::unique_ptr<Session> impl;
-};
-
-namespace {
-
-constexpr size_t kMessageOffset = offsetof(dmx_error, message);
-
-/// Copies status and sentence into the caller's struct, as far as it reaches.
-dmx_status report(dmx_error *error, dmx_status status, std::string_view message) {
+dmx_status capi::report(dmx_error *error, dmx_status status, std::string_view message) {
+  constexpr size_t kMessageOffset = offsetof(dmx_error, message);
   if (!error)
     return status;
   if (error->struct_size >= kMessageOffset)
@@ -45,37 +31,14 @@ dmx_status report(dmx_error *error, dmx_status status, std::string_view message)
   return status;
 }
 
-/// Runs `body`, which returns a Status, and stops what it throws.
-template <typename Body> dmx_status guarded(dmx_error *error, Body body) {
-  try {
-    Status status = body();
-    return report(error, status.error().status, status.error().message);
-  } catch (const std::bad_alloc &) {
-    return report(error, DMX_STATUS_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception &exception) {
-    return report(error, DMX_STATUS_INTERNAL, exception.what());
-  } catch (...) {
-    return report(error, DMX_STATUS_INTERNAL, "unknown failure inside the runtime");
-  }
+Error capi::noEntryPoint(const Bundle &bundle, const char *name) {
+  std::string names;
+  for (const Signature &signature : bundle.signatures())
+    names += cat(names.empty() ? "'" : ", '", signature.name, "'");
+  return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle has no entry point '", name, "'; it has ", names);
 }
 
-Error isNull(std::string_view what) { return fail(DMX_STATUS_INVALID_ARGUMENT, "argument ", what, " is NULL"); }
-
-/// The same as `guarded` for calls on a session: only one at a time gets in.
-/// `after` is the state a successful call leaves behind.
-template <typename Body>
-dmx_status inSession(dmx_session *session, dmx_error *error, Body body, uint32_t after = Session::Idle) {
-  if (!session)
-    return report(error, DMX_STATUS_INVALID_ARGUMENT, "argument session is NULL");
-  uint32_t expected = Session::Idle;
-  if (!session->impl->state.compare_exchange_strong(expected, Session::InCall))
-    return report(error, DMX_STATUS_BUSY,
-                  expected == Session::InFlight ? "the session has an async run in flight; call dmx_session_wait first"
-                                                : "the session is in use by another thread; make one session a thread");
-  dmx_status status = guarded(error, [&] { return body(*session->impl); });
-  session->impl->state.store(status == DMX_OK ? after : uint32_t(Session::Idle));
-  return status;
-}
+namespace {
 
 Status openArchive(Result<Archive> archive, const Trust &trust, bool contracts, dmx_bundle **bundle) {
   if (!archive)
@@ -87,22 +50,6 @@ Status openArchive(Result<Archive> archive, const Trust &trust, bool contracts, 
     if (Status status = (*opened)->requireContracts(); !status)
       return status;
   *bundle = new dmx_bundle{std::move(*opened)};
-  return {};
-}
-
-/// Copies a struct of options as far as both sides know it. What a newer caller sets beyond that is refused,
-/// not ignored: it may be what keeps the caller safe.
-template <typename Options> Status copyIn(const Options *given, Options &out, std::string_view initializer) {
-  if (!given)
-    return {};
-  if (given->struct_size < sizeof(size_t))
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "options->struct_size is not set; use ", initializer);
-  const std::byte *bytes = reinterpret_cast<const std::byte *>(given);
-  for (size_t i = sizeof out; i < given->struct_size; ++i)
-    if (bytes[i] != std::byte{})
-      return fail(DMX_STATUS_UNSUPPORTED, "options has a field that this runtime (", dmx_version_string(),
-                  ") does not know; use a newer one");
-  std::memcpy(static_cast<void *>(&out), given, std::min(given->struct_size, sizeof out));
   return {};
 }
 
@@ -138,13 +85,6 @@ dmx_status openWith(std::string_view what, const dmx_bundle_options *given, dmx_
   });
 }
 
-Error noEntryPoint(const Bundle &bundle, const char *name) {
-  std::string names;
-  for (const Signature &signature : bundle.signatures())
-    names += cat(names.empty() ? "'" : ", '", signature.name, "'");
-  return fail(DMX_STATUS_INVALID_ARGUMENT, "the bundle has no entry point '", name, "'; it has ", names);
-}
-
 const std::vector<Signature::Tensor> *tensorsOf(const Signature &signature, dmx_io io) {
   return io == DMX_INPUT ? &signature.inputs : io == DMX_OUTPUT ? &signature.outputs : nullptr;
 }
@@ -168,37 +108,6 @@ Status lookUp(const dmx_bundle *bundle, const char *entryPoint, dmx_io io,
 Status checkIndex(uint32_t index, size_t count, dmx_io io) {
   if (index >= count)
     return fail(DMX_STATUS_INVALID_ARGUMENT, ioName(io), " ", index, " does not exist; the entry point has ", count);
-  return {};
-}
-
-/// Copies `info` to the caller up to the caller's struct_size, which is kept.
-template <typename Info> Status copyOut(Info info, Info *out) {
-  if (!out)
-    return isNull("info");
-  if (out->struct_size < sizeof(size_t))
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "info->struct_size is not set");
-  info.struct_size = out->struct_size;
-  std::memcpy(static_cast<void *>(out), &info, std::min(out->struct_size, sizeof info));
-  return {};
-}
-
-Status readOptions(const dmx_session_options *given, dmx_session_options &options, DeviceOptions &out) {
-  options = DMX_SESSION_OPTIONS_INIT;
-  if (Status status = copyIn(given, options, "DMX_SESSION_OPTIONS_INIT"); !status)
-    return status;
-  out.threads = options.threads;
-  out.isa = options.isa ? options.isa : "";
-  out.allocator = options.allocator;
-  out.executor = options.executor;
-  if (out.allocator && (!out.allocator->allocate || !out.allocator->release))
-    return isNull("allocator->allocate or allocator->release");
-  if (out.executor && !out.executor->parallel)
-    return isNull("executor->parallel");
-  for (uint32_t i = 0; i < options.device_option_count; ++i) {
-    if (!options.device_options || !options.device_options[i])
-      return isNull(cat("options->device_options[", i, "]"));
-    out.settings.push_back(options.device_options[i]);
-  }
   return {};
 }
 
@@ -398,130 +307,5 @@ dmx_status dmx_bundle_rehearse(const dmx_bundle *bundle, const char *entry_point
     const Signature *signature = bundle->impl->findSignature(entry_point);
     return signature ? Session::rehearse(bundle->impl, *signature, {inputs, count})
                      : Status(noEntryPoint(*bundle->impl, entry_point));
-  });
-}
-
-dmx_status dmx_session_create(const dmx_bundle *bundle, const char *entry_point, const dmx_session_options *options,
-                              dmx_session **session, dmx_error *error) {
-  return guarded(error, [&]() -> Status {
-    if (!bundle || !session)
-      return isNull("bundle or session");
-    const Signature *signature = bundle->impl->findSignature(entry_point);
-    if (!signature)
-      return noEntryPoint(*bundle->impl, entry_point);
-    dmx_session_options copy;
-    DeviceOptions deviceOptions;
-    if (Status status = readOptions(options, copy, deviceOptions); !status)
-      return status;
-    auto made = Session::create(bundle->impl, *signature, deviceOptions);
-    if (!made)
-      return made.takeError();
-    *session = new dmx_session{std::move(*made)};
-    return {};
-  });
-}
-
-void dmx_session_destroy(dmx_session *session) { delete session; }
-
-dmx_status dmx_session_bind(dmx_session *session, dmx_io io, uint32_t index, const dmx_tensor_view *view,
-                            dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) -> Status {
-    if (!view)
-      return isNull("view");
-    if (Status status = impl.checkTensor(io, index); !status)
-      return status;
-    return impl.bind(io, index, *view);
-  });
-}
-
-dmx_status dmx_session_unbind(dmx_session *session, dmx_io io, uint32_t index, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) -> Status {
-    if (Status status = impl.checkTensor(io, index); !status)
-      return status;
-    impl.unbind(io, index);
-    return {};
-  });
-}
-
-dmx_status dmx_session_output(dmx_session *session, uint32_t index, dmx_tensor_view *view, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) -> Status {
-    if (!view)
-      return isNull("view");
-    if (Status status = impl.checkTensor(DMX_OUTPUT, index); !status)
-      return status;
-    return impl.output(index, *view);
-  });
-}
-
-dmx_status dmx_session_shape(dmx_session *session, dmx_io io, uint32_t index, int64_t *dims, uint32_t capacity,
-                             uint32_t *rank, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) -> Status {
-    if (!rank)
-      return isNull("rank");
-    if (Status status = impl.checkTensor(io, index); !status)
-      return status;
-    return impl.shape(io, index, dims, capacity, *rank);
-  });
-}
-
-dmx_status dmx_session_run(dmx_session *session, dmx_error *error) {
-  return inSession(session, error, [](Session &impl) { return impl.run(); });
-}
-
-dmx_status dmx_session_run_async(dmx_session *session, dmx_error *error) {
-  return inSession(session, error, [](Session &impl) { return impl.startAsync(); }, Session::InFlight);
-}
-
-dmx_status dmx_session_wait(dmx_session *session, dmx_error *error) {
-  if (!session)
-    return report(error, DMX_STATUS_INVALID_ARGUMENT, "argument session is NULL");
-  uint32_t expected = Session::InFlight;
-  if (!session->impl->state.compare_exchange_strong(expected, Session::InCall))
-    return expected == Session::Idle
-               ? report(error, DMX_STATUS_NOT_READY, "no async run is in flight; call dmx_session_run_async first")
-               : report(error, DMX_STATUS_BUSY, "the session is in use by another thread");
-  dmx_status status = guarded(error, [&] { return session->impl->finishAsync(); });
-  session->impl->state.store(Session::Idle);
-  return status;
-}
-
-dmx_status dmx_session_reset_state(dmx_session *session, dmx_error *error) {
-  return inSession(session, error, [](Session &impl) {
-    impl.resetState();
-    return Status();
-  });
-}
-
-dmx_status dmx_session_get_info(dmx_session *session, dmx_session_info *info, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) {
-    dmx_session_info full{};
-    impl.info(full);
-    return copyOut(full, info);
-  });
-}
-
-dmx_status dmx_session_task_info(dmx_session *session, uint32_t task, dmx_task_info *info, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) -> Status {
-    dmx_task_info full{};
-    if (Status status = impl.taskInfo(task, full); !status)
-      return status;
-    return copyOut(full, info);
-  });
-}
-
-dmx_status dmx_session_profile(dmx_session *session, uint32_t capacity, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) { return impl.profile(capacity); });
-}
-
-dmx_status dmx_session_take_events(dmx_session *session, dmx_profile_event *events, uint32_t capacity, uint32_t *count,
-                                   uint64_t *dropped, dmx_error *error) {
-  return inSession(session, error, [&](Session &impl) -> Status {
-    if (!count)
-      return isNull("count");
-    uint64_t lost = 0;
-    impl.takeEvents(events, capacity, *count, lost);
-    if (dropped)
-      *dropped = lost;
-    return {};
   });
 }

@@ -129,4 +129,17 @@ std::string fill(std::string text, const std::map<std::string, std::string> &val
   return text;
 }
 
+std::string program(const std::string &streams, const std::string &launches, int count) {
+  std::string text = streams + R"(
+.kernel k
+  .footprint DDR=0x10000 GM=0x10000 ST=0x1000 OB=0x4000 IB=0x4000 WB=0x2100 SIMD=0x1000 DRE=0x1000
+  .argument x input i64 shape=[64] form=i64
+    .piece DDR unit=0 addr=0x0 begin=[0] extent=[64] strides=[8]
+  .argument y output i64 shape=[${count}] form=i64
+    .piece DDR unit=0 addr=0x8000 begin=[0] extent=[${count}] strides=[8]
+  .main
+)" + launches;
+  return fill(text, {{"count", std::to_string(count)}});
+}
+
 } // namespace dmxtest

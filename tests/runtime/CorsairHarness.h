@@ -77,5 +77,7 @@ std::vector<float> noise(uint32_t seed, size_t count);
 
 /// `text` with every ${key} replaced.
 std::string fill(std::string text, const std::map<std::string, std::string> &values);
+/// Streams and launches around an i64 tensor `x` in DDR 0 and a result `y` of `count` numbers.
+std::string program(const std::string &streams, const std::string &launches, int count = 64);
 
 } // namespace dmxtest
