@@ -1,4 +1,6 @@
 //===- View.cpp - what dmx-inspect shows of kernels in PTX ----------------===//
+#include "Assembler.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -122,7 +124,8 @@ Text describeCode(Bytes code, std::string_view kernel, bool, std::string &error)
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Each kernel's nodes and launch, then its text.
+/// Each kernel's nodes and launch, then its text. Of one that is asked for by name also what it needs, where an
+/// assembler can say it.
 Text printCode(Bytes code, std::string_view kernel, std::string &error) {
   auto kernels = kernelsOf(code, kernel, error);
   if (!kernels)
@@ -133,7 +136,12 @@ Text printCode(Bytes code, std::string_view kernel, std::string &error) {
     for (const Json &node : nodes)
       text += "// node " + node.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     text += "// grid " + each.launch.value("grid", Json()).dump() + " of blocks of " +
-            each.launch.value("block", Json()).dump() + " threads; dims " + dims.dump() + "\n" + each.text + "\n";
+            each.launch.value("block", Json()).dump() + " threads; dims " + dims.dump() + "\n";
+    if (!kernel.empty())
+      if (std::string used = resourcesOf({reinterpret_cast<const char *>(code.data()), code.size()}, each.name());
+          !used.empty())
+        text += "// ptxas: " + used + "\n";
+    text += each.text + "\n";
   }
   return text;
 }

@@ -50,6 +50,22 @@ def complaint(ptxas, programs, model, folder):
     return (made.stderr if made.returncode else "\n".join(others)), count, spills
 
 
+def shown(ptxas, programs, place):
+    """ "" or what dmx-inspect lacks that finds the assembler on the PATH."""
+    folder = place / "shown"
+    folder.mkdir()
+    fixtures.unpack(fixtures.FOLDER / f"{SAMPLE[0]}.npz", folder)
+    bundle = folder / "m.bundle"
+    subprocess.run([programs / "dmxc", folder / "model.onnx", "-q", "-t", "cuda:sm_90a", "-o", bundle], check=True)
+    for path, wanted in (pathlib.Path(ptxas).parent, True), (folder, False):
+        done = subprocess.run([programs / "dmx-inspect", bundle, "--what", "kernels", "--kernel", "k0_matmul_plain"],
+                              capture_output=True, text=True, env=os.environ | {"PATH": str(path)})  # fmt: skip
+        said = re.search(r"^// ptxas: Used \d+ registers", done.stdout, re.MULTILINE)
+        if done.returncode or ".entry k0_matmul_plain" not in done.stdout or bool(said) != wanted:
+            return f"dmx-inspect with ptxas {'' if wanted else 'not '}on the PATH: {done.stdout[:300]} {done.stderr}"
+    return ""
+
+
 def models(place):
     """Files of models, with a folder for each: fixtures, and ONNX's node cases where they are."""
     for path in sorted(fixtures.FOLDER.glob("*.npz")):
@@ -73,6 +89,9 @@ def main():
     bad = kernels = count = 0
     spilling = []
     with tempfile.TemporaryDirectory(prefix="dmxc-ptxas-") as place:
+        if wrong := shown(ptxas, programs, pathlib.Path(place)):
+            bad += 1
+            print(f"FAIL {wrong}")
         for name, model, folder in models(pathlib.Path(place)):
             wrong, found, spills = complaint(ptxas, programs, model, folder)
             shutil.rmtree(folder)
