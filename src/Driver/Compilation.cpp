@@ -4,6 +4,8 @@
 #include "OptionValues.h"
 #include "PassTimes.h"
 #include "Placement.h"
+#include "Schedule.h"
+#include "TuningDatabase.h"
 #include "Work.h"
 
 #include "dmxc/Dialect/DLIR/DLIR.h"
@@ -80,7 +82,7 @@ bool Compilation::makeTargets() {
   phaseCtx.optLevel = options.optLevel;
   phaseCtx.jobs = options.jobs;
   phaseCtx.states = options.states;
-  phaseCtx.checkStrategies = !options.from.empty() || !options.schedule.empty();
+  phaseCtx.checkStrategies = !options.from.empty() || hasSchedules();
   phaseCtx.report = [this](const Error &error) { diagnostics.report(error, "schedule", options.model); };
   return true;
 }
@@ -300,6 +302,30 @@ bool Compilation::import() {
     const Frontend *frontend = checkRequest() ? chooseFrontend() : nullptr;
     return frontend && importModel(*frontend) && checkOutputs() && checkNames() && chooseSparsity();
   });
+}
+
+bool Compilation::hasSchedules() const {
+  return !options.schedules.empty() || !options.tuningDatabases.empty() || !options.tuningRecords.empty();
+}
+
+bool Compilation::applySchedules() {
+  return guarded("schedule-script", ErrorKind::Model, [&] {
+    schedule = std::make_unique<Schedule>(*mlirContext, phaseCtx, diagnostics);
+    TuningDatabase database;
+    for (const std::string &path : options.tuningDatabases)
+      if (Status read = database.read(path, diagnostics); !read) {
+        diagnostics.report(read.error(), "io", path);
+        return false;
+      }
+    for (const std::string &record : options.tuningRecords)
+      database.add(record, "", diagnostics);
+    database.apply(*theModule, options, *schedule, diagnostics);
+    return schedule->load(options.schedules, options.knobs) && schedule->run(*theModule);
+  });
+}
+
+std::string Compilation::explainDecisions() {
+  return dmxc::driver::explainDecisions(*theModule, phaseCtx, schedule.get());
 }
 
 //===----------------------------------------------------------------------===//

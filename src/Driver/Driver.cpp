@@ -126,8 +126,10 @@ private:
   }
 
   bool afterPartition() {
-    if (!options.schedule.empty() && !compilation->applySchedule())
+    if (compilation->hasSchedules() && !compilation->applySchedules())
       return false;
+    if (options.explainDecisions)
+      std::fputs(compilation->explainDecisions().c_str(), stdout);
     const Placement &placement = *compilation->placement();
     if (!options.placementReport.empty())
       if (Status s = writeText(options.placementReport,
@@ -235,8 +237,8 @@ private:
       return true;
     std::string path = options.depfilePath.empty() ? output + ".d" : options.depfilePath;
     std::vector<std::string> files = compilation->files();
-    if (!options.schedule.empty())
-      files.push_back(options.schedule);
+    files.insert(files.end(), options.schedules.begin(), options.schedules.end());
+    files.insert(files.end(), options.tuningDatabases.begin(), options.tuningDatabases.end());
     Status written =
         writeText(path, dependencyRule(options.depfileTarget.empty() ? output : options.depfileTarget, files));
     return written || fail(written.error());

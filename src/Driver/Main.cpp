@@ -1,6 +1,7 @@
 //===- Main.cpp - dmxc from argv to exit code -----------------------------===//
 #include "Crash.h"
 #include "Streams.h"
+#include "Tune.h"
 
 #include "dmxc/Driver/Driver.h"
 #include "dmxc/Driver/Messages.h"
@@ -72,7 +73,7 @@ int dmxcMain(int argc, char **argv) {
     diagnostics.report(read.error(), "io");
     return diagnostics.exitCode();
   }
-  int code = compile(options, diagnostics);
+  int code = options.tune ? tune(options, diagnostics) : compile(options, diagnostics);
   bool leftOut = messages.flush();
   if (code == exitCodeOf(ErrorKind::Internal))
     writeReproducer();

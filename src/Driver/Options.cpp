@@ -18,6 +18,8 @@ static constexpr const char *firstExamples = R"(examples:
 static constexpr const char *lastExamples =
     R"(  dmxc model.onnx -o m.bundle --dim batch=8               fix a symbolic dim
   dmxc model.onnx --emit partition -o -                   see what was fused and where it runs
+  dmxc model.onnx -o m.bundle --explain-decisions         see what is free of each region, and who chose
+  dmxc tune model.onnx -t TARGET --trials 20 --db t.jsonl find better values by measuring
   dmxc model.onnx -o m.bundle -MD -MF m.d                 write a dependency file for make or ninja
   curl URL | dmxc - -o - > m.bundle                       a model from stdin, a bundle to stdout
 
@@ -57,7 +59,7 @@ namespace {
 
 /// Texts as they come from the command line; `convert` gives them meaning.
 struct RawOptions {
-  std::vector<std::string> targets, shapes, dims, states, place, require;
+  std::vector<std::string> targets, shapes, dims, states, place, require, knobs;
   std::string color = "auto", diagnostics = "text", progress = "auto", timeReport, sparsityTile, bundleFormat = "zip",
               format = "md";
   bool version = false, printTargets = false, printOps = false, printPhases = false, werror = false;
@@ -95,6 +97,7 @@ public:
     addPlacement();
     addMasks();
     addPipeline();
+    addTuning();
     addDiagnostics();
     addQuery();
   }
@@ -210,15 +213,32 @@ private:
     text("--dump-phases", options.dumpPhases, "DIR", "Write every phase's text there, one numbered file each",
          "pipeline");
     text("--save-temps", options.saveTemps, "DIR", "Keep the kernels' .mlir, .ll and .s there", "pipeline");
-    text("--schedule", options.schedule, "FILE",
-         "MLIR transform script (@__transform_main) applied after partition, "
-         "e.g. to set strategies",
+    list("--schedule", options.schedules, "FILE",
+         "MLIR transform script (@__transform_main) applied after partition, e.g. to decide how regions are computed, "
+         "repeatable, in that order",
          "pipeline");
+    list("--tuning-db", options.tuningDatabases, "FILE",
+         "What 'dmxc tune' found: regions that it has records of are computed so, repeatable", "pipeline");
+    list("--set", raw.knobs, "NAME=VALUE", "The value of a parameter of the scripts, repeatable", "pipeline");
+    app.add_flag("--explain-decisions", options.explainDecisions,
+                 "Print what is free of each region's strategy, its values, and who chose the one it has")
+        ->group("pipeline");
     text("--numerics", options.numerics, "MODE",
          "In which numbers a target computes; its own by default" + ofTargets("Of", &TargetHelp::numerics) +
              ". Prints the formats of nodes that are not computed in their tensors' types, and the error that rounding "
              "made",
          "numbers");
+  }
+
+  void addTuning() {
+    app.add_option("--trials", options.trials, "Most candidates that are measured, the default among them; default 64")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000000).description(""))
+        ->group("tuning (dmxc tune)");
+    text("--db", options.database, "FILE",
+         "Where the best decisions are kept; what it has stays and is not measured again", "tuning (dmxc tune)");
+    app.add_flag("--list", options.listCandidates, "Print all candidates and their number, measure none")
+        ->group("tuning (dmxc tune)");
   }
 
   void addDiagnostics() {
@@ -321,16 +341,52 @@ static Status checkResumed(const Options &options) {
                              {!options.placementReport.empty(), "--placement-report"},
                              {options.sparsity == "off", "--sparsity off"},
                              {!options.sparsityReport.empty(), "--sparsity-report"},
-                             {!options.schedule.empty(), "--schedule"}})
+                             {!options.schedules.empty(), "--schedule"},
+                             {!options.tuningDatabases.empty(), "--tuning-db"},
+                             {options.explainDecisions, "--explain-decisions"}})
     if (given && !runs)
       return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +
                         (options.from.empty() ? "--emit " + options.emit : "--from " + options.from));
   return Status::ok();
 }
 
+/// Each parameter once, of scripts that there are.
+static Status convertKnobs(const std::vector<std::string> &texts, Options &options) {
+  for (const std::string &text : texts) {
+    size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
+      return usageError("--set '" + text + "': expected NAME=VALUE, for example --set tile=8");
+    std::string name = text.substr(0, equals);
+    for (const auto &[before, value] : options.knobs)
+      if (before == name)
+        return usageError("the parameter '" + name + "' is set twice: --set " + name + "=" + value + ", --set " + text);
+    options.knobs.emplace_back(name, text.substr(equals + 1));
+  }
+  if (!options.knobs.empty() && options.schedules.empty())
+    return usageError("--set is for parameters of scripts; give one with --schedule");
+  return Status::ok();
+}
+
+static Status checkTuning(const Options &options) {
+  for (auto [given, flag] : {std::pair(options.trials != 0, "--trials"),
+                             {!options.database.empty(), "--db"},
+                             {options.listCandidates, "--list"}})
+    if (given && !options.tune)
+      return usageError(std::string(flag) + " is for 'dmxc tune MODEL'");
+  if (!options.tune)
+    return Status::ok();
+  if (!options.from.empty() || options.emit != "bundle")
+    return usageError("'dmxc tune' compiles whole models: leave --from and --emit away");
+  if (options.database.empty() && !options.listCandidates && options.schedules.empty())
+    return usageError("'dmxc tune' needs --db FILE, for what it finds; --list prints what it would try");
+  return Status::ok();
+}
+
 static Status checkTogether(const Options &options) {
   if (options.query != Query::None)
     return Status::ok();
+  if (Status s = checkTuning(options); !s)
+    return s;
   if (options.model.empty())
     return usageError("no model given; usage: dmxc MODEL -o OUT.bundle [-t "
                       "TARGET]... (see --help)");
@@ -393,6 +449,8 @@ static Status convert(const RawOptions &raw, Options &options) {
     return s;
   if (Status s = convertShapes(raw, options); !s)
     return s;
+  if (Status s = convertKnobs(raw.knobs, options); !s)
+    return s;
   if (Status s = convertAll(raw.states, parseState, [&](auto p) { options.states.push_back(std::move(p)); }); !s)
     return s;
   if (Status s = convertAll(raw.place, parsePlace, [&](PlaceRule r) { options.place.push_back(std::move(r)); }); !s)
@@ -449,6 +507,10 @@ std::optional<int> parseOptions(const std::vector<std::string> &arguments, Optio
   if (!expanded)
     return refuse(expanded.error());
   respell(*expanded);
+  if (!expanded->empty() && expanded->front() == "tune") { // a model of that name is ./tune
+    options.tune = true;
+    expanded->erase(expanded->begin());
+  }
   options.jobs = availableProcessors();
   RawOptions raw;
   CommandLine line(options, raw);

@@ -1,36 +1,375 @@
-//===- Schedule.cpp - the --schedule transform script ---------------------===//
-#include "dmxc/Driver/Compilation.h"
+//===- Schedule.cpp - the --schedule transform scripts --------------------===//
+#include "Schedule.h"
+
+#include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Phases/Decisions.h"
 #include "dmxc/Support/MappedFile.h"
 
-#include "mlir/Dialect/Transform/IR/TransformDialect.h"
-#include "mlir/Dialect/Transform/IR/TransformOps.h"
-#include "mlir/Dialect/Transform/IR/Utils.h"
-#include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
-#include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
+#include "mlir/Dialect/Affine/TransformOps/AffineTransformOps.h"
+#include "mlir/Dialect/Bufferization/TransformOps/BufferizationTransformOps.h"
+#include "mlir/Dialect/Func/TransformOps/FuncTransformOps.h"
+#include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
+#include "mlir/Dialect/MemRef/TransformOps/MemRefTransformOps.h"
+#include "mlir/Dialect/SCF/TransformOps/SCFTransformOps.h"
+#include "mlir/Dialect/Transform/LoopExtension/LoopExtension.h"
+#include "mlir/Dialect/Transform/TuneExtension/TuneExtension.h"
+#include "mlir/Dialect/Vector/TransformOps/VectorTransformOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <mutex>
 
 using namespace mlir;
 
 namespace dmxc::driver {
 
-bool Compilation::applySchedule() {
-  return guarded("schedule-script", ErrorKind::Model, [&] {
-    if (auto file = MappedFile::open(options.schedule); !file) { // a pipe would be waited for
-      diagnostics.report(file.error(), "io", options.schedule);
+/// Our ops and upstream's, and the passes that a script may name.
+static void registerTransforms(MLIRContext &context) {
+  DialectRegistry registry;
+  transform::registerTransformExtension(registry);
+  mlir::transform::registerLoopExtension(registry);
+  mlir::transform::registerTuneExtension(registry);
+  linalg::registerTransformDialectExtension(registry);
+  scf::registerTransformDialectExtension(registry);
+  affine::registerTransformDialectExtension(registry);
+  vector::registerTransformDialectExtension(registry);
+  func::registerTransformDialectExtension(registry);
+  memref::registerTransformDialectExtension(registry);
+  bufferization::registerTransformDialectExtension(registry);
+  context.appendDialectRegistry(registry);
+  context.getOrLoadDialect<mlir::transform::TransformDialect>();
+  static std::once_flag once;
+  std::call_once(once, registerTransformsPasses);
+}
+
+/// "s.mlir:3:7"; "" for what is of no file.
+static std::string placeText(Location place, bool column = true) {
+  auto line = dyn_cast<FileLineColLoc>(place);
+  if (!line)
+    return "";
+  std::string text = line.getFilename().str() + ":" + std::to_string(line.getLine());
+  return column ? text + ":" + std::to_string(line.getColumn()) : text;
+}
+
+Schedule::Schedule(MLIRContext &context, const PhaseContext &phases, Diagnostics &diagnostics)
+    : context(context), phases(phases), diagnostics(diagnostics) {
+  registerTransforms(context);
+}
+
+Schedule::~Schedule() = default;
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Holds messages back, so that they can be said in other words.
+class Held {
+public:
+  explicit Held(MLIRContext &context)
+      : engine(context.getDiagEngine()), handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          held.push_back(std::move(diagnostic));
+          return success();
+        }) {}
+
+  std::vector<mlir::Diagnostic> take() { return std::move(held); }
+
+private:
+  DiagnosticEngine &engine;
+  std::vector<mlir::Diagnostic> held;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+bool Schedule::load(const std::vector<std::string> &paths,
+                    const std::vector<std::pair<std::string, std::string>> &given) {
+  set = given;
+  for (const std::string &path : paths) {
+    Script &script = scripts.emplace_back();
+    script.path = path;
+    if (!read(script) || !findEntry(script))
+      return false;
+  }
+  return true;
+}
+
+bool Schedule::read(Script &script) {
+  auto file = MappedFile::open(script.path); // which refuses a pipe, that would be waited for
+  if (!file) {
+    diagnostics.report(file.error(), "io", script.path);
+    return false;
+  }
+  auto bytes = (*file)->bytes();
+  script.text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  if (script.text.find('\0') != std::string::npos) {
+    diagnostics.report(modelError("a script is text, this file has bytes of 0; give MLIR's text form"),
+                       "schedule-script", script.path);
+    return false;
+  }
+  std::vector<mlir::Diagnostic> messages;
+  {
+    Held held(context);
+    script.module = parseSourceString<ModuleOp>(script.text, ParserConfig(&context), script.path);
+    messages = held.take();
+  }
+  for (mlir::Diagnostic &message : messages)
+    rewrite(message);
+  return bool(script.module);
+}
+
+bool Schedule::findEntry(Script &script) {
+  constexpr StringLiteral main = mlir::transform::TransformDialect::kTransformEntryPointSymbolName;
+  auto fail = [&](const std::string &text) {
+    diagnostics.report(modelError(text), "schedule-script", script.path);
+    return false;
+  };
+  for (auto sequence : script.module->getOps<mlir::transform::NamedSequenceOp>()) {
+    Attribute hook = sequence->getAttr("dmx.at");
+    auto name = dyn_cast_or_null<StringAttr>(hook);
+    if (hook && (!name || name.getValue() != "partition"))
+      return fail("@" + sequence.getName().str() + " is to run at " + valueText(hook) +
+                  "; scripts run at \"partition\", behind that phase");
+    if (!hook && sequence.getName() != main)
+      continue;
+    if (script.entry)
+      return fail("the script has two entries, @" + script.entry.getName().str() + " and @" + sequence.getName().str() +
+                  "; put one of them into a file of its own: --schedule may be repeated");
+    script.entry = sequence;
+  }
+  if (!script.entry)
+    return fail("the script has no transform.named_sequence @__transform_main, nor one with {dmx.at = \"partition\"}");
+  if (script.entry.getBody().empty() || script.entry.getBody().getNumArguments() != 1)
+    return fail("@" + script.entry.getName().str() + " takes one argument, the model: (%m: !transform.any_op)");
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// How the script calls the value that an op at `place` makes; "" where that cannot be seen.
+std::string Schedule::handleAt(Location place) const {
+  auto line = dyn_cast<FileLineColLoc>(place);
+  for (const Script &script : scripts) {
+    if (!line || line.getFilename() != script.path)
+      continue;
+    StringRef rest(script.text);
+    for (unsigned i = 1; i < line.getLine(); ++i)
+      rest = rest.split('\n').second;
+    StringRef before = rest.split('\n').first.take_front(line.getColumn() ? line.getColumn() - 1 : 0).rtrim();
+    if (!before.consume_back("="))
+      before = rest.split('\n').first.drop_front(std::min<size_t>(before.size(), rest.size())); // an argument itself
+    size_t percent = before.rfind('%');
+    StringRef name = percent == StringRef::npos ? StringRef() : before.drop_front(percent + 1);
+    return name.take_while([](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); }).str();
+  }
+  return "";
+}
+
+/// Says what MLIR says of scripts as our messages are; emits it.
+void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
+  std::string text = diagnostic.str();
+  StringRef view = text;
+  mlir::Diagnostic better(diagnostic.getLocation(), diagnostic.getSeverity());
+  bool keepNotes = true;
+  if (view.contains("invalidated by a previously executed transform op")) {
+    std::string handle, by, where;
+    for (mlir::Diagnostic &note : diagnostic.getNotes()) {
+      if (StringRef(note.str()).starts_with("handle to invalidated ops"))
+        handle = handleAt(note.getLocation());
+      if (StringRef(note.str()).starts_with("invalidated by this transform op")) {
+        where = placeText(note.getLocation(), /*column=*/false);
+        for (Script &script : scripts)
+          script.module->walk([&](Operation *op) {
+            if (op->getLoc() == note.getLocation())
+              by = op->getName().getStringRef();
+          });
+      }
+    }
+    better << "'" << (handle.empty() ? "the handle" : handle) << "' was consumed by '" << by << "' at " << where
+           << "; go on with the handles that it returned [schedule-consumed]";
+    keepNotes = false;
+  } else if (size_t at = view.find("'transform.");
+             at != StringRef::npos && (view.contains("is unknown") || view.contains("unregistered"))) {
+    StringRef name = view.substr(at + 1).split('\'').first;
+    std::vector<std::string> names;
+    for (RegisteredOperationName known : context.getRegisteredOperations())
+      if (known.getStringRef().starts_with("transform."))
+        names.push_back(known.getStringRef().str());
+    better << "there is no op '" << name << "'" << transform::nearName(name, names) << " [schedule-script]";
+    keepNotes = false;
+  } else {
+    better << text;
+  }
+  if (keepNotes)
+    for (mlir::Diagnostic &note : diagnostic.getNotes())
+      better.attachNote(note.getLocation()) << note.str();
+  context.getDiagEngine().emit(std::move(better));
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+bool Schedule::apply(ModuleOp module) {
+  seen.clear();
+  open.reset();
+  for (Script &script : scripts) {
+    std::vector<mlir::Diagnostic> messages;
+    LogicalResult done = failure();
+    {
+      Held held(context);
+      done = mlir::transform::applyTransforms(
+          module, cast<mlir::transform::TransformOpInterface>(script.entry.getOperation()), {},
+          mlir::transform::TransformOptions().enableExpensiveChecks(), /*enforceToplevelTransformOp=*/false,
+          [&](mlir::transform::TransformState &state) { state.addExtension<transform::ScheduleExtension>(*this); });
+      messages = held.take();
+    }
+    if (!open)
+      for (mlir::Diagnostic &message : messages)
+        rewrite(message);
+    if (failed(done))
+      return false;
+  }
+  return true;
+}
+
+bool Schedule::run(ModuleOp module) {
+  enumerates = false;
+  values.clear();
+  return apply(module) && checkKnobs();
+}
+
+bool Schedule::runUpTo(ModuleOp module, const Values &given, std::optional<Parameter> &next) {
+  enumerates = true;
+  values = given;
+  bool whole = apply(module);
+  next = open;
+  return open || (whole && checkKnobs());
+}
+
+/// What is set and no script reads would be ignored.
+bool Schedule::checkKnobs() {
+  std::vector<std::string> names;
+  std::string list;
+  for (const auto &[name, parameter] : seen) {
+    names.push_back(name);
+    list += (list.empty() ? "'" : ", '") + name + "'";
+  }
+  for (const auto &[name, value] : set)
+    if (!seen.contains(name)) {
+      diagnostics.report(modelError("--set " + name + "=" + value + ": the scripts have no parameter '" + name +
+                                    "'; they have " + (list.empty() ? "none" : list) +
+                                    transform::nearName(name, names)),
+                         "schedule-set", scripts.back().path);
       return false;
     }
-    mlirContext->getOrLoadDialect<transform::TransformDialect>();
-    OwningOpRef<ModuleOp> script = parseSourceFile<ModuleOp>(options.schedule, ParserConfig(mlirContext.get()));
-    if (!script)
-      return false;
-    auto entry = script->lookupSymbol<transform::NamedSequenceOp>("__transform_main");
-    if (!entry) {
-      diagnostics.report(modelError("the script has no transform.named_sequence @__transform_main"), "schedule-script",
-                         options.schedule);
-      return false;
-    }
-    return succeeded(transform::applyTransformNamedSequence(*theModule, entry, *script, transform::TransformOptions()));
-  });
+  return true;
+}
+
+void forgetDerived(Operation *op) {
+  for (NamedAttribute attribute : op->getDiscardableAttrDictionary())
+    if (attribute.getNameDialect() && attribute.getNameDialect()->getNamespace() != "dmir")
+      op->removeDiscardableAttr(attribute.getName());
+}
+
+/// Regions that read a constant which `region` reads: how one has it packed may be what another one relies on.
+static llvm::SetVector<Operation *> sharers(dmir::RegionOp region) {
+  llvm::SetVector<Operation *> others;
+  for (Value input : region.getInputs())
+    if (dmir::isConstant(input))
+      for (Operation *user : input.getUsers())
+        if (isa<dmir::RegionOp>(user) && user != region)
+          others.insert(user);
+  return others;
+}
+
+/// Derives a region's strategy anew from what is decided of it, and what its target writes to ops besides.
+static Status derive(const PhaseContext &phases, dmir::RegionOp region, DictionaryAttr decided) {
+  DictionaryAttr before = region.getStrategyAttr();
+  SmallVector<std::pair<Operation *, DictionaryAttr>> ops;
+  for (Operation &op : *region.getBlock()) {
+    ops.emplace_back(&op, op.getDiscardableAttrDictionary());
+    forgetDerived(&op);
+  }
+  Builder b(region.getContext());
+  region.setStrategyAttr(b.getDictionaryAttr(b.getNamedAttr(strategy::kDecided, decided)));
+  Result<DictionaryAttr> strategy = completeStrategy(*phases.target(region.getDevice()), region);
+  region.setStrategyAttr(strategy ? *strategy : before);
+  if (!strategy)
+    for (auto [op, attributes] : ops)
+      op->setDiscardableAttrs(attributes);
+  return strategy ? Status::ok() : Status(strategy.takeError());
+}
+
+Status Schedule::decide(dmir::RegionOp region, DictionaryAttr decided, Location place) {
+  return decide(region, decided, placeText(place));
+}
+
+Status Schedule::decide(dmir::RegionOp region, DictionaryAttr decided, const std::string &who) {
+  const TargetBackend *target = phases.target(region.getDevice());
+  if (!target)
+    return modelError("node '" + dmir::nodeName(region) + "' is for the device '" + region.getDevice().str() +
+                      "', which is no target of this compile");
+  if (!decidedOf(region))
+    return modelError("'decided' of the strategy of node '" + dmir::nodeName(region) + "' is no dictionary");
+  if (Status s = derive(phases, region, mergeDecided(decidedOf(region), decided)); !s)
+    return s;
+  for (Operation *op : sharers(region))
+    if (auto other = cast<dmir::RegionOp>(op); phases.target(other.getDevice()) && decidedOf(other))
+      if (Status s = derive(phases, other, decidedOf(other)); !s)
+        return s;
+  for (NamedAttribute entry : decided)
+    if (auto scope = dyn_cast<DictionaryAttr>(entry.getValue()))
+      for (NamedAttribute inner : scope)
+        deciders[{region, entry.getName().str() + "." + inner.getName().str()}] = who;
+    else
+      deciders[{region, "." + entry.getName().str()}] = who;
+  return Status::ok();
+}
+
+std::string Schedule::decider(dmir::RegionOp region, const std::string &scope, const std::string &name) const {
+  for (const std::string &key : {scope + "." + name, "." + name})
+    if (auto found = deciders.find({region, key}); found != deciders.end())
+      return found->second;
+  return "";
+}
+
+/// A value as --set has it: a number, true, false, or else a text.
+static Attribute valueOf(StringRef text, MLIRContext *context) {
+  Builder b(context);
+  int64_t number = 0;
+  if (!text.getAsInteger(10, number))
+    return b.getI64IntegerAttr(number);
+  if (text == "true" || text == "false")
+    return b.getBoolAttr(text == "true");
+  return b.getStringAttr(text);
+}
+
+Result<Attribute> Schedule::parameter(transform::ParamOp op, const Domain &domain, Attribute preferred) {
+  std::string name = op.getName().str();
+  auto [row, isNew] = seen.try_emplace(name, Parameter{name, domain, op});
+  if (!isNew && row->second.op != op)
+    return modelError("'" + name + "' is the parameter at " + placeText(row->second.op->getLoc()) +
+                      " already; give this one another name");
+  auto checked = [&](Attribute value, const std::string &what) -> Result<Attribute> {
+    if (domain.contains(value))
+      return domainValue(value);
+    return modelError("'" + name + "' cannot be " + valueText(value) + what + "; its values are " + domain.str());
+  };
+  for (const auto &[known, text] : set)
+    if (known == name)
+      return checked(valueOf(text, &context), ", as --set says");
+  for (const auto &[known, value] : values)
+    if (known == name)
+      return checked(value, "");
+  if (enumerates) {
+    open = Parameter{name, domain, op};
+    return Error{ErrorKind::Constraint, "the parameter '" + name + "' is open"};
+  }
+  return preferred ? checked(preferred, ", its default") : Result<Attribute>(domain.at(0));
 }
 
 } // namespace dmxc::driver

@@ -39,6 +39,7 @@ public:
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override { return corsair::formatsOf(op); }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return corsair::packConstant(form, constant, out);
@@ -48,12 +49,39 @@ public:
   std::string describe() const override { return machine.source; }
 
 private:
+  /// Decides for the region's ops on a team; 0 = the size that is fastest.
+  Result<corsair::Distribution> dealt(dmir::RegionOp region, int team) const;
+  int preferredTeam(dmir::RegionOp region) const;
   Status lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const;
 
   hw::Machine machine;
   int quads;
   Mode mode;
 };
+
+Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team) const {
+  return corsair::decide(region.getBlock(), machine, team, [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && dmir::isConstant(region.getInputs()[argument.getArgNumber()]);
+  });
+}
+
+/// The team of a region of whose ops nothing is decided.
+int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
+  auto copy = cast<dmir::RegionOp>(region->clone());
+  for (Operation &op : *copy.getBlock())
+    for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr})
+      op.removeAttr(key);
+  Result<corsair::Distribution> deal = dealt(copy, quads);
+  copy->erase();
+  return deal ? deal->quads : std::max(quads, 1);
+}
+
+std::vector<Decision> CorsairTarget::decisions(dmir::RegionOp region, DictionaryAttr) const {
+  Builder b(region.getContext());
+  return {{corsair::kQuadsKey.str(), "", Domain::range(region.getContext(), 1, machine.quadCount()),
+           b.getI64IntegerAttr(preferredTeam(region)), Effect::Order, "quads of the team that computes the graph"}};
+}
 
 Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) const {
   Builder b(region.getContext());
@@ -71,13 +99,14 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
     states.append({operand, result});
   list.set(corsair::kStatesKey, b.getDenseI64ArrayAttr(states));
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  auto given = region.getStrategy() ? region.getStrategyAttr().getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr();
+  DictionaryAttr text = region.getStrategyAttr();
+  auto decided = text ? text.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr();
+  auto given = text ? text.getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr();
+  if (auto number = decided ? decided.getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr())
+    given = number;
   bool fits = given && given.getInt() >= 1 && given.getInt() <= machine.quadCount();
   int team = fits ? static_cast<int>(given.getInt()) : quads;
-  Result<corsair::Distribution> deal = corsair::decide(region.getBlock(), machine, team, [&](Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument && constant(argument.getArgNumber());
-  });
+  Result<corsair::Distribution> deal = dealt(region, team);
   if (!deal)
     return deal.takeError();
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));

@@ -73,6 +73,9 @@ public:
   }
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
+    return decisionsOf(region, decided, weights);
+  }
   std::optional<OpFormats> formatsOf(Operation *op) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return packConstant(form, constant, out);
@@ -97,7 +100,7 @@ private:
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
-  Result<KernelPlan> plan = planRegion(region, weights);
+  Result<KernelPlan> plan = planRegion(region, region.getStrategyAttr(), weights);
   if (!plan)
     return plan.takeError();
   readPackedRows(region, weights, *plan);

@@ -77,10 +77,41 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
   return best;
 }
 
-Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, WeightFormat weights) {
+/// A strategy in which what is decided stands in the place of what is derived.
+static DictionaryAttr givenOf(DictionaryAttr strategy) {
+  Attribute entry = strategy ? strategy.get(strategy::kDecided) : Attribute();
+  auto decided = dyn_cast_or_null<DictionaryAttr>(entry);
+  if (!decided)
+    return strategy;
+  NamedAttrList given(strategy);
+  if (Attribute algorithm = decided.get(strategy::kAlgorithm)) {
+    given.set(strategy::kAlgorithm, algorithm);
+    given.erase(strategy::kPacked);
+  }
+  if (Attribute grain = decided.get(strategy::kGrain))
+    given.set(strategy::kGrain, grain);
+  return given.getDictionary(strategy.getContext());
+}
+
+Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr strategy, WeightFormat weights) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   Choice choice;
   choice.constant = constant;
   choice.weights = weights;
-  return planAsGiven(region.getBlock(), region.getStrategyAttr(), choice);
+  return planAsGiven(region.getBlock(), givenOf(strategy), choice);
+}
+
+std::vector<KernelPlan> dmxc::cpu::plansOf(dmir::RegionOp region, WeightFormat weights) {
+  auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
+  Choice choice;
+  choice.constant = constant;
+  choice.weights = weights;
+  std::vector<KernelPlan> plans;
+  for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Fours, Packing::Winograd, Packing::None}) {
+    choice.packing = packing;
+    Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);
+    if (plan && llvm::none_of(plans, [&](const KernelPlan &known) { return known.algorithm == plan->algorithm; }))
+      plans.push_back(std::move(*plan));
+  }
+  return plans;
 }

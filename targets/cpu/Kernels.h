@@ -38,7 +38,12 @@ struct Choice : PlanRequest {
 /// one whose algorithm and packed forms are the given ones, or most like them; its grain is the given one. All else
 /// follows from that, whatever is given.
 Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
-/// The same of a region of a model, with `weights` for the constants that products wait for.
-Result<KernelPlan> planRegion(dmir::RegionOp region, WeightFormat weights);
+/// The same of a region of a model as its strategy, which may be null, says, with `weights` for the constants that
+/// products wait for. What is `decided` in it counts before the rest.
+Result<KernelPlan> planRegion(dmir::RegionOp region, mlir::DictionaryAttr strategy, WeightFormat weights);
+/// Of the packings that keep the weights' values, one plan for each algorithm; the default's is the first.
+std::vector<KernelPlan> plansOf(dmir::RegionOp region, WeightFormat weights);
+/// What is free of a region (TargetBackend::decisions).
+std::vector<Decision> decisionsOf(dmir::RegionOp region, mlir::DictionaryAttr decided, WeightFormat weights);
 
 } // namespace dmxc::cpu

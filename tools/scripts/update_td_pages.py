@@ -40,6 +40,8 @@ def main():
         for file in sorted(source.parent.glob("*.td")):
             if match := re.search(r':\s*Dialect\s*\{.*?let name = "(\w+)"', file.read_text(), re.S):
                 return match[1]
+        if match := re.search(r"Op<(\w+)_Dialect,", source.read_text()):  # an extension of one of MLIR's
+            return match[1].lower()
         sys.exit(f"{source.relative_to(ROOT)}: its folder defines no dialect")
 
     pages = {}

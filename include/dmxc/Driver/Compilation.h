@@ -23,6 +23,7 @@ class ThreadPoolInterface;
 namespace dmxc::driver {
 
 class DiagnosticRouter;
+class Schedule;
 struct Placement;
 
 /// What took how long; rows in the order they were met, passes under their
@@ -49,8 +50,14 @@ public:
   bool runPhase(const Phase &phase);
   /// The codegen phase; `model()` holds its result afterwards.
   bool runCodegen();
-  /// Applies the --schedule script to the module.
-  bool applySchedule();
+  /// True where something decides besides the targets: records of tuning, scripts.
+  bool hasSchedules() const;
+  /// Applies the records of tuning, then the --schedule scripts, to the module, behind partition.
+  bool applySchedules();
+  /// Runs `work` as a step of this compile: what MLIR says meanwhile becomes messages about the model.
+  bool runStep(const char *name, const std::function<bool()> &work) { return guarded(name, ErrorKind::Model, work); }
+  /// What is free of each region's strategy, and who chose what it has; behind applySchedules.
+  std::string explainDecisions();
   /// Writes the bundle at options.output (`path` if given). Needs runCodegen.
   bool writeBundle(const std::string &path);
 
@@ -100,6 +107,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> mlirContext;
   std::unique_ptr<DiagnosticRouter> router;
   mlir::OwningOpRef<mlir::ModuleOp> theModule;
+  std::unique_ptr<Schedule> schedule; ///< null where there are no scripts
   std::unique_ptr<Placement> placed;
   std::unique_ptr<CompiledModel> compiled;
   std::vector<std::string> inputs;

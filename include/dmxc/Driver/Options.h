@@ -72,7 +72,18 @@ struct Options {
   //--- pipeline
   std::string emit = "bundle"; ///< a phase's name or "bundle"
   std::string from;            ///< the phase whose text `model` is; "" = a model file
-  std::string dumpPhases, saveTemps, schedule;
+  std::string dumpPhases, saveTemps;
+  std::vector<std::string> schedules;                     ///< transform scripts, in their order
+  std::vector<std::pair<std::string, std::string>> knobs; ///< --set NAME=VALUE, each name once
+  bool explainDecisions = false;
+  std::vector<std::string> tuningDatabases; ///< files of records that `dmxc tune` wrote
+  std::vector<std::string> tuningRecords;   ///< such records themselves, one a string
+
+  //--- dmxc tune
+  bool tune = false;
+  bool listCandidates = false; ///< print the space and stop
+  int64_t trials = 0;          ///< most candidates that are measured; 0 = not given
+  std::string database;        ///< --db: read before, written after
 
   //--- masks
   std::string sparsity = "on"; ///< or "off": kernels look at what masks leave out, too

@@ -10,6 +10,7 @@
 #include "dmxc/Dialect/DMIR/DMIR.h"
 #include "dmxc/Support/Result.h"
 #include "dmxc/Support/Tensor.h"
+#include "dmxc/Target/Decision.h"
 
 #include <memory>
 #include <optional>
@@ -21,6 +22,8 @@ namespace dmxc {
 
 /// Keys of a region's `strategy` dictionary that target-neutral phases read. A target adds its own.
 namespace strategy {
+/// dictionary: what was decided, of TargetBackend::decisions; the rest of the strategy follows from it
+inline constexpr llvm::StringLiteral kDecided = "decided";
 inline constexpr llvm::StringLiteral kAlgorithm = "algorithm"; ///< string: for reports
 inline constexpr llvm::StringLiteral kWork = "work";           ///< i64: work items of the task, >= 1
 inline constexpr llvm::StringLiteral kGrain = "grain";         ///< i64: fewest items worth a thread
@@ -99,10 +102,14 @@ public:
   /// True if `consumer` may be computed inside the region whose result so far is `result` (defined by `root` or an
   /// epilogue of it).
   virtual bool fusesConsumer(mlir::Operation *root, mlir::Value result, mlir::Operation *consumer) const = 0;
-  /// How a formed region is computed; a dictionary with the keys above. Choices that the region's strategy holds
+  /// How a formed region is computed; a dictionary with the keys above but `decided`, which the region's strategy may
+  /// hold, checked, and which is obeyed. Other choices that the region's strategy holds
   /// already, from text, are obeyed as far as the target has them; everything that follows from them, or is not there,
   /// is derived. What it holds need not be of any type.
   virtual Result<mlir::DictionaryAttr> chooseStrategy(dmir::RegionOp region) const = 0;
+  /// What is free of a region's strategy, given what `decided` (a dictionary, may be null) has of it: what it decides
+  /// is listed too. Of values in it that no domain has nothing follows.
+  virtual std::vector<Decision> decisions(dmir::RegionOp region, mlir::DictionaryAttr decided) const { return {}; }
   /// The formats of an op in a region that has its strategy; nullopt where they are those of the tensors.
   virtual std::optional<OpFormats> formatsOf(mlir::Operation *op) const { return std::nullopt; }
 

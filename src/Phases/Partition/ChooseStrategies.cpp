@@ -1,4 +1,5 @@
 //===- ChooseStrategies.cpp - how each region is computed -----------------===//
+#include "dmxc/Phases/Decisions.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -69,7 +70,7 @@ private:
         return "'" + op.getName().getStringRef().str() + "' cannot be in a region of '" + target->name().str() +
                "': " + *refusal;
     DictionaryAttr given = region.getStrategyAttr();
-    Result<DictionaryAttr> strategy = target->chooseStrategy(region);
+    Result<DictionaryAttr> strategy = completeStrategy(*target, region);
     if (!strategy)
       return strategy.error().message;
     if (given)

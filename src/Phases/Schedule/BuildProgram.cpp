@@ -18,8 +18,8 @@ using namespace dmxc;
 
 namespace {
 
-/// Strategy keys that describe the task, not the kernel: they stay out of the kernel's identity.
-constexpr llvm::StringLiteral taskKeys[] = {strategy::kFlops, strategy::kBytes, strategy::kInPlace};
+/// Strategy keys that describe the task or who chose what, not the kernel: they stay out of the kernel's identity.
+constexpr llvm::StringLiteral taskKeys[] = {strategy::kDecided, strategy::kFlops, strategy::kBytes, strategy::kInPlace};
 
 /// Outlines region bodies; regions with equal text (locations aside) share one kernel, unless it owns its constants.
 class Outliner {

@@ -1,0 +1,47 @@
+//===- Transform.h - dmxc's ops of schedules --------------------*- C++ -*-===//
+//
+// transform.dmx.*: an extension of MLIR's transform dialect. What decides is the host of the interpreter: the driver.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Domain.h"
+#include "dmxc/Support/Result.h"
+
+#include "mlir/Dialect/Transform/IR/TransformAttrs.h"
+#include "mlir/Dialect/Transform/IR/TransformDialect.h"
+#include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "dmxc/Dialect/Transform/TransformOps.h.inc"
+
+namespace dmxc::transform {
+
+/// What the ops ask while a script runs. Not thread-safe; one a compile.
+class ScheduleHost {
+public:
+  virtual ~ScheduleHost();
+  /// Adds `decided` to what is decided of a region, and derives its strategy. `place` is the script's. An error is a
+  /// sentence without an end; nothing is changed then.
+  virtual Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, mlir::Location place) = 0;
+  /// The value of a parameter that has these values; one of them. `preferred` is its default, one of them too, or null
+  /// where there is none.
+  virtual Result<mlir::Attribute> parameter(ParamOp op, const Domain &domain, mlir::Attribute preferred) = 0;
+};
+
+/// Gives the ops of one application their host.
+class ScheduleExtension : public mlir::transform::TransformState::Extension {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleExtension)
+  ScheduleExtension(mlir::transform::TransformState &state, ScheduleHost &host) : Extension(state), host(host) {}
+  ScheduleHost &host;
+};
+
+/// Makes the transform dialect, with these ops, known to a registry.
+void registerTransformExtension(mlir::DialectRegistry &registry);
+
+/// "; did you mean 'x'?" where one of `names` is near.
+std::string nearName(llvm::StringRef text, llvm::ArrayRef<std::string> names);
+
+} // namespace dmxc::transform

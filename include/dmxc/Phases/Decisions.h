@@ -1,0 +1,22 @@
+//===- Decisions.h - what was decided of regions ----------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Target/TargetBackend.h"
+
+namespace dmxc {
+
+/// The `decided` dictionary of a region's strategy; empty where there is none. What text has may be of any type: then
+/// null.
+mlir::DictionaryAttr decidedOf(dmir::RegionOp region);
+
+/// `decided` with the entries of `added`, which replace those of the same name and scope.
+mlir::DictionaryAttr mergeDecided(mlir::DictionaryAttr decided, mlir::DictionaryAttr added);
+
+/// What `decided` has for a decision; null where it leaves it open.
+mlir::Attribute decidedValue(mlir::DictionaryAttr decided, const Decision &decision);
+
+/// The strategy of a region by its target, with what the region's own has `decided`. Refuses what the target has no
+/// decision or no value for; the sentence names the node and what there is.
+Result<mlir::DictionaryAttr> completeStrategy(const TargetBackend &target, dmir::RegionOp region);
+
+} // namespace dmxc

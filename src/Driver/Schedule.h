@@ -1,0 +1,79 @@
+//===- Schedule.h - the --schedule transform scripts ------------*- C++ -*-===//
+#pragma once
+
+#include "dmxc/Dialect/Transform/Transform.h"
+#include "dmxc/Phases/Phases.h"
+#include "dmxc/Support/Diagnostic.h"
+
+#include "mlir/Dialect/Transform/IR/TransformOps.h"
+
+#include <map>
+#include <set>
+
+namespace dmxc::driver {
+
+/// The scripts of a compile: read once, run as often as somebody wants to know what they do. Messages go to MLIR's
+/// diagnostics of the context, with the scripts' places.
+class Schedule final : public transform::ScheduleHost {
+public:
+  using Values = std::vector<std::pair<std::string, mlir::Attribute>>;
+  /// A parameter that a run came by.
+  struct Parameter {
+    std::string name;
+    Domain domain;
+    mlir::Operation *op = nullptr;
+  };
+
+  Schedule(mlir::MLIRContext &context, const PhaseContext &phases, Diagnostics &diagnostics);
+  ~Schedule() override;
+
+  /// Reads the scripts. `set` are the values of parameters, as texts.
+  bool load(const std::vector<std::string> &paths, const std::vector<std::pair<std::string, std::string>> &set);
+  /// Runs them on a module whose regions are formed; a parameter that is not set has its default.
+  bool run(mlir::ModuleOp module);
+  /// Runs them on a module with these values besides those that are set, up to the first parameter without one, which
+  /// is returned; nullopt after a whole run. False where they fail.
+  bool runUpTo(mlir::ModuleOp module, const Values &values, std::optional<Parameter> &open);
+
+  /// Who decided something of a region: the place in a script; "" where none did. `scope` as in Decision.
+  std::string decider(dmir::RegionOp region, const std::string &scope, const std::string &name) const;
+
+  Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, mlir::Location place) override;
+  /// The same where `who` is no script.
+  Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, const std::string &who);
+  Result<mlir::Attribute> parameter(transform::ParamOp op, const Domain &domain, mlir::Attribute preferred) override;
+
+private:
+  struct Script {
+    std::string path, text;
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    mlir::transform::NamedSequenceOp entry;
+  };
+
+  bool read(Script &script);
+  bool findEntry(Script &script);
+  bool apply(mlir::ModuleOp module);
+  bool checkKnobs();
+  void rewrite(mlir::Diagnostic &diagnostic);
+  std::string handleAt(mlir::Location place) const;
+
+  mlir::MLIRContext &context;
+  const PhaseContext &phases;
+  Diagnostics &diagnostics;
+  std::vector<Script> scripts;
+  std::vector<std::pair<std::string, std::string>> set;
+  std::map<std::string, Parameter> seen; ///< parameters of the run
+  Values values;                         ///< of an enumeration
+  bool enumerates = false;
+  std::optional<Parameter> open;
+  std::map<std::pair<mlir::Operation *, std::string>, std::string> deciders; ///< {region, "scope.name"}
+};
+
+/// Takes off an op of a region what a target wrote to it when it chose the region's strategy: attributes of dialects of
+/// its own.
+void forgetDerived(mlir::Operation *op);
+
+/// For each region every decision with its values, the one it has and who chose that. `schedule` may be null.
+std::string explainDecisions(mlir::ModuleOp module, const PhaseContext &context, const Schedule *schedule);
+
+} // namespace dmxc::driver

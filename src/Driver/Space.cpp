@@ -1,0 +1,141 @@
+//===- Space.cpp - the candidates of a tuner ------------------------------===//
+#include "Space.h"
+#include "TuningDatabase.h"
+
+#include "dmxc/Phases/Decisions.h"
+
+using namespace mlir;
+
+namespace dmxc::driver {
+
+namespace {
+
+bool isPromising(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return !number || number.getType().isInteger(1) ||
+         (number.getInt() > 0 && llvm::isPowerOf2_64(static_cast<uint64_t>(number.getInt())));
+}
+
+/// Walks the tree of the scripts' parameters.
+class ScriptWalk {
+public:
+  ScriptWalk(Schedule &schedule, ModuleOp module, Diagnostics &diagnostics, Space<Schedule::Values> &space)
+      : schedule(schedule), module(module), diagnostics(diagnostics), space(space) {}
+
+  bool walk() {
+    std::optional<Schedule::Parameter> open;
+    OwningOpRef<ModuleOp> copy = module.clone();
+    if (!schedule.runUpTo(*copy, values, open))
+      return false;
+    if (!open) {
+      if (space.candidates.size() == kMostCandidates) {
+        diagnostics.report(modelError("the scripts' parameters have more than " + std::to_string(kMostCandidates) +
+                                      " values together; set some with --set"),
+                           "schedule-space");
+        return false;
+      }
+      if (llvm::all_of(values, [](const auto &knob) { return isPromising(knob.second); }))
+        space.promising.push_back(space.candidates.size());
+      space.candidates.push_back(values);
+      space.points.push_back(point);
+      return true;
+    }
+    for (uint64_t i = 0; i < open->domain.count(); ++i) {
+      values.emplace_back(open->name, open->domain.at(i));
+      point.push_back(static_cast<int64_t>(i));
+      if (!walk())
+        return false;
+      values.pop_back();
+      point.pop_back();
+    }
+    return true;
+  }
+
+private:
+  Schedule &schedule;
+  ModuleOp module;
+  Diagnostics &diagnostics;
+  Space<Schedule::Values> &space;
+  Schedule::Values values;
+  Point point;
+};
+
+/// Walks the decisions of a region; what is free may depend on what is decided.
+class RegionWalk {
+public:
+  RegionWalk(const TargetBackend &target, dmir::RegionOp region, Space<std::string> &space)
+      : target(target), region(region), space(space) {}
+
+  Status walk() { return walk(DictionaryAttr::get(region.getContext()), {}, /*isPreferred=*/true, /*promises=*/true); }
+
+private:
+  Status walk(DictionaryAttr decided, const Point &point, bool isPreferred, bool promises) {
+    for (const Decision &decision : target.decisions(region, decided)) {
+      if (decidedValue(decided, decision))
+        continue;
+      Builder b(region.getContext());
+      for (uint64_t i = 0; i < decision.domain.count(); ++i) {
+        Attribute value = decision.domain.at(i);
+        DictionaryAttr one = b.getDictionaryAttr(b.getNamedAttr(decision.name, value));
+        if (!decision.scope.empty())
+          one = b.getDictionaryAttr(b.getNamedAttr(decision.scope, one));
+        Point next = point;
+        next.push_back(static_cast<int64_t>(i));
+        if (Status s = walk(mergeDecided(decided, one), next, isPreferred && value == decision.preferred,
+                            promises && isPromising(value));
+            !s)
+          return s;
+      }
+      return Status::ok();
+    }
+    if (space.candidates.size() == kMostCandidates)
+      return modelError("node '" + dmir::nodeName(region) + "' has more than " + std::to_string(kMostCandidates) +
+                        " candidates; choose some in a script with transform.dmx.param, and tune that");
+    if (promises)
+      space.promising.push_back(space.candidates.size());
+    if (isPreferred)
+      space.preferred = space.candidates.size();
+    space.candidates.push_back(jsonOf(decided));
+    space.points.push_back(point);
+    return Status::ok();
+  }
+
+  const TargetBackend &target;
+  dmir::RegionOp region;
+  Space<std::string> &space;
+};
+
+} // namespace
+
+bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &diagnostics,
+                 Space<Schedule::Values> &space) {
+  return compilation.runStep("schedule-script", [&] {
+    Schedule schedule(compilation.context(), compilation.phaseContext(), diagnostics);
+    return schedule.load(options.schedules, options.knobs) &&
+           ScriptWalk(schedule, compilation.module(), diagnostics, space).walk();
+  });
+}
+
+Result<std::vector<TunedRegion>> tunedRegions(const Options &options, Compilation &compilation, bool onDevicesAlone) {
+  std::vector<TunedRegion> regions;
+  Status done = Status::ok();
+  compilation.module().walk([&](dmir::RegionOp region) {
+    const TargetBackend *target = compilation.phaseContext().target(region.getDevice());
+    if (!done || !target || (onDevicesAlone && target->runsOnHost()))
+      return;
+    TunedRegion tuned{dmir::nodeName(region), region.getDevice().str(),      levelsOf(options, region.getDevice()),
+                      fingerprintOf(region),  target->decisions(region, {}), {}};
+    if (llvm::any_of(regions, [&](const TunedRegion &other) {
+          return other.fingerprint == tuned.fingerprint && other.device == tuned.device;
+        }))
+      return;
+    // The product of what is free on the host is beyond all bounds, and is no space of a tuner yet.
+    if (onDevicesAlone)
+      done = RegionWalk(*target, region, tuned.space).walk();
+    if (!tuned.decisions.empty())
+      regions.push_back(std::move(tuned));
+  });
+  return done ? Result<std::vector<TunedRegion>>(std::move(regions)) : done.takeError();
+}
+
+} // namespace dmxc::driver

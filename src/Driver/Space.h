@@ -1,0 +1,38 @@
+//===- Space.h - the candidates of a tuner ----------------------*- C++ -*-===//
+#pragma once
+
+#include "Schedule.h"
+#include "Search.h"
+
+#include "dmxc/Driver/Compilation.h"
+
+namespace dmxc::driver {
+
+/// Candidates in program order and in that of the domains' values; `points` has their positions.
+template <typename Candidate> struct Space {
+  std::vector<Point> points;
+  std::vector<Candidate> candidates;
+  size_t preferred = 0; ///< the default's number
+  /// Those whose numbers are powers of two, which divide most extents: worth trying first.
+  std::vector<size_t> promising;
+};
+
+/// More candidates than this are an error: nobody would try them.
+inline constexpr size_t kMostCandidates = 1 << 16;
+
+/// A region that a tuner may decide of.
+struct TunedRegion {
+  std::string node, device, level, fingerprint;
+  std::vector<Decision> decisions; ///< where nothing is decided
+  Space<std::string> space;        ///< decided dictionaries as JSON
+};
+
+/// All values of the scripts' parameters, exactly: each script is run on a copy of the module up to the first parameter
+/// that is open, whose values go on. What `options` set is no parameter. False after errors.
+bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &diagnostics,
+                 Space<Schedule::Values> &space);
+
+/// The regions of the module that something is free of, on devices whose clocks are simulated or on all.
+Result<std::vector<TunedRegion>> tunedRegions(const Options &options, Compilation &compilation, bool onDevicesAlone);
+
+} // namespace dmxc::driver

@@ -1,0 +1,413 @@
+//===- Tune.cpp - dmxc tune -----------------------------------------------===//
+#include "Tune.h"
+#include "Space.h"
+#include "Streams.h"
+#include "TuningDatabase.h"
+
+#include "dmxc/Driver/Driver.h"
+#include "dmxc/Support/MappedFile.h"
+#include "dmxc/Support/Sha256.h"
+#include "dmxc/Tools/Run.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Path.h"
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <unistd.h>
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace dmxc::driver {
+
+namespace {
+
+/// Outputs of candidates must come this near to the default's: what another order of sums may change.
+constexpr double kLeastSqnr = 50;
+
+/// What was measured before an interrupt: a file beside the database, a line a trial.
+class Journal {
+public:
+  explicit Journal(std::string path) : path(std::move(path)) {
+    std::ifstream in(this->path);
+    for (std::string line; std::getline(in, line);) {
+      json row = json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (row.is_array() && row.size() == 2 && row[0].is_string() && row[1].is_number_integer()) // else it was cut
+        rows[row[0].get<std::string>()] = row[1].get<int64_t>();
+    }
+  }
+  std::optional<int64_t> find(const std::string &key) const {
+    auto row = rows.find(key);
+    return row == rows.end() ? std::nullopt : std::optional(row->second);
+  }
+  void add(const std::string &key, int64_t clocks) {
+    std::ofstream(path, std::ios::app) << json{key, clocks}.dump() << "\n";
+    rows[key] = clocks;
+  }
+  void remove() const { unlink(path.c_str()); }
+  size_t size() const { return rows.size(); }
+
+private:
+  std::string path;
+  std::map<std::string, int64_t> rows;
+};
+
+Error noClock() {
+  return usageError(
+      "nothing of this model runs on a device with a simulated clock, which is what tuning measures; choose "
+      "another target with -t");
+}
+
+/// "tile=8 unroll=2".
+std::string knobText(const Schedule::Values &values, const char *before = "") {
+  std::string text;
+  for (const auto &[name, value] : values) {
+    auto string = mlir::dyn_cast<mlir::StringAttr>(value);
+    text += (text.empty() ? "" : " ") + std::string(before) + name + "=" + (string ? string.str() : valueText(value));
+  }
+  return text;
+}
+
+class Tuner {
+public:
+  Tuner(const Options &options, Diagnostics &diagnostics) : options(options), diagnostics(diagnostics) {}
+
+  int run() {
+    bool good = tuneAll();
+    int code = diagnostics.exitCode();
+    return good || code ? code : exitCodeOf(ErrorKind::Internal);
+  }
+
+private:
+  bool fail(const Error &error, const std::string &file = "") {
+    const char *id = error.kind == ErrorKind::IO ? "io" : error.kind == ErrorKind::Usage ? "usage" : "tune";
+    diagnostics.report(error, id, file);
+    return false;
+  }
+
+  bool tuneAll();
+  bool partition();
+  bool checkSizes();
+  bool list();
+  bool prepare();
+  bool tuneScripts();
+  bool tuneRegions();
+  bool tuneRegion(const TunedRegion &region, size_t trials);
+  bool writeDatabase();
+  bool finish();
+
+  /// Compiles and runs a candidate; its clocks, or why there are none.
+  Result<int64_t> measure(const std::vector<std::string> &records, const Schedule::Values &knobs, bool isDefault);
+  std::optional<double> trial(const std::string &name, const std::vector<std::string> &records,
+                              const Schedule::Values &knobs);
+  Options trialOptions() const;
+
+  const Options &options;
+  Diagnostics &diagnostics;
+  std::unique_ptr<Compilation> compilation; ///< behind partition
+  TuningDatabase known;
+  std::vector<std::string> winners; ///< records found in this run
+  std::unique_ptr<TemporaryFile> bundle;
+  std::string folder; ///< the default's outputs and the report
+  std::unique_ptr<Journal> journal;
+  std::string identity; ///< of model and options, in the journal's keys
+  int64_t defaultClocks = 0;
+};
+
+bool Tuner::tuneAll() {
+  if (!partition())
+    return false;
+  if (options.listCandidates)
+    return list();
+  if (!checkSizes() || !prepare())
+    return false;
+  bool good = options.schedules.empty() ? tuneRegions() : tuneScripts();
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return good && finish();
+}
+
+/// The model up to its regions.
+bool Tuner::partition() {
+  compilation = Compilation::create(options, diagnostics);
+  if (!compilation || !compilation->import())
+    return false;
+  for (const Phase &phase : phases()) {
+    if (!compilation->runPhase(phase))
+      return false;
+    if (llvm::StringRef(phase.name) == "partition")
+      return true;
+  }
+  return true;
+}
+
+bool Tuner::checkSizes() {
+  for (auto function : compilation->module().getOps<mlir::func::FuncOp>())
+    for (mlir::Type type : function.getArgumentTypes())
+      if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type); tensor && !tensor.hasStaticShape())
+        return fail(
+            usageError("tuning needs the model's sizes, and some of its inputs' dims are open; fix them with --dim "
+                       "NAME=N or --shape"),
+            shownModel(options));
+  return true;
+}
+
+bool Tuner::list() {
+  if (options.schedules.empty()) {
+    auto regions = tunedRegions(options, *compilation, /*onDevicesAlone=*/false);
+    if (!regions)
+      return fail(regions.error(), shownModel(options));
+    for (const TunedRegion &region : *regions)
+      for (const Decision &decision : region.decisions)
+        std::cout << "'" << region.node << "' " << (decision.scope.empty() ? "" : decision.scope + ".") << decision.name
+                  << ": " << decision.domain.str() << "\n";
+    std::cout << regions->size() << " regions with something free\n";
+    return true;
+  }
+  Space<Schedule::Values> space;
+  if (!scriptSpace(options, *compilation, diagnostics, space))
+    return false;
+  for (const Schedule::Values &values : space.candidates)
+    std::cout << knobText(values) << "\n";
+  std::cout << space.candidates.size() << " candidates\n";
+  return true;
+}
+
+/// The database, the journal and the default's figures.
+bool Tuner::prepare() {
+  bool onDevices = false;
+  compilation->module().walk([&](dmir::RegionOp region) {
+    const TargetBackend *target = compilation->phaseContext().target(region.getDevice());
+    onDevices |= target && !target->runsOnHost();
+  });
+  if (!onDevices)
+    return fail(noClock(), shownModel(options));
+  if (!options.database.empty()) {
+    std::string parent = llvm::sys::path::parent_path(options.database).str();
+    const std::string &where = parent.empty() ? "." : parent;
+    bool isThere = access(options.database.c_str(), F_OK) == 0;
+    if (access(where.c_str(), W_OK) != 0 || (isThere && access(options.database.c_str(), R_OK | W_OK) != 0))
+      return fail(ioError("cannot write the database '" + options.database + "': " + std::strerror(errno)));
+    if (isThere)
+      if (Status read = known.read(options.database, diagnostics); !read)
+        return fail(read.error());
+  }
+  auto made = TemporaryFile::create("trial.bundle");
+  if (!made)
+    return fail(made.error());
+  bundle = std::move(*made);
+  folder = bundle->path() + ".d";
+  std::error_code error;
+  if (!fs::create_directories(folder, error))
+    return fail(ioError("cannot make the folder '" + folder + "': " + error.message()));
+  if (!options.database.empty())
+    journal = std::make_unique<Journal>(options.database + ".trials");
+  auto model = MappedFile::open(options.model);
+  if (!model)
+    return fail(model.error());
+  identity = Sha256::hexOf((*model)->bytes());
+  for (const TargetChoice &choice : options.targets)
+    identity += " " + choice.name + ":" + levelsOf(options, choice.name);
+  Result<int64_t> clocks = measure({}, {}, /*isDefault=*/true);
+  if (!clocks)
+    return fail(clocks.error(), shownModel(options));
+  defaultClocks = *clocks;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Measuring
+//===----------------------------------------------------------------------===//
+
+/// Clocks of the last run of all kernels in a device's report.
+static Result<int64_t> clocksOf(const std::string &report) {
+  std::ifstream in(report);
+  json document = json::parse(in, nullptr, /*allow_exceptions=*/false);
+  int64_t sum = 0;
+  if (document.is_object() && document.contains("last") && document["last"].is_array())
+    for (const json &kernel : document["last"])
+      if (kernel.is_object() && kernel.contains("main") && kernel["main"].contains("clocks"))
+        sum += kernel["main"]["clocks"].get<int64_t>();
+  if (sum > 0)
+    return sum;
+  return noClock();
+}
+
+Options Tuner::trialOptions() const {
+  Options trial = options;
+  trial.tune = trial.explainDecisions = trial.depfile = false;
+  trial.quiet = true;
+  trial.progress = ProgressMode::None;
+  trial.timeReport = TimeReport::None;
+  trial.placementReport.clear();
+  trial.dumpPhases.clear();
+  trial.saveTemps.clear();
+  trial.bundleDirectory = false;
+  trial.output = bundle->path();
+  return trial;
+}
+
+Result<int64_t> Tuner::measure(const std::vector<std::string> &records, const Schedule::Values &knobs, bool isDefault) {
+  Options trial = trialOptions();
+  trial.tuningRecords = records;
+  for (const auto &[name, value] : knobs) {
+    auto text = mlir::dyn_cast<mlir::StringAttr>(value);
+    trial.knobs.emplace_back(name, text ? text.str() : valueText(value));
+  }
+  Diagnostics messages;
+  if (compile(trial, messages) != 0)
+    return modelError("it does not compile: " + (messages.all().empty() ? "" : messages.all().front().text));
+  for (const Diagnostic &message : messages.all())
+    if (message.severity == Severity::Warning && message.id == "tuning-db")
+      return modelError(message.text);
+  tools::RunOptions run;
+  run.bundle = bundle->path();
+  run.randomSeed = 1;
+  run.quiet = true;
+  run.session.deviceOptions = {"report=" + folder + "/report.json"};
+  (isDefault ? run.outputDir : run.expectDir) = folder + "/default";
+  run.tolerance.minSqnr = kLeastSqnr;
+  std::error_code ignored;
+  fs::remove(folder + "/report.json", ignored);
+  std::ostringstream out;
+  if (Status done = tools::runBundle(run, out); !done)
+    return Error{done.error().kind, done.error().kind == ErrorKind::Mismatch
+                                        ? "it computes something else: " + out.str()
+                                        : done.error().message};
+  return clocksOf(folder + "/report.json");
+}
+
+std::optional<double> Tuner::trial(const std::string &name, const std::vector<std::string> &records,
+                                   const Schedule::Values &knobs) {
+  std::string key = identity + " " + name;
+  for (const std::string &record : winners)
+    key += " " + record;
+  key = Sha256::hexOf(std::as_bytes(std::span(key.data(), key.size())));
+  if (journal)
+    if (std::optional<int64_t> before = journal->find(key))
+      return *before < 0 ? std::nullopt : std::optional<double>(static_cast<double>(*before));
+  Result<int64_t> clocks = measure(records, knobs, /*isDefault=*/false);
+  if (journal)
+    journal->add(key, clocks ? *clocks : -1);
+  if (!options.quiet)
+    std::cout << "  " << name << ": " << (clocks ? std::to_string(*clocks) + " clocks" : "dropped") << std::endl;
+  if (clocks)
+    return static_cast<double>(*clocks);
+  // A candidate that its domain has, and that fails, is a fault of the domain: said, and not chosen.
+  Diagnostic warning;
+  warning.severity = Severity::Warning;
+  warning.id = "tune-dropped";
+  warning.file = shownModel(options);
+  warning.text = name + " was dropped: " + clocks.error().message;
+  diagnostics.report(std::move(warning));
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Searching
+//===----------------------------------------------------------------------===//
+
+constexpr size_t kDefaultTrials = 64;
+
+bool Tuner::tuneScripts() {
+  Space<Schedule::Values> space;
+  if (!scriptSpace(options, *compilation, diagnostics, space))
+    return false;
+  auto best = searchSpace(space.points, 0, space.promising, options.trials ? options.trials : kDefaultTrials,
+                          [&](size_t i) { return trial(knobText(space.candidates[i]), {}, space.candidates[i]); });
+  if (!best)
+    return fail(modelError("none of the candidates could be measured"), shownModel(options));
+  std::cout << "best of " << space.candidates.size() << " in " << best->trials
+            << " trials: " << knobText(space.candidates[best->best], "--set ") << ": "
+            << static_cast<int64_t>(best->value) << " clocks, default " << defaultClocks << "\n";
+  return true;
+}
+
+bool Tuner::tuneRegions() {
+  auto regions = tunedRegions(options, *compilation, /*onDevicesAlone=*/true);
+  if (!regions)
+    return fail(regions.error(), shownModel(options));
+  size_t all = options.trials ? options.trials : kDefaultTrials * std::max<size_t>(regions->size(), 1);
+  for (size_t i = 0; i < regions->size(); ++i) {
+    size_t share = all / (regions->size() - i);
+    all -= share;
+    if (!tuneRegion((*regions)[i], share))
+      return false;
+  }
+  return writeDatabase();
+}
+
+bool Tuner::tuneRegion(const TunedRegion &region, size_t trials) {
+  if (known.has(region.fingerprint, region.device, region.level)) {
+    std::cout << "'" << region.node << "': the database has it\n";
+    return true;
+  }
+  if (region.space.candidates.size() < 2 || trials == 0)
+    return true;
+  std::cout << "'" << region.node << "' on " << region.device << ": " << region.space.candidates.size()
+            << " candidates\n";
+  auto recordOf = [&](size_t i) {
+    TuningRecord record{region.fingerprint, region.device, region.level, region.space.candidates[i], "bits", 0, 0};
+    for (const Decision &decision : region.decisions)
+      if (effectName(decision.effect) != "bits")
+        record.effect = effectName(decision.effect);
+    return record;
+  };
+  auto best = searchSpace(region.space.points, region.space.preferred, region.space.promising, trials,
+                          [&](size_t i) -> std::optional<double> {
+                            std::vector<std::string> records = winners;
+                            records.push_back(recordOf(i).line());
+                            return trial("'" + region.node + "' " + region.space.candidates[i], records, {});
+                          });
+  if (!best)
+    return fail(modelError("none of the candidates of node '" + region.node + "' could be measured"),
+                shownModel(options));
+  TuningRecord record = recordOf(best->best);
+  record.clocks = static_cast<int64_t>(best->value);
+  record.defaultClocks = defaultClocks;
+  winners.push_back(record.line());
+  std::cout << "'" << region.node << "': best of " << best->trials << " trials is " << record.decided << ": "
+            << record.clocks << " clocks, default " << defaultClocks << "\n";
+  return true;
+}
+
+/// What it had and what was found, sorted.
+bool Tuner::writeDatabase() {
+  std::set<std::string> lines(winners.begin(), winners.end());
+  if (access(options.database.c_str(), F_OK) == 0) {
+    std::ifstream in(options.database);
+    for (std::string line; std::getline(in, line);)
+      if (!line.empty())
+        lines.insert(line);
+  }
+  std::string text;
+  for (const std::string &line : lines)
+    text += line + "\n";
+  if (Status written = writeFile(options.database, text, Durability::Disk); !written)
+    return fail(written.error());
+  journal->remove();
+  return true;
+}
+
+/// The bundle, where -o asks for one.
+bool Tuner::finish() {
+  if (options.output.empty())
+    return true;
+  Options last = options;
+  last.tune = false;
+  if (!options.database.empty())
+    last.tuningDatabases.push_back(options.database);
+  return compile(last, diagnostics) == 0;
+}
+
+} // namespace
+
+int tune(const Options &options, Diagnostics &diagnostics) { return Tuner(options, diagnostics).run(); }
+
+} // namespace dmxc::driver

@@ -1,0 +1,127 @@
+//===- Decisions.cpp - what was decided of regions ------------------------===//
+#include "dmxc/Phases/Decisions.h"
+
+#include "dmxc/Support/Diagnostic.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace dmxc {
+
+DictionaryAttr decidedOf(dmir::RegionOp region) {
+  DictionaryAttr strategy = region.getStrategyAttr();
+  Attribute decided = strategy ? strategy.get(strategy::kDecided) : Attribute();
+  return decided ? dyn_cast<DictionaryAttr>(decided) : DictionaryAttr::get(region.getContext());
+}
+
+DictionaryAttr mergeDecided(DictionaryAttr decided, DictionaryAttr added) {
+  NamedAttrList merged(decided);
+  for (NamedAttribute entry : added) {
+    auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
+    auto before = dyn_cast_or_null<DictionaryAttr>(decided.get(entry.getName()));
+    if (inner && before)
+      merged.set(entry.getName(), mergeDecided(before, inner));
+    else
+      merged.set(entry.getName(), inner ? Attribute(inner) : domainValue(entry.getValue()));
+  }
+  return merged.getDictionary(decided.getContext());
+}
+
+Attribute decidedValue(DictionaryAttr decided, const Decision &decision) {
+  if (!decision.scope.empty())
+    if (auto scope = dyn_cast_or_null<DictionaryAttr>(decided.get(decision.scope)))
+      if (Attribute value = scope.get(decision.name))
+        return value;
+  Attribute value = decided.get(decision.name);
+  return value && !isa<DictionaryAttr>(value) ? value : Attribute();
+}
+
+namespace {
+
+/// Compares what is decided with what may be.
+class Checker {
+public:
+  Checker(const TargetBackend &target, dmir::RegionOp region, ArrayRef<Decision> decisions)
+      : whose("the " + target.name().str() + " target "), node("node '" + dmir::nodeName(region) + "'"),
+        decisions(decisions) {}
+
+  Status check(DictionaryAttr decided) const {
+    for (NamedAttribute entry : decided) {
+      StringRef key = entry.getName();
+      auto scope = dyn_cast<DictionaryAttr>(entry.getValue());
+      if (!scope) {
+        if (Status s = checkValue(key, std::nullopt, entry.getValue()); !s)
+          return s;
+        continue;
+      }
+      if (llvm::none_of(decisions, [&](const Decision &decision) { return decision.scope == key; }))
+        return unknown(key, scopes(), "nothing to decide for");
+      for (NamedAttribute inner : scope)
+        if (Status s = checkValue(inner.getName(), key, inner.getValue()); !s)
+          return s;
+    }
+    return Status::ok();
+  }
+
+private:
+  Status checkValue(StringRef name, std::optional<StringRef> scope, Attribute value) const {
+    bool isKnown = false;
+    for (const Decision &decision : decisions) {
+      if (decision.name != name || (scope && decision.scope != *scope))
+        continue;
+      isKnown = true;
+      if (!decision.domain.contains(value))
+        return modelError(whose + "refuses " + name.str() + " = " + valueText(value) + " for " + node +
+                          (decision.scope.empty() ? "" : " at " + decision.scope) + "; its values are " +
+                          decision.domain.str());
+    }
+    return isKnown ? Status::ok() : unknown(name, names(scope), "no decision");
+  }
+
+  Status unknown(StringRef name, const std::vector<std::string> &known, StringRef what) const {
+    std::string near = nearestName(name.str(), known), list;
+    for (const std::string &one : known)
+      list += (list.empty() ? "" : ", ") + one;
+    return modelError(whose + "has " + what.str() + " '" + name.str() + "' for " + node + "; it has " +
+                      (list.empty() ? "none" : list) + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
+
+  std::vector<std::string> names(std::optional<StringRef> scope) const {
+    std::set<std::string> names;
+    for (const Decision &decision : decisions)
+      if (!scope || decision.scope == *scope)
+        names.insert(decision.name);
+    return {names.begin(), names.end()};
+  }
+
+  std::vector<std::string> scopes() const {
+    std::set<std::string> names;
+    for (const Decision &decision : decisions)
+      if (!decision.scope.empty())
+        names.insert(decision.scope);
+    return {names.begin(), names.end()};
+  }
+
+  std::string whose, node;
+  ArrayRef<Decision> decisions;
+};
+
+} // namespace
+
+Result<DictionaryAttr> completeStrategy(const TargetBackend &target, dmir::RegionOp region) {
+  DictionaryAttr decided = decidedOf(region);
+  if (!decided)
+    return modelError("'decided' of its strategy is no dictionary; write decided = {NAME = VALUE}");
+  if (!decided.empty())
+    if (Status s = Checker(target, region, target.decisions(region, decided)).check(decided); !s)
+      return s.takeError();
+  Result<DictionaryAttr> strategy = target.chooseStrategy(region);
+  if (!strategy || decided.empty())
+    return strategy;
+  NamedAttrList all(*strategy);
+  all.set(strategy::kDecided, decided);
+  return all.getDictionary(region.getContext());
+}
+
+} // namespace dmxc
