@@ -2,12 +2,18 @@
 """dmxc --schedule: scripts that match regions and decide how they are computed. Usage: dmxc_schedule_test.py BIN REPO [unittest arguments]"""
 import itertools
 import json
-import pathlib
+import os
 import re
+import shutil
+import subprocess
 import sys
 import unittest
+from random import Random
 
-from dmxc_case import BIN, DIGITS, Base
+from dmxc_case import BIN, DIGITS, REPO, Base
+
+sys.path.insert(0, str(REPO / "tests"))
+import sampling  # noqa: E402
 
 ZOO = BIN.parent / "zoo"
 ANY, NUMBER = "!transform.any_op", "!transform.param<i64>"
@@ -189,6 +195,232 @@ class BadSchedules(Base):
             self.assertNotIn("this is an error of dmxc", err)
         self.assertIn("nothere.mlir", self.refuse("--schedule", "nothere.mlir", code=3))
         self.assertIn("cannot read '.'", self.refuse("--schedule", ".", code=3))
+
+
+def divisors(n):
+    return [i for i in range(1, n + 1) if n % i == 0]
+
+
+def param(name, domain, kind=NUMBER):
+    return f'%{name} = transform.dmx.param "{name}" {domain} -> {kind}'
+
+
+GEMM = match('node = "/hidden/Gemm"')
+WIDTH = f"%n = transform.dmx.dim %r[1] : {ANY} -> {NUMBER}"  # 32
+DEPTH = f"%k = transform.dmx.dim %r operand 0 [-1] : {ANY} -> {NUMBER}"  # 512
+
+
+class Parameters(Base):
+    # Trees: the script, and by name the values that a parameter has after those before it, written independently of the compiler.
+    TREES = {
+        "pairs": ([param("a", "one_of [1, 2, 4]"), param("b", "one_of [8, 3] default 3")], {"a": lambda e: [1, 2, 4], "b": lambda e: [8, 3]}),
+        "payload": ([GEMM, WIDTH, param("x", "divides %n default 16")], {"x": lambda e: divisors(32)}),
+        "inner": ([GEMM, WIDTH, param("x", "divides %n"), param("y", "divides %x")],
+                  {"x": lambda e: divisors(32), "y": lambda e: divisors(e["x"])}),
+        "depth": ([GEMM, DEPTH, param("k1", "divides %k"), param("k2", "divides %k1"), param("k3", "divides %k2")],
+                  {"k1": lambda e: divisors(512), "k2": lambda e: divisors(e["k1"]), "k3": lambda e: divisors(e["k2"])}),
+        "steps": ([param("x", "range 4 to 30 step 6"), param("y", "range 2 to %x step 3"), param("z", "range -3 to 0")],
+                  {"x": lambda e: range(4, 31, 6), "y": lambda e: range(2, e["x"] + 1, 3), "z": lambda e: range(-3, 1)}),
+        "texts": ([param("t", 'one_of ["direct", "winograd"] default "winograd"', "!transform.any_param"),
+                   param("u", "one_of [true, false]", "!transform.any_param"), param("x", "range 7 to 7")],
+                  {"t": lambda e: ["direct", "winograd"], "u": lambda e: ["true", "false"], "x": lambda e: [7]}),
+        "awkward": ([param("x", "divides 360"), param("y", "range 1 to %x step %x"), param("z", "divides %x default 1")],
+                    {"x": lambda e: divisors(360), "y": lambda e: range(1, e["x"] + 1, e["x"]), "z": lambda e: divisors(e["x"])}),
+        "same-twice": ([param("x", "one_of [2, 2, 5, 2]"), param("y", "range %x to 5")],
+                       {"x": lambda e: [2, 5], "y": lambda e: range(e["x"], 6)}),
+    }
+
+    def brute(self, tree, before=None):
+        before = before or {}
+        if not tree:
+            return [" ".join(f"{name}={value}" for name, value in before.items())]
+        (name, values), *rest = tree
+        return [leaf for value in values(before) for leaf in self.brute(rest, {**before, name: value})]
+
+    def test_enumeration_is_exact(self):
+        for name, (lines, tree) in self.TREES.items():
+            with self.subTest(name):
+                (self.dir / "s.mlir").write_text(script(*lines))
+                *listed, count = self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--list").stdout.splitlines()
+                self.assertEqual(listed, self.brute(list(tree.items())))
+                self.assertEqual(count, f"{len(listed)} candidates")
+
+    def test_defaults_and_set(self):
+        lines = [CONV2, param("g", "range 1 to 9 default 4"), f"transform.dmx.decide %r with grain = %g : {ANY}, {NUMBER}"]
+        (self.dir / "s.mlir").write_text(script(*lines))
+        for flags, grain in (((), 4), (("--set", "g=9"), 9)):
+            explained = self.run_tool(DIGITS, "--emit", "partition", "-q", "-o", "p.mlir", *BATCH, "--schedule", "s.mlir", *flags,
+                                      "--explain-decisions").stdout
+            self.assertIn(f"grain = {grain}  (s.mlir:5:5)", explained)
+        listed = self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--set", "g=9", "--list").stdout
+        self.assertEqual(listed.splitlines()[-1], "1 candidates")
+        (self.dir / "s.mlir").write_text(script(param("x", "range 1 to 1000"), param("y", "range 1 to %x")))
+        self.assertIn("[schedule-space]", self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--list", code=1).stderr)
+
+
+def product(m, k, n):
+    """y = a b on a device, both of a run."""
+    a, b, y = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
+    return (f'func.func @main(%a: {a} {{dmir.name = "a"}}, %b: {b} {{dmir.name = "b"}}) -> ({y} {{dmir.name = "y"}}) {{\n'
+            f'  %0 = dmir.matmul %a, %b : ({a}, {b}) -> {y} loc("product")\n  return %0 : {y}\n}}\n')
+
+
+class Tuning(Base):
+    TARGET = ("-t", "corsair")
+
+    def setUp(self):
+        super().setUp()
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            self.skipTest("this build has no target corsair")
+
+    def tune(self, model, database, trials, *rest, target=TARGET, code=0):
+        return self.run_tool("tune", model, *target, "--db", database, "--trials", trials, *rest, code=code)
+
+    def clocks(self, bundle):
+        self.run_tool(bundle, "--random-inputs", "1", "--device-opt", "report=r.json", tool="dmx-run")
+        return sum(kernel["main"]["clocks"] for kernel in json.loads((self.dir / "r.json").read_text())["last"])
+
+    def test_a_fifth_of_the_space_finds_the_best(self):
+        """Within 5 % of the best of all team sizes, which the test measures itself; a default that is spoilt is found out."""
+        (self.dir / "p.mlir").write_text(product(384, 448, 320))
+        exact = {}
+        for quads in (1, 2, 3, 4, 8, 16, 24, 32):
+            self.run_tool("p.mlir", "-t", f"corsair:quads={quads}", "-o", "q.bundle")
+            exact[quads] = self.clocks("q.bundle")
+        for level in ("", ":quads=1", ":quads=3"):
+            target = ("-t", "corsair" + level)
+            self.tune("p.mlir", "d.jsonl", 6, target=target)
+            self.run_tool("p.mlir", *target, "--tuning-db", "d.jsonl", "-o", "t.bundle")
+            self.assertLessEqual(self.clocks("t.bundle"), 1.05 * min(exact.values()))
+            record = [json.loads(line) for line in (self.dir / "d.jsonl").read_text().splitlines()
+                      if json.loads(line)["level"] == (level[1:] or "default")][0]
+            self.assertEqual(record["clocks"], self.clocks("t.bundle"))
+            if level:
+                self.assertEqual(record["default_clocks"], exact[int(level.split("=")[1])])
+        print(f"team sizes {exact}")
+
+    def test_same_database_same_bytes(self):
+        self.tune(DIGITS, "a.jsonl", 4, *BATCH)
+        before = (self.dir / "a.jsonl").read_bytes()
+        self.assertIn("the database has it", self.tune(DIGITS, "a.jsonl", 4, *BATCH).stdout)
+        self.tune(DIGITS, "b.jsonl", 4, *BATCH)
+        self.assertEqual({before}, {(self.dir / name).read_bytes() for name in ("a.jsonl", "b.jsonl")})
+        record = json.loads(before)
+        self.assertEqual(sorted(record), ["clocks", "decided", "default_clocks", "effect", "level", "region", "target", "v"])
+        slower = {**record, "clocks": record["clocks"] + 9, "decided": {"quads": 2}}
+        other = {**record, "region": "sha256:00", "decided": {"quads": 3}}
+        bundles = set()
+        for order in itertools.permutations([record, slower, other]):
+            (self.dir / "s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in order))
+            self.run_tool(DIGITS, *self.TARGET, *BATCH, "--tuning-db", "s.jsonl", "-o", "s.bundle", "-MD")
+            bundles.add((self.dir / "s.bundle").read_bytes())
+        self.run_tool(DIGITS, *self.TARGET, *BATCH, "--tuning-db", "a.jsonl", "-o", "a.bundle")
+        self.assertEqual(bundles, {(self.dir / "a.bundle").read_bytes()})
+        self.assertIn("s.jsonl", (self.dir / "s.bundle.d").read_text())
+
+    def test_after_a_kill_it_goes_on(self):
+        (self.dir / "p.mlir").write_text(product(384, 448, 320))
+        command = [str(BIN / "dmxc"), "tune", "p.mlir", *self.TARGET, "--db", "k.jsonl", "--trials", "8"]
+        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(self.dir)})
+        seen = [process.stdout.readline() for _ in range(4)][1:]
+        process.kill()
+        process.communicate()
+        self.assertFalse((self.dir / "k.jsonl").exists())
+        again = self.tune("p.mlir", "k.jsonl", 8).stdout
+        for line in seen:
+            self.assertIn(" clocks", line)
+            self.assertNotIn(line, again)
+        self.tune("p.mlir", "whole.jsonl", 8)
+        self.assertEqual((self.dir / "k.jsonl").read_bytes(), (self.dir / "whole.jsonl").read_bytes())
+        self.assertFalse((self.dir / "k.jsonl.trials").exists())
+
+    def test_parameters_of_a_script(self):
+        (self.dir / "s.mlir").write_text(script(match('device = "corsair"'), param("team", "one_of [1, 4, 16]"),
+                                                f"transform.dmx.decide %r with quads = %team : {ANY}, {NUMBER}"))
+        out = self.run_tool("tune", DIGITS, *self.TARGET, *BATCH, "--schedule", "s.mlir").stdout
+        self.assertIn("best of 3 in 3 trials: --set team=16: ", out)
+
+    def test_bad_databases(self):
+        self.tune(DIGITS, "good.jsonl", 2, *BATCH)
+        good = (self.dir / "good.jsonl").read_text()
+        record = json.loads(good)
+        self.run_tool(DIGITS, *self.TARGET, *BATCH, "-o", "default.bundle")
+        default = (self.dir / "default.bundle").read_bytes()
+        cases = [(good[: len(good) // 2], "no JSON"), (json.dumps({**record, "speed": 1}), "'speed' is no key of a record"),
+                 (json.dumps({**record, "v": 2}), "version 2, this dmxc knows version 1"), (b"\xff\xfe{}", "not UTF-8"),
+                 (json.dumps({**record, "decided": {"quads": 33}}), "refuses quads = 33 for node '/conv1/Conv'; its values are 1 to 32"),
+                 (json.dumps({**record, "decided": {"rows": 3}}), "no decision 'rows'"), (json.dumps({**record, "clocks": 2 ** 64}), "of another type"),
+                 (good.replace('"quads":', '"quads":1e999, "q":'), "beyond all bounds"), (json.dumps({**record, "decided": {"quads": 1.5}}), "no whole number"),
+                 (json.dumps({**record, "decided": {"quads": 2 ** 63}}), "no whole number"), ("[]", "a record is a JSON object"),
+                 ("[" * 100000, "no JSON"), (json.dumps({**record, "decided": {"": 1}}), "warning"), (json.dumps({"v": 1}), "a record has region")]
+        for text, message in cases:
+            with self.subTest(message):
+                (self.dir / "bad.jsonl").write_bytes(b"\n" + (text if isinstance(text, bytes) else text.encode()) + b"\n")
+                err = self.run_tool(DIGITS, *self.TARGET, *BATCH, "--tuning-db", "bad.jsonl", "-o", "x.bundle").stderr
+                self.assertIn("bad.jsonl:2: warning: ", err)
+                self.assertIn(message, err)
+                self.assertIn("[tuning-db]", err)
+                self.assertEqual((self.dir / "x.bundle").read_bytes(), default)
+
+    def test_fuzzed_lines(self):
+        self.tune(DIGITS, "good.jsonl", 2, *BATCH)
+        good = (self.dir / "good.jsonl").read_bytes().strip()
+        random = Random(sampling.SEED)
+        lines = []
+        for _ in range(1000):
+            line = bytearray(good)
+            for _ in range(random.randrange(1, 6)):
+                at = random.randrange(len(line))
+                how = random.randrange(3)
+                if how == 0:
+                    line[at] = random.choice([byte for byte in range(1, 256) if byte != 10])
+                elif how == 1:
+                    del line[at:at + random.randrange(1, 9)]
+                else:
+                    line[at:at] = line[random.randrange(len(line)):][:random.randrange(1, 9)]
+                line = line or bytearray(b"x")
+            lines.append(bytes(line))
+        (self.dir / "f.jsonl").write_bytes(b"\n".join(lines))
+        err = self.run_tool(DIGITS, *self.TARGET, *BATCH, "--tuning-db", "f.jsonl", "-o", "x.bundle").stderr
+        print(f"{err.count('[tuning-db]')} warnings, DMXC_SAMPLE={sampling.SEED}")
+        self.assertGreater(err.count("[tuning-db]"), 500)
+        self.run_tool("x.bundle", "--random-inputs", "1", tool="dmx-run")
+
+    def test_what_tune_refuses(self):
+        for arguments, code, message in (((DIGITS, "-t", "corsair", "--db", "d"), 2, "fix them with --dim"),
+                                         ((DIGITS, "-t", "nothing", *BATCH, "--db", "d"), 2, "unknown target 'nothing'"),
+                                         ((DIGITS, *BATCH, "--db", "d"), 2, "simulated clock"),
+                                         ((DIGITS, *BATCH, "-t", "corsair"), 2, "needs --db FILE"),
+                                         ((DIGITS, *BATCH, "-t", "corsair", "--db", "no/d"), 3, "cannot write the database 'no/d'"),
+                                         ((DIGITS, *BATCH, "-t", "corsair", "--db", "."), 3, ""),
+                                         (("nothere.onnx", "-t", "corsair", "--db", "d"), 3, "nothere.onnx"),
+                                         ((DIGITS, *BATCH, "-t", "corsair", "--db", "d", "--emit", "partition"), 2, "leave --from and --emit away")):
+            err = self.run_tool("tune", *arguments, code=code).stderr
+            self.assertIn(message, err)
+        self.run_tool(DIGITS, *BATCH, "--trials", "3", "-o", "x", code=2)
+        self.run_tool(DIGITS, *BATCH, "--tuning-db", "nothere", "-o", "x", code=3)
+
+
+class Recipes(Base):
+    def test_the_page(self):
+        """Every file and command of SCHEDULES.md, in their order."""
+        page = (REPO / "src/Driver/SCHEDULES.md").read_text()
+        files = dict(zip(re.findall(r"File `(\S+)`", page), re.findall(r"```mlir\n(.*?)```", page, re.S)))
+        self.assertEqual(len(files), page.count("```") // 2)
+        for name, text in files.items():
+            (self.dir / name).write_text(text)
+        shutil.copy(DIGITS, self.dir / "digits.onnx")
+        commands = re.findall(r"^    (dmxc|dmx-run) (.*)$", page, re.M)
+        self.assertGreaterEqual(len(commands), 7)
+        targets = self.run_tool("--print-targets").stdout
+        outputs = []
+        for tool, line in commands:
+            if "corsair" in line and "corsair" not in targets:
+                continue
+            outputs.append(self.run_tool(*line.split(), tool=tool).stdout)
+        self.assertIn("grain = 200  (overrule.mlir:4:5)", outputs[1])
+        self.assertIn('algorithm = "matmul"  (overrule.mlir:6:5)', outputs[1])
+        self.assertEqual(outputs[3].splitlines()[-1], "24 candidates")  # of 1, 2, 4, 8, 16, 32: 1 + 1 + 2 + 3 + 6 + 11
 
 
 if __name__ == "__main__":

@@ -174,6 +174,8 @@ LogicalResult MatchOp::verify() {
                                                  : "a text")
                               << ", not " << entry.getValue() << " [schedule-match]";
   }
+  if (getExpected() && getExpectedAttr().getInt() < 0)
+    return emitOpError("expects ") << getExpectedAttr().getInt() << "; give 0 or more [schedule-match]";
   if (auto kind = getFilter().getAs<StringAttr>("kind"); kind && !llvm::is_contained(kKinds, kind.getValue()))
     return emitOpError("knows no kind '") << kind.getValue() << "'; there are " << llvm::join(kKinds, ", ")
                                           << nearName(kind.getValue(), kKinds) << " [schedule-match]";

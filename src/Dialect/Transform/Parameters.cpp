@@ -107,16 +107,16 @@ DiagnosedSilenceableFailure DimOp::apply(mlir::transform::TransformRewriter &,
   auto refuse = [&](const std::string &text) { return emitSilenceableError() << text << " [schedule-match]"; };
   std::string node = "'" + dmir::nodeName(ops[0]) + "'";
   ValueRange values = getOfOperand() ? ValueRange(ops[0]->getOperands()) : ValueRange(ops[0]->getResults());
-  int64_t index = getOfOperand().value_or(0);
+  int64_t index = getOfOperand() ? getOfOperandAttr().getInt() : 0;
   if (index < 0 || index >= static_cast<int64_t>(values.size()))
     return refuse(node + " has " + std::to_string(values.size()) + " operands, so none is number " +
                   std::to_string(index));
   auto type = dyn_cast<RankedTensorType>(values[index].getType());
-  int64_t rank = type ? type.getRank() : 0, dim = getDim() < 0 ? getDim() + rank : getDim();
+  int64_t rank = type ? type.getRank() : 0, asked = getDimAttr().getInt(), dim = asked < 0 ? asked + rank : asked;
   if (dim < 0 || dim >= rank)
-    return refuse(node + " has " + std::to_string(rank) + " dims there, so none is number " + std::to_string(getDim()));
+    return refuse(node + " has " + std::to_string(rank) + " dims there, so none is number " + std::to_string(asked));
   if (type.isDynamicDim(dim))
-    return refuse("dim " + std::to_string(getDim()) + " of " + node + " is open; fix it with --dim");
+    return refuse("dim " + std::to_string(asked) + " of " + node + " is open; fix it with --dim");
   results.setParams(cast<OpResult>(getExtent()), {Builder(getContext()).getI64IntegerAttr(type.getDimSize(dim))});
   return DiagnosedSilenceableFailure::success();
 }

@@ -251,5 +251,5 @@ void DimOp::print(OpAsmPrinter &p) {
   p << " " << getTarget();
   if (auto operand = getOfOperand())
     p << " operand " << *operand << " ";
-  p << "[" << getDim() << "] : " << getTarget().getType() << " -> " << getExtent().getType();
+  p << "[" << getDimAttr().getInt() << "] : " << getTarget().getType() << " -> " << getExtent().getType();
 }
