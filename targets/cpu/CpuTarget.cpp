@@ -74,7 +74,7 @@ public:
   void registerDialects(DialectRegistry &registry) const override { registerKernelDialects(registry); }
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override;
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override {
-    return decisionsOf(region, decided, weights);
+    return decisionsOf(region, decided, weights, levels);
   }
   std::optional<OpFormats> formatsOf(Operation *op) const override;
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
@@ -100,15 +100,22 @@ private:
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
-  Result<KernelPlan> plan = planRegion(region, region.getStrategyAttr(), weights);
+  DictionaryAttr given = region.getStrategyAttr(), tiles;
+  Result<KernelPlan> plan = planRegion(region, given, weights);
+  if (!plan)
+    return plan.takeError();
+  if (auto decided = given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr())
+    tiles = tilesOf(region, plan->algorithm, decided, weights, levels);
+  if (tiles && !tiles.empty())
+    plan = planRegion(region, given, weights, tiles);
   if (!plan)
     return plan.takeError();
   readPackedRows(region, weights, *plan);
-  DictionaryAttr chosen = answers.strategyOf(region, *plan);
-  if (!hasByteDots(region, plan->algorithm))
-    return chosen;
-  NamedAttrList list(chosen);
-  list.set(kByteDots, UnitAttr::get(region.getContext()));
+  NamedAttrList list(answers.strategyOf(region, *plan));
+  if (tiles && !tiles.empty())
+    list.set(kTiles, tiles);
+  if (hasByteDots(region, plan->algorithm))
+    list.set(kByteDots, UnitAttr::get(region.getContext()));
   return list.getDictionary(region.getContext());
 }
 
@@ -130,6 +137,7 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   Choice choice(kernel.getStrategy());
   choice.panels = panelsOf(kernel.getStrategy());
+  choice.tiles = kernel.getStrategy().getAs<DictionaryAttr>(kTiles);
   Result<std::vector<int64_t>> contract = cpuKernels().emit(*module, kernel, choice, isa);
   if (!contract)
     return contract.takeError();

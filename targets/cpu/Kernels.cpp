@@ -93,25 +93,12 @@ static DictionaryAttr givenOf(DictionaryAttr strategy) {
   return given.getDictionary(strategy.getContext());
 }
 
-Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr strategy, WeightFormat weights) {
+Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr strategy, WeightFormat weights,
+                                         DictionaryAttr tiles) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   Choice choice;
   choice.constant = constant;
   choice.weights = weights;
+  choice.tiles = tiles;
   return planAsGiven(region.getBlock(), givenOf(strategy), choice);
-}
-
-std::vector<KernelPlan> dmxc::cpu::plansOf(dmir::RegionOp region, WeightFormat weights) {
-  auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  Choice choice;
-  choice.constant = constant;
-  choice.weights = weights;
-  std::vector<KernelPlan> plans;
-  for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Fours, Packing::Winograd, Packing::None}) {
-    choice.packing = packing;
-    Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);
-    if (plan && llvm::none_of(plans, [&](const KernelPlan &known) { return known.algorithm == plan->algorithm; }))
-      plans.push_back(std::move(*plan));
-  }
-  return plans;
 }

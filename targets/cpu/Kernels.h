@@ -10,6 +10,10 @@
 
 namespace dmxc::cpu {
 
+struct GemmSpec;
+/// Key of a strategy: what is decided of the tiles of levels and differs from their own choice.
+inline constexpr llvm::StringLiteral kTiles = "tiles";
+
 /// Those of targets/common, products and convolutions. Requests for its plans are Choices.
 const KernelTable &cpuKernels();
 
@@ -27,6 +31,9 @@ struct Choice : PlanRequest {
       nullptr;                               ///< operand i is a constant of the model; asked without a strategy
   WeightFormat weights = WeightFormat::Kept; ///< of the constants whose bytes a product waits for
   Packing packing = Packing::Fastest;
+  mlir::DictionaryAttr tiles; ///< what is decided of tiles, by level; null: nothing
+  /// Told of the product that a plan blocks, where there is one.
+  llvm::function_ref<void(const GemmSpec &)> onProduct = nullptr;
 
   explicit Choice(mlir::DictionaryAttr strategy = {}, const IsaLevel &nominal = IsaLevel::nominal())
       : PlanRequest{nominal, strategy} {}
@@ -39,11 +46,14 @@ struct Choice : PlanRequest {
 /// follows from that, whatever is given.
 Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
 /// The same of a region of a model as its strategy, which may be null, says, with `weights` for the constants that
-/// products wait for. What is `decided` in it counts before the rest.
-Result<KernelPlan> planRegion(dmir::RegionOp region, mlir::DictionaryAttr strategy, WeightFormat weights);
-/// Of the packings that keep the weights' values, one plan for each algorithm; the default's is the first.
-std::vector<KernelPlan> plansOf(dmir::RegionOp region, WeightFormat weights);
-/// What is free of a region (TargetBackend::decisions).
-std::vector<Decision> decisionsOf(dmir::RegionOp region, mlir::DictionaryAttr decided, WeightFormat weights);
+/// products wait for. What is `decided` in it counts before the rest, but for tiles: they are `tiles`.
+Result<KernelPlan> planRegion(dmir::RegionOp region, mlir::DictionaryAttr strategy, WeightFormat weights,
+                              mlir::DictionaryAttr tiles = {});
+/// What is free of a region for bundles of these levels (TargetBackend::decisions).
+std::vector<Decision> decisionsOf(dmir::RegionOp region, mlir::DictionaryAttr decided, WeightFormat weights,
+                                  llvm::ArrayRef<IsaLevel> levels);
+/// The strategy's kTiles of a region that is computed by `algorithm`; empty where nothing is decided of them.
+mlir::DictionaryAttr tilesOf(dmir::RegionOp region, llvm::StringRef algorithm, mlir::DictionaryAttr decided,
+                             WeightFormat weights, llvm::ArrayRef<IsaLevel> levels);
 
 } // namespace dmxc::cpu

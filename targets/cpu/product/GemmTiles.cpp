@@ -1,6 +1,7 @@
 //===- GemmTiles.cpp - blocking of matrix multiplication -----------------===//
 
 #include "Gemm.h"
+#include "GemmDecisions.h"
 #include "GemmTile.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ int64_t skinnyVectors(const IsaLevel &isa, int64_t rows, int64_t n, int64_t lane
   return vectors;
 }
 
-void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
+void preferredRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
   TileShape most = largestTile(isa, spec.accType, spec.fours);
   if (spec.skinny()) {
     t.rows = std::max<int64_t>(1, std::min(spec.m, most.rows));
@@ -37,13 +38,33 @@ void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa) {
   t.vectors = spec.n < 0 ? most.vectors : std::clamp<int64_t>(ceilDivInt(spec.n, t.lanes), 1, most.vectors);
 }
 
+void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice) {
+  preferredRows(t, spec, isa);
+  if (choice.vectors && *choice.vectors != t.vectors) {
+    t.vectors = *choice.vectors;
+    t.rows = std::min(t.rows, mostGemmRows(isa, t.vectors));
+    if (spec.m > 0) // tiles of about as many rows
+      t.rows = ceilDivInt(spec.m, ceilDivInt(spec.m, t.rows));
+  }
+  t.rows = choice.rows.value_or(t.rows);
+}
+
 } // namespace
 
+int64_t dmxc::cpu::mostGemmRows(const IsaLevel &isa, int64_t vectors) {
+  constexpr int64_t most = 16;
+  return std::clamp<int64_t>((static_cast<int64_t>(isa.vectorRegisters) - 1 - vectors) / vectors, 1, most);
+}
+
 GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) {
+  return completeGemmTiles(spec, isa, {});
+}
+
+GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice) {
   GemmTiles t;
   int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
   t.lanes = isa.lanes(8 * bytes);
-  chooseRows(t, spec, isa);
+  chooseRows(t, spec, isa, choice);
   int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
   bool skinny = spec.skinny();
   if (skinny && !spec.copiesB() && spec.k >= 0) {
@@ -54,6 +75,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
     int64_t multiple = spec.blocks ? std::max(t.unroll, spec.blocks->perWord()) : t.unroll;
     t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), multiple) * multiple;
   }
+  t.kBlock = choice.kBlock.value_or(t.kBlock);
   int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
   int64_t most = std::max<int64_t>(1, isa.caches.block / (depth * bytes * t.rows));
   int64_t blocks = ceilDivInt(tiles, most);
@@ -72,6 +94,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   // The copy completes the last fours.
   if (spec.fours && spec.k > 0)
     t.packA |= spec.lastFour != 4;
+  t.packA = choice.packA.value_or(t.packA);
   return t;
 }
 

@@ -9,6 +9,7 @@
 #include "MatmulRegion.h"
 
 #include "Attention.h"
+#include "GemmDecisions.h"
 #include "GemmTile.h"
 #include "MatmulProduct.h"
 
@@ -74,7 +75,8 @@ public:
       rowAxis = joinedAxis(writer.values(), result, 0, rank - 2);
   }
 
-  void direct(Dim nominalItems);
+  /// `tiles`: what is decided, by level.
+  void direct(Dim nominalItems, DictionaryAttr tiles);
   void generic(const WorkPlan &work);
 
 private:
@@ -120,9 +122,9 @@ void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
   writer.write(index);
 }
 
-void MatmulEmitter::direct(Dim nominalItems) {
+void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr decided) {
   GemmSpec spec = product.spec(b.getContext());
-  GemmTiles tiles = chooseGemmTiles(spec, b.isa());
+  GemmTiles tiles = completeGemmTiles(spec, b.isa(), gemmChoiceOf(decided, b.isa().name));
   mapRange(b, nominalItems, product.workItems(tiles));
   GemmMatrix lhs = product.left(b), rhs = product.right(b);
   if (product.packedRhs)
@@ -297,7 +299,12 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   if (product->rhs)
     packRight(body, choice, *product, plan);
   GemmSpec spec = product->spec(context);
-  GemmTiles nominal = chooseGemmTiles(spec, choice.level());
+  if (choice.onProduct)
+    choice.onProduct(spec);
+  auto tilesAt = [spec, decided = choice.tiles](const IsaLevel &level) {
+    return completeGemmTiles(spec, level, gemmChoiceOf(decided, level.name));
+  };
+  GemmTiles nominal = tilesAt(choice.level());
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
                    : product->packedRhs ? "matmul-packed"
@@ -306,11 +313,11 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
     plan.algorithm += "-" + formatName(product->weights).str();
   plan.work = product->workItems(nominal);
   plan.grain = gemmGrain(spec, nominal);
-  plan.scratch = choice.level().mostBytes(
-      [&](const IsaLevel &level) { return gemmScratchBytes(spec, chooseGemmTiles(spec, level)); });
+  plan.scratch =
+      choice.level().mostBytes([&](const IsaLevel &level) { return gemmScratchBytes(spec, tilesAt(level)); });
   Dim items = plan.work;
-  plan.emit = [body, product, items](KernelBuilder &b) {
-    MatmulEmitter(CpuBuilder::of(b), body, *product).direct(items);
+  plan.emit = [body, product, items, tiles = choice.tiles](KernelBuilder &b) {
+    MatmulEmitter(CpuBuilder::of(b), body, *product).direct(items, tiles);
   };
   return plan;
 }
