@@ -247,4 +247,35 @@ Result<std::vector<std::string>> expandResponseFiles(const std::vector<std::stri
   return out;
 }
 
+Status convertKnobs(const std::vector<std::string> &texts, Options &options) {
+  for (const std::string &text : texts) {
+    size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
+      return usageError("--set '" + text + "': expected NAME=VALUE, for example --set tile=8");
+    std::string name = text.substr(0, equals);
+    for (const auto &[before, value] : options.knobs)
+      if (before == name)
+        return usageError("the parameter '" + name + "' is set twice: --set " + name + "=" + value + ", --set " + text);
+    options.knobs.emplace_back(name, text.substr(equals + 1));
+  }
+  if (!options.knobs.empty() && options.schedules.empty())
+    return usageError("--set is for parameters of scripts; give one with --schedule");
+  return Status::ok();
+}
+
+Status checkTuning(const Options &options) {
+  for (auto [given, flag] : {std::pair(options.trials != 0, "--trials"),
+                             {!options.database.empty(), "--db"},
+                             {options.listCandidates, "--list"}})
+    if (given && !options.tune)
+      return usageError(std::string(flag) + " is for 'dmxc tune MODEL'");
+  if (!options.tune)
+    return Status::ok();
+  if (!options.from.empty() || options.emit != "bundle")
+    return usageError("'dmxc tune' compiles whole models: leave --from and --emit away");
+  if (options.database.empty() && !options.listCandidates && options.schedules.empty())
+    return usageError("'dmxc tune' needs --db FILE, for what it finds; --list prints what it would try");
+  return Status::ok();
+}
+
 } // namespace dmxc::driver

@@ -31,4 +31,9 @@ std::string exampleOf(const std::string &target);
 /// "a, b, c"
 std::string joined(const std::vector<std::string> &names);
 
+/// The values of --set: each parameter once, of scripts that there are.
+Status convertKnobs(const std::vector<std::string> &texts, Options &options);
+/// What belongs to `dmxc tune` alone, and what it needs.
+Status checkTuning(const Options &options);
+
 } // namespace dmxc::driver

@@ -265,6 +265,7 @@ def product(m, k, n):
             f'  %0 = dmir.matmul %a, %b : ({a}, {b}) -> {y} loc("product")\n  return %0 : {y}\n}}\n')
 
 
+@sampling.sampled(3)
 class Tuning(Base):
     TARGET = ("-t", "corsair")
 
