@@ -6,13 +6,20 @@
 #include "emit/Decide.h"
 #include "emit/KernelLowering.h"
 #include "encode/Encode.h"
+#include "passes/KernelFunctions.h"
+#include "passes/Passes.h"
+#include "passes/StageWriter.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Support/MappedFile.h"
 #include "dmxc/Support/WorkCount.h"
 #include "dmxc/Target/TargetBackend.h"
 
-#include <list>
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -26,12 +33,14 @@ enum class Mode : uint8_t { Auto, Performance, Capacity };
 class CorsairTarget : public TargetBackend {
 public:
   /// `quads`: of a team; 0 = as many as are fastest.
-  CorsairTarget(hw::Machine machine, int quads, Mode mode) : machine(std::move(machine)), quads(quads), mode(mode) {}
+  CorsairTarget(hw::Machine machine, int quads, Mode mode, std::string saveTemps)
+      : machine(std::move(machine)), quads(quads), mode(mode), saveTemps(std::move(saveTemps)) {}
 
   StringRef name() const override { return "corsair"; }
   void registerDialects(DialectRegistry &registry) const override {
     corsair::registerDevice(registry, machine);
-    registry.insert<lldmir::LLDMIRDialect>();
+    registry.insert<lldmir::LLDMIRDialect, affine_ext::AffineExtDialect, affine::AffineDialect, arith::ArithDialect,
+                    gpu::GPUDialect, memref::MemRefDialect, tensor::TensorDialect>();
     lldmir::registerMachine(registry, machine);
   }
   std::optional<std::string> refuses(Operation *op) const override { return corsair::refusal(op, machine); }
@@ -52,11 +61,13 @@ private:
   /// Decides for the region's ops on a team; 0 = the size that is fastest.
   Result<corsair::Distribution> dealt(dmir::RegionOp region, int team) const;
   int preferredTeam(dmir::RegionOp region) const;
-  Status lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const;
+  Status runStages(ModuleOp module) const;
+  Status lower(ArrayRef<Operation *> kernels, bool fromDdr) const;
 
   hw::Machine machine;
   int quads;
   Mode mode;
+  std::string saveTemps; ///< folder; empty: none
 };
 
 Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team) const {
@@ -116,45 +127,117 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   return list.getDictionary(region.getContext());
 }
 
+namespace {
+/// A step of the way from kernels to programs; its text is kept under its name by --save-temps.
+struct Stage {
+  const char *name;
+  void (*addPasses)(OpPassManager &);
+};
+constexpr Stage stages[] = {
+    {"4a-formats",
+     [](OpPassManager &pm) {
+       pm.addPass(createKernelFunctions());
+       pm.addPass(createAssignFormats());
+     }},
+    {"4b-tiles", [](OpPassManager &pm) { pm.addNestedPass<func::FuncOp>(createTileProducts()); }},
+    {"4c-buffers", [](OpPassManager &pm) { pm.addNestedPass<func::FuncOp>(createBufferize()); }},
+    {"4d-array", [](OpPassManager &pm) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
+    {"4e-spmd", [](OpPassManager &pm) { pm.addPass(createOutlineSpmd()); }},
+};
+} // namespace
+
+/// Kernels whose ops have stages become functions, and those what each stage makes of them.
+Status CorsairTarget::runStages(ModuleOp module) const {
+  std::string why; // the first error, which names the op
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && why.empty())
+      why = diagnostic.str();
+    return success();
+  });
+  for (const Stage &stage : stages) {
+    PassManager pm(module.getContext());
+    stage.addPasses(pm);
+    if (failed(pm.run(module)))
+      return Error{ErrorKind::Internal, "stage " + std::string(stage.name) + " of the device's kernels: " + why};
+    if (saveTemps.empty())
+      continue;
+    std::error_code failure;
+    llvm::raw_fd_ostream file(saveTemps + "/" + stage.name + ".mlir", failure);
+    if (failure)
+      return ioError("cannot write '" + saveTemps + "/" + stage.name + ".mlir': " + failure.message());
+    module.print(file, OpPrintingFlags().enableDebugInfo());
+  }
+  return Status::ok();
+}
+
+/// What writes the program of a kernel, or of the function that the stages made of it.
+static Result<std::unique_ptr<corsair::KernelWriter>> writerOf(Operation *op, const hw::Machine &machine,
+                                                               bool fromDdr) {
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    return std::unique_ptr<corsair::KernelWriter>(new StageWriter(function, machine, fromDdr));
+  auto kernel = cast<dlir::KernelOp>(op);
+  Result<corsair::Distribution> deal = corsair::distributionOf(kernel);
+  if (!deal)
+    return deal.takeError();
+  return std::unique_ptr<corsair::KernelWriter>(
+      new corsair::KernelLowering(kernel, std::move(*deal), machine, fromDdr));
+}
+
 /// Writes a program before each kernel; none if one fails.
-Status CorsairTarget::lower(ArrayRef<dlir::KernelOp> kernels, bool fromDdr) const {
-  std::list<corsair::KernelLowering> lowered;
+Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
+  std::vector<std::unique_ptr<corsair::KernelWriter>> lowered;
   auto all = [&]() -> Status {
     corsair::MemoryUse permanent{};
     beginWork("kernels", kernels.size());
-    for (dlir::KernelOp kernel : kernels) {
-      WorkTimer timer("kernel", kernel.getSymName());
-      noteWork(kernel.getSymName());
-      Result<corsair::Distribution> deal = corsair::distributionOf(kernel);
-      if (!deal)
-        return deal.takeError();
-      corsair::KernelLowering &lowering = lowered.emplace_back(kernel, std::move(*deal), machine, fromDdr);
-      if (Status s = lowering.lower(); !s)
+    for (Operation *kernel : kernels) {
+      const std::string name = SymbolTable::getSymbolName(kernel).str();
+      WorkTimer timer("kernel", name);
+      noteWork(name);
+      Result<std::unique_ptr<corsair::KernelWriter>> writer = writerOf(kernel, machine, fromDdr);
+      if (!writer)
+        return writer.takeError();
+      lowered.push_back(std::move(*writer));
+      if (Status s = lowered.back()->lower(); !s)
         return s;
-      lowering.placePermanent(permanent);
+      lowered.back()->placePermanent(permanent);
       advanceWork();
     }
-    for (corsair::KernelLowering &lowering : lowered)
-      if (Status s = lowering.finish(permanent); !s)
+    for (auto &lowering : lowered)
+      if (Status s = lowering->finish(permanent); !s)
         return s;
     return Status::ok();
   };
   Status done = all();
   if (!done)
-    for (corsair::KernelLowering &lowering : lowered)
-      lowering.program().erase();
+    for (auto &lowering : lowered)
+      lowering->program().erase();
   return done;
 }
 
-Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
+Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> given) const {
   corsair::DecisionsMade made;
+  auto module = given.front()->getParentOfType<ModuleOp>();
+  if (Status s = runStages(module); !s)
+    return s;
+  SmallVector<Operation *> kernels;
+  for (Operation &op : *module.getBody()) {
+    auto kernel = dyn_cast<dlir::KernelOp>(op);
+    if ((kernel && kernel.getDevice() == name()) || (isa<func::FuncOp>(op) && op.hasAttr(kQuadsAttr)))
+      kernels.push_back(&op);
+  }
   Status done = lower(kernels, mode == Mode::Capacity);
   // Weights that do not fit ST are fetched from DDR for every product.
   if (!done && mode == Mode::Auto && done.error().kind == ErrorKind::Constraint)
     done = lower(kernels, /*fromDdr=*/true);
-  if (done)
-    for (dlir::KernelOp kernel : kernels)
-      kernel.erase();
+  if (!done)
+    return done;
+  for (Operation *kernel : kernels)
+    kernel->erase();
+  for (auto programs : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>()))
+    programs.erase();
+  for (StringRef key : {StringRef(gpu::GPUDialect::getContainerModuleAttrName()), StringRef("dm.model_inputs.type"),
+                        StringRef("dm.model_outputs.type"), StringRef("dm.model_constants.type")})
+    module->removeAttr(key);
   return done;
 }
 
@@ -221,6 +304,6 @@ Result<std::unique_ptr<TargetBackend>> createCorsairTarget(const TargetOptions &
   if (!text.empty() && (StringRef(text).getAsInteger(10, quads) || quads < 1 || quads > machine.quadCount()))
     return usageError("quads=" + text + " of the corsair target: the machine '" + machine.name + "' has 1 to " +
                       std::to_string(machine.quadCount()) + " quads");
-  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode));
+  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode, options.saveTempsDir));
 }
 } // namespace dmxc

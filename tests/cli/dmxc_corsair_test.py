@@ -81,6 +81,30 @@ class Corsair(Base):
         differ = self.run_tool("a.bundle", "--diff", "b.bundle", tool="dmx-inspect", code=5)
         self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256"})
 
+    def test_kernels_go_through_the_stages(self):
+        """Tensors of block_fp, loops over tiles, ops of the array, a kernel over quads: of each size of team the same bytes."""
+        x, w, y = "tensor<40x96xf32>", "tensor<96x160xf32>", "tensor<40x160xf32>"
+        (self.dir / "m.mlir").write_text(
+            f'func.func @main(%x: {x} {{dmir.name = "x"}}, %z: {y} {{dmir.name = "z"}}) -> ({y} {{dmir.name = "y"}}) {{\n'
+            f"  %w = dmir.constant dense<0.01> : {w}\n  %b = dmir.constant dense<0.5> : tensor<160xf32>\n"
+            f'  %p = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("p")\n  %s = dmir.add %p, %b : ({y}, tensor<160xf32>) -> {y} loc("s")\n'
+            f'  %r = dmir.relu %s : ({y}) -> {y} loc("r")\n  %t = dmir.add %r, %z : ({y}, {y}) -> {y} loc("t")\n  return %t : {y}\n}}\n')
+        self.run_tool("m.mlir", "-o", "host.bundle")
+        self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
+        answers = set()
+        for quads in (1, 2, 8, 32):
+            self.run_tool("m.mlir", "-t", f"corsair:quads={quads}", "--save-temps", f"t{quads}", "-o", "q.bundle")
+            self.run_tool("q.bundle", "--random-inputs", "3", "--output-dir", f"q{quads}", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
+            answers.add(next((self.dir / f"q{quads}").glob("*.npy")).read_bytes())
+        self.assertEqual(len(answers), 1)
+        for name, parts in (("4a-formats", ("!dmir.block_fp<BFP16_64R>", "!dmir.block_fp<BFP16_64C>")), ("4b-tiles", ("affine.for", "lldmir.quads")),
+                            ("4c-buffers", ("affine_ext.load", "affine_ext.matmul", '"GM"', '"ST"')), ("4d-array", ("lldmir.matmul", "num_imc 2 ppr_mode 1")),
+                            ("4e-spmd", ("gpu.launch_func", "known_block_size = array<i32: 8, 1, 1>"))):
+            text = (self.dir / "t8" / f"{name}.mlir").read_text()
+            for part in parts:
+                self.assertIn(part, text, name)
+            self.run_tool(self.dir / "t8" / f"{name}.mlir", "-o", "again.mlir", tool="dmx-opt")
+
     def test_a_missing_token_is_a_race(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()

@@ -46,7 +46,7 @@ static void forEachProduct(Program &program, MatmulPlan plan, MatmulOperands at,
   emit(plan, at);
 }
 
-void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &operands) {
+void KernelWriter::multiply(const MatmulPlan &plan, const MatmulOperands &operands) {
   const ArrayUnits units{buffers.unit(hw::Memory::IB), buffers.unit(hw::Memory::WB), buffers.unit(hw::Memory::OB)};
   emitProduct(*main, units, plan, operands);
   // The array controller loads WB itself when it streams; what the load queue brings there later must wait for that.
@@ -55,6 +55,12 @@ void KernelLowering::multiply(const MatmulPlan &plan, const MatmulOperands &oper
   else if (streamed)
     main->on(Queue::Load).uses(units.wb, true);
   streamed = !plan.isStationary();
+}
+
+void KernelWriter::multiplyAll(const MatmulPlan &plan, const MatmulShape &shape) {
+  main->taskWithAhead(node);
+  forEachProduct(*main, plan, shape.operands, shape.batch, 0,
+                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
 }
 
 Address KernelLowering::biasOf(Operation *product) {
@@ -71,8 +77,8 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   const DeviceTensor result = values[matmul.getResult()], lhs = values[matmul.getLhs()];
   const DeviceTensor whole = writtenOut(lhs, lhs.rank() - 1);
   const int64_t elements = result.elements();
-  DeviceTensor sums{hw::ElemKind::F32, {deal.quads, elements}, {elements * 4, 4}, {}};
-  sums.address.buffer = buffers.add(hw::Memory::GM, node + ".sums", deal.quads * elements * 4);
+  DeviceTensor sums{hw::ElemKind::F32, {quads, elements}, {elements * 4, 4}, {}};
+  sums.address.buffer = buffers.add(hw::Memory::GM, node + ".sums", quads * elements * 4);
   sums.split = {0, 1};
   DeviceTensor part = result;
   part.kind = hw::ElemKind::F32;
@@ -84,15 +90,13 @@ void KernelLowering::multiplyAlongK(Operation *op, int64_t depth) {
   plan.m = shape.m;
   shape.operands.st = residentTiles(matmul.getRhs());
   shape.operands.outBytes = 4;
-  main->taskWithAhead(node);
-  forEachProduct(*main, plan, shape.operands, shape.batch, 0,
-                 [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+  multiplyAll(plan, shape);
   exchange(&sums);
-  for (int quad = 1; quad < deal.quads; ++quad) {
+  for (int quad = 1; quad < quads; ++quad) {
     SimdOp add{hw::SimdFunction::Add, {elements}};
     SimdOperand first{hw::ElemKind::F32, sums.address, {4}};
     add.sources = {first, {hw::ElemKind::F32, sums.address.plus(quad * elements * 4), {4}}};
-    add.result = quad + 1 < deal.quads ? first : SimdOperand{result.kind, result.address, {2}};
+    add.result = quad + 1 < quads ? first : SimdOperand{result.kind, result.address, {2}};
     simd(std::move(add));
   }
 }
@@ -123,9 +127,7 @@ Status KernelLowering::lowerMatmul(Operation *op) {
     plan.m = shape.m;
     shape.operands.st = residentTiles(matmul.getRhs());
     shape.operands.bias = biasOf(op);
-    main->taskWithAhead(node);
-    forEachProduct(*main, plan, shape.operands, shape.batch, 0,
-                   [&](const MatmulPlan &p, const MatmulOperands &at) { multiply(p, at); });
+    multiplyAll(plan, shape);
     return Status::ok();
   }
   const DeviceTensor b = values[matmul.getRhs()];

@@ -44,8 +44,15 @@ struct MatmulPlan {
   int64_t rounds() const { return (tilesN() + tilesARound() - 1) / tilesARound(); }
   /// Times that an array is given 64 rows, one slice after another of a batch of products.
   double steps(int64_t batch) const;
-  /// Whether a round's tiles stay in WB while several bands of rows pass: one tile a core.
-  bool isStationary() const { return imc == kChunks && m > 64 * rowSlices(); }
+  /// Whether the loop over columns is the outer one: by itself where their tiles can stay while several bands of rows
+  /// pass.
+  std::optional<bool> columnsOutside;
+  static bool passesRows(int64_t imc, int64_t kChunks, int64_t m, int64_t rowSlices) {
+    return imc == kChunks && m > 64 * rowSlices;
+  }
+  bool hasColumnsOutside() const { return columnsOutside.value_or(passesRows(imc, kChunks, m, rowSlices())); }
+  /// Whether a round's tiles stay in WB while bands of rows pass: one tile a core.
+  bool isStationary() const { return imc == kChunks && hasColumnsOutside(); }
   int64_t segments() const { return (kChunks + segment - 1) / segment; }
   /// Bytes of B's tiles in one slice: [round][group][chunk].
   int64_t bytesPerSlice() const { return rounds() * groups * kChunks * kTileBytes; }

@@ -27,8 +27,7 @@ std::optional<hw::ElemKind> dmxc::corsair::deviceKind(Type element) {
   return std::nullopt;
 }
 
-/// The vector device's function for an elementwise op; nullopt when it has none.
-static std::optional<SimdFunction> elementwiseFunction(Operation *op) {
+std::optional<SimdFunction> dmxc::corsair::elementwiseFunction(Operation *op) {
   using Answer = std::optional<SimdFunction>;
   return llvm::TypeSwitch<Operation *, Answer>(op)
       .Case<dmir::NegOp>([](auto) { return SimdFunction::Neg; })
@@ -72,6 +71,24 @@ static SimdFunction reduceFunction(dmir::Reduction kind) {
                                                SimdFunction::ReduceProd, SimdFunction::ReduceMax,
                                                SimdFunction::ReduceMin};
   return functions[static_cast<int>(kind)];
+}
+
+std::optional<RowsOp> dmxc::corsair::rowsOp(Operation *op) {
+  using Answer = std::optional<RowsOp>;
+  return llvm::TypeSwitch<Operation *, Answer>(op)
+      .Case([](dmir::ReduceOp reduce) {
+        return RowsOp{reduceFunction(reduce.getKind()), SmallVector<int64_t>(reduce.getAxes())};
+      })
+      .Case([](dmir::SoftmaxOp softmax) {
+        return RowsOp{softmax.getLog() ? SimdFunction::LogSoftmax : SimdFunction::Softmax,
+                      {static_cast<int64_t>(softmax.getAxis())}};
+      })
+      .Case([](dmir::NormalizeOp normalize) {
+        const bool rms = normalize.getKind() == dmir::Normalization::rms;
+        return RowsOp{rms ? SimdFunction::RmsNorm : SimdFunction::LayerNorm, SmallVector<int64_t>(normalize.getAxes()),
+                      static_cast<float>(normalize.getEpsilon().convertToDouble())};
+      })
+      .Default([](Operation *) -> Answer { return std::nullopt; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -275,6 +292,8 @@ Status KernelLowering::lower(Operation *op) {
   }
   if (std::optional<SimdFunction> function = elementwiseFunction(op))
     return lowerElementwise(op, *function);
+  if (std::optional<RowsOp> rows = rowsOp(op))
+    return lowerRows(op, *rows);
   return llvm::TypeSwitch<Operation *, Status>(op)
       .Case<dmir::ConstantOp>([&](auto) { return lowerConstant(op); })
       .Case<dmir::IsInfOp>([&](auto) { return lowerIsInf(op); })
@@ -287,16 +306,6 @@ Status KernelLowering::lower(Operation *op) {
       .Case<dmir::PadOp>([&](auto) { return lowerPad(op); })
       .Case<dmir::GatherOp>([&](auto) { return lowerGather(op); })
       .Case<dmir::ScatterElementsOp>([&](auto) { return lowerScatter(op); })
-      .Case([&](dmir::ReduceOp reduce) { return lowerRows(op, reduceFunction(reduce.getKind()), reduce.getAxes(), 0); })
-      .Case([&](dmir::SoftmaxOp softmax) {
-        int64_t axis = softmax.getAxis();
-        return lowerRows(op, softmax.getLog() ? SimdFunction::LogSoftmax : SimdFunction::Softmax, axis, 0);
-      })
-      .Case([&](dmir::NormalizeOp normalize) {
-        bool rms = normalize.getKind() == dmir::Normalization::rms;
-        return lowerRows(op, rms ? SimdFunction::RmsNorm : SimdFunction::LayerNorm, normalize.getAxes(),
-                         static_cast<float>(normalize.getEpsilon().convertToDouble()));
-      })
       .Default([](Operation *other) {
         return Error{ErrorKind::Internal, "no lowering for '" + other->getName().getStringRef().str() + "'"};
       });

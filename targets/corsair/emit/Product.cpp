@@ -63,6 +63,13 @@ public:
         });
         program.on(Queue::Array).signal(kWbFree + wbHalf);
       });
+    if (plan.hasColumnsOutside())
+      // Weights are streamed, and rows come again for each round.
+      return forEachRound([&](const ProductEmitter &round, const Round &columns, int half) {
+        round.forEachBand([&](const ProductEmitter &band, const Band &rows) {
+          band.withRows(rows, [&] { band.multiplyAndStore(rows, columns, rows.half ^ half, 0); });
+        });
+      });
     // Rows stay in IB while all weights pass.
     forEachBand([&](const ProductEmitter &band, const Band &rows) {
       band.withRows(rows, [&] {

@@ -1,16 +1,16 @@
 //===- Team.cpp - several quads, one program ------------------------------===//
 
-#include "KernelLowering.h"
+#include "KernelWriter.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
 
-QuadRegisters KernelLowering::launchRegisters() const {
+QuadRegisters KernelWriter::launchRegisters() const {
   const int perChiplet = machine.quadsPerChiplet();
-  const int64_t team = (int64_t(1) << deal.quads) - 1;
+  const int64_t team = (int64_t(1) << quads) - 1;
   QuadRegisters registers(kLaunchRegisters);
-  for (int quad = 0; quad < deal.quads; ++quad) {
+  for (int quad = 0; quad < quads; ++quad) {
     const int first = quad / perChiplet * perChiplet;
     registers[kQuadInChiplet].push_back(quad - first);
     registers[kIsFirst].push_back(quad == 0);
@@ -21,19 +21,12 @@ QuadRegisters KernelLowering::launchRegisters() const {
   return registers;
 }
 
-void KernelLowering::meet() {
+void KernelWriter::meet() {
   main->meet(chiplets() == 1 ? "chiplet" : "card");
   sent.clear();
 }
 
-void KernelLowering::makeWhole(ArrayRef<Value> parts) {
-  SmallVector<DeviceTensor *> tensors;
-  for (Value value : parts)
-    tensors.push_back(&values[value]);
-  exchange(tensors);
-}
-
-void KernelLowering::exchange(ArrayRef<DeviceTensor *> parts) {
+void KernelWriter::exchange(ArrayRef<DeviceTensor *> parts) {
   // What other quads were sent before they may still be reading.
   if (llvm::any_of(parts, [&](DeviceTensor *tensor) { return sent.contains(tensor->address.buffer); }))
     meet();
@@ -66,12 +59,12 @@ static void emitCopy(Program &program, Queue queue, Address from, Address to, Ar
   copy.create();
 }
 
-void KernelLowering::moveTensor(Queue queue, const DeviceTensor &from, const DeviceTensor &to, hw::Term quads) {
+void KernelWriter::moveTensor(Queue queue, const DeviceTensor &from, const DeviceTensor &to, hw::Term receivers) {
   if (from.elements())
-    emitCopy(*main, queue, from.address, to.address, copyDims(from, to), quads);
+    emitCopy(*main, queue, from.address, to.address, copyDims(from, to), receivers);
 }
 
-std::vector<hw::Piece> KernelLowering::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order) const {
+std::vector<hw::Piece> KernelWriter::piecesOf(const DeviceTensor &tensor, ArrayRef<unsigned> order) const {
   std::vector<hw::Piece> pieces;
   for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
     hw::Piece piece = wholePiece(tensor, order);
@@ -80,7 +73,7 @@ std::vector<hw::Piece> KernelLowering::piecesOf(const DeviceTensor &tensor, Arra
       const int64_t first = int64_t(chiplet) * machine.quadsPerChiplet();
       const size_t at = llvm::find(order, unsigned(tensor.split.dim)) - order.begin();
       piece.begin[at] = first * tensor.split.part;
-      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), deal.quads - first) * tensor.split.part;
+      piece.extent[at] = std::min<int64_t>(machine.quadsPerChiplet(), quads - first) * tensor.split.part;
       piece.address = piece.begin[at] * tensor.strides[tensor.split.dim];
     }
     pieces.push_back(piece);

@@ -6,11 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FormatTable.h"
+#include "KernelFunctions.h"
 #include "Passes.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/GlobPattern.h"
 
 namespace dmxc {
@@ -35,7 +38,7 @@ struct Rule {
 class Assigner {
 public:
   Assigner(func::FuncOp function, ArrayRef<Rule> rules)
-      : function(function), rules(rules), builder(function.getContext()) {}
+      : function(function), rules(rules), builder(function.getContext()), isKernel(function->hasAttr(kQuadsAttr)) {}
 
   LogicalResult run() {
     SmallVector<dmir::MatMulOp> products;
@@ -89,18 +92,38 @@ private:
       op.getResult().replaceAllUsesWith(product.getResult());
     } else {
       builder.setInsertionPoint(add);
-      Value bias = quantized(add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs(), bfp32);
-      Value sum = dmir::AddOp::create(builder, add.getLoc(), withElement(bfp32), product.getResult(), bias);
-      add.getResult().replaceAllUsesWith(dmir::CastOp::create(builder, add.getLoc(), withElement(half), sum));
+      Value other = add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs();
+      Value bias = isKernel ? packedBias(add, other, shapeOf(op.getResult()).back()) : quantized(other, bfp32);
+      auto sum = dmir::AddOp::create(builder, add.getLoc(), withElement(bfp32), product.getResult(), bias);
+      auto cast = dmir::CastOp::create(builder, add.getLoc(), withElement(half), sum);
+      sum->setDiscardableAttrs(add->getDiscardableAttrDictionary());
+      cast->setDiscardableAttrs(add->getDiscardableAttrDictionary());
+      cast->removeAttr(lldmir::kBiasAttr);
+      cast->removeAttr(lldmir::kGatherAttr);
+      add.getResult().replaceAllUsesWith(cast);
       add.erase();
     }
     op.erase();
     return success();
   }
 
+  /// The numbers of the columns, in front of the zeros that a packed vector goes on with.
+  Value packedBias(dmir::AddOp add, Value vector, int64_t columns) {
+    auto argument = cast<BlockArgument>(vector);
+    auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
+    const int64_t count = form.getAs<IntegerAttr>("size").getInt() / 4;
+    auto bfp32 = dmir::BlockFpType::getBfp32(builder.getContext());
+    argument.setType(RankedTensorType::get({count}, bfp32));
+    OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1), size = builder.getIndexAttr(columns);
+    return tensor::ExtractSliceOp::create(builder, add.getLoc(), RankedTensorType::get({columns}, bfp32), argument,
+                                          zero, size, one);
+  }
+
   /// The addition of a constant vector that alone reads the product.
   dmir::AddOp biasOf(dmir::MatMulOp op) {
     auto add = op.getResult().hasOneUse() ? dyn_cast<dmir::AddOp>(*op.getResult().user_begin()) : dmir::AddOp();
+    if (isKernel)
+      return add && add->hasAttr(lldmir::kBiasAttr) ? add : dmir::AddOp();
     if (!add || add.getType() != op.getType())
       return {};
     Value other = add.getLhs() == op.getResult() ? add.getRhs() : add.getLhs();
@@ -178,6 +201,9 @@ private:
     for (BlockArgument argument : function.getArguments()) {
       if (argument.use_empty() || !isa<RankedTensorType>(argument.getType()))
         continue;
+      // Inputs of kernels cross as f16.
+      if (isKernel && !function.getArgAttr(argument.getArgNumber(), kFormAttr))
+        continue;
       auto first = dyn_cast<dmir::CastOp>(*argument.user_begin());
       bool alike = first && dmir::blockFpOf(first.getType()) && llvm::all_of(argument.getUsers(), [&](Operation *user) {
                      return isa<dmir::CastOp>(user) && user->getResult(0).getType() == first.getType();
@@ -221,6 +247,13 @@ private:
   LogicalResult narrowConstant(dmir::ConstantOp constant) {
     if (!isWideFloat(elementOf(constant)))
       return success();
+    if (isKernel) { // the device rounds what it fills a buffer with
+      auto type = RankedTensorType::get(shapeOf(constant), builder.getF16Type());
+      builder.setInsertionPointAfter(constant);
+      auto cast = dmir::CastOp::create(builder, constant.getLoc(), type, constant);
+      constant.getResult().replaceAllUsesExcept(cast, cast);
+      return success();
+    }
     auto type = RankedTensorType::get(shapeOf(constant), builder.getF16Type());
     FailureOr<Value> value = converted(constant, type);
     if (failed(value))
@@ -235,6 +268,7 @@ private:
   OpBuilder builder;
   llvm::DenseMap<std::pair<Value, Type>, dmir::CastOp> known;
   SmallVector<dmir::CastOp> casts;
+  const bool isKernel; ///< packed constants are arguments, and what adds a bias says so
 };
 
 struct AssignFormats : dmxc::impl::AssignFormatsBase<AssignFormats> {

@@ -32,6 +32,13 @@ Value loadTile(OpBuilder &builder, affine_ext::LoadOp load, int64_t axis, int64_
   return affine::AffineLoadOp::create(builder, load.getLoc(), load.getMemref(), map, load.getMapOperands());
 }
 
+/// The load that brings an operand, and the format that is made of it; null if none does.
+std::pair<affine_ext::LoadOp, Type> loadOf(Value operand) {
+  if (auto cast = operand.getDefiningOp<affine_ext::CastOp>())
+    return {cast.getInput().getDefiningOp<affine_ext::LoadOp>(), cast.getType().getElementType()};
+  return {operand.getDefiningOp<affine_ext::LoadOp>(), Type()};
+}
+
 /// True if nothing writes to memory between a load and the product it is for: the loads of single tiles stand there.
 bool canLoadAt(Operation *op, affine_ext::LoadOp load) {
   if (load->getBlock() != op->getBlock())
@@ -67,7 +74,11 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
   }
 
   LogicalResult lower(affine_ext::MatMulOp op, int64_t limit) {
-    auto a = op.getLhs().getDefiningOp<affine_ext::LoadOp>(), w = op.getRhs().getDefiningOp<affine_ext::LoadOp>();
+    auto [a, format] = loadOf(op.getLhs());
+    auto w = op.getRhs().getDefiningOp<affine_ext::LoadOp>();
+    auto plan = op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+    if (plan)
+      limit = std::min(limit, plan.getNumImc());
     if (!a || !w)
       return op.emitError("multiplies arrays of tiles that no affine_ext.load brings");
     if (!canLoadAt(op, a) || !canLoadAt(op, w))
@@ -81,15 +92,27 @@ struct LowerTiles : dmxc::impl::LowerTilesBase<LowerTiles> {
     for (int64_t first = 0; first < tiles; first += limit) {
       int64_t count = std::min(limit, tiles - first);
       SmallVector<Value> activations, weights;
-      for (int64_t i = first; i < first + count; ++i)
-        activations.push_back(loadTile(builder, a, axisA, i));
+      for (int64_t i = first; i < first + count; ++i) {
+        Value tile = loadTile(builder, a, axisA, i);
+        if (format)
+          tile = lldmir::SimdOp::create(builder, op.getLoc(), format, "cast", tile, ValueRange(), DictionaryAttr())
+                     .getResult(0);
+        activations.push_back(tile);
+      }
       for (int64_t i = first; i < first + count; ++i)
         weights.push_back(loadTile(builder, w, axisW, i));
-      sum = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count,
-                                     llvm::Log2_64_Ceil(count), sum, op.getRowsAttr());
+      const int64_t levels = plan ? plan.getPprMode() : llvm::Log2_64_Ceil(count);
+      auto made = lldmir::MatMulOp::create(builder, op.getLoc(), op.getType(), activations, weights, count, levels, sum,
+                                           op.getRowsAttr());
+      if (plan)
+        made->setAttr(lldmir::kPlanAttr, plan);
+      sum = made;
     }
+    auto cast = op.getLhs().getDefiningOp<affine_ext::CastOp>();
     op.replaceAllUsesWith(sum);
     op.erase();
+    if (cast && cast->use_empty())
+      cast.erase();
     for (affine_ext::LoadOp load : {a, w})
       if (load->use_empty())
         load.erase();

@@ -3,6 +3,8 @@
 // Every quad runs the same program with its number. With more trips than quads a quad takes every quads-th.
 //
 //===----------------------------------------------------------------------===//
+#include "KernelFunctions.h"
+#include "OutlineKernel.h"
 #include "Passes.h"
 #include "Split.h"
 
@@ -89,6 +91,11 @@ struct OutlineSpmd : dmxc::impl::OutlineSpmdBase<OutlineSpmd> {
       return signalPassFailure();
     }
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      if (function->hasAttr(kQuadsAttr)) {
+        if (failed(outlineKernel(function)))
+          return signalPassFailure();
+        continue;
+      }
       SmallVector<AffineForOp> roots;
       for (auto loop : function.getOps<AffineForOp>())
         if (loop.walk([](lldmir::MatMulOp) { return WalkResult::interrupt(); }).wasInterrupted())

@@ -15,7 +15,37 @@ def AssignFormats : Pass<"corsair-assign-formats", "::mlir::ModuleOp"> {
     ListOption<"rules", "rules", "std::string",
                "GLOB=FORMAT: the operand format of products whose node name matches; the last match wins">,
     Option<"print", "print", "bool", "false", "Print a table of nodes and formats to standard error">];
-  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect", "::dmxc::lldmir::LLDMIRDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def KernelFunctions : Pass<"corsair-kernel-functions", "::mlir::ModuleOp"> {
+  let summary = "Kernels whose ops all have stages to functions";
+  let description = [{
+    The function has the kernel's ops with what partition decided of them, the forms of its packed constants
+    (`lldmir.form`), the host's types (`lldmir.type`) and the size of its team (`lldmir.quads`). A kernel with an op that the
+    stages do not know stays one; `lldmir.unstaged` names the node.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::dmxc::lldmir::LLDMIRDialect"];
+}
+
+def TileProducts : Pass<"corsair-tile-products", "::mlir::func::FuncOp"> {
+  let summary = "Products of a kernel's function to affine loops over 64x64 results";
+  let description = [{
+    A product that is dealt has a loop over quads around the loops over its part's tiles. Columns are the outer loop where
+    weights stay in the arrays while rows pass. What an op needs of other quads is gathered before it.
+  }];
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::dmxc::lldmir::LLDMIRDialect",
+                           "::mlir::affine::AffineDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def Bufferize : Pass<"corsair-bufferize", "::mlir::func::FuncOp"> {
+  let summary = "Tensors of a kernel's function to buffers";
+  let description = [{
+    Values are buffers in GM; where a product reads or writes one, a grid of tiles is a view of it. Packed weights are
+    tiles in ST. Ops on whole values become lldmir.simd from buffer to buffer.
+  }];
+  let dependentDialects = ["::dmxc::affine_ext::AffineExtDialect", "::dmxc::lldmir::LLDMIRDialect",
+                           "::mlir::affine::AffineDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def TileMatmul : Pass<"corsair-tile-matmul", "::mlir::func::FuncOp"> {

@@ -20,5 +20,7 @@ VecExtType tileOf(mlir::RankedTensorType tensor);
 /// whole tiles. Of C block_fp the tiles are stored with the last two dimensions of the grid exchanged, so that those
 /// of a column are neighbours.
 mlir::MemRefType tiledMemRef(mlir::RankedTensorType tensor);
+/// The grid of tiles that a buffer of one or two dims is, in the same memory: tiles of 64 or 64x64 elements.
+mlir::MemRefType gridOf(mlir::MemRefType buffer);
 
 } // namespace dmxc::affine_ext

@@ -78,6 +78,17 @@ MemRefType affine_ext::tiledMemRef(RankedTensorType tensor) {
   return MemRefType::get(grid, tile);
 }
 
+MemRefType affine_ext::gridOf(MemRefType buffer) {
+  Type element = buffer.getElementType();
+  if (auto one = dyn_cast<VecExtType>(element))
+    element = one.getElementType();
+  SmallVector<int64_t> grid;
+  for (int64_t size : buffer.getShape())
+    grid.push_back((size + 63) / 64);
+  auto tile = VecExtType::get(buffer.getContext(), SmallVector<int64_t>(buffer.getRank(), 64), element);
+  return MemRefType::get(grid, tile, MemRefLayoutAttrInterface(), buffer.getMemorySpace());
+}
+
 //===--- ops ----------------------------------------------------------------------===//
 
 LogicalResult ConstantOp::verify() {
@@ -159,7 +170,19 @@ LogicalResult MatMulOp::verify() {
 
 LogicalResult CastOp::verify() {
   VecExtType from = getInput().getType(), to = getType();
-  if (from.getShape() != to.getShape() || from.isNested() || to.isNested())
+  bool alike = from.getShape() == to.getShape() && from.isNested() == to.isNested();
+  if (alike && from.isNested()) {
+    auto a = cast<VecExtType>(from.getElementType()), b = cast<VecExtType>(to.getElementType());
+    alike = a.getShape() == b.getShape() && !a.isNested() && !b.isNested();
+  }
+  if (!alike)
     return emitOpError("C1: one tile becomes one of the same shape, not ") << from << " " << to;
+  return success();
+}
+
+LogicalResult TilesOp::verify() {
+  auto from = cast<MemRefType>(getBuffer().getType());
+  if (from.getRank() < 1 || from.getRank() > 2 || !from.hasStaticShape() || gridOf(from) != getType())
+    return emitOpError("C1: ") << getType() << " is not the grid of " << from;
   return success();
 }

@@ -44,9 +44,22 @@ def AffineExt_MatMulOp : AffineExt_Op<"matmul", [Pure]> {
   let hasVerifier = 1;
 }
 
+def AffineExt_TilesOp : AffineExt_Op<"tiles", [Pure]> {
+  let summary = "a buffer as a grid of tiles";
+  let description = [{
+    A view: `affine_ext.tiles %m : memref<100x80xf16, "GM"> to memref<2x2x!affine_ext.vec_ext<64x64xf16>, "GM">`. What lies
+    beyond a ragged edge reads as zero, and writes to it are dropped. The buffer's elements are numbers, or
+    `!affine_ext.vec_ext<1x..>` of numbers that no memref holds. C1: the grid is that of the buffer.
+  }];
+  let arguments = (ins AnyMemRef:$buffer);
+  let results = (outs AffineExt_MemRef:$result);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def AffineExt_CastOp : AffineExt_Op<"cast", [Pure]> {
-  let summary = "dmir.cast of a tile";
-  let description = "C1: equal shapes; tiles of elements, not of tiles.";
+  let summary = "dmir.cast of a tile, or of each of an array";
+  let description = "C1: equal shapes, of the array and of its tiles.";
   let arguments = (ins AffineExt_VecExtType:$input);
   let results = (outs AffineExt_VecExtType:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";

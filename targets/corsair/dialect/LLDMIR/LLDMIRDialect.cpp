@@ -206,6 +206,28 @@ static void unitEffects(OpTy op, SmallVectorImpl<SideEffects::EffectInstance<Mem
     effects.emplace_back(MemoryEffects::Write::get(), &out, SideEffects::DefaultResource::get());
 }
 
+LogicalResult GatherOp::verify() {
+  bool fits = getDeals().size() == getParts().size() && !getParts().empty();
+  for (auto [part, deal] : llvm::zip(getParts(), getDeals())) {
+    auto attribute = dyn_cast<DealAttr>(deal);
+    fits &= attribute && attribute.getDim() >= 0 && attribute.getDim() < cast<ShapedType>(part.getType()).getRank();
+  }
+  if (!fits)
+    return emitOpError("C1: needs a deal by one of its dims for each value");
+  bool buffers = isa<MemRefType>(getParts().front().getType());
+  if (buffers ? !getWholes().empty() : getWholes().getTypes() != getParts().getTypes())
+    return emitOpError("C2: gives the whole of each tensor, and fills buffers in place");
+  return success();
+}
+
+void GatherOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &part : getPartsMutable())
+    if (isa<MemRefType>(part.get().getType())) {
+      effects.emplace_back(MemoryEffects::Read::get(), &part, SideEffects::DefaultResource::get());
+      effects.emplace_back(MemoryEffects::Write::get(), &part, SideEffects::DefaultResource::get());
+    }
+}
+
 LogicalResult SimdOp::verify() { return verifyUnit(*this); }
 LogicalResult ReshapeOp::verify() { return verifyUnit(*this); }
 void SimdOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

@@ -89,11 +89,11 @@ def LLDMIR_MatMulOp : LLDMIR_Op<"matmul", [Pure, AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def LLDMIR_TileOrMemRef : AnyTypeOf<[AffineExt_VecExtType, AffineExt_MemRef]>;
+def LLDMIR_TileOrMemRef : AnyTypeOf<[AffineExt_VecExtType, AnyMemRef]>;
 
 class LLDMIR_UnitOp<string mnemonic> : LLDMIR_Op<mnemonic, [AttrSizedOperandSegments,
                                                              DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let arguments = (ins StrAttr:$function, Variadic<LLDMIR_TileOrMemRef>:$inputs, Variadic<AffineExt_MemRef>:$outs,
+  let arguments = (ins StrAttr:$function, Variadic<LLDMIR_TileOrMemRef>:$inputs, Variadic<AnyMemRef>:$outs,
                        OptionalAttr<DictionaryAttr>:$parameters);
   let results = (outs Variadic<AffineExt_VecExtType>:$results);
   let assemblyFormat = [{
@@ -119,6 +119,22 @@ def LLDMIR_ReshapeOp : LLDMIR_UnitOp<"reshape"> {
     As lldmir.simd, for the ops of DMIR that only move elements; "retype" is the transpose of block_fp, whose bytes stay
     what they are. C1, C2 as there.
   }];
+}
+
+def LLDMIR_GatherOp : LLDMIR_Op<"gather", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "all parts of values to all quads";
+  let description = [{
+    Each quad has a part of each value, as `deals` say; after it every quad has all of them. Of tensors the results are the
+    whole values. Of buffers there are none: each part lies where it lies in the whole, and is sent there.
+
+    `lldmir.gather %x {deals = [#lldmir.deal<dim 1, quads 8>]} : memref<4x512xf16, "GM">`
+
+    C1: a deal for each value, by a dim of it. C2: results of the values' types for tensors, none for buffers.
+  }];
+  let arguments = (ins Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$parts, ArrayAttr:$deals);
+  let results = (outs Variadic<AnyRankedTensor>:$wholes);
+  let assemblyFormat = "$parts attr-dict `:` type($parts) (`->` type($wholes)^)?";
+  let hasVerifier = 1;
 }
 
 #endif // DMXC_TARGETS_CORSAIR_LLDMIR_OPS

@@ -1,0 +1,134 @@
+//===- KernelWriter.cpp - one kernel's program ----------------------------===//
+
+#include "KernelWriter.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+KernelWriter::KernelWriter(Operation *kernel, int quads, const hw::Machine &machine, bool fromDdr)
+    : name(SymbolTable::getSymbolName(kernel).str()), quads(quads), machine(machine), fromDdr(fromDdr),
+      registers(launchRegisters()), builder(kernel), writer(builder, kernel->getLoc(), name), buffers(writer, machine) {
+}
+
+/// The programs' shape is fixed; a machine may be described that cannot run them.
+static std::optional<std::string> machineLacks(bool multiplies, const hw::Machine &machine) {
+  if (machine.queuesPerQuad < kQueues)
+    return "dispatch.queues_per_quad is " + std::to_string(machine.queuesPerQuad) + ", programs need " +
+           std::to_string(kQueues);
+  return multiplies ? lacksForProducts(machine) : std::nullopt;
+}
+
+Status KernelWriter::begin(bool multiplies) {
+  if (std::optional<std::string> lack = machineLacks(multiplies, machine))
+    return Error{ErrorKind::Constraint, "kernel '" + name + "' does not run on the machine '" + machine.name +
+                                            "': " + *lack + "; nodes on the host (--place 'NODE=cpu') may help"};
+  init = std::make_unique<Program>(writer, buffers, "init", quads, registers);
+  main = std::make_unique<Program>(writer, buffers, "main", quads, registers);
+  return Status::ok();
+}
+
+Status KernelWriter::finish(const MemoryUse &permanent) {
+  main->noteUses();
+  MemoryUse used = buffers.placeTemporaries(permanent);
+  if (std::optional<std::string> full = exceeds(used, machine))
+    return Error{ErrorKind::Constraint, "kernel '" + name + "' does not fit the device: " + *full};
+  init->finish();
+  main->finish();
+  buffers.finish();
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+DeviceTensor KernelWriter::allocate(ArrayRef<int64_t> shape, hw::ElemKind kind, ArrayRef<unsigned> order) {
+  DeviceTensor tensor = DeviceTensor::dense(kind, shape, order);
+  tensor.address.buffer = buffers.add(hw::Memory::GM, node, tensor.elements() * tensor.elementSize());
+  return tensor;
+}
+
+DeviceTensor KernelWriter::copied(const DeviceTensor &tensor, ArrayRef<unsigned> order) {
+  DeviceTensor result = allocate(tensor.shape, tensor.kind, order);
+  copyInto(tensor, result, tensor.split);
+  result.split = tensor.split;
+  return result;
+}
+
+void KernelWriter::copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split) {
+  map(hw::SimdFunction::Copy, to, from, split);
+}
+
+void KernelWriter::fill(const DeviceTensor &tensor, double value) {
+  SimdOp op{hw::SimdFunction::Fill, tensor.shape};
+  op.result = SimdOp::operand(tensor, tensor.shape);
+  if (tensor.kind == hw::ElemKind::F16)
+    op.imm0 = static_cast<float>(value);
+  else
+    op.index = static_cast<int64_t>(value);
+  simd(std::move(op));
+}
+
+void KernelWriter::map(hw::SimdFunction function, const DeviceTensor &result, ArrayRef<DeviceTensor> operands,
+                       Split split) {
+  SimdOp op{function, result.shape};
+  op.result = SimdOp::operand(result, result.shape);
+  for (const DeviceTensor &operand : operands)
+    op.sources.push_back(SimdOp::operand(operand, result.shape));
+  op.split = split;
+  simd(std::move(op));
+}
+
+void KernelWriter::task(Operation *op) {
+  node = dmir::nodeName(op);
+  writer.loc = op->getLoc();
+  main->task(node);
+}
+
+void KernelWriter::simd(SimdOp op) {
+  main->task(node);
+  // Rows of more than four dims that do not join are refused before: see refusal.
+  (void)emitSimd(*main, std::move(op), machine.slices);
+}
+
+/// What a row without elements is reduced to; the host has the extremes, which are infinite.
+static double reducedNothing(hw::SimdFunction function) {
+  if (function == hw::SimdFunction::ReduceMean)
+    return std::numeric_limits<double>::quiet_NaN();
+  return function == hw::SimdFunction::ReduceProd ? 1 : 0;
+}
+
+void KernelWriter::rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
+                        ArrayRef<int64_t> axes, float imm0, Split split) {
+  const bool reduces = result.shape != source.shape, kept = result.rank() == source.rank();
+  if (source.elements() == 0) // rows without elements
+    return fill(result, reducedNothing(function));
+  // The axes of a row come last, in the order in which they lie in memory.
+  SmallVector<unsigned> dims;
+  for (unsigned dim : source.order())
+    if (!llvm::is_contained(axes, dim))
+      dims.push_back(dim);
+  for (unsigned dim : source.order())
+    if (llvm::is_contained(axes, dim))
+      dims.push_back(dim);
+  SimdOp simdOp{function, {}, static_cast<unsigned>(axes.size())};
+  simdOp.result = {result.kind, result.address, {}};
+  simdOp.sources = {{source.kind, source.address, {}}};
+  simdOp.imm0 = imm0;
+  for (unsigned dim : dims) {
+    bool isRow = llvm::is_contained(axes, dim);
+    unsigned position = dim;
+    if (!kept)
+      for (int64_t axis : axes)
+        position -= axis < dim;
+    if (split && !isRow && static_cast<int>(position) == split.dim)
+      simdOp.split = {static_cast<int>(simdOp.dims.size()), split.part};
+    simdOp.dims.push_back(source.shape[dim]);
+    simdOp.sources[0].strides.push_back(source.strides[dim]);
+    simdOp.result.strides.push_back(reduces && isRow ? 0 : result.strides[position]);
+  }
+  simd(std::move(simdOp));
+}

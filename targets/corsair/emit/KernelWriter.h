@@ -1,0 +1,122 @@
+//===- KernelWriter.h - one kernel's program ---------------------*- C++ -*-===//
+//
+// Arguments come from DDR into the quad's GM, tasks read and write GM, results go back. Floats are f16 on the device;
+// operands of matrix products become BFP16 where they enter the array.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Constants.h"
+#include "MatmulView.h"
+#include "SimdOp.h"
+
+#include "dmxc/Dialect/DLIR/Device.h"
+#include "dmxc/Support/Result.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+namespace dmxc::corsair {
+
+/// Registers that a launch sets: see launchRegisters.
+enum LaunchRegister : int {
+  kQuadInChiplet = 0, ///< 0..3
+  kIsFirst = 1,       ///< 1 in the first quad
+  kLeadsChiplet = 2,  ///< 1 in the first quad of a chiplet
+  kChipletMask = 3,   ///< quads of the team in the own chiplet
+  kOthersMask = 4,    ///< quads of the team but this one
+  kLaunchRegisters
+};
+
+/// What the tasks of a kernel are written with, whatever they are written for.
+class KernelWriter {
+public:
+  /// The program is written before the kernel, whose symbol it will have. `fromDdr`: weights are fetched for every
+  /// product (capacity mode) instead of staying in ST (performance mode).
+  KernelWriter(mlir::Operation *kernel, int quads, const hw::Machine &machine, bool fromDdr);
+  virtual ~KernelWriter() = default;
+
+  /// Writes the kernel's tasks.
+  virtual Status lower() = 0;
+  /// After all kernels of the image are lowered and their permanent buffers placed: gives the temporaries their places
+  /// behind those.
+  void placePermanent(MemoryUse &used) { buffers.placePermanent(used); }
+  Status finish(const MemoryUse &permanent);
+  dlir::DeviceProgramOp program() { return writer.program(); }
+
+protected:
+  /// A constant packed as tiles and its places.
+  struct Tiles {
+    TileForm form;
+    int ddr;
+    Address home; ///< in ST, when it stays there
+  };
+
+  /// Opens the graphs. Fails on a machine that programs of this shape do not run on.
+  Status begin(bool multiplies);
+
+  //--- between the host and GM (Transfers.cpp)
+  /// A tensor of the host, its dims in this order on the device, and where its pieces lie in a buffer.
+  void declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
+               llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
+  int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share);
+  DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order);
+  void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
+  /// `inDdr`: it stays there.
+  DeviceTensor addPlainConstant(const std::string &name, hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, bool inDdr);
+  Tiles addPackedConstant(const std::string &name, mlir::DictionaryAttr form);
+  void loadTiles(Program &program, const Tiles &packed, const Address &home);
+  /// The tiles in ST, fetched now if they do not stay there.
+  Address residentTiles(const Tiles &packed);
+  void storeResult(DeviceTensor tensor, mlir::Type type, unsigned index);
+  /// Other quads send parts of inputs up to here: their places are taken until all have met.
+  void meetAfterInputs(llvm::ArrayRef<int> inputs);
+
+  //--- tasks
+  void multiply(const MatmulPlan &plan, const MatmulOperands &operands);
+  /// All products of a batch by B's tiles, which are in ST.
+  void multiplyAll(const MatmulPlan &plan, const MatmulShape &shape);
+  /// Rows along axes: softmax, norms, reductions. `kept`: the result has the source's rank.
+  void rows(hw::SimdFunction function, const DeviceTensor &source, const DeviceTensor &result,
+            llvm::ArrayRef<int64_t> axes, float imm0, Split split);
+  void copyInto(const DeviceTensor &from, const DeviceTensor &to, Split split);
+  void fill(const DeviceTensor &tensor, double value);
+  /// Elements of the operands, broadcast, to those of the result.
+  void map(hw::SimdFunction function, const DeviceTensor &result, llvm::ArrayRef<DeviceTensor> operands, Split split);
+  void simd(SimdOp op);
+
+  //--- values
+  DeviceTensor allocate(llvm::ArrayRef<int64_t> shape, hw::ElemKind kind, llvm::ArrayRef<unsigned> order);
+  /// The tensor copied to a dense one whose dims lie in this order.
+  DeviceTensor copied(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order);
+  /// Starts a task of the main program that is called as the op's node.
+  void task(mlir::Operation *op);
+
+  //--- several quads (Team.cpp)
+  /// Sends the quads' parts of tensors to all others.
+  void exchange(llvm::ArrayRef<DeviceTensor *> parts);
+  void meet();
+  /// Where a tensor, or the parts of it, lie in the DDR of the chiplets.
+  std::vector<hw::Piece> piecesOf(const DeviceTensor &tensor, llvm::ArrayRef<unsigned> order) const;
+  int chiplets() const { return (quads + machine.quadsPerChiplet() - 1) / machine.quadsPerChiplet(); }
+  QuadRegisters launchRegisters() const;
+  /// Copies a tensor in a task of the main program; `receivers` is the term of a mask of quads, scale 0 for the own.
+  void moveTensor(Queue queue, const DeviceTensor &from, const DeviceTensor &to, hw::Term receivers);
+
+  const std::string name; ///< the kernel's
+  const int quads;        ///< of the team
+  const hw::Machine &machine;
+  const bool fromDdr;
+  QuadRegisters registers;
+  mlir::OpBuilder builder;
+  DlirWriter writer;
+  Buffers buffers;
+  std::unique_ptr<Program> init, main;
+  std::string node; ///< of the op that is being lowered
+
+private:
+  /// Buffers whose parts went to other quads, which may still read them.
+  llvm::DenseSet<int> sent;
+  bool streamed = false; ///< the last product left WB to the array controller
+};
+
+} // namespace dmxc::corsair

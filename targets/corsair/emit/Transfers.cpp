@@ -1,0 +1,145 @@
+//===- Transfers.cpp - between the host's buffers and GM ------------------===//
+
+#include "KernelLowering.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+
+void KernelWriter::declare(dlir::ArgumentRole role, const std::string &name, Type type, hw::ElemKind form,
+                           ArrayRef<unsigned> order, int buffer, ArrayRef<hw::Piece> pieces) {
+  writer.argument(role, name, type, hw::nameOf(form), SmallVector<int64_t>(order.begin(), order.end()));
+  for (const hw::Piece &piece : pieces)
+    writer.piece(buffers[buffer].value, name, piece.unit, static_cast<int64_t>(piece.address), piece.begin,
+                 piece.extent, piece.strides);
+}
+
+DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order) {
+  DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
+  DeviceTensor ddr = tensor;
+  ddr.address = {buffers.add(hw::Memory::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  declare(dlir::ArgumentRole::input, name, type, tensor.kind, order, ddr.address.buffer, piecesOf(tensor, order));
+  main->task(name);
+  if (quads == 1)
+    moveTensor(Queue::Load, ddr, tensor, {});
+  else
+    fetchOnce(ddr, tensor);
+  return tensor;
+}
+
+/// Every byte leaves a chiplet's DDR once, for all of its quads: each quad fetches a part, or the first everything.
+/// Parts only where all chiplets have as many quads of the team.
+void KernelWriter::fetchOnce(DeviceTensor ddr, DeviceTensor tensor) {
+  const hw::Term all = hw::registerTerm(kChipletMask);
+  const int64_t sharers = std::min(quads, machine.quadsPerChiplet());
+  for (unsigned dim : tensor.order()) {
+    if (quads % sharers || tensor.shape[dim] < sharers || tensor.shape[dim] % sharers)
+      continue;
+    const int64_t part = tensor.shape[dim] / sharers;
+    for (DeviceTensor *end : {&ddr, &tensor}) {
+      end->shape[dim] = part;
+      end->address = end->address.plus(hw::registerTerm(kQuadInChiplet, part * end->strides[dim]));
+    }
+    return moveTensor(Queue::Load, ddr, tensor, all);
+  }
+  main->when(kLeadsChiplet, [&] { moveTensor(Queue::Load, ddr, tensor, all); });
+}
+
+void KernelWriter::meetAfterInputs(ArrayRef<int> inputs) {
+  if (quads == 1)
+    return;
+  meet();
+  for (int buffer : inputs)
+    if (buffer >= 0)
+      main->reserve(buffer);
+}
+
+/// Bytes in the DDR of every chiplet, or the chiplet's share of them when each of its quads has its own. Gives the
+/// buffer.
+int KernelWriter::declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share) {
+  std::vector<hw::Piece> pieces;
+  for (int64_t chiplet = 0; chiplet < chiplets(); ++chiplet) {
+    int64_t begin = share ? chiplet * share : 0, extent = share ? std::min(share, bytes - begin) : bytes;
+    pieces.push_back({hw::Memory::DDR, static_cast<uint32_t>(chiplet), 0, {begin}, {extent}, {}});
+  }
+  int buffer = buffers.add(hw::Memory::DDR, name, bytes, /*permanent=*/true);
+  declare(dlir::ArgumentRole::constant, name, RankedTensorType::get({bytes}, builder.getIntegerType(8, false)), kind,
+          {}, buffer, pieces);
+  return buffer;
+}
+
+DeviceTensor KernelWriter::addPlainConstant(const std::string &name, hw::ElemKind kind, ArrayRef<int64_t> shape,
+                                            bool inDdr) {
+  DeviceTensor tensor = DeviceTensor::dense(kind, shape, rowMajor(shape.size()));
+  int64_t bytes = tensor.elements() * tensor.elementSize();
+  int ddr = declareConstant(name, tensor.kind, bytes, 0);
+  if (inDdr) {
+    tensor.address = {ddr, 0, {}};
+    return tensor;
+  }
+  tensor.address = {buffers.add(hw::Memory::GM, name, bytes, /*permanent=*/true), 0, {}};
+  init->task(name);
+  DmaSpec spec;
+  spec.unit = bytes;
+  if (bytes)
+    init->on(Queue::Load).copy({ddr, 0, {}}, tensor.address, spec).create();
+  return tensor;
+}
+
+KernelWriter::Tiles KernelWriter::addPackedConstant(const std::string &name, DictionaryAttr form) {
+  Tiles packed{TileForm::read(form), -1, {}};
+  const bool shared = packed.form.quads == 1;
+  packed.ddr = declareConstant(name, hw::ElemKind::Bfp16C, packed.form.bytes(),
+                               shared ? 0 : machine.quadsPerChiplet() * packed.form.quadBytes());
+  if (!fromDdr) {
+    packed.home = {buffers.add(hw::Memory::ST, name, packed.form.sliceBytes(), /*permanent=*/true), 0, {}};
+    init->task(name);
+    loadTiles(*init, packed, packed.home);
+  }
+  return packed;
+}
+
+/// One slice's part to each slice, or the same to all; a quad's part to each quad, or the same to all.
+void KernelWriter::loadTiles(Program &program, const Tiles &packed, const Address &home) {
+  const bool dealt = packed.form.slices > 1;
+  DmaSpec spec;
+  spec.unit = packed.form.sliceBytes();
+  spec.sourceUnitStep = dealt ? spec.unit : 0;
+  Address from{packed.ddr, 0, {}};
+  if (packed.form.quads > 1)
+    from = from.plus(hw::registerTerm(kQuadInChiplet, packed.form.quadBytes()));
+  program.on(Queue::Load)
+      .copy(from, home, spec)
+      .integer("units", (1 << (dealt ? packed.form.slices : machine.slices)) - 1)
+      .create();
+}
+
+Address KernelWriter::residentTiles(const Tiles &packed) {
+  if (!fromDdr)
+    return packed.home;
+  Address home{buffers.add(hw::Memory::ST, node + ".weights", packed.form.sliceBytes()), 0, {}};
+  main->task(node);
+  loadTiles(*main, packed, home);
+  return home;
+}
+
+void KernelWriter::storeResult(DeviceTensor tensor, Type type, unsigned index) {
+  main->task("result" + std::to_string(index));
+  node = "result" + std::to_string(index);
+  if (!tensor.isDense() || buffers[tensor.address.buffer].memory != hw::Memory::GM)
+    tensor = copied(tensor, tensor.order());
+  SmallVector<unsigned> order = tensor.order();
+  tensor.strides = denseStrides(tensor.shape, order, tensor.elementSize());
+  std::vector<hw::Piece> pieces = piecesOf(tensor, order);
+  if (!tensor.split)
+    pieces.resize(1);
+  DeviceTensor ddr = tensor;
+  ddr.address = {buffers.add(hw::Memory::DDR, node, tensor.elements() * tensor.elementSize(), true), 0, {}};
+  declare(dlir::ArgumentRole::output, node, type, tensor.kind, order, ddr.address.buffer, pieces);
+  main->task(node);
+  auto store = [&] { moveTensor(Queue::Store, tensor.local(tensor.split), ddr.local(tensor.split), {}); };
+  if (quads == 1 || tensor.split)
+    store();
+  else
+    main->when(kIsFirst, store);
+}

@@ -1,0 +1,527 @@
+//===- Bufferize.cpp - tensors of a kernel to buffers ---------------------===//
+//
+// A value is a buffer in GM, row by row. Where a product reads or writes it, a grid of tiles is a view of it, whose
+// edges are ragged; packed weights are a grid of tiles in ST. A cast to block_fp becomes one of each tile that is
+// loaded. What is not loops over tiles is one op of the vector device on whole buffers.
+//
+//===----------------------------------------------------------------------===//
+#include "KernelFunctions.h"
+#include "Passes.h"
+
+#include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/Constants.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace dmxc {
+#define GEN_PASS_DEF_BUFFERIZE
+#include "Passes.h.inc"
+} // namespace dmxc
+
+using namespace mlir;
+using namespace dmxc;
+using affine_ext::VecExtType;
+
+namespace {
+
+int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
+
+/// Where a tensor lies, and the format that is made of it where it is loaded.
+struct Place {
+  Value memref;
+  Type format;
+};
+
+class KernelBufferizer {
+public:
+  explicit KernelBufferizer(func::FuncOp function) : function(function), builder(function.getContext()) {}
+
+  LogicalResult run() {
+    if (!function.getBody().hasOneBlock())
+      return function.emitError("has several blocks; a kernel is straight-line code and loops over tiles");
+    Block &old = function.getBody().front();
+    auto *fresh = new Block();
+    function.getBody().push_back(fresh);
+    for (BlockArgument argument : old.getArguments()) {
+      FailureOr<MemRefType> type = argumentType(argument);
+      if (failed(type)) {
+        fresh->erase();
+        return failure();
+      }
+      places[argument] = {fresh->addArgument(*type, argument.getLoc()), {}};
+    }
+    builder.setInsertionPointToEnd(fresh);
+    for (Operation &op : old)
+      if (failed(convert(&op))) {
+        fresh->erase();
+        return failure();
+      }
+    // Offsets have become indices of tiles.
+    SmallVector<affine::AffineApplyOp> offsets;
+    fresh->walk([&](affine::AffineApplyOp apply) { offsets.push_back(apply); });
+    for (affine::AffineApplyOp apply : llvm::reverse(offsets))
+      if (apply.use_empty())
+        apply.erase();
+    SmallVector<Type> results(fresh->getTerminator()->getOperandTypes());
+    old.dropAllReferences();
+    old.dropAllDefinedValueUses();
+    old.erase();
+    function.setType(FunctionType::get(function.getContext(), fresh->getArgumentTypes(), results));
+    return success();
+  }
+
+private:
+  StringAttr space(StringRef name) { return builder.getStringAttr(name); }
+  MemRefType inGm(ArrayRef<int64_t> shape, Type element) {
+    return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space("GM"));
+  }
+
+  FailureOr<MemRefType> argumentType(BlockArgument argument) {
+    auto tensor = dyn_cast<RankedTensorType>(argument.getType());
+    if (!tensor || !tensor.hasStaticShape())
+      return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
+    auto block = dmir::blockFpOf(tensor);
+    if (!block)
+      return inGm(tensor.getShape(), tensor.getElementType());
+    auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
+    if (!form)
+      return function.emitError() << "takes a " << tensor << " that has no packed form";
+    if (dmir::isBfp32(block))
+      return inGm(tensor.getShape(), VecExtType::get(function.getContext(), {1}, block));
+    const corsair::TileForm tiles = corsair::TileForm::read(form);
+    return MemRefType::get({tiles.kChunks, tiles.quads * tilesOf(tiles.n)},
+                           VecExtType::get(function.getContext(), {64, 64}, block), MemRefLayoutAttrInterface(),
+                           space("ST"));
+  }
+
+  LogicalResult convert(Operation *op) {
+    return TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::MatMulOp,
+              affine::AffineForOp, affine::AffineApplyOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
+              lldmir::GatherOp, func::ReturnOp>([&](auto typed) { return lower(typed); })
+        .Case([](affine::AffineYieldOp) { return success(); }) // what is carried was stored to
+        .Default([&](Operation *other) { return inTiles(other) ? lowerTile(other) : lowerWhole(other); });
+  }
+
+  Value memrefOf(Value value) { return places.lookup(value).memref; }
+
+  /// A fresh buffer for a value.
+  Value allocate(Location loc, ArrayRef<int64_t> shape, Type element) {
+    return memref::AllocOp::create(builder, loc, inGm(shape, element));
+  }
+
+  //===--- whole buffers --------------------------------------------------------------===//
+
+  LogicalResult lower(dmir::UndefOp) { return success(); } // gets its place where it is written to
+
+  void fill(Operation *op, Type element) {
+    auto splat = cast<SplatElementsAttr>(cast<dmir::ConstantOp>(op).getValue());
+    Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), element);
+    TypedAttr value = isa<FloatType>(splat.getElementType()) ? TypedAttr(splat.getSplatValue<FloatAttr>())
+                                                             : TypedAttr(splat.getSplatValue<IntegerAttr>());
+    lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), "fill", ValueRange(), made,
+                           builder.getDictionaryAttr(builder.getNamedAttr("value", value)));
+    places[op->getResult(0)] = {made, {}};
+  }
+
+  LogicalResult lower(dmir::ConstantOp op) {
+    if (!isa<SplatElementsAttr>(op.getValue()))
+      return op.emitError("has more than one value: constants of a kernel are arguments");
+    if (!elementOf(op).isF32()) // else the cast to f16 says how it is kept
+      fill(op, elementOf(op));
+    return success();
+  }
+
+  LogicalResult lower(dmir::CastOp op) {
+    Type to = elementOf(op.getResult());
+    if (auto block = dyn_cast<dmir::BlockFpType>(to); block && block.hasBlocks()) {
+      if (!memrefOf(op.getInput()))
+        return op.emitError("quantises a value that has no buffer");
+      places[op.getResult()] = {memrefOf(op.getInput()), to};
+      return success();
+    }
+    if (auto constant = op.getInput().getDefiningOp<dmir::ConstantOp>(); constant && elementOf(constant).isF32()) {
+      fill(constant, to);
+      places[op.getResult()] = places[constant.getResult()];
+      return success();
+    }
+    return inTiles(op) ? lowerTile(op) : lowerWhole(op);
+  }
+
+  /// Other dims of the same bytes.
+  LogicalResult lower(dmir::ReshapeOp op) {
+    Place place = places.lookup(op.getInput());
+    if (!place.memref || place.format)
+      return op.emitError("reshapes a value that has no buffer");
+    ArrayRef<int64_t> shape = shapeOf(op.getResult());
+    MemRefType type = inGm(shape, elementOf(op.getResult()));
+    auto [strides, offset] = type.getStridesAndOffset();
+    places[op.getResult()] = {
+        memref::ReinterpretCastOp::create(builder, op.getLoc(), type, place.memref, offset, shape, strides), {}};
+    return success();
+  }
+
+  LogicalResult lowerWhole(Operation *op) {
+    if (op->getName().getDialectNamespace() != "dmir" || op->getNumRegions() || op->getNumResults() != 1)
+      return op->emitError("'") << op->getName() << "' has no form on buffers";
+    SmallVector<Value> inputs;
+    for (Value operand : op->getOperands()) {
+      Place place = places.lookup(operand);
+      if (!place.memref || place.format)
+        return op->emitError("'") << op->getName() << "' reads a value that has no buffer of numbers";
+      inputs.push_back(place.memref);
+    }
+    Value made = allocate(op->getLoc(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)));
+    NamedAttrList parameters(op->getAttrDictionary());
+    Attribute deal = parameters.erase(lldmir::kDealAttr);
+    auto simd = lldmir::SimdOp::create(builder, op->getLoc(), TypeRange(), op->getName().stripDialect(), inputs, made,
+                                       parameters.getDictionary(op->getContext()));
+    if (deal)
+      simd->setAttr(lldmir::kDealAttr, deal);
+    places[op->getResult(0)] = {made, {}};
+    return success();
+  }
+
+  LogicalResult lower(lldmir::GatherOp op) {
+    SmallVector<Value> parts;
+    for (auto [part, whole] : llvm::zip(op.getParts(), op.getResults())) {
+      places[whole] = places.lookup(part);
+      parts.push_back(memrefOf(part));
+    }
+    if (llvm::is_contained(parts, Value()))
+      return op.emitError("gathers a value that has no buffer");
+    lldmir::GatherOp::create(builder, op.getLoc(), TypeRange(), parts, op.getDeals());
+    return success();
+  }
+
+  LogicalResult lower(func::ReturnOp op) {
+    SmallVector<Value> results;
+    for (Value value : op.getOperands())
+      results.push_back(memrefOf(value));
+    if (llvm::is_contained(results, Value()))
+      return op.emitError("returns a value that has no buffer");
+    func::ReturnOp::create(builder, op.getLoc(), results);
+    return success();
+  }
+
+  //===--- loops ----------------------------------------------------------------------===//
+
+  static bool inTiles(Operation *op) { return isa<affine::AffineForOp>(op->getParentOp()); }
+
+  LogicalResult lower(affine::AffineForOp op) {
+    if (op.getNumRegionIterArgs() != 1 || !op.hasConstantBounds())
+      return op.emitError("is no loop of a product: it carries its result and has constant bounds");
+    Value init = op.getInits()[0];
+    Place target = places.lookup(init);
+    if (!target.memref) {
+      nest = nullptr;
+      if (!init.getDefiningOp<dmir::UndefOp>() || !init.hasOneUse())
+        return op.emitError("carries a tensor that others may read; only a dmir.undef of its own is written in place");
+      FailureOr<Place> made =
+          op->hasAttr(kQuadsAttr) ? Place{allocate(op.getLoc(), shapeOf(init), elementOf(init)), {}} : gridOf(op);
+      if (failed(made))
+        return failure();
+      target = *made;
+    }
+    auto loop = affine::AffineForOp::create(builder, op.getLoc(), op.getConstantLowerBound(),
+                                            op.getConstantUpperBound(), op.getStepAsInt());
+    if (Attribute quads = op->getAttr(kQuadsAttr))
+      loop->setAttr(kQuadsAttr, quads);
+    else if (!nest)
+      nest = loop;
+    mapping.map(op.getInductionVar(), loop.getInductionVar());
+    places[op.getRegionIterArgs()[0]] = target;
+    if (!places.contains(op.getResult(0)))
+      places[op.getResult(0)] = target;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    for (Operation &inner : *op.getBody())
+      if (failed(convert(&inner)))
+        return failure();
+    return success();
+  }
+
+  /// The grid that the loops of a product write to: a view of the buffer that what they make ends up in.
+  FailureOr<Place> gridOf(affine::AffineForOp op) {
+    Value value = op.getResult(0);
+    auto cut = value.hasOneUse() ? dyn_cast<tensor::ExtractSliceOp>(*value.user_begin()) : tensor::ExtractSliceOp();
+    Value part = cut ? cut.getResult() : value;
+    auto into = part.hasOneUse() ? dyn_cast<tensor::InsertSliceOp>(*part.user_begin()) : tensor::InsertSliceOp();
+    Value buffer;
+    if (into && into.getSource() == part)
+      buffer = partOf(into.getLoc(), memrefOf(into.getDest()), into.getMixedOffsets(), shapeOf(part));
+    else
+      buffer = allocate(op.getLoc(), shapeOf(part), elementOf(part));
+    if (!buffer)
+      return op.emitError("makes a tensor that is inserted into one without a buffer");
+    places[part] = {buffer, {}};
+    return Place{tiles(op.getLoc(), buffer), {}};
+  }
+
+  /// Index values of offsets, in the new code.
+  SmallVector<OpFoldResult> offsetsOf(ArrayRef<OpFoldResult> offsets) {
+    SmallVector<OpFoldResult> made;
+    for (OpFoldResult offset : offsets) {
+      auto value = dyn_cast<Value>(offset);
+      if (value && !mapping.contains(value) && value.getDefiningOp<affine::AffineApplyOp>())
+        (void)lower(value.getDefiningOp<affine::AffineApplyOp>());
+      made.push_back(value ? OpFoldResult(mapping.lookupOrDefault(value)) : offset);
+    }
+    return made;
+  }
+
+  LogicalResult lower(affine::AffineApplyOp op) {
+    if (!mapping.contains(op.getResult()))
+      builder.clone(*op, mapping);
+    return success();
+  }
+
+  Value partOf(Location loc, Value memref, ArrayRef<OpFoldResult> offsets, ArrayRef<int64_t> sizes) {
+    if (!memref)
+      return {};
+    SmallVector<OpFoldResult> at = offsetsOf(offsets), ones(sizes.size(), builder.getIndexAttr(1)),
+                              extents = getAsIndexOpFoldResult(builder.getContext(), sizes);
+    return memref::SubViewOp::create(builder, loc, memref, at, extents, ones);
+  }
+
+  /// A buffer as a grid of tiles; made before the loops that walk over it.
+  Value tiles(Location loc, Value buffer) {
+    auto type = cast<MemRefType>(buffer.getType());
+    if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getShape() != ArrayRef<int64_t>{1})
+      return buffer;
+    OpBuilder::InsertionGuard guard(builder);
+    if (nest)
+      builder.setInsertionPoint(nest);
+    return affine_ext::TilesOp::create(builder, loc, affine_ext::gridOf(type), buffer);
+  }
+
+  LogicalResult lower(tensor::ExtractSliceOp op) {
+    if (places.contains(op.getResult())) // what a product's loops made
+      return success();
+    Place from = places.lookup(op.getSource());
+    if (!from.memref)
+      return op.emitError("cuts a value that has no buffer");
+    auto type = cast<MemRefType>(from.memref.getType());
+    if (!nest || !insideNest(op)) { // a quad's part
+      SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
+      SmallVector<int64_t> sizes(op.getType().getShape());
+      if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getRank() == 2) {
+        // Each part has tiles of its own.
+        for (size_t i = 0; i < sizes.size(); ++i) {
+          FailureOr<OpFoldResult> index = partIndex(op, offsets[i], sizes[i]);
+          if (failed(index))
+            return failure();
+          offsets[i] = *index;
+          sizes[i] = tilesOf(sizes[i]);
+        }
+      }
+      places[op.getResult()] = {partOf(op.getLoc(), from.memref, offsets, sizes), from.format};
+      return success();
+    }
+    return load(op, from);
+  }
+
+  static bool insideNest(Operation *op) {
+    auto loop = dyn_cast<affine::AffineForOp>(op->getParentOp());
+    return loop && !loop->hasAttr(kQuadsAttr);
+  }
+
+  /// Where the tiles of part q begin, where the part begins at q times its size.
+  FailureOr<OpFoldResult> partIndex(Operation *op, OpFoldResult offset, int64_t size) {
+    if (getConstantIntValue(offset) == 0)
+      return offset;
+    auto apply =
+        isa<Value>(offset) ? cast<Value>(offset).getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
+    AffineExpr d0 = builder.getAffineDimExpr(0);
+    if (!apply || apply.getAffineMap().getNumInputs() != 1 || apply.getAffineMap().getResult(0) != d0 * size)
+      return op->emitError("cuts weights elsewhere than at a quad's part");
+    Value quad = mapping.lookupOrDefault(apply.getMapOperands()[0]);
+    return OpFoldResult(
+        affine::AffineApplyOp::create(builder, op->getLoc(), AffineMap::get(1, 0, d0 * tilesOf(size)), quad)
+            .getResult());
+  }
+
+  //===--- tiles ----------------------------------------------------------------------===//
+
+  /// Indices of tiles from offsets of elements.
+  FailureOr<AffineMap> tileMap(Operation *op, ArrayRef<OpFoldResult> offsets, SmallVector<Value> &operands) {
+    SmallVector<AffineExpr> indices;
+    for (OpFoldResult offset : offsets) {
+      if (std::optional<int64_t> constant = getConstantIntValue(offset); constant && *constant % 64 == 0) {
+        indices.push_back(builder.getAffineConstantExpr(*constant / 64));
+        continue;
+      }
+      auto apply =
+          isa<Value>(offset) ? cast<Value>(offset).getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
+      AffineExpr d0 = builder.getAffineDimExpr(0);
+      if (!apply || apply.getAffineMap().getNumInputs() != 1 || apply.getAffineMap().getResult(0) != d0 * 64)
+        return op->emitError("does not begin at a tile");
+      indices.push_back(builder.getAffineDimExpr(operands.size()));
+      operands.push_back(mapping.lookupOrDefault(apply.getMapOperands()[0]));
+    }
+    return AffineMap::get(operands.size(), 0, indices, builder.getContext());
+  }
+
+  LogicalResult load(tensor::ExtractSliceOp op, Place from) {
+    if (op.getType().getRank() == 1)
+      return loadBias(op, from);
+    Value grid = tiles(op.getLoc(), from.memref);
+    SmallVector<Value> operands;
+    FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), operands);
+    if (failed(map))
+      return failure();
+    auto tile = cast<VecExtType>(cast<MemRefType>(grid.getType()).getElementType());
+    SmallVector<int64_t> counts;
+    for (int64_t size : op.getType().getShape())
+      counts.push_back(tilesOf(size));
+    auto array = VecExtType::get(op.getContext(), counts, tile);
+    Value loaded =
+        affine_ext::LoadOp::create(builder, op.getLoc(), array, grid, operands, AffineMapAttr::get(*map)).getResult();
+    if (from.format) {
+      auto quantised = VecExtType::get(op.getContext(), tile.getShape(), from.format);
+      loaded =
+          affine_ext::CastOp::create(builder, op.getLoc(), VecExtType::get(op.getContext(), counts, quantised), loaded);
+    }
+    mapping.map(op.getResult(), loaded);
+    return success();
+  }
+
+  /// 64 numbers of a packed vector, from a quad's part on.
+  LogicalResult loadBias(tensor::ExtractSliceOp op, Place from) {
+    auto apply = isa<Value>(op.getMixedOffsets()[0])
+                     ? cast<Value>(op.getMixedOffsets()[0]).getDefiningOp<affine::AffineApplyOp>()
+                     : affine::AffineApplyOp();
+    const AffineExpr d0 = builder.getAffineDimExpr(0), d1 = builder.getAffineDimExpr(1);
+    if (!apply || apply.getMapOperands().size() > 2)
+      return op.emitError("does not begin at a tile");
+    AffineExpr expr = apply.getAffineMap().getResult(0);
+    Value vector = from.memref;
+    if (apply.getMapOperands().size() == 2) {
+      // d0 * 64 + d1 * part: what is left for d0 = 0 is where the part begins.
+      AffineExpr begin = simplifyAffineExpr(expr.replace(d0, builder.getAffineConstantExpr(0)).replace(d1, d0), 1, 0);
+      expr = simplifyAffineExpr(expr.replace(d1, builder.getAffineConstantExpr(0)), 1, 0);
+      Value quad = mapping.lookupOrDefault(apply.getMapOperands()[1]);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(nest);
+      Value at = affine::AffineApplyOp::create(builder, op.getLoc(), AffineMap::get(1, 0, begin), quad);
+      const int64_t whole = cast<MemRefType>(vector.getType()).getDimSize(0);
+      // As far as the packed zeros go behind the last part.
+      const int64_t reach = whole - largestBegin(begin, apply.getMapOperands()[1]);
+      if (reach < 64)
+        return op.emitError("reaches beyond the packed vector");
+      vector = memref::SubViewOp::create(builder, op.getLoc(), vector, ArrayRef<OpFoldResult>{at},
+                                         ArrayRef<OpFoldResult>{builder.getIndexAttr(reach)},
+                                         ArrayRef<OpFoldResult>{builder.getIndexAttr(1)});
+    }
+    if (expr != d0 * 64)
+      return op.emitError("does not begin at a tile");
+    Value grid = tiles(op.getLoc(), vector), column = mapping.lookupOrDefault(apply.getMapOperands()[0]);
+    mapping.map(op.getResult(), affine::AffineLoadOp::create(builder, op.getLoc(), grid, column).getResult());
+    return success();
+  }
+
+  static int64_t largestBegin(AffineExpr begin, Value quad) {
+    auto argument = cast<BlockArgument>(quad);
+    auto loop = cast<affine::AffineForOp>(argument.getOwner()->getParentOp());
+    AffineExpr last = begin.replace(getAffineDimExpr(0, begin.getContext()),
+                                    getAffineConstantExpr(loop.getConstantUpperBound() - 1, begin.getContext()));
+    return cast<AffineConstantExpr>(simplifyAffineExpr(last, 0, 0)).getValue();
+  }
+
+  LogicalResult lower(dmir::PadBlocksOp op) {
+    places[op.getResult()] = places.lookup(op.getInput());
+    return success();
+  }
+
+  /// The value as an array of tiles, where no loop cut one out of it.
+  Value arrayOf(Value operand, Location loc) {
+    if (Value loaded = mapping.lookupOrNull(operand))
+      return loaded;
+    Place from = places.lookup(operand);
+    if (!from.memref)
+      return {};
+    Value grid = tiles(loc, from.memref);
+    auto type = cast<MemRefType>(grid.getType());
+    SmallVector<AffineExpr> zeros(type.getRank(), builder.getAffineConstantExpr(0));
+    auto map = AffineMap::get(0, 0, zeros, builder.getContext());
+    auto array = VecExtType::get(builder.getContext(), type.getShape(), type.getElementType());
+    Value loaded = affine_ext::LoadOp::create(builder, loc, array, grid, ValueRange(), AffineMapAttr::get(map));
+    if (from.format) {
+      auto tile = cast<VecExtType>(type.getElementType());
+      auto quantised = VecExtType::get(builder.getContext(), tile.getShape(), from.format);
+      loaded = affine_ext::CastOp::create(builder, loc,
+                                          VecExtType::get(builder.getContext(), type.getShape(), quantised), loaded);
+    }
+    return loaded;
+  }
+
+  LogicalResult lower(dmir::MatMulOp op) {
+    if (!insideNest(op))
+      return op.emitError("is no product of tiles: run corsair-tile-products before");
+    Value a = arrayOf(op.getLhs(), op.getLoc()), b = arrayOf(op.getRhs(), op.getLoc());
+    if (!a || !b)
+      return op.emitError("multiplies what has no tiles");
+    auto type = VecExtType::get(op.getContext(), {64, 64}, dmir::BlockFpType::getBfp32(op.getContext()));
+    auto product = affine_ext::MatMulOp::create(builder, op.getLoc(), type, a, b, IntegerAttr());
+    if (Attribute plan = op->getAttr(lldmir::kPlanAttr))
+      product->setAttr(lldmir::kPlanAttr, plan);
+    mapping.map(op.getResult(), product.getResult());
+    return success();
+  }
+
+  /// An op on tiles.
+  LogicalResult lowerTile(Operation *op) {
+    SmallVector<Value> inputs;
+    for (Value operand : op->getOperands())
+      inputs.push_back(mapping.lookupOrNull(operand));
+    if (llvm::is_contained(inputs, Value()) || op->getNumResults() != 1)
+      return op->emitError("'") << op->getName() << "' has no form on tiles";
+    auto type = VecExtType::get(op->getContext(), shapeOf(op->getResult(0)), elementOf(op->getResult(0)));
+    if (isa<dmir::CastOp>(op)) {
+      mapping.map(op->getResult(0), affine_ext::CastOp::create(builder, op->getLoc(), type, inputs[0]).getResult());
+      return success();
+    }
+    auto simd = lldmir::SimdOp::create(builder, op->getLoc(), type, op->getName().stripDialect(), inputs, ValueRange(),
+                                       DictionaryAttr());
+    mapping.map(op->getResult(0), simd.getResult(0));
+    return success();
+  }
+
+  LogicalResult lower(tensor::InsertSliceOp op) {
+    if (!insideNest(op)) { // a part that was written in place
+      places[op.getResult()] = places.lookup(op.getDest());
+      return success();
+    }
+    SmallVector<Value> operands;
+    FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), operands);
+    Value tile = mapping.lookupOrNull(op.getSource()), grid = memrefOf(op.getDest());
+    if (failed(map))
+      return failure();
+    if (!tile || !grid || tile.getType() != cast<MemRefType>(grid.getType()).getElementType())
+      return op.emitError("stores no tile of its grid");
+    affine::AffineStoreOp::create(builder, op.getLoc(), tile, grid, *map, operands);
+    places[op.getResult()] = places.lookup(op.getDest());
+    return success();
+  }
+
+  func::FuncOp function;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Place> places; ///< of tensors
+  IRMapping mapping;                   ///< of indices, and of what is on tiles
+  Operation *nest = nullptr;           ///< the outermost loop of the product that is being lowered
+};
+
+struct Bufferize : dmxc::impl::BufferizeBase<Bufferize> {
+  void runOnOperation() override {
+    if (getOperation()->hasAttr(kQuadsAttr) && !getOperation().isExternal() &&
+        failed(KernelBufferizer(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,437 @@
+//===- StageWriter.cpp - a kernel over quads to tasks ---------------------===//
+//
+// A buffer's type says what a DeviceTensor is. Loops over tiles are one product, whose order of rows and columns is
+// that of the loops; an op on whole buffers is one of the vector device.
+//
+//===----------------------------------------------------------------------===//
+#include "StageWriter.h"
+#include "KernelFunctions.h"
+
+#include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/KernelLowering.h"
+
+#include "schemas/corsair/SimdFunctions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::corsair;
+using affine_ext::VecExtType;
+
+StageWriter::StageWriter(func::FuncOp function, const hw::Machine &machine, bool fromDdr)
+    : KernelWriter(function, static_cast<int>(function->getAttrOfType<IntegerAttr>(kQuadsAttr).getInt()), machine,
+                   fromDdr),
+      function(function) {}
+
+Status StageWriter::fail(Operation *op, const Twine &why) {
+  return Error{ErrorKind::Model,
+               ("node '" + dmir::nodeName(op) + "': '" + op->getName().getStringRef() + "' " + why).str()};
+}
+
+Value StageWriter::outside(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && argument.getOwner()->getParentOp() == kernel ? launch.getKernelOperand(argument.getArgNumber())
+                                                                  : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+Status StageWriter::lower() {
+  for (auto op : function.getOps<gpu::LaunchFuncOp>())
+    launch = op;
+  kernel = launch ? SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(launch, launch.getKernel()) : gpu::GPUFuncOp();
+  if (!kernel || !kernel.getBody().hasOneBlock())
+    return fail(function, "launches no kernel of one block");
+  auto sizes = kernel.getKnownBlockSize();
+  if (!sizes || sizes->size() != 3 || (*sizes)[0] != quads)
+    return fail(kernel, "has other threads than the " + Twine(quads) + " quads of its team");
+  const bool multiplies = kernel.walk([](lldmir::MatMulOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (Status s = begin(multiplies); !s)
+    return s;
+  SmallVector<int> inputs;
+  for (BlockArgument argument : function.getArguments()) {
+    if (Status s = addArgument(argument); !s)
+      return s;
+    inputs.push_back(tensors.lookup(argument).address.buffer);
+  }
+  meetAfterInputs(inputs);
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (Status s = lower(&op); !s)
+      return s;
+  unsigned index = 0;
+  for (Value value : function.getBody().front().getTerminator()->getOperands()) {
+    Value root = value;
+    while (auto view = root.getDefiningOp<memref::ReinterpretCastOp>())
+      root = view.getSource();
+    auto found = tensors.find(root);
+    auto type = function.getResultAttrOfType<TypeAttr>(index, kTypeAttr);
+    if (found == tensors.end() || !type)
+      return fail(function, "returns what its kernel does not fill, or without a host's type");
+    DeviceTensor tensor = found->second;
+    if (std::optional<DeviceTensor> shaped = tensor.reshaped(cast<MemRefType>(value.getType()).getShape()))
+      tensor = *shaped;
+    tensor.split = {};
+    if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr))
+      tensor.split = {static_cast<int>(deal.getDim()), tensor.shape[deal.getDim()] / quads};
+    storeResult(tensor, type.getValue(), index++);
+  }
+  return Status::ok();
+}
+
+Status StageWriter::addArgument(BlockArgument argument) {
+  const unsigned number = argument.getArgNumber();
+  const std::string name = node = "arg" + std::to_string(number);
+  auto given = function.getArgAttrOfType<TypeAttr>(number, kTypeAttr);
+  auto type = given ? dyn_cast<RankedTensorType>(given.getValue()) : RankedTensorType();
+  if (!type)
+    return fail(function, "has no host's type of argument " + Twine(number));
+  auto form = function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr);
+  if (!form) {
+    tensors[argument] = addInput(name, type, rowMajor(type.getRank()));
+    return Status::ok();
+  }
+  StringRef packing = form.getAs<StringAttr>("form").getValue();
+  if (packing == forms::kTiles)
+    weights[argument] = addPackedConstant(name, form);
+  else if (packing == forms::kBias)
+    tensors[argument] =
+        addPlainConstant(name, hw::ElemKind::Bfp32, form.getAs<IntegerAttr>("size").getInt() / 4, /*inDdr=*/false);
+  else
+    tensors[argument] = addPlainConstant(name, *deviceKind(type.getElementType()), type.getShape(), /*inDdr=*/false);
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+static std::optional<hw::ElemKind> kindOf(Type element) {
+  if (auto tile = dyn_cast<VecExtType>(element))
+    return dmir::isBfp32(tile.getElementType()) ? std::optional(hw::ElemKind::Bfp32) : std::nullopt;
+  return deviceKind(element);
+}
+
+Result<DeviceTensor> StageWriter::tensorOf(Operation *user, Value memref) {
+  Value value = memref;
+  if (Value given = outside(value))
+    value = given;
+  if (auto found = tensors.find(value); found != tensors.end())
+    return found->second;
+  auto type = cast<MemRefType>(value.getType());
+  std::optional<hw::ElemKind> kind = kindOf(type.getElementType());
+  if (!value.getDefiningOp<memref::AllocOp>() || !kind)
+    return fail(user, "reads or writes a buffer that nothing makes").takeError();
+  return tensors[value] = allocate(type.getShape(), *kind, rowMajor(type.getRank()));
+}
+
+/// The number of the quad times this; nullopt for another offset.
+static std::optional<std::pair<int64_t, int64_t>> offsetOf(OpFoldResult offset) {
+  if (std::optional<int64_t> constant = getConstantIntValue(offset))
+    return std::pair(*constant, int64_t(0));
+  Value value = cast<Value>(offset);
+  auto apply = value.getDefiningOp<affine::AffineApplyOp>();
+  AffineExpr expr = apply ? apply.getAffineMap().getResult(0) : AffineExpr();
+  if (!apply || apply.getMapOperands().size() != 1 || !apply.getMapOperands()[0].getDefiningOp<gpu::ThreadIdOp>())
+    return value.getDefiningOp<gpu::ThreadIdOp>() ? std::optional(std::pair(int64_t(0), int64_t(1))) : std::nullopt;
+  auto at = [&](int64_t quad) {
+    MLIRContext *context = expr.getContext();
+    AffineExpr number = getAffineConstantExpr(quad, context);
+    return cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceDimsAndSymbols(number, number), 0, 0)).getValue();
+  };
+  return std::pair(at(0), at(1) - at(0));
+}
+
+Status StageWriter::view(Operation *op) {
+  Value source = op->getOperand(0), made = op->getResult(0);
+  if (Value given = outside(source); given && weights.contains(given)) {
+    weights[made] = weights.lookup(given); // each quad has its tiles at the same place
+    return Status::ok();
+  }
+  node = dmir::nodeName(op); // of the op that a view is made for
+  writer.loc = op->getLoc();
+  Result<DeviceTensor> from = tensorOf(op, source);
+  if (!from)
+    return from.takeError();
+  DeviceTensor tensor = *from;
+  if (auto cut = dyn_cast<memref::SubViewOp>(op)) {
+    for (auto [dim, offset, size] : llvm::enumerate(cut.getMixedOffsets(), cut.getMixedSizes())) {
+      std::optional<std::pair<int64_t, int64_t>> at = offsetOf(offset);
+      std::optional<int64_t> extent = getConstantIntValue(size);
+      if (!at || !extent || at->first < 0 || at->first + *extent + at->second * (quads - 1) > tensor.shape[dim])
+        return fail(op, "is no part of a quad");
+      tensor.shape[dim] = *extent;
+      tensor.address = tensor.address.plus(at->first * tensor.strides[dim]).plusQuad(at->second * tensor.strides[dim]);
+    }
+  } else if (auto other = dyn_cast<memref::ReinterpretCastOp>(op)) {
+    std::optional<DeviceTensor> shaped = tensor.reshaped(other.getType().getShape());
+    if (!shaped)
+      return fail(op, "is no view of its buffer");
+    tensor = *shaped;
+  }
+  tensors[made] = tensor;
+  return Status::ok();
+}
+
+Status StageWriter::lower(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Status>(op)
+      .Case<gpu::ThreadIdOp, gpu::BarrierOp, memref::AllocOp, affine::AffineApplyOp, arith::ConstantOp>(
+          [](auto) { return Status::ok(); }) // places come with the first use, a barrier with what is sent
+      .Case<memref::SubViewOp, memref::ReinterpretCastOp, affine_ext::TilesOp>([&](auto) { return view(op); })
+      .Case([&](affine::AffineForOp loop) { return product(loop); })
+      .Case([&](lldmir::SimdOp) { return vectorOp(op); })
+      .Case([&](lldmir::GatherOp gather) -> Status {
+        if (!isa_and_present<gpu::BarrierOp>(op->getNextNode()))
+          return fail(op, "needs a gpu.barrier behind it: what one quad sends the others read");
+        task(op);
+        SmallVector<DeviceTensor> parts;
+        for (auto [part, deal] : llvm::zip(gather.getParts(), gather.getDeals())) {
+          Result<DeviceTensor> tensor = tensorOf(op, part);
+          auto attribute = dyn_cast<lldmir::DealAttr>(deal);
+          if (!tensor)
+            return tensor.takeError();
+          if (!attribute || attribute.getDim() < 0 || attribute.getDim() >= static_cast<int64_t>(tensor->rank()) ||
+              tensor->shape[attribute.getDim()] % quads || attribute.getQuads() != quads)
+            return fail(op, "gathers a buffer that is not dealt so");
+          tensor->split = {static_cast<int>(attribute.getDim()), tensor->shape[attribute.getDim()] / quads};
+          parts.push_back(*tensor);
+        }
+        SmallVector<DeviceTensor *> pointers;
+        for (DeviceTensor &part : parts)
+          pointers.push_back(&part);
+        exchange(pointers);
+        return Status::ok();
+      })
+      .Default([&](Operation *other) { return fail(other, "is made by no stage, and has no tasks"); });
+}
+
+//===----------------------------------------------------------------------===//
+// The vector device
+//===----------------------------------------------------------------------===//
+
+Status StageWriter::vectorOp(Operation *op) {
+  auto simd = cast<lldmir::SimdOp>(op);
+  if (simd.getOuts().size() != 1)
+    return fail(op, "fills no buffer");
+  task(op);
+  DictionaryAttr parameters = simd.getParametersAttr();
+  SmallVector<DeviceTensor> inputs;
+  for (Value input : simd.getInputs()) {
+    Result<DeviceTensor> tensor = tensorOf(op, input);
+    if (!tensor)
+      return tensor.takeError();
+    inputs.push_back(*tensor);
+  }
+  Result<DeviceTensor> out = tensorOf(op, simd.getOuts()[0]);
+  if (!out)
+    return out.takeError();
+  if (simd.getFunction() == "fill") {
+    Attribute value = parameters ? parameters.get("value") : Attribute();
+    if (auto number = dyn_cast_or_null<FloatAttr>(value))
+      fill(*out, number.getValueAsDouble());
+    else if (auto number = dyn_cast_or_null<IntegerAttr>(value))
+      fill(*out, static_cast<double>(number.getValue().getSExtValue()));
+    else
+      return fail(op, "has no 'value' to fill with");
+    return Status::ok();
+  }
+  // The function is the DMIR op's: what it is asked of the op with these attributes.
+  OperationState state(op->getLoc(), ("dmir." + simd.getFunction()).str());
+  state.addAttributes(parameters ? parameters.getValue() : ArrayRef<NamedAttribute>());
+  std::optional<RegisteredOperationName> known =
+      RegisteredOperationName::lookup(state.name.getStringRef(), op->getContext());
+  if (!known)
+    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
+  Type unknown = RankedTensorType::get({}, builder.getF16Type());
+  state.addTypes(unknown);
+  OwningOpRef<Operation *> named = Operation::create(state);
+  if (std::optional<RowsOp> rowsOf = rowsOp(named.get())) {
+    if (inputs.size() != 1)
+      return fail(op, "takes one buffer of rows");
+    const int64_t rank = static_cast<int64_t>(inputs[0].rank());
+    if (llvm::any_of(rowsOf->axes, [&](int64_t axis) { return axis < 0 || axis >= rank; }))
+      return fail(op, "has rows along dims that its buffer does not have");
+    rows(rowsOf->function, inputs[0], *out, rowsOf->axes, rowsOf->imm0, {});
+    return Status::ok();
+  }
+  std::optional<hw::SimdFunction> function = elementwiseFunction(named.get());
+  if (!function)
+    return fail(op, "names the function '" + simd.getFunction() + "', which the vector device does not have");
+  map(*function, *out, inputs, {});
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Loops over the tiles of one product, read.
+struct ProductNest {
+  affine::AffineForOp outer, inner;
+  affine::AffineStoreOp store;
+  SmallVector<lldmir::MatMulOp> chain; ///< in the order in which they are added
+  affine::AffineLoadOp bias;
+  bool columnsOutside = false;
+  std::string problem;
+
+  bool read(affine::AffineForOp loop) {
+    outer = loop;
+    for (Operation &op : *loop.getBody())
+      if (auto found = dyn_cast<affine::AffineForOp>(op))
+        inner = found;
+      else if (!isa<affine::AffineYieldOp>(op))
+        return refuse("'" + op.getName().getStringRef().str() + "' stands between its loops");
+    if (!inner)
+      return refuse("its loops are not two");
+    for (Operation &op : *inner.getBody())
+      if (auto found = dyn_cast<affine::AffineStoreOp>(op)) {
+        if (store)
+          return refuse("it stores two tiles");
+        store = found;
+      } else if (!isa<affine::AffineLoadOp, lldmir::MatMulOp, lldmir::SimdOp, affine::AffineYieldOp>(op)) {
+        return refuse("'" + op.getName().getStringRef().str() + "' is not known in it");
+      }
+    return store ? readStore() && readChain() : refuse("it stores no tile");
+  }
+
+private:
+  bool refuse(const std::string &why) {
+    problem = why;
+    return false;
+  }
+
+  /// 0: a constant index, 1: the outer loop's, 2: the inner loop's; -1: another.
+  int counterOf(AffineMap map, ValueRange operands, unsigned position) {
+    AffineExpr expr = map.getResult(position);
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+      return constant.getValue() == 0 ? 0 : -1;
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    Value counter = dim ? operands[dim.getPosition()] : Value();
+    return counter == outer.getInductionVar() ? 1 : counter && counter == inner.getInductionVar() ? 2 : -1;
+  }
+
+  bool runsOver(int counter, int64_t extent) {
+    if (counter == 0)
+      return extent == 1;
+    affine::AffineForOp loop = counter == 1 ? outer : inner;
+    return loop.hasConstantBounds() && loop.getConstantLowerBound() == 0 && loop.getStepAsInt() == 1 &&
+           loop.getConstantUpperBound() == extent;
+  }
+
+  bool readStore() {
+    MemRefType grid = store.getMemRefType();
+    if (grid.getRank() != 2)
+      return refuse("its result is no grid");
+    row = counterOf(store.getAffineMap(), store.getMapOperands(), 0);
+    column = counterOf(store.getAffineMap(), store.getMapOperands(), 1);
+    if (row < 0 || column < 0 || row == column || !runsOver(row, grid.getDimSize(0)) ||
+        !runsOver(column, grid.getDimSize(1)))
+      return refuse("its loops do not run over the tiles of its result");
+    columnsOutside = column == 1;
+    return true;
+  }
+
+  bool readChain() {
+    Value tile = store.getValueToStore();
+    auto unit = tile.getDefiningOp<lldmir::SimdOp>();
+    if (unit && unit.getFunction() == "cast" && unit.getInputs().size() == 1) {
+      tile = unit.getInputs()[0];
+      unit = tile.getDefiningOp<lldmir::SimdOp>();
+    }
+    if (unit) {
+      if (unit.getFunction() != "add" || unit.getInputs().size() != 2)
+        return refuse("\"" + unit.getFunction().str() + "\" of a tile has no task");
+      tile = unit.getInputs()[0];
+      bias = unit.getInputs()[1].getDefiningOp<affine::AffineLoadOp>();
+      if (!bias || bias.getMemRefType().getRank() != 1 ||
+          counterOf(bias.getAffineMap(), bias.getMapOperands(), 0) != column)
+        return refuse("what is added to a tile is no bias of its columns");
+    }
+    for (auto product = tile.getDefiningOp<lldmir::MatMulOp>(); product;
+         product = product.getInit() ? product.getInit().getDefiningOp<lldmir::MatMulOp>() : lldmir::MatMulOp())
+      chain.insert(chain.begin(), product);
+    if (chain.empty())
+      return refuse("what it stores is no product");
+    int64_t k = 0;
+    for (lldmir::MatMulOp product : chain)
+      for (auto [a, w] : llvm::zip(product.getActivations(), product.getWeights())) {
+        if (!reads(a, row, k, true) || !reads(w, column, k, false))
+          return refuse("tile " + std::to_string(k) + " along K is not loaded in order");
+        ++k;
+      }
+    return k == kTiles ? true : refuse("it multiplies other tiles along K than its operands have");
+  }
+
+  /// Whether a tile is number k along K of the operand's row or column.
+  bool reads(Value tile, int counter, int64_t k, bool isLeft) {
+    if (auto cast = tile.getDefiningOp<lldmir::SimdOp>(); cast && cast.getFunction() == "cast" && isLeft)
+      tile = cast.getInputs()[0];
+    auto load = tile.getDefiningOp<affine::AffineLoadOp>();
+    if (!load || load.getMemRefType().getRank() != 2)
+      return false;
+    Value &operand = isLeft ? left : right;
+    operand = operand ? operand : load.getMemRef();
+    kTiles = load.getMemRefType().getDimSize(isLeft ? 1 : 0);
+    auto along = dyn_cast<AffineConstantExpr>(load.getAffineMap().getResult(isLeft ? 1 : 0));
+    const int across = counterOf(load.getAffineMap(), load.getMapOperands(), isLeft ? 0 : 1);
+    const int64_t extent = load.getMemRefType().getDimSize(isLeft ? 0 : 1);
+    return load.getMemRef() == operand && along && along.getValue() == k && (across == counter || extent == 1);
+  }
+
+  int row = 0, column = 0;
+  int64_t kTiles = 0;
+
+public:
+  Value left, right; ///< grids
+};
+
+} // namespace
+
+Status StageWriter::product(affine::AffineForOp loop) {
+  ProductNest nest;
+  if (!nest.read(loop))
+    return fail(loop, "is no product that the arrays compute: " + nest.problem);
+  task(loop);
+  auto plan = nest.chain.front()->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr);
+  Result<DeviceTensor> a = tensorOf(loop, nest.left), out = tensorOf(loop, nest.store.getMemRef());
+  Value packed = outside(nest.right) ? outside(nest.right) : nest.right;
+  auto tiles = weights.find(packed);
+  if (!a)
+    return a.takeError();
+  if (!out)
+    return out.takeError();
+  if (tiles == weights.end() || a->rank() != 2 || out->rank() != 2 || !plan)
+    return fail(loop, "is no product of a matrix by packed weights with a plan");
+  const TileForm &form = tiles->second.form;
+  ProductDims dims;
+  dims.m = out->shape[0], dims.n = out->shape[1], dims.k = a->shape[1], dims.kChunks = (dims.k + 63) / 64;
+  if (std::optional<std::string> why = unfit(plan, dims, machine))
+    return fail(loop, "has the plan of a product that no slice computes: " + *why);
+  MatmulPlan chosen = MatmulPlan::read(plan, dims);
+  chosen.columnsOutside = nest.columnsOutside;
+  const TileForm wanted = TileForm::of(chosen);
+  if (dims.m != a->shape[0] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
+      form.slices != wanted.slices || form.groups != wanted.groups)
+    return fail(loop, "does not fit the packed form of its weights");
+  for (lldmir::MatMulOp product : nest.chain)
+    if (static_cast<int64_t>(product.getPprMode()) != plan.getPprMode() ||
+        (static_cast<int64_t>(product.getNumImc()) != plan.getNumImc() && product != nest.chain.back()))
+      return fail(product, "has another num_imc or ppr_mode than its plan");
+  MatmulShape shape(*a, *out);
+  shape.operands.st = residentTiles(tiles->second);
+  if (nest.bias) {
+    Result<DeviceTensor> vector = tensorOf(loop, nest.bias.getMemRef());
+    if (!vector)
+      return vector.takeError();
+    shape.operands.bias = vector->address;
+  }
+  multiplyAll(chosen, shape);
+  return Status::ok();
+}
