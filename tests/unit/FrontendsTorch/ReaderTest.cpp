@@ -176,8 +176,9 @@ TEST(Program, RefusesWhatItDoesNotKnow) {
   EXPECT_HAS(error(json, R"({"as_tensor":{"name":"x"}},"kind")", R"({"as_hologram":1},"kind")"), "as_hologram");
   EXPECT_HAS(error(json, R"({"as_tensor":{"name":"x"}},"kind")", R"({"as_int":1,"as_none":true},"kind")"), "2 tags");
   EXPECT_HAS(error(json, R"("torch.ops.aten.add.Tensor")", "7"), "nodes[0].target is no string");
-  EXPECT_HAS(error(json, R"({"user_input":{"arg":{"as_tensor":{"name":"x"}}}})", R"({"token":{"arg":{"name":"x"}}})"),
-             "'token'");
+  EXPECT_HAS(
+      error(json, R"({"user_input":{"arg":{"as_tensor":{"name":"x"}}}})", R"({"custom_obj":{"arg":{"name":"x"}}})"),
+      "'custom_obj'");
   EXPECT_HAS(error(json, R"(,{"user_input":{"arg":{"as_tensor":{"name":"x"}}}})", ""),
              "signature of 1 inputs for a graph with 2");
   EXPECT_HAS(error(json, R"("2.9.0"})", R"("2.9.0")"), "no valid JSON");
