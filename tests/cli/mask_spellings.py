@@ -2,7 +2,6 @@
 """Masks of attention in random spellings, against numpy: the same rule as comparisons of ranges, constants, triangles, in bools,
 integers or floats, joined and put in place of scores or added to them in the ways that exporters have. Every result is that of the
 dense graph; at least 90 % of the masks are read as rules. Usage: mask_spellings.py BIN [graphs]. Exit 77 where numpy is not installed."""
-import os
 import pathlib
 import re
 import subprocess
@@ -17,6 +16,7 @@ except ImportError:
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"), str(pathlib.Path(__file__).resolve().parents[1])]
 import make_corpus as onnx
+from sampling import LONG
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 TYPES = {np.dtype(np.float32): onnx.FLOAT, np.dtype(np.int64): onnx.INT64, np.dtype(bool): onnx.BOOL}
@@ -203,7 +203,7 @@ def one(seed, attentions, folder):
 
 
 def main():
-    graphs = int(sys.argv[2]) if len(sys.argv) > 2 else 200 if os.environ.get("DMXC_LONG") else 20
+    graphs = int(sys.argv[2]) if len(sys.argv) > 2 else 200 if LONG else 20
     each, read = 10, 0
     with tempfile.TemporaryDirectory(prefix="dmxc-masks-") as folder:
         for seed in range(graphs // each):

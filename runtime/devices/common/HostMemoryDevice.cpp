@@ -1,10 +1,10 @@
 //===- HostMemoryDevice.cpp - what a session keeps is host memory ---------===//
 #include "HostMemoryDevice.h"
+#include "HostMemory.h"
 
 #include "runtime/bundle/Manifest.h"
 
 #include <cstdlib>
-#include <cstring>
 
 namespace dmxrt {
 namespace {
@@ -37,21 +37,15 @@ Result<const TargetCode *> HostMemoryDevice::selectCode(std::span<const TargetCo
 }
 
 Result<void *> HostMemoryDevice::allocate(uint64_t size) {
-  void *memory = size > uint64_t(1) << 46 ? nullptr : allocator.allocate(allocator.user, size, 64);
-  if (!memory)
+  if (size > uint64_t(1) << 46)
     return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");
-  if (reinterpret_cast<uintptr_t>(memory) % 64) {
-    allocator.release(allocator.user, memory, size);
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "the caller's allocator returned memory that is not 64-byte aligned");
-  }
-  return memory;
+  return allocateHostMemory(allocator, size);
 }
 
 void HostMemoryDevice::release(void *memory, uint64_t size) { allocator.release(allocator.user, memory, size); }
 
 void HostMemoryDevice::copy(void *destination, const void *source, uint64_t size) {
-  if (size)
-    std::memcpy(destination, source, size);
+  copyHostMemory(destination, source, size);
 }
 
 } // namespace dmxrt

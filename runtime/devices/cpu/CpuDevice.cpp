@@ -5,6 +5,7 @@
 #include "ElfImage.h"
 #include "GuardDevice.h"
 #include "runtime/devices/common/CpuCount.h"
+#include "runtime/devices/common/HostMemory.h"
 
 #include "schemas/BundleFormat.h"
 
@@ -155,21 +156,13 @@ Result<void *> CpuDevice::allocate(uint64_t size) {
   uint64_t physical = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
   if (allocator.allocate == defaultAllocate && size > physical)
     return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes, the machine has ", physical);
-  void *memory = allocator.allocate(allocator.user, size, 64);
-  if (!memory)
-    return fail(DMX_STATUS_OUT_OF_MEMORY, "cannot allocate ", size, " bytes");
-  if (reinterpret_cast<uintptr_t>(memory) % 64) {
-    allocator.release(allocator.user, memory, size);
-    return fail(DMX_STATUS_INVALID_ARGUMENT, "the caller's allocator returned memory that is not 64-byte aligned");
-  }
-  return memory;
+  return allocateHostMemory(allocator, size);
 }
 
 void CpuDevice::release(void *memory, uint64_t size) { allocator.release(allocator.user, memory, size); }
 
 void CpuDevice::copy(void *destination, const void *source, uint64_t size) {
-  if (size)
-    std::memcpy(destination, source, size);
+  copyHostMemory(destination, source, size);
 }
 
 Status CpuDevice::growScratch(uint64_t needed) {
