@@ -5,8 +5,6 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
@@ -47,17 +45,15 @@ bool dmxc::corsair::mayDeal(Operation *op, int64_t dim, const Distribution &deal
       .Default([](Operation *) { return true; });
 }
 
-static int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-
 /// The part must be the same run of elements behind the same outer dims.
 static std::optional<Split> reshapedSplit(dmir::ReshapeOp op, Split split, int quads) {
   ArrayRef<int64_t> from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
-  const int64_t outer = product(from.take_front(split.dim)), run = split.part * product(from.drop_front(split.dim + 1));
+  const int64_t outer = ShapedType::getNumElements(from.take_front(split.dim)),
+                run = split.part * ShapedType::getNumElements(from.drop_front(split.dim + 1));
   int64_t before = 1;
   for (size_t dim = 0; dim < to.size(); before *= to[dim++])
-    if (before == outer && to[dim] % quads == 0 && to[dim] / quads * product(to.drop_front(dim + 1)) == run)
+    if (before == outer && to[dim] % quads == 0 &&
+        to[dim] / quads * ShapedType::getNumElements(to.drop_front(dim + 1)) == run)
       return Split{static_cast<int>(dim), to[dim] / quads};
   return std::nullopt;
 }

@@ -6,16 +6,10 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-
-static int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-static int64_t elementsOf(Value value) { return product(shapeOf(value)); }
 
 namespace {
 
@@ -139,7 +133,7 @@ private:
 
   /// A dim to deal a fresh value out by: the outermost that divides and that is not excluded; none for small values.
   Split fresh(ArrayRef<int64_t> shape, ArrayRef<int64_t> excluded) const {
-    if (product(shape) < int64_t(machine.lanes) * machine.slices * out.quads)
+    if (ShapedType::getNumElements(shape) < int64_t(machine.lanes) * machine.slices * out.quads)
       return {};
     for (size_t dim = 0; dim < shape.size(); ++dim)
       if (divides(shape[dim]) && !llvm::is_contained(excluded, dim))
@@ -172,7 +166,7 @@ private:
       if (Split own = lifted(operand, shape.size()); own && !(own == split))
         makeWhole(op, operand);
     set(op, split);
-    vector(product(shape), split ? out.quads : 1);
+    vector(ShapedType::getNumElements(shape), split ? out.quads : 1);
   }
 
   /// An operand's split, its dims counted as those of a result of this rank.
@@ -275,7 +269,7 @@ private:
     settle(lhs, false);
     settle(rhs, true);
     set(op, split);
-    int64_t batch = product(shape.drop_back(2)), m = shape[rank - 2];
+    int64_t batch = ShapedType::getNumElements(shape.drop_back(2)), m = shape[rank - 2];
     if (split)
       (split.dim < rank - 2 ? batch : m) /= out.quads;
     out.clocks += arrayClocks(machine, planMatmul(machine, m, shape.back(), shapeOf(lhs).back(), batch), batch);
@@ -345,11 +339,13 @@ private:
     ArrayRef<int64_t> shape = shapeOf(op.getResult()), weights = shapeOf(op.getWeights());
     if (isDepthwise(op)) {
       set(op, {});
-      return vector(elementsOf(op.getResult()), 1, static_cast<double>(product(weights.drop_front(2))));
+      return vector(elementsOf(op.getResult()), 1,
+                    static_cast<double>(ShapedType::getNumElements(weights.drop_front(2))));
     }
     const auto groups = static_cast<int64_t>(op.getGroups());
-    const int64_t images = shape[0] * groups, channels = shape[1] / groups, pixels = product(shape.drop_front(2));
-    const int64_t chunks = product(weights.drop_front(2)) * ((weights[1] + 63) / 64);
+    const int64_t images = shape[0] * groups, channels = shape[1] / groups,
+                  pixels = ShapedType::getNumElements(shape.drop_front(2));
+    const int64_t chunks = ShapedType::getNumElements(weights.drop_front(2)) * ((weights[1] + 63) / 64);
     auto clocks = [&](int64_t count, int64_t columns) {
       return static_cast<double>(images) * arrayClocks(machine, planConv(machine, count, columns, chunks), 1);
     };

@@ -3,16 +3,9 @@
 #include "Constants.h"
 #include "MatmulPlan.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-
-static int64_t product(ArrayRef<int64_t> dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t(1), std::multiplies<>());
-}
-static int64_t elementsOf(Value value) { return product(shapeOf(value)); }
 
 bool dmxc::corsair::makesNothing(Operation *op) {
   return llvm::all_of(op->getResults(), [](Value result) { return elementsOf(result) == 0; });

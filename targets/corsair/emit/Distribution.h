@@ -61,6 +61,8 @@ struct Distribution {
                                    llvm::function_ref<bool(mlir::BlockArgument)> isPacked);
 };
 
+/// How many elements a value of a static shape has.
+inline int64_t elementsOf(mlir::Value value) { return mlir::ShapedType::getNumElements(shapeOf(value)); }
 /// Whether an op's results have no elements: there is nothing to compute.
 bool makesNothing(mlir::Operation *op);
 /// A convolution of each channel on its own, which the vector device computes.
