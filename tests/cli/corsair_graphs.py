@@ -418,7 +418,7 @@ def check(seed, scratch, device, control):
 def main():
     failed, seeds = 0, {"noisy": [], "host": [], "ordered": []}
     device, missing = interpreter()
-    graphs = range(FIRST, FIRST + COUNT) if KEEP else sample(range(FIRST, FIRST + COUNT), 4)
+    graphs = range(FIRST, FIRST + COUNT) if KEEP else sample(range(FIRST, FIRST + COUNT), 8)
     for seed in graphs:
         with tempfile.TemporaryDirectory(prefix="dmxc-graphs-") as folder:
             scratch = pathlib.Path(folder)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every operator with each of its axes at 0 and 1, known at compile time, left to the run, and folded by the reference
 interpreter; at every level of the CPU target that this machine runs, and for other targets. Judged by the operators'
-definitions in numpy (cases.py); with DMXC_LONG=1 over all combinations of extents and at every level; a plain run takes a third of the operators, others in each run. A refusal is a failure unless the table has the sentence of the definition that forbids the shape.
+definitions in numpy (cases.py); with DMXC_LONG=1 over all combinations of extents and at every level; a plain run takes a sixth of the operators, others in each run. A refusal is a failure unless the table has the sentence of the definition that forbids the shape.
 
 Usage: extents.py BIN [--targets cpu,corsair] [--modes static,open,folded] [--only GLOB] [--failures FILE] [-j N]
 Exit 77 where numpy is not installed."""
@@ -286,7 +286,7 @@ def run(options, folder):
         print("FAILED no case for", ", ".join(missing))
         return 1
     cases = [c for c in CASES if fnmatch.fnmatch(c.name, options.only)]
-    cases = sample(cases, 3) if options.only == "*" else cases
+    cases = sample(cases, 6) if options.only == "*" else cases
     failed = []
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         for target in options.targets.split(","):
