@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
 import make_corpus as onnx  # writes ONNX models without the onnx package
 import pt2file
-from pt2_test import BIN, FILES, Pt2, np, run
+from pt2_case import BIN, FILES, Pt2, np, run
 
 OPSET = 23
 

@@ -1,0 +1,147 @@
+"""Calls that move, join, make and index."""
+import torch
+
+from aten.calls import I, L, T, case
+
+
+def views():
+    x = T(2, 3, 4)
+    case("view.default", self=x, size=[4, -1])
+    case("view.default", self=T(1), size=[])
+    case("_unsafe_view.default", self=x, size=[6, 4])
+    case("reshape.default", self=x, shape=[-1])
+    case("flatten.using_ints", self=x, start_dim=1)
+    case("unflatten.int", self=x, dim=2, sizes=[2, -1], instead=lambda self, dim, sizes: self.unflatten(dim, sizes))
+    case("permute.default", self=x, dims=[2, 0, -2])
+    case("transpose.int", self=x, dim0=0, dim1=-1)
+    case("t.default", self=T(2, 3))
+    case("movedim.int", self=x, source=0, destination=2)
+    case("movedim.intlist", self=x, source=[0, 1], destination=[2, 0])
+    case("squeeze.default", self=T(1, 3, 1))
+    case("squeeze.dim", self=T(1, 3, 1), dim=2)
+    case("squeeze.dim", self=T(1, 3, 1), dim=1)
+    case("squeeze.dims", self=T(1, 3, 1, 2), dim=[0, 1, -2], instead=lambda self, dim: self.reshape(3, 2))
+    case("unsqueeze.default", self=x, dim=-1)
+    case("expand.default", self=T(3, 1), size=[2, -1, 4])
+    case("expand_as.default", self=T(3, 1), other=T(2, 3, 4))
+    for arguments in ({}, {"dim": 1, "start": 1}, {"dim": 2, "start": -3, "end": -1}, {"dim": 2, "start": 0, "end": 2 ** 63 - 1, "step": 2},
+                      {"dim": 0, "start": 5, "end": 9}, {"dim": 1, "start": 2, "end": 1}):
+        case("slice.Tensor", self=x, **arguments)
+    case("select.int", self=x, dim=1, index=-1)
+    case("narrow.default", self=x, dim=2, start=1, length=2)
+    for offset in (0, 1, -1, 3, 7, -7):
+        case("diagonal.default", self=T(3, 4), offset=offset)
+    case("diagonal.default", self=x, offset=1, dim1=0, dim2=2)
+    case("as_strided.default", self=T(12), size=[3, 2], stride=[2, 3], storage_offset=1)
+    case("unfold.default", self=T(2, 7), dimension=1, size=3, step=2)
+    case("split.Tensor", self=T(7, 2), split_size=3)
+    case("split_with_sizes.default", self=T(2, 7), split_sizes=[1, 2, 4], dim=1)
+    case("chunk.default", self=T(7), chunks=3)
+    case("tensor_split.indices", self=T(7), indices=[1, 5])
+    case("tensor_split.sections", self=T(7), sections=3)
+    case("unbind.int", self=x, dim=1)
+    for name in "alias detach clone contiguous lift_fresh_copy".split():
+        case(name + ".default", self=x)
+
+
+def joins():
+    x = T(2, 3, 4)
+    case("cat.default", tensors=[T(2, 3), T(1, 3), T(3, 3)])
+    case("cat.default", tensors=[T(2, 3), T(2, 1)], dim=-1)
+    case("cat.default", tensors=[T(3), T(0)])
+    case("cat.default", tensors=[T(2, dtype="i32"), T(2)])
+    case("stack.default", tensors=[T(2, 3), T(2, 3)], dim=1)
+    case("constant_pad_nd.default", self=x, pad=[1, 2, 0, 1], value=0.5)
+    case("constant_pad_nd.default", self=x, pad=[-1, 2], value=3)
+    for n in (1, 2, 3):
+        shape = [2] + [4] * n
+        for mode in ("reflection", "replication"):
+            case(f"{mode}_pad{n}d.default", self=T(1, *shape), padding=[1, 2] * n)
+    case("pad.default", self=x, pad=[1, 1], mode="circular")
+    case("pad.default", self=x, pad=[1, 1], mode="constant", value=2.0)
+    case("flip.default", self=x, dims=[0, 2])
+    case("roll.default", self=x, shifts=[1, -2], dims=[0, 2])
+    case("roll.default", self=x, shifts=[5])
+    case("repeat.default", self=T(2, 3), repeats=[2, 1, 3])
+    case("tile.default", self=T(2, 3), dims=[2])
+    case("repeat_interleave.self_int", self=T(2, 3), repeats=2, dim=1)
+    case("repeat_interleave.self_int", self=T(2, 3), repeats=3)
+    case("pixel_shuffle.default", self=T(1, 8, 2, 3), upscale_factor=2)
+    case("pixel_unshuffle.default", self=T(1, 2, 4, 6), downscale_factor=2)
+    case("channel_shuffle.default", self=T(1, 6, 2), groups=2)
+    for diagonal in (0, 1, -1):
+        case("tril.default", self=T(3, 4), diagonal=diagonal)
+        case("triu.default", self=T(3, 4), diagonal=diagonal)
+    case("slice_scatter.default", self=x, src=T(2, 2, 4), dim=1, start=1)
+    case("slice_scatter.default", self=x, src=T(2, 3, 2), dim=2, start=0, end=4, step=2)
+    case("select_scatter.default", self=x, src=T(2, 4), dim=1, index=-1)
+    case("diff.default", self=T(5))
+    case("diff.default", self=T(3, 5), n=2, dim=1)
+
+
+def creations():
+    x = T(2, 3)
+    case("zeros.default", size=[2, 2])
+    case("ones.default", size=[2], dtype=torch.int32)
+    case("zeros_like.default", self=x)
+    case("ones_like.default", self=x, dtype=torch.bool)
+    case("full_like.default", self=x, fill_value=2.5)
+    case("new_zeros.default", self=x, size=[3])
+    case("new_ones.default", self=I(2), size=[3])
+    case("new_full.default", self=x, size=[3], fill_value=2)
+    case("full.default", size=[2], fill_value=3)
+    case("full.default", size=[2], fill_value=3.5)
+    case("full.default", size=[2], fill_value=True, instead=torch.full)
+    case("scalar_tensor.default", s=2)
+    case("scalar_tensor.default", s=2, dtype=torch.int64)
+    case("arange.default", end=5)
+    case("arange.default", end=2.5)
+    case("arange.start", start=2, end=6)
+    case("arange.start_step", start=1, end=8, step=3)
+    case("arange.start_step", start=5, end=0, step=-2)
+    case("arange.start_step", start=0.5, end=2.0, step=0.25)
+    case("arange.start_step", start=0, end=4, step=1, dtype=torch.float32)
+    # What torch leaves undefined is 0 here.
+    case("empty.memory_format", size=[2, 3], instead=torch.zeros)
+    case("empty_strided.default", size=[2, 3], stride=[3, 1], dtype=torch.int32, instead=lambda size, stride, dtype: torch.zeros(size, dtype=dtype))
+    case("empty_like.default", self=x, instead=lambda self: torch.zeros_like(self))
+    case("linspace.default", start=0, end=1, steps=5)
+    case("eye.default", n=3)
+    case("eye.m", n=2, m=3)
+
+
+def indexing():
+    x, i = T(4, 5), I(3)
+    case("embedding.default", weight=x, indices=I(2, 3))
+    case("embedding_dense_backward.default", grad_output=T(2, 3, 5), indices=I(2, 3), num_weights=4, padding_idx=1, scale_grad_by_freq=False)
+    case("index_select.default", self=x, dim=1, index=i)
+    case("take.default", self=x, index=I(2, 2, hi=20))
+    case("gather.default", self=x, dim=1, index=I(4, 2))
+    case("gather.default", self=x, dim=0, index=I(2, 5))
+    case("index.Tensor", self=x, indices=[I(2, 3)])
+    case("index.Tensor", self=x, indices=[None, I(3, lo=-4)])
+    case("index.Tensor", self=x, indices=[I(3), I(3)])
+    case("index.Tensor", self=T(3, 4, 5), indices=[None, I(2, 1), I(2)])
+    case("index.Tensor", self=T(3, 4, 5), indices=[I(2, hi=3), None, I(2)])
+    case("index.Tensor", self=x, indices=[L([1, 0, 1, 1], "bool")])
+    case("index.Tensor", self=x, indices=[x > 0.5])
+    case("index_put.default", self=x, indices=[L([0, 2], "i64")], values=T(2, 5))
+    case("index_put.default", self=x, indices=[None, L([0, 2], "i64")], values=T(4, 2))
+    case("index_put.default", self=x, indices=[L([0, 2, 0], "i64"), L([1, 1, 1], "i64")], values=T(3), accumulate=True)
+    case("index_put.default", self=T(3, 4, 5), indices=[None, L([0, 1], "i64"), L([2, 3], "i64")], values=T(1))
+    case("index_put.default", self=x, indices=[x > 0], values=T(1).reshape([]))
+    case("index_add.default", self=x, dim=0, index=L([0, 2, 0], "i64"), source=T(3, 5), alpha=2)
+    case("index_copy.default", self=x, dim=1, index=L([0, 2], "i64"), source=T(4, 2))
+    case("scatter.src", self=x, dim=1, index=L([[0, 3], [1, 2]], "i64"), src=T(3, 4))
+    case("scatter.value", self=x, dim=0, index=L([[0, 3], [1, 2]], "i64"), value=7)
+    case("scatter_add.default", self=x, dim=1, index=I(4, 3), src=T(4, 3))
+    for reduce in "sum prod mean amax amin".split():
+        for include in (True, False):
+            case("scatter_reduce.two", self=x, dim=1, index=I(4, 3), src=T(4, 3), reduce=reduce, include_self=include)
+    case("nonzero.default", self=x > 0)
+    case("masked_select.default", self=x, mask=x > 0)
+    case("masked_scatter.default", self=x, mask=x > 0, source=T(20))
+    case("one_hot.default", self=I(2, 3), num_classes=5)
+    for mode in (0, 1, 2):
+        case("_embedding_bag.default", weight=x, indices=I(6), offsets=L([0, 2, 2, 5], "i64"), mode=mode, results=[0])
+    case("_embedding_bag.default", weight=x, indices=I(6), offsets=L([0, 2], "i64"), per_sample_weights=T(6), results=[0])
