@@ -9,6 +9,8 @@ namespace dmx::aie {
 namespace {
 
 constexpr uint64_t kMostDdr = uint64_t(1) << 36; ///< bytes of an argument; its addresses in DDR have as much room
+/// Rows and columns of zeros: more than blocks of any array have, and no form fills the host's memory.
+constexpr uint32_t kMostPadding = 1023;
 
 std::string hex(uint64_t value) {
   char text[32];
@@ -108,7 +110,8 @@ std::string checkKernel(const Machine &machine, const Image &image, const Kernel
            std::to_string(image.overlays.size());
   for (const Argument &argument : kernel.arguments) {
     bool good = argument.rows && argument.columns && argument.rows <= argument.ddrRows &&
-                argument.columns <= argument.pitch && argument.ddrRows <= kMostDdr / 8 / argument.pitch;
+                argument.columns <= argument.pitch && argument.ddrRows <= kMostDdr / 8 / argument.pitch &&
+                argument.ddrRows - argument.rows <= kMostPadding && argument.pitch - argument.columns <= kMostPadding;
     if (!good)
       return where + "argument '" + argument.name + "' does not fit its form";
   }

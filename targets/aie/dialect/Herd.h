@@ -5,7 +5,7 @@
 
 namespace dmxc::herd {
 using aie::BDDimLayoutAttr; // as the generated accessors call it
-}
+} // namespace dmxc::herd
 
 #include "targets/aie/dialect/HerdDialect.h.inc"
 #define GET_OP_CLASSES

@@ -1,0 +1,253 @@
+//===- AieFuzzer.cpp - hostile images and control streams of the array ----===//
+//
+// The first byte of an input says what the rest is: an image, or the words of a control stream, a CDO or a core program
+// that stand in a sound image, whose lengths and checksums are made right around them. What is accepted is run.
+//
+// The sound image is corpus/aie/image, of a product of 64 x 64 x 64 on one core: a byte 0, then the .aiebin of
+//   dmxc product.onnx -t aie:cols=1+rows=1
+//
+//===----------------------------------------------------------------------===//
+#include "Engine.h"
+
+#include "runtime/devices/Device.h"
+#include "schemas/aie/Image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+namespace hw = dmx::aie;
+using dmxfuzz::promise;
+
+namespace {
+
+enum Kind : uint8_t { Image, Control, Cdo, Program, KindCount };
+constexpr uint64_t kMostBytes = 64 << 20; ///< of a run's matrices; more is not run
+using Words = std::vector<uint32_t>;
+
+const hw::Image &sound() {
+  static const hw::Image image = [] {
+    std::ifstream file(DMXC_AIE_SEED, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}}, error;
+    promise(!bytes.empty(), "the sound image is there");
+    auto read = hw::readImage({reinterpret_cast<const std::byte *>(bytes.data()) + 1, bytes.size() - 1}, error);
+    promise(read.has_value(), "the sound image is read; AieFuzzer.cpp says how it is made anew");
+    return *read;
+  }();
+  return image;
+}
+
+std::string bytesOf(Kind kind, const void *data, size_t size) {
+  return static_cast<char>(kind) + std::string(static_cast<const char *>(data), size);
+}
+std::string bytesOf(Kind kind, const Words &words) { return bytesOf(kind, words.data(), 4 * words.size()); }
+Words wordsOf(std::string_view bytes) {
+  Words words(bytes.size() / 4);
+  if (!words.empty())
+    std::memcpy(words.data(), bytes.data(), 4 * words.size());
+  return words;
+}
+
+//===--- inputs -----------------------------------------------------------------------===//
+
+/// The sound image with other words; nullopt where they are refused, which takes a sentence.
+std::optional<hw::Image> with(Kind kind, Words words) {
+  hw::Image image = sound();
+  std::string error;
+  if (kind == Control) {
+    if (words.size() > 3)
+      words[3] = static_cast<uint32_t>(4 * words.size());
+    hw::ControlHeader header;
+    auto read = hw::decodeControl(words, header, error);
+    promise(read.has_value() == error.empty(), "a control stream is read, or refused with a sentence");
+    if (!read)
+      return std::nullopt;
+    image.kernels[0].control = std::move(*read);
+  } else if (kind == Cdo) {
+    if (words.size() > 4) {
+      words[3] = static_cast<uint32_t>(words.size() - 5);
+      words[4] = ~(words[0] + words[1] + words[2] + words[3]);
+    }
+    auto read = hw::decodeCdo(words, error);
+    promise(read.has_value() == error.empty(), "a CDO is read, or refused with a sentence");
+    if (!read)
+      return std::nullopt;
+    image.overlays[0].initial = std::move(*read);
+  } else {
+    hw::CoreProgram &program = image.overlays[0].programs[0];
+    program.code.clear();
+    for (size_t i = 0; i + 1 < words.size(); i += 2)
+      program.code.push_back({static_cast<hw::CoreOp>(words[i] & 0xff), static_cast<uint8_t>(words[i] >> 8),
+                              static_cast<int32_t>(words[i + 1])});
+  }
+  return image;
+}
+
+/// As a session does. What a run ends in has a name.
+void run(std::span<const std::byte> bytes) {
+  using namespace dmxrt;
+  std::string why;
+  std::optional<hw::Image> image = hw::readImage(bytes, why);
+  promise(image.has_value() == why.empty(), "an image is read, or refused with a sentence");
+  const std::string target = "aie";
+  auto devices = createDevices({&target, 1}, {});
+  promise(static_cast<bool>(devices), "the device is there");
+  auto code = devices->front()->loadCode(bytes);
+  promise(static_cast<bool>(code) == image.has_value(), "the device loads what is an image");
+  if (!image || image->kernels.empty())
+    return;
+  const hw::KernelCode &kernel = image->kernels[0];
+  uint64_t total = 0;
+  std::vector<Words> matrices;
+  for (const hw::Argument &argument : kernel.arguments)
+    total += argument.hostBytes() + argument.ddrBytes();
+  if (total > kMostBytes)
+    return;
+  std::vector<void *> buffers;
+  std::vector<uint64_t> sizes;
+  for (const hw::Argument &argument : kernel.arguments) {
+    matrices.emplace_back((argument.hostBytes() + 3) / 4, 0x3f800000);
+    buffers.push_back(matrices.back().data());
+    sizes.push_back(4 * matrices.back().size());
+  }
+  DeviceTask task;
+  task.kernel = (*code)->findKernel(kernel.name);
+  task.buffers = buffers.data();
+  task.work = 1;
+  task.bufferBytes = sizes;
+  const Segment segment{0, 1};
+  Device &device = *devices->front();
+  device.setProgramCount(1);
+  promise(static_cast<bool>(device.prepare({&task, 1}, {&segment, 1})), "a task with the buffers that it asks for");
+  device.startRun();
+  device.enqueue(0);
+  RunOutcome outcome = device.fence();
+  promise(!outcome.code || outcome.detail.find(": ") != std::string::npos, "a fault has a name");
+  promise(static_cast<bool>(device.endRun()), "a run ends");
+}
+
+//===--- mutations --------------------------------------------------------------------===//
+
+using Random = std::mt19937_64;
+
+uint32_t wordNear(uint32_t word, Random &random) {
+  switch (random() % 5) {
+  case 0:
+    return word ^ 1u << random() % 32;
+  case 1:
+    return word + (random() % 2 ? 1 : UINT32_MAX);
+  case 2:
+    return static_cast<uint32_t>(random());
+  case 3:
+    return static_cast<uint32_t>(random() % 9);
+  default:
+    return uint32_t(0) - static_cast<uint32_t>(random() % 3);
+  }
+}
+
+/// Drops, repeats, moves or swaps things of a list.
+template <typename List> void shuffle(List &list, Random &random) {
+  if (list.empty())
+    return;
+  auto at = [&] { return list.begin() + static_cast<ptrdiff_t>(random() % list.size()); };
+  switch (random() % 4) {
+  case 0:
+    list.erase(at());
+    break;
+  case 1: {
+    auto copy = *at();
+    list.insert(at(), 1 + random() % 5, copy);
+    break;
+  }
+  case 2: {
+    auto from = at();
+    auto moved = *from;
+    list.erase(from);
+    list.insert(list.begin() + static_cast<ptrdiff_t>(random() % (list.size() + 1)), moved);
+    break;
+  }
+  default:
+    std::iter_swap(at(), at());
+  }
+}
+
+void change(Words &words, size_t first, size_t step, Random &random) {
+  if (words.size() <= first)
+    return;
+  uint32_t &word = words[first + random() % ((words.size() - first + step - 1) / step) * step];
+  word = wordNear(word, random);
+}
+
+/// Whole ops where the words are some, so that most of what is made is read.
+Words changed(Kind kind, Words words, Random &random) {
+  std::string error;
+  hw::ControlHeader header;
+  if (kind == Control && random() % 2) {
+    if (auto ops = hw::decodeControl(words, header, error)) {
+      shuffle(*ops, random);
+      return hw::encode(header, *ops);
+    }
+  } else if (kind == Cdo && random() % 4 == 0) {
+    if (auto commands = hw::decodeCdo(words, error)) {
+      shuffle(*commands, random);
+      return hw::encodeCdo(*commands);
+    }
+  } else if (kind == Program && random() % 2) {
+    std::vector<std::pair<uint32_t, uint32_t>> code;
+    for (size_t i = 0; i + 1 < words.size(); i += 2)
+      code.emplace_back(words[i], words[i + 1]);
+    shuffle(code, random);
+    words.clear();
+    for (auto [op, value] : code)
+      words.insert(words.end(), {op, value});
+    return words;
+  }
+  if (kind == Image && random() % 16 == 0)
+    shuffle(words, random);
+  else
+    change(words, 0, 1, random);
+  return words;
+}
+
+} // namespace
+
+std::vector<std::string> dmxfuzz::builtInSeeds() {
+  const hw::Image &image = sound();
+  std::vector<std::byte> bytes = hw::write(image);
+  Words program;
+  for (const hw::Instruction &at : image.overlays[0].programs[0].code)
+    program.insert(program.end(),
+                   {static_cast<uint32_t>(at.op) | uint32_t(at.index) << 8, static_cast<uint32_t>(at.value)});
+  hw::ControlHeader header = hw::headerOf(*hw::machineOf(image.machine));
+  return {bytesOf(Image, bytes.data(), bytes.size()), bytesOf(Control, hw::encode(header, image.kernels[0].control)),
+          bytesOf(Cdo, hw::encodeCdo(image.overlays[0].initial)), bytesOf(Program, program)};
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0)
+    return 0;
+  auto kind = static_cast<Kind>(data[0] % KindCount);
+  std::string_view rest(reinterpret_cast<const char *>(data) + 1, size - 1);
+  if (kind == Image) {
+    std::vector<std::byte> bytes(rest.size());
+    std::memcpy(bytes.data(), rest.data(), rest.size());
+    run(bytes);
+  } else if (std::optional<hw::Image> image = with(kind, wordsOf(rest))) {
+    run(hw::write(*image));
+  }
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed) {
+  Random random(seed);
+  if (size == 0 || random() % 32 == 0)
+    return LLVMFuzzerMutate(data, size, capacity);
+  auto kind = static_cast<Kind>(data[0] % KindCount);
+  std::string text =
+      bytesOf(kind, changed(kind, wordsOf({reinterpret_cast<const char *>(data) + 1, size - 1}), random));
+  text.resize(std::min(text.size(), capacity));
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
+}
