@@ -3,9 +3,21 @@
 
 namespace dmxrt::aie {
 
+/// Each number of b is multiplied once for each row of the result.
+static uint64_t modelMacs(const hw::KernelCode &kernel) {
+  uint64_t weights = 0, rows = 0;
+  for (const hw::Argument &argument : kernel.arguments)
+    if (argument.output)
+      rows = argument.rows;
+    else if (argument.name == "b")
+      weights = uint64_t(argument.rows) * argument.columns;
+  return weights * rows;
+}
+
 Figures figuresOf(const Array &array, const hw::KernelCode &kernel) {
   Figures out;
   out.kernel = kernel.name;
+  out.modelMacs = modelMacs(kernel);
   for (const hw::Argument &argument : kernel.arguments)
     (argument.output ? out.hostOut : out.hostIn) += argument.hostBytes();
   out.clocks = array.now;
@@ -52,6 +64,7 @@ void write(sim::ReportWriter &out, const hw::Machine &machine, const Figures &fi
   out.kernel(figures.kernel, figures.hostIn, figures.hostOut, 0);
   double clocks = static_cast<double>(std::max<uint64_t>(figures.clocks, 1));
   const sim::Count units[] = {{"cores", figures.cores},
+                              {"model_macs", figures.modelMacs},
                               {"configuration_words", figures.configurationWords},
                               {"control_words", figures.controlWords}},
                    macs[] = {{"bf16", figures.bf16Macs}, {"i32", figures.i32Macs}};

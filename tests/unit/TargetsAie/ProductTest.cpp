@@ -101,6 +101,7 @@ TEST(AieProduct, TheReportCountsTheWork) {
   const nlohmann::json &run = report["last"][0]["main"];
   EXPECT_EQ(report["machine"], "npu1");
   EXPECT_EQ(run["macs"]["bf16"], 128 * 128 * 128) << "with the padding to whole tiles";
+  EXPECT_EQ(run["model_macs"], 100 * 100 * 100) << "without it";
   // Each of the 4 results takes its rows of a and columns of b: 2 x 16 KiB; written once.
   EXPECT_EQ(run["read_bytes"]["DDR"], 4 * (64 * 128 * 2 + 128 * 64 * 2));
   EXPECT_EQ(run["written_bytes"]["DDR"], 128 * 128 * 4);
