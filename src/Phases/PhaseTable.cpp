@@ -19,6 +19,7 @@ std::unique_ptr<Pass> createBindStatesPass(const PhaseContext &);
 std::unique_ptr<Pass> createCollectConstraintsPass(const PhaseContext &);
 std::unique_ptr<Pass> createCheckSupportPass(const PhaseContext &);
 std::unique_ptr<Pass> createFoldScalingPass(const PhaseContext &);
+std::unique_ptr<Pass> createRoundProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createAssignLayoutsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFormRegionsPass(const PhaseContext &);
 std::unique_ptr<Pass> createChooseStrategiesPass(const PhaseContext &);
@@ -42,6 +43,7 @@ static constexpr PassRow frontend[] = {
 };
 static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFoldScalingPass, optimising},
+                                        {createRoundProductsPass},
                                         {createFoldConstantsPass, optimising},
                                         {createAssignLayoutsPass, optimising},
                                         {createSimplifyPass, optimising},

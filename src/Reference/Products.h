@@ -7,7 +7,7 @@
 
 namespace dmxc::reference {
 
-/// An operand of a product whose terms are of type `type`: bytes may be summed in i32.
+/// An operand of a product whose terms are of type `type`: bytes may be summed in i32, floats of 16 bits in f32.
 inline Tensor productOperand(const Tensor &operand, DType type) {
   if (operand.dtype() == type)
     return operand;

@@ -50,12 +50,14 @@ bool hasByteDots(dmir::RegionOp region, StringRef algorithm) {
 
 class CpuTarget final : public TargetBackend {
 public:
-  CpuTarget(TargetOptions options, WeightFormat weights, std::vector<IsaLevel> levels)
-      : options(std::move(options)), weights(weights), levels(std::move(levels)) {}
+  CpuTarget(TargetOptions options, Numerics numerics, std::vector<IsaLevel> levels)
+      : options(std::move(options)), weights(numerics.weights), roundsProducts(numerics.roundsProducts),
+        levels(std::move(levels)) {}
 
   StringRef name() const override { return "cpu"; }
   bool runsOnHost() const override { return true; }
   std::optional<std::string> refuses(Operation *op) const override { return answers.refuses(op); }
+  Type roundsOperands(Operation *product) const override;
   Attribute preferredResultLayout(Operation *op) const override { return cpu::preferredResultLayout(op); }
   bool acceptsLayout(Operation *op, unsigned operand, Attribute layout) const override {
     return cpu::acceptsLayout(op, operand, layout);
@@ -95,6 +97,7 @@ private:
 
   TargetOptions options;
   WeightFormat weights;
+  bool roundsProducts; ///< to bf16
   std::vector<IsaLevel> levels;
   Answers answers{"cpu", cpuKernels()};
 };
@@ -119,9 +122,17 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
   return list.getDictionary(region.getContext());
 }
 
+Type CpuTarget::roundsOperands(Operation *product) const {
+  // Weights of few bits are exact in f32, and unpacked to it.
+  bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
+  return roundsProducts && !ofFewBits ? Type(BFloat16Type::get(product->getContext())) : Type();
+}
+
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
+  if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
+    return OpFormats{{"bf16", "bf16"}, "f32"};
   DictionaryAttr form = region && matmul ? packedRhsForm(matmul, region.getStrategyAttr()) : DictionaryAttr();
   std::optional<WeightFormat> format = form ? formatOfForm(formName(form)) : std::nullopt;
   if (!format || *format == WeightFormat::Kept)
@@ -259,8 +270,8 @@ std::string CpuTarget::describe() const {
 } // namespace
 
 Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions &options) {
-  std::optional<WeightFormat> weights = formatOfMode(options.numerics);
-  if (!weights)
+  std::optional<Numerics> numerics = numericsOfMode(options.numerics);
+  if (!numerics)
     return usageError("the cpu target has no numerics mode '" + options.numerics + "'; it has " + numericsModes());
   std::vector<std::string> names = options.levels;
   if (names.empty())
@@ -277,5 +288,5 @@ Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions
     if (llvm::none_of(levels, [&](const IsaLevel &other) { return other.name == isa->name; }))
       levels.push_back(std::move(*isa));
   }
-  return std::unique_ptr<TargetBackend>(std::make_unique<CpuTarget>(options, *weights, std::move(levels)));
+  return std::unique_ptr<TargetBackend>(std::make_unique<CpuTarget>(options, *numerics, std::move(levels)));
 }

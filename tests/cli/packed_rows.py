@@ -90,7 +90,7 @@ class PackedRows(BundleTest):
 
     def test_rounded_weights_are_not_rows(self):
         table = self.floats(1000, 24)
-        self.compile_file(self.dir / "m.onnx", "--numerics", "bf16")
+        self.compile_file(self.dir / "m.onnx", "--numerics", "bf16-weights")
         result = self.run_bundle({"ids": IDS, "x": normal(2, 3, 24)})
         self.assertEqual(result.returncode, 0, result.stderr)
         np.testing.assert_array_equal(np.load(self.dir / "out" / "out_row.npy"), table[IDS])

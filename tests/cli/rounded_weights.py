@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--numerics bf16 and int8-weights against numpy with weights that numpy rounds. Usage: rounded_weights.py BIN [unittest
+"""--numerics bf16-weights and int8-weights against numpy with weights that numpy rounds. Usage: rounded_weights.py BIN [unittest
 arguments]. Exit 77 where numpy is not installed."""
 import itertools
 import json
@@ -12,12 +12,12 @@ import zipfile
 from dynamic_shapes import BIN, BundleTest, np, onnx
 
 LEVELS = ["cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:host"]
-FORMATS = {"bf16": "matmul-packed-bf16", "int8-weights": "matmul-packed-s8"}
+FORMATS = {"bf16-weights": "matmul-packed-bf16", "int8-weights": "matmul-packed-s8"}
 
 
 def rounded(mode, w):
     """A K x N matrix of f32 as the mode keeps it, in f64."""
-    if mode == "bf16":
+    if mode == "bf16-weights":
         bits = w.astype(np.float32).view(np.uint32).astype(np.uint64)
         return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32).astype(np.float64)
     scale = (np.abs(w).max(0) / np.float32(127)).astype(np.float64)
@@ -146,13 +146,13 @@ class Rounded(BundleTest):
         self.assertEqual(default, strict)
 
     def test_report(self):
-        for mode, element in (("bf16", "bf16"), ("int8-weights", "s8")):
+        for mode, element in (("bf16-weights", "bf16"), ("int8-weights", "s8")):
             w, _ = self.dense(1, 512, 300)
             report = self.compile(mode)
             self.assertRegex(report, rf"Gemm_0 +matmul +f32 {element} +f32\n")
             line = re.search(r"rounded 1 weight: 600.0 KiB in (.*), relative RMS error at most (\S+) \('(.*)'\)", report)
             self.assertTrue(line, report)
-            size = {"bf16": 304 * 512 * 2, "int8-weights": 304 * 512 + 304 * 4}[mode]
+            size = {"bf16-weights": 304 * 512 * 2, "int8-weights": 304 * 512 + 304 * 4}[mode]
             self.assertEqual(line[1], f"{size / 1024:.1f} KiB")
             self.assertAlmostEqual(float(line[2]) / relative_rms(mode, w), 1, delta=0.01)
             self.assertEqual(line[3], "Gemm_0")

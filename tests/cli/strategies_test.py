@@ -135,7 +135,7 @@ class Strategies(BundleTest):
         text = self.emit(transformer())
         nested = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
         find = rf'strategy = (?=\{{algorithm = "matmul-packed"){nested}'
-        name = re.search(r'form = "(panel16[^"]+)"', self.emit(transformer(), "partition", "--dim", "t=1..4", "--numerics", "bf16")).group(1)
+        name = re.search(r'form = "(panel16[^"]+)"', self.emit(transformer(), "partition", "--dim", "t=1..4", "--numerics", "bf16-weights")).group(1)
         self.assertEqual(self.resume(self.changed(text, find, f'strategy = {{packed = {{"1" = {{form = "{name}"}}}}}}')).returncode, 0)
         self.outputs((1, 5, 64))
 

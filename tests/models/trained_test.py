@@ -42,11 +42,11 @@ class Table(unittest.TestCase):
 
     def test_rows(self):
         each, self.page = trained_packages.Magika, ""
-        (row,) = self.write(each, "bf16", RAN)
+        (row,) = self.write(each, "bf16-weights", RAN)
         self.assertEqual((row["inputs"], row["same"], row["grade"], row["SQNR dB"], row["why"]), ("12 of 20", "11", "97.0 %", "12", "a\\|b"))
         self.assertEqual(trained_table.cell(row), "11/12 (97.0 %)")
         self.page = trained_table.write([each], trained.MODES, self.results, "")
-        (self.results / each.name / "bf16.json").unlink()
+        (self.results / each.name / "bf16-weights.json").unlink()
         default, kept = self.write(each, "default", {"state": "refused", "why": "x.onnx: no", "day": "2026-01-03"})
         self.assertEqual(kept, row)
         self.assertEqual((default["why"], trained_table.cell(default)), ("refused: x.onnx: no", "refused"))

@@ -29,6 +29,7 @@ VARIANTS = {
     "default": [],
     "levels": ["-t", "cpu:x86-64-v2+x86-64-v3+x86-64-v4"],
     "bf16": ["--numerics", "bf16"],
+    "bf16-weights": ["--numerics", "bf16-weights"],
     "int8-weights": ["--numerics", "int8-weights"],
     "corsair": ["-t", "corsair"],
     "corsair-1": ["-t", "corsair:quads=1"],

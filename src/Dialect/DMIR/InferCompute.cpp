@@ -92,11 +92,16 @@ Type productElement(Type lhs, Type rhs) {
   return isByte(lhs) && isByte(rhs) ? Type(mlir::IntegerType::get(lhs.getContext(), 32)) : Type();
 }
 
-/// compatible(), but bytes may be summed in i32 where their own type was inferred.
+/// Whether the sum of products of such elements may be the result, as it is.
+bool isSumOf(Type sum, Type element) {
+  return isByte(element) ? sum.isSignlessInteger(32) : (element.isF16() || element.isBF16()) && sum.isF32();
+}
+
+/// compatible(), but bytes may be summed in i32, and floats of 16 bits in f32, where their own type was inferred.
 bool compatibleProduct(TypeRange inferred, TypeRange actual) {
   auto x = inferred.size() == 1 ? dyn_cast<RankedTensorType>(inferred[0]) : RankedTensorType();
   auto y = actual.size() == 1 ? dyn_cast<RankedTensorType>(actual[0]) : RankedTensorType();
-  if (x && y && isByte(x.getElementType()) && y.getElementType().isSignlessInteger(32))
+  if (x && y && isSumOf(y.getElementType(), x.getElementType()))
     return compatible(TypeRange(RankedTensorType::get(x.getShape(), y.getElementType())), actual);
   return compatible(inferred, actual);
 }

@@ -23,7 +23,7 @@ Value Terms::operand(Value tensor, ArrayRef<Index> index) const {
   Type own = getElementTypeOrSelf(value.getType()), wide = e.computed(element);
   if (own == wide)
     return value;
-  // Bytes may be summed in i32.
+  // Bytes may be summed in i32; floats of 16 bits are f32 already.
   Type type = b.laneType(wide, e.lanes());
   return isUnsignedElement(elementOf(tensor)) ? Value(arith::ExtUIOp::create(b, type, value))
                                               : Value(arith::ExtSIOp::create(b, type, value));

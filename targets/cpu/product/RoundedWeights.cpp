@@ -24,28 +24,37 @@ namespace {
 /// In the order of WeightFormat.
 struct FormatRow {
   WeightFormat format;
-  llvm::StringLiteral mode, form, name;
+  llvm::StringLiteral form, name;
 };
-constexpr FormatRow formats[] = {{WeightFormat::Kept, "strict", "panel16", ""},
-                                 {WeightFormat::BF16, "bf16", "panel16-bf16", "bf16"},
-                                 {WeightFormat::S8, "int8-weights", "panel16-s8", "s8"}};
+constexpr FormatRow formats[] = {{WeightFormat::Kept, "panel16", ""},
+                                 {WeightFormat::BF16, "panel16-bf16", "bf16"},
+                                 {WeightFormat::S8, "panel16-s8", "s8"}};
+
+struct ModeRow {
+  llvm::StringLiteral mode;
+  Numerics numerics;
+};
+constexpr ModeRow modes[] = {{"strict", {}},
+                             {"bf16", {WeightFormat::Kept, true}},
+                             {"bf16-weights", {WeightFormat::BF16, false}},
+                             {"int8-weights", {WeightFormat::S8, false}}};
 
 const FormatRow &rowOf(WeightFormat format) { return formats[static_cast<size_t>(format)]; }
 
 } // namespace
 
-std::optional<WeightFormat> dmxc::cpu::formatOfMode(llvm::StringRef mode) {
-  for (const FormatRow &row : formats)
+std::optional<Numerics> dmxc::cpu::numericsOfMode(llvm::StringRef mode) {
+  for (const ModeRow &row : modes)
     if (mode == row.mode)
-      return row.format;
-  return mode.empty() ? std::optional(WeightFormat::Kept) : std::nullopt;
+      return row.numerics;
+  return mode.empty() ? std::optional(Numerics()) : std::nullopt;
 }
 
 std::string dmxc::cpu::numericsModes() {
-  std::string modes;
-  for (const FormatRow &row : formats)
-    modes += (modes.empty() ? "" : ", ") + row.mode.str();
-  return modes;
+  std::string names;
+  for (const ModeRow &row : modes)
+    names += (names.empty() ? "" : ", ") + row.mode.str();
+  return names;
 }
 
 llvm::StringRef dmxc::cpu::panelForm(WeightFormat format) { return rowOf(format).form; }

@@ -20,8 +20,13 @@ namespace dmxc::cpu {
 
 enum class WeightFormat { Kept, BF16, S8 };
 
-/// The format that a mode of --numerics gives ("" is strict); nullopt for a name that is no mode.
-std::optional<WeightFormat> formatOfMode(llvm::StringRef mode);
+/// What a mode of --numerics changes.
+struct Numerics {
+  WeightFormat weights = WeightFormat::Kept; ///< of products that wait for them
+  bool roundsProducts = false;               ///< both operands of f32 products to bf16
+};
+/// "" is strict; nullopt for a name that is no mode.
+std::optional<Numerics> numericsOfMode(llvm::StringRef mode);
 /// All modes, for messages: "strict, bf16, ..."
 std::string numericsModes();
 

@@ -27,12 +27,14 @@ float scaleOf(const std::vector<std::byte> &packed, const FloatMatrix &matrix, i
 }
 
 TEST(RoundedWeights, Names) {
-  EXPECT_EQ(formatOfMode(""), WeightFormat::Kept);
-  EXPECT_EQ(formatOfMode("strict"), WeightFormat::Kept);
-  EXPECT_EQ(formatOfMode("bf16"), WeightFormat::BF16);
-  EXPECT_EQ(formatOfMode("int8-weights"), WeightFormat::S8);
-  EXPECT_FALSE(formatOfMode("s8"));
-  EXPECT_EQ(numericsModes(), "strict, bf16, int8-weights");
+  EXPECT_EQ(numericsOfMode("")->weights, WeightFormat::Kept);
+  EXPECT_EQ(numericsOfMode("strict")->weights, WeightFormat::Kept);
+  EXPECT_EQ(numericsOfMode("bf16-weights")->weights, WeightFormat::BF16);
+  EXPECT_EQ(numericsOfMode("bf16")->weights, WeightFormat::Kept);
+  EXPECT_TRUE(numericsOfMode("bf16")->roundsProducts);
+  EXPECT_EQ(numericsOfMode("int8-weights")->weights, WeightFormat::S8);
+  EXPECT_FALSE(numericsOfMode("s8"));
+  EXPECT_EQ(numericsModes(), "strict, bf16, bf16-weights, int8-weights");
   for (WeightFormat format : {WeightFormat::Kept, WeightFormat::BF16, WeightFormat::S8})
     EXPECT_EQ(formatOfForm(panelForm(format)), format);
   EXPECT_FALSE(formatOfForm("quads16"));

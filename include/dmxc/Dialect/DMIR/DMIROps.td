@@ -388,11 +388,11 @@ def DMIR_MatMulOp : DMIR_Op<"matmul"> {
   let summary = "batched matrix product";
   let description = [{
     `result[b.., m, n] = sum_k lhs[b.., m, k] * rhs[b.., k, n]`; leading axes broadcast. f16/bf16 accumulate in f32 and
-    round once; integers wrap. Integers of 8 bits may be summed in i32, and then one may be signed and the other not.
+    round once, or the f32 sum is the result; integers wrap. Integers of 8 bits may be summed in i32, and then one may be signed and the other not.
     block_fp operands multiply as schemas/blockfp/NUMERICS.md says: `dmir.tree_tiles` (default 16) tiles along k
     are reduced by a balanced tree in f32 and rounded to BFP32_1; longer k adds chunk after chunk, each sum rounded to
     BFP32_1. The result is that BFP32_1, or it as f32 (exact) or f16 (rounded once, saturated).
-    C1: ranks >= 2. C2: equal element types, or block_fp both, or i8 and ui8 with an i32 result. C3: the k dims agree. C4: leading axes broadcast.
+    C1: ranks >= 2. C2: equal element types (an f32 result of f16/bf16 is the sum), or block_fp both, or i8 and ui8 with an i32 result. C3: the k dims agree. C4: leading axes broadcast.
     C5: a block_fp lhs is R, its rhs C. C6: block_fp operands have equal p and block, p is 4, 8 or 16. C7: their result is BFP32_1,
     f32 or f16. C8: `dmir.tree_tiles` is an integer from 1 to 64.
   }];

@@ -19,6 +19,17 @@ def FoldScaling : Pass<"dmir-fold-scaling", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def RoundProducts : Pass<"dmir-round-products", "::mlir::func::FuncOp"> {
+  let constructor = "::dmxc::createRoundProductsPass(context)";
+  let summary = "Round the operands of f32 products to the shorter floats that a mode of --numerics multiplies";
+  let description = [{
+    The op's target gives the type. Operands are cast where their values are made, below transposes and reshapes, so that
+    the producer writes the shorter numbers; constants are left to dmir-fold-constants; the result is the f32 sum.
+    Products that the kernel of another op computes on its way (attention) stay as they are.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def AssignLayouts : Pass<"dmir-assign-layouts", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createAssignLayoutsPass(context)";
   let summary = "Give values the layouts the target prefers and insert dmir.relayout where neighbours disagree";
