@@ -100,7 +100,7 @@ private:
         if (!next && operand.getType() == op->getResult(0).getType())
           next = operand;
         else if (isa<dmir::AddOp, dmir::SelectOp>(op) && !dmir::elementsOf(operand.getType()).is(1))
-          text += (text.empty() ? "" : ", ") + nameOf(operand) + " of " + shapeOf(operand);
+          text += (text.empty() ? "" : ", ") + nameOf(operand, /*loosely=*/true) + " of " + shapeOf(operand);
       }
       if (!next)
         return text;
@@ -109,15 +109,25 @@ private:
     return text;
   }
 
-  std::string nameOf(Value value) {
-    for (bool moved = true; moved;) { // what the mask was given its values by has no name of the model's
-      if (auto argument = dyn_cast<BlockArgument>(value); argument && argument.getOwner() == region.getBlock())
-        value = region->getOperand(argument.getArgNumber());
-      Operation *op = value.getDefiningOp();
-      moved = mlir::isa_and_nonnull<dmir::ReshapeOp, dmir::CastOp, dmir::RegionOp>(op) && op->getNumOperands() == 1;
-      if (moved)
-        value = op->getOperand(0);
+  /// What a value is a form of that has no name of the model's, as what the mask was given its values by; null for
+  /// others. `loosely`: also what a region computes from it alone.
+  static Value sourceOf(Value value, bool loosely) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto owner = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp());
+      return owner ? owner->getOperand(argument.getArgNumber()) : Value();
     }
+    Operation *op = value.getDefiningOp();
+    if (auto inner = dyn_cast<dmir::RegionOp>(op)) {
+      if (loosely)
+        return inner->getNumOperands() == 1 ? inner->getOperand(0) : Value();
+      return inner.getBlock()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+    }
+    return isa<dmir::ReshapeOp, dmir::CastOp>(op) ? op->getOperand(0) : Value();
+  }
+
+  std::string nameOf(Value value, bool loosely = false) {
+    for (Value next = value; next; next = sourceOf(value, loosely))
+      value = next;
     if (Operation *op = value.getDefiningOp())
       return "'" + dmir::nodeName(op) + "'";
     auto argument = cast<BlockArgument>(value);

@@ -302,11 +302,11 @@ Val GroupQuery::visible(const GroupedAttention &attention, Dim columns) {
   if (c.attrInt("causal", 1) == 0) {
     seen = e.compare(Compare::lt, column, e.reshape(counts, {batch, 1, 1, 1}));
   } else {
-    Val own = e.add(e.reshape(first, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, length, 1}, 2));
-    // Rows of padding see something too: what they give must not be NaN.
-    own = attention.rows(e.min(own, e.sub(e.size(keys), e.intScalar(DType::I64, 1))));
-    seen = e.compare(Compare::le, column, own);
+    Val place = e.add(e.reshape(first, {batch, 1, 1, 1}), e.iota(DType::I64, {1, 1, length, 1}, 2));
+    seen = e.compare(Compare::le, column, attention.rows(place));
     if (int64_t near = c.attrInt("local_window_size", -1); near > 0) {
+      // Rows of padding, which may lie behind all keys, see something too: what they give must not be NaN.
+      Val own = attention.rows(e.min(place, e.sub(e.size(keys), e.intScalar(DType::I64, 1))));
       Val last = e.sub(own, e.intScalar(DType::I64, near));
       seen = e.emit<AndOp>({seen, e.compare(Compare::gt, column, last)});
     }

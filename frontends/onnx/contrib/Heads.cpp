@@ -63,19 +63,23 @@ GroupedAttention::GroupedAttention(Emitter &e, const Val &q, const Val &k, const
     : e(e), q(e.cast(q, DType::F32)), k(e.cast(k, DType::F32)), v(e.cast(v, DType::F32)), heads(q.dim(1)),
       perKey(q.dim(1) / k.dim(1)) {}
 
+// Queries of a group lie beside each other, those of one place first: a row's place is the row divided by a number,
+// which a mask is read by whatever the number of places is.
 Val GroupedAttention::rows(const Val &x) const {
   if (perKey == 1 || (x.extent(1).is(1) && x.extent(2).is(1)))
     return x;
-  Dims split{x.extent(0), 1, perKey, q.extent(2), x.extent(3)};
-  if (x.extent(1).is(heads))
-    split[1] = heads / perKey;
-  Val grouped =
-      e.reshape(x, {x.extent(0), split[1], x.extent(1).is(1) ? Dim(1) : Dim(perKey), x.extent(2), x.extent(3)});
-  return e.reshape(e.broadcast(grouped, split), {x.extent(0), split[1], q.extent(2) * perKey, x.extent(3)});
+  bool isOfHeads = x.extent(1).is(heads);
+  Dims split{x.extent(0), isOfHeads ? heads / perKey : 1, isOfHeads ? perKey : 1, x.extent(2), x.extent(3)};
+  Val grouped = e.transpose(e.reshape(x, split), {0, 1, 3, 2, 4});
+  Dims whole{x.extent(0), split[1], q.extent(2), perKey, x.extent(3)};
+  return e.reshape(e.broadcast(grouped, whole), {whole[0], whole[1], q.extent(2) * perKey, whole[4]});
 }
 
 Val GroupedAttention::queries(const Val &x) const {
-  return perKey == 1 ? x : e.reshape(x, {x.extent(0), heads, q.extent(2), x.extent(3)});
+  if (perKey == 1)
+    return x;
+  Val grouped = e.reshape(x, {x.extent(0), heads / perKey, q.extent(2), perKey, x.extent(3)});
+  return e.reshape(e.transpose(grouped, {0, 1, 3, 2, 4}), {x.extent(0), heads, q.extent(2), x.extent(3)});
 }
 
 Val GroupedAttention::scores(const Val &scale, double softcap) const {

@@ -33,7 +33,8 @@ class GroupedAttention {
 public:
   GroupedAttention(Emitter &e, const Val &q, const Val &k, const Val &v);
 
-  /// What has an element for each query, [batch or 1, heads or 1, queries or 1, n], by the rows of the matrices.
+  /// What has an element for each query, [batch or 1, heads or 1, queries or 1, n], by the rows of the matrices: those
+  /// of a group at one place lie beside each other.
   Val rows(const Val &x) const;
   /// Rows as [batch, heads, queries, n].
   Val queries(const Val &x) const;

@@ -212,7 +212,8 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
   Pieces pieces = read(tensor, index);
   reader = outer;
   --depth;
-  if (pieces.size() == 1 && pieces[0].leaf.kind == Leaf::Unknown)
+  // A number for each matrix that takes cases to be said is one of its own, as one that is not known.
+  if (pieces.size() > 1 || pieces[0].leaf.kind == Leaf::Unknown)
     pieces = asSymbol(tensor, index).value_or(pieces);
   memo[key] = pieces;
   return pieces;

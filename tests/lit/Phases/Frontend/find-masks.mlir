@@ -241,3 +241,25 @@ func.func @grouped(%s: tensor<2x16x8xf32>) -> tensor<2x16x8xf32> {
   %p = dmir.softmax %m {axis = 2 : i64} : (tensor<2x16x8xf32>) -> tensor<2x16x8xf32>
   return %p : tensor<2x16x8xf32>
 }
+
+// -----
+
+// Rows behind as many as a length says, or behind none: the larger of two numbers for each matrix is one number of its own.
+// CHECK: #set = affine_set<(d0, d1, d2)[s0] : (-d2 + s0 + d1 floordiv 2 >= 0)>
+// CHECK-LABEL: func @behind
+// CHECK: %[[L:.*]] = dmir.max
+// CHECK: dmir.mask %arg0, %[[L]] {fill = 0xFF800000 : f32, keep = [#set]}
+func.func @behind(%s: tensor<3x8x16xf32>, %l: tensor<3x1x1xi64>) -> tensor<3x8x16xf32> {
+  %low = dmir.constant dense<0xFF800000> : tensor<f32>
+  %none = dmir.constant dense<0> : tensor<i64>
+  %two = dmir.constant dense<2> : tensor<i64>
+  %at = dmir.max %l, %none : (tensor<3x1x1xi64>, tensor<i64>) -> tensor<3x1x1xi64>
+  %i = dmir.iota {axis = 1 : i64} : () -> tensor<1x8x1xi64>
+  %h = dmir.div %i, %two : (tensor<1x8x1xi64>, tensor<i64>) -> tensor<1x8x1xi64>
+  %r = dmir.add %at, %h : (tensor<3x1x1xi64>, tensor<1x8x1xi64>) -> tensor<3x8x1xi64>
+  %j = dmir.iota {axis = 2 : i64} : () -> tensor<1x1x16xi64>
+  %c = dmir.compare le %j, %r : (tensor<1x1x16xi64>, tensor<3x8x1xi64>) -> tensor<3x8x16xi1>
+  %m = dmir.select %c, %s, %low : (tensor<3x8x16xi1>, tensor<3x8x16xf32>, tensor<f32>) -> tensor<3x8x16xf32>
+  %p = dmir.softmax %m {axis = 2 : i64} : (tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return %p : tensor<3x8x16xf32>
+}
