@@ -15,7 +15,12 @@ namespace {
 class Reader {
 public:
   Reader(dmir::RegionOp region, dmir::SoftmaxOp softmax, std::optional<dmir::TileSize> wanted)
-      : region(region), softmax(softmax), mask(softmax.getInput().getDefiningOp<dmir::MaskOp>()), wanted(wanted) {}
+      : region(region), softmax(softmax), wanted(wanted) {
+    Value scores = softmax.getInput(); // the mask may be computed with the product, in a region before
+    for (Value next = scores; next; next = acrossRegions(scores))
+      scores = next;
+    mask = scores.getDefiningOp<dmir::MaskOp>();
+  }
 
   /// Nothing of scores that no mask was seen to meet.
   std::optional<MaskedAttention> read() {
@@ -109,20 +114,25 @@ private:
     return text;
   }
 
-  /// What a value is a form of that has no name of the model's, as what the mask was given its values by; null for
-  /// others. `loosely`: also what a region computes from it alone.
-  static Value sourceOf(Value value, bool loosely) {
+  /// The same value on the other side of a region's edge; null for others.
+  static Value acrossRegions(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto owner = dyn_cast<dmir::RegionOp>(argument.getOwner()->getParentOp());
       return owner ? owner->getOperand(argument.getArgNumber()) : Value();
     }
+    auto inner = value.getDefiningOp<dmir::RegionOp>();
+    return inner ? inner.getYield()->getOperand(cast<OpResult>(value).getResultNumber()) : Value();
+  }
+
+  /// What a value is a form of that has no name of the model's, as what the mask was given its values by; null for
+  /// others. `loosely`: also what a region computes from it alone.
+  static Value sourceOf(Value value, bool loosely) {
     Operation *op = value.getDefiningOp();
-    if (auto inner = dyn_cast<dmir::RegionOp>(op)) {
-      if (loosely)
-        return inner->getNumOperands() == 1 ? inner->getOperand(0) : Value();
-      return inner.getBlock()->getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
-    }
-    return isa<dmir::ReshapeOp, dmir::CastOp>(op) ? op->getOperand(0) : Value();
+    if (loosely && mlir::isa_and_nonnull<dmir::RegionOp>(op))
+      return op->getNumOperands() == 1 ? op->getOperand(0) : Value();
+    if (mlir::isa_and_nonnull<dmir::ReshapeOp, dmir::CastOp>(op))
+      return op->getOperand(0);
+    return acrossRegions(value);
   }
 
   std::string nameOf(Value value, bool loosely = false) {
