@@ -259,7 +259,8 @@ bool Compilation::parsePhaseText() {
     return false;
   bool scheduled = !theModule->getOps<dlir::ProgramOp>().empty();
   bool regions = theModule->walk([](dmir::RegionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  bool fits = options.from == "schedule" ? scheduled : !scheduled && (options.from != "frontend" || !regions);
+  bool fits = StringRef(options.from).starts_with("schedule") ? scheduled
+                                                              : !scheduled && (options.from != "frontend" || !regions);
   if (!fits)
     diagnostics.report(modelError("this is not what the phase '" + options.from + "' gives"), "phase-text",
                        options.model);
@@ -333,13 +334,17 @@ std::string Compilation::explainDecisions() {
 //===----------------------------------------------------------------------===//
 
 bool Compilation::runPhase(const Phase &phase) {
-  return guarded(phase.name, ErrorKind::Model, [&] {
+  return llvm::all_of(stops(phaseCtx), [&](const Stop &stop) { return stop.phase != &phase || runTo(stop); });
+}
+
+bool Compilation::runTo(const Stop &stop) {
+  return guarded(stop.name.c_str(), ErrorKind::Model, [&] {
     PassManager pm(mlirContext.get());
-    pm.addInstrumentation(std::make_unique<PassTimes>(phase.name, timeRows));
-    phase.build(pm, phaseCtx);
+    pm.addInstrumentation(std::make_unique<PassTimes>(stop.name, timeRows));
+    stop.build(pm, phaseCtx);
     if (failed(pm.run(*theModule)))
       return false;
-    if (StringRef(phase.name) == "partition") {
+    if (stop.name == "partition") {
       placed = std::make_unique<Placement>(placementOf(*theModule, phaseCtx, options));
       keepPlacement(*theModule, *placed);
     }

@@ -109,18 +109,25 @@ private:
   }
 
   bool runPhases() {
-    size_t first = options.from.empty() ? 0 : phaseIndex(options.from) + 1;
-    for (size_t i = first; i <= lastPhase(); ++i) {
-      const Phase &phase = phases()[i];
-      setCurrentWork(phase.name);
-      progress.step(phase.name, phase.summary);
-      log([&] { return std::string("phase ") + phase.name + ": " + phase.summary; });
-      if (!(phase.makesIR() ? compilation->runPhase(phase) : compilation->runCodegen()))
+    bool begun = options.from.empty();
+    for (const Stop &stop : stops(compilation->phaseContext())) {
+      if (!begun) {
+        begun = stop.name == options.from;
+        continue;
+      }
+      const Phase &phase = *stop.phase;
+      setCurrentWork(stop.name);
+      if (stop.opensPhase)
+        progress.step(phase.name, phase.summary);
+      log([&] { return "phase " + stop.name + ": " + stop.summary(); });
+      if (!(phase.makesIR() ? compilation->runTo(stop) : compilation->runCodegen()))
         return false;
-      if (llvm::StringRef(phase.name) == "partition" && !afterPartition())
+      if (stop.name == "partition" && !afterPartition())
         return false;
-      if (!options.dumpPhases.empty() && !dumpPhase(i))
+      if (!options.dumpPhases.empty() && !dump(stop))
         return false;
+      if (stop.name == options.emit)
+        break;
     }
     return true;
   }
@@ -170,11 +177,10 @@ private:
     return phase.makesIR() ? compilation->text() : bundle::toJson(compilation->model().graph);
   }
 
-  bool dumpPhase(size_t index) {
-    const Phase &phase = phases()[index];
+  bool dump(const Stop &stop) {
     llvm::SmallString<128> path(options.dumpPhases);
-    llvm::sys::path::append(path, llvm::formatv("{0}-{1}{2}", index + 1, phase.name, phase.extension).str());
-    Status written = writeText(path.str().str(), phaseText(phase));
+    llvm::sys::path::append(path, stop.file);
+    Status written = writeText(path.str().str(), phaseText(*stop.phase));
     return written || fail(written.error());
   }
 

@@ -130,11 +130,13 @@ private:
         ->allow_extra_args(false)
         ->group(group);
   }
-  CLI::Option *choice(const char *flags, std::string &value, const std::vector<std::string> &names, const char *help,
-                      const char *group) {
+  /// `hidden` are taken too, and named by the help's words alone.
+  CLI::Option *choice(const char *flags, std::string &value, std::vector<std::string> names, const char *help,
+                      const char *group, const std::vector<std::string> &hidden = {}) {
     std::string type;
     for (const std::string &name : names)
       type += (type.empty() ? "" : "|") + name;
+    names.insert(names.end(), hidden.begin(), hidden.end());
     auto check = [names, flags = std::string(flags)](std::string &text) -> std::string {
       if (std::find(names.begin(), names.end(), text) != names.end())
         return "";
@@ -207,11 +209,20 @@ private:
     std::vector<std::string> names = phaseNames();
     std::vector<std::string> emits = names;
     emits.push_back("bundle");
-    choice("--emit", options.emit, emits, "Stop after a phase and write its text; default bundle", "pipeline");
+    std::vector<std::string> stages;
+    for (const TargetInfo &target : registeredTargets())
+      for (const Stop &stop : stops(target.stages ? target.stages() : llvm::ArrayRef<TargetStage>()))
+        if (stop.stage)
+          stages.push_back(stop.name);
+    choice("--emit", options.emit, emits,
+           "Stop after a phase, or a target's stage in it (schedule.NAME, see --print-phases), and write its text; "
+           "default bundle",
+           "pipeline", stages);
     names.pop_back(); // codegen's result is bytes, nothing resumes from it
-    choice("--from", options.from, names, "MODEL is that phase's text; go on after it", "pipeline");
-    text("--dump-phases", options.dumpPhases, "DIR", "Write every phase's text there, one numbered file each",
-         "pipeline");
+    choice("--from", options.from, names, "MODEL is that phase's, or stage's, text; go on after it", "pipeline",
+           stages);
+    text("--dump-phases", options.dumpPhases, "DIR",
+         "Write every phase's text there, and those of the targets' stages, one numbered file each", "pipeline");
     text("--save-temps", options.saveTemps, "DIR", "Keep the kernels' .mlir, .ll and .s there", "pipeline");
     list("--schedule", options.schedules, "FILE",
          "MLIR transform script (@__transform_main) applied after partition, e.g. to decide how regions are computed, "
@@ -350,6 +361,33 @@ static Status checkResumed(const Options &options) {
   return Status::ok();
 }
 
+/// Position of a stop in a compile for these targets; -1 for a stage that none of them has.
+static int stopIndex(const Options &options, llvm::StringRef name) {
+  std::vector<llvm::ArrayRef<TargetStage>> stages;
+  for (const TargetInfo &info : registeredTargets()) {
+    bool chosen = llvm::any_of(options.targets, [&](const TargetChoice &choice) { return choice.name == info.name; });
+    if (info.stages && (chosen || (options.targets.empty() && &info == registeredTargets().begin())))
+      stages.push_back(info.stages());
+  }
+  const std::vector<Stop> all = stops(stages);
+  auto found = llvm::find_if(all, [&](const Stop &stop) { return stop.name == name; });
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+static Status checkStops(const Options &options) {
+  const bool resumes = !options.from.empty(), stops = options.emit != "bundle";
+  for (auto [given, flag, name] : {std::tuple(resumes, "--from ", options.from), {stops, "--emit ", options.emit}})
+    if (given && stopIndex(options, name) < 0) {
+      for (const TargetInfo &info : registeredTargets())
+        for (const TargetStage &stage : info.stages ? info.stages() : llvm::ArrayRef<TargetStage>())
+          if (llvm::StringRef(name).split('.').second == stage.name)
+            return usageError(flag + name + " is a stage of the target " + info.name + "; give -t " + info.name);
+    }
+  if (resumes && stops && stopIndex(options, options.emit) <= stopIndex(options, options.from))
+    return usageError("--emit " + options.emit + " does not come after --from " + options.from);
+  return Status::ok();
+}
+
 static Status checkTogether(const Options &options) {
   if (options.query != Query::None)
     return Status::ok();
@@ -358,8 +396,8 @@ static Status checkTogether(const Options &options) {
   if (options.model.empty())
     return usageError("no model given; usage: dmxc MODEL -o OUT.bundle [-t "
                       "TARGET]... (see --help)");
-  if (!options.from.empty() && options.emit != "bundle" && phaseIndex(options.emit) <= phaseIndex(options.from))
-    return usageError("--emit " + options.emit + " does not come after --from " + options.from);
+  if (Status s = checkStops(options); !s)
+    return s;
   if (Status s = checkStreams(options); !s)
     return s;
   if (Status s = checkResumed(options); !s)

@@ -30,8 +30,17 @@ static int printTargetInfo(const std::string &name) {
 }
 
 static int printPhases() {
-  for (const Phase &phase : phases())
-    llvm::outs() << llvm::formatv("{0,-10} {1} -> {2}: {3}\n", phase.name, phase.in, phase.out, phase.summary);
+  std::vector<llvm::ArrayRef<TargetStage>> stages;
+  for (const TargetInfo &target : registeredTargets())
+    stages.push_back(target.stages ? target.stages() : llvm::ArrayRef<TargetStage>());
+  for (const Stop &stop : stops(stages)) {
+    auto [in, out] =
+        stop.stage ? std::pair(stop.stage->in, stop.stage->out) : std::pair(stop.phase->in, stop.phase->out);
+    llvm::outs() << llvm::formatv("{0,-17} {1} -> {2}: {3}", stop.name, in, out, stop.summary());
+    if (stop.stage)
+      llvm::outs() << " (target " << registeredTargets()[stop.target].name << ")";
+    llvm::outs() << "\n";
+  }
   return 0;
 }
 

@@ -50,10 +50,9 @@ static constexpr PassRow partition[] = {{createCheckSupportPass},
                                         {createFormRegionsPass},
                                         {createChooseStrategiesPass}};
 static constexpr PassRow memory[] = {{createChooseStrategiesPass, readsText}, {createPlaceBuffersPass}};
-static constexpr PassRow schedule[] = {{createChooseStrategiesPass, readsText},
-                                       {createBuildProgramPass},
-                                       {createOrderTasksPass},
-                                       {createScheduleDevicesPass}};
+static constexpr PassRow schedule[] = {
+    {createChooseStrategiesPass, readsText}, {createBuildProgramPass}, {createOrderTasksPass}};
+static constexpr PassRow devices[] = {{createScheduleDevicesPass}};
 
 static const Phase table[] = {
     {"frontend", "import, op audit, shape inference, folding, canonical form", "model file", "DMIR", ".mlir", frontend},
@@ -62,7 +61,7 @@ static const Phase table[] = {
     {"memory", "which buffer each value has: arena offsets, in-place reuse, aliases", "DMIR regions",
      "regions with placed buffers", ".mlir", memory},
     {"schedule", "kernels outlined, tasks ordered by tokens, hazards verified, device queues scheduled",
-     "placed regions", "DLIR", ".mlir", schedule},
+     "placed regions", "DLIR", ".mlir", schedule, devices},
     {"codegen", "kernels compiled per target, constants packed, the task graph serialised", "DLIR",
      "graph.json and code", ".json"},
 };
@@ -70,6 +69,7 @@ static const Phase table[] = {
 llvm::ArrayRef<Phase> phases() { return table; }
 
 int phaseIndex(llvm::StringRef name) {
+  name = name.split('.').first;
   for (size_t i = 0; i < std::size(table); ++i)
     if (name == table[i].name)
       return static_cast<int>(i);
@@ -83,8 +83,41 @@ std::vector<std::string> phaseNames() {
   return names;
 }
 
-void Phase::build(OpPassManager &pm, const PhaseContext &context) const {
-  for (const PassRow &row : passes) {
+//===----------------------------------------------------------------------===//
+// Stops
+//===----------------------------------------------------------------------===//
+
+std::vector<Stop> stops(llvm::ArrayRef<llvm::ArrayRef<TargetStage>> stages) {
+  std::vector<Stop> all;
+  for (const Phase &phase : phases()) {
+    const std::string number = std::to_string(&phase - table + 1);
+    char letter = 'a';
+    bool opens = true;
+    for (size_t target = 0; phase.hasStages() && target < stages.size(); ++target)
+      for (const TargetStage &stage : stages[target]) {
+        const std::string name = stage.name;
+        all.push_back({&phase, &stage, target, opens, phase.name + ("." + name),
+                       number + letter++ + "-" + name + phase.extension});
+        opens = false;
+      }
+    all.push_back({&phase, nullptr, 0, opens, phase.name, number + "-" + phase.name + phase.extension});
+  }
+  return all;
+}
+
+std::vector<Stop> stops(const PhaseContext &context) {
+  std::vector<llvm::ArrayRef<TargetStage>> stages;
+  for (const TargetBackend *target : context.targets)
+    stages.push_back(target->stages());
+  return stops(stages);
+}
+
+//===----------------------------------------------------------------------===//
+// Pass managers
+//===----------------------------------------------------------------------===//
+
+static void append(llvm::ArrayRef<PassRow> rows, OpPassManager &pm, const PhaseContext &context) {
+  for (const PassRow &row : rows) {
     if (row.when && !row.when(context))
       continue;
     std::unique_ptr<Pass> pass = row.create(context);
@@ -95,10 +128,26 @@ void Phase::build(OpPassManager &pm, const PhaseContext &context) const {
   }
 }
 
+void Stop::build(OpPassManager &pm, const PhaseContext &context) const {
+  if (opensPhase)
+    append(phase->passes, pm, context);
+  if (stage)
+    stage->addPasses(pm, *context.targets[target]);
+  else
+    append(phase->afterStages, pm, context);
+}
+
+void Phase::build(OpPassManager &pm, const PhaseContext &context) const {
+  for (const Stop &stop : stops(context))
+    if (stop.phase == this)
+      stop.build(pm, context);
+}
+
 void registerAllPasses(const PhaseContext &context) {
   for (const Phase &phase : table) {
-    for (const PassRow &row : phase.passes)
-      registerPass([create = row.create, &context] { return create(context); });
+    for (llvm::ArrayRef<PassRow> rows : {phase.passes, phase.afterStages})
+      for (const PassRow &row : rows)
+        registerPass([create = row.create, &context] { return create(context); });
     if (phase.makesIR())
       PassPipelineRegistration<>(("dmxc-" + llvm::Twine(phase.name)).str(), "the " + std::string(phase.name) + " phase",
                                  [&phase, &context](OpPassManager &pm) { phase.build(pm, context); });

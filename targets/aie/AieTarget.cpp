@@ -35,7 +35,7 @@ public:
     return rounds ? std::optional(OpFormats{{"bf16", "bf16"}, "f32"}) : std::nullopt;
   }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override;
-  Status schedule(ArrayRef<dlir::KernelOp> kernels) const override;
+  Status schedule(ArrayRef<Operation *> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override;
 
@@ -127,9 +127,10 @@ Status AieTarget::pack(DictionaryAttr form, const Tensor &constant, std::span<st
 }
 
 /// A kernel may be one of a text that was changed.
-Status AieTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
+Status AieTarget::schedule(ArrayRef<Operation *> kernels) const {
   std::vector<aie::Product> products;
-  for (dlir::KernelOp kernel : kernels) {
+  for (Operation *op : kernels) {
+    auto kernel = cast<dlir::KernelOp>(op); // there are no stages that make something else of it
     auto wrong = [&](const std::string &why) {
       return Error{ErrorKind::Model,
                    "kernel '" + kernel.getSymName().str() + "' cannot be computed by the array: " + why};
@@ -150,7 +151,7 @@ Status AieTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
     return success();
   });
   for (auto [i, product] : llvm::enumerate(products)) {
-    dlir::KernelOp kernel = kernels[i];
+    auto kernel = cast<dlir::KernelOp>(kernels[i]);
     OpBuilder builder(kernel);
     std::string name = kernel.getSymName().str();
     herd::ProgramOp program = aie::writeHerd(builder, kernel.getLoc(), machine, name, product);
@@ -159,8 +160,8 @@ Status AieTarget::schedule(ArrayRef<dlir::KernelOp> kernels) const {
     if (failed(aie::place(program)))
       return Error{ErrorKind::Internal, "kernel '" + name + "' has no place on the array: " + why};
   }
-  for (dlir::KernelOp kernel : kernels)
-    kernel.erase();
+  for (Operation *kernel : kernels)
+    kernel->erase();
   return Status::ok();
 }
 

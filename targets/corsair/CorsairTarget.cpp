@@ -18,8 +18,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Pass/PassManager.h"
-#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace dmxc;
@@ -33,8 +31,7 @@ enum class Mode : uint8_t { Auto, Performance, Capacity };
 class CorsairTarget : public TargetBackend {
 public:
   /// `quads`: of a team; 0 = as many as are fastest.
-  CorsairTarget(hw::Machine machine, int quads, Mode mode, std::string saveTemps)
-      : machine(std::move(machine)), quads(quads), mode(mode), saveTemps(std::move(saveTemps)) {}
+  CorsairTarget(hw::Machine machine, int quads, Mode mode) : machine(std::move(machine)), quads(quads), mode(mode) {}
 
   StringRef name() const override { return "corsair"; }
   void registerDialects(DialectRegistry &registry) const override {
@@ -53,7 +50,8 @@ public:
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
     return corsair::packConstant(form, constant, out);
   }
-  Status schedule(ArrayRef<dlir::KernelOp> kernels) const override;
+  ArrayRef<TargetStage> stages() const override { return stagesCorsairTarget(); }
+  Status schedule(ArrayRef<Operation *> kernels) const override;
   Result<std::vector<CodeEntry>> emit(ArrayRef<Operation *> kernels) const override;
   std::string describe() const override { return machine.source; }
 
@@ -61,13 +59,11 @@ private:
   /// Decides for the region's ops on a team; 0 = the size that is fastest.
   Result<corsair::Distribution> dealt(dmir::RegionOp region, int team) const;
   int preferredTeam(dmir::RegionOp region) const;
-  Status runStages(ModuleOp module) const;
   Status lower(ArrayRef<Operation *> kernels, bool fromDdr) const;
 
   hw::Machine machine;
   int quads;
   Mode mode;
-  std::string saveTemps; ///< folder; empty: none
 };
 
 Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team) const {
@@ -117,7 +113,8 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
     given = number;
   bool fits = given && given.getInt() >= 1 && given.getInt() <= machine.quadCount();
   int team = fits ? static_cast<int>(given.getInt()) : quads;
-  Result<corsair::Distribution> deal = dealt(region, team);
+  Result<corsair::Distribution> deal =
+      dealt(region, team);
   if (!deal)
     return deal.takeError();
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
@@ -127,55 +124,12 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   return list.getDictionary(region.getContext());
 }
 
-namespace {
-/// A step of the way from kernels to programs; its text is kept under its name by --save-temps.
-struct Stage {
-  const char *name;
-  void (*addPasses)(OpPassManager &);
-};
-constexpr Stage stages[] = {
-    {"4a-formats",
-     [](OpPassManager &pm) {
-       pm.addPass(createKernelFunctions());
-       pm.addPass(createAssignFormats());
-     }},
-    {"4b-tiles", [](OpPassManager &pm) { pm.addNestedPass<func::FuncOp>(createTileProducts()); }},
-    {"4c-buffers", [](OpPassManager &pm) { pm.addNestedPass<func::FuncOp>(createBufferize()); }},
-    {"4d-array", [](OpPassManager &pm) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
-    {"4e-spmd", [](OpPassManager &pm) { pm.addPass(createOutlineSpmd()); }},
-};
-} // namespace
-
-/// Kernels whose ops have stages become functions, and those what each stage makes of them.
-Status CorsairTarget::runStages(ModuleOp module) const {
-  std::string why; // the first error, which names the op
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && why.empty())
-      why = diagnostic.str();
-    return success();
-  });
-  for (const Stage &stage : stages) {
-    PassManager pm(module.getContext());
-    stage.addPasses(pm);
-    if (failed(pm.run(module)))
-      return Error{ErrorKind::Internal, "stage " + std::string(stage.name) + " of the device's kernels: " + why};
-    if (saveTemps.empty())
-      continue;
-    std::error_code failure;
-    llvm::raw_fd_ostream file(saveTemps + "/" + stage.name + ".mlir", failure);
-    if (failure)
-      return ioError("cannot write '" + saveTemps + "/" + stage.name + ".mlir': " + failure.message());
-    module.print(file, OpPrintingFlags().enableDebugInfo());
-  }
-  return Status::ok();
-}
-
 /// What writes the program of a kernel, or of the function that the stages made of it.
 static Result<std::unique_ptr<corsair::KernelWriter>> writerOf(Operation *op, const hw::Machine &machine,
                                                                bool fromDdr) {
-  if (auto function = dyn_cast<func::FuncOp>(op))
-    return std::unique_ptr<corsair::KernelWriter>(new StageWriter(function, machine, fromDdr));
-  auto kernel = cast<dlir::KernelOp>(op);
+  auto kernel = dyn_cast<dlir::KernelOp>(op);
+  if (!kernel)
+    return StageWriter::create(op, machine, fromDdr);
   Result<corsair::Distribution> deal = corsair::distributionOf(kernel);
   if (!deal)
     return deal.takeError();
@@ -214,17 +168,9 @@ Status CorsairTarget::lower(ArrayRef<Operation *> kernels, bool fromDdr) const {
   return done;
 }
 
-Status CorsairTarget::schedule(ArrayRef<dlir::KernelOp> given) const {
+Status CorsairTarget::schedule(ArrayRef<Operation *> kernels) const {
   corsair::DecisionsMade made;
-  auto module = given.front()->getParentOfType<ModuleOp>();
-  if (Status s = runStages(module); !s)
-    return s;
-  SmallVector<Operation *> kernels;
-  for (Operation &op : *module.getBody()) {
-    auto kernel = dyn_cast<dlir::KernelOp>(op);
-    if ((kernel && kernel.getDevice() == name()) || (isa<func::FuncOp>(op) && op.hasAttr(kQuadsAttr)))
-      kernels.push_back(&op);
-  }
+  auto module = kernels.front()->getParentOfType<ModuleOp>();
   Status done = lower(kernels, mode == Mode::Capacity);
   // Weights that do not fit ST are fetched from DDR for every product.
   if (!done && mode == Mode::Auto && done.error().kind == ErrorKind::Constraint)
@@ -304,6 +250,6 @@ Result<std::unique_ptr<TargetBackend>> createCorsairTarget(const TargetOptions &
   if (!text.empty() && (StringRef(text).getAsInteger(10, quads) || quads < 1 || quads > machine.quadCount()))
     return usageError("quads=" + text + " of the corsair target: the machine '" + machine.name + "' has 1 to " +
                       std::to_string(machine.quadCount()) + " quads");
-  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode, options.saveTempsDir));
+  return std::unique_ptr<TargetBackend>(new CorsairTarget(std::move(machine), quads, mode));
 }
 } // namespace dmxc

@@ -51,10 +51,12 @@ class Corsair(Base):
         """Each phase's text gives the same program; the last has the device's queues."""
         self.compile("--dim", "batch=4", "--dump-phases", "phases")
         for phase in sorted((self.dir / "phases").glob("*.mlir")):
-            self.run_tool(phase, "--from", phase.stem.split("-")[-1], "-t", "corsair", "-o", "again.bundle")
+            stage = re.fullmatch(r"\d+[a-z]-(\w+)", phase.stem)
+            name = f"schedule.{stage[1]}" if stage else phase.stem.split("-")[-1]
+            self.run_tool(phase, "--from", name, "-t", "corsair", "-o", "again.bundle")
             differ = self.run_tool("d.bundle", "--diff", "again.bundle", tool="dmx-inspect", code=5)
             self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.source"})
-        self.assertIn("corsair.matmul", phase.read_text())
+        self.assertIn("corsair.matmul", (self.dir / "phases" / "4-schedule.mlir").read_text())
 
     def test_dispatches_bring_what_programs_take(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
@@ -93,7 +95,7 @@ class Corsair(Base):
         self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
         answers = set()
         for quads in (1, 2, 8, 32):
-            self.run_tool("m.mlir", "-t", f"corsair:quads={quads}", "--save-temps", f"t{quads}", "-o", "q.bundle")
+            self.run_tool("m.mlir", "-t", f"corsair:quads={quads}", "--dump-phases", f"t{quads}", "-o", "q.bundle")
             self.run_tool("q.bundle", "--random-inputs", "3", "--output-dir", f"q{quads}", "--expect", "host", "--min-sqnr", "30", tool="dmx-run")
             answers.add(next((self.dir / f"q{quads}").glob("*.npy")).read_bytes())
         self.assertEqual(len(answers), 1)
@@ -104,6 +106,40 @@ class Corsair(Base):
             for part in parts:
                 self.assertIn(part, text, name)
             self.run_tool(self.dir / "t8" / f"{name}.mlir", "-o", "again.mlir", tool="dmx-opt")
+        self.run_tool("m.mlir", "-t", "corsair:quads=8", "-o", "q.bundle")
+        for path in sorted((self.dir / "t8").glob("4?-*.mlir")):
+            self.run_tool(path, "--from", f"schedule.{path.stem[3:]}", "-t", "corsair:quads=8", "-o", "again.bundle")
+            differ = self.run_tool("q.bundle", "--diff", "again.bundle", tool="dmx-inspect", code=5)
+            self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256", "manifest model.name"}, path)
+        report = json.loads(self.run_tool("m.mlir", "-q", "-t", "corsair:quads=8", "-o", "q.bundle", "--time-report", "json").stderr)
+        passes = [row["pass"] for phase in report["phases"] if phase["phase"].startswith("schedule") for row in phase["passes"]]
+        self.assertEqual(passes, ["dlir-build-program", "dlir-order-tasks", "corsair-kernel-functions", "corsair-assign-formats", "corsair-tile-products",
+                                  "corsair-bufferize", "corsair-lower-tiles", "corsair-outline-spmd", "dlir-schedule-devices"])
+        text = self.run_tool("m.mlir", "-t", "corsair:quads=8", "--emit", "schedule.tiles", "-o", "-").stdout
+        self.assertEqual(text, (self.dir / "t8" / "4b-tiles.mlir").read_text())
+        self.assertIn("does not come after", self.run_tool("t8/4b-tiles.mlir", "-t", "corsair", "--from", "schedule.tiles", "--emit", "schedule.formats", code=2).stderr)
+        self.assertIn("give -t corsair", self.run_tool("t8/4b-tiles.mlir", "--from", "schedule.tiles", code=2).stderr)
+
+    def test_loops_of_a_product_are_exchanged(self):
+        """In the text of schedule.buffers: the tasks follow, the bits stay."""
+        x, w, y = "tensor<256x512xf32>", "tensor<512x256xf32>", "tensor<256x256xf32>"
+        (self.dir / "m.mlir").write_text(f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {w}\n'
+                                         f'  %p = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("p")\n  return %p : {y}\n}}\n')
+        self.run_tool("m.mlir", "-t", "corsair:quads=1", "--emit", "schedule.buffers", "-o", "a.mlir")
+        text = (self.dir / "a.mlir").read_text()
+        loops = list(re.finditer(r"affine\.for (%\w+)(?: loc\(\S*\))? = 0 to (\d+) \{", text))
+        self.assertEqual([loop[2] for loop in loops], ["4", "4"])
+        first, second = loops[0][1], loops[1][1]
+        (self.dir / "b.mlir").write_text(text[:loops[0].start(1)] + second + text[loops[0].end(1):loops[1].start(1)] + first + text[loops[1].end(1):])
+        programs, results = [], []
+        for name in "ab":
+            self.run_tool(f"{name}.mlir", "--from", "schedule.buffers", "-t", "corsair:quads=1", "--dump-phases", name, "-o", f"{name}.bundle")
+            tasks = re.findall(r"corsair\.\w+|dlir\.loop|dlir\.copy [^{]*", (self.dir / name / "4-schedule.mlir").read_text())
+            self.run_tool(f"{name}.bundle", "--random-inputs", "3", "--output-dir", f"{name}.out", "--device-opt", f"report={name}.json", tool="dmx-run")
+            programs.append(tasks)
+            results.append((self.dir / f"{name}.out" / "out_y.npy").read_bytes())
+        self.assertNotEqual(*programs)
+        self.assertEqual(*results)
 
     def test_a_missing_token_is_a_race(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")

@@ -143,7 +143,14 @@ class Queries(Base):
         self.assertIn("x86-64-v3", self.run_tool("--print-target-info", "cpu").stdout)
         self.assertIn("did you mean", self.run_tool("--print-target-info", "cpuu", code=2).stderr)
         names = [line.split()[0] for line in self.run_tool("--print-phases").stdout.splitlines()]
-        self.assertEqual(names, ["frontend", "partition", "memory", "schedule", "codegen"])
+        self.assertEqual([name for name in names if "." not in name], ["frontend", "partition", "memory", "schedule", "codegen"])
+        self.assertEqual({name.split(".")[0] for name in names if "." in name} - {"schedule"}, set())  # stages of targets
+
+    def test_stages_belong_to_targets(self):
+        stages = [line.split()[0] for line in self.run_tool("--print-phases").stdout.splitlines() if "." in line.split()[0]]
+        for stage in stages:
+            self.assertRegex(self.run_tool(self.small, "-t", "cpu", "--emit", stage, code=2).stderr, rf"--emit {stage} is a stage of the target (\w+); give -t \1")
+        self.assertIn("is not one of", self.run_tool(self.small, "--emit", "schedule.nonsense", code=2).stderr)
 
     def test_every_op_has_a_sample_and_a_row(self):
         rows = json.loads(self.run_tool("--print-ops", "--format", "json").stdout)

@@ -19,6 +19,7 @@ import sampling  # noqa: E402
 
 DIGITS = REPO / "tools/digits/digits.onnx"
 PHASES = ("frontend", "partition", "memory", "schedule")
+STAGES = tuple(f"schedule.{name}" for name in ("formats", "tiles", "buffers", "array", "spmd"))
 HAS_CORSAIR = "corsair" in subprocess.run([BIN / "dmxc", "--print-targets"], capture_output=True, text=True).stdout
 TARGETS = {"cpu": ["-t", "cpu:x86-64-v3"], **({"corsair": ["-t", "corsair:quads=1"]} if HAS_CORSAIR else {})}
 
@@ -56,20 +57,21 @@ class PhaseTexts(unittest.TestCase):
     def resume_all(self, model, target, phases, *arguments):
         self.dmxc(model, *target, *arguments, "--dump-phases", "phases", "-o", "b.bundle")
         wanted = content(self.dir / "b.bundle")
-        texts = {re.sub(r"^\d+-", "", path.stem): path for path in (self.dir / "phases").glob("*.mlir")}
+        texts = {re.sub(r"^\d+[a-z]-", "schedule.", re.sub(r"^\d+-", "", path.stem)): path for path in (self.dir / "phases").glob("*.mlir")}
         for phase in phases:
             shutil.copy(texts[phase], self.dir / "text.mlir")
             self.expect_same(wanted, self.compiled("text.mlir", "--from", phase, *target), f"{model} {target} from {phase}")
 
     def test_digits(self):
-        for target in TARGETS.values():
-            self.resume_all(DIGITS, target, PHASES, "--dim", "batch=8")
+        for name, target in TARGETS.items():
+            self.resume_all(DIGITS, target, PHASES + STAGES * (name == "corsair"), "--dim", "batch=8")
 
     def test_zoo(self):
         models = [path for path in sorted(ZOO.glob("*/model.onnx")) if path.stat().st_size < 64 << 20]
         if not models:
             self.skipTest(f"{ZOO} is not made (tests/conformance/zoo.sh)")
-        cases = [(model, target, phase) for model in models for target in TARGETS.values() for phase in PHASES]
+        cases = [(model, target, phase) for model in models for name, target in TARGETS.items()
+                 for phase in PHASES + STAGES * (name == "corsair")]
         for model, target, phase in sampling.sample(cases, len(cases) // 2):
             with self.subTest(model=model.parent.name, target=target[1], phase=phase):
                 self.resume_all(model, target, [phase])

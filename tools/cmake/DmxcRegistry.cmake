@@ -5,6 +5,8 @@
 #   Result<std::unique_ptr<TargetBackend>> create<T>Target(const TargetOptions &);
 # and a README.md whose first heading is the summary in --print-targets. With a file passes/Passes.td it also has
 #   void register<T>Passes(mlir::DialectRegistry &);
+# with a file passes/Stages.cpp
+#   llvm::ArrayRef<TargetStage> stages<T>Target();
 # and with a file Help.cpp
 #   TargetHelp help<T>Target();
 # A frontend folder F gives dmxcFrontend<F> with
@@ -33,7 +35,7 @@ function(dmxc_describe_target target root)
     string(REPLACE "\"" "'" summary "${summary}")
   endif()
   set(DMXC_SUMMARY_${target} "${summary}" PARENT_SCOPE)
-  foreach(part PASSES:passes/Passes.td HELP:Help.cpp)
+  foreach(part PASSES:passes/Passes.td STAGES:passes/Stages.cpp HELP:Help.cpp)
     string(REPLACE ":" ";" part ${part})
     list(GET part 0 what)
     list(GET part 1 file)
@@ -55,16 +57,21 @@ function(dmxc_write_registry file)
   foreach(target IN LISTS DMXC_TARGETS)
     dmxc_capitalise(${target} name)
     string(APPEND declarations "Result<std::unique_ptr<TargetBackend>> create${name}Target(const TargetOptions &);\n")
-    set(passes "")
+    set(passes nullptr)
     if(DMXC_PASSES_${target})
       string(APPEND declarations "void register${name}Passes(mlir::DialectRegistry &);\n")
-      set(passes ", register${name}Passes")
+      set(passes register${name}Passes)
+    endif()
+    set(stages nullptr)
+    if(DMXC_STAGES_${target})
+      string(APPEND declarations "llvm::ArrayRef<TargetStage> stages${name}Target();\n")
+      set(stages stages${name}Target)
     endif()
     if(DMXC_HELP_${target})
       string(APPEND declarations "TargetHelp help${name}Target();\n")
       string(APPEND helps "{\"${target}\", help${name}Target()}, ")
     endif()
-    string(APPEND targets "  {\"${target}\", \"${DMXC_SUMMARY_${target}}\", create${name}Target${passes}},\n")
+    string(APPEND targets "  {\"${target}\", \"${DMXC_SUMMARY_${target}}\", create${name}Target, ${passes}, ${stages}},\n")
     list(APPEND libraries dmxcTarget${name})
   endforeach()
   foreach(frontend IN LISTS DMXC_FRONTENDS)

@@ -48,6 +48,8 @@ public:
   bool import();
   /// Runs one phase; not for codegen.
   bool runPhase(const Phase &phase);
+  /// Runs what leads from one stop to the next; not for codegen.
+  bool runTo(const Stop &stop);
   /// The codegen phase; `model()` holds its result afterwards.
   bool runCodegen();
   /// True where something decides besides the targets: records of tuning, scripts.

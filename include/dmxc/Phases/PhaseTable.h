@@ -13,7 +13,7 @@ struct PassRow {
 };
 
 /// One phase. --emit, --from, --dump-phases, --print-phases, progress, time report, dmx-opt and README come from these
-/// rows.
+/// rows, and from the stages of targets.
 struct Phase {
   const char *name;
   const char *summary; ///< one line: what is decided here
@@ -21,17 +21,38 @@ struct Phase {
   const char *extension; ///< of its text: ".mlir", ".json"
   /// In the order they run. None for codegen, which makes bytes (runCodegen) instead of IR.
   llvm::ArrayRef<PassRow> passes;
+  /// Behind the stages of targets; none where these do not belong.
+  llvm::ArrayRef<PassRow> afterStages = {};
 
   bool makesIR() const { return !passes.empty(); }
-  /// Appends the phase's passes.
+  bool hasStages() const { return !afterStages.empty(); }
+  /// Appends the phase's passes, and its targets' stages.
   void build(mlir::OpPassManager &pm, const PhaseContext &context) const;
 };
 
 /// In the order they run.
 llvm::ArrayRef<Phase> phases();
-/// Position of a name in phases(), or -1.
+/// Position in phases() of a phase, or of the one that a stop belongs to; or -1.
 int phaseIndex(llvm::StringRef name);
 std::vector<std::string> phaseNames();
+
+/// Where a compile can stop and go on: behind a stage of a target, or at the end of a phase.
+struct Stop {
+  const Phase *phase;
+  const TargetStage *stage = nullptr; ///< null: the phase's end
+  size_t target = 0;                  ///< whose stage it is
+  bool opensPhase = true;             ///< nothing of the phase comes before
+  std::string name;                   ///< "schedule.tiles", "schedule"
+  std::string file;                   ///< "4b-tiles.mlir", "4-schedule.mlir"
+
+  const char *summary() const { return stage ? stage->summary : phase->summary; }
+  /// Appends the passes from the stop before to this one. `context` has the targets whose stages they are.
+  void build(mlir::OpPassManager &pm, const PhaseContext &context) const;
+};
+
+/// In the order they come, with the stages of these targets, one after the other.
+std::vector<Stop> stops(llvm::ArrayRef<llvm::ArrayRef<TargetStage>> stages);
+std::vector<Stop> stops(const PhaseContext &context);
 
 /// Registers every pass under its own name and every phase as dmxc-NAME for dmx-opt; they see `context`'s targets.
 void registerAllPasses(const PhaseContext &context);

@@ -18,7 +18,13 @@
 #include <string>
 #include <vector>
 
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
 namespace dmxc {
+
+class TargetBackend;
 
 /// Keys of a region's `strategy` dictionary that target-neutral phases read. A target adds its own.
 namespace strategy {
@@ -66,6 +72,15 @@ struct CodeEntry {
 struct OpFormats {
   std::vector<std::string> operands;
   std::string result;
+};
+
+/// A step of phase schedule on a target's way from kernels to programs, behind which a compile can stop and go on.
+struct TargetStage {
+  const char *name;     ///< "tiles", for a stop "schedule.tiles"; no other target has a stage of that name
+  const char *in, *out; ///< what its text holds before and behind it
+  const char *summary;  ///< one line: what is decided here
+  /// Passes of the module, which leave other targets' kernels alone.
+  void (*addPasses)(mlir::OpPassManager &pm, const TargetBackend &target);
 };
 
 /// A target's half of the compiler. Stateless after construction; `pack` may be called from several threads.
@@ -126,9 +141,12 @@ public:
   }
 
   //--- schedule --------------------------------------------------------------------
-  /// Puts a program for the device's queues (of the same name and device) in the place of each of the
-  /// target's kernels. A target whose kernels are functions leaves them.
-  virtual Status schedule(llvm::ArrayRef<dlir::KernelOp> kernels) const { return Status::ok(); }
+  /// What every compile goes through between the target's kernels and `schedule`, in this order: TargetInfo's stages.
+  virtual llvm::ArrayRef<TargetStage> stages() const { return {}; }
+  /// Puts a program for the device's queues (of the same name and device) in the place of each of the target's
+  /// kernels: a dlir.kernel, or what the stages made of one, a symbol of its name with the attribute dlir.device. A
+  /// target whose kernels are functions leaves them.
+  virtual Status schedule(llvm::ArrayRef<mlir::Operation *> kernels) const { return Status::ok(); }
 
   //--- codegen ---------------------------------------------------------------------
   /// Compiles the kernels, each a dlir.kernel or the program made of it, for every level asked for. Their locations
@@ -146,6 +164,8 @@ struct TargetInfo {
   Result<std::unique_ptr<TargetBackend>> (*create)(const TargetOptions &options);
   /// Registers passes of the target's own, and the dialects they read, for dmx-opt; null = it has none.
   void (*registerPasses)(mlir::DialectRegistry &registry) = nullptr;
+  /// What its TargetBackend::stages gives, whatever its options are; null = it has none.
+  llvm::ArrayRef<TargetStage> (*stages)() = nullptr;
 };
 
 /// All targets this build has, in DMXC_TARGETS' order.

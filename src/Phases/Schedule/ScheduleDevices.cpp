@@ -13,6 +13,18 @@ using namespace dmxc;
 
 namespace {
 
+/// A device's kernels, and what its target's stages made of such.
+SmallVector<Operation *> kernelsOf(ModuleOp module, StringRef device) {
+  SmallVector<Operation *> kernels;
+  for (Operation &op : *module.getBody()) {
+    auto kernel = dyn_cast<dlir::KernelOp>(op);
+    auto made = op.getAttrOfType<StringAttr>(dlir::kDeviceAttr);
+    if (kernel ? kernel.getDevice() == device : made && made.getValue() == device && isa<SymbolOpInterface>(op))
+      kernels.push_back(&op);
+  }
+  return kernels;
+}
+
 struct ScheduleDevices : dmxc::impl::ScheduleDevicesBase<ScheduleDevices> {
   explicit ScheduleDevices(const PhaseContext &context) : context(context) {}
 
@@ -23,10 +35,7 @@ struct ScheduleDevices : dmxc::impl::ScheduleDevicesBase<ScheduleDevices> {
 
   void runOnOperation() override {
     for (const TargetBackend *target : context.targets) {
-      SmallVector<dlir::KernelOp> kernels;
-      for (auto kernel : getOperation().getOps<dlir::KernelOp>())
-        if (kernel.getDevice() == target->name())
-          kernels.push_back(kernel);
+      SmallVector<Operation *> kernels = kernelsOf(getOperation(), target->name());
       if (kernels.empty())
         continue;
       if (Status scheduled = target->schedule(kernels); !scheduled) {

@@ -3,6 +3,7 @@
 #include "Passes.h"
 
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/Decide.h"
 #include "targets/corsair/emit/KernelLowering.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -78,6 +79,7 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
   using KernelFunctionsBase::KernelFunctionsBase;
 
   void runOnOperation() override {
+    cs::DecisionsMade made;
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<dlir::KernelOp>())) {
       if (kernel.getDevice() != "corsair" || keepsStates(kernel))
         continue;
@@ -101,7 +103,7 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
     auto function = func::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(),
                                          b.getFunctionType(body->getArgumentTypes(), yield->getOperandTypes()));
     function->setAttr(kQuadsAttr, b.getI64IntegerAttr(deal.quads));
-    function->setAttr(kDeviceAttr, kernel.getDeviceAttr());
+    function->setAttr(dlir::kDeviceAttr, kernel.getDeviceAttr());
     for (BlockArgument argument : body->getArguments()) {
       const unsigned number = argument.getArgNumber();
       function.setArgAttr(number, kTypeAttr, TypeAttr::get(argument.getType()));

@@ -5,8 +5,8 @@
 
 namespace dmxc {
 
-/// Of a function that was a kernel: the size of its team, and the device.
-inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads", kDeviceAttr = "lldmir.device";
+/// Of a function that was a kernel: the size of its team.
+inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";
 /// Of its arguments and results: the host's type; of packed constants: the form.
 inline constexpr llvm::StringLiteral kTypeAttr = "lldmir.type", kFormAttr = "lldmir.form";
 /// Of a kernel that stays one: the node that no stage knows.

@@ -1,7 +1,9 @@
 //===- Passes.h - from DMIR to a kernel over quads --------------*- C++ -*-===//
 //
-// The stages, in order: corsair-assign-formats, corsair-tile-matmul, corsair-bufferize-tiles, corsair-lower-tiles,
-// corsair-outline-spmd, corsair-build-dlir, corsair-encode. The text between any two can be read back.
+// The stages of kernels, in order: corsair-kernel-functions and corsair-assign-formats, corsair-tile-products,
+// corsair-bufferize, corsair-lower-tiles, corsair-outline-spmd. Those of one product in dmx-opt:
+// corsair-assign-formats, corsair-tile-matmul, corsair-bufferize-tiles, corsair-lower-tiles, corsair-outline-spmd,
+// corsair-build-dlir, corsair-encode. The text between any two can be read back.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -16,6 +18,10 @@ namespace dmxc {
 
 #define GEN_PASS_DECL
 #include "Passes.h.inc"
+
+struct TargetStage;
+/// The stages that kernels of the target go through in phase schedule.
+llvm::ArrayRef<TargetStage> stagesCorsairTarget();
 
 /// Registers the passes under their names, and the dialects of the stages.
 void registerCorsairPasses(mlir::DialectRegistry &registry);

@@ -22,10 +22,20 @@ using namespace dmxc;
 using namespace dmxc::corsair;
 using affine_ext::VecExtType;
 
-StageWriter::StageWriter(func::FuncOp function, const hw::Machine &machine, bool fromDdr)
-    : KernelWriter(function, static_cast<int>(function->getAttrOfType<IntegerAttr>(kQuadsAttr).getInt()), machine,
-                   fromDdr),
-      function(function) {}
+StageWriter::StageWriter(func::FuncOp function, int quads, const hw::Machine &machine, bool fromDdr)
+    : KernelWriter(function, quads, machine, fromDdr), function(function) {}
+
+Result<std::unique_ptr<KernelWriter>> StageWriter::create(Operation *op, const hw::Machine &machine, bool fromDdr) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto quads = op->getAttrOfType<IntegerAttr>(kQuadsAttr);
+  const std::string name = SymbolTable::getSymbolName(op).str();
+  if (!function || !function.getBody().hasOneBlock())
+    return modelError("kernel '" + name + "' is no function that the stages of the device made");
+  if (!quads || quads.getInt() < 1 || quads.getInt() > machine.quadCount())
+    return modelError("kernel '" + name + "' has no '" + kQuadsAttr.str() + "' from 1 to " +
+                      std::to_string(machine.quadCount()) + ", the size of its team");
+  return std::unique_ptr<KernelWriter>(new StageWriter(function, static_cast<int>(quads.getInt()), machine, fromDdr));
+}
 
 Status StageWriter::fail(Operation *op, const Twine &why) {
   return Error{ErrorKind::Model,

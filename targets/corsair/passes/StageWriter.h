@@ -12,10 +12,13 @@ namespace dmxc {
 /// Writes the program of a function that launches one kernel over quads, as corsair-outline-spmd leaves it.
 class StageWriter : public corsair::KernelWriter {
 public:
-  StageWriter(mlir::func::FuncOp function, const dmx::corsair::Machine &machine, bool fromDdr);
+  /// Fails where the op is no such function.
+  static Result<std::unique_ptr<corsair::KernelWriter>> create(mlir::Operation *op,
+                                                               const dmx::corsair::Machine &machine, bool fromDdr);
   Status lower() override;
 
 private:
+  StageWriter(mlir::func::FuncOp function, int quads, const dmx::corsair::Machine &machine, bool fromDdr);
   Status fail(mlir::Operation *op, const llvm::Twine &why);
   Status addArgument(mlir::BlockArgument argument);
   Status lower(mlir::Operation *op);

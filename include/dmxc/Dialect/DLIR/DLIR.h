@@ -27,6 +27,9 @@ struct DeviceModel;
 
 namespace dmxc::dlir {
 
+/// Of what a target's stages make of a kernel: the target's name, as of a dlir.kernel.
+inline constexpr llvm::StringLiteral kDeviceAttr = "dlir.device";
+
 /// The bytes of a program's buffers after aliases are resolved: two ranges conflict when their spaces are equal
 /// and they overlap.
 struct ByteRange {

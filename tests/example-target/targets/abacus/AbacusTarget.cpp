@@ -61,10 +61,10 @@ public:
     return Error{ErrorKind::Internal, "the abacus packs no constants"};
   }
 
-  Status schedule(ArrayRef<dlir::KernelOp> kernels) const override {
-    for (dlir::KernelOp kernel : kernels) {
-      abacus::writeProgram(kernel);
-      kernel.erase();
+  Status schedule(ArrayRef<Operation *> kernels) const override {
+    for (Operation *kernel : kernels) {
+      abacus::writeProgram(cast<dlir::KernelOp>(kernel)); // there are no stages that make something else of it
+      kernel->erase();
     }
     return Status::ok();
   }

@@ -1,0 +1,28 @@
+//===- Stages.cpp - the stages of phase schedule --------------------------===//
+#include "Passes.h"
+
+#include "dmxc/Target/TargetBackend.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace dmxc;
+
+static constexpr TargetStage stages[] = {
+    {"formats", "kernels", "functions of tensors", "number formats: block_fp into products, f16 elsewhere",
+     [](OpPassManager &pm, const TargetBackend &) {
+       pm.addPass(createKernelFunctions());
+       pm.addPass(createAssignFormats());
+     }},
+    {"tiles", "tensors", "loops over tiles", "which loop of a product is outside, what quads gather",
+     [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createTileProducts()); }},
+    {"buffers", "tensors", "memrefs", "which buffer each value has, and as what it is looked at",
+     [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createBufferize()); }},
+    {"array", "products of tiles", "lldmir.matmul", "the cores of a slice that add up a sum",
+     [](OpPassManager &pm, const TargetBackend &) { pm.addNestedPass<func::FuncOp>(createLowerTiles()); }},
+    {"spmd", "functions", "kernels over quads", "each quad's part of an op",
+     [](OpPassManager &pm, const TargetBackend &) { pm.addPass(createOutlineSpmd()); }},
+};
+
+ArrayRef<TargetStage> dmxc::stagesCorsairTarget() { return stages; }
