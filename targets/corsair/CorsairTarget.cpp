@@ -57,7 +57,7 @@ public:
 
 private:
   /// Decides for the region's ops on a team; 0 = the size that is fastest.
-  Result<corsair::Distribution> dealt(dmir::RegionOp region, int team) const;
+  Result<corsair::Distribution> dealt(dmir::RegionOp region, int team, DictionaryAttr inputs) const;
   int preferredTeam(dmir::RegionOp region) const;
   Status lower(ArrayRef<Operation *> kernels, bool fromDdr) const;
 
@@ -66,11 +66,20 @@ private:
   Mode mode;
 };
 
-Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team) const {
-  return corsair::decide(region.getBlock(), machine, team, [&](Value value) {
+/// Whether the host brings an argument of a region in every run: it is neither a constant nor a state.
+static bool isInput(dmir::RegionOp region, BlockArgument argument) {
+  const unsigned number = argument.getArgNumber();
+  return !dmir::isConstant(region.getInputs()[number]) &&
+         llvm::none_of(dmir::stateUpdates(region), [&](auto update) { return update.first == number; });
+}
+
+Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team, DictionaryAttr inputs) const {
+  auto isConstant = [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument && dmir::isConstant(region.getInputs()[argument.getArgNumber()]);
-  });
+  };
+  auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
+  return corsair::decide(region.getBlock(), machine, team, inputs, {isConstant, brought});
 }
 
 /// The team of a region of whose ops nothing is decided.
@@ -79,7 +88,7 @@ int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
   for (Operation &op : *copy.getBlock())
     for (StringRef key : {lldmir::kDealAttr, lldmir::kGatherAttr, lldmir::kBiasAttr, lldmir::kPlanAttr})
       op.removeAttr(key);
-  Result<corsair::Distribution> deal = dealt(copy, quads);
+  Result<corsair::Distribution> deal = dealt(copy, quads, {});
   copy->erase();
   return deal ? deal->quads : std::max(quads, 1);
 }
@@ -114,10 +123,14 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   bool fits = given && given.getInt() >= 1 && given.getInt() <= machine.quadCount();
   int team = fits ? static_cast<int>(given.getInt()) : quads;
   Result<corsair::Distribution> deal =
-      dealt(region, team);
+      dealt(region, team, text ? text.getAs<DictionaryAttr>(corsair::kDealsKey) : DictionaryAttr());
   if (!deal)
     return deal.takeError();
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));
+  DictionaryAttr inputs =
+      deal->inputDeals(region.getBlock(), [&](BlockArgument argument) { return isInput(region, argument); });
+  if (!inputs.empty())
+    list.set(corsair::kDealsKey, inputs);
   DictionaryAttr packed = corsair::packedForms(region.getBlock(), *deal, constant);
   if (!packed.empty())
     list.set(strategy::kPacked, packed);

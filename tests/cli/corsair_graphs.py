@@ -333,15 +333,21 @@ def check_bits(device, partition, code, inputs, out, control):
 
 
 def decided_otherwise(text, quads, numbers):
-    """The text of partition with one decision changed: a deal, or a plan's num_imc or sharing. Packed forms follow from it."""
-    deal = r"#lldmir\.(deal)<(whole|dim \d+), quads \d+>.* -> tensor<([\dx]*)"
+    """The text of partition with one decision changed: a deal of an op or an input, or a plan's num_imc or sharing. Packed forms
+    follow from it."""
+    deal = r"lldmir\.deal = #lldmir\.(deal)<(whole|dim \d+), quads \d+>.* -> tensor<([\dx]*)"
+    given = r"\"(\d+)\" = #lldmir\.deal<(whole|dim \d+), quads \d+>"
     plan = r"#lldmir\.(plan)<(num_imc \d+, ppr_mode \d+), groups \d+, slices \d+, share (\w+)"
-    places = list(re.finditer(numbers.choice([deal, plan]), text))
+    places = list(re.finditer(numbers.choice([deal, plan, given]), text))
     if not places:
         return None
     place = numbers.choice(places)
-    if place[1] == "deal":
+    if place[1] not in ("deal", "plan"):
+        line = text[text.rindex("\n", 0, place.start()):place.start()]
+        dims = [int(dim) for dim in re.findall(r"= %\S+ : tensor<([\dx]*)", line)[int(place[1])].split("x")[:-1]]
+    elif place[1] == "deal":
         dims = [int(dim) for dim in place[3].split("x")[:-1]]
+    if place[1] != "plan":
         part, others = 2, ["whole"] + [f"dim {i}" for i, dim in enumerate(dims) if dim % quads == 0] + [f"dim {numbers.randrange(4)}"]
     elif numbers.random() < 0.5:
         part, others = 2, [f"num_imc {2 ** ppr}, ppr_mode {ppr}" for ppr in (0, 0, 1, 1, 2, 3, 5)]
@@ -366,7 +372,7 @@ def change(model, scratch, inputs, device, numbers):
     command = [str(BIN / "dmxc"), str(changed), "--from", "partition", "-q", "-t", f"corsair:quads={quads}", "--dump-phases", str(scratch / "changes"),
                "-o", str(bundle)]
     done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode == 1 and re.search(r"node '[^']+': 'lldmir\.\w+' is ", done.stderr):
+    if done.returncode == 1 and re.search(r"node '[^']+': '(lldmir\.\w+' is |deals' of argument \d+ is )", done.stderr):
         CHANGES["refused"] += 1
         return
     if done.returncode == 4 and "does not fit the device" in done.stderr:
@@ -441,8 +447,9 @@ def main():
             print("FAIL: those are too many")
             failed += 1
     print("decisions changed in the text: " + ", ".join(f"{name} {count}" for name, count in CHANGES.items()))
-    # Most refusals are of deals whose readers' packed forms stand beside them in the text.
-    if 3 * CHANGES["obeyed"] < CHANGES["obeyed"] + CHANGES["refused"] or (len(graphs) > 8 and not CHANGES["other code"]):
+    # Half are obeyed, of few perhaps fewer: that they name dims and cores that are not there is part of the test.
+    changes = CHANGES["obeyed"] + CHANGES["refused"]
+    if (2 if changes >= 60 else 3) * CHANGES["obeyed"] < changes or (len(graphs) > 8 and not CHANGES["other code"]):
         print("FAIL: decisions in the text are not obeyed")
         failed += 1
     if device and not seeds["ordered"] and len(graphs) >= 60:

@@ -44,7 +44,7 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
     return Status::ok();
   }
   auto type = cast<RankedTensorType>(argument.getType());
-  values[argument] = addInput(name, type, preferredOrder(argument, type.getRank()));
+  values[argument] = addInput(name, type, preferredOrder(argument, type.getRank()), deal.at(argument));
   return Status::ok();
 }
 

@@ -384,11 +384,29 @@ private:
 
 } // namespace
 
+bool dmxc::corsair::readsPart(Operation *op, Value operand, Split part, const Distribution &deal,
+                              const hw::Machine &machine, llvm::function_ref<bool(Value)> isConstant) {
+  Distribution trial;
+  trial.quads = deal.quads;
+  trial.packed = deal.packed;
+  for (Value value : op->getOperands())
+    trial.of[value] = deal.at(value);
+  trial.of[operand] = part;
+  auto gathers = deal.gathers.find(op);
+  const bool refused = Dealer(machine, trial, isConstant).deal(op).has_value();
+  // What it gathers besides it gathers anyhow.
+  return !refused && !llvm::is_contained(trial.gathers[op], operand) &&
+         (gathers == deal.gathers.end() || !llvm::is_contained(gathers->second, operand)) &&
+         trial.at(op->getResult(0)) == deal.at(op->getResult(0)) && trial.depth.lookup(op) == deal.depth.lookup(op);
+}
+
 Result<Distribution> dmxc::corsair::distribute(Block *body, const hw::Machine &machine, int quads,
+                                               const llvm::DenseMap<Value, Split> &inputs,
                                                llvm::function_ref<bool(Value)> isConstant) {
   DecisionsMade::check();
   Distribution result;
   result.quads = quads;
+  result.of = inputs;
   for (BlockArgument argument : body->getArguments())
     if (isConstant(argument) && becomesTiles(argument))
       result.packed.insert(argument);

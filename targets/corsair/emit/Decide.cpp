@@ -1,6 +1,7 @@
 //===- Decide.cpp - how a region's ops are computed -----------------------===//
 
 #include "Decide.h"
+#include "KernelLowering.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -20,9 +21,10 @@ void DecisionsMade::check() {
 /// The fastest of all team sizes; a larger team must be worth its energy.
 static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
                                         llvm::function_ref<bool(Value)> isConstant) {
-  Result<Distribution> best = distribute(body, machine, 1, isConstant);
+  const llvm::DenseMap<Value, Split> none;
+  Result<Distribution> best = distribute(body, machine, 1, none, isConstant);
   for (int size = 2; best && size <= machine.quadCount(); size *= 2)
-    if (Result<Distribution> other = distribute(body, machine, size, isConstant);
+    if (Result<Distribution> other = distribute(body, machine, size, none, isConstant);
         other && other->clocks < 0.99 * best->clocks)
       best = std::move(other);
   return best;
@@ -45,6 +47,39 @@ static std::string textOf(Attribute attribute) {
 static Error refused(Operation *op, StringRef key, const std::string &why) {
   return modelError("node '" + dmir::nodeName(op) + "': '" + key.str() + "' is " + textOf(op->getAttr(key)) + ", but " +
                     why + "; what is left out is decided");
+}
+
+/// Takes up the deals of inputs that the text has.
+static Result<llvm::DenseMap<Value, Split>> readInputs(Block *body, DictionaryAttr given, int team,
+                                                       const ArgumentKinds &kinds) {
+  llvm::DenseMap<Value, Split> splits;
+  for (NamedAttribute entry : given ? given.getValue() : ArrayRef<NamedAttribute>()) {
+    unsigned number = 0;
+    const bool exists = !entry.getName().getValue().getAsInteger(10, number) && number < body->getNumArguments();
+    auto refuse = [&](const Twine &why) {
+      Operation *reader =
+          exists && !body->getArgument(number).use_empty() ? *body->getArgument(number).user_begin() : &body->front();
+      return modelError("node '" + dmir::nodeName(reader) + "': '" + kDealsKey.str() + "' of argument " +
+                        entry.getName().str() + " is " + textOf(entry.getValue()) + ", but " + why.str() +
+                        "; what is left out is decided");
+    };
+    if (!exists || !kinds.isInput(body->getArgument(number)))
+      return refuse("the host brings no such argument in every run");
+    ArrayRef<int64_t> shape = shapeOf(body->getArgument(number));
+    auto deal = dyn_cast<lldmir::DealAttr>(entry.getValue());
+    if (!deal || deal.isSums())
+      return refuse("a deal of a value is needed");
+    if (deal.getQuads() != team)
+      return refuse("the region is for a team of " + Twine(team));
+    if (deal.isWhole())
+      continue;
+    if (deal.getDim() >= static_cast<int64_t>(shape.size()))
+      return refuse("the value has " + Twine(shape.size()) + " dims");
+    if (team < 2 || shape[deal.getDim()] % team || shape[deal.getDim()] == 0)
+      return refuse("dim " + Twine(deal.getDim()) + " has " + Twine(shape[deal.getDim()]) + " elements");
+    splits[body->getArgument(number)] = {static_cast<int>(deal.getDim()), shape[deal.getDim()] / team};
+  }
+  return splits;
 }
 
 /// Gives a product its plan, or checks that it can be computed by the one it has.
@@ -77,15 +112,19 @@ static Status agree(Operation *op, const Distribution &deal) {
   return Status::ok();
 }
 
-Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machine, int quads,
-                                           llvm::function_ref<bool(Value)> isConstant) {
+Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machine, int quads, DictionaryAttr inputs,
+                                           const ArgumentKinds &kinds) {
   DecisionsMade::check();
   const int team = quads ? quads : teamOf(body, machine);
+  Result<llvm::DenseMap<Value, Split>> given = readInputs(body, inputs, std::max(team, 1), kinds);
+  if (!given)
+    return given.takeError();
   Result<Distribution> deal =
-      team ? distribute(body, machine, team, isConstant) : fastestTeam(body, machine, isConstant);
+      team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, kinds.isConstant);
   if (!deal)
     return deal;
   deal->write(body);
+  dealInputs(body, *deal, machine, kinds, inputs);
   for (Operation &op : body->without_terminator()) {
     if (!isProduct(&op) && op.hasAttr(lldmir::kPlanAttr))
       return refused(&op, lldmir::kPlanAttr, "the op is no product of the arrays");

@@ -10,14 +10,28 @@
 
 namespace dmxc::corsair {
 
-/// Decides for all ops of a region, and for the size of the team (`quads`; 0: the fastest). `isConstant`: the argument
-/// is one. Errors name the node and the key.
-Result<Distribution> decide(mlir::Block *body, const hw::Machine &machine, int quads,
-                            llvm::function_ref<bool(mlir::Value)> isConstant);
+/// What arguments of a region are; what neither is stays on the device.
+struct ArgumentKinds {
+  llvm::function_ref<bool(mlir::Value)> isConstant; ///< part of the bundle
+  llvm::function_ref<bool(mlir::Value)> isInput;    ///< the host brings it in every run
+};
 
-/// Deals the ops to a number of quads. Writes nothing.
+/// Decides for all ops and inputs of a region, and for the size of the team (`quads`; 0: the fastest). `inputs`: deals
+/// of inputs that the text has, by argument number; may be null. Errors name the node and the key.
+Result<Distribution> decide(mlir::Block *body, const hw::Machine &machine, int quads, mlir::DictionaryAttr inputs,
+                            const ArgumentKinds &kinds);
+
+/// Deals the ops to a number of quads that have these parts of arguments. Writes nothing.
 Result<Distribution> distribute(mlir::Block *body, const hw::Machine &machine, int quads,
+                                const llvm::DenseMap<mlir::Value, Split> &inputs,
                                 llvm::function_ref<bool(mlir::Value)> isConstant);
+/// Whether an op, which has its attributes, reads no more of an operand than this part.
+bool readsPart(mlir::Operation *op, mlir::Value operand, Split part, const Distribution &deal,
+               const hw::Machine &machine, llvm::function_ref<bool(mlir::Value)> isConstant);
+/// Gives each input that only one part of is read by a quad that part (DealInputs.cpp). The ops have their attributes.
+/// `given`: inputs that the text has a deal of, which stays.
+void dealInputs(mlir::Block *body, Distribution &deal, const hw::Machine &machine, const ArgumentKinds &kinds,
+                mlir::DictionaryAttr given);
 
 MatmulPlan planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 /// The plan of a convolution: rows are output pixels, K is kernel positions times blocks of 64 channels.

@@ -98,6 +98,18 @@ void Distribution::write(Block *body) const {
     add->setAttr(lldmir::kBiasAttr, b.getUnitAttr());
 }
 
+DictionaryAttr Distribution::inputDeals(Block *body, llvm::function_ref<bool(BlockArgument)> isInput) const {
+  MLIRContext *context = body->getParentOp()->getContext();
+  NamedAttrList list;
+  for (BlockArgument argument : body->getArguments())
+    if (quads > 1 && isInput(argument)) {
+      const Split split = at(argument);
+      list.set(std::to_string(argument.getArgNumber()),
+               lldmir::DealAttr::get(context, split ? split.dim : lldmir::DealAttr::kWhole, quads));
+    }
+  return list.getDictionary(context);
+}
+
 namespace {
 
 /// Takes up the attributes of one op after the other.
@@ -154,12 +166,17 @@ private:
 
 } // namespace
 
-Result<Distribution> Distribution::read(Block *body, int quads, llvm::function_ref<bool(BlockArgument)> isPacked) {
+Result<Distribution> Distribution::read(Block *body, int quads, DictionaryAttr inputs,
+                                        llvm::function_ref<bool(BlockArgument)> isPacked) {
   Distribution result;
   result.quads = quads;
-  for (BlockArgument argument : body->getArguments())
+  for (BlockArgument argument : body->getArguments()) {
     if (isPacked(argument) && becomesTiles(argument))
       result.packed.insert(argument);
+    Attribute given = inputs ? inputs.get(std::to_string(argument.getArgNumber())) : Attribute();
+    if (auto deal = dyn_cast_or_null<lldmir::DealAttr>(given); deal && deal.getDim() >= 0)
+      result.of[argument] = {static_cast<int>(deal.getDim()), shapeOf(argument)[deal.getDim()] / quads};
+  }
   DealReader reader(result);
   for (Operation &op : body->without_terminator())
     if (StringRef key = reader.read(&op); !key.empty())

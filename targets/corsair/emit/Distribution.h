@@ -36,7 +36,7 @@ struct Split {
 
 struct Distribution {
   int quads = 1;
-  /// Of each value when it is defined.
+  /// Of each value when it is defined, of an argument when it has been fetched.
   llvm::DenseMap<mlir::Value, Split> of;
   /// Operands that are made whole before an op.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> gathers;
@@ -56,8 +56,11 @@ struct Distribution {
 
   /// As attributes of the ops: lldmir.deal, lldmir.gather, lldmir.bias.
   void write(mlir::Block *body) const;
-  /// From the attributes, which are those that partition decided. `isPacked`: the argument is a constant.
-  static Result<Distribution> read(mlir::Block *body, int quads,
+  /// The deals of arguments that the host brings: argument number -> lldmir.deal.
+  mlir::DictionaryAttr inputDeals(mlir::Block *body, llvm::function_ref<bool(mlir::BlockArgument)> isInput) const;
+  /// From the attributes, which are those that partition decided. `inputs`: what inputDeals gave; may be null.
+  /// `isPacked`: the argument is a constant.
+  static Result<Distribution> read(mlir::Block *body, int quads, mlir::DictionaryAttr inputs,
                                    llvm::function_ref<bool(mlir::BlockArgument)> isPacked);
 };
 

@@ -39,6 +39,7 @@ DictionaryAttr dmxc::corsair::packedForm(dlir::KernelOp kernel, BlockArgument ar
 Result<Distribution> dmxc::corsair::distributionOf(dlir::KernelOp kernel) {
   auto quads = kernel.getStrategy().getAs<IntegerAttr>(kQuadsKey);
   return Distribution::read(kernel.getBlock(), quads ? static_cast<int>(quads.getInt()) : 1,
+                            kernel.getStrategy().getAs<DictionaryAttr>(kDealsKey),
                             [&](BlockArgument argument) { return static_cast<bool>(packedForm(kernel, argument)); });
 }
 
@@ -58,7 +59,8 @@ Status KernelLowering::lower() {
       return s;
   SmallVector<int> inputs;
   for (BlockArgument argument : body->getArguments())
-    inputs.push_back(values[argument].address.buffer);
+    if (!deal.at(argument))
+      inputs.push_back(values[argument].address.buffer);
   meetAfterInputs(inputs);
   for (Operation &op : body->without_terminator()) {
     task(&op);

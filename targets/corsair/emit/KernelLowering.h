@@ -32,6 +32,7 @@ std::optional<RowsOp> rowsOp(mlir::Operation *op);
 /// Keys of the strategy.
 inline constexpr llvm::StringLiteral kQuadsKey = "quads";   ///< of the team
 inline constexpr llvm::StringLiteral kStatesKey = "states"; ///< pairs of argument and result that stay on the device
+inline constexpr llvm::StringLiteral kDealsKey = "deals";   ///< of arguments: see Distribution::inputDeals
 
 /// What partition decided for a kernel.
 Result<Distribution> distributionOf(dlir::KernelOp kernel);

@@ -59,7 +59,9 @@ protected:
   void declare(dlir::ArgumentRole role, const std::string &name, mlir::Type type, hw::ElemKind form,
                llvm::ArrayRef<unsigned> order, int buffer, llvm::ArrayRef<hw::Piece> pieces);
   int declareConstant(const std::string &name, hw::ElemKind kind, int64_t bytes, int64_t share);
-  DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order);
+  /// `split`: what of it a quad fetches.
+  DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
+                        Split split);
   void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
   /// `inDdr`: it stays there.
   DeviceTensor addPlainConstant(const std::string &name, hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, bool inDdr);
@@ -68,7 +70,7 @@ protected:
   /// The tiles in ST, fetched now if they do not stay there.
   Address residentTiles(const Tiles &packed);
   void storeResult(DeviceTensor tensor, mlir::Type type, unsigned index);
-  /// Other quads send parts of inputs up to here: their places are taken until all have met.
+  /// Other quads send parts of these inputs up to here: their places are taken until all have met.
   void meetAfterInputs(llvm::ArrayRef<int> inputs);
 
   //--- tasks

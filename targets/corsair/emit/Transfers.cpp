@@ -14,14 +14,16 @@ void KernelWriter::declare(dlir::ArgumentRole role, const std::string &name, Typ
                  piece.extent, piece.strides);
 }
 
-DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order) {
+DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType type, ArrayRef<unsigned> order,
+                                    Split split) {
   DeviceTensor tensor = allocate(type.getShape(), *deviceKind(type.getElementType()), order);
+  tensor.split = split;
   DeviceTensor ddr = tensor;
   ddr.address = {buffers.add(hw::Memory::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::input, name, type, tensor.kind, order, ddr.address.buffer, piecesOf(tensor, order));
   main->task(name);
-  if (quads == 1)
-    moveTensor(Queue::Load, ddr, tensor, {});
+  if (quads == 1 || split)
+    moveTensor(Queue::Load, ddr.local(split), tensor.local(split), {});
   else
     fetchOnce(ddr, tensor);
   return tensor;
@@ -46,7 +48,7 @@ void KernelWriter::fetchOnce(DeviceTensor ddr, DeviceTensor tensor) {
 }
 
 void KernelWriter::meetAfterInputs(ArrayRef<int> inputs) {
-  if (quads == 1)
+  if (quads == 1 || inputs.empty())
     return;
   meet();
   for (int buffer : inputs)

@@ -68,7 +68,8 @@ Status StageWriter::lower() {
   for (BlockArgument argument : function.getArguments()) {
     if (Status s = addArgument(argument); !s)
       return s;
-    inputs.push_back(tensors.lookup(argument).address.buffer);
+    if (!tensors.lookup(argument).split)
+      inputs.push_back(tensors.lookup(argument).address.buffer);
   }
   meetAfterInputs(inputs);
   for (Operation &op : kernel.getBody().front().without_terminator())
@@ -87,11 +88,22 @@ Status StageWriter::lower() {
     if (std::optional<DeviceTensor> shaped = tensor.reshaped(cast<MemRefType>(value.getType()).getShape()))
       tensor = *shaped;
     tensor.split = {};
-    if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr))
-      tensor.split = {static_cast<int>(deal.getDim()), tensor.shape[deal.getDim()] / quads};
+    if (auto deal = function.getResultAttrOfType<lldmir::DealAttr>(index, lldmir::kDealAttr)) {
+      tensor.split = splitOf(deal, tensor.shape);
+      if (!tensor.split)
+        return fail(function, "has a '" + lldmir::kDealAttr + "' of result " + Twine(index) + " that gives no parts");
+    }
     storeResult(tensor, type.getValue(), index++);
   }
   return Status::ok();
+}
+
+Split StageWriter::splitOf(lldmir::DealAttr deal, ArrayRef<int64_t> shape) const {
+  const int64_t dim = deal.getDim();
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || deal.getQuads() != quads || quads < 2 || !shape[dim] ||
+      shape[dim] % quads)
+    return {};
+  return {static_cast<int>(dim), shape[dim] / quads};
 }
 
 Status StageWriter::addArgument(BlockArgument argument) {
@@ -103,7 +115,12 @@ Status StageWriter::addArgument(BlockArgument argument) {
     return fail(function, "has no host's type of argument " + Twine(number));
   auto form = function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr);
   if (!form) {
-    tensors[argument] = addInput(name, type, rowMajor(type.getRank()));
+    Split split;
+    if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
+      split = splitOf(deal, type.getShape());
+    if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
+      return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
+    tensors[argument] = addInput(name, type, rowMajor(type.getRank()), split);
     return Status::ok();
   }
   StringRef packing = form.getAs<StringAttr>("form").getValue();
@@ -205,10 +222,9 @@ Status StageWriter::lower(Operation *op) {
           auto attribute = dyn_cast<lldmir::DealAttr>(deal);
           if (!tensor)
             return tensor.takeError();
-          if (!attribute || attribute.getDim() < 0 || attribute.getDim() >= static_cast<int64_t>(tensor->rank()) ||
-              tensor->shape[attribute.getDim()] % quads || attribute.getQuads() != quads)
+          tensor->split = attribute ? splitOf(attribute, tensor->shape) : Split();
+          if (!tensor->split)
             return fail(op, "gathers a buffer that is not dealt so");
-          tensor->split = {static_cast<int>(attribute.getDim()), tensor->shape[attribute.getDim()] / quads};
           parts.push_back(*tensor);
         }
         SmallVector<DeviceTensor *> pointers;

@@ -252,7 +252,7 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
       Value value = op->getOperand(number);
       if (auto cast = value.getDefiningOp<dmir::CastOp>(); cast && dmir::blockFpOf(value.getType()))
         value = cast.getInput();
-      Attribute deal = value.getDefiningOp() ? value.getDefiningOp()->getAttr(lldmir::kDealAttr) : Attribute();
+      Attribute deal = dealOf(value);
       if (!isa_and_present<lldmir::DealAttr>(deal))
         return op->emitError() << "gathers operand " << number << ", of which no quad has a part";
       parts.push_back(value);
@@ -265,6 +265,12 @@ struct TileProducts : dmxc::impl::TileProductsBase<TileProducts> {
       if (failed(replaceAfter(made, value, whole)))
         return failure();
     return success();
+  }
+
+  Attribute dealOf(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return getOperation().getArgAttr(argument.getArgNumber(), lldmir::kDealAttr);
+    return value.getDefiningOp()->getAttr(lldmir::kDealAttr);
   }
 
   /// Later uses of a value, also those by a cast before that is used later.
