@@ -39,8 +39,19 @@ class Graph:
                                         (1, 4096), (16, 2100), (3, 2048)])
             self.inputs.append((f"%x{i}", shape))
             self.values.append((f"%x{i}", shape))
+        if self.random.random() < 0.3:
+            self.alone()
         for _ in range(self.random.randint(3, 14)):
             self.grow()
+
+    def alone(self):
+        """An input that one product alone reads, which crosses as tiles."""
+        shape, columns = (self.random.choice([1, 16, 65, 128, 192]), self.random.choice([40, 64, 200, 640])), self.random.choice([10, 64, 130])
+        name = f"%x{len(self.inputs)}"
+        self.inputs.append((name, shape))
+        weights, out = self.weights((shape[1], columns), shape[1] ** -0.5), (shape[0], columns)
+        y = self.add(f"dmir.matmul {name}, {weights} : ({self.type(shape)}, {self.type((shape[1], columns))}) -> {self.type(out)}", out)
+        self.bias(y, out, (columns,))
 
     def type(self, shape):
         return "tensor<" + "".join(f"{dim}x" for dim in shape) + "f32>"

@@ -352,6 +352,16 @@ def added_to(lines):
     return dict(pairs) | {b: a for a, b in pairs}
 
 
+def crosses_as_tiles(name, value, lines, forms, arguments):
+    """A matrix that the host brings and one product alone reads, by packed weights, is quantised from the host's numbers."""
+    body = "\n".join(itertools.takewhile(lambda line: not line.lstrip().startswith("dmir.yield"), lines[1:]))
+    if value.ndim != 2 or len(re.findall(rf"{name}\b", body)) != 1:
+        return False
+    product = re.search(rf"= dmir\.matmul {name}, (%\w+) ", body)
+    inner = [a for a, _ in re.findall(r"(%\w+)(?: loc\([^)]*\))? = (%\w+(?:#\d+)?)", arguments)]
+    return bool(product) and product[1] in inner and forms.get(str(inner.index(product[1]))) == "bfp16c-tiles"
+
+
 def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=pathlib.Path()):
     """{name: result} of the function, for f32 inputs by name. `change`: another plan for each product; `folder`: the model's."""
     plans, names, resources = plans_of(disassembly), names_of(partition), resources_of(partition)
@@ -372,7 +382,8 @@ def interpret(partition, disassembly, inputs, change=lambda plan: plan, folder=p
             region, forms = match[1], dict(re.findall(r'"(\d+)" = \{[^}]*form = "([^"]*)"', match[3]))
             biases, added = set(), added_to(lines[at:])
             for i, (inner, outer) in enumerate(re.findall(r"(%\w+)(?: loc\([^)]*\))? = (%\w+(?:#\d+)?)", match[2])):
-                values[inner] = form_of(values[outer], forms.get(str(i)))
+                tiles = str(i) not in forms and crosses_as_tiles(inner, values[outer], lines[at:], forms, match[2])
+                values[inner] = values[outer] if tiles else form_of(values[outer], forms.get(str(i)))
                 biases |= {inner} if forms.get(str(i)) == "bfp32-bias" else set()
         elif "= dmir.region " in line:
             raise OnHost

@@ -44,6 +44,10 @@ Status KernelLowering::addArgument(BlockArgument argument, DictionaryAttr form) 
     return Status::ok();
   }
   auto type = cast<RankedTensorType>(argument.getType());
+  if (crossesAsTiles(argument, deal.packed)) {
+    values[argument] = addTiles(name, type, rowsOfTiles(argument, deal), deal.at(argument));
+    return Status::ok();
+  }
   values[argument] = addInput(name, type, preferredOrder(argument, type.getRank()), deal.at(argument));
   return Status::ok();
 }

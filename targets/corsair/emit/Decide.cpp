@@ -123,6 +123,13 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
       team ? distribute(body, machine, team, *given, kinds.isConstant) : fastestTeam(body, machine, kinds.isConstant);
   if (!deal)
     return deal;
+  for (const auto &[op, values] : deal->gathers)
+    for (Value value : values)
+      if (auto argument = dyn_cast<BlockArgument>(value); argument && crossesAsTiles(argument, deal->packed))
+        return modelError("node '" + dmir::nodeName(op) + "': '" + kDealsKey.str() + "' of argument " +
+                          std::to_string(argument.getArgNumber()) + " is " +
+                          textOf(inputs.get(std::to_string(argument.getArgNumber()))) +
+                          ", but it comes as tiles, of which each quad needs others; what is left out is decided");
   deal->write(body);
   dealInputs(body, *deal, machine, kinds, inputs);
   for (Operation &op : body->without_terminator()) {

@@ -30,6 +30,15 @@ bool dmxc::corsair::servesAsTiles(Value constant) {
   });
 }
 
+bool dmxc::corsair::crossesAsTiles(BlockArgument argument, const llvm::DenseSet<Value> &packed) {
+  auto type = cast<RankedTensorType>(argument.getType());
+  if (!type.getElementType().isF32() || type.getRank() != 2 || !argument.hasOneUse() || packed.contains(argument))
+    return false;
+  OpOperand &use = *argument.getUses().begin();
+  return isa<dmir::MatMulOp>(use.getOwner()) && use.getOperandNumber() == 0 && isProduct(use.getOwner()) &&
+         packed.contains(use.getOwner()->getOperand(1)) && type.getNumElements() > 0;
+}
+
 OpOperand *dmxc::corsair::biasOf(Operation *add, llvm::function_ref<bool(Value)> isConstant) {
   if (!isa<dmir::AddOp>(add))
     return nullptr;

@@ -74,6 +74,10 @@ bool isDepthwise(dmir::ConvOp conv);
 /// tiles serve all of them.
 bool servesAsTiles(mlir::Value constant);
 
+/// Whether an argument crosses from the host as tiles, quantised from the host's numbers: a matrix that the host brings
+/// and one product by packed weights reads.
+bool crossesAsTiles(mlir::BlockArgument argument, const llvm::DenseSet<mlir::Value> &packed);
+
 /// The operand of an addition that is a constant vector of the columns of its other operand, a product or convolution
 /// that nothing else reads; null if there is none.
 mlir::OpOperand *biasOf(mlir::Operation *add, llvm::function_ref<bool(mlir::Value)> isConstant);

@@ -62,6 +62,9 @@ protected:
   /// `split`: what of it a quad fetches.
   DeviceTensor addInput(const std::string &name, mlir::RankedTensorType type, llvm::ArrayRef<unsigned> order,
                         Split split);
+  /// A matrix as tiles for products, of which `part` rows at a time begin at a tile of their own.
+  DeviceTensor addTiles(const std::string &name, mlir::RankedTensorType type, int64_t part, Split split);
+  void fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split);
   void fetchOnce(DeviceTensor ddr, DeviceTensor tensor);
   /// `inDdr`: it stays there.
   DeviceTensor addPlainConstant(const std::string &name, hw::ElemKind kind, llvm::ArrayRef<int64_t> shape, bool inDdr);

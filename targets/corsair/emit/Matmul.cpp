@@ -118,7 +118,12 @@ Status KernelLowering::lowerMatmul(Operation *op) {
     own.dim -= rank - static_cast<int>(operand.rank());
     return split && split.dim <= lastDim && own.dim >= 0 && operand.shape[own.dim] != 1 ? operand.local(own) : operand;
   };
-  a = part(writtenOut(a, a.rank() - 1), rank - 2);
+  if (a.kind == hw::ElemKind::Bfp16R && split && split.dim == 0) { // each quad's rows begin at a tile
+    a.address = a.address.plusQuad((split.part + 63) / 64 * 64 * a.strides[0]);
+    a.shape[0] = split.part;
+  } else {
+    a = part(writtenOut(a, a.rank() - 1), rank - 2);
+  }
   out = out.local(split);
   if (packed) {
     // Packed for the rows of one product, whatever the batch.

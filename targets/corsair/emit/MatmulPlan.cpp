@@ -67,7 +67,8 @@ std::optional<std::string> dmxc::corsair::unfit(lldmir::PlanAttr plan, const Pro
   if (plan.getShare() == "batch" && !dims.batch && plan.getSlices() > 1)
     return "it has no products that slices could share: B is the same for all";
   const int64_t segment = plan.getSegment(), longest = dims.conv ? dims.kChunks : MatmulPlan::longestSegment(dims.m);
-  if (dims.conv ? segment != longest : segment > longest)
+  // What is longer than K is all of it.
+  if (dims.conv ? segment != longest : segment > longest && dims.kChunks > longest)
     return "segment is " + text(segment) + ", and must be " + text(longest) + (dims.conv ? "" : " at most");
   if (dims.kChunks > segment && segment % imc)
     return "segment is " + text(segment) + ", which is no multiple of num_imc " + text(imc);
@@ -81,6 +82,11 @@ std::optional<std::string> dmxc::corsair::unfit(lldmir::PlanAttr plan, const Pro
 bool dmxc::corsair::isProduct(Operation *op) {
   auto conv = dyn_cast<dmir::ConvOp>(op);
   return !makesNothing(op) && (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)));
+}
+
+int64_t dmxc::corsair::rowsOfTiles(BlockArgument argument, const Distribution &deal) {
+  const Split split = deal.at((*argument.user_begin())->getResult(0));
+  return split && split.dim == 0 ? split.part : shapeOf(argument).front();
 }
 
 int64_t dmxc::corsair::packedRows(ArrayRef<int64_t> resultShape) { return productOf(resultShape.drop_back()); }

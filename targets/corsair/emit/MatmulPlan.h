@@ -79,6 +79,8 @@ ProductDims dimsOf(mlir::Operation *product, const Distribution &deal);
 bool isBatched(dmir::MatMulOp product, Split split);
 /// Whether an op is computed on the arrays.
 bool isProduct(mlir::Operation *op);
+/// How many rows of an argument that crosses as tiles begin at a tile of their own: those of a quad, or all.
+int64_t rowsOfTiles(mlir::BlockArgument argument, const Distribution &deal);
 /// How a product is computed, as its lldmir.plan says.
 MatmulPlan planOf(mlir::Operation *product, const Distribution &deal);
 /// Why no product of these dims can be computed so on the machine: a clause; nullopt if it can.

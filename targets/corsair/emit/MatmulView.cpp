@@ -14,6 +14,7 @@ MatmulShape::MatmulShape(const DeviceTensor &a, const DeviceTensor &out)
   operands.a = a.address;
   operands.aRow = a.strides[a.rank() - 2];
   operands.aColumn = a.strides.back();
+  operands.aTiles = a.kind == hw::ElemKind::Bfp16R;
   operands.out = out.address;
   operands.outRow = out.strides[out.rank() - 2];
   for (size_t i = 0; i + 2 < out.rank(); ++i)

@@ -18,6 +18,7 @@ struct ConvSource {
 struct MatmulOperands {
   Address a, b, out, st;            ///< `st`: B's tiles
   int64_t aRow = 0, aColumn = 0;    ///< along M and along K
+  bool aTiles = false;              ///< A is tiles; its rows begin at one
   int64_t bRow = 0, bColumn = 0;    ///< along K and along N
   int64_t outRow = 0, outBytes = 2; ///< of an element: f16, or f32 for sums that go on
   /// Batch sharing: from one slice's product to the next.

@@ -187,7 +187,10 @@ private:
   void withRows(const Band &rows, llvm::function_ref<void()> body) const {
     if (!loadsOnce())
       return body();
-    loadRows(rows.mask, rows.rows, 0, rows.half);
+    if (at.aTiles)
+      loadTiles(rows.mask, rows.rows, 0, rows.half, 0);
+    else
+      loadRows(rows.mask, rows.rows, 0, rows.half);
     program.on(Queue::Array).wait(kIbFull + rows.half);
     body();
     program.on(Queue::Array).signal(kIbFree + rows.half);
@@ -220,7 +223,10 @@ private:
         const int ib = loadsOnce() ? rows.half : static_cast<int>(segment % 2);
         const bool loads = !loadsOnce() && !at.conv;
         if (loads) {
-          part.loadRows(mask, rowsNow, segment * plan.segment, ib);
+          if (at.aTiles)
+            loadTiles(mask, rowsNow, segment * plan.segment, ib, first);
+          else
+            part.loadRows(mask, rowsNow, segment * plan.segment, ib);
           array.wait(kIbFull + ib);
         }
         multiply(mask, rowsNow, loads ? 0 : first, columns.tiles, segment, ib, half, wbHalf);
@@ -265,6 +271,27 @@ private:
     load.copy(at.a.plus(chunk * kBlock * at.aColumn), {units.ib, half * kIbHalf, {}}, spec)
         .integer("units", mask)
         .create();
+    load.signal(kIbFull + half);
+  }
+
+  /// Rows of tiles, from row `first` of each on: exponents, then mantissas, which follow each other where it is 0.
+  void loadTiles(int mask, int64_t rows, int64_t chunk, int half, int64_t first) const {
+    QueueWriter load = program.on(Queue::Load);
+    load.wait(kIbFree + half);
+    auto run = [&](int64_t from, int64_t to, int64_t bytes) {
+      DmaSpec spec("raw", {}, bytes);
+      spec.dims = {{chunksFrom(chunk), MatmulPlan::kTileBytes, plan.pitch}};
+      spec.sourceUnitStep = plan.rowSlices() > 1 ? kRows * at.aRow : 0;
+      load.copy(at.a.plus(chunk * MatmulPlan::kTileBytes + from), {units.ib, half * kIbHalf + to, {}}, spec)
+          .integer("units", mask)
+          .create();
+    };
+    if (first == 0) {
+      run(0, 0, plan.pitch);
+    } else {
+      run(first, 0, rows);
+      run(kRows + first * kBlock, kRows, rows * kBlock);
+    }
     load.signal(kIbFull + half);
   }
 

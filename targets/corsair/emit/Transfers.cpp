@@ -22,10 +22,50 @@ DeviceTensor KernelWriter::addInput(const std::string &name, RankedTensorType ty
   ddr.address = {buffers.add(hw::Memory::DDR, name, tensor.elements() * tensor.elementSize(), true), 0, {}};
   declare(dlir::ArgumentRole::input, name, type, tensor.kind, order, ddr.address.buffer, piecesOf(tensor, order));
   main->task(name);
+  fetch(ddr, tensor, split);
+  return tensor;
+}
+
+void KernelWriter::fetch(const DeviceTensor &ddr, const DeviceTensor &tensor, Split split) {
   if (quads == 1 || split)
     moveTensor(Queue::Load, ddr.local(split), tensor.local(split), {});
   else
     fetchOnce(ddr, tensor);
+}
+
+DeviceTensor KernelWriter::addTiles(const std::string &name, RankedTensorType type, int64_t part, Split split) {
+  const int64_t rows = type.getDimSize(0), depth = type.getDimSize(1), chunks = (depth + 63) / 64;
+  const int64_t band = chunks * MatmulPlan::kTileBytes, bands = (part + 63) / 64, parts = rows / part;
+  const int64_t bytes = parts * bands * band;
+  const int gm = buffers.add(hw::Memory::GM, node, bytes), ddr = buffers.add(hw::Memory::DDR, name, bytes, true);
+  std::vector<hw::Piece> pieces;
+  for (int chiplet = 0; chiplet < chiplets(); ++chiplet) {
+    // A deal of rows gives parts; one of columns, blocks along K of all rows.
+    const int64_t first = int64_t(chiplet) * machine.quadsPerChiplet(),
+                  count = std::min<int64_t>(machine.quadsPerChiplet(), quads - first);
+    const bool byRows = split && split.dim == 0, byDepth = split && split.dim == 1;
+    for (int64_t at = byRows ? first : 0; at < (byRows ? first + count : parts); ++at) {
+      const int64_t begin = byDepth ? first * split.part : 0, extent = byDepth ? count * split.part : depth;
+      pieces.push_back({hw::Memory::DDR,
+                        static_cast<uint32_t>(chiplet),
+                        static_cast<uint64_t>(at * bands * band + begin / 64 * MatmulPlan::kTileBytes),
+                        {at * part, begin},
+                        {part, extent},
+                        {band, MatmulPlan::kTileBytes}});
+    }
+  }
+  declare(dlir::ArgumentRole::input, name, type, hw::ElemKind::Bfp16R, rowMajor(2), ddr, pieces);
+  main->task(name);
+  // Bands of bytes.
+  DeviceTensor from{hw::ElemKind::U8, {parts * bands, band}, {band, 1}, {ddr, 0, {}}}, to = from;
+  to.address.buffer = gm;
+  Split share = split;
+  if (split)
+    share.part = split.dim == 0 ? bands : split.part / 64 * MatmulPlan::kTileBytes;
+  fetch(from, to, share);
+  const int64_t step = MatmulPlan::kTileBytes / 64;
+  DeviceTensor tensor{hw::ElemKind::Bfp16R, {rows, depth}, {chunks * step, step}, {gm, 0, {}}};
+  tensor.split = split;
   return tensor;
 }
 

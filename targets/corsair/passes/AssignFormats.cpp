@@ -201,8 +201,9 @@ private:
     for (BlockArgument argument : function.getArguments()) {
       if (argument.use_empty() || !isa<RankedTensorType>(argument.getType()))
         continue;
-      // Inputs of kernels cross as f16.
-      if (isKernel && !function.getArgAttr(argument.getArgNumber(), kFormAttr))
+      // Of a kernel's inputs partition knows which cross as tiles; the others are f16.
+      if (isKernel && !function.getArgAttr(argument.getArgNumber(), kFormAttr) &&
+          !function.getArgAttr(argument.getArgNumber(), kTilesAttr))
         continue;
       auto first = dyn_cast<dmir::CastOp>(*argument.user_begin());
       bool alike = first && dmir::blockFpOf(first.getType()) && llvm::all_of(argument.getUsers(), [&](Operation *user) {

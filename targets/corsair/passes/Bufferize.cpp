@@ -88,6 +88,16 @@ private:
     auto block = dmir::blockFpOf(tensor);
     if (!block)
       return inGm(tensor.getShape(), tensor.getElementType());
+    auto gridIn = [&](StringRef memory, int64_t down, int64_t right) {
+      return MemRefType::get({down, right}, VecExtType::get(function.getContext(), {64, 64}, block),
+                             MemRefLayoutAttrInterface(), space(memory));
+    };
+    if (auto rows = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kTilesAttr)) {
+      const int64_t part = rows.getInt();
+      if (tensor.getRank() != 2 || !block.hasBlocks() || block.getColumns() || part < 1 || tensor.getDimSize(0) % part)
+        return function.emitError() << "takes a " << tensor << ", which is no matrix of tiles of " << part << " rows";
+      return gridIn("GM", tensor.getDimSize(0) / part * tilesOf(part), tilesOf(tensor.getDimSize(1)));
+    }
     auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
     if (!form)
       return function.emitError() << "takes a " << tensor << " that has no packed form";

@@ -109,6 +109,8 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
       function.setArgAttr(number, kTypeAttr, TypeAttr::get(argument.getType()));
       if (DictionaryAttr form = cs::packedForm(kernel, argument))
         function.setArgAttr(number, kFormAttr, form);
+      if (!cs::packedForm(kernel, argument) && cs::crossesAsTiles(argument, deal.packed))
+        function.setArgAttr(number, kTilesAttr, b.getI64IntegerAttr(cs::rowsOfTiles(argument, deal)));
       if (cs::Split split = deal.at(argument))
         function.setArgAttr(number, lldmir::kDealAttr, lldmir::DealAttr::get(&getContext(), split.dim, deal.quads));
     }

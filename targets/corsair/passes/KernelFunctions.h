@@ -9,6 +9,8 @@ namespace dmxc {
 inline constexpr llvm::StringLiteral kQuadsAttr = "lldmir.quads";
 /// Of its arguments and results: the host's type; of packed constants: the form.
 inline constexpr llvm::StringLiteral kTypeAttr = "lldmir.type", kFormAttr = "lldmir.form";
+/// Of an argument that crosses as tiles: the rows that begin at a tile of their own.
+inline constexpr llvm::StringLiteral kTilesAttr = "lldmir.tiles";
 /// Of a kernel that stays one: the node that no stage knows.
 inline constexpr llvm::StringLiteral kUnstagedAttr = "lldmir.unstaged";
 

@@ -56,7 +56,8 @@ private:
     // Weights, activations, then what is made.
     auto isWeights = [](Value value) {
       auto tile = dyn_cast<VecExtType>(cast<MemRefType>(value.getType()).getElementType());
-      return tile && tile.getRank() == 2;
+      auto block = tile ? dyn_cast<dmir::BlockFpType>(tile.getElementType()) : dmir::BlockFpType();
+      return block && tile.getRank() == 2 && block.getColumns();
     };
     for (bool weights : {true, false})
       for (BlockArgument argument : function.getArguments())

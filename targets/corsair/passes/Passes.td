@@ -22,7 +22,8 @@ def KernelFunctions : Pass<"corsair-kernel-functions", "::mlir::ModuleOp"> {
   let summary = "Kernels whose ops all have stages to functions";
   let description = [{
     The function has the kernel's ops with what partition decided of them, the forms of its packed constants
-    (`lldmir.form`), the host's types (`lldmir.type`) and the size of its team (`lldmir.quads`). A kernel with an op that the
+    (`lldmir.form`), the host's types (`lldmir.type`) and the size of its team (`lldmir.quads`). An input that crosses as tiles
+    has the number of rows that begin at a tile of their own (`lldmir.tiles`): those of a quad, or all. A kernel with an op that the
     stages do not know stays one; `lldmir.unstaged` names the node.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::dmxc::lldmir::LLDMIRDialect"];

@@ -122,6 +122,14 @@ Status StageWriter::addArgument(BlockArgument argument) {
       return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
     tensors[argument] = addInput(name, type, rowMajor(type.getRank()), split);
     return Status::ok();
+    if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
+      const int64_t part = rows.getInt();
+      const bool fits = type.getRank() == 2 && type.getNumElements() > 0 && part > 0 && type.getDimSize(0) % part == 0;
+      if (!fits || (split && (split.dim == 0 ? split.part != part : split.part % 64 != 0)))
+        return fail(function, "has a '" + kTilesAttr + "' that does not fit argument " + Twine(number));
+      tensors[argument] = addTiles(name, type, part, split);
+      return Status::ok();
+    }
   }
   StringRef packing = form.getAs<StringAttr>("form").getValue();
   if (packing == forms::kTiles)
@@ -190,10 +198,14 @@ Status StageWriter::view(Operation *op) {
     for (auto [dim, offset, size] : llvm::enumerate(cut.getMixedOffsets(), cut.getMixedSizes())) {
       std::optional<std::pair<int64_t, int64_t>> at = offsetOf(offset);
       std::optional<int64_t> extent = getConstantIntValue(size);
-      if (!at || !extent || at->first < 0 || at->first + *extent + at->second * (quads - 1) > tensor.shape[dim])
+      if (!at || !extent || at->first < 0 || at->first + *extent + at->second * (quads - 1) > type.getDimSize(dim))
         return fail(op, "is no part of a quad");
-      tensor.shape[dim] = *extent;
-      tensor.address = tensor.address.plus(at->first * tensor.strides[dim]).plusQuad(at->second * tensor.strides[dim]);
+    auto type = cast<MemRefType>(source.getType());
+    const int64_t unit = tensor.kind == hw::ElemKind::Bfp16R ? 64 : 1; // a grid's indices are those of tiles
+      const int64_t step = unit * tensor.strides[dim];
+      if (*extent != type.getDimSize(dim))
+        tensor.shape[dim] = *extent * unit;
+      tensor.address = tensor.address.plus(at->first * step).plusQuad(at->second * step);
     }
   } else if (auto other = dyn_cast<memref::ReinterpretCastOp>(op)) {
     std::optional<DeviceTensor> shaped = tensor.reshaped(other.getType().getShape());
@@ -443,6 +455,8 @@ Status StageWriter::product(affine::AffineForOp loop) {
   MatmulPlan chosen = MatmulPlan::read(plan, dims);
   chosen.columnsOutside = nest.columnsOutside;
   const TileForm wanted = TileForm::of(chosen);
+  if (a->kind == hw::ElemKind::Bfp16R && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
+    a->shape[0] = dims.m; // tiles of a part, the last of them ragged
   if (dims.m != a->shape[0] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
       form.slices != wanted.slices || form.groups != wanted.groups)
     return fail(loop, "does not fit the packed form of its weights");
