@@ -13,6 +13,7 @@
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Target/DecisionsMade.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -103,19 +104,14 @@ private:
 };
 
 Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
-  DictionaryAttr given = region.getStrategyAttr(), tiles;
-  Result<KernelPlan> plan = planRegion(region, given, weights);
-  if (!plan)
-    return plan.takeError();
-  if (auto decided = given ? given.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr())
-    tiles = tilesOf(region, plan->algorithm, decided, weights, levels);
-  if (tiles && !tiles.empty())
-    plan = planRegion(region, given, weights, tiles);
+  DictionaryAttr given = region.getStrategyAttr();
+  std::vector<IsaLevel> all = withGivenLevels(levels, given);
+  Result<KernelPlan> plan = planRegion(region, given, weights, all);
   if (!plan)
     return plan.takeError();
   readPackedRows(region, weights, *plan);
   NamedAttrList list(answers.strategyOf(region, *plan));
-  if (tiles && !tiles.empty())
+  if (DictionaryAttr tiles = tilesForLevels(*plan, all, region.getContext()))
     list.set(kTiles, tiles);
   if (hasByteDots(region, plan->algorithm))
     list.set(kByteDots, UnitAttr::get(region.getContext()));
@@ -148,7 +144,7 @@ Result<KernelObject> CpuTarget::compile(const std::string &text, MLIRContext &co
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   Choice choice(kernel.getStrategy());
   choice.panels = panelsOf(kernel.getStrategy());
-  choice.tiles = kernel.getStrategy().getAs<DictionaryAttr>(kTiles);
+  DecisionsMade made;
   Result<std::vector<int64_t>> contract = cpuKernels().emit(*module, kernel, choice, isa);
   if (!contract)
     return contract.takeError();
@@ -223,6 +219,9 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
   if (kernels.empty())
     return entries;
   const std::vector<IsaLevel> all = levelsOf(kernels);
+  for (Operation *kernel : kernels)
+    if (Status s = completeKernel(cast<dlir::KernelOp>(kernel), all); !s)
+      return s.takeError();
   auto objects = compileAll(kernels, all);
   if (!objects)
     return objects.takeError();

@@ -1,76 +1,58 @@
-//===- Decisions.cpp - what of a region's strategy is free --------------------===//
+//===- Decisions.cpp - what of a region's strategy is free, and its tiles -----===//
 
 #include "Kernels.h"
 
-#include "targets/cpu/product/GemmDecisions.h"
-
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
-namespace {
-
-struct Alternative {
-  KernelPlan plan;
-  std::optional<GemmSpec> product; ///< that it blocks
-};
-
 /// Of the packings that keep the weights' values, one plan for each algorithm; the default's is the first.
-std::vector<Alternative> alternativesOf(dmir::RegionOp region, WeightFormat weights) {
+static std::vector<KernelPlan> alternativesOf(dmir::RegionOp region, WeightFormat weights, const Decided &decided) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
-  std::vector<Alternative> all;
+  std::vector<KernelPlan> all;
   for (Packing packing : {Packing::Fastest, Packing::Plain, Packing::Fours, Packing::Winograd, Packing::None}) {
-    std::optional<GemmSpec> product;
-    auto keep = [&](const GemmSpec &spec) { product = spec; };
     Choice choice;
     choice.constant = constant;
     choice.weights = weights;
     choice.packing = packing;
-    choice.onProduct = keep;
+    choice.decided = decided;
     Result<KernelPlan> plan = cpuKernels().plan(region.getBlock(), choice);
-    if (plan && llvm::none_of(all, [&](const Alternative &known) { return known.plan.algorithm == plan->algorithm; }))
-      all.push_back({std::move(*plan), product});
+    if (plan && llvm::none_of(all, [&](const KernelPlan &known) { return known.algorithm == plan->algorithm; }))
+      all.push_back(std::move(*plan));
   }
   return all;
 }
-
-} // namespace
 
 std::vector<Decision> dmxc::cpu::decisionsOf(dmir::RegionOp region, DictionaryAttr decided, WeightFormat weights,
                                              ArrayRef<IsaLevel> levels) {
   MLIRContext *context = region.getContext();
   Builder b(context);
+  Decided of{decided, {}};
+  for (const IsaLevel &isa : levels)
+    of.levels.push_back(isa.name);
   std::vector<Decision> free;
-  std::vector<Alternative> all = alternativesOf(region, weights);
+  std::vector<KernelPlan> all = alternativesOf(region, weights, of);
   if (all.empty())
     return free;
-  const Alternative *chosen = &all.front();
+  const KernelPlan *plan = &all.front();
   Attribute asked = decided ? decided.get(strategy::kAlgorithm) : Attribute();
   SmallVector<Attribute> names;
-  for (const Alternative &one : all) {
-    names.push_back(b.getStringAttr(one.plan.algorithm));
+  for (const KernelPlan &one : all) {
+    names.push_back(b.getStringAttr(one.algorithm));
     if (names.back() == asked)
-      chosen = &one;
+      plan = &one;
   }
   if (all.size() > 1)
     free.push_back({strategy::kAlgorithm.str(), "", Domain::oneOf(names), names.front(), Effect::Algorithm,
                     "how it is computed, from weights in which form"});
-  if (chosen->product)
-    for (const IsaLevel &isa : levels)
-      llvm::append_range(free, gemmDecisions(*chosen->product, isa, gemmChoiceOf(decided, isa.name, decided)));
-  // Of an open number of items no grain is wrong: a task has at least one part. It follows from tiles, too.
+  llvm::append_range(free, plan->free);
+  for (const IsaLevel &isa : plan->freeTiles ? levels : ArrayRef<IsaLevel>())
+    llvm::append_range(free, plan->freeTiles(isa));
+  // Of an open number of items no grain is wrong: a task has at least one part.
   constexpr int64_t manyItems = int64_t{1} << 20;
-  Result<KernelPlan> tiled = Error{};
-  const KernelPlan *plan = &chosen->plan;
-  if (DictionaryAttr tiles = decided ? tilesOf(region, plan->algorithm, decided, weights, levels) : DictionaryAttr();
-      tiles && !tiles.empty()) {
-    NamedAttrList algorithm;
-    algorithm.set(strategy::kAlgorithm, b.getStringAttr(plan->algorithm));
-    tiled = planRegion(region, algorithm.getDictionary(context), weights, tiles);
-    plan = tiled ? &*tiled : plan;
-  }
   int64_t items = std::max<int64_t>(plan->work.valueOr(manyItems), plan->grain.valueOr(1));
   if (items > 1 && plan->grain.isStatic())
     free.push_back({strategy::kGrain.str(), "", Domain::range(context, 1, items), dmir::dimAttr(context, plan->grain),
@@ -78,10 +60,94 @@ std::vector<Decision> dmxc::cpu::decisionsOf(dmir::RegionOp region, DictionaryAt
   return free;
 }
 
-DictionaryAttr dmxc::cpu::tilesOf(dmir::RegionOp region, StringRef algorithm, DictionaryAttr decided,
-                                  WeightFormat weights, ArrayRef<IsaLevel> levels) {
-  for (const Alternative &one : alternativesOf(region, weights))
-    if (one.plan.algorithm == algorithm && one.product)
-      return decidedTiles(*one.product, levels, decided);
-  return DictionaryAttr::get(region.getContext());
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+std::vector<IsaLevel> dmxc::cpu::withGivenLevels(ArrayRef<IsaLevel> levels, DictionaryAttr strategy) {
+  std::vector<IsaLevel> all(levels.begin(), levels.end());
+  auto given = strategy ? strategy.getAs<DictionaryAttr>(kTiles) : DictionaryAttr();
+  for (NamedAttribute entry : given ? given.getValue() : ArrayRef<NamedAttribute>())
+    if (llvm::none_of(all, [&](const IsaLevel &level) { return entry.getName() == level.name; }))
+      if (std::optional<IsaLevel> level = IsaLevel::byName(entry.getName()))
+        all.push_back(std::move(*level));
+  return all;
+}
+
+DictionaryAttr dmxc::cpu::tilesForLevels(const KernelPlan &plan, ArrayRef<IsaLevel> levels, MLIRContext *context) {
+  if (!plan.tiles)
+    return {};
+  NamedAttrList tiles;
+  for (const IsaLevel &level : levels)
+    tiles.set(level.name, plan.tiles(level));
+  return tiles.getDictionary(context);
+}
+
+/// What a kernel's tiles decide, of those that are there; level kVnniLevel has what v4 has, unless it has its own.
+static DictionaryAttr decidedBy(DictionaryAttr strategy) {
+  auto given = strategy.getAs<DictionaryAttr>(kTiles);
+  NamedAttrList decided(strategy);
+  for (NamedAttribute entry : given ? given.getValue() : ArrayRef<NamedAttribute>())
+    decided.set(entry.getName(), entry.getValue());
+  if (Attribute wide = given ? given.get("x86-64-v4") : Attribute(); wide && !given.contains(kVnniLevel))
+    decided.set(kVnniLevel, wide);
+  return decided.getDictionary(strategy.getContext());
+}
+
+/// The first key of `derived` that `given` has otherwise, with its path; "" where there is none.
+static std::string mismatch(DictionaryAttr given, DictionaryAttr derived, const std::string &path) {
+  for (NamedAttribute entry : derived) {
+    Attribute has = given.get(entry.getName());
+    std::string key = path + entry.getName().str();
+    auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
+    if (auto nested = dyn_cast_or_null<DictionaryAttr>(has); nested && inner) {
+      if (std::string found = mismatch(nested, inner, key + "."); !found.empty())
+        return found;
+    } else if (has ? has != entry.getValue() : !path.empty()) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      stream << "'" << key << "' of its strategy is ";
+      if (has)
+        stream << has;
+      else
+        stream << "missing";
+      stream << ", but must be " << entry.getValue();
+      return text;
+    }
+  }
+  return "";
+}
+
+Status dmxc::cpu::completeKernel(dlir::KernelOp kernel, ArrayRef<IsaLevel> levels) {
+  DictionaryAttr strategy = kernel.getStrategy();
+  MLIRContext *context = kernel.getContext();
+  std::vector<IsaLevel> all = withGivenLevels(levels, strategy);
+  Choice choice(strategy);
+  choice.completes = true;
+  choice.decided.all = decidedBy(strategy);
+  auto given = strategy.getAs<DictionaryAttr>(kTiles);
+  for (const IsaLevel &level : all)
+    if (given && (given.contains(level.name) || level.name == kVnniLevel))
+      choice.decided.levels.push_back(level.name);
+  Result<KernelPlan> plan = cpuKernels().plan(kernel.getBlock(), choice);
+  if (!plan)
+    return plan.takeError();
+  if (!plan->tiles)
+    return Status::ok();
+  NamedAttrList needed(plan->own);
+  needed.set(strategy::kWork, dmir::dimAttr(context, plan->work));
+  needed.set(strategy::kScratch, dmir::dimAttr(context, plan->scratch));
+  DictionaryAttr tiles = tilesForLevels(*plan, all, context);
+  std::string problem = mismatch(strategy, needed.getDictionary(context), "");
+  for (const IsaLevel &level : problem.empty() && given ? all : std::vector<IsaLevel>())
+    if (auto own = given.getAs<DictionaryAttr>(level.name); own && problem.empty())
+      problem = mismatch(own, tiles.getAs<DictionaryAttr>(level.name), (kTiles + "." + level.name + ".").str());
+  if (!problem.empty())
+    return modelError("kernel '" + kernel.getSymName().str() + "': " + problem + "; what is left out is derived");
+  needed.set(kTiles, tiles);
+  NamedAttrList complete(strategy);
+  for (NamedAttribute key : needed)
+    complete.set(key.getName(), key.getValue());
+  kernel.setStrategyAttr(complete.getDictionary(context));
+  return Status::ok();
 }

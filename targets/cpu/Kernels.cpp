@@ -6,6 +6,7 @@
 #include "targets/cpu/product/MatmulRegion.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -78,9 +79,7 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
 }
 
 /// A strategy in which what is decided stands in the place of what is derived.
-static DictionaryAttr givenOf(DictionaryAttr strategy) {
-  Attribute entry = strategy ? strategy.get(strategy::kDecided) : Attribute();
-  auto decided = dyn_cast_or_null<DictionaryAttr>(entry);
+static DictionaryAttr givenOf(DictionaryAttr strategy, DictionaryAttr decided) {
   if (!decided)
     return strategy;
   NamedAttrList given(strategy);
@@ -94,11 +93,82 @@ static DictionaryAttr givenOf(DictionaryAttr strategy) {
 }
 
 Result<KernelPlan> dmxc::cpu::planRegion(dmir::RegionOp region, DictionaryAttr strategy, WeightFormat weights,
-                                         DictionaryAttr tiles) {
+                                         ArrayRef<IsaLevel> levels) {
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   Choice choice;
   choice.constant = constant;
   choice.weights = weights;
-  choice.tiles = tiles;
-  return planAsGiven(region.getBlock(), givenOf(strategy), choice);
+  choice.decided.all = strategy ? strategy.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr();
+  for (const IsaLevel &level : levels)
+    choice.decided.levels.push_back(level.name);
+  return planAsGiven(region.getBlock(), givenOf(strategy, choice.decided.all), choice);
+}
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+DictionaryAttr Decided::at(const IsaLevel &level) const {
+  if (!all || !llvm::is_contained(levels, level.name))
+    return {};
+  NamedAttrList merged;
+  for (NamedAttribute entry : all)
+    if (!mlir::isa<DictionaryAttr>(entry.getValue()))
+      merged.set(entry.getName(), entry.getValue());
+  if (auto own = all.getAs<DictionaryAttr>(level.name))
+    for (NamedAttribute entry : own)
+      merged.set(entry.getName(), entry.getValue());
+  return merged.getDictionary(all.getContext());
+}
+
+int64_t Choice::mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const {
+  int64_t most = level().mostBytes(bytesAt);
+  for (const std::string &name : decided.levels)
+    if (std::optional<IsaLevel> isa = IsaLevel::byName(name))
+      most = std::max(most, bytesAt(*isa));
+  return most;
+}
+
+DictionaryAttr dmxc::cpu::levelTiles(DictionaryAttr strategy, const IsaLevel &level) {
+  return strategy.getAs<DictionaryAttr>(kTiles).getAs<DictionaryAttr>(level.name);
+}
+
+void Choice::readSizes(KernelPlan &plan) const {
+  plan.work = dmir::dimOfAttr(strategy.get(strategy::kWork), 1);
+  plan.scratch = dmir::dimOfAttr(strategy.get(strategy::kScratch));
+}
+
+//===----------------------------------------------------------------------===//
+// What decisions of all kinds share
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> dmxc::cpu::numberIn(DictionaryAttr dictionary, StringRef key) {
+  auto value = dictionary ? dictionary.getAs<IntegerAttr>(key) : IntegerAttr();
+  if (!value || value.getValue().getSignificantBits() > 64)
+    return std::nullopt;
+  return value.getType().isInteger(1) ? value.getValue().getZExtValue() : value.getValue().getSExtValue();
+}
+
+DictionaryAttr dmxc::cpu::ofDomains(ArrayRef<Decision> decisions, DictionaryAttr decided) {
+  NamedAttrList taken;
+  for (const Decision &decision : decisions)
+    if (Attribute value = decided ? decided.get(decision.name) : Attribute(); value && decision.domain.contains(value))
+      taken.set(decision.name, value);
+  return decided ? taken.getDictionary(decided.getContext()) : decided;
+}
+
+Domain dmxc::cpu::numbersOf(const std::set<int64_t> &numbers, MLIRContext *context) {
+  Builder b(context);
+  SmallVector<Attribute> values;
+  for (int64_t number : numbers)
+    values.push_back(b.getI64IntegerAttr(number));
+  return Domain::oneOf(values);
+}
+
+std::set<int64_t> dmxc::cpu::evenParts(int64_t count, int64_t most) {
+  std::set<int64_t> sizes;
+  for (int64_t size = 1; size <= std::min(most, count); ++size)
+    if (int64_t parts = (count + size - 1) / size; (count + parts - 1) / parts == size)
+      sizes.insert(size);
+  return sizes;
 }

@@ -8,10 +8,14 @@
 
 #include "dmxc/Target/TargetBackend.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 namespace dmxc::cpu {
 
-struct GemmSpec;
-/// Key of a strategy: what is decided of the tiles of levels and differs from their own choice.
+/// Key of a strategy: a dictionary by level of how its kernel is cut for the level's registers and caches, all of it.
+/// Emitters read that and choose nothing.
 inline constexpr llvm::StringLiteral kTiles = "tiles";
 
 /// Those of targets/common, products and convolutions. Requests for its plans are Choices.
@@ -25,35 +29,67 @@ Packing packingOfForm(llvm::StringRef form);
 /// Writes the packed form of a constant into `out`.
 Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
+/// What is decided of a region for the levels that it is compiled for.
+struct Decided {
+  mlir::DictionaryAttr all; ///< null: nothing
+  std::vector<std::string> levels;
+
+  /// For one of the levels: its own values before those for all. Null for others, of which nothing is decided.
+  mlir::DictionaryAttr at(const IsaLevel &level) const;
+  static const IsaLevel &levelOf(const Processor &processor) { return static_cast<const IsaLevel &>(processor); }
+};
+
 /// What a plan rests on besides the body.
 struct Choice : PlanRequest {
   llvm::function_ref<bool(unsigned)> constant =
       nullptr;                               ///< operand i is a constant of the model; asked without a strategy
   WeightFormat weights = WeightFormat::Kept; ///< of the constants whose bytes a product waits for
   Packing packing = Packing::Fastest;
-  mlir::DictionaryAttr tiles; ///< what is decided of tiles, by level; null: nothing
-  /// Told of the product that a plan blocks, where there is one.
-  llvm::function_ref<void(const GemmSpec &)> onProduct = nullptr;
+  Decided decided;
+  bool completes = false; ///< what a strategy lacks: forms are obeyed, sizes are chosen
 
   explicit Choice(mlir::DictionaryAttr strategy = {}, const IsaLevel &nominal = IsaLevel::nominal())
       : PlanRequest{nominal, strategy} {}
   static const Choice &of(const PlanRequest &request) { return static_cast<const Choice &>(request); }
   const IsaLevel &level() const { return static_cast<const IsaLevel &>(nominal); }
+  /// Whether sizes are chosen; else the strategy has them.
+  bool chooses() const { return !strategy || completes; }
+  /// Scratch that is enough at every level, with what is decided for some.
+  int64_t mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const;
+  /// Work and scratch as the strategy has them.
+  void readSizes(KernelPlan &plan) const;
 };
+
+/// A level's entry of kTiles, where a kernel is emitted: completeKernel has seen to it.
+mlir::DictionaryAttr levelTiles(mlir::DictionaryAttr strategy, const IsaLevel &level);
+/// A number or a truth value of a dictionary, which may be null.
+std::optional<int64_t> numberIn(mlir::DictionaryAttr dictionary, llvm::StringRef key);
+/// Of what is decided (may be null) that which the domains have.
+mlir::DictionaryAttr ofDomains(llvm::ArrayRef<Decision> decisions, mlir::DictionaryAttr decided);
+/// A domain of numbers in ascending order.
+Domain numbersOf(const std::set<int64_t> &numbers, mlir::MLIRContext *context);
+/// 1 to `most`; where `count` things are shared out evenly in parts of that size, those which give as many parts are
+/// one member.
+std::set<int64_t> evenParts(int64_t count, int64_t most);
 
 /// Plans a body where a region's text has decided something: of the plans with the packings that there are it is the
 /// one whose algorithm and packed forms are the given ones, or most like them; its grain is the given one. All else
 /// follows from that, whatever is given.
 Result<KernelPlan> planAsGiven(mlir::Block *body, mlir::DictionaryAttr given, const Choice &choice);
 /// The same of a region of a model as its strategy, which may be null, says, with `weights` for the constants that
-/// products wait for. What is `decided` in it counts before the rest, but for tiles: they are `tiles`.
+/// products wait for. What is `decided` in it, for `levels`, counts before the rest.
 Result<KernelPlan> planRegion(dmir::RegionOp region, mlir::DictionaryAttr strategy, WeightFormat weights,
-                              mlir::DictionaryAttr tiles = {});
+                              llvm::ArrayRef<IsaLevel> levels);
 /// What is free of a region for bundles of these levels (TargetBackend::decisions).
 std::vector<Decision> decisionsOf(dmir::RegionOp region, mlir::DictionaryAttr decided, WeightFormat weights,
                                   llvm::ArrayRef<IsaLevel> levels);
-/// The strategy's kTiles of a region that is computed by `algorithm`; empty where nothing is decided of them.
-mlir::DictionaryAttr tilesOf(dmir::RegionOp region, llvm::StringRef algorithm, mlir::DictionaryAttr decided,
-                             WeightFormat weights, llvm::ArrayRef<IsaLevel> levels);
+/// `levels` and those that a strategy, which may be null, has tiles for.
+std::vector<IsaLevel> withGivenLevels(llvm::ArrayRef<IsaLevel> levels, mlir::DictionaryAttr strategy);
+/// The strategy's kTiles of a plan; null where it keeps none.
+mlir::DictionaryAttr tilesForLevels(const KernelPlan &plan, llvm::ArrayRef<IsaLevel> levels,
+                                    mlir::MLIRContext *context);
+/// Sees to it that a kernel's strategy has all that its emitter reads for these levels: what text left out is chosen,
+/// and what would not do is an error that names the kernel and the key.
+Status completeKernel(dlir::KernelOp kernel, llvm::ArrayRef<IsaLevel> levels);
 
 } // namespace dmxc::cpu

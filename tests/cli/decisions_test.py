@@ -7,6 +7,7 @@ import itertools
 import json
 import pathlib
 import re
+import struct
 import sys
 import unittest
 from random import Random
@@ -37,20 +38,46 @@ def script(lines):
             f"{ANY} {{transform.readonly}}) {{\n" + "".join(f"    {line}\n" for line in lines) + "    transform.yield\n  }\n}\n")
 
 
+def weights(count):
+    """Numbers that differ, as MLIR's text has their bytes."""
+    random = Random(count)
+    return struct.pack(f"<{count}f", *(random.uniform(-1, 1) for _ in range(count))).hex()
+
+
 def matmul(m, k, n, constant=True):
     """y = x w, w a constant whose values differ, or of a run."""
     x, w, y = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
     if not constant:
         return (f'func.func @main(%x: {x} {{dmir.name = "x"}}, %w: {w} {{dmir.name = "w"}}) -> ({y} {{dmir.name = "y"}}) {{\n'
                 f'  %0 = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("product")\n  return %0 : {y}\n}}\n')
-    random = Random(k * n)
-    values = ", ".join("[" + ", ".join(f"{random.uniform(-1, 1):.4f}" for _ in range(n)) + "]" for _ in range(k))
-    return (f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<[{values}]> : {w}\n'
+    values = weights(k * n)
+    return (f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<"0x{values}"> : {w}\n'
             f'  %0 = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("product")\n  return %0 : {y}\n}}\n')
 
 
+def conv(channels, size, outputs, kernel, stride=1, groups=1, pad=0, constant=True, batch=1):
+    """A convolution of `size` = (height, width)."""
+    out = [(extent + 2 * pad - kernel) // stride + 1 for extent in size]
+    x, w = f"tensor<{batch}x{channels}x{size[0]}x{size[1]}xf32>", f"tensor<{outputs}x{channels // groups}x{kernel}x{kernel}xf32>"
+    y = f"tensor<{batch}x{outputs}x{out[0]}x{out[1]}xf32>"
+    values = weights(outputs * channels // groups * kernel * kernel)
+    attributes = (f"strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>, low = array<i64: {pad}, {pad}>, "
+                  f"high = array<i64: {pad}, {pad}>, groups = {groups} : i64")
+    argument, made = ("", f'  %w = dmir.constant dense<"0x{values}"> : {w}\n') if constant else (f', %w: {w} {{dmir.name = "w"}}', "")
+    return (f'func.func @main(%x: {x} {{dmir.name = "x"}}{argument}) -> ({y} {{dmir.name = "y"}}) {{\n{made}'
+            f'  %0 = dmir.conv %x, %w {{{attributes}}} : ({x}, {w}) -> {y} loc("product")\n  return %0 : {y}\n}}\n')
+
+
+def attention(batch, rows, keys, depth, columns):
+    q, k, v = f"tensor<{batch}x{rows}x{depth}xf32>", f"tensor<{batch}x{depth}x{keys}xf32>", f"tensor<{batch}x{keys}x{columns}xf32>"
+    s, y = f"tensor<{batch}x{rows}x{keys}xf32>", f"tensor<{batch}x{rows}x{columns}xf32>"
+    return (f'func.func @main(%q: {q} {{dmir.name = "q"}}, %k: {k} {{dmir.name = "k"}}, %v: {v} {{dmir.name = "v"}}) -> ({y} {{dmir.name = "y"}}) {{\n'
+            f'  %0 = dmir.matmul %q, %k : ({q}, {k}) -> {s}\n  %1 = dmir.softmax %0 {{axis = 2 : i64}} : ({s}) -> {s}\n'
+            f'  %2 = dmir.matmul %1, %v : ({s}, {v}) -> {y} loc("product")\n  return %2 : {y}\n}}\n')
+
+
 class Decisions(Base):
-    def explain(self, model, *arguments):
+    def explain(self, model, *arguments, longest=False):
         """{node: [(scope, name, value, who, members, effect)]} of the regions whose node no other has."""
         text = self.run_tool(model, "--emit", "partition", "-q", "-o", "text.mlir", "--explain-decisions", *arguments).stdout
         regions, nodes = {}, []
@@ -60,7 +87,7 @@ class Decisions(Base):
                 regions[match[1]] = []
             elif match := DECISION.match(line):
                 scope, name, value, who, domain, effect = match.groups()
-                if "..." not in domain:
+                if longest or "..." not in domain:  # else only the first values are written out
                     regions[nodes[-1]].append((scope or "", name, value, who, members(domain), effect))
         return {node: rows for node, rows in regions.items() if nodes.count(node) == 1}
 
@@ -101,56 +128,83 @@ class Decisions(Base):
                 self.assertIn("PASS", result.stdout)
         print(f"{count} random members")
 
-    def test_members_of_products(self):
-        """Shapes with rests of rows, columns and depth: members one by one, each against the default's outputs."""
-        shapes = [(512, 512, 512, False), (37, 70, 50, True), (9, 130, 33, True), (16, 64, 16, True), (100, 257, 48, False), (5, 8, 7, True),
-                  (2, 300, 40, True), (64, 66, 130, False)]
+    PRODUCTS = [matmul(512, 512, 512, False), matmul(37, 70, 50), matmul(9, 130, 33), matmul(16, 64, 16), matmul(100, 257, 48, False),
+                matmul(5, 8, 7), matmul(2, 300, 40), matmul(64, 66, 130, False)]
+    CONVOLUTIONS = [conv(64, (56, 56), 64, 3, pad=1), conv(128, (7, 7), 128, 3, pad=1), conv(32, (7, 7), 48, 3, pad=1), conv(64, (9, 11), 40, 3, 2, pad=1),
+                    conv(3, (31, 29), 20, 7, 2, pad=3), conv(96, (14, 14), 24, 1), conv(32, (13, 13), 32, 3, pad=1, constant=False),
+                    conv(40, (15, 9), 40, 3, groups=40, pad=1), conv(64, (10, 10), 96, 3, groups=2, pad=1), conv(48, (5, 6), 17, 3), conv(16, (8, 8), 8, 5, pad=2),
+                    conv(64, (6, 6), 130, 3, pad=1, batch=3)]
+    ATTENTIONS = [attention(4, 100, 60, 32, 24), attention(2, 33, 1100, 16, 16), attention(1, 7, 40, 8, 5)]
+
+    def test_members_of_regions(self):
+        """Shapes with rests: members one by one, each against the default's outputs."""
         random, count = Random(sampling.SEED), 0
-        for m, k, n, constant in sampling.sample(shapes, 4):
-            for level in LEVELS:
-                with self.subTest(f"{m}x{k}x{n} {level}"):
-                    (self.dir / "p.mlir").write_text(matmul(m, k, n, constant))
-                    arguments = ("-t", f"cpu:{level}")
-                    self.run_tool("p.mlir", *arguments, "-o", "d.bundle")
-                    self.run_tool("d.bundle", "--random-inputs", "1", "--output-dir", "d.out", tool="dmx-run")
-                    rows = self.explain("p.mlir", *arguments)["product"]
-                    tiles = {row[1]: row for row in rows if row[0] == level}
-                    for vectors in tiles["vectors"][4] if "vectors" in tiles else [None]:
-                        count += self.one_by_one(arguments, level, vectors, random)
+        for kind, share in ((self.PRODUCTS, 8), (self.CONVOLUTIONS, 6), (self.ATTENTIONS, 3)):
+            for number, model in sampling.sample(list(enumerate(kind)), share):
+                for level in LEVELS if sampling.LONG else [random.choice(LEVELS)]:
+                    with self.subTest(f"{model.splitlines()[0][:90]} {number} {level}"):
+                        (self.dir / "p.mlir").write_text(model)
+                        count += self.members_of(("-t", f"cpu:{level}"), level, random)
         print(f"{count} members")
 
-    def one_by_one(self, arguments, level, vectors, random):
-        first = [f"vectors = {vectors}"] if vectors else []
-        self.write(level, first)
-        rows = [row for row in self.explain("p.mlir", *arguments, *(("--schedule", "s.mlir") if first else ()))["product"] if row[0] == level]
-        default = self.code("d.bundle")
-        for scope, name, value, who, values, effect in rows:
-            if who != "default":
-                continue
-            for other in [v for v in values if v != value] if sampling.LONG else random.sample([v for v in values if v != value], 1):
-                self.write(level, [*first, f"{name} = {other}"])
-                self.run_tool("p.mlir", *arguments, "--schedule", "s.mlir", "-o", "m.bundle")
-                self.assertFalse(self.code("m.bundle") == default, f"{name} = {other} changed nothing")
-                exact = ("--rtol", 0, "--atol", 0) if effect == "no bits" and not first else ("--rtol", 1e-4, "--atol", 1e-4)
-                self.run_tool("m.bundle", "--random-inputs", "1", "--expect", "d.out", *exact, tool="dmx-run")
-        return len(rows)
+    def members_of(self, arguments, level, random):
+        """Each decision takes other values, with one value of algorithm and vectors after the other, on which the others rest."""
+        self.run_tool("p.mlir", *arguments, "-o", "d.bundle")
+        self.run_tool("d.bundle", "--random-inputs", "1", "--output-dir", "d.out", tool="dmx-run")
+        rows = {row[1]: row for row in self.explain("p.mlir", *arguments)["product"]}
+        count = 0
+        def some(values):
+            return values if sampling.LONG else [random.choice(values)]
 
-    def write(self, level, values):
-        decided = f'transform.dmx.decide %r {{"{level}" = {{{", ".join(values)}}}}} : {ANY}' if values else ""
-        (self.dir / "s.mlir").write_text(script([f'%r = transform.dmx.match {{node = "product"}} in %m : {ANY} -> {ANY}', decided]))
+        for algorithm in some(rows["algorithm"][4] if "algorithm" in rows else [None]):
+            first = [("", f"algorithm = {algorithm}")] if algorithm and algorithm != rows["algorithm"][2] else []
+            self.write(first)
+            after = {row[1]: row for row in self.explain("p.mlir", *arguments, *self.scripted(first))["product"]}
+            for vectors in some(after["vectors"][4] if "vectors" in after else [None]):
+                wide = [(level, f"vectors = {vectors}")] if vectors and vectors != after["vectors"][2] else []
+                count += self.one_by_one(arguments, [*first, *wide], random)
+        return count
+
+    def scripted(self, values):
+        return ("--schedule", "s.mlir") if values else ()
+
+    def one_by_one(self, arguments, first, random):
+        self.write(first)
+        self.run_tool("p.mlir", *arguments, *self.scripted(first), "-o", "f.bundle")
+        base, count = self.code("f.bundle"), 0
+        rows = self.explain("p.mlir", *arguments, *self.scripted(first))["product"]
+        for scope, name, value, who, values, effect in rows:
+            others = [v for v in values if v != value]
+            if who != "default" or name in ("algorithm", "vectors", "grain") or not others:
+                continue
+            for other in others if sampling.LONG else random.sample(others, 1):
+                self.write([*first, (scope, f"{name} = {other}")])
+                self.run_tool("p.mlir", *arguments, "--schedule", "s.mlir", "-o", "m.bundle")
+                self.assertFalse(self.code("m.bundle") == base, f"{name} = {other} after {first} changed nothing")
+                exact = ("--rtol", 0, "--atol", 0) if effect == "no bits" and not first else ("--rtol", 1e-4, "--atol", 2e-4)
+                self.run_tool("m.bundle", "--random-inputs", "1", "--expect", "d.out", *exact, tool="dmx-run")
+                count += 1
+        return count
+
+    def write(self, values):
+        """`values`: (level or "", "NAME = VALUE")."""
+        lines = [f'%r = transform.dmx.match {{node = "product"}} in %m : {ANY} -> {ANY}']
+        for scope, value in values:
+            inner = f'"{scope}" = {{{value}}}' if scope else value
+            lines.append(f"transform.dmx.decide %r {{{inner}}} : {ANY}")
+        (self.dir / "s.mlir").write_text(script(lines))
 
     def code(self, bundle):
         return [data for name, data in self.entries(self.dir / bundle).items() if name.startswith("code/")]
 
     def test_domains_are_real(self):
-        (self.dir / "p.mlir").write_text(matmul(512, 512, 512, constant=False))
-        rows = self.explain("p.mlir", "-t", "cpu:x86-64-v3")["product"]
-        count = 1
-        for scope, name, _, _, values, _ in rows:
-            if scope:
-                count *= len(values)
-        print(f"512^3 at x86-64-v3: {count} members")
-        self.assertGreaterEqual(count, 24)
+        for name, model in (("512^3", matmul(512, 512, 512, constant=False)), ("56x56x64 3x3", conv(64, (56, 56), 64, 3, pad=1))):
+            (self.dir / "p.mlir").write_text(model)
+            count = 1
+            for scope, _, _, _, values, _ in self.explain("p.mlir", "-t", "cpu:x86-64-v3", longest=True)["product"]:
+                count *= len(values) if scope else 1
+            print(f"{name} at x86-64-v3: {count} members")
+            self.assertGreaterEqual(count, 24)
 
     def test_values_outside(self):
         (self.dir / "p.mlir").write_text(matmul(64, 256, 64, constant=False))
@@ -159,7 +213,7 @@ class Decisions(Base):
                                       ("x86-64-v3", "k_block = 7", "refuses k_block = 7"), ("x86-64-v9", "rows = 2", "nothing to decide for 'x86-64-v9'"),
                                       ("x86-64-v3", "row = 2", "has no decision 'row' for node 'product'; it has "),
                                       ("x86-64-v3", "pack_a = 2", "refuses pack_a = 2"), ("x86-64-v3", 'rows = "2"', 'refuses rows = "2"')):
-            self.write(level, [value])
+            self.write([(level, value)])
             err = self.run_tool("p.mlir", "-t", "cpu:x86-64-v3", "--schedule", "s.mlir", "-o", "x.bundle", code=1).stderr
             self.assertIn("s.mlir:4:5: error: the cpu target " + message if message[0] in "rh" else message, err)
 

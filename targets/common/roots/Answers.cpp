@@ -147,5 +147,7 @@ DictionaryAttr Answers::strategyOf(dmir::RegionOp region, const KernelPlan &plan
     list.set(strategy::kTile, b.getI64ArrayAttr(plan.tile));
   if (!plan.inPlace.empty())
     list.set(strategy::kInPlace, b.getI64ArrayAttr(plan.inPlace));
+  for (NamedAttribute key : plan.own)
+    list.set(key.getName(), key.getValue());
   return list.getDictionary(context);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Target/Decision.h"
 #include "targets/common/code/Processor.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -40,6 +41,12 @@ struct KernelPlan {
   std::vector<int64_t> tile;    ///< see strategy::kTile; empty: none
   mlir::NamedAttrList packed;   ///< "<operand>" -> form
   int64_t savedBytes = 0;       ///< of constants, by rounding them
+  mlir::NamedAttrList own;      ///< further keys of the strategy, which the target's emitters read
+  std::vector<Decision> free;   ///< of them, for all processors
+  /// How loops are cut for the registers of a processor, as the strategy keeps it, and what of that is free. Null:
+  /// nothing is kept.
+  std::function<mlir::DictionaryAttr(const Processor &)> tiles;
+  std::function<std::vector<Decision>(const Processor &)> freeTiles;
   /// Emits the body; captures the plan's details. Does not call finish.
   std::function<void(KernelBuilder &)> emit;
 

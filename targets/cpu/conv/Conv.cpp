@@ -130,9 +130,7 @@ void ConvEmitter::emitRow(const Item &item) {
 }
 
 void ConvEmitter::emitTile(const Item &item, const Tile &tile) {
-  int64_t most = 1; // vectors whose sums fit in the registers
-  while (2 * most * tile.span->pixels <= t.sums)
-    most *= 2;
+  int64_t most = t.vectorsAtOnce(tile.span->pixels);
   for (int64_t v = 0; v < item.vectors; v += most) {
     Item part = partOf(item, v, std::min(most, item.vectors - v));
     Values acc = t.passes ? loadPartials(part, tile) : zeroTile(b, registers(part, tile));

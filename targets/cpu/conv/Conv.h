@@ -16,6 +16,7 @@
 
 #include "targets/cpu/product/Gemm.h"
 
+#include <algorithm>
 #include <array>
 
 namespace dmxc::cpu {
@@ -76,6 +77,13 @@ struct ConvTiles {
   bool prefetch = false; ///< prefetch the next channels' weights
 
   int64_t columns() const { return vectors * lanes; }
+  /// Vectors of a tile of so many pixels whose sums fit in the registers: as many are done at once.
+  int64_t vectorsAtOnce(int64_t pixels) const {
+    int64_t most = 1;
+    while (2 * most * pixels <= sums)
+      most *= 2;
+    return std::min(most, vectors);
+  }
 };
 
 struct ConvCallbacks {

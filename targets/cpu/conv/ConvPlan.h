@@ -15,6 +15,9 @@ namespace dmxc::cpu {
 /// single row of all positions.
 ConvSpec normalized(const ConvSpec &spec);
 
+/// Whether 16 input channels at a time may go over a whole image (ConvTiles::passes).
+bool canPass(const ConvSpec &spec, ConvMode mode);
+
 /// Lanes when output channels of a vector belong to different groups.
 ConvMode convMode(const ConvSpec &spec);
 

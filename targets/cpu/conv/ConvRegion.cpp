@@ -2,6 +2,7 @@
 
 #include "ConvRegion.h"
 
+#include "ConvDecisions.h"
 #include "ConvPlan.h"
 #include "ConvSegment.h"
 #include "Convolution.h"
@@ -239,15 +240,16 @@ static ConvCallbacks callbacksOf(CpuBuilder &b, const Convolution &conv) {
   return callbacks;
 }
 
-static void emitDirectConv(CpuBuilder &b, const Convolution &conv, int64_t nominalItems, int64_t scratchOffset) {
-  ConvTiles tiles = chooseConvTiles(conv.spec, b.isa());
+static void emitDirectConv(CpuBuilder &b, const Convolution &conv, DictionaryAttr strategy, Dim nominalItems,
+                           int64_t scratchOffset) {
+  ConvTiles tiles = readConvTiles(levelTiles(strategy, b.isa()), conv.spec, b.isa());
   mapRange(b, nominalItems, convWorkItems(conv.spec, tiles));
   Value weights = packedWeights(b, conv);
   emitConv(b, conv.spec, tiles, b.buffer(conv.inputBuffer), weights, callbacksOf(b, conv), {}, scratchOffset);
 }
 
-static void emitWinogradConv(CpuBuilder &b, const Convolution &conv, Dim nominalItems) {
-  WinogradTiles tiles = chooseWinogradTiles(*conv.winograd, b.isa());
+static void emitWinogradConv(CpuBuilder &b, const Convolution &conv, DictionaryAttr strategy, Dim nominalItems) {
+  WinogradTiles tiles = readWinogradTiles(levelTiles(strategy, b.isa()), *conv.winograd, b.isa());
   mapRange(b, nominalItems, winogradWorkItems(*conv.winograd, tiles));
   emitWinograd(b, *conv.winograd, tiles, b.buffer(conv.inputBuffer), b.buffer(conv.weightsBuffer),
                callbacksOf(b, conv));
@@ -289,18 +291,6 @@ bool dmxc::cpu::isDirectConv(const RegionBody &body) {
   return (known || isOpenConv(op)) && !tiny && input && inMemory(op.getWeights());
 }
 
-static void planWinograd(const std::shared_ptr<Convolution> &conv, const Choice &choice, KernelPlan &plan) {
-  const WinogradSpec &spec = *conv->winograd;
-  WinogradTiles nominal = chooseWinogradTiles(spec, choice.level());
-  Dim items = winogradWorkItems(spec, nominal);
-  plan.algorithm = "conv-winograd";
-  plan.work = items;
-  plan.grain = winogradGrain(spec, nominal);
-  plan.scratch = choice.level().mostBytes(
-      [&](const IsaLevel &level) { return winogradScratchBytes(spec, chooseWinogradTiles(spec, level)); });
-  plan.emit = [conv, items](KernelBuilder &b) { emitWinogradConv(CpuBuilder::of(b), *conv, items); };
-}
-
 /// Weights that are not packed at compile time are packed by the kernel into scratch at the start of each call.
 static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
   DictionaryAttr strategy = choice.strategy;
@@ -315,7 +305,11 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
     conv->pack(packing);
   KernelPlan plan;
   if (conv->winograd) {
-    planWinograd(conv, choice, plan);
+    plan.algorithm = "conv-winograd";
+    planWinograd(plan, *conv->winograd, choice);
+    plan.emit = [conv, strategy, items = plan.work](KernelBuilder &b) {
+      emitWinogradConv(CpuBuilder::of(b), *conv, strategy, items);
+    };
     plan.packed.set(key, packedForm(*conv));
     return plan;
   }
@@ -325,18 +319,12 @@ static KernelPlan planTiles(const RegionBody &body, const Choice &choice) {
   } else if (isOpenConv(conv->op)) {
     plan = planOpenConv(conv, packBytes, choice);
   } else {
-    ConvTiles nominal = chooseConvTiles(conv->spec, choice.level());
-    plan.algorithm = nominal.mode == ConvMode::Lanes ? "conv-depthwise"
-                     : conv->spec.fours              ? "conv-quads"
-                                                     : "conv-direct";
-    int64_t items = convWorkItems(conv->spec, nominal);
-    plan.work = items;
-    plan.grain = convGrain(conv->spec, nominal);
-    plan.scratch = packBytes + choice.level().mostBytes([&](const IsaLevel &level) {
-      return convScratchBytes(conv->spec, chooseConvTiles(conv->spec, level));
-    });
-    plan.emit = [conv, items, packBytes](KernelBuilder &b) {
-      emitDirectConv(CpuBuilder::of(b), *conv, items, packBytes);
+    plan.algorithm = convMode(normalized(conv->spec)) == ConvMode::Lanes ? "conv-depthwise"
+                     : conv->spec.fours                                  ? "conv-quads"
+                                                                         : "conv-direct";
+    planDirectConv(plan, conv->spec, choice, packBytes);
+    plan.emit = [conv, strategy, items = plan.work, packBytes](KernelBuilder &b) {
+      emitDirectConv(CpuBuilder::of(b), *conv, strategy, items, packBytes);
     };
   }
   if (conv->packed) {

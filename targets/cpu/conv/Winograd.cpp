@@ -401,6 +401,11 @@ void WinogradEmitter::multiplyRows(const Group &group, Value position, Value sha
 
 } // namespace
 
+SmallVector<int64_t> dmxc::cpu::tilesAtOnce(const WinogradSpec &spec, const WinogradTiles &tiles) {
+  auto [right, whole, below, corner] = overhangOf(spec, tiles);
+  return {right + whole + below + corner, right + whole, whole + below, whole};
+}
+
 void dmxc::cpu::emitWinograd(CpuBuilder &b, const WinogradSpec &spec, const WinogradTiles &tiles, Value input,
                              Value weights, const ConvCallbacks &callbacks, int64_t scratchOffset) {
   WinogradEmitter(b, spec, tiles, input, weights, callbacks, scratchOffset).emit();

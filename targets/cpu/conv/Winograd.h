@@ -54,6 +54,13 @@ struct WinogradTiles {
 /// Whether that is faster than direct sums, as far as sizes are known.
 bool winogradPays(const WinogradSpec &spec);
 WinogradTiles chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa);
+/// Tiles of an image and lanes: nothing of them is chosen.
+WinogradTiles tilesOfImage(const WinogradSpec &spec, const IsaLevel &isa);
+/// Most rows of a register tile that is so wide, whose sums, with those of stretches before, stay in registers.
+int64_t mostWinogradRows(const IsaLevel &isa, const WinogradSpec &spec, int64_t vectors);
+
+/// The numbers of tiles that are multiplied together, in balanced register tiles. Of static sizes.
+llvm::SmallVector<int64_t> tilesAtOnce(const WinogradSpec &spec, const WinogradTiles &tiles);
 
 /// Blocks x groups of output channels, the last fastest: the transformed input of a block serves all of them.
 Dim winogradWorkItems(const WinogradSpec &spec, const WinogradTiles &tiles);

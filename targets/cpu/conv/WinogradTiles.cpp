@@ -1,8 +1,11 @@
 //===- WinogradTiles.cpp - when and in which blocks to filter -------------===//
 
+#include "ConvDecisions.h"
 #include "Winograd.h"
 #include "WinogradScheme.h"
 #include "targets/cpu/product/GemmTile.h"
+
+#include "dmxc/Target/DecisionsMade.h"
 
 #include <cstring>
 
@@ -38,6 +41,7 @@ static bool isOneBlock(const WinogradSpec &spec) {
 }
 
 bool dmxc::cpu::winogradPays(const WinogradSpec &spec) {
+  DecisionsMade::check("minimal filtering");
   if (spec.ic < 32 || spec.oc < 32 || spec.outHeight.is(0) || spec.outWidth.is(0))
     return false;
   // Times of products of 16 output channels. A weight takes four on its way from L3, which small images wait for; a
@@ -53,13 +57,29 @@ bool dmxc::cpu::winogradPays(const WinogradSpec &spec) {
 }
 
 WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa) {
+  return completeWinogradTiles(spec, isa, {});
+}
+
+WinogradTiles dmxc::cpu::tilesOfImage(const WinogradSpec &spec, const IsaLevel &isa) {
   WinogradTiles t;
   t.tilesX = Dim::ceilDiv(spec.outWidth, kOut);
   t.tilesY = Dim::ceilDiv(spec.outHeight, kOut);
   t.lanes = isa.lanes(32);
+  return t;
+}
+
+int64_t dmxc::cpu::mostWinogradRows(const IsaLevel &isa, const WinogradSpec &spec, int64_t vectors) {
   TileShape most = largestConvTile(isa, spec.f32, spec.ic);
-  t.vectors = most.vectors;
-  t.rows = most.rows;
+  return std::max<int64_t>(1, most.rows * most.vectors / vectors);
+}
+
+WinogradTiles dmxc::cpu::completeWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa,
+                                               const WinogradChoice &choice) {
+  DecisionsMade::check("a block of tiles");
+  WinogradTiles t = tilesOfImage(spec, isa);
+  TileShape most = largestConvTile(isa, spec.f32, spec.ic);
+  t.vectors = choice.vectors.value_or(most.vectors);
+  t.rows = choice.rows.value_or(t.vectors == most.vectors ? most.rows : mostWinogradRows(isa, spec, t.vectors));
   int64_t fitting = isa.caches.filteredInput / (schemeOf(spec.stride).positions() * (spec.ic + kPad) * 4);
   if (std::optional<int64_t> tiles = t.imageTiles().known()) {
     int64_t blocks = isOneBlock(spec) ? 1 : ceilDivInt(*tiles, std::clamp(fitting, kFewTiles, kMostTiles));
@@ -67,6 +87,7 @@ WinogradTiles dmxc::cpu::chooseWinogradTiles(const WinogradSpec &spec, const Isa
   } else { // A small image should still be one block.
     t.blockTiles = std::clamp(fitting, 2 * kFewTiles, kMostTiles) / t.rows * t.rows;
   }
+  t.blockTiles = choice.blockTiles.value_or(t.blockTiles);
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
   return t;
 }

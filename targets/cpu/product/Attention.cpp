@@ -8,7 +8,10 @@
 
 #include "AttentionEmitter.h"
 
+#include "GemmDecisions.h"
 #include "MatmulRegion.h"
+
+#include "dmxc/Target/DecisionsMade.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -18,11 +21,14 @@ using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
 
+/// Key of a strategy, and the decision.
+static constexpr StringLiteral kBlockRows = "block_rows";
+
 //===----------------------------------------------------------------------===//
 // What is decided for all levels
 //===----------------------------------------------------------------------===//
 
-AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention)
+AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &attention, int64_t given)
     : body(body), attention(attention), scores(attention.scores, heavyEpilogue(attention.before), false),
       result(attention.result, heavyEpilogue(epilogue()), false) {
   online = choosesTiles();
@@ -31,7 +37,9 @@ AttentionDetails::AttentionDetails(const RegionBody &body, const Attention &atte
     if (result.k.valueOr(kKeyPass) >= kKeyPass)
       mask = last;
   all = mask && looksAtAllKeys(body.block);
-  chooseRows();
+  rows = given ? given : preferredRows();
+  std::optional<int64_t> known = result.m.known();
+  uniform = known && *known % rows == 0;
 }
 
 SmallVector<Operation *> AttentionDetails::epilogue() const {
@@ -60,7 +68,38 @@ GemmSpec AttentionDetails::specOf(const MatmulProduct &product, int64_t keys) co
   return spec;
 }
 
-GemmTiles AttentionDetails::tilesOf(const GemmSpec &spec, const IsaLevel &level) const {
+SmallVector<std::pair<StringRef, GemmSpec>> AttentionDetails::products() const {
+  SmallVector<std::pair<StringRef, GemmSpec>> all;
+  for (const MatmulProduct *product : {&scores, &result})
+    for (int64_t keys : {kDynamic, kOnlineKeys})
+      if (online || keys == kDynamic) {
+        GemmSpec spec = specOf(*product, keys);
+        all.emplace_back(nameOf(*product, spec), spec);
+      }
+  return all;
+}
+
+/// "_tile": of a whole tile of keys.
+StringRef AttentionDetails::nameOf(const MatmulProduct &product, const GemmSpec &spec) const {
+  if (&product == &scores)
+    return online && spec.n == kOnlineKeys ? "scores_tile" : "scores";
+  return online && spec.k == kOnlineKeys ? "result_tile" : "result";
+}
+
+DictionaryAttr AttentionDetails::chosenTiles(const IsaLevel &level) const {
+  MLIRContext *context = body.block->getParentOp()->getContext();
+  NamedAttrList tiles;
+  for (const auto &[name, spec] : products())
+    tiles.set(name, writeTiles(chosenTiles(spec, level), context));
+  return tiles.getDictionary(context);
+}
+
+GemmTiles AttentionDetails::readTiles(DictionaryAttr tiles, StringRef name, const GemmSpec &spec,
+                                      const IsaLevel &level) const {
+  return readGemmTiles(tiles.getAs<DictionaryAttr>(name), spec, level);
+}
+
+GemmTiles AttentionDetails::chosenTiles(const GemmSpec &spec, const IsaLevel &level) const {
   GemmTiles tiles = chooseGemmTiles(spec, level);
   if (!online && mask && spec.k < 0)
     tiles.kBlock = kKeyPass;
@@ -69,14 +108,10 @@ GemmTiles AttentionDetails::tilesOf(const GemmSpec &spec, const IsaLevel &level)
   return tiles;
 }
 
-int64_t AttentionDetails::gemmBytes(const IsaLevel &level) const {
+int64_t AttentionDetails::gemmBytes(DictionaryAttr tiles, const IsaLevel &level) const {
   int64_t most = 0;
-  for (const MatmulProduct *product : {&scores, &result})
-    for (int64_t keys : {kDynamic, kOnlineKeys})
-      if (online || keys == kDynamic) {
-        GemmSpec spec = specOf(*product, keys);
-        most = std::max(most, gemmScratchBytes(spec, tilesOf(spec, level)));
-      }
+  for (const auto &[name, spec] : products())
+    most = std::max(most, gemmScratchBytes(spec, readTiles(tiles, name, spec, level)));
   return most;
 }
 
@@ -86,7 +121,8 @@ Dim AttentionDetails::scratch(int64_t gemm) const {
 }
 
 /// Blocks whose scores fit the second-level cache; some for a few threads to share. Each block copies K and V.
-void AttentionDetails::chooseRows() {
+int64_t AttentionDetails::preferredRows() const {
+  DecisionsMade::check("a block of rows");
   constexpr int64_t fewest = 16, items = 8, mostOfTiles = 128;
   int64_t m = std::max<int64_t>(1, nominal(body.block, result.m)), t = nominal(body.block, result.k);
   if (mask)
@@ -96,18 +132,35 @@ void AttentionDetails::chooseRows() {
     most = mostOfTiles;
   int64_t blocks = ceilDivInt(m, most), batch = std::max<int64_t>(1, nominal(body.block, result.batch));
   blocks = std::max(blocks, std::min(ceilDivInt(items, batch), std::max<int64_t>(1, m / fewest)));
-  rows = ceilDivInt(m, blocks);
-  std::optional<int64_t> known = result.m.known();
-  uniform = known && *known % rows == 0;
+  return ceilDivInt(m, blocks);
+}
+
+/// Any number would do; scratch is bounded.
+Decision AttentionDetails::rowsDecision() const {
+  constexpr int64_t mostScratch = 4 << 20, mostRows = 512;
+  MLIRContext *context = body.block->getParentOp()->getContext();
+  int64_t preferred = preferredRows(), row = 4 * std::max<int64_t>(1, nominal(body.block, stride()));
+  int64_t most = std::clamp<int64_t>(mostScratch / row, 1, mostRows);
+  std::set<int64_t> values{preferred};
+  if (std::optional<int64_t> m = result.m.known())
+    values.merge(evenParts(*m, most));
+  for (int64_t rows = 8; rows <= most && !result.m.isStatic(); rows *= 2)
+    values.insert(rows);
+  return {kBlockRows.str(),
+          "",
+          numbersOf(values, context),
+          Builder(context).getI64IntegerAttr(preferred),
+          Effect::Order,
+          "rows of a block, whose scores wait in scratch"};
 }
 
 //===----------------------------------------------------------------------===//
 // What both schemes do
 //===----------------------------------------------------------------------===//
 
-AttentionEmitter::AttentionEmitter(CpuBuilder &b, const AttentionDetails &details)
-    : b(b), d(details), e(b, d.body.block), writer(e, d.body), f32(b.getF32Type()) {
-  Value next = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(d.gemmBytes(b.isa())));
+AttentionEmitter::AttentionEmitter(CpuBuilder &b, const AttentionDetails &details, DictionaryAttr tiles)
+    : b(b), d(details), tiles(tiles), e(b, d.body.block), writer(e, d.body), f32(b.getF32Type()) {
+  Value next = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(d.gemmBytes(tiles, b.isa())));
   auto take = [&](int64_t floats) {
     Value taken = next;
     next = b.elementPtr(f32, next, b.idx(floats));
@@ -174,6 +227,10 @@ GemmMatrix dmxc::cpu::matrixWithin(CpuBuilder &b, GemmMatrix matrix, Value batch
   return matrix;
 }
 
+GemmTiles AttentionEmitter::tilesOf(const MatmulProduct &product, const GemmSpec &spec) const {
+  return d.readTiles(tiles, d.nameOf(product, spec), spec, b.isa());
+}
+
 /// Scores of keys [from, to), to the table.
 void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   GemmCallbacks callbacks = storing([this, from](Value row, Index column, Value sums) {
@@ -186,7 +243,7 @@ void AttentionEmitter::emitScores(Value from, Value to, const GemmSpec &spec) {
   GemmMatrix q = matrixWithin(b, d.scores.left(b), batch, first), k = matrixWithin(b, d.scores.right(b), batch, {});
   Value offset = b.add(k.offset({}), b.mul(from, k.colStride));
   k.offset = [offset](Value) { return offset; };
-  emitGemm(b, spec, d.tilesOf(spec, b.isa()), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});
+  emitGemm(b, spec, tilesOf(d.scores, spec), q, k, callbacks, {b.idx(1), rows, b.sub(to, from), b.idx(d.scores.k)});
   e.unbind(d.scores.op.getResult());
 }
 
@@ -312,11 +369,22 @@ void AttentionEmitter::writeSums(Value row, Index column, Value sums) {
 }
 
 Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attention &attention, const Choice &choice) {
-  auto details = std::make_shared<AttentionDetails>(body, attention);
+  // What a strategy is completed with is decided as where it is chosen.
+  std::optional<int64_t> rows = numberIn(choice.chooses() ? choice.decided.all : choice.strategy, kBlockRows);
+  auto details = std::make_shared<AttentionDetails>(body, attention, choice.chooses() ? 0 : *rows);
   if (!details->scores.direct() || !details->result.rhs || details->result.unclear)
     return Error{ErrorKind::Internal,
                  "node '" + dmir::nodeName(body.root) + "': an operand of attention is no view of memory"};
   KernelPlan plan;
+  MLIRContext *context = body.root->getContext();
+  if (choice.chooses()) {
+    plan.free.push_back(details->rowsDecision());
+    if (Attribute value = choice.decided.all ? choice.decided.all.get(kBlockRows) : Attribute();
+        value && plan.free.front().domain.contains(value))
+      details = std::make_shared<AttentionDetails>(body, attention, *rows);
+  }
+  plan.own.set(kBlockRows, Builder(context).getI64IntegerAttr(details->rows));
+  plan.tiles = [details](const Processor &processor) { return details->chosenTiles(Decided::levelOf(processor)); };
   plan.algorithm = !details->mask ? "attention" : details->all ? "attention-all-tiles" : "attention-tiles";
   if (details->mask) {
     dmir::TileSize tile = details->tile();
@@ -327,8 +395,14 @@ Result<KernelPlan> dmxc::cpu::planAttention(const RegionBody &body, const Attent
                  static_cast<double>(nominal(body.block, details->result.k)) *
                  static_cast<double>(nominal(body.block, details->scores.k) + nominal(body.block, details->result.n));
   plan.grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 50, 1.0))); // 4 us or more
-  plan.scratch =
-      details->scratch(choice.level().mostBytes([&](const IsaLevel &level) { return details->gemmBytes(level); }));
-  plan.emit = [details](KernelBuilder &b) { AttentionEmitter(CpuBuilder::of(b), *details).emit(); };
+  if (choice.chooses())
+    plan.scratch = details->scratch(choice.mostBytes(
+        [&](const IsaLevel &level) { return details->gemmBytes(details->chosenTiles(level), level); }));
+  else
+    choice.readSizes(plan);
+  plan.emit = [details, strategy = choice.strategy](KernelBuilder &b) {
+    CpuBuilder &builder = CpuBuilder::of(b);
+    AttentionEmitter(builder, *details, levelTiles(strategy, builder.isa())).emit();
+  };
   return plan;
 }

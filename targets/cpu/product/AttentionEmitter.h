@@ -35,11 +35,22 @@ struct AttentionDetails {
   dmir::MaskOp mask;    ///< whose rule says which keys a block looks at; null: all
   bool all = false;     ///< it does so whatever the rule says
 
-  AttentionDetails(const kernels::RegionBody &body, const Attention &attention);
+  /// `rows`: 0 for those that are chosen.
+  AttentionDetails(const kernels::RegionBody &body, const Attention &attention, int64_t rows);
   /// Tiles have kOnlineKeys keys; `keys` is that, or kDynamic in the last one.
   GemmSpec specOf(const MatmulProduct &product, int64_t keys = kDynamic) const;
-  GemmTiles tilesOf(const GemmSpec &spec, const IsaLevel &level) const;
-  int64_t gemmBytes(const IsaLevel &level) const;
+  /// The products that the kernel emits, by their names in a strategy.
+  llvm::SmallVector<std::pair<llvm::StringRef, GemmSpec>> products() const;
+  /// The name of a product of these.
+  llvm::StringRef nameOf(const MatmulProduct &product, const GemmSpec &spec) const;
+  GemmTiles chosenTiles(const GemmSpec &spec, const IsaLevel &level) const;
+  mlir::DictionaryAttr chosenTiles(const IsaLevel &level) const;
+  GemmTiles readTiles(mlir::DictionaryAttr tiles, llvm::StringRef name, const GemmSpec &spec,
+                      const IsaLevel &level) const;
+  /// Scratch of products with a level's tiles.
+  int64_t gemmBytes(mlir::DictionaryAttr tiles, const IsaLevel &level) const;
+  /// What a block may have, and has where nothing is decided.
+  Decision rowsDecision() const;
   double fill() const { return cast<mlir::FloatAttr>(dmir::MaskOp(mask).getFill()).getValueAsDouble(); }
   /// Whether a row may have to look at keys that the rule leaves out: where it sees none, or none above the number that
   /// replaces scores.
@@ -59,7 +70,7 @@ struct AttentionDetails {
 private:
   llvm::SmallVector<mlir::Operation *> epilogue() const;
   bool choosesTiles() const;
-  void chooseRows();
+  int64_t preferredRows() const;
 };
 
 /// A matrix of a batch item, from a row on.
@@ -67,7 +78,8 @@ GemmMatrix matrixWithin(CpuBuilder &b, GemmMatrix matrix, mlir::Value batch, mli
 
 class AttentionEmitter {
 public:
-  AttentionEmitter(CpuBuilder &b, const AttentionDetails &details);
+  /// `tiles`: the level's, of the strategy.
+  AttentionEmitter(CpuBuilder &b, const AttentionDetails &details, mlir::DictionaryAttr tiles);
   void emit();
 
 private:
@@ -76,6 +88,7 @@ private:
   void chooseKeys(llvm::function_ref<void(const AttentionKeys &)> look,
                   llvm::function_ref<Value(Value row)> highestOfRow);
   void emitScores(Value from, Value to, const GemmSpec &spec);
+  GemmTiles tilesOf(const MatmulProduct &product, const GemmSpec &spec) const;
   Value highestOf(Value row);
   Value powersOf(Value row, Value shift);
   Value clearRow(Value row, Value total, Value inverse);
@@ -107,6 +120,7 @@ private:
 
   CpuBuilder &b;
   const AttentionDetails &d;
+  mlir::DictionaryAttr tiles;
   kernels::ElementExpr e;
   kernels::ResultWriter writer;
   mlir::Type f32;

@@ -75,7 +75,7 @@ void AttentionEmitter::emitResult() {
   weights.rowStride = stride;
   weights.colStride = b.idx(1);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, from);
-  emitGemm(b, spec, d.tilesOf(spec, b.isa()), weights, v, callbacks,
+  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks,
            {b.idx(1), rows, b.idx(d.result.n), b.sub(to, from)});
   e.unbind(d.result.op.getResult());
 }

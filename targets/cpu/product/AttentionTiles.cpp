@@ -109,7 +109,7 @@ void AttentionEmitter::addResult(Value at, int64_t keys) {
   weights.rowStride = stride;
   weights.colStride = b.idx(1);
   GemmMatrix v = matrixWithin(b, d.result.right(b), batch, at);
-  emitGemm(b, spec, d.tilesOf(spec, b.isa()), weights, v, callbacks, {b.idx(1), rows, b.idx(d.result.n), to});
+  emitGemm(b, spec, tilesOf(d.result, spec), weights, v, callbacks, {b.idx(1), rows, b.idx(d.result.n), to});
 }
 
 void AttentionEmitter::writeResult(Value row) {

@@ -152,6 +152,9 @@ int64_t panel16Bytes(int64_t k, int64_t n, int64_t elementBytes);
 void packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN, int64_t elementBytes,
                  std::span<std::byte> dst);
 
+/// Panels of packed columns are 16 wide: a tile takes a part of one, or whole ones.
+inline bool fitsPanels(int64_t columns) { return columns % 16 == 0 || 16 % columns == 0; }
+
 /// Fours of k elements.
 inline int64_t foursOf(int64_t k) { return (k + 3) / 4; }
 /// Packs a K x N matrix of bytes as the panel16 form of foursOf(k) x N fours, those beyond k zero. `dst` has

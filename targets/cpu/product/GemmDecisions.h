@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Gemm.h"
+#include "targets/cpu/Kernels.h"
 
 #include "dmxc/Target/Decision.h"
 
@@ -15,10 +16,6 @@ struct GemmChoice {
   std::optional<bool> packA;
 };
 
-/// Of a strategy's dictionary of levels: {"x86-64-v3" = {rows = 6}}; `whole` has values for all levels. Either may be
-/// null.
-GemmChoice gemmChoiceOf(mlir::DictionaryAttr levels, llvm::StringRef level, mlir::DictionaryAttr whole = {});
-
 /// Most rows of a register tile whose sums, with a row of B and an element of A, stay in registers; code is written out
 /// for each, so never very many.
 int64_t mostGemmRows(const IsaLevel &isa, int64_t vectors);
@@ -26,11 +23,18 @@ int64_t mostGemmRows(const IsaLevel &isa, int64_t vectors);
 /// The blocking with what is decided, which is not checked; chooseGemmTiles where nothing is.
 GemmTiles completeGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice);
 
-/// What is free of a product's blocking on a level, given what is decided. Nothing where operands are fours, blocks or
-/// groups of rows.
-std::vector<Decision> gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice);
+/// What is free of a product's blocking on a level, given what is decided (may be null). Nothing where operands are
+/// fours, blocks or groups of rows.
+std::vector<Decision> gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
+/// The blocking with what is decided, as far as it is in the domains.
+GemmTiles decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
 
-/// What a strategy keeps of what is decided: by level, what differs from the level's own choice.
-mlir::DictionaryAttr decidedTiles(const GemmSpec &spec, llvm::ArrayRef<IsaLevel> levels, mlir::DictionaryAttr decided);
+/// As a strategy keeps it.
+mlir::DictionaryAttr writeTiles(const GemmTiles &tiles, mlir::MLIRContext *context);
+GemmTiles readGemmTiles(mlir::DictionaryAttr tiles, const GemmSpec &spec, const IsaLevel &isa);
+
+/// A plan's tiles and what is free of them, work, grain and scratch, for a kernel that is one product.
+void planGemm(KernelPlan &plan, const GemmSpec &spec, const Choice &choice,
+              llvm::function_ref<Dim(const GemmTiles &)> workItems);
 
 } // namespace dmxc::cpu

@@ -4,6 +4,8 @@
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 
+#include "dmxc/Target/DecisionsMade.h"
+
 #include <algorithm>
 
 using namespace dmxc::cpu;
@@ -61,6 +63,7 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
 }
 
 GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice) {
+  DecisionsMade::check("a blocking");
   GemmTiles t;
   int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
   t.lanes = isa.lanes(8 * bytes);

@@ -8,6 +8,7 @@
 
 #include "BlockWeights.h"
 #include "Gemm.h"
+#include "GemmDecisions.h"
 #include "MatmulRegion.h"
 
 #include "targets/common/element/StridedView.h"
@@ -125,7 +126,7 @@ class GroupedEmitter {
 public:
   GroupedEmitter(CpuBuilder &b, const RegionBody &body, const GroupedProduct &product)
       : b(b), product(product), e(b, body.block), writer(e, body) {}
-  void direct(Dim nominalItems);
+  void direct(Dim nominalItems, DictionaryAttr tiles);
   void generic(const WorkPlan &work);
 
 private:
@@ -158,9 +159,9 @@ std::pair<Value, Value> GroupedEmitter::rowsOf(Value group) {
   return {first, b.maxS(first, b.minS(endOf(group), rows))};
 }
 
-void GroupedEmitter::direct(Dim nominalItems) {
+void GroupedEmitter::direct(Dim nominalItems, DictionaryAttr given) {
   GemmSpec spec = product.spec();
-  GemmTiles tiles = chooseGemmTiles(spec, b.isa());
+  GemmTiles tiles = readGemmTiles(given, spec, b.isa());
   mapRange(b, nominalItems, product.workItems(tiles));
   GemmMatrix lhs = product.left(b), rhs = product.right(b);
   GemmCallbacks callbacks;
@@ -242,17 +243,13 @@ Result<KernelPlan> planGroupedMatmul(const RegionBody &body, const PlanRequest &
   KernelPlan plan;
   if (!product->direct() || !packRight(body, choice, *product, plan))
     return planGeneric(body, choice, product);
-  GemmSpec spec = product->spec();
-  GemmTiles tiles = chooseGemmTiles(spec, choice.level());
   plan.algorithm = product->blocks      ? "grouped-matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->packedRhs ? "grouped-matmul-packed"
                                         : "grouped-matmul";
-  plan.work = product->workItems(tiles);
-  plan.grain = gemmGrain(spec, tiles);
-  plan.scratch = choice.level().mostBytes(
-      [&](const IsaLevel &level) { return gemmScratchBytes(spec, chooseGemmTiles(spec, level)); });
-  plan.emit = [body, product, items = plan.work](KernelBuilder &b) {
-    GroupedEmitter(CpuBuilder::of(b), body, *product).direct(items);
+  planGemm(plan, product->spec(), choice, [&](const GemmTiles &tiles) { return product->workItems(tiles); });
+  plan.emit = [body, product, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
+    CpuBuilder &builder = CpuBuilder::of(b);
+    GroupedEmitter(builder, body, *product).direct(items, levelTiles(strategy, builder.isa()));
   };
   return plan;
 }

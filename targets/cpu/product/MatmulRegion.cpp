@@ -75,7 +75,7 @@ public:
       rowAxis = joinedAxis(writer.values(), result, 0, rank - 2);
   }
 
-  /// `tiles`: what is decided, by level.
+  /// `tiles`: the level's, of the strategy.
   void direct(Dim nominalItems, DictionaryAttr tiles);
   void generic(const WorkPlan &work);
 
@@ -122,9 +122,9 @@ void MatmulEmitter::write(Value batch, Value m, Index n, Value value) {
   writer.write(index);
 }
 
-void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr decided) {
+void MatmulEmitter::direct(Dim nominalItems, DictionaryAttr given) {
   GemmSpec spec = product.spec(b.getContext());
-  GemmTiles tiles = completeGemmTiles(spec, b.isa(), gemmChoiceOf(decided, b.isa().name));
+  GemmTiles tiles = readGemmTiles(given, spec, b.isa());
   mapRange(b, nominalItems, product.workItems(tiles));
   GemmMatrix lhs = product.left(b), rhs = product.right(b);
   if (product.packedRhs)
@@ -299,25 +299,16 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   if (product->rhs)
     packRight(body, choice, *product, plan);
   GemmSpec spec = product->spec(context);
-  if (choice.onProduct)
-    choice.onProduct(spec);
-  auto tilesAt = [spec, decided = choice.tiles](const IsaLevel &level) {
-    return completeGemmTiles(spec, level, gemmChoiceOf(decided, level.name));
-  };
-  GemmTiles nominal = tilesAt(choice.level());
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
                    : product->packedRhs ? "matmul-packed"
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)
     plan.algorithm += "-" + formatName(product->weights).str();
-  plan.work = product->workItems(nominal);
-  plan.grain = gemmGrain(spec, nominal);
-  plan.scratch =
-      choice.level().mostBytes([&](const IsaLevel &level) { return gemmScratchBytes(spec, tilesAt(level)); });
-  Dim items = plan.work;
-  plan.emit = [body, product, items, tiles = choice.tiles](KernelBuilder &b) {
-    MatmulEmitter(CpuBuilder::of(b), body, *product).direct(items, tiles);
+  planGemm(plan, spec, choice, [&](const GemmTiles &tiles) { return product->workItems(tiles); });
+  plan.emit = [body, product, items = plan.work, strategy = choice.strategy](KernelBuilder &b) {
+    CpuBuilder &builder = CpuBuilder::of(b);
+    MatmulEmitter(builder, body, *product).direct(items, levelTiles(strategy, builder.isa()));
   };
   return plan;
 }

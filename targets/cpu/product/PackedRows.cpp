@@ -52,7 +52,7 @@ static DictionaryAttr commonForm(Value constant, StringRef device, WeightFormat 
     unsigned operand = use.getOperandNumber();
     if (gathersRows(reader, operand))
       continue;
-    Result<KernelPlan> plan = planRegion(reader, reader.getStrategyAttr(), weights);
+    Result<KernelPlan> plan = planRegion(reader, reader.getStrategyAttr(), weights, {});
     auto form = plan ? dyn_cast_or_null<DictionaryAttr>(plan->packed.get(std::to_string(operand))) : DictionaryAttr();
     if (!form || (common && common != form))
       return {};

@@ -3,6 +3,7 @@
 #include "targets/cpu/conv/Conv.h"
 #include "KernelHarness.h"
 #include "TestTensors.h"
+#include "dmxc/Target/DecisionsMade.h"
 #include "targets/cpu/conv/Winograd.h"
 #include "targets/cpu/product/GemmTile.h"
 #include "tests/Sample.h"
@@ -486,3 +487,26 @@ TEST(Conv, ReferenceNoticesAWrongElement) {
 }
 
 } // namespace
+
+/// What emitters would call to choose ends the program while kernels are emitted.
+TEST(Choosing, EndsWithThePhasePartition) {
+  mlir::MLIRContext context;
+  mlir::Type f32 = mlir::Float32Type::get(&context);
+  const IsaLevel &isa = IsaLevel::nominal();
+  GemmSpec product{1, 64, 64, 64};
+  product.aType = product.bType = product.accType = f32;
+  ConvSpec direct;
+  direct.ic = direct.oc = 32;
+  direct.in = direct.out = {1, 14, 14};
+  direct.aType = direct.bType = direct.accType = f32;
+  WinogradSpec filtering{f32, 64, 64, 1, 14, 14, 14, 14, 1, 1};
+  EXPECT_GT(chooseGemmTiles(product, isa).rows, 0);
+  auto late = [](auto choose) {
+    DecisionsMade made;
+    choose();
+  };
+  EXPECT_DEATH(late([&] { chooseGemmTiles(product, isa); }), "a blocking is decided after the phase partition");
+  EXPECT_DEATH(late([&] { chooseConvTiles(direct, isa); }), "blocking is decided after the phase partition");
+  EXPECT_DEATH(late([&] { chooseWinogradTiles(filtering, isa); }), "a block of tiles is decided after");
+  EXPECT_DEATH(late([&] { winogradPays(filtering); }), "minimal filtering is decided after");
+}

@@ -36,6 +36,8 @@ static Result<LoadedKernels> compileOneLane(ArrayRef<dlir::KernelOp> kernels) {
   std::vector<KernelObject> objects;
   for (dlir::KernelOp kernel : kernels) {
     loadKernelDialects(*kernel->getContext());
+    if (Status complete = completeKernel(kernel, {oneLane()}); !complete)
+      return complete.takeError();
     OwningOpRef<ModuleOp> module = ModuleOp::create(kernel->getLoc());
     auto contract = cpuKernels().emit(*module, kernel, Choice(kernel.getStrategy()), oneLane());
     if (!contract)
@@ -64,7 +66,9 @@ static Dim scratchOf(const std::string &level, dlir::KernelOp kernel) {
   DictionaryAttr strategy = kernel.getStrategy();
   if (level != oneLane().name)
     return dmir::dimOfAttr(strategy.get(strategy::kScratch));
-  return cpuKernels().plan(kernel.getBlock(), Choice(strategy, oneLane()))->scratch;
+  Choice choice(strategy, oneLane());
+  choice.completes = true;
+  return cpuKernels().plan(kernel.getBlock(), choice)->scratch;
 }
 
 RegionTarget dmxc::kernels::test::makeRegionTarget() {

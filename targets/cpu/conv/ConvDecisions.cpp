@@ -1,0 +1,269 @@
+//===- ConvDecisions.cpp - what of a convolution's blocking is free -----------===//
+
+#include "ConvDecisions.h"
+#include "ConvPlan.h"
+
+#include "targets/cpu/product/GemmTile.h"
+
+using namespace dmxc;
+using namespace dmxc::cpu;
+using namespace mlir;
+
+namespace {
+
+constexpr StringLiteral kRows = "rows", kVectors = "vectors", kUnroll = "unroll", kTilesPerItem = "tiles_per_item",
+                        kPasses = "passes", kPrefetch = "prefetch", kSums = "sums", kBlockTiles = "block_tiles";
+constexpr int64_t kMostScratch = 4 << 20; ///< that a decision may ask for
+
+/// Collects the decisions of a level that leave a choice.
+class Collector {
+public:
+  Collector(const IsaLevel &isa, MLIRContext *context) : isa(isa), b(context) {}
+
+  void number(StringRef name, std::set<int64_t> values, int64_t preferred, Effect effect, const char *help) {
+    values.insert(preferred);
+    add(name, numbersOf(values, b.getContext()), b.getI64IntegerAttr(preferred), effect, help);
+  }
+  void flag(StringRef name, bool preferred, Effect effect, const char *help) {
+    add(name, Domain::oneOf({b.getBoolAttr(false), b.getBoolAttr(true)}), b.getBoolAttr(preferred), effect, help);
+  }
+  std::vector<Decision> take() { return std::move(all); }
+
+private:
+  void add(StringRef name, Domain domain, Attribute preferred, Effect effect, const char *help) {
+    if (domain.count() > 1)
+      all.push_back({name.str(), isa.name, std::move(domain), preferred, effect, help});
+  }
+
+  const IsaLevel &isa;
+  Builder b;
+  std::vector<Decision> all;
+};
+
+/// Vectors of output channels: whole panels or parts of one, no more than there are channels, and of a group alone.
+std::set<int64_t> vectorsOf(int64_t lanes, int64_t channels, int64_t groups) {
+  std::set<int64_t> counts;
+  for (int64_t vectors = 1; vectors <= std::min<int64_t>(4, ceilDivInt(channels, lanes)); ++vectors)
+    if (fitsPanels(vectors * lanes) && (groups == 1 || channels % (vectors * lanes) == 0))
+      counts.insert(vectors);
+  return counts;
+}
+
+/// Input channels of an iteration: powers of two up to those that are adjacent. `preferred` may go beyond all of them,
+/// which is the same as the last.
+std::set<int64_t> unrollsOf(const ConvSpec &spec, int64_t preferred) {
+  int64_t adjacent = spec.taps() == 1 ? spec.blockElements() : weightBlock(spec);
+  int64_t channels = std::min(adjacent, spec.groupIc());
+  std::set<int64_t> values{preferred};
+  for (int64_t unroll = 1; unroll <= 16 && unroll < channels; unroll *= 2)
+    values.insert(unroll);
+  if (preferred < channels)
+    values.insert(16);
+  return values;
+}
+
+ConvChoice convChoiceOf(DictionaryAttr decided) {
+  ConvChoice choice{numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kUnroll),
+                    numberIn(decided, kTilesPerItem)};
+  if (auto passes = numberIn(decided, kPasses))
+    choice.passes = *passes != 0;
+  if (auto prefetch = numberIn(decided, kPrefetch))
+    choice.prefetch = *prefetch != 0;
+  return choice;
+}
+
+WinogradChoice winogradChoiceOf(DictionaryAttr decided) {
+  return {numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kBlockTiles)};
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Direct sums
+//===----------------------------------------------------------------------===//
+
+std::vector<Decision> dmxc::cpu::convDecisions(const ConvSpec &original, const IsaLevel &isa, DictionaryAttr decided) {
+  ConvSpec spec = normalized(original);
+  if (spec.fours || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
+    return {};
+  Collector free(isa, spec.accType.getContext());
+  ConvChoice choice = convChoiceOf(decided);
+  auto with = [&](ConvChoice part) { return completeConvTiles(original, isa, part); };
+  ConvTiles own = with({});
+  bool isBroadcast = own.mode == ConvMode::Broadcast;
+  ConvTiles rows = with({choice.rows, {}, {}, {}, {}, {}});
+  free.number(kRows, evenParts(spec.out[2], std::min<int64_t>(own.sums, 16)), own.rows, Effect::Order,
+              "pixels of a register tile");
+  if (isBroadcast) {
+    std::set<int64_t> counts = vectorsOf(own.lanes, spec.groups == 1 ? spec.oc : spec.groupOc(), spec.groups);
+    free.number(kVectors, counts, rows.vectors, Effect::Order, "vectors of output channels of a register tile");
+    free.number(kUnroll, unrollsOf(spec, own.unroll), own.unroll, Effect::Bits, "input channels of an iteration");
+  }
+  ConvTiles tile = with({choice.rows, choice.vectors, {}, {}, {}, {}});
+  bool fits = spec.outPositions() * tile.columns() * spec.accType.getIntOrFloatBitWidth() / 8 <= kMostScratch;
+  if (fits && canPass(spec, own.mode))
+    free.flag(kPasses, tile.passes, Effect::Order, "16 input channels at a time go over a whole image");
+  ConvTiles pass = with({choice.rows, choice.vectors, {}, {}, choice.passes, {}});
+  if (!pass.passes)
+    free.number(kTilesPerItem, evenParts(tilesOfRow(spec, pass.rows), 64), pass.tilesPerItem, Effect::Bits,
+                "register tiles of a row in a work item");
+  // Else there is nothing that comes next, or parts of tiles are narrower than panels.
+  bool ahead = pass.vectorsAtOnce(pass.rows) * pass.lanes >= 16 && spec.oc > pass.columns();
+  if (isBroadcast && ahead)
+    free.flag(kPrefetch, pass.prefetch, Effect::Bits, "the next channels' weights are fetched meanwhile");
+  return free.take();
+}
+
+ConvTiles dmxc::cpu::decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
+  return completeConvTiles(spec, isa, convChoiceOf(ofDomains(convDecisions(spec, isa, decided), decided)));
+}
+
+DictionaryAttr dmxc::cpu::writeTiles(const ConvTiles &tiles, MLIRContext *context) {
+  Builder b(context);
+  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
+  auto flag = [&](StringRef name, bool value) { return b.getNamedAttr(name, b.getBoolAttr(value)); };
+  return b.getDictionaryAttr({number(kRows, tiles.rows), number(kVectors, tiles.vectors), number(kSums, tiles.sums),
+                              number(kUnroll, tiles.unroll), number(kTilesPerItem, tiles.tilesPerItem),
+                              flag(kPasses, tiles.passes), flag(kPrefetch, tiles.prefetch)});
+}
+
+ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa) {
+  auto number = [&](StringRef name) { return *numberIn(tiles, name); };
+  ConvTiles t;
+  t.mode = convMode(normalized(spec));
+  t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
+  t.rows = number(kRows);
+  t.vectors = number(kVectors);
+  t.sums = number(kSums);
+  t.unroll = number(kUnroll);
+  t.tilesPerItem = number(kTilesPerItem);
+  t.passes = number(kPasses) != 0;
+  t.prefetch = number(kPrefetch) != 0;
+  return t;
+}
+
+void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvSpec &spec, const Choice &choice, int64_t otherScratch) {
+  const Decided &decided = choice.decided;
+  auto chosen = [spec, decided](const IsaLevel &isa) { return decidedConvTiles(spec, isa, decided.at(isa)); };
+  plan.tiles = [spec, chosen](const Processor &processor) {
+    return writeTiles(chosen(Decided::levelOf(processor)), spec.accType.getContext());
+  };
+  plan.freeTiles = [spec, decided](const Processor &processor) {
+    const IsaLevel &isa = Decided::levelOf(processor);
+    return convDecisions(spec, isa, decided.at(isa));
+  };
+  if (!choice.chooses())
+    return choice.readSizes(plan);
+  ConvTiles nominal = chosen(choice.level());
+  plan.work = convWorkItems(spec, nominal);
+  plan.grain = convGrain(spec, nominal);
+  plan.scratch =
+      otherScratch + choice.mostBytes([&](const IsaLevel &level) { return convScratchBytes(spec, chosen(level)); });
+}
+
+//===----------------------------------------------------------------------===//
+// Minimal filtering
+//===----------------------------------------------------------------------===//
+
+/// Tiles of a block whose transformed inputs and sums are no more than scratch may have; few, or all of an image.
+static std::set<int64_t> blocksOf(const WinogradSpec &spec, WinogradTiles tile) {
+  constexpr int64_t fewest = 4, most = 112;
+  std::set<int64_t> blocks;
+  auto add = [&](int64_t count) {
+    tile.blockTiles = count;
+    if (winogradScratchBytes(spec, tile) <= kMostScratch)
+      blocks.insert(count);
+  };
+  if (std::optional<int64_t> tiles = tile.imageTiles().known()) {
+    for (int64_t count : evenParts(*tiles, std::min(most, *tiles)))
+      if (count >= std::min(*tiles, fewest))
+        add(count);
+    add(*tiles);
+  } else {
+    for (int64_t count = tile.rows; count <= most; count += tile.rows)
+      add(count);
+  }
+  return blocks;
+}
+
+/// Rows of register tiles, up to `most`. Of those that cut the tiles of a block in as many parts one is enough.
+static std::set<int64_t> winogradRowsOf(const WinogradSpec &spec, const WinogradTiles &tile, int64_t most) {
+  std::set<int64_t> rows;
+  if (!spec.isStatic()) { // rests are cut in tiles of 2 and of half the rows
+    for (int64_t count = 4; count <= most; ++count)
+      rows.insert(count);
+    return rows;
+  }
+  auto partsOf = [counts = tilesAtOnce(spec, tile)](int64_t rows) {
+    std::vector<int64_t> parts;
+    for (int64_t count : counts)
+      parts.push_back(ceilDivInt(count, rows));
+    return parts;
+  };
+  std::set<std::vector<int64_t>> seen{partsOf(tile.rows)};
+  for (int64_t count = 1; count <= most; ++count)
+    if (seen.insert(partsOf(count)).second)
+      rows.insert(count);
+  return rows;
+}
+
+std::vector<Decision> dmxc::cpu::winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa,
+                                                   DictionaryAttr decided) {
+  Collector free(isa, spec.f32.getContext());
+  WinogradChoice choice = winogradChoiceOf(decided);
+  WinogradTiles own = completeWinogradTiles(spec, isa, {});
+  free.number(kVectors, vectorsOf(own.lanes, spec.oc, 1), own.vectors, Effect::Order,
+              "vectors of output channels of a register tile");
+  // Blocks of open sizes are whole register tiles; rows of others are shared out evenly in each block.
+  auto blocks = [&] {
+    WinogradTiles tile = completeWinogradTiles(spec, isa, {choice.rows, choice.vectors, {}});
+    free.number(kBlockTiles, blocksOf(spec, tile), tile.blockTiles, Effect::Order,
+                "tiles of a block, transformed in scratch");
+  };
+  if (spec.isStatic())
+    blocks();
+  WinogradTiles wide = completeWinogradTiles(spec, isa, {{}, choice.vectors, choice.blockTiles});
+  free.number(kRows, winogradRowsOf(spec, wide, mostWinogradRows(isa, spec, wide.vectors)), wide.rows, Effect::Order,
+              "tiles of a register tile");
+  if (!spec.isStatic())
+    blocks();
+  return free.take();
+}
+
+WinogradTiles dmxc::cpu::decidedWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
+  return completeWinogradTiles(spec, isa, winogradChoiceOf(ofDomains(winogradDecisions(spec, isa, decided), decided)));
+}
+
+DictionaryAttr dmxc::cpu::writeTiles(const WinogradTiles &tiles, MLIRContext *context) {
+  Builder b(context);
+  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
+  return b.getDictionaryAttr(
+      {number(kRows, tiles.rows), number(kVectors, tiles.vectors), number(kBlockTiles, tiles.blockTiles)});
+}
+
+WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa) {
+  WinogradTiles t = tilesOfImage(spec, isa);
+  t.rows = *numberIn(tiles, kRows);
+  t.vectors = *numberIn(tiles, kVectors);
+  t.blockTiles = *numberIn(tiles, kBlockTiles);
+  t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
+  return t;
+}
+
+void dmxc::cpu::planWinograd(KernelPlan &plan, const WinogradSpec &spec, const Choice &choice) {
+  const Decided &decided = choice.decided;
+  auto chosen = [spec, decided](const IsaLevel &isa) { return decidedWinogradTiles(spec, isa, decided.at(isa)); };
+  plan.tiles = [spec, chosen](const Processor &processor) {
+    return writeTiles(chosen(Decided::levelOf(processor)), spec.f32.getContext());
+  };
+  plan.freeTiles = [spec, decided](const Processor &processor) {
+    const IsaLevel &isa = Decided::levelOf(processor);
+    return winogradDecisions(spec, isa, decided.at(isa));
+  };
+  if (!choice.chooses())
+    return choice.readSizes(plan);
+  WinogradTiles nominal = chosen(choice.level());
+  plan.work = winogradWorkItems(spec, nominal);
+  plan.grain = winogradGrain(spec, nominal);
+  plan.scratch = choice.mostBytes([&](const IsaLevel &level) { return winogradScratchBytes(spec, chosen(level)); });
+}

@@ -1,0 +1,46 @@
+//===- ConvDecisions.h - what of a convolution's blocking is free -*- C++ -*-===//
+//
+// As GemmDecisions.h is for products. `decided`: names and values for a level, or null.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Conv.h"
+#include "Winograd.h"
+
+#include "targets/cpu/Kernels.h"
+
+namespace dmxc::cpu {
+
+/// What is decided of a direct convolution's blocking; the rest follows.
+struct ConvChoice {
+  std::optional<int64_t> rows, vectors, unroll, tilesPerItem;
+  std::optional<bool> passes, prefetch;
+};
+/// The blocking with what is decided, which is not checked; chooseConvTiles where nothing is.
+ConvTiles completeConvTiles(const ConvSpec &spec, const IsaLevel &isa, const ConvChoice &choice);
+
+/// What of minimal filtering's.
+struct WinogradChoice {
+  std::optional<int64_t> rows, vectors, blockTiles;
+};
+WinogradTiles completeWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, const WinogradChoice &choice);
+
+/// Nothing is free where elements are fours.
+std::vector<Decision> convDecisions(const ConvSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
+std::vector<Decision> winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
+/// The blockings with what is decided, as far as it is in the domains.
+ConvTiles decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
+WinogradTiles decidedWinogradTiles(const WinogradSpec &spec, const IsaLevel &isa, mlir::DictionaryAttr decided);
+
+/// As a strategy keeps them.
+mlir::DictionaryAttr writeTiles(const ConvTiles &tiles, mlir::MLIRContext *context);
+ConvTiles readConvTiles(mlir::DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa);
+mlir::DictionaryAttr writeTiles(const WinogradTiles &tiles, mlir::MLIRContext *context);
+WinogradTiles readWinogradTiles(mlir::DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa);
+
+/// A plan's tiles, what is free of them, work, grain and scratch, beside `otherScratch` bytes.
+void planDirectConv(KernelPlan &plan, const ConvSpec &spec, const Choice &choice, int64_t otherScratch);
+void planWinograd(KernelPlan &plan, const WinogradSpec &spec, const Choice &choice);
+
+} // namespace dmxc::cpu
