@@ -1,6 +1,6 @@
-//===- AttentionPattern.cpp - what is attention --------------------------------===//
+//===- AttentionPattern.cpp - what is attention ---------------------------===//
 
-#include "Attention.h"
+#include "AttentionPattern.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Dialect/DMIR/Dims.h"
@@ -8,7 +8,7 @@
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace dmxc;
-using namespace dmxc::cpu;
+using namespace dmxc::kernels;
 using namespace mlir;
 
 static bool isPlainF32(Value value) {
@@ -107,7 +107,7 @@ static std::optional<ZeroRows> zeroRowsOf(ArrayRef<Operation *> after) {
   return rows;
 }
 
-std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
+std::optional<Attention> kernels::matchAttention(Operation *op) {
   Attention found;
   found.result = dyn_cast<dmir::MatMulOp>(op);
   if (!found.result || !isPlainF32(found.result.getResult()))
@@ -129,7 +129,7 @@ std::optional<Attention> dmxc::cpu::matchAttention(Operation *op) {
   return found;
 }
 
-SmallVector<Operation *> dmxc::cpu::innerOpsOf(Operation *result) {
+SmallVector<Operation *> kernels::innerOpsOf(Operation *result) {
   std::optional<Attention> found = matchAttention(result);
   if (!found)
     return {};

@@ -1,0 +1,36 @@
+//===- AttentionPattern.h - what is attention -------------------*- C++ -*-===//
+//
+// Attention as graphs have it: two products with a softmax between, whatever way scale, mask and rows without keys are
+// written. A target that has a kernel for all of it finds it here.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dmxc/Dialect/DMIR/DMIR.h"
+
+namespace dmxc::kernels {
+
+/// Rows of an attention's weights that become zeros as a whole; false: none.
+struct ZeroRows {
+  bool whereNaN = false; ///< select(is_nan(w), 0, w)
+  dmir::SelectOp choice; ///< select(c, 0, w) with c of one column
+  explicit operator bool() const { return whereNaN || static_cast<mlir::Operation *>(choice); }
+};
+
+/// g(softmax(f(Q K))) V with f and g elementwise, in f32: Q [.., m, d], K [.., d, t], V [.., t, n]. The batch axes may
+/// be other ones from op to op, as long as they are as many elements.
+struct Attention {
+  dmir::MatMulOp scores;                       ///< Q K
+  llvm::SmallVector<mlir::Operation *> before; ///< f: scale, mask; in order
+  dmir::SoftmaxOp softmax;
+  llvm::SmallVector<mlir::Operation *> after; ///< g: rows without keys
+  std::optional<ZeroRows> zeroRows;           ///< all that g does; nothing where it computes weights
+  dmir::MatMulOp result;
+};
+
+/// The attention whose last product an op is. What is between the products is read there alone.
+std::optional<Attention> matchAttention(mlir::Operation *result);
+/// The ops that the kernel of an attention's last product computes besides it; none for other ops.
+llvm::SmallVector<mlir::Operation *> innerOpsOf(mlir::Operation *result);
+
+} // namespace dmxc::kernels
