@@ -5,6 +5,7 @@ shared/bench; what is not there is skipped. Exit 77 where numpy is not installed
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import unittest
@@ -15,6 +16,7 @@ from dynamic_shapes import BIN, BundleTest, np, onnx, softmax
 ZOO, GENERATOR = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 GOLDEN = pathlib.Path(__file__).resolve().parent / "masks"
 LEAST, INFINITE = np.finfo(np.float32).min, -np.inf
+MOST_SECONDS = 2  # of a compile, as a user of the processor
 
 
 def constant(name, array):
@@ -235,9 +237,38 @@ class Masks(BundleTest):
         for x in range(60):
             diamond += [onnx.node("Where", f"given a{x} b{x}", f"a{x + 1}"), onnx.node("Where", f"given b{x} a{x}", f"b{x + 1}")]
         diamond.append(onnx.node("Identity", "a60", "keep"))
-        for nodes in (chain, diamond):
-            model = attention(n, n, nodes, given, ranges(n, n))
-            self.report(model)
+        # What a row may see at most is read of the selects: both of their operands are false behind the diagonal.
+        for nodes, reason, rule in ((chain, "'And_0' (dmir.and): it reads the input 'given'", ""), (diamond, "", "(j + 1 <= i) or (j <= i and i <= j)")):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            one, = self.report(attention(n, n, nodes, given, ranges(n, n)), suffix=".json")["attentions"]
+            self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, MOST_SECONDS)
+            self.assertEqual((one.get("unknown", ""), one.get("rule", "")), (reason, rule))
+        self.compile_file(self.dir / "m.onnx")
+        choice = np.arange(n) % 3 == 0
+        a, b = np.tril(np.ones((n, n), bool)), np.tril(np.ones((n, n), bool), -1)
+        for _ in range(60):
+            a, b = np.where(choice, a, b), np.where(choice, b, a)
+        self.check_run(n, n, a, {"given": choice.reshape(1, 1, 1, n)})
+
+    def test_bad_rules(self):
+        """Texts with a rule that is none: the place and what is wrong."""
+        text = ('func.func @main(%x: tensor<2x4x8xf32> {{dmir.name = "x"}}) -> (tensor<2x4x8xf32> {{dmir.name = "y"}}) {{\n'
+                "  %y = dmir.mask %x {{keep = [affine_set<{}>], fill = 0.0 : f32}} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>\n"
+                "  return %y : tensor<2x4x8xf32>\n}}\n")
+        for rule, said in (("(b, i, j) : (i - k >= 0)", "use of undeclared identifier"),
+                           ("(b, i, j)[s] : (i - s >= 0)", "3 dims, 1 symbols and 1 conditions; the operand has 3 axes, there are 0 dims and values"),
+                           ("(i, j) : (i - j >= 0)", "2 dims, 0 symbols and 1 conditions; the operand has 3 axes"),
+                           ("(b, i, j) : (i floordiv 0 - j >= 0)", "divides by something else than a positive number"),
+                           ("(b, i, j) : (i mod -3 - j >= 0)", "divides by something else than a positive number"),
+                           ("(b, i, j) : (i * j >= 0)", "non-affine expression"),
+                           (f"(b, i, j) : (i - j * {2**62} >= 0)", "a number lies outside of 2^40"),
+                           (f"(b, i, j) : (i - j * {2**70} >= 0)", "too large")):
+            (self.dir / "bad.mlir").write_text(text.format(rule))
+            done = subprocess.run([BIN / "dmxc", self.dir / "bad.mlir", "-o", self.dir / "o"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1, (rule, done.stderr))
+            self.assertIn(said, done.stderr)
+            self.assertRegex(done.stderr, r"bad\.mlir:2:\d+: ")
+            self.assertFalse((self.dir / "o").exists())
 
     def test_nan_and_empty(self):
         """A mask of NaN gives NaN, no keys nothing: the dense answers."""
