@@ -263,19 +263,4 @@ Status convertKnobs(const std::vector<std::string> &texts, Options &options) {
   return Status::ok();
 }
 
-Status checkTuning(const Options &options) {
-  for (auto [given, flag] : {std::pair(options.trials != 0, "--trials"),
-                             {!options.database.empty(), "--db"},
-                             {options.listCandidates, "--list"}})
-    if (given && !options.tune)
-      return usageError(std::string(flag) + " is for 'dmxc tune MODEL'");
-  if (!options.tune)
-    return Status::ok();
-  if (!options.from.empty() || options.emit != "bundle")
-    return usageError("'dmxc tune' compiles whole models: leave --from and --emit away");
-  if (options.database.empty() && !options.listCandidates && options.schedules.empty())
-    return usageError("'dmxc tune' needs --db FILE, for what it finds; --list prints what it would try");
-  return Status::ok();
-}
-
 } // namespace dmxc::driver

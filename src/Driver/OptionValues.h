@@ -33,7 +33,7 @@ std::string joined(const std::vector<std::string> &names);
 
 /// The values of --set: each parameter once, of scripts that there are.
 Status convertKnobs(const std::vector<std::string> &texts, Options &options);
-/// What belongs to `dmxc tune` alone, and what it needs.
-Status checkTuning(const Options &options);
+/// Refuses options that contradict one another, and those that would be ignored.
+Status checkOptions(const Options &options);
 
 } // namespace dmxc::driver

@@ -314,103 +314,6 @@ static Query queryOf(const RawOptions &raw, const Options &options) {
   return raw.printPhases ? Query::Phases : Query::None;
 }
 
-/// A model from stdin has no name that texts could name, and a bundle on stdout none that a rule could.
-static Status checkStreams(const Options &options) {
-  bool bundle = options.emit == "bundle";
-  if (options.output == "-" && bundle && options.bundleDirectory)
-    return usageError("a directory cannot be written to stdout; leave --bundle-format away");
-  if (options.output == "-" && options.depfile && options.depfileTarget.empty())
-    return usageError("-MD needs -MT for a rule of what is written to stdout");
-  if (options.output == "-" && options.depfile && options.depfilePath.empty())
-    return usageError("-MD needs -MF for output that is written to stdout");
-  if (options.model != "-")
-    return Status::ok();
-  if (options.output.empty())
-    return usageError("a model from stdin has no name to derive the output's from; give -o FILE, or -o - for stdout");
-  if (!bundle || !options.dumpPhases.empty() || options.depfile)
-    return usageError("a model from stdin: the texts of phases and dependency files name the model's file; give one");
-  return Status::ok();
-}
-
-/// What belongs to phases that do not run would be ignored.
-static Status checkResumed(const Options &options) {
-  if (!options.from.empty())
-    for (auto [given, flag] : {std::pair(!options.dims.empty(), "--dim"),
-                               {!options.shapes.empty() || !options.absent.empty(), "--shape"},
-                               {!options.entry.empty(), "--entry"},
-                               {!options.externalDataDir.empty(), "--allow-external-data"},
-                               {options.inputFormat != "auto", "--input-format"},
-                               {!options.states.empty(), "--state"}})
-      if (given)
-        return usageError(std::string(flag) + " is for model files; --from " + options.from +
-                          " takes up a phase's text");
-  int partition = phaseIndex("partition");
-  bool runs = (options.from.empty() || phaseIndex(options.from) < partition) &&
-              (options.emit == "bundle" || phaseIndex(options.emit) >= partition);
-  for (auto [given, flag] : {std::pair(!options.place.empty(), "--place"),
-                             {!options.require.empty(), "--require-target"},
-                             {!options.placementReport.empty(), "--placement-report"},
-                             {options.sparsity == "off", "--sparsity off"},
-                             {!options.sparsityReport.empty(), "--sparsity-report"},
-                             {!options.schedules.empty(), "--schedule"},
-                             {!options.tuningDatabases.empty(), "--tuning-db"},
-                             {options.explainDecisions, "--explain-decisions"}})
-    if (given && !runs)
-      return usageError(std::string(flag) + " belongs to the phase partition, which does not run with " +
-                        (options.from.empty() ? "--emit " + options.emit : "--from " + options.from));
-  return Status::ok();
-}
-
-/// Position of a stop in a compile for these targets; -1 for a stage that none of them has.
-static int stopIndex(const Options &options, llvm::StringRef name) {
-  std::vector<llvm::ArrayRef<TargetStage>> stages;
-  for (const TargetInfo &info : registeredTargets()) {
-    bool chosen = llvm::any_of(options.targets, [&](const TargetChoice &choice) { return choice.name == info.name; });
-    if (info.stages && (chosen || (options.targets.empty() && &info == registeredTargets().begin())))
-      stages.push_back(info.stages());
-  }
-  const std::vector<Stop> all = stops(stages);
-  auto found = llvm::find_if(all, [&](const Stop &stop) { return stop.name == name; });
-  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
-}
-
-static Status checkStops(const Options &options) {
-  const bool resumes = !options.from.empty(), stops = options.emit != "bundle";
-  for (auto [given, flag, name] : {std::tuple(resumes, "--from ", options.from), {stops, "--emit ", options.emit}})
-    if (given && stopIndex(options, name) < 0) {
-      for (const TargetInfo &info : registeredTargets())
-        for (const TargetStage &stage : info.stages ? info.stages() : llvm::ArrayRef<TargetStage>())
-          if (llvm::StringRef(name).split('.').second == stage.name)
-            return usageError(flag + name + " is a stage of the target " + info.name + "; give -t " + info.name);
-    }
-  if (resumes && stops && stopIndex(options, options.emit) <= stopIndex(options, options.from))
-    return usageError("--emit " + options.emit + " does not come after --from " + options.from);
-  return Status::ok();
-}
-
-static Status checkTogether(const Options &options) {
-  if (options.query != Query::None)
-    return Status::ok();
-  if (Status s = checkTuning(options); !s)
-    return s;
-  if (options.model.empty())
-    return usageError("no model given; usage: dmxc MODEL -o OUT.bundle [-t "
-                      "TARGET]... (see --help)");
-  if (Status s = checkStops(options); !s)
-    return s;
-  if (Status s = checkStreams(options); !s)
-    return s;
-  if (Status s = checkResumed(options); !s)
-    return s;
-  if (options.sparsityTile && options.sparsityReport.empty())
-    return usageError("--sparsity-tile is what --sparsity-report counts in, which is not there");
-  if (options.quiet && options.verbose)
-    return usageError("-q and -v contradict each other");
-  if (!options.depfile && (!options.depfilePath.empty() || !options.depfileTarget.empty()))
-    return usageError("-MF and -MT need -MD");
-  return Status::ok();
-}
-
 /// What is given for one name twice is a slip, even where both are the same.
 static Status convertShapes(const RawOptions &raw, Options &options) {
   std::map<std::string, std::string> shapes, dims; // by name, as given
@@ -474,7 +377,7 @@ static Status convert(const RawOptions &raw, Options &options) {
   if (options.query == Query::TargetInfo && !findTarget(options.queryTarget))
     return usageError("unknown target '" + options.queryTarget + "'; this build has: " + joined(targetNames()) +
                       didYouMean(options.queryTarget, targetNames()));
-  return checkTogether(options);
+  return checkOptions(options);
 }
 
 /// CLI11 knows no long options with one dash: those of compilers get a second
