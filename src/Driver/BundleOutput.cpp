@@ -171,7 +171,11 @@ bool Compilation::writeBundle(const std::string &path) {
         described ? fillWriter(**writer, *compiled, weights, std::move(*described), keptMasks(*theModule), timeRows)
                   : Status(described.takeError());
     if (!written) {
-      diagnostics.report(written.error(), written.error().kind == ErrorKind::IO ? "io" : "internal", path);
+      diagnostics.report(written.error(),
+                         written.error().kind == ErrorKind::IO      ? "io"
+                         : written.error().kind == ErrorKind::Model ? "constants"
+                                                                    : "internal",
+                         path);
       return false;
     }
     bytes = (*writer)->bytesWritten();

@@ -48,7 +48,7 @@ public:
   std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr decided) const override;
   std::optional<OpFormats> formatsOf(Operation *op) const override { return corsair::formatsOf(op); }
   Status pack(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) const override {
-    return corsair::packConstant(form, constant, out);
+    return corsair::packConstant(form, constant, out, machine);
   }
   ArrayRef<TargetStage> stages() const override { return stagesCorsairTarget(); }
   Status schedule(ArrayRef<Operation *> kernels) const override;
@@ -143,7 +143,7 @@ static Result<std::unique_ptr<corsair::KernelWriter>> writerOf(Operation *op, co
   auto kernel = dyn_cast<dlir::KernelOp>(op);
   if (!kernel)
     return StageWriter::create(op, machine, fromDdr);
-  Result<corsair::Distribution> deal = corsair::distributionOf(kernel);
+  Result<corsair::Distribution> deal = corsair::distributionOf(kernel, machine);
   if (!deal)
     return deal.takeError();
   return std::unique_ptr<corsair::KernelWriter>(

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """dmxc for the simulated card. Usage: dmxc_corsair_test.py BIN REPO [unittest arguments]"""
 import json
+import os
+import random
 import re
+import subprocess
 import sys
 import unittest
 
-from dmxc_case import REPO, DIGITS, SMALL, Base, answers_of
+from dmxc_case import BIN, REPO, DIGITS, SMALL, Base, answers_of
 from sampling import sampled
 
 
@@ -62,7 +65,9 @@ class Corsair(Base):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")
         text = (self.dir / "s.mlir").read_text()
         for changed, message in ((text.replace("dlir.dispatch @k0", "dlir.dispatch @x0"), "'x0_dmx_isa', which is not in the text"),
-                                 (re.sub(r"(dlir.dispatch @\w+)\((%\w+)[^)]*\)", r"\1(\2)", text), "which takes 10 buffers, not 2")):
+                                 (re.sub(r"(dlir.dispatch @\w+)\((%\w+)[^)]*\)", r"\1(\2)", text), "which takes 10 buffers, not 2"),
+                                 (text.replace('"arg0" : tensor<4x1x8x8xf32>', '"arg0" : tensor<4x1x8x8xf64>'), "'arg0' takes 2048 bytes, and the buffer 'image' has 1024"),
+                                 (text.replace('"result0" : tensor<4x10xf32>', '"result0" : tensor<4x10xf16>'), "'result0' takes 80 bytes, and the buffer 'probabilities' has 160")):
             self.assertNotEqual(changed, text)
             (self.dir / "c.mlir").write_text(changed)
             self.assertIn(message, self.run_tool("c.mlir", "--from", "schedule", "-t", "corsair", "-o", "c.bundle", code=1).stderr)
@@ -83,14 +88,18 @@ class Corsair(Base):
         differ = self.run_tool("a.bundle", "--diff", "b.bundle", tool="dmx-inspect", code=5)
         self.assertEqual(set(re.findall(r"^\S+ \S+", differ.stdout, re.M)), {"manifest model.sha256"})
 
-    def test_kernels_go_through_the_stages(self):
-        """Tensors of block_fp, loops over tiles, ops of the array, a kernel over quads: of each size of team the same bytes."""
+    def write_product(self):
+        """m.mlir: a product with a bias, relu, and an addition of another input."""
         x, w, y = "tensor<40x96xf32>", "tensor<96x160xf32>", "tensor<40x160xf32>"
         (self.dir / "m.mlir").write_text(
             f'func.func @main(%x: {x} {{dmir.name = "x"}}, %z: {y} {{dmir.name = "z"}}) -> ({y} {{dmir.name = "y"}}) {{\n'
             f"  %w = dmir.constant dense<0.01> : {w}\n  %b = dmir.constant dense<0.5> : tensor<160xf32>\n"
             f'  %p = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("p")\n  %s = dmir.add %p, %b : ({y}, tensor<160xf32>) -> {y} loc("s")\n'
             f'  %r = dmir.relu %s : ({y}) -> {y} loc("r")\n  %t = dmir.add %r, %z : ({y}, {y}) -> {y} loc("t")\n  return %t : {y}\n}}\n')
+
+    def test_kernels_go_through_the_stages(self):
+        """Tensors of block_fp, loops over tiles, ops of the array, a kernel over quads: of each size of team the same bytes."""
+        self.write_product()
         self.run_tool("m.mlir", "-o", "host.bundle")
         self.run_tool("host.bundle", "--random-inputs", "3", "--output-dir", "host", tool="dmx-run")
         answers = set()
@@ -120,8 +129,6 @@ class Corsair(Base):
         self.assertIn("does not come after", self.run_tool("t8/4b-tiles.mlir", "-t", "corsair", "--from", "schedule.tiles", "--emit", "schedule.formats", code=2).stderr)
         self.assertIn("give -t corsair", self.run_tool("t8/4b-tiles.mlir", "--from", "schedule.tiles", code=2).stderr)
 
-    def test_loops_of_a_product_are_exchanged(self):
-        """In the text of schedule.buffers: the tasks follow, the bits stay."""
     def test_inputs_are_fetched_once(self):
         """By the quads that read them, as tiles where a product alone does: the floors of DDR are 9,200 and 8,750 clocks."""
         m, q, t, s = "tensor<512x512xf32>", "tensor<32x128x64xf32>", "tensor<32x64x128xf32>", "tensor<32x128x128xf32>"
@@ -148,6 +155,8 @@ class Corsair(Base):
             refused = self.run_tool("c.mlir", "--from", "partition", "-t", "corsair:quads=8", "-o", "c.bundle", code=1).stderr
             self.assertRegex(refused, rf"node 'p': 'deals' of argument 0 is #lldmir.deal<{deal}>, but {why}")
 
+    def test_loops_of_a_product_are_exchanged(self):
+        """In the text of schedule.buffers: the tasks follow, the bits stay."""
         x, w, y = "tensor<256x512xf32>", "tensor<512x256xf32>", "tensor<256x256xf32>"
         (self.dir / "m.mlir").write_text(f'func.func @main(%x: {x} {{dmir.name = "x"}}) -> ({y} {{dmir.name = "y"}}) {{\n  %w = dmir.constant dense<0.01> : {w}\n'
                                          f'  %p = dmir.matmul %x, %w : ({x}, {w}) -> {y} loc("p")\n  return %p : {y}\n}}\n')
@@ -166,6 +175,41 @@ class Corsair(Base):
             results.append((self.dir / f"{name}.out" / "out_y.npy").read_bytes())
         self.assertNotEqual(*programs)
         self.assertEqual(*results)
+
+    def test_texts_of_stages_that_cannot_be(self):
+        """Are refused by node and key; whatever number is changed, never by an assertion."""
+        self.write_product()
+        self.run_tool("m.mlir", "-t", "corsair:quads=8", "--dump-phases", "s", "-o", "m.bundle")
+        self.run_tool(DIGITS, "--dim", "batch=4", "-t", "corsair:quads=4", "--dump-phases", "d", "-o", "d.bundle")
+        deal = r"lldmir\.deal = #lldmir\.deal<dim 0, quads \d>"
+        cases = [("s", "formats", r"rounds = \d+", "rounds = 77", "a constant of 96x160 does not fit its form for the device"),
+                 ("s", "formats", r"(?s)(func\.func.*?)rounds = \d+", "\\1rounds = 77", "'lldmir.form' of argument \\d"), ("s", "formats", r"num_imc \d", "num_imc 16", "num_imc 16 <= 2\\^ppr_mode"),
+                 ("s", "formats", r"lldmir\.quads = 8", "lldmir.quads = 33", "lldmir.(quads|deal)'"), ("s", "tiles", r"lldmir\.tiles = \d+", "lldmir.tiles = 7", "tiles of 7 rows"),
+                 ("s", "formats", deal + r"(?=\} : \(tensor<40x160xf16>, )", "lldmir.deal = #lldmir.deal<dim 5, quads 8>", "node 't': .*'lldmir.deal'"),
+                 ("s", "spmd", r"(\n *)gpu\.return", r"\1%other = gpu.subgroup_id : index\1gpu.return", "'gpu.subgroup_id' is made by no stage"),
+                 ("d", "formats", r"num_imc 9", "num_imc 12", "node '/conv1/Conv': 'lldmir.plan' cannot be: .*num_imc is 12, and the product has 9"),
+                 ("d", "formats", r"(?s)(dlir\.kernel.*?)rounds = \d+", "\\1rounds = 77", "the form of its argument 1 in 'packed'"),
+                 ("d", "formats", deal, "lldmir.deal = #lldmir.deal<dim 3, quads 4>", "node '/conv1/Conv': 'lldmir.deal' is .*each quad needs all of that dim"),
+                 ("d", "formats", deal, "lldmir.gather = array<i64: 9>, \\g<0>", "node '/conv1/Conv': 'lldmir.gather' is .*it has no operand 9")]
+        for folder, stage, old, new, message in cases:
+            text = next((self.dir / folder).glob(f"4?-{stage}.mlir")).read_text()
+            self.assertRegex(text, old)
+            (self.dir / "c.mlir").write_text(re.sub(old, new, text, count=1))
+            quads = 8 if folder == "s" else 4
+            refused = self.run_tool("c.mlir", "--from", f"schedule.{stage}", "-t", f"corsair:quads={quads}", "-o", "c.bundle", code=1).stderr
+            self.assertRegex(refused, message)
+            self.assertNotIn("internal", refused)
+        numbers = random.Random(os.environ.get("DMXC_SAMPLE", "1"))
+        texts = {path.stem[3:]: path.read_text() for path in (self.dir / "s").glob("4?-*.mlir")}
+        for _ in range(20):
+            stage = numbers.choice(sorted(texts))
+            text = texts[stage]
+            place = numbers.choice(list(re.finditer(r'(?<![\w#."%@/])\d+(?![\w."])|(?<=x)\d+(?=x)', text[text.index("func.func"):])))
+            start = text.index("func.func")
+            changed = text[:start + place.start()] + numbers.choice(["0", "1", "7", "65", "1000000007"]) + text[start + place.end():]
+            (self.dir / "c.mlir").write_text(changed)
+            done = subprocess.run([BIN / "dmxc", "c.mlir", "--from", f"schedule.{stage}", "-q", "-t", "corsair:quads=8", "-o", "c.bundle"], cwd=self.dir, capture_output=True, text=True)
+            self.assertIn(done.returncode, (0, 1, 4), f"{stage} {place[0]} at {place.start()}: {done.stderr}")
 
     def test_a_missing_token_is_a_race(self):
         self.compile("--dim", "batch=4", "--emit", "schedule", output="s.mlir")

@@ -386,6 +386,30 @@ private:
   llvm::DenseMap<Value, int64_t> ids, taskIds;
 };
 
+/// Bytes of a tensor in the host's memory; nullopt for open dims and types that the host has none of.
+std::optional<int64_t> bytesOnHost(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  std::optional<DType> dtype = tensor ? dmir::dtypeOf(tensor.getElementType()) : std::nullopt;
+  if (!dtype || !tensor.hasStaticShape())
+    return std::nullopt;
+  return static_cast<int64_t>(dtypeBytes(*dtype, static_cast<uint64_t>(tensor.getNumElements())));
+}
+
+/// The buffer of a dispatch that has other bytes than the argument of a device's program; a clause.
+std::optional<std::string> otherBytes(dlir::DispatchOp dispatch, ArrayRef<dlir::DeviceArgument> arguments) {
+  SmallVector<Value> buffers(dispatch.getInputs());
+  llvm::append_range(buffers, dispatch.getOutputs());
+  for (auto [buffer, argument] : llvm::zip_equal(buffers, arguments)) {
+    auto op = buffer.getDefiningOp<dlir::BufferOp>();
+    std::optional<int64_t> has = op ? op.getSizeDim().known() : std::nullopt, takes = bytesOnHost(argument.tensor);
+    if (has && takes && *has != *takes)
+      return ("whose argument '" + argument.name + "' takes " + llvm::Twine(*takes) + " bytes, and the buffer '" +
+              op.getName() + "' has " + llvm::Twine(*has))
+          .str();
+  }
+  return std::nullopt;
+}
+
 /// C1 of dlir.dispatch: a text that was changed may name kernels that are not there, or bring other buffers.
 Status checkKernels(dlir::ProgramOp program) {
   for (auto dispatch : program.getBody().getOps<dlir::DispatchOp>()) {
@@ -404,6 +428,9 @@ Status checkKernels(dlir::ProgramOp program) {
       return wrong("which is not in the text");
     if (brought != needed)
       return wrong("which takes " + llvm::Twine(needed) + " buffers, not " + llvm::Twine(brought));
+    if (auto code = dyn_cast<dlir::DeviceProgramOpInterface>(kernel))
+      if (std::optional<std::string> why = otherBytes(dispatch, code.deviceArguments()))
+        return wrong(*why);
   }
   return Status::ok();
 }

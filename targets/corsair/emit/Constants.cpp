@@ -47,6 +47,24 @@ TileForm TileForm::read(DictionaryAttr form) {
   return result;
 }
 
+std::optional<TileForm> TileForm::parse(DictionaryAttr form, const hw::Machine &machine) {
+  constexpr int64_t most = 1 << 20; // of each count: their products fit
+  for (StringRef key : {"n", "k_chunks", "rounds", "slices", "groups", "quads", "products"})
+    if (auto number = form.getAs<IntegerAttr>(key);
+        !number || !number.getType().isInteger(64) || number.getInt() < 1 || number.getInt() > most)
+      return std::nullopt;
+  for (StringRef key : {"stride_n", "valid", "along_k", "size"})
+    if (auto number = form.getAs<IntegerAttr>(key); !number || !number.getType().isInteger(64))
+      return std::nullopt;
+  if (!form.getAs<DenseI64ArrayAttr>("extents") || !form.getAs<DenseI64ArrayAttr>("strides"))
+    return std::nullopt;
+  TileForm result = read(form);
+  const bool fits = result.slices <= machine.slices && result.quads <= machine.quadCount() &&
+                    static_cast<double>(result.rounds) * result.groups * result.kChunks * result.products < 1e9 &&
+                    result.bytes() == form.getAs<IntegerAttr>("size").getInt();
+  return fits ? std::optional(result) : std::nullopt;
+}
+
 DictionaryAttr TileForm::write(MLIRContext *context) const {
   Builder b(context);
   NamedAttrList form;
@@ -226,11 +244,38 @@ static Status packTiles(const TileForm &form, const Tensor &constant, std::span<
   return Status::ok();
 }
 
-Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out) {
-  StringRef name = form.getAs<StringAttr>("form").getValue();
-  if (name == forms::kPlain)
+/// Whether the tiles are of numbers that the constant has.
+static bool isWithin(const TileForm &form, const Tensor &constant) {
+  const int64_t columns = form.n * form.products * (form.alongK ? 1 : form.quads);
+  const int64_t depth = form.kChunks * 64 * (form.alongK ? form.quads : 1);
+  double last = static_cast<double>(columns - 1) * static_cast<double>(form.strideN), rows = 1;
+  if (form.strideN < 0 || form.extents.empty() || form.extents.size() != form.strides.size())
+    return false;
+  for (auto [extent, stride] : llvm::zip(form.extents, form.strides)) {
+    if (extent < 1 || stride < 0)
+      return false;
+    rows *= static_cast<double>(extent);
+    const int64_t reached = &extent == &form.extents.back() ? std::min(extent, form.valid) : extent;
+    last += static_cast<double>(std::max<int64_t>(reached - 1, 0)) * static_cast<double>(stride);
+  }
+  return rows == static_cast<double>(depth) && last < static_cast<double>(constant.numElements());
+}
+
+Status dmxc::corsair::packConstant(DictionaryAttr form, const Tensor &constant, std::span<std::byte> out,
+                                   const hw::Machine &machine) {
+  auto named = form.getAs<StringAttr>("form");
+  const StringRef name = named ? named.getValue() : StringRef();
+  const auto bytes = static_cast<int64_t>(out.size()), count = constant.numElements();
+  const int64_t plain = static_cast<int64_t>(dtypeBytes(constant.dtype(), static_cast<uint64_t>(count)));
+  if (name == forms::kPlain && (bytes == 2 * count || bytes == plain))
     return packPlain(constant, out);
-  if (name == forms::kBias)
+  if (name == forms::kBias && 4 * count <= bytes)
     return packBias(constant, out);
-  return packTiles(TileForm::read(form), constant, out);
+  if (std::optional<TileForm> tiles = name == forms::kTiles ? TileForm::parse(form, machine) : std::nullopt;
+      tiles && tiles->bytes() == bytes && isWithin(*tiles, constant))
+    return packTiles(*tiles, constant, out);
+  std::string text;
+  llvm::raw_string_ostream(text) << form;
+  return Error{ErrorKind::Model,
+               "a constant of " + shapeString(constant.shape()) + " does not fit its form for the device, " + text};
 }

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 
+#include <optional>
 #include <span>
 
 namespace dmxc::corsair {
@@ -39,6 +40,8 @@ struct TileForm {
 
   static TileForm of(const MatmulPlan &plan);
   static TileForm read(mlir::DictionaryAttr form);
+  /// Of text, which may hold anything; nullopt where it is no form of tiles for a quad of so many slices.
+  static std::optional<TileForm> parse(mlir::DictionaryAttr form, const hw::Machine &machine);
   mlir::DictionaryAttr write(mlir::MLIRContext *context) const;
 };
 
@@ -47,7 +50,8 @@ mlir::DictionaryAttr packedForms(mlir::Block *body, const Distribution &deal,
                                  llvm::function_ref<bool(unsigned)> constant);
 /// Whether a constant argument becomes tiles.
 bool becomesTiles(mlir::BlockArgument argument);
-/// Writes a form.
-Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
+/// Writes a form. Fails for one, of changed text, that is not of this constant or has other bytes.
+Status packConstant(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out,
+                    const hw::Machine &machine);
 
 } // namespace dmxc::corsair

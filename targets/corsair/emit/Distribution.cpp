@@ -124,21 +124,32 @@ namespace {
 /// Takes up the attributes of one op after the other.
 class DealReader {
 public:
-  explicit DealReader(Distribution &out) : out(out) {}
+  DealReader(Distribution &out, llvm::function_ref<bool(Value)> isConstant) : out(out), isConstant(isConstant) {}
 
-  /// The key that an op lacks; empty if it has all.
-  StringRef read(Operation *op) {
+  /// What is wrong with the attributes of an op, a clause; empty where nothing is.
+  std::string read(Operation *op) {
     if (isa<dmir::ConstantOp>(op) || makesNothing(op))
       return {};
     if (auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(lldmir::kGatherAttr))
       for (int64_t number : numbers.asArrayRef()) {
+        if (number < 0 || number >= static_cast<int64_t>(op->getNumOperands()))
+          return problem(op, lldmir::kGatherAttr, "it has no operand " + std::to_string(number));
         out.gathers[op].push_back(op->getOperand(number));
         made.insert(op->getOperand(number));
       }
-    Operation *biased = op->hasAttr(lldmir::kBiasAttr) ? biasedBy(op) : nullptr;
+    OpOperand *bias = op->hasAttr(lldmir::kBiasAttr) ? biasOf(op, isConstant) : nullptr;
+    Operation *biased = bias ? op->getOperand(1 - bias->getOperandNumber()).getDefiningOp() : nullptr;
+    if (op->hasAttr(lldmir::kBiasAttr) && !biased)
+      return problem(op, lldmir::kBiasAttr,
+                     "it adds no constant vector of the columns to a product that it alone reads");
     if (biased)
       out.biases[biased] = op;
     auto given = op->getAttrOfType<lldmir::DealAttr>(lldmir::kDealAttr);
+    if (given && given.getQuads() != out.quads)
+      return problem(op, lldmir::kDealAttr, "the kernel is for a team of " + std::to_string(out.quads));
+    if (given)
+      if (std::optional<std::string> why = unfit(op, given, out))
+        return problem(op, lldmir::kDealAttr, *why);
     if (isView(op))
       set(op, viewedSplit(op, now(op->getOperand(0)), out.quads).value_or(Split()));
     else if (biased)
@@ -148,19 +159,20 @@ public:
     else if (given && given.getDim() >= 0)
       set(op, {static_cast<int>(given.getDim()), shapeOf(op->getResult(0))[given.getDim()] / out.quads});
     else if (!given && out.quads > 1)
-      return lldmir::kDealAttr;
+      return lacks(lldmir::kDealAttr);
     if (dealsColumns(op, out.at(op->getResult(0)), out.packed))
       out.columns[op] = out.at(op->getResult(0)).part;
-    return isProduct(op) && !op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr) ? StringRef(lldmir::kPlanAttr)
-                                                                                    : StringRef();
+    return isProduct(op) && !op->getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr) ? lacks(lldmir::kPlanAttr) : "";
   }
 
 private:
-  static Operation *biasedBy(Operation *add) {
-    for (Value operand : add->getOperands())
-      if (Operation *product = operand.getDefiningOp(); product && isProduct(product))
-        return product;
-    return nullptr;
+  static std::string problem(Operation *op, StringRef key, const std::string &why) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "'" << key << "' is " << op->getAttr(key) << ", but " << why;
+    return text;
+  }
+  static std::string lacks(StringRef key) {
+    return "it has no '" + key.str() + "', which the phase partition gives it";
   }
   Split now(Value value) const { return made.contains(value) ? Split() : out.at(value); }
   void set(Operation *op, Split split) {
@@ -170,6 +182,7 @@ private:
   }
 
   Distribution &out;
+  llvm::function_ref<bool(Value)> isConstant;
   llvm::DenseSet<Value> made; ///< whole after their definition
 };
 
@@ -183,14 +196,22 @@ Result<Distribution> Distribution::read(Block *body, int quads, DictionaryAttr i
     if (isPacked(argument) && becomesTiles(argument))
       result.packed.insert(argument);
     Attribute given = inputs ? inputs.get(std::to_string(argument.getArgNumber())) : Attribute();
-    if (auto deal = dyn_cast_or_null<lldmir::DealAttr>(given); deal && deal.getDim() >= 0)
+    auto deal = dyn_cast_or_null<lldmir::DealAttr>(given);
+    if (deal && deal.getDim() >= 0 &&
+        (deal.getDim() >= static_cast<int64_t>(shapeOf(argument).size()) || shapeOf(argument)[deal.getDim()] % quads))
+      return modelError("the deal of argument " + std::to_string(argument.getArgNumber()) + " gives no parts to " +
+                        std::to_string(quads) + " quads");
+    if (deal && deal.getDim() >= 0)
       result.of[argument] = {static_cast<int>(deal.getDim()), shapeOf(argument)[deal.getDim()] / quads};
   }
-  DealReader reader(result);
+  auto isConstant = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && isPacked(argument);
+  };
+  DealReader reader(result, isConstant);
   for (Operation &op : body->without_terminator())
-    if (StringRef key = reader.read(&op); !key.empty())
-      return modelError("node '" + dmir::nodeName(&op) + "' has no '" + key.str() +
-                        "', which the phase partition gives it");
+    if (std::string why = reader.read(&op); !why.empty())
+      return modelError("node '" + dmir::nodeName(&op) + "': " + why);
   return result;
 }
 

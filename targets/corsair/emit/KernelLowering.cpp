@@ -36,11 +36,30 @@ DictionaryAttr dmxc::corsair::packedForm(dlir::KernelOp kernel, BlockArgument ar
   return packed ? packed.getAs<DictionaryAttr>(std::to_string(argument.getArgNumber())) : DictionaryAttr();
 }
 
-Result<Distribution> dmxc::corsair::distributionOf(dlir::KernelOp kernel) {
+Result<Distribution> dmxc::corsair::distributionOf(dlir::KernelOp kernel, const hw::Machine &machine) {
   auto quads = kernel.getStrategy().getAs<IntegerAttr>(kQuadsKey);
-  return Distribution::read(kernel.getBlock(), quads ? static_cast<int>(quads.getInt()) : 1,
-                            kernel.getStrategy().getAs<DictionaryAttr>(kDealsKey),
-                            [&](BlockArgument argument) { return static_cast<bool>(packedForm(kernel, argument)); });
+  if (quads && (quads.getInt() < 1 || quads.getInt() > machine.quadCount()))
+    return modelError("kernel '" + kernel.getSymName().str() + "': '" + kQuadsKey.str() + "' is " +
+                      std::to_string(quads.getInt()) + ", the machine has " + std::to_string(machine.quadCount()));
+  Result<Distribution> deal =
+      Distribution::read(kernel.getBlock(), quads ? static_cast<int>(quads.getInt()) : 1,
+                         kernel.getStrategy().getAs<DictionaryAttr>(kDealsKey),
+                         [&](BlockArgument argument) { return static_cast<bool>(packedForm(kernel, argument)); });
+  if (!deal)
+    return deal;
+  for (Operation &op : kernel.getBlock()->without_terminator())
+    if (auto plan = op.getAttrOfType<lldmir::PlanAttr>(lldmir::kPlanAttr); plan && isProduct(&op))
+      if (std::optional<std::string> why = unfit(plan, dimsOf(&op, *deal), machine))
+        return modelError("node '" + dmir::nodeName(&op) + "': '" + lldmir::kPlanAttr.str() + "' cannot be: " + *why);
+  auto constant = [&](unsigned number) {
+    return static_cast<bool>(packedForm(kernel, kernel.getBlock()->getArgument(number)));
+  };
+  const DictionaryAttr wanted = packedForms(kernel.getBlock(), *deal, constant);
+  for (NamedAttribute form : wanted)
+    if (kernel.getStrategy().getAs<DictionaryAttr>(strategy::kPacked).get(form.getName()) != form.getValue())
+      return modelError("kernel '" + kernel.getSymName().str() + "': the form of its argument " + form.getName().str() +
+                        " in '" + strategy::kPacked.str() + "' is not that of its reader's plan and deal");
+  return deal;
 }
 
 KernelLowering::KernelLowering(dlir::KernelOp kernel, Distribution given, const hw::Machine &machine, bool fromDdr)

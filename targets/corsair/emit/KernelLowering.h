@@ -34,8 +34,9 @@ inline constexpr llvm::StringLiteral kQuadsKey = "quads";   ///< of the team
 inline constexpr llvm::StringLiteral kStatesKey = "states"; ///< pairs of argument and result that stay on the device
 inline constexpr llvm::StringLiteral kDealsKey = "deals";   ///< of arguments: see Distribution::inputDeals
 
-/// What partition decided for a kernel.
-Result<Distribution> distributionOf(dlir::KernelOp kernel);
+/// What partition decided for a kernel. Fails, by node and key, where text has something else that the machine cannot
+/// do.
+Result<Distribution> distributionOf(dlir::KernelOp kernel, const hw::Machine &machine);
 /// The form in which a kernel wants a constant; null for what is none.
 mlir::DictionaryAttr packedForm(dlir::KernelOp kernel, mlir::BlockArgument argument);
 

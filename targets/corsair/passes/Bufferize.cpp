@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "KernelFunctions.h"
 #include "Passes.h"
+#include "TileGrids.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
-#include "targets/corsair/emit/Constants.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -29,8 +29,6 @@ using affine_ext::VecExtType;
 
 namespace {
 
-int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
-
 /// Where a tensor lies, and the format that is made of it where it is loaded.
 struct Place {
   Value memref;
@@ -48,7 +46,7 @@ public:
     auto *fresh = new Block();
     function.getBody().push_back(fresh);
     for (BlockArgument argument : old.getArguments()) {
-      FailureOr<MemRefType> type = argumentType(argument);
+      FailureOr<MemRefType> type = argumentBuffer(function, argument);
       if (failed(type)) {
         fresh->erase();
         return failure();
@@ -76,39 +74,6 @@ public:
   }
 
 private:
-  StringAttr space(StringRef name) { return builder.getStringAttr(name); }
-  MemRefType inGm(ArrayRef<int64_t> shape, Type element) {
-    return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), space("GM"));
-  }
-
-  FailureOr<MemRefType> argumentType(BlockArgument argument) {
-    auto tensor = dyn_cast<RankedTensorType>(argument.getType());
-    if (!tensor || !tensor.hasStaticShape())
-      return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
-    auto block = dmir::blockFpOf(tensor);
-    if (!block)
-      return inGm(tensor.getShape(), tensor.getElementType());
-    auto gridIn = [&](StringRef memory, int64_t down, int64_t right) {
-      return MemRefType::get({down, right}, VecExtType::get(function.getContext(), {64, 64}, block),
-                             MemRefLayoutAttrInterface(), space(memory));
-    };
-    if (auto rows = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kTilesAttr)) {
-      const int64_t part = rows.getInt();
-      if (tensor.getRank() != 2 || !block.hasBlocks() || block.getColumns() || part < 1 || tensor.getDimSize(0) % part)
-        return function.emitError() << "takes a " << tensor << ", which is no matrix of tiles of " << part << " rows";
-      return gridIn("GM", tensor.getDimSize(0) / part * tilesOf(part), tilesOf(tensor.getDimSize(1)));
-    }
-    auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
-    if (!form)
-      return function.emitError() << "takes a " << tensor << " that has no packed form";
-    if (dmir::isBfp32(block))
-      return inGm(tensor.getShape(), VecExtType::get(function.getContext(), {1}, block));
-    const corsair::TileForm tiles = corsair::TileForm::read(form);
-    return MemRefType::get({tiles.kChunks, tiles.quads * tilesOf(tiles.n)},
-                           VecExtType::get(function.getContext(), {64, 64}, block), MemRefLayoutAttrInterface(),
-                           space("ST"));
-  }
-
   LogicalResult convert(Operation *op) {
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case<dmir::ConstantOp, dmir::UndefOp, dmir::CastOp, dmir::PadBlocksOp, dmir::ReshapeOp, dmir::MatMulOp,
@@ -122,7 +87,7 @@ private:
 
   /// A fresh buffer for a value.
   Value allocate(Location loc, ArrayRef<int64_t> shape, Type element) {
-    return memref::AllocOp::create(builder, loc, inGm(shape, element));
+    return memref::AllocOp::create(builder, loc, bufferInGm(shape, element));
   }
 
   //===--- whole buffers --------------------------------------------------------------===//
@@ -169,7 +134,7 @@ private:
     if (!place.memref || place.format)
       return op.emitError("reshapes a value that has no buffer");
     ArrayRef<int64_t> shape = shapeOf(op.getResult());
-    MemRefType type = inGm(shape, elementOf(op.getResult()));
+    MemRefType type = bufferInGm(shape, elementOf(op.getResult()));
     auto [strides, offset] = type.getStridesAndOffset();
     places[op.getResult()] = {
         memref::ReinterpretCastOp::create(builder, op.getLoc(), type, place.memref, offset, shape, strides), {}};
@@ -323,7 +288,7 @@ private:
       if (auto tile = dyn_cast<VecExtType>(type.getElementType()); tile && tile.getRank() == 2) {
         // Each part has tiles of its own.
         for (size_t i = 0; i < sizes.size(); ++i) {
-          FailureOr<OpFoldResult> index = partIndex(op, offsets[i], sizes[i]);
+          FailureOr<OpFoldResult> index = partIndex(builder, op, offsets[i], sizes[i], mapping);
           if (failed(index))
             return failure();
           offsets[i] = *index;
@@ -341,48 +306,14 @@ private:
     return loop && !loop->hasAttr(kQuadsAttr);
   }
 
-  /// Where the tiles of part q begin, where the part begins at q times its size.
-  FailureOr<OpFoldResult> partIndex(Operation *op, OpFoldResult offset, int64_t size) {
-    if (getConstantIntValue(offset) == 0)
-      return offset;
-    auto apply =
-        isa<Value>(offset) ? cast<Value>(offset).getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
-    AffineExpr d0 = builder.getAffineDimExpr(0);
-    if (!apply || apply.getAffineMap().getNumInputs() != 1 || apply.getAffineMap().getResult(0) != d0 * size)
-      return op->emitError("cuts weights elsewhere than at a quad's part");
-    Value quad = mapping.lookupOrDefault(apply.getMapOperands()[0]);
-    return OpFoldResult(
-        affine::AffineApplyOp::create(builder, op->getLoc(), AffineMap::get(1, 0, d0 * tilesOf(size)), quad)
-            .getResult());
-  }
-
   //===--- tiles ----------------------------------------------------------------------===//
-
-  /// Indices of tiles from offsets of elements.
-  FailureOr<AffineMap> tileMap(Operation *op, ArrayRef<OpFoldResult> offsets, SmallVector<Value> &operands) {
-    SmallVector<AffineExpr> indices;
-    for (OpFoldResult offset : offsets) {
-      if (std::optional<int64_t> constant = getConstantIntValue(offset); constant && *constant % 64 == 0) {
-        indices.push_back(builder.getAffineConstantExpr(*constant / 64));
-        continue;
-      }
-      auto apply =
-          isa<Value>(offset) ? cast<Value>(offset).getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
-      AffineExpr d0 = builder.getAffineDimExpr(0);
-      if (!apply || apply.getAffineMap().getNumInputs() != 1 || apply.getAffineMap().getResult(0) != d0 * 64)
-        return op->emitError("does not begin at a tile");
-      indices.push_back(builder.getAffineDimExpr(operands.size()));
-      operands.push_back(mapping.lookupOrDefault(apply.getMapOperands()[0]));
-    }
-    return AffineMap::get(operands.size(), 0, indices, builder.getContext());
-  }
 
   LogicalResult load(tensor::ExtractSliceOp op, Place from) {
     if (op.getType().getRank() == 1)
       return loadBias(op, from);
     Value grid = tiles(op.getLoc(), from.memref);
     SmallVector<Value> operands;
-    FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), operands);
+    FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), mapping, operands);
     if (failed(map))
       return failure();
     auto tile = cast<VecExtType>(cast<MemRefType>(grid.getType()).getElementType());
@@ -508,7 +439,7 @@ private:
       return success();
     }
     SmallVector<Value> operands;
-    FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), operands);
+    FailureOr<AffineMap> map = tileMap(op, op.getMixedOffsets(), mapping, operands);
     Value tile = mapping.lookupOrNull(op.getSource()), grid = memrefOf(op.getDest());
     if (failed(map))
       return failure();

@@ -83,7 +83,7 @@ struct KernelFunctions : dmxc::impl::KernelFunctionsBase<KernelFunctions> {
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<dlir::KernelOp>())) {
       if (kernel.getDevice() != "corsair" || keepsStates(kernel))
         continue;
-      Result<cs::Distribution> deal = cs::distributionOf(kernel);
+      Result<cs::Distribution> deal = cs::distributionOf(kernel, lldmir::machineOf(&getContext()));
       if (!deal) {
         kernel.emitError() << deal.error().message;
         return signalPassFailure();

@@ -35,8 +35,10 @@ public:
     Location loc = function.getLoc();
     thread = gpu::ThreadIdOp::create(builder, loc, builder.getIndexType(), gpu::Dimension::x);
     for (Operation &op : function.getBody().front().without_terminator())
-      if (!outside.contains(&op) && failed(move(&op)))
+      if (!outside.contains(&op) && failed(move(&op))) {
+        kernel->getParentOp()->erase();
         return failure();
+      }
     gpu::ReturnOp::create(builder, loc);
     launch(kernel);
     return success();

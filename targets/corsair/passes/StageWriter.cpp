@@ -114,14 +114,14 @@ Status StageWriter::addArgument(BlockArgument argument) {
   if (!type)
     return fail(function, "has no host's type of argument " + Twine(number));
   auto form = function.getArgAttrOfType<DictionaryAttr>(number, kFormAttr);
+  if (!type.hasStaticShape() || !deviceKind(type.getElementType()))
+    return fail(function, "has a host's type of argument " + Twine(number) + " that the device has no numbers of");
   if (!form) {
     Split split;
     if (auto deal = function.getArgAttrOfType<lldmir::DealAttr>(number, lldmir::kDealAttr))
       split = splitOf(deal, type.getShape());
     if (function.getArgAttr(number, lldmir::kDealAttr) && !split)
       return fail(function, "has a '" + lldmir::kDealAttr + "' of argument " + Twine(number) + " that gives no parts");
-    tensors[argument] = addInput(name, type, rowMajor(type.getRank()), split);
-    return Status::ok();
     if (auto rows = function.getArgAttrOfType<IntegerAttr>(number, kTilesAttr)) {
       const int64_t part = rows.getInt();
       const bool fits = type.getRank() == 2 && type.getNumElements() > 0 && part > 0 && type.getDimSize(0) % part == 0;
@@ -130,13 +130,18 @@ Status StageWriter::addArgument(BlockArgument argument) {
       tensors[argument] = addTiles(name, type, part, split);
       return Status::ok();
     }
+    tensors[argument] = addInput(name, type, rowMajor(type.getRank()), split);
+    return Status::ok();
   }
-  StringRef packing = form.getAs<StringAttr>("form").getValue();
-  if (packing == forms::kTiles)
+  auto packing = form.getAs<StringAttr>("form");
+  auto size = form.getAs<IntegerAttr>("size");
+  const bool isTiles = packing && packing.getValue() == forms::kTiles;
+  if (!packing || !size || size.getInt() < 0 || (isTiles && !TileForm::parse(form, machine)))
+    return fail(function, "has a '" + kFormAttr + "' of argument " + Twine(number) + " that is no packed form");
+  if (isTiles)
     weights[argument] = addPackedConstant(name, form);
-  else if (packing == forms::kBias)
-    tensors[argument] =
-        addPlainConstant(name, hw::ElemKind::Bfp32, form.getAs<IntegerAttr>("size").getInt() / 4, /*inDdr=*/false);
+  else if (packing.getValue() == forms::kBias)
+    tensors[argument] = addPlainConstant(name, hw::ElemKind::Bfp32, size.getInt() / 4, /*inDdr=*/false);
   else
     tensors[argument] = addPlainConstant(name, *deviceKind(type.getElementType()), type.getShape(), /*inDdr=*/false);
   return Status::ok();
@@ -195,13 +200,13 @@ Status StageWriter::view(Operation *op) {
     return from.takeError();
   DeviceTensor tensor = *from;
   if (auto cut = dyn_cast<memref::SubViewOp>(op)) {
+    auto type = cast<MemRefType>(source.getType());
+    const int64_t unit = tensor.kind == hw::ElemKind::Bfp16R ? 64 : 1; // a grid's indices are those of tiles
     for (auto [dim, offset, size] : llvm::enumerate(cut.getMixedOffsets(), cut.getMixedSizes())) {
       std::optional<std::pair<int64_t, int64_t>> at = offsetOf(offset);
       std::optional<int64_t> extent = getConstantIntValue(size);
       if (!at || !extent || at->first < 0 || at->first + *extent + at->second * (quads - 1) > type.getDimSize(dim))
         return fail(op, "is no part of a quad");
-    auto type = cast<MemRefType>(source.getType());
-    const int64_t unit = tensor.kind == hw::ElemKind::Bfp16R ? 64 : 1; // a grid's indices are those of tiles
       const int64_t step = unit * tensor.strides[dim];
       if (*extent != type.getDimSize(dim))
         tensor.shape[dim] = *extent * unit;
@@ -450,13 +455,13 @@ Status StageWriter::product(affine::AffineForOp loop) {
   const TileForm &form = tiles->second.form;
   ProductDims dims;
   dims.m = out->shape[0], dims.n = out->shape[1], dims.k = a->shape[1], dims.kChunks = (dims.k + 63) / 64;
+  if (a->kind == hw::ElemKind::Bfp16R && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
+    a->shape[0] = dims.m; // tiles of a part, the last of them ragged
   if (std::optional<std::string> why = unfit(plan, dims, machine))
     return fail(loop, "has the plan of a product that no slice computes: " + *why);
   MatmulPlan chosen = MatmulPlan::read(plan, dims);
   chosen.columnsOutside = nest.columnsOutside;
   const TileForm wanted = TileForm::of(chosen);
-  if (a->kind == hw::ElemKind::Bfp16R && (a->shape[0] + 63) / 64 == (dims.m + 63) / 64)
-    a->shape[0] = dims.m; // tiles of a part, the last of them ragged
   if (dims.m != a->shape[0] || form.n != dims.n || form.kChunks != dims.kChunks || form.rounds != wanted.rounds ||
       form.slices != wanted.slices || form.groups != wanted.groups)
     return fail(loop, "does not fit the packed form of its weights");

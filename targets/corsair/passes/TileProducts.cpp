@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelFunctions.h"
 #include "Passes.h"
+#include "TileGrids.h"
 
 #include "dmxc/Dialect/DMIR/BlockFp.h"
 #include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
@@ -28,8 +29,6 @@ using namespace mlir;
 using namespace dmxc;
 
 namespace {
-
-int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
 
 /// One product of a kernel, with the bias and the cast that follow it.
 class ProductTiler {

@@ -1,0 +1,84 @@
+//===- TileGrids.cpp - buffers of a kernel and their tiles ----------------===//
+#include "TileGrids.h"
+#include "KernelFunctions.h"
+
+#include "dmxc/Dialect/DMIR/BlockFp.h"
+#include "targets/corsair/dialect/LLDMIR/LLDMIR.h"
+#include "targets/corsair/emit/Constants.h"
+
+using namespace mlir;
+using namespace dmxc;
+using affine_ext::VecExtType;
+
+static MemRefType bufferIn(StringRef memory, ArrayRef<int64_t> shape, Type element) {
+  return MemRefType::get(shape, element, MemRefLayoutAttrInterface(), StringAttr::get(element.getContext(), memory));
+}
+
+MemRefType dmxc::bufferInGm(ArrayRef<int64_t> shape, Type element) { return bufferIn("GM", shape, element); }
+
+FailureOr<MemRefType> dmxc::argumentBuffer(func::FuncOp function, BlockArgument argument) {
+  auto tensor = dyn_cast<RankedTensorType>(argument.getType());
+  if (!tensor || !tensor.hasStaticShape())
+    return function.emitError() << "takes a " << argument.getType() << "; kernels take tensors of static shapes";
+  auto block = dmir::blockFpOf(tensor);
+  if (!block)
+    return bufferInGm(tensor.getShape(), tensor.getElementType());
+  auto gridIn = [&](StringRef memory, int64_t down, int64_t right) {
+    return bufferIn(memory, {down, right}, VecExtType::get(function.getContext(), {64, 64}, block));
+  };
+  if (auto rows = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kTilesAttr)) {
+    const int64_t part = rows.getInt();
+    if (tensor.getRank() != 2 || !block.hasBlocks() || block.getColumns() || part < 1 || tensor.getDimSize(0) % part)
+      return function.emitError() << "takes a " << tensor << ", which is no matrix of tiles of " << part << " rows";
+    return gridIn("GM", tensor.getDimSize(0) / part * tilesOf(part), tilesOf(tensor.getDimSize(1)));
+  }
+  auto form = function.getArgAttrOfType<DictionaryAttr>(argument.getArgNumber(), kFormAttr);
+  if (!form)
+    return function.emitError() << "takes a " << tensor << " that has no packed form";
+  if (dmir::isBfp32(block))
+    return bufferInGm(tensor.getShape(), VecExtType::get(function.getContext(), {1}, block));
+  auto tiles = corsair::TileForm::parse(form, lldmir::machineOf(function.getContext()));
+  if (!tiles)
+    return function.emitError() << "has a '" << kFormAttr << "' of argument " << argument.getArgNumber()
+                                << " that is no form of tiles: " << form;
+  return gridIn("ST", tiles->kChunks, tiles->quads * tilesOf(tiles->n));
+}
+
+/// The only operand of a map d0 -> d0 * scale that gives an offset; null where it is none.
+static Value scaledBy(OpFoldResult offset, int64_t scale) {
+  auto value = dyn_cast<Value>(offset);
+  auto apply = value ? value.getDefiningOp<affine::AffineApplyOp>() : affine::AffineApplyOp();
+  if (!apply || apply.getAffineMap().getNumInputs() != 1 ||
+      apply.getAffineMap().getResult(0) != getAffineDimExpr(0, apply.getContext()) * scale)
+    return {};
+  return apply.getMapOperands()[0];
+}
+
+FailureOr<AffineMap> dmxc::tileMap(Operation *op, ArrayRef<OpFoldResult> offsets, const IRMapping &mapping,
+                                   SmallVector<Value> &operands) {
+  SmallVector<AffineExpr> indices;
+  for (OpFoldResult offset : offsets) {
+    if (std::optional<int64_t> constant = getConstantIntValue(offset); constant && *constant % 64 == 0) {
+      indices.push_back(getAffineConstantExpr(*constant / 64, op->getContext()));
+      continue;
+    }
+    Value counter = scaledBy(offset, 64);
+    if (!counter)
+      return op->emitError("does not begin at a tile");
+    indices.push_back(getAffineDimExpr(operands.size(), op->getContext()));
+    operands.push_back(mapping.lookupOrDefault(counter));
+  }
+  return AffineMap::get(operands.size(), 0, indices, op->getContext());
+}
+
+FailureOr<OpFoldResult> dmxc::partIndex(OpBuilder &builder, Operation *op, OpFoldResult offset, int64_t size,
+                                        const IRMapping &mapping) {
+  if (getConstantIntValue(offset) == 0)
+    return offset;
+  Value quad = scaledBy(offset, size);
+  if (!quad)
+    return op->emitError("cuts tiles elsewhere than at a quad's part");
+  AffineMap map = AffineMap::get(1, 0, builder.getAffineDimExpr(0) * tilesOf(size));
+  return OpFoldResult(
+      affine::AffineApplyOp::create(builder, op->getLoc(), map, mapping.lookupOrDefault(quad)).getResult());
+}

@@ -1,0 +1,29 @@
+//===- TileGrids.h - buffers of a kernel and their tiles --------*- C++ -*-===//
+#pragma once
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace dmxc {
+
+/// Tiles of 64 that hold so many elements.
+inline int64_t tilesOf(int64_t size) { return (size + 63) / 64; }
+
+/// The type of a buffer in GM, row by row.
+mlir::MemRefType bufferInGm(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+
+/// The type of the buffer that an argument of a kernel's function becomes: numbers, or a grid of tiles. Fails, at the
+/// function, where its attributes do not say which.
+mlir::FailureOr<mlir::MemRefType> argumentBuffer(mlir::func::FuncOp function, mlir::BlockArgument argument);
+
+/// Indices of tiles from offsets of elements, over `operands`, which are those that `mapping` has. Fails, at `op`, for
+/// offsets within a tile.
+mlir::FailureOr<mlir::AffineMap> tileMap(mlir::Operation *op, llvm::ArrayRef<mlir::OpFoldResult> offsets,
+                                         const mlir::IRMapping &mapping, llvm::SmallVector<mlir::Value> &operands);
+
+/// Where the tiles of part q begin, where the part begins at q times its size: each part has tiles of its own.
+mlir::FailureOr<mlir::OpFoldResult> partIndex(mlir::OpBuilder &builder, mlir::Operation *op, mlir::OpFoldResult offset,
+                                              int64_t size, const mlir::IRMapping &mapping);
+
+} // namespace dmxc
