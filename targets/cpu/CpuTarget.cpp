@@ -10,6 +10,7 @@
 #include "targets/cpu/product/PackedRows.h"
 
 #include "targets/common/code/CompileQueue.h"
+#include "targets/common/code/KernelDialects.h"
 #include "targets/common/roots/Answers.h"
 
 #include "dmxc/Dialect/DMIR/ConstantData.h"
@@ -219,6 +220,7 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
   if (kernels.empty())
     return entries;
   const std::vector<IsaLevel> all = levelsOf(kernels);
+  loadKernelDialects(*kernels.front()->getContext()); // which text of a late phase does without
   for (Operation *kernel : kernels)
     if (Status s = completeKernel(cast<dlir::KernelOp>(kernel), all); !s)
       return s.takeError();
