@@ -38,8 +38,12 @@ public:
     }
     one.from = from ? from.str() : "the model's text";
     dmir::Rule rule = dmir::ruleOf(mask);
-    for (auto [name, value] : llvm::zip(rule.values, mask.getValues()))
-      name = nameOf(value);
+    for (auto [position, value] : llvm::enumerate(mask.getValues())) {
+      std::string name = nameOf(value);
+      auto before = ArrayRef(rule.values).take_front(position); // one node may compute several
+      auto others = llvm::count_if(before, [&](StringRef other) { return other.starts_with(name); });
+      rule.values[position] = others ? name + " (" + std::to_string(others + 1) + ")" : name;
+    }
     one.rule = dmir::describe(rule);
     llvm::raw_string_ostream stream(one.fill);
     cast<FloatAttr>(mask.getFill()).getValue().print(stream);

@@ -212,11 +212,19 @@ Pieces IndexFunctions::at(Value tensor, const Index &index) {
   Pieces pieces = read(tensor, index);
   reader = outer;
   --depth;
-  // A number for each matrix that takes cases to be said is one of its own, as one that is not known.
-  if (pieces.size() > 1 || pieces[0].leaf.kind == Leaf::Unknown)
+  // A number for each matrix that takes cases or several others to be said is one of its own, as one that is not known.
+  if (pieces.size() > 1 || pieces[0].leaf.kind == Leaf::Unknown || readsValues(pieces[0].leaf) > 1)
     pieces = asSymbol(tensor, index).value_or(pieces);
   memo[key] = pieces;
   return pieces;
+}
+
+/// How many numbers that tensors have for each matrix an expression is made of.
+unsigned IndexFunctions::readsValues(const Leaf &leaf) const {
+  unsigned count = 0;
+  for (auto [position, symbol] : llvm::enumerate(symbolList))
+    count += leaf.kind == Leaf::Affine && symbol.value && leaf.affine.isFunctionOfSymbol(position);
+  return count;
 }
 
 /// Integers that nothing is known of, but that all elements of a matrix read the same one, as lengths of batch entries.

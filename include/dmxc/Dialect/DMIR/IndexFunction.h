@@ -89,6 +89,7 @@ private:
   Pieces unknown(mlir::Operation *op, const std::string &why);
   mlir::AffineExpr exprOf(Dim dim);
   std::optional<Pieces> asSymbol(mlir::Value tensor, const Index &index);
+  unsigned readsValues(const Leaf &leaf) const;
   mlir::AffineExpr number(int64_t value) const { return mlir::getAffineConstantExpr(value, context); }
   Interval range(mlir::AffineExpr expr) const;
   /// Both, without what follows from the rest; nothing where they exclude each other.
