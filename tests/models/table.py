@@ -84,17 +84,23 @@ def peer_line(rows, peer):
     return f"- {peer} on the ONNX files: " + (", ".join(f"{count} {state}" for state, count in states.most_common()) or "not run")
 
 
-def rows_of(text):
-    """{file: {column: text}} of a table that was written before; columns that it did not have are empty."""
+def rows_of_columns(text, columns):
+    """The rows of a table that was written before, {column: text} each; columns that it did not have are empty."""
     table = [[cell.strip().replace("\x00", "\\|") for cell in line.replace("\\|", "\x00").strip("|").split("|")]
              for line in text.splitlines() if line.startswith("| ")]  # fmt: skip
     if not table:
-        return {}
+        return []
     titles, *rows = table
     rows = [dict(zip(titles, cells)) for cells in rows]
+    return [{column: row.get(column, "") for column in columns} for row in rows]
+
+
+def rows_of(text):
+    """{file: {column: text}} of the page before, but for what was not made then."""
+    rows = rows_of_columns(text, COLUMNS)
     for row in rows:
-        row["judged"] = row.get("judged", "").lstrip("~")
-    return {row["file"]: {column: row.get(column, "") for column in COLUMNS} for row in rows if row.get("why") != NOT_MADE}
+        row["judged"] = row["judged"].lstrip("~")
+    return {row["file"]: row for row in rows if row["why"] != NOT_MADE}
 
 
 def exporter_word(export):

@@ -8,6 +8,7 @@ import unittest
 
 import catalog
 import decode
+import masks
 import table
 
 PAGE = pathlib.Path(__file__).resolve().parent / "STATUS.md"
@@ -30,6 +31,31 @@ class Table(unittest.TestCase):
                   "ratio": [1, 2, 3], "prompt_ratio": [1, 2, 3], "model_bytes": 100, "bundle_bytes": 101}  # fmt: skip
         page = decode.page(decode.row_of("a-decoder", answer, "2026-01-02"), text)
         self.assertIn("| a-decoder | 3 | 0 | 1 | 1.0e-06 | 2.0 | 1.0 | 2.00 [1.00-3.00] | 2.00 [1.00-3.00] | 0 | 1.010 | 2026-01-02 |", page)
+
+    def test_the_page_of_masks_is_fresh(self):
+        text = (PAGE.parent / "MASKS.md").read_text()
+        self.assertEqual(masks.write({}, text), text, "tools/models --masks writes it again")
+
+    def test_attentions_are_counted(self):
+        """Softmaxes between two products, whatever kernel computes them: not one over classes, and not one whose scores nothing multiplied."""
+        ops = """    %0 = dmir.matmul %arg0, %arg1 : (tensor<1x4x8xf32>, tensor<1x8x4xf32>) -> tensor<1x4x4xf32> loc(#loc1)
+    %1 = dmir.mask %0 {fill = 0xFF800000 : f32, keep = [#set]} : (tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+    %2 = dmir.softmax %1 {axis = 2 : i64} : (tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+    %3 = dmir.is_nan %2 : (tensor<1x4x4xf32>) -> tensor<1x4x4xi1>
+    %4 = dmir.select %3, %zero, %2 : (tensor<1x4x4xi1>, tensor<f32>, tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+    %5 = dmir.matmul %4, %arg2 : (tensor<1x4x4xf32>, tensor<1x4x8xf32>) -> tensor<1x4x8xf32>
+    %6 = dmir.softmax %5 {axis = 2 : i64} : (tensor<1x4x8xf32>) -> tensor<1x4x8xf32>
+    %7 = dmir.softmax %arg3 {axis = 2 : i64} : (tensor<1x4x4xf16>) -> tensor<1x4x4xf16>
+    %8 = dmir.matmul %7, %arg4 : (tensor<1x4x4xf16>, tensor<1x4x8xf16>) -> tensor<1x4x8xf16>
+"""
+        self.assertEqual(masks.Text(ops.splitlines()).attentions(), ["f32"])
+        found = {"types": {"f32": 2}, "regions": 1, "masks": [{"rule": "j <= i", "rest": "'p' of 1 x 4"}, {"unknown": "'c' (dmir.cast): it reads 'x'"}]}
+        row = masks.row_of("a", "e", "gpt2", found, "pass")
+        self.assertEqual([row["one region"], row["by rule"]], ["1", "1 of 2"])
+        page = masks.write({("a", "e"): row})
+        self.assertIn("1 of 2 attentions with scores of f32 are one region", page)
+        self.assertIn("0 of 1 files of decoders, of 1 families, name the rule of each mask (0 %)", page)
+        self.assertEqual(masks.write({}, page), page)
 
     def test_rows(self):
         exports = catalog.exports(["tiny"])
