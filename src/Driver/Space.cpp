@@ -4,6 +4,8 @@
 
 #include "dmxc/Phases/Decisions.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 namespace dmxc::driver {
@@ -66,12 +68,22 @@ public:
   RegionWalk(const TargetBackend &target, dmir::RegionOp region, Space<std::string> &space)
       : target(target), region(region), space(space) {}
 
-  Status walk() { return walk(DictionaryAttr::get(region.getContext()), {}, /*isPreferred=*/true, /*promises=*/true); }
+  /// Begins with what is decided already. Of more candidates than anybody tries, those remain that decide nothing of
+  /// single scopes.
+  Status walk() {
+    uint64_t count = 1;
+    for (const Decision &decision : target.decisions(region, decidedOf(region)))
+      if (!decidedValue(decidedOf(region), decision))
+        count = std::min<uint64_t>(count, kMostPlans + 1) * std::min<uint64_t>(decision.domain.count(), kMostPlans + 1);
+    wholeOnly = count > kMostPlans;
+    return walk(decidedOf(region), {}, /*isPreferred=*/true);
+  }
 
 private:
-  Status walk(DictionaryAttr decided, const Point &point, bool isPreferred, bool promises) {
+  /// `rank`: how far values are from the first of their domains.
+  Status walk(DictionaryAttr decided, const Point &point, bool isPreferred, uint64_t rank = 0) {
     for (const Decision &decision : target.decisions(region, decided)) {
-      if (decidedValue(decided, decision))
+      if (decidedValue(decided, decision) || (wholeOnly && !decision.scope.empty()))
         continue;
       Builder b(region.getContext());
       for (uint64_t i = 0; i < decision.domain.count(); ++i) {
@@ -81,8 +93,9 @@ private:
           one = b.getDictionaryAttr(b.getNamedAttr(decision.scope, one));
         Point next = point;
         next.push_back(static_cast<int64_t>(i));
-        if (Status s = walk(mergeDecided(decided, one), next, isPreferred && value == decision.preferred,
-                            promises && isPromising(value));
+        // Of a whole region's numbers powers of two, which divide most extents, are all worth as much.
+        uint64_t far = !decision.scope.empty() ? i : isPromising(value) ? 0 : kMostPlans;
+        if (Status s = walk(mergeDecided(decided, one), next, isPreferred && value == decision.preferred, rank + far);
             !s)
           return s;
       }
@@ -91,8 +104,7 @@ private:
     if (space.candidates.size() == kMostCandidates)
       return modelError("node '" + dmir::nodeName(region) + "' has more than " + std::to_string(kMostCandidates) +
                         " candidates; choose some in a script with transform.dmx.param, and tune that");
-    if (promises)
-      space.promising.push_back(space.candidates.size());
+    space.ranks.push_back(rank);
     if (isPreferred)
       space.preferred = space.candidates.size();
     space.candidates.push_back(jsonOf(decided));
@@ -103,6 +115,7 @@ private:
   const TargetBackend &target;
   dmir::RegionOp region;
   Space<std::string> &space;
+  bool wholeOnly = false;
 };
 
 } // namespace

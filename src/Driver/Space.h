@@ -15,10 +15,15 @@ template <typename Candidate> struct Space {
   size_t preferred = 0; ///< the default's number
   /// Those whose numbers are powers of two, which divide most extents: worth trying first.
   std::vector<size_t> promising;
+  /// Of each candidate, how far its values are from the first of their domains, where targets put what they expect to be
+  /// fastest. Of regions alone.
+  std::vector<uint64_t> ranks;
 };
 
 /// More candidates than this are an error: nobody would try them.
 inline constexpr size_t kMostCandidates = 1 << 16;
+/// Of a region whose parts have decisions of their own more than this are not written out.
+inline constexpr size_t kMostPlans = 1 << 12;
 
 /// A region that a tuner may decide of.
 struct TunedRegion {

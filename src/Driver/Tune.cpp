@@ -96,7 +96,8 @@ private:
   bool checkSizes();
   bool list();
   bool prepare();
-  bool tuneScripts();
+  bool tune();
+  bool tuneScripts(const Space<Schedule::Values> &space);
   bool tuneRegions();
   bool tuneRegion(const TunedRegion &region, size_t trials);
   bool writeDatabase();
@@ -127,7 +128,7 @@ bool Tuner::tuneAll() {
     return list();
   if (!checkSizes() || !prepare())
     return false;
-  bool good = options.schedules.empty() ? tuneRegions() : tuneScripts();
+  bool good = tune();
   std::error_code ignored;
   fs::remove_all(folder, ignored);
   return good && finish();
@@ -315,10 +316,21 @@ std::optional<double> Tuner::trial(const std::string &name, const std::vector<st
 
 constexpr size_t kDefaultTrials = 64;
 
-bool Tuner::tuneScripts() {
+/// Parameters of scripts, where there are some; else what the scripts leave open of the regions.
+bool Tuner::tune() {
+  if (options.schedules.empty())
+    return tuneRegions();
   Space<Schedule::Values> space;
   if (!scriptSpace(options, *compilation, diagnostics, space))
     return false;
+  if (space.candidates.size() != 1 || !space.candidates.front().empty())
+    return tuneScripts(space);
+  if (options.database.empty())
+    return fail(usageError("the scripts have no parameters, so that regions are tuned, which needs --db FILE"));
+  return compilation->applySchedules() && tuneRegions();
+}
+
+bool Tuner::tuneScripts(const Space<Schedule::Values> &space) {
   auto best = searchSpace(space.points, 0, space.promising, options.trials ? options.trials : kDefaultTrials,
                           [&](size_t i) { return trial(knobText(space.candidates[i]), {}, space.candidates[i]); });
   if (!best)
@@ -359,12 +371,14 @@ bool Tuner::tuneRegion(const TunedRegion &region, size_t trials) {
         record.effect = effectName(decision.effect);
     return record;
   };
-  auto best = searchSpace(region.space.points, region.space.preferred, region.space.promising, trials,
-                          [&](size_t i) -> std::optional<double> {
-                            std::vector<std::string> records = winners;
-                            records.push_back(recordOf(i).line());
-                            return trial("'" + region.node + "' " + region.space.candidates[i], records, {});
-                          });
+  // Three quarters of the trials are for what the target expects to be fastest.
+  std::vector<size_t> first = leastRanked(region.space.ranks, trials - trials / 4);
+  auto best =
+      searchSpace(region.space.points, region.space.preferred, first, trials, [&](size_t i) -> std::optional<double> {
+        std::vector<std::string> records = winners;
+        records.push_back(recordOf(i).line());
+        return trial("'" + region.node + "' " + region.space.candidates[i], records, {});
+      });
   if (!best)
     return fail(modelError("none of the candidates of node '" + region.node + "' could be measured"),
                 shownModel(options));

@@ -3,8 +3,8 @@
 #include "dialect/Corsair/Corsair.h"
 #include "dialect/LLDMIR/LLDMIR.h"
 #include "emit/Constants.h"
-#include "emit/Decide.h"
 #include "emit/KernelLowering.h"
+#include "emit/ProductDecisions.h"
 #include "encode/Encode.h"
 #include "passes/KernelFunctions.h"
 #include "passes/Passes.h"
@@ -57,7 +57,10 @@ public:
 
 private:
   /// Decides for the region's ops on a team; 0 = the size that is fastest.
-  Result<corsair::Distribution> dealt(dmir::RegionOp region, int team, DictionaryAttr inputs) const;
+  Result<corsair::Distribution> dealt(dmir::RegionOp region, int team, DictionaryAttr inputs,
+                                      DictionaryAttr decided = {}) const;
+  /// The team that is decided, or 0.
+  int decidedTeam(DictionaryAttr decided) const;
   int preferredTeam(dmir::RegionOp region) const;
   Status lower(ArrayRef<Operation *> kernels, bool fromDdr) const;
 
@@ -66,6 +69,12 @@ private:
   Mode mode;
 };
 
+/// Whether an argument of a region's body is a constant of the model.
+static bool isConstantOf(dmir::RegionOp region, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && dmir::isConstant(region.getInputs()[argument.getArgNumber()]);
+}
+
 /// Whether the host brings an argument of a region in every run: it is neither a constant nor a state.
 static bool isInput(dmir::RegionOp region, BlockArgument argument) {
   const unsigned number = argument.getArgNumber();
@@ -73,13 +82,21 @@ static bool isInput(dmir::RegionOp region, BlockArgument argument) {
          llvm::none_of(dmir::stateUpdates(region), [&](auto update) { return update.first == number; });
 }
 
-Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team, DictionaryAttr inputs) const {
-  auto isConstant = [&](Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument && dmir::isConstant(region.getInputs()[argument.getArgNumber()]);
-  };
+Result<corsair::Distribution> CorsairTarget::dealt(dmir::RegionOp region, int team, DictionaryAttr inputs,
+                                                   DictionaryAttr decided) const {
+  if (!team && corsair::decidesSplits(region.getBlock(), decided))
+    team = preferredTeam(region);
+  if (Status written = corsair::writeSplits(region.getBlock(), decided, team); !written)
+    return written.takeError();
+  auto isConstant = [&](Value value) { return isConstantOf(region, value); };
   auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
-  return corsair::decide(region.getBlock(), machine, team, inputs, {isConstant, brought});
+  return corsair::decide(region.getBlock(), machine, team, inputs, {isConstant, brought}, decided);
+}
+
+int CorsairTarget::decidedTeam(DictionaryAttr decided) const {
+  auto number = decided ? decided.getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr();
+  bool fits = number && number.getInt() >= 1 && number.getInt() <= machine.quadCount();
+  return fits ? static_cast<int>(number.getInt()) : 0;
 }
 
 /// The team of a region of whose ops nothing is decided.
@@ -93,10 +110,17 @@ int CorsairTarget::preferredTeam(dmir::RegionOp region) const {
   return deal ? deal->quads : std::max(quads, 1);
 }
 
-std::vector<Decision> CorsairTarget::decisions(dmir::RegionOp region, DictionaryAttr) const {
+std::vector<Decision> CorsairTarget::decisions(dmir::RegionOp region, DictionaryAttr decided) const {
   Builder b(region.getContext());
-  return {{corsair::kQuadsKey.str(), "", Domain::range(region.getContext(), 1, machine.quadCount()),
-           b.getI64IntegerAttr(preferredTeam(region)), Effect::Order, "quads of the team that computes the graph"}};
+  const int preferred = preferredTeam(region), team = decidedTeam(decided);
+  std::vector<Decision> all{{corsair::kQuadsKey.str(), "", Domain::range(region.getContext(), 1, machine.quadCount()),
+                             b.getI64IntegerAttr(preferred), Effect::Order,
+                             "quads of the team that computes the graph"}};
+  auto isConstant = [&](Value value) { return isConstantOf(region, value); };
+  auto brought = [&](Value value) { return isInput(region, cast<BlockArgument>(value)); };
+  llvm::append_range(all, corsair::productDecisions(region.getBlock(), machine, team ? team : preferred,
+                                                    {isConstant, brought}, decided));
+  return all;
 }
 
 Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) const {
@@ -117,13 +141,11 @@ Result<DictionaryAttr> CorsairTarget::chooseStrategy(dmir::RegionOp region) cons
   auto constant = [&](unsigned operand) { return dmir::isConstant(region.getInputs()[operand]); };
   DictionaryAttr text = region.getStrategyAttr();
   auto decided = text ? text.getAs<DictionaryAttr>(strategy::kDecided) : DictionaryAttr();
-  auto given = text ? text.getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr();
-  if (auto number = decided ? decided.getAs<IntegerAttr>(corsair::kQuadsKey) : IntegerAttr())
-    given = number;
-  bool fits = given && given.getInt() >= 1 && given.getInt() <= machine.quadCount();
-  int team = fits ? static_cast<int>(given.getInt()) : quads;
-  Result<corsair::Distribution> deal =
-      dealt(region, team, text ? text.getAs<DictionaryAttr>(corsair::kDealsKey) : DictionaryAttr());
+  int team = decidedTeam(decided);
+  if (!team)
+    team = decidedTeam(text);
+  Result<corsair::Distribution> deal = dealt(
+      region, team ? team : quads, text ? text.getAs<DictionaryAttr>(corsair::kDealsKey) : DictionaryAttr(), decided);
   if (!deal)
     return deal.takeError();
   list.set(corsair::kQuadsKey, b.getI64IntegerAttr(deal->quads));

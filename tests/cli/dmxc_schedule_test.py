@@ -290,7 +290,7 @@ class Tuning(Base):
             exact[quads] = self.clocks("q.bundle")
         for level in ("", ":quads=1", ":quads=3"):
             target = ("-t", "corsair" + level)
-            self.tune("p.mlir", "d.jsonl", 6, target=target)
+            self.tune("p.mlir", "d.jsonl", 16, target=target)
             self.run_tool("p.mlir", *target, "--tuning-db", "d.jsonl", "-o", "t.bundle")
             self.assertLessEqual(self.clocks("t.bundle"), 1.05 * min(exact.values()))
             record = [json.loads(line) for line in (self.dir / "d.jsonl").read_text().splitlines()

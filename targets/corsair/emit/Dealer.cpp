@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -104,12 +105,6 @@ private:
   /// Every quad sends its part to all; the link's rate bounds what arrives.
   double gatherClocks(Value value) const {
     return 150 + 2.0 * static_cast<double>(elementsOf(value)) / machine.noc.bytesPerClock;
-  }
-  static double arrayClocks(const hw::Machine &machine, const MatmulPlan &plan, int64_t batch) {
-    // A tile comes from ST in as many clocks as eight rows take, unless it stays for all rows.
-    const double load = plan.isStationary() ? 0 : MatmulPlan::kTileBytes / machine.memory(hw::Memory::WB).write;
-    const double rows = machine.rowClocks8 * static_cast<double>(std::min<int64_t>(plan.m, 64));
-    return plan.steps(batch) * std::max(rows, load) + 100;
   }
 
   Split splitOf(Value value) const {
@@ -311,12 +306,14 @@ private:
     const double byColumns =
         own && divides(n) ? clocks(m, n / quads, k) + gather + gatherClocks(op.getResult()) / 2 : never;
     double alongK = never;
-    if (own && quads > 1 && k % (64 * quads) == 0 && (n + 63) / 64 < quads && (m + 63) / 64 < quads)
+    const bool wantsSums = wanted && wanted->isSums();
+    if (wantsSums || (own && quads > 1 && k % (64 * quads) == 0 && (n + 63) / 64 < quads && (m + 63) / 64 < quads))
       alongK = clocks(m, n, k / quads) + (now && now.dim != last ? gather : 0) + sumClocks(op.getResult());
     const double best = std::min({alone, byRows, byColumns, alongK});
     Split result = best == byRows ? rows : best == byColumns ? along(last, n) : Split();
     const bool sums = wanted ? wanted->isSums() : best == alongK && best != byRows && best != byColumns;
     result = wantedOr(op, result);
+    const double taken = sums ? alongK : !result ? alone : result.dim == last ? byColumns : byRows;
     if (now && !(now == result && result.dim != last) && !(sums && now.dim == last))
       makeWhole(op, lhs), out.clocks -= gather; // it is part of the estimate
     if (sums)
@@ -324,7 +321,7 @@ private:
     else if (dealsColumns(op, result, out.packed))
       out.columns[op] = n / quads;
     set(op, result);
-    out.clocks += best;
+    out.clocks += std::isinf(taken) ? best : taken;
   }
 
   /// Sums of all quads to all quads, in f32, and adding them up.
@@ -350,26 +347,25 @@ private:
       return static_cast<double>(images) * arrayClocks(machine, planConv(machine, count, columns, chunks), 1);
     };
     const int row = static_cast<int>(shape.size()) > 3 ? 2 : -1;
-    double best = clocks(pixels, channels), split = best;
+    auto clocksOf = [&](Split split) {
+      return !split           ? clocks(pixels, channels)
+             : split.dim == 0 ? clocks(pixels, channels) / out.quads
+             : split.dim == 1 ? clocks(pixels, channels / out.quads)
+                              : clocks(pixels / out.quads, channels);
+    };
     Split result;
-    if (divides(shape[0])) {
-      split = best / out.quads;
+    if (divides(shape[0]))
       result = along(0, shape[0]);
-    } else if (row > 0 && divides(shape[row])) {
-      split = clocks(pixels / out.quads, channels);
+    else if (row > 0 && divides(shape[row]))
       result = along(row, shape[row]);
-    }
     const bool own = groups == 1 && op.getWeights().hasOneUse();
-    if (const double byChannels = own && divides(channels) ? clocks(pixels, channels / out.quads) : split;
-        byChannels < split) {
-      split = byChannels;
+    if (own && divides(channels) && clocksOf(along(1, channels)) < clocksOf(result))
       result = along(1, channels);
-    }
     result = wantedOr(op, result);
     set(op, result);
     if (dealsColumns(op, result, out.packed))
       out.columns[op] = result.part;
-    out.clocks += split;
+    out.clocks += clocksOf(result);
   }
 
   const hw::Machine &machine;
@@ -403,7 +399,7 @@ bool dmxc::corsair::readsPart(Operation *op, Value operand, Split part, const Di
 Result<Distribution> dmxc::corsair::distribute(Block *body, const hw::Machine &machine, int quads,
                                                const llvm::DenseMap<Value, Split> &inputs,
                                                llvm::function_ref<bool(Value)> isConstant) {
-  DecisionsMade::check();
+  DecisionsMade::check("a deal");
   Distribution result;
   result.quads = quads;
   result.of = inputs;

@@ -1,22 +1,11 @@
 //===- Decide.cpp - how a region's ops are computed -----------------------===//
 
-#include "Decide.h"
 #include "KernelLowering.h"
-
-#include "llvm/Support/ErrorHandling.h"
+#include "ProductDecisions.h"
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::corsair;
-
-static thread_local int decided = 0;
-
-DecisionsMade::DecisionsMade() { ++decided; }
-DecisionsMade::~DecisionsMade() { --decided; }
-void DecisionsMade::check() {
-  if (decided)
-    llvm::report_fatal_error("a deal or a plan is decided after the phase partition");
-}
 
 /// The fastest of all team sizes; a larger team must be worth its energy.
 static Result<Distribution> fastestTeam(Block *body, const hw::Machine &machine,
@@ -83,18 +72,29 @@ static Result<llvm::DenseMap<Value, Split>> readInputs(Block *body, DictionaryAt
 }
 
 /// Gives a product its plan, or checks that it can be computed by the one it has.
-static Status plan(Operation *op, const Distribution &deal, const hw::Machine &machine) {
+static Status plan(Operation *op, Distribution &deal, const hw::Machine &machine, PlanChoice choice) {
   const ProductDims dims = dimsOf(op, deal);
   Attribute given = op->getAttr(lldmir::kPlanAttr);
+  const int64_t batch = std::max<int64_t>(dims.batch, 1);
+  auto planned = [&](PlanChoice chosen) {
+    return dims.conv ? planConv(machine, dims.m, dims.n, dims.kChunks, chosen)
+                     : planMatmul(machine, dims.m, dims.n, dims.k, batch, chosen);
+  };
   if (!given) {
-    const MatmulPlan made = dims.conv ? planConv(machine, dims.m, dims.n, dims.kChunks)
-                                      : planMatmul(machine, dims.m, dims.n, dims.k, std::max<int64_t>(dims.batch, 1));
+    const MatmulPlan made = planned(choice);
+    if (made.k == 0)
+      return modelError("node '" + dmir::nodeName(op) + "' has no plan such as is decided for it");
+    if (choice) // the deal counts what would be fastest
+      deal.clocks += arrayClocks(machine, made, batch) - arrayClocks(machine, planned({}), batch);
     op->setAttr(lldmir::kPlanAttr, made.write(op->getContext()));
     return Status::ok();
   }
   auto attribute = dyn_cast<lldmir::PlanAttr>(given);
   if (!attribute)
     return refused(op, lldmir::kPlanAttr, "a plan is needed");
+  if (choice.imc.value_or(attribute.getNumImc()) != attribute.getNumImc() ||
+      (choice.sharing && planned(choice).write(op->getContext()).getShare() != attribute.getShare()))
+    return refused(op, lldmir::kPlanAttr, "another one is decided");
   if (std::optional<std::string> why = unfit(attribute, dims, machine))
     return refused(op, lldmir::kPlanAttr, *why);
   return Status::ok();
@@ -113,8 +113,8 @@ static Status agree(Operation *op, const Distribution &deal) {
 }
 
 Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machine, int quads, DictionaryAttr inputs,
-                                           const ArgumentKinds &kinds) {
-  DecisionsMade::check();
+                                           const ArgumentKinds &kinds, DictionaryAttr decided) {
+  DecisionsMade::check("a deal");
   const int team = quads ? quads : teamOf(body, machine);
   Result<llvm::DenseMap<Value, Split>> given = readInputs(body, inputs, std::max(team, 1), kinds);
   if (!given)
@@ -136,7 +136,7 @@ Result<Distribution> dmxc::corsair::decide(Block *body, const hw::Machine &machi
     if (!isProduct(&op) && op.hasAttr(lldmir::kPlanAttr))
       return refused(&op, lldmir::kPlanAttr, "the op is no product of the arrays");
     if (isProduct(&op))
-      if (Status planned = plan(&op, *deal, machine); !planned)
+      if (Status planned = plan(&op, *deal, machine, planChoiceOf(&op, decided)); !planned)
         return planned.takeError();
   }
   for (Operation &op : body->without_terminator())

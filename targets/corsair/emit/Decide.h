@@ -8,6 +8,8 @@
 
 #include "MatmulPlan.h"
 
+#include "dmxc/Target/DecisionsMade.h"
+
 namespace dmxc::corsair {
 
 /// What arguments of a region are; what neither is stays on the device.
@@ -17,9 +19,10 @@ struct ArgumentKinds {
 };
 
 /// Decides for all ops and inputs of a region, and for the size of the team (`quads`; 0: the fastest). `inputs`: deals
-/// of inputs that the text has, by argument number; may be null. Errors name the node and the key.
+/// of inputs that the text has, by argument number; may be null. `decided` (may be null) holds what plans must have;
+/// splits are written already (ProductDecisions.h). Errors name the node and the key.
 Result<Distribution> decide(mlir::Block *body, const hw::Machine &machine, int quads, mlir::DictionaryAttr inputs,
-                            const ArgumentKinds &kinds);
+                            const ArgumentKinds &kinds, mlir::DictionaryAttr decided = {});
 
 /// Deals the ops to a number of quads that have these parts of arguments. Writes nothing.
 Result<Distribution> distribute(mlir::Block *body, const hw::Machine &machine, int quads,
@@ -33,18 +36,22 @@ bool readsPart(mlir::Operation *op, mlir::Value operand, Split part, const Distr
 void dealInputs(mlir::Block *body, Distribution &deal, const hw::Machine &machine, const ArgumentKinds &kinds,
                 mlir::DictionaryAttr given);
 
-MatmulPlan planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
-/// The plan of a convolution: rows are output pixels, K is kernel positions times blocks of 64 channels.
-MatmulPlan planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks);
-
-/// While there is one, this thread decides nothing: what is above ends the program.
-class DecisionsMade {
-public:
-  DecisionsMade();
-  ~DecisionsMade();
-  DecisionsMade(const DecisionsMade &) = delete;
-  DecisionsMade &operator=(const DecisionsMade &) = delete;
-  static void check();
+/// What a plan must have, whatever is fastest.
+struct PlanChoice {
+  std::optional<int> imc;
+  std::optional<Sharing> sharing;
+  explicit operator bool() const { return imc || sharing; }
 };
+
+MatmulPlan planMatmul(const hw::Machine &machine, int64_t m, int64_t n, int64_t k, int64_t batch = 1,
+                      PlanChoice choice = {});
+/// The plan of a convolution: rows are output pixels, K is kernel positions times blocks of 64 channels.
+MatmulPlan planConv(const hw::Machine &machine, int64_t pixels, int64_t channelsOut, int64_t kChunks,
+                    PlanChoice choice = {});
+/// Clocks of the arrays for a product, or a batch of them.
+double arrayClocks(const hw::Machine &machine, const MatmulPlan &plan, int64_t batch);
+
+/// While there is one, what is above ends the program.
+using dmxc::DecisionsMade;
 
 } // namespace dmxc::corsair
