@@ -1,5 +1,5 @@
 //===- DeviceOps.cpp - rules of a device's programs -----------------------===//
-#include "dmxc/Dialect/DLIR/Device.h"
+#include "Channels.h"
 
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -39,29 +39,6 @@ static LogicalResult verifyFixed(ArrayRef<MemoryOp> fixed) {
       if (a.getKind() == b.getKind() && *a.getAddress() < *b.getAddress() + b.getSize() &&
           *b.getAddress() < *a.getAddress() + a.getSize())
         return a.emitOpError("C4: overlaps '") << b.getName() << "'";
-  }
-  return success();
-}
-
-/// C6: what is put is got, and the other way round; and each put can move to each get.
-static LogicalResult verifyChannels(DeviceProgramOp program, const DeviceModel &model) {
-  llvm::DenseMap<StringAttr, SmallVector<PutOp>> puts;
-  llvm::DenseMap<StringAttr, SmallVector<GetOp>> gets;
-  program->walk([&](PutOp op) { puts[op.getChannelAttr().getAttr()].push_back(op); });
-  program->walk([&](GetOp op) { gets[op.getChannelAttr().getAttr()].push_back(op); });
-  for (auto channel : program.getBody().getOps<ChannelOp>()) {
-    ArrayRef<PutOp> sources = puts[channel.getSymNameAttr()];
-    ArrayRef<GetOp> targets = gets[channel.getSymNameAttr()];
-    if (!sources.empty() && targets.empty())
-      return sources.front()->emitOpError("C6: nothing gets what is put into @") << channel.getSymName();
-    if (sources.empty() && !targets.empty())
-      return targets.front()->emitOpError("C6: nothing is put into @") << channel.getSymName();
-    for (PutOp put : sources)
-      for (GetOp get : targets)
-        if (StringRef from = memoryOf(put.getBuffers().front()), to = memoryOf(get.getBuffers().front());
-            !model.memory(from)->moveTo(to))
-          return put->emitOpError("C3: the device does not move from ")
-                 << from << " to " << to << ", where @" << channel.getSymName() << " is got";
   }
   return success();
 }
@@ -179,15 +156,6 @@ LogicalResult DescriptorOp::verify() {
   return model ? verifyLimits(*this, *model) : success();
 }
 
-LogicalResult ChannelOp::verify() {
-  const DeviceModel *model = modelOf(*this);
-  if (!model || !model->channels)
-    return emitOpError("C1: the device has no channels");
-  if (static_cast<int64_t>(getDepth()) < 1)
-    return emitOpError("C2: a depth of ") << static_cast<int64_t>(getDepth());
-  return success();
-}
-
 //===--- schedules ----------------------------------------------------------------------===//
 
 /// Counts of tokens, or one of each.
@@ -248,13 +216,20 @@ static LogicalResult verifyTokensFit(ScheduledGraphOp graph) {
   return success();
 }
 
+/// A grid that a machine may have.
+static bool isGrid(ArrayRef<int64_t> units) {
+  constexpr int64_t most = 1 << 20;
+  return !units.empty() && units.size() <= 3 && llvm::all_of(units, [](int64_t n) { return n >= 1 && n <= most; });
+}
+static bool hasIndices(Region &body, size_t count) {
+  return body.getNumArguments() == count &&
+         llvm::all_of(body.getArgumentTypes(), [](Type type) { return type.isIndex(); });
+}
+
 LogicalResult ScheduledGraphOp::verifyRegions() {
-  constexpr int64_t kMost = 1 << 20; // a grid that a machine may have
-  if ((getName() != "init" && getName() != "main") || getUnits().empty() ||
-      llvm::any_of(getUnits(), [](int64_t n) { return n < 1 || n > kMost; }) || getUnits().size() > 3)
+  if ((getName() != "init" && getName() != "main") || !isGrid(getUnits()))
     return emitOpError("C1: is \"init\" or \"main\", over one unit or more");
-  if (getBody().getNumArguments() != getUnits().size() ||
-      llvm::any_of(getBody().getArgumentTypes(), [](Type type) { return !type.isIndex(); }))
+  if (!hasIndices(getBody(), getUnits().size()))
     return emitOpError("C1: has an index for each dim of its units");
   std::set<std::tuple<StringRef, StringRef, int64_t>> queues;
   std::set<uint64_t> registers;
@@ -289,6 +264,10 @@ LogicalResult TokenOp::verify() {
   return success();
 }
 
+ArrayRef<int64_t> DispatchQueueOp::grid() {
+  return getUnits() ? *getUnits() : cast<ScheduledGraphOp>((*this)->getParentOp()).getUnits();
+}
+
 LogicalResult DispatchQueueOp::verifyRegions() {
   const DeviceModel *model = modelOf(*this);
   const UnitModel *unit = model ? model->unit(getUnit()) : nullptr;
@@ -301,6 +280,10 @@ LogicalResult DispatchQueueOp::verifyRegions() {
                                << unit->engineNames();
   if (int64_t index = getIndex(); index < 0 || index >= engine->queues)
     return emitOpError("C2: there is no queue ") << index << ", " << getEngine() << " has " << engine->queues;
+  if (getUnits() && !model->arrays)
+    return emitOpError("C3: has a grid of units, queues of the device have that of their graph");
+  if ((getUnits() && !isGrid(*getUnits())) || !hasIndices(getBody(), getUnits() ? getUnits()->size() : 0))
+    return emitOpError("C3: has a grid of one unit or more, and an index for each dim of it");
   for (Operation &op : getBody().front())
     if (!isa<TaskGroupOp, LoopOp>(op))
       return op.emitOpError("C1: does not stand in a group");

@@ -22,27 +22,60 @@ static ParseResult parseBody(OpAsmParser &parser, OperationState &state, ArrayRe
   return success();
 }
 
-ParseResult ScheduledGraphOp::parse(OpAsmParser &parser, OperationState &state) {
-  StringAttr name;
+/// `4x2 (%x, %y)`, behind the word `units`.
+static ParseResult parseGrid(OpAsmParser &parser, OperationState &state, SmallVector<OpAsmParser::Argument> &place) {
   SmallVector<int64_t> units;
-  SmallVector<OpAsmParser::Argument> place;
-  if (parser.parseAttribute(name, "name", state.attributes) || parser.parseKeyword("units") ||
-      parser.parseDimensionList(units, /*allowDynamic=*/false, /*withTrailingX=*/false) ||
+  if (parser.parseDimensionList(units, /*allowDynamic=*/false, /*withTrailingX=*/false) ||
       parser.parseArgumentList(place, OpAsmParser::Delimiter::Paren))
     return failure();
   for (OpAsmParser::Argument &index : place)
     index.type = parser.getBuilder().getIndexType();
   state.addAttribute("units", parser.getBuilder().getDenseI64ArrayAttr(units));
+  return success();
+}
+
+static void printGrid(OpAsmPrinter &printer, ArrayRef<int64_t> units, Region &body) {
+  printer << " units ";
+  llvm::interleave(units, printer.getStream(), "x");
+  printer << " (";
+  llvm::interleaveComma(body.getArguments(), printer, [&](Value index) { printer << index; });
+  printer << ")";
+}
+
+ParseResult ScheduledGraphOp::parse(OpAsmParser &parser, OperationState &state) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> place;
+  if (parser.parseAttribute(name, "name", state.attributes) || parser.parseKeyword("units") ||
+      parseGrid(parser, state, place))
+    return failure();
   return parseBody(parser, state, place);
 }
 
 void ScheduledGraphOp::print(OpAsmPrinter &printer) {
-  printer << " " << getNameAttr() << " units ";
-  llvm::interleave(getUnits(), printer.getStream(), "x");
-  printer << " (";
-  llvm::interleaveComma(getBody().getArguments(), printer, [&](Value index) { printer << index; });
-  printer << ")";
+  printer << " " << getNameAttr();
+  printGrid(printer, getUnits(), getBody());
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"name", "units"});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+ParseResult DispatchQueueOp::parse(OpAsmParser &parser, OperationState &state) {
+  StringAttr unit, engine;
+  IntegerAttr index;
+  SmallVector<OpAsmParser::Argument> place;
+  if (parser.parseAttribute(unit, "unit", state.attributes) ||
+      parser.parseAttribute(engine, "engine", state.attributes) ||
+      parser.parseAttribute(index, parser.getBuilder().getI64Type(), "index", state.attributes) ||
+      (succeeded(parser.parseOptionalKeyword("units")) && parseGrid(parser, state, place)))
+    return failure();
+  return parseBody(parser, state, place);
+}
+
+void DispatchQueueOp::print(OpAsmPrinter &printer) {
+  printer << " " << getUnitAttr() << " " << getEngineAttr() << " " << static_cast<int64_t>(getIndex());
+  if (getUnits())
+    printGrid(printer, *getUnits(), getBody());
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"unit", "engine", "index", "units"});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -67,6 +100,41 @@ void LoopOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"times"});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+//===--- channels -------------------------------------------------------------------===//
+
+/// `@a [4, 2] depth 2`, where the array's extents and a depth of 1 may miss.
+ParseResult ChannelOp::parse(OpAsmParser &parser, OperationState &state) {
+  StringAttr name;
+  SmallVector<int64_t> extents;
+  bool isArray = false;
+  int64_t depth = 1;
+  auto one = [&] {
+    isArray = true;
+    return parser.parseInteger(extents.emplace_back());
+  };
+  if (parser.parseSymbolName(name, "sym_name", state.attributes) ||
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::OptionalSquare, one) ||
+      (succeeded(parser.parseOptionalKeyword("depth")) && parser.parseInteger(depth)) ||
+      parser.parseOptionalAttrDict(state.attributes))
+    return failure();
+  if (isArray)
+    state.addAttribute("extents", parser.getBuilder().getDenseI64ArrayAttr(extents));
+  state.addAttribute("depth", parser.getBuilder().getI64IntegerAttr(depth));
+  return success();
+}
+
+void ChannelOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  if (getExtents()) {
+    printer << " ";
+    getExtentsAttr().print(printer);
+  }
+  if (int64_t depth = getDepth(); depth != 1)
+    printer << " depth " << depth;
+  printer.printOptionalAttrDict((*this)->getAttrs(), {"sym_name", "extents", "depth"});
 }
 
 //===--- token counts ---------------------------------------------------------------===//

@@ -1,4 +1,5 @@
 //===- DeviceTasks.cpp - tasks that every device has: copies --------------===//
+#include "Channels.h"
 #include "TokenCounts.h"
 
 #include "dmxc/Dialect/DLIR/TaskSyntax.h"
@@ -17,7 +18,7 @@ using namespace dmxc::dlir;
 /// Loop counters, registers and the unit's place.
 static bool isIndexSource(Value index) {
   if (auto argument = dyn_cast<BlockArgument>(index))
-    return isa<LoopOp, ScheduledGraphOp>(argument.getOwner()->getParentOp());
+    return isa<LoopOp, DispatchQueueOp, ScheduledGraphOp>(argument.getOwner()->getParentOp());
   return index.getDefiningOp<RegisterOp>() != nullptr;
 }
 
@@ -34,7 +35,7 @@ static LogicalResult verifyBuffers(const TaskParts &task) {
   return success();
 }
 
-LogicalResult dmxc::dlir::verifyTask(const TaskParts &task, StringRef pairs) {
+LogicalResult dmxc::dlir::verifyTask(const TaskParts &task, StringRef several, unsigned results) {
   if (!task.op->getParentOfType<TaskGroupOp>())
     return task.op->emitOpError("stands in no group of a queue");
   if (failed(verifyBuffers(task)))
@@ -49,7 +50,7 @@ LogicalResult dmxc::dlir::verifyTask(const TaskParts &task, StringRef pairs) {
     if (!fits(place, 1))
       return task.op->emitOpError("needs one expression for a place");
   for (NamedAttribute named : task.op->getAttrs())
-    if (isa<AffineMapAttr>(named.getValue()) && !fits(named.getValue(), named.getName() == pairs ? 2 : 1))
+    if (isa<AffineMapAttr>(named.getValue()) && !fits(named.getValue(), named.getName() == several ? results : 1))
       return task.op->emitOpError("has the wrong number of expressions in '") << named.getName().getValue() << "'";
   return success();
 }
@@ -66,8 +67,8 @@ constexpr Clause kCopy[] = {{"units", Clause::Integer},
                             {"peers", Clause::Map}};
 constexpr Clause kEnd[] = {{"units", Clause::Integer}, {"count", Clause::Map}};
 constexpr TaskSyntax kCopySyntax{TaskSyntax::Route, "", kCopyPlaces, kCopy};
-constexpr TaskSyntax kPutSyntax{TaskSyntax::Symbol, "channel", kPutPlaces, kEnd};
-constexpr TaskSyntax kGetSyntax{TaskSyntax::Symbol, "channel", kGetPlaces, kEnd};
+constexpr TaskSyntax kPutSyntax{TaskSyntax::Symbol, "channel", kPutPlaces, kEnd, "element"};
+constexpr TaskSyntax kGetSyntax{TaskSyntax::Symbol, "channel", kGetPlaces, kEnd, "element"};
 
 } // namespace
 
@@ -81,8 +82,32 @@ static std::string movesOf(const MemoryModel &memory) {
   return moves.empty() ? "no copies" : moves;
 }
 
-/// C5: what a copy touches at one end.
-static LogicalResult verifyElement(Operation *op, Attribute place, ArrayRef<int64_t> steps, const MemoryModel &memory) {
+/// C6: what copies at an end in this memory walk over.
+static LogicalResult verifyWalk(Operation *op, DescriptorOp descriptor, ArrayRef<int64_t> steps,
+                                const MemoryModel &memory) {
+  auto over = [&](const char *what, int64_t number, int64_t most) {
+    return op->emitOpError("C6: its descriptor ")
+           << what << " " << number << ", copies at an end in " << memory.name << " at most " << most;
+  };
+  if (memory.descriptorDims && descriptor.getDims().size() > memory.descriptorDims)
+    return over("has dims", static_cast<int64_t>(descriptor.getDims().size()), memory.descriptorDims);
+  for (int64_t count : descriptor.getDims())
+    if (memory.largestCount && count > memory.largestCount)
+      return over("counts", count, memory.largestCount);
+  for (int64_t step : steps)
+    if (memory.largestStep && (step > memory.largestStep || step < -memory.largestStep))
+      return over("steps over", step, memory.largestStep);
+  if (!memory.padding && (descriptor.getLow() || descriptor.getHigh()))
+    return op->emitOpError("C6: its descriptor has items that do not exist, which copies at an end in ")
+           << memory.name << " do not make";
+  return success();
+}
+
+/// C5 and C6: what a copy touches at one end.
+static LogicalResult verifyTouched(Operation *op, Attribute place, DescriptorOp descriptor, ArrayRef<int64_t> steps,
+                                   const MemoryModel &memory) {
+  if (failed(verifyWalk(op, descriptor, steps, memory)))
+    return failure();
   auto says = [&](StringRef what) {
     return op->emitOpError("C5: ") << what << " in " << memory.name << " is no multiple of " << memory.element
                                    << " bytes, which copies cannot divide";
@@ -118,22 +143,26 @@ LogicalResult DmaCopyOp::verify() {
     return emitOpError("C4: no copy from ") << getFrom() << " to " << getTo() << " reaches other units of the graph";
   auto descriptor = getDescriptor().getDefiningOp<DescriptorOp>();
   TaskParts parts = partsOf(*this);
-  return success(succeeded(verifyElement(*this, parts.places[0], descriptor.getSource(), *source)) &&
-                 succeeded(verifyElement(*this, parts.places[1], descriptor.getTarget(), *target)));
+  return success(succeeded(verifyTouched(*this, parts.places[0], descriptor, descriptor.getSource(), *source)) &&
+                 succeeded(verifyTouched(*this, parts.places[1], descriptor, descriptor.getTarget(), *target)));
 }
 
 //===--- copies with one end ----------------------------------------------------------===//
 
 template <typename OpTy> static LogicalResult verifyEnd(OpTy op) {
   auto program = op->template getParentOfType<DeviceProgramOp>();
-  if (!program || !isa_and_present<ChannelOp>(program.lookupSymbol(op.getChannelAttr().getAttr())))
+  auto channel = dyn_cast_or_null<ChannelOp>(program ? program.lookupSymbol(op.getChannelAttr().getAttr()) : nullptr);
+  if (!channel)
     return op.emitOpError("C1: there is no channel ") << op.getChannelAttr();
-  if (failed(verifyTask(partsOf(op))))
+  unsigned rank = op.getElement() ? op.getElement()->getNumResults() : 0;
+  if (failed(verifyTask(partsOf(op), "element", rank)) ||
+      failed(verifyElement(op, channel, op.getElementAttr(), op.getIndices())))
     return failure();
   if (op.getBuffers().size() != 1 || !op.getDescriptor())
     return op.emitOpError("C2: has one buffer and a descriptor");
   auto descriptor = op.getDescriptor().template getDefiningOp<DescriptorOp>();
-  return verifyElement(op, partsOf(op).places[0], isa<PutOp>(op) ? descriptor.getSource() : descriptor.getTarget(),
+  return verifyTouched(op, partsOf(op).places[0], descriptor,
+                       isa<PutOp>(op) ? descriptor.getSource() : descriptor.getTarget(),
                        *modelOf(op)->memory(memoryOf(op.getBuffers()[0])));
 }
 

@@ -71,7 +71,7 @@ static void nameToken(TokenOp op, OpAsmSetValueNameFn setName) {
   setName(op.getResult(), valueName(first ? cast<TaskGroupOp>(first).getName() : "", "token"));
 }
 
-static void namePlace(ScheduledGraphOp op, OpAsmSetValueNameFn setName) {
+template <typename Grid> static void namePlace(Grid op, OpAsmSetValueNameFn setName) {
   for (BlockArgument place : op.getBody().getArguments())
     setName(place, "unit");
 }
@@ -95,6 +95,7 @@ void dmxc::dlir::nameValues(MLIRContext &context) {
   DescriptorOp::attachInterface<NamesResults<DescriptorOp, nameDescriptor>>(context);
   RegisterOp::attachInterface<NamesResults<RegisterOp, nameRegister>>(context);
   TokenOp::attachInterface<NamesResults<TokenOp, nameToken>>(context);
-  ScheduledGraphOp::attachInterface<NamesArguments<ScheduledGraphOp, namePlace>>(context);
+  ScheduledGraphOp::attachInterface<NamesArguments<ScheduledGraphOp, namePlace<ScheduledGraphOp>>>(context);
+  DispatchQueueOp::attachInterface<NamesArguments<DispatchQueueOp, namePlace<DispatchQueueOp>>>(context);
   LoopOp::attachInterface<NamesArguments<LoopOp, nameIndex>>(context);
 }

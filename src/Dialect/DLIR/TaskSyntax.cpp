@@ -45,7 +45,7 @@ private:
     case TaskSyntax::Text:
       return parser.parseAttribute(text, syntax.leadName, state.attributes);
     case TaskSyntax::Symbol:
-      return parser.parseAttribute(symbol, syntax.leadName, state.attributes);
+      return failure(parser.parseAttribute(symbol, syntax.leadName, state.attributes) || parseLeadMap());
     case TaskSyntax::Route:
       if (parser.parseKeyword(&from) || parser.parseArrow() || parser.parseKeyword(&to))
         return failure();
@@ -54,6 +54,17 @@ private:
       return success();
     }
     return failure();
+  }
+
+  ParseResult parseLeadMap() {
+    AffineMap map;
+    if (syntax.leadMap.empty())
+      return success();
+    if (parseMap(map, OpAsmParser::Delimiter::OptionalSquare))
+      return failure();
+    if (map.getNumResults())
+      maps.emplace_back(syntax.leadMap, map);
+    return success();
   }
 
   ParseResult parsePlaces() {
@@ -124,12 +135,12 @@ private:
   }
 
   /// `[expressions]`; its operands become positions in the common list.
-  ParseResult parseMap(AffineMap &map) {
+  ParseResult parseMap(AffineMap &map, OpAsmParser::Delimiter delimiter = OpAsmParser::Delimiter::Square) {
     SmallVector<Operand> operands;
     NamedAttrList ignored;
     AffineMapAttr parsed;
     SMLoc where = parser.getCurrentLocation();
-    if (parser.parseAffineMapOfSSAIds(operands, parsed, "map", ignored, OpAsmParser::Delimiter::Square))
+    if (parser.parseAffineMapOfSSAIds(operands, parsed, "map", ignored, delimiter))
       return failure();
     map = parsed.getValue();
     if (map.getNumSymbols())
@@ -192,6 +203,9 @@ void dmxc::dlir::printTask(OpAsmPrinter &printer, const TaskParts &task, const T
     printer << " ";
     printer.printAttributeWithoutType(task.op->getAttr(syntax.leadName));
     done.push_back(syntax.leadName);
+    if (auto map = syntax.leadMap.empty() ? AffineMapAttr() : task.op->getAttrOfType<AffineMapAttr>(syntax.leadMap))
+      printPlaces(printer, map.getValue(), task.indices);
+    done.push_back(syntax.leadMap);
   }
   for (auto [i, buffer] : llvm::enumerate(task.buffers)) {
     StringRef word = i < syntax.places.size() ? StringRef(syntax.places[i]) : StringRef();

@@ -21,16 +21,18 @@ static AffineExpr exprOf(const Sum &sum, SmallVector<Value> &indices, MLIRContex
 void TaskWriter::create() {
   MLIRContext *context = builder.getContext();
   SmallVector<Value> indices;
-  SmallVector<AffineExpr> placeExprs, sumExprs;
+  SmallVector<AffineExpr> placeExprs;
+  SmallVector<SmallVector<AffineExpr>> sumExprs;
   for (const Sum &place : places)
     placeExprs.push_back(exprOf(place, indices, context));
-  for (auto &[name, sum] : sums)
-    sumExprs.push_back(exprOf(sum, indices, context));
+  for (auto &[name, values] : sums)
+    for (SmallVector<AffineExpr> &exprs = sumExprs.emplace_back(); const Sum &sum : values)
+      exprs.push_back(exprOf(sum, indices, context));
   SmallVector<AffineMap> maps;
   for (AffineExpr expr : placeExprs)
     maps.push_back(AffineMap::get(indices.size(), 0, expr));
-  for (auto [named, expr] : llvm::zip(sums, sumExprs))
-    state.addAttribute(named.first, AffineMapAttr::get(AffineMap::get(indices.size(), 0, expr)));
+  for (auto [named, exprs] : llvm::zip(sums, sumExprs))
+    state.addAttribute(named.first, AffineMapAttr::get(AffineMap::get(indices.size(), 0, exprs, context)));
   state.addAttribute("places", builder.getAffineMapArrayAttr(maps));
   state.addAttribute("operandSegmentSizes",
                      builder.getDenseI32ArrayAttr(
@@ -122,10 +124,11 @@ Value ProgramWriter::descriptor(const DescriptorSpec &spec, const NamedAttrList 
   return known->second;
 }
 
-void ProgramWriter::channel(StringRef name, int64_t depth) {
+void ProgramWriter::channel(StringRef name, int64_t depth, ArrayRef<int64_t> extents) {
   OpBuilder::InsertionGuard guard(builder);
   toDeclarations();
-  dlir::ChannelOp::create(builder, loc, builder.getStringAttr(name), builder.getI64IntegerAttr(depth));
+  dlir::ChannelOp::create(builder, loc, builder.getStringAttr(name), builder.getI64IntegerAttr(depth),
+                          extents.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(extents));
 }
 
 dlir::ScheduledGraphOp ProgramWriter::graph(StringRef name, ArrayRef<int64_t> units) {
@@ -141,12 +144,13 @@ dlir::ScheduledGraphOp ProgramWriter::graph(StringRef name, ArrayRef<int64_t> un
   return current;
 }
 
-Value ProgramWriter::token(int64_t credits) {
+Value ProgramWriter::token(int64_t credits, StringRef home) {
   OpBuilder::InsertionGuard guard(builder);
   if (firstQueue)
     builder.setInsertionPoint(firstQueue);
   return dlir::TokenOp::create(builder, loc, dlir::TokenType::get(builder.getContext()),
-                               builder.getI64IntegerAttr(credits), /*home=*/StringAttr());
+                               builder.getI64IntegerAttr(credits),
+                               home.empty() ? StringAttr() : builder.getStringAttr(home));
 }
 
 Value ProgramWriter::launchRegister(ArrayRef<int64_t> values) {
@@ -157,14 +161,20 @@ Value ProgramWriter::launchRegister(ArrayRef<int64_t> values) {
                                   builder.getDenseI64ArrayAttr(values));
 }
 
-void ProgramWriter::queue(StringRef unit, StringRef engine, int64_t number, function_ref<void()> body) {
+void ProgramWriter::queue(StringRef unit, StringRef engine, int64_t number, function_ref<void()> body,
+                          ArrayRef<int64_t> units) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&current.getBody().front());
   auto op = dlir::DispatchQueueOp::create(builder, loc, builder.getStringAttr(unit), builder.getStringAttr(engine),
-                                          builder.getI64IntegerAttr(number));
+                                          builder.getI64IntegerAttr(number),
+                                          units.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(units));
   firstQueue = firstQueue ? firstQueue : op.getOperation();
-  builder.setInsertionPointToStart(&op.getBody().emplaceBlock());
+  Block &block = op.getBody().emplaceBlock();
+  block.addArguments(SmallVector<Type>(units.size(), builder.getIndexType()), SmallVector<Location>(units.size(), loc));
+  builder.setInsertionPointToStart(&block);
+  currentQueue = op;
   body();
+  currentQueue = {};
 }
 
 void ProgramWriter::group(StringRef name, ValueRange wait, ValueRange signal, function_ref<void()> body) {
@@ -210,8 +220,10 @@ TaskWriter ProgramWriter::copy(StringRef from, StringRef to) {
   return copy;
 }
 
-TaskWriter ProgramWriter::channelEnd(StringRef op, StringRef channel) {
+TaskWriter ProgramWriter::channelEnd(StringRef op, StringRef channel, ArrayRef<Sum> element) {
   TaskWriter end = task(op);
+  if (!element.empty())
+    end.sum("element", element);
   end.set("channel", FlatSymbolRefAttr::get(builder.getContext(), channel));
   return end;
 }

@@ -35,8 +35,9 @@ public:
   TaskWriter &array(llvm::StringRef name, llvm::ArrayRef<int64_t> values) {
     return set(name, builder.getDenseI64ArrayAttr(values));
   }
-  TaskWriter &sum(llvm::StringRef name, const Sum &value) {
-    sums.push_back({name, value});
+  TaskWriter &sum(llvm::StringRef name, const Sum &value) { return sum(name, llvm::ArrayRef(value)); }
+  TaskWriter &sum(llvm::StringRef name, llvm::ArrayRef<Sum> values) {
+    sums.emplace_back(name, values);
     return *this;
   }
   TaskWriter &set(llvm::StringRef name, mlir::Attribute value) {
@@ -50,7 +51,7 @@ private:
   mlir::OperationState state;
   llvm::SmallVector<mlir::Value> buffers;
   llvm::SmallVector<Sum> places;
-  llvm::SmallVector<std::pair<llvm::StringRef, Sum>> sums;
+  llvm::SmallVector<std::pair<llvm::StringRef, llvm::SmallVector<Sum, 1>>> sums;
   mlir::Value config;
 };
 
@@ -84,19 +85,24 @@ public:
              llvm::ArrayRef<int64_t> extent, llvm::ArrayRef<int64_t> strides);
   /// The descriptor, with what a machine has besides; one that is there already is used again.
   mlir::Value descriptor(const DescriptorSpec &spec, const mlir::NamedAttrList &further = {});
-  /// A way from puts to gets, of which `depth` puts may be ahead.
-  void channel(llvm::StringRef name, int64_t depth = 1);
+  /// A way from puts to gets, of which `depth` puts may be ahead; with extents an array of them.
+  void channel(llvm::StringRef name, int64_t depth = 1, llvm::ArrayRef<int64_t> extents = {});
 
   /// A graph over a grid of units; queues are added to it until the next one.
   dlir::ScheduledGraphOp graph(llvm::StringRef name, llvm::ArrayRef<int64_t> units);
-  /// The place in the grid of the unit that runs it.
-  mlir::Value unit(unsigned dim = 0) { return current.getBody().getArgument(dim); }
-  mlir::Value token(int64_t credits = 0);
+  /// The place in the grid, of the queue or else the graph, of the unit that runs it.
+  mlir::Value unit(unsigned dim = 0) {
+    return currentQueue && currentQueue.getUnits() ? currentQueue.getBody().getArgument(dim)
+                                                   : current.getBody().getArgument(dim);
+  }
+  /// In the bank of units of a class; without one of the device's first.
+  mlir::Value token(int64_t credits = 0, llvm::StringRef home = {});
   /// The next register; the launch puts these values into it, one a unit or one for all.
   mlir::Value launchRegister(llvm::ArrayRef<int64_t> values);
 
-  /// Queue `number` of an engine, in units of this class.
-  void queue(llvm::StringRef unit, llvm::StringRef engine, int64_t number, llvm::function_ref<void()> body);
+  /// Queue `number` of an engine, in units of this class; with a grid of its own in these alone.
+  void queue(llvm::StringRef unit, llvm::StringRef engine, int64_t number, llvm::function_ref<void()> body,
+             llvm::ArrayRef<int64_t> units = {});
   void group(llvm::StringRef name, mlir::ValueRange wait, mlir::ValueRange signal, llvm::function_ref<void()> body);
   /// A loop, or for one trip its body alone.
   void loop(const Sum &times, llvm::function_ref<void(Sum counter)> body);
@@ -108,8 +114,12 @@ public:
   TaskWriter task(llvm::StringRef op) { return {builder, loc, op}; }
   /// Tasks that want buffers and a descriptor; `from` and `to` are memories.
   TaskWriter copy(llvm::StringRef from, llvm::StringRef to);
-  TaskWriter put(llvm::StringRef channel) { return channelEnd(dlir::PutOp::getOperationName(), channel); }
-  TaskWriter get(llvm::StringRef channel) { return channelEnd(dlir::GetOp::getOperationName(), channel); }
+  TaskWriter put(llvm::StringRef channel, llvm::ArrayRef<Sum> element = {}) {
+    return channelEnd(dlir::PutOp::getOperationName(), channel, element);
+  }
+  TaskWriter get(llvm::StringRef channel, llvm::ArrayRef<Sum> element = {}) {
+    return channelEnd(dlir::GetOp::getOperationName(), channel, element);
+  }
   /// A barrier that takes so many of each token, or gives them.
   void tokens(mlir::OpBuilder &at, mlir::ValueRange wait, mlir::ValueRange signal, int64_t count = 1);
   /// A barrier at which these queues of all units in the scope meet.
@@ -121,10 +131,11 @@ public:
 private:
   /// Puts the builder before the first graph, or at the end where there is none.
   void toDeclarations();
-  TaskWriter channelEnd(llvm::StringRef op, llvm::StringRef channel);
+  TaskWriter channelEnd(llvm::StringRef op, llvm::StringRef channel, llvm::ArrayRef<Sum> element);
 
   dlir::DeviceProgramOp made;
   dlir::ScheduledGraphOp current;
+  dlir::DispatchQueueOp currentQueue;
   mlir::Operation *declarations = nullptr; ///< descriptors go before the first graph
   mlir::Operation *firstQueue = nullptr;   ///< tokens and registers go before it
   int64_t registers = 0;

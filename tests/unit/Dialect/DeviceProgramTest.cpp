@@ -23,13 +23,13 @@ dlir::DeviceModel toy() {
   model.name = "toy";
   model.memories = {{"DDR", 1 << 20, 1, 64, false, 4, {{"L2"}}},
                     {"L2", 1 << 16, 1, 32, false, 4, {{"L1", true}, {"DDR"}}},
-                    {"L1", 1 << 12, 4, 32, true, 4, {{"L2"}}}};
+                    {"L1", 1 << 12, 4, 32, true, 4, {{"L2"}}, 3, 16, 4096, false}};
   model.units = {{"core", {{"dma", 2}, {"vector", 1}}, 4}, {"shim", {{"dma", 1}}, 0}};
   model.scopes = {"all"};
   model.descriptorDims = 3;
   model.largestCount = 255;
   model.largestStep = 8192;
-  model.channels = true;
+  model.channels = model.arrays = true;
   return model;
 }
 
@@ -71,7 +71,7 @@ dlir.device_program @panels on "toy" {
   %x = dlir.memory "L2" "x" size 16384
   %a = dlir.memory "L1" "a" size 2048
   dlir.piece "x" unit 0 in %x offset 0 begin [0, 0] extent [64, 64] strides [256, 4]
-  %d = dlir.descriptor "f32" unit 64 dims [2, 4, 8] source [8192, 256, 4] target [1024, 256, 4]
+  %d = dlir.descriptor "f32" unit 64 dims [2, 4, 8] source [4096, 256, 4] target [1024, 256, 4]
   dlir.channel @row depth 2
   dlir.scheduled_graph "main" units 2x2 (%i, %j) {
     %full = dlir.token on "core"
@@ -159,11 +159,11 @@ TEST_F(DevicePrograms, AreRefusedByTheTableOfTheDevice) {
       {"\"a\" size 2048", "\"a\" size 8192", "C4: over capacity: 'a' is 8192 bytes at 0, L1 holds 4096"},
       {"size 2048", "size 2048 at 48", "C2: address 48 is not a multiple of 32"},
       {"unit 0 in", "unit 1 in", "C4: there is no unit 1, the device has 1 of L2"},
-      {"dims [2, 4, 8] source [8192, 256, 4] target [1024, 256, 4]",
-       "dims [1, 2, 4, 8] source [0, 8192, 256, 4] target [0, 1024, 256, 4]",
+      {"dims [2, 4, 8] source [4096, 256, 4] target [1024, 256, 4]",
+       "dims [1, 2, 4, 8] source [0, 4096, 256, 4] target [0, 1024, 256, 4]",
        "C1: has 4 dims, the device's descriptors 3"},
       {"dims [2, 4, 8]", "dims [2, 4, 256]", "C1: counts 256 items, the device's descriptors 255"},
-      {"source [8192,", "source [8193,", "C2: has a step of 8193, the device's descriptors at most 8192"},
+      {"source [4096,", "source [8193,", "C2: has a step of 8193, the device's descriptors at most 8192"},
       {"depth 2", "depth 0", "C2: a depth of 0"},
       {"@row to %a[0]", "@column to %a[0]", "C1: there is no channel @column"},
       {"dlir.put @row %x", "dlir.copy L2 -> L1 %x", "expected 'to'"},
@@ -213,6 +213,102 @@ TEST_F(DevicePrograms, NeedBothEndsOfAChannel) {
   EXPECT_NE(error.find("'dlir.put' op C6: nothing gets what is put into @row"), std::string::npos) << error;
   EXPECT_FALSE(parse(without("dlir.put")));
   EXPECT_NE(error.find("'dlir.get' op C6: nothing is put into @row"), std::string::npos) << error;
+}
+
+/// Two shims feed the rows of a grid of cores; each core has a way back of its own.
+constexpr const char *kGrid = R"(
+dlir.device_program @grid on "toy" {
+  %x = dlir.memory "L2" "x" size 16384
+  %a = dlir.memory "L1" "a" size 2048
+  %d = dlir.descriptor "f32" unit 16 dims [4] source [64] target [64]
+  dlir.channel @rows [2] depth 2
+  dlir.channel @cores [2, 2]
+  dlir.channel @all
+  dlir.scheduled_graph "main" units 2x2 (%i, %j) {
+    dlir.dispatch_queue "core" "dma" 0 {
+      dlir.loop %k times[4] {
+        dlir.task_group "rows" {
+          dlir.get @rows[%i] to %a[0] with %d
+        }
+      }
+      dlir.task_group "all" {
+        dlir.get @all to %a[1024] with %d
+      }
+    }
+    dlir.dispatch_queue "core" "dma" 1 {
+      dlir.task_group "cores" {
+        dlir.put @cores[%i, 1 - %j] %a[0] with %d
+      }
+    }
+    dlir.dispatch_queue "shim" "dma" 0 units 2 (%s) {
+      dlir.task_group "feed" {
+        dlir.put @rows[%s] %x[%s * 256] with %d
+        dlir.put @all %x[0] with %d
+        dlir.get @cores[%s, 0] to %x[0] with %d
+        dlir.get @cores[%s, 1] to %x[4096] with %d
+      }
+    }
+  }
+}
+)";
+
+TEST_F(DevicePrograms, HaveQueuesInGridsOfTheirOwnAndArraysOfChannels) {
+  OwningOpRef<ModuleOp> module = parse(kGrid);
+  ASSERT_TRUE(module) << error;
+  std::string once = printed(*module);
+  for (const char *part :
+       {"dlir.channel @rows [2] depth 2", "\"shim\" \"dma\" 0 units 2 (%unit", "dlir.get @rows[%unit] to %a[0]",
+        "dlir.put @cores[%unit, -%unit_0 + 1] %a[0]", "dlir.put @all %x[0]"})
+    EXPECT_NE(once.find(part), std::string::npos) << part << " in " << once;
+  OwningOpRef<ModuleOp> again = parse(once);
+  ASSERT_TRUE(again) << error;
+  EXPECT_EQ(printed(*again), once);
+}
+
+TEST_F(DevicePrograms, OfGridsAreRefusedWhereElementsOrUnitsAreNotThere) {
+  const Wrong all[] = {
+      {"@rows[%i]", "@rows", "C4: names an element by 0 indices, @rows has 1"},
+      {"@all to", "@all[%i] to", "C4: names an element by 1 indices, @all has 0"},
+      {"@rows[%i]", "@rows[%k]", "C4: names an element by something else than its unit's place"},
+      {"put @rows[%s]", "put @rows[%s + 1]", "C4: names element 2 of @rows, of which there are 2"},
+      {"put @rows[%s]", "put @rows[%s - 1]", "C4: names element -1 of @rows, of which there are 2"},
+      {"@cores[%s, 1]", "@cores[%s, 0]", "'dlir.put' op C6: nothing gets what is put into @cores[0, 1]"},
+      {"units 2 (%s)", "units 1 (%s)", "'dlir.get' op C6: nothing is put into @rows[1]"},
+      {"units 2 (%s)", "units 2x1 (%s)", "C3: has a grid of one unit or more, and an index for each dim of it"},
+      {"units 2 (%s)", "units 0 (%s)", "C3: has a grid of one unit or more, and an index for each dim of it"},
+      {"[2, 2]", "[2, 0]", "C3: has one to three extents from 1 on"},
+      {"[2, 2]", "[2, 4194304]", "and at most 1048576 elements"},
+      {"[2, 2]", "[2, 2, 2, 2]", "C3: has one to three extents"},
+      {"dims [4]", "dims [17]", "C6: its descriptor counts 17, copies at an end in L1 at most 16"},
+      {"target [64]", "target [4100]", "C6: its descriptor steps over 4100, copies at an end in L1 at most 4096"},
+      {"target [64]", "target [64] {high = array<i64: 3>}",
+       "C6: its descriptor has items that do not exist, which copies at an end in L1 do not make"},
+  };
+  for (const Wrong &wrong : all) {
+    std::string text = kGrid;
+    size_t at = text.find(wrong.from);
+    ASSERT_NE(at, std::string::npos) << wrong.from;
+    text.replace(at, std::string(wrong.from).size(), wrong.to);
+    EXPECT_FALSE(parse(text)) << wrong.to;
+    EXPECT_NE(error.find(wrong.message), std::string::npos) << wrong.to << ": " << error;
+  }
+}
+
+TEST_F(DevicePrograms, OfGridsNeedADeviceThatHasThem) {
+  dlir::DeviceModel plain = toy();
+  plain.arrays = false;
+  context.getOrLoadDialect<dlir::DLIRDialect>()->addDevice(plain);
+  EXPECT_FALSE(parse(kGrid));
+  EXPECT_NE(error.find("C3: the device has no arrays of channels"), std::string::npos) << error;
+  EXPECT_FALSE(parse(R"(
+dlir.device_program @grid on "toy" {
+  dlir.scheduled_graph "main" units 2 (%i) {
+    dlir.dispatch_queue "shim" "dma" 0 units 1 (%s) {
+    }
+  }
+})"));
+  EXPECT_NE(error.find("C3: has a grid of units, queues of the device have that of their graph"), std::string::npos)
+      << error;
 }
 
 TEST_F(DevicePrograms, OfAModelThatIsGivenAgainHaveTheLastOne) {

@@ -49,6 +49,10 @@ struct MemoryModel {
   bool subunits = false;  ///< copies into it say which parts of its unit they reach
   int64_t element = 1;    ///< bytes that copies cannot divide: steps of their descriptors and places are multiples
   std::vector<Move> moves;
+  // What copies at this end of theirs walk; 0: as the device's descriptors.
+  unsigned descriptorDims = 0;
+  int64_t largestCount = 0, largestStep = 0;
+  bool padding = true; ///< descriptors may have items that do not exist
 
   const Move *moveTo(llvm::StringRef memory) const;
 };
@@ -78,6 +82,7 @@ struct DeviceModel {
   int64_t largestCount = INT64_MAX; ///< of a descriptor's dim
   int64_t largestStep = INT64_MAX;  ///< of a descriptor's dim, either way
   bool channels = false;            ///< copies may have their ends in different queues
+  bool arrays = false;              ///< of channels; and queues may have grids of units of their own
 
   const MemoryModel *memory(llvm::StringRef memory) const;
   const UnitModel *unit(llvm::StringRef unit) const;
@@ -90,6 +95,12 @@ struct DeviceModel {
 const DeviceModel *modelOf(mlir::Operation *op);
 /// The memory that a buffer of a program lies in.
 llvm::StringRef memoryOf(mlir::Value buffer);
+/// What a map's results are in the unit at a place of its queue's grid, and in these trips of the loops around the op,
+/// the outermost first; nullopt where one depends on something else.
+std::optional<llvm::SmallVector<int64_t>> valuesAt(mlir::AffineMap map, mlir::ValueRange indices,
+                                                   llvm::ArrayRef<int64_t> place, llvm::ArrayRef<int64_t> trips = {});
+/// The places of a grid in order, the last index first.
+llvm::SmallVector<llvm::SmallVector<int64_t>> placesOf(llvm::ArrayRef<int64_t> grid);
 
 /// Tells DLIR of a target's device wherever it is loaded. `Target` is any type of the target's own.
 template <typename Target> void registerDevice(mlir::DialectRegistry &registry, DeviceModel model) {

@@ -110,10 +110,14 @@ def DLIR_DescriptorOp : DLIR_Op<"descriptor", [HasParent<"DeviceProgramOp">]> {
 def DLIR_ChannelOp : DLIR_Op<"channel", [Symbol, HasParent<"DeviceProgramOp">]> {
   let summary = "a way from what is put into it to those that get it";
   let description = [{
-    Each get receives all that is put, in order; `depth` puts may be ahead of the slowest get. C1: the device has channels. C2: the depth is positive.
+    Each get, in each unit that has it, receives all that is put, in order (a broadcast); what several units put comes in the order of the units, a put
+    of each in turn (a join). `depth` puts may be ahead of the slowest get. `dlir.channel @a [4, 2] depth 2` is an array of such ways, and each end says by its
+    unit's place which element it has; without extents there is one, which all units share.
+    C1: the device has channels. C2: the depth is positive. C3: the extents are, there are at most three, and the device has arrays of channels.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DefaultValuedAttr<I64Attr, "1">:$depth);
-  let assemblyFormat = "$sym_name (`depth` $depth^)? attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, DefaultValuedAttr<I64Attr, "1">:$depth,
+                       OptionalAttr<DenseI64ArrayAttr>:$extents);
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 
@@ -159,13 +163,19 @@ def DLIR_RegisterOp : DLIR_Op<"register", [HasParent<"ScheduledGraphOp">]> {
 def DLIR_DispatchQueueOp : DLIR_Op<"dispatch_queue", [HasParent<"ScheduledGraphOp">, SingleBlock, NoTerminator]> {
   let summary = "groups that one queue of each unit works off in order";
   let description = [{
-    `dlir.dispatch_queue "core" "dma" 1 {..}`: the class of the units, the engine whose queue it is, and which of them, from 0.
-    C1: it holds groups and loops of groups. C2: the device has such units, they have the engine, and it has so many queues.
+    `dlir.dispatch_queue "core" "dma" 1 {..}`: the class of the units, the engine whose queue it is, and which of them, from 0. All units of the graph
+    have it; with `units 4 (%x)` those of a grid of its own, the first ones of their class, and %x is the place of the one that runs it.
+    C1: it holds groups and loops of groups. C2: the device has such units, they have the engine, and it has so many queues. C3: a grid of its own has
+    one dim or more, an index a dim, and the device has such grids.
   }];
-  let arguments = (ins StrAttr:$unit, StrAttr:$engine, I64Attr:$index);
+  let arguments = (ins StrAttr:$unit, StrAttr:$engine, I64Attr:$index, OptionalAttr<DenseI64ArrayAttr>:$units);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$unit $engine $index attr-dict-with-keyword $body";
+  let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The extents of the grid whose units have it.
+    ::llvm::ArrayRef<int64_t> grid();
+  }];
 }
 
 def DLIR_TaskGroupOp : DLIR_Op<"task_group", [AttrSizedOperandSegments, SingleBlock, NoTerminator]> {
@@ -210,24 +220,26 @@ def DLIR_DmaCopyOp : DLIR_DeviceTask<DLIR_Dialect, "copy", "dma", "0", "1", (ins
     take part; `peers`: mask of the graph's units whose memory is written; `rows`: first rows at source and target where the descriptor walks rows of tiles;
     `count` replaces its first dim. C1: the device can move between these memories. C2: the buffers lie in them. C3: there is a descriptor.
     C4: `subunits` go with memories that have them, `peers` with moves that reach other units of the graph. C5: places and the descriptor's
-    steps are multiples of what each memory cannot divide.
+    steps are multiples of what each memory cannot divide. C6: the descriptor is one that copies of each memory walk.
   }];
 }
 
 class DLIR_ChannelEnd<string mnemonic, string reads, string writes> : DLIR_DeviceTask<DLIR_Dialect, mnemonic, "dma",
-    reads, writes, (ins FlatSymbolRefAttr:$channel, OptionalAttr<I64Attr>:$units, OptionalAttr<AffineMapAttr>:$count)>;
+    reads, writes, (ins FlatSymbolRefAttr:$channel, OptionalAttr<AffineMapAttr>:$element, OptionalAttr<I64Attr>:$units,
+    OptionalAttr<AffineMapAttr>:$count)>;
 
 def DLIR_PutOp : DLIR_ChannelEnd<"put", "0", ""> {
   let summary = "the source end of a copy: items into a channel";
   let description = [{
-    `dlir.put @a %x[%i * 4096] with %d`: its descriptor's target steps are not used. C1: the channel exists. C2: it has one buffer and a descriptor.
-    C3: the device can move to the memory of each get. C5 as of copy.
+    `dlir.put @a %x[%i * 4096] with %d`, of an array `dlir.put @a[%y] %x[..]`: its descriptor's target steps are not used. C1: the channel exists. C2: it has
+    one buffer and a descriptor. C3: the device can move to the memory of each get. C4: of an array it names an element, by the unit's place alone, and the
+    array has it. C5, C6 as of copy.
   }];
 }
 
 def DLIR_GetOp : DLIR_ChannelEnd<"get", "", "0"> {
   let summary = "the target end of a copy: items out of a channel";
-  let description = "`dlir.get @a %y[0] with %d`: its descriptor's source steps are not used. C1, C2 as of put; C5 as of copy.";
+  let description = "`dlir.get @a %y[0] with %d`: its descriptor's source steps are not used. C1, C2, C4 as of put; C5, C6 as of copy.";
 }
 
 def DLIR_TaskBarrierOp : DLIR_Op<"task_barrier", [AttrSizedOperandSegments, DLIR_DeviceTaskInterface]> {

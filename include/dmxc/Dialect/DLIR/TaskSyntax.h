@@ -26,6 +26,7 @@ struct TaskSyntax {
   llvm::StringLiteral leadName;               ///< the attribute of a text or symbol
   llvm::ArrayRef<llvm::StringLiteral> places; ///< the word before each buffer; '?' before it: it and the rest may miss
   llvm::ArrayRef<Clause> clauses;
+  llvm::StringLiteral leadMap = ""; ///< the map in brackets that may follow a symbol
 };
 
 /// What a task consists of.
@@ -46,8 +47,8 @@ void printTask(mlir::OpAsmPrinter &printer, const TaskParts &task, const TaskSyn
 void printPlaces(mlir::OpAsmPrinter &printer, mlir::AffineMap map, mlir::ValueRange indices);
 
 /// What all tasks keep: they stand in a group, their buffers are the program's, and their maps fit. The attribute
-/// `pairs` is a map of two expressions, the others have one.
-mlir::LogicalResult verifyTask(const TaskParts &task, llvm::StringRef pairs = {});
+/// `several` is a map of so many expressions, the others have one.
+mlir::LogicalResult verifyTask(const TaskParts &task, llvm::StringRef several = {}, unsigned results = 2);
 
 } // namespace dmxc::dlir
 
