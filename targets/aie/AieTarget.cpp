@@ -23,7 +23,10 @@ public:
       : machine(machine), herd(herd), saveTempsDir(std::move(saveTempsDir)) {}
 
   StringRef name() const override { return "aie"; }
-  void registerDialects(DialectRegistry &registry) const override { aie::insertDialects(registry); }
+  void registerDialects(DialectRegistry &registry) const override {
+    aie::insertDialects(registry);
+    aie::registerDevice(registry, machine);
+  }
   std::optional<std::string> refuses(Operation *op) const override { return aie::refuses(machine, herd, op); }
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *root, Value result, Operation *consumer) const override {
@@ -154,8 +157,8 @@ Status AieTarget::schedule(ArrayRef<Operation *> kernels) const {
     auto kernel = cast<dlir::KernelOp>(kernels[i]);
     OpBuilder builder(kernel);
     std::string name = kernel.getSymName().str();
-    herd::ProgramOp program = aie::writeHerd(builder, kernel.getLoc(), machine, name, product);
-    if (Status saved = saveText(name + ".herd.mlir", program); !saved)
+    dlir::DeviceProgramOp program = aie::writeProgram(builder, kernel.getLoc(), machine, name, product);
+    if (Status saved = saveText(name + ".dlir.mlir", program); !saved)
       return saved;
     if (failed(aie::place(program)))
       return Error{ErrorKind::Internal, "kernel '" + name + "' has no place on the array: " + why};

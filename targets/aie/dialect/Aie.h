@@ -25,6 +25,13 @@ namespace hw = dmx::aie;
 /// A loop of so many trips is one without an end.
 inline constexpr int64_t kForever = 0xffffffff;
 
+// What programs of the array are called by in DLIR's texts: classes of units and engines as hw::nameOf has tiles and
+// directions, and
+inline constexpr llvm::StringLiteral kDevice = "aie", kComputeEngine = "compute"; ///< of cores
+inline constexpr llvm::StringLiteral kMachineKey = "aie.machine"; ///< of a program: which machine it is for
+/// Registers the table that programs of the array are checked by.
+void registerDevice(mlir::DialectRegistry &registry, const hw::Machine &machine);
+
 /// What a value of a verified device stands for.
 hw::Tile tileOf(mlir::Value tile);
 BufferOp bufferOf(mlir::Value buffer);
@@ -56,9 +63,6 @@ mlir::LogicalResult checkLimits(DeviceOp device);
 std::optional<uint32_t> lockNumber(const hw::Machine &machine, hw::Tile core, hw::Tile tile, uint32_t lock);
 std::optional<uint32_t> addressFrom(const hw::Machine &machine, hw::Tile core, hw::Tile tile, int64_t address);
 
-/// `(%a: memref<..>, ..) operands [..] attributes {..} {..}`, of ops with an array attribute `operands`.
-mlir::ParseResult parseSequence(mlir::OpAsmParser &parser, mlir::OperationState &result);
-void printSequence(mlir::Operation *op, mlir::OpAsmPrinter &p);
 /// An argument of the kernel, as the runtime sequence has it; nullopt where no border makes such a form.
 std::optional<hw::Argument> argumentOf(RuntimeSequenceOp sequence, unsigned number);
 

@@ -40,14 +40,6 @@ def AIE_ChannelDir : AIE_Enum<"DMAChannelDir", "of a DMA channel", [
 def AIE_LockAction : AIE_Enum<"LockAction", "what is done with a lock", [
     I32EnumAttrCase<"Acquire", 0>, I32EnumAttrCase<"Release", 1>, I32EnumAttrCase<"AcquireGreaterEqual", 2>]>;
 
-class Herd_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
-  let cppNamespace = "::dmxc::herd";
-}
-def Herd_Level : Herd_Enum<"Level", "a level of memory", [
-    I32EnumAttrCase<"ddr", 0>, I32EnumAttrCase<"memory", 1>, I32EnumAttrCase<"core", 2>]>;
-def Herd_By : Herd_Enum<"By", "what has an element of a channel of its own", [
-    I32EnumAttrCase<"columns", 0>, I32EnumAttrCase<"rows", 1>, I32EnumAttrCase<"cores", 2>]>;
-
 def AIE_BDDimLayout : AttrDef<AIE_Dialect, "BDDimLayout"> {
   let mnemonic = "bd_dim_layout";
   let summary = "a dim of a BD: how many, and how many elements from one to the next";

@@ -195,7 +195,7 @@ LogicalResult aiex::NpuDmaMemcpyNdOp::verify() {
 
 //===--- the runtime sequence ------------------------------------------------------===//
 
-ParseResult aie::parseSequence(OpAsmParser &parser, OperationState &result) {
+ParseResult RuntimeSequenceOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::Argument> arguments;
   ArrayAttr operands;
   if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
@@ -210,20 +210,14 @@ ParseResult aie::parseSequence(OpAsmParser &parser, OperationState &result) {
   return success();
 }
 
-void aie::printSequence(Operation *op, OpAsmPrinter &p) {
-  Region &body = op->getRegion(0);
+void RuntimeSequenceOp::print(OpAsmPrinter &p) {
   p << "(";
-  llvm::interleaveComma(body.getArguments(), p, [&](BlockArgument argument) { p.printRegionArgument(argument); });
-  p << ") operands " << op->getAttr("operands");
-  p.printOptionalAttrDictWithKeyword(op->getAttrs(), {"operands"});
+  llvm::interleaveComma(getBody().getArguments(), p, [&](BlockArgument argument) { p.printRegionArgument(argument); });
+  p << ") operands " << getOperandsAttr();
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"operands"});
   p << " ";
-  p.printRegion(body, /*printEntryBlockArgs=*/false);
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
-
-ParseResult RuntimeSequenceOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parseSequence(parser, result);
-}
-void RuntimeSequenceOp::print(OpAsmPrinter &p) { printSequence(*this, p); }
 
 std::optional<hw::Argument> aie::argumentOf(RuntimeSequenceOp sequence, unsigned number) {
   auto what = dyn_cast<DictionaryAttr>(sequence.getOperandsAttr()[number]);

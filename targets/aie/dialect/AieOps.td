@@ -3,11 +3,29 @@
 #define DMXC_TARGETS_AIE_OPS
 
 include "dmxc/Dialect/DLIR/DeviceInterfaces.td"
+include "dmxc/Dialect/DLIR/DeviceTask.td"
 include "targets/aie/dialect/AieBase.td"
 
 class AIE_Op<string mnemonic, list<Trait> traits = []> : Op<AIE_Dialect, mnemonic, traits>;
 class AIE_Named<string mnemonic, list<Trait> traits = []>
     : AIE_Op<mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>])>;
+
+//===--- In a dlir.device_program, which aie-place makes a device of ----------------===//
+
+def AIE_CallOp : DLIR_DeviceTask<AIE_Dialect, "call", "compute", "0, 1, 2", "", (ins StrAttr:$kernel)> {
+  let summary = "a call of the cores' library";
+  let description = [{
+    `aie.call "matmul_bf16_f32" %a0[0] and %b0[0] and %c0[0]`: the library is schemas/aie/Kernels.h; the last matrix is the result. C1: the library has the
+    kernel, and it takes so many. C2: they begin where buffers of L1 do.
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getEngine() { return "compute"; }
+    ::llvm::SmallVector<::mlir::Value> memoriesRead() { return ::llvm::to_vector(getBuffers()); }
+    ::llvm::SmallVector<::mlir::Value> memoriesWritten() { return {getBuffers().back()}; }
+  }];
+}
+
+//===--- The array ------------------------------------------------------------------===//
 
 def AIE_DeviceOp : AIE_Op<"device", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
                                      DLIR_DeviceProgramInterface]> {

@@ -50,12 +50,13 @@ bool aie::writeFile(StringRef path, StringRef content) {
 }
 
 void aie::insertDialects(DialectRegistry &registry) {
-  registry.insert<AIEDialect, aiex::AIEXDialect, herd::HerdDialect, arith::ArithDialect, func::FuncDialect,
-                  memref::MemRefDialect, scf::SCFDialect>();
+  registry.insert<AIEDialect, aiex::AIEXDialect, arith::ArithDialect, func::FuncDialect, memref::MemRefDialect,
+                  scf::SCFDialect>();
 }
 
 void dmxc::registerAiePasses(DialectRegistry &registry) {
   insertDialects(registry);
+  registerDevice(registry, *hw::machineOf("npu4")); // the largest; aie-place looks at a program's own
   registry.insert<dmir::DMIRDialect, dlir::DLIRDialect>();
   registerAiePasses();
 }
@@ -64,8 +65,8 @@ namespace {
 
 struct AiePlace : dmxc::impl::AiePlaceBase<AiePlace> {
   void runOnOperation() override {
-    for (auto program : llvm::make_early_inc_range(getOperation().getOps<herd::ProgramOp>()))
-      if (failed(place(program)))
+    for (auto program : llvm::make_early_inc_range(getOperation().getOps<dlir::DeviceProgramOp>()))
+      if (program.getDevice() == kDevice && failed(place(program)))
         return signalPassFailure();
   }
 };

@@ -2,13 +2,13 @@
 include "mlir/Pass/PassBase.td"
 
 def AiePlace : Pass<"aie-place", "::mlir::ModuleOp"> {
-  let summary = "Each herd.program to an aie.device: tiles, buffers, locks, DMA channels and BDs";
+  let summary = "Each dlir.device_program of the array to an aie.device: tiles, buffers, locks, DMA channels and BDs";
   let description = [{
-    A matrix of a channel has two buffers at each end, with a lock that says how many are empty and one that says how many are full, and a
-    ring of BDs. Cores' loops are done twice a trip where they use one of two buffers. Blocks of moves get BDs of their shim and wait for
-    tokens before those are used again, or a queue is full.
+    Each unit of a grid is a tile, each token of it a lock, each memory a buffer; what one channel fills begins at a bank of its own. A DMA queue is a channel,
+    its groups a ring of BDs; a channel of the program is flows from the unit that puts to those that get. Compute queues are cores' programs, registers
+    words of their memories. Shims' queues become tasks, which get BDs and wait for tokens before those are used again, or a queue is full.
   }];
-  let dependentDialects = ["::dmxc::aie::AIEDialect", "::dmxc::aiex::AIEXDialect", "::dmxc::herd::HerdDialect"];
+  let dependentDialects = ["::dmxc::aie::AIEDialect", "::dmxc::aiex::AIEXDialect"];
 }
 
 def AieRoute : Pass<"aie-route", "::mlir::ModuleOp"> {

@@ -1,364 +1,415 @@
-//===- Place.cpp - the program of a herd on tiles -------------------------===//
-#include "Place.h"
-#include "Tiles.h"
+//===- Place.cpp - programs of grids of units on tiles --------------------===//
+#include "Placement.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
-using herd::By;
-using herd::ChannelOp;
-using herd::Level;
 
-namespace {
+static constexpr int64_t kBank = 16 << 10; ///< bytes of a core's memory that one access a clock reaches
 
-constexpr size_t kDepth = 2; ///< buffers of a ring
+static constexpr int64_t kMostParameters = 64;
 
-class Placement {
-public:
-  Placement(herd::ProgramOp program, OpBuilder &builder)
-      : program(program), b(builder), where(program.getLoc()),
-        herd{static_cast<int64_t>(program.getRows()), static_cast<int64_t>(program.getColumns())} {}
+Type Placement::elementOf(StringRef kind) {
+  return kind == "bf16"  ? Type(b.getBF16Type())
+         : kind == "f32" ? Type(b.getF32Type())
+         : kind == "i32" ? Type(b.getI32Type())
+                         : Type();
+}
 
-  FailureOr<DeviceOp> run();
+hw::TileKind Placement::kindOf(dlir::DispatchQueueOp queue) {
+  for (hw::TileKind kind : {hw::TileKind::Shim, hw::TileKind::Memory})
+    if (queue.getUnit() == StringRef(hw::nameOf(kind)))
+      return kind;
+  return hw::TileKind::Core;
+}
 
-private:
-  struct Core {
-    hw::Tile at;
-    std::map<StringRef, Ring> rings; ///< by channel
-    Value parameters, start;
-    // While its program is written:
-    std::map<StringRef, size_t> next; ///< buffer of each ring
-    IRMapping values;
-  };
-  struct ShimChannel {
-    std::string name;
-    DMAChannelDir direction;
-    int64_t column;
-  };
+hw::Tile Placement::tileOf(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  hw::TileKind kind = kindOf(queue);
+  uint32_t row = kind == hw::TileKind::Shim ? 0 : kind == hw::TileKind::Memory ? 1 : 1 + machine.memoryRows;
+  return {static_cast<uint32_t>(place[0]), row + (place.size() > 1 ? static_cast<uint32_t>(place[1]) : 0)};
+}
 
-  LogicalResult check();
-  ChannelOp channel(StringRef name) { return dyn_cast_or_null<ChannelOp>(SymbolTable::lookupSymbolIn(program, name)); }
-  void placeCores();
-  LogicalResult place(herd::RelayOp relay, int64_t column);
-  SmallVector<hw::Tile> sinksOf(ChannelOp to, int64_t element);
-  uint32_t shimChannel(StringRef name, int64_t column, DMAChannelDir direction);
-  LogicalResult writeCore(Core &core, Block &body);
-  LogicalResult write(Core &core, Block &block);
-  LogicalResult write(Core &core, scf::ForOp loop);
-  LogicalResult writeLock(Core &core, Operation &op);
-  LogicalResult writeSequence(herd::SequenceOp from);
-  FailureOr<int64_t> flightsOf(herd::SequenceOp from);
-  void writeMoves(herd::BlockOp block, int64_t flight, const IRMapping &values);
-  void use(Value lock, LockAction action) { UseLockOp::create(b, where, lock, action, 1); }
+//===--- what the rest takes for granted -----------------------------------------------===//
 
-  herd::ProgramOp program;
-  OpBuilder &b;
-  Location where;
-  Herd herd;
-  hw::Machine machine;
-  std::optional<Tiles> tiles;
-  std::vector<Core> cores;                    ///< row after row
-  std::map<StringRef, uint32_t> coreChannels; ///< by channel, the same in all cores
-  std::vector<ShimChannel> shims;
-  std::map<std::pair<int64_t, DMAChannelDir>, uint32_t> shimChannels; ///< how many are taken
-  int64_t perFlight = 0;                                              ///< BDs of a shim for a block
-};
+LogicalResult Placement::checkGrid(dlir::DispatchQueueOp queue) {
+  bool isCore = kindOf(queue) == hw::TileKind::Core;
+  ArrayRef<int64_t> grid = queue.grid();
+  if (grid.size() != (isCore ? 2 : 1))
+    return queue.emitOpError("is of units in ")
+           << grid.size() << " dims; cores are in columns and rows, other tiles in columns";
+  if (grid[0] > machine.columns || (isCore && grid[1] > machine.coreRows()))
+    return queue.emitOpError("is of ") << grid[0] << " columns" << (isCore ? " by " + std::to_string(grid[1]) : "")
+                                       << ", the machine " << machine.name << " has " << machine.columns
+                                       << (isCore ? " by " + std::to_string(machine.coreRows()) : "");
+  return success();
+}
 
-hw::Tile coreAt(int64_t row, int64_t column) { return {static_cast<uint32_t>(column), static_cast<uint32_t>(2 + row)}; }
-hw::Tile memoryOf(int64_t column) { return {static_cast<uint32_t>(column), 1}; }
-hw::Tile shimOf(int64_t column) { return {static_cast<uint32_t>(column), 0}; }
-
-/// What the rest takes for granted.
 LogicalResult Placement::check() {
-  if (herd.rows < 1 || herd.rows > machine.coreRows() || herd.columns < 1 || herd.columns > machine.columns)
-    return program.emitOpError("has ") << herd.rows << " by " << herd.columns << " cores, the machine " << machine.name
-                                       << " has " << machine.coreRows() << " by " << machine.columns;
-  for (auto op : program.getBody().getOps<ChannelOp>()) {
-    bool inner = op.getFrom() == Level::core || op.getTo() == Level::core;
-    bool known = (op.getFrom() == Level::core && op.getTo() == Level::memory && op.getBy() == By::cores) ||
-                 (op.getFrom() == Level::memory && op.getTo() == Level::core && op.getBy() != By::cores) ||
-                 (!inner && op.getFrom() != op.getTo() && op.getBy() == By::columns);
-    auto type = dyn_cast<MemRefType>(op.getMatrix());
-    if (!known || !type || !type.hasStaticShape() || elementBytes(type) == 0)
-      return op.emitOpError("is no way of matrices of bf16, f32 or i32 between DDR, memory and cores");
-  }
-  auto once = [&](auto all) { return std::distance(all.begin(), all.end()) == 1; };
-  if (!once(program.getBody().getOps<herd::CoresOp>()) || !once(program.getBody().getOps<herd::SequenceOp>()))
-    return program.emitOpError("has one herd.cores and one herd.sequence");
-  return success();
-}
-
-//===--- tiles -----------------------------------------------------------------------===//
-
-void Placement::placeCores() {
-  auto sequence = *program.getBody().getOps<herd::SequenceOp>().begin();
-  auto words = static_cast<int64_t>(std::max<size_t>(sequence.getParameters().size(), 1));
-  for (int64_t i = 0; i < herd.rows * herd.columns; ++i) {
-    hw::Tile at = coreAt(i / herd.columns, i % herd.columns);
-    Core &core = cores.emplace_back();
-    core.at = at;
-    for (auto op : program.getBody().getOps<ChannelOp>()) {
-      bool in = op.getTo() == Level::core;
-      if (!in && op.getFrom() != Level::core)
-        continue;
-      bool isFirst = core.rings.empty();
-      core.rings[op.getSymName()] =
-          tiles->ring(at, op.getSymName().str(), cast<MemRefType>(op.getMatrix()), kDepth, /*bank=*/!isFirst);
-      if (isFirst)
-        core.parameters = tiles->buffer(at, "parameters", MemRefType::get({words}, b.getI32Type()));
-      coreChannels[op.getSymName()] =
-          tiles->channel(at, in ? DMAChannelDir::S2MM : DMAChannelDir::MM2S, core.rings[op.getSymName()]);
-    }
-    core.start = tiles->lock(at, "start", 0);
-  }
-}
-
-/// The cores that an element of a channel into cores goes to.
-SmallVector<hw::Tile> Placement::sinksOf(ChannelOp to, int64_t element) {
-  SmallVector<hw::Tile> out;
-  for (const Core &core : cores)
-    if ((to.getBy() == By::rows ? core.at.row - 2 : core.at.column) == element)
-      out.push_back(core.at);
-  return out;
-}
-
-uint32_t Placement::shimChannel(StringRef name, int64_t column, DMAChannelDir direction) {
-  uint32_t number = shimChannels[{column, direction}]++;
-  shims.push_back({name.str() + std::to_string(column), direction, column});
-  ShimDMAAllocationOp::create(b, where, shims.back().name, tiles->tile(shimOf(column)), direction, number);
-  return number;
-}
-
-/// What the memory tile of a column does of a relay: of several elements in turn on the side of DDR.
-LogicalResult Placement::place(herd::RelayOp relay, int64_t column) {
-  ChannelOp from = channel(relay.getSource()), to = channel(relay.getDest());
-  bool spreads = from && to && from.getFrom() == Level::ddr && to.getTo() == Level::core;
-  bool joins = from && to && from.getFrom() == Level::core && to.getTo() == Level::ddr;
-  if ((!spreads && !joins) || from.getMatrix() != to.getMatrix())
-    return relay.emitOpError("joins a channel of DDR with one of cores, for matrices of one type");
-  hw::Tile memory = memoryOf(column);
-  ChannelOp inner = spreads ? to : from;
-  SmallVector<int64_t> elements = {column};
-  if (inner.getBy() == By::rows)
-    elements = rowsOf(herd, column);
-  else if (inner.getBy() == By::cores)
-    elements = llvm::to_vector(llvm::seq<int64_t>(0, herd.rows));
-  std::vector<Ring> rings;
-  auto type = cast<MemRefType>(from.getMatrix());
-  for (int64_t element : elements) {
-    bool several = inner.getBy() != By::columns;
-    rings.push_back(tiles->ring(
-        memory, inner.getSymName().str() + (several ? "_row" + std::to_string(element) : std::string()), type, kDepth));
-  }
-  if (rings.empty())
-    return success();
-  if (spreads) {
-    uint32_t shim = shimChannel(from.getSymName(), column, DMAChannelDir::MM2S);
-    tiles->flow(shimOf(column), shim, memory, tiles->channel(memory, DMAChannelDir::S2MM, rings, relay.getInAttr()));
-    for (auto [element, ring] : llvm::zip_equal(elements, rings)) {
-      uint32_t out = tiles->channel(memory, DMAChannelDir::MM2S, ring, relay.getOutAttr());
-      for (hw::Tile core : sinksOf(to, element))
-        tiles->flow(memory, out, core, coreChannels[to.getSymName()]);
-    }
-    return success();
-  }
-  for (auto [element, ring] : llvm::zip_equal(elements, rings))
-    tiles->flow(coreAt(element, column), coreChannels[from.getSymName()], memory,
-                tiles->channel(memory, DMAChannelDir::S2MM, ring, relay.getInAttr()));
-  // A BD gives one lock, so what joins drains part after part.
-  uint32_t out = tiles->channel(memory, DMAChannelDir::MM2S, rings, relay.getOutAttr());
-  tiles->flow(memory, out, shimOf(column), shimChannel(to.getSymName(), column, DMAChannelDir::S2MM));
-  return success();
-}
-
-//===--- cores -------------------------------------------------------------------------===//
-
-LogicalResult Placement::writeCore(Core &core, Block &body) {
-  auto op = CoreOp::create(b, where, b.getIndexType(), tiles->tile(core.at), b.getStringAttr("kernels.o"));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&op.getBody().emplaceBlock());
-  use(core.start, LockAction::AcquireGreaterEqual);
-  LogicalResult done = write(core, body);
-  EndOp::create(b, where);
-  return done;
-}
-
-LogicalResult Placement::writeLock(Core &core, Operation &op) {
-  bool takes = isa<herd::AcquireOp>(op);
-  StringRef name = takes ? cast<herd::AcquireOp>(op).getChannel() : cast<herd::ReleaseOp>(op).getChannel();
-  auto found = core.rings.find(name);
-  if (found == core.rings.end())
-    return op.emitOpError("names '") << name << "', which is no channel of cores";
-  const Ring &ring = found->second;
-  bool in = channel(name).getTo() == Level::core;
-  size_t &next = core.next[found->first];
-  use(takes == in ? ring.full : ring.empty, takes ? LockAction::AcquireGreaterEqual : LockAction::Release);
-  if (takes) {
-    if (op.getResult(0).getType() != ring.buffers[next].getType())
-      return op.emitOpError("takes another matrix than its channel's ") << ring.buffers[next].getType();
-    core.values.map(op.getResult(0), ring.buffers[next]);
-  } else {
-    next = (next + 1) % kDepth;
-  }
-  return success();
-}
-
-LogicalResult Placement::write(Core &core, scf::ForOp loop) {
-  Value times;
-  if (auto parameter = loop.getUpperBound().getDefiningOp<herd::ParameterOp>()) {
-    if (parameter.getNumber() >= static_cast<uint64_t>(cast<MemRefType>(core.parameters.getType()).getNumElements()))
-      return parameter.emitOpError("is number ") << parameter.getNumber() << ", which the sequence does not give";
-    Value index = arith::ConstantIndexOp::create(b, where, static_cast<int64_t>(parameter.getNumber()));
-    Value word = memref::LoadOp::create(b, where, core.parameters, ValueRange{index});
-    times = arith::IndexCastOp::create(b, where, b.getIndexType(), word);
-  } else {
-    times = core.values.lookupOrNull(loop.getUpperBound());
-  }
-  Value first = core.values.lookupOrNull(loop.getLowerBound()), step = core.values.lookupOrNull(loop.getStep());
-  if (!times || !first || !step || loop.getNumResults())
-    return loop.emitOpError("of cores runs a constant number of times, or as a parameter says");
-  auto made = scf::ForOp::create(b, where, first, times, step);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(made.getBody());
-  std::map<StringRef, size_t> before = core.next;
-  do {
-    if (failed(write(core, *loop.getBody())))
+  auto name = program->getAttrOfType<StringAttr>(kMachineKey);
+  std::optional<hw::Machine> known = name ? hw::machineOf(name.getValue().str()) : std::nullopt;
+  if (program.getDevice() != kDevice || !known)
+    return program.emitOpError("says by ") << kMachineKey << " which machine it is for: " << hw::machineNames();
+  machine = *known;
+  auto graphs = program.getBody().getOps<dlir::ScheduledGraphOp>();
+  if (graphs.empty() || std::next(graphs.begin()) != graphs.end() || (*graphs.begin()).getName() != "main")
+    return program.emitOpError("has one graph, which is \"main\"");
+  graph = *graphs.begin();
+  for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>())
+    if (failed(checkGrid(queue)))
       return failure();
-  } while (llvm::any_of(core.next, [&](const auto &each) { return each.second != before[each.first]; }));
+  for (auto reg : graph.getBody().getOps<dlir::RegisterOp>())
+    parameterWords = std::max<int64_t>(parameterWords, static_cast<int64_t>(reg.getNumber()) + 1);
+  if (parameterWords > kMostParameters)
+    return program.emitOpError("has ") << parameterWords << " registers, cores take " << kMostParameters;
   return success();
 }
 
-LogicalResult Placement::write(Core &core, Block &block) {
-  for (Operation &op : block) {
-    LogicalResult done = success();
-    if (isa<herd::AcquireOp, herd::ReleaseOp>(op))
-      done = writeLock(core, op);
-    else if (auto loop = dyn_cast<scf::ForOp>(op))
-      done = write(core, loop);
-    else if (isa<arith::ConstantOp, func::CallOp>(op))
-      b.clone(op, core.values);
-    else if (!isa<herd::ParameterOp, scf::YieldOp>(op))
-      done = op.emitOpError("is not what cores do");
-    if (failed(done))
-      return failure();
+//===--- tokens and buffers -------------------------------------------------------------===//
+
+void Placement::numberTokens() {
+  std::map<std::string, uint32_t> counts;
+  std::string core(hw::nameOf(hw::TileKind::Core));
+  for (auto token : graph.getBody().getOps<dlir::TokenOp>()) {
+    std::string home = token.getHome() ? token.getHome()->str() : core;
+    uint32_t number = counts[home]++;
+    tokens[token] = {"token" + std::to_string(number), number, static_cast<int64_t>(token.getCredits())};
   }
-  return success();
+  coreTokens = counts[core];
+  nameTokens();
 }
 
-//===--- the runtime sequence ------------------------------------------------------------===//
-
-/// How many blocks may be begun before the first has to be done: what BDs and queues of shims hold.
-FailureOr<int64_t> Placement::flightsOf(herd::SequenceOp from) {
-  int64_t bds = 0, tasks = 0;
-  for (auto block : from.getBody().getOps<herd::BlockOp>()) {
-    std::map<int64_t, int64_t> perShim;
-    std::map<std::string, int64_t> perChannel;
-    for (auto move : block.getBody().getOps<herd::MoveOp>()) {
-      std::string name = move.getChannel().str() + std::to_string(move.getColumn());
-      if (llvm::none_of(shims, [&](const ShimChannel &shim) { return shim.name == name; }))
-        return move.emitOpError("names '")
-               << move.getChannel() << "' of column " << move.getColumn() << ", which is no channel of DDR";
-      bds = std::max(bds, ++perShim[static_cast<int64_t>(move.getColumn())]);
-      tasks = std::max(tasks, ++perChannel[name]);
-    }
-  }
-  int64_t flights = bds ? std::min(machine.queueDepth / tasks, machine.tile(hw::TileKind::Shim).bds / bds) : 1;
-  if (flights < 1)
-    return from.emitOpError("has a block of ")
-           << bds << " moves of a column, " << tasks << " of one channel; a shim has "
-           << machine.tile(hw::TileKind::Shim).bds << " BDs and queues of " << machine.queueDepth;
-  perFlight = bds;
-  return flights;
-}
-
-void Placement::writeMoves(herd::BlockOp block, int64_t flight, const IRMapping &values) {
-  std::map<int64_t, int64_t> perShim;
-  for (auto move : block.getBody().getOps<herd::MoveOp>()) {
-    auto column = static_cast<int64_t>(move.getColumn());
-    std::string name = move.getChannel().str() + std::to_string(column);
-    const int64_t offsets[] = {0, 0, 0, static_cast<int64_t>(move.getOffset())};
-    aiex::NpuDmaMemcpyNdOp::create(b, where, values.lookup(move.getMemref()), offsets, move.getSizes(),
-                                   move.getStrides(), name,
-                                   static_cast<uint64_t>(flight * perFlight + perShim[column]++),
-                                   channel(move.getChannel()).getTo() == Level::ddr);
-  }
-}
-
-LogicalResult Placement::writeSequence(herd::SequenceOp from) {
-  FailureOr<int64_t> flights = flightsOf(from);
-  if (failed(flights))
-    return failure();
-  auto sequence = RuntimeSequenceOp::create(b, where, from.getOperandsAttr());
-  Block &block = sequence.getBody().emplaceBlock();
-  IRMapping values;
-  for (BlockArgument argument : from.getBody().getArguments())
-    values.map(argument, block.addArgument(argument.getType(), where));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&block);
-  for (Core &core : cores) {
-    for (auto [i, value] : llvm::enumerate(from.getParameters()))
-      aiex::NpuWriteRTPOp::create(b, where, bufferOf(core.parameters).getSymName(), static_cast<uint32_t>(i),
-                                  static_cast<uint32_t>(value));
-    aiex::SetLockOp::create(b, where, core.start, 1);
-  }
-  auto wait = [&] {
-    for (const ShimChannel &shim : shims)
-      if (shim.direction == DMAChannelDir::S2MM)
-        aiex::NpuDmaWaitOp::create(b, where, shim.name);
+/// A lock is called by what it says of the buffers of the first DMA queue that has it: a_full, a_empty.
+void Placement::nameTokens() {
+  std::set<std::string> taken;
+  llvm::DenseSet<Value> named;
+  auto name = [&](Value token, StringRef memory, const char *state) {
+    bool numbered = memory.size() > 1 && llvm::isDigit(memory.back());
+    std::string text = (numbered ? memory.drop_back().rtrim('_') : memory).str() + state;
+    if (named.insert(token).second && taken.insert(text).second)
+      tokens[token].name = text;
   };
-  int64_t count = 0;
-  for (auto each : from.getBody().getOps<herd::BlockOp>()) {
-    if (count >= *flights)
-      wait();
-    writeMoves(each, count++ % *flights, values);
+  graph->walk([&](dlir::TaskGroupOp group) {
+    for (Operation &op : group.getBody().front()) {
+      std::optional<End> end = endOf(&op);
+      if (!end)
+        continue;
+      StringRef memory = end->buffer.getDefiningOp<dlir::MemoryOp>().getName();
+      for (const dlir::TokenCount &wait : group.waits())
+        name(wait.token, memory, end->isPut ? "_full" : "_empty");
+      for (const dlir::TokenCount &signal : group.signals())
+        name(signal.token, memory, end->isPut ? "_empty" : "_full");
+    }
+  });
+}
+
+/// A buffer has the type of what is moved into or out of it: rows where one queue takes rows as they lie.
+LogicalResult Placement::typeMemory(dlir::MemoryOp memory) {
+  Memory &out = memories[memory];
+  for (Operation *user : memory->getUsers()) {
+    std::optional<End> end = endOf(user);
+    if (!end)
+      continue;
+    FailureOr<Walk> walk = walkOf(*end);
+    if (failed(walk))
+      return failure();
+    bool rows = walk->whole && walk->sizes.size() == 2;
+    int64_t bytes = bytesOf(walk->element), size = memory.getSize();
+    if (out.type && out.type.getElementType() != walk->element)
+      return user->emitOpError("takes '") << memory.getName() << "' as another kind of numbers than others do";
+    if (size % bytes)
+      return user->emitOpError("takes '") << memory.getName() << "', which is no whole number of elements";
+    if (rows && walk->length * bytes == size)
+      out.type = MemRefType::get(walk->sizes, walk->element);
+    else if (!out.type)
+      out.type = MemRefType::get({size / bytes}, walk->element);
   }
-  for (int64_t i = 0; i < std::min(*flights, count); ++i)
-    wait();
+  if (!out.type)
+    return memory.emitOpError("is put and got by no queue, so that nobody knows what is in it");
   return success();
+}
+
+/// What one channel fills or empties begins at a bank of its own, where there is room; the parameters are behind the
+/// first.
+void Placement::placeL1(ArrayRef<dlir::MemoryOp> all) {
+  for (int64_t bank : {kBank, int64_t(1)}) {
+    int64_t next = 0;
+    Operation *channel = nullptr;
+    bool hasParameters = false;
+    auto behind = [&](int64_t bytes) {
+      int64_t address = static_cast<int64_t>(llvm::alignTo(next, machine.accessBytes));
+      next = address + bytes;
+      return address;
+    };
+    for (dlir::MemoryOp memory : all) {
+      Operation *by = nullptr;
+      for (Operation *user : memory->getUsers())
+        if (endOf(user))
+          by = user->getParentOfType<dlir::DispatchQueueOp>();
+      if (channel && by != channel) {
+        if (!std::exchange(hasParameters, true))
+          parametersAddress = behind(4 * parameterWords);
+        next = static_cast<int64_t>(llvm::alignTo(next, bank));
+      }
+      channel = by;
+      memories[memory].address = memory.getAddress() ? static_cast<int64_t>(*memory.getAddress())
+                                                     : behind(static_cast<int64_t>(memory.getSize()));
+    }
+    if (!hasParameters)
+      parametersAddress = behind(4 * parameterWords);
+    if (next <= machine.tile(hw::TileKind::Core).dataBytes)
+      return;
+  }
+}
+
+LogicalResult Placement::placeMemories() {
+  SmallVector<dlir::MemoryOp> ofCores;
+  int64_t next = 0;
+  for (auto memory : program.getBody().getOps<dlir::MemoryOp>()) {
+    if (memory.getKind() == "DDR")
+      continue;
+    if (failed(typeMemory(memory)))
+      return failure();
+    if (memory.getKind() == "L1") {
+      ofCores.push_back(memory);
+      continue;
+    }
+    int64_t address = memory.getAddress() ? static_cast<int64_t>(*memory.getAddress()) : next;
+    memories[memory].address = address;
+    next = std::max(next, static_cast<int64_t>(
+                              llvm::alignTo(address + static_cast<int64_t>(memory.getSize()), machine.accessBytes)));
+  }
+  placeL1(ofCores);
+  return success();
+}
+
+Value Placement::bufferAt(hw::Tile at, Value memory) {
+  const Memory &of = memories.find(memory)->second;
+  return tiles->buffer(at, memory.getDefiningOp<dlir::MemoryOp>().getName().str(), of.type, of.address);
+}
+Value Placement::lockAt(hw::Tile at, Value token) {
+  const Token &of = tokens.find(token)->second;
+  return tiles->lock(at, of.name, of.number, of.credits);
+}
+
+//===--- ends of channels ---------------------------------------------------------------===//
+
+std::optional<Placement::End> Placement::endOf(Operation *op) {
+  auto make = [&](auto end, bool isPut) {
+    return End{op,
+               isPut,
+               end.getBuffers()[0],
+               cast<AffineMapAttr>(end.getPlaces()[0]).getValue(),
+               end.getIndices(),
+               end.getDescriptor().template getDefiningOp<dlir::DescriptorOp>(),
+               end.getChannel(),
+               end.getElement()};
+  };
+  if (auto put = dyn_cast<dlir::PutOp>(op))
+    return make(put, true);
+  if (auto get = dyn_cast<dlir::GetOp>(op))
+    return make(get, false);
+  return std::nullopt;
+}
+
+FailureOr<Placement::Walk> Placement::walkOf(const End &end) {
+  dlir::DescriptorOp descriptor = end.descriptor;
+  for (NamedAttribute named : descriptor->getAttrs())
+    if (!llvm::is_contained({"kind", "unit", "dims", "source", "target"}, named.getName().getValue()))
+      return descriptor.emitOpError("has '") << named.getName().getValue() << "', which BDs of the array do not have";
+  Walk walk;
+  walk.element = elementOf(descriptor.getKind());
+  if (!walk.element)
+    return descriptor.emitOpError("moves ") << descriptor.getKind() << ", the array moves bf16, f32 and i32";
+  int64_t bytes = bytesOf(walk.element);
+  ArrayRef<int64_t> steps = end.isPut ? descriptor.getSource() : descriptor.getTarget();
+  for (auto [count, step] : llvm::zip(descriptor.getDims(), steps)) {
+    walk.sizes.push_back(count);
+    walk.strides.push_back(step / bytes);
+  }
+  walk.sizes.push_back(static_cast<int64_t>(descriptor.getUnit()));
+  walk.strides.push_back(1);
+  for (size_t i = walk.sizes.size(); i-- > 0;) {
+    walk.whole = walk.whole && walk.strides[i] == walk.length;
+    if (walk.sizes[i] < 1 || llvm::MulOverflow(walk.length, walk.sizes[i], walk.length) || walk.length > INT32_MAX)
+      return descriptor.emitOpError("moves nothing, or more than a BD does");
+  }
+  return walk;
+}
+
+/// In elements.
+FailureOr<int64_t> Placement::offsetOf(const End &end, ArrayRef<int64_t> place, ArrayRef<int64_t> trips) {
+  auto at = dlir::valuesAt(end.place, end.indices, place, trips);
+  dlir::DescriptorOp descriptor = end.descriptor;
+  int64_t bytes = bytesOf(elementOf(descriptor.getKind()));
+  if (!at || at->front() < 0 || at->front() % bytes)
+    return end.op->emitOpError("begins at no element, or at one that its unit's place and its loops do not say");
+  return at->front() / bytes;
+}
+
+/// All ends of a queue are of one stream, which its DMA channel begins or ends.
+LogicalResult Placement::addStream(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  std::optional<StreamName> stream;
+  bool isPut = false;
+  WalkResult done = queue->walk([&](Operation *op) {
+    std::optional<End> end = endOf(op);
+    if (!end)
+      return WalkResult::advance();
+    StreamName name{end->channel.str(), {}};
+    if (end->element)
+      name.second = *dlir::valuesAt(*end->element, end->indices, place); // the verifier has seen it
+    if ((stream && *stream != name) ||
+        end->isPut != (queue.getEngine() == StringRef(hw::nameOf(hw::Direction::MM2S)))) {
+      op->emitOpError("is of a stream that its queue does not have: a DMA channel has one, in one direction");
+      return WalkResult::interrupt();
+    }
+    isPut = end->isPut;
+    stream = name;
+    return WalkResult::advance();
+  });
+  if (done.wasInterrupted())
+    return failure();
+  if (!stream)
+    return success();
+  auto [at, isNew] = streams.try_emplace(*stream);
+  if (isNew)
+    streamOrder.push_back(*stream);
+  (isPut ? at->second.sources : at->second.sinks)
+      .push_back({tileOf(queue, place), static_cast<uint32_t>(queue.getIndex())});
+  return success();
+}
+
+LogicalResult Placement::writeFlows() {
+  for (const StreamName &name : streamOrder) {
+    const Stream &stream = streams[name];
+    if (stream.sources.size() != 1)
+      return program.emitOpError("has ") << stream.sources.size() << " units that put into one element of @"
+                                         << name.first << ", streams of the array have one source";
+    auto [from, channel] = stream.sources[0];
+    for (auto [to, toChannel] : stream.sinks)
+      tiles->flow(from, channel, to, toChannel);
+  }
+  return success();
+}
+
+//===--- queues -------------------------------------------------------------------------===//
+
+FailureOr<Step> Placement::stepOf(dlir::TaskGroupOp group, hw::Tile at, ArrayRef<int64_t> place) {
+  auto tasks = group.getBody().getOps();
+  std::optional<End> end = tasks.begin() == tasks.end() ? std::nullopt : endOf(&*tasks.begin());
+  std::vector<dlir::TokenCount> waits = group.waits(), signals = group.signals();
+  if (!end || std::next(tasks.begin()) != tasks.end() || waits.size() > 1 || signals.size() > 1)
+    return group.emitOpError("is no BD: a put or a get, with at most one token taken and one given");
+  FailureOr<Walk> walk = walkOf(*end);
+  if (failed(walk))
+    return failure();
+  FailureOr<int64_t> offset = offsetOf(*end, place, {});
+  if (failed(offset))
+    return failure();
+  Step step;
+  step.buffer = bufferAt(at, end->buffer);
+  step.offset = *offset;
+  step.length = walk->length;
+  if (!walk->whole) {
+    SmallVector<BDDimLayoutAttr> dims;
+    for (auto [size, stride] : llvm::zip_equal(walk->sizes, walk->strides))
+      dims.push_back(BDDimLayoutAttr::get(b.getContext(), size, stride));
+    step.walk = BDDimLayoutArrayAttr::get(b.getContext(), dims);
+  }
+  if (!waits.empty()) {
+    step.acquire = lockAt(at, waits[0].token);
+    step.acquires = waits[0].count;
+  }
+  if (!signals.empty()) {
+    step.release = lockAt(at, signals[0].token);
+    step.releases = signals[0].count;
+  }
+  return step;
+}
+
+LogicalResult Placement::placeRing(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  hw::Tile at = tileOf(queue, place);
+  auto ops = queue.getBody().getOps();
+  auto loop = ops.begin() == ops.end() ? dlir::LoopOp() : dyn_cast<dlir::LoopOp>(*ops.begin());
+  bool forever = loop && std::next(ops.begin()) == ops.end() && loop.getTimes().isSingleConstant() &&
+                 loop.getTimes().getSingleConstantResult() == kForever;
+  if (!forever)
+    return queue.emitOpError("is no ring of BDs: one loop of ") << kForever << " trips, which are without an end";
+  std::vector<Step> steps;
+  for (Operation &op : loop.getBody().front()) {
+    auto group = dyn_cast<dlir::TaskGroupOp>(op);
+    if (!group)
+      return op.emitOpError("is no BD of a ring");
+    FailureOr<Step> step = stepOf(group, at, place);
+    if (failed(step))
+      return failure();
+    steps.push_back(*step);
+  }
+  if (steps.empty())
+    return queue.emitOpError("has nothing in its ring");
+  tiles->channel(
+      at, queue.getEngine() == StringRef(hw::nameOf(hw::Direction::S2MM)) ? DMAChannelDir::S2MM : DMAChannelDir::MM2S,
+      static_cast<uint32_t>(queue.getIndex()), std::move(steps));
+  return success();
+}
+
+LogicalResult Placement::placeQueue(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  if (queue.getEngine() == kComputeEngine) {
+    cores.emplace_back(queue, place);
+    return success();
+  }
+  if (failed(addStream(queue, place)))
+    return failure();
+  return kindOf(queue) == hw::TileKind::Shim ? placeShim(queue, place) : placeRing(queue, place);
 }
 
 FailureOr<DeviceOp> Placement::run() {
+  if (failed(check()))
+    return failure();
   b.setInsertionPoint(program);
-  auto device = DeviceOp::create(b, where, program.getMachine(), program.getSymName());
-  machine = device.table();
+  auto device = DeviceOp::create(
+      b, where, *symbolizeAIEDevice(machine.name == "npu4" ? "npu2" : StringRef(machine.name)), program.getSymName());
   tiles.emplace(b, where, machine);
   b.setInsertionPointToStart(&device.getBody().emplaceBlock());
   auto fail = [&] {
     device.erase();
     return failure();
   };
-  if (failed(check()))
+  numberTokens();
+  if (failed(placeMemories()))
     return fail();
-  placeCores();
-  for (int64_t column = 0; column < herd.columns; ++column) {
-    for (auto relay : program.getBody().getOps<herd::RelayOp>())
-      if (failed(place(relay, column)))
+  for (auto queue : graph.getBody().getOps<dlir::DispatchQueueOp>())
+    for (ArrayRef<int64_t> place : dlir::placesOf(queue.grid()))
+      if (failed(placeQueue(queue, place)))
         return fail();
-    // The tokens of tasks that are done.
-    Value shim = tiles->tile(shimOf(column));
-    FlowOp::create(b, where, shim, WireBundle::TileControl, 0, shim, WireBundle::South, 0);
+  for (auto &[queue, place] : cores) {
+    parameters(tileOf(queue, place));
+    start(tileOf(queue, place));
   }
+  if (failed(writeFlows()))
+    return fail();
+  std::set<hw::Tile> replying;
+  for (const ShimQueue &shim : shims)
+    if (replying.insert(shim.at).second) // the tokens of tasks that are done
+      FlowOp::create(b, where, tiles->tile(shim.at), WireBundle::TileControl, 0, tiles->tile(shim.at),
+                     WireBundle::South, 0);
   tiles->writeChannels();
-  for (auto kernel : program.getBody().getOps<func::FuncOp>())
-    b.clone(*kernel);
-  for (Core &core : cores)
-    if (failed(writeCore(core, (*program.getBody().getOps<herd::CoresOp>().begin()).getBody().front())))
+  if (failed(writeKernels()))
+    return fail();
+  for (auto &[queue, place] : cores)
+    if (failed(writeCore(queue, place)))
       return fail();
-  if (failed(writeSequence(*program.getBody().getOps<herd::SequenceOp>().begin())))
+  if (failed(writeSequence()))
     return fail();
   program.erase();
   return device;
 }
 
-} // namespace
-
-FailureOr<DeviceOp> aie::place(herd::ProgramOp program) {
+FailureOr<DeviceOp> aie::place(dlir::DeviceProgramOp program) {
   OpBuilder builder(program);
   return Placement(program, builder).run();
 }

@@ -1,14 +1,14 @@
 //===- Place.h - a product on the tiles of an array -------------*- C++ -*-===//
 //
-// c = a * b, by rows x columns cores: memory tile r has the rows of a that the cores of row r need and sends them along
-// that row, memory tile c has the columns of b and sends them down its column, results join in the memory tile of their
-// column. With fewer columns than rows a memory tile has several rows' parts of a. All of that is one configuration
-// a number type; only the shims' tasks and words of the cores' memories change from product to product.
+// c = a * b, by rows x columns cores: a memory tile has the rows of a that some rows of cores need and sends them along
+// those, memory tile c has the columns of b and sends them down its column, results join in the memory tile of their
+// column. All of that is one configuration a number type; only the shims' tasks and words of the cores' memories change
+// from product to product.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "targets/aie/dialect/Herd.h"
+#include "targets/aie/dialect/Aie.h"
 
 namespace dmxc::aie {
 
@@ -28,6 +28,8 @@ const Numbers *numbersOf(mlir::Type element);
 /// Cores that compute a product together.
 struct Herd {
   int64_t rows = 4, columns = 4;
+  /// How many rows' parts of a a memory tile has: as few as the columns allow, the same number in each that has some.
+  int64_t parts() const;
 };
 
 /// What an operand of the kernel is.
@@ -60,13 +62,11 @@ struct Product {
 /// nullopt where the array holds the product, else a clause that says why not.
 std::optional<std::string> refuses(const hw::Machine &machine, const Product &product);
 
-/// The rows whose parts of a the memory tile of a column has: all of them, dealt to the columns.
-llvm::SmallVector<int64_t> rowsOf(const Herd &herd, int64_t column);
-/// The program of a herd for a product that `refuses` accepts.
-herd::ProgramOp writeHerd(mlir::OpBuilder &builder, mlir::Location where, const hw::Machine &machine,
-                          llvm::StringRef name, const Product &product);
+/// The program, for grids of shims, memory tiles and cores, of a product that `refuses` accepts.
+dlir::DeviceProgramOp writeProgram(mlir::OpBuilder &builder, mlir::Location where, const hw::Machine &machine,
+                                   llvm::StringRef name, const Product &product);
 /// The device that takes a program's place: tiles, buffers, locks, flows, DMA programs, cores, the runtime sequence.
 /// Errors are diagnostics at the op; the program stays then.
-mlir::FailureOr<DeviceOp> place(herd::ProgramOp program);
+mlir::FailureOr<DeviceOp> place(dlir::DeviceProgramOp program);
 
 } // namespace dmxc::aie

@@ -5,8 +5,6 @@ using namespace mlir;
 using namespace dmxc;
 using namespace dmxc::aie;
 
-static constexpr int64_t kBank = 16 << 10; ///< bytes of a core's memory that one access a clock reaches
-
 static std::string nameAt(const std::string &name, hw::Tile at) {
   return name + "_" + std::to_string(at.column) + "_" + std::to_string(at.row);
 }
@@ -18,43 +16,27 @@ Value Tiles::tile(hw::Tile at) {
   return value;
 }
 
-Value Tiles::buffer(hw::Tile at, const std::string &name, MemRefType type) {
-  Value on = tile(at);
-  int64_t &next = uses[at].bytes;
-  auto op = BufferOp::create(builder, where, type, on, nameAt(name, at), static_cast<uint32_t>(next));
-  next += llvm::alignTo(op.bytes(), static_cast<uint64_t>(machine.accessBytes));
-  return op;
+Value Tiles::buffer(hw::Tile at, const std::string &name, MemRefType type, int64_t address) {
+  Value on = tile(at), &value = uses[at].named[name];
+  if (!value)
+    value = BufferOp::create(builder, where, type, on, nameAt(name, at), static_cast<uint32_t>(address));
+  return value;
 }
 
-Value Tiles::lock(hw::Tile at, const std::string &name, int64_t value) {
-  Value on = tile(at);
-  return LockOp::create(builder, where, builder.getIndexType(), on, uses[at].locks++, static_cast<uint32_t>(value),
-                        builder.getStringAttr(nameAt(name, at)));
+Value Tiles::lock(hw::Tile at, const std::string &name, uint32_t number, int64_t value) {
+  Value on = tile(at), &made = uses[at].named[name];
+  if (!made)
+    made = LockOp::create(builder, where, builder.getIndexType(), on, number, static_cast<uint32_t>(value),
+                          builder.getStringAttr(nameAt(name, at)));
+  return made;
 }
 
-Ring Tiles::ring(hw::Tile at, const std::string &name, MemRefType type, int64_t depth, bool bank) {
-  Ring out;
-  if (bank)
-    uses[at].bytes = static_cast<int64_t>(llvm::alignTo(uses[at].bytes, kBank));
-  for (int64_t i = 0; i < depth; ++i)
-    out.buffers.push_back(buffer(at, name + std::to_string(i), type));
-  out.empty = lock(at, name + "_empty", depth);
-  out.full = lock(at, name + "_full", 0);
-  return out;
-}
-
-uint32_t Tiles::channel(hw::Tile at, DMAChannelDir direction, ArrayRef<Ring> rings, BDDimLayoutArrayAttr walk) {
+void Tiles::channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps) {
   Use &use = uses[at];
-  bool in = direction == DMAChannelDir::S2MM;
-  Channel &out = use.programs.emplace_back();
-  out.direction = direction;
-  out.number = use.channels[static_cast<size_t>(direction)]++;
-  bool odd = machine.kindOf(at.row) == hw::TileKind::Memory && out.number % 2;
-  for (size_t i = 0; i < rings.front().buffers.size(); ++i)
-    for (const Ring &ring : rings)
-      out.steps.push_back({ring.buffers[i], in ? ring.empty : ring.full, in ? ring.full : ring.empty, use.bds[odd]++});
-  out.walk = walk;
-  return out.number;
+  Channel &out = use.programs.emplace_back(Channel{direction, number, std::move(steps), {}});
+  bool odd = machine.kindOf(at.row) == hw::TileKind::Memory && number % 2;
+  for (size_t i = 0; i < out.steps.size(); ++i)
+    out.bds.push_back(use.bds[odd]++);
 }
 
 void Tiles::flow(hw::Tile from, uint32_t channel, hw::Tile to, uint32_t toChannel) {
@@ -76,19 +58,22 @@ void Tiles::write(hw::Tile at, const Use &use) {
     body = &MemOp::create(builder, where, builder.getIndexType(), use.tile).getBody();
   Block *start = &body->emplaceBlock();
   for (const Channel &channel : use.programs) {
-    SmallVector<Block *> steps;
+    SmallVector<Block *> blocks;
     for (size_t i = 0; i < channel.steps.size(); ++i)
-      steps.push_back(&body->emplaceBlock());
+      blocks.push_back(&body->emplaceBlock());
     Block *next = &body->emplaceBlock();
     builder.setInsertionPointToEnd(start);
-    DMAStartOp::create(builder, where, builder.getI1Type(), channel.direction, channel.number, steps[0], next);
+    DMAStartOp::create(builder, where, builder.getI1Type(), channel.direction, channel.number, blocks[0], next);
     for (auto [i, step] : llvm::enumerate(channel.steps)) {
-      builder.setInsertionPointToEnd(steps[i]);
-      UseLockOp::create(builder, where, step.acquire, LockAction::AcquireGreaterEqual, 1);
-      int64_t elements = cast<MemRefType>(step.buffer.getType()).getNumElements();
-      DMABDOp::create(builder, where, step.buffer, 0, static_cast<uint32_t>(elements), channel.walk, step.bd);
-      UseLockOp::create(builder, where, step.release, LockAction::Release, 1);
-      NextBDOp::create(builder, where, steps[(i + 1) % steps.size()]);
+      builder.setInsertionPointToEnd(blocks[i]);
+      if (step.acquire)
+        UseLockOp::create(builder, where, step.acquire, LockAction::AcquireGreaterEqual,
+                          static_cast<uint32_t>(step.acquires));
+      DMABDOp::create(builder, where, step.buffer, static_cast<uint32_t>(step.offset),
+                      static_cast<uint32_t>(step.length), step.walk, channel.bds[i]);
+      if (step.release)
+        UseLockOp::create(builder, where, step.release, LockAction::Release, static_cast<uint32_t>(step.releases));
+      NextBDOp::create(builder, where, blocks[(i + 1) % blocks.size()]);
     }
     start = next;
   }

@@ -5,45 +5,41 @@
 
 namespace dmxc::aie {
 
-/// Buffers of one matrix in a tile, with the locks that say how many are empty and how many full.
-struct Ring {
-  llvm::SmallVector<mlir::Value> buffers;
-  mlir::Value empty, full;
+/// What a DMA channel does: walks over a buffer, from an element on, with at most one lock taken before and one given
+/// behind.
+struct Step {
+  mlir::Value buffer, acquire, release;
+  int64_t acquires = 1, releases = 1;
+  int64_t offset = 0, length = 0; ///< elements
+  BDDimLayoutArrayAttr walk;      ///< null: as they lie
 };
-/// Gives out memory, locks, channels and BDs of the tiles, in order; writes their ops into a device.
+
+/// Makes the ops of tiles, where they are asked for first; gives out BDs; writes the DMA programs.
 class Tiles {
 public:
   Tiles(mlir::OpBuilder &builder, mlir::Location where, const hw::Machine &machine)
       : builder(builder), where(where), machine(machine) {}
 
   mlir::Value tile(hw::Tile at);
-  mlir::Value buffer(hw::Tile at, const std::string &name, mlir::MemRefType type);
-  mlir::Value lock(hw::Tile at, const std::string &name, int64_t value);
-  /// So many buffers; `bank`: they begin at the next bank of a core's memory.
-  Ring ring(hw::Tile at, const std::string &name, mlir::MemRefType type, int64_t depth, bool bank = false);
-  /// A channel that fills (S2MM) or empties the buffers of rings in turn, buffer after buffer; its number.
-  uint32_t channel(hw::Tile at, DMAChannelDir direction, llvm::ArrayRef<Ring> rings, BDDimLayoutArrayAttr walk = {});
+  mlir::Value buffer(hw::Tile at, const std::string &name, mlir::MemRefType type, int64_t address);
+  mlir::Value lock(hw::Tile at, const std::string &name, uint32_t number, int64_t value);
+  /// A channel that does these steps again and again.
+  void channel(hw::Tile at, DMAChannelDir direction, uint32_t number, std::vector<Step> steps);
   void flow(hw::Tile from, uint32_t channel, hw::Tile to, uint32_t toChannel);
   /// The DMA programs of all tiles.
   void writeChannels();
 
 private:
-  struct Step {
-    mlir::Value buffer, acquire, release;
-    uint32_t bd;
-  };
   struct Channel {
     DMAChannelDir direction;
     uint32_t number;
     std::vector<Step> steps;
-    BDDimLayoutArrayAttr walk;
+    std::vector<uint32_t> bds; ///< of each step
   };
   struct Use {
     mlir::Value tile;
-    int64_t bytes = 0;
-    uint32_t locks = 0;
-    uint32_t channels[2] = {}; ///< by direction
     uint32_t bds[2] = {0, 24}; ///< of a memory tile's even and odd channels; of others the first alone
+    std::map<std::string, mlir::Value> named;
     std::vector<Channel> programs;
   };
   void write(hw::Tile at, const Use &use);

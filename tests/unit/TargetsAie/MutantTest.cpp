@@ -52,8 +52,8 @@ struct Mutant {
 };
 
 const Mutant kMutants[] = {
-    {"a release dropped", false, [](auto &t) { dropLine(t, "aie.use_lock(%a_row1_full_1_1, Release, 1)"); }, "deadlock",
-     "tile (1,1)"},
+    {"a release dropped", false, [](auto &t) { dropLine(t, "aie.use_lock(%a_part0_full_1_1, Release, 1)"); },
+     "deadlock", "tile (1,1)"},
     {"a core's release dropped", false, [](auto &t) { dropLine(t, "aie.use_lock(%c_full_2_3, Release, 1)"); },
      "deadlock", "the controller waits"},
     {"a count off by one", false,
@@ -80,8 +80,8 @@ const Mutant kMutants[] = {
      "tile (0,1)"},
     {"another BD's lock", false,
      [](auto &t) {
-       replace(t, "aie.use_lock(%a_row0_full_0_1, AcquireGreaterEqual, 1)",
-               "aie.use_lock(%b_full_0_1, AcquireGreaterEqual, 1)");
+       replace(t, "aie.use_lock(%a_part0_full_0_1, AcquireGreaterEqual, 1)",
+               "aie.use_lock(%b_panel_full_0_1, AcquireGreaterEqual, 1)");
      },
      "race", "MM2S 0 of tile (0,1)"},
     {"a flow taken out", false, [](auto &t) { dropLine(t, "aie.flow(%tile_1_1, DMA : 0, %tile_2_3, DMA : 0)"); },

@@ -34,6 +34,7 @@ MLIRContext &context() {
   static auto made = [] {
     DialectRegistry registry;
     dmxc::aie::insertDialects(registry);
+    dmxc::aie::registerDevice(registry, *hw::machineOf("npu1"));
     registry.insert<dmxc::dlir::DLIRDialect>();
     auto made = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
     made->loadAllAvailableDialects();
@@ -52,8 +53,8 @@ std::string print(Operation *op) {
 OwningOpRef<ModuleOp> placed(const Sizes &sizes, const Form &form, bool place = true) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto program =
-      dmxc::aie::writeHerd(builder, module->getLoc(), *hw::machineOf(form.machine), "product", productOf(sizes, form));
+  auto program = dmxc::aie::writeProgram(builder, module->getLoc(), *hw::machineOf(form.machine), "product",
+                                         productOf(sizes, form));
   if (place)
     EXPECT_TRUE(succeeded(dmxc::aie::place(program)));
   return module;
@@ -86,7 +87,7 @@ dmxc::aie::Product productOf(const Sizes &sizes, const Form &form) {
 }
 
 std::string textOf(const Sizes &sizes, const Form &form, Stage stage) {
-  OwningOpRef<ModuleOp> module = placed(sizes, form, stage != Stage::Herd);
+  OwningOpRef<ModuleOp> module = placed(sizes, form, stage != Stage::Program);
   if (stage == Stage::Control)
     EXPECT_TRUE(succeeded(lower(*module->getOps<dmxc::aie::DeviceOp>().begin())));
   return print(*module);
@@ -112,7 +113,7 @@ hw::Image imageOf(const std::string &text, std::string &error) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context());
   if (!module)
     return image;
-  for (auto program : llvm::make_early_inc_range(module->getOps<dmxc::herd::ProgramOp>()))
+  for (auto program : llvm::make_early_inc_range(module->getOps<dmxc::dlir::DeviceProgramOp>()))
     if (failed(dmxc::aie::place(program)))
       return image;
   for (auto device : module->getOps<dmxc::aie::DeviceOp>())

@@ -25,7 +25,7 @@ struct Form {
 /// The product as the target places it.
 dmxc::aie::Product productOf(const Sizes &sizes, const Form &form = {});
 /// Its text before, behind aie-place and behind aie-control.
-enum class Stage : uint8_t { Herd, Placed, Control };
+enum class Stage : uint8_t { Program, Placed, Control };
 std::string textOf(const Sizes &sizes, const Form &form, Stage stage);
 /// An image with one kernel, "product", by all stages.
 hw::Image imageOf(const Sizes &sizes, const Form &form = {});

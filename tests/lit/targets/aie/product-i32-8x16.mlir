@@ -6,26 +6,32 @@
 // RUN: dmx-opt %t/placed.mlir -o %t/plain.mlir
 // RUN: FileCheck %s --input-file=%t/plain.mlir --check-prefix=PLACED
 // RUN: bash %S/Inputs/same-words.sh %t cols=4+rows=1
-// RUN: FileCheck %s --input-file=%t/herd.mlir --check-prefix=HERD
+// RUN: FileCheck %s --input-file=%t/dlir.mlir --check-prefix=DLIR
 // RUN: FileCheck %s --input-file=%t/routed.mlir --check-prefix=ROUTED
 // RUN: FileCheck %s --input-file=%t/control.mlir --check-prefix=CONTROL
 // RUN: head -3 %t/control.insts.txt | FileCheck %s --check-prefix=INSTS
 
-// HERD: herd.program(npu1) @{{.*}} 1 by 4 {
-// HERD: herd.channel @a_in ddr to memory by columns : memref<32x32xi32>
-// HERD: herd.channel @a memory to core by rows : memref<32x32xi32>
-// HERD: herd.channel @c core to memory by cores : memref<32x32xi32>
-// HERD: herd.relay @a_in to @a out [<size = 8, stride = 128>, <size = 8, stride = 4>, <size = 4, stride = 32>, <size = 4, stride = 1>]
-// HERD: herd.cores {
-// HERD: %[[C:.*]] = herd.acquire @c : memref<32x32xi32>
-// HERD: %[[PAIRS:.*]] = herd.parameter 0
-// HERD: scf.for %{{.*}} = %{{.*}} to %[[PAIRS]]
-// HERD: %[[A:.*]] = herd.acquire @a : memref<32x32xi32>
-// HERD: func.call @matmul_i32_i32(%[[A]], %{{.*}}, %[[C]])
-// HERD: herd.release @a
-// HERD: herd.sequence(%[[DDR:.*]]: memref<32x64xi32>, {{.*}}) operands {{.*}} attributes {parameters = array<i64: 1, 0, 0>}
-// HERD: herd.block {
-// HERD: herd.move %[[DDR]][0][1, 2, 32, 32][0, 32, 64, 1] : memref<32x64xi32> by @a_in[0]
+// DLIR: dlir.device_program @{{.*}} on "aie" attributes {aie.machine = "npu1"} {
+// DLIR: dlir.argument input "a" : tensor<8x16xi32> as "i32"
+// DLIR: %[[X:.*]] = dlir.memory "DDR" "a" size 8192
+// DLIR: dlir.piece "a" unit 0 in %[[X]] offset 0 begin [0, 0] extent [8, 16] strides [256, 4]
+// DLIR: %[[A0:.*]] = dlir.memory "L1" "a0" size 4096
+// DLIR: dlir.channel @a [1]
+// DLIR: dlir.channel @c [4, 1]
+// DLIR: dlir.scheduled_graph "main" units 4x1 (%[[X:.*]], %[[Y:.*]]) {
+// DLIR: %[[PAIRS:.*]] = dlir.register 0 [1]
+// DLIR: %[[EMPTY:.*]] = dlir.token credits 2 on "core"
+// DLIR: %[[FULL:.*]] = dlir.token on "core"
+// DLIR: dlir.dispatch_queue "core" "S2MM" 0 {
+// DLIR: dlir.loop %{{.*}} times[4294967295] {
+// DLIR: dlir.task_group "fill" wait(%[[EMPTY]]) signal(%[[FULL]]) {
+// DLIR: dlir.get @a[%[[Y]]] to %[[A0]][0] with
+// DLIR: dlir.dispatch_queue "core" "compute" 0 {
+// DLIR: dlir.loop %{{.*}} times[%[[PAIRS]]] {
+// DLIR: aie.call "matmul_i32_i32" %[[A0]][0] and
+// DLIR: dlir.dispatch_queue "memory" "S2MM" 0 units 1 (%{{.*}}) {
+// DLIR: dlir.dispatch_queue "shim" "MM2S" 1 units 4 (%[[SHIM:.*]]) {
+// DLIR: dlir.put @b_in[%[[SHIM]]] %{{.*}}[%[[SHIM]] * 128] with
 
 // PLACED: aie.device(npu1) @[[KERNEL:[^ ]+]] {
 // PLACED: %[[CORE:.*]] = aie.tile(0, 2)
@@ -38,11 +44,11 @@
 // PLACED-NEXT: aie.flow(%[[MEM]], DMA : 0, %{{.*}}, DMA : 0)
 // PLACED: aie.memtile_dma(%[[MEM]]) {
 // PLACED: aie.dma_start(S2MM, 0, ^bb1, ^bb3)
-// PLACED: aie.use_lock(%a_row0_empty_0_1, AcquireGreaterEqual, 1)
-// PLACED-NEXT: aie.dma_bd(%a_row00_0_1 : memref<32x32xi32>, 0, 1024) {bd_id = 0 : i32}
-// PLACED-NEXT: aie.use_lock(%a_row0_full_0_1, Release, 1)
+// PLACED: aie.use_lock(%a_part0_empty_0_1, AcquireGreaterEqual, 1)
+// PLACED-NEXT: aie.dma_bd(%a_part0_0_0_1 : memref<32x32xi32>, 0, 1024) {bd_id = 0 : i32}
+// PLACED-NEXT: aie.use_lock(%a_part0_full_0_1, Release, 1)
 // PLACED-NEXT: aie.next_bd ^bb2
-// PLACED: aie.dma_bd(%a_row00_0_1 : memref<32x32xi32>, 0, 1024, [<size = 8, stride = 128>, <size = 8, stride = 4>, <size = 4, stride = 32>, <size = 4, stride = 1>])
+// PLACED: aie.dma_bd(%a_part0_0_0_1 : memref<32x32xi32>, 0, 1024, [<size = 8, stride = 128>, <size = 8, stride = 4>, <size = 4, stride = 32>, <size = 4, stride = 1>])
 // PLACED: func.func private @matmul_i32_i32(memref<32x32xi32>, memref<32x32xi32>, memref<32x32xi32>)
 // PLACED: aie.core(%[[CORE]]) {
 // PLACED: aie.use_lock(%start_0_2, AcquireGreaterEqual, 1)

@@ -1,12 +1,12 @@
-# same-words.sh DIR LEVELS: DIR/placed.mlir, resumed by dmxc and stage by stage by dmx-opt, and the herd's text before it give
+# same-words.sh DIR LEVELS: DIR/placed.mlir, resumed by dmxc and stage by stage by dmx-opt, and the program before it give
 # the words of DIR/direct.
 set -eu
 cd "$1"
 dmxc placed.mlir --from schedule -t "aie:$2" -o again.bundle --save-temps again
-dmx-opt direct/*.herd.mlir -o herd.mlir
+dmx-opt direct/*.dlir.mlir -o dlir.mlir
 dmx-opt placed.mlir -aie-route -o routed.mlir
 dmx-opt routed.mlir -aie-control -o control.mlir
-for way in herd placed routed control; do
+for way in dlir placed routed control; do
   dmx-opt $way.mlir -aie-place -aie-route -aie-control "--aie-encode=cdo=$way.cdo insts=$way.insts.txt" -o /dev/null
   cmp direct/*.cdo $way.cdo
   cmp direct/*.insts.txt $way.insts.txt

@@ -1,0 +1,129 @@
+//===- Placement.h - from grids of units to tiles ---------------*- C++ -*-===//
+//
+// Place.cpp: what is where, DMA queues as rings of BDs, channels as flows. Cores.cpp: compute queues as core programs.
+// Sequence.cpp: shims' queues as the runtime sequence.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "Place.h"
+#include "Tiles.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace dmxc::aie {
+
+/// An element of a channel: its name and index.
+using StreamName = std::pair<std::string, llvm::SmallVector<int64_t>>;
+
+class Placement {
+public:
+  Placement(dlir::DeviceProgramOp program, mlir::OpBuilder &builder)
+      : program(program), b(builder), where(program.getLoc()) {}
+
+  mlir::FailureOr<DeviceOp> run();
+
+private:
+  /// A put or a get.
+  struct End {
+    mlir::Operation *op;
+    bool isPut;
+    mlir::Value buffer;
+    mlir::AffineMap place;
+    mlir::ValueRange indices;
+    dlir::DescriptorOp descriptor;
+    llvm::StringRef channel;
+    std::optional<mlir::AffineMap> element;
+  };
+  /// Elements of a buffer in the order in which an end takes them, the outermost dim first.
+  struct Walk {
+    llvm::SmallVector<int64_t> sizes, strides;
+    mlir::Type element;
+    int64_t length = 1;
+    bool whole = true; ///< as they lie
+  };
+  struct Memory {
+    mlir::MemRefType type;
+    int64_t address = 0;
+  };
+  struct Token {
+    std::string name;
+    uint32_t number;
+    int64_t credits;
+  };
+  struct Stream {
+    llvm::SmallVector<std::pair<hw::Tile, uint32_t>> sources, sinks; ///< tile and channel
+  };
+  struct Group {
+    dlir::TaskGroupOp op;
+    llvm::SmallVector<int64_t> trips;
+  };
+  struct ShimQueue {
+    std::string name;
+    DMAChannelDir direction;
+    hw::Tile at;
+    llvm::SmallVector<int64_t> place;
+    std::vector<Group> groups; ///< in the order of a run
+  };
+
+  // Place.cpp
+  mlir::LogicalResult check();
+  mlir::LogicalResult checkGrid(dlir::DispatchQueueOp queue);
+  void numberTokens();
+  void nameTokens();
+  mlir::LogicalResult placeMemories();
+  mlir::LogicalResult typeMemory(dlir::MemoryOp memory);
+  void placeL1(llvm::ArrayRef<dlir::MemoryOp> memories);
+  /// Of a kind of elements; null of one that the array does not move.
+  mlir::Type elementOf(llvm::StringRef kind);
+  static int64_t bytesOf(mlir::Type element) { return element.isBF16() ? 2 : 4; }
+  std::optional<End> endOf(mlir::Operation *op);
+  mlir::FailureOr<Walk> walkOf(const End &end);
+  mlir::FailureOr<int64_t> offsetOf(const End &end, llvm::ArrayRef<int64_t> place, llvm::ArrayRef<int64_t> trips);
+  mlir::LogicalResult placeQueue(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::LogicalResult placeRing(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::FailureOr<Step> stepOf(dlir::TaskGroupOp group, hw::Tile at, llvm::ArrayRef<int64_t> place);
+  mlir::LogicalResult addStream(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::LogicalResult writeFlows();
+  hw::TileKind kindOf(dlir::DispatchQueueOp queue);
+  hw::Tile tileOf(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::Value bufferAt(hw::Tile at, mlir::Value memory);
+  mlir::Value lockAt(hw::Tile at, mlir::Value token);
+
+  // Cores.cpp
+  mlir::LogicalResult writeKernels();
+  mlir::LogicalResult writeCore(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::LogicalResult writeBlock(hw::Tile core, mlir::Block &block);
+  mlir::LogicalResult writeLoop(hw::Tile core, dlir::LoopOp loop);
+  mlir::Value constant(int64_t value);
+  mlir::Value parameters(hw::Tile core);
+  mlir::Value start(hw::Tile core);
+
+  // Sequence.cpp
+  mlir::LogicalResult placeShim(dlir::DispatchQueueOp queue, llvm::ArrayRef<int64_t> place);
+  mlir::LogicalResult unroll(mlir::Block &block, llvm::SmallVector<int64_t> &trips, std::vector<Group> &out);
+  mlir::LogicalResult writeSequence();
+  mlir::LogicalResult addOperand(dlir::ArgumentOp argument, llvm::SmallVector<mlir::Attribute> &operands,
+                                 mlir::Block &block, mlir::IRMapping &values);
+  void writeParameters();
+  mlir::FailureOr<int64_t> flights();
+  mlir::LogicalResult writeMoves(size_t group, int64_t flight, const mlir::IRMapping &values);
+
+  dlir::DeviceProgramOp program;
+  dlir::ScheduledGraphOp graph;
+  mlir::OpBuilder &b;
+  mlir::Location where;
+  hw::Machine machine;
+  std::optional<Tiles> tiles;
+  llvm::DenseMap<mlir::Value, Token> tokens;
+  llvm::DenseMap<mlir::Value, Memory> memories; ///< of tiles
+  int64_t parametersAddress = 0, parameterWords = 1;
+  uint32_t coreTokens = 0;
+  std::map<StreamName, Stream> streams;
+  std::vector<StreamName> streamOrder;
+  std::vector<ShimQueue> shims;
+  std::vector<std::pair<dlir::DispatchQueueOp, llvm::SmallVector<int64_t>>> cores; ///< compute queues and places
+  int64_t perFlight = 0; ///< BDs of a shim for a group of each queue
+};
+
+} // namespace dmxc::aie

@@ -1,0 +1,301 @@
+//===- Program.cpp - a product as a program of grids of units -------------===//
+#include "Place.h"
+
+#include "targets/common/queues/ProgramWriter.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::aie;
+
+namespace {
+
+constexpr hw::TileKind kShim = hw::TileKind::Shim, kMemory = hw::TileKind::Memory, kCore = hw::TileKind::Core;
+constexpr hw::Direction kS2mm = hw::Direction::S2MM, kMm2s = hw::Direction::MM2S;
+
+/// Two buffers of a matrix, and tokens that say how many are empty and how many full.
+struct Ring {
+  std::array<Value, 2> buffers;
+  Value empty, full;
+};
+/// Rows of numbers; in memory one after the other.
+struct Matrix {
+  int64_t rows, columns, bytes;
+  StringRef kind;
+  int64_t size() const { return rows * columns * bytes; }
+};
+
+class ProductProgram {
+public:
+  ProductProgram(ProgramWriter &writer, const Product &product)
+      : w(writer), p(product), n(*product.numbers), parts(product.herd.parts()), a{n.m, n.k, n.bytes, n.name},
+        b{n.k, n.n, n.bytes, n.name}, c{n.m, n.n, 4, n.bytes == 2 ? "f32" : "i32"} {}
+
+  void write();
+
+private:
+  void declareOperand(const Operand &operand);
+  std::array<Value, 2> buffers(StringRef memory, const std::string &name, const Matrix &matrix);
+  void addTokens(Ring &ring, hw::TileKind unit);
+  /// Of a matrix as it lies; or one matrix step after another.
+  Value whole(const Matrix &matrix);
+  Value steps(const Matrix &matrix, int64_t stepRows, int64_t stepColumns);
+  void fill(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer);
+  void drain(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer);
+  /// A queue that works off the buffers of rings in turn, for ever.
+  void forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units,
+               function_ref<void(size_t buffer)> body);
+  void writeCores();
+  void writeResult(size_t buffer);
+  void call(StringRef kernel, ArrayRef<Value> matrices);
+  void writeMemoryTiles();
+  void writeShims();
+  void blocks(hw::Direction direction, int64_t number, int64_t units, function_ref<void(Sum row, Sum column)> body);
+
+  ProgramWriter &w;
+  const Product &p;
+  const Numbers &n;
+  int64_t parts; ///< of a, in a memory tile
+  Matrix a, b, c;
+  std::map<Part, Value> ddr;
+  Ring coreA, coreB, coreC, tileB;
+  std::vector<Ring> tileA, tileC;  ///< by part, by row of cores
+  std::array<Value, 3> parameters; ///< pairs of tiles along k; whether there is a bias, a relu
+};
+
+constexpr const char *kNames[] = {"a", "b", "bias", "c"};
+
+/// An operand, its form in DDR, and where the host's numbers lie in that.
+void ProductProgram::declareOperand(const Operand &operand) {
+  StringRef name = kNames[static_cast<size_t>(operand.part)];
+  bool operandOfCores = operand.part == Part::A || operand.part == Part::B;
+  StringRef kind = operandOfCores ? n.name : c.kind;
+  int64_t bytes = operandOfCores ? n.bytes : 4;
+  auto [rows, pitch] = p.formOf(operand.part);
+  dlir::ArgumentRole role = operand.part == Part::C ? dlir::ArgumentRole::output
+                            : operand.packed        ? dlir::ArgumentRole::constant
+                                                    : dlir::ArgumentRole::input;
+  w.argument(role, name, operand.tensor, kind);
+  Value memory = ddr[operand.part] = w.memory("DDR", name, rows * pitch * bytes);
+  ArrayRef<int64_t> shape = operand.tensor.getShape();
+  if (operand.packed) {
+    w.piece(memory, name, 0, 0, {0}, {rows * pitch * bytes}, {pitch * bytes});
+    return;
+  }
+  SmallVector<int64_t> begin(shape.size()), strides(shape.size(), bytes);
+  for (size_t dim = shape.size(); dim-- > 0;)
+    if (dim + 1 < shape.size())
+      strides[dim] = dim + 2 == shape.size() ? pitch * bytes : strides[dim + 1] * shape[dim + 1];
+  w.piece(memory, name, 0, 0, begin, shape, strides);
+}
+
+std::array<Value, 2> ProductProgram::buffers(StringRef memory, const std::string &name, const Matrix &matrix) {
+  return {w.memory(memory, name + "0", matrix.size()), w.memory(memory, name + "1", matrix.size())};
+}
+
+void ProductProgram::addTokens(Ring &ring, hw::TileKind unit) {
+  ring.empty = w.token(static_cast<int64_t>(ring.buffers.size()), hw::nameOf(unit));
+  ring.full = w.token(0, hw::nameOf(unit));
+}
+
+Value ProductProgram::whole(const Matrix &matrix) {
+  int64_t row = matrix.columns * matrix.bytes;
+  return w.descriptor({matrix.kind, {}, matrix.columns, {{matrix.rows, row, row}}});
+}
+
+Value ProductProgram::steps(const Matrix &matrix, int64_t stepRows, int64_t stepColumns) {
+  int64_t row = matrix.columns * matrix.bytes, step = stepColumns * matrix.bytes;
+  DescriptorSpec spec{matrix.kind, {}, stepColumns, {}};
+  spec.keepsDims = true;
+  for (auto [count, stride] : {std::pair(matrix.rows / stepRows, stepRows * row),
+                               std::pair(matrix.columns / stepColumns, step), std::pair(stepRows, row)})
+    spec.dims.push_back({count, stride, stride});
+  return w.descriptor(spec);
+}
+
+void ProductProgram::fill(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer) {
+  w.group("fill", ring.empty, ring.full,
+          [&] { w.get(channel, element).buffer(ring.buffers[buffer], 0).with(walk).create(); });
+}
+
+void ProductProgram::drain(const Ring &ring, StringRef channel, ArrayRef<Sum> element, Value walk, size_t buffer) {
+  w.group("drain", ring.full, ring.empty,
+          [&] { w.put(channel, element).buffer(ring.buffers[buffer], 0).with(walk).create(); });
+}
+
+void ProductProgram::forever(hw::TileKind unit, StringRef engine, int64_t number, ArrayRef<int64_t> units,
+                             function_ref<void(size_t)> body) {
+  w.queue(
+      hw::nameOf(unit), engine, number,
+      [&] {
+        w.loop(kForever, [&](const Sum &) {
+          for (size_t buffer : {0, 1})
+            body(buffer);
+        });
+      },
+      units);
+}
+
+//===--- cores ------------------------------------------------------------------------===//
+
+void ProductProgram::call(StringRef kernel, ArrayRef<Value> matrices) {
+  TaskWriter task = w.task(CallOp::getOperationName());
+  task.text("kernel", kernel);
+  for (Value matrix : matrices)
+    task.buffer(matrix, 0);
+  task.create();
+}
+
+/// A result: tiles along k in pairs; a bias comes as one pair more of b.
+void ProductProgram::writeResult(size_t buffer) {
+  Value result = coreC.buffers[buffer];
+  w.group("zero", coreC.empty, {}, [&] { call(n.zero, result); });
+  w.loop(parameters[0], [&](const Sum &) {
+    for (size_t i : {0, 1})
+      w.group("multiply", {coreA.full, coreB.full}, {coreA.empty, coreB.empty},
+              [&] { call(n.matmul, {coreA.buffers[i], coreB.buffers[i], result}); });
+  });
+  w.loop(parameters[1], [&](const Sum &) {
+    w.group("bias", coreB.full, coreB.empty, [&] { call(n.bias, {coreB.buffers[0], result}); });
+    w.group("skip", coreB.full, coreB.empty, [] {});
+  });
+  w.loop(parameters[2], [&](const Sum &) { w.group("relu", {}, {}, [&] { call(n.relu, result); }); });
+  w.group("done", {}, coreC.full, [] {});
+}
+
+void ProductProgram::writeCores() {
+  Sum column = w.unit(0), row = w.unit(1);
+  forever(kCore, hw::nameOf(kS2mm), 0, {}, [&](size_t i) { fill(coreA, "a", row, whole(a), i); });
+  forever(kCore, hw::nameOf(kS2mm), 1, {}, [&](size_t i) { fill(coreB, "b", column, whole(b), i); });
+  forever(kCore, hw::nameOf(kMm2s), 0, {}, [&](size_t i) { drain(coreC, "c", {column, row}, whole(c), i); });
+  forever(kCore, kComputeEngine, 0, {}, [&](size_t i) { writeResult(i); });
+}
+
+//===--- memory tiles -------------------------------------------------------------------===//
+
+/// Parts of a come by one channel in turn and go along their rows by one each; results come by one each and leave in
+/// turn. On their way in or out matrices get the order of matrix steps.
+void ProductProgram::writeMemoryTiles() {
+  int64_t columns = p.herd.columns, withA = p.herd.rows / parts, ins = 0, outs = 0;
+  auto in = [&](ArrayRef<int64_t> units, function_ref<void(Sum, size_t)> body) {
+    forever(kMemory, hw::nameOf(kS2mm), ins++, units, [&](size_t i) { body(w.unit(), i); });
+  };
+  auto out = [&](ArrayRef<int64_t> units, function_ref<void(Sum, size_t)> body) {
+    forever(kMemory, hw::nameOf(kMm2s), outs++, units, [&](size_t i) { body(w.unit(), i); });
+  };
+  in(withA, [&](const Sum &x, size_t i) {
+    for (const Ring &ring : tileA)
+      fill(ring, "a_in", x, whole(a), i);
+  });
+  for (int64_t part = 0; part < parts; ++part)
+    out(withA, [&](const Sum &x, size_t i) {
+      drain(tileA[static_cast<size_t>(part)], "a", x * parts + part, steps(a, hw::kStepM, n.stepK), i);
+    });
+  in(columns, [&](const Sum &x, size_t i) { fill(tileB, "b_in", x, whole(b), i); });
+  out(columns, [&](const Sum &x, size_t i) { drain(tileB, "b", x, steps(b, n.stepK, hw::kStepN), i); });
+  for (int64_t row = 0; row < p.herd.rows; ++row)
+    in(columns, [&](const Sum &x, size_t i) {
+      fill(tileC[static_cast<size_t>(row)], "c", {x, row}, steps(c, hw::kStepM, hw::kStepN), i);
+    });
+  out(columns, [&](const Sum &x, size_t i) {
+    for (const Ring &ring : tileC)
+      drain(ring, "c_out", x, whole(c), i);
+  });
+}
+
+//===--- shims --------------------------------------------------------------------------===//
+
+/// A queue of shims that has a task, or a few, for each block of results; `row` and `column` count blocks.
+void ProductProgram::blocks(hw::Direction direction, int64_t number, int64_t units,
+                            function_ref<void(Sum row, Sum column)> body) {
+  w.queue(
+      hw::nameOf(kShim), hw::nameOf(direction), number,
+      [&] {
+        w.loop(p.paddedM() / p.blockM(), [&](const Sum &row) {
+          w.loop(p.paddedN() / p.blockN(),
+                 [&](const Sum &column) { w.group("block", {}, {}, [&] { body(row, column); }); });
+        });
+      },
+      units);
+}
+
+void ProductProgram::writeShims() {
+  int64_t depth = p.paddedK() * n.bytes, width = p.paddedN() * n.bytes, out = p.paddedN() * c.bytes, rows = parts * n.m;
+  Value ofA = w.descriptor({n.name, {}, n.k, {{p.paddedK() / n.k, n.k * n.bytes, 0}, {rows, depth, 0}}});
+  Value ofB = w.descriptor({n.name, {}, n.n, {{p.paddedK() / n.k, n.k * width, 0}, {n.k, width, 0}}});
+  Value ofC = w.descriptor({c.kind, {}, n.n, {{p.herd.rows * n.m, 0, out}}});
+  blocks(kMm2s, 0, p.herd.rows / parts, [&](const Sum &row, const Sum &) {
+    w.put("a_in", Sum(w.unit()))
+        .buffer(ddr[Part::A], row * (p.blockM() * depth) + Sum(w.unit()) * (rows * depth))
+        .with(ofA)
+        .create();
+  });
+  blocks(kMm2s, 1, p.herd.columns, [&](const Sum &, const Sum &column) {
+    Sum first = column * p.blockN() + Sum(w.unit()) * n.n;
+    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::B], first * n.bytes).with(ofB).create();
+    if (!p.hasBias())
+      return;
+    // The numbers of four columns at the first words of each matrix step, in all rows of a pair of tiles of b.
+    int64_t perRow = n.bytes, times = hw::kStepN / perRow;
+    DescriptorSpec spec{c.kind, {}, perRow, {}};
+    spec.dims = {{2 * n.k / times, 0, 0}, {times, perRow * 4, 0}, {n.n / hw::kStepN, hw::kStepN * 4, 0}};
+    spec.keepsDims = true;
+    Value ofBias = w.descriptor(spec);
+    w.put("b_in", Sum(w.unit())).buffer(ddr[Part::Bias], first * 4).with(ofBias).create();
+  });
+  blocks(kS2mm, 0, p.herd.columns, [&](const Sum &row, const Sum &column) {
+    Sum first = (column * p.blockN() + Sum(w.unit()) * n.n) * c.bytes;
+    w.get("c_out", Sum(w.unit())).buffer(ddr[Part::C], row * (p.blockM() * out) + first).with(ofC).create();
+  });
+}
+
+void ProductProgram::write() {
+  int64_t rows = p.herd.rows, columns = p.herd.columns, withA = rows / parts;
+  for (const Operand &operand : p.operands)
+    declareOperand(operand);
+  coreA.buffers = buffers("L1", "a", a);
+  coreB.buffers = buffers("L1", "b", b);
+  coreC.buffers = buffers("L1", "c", c);
+  for (int64_t part = 0; part < parts; ++part)
+    tileA.emplace_back().buffers = buffers("L2", "a_part" + std::to_string(part) + "_", a);
+  tileB.buffers = buffers("L2", "b_panel", b);
+  for (int64_t row = 0; row < rows; ++row)
+    tileC.emplace_back().buffers = buffers("L2", "c_row" + std::to_string(row) + "_", c);
+  w.channel("a_in", 1, withA);
+  w.channel("b_in", 1, columns);
+  w.channel("a", 1, rows);
+  w.channel("b", 1, columns);
+  w.channel("c", 1, {columns, rows});
+  w.channel("c_out", 1, columns);
+  w.graph("main", {columns, rows});
+  const int64_t values[] = {p.paddedK() / (2 * n.k), p.hasBias(), p.relu};
+  for (auto [parameter, value] : llvm::zip(parameters, values))
+    parameter = w.launchRegister(value);
+  for (Ring *ring : {&coreA, &coreB, &coreC})
+    addTokens(*ring, kCore);
+  for (Ring &ring : tileA)
+    addTokens(ring, kMemory);
+  addTokens(tileB, kMemory);
+  for (Ring &ring : tileC)
+    addTokens(ring, kMemory);
+  writeCores();
+  writeMemoryTiles();
+  writeShims();
+}
+
+} // namespace
+
+int64_t Herd::parts() const {
+  int64_t parts = (rows + columns - 1) / columns;
+  while (rows % parts)
+    ++parts;
+  return parts;
+}
+
+dlir::DeviceProgramOp aie::writeProgram(OpBuilder &builder, Location where, const hw::Machine &machine, StringRef name,
+                                        const Product &product) {
+  OpBuilder::InsertionGuard guard(builder);
+  ProgramWriter writer(builder, where, name, kDevice);
+  writer.program()->setAttr(kMachineKey, builder.getStringAttr(StringRef(machine.name)));
+  ProductProgram(writer, product).write();
+  return writer.program();
+}

@@ -1,0 +1,195 @@
+//===- Sequence.cpp - queues of shims as the runtime sequence -------------===//
+//
+// One controller starts the tasks of all shims: group after group of each queue, as many groups ahead of what is done
+// as BDs and queues hold.
+//
+//===----------------------------------------------------------------------===//
+#include "Placement.h"
+
+using namespace mlir;
+using namespace dmxc;
+using namespace dmxc::aie;
+
+static constexpr size_t kMostGroups = 1 << 16; ///< of a queue; a control stream of many MB
+
+LogicalResult Placement::unroll(Block &block, SmallVector<int64_t> &trips, std::vector<Group> &out) {
+  for (Operation &op : block) {
+    auto loop = dyn_cast<dlir::LoopOp>(op);
+    if (!loop) {
+      auto group = cast<dlir::TaskGroupOp>(op);
+      if (!group.getWait().empty() || !group.getSignal().empty())
+        return group.emitOpError("takes or gives tokens; the controller orders the tasks of shims");
+      for (Operation &task : group.getBody().front())
+        if (!endOf(&task))
+          return task.emitOpError("is not what shims do");
+      out.push_back({group, trips});
+      if (out.size() > kMostGroups)
+        return group.emitOpError("is done more than ") << kMostGroups << " times in a run";
+      continue;
+    }
+    int64_t times = loop.getTimes().isSingleConstant() ? loop.getTimes().getSingleConstantResult() : -1;
+    if (times < 0 || times > static_cast<int64_t>(kMostGroups))
+      return loop.emitOpError("of shims runs a constant number of times, at most ") << kMostGroups;
+    for (int64_t i = 0; i < times; ++i) {
+      trips.push_back(i);
+      LogicalResult done = unroll(loop.getBody().front(), trips, out);
+      trips.pop_back();
+      if (failed(done))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult Placement::placeShim(dlir::DispatchQueueOp queue, ArrayRef<int64_t> place) {
+  ShimQueue shim;
+  shim.at = tileOf(queue, place);
+  shim.place.assign(place.begin(), place.end());
+  SmallVector<int64_t> trips;
+  if (failed(unroll(queue.getBody().front(), trips, shim.groups)))
+    return failure();
+  std::optional<End> first;
+  if (!shim.groups.empty() && !shim.groups[0].op.getBody().front().empty())
+    first = endOf(&shim.groups[0].op.getBody().front().front());
+  if (!first)
+    return queue.emitOpError("moves nothing");
+  if (!shims.empty() && shims[0].groups.size() != shim.groups.size())
+    return queue.emitOpError("has ") << shim.groups.size() << " groups in a run, another queue of shims "
+                                     << shims[0].groups.size();
+  shim.direction = first->isPut ? DMAChannelDir::MM2S : DMAChannelDir::S2MM;
+  shim.name = first->channel.str() + std::to_string(shim.at.column);
+  ShimDMAAllocationOp::create(b, where, shim.name, tiles->tile(shim.at), shim.direction,
+                              static_cast<uint32_t>(queue.getIndex()));
+  shims.push_back(std::move(shim));
+  return success();
+}
+
+/// An argument of the sequence: the form of an operand in DDR, rows of a pitch, as its piece says.
+LogicalResult Placement::addOperand(dlir::ArgumentOp argument, SmallVector<Attribute> &operands, Block &block,
+                                    IRMapping &values) {
+  dlir::PieceOp found;
+  int64_t pieces = 0;
+  for (auto piece : program.getBody().getOps<dlir::PieceOp>())
+    if (piece.getArgument() == argument.getName() && ++pieces)
+      found = piece;
+  auto memory = pieces == 1 ? found.getMemory().getDefiningOp<dlir::MemoryOp>() : dlir::MemoryOp();
+  bool known = llvm::is_contained({dlir::ArgumentRole::input, dlir::ArgumentRole::output, dlir::ArgumentRole::constant},
+                                  argument.getRole());
+  Type element = elementOf(argument.getForm());
+  if (!memory || memory.getKind() != "DDR" || !known || !element || found.getOffset())
+    return argument.emitOpError("is an input, output or constant of bf16, f32 or i32, and one piece at the begin of a "
+                                "buffer in DDR");
+  ArrayRef<int64_t> strides = found.getStrides();
+  int64_t bytes = bytesOf(element), size = memory.getSize();
+  int64_t pitch = size;
+  if (argument.getRole() == dlir::ArgumentRole::constant && !strides.empty())
+    pitch = strides[0];
+  else if (strides.size() > 1)
+    pitch = strides[strides.size() - 2];
+  if (pitch < bytes || pitch % bytes || size % pitch || values.contains(memory.getResult()))
+    return argument.emitOpError("lies in no whole rows of a buffer of its own");
+  StringRef role = stringifyArgumentRole(argument.getRole());
+  operands.push_back(b.getDictionaryAttr({b.getNamedAttr("name", argument.getNameAttr()),
+                                          b.getNamedAttr("role", b.getStringAttr(role)),
+                                          b.getNamedAttr("tensor", argument.getTensorAttr())}));
+  values.map(memory.getResult(), block.addArgument(MemRefType::get({size / pitch, pitch / bytes}, element), where));
+  return success();
+}
+
+/// How many groups may be begun before the first has to be done: what BDs and queues of shims hold.
+FailureOr<int64_t> Placement::flights() {
+  int64_t bds = 0, tasks = 0;
+  for (size_t i = 0; !shims.empty() && i < shims[0].groups.size(); ++i) {
+    std::map<hw::Tile, int64_t> perShim;
+    for (ShimQueue &shim : shims) {
+      auto count = static_cast<int64_t>(shim.groups[i].op.getBody().front().getOperations().size());
+      bds = std::max(bds, perShim[shim.at] += count);
+      tasks = std::max(tasks, count);
+    }
+  }
+  int64_t most = machine.tile(hw::TileKind::Shim).bds;
+  int64_t flights = bds ? std::min(machine.queueDepth / tasks, most / bds) : 1;
+  if (flights < 1)
+    return graph.emitOpError("has groups of ") << bds << " tasks of a shim, " << tasks << " of one channel; a shim has "
+                                               << most << " BDs and queues of " << machine.queueDepth;
+  perFlight = bds;
+  return flights;
+}
+
+LogicalResult Placement::writeMoves(size_t group, int64_t flight, const IRMapping &values) {
+  std::map<hw::Tile, int64_t> bds;
+  for (ShimQueue &shim : shims)
+    for (Operation &task : shim.groups[group].op.getBody().front()) {
+      End end = *endOf(&task);
+      FailureOr<Walk> walk = walkOf(end);
+      if (failed(walk))
+        return failure();
+      FailureOr<int64_t> offset = offsetOf(end, shim.place, shim.groups[group].trips);
+      Value matrix = values.lookupOrNull(end.buffer);
+      if (failed(offset))
+        return failure();
+      bool typed = matrix && cast<MemRefType>(matrix.getType()).getElementType() == walk->element;
+      if (!typed || walk->sizes.size() > 4 || (walk->sizes.size() == 4 && walk->strides[0] != 0))
+        return task.emitOpError(
+            "is no task of a shim: a walk of up to three dims over an argument's numbers, done again "
+            "and again by a fourth");
+      while (walk->sizes.size() < 4) {
+        walk->sizes.insert(walk->sizes.begin(), 1);
+        walk->strides.insert(walk->strides.begin(), 0);
+      }
+      const int64_t offsets[] = {0, 0, 0, *offset};
+      aiex::NpuDmaMemcpyNdOp::create(b, where, matrix, offsets, walk->sizes, walk->strides, shim.name,
+                                     static_cast<uint64_t>(flight * perFlight + bds[shim.at]++), !end.isPut);
+    }
+  return success();
+}
+
+/// Registers are words of cores' memories, which run from then on.
+void Placement::writeParameters() {
+  for (auto &[queue, place] : cores) {
+    hw::Tile at = tileOf(queue, place);
+    int64_t number = 0; // of the unit
+    for (auto [index, extent] : llvm::zip(place, queue.grid()))
+      number = number * extent + index;
+    for (auto reg : graph.getBody().getOps<dlir::RegisterOp>()) {
+      ArrayRef<int64_t> all = reg.getValues();
+      int64_t value = all.size() == 1 ? all[0] : all[static_cast<size_t>(number)];
+      aiex::NpuWriteRTPOp::create(b, where, bufferOf(parameters(at)).getSymName(),
+                                  static_cast<uint32_t>(reg.getNumber()), static_cast<uint32_t>(value));
+    }
+    aiex::SetLockOp::create(b, where, start(at), 1);
+  }
+}
+
+LogicalResult Placement::writeSequence() {
+  llvm::stable_sort(shims, [](const ShimQueue &one, const ShimQueue &other) { return one.at < other.at; });
+  FailureOr<int64_t> ahead = flights();
+  if (failed(ahead))
+    return failure();
+  auto sequence = RuntimeSequenceOp::create(b, where, b.getArrayAttr({}));
+  Block &block = sequence.getBody().emplaceBlock();
+  SmallVector<Attribute> operands;
+  IRMapping values;
+  for (auto argument : program.getBody().getOps<dlir::ArgumentOp>())
+    if (failed(addOperand(argument, operands, block, values)))
+      return failure();
+  sequence.setOperandsAttr(b.getArrayAttr(operands));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&block);
+  writeParameters();
+  auto wait = [&] {
+    for (const ShimQueue &shim : shims)
+      if (shim.direction == DMAChannelDir::S2MM)
+        aiex::NpuDmaWaitOp::create(b, where, shim.name);
+  };
+  int64_t count = 0, all = shims.empty() ? 0 : static_cast<int64_t>(shims[0].groups.size());
+  for (; count < all; ++count) {
+    if (count >= *ahead)
+      wait();
+    if (failed(writeMoves(static_cast<size_t>(count), count % *ahead, values)))
+      return failure();
+  }
+  for (int64_t i = 0; i < std::min(*ahead, count); ++i)
+    wait();
+  return success();
+}
