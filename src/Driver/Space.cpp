@@ -94,7 +94,8 @@ private:
         Point next = point;
         next.push_back(static_cast<int64_t>(i));
         // Of a whole region's numbers powers of two, which divide most extents, are all worth as much.
-        uint64_t far = !decision.scope.empty() ? i : isPromising(value) ? 0 : kMostPlans;
+        uint64_t order = isa<StringAttr>(value) ? std::min<uint64_t>(i, 1) : i; // texts have no order
+        uint64_t far = !decision.scope.empty() ? order : isPromising(value) ? 0 : kMostPlans;
         if (Status s = walk(mergeDecided(decided, one), next, isPreferred && value == decision.preferred, rank + far);
             !s)
           return s;
