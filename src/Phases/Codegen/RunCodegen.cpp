@@ -401,6 +401,8 @@ std::optional<std::string> otherBytes(dlir::DispatchOp dispatch, ArrayRef<dlir::
   llvm::append_range(buffers, dispatch.getOutputs());
   for (auto [buffer, argument] : llvm::zip_equal(buffers, arguments)) {
     auto op = buffer.getDefiningOp<dlir::BufferOp>();
+    if (op && op.getForm()) // as the target packs it
+      continue;
     std::optional<int64_t> has = op ? op.getSizeDim().known() : std::nullopt, takes = bytesOnHost(argument.tensor);
     if (has && takes && *has != *takes)
       return ("whose argument '" + argument.name + "' takes " + llvm::Twine(*takes) + " bytes, and the buffer '" +
