@@ -15,8 +15,8 @@ template <typename Candidate> struct Space {
   size_t preferred = 0; ///< the default's number
   /// Those whose numbers are powers of two, which divide most extents: worth trying first.
   std::vector<size_t> promising;
-  /// Of each candidate, how far its values are from the first of their domains, where targets put what they expect to be
-  /// fastest. Of regions alone.
+  /// Of each candidate, how far its values are from the first of their domains, where targets put what they expect to
+  /// be fastest. Of regions alone.
   std::vector<uint64_t> ranks;
 };
 

@@ -3,14 +3,14 @@
 
 namespace dmxc {
 TargetHelp helpCpuTarget() {
-  return {
-      "host, x86-64-v2, -v3, -v4, -v4-vnni; default x86-64-v3+x86-64-v4, and -v4-vnni for dynamically quantised "
-      "models: dmx-run "
-      "takes the best that the processor has",
-      "strict (default); bf16 multiplies matrices in bf16 and sums in f32; bf16-weights and int8-weights keep constant f32 weights that products of few rows wait for as bf16, "
-      "or as s8 with a scale a column",
-      {{"x86-64-v2+x86-64-v4", "code for these instruction sets in one bundle"},
-       {"host", "for this machine's processor alone"}},
-      "strict"};
+  return {"host, x86-64-v2, -v3, -v4, -v4-vnni; default x86-64-v3+x86-64-v4, and -v4-vnni for dynamically quantised "
+          "models: dmx-run "
+          "takes the best that the processor has",
+          "strict (default); bf16 multiplies matrices in bf16 and sums in f32; bf16-weights and int8-weights keep "
+          "constant f32 weights that products of few rows wait for as bf16, "
+          "or as s8 with a scale a column",
+          {{"x86-64-v2+x86-64-v4", "code for these instruction sets in one bundle"},
+           {"host", "for this machine's processor alone"}},
+          "strict"};
 }
 } // namespace dmxc
