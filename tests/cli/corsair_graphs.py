@@ -3,7 +3,7 @@
 arithmetic under the plan that was compiled (corsair_interpreter.py; needs numpy and BFP_REF.py), teams of all sizes that
 add sums in the same order must give the same bytes, and the numbers must be near the CPU's.
 
-corsair_graphs.py BIN BFP_REF.py FIRST_SEED COUNT [KEEP]     a plain run takes a third of them;
+corsair_graphs.py BIN BFP_REF.py FIRST_SEED COUNT [KEEP]     a plain run takes an eighth of them;
 KEEP: a folder for graphs that fail, of all of them"""
 import array
 import importlib.util
