@@ -92,12 +92,14 @@ class Decisions(Base):
         return {node: rows for node, rows in regions.items() if nodes.count(node) == 1}
 
     def decide_randomly(self, model, random, *arguments):
-        """A script that decides a part of each region's decisions, step by step: domains rest on what is decided. Its number of members."""
+        """A script that decides a part of each region's decisions, step by step, as they are listed: domains rest on what is decided
+        before. Its number of members."""
         lines, chosen = [], {}
         for step in range(3):  # algorithm first, then tiles
             regions = self.explain(model, *arguments, *(("--schedule", "s.mlir") if lines else ()))
             for node, rows in regions.items():
-                open_rows = [row for row in rows if row[3] == "default" and len(row[4]) > 1]
+                last = max((i for i, row in enumerate(rows) if row[3] != "default"), default=-1)
+                open_rows = [row for row in rows[last + 1:] if len(row[4]) > 1]
                 first = [row for row in open_rows if row[1] == "algorithm"] if step == 0 else open_rows
                 if not first:
                     continue
