@@ -421,7 +421,7 @@ Status checkKernels(dlir::ProgramOp program) {
           ("task '" + dmir::nodeName(dispatch) + "' needs the kernel '" + dispatch.getKernel() + "', " + why).str()};
     };
     Operation *kernel = SymbolTable::lookupNearestSymbolFrom(program, dispatch.getKernelAttr());
-    size_t brought = dispatch.getInputs().size(), needed = brought;
+    size_t brought = dispatch.getInputs().size(), needed = 0;
     if (auto code = dyn_cast_or_null<dlir::KernelOp>(kernel))
       needed = code.getBlock()->getNumArguments();
     else if (auto code = dyn_cast_or_null<dlir::DeviceProgramOpInterface>(kernel))
