@@ -297,7 +297,8 @@ std::optional<double> Tuner::trial(const std::string &name, const std::vector<st
   if (journal)
     journal->add(key, clocks ? *clocks : -1);
   if (!options.quiet)
-    std::cout << "  " << name << ": " << (clocks ? std::to_string(*clocks) + " clocks" : "dropped") << '\n' << std::flush;
+    std::cout << "  " << name << ": " << (clocks ? std::to_string(*clocks) + " clocks" : "dropped") << '\n'
+              << std::flush;
   if (clocks)
     return static_cast<double>(*clocks);
   // A candidate that its domain has, and that fails, is a fault of the domain: said, and not chosen.
