@@ -230,13 +230,13 @@ class BundleTest(unittest.TestCase):
         (self.dir / "m.onnx").write_bytes(model)
         self.compile_file(self.dir / "m.onnx")
 
-    def run_bundle(self, values):
+    def run_bundle(self, values, *arguments):
         folder = self.dir / "in"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for name, value in values.items():
             np.save(folder / f"{name}.npy", value)
-        return subprocess.run([BIN / "dmx-run", self.dir / "m.bundle", "--inputs", folder, "--output-dir", self.dir / "out"],
+        return subprocess.run([BIN / "dmx-run", self.dir / "m.bundle", "--inputs", folder, "--output-dir", self.dir / "out", *arguments],
                               capture_output=True, text=True)
 
 

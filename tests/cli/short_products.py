@@ -9,6 +9,7 @@ import unittest
 import zipfile
 
 ZOO = pathlib.Path(sys.argv.pop(2))
+import rounded_weights
 from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import LONG, sample
 
@@ -19,8 +20,7 @@ A_MODEL = 10  # products
 
 def rounded(x):
     """To bf16, to nearest, ties to even; in f64."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
-    return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32).astype(np.float64)
+    return rounded_weights.rounded("bf16-weights", np.ascontiguousarray(x))
 
 
 class Product:
@@ -76,12 +76,7 @@ class ShortProducts(BundleTest):
         return {n: v for p in products for n, v in p.values.items() if n not in constants}
 
     def outputs(self, values, *arguments):
-        folder = self.dir / "in"
-        folder.mkdir(exist_ok=True)
-        for name, value in values.items():
-            np.save(folder / f"{name}.npy", value)
-        done = subprocess.run([BIN / "dmx-run", self.dir / "m.bundle", "--inputs", folder, "--output-dir", self.dir / "out", *arguments],
-                              capture_output=True, text=True)
+        done = self.run_bundle(values, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return {f.stem.removeprefix("out_"): np.load(f) for f in (self.dir / "out").glob("*.npy")}
 

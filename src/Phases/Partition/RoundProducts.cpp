@@ -1,9 +1,7 @@
 //===- RoundProducts.cpp - shorter operands of f32 products ---------------===//
-#include "dmxc/Dialect/DMIR/ConstantData.h"
 #include "dmxc/Phases/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Dominance.h"
 
 #include "llvm/ADT/DenseSet.h"
 
