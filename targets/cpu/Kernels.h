@@ -60,6 +60,22 @@ struct Choice : PlanRequest {
   void readSizes(KernelPlan &plan) const;
 };
 
+/// Gives a plan the tiles of each level, and what is free of them: `tilesAt(spec, level, decided)` writes them down,
+/// `decisionsAt` lists what is free.
+template <typename Spec>
+void planTiles(KernelPlan &plan, const Spec &spec, const Decided &decided,
+               mlir::DictionaryAttr (*tilesAt)(const Spec &, const IsaLevel &, mlir::DictionaryAttr),
+               std::vector<Decision> (*decisionsAt)(const Spec &, const IsaLevel &, mlir::DictionaryAttr)) {
+  plan.tiles = [=](const Processor &processor) {
+    const IsaLevel &isa = Decided::levelOf(processor);
+    return tilesAt(spec, isa, decided.at(isa));
+  };
+  plan.freeTiles = [=](const Processor &processor) {
+    const IsaLevel &isa = Decided::levelOf(processor);
+    return decisionsAt(spec, isa, decided.at(isa));
+  };
+}
+
 /// A level's entry of kTiles, where a kernel is emitted: completeKernel has seen to it.
 mlir::DictionaryAttr levelTiles(mlir::DictionaryAttr strategy, const IsaLevel &level);
 /// A number or a truth value of a dictionary, which may be null.

@@ -145,13 +145,10 @@ ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, c
 void dmxc::cpu::planDirectConv(KernelPlan &plan, const ConvSpec &spec, const Choice &choice, int64_t otherScratch) {
   const Decided &decided = choice.decided;
   auto chosen = [spec, decided](const IsaLevel &isa) { return decidedConvTiles(spec, isa, decided.at(isa)); };
-  plan.tiles = [spec, chosen](const Processor &processor) {
-    return writeTiles(chosen(Decided::levelOf(processor)), spec.accType.getContext());
+  auto tilesAt = [](const ConvSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
+    return writeTiles(decidedConvTiles(spec, isa, own), spec.accType.getContext());
   };
-  plan.freeTiles = [spec, decided](const Processor &processor) {
-    const IsaLevel &isa = Decided::levelOf(processor);
-    return convDecisions(spec, isa, decided.at(isa));
-  };
+  planTiles<ConvSpec>(plan, spec, decided, tilesAt, convDecisions);
   if (!choice.chooses())
     return choice.readSizes(plan);
   ConvTiles nominal = chosen(choice.level());
@@ -253,13 +250,10 @@ WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradS
 void dmxc::cpu::planWinograd(KernelPlan &plan, const WinogradSpec &spec, const Choice &choice) {
   const Decided &decided = choice.decided;
   auto chosen = [spec, decided](const IsaLevel &isa) { return decidedWinogradTiles(spec, isa, decided.at(isa)); };
-  plan.tiles = [spec, chosen](const Processor &processor) {
-    return writeTiles(chosen(Decided::levelOf(processor)), spec.f32.getContext());
+  auto tilesAt = [](const WinogradSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
+    return writeTiles(decidedWinogradTiles(spec, isa, own), spec.f32.getContext());
   };
-  plan.freeTiles = [spec, decided](const Processor &processor) {
-    const IsaLevel &isa = Decided::levelOf(processor);
-    return winogradDecisions(spec, isa, decided.at(isa));
-  };
+  planTiles<WinogradSpec>(plan, spec, decided, tilesAt, winogradDecisions);
   if (!choice.chooses())
     return choice.readSizes(plan);
   WinogradTiles nominal = chosen(choice.level());

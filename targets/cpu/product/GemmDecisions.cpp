@@ -105,14 +105,10 @@ GemmTiles dmxc::cpu::readGemmTiles(DictionaryAttr tiles, const GemmSpec &spec, c
 void dmxc::cpu::planGemm(KernelPlan &plan, const GemmSpec &spec, const Choice &choice,
                          llvm::function_ref<Dim(const GemmTiles &)> workItems) {
   const Decided &decided = choice.decided;
-  plan.tiles = [spec, decided](const Processor &processor) {
-    const IsaLevel &isa = Decided::levelOf(processor);
-    return writeTiles(decidedGemmTiles(spec, isa, decided.at(isa)), spec.accType.getContext());
+  auto tilesAt = [](const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr own) {
+    return writeTiles(decidedGemmTiles(spec, isa, own), spec.accType.getContext());
   };
-  plan.freeTiles = [spec, decided](const Processor &processor) {
-    const IsaLevel &isa = Decided::levelOf(processor);
-    return gemmDecisions(spec, isa, decided.at(isa));
-  };
+  planTiles<GemmSpec>(plan, spec, decided, tilesAt, gemmDecisions);
   if (!choice.chooses())
     return choice.readSizes(plan);
   GemmTiles nominal = decidedGemmTiles(spec, choice.level(), decided.at(choice.level()));
