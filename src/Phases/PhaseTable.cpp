@@ -9,6 +9,7 @@ using namespace mlir;
 namespace dmxc {
 
 // Each is defined in the file of its name; Passes.td of its phase says what it does.
+std::unique_ptr<Pass> createNarrowDimsPass(const PhaseContext &);
 std::unique_ptr<Pass> createIntegerPoolsPass(const PhaseContext &);
 std::unique_ptr<Pass> createIntegerProductsPass(const PhaseContext &);
 std::unique_ptr<Pass> createFindMasksPass(const PhaseContext &);
@@ -32,6 +33,7 @@ static bool optimising(const PhaseContext &context) { return context.optLevel > 
 static bool readsText(const PhaseContext &context) { return context.checkStrategies; }
 
 static constexpr PassRow frontend[] = {
+    {createNarrowDimsPass, optimising},   // before dims are compared
     {createIntegerPoolsPass, optimising}, // before constants are no longer bytes
     {createIntegerProductsPass, optimising},
     {createFindMasksPass, optimising}, // before masks are tensors

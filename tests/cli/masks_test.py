@@ -140,6 +140,56 @@ class Masks(BundleTest):
         wanted = softmax(np.where(keep, q.astype(np.float64) @ k, LEAST)) @ v
         np.testing.assert_allclose(self.result(), wanted, rtol=1e-4, atol=1e-5)
 
+    # --- parts of tables
+
+    def step(self, rows):
+        """GPT-2's step: the row of a table of positions that is behind the past ones, over all keys, of which `window` count."""
+        info = lambda name, shape: onnx.info(name, onnx.FLOAT, shape)
+        nodes = [onnx.node("Concat", "past_k new_k", "k", axis=3), onnx.node("Concat", "past_v new_v", "v", axis=2), onnx.node("Shape", "past_k", "s"),
+                 onnx.node("Slice", "s three four", "past"), onnx.node("Add", "past one", "all"), onnx.node("Slice", "table past all two", "row"),
+                 onnx.node("Slice", "row none all three", "keep"), onnx.node("MatMul", "q k", "scores"), onnx.node("Where", "keep scores fill", "m"),
+                 onnx.node("Softmax", "m", "w", axis=-1), onnx.node("MatMul", "w v", "y")]
+        table = np.tril(np.ones((rows, rows), bool)) & ~np.tril(np.ones((rows, rows), bool), -8)
+        numbers = [constant(name, np.array([value], np.int64)) for name, value in (("none", 0), ("one", 1), ("two", 2), ("three", 3), ("four", 4))]
+        return onnx.model(nodes, [info("q", [1, 2, 1, 16]), info("past_k", [1, 2, 16, "past"]), info("new_k", [1, 2, 16, 1]),
+                                  info("past_v", [1, 2, "past", 16]), info("new_v", [1, 2, 1, 16])], [info("y", None)],
+                          weights=[constant("fill", np.float32(LEAST)), constant("table", table[None, None]), *numbers])
+
+    def regions(self):
+        """Attentions that are one region, in the text of the last report."""
+        return (self.dir / "text.mlir").read_text().count('strategy = {algorithm = "attention')
+
+    def test_part_of_a_table(self):
+        """More keys than the table has rows would not broadcast, so that the part is as long as the keys; and more are refused as before."""
+        self.assertEqual(self.rules(self.step(64)), ["past <= j + 7 and j <= past"])
+        self.assertEqual(self.regions(), 1)
+        self.compile_onnx(self.step(64))
+        random = np.random.default_rng(3)
+        for past in (0, 1, 7, 8, 40, 63, 64, 1000):
+            shapes = {"q": [1, 16], "past_k": [16, past], "new_k": [16, 1], "past_v": [past, 16], "new_v": [1, 16]}
+            given = {name: random.standard_normal([1, 2, *shape]).astype(np.float32) for name, shape in shapes.items()}
+            ran = self.run_bundle(given)
+            if past >= 64:
+                self.assertEqual(ran.returncode, 2, ran.stderr)
+                self.assertIn(f"the operands broadcast': cannot broadcast 64 and {past + 1}", ran.stderr)
+                continue
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            k, v = (np.concatenate([given[f"past_{n}"], given[f"new_{n}"]], axis).astype(np.float64) for n, axis in (("k", 3), ("v", 2)))
+            scores = np.where(np.arange(past + 1) > past - 8, given["q"] @ k, LEAST)
+            np.testing.assert_allclose(self.result(), softmax(scores) @ v, rtol=1e-4, atol=1e-5)
+
+    def test_table_of_one_row(self):
+        """It broadcasts to any number of keys: nothing follows for those."""
+        self.rules(self.step(1))
+        self.assertIn("min(1, past)", (self.dir / "text.mlir").read_text())
+
+    def test_step_of_the_zoo(self):
+        model = ZOO / "gpt2_mini_step" / "model.onnx"
+        if not model.exists():
+            self.skipTest(f"no {model}")
+        self.assertEqual(self.rules(model), ["j <= past"] * 3)
+        self.assertEqual(self.regions(), 3)
+
     # --- what is said
 
     def test_tiles(self):

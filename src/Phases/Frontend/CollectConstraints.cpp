@@ -21,12 +21,16 @@ struct CollectConstraints : dmxc::impl::CollectConstraintsBase<CollectConstraint
     // Many nodes ask for the same: the first one that does is named.
     std::set<std::tuple<int, std::string, std::string>> seen;
     SmallVector<Attribute> list;
-    getOperation().walk([&](Operation *op) {
-      dmir::collectConstraints(op, [&](const dmir::DimConstraint &constraint) {
-        if (seen.insert({static_cast<int>(constraint.kind), constraint.lhs.str(), constraint.rhs.str()}).second)
-          list.push_back(dmir::toAttr(&getContext(), constraint));
-      });
-    });
+    auto add = [&](const dmir::DimConstraint &constraint) {
+      if (seen.insert({static_cast<int>(constraint.kind), constraint.lhs.str(), constraint.rhs.str()}).second)
+        list.push_back(dmir::toAttr(&getContext(), constraint));
+    };
+    if (auto assumed = getOperation()->getAttrOfType<ArrayAttr>(dmir::kAssumedAttr))
+      for (Attribute attr : assumed)
+        if (std::optional<dmir::DimConstraint> constraint = dmir::constraintOf(attr))
+          add(*constraint);
+    getOperation()->removeAttr(dmir::kAssumedAttr);
+    getOperation().walk([&](Operation *op) { dmir::collectConstraints(op, add); });
     if (list.empty())
       getOperation()->removeAttr(dmir::kConstraintsAttr);
     else

@@ -31,6 +31,8 @@ inline constexpr llvm::StringLiteral kRequirementAttr = "dmir.requirement";
 
 /// A function keeps its constraints as this attribute.
 inline constexpr llvm::StringLiteral kConstraintsAttr = "dmir.constraints";
+/// Those that dims were narrowed by: they must be checked although the ops do not ask for them any more.
+inline constexpr llvm::StringLiteral kAssumedAttr = "dmir.assumed";
 mlir::Attribute toAttr(mlir::MLIRContext *context, const DimConstraint &constraint);
 /// nullopt where the attribute is not one that toAttr makes.
 std::optional<DimConstraint> constraintOf(mlir::Attribute attr);

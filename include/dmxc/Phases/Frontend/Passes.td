@@ -61,6 +61,17 @@ def BindStates : Pass<"dmir-bind-states", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
 }
 
+def NarrowDims : Pass<"dmir-narrow-dims", "::mlir::ModuleOp"> {
+  let constructor = "::dmxc::createNarrowDimsPass(context)";
+  let summary = "Dims become what they are in each run whose inputs fit the graph: min(256, past) is past where more than 256 is an error";
+  let description = [{
+    What a function's ops ask of dims that are known when it is called, and the bounds of symbols, order the operands of min and max.
+    The conditions that dims were narrowed by stay, with the dims that the file has, as the attribute `dmir.assumed`, which
+    `dmir-collect-constraints` takes over: a run that does not meet them is refused before anything is computed.
+  }];
+  let dependentDialects = ["::dmxc::dmir::DMIRDialect"];
+}
+
 def CollectConstraints : Pass<"dmir-collect-constraints", "::mlir::func::FuncOp"> {
   let constructor = "::dmxc::createCollectConstraintsPass(context)";
   let summary = "Write down what symbolic dims must hold for the ops to be valid";
