@@ -20,13 +20,13 @@ constexpr int64_t kMaxSizes = 1024;
 
 bool isPositive(Dim dim) { return (dim - 1).neverNegative(); }
 
-/// a / b as integers are divided in DMIR: towards zero.
+/// a / b as integers are divided in DMIR: towards zero. A run that divides by 0 fails either way.
 std::optional<Dim> divide(Dim a, Dim b) {
   if (a.isStatic() && b.isStatic())
     return b.is(0) ? std::nullopt : std::optional<Dim>(*a.known() / *b.known());
   if (std::optional<Dim> exact = Dim::divideExactly(a, b))
     return exact;
-  return a.neverNegative() && isPositive(b) ? std::optional<Dim>(Dim::floorDiv(a, b)) : std::nullopt;
+  return a.neverNegative() && b.neverNegative() && !b.is(0) ? std::optional<Dim>(Dim::floorDiv(a, b)) : std::nullopt;
 }
 
 /// The rest has the divisor's sign (mod), or the dividend's (fmod).

@@ -67,6 +67,15 @@ void DimFacts::addWithin(Dim part, Dim whole, const Sources &sources) {
   }
 }
 
+/// Two shapes meet in a third one that one of them was to be: the broadcast of both is that.
+void DimFacts::addSame(Dim call, Dim value, const Sources &sources) {
+  std::optional<Operands> operands = loneCall(call, Call::Broadcast);
+  if (!operands || !(operands->lhs == value || operands->rhs == value))
+    return;
+  sameAs.try_emplace(call.key(), Narrowed{value, sources});
+  known.clear();
+}
+
 void DimFacts::addLessOrEqual(Dim lhs, Dim rhs, size_t source) {
   Sources sources{source};
   Dim difference = narrow(rhs, sources) - narrow(lhs, sources);
@@ -75,9 +84,11 @@ void DimFacts::addLessOrEqual(Dim lhs, Dim rhs, size_t source) {
 
 void DimFacts::addEqual(Dim lhs, Dim rhs, size_t source) {
   Sources sources{source};
-  Dim difference = narrow(rhs, sources) - narrow(lhs, sources);
-  addNotNegative(difference, sources);
-  addNotNegative(Dim(0) - difference, sources);
+  Dim a = narrow(lhs, sources), b = narrow(rhs, sources);
+  addNotNegative(b - a, sources);
+  addNotNegative(a - b, sources);
+  addSame(a, b, sources);
+  addSame(b, a, sources);
 }
 
 void DimFacts::addBroadcast(Dim lhs, Dim rhs, size_t source) {
@@ -147,6 +158,10 @@ Dim DimFacts::narrowSymbol(std::string_view symbol, Sources &sources) const {
 
 Dim DimFacts::narrowCall(Call call, Dim lhs, Dim rhs, Sources &sources) const {
   Dim plain = simplifiedCall(call, lhs, rhs);
+  if (auto row = sameAs.find(plain.key()); row != sameAs.end()) {
+    sources.insert(row->second.sources.begin(), row->second.sources.end());
+    return row->second.dim;
+  }
   if ((call != Call::Min && call != Call::Max) || !loneCall(plain, call))
     return plain;
   Dim difference = call == Call::Min ? rhs - lhs : lhs - rhs;

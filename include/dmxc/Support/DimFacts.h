@@ -32,7 +32,6 @@ public:
   /// They are equal, or one of them is 1.
   void addBroadcast(Dim lhs, Dim rhs, size_t source);
 
-  bool empty() const { return facts.empty() && sameAs.empty(); }
   /// Whether no value of the symbols is seen that meets a single fact: then nothing follows that would be worth it.
   bool contradictory() const;
 
@@ -54,7 +53,7 @@ private:
   };
   void addNotNegative(Dim dim, Sources sources);
   void addWithin(Dim part, Dim whole, const Sources &sources);
-  void addSame(Dim lhs, Dim rhs, const Sources &sources);
+  void addSame(Dim call, Dim value, const Sources &sources);
   bool holdsAnyway(Dim dim) const;
   Dim narrowSymbol(std::string_view symbol, Sources &sources) const;
   Dim narrowCall(Dim::Call call, Dim lhs, Dim rhs, Sources &sources) const;
@@ -62,8 +61,9 @@ private:
   std::function<Dim::Bounds(std::string_view)> bounds;
   std::map<std::string, Dim, std::less<>> definitions;
   std::vector<Fact> facts;
-  std::map<std::string, Narrowed, std::less<>> sameAs; ///< symbols that are equal to something else
-  mutable std::map<std::pair<int64_t, const void *>, Narrowed> known;
+  using Table = std::map<std::pair<int64_t, const void *>, Narrowed>; ///< by Dim::key
+  Table sameAs;                                                       ///< broadcasts whose value is another dim
+  mutable Table known;
 };
 
 } // namespace dmxc

@@ -25,12 +25,12 @@ struct CollectConstraints : dmxc::impl::CollectConstraintsBase<CollectConstraint
       if (seen.insert({static_cast<int>(constraint.kind), constraint.lhs.str(), constraint.rhs.str()}).second)
         list.push_back(dmir::toAttr(&getContext(), constraint));
     };
+    getOperation().walk([&](Operation *op) { dmir::collectConstraints(op, add); });
     if (auto assumed = getOperation()->getAttrOfType<ArrayAttr>(dmir::kAssumedAttr))
       for (Attribute attr : assumed)
         if (std::optional<dmir::DimConstraint> constraint = dmir::constraintOf(attr))
           add(*constraint);
     getOperation()->removeAttr(dmir::kAssumedAttr);
-    getOperation().walk([&](Operation *op) { dmir::collectConstraints(op, add); });
     if (list.empty())
       getOperation()->removeAttr(dmir::kConstraintsAttr);
     else
