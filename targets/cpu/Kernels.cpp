@@ -137,38 +137,3 @@ void Choice::readSizes(KernelPlan &plan) const {
   plan.work = dmir::dimOfAttr(strategy.get(strategy::kWork), 1);
   plan.scratch = dmir::dimOfAttr(strategy.get(strategy::kScratch));
 }
-
-//===----------------------------------------------------------------------===//
-// What decisions of all kinds share
-//===----------------------------------------------------------------------===//
-
-std::optional<int64_t> dmxc::cpu::numberIn(DictionaryAttr dictionary, StringRef key) {
-  auto value = dictionary ? dictionary.getAs<IntegerAttr>(key) : IntegerAttr();
-  if (!value || value.getValue().getSignificantBits() > 64)
-    return std::nullopt;
-  return value.getType().isInteger(1) ? value.getValue().getZExtValue() : value.getValue().getSExtValue();
-}
-
-DictionaryAttr dmxc::cpu::ofDomains(ArrayRef<Decision> decisions, DictionaryAttr decided) {
-  NamedAttrList taken;
-  for (const Decision &decision : decisions)
-    if (Attribute value = decided ? decided.get(decision.name) : Attribute(); value && decision.domain.contains(value))
-      taken.set(decision.name, value);
-  return decided ? taken.getDictionary(decided.getContext()) : decided;
-}
-
-Domain dmxc::cpu::numbersOf(const std::set<int64_t> &numbers, MLIRContext *context) {
-  Builder b(context);
-  SmallVector<Attribute> values;
-  for (int64_t number : numbers)
-    values.push_back(b.getI64IntegerAttr(number));
-  return Domain::oneOf(values);
-}
-
-std::set<int64_t> dmxc::cpu::evenParts(int64_t count, int64_t most) {
-  std::set<int64_t> sizes;
-  for (int64_t size = 1; size <= std::min(most, count); ++size)
-    if (int64_t parts = (count + size - 1) / size; (count + parts - 1) / parts == size)
-      sizes.insert(size);
-  return sizes;
-}

@@ -8,7 +8,6 @@
 
 #include "dmxc/Target/TargetBackend.h"
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -78,15 +77,6 @@ void planTiles(KernelPlan &plan, const Spec &spec, const Decided &decided,
 
 /// A level's entry of kTiles, where a kernel is emitted: completeKernel has seen to it.
 mlir::DictionaryAttr levelTiles(mlir::DictionaryAttr strategy, const IsaLevel &level);
-/// A number or a truth value of a dictionary, which may be null.
-std::optional<int64_t> numberIn(mlir::DictionaryAttr dictionary, llvm::StringRef key);
-/// Of what is decided (may be null) that which the domains have.
-mlir::DictionaryAttr ofDomains(llvm::ArrayRef<Decision> decisions, mlir::DictionaryAttr decided);
-/// A domain of numbers in ascending order.
-Domain numbersOf(const std::set<int64_t> &numbers, mlir::MLIRContext *context);
-/// 1 to `most`; where `count` things are shared out evenly in parts of that size, those which give as many parts are
-/// one member.
-std::set<int64_t> evenParts(int64_t count, int64_t most);
 
 /// Plans a body where a region's text has decided something: of the plans with the packings that there are it is the
 /// one whose algorithm and packed forms are the given ones, or most like them; its grain is the given one. All else

@@ -3,6 +3,7 @@
 #include "ConvDecisions.h"
 #include "ConvPlan.h"
 
+#include "targets/cpu/TileDecisions.h"
 #include "targets/cpu/product/GemmTile.h"
 
 using namespace dmxc;
@@ -14,31 +15,6 @@ namespace {
 constexpr StringLiteral kRows = "rows", kVectors = "vectors", kUnroll = "unroll", kTilesPerItem = "tiles_per_item",
                         kPasses = "passes", kPrefetch = "prefetch", kSums = "sums", kBlockTiles = "block_tiles";
 constexpr int64_t kMostScratch = 4 << 20; ///< that a decision may ask for
-
-/// Collects the decisions of a level that leave a choice.
-class Collector {
-public:
-  Collector(const IsaLevel &isa, MLIRContext *context) : isa(isa), b(context) {}
-
-  void number(StringRef name, std::set<int64_t> values, int64_t preferred, Effect effect, const char *help) {
-    values.insert(preferred);
-    add(name, numbersOf(values, b.getContext()), b.getI64IntegerAttr(preferred), effect, help);
-  }
-  void flag(StringRef name, bool preferred, Effect effect, const char *help) {
-    add(name, Domain::oneOf({b.getBoolAttr(false), b.getBoolAttr(true)}), b.getBoolAttr(preferred), effect, help);
-  }
-  std::vector<Decision> take() { return std::move(all); }
-
-private:
-  void add(StringRef name, Domain domain, Attribute preferred, Effect effect, const char *help) {
-    if (domain.count() > 1)
-      all.push_back({name.str(), isa.name, std::move(domain), preferred, effect, help});
-  }
-
-  const IsaLevel &isa;
-  Builder b;
-  std::vector<Decision> all;
-};
 
 /// Vectors of output channels: whole panels or parts of one, no more than there are channels, and of a group alone.
 std::set<int64_t> vectorsOf(int64_t lanes, int64_t channels, int64_t groups) {
@@ -65,10 +41,8 @@ std::set<int64_t> unrollsOf(const ConvSpec &spec, int64_t preferred) {
 ConvChoice convChoiceOf(DictionaryAttr decided) {
   ConvChoice choice{numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kUnroll),
                     numberIn(decided, kTilesPerItem)};
-  if (auto passes = numberIn(decided, kPasses))
-    choice.passes = *passes != 0;
-  if (auto prefetch = numberIn(decided, kPrefetch))
-    choice.prefetch = *prefetch != 0;
+  choice.passes = flagIn(decided, kPasses);
+  choice.prefetch = flagIn(decided, kPrefetch);
   return choice;
 }
 
@@ -86,7 +60,7 @@ std::vector<Decision> dmxc::cpu::convDecisions(const ConvSpec &original, const I
   ConvSpec spec = normalized(original);
   if (spec.fours || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return {};
-  Collector free(isa, spec.accType.getContext());
+  FreeTiles free(isa, spec.accType.getContext());
   ConvChoice choice = convChoiceOf(decided);
   auto with = [&](ConvChoice part) { return completeConvTiles(original, isa, part); };
   ConvTiles own = with({});
@@ -119,16 +93,20 @@ ConvTiles dmxc::cpu::decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa,
 }
 
 DictionaryAttr dmxc::cpu::writeTiles(const ConvTiles &tiles, MLIRContext *context) {
-  Builder b(context);
-  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
-  auto flag = [&](StringRef name, bool value) { return b.getNamedAttr(name, b.getBoolAttr(value)); };
-  return b.getDictionaryAttr({number(kRows, tiles.rows), number(kVectors, tiles.vectors), number(kSums, tiles.sums),
-                              number(kUnroll, tiles.unroll), number(kTilesPerItem, tiles.tilesPerItem),
-                              flag(kPasses, tiles.passes), flag(kPrefetch, tiles.prefetch)});
+  return TileWriter(context)
+      .number(kRows, tiles.rows)
+      .number(kVectors, tiles.vectors)
+      .number(kSums, tiles.sums)
+      .number(kUnroll, tiles.unroll)
+      .number(kTilesPerItem, tiles.tilesPerItem)
+      .flag(kPasses, tiles.passes)
+      .flag(kPrefetch, tiles.prefetch)
+      .take();
 }
 
 ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa) {
   auto number = [&](StringRef name) { return *numberIn(tiles, name); };
+  auto flag = [&](StringRef name) { return *flagIn(tiles, name); };
   ConvTiles t;
   t.mode = convMode(normalized(spec));
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
@@ -137,8 +115,8 @@ ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, c
   t.sums = number(kSums);
   t.unroll = number(kUnroll);
   t.tilesPerItem = number(kTilesPerItem);
-  t.passes = number(kPasses) != 0;
-  t.prefetch = number(kPrefetch) != 0;
+  t.passes = flag(kPasses);
+  t.prefetch = flag(kPrefetch);
   return t;
 }
 
@@ -206,7 +184,7 @@ static std::set<int64_t> winogradRowsOf(const WinogradSpec &spec, const Winograd
 
 std::vector<Decision> dmxc::cpu::winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa,
                                                    DictionaryAttr decided) {
-  Collector free(isa, spec.f32.getContext());
+  FreeTiles free(isa, spec.f32.getContext());
   WinogradChoice choice = winogradChoiceOf(decided);
   WinogradTiles own = completeWinogradTiles(spec, isa, {});
   free.number(kVectors, vectorsOf(own.lanes, spec.oc, 1), own.vectors, Effect::Order,
@@ -232,10 +210,11 @@ WinogradTiles dmxc::cpu::decidedWinogradTiles(const WinogradSpec &spec, const Is
 }
 
 DictionaryAttr dmxc::cpu::writeTiles(const WinogradTiles &tiles, MLIRContext *context) {
-  Builder b(context);
-  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
-  return b.getDictionaryAttr(
-      {number(kRows, tiles.rows), number(kVectors, tiles.vectors), number(kBlockTiles, tiles.blockTiles)});
+  return TileWriter(context)
+      .number(kRows, tiles.rows)
+      .number(kVectors, tiles.vectors)
+      .number(kBlockTiles, tiles.blockTiles)
+      .take();
 }
 
 WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa) {

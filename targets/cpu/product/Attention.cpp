@@ -11,6 +11,8 @@
 #include "GemmDecisions.h"
 #include "MatmulRegion.h"
 
+#include "targets/cpu/TileDecisions.h"
+
 #include "dmxc/Target/DecisionsMade.h"
 
 #include "mlir/IR/TypeUtilities.h"

@@ -3,6 +3,8 @@
 #include "GemmDecisions.h"
 #include "GemmTile.h"
 
+#include "targets/cpu/TileDecisions.h"
+
 using namespace dmxc;
 using namespace dmxc::cpu;
 using namespace mlir;
@@ -11,9 +13,10 @@ namespace {
 
 constexpr StringLiteral kRows = "rows", kVectors = "vectors", kDepth = "k_block", kPackA = "pack_a",
                         kTilesPerBlock = "tiles_per_block", kPrefetch = "prefetch", kPrefetchRest = "prefetch_rest";
+
 /// Depths of a pass: powers of two and all of k, multiples of what an iteration takes.
-Domain depthsOf(const GemmSpec &spec, const GemmTiles &tiles, MLIRContext *context) {
-  std::set<int64_t> depths{tiles.kBlock};
+std::set<int64_t> depthsOf(const GemmSpec &spec, const GemmTiles &tiles) {
+  std::set<int64_t> depths;
   bool oneRead = spec.skinny() && !spec.copiesB(); // B is read once, whole
   if (!oneRead && spec.k > 0) {
     int64_t whole = ceilDivInt(spec.k, tiles.unroll) * tiles.unroll;
@@ -22,57 +25,50 @@ Domain depthsOf(const GemmSpec &spec, const GemmTiles &tiles, MLIRContext *conte
     if (whole <= 4096)
       depths.insert(whole);
   }
-  return numbersOf(depths, context);
+  return depths;
 }
 
 /// Those with which as many rows as are decided fit registers.
-Domain vectorsOf(const GemmSpec &spec, const IsaLevel &isa, const GemmTiles &tiles, std::optional<int64_t> rows,
-                 MLIRContext *context) {
-  std::set<int64_t> counts{tiles.vectors};
+std::set<int64_t> vectorsOf(const GemmSpec &spec, const IsaLevel &isa, const GemmTiles &tiles,
+                            std::optional<int64_t> rows) {
+  std::set<int64_t> counts;
   int64_t most = spec.n < 0 ? 4 : std::min<int64_t>(4, ceilDivInt(spec.n, tiles.lanes));
   for (int64_t vectors = 1; vectors <= most; ++vectors)
     if (fitsPanels(vectors * tiles.lanes) && rows.value_or(1) <= mostGemmRows(isa, vectors))
       counts.insert(vectors);
-  return numbersOf(counts, context);
+  return counts;
 }
 
 /// Up to `most`; rows of a known number are shared out evenly.
-Domain rowsOf(const GemmSpec &spec, int64_t most, MLIRContext *context) {
-  return spec.m < 0 ? Domain::range(context, 1, most) : numbersOf(evenParts(spec.m, most), context);
+std::set<int64_t> rowsOf(const GemmSpec &spec, int64_t most) {
+  std::set<int64_t> all;
+  for (int64_t rows = 1; rows <= most; ++rows)
+    all.insert(rows);
+  return spec.m < 0 ? all : evenParts(spec.m, most);
 }
 
 } // namespace
 
 static GemmChoice choiceOf(DictionaryAttr decided) {
-  GemmChoice choice{numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kDepth), {}};
-  if (std::optional<int64_t> copy = numberIn(decided, kPackA))
-    choice.packA = *copy != 0;
-  return choice;
+  return {numberIn(decided, kRows), numberIn(decided, kVectors), numberIn(decided, kDepth), flagIn(decided, kPackA)};
 }
 
 std::vector<Decision> dmxc::cpu::gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  std::vector<Decision> free;
+  FreeTiles free(isa, spec.accType.getContext());
   GemmChoice choice = choiceOf(decided);
   if (spec.fours || spec.blocks || spec.grouped || spec.nested || spec.m == 0 || spec.n == 0 || spec.k == 0)
-    return free;
-  Builder b(spec.accType.getContext());
-  auto add = [&](StringRef name, Domain domain, Attribute preferred, Effect effect, const char *help) {
-    if (domain.count() > 1)
-      free.push_back({name.str(), isa.name, std::move(domain), preferred, effect, help});
-  };
-  auto number = [&](int64_t value) { return b.getI64IntegerAttr(value); };
+    return {};
   GemmTiles own = completeGemmTiles(spec, isa, {});
-  add(kVectors, vectorsOf(spec, isa, own, choice.rows, b.getContext()), number(own.vectors), Effect::Order,
-      "vectors of a register tile");
+  free.number(kVectors, vectorsOf(spec, isa, own, choice.rows), own.vectors, Effect::Order,
+              "vectors of a register tile");
   GemmTiles wide = completeGemmTiles(spec, isa, {{}, choice.vectors, {}, {}});
   int64_t rows = std::max(mostGemmRows(isa, wide.vectors), wide.rows);
-  add(kRows, rowsOf(spec, rows, b.getContext()), number(wide.rows), Effect::Order, "rows of a register tile");
+  free.number(kRows, rowsOf(spec, rows), wide.rows, Effect::Order, "rows of a register tile");
   GemmTiles tile = completeGemmTiles(spec, isa, {choice.rows, choice.vectors, {}, {}});
-  add(kDepth, depthsOf(spec, tile, b.getContext()), number(tile.kBlock), Effect::Order, "depth of a pass over k");
+  free.number(kDepth, depthsOf(spec, tile), tile.kBlock, Effect::Order, "depth of a pass over k");
   if (!spec.skinny() && spec.k > 0)
-    add(kPackA, Domain::oneOf({b.getBoolAttr(false), b.getBoolAttr(true)}), b.getBoolAttr(tile.packA), Effect::Bits,
-        "a block of A is copied before it is read");
-  return free;
+    free.flag(kPackA, tile.packA, Effect::Bits, "a block of A is copied before it is read");
+  return free.take();
 }
 
 GemmTiles dmxc::cpu::decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
@@ -80,25 +76,29 @@ GemmTiles dmxc::cpu::decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa,
 }
 
 DictionaryAttr dmxc::cpu::writeTiles(const GemmTiles &tiles, MLIRContext *context) {
-  Builder b(context);
-  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
-  auto flag = [&](StringRef name, bool value) { return b.getNamedAttr(name, b.getBoolAttr(value)); };
-  return b.getDictionaryAttr({number(kRows, tiles.rows), number(kVectors, tiles.vectors), number(kDepth, tiles.kBlock),
-                              number(kTilesPerBlock, tiles.tilesPerBlock), flag(kPackA, tiles.packA),
-                              flag(kPrefetch, tiles.prefetch), flag(kPrefetchRest, tiles.prefetchRest)});
+  return TileWriter(context)
+      .number(kRows, tiles.rows)
+      .number(kVectors, tiles.vectors)
+      .number(kDepth, tiles.kBlock)
+      .number(kTilesPerBlock, tiles.tilesPerBlock)
+      .flag(kPackA, tiles.packA)
+      .flag(kPrefetch, tiles.prefetch)
+      .flag(kPrefetchRest, tiles.prefetchRest)
+      .take();
 }
 
 GemmTiles dmxc::cpu::readGemmTiles(DictionaryAttr tiles, const GemmSpec &spec, const IsaLevel &isa) {
   auto number = [&](StringRef name) { return *numberIn(tiles, name); };
+  auto flag = [&](StringRef name) { return *flagIn(tiles, name); };
   GemmTiles t;
   t.rows = number(kRows);
   t.vectors = number(kVectors);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
   t.kBlock = number(kDepth);
   t.tilesPerBlock = number(kTilesPerBlock);
-  t.packA = number(kPackA) != 0;
-  t.prefetch = number(kPrefetch) != 0;
-  t.prefetchRest = number(kPrefetchRest) != 0;
+  t.packA = flag(kPackA);
+  t.prefetch = flag(kPrefetch);
+  t.prefetchRest = flag(kPrefetchRest);
   return t;
 }
 
