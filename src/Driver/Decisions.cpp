@@ -25,7 +25,8 @@ std::string explainDecisions(ModuleOp module, const PhaseContext &context, const
       text += "  " + (decision.scope.empty() ? "" : decision.scope + ".") + decision.name + " = " +
               valueText(value ? value : decision.preferred) + "  (" + (value ? by.empty() ? "text" : by : "default") +
               ")  of " + decision.domain.str() + "; " + decision.help + "; changes " +
-              (decision.effect == Effect::Bits ? "no bits" : "results by " + effectName(decision.effect).str()) + "\n";
+              (decision.effect == Effect::Bits ? "no bits" : "results by " + effectName(decision.effect).str()) +
+              (decision.inTask ? " and no code: the task says it" : "") + "\n";
       none = false;
     }
     if (none)

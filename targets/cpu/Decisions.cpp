@@ -48,15 +48,10 @@ std::vector<Decision> dmxc::cpu::decisionsOf(dmir::RegionOp region, DictionaryAt
   if (all.size() > 1)
     free.push_back({strategy::kAlgorithm.str(), "", Domain::oneOf(names), names.front(), Effect::Algorithm,
                     "how it is computed, from weights in which form"});
-  llvm::append_range(free, plan->free);
-  for (const IsaLevel &isa : plan->freeTiles ? levels : ArrayRef<IsaLevel>())
-    llvm::append_range(free, plan->freeTiles(isa));
-  // Of an open number of items no grain is wrong: a task has at least one part.
-  constexpr int64_t manyItems = int64_t{1} << 20;
-  int64_t items = std::max<int64_t>(plan->work.valueOr(manyItems), plan->grain.valueOr(1));
-  if (items > 1 && plan->grain.isStatic())
-    free.push_back({strategy::kGrain.str(), "", Domain::range(context, 1, items), dmir::dimAttr(context, plan->grain),
-                    Effect::Bits, "fewest work items that a thread gets"});
+  SmallVector<const Processor *> processors;
+  for (const IsaLevel &isa : levels)
+    processors.push_back(&isa);
+  llvm::append_range(free, freeOf(*plan, processors, context));
   return free;
 }
 

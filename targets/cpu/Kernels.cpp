@@ -73,8 +73,7 @@ Result<KernelPlan> dmxc::cpu::planAsGiven(Block *block, DictionaryAttr given, co
     if (plan && agreement(*plan, given) > agreement(*best, given))
       best = std::move(plan);
   }
-  if (auto grain = given.getAs<IntegerAttr>(strategy::kGrain); grain && grain.getInt() >= 1)
-    best->grain = grain.getInt();
+  decideGrain(*best, given);
   return best;
 }
 

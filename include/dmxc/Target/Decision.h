@@ -26,7 +26,8 @@ struct Decision {
   Domain domain;             ///< all that the target computes right; the rest of the strategy fits every one of them
   mlir::Attribute preferred; ///< what the target chooses where nothing is decided, one of the domain
   Effect effect = Effect::Bits;
-  std::string help; ///< a clause: "rows of a register tile"
+  std::string help;    ///< a clause: "rows of a register tile"
+  bool inTask = false; ///< the task that runs the kernel says it; no code differs
 };
 
 } // namespace dmxc

@@ -5,7 +5,9 @@
 #include "targets/common/element/ElementExpr.h"
 
 #include "dmxc/Dialect/DMIR/DMIR.h"
+#include "dmxc/Dialect/DMIR/Dims.h"
 #include "dmxc/Dialect/DMIR/Model.h"
+#include "dmxc/Target/TargetBackend.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -139,4 +141,28 @@ double dmxc::kernels::dryRunCost(Block *block, const Processor &processor, int64
   double cost = 0;
   module->walk([&](Operation *op) { cost += processor.costOf(op); });
   return cost / lanes;
+}
+
+//===----------------------------------------------------------------------===//
+// What is free
+//===----------------------------------------------------------------------===//
+
+std::vector<Decision> dmxc::kernels::freeOf(const KernelPlan &plan, ArrayRef<const Processor *> processors,
+                                            MLIRContext *context) {
+  std::vector<Decision> free = plan.free;
+  for (const Processor *processor : plan.freeTiles ? processors : ArrayRef<const Processor *>())
+    llvm::append_range(free, plan.freeTiles(*processor));
+  // Of an open number of items no grain is wrong: a task has at least one part. One item is one part whatever is said.
+  constexpr int64_t manyItems = int64_t{1} << 20;
+  int64_t items = plan.work.valueOr(manyItems);
+  if (items > 1 && plan.grain.isStatic())
+    free.push_back({strategy::kGrain.str(), "", Domain::range(context, 1, std::max(items, *plan.grain.known())),
+                    dmir::dimAttr(context, plan.grain), Effect::Bits, "fewest work items that a thread gets",
+                    /*inTask=*/true});
+  return free;
+}
+
+void dmxc::kernels::decideGrain(KernelPlan &plan, DictionaryAttr decided) {
+  if (auto grain = decided ? decided.getAs<IntegerAttr>(strategy::kGrain) : IntegerAttr(); grain && grain.getInt() >= 1)
+    plan.grain = grain.getInt();
 }

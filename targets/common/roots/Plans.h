@@ -63,6 +63,12 @@ struct PlanRequest {
   llvm::SmallVector<std::pair<unsigned, int64_t>> panels = {};
 };
 
+/// What is free of a plan: its own keys, its tiles on these processors, and the grain.
+std::vector<Decision> freeOf(const KernelPlan &plan, llvm::ArrayRef<const Processor *> processors,
+                             mlir::MLIRContext *context);
+/// Gives a plan the grain that is decided, if one is; `decided` may be null.
+void decideGrain(KernelPlan &plan, mlir::DictionaryAttr decided);
+
 /// The size that a plan is made for: a symbol's nominal value is the one in the region's strategy ("nominal"), or
 /// before there is one a middling size within its bounds. Choices may rest on it, results may not.
 int64_t nominal(mlir::Block *block, Dim size);

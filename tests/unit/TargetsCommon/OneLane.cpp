@@ -127,9 +127,15 @@ public:
     Result<KernelPlan> plan = table().plan(region.getBlock(), {kProcessor, {}});
     if (!plan)
       return plan.takeError();
+    DictionaryAttr given = region.getStrategyAttr();
+    decideGrain(*plan, given ? given.getAs<DictionaryAttr>(strategy::kDecided) : given);
     for (Operation &op : *region.getBlock())
       computed().insert(op.getName().getStringRef().str());
     return answers.strategyOf(region, *plan);
+  }
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr) const override {
+    Result<KernelPlan> plan = table().plan(region.getBlock(), {kProcessor, {}});
+    return plan ? freeOf(*plan, {&kProcessor}, region.getContext()) : std::vector<Decision>();
   }
   Status pack(DictionaryAttr, const Tensor &, std::span<std::byte>) const override {
     return Error{ErrorKind::Internal, "nothing is packed"};
