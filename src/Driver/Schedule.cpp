@@ -304,8 +304,32 @@ static Status derive(const PhaseContext &phases, dmir::RegionOp region, Dictiona
   return strategy ? Status::ok() : Status(strategy.takeError());
 }
 
-Status Schedule::decide(dmir::RegionOp region, DictionaryAttr decided, Location place) {
-  return decide(region, decided, placeText(place));
+/// What is decided of a product, as its region has it: a name that the region has is the region's; others are the
+/// product's own, by its node, where there are several.
+static DictionaryAttr ofProduct(const TargetBackend *target, dmir::RegionOp region, Operation *product,
+                                DictionaryAttr decided) {
+  if (!target || llvm::count_if(*region.getBlock(), [](Operation &op) { return transform::isProduct(&op); }) < 2)
+    return decided;
+  std::vector<Decision> known = target->decisions(region, decidedOf(region));
+  NamedAttrList all, own;
+  for (NamedAttribute entry : decided) {
+    bool ofRegion = llvm::any_of(known, [&](const Decision &decision) {
+      return decision.scope.empty() && decision.name == entry.getName().getValue();
+    });
+    (ofRegion || isa<DictionaryAttr>(entry.getValue()) ? all : own).push_back(entry);
+  }
+  if (!own.empty())
+    all.set(dmir::nodeName(product), own.getDictionary(region.getContext()));
+  return all.getDictionary(region.getContext());
+}
+
+Status Schedule::decide(Operation *op, DictionaryAttr decided, transform::DecideOp by) {
+  auto region = dyn_cast<dmir::RegionOp>(op);
+  if (!region) {
+    region = op->getParentOfType<dmir::RegionOp>();
+    decided = ofProduct(phases.target(region.getDevice()), region, op, decided);
+  }
+  return decide(region, decided, placeText(by.getLoc()));
 }
 
 Status Schedule::decide(dmir::RegionOp region, DictionaryAttr decided, const std::string &who) {

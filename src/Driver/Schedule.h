@@ -38,8 +38,8 @@ public:
   /// Who decided something of a region: the place in a script; "" where none did. `scope` as in Decision.
   std::string decider(dmir::RegionOp region, const std::string &scope, const std::string &name) const;
 
-  Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, mlir::Location place) override;
-  /// The same where `who` is no script.
+  Status decide(mlir::Operation *op, mlir::DictionaryAttr decided, transform::DecideOp by) override;
+  /// The same of a region where `who` is no script.
   Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, const std::string &who);
   Result<mlir::Attribute> parameter(transform::ParamOp op, const Domain &domain, mlir::Attribute preferred) override;
 

@@ -88,6 +88,28 @@ class Schedules(Base):
             self.run_tool(DIGITS, "-o", f"{name}.bundle", *BATCH, *arguments)
         self.assertEqual((self.dir / "plain.bundle").read_bytes(), (self.dir / "decided.bundle").read_bytes())
 
+    def test_products(self):
+        """All products, whatever op they come from; what is decided of one is its region's, or its own in a device's graph."""
+        self.write("s.mlir", match('kind = "product"', rest=" expect 4"), decide("grain = 3"), match('kind = "product", op = "dmir.conv"', "c", " expect 2"))
+        self.assertEqual([" grain = 3 " in strategy for node, strategy in sorted(self.strategies("--schedule", "s.mlir").items())
+                          if "Conv" in node or "Gemm" in node], [True] * 4)
+        if "corsair" not in self.run_tool("--print-targets").stdout:
+            return
+        self.write("s.mlir", match('kind = "product", node = "/hidden/*"'), decide("quads = 2, num_imc = 3"))
+        explained = self.run_tool(DIGITS, "-t", "corsair", "--emit", "partition", "-q", "-o", "p.mlir", *BATCH, "--schedule", "s.mlir", "--explain-decisions").stdout
+        self.assertIn("  quads = 2  (s.mlir:4:5)", explained)
+        self.assertIn("  /hidden/Gemm.num_imc = 3  (s.mlir:4:5)", explained)
+        self.assertEqual(explained.count("s.mlir:4:5"), 2)
+
+    def test_a_region_of_no_node(self):
+        """What --explain-decisions calls a region is found by that name."""
+        text = ('func.func @main(%x: tensor<1x64x9x9xf32> {dmir.name = "x"}) -> (tensor<1x64x9x9xf32> {dmir.name = "y"}) {\n'
+                '  %0 = dmir.exp %x : (tensor<1x64x9x9xf32>) -> tensor<1x64x9x9xf32>\n  return %0 : tensor<1x64x9x9xf32>\n}\n')
+        (self.dir / "x.mlir").write_text(text)
+        name = self.run_tool("x.mlir", "--emit", "partition", "-q", "-o", "p.mlir", "--explain-decisions").stdout.split("'")[1]
+        self.write("s.mlir", match(f'node = "{name}"'), decide("grain = 1"))
+        self.assertIn("grain = 1  (s.mlir:4:5)", self.run_tool("x.mlir", "--emit", "partition", "-q", "-o", "p.mlir", "--schedule", "s.mlir", "--explain-decisions").stdout)
+
     def test_files_in_their_order(self):
         self.write("a.mlir", CONV2, decide("grain = 5"))
         self.write("b.mlir", CONV2, decide("grain = 6"), name="late", attributes='attributes {dmx.at = "partition"} ')
@@ -147,8 +169,11 @@ class BadSchedules(Base):
                     ["s.mlir:4:5: error: the cpu target refuses grain = 0 for node '/conv2/Conv'; its values are 1 to ", "[schedule-refused]"]),
         "outside-text": ([CONV2, decide('algorithm = "fastest"')],
                          ['s.mlir:4:5: error: the cpu target refuses algorithm = "fastest" for node \'/conv2/Conv\'; its values are "conv-']),
-        "no-region": ([match('kind = "op", op = "dmir.conv", nth = 0'), decide("grain = 1")],
-                      ["s.mlir:4:5: error: 'dmir.conv' is no region", "[schedule-refused]"]),
+        "no-region": ([match('kind = "op", op = "dmir.relu", nth = 0'), decide("grain = 1")],
+                      ["s.mlir:4:5: error: 'dmir.relu' is no region and no product of one", "[schedule-refused]"]),
+        "no-product": ([match('kind = "product", node = "/conv3/Conv"')],
+                       ["s.mlir:3:10: error: 'dmx.match' found no product, expected 1 or more [schedule-match]", "near: '/conv1/Conv' (node)"]),
+        "too-many-products": ([match('kind = "product"', rest=" expect 3")], ["found 4 products, expected 3 [schedule-match]"]),
         "consumed": ([CONV2, f'%f = transform.get_parent_op %r {{op_name = "func.func"}} : ({ANY}) -> {ANY}',
                       f'%g = transform.apply_registered_pass "canonicalize" to %f : ({ANY}) -> {ANY}', decide("grain = 1")],
                      ["s.mlir:6:5: error: 'r' was consumed by 'transform.apply_registered_pass' at s.mlir:5; go on with the handles that it "

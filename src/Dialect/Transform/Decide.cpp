@@ -35,11 +35,12 @@ DiagnosedSilenceableFailure DecideOp::apply(mlir::transform::TransformRewriter &
     decided.set(name, domainValue(values.front()));
   }
   for (Operation *op : state.getPayloadOps(getTarget())) {
-    auto region = dyn_cast<dmir::RegionOp>(op);
-    if (!region)
-      return emitSilenceableError() << "'" << op->getName() << "' is no region and has no decisions; match with kind = "
-                                    << "\"region\" [schedule-refused]";
-    if (Status s = extension->host.decide(region, decided.getDictionary(getContext()), getLoc()); !s)
+    bool ofRegion = isProduct(op) && op->getParentOfType<dmir::RegionOp>();
+    if (!isa<dmir::RegionOp>(op) && !ofRegion)
+      return emitSilenceableError() << "'" << op->getName()
+                                    << "' is no region and no product of one, and has no decisions; match with kind = "
+                                    << "\"region\" or \"product\" [schedule-refused]";
+    if (Status s = extension->host.decide(op, decided.getDictionary(getContext()), *this); !s)
       return emitSilenceableError() << s.error().message << " [schedule-refused]";
   }
   return DiagnosedSilenceableFailure::success();

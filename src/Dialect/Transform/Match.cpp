@@ -13,7 +13,7 @@ using namespace dmxc::transform;
 namespace {
 
 const std::vector<std::string> kKeys = {"kind", "op", "node", "where", "device", "algorithm", "nth"};
-const std::vector<std::string> kKinds = {"region", "op"};
+const std::vector<std::string> kKinds = {"region", "op", "product"};
 
 bool globMatches(StringRef glob, const std::string &text) { return fnmatch(glob.str().c_str(), text.c_str(), 0) == 0; }
 
@@ -56,7 +56,11 @@ public:
     auto value = filter.getAs<StringAttr>(key);
     return value ? value.getValue() : StringRef();
   }
-  bool ofOps() const { return text("kind") == "op"; }
+  bool ofRegions() const { return text("kind").empty() || text("kind") == "region"; }
+  /// "no region", "1 op", "2 products".
+  std::string counted(size_t count) const;
+  /// Whether an op is of the kind that is asked for.
+  bool isCandidate(Operation &op) const;
 
   /// The properties that a candidate lacks, with what it has in their place.
   SmallVector<std::string> lacking(Operation *candidate) const;
@@ -86,11 +90,21 @@ std::optional<std::string> Filter::lacksWhere(Operation &inner) const {
   return std::nullopt;
 }
 
+bool Filter::isCandidate(Operation &op) const {
+  bool region = isa<dmir::RegionOp>(op);
+  return ofRegions() ? region : !region && isComputed(op) && (text("kind") == "op" || isProduct(&op));
+}
+
+std::string Filter::counted(size_t count) const {
+  std::string what = ofRegions() ? "region" : text("kind").str();
+  return count ? std::to_string(count) + " " + what + (count == 1 ? "" : "s") : "no " + what;
+}
+
 SmallVector<std::string> Filter::lacking(Operation *candidate) const {
   SmallVector<std::string> lacks;
   SmallVector<Operation *> inner;
   auto region = dyn_cast<dmir::RegionOp>(candidate);
-  if (region && !ofOps())
+  if (region)
     for (Operation &op : *region.getBlock())
       if (isComputed(op))
         inner.push_back(&op);
@@ -99,9 +113,11 @@ SmallVector<std::string> Filter::lacking(Operation *candidate) const {
   auto any = [&](auto has) { return llvm::any_of(inner, [&](Operation *op) { return has(*op); }); };
   if (!any([&](Operation &op) { return hasOp(op); }))
     lacks.push_back("op " + inner.back()->getName().getStringRef().str());
-  if (!any([&](Operation &op) { return hasNode(op); }))
+  // A region has a name of its own where it is of no node: what --explain-decisions calls it.
+  bool isNamed = region && text("op").empty() && !attributes && hasNode(*candidate);
+  if (!isNamed && !any([&](Operation &op) { return hasNode(op); }))
     lacks.push_back("node");
-  auto hasAll = [&](Operation &op) { return hasOp(op) && hasNode(op) && !lacksWhere(op); };
+  auto hasAll = [&](Operation &op) { return hasOp(op) && (isNamed || hasNode(op)) && !lacksWhere(op); };
   if (lacks.empty() && !any(hasAll)) {
     auto both = llvm::find_if(inner, [&](Operation *op) { return hasOp(*op) && hasNode(*op); });
     lacks.push_back(both == inner.end() ? "op and node are of different ops" : *lacksWhere(**both));
@@ -124,12 +140,6 @@ std::string namesOf(ArrayRef<Operation *> ops) {
   for (Operation *op : ops.take_front(most))
     text += (text.empty() ? "'" : ", '") + dmir::nodeName(op) + "'";
   return ops.size() > most ? text + " and " + std::to_string(ops.size() - most) + " more" : text;
-}
-
-/// "no region", "1 region", "2 regions".
-std::string counted(size_t count, bool ofOps) {
-  std::string what = ofOps ? "op" : "region";
-  return count ? std::to_string(count) + " " + what + (count == 1 ? "" : "s") : "no " + what;
 }
 
 /// What was found, then what would have been but for one property.
@@ -157,6 +167,8 @@ void attachNotes(DiagnosedSilenceableFailure &failure, const Filter &filter, Arr
 }
 
 } // namespace
+
+bool dmxc::transform::isProduct(Operation *op) { return isa<dmir::MatMulOp, dmir::GroupedMatMulOp, dmir::ConvOp>(op); }
 
 LogicalResult MatchOp::verify() {
   for (NamedAttribute entry : getFilter()) {
@@ -197,8 +209,7 @@ DiagnosedSilenceableFailure MatchOp::apply(mlir::transform::TransformRewriter &,
   SmallVector<Operation *> all, found;
   for (Operation *root : state.getPayloadOps(getRoot()))
     root->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      bool region = isa<dmir::RegionOp>(op);
-      if (filter.ofOps() ? !region && isComputed(*op) : region)
+      if (filter.isCandidate(*op))
         all.push_back(op);
     });
   for (Operation *op : all)
@@ -208,7 +219,7 @@ DiagnosedSilenceableFailure MatchOp::apply(mlir::transform::TransformRewriter &,
   bool wrong = expected ? found.size() != *expected : found.empty() && !getMayBeNone();
   if (wrong) {
     auto failure = emitSilenceableError()
-                   << "'dmx.match' found " << counted(found.size(), filter.ofOps()) << ", expected "
+                   << "'dmx.match' found " << filter.counted(found.size()) << ", expected "
                    << (expected ? std::to_string(*expected) : "1 or more") << " [schedule-match]";
     attachNotes(failure, filter, found, all);
     return failure;
@@ -217,7 +228,7 @@ DiagnosedSilenceableFailure MatchOp::apply(mlir::transform::TransformRewriter &,
     int64_t index = domainValue(nth) == nth ? nth.getInt() : -1;
     if (index < 0 || index >= static_cast<int64_t>(found.size())) {
       auto failure = emitSilenceableError()
-                     << "'dmx.match' found " << counted(found.size(), filter.ofOps()) << ", nth = " << index
+                     << "'dmx.match' found " << filter.counted(found.size()) << ", nth = " << index
                      << " is none of 0 to " << found.size() - 1 << " [schedule-match]";
       attachNotes(failure, filter, found, all);
       return failure;

@@ -22,9 +22,9 @@ namespace dmxc::transform {
 class ScheduleHost {
 public:
   virtual ~ScheduleHost();
-  /// Adds `decided` to what is decided of a region, and derives its strategy. `place` is the script's. An error is a
-  /// sentence without an end; nothing is changed then.
-  virtual Status decide(dmir::RegionOp region, mlir::DictionaryAttr decided, mlir::Location place) = 0;
+  /// Adds `decided` to what is decided of a region, or of a product in one, and derives the region's strategy; `by` is
+  /// what the script says. An error is a sentence without an end; nothing is changed then.
+  virtual Status decide(mlir::Operation *op, mlir::DictionaryAttr decided, DecideOp by) = 0;
   /// The value of a parameter that has these values; one of them. `preferred` is its default, one of them too, or null
   /// where there is none.
   virtual Result<mlir::Attribute> parameter(ParamOp op, const Domain &domain, mlir::Attribute preferred) = 0;
@@ -40,6 +40,9 @@ public:
 
 /// Makes the transform dialect, with these ops, known to a registry.
 void registerTransformExtension(mlir::DialectRegistry &registry);
+
+/// Whether an op multiplies matrices, or is a convolution.
+bool isProduct(mlir::Operation *op);
 
 /// "; did you mean 'x'?" where one of `names` is near.
 std::string nearName(llvm::StringRef text, llvm::ArrayRef<std::string> names);

@@ -28,9 +28,11 @@ def DMX_MatchOp : DmxOp<"match"> {
           : !transform.any_op -> !transform.any_op
     ```
 
-    Keys, each of which may be left out: `kind`, "region" (the default) or "op"; `op`, an op's name; `node`, a glob of names of
+    Keys, each of which may be left out: `kind`, "region" (the default), "op" or "product" (ops that multiply matrices, and
+    convolutions, whatever they are called); `op`, an op's name; `node`, a glob of names of
     nodes of the model; `where`, attributes and their values; `device` and `algorithm` of the region (`algorithm` a glob); `nth`, one
-    of them alone, counted from 0. A region has `op`, `node` and `where` if one op in it has all of them.
+    of them alone, counted from 0. A region has `op`, `node` and `where` if one op in it has all of them; `node` alone may be the
+    region's own name, which `--explain-decisions` shows.
 
     `expect N` is how many there must be; without it at least one; `expect any` allows none. Another number is a
     silenceable failure that names what was found, and what lacked one property alone.
@@ -47,7 +49,8 @@ def DMX_DecideOp : DmxOp<"decide"> {
     transform.dmx.decide %late {algorithm = "conv-direct"} with grain = %g : !transform.any_op, !transform.param<i64>
     ```
 
-    `dmxc --explain-decisions` lists the decisions of each region with their values. A decision that was made before is
+    `dmxc --explain-decisions` lists the decisions of each region with their values. Of a product in a region it decides what is
+    the product's own where the region has several, and else the region's. A decision that was made before is
     replaced, others stay. The handle stays valid. A value that the target does not have for one of the regions is a silenceable
     failure that names region and values.
   }];
