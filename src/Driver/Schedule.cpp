@@ -216,6 +216,7 @@ void Schedule::rewrite(mlir::Diagnostic &diagnostic) {
 bool Schedule::apply(ModuleOp module) {
   seen.clear();
   open.reset();
+  refused.reset();
   for (Script &script : scripts) {
     std::vector<mlir::Diagnostic> messages;
     LogicalResult done = failure();
@@ -227,7 +228,7 @@ bool Schedule::apply(ModuleOp module) {
           [&](mlir::transform::TransformState &state) { state.addExtension<transform::ScheduleExtension>(*this); });
       messages = held.take();
     }
-    if (!open)
+    if (!open && !(refused && failed(done)))
       for (mlir::Diagnostic &message : messages)
         rewrite(message);
     if (failed(done))
@@ -242,12 +243,29 @@ bool Schedule::run(ModuleOp module) {
   return apply(module) && checkKnobs();
 }
 
-bool Schedule::runUpTo(ModuleOp module, const Values &given, std::optional<Parameter> &next) {
+bool Schedule::runUpTo(ModuleOp module, const Values &given, std::optional<Parameter> &next,
+                       std::optional<Refusal> &why) {
   enumerates = true;
   values = given;
   bool whole = apply(module);
   next = open;
-  return open || (whole && checkKnobs());
+  why = !open && !whole ? refused : std::nullopt;
+  return open || why || (whole && checkKnobs());
+}
+
+/// The values that a decision may rest on: those whose parameters it reads, something before it, or another part of the
+/// scripts.
+Schedule::Values Schedule::reasonsOf(transform::DecideOp by) const {
+  Values reasons;
+  for (const auto &value : values) {
+    auto row = seen.find(value.first);
+    Operation *parameter = row == seen.end() ? nullptr : row->second.op;
+    if (parameter && llvm::any_of(parameter->getUsers(), [&](Operation *user) {
+          return user->getBlock() != by->getBlock() || !by->isBeforeInBlock(user);
+        }))
+      reasons.push_back(value);
+  }
+  return reasons;
 }
 
 /// What is set and no script reads would be ignored.
@@ -329,7 +347,11 @@ Status Schedule::decide(Operation *op, DictionaryAttr decided, transform::Decide
     region = op->getParentOfType<dmir::RegionOp>();
     decided = ofProduct(phases.target(region.getDevice()), region, op, decided);
   }
-  return decide(region, decided, placeText(by.getLoc()));
+  std::string place = placeText(by.getLoc());
+  Status done = decide(region, decided, place);
+  if (Values reasons = enumerates && !done ? reasonsOf(by) : Values(); !reasons.empty())
+    refused = Refusal{place, done.error().message, std::move(reasons)};
+  return done;
 }
 
 Status Schedule::decide(dmir::RegionOp region, DictionaryAttr decided, const std::string &who) {

@@ -24,6 +24,12 @@ public:
     mlir::Operation *op = nullptr;
   };
 
+  /// What a target refused of the values of parameters, in a run of an enumeration.
+  struct Refusal {
+    std::string place, text;
+    Values reason; ///< the values that it rests on
+  };
+
   Schedule(mlir::MLIRContext &context, const PhaseContext &phases, Diagnostics &diagnostics);
   ~Schedule() override;
 
@@ -32,8 +38,10 @@ public:
   /// Runs them on a module whose regions are formed; a parameter that is not set has its default.
   bool run(mlir::ModuleOp module);
   /// Runs them on a module with these values besides those that are set, up to the first parameter without one, which
-  /// is returned; nullopt after a whole run. False where they fail.
-  bool runUpTo(mlir::ModuleOp module, const Values &values, std::optional<Parameter> &open);
+  /// is returned; nullopt after a whole run. Where a target refuses what some of the values decide, that is returned
+  /// and nothing is said. False where the scripts fail.
+  bool runUpTo(mlir::ModuleOp module, const Values &values, std::optional<Parameter> &open,
+               std::optional<Refusal> &refused);
 
   /// Who decided something of a region: the place in a script; "" where none did. `scope` as in Decision.
   std::string decider(dmir::RegionOp region, const std::string &scope, const std::string &name) const;
@@ -54,6 +62,7 @@ private:
   bool findEntry(Script &script);
   bool apply(mlir::ModuleOp module);
   bool checkKnobs();
+  Values reasonsOf(transform::DecideOp by) const;
   void rewrite(mlir::Diagnostic &diagnostic);
   std::string handleAt(mlir::Location place) const;
 
@@ -66,6 +75,7 @@ private:
   Values values;                         ///< of an enumeration
   bool enumerates = false;
   std::optional<Parameter> open;
+  std::optional<Refusal> refused;                                            ///< the last one of an enumeration
   std::map<std::pair<mlir::Operation *, std::string>, std::string> deciders; ///< {region, "scope.name"}
 };
 

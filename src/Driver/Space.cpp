@@ -10,6 +10,15 @@ using namespace mlir;
 
 namespace dmxc::driver {
 
+std::string knobText(const Schedule::Values &values, const char *before) {
+  std::string text;
+  for (const auto &[name, value] : values) {
+    auto string = dyn_cast<StringAttr>(value);
+    text += (text.empty() ? "" : " ") + std::string(before) + name + "=" + (string ? string.str() : valueText(value));
+  }
+  return text;
+}
+
 namespace {
 
 bool isPromising(Attribute value) {
@@ -26,9 +35,14 @@ public:
 
   bool walk() {
     std::optional<Schedule::Parameter> open;
+    std::optional<Schedule::Refusal> refused;
     OwningOpRef<ModuleOp> copy = module.clone();
-    if (!schedule.runUpTo(*copy, values, open))
+    if (!schedule.runUpTo(*copy, values, open, refused))
       return false;
+    if (refused) {
+      refuse(*refused);
+      return true;
+    }
     if (!open) {
       if (space.candidates.size() == kMostCandidates) {
         diagnostics.report(modelError("the scripts' parameters have more than " + std::to_string(kMostCandidates) +
@@ -45,7 +59,7 @@ public:
     for (uint64_t i = 0; i < open->domain.count(); ++i) {
       values.emplace_back(open->name, open->domain.at(i));
       point.push_back(static_cast<int64_t>(i));
-      if (!walk())
+      if (!isRefused() && !walk())
         return false;
       values.pop_back();
       point.pop_back();
@@ -54,12 +68,34 @@ public:
   }
 
 private:
+  /// Whether a target refused values that are among these.
+  bool isRefused() const {
+    return llvm::any_of(refusals, [&](const Schedule::Values &reason) {
+      return llvm::all_of(reason, [&](const auto &value) { return llvm::is_contained(values, value); });
+    });
+  }
+
+  /// Drops the values, and from now on all that have those which a refusal rests on; says the first few.
+  void refuse(const Schedule::Refusal &refusal) {
+    constexpr size_t most = 8;
+    refusals.push_back(refusal.reason);
+    if (++space.refused > most)
+      return;
+    Diagnostic warning;
+    warning.severity = Severity::Warning;
+    warning.id = "tune-refused";
+    warning.file = refusal.place;
+    warning.text = knobText(refusal.reason) + " is not tried: " + refusal.text;
+    diagnostics.report(std::move(warning));
+  }
+
   Schedule &schedule;
   ModuleOp module;
   Diagnostics &diagnostics;
   Space<Schedule::Values> &space;
   Schedule::Values values;
   Point point;
+  std::vector<Schedule::Values> refusals;
 };
 
 /// Walks the decisions of a region; what is free may depend on what is decided.
@@ -125,8 +161,13 @@ bool scriptSpace(const Options &options, Compilation &compilation, Diagnostics &
                  Space<Schedule::Values> &space) {
   return compilation.runStep("schedule-script", [&] {
     Schedule schedule(compilation.context(), compilation.phaseContext(), diagnostics);
-    return schedule.load(options.schedules, options.knobs) &&
-           ScriptWalk(schedule, compilation.module(), diagnostics, space).walk();
+    if (!schedule.load(options.schedules, options.knobs) ||
+        !ScriptWalk(schedule, compilation.module(), diagnostics, space).walk())
+      return false;
+    if (space.candidates.empty())
+      diagnostics.report(modelError("the targets refuse all values of the scripts' parameters"), "schedule-refused",
+                         options.schedules.back());
+    return !space.candidates.empty();
   });
 }
 

@@ -18,12 +18,16 @@ template <typename Candidate> struct Space {
   /// Of each candidate, how far its values are from the first of their domains, where targets put what they expect to
   /// be fastest. Of regions alone.
   std::vector<uint64_t> ranks;
+  size_t refused = 0; ///< values of scripts' parameters that a target refused together; no candidate has them
 };
 
 /// More candidates than this are an error: nobody would try them.
 inline constexpr size_t kMostCandidates = 1 << 16;
 /// Of a region whose parts have decisions of their own more than this are not written out.
 inline constexpr size_t kMostPlans = 1 << 12;
+
+/// "tile=8 unroll=2", with `before` in front of each.
+std::string knobText(const Schedule::Values &values, const char *before = "");
 
 /// A region that a tuner may decide of.
 struct TunedRegion {

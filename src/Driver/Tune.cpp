@@ -64,14 +64,9 @@ Error noClock() {
       "another target with -t");
 }
 
-/// "tile=8 unroll=2".
-std::string knobText(const Schedule::Values &values, const char *before = "") {
-  std::string text;
-  for (const auto &[name, value] : values) {
-    auto string = mlir::dyn_cast<mlir::StringAttr>(value);
-    text += (text.empty() ? "" : " ") + std::string(before) + name + "=" + (string ? string.str() : valueText(value));
-  }
-  return text;
+/// ", 3 members refused" of scripts' parameters.
+std::string refusedText(size_t count) {
+  return count ? ", " + std::to_string(count) + (count == 1 ? " member refused" : " members refused") : "";
 }
 
 class Tuner {
@@ -176,7 +171,7 @@ bool Tuner::list() {
     return false;
   for (const Schedule::Values &values : space.candidates)
     std::cout << knobText(values) << "\n";
-  std::cout << space.candidates.size() << " candidates\n";
+  std::cout << space.candidates.size() << " candidates" << refusedText(space.refused) << "\n";
   return true;
 }
 
@@ -336,7 +331,7 @@ bool Tuner::tuneScripts(const Space<Schedule::Values> &space) {
                           [&](size_t i) { return trial(knobText(space.candidates[i]), {}, space.candidates[i]); });
   if (!best)
     return fail(modelError("none of the candidates could be measured"), shownModel(options));
-  std::cout << "best of " << space.candidates.size() << " in " << best->trials
+  std::cout << "best of " << space.candidates.size() << refusedText(space.refused) << " in " << best->trials
             << " trials: " << knobText(space.candidates[best->best], "--set ") << ": "
             << static_cast<int64_t>(best->value) << " clocks, default " << defaultClocks << "\n";
   return true;

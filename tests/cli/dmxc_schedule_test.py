@@ -270,6 +270,22 @@ class Parameters(Base):
                 self.assertEqual(listed, self.brute(list(tree.items())))
                 self.assertEqual(count, f"{len(listed)} candidates")
 
+    def test_members_that_are_refused(self):
+        """A value that the target refuses is said once and in no candidate, whatever the parameters are that it does not rest on."""
+        lines = [CONV2, param("a", "one_of [1, 2]"), param("b", "one_of [3, 5000000, 4]"), param("c", "one_of [1, 2, 3]")]
+        for decides, refused in (([f"transform.dmx.decide %r with grain = %b : {ANY}, {NUMBER}", f"transform.dmx.decide %r with grain = %c : {ANY}, {NUMBER}"], 1),
+                                 ([f"transform.dmx.decide %r with grain = %a : {ANY}, {NUMBER}", f"transform.dmx.decide %r with grain = %b : {ANY}, {NUMBER}"], 2)):
+            (self.dir / "s.mlir").write_text(script(*lines, *decides))
+            result = self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--list")
+            members = f"{refused} member{'s' if refused > 1 else ''} refused"
+            self.assertEqual(result.stdout.splitlines(), [f"a={a} b={b} c={c}" for a in (1, 2) for b in (3, 4) for c in (1, 2, 3)] + [f"12 candidates, {members}"])
+            self.assertEqual(result.stderr.count("[tune-refused]"), refused)
+            self.assertRegex(result.stderr, r"s.mlir:[78]:5: warning: (a=1 )?b=5000000 is not tried: the cpu target refuses grain = 5000000 for node '/conv2/Conv'; its values are 1 to ")
+        (self.dir / "s.mlir").write_text(script(CONV2, param("a", "one_of [0, 5000000]"), f"transform.dmx.decide %r with grain = %a : {ANY}, {NUMBER}"))
+        err = self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--list", code=1).stderr
+        self.assertIn("s.mlir: error: the targets refuse all values of the scripts' parameters [schedule-refused]", err)
+        self.assertEqual(err.count("[tune-refused]"), 2)
+
     def test_defaults_and_set(self):
         lines = [CONV2, param("g", "range 1 to 9 default 4"), f"transform.dmx.decide %r with grain = %g : {ANY}, {NUMBER}"]
         (self.dir / "s.mlir").write_text(script(*lines))
@@ -365,6 +381,12 @@ class Tuning(Base):
                                                 f"transform.dmx.decide %r with quads = %team : {ANY}, {NUMBER}"))
         out = self.run_tool("tune", DIGITS, *self.TARGET, *BATCH, "--schedule", "s.mlir").stdout
         self.assertIn("best of 3 in 3 trials: --set team=16: ", out)
+        (self.dir / "s.mlir").write_text(script(match('device = "corsair"'), param("team", "one_of [1, 64, 4, 16]"),
+                                                f"transform.dmx.decide %r with quads = %team : {ANY}, {NUMBER}"))
+        result = self.run_tool("tune", DIGITS, *self.TARGET, *BATCH, "--schedule", "s.mlir")
+        self.assertIn("best of 3, 1 member refused in 3 trials: --set team=16: ", result.stdout)
+        self.assertNotIn("team=64: ", result.stdout)
+        self.assertIn("s.mlir:5:5: warning: team=64 is not tried: the corsair target refuses quads = 64 ", result.stderr)
 
     def test_bad_databases(self):
         self.tune(DIGITS, "good.jsonl", 2, *BATCH)
