@@ -261,6 +261,34 @@ def check_schedule(programs, folder):
     stops("too many are waited for", r"(task_barrier wait\(%\w+) >= 2", r"\1 >= 5", "deadlock: ")
 
 
+# --- decisions ----------------------------------------------------------------------------------------------------------
+def check_decisions(programs, folder):
+    """The order of loops is free where there are several tiles either way: another one is other code and the same bits."""
+    model, script, text, decided = Model(folder, 40, 70, 90), folder / "s.mlir", folder / "decided.mlir", folder / "decided.bundle"
+    explain = ("-t", "abacus", "--emit", "partition", "-q", "-o", text, "--explain-decisions")
+    run(programs / "dmxc", model.path, "-t", "abacus", "-o", model.bundle)
+    expect('  order = "rows"  (default)  of "rows", "columns"; ' in run(programs / "dmxc", model.path, *explain), "the decision is not listed")
+    small = Model(folder, 16, 70, 90)
+    said = run(programs / "dmxc", small.path, *explain)
+    expect(re.search(r"': abacus, tiles of 16 x 16\n  nothing is free\n", said), f"one row of tiles has no order: {said}")
+
+    def schedule(order):
+        script.write_text("module attributes {transform.with_named_sequence} {\n  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {\n"
+                          '    %r = transform.dmx.match {kind = "product"} in %m expect 1 : !transform.any_op -> !transform.any_op\n'
+                          f'    transform.dmx.decide %r {{order = "{order}"}} : !transform.any_op\n    transform.yield\n  }}\n}}\n')
+        return ("--schedule", script)
+
+    outputs = []
+    for order, same in (("rows", True), ("columns", False)):
+        run(programs / "dmxc", model.path, "-t", "abacus", "-o", decided, *schedule(order))
+        expect((code_of(decided) == code_of(model.bundle)) == same, f"the code where the order is {order}")
+        run(programs / "dmx-run", decided, "--inputs", model.data, "--expect", model.data, "--rtol", "1e-4", "--atol", "1e-4", "--output-dir", folder / order)
+        outputs.append([path.read_bytes() for path in sorted((folder / order).glob("*.npy"))])
+    expect(outputs[0] == outputs[1] and outputs[0], "the order changes bits")
+    said = run(programs / "dmxc", model.path, "-t", "abacus", "-o", decided, *schedule("depth"), code=1)
+    expect("s.mlir:4:5: error: the abacus target refuses order = \"depth\" for node 'MatMul_0'; its values are \"rows\", \"columns\" [schedule-refused]" in said, said)
+
+
 # --- what the tools show ------------------------------------------------------------------------------------------------
 def check_tools(programs, folder):
     bundle, data = folder / "50x100x70.bundle", folder / "50x100x70"
@@ -291,7 +319,7 @@ def main():
             check_configure(folder, copy)
         else:
             programs = (build_package if sys.argv[3] == "package" else build_tree)(folder, copy)
-            for check in (check_products, check_regions, check_schedule, check_tools, check_real):
+            for check in (check_products, check_regions, check_schedule, check_decisions, check_tools, check_real):
                 if not failures:
                     check(programs, folder)
             if sys.argv[3] == "package" and not failures:

@@ -15,6 +15,10 @@ namespace abacus {
 void registerDevice(mlir::DialectRegistry &registry);
 /// Writes the program of a kernel, which is one product, before it.
 void writeProgram(dmxc::dlir::KernelOp kernel);
+/// Key of a strategy, and a decision: the outer loop of a product, over "rows" or "columns" of its result.
+inline constexpr llvm::StringLiteral kOrder = "order";
+/// Whether a product has so many tiles that the order is one.
+bool hasOrders(dmxc::dmir::MatMulOp product);
 /// Bytes of DRAM that the program of a product needs.
 int64_t bytesInDram(dmxc::dmir::MatMulOp product);
 

@@ -35,6 +35,17 @@ public:
   bool fusesProducer(Operation *, OpOperand &, Operation *) const override { return false; }
   bool fusesConsumer(Operation *, Value, Operation *) const override { return false; }
 
+  /// What a schedule may decide. Results do not depend on one another: either order gives the same bits.
+  std::vector<Decision> decisions(dmir::RegionOp region, DictionaryAttr) const override {
+    auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
+    if (!product || !abacus::hasOrders(product))
+      return {};
+    Builder b(region.getContext());
+    Attribute rows = b.getStringAttr("rows"), columns = b.getStringAttr("columns");
+    return {
+        {abacus::kOrder.str(), "", Domain::oneOf({rows, columns}), rows, Effect::Bits, "what the outer loop is over"}};
+  }
+
   Result<DictionaryAttr> chooseStrategy(dmir::RegionOp region) const override {
     auto product = dyn_cast<dmir::MatMulOp>(region.getBlock()->front());
     if (!product || region.getBlock()->getOperations().size() != 2)
@@ -47,6 +58,10 @@ public:
     Builder b(region.getContext());
     NamedAttrList list;
     list.set(strategy::kAlgorithm, b.getStringAttr("tiles of 16 x 16"));
+    DictionaryAttr given = region.getStrategyAttr();
+    auto decided = given ? given.getAs<DictionaryAttr>(strategy::kDecided) : given; // checked
+    Attribute order = decided ? decided.get(abacus::kOrder) : Attribute();
+    list.set(abacus::kOrder, order ? order : b.getStringAttr("rows"));
     const std::pair<StringRef, int64_t> figures[] = {{strategy::kWork, 1},
                                                      {strategy::kGrain, 1},
                                                      {strategy::kScratch, 0},

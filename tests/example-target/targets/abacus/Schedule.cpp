@@ -31,8 +31,8 @@ struct Sizes {
 /// another. A token counts tiles: the engine waits for two of each.
 class ProductProgram {
 public:
-  ProductProgram(ProgramWriter &writer, dmir::MatMulOp product, const Sizes &sizes)
-      : writer(writer), product(product), s(sizes) {}
+  ProductProgram(ProgramWriter &writer, dmir::MatMulOp product, const Sizes &sizes, bool byColumns)
+      : writer(writer), product(product), s(sizes), byColumns(byColumns) {}
 
   void write(bool swapped) {
     if (swapped) // the kernel's first argument is b
@@ -77,13 +77,20 @@ private:
   void halves(function_ref<void(Sum half, Sum t)> body) {
     writer.loop(2, [&](const Sum &half) { writer.loop(2, [&](const Sum &t) { body(half, t); }); });
   }
+  /// All tiles of the result, two of a row after each other.
+  void results(function_ref<void(Sum i, Sum pair, Sum turn)> body) {
+    auto both = [&](const Sum &i, const Sum &pair) { writer.loop(2, [&](const Sum &turn) { body(i, pair, turn); }); };
+    if (byColumns)
+      writer.loop(s.pairs, [&](const Sum &pair) { writer.loop(s.rows, [&](const Sum &i) { both(i, pair); }); });
+    else
+      writer.loop(s.rows, [&](const Sum &i) { writer.loop(s.pairs, [&](const Sum &pair) { both(i, pair); }); });
+  }
   /// All pairs of tiles that are multiplied; `at` counts along k.
   void steps(function_ref<void(Sum i, Sum j, Sum at, Sum quarter)> body) {
-    writer.loop(s.rows, [&](const Sum &i) {
-      writer.loop(2 * s.pairs, [&](const Sum &j) {
-        writer.loop(s.depth, [&](const Sum &p) {
-          halves([&](const Sum &half, const Sum &t) { body(i, j, p * 4 + half * 2 + t, quarter(half, t)); });
-        });
+    results([&](const Sum &i, const Sum &pair, const Sum &turn) {
+      writer.loop(s.depth, [&](const Sum &p) {
+        halves(
+            [&](const Sum &half, const Sum &t) { body(i, pair * 2 + turn, p * 4 + half * 2 + t, quarter(half, t)); });
       });
     });
   }
@@ -147,16 +154,15 @@ private:
           .with(tile(kRow, s.bRow()))
           .create();
     };
-    writer.loop(s.rows, [&](const Sum &i) {
-      writer.loop(s.pairs, [&](const Sum &j) {
-        writer.loop(2, [&](const Sum &turn) { writer.group("store c", cFull, cFree, [&] { store(i, j, turn); }); });
-      });
+    results([&](const Sum &i, const Sum &pair, const Sum &turn) {
+      writer.group("store c", cFull, cFree, [&] { store(i, pair, turn); });
     });
   }
 
   ProgramWriter &writer;
   dmir::MatMulOp product;
   Sizes s;
+  bool byColumns;
   Value a, b, c, tilesA, tilesB, tilesC, aFull, aFree, bFull, bFree, cFull, cFree;
 };
 
@@ -168,6 +174,11 @@ Sizes sizesOf(dmir::MatMulOp product) {
 
 } // namespace
 
+bool abacus::hasOrders(dmir::MatMulOp product) {
+  Sizes sizes = sizesOf(product);
+  return sizes.rows > 1 && sizes.pairs > 1;
+}
+
 int64_t abacus::bytesInDram(dmir::MatMulOp product) {
   Sizes sizes = sizesOf(product);
   return sizes.aBytes() + sizes.bBytes() + sizes.cBytes();
@@ -177,5 +188,8 @@ void abacus::writeProgram(dlir::KernelOp kernel) {
   auto product = cast<dmir::MatMulOp>(kernel.getBlock()->front());
   OpBuilder builder(kernel);
   ProgramWriter writer(builder, kernel.getLoc(), kernel.getSymName(), "abacus");
-  ProductProgram(writer, product, sizesOf(product)).write(product.getLhs() != kernel.getBlock()->getArgument(0));
+  auto order = kernel.getStrategy().getAs<StringAttr>(kOrder); // text may have left it out
+  bool byColumns = order && order == "columns";
+  ProductProgram(writer, product, sizesOf(product), byColumns)
+      .write(product.getLhs() != kernel.getBlock()->getArgument(0));
 }
