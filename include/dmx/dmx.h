@@ -421,7 +421,8 @@ typedef struct dmx_session_info {
   const char *better_isa;  /* level that the host CPU has and the bundle has no code of, "x86-64-v4": compiled for it,
                               the  model would run faster; "" when there is none */
   const char *machine; /* what runs tasks that the host's processor does not, where a target has several: "NVIDIA H100
-                          PCIe", or a simulator and why; "" where there is nothing to say */
+                          PCIe", or a simulator and why; of the host's, why it does not take the bundle's best code;
+                          "" where there is nothing to say */
 } dmx_session_info;
 
 /* Facts of the session as it is now. `info->struct_size` must be set. */

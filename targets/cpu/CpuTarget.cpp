@@ -248,7 +248,10 @@ Result<std::vector<CodeEntry>> CpuTarget::emit(ArrayRef<Operation *> kernels) co
   if (common.empty())
     return entries;
   entries.push_back({commonEntry, "", {}, {}});
-  if (Status s = link(common, levels.front(), entries.back()); !s)
+  // Code says which level it is of, and is not run where that is not there.
+  const IsaLevel &least = *llvm::min_element(
+      levels, [](const IsaLevel &x, const IsaLevel &y) { return x.required.size() < y.required.size(); });
+  if (Status s = link(common, least, entries.back()); !s)
     return s.takeError();
   return entries;
 }
@@ -259,11 +262,13 @@ std::string CpuTarget::describe() const {
       "same at all; the default is " +
       llvm::join(std::begin(kDefaultLevels), std::end(kDefaultLevels), " and ") + ", and " + kVnniLevel.str() +
       " where runs quantise what bytes are multiplied with\n";
-  for (const IsaLevel &isa : levels) {
+  for (StringRef name : llvm::reverse(IsaLevel::names())) {
+    IsaLevel isa = *IsaLevel::byName(name);
     text += "  " + isa.name + ": vectors of " + std::to_string(isa.vectorBytes) + " bytes, needs";
     for (StringRef feature : isa.required)
       text += " " + feature.str();
-    text += isa.runsHere() ? " (this machine has them)\n" : " (this machine lacks some)\n";
+    llvm::SmallVector<std::string> lacked = isa.lackedHere();
+    text += lacked.empty() ? " (this machine has them)\n" : " (this machine lacks " + llvm::join(lacked, ", ") + ")\n";
   }
   return text;
 }
@@ -284,7 +289,9 @@ Result<std::unique_ptr<TargetBackend>> dmxc::createCpuTarget(const TargetOptions
       std::string known;
       for (StringRef other : IsaLevel::names())
         known += (known.empty() ? "" : ", ") + other.str();
-      return usageError("the cpu target has no level '" + name + "'; it has " + known);
+      std::string meant = IsaLevel::meantBy(name);
+      return usageError("the cpu target has no level '" + name + "'; it has " + known +
+                        (meant.empty() ? "" : "; did you mean 'cpu:" + meant + "'?"));
     }
     if (llvm::none_of(levels, [&](const IsaLevel &other) { return other.name == isa->name; }))
       levels.push_back(std::move(*isa));

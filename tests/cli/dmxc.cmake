@@ -46,6 +46,8 @@ dmxc_frontend_test(cli.blocked-pixels onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/blocked_pixels.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 dmxc_frontend_test(cli.contracts onnx
   ${DMXC_SYSTEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/contracts_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+dmxc_frontend_test(cli.levels mlir
+  Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/levels_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 dmxc_frontend_test(cli.decisions "onnx;mlir"
   Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/decisions_test.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR})
 set_tests_properties(cli.decisions PROPERTIES TIMEOUT 900)

@@ -131,6 +131,77 @@ TEST(CpuFeatures, TheNameOfALevelCounts) {
   }
 }
 
+namespace {
+
+using Codes = std::vector<dmxrt::TargetCode>;
+
+/// Code of three levels, the last of them needs tiles.
+Codes threeLevels() {
+  return {{"cpu", "x86-64-v4", "code/cpu/x86-64-v4/kernels.so", {"avx512f", "avx512vl"}, ""},
+          {"cpu", "znver4", "code/cpu/znver4/kernels.so", {"avx512f", "avx512vl", "avx512bf16", "sse4a"}, ""},
+          {"cpu",
+           "sapphirerapids",
+           "code/cpu/sapphirerapids/kernels.so",
+           {"avx512f", "avx512vl", "avx512bf16", "amx-tile", "amx-bf16"},
+           ""}};
+}
+
+int timesAsked = 0;
+bool refuses() { return ++timesAsked == 0; }
+bool lends() { return ++timesAsked != 0; }
+bool everything(std::string_view feature) { return feature != "sse4a"; }
+bool noTiles(std::string_view feature) { return everything(feature) && !feature.starts_with("amx-"); }
+bool amd(std::string_view feature) { return !feature.starts_with("amx-"); }
+
+/// The level chosen, or the message.
+std::string chosen(const Codes &codes, const dmxrt::CpuMachine &machine, std::string &note, std::string_view isa = "") {
+  timesAsked = 0;
+  auto code = dmxrt::selectCpuCode(codes, isa, machine, note);
+  return code ? (*code)->arch : code.error().message;
+}
+
+} // namespace
+
+TEST(CpuFeatures, TilesAreForThoseThatGetThem) {
+  std::string note;
+  EXPECT_EQ(chosen(threeLevels(), {everything, lends}, note), "sapphirerapids");
+  EXPECT_GT(timesAsked, 0);
+  EXPECT_EQ(note, "");
+  EXPECT_EQ(chosen(threeLevels(), {noTiles, lends}, note), "x86-64-v4") << "znver4 is for processors with SSE4A";
+  EXPECT_EQ(timesAsked, 0) << "who has no tiles is not asked for them";
+  EXPECT_EQ(chosen(threeLevels(), {amd, lends}, note), "znver4");
+  EXPECT_EQ(note, "");
+  EXPECT_EQ(chosen(threeLevels(), {everything, refuses}, note), "x86-64-v4");
+  EXPECT_NE(note.find("permission to use AMX's tiles"), std::string::npos) << note;
+  EXPECT_NE(note.find("sapphirerapids"), std::string::npos) << note;
+  note.clear();
+  EXPECT_EQ(chosen(threeLevels(), {everything, refuses}, note, "x86-64-v4"), "x86-64-v4");
+  EXPECT_EQ(timesAsked, 0);
+  EXPECT_EQ(note, "");
+  std::string alone = chosen({threeLevels().back()}, {everything, refuses}, note);
+  EXPECT_NE(alone.find("its sapphirerapids code needs permission to use AMX's tiles"), std::string::npos) << alone;
+  EXPECT_NE(alone.find("-t cpu:x86-64-v2"), std::string::npos) << alone;
+}
+
+/// What the manifest keeps to itself is in the code's name, and in the code.
+TEST(CpuFeatures, TilesThatNobodySpokeOf) {
+  Codes codes = {threeLevels().back()};
+  std::string note;
+  codes[0].features = {"sse2"};
+  EXPECT_NE(chosen(codes, {noTiles, lends}, note).find("needs CPU feature 'amx-bf16'"), std::string::npos);
+  EXPECT_NE(chosen(codes, {everything, refuses}, note).find("needs permission to use"), std::string::npos);
+  codes[0].arch = "x86-64-v2";
+  EXPECT_NE(chosen(codes, {noTiles, lends}, note).find("needs CPU feature 'amx-bf16'"), std::string::npos);
+  dmxrt::Status status = dmxrt::checkCpuLevel("sapphirerapids", {noTiles, lends});
+  EXPECT_FALSE(bool(status));
+  EXPECT_FALSE(bool(dmxrt::checkCpuLevel("sapphirerapids", {everything, refuses})));
+  EXPECT_TRUE(bool(dmxrt::checkCpuLevel("sapphirerapids", {everything, lends})));
+  EXPECT_FALSE(bool(dmxrt::checkCpuLevel("znver4", {everything, lends})));
+  EXPECT_TRUE(bool(dmxrt::checkCpuLevel("znver4", {amd, lends})));
+  for (const char *level : {"", "host", "x86-64-v2x"})
+    EXPECT_TRUE(bool(dmxrt::checkCpuLevel(level, {noTiles, lends}))) << level;
+}
+
 /// Two threads take turns over a pair of gates, with and without spinning.
 TEST(Gate, PingPong) {
   for (uint32_t spins : {0u, 1000u}) {

@@ -142,13 +142,17 @@ CpuDevice::~CpuDevice() {
 }
 
 Result<const TargetCode *> CpuDevice::selectCode(std::span<const TargetCode> codes, std::string_view isa) const {
-  return selectCpuCode(codes, isa);
+  return selectCpuCode(codes, isa, {}, passedOver);
 }
 
 const char *CpuDevice::betterLevel(std::span<const TargetCode> codes) const { return betterCpuLevel(codes); }
 
 Result<std::shared_ptr<const CodeImage>> CpuDevice::loadCode(std::span<const std::byte> bytes) {
-  return ElfImage::load(bytes);
+  auto image = ElfImage::load(bytes);
+  if (image)
+    if (Status status = checkCpuLevel(static_cast<const ElfImage &>(**image).level()); !status)
+      return status.takeError();
+  return image;
 }
 
 Result<void *> CpuDevice::allocate(uint64_t size) {

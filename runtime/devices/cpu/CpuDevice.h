@@ -25,6 +25,7 @@ public:
 
   Result<const TargetCode *> selectCode(std::span<const TargetCode> codes, std::string_view isa) const override;
   const char *betterLevel(std::span<const TargetCode> codes) const override;
+  const char *machine() const override { return passedOver.c_str(); }
   Result<std::shared_ptr<const CodeImage>> loadCode(std::span<const std::byte> bytes) override;
   Result<void *> allocate(uint64_t size) override;
   void release(void *memory, uint64_t size) override;
@@ -127,6 +128,7 @@ protected:
   alignas(64) Gate finished;                 // raised by every worker that leaves
   uint32_t finishedTarget = 0;
   std::atomic<bool> stopping{false};
+  mutable std::string passedOver; ///< why better code of the bundle was not chosen
   static constexpr uint64_t kNoFailure = UINT64_MAX;
   alignas(64) std::atomic<uint64_t> failure{kNoFailure}; // task << 32 | code; of several the lowest
 };

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace dmxrt {
@@ -133,6 +134,16 @@ bool cpuHasFeature(std::string_view name) {
   return false;
 }
 
+bool cpuLendsTiles() {
+#if defined(__x86_64__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18; // asm/prctl.h; the state's number in XCR0
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 /// What each level adds that kernels are written for, best first; processors have the rest with it.
@@ -141,31 +152,46 @@ struct LevelRow {
   std::array<std::string_view, 5> features;
 };
 constexpr LevelRow kLevels[] = {
+    {"sapphirerapids", {"amx-bf16", "amx-tile", "amx-int8", "avx512bf16", "avx512vl"}},
+    {"znver4", {"avx512bf16", "avx512vnni", "sse4a", "avx512f", "avx512vl"}},
     {"x86-64-v4-vnni", {"avx512vnni", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
     {"x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
     {"x86-64-v3", {"avx2", "fma", "f16c", "bmi2", "lzcnt"}},
     {"x86-64-v2", {"sse4.2", "sse4.1", "ssse3", "sse3", "popcnt"}},
 };
 
-/// A feature that the code needs and this CPU lacks. The level in the name of the code counts
+/// What is behind the "needs" of a message.
+std::string lackedFeature(std::string_view feature) { return cat("CPU feature '", feature, "'"); }
+constexpr std::string_view kLackedTiles = "permission to use AMX's tiles (arch_prctl ARCH_REQ_XCOMP_PERM)";
+
+bool needsTiles(std::string_view feature) { return feature.starts_with("amx-"); }
+
+/// The first of some features that a machine lacks; "" where it has them all.
+template <typename Features> std::string lackedOf(const Features &features, const CpuMachine &machine) {
+  bool tiles = false;
+  for (std::string_view feature : features) {
+    if (!machine.hasFeature(feature))
+      return lackedFeature(feature);
+    tiles |= needsTiles(feature);
+  }
+  return std::string(tiles && !machine.lendsTiles() ? kLackedTiles : "");
+}
+
+/// What the code needs and the machine lacks; "": nothing. The level in the name of the code counts
 /// too, so that a manifest that says less of it is not believed: code/cpu/x86-64-v4/kernels.so.
-std::optional<std::string_view> lackingFeature(const TargetCode &code) {
-  for (const std::string &feature : code.features)
-    if (!cpuHasFeature(feature))
-      return feature;
+std::string lackedBy(const TargetCode &code, const CpuMachine &machine) {
+  std::string lacked = lackedOf(code.features, machine);
   for (const LevelRow &level : kLevels)
-    if (code.arch == level.name || code.entry.find(cat("/", level.name, "/")) != std::string::npos)
-      for (std::string_view feature : level.features)
-        if (!cpuHasFeature(feature))
-          return feature;
-  return std::nullopt;
+    if (lacked.empty() && (code.arch == level.name || code.entry.find(cat("/", level.name, "/")) != std::string::npos))
+      lacked = lackedOf(level.features, machine);
+  return lacked;
 }
 
 } // namespace
 
 const char *betterCpuLevel(std::span<const TargetCode> codes) {
-  // The first is of use to products of bytes alone, the last is as good as none.
-  for (const LevelRow &level : std::span(kLevels).subspan(1, 2)) {
+  // The first ones are of use to products of bytes or bf16 alone, the last is as good as none.
+  for (const LevelRow &level : std::span(kLevels).subspan(3, 2)) {
     bool used = false;
     for (const TargetCode &code : codes)
       used |= code.target == "cpu" &&
@@ -179,6 +205,12 @@ const char *betterCpuLevel(std::span<const TargetCode> codes) {
 }
 
 Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std::string_view isa) {
+  std::string note;
+  return selectCpuCode(codes, isa, {}, note);
+}
+
+Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std::string_view isa,
+                                         const CpuMachine &machine, std::string &note) {
   const TargetCode *best = nullptr;
   std::string levels, missing;
   for (const TargetCode &code : codes) {
@@ -187,10 +219,13 @@ Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std:
     levels += cat(levels.empty() ? "" : ", ", code.arch);
     if (!isa.empty() && code.arch != isa)
       continue;
-    if (std::optional<std::string_view> lacking = lackingFeature(code))
-      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs CPU feature '", *lacking, "'");
+    std::string lacked = lackedBy(code, machine);
+    if (!lacked.empty())
+      missing += cat(missing.empty() ? "" : "; ", "its ", code.arch, " code needs ", lacked);
     else if (!best || code.features.size() > best->features.size())
       best = &code;
+    if (lacked == kLackedTiles)
+      note = cat("the system refuses ", lacked, ", which ", code.arch, " code needs");
   }
   if (best)
     return best;
@@ -201,6 +236,14 @@ Result<const TargetCode *> selectCpuCode(std::span<const TargetCode> codes, std:
   return fail(DMX_STATUS_UNSUPPORTED, "this CPU cannot run the bundle: ", missing,
               ", which this CPU or its operating system lacks; compile the model for a lower level, e.g. "
               "-t cpu:x86-64-v2, or add it beside the others with +");
+}
+
+Status checkCpuLevel(std::string_view name, const CpuMachine &machine) {
+  for (const LevelRow &level : kLevels)
+    if (std::string lacked = level.name == name ? lackedOf(level.features, machine) : ""; !lacked.empty())
+      return fail(DMX_STATUS_UNSUPPORTED, "the code is of level ", name, ", whatever the manifest says, and needs ",
+                  lacked, ", which this CPU or its operating system lacks; compile the model again, for a lower level");
+  return {};
 }
 
 } // namespace dmxrt

@@ -349,6 +349,9 @@ Status ElfLoader::readTable(uint64_t address) {
   image.version = found.abi_version;
   if (found.abi_version < DMX_KERNEL_OLDEST_ABI_VERSION || found.abi_version > DMX_KERNEL_ABI_VERSION)
     return otherAbi();
+  uint64_t isa = reinterpret_cast<uint64_t>(found.isa), limit = segmentEnd(isa, PF_R | PF_X);
+  if (limit && std::memchr(found.isa, 0, limit - isa))
+    image.isa = found.isa;
   return readEntries(reinterpret_cast<uint64_t>(found.kernels), found.kernel_count);
 }
 

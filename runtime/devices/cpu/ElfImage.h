@@ -32,6 +32,8 @@ public:
 
   /// A dmx_kernel_fn as a data pointer.
   const void *findKernel(std::string_view name) const override;
+  /// The level that it says it was built for; "" where it says none.
+  std::string_view level() const { return isa; }
   const ContractTable *contracts() const override { return version >= 3 ? &promises : nullptr; }
 
 private:
@@ -39,6 +41,7 @@ private:
   std::byte *base = nullptr;
   uint64_t span = 0;
   uint32_t version = 0; // of the table
+  std::string_view isa;
   std::map<std::string_view, dmx_kernel_fn> kernels;
   ContractTable promises;
   friend class ElfLoader;

@@ -4,11 +4,17 @@
 
 #include "CpuBuilder.h"
 
+#include "dmxc/Support/Diagnostic.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/TargetParser/Host.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace dmxc::cpu;
 
@@ -23,6 +29,7 @@ constexpr llvm::StringRef v4Features[] = {"avx512bw", "avx512cd", "avx512dq", "a
 // required of the machine that loads the bundle are exactly those the code may
 // use.
 constexpr llvm::StringRef hostExtras[] = {"avx512bf16", "avx512vnni", "avxvnni"};
+constexpr llvm::StringRef tileFeatures[] = {"amx-tile", "amx-bf16", "amx-int8"};
 
 void append(IsaLevel &isa, llvm::ArrayRef<llvm::StringRef> features) {
   for (llvm::StringRef feature : features)
@@ -58,6 +65,36 @@ IsaLevel makeVnni() {
   return isa;
 }
 
+void use(IsaLevel &isa, llvm::ArrayRef<llvm::StringRef> features) {
+  for (llvm::StringRef feature : features)
+    isa.features += (isa.features.empty() ? "+" : ",+") + feature.str();
+  append(isa, features);
+}
+
+IsaLevel makeDots() {
+  IsaLevel isa = makeVnni();
+  isa.name = kDotsLevel;
+  use(isa, {"avx512bf16"});
+  append(isa, {"sse4a"}); // is not used: AMD's processors have it, Intel's do not
+  isa.hasDots = true;
+  return isa;
+}
+
+IsaLevel makeTiles() {
+  IsaLevel isa = makeVnni();
+  isa.name = kTileLevel;
+  use(isa, {"avx512bf16"});
+  use(isa, tileFeatures);
+  isa.hasTiles = true;
+  return isa;
+}
+
+/// Whether Linux lets this process use tiles. It asks for that; the runtime does, too.
+bool systemLendsTiles() {
+  constexpr long requestPermission = 0x1023, tileData = 18; // asm/prctl.h, ARCH_REQ_XCOMP_PERM; XCR0's bit
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+}
+
 IsaLevel makeHost() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   auto hasAll = [&](llvm::ArrayRef<llvm::StringRef> names) {
@@ -70,9 +107,13 @@ IsaLevel makeHost() {
     bool wanted = extra.starts_with("avx512") ? v4 : v3;
     if (!wanted || !features.lookup(extra))
       continue;
-    isa.features += (isa.features.empty() ? "+" : ",+") + extra.str();
-    isa.required.push_back(extra.str());
+    use(isa, extra);
     isa.hasVnni |= extra == (v4 ? "avx512vnni" : "avxvnni");
+  }
+  isa.hasDots = v4 && hasAll({"avx512bf16", "sse4a"});
+  if (v4 && hasAll(tileFeatures) && systemLendsTiles()) {
+    use(isa, tileFeatures);
+    isa.hasTiles = true;
   }
   return isa;
 }
@@ -84,6 +125,10 @@ std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
     return makeHost();
   if (name == kVnniLevel)
     return makeVnni();
+  if (name == kDotsLevel)
+    return makeDots();
+  if (name == kTileLevel)
+    return makeTiles();
   for (int level : {2, 3, 4})
     if (name == "x86-64-v" + std::to_string(level))
       return makeLevel(level);
@@ -91,9 +136,11 @@ std::optional<IsaLevel> IsaLevel::byName(llvm::StringRef name) {
 }
 
 int64_t IsaLevel::mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const {
-  // Those of the psABI, without and with VNNI: one of them has the largest tiles of any kind.
+  // Those of the psABI, without and with VNNI, and those with units for bf16: one of them has the largest tiles of any
+  // kind.
   static const llvm::SmallVector<IsaLevel, 0> levels = [] {
-    llvm::SmallVector<IsaLevel, 0> all{makeLevel(2), makeLevel(3), makeLevel(4), makeLevel(3), makeLevel(4)};
+    llvm::SmallVector<IsaLevel, 0> all{makeLevel(2), makeLevel(3), makeLevel(4), makeLevel(3),
+                                       makeLevel(4), makeDots(),   makeTiles()};
     all[3].hasVnni = all[4].hasVnni = true;
     return all;
   }();
@@ -142,11 +189,35 @@ mlir::Value IsaLevel::lookUp(mlir::ImplicitLocOpBuilder &b, mlir::Value table, m
 }
 
 llvm::ArrayRef<llvm::StringRef> IsaLevel::names() {
-  static constexpr llvm::StringRef all[] = {"host", kVnniLevel, "x86-64-v4", "x86-64-v3", "x86-64-v2"};
+  static constexpr llvm::StringRef all[] = {"host",      kTileLevel,  kDotsLevel, kVnniLevel,
+                                            "x86-64-v4", "x86-64-v3", "x86-64-v2"};
   return all;
 }
 
-bool IsaLevel::runsHere() const {
+std::string IsaLevel::meantBy(llvm::StringRef name) {
+  std::string lower = name.lower();
+  llvm::StringRef meant = llvm::StringSwitch<llvm::StringRef>(lower)
+                              .Cases({"amx", "amx-bf16", "amx-int8", "amx-tile", "spr", "emr", "gnr"}, kTileLevel)
+                              .Cases({"emeraldrapids", "graniterapids", "sapphire-rapids"}, kTileLevel)
+                              .Cases({"znver5", "zen4", "zen5", "avx512bf16"}, kDotsLevel)
+                              .Cases({"avx512", "skylake-avx512", "v4"}, "x86-64-v4")
+                              .Cases({"vnni", "avx512vnni", "v4-vnni"}, kVnniLevel)
+                              .Cases({"avx2", "haswell", "v3"}, "x86-64-v3")
+                              .Cases({"native", "this"}, "host")
+                              .Default("");
+  if (!meant.empty())
+    return meant.str();
+  std::vector<std::string> known;
+  for (llvm::StringRef level : names())
+    known.push_back(level.str());
+  return nearestName(lower, known);
+}
+
+llvm::SmallVector<std::string> IsaLevel::lackedHere() const {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  return llvm::all_of(required, [&](const std::string &n) { return features.lookup(n); });
+  llvm::SmallVector<std::string> lacked;
+  llvm::copy_if(required, std::back_inserter(lacked), [&](const std::string &n) { return !features.lookup(n); });
+  if (lacked.empty() && hasTiles && !systemLendsTiles())
+    lacked.push_back("the system's permission to use AMX's tiles");
+  return lacked;
 }

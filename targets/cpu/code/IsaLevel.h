@@ -33,14 +33,21 @@ struct CacheShares {
 
 /// Level v4 and AVX512-VNNI.
 constexpr llvm::StringLiteral kVnniLevel = "x86-64-v4-vnni";
+/// v4 of processors with units for products of bf16, by LLVM's names of the first that had them. AMD's, whose vdpbf16ps
+/// does twice the work of f32's instructions (Intel's does half, so code of this level needs what only AMD has); and
+/// Intel's with AMX.
+constexpr llvm::StringLiteral kDotsLevel = "znver4", kTileLevel = "sapphirerapids";
 
 /// An instruction-set level. The levels are those of the x86-64 psABI (v2: SSE4.2, v3: AVX2+FMA+F16C, v4: AVX-512
-/// F/BW/CD/DQ/VL) and kVnniLevel; "host" is this machine. `name` is as in the manifest: "x86-64-v3".
+/// F/BW/CD/DQ/VL), kVnniLevel, kDotsLevel and kTileLevel; "host" is this machine. `name` is as in the manifest:
+/// "x86-64-v3".
 struct IsaLevel : Processor {
   std::string cpu;      ///< LLVM CPU name
   std::string features; ///< LLVM feature string beyond the CPU's
   bool hasF16C = false;
-  bool hasVnni = false; ///< u8 x s8 dot products of full vectors (AVX512-VNNI, AVX-VNNI)
+  bool hasVnni = false;  ///< u8 x s8 dot products of full vectors (AVX512-VNNI, AVX-VNNI)
+  bool hasDots = false;  ///< dot products of pairs of bf16 (AVX512-BF16) that are faster than f32
+  bool hasTiles = false; ///< products of tiles of bf16 (AMX)
   CacheShares caches;
   /// Feature names the runtime checks at load (manifest "features").
   llvm::SmallVector<std::string> required;
@@ -52,16 +59,19 @@ struct IsaLevel : Processor {
                                              unsigned buffers, unsigned dims,
                                              llvm::ArrayRef<bool> noalias = {}) const override;
 
-  /// Level by name ("x86-64-v2", "-v3", "-v4", "-v4-vnni", "host"); nullopt for an unknown name.
+  /// Level by name; nullopt for an unknown one.
   static std::optional<IsaLevel> byName(llvm::StringRef name);
+  /// The known name that a user may have meant: a processor's or an instruction set's, or a near one. "": none.
+  static std::string meantBy(llvm::StringRef name);
   /// The level that plans are made for.
   static const IsaLevel &nominal();
   /// The most bytes that a buffer of tiles takes at any level, this one included; it is planned before one is chosen.
   int64_t mostBytes(llvm::function_ref<int64_t(const IsaLevel &)> bytesAt) const;
   /// Names byName knows, best first.
   static llvm::ArrayRef<llvm::StringRef> names();
-  /// Whether this machine has every required feature.
-  bool runsHere() const;
+  /// What this machine lacks of it: required features, or Linux' permission to use tiles.
+  llvm::SmallVector<std::string> lackedHere() const;
+  bool runsHere() const { return lackedHere().empty(); }
 };
 
 } // namespace dmxc::cpu
