@@ -210,7 +210,16 @@ def convolutions():
 
 
 CONVOLUTIONS = convolutions()
-CASES = {"attention": attention(), "broadcasting": broadcasting(), "movement": movement(), "reductions": reductions(), "windows": windows(), **CONVOLUTIONS}
+def row():
+    """A part of fixed size of a constant that starts where a run says."""
+    table = np.arange(21, dtype=np.float32).reshape(7, 3)
+    body = (constant("%t", table) + op("%r", "slice", {"%t": [7, 3]}, [1, 3], "starts = array<i64: -9223372036854775808, 0>, "
+                                       'sizes = array<i64: 1, 3>, steps = array<i64: 1, 1>, dims = #dmir.dims<"n">') +
+            op("%y", "add", {"%x": ["n", 3], "%r": [1, 3]}, ["n", 3]))
+    return Case({"x": ["n", 3]}, body, "%y", ["n", 3], lambda x: x + table[len(x)], [{"n": n} for n in (0, 1, 2, 5, 6)])
+
+
+CASES = {"row": row(), "attention": attention(), "broadcasting": broadcasting(), "movement": movement(), "reductions": reductions(), "windows": windows(), **CONVOLUTIONS}
 
 
 class BundleTest(unittest.TestCase):

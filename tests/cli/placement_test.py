@@ -64,6 +64,16 @@ class Placement(Base):
         flags = next(line for line in helps if "--dim" in line)
         return shlex.split(flags[flags.index("--dim"):])
 
+    def test_part_that_starts_where_a_run_says(self):
+        """Its types have no open dims, yet the device's programs have no place for where it starts."""
+        (self.dir / "part.mlir").write_text(
+            'func.func @main(%x: tensor<8x8xf32> {dmir.name = "x"}, %y: tensor<?xf32, #dmir.dims<"n">> {dmir.name = "y"}) -> (tensor<1x8xf32> {dmir.name = "z"}) {\n'
+            "  %0 = dmir.slice %x {starts = array<i64: -9223372036854775808, 0>, sizes = array<i64: 1, 8>, steps = array<i64: 1, 1>, "
+            'dims = #dmir.dims<"n">} : (tensor<8x8xf32>) -> tensor<1x8xf32>\n'
+            "  %1 = dmir.add %0, %0 : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>\n  return %1 : tensor<1x8xf32>\n}\n")
+        _, shares, _ = self.compile("part.mlir")
+        self.assertEqual({name: share[:2] for name, share in shares.items()}, {"corsair": (1, 2), "cpu": (1, 2)})
+
     def test_two_nodes(self):
         (self.dir / "two.onnx").write_bytes(two_nodes())
         text, shares, helps = self.compile("two.onnx")

@@ -64,7 +64,8 @@ struct FoldConstants : dmxc::impl::FoldConstantsBase<FoldConstants> {
     // A table turned round would be there twice.
     if (asStored && isa<dmir::TransposeOp>(op) && dmir::isTable(op->getOperand(0)) && isRightOperand(op->getResult(0)))
       return false;
-    return resultsFoldable(op);
+    // A part of fixed size may start where a run says.
+    return !op->hasAttr("dims") && resultsFoldable(op);
   }
 
   /// Whether a product reads the value, or a view of it, from the right.

@@ -96,10 +96,13 @@ std::optional<RowsOp> dmxc::corsair::rowsOp(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 static std::optional<std::string> refusesTypes(Operation *op) {
+  static constexpr const char *open = "the device's programs have static shapes, and the node has open dims";
+  if (op->hasAttr("dims")) // such as where a part of fixed size starts
+    return open;
   auto check = [](Type type) -> std::optional<std::string> {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
-      return "the device's programs have static shapes, and the node has open dims";
+      return open;
     if (!deviceKind(tensor.getElementType())) {
       std::optional<DType> dtype = dmir::dtypeOf(tensor.getElementType());
       return "the vector device has no elements of type " + (dtype ? std::string(dtypeName(*dtype)) : "block_fp");

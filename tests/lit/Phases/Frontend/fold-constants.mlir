@@ -22,3 +22,14 @@ func.func @not_constant(%x: tensor<3xf32>) -> tensor<3xf32> {
   %0 = dmir.exp %x : (tensor<3xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+
+// -----
+
+// A part of fixed size that starts where a run says is none.
+// CHECK-LABEL: func @open_start
+// CHECK: dmir.slice
+func.func @open_start(%x: tensor<?xf32, #dmir.dims<"n">>) -> tensor<1xf32> {
+  %t = dmir.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %0 = dmir.slice %t {starts = array<i64: -9223372036854775808>, sizes = array<i64: 1>, steps = array<i64: 1>, dims = #dmir.dims<"n">} : (tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
