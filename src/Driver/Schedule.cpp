@@ -228,7 +228,11 @@ bool Schedule::apply(ModuleOp module) {
           [&](mlir::transform::TransformState &state) { state.addExtension<transform::ScheduleExtension>(*this); });
       messages = held.take();
     }
-    if (!open && !(refused && failed(done)))
+    if (refused && llvm::none_of(messages, [&](mlir::Diagnostic &message) {
+          return StringRef(message.str()).contains(refused->text);
+        }))
+      refused.reset(); // the script has an alternative
+    if (!open && !refused)
       for (mlir::Diagnostic &message : messages)
         rewrite(message);
     if (failed(done))

@@ -281,6 +281,11 @@ class Parameters(Base):
             self.assertEqual(result.stdout.splitlines(), [f"a={a} b={b} c={c}" for a in (1, 2) for b in (3, 4) for c in (1, 2, 3)] + [f"12 candidates, {members}"])
             self.assertEqual(result.stderr.count("[tune-refused]"), refused)
             self.assertRegex(result.stderr, r"s.mlir:[78]:5: warning: (a=1 )?b=5000000 is not tried: the cpu target refuses grain = 5000000 for node '/conv2/Conv'; its values are 1 to ")
+        one = lambda *lines: ["{", f"^bb0(%x: {ANY}):", *lines, "transform.yield", "}"]
+        alternatives = [CONV2, f"transform.alternatives %r : {ANY}", *one(param("a", "one_of [1, 5000000]"), f"transform.dmx.decide %x with grain = %a : {ANY}, {NUMBER}"),
+                        ",", *one(decide("grain = 2", "x"))]  # the script has an answer to the refusal
+        (self.dir / "s.mlir").write_text(script(*alternatives))
+        self.assertEqual(self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--list").stdout, "a=1\na=5000000\n2 candidates\n")
         (self.dir / "s.mlir").write_text(script(CONV2, param("a", "one_of [0, 5000000]"), f"transform.dmx.decide %r with grain = %a : {ANY}, {NUMBER}"))
         err = self.run_tool("tune", DIGITS, *BATCH, "--schedule", "s.mlir", "--list", code=1).stderr
         self.assertIn("s.mlir: error: the targets refuse all values of the scripts' parameters [schedule-refused]", err)
