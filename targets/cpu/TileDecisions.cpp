@@ -42,16 +42,23 @@ std::set<int64_t> dmxc::cpu::evenParts(int64_t count, int64_t most) {
   return sizes;
 }
 
-void FreeTiles::number(StringRef name, std::set<int64_t> values, int64_t preferred, Effect effect, const char *help) {
+std::optional<int64_t> FreeTiles::number(StringRef name, std::set<int64_t> values, int64_t preferred, Effect effect,
+                                         const char *help) {
   values.insert(preferred);
-  add(name, numbersOf(values, b.getContext()), b.getI64IntegerAttr(preferred), effect, help);
+  return add(name, numbersOf(values, b.getContext()), b.getI64IntegerAttr(preferred), effect, help);
 }
 
-void FreeTiles::flag(StringRef name, bool preferred, Effect effect, const char *help) {
-  add(name, Domain::oneOf({b.getBoolAttr(false), b.getBoolAttr(true)}), b.getBoolAttr(preferred), effect, help);
+std::optional<bool> FreeTiles::flag(StringRef name, bool preferred, Effect effect, const char *help) {
+  auto domain = Domain::oneOf({b.getBoolAttr(false), b.getBoolAttr(true)});
+  std::optional<int64_t> value = add(name, std::move(domain), b.getBoolAttr(preferred), effect, help);
+  return value ? std::optional(*value != 0) : std::nullopt;
 }
 
-void FreeTiles::add(StringRef name, Domain domain, Attribute preferred, Effect effect, const char *help) {
+std::optional<int64_t> FreeTiles::add(StringRef name, Domain domain, Attribute preferred, Effect effect,
+                                      const char *help) {
+  Attribute value = decided ? decided.get(name) : Attribute();
+  bool has = value && domain.contains(value);
   if (domain.count() > 1)
     all.push_back({name.str(), isa.name, std::move(domain), preferred, effect, help});
+  return has ? numberIn(decided, name) : std::nullopt;
 }

@@ -29,21 +29,26 @@ Domain numbersOf(const std::set<int64_t> &numbers, mlir::MLIRContext *context);
 /// one member.
 std::set<int64_t> evenParts(int64_t count, int64_t most);
 
-/// Collects the decisions of a level that leave a choice.
+/// Collects the decisions of a level that leave a choice, and says what `decided` (may be null) has of each: what
+/// others rest on. Of values that a domain lacks nothing follows.
 class FreeTiles {
 public:
-  FreeTiles(const IsaLevel &isa, mlir::MLIRContext *context) : isa(isa), b(context) {}
+  FreeTiles(const IsaLevel &isa, mlir::MLIRContext *context, mlir::DictionaryAttr decided)
+      : isa(isa), b(context), decided(decided) {}
 
   /// `values` and the one that is preferred.
-  void number(llvm::StringRef name, std::set<int64_t> values, int64_t preferred, Effect effect, const char *help);
-  void flag(llvm::StringRef name, bool preferred, Effect effect, const char *help);
+  std::optional<int64_t> number(llvm::StringRef name, std::set<int64_t> values, int64_t preferred, Effect effect,
+                                const char *help);
+  std::optional<bool> flag(llvm::StringRef name, bool preferred, Effect effect, const char *help);
   std::vector<Decision> take() { return std::move(all); }
 
 private:
-  void add(llvm::StringRef name, Domain domain, mlir::Attribute preferred, Effect effect, const char *help);
+  std::optional<int64_t> add(llvm::StringRef name, Domain domain, mlir::Attribute preferred, Effect effect,
+                             const char *help);
 
   const IsaLevel &isa;
   mlir::Builder b;
+  mlir::DictionaryAttr decided;
   std::vector<Decision> all;
 };
 

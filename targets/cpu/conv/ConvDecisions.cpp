@@ -60,24 +60,25 @@ std::vector<Decision> dmxc::cpu::convDecisions(const ConvSpec &original, const I
   ConvSpec spec = normalized(original);
   if (spec.fours || spec.n == 0 || spec.ic == 0 || spec.oc == 0 || spec.outPositions() == 0)
     return {};
-  FreeTiles free(isa, spec.accType.getContext());
-  ConvChoice choice = convChoiceOf(decided);
+  FreeTiles free(isa, spec.accType.getContext(), decided);
   auto with = [&](ConvChoice part) { return completeConvTiles(original, isa, part); };
   ConvTiles own = with({});
   bool isBroadcast = own.mode == ConvMode::Broadcast;
-  ConvTiles rows = with({choice.rows, {}, {}, {}, {}, {}});
-  free.number(kRows, evenParts(spec.out[2], std::min<int64_t>(own.sums, 16)), own.rows, Effect::Order,
-              "pixels of a register tile");
+  ConvChoice choice;
+  choice.rows = free.number(kRows, evenParts(spec.out[2], std::min<int64_t>(own.sums, 16)), own.rows, Effect::Order,
+                            "pixels of a register tile");
+  ConvTiles rows = with(choice);
   if (isBroadcast) {
     std::set<int64_t> counts = vectorsOf(own.lanes, spec.groups == 1 ? spec.oc : spec.groupOc(), spec.groups);
-    free.number(kVectors, counts, rows.vectors, Effect::Order, "vectors of output channels of a register tile");
+    choice.vectors =
+        free.number(kVectors, counts, rows.vectors, Effect::Order, "vectors of output channels of a register tile");
     free.number(kUnroll, unrollsOf(spec, own.unroll), own.unroll, Effect::Bits, "input channels of an iteration");
   }
-  ConvTiles tile = with({choice.rows, choice.vectors, {}, {}, {}, {}});
+  ConvTiles tile = with(choice);
   bool fits = spec.outPositions() * tile.columns() * spec.accType.getIntOrFloatBitWidth() / 8 <= kMostScratch;
   if (fits && canPass(spec, own.mode))
-    free.flag(kPasses, tile.passes, Effect::Order, "16 input channels at a time go over a whole image");
-  ConvTiles pass = with({choice.rows, choice.vectors, {}, {}, choice.passes, {}});
+    choice.passes = free.flag(kPasses, tile.passes, Effect::Order, "16 input channels at a time go over a whole image");
+  ConvTiles pass = with(choice);
   if (!pass.passes)
     free.number(kTilesPerItem, evenParts(tilesOfRow(spec, pass.rows), 64), pass.tilesPerItem, Effect::Bits,
                 "register tiles of a row in a work item");
@@ -184,22 +185,22 @@ static std::set<int64_t> winogradRowsOf(const WinogradSpec &spec, const Winograd
 
 std::vector<Decision> dmxc::cpu::winogradDecisions(const WinogradSpec &spec, const IsaLevel &isa,
                                                    DictionaryAttr decided) {
-  FreeTiles free(isa, spec.f32.getContext());
-  WinogradChoice choice = winogradChoiceOf(decided);
+  FreeTiles free(isa, spec.f32.getContext(), decided);
+  WinogradChoice choice;
   WinogradTiles own = completeWinogradTiles(spec, isa, {});
-  free.number(kVectors, vectorsOf(own.lanes, spec.oc, 1), own.vectors, Effect::Order,
-              "vectors of output channels of a register tile");
+  choice.vectors = free.number(kVectors, vectorsOf(own.lanes, spec.oc, 1), own.vectors, Effect::Order,
+                               "vectors of output channels of a register tile");
   // Blocks of open sizes are whole register tiles; rows of others are shared out evenly in each block.
   auto blocks = [&] {
-    WinogradTiles tile = completeWinogradTiles(spec, isa, {choice.rows, choice.vectors, {}});
-    free.number(kBlockTiles, blocksOf(spec, tile), tile.blockTiles, Effect::Order,
-                "tiles of a block, transformed in scratch");
+    WinogradTiles tile = completeWinogradTiles(spec, isa, choice);
+    choice.blockTiles = free.number(kBlockTiles, blocksOf(spec, tile), tile.blockTiles, Effect::Order,
+                                    "tiles of a block, transformed in scratch");
   };
   if (spec.isStatic())
     blocks();
-  WinogradTiles wide = completeWinogradTiles(spec, isa, {{}, choice.vectors, choice.blockTiles});
-  free.number(kRows, winogradRowsOf(spec, wide, mostWinogradRows(isa, spec, wide.vectors)), wide.rows, Effect::Order,
-              "tiles of a register tile");
+  WinogradTiles wide = completeWinogradTiles(spec, isa, choice);
+  choice.rows = free.number(kRows, winogradRowsOf(spec, wide, mostWinogradRows(isa, spec, wide.vectors)), wide.rows,
+                            Effect::Order, "tiles of a register tile");
   if (!spec.isStatic())
     blocks();
   return free.take();

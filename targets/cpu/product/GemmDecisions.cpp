@@ -54,17 +54,17 @@ static GemmChoice choiceOf(DictionaryAttr decided) {
 }
 
 std::vector<Decision> dmxc::cpu::gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
-  FreeTiles free(isa, spec.accType.getContext());
-  GemmChoice choice = choiceOf(decided);
+  FreeTiles free(isa, spec.accType.getContext(), decided);
+  GemmChoice choice;
   if (spec.fours || spec.blocks || spec.grouped || spec.nested || spec.m == 0 || spec.n == 0 || spec.k == 0)
     return {};
   GemmTiles own = completeGemmTiles(spec, isa, {});
-  free.number(kVectors, vectorsOf(spec, isa, own, choice.rows), own.vectors, Effect::Order,
-              "vectors of a register tile");
-  GemmTiles wide = completeGemmTiles(spec, isa, {{}, choice.vectors, {}, {}});
+  choice.vectors = free.number(kVectors, vectorsOf(spec, isa, own, numberIn(decided, kRows)), own.vectors,
+                               Effect::Order, "vectors of a register tile");
+  GemmTiles wide = completeGemmTiles(spec, isa, choice);
   int64_t rows = std::max(mostGemmRows(isa, wide.vectors), wide.rows);
-  free.number(kRows, rowsOf(spec, rows), wide.rows, Effect::Order, "rows of a register tile");
-  GemmTiles tile = completeGemmTiles(spec, isa, {choice.rows, choice.vectors, {}, {}});
+  choice.rows = free.number(kRows, rowsOf(spec, rows), wide.rows, Effect::Order, "rows of a register tile");
+  GemmTiles tile = completeGemmTiles(spec, isa, choice);
   free.number(kDepth, depthsOf(spec, tile), tile.kBlock, Effect::Order, "depth of a pass over k");
   if (!spec.skinny() && spec.k > 0)
     free.flag(kPackA, tile.packA, Effect::Bits, "a block of A is copied before it is read");
