@@ -19,7 +19,8 @@ import sampling  # noqa: E402
 
 ZOO = BIN.parent / "zoo"
 MODELS = ("mlp", "lenet", "gpt2_mini_prefill", "bert_mini", "vit_mini")
-LEVELS = ("x86-64-v2", "x86-64-v3") + (("x86-64-v4",) if "avx512bw" in pathlib.Path("/proc/cpuinfo").read_text() else ())
+LEVELS = ("x86-64-v2", "x86-64-v3", "host") + (("x86-64-v4",) if "avx512bw" in pathlib.Path("/proc/cpuinfo").read_text() else ())
+CPU, CORSAIR = "cpu:x86-64-v3", "corsair"
 ANY = "!transform.any_op"
 REGION = re.compile(r"^node '(.*)': (\S+?)(?:, (\S+))?$")
 DECISION = re.compile(r"^  (?:(\S+)\.)?([a-z_]+) = (.*?)  \((.*?)\)  of (.*?); .*; changes (.*)$")
@@ -76,21 +77,42 @@ def attention(batch, rows, keys, depth, columns):
             f'  %2 = dmir.matmul %1, %v : ({s}, {v}) -> {y} loc("product")\n  return %2 : {y}\n}}\n')
 
 
-class Decisions(Base):
+class DecisionsBase(Base):
+    def models(self, *more):
+        models = [name for name in (*MODELS, *more) if (ZOO / name).exists()]
+        if not models:
+            self.skipTest("no build/zoo")
+        return models
+
+    def targets(self):
+        """What dmxc -t is given: levels of the host, and devices of this build."""
+        return [f"cpu:{level}" for level in LEVELS] + ([CORSAIR] if CORSAIR in self.run_tool("--print-targets").stdout else [])
+
+    def tolerance(self, folder, target):
+        """As a model's own outputs are compared: what the model says for the host, what the tests of devices ask for."""
+        meta = json.loads((folder / "meta.json").read_text())
+        return ("--min-sqnr", 22) if target == CORSAIR else ("--rtol", meta.get("rtol", 1e-3), "--atol", meta.get("atol", 1e-4))
+
+    def code(self, bundle):
+        return [data for name, data in self.entries(self.dir / bundle).items() if name.startswith("code/")]
+
     def explain(self, model, *arguments, longest=False):
-        """{node: [(scope, name, value, who, members, effect)]} of the regions whose node no other has."""
+        """{node: [(scope, name, value, who, members, effect)]} of the regions whose node no other has; `kinds`: {node: (device, algorithm)}."""
         text = self.run_tool(model, "--emit", "partition", "-q", "-o", "text.mlir", "--explain-decisions", *arguments).stdout
-        regions, nodes = {}, []
+        regions, nodes, self.kinds = {}, [], {}
         for line in text.splitlines():
             if match := REGION.match(line):
                 nodes.append(match[1])
                 regions[match[1]] = []
+                self.kinds[match[1]] = match.groups()[1:]
             elif match := DECISION.match(line):
                 scope, name, value, who, domain, effect = match.groups()
                 if longest or "..." not in domain:  # else only the first values are written out
                     regions[nodes[-1]].append((scope or "", name, value, who, members(domain), effect))
         return {node: rows for node, rows in regions.items() if nodes.count(node) == 1}
 
+
+class Decisions(DecisionsBase):
     def decide_randomly(self, model, random, *arguments):
         """A script that decides a part of each region's decisions, step by step, as they are listed: domains rest on what is decided
         before. Its number of members."""
@@ -114,19 +136,14 @@ class Decisions(Base):
         return sum(map(len, chosen.values()))
 
     def test_random_members_of_models(self):
-        models = [name for name in MODELS if (ZOO / name).exists()]
-        if not models:
-            self.skipTest("no build/zoo")
-        count = 0
-        for name, level, round_ in sampling.sample(itertools.product(models, LEVELS, range(3)), 15 if len(LEVELS) == 2 else 22):
-            with self.subTest(f"{name} {level}"):
-                folder, random = ZOO / name, Random(f"{sampling.SEED} {name} {level} {round_}")
-                arguments = ("-t", f"cpu:{level}")
+        count, targets = 0, self.targets()
+        for name, target, round_ in sampling.sample(itertools.product(self.models(), targets, range(3)), 7 * len(targets) + 1):
+            with self.subTest(f"{name} {target}"):
+                folder, random = ZOO / name, Random(f"{sampling.SEED} {name} {target} {round_}")
+                arguments = ("-t", target)
                 count += self.decide_randomly(folder / "model.onnx", random, *arguments)
                 self.run_tool(folder / "model.onnx", *arguments, "--schedule", "s.mlir", "-o", "m.bundle")
-                meta = json.loads((folder / "meta.json").read_text())
-                result = self.run_tool("m.bundle", "--inputs", folder / "set0", "--expect", folder / "set0", "--rtol", meta.get("rtol", 1e-3),
-                                       "--atol", meta.get("atol", 1e-4), tool="dmx-run")
+                result = self.run_tool("m.bundle", "--inputs", folder / "set0", "--expect", folder / "set0", *self.tolerance(folder, target), tool="dmx-run")
                 self.assertIn("PASS", result.stdout)
         print(f"{count} random members")
 
@@ -177,13 +194,16 @@ class Decisions(Base):
         rows = self.explain("p.mlir", *arguments, *self.scripted(first))["product"]
         for scope, name, value, who, values, effect in rows:
             others = [v for v in values if v != value]
-            if who != "default" or name in ("algorithm", "vectors", "grain") or not others:
+            if who != "default" or name in ("algorithm", "vectors") or not others:
                 continue
-            for other in others if sampling.LONG else random.sample(others, 1):
+            few = not sampling.LONG or name == "grain"
+            for other in random.sample(others, 1) if few else others:
                 self.write([*first, (scope, f"{name} = {other}")])
                 self.run_tool("p.mlir", *arguments, "--schedule", "s.mlir", "-o", "m.bundle")
-                self.assertFalse(self.code("m.bundle") == base, f"{name} = {other} after {first} changed nothing")
-                exact = ("--rtol", 0, "--atol", 0) if effect == "no bits" and not first else ("--rtol", 1e-4, "--atol", 2e-4)
+                same = "no code" in effect  # it says why
+                self.assertEqual(self.code("m.bundle") == base, same, f"{name} = {other} after {first}: is the code the same?")
+                self.assertTrue(not same or self.entries(self.dir / "m.bundle")["graph.json"] != self.entries(self.dir / "f.bundle")["graph.json"])
+                exact = ("--rtol", 0, "--atol", 0) if effect.startswith("no bits") and not first else ("--rtol", 1e-4, "--atol", 2e-4)
                 self.run_tool("m.bundle", "--random-inputs", "1", "--expect", "d.out", *exact, tool="dmx-run")
                 count += 1
         return count
@@ -195,9 +215,6 @@ class Decisions(Base):
             inner = f'"{scope}" = {{{value}}}' if scope else value
             lines.append(f"transform.dmx.decide %r {{{inner}}} : {ANY}")
         (self.dir / "s.mlir").write_text(script(lines))
-
-    def code(self, bundle):
-        return [data for name, data in self.entries(self.dir / bundle).items() if name.startswith("code/")]
 
     def test_domains_are_real(self):
         for name, model in (("512^3", matmul(512, 512, 512, constant=False)), ("56x56x64 3x3", conv(64, (56, 56), 64, 3, pad=1))):
@@ -230,6 +247,96 @@ class Decisions(Base):
                                                  f'transform.dmx.decide %r {{rows = 8}} : {ANY}']))
         err = self.run_tool("p.mlir", "-t", "cpu:x86-64-v3+x86-64-v4", "--schedule", "s.mlir", "-o", "x", code=1).stderr
         self.assertIn("at x86-64-v3; its values are 1, 2, 3, 4, 5, 6", err)
+
+
+class Obeyed(DecisionsBase):
+    """What the compiled model does with each decision, for each kind of region that zoo models have: a device and an algorithm."""
+
+    def script_for(self, node, scope, one):
+        inner = f'"{scope}" = {{{one}}}' if scope else one
+        (self.dir / "s.mlir").write_text(script([f'%r = transform.dmx.match {{node = "{node}"}} in %m : {ANY} -> {ANY}', f"transform.dmx.decide %r {{{inner}}} : {ANY}"]))
+
+    def regions(self, name, target, seen):
+        """(node, rows) of the model's regions of kinds that were not seen; a device's graph is of a kind of its own."""
+        for node, rows in self.explain(ZOO / name / "model.onnx", "-t", target, longest=True).items():
+            kind = self.kinds[node] if target != CORSAIR else name
+            if rows and (target, kind) not in seen and (target != CORSAIR or self.kinds[node][0] == CORSAIR):
+                seen.add((target, kind))
+                yield node, rows
+
+    def test_another_member(self):
+        seen, rows_seen, differ, task = set(), 0, 0, 0
+        targets = [target for target in self.targets() if target in (CPU, CORSAIR)]
+        for name, target in sampling.sample(itertools.product(self.models("resnet18"), targets), 4 * len(targets)):
+            random, model = Random(f"{sampling.SEED} {name} {target}"), (ZOO / name / "model.onnx", "-t", target)
+            self.run_tool(*model, "-o", "d.bundle")
+            self.run_tool("d.bundle", "--inputs", ZOO / name / "set0", "--output-dir", "d.out", tool="dmx-run")
+            code, whole = self.code("d.bundle"), self.entries(self.dir / "d.bundle")["graph.json"]
+            listed = [(node, row) for node, rows in self.regions(name, target, seen) for row in rows]
+            for node, (scope, decision, value, _, values, effect) in listed if sampling.LONG else random.sample(listed, min(len(listed), 4)):
+                others = [other for other in values if other not in (value, "...")]
+                with self.subTest(f"{name} {target} {node} {scope} {decision}"):
+                    self.assertTrue(others)
+                    self.script_for(node, scope, f"{decision} = {random.choice(others)}")
+                    self.run_tool(*model, "--schedule", "s.mlir", "-o", "m.bundle")
+                    rows_seen += 1
+                    if "no code" in effect:  # as the line says
+                        task += 1  # regions that are computed alike have one kernel, until one of them has another grain
+                        self.assertFalse(self.entries(self.dir / "m.bundle")["graph.json"] == whole)
+                    else:
+                        self.assertFalse(self.code("m.bundle") == code, "the code is the default's, and nothing says why")
+                        differ += 1
+                    exact = effect.startswith("no bits")
+                    expect = "d.out" if exact else ZOO / name / "set0"
+                    tolerance = ("--rtol", 0, "--atol", 0) if exact else self.tolerance(ZOO / name, target)
+                    self.run_tool("m.bundle", "--inputs", ZOO / name / "set0", "--expect", expect, *tolerance, tool="dmx-run")
+                    self.refuse(model, node, scope, decision, values)
+        print(f"{rows_seen} decisions of {len(seen)} kinds of regions: {differ} with other code, {task} that the task says")
+
+    def refuse(self, model, node, scope, decision, values):
+        """Values that are none: the place, the node, the domain."""
+        outside = ['"nothing"'] if values[0].startswith('"') else ["2"] if values[0] in ("true", "false") else ["-1", "0", str(2 ** 62), '"1"']
+        for value in outside if sampling.LONG and model[-1] != CORSAIR else outside[-1:]:
+            self.script_for(node, scope, f"{decision} = {value}")
+            err = self.run_tool(*model, "--schedule", "s.mlir", "-o", "x.bundle", code=1).stderr
+            at = f" at {scope}" if scope else ""
+            self.assertIn("s.mlir:4:5: error: the ", err)
+            self.assertIn(f"target refuses {decision} = {value} for node '{node}'{at}; its values are {values[0]}", err)
+
+    def test_values_that_nothing_follows_from(self):
+        """What other decisions rest on is no number that any shape has."""
+        (self.dir / "p.mlir").write_text(conv(32, (9, 10), 40, 3, pad=1))
+        for algorithm, names in (("conv-direct", ("rows", "vectors", "unroll", "tiles_per_item")), ("conv-winograd", ("rows", "vectors", "block_tiles"))):
+            for name, value in itertools.product(names, (-1, 0, 2 ** 62)):
+                self.script_for("product", "", f'algorithm = "{algorithm}", {name} = {value}')
+                err = self.run_tool("p.mlir", "-t", CPU, "--schedule", "s.mlir", "-o", "x.bundle", code=1).stderr
+                self.assertIn(f"refuses {name} = {value} for node 'product' at x86-64-v3; its values are ", err)
+        (self.dir / "p.mlir").write_text(matmul(9, 130, 33))
+        for name, value in itertools.product(("rows", "vectors", "k_block"), (-1, 0, 2 ** 62)):
+            self.script_for("product", "", f"{name} = {value}")
+            err = self.run_tool("p.mlir", "-t", CPU, "--schedule", "s.mlir", "-o", "x.bundle", code=1).stderr
+            self.assertIn(f"refuses {name} = {value} for node 'product' at x86-64-v3; its values are ", err)
+
+    def test_listed_decisions_are_real(self):
+        """What the targets' pages list has several members in some region of a zoo model, and nothing else is free."""
+        direct = script([f'%r = transform.dmx.match {{algorithm = "conv-winograd"}} in %m expect any : {ANY} -> {ANY}',
+                         f'transform.dmx.decide %r {{algorithm = "conv-direct"}} : {ANY}'])
+        (self.dir / "direct.mlir").write_text(direct)
+        pages = {CPU: r"Schedules decide \(`Decisions.cpp`\): (.*?)\. A domain", CORSAIR: r"Schedules decide the same, .*?`emit/ProductDecisions`\): (.*?)\. Domains"}
+        for target in pages:
+            if target not in self.targets():
+                continue
+            text = (REPO / "targets" / target.split(":")[0] / "README.md").read_text()
+            listed = re.search(pages[target], text, re.S)[1]
+            names = set(re.findall(r"`([a-z_]+)`", listed))
+            found = {}
+            for name in self.models("resnet18"):
+                for more in ((), ("--schedule", "direct.mlir"))[:2 if target == CPU and name == "resnet18" else 1]:
+                    for node, rows in self.explain(ZOO / name / "model.onnx", "-t", target, *more, longest=True).items():
+                        for _, decision, _, _, values, _ in rows if self.kinds[node][0] == target.split(":")[0] else ():
+                            found[decision] = max(found.get(decision, 0), len(values))
+            self.assertEqual(set(found), names)
+            self.assertGreaterEqual(min(found.values()), 2, found)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Plans(Base):
     def test_members(self):
         """Random plans of teams: other code than the default's, outputs that differ by rounding alone."""
         random = Random(sampling.SEED)
-        count = differ = 0
+        count = defaults = 0
         for name, model in sampling.sample(SMALL.items(), 2):
             (self.dir / "p.mlir").write_text(model)
             for quads in [1, 2, 4, 8] if sampling.LONG else [random.choice([2, 4])]:
@@ -79,14 +79,16 @@ class Plans(Base):
                 self.run_tool("p.mlir", *TARGET, "--schedule", "s.mlir", "-o", "d.bundle")
                 self.run_tool("d.bundle", "--random-inputs", "1", "--output-dir", "d.out", tool="dmx-run")
                 plans = self.plans(quads)
+                same = 0
                 for plan in plans if sampling.LONG else random.sample(plans, min(4, len(plans))):
                     with self.subTest(f"{name} quads={quads} {plan}"):
                         self.measure(quads, plan)
                         self.clocks("m.bundle", "--expect", "d.out", "--min-sqnr", LEAST_SQNR)
                         count += 1
-                        differ += self.code("m.bundle") != self.code("d.bundle")
-        print(f"{count} members, {differ} with other code than the default")
-        self.assertGreaterEqual(differ, 0.7 * count)
+                        same += self.code("m.bundle") == self.code("d.bundle")
+                self.assertLessEqual(same, 1)  # the default itself
+                defaults += same
+        print(f"{count} members, {count - defaults} with other code than the default")
 
     def code(self, bundle):
         return [data for name, data in self.entries(self.dir / bundle).items() if name.startswith("code/")]
