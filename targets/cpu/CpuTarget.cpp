@@ -31,6 +31,26 @@ constexpr StringLiteral kDefaultLevels[] = {"x86-64-v3", "x86-64-v4"};
 /// Unit, in a strategy: the region multiplies bytes that a run quantises. By default such models have code of
 /// kVnniLevel too; at v4 alone bytes are no faster than f32.
 constexpr StringLiteral kByteDots = "byte_dots";
+/// The algorithm of products of bf16 whose weights are packed in pairs. By default models that have one have code of
+/// the levels with units for it, too.
+constexpr StringLiteral kPairs = "matmul-pairs";
+
+StringRef algorithmOf(Operation *kernel) {
+  auto name = cast<dlir::KernelOp>(kernel).getStrategy().getAs<StringAttr>(strategy::kAlgorithm);
+  return name ? name.getValue() : "";
+}
+
+/// The one of `levels` whose code of a kernel level `number` has: its own, or for kernels that have no use for a unit
+/// what it adds the unit to.
+size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
+  const IsaLevel &level = levels[number];
+  StringRef algorithm = algorithmOf(kernel);
+  if ((level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kPairs)
+    return number;
+  StringRef wanted = algorithm.ends_with("-quads") ? StringRef(kVnniLevel) : "x86-64-v4";
+  const auto *found = llvm::find_if(levels, [&](const IsaLevel &other) { return other.name == wanted; });
+  return found == levels.end() ? number : found - levels.begin();
+}
 
 /// Whether a value is computed, in a region or before it, from what a run brings.
 bool isOfRun(Value value, dmir::RegionOp region) {
@@ -164,6 +184,9 @@ std::vector<IsaLevel> CpuTarget::levelsOf(ArrayRef<Operation *> kernels) const {
   if (options.levels.empty() &&
       llvm::any_of(kernels, [](Operation *op) { return cast<dlir::KernelOp>(op).getStrategy().contains(kByteDots); }))
     all.push_back(*IsaLevel::byName(kVnniLevel));
+  if (options.levels.empty() && llvm::any_of(kernels, [](Operation *op) { return algorithmOf(op) == kPairs; }))
+    for (StringRef level : {kDotsLevel, kTileLevel})
+      all.push_back(*IsaLevel::byName(level));
   return all;
 }
 
@@ -181,20 +204,27 @@ Result<std::vector<std::vector<KernelObject>>> CpuTarget::compileAll(ArrayRef<Op
   if (Status s = makeTempsDirs(levels); !s)
     return s.takeError();
   std::vector<std::string> texts, names;
-  for (Operation *kernel : kernels) {
+  std::vector<std::pair<size_t, size_t>> jobs; // kernel and level
+  for (auto [k, kernel] : llvm::enumerate(kernels)) {
     texts.push_back(kernelText(kernel));
-    for (const IsaLevel &level : levels)
-      names.push_back(SymbolTable::getSymbolName(kernel).str() + " for " + level.name);
+    for (auto [l, level] : llvm::enumerate(levels))
+      if (codeOf(kernel, l, levels) == l) {
+        names.push_back(SymbolTable::getSymbolName(kernel).str() + " for " + level.name);
+        jobs.emplace_back(k, l);
+      }
   }
-  size_t each = levels.size();
   auto results = kernels::compileAll<KernelObject>(names, options.jobs, [&](size_t i, MLIRContext &context) {
-    return compile(texts[i / each], context, levels[i % each]);
+    return compile(texts[jobs[i].first], context, levels[jobs[i].second]);
   });
   if (!results)
     return results.takeError();
-  std::vector<std::vector<KernelObject>> objects(each, std::vector<KernelObject>(texts.size()));
-  for (auto [i, object] : llvm::enumerate(*results))
-    objects[i % each][i / each] = std::move(object);
+  std::vector<std::vector<KernelObject>> objects(levels.size(), std::vector<KernelObject>(texts.size()));
+  for (auto [job, object] : llvm::zip_equal(jobs, *results))
+    objects[job.second][job.first] = std::move(object);
+  for (auto [k, kernel] : llvm::enumerate(kernels))
+    for (size_t l = 0; l < levels.size(); ++l)
+      if (size_t source = codeOf(kernel, l, levels); source != l)
+        objects[l][k] = objects[source][k];
   return objects;
 }
 

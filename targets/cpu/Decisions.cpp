@@ -78,14 +78,19 @@ DictionaryAttr dmxc::cpu::tilesForLevels(const KernelPlan &plan, ArrayRef<IsaLev
   return tiles.getDictionary(context);
 }
 
-/// What a kernel's tiles decide, of those that are there; level kVnniLevel has what v4 has, unless it has its own.
+/// Levels that a model may get by default beyond those that its regions were decided for.
+static constexpr StringRef addedLevels[] = {kVnniLevel, kDotsLevel, kTileLevel};
+
+/// What a kernel's tiles decide, of those that are there; added levels have what v4 has, unless they have their own.
 static DictionaryAttr decidedBy(DictionaryAttr strategy) {
   auto given = strategy.getAs<DictionaryAttr>(kTiles);
   NamedAttrList decided(strategy);
   for (NamedAttribute entry : given ? given.getValue() : ArrayRef<NamedAttribute>())
     decided.set(entry.getName(), entry.getValue());
-  if (Attribute wide = given ? given.get("x86-64-v4") : Attribute(); wide && !given.contains(kVnniLevel))
-    decided.set(kVnniLevel, wide);
+  Attribute wide = given ? given.get("x86-64-v4") : Attribute();
+  for (StringRef level : addedLevels)
+    if (wide && !given.contains(level))
+      decided.set(level, wide);
   return decided.getDictionary(strategy.getContext());
 }
 
@@ -122,7 +127,7 @@ Status dmxc::cpu::completeKernel(dlir::KernelOp kernel, ArrayRef<IsaLevel> level
   choice.decided.all = decidedBy(strategy);
   auto given = strategy.getAs<DictionaryAttr>(kTiles);
   for (const IsaLevel &level : all)
-    if (given && (given.contains(level.name) || level.name == kVnniLevel))
+    if (given && (given.contains(level.name) || llvm::is_contained(addedLevels, level.name)))
       choice.decided.levels.push_back(level.name);
   Result<KernelPlan> plan = cpuKernels().plan(kernel.getBlock(), choice);
   if (!plan)

@@ -32,6 +32,7 @@ Packing dmxc::cpu::packingOfForm(StringRef form) {
   return llvm::StringSwitch<Packing>(form)
       .Case("convpanel16", Packing::Plain)
       .Case("quads16", Packing::Fours)
+      .Case("pairs16", Packing::Pairs)
       .Case("blocks16", Packing::Blocks)
       .Case("convquads16", Packing::Fours)
       .Case("convwinograd16", Packing::Winograd)

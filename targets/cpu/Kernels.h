@@ -21,7 +21,7 @@ inline constexpr llvm::StringLiteral kTiles = "tiles";
 const KernelTable &cpuKernels();
 
 /// What a root's constant weights are packed for. A packing that the root does not have counts as Fastest.
-enum class Packing { Fastest, Plain, Fours, Blocks, BF16, S8, Winograd, None };
+enum class Packing { Fastest, Plain, Fours, Pairs, Blocks, BF16, S8, Winograd, None };
 /// The packing of a form's name; None for those that are no form.
 Packing packingOfForm(llvm::StringRef form);
 

@@ -13,7 +13,10 @@ import rounded_weights
 from dynamic_shapes import BIN, BundleTest, np, onnx
 from sampling import LONG, sample
 
-LEVELS = ("x86-64-v2", "x86-64-v3", "host")
+LEVELS = ["x86-64-v2", "x86-64-v3", "host"]
+FLAGS = set(pathlib.Path("/proc/cpuinfo").read_text().split())
+UNITS = {"znver4": {"avx512_bf16", "sse4a"}, "sapphirerapids": {"avx512_bf16", "amx_bf16"}}
+LEVELS += [level for level, flags in UNITS.items() if flags <= FLAGS]
 MODELS = ("mlp", "bert_mini", "vit_mini", "gpt2_mini_prefill", "llama_mini_step", "lstm_tagger", "mobilenet_v2", "mlp_dyn", "bert_mini_dyn")
 A_MODEL = 10  # products
 
@@ -66,6 +69,12 @@ class Product:
 
 
 class ShortProducts(BundleTest):
+    def test_levels_with_units(self):
+        """Random products run at those that are here; elsewhere UnitTest emulates their instructions."""
+        lacking = [level for level in UNITS if level not in LEVELS]
+        if lacking:
+            self.skipTest(f"this machine does not run {', '.join(lacking)}")
+
     def write(self, products):
         ports = lambda items: [onnx.info(name, onnx.FLOAT, list(shape)) for name, shape in items]
         constants = {p.w for p in products if p.constant}
@@ -142,9 +151,17 @@ class ShortProducts(BundleTest):
         self.write([product])
         report = self.compile("--numerics", "bf16", "-t", "cpu:x86-64-v2+x86-64-v3+x86-64-v4")
         self.assertRegex(report, r"MatMul_0 +matmul +bf16 bf16 +f32\n")
+        self.assertLess(self.bytes_of("weights/"), 256 * 256 * 2 + 8192)
+        self.compile("--numerics", "bf16")
+        self.assertLess(self.bytes_of("weights/"), 256 * 256 * 2 + 8192, "one form for all levels")
+        for level in ("x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids"):
+            self.assertGreater(self.bytes_of(f"code/cpu/{level}/"), 0)
+        self.compile()
+        self.assertEqual(self.bytes_of("code/cpu/znver4/") + self.bytes_of("code/cpu/sapphirerapids/"), 0)
+
+    def bytes_of(self, folder):
         with zipfile.ZipFile(self.dir / "m.bundle") as bundle:
-            weights = sum(entry.file_size for entry in bundle.infolist() if entry.filename.startswith("weights/"))
-        self.assertLess(weights, 256 * 256 * 2 + 8192)
+            return sum(entry.file_size for entry in bundle.infolist() if entry.filename.startswith(folder))
 
     def test_models(self):
         """Beside strict, by the relative RMS of each output."""

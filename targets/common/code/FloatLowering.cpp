@@ -3,6 +3,7 @@
 #include "FloatLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -192,6 +193,8 @@ TypedAttr withoutBf16(TypedAttr value) {
 void moveAsIntegers(Operation *root) {
   SmallVector<arith::BitcastOp> casts;
   root->walk([&](Operation *op) {
+    if (mlir::isa<LLVM::BitcastOp>(op)) // operands of an instruction that computes with them
+      return;
     if (auto constant = dyn_cast<arith::ConstantOp>(op);
         constant && withoutBf16(constant.getType()) != constant.getType())
       constant.setValueAttr(withoutBf16(constant.getValue()));

@@ -3,7 +3,7 @@
 // Loops: work item (batch, block of rows, group of columns) > pass over k >
 // register tile of rows > k. Sums stay in registers for a whole pass; with
 // several passes they wait in scratch, and the epilogue then runs once over the
-// item.
+// item. Tiles of AMX (GemmUnits.cpp) take the place of the last two loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +21,13 @@ using namespace mlir;
 GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const GemmMatrix &a,
                          const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents,
                          int64_t scratchOffset)
-    : b(b), spec(spec), t(tiles), a(a), right(bMatrix), callbacks(callbacks) {
+    : b(b), spec(spec.at(b.isa())), t(tiles), a(a), right(bMatrix), callbacks(callbacks) {
   m = spec.m < 0 ? extents.m : b.idx(spec.m);
   n = spec.n < 0 ? extents.n : b.idx(spec.n);
-  k = spec.k < 0 ? extents.k : b.idx(spec.k);
+  k = spec.k < 0 ? extents.k : b.idx(this->spec.k);
   batch = spec.batch < 0 ? extents.batch : b.idx(spec.batch);
   packedLeft = b.elementPtr(b.getI8Type(), b.scratch(), b.idx(scratchOffset));
-  packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(spec, t)));
+  packed = b.elementPtr(b.getI8Type(), packedLeft, b.idx(packedABytes(this->spec, t)));
   int64_t packedElements = spec.copiesB() ? t.kBlock * t.columns() : 0;
   partials = b.elementPtr(spec.accType, packed, b.idx(packedElements));
 }
@@ -35,6 +35,8 @@ GemmEmitter::GemmEmitter(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &t
 void GemmEmitter::emit() {
   if (spec.grouped)
     return emitGroups();
+  if (spec.tiles())
+    configureTiles();
   Value columns = b.idx(t.columns());
   Value groups = b.ceilDiv(n, columns);
   Value rowTiles = staticM() ? b.idx(numTiles()) : b.ceilDiv(m, b.idx(t.rows));
@@ -46,7 +48,7 @@ void GemmEmitter::emit() {
     Value group = b.rem(index, groups), rest = b.floorDiv(index, groups);
     item.block = b.rem(rest, blocks);
     item.batch = b.floorDiv(rest, blocks);
-    if (!staticM()) {
+    if (!staticM() || spec.tiles()) {
       // Blocks of equal size, so that equal numbers of items are equal work.
       auto rowOf = [&](Value block) { return b.mulC(b.floorDiv(b.mul(block, rowTiles), blocks), t.rows); };
       item.firstRow = rowOf(item.block);
@@ -68,6 +70,8 @@ void GemmEmitter::emit() {
   Value last = b.forLoop(begin, end, b.idx(1), {keeps ? b.kept() : b.idx(-1)}, body).front();
   if (keeps)
     b.keep(last);
+  if (spec.tiles())
+    releaseTiles(b);
 }
 
 /// A work item is a batch item and a group of columns: all blocks of that item's rows.
@@ -127,10 +131,11 @@ void GemmEmitter::emitItem(Item item) {
     // Panel of the first column, and the column's place in it when groups are
     // narrower.
     Value panel = b.floorDiv(item.column, b.idx(16)), inPanel = b.rem(item.column, b.idx(16));
-    Value depth = spec.blocks ? b.idx(ceilDivInt(spec.k, spec.blocks->perWord())) : k;
-    Value offset = b.add(b.mulC(b.mul(panel, depth), 16), inPanel);
+    Value offset = b.add(b.mulC(b.mul(panel, panelRows()), 16), inPanel);
     item.bBase = b.elementPtr(spec.bType, item.bBase, offset);
   }
+  if (spec.tiles())
+    return itemOfTiles(item);
   auto passes = [&] {
     if (spec.k >= 0 && spec.k <= t.kBlock)
       onePass(item);
@@ -149,7 +154,7 @@ void GemmEmitter::emitItem(Item item) {
 
 void GemmEmitter::onePass(Item &item) {
   if (t.prefetch && t.columns() >= 16)
-    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(k, t.columns()));
+    item.next = b.elementPtr(spec.bType, item.bBase, b.mulC(panelRows(), t.columns()));
   if (spec.copiesB())
     packRight(item, b.idx(0), k);
   RightSource source = rightSource(item, b.idx(0), k);
@@ -172,13 +177,13 @@ void GemmEmitter::severalPasses(Item &item) {
   Type vectorType = b.laneType(spec.accType, t.lanes);
   int64_t rows = t.rowsPerBlock();
   b.forLoop(0, rows * t.vectors, 1, [&](Value i) { b.store(b.constant(vectorType, 0), partials, b.mulC(i, t.lanes)); });
-  Value nextGroup = b.mulC(k, t.columns());
+  Value nextGroup = b.mulC(panelRows(), t.columns());
   b.forLoop(b.idx(0), k, b.idx(t.kBlock), [&](Value k0) {
     Value depth = b.minS(b.idx(t.kBlock), b.sub(k, k0));
     if (t.prefetch && t.columns() >= 16) {
       Value after = b.addC(k0, t.kBlock);
       Value more = b.cmp(arith::CmpIPredicate::slt, after, k);
-      Value next = arith::SelectOp::create(b, more, b.mulC(after, 16), nextGroup);
+      Value next = arith::SelectOp::create(b, more, b.mulC(rightRow(after), 16), nextGroup);
       item.next = b.elementPtr(spec.bType, item.bBase, next);
     }
     if (spec.copiesB())
@@ -271,14 +276,26 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
   return pointers;
 }
 
+/// The low or the high halves of pairs, as f32.
+Value GemmEmitter::halfOf(Value pairs, int64_t half) {
+  Type type = pairs.getType();
+  Value bits = half ? Value(arith::AndIOp::create(b, pairs, b.constantInt(type, -0x10000)))
+                    : Value(arith::ShLIOp::create(b, pairs, b.constantInt(type, 16)));
+  return arith::BitcastOp::create(b, b.laneType(spec.accType, t.lanes), bits);
+}
+
+/// The u-th step of an iteration that begins at depth `from`.
 void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
-                       Value kk, const RegisterTile &regs, int64_t chain, MutableArrayRef<Value> acc) {
+                       Value from, int64_t u, const RegisterTile &regs, MutableArrayRef<Value> acc) {
   b.fence();
   SmallVector<Value> vectors;
-  Value kOffset = b.mulC(kk, source.kStride);
+  Value kk = b.addC(from, u);
+  Value kOffset = b.mulC(asFloats() ? b.addC(rightRow(from), u / 2) : kk, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {
     Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
-    Value x = convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
+    Value x = asFloats()    ? halfOf(raw, u % 2)
+              : spec.dots() ? raw
+                            : convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
     if (callbacks.mapB)
       x = callbacks.mapB(x, b.addC(item.column, v * t.lanes));
     vectors.push_back(x);
@@ -291,18 +308,18 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
     Value offset = shared ? b.add(aOffset, b.mul(b.idx(r), a.rowStride)) : aOffset;
     return loadLeft(rowBase[shared ? 0 : r], offset);
   };
-  accumulateTile(b, regs, acc, left, vectors, chain);
+  accumulateTile(b, regs, acc, left, vectors, u % regs.chains);
 }
 
 void GemmEmitter::prefetchNext(const Item &item, const RowTile &tile, Value kk, Value depth) {
   // The next panels' lines are spread evenly over the tiles that read the
   // present ones. How many these are when m is dynamic is not known.
-  int64_t tiles = tile.index ? t.tilesPerBlock : 1;
+  int64_t tiles = (tile.index ? t.tilesPerBlock : 1) * (asFloats() ? 2 : 1);
   int64_t depthsOfLine = std::max<int64_t>(1, 64 / (16 * spec.bType.getIntOrFloatBitWidth() / 8));
-  Value line = tile.index ? b.floorDiv(b.add(b.mul(tile.index, depth), kk), b.idx(tiles)) : kk;
+  Value line = tile.index ? b.floorDiv(b.add(b.mul(tile.index, depth), kk), b.idx(tiles)) : rightRow(kk);
   for (int64_t q = 0; q < ceilDivInt(t.unroll, tiles); q += depthsOfLine)
     for (int64_t p = 0; p < t.columns() / 16; ++p) {
-      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(k, p * 16));
+      Value offset = b.add(b.mulC(b.addC(line, q), 16), b.mulC(panelRows(), p * 16));
       b.prefetch(spec.bType, item.next, offset, /*locality=*/2);
     }
 }
@@ -317,15 +334,23 @@ SmallVector<Value> GemmEmitter::reduce(const Item &item, const RowTile &tile, co
     if (prefetch)
       prefetchNext(item, tile, kk, depth);
     for (int64_t u = 0; u < unroll; ++u)
-      step(item, tile, source, rowBase, b.addC(kk, u), regs, u % regs.chains, sums);
+      step(item, tile, source, rowBase, kk, u, regs, sums);
     return sums;
   };
   Value main = b.mulC(b.floorDiv(depth, b.idx(t.unroll)), t.unroll);
   int64_t stretch = stepsOfStretch(productStretch(spec.k, spec.skinny()) * regs.chains, 1, t.unroll);
   acc = sumInStretches(b, regs, b.idx(0), main, t.unroll, stretch, beginChains(b, regs, acc),
                        [&](Value kk, ValueRange sums) { return steps(t.unroll, prefetch, kk, sums); });
-  if (spec.k < 0 || spec.k % t.unroll || t.kBlock % t.unroll)
-    acc = b.forLoop(main, depth, b.idx(1), acc, [&](Value kk, ValueRange sums) { return steps(1, false, kk, sums); });
+  auto rest = [&](Value low, Value high, int64_t step) {
+    acc =
+        b.forLoop(low, high, b.idx(step), acc, [&](Value kk, ValueRange sums) { return steps(step, false, kk, sums); });
+  };
+  bool whole = spec.k >= 0 && spec.k % t.unroll == 0 && t.kBlock % t.unroll == 0;
+  Value even = main;
+  if (!whole && asFloats()) // both halves of a pair
+    rest(main, even = b.mulC(b.floorDiv(depth, b.idx(2)), 2), 2);
+  if (!whole)
+    rest(even, depth, 1);
   return sumChains(b, regs, acc);
 }
 

@@ -50,6 +50,15 @@ struct GemmSpec {
   bool fours = false;
   /// Bytes of the last four of a row that A has: 1 to 4. The others are neither read nor count.
   int64_t lastFour = 4;
+  /// B is a constant in pairs16 form: two bf16 of a column that are adjacent along k, the first in the low half, are
+  /// one i32 (bType). aType is bf16, accType f32, k is static and counts elements.
+  bool pairs = false;
+  /// Columns of A are adjacent.
+  bool adjacentA = false;
+  /// How a level multiplies pairs: see `at`. Otherwise as floats, first the low halves, then the high ones.
+  enum class Unit { Floats, Dots, Tiles } unit = Unit::Floats;
+  /// Of Dots, whose k counts pairs: the last pair of a row of A has one element. It is read alone.
+  bool halfLast = false;
   /// B is a constant in blocks16 form (bType is i32, four bytes of a column), the accumulator f32, k and n are static.
   std::optional<GemmBlocks> blocks;
   /// The store callback emits much code (a GELU, say): it is then emitted once
@@ -66,6 +75,19 @@ struct GemmSpec {
   /// So few rows, known now, that the product waits for B.
   bool skinny() const { return m >= 0 && m <= kSkinny; }
   static constexpr int64_t kSkinny = 4;
+  bool dots() const { return unit == Unit::Dots; }
+  bool tiles() const { return unit == Unit::Tiles; }
+  /// Whether the last element of a row of A, a four or a pair, is cut short by the row's end.
+  bool partialLast() const { return halfLast || (fours && lastFour != 4); }
+  /// Elements of A in one of the k.
+  int64_t elementsOfStep() const { return fours ? 4 : dots() ? 2 : 1; }
+  /// Bits of an element of a packed B.
+  int64_t rightBits() const { return pairs ? 16 : bType.getIntOrFloatBitWidth(); }
+  /// Rows of a panel of a packed B, of a static k.
+  int64_t panelRows() const;
+  /// The same product with the unit that a level multiplies pairs with; A's rows must be adjacent for one. Few rows
+  /// wait for B, and tiles would gain nothing.
+  GemmSpec at(const IsaLevel &isa) const;
   /// Whether panels of B are written to scratch as accumulator elements before they are multiplied.
   bool copiesB() const { return !packedB || (blocks && !skinny()); }
 };
@@ -88,6 +110,9 @@ struct GemmTiles {
   bool packA = false;
 
   int64_t columns() const { return vectors * lanes; }
+  /// Of tiles in registers (GemmSpec::Unit::Tiles), one or two of which lie beneath each other.
+  int64_t tilesDown() const { return rows > 16 ? 2 : 1; }
+  int64_t tileRows() const { return rows / tilesDown(); }
   /// Most rows of a work item.
   int64_t rowsPerBlock() const { return rows * tilesPerBlock; }
 };
@@ -140,6 +165,8 @@ void emitGemm(CpuBuilder &b, const GemmSpec &spec, const GemmTiles &tiles, const
               const GemmMatrix &bMatrix, const GemmCallbacks &callbacks, const GemmExtents &extents = {},
               int64_t scratchOffset = 0);
 
+/// From a row to the next of a tile of A in scratch.
+constexpr int64_t kTileRowBytes = 64;
 /// Scratch taken by the copy of A, at its start (a multiple of 64).
 int64_t packedABytes(const GemmSpec &spec, const GemmTiles &tiles);
 
@@ -160,6 +187,14 @@ inline int64_t foursOf(int64_t k) { return (k + 3) / 4; }
 /// Packs a K x N matrix of bytes as the panel16 form of foursOf(k) x N fours, those beyond k zero. `dst` has
 /// panel16Bytes(foursOf(k), n, 4) bytes; strides count bytes.
 void packFours16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
+                 std::span<std::byte> dst);
+
+/// Pairs of k elements as the pairs16 form has them, and of one tile: at most 16, as many in every tile.
+int64_t pairsOf(int64_t k);
+int64_t pairsOfTile(int64_t k);
+/// Packs a K x N matrix of 16-bit elements as the panel16 form of pairsOf(k) x N pairs, those beyond k zero. `dst` has
+/// panel16Bytes(pairsOf(k), n, 4) bytes; strides count elements.
+void packPairs16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                  std::span<std::byte> dst);
 
 /// Bytes of a K x N matrix in blocks16 form: [ceil(N/16)][ceil(K/perWord)][16] words, each with perWord elements of a

@@ -56,7 +56,8 @@ static GemmChoice choiceOf(DictionaryAttr decided) {
 std::vector<Decision> dmxc::cpu::gemmDecisions(const GemmSpec &spec, const IsaLevel &isa, DictionaryAttr decided) {
   FreeTiles free(isa, spec.accType.getContext(), decided);
   GemmChoice choice;
-  if (spec.fours || spec.blocks || spec.grouped || spec.nested || spec.m == 0 || spec.n == 0 || spec.k == 0)
+  if (spec.fours || spec.at(isa).unit != GemmSpec::Unit::Floats || spec.blocks || spec.grouped || spec.nested ||
+      spec.m == 0 || spec.n == 0 || spec.k == 0)
     return {};
   GemmTiles own = completeGemmTiles(spec, isa, {});
   choice.vectors = free.number(kVectors, vectorsOf(spec, isa, own, numberIn(decided, kRows)), own.vectors,
@@ -114,6 +115,7 @@ void dmxc::cpu::planGemm(KernelPlan &plan, const GemmSpec &spec, const Choice &c
   GemmTiles nominal = decidedGemmTiles(spec, choice.level(), decided.at(choice.level()));
   plan.work = workItems(nominal);
   plan.grain = gemmGrain(spec, nominal);
-  plan.scratch = choice.mostBytes(
-      [&](const IsaLevel &level) { return gemmScratchBytes(spec, decidedGemmTiles(spec, level, decided.at(level))); });
+  plan.scratch = choice.mostBytes([&](const IsaLevel &level) {
+    return gemmScratchBytes(spec.at(level), decidedGemmTiles(spec, level, decided.at(level)));
+  });
 }

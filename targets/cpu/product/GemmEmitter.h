@@ -1,7 +1,8 @@
 //===- GemmEmitter.h - state of one product being emitted -------*- C++ -*-===//
 //
 // Private to Gemm.cpp (loops, register tiles, results), GemmOperands.cpp
-// (copies of the operands to scratch) and GemmBlocks.cpp (right operands of few bits).
+// (copies of the operands to scratch), GemmBlocks.cpp (right operands of few bits)
+// and GemmUnits.cpp (tiles of AMX).
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -69,9 +70,17 @@ private:
   void packLeftTile(const Item &item, const RowTile &tile);
   Value loadLeft(Value base, Value offset, int64_t lanes = 1);
   Value leftRow(const RowTile &tile, int64_t r);
-  Value partialFour(const Item &item, Value row);
-  Value leftDepth(Value k) { return spec.fours ? b.mulC(k, 4) : b.mul(k, a.colStride); }
+  Value partialStep(const Item &item, Value row);
+  Value leftDepth(Value k) {
+    int64_t elements = spec.elementsOfStep();
+    return elements > 1 ? b.mulC(k, elements) : b.mul(k, a.colStride);
+  }
   Values loadLeftVectors(const Item &item, const RowTile &tile, Value kk);
+  /// Row of a panel of B that has depth k, which is even where B's pairs are multiplied as floats.
+  Value rightRow(Value k) { return asFloats() ? b.floorDiv(k, b.idx(2)) : k; }
+  Value panelRows() { return spec.packedB && spec.k >= 0 ? b.idx(spec.panelRows()) : k; }
+  bool asFloats() const { return spec.pairs && !spec.dots(); }
+  Value halfOf(Value pairs, int64_t half);
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
   void packVector(const Item &item, Value k0, Value depth, int64_t v);
@@ -88,8 +97,12 @@ private:
   /// Rows of a dynamic m that an item of few has.
   Value rowsOf(const Item &item) { return spec.grouped ? b.sub(item.lastRow, item.firstRow) : m; }
   Values reduce(const Item &item, const RowTile &tile, const RightSource &source, Value k0, Value depth, Values acc);
-  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk,
-            const RegisterTile &regs, int64_t chain, llvm::MutableArrayRef<Value> acc);
+  void step(const Item &item, const RowTile &tile, const RightSource &source, ValueList rowBase, Value kk, int64_t u,
+            const RegisterTile &regs, llvm::MutableArrayRef<Value> acc);
+  void configureTiles();
+  void packTiles(const Item &item);
+  void itemOfTiles(const Item &item);
+  void sumOfTiles(const Item &item, Value tile, int64_t down);
   Values rowPointers(const Item &item, const RowTile &tile, Value k0);
   void prefetchNext(const Item &item, const RowTile &tile, Value k, Value depth);
   void finishTile(const Item &item, const RowTile &tile, ValueList acc);
@@ -99,7 +112,7 @@ private:
 
   Value mask(const Item &item, int64_t v);
   RegisterTile registers(const Item &item, int64_t rows) const {
-    return {rows, item.vectors, t.lanes, spec.accType, spec.fours, chains()};
+    return {rows, item.vectors, t.lanes, spec.accType, spec.fours, chains(), 0, spec.dots()};
   }
   /// The same in every tile, so that equal rows and columns have equal results wherever they are.
   int64_t chains() const {
@@ -109,7 +122,7 @@ private:
   bool staticM() const { return spec.m >= 0; }
 
   CpuBuilder &b;
-  const GemmSpec &spec;
+  const GemmSpec spec; ///< the level's
   const GemmTiles &t;
   const GemmMatrix &a, &right;
   const GemmCallbacks &callbacks;
@@ -118,5 +131,8 @@ private:
   Value packed;     ///< scratch for a block of a run-time B, in accumulator elements
   Value partials;   ///< scratch for sums, [row in block][columns()]
 };
+
+/// Ends what GemmEmitter::configureTiles began.
+void releaseTiles(CpuBuilder &b);
 
 } // namespace dmxc::cpu

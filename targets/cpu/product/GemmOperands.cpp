@@ -14,9 +14,9 @@ using namespace mlir;
 
 /// Elements of A as accumulator elements, mapped.
 Value GemmEmitter::loadLeft(Value base, Value offset, int64_t lanes) {
-  if (spec.fours)
+  if (spec.elementsOfStep() > 1) // moved as what it is summed to
     return LLVM::LoadOp::create(b, b.laneType(spec.accType, lanes), b.elementPtr(spec.aType, base, offset),
-                                /*alignment=*/1);
+                                /*alignment=*/spec.aType.getIntOrFloatBitWidth() / 8);
   Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, b.load(spec.aType, base, offset, lanes));
   return callbacks.mapA ? callbacks.mapA(x) : x;
 }
@@ -27,8 +27,12 @@ Value GemmEmitter::leftRow(const RowTile &tile, int64_t r) {
   return tile.guarded ? b.minS(row, b.addC(m, -1)) : row;
 }
 
-/// The last four of a row, bytes beyond the row zero.
-Value GemmEmitter::partialFour(const Item &item, Value row) {
+/// The last four or pair of a row, what is beyond the row zero.
+Value GemmEmitter::partialStep(const Item &item, Value row) {
+  if (spec.dots()) {
+    Value last = b.load(b.getIntegerType(16), item.aBase, b.add(b.mul(row, a.rowStride), leftDepth(b.addC(k, -1))));
+    return arith::BitcastOp::create(b, spec.accType, arith::ExtUIOp::create(b, b.getI32Type(), last));
+  }
   Value from = b.addC(b.mul(row, a.rowStride), (spec.k - 1) * 4);
   Value four = b.constantInt(spec.accType, 0);
   for (int64_t i = 0; i < spec.lastFour; ++i) {
@@ -40,6 +44,8 @@ Value GemmEmitter::partialFour(const Item &item, Value row) {
 }
 
 void GemmEmitter::packLeft(const Item &item) {
+  if (spec.tiles())
+    return packTiles(item);
   forEachTile(item, [&](const RowTile &tile) { packLeftTile(item, tile); });
 }
 
@@ -61,7 +67,7 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
   // Whole vectors are stored at consecutive depths, each overwriting the excess
   // of the one before; only tiles of at most one vector are written that way.
   bool adjacent = CpuBuilder::constantOf(a.colStride) == 1 && tile.rows <= t.lanes;
-  bool partial = spec.fours && spec.lastFour != 4;
+  bool partial = spec.partialLast();
   Value whole = partial ? b.addC(k, -1) : k;
   Value main = adjacent ? b.mulC(b.floorDiv(whole, b.idx(t.lanes)), t.lanes) : b.idx(0);
   if (adjacent)
@@ -76,7 +82,7 @@ void GemmEmitter::packLeftTile(const Item &item, const RowTile &tile) {
       put(loadLeft(item.aBase, b.add(b.mul(leftRow(tile, r), a.rowStride), leftDepth(kk))), kk, r);
   });
   for (int64_t r = 0; partial && r < tile.rows; ++r)
-    put(partialFour(item, leftRow(tile, r)), whole, r);
+    put(partialStep(item, leftRow(tile, r)), whole, r);
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,10 +97,10 @@ RightSource GemmEmitter::rightSource(const Item &item, Value k0, Value depth) {
       source.vectorOffset.push_back(b.idx(v * t.lanes));
     return source;
   }
-  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(k0, 16)), spec.bType, 16, {}};
+  source = {b.elementPtr(spec.bType, item.bBase, b.mulC(rightRow(k0), 16)), spec.bType, 16, {}};
   for (int64_t v = 0; v < item.vectors; ++v) {
     int64_t column = v * t.lanes;
-    source.vectorOffset.push_back(b.addC(b.mulC(k, column / 16 * 16), column % 16));
+    source.vectorOffset.push_back(b.addC(b.mulC(panelRows(), column / 16 * 16), column % 16));
   }
   return source;
 }

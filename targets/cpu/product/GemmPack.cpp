@@ -41,6 +41,24 @@ void dmxc::cpu::packFours16(const std::byte *src, int64_t k, int64_t n, int64_t 
   }
 }
 
+static int64_t tilesOf(int64_t k) { return std::max<int64_t>(1, ((k + 1) / 2 + 15) / 16); }
+int64_t dmxc::cpu::pairsOfTile(int64_t k) { return ((k + 1) / 2 + tilesOf(k) - 1) / tilesOf(k); }
+int64_t dmxc::cpu::pairsOf(int64_t k) { return pairsOfTile(k) * tilesOf(k); }
+
+void dmxc::cpu::packPairs16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
+                            std::span<std::byte> dst) {
+  int64_t pairs = pairsOf(k);
+  assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(pairs, n, 4));
+  std::memset(dst.data(), 0, panel16Bytes(pairs, n, 4));
+  constexpr int64_t block = 64; // as in packPanels
+  auto *to = reinterpret_cast<uint16_t *>(dst.data());
+  for (int64_t n0 = 0; n0 < n; n0 += 16, to += 32 * pairs)
+    for (int64_t k0 = 0; k0 < k; k0 += block)
+      for (int64_t col = n0; col < std::min(n, n0 + 16); ++col)
+        for (int64_t row = k0; row < std::min(k, k0 + block); ++row)
+          to[row / 2 * 32 + (col - n0) * 2 + row % 2] = elementAt<uint16_t>(src, row * strideK + col * strideN);
+}
+
 void dmxc::cpu::packPanel16(const std::byte *src, int64_t k, int64_t n, int64_t strideK, int64_t strideN,
                             int64_t elementBytes, std::span<std::byte> dst) {
   assert(static_cast<int64_t>(dst.size()) >= panel16Bytes(k, n, elementBytes));

@@ -180,13 +180,22 @@ Value dmxc::cpu::dotFours(CpuBuilder &b, Value x, Value y, Value sum) {
   return sum;
 }
 
+Value dmxc::cpu::dotPairs(CpuBuilder &b, Value x, Value y, Value sum) {
+  int64_t lanes = cast<VectorType>(sum.getType()).getNumElements();
+  auto pairs = VectorType::get({2 * lanes}, b.getBF16Type());
+  auto bits = [&](Value operand) -> Value { return LLVM::BitcastOp::create(b, pairs, operand); };
+  return intrinsic(b, "avx512bf16.dpbf16ps." + llvm::Twine(32 * lanes), sum.getType(), {sum, bits(y), bits(x)});
+}
+
 void dmxc::cpu::accumulateTile(CpuBuilder &b, const RegisterTile &tile, MutableArrayRef<Value> acc,
                                llvm::function_ref<Value(int64_t)> left, ArrayRef<Value> right, int64_t chain) {
   for (int64_t r = 0; r < tile.rows; ++r) {
     Value x = b.splat(left(r), tile.lanes);
     for (int64_t v = 0; v < tile.vectors; ++v) {
       Value &sum = acc[chain * tile.sums() + r * tile.vectors + v];
-      sum = tile.fours ? dotFours(b, x, right[v], sum) : multiplyAdd(b, x, right[v], sum);
+      sum = tile.fours  ? dotFours(b, x, right[v], sum)
+            : tile.dots ? dotPairs(b, x, right[v], sum)
+                        : multiplyAdd(b, x, right[v], sum);
     }
   }
 }

@@ -24,6 +24,7 @@ struct RegisterTile {
   /// Partial sums of an element, which take turns: they wait for one another less, and each rounds fewer times.
   int64_t chains = 1;
   int64_t lastLanes = 0; ///< of the last vector, when it has fewer than the others
+  bool dots = false;     ///< operands are pairs: see dotPairs
 
   int64_t lanesOf(int64_t vector) const { return lastLanes && vector + 1 == vectors ? lastLanes : lanes; }
   int64_t size() const { return chains * sums(); }
@@ -85,6 +86,10 @@ mlir::Value multiplyAdd(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value
 
 /// sum + the product of each four u8 of x with the four s8 of y: all vectors of i32. Exact (wraps) at every level.
 mlir::Value dotFours(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
+
+/// sum + the products of each two bf16 of x, whose elements are called f32, with the two bf16 of y, i32: vectors of
+/// f32. By an instruction that takes and makes subnormal numbers as zeros. For levels that have it.
+mlir::Value dotPairs(CpuBuilder &b, mlir::Value x, mlir::Value y, mlir::Value sum);
 
 /// Most rows and vectors whose accumulators, operands and temporaries fit in
 /// the registers.

@@ -51,7 +51,53 @@ void chooseRows(GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, const G
   t.rows = choice.rows.value_or(t.rows);
 }
 
+/// Register tiles of a work item's rows, whose copy of A, rows of `rowBytes`, stays in a cache.
+int64_t tilesOfBlock(const GemmTiles &t, const GemmSpec &spec, const IsaLevel &isa, int64_t rowBytes) {
+  int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
+  int64_t most = std::max<int64_t>(1, isa.caches.block / (rowBytes * t.rows));
+  int64_t blocks = ceilDivInt(tiles, most);
+  if (!spec.nested && spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
+    int64_t others = std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
+    blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
+  }
+  return ceilDivInt(tiles, blocks);
+}
+
+/// Eight registers: two by two sums and the operands of each, or one by four where the rows fill one tile. Tiles of
+/// rows are equally high.
+GemmTiles chooseTilesInRegisters(GemmTiles t, const GemmSpec &spec, const IsaLevel &isa) {
+  constexpr int64_t height = 16;
+  int64_t tiles = spec.m < 0 ? 2 : std::max<int64_t>(1, ceilDivInt(spec.m, height));
+  int64_t down = std::min<int64_t>(tiles, 2);
+  t.rows = down * (spec.m < 0 ? height : std::max<int64_t>(1, ceilDivInt(spec.m, tiles)));
+  t.vectors = std::clamp<int64_t>(spec.n < 0 ? 4 : ceilDivInt(spec.n, t.lanes), 1, down == 1 ? 4 : 2);
+  t.kBlock = spec.k;
+  t.packA = true;
+  t.tilesPerBlock = tilesOfBlock(t, spec, isa, 4 * spec.panelRows());
+  return t;
+}
+
 } // namespace
+
+int64_t GemmSpec::panelRows() const {
+  if (blocks)
+    return ceilDivInt(k, blocks->perWord());
+  return pairs ? pairsOf(dots() ? 2 * k : k) : k;
+}
+
+GemmSpec GemmSpec::at(const IsaLevel &isa) const {
+  GemmSpec own = *this;
+  if (!pairs || !adjacentA || unit != Unit::Floats)
+    return own;
+  if (isa.hasTiles && !skinny()) {
+    own.unit = Unit::Tiles;
+  } else if (isa.hasDots) {
+    own.unit = Unit::Dots;
+    own.halfLast = k % 2 != 0;
+    own.k = ceilDivInt(k, 2);
+  }
+  return own;
+}
 
 int64_t dmxc::cpu::mostGemmRows(const IsaLevel &isa, int64_t vectors) {
   constexpr int64_t most = 16;
@@ -62,11 +108,14 @@ GemmTiles dmxc::cpu::chooseGemmTiles(const GemmSpec &spec, const IsaLevel &isa) 
   return completeGemmTiles(spec, isa, {});
 }
 
-GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &spec, const IsaLevel &isa, const GemmChoice &choice) {
+GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &given, const IsaLevel &isa, const GemmChoice &choice) {
   DecisionsMade::check("a blocking");
+  GemmSpec spec = given.at(isa);
   GemmTiles t;
   int64_t bytes = spec.accType.getIntOrFloatBitWidth() / 8;
   t.lanes = isa.lanes(8 * bytes);
+  if (spec.tiles())
+    return chooseTilesInRegisters(t, spec, isa);
   chooseRows(t, spec, isa, choice);
   int64_t depth = spec.k < 0 ? 1024 : std::max<int64_t>(spec.k, 1);
   bool skinny = spec.skinny();
@@ -79,24 +128,17 @@ GemmTiles dmxc::cpu::completeGemmTiles(const GemmSpec &spec, const IsaLevel &isa
     t.kBlock = ceilDivInt(ceilDivInt(depth, ceilDivInt(depth, most)), multiple) * multiple;
   }
   t.kBlock = choice.kBlock.value_or(t.kBlock);
-  int64_t tiles = spec.m < 0 ? 16 : std::max<int64_t>(1, ceilDivInt(spec.m, t.rows));
-  int64_t most = std::max<int64_t>(1, isa.caches.block / (depth * bytes * t.rows));
-  int64_t blocks = ceilDivInt(tiles, most);
-  if (!spec.nested && spec.m >= 0 && spec.n >= 0 && spec.batch >= 0) {
-    int64_t others = std::max<int64_t>(1, spec.batch * ceilDivInt(spec.n, t.columns()));
-    blocks = std::min(tiles, std::max(blocks, ceilDivInt(minItems, others)));
-  }
-  t.tilesPerBlock = ceilDivInt(tiles, blocks);
+  t.tilesPerBlock = tilesOfBlock(t, spec, isa, depth * bytes);
   // Of few rows, elements of a byte go by too fast for the hardware's prefetching, which starts anew on every page;
   // wide ones wait for memory whatever is done.
-  int64_t bits = spec.bType.getIntOrFloatBitWidth();
+  int64_t bits = spec.rightBits();
   t.prefetch = spec.packedB && !spec.blocks && (!skinny || bits <= 8);
   t.prefetchRest = t.prefetch && bits < 8 * bytes;
   // The copy pays when several groups of columns read it.
   t.packA = !skinny && !spec.grouped && spec.k > 0 && (spec.n < 0 || spec.n >= 4 * t.columns());
-  // The copy completes the last fours.
-  if (spec.fours && spec.k > 0)
-    t.packA |= spec.lastFour != 4;
+  // The copy completes the last fours and pairs.
+  if (spec.k > 0)
+    t.packA |= spec.partialLast();
   t.packA = choice.packA.value_or(t.packA);
   return t;
 }
@@ -114,7 +156,7 @@ int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
   double depth = spec.k < 0 ? nominalDepth : std::max<int64_t>(spec.k, 1),
          flops = 2.0 * t.rowsPerBlock() * t.columns() * depth;
   // Unpacking costs as much as reading twice as many bits.
-  double bits = spec.blocks ? 2 * spec.blocks->bits : spec.bType.getIntOrFloatBitWidth();
+  double bits = spec.blocks ? 2 * spec.blocks->bits : spec.rightBits();
   double bytes = depth * t.columns() * bits / 8;
   int64_t grain = std::max<int64_t>(1, static_cast<int64_t>(4000 / std::max(flops / 100, bytes / 60)));
   // Enough groups to pay for a copy of A.
@@ -125,6 +167,8 @@ int64_t dmxc::cpu::gemmGrain(const GemmSpec &spec, const GemmTiles &t) {
 int64_t dmxc::cpu::packedABytes(const GemmSpec &spec, const GemmTiles &t) {
   if (!t.packA)
     return 0;
+  if (spec.tiles())
+    return t.rowsPerBlock() * (spec.panelRows() / pairsOfTile(spec.k)) * kTileRowBytes;
   // The last vector stored may overhang by a vector.
   int64_t elements = t.rowsPerBlock() * spec.k + t.lanes;
   return ceilDivInt(elements * spec.accType.getIntOrFloatBitWidth() / 8, 64) * 64;
@@ -136,7 +180,7 @@ int64_t dmxc::cpu::gemmScratchBytes(const GemmSpec &spec, const GemmTiles &t) {
   int64_t bytes = packedABytes(spec, t) + (spec.copiesB() ? t.kBlock * rowBytes : 0);
   if (!onePass)
     bytes += t.rows * t.tilesPerBlock * rowBytes;
-  else if (spec.heavyEpilogue)
+  else if (spec.heavyEpilogue || spec.tiles())
     bytes += t.rows * rowBytes;
   return ceilDivInt(bytes, 64) * 64;
 }

@@ -15,7 +15,8 @@ StringRef dmxc::cpu::formName(DictionaryAttr form) {
 }
 
 bool dmxc::cpu::isMatmulForm(DictionaryAttr form) {
-  return formName(form) == "quads16" || isBlockForm(formName(form)) || formatOfForm(formName(form));
+  return formName(form) == "quads16" || formName(form) == "pairs16" || isBlockForm(formName(form)) ||
+         formatOfForm(formName(form));
 }
 
 static int64_t number(DictionaryAttr form, StringRef name) { return form.getAs<IntegerAttr>(name).getInt(); }
@@ -37,7 +38,9 @@ Status dmxc::cpu::packMatmulOperand(DictionaryAttr form, const Tensor &constant,
   int64_t strideK = number(form, "stride_k"), strideN = number(form, "stride_n");
   int64_t bytes = dtypeBits(constant.dtype()) / 8;
   std::optional<WeightFormat> format = formatOfForm(formName(form));
-  if (!format)
+  if (formName(form) == "pairs16")
+    packPairs16(constant.data() + 2 * offset, k, n, strideK, strideN, out);
+  else if (!format)
     packFours16(constant.data() + offset, k, n, strideK, strideN, out);
   else if (*format == WeightFormat::Kept)
     for (int64_t i = 0, size = panel16Bytes(k, n, bytes), count = countOf(form); i < count; ++i)

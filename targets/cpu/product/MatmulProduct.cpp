@@ -13,8 +13,13 @@ using namespace dmxc::cpu;
 using namespace mlir;
 
 bool MatmulProduct::fours() const {
-  return packedRhs && mayBeFours && element.isInteger(32) && lhsElement.isUnsignedInteger(8) &&
+  return packedRhs && mayGroup && element.isInteger(32) && lhsElement.isUnsignedInteger(8) &&
          rhsElement.isSignlessInteger(8) && k.valueOr(0) > 0 && (lhs->strides.back().is(1) || k.is(1));
+}
+
+bool MatmulProduct::pairs() const {
+  return packedRhs && mayGroup && rhs && element.isF32() && lhsElement.isBF16() && rhsElement.isBF16() &&
+         k.valueOr(0) > 0;
 }
 
 MatmulProduct::MatmulProduct(dmir::MatMulOp matmul, bool heavyEpilogue, bool mayJoin)
@@ -111,6 +116,11 @@ GemmSpec MatmulProduct::spec(MLIRContext *context) const {
     spec.bType = spec.accType;
     spec.lastFour = (spec.k - 1) % 4 + 1;
     spec.k = foursOf(spec.k);
+  }
+  if (pairs()) {
+    spec.pairs = true;
+    spec.adjacentA = lhs->strides.back().is(1) || k.is(1);
+    spec.bType = IntegerType::get(context, 32);
   }
   if (blocks) {
     spec.blocks = blocks->format;

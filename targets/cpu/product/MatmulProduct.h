@@ -23,7 +23,7 @@ struct MatmulProduct {
   Dim lhsRow = 0;
   bool unclear = false; ///< whether a batch axis is broadcast is known at run time only
   bool packedRhs = false, heavyEpilogue = false;
-  bool mayBeFours = true;                     ///< bytes may be multiplied four at a time
+  bool mayGroup = true;                       ///< bytes may be multiplied four at a time, bf16 two
   WeightFormat weights = WeightFormat::Kept;  ///< of a packed right operand of f32
   mlir::Type element, lhsElement, rhsElement; ///< of the result and of the operands, which may be bytes summed in i32
 
@@ -32,6 +32,8 @@ struct MatmulProduct {
   bool direct() const { return lhs && (rhs || blocks) && !unclear && element.getIntOrFloatBitWidth() >= 8 && !isF8(); }
   /// Bytes along rows times constant bytes: computed four at a time.
   bool fours() const;
+  /// Floats of 16 bits, constant on the right, summed in f32: packed in pairs.
+  bool pairs() const;
   bool isF8() const { return mlir::isa<mlir::FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
   GemmSpec spec(mlir::MLIRContext *context) const;
   Dim workItems(const GemmTiles &tiles) const;

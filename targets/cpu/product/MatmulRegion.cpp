@@ -191,8 +191,8 @@ DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
   Builder b(context);
   NamedAttrList form;
   auto number = [&](StringRef name, int64_t value) { form.set(name, b.getI64IntegerAttr(value)); };
-  bool fours = product.fours();
-  form.set("form", b.getStringAttr(fours ? "quads16" : panelForm(product.weights)));
+  bool fours = product.fours(), pairs = product.pairs();
+  form.set("form", b.getStringAttr(fours ? "quads16" : pairs ? "pairs16" : panelForm(product.weights)));
   const StridedView &view = *product.rhs;
   int64_t k = *product.k.known(), n = *product.n.known();
   number("k", k);
@@ -203,7 +203,10 @@ DictionaryAttr packedForm(const MatmulProduct &product, MLIRContext *context) {
   int64_t bytes = product.rhsElement.getIntOrFloatBitWidth() / 8;
   bool rounded = product.weights != WeightFormat::Kept;
   number("size", rounded ? roundedPanelBytes(product.weights, k, n)
-                         : panel16Bytes(fours ? foursOf(k) : k, n, fours ? 4 : bytes));
+                         : panel16Bytes(fours   ? foursOf(k)
+                                        : pairs ? pairsOf(k)
+                                                : k,
+                                        n, fours || pairs ? 4 : bytes));
   return form.getDictionary(context);
 }
 
@@ -280,7 +283,7 @@ static void packRight(const RegionBody &body, const Choice &choice, MatmulProduc
   bool mayPack =
       strategy || (oneMatrix && alone && isConstantMatrix(*product) && choice.constant(product->rhs->buffer));
   product->packedRhs = mayPack && packing != Packing::None;
-  product->mayBeFours = packing != Packing::Plain;
+  product->mayGroup = packing != Packing::Plain;
   if (product->packedRhs) {
     product->weights = weightFormat(body.block, *product, packing, choice.weights);
     DictionaryAttr form = packedForm(*product, context);
@@ -301,6 +304,7 @@ static KernelPlan planProduct(const RegionBody &body, const Choice &choice) {
   GemmSpec spec = product->spec(context);
   plan.algorithm = product->blocks      ? "matmul-blocks" + std::to_string(product->blocks->format.bits)
                    : product->fours()   ? "matmul-quads"
+                   : product->pairs()   ? "matmul-pairs"
                    : product->packedRhs ? "matmul-packed"
                                         : "matmul";
   if (product->weights != WeightFormat::Kept)
