@@ -1,0 +1,219 @@
+//===- EmulatedUnits.cpp - AMX and AVX512-BF16 in software ----------------===//
+//
+// From the operation sections of the Intel 64 and IA-32 Architectures Software Developer's Manual: LDTILECFG,
+// TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, VDPBF16PS. Both products take subnormal numbers as zeros
+// (DAZ), make zeros of subnormal results (FTZ) and round to nearest, ties to even, whatever MXCSR says.
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmulatedUnits.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+float flushed(float x) { return std::fabs(x) < FLT_MIN ? std::copysign(0.0f, x) : x; }
+float wide(uint16_t bits) { return flushed(std::bit_cast<float>(uint32_t(bits) << 16)); }
+/// sum + x * y, rounded once: the product of two bf16 has 16 bits, so that only its exponent may not fit.
+float addProduct(float sum, uint16_t x, uint16_t y) {
+  float product = wide(x) * wide(y), size = std::fabs(product);
+  bool exact = size >= FLT_MIN && size <= FLT_MAX;
+  return flushed(exact ? flushed(sum) + product : std::fma(wide(x), wide(y), flushed(sum)));
+}
+float added(float x, float y) { return flushed(flushed(x) + flushed(y)); }
+
+constexpr unsigned kTiles = 8, kRows = 16, kBytes = 64;
+
+struct Tile {
+  unsigned rows = 0, bytes = 0; // of a row
+  unsigned char data[kRows][kBytes] = {};
+};
+
+struct Units {
+  bool configured = false;
+  Tile tiles[kTiles];
+  std::string problem;
+
+  void refuse(const char *what) {
+    if (problem.empty())
+      problem = what;
+  }
+  Tile &tile(uint8_t number) {
+    static thread_local Tile none;
+    if (configured && number < kTiles && tiles[number].rows && tiles[number].bytes)
+      return tiles[number];
+    refuse("a tile is used that is not configured");
+    return none = Tile();
+  }
+};
+thread_local Units units;
+
+void loadConfig(const unsigned char *bytes) {
+  units.configured = bytes[0] == 1;
+  if (!units.configured)
+    units.refuse("a palette that is not 1");
+  for (unsigned i = 1; i < 16; ++i)
+    if (bytes[i])
+      units.refuse("reserved bytes of a configuration, or a start row");
+  for (unsigned t = 0; t < 16; ++t) {
+    unsigned columns = bytes[16 + 2 * t] | bytes[17 + 2 * t] << 8, rows = bytes[48 + t];
+    if (t >= kTiles ? columns || rows : columns > kBytes || rows > kRows || !columns != !rows)
+      units.refuse("a configuration of more than a tile has");
+    else if (t < kTiles)
+      units.tiles[t] = {rows, columns, {}};
+  }
+}
+
+void release() {
+  if (!units.configured)
+    units.refuse("tiles are released that are not configured");
+  units.configured = false;
+  for (Tile &tile : units.tiles)
+    tile = Tile();
+}
+
+void zero(uint8_t number) {
+  Tile &tile = units.tile(number);
+  std::memset(tile.data, 0, sizeof tile.data);
+}
+
+void load(uint8_t number, const unsigned char *base, int64_t stride) {
+  Tile &tile = units.tile(number);
+  std::memset(tile.data, 0, sizeof tile.data);
+  for (unsigned r = 0; r < tile.rows; ++r)
+    std::memcpy(tile.data[r], base + r * stride, tile.bytes);
+}
+
+void store(uint8_t number, unsigned char *base, int64_t stride) {
+  Tile &tile = units.tile(number);
+  for (unsigned r = 0; r < tile.rows; ++r)
+    std::memcpy(base + r * stride, tile.data[r], tile.bytes);
+}
+
+uint16_t shortAt(const unsigned char *row, unsigned i) {
+  uint16_t x;
+  std::memcpy(&x, row + 2 * i, 2);
+  return x;
+}
+
+void tileProduct(uint8_t sumNumber, uint8_t leftNumber, uint8_t rightNumber) {
+  Tile &sum = units.tile(sumNumber), &left = units.tile(leftNumber), &right = units.tile(rightNumber);
+  bool distinct = sumNumber != leftNumber && sumNumber != rightNumber && leftNumber != rightNumber;
+  if (!distinct || left.bytes != 4 * right.rows || sum.rows != left.rows || sum.bytes != right.bytes ||
+      left.bytes % 4 || right.bytes % 4)
+    return units.refuse("tiles that do not fit each other");
+  for (unsigned m = 0; m < sum.rows; ++m) {
+    float parts[kBytes / 2] = {};
+    for (unsigned k = 0; k < left.bytes / 4; ++k)
+      for (unsigned i = 0; i < sum.bytes / 2; ++i)
+        parts[i] = addProduct(parts[i], shortAt(left.data[m], 2 * k + i % 2), shortAt(right.data[k], i));
+    for (unsigned n = 0; n < sum.bytes / 4; ++n) {
+      float total;
+      std::memcpy(&total, sum.data[m] + 4 * n, 4);
+      total = added(total, added(parts[2 * n], parts[2 * n + 1]));
+      std::memcpy(sum.data[m] + 4 * n, &total, 4);
+    }
+  }
+  for (unsigned m = sum.rows; m < kRows; ++m)
+    std::memset(sum.data[m], 0, kBytes);
+}
+
+/// 16 lanes; the odd elements come first.
+void dotProduct(float *sum, const uint16_t *x, const uint16_t *y) {
+  for (unsigned i = 0; i < 16; ++i)
+    sum[i] = addProduct(addProduct(sum[i], x[2 * i + 1], y[2 * i + 1]), x[2 * i], y[2 * i]);
+}
+
+uint64_t functionOf(llvm::StringRef intrinsic) {
+  auto address = [](auto *function) { return reinterpret_cast<uint64_t>(function); };
+  return llvm::StringSwitch<uint64_t>(intrinsic)
+      .Case("emulated.ldtilecfg", address(loadConfig))
+      .Case("emulated.tilerelease", address(release))
+      .Case("emulated.tilezero", address(zero))
+      .Case("emulated.tileloadd64", address(load))
+      .Case("emulated.tilestored64", address(store))
+      .Case("emulated.tdpbf16ps", address(tileProduct))
+      .Case("emulated.avx512bf16.dpbf16ps.512", address(dotProduct))
+      .Default(0);
+}
+
+/// Vectors of 64 bytes go through memory: at lower levels no register holds one.
+void replace(llvm::CallInst &call, uint64_t function) {
+  llvm::IRBuilder<> b(&call);
+  llvm::Value *callee = b.CreateIntToPtr(b.getInt64(function), b.getPtrTy());
+  llvm::SmallVector<llvm::Value *> operands;
+  llvm::BasicBlock &entry = call.getFunction()->getEntryBlock();
+  for (llvm::Value *operand : call.args()) {
+    if (!operand->getType()->isVectorTy()) {
+      operands.push_back(operand);
+      continue;
+    }
+    llvm::IRBuilder<> first(&entry, entry.begin());
+    llvm::Value *room = first.CreateAlloca(operand->getType());
+    b.CreateStore(operand, room);
+    operands.push_back(room);
+  }
+  llvm::SmallVector<llvm::Type *> types;
+  for (llvm::Value *operand : operands)
+    types.push_back(operand->getType());
+  auto *type = llvm::FunctionType::get(b.getVoidTy(), types, /*isVarArg=*/false);
+  llvm::CallInst *made = b.CreateCall(type, callee, operands);
+  for (unsigned i = 0; i < types.size(); ++i)
+    if (types[i]->isIntegerTy(8))
+      made->addParamAttr(i, llvm::Attribute::ZExt);
+  if (!call.getType()->isVoidTy())
+    call.replaceAllUsesWith(b.CreateLoad(call.getType(), operands.front()));
+  call.eraseFromParent();
+}
+
+} // namespace
+
+static void replaceAll(std::string &text, llvm::StringRef what, llvm::StringRef by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, llvm::LLVMContext &context,
+                                                            std::string &problem) {
+  // They are intrinsics no more, and where no instruction takes bf16, LLVM would make calls of a library to move it.
+  for (const char *name : {"ldtilecfg", "tile", "tdpbf16ps", "avx512bf16"})
+    replaceAll(text, std::string("@llvm.x86.") + name, std::string("@emulated.") + name);
+  replaceAll(text, "bfloat", "i16");
+  replaceAll(text, " immarg", "");
+  llvm::SMDiagnostic message;
+  auto module = llvm::parseIR(llvm::MemoryBufferRef(text, "emulated"), message, context);
+  if (!module) {
+    problem = message.getMessage().str();
+    return nullptr;
+  }
+  llvm::SmallVector<std::pair<llvm::CallInst *, uint64_t>> calls;
+  for (llvm::Function &fn : *module)
+    for (llvm::Instruction &inst : llvm::instructions(fn))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&inst); call && call->getCalledFunction())
+        if (uint64_t function = functionOf(call->getCalledFunction()->getName()))
+          calls.emplace_back(call, function);
+  for (auto [call, function] : calls)
+    replace(*call, function);
+  return module;
+}
+
+std::string dmxc::cpu::test::unitProblem() {
+  if (units.configured)
+    units.refuse("a configuration was not released");
+  std::string problem = std::move(units.problem);
+  units = Units();
+  return problem;
+}
