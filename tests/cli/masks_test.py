@@ -183,6 +183,31 @@ class Masks(BundleTest):
         self.rules(self.step(1))
         self.assertIn("min(1, past)", (self.dir / "text.mlir").read_text())
 
+    def test_viewed_mask(self):
+        """Torch's GPT-2 views its mask as [batch, elements / batch], which is as long as the keys or one column for all of them."""
+        info = lambda name, shape, dtype=onnx.FLOAT: onnx.info(name, dtype, shape)
+        nodes = [onnx.node("Shape", "q", "s"), onnx.node("Slice", "s none one", "batch"), onnx.node("Shape", "mask", "t"),
+                 onnx.node("ReduceProd", "t", "all", keepdims=1), onnx.node("Div", "all batch", "each"),
+                 onnx.node("Concat", "batch one one each", "to", axis=0), onnx.node("Reshape", "mask to", "keep"), onnx.node("MatMul", "q k", "scores"),
+                 onnx.node("Where", "keep scores fill", "m"), onnx.node("Softmax", "m", "w", axis=-1), onnx.node("MatMul", "w v", "y")]
+        numbers = [constant("none", np.array([0], np.int64)), constant("one", np.array([1], np.int64)), constant("fill", np.float32(LEAST))]
+        model = onnx.model(nodes, [info("q", ["b", 2, "n", 16]), info("k", ["b", 2, 16, "n"]), info("v", ["b", 2, "n", 16]),
+                                   info("mask", ["rows", "columns"], onnx.BOOL)], [info("y", None)], weights=numbers)
+        self.assertEqual(self.rules(model), [""])
+        self.assertEqual(self.regions(), 1)
+        self.compile_onnx(model)
+        random = np.random.default_rng(4)
+        q, k, v = (random.standard_normal([2, 2, *shape]).astype(np.float32) for shape in ((8, 16), (16, 8), (8, 16)))
+        for shape, fits in (((2, 8), True), ((4, 4), True), ((1, 2), True), ((2, 4), False), ((2, 16), False), ((3, 5), False)):
+            mask = random.random(shape) < 0.7
+            ran = self.run_bundle({"q": q, "k": k, "v": v, "mask": mask})
+            self.assertEqual(ran.returncode, 0 if fits else 2, ran.stderr)
+            if fits:
+                scores = np.where(mask.reshape(2, 1, 1, -1), q.astype(np.float64) @ k, LEAST)
+                np.testing.assert_allclose(self.result(), softmax(scores) @ v, rtol=1e-4, atol=1e-5)
+            else:
+                self.assertRegex(ran.stderr, "cannot broadcast|a reshape keeps the number of elements")
+
     def test_step_of_the_zoo(self):
         model = ZOO / "gpt2_mini_step" / "model.onnx"
         if not model.exists():
