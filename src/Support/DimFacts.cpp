@@ -7,11 +7,26 @@ using namespace dmxc;
 
 using Call = Dim::Call;
 
+/// Calls `visit` with the calls in a dim, inner ones first: which, its operands, itself.
+template <typename Visit> static void forEachCall(Dim dim, Visit visit) {
+  Dim::Builder<Dim> builder;
+  builder.number = [](int64_t number) { return Dim(number); };
+  builder.symbol = [](std::string_view symbol) { return Dim::symbol(symbol); };
+  builder.add = [](Dim a, Dim b) { return a + b; };
+  builder.mul = [](Dim a, Dim b) { return a * b; };
+  builder.call = [&](Call call, Dim lhs, Dim rhs) {
+    Dim result = simplifiedCall(call, lhs, rhs);
+    visit(call, lhs, rhs, result);
+    return result;
+  };
+  dim.build(builder);
+}
+
 /// Sums of products of numbers and symbols.
 static bool isPolynomial(Dim dim) {
-  auto both = [](bool a, bool b) { return a && b; };
-  return dim.build(Dim::Builder<bool>{[](int64_t) { return true; }, [](std::string_view) { return true; }, both, both,
-                                      [](Call, bool, bool) { return false; }});
+  bool calls = false;
+  forEachCall(dim, [&](Call, Dim, Dim, Dim) { calls = true; });
+  return !calls;
 }
 
 struct Operands {
@@ -19,20 +34,12 @@ struct Operands {
 };
 
 /// Of a dim that is a call and nothing more.
-static std::optional<Operands> loneCall(Dim dim, Call call) {
+static std::optional<Operands> loneCall(Dim dim, Call wanted) {
   std::optional<Operands> found;
-  Dim::Builder<Dim> builder;
-  builder.number = [](int64_t number) { return Dim(number); };
-  builder.symbol = [](std::string_view symbol) { return Dim::symbol(symbol); };
-  builder.add = [](Dim a, Dim b) { return a + b; };
-  builder.mul = [](Dim a, Dim b) { return a * b; };
-  builder.call = [&](Call made, Dim lhs, Dim rhs) {
-    Dim result = simplifiedCall(made, lhs, rhs);
-    if (made == call && result == dim)
+  forEachCall(dim, [&](Call call, Dim lhs, Dim rhs, Dim result) {
+    if (call == wanted && result == dim)
       found = {lhs, rhs};
-    return result;
-  };
-  dim.build(builder);
+  });
   return found;
 }
 
