@@ -267,7 +267,8 @@ class Obeyed(DecisionsBase):
     def test_another_member(self):
         seen, rows_seen, differ, task = set(), 0, 0, 0
         targets = [target for target in self.targets() if target in (CPU, CORSAIR)]
-        for name, target in sampling.sample(itertools.product(self.models("resnet18"), targets), 4 * len(targets)):
+        cases = [(name, target) for name in self.models("resnet18") for target in targets if name in MODELS or target == CPU]
+        for name, target in sampling.sample(cases, len(cases)):  # resnet18 takes the simulator too long
             random, model = Random(f"{sampling.SEED} {name} {target}"), (ZOO / name / "model.onnx", "-t", target)
             self.run_tool(*model, "-o", "d.bundle")
             self.run_tool("d.bundle", "--inputs", ZOO / name / "set0", "--output-dir", "d.out", tool="dmx-run")
