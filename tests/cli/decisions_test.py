@@ -257,12 +257,13 @@ class Obeyed(DecisionsBase):
         (self.dir / "s.mlir").write_text(script([f'%r = transform.dmx.match {{node = "{node}"}} in %m : {ANY} -> {ANY}', f"transform.dmx.decide %r {{{inner}}} : {ANY}"]))
 
     def regions(self, name, target, seen):
-        """(node, rows) of the model's regions of kinds that were not seen; a device's graph is of a kind of its own."""
+        """(node, rows) of the model's regions, of decisions that were not seen of their kind; a device's graph is of a kind of its own."""
         for node, rows in self.explain(ZOO / name / "model.onnx", "-t", target, longest=True).items():
             kind = self.kinds[node] if target != CORSAIR else name
-            if rows and (target, kind) not in seen and (target != CORSAIR or self.kinds[node][0] == CORSAIR):
-                seen.add((target, kind))
-                yield node, rows
+            new = [row for row in rows if (target, kind, row[1]) not in seen]
+            if new and (target != CORSAIR or self.kinds[node][0] == CORSAIR):
+                seen.update((target, kind, row[1]) for row in new)
+                yield node, new
 
     def test_another_member(self):
         seen, rows_seen, differ, task = set(), 0, 0, 0
@@ -292,7 +293,7 @@ class Obeyed(DecisionsBase):
                     tolerance = ("--rtol", 0, "--atol", 0) if exact else self.tolerance(ZOO / name, target)
                     self.run_tool("m.bundle", "--inputs", ZOO / name / "set0", "--expect", expect, *tolerance, tool="dmx-run")
                     self.refuse(model, node, scope, decision, values)
-        print(f"{rows_seen} decisions of {len(seen)} kinds of regions: {differ} with other code, {task} that the task says")
+        print(f"{rows_seen} decisions of {len({kind[:2] for kind in seen})} kinds of regions: {differ} with other code, {task} that the task says")
 
     def refuse(self, model, node, scope, decision, values):
         """Values that are none: the place, the node, the domain."""
