@@ -17,7 +17,8 @@ LEVELS = ["x86-64-v2", "x86-64-v3", "host"]
 FLAGS = set(pathlib.Path("/proc/cpuinfo").read_text().split())
 UNITS = {"znver4": {"avx512_bf16", "sse4a"}, "sapphirerapids": {"avx512_bf16", "amx_bf16"}}
 LEVELS += [level for level, flags in UNITS.items() if flags <= FLAGS]
-MODELS = ("mlp", "bert_mini", "vit_mini", "gpt2_mini_prefill", "llama_mini_step", "lstm_tagger", "mobilenet_v2", "mlp_dyn", "bert_mini_dyn")
+MODELS = ("mlp", "bert_mini", "vit_mini", "gpt2_mini_prefill", "llama_mini_step", "lstm_tagger", "mobilenet_v2", "mlp_dyn", "bert_mini_dyn",
+          "resnet18", "lenet", "tcn_audio", "unet_mini_dyn")
 A_MODEL = 10  # products
 
 

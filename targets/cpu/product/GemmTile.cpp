@@ -31,6 +31,15 @@ Value dmxc::cpu::convertElements(CpuBuilder &b, const ElementConversion &c, Valu
   return arith::ExtSIOp::create(b, type, value);
 }
 
+Value dmxc::cpu::halfOfPairs(CpuBuilder &b, Value pairs, int64_t half) {
+  Type i32 = pairs.getType(), f32 = b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(i32))
+    f32 = vector.clone(f32);
+  Value bits = half ? Value(arith::AndIOp::create(b, pairs, b.constantInt(i32, 0xffff0000)))
+                    : Value(arith::ShLIOp::create(b, pairs, b.constantInt(i32, 16)));
+  return arith::BitcastOp::create(b, f32, bits);
+}
+
 SmallVector<Value> dmxc::cpu::zeroTile(CpuBuilder &b, const RegisterTile &tile) {
   SmallVector<Value> row;
   for (int64_t v = 0; v < tile.vectors; ++v)

@@ -40,6 +40,9 @@ struct ElementConversion {
 /// Converts a scalar or a vector; widening, or between equal types.
 mlir::Value convertElements(CpuBuilder &b, const ElementConversion &conversion, mlir::Value value);
 
+/// The first or the second of the two bf16 in each i32, as f32.
+mlir::Value halfOfPairs(CpuBuilder &b, mlir::Value pairs, int64_t half);
+
 llvm::SmallVector<mlir::Value> zeroTile(CpuBuilder &b, const RegisterTile &tile);
 
 /// Chains of a tile of floats that leaves registers free: 1, 2 or 4.
