@@ -273,9 +273,10 @@ Result<int64_t> Tuner::measure(const std::vector<std::string> &records, const Sc
   fs::remove(folder + "/report.json", ignored);
   std::ostringstream out;
   if (Status done = tools::runBundle(run, out); !done)
-    return Error{done.error().kind, done.error().kind == ErrorKind::Mismatch
-                                        ? "it computes something else: " + out.str()
-                                        : done.error().message};
+    return Error{done.error().kind,
+                 done.error().kind == ErrorKind::Mismatch
+                     ? "it computes something else: " + llvm::StringRef(out.str()).split('\n').first.str()
+                     : done.error().message};
   return clocksOf(folder + "/report.json");
 }
 

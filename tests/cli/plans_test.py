@@ -167,6 +167,30 @@ class Plans(Base):
             lost = record["default_clocks"] - min(*exact.values(), found)
             self.assertGreaterEqual(record["default_clocks"] - found, 0.9 * lost)
 
+    def test_a_faster_candidate_that_computes_something_else(self):
+        """A script that changes what is computed: the softmax of rows takes fewer clocks than that of columns, and is dropped."""
+        graph = """func.func @main(%x: tensor<64x64xf32> {{dmir.name = "x"}}, %w: tensor<64x256xf32> {{dmir.name = "w"}})
+    -> (tensor<64x256xf32> {{dmir.name = "y"}}) {{
+  %0 = dmir.matmul %x, %w : (tensor<64x64xf32>, tensor<64x256xf32>) -> tensor<64x256xf32>
+  %1 = dmir.softmax %0 {{axis = {}}} : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  return %1 : tensor<64x256xf32>
+}}
+"""
+        clocks = {}
+        for axis in (1, 0):
+            (self.dir / "p.mlir").write_text(graph.format(axis))
+            self.run_tool("p.mlir", "-t", "corsair:quads=1", "-o", "m.bundle")
+            clocks[axis] = self.clocks()
+        self.assertLess(clocks[1], clocks[0])
+        (self.dir / "s.mlir").write_text(script([
+            f'%s = transform.dmx.match {{kind = "op", op = "dmir.softmax"}} in %m : {ANY} -> {ANY}',
+            '%axis = transform.dmx.param "axis" one_of [0, 1] -> !transform.param<i64>',
+            f'transform.annotate %s "axis" = %axis : {ANY}, !transform.param<i64>']))
+        tuned = self.run_tool("tune", "p.mlir", "-t", "corsair:quads=1", "--schedule", "s.mlir")
+        self.assertIn(f"--set axis=0: {clocks[0]} clocks", tuned.stdout)
+        self.assertIn("axis=1: dropped", tuned.stdout)
+        self.assertRegex(tuned.stderr, r"axis=1 was dropped: it computes something else: y: SQNR .*, which is too noisy \[tune-dropped\]")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
