@@ -71,7 +71,7 @@ class Product:
 
 class ShortProducts(BundleTest):
     def test_levels_with_units(self):
-        """Random products run at those that are here; elsewhere UnitTest emulates their instructions."""
+        """Random products run at those that are here; elsewhere EmulatedUnitsTest emulates their instructions."""
         lacking = [level for level in UNITS if level not in LEVELS]
         if lacking:
             self.skipTest(f"this machine does not run {', '.join(lacking)}")
