@@ -276,14 +276,6 @@ SmallVector<Value> GemmEmitter::rowPointers(const Item &item, const RowTile &til
   return pointers;
 }
 
-/// The low or the high halves of pairs, as f32.
-Value GemmEmitter::halfOf(Value pairs, int64_t half) {
-  Type type = pairs.getType();
-  Value bits = half ? Value(arith::AndIOp::create(b, pairs, b.constantInt(type, -0x10000)))
-                    : Value(arith::ShLIOp::create(b, pairs, b.constantInt(type, 16)));
-  return arith::BitcastOp::create(b, b.laneType(spec.accType, t.lanes), bits);
-}
-
 /// The u-th step of an iteration that begins at depth `from`.
 void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource &source, ArrayRef<Value> rowBase,
                        Value from, int64_t u, const RegisterTile &regs, MutableArrayRef<Value> acc) {
@@ -293,7 +285,7 @@ void GemmEmitter::step(const Item &item, const RowTile &tile, const RightSource 
   Value kOffset = b.mulC(asFloats() ? b.addC(rightRow(from), u / 2) : kk, source.kStride);
   for (int64_t v = 0; v < item.vectors; ++v) {
     Value raw = b.load(source.element, source.base, b.add(kOffset, source.vectorOffset[v]), t.lanes);
-    Value x = asFloats()    ? halfOf(raw, u % 2)
+    Value x = asFloats()    ? halfOfPairs(b, raw, u % 2)
               : spec.dots() ? raw
                             : convertElements(b, {source.element, spec.accType, spec.bUnsigned}, raw);
     if (callbacks.mapB)

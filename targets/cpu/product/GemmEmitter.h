@@ -80,7 +80,6 @@ private:
   Value rightRow(Value k) { return asFloats() ? b.floorDiv(k, b.idx(2)) : k; }
   Value panelRows() { return spec.packedB && spec.k >= 0 ? b.idx(spec.panelRows()) : k; }
   bool asFloats() const { return spec.pairs && !spec.dots(); }
-  Value halfOf(Value pairs, int64_t half);
   RightSource rightSource(const Item &item, Value k0, Value depth);
   void packRight(const Item &item, Value k0, Value depth);
   void packVector(const Item &item, Value k0, Value depth, int64_t v);

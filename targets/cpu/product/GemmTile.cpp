@@ -35,7 +35,7 @@ Value dmxc::cpu::halfOfPairs(CpuBuilder &b, Value pairs, int64_t half) {
   Type i32 = pairs.getType(), f32 = b.getF32Type();
   if (auto vector = dyn_cast<VectorType>(i32))
     f32 = vector.clone(f32);
-  Value bits = half ? Value(arith::AndIOp::create(b, pairs, b.constantInt(i32, 0xffff0000)))
+  Value bits = half ? Value(arith::AndIOp::create(b, pairs, b.constantInt(i32, -0x10000)))
                     : Value(arith::ShLIOp::create(b, pairs, b.constantInt(i32, 16)));
   return arith::BitcastOp::create(b, f32, bits);
 }
