@@ -191,7 +191,7 @@ private:
     list("--require-target", raw.require, "T[:PCT]",
          "Fail (exit 4) unless at least PCT % of the ops run on T; default 100", "placement");
     text("--placement-report", options.placementReport, "FILE",
-         "Write which target computes each node and why (- for stdout)", "placement");
+         "Write which target computes each node, in which numbers and why (- for stdout)", "placement");
   }
 
   void addMasks() {

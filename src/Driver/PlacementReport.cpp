@@ -34,8 +34,14 @@ static StringRef strategyName(DictionaryAttr strategy) {
   return name ? name.getValue() : "";
 }
 
+/// The numbers that its target computes an op in, where it says so.
+static std::string formatsOf(Operation &op, const TargetBackend *target) {
+  std::optional<OpFormats> formats = target ? target->formatsOf(&op) : std::nullopt;
+  return formats ? llvm::join(formats->operands, " ") + " -> " + formats->result : "-";
+}
+
 std::string placementReport(ModuleOp module, const PhaseContext &context, const Placement &placement) {
-  std::string text = "# " + placement.summary() + "\n# node\top\ttarget\ttask\talgorithm\treason\n";
+  std::string text = "# " + placement.summary() + "\n# node\top\ttarget\ttask\talgorithm\treason\tformats\n";
   int64_t task = 0;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto region = dyn_cast<dmir::RegionOp>(op)) {
@@ -44,14 +50,14 @@ std::string placementReport(ModuleOp module, const PhaseContext &context, const 
           text += dmir::nodeName(&inner) + "\t" + inner.getName().getStringRef().str() + "\t" +
                   region.getDevice().str() + "\t" + std::to_string(task) + "\t" +
                   strategyName(region.getStrategyAttr()).str() + "\t" + reasonOf(inner, region.getDevice(), context) +
-                  "\n";
+                  "\t" + formatsOf(inner, context.target(region.getDevice())) + "\n";
       ++task;
       return WalkResult::skip();
     }
     if (op->getDialect() && isComputed(*op))
       text += dmir::nodeName(op) + "\t" + op->getName().getStringRef().str() +
-              (isa<dmir::IfOp, dmir::LoopOp>(op) ? "\t-\t-\tgraph\tthe runtime runs the graphs that it names\n"
-                                                 : "\t-\t-\tview\tno bytes move: another view of its operand\n");
+              (isa<dmir::IfOp, dmir::LoopOp>(op) ? "\t-\t-\tgraph\tthe runtime runs the graphs that it names\t-\n"
+                                                 : "\t-\t-\tview\tno bytes move: another view of its operand\t-\n");
     return WalkResult::advance();
   });
   return text;

@@ -166,7 +166,11 @@ class ShortConvs(BundleTest):
                  onnx.node("Conv", "r v", "t", pads=[1] * 4) + onnx.field(3, "Conv_1"), onnx.node("Add", "t r", "y")]
         (self.dir / "m.onnx").write_bytes(onnx.model(nodes, [onnx.info("x", onnx.FLOAT, [1, 64, 14, 14])],
                                                      [onnx.info(n, onnx.FLOAT, [1, 64, 14, 14]) for n in "ry"], weights=tensors))
-        self.assertEqual(self.compile("--numerics", "bf16"), {0, 1})
+        self.assertEqual(self.compile("--numerics", "bf16", "--placement-report", self.dir / "placed"), {0, 1})
+        placed = [line.split("\t") for line in (self.dir / "placed").read_text().splitlines()]
+        self.assertEqual(placed[1][-1], "formats")
+        numbers_of = {(row[0], row[-1]) for row in placed[2:] if row[1] == "dmir.conv" or row[-1] != "-"}
+        self.assertEqual(numbers_of, {("Conv_0", "bf16 bf16 -> f32"), ("Conv_1", "bf16 bf16 -> f32")})
         got = self.outputs({"x": x})
         second = Conv(0, 0)
         second.kind, second.groups, second.kernel, second.dilation, second.stride, second.pads = "3x3", 1, 3, 1, 1, [1] * 4
