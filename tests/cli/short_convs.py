@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """--numerics bf16: convolutions of operands rounded to bf16, summed in f32, against numpy. Usage: short_convs.py BIN [unittest arguments].
-Exit 77 where numpy is not installed. With DMXC_LONG=1 100 convolutions, else a fifth of them."""
+Exit 77 where numpy is not installed. With DMXC_LONG=1 100 convolutions, else a tenth of them."""
 import random
 import re
 import subprocess
@@ -109,7 +109,7 @@ class ShortConvs(BundleTest):
         return {f.stem.removeprefix("out_"): np.load(f) for f in (self.dir / "out").glob("*.npy")}
 
     def test_random_convs(self):
-        for group in sample(range(20), 5):
+        for group in sample(range(20), 10):
             convs = [Conv(i, A_MODEL * group + i) for i in range(A_MODEL)]
             values = self.write(convs)
             short = self.compile("--numerics", "bf16", "-t", "cpu:" + "+".join(LEVELS))
