@@ -49,8 +49,10 @@ size_t codeOf(Operation *kernel, size_t number, ArrayRef<IsaLevel> levels) {
   if ((level.name != kDotsLevel && level.name != kTileLevel) || algorithm == kPairs)
     return number;
   StringRef wanted = algorithm.ends_with("-quads") ? StringRef(kVnniLevel) : "x86-64-v4";
-  const auto *found = llvm::find_if(levels, [&](const IsaLevel &other) { return other.name == wanted; });
-  return found == levels.end() ? number : found - levels.begin();
+  for (size_t other = 0; other < levels.size(); ++other)
+    if (levels[other].name == wanted)
+      return other;
+  return number;
 }
 
 /// Whether a value is computed, in a region or before it, from what a run brings.

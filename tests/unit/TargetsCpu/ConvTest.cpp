@@ -10,8 +10,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -222,7 +223,7 @@ struct Plan {
   const Case &given;
   const IsaLevel &isa;
   ConvTiles direct;
-  WinogradTiles winograd;
+  WinogradTiles winograd{};
   int64_t scratch;
 };
 
