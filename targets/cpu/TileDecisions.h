@@ -52,23 +52,29 @@ private:
   std::vector<Decision> all;
 };
 
-/// A level's tiles as a strategy keeps them; numberIn and flagIn read them.
+/// Writes a level's tiles as a strategy keeps them. A kind of tiles lists its fields once, in a function that calls
+/// visit(key, field) of each number and truth value; a writer or a reader is the visitor.
 class TileWriter {
 public:
   explicit TileWriter(mlir::MLIRContext *context) : b(context) {}
-
-  TileWriter &number(llvm::StringRef name, int64_t value) { return set(name, b.getI64IntegerAttr(value)); }
-  TileWriter &flag(llvm::StringRef name, bool value) { return set(name, b.getBoolAttr(value)); }
+  void operator()(llvm::StringRef key, int64_t value) { tiles.set(key, b.getI64IntegerAttr(value)); }
+  void operator()(llvm::StringRef key, bool value) { tiles.set(key, b.getBoolAttr(value)); }
   mlir::DictionaryAttr take() { return tiles.getDictionary(b.getContext()); }
 
 private:
-  TileWriter &set(llvm::StringRef name, mlir::Attribute value) {
-    tiles.set(name, value);
-    return *this;
-  }
-
   mlir::Builder b;
   mlir::NamedAttrList tiles;
+};
+
+/// Reads what TileWriter wrote; all fields are there.
+class TileReader {
+public:
+  explicit TileReader(mlir::DictionaryAttr tiles) : tiles(tiles) {}
+  void operator()(llvm::StringRef key, int64_t &value) const { value = *numberIn(tiles, key); }
+  void operator()(llvm::StringRef key, bool &value) const { value = *flagIn(tiles, key); }
+
+private:
+  mlir::DictionaryAttr tiles;
 };
 
 } // namespace dmxc::cpu

@@ -93,31 +93,28 @@ ConvTiles dmxc::cpu::decidedConvTiles(const ConvSpec &spec, const IsaLevel &isa,
   return completeConvTiles(spec, isa, convChoiceOf(ofDomains(convDecisions(spec, isa, decided), decided)));
 }
 
+/// What a strategy keeps of tiles; the rest follows from the level.
+static void eachConvField(auto &tiles, auto &&visit) {
+  visit(kRows, tiles.rows);
+  visit(kVectors, tiles.vectors);
+  visit(kSums, tiles.sums);
+  visit(kUnroll, tiles.unroll);
+  visit(kTilesPerItem, tiles.tilesPerItem);
+  visit(kPasses, tiles.passes);
+  visit(kPrefetch, tiles.prefetch);
+}
+
 DictionaryAttr dmxc::cpu::writeTiles(const ConvTiles &tiles, MLIRContext *context) {
-  return TileWriter(context)
-      .number(kRows, tiles.rows)
-      .number(kVectors, tiles.vectors)
-      .number(kSums, tiles.sums)
-      .number(kUnroll, tiles.unroll)
-      .number(kTilesPerItem, tiles.tilesPerItem)
-      .flag(kPasses, tiles.passes)
-      .flag(kPrefetch, tiles.prefetch)
-      .take();
+  TileWriter writer(context);
+  eachConvField(tiles, writer);
+  return writer.take();
 }
 
 ConvTiles dmxc::cpu::readConvTiles(DictionaryAttr tiles, const ConvSpec &spec, const IsaLevel &isa) {
-  auto number = [&](StringRef name) { return *numberIn(tiles, name); };
-  auto flag = [&](StringRef name) { return *flagIn(tiles, name); };
   ConvTiles t;
   t.mode = convMode(normalized(spec));
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  t.rows = number(kRows);
-  t.vectors = number(kVectors);
-  t.sums = number(kSums);
-  t.unroll = number(kUnroll);
-  t.tilesPerItem = number(kTilesPerItem);
-  t.passes = flag(kPasses);
-  t.prefetch = flag(kPrefetch);
+  eachConvField(t, TileReader(tiles));
   return t;
 }
 
@@ -210,19 +207,22 @@ WinogradTiles dmxc::cpu::decidedWinogradTiles(const WinogradSpec &spec, const Is
   return completeWinogradTiles(spec, isa, winogradChoiceOf(ofDomains(winogradDecisions(spec, isa, decided), decided)));
 }
 
+/// What a strategy keeps of tiles; the rest follows from the level and the image.
+static void eachWinogradField(auto &tiles, auto &&visit) {
+  visit(kRows, tiles.rows);
+  visit(kVectors, tiles.vectors);
+  visit(kBlockTiles, tiles.blockTiles);
+}
+
 DictionaryAttr dmxc::cpu::writeTiles(const WinogradTiles &tiles, MLIRContext *context) {
-  return TileWriter(context)
-      .number(kRows, tiles.rows)
-      .number(kVectors, tiles.vectors)
-      .number(kBlockTiles, tiles.blockTiles)
-      .take();
+  TileWriter writer(context);
+  eachWinogradField(tiles, writer);
+  return writer.take();
 }
 
 WinogradTiles dmxc::cpu::readWinogradTiles(DictionaryAttr tiles, const WinogradSpec &spec, const IsaLevel &isa) {
   WinogradTiles t = tilesOfImage(spec, isa);
-  t.rows = *numberIn(tiles, kRows);
-  t.vectors = *numberIn(tiles, kVectors);
-  t.blockTiles = *numberIn(tiles, kBlockTiles);
+  eachWinogradField(t, TileReader(tiles));
   t.blocks = Dim::ceilDiv(t.imageTiles(), t.blockTiles);
   return t;
 }

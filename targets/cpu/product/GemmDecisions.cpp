@@ -76,30 +76,27 @@ GemmTiles dmxc::cpu::decidedGemmTiles(const GemmSpec &spec, const IsaLevel &isa,
   return completeGemmTiles(spec, isa, choiceOf(ofDomains(gemmDecisions(spec, isa, decided), decided)));
 }
 
+/// What a strategy keeps of tiles; the rest follows from the level.
+static void eachGemmField(auto &tiles, auto &&visit) {
+  visit(kRows, tiles.rows);
+  visit(kVectors, tiles.vectors);
+  visit(kDepth, tiles.kBlock);
+  visit(kTilesPerBlock, tiles.tilesPerBlock);
+  visit(kPackA, tiles.packA);
+  visit(kPrefetch, tiles.prefetch);
+  visit(kPrefetchRest, tiles.prefetchRest);
+}
+
 DictionaryAttr dmxc::cpu::writeTiles(const GemmTiles &tiles, MLIRContext *context) {
-  return TileWriter(context)
-      .number(kRows, tiles.rows)
-      .number(kVectors, tiles.vectors)
-      .number(kDepth, tiles.kBlock)
-      .number(kTilesPerBlock, tiles.tilesPerBlock)
-      .flag(kPackA, tiles.packA)
-      .flag(kPrefetch, tiles.prefetch)
-      .flag(kPrefetchRest, tiles.prefetchRest)
-      .take();
+  TileWriter writer(context);
+  eachGemmField(tiles, writer);
+  return writer.take();
 }
 
 GemmTiles dmxc::cpu::readGemmTiles(DictionaryAttr tiles, const GemmSpec &spec, const IsaLevel &isa) {
-  auto number = [&](StringRef name) { return *numberIn(tiles, name); };
-  auto flag = [&](StringRef name) { return *flagIn(tiles, name); };
   GemmTiles t;
-  t.rows = number(kRows);
-  t.vectors = number(kVectors);
   t.lanes = isa.lanes(spec.accType.getIntOrFloatBitWidth());
-  t.kBlock = number(kDepth);
-  t.tilesPerBlock = number(kTilesPerBlock);
-  t.packA = flag(kPackA);
-  t.prefetch = flag(kPrefetch);
-  t.prefetchRest = flag(kPrefetchRest);
+  eachGemmField(t, TileReader(tiles));
   return t;
 }
 
