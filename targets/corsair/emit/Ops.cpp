@@ -269,7 +269,11 @@ static bool isBias(Value value) {
 
 OpFormats dmxc::corsair::formatsOf(Operation *op) {
   OpFormats formats;
-  auto nameOf = [](Value value) { return std::string(hw::nameOf(*deviceKind(elementOf(value)))); };
+  auto nameOf = [](Value value) {
+    std::optional<hw::ElemKind> kind = deviceKind(elementOf(value));
+    assert(kind && "a kernel has no op of a type that the device lacks");
+    return std::string(hw::nameOf(*kind));
+  };
   const bool adds = llvm::any_of(op->getOperands(), isBias);
   auto conv = dyn_cast<dmir::ConvOp>(op);
   if (isa<dmir::MatMulOp>(op) || (conv && !isDepthwise(conv)))
