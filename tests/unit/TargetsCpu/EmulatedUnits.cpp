@@ -10,7 +10,6 @@
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IRReader/IRReader.h"
@@ -201,9 +200,9 @@ std::unique_ptr<llvm::Module> dmxc::cpu::test::emulateUnits(std::string text, ll
   }
   llvm::SmallVector<std::pair<llvm::CallInst *, uint64_t>> calls;
   for (llvm::Function &fn : *module)
-    for (llvm::Instruction &inst : llvm::instructions(fn))
-      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&inst); call && call->getCalledFunction())
-        if (uint64_t function = functionOf(call->getCalledFunction()->getName()))
+    if (uint64_t function = functionOf(fn.getName()))
+      for (llvm::User *user : fn.users())
+        if (auto *call = llvm::dyn_cast<llvm::CallInst>(user))
           calls.emplace_back(call, function);
   for (auto [call, function] : calls)
     replace(*call, function);
