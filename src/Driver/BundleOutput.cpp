@@ -1,4 +1,5 @@
 //===- BundleOutput.cpp - the compiled model becomes a bundle -------------===//
+#include "Formats.h"
 #include "PassTimes.h"
 #include "Reports.h"
 #include "Sparsity.h"
@@ -85,7 +86,7 @@ Status checkWritten(const std::string &path) {
 }
 
 Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsWriter &weights,
-                  bundle::Manifest manifest, const std::string &masks, std::vector<TimeRow> &times) {
+                  bundle::Manifest manifest, mlir::ModuleOp module, std::vector<TimeRow> &times) {
   if (Status added = addConstants(model, weights); !added)
     return added;
   for (bundle::GraphDesc &graph : model.graph.graphs)
@@ -102,9 +103,11 @@ Status fillWriter(bundle::Writer &writer, CompiledModel &model, bundle::WeightsW
       return added;
   if (Status added = writer.addEntry("debug/kernels.json", kernelNodes(model.graph)); !added)
     return added;
-  if (!masks.empty())
-    if (Status added = writer.addEntry("debug/masks.json", masks); !added)
-      return added;
+  for (auto [name, text] :
+       {std::pair("debug/masks.json", keptMasks(module)), {"debug/formats.json", keptFormats(module)}})
+    if (!text.empty())
+      if (Status added = writer.addEntry(name, text); !added)
+        return added;
   writer.setManifest(std::move(manifest));
   writer.setCheck([&times](const std::string &path) {
     Clock::time_point start = Clock::now();
@@ -167,9 +170,8 @@ bool Compilation::writeBundle(const std::string &path) {
     }
     bundle::WeightsWriter weights;
     Result<bundle::Manifest> described = manifest();
-    Status written =
-        described ? fillWriter(**writer, *compiled, weights, std::move(*described), keptMasks(*theModule), timeRows)
-                  : Status(described.takeError());
+    Status written = described ? fillWriter(**writer, *compiled, weights, std::move(*described), *theModule, timeRows)
+                               : Status(described.takeError());
     if (!written) {
       diagnostics.report(written.error(),
                          written.error().kind == ErrorKind::IO      ? "io"

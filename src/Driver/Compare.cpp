@@ -12,6 +12,8 @@
 #include "dmxc/Tools/Runtime.h"
 #include "dmxc/Tools/TensorDirectory.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 #include <cmath>
 #include <ostream>
 
@@ -49,7 +51,22 @@ private:
                      /*alsoGood=*/true);
     if (!request.perNode)
       return good ? 0 : exitCodeOf(ErrorKind::Mismatch);
-    return perNode(good);
+    return request.maxRms ? errorsByNode(good) : perNode(good);
+  }
+
+  /// A line a value, in order of computation: its error has what was before it in it.
+  int errorsByNode(bool outputsGood) {
+    std::optional<Run> all = runOnce(/*everyNode=*/true);
+    if (!all)
+      return diagnostics.exitCode();
+    auto hold = tools::holdProgress();
+    out << "relative RMS error  largest error  value\n";
+    for (size_t i = 0; i < all->names.size(); ++i) {
+      tools::Comparison result = tools::compareTensors(all->actual[i], all->reference[i], {request.rtol, request.atol});
+      out << llvm::formatv("{0,18:e2}  {1,13:e2}  '{2}'\n", result.relativeRms(), result.maxAbsolute, all->names[i])
+                 .str();
+    }
+    return outputsGood ? 0 : exitCodeOf(ErrorKind::Mismatch);
   }
 
   int perNode(bool outputsGood) {
@@ -81,12 +98,19 @@ private:
 
   bool report(const std::string &what, const Run &run, size_t i, bool alsoGood) {
     double atol = alsoGood ? request.atol : std::max(request.atol, roundingOf(run.reference[i]));
-    tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], {request.rtol, atol});
+    tools::Tolerance tolerance{request.rtol, atol, {}};
+    if (request.maxRms)
+      tolerance.minSqnr = -20 * std::log10(*request.maxRms);
+    tools::Comparison result = tools::compareTensors(run.actual[i], run.reference[i], tolerance);
     auto hold = tools::holdProgress(); // stdout may be the same terminal
     if (!result.pass || alsoGood)
-      out << (result.pass ? "PASS " : "FAIL ") << what << ": "
+      out << (result.pass ? "PASS " : "FAIL ") << what << ": " << rmsText(result)
           << tools::describe(result, run.actual[i], run.reference[i]) << "\n";
     return result.pass;
+  }
+
+  static std::string rmsText(const tools::Comparison &result) {
+    return result.judgedBySqnr ? llvm::formatv("relative RMS error {0:e2}, ", result.relativeRms()).str() : "";
   }
 
   bool fail(const Error &error) {

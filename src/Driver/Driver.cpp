@@ -1,5 +1,6 @@
 //===- Driver.cpp - a whole compile ---------------------------------------===//
 #include "dmxc/Driver/Driver.h"
+#include "Formats.h"
 #include "Placement.h"
 #include "Reports.h"
 #include "Sparsity.h"
@@ -143,8 +144,10 @@ private:
                                placementReport(compilation->module(), compilation->phaseContext(), placement));
           !s)
         return fail(s.error());
+    std::vector<NodeFormats> formats = nodeFormats(compilation->module(), compilation->phaseContext());
+    keepFormats(compilation->module(), formats);
     if (!options.numerics.empty())
-      if (std::string table = formatTable(compilation->module(), compilation->phaseContext()); !table.empty()) {
+      if (std::string table = formatTable(formats); !table.empty()) {
         say(table.substr(0, table.size() - 1));
         numericsMatter = true;
       }

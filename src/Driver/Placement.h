@@ -56,10 +56,6 @@ void keepPlacement(mlir::ModuleOp module, const Placement &placement);
 /// module after partition.
 std::string placementReport(mlir::ModuleOp module, const PhaseContext &context, const Placement &placement);
 
-/// --numerics: a table of the formats in which nodes are computed, for a module after partition; "" if all are the
-/// tensors' own.
-std::string formatTable(mlir::ModuleOp module, const PhaseContext &context);
-
 /// --place and --require-target against a module after partition. Reports each
 /// violation (exit code 4).
 bool checkPlacement(mlir::ModuleOp module, const Options &options, const PhaseContext &context,

@@ -63,30 +63,6 @@ std::string placementReport(ModuleOp module, const PhaseContext &context, const 
   return text;
 }
 
-std::string formatTable(ModuleOp module, const PhaseContext &context) {
-  std::vector<std::array<std::string, 4>> rows{{"node", "op", "operands", "result"}};
-  module.walk([&](dmir::RegionOp region) {
-    const TargetBackend *target = context.target(region.getDevice());
-    for (Operation &op : *region.getBlock())
-      if (std::optional<OpFormats> formats = isComputed(op) ? target->formatsOf(&op) : std::nullopt)
-        rows.push_back({dmir::nodeName(&op), op.getName().stripDialect().str(), llvm::join(formats->operands, " "),
-                        formats->result});
-  });
-  if (rows.size() == 1)
-    return "";
-  std::array<size_t, 4> widths{};
-  for (const auto &row : rows)
-    for (size_t i = 0; i + 1 < row.size(); ++i)
-      widths[i] = std::max(widths[i], row[i].size());
-  std::string text = "formats:\n";
-  for (const auto &row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i)
-      text += "  " + row[i] + std::string(widths[i] - row[i].size(), ' ');
-    text += "  " + row.back() + "\n";
-  }
-  return text;
-}
-
 static bool checkRules(ModuleOp module, const Options &options, const PhaseContext &context, Diagnostics &diagnostics) {
   bool good = true;
   std::vector<bool> matched(options.place.size());

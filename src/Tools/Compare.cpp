@@ -114,6 +114,8 @@ Comparison compareTensors(const Tensor &actual, const Tensor &expected, Toleranc
   return c;
 }
 
+double Comparison::relativeRms() const { return std::pow(10, -sqnr / 20); }
+
 std::string describe(const Comparison &c, const Tensor &actual, const Tensor &expected) {
   if (!c.structural.empty())
     return c.structural;

@@ -84,6 +84,8 @@ Result<std::string> inspectHtml(const Bundle &bundle, const std::vector<std::str
     html += memorySection(graph);
   html += *reports;
   auto tasks = makeView(bundle, "tasks"), sizes = makeView(bundle, "sizes");
+  if (!tasks)
+    return tasks.takeError();
   for (const Table &table : tasks->tables)
     html += tableHtml(table);
   html += codeSections(bundle, *kernels);

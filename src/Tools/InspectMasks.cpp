@@ -7,17 +7,11 @@ using namespace bundle;
 
 /// Rows of a table, with a column for each key that some object has; in a sentence each is too wide for a terminal.
 Result<View> masksView(const Bundle &bundle) {
-  constexpr const char *name = "debug/masks.json";
   View view;
-  Json masks = Json::array();
-  for (const BundleEntry &entry : bundle.entries())
-    if (entry.name == name) {
-      std::string text(reinterpret_cast<const char *>(entry.bytes.data()), entry.bytes.size());
-      Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-      if (!root.is_object() || !root.contains("masks") || !root["masks"].is_array())
-        return modelError("'" + bundle.path() + "': " + name + " is no table of masks; compile the model again");
-      masks = root["masks"];
-    }
+  Result<Json> read = debugRows(bundle, "debug/masks.json", "masks");
+  if (!read)
+    return read.takeError();
+  Json masks = std::move(*read);
   view.facts.emplace_back("masked attentions", masks.size());
   for (const char *key : {"sparsity", "masks"})
     for (const auto &[option, value] : bundle.manifest().options)

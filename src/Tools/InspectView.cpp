@@ -235,8 +235,11 @@ View tensors(const Bundle &bundle) {
   return view;
 }
 
-View tasks(const Bundle &bundle) {
+Result<View> tasks(const Bundle &bundle) {
   View view;
+  auto formats = formatsByNode(bundle);
+  if (!formats)
+    return formats.takeError();
   for (const GraphDesc &graph : bundle.graphs().graphs) {
     Table table{
         "tasks of '" + graph.name + "'",
@@ -254,6 +257,11 @@ View tasks(const Bundle &bundle) {
       table.columns.push_back("stage");
       for (size_t i = 0; i < stages.size(); ++i)
         table.rows[i].push_back(stages[i]);
+    }
+    if (!formats->empty()) {
+      table.columns.push_back("arithmetic");
+      for (size_t i = 0; i < graph.tasks.size(); ++i)
+        table.rows[i].push_back(arithmeticOf(graph.tasks[i], *formats));
     }
     view.tables.push_back(std::move(table));
   }

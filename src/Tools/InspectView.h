@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <map>
+
 namespace dmxc::tools {
 
 using Json = nlohmann::ordered_json;
@@ -51,6 +53,13 @@ std::string tensorName(const bundle::Bundle &bundle, const bundle::GraphDesc &gr
 View dimsView(const bundle::Bundle &bundle);
 /// "masks": the rule of each masked attention, or what is no rule in it.
 Result<View> masksView(const bundle::Bundle &bundle);
+/// Whether a bundle's debug entry is an object with the array `key`, which is for people: its rows, or none.
+Result<Json> debugRows(const bundle::Bundle &bundle, const char *entry, const char *key);
+/// By node: "matmul bf16 bf16 -> f32" of what is computed in other numbers than its tensors have.
+using FormatsByNode = std::map<std::string, std::vector<std::string>>;
+Result<FormatsByNode> formatsByNode(const bundle::Bundle &bundle);
+/// Those of a task's nodes, each once.
+std::vector<std::string> arithmeticOf(const bundle::TaskDesc &task, const FormatsByNode &formats);
 /// Of each task; empty when the graph has one stage, or none that are right.
 std::vector<size_t> taskStages(const bundle::GraphDesc &graph);
 

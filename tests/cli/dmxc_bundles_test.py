@@ -381,6 +381,35 @@ class Compare(Base):
     def test_missing_inputs(self):
         self.run_tool(self.small, "--inputs", self.dir / "absent", tool="dmx-compare", code=3)
 
+    def test_shorter_numbers_are_judged_as_a_whole(self):
+        """Products of bf16 are some thousandths off: too much for each element, little for all; every node says how much."""
+        ask = [DIGITS, "--random-inputs", "1"]
+        outs = ["--", "--dim", "batch=3"]
+        self.run_tool(*ask, "--", "--dim", "batch=3", "--numerics", "bf16", tool="dmx-compare", code=5)
+        out = self.run_tool(*ask, "--numerics", "bf16", "--per-node", *outs, tool="dmx-compare").stdout
+        self.assertRegex(out, r"PASS output 'probabilities': relative RMS error \d")
+        errors = {name: float(rms) for rms, name in re.findall(r"^ *(\S+e\S+) +\S+e\S+  '(.*)'$", out, re.M)}
+        products = [rms for name, rms in errors.items() if "matmul" in name]
+        self.assertTrue(products and all(1e-5 < rms < 1.5e-2 for rms in products), out)
+        self.assertIn("FAIL", self.run_tool(*ask, "--numerics", "bf16", "--max-rms", "1e-6", *outs, tool="dmx-compare", code=5).stdout)
+        same = self.run_tool(*ask, "--numerics", "strict", *outs, tool="dmx-compare").stdout
+        self.assertNotIn("RMS", same)
+        self.run_tool(DIGITS, "-o", "b")
+        self.assertIn("--max-rms", self.run_tool(DIGITS, "b", "--random-inputs", "1", "--numerics", "bf16", tool="dmx-compare", code=2).stderr)
+        self.run_tool(*ask, "--numerics", "b16", tool="dmx-compare", code=2)
+
+    def test_tasks_name_their_arithmetic(self):
+        self.run_tool(DIGITS, "--numerics", "bf16", "-o", "b")
+        self.run_tool(DIGITS, "-o", "s")
+        tasks = lambda bundle: json.loads(self.run_tool(bundle, "--what", "tasks", "--json", tool="dmx-inspect").stdout)
+        rows = next(rows for key, rows in tasks("b").items() if key.startswith("tasks"))
+        products = [row for row in rows if row["arithmetic"]]
+        self.assertTrue(products)
+        for row in products:
+            self.assertEqual(row["arithmetic"], ["matmul bf16 bf16 -> f32"])
+        self.assertLess(len(products), len(rows))
+        self.assertNotIn("arithmetic", json.dumps(tasks("s")))
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -14,8 +14,13 @@ static const char *examples = R"(examples:
   dmx-compare model.onnx model.bundle --inputs test_data_set_0  compare a bundle that exists
   dmx-compare model.onnx --inputs test_data_set_0 --per-node    name the first node that differs
   dmx-compare model.onnx --random-inputs 1                      the same without inputs at hand
+  dmx-compare model.onnx --inputs data --numerics bf16 --per-node  how far each node is from f32
   dmx-compare model.onnx --inputs data -- --dim batch=8 -O0     options of dmxc after --
 )";
+
+/// The largest relative RMS error that --numerics may bring to an output: 8 bits of operands stay below it in all
+/// models tried.
+constexpr double kShortNumbersRms = 1.5e-2;
 
 static int run(int argc, char **argv) {
   // What stands after "--" is dmxc's.
@@ -26,7 +31,7 @@ static int run(int argc, char **argv) {
       argc = i;
     }
   dmxc::driver::CompareRequest request;
-  std::string model;
+  std::string model, numerics;
   CLI::App app("Runs a model in the reference interpreter and as a bundle on "
                "the same inputs, and compares.",
                "dmx-compare");
@@ -37,7 +42,16 @@ static int run(int argc, char **argv) {
   app.add_option(
       "--random-inputs", request.randomSeed,
       "Seed of inputs instead: floats in [-1, 1), integers 0 or 1; open dims as -- --dim says, else smallest");
-  app.add_flag("--per-node", request.perNode, "Compare the value of every node and name the first that differs");
+  app.add_flag("--per-node", request.perNode,
+               "Compare the value of every node and name the first that differs; with --max-rms the error of each");
+  app.add_option(
+      "--numerics", numerics,
+      "In which numbers the bundle computes, as dmxc --numerics; the reference stays as the model is. Outputs are "
+      "judged by --max-rms then");
+  app.add_option(
+         "--max-rms", request.maxRms,
+         "Judge floats as a whole: their relative RMS error may be this; default 0.015 with --numerics but strict")
+      ->check(CLI::PositiveNumber);
   app.add_option("--rtol", request.rtol, "Relative tolerance; default 1e-3");
   app.add_option("--atol", request.atol,
                  "Absolute tolerance; default 1e-7, of a node at least a millionth of its largest element");
@@ -49,6 +63,14 @@ static int run(int argc, char **argv) {
         "dmx-compare", dmxc::usageError(request.randomSeed ? "--inputs and --random-inputs exclude each other"
                                                            : "no inputs to compare with: give --inputs DIR, as dmx-run "
                                                              "takes it, or --random-inputs SEED"));
+  if (!numerics.empty() && !request.bundle.empty())
+    return dmxc::tools::reportError(
+        "dmx-compare", dmxc::usageError("--numerics is for a bundle that is compiled here; the one that is given has "
+                                        "its own: leave the option out, or give --max-rms"));
+  if (!numerics.empty())
+    compilerArguments.insert(compilerArguments.begin(), {"--numerics", numerics});
+  if (!numerics.empty() && numerics != "strict" && !request.maxRms)
+    request.maxRms = kShortNumbersRms;
   compilerArguments.insert(compilerArguments.begin(), model);
   if (std::optional<int> code = dmxc::driver::parseOptions(compilerArguments, request.options, std::cout, std::cerr))
     return *code;

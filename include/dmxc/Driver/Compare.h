@@ -15,6 +15,9 @@ struct CompareRequest {
   std::optional<uint64_t> randomSeed; ///< of inputs instead
   bool perNode = false;
   double rtol = 1e-3, atol = 1e-7;
+  /// Floats are judged as a whole instead, by their relative RMS error: sqrt(sum (bundle - reference)^2 / sum
+  /// reference^2).
+  std::optional<double> maxRms;
   unsigned threads = 0; ///< of the runtime; 0 = all
 };
 
@@ -22,8 +25,8 @@ struct CompareRequest {
 /// output to `out`. With `perNode` the model is compiled again with the value
 /// of every node as an output, and the first node that differs is named; more
 /// outputs mean less fusion, so a difference that only fused code shows is
-/// reported as such. Returns the exit code: 0 equal, 5 different, others after
-/// an error that was reported to `diagnostics`.
+/// reported as such. With `maxRms` the error of every node is printed instead, and the outputs alone are judged.
+/// Returns the exit code: 0 equal, 5 different, others after an error that was reported to `diagnostics`.
 int compareWithReference(const CompareRequest &request, Diagnostics &diagnostics, std::ostream &out);
 
 } // namespace dmxc::driver

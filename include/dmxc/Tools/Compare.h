@@ -31,6 +31,9 @@ struct Comparison {
   /// 10 log10(sum expected^2 / sum (actual - expected)^2) over finite pairs, decibels; infinite without any difference.
   double sqnr = 0;
   bool judgedBySqnr = false;
+
+  /// sqrt(sum (actual - expected)^2 / sum expected^2) over finite pairs; 0 without any difference.
+  double relativeRms() const;
 };
 
 Comparison compareTensors(const Tensor &actual, const Tensor &expected, Tolerance tolerance);
