@@ -22,11 +22,12 @@ LogicalResult ParamOp::verify() {
     return emitOpError("is one_of [...], range L to H step S, or divides N");
   if (getName().empty() || getName().contains('=') || getName().contains('\0'))
     return emitOpError("has no name that '--set NAME=VALUE' could give");
-  if (!getValues())
+  ArrayAttr values = getValues().value_or(ArrayAttr());
+  if (!values)
     return success();
-  if (getValues()->empty())
+  if (values.empty())
     return emitOpError("'") << getName() << "' has no values";
-  for (Attribute value : *getValues())
+  for (Attribute value : values)
     if (!isa<IntegerAttr, StringAttr>(value))
       return emitOpError("'") << getName() << "' has the value " << value
                               << "; values are numbers, texts, true and false";
