@@ -126,5 +126,58 @@ class Run(unittest.TestCase):
         self.assertIn("no median_ms in the peer's output", done.stdout)
 
 
+LIBRARY = """
+import numpy as np
+class SessionOptions: pass
+class InferenceSession:
+    def __init__(self, path, options, providers):
+        if not open(path, "rb").read(): raise RuntimeError("at the top\\nno graph")
+        assert options.intra_op_num_threads == 3
+    def get_outputs(self): return [type("Port", (), {"name": "y"})]
+    def get_inputs(self): return [type("Port", (), {"name": "x"})]
+    def run(self, names, feed): return [2 * feed["x"]]
+"""
+
+
+class ThePeer(unittest.TestCase):
+    """peer.py with a runtime that doubles its input."""
+
+    def setUp(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not there")
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="dmxc-bench-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        (self.dir / "onnxruntime.py").write_text(LIBRARY)
+        (self.dir / "m.onnx").write_bytes(b"graph")
+        numpy.save(self.dir / "in_x.npy", numpy.array([1.0, -4.0]))
+        numpy.save(self.dir / "out_y.npy", numpy.array([2.0, -10.0]))
+
+    def peer(self, *arguments, path=None):
+        return subprocess.run([sys.executable, pathlib.Path(compare_peers.__file__).with_name("peer.py"), *arguments, "--inputs", self.dir,
+                               "--threads", "3", "--seconds", "0"], capture_output=True, text=True, env={"PYTHONPATH": str(path or self.dir)})
+
+    def test_figures(self):
+        done = self.peer("onnxruntime", self.dir / "m.onnx")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertAlmostEqual(report["rel_err"], 0.2)
+        self.assertLessEqual(0, report["min_ms"])
+        self.assertLessEqual(report["min_ms"], report["median_ms"])
+
+    def test_refusals(self):
+        (self.dir / "empty.onnx").write_bytes(b"")
+        for arguments, said in (((self.dir / "empty.onnx",), "no graph"), ((self.dir / "m.onnx", "--precision", "f32"), "OpenVINO's")):
+            done = self.peer("onnxruntime", *arguments)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+        (self.dir / "in_x.npy").unlink()
+        self.assertIn("no in_NAME.npy for input 'x'", self.peer("onnxruntime", self.dir / "m.onnx").stderr)
+        (self.dir / "none").mkdir()
+        done = self.peer("openvino", self.dir / "m.onnx", path=self.dir / "none")
+        self.assertEqual(done.returncode, 1)
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0]] + sys.argv[2:])
