@@ -6,7 +6,6 @@
 #include "Layouts.h"
 #include "targets/cpu/code/Link.h"
 #include "targets/cpu/code/Lowering.h"
-#include "targets/cpu/conv/ConvRegion.h"
 #include "targets/cpu/product/MatmulRegion.h"
 #include "targets/cpu/product/PackedRows.h"
 
@@ -143,8 +142,6 @@ Result<DictionaryAttr> CpuTarget::chooseStrategy(dmir::RegionOp region) const {
 }
 
 Type CpuTarget::roundsOperands(Operation *product) const {
-  if (auto conv = dyn_cast<dmir::ConvOp>(product))
-    return roundsProducts && mayRoundConv(conv) ? Type(BFloat16Type::get(conv.getContext())) : Type();
   // Weights of few bits are exact in f32, and unpacked to it.
   bool ofFewBits = product->getOperand(1).getDefiningOp<dmir::DequantizeOp>() != nullptr;
   return roundsProducts && !ofFewBits ? Type(BFloat16Type::get(product->getContext())) : Type();
@@ -153,8 +150,7 @@ Type CpuTarget::roundsOperands(Operation *product) const {
 std::optional<OpFormats> CpuTarget::formatsOf(Operation *op) const {
   auto region = op->getParentOfType<dmir::RegionOp>();
   auto matmul = dyn_cast<dmir::MatMulOp>(op);
-  bool isProduct = isa<dmir::MatMulOp, dmir::ConvOp>(op);
-  if (roundsProducts && isProduct && elementOf(op->getOperand(0)).isBF16() && elementOf(op->getResult(0)).isF32())
+  if (roundsProducts && matmul && elementOf(matmul.getLhs()).isBF16() && elementOf(matmul.getResult()).isF32())
     return OpFormats{{"bf16", "bf16"}, "f32"};
   DictionaryAttr form = region && matmul ? packedRhsForm(matmul, region.getStrategyAttr()) : DictionaryAttr();
   std::optional<WeightFormat> format = form ? formatOfForm(formName(form)) : std::nullopt;

@@ -30,7 +30,7 @@ Packing dmxc::cpu::packingOfForm(StringRef form) {
   if (std::optional<WeightFormat> format = formatOfForm(form))
     return *format == WeightFormat::BF16 ? Packing::BF16 : *format == WeightFormat::S8 ? Packing::S8 : Packing::Plain;
   return llvm::StringSwitch<Packing>(form)
-      .Cases({"convpanel16", "convpairs16"}, Packing::Plain)
+      .Case("convpanel16", Packing::Plain)
       .Case("quads16", Packing::Fours)
       .Case("pairs16", Packing::Pairs)
       .Case("blocks16", Packing::Blocks)

@@ -96,8 +96,8 @@ public:
   //--- partition -----------------------------------------------------------------
   /// nullopt if the target computes the op (with its types and shapes), else the reason why not: a full clause.
   virtual std::optional<std::string> refuses(mlir::Operation *op) const = 0;
-  /// The element type to which the operands of an f32 product (dmir.matmul, dmir.conv) are rounded before they are
-  /// multiplied, and summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
+  /// The element type to which the operands of an f32 product (dmir.matmul) are rounded before they are multiplied, and
+  /// summed in f32, as the mode of --numerics asks; null = they are kept. It computes what comes of it.
   virtual mlir::Type roundsOperands(mlir::Operation *product) const { return {}; }
   /// The layout the target wants a value to have when `op` (a convolution, pooling, ...) produces it; null = row-major.
   virtual mlir::Attribute preferredResultLayout(mlir::Operation *op) const { return {}; }

@@ -58,9 +58,9 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
   explicit RoundProducts(const PhaseContext &context) : context(context) {}
 
   void runOnOperation() override {
-    SmallVector<std::pair<Operation *, Type>> products;
-    getOperation().walk([&](Operation *op) {
-      if (Type number = isa<dmir::MatMulOp, dmir::ConvOp>(op) ? numberOf(op) : Type())
+    SmallVector<std::pair<dmir::MatMulOp, Type>> products;
+    getOperation().walk([&](dmir::MatMulOp op) {
+      if (Type number = numberOf(op))
         products.emplace_back(op, number);
     });
     if (products.empty())
@@ -70,14 +70,14 @@ struct RoundProducts : dmxc::impl::RoundProductsBase<RoundProducts> {
     for (auto [op, number] : products) {
       if (inner.contains(op))
         continue;
-      for (OpOperand &operand : op->getOpOperands())
-        operand.set(rounding.round(operand.get(), number));
+      op.getLhsMutable().assign(rounding.round(op.getLhs(), number));
+      op.getRhsMutable().assign(rounding.round(op.getRhs(), number));
     }
   }
 
 private:
   /// Null where the product's target keeps it as it is.
-  Type numberOf(Operation *op) {
+  Type numberOf(dmir::MatMulOp op) {
     bool isF32 = llvm::all_of(op->getOperands(), [](Value v) { return elementOf(v).isF32(); });
     const TargetBackend *target = isF32 ? context.responsible(op) : nullptr;
     return target ? target->roundsOperands(op) : Type();

@@ -76,7 +76,7 @@ void ConvEmitter::locateChannels(Item &item) {
   }
   item.input = b.elementPtr(spec.aType, input, offset);
   Value panel = b.floorDiv(item.oc, b.idx(16));
-  Value at = b.add(b.mulC(panel, panelElements()), b.mulC(b.rem(item.oc, b.idx(16)), spec.inPanel(1)));
+  Value at = b.add(b.mulC(panel, panelElements()), b.rem(item.oc, b.idx(16)));
   item.weights = b.elementPtr(spec.bType, weights, at);
 }
 
@@ -156,7 +156,7 @@ RegisterTile ConvEmitter::registers(const Item &item, const Tile &tile) const {
 ConvEmitter::Item ConvEmitter::partOf(const Item &item, int64_t firstVector, int64_t vectors) {
   Item part = item;
   int64_t column = firstVector * t.lanes;
-  int64_t at = column / 16 * panelElements() + spec.inPanel(column);
+  int64_t at = column / 16 * panelElements() + column % 16;
   part.oc = b.addC(item.oc, column);
   part.weights = b.elementPtr(spec.bType, item.weights, b.idx(at));
   part.vectors = vectors;
@@ -238,12 +238,10 @@ int64_t ConvEmitter::columnOffset(const Tile &tile, int64_t r, int64_t kw) const
   return (column - tile.span->shift) * columnStride();
 }
 
-/// Vector v of the item's channels, or its first lanes, at a packed offset of its first panel. `half`: of a pair.
-Value ConvEmitter::weightVector(const Item &item, Value offset, int64_t v, int64_t lanes, int64_t half) {
+/// Vector v of the item's channels, or its first lanes, at a packed offset of its first panel.
+Value ConvEmitter::weightVector(const Item &item, Value offset, int64_t v, int64_t lanes) {
   int64_t column = v * t.lanes;
-  Value at = b.addC(offset, column / 16 * panelElements() + spec.inPanel(column));
-  if (spec.pairs)
-    return halfOfPairs(b, b.load(b.getI32Type(), b.elementPtr(spec.bType, item.weights, at), b.idx(0), lanes), half);
+  Value at = b.addC(offset, column / 16 * panelElements() + column % 16);
   Value raw = b.load(spec.bType, item.weights, at, lanes);
   Value x = convertElements(b, {spec.bType, spec.accType, spec.bUnsigned}, raw);
   return callbacks.mapB ? callbacks.mapB(x, b.addC(item.oc, column)) : x;

@@ -45,17 +45,11 @@ struct ConvSpec {
   /// (all three types). ic counts fours; the input is Blocked16, and either all channels are one group or each group
   /// has whole blocks of input and output channels. Weights are packed by packConvFours.
   bool fours = false;
-  /// Elements are bf16 (aType and bType), the accumulator f32, and two input channels of the packed weights, which are
-  /// adjacent in the input, lie beside each other: [pairs][16][2]. Only for Broadcast, a Blocked16 input and an even
-  /// number of channels a group.
-  bool pairs = false;
 
   /// Elements of a block of 16 channels of a blocked input.
   int64_t blockElements() const { return fours ? 4 : 16; }
   int64_t groupIc() const { return ic / groups; }
   int64_t groupOc() const { return oc / groups; }
-  /// Where an output channel stands in a row of a packed panel.
-  int64_t inPanel(int64_t column) const { return column % 16 * (pairs ? 2 : 1); }
   int64_t outPositions() const { return out[0] * out[1] * out[2]; }
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
@@ -122,8 +116,7 @@ void emitConv(CpuBuilder &b, const ConvSpec &spec, const ConvTiles &tiles, mlir:
 /// Bytes of the packed weights ("convpanel16"): per 16 output channels
 /// [blocks of input channels][KD][KH][KW][channels of the block][16], zero
 /// padded. A block has 16 channels for a blocked input, one for a plain input
-/// and for ConvMode::Lanes. Of a spec of pairs ("convpairs16") two rows of 16 stand as [16][2]. The same for every ISA
-/// level.
+/// and for ConvMode::Lanes. The same for every ISA level.
 int64_t packedConvWeightBytes(const ConvSpec &spec);
 /// Packs weight (oc, ic in its group, d, h, w), found at src + the sum of index
 /// times stride (in elements, may be negative). `dst` has

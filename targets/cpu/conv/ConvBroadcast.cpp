@@ -36,7 +36,7 @@ ConvEmitter::Values ConvEmitter::channelBlock(const Item &item, const Tile &tile
   Value inBlock = b.mulC(first, inPositions());
   Value weightsBlock = b.mulC(first, spec.taps() * 16);
   int64_t rowElements = spec.kernel[2] * channels * 16;
-  int64_t fewest = spec.pairs ? 2 : 1, unroll = std::clamp(t.unroll, fewest, channels);
+  int64_t unroll = std::min(t.unroll, channels);
   return forTaps(item, acc, [&](Value kd, Value kh, Values sums) {
     Value tapRow = b.add(b.mulC(kd, spec.kernel[1]), kh);
     TapRow row{b.add(inBlock, inputRow(item, tile, kd, kh)), b.add(weightsBlock, b.mulC(tapRow, rowElements))};
@@ -47,20 +47,20 @@ ConvEmitter::Values ConvEmitter::channelBlock(const Item &item, const Tile &tile
           prefetchWeights(item, tile, b.add(row.weights, b.mulC(channel, spec.kernel[2] * 16)),
                           width * spec.kernel[2] * 16);
         for (int64_t u = 0; u < width; ++u)
-          tapStep(item, tile, row, b.addC(channel, u / fewest * fewest), u % fewest, channels, next);
+          tapStep(item, tile, row, b.addC(channel, u), channels, next);
         return next;
       });
     };
     int64_t main = channels / unroll * unroll;
     steps(0, main, unroll);
-    steps(main, channels, fewest);
+    steps(main, channels, 1);
     return sums;
   });
 }
 
-/// All taps of one row for one input channel of the block; `half`: of the pair of channels that `channel` begins.
-void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t half,
-                          int64_t blockChannels, Values &acc) {
+/// All taps of one row for one input channel of the block.
+void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
+                          Values &acc) {
   RegisterTile regs = registers(item, tile);
   Value inChannel = b.add(row.input, b.mulC(channel, channelStride()));
   for (int64_t kw = 0; kw < spec.kernel[2]; ++kw) {
@@ -73,10 +73,6 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     int64_t first = columnOffset(tile, valid.front(), kw);
     Value pixels = b.opaque(b.elementPtr(spec.aType, item.input, b.addC(inChannel, first)));
     auto left = [&](int64_t r) {
-      if (spec.pairs) {
-        Value pair = b.elementPtr(spec.aType, pixels, b.idx(columnOffset(tile, r, kw) - first));
-        return halfOfPairs(b, b.held(b.splat(b.load(b.getI32Type(), pair, b.idx(0)), regs.lanesOf(0))), half);
-      }
       Value raw = b.load(spec.aType, pixels, b.idx(columnOffset(tile, r, kw) - first));
       Value x = convertElements(b, {spec.aType, spec.accType, spec.aUnsigned}, raw);
       Value splat = b.splat(callbacks.mapA ? callbacks.mapA(x) : x, regs.lanesOf(0));
@@ -92,7 +88,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     Values held;
     if (item.vectors <= static_cast<int64_t>(valid.size())) {
       for (int64_t v = 0; v < item.vectors; ++v)
-        held.push_back(weightVector(item, at, v, regs.lanesOf(v), half));
+        held.push_back(weightVector(item, at, v, regs.lanesOf(v)));
       for (int64_t r : valid) {
         Value x = left(r);
         for (int64_t v = 0; v < item.vectors; ++v)
@@ -103,7 +99,7 @@ void ConvEmitter::tapStep(const Item &item, const Tile &tile, const TapRow &row,
     for (int64_t r : valid)
       held.push_back(left(r));
     for (int64_t v = 0; v < item.vectors; ++v) {
-      Value w = weightVector(item, at, v, regs.lanesOf(v), half);
+      Value w = weightVector(item, at, v, regs.lanesOf(v));
       for (size_t i = 0; i < valid.size(); ++i)
         add(valid[i], v, held[i], w);
     }

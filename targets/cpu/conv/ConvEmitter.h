@@ -65,8 +65,8 @@ private:
   RegisterTile registers(const Item &item, const Tile &tile) const;
   Values reduceBroadcast(const Item &item, const Tile &tile, Values acc);
   Values channelBlock(const Item &item, const Tile &tile, Value block, int64_t channels, const Values &acc);
-  void tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t half,
-               int64_t blockChannels, Values &acc);
+  void tapStep(const Item &item, const Tile &tile, const TapRow &row, Value channel, int64_t blockChannels,
+               Values &acc);
   void prefetchWeights(const Item &item, const Tile &tile, Value progress, int64_t elements);
 
   struct LaneInput;
@@ -77,7 +77,7 @@ private:
 
   Values forTaps(const Item &item, const Values &acc, TapFn fn);
   Value inputRow(const Item &item, const Tile &tile, Value kd, Value kh);
-  Value weightVector(const Item &item, Value offset, int64_t v, int64_t lanes, int64_t half = 0);
+  Value weightVector(const Item &item, Value offset, int64_t v, int64_t lanes);
   int64_t columnOffset(const Tile &tile, int64_t r, int64_t kw) const;
   int64_t inPositions() const { return spec.in[0] * spec.in[1] * spec.in[2]; }
   bool blocked() const { return spec.input == ConvLayout::Blocked16; }

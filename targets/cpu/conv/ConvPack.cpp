@@ -3,7 +3,6 @@
 #include "ConvPlan.h"
 #include "dmxc/Support/ElementAt.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -32,16 +31,6 @@ static void pack(const ConvSpec &spec, const std::byte *src, const std::array<in
               one(oc, i, d, h, w);
 }
 
-/// Rows of 16 elements, two at a time: [2][16] to [16][2].
-static void pairRows(uint16_t *rows, int64_t count) {
-  for (int64_t row = 0; row + 1 < count; row += 2, rows += 32) {
-    std::array<uint16_t, 32> pair;
-    for (int64_t i = 0; i < 32; ++i)
-      pair[i] = rows[i % 2 * 16 + i / 2];
-    std::ranges::copy(pair, rows);
-  }
-}
-
 void dmxc::cpu::packConvFours(const ConvSpec &spec, int64_t channels, const std::byte *src,
                               std::array<int64_t, 5> strides, std::span<std::byte> dst) {
   assert(spec.fours && foursOf(channels) == spec.groupIc());
@@ -67,11 +56,6 @@ void dmxc::cpu::packConvWeights(const ConvSpec &spec, const std::byte *src, std:
     using T = decltype(tag);
     pack(spec, src, strides, reinterpret_cast<T *>(dst.data()));
   };
-  if (spec.pairs) {
-    auto *to = reinterpret_cast<uint16_t *>(dst.data());
-    pack(spec, src, strides, to);
-    return pairRows(to, (spec.oc + 15) / 16 * spec.groupIc() * spec.taps());
-  }
   switch (spec.bType.getIntOrFloatBitWidth()) {
   case 8:
     return run(uint8_t());

@@ -29,7 +29,7 @@ template <typename OpTy> static std::array<std::pair<Value, Value>, 2> bothOrder
 static std::pair<Value, Value> scaledInput(dmir::ConvOp op) {
   auto scaling = op.getInput().getDefiningOp<dmir::MulOp>();
   auto weights = typeOf(op.getWeights());
-  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !elementOf(op.getInput()).isF32() ||
+  if (!scaling || !typeOf(op.getResult()).hasStaticShape() || !elementOf(op.getResult()).isF32() ||
       op.getGroups() != 1 || weights.getNumElements() != weights.getDimSize(0) * weights.getDimSize(1))
     return {};
   for (auto [x, s] : bothOrders(scaling)) {
@@ -111,21 +111,19 @@ Convolution::Convolution(const RegionBody &body) : body(body), op(cast<dmir::Con
   }
   spec.input = dmir::layoutOf(op.getInput().getType()) ? ConvLayout::Blocked16 : ConvLayout::Plain;
   spec.heavyEpilogue = heavyEpilogue(body);
-  spec.pairs = spec.aType.isBF16() && spec.input == ConvLayout::Blocked16 && spec.groupIc() % 2 == 0 &&
-               convMode(spec) == ConvMode::Broadcast;
 }
 
-/// The convolution as one that minimal filtering computes, of blocked images.
+/// The convolution as one that minimal filtering computes.
 static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
   auto all = [](ArrayRef<int64_t> values, int64_t value) {
     return llvm::all_of(values, [&](int64_t v) { return v == value; });
   };
   ArrayRef<int64_t> weights = shapeOf(op.getWeights());
   int64_t stride = op.getStrides()[0];
-  Type input = elementOf(op.getInput());
   bool fits = weights.size() == 4 && all(weights.drop_front(2), 3) && stride <= 2 && all(op.getStrides(), stride) &&
               all(op.getDilations(), 1) && op.getGroups() == 1 && weights[1] % 16 == 0 &&
-              (input.isF32() || input.isBF16()) && elementOf(op.getResult()).isF32();
+              elementOf(op.getInput()).isF32() && elementOf(op.getWeights()).isF32() &&
+              elementOf(op.getResult()).isF32() && dmir::layoutOf(op.getInput().getType());
   if (!fits)
     return std::nullopt;
   SmallVector<Dim> in = dmir::dimsOf(op.getInput()), out = dmir::dimsOf(op.getResult());
@@ -133,20 +131,12 @@ static std::optional<WinogradSpec> winogradSpec(dmir::ConvOp op) {
   WinogradSpec spec{
       Float32Type::get(op.getContext()), weights[1], weights[0], in[0], in[2], in[3], out[2], out[3], low[0], low[1]};
   spec.stride = stride;
-  spec.aType = input;
   return spec;
-}
-
-bool dmxc::cpu::mayRoundConv(dmir::ConvOp op) {
-  bool isKnown = typeOf(op.getInput()).hasStaticShape() && typeOf(op.getWeights()).hasStaticShape() && !op.getDims();
-  std::optional<WinogradSpec> filtering = isKnown ? winogradSpec(op) : std::nullopt;
-  return filtering && winogradPays(*filtering);
 }
 
 void Convolution::pack(Packing packing) {
   packed = true;
   bool asked = packing == Packing::Winograd, allowed = packing != Packing::Plain && packing != Packing::Fours;
-  allowed &= spec.input == ConvLayout::Blocked16;
   std::optional<WinogradSpec> filtering = allowed ? winogradSpec(op) : std::nullopt;
   if (filtering && (asked || winogradPays(*filtering))) {
     winograd = filtering;
@@ -198,13 +188,11 @@ static Value packWeights(CpuBuilder &b, const Convolution &conv) {
         Value width = b.minS(b.idx(block), b.sub(b.idx(channels), blockStart));
         Value row = b.add(b.add(b.mulC(blockStart, taps), b.mul(tap, width)), b.sub(channel, blockStart));
         Value to = b.mulC(b.add(b.mulC(panel, channels * taps), row), 16);
-        if (s.pairs) // two rows of 16 stand as [16][2]
-          to = b.sub(to, b.mulC(b.rem(row, b.idx(2)), 15));
         b.forLoop(0, 16, 1, [&](Value lane) {
           Value oc = b.add(b.mulC(panel, 16), lane);
           Value inside = b.minS(oc, b.idx(s.oc - 1)); // lanes beyond the last channel are never stored
           Value from = b.add(b.mulC(b.add(b.mulC(inside, channels), channel), taps), tap);
-          b.store(b.load(s.bType, source, from), target, b.add(to, b.mulC(lane, s.inPanel(1))));
+          b.store(b.load(s.bType, source, from), target, b.add(to, lane));
         });
       });
     });
@@ -274,10 +262,7 @@ static DictionaryAttr packedForm(const Convolution &conv) {
   const ConvSpec &s = conv.spec;
   bool filtering = conv.winograd.has_value();
   int64_t bytes = filtering ? winogradWeightBytes(s.oc, s.ic) : packedConvWeightBytes(s);
-  form.set("form", b.getStringAttr(filtering ? "convwinograd16"
-                                   : s.fours ? "convquads16"
-                                   : s.pairs ? "convpairs16"
-                                             : "convpanel16"));
+  form.set("form", b.getStringAttr(filtering ? "convwinograd16" : s.fours ? "convquads16" : "convpanel16"));
   form.set("size", b.getI64IntegerAttr(bytes));
   form.set("oc", b.getI64IntegerAttr(s.oc));
   form.set("ic", b.getI64IntegerAttr(shapeOf(conv.op.getInput())[1]));
@@ -384,7 +369,7 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
   spec.bType = form.getAs<TypeAttr>("element").getValue();
   spec.input = form.getAs<BoolAttr>("blocked_input").getValue() ? ConvLayout::Blocked16 : ConvLayout::Plain;
   if (formName(form) == "convwinograd16") {
-    packWinogradWeights(spec.oc, spec.ic, number("stride"), spec.bType, constant.data(), out);
+    packWinogradWeights(spec.oc, spec.ic, number("stride"), constant.data(), out);
     return Status::ok();
   }
   std::array<int64_t, 5> strides;
@@ -400,7 +385,6 @@ Status dmxc::cpu::packConvOperand(DictionaryAttr form, const Tensor &constant, s
     packConvFours(spec, channels, constant.data(), strides, out);
     return Status::ok();
   }
-  spec.pairs = formName(form) == "convpairs16";
   packConvWeights(spec, constant.data(), strides, out);
   return Status::ok();
 }

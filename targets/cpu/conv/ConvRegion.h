@@ -28,16 +28,13 @@ dmir::MulOp scalingOfInput(dmir::ConvOp op);
 /// A convolution of u8 with s8 summed in i32: four input channels of a pixel meet at a time, so they have to be
 /// adjacent.
 bool isByteConv(dmir::ConvOp op);
-/// Whether rounding both operands to bf16 costs no time: minimal filtering widens what it transforms, direct sums would
-/// have to in their register tiles. Asked of graphs of f32, before they have layouts.
-bool mayRoundConv(dmir::ConvOp op);
 bool isPixelConv(const RegionBody &body);
 /// Whether lanes along a row do better than lanes of output channels, which are too few to fill a vector.
 bool prefersPixels(const RegionBody &body);
 KernelPlan planPixelConv(const RegionBody &body, const Choice &choice);
 KernelPlan planGenericConv(const RegionBody &body, const Choice &choice);
 
-/// Writes packed weights ("convpanel16", "convpairs16", "convquads16", "convwinograd16").
+/// Writes packed weights ("convpanel16", "convquads16").
 Status packConvOperand(mlir::DictionaryAttr form, const Tensor &constant, std::span<std::byte> out);
 
 } // namespace dmxc::cpu

@@ -64,8 +64,6 @@ private:
 
   Place placeOf(const Block &block, Value inBlock);
   void transformInput(const Block &block);
-  Value widened(Value elements) { return convertElements(b, {spec.aType, f32}, elements); }
-  std::function<Value(Value base, int64_t row, int64_t column)> elementsInside(Value y, Value x);
   void transformTile(const Block &block, Value inBlock);
   void multiply(const Block &block, const Group &group);
   void ifForAll(Value position, bool overhanging, llvm::function_ref<void()> forAll,
@@ -203,27 +201,6 @@ void WinogradEmitter::transformInput(const Block &block) {
   b.forLoop(b.idx(0), block.count, b.idx(1), [&](Value inBlock) { transformTile(block, inBlock); });
 }
 
-/// Loads a tile that overhangs, element by element of its input, zeros for what is outside: levels have no masks for
-/// shorter numbers, so something inside is read instead.
-std::function<Value(Value, int64_t, int64_t)> WinogradEmitter::elementsInside(Value y, Value x) {
-  Values rows, columns, inRows, inColumns;
-  auto nearest = [&](Value first, Dim size, Values &places, Values &inside) {
-    for (int64_t i = 0; i < scheme.in; ++i) {
-      Value at = b.addC(first, i), limit = b.idx(size);
-      inside.push_back(b.cmp(arith::CmpIPredicate::ult, at, limit));
-      places.push_back(b.maxS(b.minS(at, b.addC(limit, -1)), b.idx(0)));
-    }
-  };
-  nearest(y, spec.height, rows, inRows);
-  nearest(x, spec.width, columns, inColumns);
-  return [=, this](Value base, int64_t row, int64_t column) -> Value {
-    Value at = b.mulC(b.add(b.mul(rows[row], b.idx(spec.width)), columns[column]), 16);
-    Value value = widened(b.load(spec.aType, base, at, t.lanes));
-    Value inside = arith::AndIOp::create(b, inRows[row], inColumns[column]);
-    return arith::SelectOp::create(b, inside, value, b.constant(value.getType(), 0));
-  };
-}
-
 void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
   Place place = placeOf(block, inBlock);
   Value y = b.sub(b.mulC(place.y, spec.stride), b.idx(spec.padTop));
@@ -231,12 +208,12 @@ void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
   auto below = [&](Value at, Value size) { return b.cmp(arith::CmpIPredicate::ult, at, size); };
   auto both = [&](Value p, Value q) -> Value { return arith::AndIOp::create(b, p, q); };
   Value height = b.idx(spec.height), width = b.idx(spec.width), positions = b.mul(height, width);
-  Value image = b.elementPtr(spec.aType, input, b.mulC(b.mul(block.image, positions), ceilDivInt(spec.ic, 16) * 16));
+  Value image = b.elementPtr(f32, input, b.mulC(b.mul(block.image, positions), ceilDivInt(spec.ic, 16) * 16));
   Value target = b.elementPtr(f32, tiles, b.mulC(place.slot, inputRow()));
   auto channels = [&](llvm::function_ref<Value(Value, int64_t, int64_t)> load) {
     b.forLoop(0, spec.ic, t.lanes, [&](Value channel) {
       Value plane = b.mulC(b.mul(b.floorDiv(channel, b.idx(16)), positions), 16);
-      Value base = b.elementPtr(spec.aType, image, b.add(plane, b.rem(channel, b.idx(16))));
+      Value base = b.elementPtr(f32, image, b.add(plane, b.rem(channel, b.idx(16))));
       Values values;
       for (int64_t i = 0; i < scheme.positions(); ++i)
         values.push_back(load(base, i / scheme.in, i % scheme.in));
@@ -254,13 +231,9 @@ void WinogradEmitter::transformTile(const Block &block, Value inBlock) {
   b.ifThen(
       inside,
       [&] {
-        channels([&](Value base, int64_t row, int64_t column) {
-          return widened(b.load(spec.aType, base, at(row, column), t.lanes));
-        });
+        channels([&](Value base, int64_t row, int64_t column) { return b.load(f32, base, at(row, column), t.lanes); });
       },
       [&] {
-        if (spec.aType != f32)
-          return channels(elementsInside(y, x));
         Values rows, columns;
         for (int64_t i = 0; i < scheme.in; ++i) {
           rows.push_back(below(b.addC(y, i), height));

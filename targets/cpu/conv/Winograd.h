@@ -27,7 +27,7 @@
 
 namespace dmxc::cpu {
 
-/// A 3x3 convolution of f32, or of bf16 summed in f32, blocked16 images. Sizes of images may be known at run time only.
+/// A 3x3 convolution of f32, blocked16 images. Sizes of images may be known at run time only.
 struct WinogradSpec {
   mlir::Type f32;
   int64_t ic = 0, oc = 0; ///< ic: whole blocks of 16
@@ -35,7 +35,6 @@ struct WinogradSpec {
   Dim padTop = 0, padLeft = 0; ///< the other sides follow from the sizes
   bool heavyEpilogue = false;  ///< as in GemmSpec
   int64_t stride = 1;          ///< of both axes, 1 or 2
-  mlir::Type aType = f32;      ///< the input's, f32 or bf16
 
   bool isStatic() const { return outHeight.known() && outWidth.known(); }
 };
@@ -75,8 +74,7 @@ void emitWinograd(CpuBuilder &b, const WinogradSpec &spec, const WinogradTiles &
 /// Bytes of the transformed weights ("convwinograd16"): per 16 output channels [4x4][input channels][16], zero
 /// padded. The same for every ISA level.
 int64_t winogradWeightBytes(int64_t oc, int64_t ic);
-/// Transforms contiguous weights [oc][ic][3][3], f32 or bf16, in f64. `dst` has winogradWeightBytes bytes.
-void packWinogradWeights(int64_t oc, int64_t ic, int64_t stride, mlir::Type element, const std::byte *src,
-                         std::span<std::byte> dst);
+/// Transforms contiguous f32 weights [oc][ic][3][3], in f64. `dst` has winogradWeightBytes bytes.
+void packWinogradWeights(int64_t oc, int64_t ic, int64_t stride, const std::byte *src, std::span<std::byte> dst);
 
 } // namespace dmxc::cpu

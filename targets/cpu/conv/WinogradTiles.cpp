@@ -7,9 +7,7 @@
 
 #include "dmxc/Target/DecisionsMade.h"
 
-#include "dmxc/Support/ElementAt.h"
-
-#include <bit>
+#include <cstring>
 
 using namespace dmxc;
 using namespace dmxc::cpu;
@@ -118,22 +116,15 @@ int64_t dmxc::cpu::winogradWeightBytes(int64_t outputs, int64_t inputs) {
   return ceilDivInt(outputs, 16) * kPanels * inputs * 16 * 4;
 }
 
-/// An element of f32, or of bf16.
-static float weightAt(mlir::Type element, const std::byte *src, int64_t at) {
-  return element.isBF16() ? std::bit_cast<float>(uint32_t{elementAt<uint16_t>(src, at)} << 16)
-                          : elementAt<float>(src, at);
-}
-
-void dmxc::cpu::packWinogradWeights(int64_t outputs, int64_t inputs, int64_t stride, mlir::Type element,
-                                    const std::byte *src, std::span<std::byte> dst) {
+void dmxc::cpu::packWinogradWeights(int64_t outputs, int64_t inputs, int64_t stride, const std::byte *src,
+                                    std::span<std::byte> dst) {
   auto *to = reinterpret_cast<float *>(dst.data());
   const auto &transform = schemeOf(stride).weights;
   std::fill_n(to, winogradWeightBytes(outputs, inputs) / 4, 0.0f);
   for (int64_t oc = 0; oc < outputs; ++oc)
     for (int64_t ic = 0; ic < inputs; ++ic) {
       float g[kTaps * kTaps];
-      for (int64_t tap = 0; tap < kTaps * kTaps; ++tap)
-        g[tap] = weightAt(element, src, (oc * inputs + ic) * kTaps * kTaps + tap);
+      std::memcpy(g, src + static_cast<size_t>(oc * inputs + ic) * sizeof g, sizeof g);
       for (int64_t i = 0; i < kWeightRows; ++i)
         for (int64_t j = 0; j < kWeightRows; ++j) {
           double sum = 0;

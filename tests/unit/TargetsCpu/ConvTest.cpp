@@ -137,7 +137,7 @@ private:
     ConvSpec typed = specIn(types);
     if (c.winograd) {
       packed = Tensor(DType::U8, {winogradWeightBytes(s.oc, s.ic)});
-      return packWinogradWeights(s.oc, s.ic, s.stride[2], types.getF32Type(), weights.data(),
+      return packWinogradWeights(s.oc, s.ic, s.stride[2], weights.data(),
                                  {packed.mutableData(), static_cast<size_t>(packed.byteSize())});
     }
     packed = Tensor(DType::U8, {packedConvWeightBytes(typed)});
